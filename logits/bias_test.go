@@ -79,7 +79,8 @@ func TestMarginIsTight(t *testing.T) {
 			t.Errorf("%s: margin %v, want %v", name, unbiased.LargestBias, c.margin)
 		}
 		for range 20 {
-			if f, _ := feasibilityOf(t, withBias(c.gate, c.margin*0.999, rng), 64); f.Status != Exact || f.ProjectedRows > 0 {
+			if f, _ := feasibilityOf(t, withBias(c.gate, c.margin*0.999, rng), 64); f.Status != Exact ||
+				f.ProjectedRows > 0 {
 				t.Errorf("%s: a spread of %v below the margin %v: %+v", name, c.margin*0.999, c.margin, f)
 			}
 		}
@@ -142,7 +143,8 @@ func TestInfeasibleByHand(t *testing.T) {
 // 1 each to 14 and 15 at 5. One group of four leaves a place for group 3, and for its
 // experts.
 func TestInfeasibleGroupsByHand(t *testing.T) {
-	g := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 16, TopK: 4, Groups: 4, TopKGroups: 2}, Bias: make([]float32, 16)}
+	g := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 16, TopK: 4, Groups: 4, TopKGroups: 2},
+		Bias: make([]float32, 16)}
 	for e := 12; e < 16; e++ {
 		g.Bias[e] = 5
 	}
@@ -185,7 +187,8 @@ func TestSqrtSoftplusBeatsAnySpread(t *testing.T) {
 }
 
 func roundTrip(d DType, x float32) float32 {
-	e := Entry{Logits: []byte{}, Record: Record{Spec: Spec{DType: d, Gate: router.Gate{Shape: router.Shape{Experts: 1}}}}}
+	e := Entry{Logits: []byte{},
+		Record: Record{Spec: Spec{DType: d, Gate: router.Gate{Shape: router.Shape{Experts: 1}}}}}
 	bits := d.encode(x)
 	for range d.stored().Size() {
 		e.Logits = append(e.Logits, byte(bits))
@@ -204,7 +207,8 @@ func TestWildBiases(t *testing.T) {
 		size := 1 + rng.IntN(8)
 		experts := groups * size
 		limit := 1 + rng.IntN(groups)
-		shape := router.Shape{Experts: experts, TopK: 1 + rng.IntN(min(8, limit*size)), Groups: groups, TopKGroups: limit}
+		shape := router.Shape{Experts: experts, TopK: 1 + rng.IntN(min(8, limit*size)), Groups: groups,
+			TopKGroups: limit}
 		g := router.Gate{Method: router.DeepSeekV3, Shape: shape, Bias: make([]float32, experts)}
 		scale := math.Pow(10, 3*rng.Float64()-2)
 		for e := range g.Bias {
@@ -239,7 +243,8 @@ func TestPlanThatIgnoresGroups(t *testing.T) {
 	dir := t.TempDir()
 	c := openCache(t, dir, s)
 	list := fill(t, c, 16)
-	if f := list[0].Feasibility; f.Status != Projected || f.ProjectedRows != 16 || !strings.HasPrefix(verified(t, dir).Balance[0].Plan, "trtllm-gen1") {
+	if f := list[0].Feasibility; f.Status != Projected || f.ProjectedRows != 16 ||
+		!strings.HasPrefix(verified(t, dir).Balance[0].Plan, "trtllm-gen1") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -250,8 +255,10 @@ func TestDecidedRowsNeedNoRouting(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	spared, moved := 0, 0
 	for i := range 3000 {
-		g := router.Gate{Method: router.DeepSeekV3, Scale: 1, Shape: router.Shape{Experts: 16, TopK: 1 + rng.IntN(4), Groups: 4, TopKGroups: 1 + rng.IntN(3)}}
-		if g.Method = []router.Method{router.DeepSeekV3, router.DeepSeekV3, router.MiniMax2, router.DeepSeekV4}[i%4]; !g.Method.GroupLimited() {
+		g := router.Gate{Method: router.DeepSeekV3, Scale: 1, Shape: router.Shape{Experts: 16, TopK: 1 + rng.IntN(4),
+			Groups: 4, TopKGroups: 1 + rng.IntN(3)}}
+		if g.Method = []router.Method{router.DeepSeekV3, router.DeepSeekV3, router.MiniMax2,
+			router.DeepSeekV4}[i%4]; !g.Method.GroupLimited() {
 			g.Shape.Groups, g.Shape.TopKGroups = 0, 0
 		}
 		g.Shape.TopKGroups = min(g.Shape.TopKGroups, g.Shape.TopK)
@@ -282,7 +289,8 @@ func TestDecidedRowsNeedNoRouting(t *testing.T) {
 		}
 		moved += found[1].ProjectedRows
 		if !slices.Equal(ids[0], ids[1]) || fmt.Sprint(found[0]) != fmt.Sprint(found[1]) {
-			t.Fatalf("%v, %s, bias %v: %v %+v without routing, %v %+v with", g.Shape, g.Method, g.Bias, ids[0], found[0], ids[1], found[1])
+			t.Fatalf("%v, %s, bias %v: %v %+v without routing, %v %+v with", g.Shape, g.Method, g.Bias, ids[0],
+				found[0], ids[1], found[1])
 		}
 	}
 	if spared < 500 || moved < 500 {

@@ -24,7 +24,8 @@ import (
 
 // deepSeek is the gate of DeepSeek-V3.
 func deepSeek() router.Gate {
-	return router.Gate{Method: router.DeepSeekV3, Scale: 2.5, Shape: router.Shape{Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}}
+	return router.Gate{Method: router.DeepSeekV3, Scale: 2.5, Shape: router.Shape{Experts: 256, TopK: 8, Groups: 8,
+		TopKGroups: 4}}
 }
 
 // small is a gate of 16 experts, top-2, for any method.
@@ -127,7 +128,8 @@ func TestEveryMethodTypeAndModeRoundTrips(t *testing.T) {
 								if _, err := writeAndCheck(s, w, c, &file, rank, b); err != nil {
 									t.Fatalf("rank %d, %d tokens: %v", rank, b, err)
 								}
-								f, err := safetensors.Read(nameOf(t, s, rank, b), bytes.NewReader(file.b), int64(len(file.b)))
+								f, err := safetensors.Read(nameOf(t, s, rank, b), bytes.NewReader(file.b),
+									int64(len(file.b)))
 								if err != nil {
 									t.Fatal(err)
 								}
@@ -206,7 +208,8 @@ func TestBalanceOverAllRanksTogether(t *testing.T) {
 		fill(t, openCache(t, dir, s), c.tokens)
 		b := verified(t, dir).Balance[0]
 		got := [...]float64{float64(b.ExpertMaxOverMean), float64(b.ExpertFloor), float64(b.RankMaxOverMean)}
-		if want := [...]float64{c.expert, c.expertFloor, c.rank}; got != want || int(b.ActiveExperts) != c.active || b.ActiveExpertsIdeal != c.ideal {
+		if want := [...]float64{c.expert, c.expertFloor, c.rank}; got != want || int(b.ActiveExperts) != c.active ||
+			b.ActiveExpertsIdeal != c.ideal {
 			t.Errorf("%s, %d tokens: max/mean, floor, ranks %v, active %d of %d; want %v, %d of %d",
 				c.mode, c.tokens, got, int(b.ActiveExperts), b.ActiveExpertsIdeal, want, c.active, c.ideal)
 		}
@@ -280,7 +283,8 @@ func TestLogitsAreExact(t *testing.T) {
 			for _, want := range []float32{x, -x} {
 				var have [1]float32
 				bits := binary.LittleEndian.AppendUint32(nil, d.encode(want))
-				if err := safetensors.Decode(have[:], bits[:d.stored().Size()], d.stored()); err != nil || have[0] != want {
+				if err := safetensors.Decode(have[:], bits[:d.stored().Size()], d.stored()); err != nil ||
+					have[0] != want {
 					t.Errorf("%s: %v becomes %v (%v)", d, want, have[0], err)
 				}
 			}
@@ -346,7 +350,8 @@ func TestFillAnswersInOrder(t *testing.T) {
 		}
 		e, err := ReadEntry(w.Path)
 		if err != nil || w.Rank != rank || w.Tokens != b || w.Path != path || e.Tokens != b {
-			t.Errorf("place %d: rank %d of %d at %s, want rank %d of %d at %s (%v)", i, w.Rank, w.Tokens, w.Path, rank, b, path, err)
+			t.Errorf("place %d: rank %d of %d at %s, want rank %d of %d at %s (%v)", i, w.Rank, w.Tokens, w.Path, rank,
+				b, path, err)
 		}
 	}
 }
@@ -491,7 +496,8 @@ func TestEntriesStayWhereTheyAre(t *testing.T) {
 		name string
 		crc  uint32
 	}{
-		{specOf(t, small(router.Renormalize), 4), "test_e16_k2_dep4_diagonal_float32_r1_t3_83630fd49e1d0a63b9a9bc167bf295dc.safetensors", 0x924ef992},
+		{specOf(t, small(router.Renormalize), 4),
+			"test_e16_k2_dep4_diagonal_float32_r1_t3_83630fd49e1d0a63b9a9bc167bf295dc.safetensors", 0x924ef992},
 		{random, "test_e16_k2_dep2_uniform_bfloat16_r1_t3_111312bb42c4eb504a79103bdba534c5.safetensors", 0x56cf8b01},
 	} {
 		name, content := oneEntry(t, c.spec, 1, 3)
@@ -625,7 +631,8 @@ func TestIdealOfActiveExpertsIsThatOfTheCertificate(t *testing.T) {
 	}
 	b := verified(t, dir).Balance[0]
 	if b.ActiveExpertsIdeal != 6 || certificate.ActiveExpertsIdeal != 6 || b.ActiveExperts != 6 {
-		t.Errorf("%v active of %d by the scan, %d by the certificate; want 6", b.ActiveExperts, b.ActiveExpertsIdeal, certificate.ActiveExpertsIdeal)
+		t.Errorf("%v active of %d by the scan, %d by the certificate; want 6", b.ActiveExperts, b.ActiveExpertsIdeal,
+			certificate.ActiveExpertsIdeal)
 	}
 }
 

@@ -46,10 +46,12 @@ func (c *checker) check(ctx context.Context, f *safetensors.File, r Record) (ids
 		return nil, err
 	}
 	if p.Name() != r.PlanName {
-		return nil, &input.Error{File: r.path, Expected: "an entry of plan " + p.Name(), Found: "one of " + r.PlanName, Try: "generate it anew with this version"}
+		return nil, &input.Error{File: r.path, Expected: "an entry of plan " + p.Name(), Found: "one of " + r.PlanName,
+			Try: "generate it anew with this version"}
 	}
 	if x := r.Spec.extent(p, r.Tokens); x != r.extent() {
-		return nil, r.wrong("", fmt.Sprintf("%d rows of period %d", x.rows, x.period), fmt.Sprintf("%d of %d", r.Rows, r.Period))
+		return nil, r.wrong("", fmt.Sprintf("%d rows of period %d", x.rows, x.period),
+			fmt.Sprintf("%d of %d", r.Rows, r.Period))
 	}
 	crc, err := c.readIDs(f, r)
 	if err != nil {
@@ -97,7 +99,8 @@ func (c *checker) readIDs(f *safetensors.File, r Record) (crc uint32, err error)
 	for i, e := range c.stored {
 		row := c.stored[i-i%shape.TopK : i]
 		if e < 0 || int(e) >= shape.Experts || slices.Contains(row, e) {
-			return 0, r.wrongToken(i/shape.TopK, fmt.Sprintf("%d distinct experts from 0 to %d", shape.TopK, shape.Experts-1), c.stored[i-i%shape.TopK:][:shape.TopK])
+			return 0, r.wrongToken(i/shape.TopK, fmt.Sprintf("%d distinct experts from 0 to %d", shape.TopK,
+				shape.Experts-1), c.stored[i-i%shape.TopK:][:shape.TopK])
 		}
 	}
 	return crc, nil
@@ -126,7 +129,8 @@ func (c *checker) checkIDs(p plan.Plan, r Record) error {
 	for i, e := range c.writer.ids {
 		if c.stored[i] != e {
 			at := i / k * k
-			return r.wrongToken(i/k, fmt.Sprintf("experts %v by plan %s", c.writer.ids[at:at+k], r.PlanName), c.stored[at:at+k])
+			return r.wrongToken(i/k, fmt.Sprintf("experts %v by plan %s", c.writer.ids[at:at+k], r.PlanName),
+				c.stored[at:at+k])
 		}
 	}
 	if !reflect.DeepEqual(feasibility, r.Feasibility) {
@@ -138,7 +142,8 @@ func (c *checker) checkIDs(p plan.Plan, r Record) error {
 // checkRows compares the logits, byte by byte, with those that the ids call for, and
 // then routes every distinct row: after that comparison, equal ids mean equal rows, and
 // the rows of a periodic plan come again and again.
-func (c *checker) checkRows(ctx context.Context, f *safetensors.File, r Record, t safetensors.Tensor, crc uint32) (uint32, error) {
+func (c *checker) checkRows(ctx context.Context, f *safetensors.File, r Record, t safetensors.Tensor,
+	crc uint32) (uint32, error) {
 	k, width := r.Spec.Gate.Shape.TopK, int64(c.writer.rows.rowBytes())
 	token := 0
 	for ids := range slices.Chunk(c.stored, c.writer.rows.rows()*k) {
@@ -188,7 +193,8 @@ func (c *checker) difference(r Record, token int, want []byte) error {
 		}
 		return x[0]
 	}
-	return r.wrongToken(token+at/width, fmt.Sprintf("logit %v for expert %d", value(want), at%width/size), value(c.read))
+	return r.wrongToken(token+at/width, fmt.Sprintf("logit %v for expert %d", value(want), at%width/size),
+		value(c.read))
 }
 
 // checkRow routes one row of logits as stored and compares the choice and the
@@ -206,7 +212,8 @@ func (c *checker) checkRow(r Record, token int, promised []int32, encoded []byte
 			return r.wrongToken(token, fmt.Sprintf("the router to pick experts %v", promised), w.picked)
 		}
 		if c.weights[i] != c.weights[0] {
-			return r.wrongToken(token, "equal weights", fmt.Sprintf("%v for expert %d and %v for expert %d", c.weights[0], w.picked[0], c.weights[i], e))
+			return r.wrongToken(token, "equal weights", fmt.Sprintf("%v for expert %d and %v for expert %d",
+				c.weights[0], w.picked[0], c.weights[i], e))
 		}
 	}
 	return nil

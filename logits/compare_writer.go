@@ -43,13 +43,15 @@ func (c *compareWriter) WriteAt(entry []byte, at int64) (equal int, err error) {
 			for c.read[i] == want[i] {
 				i++
 			}
-			return equal + i, fmt.Errorf("%w: byte %d: want 0x%02x, have 0x%02x", ErrDamaged, at+int64(equal+i), want[i], c.read[i])
+			return equal + i, fmt.Errorf("%w: byte %d: want 0x%02x, have 0x%02x", ErrDamaged, at+int64(equal+i),
+				want[i], c.read[i])
 		}
 		equal += n
 		switch {
 		case n == len(want):
 		case errors.Is(err, io.EOF):
-			return equal, fmt.Errorf("%w: byte %d: want 0x%02x, have the end of the file", ErrDamaged, at+int64(equal), want[n])
+			return equal, fmt.Errorf("%w: byte %d: want 0x%02x, have the end of the file", ErrDamaged, at+int64(equal),
+				want[n])
 		default:
 			return equal, err
 		}

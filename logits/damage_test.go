@@ -86,12 +86,14 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 				bad[at] ^= flip
 				err := c.checkBytes(name, bad)
 				if err == nil {
-					t.Fatalf("%d tokens: byte %d of %d changed by %#x: nobody noticed\n%q", b, at, len(whole), flip, bad)
+					t.Fatalf("%d tokens: byte %d of %d changed by %#x: nobody noticed\n%q", b, at, len(whole), flip,
+						bad)
 				}
 				if strings.ContainsRune(err.Error(), '\n') {
 					t.Fatalf("%d tokens: byte %d: more than one line: %q", b, at, err)
 				}
-				if err := matches(bad); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), fmt.Sprintf(" byte %d:", at)) {
+				if err := matches(bad); !errors.Is(err, ErrDamaged) ||
+					!strings.Contains(err.Error(), fmt.Sprintf(" byte %d:", at)) {
 					t.Fatalf("%d tokens: byte %d of %d changed by %#x: filling says %v", b, at, len(whole), flip, err)
 				}
 			}
@@ -115,7 +117,8 @@ func TestFillMendsEveryDamage(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-			if o := list[0]; o.New || !errors.Is(o.Damage, ErrDamaged) || o.Bytes != int64(len(whole)) || o.Feasibility.Status != Exact || strings.ContainsRune(o.Damage.Error(), '\n') {
+			if o := list[0]; o.New || !errors.Is(o.Damage, ErrDamaged) || o.Bytes != int64(len(whole)) ||
+				o.Feasibility.Status != Exact || strings.ContainsRune(o.Damage.Error(), '\n') {
 				t.Fatalf("%s: %+v", what, o)
 			}
 			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
@@ -125,7 +128,8 @@ func TestFillMendsEveryDamage(t *testing.T) {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := c.Fill(t.Context(), []int{1}, []int{b}, nil); err != nil || list[0].New || list[0].Damage != nil || list[0].Bytes != int64(len(whole)) {
+		if list, err := c.Fill(t.Context(), []int{1}, []int{b}, nil); err != nil || list[0].New ||
+			list[0].Damage != nil || list[0].Bytes != int64(len(whole)) {
 			t.Fatalf("a whole one: %+v, %v", list, err)
 		}
 		for at := 0; at < len(whole); at += 23 {
@@ -161,7 +165,8 @@ func TestMatchingGoesOnToTheEnd(t *testing.T) {
 		bad := bytes.Clone(whole)
 		bad[at] ^= 0x80
 		want := fmt.Sprintf("damaged: byte %d: want 0x%02x, have 0x%02x", at, whole[at], bad[at])
-		if _, err := w.write(context.Background(), plan, 3, sized(300), newCompareWriter(bytes.NewReader(bad))); err == nil || err.Error() != want {
+		if _, err := w.write(context.Background(), plan, 3, sized(300),
+			newCompareWriter(bytes.NewReader(bad))); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -192,7 +197,8 @@ func TestUnreadableIsNotDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for good := range whole {
-		if _, err := w.write(context.Background(), plan, 1, sized(3), newCompareWriter(failingDisk{whole, good})); !errors.Is(err, errSector) || errors.Is(err, ErrDamaged) {
+		if _, err := w.write(context.Background(), plan, 1, sized(3),
+			newCompareWriter(failingDisk{whole, good})); !errors.Is(err, errSector) || errors.Is(err, ErrDamaged) {
 			t.Fatalf("unreadable from byte %d: %v", good, err)
 		}
 	}
@@ -204,7 +210,8 @@ func TestUnreadableIsNotDamaged(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Fill(t.Context(), []int{1}, []int{3}, nil); err == nil || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
+	if _, err := c.Fill(t.Context(), []int{1}, []int{3}, nil); err == nil || errors.Is(err, ErrDamaged) ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("a folder in its place: %v", err)
 	}
 }
@@ -231,7 +238,8 @@ func TestGetRefusesDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := c.Get(1, 3)
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "logits generate") || strings.Count(err.Error(), path) != 1 {
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "logits generate") ||
+			strings.Count(err.Error(), path) != 1 {
 			t.Errorf("%s: %v", name, err)
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, bad) {
@@ -445,16 +453,19 @@ func TestVerifyComparesTepRanks(t *testing.T) {
 		}
 		b := v.Balance[0]
 		if split := faults > 0; split != want || b.AtFloor == want || b.RankMaxOverMean.Defined() == want {
-			t.Errorf("%s: %d faults, want some: %v; at floor %v, rank max/mean %v", plan, faults, want, b.AtFloor, b.RankMaxOverMean)
+			t.Errorf("%s: %d faults, want some: %v; at floor %v, rank max/mean %v", plan, faults, want, b.AtFloor,
+				b.RankMaxOverMean)
 		}
 	}
 }
 
 func TestVerifyFolders(t *testing.T) {
-	if _, err := Verify(context.Background(), filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Verify(context.Background(), filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)
 	}
-	if _, err := Verify(context.Background(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "logits generate") {
+	if _, err := Verify(context.Background(), t.TempDir(), nil); err == nil ||
+		!strings.Contains(err.Error(), "logits generate") {
 		t.Errorf("empty folder: %v", err)
 	}
 	dir := t.TempDir()
@@ -490,7 +501,8 @@ func FuzzEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := newChecker(new(plans)).checkBytes(claimed(file.Metadata()), content); err != nil && strings.ContainsRune(err.Error(), '\n') {
+		if err := newChecker(new(plans)).checkBytes(claimed(file.Metadata()), content); err != nil &&
+			strings.ContainsRune(err.Error(), '\n') {
 			t.Fatalf("more than one line: %q", err)
 		}
 	})

@@ -43,7 +43,8 @@ func newEntryWriter(s Spec) (*entryWriter, error) {
 	shape, v := s.Gate.Shape, logitsOf(s.Gate)
 	return &entryWriter{
 		spec: s, router: r, rows: newRowEncoder(shape, s.DType, v), logits: v, fewest: marginSatisfied(s.Gate, v),
-		row: slices.Repeat([]float32{v.low}, shape.Experts), picked: make([]int32, shape.TopK), groups: newGroupCounts(shape),
+		row: slices.Repeat([]float32{v.low}, shape.Experts), picked: make([]int32, shape.TopK),
+		groups: newGroupCounts(shape),
 	}, nil
 }
 
@@ -187,7 +188,9 @@ func (e *entryWriter) project(row []int32, best bool, f *Feasibility) (projected
 		projected = true
 		copy(row, e.picked)
 	}
-	return projected, fmt.Errorf("the correction bias of %s lets no set of experts stand: routing %v gives other ones each time", e.spec.Model, row)
+	return projected, fmt.Errorf(
+		"the correction bias of %s lets no set of experts stand: routing %v gives other ones each time", e.spec.Model,
+		row)
 }
 
 // picks routes the logits that show a row and reports whether they bring back

@@ -61,7 +61,8 @@ func (f Feasibility) add(meta map[string]string) {
 
 // feasibility reads back what add wrote.
 func (m *metadataReader) feasibility() Feasibility {
-	f := Feasibility{Status: Status(m.values[keyStatus]), ProjectedRows: m.integer(keyProjected), LargestBias: math.Inf(1)}
+	f := Feasibility{Status: Status(m.values[keyStatus]), ProjectedRows: m.integer(keyProjected),
+		LargestBias: math.Inf(1)}
 	if !slices.Contains(statuses, f.Status) {
 		m.fail(keyStatus, fmt.Sprintf("%s, %s or %s", Exact, Projected, Infeasible))
 	}

@@ -78,8 +78,9 @@ func (s Spec) identify(plan string, rank int, x extent) map[string]string {
 		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
 		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
-		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan, keyOptions: planOptions(s.Seed),
-		keyDType: string(s.DType), keyContent: s.content(),
+		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan,
+		keyOptions: planOptions(s.Seed),
+		keyDType:   string(s.DType), keyContent: s.content(),
 		keyHigh: float(v.high), keyLow: float(v.low),
 	}
 	x.add(id)

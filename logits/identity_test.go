@@ -15,7 +15,8 @@ import (
 // field's name.
 func variants(t *testing.T) map[string]Spec {
 	t.Helper()
-	base := specOf(t, router.Gate{Method: router.DeepSeekV3, Scale: 2, Shape: router.Shape{Experts: 16, TopK: 4, Groups: 4, TopKGroups: 2}, Bias: make([]float32, 16)}, 4)
+	base := specOf(t, router.Gate{Method: router.DeepSeekV3, Scale: 2, Shape: router.Shape{Experts: 16, TopK: 4,
+		Groups: 4, TopKGroups: 2}, Bias: make([]float32, 16)}, 4)
 	out := map[string]Spec{"base": base}
 	change := func(field string, edit func(*Spec)) {
 		s := base
@@ -40,7 +41,12 @@ func variants(t *testing.T) map[string]Spec {
 	change("Gate.Scale", func(s *Spec) { s.Gate.Scale = 2.0000002 })
 	change("Gate.Bias", func(s *Spec) { s.Gate.Bias[3] = 1e-8 })
 	change("Gate.Bias/none", func(s *Spec) { s.Gate.Bias = nil })
-	change("Gate.Shape.Experts", func(s *Spec) { s.Gate.Shape.Experts = 32; s.Gate.Bias = make([]float32, 32); layout(4)(s) })
+	change("Gate.Shape.Experts", func(s *Spec) {
+		s.Gate.Shape.Experts = 32
+		s.Gate.Bias = make([]float32,
+			32)
+		layout(4)(s)
+	})
 	change("Gate.Shape.TopK", func(s *Spec) { s.Gate.Shape.TopK = 2 })
 	change("Gate.Shape.Groups", func(s *Spec) { s.Gate.Shape.Groups = 2 })
 	change("Gate.Shape.TopKGroups", func(s *Spec) { s.Gate.Shape.TopKGroups = 3 })

@@ -14,11 +14,14 @@ import (
 
 // periodicSpecs are shapes of published models: rank and table are checked by counting.
 func periodicSpecs(t testing.TB) map[string]Spec {
-	gptOSS := specOf(t, router.Gate{Method: router.Renormalize, Scale: 1, Shape: router.Shape{Experts: 128, TopK: 4}}, 8)
-	kimi := specOf(t, router.Gate{Method: router.DeepSeekV3, Scale: 1, Shape: router.Shape{Experts: 384, TopK: 8, Groups: 1, TopKGroups: 1}}, 8)
+	gptOSS := specOf(t, router.Gate{Method: router.Renormalize, Scale: 1, Shape: router.Shape{Experts: 128, TopK: 4}},
+		8)
+	kimi := specOf(t, router.Gate{Method: router.DeepSeekV3, Scale: 1, Shape: router.Shape{Experts: 384, TopK: 8,
+		Groups: 1, TopKGroups: 1}}, 8)
 	qwen := specOf(t, router.Gate{Method: router.Renormalize, Scale: 1, Shape: router.Shape{Experts: 128, TopK: 8}}, 2)
 	qwen.Mode = router.TEP
-	return map[string]Spec{"gpt-oss dep8": gptOSS, "deepseek-v3 dep8": specOf(t, deepSeek(), 8), "kimi-k2 dep8": kimi, "qwen3 tep2": qwen}
+	return map[string]Spec{"gpt-oss dep8": gptOSS, "deepseek-v3 dep8": specOf(t, deepSeek(), 8), "kimi-k2 dep8": kimi,
+		"qwen3 tep2": qwen}
 }
 
 // A periodic entry holds the rows of the entries of any batch size, from multiples of
@@ -37,12 +40,14 @@ func TestPeriodicEntryServesAnyTokens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info, err := os.Stat(filepath.Join(c.dir, filepath.Base(e.path))); err != nil || info.Size() > 512<<10 || e.Rows < 128 || e.Rows%e.Period != 0 {
+			if info, err := os.Stat(filepath.Join(c.dir, filepath.Base(e.path))); err != nil || info.Size() > 512<<10 ||
+				e.Rows < 128 || e.Rows%e.Period != 0 {
 				t.Errorf("%s: %d rows of period %d, %v, %v", name, e.Rows, e.Period, info.Size(), err)
 			}
 			all = append(all, e)
 		}
-		k, experts, perRank := spec.Gate.Shape.TopK, spec.Gate.Shape.Experts, spec.Gate.Shape.Experts/spec.Layout.Ranks()
+		k, experts, perRank := spec.Gate.Shape.TopK, spec.Gate.Shape.Experts,
+			spec.Gate.Shape.Experts/spec.Layout.Ranks()
 		rows := all[0].Rows
 		for _, offset := range []int{0, 3 * all[0].Period} {
 			byExpert, byRank := make([]int, experts), make([]int, spec.Layout.Ranks())
@@ -56,10 +61,12 @@ func TestPeriodicEntryServesAnyTokens(t *testing.T) {
 				}
 				slots := (token + 1) * sources * k
 				if most := slices.Max(byRank); most != (slots+len(byRank)-1)/len(byRank) {
-					t.Fatalf("%s from row %d: %d tokens: %d slots of %d on the busiest rank", name, offset, token+1, most, slots)
+					t.Fatalf("%s from row %d: %d tokens: %d slots of %d on the busiest rank", name, offset, token+1,
+						most, slots)
 				}
 				if most := slices.Max(byExpert); most != (slots+experts-1)/experts {
-					t.Fatalf("%s from row %d: %d tokens: %d slots of %d for the busiest expert", name, offset, token+1, most, slots)
+					t.Fatalf("%s from row %d: %d tokens: %d slots of %d for the busiest expert", name, offset, token+1,
+						most, slots)
 				}
 			}
 		}
@@ -86,7 +93,8 @@ func TestPeriodicEntryIsVerified(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, v, err)
 		}
 		b := v.Balance[0]
-		if !b.AtFloor || !b.Certificate.Optimal() || b.TokensPerRank.Defined() || v.Entries[0].TokensPerRank != nil || *v.Entries[0].Rows != b.Certificate.Rows {
+		if !b.AtFloor || !b.Certificate.Optimal() || b.TokensPerRank.Defined() || v.Entries[0].TokensPerRank != nil ||
+			*v.Entries[0].Rows != b.Certificate.Rows {
 			t.Errorf("%s: %+v", name, b)
 		}
 		if want := map[router.Mode]int{router.DEP: 3, router.TEP: 0}[spec.Mode]; len(b.Certificate.Unequal) != want {
@@ -107,7 +115,8 @@ func TestCertificateCountsWhatIsAboveTheFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := v.Balance[0]
-	if b.AtFloor || b.Certificate.Rank != (plan.Misses{Tokens: b.Certificate.Rows/2 - 1, Worst: 1}) || !b.Certificate.Level {
+	if b.AtFloor || b.Certificate.Rank != (plan.Misses{Tokens: b.Certificate.Rows/2 - 1, Worst: 1}) ||
+		!b.Certificate.Level {
 		t.Errorf("%+v", b.Certificate)
 	}
 }
@@ -145,7 +154,8 @@ func TestPlantedRowIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fault := v.Entries[2].Fault(); !strings.Contains(fault, "token 1") || !strings.Contains(fault, "by plan diagonal/2") || v.Balance[0].Certificate != nil {
+	if fault := v.Entries[2].Fault(); !strings.Contains(fault, "token 1") ||
+		!strings.Contains(fault, "by plan diagonal/2") || v.Balance[0].Certificate != nil {
 		t.Errorf("fault %q, %+v", fault, v.Balance[0])
 	}
 	// Counting alone finds it too.

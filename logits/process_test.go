@@ -57,7 +57,8 @@ func fillProcess(dir string) int {
 			fmt.Println("ready")
 			var each func(Outcome)
 			if os.Getenv(haltVariable) != "" {
-				each = func(Outcome) { time.Sleep(time.Hour) } // what works beside it comes no further than the end of its entry
+				// what works beside it comes no further than the end of its entry
+				each = func(Outcome) { time.Sleep(time.Hour) }
 			}
 			_, err = c.Fill(context.Background(), allRanks(4), processTokens, each)
 		}
@@ -173,7 +174,8 @@ func TestKilledWhileMending(t *testing.T) {
 		var c *exec.Cmd
 		if round%2 == 0 { // as soon as it has mended something, else at any moment
 			c = startFill(t, dir, haltVariable+"=1", "GOMAXPROCS=1")
-			for until := time.Now().Add(time.Minute); slices.EqualFunc(stats(t, dir), unchanged, os.SameFile) && time.Now().Before(until); {
+			for until := time.Now().Add(time.Minute); slices.EqualFunc(stats(t, dir), unchanged, os.SameFile) &&
+				time.Now().Before(until); {
 				time.Sleep(100 * time.Microsecond)
 			}
 		} else {
@@ -235,7 +237,10 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Fill(t.Context(), allRanks(4), []int{5}, nil)
-	if !errors.Is(err, ErrDamaged) || !errors.Is(err, fs.ErrPermission) || strings.ContainsRune(err.Error(), '\n') || !strings.Contains(err.Error(), fmt.Sprintf("entry %q is damaged: byte 752: want 0x09, have the end of the file, and cannot be replaced: ", path)) {
+	if !errors.Is(err, ErrDamaged) || !errors.Is(err, fs.ErrPermission) || strings.ContainsRune(err.Error(), '\n') ||
+		!strings.Contains(err.Error(),
+			fmt.Sprintf("entry %q is damaged: byte 752: want 0x09, have the end of the file, and cannot be replaced: ",
+				path)) {
 		t.Errorf("a damaged entry in a read-only folder: %v", err)
 	}
 }

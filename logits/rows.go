@@ -36,7 +36,8 @@ type rowEncoder struct {
 }
 
 func newRowEncoder(s router.Shape, d DType, v logitPair) *rowEncoder {
-	return &rowEncoder{experts: s.Experts, topK: s.TopK, size: int(d.stored().Size()), high: d.encode(v.high), low: d.encode(v.low)}
+	return &rowEncoder{experts: s.Experts, topK: s.TopK, size: int(d.stored().Size()), high: d.encode(v.high),
+		low: d.encode(v.low)}
 }
 
 func (r *rowEncoder) rowBytes() int { return r.experts * r.size }

@@ -46,7 +46,8 @@ func scan(ctx context.Context, dir string, each func(done, total int), visit vis
 	if err != nil {
 		return Verification{}, err
 	}
-	v := Verification{SchemaVersion: VerificationSchema, Kind: VerificationKind, Balance: []BatchBalance{}, Entries: make([]EntryStatus, len(files))}
+	v := Verification{SchemaVersion: VerificationSchema, Kind: VerificationKind, Balance: []BatchBalance{},
+		Entries: make([]EntryStatus, len(files))}
 	batches := batchSet{entries: v.Entries, byKey: map[string]*batch{}, specs: map[string]Spec{}}
 	known := new(plans)
 	checkers := sync.Pool{New: func() any { return newChecker(known) }}
@@ -90,7 +91,8 @@ func entryFiles(dir string) ([]string, error) {
 		if at := (*fs.PathError)(nil); errors.As(err, &at) {
 			err = at.Err
 		}
-		return nil, fmt.Errorf("no folder of entries at %q: %w; make one with 'moebalance logits generate --cache %s'", dir, err, dir)
+		return nil, fmt.Errorf("no folder of entries at %q: %w; make one with 'moebalance logits generate --cache %s'",
+			dir, err, dir)
 	}
 	var files []string
 	for _, e := range list {
@@ -99,7 +101,9 @@ func entryFiles(dir string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("folder %q holds no entries (*%s): make some with 'moebalance logits generate --cache %s'", dir, suffix, dir)
+		return nil, fmt.Errorf(
+			"folder %q holds no entries (*%s): make some with 'moebalance logits generate --cache %s'", dir, suffix,
+			dir)
 	}
 	return files, nil
 }
@@ -162,7 +166,8 @@ func (s *batchSet) add(i int, r Record, ids []int32) {
 		ranks := r.Spec.Layout.Ranks()
 		b = &batch{
 			record: r, family: family, load: router.NewLoad(r.Spec.Gate.Shape.Experts), status: Exact,
-			good: make([]bool, ranks), digests: make([]uint64, ranks), entry: make([]int, ranks), ids: make([][]int32, ranks),
+			good: make([]bool, ranks), digests: make([]uint64, ranks), entry: make([]int, ranks),
+			ids: make([][]int32, ranks),
 		}
 		s.byKey[key] = b
 	}
@@ -200,7 +205,8 @@ func (s *batchSet) finish(dir string, v *Verification) {
 	order := func(a, b *batch) int {
 		x, y := a.record.Spec, b.record.Spec
 		return cmp.Or(
-			cmp.Compare(x.Model, y.Model), cmp.Compare(x.Plan, y.Plan), cmp.Compare(x.DType, y.DType), cmp.Compare(x.Layer, y.Layer),
+			cmp.Compare(x.Model, y.Model), cmp.Compare(x.Plan, y.Plan), cmp.Compare(x.DType, y.DType),
+			cmp.Compare(x.Layer, y.Layer),
 			cmp.Compare(a.family, b.family), cmp.Compare(a.record.Tokens, b.record.Tokens))
 	}
 	for _, b := range slices.SortedFunc(maps.Values(s.byKey), order) {
@@ -213,7 +219,8 @@ func (s *batchSet) finish(dir string, v *Verification) {
 			e := EntryStatus{Path: filepath.Join(dir, fileName(r.Spec.identify(r.PlanName, rank, r.extent())))}
 			if !paths[e.Path] {
 				e.describe(r)
-				e.fail(fmt.Errorf("%w: want one for each of %d ranks, have none for rank %d", ErrMissing, len(b.good), rank))
+				e.fail(fmt.Errorf("%w: want one for each of %d ranks, have none for rank %d", ErrMissing, len(b.good),
+					rank))
 				v.Entries = append(v.Entries, e)
 			}
 		}
@@ -231,7 +238,8 @@ func (b *batch) compareRanks(entries []EntryStatus) {
 	for rank := first + 1; rank < len(b.good); rank++ {
 		if b.good[rank] && b.digests[rank] != b.digests[first] {
 			b.good[rank] = false
-			entries[b.entry[rank]].fail(fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank %d, have another routing on rank %d", first, rank))
+			entries[b.entry[rank]].fail(
+				fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank %d, have another routing on rank %d", first, rank))
 		}
 	}
 }
@@ -240,8 +248,9 @@ func (b *batch) compareRanks(entries []EntryStatus) {
 func (b *batch) balance() BatchBalance {
 	s, tokens := b.record.Spec, b.record.Tokens
 	v := BatchBalance{
-		Model: s.Model, Method: s.Gate.Method, Plan: b.record.PlanName, Mode: s.Mode, Layer: s.Layer, DType: s.DType, Content: s.content(),
-		Ranks: s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
+		Model: s.Model, Method: s.Gate.Method, Plan: b.record.PlanName, Mode: s.Mode, Layer: s.Layer, DType: s.DType,
+		Content: s.content(),
+		Ranks:   s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
 		Status: b.status, Entries: b.count, Bytes: b.bytes,
 	}
@@ -258,7 +267,8 @@ func (b *batch) balance() BatchBalance {
 	floors := s.problem(b.record.Rows).Floors(busiest)
 	v.ExpertFloor, v.RankFloor, v.ActiveExpertsIdeal = floors.Expert, floors.Rank, floors.Active
 	if len(v.MissingRanks) == 0 {
-		v.ExpertMaxOverMean, v.RankMaxOverMean, v.ActiveExperts = experts.MaxOverMean, ranks.MaxOverMean, router.Number(experts.Active)
+		v.ExpertMaxOverMean, v.RankMaxOverMean, v.ActiveExperts = experts.MaxOverMean, ranks.MaxOverMean,
+			router.Number(experts.Active)
 		v.AtFloor = !(ranks.MaxOverMean > floors.Rank) && !(copies.MaxOverMean > floors.Copy)
 		if tokens == AnyTokens {
 			v.Certificate = certify(b.record, b.ids)

@@ -59,7 +59,8 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal([]byte(Schema), &root); err != nil {
 		t.Fatal(err)
 	}
-	grouped := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 16, TopK: 2, Groups: 4, TopKGroups: 2}, Scale: 2.5, Bias: make([]float32, 16)}
+	grouped := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 16, TopK: 2, Groups: 4,
+		TopKGroups: 2}, Scale: 2.5, Bias: make([]float32, 16)}
 	grouped.Bias[3] = -100 // chosen by no token
 	flat := router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 16, TopK: 2}}
 	layout, err := router.Contiguous(16, 2)
@@ -111,7 +112,8 @@ func TestSchema(t *testing.T) {
 		t.Errorf("keys %v, the schema has %v", got, want)
 	}
 	bad := map[string]any{"__metadata__": map[string]any{"schema": "moebalance.logits/0", "rank": "-1", "mode": "ep"}}
-	for _, want := range []string{"header lacks expert_ids", "schema is not constant", "rank does not match", "mode is none", "lacks checksum"} {
+	for _, want := range []string{"header lacks expert_ids", "schema is not constant", "rank does not match",
+		"mode is none", "lacks checksum"} {
 		if faults := strings.Join(conforms(root, root, "header", bad), "; "); !strings.Contains(faults, want) {
 			t.Errorf("%q: want %q", faults, want)
 		}

@@ -71,7 +71,8 @@ func (s Spec) withDefaults() (Spec, error) {
 	case s.Layout.Ranks() > maxRanks:
 		return s, fmt.Errorf("%w: want at most %d ranks, have %d", ErrSpec, maxRanks, s.Layout.Ranks())
 	case s.Layout.Ranks()*shape.TopK > maxSlots:
-		return s, fmt.Errorf("%w: want at most %d ranks × top-k, have %d × %d", ErrSpec, maxSlots, s.Layout.Ranks(), shape.TopK)
+		return s, fmt.Errorf("%w: want at most %d ranks × top-k, have %d × %d", ErrSpec, maxSlots, s.Layout.Ranks(),
+			shape.TopK)
 	case s.Layout.Experts() != shape.Experts:
 		return s, fmt.Errorf("%w: a layout of %d experts for a gate of %d", ErrSpec, s.Layout.Experts(), shape.Experts)
 	case s.Layer < 0:
@@ -87,7 +88,8 @@ func (s Spec) withDefaults() (Spec, error) {
 // problem is what the plan has to solve for so many tokens on every rank; for
 // AnyTokens none, which do not matter then.
 func (s Spec) problem(tokens int) plan.Problem {
-	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer, Tokens: slices.Repeat([]int{max(0, tokens)}, s.Layout.Ranks())}
+	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer,
+		Tokens: slices.Repeat([]int{max(0, tokens)}, s.Layout.Ranks())}
 }
 
 // checkEntry is an ErrSpec for a rank that the layout does not have, or a number of

@@ -102,14 +102,16 @@ var ErrMissing = errors.New("entry is missing")
 func (e *EntryStatus) describe(r Record) {
 	s := r.Spec
 	// Copies: pointers into the spec would keep the layout of every entry.
-	e.Model, e.Method, e.Experts, e.TopK = new(s.Model), new(s.Gate.Method), new(s.Gate.Shape.Experts), new(s.Gate.Shape.TopK)
+	e.Model, e.Method, e.Experts, e.TopK = new(s.Model), new(s.Gate.Method), new(s.Gate.Shape.Experts),
+		new(s.Gate.Shape.TopK)
 	e.Ranks, e.Rank, e.Layer = new(s.Layout.Ranks()), new(r.Rank), new(s.Layer)
 	if r.Tokens == AnyTokens {
 		e.Rows, e.Period = new(r.Rows), new(r.Period)
 	} else {
 		e.TokensPerRank = new(r.Tokens)
 	}
-	e.DType, e.Content, e.Plan, e.PlanOptions = new(s.DType), new(s.content()), new(r.PlanName), new(planOptions(s.Seed))
+	e.DType, e.Content, e.Plan, e.PlanOptions = new(s.DType), new(s.content()), new(r.PlanName),
+		new(planOptions(s.Seed))
 	e.Mode, e.Layout, e.Scale, e.BiasSHA256 = new(s.Mode), new(s.text.layout), new(s.Gate.Scale), new(s.text.bias)
 	e.Status = string(r.Feasibility.Status)
 }

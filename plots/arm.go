@@ -119,7 +119,8 @@ func timedExtent(arms []Arm) string {
 		for _, r := range []struct {
 			why  bool
 			text string
-		}{{without[imbalance.WarmUp], "warm-up"}, {without[imbalance.OtherKind], "steps of other kinds"}, {without[imbalance.Incomplete] || without[imbalance.Lost], "incomplete steps"}} {
+		}{{without[imbalance.WarmUp], "warm-up"}, {without[imbalance.OtherKind], "steps of other kinds"},
+			{without[imbalance.Incomplete] || without[imbalance.Lost], "incomplete steps"}} {
 			if r.why {
 				reasons = append(reasons, r.text)
 			}

@@ -31,25 +31,32 @@ func small() *nsys.Trace {
 		for i, row := range rows {
 			for rank, us := range row {
 				t.Cells = append(t.Cells,
-					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseExperts, TotalNS: us * 1000},
-					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseDispatch, TotalNS: 4000, CollectiveNS: 3000})
+					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseExperts,
+						TotalNS: us * 1000},
+					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseDispatch,
+						TotalNS: 4000, CollectiveNS: 3000})
 			}
 		}
 	}
-	t.Cells = append(t.Cells, nsys.Cell{Rank: 0, Step: nsys.None, Layer: nsys.None, Phase: nsys.PhaseOther, TotalNS: 1e6})
+	t.Cells = append(t.Cells, nsys.Cell{Rank: 0, Step: nsys.None, Layer: nsys.None, Phase: nsys.PhaseOther,
+		TotalNS: 1e6})
 	for layer := router.Whole(1); layer <= 2; layer++ {
 		for e := range 4 {
 			t.Experts = append(t.Experts, nsys.ExpertStat{
-				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed, Known: true, Slots: int64(100 * (e + 1)),
+				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed, Known: true,
+				Slots: int64(100 * (e + 1)),
 				Stats: nsys.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
 			})
 		}
-		t.Imbalance = append(t.Imbalance, imbalance.Row{Layer: layer, Level: router.LevelExpert, Quantity: imbalance.Load, Steps: 2})
-		t.Stragglers = append(t.Stragglers, imbalance.Straggler{Layer: layer, Steps: 2, LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
+		t.Imbalance = append(t.Imbalance, imbalance.Row{Layer: layer, Level: router.LevelExpert,
+			Quantity: imbalance.Load, Steps: 2})
+		t.Stragglers = append(t.Stragglers, imbalance.Straggler{Layer: layer, Steps: 2,
+			LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
 	}
 	for rank := range 2 {
 		// 12 µs of collectives per rank in all: 9 waiting, 3 transferring.
-		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch, TotalNS: 12000, WaitNS: 9000, TransferNS: 3000, CountedWaitNS: 9000, CountedTransferNS: 3000})
+		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch,
+			TotalNS: 12000, WaitNS: 9000, TransferNS: 3000, CountedWaitNS: 9000, CountedTransferNS: 3000})
 	}
 	return t
 }
@@ -212,7 +219,8 @@ func TestPhaseTimes(t *testing.T) {
 	}
 
 	unaligned := small()
-	unaligned.Collectives[0].CountedWaitNS, unaligned.Collectives[0].CountedTransferNS = router.Undefined(), router.Undefined()
+	unaligned.Collectives[0].CountedWaitNS, unaligned.Collectives[0].CountedTransferNS = router.Undefined(),
+		router.Undefined()
 	a = PhaseTimes(NewArm("normal", unaligned)).Arms[0]
 	checkValues(t, "wait where clocks cannot be aligned", a.Wait, []float64{nan, 4500})
 	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
@@ -234,7 +242,8 @@ func TestWarmUp(t *testing.T) {
 		trace.Cells[i].BusyNS = trace.Cells[i].TotalNS
 	}
 	for i := range trace.Collectives { // per rank 2·103 + 4·3 µs in all, of which 9 + 3 count
-		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 218000, 213500, 4500
+		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 218000, 213500,
+			4500
 	}
 	arm := NewArm("normal", trace)
 	a := PhaseTimes(arm).Arms[0]
@@ -263,7 +272,8 @@ func TestMissingRank(t *testing.T) {
 
 	phases := PhaseTimes(normal, perfect)
 	checkValues(t, "work of rank 1", phases.Arms[1].Work[1], []float64{nan, nan})
-	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]}, []float64{nan, nan})
+	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]},
+		[]float64{nan, nan})
 	means, _ := MeanPhases([]Arm{normal, perfect})
 	work := func(p perstep.Phases) []float64 {
 		return []float64{p.Work[nsys.PhaseDispatch], p.Work[nsys.PhaseExperts]}
@@ -313,7 +323,8 @@ func TestMissingStep(t *testing.T) {
 	}
 	none := small()
 	none.Cells = slices.DeleteFunc(none.Cells, func(c nsys.Cell) bool { return (c.Rank == 1) == (c.Step == 6) })
-	if s := RankTimes(NewArm("normal", none)); !strings.Contains(s.Caption, "0 of 2 steps (incomplete steps excluded)") {
+	if s := RankTimes(NewArm("normal", none)); !strings.Contains(s.Caption,
+		"0 of 2 steps (incomplete steps excluded)") {
 		t.Errorf("caption %q does not say that no step is left", s.Caption)
 	} else if _, err := BarChart(s); !errors.Is(err, ErrNothing) {
 		t.Errorf("a figure of no step: %v", err)
@@ -354,7 +365,8 @@ func TestTimeAgainstLoad(t *testing.T) {
 	checkValues(t, "slots of ranks", c.Slots, []float64{150, 350, 150, 350})
 	checkValues(t, "times of ranks", c.TimeNS, []float64{20000, 20000, 20000, 20000})
 
-	if s := TimeAgainstLoad(NewArm("normal", grouped)); s.Alt != "normal: no line, which takes three points that differ in load and in time." {
+	if s := TimeAgainstLoad(NewArm("normal",
+		grouped)); s.Alt != "normal: no line, which takes three points that differ in load and in time." {
 		t.Errorf("all times are the same, and the answer is %q", s.Alt)
 	}
 
@@ -374,14 +386,16 @@ func TestLoadIsPerRecordedStep(t *testing.T) {
 		longer.Imbalance[i].Steps *= 5
 	}
 	short, long := NewArm("normal", small()), NewArm("normal", longer)
-	if a, b := TimeAgainstLoad(short), TimeAgainstLoad(long); a.Alt != b.Alt || !strings.Contains(a.Alt, "15.0 ns per slot") {
+	if a, b := TimeAgainstLoad(short), TimeAgainstLoad(long); a.Alt != b.Alt ||
+		!strings.Contains(a.Alt, "15.0 ns per slot") {
 		t.Errorf("%q over 2 steps, %q over 10, want 15.0 ns per slot", a.Alt, b.Alt)
 	}
 	if a, b := RankLoads(short), RankLoads(long); a.Alt != b.Alt || a.Series[0].Floor != b.Series[0].Floor {
 		t.Errorf("%q above %g over 2 steps, %q above %g over 10", a.Alt, a.Series[0].Floor, b.Alt, b.Series[0].Floor)
 	}
 	longer.Warnings = []router.Warning{{Code: "counts_window"}} // each recorded step is a sum of passes
-	if s := TimeAgainstLoad(long); !s.Clouds[0].Windows || !strings.Contains(s.Alt, "the time per slot is unknown") || strings.Contains(s.Alt, "ns per slot") {
+	if s := TimeAgainstLoad(long); !s.Clouds[0].Windows || !strings.Contains(s.Alt, "the time per slot is unknown") ||
+		strings.Contains(s.Alt, "ns per slot") {
 		t.Errorf("%q gives a time per slot of sums over passes", s.Alt)
 	}
 	longer.Imbalance = nil // nobody says over how many steps

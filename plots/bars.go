@@ -44,7 +44,8 @@ func BarChart(s BarSpec) (Figure, error) {
 	any := false
 	for i, series := range s.Series {
 		if len(series.Values) != len(s.Groups) {
-			return Figure{}, fmt.Errorf("bars %q: want %d values, have %d", series.Name, len(s.Groups), len(series.Values))
+			return Figure{}, fmt.Errorf("bars %q: want %d values, have %d", series.Name, len(s.Groups),
+				len(series.Values))
 		}
 		any = any || len(knowns(series.Values)) > 0
 		lists[i] = append([]float64{series.Floor}, series.Values...)
@@ -161,7 +162,8 @@ func RankTimes(arms ...Arm) BarSpec {
 	s := BarSpec{
 		Name: "rank-time", Title: "Which ranks spend most time on their experts?",
 		GroupLabel: "rank", ValueLabel: "expert time " + per(arms), Groups: ranks(arms), Nanoseconds: true, Mean: true,
-		Caption: fmt.Sprintf("%s. Observed time of kernels in the experts phase without collectives, added over layers, mean over steps. %s",
+		Caption: fmt.Sprintf(
+			"%s. Observed time of kernels in the experts phase without collectives, added over layers, mean over steps. %s",
 			timedExtent(arms), cancels("rank", "layer to layer or step to step")),
 	}
 	for _, a := range arms {
@@ -181,7 +183,8 @@ func RankLoads(arms ...Arm) BarSpec {
 	s := BarSpec{
 		Name: "rank-load", Title: "Which ranks get the load?",
 		GroupLabel: "rank", ValueLabel: "load per recorded step", Groups: ranks(arms), Unit: "slots", Mean: true,
-		Caption: fmt.Sprintf("%s. Recorded slots of the experts of each rank, added over layers, mean over the recorded steps. The floor is the least that the largest can be. %s",
+		Caption: fmt.Sprintf(
+			"%s. Recorded slots of the experts of each rank, added over layers, mean over the recorded steps. The floor is the least that the largest can be. %s",
 			extent(arms), cancels("rank", "layer to layer or step to step")),
 	}
 	for _, a := range arms {
@@ -205,8 +208,9 @@ func LayerLosses(arms ...Arm) BarSpec {
 	s := BarSpec{
 		Name: "layer-loss", Title: "Which layers lose most to their slowest rank?",
 		GroupLabel: "layer", ValueLabel: "straggler loss " + per(arms), Groups: layers, Nanoseconds: true,
-		Caption: fmt.Sprintf("%s. Maximum − mean over ranks of compute time, per step and layer, then the mean over steps. "+
-			"Collectives are excluded: they hold the wait for the last rank to arrive, which may be another one that launches late.", timedExtent(arms)),
+		Caption: fmt.Sprintf(
+			"%s. Maximum − mean over ranks of compute time, per step and layer, then the mean over steps. "+
+				"Collectives are excluded: they hold the wait for the last rank to arrive, which may be another one that launches late.", timedExtent(arms)),
 	}
 	for _, a := range arms {
 		values := unknowns(len(layers))
@@ -231,7 +235,8 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	s := HeatSpec{
 		Name: "rank-layer-time", Title: "Which ranks are slow in which layers?",
 		RowLabel: "layer", ColumnLabel: "rank", Quantity: "time",
-		Caption: fmt.Sprintf("%s. Observed time of kernels in the experts phase without collectives. Each cell is relative to the mean over ranks of its layer. %s",
+		Caption: fmt.Sprintf(
+			"%s. Observed time of kernels in the experts phase without collectives. Each cell is relative to the mean over ranks of its layer. %s",
 			timedExtent(arms), cancels("rank", "step to step")),
 	}
 	for _, a := range arms {
@@ -268,7 +273,8 @@ func (s BarSpec) answer() string {
 		case mean > 0 && isEven(most/mean):
 			out = append(out, fmt.Sprintf("%s: on average every %s has %s.", series.Name, s.GroupLabel, s.value(mean)))
 		case mean > 0:
-			out = append(out, fmt.Sprintf("%s: %s %d is largest, %s, %s × the mean.", series.Name, s.GroupLabel, s.Groups[slices.Index(series.Values, most)], s.value(most), quantity.Decimals(most/mean, 2)))
+			out = append(out, fmt.Sprintf("%s: %s %d is largest, %s, %s × the mean.", series.Name, s.GroupLabel,
+				s.Groups[slices.Index(series.Values, most)], s.value(most), quantity.Decimals(most/mean, 2)))
 		default:
 			out = append(out, series.Name+": all zero.")
 		}

@@ -74,7 +74,8 @@ func GainCurve(s CurveSpec) (Figure, error) {
 		p.X.Min, p.X.Max, p.X.Tick.Marker = first-max(0.1, (last-first)*0.05), last+max(0.1, (last-first)*0.05), ticks
 	}
 	f.arrange(panels, false, 250)
-	f.legend = append([]key{glyphKey("estimate", pairGlyph), fillKey("simultaneous interval", tint(blue, 0.22)), lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine)}, f.legend...)
+	f.legend = append([]key{glyphKey("estimate", pairGlyph), fillKey("simultaneous interval", tint(blue, 0.22)),
+		lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine)}, f.legend...)
 	return f, nil
 }
 
@@ -90,7 +91,8 @@ type curve struct {
 }
 
 func (g *curve) add(at, estimate, low, high float64) {
-	g.at, g.estimate, g.low, g.high = append(g.at, at), append(g.estimate, estimate), append(g.low, low), append(g.high, high)
+	g.at, g.estimate, g.low, g.high = append(g.at, at), append(g.estimate, estimate), append(g.low, low),
+		append(g.high, high)
 }
 
 // Plot implements plot.Plotter.
@@ -100,7 +102,8 @@ func (g *curve) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, at := range g.at {
 		middle = append(middle, vg.Point{X: x(at), Y: y(g.estimate[i])})
 		if known(g.low[i]) && known(g.high[i]) {
-			upper, lower = append(upper, vg.Point{X: x(at), Y: y(g.high[i])}), append(lower, vg.Point{X: x(at), Y: y(g.low[i])})
+			upper, lower = append(upper, vg.Point{X: x(at), Y: y(g.high[i])}),
+				append(lower, vg.Point{X: x(at), Y: y(g.low[i])})
 		}
 	}
 	joined := len(middle) >= curvePoints && known(g.threshold)

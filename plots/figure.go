@@ -85,9 +85,11 @@ func (f Figure) svg(alone bool) string {
 	f.draw(d, alone)
 	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img"`, width.Points(), height.Points())
 	if alone {
-		head += fmt.Sprintf(` width="%gpt" height="%gpt" xmlns="http://www.w3.org/2000/svg"`, width.Points(), height.Points())
+		head += fmt.Sprintf(` width="%gpt" height="%gpt" xmlns="http://www.w3.org/2000/svg"`, width.Points(),
+			height.Points())
 	}
-	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title), html.EscapeString(f.Alt), c.body(!alone))
+	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title),
+		html.EscapeString(f.Alt), c.body(!alone))
 }
 
 // size is the whole figure's, with room for the words if they are drawn.
@@ -191,8 +193,10 @@ func (c *svgCanvas) FillString(f font.Face, at vg.Point, s string) {
 var themes = func() map[string]string {
 	names := map[string]string{}
 	for name, c := range map[string]color.NRGBA{
-		"ink": ink, "soft": softInk, "grid": gridInk, "wait": waitInk, "paper": paper, "learned": vermillion, "balanced": blue, "slate": slate, "wine": wine,
-		"learned-line": shade(vermillion), "balanced-line": shade(blue), "slate-line": shade(slate), "wine-line": shade(wine),
+		"ink": ink, "soft": softInk, "grid": gridInk, "wait": waitInk, "paper": paper, "learned": vermillion,
+		"balanced": blue, "slate": slate, "wine": wine,
+		"learned-line": shade(vermillion), "balanced-line": shade(blue), "slate-line": shade(slate),
+		"wine-line": shade(wine),
 	} {
 		names[fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B)] = name
 	}

@@ -66,8 +66,10 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	if experts == 1 {
 		normal.Values[0][0] = 5
 	}
-	add(HeatMap(HeatSpec{Name: "heat", Title: "Which <experts>?", Caption: words, Alt: "a & b", RowLabel: "layer", ColumnLabel: "expert", Quantity: "time", Grids: []Grid{normal, perfect}}))
-	add(BarChart(BarSpec{Name: "bars", Title: "Which ranks?", Caption: words, GroupLabel: "rank", ValueLabel: "time", Groups: upTo(ranks), Nanoseconds: true, Mean: true,
+	add(HeatMap(HeatSpec{Name: "heat", Title: "Which <experts>?", Caption: words, Alt: "a & b", RowLabel: "layer",
+		ColumnLabel: "expert", Quantity: "time", Grids: []Grid{normal, perfect}}))
+	add(BarChart(BarSpec{Name: "bars", Title: "Which ranks?", Caption: words, GroupLabel: "rank", ValueLabel: "time",
+		Groups: upTo(ranks), Nanoseconds: true, Mean: true,
 		Series: []BarSeries{{"normal", wave(ranks, 2e6), 2e6}, {"perfect", wave(ranks, 1e6), math.NaN()}}}))
 	stack := func(name string) Stack {
 		s := Stack{Name: name, Ranks: upTo(ranks), Wait: wave(ranks, 3e5), Transfer: wave(ranks, 1e5)}
@@ -77,24 +79,32 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 		return s
 	}
 	cloud := func(name string, slots, ns float64) Cloud {
-		return Cloud{name, perstep.Points{Slots: wave(ranks, slots), TimeNS: wave(ranks, ns), Fit: perstep.Fit{SlopeNS: 100, R2: 0.9}}}
+		return Cloud{name, perstep.Points{Slots: wave(ranks, slots), TimeNS: wave(ranks, ns),
+			Fit: perstep.Fit{SlopeNS: 100, R2: 0.9}}}
 	}
 	phases := []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown"}
-	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases, Arms: []Stack{stack("normal"), stack("perfect")}}))
+	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases,
+		Arms: []Stack{stack("normal"), stack("perfect")}}))
 	var pairs []gain.Pair
 	for i, v := range wave(steps, 0.2) {
 		pairs = append(pairs, gain.Pair{Pair: i, Gain: router.Number(v), Status: gain.PairComplete})
 	}
 	var points []gain.PointGain
 	for i, v := range []float64{-0.05, 0.1, 0.2} {
-		points = append(points, gain.PointGain{Name: "concurrency", Value: math.Pow(8, float64(i)), TokensPerExpert: router.Number(1 + i),
-			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02), High: router.Number(v + 0.02)}})
+		points = append(points, gain.PointGain{Name: "concurrency", Value: math.Pow(8, float64(i)),
+			TokensPerExpert: router.Number(1 + i),
+			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02),
+				High: router.Number(v + 0.02)}})
 	}
-	add(GainCurve(CurveSpec{Name: "curve", Title: "At which load?", Caption: words, Axis: "gain", Points: points, Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}))
-	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Pairs: pairs, Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}, Threshold: 0.1}))
+	add(GainCurve(CurveSpec{Name: "curve", Title: "At which load?", Caption: words, Axis: "gain", Points: points,
+		Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}))
+	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Pairs: pairs,
+		Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}, Threshold: 0.1}))
 	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
 		Clouds: []Cloud{cloud("normal", 4e3, 4e5), cloud("perfect", 3e3, 3e5)}}))
-	add(StepLines(StepSpec{Name: "steps", Title: "When?", Caption: words, Arms: []Steps{{"normal", upTo(steps), wave(steps, 3e6), wave(steps, 2e6)}, {"perfect", upTo(steps), wave(steps, 2e6), wave(steps, 2e6)}}}))
+	add(StepLines(StepSpec{Name: "steps", Title: "When?", Caption: words,
+		Arms: []Steps{{"normal", upTo(steps), wave(steps, 3e6), wave(steps, 2e6)},
+			{"perfect", upTo(steps), wave(steps, 2e6), wave(steps, 2e6)}}}))
 	return out
 }
 
@@ -249,11 +259,13 @@ func TestNothingToDraw(t *testing.T) {
 		},
 		"no phases": func() (Figure, error) { return PhaseStacks(StackSpec{}) },
 		"idle ranks": func() (Figure, error) {
-			return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
+			return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0},
+				Transfer: []float64{0}}}})
 		},
 		"no pairs": func() (Figure, error) { return PairedGain(GainSpec{}) },
 		"no curve": func() (Figure, error) {
-			return GainCurve(CurveSpec{Points: []gain.PointGain{{Value: 1, Gain: gain.Gain{Estimate: router.Undefined()}}}})
+			return GainCurve(CurveSpec{Points: []gain.PointGain{{Value: 1,
+				Gain: gain.Gain{Estimate: router.Undefined()}}}})
 		},
 		"only incomplete pairs": func() (Figure, error) {
 			return PairedGain(GainSpec{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}})
@@ -282,7 +294,8 @@ func TestShapesThatContradict(t *testing.T) {
 		},
 		"missing rank": func() (Figure, error) { return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}}}}) },
 		"missing phase": func() (Figure, error) {
-			return PhaseStacks(StackSpec{Phases: []string{"experts"}, Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
+			return PhaseStacks(StackSpec{Phases: []string{"experts"},
+				Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
 		},
 		"odd phase": func() (Figure, error) { return PhaseStacks(StackSpec{Phases: []string{"lunch"}}) },
 		"missing time": func() (Figure, error) {
@@ -302,7 +315,8 @@ func TestShapesThatContradict(t *testing.T) {
 // cannot be divided is not called transfer.
 func TestCollectiveKeys(t *testing.T) {
 	nan := math.NaN()
-	divided, undivided := Stack{Ranks: []int{0}, Wait: []float64{1}, Transfer: []float64{2}}, Stack{Ranks: []int{0}, Wait: []float64{nan}, Transfer: []float64{3}}
+	divided, undivided := Stack{Ranks: []int{0}, Wait: []float64{1}, Transfer: []float64{2}},
+		Stack{Ranks: []int{0}, Wait: []float64{nan}, Transfer: []float64{3}}
 	lacking := Stack{Ranks: []int{0}, Wait: []float64{nan}, Transfer: []float64{nan}}
 	for _, c := range []struct {
 		arms []Stack
@@ -310,7 +324,8 @@ func TestCollectiveKeys(t *testing.T) {
 	}{
 		{[]Stack{divided, lacking}, "below the line: collective transfer, collective wait"},
 		{[]Stack{undivided}, "below the line: collectives, wait and transfer together"},
-		{[]Stack{undivided, divided}, "below the line: collective transfer, collective wait, collectives, wait and transfer together"},
+		{[]Stack{undivided, divided},
+			"below the line: collective transfer, collective wait, collectives, wait and transfer together"},
 		{[]Stack{lacking}, ""},
 	} {
 		var labels []string

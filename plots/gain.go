@@ -24,7 +24,8 @@ type GainSpec struct {
 // a band, the threshold dashed and zero as a thin line. Without a single pair
 // the error wraps ErrNothing.
 func PairedGain(s GainSpec) (Figure, error) {
-	g := &gains{estimate: s.Gain.Estimate.Float64(), low: s.Gain.Low.Float64(), high: s.Gain.High.Float64(), threshold: s.Threshold}
+	g := &gains{estimate: s.Gain.Estimate.Float64(), low: s.Gain.Low.Float64(), high: s.Gain.High.Float64(),
+		threshold: s.Threshold}
 	var numbers []int
 	for _, p := range s.Pairs {
 		if p.Status == gain.PairComplete {
@@ -57,7 +58,8 @@ func PairedGain(s GainSpec) (Figure, error) {
 		f.legend = append(f.legend, lineKey("estimate "+quantity.Change(g.estimate), line(blue, 1.6)))
 	}
 	if known(g.low) && known(g.high) {
-		label := fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(s.Gain.Confidence), quantity.Change(g.low), quantity.Change(g.high))
+		label := fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(s.Gain.Confidence), quantity.Change(g.low),
+			quantity.Change(g.high))
 		f.legend = append(f.legend, fillKey(label, tint(blue, 0.22)))
 	}
 	f.legend = append(f.legend, lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine))

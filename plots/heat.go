@@ -46,11 +46,13 @@ func HeatMap(s HeatSpec) (Figure, error) {
 	span := s.span()
 	for i, g := range s.Grids {
 		if len(g.Values) != len(g.Rows) {
-			return Figure{}, fmt.Errorf("heat map %q: want %d rows of values, have %d", g.Name, len(g.Rows), len(g.Values))
+			return Figure{}, fmt.Errorf("heat map %q: want %d rows of values, have %d", g.Name, len(g.Rows),
+				len(g.Values))
 		}
 		for r, row := range g.Values {
 			if len(row) != len(g.Columns) {
-				return Figure{}, fmt.Errorf("heat map %q row %d: want %d values, have %d", g.Name, r, len(g.Columns), len(row))
+				return Figure{}, fmt.Errorf("heat map %q row %d: want %d values, have %d", g.Name, r, len(g.Columns),
+					len(row))
 			}
 		}
 		if g.empty() {
@@ -331,7 +333,8 @@ func (g Grid) extreme(row, column string) string {
 	case isEven(most):
 		return fmt.Sprintf("%s: on average even in every %s.", g.Name, row)
 	}
-	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r], column, g.Columns[c])
+	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r],
+		column, g.Columns[c])
 }
 
 // ExpertTimes is the heat map of time by layer and expert. An expert on several ranks
@@ -341,7 +344,9 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.TimeNS })
 	s.Name, s.Quantity = "expert-time", "time"
 	s.Title = "Which experts take the time, and in which layers?"
-	s.Caption = fmt.Sprintf("%s. %s Mean over all steps of the rank. Each cell is relative to the mean of its layer. %s", extent(arms), basis(arms), cancels("expert", "step to step"))
+	s.Caption = fmt.Sprintf(
+		"%s. %s Mean over all steps of the rank. Each cell is relative to the mean of its layer. %s", extent(arms),
+		basis(arms), cancels("expert", "step to step"))
 	return s
 }
 
@@ -350,7 +355,8 @@ func ExpertLoads(arms ...Arm) HeatSpec {
 	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.Slots })
 	s.Name, s.Quantity = "expert-load", "load"
 	s.Title = "Which experts get the slots, and in which layers?"
-	s.Caption = fmt.Sprintf("%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", extent(arms), cancels("expert", "step to step"))
+	s.Caption = fmt.Sprintf(
+		"%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", extent(arms), cancels("expert", "step to step"))
 	return s
 }
 
@@ -448,7 +454,8 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 	s := HeatSpec{
 		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
 		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
-		Caption: fmt.Sprintf("%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
+		Caption: fmt.Sprintf(
+			"%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
 			quantity.Count(len(layers), "layer"), quantity.Count(experts, "expert"), cancels("expert", "step to step")),
 	}
 	for _, r := range sources {

@@ -29,8 +29,10 @@ func balanced() Grid {
 // noise, and layers of different cost look alike.
 func TestBalancedHeatMapIsPlain(t *testing.T) {
 	f, err := HeatMap(HeatSpec{
-		Name: "heat-balanced", Title: "Which experts take the time, and in which layers?", Alt: "perfect: the largest is 1.00 × its layer's mean.",
-		Caption: "2 ranks, 3 layers, 8 experts. Times are observed.", RowLabel: "layer", ColumnLabel: "expert", Quantity: "time", Grids: []Grid{balanced()},
+		Name: "heat-balanced", Title: "Which experts take the time, and in which layers?",
+		Alt:     "perfect: the largest is 1.00 × its layer's mean.",
+		Caption: "2 ranks, 3 layers, 8 experts. Times are observed.", RowLabel: "layer", ColumnLabel: "expert",
+		Quantity: "time", Grids: []Grid{balanced()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,8 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	for v, want := range map[float64]int{0: 0, 0.5: 10, 1: 20, 1.01: 20, 1.03: 21, 1.5: 30, 2: 40, 17: 40, math.Inf(1): unknownLevel} {
+	for v, want := range map[float64]int{0: 0, 0.5: 10, 1: 20, 1.01: 20, 1.03: 21, 1.5: 30, 2: 40, 17: 40,
+		math.Inf(1): unknownLevel} {
 		if got := (&heat{span: 1}).level(v); got != want {
 			t.Errorf("level(%g) = %d, want %d of %d", v, got, want, heatLevels)
 		}

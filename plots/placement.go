@@ -74,8 +74,11 @@ func replication(res *place.Result) (Figure, error) {
 	if len(res.Judged) > 0 {
 		judged = "Judged: on " + quantity.Count(len(res.Judged), "window") + " that it was not."
 	}
-	f.Caption = fmt.Sprintf("Placements of %s. Learned: on the windows it was learned from. %s Mean over steps, layers and windows.", quantity.Count(res.Experts, "expert"), judged)
-	load, time := newPanel("", "redundant experts", "max/mean of load over ranks"), newPanel("", "redundant experts", "predicted change of ")
+	f.Caption = fmt.Sprintf(
+		"Placements of %s. Learned: on the windows it was learned from. %s Mean over steps, layers and windows.",
+		quantity.Count(res.Experts, "expert"), judged)
+	load, time := newPanel("", "redundant experts", "max/mean of load over ranks"),
+		newPanel("", "redundant experts", "predicted change of ")
 	byRanks := map[int][]place.Placement{}
 	var ticks valueNames
 	for _, p := range res.Defaults() {
@@ -91,8 +94,10 @@ func replication(res *place.Result) (Figure, error) {
 	top, low, high, of := 1.0, 0.0, 0.5, ""
 	for i, n := range sortedKeys(byRanks) {
 		col := armColor("", i)
-		held, saved := &series{style: line(col, 1.6), glyph: draw.CircleGlyph{}}, &series{style: line(col, 1.6), glyph: draw.CircleGlyph{}}
-		own, flat := &series{style: line(col, 1.2, 5, 3), glyph: draw.PyramidGlyph{}}, &series{style: line(col, 1.2, 1, 2), glyph: draw.CrossGlyph{}}
+		held, saved := &series{style: line(col, 1.6), glyph: draw.CircleGlyph{}},
+			&series{style: line(col, 1.6), glyph: draw.CircleGlyph{}}
+		own, flat := &series{style: line(col, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
+			&series{style: line(col, 1.2, 1, 2), glyph: draw.CrossGlyph{}}
 		for _, p := range byRanks[n] {
 			held.add(p.Redundant, p.Judged)
 			own.add(p.Redundant, p.Learned)
@@ -103,11 +108,14 @@ func replication(res *place.Result) (Figure, error) {
 				saved.low, saved.high = append(saved.low, 100*t.Low.Float64()), append(saved.high, 100*t.High.Float64())
 			}
 		}
-		top, low, high = largest([]float64{top}, held.y, own.y, flat.y), slices.Min(append(saved.low, low)), largest([]float64{high}, saved.high)
-		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), saved.at) // beside those of other EP sizes
+		top, low, high = largest([]float64{top}, held.y, own.y, flat.y), slices.Min(append(saved.low, low)),
+			largest([]float64{high}, saved.high)
+		// beside those of other EP sizes
+		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), saved.at)
 		load.Add(flat, own, held)
 		time.Add(saved)
-		f.legend = append(f.legend, lineKey(fmt.Sprintf("judged, EP%d", n), held.style), lineKey(fmt.Sprintf("learned, EP%d", n), own.style), lineKey(fmt.Sprintf("before, EP%d", n), flat.style))
+		f.legend = append(f.legend, lineKey(fmt.Sprintf("judged, EP%d", n), held.style),
+			lineKey(fmt.Sprintf("learned, EP%d", n), own.style), lineKey(fmt.Sprintf("before, EP%d", n), flat.style))
 	}
 	panels := []*plot.Plot{load}
 	load.Y.Min, load.Y.Max, load.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
@@ -136,7 +144,8 @@ func windowMatrix(res *place.Result) (Figure, error) {
 	f := Figure{Name: "placement-matrix", Title: "Does a placement hold on other windows?", Alt: best.Answer()}
 	windows := slices.Concat(res.Learned, res.Judged)
 	if len(res.Matrix) == 0 || len(windows) < 2 || len(windows) > mostWindows {
-		return f, fmt.Errorf("placement matrix: %w: want 2 to %d windows, have %d", ErrNothing, mostWindows, len(windows))
+		return f, fmt.Errorf("placement matrix: %w: want 2 to %d windows, have %d", ErrNothing, mostWindows,
+			len(windows))
 	}
 	at := map[string]int{}
 	var columns, rows valueNames
@@ -144,7 +153,9 @@ func windowMatrix(res *place.Result) (Figure, error) {
 		at[w.Name] = i
 		m.values = append(m.values, unknowns(len(windows)))
 		name, number := []rune(filepath.Base(w.Name)), strconv.Itoa(i+1)
-		columns, rows = append(columns, plot.Tick{Value: float64(i), Label: number}), append(rows, plot.Tick{Value: float64(i), Label: number + "  " + string(name[max(0, len(name)-mostLetters):])})
+		columns, rows = append(columns, plot.Tick{Value: float64(i), Label: number}),
+			append(rows, plot.Tick{Value: float64(i), Label: number + "  " +
+				string(name[max(0, len(name)-mostLetters):])})
 	}
 	for _, c := range res.Matrix {
 		if c.Plan == best.Plan {
@@ -157,7 +168,8 @@ func windowMatrix(res *place.Result) (Figure, error) {
 	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
 	p.Add(m)
 	f.arrange([]*plot.Plot{p}, true, vg.Length(70+26*len(windows)))
-	f.Caption = fmt.Sprintf("max/mean of load over %s with %s, mean over steps and layers. The diagonal is what a placement promises on its own counts.", quantity.Count(best.Ranks, "rank"), quantity.Count(best.Redundant, "redundant expert"))
+	f.Caption = fmt.Sprintf(
+		"max/mean of load over %s with %s, mean over steps and layers. The diagonal is what a placement promises on its own counts.", quantity.Count(best.Ranks, "rank"), quantity.Count(best.Redundant, "redundant expert"))
 	return f, nil
 }
 
@@ -194,19 +206,22 @@ func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
 // best placement, on the judged windows.
 func rankLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
-	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?", RowLabel: "layer", ColumnLabel: "rank", Quantity: "load"}
+	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?", RowLabel: "layer",
+		ColumnLabel: "rank", Quantity: "load"}
 	before, after := Grid{Name: best.Running()}, Grid{Name: best.Title()}
 	for _, l := range res.Layers {
 		if l.Plan == best.Plan && len(l.BaselineRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks {
 			for r := len(before.Columns); r < best.Ranks; r++ {
 				before.Columns = append(before.Columns, r)
 			}
-			before.Rows, before.Values, after.Values = append(before.Rows, l.Layer), append(before.Values, floatsOf(l.BaselineRanks)), append(after.Values, floatsOf(l.JudgedRanks))
+			before.Rows, before.Values, after.Values = append(before.Rows, l.Layer),
+				append(before.Values, floatsOf(l.BaselineRanks)), append(after.Values, floatsOf(l.JudgedRanks))
 		}
 	}
 	after.Rows, after.Columns = before.Rows, before.Columns
 	s.Grids = []Grid{before, after}
-	s.Caption = fmt.Sprintf("Load over %s, with %s and with %s, added over steps, mean over %s. Each cell is relative to the mean of its layer.", quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"), quantity.Count(len(res.Judged), "judged window"))
+	s.Caption = fmt.Sprintf(
+		"Load over %s, with %s and with %s, added over steps, mean over %s. Each cell is relative to the mean of its layer.", quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"), quantity.Count(len(res.Judged), "judged window"))
 	s.Alt = s.answer()
 	return HeatMap(s)
 }

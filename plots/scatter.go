@@ -36,7 +36,8 @@ func Scatter(s ScatterSpec) (Figure, error) {
 	mostX, mostY, points := 0.0, 0.0, 0
 	for i, cloud := range s.Clouds {
 		if len(cloud.Slots) != len(cloud.TimeNS) {
-			return Figure{}, fmt.Errorf("scatter %q: want as many times as loads, have %d and %d", cloud.Name, len(cloud.TimeNS), len(cloud.Slots))
+			return Figure{}, fmt.Errorf("scatter %q: want as many times as loads, have %d and %d", cloud.Name,
+				len(cloud.TimeNS), len(cloud.Slots))
 		}
 		for j := range cloud.Slots {
 			if drawable(cloud.Slots[j]) && drawable(cloud.TimeNS[j]) {
@@ -50,7 +51,8 @@ func Scatter(s ScatterSpec) (Figure, error) {
 		}
 	}
 	if points == 0 {
-		return Figure{}, fmt.Errorf("scatter %q: %w: want at least one point with a load and a time", s.Title, ErrNothing)
+		return Figure{}, fmt.Errorf("scatter %q: %w: want at least one point with a load and a time", s.Title,
+			ErrNothing)
 	}
 	unit := quantity.TimeUnit(mostY)
 	p := newPanel("", s.LoadLabel+" (slots)", s.TimeLabel+" ("+unit.Name+")")
@@ -119,7 +121,8 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 	}
 	s.LoadLabel = "recorded load of one " + part + " in one layer, per recorded step"
 	s.TimeLabel = "time of its expert kernels " + per(arms)
-	s.Caption = fmt.Sprintf("%s. One point per layer and %s: observed kernel time against recorded slots, each the mean over its steps. Lines are least squares.", timedExtent(arms), part)
+	s.Caption = fmt.Sprintf(
+		"%s. One point per layer and %s: observed kernel time against recorded slots, each the mean over its steps. Lines are least squares.", timedExtent(arms), part)
 	var answers []string
 	for _, a := range arms {
 		c := Cloud{a.Name, a.PerStep.TimeAgainstLoad(byExpert)}
@@ -137,7 +140,8 @@ func (c Cloud) answer() string {
 	if !hasLine(c.Fit) {
 		return c.Name + ": no line, which takes three points that differ in load and in time."
 	}
-	cost := fmt.Sprintf("%s per slot on top of %s", quantity.Duration(c.Fit.SlopeNS), quantity.Duration(c.Fit.InterceptNS))
+	cost := fmt.Sprintf("%s per slot on top of %s", quantity.Duration(c.Fit.SlopeNS),
+		quantity.Duration(c.Fit.InterceptNS))
 	if c.Windows {
 		cost = "the time per slot is unknown, because each recorded step adds up an unknown number of passes"
 	}

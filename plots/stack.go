@@ -92,7 +92,8 @@ func (s StackSpec) check() error {
 		}
 		for r, work := range a.Work {
 			if len(work) != len(s.Phases) {
-				return fmt.Errorf("phases of %q rank %d: want %d values, have %d", a.Name, a.Ranks[r], len(s.Phases), len(work))
+				return fmt.Errorf("phases of %q rank %d: want %d values, have %d", a.Name, a.Ranks[r], len(s.Phases),
+					len(work))
 			}
 		}
 	}
@@ -143,7 +144,8 @@ func collectiveKeys(arms []Stack) (keys []key) {
 		}
 	}
 	if divided {
-		keys = append(keys, fillKey("collective transfer", transferFill), hatchKey("collective wait", waitGround, softInk))
+		keys = append(keys, fillKey("collective transfer", transferFill), hatchKey("collective wait", waitGround,
+			softInk))
 	}
 	if undivided {
 		keys = append(keys, fillKey("collectives, wait and transfer together", undividedFill))
@@ -207,7 +209,8 @@ func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{
 		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
-		Caption: timedExtent(arms) + ". Observed kernel time by rank, mean over steps. Work stands above the line, collectives hang below it: " +
+		Caption: timedExtent(arms) +
+			". Observed kernel time by rank, mean over steps. Work stands above the line, collectives hang below it: " +
 			"ranks wait for the last one to arrive, whose compute or late launches the wait mirrors; adding it would double-count.",
 	}
 	groups := ranks(arms)

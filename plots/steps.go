@@ -16,8 +16,10 @@ import (
 // steps are left blank.
 func StepTimes(arms ...Arm) StepSpec {
 	s := StepSpec{
-		Name: "step-time", Title: "How much does each step lose to its slowest ranks?", Upper: "slowest rank of each layer", Lower: "mean over ranks", Between: "straggler loss",
-		Caption: timedExtent(arms) + ". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
+		Name: "step-time", Title: "How much does each step lose to its slowest ranks?",
+		Upper: "slowest rank of each layer", Lower: "mean over ranks", Between: "straggler loss",
+		Caption: timedExtent(arms) +
+			". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
 			"The gap is the straggler loss. Warm-up is drawn and in no mean; incomplete steps are blank.",
 	}
 	var answers []string
@@ -34,11 +36,14 @@ func StepTimes(arms ...Arm) StepSpec {
 			case step.Excluded == imbalance.Counts:
 				loss = append(loss, most-mean)
 			}
-			k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, int(step.Number)), append(k.MaxNS, most), append(k.MeanNS, mean)
+			k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, int(step.Number)), append(k.MaxNS, most),
+				append(k.MeanNS, mean)
 		}
 		s.Arms = append(s.Arms, k)
 		if lost := mean(loss); known(lost) {
-			answers = append(answers, fmt.Sprintf("%s: %s per step between the compute of the slowest ranks and of the mean rank.", a.Name, quantity.Duration(lost)))
+			answers = append(answers,
+				fmt.Sprintf("%s: %s per step between the compute of the slowest ranks and of the mean rank.", a.Name,
+					quantity.Duration(lost)))
 		}
 	}
 	s.Alt = sentences(answers)
@@ -68,7 +73,8 @@ func StepLines(s StepSpec) (Figure, error) {
 	most := 0.0
 	for _, a := range s.Arms {
 		if len(a.MaxNS) != len(a.Numbers) || len(a.MeanNS) != len(a.Numbers) {
-			return Figure{}, fmt.Errorf("steps of %q: want %d values, have %d and %d", a.Name, len(a.Numbers), len(a.MaxNS), len(a.MeanNS))
+			return Figure{}, fmt.Errorf("steps of %q: want %d values, have %d and %d", a.Name, len(a.Numbers),
+				len(a.MaxNS), len(a.MeanNS))
 		}
 		most = max(most, largest(a.MaxNS, a.MeanNS))
 	}

@@ -11,7 +11,8 @@ import (
 // Every text of every figure asks for the width that its words have in the face
 // it was laid out with, whatever face the reader's machine puts in its place.
 func TestSVGTextKeepsItsWidth(t *testing.T) {
-	texts := regexp.MustCompile(`<text textLength="([^"]*)" lengthAdjust="spacingAndGlyphs" [^>]*font-weight="(normal|bold)"[^>]*font-size="(\d+)px"[^>]*>([^<]*)</text>`)
+	texts := regexp.MustCompile(
+		`<text textLength="([^"]*)" lengthAdjust="spacingAndGlyphs" [^>]*font-weight="(normal|bold)"[^>]*font-size="(\d+)px"[^>]*>([^<]*)</text>`)
 	starts := regexp.MustCompile(`<text `)
 	for _, f := range gallery(t, 4, 3, 32, 5) {
 		svg := f.Inline()

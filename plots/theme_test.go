@@ -70,7 +70,8 @@ func TestDarkMode(t *testing.T) {
 			t.Errorf("phase %s on the dark ground: contrast %.2f", phase, got)
 		}
 	}
-	f, err := BarChart(BarSpec{Groups: []int{0}, Series: []BarSeries{{gain.Normal.Label(), []float64{1}, nan}, {gain.Perfect.Label(), []float64{1}, nan}}, Mean: true})
+	f, err := BarChart(BarSpec{Groups: []int{0}, Series: []BarSeries{{gain.Normal.Label(), []float64{1}, nan},
+		{gain.Perfect.Label(), []float64{1}, nan}}, Mean: true})
 	if err != nil {
 		t.Fatal(err)
 	}

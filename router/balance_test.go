@@ -46,7 +46,8 @@ func TestBalanceUndefined(t *testing.T) {
 		"no parts": BalanceOf([]int64{}),
 		"no load":  BalanceOf([]int64{0, 0, 0}),
 	} {
-		for what, n := range map[string]Number{"max/mean": b.MaxOverMean, "imbalance": b.Imbalance, "balancedness": b.Balancedness, "cv": b.CV, "gini": b.Gini} {
+		for what, n := range map[string]Number{"max/mean": b.MaxOverMean, "imbalance": b.Imbalance,
+			"balancedness": b.Balancedness, "cv": b.CV, "gini": b.Gini} {
 			if n.Defined() {
 				t.Errorf("%s: %s is %v, want undefined", name, what, n)
 			}
@@ -65,7 +66,8 @@ func TestBalanceLaws(t *testing.T) {
 		}
 		parts[0]++
 		b := BalanceOf(parts)
-		if b.MaxOverMean < 1-1e-12 || float64(b.MaxOverMean) > float64(len(parts))+1e-9 || b.Gini < -1e-12 || b.Gini >= 1 {
+		if b.MaxOverMean < 1-1e-12 || float64(b.MaxOverMean) > float64(len(parts))+1e-9 || b.Gini < -1e-12 ||
+			b.Gini >= 1 {
 			t.Fatalf("out of range: %+v", b)
 		}
 		if f := Floor(int64(b.Total), len(parts)); f > b.MaxOverMean+1e-12 {

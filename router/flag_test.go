@@ -49,7 +49,8 @@ func TestAboveIsStrict(t *testing.T) {
 				t.Fatalf("%d of %d slots on one of %d ranks are above %d %%", most, total, ranks, percent)
 			}
 			if !Above(OverMean(1e6*most+1, 1e6*total, int(ranks)), 1, threshold) {
-				t.Fatalf("%d of %d slots on one of %d ranks are not above %d %%", 1_000_000*most+1, 1_000_000*total, ranks, percent)
+				t.Fatalf("%d of %d slots on one of %d ranks are not above %d %%", 1_000_000*most+1, 1_000_000*total,
+					ranks, percent)
 			}
 		}
 	}

@@ -43,7 +43,8 @@ type Layout struct {
 // base class splits them.
 func Contiguous(experts, ranks int) (Layout, error) {
 	if experts < 1 || ranks < 1 || ranks > experts {
-		return Layout{}, fmt.Errorf("%w: want between 1 and %d ranks for %d experts, have %d", ErrShape, max(experts, 0), experts, ranks)
+		return Layout{}, fmt.Errorf("%w: want between 1 and %d ranks for %d experts, have %d", ErrShape,
+			max(experts, 0), experts, ranks)
 	}
 	held := make([][]int32, ranks)
 	next := int32(0)
@@ -64,7 +65,8 @@ func Contiguous(experts, ranks int) (Layout, error) {
 // copies rank r holds, in local order. Every expert needs at least one copy.
 func Placed(experts int, held [][]int32) (Layout, error) {
 	if experts < 1 || len(held) < 1 {
-		return Layout{}, fmt.Errorf("%w: want at least 1 expert and 1 rank, have %d and %d", ErrShape, experts, len(held))
+		return Layout{}, fmt.Errorf("%w: want at least 1 expert and 1 rank, have %d and %d", ErrShape, experts,
+			len(held))
 	}
 	for r, local := range held {
 		for _, e := range local {

@@ -116,7 +116,8 @@ func TestShapeValidate(t *testing.T) {
 		{Shape{Experts: 16, TopK: 2, Groups: -1}, "0 or more groups"},
 	} {
 		err := c.shape.Validate()
-		if c.fault == "" && err != nil || c.fault != "" && (!errors.Is(err, ErrShape) || !strings.Contains(err.Error(), c.fault)) {
+		if c.fault == "" && err != nil || c.fault != "" &&
+			(!errors.Is(err, ErrShape) || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%+v: got %v, want %q", c.shape, err, c.fault)
 		}
 	}

@@ -12,8 +12,9 @@ type Model struct {
 	Name  string `json:"name"`  // as --model takes it: "deepseek-v3"
 	Title string `json:"title"` // for people: "DeepSeek-V3"
 	Shape
-	Method       Method  `json:"method"`
-	Scale        float32 `json:"scale"`             // routed scaling factor on the combine weights; 1 where there is none
+	Method Method `json:"method"`
+	// routed scaling factor on the combine weights; 1 where there is none
+	Scale        float32 `json:"scale"`
 	Bias         bool    `json:"bias"`              // a learned correction bias is added to the scores before selection
 	Hidden       int     `json:"hidden_size"`       // width of a token
 	Intermediate int     `json:"intermediate_size"` // width inside one routed expert
@@ -48,7 +49,8 @@ func FindModel(name string) (Model, error) {
 		}
 		names[i] = m.Name
 	}
-	return Model{}, fmt.Errorf("unknown model %q: the presets are %s; any other model can be read from its config.json, or the folder with it%s", name, strings.Join(names, ", "), Near(wanted, names))
+	return Model{}, fmt.Errorf(
+		"unknown model %q: the presets are %s; any other model can be read from its config.json, or the folder with it%s", name, strings.Join(names, ", "), Near(wanted, names))
 }
 
 // Near is "; did you mean X?" for the name that differs from a mistyped one in the fewest

@@ -50,8 +50,9 @@ type modelConfig struct {
 	MLPOnly       []int     `json:"mlp_only_layers"`           // Qwen
 	Interleave    int       `json:"interleave_moe_layer_step"` // Llama 4: as decoder_sparse_step
 	MoELayerIndex []int     `json:"moe_layers"`                // Llama 4: the layers themselves
-	LayerTypes    []string  `json:"mlp_layer_types"`           // dense, sparse, moe or hash_moe for each layer; decides alone
-	HashLayers    *same     `json:"num_hash_layers"`           // DeepSeek-V4: the first ones
+	// dense, sparse, moe or hash_moe for each layer; decides alone
+	LayerTypes []string `json:"mlp_layer_types"`
+	HashLayers *same    `json:"num_hash_layers"` // DeepSeek-V4: the first ones
 
 	Text json.RawMessage `json:"text_config"` // the language model inside a multimodal one
 }
@@ -151,7 +152,8 @@ func (c modelConfig) experts() int {
 func (c modelConfig) model(method Method) (Model, error) {
 	m := Model{
 		Name: c.ModelType, Title: c.ModelType, Scale: 1,
-		Shape:  Shape{Experts: c.experts(), TopK: int(cmp.Or(c.ExpertsPerTok, c.ExpertsPerToken, c.KimiTopK, c.MoETopK, c.MoEK))},
+		Shape: Shape{Experts: c.experts(), TopK: int(cmp.Or(c.ExpertsPerTok, c.ExpertsPerToken, c.KimiTopK, c.MoETopK,
+			c.MoEK))},
 		Hidden: int(c.Hidden), Intermediate: int(cmp.Or(c.MoEIntermediate, c.Intermediate)), Layers: int(c.Layers),
 	}
 	if len(c.Architectures) > 0 {
@@ -162,13 +164,17 @@ func (c modelConfig) model(method Method) (Model, error) {
 	}
 	switch {
 	case c.ZeroExperts > 0:
-		return m, fmt.Errorf("%d zero experts (zero_expert_num), which take tokens off the routed ones, are not supported", c.ZeroExperts)
+		return m, fmt.Errorf(
+			"%d zero experts (zero_expert_num), which take tokens off the routed ones, are not supported",
+			c.ZeroExperts)
 	case m.Experts == 0:
-		return m, fmt.Errorf("no routed experts: want one of n_routed_experts, num_local_experts, num_experts, moe_num_experts")
+		return m, fmt.Errorf(
+			"no routed experts: want one of n_routed_experts, num_local_experts, num_experts, moe_num_experts")
 	case m.Experts > MaxExperts:
 		return m, fmt.Errorf("want at most %d routed experts, have %d", MaxExperts, m.Experts)
 	case m.TopK == 0:
-		return m, fmt.Errorf("no experts per token: want one of num_experts_per_tok, experts_per_token, moe_topk, moe_k")
+		return m, fmt.Errorf(
+			"no experts per token: want one of num_experts_per_tok, experts_per_token, moe_topk, moe_k")
 	case m.Layers < 1 || m.Layers > 1<<14:
 		return m, fmt.Errorf("want num_hidden_layers between 1 and %d, have %d", 1<<14, m.Layers)
 	case c.Groups < 0:
@@ -176,7 +182,8 @@ func (c modelConfig) model(method Method) (Model, error) {
 	case c.ScalingFactor != nil && !(*c.ScalingFactor > 0):
 		return m, fmt.Errorf("want a positive routed_scaling_factor, have %g", *c.ScalingFactor)
 	case m.Hidden < 1 || m.Intermediate < 1:
-		return m, fmt.Errorf("want positive hidden_size and moe_intermediate_size or intermediate_size, have %d and %d", m.Hidden, m.Intermediate)
+		return m, fmt.Errorf("want positive hidden_size and moe_intermediate_size or intermediate_size, have %d and %d",
+			m.Hidden, m.Intermediate)
 	}
 	if err := m.Validate(); err != nil {
 		return m, err
@@ -202,15 +209,21 @@ func (c modelConfig) model(method Method) (Model, error) {
 // families are the routing methods of model types, where their configs do not say
 // otherwise.
 var families = map[string]Method{
-	"gpt_oss": Renormalize, "mixtral": Renormalize, "granitemoe": Renormalize, "granitemoeshared": Renormalize, "granitemoehybrid": Renormalize, "aria_text": Renormalize,
+	"gpt_oss": Renormalize, "mixtral": Renormalize, "granitemoe": Renormalize, "granitemoeshared": Renormalize,
+	"granitemoehybrid": Renormalize, "aria_text": Renormalize,
 	"qwen2_moe": Default, "qwen3_moe": Default, "olmoe": Default, "flex_olmo": Default, "deepseek_v2": Default,
-	"qwen3_next": RenormalizeNaive, "qwen3_vl_moe_text": RenormalizeNaive, "qwen3_omni_moe_text": RenormalizeNaive, "qwen3_5_moe_text": RenormalizeNaive,
-	"qwen4_exp_text": RenormalizeNaive, "hunyuan_v1_moe": RenormalizeNaive, "minimax": RenormalizeNaive, "mistral4": RenormalizeNaive,
+	"qwen3_next": RenormalizeNaive, "qwen3_vl_moe_text": RenormalizeNaive, "qwen3_omni_moe_text": RenormalizeNaive,
+	"qwen3_5_moe_text": RenormalizeNaive,
+	"qwen4_exp_text":   RenormalizeNaive, "hunyuan_v1_moe": RenormalizeNaive, "minimax": RenormalizeNaive,
+	"mistral4":            RenormalizeNaive,
 	"mistral_large4_text": RenormalizeNaive, "mellum": RenormalizeNaive,
 	"llama4": Llama4, "llama4_text": Llama4, "flint": SigmoidRenorm,
-	"deepseek_v3": DeepSeekV3, "deepseek_v32": DeepSeekV3, "kimi_k2": DeepSeekV3, "glm4_moe": DeepSeekV3, "glm4_moe_lite": DeepSeekV3, "glm4v_moe_text": DeepSeekV3,
-	"glm_moe_dsa": DeepSeekV3, "glm5_next_text": DeepSeekV3, "dots1": DeepSeekV3, "dots3_note_text": DeepSeekV3, "axk1": DeepSeekV3, "beam": DeepSeekV3,
-	"exaone_moe": DeepSeekV3, "solar_open": DeepSeekV3, "hy_v4": DeepSeekV3, "mimo_v2_flash": DeepSeekV3, "kimi_linear": DeepSeekV3, "bailing_hybrid": DeepSeekV3,
+	"deepseek_v3": DeepSeekV3, "deepseek_v32": DeepSeekV3, "kimi_k2": DeepSeekV3, "glm4_moe": DeepSeekV3,
+	"glm4_moe_lite": DeepSeekV3, "glm4v_moe_text": DeepSeekV3,
+	"glm_moe_dsa": DeepSeekV3, "glm5_next_text": DeepSeekV3, "dots1": DeepSeekV3, "dots3_note_text": DeepSeekV3,
+	"axk1": DeepSeekV3, "beam": DeepSeekV3,
+	"exaone_moe": DeepSeekV3, "solar_open": DeepSeekV3, "hy_v4": DeepSeekV3, "mimo_v2_flash": DeepSeekV3,
+	"kimi_linear": DeepSeekV3, "bailing_hybrid": DeepSeekV3,
 	"minimax_m2": MiniMax2, "minimax_m3_vl_text": MiniMax2, "hy_v3": MiniMax2, "lfm2_moe": MiniMax2,
 	"deepseek_v4": DeepSeekV4,
 }
@@ -254,7 +267,8 @@ func (c modelConfig) method() (m Method, bias bool, err error) {
 		what = "a bias on softmax scores"
 	case scoring == sigmoidScores && !bias && c.Groups > 1:
 		what = "groups of sigmoid scores without a bias"
-	case family != "" && family != Default && family != RenormalizeNaive && scoring == family.scoringName() && bias == family.Biased():
+	case family != "" && family != Default && family != RenormalizeNaive && scoring == family.scoringName() &&
+		bias == family.Biased():
 		return family, bias, nil
 	case scoring == softmaxScores && normalized:
 		return RenormalizeNaive, false, nil
@@ -269,7 +283,8 @@ func (c modelConfig) method() (m Method, bias bool, err error) {
 	case scoring == sigmoidScores && normalized:
 		return SigmoidRenorm, false, nil
 	default:
-		return "", false, fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name it with --method", c.ScoringFunc, c.TopKMethod)
+		return "", false, fmt.Errorf(
+			"its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name it with --method", c.ScoringFunc, c.TopKMethod)
 	}
 	return "", false, fmt.Errorf("routes by %s, which is not supported", what)
 }

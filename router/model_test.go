@@ -68,7 +68,8 @@ func TestPresetSizes(t *testing.T) {
 		}
 		billions := float64(m.MoELayers*m.Experts) * 3 * float64(m.Hidden*m.Intermediate) / 1e9
 		if m.MoELayers != want.moeLayers || billions < want.billions-0.06 || billions > want.billions+0.06 {
-			t.Errorf("%s: %d layers with experts of %.2f billion weights, want %d and %.1f", name, m.MoELayers, billions, want.moeLayers, want.billions)
+			t.Errorf("%s: %d layers with experts of %.2f billion weights, want %d and %.1f", name, m.MoELayers,
+				billions, want.moeLayers, want.billions)
 		}
 	}
 }
@@ -79,12 +80,14 @@ func TestFindModel(t *testing.T) {
 			t.Errorf("FindModel(%q) = %q, %v", name, m.Name, err)
 		}
 	}
-	for name, near := range map[string]string{"deepseekv3": `"deepseek-v3"`, "gpt-oss-120": `"gpt-oss-120b"`, "qwen3-30b": `"qwen3-30b-a3b"`} {
+	for name, near := range map[string]string{"deepseekv3": `"deepseek-v3"`, "gpt-oss-120": `"gpt-oss-120b"`,
+		"qwen3-30b": `"qwen3-30b-a3b"`} {
 		if _, err := FindModel(name); err == nil || !strings.Contains(err.Error(), "did you mean "+near) {
 			t.Errorf("FindModel(%q): %v, want a hint at %s", name, err, near)
 		}
 	}
-	if _, err := FindModel("zzz"); err == nil || strings.Contains(err.Error(), "did you mean") || !strings.Contains(err.Error(), "minimax-m2") {
+	if _, err := FindModel("zzz"); err == nil || strings.Contains(err.Error(), "did you mean") ||
+		!strings.Contains(err.Error(), "minimax-m2") {
 		t.Errorf("FindModel(zzz): %v, want the list without a hint", err)
 	}
 	if _, err := FindModel(""); err == nil {
@@ -161,16 +164,18 @@ func TestConfigLayers(t *testing.T) {
 func TestConfigMethods(t *testing.T) {
 	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
 	for extra, want := range map[string]Method{
-		`"model_type":"qwen3_moe"`:                                                                       Default, // the family's default is not to normalize
-		`"model_type":"qwen3_moe","norm_topk_prob":true`:                                                 RenormalizeNaive,
-		`"model_type":"qwen3_next"`:                                                                      RenormalizeNaive,
-		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                                 RenormalizeNaive,
-		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:                           DeepSeekV3,
-		`"model_type":"new","scoring_func":"sigmoid","norm_topk_prob":true`:                              SigmoidRenorm,
-		`"model_type":"new","scoring_func":"softmax","norm_topk_prob":true`:                              RenormalizeNaive,
-		`"model_type":"new","scoring_func":"sqrtsoftplus"`:                                               DeepSeekV4,
-		`"model_type":"glm4_moe","n_group":1,"topk_group":1,"routed_scaling_factor":null`:                DeepSeekV3,
-		`"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":1`:                    Default, // one group limits nothing
+		// the family's default is not to normalize
+		`"model_type":"qwen3_moe"`:                                                        Default,
+		`"model_type":"qwen3_moe","norm_topk_prob":true`:                                  RenormalizeNaive,
+		`"model_type":"qwen3_next"`:                                                       RenormalizeNaive,
+		`"model_type":"hunyuan_v1_moe","moe_topk":[2,2]`:                                  RenormalizeNaive,
+		`"model_type":"new","scoring_func":"sigmoid","topk_method":"noaux_tc"`:            DeepSeekV3,
+		`"model_type":"new","scoring_func":"sigmoid","norm_topk_prob":true`:               SigmoidRenorm,
+		`"model_type":"new","scoring_func":"softmax","norm_topk_prob":true`:               RenormalizeNaive,
+		`"model_type":"new","scoring_func":"sqrtsoftplus"`:                                DeepSeekV4,
+		`"model_type":"glm4_moe","n_group":1,"topk_group":1,"routed_scaling_factor":null`: DeepSeekV3,
+		// one group limits nothing
+		`"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":1`:                    Default,
 		`"model_type":"deepseek_v3","scoring_func":"softmax"`:                                            RenormalizeNaive,
 		`"model_type":"deepseek_v3","scoring_func":"softmax","norm_topk_prob":false`:                     Default,
 		`"model_type":"qwen3_moe","scoring_func":"sigmoid","norm_topk_prob":true`:                        SigmoidRenorm,
@@ -180,7 +185,7 @@ func TestConfigMethods(t *testing.T) {
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true,"n_group":4,"topk_group":2`: DeepSeekV3,
 		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
 		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2`:                                 DeepSeekV3,
-		`"model_type":"mistral4"`:                                                                        RenormalizeNaive,
+		`"model_type":"mistral4"`: RenormalizeNaive,
 	} {
 		m, err := ParseConfig([]byte(`{`+extra+`,`+base+`}`), "")
 		if err != nil || m.Method != want || m.Scale != 1 || m.Bias != want.Biased() {
@@ -196,7 +201,8 @@ func TestConfigMethodGiven(t *testing.T) {
 	if err != nil || m.Method != DeepSeekV3 || !m.Bias || m.LogitsDType != "f32" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if m, err = ParseConfig([]byte(`{"model_type":"deepseek_v3","num_experts":8,`+sizes+`}`), Default); err != nil || m.Method != Default || m.Bias {
+	if m, err = ParseConfig([]byte(`{"model_type":"deepseek_v3","num_experts":8,`+sizes+`}`), Default); err != nil ||
+		m.Method != Default || m.Bias {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for config, want := range map[string]string{
@@ -220,8 +226,10 @@ func TestConfigHashLayers(t *testing.T) {
 		`,"mlp_layer_types":["hash_moe","moe","moe","hash_moe","moe"]`: {0, 3},
 	} {
 		m, err := ParseConfig([]byte(base+extra+`}`), "")
-		if err != nil || !slices.Equal(m.Hash, hash) || m.Hash == nil || len(m.Dense) != 0 || m.MoELayers != 5-len(hash) {
-			t.Errorf("%s: hash %v, dense %v, %d routed, %v; want hash %v", extra, m.Hash, m.Dense, m.MoELayers, err, hash)
+		if err != nil || !slices.Equal(m.Hash, hash) || m.Hash == nil || len(m.Dense) != 0 ||
+			m.MoELayers != 5-len(hash) {
+			t.Errorf("%s: hash %v, dense %v, %d routed, %v; want hash %v", extra, m.Hash, m.Dense, m.MoELayers, err,
+				hash)
 		}
 	}
 }
@@ -233,7 +241,9 @@ func TestConfigInfinity(t *testing.T) {
 	if err != nil || m.Title != `a " Infinity NaN` || m.Layers != 2 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if _, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","num_experts":8,"num_experts_per_tok":2,"num_hidden_layers":Infinity}`), ""); err == nil || !strings.Contains(err.Error(), "num_hidden_layers") {
+	if _, err := ParseConfig(
+		[]byte(`{"model_type":"qwen3_moe","num_experts":8,"num_experts_per_tok":2,"num_hidden_layers":Infinity}`),
+		""); err == nil || !strings.Contains(err.Error(), "num_hidden_layers") {
 		t.Errorf("an infinite number of layers: %v", err)
 	}
 }
@@ -250,27 +260,47 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2,"num_hidden_layers":2}`:                                       "hidden_size",
 		`{"model_type":"new",` + base + `}`:    "routing method is not known",
 		`{"model_type":"phimoe",` + base + `}`: "sparse mixer",
-		`{"model_type":"longcat_flash","zero_expert_num":256,"scoring_func":"softmax",` + base + `}`:                "256 zero experts",
-		`{"model_type":"deepseek_v3","scoring_func":"softmax","topk_method":"noaux_tc",` + base + `}`:               "a bias on softmax scores",
-		`{"model_type":"deepseek_v3","scoring_func":"tanh",` + base + `}`:                                           "\"tanh\"",
-		`{"model_type":"deepseek_v3","topk_method":"greedy","n_group":2,"topk_group":1,` + base + `}`:               "groups of sigmoid scores without a bias",
-		`{"model_type":"mixtral","mlp_layer_types":["sparse"],` + base + `}`:                                        "lists 1 layers",
-		`{"model_type":"mixtral","mlp_layer_types":["sparse","odd"],` + base + `}`:                                  "for layer 1, have \"odd\"",
-		`{"model_type":"deepseek_v4","mlp_layer_types":["hash_moe","hash_moe"],` + base + `}`:                       "none of its 2 layers",
-		`{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":2,"topk_group":1,` + base + `}`: "group_limited_greedy",
-		`{"model_type":"mixtral","n_group":2,"topk_group":1,` + base + `}`:                                          "which has none",
-		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base + `}`:                                      "do not divide",
-		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base + `}`:                                             "layers differ",
-		`{"model_type":"mixtral","moe_layer_freq":[1],` + base + `}`:                                                "lists 1 layers",
-		`{"model_type":"mixtral","moe_layer_freq":-1,` + base + `}`:                                                 "at least 1",
-		`{"model_type":"mixtral","first_k_dense_replace":2,` + base + `}`:                                           "none of its 2 layers",
-		`{"model_type":"mixtral","moe_layer_freq":[1,2],` + base + `}`:                                              "want 1 or 0 for layer 1, have 2",
-		`{"model_type":"mixtral","first_k_dense_replace":-1,` + base + `}`:                                          "first_k_dense_replace of at least 0",
-		`{"model_type":"mixtral","routed_scaling_factor":0,` + base + `}`:                                           "positive routed_scaling_factor",
-		`{"model_type":"mixtral","n_group":-2,` + base + `}`:                                                        "n_group of at least 1",
-		`{"model_type":"mixtral","n_routed_experts":65537,` + base + `}`:                                            "at most 65536 routed experts",
-		`{"model_type":"mixtral","n_routed_experts":"8",` + base + `}`:                                              "n_routed_experts: want a value of another type, have a JSON string",
-		`{"model_type":"llama4","text_config":7}`:                                                                   "text_config",
+		`{"model_type":"longcat_flash","zero_expert_num":256,"scoring_func":"softmax",` + base +
+			`}`: "256 zero experts",
+		`{"model_type":"deepseek_v3","scoring_func":"softmax","topk_method":"noaux_tc",` + base +
+			`}`: "a bias on softmax scores",
+		`{"model_type":"deepseek_v3","scoring_func":"tanh",` + base +
+			`}`: "\"tanh\"",
+		`{"model_type":"deepseek_v3","topk_method":"greedy","n_group":2,"topk_group":1,` + base +
+			`}`: "groups of sigmoid scores without a bias",
+		`{"model_type":"mixtral","mlp_layer_types":["sparse"],` + base +
+			`}`: "lists 1 layers",
+		`{"model_type":"mixtral","mlp_layer_types":["sparse","odd"],` + base +
+			`}`: "for layer 1, have \"odd\"",
+		`{"model_type":"deepseek_v4","mlp_layer_types":["hash_moe","hash_moe"],` + base +
+			`}`: "none of its 2 layers",
+		`{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":2,"topk_group":1,` + base +
+			`}`: "group_limited_greedy",
+		`{"model_type":"mixtral","n_group":2,"topk_group":1,` + base +
+			`}`: "which has none",
+		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base +
+			`}`: "do not divide",
+		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base +
+			`}`: "layers differ",
+		`{"model_type":"mixtral","moe_layer_freq":[1],` + base +
+			`}`: "lists 1 layers",
+		`{"model_type":"mixtral","moe_layer_freq":-1,` + base +
+			`}`: "at least 1",
+		`{"model_type":"mixtral","first_k_dense_replace":2,` + base +
+			`}`: "none of its 2 layers",
+		`{"model_type":"mixtral","moe_layer_freq":[1,2],` + base +
+			`}`: "want 1 or 0 for layer 1, have 2",
+		`{"model_type":"mixtral","first_k_dense_replace":-1,` + base +
+			`}`: "first_k_dense_replace of at least 0",
+		`{"model_type":"mixtral","routed_scaling_factor":0,` + base +
+			`}`: "positive routed_scaling_factor",
+		`{"model_type":"mixtral","n_group":-2,` + base +
+			`}`: "n_group of at least 1",
+		`{"model_type":"mixtral","n_routed_experts":65537,` + base +
+			`}`: "at most 65536 routed experts",
+		`{"model_type":"mixtral","n_routed_experts":"8",` + base +
+			`}`: "n_routed_experts: want a value of another type, have a JSON string",
+		`{"model_type":"llama4","text_config":7}`: "text_config",
 	} {
 		if m, err := ParseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", config, m, err, want)
@@ -284,7 +314,8 @@ func TestModelJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{`"experts":256`, `"top_k":8`, `"groups":8`, `"top_k_groups":4`, `"method":`, `"moe_layers":58`, `"dense_layers":[0,1,2]`} {
+	for _, key := range []string{`"experts":256`, `"top_k":8`, `"groups":8`, `"top_k_groups":4`, `"method":`,
+		`"moe_layers":58`, `"dense_layers":[0,1,2]`} {
 		if !strings.Contains(string(b), key) {
 			t.Errorf("no %s in %s", key, b)
 		}
@@ -305,7 +336,8 @@ func FuzzParseConfig(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := m.Validate(); err != nil || m.MoELayers < 1 || m.MoELayers+len(m.Dense)+len(m.Hash) != m.Layers || m.Method == "" {
+		if err := m.Validate(); err != nil || m.MoELayers < 1 || m.MoELayers+len(m.Dense)+len(m.Hash) != m.Layers ||
+			m.Method == "" {
 			t.Errorf("accepted %+v: %v", m, err)
 		}
 	})

@@ -34,7 +34,8 @@ func (g Gate) Validate() error {
 		return err
 	}
 	if g.Shape.Grouped() && !g.Method.GroupLimited() {
-		return fmt.Errorf("%w: %s does not limit tokens to groups, and the shape has %d groups", ErrShape, g.Method, g.Shape.Groups)
+		return fmt.Errorf("%w: %s does not limit tokens to groups, and the shape has %d groups", ErrShape, g.Method,
+			g.Shape.Groups)
 	}
 	if !g.Method.Biased() && (g.Bias != nil || (g.Scale != 0 && g.Scale != 1)) {
 		return fmt.Errorf("%s has no correction bias and no scaling factor; want neither, have %d bias values and a factor of %v", g.Method, len(g.Bias), g.Scale)
@@ -248,7 +249,8 @@ func (r *Router) weigh(weights []float32) error {
 		share(weights, 0, 1)
 	default:
 		if math.IsInf(float64(weights[0]), 1) {
-			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits, r.best.index[0])
+			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits,
+				r.best.index[0])
 		}
 		share(weights, tiny, r.scale)
 	}

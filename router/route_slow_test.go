@@ -161,7 +161,8 @@ func gates(random *rand.Rand) []Gate {
 	for _, m := range Methods() {
 		shapes := []Shape{{64, 4, 0, 0}, {16, 16, 0, 0}, {37, 5, 0, 0}, {36, 5, 0, 0}}
 		if m.GroupLimited() {
-			shapes = append(shapes, Shape{64, 4, 8, 4}, Shape{64, 8, 8, 3}, Shape{48, 6, 3, 2}, Shape{24, 3, 24, 5}, Shape{40, 5, 4, 1}, Shape{64, 2, 4, 1}, Shape{32, 3, 8, 8}, Shape{256, 8, 8, 4}, Shape{256, 8, 0, 0})
+			shapes = append(shapes, Shape{64, 4, 8, 4}, Shape{64, 8, 8, 3}, Shape{48, 6, 3, 2}, Shape{24, 3, 24, 5},
+				Shape{40, 5, 4, 1}, Shape{64, 2, 4, 1}, Shape{32, 3, 8, 8}, Shape{256, 8, 8, 4}, Shape{256, 8, 0, 0})
 		}
 		for _, s := range shapes {
 			out = append(out, Gate{Method: m, Shape: s})

@@ -27,7 +27,8 @@ func TestRouteAgainstSlow(t *testing.T) {
 				}
 				wantIDs, wantWeights := slowRoute(g, logits)
 				if !slices.Equal(ids, wantIDs) {
-					t.Fatalf("%s %v %s: chose %v, want %v\nlogits %v", g.Method, g.Shape, kind.name, ids, wantIDs, logits)
+					t.Fatalf("%s %v %s: chose %v, want %v\nlogits %v", g.Method, g.Shape, kind.name, ids, wantIDs,
+						logits)
 				}
 				for i := range weights {
 					if d := math.Abs(float64(weights[i] - wantWeights[i])); !(d <= 1e-6*math.Abs(float64(wantWeights[i]))) {
@@ -93,7 +94,8 @@ func TestRouteByHand(t *testing.T) {
 	check(Gate{Method: SigmoidRenorm, Shape: Shape{4, 1, 0, 0}}, []float32{0, 20, 30, 0}, []int32{1}, nil)
 	// Groups {0,1} and {2,3} tie; in the second row three groups tie for the second place.
 	check(Gate{Method: DeepSeekV3, Shape: Shape{4, 1, 2, 1}}, []float32{1, 0, 0, 1}, []int32{0}, nil)
-	check(Gate{Method: DeepSeekV3, Shape: Shape{8, 2, 4, 2}}, []float32{-9, -9, 3, 4, -9, -9, -9, -9}, []int32{3, 2}, nil)
+	check(Gate{Method: DeepSeekV3, Shape: Shape{8, 2, 4, 2}}, []float32{-9, -9, 3, 4, -9, -9, -9, -9}, []int32{3, 2},
+		nil)
 }
 
 func TestRouteRefuses(t *testing.T) {

@@ -62,7 +62,8 @@ func (s Shape) Validate() error {
 	case s.TopKGroups < 1 || s.TopKGroups > s.Groups:
 		return fmt.Errorf("%w: want between 1 and %d groups per token, have %d", ErrShape, s.Groups, s.TopKGroups)
 	case s.Reachable() < s.TopK:
-		return fmt.Errorf("%w: %d groups of %d experts cannot hold top-%d", ErrShape, s.TopKGroups, s.GroupSize(), s.TopK)
+		return fmt.Errorf("%w: %d groups of %d experts cannot hold top-%d", ErrShape, s.TopKGroups, s.GroupSize(),
+			s.TopK)
 	}
 	return nil
 }

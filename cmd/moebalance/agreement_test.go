@@ -35,7 +35,8 @@ func TestOutputsOfOneCaptureAgree(t *testing.T) {
 	warmUps := 0
 	for _, sides := range [][2][]string{
 		{{loopNormal}, {loopPerfect}},
-		{glob(t, "testdata/deepseek-ep4-ranks/normal.*.sqlite"), glob(t, "testdata/deepseek-ep4-ranks/perfect.*.sqlite")},
+		{glob(t, "testdata/deepseek-ep4-ranks/normal.*.sqlite"),
+			glob(t, "testdata/deepseek-ep4-ranks/perfect.*.sqlite")},
 		{glob(t, "testdata/torch/grouped-normal.*"), glob(t, "testdata/torch/grouped-perfect.*")},
 	} {
 		name := sides[0][0]
@@ -65,8 +66,10 @@ func TestOutputsOfOneCaptureAgree(t *testing.T) {
 			for j, s := range trace.Stragglers {
 				loss += s.LossNS
 				compared := [2]router.Number{c.Stragglers[j].Change.NormalNS, c.Stragglers[j].Change.PerfectNS}[i]
-				if s.Layer != c.Stragglers[j].Layer || s.LossNS != compared || drawn.Series[0].Values[j] != s.LossNS.Float64() {
-					t.Errorf("%s, %s arm, layer %d: straggler loss %v by trace, %v by compare, %v drawn", name, arm, s.Layer, s.LossNS, compared, drawn.Series[0].Values[j])
+				if s.Layer != c.Stragglers[j].Layer || s.LossNS != compared ||
+					drawn.Series[0].Values[j] != s.LossNS.Float64() {
+					t.Errorf("%s, %s arm, layer %d: straggler loss %v by trace, %v by compare, %v drawn", name, arm,
+						s.Layer, s.LossNS, compared, drawn.Series[0].Values[j])
 				}
 			}
 			total := [2]router.Number{c.Ceiling.StragglerLoss.NormalNS, c.Ceiling.StragglerLoss.PerfectNS}[i]
@@ -78,8 +81,10 @@ func TestOutputsOfOneCaptureAgree(t *testing.T) {
 					return r.Layer == b.Layer && r.Level == b.Level && r.Quantity == b.Quantity
 				}
 				of := slices.IndexFunc(trace.Imbalance, same)
-				if compared := [2]router.Number{b.Normal, b.Perfect}[i]; of < 0 || trace.Imbalance[of].MaxOverMean != compared {
-					t.Errorf("%s, %s arm: imbalance of layer %d is %v by compare, trace has %+v", name, arm, b.Layer, compared, trace.Imbalance)
+				if compared := [2]router.Number{b.Normal, b.Perfect}[i]; of < 0 ||
+					trace.Imbalance[of].MaxOverMean != compared {
+					t.Errorf("%s, %s arm: imbalance of layer %d is %v by compare, trace has %+v", name, arm, b.Layer,
+						compared, trace.Imbalance)
 				}
 			}
 		}

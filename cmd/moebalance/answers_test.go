@@ -57,7 +57,8 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s: other answers; go test ./cmd/moebalance -run Answers -update rewrites it\n%s", answersFile, firstDifference(string(old), fresh.String()))
+		t.Errorf("%s: other answers; go test ./cmd/moebalance -run Answers -update rewrites it\n%s", answersFile,
+			firstDifference(string(old), fresh.String()))
 	}
 }
 
@@ -86,11 +87,13 @@ func checkAnswer(t *testing.T, args []string, text string) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	a := result.Answer
-	if words := len(strings.Fields(a.Line)); words > answer.MaxWords || utf8.RuneCountInString(a.Line) > 110 || !strings.HasSuffix(a.Line, ".") {
+	if words := len(strings.Fields(a.Line)); words > answer.MaxWords || utf8.RuneCountInString(a.Line) > 110 ||
+		!strings.HasSuffix(a.Line, ".") {
 		t.Errorf("%s: a line of %d words: %q", name, words, a.Line)
 	}
 	if len(a.Numbers) > 5 || len(a.Reasons) > 3 || len(a.Next) > 2 || strings.Count(text, "\n") > 24 {
-		t.Errorf("%s: a long answer: %d numbers, %d reasons, %d steps, %d lines", name, len(a.Numbers), len(a.Reasons), len(a.Next), strings.Count(text, "\n"))
+		t.Errorf("%s: a long answer: %d numbers, %d reasons, %d steps, %d lines", name, len(a.Numbers), len(a.Reasons),
+			len(a.Next), strings.Count(text, "\n"))
 	}
 	if want := a.Line + "\n" + a.Status() + "\n"; !strings.HasPrefix(text, want) {
 		t.Errorf("%s: the text does not begin as JSON's answer does: %q", name, want)

@@ -33,14 +33,16 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 		{[]string{v1, v2}, "after is 10.0 % faster than before."},
 		{[]string{v2, v1}, "after is 9.1 % slower than before."},
 		{[]string{v1, v1 + "x"}, "no such file"},
-		{[]string{"../../" + loopNormal, "../../" + loopPerfect}, "Steps of after take 39.5 % less GPU time than those of before."},
+		{[]string{"../../" + loopNormal, "../../" + loopPerfect},
+			"Steps of after take 39.5 % less GPU time than those of before."},
 		{[]string{"../../" + loopPerfect, "../../" + loopNormal}, "more GPU time than those of before."},
 	} {
 		out, errs, code := invoke(t.Context(), append([]string{"compare", "--arms", "before,after"}, k.args...)...)
 		if !strings.Contains(out+errs, k.want) || (code == exitDone) != (errs == "") {
 			t.Errorf("%q: exit %d, want %q in\n%s%s", k.args, code, k.want, out, errs)
 		}
-		if said := regexp.MustCompile(`\b(normal|perfect|balance|balanced|router)\b`).FindString(strings.ReplaceAll(out, "router    compute", "")); said != "" && errs == "" {
+		if said := regexp.MustCompile(`\b(normal|perfect|balance|balanced|router)\b`).FindString(strings.ReplaceAll(out,
+			"router    compute", "")); said != "" && errs == "" {
 			t.Errorf("%q: the output speaks of %q:\n%s", k.args, said, out)
 		}
 	}
@@ -70,7 +72,8 @@ func TestCompareVerbNamesBuilds(t *testing.T) {
 			case key == "exports":
 				file = filepath.Base(v)
 			}
-			if file = strings.TrimSpace(file); (key == "subject" || key == "exports") && file != "" && !strings.HasPrefix(file, "normal.rank") && !strings.HasPrefix(file, "perfect.rank") {
+			if file = strings.TrimSpace(file); (key == "subject" || key == "exports") && file != "" &&
+				!strings.HasPrefix(file, "normal.rank") && !strings.HasPrefix(file, "perfect.rank") {
 				t.Errorf("%s: the file %q, which is none", key, file)
 			}
 		}
@@ -101,16 +104,21 @@ func TestCompareVerbNamesBuilds(t *testing.T) {
 func TestBenchVerbRefusesArmsAndPoints(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--points concurrency: the command has no {concurrency}": {"--points", "concurrency=1,8", "--", "true"},
-		`points "concurrency=1,1": 1 is named twice`:             {"--points", "concurrency=1,1", "--", "true", "{concurrency}"},
-		`value "x": want positive numbers`:                       {"--points", "concurrency=1,x", "--", "true", "{concurrency}"},
-		"give --points":                                          {"--model", "gpt-oss-120b", "--", "true"},
-		"want two names, such as before,after":                   {"--arms", "before", "--", "true", "{arm}"},
-		"nothing sets the arms apart":                            {"--arms", "before,after", "--", "true"},
-		"without a treatment and without proof":                  {"--arms", "before,after", "--treatment", "vllm", "--", "true", "{arm}"},
-		"is neither VARIABLE=VALUE nor a flag":                   {"--arm", "balancer=greedy", "--", "true"},
-		"--arm balancer is given twice":                          {"--arm", "balancer=A=1", "--arm", "balancer=A=2", "--", "true"},
+		`points "concurrency=1,1": 1 is named twice`: {"--points", "concurrency=1,1", "--", "true",
+			"{concurrency}"},
+		`value "x": want positive numbers`: {"--points", "concurrency=1,x", "--", "true",
+			"{concurrency}"},
+		"give --points":                        {"--model", "gpt-oss-120b", "--", "true"},
+		"want two names, such as before,after": {"--arms", "before", "--", "true", "{arm}"},
+		"nothing sets the arms apart":          {"--arms", "before,after", "--", "true"},
+		"without a treatment and without proof": {"--arms", "before,after", "--treatment", "vllm",
+			"--", "true", "{arm}"},
+		"is neither VARIABLE=VALUE nor a flag": {"--arm", "balancer=greedy", "--", "true"},
+		"--arm balancer is given twice": {"--arm", "balancer=A=1", "--arm", "balancer=A=2",
+			"--", "true"},
 	} {
-		_, errs, code := invoke(t.Context(), append([]string{"bench", "--campaign", filepath.Join(t.TempDir(), "c")}, args...)...)
+		_, errs, code := invoke(t.Context(), append([]string{"bench", "--campaign", filepath.Join(t.TempDir(), "c")},
+			args...)...)
 		if code != exitUsage || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: exit %d, %q; want a line of usage", args, code, errs)
 		}

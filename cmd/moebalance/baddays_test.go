@@ -48,18 +48,28 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 
 // badInputs reads IN in every way there is.
 var badInputs = []string{
-	"trace IN", "trace --counts IN LOOP", "trace --phase-rules IN LOOP", "trace --config IN LOOP", "trace --scrub out IN", "trace --summary out IN",
-	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN", "place --judge IN COUNTS", "place --trace IN COUNTS", "place --cost-table IN --model gpt-oss-20b --step-tokens 64 COUNTS",
-	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT", "compare --trust-arms IN,IN IN", "report -o out IN", "report -o out --counts-normal IN LOOP",
-	"models --config IN", "logits verify IN", "logits list IN", "logits plans --config IN --ep 2", "logits plans --experts 8 --top-k 2 --placement IN",
-	"logits generate --experts 8 --top-k 2 --ep 2 --cache cache --bias IN --bias-tensor b", "bench --resume IN", "bench --config IN --campaign new -- true", "bench --same IN --campaign new -- true",
+	"trace IN", "trace --counts IN LOOP", "trace --phase-rules IN LOOP", "trace --config IN LOOP",
+	"trace --scrub out IN", "trace --summary out IN",
+	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN",
+	"place --judge IN COUNTS", "place --trace IN COUNTS",
+	"place --cost-table IN --model gpt-oss-20b --step-tokens 64 COUNTS",
+	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT",
+	"compare --trust-arms IN,IN IN", "report -o out IN", "report -o out --counts-normal IN LOOP",
+	"models --config IN", "logits verify IN", "logits list IN", "logits plans --config IN --ep 2",
+	"logits plans --experts 8 --top-k 2 --placement IN",
+	"logits generate --experts 8 --top-k 2 --ep 2 --cache cache --bias IN --bias-tensor b", "bench --resume IN",
+	"bench --config IN --campaign new -- true", "bench --same IN --campaign new -- true",
 }
 
 // badOutputs writes OUT in every way there is.
 var badOutputs = []string{
-	"trace LOOP -o OUT", "trace LOOP --summary OUT", "trace LOOP --scrub OUT", "counts COUNTS -o OUT", "place COUNTS --write-trtllm OUT", "place COUNTS --write-sglang OUT", "place COUNTS --write-vllm OUT",
-	"compare LOOP PERFECT -o OUT", "report LOOP -o OUT", "report LOOP --png OUT", "report LOOP --svg OUT", "models -o OUT", "hook -o OUT", "bench dataset --num-requests 9 --input-mean 2 --output-mean 1 -o OUT",
-	"logits generate --experts 8 --top-k 2 --ep 2 --tokens 1 --cache OUT", "logits plans --experts 8 --top-k 2 --ep 2 -o OUT", "bench --campaign OUT -- true", "profile --dry-run --dir OUT -- true",
+	"trace LOOP -o OUT", "trace LOOP --summary OUT", "trace LOOP --scrub OUT", "counts COUNTS -o OUT",
+	"place COUNTS --write-trtllm OUT", "place COUNTS --write-sglang OUT", "place COUNTS --write-vllm OUT",
+	"compare LOOP PERFECT -o OUT", "report LOOP -o OUT", "report LOOP --png OUT", "report LOOP --svg OUT",
+	"models -o OUT", "hook -o OUT", "bench dataset --num-requests 9 --input-mean 2 --output-mean 1 -o OUT",
+	"logits generate --experts 8 --top-k 2 --ep 2 --tokens 1 --cache OUT",
+	"logits plans --experts 8 --top-k 2 --ep 2 -o OUT", "bench --campaign OUT -- true",
+	"profile --dry-run --dir OUT -- true",
 	"quickstart --dir OUT", "workload --steps 1 --cache OUT", "workload --steps 1 --stats OUT",
 }
 
@@ -69,7 +79,8 @@ func arguments(line, file string) []string {
 	for i, w := range args {
 		switch w {
 		case "LOOP", "PERFECT":
-			args[i] = absolute + map[string]string{"LOOP": "gptoss-ep4-loop/normal.sqlite", "PERFECT": "gptoss-ep4-loop/perfect.sqlite"}[w]
+			args[i] = absolute + map[string]string{"LOOP": "gptoss-ep4-loop/normal.sqlite",
+				"PERFECT": "gptoss-ep4-loop/perfect.sqlite"}[w]
 		case "COUNTS":
 			args[i] = absolute + "gptoss-ep4-ranks/counts-normal"
 		default:
@@ -135,7 +146,8 @@ func TestPipesDevicesAndSockets(t *testing.T) {
 	}
 	for n, line := range badInputs {
 		folder := fmt.Sprintf("%d-folder", n)
-		if err := errors.Join(os.Mkdir(folder, 0o755), syscall.Mkfifo(filepath.Join(folder, "meta_info.json"), 0o600), syscall.Mkfifo(filepath.Join(folder, "a.sqlite"), 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(folder, 0o755), syscall.Mkfifo(filepath.Join(folder, "meta_info.json"), 0o600),
+			syscall.Mkfifo(filepath.Join(folder, "a.sqlite"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		for _, file := range []string{pipe(n), folder, "socket", "/dev/zero", os.DevNull} {
@@ -283,7 +295,8 @@ func TestDiskFull(t *testing.T) {
 		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, c.Path}, args...)
 		text, err := c.CombinedOutput()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || bytes.Count(text, []byte("\n")) != 1 || bytes.Contains(text, []byte(".moebalance-")) || bytes.Contains(text, []byte("export it again")) {
+		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || bytes.Count(text, []byte("\n")) != 1 ||
+			bytes.Contains(text, []byte(".moebalance-")) || bytes.Contains(text, []byte("export it again")) {
 			t.Errorf("%q: %v, %s", args, err, text)
 		}
 		if now := snapshot(t, "."); now["out"] != old["out"] || len(now) != 1 {
@@ -305,7 +318,8 @@ func TestDiskFull(t *testing.T) {
 	c.Stdout = full
 	var said bytes.Buffer
 	c.Stderr = &said
-	if err := c.Run(); c.ProcessState.ExitCode() != exitFailed || said.String() != "moebalance: /dev/stdout: no space left on device\n" {
+	if err := c.Run(); c.ProcessState.ExitCode() != exitFailed ||
+		said.String() != "moebalance: /dev/stdout: no space left on device\n" {
 		t.Errorf("%v, %q", err, &said)
 	}
 }
@@ -335,7 +349,8 @@ func TestProcessesBesideEachOther(t *testing.T) {
 	c.Stderr = &said
 	_ = c.Run()
 	w.Close()
-	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGPIPE || said.Len() > 0 {
+	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() ||
+		status.Signal() != syscall.SIGPIPE || said.Len() > 0 {
 		t.Errorf("a closed pipe: %v, %q; want the end by SIGPIPE, and silence", c.ProcessState, &said)
 	}
 }
@@ -348,7 +363,8 @@ func TestOddPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"a b", "new\nline.json", "-dash.json", "--help", "größe-日本.json", "not\xffutf8.json", "'\"$(x)`.json", strings.Repeat("x", 255), "sub/../dots.json"} {
+	for _, name := range []string{"a b", "new\nline.json", "-dash.json", "--help", "größe-日本.json", "not\xffutf8.json",
+		"'\"$(x)`.json", strings.Repeat("x", 255), "sub/../dots.json"} {
 		path := "./" + name
 		if err := errors.Join(os.MkdirAll("sub", 0o755), os.WriteFile(path, config, 0o644)); err != nil {
 			t.Logf("%q: %v", name, err) // not every file system has every name
@@ -357,11 +373,13 @@ func TestOddPaths(t *testing.T) {
 		if _, stderr, code := invoke(t.Context(), "models", "--config="+name); code != exitDone {
 			t.Errorf("%q is not read: exit %d, %s", name, code, stderr)
 		}
-		if _, stderr, code := invoke(t.Context(), "models", "--config", path, "-o", path); code != exitUsage || strings.Count(stderr, "\n") != 1 || !utf8.ValidString(stderr) {
+		if _, stderr, code := invoke(t.Context(), "models", "--config", path, "-o", path); code != exitUsage ||
+			strings.Count(stderr, "\n") != 1 || !utf8.ValidString(stderr) {
 			t.Errorf("%q as its own output: exit %d, %q", name, code, stderr)
 		}
 		for _, verb := range []string{"trace", "counts", "place", "report", "compare"} {
-			if _, stderr, code := invoke(t.Context(), verb, "--", name, name); code == exitDone || strings.Count(stderr, "\n") != 1 || !utf8.ValidString(stderr) {
+			if _, stderr, code := invoke(t.Context(), verb, "--", name, name); code == exitDone ||
+				strings.Count(stderr, "\n") != 1 || !utf8.ValidString(stderr) {
 				t.Errorf("%s %q: exit %d, %q", verb, name, code, stderr)
 			}
 		}
@@ -372,7 +390,8 @@ func TestOddPaths(t *testing.T) {
 	if err := errors.Join(os.Symlink("loop-b", "loop-a"), os.Symlink("loop-a", "loop-b")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"loop-a", strings.Repeat("x", 300), strings.Repeat(strings.Repeat("y", 250)+"/", 20), ""} {
+	for _, name := range []string{"loop-a", strings.Repeat("x", 300), strings.Repeat(strings.Repeat("y", 250)+"/", 20),
+		""} {
 		for _, line := range append(append([]string{}, badInputs...), badOutputs...) {
 			args := strings.Fields(line)
 			for i, w := range args {
@@ -382,7 +401,8 @@ func TestOddPaths(t *testing.T) {
 					args[i] = arguments(w, name+"?")[0]
 				}
 			}
-			if name == "" && strings.Contains(line, "-") || strings.Contains(line, "--dry-run") || strings.Contains(line, "workload") && strings.Contains(line, "--cache") {
+			if name == "" && strings.Contains(line, "-") || strings.Contains(line, "--dry-run") ||
+				strings.Contains(line, "workload") && strings.Contains(line, "--cache") {
 				continue // an empty flag is none, and these two write nothing yet
 			}
 			_, stderr, code := invoke(t.Context(), args...)
@@ -412,14 +432,16 @@ func TestFolderOfManyFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, stderr, code := invoke(t.Context(), "counts", "many"); code != exitFailed || strings.Count(stderr, "\n") != 1 || len(stderr) > 1000 {
+	if _, stderr, code := invoke(t.Context(), "counts", "many"); code != exitFailed ||
+		strings.Count(stderr, "\n") != 1 || len(stderr) > 1000 {
 		t.Errorf("exit %d, %.2000s", code, stderr)
 	}
 	text, err := os.ReadFile(absolute + "gptoss-ep4-loop/normal.sqlite")
 	if err := errors.Join(err, os.WriteFile("many/run.sqlite", text, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, stderr, code := invoke(t.Context(), "trace", "many"); code != exitDone || !strings.Contains(stdout, "normal arm") || len(stderr) > 1000 {
+	if stdout, stderr, code := invoke(t.Context(), "trace", "many"); code != exitDone ||
+		!strings.Contains(stdout, "normal arm") || len(stderr) > 1000 {
 		t.Errorf("exit %d, %.2000s", code, stderr)
 	}
 }
@@ -428,19 +450,23 @@ func TestFolderOfManyFiles(t *testing.T) {
 // campaign file keeps the command line, for --resume, and says so in help.
 func TestSecretsReachNoOutput(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"HF_TOKEN", "VLLM_API_KEY", "NCCL_PASSWORD", "MOEBALANCE_SECRET", "AWS_SECRET_ACCESS_KEY", "PLAIN"} {
+	for _, name := range []string{"HF_TOKEN", "VLLM_API_KEY", "NCCL_PASSWORD", "MOEBALANCE_SECRET",
+		"AWS_SECRET_ACCESS_KEY", "PLAIN"} {
 		t.Setenv(name, "PLANTED-in-"+name)
 	}
 	own := script(t, engine(100, 120))
-	words := []string{own, "--api-key", "PLANTED-1", "--hf-token=PLANTED-2", "http://me:PLANTED-3@host/v1", "sh -c 'export TOKEN=PLANTED-4'", "Authorization: Bearer PLANTED-5"}
+	words := []string{own, "--api-key", "PLANTED-1", "--hf-token=PLANTED-2", "http://me:PLANTED-3@host/v1",
+		"sh -c 'export TOKEN=PLANTED-4'", "Authorization: Bearer PLANTED-5"}
 	var all strings.Builder
 	ask := func(args ...string) {
 		stdout, stderr, _ := invoke(t.Context(), args...)
 		all.WriteString(stdout + stderr)
 	}
 	differing := strings.Join([]string{own, "--api-key", "PLANTED-6", "--hf-token=PLANTED-7"}, " ")
-	ask(append([]string{"bench", "--pairs", "6", "--campaign", "refused", "--perfect-command", differing, "--"}, words...)...)
-	ask(append([]string{"bench", "--pairs", "6", "--campaign", "c", "--arm", "more=HF_TOKEN=PLANTED-8 --api-key PLANTED-9", "--format", "json", "-o", "bench.json", "--"}, words...)...)
+	ask(append([]string{"bench", "--pairs", "6", "--campaign", "refused", "--perfect-command", differing, "--"},
+		words...)...)
+	ask(append([]string{"bench", "--pairs", "6", "--campaign", "c", "--arm",
+		"more=HF_TOKEN=PLANTED-8 --api-key PLANTED-9", "--format", "json", "-o", "bench.json", "--"}, words...)...)
 	for _, format := range []string{"text", "json", "csv", "md"} {
 		ask("bench", "--resume", "c", "--format", format)
 	}
@@ -449,7 +475,8 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	ask("report", "bench.json", "-o", "other.html")
 	ask("counts", "http://me:PLANTED-10@127.0.0.1:1/metrics")
 	ask("counts", "http://me:PLANTED-11@127.0.0.1:port/metrics")
-	ask("bench", "--campaign", "d", "--server", "sleep 60", "--ready", "http://me:PLANTED-12@127.0.0.1:1/", "--ready-timeout", "1ms", "--client", "true")
+	ask("bench", "--campaign", "d", "--server", "sleep 60", "--ready", "http://me:PLANTED-12@127.0.0.1:1/",
+		"--ready-timeout", "1ms", "--client", "true")
 	if !strings.Contains(all.String(), "(redacted)") || !strings.Contains(all.String(), "imbalance significant") {
 		t.Errorf("nothing was tested: %s", &all)
 	}
@@ -471,7 +498,8 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	if err != nil || bytes.Contains(store, []byte("PLANTED-in-")) {
 		t.Errorf("the campaign file holds the value of a secret variable (%v)", err)
 	}
-	if help, _, _ := invoke(t.Context(), "bench", "--help"); !strings.Contains(help, "keeps the command line as typed") {
+	if help, _, _ := invoke(t.Context(), "bench", "--help"); !strings.Contains(help,
+		"keeps the command line as typed") {
 		t.Error("help does not say what the campaign file keeps")
 	}
 }

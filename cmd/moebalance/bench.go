@@ -56,11 +56,14 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case r.Verdict.Refused():
 		return withCode(exitNotComparable, fmt.Errorf("bench: %s: %s", r.Verdict, strings.Join(r.Reasons, "; ")))
 	case o.lacksProof(r.Result):
-		return withCode(exitNotComparable, errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts or --profile"))
+		return withCode(exitNotComparable,
+			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts or --profile"))
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
-		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.fraction), r.Reasons[0]))
+		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.fraction),
+			r.Reasons[0]))
 	case o.failAbove.given && !r.Gain.Low.Defined():
-		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s", strings.Join(r.Reasons, "; ")))
+		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s",
+			strings.Join(r.Reasons, "; ")))
 	case o.requireVerdict && r.Verdict == gain.Inconclusive:
 		return withCode(exitInconclusive, fmt.Errorf("bench: inconclusive: %s", strings.Join(r.Reasons, "; ")))
 	}

@@ -27,7 +27,8 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 			return nil, fmt.Errorf("bench: %w", err)
 		}
 		s := campaign.Spec
-		if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Perfect, s.Command.Server, s.Same)...); err != nil {
+		if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Perfect, s.Command.Server,
+			s.Same)...); err != nil {
 			return nil, errors.Join(err, campaign.Close())
 		}
 		if err := o.rejudge(campaign); err != nil {
@@ -43,10 +44,12 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
 	if text := o.Undeclared(); text != "" && !o.keepGoing {
-		return nil, withCode(exitNotComparable, fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by --accept-difference and its name", text))
+		return nil, withCode(exitNotComparable,
+			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by --accept-difference and its name", text))
 	}
 	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && o.Design.Pairs < need {
-		return nil, usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more", quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
+		return nil, usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more",
+			quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
 	}
 	if err := thisHost().Resolve(o.Spec); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
@@ -67,7 +70,8 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	campaign, err := bench.Create(folder, o.Spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; continue it with '%s'", err, render.ResumeCommand(folder)))
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; continue it with '%s'", err,
+			render.ResumeCommand(folder)))
 	case errors.Is(err, bench.ErrTaken):
 		return nil, withCode(exitUsage, fmt.Errorf("bench: --campaign: %w", err))
 	case err != nil:
@@ -209,7 +213,8 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	var failed *bench.LaunchError
 	switch {
 	case errors.Is(cause, context.Canceled):
-		cause = fmt.Errorf("bench: interrupted after %d of %d launches; resume with: %s", finished, total, render.ResumeCommand(folder))
+		cause = fmt.Errorf("bench: interrupted after %d of %d launches; resume with: %s", finished, total,
+			render.ResumeCommand(folder))
 		if gone {
 			cause = errors.New("bench: interrupted before any launch finished")
 		}
@@ -218,7 +223,8 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 		failed.Folder = "" // it had no output
 		return fmt.Errorf("bench: %w", failed)
 	case finished > 0:
-		return fmt.Errorf("bench: %w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause, finished, total, render.ResumeCommand(folder))
+		return fmt.Errorf("bench: %w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause,
+			finished, total, render.ResumeCommand(folder))
 	}
 	return fmt.Errorf("bench: %w", cause)
 }
@@ -233,7 +239,8 @@ type benchProgress struct {
 }
 
 func newBenchProgress(stderr io.Writer, metric string, quiet bool) *benchProgress {
-	return &benchProgress{line: progress.New(stderr, quiet), metric: metric, quiet: quiet, warned: make(map[string]bool)}
+	return &benchProgress{line: progress.New(stderr, quiet), metric: metric, quiet: quiet,
+		warned: make(map[string]bool)}
 }
 
 // event takes one event of the campaign.

@@ -51,6 +51,7 @@ func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
 		return fmt.Errorf("bench dataset: %w", err)
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "%s, %d input and %s, %s, sha256 %s\n",
-		quantity.Count(sum.Requests, "request"), sum.InputTokens, quantity.Count(sum.OutputTokens, "output token"), quantity.Count(sum.Bytes, "byte"), sum.SHA256)
+		quantity.Count(sum.Requests, "request"), sum.InputTokens, quantity.Count(sum.OutputTokens, "output token"),
+		quantity.Count(sum.Bytes, "byte"), sum.SHA256)
 	return nil
 }

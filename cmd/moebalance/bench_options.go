@@ -70,21 +70,29 @@ func (o *benchOptions) bind(c *cobra.Command) {
 // bindRun binds what is launched, and how often.
 func (o *benchOptions) bindRun(c *cobra.Command) {
 	f := c.Flags()
-	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE", treatmentNames()...)
-	bindParsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "", "`COMMAND` of the perfect arm if it differs, as one quoted line")
-	bindParsed(c, &o.Command.Server, launch.Words, "server", "", "server `COMMAND`, started before and stopped after the client")
-	bindParsed(c, &o.client, launch.Words, "client", "", "measured `COMMAND` with --server, instead of a command after --")
+	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm",
+		"switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE", treatmentNames()...)
+	bindParsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "",
+		"`COMMAND` of the perfect arm if it differs, as one quoted line")
+	bindParsed(c, &o.Command.Server, launch.Words, "server", "",
+		"server `COMMAND`, started before and stopped after the client")
+	bindParsed(c, &o.client, launch.Words, "client", "",
+		"measured `COMMAND` with --server, instead of a command after --")
 	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
 	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
-	f.StringVar(&o.points, "points", "", "measure both arms at each load, as `NAME=A,B` or NAME=A-B: {NAME} in the command is the value")
-	f.StringArrayVar(&o.armWords, "arm", nil, "`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
-	f.StringVar(&o.builds, "arms", "", "`A,B`: compare two builds of these names, without a balanced arm and without proof")
+	f.StringVar(&o.points, "points", "",
+		"measure both arms at each load, as `NAME=A,B` or NAME=A-B: {NAME} in the command is the value")
+	f.StringArrayVar(&o.armWords, "arm", nil,
+		"`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
+	f.StringVar(&o.builds, "arms", "",
+		"`A,B`: compare two builds of these names, without a balanced arm and without proof")
 	o.model.bind(c)
 	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
 	section(c, "What to run")
 
 	o.Design.Order = bench.ABBA
-	f.IntVar(&o.Design.Pairs, "pairs", 8, "pairs of launches, or with --until-decided the maximum, which is 24 unless given")
+	f.IntVar(&o.Design.Pairs, "pairs", 8,
+		"pairs of launches, or with --until-decided the maximum, which is 24 unless given")
 	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
 	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
 	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
@@ -93,7 +101,8 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	section(c, "Design")
 
 	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
-	f.DurationVar(&o.Stall, "stall", 0, "time without output and GPU work after which a launch failed, such as 10m; 0: none")
+	f.DurationVar(&o.Stall, "stall", 0,
+		"time without output and GPU work after which a launch failed, such as 10m; 0: none")
 	f.DurationVar(&o.grace, "grace", launch.DefaultGrace, "time for a command to end after SIGINT, until SIGKILL")
 	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
@@ -103,22 +112,29 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 // bindJudging binds what a launch has to prove, and how it is read and judged.
 func (o *benchOptions) bindJudging(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&o.proof, "proof", "", "log line that proves balance, as `REGEX`; the groups (?P<rank>…) and (?P<ranks>…) are the rank and how many there are")
-	f.StringVar(&o.Counts, "counts", "", "expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
+	f.StringVar(&o.proof, "proof", "",
+		"log line that proves balance, as `REGEX`; the groups (?P<rank>…) and (?P<ranks>…) are the rank and how many there are")
+	f.StringVar(&o.Counts, "counts", "",
+		"expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
 	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
-	choice(c, &o.requireProof, "require-proof", gain.Claimed, "weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed, gain.Measured)
+	choice(c, &o.requireProof, "require-proof", gain.Claimed,
+		"weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed,
+		gain.Measured)
 	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
 	f.StringVar(&o.windows, "profile-iterations", "", "iterations `A-B` that the profiled pair records (default all)")
 	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
-	f.StringArrayVar(&o.Accepted, "accept-difference", nil, "`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")
+	f.StringArrayVar(&o.Accepted, "accept-difference", nil,
+		"`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")
 	o.workTolerance = share{fraction: gain.DefaultTolerance}
 	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
 	section(c, "Proof that the arms differ in balance, and in nothing else")
 
-	f.StringArrayVar(&o.metrics, "metric", nil, "metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
+	f.StringArrayVar(&o.metrics, "metric", nil,
+		"metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
 	complete(c, "metric", metrics.Names()...)
 	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
-	f.StringVar(&o.IterationLog, "iteration-log", "", "iteration log `FILE` (with {out} in its path), if it is not printed")
+	f.StringVar(&o.IterationLog, "iteration-log", "",
+		"iteration log `FILE` (with {out} in its path), if it is not printed")
 	o.threshold, o.confidence = share{fraction: gain.DefaultThreshold}, share{fraction: gain.DefaultConfidence}
 	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
 	f.Var(&o.confidence, "confidence", "confidence level of the interval")
@@ -144,7 +160,8 @@ var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-d
 // whileResuming are the other flags that --resume can be combined with. The campaign has
 // recorded the rest.
 var whileResuming = map[string]bool{
-	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true, "keep-going": true, "grace": true,
+	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true,
+	"keep-going": true, "grace": true,
 	"format": true, "table": true, "brief": true, "notes": true, "wide": true, "output": true, "force": true,
 }
 
@@ -167,7 +184,8 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		})
 		slices.Sort(o.rejudged)
 		if len(idle) > 0 {
-			return usagef("bench --resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
+			return usagef("bench --resume uses the recorded settings of the campaign: remove %s",
+				strings.Join(idle, ", "))
 		}
 		return o.checkOutput()
 	}
@@ -200,7 +218,8 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 // checkOutput finds a bad output before hours of launches.
 func (o *benchOptions) checkOutput() error {
 	if o.out.table != "" && !slices.Contains(render.CampaignTables, o.out.table) {
-		return usagef("bench: --table: no table %q in a result: want one of %s%s", o.out.table, strings.Join(render.CampaignTables, ", "), router.Near(o.out.table, render.CampaignTables))
+		return usagef("bench: --table: no table %q in a result: want one of %s%s", o.out.table,
+			strings.Join(render.CampaignTables, ", "), router.Near(o.out.table, render.CampaignTables))
 	}
 	return nil
 }

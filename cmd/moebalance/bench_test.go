@@ -61,7 +61,8 @@ fi
 func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "campaign")
 	command := replayed(t)
-	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--seed", "1", "--campaign", folder, "--format", "json", "--require-verdict", "--", command, "{pair}")
+	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--seed", "1", "--campaign", folder,
+		"--format", "json", "--require-verdict", "--", command, "{pair}")
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -91,10 +92,12 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 	}
 	near := func(got, want float64) bool { return got > want-0.0005 && got < want+0.0005 }
 	// testdata/README.md: gain +19.8 % by signed rank, exact 96.9 % interval +14.1 % to +28.1 %.
-	if !near(r.Gain.RankEstimate, 0.198) || !near(r.Gain.RankLow, 0.141) || !near(r.Gain.RankHigh, 0.281) || !near(r.Gain.RankConfidence, 0.96875) || r.Gain.Confidence != 0.95 || r.Gain.N != 6 {
+	if !near(r.Gain.RankEstimate, 0.198) || !near(r.Gain.RankLow, 0.141) || !near(r.Gain.RankHigh, 0.281) ||
+		!near(r.Gain.RankConfidence, 0.96875) || r.Gain.Confidence != 0.95 || r.Gain.N != 6 {
 		t.Errorf("gain %+v, want +19.8 %% (+14.1 %% to +28.1 %%) at 96.9 %%", r.Gain)
 	}
-	if r.Verdict != string(gain.Significant) || r.Kind != "bench" || r.SchemaVersion != gain.SchemaVersion || r.Threshold != 0.1 || len(r.Pairs) != 6 {
+	if r.Verdict != string(gain.Significant) || r.Kind != "bench" || r.SchemaVersion != gain.SchemaVersion ||
+		r.Threshold != 0.1 || len(r.Pairs) != 6 {
 		t.Errorf("verdict %q, kind %q, threshold %v, %d pairs", r.Verdict, r.Kind, r.Threshold, len(r.Pairs))
 	}
 	ranks := make(map[string]int)
@@ -118,10 +121,12 @@ func TestBenchOnTheRecordedCampaign(t *testing.T) {
 		t.Errorf("shown again: exit %d, %s, equal %t", code, stderr, again == stdout)
 	}
 	text, _, _ := invoke(t.Context(), "bench", "--resume", folder)
-	if answer, stderr, _ := invoke(t.Context(), "bench", "--resume", folder, "--brief"); !strings.HasPrefix(text, answer) || strings.Count(answer, "\n") != 1 {
+	if answer, stderr, _ := invoke(t.Context(), "bench", "--resume", folder, "--brief"); !strings.HasPrefix(text,
+		answer) || strings.Count(answer, "\n") != 1 {
 		t.Errorf("--brief: %q, %s", answer, stderr)
 	}
-	if first, _, _ := strings.Cut(text, "\n"); first != "Balanced routing is 20.0 % faster." || !strings.Contains(text, "balance claimed, not measured") {
+	if first, _, _ := strings.Cut(text, "\n"); first != "Balanced routing is 20.0 % faster." ||
+		!strings.Contains(text, "balance claimed, not measured") {
 		t.Errorf("the first line is %q", first)
 	}
 }
@@ -137,22 +142,26 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		code  int
 		wants string
 	}{
-		"no command":      {nil, exitUsage, "want a command after --"},
-		"not found":       {[]string{"--", "no-such-engine"}, exitUsage, `"no-such-engine"`},
-		"fails":           {[]string{"--", script(t, "echo no memory >&2; exit 3")}, exitFailed, "no memory"},
-		"prints nothing":  {[]string{"--", "true"}, exitFailed, "printed nothing"},
-		"no report":       {[]string{"--", "echo", "hello"}, exitFailed, "want a benchmark result, have none"},
-		"unknown metric":  {[]string{"--metric", "speed", "--", gain20}, exitFailed, "token_throughput"},
-		"treatment":       {[]string{"--treatment", "tensor", "--", gain20}, exitUsage, "want trtllm, vllm, hook, sglang or env:NAME=VALUE"},
+		"no command":     {nil, exitUsage, "want a command after --"},
+		"not found":      {[]string{"--", "no-such-engine"}, exitUsage, `"no-such-engine"`},
+		"fails":          {[]string{"--", script(t, "echo no memory >&2; exit 3")}, exitFailed, "no memory"},
+		"prints nothing": {[]string{"--", "true"}, exitFailed, "printed nothing"},
+		"no report":      {[]string{"--", "echo", "hello"}, exitFailed, "want a benchmark result, have none"},
+		"unknown metric": {[]string{"--metric", "speed", "--", gain20}, exitFailed, "token_throughput"},
+		"treatment": {[]string{"--treatment", "tensor", "--", gain20}, exitUsage,
+			"want trtllm, vllm, hook, sglang or env:NAME=VALUE"},
 		"pairs":           {[]string{"--pairs", "0", "--", gain20}, exitUsage, "0 pairs"},
 		"threshold":       {[]string{"--threshold", "ten", "--", gain20}, exitUsage, "want a percentage"},
 		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "remove it"},
 		"bad metric rule": {[]string{"--metric", "a=(", "--", gain20}, exitUsage, ""},
 		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of points, arms, pairs, gain"},
 		"idle iterations": {[]string{"--profile-iterations", "1-2", "--", gain20}, exitUsage, "--profile"},
-		"two windows":     {[]string{"--profile", "--profile-iterations", "1-2,4-5", "--", gain20}, exitUsage, "one window"},
-		"bad iterations":  {[]string{"--profile", "--profile-iterations", "2-1", "--", gain20}, exitUsage, "first before the last"},
-		"bad URL":         {[]string{"--server", "x", "--ready", "localhost:1/health", "--", gain20}, exitUsage, "want a full URL"},
+		"two windows": {[]string{"--profile", "--profile-iterations", "1-2,4-5", "--", gain20}, exitUsage,
+			"one window"},
+		"bad iterations": {[]string{"--profile", "--profile-iterations", "2-1", "--", gain20}, exitUsage,
+			"first before the last"},
+		"bad URL": {[]string{"--server", "x", "--ready", "localhost:1/health", "--", gain20}, exitUsage,
+			"want a full URL"},
 		"client alone":    {[]string{"--client", "x"}, exitUsage, "--server"},
 		"format":          {[]string{"--format", "xml", "--", gain20}, exitUsage, "xml"},
 		"resume nothing":  {[]string{"--resume", t.TempDir()}, exitFailed, "want a folder of 'moebalance bench'"},
@@ -161,14 +170,23 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},
 		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20%", "--", gain20}, exitDone, ""},
 		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5.0 %"},
-		"too few pairs":   {[]string{"--pairs", "5", "--", gain20}, exitUsage, "5 pairs cannot decide at 95.0 % confidence: want --pairs 6 or more"},
-		"too confident":   {[]string{"--pairs", "6", "--confidence", ".99", "--", gain20}, exitUsage, "want --pairs 8 or more"},
-		"verdict wanted":  {[]string{"--pairs", "6", "--require-verdict", "--", uneven, "{pair}"}, exitInconclusive, "inconclusive"},
-		"flag not seen":   {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable, "bench: invalid: balance is not proved: perfect arm, ranks"},
-		"claimed only":    {[]string{"--pairs", "6", "--require-proof", "measured", "--", gain20}, exitNotComparable, "balance is claimed, not measured"},
-		"proof grade":     {[]string{"--require-proof", "none", "--", gain20}, exitUsage, "want one of claimed, measured"},
-		"half the batch":  {[]string{"--pairs", "6", "--", script(t, strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1))}, exitNotComparable, "bench: not comparable: the arms did different work: pair 0: tokens_per_rank: normal 8, perfect 4"},
-		"wrong ranks":     {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20}, exitNotComparable, "no evidence of this rank"},
+		"too few pairs": {[]string{"--pairs", "5", "--", gain20}, exitUsage,
+			"5 pairs cannot decide at 95.0 % confidence: want --pairs 6 or more"},
+		"too confident": {[]string{"--pairs", "6", "--confidence", ".99", "--", gain20}, exitUsage,
+			"want --pairs 8 or more"},
+		"verdict wanted": {[]string{"--pairs", "6", "--require-verdict", "--", uneven, "{pair}"}, exitInconclusive,
+			"inconclusive"},
+		"flag not seen": {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable,
+			"bench: invalid: balance is not proved: perfect arm, ranks"},
+		"claimed only": {[]string{"--pairs", "6", "--require-proof", "measured", "--", gain20}, exitNotComparable,
+			"balance is claimed, not measured"},
+		"proof grade": {[]string{"--require-proof", "none", "--", gain20}, exitUsage,
+			"want one of claimed, measured"},
+		"half the batch": {[]string{"--pairs", "6", "--",
+			script(t, strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1))},
+			exitNotComparable, "bench: not comparable: the arms did different work: pair 0: tokens_per_rank: normal 8, perfect 4"},
+		"wrong ranks": {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20},
+			exitNotComparable, "no evidence of this rank"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -184,7 +202,8 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 				t.Fatal(err)
 			}
 			// Nothing stays behind unless there is something to see in it.
-			if keeps := c.code != exitUsage && !strings.Contains("prints nothing missing file resume nothing", name); keeps != (len(entries) == 1) {
+			if keeps := c.code != exitUsage && !strings.Contains("prints nothing missing file resume nothing",
+				name); keeps != (len(entries) == 1) {
 				t.Errorf("left behind: %v", entries)
 			}
 		})
@@ -196,7 +215,8 @@ func TestBenchDrawsItsSeed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	seeds := make(map[uint64]bool)
 	for _, folder := range []string{"a", "b"} {
-		stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--campaign", folder, "--format", "json", "--", script(t, engine(100, 120)))
+		stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--campaign", folder, "--format", "json", "--",
+			script(t, engine(100, 120)))
 		var r source.Campaign
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone || len(r.Pairs) != 8 {
 			t.Fatalf("exit %d, %v, %s, %d pairs", code, err, stderr, len(r.Pairs))
@@ -211,7 +231,8 @@ func TestBenchDrawsItsSeed(t *testing.T) {
 // A wait between launches is announced, so that nobody takes it for a hang.
 func TestBenchTellsOfWaits(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--cool-down", "1ms", "--", script(t, engine(100, 120)))
+	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--cool-down", "1ms", "--",
+		script(t, engine(100, 120)))
 	if code != exitDone || strings.Count(stderr, ": begins in 1ms\n") != 11 {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
@@ -220,8 +241,10 @@ func TestBenchTellsOfWaits(t *testing.T) {
 // What proof is possible is said before the first launch.
 func TestBenchNamesTheProofToCome(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, stderr, _ := invoke(t.Context(), "bench", "--pairs", "6", "--treatment", "vllm", "--", script(t, engine(100, 120)))
-	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first, "vllm prints no proof line: give --counts, --profile or --proof") {
+	_, stderr, _ := invoke(t.Context(), "bench", "--pairs", "6", "--treatment", "vllm", "--",
+		script(t, engine(100, 120)))
+	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first,
+		"vllm prints no proof line: give --counts, --profile or --proof") {
 		t.Errorf("the first line is %q", first)
 	}
 }
@@ -229,7 +252,8 @@ func TestBenchNamesTheProofToCome(t *testing.T) {
 // A threshold of none is none, not the default.
 func TestBenchThresholdOfNone(t *testing.T) {
 	t.Chdir(t.TempDir())
-	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--threshold", "0%", "--", script(t, engine(100, 105)))
+	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--threshold", "0%", "--",
+		script(t, engine(100, 105)))
 	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 5.0 % faster.\nimbalance significant") {
 		t.Errorf("exit %d, %q, %q", code, stderr, stdout)
 	}
@@ -246,7 +270,8 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 	if n := strings.Count(stderr, "] launch "); n != 2 {
 		t.Errorf("%d launches, want the first pair's 2:\n%s", n, stderr)
 	}
-	if _, stderr, _ = invoke(t.Context(), "bench", "--resume", "c", "--keep-going"); strings.Count(stderr, "] launch ") != 10 {
+	if _, stderr, _ = invoke(t.Context(), "bench", "--resume", "c", "--keep-going"); strings.Count(stderr,
+		"] launch ") != 10 {
 		t.Errorf("--keep-going launched\n%s\nwant the other 10", stderr)
 	}
 }
@@ -255,7 +280,8 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 // proof.
 func TestBenchWarnsOfLaunchers(t *testing.T) {
 	t.Chdir(t.TempDir())
-	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--", "env", "-i", "sh", script(t, engine(100, 120)))
+	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--", "env", "-i", "sh",
+		script(t, engine(100, 120)))
 	if code != exitNotComparable || strings.Count(stderr, "warning: env -i drops ENABLE_PERFECT_ROUTER") != 1 {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
@@ -264,7 +290,8 @@ func TestBenchWarnsOfLaunchers(t *testing.T) {
 func TestBenchInterruptAndResume(t *testing.T) {
 	t.Chdir(t.TempDir())
 	marker := filepath.Join(t.TempDir(), "started")
-	slow := script(t, engine(100, 120)+fmt.Sprintf("[ $1 = 3 ] && [ ! -e '%s' ] && touch '%s' && sleep 30\ntrue\n", marker, marker))
+	slow := script(t, engine(100, 120)+fmt.Sprintf("[ $1 = 3 ] && [ ! -e '%s' ] && touch '%s' && sleep 30\ntrue\n",
+		marker, marker))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
@@ -275,11 +302,13 @@ func TestBenchInterruptAndResume(t *testing.T) {
 		cancel()
 	}()
 	stdout, stderr, code := invoke(ctx, "bench", "--pairs", "6", "--campaign", "c", "--", slow, "{launch}")
-	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 3 of 12 launches; resume with: moebalance bench --resume c") {
+	if code != exitInterrupted || stdout != "" ||
+		!strings.Contains(stderr, "interrupted after 3 of 12 launches; resume with: moebalance bench --resume c") {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	stdout, stderr, code = invoke(t.Context(), "bench", "--resume", "c")
-	if code != exitDone || !strings.Contains(stdout, "\nimbalance significant") || strings.Count(stderr, "] launch ") != 10 {
+	if code != exitDone || !strings.Contains(stdout, "\nimbalance significant") ||
+		strings.Count(stderr, "] launch ") != 10 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
@@ -298,11 +327,13 @@ func TestBenchGrace(t *testing.T) {
 		cancel()
 	}()
 	start := time.Now()
-	_, stderr, code := invoke(ctx, "bench", "--grace", "50ms", "--campaign", "c", "--", script(t, fmt.Sprintf("trap '' INT; touch '%s'; sleep 300", marker)))
+	_, stderr, code := invoke(ctx, "bench", "--grace", "50ms", "--campaign", "c", "--",
+		script(t, fmt.Sprintf("trap '' INT; touch '%s'; sleep 300", marker)))
 	if took := time.Since(start); code != exitInterrupted || took > 2*time.Minute {
 		t.Errorf("exit %d after %v: %s", code, took, stderr)
 	}
-	if _, stderr, code := invoke(t.Context(), "bench", "--grace", "-1s", "--", "true"); code != exitUsage || !strings.Contains(stderr, "--grace") {
+	if _, stderr, code := invoke(t.Context(), "bench", "--grace", "-1s", "--", "true"); code != exitUsage ||
+		!strings.Contains(stderr, "--grace") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
@@ -310,13 +341,15 @@ func TestBenchGrace(t *testing.T) {
 func TestBenchUntilDecided(t *testing.T) {
 	t.Chdir(t.TempDir())
 	// A gain of 20 % without noise is decided at the first look, after 8 pairs.
-	stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--campaign", "c", "--format", "json", "--", script(t, engine(100, 120)))
+	stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--campaign", "c", "--format", "json", "--",
+		script(t, engine(100, 120)))
 	var r source.Campaign
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
 		t.Fatalf("exit %d, %v, %s", code, err, stderr)
 	}
 	if r.Campaign.DecidedAfter != 8 || len(r.Pairs) != 8 || r.Campaign.Left != 0 {
-		t.Errorf("decided after %d of %d pairs, %d left; want 8", r.Campaign.DecidedAfter, len(r.Pairs), r.Campaign.Left)
+		t.Errorf("decided after %d of %d pairs, %d left; want 8", r.Campaign.DecidedAfter, len(r.Pairs),
+			r.Campaign.Left)
 	}
 	// 8 pairs at 1 − 0.05/4.
 	if r.Gain.Confidence != 0.9875 {
@@ -338,7 +371,8 @@ if [ $perfect$1$3 = true1noisy ]; then rate=$((100 + 40 * ($2 / 2 % 2))); fi
 echo '{"perfect_router":'$perfect',"ranks":2,"tokens_per_rank":8,"tokens_per_second":'$rate'}'
 `)
 	for kind, want := range map[string]router.Whole{"steady": 8, "noisy": router.None} {
-		stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--pairs", "8", "--points", "c=1,8", "--campaign", kind, "--format", "json", "--",
+		stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--pairs", "8", "--points", "c=1,8",
+			"--campaign", kind, "--format", "json", "--",
 			program, "{c}", "{pair}", kind)
 		var r source.Campaign
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
@@ -353,7 +387,8 @@ echo '{"perfect_router":'$perfect',"ranks":2,"tokens_per_rank":8,"tokens_per_sec
 func TestBenchReadsAnyNumber(t *testing.T) {
 	t.Chdir(t.TempDir())
 	odd := script(t, `if [ "$SWITCH" = on ]; then echo "balanced on rank 0"; echo "took 8 s"; else echo "took 10 s"; fi`)
-	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--ranks", "1",
+	stdout, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--treatment",
+		"env:SWITCH=on", "--ranks", "1",
 		"--proof", `balanced on rank (?P<rank>\d+)`, "--metric", `time:s:lower=took (\d+)`, "--", odd)
 	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 25.0 % faster.\nimbalance significant") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
@@ -365,7 +400,8 @@ func TestBenchReadsAnyNumber(t *testing.T) {
 func TestBenchJudgesAnew(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tool := script(t, `echo "rate 100"; if [ "$SWITCH" = on ]; then echo "even"; echo "time 8"; else echo "time 10"; fi`)
-	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--keep-going", "--proof", "balancd",
+	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--keep-going",
+		"--proof", "balancd",
 		"--metric", `rate=rate (\d+)`, "--", tool}
 	if stdout, stderr, code := invoke(t.Context(), args...); code != exitNotComparable {
 		t.Fatalf("with a mistyped proof: exit %d, %q, %q", code, stdout, stderr)
@@ -380,12 +416,16 @@ func TestBenchJudgesAnew(t *testing.T) {
 	}{
 		{[]string{"--proof", "even"}, exitNotComparable, "seen on 1 rank; say --ranks N"},
 		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "\nnot significant"},
-		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`}, exitDone, "\nimbalance significant"},
-		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"}, exitDone, "\nnot significant"},
-		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"}, exitGate, "by other rules than the campaign was run under: --metric, --proof, --ranks"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`}, exitDone,
+			"\nimbalance significant"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"},
+			exitDone, "\nnot significant"},
+		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"},
+			exitGate, "by other rules than the campaign was run under: --metric, --proof, --ranks"},
 		{nil, exitNotComparable, "invalid"},
 	} {
-		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--notes", "--resume", "c"}, c.args...)...)
+		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--notes", "--resume", "c"},
+			c.args...)...)
 		if code != c.code || !strings.Contains(stdout, c.says) {
 			t.Errorf("%v: exit %d, want %d; %q in\n%s%s", c.args, code, c.code, c.says, stdout, stderr)
 		}
@@ -396,7 +436,8 @@ func TestDatasetVerb(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"bench", "dataset", "--num-requests", "3", "--input-mean", "4", "--output-mean", "2"}
 	stdout, stderr, code := invoke(t.Context(), args...)
-	if code != exitDone || strings.Count(stdout, "\n") != 3 || !strings.Contains(stderr, "3 requests, 12 input and 6 output tokens") {
+	if code != exitDone || strings.Count(stdout, "\n") != 3 ||
+		!strings.Contains(stderr, "3 requests, 12 input and 6 output tokens") {
 		t.Fatalf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	if _, _, code := invoke(t.Context(), append(args, "-o", "d.jsonl")...); code != exitDone {
@@ -416,14 +457,17 @@ func TestDatasetVerb(t *testing.T) {
 
 func TestProfileVerb(t *testing.T) {
 	t.Chdir(t.TempDir())
-	stdout, _, code := invoke(t.Context(), "profile", "--dry-run", "--perfect", "--iterations", "5-9", "--", "srun", "-n", "2", "prog", "{x}")
-	if code != exitDone || !strings.Contains(stdout, "export TLLM_PROFILE_START_STOP=5-9\n") || !strings.Contains(stdout, "ENABLE_PERFECT_ROUTER=1") ||
+	stdout, _, code := invoke(t.Context(), "profile", "--dry-run", "--perfect", "--iterations", "5-9", "--", "srun",
+		"-n", "2", "prog", "{x}")
+	if code != exitDone || !strings.Contains(stdout, "export TLLM_PROFILE_START_STOP=5-9\n") ||
+		!strings.Contains(stdout, "ENABLE_PERFECT_ROUTER=1") ||
 		!strings.HasSuffix(stdout, "moebalance-profile prog '{x}'\n") {
 		t.Errorf("exit %d:\n%s", code, stdout)
 	}
 	for name, args := range map[string][]string{
 		"no command": {"profile"}, "iterations": {"profile", "--iterations", "9-5", "--", "x"},
-		"no nsys": {"profile", "--nsys", "no-such-nsys", "--", "true"}, "no program": {"profile", "--nsys", "true", "--", "no-such"},
+		"no nsys": {"profile", "--nsys", "no-such-nsys", "--", "true"}, "no program": {"profile", "--nsys", "true",
+			"--", "no-such"},
 	} {
 		if _, stderr, code := invoke(t.Context(), args...); code != exitUsage || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", name, code, stderr)
@@ -434,21 +478,27 @@ func TestProfileVerb(t *testing.T) {
 	if code != exitDone || stdout != "hello\n" || !strings.Contains(stderr, "p/report.rank0.nsys-rep") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
-	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", nsys, "--dir", "p", "--", "echo"); code != exitUsage || !strings.Contains(stderr, "already holds report.rank0.nsys-rep") {
+	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", nsys, "--dir", "p", "--",
+		"echo"); code != exitUsage || !strings.Contains(stderr, "already holds report.rank0.nsys-rep") {
 		t.Errorf("over old reports: exit %d, %q", code, stderr)
 	}
-	if _, stderr, code := invoke(t.Context(), "profile", "--dry-run", "--", "docker", "run", "x", "prog"); code != exitUsage || !strings.Contains(stderr, "{nsys}") {
+	if _, stderr, code := invoke(t.Context(), "profile", "--dry-run", "--", "docker", "run", "x",
+		"prog"); code != exitUsage || !strings.Contains(stderr, "{nsys}") {
 		t.Errorf("behind docker: exit %d, %q", code, stderr)
 	}
-	if stdout, _, _ := invoke(t.Context(), "profile", "--dry-run", "--perfect", "--treatment", "sglang", "--", "docker", "run", "x", "{nsys}", "prog"); !strings.Contains(stdout, "docker run -e SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1 -e TLLM_") ||
+	if stdout, _, _ := invoke(t.Context(), "profile", "--dry-run", "--perfect", "--treatment", "sglang", "--", "docker",
+		"run", "x", "{nsys}", "prog"); !strings.Contains(stdout,
+		"docker run -e SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1 -e TLLM_") ||
 		!strings.Contains(stdout, " x sh -c ") || strings.Contains(stdout, "ENABLE_PERFECT_ROUTER") {
 		t.Errorf("a marked place: %s", stdout)
 	}
-	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", "true", "--dir", "q", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "wrote no report") {
+	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", "true", "--dir", "q", "--",
+		"echo"); code != exitFailed || !strings.Contains(stderr, "wrote no report") {
 		t.Errorf("without a report: exit %d, %q", code, stderr)
 	}
 	half := script(t, `while [ "$1" != -o ]; do shift; done; touch "$2.qdstrm"`)
-	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", half, "--dir", "h", "--", "echo"); code != exitFailed || !strings.Contains(stderr, "importer") {
+	if _, stderr, code := invoke(t.Context(), "profile", "--nsys", half, "--dir", "h", "--",
+		"echo"); code != exitFailed || !strings.Contains(stderr, "importer") {
 		t.Errorf("without an importer: exit %d, %q", code, stderr)
 	}
 	if _, _, code := invoke(t.Context(), "profile", "--nsys", nsys, "--dir", "r", "--", "false"); code != exitFailed {
@@ -469,7 +519,8 @@ func TestBenchProvesByCounts(t *testing.T) {
 cp -r '%s'/counts-$arm "$1"
 echo "rate $rate"
 `, root))
-	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`, "--counts", "{out}/counts", "--", tool, "{out}/counts"}
+	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric",
+		`rate=rate (\d+)`, "--counts", "{out}/counts", "--", tool, "{out}/counts"}
 	stdout, stderr, code := invoke(t.Context(), args...)
 	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 30.0 % faster.\nimbalance significant") {
 		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
@@ -527,10 +578,12 @@ func TestBenchProvesByTraces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			putNsys(t, c.perfect)
 			t.Chdir(t.TempDir())
-			args := append([]string{"bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`}, c.profile...)
+			args := append([]string{"bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on",
+				"--metric", `rate=rate (\d+)`}, c.profile...)
 			stdout, stderr, code := invoke(t.Context(), append(append(args, "--format", "json"), "--", tool)...)
 			if code != c.code || strings.Count(stderr, "] launch ") != c.launches {
-				t.Errorf("exit %d after %d launches, want %d after %d\n%s", code, strings.Count(stderr, "] launch "), c.code, c.launches, stderr)
+				t.Errorf("exit %d after %d launches, want %d after %d\n%s", code, strings.Count(stderr, "] launch "),
+					c.code, c.launches, stderr)
 			}
 			if told := strings.Contains(stderr, "the traces of the profiled pair must"); told != (c.profile != nil) {
 				t.Errorf("told that the traces must prove it: %t\n%s", told, stderr)
@@ -551,7 +604,8 @@ func TestFinishedCampaignNeedsNoWriting(t *testing.T) {
 	tool := script(t, `rate=100; [ "$SWITCH" = on ] && rate=130; echo "rate $rate"`)
 	putNsys(t, `[ "$SWITCH" = on ]`)
 	t.Chdir(t.TempDir())
-	result, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--profile",
+	result, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment",
+		"env:SWITCH=on", "--profile",
 		"--metric", `rate=rate (\d+)`, "--format", "csv", "--table", "proof", "--", tool)
 	if code != exitDone {
 		t.Fatalf("exit %d, %q", code, stderr)
@@ -590,13 +644,16 @@ func TestFinishedCampaignNeedsNoWriting(t *testing.T) {
 // A profiled pair: its exports are read, and the trace agrees with the arms.
 func TestBenchProfile(t *testing.T) {
 	command := script(t, engine(100, 120))
-	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", filepath.Join(t.TempDir(), "without"), "--", command)
-	if _, err := exec.LookPath("nsys"); err != nil && (code != exitDone || !strings.Contains(stderr, "nsys is not in PATH")) {
+	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign",
+		filepath.Join(t.TempDir(), "without"), "--", command)
+	if _, err := exec.LookPath("nsys"); err != nil &&
+		(code != exitDone || !strings.Contains(stderr, "nsys is not in PATH")) {
 		t.Errorf("without nsys: exit %d, %q", code, stderr)
 	}
 	putNsys(t, `[ "$ENABLE_PERFECT_ROUTER" = 1 ]`)
 	t.Chdir(t.TempDir())
-	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", "c", "--format", "json", "--", command)
+	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", "c",
+		"--format", "json", "--", command)
 	var r source.Campaign
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
 		t.Fatalf("exit %d, %v, %q", code, err, stderr)
@@ -605,7 +662,8 @@ func TestBenchProfile(t *testing.T) {
 		t.Fatalf("%d profiled arms and %d pairs, want 2 and 6", len(r.Profiled), len(r.Pairs))
 	}
 	for _, p := range r.Profiled {
-		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || !p.Layer.Defined() || !p.MaxOverMean.Defined() || len(p.Exports) != 4 {
+		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || !p.Layer.Defined() || !p.MaxOverMean.Defined() ||
+			len(p.Exports) != 4 {
 			t.Errorf("%+v, want 4 ranks with times", p)
 		}
 	}

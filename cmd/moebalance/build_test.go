@@ -20,8 +20,10 @@ func TestVersionNamesTheCommit(t *testing.T) {
 		settings(): version,
 		devel:      version,
 		installed:  version + " (module v0.1.1-0.20261122090000-0123456789ab)",
-		settings("vcs.revision", commit, "vcs.time", "2026-11-22T09:00:00Z", "vcs.modified", "false"): version + " (commit 0123456789ab of 2026-11-22)",
-		settings("vcs.revision", commit, "vcs.time", "2026-11-23T09:00:00Z", "vcs.modified", "true"):  version + " (commit 0123456789ab of 2026-11-23, modified)",
+		settings("vcs.revision", commit, "vcs.time", "2026-11-22T09:00:00Z", "vcs.modified", "false"): version +
+			" (commit 0123456789ab of 2026-11-22)",
+		settings("vcs.revision", commit, "vcs.time", "2026-11-23T09:00:00Z", "vcs.modified", "true"): version +
+			" (commit 0123456789ab of 2026-11-23, modified)",
 	} {
 		if got := versionOf(info); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -47,13 +47,15 @@ func compareCmd() *cobra.Command {
 	o.model.bindCounts(c)
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
-	f.StringVar(&o.metric, "metric", "", "metric of the reports: a reported `NAME`, or NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH (default: throughput)")
+	f.StringVar(&o.metric, "metric", "",
+		"metric of the reports: a reported `NAME`, or NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH (default: throughput)")
 	complete(c, "metric", metrics.Names()...)
 	f.StringVar(&o.arms, "arms", "", "`A,B`: the sides are two builds of these names, not a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
 	o.confidence.fraction = gain.DefaultConfidence
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
-	f.StringVar(&o.campaign, "campaign", "", "campaign folder or JSON `RESULT` of bench: step time and measured gain beside traces")
+	f.StringVar(&o.campaign, "campaign", "",
+		"campaign folder or JSON `RESULT` of bench: step time and measured gain beside traces")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
 	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place: what its placement recovers")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
@@ -132,7 +134,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	options.Progress = read
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
-		if arms[i], err = s.Trace(c.Context(), options, source.Statistics{Path: o.counts[i], Shape: shape}); err != nil {
+		if arms[i], err = s.Trace(c.Context(), options, source.Statistics{Path: o.counts[i],
+			Shape: shape}); err != nil {
 			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankFlag))
 		}
 		if o.trust {
@@ -153,7 +156,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		return err
 	}
 	if !result.Comparable {
-		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s%s", strings.Join(result.Reasons, "; "), trustHint(result)))
+		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s%s",
+			strings.Join(result.Reasons, "; "), trustHint(result)))
 	}
 	return nil
 }
@@ -175,7 +179,8 @@ func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, sha
 }
 
 // placed are placements on so many ranks; held says what they were learned and judged on.
-func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Shape) (res *place.Result, held string, err error) {
+func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Shape) (res *place.Result, held string,
+	err error) {
 	if o.placement != "" {
 		res, err = source.ReadPlaced(o.placement, ranks)
 		return res, "as judged in " + filepath.Base(o.placement), err
@@ -188,7 +193,8 @@ func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Sh
 	if err != nil {
 		return nil, "", err
 	}
-	res, err = place.Judge(learn, judge, place.Options{Ranks: []int{ranks}, Redundant: []int{0}, Nodes: 1, Shape: shape, Threshold: o.read.threshold.fraction})
+	res, err = place.Judge(learn, judge, place.Options{Ranks: []int{ranks}, Redundant: []int{0}, Nodes: 1, Shape: shape,
+		Threshold: o.read.threshold.fraction})
 	return res, "learned on the first half of the counts and judged on the second", err
 }
 
@@ -212,7 +218,8 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	}
 	set, err := source.ReadReports(sides, source.ReportOptions{
 		Metric: name, Custom: custom, Trust: o.trust, Builds: o.builds,
-		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence.fraction, Tolerance: gain.DefaultTolerance},
+		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence.fraction,
+			Tolerance: gain.DefaultTolerance},
 	})
 	if err != nil {
 		return err

@@ -32,7 +32,8 @@ func iterationLog(t *testing.T, name string, ms float64) string {
 
 func TestCompareMatchesStepsByShape(t *testing.T) {
 	var out, errs bytes.Buffer
-	args := []string{"compare", "--trust-arms", "--format", "json", iterationLog(t, "normal.txt", 11.5), iterationLog(t, "perfect.txt", 9.5)}
+	args := []string{"compare", "--trust-arms", "--format", "json", iterationLog(t, "normal.txt", 11.5),
+		iterationLog(t, "perfect.txt", 9.5)}
 	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
@@ -45,7 +46,8 @@ func TestCompareMatchesStepsByShape(t *testing.T) {
 	}
 	// Of the 20 steps of a rank the first 2, a tenth, are warm-up; 9 odd and 9 even
 	// ones stay: 12 ms on average against 10.
-	if m := got.Matched; m == nil || len(m.Strata) != 2 || math.Abs(float64(m.Gain)-0.2) > 1e-12 || m.Strata[1].Rank != 1 || m.Strata[1].NormalSteps != 18 {
+	if m := got.Matched; m == nil || len(m.Strata) != 2 || math.Abs(float64(m.Gain)-0.2) > 1e-12 ||
+		m.Strata[1].Rank != 1 || m.Strata[1].NormalSteps != 18 {
 		t.Errorf("matched steps %+v", m)
 	}
 	if got.Verdict == "" {
@@ -75,12 +77,14 @@ func TestCompareIterationData(t *testing.T) {
 		if code != c.code {
 			t.Errorf("%s: exit %d, want %d: %s", c.gate, code, c.code, errs)
 		}
-		if !strings.Contains(out, "no gain: the iteration logs hold no step times; 2 of 3 iterations in both have equal batch shape, the first that differs is 92") {
+		if !strings.Contains(out,
+			"no gain: the iteration logs hold no step times; 2 of 3 iterations in both have equal batch shape, the first that differs is 92") {
 			t.Errorf("%s: %s", c.gate, out)
 		}
 	}
 	var errs string
-	if _, errs, _ = invoke(context.Background(), "compare", normal, iterationLog(t, "perfect.txt", 9)); !strings.Contains(errs, "3 iteration rows and no times") {
+	if _, errs, _ = invoke(context.Background(), "compare", normal,
+		iterationLog(t, "perfect.txt", 9)); !strings.Contains(errs, "3 iteration rows and no times") {
 		t.Errorf("beside a log with times: %s", errs)
 	}
 }

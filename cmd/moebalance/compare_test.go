@@ -35,7 +35,8 @@ const (
 )
 
 func TestCompareVerbOnTraces(t *testing.T) {
-	out, errs, code := compareVerb(t, "testdata/deepseek-ep4-ranks/normal.rank?.sqlite", "testdata/deepseek-ep4-ranks/perfect.rank?.sqlite")
+	out, errs, code := compareVerb(t, "testdata/deepseek-ep4-ranks/normal.rank?.sqlite",
+		"testdata/deepseek-ep4-ranks/perfect.rank?.sqlite")
 	if code != exitDone || errs != "" {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
@@ -60,21 +61,25 @@ func TestBriefIsTheAnswer(t *testing.T) {
 		args []string
 	}{
 		{exitDone, "Balanced routing is 22.9 % faster.",
-			[]string{"compare", "--campaign", "testdata/campaign-deepseek-ep4.json", "--step-tokens", "4096", "testdata/deepseek-ep4-ranks"}},
+			[]string{"compare", "--campaign", "testdata/campaign-deepseek-ep4.json", "--step-tokens", "4096",
+				"testdata/deepseek-ep4-ranks"}},
 		{exitDone, "Balanced routing is 22.9 % faster.", // the parts are of another step
 			[]string{"compare", "--campaign", "testdata/campaign-deepseek-ep4.json", "testdata/deepseek-ep4-ranks"}},
 		{exitDone, "Balanced routing would be about ", []string{"compare", "testdata/hf-qwen3-ep4"}},
 		{exitDone, "Balanced routing would be at most ", []string{"compare", loopNormal, loopPerfect}},
 		{exitNotComparable, "Not comparable: ", []string{"compare", loopPerfect, loopNormal}},
 		{exitGate, "Late launches on rank 2 stall the others; ", []string{"trace", "--fail-above", "0.5", loopNormal}},
-		{exitDone, "Late launches on rank 1 stall the others; ", []string{"trace", "testdata/vllm/qwen3-normal.rank?.json.gz"}},
-		{exitDone, "Rank 1 gets 1.51 × the mean load in layer 1 of counts-normal; ", []string{"counts", "testdata/gptoss-ep4-ranks/counts-perfect", "testdata/gptoss-ep4-ranks/counts-normal"}},
+		{exitDone, "Late launches on rank 1 stall the others; ",
+			[]string{"trace", "testdata/vllm/qwen3-normal.rank?.json.gz"}},
+		{exitDone, "Rank 1 gets 1.51 × the mean load in layer 1 of counts-normal; ",
+			[]string{"counts", "testdata/gptoss-ep4-ranks/counts-perfect", "testdata/gptoss-ep4-ranks/counts-normal"}},
 		{exitUsage, "", []string{"counts", "--format", "json", "testdata/gptoss-ep4-ranks/counts-normal"}},
 	} {
 		whole, _, _ := runIn(t, c.args...)
 		first, _, _ := strings.Cut(whole, "\n")
 		out, errs, code := runIn(t, append(c.args, "--brief")...)
-		if code != c.code || !strings.HasPrefix(out, c.want) || code != exitUsage && out != first+"\n" || utf8.RuneCountInString(out) > 161 {
+		if code != c.code || !strings.HasPrefix(out, c.want) || code != exitUsage && out != first+"\n" ||
+			utf8.RuneCountInString(out) > 161 {
 			t.Errorf("%q: exit %d, %d runes, %q\n%s", c.args, code, utf8.RuneCountInString(out), out, errs)
 		}
 	}
@@ -93,7 +98,8 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	for step := range 2 { // in the second, other experts are hot on top
 		for layer, load := range record.ByLayer() {
 			for e, n := range load.PerExpert {
-				csv += fmt.Sprintf("%d,%d,%d,%d\n", step, layer, e, n+int64(step)*load.PerExpert[(e+3)%len(load.PerExpert)])
+				csv += fmt.Sprintf("%d,%d,%d,%d\n", step, layer, e,
+					n+int64(step)*load.PerExpert[(e+3)%len(load.PerExpert)])
 			}
 		}
 	}
@@ -109,10 +115,12 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	args := []string{"compare", "testdata/deepseek-ep4-ranks", "--counts-normal", path}
 	ask(t, exitDone, &r, append(args, "--format", "json")...)
 	got := r.Split.Placement
-	if !(want > 0.1 && want < 0.95) || math.Abs((got.Recovered-want).Float64()) > 1e-12 || !(got.RecoveredGain > 0 && got.RecoveredGain < want*got.GainBound) {
+	if !(want > 0.1 && want < 0.95) || math.Abs((got.Recovered-want).Float64()) > 1e-12 ||
+		!(got.RecoveredGain > 0 && got.RecoveredGain < want*got.GainBound) {
 		t.Errorf("recovers %v, want %v (max/mean %v to %v); %+v", got.Recovered, want, p.Baseline, p.Judged, got)
 	}
-	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
+	if out, errs, _ := runIn(t, args...); !strings.Contains(out,
+		"A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
 		t.Errorf("%s%s", out, errs)
 	}
 	result := filepath.Join(t.TempDir(), "place.json")
@@ -121,18 +129,21 @@ func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
 	p = placed.Placements[0]
 	want = (p.Baseline - p.Judged) / (p.Baseline - 1)
 	args[2], args[3] = "--place", result
-	if out, errs, _ := runIn(t, args...); !strings.Contains(out, "- A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
+	if out, errs, _ := runIn(t, args...); !strings.Contains(out,
+		"- A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
 		t.Errorf("%s%s", out, errs)
 	}
 	captured(t, []string{"place", "--format", "json", "--ep", "2", "-o", result, path})
 	for _, wrong := range []string{result, "testdata/campaign-deepseek-ep4.json"} {
 		args[3] = wrong
-		if _, errs, code := runIn(t, args...); code != exitFailed || !strings.Contains(errs, "want a result of place on 4 ranks, have none") {
+		if _, errs, code := runIn(t, args...); code != exitFailed ||
+			!strings.Contains(errs, "want a result of place on 4 ranks, have none") {
 			t.Errorf("%s: exit %d, %s", wrong, code, errs)
 		}
 	}
 	args[2], args[3] = "--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal"
-	if out, errs, _ := runIn(t, append(args, "--notes")...); !strings.Contains(out, "'moebalance place' cannot say what a placement recovers: no counts are left to judge on") {
+	if out, errs, _ := runIn(t, append(args, "--notes")...); !strings.Contains(out,
+		"'moebalance place' cannot say what a placement recovers: no counts are left to judge on") {
 		t.Errorf("%s%s", out, errs)
 	}
 }
@@ -145,7 +156,8 @@ func withoutSwitch(t *testing.T, export string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content = bytes.ReplaceAll(content, []byte("ENABLE_PERFECT_ROUTER"), []byte("MY_OWN_ROUTER_SWITCHX")) // of the same length
+	// of the same length
+	content = bytes.ReplaceAll(content, []byte("ENABLE_PERFECT_ROUTER"), []byte("MY_OWN_ROUTER_SWITCHX"))
 	path := filepath.Join(t.TempDir(), filepath.Base(export))
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -181,7 +193,9 @@ func TestCompareVerbOnTrust(t *testing.T) {
 	if !slices.ContainsFunc(trusted.Warnings, trustedArm) || slices.ContainsFunc(shown.Warnings, trustedArm) {
 		t.Errorf("trusted: %v, shown: %v", trusted.Warnings, shown.Warnings)
 	}
-	if again := compared("--trust-arms", "../../"+loopNormal, "../../"+loopPerfect); again.Perfect.Evidence != shown.Perfect.Evidence || len(again.Warnings) != len(shown.Warnings) {
+	if again := compared("--trust-arms", "../../"+loopNormal,
+		"../../"+loopPerfect); again.Perfect.Evidence != shown.Perfect.Evidence ||
+		len(again.Warnings) != len(shown.Warnings) {
 		t.Errorf("nothing to trust, and the result changed: %+v", again.Perfect)
 	}
 }
@@ -191,7 +205,8 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 	folders := t.TempDir()
 	for _, arm := range []string{"normal", "perfect"} {
 		for rank := range 4 {
-			export, err := filepath.Abs("../../testdata/gptoss-ep4-ranks/" + arm + ".rank" + string(rune('0'+rank)) + ".sqlite")
+			export, err := filepath.Abs("../../testdata/gptoss-ep4-ranks/" + arm + ".rank" + string(rune('0'+rank)) +
+				".sqlite")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +229,8 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 		}
 		return strings.Join(paths, ",")
 	}
-	want, errs, code := compareVerb(t, "--format", "csv", "--table", "layers", "testdata/gptoss-ep4-ranks/normal.rank*.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite")
+	want, errs, code := compareVerb(t, "--format", "csv", "--table", "layers",
+		"testdata/gptoss-ep4-ranks/normal.rank*.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite")
 	if code != exitDone {
 		t.Fatal(errs)
 	}
@@ -228,7 +244,8 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 		{traced(t, "normal"), traced(t, "perfect")},
 	} {
 		t.Run(filepath.Base(sides[0]), func(t *testing.T) {
-			out, errs, code := invoke(context.Background(), "compare", "--format", "csv", "--table", "layers", sides[0], sides[1])
+			out, errs, code := invoke(context.Background(), "compare", "--format", "csv", "--table", "layers", sides[0],
+				sides[1])
 			if code != exitDone || out != want {
 				t.Errorf("exit %d, %s; another result than from the pattern", code, errs)
 			}
@@ -248,7 +265,8 @@ func TestCompareVerbOnExpandedPatterns(t *testing.T) {
 	if code != exitDone {
 		t.Fatal(errs)
 	}
-	want, _, _ := invoke(context.Background(), "compare", "--format", "csv", "testdata/gptoss-ep4-ranks/normal.*", "testdata/gptoss-ep4-ranks/perfect.*")
+	want, _, _ := invoke(context.Background(), "compare", "--format", "csv", "testdata/gptoss-ep4-ranks/normal.*",
+		"testdata/gptoss-ep4-ranks/perfect.*")
 	if have != want || have == "" {
 		t.Errorf("another result than from quoted patterns:\n%s\nwant\n%s", have, want)
 	}
@@ -291,8 +309,10 @@ func TestCompareVerbJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Kind != "compare" || r.SchemaVersion != diff.SchemaVersion || !r.Comparable || len(r.LayerTimes) == 0 || len(r.Steps) != 8 {
-		t.Errorf("have kind %q, schema %d, comparable %v, %d steps", r.Kind, r.SchemaVersion, r.Comparable, len(r.Steps))
+	if r.Kind != "compare" || r.SchemaVersion != diff.SchemaVersion || !r.Comparable || len(r.LayerTimes) == 0 ||
+		len(r.Steps) != 8 {
+		t.Errorf("have kind %q, schema %d, comparable %v, %d steps", r.Kind, r.SchemaVersion, r.Comparable,
+			len(r.Steps))
 	}
 }
 
@@ -329,7 +349,8 @@ func recordedLaunches(t *testing.T, perfect bool) []string {
 }
 
 func TestCompareVerbOnReports(t *testing.T) {
-	normal, perfect := writeReports(t, "normal.jsonl", recordedLaunches(t, false)...), writeReports(t, "perfect.jsonl", recordedLaunches(t, true)...)
+	normal, perfect := writeReports(t, "normal.jsonl", recordedLaunches(t, false)...),
+		writeReports(t, "perfect.jsonl", recordedLaunches(t, true)...)
 	out, errs, code := compareVerb(t, "--format", "json", normal, perfect)
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
@@ -338,7 +359,8 @@ func TestCompareVerbOnReports(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Kind != "bench" || r.Verdict != gain.Significant || r.Gain.N != 6 || len(r.Proof) != 2 || r.Proof[0].Grade != gain.Claimed {
+	if r.Kind != "bench" || r.Verdict != gain.Significant || r.Gain.N != 6 || len(r.Proof) != 2 ||
+		r.Proof[0].Grade != gain.Claimed {
 		t.Errorf("have %q %q, %d pairs, proof %+v", r.Kind, r.Verdict, r.Gain.N, r.Proof)
 	}
 	if g := float64(r.Gain.Estimate); g < 0.19 || g > 0.21 {
@@ -347,19 +369,24 @@ func TestCompareVerbOnReports(t *testing.T) {
 }
 
 // otherPasses are two passes of one engine over different batches.
-var otherPasses = []string{"testdata/field/results/vllm-qwen3-normal.rank?.json.gz", "testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}
+var otherPasses = []string{"testdata/field/results/vllm-qwen3-normal.rank?.json.gz",
+	"testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}
 
 // Sides that did different work have no gain in any form.
 func TestDifferentWork(t *testing.T) {
 	number := regexp.MustCompile(`(?i)(gain|bound|wins|faster)[^\n]{0,20}[0-9]`)
 	campaign := []string{"--campaign", "testdata/campaign-qwen3-ep4.json", "--step-tokens", "4096"}
-	perfectLines := strings.ReplaceAll(strings.Join(recordedLaunches(t, true), "\n"), `"tokens_per_rank": 1024`, `"tokens_per_rank": 512`)
-	reports := []string{writeReports(t, "normal.jsonl", recordedLaunches(t, false)...), writeReports(t, "perfect.jsonl", strings.Split(perfectLines, "\n")...)}
+	perfectLines := strings.ReplaceAll(strings.Join(recordedLaunches(t, true), "\n"), `"tokens_per_rank": 1024`,
+		`"tokens_per_rank": 512`)
+	reports := []string{writeReports(t, "normal.jsonl", recordedLaunches(t, false)...),
+		writeReports(t, "perfect.jsonl", strings.Split(perfectLines, "\n")...)}
 	t.Chdir("../..")
 	for _, sides := range [][]string{otherPasses, append(campaign, otherPasses...), reports} {
-		for _, form := range [][]string{nil, {"--brief"}, {"--format", "csv"}, {"--format", "md"}, {"--format", "json"}} {
+		for _, form := range [][]string{nil, {"--brief"}, {"--format", "csv"}, {"--format", "md"},
+			{"--format", "json"}} {
 			out, _, code := invoke(t.Context(), slices.Concat([]string{"compare"}, form, sides)...)
-			if found := number.FindString(out); code != exitNotComparable || found != "" || len(form) != 2 && !strings.Contains(strings.ToLower(out[:min(len(out), 40)]), "not comparable") {
+			if found := number.FindString(out); code != exitNotComparable || found != "" || len(form) != 2 &&
+				!strings.Contains(strings.ToLower(out[:min(len(out), 40)]), "not comparable") {
 				t.Errorf("%v of %v: exit %d, %q in %.200s", form, sides, code, found, out)
 			}
 		}
@@ -368,7 +395,8 @@ func TestDifferentWork(t *testing.T) {
 
 func TestCompareVerbExitCodes(t *testing.T) {
 	normalLines, perfectLines := recordedLaunches(t, false), recordedLaunches(t, true)
-	normal, perfect := writeReports(t, "normal.jsonl", normalLines...), writeReports(t, "perfect.jsonl", perfectLines...)
+	normal, perfect := writeReports(t, "normal.jsonl", normalLines...),
+		writeReports(t, "perfect.jsonl", perfectLines...)
 	fewer := writeReports(t, "fewer.jsonl", normalLines[:4]...)
 	fewerPerfect := writeReports(t, "fewer-p.jsonl", perfectLines[:4]...)
 	old := writeReports(t, "old.json", `{"schema_version": 0, "kind": "trace"}`)
@@ -391,17 +419,28 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		code int
 		text string
 	}{
-		{"both perfect", []string{loopPerfect, "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite"}, exitNotComparable, `the normal side records the arm "perfect"`},
+		{"both perfect", []string{loopPerfect, "testdata/gptoss-ep4-ranks/perfect.rank*.sqlite"}, exitNotComparable,
+			`the normal side records the arm "perfect"`},
 		{"swapped", []string{loopPerfect, loopNormal}, exitNotComparable, "swapped"},
-		{"rank of another export", []string{"--rank", "nope.sqlite=0", loopNormal, loopPerfect}, exitUsage, "--rank: no export \"nope.sqlite\""},
-		{"rank of one side", []string{"--rank", "perfect.rank3.sqlite=0", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank3.sqlite"}, exitDone, ""},
-		{"two of one rank", []string{"testdata/gptoss-graph", loopPerfect}, exitFailed, "want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give those of one run only; --rank FILE=N gives"},
-		{"other models", []string{loopNormal, "testdata/deepseek-ep4-ranks/perfect.rank0.sqlite"}, exitNotComparable, "1 of 4 ranks in common: normal has 0 to 3; perfect has 0; the sides have different layers"},
-		{"counts of another run", []string{"--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal, loopPerfect}, exitUsage, "do not match the trace"},
-		{"counts of a log", []string{"--counts-perfect", "testdata/counts/engine.log", loopNormal, loopPerfect}, exitFailed, "want slots per expert, have engine log lines"},
-		{"counts beside a result", []string{"--counts-normal", "testdata/gptoss-ep4-ranks/counts-normal", writeReports(t, "traced.json", `{"schema_version": 1, "kind": "trace", "cells": []}`), loopPerfect}, exitUsage, "judged already"},
+		{"rank of another export", []string{"--rank", "nope.sqlite=0", loopNormal, loopPerfect}, exitUsage,
+			"--rank: no export \"nope.sqlite\""},
+		{"rank of one side", []string{"--rank", "perfect.rank3.sqlite=0",
+			"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank3.sqlite"},
+			exitDone, ""},
+		{"two of one rank", []string{"testdata/gptoss-graph", loopPerfect}, exitFailed,
+			"want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give those of one run only; --rank FILE=N gives"},
+		{"other models", []string{loopNormal, "testdata/deepseek-ep4-ranks/perfect.rank0.sqlite"}, exitNotComparable,
+			"1 of 4 ranks in common: normal has 0 to 3; perfect has 0; the sides have different layers"},
+		{"counts of another run", []string{"--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal,
+			loopPerfect}, exitUsage, "do not match the trace"},
+		{"counts of a log", []string{"--counts-perfect", "testdata/counts/engine.log", loopNormal, loopPerfect},
+			exitFailed, "want slots per expert, have engine log lines"},
+		{"counts beside a result", []string{"--counts-normal", "testdata/gptoss-ep4-ranks/counts-normal",
+			writeReports(t, "traced.json", `{"schema_version": 1, "kind": "trace", "cells": []}`), loopPerfect},
+			exitUsage, "judged already"},
 		{"the same", []string{loopNormal, loopNormal}, exitNotComparable, "same recording"},
-		{"missing", []string{"nowhere.sqlite", loopPerfect}, exitFailed, "normal side: nowhere.sqlite: want a file, a folder or a pattern, have no such file"},
+		{"missing", []string{"nowhere.sqlite", loopPerfect}, exitFailed,
+			"normal side: nowhere.sqlite: want a file, a folder or a pattern, have no such file"},
 		{"no match", []string{loopNormal, "nowhere*.sqlite"}, exitFailed, "perfect side: no file matches"},
 		{"empty folder", []string{loopNormal, empty}, exitFailed, "contains no file"},
 		{"no database", []string{broken, loopPerfect}, exitFailed, "broken.sqlite"},
@@ -409,10 +448,12 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"named twice", []string{loopNormal + "," + loopNormal, loopPerfect}, exitUsage, "named twice"},
 		{"two kinds", []string{loopNormal, perfect}, exitUsage, "two sides of one kind"},
 		{"kinds in one side", []string{loopNormal + "," + normal, loopPerfect}, exitFailed, "of different kinds"},
-		{"many without arms", []string{loopNormal, loopPerfect, "testdata/pairs.jsonl"}, exitUsage, "contains neither normal nor perfect"},
+		{"many without arms", []string{loopNormal, loopPerfect, "testdata/pairs.jsonl"}, exitUsage,
+			"contains neither normal nor perfect"},
 		{"many of one arm", []string{loopNormal, loopNormal, loopNormal}, exitUsage, "has perfect in its name"},
 		{"verdict demanded", []string{"--require-verdict", fewer, fewerPerfect}, exitInconclusive, "at least 6"},
-		{"verdict demanded of traces", []string{"--require-verdict", loopNormal, loopPerfect}, exitUsage, "--require-verdict"},
+		{"verdict demanded of traces", []string{"--require-verdict", loopNormal, loopPerfect}, exitUsage,
+			"--require-verdict"},
 		{"old result", []string{old, loopPerfect}, exitFailed, "schema_version: want at most 1, have 0"},
 		{"cut result", []string{cut, loopPerfect}, exitFailed, "cut.json"},
 		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
@@ -420,20 +461,31 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"report flag for traces", []string{"--metric", "x", loopNormal, loopPerfect}, exitUsage, "--metric"},
 		{"a switch that captures do not record", otherSwitch, exitDone, ""},
 		{"likewise on trust", append([]string{"--trust-arms"}, otherSwitch...), exitDone, ""},
-		{"trust is no proof of balance", []string{"--trust-arms", loopPerfect, loopNormal}, exitNotComparable, "balance is not proved"},
+		{"trust is no proof of balance", []string{"--trust-arms", loopPerfect, loopNormal}, exitNotComparable,
+			"balance is not proved"},
 		{"trace flag for reports", []string{"--counts-normal", "x", normal, perfect}, exitUsage, "--counts-normal"},
 		{"unequal numbers", []string{fewer, perfect}, exitUsage, "4 launches and the perfect side 6"},
 		{"reports swapped", []string{perfect, normal}, exitNotComparable, "says it is a launch of the perfect arm"},
-		{"reports of unknown arm", []string{"--metric", `speed=speed ([\d.]+)`, silent, faster}, exitNotComparable, "--trust-arms"},
-		{"the same report", []string{"--trust-arms", normal, perfect + "," + filepath.Dir(normal) + "/./normal.jsonl"}, exitNotComparable, "is on both sides"},
+		{"reports of unknown arm", []string{"--metric", `speed=speed ([\d.]+)`, silent, faster}, exitNotComparable,
+			"--trust-arms"},
+		{"the same report", []string{"--trust-arms", normal, perfect + "," + filepath.Dir(normal) + "/./normal.jsonl"},
+			exitNotComparable, "is on both sides"},
 		{"on trust", []string{"--trust-arms", "--metric", `speed=speed ([\d.]+)`, silent, faster}, exitDone, ""},
 		{"no such metric", []string{"--metric", "ttft_p99", normal, perfect}, exitFailed, `no metric "ttft_p99"`},
-		{"reports of half the batch", []string{normal, changed("half.jsonl", `"tokens_per_rank": 1024`, `"tokens_per_rank": 512`)}, exitNotComparable, "tokens_per_rank: normal 1024, perfect 512"},
-		{"reports of another model", []string{normal, changed("other.jsonl", `"router": "deepseek`, `"router": "other`)}, exitNotComparable, "router: normal deepseek"},
-		{"reports of a loop", []string{normal, changed("loop.jsonl", `"experts": "grouped"`, `"experts": "loop"`)}, exitNotComparable, "backend: normal grouped, perfect loop"},
-		{"a build of a loop", []string{"--arms", "a,b", normal, changed("build.jsonl", `"experts": "grouped"`, `"experts": "loop"`)}, exitDone, ""},
-		{"other passes", []string{otherPasses[0], otherPasses[1]}, exitNotComparable, "hold 8192 and 15872 tokens per step"},
-		{"other passes of builds", append([]string{"--arms", "a,b"}, otherPasses...), exitNotComparable, "hold 8192 and 15872 tokens per step"},
+		{"reports of half the batch",
+			[]string{normal, changed("half.jsonl", `"tokens_per_rank": 1024`, `"tokens_per_rank": 512`)},
+			exitNotComparable, "tokens_per_rank: normal 1024, perfect 512"},
+		{"reports of another model",
+			[]string{normal, changed("other.jsonl", `"router": "deepseek`, `"router": "other`)}, exitNotComparable,
+			"router: normal deepseek"},
+		{"reports of a loop", []string{normal, changed("loop.jsonl", `"experts": "grouped"`, `"experts": "loop"`)},
+			exitNotComparable, "backend: normal grouped, perfect loop"},
+		{"a build of a loop", []string{"--arms", "a,b", normal, changed("build.jsonl", `"experts": "grouped"`,
+			`"experts": "loop"`)}, exitDone, ""},
+		{"other passes", []string{otherPasses[0], otherPasses[1]}, exitNotComparable,
+			"hold 8192 and 15872 tokens per step"},
+		{"other passes of builds", append([]string{"--arms", "a,b"}, otherPasses...), exitNotComparable,
+			"hold 8192 and 15872 tokens per step"},
 		{"no report", []string{silent, faster}, exitFailed, "silent.txt"},
 	}
 	t.Chdir("../..")

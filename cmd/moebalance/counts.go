@@ -37,10 +37,12 @@ func countsCmd() *cobra.Command {
 	c.Long = strings.Replace(c.Long, "{formats}", formatList(), 1)
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
-	f.StringVar(&o.placement, "placement", "", "place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
+	f.StringVar(&o.placement, "placement", "",
+		"place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.axes)
-	f.StringVar(&o.since, "since", "", "report only what was added since this earlier `FILE` of the same cumulative counters")
+	f.StringVar(&o.since, "since", "",
+		"report only what was added since this earlier `FILE` of the same cumulative counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
@@ -97,7 +99,8 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(c, paths); err != nil {
 		return err
 	}
-	result, err := source.Interruptible(c.Context(), func() (*counts.Result, error) { return o.judge(c.Context(), paths) })
+	result, err := source.Interruptible(c.Context(),
+		func() (*counts.Result, error) { return o.judge(c.Context(), paths) })
 	if err != nil {
 		return err
 	}
@@ -109,10 +112,12 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	}
 	switch worst := result.WorstRank(); {
 	case worst == nil:
-		return withCode(exitInconclusive, errors.New("--fail-above: no layer has a known load per rank; give --ep if the number of ranks is not recorded"))
+		return withCode(exitInconclusive,
+			errors.New("--fail-above: no layer has a known load per rank; give --ep if the number of ranks is not recorded"))
 	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.fraction):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
-			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.fraction), worst.Source))
+			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.fraction),
+			worst.Source))
 	}
 	return nil
 }
@@ -167,7 +172,8 @@ func (o *countsOptions) judging() (counts.Options, error) {
 
 // bindAxes binds the flag of what the dimensions of an array are.
 func bindAxes(c *cobra.Command, axes *string) {
-	c.Flags().StringVar(axes, "axes", "", "what the dimensions of an array (.npy, .pt, JSON) are, such as `steps,layers,experts`; or layers,ranks,experts; or tokens,layers,topk for ids of experts")
+	c.Flags().StringVar(axes, "axes", "",
+		"what the dimensions of an array (.npy, .pt, JSON) are, such as `steps,layers,experts`; or layers,ranks,experts; or tokens,layers,topk for ids of experts")
 }
 
 func exists(path string) bool {

@@ -55,15 +55,18 @@ func TestCountsOfTheCaptures(t *testing.T) {
 	normal, perfect := fixtures+"gptoss-ep4-ranks/counts-normal", fixtures+"gptoss-ep4-ranks/counts-perfect"
 	var a countsAnswer
 	ask(t, exitDone, &a, "counts", "--format", "json", normal, perfect)
-	if a.SchemaVersion != 1 || a.Kind != "counts" || len(a.Records) != 2 || len(a.Imbalance) != 12 || len(a.Summary) != 4 || len(a.Warnings) != 0 {
+	if a.SchemaVersion != 1 || a.Kind != "counts" || len(a.Records) != 2 || len(a.Imbalance) != 12 ||
+		len(a.Summary) != 4 || len(a.Warnings) != 0 {
 		t.Fatalf("%+v", a)
 	}
-	if r := a.Records[0]; r.Source != normal || r.Experts != 32 || r.TopK != 4 || r.Ranks != 4 || r.Slots != 3*4*1024*4 {
+	if r := a.Records[0]; r.Source != normal || r.Experts != 32 || r.TopK != 4 || r.Ranks != 4 ||
+		r.Slots != 3*4*1024*4 {
 		t.Errorf("record %+v", r)
 	}
 	for _, l := range a.Imbalance {
 		biased := l.Source == normal
-		if l.Flagged != biased || l.NullP95 == nil || l.Floor != 1 || (l.MaxOverMean > *l.NullP95) != biased || l.Imbalance != l.MaxOverMean-1 {
+		if l.Flagged != biased || l.NullP95 == nil || l.Floor != 1 || (l.MaxOverMean > *l.NullP95) != biased ||
+			l.Imbalance != l.MaxOverMean-1 {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -78,7 +81,8 @@ func TestCountsGate(t *testing.T) {
 	}
 	ask(t, exitDone, nil, "counts", "--fail-above", "0.85", normal)
 	ask(t, exitDone, nil, "counts", "--fail-above", "0", perfect)
-	if stderr := ask(t, exitInconclusive, nil, "counts", "--fail-above", "0.5", fixtures+"counts/sglang.csv"); !strings.Contains(stderr, "give --ep") {
+	if stderr := ask(t, exitInconclusive, nil, "counts", "--fail-above", "0.5",
+		fixtures+"counts/sglang.csv"); !strings.Contains(stderr, "give --ep") {
 		t.Error(stderr)
 	}
 	ask(t, exitGate, nil, "counts", "--fail-above", "0.5", "--ep", "2", fixtures+"counts/sglang.csv")
@@ -109,10 +113,12 @@ func TestCountsOfTheUnknown(t *testing.T) {
 		}
 	}
 	scrape := fixtures + "counts/scrape-1.prom"
-	if out, _, _ := invoke(t.Context(), "counts", "--format", "json", "--since", scrape, scrape); !strings.Contains(out, `"worst": null`) || strings.Contains(out, `": -1`) {
+	if out, _, _ := invoke(t.Context(), "counts", "--format", "json", "--since", scrape, scrape); !strings.Contains(out,
+		`"worst": null`) || strings.Contains(out, `": -1`) {
 		t.Errorf("nothing was added, so nobody is the worst:\n%s", out)
 	}
-	if _, _, code := invoke(t.Context(), "counts", "--fail-above", "0.5", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-1.prom"); code != exitInconclusive {
+	if _, _, code := invoke(t.Context(), "counts", "--fail-above", "0.5", "--since", fixtures+"counts/scrape-1.prom",
+		fixtures+"counts/scrape-1.prom"); code != exitInconclusive {
 		t.Errorf("nothing was added, and the gate exits %d", code)
 	}
 }
@@ -122,20 +128,24 @@ func TestCountsUnderOtherAssumptions(t *testing.T) {
 	// rank 0 holds 2 1 0 and gets 3 + 2 + 2 (the odd slot goes to the first copy),
 	// rank 1 holds 0 3 1 and gets 5 of 12.
 	var a countsAnswer
-	ask(t, exitDone, &a, "counts", "--format", "json", "--placement", fixtures+"counts/expert-map.json", fixtures+"counts/logical-count.json")
+	ask(t, exitDone, &a, "counts", "--format", "json", "--placement", fixtures+"counts/expert-map.json",
+		fixtures+"counts/logical-count.json")
 	if l := a.Imbalance[2]; l.Layer != 1 || l.Level != "rank" || l.MaxOverMean != 7.0/6 || l.Worst != 0 {
 		t.Errorf("placed: %+v", l)
 	}
-	ask(t, exitDone, &a, "counts", "--format", "json", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-2.prom")
+	ask(t, exitDone, &a, "counts", "--format", "json", "--since", fixtures+"counts/scrape-1.prom",
+		fixtures+"counts/scrape-2.prom")
 	if l := a.Imbalance[0]; l.Level != "rank" || l.MaxOverMean != 10.0/8 {
 		t.Errorf("since: %+v", l)
 	}
 	p95 := func(args ...string) float64 {
 		var a countsAnswer
-		ask(t, exitDone, &a, append([]string{"counts", "--format", "json", fixtures + "deepseek-ep4-ranks/counts-normal"}, args...)...)
+		ask(t, exitDone, &a, append([]string{"counts", "--format", "json", fixtures +
+			"deepseek-ep4-ranks/counts-normal"}, args...)...)
 		return *a.Imbalance[0].NullP95
 	}
-	if flat, grouped, config := p95(), p95("--model", "deepseek-v3"), p95("--model", fixtures+"configs/deepseek-v3.json"); grouped <= flat || config != grouped {
+	if flat, grouped, config := p95(), p95("--model", "deepseek-v3"), p95("--model",
+		fixtures+"configs/deepseek-v3.json"); grouped <= flat || config != grouped {
 		t.Errorf("chance: %v without groups, %v with, %v from the config", flat, grouped, config)
 	}
 }
@@ -151,7 +161,8 @@ func TestCountsFormats(t *testing.T) {
 		t.Fatalf("%d CSV rows for %d layers and levels, %v", len(rows), len(a.Imbalance), err)
 	}
 	for i, l := range a.Imbalance {
-		if got := rows[i+1]; got[2] != l.Level || got[4] != fmt.Sprint(l.MaxOverMean) || got[13] != fmt.Sprint(l.Flagged) {
+		if got := rows[i+1]; got[2] != l.Level || got[4] != fmt.Sprint(l.MaxOverMean) ||
+			got[13] != fmt.Sprint(l.Flagged) {
 			t.Errorf("row %d: %v, want %+v", i, got, l)
 		}
 	}
@@ -162,10 +173,13 @@ func TestCountsFormats(t *testing.T) {
 		}
 	}
 	out, _, _ = invoke(t.Context(), "counts", path, fixtures+"gptoss-ep4-ranks/counts-perfect")
-	if headline, _, _ := strings.Cut(out, "\n\n"); !strings.HasPrefix(headline, "Rank 1 gets 1.51 × the mean load in layer 1 of counts-normal; all 3 layers are uneven.") || !strings.Contains(headline, "mean over layers (max/mean) 1.35") {
+	if headline, _, _ := strings.Cut(out, "\n\n"); !strings.HasPrefix(headline,
+		"Rank 1 gets 1.51 × the mean load in layer 1 of counts-normal; all 3 layers are uneven.") ||
+		!strings.Contains(headline, "mean over layers (max/mean) 1.35") {
 		t.Errorf("two sources: %s", headline)
 	}
-	out, _, _ = invoke(t.Context(), "counts", "--since", fixtures+"counts/scrape-1.prom", fixtures+"counts/scrape-1.prom")
+	out, _, _ = invoke(t.Context(), "counts", "--since", fixtures+"counts/scrape-1.prom",
+		fixtures+"counts/scrape-1.prom")
 	if !strings.Contains(out, "no load is recorded") || strings.Contains(out, "-1\n") {
 		t.Errorf("nothing was added, so nobody is the worst:\n%s", out)
 	}
@@ -189,7 +203,8 @@ func TestCountsOfAnEndpoint(t *testing.T) {
 	}
 	scrapes.Store(0)
 	ask(t, exitDone, &a, "counts", "--format", "json", server.URL+"/metrics")
-	if l := a.Imbalance[0]; l.MaxOverMean != 100.0/80 || !slices.ContainsFunc(a.Warnings, func(w struct{ Code string }) bool { return w.Code == "cumulative" }) {
+	if l := a.Imbalance[0]; l.MaxOverMean != 100.0/80 ||
+		!slices.ContainsFunc(a.Warnings, func(w struct{ Code string }) bool { return w.Code == "cumulative" }) {
 		t.Errorf("one scrape: %+v", a)
 	}
 	scrapes.Store(0)
@@ -214,10 +229,12 @@ func TestCountsByPhase(t *testing.T) {
 	}
 	ask(t, exitDone, &a, "counts", "--format", "json", "--ep", "2", path)
 	// Prefill 6 and 2; decode 1 and 1, then 0 and 4: (1 + 2)/2.
-	if len(a.Records) != 2 || a.Imbalance[0].Phase != "prefill" || a.Imbalance[0].MaxOverMean != 1.5 || a.Imbalance[2].Phase != "decode" || a.Imbalance[2].Steps != 2 || a.Imbalance[2].MaxOverMean != 1.5 {
+	if len(a.Records) != 2 || a.Imbalance[0].Phase != "prefill" || a.Imbalance[0].MaxOverMean != 1.5 ||
+		a.Imbalance[2].Phase != "decode" || a.Imbalance[2].Steps != 2 || a.Imbalance[2].MaxOverMean != 1.5 {
 		t.Errorf("%+v", a)
 	}
-	if out, _, _ := invoke(t.Context(), "counts", "--ep", "2", path); !strings.Contains(out, " of phases.csv (prefill); ") || !strings.Contains(out, "\nphases.csv (decode) ") {
+	if out, _, _ := invoke(t.Context(), "counts", "--ep", "2", path); !strings.Contains(out,
+		" of phases.csv (prefill); ") || !strings.Contains(out, "\nphases.csv (decode) ") {
 		t.Error(out)
 	}
 }
@@ -225,8 +242,10 @@ func TestCountsByPhase(t *testing.T) {
 // A note about several sources stands once.
 func TestCountsNotesAreGrouped(t *testing.T) {
 	path := fixtures + "counts/"
-	out, _, _ := invoke(t.Context(), "counts", "--notes", path+"sglang.csv", path+"logical-count.json", path+"spreadsheet.csv")
-	if strings.Count(out, "the number of ranks is not recorded") != 1 || !strings.Contains(out, "sglang.csv, logical-count.json and 1 more: the number of ranks") {
+	out, _, _ := invoke(t.Context(), "counts", "--notes", path+"sglang.csv", path+"logical-count.json",
+		path+"spreadsheet.csv")
+	if strings.Count(out, "the number of ranks is not recorded") != 1 ||
+		!strings.Contains(out, "sglang.csv, logical-count.json and 1 more: the number of ranks") {
 		t.Error(out)
 	}
 }
@@ -235,12 +254,15 @@ func TestCountsNotesAreGrouped(t *testing.T) {
 func TestCountsHelpOfFormats(t *testing.T) {
 	for _, f := range counts.Formats() {
 		out, stderr, code := invoke(t.Context(), "counts", "--help", f.ID)
-		if code != exitDone || stderr != "" || !strings.HasPrefix(out, f.ID+": "+f.Name+"\n") || !strings.Contains(out, f.Header) || !strings.Contains(out, f.Origin) {
+		if code != exitDone || stderr != "" || !strings.HasPrefix(out, f.ID+": "+f.Name+"\n") ||
+			!strings.Contains(out, f.Header) || !strings.Contains(out, f.Origin) {
 			t.Errorf("%s: exit %d, %q %q", f.ID, code, out, stderr)
 		}
 	}
 	general, _, _ := invoke(t.Context(), "counts", "--help")
-	if other, stderr, code := invoke(t.Context(), "counts", "--help", "nonsense"); other != "" || code != exitUsage || !strings.Contains(stderr, "nonsense") || !strings.Contains(general, "sglang-counts") || !strings.Contains(general, "Flags:") {
+	if other, stderr, code := invoke(t.Context(), "counts", "--help", "nonsense"); other != "" || code != exitUsage ||
+		!strings.Contains(stderr, "nonsense") || !strings.Contains(general, "sglang-counts") ||
+		!strings.Contains(general, "Flags:") {
 		t.Error(general, other, stderr, code)
 	}
 }
@@ -260,7 +282,8 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitUsage, "want URLs only", []string{"counts", "--for", "1s", path}},
 		{exitUsage, "above 0", []string{"counts", "--for", "0s", "http://localhost:1/metrics"}},
 		{exitUsage, "have both", []string{"counts", "--for", "1s", "--since", path, "http://localhost:1/metrics"}},
-		{exitFailed, "http://127.0.0.1:1/metrics: no server answers (connection refused)", []string{"counts", "http://127.0.0.1:1/metrics"}},
+		{exitFailed, "http://127.0.0.1:1/metrics: no server answers (connection refused)",
+			[]string{"counts", "http://127.0.0.1:1/metrics"}},
 		{exitUsage, "--ep", []string{"counts", "--ep", "0", path}},
 		{exitUsage, "--threshold", []string{"counts", "--threshold", "-1", path}},
 		{exitUsage, "--fail-above", []string{"counts", "--fail-above", "NaN", path}},
@@ -294,18 +317,22 @@ func TestModelsVerb(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	ask(t, exitDone, &all, "models", "--format", "json", "--config", fixtures+"configs/qwen3-next.json")
-	if len(all.Models) != 1 || all.Models[0].Experts != 512 || !strings.HasSuffix(all.Models[0].Source, "qwen3-next.json") {
+	if len(all.Models) != 1 || all.Models[0].Experts != 512 || !strings.HasSuffix(all.Models[0].Source,
+		"qwen3-next.json") {
 		t.Errorf("%+v", all.Models)
 	}
-	if rows, _, _ := invoke(t.Context(), "models", "--format", "csv", "gpt-oss-120b"); !strings.Contains(rows, "\ngpt-oss-120b,128,4,,") {
+	if rows, _, _ := invoke(t.Context(), "models", "--format", "csv", "gpt-oss-120b"); !strings.Contains(rows,
+		"\ngpt-oss-120b,128,4,,") {
 		t.Errorf("no groups are not an empty cell:\n%s", rows)
 	}
 	out, _, _ := invoke(t.Context(), "models", "kimi-k2", "deepseek-v3")
-	if !strings.Contains(out, "2 models") || !strings.Contains(out, "2.827") || !strings.Contains(out, "4 of 8") || strings.Index(out, "kimi-k2") > strings.Index(out, "deepseek-v3") {
+	if !strings.Contains(out, "2 models") || !strings.Contains(out, "2.827") || !strings.Contains(out, "4 of 8") ||
+		strings.Index(out, "kimi-k2") > strings.Index(out, "deepseek-v3") {
 		t.Error(out)
 	}
 	unknown := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(unknown, []byte(`{"model_type":"new","n_routed_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`), 0o600); err != nil {
+	if err := os.WriteFile(unknown,
+		[]byte(`{"model_type":"new","n_routed_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if stderr := ask(t, exitFailed, nil, "models", "--config", unknown); !strings.Contains(stderr, "--method") {
@@ -315,7 +342,8 @@ func TestModelsVerb(t *testing.T) {
 	if len(all.Models) != 1 || all.Models[0].Method != router.DeepSeekV3 {
 		t.Errorf("%+v", all.Models)
 	}
-	ask(t, exitDone, nil, "logits", "generate", "--config", unknown, "--method", "DeepSeekV3", "--ep", "2", "--cache", filepath.Join(t.TempDir(), "cache"))
+	ask(t, exitDone, nil, "logits", "generate", "--config", unknown, "--method", "DeepSeekV3", "--ep", "2", "--cache",
+		filepath.Join(t.TempDir(), "cache"))
 	ask(t, exitUsage, nil, "models", "mixtral-8x7b", "--method", "DeepSeekV3")
 	file := filepath.Join(t.TempDir(), "models.csv")
 	ask(t, exitDone, nil, "models", "--format", "csv", "-o", file)

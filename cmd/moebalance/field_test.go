@@ -164,10 +164,12 @@ func TestFieldCampaign(t *testing.T) {
 			}
 		}
 	}
-	if inReadme(t, "launches were "+strings.Join(slow, " and ")+" slower than their arm's median"); len(slow) != 2 || len(c.Pairs) != 6 {
+	if inReadme(t, "launches were "+strings.Join(slow, " and ")+" slower than their arm's median"); len(slow) != 2 ||
+		len(c.Pairs) != 6 {
 		t.Errorf("%d pairs, %v slower", len(c.Pairs), slow)
 	}
-	inReadme(t, fmt.Sprintf("%s, 95 %% interval %s to %s: *%s*", signed(c.Gain.Estimate), signed(c.Gain.Low), signed(c.Gain.High), c.Verdict))
+	inReadme(t, fmt.Sprintf("%s, 95 %% interval %s to %s: *%s*", signed(c.Gain.Estimate), signed(c.Gain.Low),
+		signed(c.Gain.High), c.Verdict))
 	if c.Balance != "measured" || len(c.Proof) != 4 {
 		t.Errorf("balance %q, %d proofs", c.Balance, len(c.Proof))
 	}
@@ -190,10 +192,13 @@ func TestFieldDose(t *testing.T) {
 	}
 	first, second := launch("vllm-qwen3-dose.jsonl"), launch("vllm-qwen3-dose-prefill.jsonl")
 	gain := func(of map[string][]float64, tokens int, router string) string {
-		return strings.TrimSuffix(signed(stats.Median(of[fmt.Sprint(tokens, router)])/stats.Median(of[fmt.Sprint(tokens, "perfect")])-1), " %")
+		return strings.TrimSuffix(
+			signed(stats.Median(of[fmt.Sprint(tokens, router)])/stats.Median(of[fmt.Sprint(tokens, "perfect")])-1),
+			" %")
 	}
 	gains := func(of map[string][]float64, tokens int, between string) string {
-		return gain(of, tokens, "target:1.2") + between + gain(of, tokens, "target:1.5") + between + gain(of, tokens, "target:1.8")
+		return gain(of, tokens, "target:1.2") + between + gain(of, tokens, "target:1.5") + between +
+			gain(of, tokens, "target:1.8")
 	}
 	differ := func(of map[string][]float64, tokens ...int) string {
 		most := 0.0
@@ -206,19 +211,22 @@ func TestFieldDose(t *testing.T) {
 		}
 		return fmt.Sprintf("%.0f %%", 100*most)
 	}
-	for tokens, name := range map[int]string{8: "8 (decode)", 64: "64 (decode)", 256: "256 (decode)", 8192: "8,192 (prefill)", 16384: "16,384 (prefill)"} {
+	for tokens, name := range map[int]string{8: "8 (decode)", 64: "64 (decode)", 256: "256 (decode)",
+		8192: "8,192 (prefill)", 16384: "16,384 (prefill)"} {
 		of := first
 		if tokens > 256 {
 			of = second
 		}
 		inReadme(t, fmt.Sprintf("| %s | %s |", name, gains(of, tokens, " | ")))
 	}
-	inReadme(t, fmt.Sprintf("up to %s at 8 and 64 tokens, %s at 256, %s at 8,192, %s", differ(first, 8, 64), differ(first, 256), differ(second, 8192), differ(second, 16384)))
+	inReadme(t, fmt.Sprintf("up to %s at 8 and 64 tokens, %s at 256, %s at 8,192, %s", differ(first, 8, 64),
+		differ(first, 256), differ(second, 8192), differ(second, 16384)))
 	if got := gain(first, 8, "file"); got != "−0.4" {
 		t.Errorf("second-generation plan at 8 tokens: %s %%", got)
 	}
-	inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("gains at 1.2, 1.5 and 1.8 are %s %% at 64 tokens and %s %% at 256, where repetitions differ by up to %s and %s",
-		gains(second, 64, ", "), gains(second, 256, ", "), differ(second, 64), differ(second, 256)))
+	inText(t, "../../testdata/field/README.md", "## Results",
+		fmt.Sprintf("gains at 1.2, 1.5 and 1.8 are %s %% at 64 tokens and %s %% at 256, where repetitions differ by up to %s and %s",
+			gains(second, 64, ", "), gains(second, 256, ", "), differ(second, 64), differ(second, 256)))
 	inText(t, "../../testdata/field/README.md", "## Results", "by up to "+differ(second, 2048)+" apart at 2,048")
 }
 
@@ -275,7 +283,8 @@ func TestFieldPlacement(t *testing.T) {
 		seconds[fmt.Sprint(r.Launch, r.Repetition, r.Arm)] = r.Seconds
 		load[r.Arm] = append(load[r.Arm], r.Load)
 	}
-	for arm, want := range map[string]float64{"contiguous": predicted.Contiguous, "placed": predicted.Judged, "perfect": 1} {
+	for arm, want := range map[string]float64{"contiguous": predicted.Contiguous, "placed": predicted.Judged,
+		"perfect": 1} {
 		if got := stat.Mean(load[arm], nil); math.Abs(got-want) > 1e-4 {
 			t.Errorf("%s: counted max/mean %.4f, want %.4f", arm, got, want)
 		}
@@ -284,7 +293,8 @@ func TestFieldPlacement(t *testing.T) {
 		launches := make([][]float64, 3)
 		for _, r := range rows {
 			if r.Arm == arm {
-				launches[r.Launch] = append(launches[r.Launch], math.Log(seconds[fmt.Sprint(r.Launch, r.Repetition, "contiguous")]/r.Seconds))
+				launches[r.Launch] = append(launches[r.Launch],
+					math.Log(seconds[fmt.Sprint(r.Launch, r.Repetition, "contiguous")]/r.Seconds))
 			}
 		}
 		var means []float64
@@ -302,22 +312,27 @@ func TestFieldPlacement(t *testing.T) {
 	}
 	inReadme(t, fmt.Sprintf("%s (95 %% interval %s to %s)", signed(gain), signed(low), signed(high)))
 	perfect, low, high := measured("perfect")
-	c := fieldComparison(t, fieldResults+"vllm-qwen3-contiguous.rank?.json.gz", fieldResults+"vllm-qwen3-balanced.rank?.json.gz")
+	c := fieldComparison(t, fieldResults+"vllm-qwen3-contiguous.rank?.json.gz",
+		fieldResults+"vllm-qwen3-balanced.rank?.json.gz")
 	if got := c.Prediction.Gain; got < low || got > high {
 		t.Errorf("balanced logits: predicted %v, measured %v to %v", got, low, high)
 	}
 	inReadme(t, fmt.Sprintf("%.3f instead of %.3f", predicted.Judged, predicted.Contiguous))
 	inReadme(t, fmt.Sprintf("predicts %s step time, a gain of %s", signed(predicted.Time.Estimate), signed(want)))
-	inReadme(t, fmt.Sprintf("balanced logits: %s (%s to %s), where `compare` predicts %s", signed(perfect), signed(low), signed(high), signed(c.Prediction.Gain)))
+	inReadme(t, fmt.Sprintf("balanced logits: %s (%s to %s), where `compare` predicts %s", signed(perfect), signed(low),
+		signed(high), signed(c.Prediction.Gain)))
 
 	learned := "../../../shared/captures/third-party/lmsys/prefill_in1024.json"
 	if _, err := os.Stat(learned); err != nil {
 		t.Skip("the counts that the placement was learned from are not here")
 	}
 	var again fieldPlaced
-	fieldJSON(t, &again, "place", folded(t, learned, 128, 48), "--judge", fieldResults+"vllm-qwen3-contiguous.counts.json", "--ep", "2", "--redundant", "0",
-		"--trace", fieldResults+"vllm-qwen3-contiguous.rank?.json.gz", "--counts", fieldResults+"vllm-qwen3-contiguous.counts.json")
-	if got := again.Placements[0]; math.Abs(got.Time.Estimate-predicted.Time.Estimate) > 1e-9 || got.Judged != predicted.Judged {
+	fieldJSON(t, &again, "place", folded(t, learned, 128, 48), "--judge",
+		fieldResults+"vllm-qwen3-contiguous.counts.json", "--ep", "2", "--redundant", "0",
+		"--trace", fieldResults+"vllm-qwen3-contiguous.rank?.json.gz", "--counts",
+		fieldResults+"vllm-qwen3-contiguous.counts.json")
+	if got := again.Placements[0]; math.Abs(got.Time.Estimate-predicted.Time.Estimate) > 1e-9 ||
+		got.Judged != predicted.Judged {
 		t.Errorf("%+v, want %+v", got, predicted)
 	}
 }
@@ -382,7 +397,8 @@ func checkRows(t *testing.T, file string, want int) {
 func TestFieldReport(t *testing.T) {
 	words := append([]string{"report"}, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
 	page, errs, code := invoke(t.Context(), words...)
-	if code != 0 || !strings.Contains(page, "the normal arm is accepted as labeled") || !strings.Contains(page, "the perfect arm is accepted as labeled") ||
+	if code != 0 || !strings.Contains(page, "the normal arm is accepted as labeled") ||
+		!strings.Contains(page, "the perfect arm is accepted as labeled") ||
 		!strings.Contains(page, "which hold different numbers of tokens") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -392,7 +408,8 @@ func TestFieldReport(t *testing.T) {
 // 1.5 and 1. The sums of fused_moe_kernel over steps 2 and 3, the whole ones of a full
 // batch, were made by a script outside.
 func TestFieldNsys(t *testing.T) {
-	for arm, want := range map[string][]float64{"normal": {1.3640, 1.3644, 1.3676, 1.3942}, "perfect": {1.0245, 1.0243, 1.0236, 1.0238}} {
+	for arm, want := range map[string][]float64{"normal": {1.3640, 1.3644, 1.3676, 1.3942},
+		"perfect": {1.0245, 1.0243, 1.0236, 1.0238}} {
 		var trace fieldImbalance
 		fieldJSON(t, &trace, "trace", fieldResults+"vllm-qwen3-"+arm+".nsys.sqlite")
 		if trace.Coverage.LayerShare < 0.95 {
@@ -405,7 +422,8 @@ func TestFieldNsys(t *testing.T) {
 		}
 	}
 	c := fieldComparison(t, fieldResults+"vllm-qwen3-normal.nsys.sqlite", fieldResults+"vllm-qwen3-perfect.nsys.sqlite")
-	if len(c.Kinds) != 2 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 || math.Abs(c.Kinds[0].Experts.Perfect/1e6-59.056) > 0.005 {
+	if len(c.Kinds) != 2 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 ||
+		math.Abs(c.Kinds[0].Experts.Perfect/1e6-59.056) > 0.005 {
 		t.Errorf("%+v: want 82.656 and 59.056 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
 	}
 }
@@ -482,8 +500,10 @@ func TestFieldCompare(t *testing.T) {
 		t.Fatalf("%d kinds of steps, %d and %d steps", len(c.Kinds), len(normal), len(perfect))
 	}
 	inReadme(t, fmt.Sprintf("%s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[2].Gain)))
-	inReadme(t, fmt.Sprintf("expert time of the slowest rank %.1f ms with the learned load, %.1f ms balanced. **Decode** of 32 requests: %.1f ms and %.1f ms",
-		stat.Mean(normal[2:5], nil), stat.Mean(perfect[2:5], nil), stat.Mean(normal[6:9], nil), stat.Mean(perfect[6:9], nil)))
+	inReadme(t, fmt.Sprintf(
+		"expert time of the slowest rank %.1f ms with the learned load, %.1f ms balanced. **Decode** of 32 requests: %.1f ms and %.1f ms",
+		stat.Mean(normal[2:5], nil), stat.Mean(perfect[2:5], nil), stat.Mean(normal[6:9], nil),
+		stat.Mean(perfect[6:9], nil)))
 	for i, k := range c.Kinds[:3] {
 		for arm, ms := range [][]float64{normal, perfect} {
 			want := stat.Mean([][]float64{ms[2:5], ms[:1], ms[6:9]}[i], nil)

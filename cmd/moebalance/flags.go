@@ -38,7 +38,8 @@ type resultFlags struct {
 
 // bindTop adds --top where tables can be long.
 func (f *resultFlags) bindTop(c *cobra.Command) {
-	c.Flags().IntVar(&f.top, "top", output.Page, "print at most `N` rows of a table as text, the largest; 0 prints all (default: a page)")
+	c.Flags().IntVar(&f.top, "top", output.Page,
+		"print at most `N` rows of a table as text, the largest; 0 prints all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
 	section(c, outputSection)
 }
@@ -53,7 +54,8 @@ func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, also on a narrow terminal")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
 	section(c, outputSection)
-	_ = c.RegisterFlagCompletionFunc("table", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = c.RegisterFlagCompletionFunc("table", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return tables(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
@@ -154,7 +156,8 @@ type modelFlags struct {
 
 func (m *modelFlags) bind(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&m.model, "model", "", "model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'; or the folder of a checkpoint")
+	f.StringVar(&m.model, "model", "",
+		"model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'; or the folder of a checkpoint")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
 	complete(c, "model", modelNames()...)
 }
@@ -175,7 +178,8 @@ func (m *modelFlags) bindCounts(c *cobra.Command) {
 
 func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
 
-// find is the named model. A config.json, or the folder of a checkpoint as engines take it, may stand in the preset's place.
+// find is the named model. A config.json, or the folder of a checkpoint as engines take it, may stand in the preset's
+// place.
 func (m *modelFlags) find() (router.Model, error) {
 	switch {
 	case m.model != "" && m.config != "":
@@ -240,7 +244,8 @@ type parsed[T any] struct {
 }
 
 // bindParsed adds such a flag. Without a preset the value stays zero.
-func bindParsed[T any](c *cobra.Command, into *T, parse func(string) (T, error), flag, preset, usage string, completions ...string) {
+func bindParsed[T any](c *cobra.Command, into *T, parse func(string) (T, error), flag, preset, usage string,
+	completions ...string) {
 	p := &parsed[T]{into, preset, parse}
 	if preset != "" {
 		_ = p.Set(preset)
@@ -312,11 +317,14 @@ func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 	f := c.Flags()
 	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: rank of an export, overriding the recorded one")
 	bindSteps(c, &o.chosen)
-	f.StringArrayVar(&o.steps, "step-pattern", nil, "regular expression for range names with a group (?P<step>…), tried before the built-in ones")
+	f.StringArrayVar(&o.steps, "step-pattern", nil,
+		"regular expression for range names with a group (?P<step>…), tried before the built-in ones")
 	f.StringArrayVar(&o.layers, "layer-pattern", nil, "as --step-pattern, with (?P<layer>…)")
 	f.StringArrayVar(&o.experts, "expert-pattern", nil, "as --step-pattern, with (?P<expert>…)")
-	f.StringArrayVar(&o.phases, "phase", nil, "`PHASE=REGEX`: phase of the kernels whose names match, before all other evidence, such as experts=my_grouped_gemm; can be repeated")
-	f.StringVar(&o.rules, "phase-rules", "", "`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
+	f.StringArrayVar(&o.phases, "phase", nil,
+		"`PHASE=REGEX`: phase of the kernels whose names match, before all other evidence, such as experts=my_grouped_gemm; can be repeated")
+	f.StringVar(&o.rules, "phase-rules", "",
+		"`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
 	section(c, "Reading of exports")
 	o.out.bind(c, tables)
 	o.out.bindTop(c)
@@ -399,7 +407,8 @@ func (o *readOptions) patterns() (*nsys.Patterns, error) {
 	for _, p := range []struct {
 		flag, group string
 		given       []string
-	}{{"step-pattern", "step", o.steps}, {"layer-pattern", "layer", o.layers}, {"expert-pattern", "expert", o.experts}} {
+	}{{"step-pattern", "step", o.steps}, {"layer-pattern", "layer", o.layers},
+		{"expert-pattern", "expert", o.experts}} {
 		for _, text := range p.given {
 			if !strings.Contains(text, "(?P<"+p.group+">") && !strings.Contains(text, "(?<"+p.group+">") {
 				return nil, usagef("--%s: want a group (?P<%s>…) in %q", p.flag, p.group, text)

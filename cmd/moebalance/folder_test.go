@@ -20,7 +20,8 @@ func exportFolder(t *testing.T, arms ...string) string {
 	for _, arm := range arms {
 		for _, rank := range []string{"0", "1"} {
 			name := arm + ".rank" + rank + ".sqlite"
-			if err := os.Symlink(filepath.Join(home, "testdata/gptoss-ep4-ranks", name), filepath.Join(folder, name)); err != nil {
+			if err := os.Symlink(filepath.Join(home, "testdata/gptoss-ep4-ranks", name),
+				filepath.Join(folder, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -42,15 +43,19 @@ func TestFolderWithForeignFiles(t *testing.T) {
 	want, _, _ := runIn(t, "trace", ranks+"0.sqlite", ranks+"1.sqlite")
 	folder := exportFolder(t, "normal")
 	have, errs, code := runIn(t, "trace", folder)
-	if says := "skipped in " + folder + ": README, info.json, latest.sqlite, normal.rank0.nsys-rep, run.log\n"; code != exitDone || have != want || errs != says {
+	if says := "skipped in " + folder +
+		": README, info.json, latest.sqlite, normal.rank0.nsys-rep, run.log\n"; code != exitDone || have != want ||
+		errs != says {
 		t.Errorf("exit %d, %q, want %q", code, errs, says)
 	}
 	for _, name := range []string{"info.json", "README"} {
-		if out, errs, code := runIn(t, "trace", filepath.Join(folder, name)); code != exitFailed || out != "" || !strings.Contains(errs, "want ") {
+		if out, errs, code := runIn(t, "trace", filepath.Join(folder, name)); code != exitFailed || out != "" ||
+			!strings.Contains(errs, "want ") {
 			t.Errorf("%s by name: exit %d, %q", name, code, errs)
 		}
 	}
-	if _, errs, code := runIn(t, "compare", folder); code != exitUsage || !strings.Contains(errs, "has perfect in its name") {
+	if _, errs, code := runIn(t, "compare", folder); code != exitUsage ||
+		!strings.Contains(errs, "has perfect in its name") {
 		t.Errorf("one arm: exit %d, %q", code, errs)
 	}
 }
@@ -60,13 +65,16 @@ func TestFolderOfBothArms(t *testing.T) {
 	names := "testdata/gptoss-ep4-ranks/"
 	want, _, _ := runIn(t, "compare", names+"normal.rank[01].sqlite", names+"perfect.rank[01].sqlite")
 	folder := exportFolder(t, "normal", "perfect")
-	if have, errs, code := runIn(t, "compare", folder); code != exitDone || have != want || !strings.Contains(errs, "skipped in ") {
+	if have, errs, code := runIn(t, "compare", folder); code != exitDone || have != want ||
+		!strings.Contains(errs, "skipped in ") {
 		t.Errorf("compare: exit %d, %s\n%s\nwant\n%s", code, errs, have, want)
 	}
-	if _, errs, code := runIn(t, "trace", folder); code != exitUsage || !strings.Contains(errs, "compare them with: moebalance compare "+folder+";") {
+	if _, errs, code := runIn(t, "trace", folder); code != exitUsage ||
+		!strings.Contains(errs, "compare them with: moebalance compare "+folder+";") {
 		t.Errorf("trace: exit %d, %q", code, errs)
 	}
-	if _, errs, _ := runIn(t, "trace", folder); !strings.HasSuffix(errs, "for one arm, use a pattern such as '"+folder+"/*normal*.sqlite'\n") {
+	if _, errs, _ := runIn(t, "trace", folder); !strings.HasSuffix(errs,
+		"for one arm, use a pattern such as '"+folder+"/*normal*.sqlite'\n") {
 		t.Errorf("the pattern takes the report too: %q", errs)
 	}
 	split := t.TempDir()
@@ -89,7 +97,8 @@ func TestOutputInFolderOfCounts(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"counts", folder, "-o", filepath.Join(folder, "rank9.safetensors")},
-		{"trace", "--counts", folder, "-o", filepath.Join(folder, "out.json"), "testdata/gptoss-ep4-ranks/normal.rank?.sqlite"},
+		{"trace", "--counts", folder, "-o", filepath.Join(folder, "out.json"),
+			"testdata/gptoss-ep4-ranks/normal.rank?.sqlite"},
 	} {
 		if _, errs, code := runIn(t, args...); code != exitUsage || !strings.Contains(errs, "lies in an input folder") {
 			t.Errorf("%v: exit %d, %q", args, code, errs)

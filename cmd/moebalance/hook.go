@@ -22,7 +22,8 @@ func hookCmd() *cobra.Command {
 			return usagef("hook: want -o, the folder to write")
 		}
 		for _, f := range hook.Files(version) {
-			if err := folder.Write(f.Name, func(w io.Writer) error { _, err := w.Write(f.Text); return err }); err != nil {
+			if err := folder.Write(f.Name,
+				func(w io.Writer) error { _, err := w.Write(f.Text); return err }); err != nil {
 				return err
 			}
 		}
@@ -57,7 +58,9 @@ func hookEnviron(campaign string) ([]string, error) {
 			return nil, err
 		}
 	}
-	return launch.Environ(os.Environ(), []launch.Variable{{Name: "PYTHONPATH", Value: strings.TrimSuffix(folder+string(filepath.ListSeparator)+known, string(filepath.ListSeparator))}}), nil
+	return launch.Environ(os.Environ(),
+		[]launch.Variable{{Name: "PYTHONPATH", Value: strings.TrimSuffix(folder+string(filepath.ListSeparator)+known,
+			string(filepath.ListSeparator))}}), nil
 }
 
 // checkHookCache is an error unless the environment names a cache for the hook.

@@ -21,13 +21,15 @@ func TestBenchTreatmentHook(t *testing.T) {
 	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "4", "--cache", cache)
 	t.Setenv("PYTHONPATH", "/elsewhere")
 	t.Setenv("MOEBALANCE_CACHE", "")
-	if _, stderr, code := invoke(t.Context(), "bench", "--treatment", "hook", "--", "true"); code != exitUsage || !strings.Contains(stderr, "in MOEBALANCE_CACHE, have \"\"") {
+	if _, stderr, code := invoke(t.Context(), "bench", "--treatment", "hook", "--", "true"); code != exitUsage ||
+		!strings.Contains(stderr, "in MOEBALANCE_CACHE, have \"\"") {
 		t.Errorf("without a cache: exit %d, %s", code, stderr)
 	}
 	t.Setenv("MOEBALANCE_CACHE", cache)
 	report := engine(100, 120)
 	for grade, record := range map[string]string{
-		"measured": `[ "$ENABLE_PERFECT_ROUTER" = 1 ] && arm=perfect || arm=normal; cp -r ` + recorded + `/counts-$arm "$MOEBALANCE_COUNTS"`,
+		"measured": `[ "$ENABLE_PERFECT_ROUTER" = 1 ] && arm=perfect || arm=normal; cp -r ` + recorded +
+			`/counts-$arm "$MOEBALANCE_COUNTS"`,
 		"claimed": `mkdir -p "$MOEBALANCE_COUNTS"; [ "$ENABLE_PERFECT_ROUTER" = 1 ] && router=perfect || router=off
 for rank in 0 1; do echo '{"claim": "moebalance hook: rank '$rank' of 2 routes 48 layers by '$router'"}' > "$MOEBALANCE_COUNTS/moebalance-hook.rank$rank.json"; done`,
 	} {
@@ -44,7 +46,8 @@ for rank in 0 1; do echo '{"claim": "moebalance hook: rank '$rank' of 2 routes 4
 				Grade string `json:"grade"`
 			} `json:"proof"`
 		}
-		ask(t, exitDone, &r, "bench", "--treatment", "hook", "--pairs", "6", "--ranks", map[string]string{"measured": "4", "claimed": "2"}[grade],
+		ask(t, exitDone, &r, "bench", "--treatment", "hook", "--pairs", "6", "--ranks",
+			map[string]string{"measured": "4", "claimed": "2"}[grade],
 			"--campaign", filepath.Join(folder, "c"), "--format", "json", "--", script)
 		if len(r.Proof) == 0 {
 			t.Errorf("%s: no proof", grade)

@@ -24,8 +24,10 @@ func TestInterruptedWhileAPipeIsSilent(t *testing.T) {
 	}
 	defer writer.Close() // lets go of those left behind
 	for _, args := range [][]string{
-		{"counts", pipe}, {"counts", folder}, {"counts", "--placement", pipe, folder}, {"counts", "--config", pipe, folder},
-		{"trace", "--counts", folder, loop + "normal.sqlite"}, {"compare", "--counts-normal", folder, loop + "normal.sqlite", loop + "perfect.sqlite"}, {"report", folder},
+		{"counts", pipe}, {"counts", folder}, {"counts", "--placement", pipe, folder},
+		{"counts", "--config", pipe, folder},
+		{"trace", "--counts", folder, loop + "normal.sqlite"}, {"compare", "--counts-normal", folder, loop +
+			"normal.sqlite", loop + "perfect.sqlite"}, {"report", folder},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(20*time.Millisecond, interrupt)
@@ -34,7 +36,8 @@ func TestInterruptedWhileAPipeIsSilent(t *testing.T) {
 		go func() { ended <- run(ctx, args, strings.NewReader(""), &stdout, &stderr) }()
 		select {
 		case code := <-ended:
-			if code != exitInterrupted || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "interrupted\n") || strings.Count(stderr.String(), "\n") != 1 {
+			if code != exitInterrupted || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "interrupted\n") ||
+				strings.Count(stderr.String(), "\n") != 1 {
 				t.Errorf("%v: exit %d, stdout %q, stderr %q", args, code, &stdout, &stderr)
 			}
 		case <-time.After(time.Minute):

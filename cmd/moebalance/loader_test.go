@@ -24,7 +24,8 @@ func TestReadmeLoader(t *testing.T) {
 		t.Fatal("no loader in the README")
 	}
 	dir := t.TempDir()
-	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "2", "--cache", filepath.Join(dir, "cache"))
+	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "2", "--cache",
+		filepath.Join(dir, "cache"))
 	code += `
 both = np.concatenate([logits(sys.argv[1], rank, 3, layer=5) for rank in (0, 1)])
 print((both > 0).sum(1).tolist(), (both > 0).reshape(6, 2, 4).sum((0, 2)).tolist())

@@ -36,16 +36,21 @@ func (g *gateFlags) bind(c *cobra.Command) {
 	g.bindModel(c)
 	f := c.Flags()
 	f.Float32Var(&g.scale, "scale", 0, "routed scaling factor (default: of the model, or 1)")
-	f.StringVar(&g.biasFile, "bias", "", "checkpoint with the correction bias: a safetensors `FILE`, the index of a sharded one, or its folder")
-	f.StringVar(&g.biasTensor, "bias-tensor", "", "tensor `NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
+	f.StringVar(&g.biasFile, "bias", "",
+		"checkpoint with the correction bias: a safetensors `FILE`, the index of a sharded one, or its folder")
+	f.StringVar(&g.biasTensor, "bias-tensor", "",
+		"tensor `NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
 	f.IntVar(&g.ranks, "ep", 0, "expert-parallel ranks")
 	g.bindRanks(c)
 }
 
 // bindRanks binds what ranks hold, but not how many there are.
 func (g *gateFlags) bindRanks(c *cobra.Command) {
-	c.Flags().StringVar(&g.placement, "placement", "", "JSON `FILE` with the experts of each rank, [[0,1],[2,3]]; replicas allowed (default contiguous)")
-	bindParsed(c, &g.mode, router.ParseMode, "mode", string(router.DEP), "dep: each rank has its own tokens; tep: all ranks hold the same tokens", string(router.DEP), string(router.TEP))
+	c.Flags().StringVar(&g.placement, "placement", "",
+		"JSON `FILE` with the experts of each rank, [[0,1],[2,3]]; replicas allowed (default contiguous)")
+	bindParsed(c, &g.mode, router.ParseMode, "mode", string(router.DEP),
+		"dep: each rank has its own tokens; tep: all ranks hold the same tokens", string(router.DEP),
+		string(router.TEP))
 }
 
 // bindModel binds the flags that name a model or describe one.
@@ -56,7 +61,9 @@ func (g *gateFlags) bindModel(c *cobra.Command) {
 	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
 	f.IntVar(&g.groups, "groups", 0, "expert groups, with --experts (default none)")
 	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups per token, with --groups")
-	bindParsed(c, &g.method, router.ParseMethod, "method", "", "routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)", methodNames()...)
+	bindParsed(c, &g.method, router.ParseMethod, "method", "",
+		"routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)",
+		methodNames()...)
 }
 
 // methodNames are what --method takes.
@@ -123,7 +130,8 @@ func (g *gateFlags) find() (router.Model, error) {
 	if g.named() {
 		return g.modelFlags.find()
 	}
-	m := router.Model{Name: fmt.Sprintf("e%dk%d", g.experts, g.topK), Scale: 1, LogitsDType: "bf16", Method: router.Renormalize}
+	m := router.Model{Name: fmt.Sprintf("e%dk%d", g.experts, g.topK), Scale: 1, LogitsDType: "bf16",
+		Method: router.Renormalize}
 	m.Shape = router.Shape{Experts: g.experts, TopK: g.topK, Groups: g.groups, TopKGroups: g.topKGroups}
 	if m.Grouped() {
 		m.Name = fmt.Sprintf("e%dk%dg%d-%d", g.experts, g.topK, g.groups, g.topKGroups)
@@ -145,7 +153,8 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 	}
 	var held [][]int32
 	if err := json.Unmarshal(text, &held); err != nil {
-		return router.Layout{}, &input.Error{File: g.placement, Expected: "a JSON list of the experts of each rank", Err: err}
+		return router.Layout{}, &input.Error{File: g.placement, Expected: "a JSON list of the experts of each rank",
+			Err: err}
 	}
 	l, err := router.Placed(experts, held)
 	if err != nil {

@@ -19,7 +19,8 @@ func logitsVerifyCmd() *cobra.Command {
 }
 
 func logitsListCmd() *cobra.Command {
-	return cacheCmd(command("logits-list", nil, nil), logits.List, render.ListedCache, func(logits.Verification) error { return nil })
+	return cacheCmd(command("logits-list", nil, nil), logits.List, render.ListedCache,
+		func(logits.Verification) error { return nil })
 }
 
 func logitsSchemaCmd() *cobra.Command {
@@ -31,7 +32,8 @@ func logitsSchemaCmd() *cobra.Command {
 
 // cacheCmd is a verb that reads a cache folder, shows it and judges it.
 func cacheCmd(c *cobra.Command, read func(context.Context, string, func(done, total int)) (logits.Verification, error),
-	show func(dir string, v logits.Verification) output.Document, judge func(logits.Verification) error) *cobra.Command {
+	show func(dir string, v logits.Verification) output.Document,
+	judge func(logits.Verification) error) *cobra.Command {
 	var out resultFlags
 	out.bind(c, func() []string { return show("", logits.Verification{}).TableNames() })
 	c.Args = argCount(1, 1, "one cache folder")
@@ -61,5 +63,6 @@ func verdict(v logits.Verification) error {
 	if failed == 0 {
 		return nil
 	}
-	return withCode(exitGate, fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first))
+	return withCode(exitGate,
+		fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first))
 }

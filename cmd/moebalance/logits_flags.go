@@ -26,7 +26,8 @@ func checkPlans(f *pflag.FlagSet, flag string, plans ...string) error {
 	}
 	for _, name := range plans {
 		if !slices.Contains(plan.Names(), name) {
-			return usagef("%s: want %s, have %q%s", flag, strings.Join(plan.Names(), ", "), name, router.Near(name, plan.Names()))
+			return usagef("%s: want %s, have %q%s", flag, strings.Join(plan.Names(), ", "), name,
+				router.Near(name, plan.Names()))
 		}
 	}
 	if f.Changed("seed") && !slices.Contains(plans, randomPlan) {

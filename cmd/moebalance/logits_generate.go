@@ -37,7 +37,8 @@ func logitsGenerateCmd() *cobra.Command {
 	o.cache.Bind(c, "cache", "", "cache `FOLDER`, created if missing")
 	bindTokens(c, &o.tokens, "")
 	bindNumbers(c, &o.ranks, "rank", "", "ranks to write entries for (default all)")
-	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "", "float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
+	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "",
+		"float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
@@ -108,7 +109,8 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]lo
 		show(done, total)
 	})
 	if errors.Is(err, context.Canceled) {
-		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to continue", done, total)
+		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to continue", done,
+			total)
 	}
 	return list, err
 }

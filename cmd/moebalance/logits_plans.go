@@ -35,7 +35,8 @@ func logitsPlansCmd() *cobra.Command {
 	bindNumbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
 	o.batch.bind(c, "1,8,64")
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
-	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"}, "plans: "+strings.Join(plan.Names(), ", "))
+	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"},
+		"plans: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)
 	complete(c, "plans", plan.Names()...)
 	o.out.bind(c, render.Plans{}.Document().TableNames)
@@ -65,7 +66,8 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	}
 	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
-		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: o.gate.mode, Layer: o.layer, Plans: []render.PlannedCase{},
+		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: o.gate.mode, Layer: o.layer,
+		Plans: []render.PlannedCase{},
 	}
 	problems, err := o.problems(gate.Shape)
 	if err != nil {
@@ -146,7 +148,8 @@ func countable(p plan.Problem) error {
 		return withCode(exitUsage, err)
 	}
 	if slots := slices.Max(p.Tokens) * p.Shape.TopK * p.Layout.Ranks(); slots < 1 || slots > mostSlots {
-		return usagef("--tokens, --unequal: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots, slots)
+		return usagef("--tokens, --unequal: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots,
+			slots)
 	}
 	return nil
 }

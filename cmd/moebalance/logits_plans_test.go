@@ -46,23 +46,27 @@ func TestLogitsPlansFormatsAgree(t *testing.T) {
 		t.Fatal(err, code)
 	}
 	if result.SchemaVersion != 1 || result.Kind != "logits plans" || len(result.Plans) != 12 {
-		t.Fatalf("schema %d, kind %q, %d plans; want 1, logits plans, 2 sizes of 2 ranks of 3 plans", result.SchemaVersion, result.Kind, len(result.Plans))
+		t.Fatalf("schema %d, kind %q, %d plans; want 1, logits plans, 2 sizes of 2 ranks of 3 plans",
+			result.SchemaVersion, result.Kind, len(result.Plans))
 	}
 	for _, row := range result.Plans {
 		refuses := row.Ranks == 8 && strings.HasPrefix(row.Name, "trtllm")
 		if (row.Certificate == nil) != refuses || (row.Refused != "") != refuses {
-			t.Errorf("%s on %d ranks: certificate %v, refused %q; the reference alone refuses 60 experts on 8 ranks", row.Name, row.Ranks, row.Certificate, row.Refused)
+			t.Errorf("%s on %d ranks: certificate %v, refused %q; the reference alone refuses 60 experts on 8 ranks",
+				row.Name, row.Ranks, row.Certificate, row.Refused)
 		}
 	}
 	// 60 experts divide over 4 ranks and not over 8, so that one table ends level.
-	want := render.EveryTokens{Name: "diagonal", Ranks: 4, Proof: plan.Proof{Rows: 270, Period: 15, Level: true, Valid: true}}
+	want := render.EveryTokens{Name: "diagonal", Ranks: 4, Proof: plan.Proof{Rows: 270, Period: 15, Level: true,
+		Valid: true}}
 	if len(result.EveryTokens) != 1 || result.EveryTokens[0] != want {
 		t.Errorf("every number of tokens: %+v, want %+v", result.EveryTokens, want)
 	}
 	text, _, _ := runPlans(t, args...)
 	md, _, _ := runPlans(t, append(args, "--format", "md")...)
 	if a, b := strings.Count(text, "diagonal"), strings.Count(md, "diagonal"); a != b || a != 6 {
-		t.Errorf("text names diagonal %d times and md %d times, want 6: the headline, 4 rows and a note for 4 ranks", a, b)
+		t.Errorf("text names diagonal %d times and md %d times, want 6: the headline, 4 rows and a note for 4 ranks", a,
+			b)
 	}
 }
 
@@ -96,7 +100,8 @@ func TestLogitsPlansUsage(t *testing.T) {
 		{"--experts", "8"},
 		{"--model", "deepseek-v3", "--experts", "8", "--top-k", "2"},
 	} {
-		if out, errs, code := runPlans(t, args...); code != exitUsage || out != "" || !strings.HasPrefix(errs, "moebalance: ") {
+		if out, errs, code := runPlans(t, args...); code != exitUsage || out != "" ||
+			!strings.HasPrefix(errs, "moebalance: ") {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q; want 2 and a message", args, code, out, errs)
 		}
 	}
@@ -106,10 +111,12 @@ func TestLogitsPlansUsage(t *testing.T) {
 // ranks could be 2 for each expert, and 4 for each rank; a table that does not know
 // the tokens of the other ranks leaves 3 and 5.
 func TestLogitsPlansOfUnequalRanks(t *testing.T) {
-	args := []string{"--experts", "8", "--top-k", "2", "--unequal", "3,0,4,1", "--unequal", "2,2", "--unequal", "3, 0,4,1", "--plans", "diagonal"}
+	args := []string{"--experts", "8", "--top-k", "2", "--unequal", "3,0,4,1", "--unequal", "2,2", "--unequal",
+		"3, 0,4,1", "--plans", "diagonal"}
 	out, _, code := runPlans(t, append(args, "--format", "csv")...)
 	lines := strings.Split(out, "\n")
-	if code != exitDone || len(lines) != 4 || !strings.HasPrefix(lines[0], "ranks,tokens_per_rank,tokens_of_ranks,plan,") ||
+	if code != exitDone || len(lines) != 4 ||
+		!strings.HasPrefix(lines[0], "ranks,tokens_per_rank,tokens_of_ranks,plan,") ||
 		!strings.HasPrefix(lines[1], `4,,"3,0,4,1",diagonal,1.25,1,1.5,1,8,8,0,1,not optimal`) ||
 		!strings.HasPrefix(lines[2], "2,2,,diagonal,1,1,1,1,8,8,0,") {
 		t.Errorf("exit %d, %s, want both batches once", code, out)
@@ -122,7 +129,8 @@ func TestLogitsPlansOfUnequalRanks(t *testing.T) {
 		t.Fatal(err, len(r.Plans))
 	}
 	unequal, equal := r.Plans[0], r.Plans[1]
-	if fmt.Sprint(unequal["tokens_per_rank"], unequal["tokens_of_ranks"]) != "<nil> [3 0 4 1]" || fmt.Sprint(equal["tokens_per_rank"], equal["tokens_of_ranks"]) != "2 <nil>" {
+	if fmt.Sprint(unequal["tokens_per_rank"], unequal["tokens_of_ranks"]) != "<nil> [3 0 4 1]" ||
+		fmt.Sprint(equal["tokens_per_rank"], equal["tokens_of_ranks"]) != "2 <nil>" {
 		t.Errorf("%v and %v", unequal, equal)
 	}
 }
@@ -137,7 +145,8 @@ func TestLogitsPlansOfAPlacement(t *testing.T) {
 	out, _, code := runPlans(t, append(args, "--format", "csv")...)
 	// 28 slots: 14 per rank, over 6 copies, none with more than 5. Which copy a slot
 	// goes to is the dispatcher's choice, and pairs are not planned.
-	if want := "\n2,7,diagonal,1,1,1.4285714285714286,1,4,4,1,2,not optimal\n"; code != exitDone || !strings.Contains(out, want) || strings.Count(out, ",refused\n") != 2 {
+	if want := "\n2,7,diagonal,1,1,1.4285714285714286,1,4,4,1,2,not optimal\n"; code != exitDone ||
+		!strings.Contains(out, want) || strings.Count(out, ",refused\n") != 2 {
 		t.Errorf("exit %d, %s, want %q", code, out, want)
 	}
 	if _, _, code := runPlans(t, append(args, "--ep", "2")...); code != exitUsage {

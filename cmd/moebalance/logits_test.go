@@ -66,18 +66,22 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	}
 	// The contract: exactly these keys.
 	keys := func(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), " ") }
-	if got, want := keys(r.Balance[0]), "active_experts active_experts_ideal at_floor certificate content dtype expert_floor expert_max_over_mean layer method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
+	if got, want := keys(
+		r.Balance[0]), "active_experts active_experts_ideal at_floor certificate content dtype expert_floor expert_max_over_mean layer method mode model plan rank_floor rank_max_over_mean ranks tokens_per_rank"; got != want {
 		t.Errorf("balance keys %q, want %q", got, want)
 	}
-	if got, want := keys(r.Entries[0]), "bias_sha256 content dtype experts layer layout method mode model path period plan plan_options rank ranks rows scale status tokens_per_rank top_k"; got != want {
+	if got, want := keys(
+		r.Entries[0]), "bias_sha256 content dtype experts layer layout method mode model path period plan plan_options rank ranks rows scale status tokens_per_rank top_k"; got != want {
 		t.Errorf("entry keys %q, want %q", got, want)
 	}
 	// DeepSeek-V3 at EP 8 with 1 token per rank: 64 slots on 256 experts. The
 	// floor is 1/(64/256) = 4, ranks get 8 each, 64 experts are active.
 	want := map[string]any{
-		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/2", "mode": "dep", "layer": 0., "dtype": "float16", "content": "logits", "ranks": 8.,
+		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/2", "mode": "dep", "layer": 0.,
+		"dtype": "float16", "content": "logits", "ranks": 8.,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
-		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "active_experts_ideal": 64., "certificate": nil,
+		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true,
+		"active_experts_ideal": 64., "certificate": nil,
 	}
 	if !maps.Equal(r.Balance[0], want) {
 		t.Errorf("balance %v, want %v", r.Balance[0], want)
@@ -124,7 +128,8 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	}
 	// Ranks 0 and 2 of 7 tokens are missing, and that is a fault.
 	stderr := ask(t, exitGate, nil, "logits", "verify", dir)
-	if !strings.Contains(stderr, "2 of ") || !strings.Contains(stderr, "have none for rank 0") || strings.Count(stderr, "\n") != 1 {
+	if !strings.Contains(stderr, "2 of ") || !strings.Contains(stderr, "have none for rank 0") ||
+		strings.Count(stderr, "\n") != 1 {
 		t.Errorf("verify says %q", stderr)
 	}
 	var listed struct {
@@ -139,7 +144,8 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 	ask(t, exitDone, &listed, "logits", "list", "--format", "json", dir)
 	periodic := 0
 	for _, e := range listed.Entries {
-		if strings.Contains(e.Path, "/") || e.Mode == "" || e.Layout != "contiguous" || e.Scale != 1 || (e.Tokens == nil) != (e.Rows != nil) {
+		if strings.Contains(e.Path, "/") || e.Mode == "" || e.Layout != "contiguous" || e.Scale != 1 ||
+			(e.Tokens == nil) != (e.Rows != nil) {
 			t.Errorf("listed %+v", e)
 		}
 		if e.Tokens == nil {
@@ -158,7 +164,8 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 // What is damaged is replaced, counted in every format, and named with the reason.
 func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"logits", "generate", "--experts", "16", "--top-k", "2", "--ep", "2", "--tokens", "1,4", "--cache", dir, "--format"}
+	args := []string{"logits", "generate", "--experts", "16", "--top-k", "2", "--ep", "2", "--tokens", "1,4", "--cache",
+		dir, "--format"}
 	type filled struct {
 		Entries []struct {
 			Path   string
@@ -205,12 +212,14 @@ func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 
 	spoil()
 	text, _, code := invoke(t.Context(), append(args, "text")...)
-	if code != exitDone || !strings.Contains(text, "1 of them new, 1 replaced because damaged\n") || !strings.Contains(text, "[1] replaced "+paths[3]+": "+why+"\n") {
+	if code != exitDone || !strings.Contains(text, "1 of them new, 1 replaced because damaged\n") ||
+		!strings.Contains(text, "[1] replaced "+paths[3]+": "+why+"\n") {
 		t.Errorf("exit %d: %s", code, text)
 	}
 	spoil()
 	csv, stderr, _ := invoke(t.Context(), append(args, "csv")...)
-	if !strings.Contains(csv, "tokens_per_rank,entries,new,replaced,bytes,") || !strings.Contains(csv, "\n1,2,1,0,") || !strings.Contains(csv, "\n4,2,0,1,") || !strings.Contains(stderr, why) {
+	if !strings.Contains(csv, "tokens_per_rank,entries,new,replaced,bytes,") || !strings.Contains(csv, "\n1,2,1,0,") ||
+		!strings.Contains(csv, "\n4,2,0,1,") || !strings.Contains(stderr, why) {
 		t.Errorf("%s%s", csv, stderr)
 	}
 	if text, _, _ := invoke(t.Context(), append(args, "text")...); strings.Contains(text, "damaged") {
@@ -221,7 +230,8 @@ func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 func TestLogitsVerifyNamesTheFault(t *testing.T) {
 	dir := t.TempDir()
 	var r generated
-	ask(t, exitDone, &r, "logits", "generate", "--experts", "16", "--top-k", "2", "--ep", "2", "--tokens", "4", "--format", "json", "--cache", dir)
+	ask(t, exitDone, &r, "logits", "generate", "--experts", "16", "--top-k", "2", "--ep", "2", "--tokens", "4",
+		"--format", "json", "--cache", dir)
 	path := r.Entries[0].Path
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -273,7 +283,8 @@ func TestLogitsVerifyNamesTheFault(t *testing.T) {
 func TestLogitsOfLayers(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{"--layer", "10"}, {"--layer", "9"}, {}, {"--layer", "9", "--ids-only"}} {
-		ask(t, exitDone, nil, append([]string{"logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "2", "--tokens", "3", "--cache", dir}, args...)...)
+		ask(t, exitDone, nil, append([]string{"logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "2",
+			"--tokens", "3", "--cache", dir}, args...)...)
 	}
 	type row struct {
 		Layer   int    `json:"layer"`
@@ -297,7 +308,8 @@ func TestLogitsOfLayers(t *testing.T) {
 		for _, b := range rows {
 			of[b]++
 		}
-		if n := len(rows) / 4; !maps.Equal(of, map[row]int{{0, "logits"}: n, {9, "logits"}: n, {10, "logits"}: n, {9, "ids"}: n}) {
+		if n := len(rows) / 4; !maps.Equal(of, map[row]int{{0, "logits"}: n, {9, "logits"}: n, {10, "logits"}: n,
+			{9, "ids"}: n}) {
 			t.Errorf("%s: %v", name, of)
 		}
 	}
@@ -312,7 +324,9 @@ func checkpoint(t *testing.T, tensor string, bias []float32) (index string) {
 		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(b))
 	}
 	var file bytes.Buffer
-	err := safetensors.Write(&file, nil, []safetensors.Tensor{{Name: tensor, DType: safetensors.F32, Shape: []int64{int64(len(bias))}}}, map[string][]byte{tensor: data})
+	err := safetensors.Write(&file, nil,
+		[]safetensors.Tensor{{Name: tensor, DType: safetensors.F32, Shape: []int64{int64(len(bias))}}},
+		map[string][]byte{tensor: data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +354,8 @@ func TestLogitsWithABias(t *testing.T) {
 		status string
 	}{"mild": {mild, "exact"}, "wild": {wild, "infeasible"}} {
 		dir := t.TempDir()
-		args := []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "64", "--bias-tensor", tensor, "--bias", checkpoint(t, tensor, c.bias), "--cache", dir}
+		args := []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "64", "--bias-tensor",
+			tensor, "--bias", checkpoint(t, tensor, c.bias), "--cache", dir}
 		var r generated
 		ask(t, exitDone, &r, append(args, "--format", "json")...)
 		worst := "exact"
@@ -348,7 +363,8 @@ func TestLogitsWithABias(t *testing.T) {
 			if e.Status != "exact" {
 				worst = e.Status
 			}
-			if (len(e.Infeasible) > 0) != (e.Status == "infeasible") || slices.Contains(e.Infeasible, 9) || e.Spread == nil {
+			if (len(e.Infeasible) > 0) != (e.Status == "infeasible") || slices.Contains(e.Infeasible, 9) ||
+				e.Spread == nil {
 				t.Errorf("%s: %+v", name, e)
 			}
 		}
@@ -366,7 +382,8 @@ func TestLogitsWithABias(t *testing.T) {
 
 func TestLogitsFormats(t *testing.T) {
 	dir := t.TempDir()
-	ask(t, exitDone, nil, "logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "4", "--tokens", "3", "--cache", dir)
+	ask(t, exitDone, nil, "logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "4", "--tokens", "3",
+		"--cache", dir)
 	for _, verb := range []string{"verify", "list"} {
 		csv, _, code := invoke(t.Context(), "logits", verb, "--format", "csv", dir)
 		lines := strings.Split(strings.TrimSpace(csv), "\n")
@@ -405,37 +422,50 @@ func TestLogitsExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		"no verb":          {[]string{"logits"}, exitUsage, "needs a verb"},
-		"unknown verb":     {[]string{"logits", "verfy"}, exitUsage, `did you mean "verify"`},
-		"no folder":        {[]string{"logits", "verify"}, exitUsage, "one cache folder"},
-		"missing folder":   {[]string{"logits", "verify", filepath.Join(dir, "none")}, exitFailed, "no such file"},
-		"empty folder":     {[]string{"logits", "list", t.TempDir()}, exitFailed, "logits generate"},
-		"a file":           {[]string{"logits", "verify", placement}, exitFailed, placement},
-		"no model":         {generate("--ep", "8"), exitUsage, "--model"},
-		"two models":       {generate("--model", "deepseek-v3", "--experts", "8", "--top-k", "2", "--ep", "8"), exitUsage, "one of"},
-		"unknown model":    {generate("--model", "deepsek-v3", "--ep", "8"), exitUsage, `did you mean "deepseek-v3"`},
-		"no ranks":         {generate("--model", "deepseek-v3"), exitUsage, "--ep"},
-		"too many ranks":   {generate("--model", "deepseek-v3", "--ep", "257"), exitUsage, "between 1 and 256"},
-		"no cache":         {[]string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8"}, exitUsage, "--cache"},
-		"bad type":         {generate("--model", "deepseek-v3", "--ep", "8", "--dtype", "fp8"), exitUsage, "float32, bfloat16, float16"},
-		"bad plan":         {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "wave"), exitUsage, "diagonal"},
-		"bad rank":         {generate("--model", "deepseek-v3", "--ep", "8", "--rank", "8"), exitUsage, "0 to 7"},
-		"bad mode":         {generate("--model", "deepseek-v3", "--ep", "8", "--mode", "ep"), exitUsage, "unknown mode"},
-		"bad tokens":       {generate("--model", "deepseek-v3", "--ep", "8", "--tokens=-1"), exitUsage, "--tokens"},
-		"many tokens":      {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", "99999999999"), exitUsage, "tokens per rank"},
-		"tokens nowhere":   {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", ""), exitUsage, "--tokens"},
-		"unequal":          {generate("--model", "deepseek-v3", "--unequal", "1,2"), exitUsage, "unknown flag: --unequal"},
-		"two mistakes":     {generate("--format", "xml"), exitUsage, "--format"},
-		"another's seed":   {generate("--model", "deepseek-v3", "--ep", "8", "--seed", "3"), exitUsage, "--seed is for --plan uniform, have diagonal"},
-		"top-k of a model": {generate("--model", "deepseek-v3", "--ep", "8", "--top-k", "4"), exitUsage, "need --experts"},
-		"no top-k":         {generate("--experts", "8", "--ep", "8"), exitUsage, "--top-k"},
-		"top-k too large":  {generate("--experts", "8", "--top-k", "9", "--ep", "8"), exitUsage, "top-k between 1 and 8"},
-		"bias alone":       {generate("--model", "deepseek-v3", "--ep", "8", "--bias", "x"), exitUsage, "go together"},
-		"missing bias":     {generate("--model", "deepseek-v3", "--ep", "8", "--bias", filepath.Join(dir, "x"), "--bias-tensor", "b"), exitFailed, "no such file"},
-		"bias unknown":     {generate("--model", "gpt-oss-20b", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "no correction bias"},
-		"bias too short":   {generate("--model", "deepseek-v3", "--ep", "8", "--bias", checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "256 bias values"},
-		"missing config":   {generate("--config", filepath.Join(dir, "x"), "--ep", "8"), exitFailed, "no such file"},
-		"placed nowhere":   {generate("--experts", "4", "--top-k", "1", "--placement", placement), exitFailed, "no rank holds expert 3"},
+		"no verb":        {[]string{"logits"}, exitUsage, "needs a verb"},
+		"unknown verb":   {[]string{"logits", "verfy"}, exitUsage, `did you mean "verify"`},
+		"no folder":      {[]string{"logits", "verify"}, exitUsage, "one cache folder"},
+		"missing folder": {[]string{"logits", "verify", filepath.Join(dir, "none")}, exitFailed, "no such file"},
+		"empty folder":   {[]string{"logits", "list", t.TempDir()}, exitFailed, "logits generate"},
+		"a file":         {[]string{"logits", "verify", placement}, exitFailed, placement},
+		"no model":       {generate("--ep", "8"), exitUsage, "--model"},
+		"two models": {generate("--model", "deepseek-v3", "--experts", "8", "--top-k", "2", "--ep", "8"),
+			exitUsage, "one of"},
+		"unknown model":  {generate("--model", "deepsek-v3", "--ep", "8"), exitUsage, `did you mean "deepseek-v3"`},
+		"no ranks":       {generate("--model", "deepseek-v3"), exitUsage, "--ep"},
+		"too many ranks": {generate("--model", "deepseek-v3", "--ep", "257"), exitUsage, "between 1 and 256"},
+		"no cache": {[]string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8"}, exitUsage,
+			"--cache"},
+		"bad type": {generate("--model", "deepseek-v3", "--ep", "8", "--dtype", "fp8"), exitUsage,
+			"float32, bfloat16, float16"},
+		"bad plan": {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "wave"), exitUsage, "diagonal"},
+		"bad rank": {generate("--model", "deepseek-v3", "--ep", "8", "--rank", "8"), exitUsage, "0 to 7"},
+		"bad mode": {generate("--model", "deepseek-v3", "--ep", "8", "--mode", "ep"), exitUsage,
+			"unknown mode"},
+		"bad tokens": {generate("--model", "deepseek-v3", "--ep", "8", "--tokens=-1"), exitUsage, "--tokens"},
+		"many tokens": {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", "99999999999"), exitUsage,
+			"tokens per rank"},
+		"tokens nowhere": {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", ""), exitUsage, "--tokens"},
+		"unequal": {generate("--model", "deepseek-v3", "--unequal", "1,2"), exitUsage,
+			"unknown flag: --unequal"},
+		"two mistakes": {generate("--format", "xml"), exitUsage, "--format"},
+		"another's seed": {generate("--model", "deepseek-v3", "--ep", "8", "--seed", "3"), exitUsage,
+			"--seed is for --plan uniform, have diagonal"},
+		"top-k of a model": {generate("--model", "deepseek-v3", "--ep", "8", "--top-k", "4"), exitUsage,
+			"need --experts"},
+		"no top-k": {generate("--experts", "8", "--ep", "8"), exitUsage, "--top-k"},
+		"top-k too large": {generate("--experts", "8", "--top-k", "9", "--ep", "8"), exitUsage,
+			"top-k between 1 and 8"},
+		"bias alone": {generate("--model", "deepseek-v3", "--ep", "8", "--bias", "x"), exitUsage, "go together"},
+		"missing bias": {generate("--model", "deepseek-v3", "--ep", "8", "--bias", filepath.Join(dir, "x"),
+			"--bias-tensor", "b"), exitFailed, "no such file"},
+		"bias unknown": {generate("--model", "gpt-oss-20b", "--ep", "8", "--bias",
+			checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "no correction bias"},
+		"bias too short": {generate("--model", "deepseek-v3", "--ep", "8", "--bias",
+			checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "256 bias values"},
+		"missing config": {generate("--config", filepath.Join(dir, "x"), "--ep", "8"), exitFailed, "no such file"},
+		"placed nowhere": {generate("--experts", "4", "--top-k", "1", "--placement", placement), exitFailed,
+			"no rank holds expert 3"},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
@@ -454,7 +484,8 @@ func TestLogitsPlacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := filepath.Join(dir, "cache")
-	ask(t, exitDone, nil, "logits", "generate", "--experts", "4", "--top-k", "2", "--placement", placement, "--tokens", "6", "--cache", cache)
+	ask(t, exitDone, nil, "logits", "generate", "--experts", "4", "--top-k", "2", "--placement", placement, "--tokens",
+		"6", "--cache", cache)
 	var r struct {
 		Balance []struct {
 			Ranks int     `json:"ranks"`
@@ -470,7 +501,8 @@ func TestLogitsPlacement(t *testing.T) {
 // A pipe that nobody writes to must not hold up a verb, whatever its name.
 func TestLogitsRefusePipes(t *testing.T) {
 	dir := t.TempDir()
-	generate := []string{"logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "1", "--tokens", "1", "--format", "json", "--cache", dir}
+	generate := []string{"logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "1", "--tokens", "1",
+		"--format", "json", "--cache", dir}
 	var r generated
 	ask(t, exitDone, &r, generate...)
 	if err := os.Remove(r.Entries[0].Path); err != nil {
@@ -496,7 +528,8 @@ func TestLogitsRefusePipes(t *testing.T) {
 		}()
 		select {
 		case r := <-done:
-			if r.code != want || !strings.Contains(r.stdout+r.stderr, "want a regular file, have a pipe") || strings.Count(r.stderr, "\n") > 1 {
+			if r.code != want || !strings.Contains(r.stdout+r.stderr, "want a regular file, have a pipe") ||
+				strings.Count(r.stderr, "\n") > 1 {
 				t.Errorf("%s: exit %d, want %d: %s%s", verb, r.code, want, r.stdout, r.stderr)
 			}
 		case <-time.After(20 * time.Second):

@@ -17,7 +17,8 @@ import (
 func TestManyRanksTakeAPage(t *testing.T) {
 	t.Chdir("../..")
 	path := filepath.Join(t.TempDir(), "summary")
-	if _, errs, code := runIn(t, "trace", "--summary", path, "testdata/deepseek-ep4-ranks/normal.rank?.sqlite"); code != exitDone {
+	if _, errs, code := runIn(t, "trace", "--summary", path,
+		"testdata/deepseek-ep4-ranks/normal.rank?.sqlite"); code != exitDone {
 		t.Fatal(errs)
 	}
 	repeatRanks(t, path, 4, 128)

@@ -55,13 +55,18 @@ type timeOptions struct {
 
 func (o *timeOptions) bind(c *cobra.Command) {
 	f := c.Flags()
-	f.StringArrayVar(&o.trace, "trace", nil, "`EXPORT` of the same model and EP size, of the learned router: fit the time of expert work to it; can be repeated")
-	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the traced run (default: the first argument)")
+	f.StringArrayVar(&o.trace, "trace", nil,
+		"`EXPORT` of the same model and EP size, of the learned router: fit the time of expert work to it; can be repeated")
+	f.StringVar(&o.counts, "counts", "",
+		"`DIR` or file of expert statistics of the traced run (default: the first argument)")
 	bindSteps(c, &o.steps)
-	f.StringVar(&o.campaign, "campaign", "", "campaign folder or JSON `RESULT` of bench: step time of the learned router")
-	f.StringVar(&o.table, "cost-table", "", "CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
+	f.StringVar(&o.campaign, "campaign", "",
+		"campaign folder or JSON `RESULT` of bench: step time of the learned router")
+	f.StringVar(&o.table, "cost-table", "",
+		"CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step")
-	f.DurationVar(&o.stepTime, "step-time", 0, "measured `TIME` of a step of the learned router without profiler, such as 62.1ms")
+	f.DurationVar(&o.stepTime, "step-time", 0,
+		"measured `TIME` of a step of the learned router without profiler, such as 62.1ms")
 	f.IntVar(&o.bits, "weight-bits", 16, "bits of an expert weight, for the price of copies and of moving them")
 	f.Float64Var(&o.bandwidth, "bandwidth", 0, "GB/s at which a rank loads weights")
 }
@@ -83,14 +88,16 @@ func (o *timeOptions) check() error {
 }
 
 // cost is that of expert work; the reason says why there is none, and what to give.
-func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Record, m *router.Model, threshold float64) (cost *place.Cost, reason string, err error) {
+func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Record, m *router.Model,
+	threshold float64) (cost *place.Cost, reason string, err error) {
 	topK := record.TopK
 	if m != nil {
 		topK = m.TopK
 	}
 	switch {
 	case o.stepTokens > 0 && topK == 0:
-		return nil, "", usagef("--step-tokens: name the model with --model or --config, for the experts per token are not recorded")
+		return nil, "", usagef(
+			"--step-tokens: name the model with --model or --config, for the experts per token are not recorded")
 	case len(o.trace) > 0:
 		if cost, reason, err = o.traced(ctx, first, topK, m, threshold); reason != "" {
 			reason = "no time is predicted from the trace: " + reason
@@ -120,7 +127,8 @@ func (o *timeOptions) cost(ctx context.Context, first string, record *counts.Rec
 
 // traced fits the cost to a trace, or to a result of the built-in workload, and the counts
 // of its run.
-func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *router.Model, threshold float64) (*place.Cost, string, error) {
+func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *router.Model,
+	threshold float64) (*place.Cost, string, error) {
 	if res, ok := readWorkload(o.trace[0]); ok && len(o.trace) == 1 {
 		record, err := source.ReadCounts(ctx, cmp.Or(o.counts, first), nil)
 		if err != nil {
@@ -136,7 +144,8 @@ func (o *timeOptions) traced(ctx context.Context, first string, topK int, m *rou
 	if m != nil {
 		statistics.Shape = &m.Shape
 	}
-	t, err := source.Trace(ctx, paths, nsys.Options{Threshold: threshold, Steps: o.steps, Converter: reportConverter()}, statistics)
+	t, err := source.Trace(ctx, paths, nsys.Options{Threshold: threshold, Steps: o.steps, Converter: reportConverter()},
+		statistics)
 	if err != nil {
 		return nil, "", fmt.Errorf("--trace: %w", err)
 	}
@@ -180,18 +189,26 @@ func placeCmd() *cobra.Command {
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
 	f := c.Flags()
 	bindNumbers(c, &o.ranks, "ep", "", "EP `RANKS` (default as recorded); several are compared")
-	bindNumbers(c, &o.redundant, "redundant", "0", "redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
-	f.StringArrayVar(&o.placing.Judge, "judge", nil, "judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
-	f.StringVar(&o.placing.From, "from", "", "`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
-	f.StringVar(&o.placing.MaxMoves, "max-moves", "", "the most that may move from what runs: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or the time of a rank such as 50ms (with --bandwidth)")
-	f.StringVar(&o.placing.Plan, "plan", place.PlanRobust, "robust, for traffic that differs between windows, or eplb, DeepSeek's on the sum of all")
-	f.StringVar(&o.placing.Goal, "goal", "", "lower this of the busiest rank's load in the learned windows, after evening all ranks: mean, max or a quantile such as p90")
-	f.IntVar(&o.nodes, "nodes", 1, "nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
+	bindNumbers(c, &o.redundant, "redundant", "0",
+		"redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
+	f.StringArrayVar(&o.placing.Judge, "judge", nil,
+		"judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
+	f.StringVar(&o.placing.From, "from", "",
+		"`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
+	f.StringVar(&o.placing.MaxMoves, "max-moves", "",
+		"the most that may move from what runs: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or the time of a rank such as 50ms (with --bandwidth)")
+	f.StringVar(&o.placing.Plan, "plan", place.PlanRobust,
+		"robust, for traffic that differs between windows, or eplb, DeepSeek's on the sum of all")
+	f.StringVar(&o.placing.Goal, "goal", "",
+		"lower this of the busiest rank's load in the learned windows, after evening all ranks: mean, max or a quantile such as p90")
+	f.IntVar(&o.nodes, "nodes", 1,
+		"nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.placing.Axes)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
-	o.tensorrt.Bind(c, "write-trtllm", "", "write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
+	o.tensorrt.Bind(c, "write-trtllm", "",
+		"write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
 	o.sglang.Bind(c, "write-sglang", "", "write it for SGLang's --init-expert-location to this `FILE`")
 	o.vllm.Bind(c, "write-vllm", "", "write it as an initial mapping of vLLM's offline EPLB to this `FILE`")
 	o.time.bind(c)
@@ -222,7 +239,8 @@ func (o *placeOptions) check(paths []string) error {
 		*values = slices.Compact(*values)
 	}
 	for i, path := range slices.Concat(paths, o.placing.Judge) {
-		if slices.ContainsFunc(slices.Concat(paths, o.placing.Judge)[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
+		if slices.ContainsFunc(slices.Concat(paths, o.placing.Judge)[:i],
+			func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
 			return usagef("want each of the counts once, have %s twice: learning and judging on the same counts proves nothing", path)
 		}
 	}
@@ -234,7 +252,8 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	o.given = c.Flags().Changed("redundant")
-	result, err := source.Interruptible(c.Context(), func() (*place.Result, error) { return o.judged(c.Context(), paths) })
+	result, err := source.Interruptible(c.Context(),
+		func() (*place.Result, error) { return o.judged(c.Context(), paths) })
 	if errors.Is(err, router.ErrShape) {
 		err = withCode(exitUsage, err)
 	}
@@ -251,7 +270,8 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
 	p := &o.placing
 	p.Learn, p.WeightBits = paths, o.time.bits
-	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.fraction, Bandwidth: 1e9 * o.time.bandwidth}
+	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.fraction,
+		Bandwidth: 1e9 * o.time.bandwidth}
 	if o.given {
 		p.Options.Redundant = o.redundant
 	}
@@ -270,11 +290,13 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		return nil, err
 	}
 	options := p.Options
-	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], p.Records[0], p.Model, o.threshold.fraction); err != nil {
+	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], p.Records[0], p.Model,
+		o.threshold.fraction); err != nil {
 		return nil, err
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {
-		options.Cost, options.NoTime = nil, fmt.Sprintf("no time is predicted from the trace: it is of %d ranks; give --ep %[1]d, a trace on %d ranks, or --cost-table", c.Ranks, options.Ranks[0])
+		options.Cost, options.NoTime = nil,
+			fmt.Sprintf("no time is predicted from the trace: it is of %d ranks; give --ep %[1]d, a trace on %d ranks, or --cost-table", c.Ranks, options.Ranks[0])
 	}
 	return place.Judge(learn, judge, options)
 }
@@ -309,5 +331,6 @@ func (o *placeOptions) draw(c *cobra.Command, result *place.Result) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(writeFigures(c, figures, &o.png, "png", plots.Figure.PNG), writeFigures(c, figures, &o.svg, "svg", plots.Figure.SVG))
+	return cmp.Or(writeFigures(c, figures, &o.png, "png", plots.Figure.PNG), writeFigures(c, figures, &o.svg, "svg",
+		plots.Figure.SVG))
 }

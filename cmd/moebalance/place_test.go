@@ -45,20 +45,23 @@ func TestPlaceAnswers(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	for i, p := range a.Placements {
-		if p.Redundant != 4*i || p.Learned == nil || p.Judged != nil || p.Time != nil || p.Verdict != "not enough evidence" {
+		if p.Redundant != 4*i || p.Learned == nil || p.Judged != nil || p.Time != nil ||
+			p.Verdict != "not enough evidence" {
 			t.Errorf("%+v", p)
 		}
 	}
 	stdout := captured(t, []string{"place", "--notes", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
 	for _, want := range []string{
-		"Placement with 8 copies does not cut the busiest rank's load on unseen traffic.\nnot now · ", "Worse in 1 judged window.", "busiest rank now (max/mean) 1.00   placed 1.06",
+		"Placement with 8 copies does not cut the busiest rank's load on unseen traffic.\nnot now · ",
+		"Worse in 1 judged window.", "busiest rank now (max/mean) 1.00   placed 1.06",
 		"counts-perfect: the plan with 8 redundant experts raises the busiest rank's load by",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
-	if matrix := captured(t, []string{"place", "--format", "csv", "--table", "matrix", "--redundant", "8", "--judge", gptossPerfect, gptossNormal}); strings.Count(matrix, "\n") != 3 {
+	if matrix := captured(t, []string{"place", "--format", "csv", "--table", "matrix", "--redundant", "8", "--judge",
+		gptossPerfect, gptossNormal}); strings.Count(matrix, "\n") != 3 {
 		t.Error(matrix)
 	}
 }
@@ -80,15 +83,19 @@ func TestPlacementWasMeasured(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(content, &campaign)
 	}
-	if err != nil || len(a.Placements) != 1 || a.Placements[0].Time == nil || a.Placements[0].Verdict != "worth a trial" {
+	if err != nil || len(a.Placements) != 1 || a.Placements[0].Time == nil ||
+		a.Placements[0].Verdict != "worth a trial" {
 		t.Fatalf("%v %+v", err, a)
 	}
 	gain := func(timeChange float64) float64 { return 1/(1+timeChange) - 1 }
 	predicted, measured := a.Placements[0].Time, campaign.Gain
-	inReadme(t, fmt.Sprintf("predicted %s step time, a gain of %s (%s to %s)", signed(predicted.Estimate), signed(gain(predicted.Estimate)), signed(gain(predicted.High)), signed(gain(predicted.Low))))
-	inReadme(t, fmt.Sprintf("%d pairs measured %s (%s to %s)", measured.N, signed(measured.Estimate), signed(measured.Low), signed(measured.High)))
+	inReadme(t, fmt.Sprintf("predicted %s step time, a gain of %s (%s to %s)", signed(predicted.Estimate),
+		signed(gain(predicted.Estimate)), signed(gain(predicted.High)), signed(gain(predicted.Low))))
+	inReadme(t, fmt.Sprintf("%d pairs measured %s (%s to %s)", measured.N, signed(measured.Estimate),
+		signed(measured.Low), signed(measured.High)))
 	if gain(predicted.Low) < measured.Low || gain(predicted.High) > measured.High {
-		t.Errorf("predicted gain %.3f to %.3f, measured %.3f to %.3f: no overlap", gain(predicted.High), gain(predicted.Low), measured.Low, measured.High)
+		t.Errorf("predicted gain %.3f to %.3f, measured %.3f to %.3f: no overlap", gain(predicted.High),
+			gain(predicted.Low), measured.Low, measured.High)
 	}
 	if off := gain(predicted.Estimate) - measured.Estimate; math.Abs(off) > 0.05 {
 		t.Errorf("predicted gain %.3f, measured %.3f", gain(predicted.Estimate), measured.Estimate)
@@ -114,20 +121,23 @@ func TestPlacementWasMeasured(t *testing.T) {
 			held++
 		}
 	}
-	inReadme(t, fmt.Sprintf("Of %d further placements, the measured interval holds the prediction in %d", len(rows)-1, held))
+	inReadme(t, fmt.Sprintf("Of %d further placements, the measured interval holds the prediction in %d", len(rows)-1,
+		held))
 }
 
 // Time comes with evidence of it alone, and only on as many ranks as the evidence has.
 func TestPlacePredictsTime(t *testing.T) {
 	dir := t.TempDir()
 	result := filepath.Join(dir, "place.json")
-	args := []string{"place", "--ep", "2,4", "--redundant", "0,8", "--trace", fixtures + "gptoss-ep4-ranks/normal.rank?.sqlite", "--judge", gptossPerfect, "--png", dir, gptossNormal}
+	args := []string{"place", "--ep", "2,4", "--redundant", "0,8", "--trace", fixtures +
+		"gptoss-ep4-ranks/normal.rank?.sqlite", "--judge", gptossPerfect, "--png", dir, gptossNormal}
 	var a placeAnswer
 	ask(t, exitDone, &a, append(args, "--format", "json")...)
 	if len(a.Placements) != 4 || a.Placements[1].Time != nil || a.Placements[2].Time == nil {
 		t.Fatalf("%+v", a)
 	}
-	if p := a.Placements[3].Time; p.Of != "step time" || p.Low > p.Estimate || p.High < p.Estimate || p.Estimate < 0 || p.Estimate > 0.05 {
+	if p := a.Placements[3].Time; p.Of != "step time" || p.Low > p.Estimate || p.High < p.Estimate || p.Estimate < 0 ||
+		p.Estimate > 0.05 {
 		t.Errorf("%+v", p)
 	}
 	for _, name := range []string{"replication.png", "placement-matrix.png", "placement-load.png"} {
@@ -137,19 +147,25 @@ func TestPlacePredictsTime(t *testing.T) {
 	}
 	captured(t, append(args, "--format", "json", "-o", result))
 	page := captured(t, []string{"report", result})
-	for _, want := range []string{"What would another placement win?", "How many redundant experts?", "predicted step time"} {
+	for _, want := range []string{"What would another placement win?", "How many redundant experts?",
+		"predicted step time"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if stdout := captured(t, []string{"place", "--notes", "--redundant", "8", "--judge", gptossPerfect, gptossNormal}); !strings.Contains(stdout, "no evidence of time: give --trace EXPORT") {
+	if stdout := captured(t, []string{"place", "--notes", "--redundant", "8", "--judge", gptossPerfect,
+		gptossNormal}); !strings.Contains(stdout, "no evidence of time: give --trace EXPORT") {
 		t.Error(stdout)
 	}
-	if stdout := captured(t, []string{"place", "--notes", "--ep", "2,8", "--trace", args[6], gptossNormal}); !strings.Contains(stdout, "it is of 4 ranks; give --ep 4, a trace on 2 ranks, or --cost-table") {
+	if stdout := captured(t, []string{"place", "--notes", "--ep", "2,8", "--trace", args[6],
+		gptossNormal}); !strings.Contains(stdout,
+		"it is of 4 ranks; give --ep 4, a trace on 2 ranks, or --cost-table") {
 		t.Error(stdout)
 	}
 	// counts of the other arm contradict the trace
-	if stdout := captured(t, append(args[:len(args)-1:len(args)-1], "--notes", "--counts", gptossPerfect, gptossNormal)); !strings.Contains(stdout, "no time is predicted from the trace: the recorded counts contradict") {
+	if stdout := captured(t, append(args[:len(args)-1:len(args)-1], "--notes", "--counts", gptossPerfect,
+		gptossNormal)); !strings.Contains(stdout,
+		"no time is predicted from the trace: the recorded counts contradict") {
 		t.Error(stdout)
 	}
 }
@@ -167,17 +183,21 @@ func TestPlaceOnVLLM(t *testing.T) {
 			Time struct{ Estimate, Low, High float64 } `json:"predicted_time_change"`
 		}
 	}
-	args := []string{"place", "--format", "json", "--ep", "2", "--trace", dir + "rank?.json.gz", "--judge", dir + "decode.counts.json", dir + "counts.json"}
+	args := []string{"place", "--format", "json", "--ep", "2", "--trace", dir + "rank?.json.gz", "--judge", dir +
+		"decode.counts.json", dir + "counts.json"}
 	ask(t, exitDone, &a, args...)
 	ask(t, exitDone, &b, append(args, "--step-time", "62.5ms")...)
 	if a.Cost.StepBasis != "profiled" || b.Cost.StepBasis != "measured" || b.Cost.StepNS != 62.5e6 {
 		t.Errorf("%+v, %+v", a.Cost, b.Cost)
 	}
 	profiled, measured := a.Placements[0].Time, b.Placements[0].Time
-	if stdout := captured(t, append([]string{"place", "--notes"}, args[3:]...)); !strings.Contains(stdout, "predicted step time −") || !strings.Contains(stdout, "; ranks wait mostly for late hosts, so less time may be saved") {
+	if stdout := captured(t, append([]string{"place", "--notes"}, args[3:]...)); !strings.Contains(stdout,
+		"predicted step time −") ||
+		!strings.Contains(stdout, "; ranks wait mostly for late hosts, so less time may be saved") {
 		t.Error(stdout)
 	}
-	if math.Abs(profiled.Estimate*a.Cost.StepNS/(measured.Estimate*b.Cost.StepNS)-1) > 1e-9 || !(measured.Low < measured.Estimate && measured.Estimate < measured.High && measured.High < 0) {
+	if math.Abs(profiled.Estimate*a.Cost.StepNS/(measured.Estimate*b.Cost.StepNS)-1) > 1e-9 ||
+		!(measured.Low < measured.Estimate && measured.Estimate < measured.High && measured.High < 0) {
 		t.Errorf("%+v of %v, %+v of %v", profiled, a.Cost.StepNS, measured, b.Cost.StepNS)
 	}
 }
@@ -226,41 +246,48 @@ func TestPlaceWrites(t *testing.T) {
 
 func TestPlaceRefuses(t *testing.T) {
 	for line, want := range map[string]string{
-		"--redundant 3 " + gptossNormal:                                    "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 0 or 4",
-		"--ep 32,12 --redundant 0,80 " + gptossNormal:                      "--redundant 0: 32 experts and 0 copies do not divide over 12 ranks; try 64",
-		"--redundant 95 " + gptossNormal:                                   "try 92 or 96",
-		"--ep 5,7,9 " + gptossNormal:                                       "do not divide over 5 ranks; try other EP sizes",
-		"--step-time 1ms " + gptossNormal:                                  "want --trace or --cost-table with it",
-		"--redundant 132 " + gptossNormal:                                  "want at most 96",
-		"--redundant -4 " + gptossNormal:                                   "want whole numbers",
-		"--redundant 0,4 --write-vllm x " + gptossNormal:                   "want one value",
-		"--plan best " + gptossNormal:                                      "--plan: want robust or eplb",
-		"--goal median " + gptossNormal:                                    "--goal: want mean, max or a quantile",
-		"--max-moves 10 " + gptossNormal:                                   "--max-moves: want a share such as 10%",
-		"--max-moves 2GB " + gptossNormal:                                  "name the model with --model",
-		"--max-moves 5ms --model gpt-oss-20b " + gptossNormal:              "--bandwidth",
-		"--redundant 8 --max-moves 5% " + gptossNormal:                     "more than --max-moves allows: the redundant experts alone are 24 copies",
-		"--ep 2 --from " + fixtures + "counts/eplb.yaml " + gptossNormal:   "have 6",
-		"--ep 0 " + gptossNormal:                                           "want at least 1 rank",
-		"--ep 4,64 " + gptossNormal:                                        "--redundant 0: want at most 32 ranks, one for each expert, have 64",
-		"--ep 4,8 --write-vllm x " + gptossNormal:                          "want one value",
-		"--trace a --cost-table b " + gptossNormal:                         "want one of --trace and --cost-table",
-		"--counts a " + gptossNormal:                                       "add --trace",
-		"--campaign a " + gptossNormal:                                     "add --trace or --cost-table",
-		"--cost-table a " + gptossNormal:                                   "--cost-table: name the model",
-		"--step-tokens -1 " + gptossNormal:                                 "want 0 or more",
-		"--nodes 0 " + gptossNormal:                                        "want at least 1 node",
-		"--judge " + gptossNormal + "/. " + gptossNormal:                   "twice: learning and judging on the same counts proves nothing",
+		"--redundant 3 " + gptossNormal: "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 0 or 4",
+		"--ep 32,12 --redundant 0,80 " +
+			gptossNormal: "--redundant 0: 32 experts and 0 copies do not divide over 12 ranks; try 64",
+		"--redundant 95 " + gptossNormal:                      "try 92 or 96",
+		"--ep 5,7,9 " + gptossNormal:                          "do not divide over 5 ranks; try other EP sizes",
+		"--step-time 1ms " + gptossNormal:                     "want --trace or --cost-table with it",
+		"--redundant 132 " + gptossNormal:                     "want at most 96",
+		"--redundant -4 " + gptossNormal:                      "want whole numbers",
+		"--redundant 0,4 --write-vllm x " + gptossNormal:      "want one value",
+		"--plan best " + gptossNormal:                         "--plan: want robust or eplb",
+		"--goal median " + gptossNormal:                       "--goal: want mean, max or a quantile",
+		"--max-moves 10 " + gptossNormal:                      "--max-moves: want a share such as 10%",
+		"--max-moves 2GB " + gptossNormal:                     "name the model with --model",
+		"--max-moves 5ms --model gpt-oss-20b " + gptossNormal: "--bandwidth",
+		"--redundant 8 --max-moves 5% " +
+			gptossNormal: "more than --max-moves allows: the redundant experts alone are 24 copies",
+		"--ep 2 --from " + fixtures + "counts/eplb.yaml " + gptossNormal: "have 6",
+		"--ep 0 " + gptossNormal:                   "want at least 1 rank",
+		"--ep 4,64 " + gptossNormal:                "--redundant 0: want at most 32 ranks, one for each expert, have 64",
+		"--ep 4,8 --write-vllm x " + gptossNormal:  "want one value",
+		"--trace a --cost-table b " + gptossNormal: "want one of --trace and --cost-table",
+		"--counts a " + gptossNormal:               "add --trace",
+		"--campaign a " + gptossNormal:             "add --trace or --cost-table",
+		"--cost-table a " + gptossNormal:           "--cost-table: name the model",
+		"--step-tokens -1 " + gptossNormal:         "want 0 or more",
+		"--nodes 0 " + gptossNormal:                "want at least 1 node",
+		"--judge " + gptossNormal + "/. " +
+			gptossNormal: "twice: learning and judging on the same counts proves nothing",
 		gptossNormal + " " + fixtures + "deepseek-ep4-ranks/counts-normal": "want 32 experts",
 		fixtures + "counts/expert-location.json":                           "want the number of ranks",
-		"--ep 5 --redundant 3 --nodes 2 --model deepseek-v3 " + fixtures + "deepseek-ep4-ranks/counts-normal": "do not divide over 5 ranks",
-		"--ep 3 --redundant 2 --nodes 2 --model deepseek-v3 " + fixtures + "deepseek-ep4-ranks/counts-normal": "3 ranks do not divide over 2 nodes",
+		"--ep 5 --redundant 3 --nodes 2 --model deepseek-v3 " + fixtures +
+			"deepseek-ep4-ranks/counts-normal": "do not divide over 5 ranks",
+		"--ep 3 --redundant 2 --nodes 2 --model deepseek-v3 " + fixtures +
+			"deepseek-ep4-ranks/counts-normal": "3 ranks do not divide over 2 nodes",
 	} {
-		if stderr := ask(t, exitUsage, nil, append([]string{"place"}, strings.Fields(line)...)...); !strings.Contains(stderr, want) {
+		if stderr := ask(t, exitUsage, nil, append([]string{"place"}, strings.Fields(line)...)...); !strings.Contains(
+			stderr, want) {
 			t.Errorf("%s: %s", line, stderr)
 		}
 	}
-	if stderr := ask(t, exitFailed, nil, "place", "--ep", "2", fixtures+"counts/sglang.log"); !strings.Contains(stderr, "want slots per expert") {
+	if stderr := ask(t, exitFailed, nil, "place", "--ep", "2", fixtures+"counts/sglang.log"); !strings.Contains(stderr,
+		"want slots per expert") {
 		t.Error(stderr)
 	}
 }
@@ -283,9 +310,11 @@ func TestPlaceMovesFew(t *testing.T) {
 			Moved int `json:"moved_experts"`
 		}
 	}
-	ask(t, exitDone, &a, "place", "--format", "json", "--ep", "4", "--from", running, "--max-moves", "10%", "--write-trtllm", next, gptossNormal)
+	ask(t, exitDone, &a, "place", "--format", "json", "--ep", "4", "--from", running, "--max-moves", "10%",
+		"--write-trtllm", next, gptossNormal)
 	p := a.Placements[0]
-	if p.Plan != "moves" || !p.Default || p.Baseline != running || p.Redundant != 8 || p.Moved == 0 || p.Share > 0.1 || len(a.Curve) < 3 {
+	if p.Plan != "moves" || !p.Default || p.Baseline != running || p.Redundant != 8 || p.Moved == 0 || p.Share > 0.1 ||
+		len(a.Curve) < 3 {
 		t.Fatalf("%+v", a)
 	}
 	from, err1 := counts.ReadPlacement(running, 4)

@@ -32,20 +32,25 @@ func profileCmd() *cobra.Command {
 	c := command("profile", argCount(1, -1, "a command after --"), o.run)
 	c.Annotations = map[string]string{target.RunsCommand: ""}
 	f := c.Flags()
-	f.StringVar(&o.Windows, "iterations", "", "iterations to record, `A-B[,C-D…]`; one report per window and rank (default all)")
+	f.StringVar(&o.Windows, "iterations", "",
+		"iterations to record, `A-B[,C-D…]`; one report per window and rank (default all)")
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record the Python GIL")
-	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false, "also sample GPU metrics, on the first rank of each node; needs permission by the driver")
+	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false,
+		"also sample GPU metrics, on the first rank of each node; needs permission by the driver")
 	f.IntVar(&o.GPUMetricsHz, "gpu-metrics-frequency", 0, "sampling frequency of --gpu-metrics in Hz (default of nsys)")
 	f.StringSliceVar(&o.Trace, "trace", nil, "also record these `APIS`: osrt, cudnn, cublas, mpi, ucx, …")
-	f.StringArrayVar(&o.Arguments, "nsys-arg", nil, "any other `OPTION` of nsys profile, such as --nsys-arg=--sample=none; may be repeated")
+	f.StringArrayVar(&o.Arguments, "nsys-arg", nil,
+		"any other `OPTION` of nsys profile, such as --nsys-arg=--sample=none; may be repeated")
 	o.torch.Bind(c, "torch-trace", "", "also write a PyTorch profiler trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
 	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1: all")
 	f.StringVar(&o.Nsys, "nsys", "nsys", "nsys `PROGRAM`")
 	o.folder.Path = "moebalance-profile"
 	o.folder.Bind(c, "dir", "", "`DIR` of the reports")
 	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
-	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm", "switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE", treatmentNames()...)
+	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm",
+		"switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE",
+		treatmentNames()...)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")
 	return c
 }
@@ -75,12 +80,15 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	}
 	for _, program := range []string{o.Nsys, words[0]} {
 		if _, err := exec.LookPath(program); err != nil {
-			return withCode(exitUsage, fmt.Errorf("profile: %q is not a program in PATH: install it, or use --dry-run to print the command", program))
+			return withCode(exitUsage,
+				fmt.Errorf("profile: %q is not a program in PATH: install it, or use --dry-run to print the command",
+					program))
 		}
 	}
 	reports := reportsIn(folder)
 	if len(reports) > 0 {
-		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir", o.folder.Path, filepath.Base(reports[0]))
+		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir",
+			o.folder.Path, filepath.Base(reports[0]))
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("profile: %w", err)
@@ -101,7 +109,8 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	case len(reports) == 0:
 		return fmt.Errorf("profile: the command succeeded, but nsys wrote no report in %s: were the iterations reached?", o.folder.Path)
 	case !slices.ContainsFunc(reports, func(path string) bool { return filepath.Ext(path) != ".qdstrm" }):
-		return fmt.Errorf("profile: nsys wrote %s but no report: want a complete nsys installation, with its importer", reports[0])
+		return fmt.Errorf("profile: nsys wrote %s but no report: want a complete nsys installation, with its importer",
+			reports[0])
 	}
 	for _, path := range reports {
 		fmt.Fprintln(c.ErrOrStderr(), path)

@@ -51,7 +51,9 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 		if args := s.in(dir); len(args) > 0 {
 			fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
 			if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
-				return withCode(code, fmt.Errorf("quickstart: the command above failed with exit code %d; its files are in %s", code, dir))
+				return withCode(code,
+					fmt.Errorf("quickstart: the command above failed with exit code %d; its files are in %s", code,
+						dir))
 			}
 		}
 		if s.found == nil {
@@ -92,7 +94,8 @@ func again(called string) string {
 // there. The first one is shown where none is.
 var engines = []struct{ name, program, measure string }{
 	{"vLLM", "vllm", "%[1]s logits generate --model qwen3-30b-a3b --ep 2 --mode tep --cache cache && export MOEBALANCE_CACHE=$PWD/cache\n  %[1]s bench --treatment hook --pairs 6 --campaign my-campaign -- vllm bench throughput --model Qwen/Qwen3-30B-A3B --tensor-parallel-size 2 --enable-expert-parallel --dataset-name random --random-input-len 1024 --random-output-len 32 --num-prompts 256"},
-	{"TensorRT-LLM", "trtllm-bench", "%[1]s bench dataset --num-requests 256 --input-mean 1024 --output-mean 128 -o data.jsonl && %[1]s bench --pairs 6 --profile --campaign my-campaign --same data.jsonl --result '{out}/report.json' -- trtllm-bench --model openai/gpt-oss-20b throughput --dataset data.jsonl --report_json '{out}/report.json'"},
+	{"TensorRT-LLM", "trtllm-bench",
+		"%[1]s bench dataset --num-requests 256 --input-mean 1024 --output-mean 128 -o data.jsonl && %[1]s bench --pairs 6 --profile --campaign my-campaign --same data.jsonl --result '{out}/report.json' -- trtllm-bench --model openai/gpt-oss-20b throughput --dataset data.jsonl --report_json '{out}/report.json'"},
 }
 
 // nextCommands are the commands to go on with for the engine of this machine.
@@ -130,23 +133,30 @@ func (s tourStep) in(dir string) []string {
 var tour = []tourStep{
 	{result: "captures/campaign-deepseek-ep4.json", about: "recorded on 4 H200s", found: render.TourGain},
 	{
-		args:   []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*", "DIR/captures/deepseek-ep4-ranks/perfect.*", "--campaign", "DIR/captures/campaign-deepseek-ep4.json", "--step-tokens", "4096", "--format", "json", "-o", "DIR/deepseek.json"},
+		args: []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*",
+			"DIR/captures/deepseek-ep4-ranks/perfect.*", "--campaign", "DIR/captures/campaign-deepseek-ep4.json",
+			"--step-tokens", "4096", "--format", "json", "-o", "DIR/deepseek.json"},
 		result: "deepseek.json", about: "there, by traces", found: render.TourDifference,
 	}, {
-		args:   []string{"counts", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--format", "json", "-o", "DIR/counts.json"},
+		args: []string{"counts", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--format", "json", "-o",
+			"DIR/counts.json"},
 		result: "counts.json", about: "there, by expert counts", found: render.TourLoad,
 	},
-	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "8", "--tokens", "1,8,64,256", "--cache", "DIR/cache"}},
+	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "8", "--tokens", "1,8,64,256", "--cache",
+		"DIR/cache"}},
 	{
 		args:   []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"},
 		result: "logits.json", about: "made here: logits", found: render.TourBalance,
 	}, {
-		args:   []string{"bench", "--pairs", "6", "--campaign", "DIR/campaign", "--format", "json", "-o", "DIR/bench.json", "--", "moebalance", "workload", "--steps", "6"},
+		args: []string{"bench", "--pairs", "6", "--campaign", "DIR/campaign", "--format", "json", "-o",
+			"DIR/bench.json", "--", "moebalance", "workload", "--steps", "6"},
 		result: "bench.json", about: "run here: CPU workload", found: render.TourGain,
 	},
 	{args: []string{
-		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "--step-tokens", "4096", "-o", "DIR/report.html", "DIR/captures/campaign-deepseek-ep4.json", "DIR/captures/deepseek-ep4-ranks",
-		"--counts-normal", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--counts-perfect", "DIR/captures/deepseek-ep4-ranks/counts-perfect",
+		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "--step-tokens", "4096", "-o",
+		"DIR/report.html", "DIR/captures/campaign-deepseek-ep4.json", "DIR/captures/deepseek-ep4-ranks",
+		"--counts-normal", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--counts-perfect",
+		"DIR/captures/deepseek-ep4-ranks/counts-perfect",
 		"--apart", "DIR/bench.json,DIR/logits.json",
 	}},
 }

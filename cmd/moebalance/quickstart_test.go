@@ -18,8 +18,10 @@ import (
 // shortTour prepares, finds, and draws, in less than a second.
 var shortTour = []tourStep{
 	tour[0],
-	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "2", "--tokens", "1,8", "--cache", "DIR/cache"}},
-	{args: []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"}, result: "logits.json", about: "logits", found: render.TourBalance},
+	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "2", "--tokens", "1,8", "--cache",
+		"DIR/cache"}},
+	{args: []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"},
+		result: "logits.json", about: "logits", found: render.TourBalance},
 	tour[2],
 	{args: []string{"report", "-o", "DIR/report.html", "DIR/logits.json"}},
 }
@@ -39,22 +41,28 @@ func TestQuickstart(t *testing.T) {
 			t.Errorf("the second tour printed %q, the first %q", out.String(), first)
 		}
 		quoted := strings.ReplaceAll(dir, "'", `'\''`)
-		if want := "$ ./mb logits verify '" + quoted + "/cache' --format json -o '" + quoted + "/logits.json'\n"; !strings.Contains(errs.String(), want) {
+		if want := "$ ./mb logits verify '" + quoted + "/cache' --format json -o '" + quoted +
+			"/logits.json'\n"; !strings.Contains(errs.String(), want) {
 			t.Errorf("stderr %q lacks %q", errs.String(), want)
 		}
-		for _, name := range []string{"notes", "captures/mine", "cache/mine", "figures/a/mine.svg", "campaign/launches/mine"} {
+		for _, name := range []string{"notes", "captures/mine", "cache/mine", "figures/a/mine.svg",
+			"campaign/launches/mine"} {
 			path := filepath.Join(dir, name)
 			if text, err := os.ReadFile(path); round > 0 && (err != nil || string(text) != "mine") {
 				t.Errorf("round %d: %s, which is not the tour's: %q, %v", round, name, text, err)
 			}
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("mine"), 0o644)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+				os.WriteFile(path, []byte("mine"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
-	want := []string{"throughput by +22.9 % (+19.9 % to +26.0 %, 95.0 % confidence, 6 pairs): imbalance significant", "2 of 2 batch sizes of gpt-oss-120b",
-		"Rank 2 gets 1.85 × the mean load in layer 0; both layers are uneven.", "", "page: " + filepath.Join(dir, "report.html"), "", "next, ", "  ./mb logits generate ", "  ./mb bench ", "  ./mb report "}
+	want := []string{"throughput by +22.9 % (+19.9 % to +26.0 %, 95.0 % confidence, 6 pairs): imbalance significant",
+		"2 of 2 batch sizes of gpt-oss-120b",
+		"Rank 2 gets 1.85 × the mean load in layer 0; both layers are uneven.", "", "page: " +
+			filepath.Join(dir, "report.html"), "", "next, ", "  ./mb logits generate ", "  ./mb bench ",
+		"  ./mb report "}
 	if len(lines) != len(want) {
 		t.Fatalf("stdout is %q, want %d lines", first, len(want))
 	}
@@ -63,7 +71,8 @@ func TestQuickstart(t *testing.T) {
 			t.Errorf("line %q, want %q in it", line, want[i])
 		}
 	}
-	if page, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil || !bytes.HasPrefix(page, []byte("<!DOCTYPE html>")) {
+	if page, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil ||
+		!bytes.HasPrefix(page, []byte("<!DOCTYPE html>")) {
 		t.Errorf("report.html: %v, %.20q", err, page)
 	}
 }
@@ -81,10 +90,12 @@ func TestQuickstartSparesWhatChanged(t *testing.T) {
 	}
 	capture := filepath.Join(dir, "captures", "campaign-deepseek-ep4.json")
 	text, err := os.ReadFile(capture)
-	if err := errors.Join(err, os.WriteFile(capture, []byte("mine"), 0o644), os.Rename(filepath.Join(dir, "captures", "deepseek-ep4-ranks"), filepath.Join(outside, "d"))); err != nil {
+	if err := errors.Join(err, os.WriteFile(capture, []byte("mine"), 0o644),
+		os.Rename(filepath.Join(dir, "captures", "deepseek-ep4-ranks"), filepath.Join(outside, "d"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(outside, "d"), filepath.Join(dir, "captures", "deepseek-ep4-ranks")); err != nil {
+	if err := os.Symlink(filepath.Join(outside, "d"),
+		filepath.Join(dir, "captures", "deepseek-ep4-ranks")); err != nil {
 		t.Fatal(err)
 	}
 	if err := run(); err == nil || !strings.Contains(err.Error(), "choose a new folder") {

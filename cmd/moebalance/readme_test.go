@@ -47,7 +47,8 @@ func TestReadmeIsTrue(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Errorf("README.md is out of date; go test ./cmd/moebalance -run Readme -update rewrites it\n%s", firstDifference(string(readme), fresh))
+		t.Errorf("README.md is out of date; go test ./cmd/moebalance -run Readme -update rewrites it\n%s",
+			firstDifference(string(readme), fresh))
 		return
 	}
 	if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {

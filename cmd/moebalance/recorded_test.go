@@ -19,7 +19,8 @@ import (
 // gives, which are higher than without groups.
 func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 	const statistics = fixtures + "deepseek-ep4-ranks/counts-normal"
-	trace := []string{"trace", "--format", "json", "--counts", statistics, fixtures + "deepseek-ep4-ranks/normal.rank0.sqlite"}
+	trace := []string{"trace", "--format", "json", "--counts", statistics, fixtures +
+		"deepseek-ep4-ranks/normal.rank0.sqlite"}
 	nulls := func(model ...string) (traced, counted []float64) {
 		var ofTrace nsys.Trace
 		ask(t, exitDone, &ofTrace, append(slices.Clone(trace), model...)...)
@@ -54,7 +55,8 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 		perfect = fixtures + "gptoss-ep4-ranks/perfect.rank0.sqlite"
 		counts  = fixtures + "gptoss-ep4-ranks/counts-normal"
 	)
-	topK8 := writeReports(t, "config.json", `{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64, "moe_intermediate_size": 64, "num_hidden_layers": 3, "decoder_sparse_step": 1, "mlp_only_layers": []}`)
+	topK8 := writeReports(t, "config.json",
+		`{"model_type": "qwen3_moe", "num_experts": 32, "num_experts_per_tok": 8, "hidden_size": 64, "moe_intermediate_size": 64, "num_hidden_layers": 3, "decoder_sparse_step": 1, "mlp_only_layers": []}`)
 	for _, c := range []struct {
 		code int
 		says string
@@ -62,17 +64,24 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 	}{
 		{exitDone, "", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", trace}},
 		{exitDone, "", []string{"compare", "--counts-normal", counts, "--model", "gpt-oss-20b", trace, perfect}},
-		{exitUsage, "the model has 256 experts, the record 32", []string{"trace", "--counts", counts, "--model", "deepseek-v3", trace}},
-		{exitUsage, "the model has 256 experts, the record 32", []string{"compare", "--counts-normal", counts, "--model", "deepseek-v3", trace, perfect}},
-		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--counts-normal", counts, "--model", "deepseek-v3", trace}},
+		{exitUsage, "the model has 256 experts, the record 32", []string{"trace", "--counts", counts, "--model",
+			"deepseek-v3", trace}},
+		{exitUsage, "the model has 256 experts, the record 32", []string{"compare", "--counts-normal", counts,
+			"--model", "deepseek-v3", trace, perfect}},
+		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--counts-normal", counts, "--model",
+			"deepseek-v3", trace}},
 		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--model", "deepseek-v3", counts}},
-		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--config", topK8, trace}},
-		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--model", filepath.Dir(topK8), trace}},
-		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8, trace}},
+		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--config",
+			topK8, trace}},
+		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--model",
+			filepath.Dir(topK8), trace}},
+		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8,
+			trace}},
 		{exitUsage, "unknown model", []string{"trace", "--counts", counts, "--model", "nope", trace}},
 		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", trace}},
 		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", trace}},
-		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace, perfect}},
+		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace,
+			perfect}},
 		{exitUsage, "add them, or --counts-normal", []string{"report", "--model", "gpt-oss-20b", trace}},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)
@@ -93,7 +102,8 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 	path := writeReports(t, "expert_distribution.csv", lines...)
 	codes := func(model ...string) (codes []string) {
 		var a nsys.Trace
-		ask(t, exitDone, &a, append([]string{"trace", "--format", "json", "--counts", path, fixtures + "gptoss-ep4-loop/normal.sqlite"}, model...)...)
+		ask(t, exitDone, &a, append([]string{"trace", "--format", "json", "--counts", path, fixtures +
+			"gptoss-ep4-loop/normal.sqlite"}, model...)...)
 		for _, w := range a.Warnings {
 			if strings.HasPrefix(w.Code, "counts_") {
 				codes = append(codes, w.Code) // counts_idle is the trace's own: some of the experts never ran
@@ -104,10 +114,12 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 		}
 		return codes
 	}
-	if have := codes(); !slices.Equal(have, []string{"counts_no_ranks", "counts_no_top_k", "counts_window", "counts_idle"}) {
+	if have := codes(); !slices.Equal(have, []string{"counts_no_ranks", "counts_no_top_k", "counts_window",
+		"counts_idle"}) {
 		t.Errorf("have %v", have)
 	}
-	if have := codes("--model", "gpt-oss-20b"); !slices.Equal(have, []string{"counts_no_ranks", "counts_window", "counts_idle"}) {
+	if have := codes("--model", "gpt-oss-20b"); !slices.Equal(have, []string{"counts_no_ranks", "counts_window",
+		"counts_idle"}) {
 		t.Errorf("with the model: have %v", have)
 	}
 }
@@ -116,14 +128,16 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 // allocated, the counts of the other arm contradict it, and those of a deeper model are refused.
 func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 	traced := func(counts string, ranks string) (a nsys.Trace, codes []string) {
-		ask(t, exitDone, &a, "trace", "--format", "json", "--counts", fieldResults+counts, fieldResults+"vllm-qwen3-normal.rank"+ranks+".json.gz")
+		ask(t, exitDone, &a, "trace", "--format", "json", "--counts", fieldResults+counts,
+			fieldResults+"vllm-qwen3-normal.rank"+ranks+".json.gz")
 		for _, w := range a.Warnings {
 			codes = append(codes, w.Code)
 		}
 		return a, codes
 	}
 	a, codes := traced("vllm-qwen3-normal.counts.json", "?")
-	if len(a.Experts) != 48*128 || !slices.Contains(codes, "counts_assumed_ranks") || slices.Contains(codes, "counts_no_ranks") || slices.Contains(codes, nsys.CountsContradict) {
+	if len(a.Experts) != 48*128 || !slices.Contains(codes, "counts_assumed_ranks") ||
+		slices.Contains(codes, "counts_no_ranks") || slices.Contains(codes, nsys.CountsContradict) {
 		t.Fatalf("%d experts, warnings %v", len(a.Experts), codes)
 	}
 	for _, e := range a.Experts {
@@ -134,10 +148,12 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 	if _, codes = traced("vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, nsys.CountsContradict) {
 		t.Errorf("counts of the other arm: %v", codes)
 	}
-	if a, codes = traced("vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 || !slices.Contains(codes, "counts_no_ranks") {
+	if a, codes = traced("vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 ||
+		!slices.Contains(codes, "counts_no_ranks") {
 		t.Errorf("one of two ranks: %d experts, %v", len(a.Experts), codes)
 	}
-	_, stderr, code := invoke(t.Context(), "trace", "--counts", fieldResults+"vllm-qwen3-normal.counts.json", fixtures+"vllm/qwen3-normal.rank?.json.gz")
+	_, stderr, code := invoke(t.Context(), "trace", "--counts", fieldResults+"vllm-qwen3-normal.counts.json",
+		fixtures+"vllm/qwen3-normal.rank?.json.gz")
 	if code == exitDone || !strings.Contains(stderr, "counts up to layer 47, and the last layer with experts is 11") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
@@ -186,10 +202,13 @@ func TestCountsAfterDenseLayers(t *testing.T) {
 	if want := b.Structure.Counted; a.Structure.Counted != nil || len(want) != 48 || want[0] != 3 || want[47] != 50 {
 		t.Errorf("counted layers %v and %v", a.Structure.Counted, want)
 	}
-	if len(a.Imbalance) < 96 || !reflect.DeepEqual(a.Imbalance, b.Imbalance) || !reflect.DeepEqual(a.Experts, b.Experts) {
-		t.Errorf("counts that begin at layer 3 give another result: %d and %d rows, %d and %d experts", len(a.Imbalance), len(b.Imbalance), len(a.Experts), len(b.Experts))
+	if len(a.Imbalance) < 96 || !reflect.DeepEqual(a.Imbalance, b.Imbalance) ||
+		!reflect.DeepEqual(a.Experts, b.Experts) {
+		t.Errorf("counts that begin at layer 3 give another result: %d and %d rows, %d and %d experts",
+			len(a.Imbalance), len(b.Imbalance), len(a.Experts), len(b.Experts))
 	}
-	_, stderr, code := invoke(t.Context(), append([]string{"trace", "--counts", write("c.json", slices.Concat(dense, moe[1:]))}, files...)...)
+	_, stderr, code := invoke(t.Context(),
+		append([]string{"trace", "--counts", write("c.json", slices.Concat(dense, moe[1:]))}, files...)...)
 	if code == exitDone || !strings.Contains(stderr, "number both the same way") {
 		t.Errorf("one layer less: exit %d, %s", code, stderr)
 	}

@@ -38,11 +38,13 @@ type reportOptions struct {
 
 func reportCmd() *cobra.Command {
 	var o reportOptions
-	c := command("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert statistics"), o.run)
+	c := command("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert statistics"),
+		o.run)
 	f := c.Flags()
 	f.StringVar(&o.title, "title", "", "heading of the page (default: benchmark command or inputs)")
 	f.StringVar(&o.date, "date", "", "date of the report as the page prints it (default: now)")
-	f.StringArrayVar(&o.apart, "apart", nil, "`PATHS` of another program's results, with commas between them, for a part of their own; repeatable")
+	f.StringArrayVar(&o.apart, "apart", nil,
+		"`PATHS` of another program's results, with commas between them, for a part of their own; repeatable")
 	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
 	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
 	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
@@ -50,7 +52,8 @@ func reportCmd() *cobra.Command {
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
 	o.model.bindCounts(c)
 	bindSteps(c, &o.steps)
-	f.Float64Var(&o.perStep, "step-tokens", 0, "tokens of all ranks in one step: turns a campaign's tokens/s into the step time of traces")
+	f.Float64Var(&o.perStep, "step-tokens", 0,
+		"tokens of all ranks in one step: turns a campaign's tokens/s into the step time of traces")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert statistics")
 	return c
@@ -65,7 +68,8 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
+		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps,
+		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
 	}
 	for i, arm := range gain.Arms {
@@ -95,10 +99,12 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 
 // gather reads inputs of one program, and compares its traces where they are one of each
 // arm and no comparison is given.
-func (o *reportOptions) gather(ctx context.Context, paths []string, options source.GatherOptions) ([]source.Item, error) {
+func (o *reportOptions) gather(ctx context.Context, paths []string, options source.GatherOptions) ([]source.Item,
+	error) {
 	items, err := source.Gather(ctx, paths, options)
 	if err != nil {
-		return nil, withRankHint(err, "use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
+		return nil, withRankHint(err,
+			"use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
 	}
 	var arms [2][]*nsys.Trace
 	var campaigns []*source.Campaign
@@ -167,7 +173,8 @@ func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
 		return err
 	}
 	figures := p.Figures()
-	if err := errors.Join(writeFigures(c, figures, &o.png, "png", plots.Figure.PNG), writeFigures(c, figures, &o.svg, "svg", plots.Figure.SVG)); err != nil {
+	if err := errors.Join(writeFigures(c, figures, &o.png, "png", plots.Figure.PNG),
+		writeFigures(c, figures, &o.svg, "svg", plots.Figure.SVG)); err != nil {
 		return err
 	}
 	switch {
@@ -205,7 +212,8 @@ func inputOf(in source.Item) page.Input {
 
 // writeFigures writes each figure to a file of its own in dir, or says that there is none;
 // an empty dir writes nothing.
-func writeFigures(c *cobra.Command, figures []plots.Figure, dir *target.Folder, suffix string, write func(plots.Figure, io.Writer) error) error {
+func writeFigures(c *cobra.Command, figures []plots.Figure, dir *target.Folder, suffix string,
+	write func(plots.Figure, io.Writer) error) error {
 	if dir.Path == "" {
 		return nil
 	}

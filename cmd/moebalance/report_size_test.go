@@ -17,7 +17,8 @@ import (
 // and repeatable times.
 func wideTrace(arm string, skew int64) *nsys.Trace {
 	const ranks, layers, experts, steps = 64, 61, 256, 4
-	t := &nsys.Trace{SchemaVersion: nsys.SchemaVersion, Kind: "trace", Arm: arm, Exports: []nsys.Export{{Path: arm + ".sqlite"}}}
+	t := &nsys.Trace{SchemaVersion: nsys.SchemaVersion, Kind: "trace", Arm: arm,
+		Exports: []nsys.Export{{Path: arm + ".sqlite"}}}
 	for rank := range ranks {
 		t.Ranks = append(t.Ranks, nsys.Rank{Rank: rank})
 	}
@@ -25,19 +26,24 @@ func wideTrace(arm string, skew int64) *nsys.Trace {
 		for rank := range ranks {
 			ns := 1e6 + skew*int64((rank*31+int(layer)*17)%97)
 			for step := range router.Whole(steps) {
-				t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: step, Layer: layer, Phase: nsys.PhaseExperts, TotalNS: ns, Instances: 2},
-					nsys.Cell{Rank: rank, Step: step, Layer: layer, Phase: nsys.PhaseCombine, TotalNS: 2e5, CollectiveNS: 2e5, Instances: 1})
+				t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: step, Layer: layer, Phase: nsys.PhaseExperts,
+					TotalNS: ns, Instances: 2},
+					nsys.Cell{Rank: rank, Step: step, Layer: layer, Phase: nsys.PhaseCombine, TotalNS: 2e5,
+						CollectiveNS: 2e5, Instances: 1})
 			}
 		}
 		for e := range experts {
 			slots := 1000 + skew/100*int64((e*131+int(layer)*71)%251)
-			t.Experts = append(t.Experts, nsys.ExpertStat{Rank: e / (experts / ranks), Layer: layer, Expert: e, Basis: imbalance.Allocated, Known: true, Slots: slots, Stats: nsys.Stats{TotalNS: 100 * slots}})
+			t.Experts = append(t.Experts, nsys.ExpertStat{Rank: e / (experts / ranks), Layer: layer, Expert: e,
+				Basis: imbalance.Allocated, Known: true, Slots: slots, Stats: nsys.Stats{TotalNS: 100 * slots}})
 		}
-		row := imbalance.Row{Layer: layer, Level: router.LevelRank, Quantity: imbalance.Time, Steps: steps, MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1, NullP95: router.Undefined(), Flagged: arm == "normal"}
+		row := imbalance.Row{Layer: layer, Level: router.LevelRank, Quantity: imbalance.Time, Steps: steps,
+			MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1, NullP95: router.Undefined(), Flagged: arm == "normal"}
 		load := row
 		load.Quantity = imbalance.Load
 		t.Imbalance = append(t.Imbalance, row, load)
-		t.Stragglers = append(t.Stragglers, imbalance.Straggler{Layer: layer, Steps: steps, LossNS: router.Number(skew * 50)})
+		t.Stragglers = append(t.Stragglers, imbalance.Straggler{Layer: layer, Steps: steps,
+			LossNS: router.Number(skew * 50)})
 	}
 	return t
 }
@@ -51,7 +57,8 @@ func TestReportOfManyLayersExpertsAndRanks(t *testing.T) {
 	begun := time.Now()
 	normal, perfect := wideTrace("normal", 1e4), wideTrace("perfect", 100)
 	compared := diff.Compare(normal, perfect)
-	p, err := page.New("wide", nil, programsOf([]source.Item{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect}, {Name: "c", Compared: &compared}})...)
+	p, err := page.New("wide", nil, programsOf([]source.Item{{Name: "n", Trace: normal}, {Name: "p", Trace: perfect},
+		{Name: "c", Compared: &compared}})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func TestReportOfCaptures(t *testing.T) {
 	dir := t.TempDir()
 	html := filepath.Join(dir, "report.html")
 	captures := "../../testdata/deepseek-ep4-ranks"
-	code, out, errs := report(t, "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"), "--title", "A & B",
+	code, out, errs := report(t, "-o", html, "--png", filepath.Join(dir, "png"), "--svg", filepath.Join(dir, "svg"),
+		"--title", "A & B",
 		"--counts-normal", captures+"/counts-normal", "--counts-perfect", captures+"/counts-perfect", captures)
 	if code != exitDone || out != "" || errs != "" {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, out, errs)
@@ -37,12 +38,14 @@ func TestReportOfCaptures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<h1>A &amp; B</h1>", "Balanced routing would be about 16.7\u00a0% faster", "allocated", "load explains", "NVIDIA H200", "2026-11-20, 4 ranks"} {
+	for _, want := range []string{"<h1>A &amp; B</h1>", "Balanced routing would be about 16.7\u00a0% faster",
+		"allocated", "load explains", "NVIDIA H200", "2026-11-20, 4 ranks"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	for _, figure := range []string{"rank-time", "rank-load", "rank-layer-time", "expert-time", "expert-load", "time-load", "phase-time", "layer-loss", "step-time"} {
+	for _, figure := range []string{"rank-time", "rank-load", "rank-layer-time", "expert-time", "expert-load",
+		"time-load", "phase-time", "layer-loss", "step-time"} {
 		for suffix, magic := range map[string]string{"png": "\x89PNG", "svg": "<?xml"} {
 			b, err := os.ReadFile(filepath.Join(dir, suffix, figure+"."+suffix))
 			if err != nil || !bytes.HasPrefix(b, []byte(magic)) {
@@ -58,11 +61,13 @@ func TestReportOfCaptures(t *testing.T) {
 
 // A folder of expert statistics alone gives the heat map of its load.
 func TestReportOfCounts(t *testing.T) {
-	code, out, errs := report(t, "../../testdata/gptoss-ep4-ranks/counts-normal", "../../testdata/gptoss-ep4-ranks/counts-perfect")
+	code, out, errs := report(t, "../../testdata/gptoss-ep4-ranks/counts-normal",
+		"../../testdata/gptoss-ep4-ranks/counts-perfect")
 	if code != exitDone || errs != "" {
 		t.Fatalf("exit %d, stderr %q", code, errs)
 	}
-	for _, want := range []string{"Which experts did the engine send the slots to?", "counts-perfect: on average even in every layer", "null p95", "Rank 1 gets 1.51 × the mean load in layer 1"} {
+	for _, want := range []string{"Which experts did the engine send the slots to?",
+		"counts-perfect: on average even in every layer", "null p95", "Rank 1 gets 1.51 × the mean load in layer 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -78,20 +83,23 @@ func TestReportOfResults(t *testing.T) {
 		t.Helper()
 		file := filepath.Join(dir, name)
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), append(args, "--format", "json", "-o", file), nil, &out, &errs); code != exitDone {
+		if code := run(context.Background(), append(args, "--format", "json", "-o", file), nil, &out,
+			&errs); code != exitDone {
 			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
 		}
 		return file
 	}
 	results := []string{
 		write("normal.json", "trace", normal), write("perfect.json", "trace", perfect),
-		write("compare.json", "compare", normal, perfect), write("counts.json", "counts", "../../testdata/gptoss-ep4-ranks/counts-normal"),
+		write("compare.json", "compare", normal, perfect),
+		write("counts.json", "counts", "../../testdata/gptoss-ep4-ranks/counts-normal"),
 	}
 	code, fromJSON, errs := report(t, append(results, "--title", "T")...)
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	if !strings.HasPrefix(fromJSON, "<!DOCTYPE html>") || !strings.Contains(fromJSON, "Rank 1 gets 1.51 × the mean load") {
+	if !strings.HasPrefix(fromJSON, "<!DOCTYPE html>") ||
+		!strings.Contains(fromJSON, "Rank 1 gets 1.51 × the mean load") {
 		t.Error("stdout holds no page with the counts' imbalance")
 	}
 	_, direct, _ := report(t, "--title", "T", "--date", "2026-11-23", normal, perfect)
@@ -109,18 +117,23 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	const field = "../../testdata/field/results/vllm-qwen3-"
-	code, out, errs := report(t, "--date", "D", summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite", field+"normal.counts.json", "../../testdata/counts/vllm-stalled.log",
+	code, out, errs := report(t, "--date", "D", summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite",
+		field+"normal.counts.json", "../../testdata/counts/vllm-stalled.log",
 		"../../testdata/campaign-deepseek-ep4.json", "--apart", field+"campaign.json")
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{"Report</dt><dd>D, moebalance " + version, "vllm-qwen3-normal.counts.json", "Trace of learned routing", "Trace of balanced routing", "class=\"answer\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant", `class="answer">No decision: `, "gain of even ranks alone"} {
+	for _, want := range []string{"Report</dt><dd>D, moebalance " + version, "vllm-qwen3-normal.counts.json",
+		"Trace of learned routing", "Trace of balanced routing",
+		"class=\"answer\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant",
+		`class="answer">No decision: `, "gain of even ranks alone"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
 	code, out, errs = report(t, "../../testdata/campaign-deepseek-ep4.json", field+"campaign.json", "../../"+loopNormal)
-	if code != exitDone || strings.Count(out, `class="answer"`) != 3 || strings.Contains(out, "gain of even ranks alone") {
+	if code != exitDone || strings.Count(out, `class="answer"`) != 3 ||
+		strings.Contains(out, "gain of even ranks alone") {
 		t.Errorf("exit %d, %s: want an answer for each of two campaigns and for the trace, none joined", code, errs)
 	}
 }
@@ -142,7 +155,9 @@ func TestReportOfCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := report(t, folder)
-	if code != exitDone || !strings.Contains(out, "<h1>a-benchmark --fast</h1>") || !strings.Contains(out, "Unfinished: 12 of 12 launches are left.") || !strings.Contains(out, "bench --resume "+folder) || !strings.Contains(out, "begun 1970-01-01 00:00 UTC") {
+	if code != exitDone || !strings.Contains(out, "<h1>a-benchmark --fast</h1>") ||
+		!strings.Contains(out, "Unfinished: 12 of 12 launches are left.") ||
+		!strings.Contains(out, "bench --resume "+folder) || !strings.Contains(out, "begun 1970-01-01 00:00 UTC") {
 		t.Errorf("exit %d, stderr %q: the page of a campaign without launches should say so", code, errs)
 	}
 }
@@ -159,12 +174,14 @@ func TestReportOfCampaignWithAnotherSwitch(t *testing.T) {
 	putNsysOf(t, root, `[ "$SWITCH" = on ]`)
 	tool := script(t, `rate=100; [ "$SWITCH" = on ] && rate=130; echo "rate $rate"`)
 	t.Chdir(t.TempDir())
-	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric", `rate=rate (\d+)`, "--profile", "--", tool}
+	args := []string{"bench", "-q", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--metric",
+		`rate=rate (\d+)`, "--profile", "--", tool}
 	if _, stderr, code := invoke(t.Context(), args...); code != exitDone {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	code, out, errs := report(t, "c")
-	if code != exitDone || strings.Contains(out, "unfinished") || !strings.Contains(out, "gain of even ranks alone") || !strings.Contains(out, "accepted as labeled; the captures say nothing") {
+	if code != exitDone || strings.Contains(out, "unfinished") || !strings.Contains(out, "gain of even ranks alone") ||
+		!strings.Contains(out, "accepted as labeled; the captures say nothing") {
 		t.Errorf("exit %d, stderr %q", code, errs)
 	}
 }
@@ -195,18 +212,22 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, "no folder", []string{"-o", filepath.Join(dir, "none", "r.html"), normal}},
 		{exitUsage, "is a file", []string{"--png", file("figures", ""), normal}},
 		{exitUsage, "--threshold", []string{"--threshold", "-1", normal}},
-		{exitUsage, "no export of the perfect arm", []string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
+		{exitUsage, "no export of the perfect arm",
+			[]string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
 		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
 		{exitNotComparable, "moebalance compare '../../testdata/field/results/vllm-qwen3-normal.rank*.json.gz' '../../testdata/field/results/vllm-qwen3-balanced.rank*.json.gz'", []string{"../../testdata/field/results/vllm-qwen3-normal.rank?.json.gz", "../../testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "the file is empty", []string{file("nothing.json", "")}},
-		{exitFailed, `bad.csv: line 2: want a whole number as count, have "x"`, []string{file("bad.csv", "layer,expert,count\n0,1,x\n")}},
+		{exitFailed, `bad.csv: line 2: want a whole number as count, have "x"`,
+			[]string{file("bad.csv", "layer,expert,count\n0,1,x\n")}},
 		{exitFailed, `have kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
-		{exitFailed, "cut.json: value 1 is not JSON: unexpected EOF", []string{file("cut.json", `{"kind":"trace","cel`)}},
+		{exitFailed, "cut.json: value 1 is not JSON: unexpected EOF",
+			[]string{file("cut.json", `{"kind":"trace","cel`)}},
 		{exitFailed, "holds no campaign (campaign.sqlite) and no exports (*.sqlite): ", []string{empty}},
 		{exitFailed, "cut.sqlite", []string{file("cut.sqlite", "SQLite format 3\x00 and no more")}},
-		{exitFailed, "pointer.sqlite", []string{file("pointer.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")}},
+		{exitFailed, "pointer.sqlite",
+			[]string{file("pointer.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")}},
 	} {
 		target := filepath.Join(dir, "out.html")
 		args := c.args
@@ -215,7 +236,8 @@ func TestReportRefuses(t *testing.T) {
 		}
 		code, out, errs := report(t, args...)
 		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
-			t.Errorf("%v: exit %d, stdout %.20q, stderr %q; want exit %d and one line with %q", c.args, code, out, errs, c.code, c.says)
+			t.Errorf("%v: exit %d, stdout %.20q, stderr %q; want exit %d and one line with %q", c.args, code, out, errs,
+				c.code, c.says)
 		}
 		if _, err := os.Stat(target); err == nil {
 			t.Errorf("%v: left a page behind", c.args)
@@ -245,11 +267,13 @@ func TestReportOfDifferentWork(t *testing.T) {
 	for _, input := range []string{dir, result} {
 		html := filepath.Join(t.TempDir(), "r.html")
 		code, _, errs := report(t, "-o", html, input)
-		if code != exitNotComparable || !strings.Contains(errs, "not comparable: the sides hold 8192 and 15872 tokens per step") {
+		if code != exitNotComparable ||
+			!strings.Contains(errs, "not comparable: the sides hold 8192 and 15872 tokens per step") {
 			t.Errorf("%s: exit %d, %q", input, code, errs)
 		}
 		page, err := os.ReadFile(html)
-		if err != nil || !bytes.Contains(page, []byte("Not comparable: the sides hold 8192 and 15872")) || bytes.Contains(page, []byte("compared-steps")) {
+		if err != nil || !bytes.Contains(page, []byte("Not comparable: the sides hold 8192 and 15872")) ||
+			bytes.Contains(page, []byte("compared-steps")) {
 			t.Errorf("%s: %v, %d bytes", input, err, len(page))
 		}
 		if found := regexp.MustCompile(`(?i)(gain|wins)[^<\n]{0,20}[+−][0-9]`).Find(page); found != nil {

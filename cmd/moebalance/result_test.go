@@ -11,7 +11,8 @@ import (
 )
 
 // countingKeys are those of numbers that nothing below 0 can be the value of.
-var countingKeys = []string{"layer", "step", "rank", "expert", "worst", "worst_layer", "worst_rank", "requests", "context_tokens", "generated_tokens"}
+var countingKeys = []string{"layer", "step", "rank", "expert", "worst", "worst_layer", "worst_rank", "requests",
+	"context_tokens", "generated_tokens"}
 
 // walk goes through a JSON value and calls see with every member.
 func walk(value any, see func(key string, value any)) {
@@ -43,7 +44,8 @@ func TestNoneIsNull(t *testing.T) {
 		args  []string
 	}{
 		{"layer step", []string{"trace", ranks + "normal.rank0.sqlite", ranks + "normal.rank1.sqlite"}},
-		{"layer step worst_rank", []string{"trace", "testdata/torch/rank0.pt.trace.json", "testdata/torch/rank1.pt.trace.json.gz"}},
+		{"layer step worst_rank", []string{"trace", "testdata/torch/rank0.pt.trace.json",
+			"testdata/torch/rank1.pt.trace.json.gz"}},
 		{"layer", []string{"compare", ranks + "normal.rank?.sqlite", ranks + "perfect.rank?.sqlite"}},
 		{"rank requests", []string{"compare", "--trust-arms", log, other}},
 		{"worst", []string{"counts", "--since", scrape, scrape}},

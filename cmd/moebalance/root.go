@@ -124,7 +124,8 @@ func strayWords(c *cobra.Command) error {
 	}
 	for _, word := range c.Flags().Args() {
 		if _, err := os.Stat(word); err != nil {
-			return usagef("%s: %q beside --help is neither a file nor a format; see '%s --help'", c.Name(), word, c.CommandPath())
+			return usagef("%s: %q beside --help is neither a file nor a format; see '%s --help'", c.Name(), word,
+				c.CommandPath())
 		}
 	}
 	return nil
@@ -140,7 +141,8 @@ func exitCode(ctx context.Context, err error) int {
 		is   error
 		code int
 	}{
-		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage}, {nsys.ErrCounts, exitUsage}, {nsys.ErrSteps, exitUsage}, {logits.ErrSpec, exitUsage},
+		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage},
+		{nsys.ErrCounts, exitUsage}, {nsys.ErrSteps, exitUsage}, {logits.ErrSpec, exitUsage},
 		{source.ErrNotComparable, exitNotComparable}, {nsys.ErrNotOneRun, exitNotComparable},
 	} {
 		if errors.Is(err, kind.is) {
@@ -161,7 +163,8 @@ func rootCmd() *cobra.Command {
 	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
-	usage := strings.NewReplacer("\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flagSections .}}", "Available Commands:", "Verbs:", "[command]", "VERB", " about a command", "")
+	usage := strings.NewReplacer("\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}",
+		"{{flagSections .}}", "Available Commands:", "Verbs:", "[command]", "VERB", " about a command", "")
 	root.SetUsageTemplate(usage.Replace(root.UsageTemplate()))
 	for _, g := range verbs() {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
@@ -183,7 +186,8 @@ func rootCmd() *cobra.Command {
 
 // wanted says what a flag of Go's own types takes.
 var wanted = map[string]string{
-	"int": "want a whole number, such as 8", "uint64": "want a whole number, such as 8", "float64": "want a number, such as 1.5", "float32": "want a number, such as 1.5",
+	"int": "want a whole number, such as 8", "uint64": "want a whole number, such as 8",
+	"float64": "want a number, such as 1.5", "float32": "want a number, such as 1.5",
 	"duration": "want a time with its unit, such as 30s, 10m or 2h", "bool": "want true or false, or nothing",
 }
 
@@ -196,10 +200,12 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		text += strings.Replace(router.Near(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names), `"`, `"--`, 1)
+		text += strings.Replace(router.Near(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()),
+			names), `"`, `"--`, 1)
 	case errors.As(err, &invalid):
 		f, value := invalid.GetFlag(), invalid.GetValue()
-		if text = cmp.Or(wanted[f.Value.Type()], invalid.Unwrap().Error()); !strings.Contains(text, strconv.Quote(value)) {
+		if text = cmp.Or(wanted[f.Value.Type()], invalid.Unwrap().Error()); !strings.Contains(text,
+			strconv.Quote(value)) {
 			text += fmt.Sprintf(", have %q", value)
 		}
 		text = "--" + f.Name + ": " + text
@@ -224,7 +230,8 @@ func plainly(err error) string {
 		if call := (*os.SyscallError)(nil); errors.As(cause, &call) {
 			cause = call.Err
 		}
-		text = strings.ReplaceAll(text, dial.Error(), fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
+		text = strings.ReplaceAll(text, dial.Error(),
+			fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
 	}
 	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats that of writing it
 	return shown.Text(strings.Join(lines, "; "))       // names of files may be anything
@@ -246,7 +253,8 @@ func command(file string, args cobra.PositionalArgs, run func(*cobra.Command, []
 	if strings.Contains(examples, "testdata/") {
 		examples += "  (testdata is a folder of the source code, https://github.com/moebalance/moebalance)"
 	}
-	c := &cobra.Command{Use: use, Short: short, Long: strings.Trim(long, "\n"), Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run}
+	c := &cobra.Command{Use: use, Short: short, Long: strings.Trim(long, "\n"), Example: strings.TrimRight(examples,
+		"\n"), Args: args, RunE: run}
 	c.Flags().SortFlags = false // help lists them in the order of their definition
 	return c
 }
@@ -275,9 +283,11 @@ func needsVerb(c *cobra.Command, args []string) error {
 		}
 	}
 	if len(args) > 0 {
-		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "), router.Near(args[0], names))
+		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "),
+			router.Near(args[0], names))
 	}
-	return usagef("'%s' needs a verb: one of %s; see '%s --help'", c.CommandPath(), strings.Join(names, ", "), c.CommandPath())
+	return usagef("'%s' needs a verb: one of %s; see '%s --help'", c.CommandPath(), strings.Join(names, ", "),
+		c.CommandPath())
 }
 
 // namesCommand refuses arguments of help that are no verb and no topic.
@@ -293,7 +303,8 @@ func namesCommand(help *cobra.Command, args []string) error {
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || (most >= 0 && len(args) > most) {
-			return usagef("%s: want %s, have %s; see '%s --help'", c.Name(), what, quantity.Count(len(args), "argument"), c.CommandPath())
+			return usagef("%s: want %s, have %s; see '%s --help'", c.Name(), what,
+				quantity.Count(len(args), "argument"), c.CommandPath())
 		}
 		return nil
 	}

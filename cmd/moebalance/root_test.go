@@ -48,30 +48,44 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "unknown flag: --nope; see", []string{"trace", "--nope", "x"}},
 		{exitUsage, `unknown flag: --tabel; did you mean "--table"?`, []string{"trace", "--tabel", "x"}},
 		{exitUsage, `did you mean "--format"?`, []string{"trace", "-format", "x"}},
-		{exitUsage, `trace: --format: want one of text, json, csv, md, have "jsn"; did you mean "json"?`, []string{"trace", "--format", "jsn", "x"}},
+		{exitUsage, `trace: --format: want one of text, json, csv, md, have "jsn"; did you mean "json"?`,
+			[]string{"trace", "--format", "jsn", "x"}},
 		{exitUsage, `"imbalnce"; want one of`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
 		{exitUsage, `did you mean "imbalance"?`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
-		{exitUsage, `bench: --timeout: want a time with its unit, such as 30s, 10m or 2h, have "10"`, []string{"bench", "--timeout", "10", "--", "x"}},
-		{exitUsage, `--pairs: want a whole number, such as 8, have "8 pairs"`, []string{"bench", "--pairs", "8 pairs", "--", "x"}},
+		{exitUsage, `bench: --timeout: want a time with its unit, such as 30s, 10m or 2h, have "10"`,
+			[]string{"bench", "--timeout", "10", "--", "x"}},
+		{exitUsage, `--pairs: want a whole number, such as 8, have "8 pairs"`, []string{"bench", "--pairs", "8 pairs",
+			"--", "x"}},
 		{exitUsage, `--treatment: unknown treatment "vlm": want trtllm, vllm, hook, sglang or env:NAME=VALUE; did you mean "vllm"?`, []string{"bench", "--treatment", "vlm", "--", "x"}},
-		{exitUsage, `--ep: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"`, []string{"logits", "plans", "--ep=4-"}},
-		{exitUsage, `have "diagnal"; did you mean "diagonal"?`, []string{"logits", "plans", "--plans", "diagnal", "--model", "deepseek-v3"}},
-		{exitUsage, "--confidence: want 95% if a percentage is meant", []string{"compare", "--confidence", "95", "a", "b"}},
-		{exitUsage, "want more than 0 % and less than 100 %, have 100%", []string{"compare", "--confidence", "100%", "a", "b"}},
+		{exitUsage, `--ep: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"`,
+			[]string{"logits", "plans", "--ep=4-"}},
+		{exitUsage, `have "diagnal"; did you mean "diagonal"?`, []string{"logits", "plans", "--plans", "diagnal",
+			"--model", "deepseek-v3"}},
+		{exitUsage, "--confidence: want 95% if a percentage is meant", []string{"compare", "--confidence", "95", "a",
+			"b"}},
+		{exitUsage, "want more than 0 % and less than 100 %, have 100%", []string{"compare", "--confidence", "100%",
+			"a", "b"}},
 		{exitUsage, "--brief is one line of text", []string{"models", "--brief", "--format", "json"}},
-		{exitUsage, `--phase or --phase-rules: "api_key: (redacted)": want PHASE=REGEX`, []string{"trace", "--phase-rules", file("engine.yaml", "api_key: sk-1\n"), loop + "normal.sqlite"}},
-		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"counts", loop + "normal.sqlite"}},
-		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/gptoss-ep4-loop"}},
-		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/torch/rank0.pt.trace.json"}},
-		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it", []string{"place", "../../testdata/field/results/vllm-qwen3-normal.rank0.json.gz"}},
+		{exitUsage, `--phase or --phase-rules: "api_key: (redacted)": want PHASE=REGEX`,
+			[]string{"trace", "--phase-rules", file("engine.yaml", "api_key: sk-1\n"), loop + "normal.sqlite"}},
+		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
+			[]string{"counts", loop + "normal.sqlite"}},
+		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
+			[]string{"place", "../../testdata/gptoss-ep4-loop"}},
+		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
+			[]string{"place", "../../testdata/torch/rank0.pt.trace.json"}},
+		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
+			[]string{"place", "../../testdata/field/results/vllm-qwen3-normal.rank0.json.gz"}},
 		{exitFailed, "this is a result of moebalance (", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
 		{exitFailed, "unknown format of JSON: it is empty, ", []string{"counts", file("empty.json", "{}")}},
 		{exitUsage, "--top: want 0 or more rows, have -1", []string{"trace", "--top", "-1", loop + "normal.sqlite"}},
 		{exitUsage, `"bogus" beside --help`, []string{"counts", "--help", "bogus"}},
 		{exitUsage, `"bogus" beside --help`, []string{"--help", "bogus"}},
 		{exitFailed, "moebalance: \\x1b(none\\xff: no such file", []string{"counts", "\x1b(none\xff"}},
-		{exitFailed, `have "HF_TOKEN=(redacted)"`, []string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},
-		{exitFailed, "moebalance: " + dir + "/rules: no such file or directory\n", []string{"trace", "--phase-rules", dir + "/rules", loop + "normal.sqlite"}},
+		{exitFailed, `have "HF_TOKEN=(redacted)"`,
+			[]string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},
+		{exitFailed, "moebalance: " + dir + "/rules: no such file or directory\n",
+			[]string{"trace", "--phase-rules", dir + "/rules", loop + "normal.sqlite"}},
 		{exitUsage, "want at least one export", []string{"trace"}},
 		{exitUsage, "want one of text, json, csv, md", []string{"trace", "--format", "xml", loop + "normal.sqlite"}},
 		{exitUsage, "no such table", []string{"trace", "--table", "nope", loop + "normal.sqlite"}},
@@ -107,10 +121,12 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestGateFails(t *testing.T) {
-	if stdout, stderr, code := invoke(t.Context(), "trace", "--fail-above", "0.25", loop+"normal.sqlite"); code != exitGate || stdout == "" || !strings.Contains(stderr, "layer 1") {
+	if stdout, stderr, code := invoke(t.Context(), "trace", "--fail-above", "0.25",
+		loop+"normal.sqlite"); code != exitGate || stdout == "" || !strings.Contains(stderr, "layer 1") {
 		t.Errorf("normal: exit %d, %q", code, stderr)
 	}
-	if _, stderr, code := invoke(t.Context(), "trace", "--fail-above", "0.25", loop+"perfect.sqlite"); code != exitDone {
+	if _, stderr, code := invoke(t.Context(), "trace", "--fail-above", "0.25",
+		loop+"perfect.sqlite"); code != exitDone {
 		t.Errorf("perfect: exit %d, %q", code, stderr)
 	}
 }
@@ -153,7 +169,8 @@ func TestCompletion(t *testing.T) {
 		out, _, code := invoke(t.Context(), append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		var values []string
 		for line := range strings.Lines(out) {
-			if value, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); !strings.HasPrefix(value, ":") && value != "Completion" {
+			if value, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); !strings.HasPrefix(value, ":") &&
+				value != "Completion" {
 				values = append(values, value)
 			}
 		}
@@ -162,7 +179,8 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if out, _, code := invoke(t.Context(), "completion", shell); code != exitDone || !strings.Contains(out, "moebalance") {
+		if out, _, code := invoke(t.Context(), "completion", shell); code != exitDone ||
+			!strings.Contains(out, "moebalance") {
 			t.Errorf("completion %s: exit %d", shell, code)
 		}
 	}
@@ -224,7 +242,8 @@ func TestHelpExamples(t *testing.T) {
 				if !strings.HasPrefix(word, "testdata/") {
 					continue
 				}
-				if files, err := filepath.Glob("../../" + word); err != nil || files == nil || !strings.Contains(c.Example, "(testdata is") {
+				if files, err := filepath.Glob("../../" + word); err != nil || files == nil ||
+					!strings.Contains(c.Example, "(testdata is") {
 					t.Errorf("%q: %s is not there, or not explained", line, word)
 				}
 			}
@@ -235,14 +254,16 @@ func TestHelpExamples(t *testing.T) {
 // Root help says what to start with; that of a verb of many flags has them in groups.
 func TestHelpIsGrouped(t *testing.T) {
 	out, _, _ := invoke(t.Context(), "--help")
-	for _, want := range []string{"Start with one of these:", "completion bash", "\nRead what engines recorded:\n", "\n  trace "} {
+	for _, want := range []string{"Start with one of these:", "completion bash", "\nRead what engines recorded:\n",
+		"\n  trace "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("--help: no %q in\n%s", want, out)
 		}
 	}
 	out, _, _ = invoke(t.Context(), "bench", "--help")
 	before := 0
-	for _, want := range []string{"\nWhat to run:\n", "--treatment", "\nDesign:\n", "--pairs", "\nProof", "--require-proof", "\nReading and judging of results:\n", "\nOutput:\n", "--format", "--force", "--help"} {
+	for _, want := range []string{"\nWhat to run:\n", "--treatment", "\nDesign:\n", "--pairs", "\nProof",
+		"--require-proof", "\nReading and judging of results:\n", "\nOutput:\n", "--format", "--force", "--help"} {
 		at := strings.LastIndex(out, want)
 		if at < before {
 			t.Errorf("bench --help: %q is at %d, want it behind %d", want, at, before)
@@ -258,17 +279,20 @@ func TestHelpIsGrouped(t *testing.T) {
 func TestOutputFileIsWholeOrAbsent(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "trace.json")
-	if out, stderr, code := invoke(t.Context(), "trace", "--format", "json", "-o", path, loop+"normal.sqlite"); code != exitDone || out != "" {
+	if out, stderr, code := invoke(t.Context(), "trace", "--format", "json", "-o", path,
+		loop+"normal.sqlite"); code != exitDone || out != "" {
 		t.Fatalf("exit %d, stdout %q, stderr %q", code, out, stderr)
 	}
 	written, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if direct, _, _ := invoke(t.Context(), "trace", "--format", "json", loop+"normal.sqlite"); direct != string(written) {
+	if direct, _, _ := invoke(t.Context(), "trace", "--format", "json",
+		loop+"normal.sqlite"); direct != string(written) {
 		t.Error("the file differs from what stdout gets")
 	}
-	if _, _, code := invoke(t.Context(), "trace", "--format", "csv", "--table", "nope", "-o", filepath.Join(dir, "no.csv"), loop+"normal.sqlite"); code != exitUsage {
+	if _, _, code := invoke(t.Context(), "trace", "--format", "csv", "--table", "nope", "-o",
+		filepath.Join(dir, "no.csv"), loop+"normal.sqlite"); code != exitUsage {
 		t.Errorf("unknown table: exit %d", code)
 	}
 	entries, err := os.ReadDir(dir)
@@ -280,7 +304,8 @@ func TestOutputFileIsWholeOrAbsent(t *testing.T) {
 // One of something is in the singular, whatever verb says it.
 func TestOneIsSingular(t *testing.T) {
 	dir := t.TempDir()
-	plural := regexp.MustCompile(`(?m)(?:^|[^\d.,+×-])\b1 (?:complete |graph |replayed |batch |idle |rank )?(?:arguments|batches|cases|entries|experts|files|kernels|launches|layers|lines|models|pairs|ranges|ranks|requests|sizes|steps|tokens)\b`)
+	plural := regexp.MustCompile(
+		`(?m)(?:^|[^\d.,+×-])\b1 (?:complete |graph |replayed |batch |idle |rank )?(?:arguments|batches|cases|entries|experts|files|kernels|launches|layers|lines|models|pairs|ranges|ranks|requests|sizes|steps|tokens)\b`)
 	one := fixtures + "gptoss-ep4-ranks/"
 	for _, args := range [][]string{
 		{"models", "gpt-oss-20b"},
@@ -288,12 +313,14 @@ func TestOneIsSingular(t *testing.T) {
 		{"trace", fixtures + "gptoss-graph/graph-normal.sqlite"},
 		{"trace", "--counts", one + "counts-normal", one + "normal.rank0.sqlite"},
 		{"compare", "--trust-arms", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
-		{"compare", writeReports(t, "normal.jsonl", recordedLaunches(t, false)[0]), writeReports(t, "perfect.jsonl", recordedLaunches(t, true)[0])},
+		{"compare", writeReports(t, "normal.jsonl", recordedLaunches(t, false)[0]),
+			writeReports(t, "perfect.jsonl", recordedLaunches(t, true)[0])},
 		{"counts", fixtures + "counts/engine.log"},
 		{"report", "--title", "x", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
 		{"bench", "dataset", "--num-requests", "1", "--input-mean", "1", "--output-mean", "1"},
 		{"bench", "--pairs", "6", "--campaign", filepath.Join(dir, "campaign"), "--", script(t, engine(100, 120))},
-		{"logits", "generate", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1", "--cache", filepath.Join(dir, "cache")},
+		{"logits", "generate", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1", "--cache",
+			filepath.Join(dir, "cache")},
 		{"logits", "verify", filepath.Join(dir, "cache")},
 		{"logits", "list", filepath.Join(dir, "cache")},
 		{"logits", "plans", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1"},
@@ -312,7 +339,8 @@ func TestOneIsSingular(t *testing.T) {
 
 // A list of sizes may hold ranges, and may be given in parts.
 func TestRangesOfSizes(t *testing.T) {
-	out, stderr, code := invoke(t.Context(), "logits", "plans", "--experts", "8", "--top-k", "1", "--ep", "2-4:2", "--tokens", "1-3", "--tokens", "8", "--plans", "diagonal", "--format", "csv")
+	out, stderr, code := invoke(t.Context(), "logits", "plans", "--experts", "8", "--top-k", "1", "--ep", "2-4:2",
+		"--tokens", "1-3", "--tokens", "8", "--plans", "diagonal", "--format", "csv")
 	var cases []string
 	for line := range strings.Lines(out) {
 		ranks, rest, _ := strings.Cut(line, ",")

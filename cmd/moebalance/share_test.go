@@ -3,7 +3,8 @@ package main
 import "testing"
 
 func TestShare(t *testing.T) {
-	for text, want := range map[string]float64{"10%": 0.1, " 10 % ": 0.1, "0.1": 0.1, "0.5%": 0.005, "1": 1, "0": 0, "250%": 2.5} {
+	for text, want := range map[string]float64{"10%": 0.1, " 10 % ": 0.1, "0.1": 0.1, "0.5%": 0.005, "1": 1, "0": 0,
+		"250%": 2.5} {
 		var s share
 		if err := s.Set(text); err != nil || !s.given || s.fraction < want-1e-15 || s.fraction > want+1e-15 {
 			t.Errorf("%q is %v, %v; want %v", text, s.fraction, err, want)

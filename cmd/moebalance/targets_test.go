@@ -32,35 +32,44 @@ type outputCase struct {
 
 // outputCases is one for each output of each verb.
 var outputCases = map[string]outputCase{
-	"logits generate --output": {words: "logits generate --model c.json --ep 2 --tokens 1 --cache cache -o OUT", inputs: "c.json"},
-	"logits generate --cache":  {words: "logits generate --model c.json --ep 2 --tokens 1 --cache OUT"},
-	"logits verify --output":   {words: "logits verify cache -o OUT", inputs: "cache/*"},
-	"logits list --output":     {words: "logits list cache -o OUT", inputs: "cache/*"},
-	"logits plans --output":    {words: "logits plans --config c.json --ep 2 --tokens 1 --placement p.json -o OUT", inputs: "c.json p.json", again: "logits plans --config c.json --ep 2 --tokens 1 -o OUT"},
-	"bench --output":           {words: "bench --resume campaign -o OUT", inputs: "campaign/* campaign/launches/*/* my.sh"},
-	"bench --campaign":         {words: "bench --pairs 6 --campaign OUT -- ./my.sh", again: "bench --resume campaign"},
-	"bench dataset --output":   {words: "bench dataset --num-requests 1 --input-mean 2 --output-mean 1 -o OUT"},
-	"trace --output":           {words: "trace --counts counts 'runs/*' -o OUT", inputs: "runs/*.sqlite counts/*", again: "trace runs -o OUT"},
-	"trace --summary":          {words: "trace runs/a.sqlite --summary OUT", inputs: "runs/a.sqlite"},
-	"trace --scrub":            {words: "trace runs/a.sqlite --scrub OUT", inputs: "runs/a.sqlite"},
-	"counts --output":          {words: "counts counts -o OUT", inputs: "counts/*"},
-	"place --output":           {words: "place counts --trace runs/a.sqlite --campaign campaign -o OUT", inputs: "counts/* runs/a.sqlite campaign/*", again: "place counts -o OUT"},
-	"place --png":              {words: "place counts --png OUT"},
-	"place --svg":              {words: "place counts --svg OUT"},
-	"place --write-trtllm":     {words: "place counts --write-trtllm OUT", inputs: "counts/*"},
-	"place --write-sglang":     {words: "place counts --write-sglang OUT", inputs: "counts/*"},
-	"place --write-vllm":       {words: "place counts --write-vllm OUT", inputs: "counts/*"},
-	"compare --output":         {words: "compare --trust-arms runs normal.json,other.json -o OUT", inputs: "runs/*.sqlite normal.json", again: "compare --trust-arms runs normal.json -o OUT"},
-	"report --output":          {words: "report runs campaign normal.json --counts-normal counts -o OUT", inputs: "runs/a.sqlite campaign/campaign.sqlite normal.json counts/meta_info.json", again: "report campaign -o OUT"},
-	"report --png":             {words: "report campaign --png OUT"},
-	"report --svg":             {words: "report campaign --svg OUT"},
-	"hook --output":            {words: "hook -o OUT"},
-	"models --output":          {words: "models --config c.json -o OUT", inputs: "c.json"},
-	"profile --dir":            {words: "profile --dry-run --dir OUT -- ./my.sh"},
-	"profile --torch-trace":    {words: "profile --dry-run --torch-trace OUT -- sh -c './my.sh --log=log.txt'", inputs: "my.sh log.txt"},
-	"quickstart --dir":         {words: "quickstart --dir OUT", again: "models"},
-	"workload --cache":         {words: "workload --steps 1 --cache OUT"},
-	"workload --stats":         {words: "workload --steps 1 --stats OUT", again: "workload --steps 1"},
+	"logits generate --output": {words: "logits generate --model c.json --ep 2 --tokens 1 --cache cache -o OUT",
+		inputs: "c.json"},
+	"logits generate --cache": {words: "logits generate --model c.json --ep 2 --tokens 1 --cache OUT"},
+	"logits verify --output":  {words: "logits verify cache -o OUT", inputs: "cache/*"},
+	"logits list --output":    {words: "logits list cache -o OUT", inputs: "cache/*"},
+	"logits plans --output": {words: "logits plans --config c.json --ep 2 --tokens 1 --placement p.json -o OUT",
+		inputs: "c.json p.json", again: "logits plans --config c.json --ep 2 --tokens 1 -o OUT"},
+	"bench --output": {words: "bench --resume campaign -o OUT",
+		inputs: "campaign/* campaign/launches/*/* my.sh"},
+	"bench --campaign":       {words: "bench --pairs 6 --campaign OUT -- ./my.sh", again: "bench --resume campaign"},
+	"bench dataset --output": {words: "bench dataset --num-requests 1 --input-mean 2 --output-mean 1 -o OUT"},
+	"trace --output": {words: "trace --counts counts 'runs/*' -o OUT", inputs: "runs/*.sqlite counts/*",
+		again: "trace runs -o OUT"},
+	"trace --summary": {words: "trace runs/a.sqlite --summary OUT", inputs: "runs/a.sqlite"},
+	"trace --scrub":   {words: "trace runs/a.sqlite --scrub OUT", inputs: "runs/a.sqlite"},
+	"counts --output": {words: "counts counts -o OUT", inputs: "counts/*"},
+	"place --output": {words: "place counts --trace runs/a.sqlite --campaign campaign -o OUT",
+		inputs: "counts/* runs/a.sqlite campaign/*", again: "place counts -o OUT"},
+	"place --png":          {words: "place counts --png OUT"},
+	"place --svg":          {words: "place counts --svg OUT"},
+	"place --write-trtllm": {words: "place counts --write-trtllm OUT", inputs: "counts/*"},
+	"place --write-sglang": {words: "place counts --write-sglang OUT", inputs: "counts/*"},
+	"place --write-vllm":   {words: "place counts --write-vllm OUT", inputs: "counts/*"},
+	"compare --output": {words: "compare --trust-arms runs normal.json,other.json -o OUT",
+		inputs: "runs/*.sqlite normal.json", again: "compare --trust-arms runs normal.json -o OUT"},
+	"report --output": {words: "report runs campaign normal.json --counts-normal counts -o OUT",
+		inputs: "runs/a.sqlite campaign/campaign.sqlite normal.json counts/meta_info.json",
+		again:  "report campaign -o OUT"},
+	"report --png":    {words: "report campaign --png OUT"},
+	"report --svg":    {words: "report campaign --svg OUT"},
+	"hook --output":   {words: "hook -o OUT"},
+	"models --output": {words: "models --config c.json -o OUT", inputs: "c.json"},
+	"profile --dir":   {words: "profile --dry-run --dir OUT -- ./my.sh"},
+	"profile --torch-trace": {words: "profile --dry-run --torch-trace OUT -- sh -c './my.sh --log=log.txt'",
+		inputs: "my.sh log.txt"},
+	"quickstart --dir": {words: "quickstart --dir OUT", again: "models"},
+	"workload --cache": {words: "workload --steps 1 --cache OUT"},
+	"workload --stats": {words: "workload --steps 1 --stats OUT", again: "workload --steps 1"},
 }
 
 // outputFolder is a new working folder with inputs of every kind, and with stores
@@ -74,12 +83,14 @@ func outputFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put := func(name, text string) {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o755)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755),
+			os.WriteFile(name, []byte(text), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, from := range map[string]string{
-		"c.json": "configs/mixtral-8x7b.json", "runs/a.sqlite": "gptoss-ep4-loop/normal.sqlite", "old.sqlite": "gptoss-ep4-loop/perfect.sqlite",
+		"c.json": "configs/mixtral-8x7b.json", "runs/a.sqlite": "gptoss-ep4-loop/normal.sqlite",
+		"old.sqlite": "gptoss-ep4-loop/perfect.sqlite",
 		"trace.json": "torch/rank0.pt.trace.json",
 	} {
 		text, err := os.ReadFile(filepath.Join(root, from))
@@ -99,8 +110,10 @@ func outputFolder(t *testing.T) {
 	put("old.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")
 	put("old.nsys-rep", "a report")
 	for _, line := range []string{
-		"bench --pairs 6 --campaign campaign -- ./my.sh", "logits generate --model c.json --ep 2 --tokens 1 --cache cache",
-		"trace runs --format json -o normal.json", "trace runs/a.sqlite --summary old.summary", "trace runs/a.sqlite --scrub old.scrubbed",
+		"bench --pairs 6 --campaign campaign -- ./my.sh",
+		"logits generate --model c.json --ep 2 --tokens 1 --cache cache",
+		"trace runs --format json -o normal.json", "trace runs/a.sqlite --summary old.summary",
+		"trace runs/a.sqlite --scrub old.scrubbed",
 	} {
 		if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
 			t.Fatalf("%s: exit %d, %s", line, code, stderr)
@@ -253,7 +266,8 @@ func TestOutputsAreApart(t *testing.T) {
 	if code != exitUsage {
 		t.Errorf("a page that is named as a figure: exit %d, %s", code, stderr)
 	}
-	if _, stderr, code := invoke(t.Context(), "report", "campaign", "-o", "page.html", "--png", "both", "--svg", "both"); code != exitDone {
+	if _, stderr, code := invoke(t.Context(), "report", "campaign", "-o", "page.html", "--png", "both", "--svg",
+		"both"); code != exitDone {
 		t.Errorf("figures of both kinds in one folder: exit %d, %s", code, stderr)
 	}
 }
@@ -273,7 +287,8 @@ func checkFile(t *testing.T, name string, c outputCase) {
 				t.Fatal(err)
 			}
 			for _, out := range []string{in, absolute, "soft", "hard"} {
-				if strings.Contains(in, "/") && out == "hard" && (strings.HasPrefix(in, "campaign/") || strings.HasPrefix(in, "cache/")) {
+				if strings.Contains(in, "/") && out == "hard" && (strings.HasPrefix(in, "campaign/") ||
+					strings.HasPrefix(in, "cache/")) {
 					continue // a store is known by its folder
 				}
 				checkRefused(t, lineOf(c.words, out)...)
@@ -285,7 +300,8 @@ func checkFile(t *testing.T, name string, c outputCase) {
 		}
 	}
 	same := map[string]string{"trace --summary": "old.summary", "trace --scrub": "old.scrubbed"}[name]
-	for _, old := range []string{"old.sqlite", "old.gz", "old.zip", "old.safetensors", "old.nsys-rep", "trace.json", "old.summary", "old.scrubbed", "campaign/new", "cache/new"} {
+	for _, old := range []string{"old.sqlite", "old.gz", "old.zip", "old.safetensors", "old.nsys-rep", "trace.json",
+		"old.summary", "old.scrubbed", "campaign/new", "cache/new"} {
 		if old != same {
 			checkRefused(t, lineOf(c.words, old)...)
 		}
@@ -304,7 +320,8 @@ func checkFile(t *testing.T, name string, c outputCase) {
 			t.Errorf("%v: exit %d, %s", line, code, stderr)
 		}
 	}
-	if text, err := os.ReadFile("forced"); err != nil || bytes.HasPrefix(text, []byte("\x1f\x8b")) && len(text) == 2 && !strings.Contains(name, "profile") {
+	if text, err := os.ReadFile("forced"); err != nil || bytes.HasPrefix(text, []byte("\x1f\x8b")) && len(text) == 2 &&
+		!strings.Contains(name, "profile") {
 		t.Errorf("--force did not replace the file: %q, %v", text, err)
 	}
 }
@@ -371,7 +388,8 @@ func TestOutputsReachDevices(t *testing.T) {
 // with launches of somebody else is not touched.
 func TestBenchLeavesFoldersOfOthers(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := errors.Join(os.Mkdir("given", 0o755), os.MkdirAll("theirs/launches", 0o755), os.WriteFile("theirs/launches/1", nil, 0o644)); err != nil {
+	if err := errors.Join(os.Mkdir("given", 0o755), os.MkdirAll("theirs/launches", 0o755),
+		os.WriteFile("theirs/launches/1", nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr, code := invoke(t.Context(), "bench", "--campaign", "given", "--", "true"); code != exitFailed {
@@ -392,8 +410,10 @@ func TestBenchLeavesFoldersOfOthers(t *testing.T) {
 // Verbs write through outputs that are under guard. What else they write is their
 // own: folders, and the mark of a tour in the folder that it made.
 func TestVerbsWriteThroughTargets(t *testing.T) {
-	allowed := map[string][]string{"quickstart.go": {"os.RemoveAll", "os.WriteFile"}, "workload.go": {"os.RemoveAll"}, "bench.go": {"target.WriteOwn"}, "hook.go": {"target.WriteOwn"}}
-	writing := []string{"os.Create", "os.WriteFile", "os.OpenFile", "os.Rename", "os.Remove", "os.RemoveAll", "os.Truncate", "os.Link", "os.Symlink", "target.WriteOwn"}
+	allowed := map[string][]string{"quickstart.go": {"os.RemoveAll", "os.WriteFile"}, "workload.go": {"os.RemoveAll"},
+		"bench.go": {"target.WriteOwn"}, "hook.go": {"target.WriteOwn"}}
+	writing := []string{"os.Create", "os.WriteFile", "os.OpenFile", "os.Rename", "os.Remove", "os.RemoveAll",
+		"os.Truncate", "os.Link", "os.Symlink", "target.WriteOwn"}
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -409,7 +429,8 @@ func TestVerbsWriteThroughTargets(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
 				if pkg, ok := s.X.(*ast.Ident); ok {
-					if name := pkg.Name + "." + s.Sel.Name; slices.Contains(writing, name) && !slices.Contains(allowed[path], name) {
+					if name := pkg.Name + "." + s.Sel.Name; slices.Contains(writing, name) &&
+						!slices.Contains(allowed[path], name) {
 						t.Errorf("%s: %s writes past the guard of outputs", path, name)
 					}
 				}
@@ -431,10 +452,14 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 	}
 	outputFolder(t)
 	for name, text := range map[string]string{
-		"a.elf": "\x7fELF\x02\x01\x01\x00", "a": "\x7fELF\x02\x01\x01\x00", "m.gguf": "GGUF\x03\x00\x00\x00", "p.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "p.json": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "d.pdf": "%PDF-1.4\n", "d.txt": "%PDF-1.4\n%\xe2\xe3\xcf\xd3\n",
-		"t.tar": "name\x00\x00\x00ustar", "q.parquet": "PAR1\x15\x04", "n.npy": "\x93NUMPY\x01\x00v\x00", "n.txt": "\x93NUMPY\x01\x00v\x00", "z.zst": "\x28\xb5\x2f\xfd", "j.jpg": "\xff\xd8\xff\xe0",
+		"a.elf": "\x7fELF\x02\x01\x01\x00", "a": "\x7fELF\x02\x01\x01\x00", "m.gguf": "GGUF\x03\x00\x00\x00",
+		"p.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "p.json": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+		"d.pdf": "%PDF-1.4\n", "d.txt": "%PDF-1.4\n%\xe2\xe3\xcf\xd3\n",
+		"t.tar": "name\x00\x00\x00ustar", "q.parquet": "PAR1\x15\x04", "n.npy": "\x93NUMPY\x01\x00v\x00",
+		"n.txt": "\x93NUMPY\x01\x00v\x00", "z.zst": "\x28\xb5\x2f\xfd", "j.jpg": "\xff\xd8\xff\xe0",
 		"latin.txt": "caf\xe9 latin", "utf16.txt": "\xff\xfea\x00", "main.go": "package main\n", "run.py": "import os\n", "run.sh": "echo\n", "run": "#!/bin/sh\n", "k.pem": "-----BEGIN KEY-----\n", "e.log": "engine log\n", "x.toml": "a = 1\n",
-		"counts.csv": "layer,expert,count\n0,0,5\n0,1,6\n", "m.prom": "# TYPE x counter\nx 1\n", "loads.json": "[[1,2,3,4],[5,6,7,8]]", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`,
+		"counts.csv": "layer,expert,count\n0,0,5\n0,1,6\n", "m.prom": "# TYPE x counter\nx 1\n",
+		"loads.json": "[[1,2,3,4],[5,6,7,8]]", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`,
 		"place.yaml": "initial_global_assignments:\n  0: [0, 1, 2, 3]\nlayer_updates_per_iter: 0\nnum_slots: 4\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -442,7 +467,8 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 		}
 		checkRefused(t, "models", "-o", name)
 	}
-	for from, name := range map[string]string{"configs/mixtral-8x7b.json": "config.json", "field/results/vllm-qwen3-normal.rank0.json.gz": "trace.txt"} {
+	for from, name := range map[string]string{"configs/mixtral-8x7b.json": "config.json",
+		"field/results/vllm-qwen3-normal.rank0.json.gz": "trace.txt"} {
 		text, err := os.ReadFile(filepath.Join(root, from))
 		if err := errors.Join(err, os.WriteFile(name, text, 0o644)); err != nil {
 			t.Fatal(err)
@@ -457,11 +483,14 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 			t.Errorf("over %s: exit %d, %s", name, code, stderr)
 		}
 	}
-	for i, line := range []string{"models", "trace runs/a.sqlite", "counts counts", "logits list cache", "logits verify cache", "logits plans --config c.json --ep 2 --tokens 1", "place counts", "bench --resume campaign", "compare --trust-arms runs/a.sqlite old.sqlite"} {
+	for i, line := range []string{"models", "trace runs/a.sqlite", "counts counts", "logits list cache",
+		"logits verify cache", "logits plans --config c.json --ep 2 --tokens 1", "place counts",
+		"bench --resume campaign", "compare --trust-arms runs/a.sqlite old.sqlite"} {
 		for _, format := range []string{"text", "csv", "md", "json"} {
 			name := fmt.Sprintf("result-%d-%s", i, format)
 			for range 2 {
-				if _, stderr, code := invoke(t.Context(), append(strings.Fields(line), "--format", format, "-o", name)...); code == exitUsage || code == exitFailed {
+				if _, stderr, code := invoke(t.Context(), append(strings.Fields(line), "--format", format, "-o",
+					name)...); code == exitUsage || code == exitFailed {
 					t.Errorf("%s as %s: exit %d, %s", line, format, code, stderr)
 				}
 			}

@@ -32,7 +32,8 @@ func onTerminal(t *testing.T, columns int, args ...string) string {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: uint16(columns)}); err != nil {
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Row: 40, Col: uint16(columns)}); err != nil {
 		t.Fatal(err)
 	}
 	var shown bytes.Buffer

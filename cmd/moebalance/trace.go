@@ -46,9 +46,11 @@ func traceCmd() *cobra.Command {
 	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
 	o.model.bindCounts(c)
 	o.summary = target.File{Replaces: nsys.IsSummary}
-	o.summary.Bind(c, "summary", "", "write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
+	o.summary.Bind(c, "summary", "",
+		"write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
 	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
-	o.scrub.Bind(c, "scrub", "", "write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
+	o.scrub.Bind(c, "scrub", "",
+		"write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the expert-time imbalance over ranks of any layer is above this")
@@ -151,7 +153,8 @@ func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
 	if err == nil && len(revealing) > 0 {
 		const most = 3
 		some := revealing[:min(len(revealing), most)]
-		fmt.Fprintf(c.ErrOrStderr(), "warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share the copy\n",
+		fmt.Fprintf(c.ErrOrStderr(),
+			"warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share the copy\n",
 			quantity.Count(len(revealing), "name"), some)
 	}
 	return err
@@ -179,7 +182,8 @@ func tellSkipped(stderr io.Writer) source.Skipped {
 		if len(names) > most {
 			more = fmt.Sprintf(" and %d more", len(names)-most)
 		}
-		fmt.Fprintln(stderr, shown.Text(fmt.Sprintf("skipped in %s: %s%s", folder, strings.Join(names[:min(len(names), most)], ", "), more)))
+		fmt.Fprintln(stderr, shown.Text(fmt.Sprintf("skipped in %s: %s%s", folder,
+			strings.Join(names[:min(len(names), most)], ", "), more)))
 	}
 }
 
@@ -206,13 +210,17 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	o, ok := t.RankTime()
 	switch {
 	case t.Undecided().Code != "":
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s", caveat.Text(t.Undecided())))
+		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s",
+			caveat.Text(t.Undecided())))
 	case !ok:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
-		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s", render.LayerName(t.Structure, o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1), quantity.Percent(limit)))
+		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s",
+			render.LayerName(t.Structure, o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1),
+			quantity.Percent(limit)))
 	case !o.WorstLayer.Defined():
-		return withCode(exitInconclusive, fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
+		return withCode(exitInconclusive,
+			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
 	}
 	return nil
 }

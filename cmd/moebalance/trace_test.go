@@ -39,7 +39,8 @@ func TestTraceVerbOverview(t *testing.T) {
 		"Late launches on rank 2 stall the others; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
 		"Waiting at the collective behind the experts",
 		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  ",
-		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0", "tables: --table imbalance, kinds, stragglers, waits, ",
+		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0",
+		"tables: --table imbalance, kinds, stragglers, waits, ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -60,13 +61,16 @@ func TestTraceVerbJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	lists := map[string][]string{
-		"exports":   {"path", "nsys_version", "schema_version", "kernels", "launches", "ranges", "ranks", "graph_mode", "warnings"},
-		"kernels":   {"name", "instances", "total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns"},
-		"phases":    {"rank", "layer", "phase", "instances", "total_ns"},
-		"experts":   {"rank", "layer", "expert", "basis", "instances", "total_ns", "median_ns"},
-		"waits":     {"layer", "collective", "steps", "last_rank", "last_share", "most_expert_rank", "agrees", "mean_wait_ns", "parts", "intervals"},
-		"variants":  {"layer", "phase", "family", "chosen_by", "rank", "name", "instances", "total_ns", "mean_ns"},
-		"imbalance": {"layer", "level", "quantity", "max_over_mean", "imbalance", "floor", "null_p95", "flagged", "worst"},
+		"exports": {"path", "nsys_version", "schema_version", "kernels", "launches", "ranges", "ranks", "graph_mode",
+			"warnings"},
+		"kernels": {"name", "instances", "total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns"},
+		"phases":  {"rank", "layer", "phase", "instances", "total_ns"},
+		"experts": {"rank", "layer", "expert", "basis", "instances", "total_ns", "median_ns"},
+		"waits": {"layer", "collective", "steps", "last_rank", "last_share", "most_expert_rank", "agrees",
+			"mean_wait_ns", "parts", "intervals"},
+		"variants": {"layer", "phase", "family", "chosen_by", "rank", "name", "instances", "total_ns", "mean_ns"},
+		"imbalance": {"layer", "level", "quantity", "max_over_mean", "imbalance", "floor", "null_p95", "flagged",
+			"worst"},
 	}
 	for list, keys := range lists {
 		var rows []map[string]any
@@ -80,7 +84,8 @@ func TestTraceVerbJSON(t *testing.T) {
 		}
 	}
 	var coverage map[string]any
-	if err := json.Unmarshal(result["coverage"], &coverage); err != nil || len(coverage) != 4 || coverage["launch_share"] != 1.0 {
+	if err := json.Unmarshal(result["coverage"], &coverage); err != nil || len(coverage) != 4 ||
+		coverage["launch_share"] != 1.0 {
 		t.Errorf("coverage: %v, %v", coverage, err)
 	}
 	var trace nsys.Trace
@@ -117,7 +122,8 @@ func TestTraceVerbJSON(t *testing.T) {
 
 func TestTraceVerbSummaries(t *testing.T) {
 	dir := t.TempDir()
-	direct, _, _ := traceVerb(t, "--format", "json", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/normal.rank1.sqlite",
+	direct, _, _ := traceVerb(t, "--format", "json", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite",
+		"testdata/gptoss-ep4-ranks/normal.rank1.sqlite",
 		"testdata/gptoss-ep4-ranks/normal.rank2.sqlite", "testdata/gptoss-ep4-ranks/normal.rank3.sqlite")
 	var summaries []string
 	for _, rank := range []string{"2", "0", "3", "1"} {
@@ -151,11 +157,18 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		args []string
 	}{
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
-		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50.0 %", []string{"--fail-above", "0.5", loopNormal}},
-		{exitInconclusive, "2 of the run's 4 ranks were given", []string{"--fail-above", "0.9", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/normal.rank1.sqlite"}},
-		{exitInconclusive, "no layer has expert time", []string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
-		{exitNotComparable, "of both arms by their names", []string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz", "testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
-		{exitGate, "expert-time imbalance of inferred layer 2 is 67.9 %", []string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},
+		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50.0 %",
+			[]string{"--fail-above", "0.5", loopNormal}},
+		{exitInconclusive, "2 of the run's 4 ranks were given",
+			[]string{"--fail-above", "0.9", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite",
+				"testdata/gptoss-ep4-ranks/normal.rank1.sqlite"}},
+		{exitInconclusive, "no layer has expert time",
+			[]string{"--fail-above", "0.5", "testdata/gptoss-graph/node-normal.sqlite"}},
+		{exitNotComparable, "of both arms by their names",
+			[]string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz",
+				"testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
+		{exitGate, "expert-time imbalance of inferred layer 2 is 67.9 %",
+			[]string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},
 		{exitUsage, "want PHASE=REGEX", []string{"--phase", "experts", loopNormal}},
 		{exitNotComparable, "2 runs: 'testdata/gptoss-ep4-ranks/normal.rank*.sqlite', 'testdata/deepseek-ep4-ranks/normal.rank*.sqlite'; give those of one run", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
 		{exitUsage, "--rank", []string{"--rank", "x", loopNormal}},
@@ -164,12 +177,16 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "missing closing", []string{"--layer-pattern", "(?P<layer>", loopNormal}},
 		{exitUsage, "remove --counts", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},
 		{exitUsage, "remove --summary", []string{"--scrub", "nope.sqlite", "--summary", "nope", loopNormal}},
-		{exitUsage, "remove --output, --table", []string{"--summary", "nope", "-o", "none", "--table", "phases", loopNormal}},
+		{exitUsage, "remove --output, --table", []string{"--summary", "nope", "-o", "none", "--table", "phases",
+			loopNormal}},
 		{exitUsage, "--summary: no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
 		{exitUsage, "is named twice", []string{loopNormal, "testdata/../" + loopNormal}},
-		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank", "normal.sqlite=2", loopNormal}},
+		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank",
+			"normal.sqlite=2", loopNormal}},
 		{exitUsage, "N from 0 to 1048575", []string{"--rank", "3000000000", loopNormal}},
-		{exitNotComparable, "of both arms by their names", []string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
+		{exitNotComparable, "of both arms by their names",
+			[]string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite",
+				"testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
 		{exitUsage, "--scrub: want one export, have 2", []string{"--scrub", "nope.sqlite", loopNormal, loopPerfect}},
 		{exitUsage, "is an input", []string{"--scrub", loopNormal, loopNormal}},
 		{exitUsage, "do not match", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
@@ -188,7 +205,8 @@ func TestTraceVerbExitCodes(t *testing.T) {
 
 // Without ranges that name layers there is no layer −1 to blame.
 func TestTraceGateWithoutLayers(t *testing.T) {
-	trace := &nsys.Trace{Overall: []imbalance.Summary{{Level: router.LevelRank, Quantity: imbalance.Time, WorstLayer: nsys.None, WorstMaxOverMean: 1.5}}}
+	trace := &nsys.Trace{Overall: []imbalance.Summary{{Level: router.LevelRank, Quantity: imbalance.Time,
+		WorstLayer: nsys.None, WorstMaxOverMean: 1.5}}}
 	if err := traceGate(trace, 0.1); err == nil || !strings.Contains(err.Error(), "of all layers together is 50.0 %") {
 		t.Errorf("have %v", err)
 	}
@@ -216,7 +234,8 @@ func TestTraceVerbScrub(t *testing.T) {
 		t.Fatalf("exit %d, %q, %q", code, out, errs)
 	}
 	want, _, _ := runIn(t, "trace", loopNormal)
-	if have, _, code := runIn(t, "trace", path); code != exitDone || strings.ReplaceAll(have, path, loopNormal) != want {
+	if have, _, code := runIn(t, "trace", path); code != exitDone ||
+		strings.ReplaceAll(have, path, loopNormal) != want {
 		t.Errorf("exit %d: want\n%s\nhave\n%s", code, want, have)
 	}
 }
@@ -241,7 +260,8 @@ func TestTraceVerbScrubWarns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, code := runIn(t, "trace", "--scrub", filepath.Join(t.TempDir(), "copy.sqlite"), path)
-	if code != exitDone || !strings.Contains(errs, "names in the copy with the capture's user or host name") || !strings.Contains(errs, "[Executor] _forward_step") {
+	if code != exitDone || !strings.Contains(errs, "names in the copy with the capture's user or host name") ||
+		!strings.Contains(errs, "[Executor] _forward_step") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }
@@ -257,7 +277,8 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 	want, _, _ := runIn(t, "trace", ranks+"0.sqlite", ranks+"1.sqlite")
 	folder := t.TempDir()
 	for _, rank := range []string{"0", "1"} {
-		if err := os.Symlink(filepath.Join(home, ranks+rank+".sqlite"), filepath.Join(folder, "normal.rank"+rank+".sqlite")); err != nil {
+		if err := os.Symlink(filepath.Join(home, ranks+rank+".sqlite"),
+			filepath.Join(folder, "normal.rank"+rank+".sqlite")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -277,7 +298,8 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 		"is a JSON result of":   {result},
 		"want one export, have": {"--scrub", filepath.Join(t.TempDir(), "x.sqlite"), folder},
 	} {
-		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" || !strings.Contains(errs, says) {
+		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" ||
+			!strings.Contains(errs, says) {
 			t.Errorf("%v: exit %d, %q, want %q", args, code, errs, says)
 		}
 	}
@@ -291,7 +313,8 @@ func TestTablesMixNoUnits(t *testing.T) {
 	unit := regexp.MustCompile(`(\S[^()│]*?) \((ns|µs|ms|s)\)`)
 	for _, args := range [][]string{
 		{"trace", arms + "normal.rank0.sqlite", arms + "normal.rank1.sqlite"},
-		{"trace", "--table", "phases", loopNormal}, {"trace", "--table", "kernels", loopNormal}, {"trace", "--table", "experts", loopNormal},
+		{"trace", "--table", "phases", loopNormal}, {"trace", "--table", "kernels", loopNormal},
+		{"trace", "--table", "experts", loopNormal},
 		{"trace", "--table", "cells", loopNormal}, {"trace", "--table", "collectives", loopNormal},
 		{"compare", arms + "normal.rank?.sqlite", arms + "perfect.rank?.sqlite"},
 		{"compare", "--table", "ranks", arms + "normal.rank?.sqlite", arms + "perfect.rank?.sqlite"},
@@ -308,7 +331,8 @@ func TestTablesMixNoUnits(t *testing.T) {
 			units := map[bool]string{}
 			for _, column := range unit.FindAllStringSubmatch(lines[i-1], -1) {
 				name := strings.Fields(column[1])
-				statistic := slices.Contains([]string{"mean", "median", "min", "max", "dev", "p90", "p99"}, name[len(name)-1]) && strings.Contains(lines[i-1], "std dev")
+				statistic := slices.Contains([]string{"mean", "median", "min", "max", "dev", "p90", "p99"},
+					name[len(name)-1]) && strings.Contains(lines[i-1], "std dev")
 				if other := units[statistic]; other != "" && other != column[2] {
 					t.Errorf("%v: %s beside %s in %q", args, column[2], other, lines[i-1])
 				}

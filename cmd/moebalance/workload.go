@@ -56,19 +56,23 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank and step")
 	f.IntVar(&o.Steps, "steps", 16, "timed steps")
 	f.IntVar(&o.Warmup, "warmup", 2, "untimed steps before the timed steps")
-	f.Float64Var(&o.Skew, "skew", 1.5, "skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
+	f.Float64Var(&o.Skew, "skew", 1.5,
+		"skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens")
-	f.StringVar(&o.placement, "placement", workload.Contiguous, "placement of the experts: contiguous, or a `FILE` that 'moebalance place' wrote without redundant experts")
+	f.StringVar(&o.placement, "placement", workload.Contiguous,
+		"placement of the experts: contiguous, or a `FILE` that 'moebalance place' wrote without redundant experts")
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "", "cache `DIR` of the balanced logits (default: temporary)")
-	o.stats.Bind(c, "stats", "", "write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
+	o.stats.Bind(c, "stats", "",
+		"write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
 }
 
 // check finds a bad flag before any work is done.
 func (o *workloadOptions) check() error {
 	// Files of another launch's ranks would be counted as this one's.
 	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
-		return usagef("workload: --stats: want a new or empty folder, have %s in %q", quantity.Count(len(entries), "entry"), o.stats.Path)
+		return usagef("workload: --stats: want a new or empty folder, have %s in %q",
+			quantity.Count(len(entries), "entry"), o.stats.Path)
 	}
 	if err := o.place(); err != nil {
 		return err
@@ -132,7 +136,8 @@ func (o *workloadOptions) balanced(stderr io.Writer) (func(int) ([]float32, erro
 	if err != nil {
 		return nil, err
 	}
-	cache, err := logits.Open(o.cache.Path, logits.Spec{Model: "workload", Gate: o.Gate, Layout: layout, Mode: router.DEP})
+	cache, err := logits.Open(o.cache.Path, logits.Spec{Model: "workload", Gate: o.Gate, Layout: layout,
+		Mode: router.DEP})
 	if err != nil {
 		return nil, fmt.Errorf("balanced logits: %w", err)
 	}
@@ -147,7 +152,8 @@ func (o *workloadOptions) balanced(stderr io.Writer) (func(int) ([]float32, erro
 			row = entry.Row(row, t)
 			rows = append(rows, row...)
 		}
-		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks, quantity.Count(o.Tokens, "token"))
+		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
+			quantity.Count(o.Tokens, "token"))
 		return rows, nil
 	}, nil
 }
@@ -163,6 +169,7 @@ func summary(res workload.Result) string {
 		arm = "perfect"
 	}
 	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
-		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"), res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
+		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"),
+		res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
 		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*slices.Max(res.ExpertsWaitMS)))
 }

@@ -22,7 +22,8 @@ func launchWorkload(t *testing.T, perfect string, args ...string) (stdout, stder
 	t.Helper()
 	t.Setenv(perfectRouterVariable, perfect)
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], args...), strings.NewReader(""), &out, &errs); code != exitDone {
+	if code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], args...), strings.NewReader(""), &out,
+		&errs); code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	return out.String(), errs.String()
@@ -40,12 +41,14 @@ func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := perfect == "1" // and nothing else
-		if !got.Proof.Claimed || got.Proof.Perfect != want || got.Proof.Ranks != 2 || len(got.Proof.Layers) != 2 || len(got.Steps) != 3 {
+		if !got.Proof.Claimed || got.Proof.Perfect != want || got.Proof.Ranks != 2 || len(got.Proof.Layers) != 2 ||
+			len(got.Steps) != 3 {
 			t.Errorf("with %q: proof %+v, %d steps", perfect, got.Proof, len(got.Steps))
 		}
 		for _, l := range got.Proof.Layers {
 			if floor := l.RankMaxOverMean == 1 && l.ExpertMaxOverMean == 1; floor != want {
-				t.Errorf("with %q: layer %d has %v over ranks and %v over experts", perfect, l.Layer, l.RankMaxOverMean, l.ExpertMaxOverMean)
+				t.Errorf("with %q: layer %d has %v over ranks and %v over experts", perfect, l.Layer, l.RankMaxOverMean,
+					l.ExpertMaxOverMean)
 			}
 		}
 		if n := strings.Count(stderr, "by balanced logits"); (n == 2) != want {
@@ -116,9 +119,11 @@ func TestWorkloadExitCodes(t *testing.T) {
 	} {
 		t.Setenv(perfectRouterVariable, "1")
 		var out, errs bytes.Buffer
-		code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], c.args...), strings.NewReader(""), &out, &errs)
+		code := run(context.Background(), append(tiny[:len(tiny):len(tiny)], c.args...), strings.NewReader(""), &out,
+			&errs)
 		if code != c.code || !strings.Contains(errs.String(), c.want) || out.Len() > 0 {
-			t.Errorf("%v: exit %d, stdout %q, stderr %q; want exit %d and %q", c.args, code, out.String(), errs.String(), c.code, c.want)
+			t.Errorf("%v: exit %d, stdout %q, stderr %q; want exit %d and %q", c.args, code, out.String(),
+				errs.String(), c.code, c.want)
 		}
 	}
 }

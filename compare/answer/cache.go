@@ -25,14 +25,17 @@ func OfCache(v *logits.Verification, dir string) Answer {
 	switch {
 	case bad > 0:
 		a.Verdict, a.Line = Failed, fmt.Sprintf("%d of %s in the cache failed.", bad, quantity.Count(n, "file"))
-		a.Next = append(a.Next, Step{"Write the cache again.", "moebalance logits generate --model MODEL --ep RANKS --cache " + launch.Quote([]string{dir})})
+		a.Next = append(a.Next,
+			Step{"Write the cache again.", "moebalance logits generate --model MODEL --ep RANKS --cache " +
+				launch.Quote([]string{dir})})
 	case v.AtFloor() == len(v.Balance):
 		a.Line = fmt.Sprintf("All %s are exact and as balanced as can be.", quantity.Count(n, "file"))
 		if n == 1 {
 			a.Line = "The file is exact and as balanced as can be."
 		}
 	default:
-		a.Line = fmt.Sprintf("All %s are exact; %d of %s are as balanced as can be.", quantity.Count(n, "file"), v.AtFloor(), quantity.Count(len(v.Balance), "batch size"))
+		a.Line = fmt.Sprintf("All %s are exact; %d of %s are as balanced as can be.", quantity.Count(n, "file"),
+			v.AtFloor(), quantity.Count(len(v.Balance), "batch size"))
 	}
 	return a
 }

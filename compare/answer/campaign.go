@@ -21,21 +21,25 @@ type campaign struct {
 // OfCampaign answers whether the gain of a campaign exceeds its threshold.
 func OfCampaign(r gain.Result, run gain.Run) Answer {
 	c := &campaign{r, run}
-	a := Answer{Verdict: Verdict(c.Verdict), Numbers: campaignNumbers(c), Reasons: []string{}, Next: []Step{}, Caveats: campaignCaveats(c)}
+	a := Answer{Verdict: Verdict(c.Verdict), Numbers: campaignNumbers(c), Reasons: []string{}, Next: []Step{},
+		Caveats: campaignCaveats(c)}
 	what := capital(c.Called(gain.Perfect).Label())
 	g, place := c.Gain, atPoint(c)
 	interval := fmt.Sprintf("between %s and %s", quantity.Change(g.Low), quantity.Change(g.High))
 	switch {
 	case c.run.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
 		a.Verdict = NoVerdict
-		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.run.Left, quantity.Count(c.run.Left+c.run.Launches, "launch"))
-		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " + launch.Quote([]string{c.run.Folder})})
+		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.run.Left, quantity.Count(c.run.Left+c.run.Launches,
+			"launch"))
+		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " +
+			launch.Quote([]string{c.run.Folder})})
 	case c.Verdict.Refused():
 		a.refused(c)
 	case !g.Estimate.Defined():
 		a.Line = "No decision: no pair of launches is complete."
 	case !g.Low.Defined():
-		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"), gain.MinPairs(c.run.Confidence))
+		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"),
+			gain.MinPairs(c.run.Confidence))
 	case c.Verdict == gain.Inconclusive:
 		a.Line = fmt.Sprintf("No decision: the gain is %s%s.", interval, place)
 		if len(c.Outliers) > 0 {
@@ -50,9 +54,11 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	case c.Verdict == gain.Equal:
 		a.Line = fmt.Sprintf("%s and %s are equally fast, within 1 %%.", c.Called(gain.Normal), c.Called(gain.Perfect))
 	case len(c.Arms) == 2:
-		a.Line = fmt.Sprintf("%s is %s than %s%s.", c.Called(gain.Perfect), speed(g.Estimate, ""), c.Called(gain.Normal), place)
+		a.Line = fmt.Sprintf("%s is %s than %s%s.", c.Called(gain.Perfect), speed(g.Estimate, ""),
+			c.Called(gain.Normal), place)
 	case g.Low <= 0 && g.High >= 0:
-		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", c.Called(gain.Perfect).Label(), quantity.Change(g.Low), quantity.Change(g.High), place)
+		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", c.Called(gain.Perfect).Label(),
+			quantity.Change(g.Low), quantity.Change(g.High), place)
 	default:
 		a.Line = fmt.Sprintf("%s is %s%s%s.", what, speed(g.Estimate, ""), place, caution(c))
 	}
@@ -76,7 +82,8 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	if c.Verdict == gain.Significant && len(a.Next) == 0 {
-		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " + launch.Quote([]string{c.run.Folder})})
+		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " +
+			launch.Quote([]string{c.run.Folder})})
 	}
 	return a
 }
@@ -92,9 +99,11 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 	a.Numbers = append(a.Numbers[:min(len(a.Numbers), 4)], alone)
 	what := fmt.Sprintf("a placement alone would gain about %s by the traces", about(p.GainBound))
 	if p.High < router.Number(c.Threshold) {
-		a.Reasons = append([]string{fmt.Sprintf("Do not expect the %s from placement: %s.", about(c.Gain.Estimate), what)}, a.Reasons...)
+		a.Reasons = append([]string{fmt.Sprintf("Do not expect the %s from placement: %s.", about(c.Gain.Estimate),
+			what)}, a.Reasons...)
 	} else {
-		a.Next = append([]Step{{sentence(what + "; place the experts, then measure again"), "moebalance place --ep RANKS --judge OTHER_COUNTS COUNTS"}}, a.Next...)
+		a.Next = append([]Step{{sentence(what + "; place the experts, then measure again"),
+			"moebalance place --ep RANKS --judge OTHER_COUNTS COUNTS"}}, a.Next...)
 	}
 	if l, ok := mostLoss(traces); ok {
 		a.Reasons = append(a.Reasons, l)
@@ -148,7 +157,8 @@ func (a *Answer) outliers(c *campaign, place string) {
 	}
 	was := map[bool]string{true: "was", false: "were"}[n == 1]
 	whole := func(f router.Number) string { return strings.TrimSuffix(quantity.Change(f), " %") }
-	a.Line = fmt.Sprintf("No decision: %s %s %s; the gain is between %s and %s%s.", what, was, how, whole(c.Gain.Low), quantity.Change(c.Gain.High), place)
+	a.Line = fmt.Sprintf("No decision: %s %s %s; the gain is between %s and %s%s.", what, was, how, whole(c.Gain.Low),
+		quantity.Change(c.Gain.High), place)
 	if n > 2 && len(numbers) == n {
 		a.Reasons = append(a.Reasons, sentence(fmt.Sprintf("these were %s", quantity.Numbered("launch", numbers))))
 	}
@@ -161,12 +171,18 @@ func (a *Answer) outliers(c *campaign, place string) {
 
 // said reports whether a text is that of the check of this name.
 func said(c *campaign, name, text string) bool {
-	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool { return check.Name == name && check.Text == text })
+	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool {
+		return check.Name == name &&
+			check.Text == text
+	})
 }
 
 // warned reports whether a check of this name warns.
 func warned(c *campaign, name string) bool {
-	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool { return check.Name == name && check.Status == gain.Warn })
+	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool {
+		return check.Name == name &&
+			check.Status == gain.Warn
+	})
 }
 
 // caution is what a reader has to know before the gain, in the line itself; empty for most.
@@ -199,7 +215,8 @@ func campaignBasis(c *campaign) string {
 	if len(c.Arms) == 2 {
 		return text
 	}
-	return text + " · balance " + map[gain.Grade]string{gain.Measured: "measured", gain.Claimed: "claimed, not measured", gain.None: "not proved"}[grade(c)]
+	return text + " · balance " + map[gain.Grade]string{gain.Measured: "measured",
+		gain.Claimed: "claimed, not measured", gain.None: "not proved"}[grade(c)]
 }
 
 func grade(c *campaign) gain.Grade {
@@ -228,7 +245,8 @@ func campaignNumbers(c *campaign) []Number {
 		}
 	}
 	if complete > 0 && len(c.Points) == 0 {
-		out = append(out, NumberOf(fmt.Sprintf("pairs that gain, of %d:", complete), router.Number(gained), Plain, Measured), NumberOf("smallest gain of a pair", least, Fraction, Measured))
+		out = append(out, NumberOf(fmt.Sprintf("pairs that gain, of %d:", complete), router.Number(gained), Plain,
+			Measured), NumberOf("smallest gain of a pair", least, Fraction, Measured))
 	}
 	return out
 }

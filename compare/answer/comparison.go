@@ -15,7 +15,8 @@ import (
 
 // OfComparison answers what balance, or a build, changes by the traces of both.
 func OfComparison(c *diff.Comparison) Answer {
-	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(c.Warnings, comparisonSeverity)}
+	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
+		Caveats: caveats(c.Warnings, comparisonSeverity)}
 	steps := quantity.Count(c.Perfect.Steps, "step")
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
@@ -25,7 +26,8 @@ func OfComparison(c *diff.Comparison) Answer {
 	case !c.Comparable:
 		a.Verdict, a.Line = NotComparable, "Not comparable: the sides are no two arms of one run."
 		if len(c.Reasons) > 0 {
-			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons, "Not comparable: the sides differ in what balance cannot change.")
+			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons,
+				"Not comparable: the sides differ in what balance cannot change.")
 		}
 	case c.Builds.Named():
 		a.builds(c)
@@ -35,7 +37,8 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
 		}
 	}
-	if c.Comparable && slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == "equal_work_unknown" }) {
+	if c.Comparable && slices.ContainsFunc(c.Warnings,
+		func(w router.Warning) bool { return w.Code == "equal_work_unknown" }) {
 		a.Reasons = append([]string{"Equal work is unknown: too little compute lies outside the MoE blocks to show that both sides did the same."}, a.Reasons...)
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
@@ -45,7 +48,8 @@ func OfComparison(c *diff.Comparison) Answer {
 // comparisonSeverity of what a comparison warns of.
 func comparisonSeverity(w router.Warning) Severity {
 	switch w.Code {
-	case "other_kernels", "perfect_not_balanced", "arms_look_alike", "fewer_active_experts", "more_active_experts", "arm_on_trust", "equal_work_unknown":
+	case "other_kernels", "perfect_not_balanced", "arms_look_alike", "fewer_active_experts", "more_active_experts",
+		"arm_on_trust", "equal_work_unknown":
 		return Warn
 	}
 	return caveat.SeverityOf(w)
@@ -53,7 +57,8 @@ func comparisonSeverity(w router.Warning) Severity {
 
 // clause is a sentence from a prefix and a text, or the other one where that has too many words.
 func clause(prefix, text, other string) string {
-	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords && utf8.RuneCountInString(line) <= mostRunes {
+	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords &&
+		utf8.RuneCountInString(line) <= mostRunes {
 		return line
 	}
 	return other
@@ -88,13 +93,16 @@ func (a *Answer) builds(c *diff.Comparison) {
 	if change < 0 {
 		word = "shorter"
 	}
-	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1], quantity.Percent(max(change, -change)),
+	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1],
+		quantity.Percent(max(change, -change)),
 		map[string]string{"longer": "more", "shorter": "less"}[word], names[0])
 	a.Basis = "measured in " + a.Basis
 	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+string(names[0]), s.NormalNS, NS, Measured),
-		NumberOf("GPU time per step, "+string(names[1]), s.PerfectNS, NS, Measured), NumberOf("change", change, Fraction, Measured))
+		NumberOf("GPU time per step, "+string(names[1]), s.PerfectNS, NS, Measured),
+		NumberOf("change", change, Fraction, Measured))
 	if p, ok := largestPhase(c); ok {
-		a.Reasons = append(a.Reasons, fmt.Sprintf("Most of it is %s: %s per step.", phaseWords(p), signed(p.DifferenceNS)))
+		a.Reasons = append(a.Reasons, fmt.Sprintf("Most of it is %s: %s per step.", phaseWords(p),
+			signed(p.DifferenceNS)))
 	}
 }
 
@@ -148,9 +156,11 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Line = predictedLine(c, "")
 		a.Reasons = append(a.Reasons, sentence("this is"+kinds))
 	}
-	a.Numbers = append(a.Numbers, gained, NumberOf("step with "+gain.Perfect.Label(), s.PerfectNS, NS, basisOfStep(s.Basis)))
+	a.Numbers = append(a.Numbers, gained, NumberOf("step with "+gain.Perfect.Label(), s.PerfectNS, NS,
+		basisOfStep(s.Basis)))
 	if p := s.Placement.GainBound; p.Defined() {
-		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High, Predicted})
+		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High,
+			Predicted})
 	}
 	if l, ok := mostLoss(c); ok {
 		a.Reasons = append(a.Reasons, l)
@@ -161,10 +171,12 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		}
 	}
 	if c.Prediction.LateHosts {
-		a.Reasons = append(a.Reasons, "Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
+		a.Reasons = append(a.Reasons,
+			"Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
 	}
 	if s.Placement.Held != "" && s.Placement.RecoveredGain.Defined() {
-		a.Reasons = append([]string{fmt.Sprintf("A placement would recover %s of the uneven load and gain about %s (%s).",
+		a.Reasons = append([]string{fmt.Sprintf(
+			"A placement would recover %s of the uneven load and gain about %s (%s).",
 			quantity.Percent(s.Placement.Recovered), about(s.Placement.RecoveredGain), s.Placement.Held)}, a.Reasons...)
 	}
 }
@@ -182,7 +194,8 @@ func predictedLine(c *diff.Comparison, kinds string) string {
 		return fmt.Sprintf("%s is %s.", capital(balanced), speed(m.Estimate, ""))
 	}
 	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
-		return fmt.Sprintf("No gain shown: %s would change speed by %s to %s%s.", balanced, quantity.Change(s.Low), quantity.Change(s.High), kinds)
+		return fmt.Sprintf("No gain shown: %s would change speed by %s to %s%s.", balanced, quantity.Change(s.Low),
+			quantity.Change(s.High), kinds)
 	}
 	most := "about"
 	if c.Prediction.LateHosts && s.Gain > 0 {
@@ -194,7 +207,8 @@ func predictedLine(c *diff.Comparison, kinds string) string {
 // from names the part that makes most of a gain; a cause is named only if it explains
 // more than half.
 func from(s diff.Split) string {
-	words := map[diff.PartName]string{diff.EvenRanks: "even ranks", diff.EvenExperts: "even expert sizes", diff.OtherCompute: "other compute", diff.OtherWaiting: "less waiting"}
+	words := map[diff.PartName]string{diff.EvenRanks: "even ranks", diff.EvenExperts: "even expert sizes",
+		diff.OtherCompute: "other compute", diff.OtherWaiting: "less waiting"}
 	for _, p := range s.Parts {
 		if word := words[p.Name]; word != "" && s.Gain > 0 && 2*p.Gain > s.Gain {
 			return ", mostly from " + word
@@ -218,5 +232,6 @@ func mostLoss(c *diff.Comparison) (string, bool) {
 	if !at.Defined() || !(all > 0) || len(c.Stragglers) < 2 {
 		return "", false
 	}
-	return fmt.Sprintf("Layer %d holds %s of the reduced loss (%s of %s per step).", at, quantity.Percent(most/all), quantity.Duration(most), quantity.Duration(all)), true
+	return fmt.Sprintf("Layer %d holds %s of the reduced loss (%s of %s per step).", at, quantity.Percent(most/all),
+		quantity.Duration(most), quantity.Duration(all)), true
 }

@@ -15,7 +15,8 @@ import (
 
 // OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
 func OfCounts(c *counts.Result, given string) Answer {
-	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(byFile(c.Warnings), caveat.SeverityOf)}
+	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats(byFile(c.Warnings),
+		caveat.SeverityOf)}
 	s, ok := mostUneven(c)
 	if !ok {
 		a.reported(c)
@@ -33,15 +34,20 @@ func OfCounts(c *counts.Result, given string) Answer {
 	}
 	switch {
 	case len(flagged) == 0:
-		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is even: at most %s × the mean in %s%s.", s.Level, quantity.Decimals(worst.MaxOverMean, 2), layerNumber(worst.Layer), where)
+		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is even: at most %s × the mean in %s%s.", s.Level,
+			quantity.Decimals(worst.MaxOverMean, 2), layerNumber(worst.Layer), where)
 	case len(flagged) == s.Layers && s.Layers > 1:
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
+			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
 	default:
 		worst = flagged[0] // a more uneven layer may be so by chance
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.", part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, len(flagged), are(s.Layers, "layer"))
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.",
+			part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, len(flagged),
+			are(s.Layers, "layer"))
 	}
 	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
-	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded), NumberOf("worst layer", worst.MaxOverMean, MaxMean, Recorded),
+	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded),
+		NumberOf("worst layer", worst.MaxOverMean, MaxMean, Recorded),
 		NumberOf("floor there", worst.Floor, MaxMean, Recorded))
 	if worst.NullP95.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("by chance, 95th percentile", worst.NullP95, MaxMean, Predicted))
@@ -51,10 +57,12 @@ func OfCounts(c *counts.Result, given string) Answer {
 		a.Reasons = append(a.Reasons, text)
 	}
 	if s.Level == router.LevelRank && a.Verdict == Uneven {
-		a.Next = append(a.Next, Step{"Place the experts anew, judged on other counts.", fmt.Sprintf("moebalance place --ep %d --judge OTHER_COUNTS %s", worst.Parts, given)})
+		a.Next = append(a.Next, Step{"Place the experts anew, judged on other counts.",
+			fmt.Sprintf("moebalance place --ep %d --judge OTHER_COUNTS %s", worst.Parts, given)})
 	}
 	if s.Level == router.LevelExpert {
-		a.Reasons = append(a.Reasons, "The number of ranks is not known, so this is the load of experts; --ep gives it.")
+		a.Reasons = append(a.Reasons,
+			"The number of ranks is not known, so this is the load of experts; --ep gives it.")
 	}
 	return a
 }
@@ -63,7 +71,10 @@ func OfCounts(c *counts.Result, given string) Answer {
 func mostUneven(c *counts.Result) (s counts.Summary, ok bool) {
 	var first []counts.Summary
 	for _, s := range c.Summary { // ranks before experts
-		if !slices.ContainsFunc(first, func(f counts.Summary) bool { return f.Source == s.Source && f.Phase == s.Phase }) {
+		if !slices.ContainsFunc(first, func(f counts.Summary) bool {
+			return f.Source == s.Source &&
+				f.Phase == s.Phase
+		}) {
 			first = append(first, s)
 		}
 	}
@@ -74,7 +85,8 @@ func mostUneven(c *counts.Result) (s counts.Summary, ok bool) {
 	if len(first) == 0 {
 		return s, false
 	}
-	return slices.MaxFunc(first, func(a, b counts.Summary) int { return cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean) }), true
+	return slices.MaxFunc(first,
+		func(a, b counts.Summary) int { return cmp.Compare(a.WorstMaxOverMean, b.WorstMaxOverMean) }), true
 }
 
 // rowsOf are the layers of a summary, the most uneven first.
@@ -109,7 +121,8 @@ func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
 			most = r
 		}
 	}
-	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, n[most], quantity.Count(len(rows), "layer")), 4*n[most] > len(rows) && len(rows) > 2
+	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, n[most],
+		quantity.Count(len(rows), "layer")), 4*n[most] > len(rows) && len(rows) > 2
 }
 
 // reported is the answer of logs that say how balanced the load was, without counts.
@@ -117,7 +130,8 @@ func (a *Answer) reported(c *counts.Result) {
 	a.Verdict, a.Line = NoAnswer, "No answer: no load is recorded."
 	if n := len(c.Reported); n > 0 {
 		mean := sum(c.Reported, func(r counts.ResultReported) router.Number { return r.MaxOverMean }) / router.Number(n)
-		a.Line = fmt.Sprintf("The engine reports a rank load of %s × the mean; it recorded no counts.", quantity.Decimals(mean, 2))
+		a.Line = fmt.Sprintf("The engine reports a rank load of %s × the mean; it recorded no counts.",
+			quantity.Decimals(mean, 2))
 		a.Basis = "claimed by " + quantity.Count(n, "line")
 		a.Numbers = append(a.Numbers, NumberOf("rank load (max/mean)", mean, MaxMean, Claimed))
 	}

@@ -76,14 +76,17 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		if len(rows) > 0 {
 			a.Reasons = append(a.Reasons, slowestWords(rows))
 		}
-		a.Reasons = append(a.Reasons, fmt.Sprintf("Check %s: pinning, other processes, Python garbage collection.", check))
+		a.Reasons = append(a.Reasons, fmt.Sprintf("Check %s: pinning, other processes, Python garbage collection.",
+			check))
 	case len(rows) > 0:
 		a.Verdict = Uneven
 		a.Line = capital(fmt.Sprintf("%s; %s.", overloaded(t, rows), wouldGain("perfectly even ranks", gain)))
 		a.Reasons = append(a.Reasons, loadReasons(t, rows)...)
 		if waits > 0 {
-			a.Reasons = append(a.Reasons, fmt.Sprintf("Ranks wait %s per step behind the experts, %s of it for expert load.", quantity.Duration(waits),
-				quantity.Duration(sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.ExpertNS }))))
+			a.Reasons = append(a.Reasons,
+				fmt.Sprintf("Ranks wait %s per step behind the experts, %s of it for expert load.",
+					quantity.Duration(waits),
+					quantity.Duration(sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.ExpertNS }))))
 		}
 	default:
 		a.Verdict = Even
@@ -99,7 +102,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
 	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
 	if o, ok := t.RankTime(); ok {
-		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, basisOf(t)))
+		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)),
+			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
 	if a.Verdict == LateLaunches {
@@ -136,7 +140,8 @@ func otherKinds(t *nsys.Trace) []string {
 	var said []string
 	for _, k := range others {
 		if k.Time.Layers > 0 {
-			said = append(said, fmt.Sprintf("%s in %s (%s)", quantity.Percent(k.Time.Imbalance), quantity.Numbered("step", k.Steps), k.Name))
+			said = append(said, fmt.Sprintf("%s in %s (%s)", quantity.Percent(k.Time.Imbalance),
+				quantity.Numbered("step", k.Steps), k.Name))
 		}
 	}
 	if more := len(said) - 2; more > 0 {
@@ -145,7 +150,8 @@ func otherKinds(t *nsys.Trace) []string {
 	if len(said) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Imbalance is %s in %s (%s); elsewhere %s.", quantity.Percent(kind.Time.Imbalance), quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
+	return []string{fmt.Sprintf("Imbalance is %s in %s (%s); elsewhere %s.", quantity.Percent(kind.Time.Imbalance),
+		quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer.
@@ -212,7 +218,8 @@ func slowestWords(rows []imbalance.Row) string {
 	case 2*n[most] > len(rows):
 		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, n[most])
 	}
-	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from layer to layer.", are(len(rows), "layer"), n[most])
+	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from layer to layer.",
+		are(len(rows), "layer"), n[most])
 }
 
 // loadReasons say which expert is behind the most uneven layer, by recorded counts.
@@ -224,7 +231,8 @@ func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
 		}
 		return nil
 	}
-	text := fmt.Sprintf("In layer %d expert %d has %s × the mean load", rows[0].Layer, load.Worst, quantity.Digits3(load.MaxOverMean))
+	text := fmt.Sprintf("In layer %d expert %d has %s × the mean load", rows[0].Layer, load.Worst,
+		quantity.Digits3(load.MaxOverMean))
 	if load.NullP95.Defined() {
 		text += fmt.Sprintf("; chance gives %s", quantity.Digits3(load.NullP95))
 	}

@@ -66,7 +66,10 @@ func (s Spec) more() (more []gain.Arm) {
 
 // arm is what sets an arm apart.
 func (s Spec) arm(a gain.Arm) ArmSpec {
-	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == s.Builds.Called(a) }); i >= 0 {
+	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool {
+		return o.Name == a ||
+			o.Name == s.Builds.Called(a)
+	}); i >= 0 {
 		return s.Arms[i]
 	}
 	return ArmSpec{Name: a}
@@ -84,7 +87,8 @@ var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]{0,63}$`)
 func (s Spec) checkArms() error {
 	for _, name := range slices.Concat(s.Builds[:], s.more()) {
 		if name != "" && (!armName.MatchString(string(name)) || strings.Contains(string(name), "..")) {
-			return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64", name)
+			return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64",
+				name)
 		}
 	}
 	for i, a := range s.Arms {

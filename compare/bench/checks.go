@@ -30,7 +30,8 @@ func (c *Campaign) checks() []gain.Check {
 		checks = append(checks, check)
 	}
 	if c.Spec.Treatment.Chance() {
-		checks = append(checks, warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load than under balanced routing"))
+		checks = append(checks,
+			warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load than under balanced routing"))
 	}
 	if text := c.launcherWarnings(); text != "" {
 		checks = append(checks, warning("launcher", text))
@@ -64,12 +65,15 @@ func (c *Campaign) checkFiles() gain.Check {
 		}
 		for _, f := range a.Files {
 			if have, known := first[f.Path]; known && have != f.SHA256 {
-				return gain.Check{Name: name, Status: gain.Fail, Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position, f.SHA256, have)}
+				return gain.Check{Name: name, Status: gain.Fail,
+					Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position,
+						f.SHA256, have)}
 			}
 			first[f.Path] = f.SHA256
 		}
 	}
-	return gain.Check{Name: name, Status: gain.Pass, Text: quantity.Count(len(c.Spec.Same), "file") + " unchanged in every launch"}
+	return gain.Check{Name: name, Status: gain.Pass, Text: quantity.Count(len(c.Spec.Same), "file") +
+		" unchanged in every launch"}
 }
 
 // checkSessions warns of pairs whose launches were not adjacent in time.
@@ -88,11 +92,15 @@ func (c *Campaign) checkSessions() gain.Check {
 	changed := c.changedBetweenSessions()
 	switch {
 	case len(changed) > 0:
-		return gain.Check{Name: name, Status: gain.Warn, Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat the campaign in one session", strings.Join(changed, ", "), len(sessions))}
+		return gain.Check{Name: name, Status: gain.Warn,
+			Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat the campaign in one session", strings.Join(changed, ", "), len(sessions))}
 	case len(split) > 0:
-		return gain.Check{Name: name, Status: gain.Warn, Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time", strings.Join(split, ", "))}
+		return gain.Check{Name: name, Status: gain.Warn,
+			Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time",
+				strings.Join(split, ", "))}
 	case len(sessions) > 1:
-		return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("ran in %s, interrupted between pairs only", quantity.Count(len(sessions), "session"))}
+		return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("ran in %s, interrupted between pairs only",
+			quantity.Count(len(sessions), "session"))}
 	}
 	return gain.Check{Name: name, Status: gain.Pass, Text: "all pairs ran in one session"}
 }
@@ -134,7 +142,8 @@ func (c *Campaign) checkRetries() gain.Check {
 	for _, t := range []struct {
 		n          int
 		noun, what string
-	}{{failed, "attempt", " failed"}, {interrupted, "attempt", " interrupted"}, {left, "launch", " left processes behind"}} {
+	}{{failed, "attempt", " failed"}, {interrupted, "attempt", " interrupted"},
+		{left, "launch", " left processes behind"}} {
 		if t.n > 0 {
 			texts = append(texts, quantity.Count(t.n, t.noun)+t.what)
 		}
@@ -195,18 +204,23 @@ func (c *Campaign) checkGPUs() []gain.Check {
 	if !seen {
 		return nil
 	}
-	checks := []gain.Check{{Name: "other_processes", Status: gain.Pass, Text: "no other process used the GPUs at the start of a launch"}}
+	checks := []gain.Check{{Name: "other_processes", Status: gain.Pass,
+		Text: "no other process used the GPUs at the start of a launch"}}
 	if len(others) > 0 {
-		checks[0] = warning("other_processes", "other processes used the GPUs: "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+": stop them before the campaign")
+		checks[0] = warning("other_processes",
+			"other processes used the GPUs: "+strings.Join(slices.Sorted(maps.Keys(others)),
+				", ")+": stop them before the campaign")
 	}
 	normal, perfect := c.Spec.Builds.Called(gain.Normal), c.Spec.Builds.Called(gain.Perfect)
 	if a, b := stat.Mean(clock[0], nil), stat.Mean(clock[1], nil); a > 0 && b > 0 {
 		checks = append(checks, passOrWarn("clocks", math.Abs(a-b) <= clockTolerance*max(a, b),
-			fmt.Sprintf("mean SM clock while busy: %s %.0f MHz, %s %.0f MHz", normal, a, perfect, b), "lock the clocks with nvidia-smi --lock-gpu-clocks"))
+			fmt.Sprintf("mean SM clock while busy: %s %.0f MHz, %s %.0f MHz", normal, a, perfect, b),
+			"lock the clocks with nvidia-smi --lock-gpu-clocks"))
 	}
 	if a, b := stat.Mean(temperature[0], nil), stat.Mean(temperature[1], nil); a > 0 && b > 0 {
 		checks = append(checks, passOrWarn("temperature", math.Abs(a-b) <= temperatureTolerance,
-			fmt.Sprintf("mean GPU temperature: %s %.1f °C, %s %.1f °C", normal, a, perfect, b), "warm the GPUs up first (--warm-up)"))
+			fmt.Sprintf("mean GPU temperature: %s %.1f °C, %s %.1f °C", normal, a, perfect, b),
+			"warm the GPUs up first (--warm-up)"))
 	}
 	return checks
 }
@@ -240,8 +254,10 @@ func (c *Campaign) checkCPU() gain.Check {
 		}
 	}
 	if !share.Defined() {
-		return gain.Check{Name: name, Status: gain.Unknown, Text: "the CPU use of other processes was not recorded, or the launches were too short"}
+		return gain.Check{Name: name, Status: gain.Unknown,
+			Text: "the CPU use of other processes was not recorded, or the launches were too short"}
 	}
 	return passOrWarn(name, share <= cpuTolerance,
-		fmt.Sprintf("other processes used at most %.1f of %s, in launch %d", worst.OthersCPU, quantity.Count(worst.Cores, "core"), at), "stop them")
+		fmt.Sprintf("other processes used at most %.1f of %s, in launch %d", worst.OthersCPU,
+			quantity.Count(worst.Cores, "core"), at), "stop them")
 }

@@ -272,8 +272,10 @@ func serve(addr string) int {
 
 // testHost runs children of the mode.
 func testHost(mode string) Host {
-	env := []string{childVariable + "=" + mode, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_WAIT=" + os.Getenv("BENCH_TEST_WAIT"), "BENCH_TEST_STALL=" + os.Getenv("BENCH_TEST_STALL"),
-		"GORACE=atexit_sleep_ms=0"} // else each child of a test binary with the race detector waits a second before it ends
+	env := []string{childVariable + "=" + mode, "PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "BENCH_TEST_WAIT=" +
+		os.Getenv("BENCH_TEST_WAIT"), "BENCH_TEST_STALL=" + os.Getenv("BENCH_TEST_STALL"),
+		// else each child of a test binary with the race detector waits a second before it ends
+		"GORACE=atexit_sleep_ms=0"}
 	return Host{
 		Environ: env, Now: time.Now,
 		Sleep: func(context.Context, time.Duration) error { return nil },
@@ -294,7 +296,8 @@ func testSpec(t *testing.T, pairs int, args ...string) Spec {
 	}
 	return Spec{
 		Design: Design{Pairs: pairs, Order: ABBA, Seed: 1}, Treatment: trtllm,
-		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01,
+		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1, Confidence: 0.95,
+		WorkTolerance: 0.01,
 	}
 }
 

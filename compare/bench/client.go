@@ -14,7 +14,8 @@ import (
 
 // Options of clients that name the server: by its URL, or by host and port.
 var (
-	serverURL  = regexp.MustCompile(`(?:^|\s)(?:--?(?:base|api|server|endpoint)?[-_]?url|--api[-_]base|--server|-u)[=\s]+["']?([^\s"']+)`)
+	serverURL = regexp.MustCompile(
+		`(?:^|\s)(?:--?(?:base|api|server|endpoint)?[-_]?url|--api[-_]base|--server|-u)[=\s]+["']?([^\s"']+)`)
 	serverHost = regexp.MustCompile(`(?:^|\s)--host(?:name)?[=\s]+["']?([^\s"']+)`)
 	serverPort = regexp.MustCompile(`(?:^|\s)--port[=\s]+["']?(\d+)`)
 )
@@ -77,12 +78,15 @@ func (c *Campaign) checkServer() (gain.Check, bool) {
 			host, port, _ := net.SplitHostPort(at)
 			own := regexp.MustCompile(`(^|\D)` + port + `(\D|$)`).MatchString(strings.Join(cmd.Server, " "))
 			if at != ready && (host != "localhost" || !own) && !slices.Contains(c.Spec.Accepted, at) {
-				return warning(gain.CheckServer, fmt.Sprintf("the client measures %s, but the server that was started answers at %s (--ready): name the same in both, or accept it by --accept-difference %s", at, ready, at)), true
+				return warning(gain.CheckServer,
+					fmt.Sprintf("the client measures %s, but the server that was started answers at %s (--ready): name the same in both, or accept it by --accept-difference %s", at, ready, at)), true
 			}
 		}
 	}
 	if silent {
-		return gain.Check{Name: gain.CheckServer, Status: gain.Unknown, Text: "the client names no server, so nothing shows that it measured the one at " + ready}, true
+		return gain.Check{Name: gain.CheckServer, Status: gain.Unknown,
+			Text: "the client names no server, so nothing shows that it measured the one at " + ready}, true
 	}
-	return gain.Check{Name: gain.CheckServer, Status: gain.Pass, Text: "the client names the server that was started"}, true
+	return gain.Check{Name: gain.CheckServer, Status: gain.Pass, Text: "the client names the server that was started"},
+		true
 }

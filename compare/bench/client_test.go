@@ -13,18 +13,29 @@ func TestServerOfTheClient(t *testing.T) {
 		server, client, ready string
 		want                  gain.CheckStatus
 	}{
-		"same URL":               {"serve --port 8000", "bench --base-url http://127.0.0.1:8000", "http://localhost:8000/health", gain.Pass},
-		"same port":              {"serve", "bench serve --host 0.0.0.0 --port 8000", "http://localhost:8000/health", gain.Pass},
-		"another port":           {"serve --port 8000", "bench serve --port 9000", "http://localhost:8000/health", gain.Warn},
-		"another host":           {"serve --port 8000", "bench --url node7:8000", "http://localhost:8000/health", gain.Warn},
-		"health on its own":      {"serve --port 8000 --health-port 8001", "bench -u http://localhost:8000", "http://localhost:8001/health", gain.Pass},
-		"part of another port":   {"serve --port 18000", "bench -u http://localhost:8000", "http://localhost:18000/health", gain.Warn},
-		"in a shell":             {"serve --port 8000", "sh -c 'bench --port=9000'", "http://localhost:8000/health", gain.Warn},
-		"no server named":        {"serve --port 8000", "bench --num-prompts 9", "http://localhost:8000/health", gain.Unknown},
-		"default port":           {"serve", "bench --base-url http://localhost", "http://localhost:80/health", gain.Pass},
-		"the endpoint is no URL": {"serve --port 8000", "bench --endpoint /v1/completions --port 8000", "http://localhost:8000/health", gain.Pass},
+		"same URL": {"serve --port 8000", "bench --base-url http://127.0.0.1:8000",
+			"http://localhost:8000/health", gain.Pass},
+		"same port": {"serve", "bench serve --host 0.0.0.0 --port 8000", "http://localhost:8000/health",
+			gain.Pass},
+		"another port": {"serve --port 8000", "bench serve --port 9000", "http://localhost:8000/health",
+			gain.Warn},
+		"another host": {"serve --port 8000", "bench --url node7:8000", "http://localhost:8000/health",
+			gain.Warn},
+		"health on its own": {"serve --port 8000 --health-port 8001", "bench -u http://localhost:8000",
+			"http://localhost:8001/health", gain.Pass},
+		"part of another port": {"serve --port 18000", "bench -u http://localhost:8000",
+			"http://localhost:18000/health", gain.Warn},
+		"in a shell": {"serve --port 8000", "sh -c 'bench --port=9000'", "http://localhost:8000/health",
+			gain.Warn},
+		"no server named": {"serve --port 8000", "bench --num-prompts 9", "http://localhost:8000/health",
+			gain.Unknown},
+		"default port": {"serve", "bench --base-url http://localhost", "http://localhost:80/health",
+			gain.Pass},
+		"the endpoint is no URL": {"serve --port 8000", "bench --endpoint /v1/completions --port 8000",
+			"http://localhost:8000/health", gain.Pass},
 	} {
-		spec := Spec{Command: Command{Server: strings.Fields(c.server), Normal: strings.Fields(c.client), Ready: c.ready}}
+		spec := Spec{Command: Command{Server: strings.Fields(c.server), Normal: strings.Fields(c.client),
+			Ready: c.ready}}
 		got, ok := (&Campaign{Spec: spec}).checkServer()
 		if !ok || got.Status != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)

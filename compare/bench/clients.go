@@ -27,7 +27,8 @@ func (r *runner) clients(l Launch, a Attempt, folder string) (runs []launch.Run,
 		}
 		var began time.Time
 		runs = append(runs, launch.Run{
-			Name: r.Spec.Points.Name + " " + value, Folder: at, Words: r.Spec.placeholders(l, out, value).fill(r.Spec.Command.Of(l.Arm)),
+			Name: r.Spec.Points.Name + " " + value, Folder: at,
+			Words: r.Spec.placeholders(l, out, value).fill(r.Spec.Command.Of(l.Arm)),
 			Began: func() { began = r.host.Now() },
 			Done: func() error {
 				live := &r.Launches[l.Position]
@@ -76,7 +77,8 @@ func (c *Campaign) checkPointRuns() (gain.Check, bool) {
 		}
 	}
 	if len(split) > 0 {
-		return warning(name, "two engines measured the points of "+quantity.Numbered("launch", split)+", because of an interruption: a fresh engine measured the missing points"), points
+		return warning(name, "two engines measured the points of "+quantity.Numbered("launch",
+			split)+", because of an interruption: a fresh engine measured the missing points"), points
 	}
 	return gain.Check{Name: name, Status: gain.Pass, Text: "each launch measured all its points on one engine"}, points
 }

@@ -34,10 +34,12 @@ func TestTreatments(t *testing.T) {
 	}
 	trtllm, _ := ParseTreatment("trtllm")
 	base := []string{"PATH=/bin", "ENABLE_PERFECT_ROUTER=1", "X=2"}
-	if got := (Spec{Treatment: trtllm}).environ(base, gain.Normal); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2"}) {
+	if got := (Spec{Treatment: trtllm}).environ(base, gain.Normal); !reflect.DeepEqual(got,
+		[]string{"PATH=/bin", "X=2"}) {
 		t.Errorf("the normal arm's environment is %q", got)
 	}
-	if got := (Spec{Treatment: trtllm}).environ(base, gain.Perfect); !reflect.DeepEqual(got, []string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1"}) {
+	if got := (Spec{Treatment: trtllm}).environ(base, gain.Perfect); !reflect.DeepEqual(got,
+		[]string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1"}) {
 		t.Errorf("the perfect arm's environment is %q", got)
 	}
 }
@@ -52,15 +54,19 @@ func TestSpecCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Spec){
-		"no command":           func(s *Spec) { s.Command.Normal = nil },
-		"sets it itself":       func(s *Spec) { s.Command.Normal = []string{"mpirun", "-x", "ENABLE_PERFECT_ROUTER=1", "x"} },
+		"no command": func(s *Spec) { s.Command.Normal = nil },
+		"sets it itself": func(s *Spec) {
+			s.Command.Normal = []string{"mpirun", "-x", "ENABLE_PERFECT_ROUTER=1",
+				"x"}
+		},
 		"server without ready": func(s *Spec) { s.Command.Server = []string{"s"} },
 		"ready without server": func(s *Spec) { s.Command.Ready = "http://x" },
 		"ready without scheme": func(s *Spec) {
 			s.Command.Server, s.Command.Ready = []string{"s"}, "localhost:8000/health"
 		},
 		"profiled in docker": func(s *Spec) {
-			s.Design.Profiled, s.Profile, s.Command.Normal = true, &launch.Profile{GraphTrace: "node"}, []string{"docker", "run", "image", "prog"}
+			s.Design.Profiled, s.Profile, s.Command.Normal = true, &launch.Profile{GraphTrace: "node"},
+				[]string{"docker", "run", "image", "prog"}
 		},
 		"confidence":            func(s *Spec) { s.Confidence = 1 },
 		"tolerance":             func(s *Spec) { s.WorkTolerance = -1 },

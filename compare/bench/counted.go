@@ -42,7 +42,8 @@ func (a Attempt) foreign(path, out string) (found string) {
 		case linked(info):
 			found = name + " is a hard link to another file"
 		case info.ModTime().Before(a.Made):
-			found = fmt.Sprintf("%s was last written before this launch began (%s)", name, info.ModTime().Format("2006-01-02 15:04:05"))
+			found = fmt.Sprintf("%s was last written before this launch began (%s)", name,
+				info.ModTime().Format("2006-01-02 15:04:05"))
 		}
 		return nil
 	})
@@ -58,7 +59,8 @@ func recordedShare(folder string) (share float64) {
 			Steps    float64 `json:"steps"`
 			Recorded float64 `json:"steps_recorded"`
 		}
-		if text, err := input.ReadFile(path, 1<<20); err == nil && json.Unmarshal(text, &said) == nil && said.Steps > 0 {
+		if text, err := input.ReadFile(path, 1<<20); err == nil && json.Unmarshal(text, &said) == nil &&
+			said.Steps > 0 {
 			share = max(share, min(1, said.Recorded/said.Steps))
 		}
 	}
@@ -117,7 +119,8 @@ func (a Attempt) otherWork() string {
 
 // placing finds options, variables and settings that put experts elsewhere than
 // contiguously, with their values.
-var placing = regexp.MustCompile(`(?i)(?:^|[\s"'{,])(-{0,2}(?:[a-z0-9_.-]*(?:expert[-_]?(?:placement|location|map)|moebalance_placement|eplb|redundant[-_]experts|load[-_]?balancer)[a-z0-9_.-]*|placement))(?:["']?\s*[=:]\s*["']?|["']?\s+["']?|["']?$)([^\s"',}]*)`)
+var placing = regexp.MustCompile(
+	`(?i)(?:^|[\s"'{,])(-{0,2}(?:[a-z0-9_.-]*(?:expert[-_]?(?:placement|location|map)|moebalance_placement|eplb|redundant[-_]experts|load[-_]?balancer)[a-z0-9_.-]*|placement))(?:["']?\s*[=:]\s*["']?|["']?\s+["']?|["']?$)([^\s"',}]*)`)
 
 // ordinary are values of these that leave experts contiguous.
 var ordinary = []string{"0", "false", "off", "none", "keep", "linear", "trivial", "contiguous"}
@@ -156,19 +159,24 @@ func (c *Campaign) checkSlots() (gain.Check, bool) {
 	for _, pair := range c.Pairs(Timed) {
 		a, _ := pair[0].Done()
 		b, _ := pair[1].Done()
-		if a.Counted == nil || b.Counted == nil || len(a.Counted.Slots)+len(b.Counted.Slots) == 0 || a.pieced() || b.pieced() {
+		if a.Counted == nil || b.Counted == nil || len(a.Counted.Slots)+len(b.Counted.Slots) == 0 || a.pieced() ||
+			b.pieced() {
 			continue
 		}
 		compared++
 		for layer := range max(layers(a.Counted.Slots), layers(b.Counted.Slots)) {
 			n, m := a.Counted.Slots[layer], b.Counted.Slots[layer]
 			if math.Abs(float64(n-m)) > tolerance*float64(max(n, m)) {
-				return gain.Check{Name: name, Status: gain.Fail, Text: fmt.Sprintf("the arms counted different work: pair %d, layer %d: %s %s, %s %s (tolerance %s)",
-					pair[0].Pair, layer, pair[0].Arm, quantity.Count(n, "slot"), pair[1].Arm, quantity.Count(m, "slot"), quantity.Percent(router.Number(tolerance)))}, true
+				return gain.Check{Name: name, Status: gain.Fail,
+					Text: fmt.Sprintf("the arms counted different work: pair %d, layer %d: %s %s, %s %s (tolerance %s)",
+						pair[0].Pair, layer, pair[0].Arm, quantity.Count(n, "slot"), pair[1].Arm,
+						quantity.Count(m, "slot"),
+						quantity.Percent(router.Number(tolerance)))}, true
 			}
 		}
 	}
-	return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("counted slots of every layer within %s in %s", quantity.Percent(router.Number(tolerance)), quantity.Count(compared, "pair"))}, compared > 0
+	return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("counted slots of every layer within %s in %s",
+		quantity.Percent(router.Number(tolerance)), quantity.Count(compared, "pair"))}, compared > 0
 }
 
 // pieced reports whether a launch took over points that another engine measured, whose

@@ -39,8 +39,12 @@ func TestForeignCounts(t *testing.T) {
 		make func(path string) error
 		want string
 	}{
-		"own":           {func(path string) error { write(path); return nil }, ""},
-		"kept time":     {func(path string) error { write(path); return os.Chtimes(path, time.Time{}, a.Made.Add(-time.Second)) }, "before this launch began"},
+		"own": {func(path string) error { write(path); return nil }, ""},
+		"kept time": {func(path string) error {
+			write(path)
+			return os.Chtimes(path, time.Time{},
+				a.Made.Add(-time.Second))
+		}, "before this launch began"},
 		"symbolic link": {func(path string) error { return os.Symlink(other, path) }, "outside this launch's folder"},
 		"hard link":     {func(path string) error { return os.Link(other, path) }, "hard link"},
 		"linked folder": {func(path string) error { return os.Symlink(root, path) }, "outside this launch's folder"},
@@ -64,7 +68,8 @@ func TestForeignCounts(t *testing.T) {
 
 // even is counts at their floors of so many slots in each of four layers.
 func even(slots int64) *Counted {
-	return &Counted{Ranks: 2, TopK: 8, RankMaxOverMean: 1, RankFloor: 1, ExpertMaxOverMean: 1, ExpertFloor: 1, Slots: map[int]int64{0: slots, 1: slots, 2: slots, 3: slots}}
+	return &Counted{Ranks: 2, TopK: 8, RankMaxOverMean: 1, RankFloor: 1, ExpertMaxOverMean: 1, ExpertFloor: 1,
+		Slots: map[int]int64{0: slots, 1: slots, 2: slots, 3: slots}}
 }
 
 func reporting(input, output int64) *metrics.Result {
@@ -93,9 +98,13 @@ func TestCountsAgainstReport(t *testing.T) {
 		"output alone is a lower bound": {even(8 * 96000), reporting(-1, 1000), true},
 		"less than the output":          {even(8 * 400), reporting(-1, 1000), false},
 		"no tokens reported":            {even(32), reporting(-1, -1), true},
-		"top-k unknown, few":            {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 32}}, reporting(31000, 1000), false},
-		"top-k unknown, enough":         {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 8 * 32000}}, reporting(31000, 1000), true},
-		"a tenth of the steps recorded": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), TopK: 8, Recorded: 0.1, Slots: map[int]int64{3: 8 * 3200}}, reporting(31000, 1000), true},
+		"top-k unknown, few": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+			RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 32}}, reporting(31000, 1000), false},
+		"top-k unknown, enough": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+			RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 8 * 32000}}, reporting(31000, 1000), true},
+		"a tenth of the steps recorded": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+			RankMaxOverMean: router.Undefined(), TopK: 8, Recorded: 0.1, Slots: map[int]int64{3: 8 * 3200}},
+			reporting(31000, 1000), true},
 	} {
 		p := Spec{}.prove(gain.Perfect, Attempt{Counted: c.counted, Result: c.result}, 2, false)[0]
 		if (p.severity() == 0) != c.proves {
@@ -104,7 +113,9 @@ func TestCountsAgainstReport(t *testing.T) {
 	}
 	// Of several points, the tokens of all that this engine measured count.
 	a := Attempt{Number: 2, Counted: even(8 * 32000), Points: []PointRun{
-		{Value: "1", Attempt: 1, Result: reporting(900000, 0)}, {Value: "2", Attempt: 2, Result: reporting(15000, 1000)}, {Value: "3", Attempt: 2, Result: reporting(15000, 1000)}}}
+		{Value: "1", Attempt: 1, Result: reporting(900000, 0)},
+		{Value: "2", Attempt: 2, Result: reporting(15000, 1000)},
+		{Value: "3", Attempt: 2, Result: reporting(15000, 1000)}}}
 	for _, view := range a.views() {
 		if text := view.otherWork(); text != "" {
 			t.Error(text)
@@ -125,14 +136,19 @@ func TestPlacementOfTheCommand(t *testing.T) {
 		named string
 		file  string
 	}{
-		"none":                 {[]string{"vllm", "serve", "M", "--enable-expert-parallel"}, nil, "", ""},
-		"vllm":                 {[]string{"vllm", "--enable-eplb", "--port", "80"}, nil, "--enable-eplb", ""},
-		"round robin":          {[]string{"--expert-placement-strategy=round_robin"}, nil, "--expert-placement-strategy", ""},
-		"linear":               {[]string{"--expert-placement-strategy", "linear"}, nil, "", ""},
-		"sglang":               {[]string{"--init-expert-location", file, "--tp", "8"}, nil, "--init-expert-location", file},
-		"trivial":              {[]string{"--init-expert-location", "trivial", "--ep-num-redundant-experts", "0"}, nil, "", ""},
-		"in a shell":           {[]string{"sh", "-c", "exec serve --init-expert-location '" + file + "' --tp 8"}, nil, "--init-expert-location", file},
-		"in JSON":              {[]string{"--additional-config", `{"expert_map_path": "` + file + `"}`}, nil, "expert_map_path", file},
+		"none": {[]string{"vllm", "serve", "M", "--enable-expert-parallel"}, nil, "", ""},
+		"vllm": {[]string{"vllm", "--enable-eplb", "--port", "80"}, nil, "--enable-eplb", ""},
+		"round robin": {[]string{"--expert-placement-strategy=round_robin"}, nil,
+			"--expert-placement-strategy", ""},
+		"linear": {[]string{"--expert-placement-strategy", "linear"}, nil, "", ""},
+		"sglang": {[]string{"--init-expert-location", file, "--tp", "8"}, nil, "--init-expert-location",
+			file},
+		"trivial": {[]string{"--init-expert-location", "trivial", "--ep-num-redundant-experts", "0"}, nil,
+			"", ""},
+		"in a shell": {[]string{"sh", "-c", "exec serve --init-expert-location '" + file + "' --tp 8"}, nil,
+			"--init-expert-location", file},
+		"in JSON": {[]string{"--additional-config", `{"expert_map_path": "` + file + `"}`}, nil,
+			"expert_map_path", file},
 		"off in JSON":          {[]string{"--engine", `{"enable_eplb": false}`}, nil, "", ""},
 		"variable":             {nil, map[string]string{"MOEBALANCE_PLACEMENT": file}, "MOEBALANCE_PLACEMENT", file},
 		"kept":                 {nil, map[string]string{"MOEBALANCE_PLACEMENT": "keep", "VLLM_EPLB": ""}, "", ""},

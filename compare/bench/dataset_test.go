@@ -11,7 +11,8 @@ import (
 )
 
 func TestDataset(t *testing.T) {
-	d := Dataset{Requests: 2000, InputMean: 100, InputSD: 20, OutputMean: 50, OutputSD: 0, LowID: 10, HighID: 20, Seed: 1}
+	d := Dataset{Requests: 2000, InputMean: 100, InputSD: 20, OutputMean: 50, OutputSD: 0, LowID: 10, HighID: 20,
+		Seed: 1}
 	var out bytes.Buffer
 	sum, err := d.Write(&out)
 	if err != nil {
@@ -69,7 +70,8 @@ func TestDataset(t *testing.T) {
 // The bytes of a seed are a promise: other machines and versions have the same.
 func TestDatasetBytes(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := (Dataset{Requests: 2, InputMean: 3, InputSD: 1, OutputMean: 2, LowID: 5, HighID: 9, Seed: 1}).Write(&out); err != nil {
+	if _, err := (Dataset{Requests: 2, InputMean: 3, InputSD: 1, OutputMean: 2, LowID: 5, HighID: 9, Seed: 1}).Write(
+		&out); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"task_id":0,"input_ids":[7,6,5,7],"output_tokens":2}` + "\n" +

@@ -132,7 +132,10 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 		}
 		return float64(n) / trials
 	}
-	if rate := fooled(func(seed uint64) []Launch { return Design{Pairs: 10, Order: ABBA, Seed: seed}.plan(gain.Arms[:], nil) }); rate > 0.06 {
+	if rate := fooled(func(seed uint64) []Launch {
+		return Design{Pairs: 10, Order: ABBA, Seed: seed}.plan(gain.Arms[:],
+			nil)
+	}); rate > 0.06 {
 		t.Errorf("%.1f %% of null campaigns look significant, want at most 6 %%", 100*rate)
 	}
 	naive := fooled(func(uint64) []Launch {

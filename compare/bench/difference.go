@@ -18,7 +18,8 @@ func (c *Campaign) differences(arm gain.Arm, normal, perfect Attempt) []gain.Dif
 	found = append(found, c.Spec.wordDifferences(arm)...)
 	for i, f := range normal.Files {
 		if i < len(perfect.Files) && perfect.Files[i].SHA256 != f.SHA256 {
-			found = append(found, gain.Difference{Kind: "file", Name: f.Path, Normal: f.SHA256, Perfect: perfect.Files[i].SHA256})
+			found = append(found, gain.Difference{Kind: "file", Name: f.Path, Normal: f.SHA256,
+				Perfect: perfect.Files[i].SHA256})
 		}
 	}
 	if a, b := identities(normal.GPUs), identities(perfect.GPUs); a != b && a != "" && b != "" {
@@ -39,7 +40,8 @@ func (s Spec) environmentDifferences(arm gain.Arm, normal, perfect Attempt) []ga
 	for _, name := range differing(normal.Environment, perfect.Environment) {
 		a, inNormal := normal.Environment[name]
 		b, inPerfect := perfect.Environment[name]
-		found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: setTo(a, inNormal), Perfect: setTo(b, inPerfect), Declared: s.declares(name, arm)})
+		found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: setTo(a, inNormal),
+			Perfect: setTo(b, inPerfect), Declared: s.declares(name, arm)})
 	}
 	return found
 }
@@ -79,7 +81,8 @@ func (c *Campaign) ownDifferences(arm gain.Arm, known []gain.Difference) []gain.
 		b, inOther := other[0][name]
 		given := slices.ContainsFunc(known, func(d gain.Difference) bool { return d.Name == name })
 		if !given && steady(normal, name) && steady(other, name) {
-			found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: changedTo(a, inNormal), Perfect: changedTo(b, inOther)})
+			found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: changedTo(a, inNormal),
+				Perfect: changedTo(b, inOther)})
 		}
 	}
 	return found
@@ -151,7 +154,8 @@ func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
 	var found []gain.Difference
 	for i := range normal {
 		for _, d := range wordDiff(normal[i], other[i]) {
-			d.Declared = s.declaredByName(arm) || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect}, func(w string) bool { return slices.Contains(accepted, w) })
+			d.Declared = s.declaredByName(arm) || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect},
+				func(w string) bool { return slices.Contains(accepted, w) })
 			found = append(found, d)
 		}
 	}

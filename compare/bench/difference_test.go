@@ -19,7 +19,8 @@ func TestWordDifferences(t *testing.T) {
 	}{
 		"no command of its own": {"run --batch 8", "", "", nil},
 		"a value":               {"run --batch 8 --log x", "run --batch 16 --log x", "", []string{"--batch: 8 | 16"}},
-		"behind an equals sign": {"run --batch=8 x", "run --batch=16 x", "", []string{"--batch: --batch=8 | --batch=16"}},
+		"behind an equals sign": {"run --batch=8 x", "run --batch=16 x", "",
+			[]string{"--batch: --batch=8 | --batch=16"}},
 		"accepted by its option": {"run --batch 8", "run --batch 16", "--batch",
 			[]string{"+--batch: 8 | 16"}},
 		"accepted by a word": {"run --batch 8", "run --batch 16", "16", []string{"+--batch: 8 | 16"}},
@@ -28,13 +29,16 @@ func TestWordDifferences(t *testing.T) {
 			[]string{"--balanced: no such word | --balanced", "--balanced: no such word | 1"}},
 		"one of two": {"run --seed 1 --dtype fp8", "run --seed 2 --dtype bf16", "--seed",
 			[]string{"+--seed: 1 | 2", "--dtype: fp8 | bf16"}},
-		"another order":       {"run a b", "run b a", "", []string{"a: a | no such word", "a: no such word | a"}},
-		"the arm's own file":  {"run --save r-{arm}-{launch}.json", "", "", []string{"--save: r-normal-{launch}.json | r-perfect-{launch}.json"}},
-		"accepted as typed":   {"run r-{arm}.json", "", "r-{arm}.json", []string{"+r-perfect.json: r-normal.json | r-perfect.json"}},
+		"another order": {"run a b", "run b a", "", []string{"a: a | no such word", "a: no such word | a"}},
+		"the arm's own file": {"run --save r-{arm}-{launch}.json", "", "",
+			[]string{"--save: r-normal-{launch}.json | r-perfect-{launch}.json"}},
+		"accepted as typed": {"run r-{arm}.json", "", "r-{arm}.json",
+			[]string{"+r-perfect.json: r-normal.json | r-perfect.json"}},
 		"another program":     {"run x", "walk x", "", []string{"walk: run | walk"}},
 		"a placeholder alone": {"run {out}/r.json {pair}", "run {out}/r.json {pair}", "", nil},
 	} {
-		spec := Spec{Command: Command{Normal: strings.Fields(c.normal), Perfect: strings.Fields(c.perfect)}, Accepted: strings.Fields(c.accepted)}
+		spec := Spec{Command: Command{Normal: strings.Fields(c.normal), Perfect: strings.Fields(c.perfect)},
+			Accepted: strings.Fields(c.accepted)}
 		var got []string
 		undeclared := 0
 		for _, d := range spec.wordDifferences(gain.Perfect) {
@@ -69,7 +73,8 @@ func TestUndeclaredWordsAreNotComparable(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
-	if r.Verdict != gain.Invalid || !strings.Contains(r.Reasons[0], `argument --tokens: normal "no such word", perfect "9"`) {
+	if r.Verdict != gain.Invalid ||
+		!strings.Contains(r.Reasons[0], `argument --tokens: normal "no such word", perfect "9"`) {
 		t.Errorf("%s: %q", r.Verdict, r.Reasons)
 	}
 	spec.Accepted = []string{"--tokens"}
@@ -92,18 +97,24 @@ func TestArmsOfTheRoutersAddDifferences(t *testing.T) {
 		arm      gain.Arm
 		want     []string // "name: normal | other", "+" in front where declared
 	}{
-		"of normal":          {arms: []string{"normal=--skew 1"}, want: []string{"--skew: --skew | no such word", "--skew: 1 | no such word"}},
-		"of perfect":         {arms: []string{"perfect=--eplb"}, want: []string{"--eplb: no such word | --eplb"}},
-		"accepted":           {arms: []string{"normal=--skew 1"}, accepted: "--skew", want: []string{"+--skew: --skew | no such word", "+--skew: 1 | no such word"}},
+		"of normal": {arms: []string{"normal=--skew 1"}, want: []string{"--skew: --skew | no such word",
+			"--skew: 1 | no such word"}},
+		"of perfect": {arms: []string{"perfect=--eplb"}, want: []string{"--eplb: no such word | --eplb"}},
+		"accepted": {arms: []string{"normal=--skew 1"}, accepted: "--skew",
+			want: []string{"+--skew: --skew | no such word", "+--skew: 1 | no such word"}},
 		"of both, alike":     {arms: []string{"normal=--skew 1", "perfect=--skew 1"}},
 		"of both, otherwise": {arms: []string{"normal=--skew 1", "perfect=--skew 2"}, want: []string{"--skew: 1 | 2"}},
-		"of a server":        {arms: []string{"normal=--skew 1"}, server: "serve", want: []string{"--skew: --skew | no such word", "--skew: 1 | no such word"}},
-		"a variable":         {arms: []string{"normal=SKEW=1"}, want: []string{"SKEW: 1 | not set"}},
-		"of a further arm":   {arms: []string{"more=SKEW=1 --eplb"}, arm: "more", want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
+		"of a server": {arms: []string{"normal=--skew 1"}, server: "serve",
+			want: []string{"--skew: --skew | no such word", "--skew: 1 | no such word"}},
+		"a variable": {arms: []string{"normal=SKEW=1"}, want: []string{"SKEW: 1 | not set"}},
+		"of a further arm": {arms: []string{"more=SKEW=1 --eplb"}, arm: "more", want: []string{"+SKEW: not set | 1",
+			"+--eplb: no such word | --eplb"}},
 		"that perfect lacks": {arms: []string{"more=SKEW=1 --eplb"}},
-		"of a build by name": {arms: []string{"after=SKEW=1 --eplb"}, builds: gain.Builds{"before", "after"}, want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
+		"of a build by name": {arms: []string{"after=SKEW=1 --eplb"}, builds: gain.Builds{"before", "after"},
+			want: []string{"+SKEW: not set | 1", "+--eplb: no such word | --eplb"}},
 	} {
-		s := Spec{Command: Command{Normal: []string{"run"}, Server: strings.Fields(k.server)}, Accepted: strings.Fields(k.accepted), Builds: k.builds}
+		s := Spec{Command: Command{Normal: []string{"run"}, Server: strings.Fields(k.server)},
+			Accepted: strings.Fields(k.accepted), Builds: k.builds}
 		for _, text := range k.arms {
 			a, err := ParseArm(text)
 			if err != nil {
@@ -189,7 +200,8 @@ func TestVariablesThatChangeFromLaunchToLaunch(t *testing.T) {
 	at := make(map[gain.Arm]int)
 	for i := range c.Launches {
 		l := &c.Launches[i]
-		own := map[string]string{"MASTER_PORT": fmt.Sprint("sha256:", i), "NCCL_ALGO": map[gain.Arm]string{gain.Normal: "Ring", gain.Perfect: "Tree"}[l.Arm]}
+		own := map[string]string{"MASTER_PORT": fmt.Sprint("sha256:", i),
+			"NCCL_ALGO": map[gain.Arm]string{gain.Normal: "Ring", gain.Perfect: "Tree"}[l.Arm]}
 		if l.Arm == gain.Perfect && at[gain.Perfect] == 1 { // only here the shim had been replaced by python
 			own["PYENV_VERSION"], own["PATH"] = "sha256:1", "sha256:2"
 		}
@@ -227,8 +239,10 @@ func TestOwnVariables(t *testing.T) {
 	if got := ownVariables(nil, given, "id", "/f"); got != nil {
 		t.Errorf("of an unknown process %v", got)
 	}
-	got := ownVariables([]string{"A=1", "PATH=/opt:/bin", "SHLVL=2", "_=/bin/x", "NCCL_DEBUG_FILE=/f/nccl", "B.0=y"}, given, "id", "/f")
-	if len(got) != 3 || got["DROP"] != "removed" || got["NCCL_DEBUG_FILE"] != "{out}/nccl" || !strings.HasPrefix(got["PATH"], hashed) || strings.Contains(got["PATH"], "opt") {
+	got := ownVariables([]string{"A=1", "PATH=/opt:/bin", "SHLVL=2", "_=/bin/x", "NCCL_DEBUG_FILE=/f/nccl", "B.0=y"},
+		given, "id", "/f")
+	if len(got) != 3 || got["DROP"] != "removed" || got["NCCL_DEBUG_FILE"] != "{out}/nccl" ||
+		!strings.HasPrefix(got["PATH"], hashed) || strings.Contains(got["PATH"], "opt") {
 		t.Errorf("%v", got)
 	}
 	if again := ownVariables([]string{"PATH=/opt:/bin"}, given, "other", "/f"); again["PATH"] == got["PATH"] {

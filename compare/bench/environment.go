@@ -17,7 +17,8 @@ import (
 var recordedPrefixes = []string{
 	"CUDA_", "CUBLAS", "CUDNN", "NVIDIA_", "NCCL_", "NVSHMEM_", "UCX_", "DEEP_EP", "DEEPEP_", "DG_",
 	"ENABLE_", "TLLM_", "TRTLLM_", "TRT_", "VLLM_", "SGLANG_", "SGL_", "FLASHINFER_", "TRITON_", "TORCH", "PYTORCH_",
-	"OMP_", "MKL_", "OPENBLAS_", "GOMAXPROCS", "GODEBUG", "GOGC", "GOMEMLIMIT", "MOEBALANCE_", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH",
+	"OMP_", "MKL_", "OPENBLAS_", "GOMAXPROCS", "GODEBUG", "GOGC", "GOMEMLIMIT", "MOEBALANCE_", "LD_LIBRARY_PATH",
+	"LD_PRELOAD", "PYTHONPATH",
 	"OMPI_MCA_", "SLURM_JOB_PARTITION", "SLURM_NNODES", "SLURM_NTASKS", "HF_HOME", "HF_HUB_OFFLINE",
 }
 
@@ -68,7 +69,8 @@ func ownVariables(process, given []string, id, folder string) map[string]string 
 func (t Treatment) undone(own map[string]string) string {
 	for _, name := range t.Names() {
 		if value, changed := own[name]; changed {
-			return fmt.Sprintf("the command itself changes %s (%s): both arms may run alike", name, changedTo(value, true))
+			return fmt.Sprintf("the command itself changes %s (%s): both arms may run alike", name,
+				changedTo(value, true))
 		}
 	}
 	return ""

@@ -20,9 +20,12 @@ import (
 func TestRecordEnvironment(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	got := recordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
-		"TRTLLM_AUTH_TOKEN=q", "VLLM_API_KEYS=a,b", "VLLM_MAX_NUM_BATCHED_TOKENS=8192", "ENABLE_PERFECT_ROUTER=1", "SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
+		"TRTLLM_AUTH_TOKEN=q", "VLLM_API_KEYS=a,b", "VLLM_MAX_NUM_BATCHED_TOKENS=8192", "ENABLE_PERFECT_ROUTER=1",
+		"SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
 	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": "(redacted)",
-		"TRTLLM_AUTH_TOKEN": "(redacted)", "VLLM_API_KEYS": "(redacted)", "VLLM_MAX_NUM_BATCHED_TOKENS": "8192", "ENABLE_PERFECT_ROUTER": "1", "VLLM_EXTRA": `{"api_key": (redacted), "n": 1}`, "VLLM_URL": "http://(redacted)@host/"}
+		"TRTLLM_AUTH_TOKEN": "(redacted)", "VLLM_API_KEYS": "(redacted)", "VLLM_MAX_NUM_BATCHED_TOKENS": "8192",
+		"ENABLE_PERFECT_ROUTER": "1", "VLLM_EXTRA": `{"api_key": (redacted), "n": 1}`,
+		"VLLM_URL": "http://(redacted)@host/"}
 	if len(got) != len(want) {
 		t.Errorf("recorded %v, want %v", got, want)
 	}
@@ -82,7 +85,8 @@ func TestChangedFileIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := Recorded(c, 0.95, gain.TraceProof{})
-	if check := e.Checks[0]; check.Name != "same_files" || check.Status != gain.Fail || !strings.Contains(check.Text, file) {
+	if check := e.Checks[0]; check.Name != "same_files" || check.Status != gain.Fail ||
+		!strings.Contains(check.Text, file) {
 		t.Errorf("%+v, want a failed check naming the file", check)
 	}
 	found := false
@@ -136,7 +140,8 @@ func TestChangeBetweenSessionsIsSeen(t *testing.T) {
 func said(perfect bool, ranks int, loads ...float64) Attempt {
 	p := metrics.Proof{Claimed: true, Perfect: perfect, Ranks: ranks}
 	for i := 0; i+1 < len(loads); i += 2 {
-		p.Layers = append(p.Layers, metrics.LayerBalance{Layer: i / 2, RankMaxOverMean: router.Number(loads[i]), ExpertMaxOverMean: router.Number(loads[i+1])})
+		p.Layers = append(p.Layers, metrics.LayerBalance{Layer: i / 2, RankMaxOverMean: router.Number(loads[i]),
+			ExpertMaxOverMean: router.Number(loads[i+1])})
 	}
 	return Attempt{Result: &metrics.Result{Proof: p}}
 }
@@ -194,13 +199,17 @@ func TestProveByLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 2 || found[0] != (Found{Rank: 0, Times: 1, Text: newer + "0)"}) || found[1] != (Found{Rank: 1, Times: 1, Text: newer + "1)"}) {
+	if len(found) != 2 || found[0] != (Found{Rank: 0, Times: 1, Text: newer + "0)"}) ||
+		found[1] != (Found{Rank: 1, Times: 1, Text: newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
 	}
-	if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, launch.Stdout),
+		[]byte("Precomputing perfect router logits for 22 common batch sizes...\nit has no newline: Precomputing perfect router logits for 3 common batch sizes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 || found[0] != (Found{Rank: gain.AllRanks, Times: 2, Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
+	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 ||
+		found[0] != (Found{Rank: gain.AllRanks, Times: 2,
+			Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
 	}
 
@@ -221,8 +230,9 @@ func TestProveByLine(t *testing.T) {
 		"normal without lines":  {gain.Normal, lines(), true},
 		"normal with lines":     {gain.Normal, lines(0), false},
 		// Of two ranks, one or both printed a line that does not say whose it is.
-		"one line, no rank":       {gain.Perfect, lines(gain.AllRanks), false},
-		"two lines, no rank":      {gain.Perfect, Attempt{Result: &metrics.Result{}, LinesFound: []Found{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, false},
+		"one line, no rank": {gain.Perfect, lines(gain.AllRanks), false},
+		"two lines, no rank": {gain.Perfect,
+			Attempt{Result: &metrics.Result{}, LinesFound: []Found{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, false},
 		"normal, a line, no rank": {gain.Normal, lines(gain.AllRanks), false},
 	} {
 		for _, p := range (Spec{Treatment: trtllm}).prove(c.arm, c.a, 2, true) {
@@ -287,7 +297,8 @@ func TestProofOverLaunches(t *testing.T) {
 		return a
 	}
 	by = byArm(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
-	if p := by[gain.Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].severity() != 1 || !strings.Contains(p[1].evidence, "1 of 2") {
+	if p := by[gain.Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].severity() != 1 ||
+		!strings.Contains(p[1].evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
 	}
 	// Nor do traces of another launch speak for one that is known to have been
@@ -341,7 +352,8 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
 		byName[check.Name] = check
 	}
-	if check := byName["other_processes"]; check.Status != gain.Warn || !strings.Contains(check.Text, "stranger (GPU 0)") {
+	if check := byName["other_processes"]; check.Status != gain.Warn ||
+		!strings.Contains(check.Text, "stranger (GPU 0)") {
 		t.Errorf("%+v, want a warning about the stranger", check)
 	}
 	if check, ok := byName["clocks"]; ok {
@@ -352,7 +364,8 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	}
 
 	warm := func(mhz, celsius float64) Attempt {
-		return Attempt{GPUs: []launch.GPU{{UUID: "a", BusyLooks: 2, ClockMHz: router.Number(mhz), TemperatureC: router.Number(celsius)}}}
+		return Attempt{GPUs: []launch.GPU{{UUID: "a", BusyLooks: 2, ClockMHz: router.Number(mhz),
+			TemperatureC: router.Number(celsius)}}}
 	}
 	// 1900 against 1800 MHz is 5.3 %, 50 against 56 °C is 6: both are warned of.
 	checks := campaignOf(Spec{}, []Attempt{warm(1900, 50)}, []Attempt{warm(1800, 56)}).checkGPUs()
@@ -371,7 +384,8 @@ func TestEarlierCampaignOnTheGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { left.Process.Kill(); left.Wait() }()
-	for environ := fmt.Sprintf("/proc/%d/environ", left.Process.Pid); ; time.Sleep(time.Millisecond) { // empty for a moment after Start
+	// empty for a moment after Start
+	for environ := fmt.Sprintf("/proc/%d/environ", left.Process.Pid); ; time.Sleep(time.Millisecond) {
 		if text, err := os.ReadFile(environ); err != nil || len(text) > 0 {
 			break
 		}
@@ -379,7 +393,8 @@ func TestEarlierCampaignOnTheGPU(t *testing.T) {
 	c := create(t, testSpec(t, 1))
 	h := testHost("report")
 	h.GPUs = func(context.Context) ([]launch.GPU, error) {
-		return []launch.GPU{{Index: 3, UUID: "a", Processes: []launch.GPUProcess{{PID: left.Process.Pid, Name: "python3"}}}}, nil
+		return []launch.GPU{{Index: 3, UUID: "a",
+			Processes: []launch.GPUProcess{{PID: left.Process.Pid, Name: "python3"}}}}, nil
 	}
 	var texts []string
 	h.Report = func(e Event) {
@@ -391,7 +406,8 @@ func TestEarlierCampaignOnTheGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := fmt.Sprintf("python3 (GPU 3, process %d of the earlier campaign 0123abcd)", left.Process.Pid)
-	if len(texts) != 1 || texts[0] != fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'", named, left.Process.Pid) {
+	if len(texts) != 1 || texts[0] != fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'", named,
+		left.Process.Pid) {
 		t.Errorf("said %q", texts)
 	}
 	if check := c.checkGPUs()[0]; check.Status != gain.Warn || !strings.Contains(check.Text, named) {
@@ -406,7 +422,8 @@ func TestStalledLaunch(t *testing.T) {
 	spec.Stall, spec.Retries = 100*time.Millisecond, 1
 	c := create(t, spec)
 	err := c.Run(context.Background(), testHost("log"))
-	if err == nil || !strings.Contains(err.Error(), "stalled: no output and no GPU work for 100ms") || len(c.Launches[0].Attempts) != 2 || c.Launches[0].Attempts[1].State != Failed {
+	if err == nil || !strings.Contains(err.Error(), "stalled: no output and no GPU work for 100ms") ||
+		len(c.Launches[0].Attempts) != 2 || c.Launches[0].Attempts[1].State != Failed {
 		t.Errorf("%v, attempts %+v", err, c.Launches[0].Attempts)
 	}
 }
@@ -419,7 +436,8 @@ func TestFirstAttempts(t *testing.T) {
 		{Attempts: []Attempt{{State: Interrupted}, {State: Finished}}},
 		{Attempts: []Attempt{{State: Finished}}},
 	}}
-	if got := c.checkRetries(); got.Status != gain.Warn || got.Text != "2 attempts failed, 1 attempt interrupted, 1 launch left processes behind" {
+	if got := c.checkRetries(); got.Status != gain.Warn ||
+		got.Text != "2 attempts failed, 1 attempt interrupted, 1 launch left processes behind" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -447,7 +465,9 @@ func TestProveByCounts(t *testing.T) {
 		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, unproved},
 		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, unproved},
 	} {
-		proofs := Spec{}.prove(c.arm, Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor, ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
+		proofs := Spec{}.prove(c.arm,
+			Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
+				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}

@@ -15,7 +15,8 @@ import (
 func TestArmsNameNoFolders(t *testing.T) {
 	for name, good := range map[gain.Arm]bool{
 		"before": true, "v0.21.1": true, "größe-2": true, "a_b+c": true,
-		"x/../../../../victim": false, "../../v1": false, "a/b": false, `a\b`: false, "..": false, ".": false, "a..b": false, "-x": false, "a b": false, "a\x00": false, "a\u202eb": false,
+		"x/../../../../victim": false, "../../v1": false, "a/b": false, `a\b`: false, "..": false, ".": false,
+		"a..b": false, "-x": false, "a b": false, "a\x00": false, "a\u202eb": false,
 		"a\nb": false, "*": false, gain.Arm(strings.Repeat("x", 65)): false, "<b>": false, "=1": false,
 	} {
 		spec := testSpec(t, 6, "x {arm}")
@@ -31,7 +32,8 @@ func TestArmsNameNoFolders(t *testing.T) {
 		for position := range 4 {
 			for _, arm := range []gain.Arm{gain.Normal, "../../x"} {
 				name := r.folderName(Launch{Position: position, Arm: arm}, 1)
-				if filepath.Base(name) != name || strings.Contains(name, "..") || arm != gain.Normal && seen[name] && !builds.Named() {
+				if filepath.Base(name) != name || strings.Contains(name, "..") || arm != gain.Normal && seen[name] &&
+					!builds.Named() {
 					t.Errorf("launch %d of %s is in %q", position, arm, name)
 				}
 				seen[name] = true
@@ -81,7 +83,8 @@ func TestCampaignFileIsPrivate(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			if info, err := os.Stat(path + suffix); err == nil && info.Mode().Perm() != 0o600 || suffix == "" && err != nil {
+			if info, err := os.Stat(path + suffix); err == nil && info.Mode().Perm() != 0o600 || suffix == "" &&
+				err != nil {
 				t.Errorf("%s: %v, %v", storeName+suffix, info, err)
 			}
 		}

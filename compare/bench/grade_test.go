@@ -82,19 +82,23 @@ func TestClaimsThatProveNothing(t *testing.T) {
 		log, report string
 		wants       string
 	}{
-		"EP Size: None":              {Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
-		"a serving client":           {Spec{}, rankLine, servingReport, "seen on 1 rank; say --ranks N"},
-		"--metric alone":             {Spec{Metric: "rate", Custom: []string{`rate=rate (\d+)`}}, rankLine, "rate 100\n", "seen on 1 rank; say --ranks N"},
+		"EP Size: None":    {Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
+		"a serving client": {Spec{}, rankLine, servingReport, "seen on 1 rank; say --ranks N"},
+		"--metric alone": {Spec{Metric: "rate", Custom: []string{`rate=rate (\d+)`}}, rankLine,
+			"rate 100\n", "seen on 1 rank; say --ranks N"},
 		"eight lines without a rank": {Spec{}, strings.Repeat(firstLine, 8), trtllmReport("8"), "8× are not 8 ranks"},
-		"the planner failed": {Spec{Ranks: 1}, rankLine + "Warning: Failed to precompute logits for batch size 1: no such method\n",
+		"the planner failed": {Spec{Ranks: 1}, rankLine +
+			"Warning: Failed to precompute logits for batch size 1: no such method\n",
 			trtllmReport("1"), `the engine says "Failed to precompute logits"`},
-		"the first planner on expert groups": {Spec{Ranks: 1, Command: Command{Normal: []string{"trtllm-bench", "--model", "deepseek-ai/DeepSeek-R1-FP4"}}},
+		"the first planner on expert groups": {Spec{Ranks: 1,
+			Command: Command{Normal: []string{"trtllm-bench", "--model", "deepseek-ai/DeepSeek-R1-FP4"}}},
 			firstLine, trtllmReport("1"), "ignores the expert groups of deepseek-ai/DeepSeek-R1-FP4"},
 		"one rank of four printed it": {Spec{Ranks: 4}, rankLine, trtllmReport("4"), "no evidence of this rank"},
 	} {
 		c.spec.Treatment = trtllm
 		r := judged(t, c.spec, c.log, c.report)
-		if r.Verdict != gain.Invalid || r.Balance != gain.None || !strings.Contains(strings.Join(r.Reasons, " "), c.wants) {
+		if r.Verdict != gain.Invalid || r.Balance != gain.None || !strings.Contains(strings.Join(r.Reasons, " "),
+			c.wants) {
 			t.Errorf("%s: %s, balance %s, %q; want invalid with %q", name, r.Verdict, r.Balance, r.Reasons, c.wants)
 		}
 	}
@@ -106,11 +110,14 @@ func TestClaimNamesRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zero, one := "moebalance hook: rank 0 of 2 routes 48 layers by perfect\n", "moebalance hook: rank 1 of 2 routes 48 layers by perfect\n"
-	if r := judged(t, Spec{Treatment: hook}, zero+one, servingReport); r.Verdict == gain.Invalid || r.Balance != gain.Claimed {
+	zero, one := "moebalance hook: rank 0 of 2 routes 48 layers by perfect\n",
+		"moebalance hook: rank 1 of 2 routes 48 layers by perfect\n"
+	if r := judged(t, Spec{Treatment: hook}, zero+one, servingReport); r.Verdict == gain.Invalid ||
+		r.Balance != gain.Claimed {
 		t.Errorf("%s, balance %s, %q; want a claim", r.Verdict, r.Balance, r.Reasons)
 	}
-	if r := judged(t, Spec{Treatment: hook}, zero, servingReport); r.Verdict != gain.Invalid || !strings.Contains(strings.Join(r.Reasons, " "), "no evidence of this rank") {
+	if r := judged(t, Spec{Treatment: hook}, zero, servingReport); r.Verdict != gain.Invalid ||
+		!strings.Contains(strings.Join(r.Reasons, " "), "no evidence of this rank") {
 		t.Errorf("%s, %q; want invalid for rank 1", r.Verdict, r.Reasons)
 	}
 }
@@ -131,7 +138,8 @@ func TestClaimOfEveryRank(t *testing.T) {
 		for _, check := range r.Checks {
 			text += " " + check.Text
 		}
-		if r.Verdict == gain.Invalid || r.Balance != gain.Claimed || !strings.Contains(text, "balance claimed") || strings.Contains(text, "routing was balanced") {
+		if r.Verdict == gain.Invalid || r.Balance != gain.Claimed || !strings.Contains(text, "balance claimed") ||
+			strings.Contains(text, "routing was balanced") {
 			t.Errorf("%s: %s, balance %s: %s", name, r.Verdict, r.Balance, text)
 		}
 	}
@@ -139,7 +147,8 @@ func TestClaimOfEveryRank(t *testing.T) {
 
 // What was sought is named as it was typed.
 func TestProofLineAsTyped(t *testing.T) {
-	r := judged(t, Spec{Treatment: Treatment{Perfect: map[string]string{"X": "1"}, Line: `even on \d+ "ranks"`}, Ranks: 1}, "", servingReport)
+	r := judged(t, Spec{Treatment: Treatment{Perfect: map[string]string{"X": "1"}, Line: `even on \d+ "ranks"`},
+		Ranks: 1}, "", servingReport)
 	if text := strings.Join(r.Reasons, " "); !strings.Contains(text, `no log line matches even on \d+ "ranks": `) {
 		t.Error(text)
 	}
@@ -148,7 +157,8 @@ func TestProofLineAsTyped(t *testing.T) {
 // Traces measure what a line claims; a report of one rank says nothing of three others.
 func TestGrades(t *testing.T) {
 	claim := rankProof{arm: gain.Perfect, status: balanced, evidence: "a line"}
-	for want, traces := range map[gain.Grade]gain.TraceProof{gain.Claimed: {}, gain.Measured: {Proved: true, Evidence: "traces"}} {
+	for want, traces := range map[gain.Grade]gain.TraceProof{gain.Claimed: {},
+		gain.Measured: {Proved: true, Evidence: "traces"}} {
 		if p := claim.proof(traces); p.Grade != want {
 			t.Errorf("%+v, want %s", p, want)
 		}
@@ -161,7 +171,8 @@ func TestGrades(t *testing.T) {
 }
 
 func TestRandomRoutingIsChance(t *testing.T) {
-	for name, want := range map[string]bool{"vllm": true, "trtllm": false, "sglang": false, "env:SGLANG_SIMULATE_UNIFORM_EXPERTS=1": true} {
+	for name, want := range map[string]bool{"vllm": true, "trtllm": false, "sglang": false,
+		"env:SGLANG_SIMULATE_UNIFORM_EXPERTS=1": true} {
 		treatment, err := ParseTreatment(name)
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +182,9 @@ func TestRandomRoutingIsChance(t *testing.T) {
 		}
 	}
 	random, _ := ParseTreatment("vllm")
-	even, uneven := Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}, Counted{ExpertMaxOverMean: 2, ExpertFloor: 1, RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}
+	even, uneven := Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(),
+		RankFloor: router.Undefined()}, Counted{ExpertMaxOverMean: 2, ExpertFloor: 1,
+		RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}
 	var arms [2][]Attempt
 	for i, counted := range []Counted{uneven, even} {
 		arms[i] = []Attempt{{Result: &metrics.Result{}, Counted: &counted}}

@@ -32,7 +32,8 @@ func TestIterationLogsOfACampaign(t *testing.T) {
 		if got == nil {
 			t.Fatalf("%s: no iterations", name)
 		}
-		if m := got.Matched; math.Abs(float64(m.Gain)-0.2) > 1e-12 || m.Iterations != 40 || m.SameShape != 40 || len(m.Strata) != 1 || m.Strata[0].Kind != "decode" || m.Strata[0].NormalSteps != 33 {
+		if m := got.Matched; math.Abs(float64(m.Gain)-0.2) > 1e-12 || m.Iterations != 40 || m.SameShape != 40 ||
+			len(m.Strata) != 1 || m.Strata[0].Kind != "decode" || m.Strata[0].NormalSteps != 33 {
 			t.Errorf("%s: matched %+v", name, m)
 		}
 		if got.Propose != (metrics.Windows{Decode: "107-139", Prefill: "101-103"}) {
@@ -49,7 +50,8 @@ func TestIterationLogsOfACampaign(t *testing.T) {
 	if err := c.Run(context.Background(), testHost("report")); err != nil {
 		t.Fatal(err)
 	}
-	if c.Iterations() != nil || !strings.Contains(c.launcherWarnings(), "no iteration rows in the file of --iteration-log") {
+	if c.Iterations() != nil || !strings.Contains(c.launcherWarnings(),
+		"no iteration rows in the file of --iteration-log") {
 		t.Errorf("warnings %q", c.launcherWarnings())
 	}
 }

@@ -52,7 +52,8 @@ var errUnusable = errors.New("unusable output")
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
 	a := Attempt{
-		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(), Cores: runtime.NumCPU(),
+		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(),
+		Cores:  runtime.NumCPU(),
 		Folder: filepath.Join(launchesFolder, r.folderName(*l, number)),
 	}
 	if number > 1 {
@@ -81,7 +82,8 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	if unsaved != nil {
 		return *last, unsaved
 	}
-	last.DurationNS, last.OthersCPU, last.ExitCode = max(0, int64(r.host.Now().Sub(began))), others(outcome.CPU), outcome.ExitCode
+	last.DurationNS, last.OthersCPU, last.ExitCode = max(0, int64(r.host.Now().Sub(began))), others(outcome.CPU),
+		outcome.ExitCode
 	last.OwnVariables = ownVariables(outcome.Environ, job.Env, r.ID, job.Folder)
 	if text := r.Spec.Treatment.undone(last.OwnVariables); text != "" {
 		last.Warnings = append(last.Warnings, text)
@@ -90,7 +92,8 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 		last.Warnings = append(last.Warnings, leftBehind)
 	}
 	if names := outcome.Survivors; len(names) > 0 {
-		last.Warnings = append(last.Warnings, fmt.Sprintf("could not end %s: end it before the next launch", strings.Join(names, ", ")))
+		last.Warnings = append(last.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
+			strings.Join(names, ", ")))
 	}
 	var failed error
 	if last.GPUs, failed = gpus.End(); failed != nil {
@@ -152,11 +155,14 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	a.Environment = recordEnvironment(env, r.Spec.armVariables())
 	cmd, p := r.Spec.Command, r.Spec.placeholders(l, out, l.Point)
 	job = launch.Job{
-		Runs: []launch.Run{{Words: p.fill(cmd.Of(l.Arm)), Folder: folder}}, Server: p.fill(cmd.Server), Dir: r.Spec.Folder,
+		Runs: []launch.Run{{Words: p.fill(cmd.Of(l.Arm)), Folder: folder}}, Server: p.fill(cmd.Server),
+		Dir: r.Spec.Folder,
 		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
-		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout, Stall: r.Spec.Stall, Grace: r.host.Grace,
+		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout,
+		Stall: r.Spec.Stall, Grace: r.host.Grace,
 		Ending: func() {
-			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a, Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
+			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a,
+				Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
 	for _, at := range serversOf(job.Runs[0].Words) {
@@ -177,7 +183,8 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	job.Env = launch.Environ(job.Env, each)
 	version := launch.LauncherVersion((*engine)[0])
 	var warning string
-	if *engine, warning = launch.PassOn(*engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off), each, launch.Variables(own.Env)), version); warning != "" {
+	if *engine, warning = launch.PassOn(*engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off),
+		each, launch.Variables(own.Env)), version); warning != "" {
 		a.Warnings = append(a.Warnings, warning)
 	}
 	if l.Kind == Profiled {
@@ -185,7 +192,8 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		*engine = profile.Wrap(*engine, out, version)
 		job.Env = launch.Environ(job.Env, profile.Variables())
 	}
-	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere }) // of launches without a profiler
+	// of launches without a profiler
+	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere })
 	a.Arguments = slices.Concat(job.Server, job.Runs[0].Words)
 	if r.Spec.perClient() {
 		job.Runs, err = r.clients(l, *a, folder)

@@ -101,7 +101,8 @@ func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 			continue
 		}
 		var lines []Found
-		if lines, err = r.Spec.Treatment.findLines(filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder)); len(lines) < len(a.LinesFound) {
+		if lines, err = r.Spec.Treatment.findLines(filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder)); len(
+			lines) < len(a.LinesFound) {
 			a.LinesFound = lines
 		}
 	}
@@ -112,7 +113,8 @@ func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 // needs.
 func (r *runner) rereadPoints(l Launch, a *Attempt) error {
 	for i, p := range a.Points {
-		result, err := r.parse(r.outputOf(l, filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder, "point-"+p.Value), p.Value))
+		result, err := r.parse(r.outputOf(l, filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder, "point-"+p.Value),
+			p.Value))
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", r.Spec.Points.Name, p.Value, err)
 		}
@@ -129,7 +131,8 @@ func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (points []Poin
 	for _, path := range r.outputOf(l, folder, "") {
 		text, failed := os.ReadFile(path)
 		if failed == nil {
-			results, printed, failed = metrics.ParseBlocks(filepath.Base(path), text, r.custom, len(order), r.Spec.Points.Name)
+			results, printed, failed = metrics.ParseBlocks(filepath.Base(path), text, r.custom, len(order),
+				r.Spec.Points.Name)
 		}
 		if failed == nil {
 			err = nil
@@ -145,7 +148,8 @@ func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (points []Poin
 		if load := printed[i]; load.Defined() {
 			at := slices.IndexFunc(order, func(v string) bool { return number(v) == load.Float64() })
 			if at < 0 || slices.ContainsFunc(points, func(p PointRun) bool { return p.Value == order[at] }) {
-				return nil, fmt.Errorf("report %d is of %s %s: want one report of each of %s", i+1, r.Spec.Points.Name, quantity.Digits4(load), strings.Join(order, ", "))
+				return nil, fmt.Errorf("report %d is of %s %s: want one report of each of %s", i+1, r.Spec.Points.Name,
+					quantity.Digits4(load), strings.Join(order, ", "))
 			}
 			value = order[at]
 		}
@@ -176,7 +180,8 @@ func (r *runner) parse(paths []string) (metrics.Result, error) {
 	}
 	switch {
 	case errors.Is(err, errEmpty) && len(paths) > 1:
-		return result, errors.New("the command printed nothing on stdout: want a benchmark report there, or in the file of --result")
+		return result, errors.New(
+			"the command printed nothing on stdout: want a benchmark report there, or in the file of --result")
 	case err != nil:
 		return result, err
 	}

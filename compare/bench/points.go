@@ -54,7 +54,8 @@ func ParsePoints(s string) (Points, error) {
 		}
 		numbers, err := input.Numbers(v)
 		if err != nil || numbers[0] == 0 {
-			return Points{}, fmt.Errorf("points %q: value %q: want positive numbers, or a range such as 1-4 or 16-64:16", s, v)
+			return Points{}, fmt.Errorf(
+				"points %q: value %q: want positive numbers, or a range such as 1-4 or 16-64:16", s, v)
 		}
 		for _, n := range numbers {
 			p.Values = append(p.Values, strconv.Itoa(n))
@@ -118,7 +119,8 @@ func (s Spec) perLaunch() []string {
 
 // perClient reports whether each launch of a server has a run of its client per point.
 func (s Spec) perClient() bool {
-	return s.Points != nil && s.perLaunch() == nil && in(slices.Concat(s.Command.Normal, s.Command.Perfect), s.Points.Name)
+	return s.Points != nil && s.perLaunch() == nil && in(slices.Concat(s.Command.Normal, s.Command.Perfect),
+		s.Points.Name)
 }
 
 // drawn is the order of a pair's points, the same in both of its arms.
@@ -143,7 +145,9 @@ func (p *Points) judged(ranks int) (name string, points []gain.Point) {
 		return "", nil
 	}
 	for _, v := range p.Values {
-		points = append(points, gain.Point{Value: number(v), TokensPerExpert: gain.TokensPerActiveExpert(p.tokens(number(v), ranks).Float64(), p.Experts, p.TopK)})
+		points = append(points,
+			gain.Point{Value: number(v),
+				TokensPerExpert: gain.TokensPerActiveExpert(p.tokens(number(v), ranks).Float64(), p.Experts, p.TopK)})
 	}
 	return p.Name, points
 }

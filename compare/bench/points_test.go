@@ -21,7 +21,8 @@ func TestParsePoints(t *testing.T) {
 	if err != nil || p.Name != "concurrency" || !slices.Equal(p.Values, []string{"1", "8", "64"}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	for _, s := range []string{"", "concurrency", "concurrency=", "=1,2", "c=1", "c=1,1", "c=1,1.0", "c=1,x", "c=0,1", "c=-1,2", "c=1,inf", "c=1,NaN", "arm=1,2", "points=1,2", "a b=1,2"} {
+	for _, s := range []string{"", "concurrency", "concurrency=", "=1,2", "c=1", "c=1,1", "c=1,1.0", "c=1,x", "c=0,1",
+		"c=-1,2", "c=1,inf", "c=1,NaN", "arm=1,2", "points=1,2", "a b=1,2"} {
 		if _, err := ParsePoints(s); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("points %q: error %v, want one line", s, err)
 		}
@@ -30,7 +31,8 @@ func TestParsePoints(t *testing.T) {
 
 func TestParseArm(t *testing.T) {
 	a, err := ParseArm(`balancer=EPLB=1 X='a b' --redundant 32 --place=greedy`)
-	if err != nil || a.Name != "balancer" || a.Env["EPLB"] != "1" || a.Env["X"] != "a b" || !slices.Equal(a.Flags, []string{"--redundant", "32", "--place=greedy"}) {
+	if err != nil || a.Name != "balancer" || a.Env["EPLB"] != "1" || a.Env["X"] != "a b" ||
+		!slices.Equal(a.Flags, []string{"--redundant", "32", "--place=greedy"}) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	for _, s := range []string{"", "balancer", "=X=1", "a b=X=1", "balancer=greedy", "balancer='"} {
@@ -67,12 +69,20 @@ func TestWrongPointsAndArms(t *testing.T) {
 	}
 	for want, s := range map[string]Spec{
 		"the command has no {c}: write it where the value goes": with(func(*Spec) {}, "{concurrency}"),
-		"want one of them":                            with(func(*Spec) {}, "{c}", "{points}"),
-		"nothing sets the arm b apart":                with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=")} }, "{c}"),
-		"is given twice":                              with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=X=1"), arm("b=X=2")} }, "{c}"),
-		"which is the switch of the perfect arm":      with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=ENABLE_PERFECT_ROUTER=1")} }, "{c}"),
-		"is none of --arms before,after":              with(func(s *Spec) { s.Builds, s.Arms = [2]gain.Arm{"before", "after"}, []ArmSpec{arm("b=X=1")} }, "{c}"),
-		"nothing sets the arms apart: write {arm} in": with(func(s *Spec) { s.Builds = [2]gain.Arm{"before", "after"} }, "{c}"),
+		"want one of them":             with(func(*Spec) {}, "{c}", "{points}"),
+		"nothing sets the arm b apart": with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=")} }, "{c}"),
+		"is given twice": with(func(s *Spec) {
+			s.Arms = []ArmSpec{arm("b=X=1"),
+				arm("b=X=2")}
+		}, "{c}"),
+		"which is the switch of the perfect arm": with(
+			func(s *Spec) { s.Arms = []ArmSpec{arm("b=ENABLE_PERFECT_ROUTER=1")} }, "{c}"),
+		"is none of --arms before,after": with(func(s *Spec) {
+			s.Builds,
+				s.Arms = [2]gain.Arm{"before", "after"}, []ArmSpec{arm("b=X=1")}
+		}, "{c}"),
+		"nothing sets the arms apart: write {arm} in": with(func(s *Spec) { s.Builds = [2]gain.Arm{"before", "after"} },
+			"{c}"),
 	} {
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one line with %q", err, want)
@@ -97,7 +107,8 @@ func TestOrdersOfThreeArms(t *testing.T) {
 	}
 	for _, n := range []int{4, 5} { // in each square every arm is once at each place
 		arms := []gain.Arm{gain.Normal, "b", "c", "d", gain.Perfect}[:n]
-		for from, orders := 0, (Design{Pairs: 3 * n, Order: ABBA, Seed: 7}).orders(arms); from < len(orders); from += n {
+		for from, orders := 0, (Design{Pairs: 3 * n, Order: ABBA, Seed: 7}).orders(arms); from < len(
+			orders); from += n {
 			for place := range n {
 				at := map[gain.Arm]bool{}
 				for _, order := range orders[from : from+n] {
@@ -151,7 +162,8 @@ func gains(t *testing.T, c *Campaign) gain.Result {
 func TestOfflinePointThatFails(t *testing.T) {
 	s := pointSpec(t, 1, "-c", `[ $0 != 8 ] || exit 3; echo rate $0`, "{c}")
 	s.Command.Normal[0], s.Custom = "/bin/sh", []string{`rate=rate (\d+)`}
-	if err := create(t, s).Run(context.Background(), testHost("none")); err == nil || !strings.Contains(err.Error(), ", point 8): the command ended with exit code 3") {
+	if err := create(t, s).Run(context.Background(), testHost("none")); err == nil ||
+		!strings.Contains(err.Error(), ", point 8): the command ended with exit code 3") {
 		t.Errorf("error %v, want the point", err)
 	}
 }
@@ -171,7 +183,8 @@ func TestPointsUntilDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(looks, []int{4 * 3 * 2}) || c.Decided != 4 || c.Left() != 0 {
-		t.Errorf("looked after %v launches, decided after %d pairs, %d left; want one look after 24 and 4", looks, c.Decided, c.Left())
+		t.Errorf("looked after %v launches, decided after %d pairs, %d left; want one look after 24 and 4", looks,
+			c.Decided, c.Left())
 	}
 }
 
@@ -190,7 +203,8 @@ func wantCurve(t *testing.T, r gain.Result) {
 		t.Fatalf("verdict %s, %d points, %d pairs: %q", r.Verdict, len(r.Points), len(r.Pairs), r.Reasons)
 	}
 	for i, want := range []float64{1. / 64, 8. / 64, 64. / 64} {
-		if p := r.Points[i]; p.Gain.N != 6 || !(float64(p.Gain.Estimate) > want-1./32-1e-9 && float64(p.Gain.Estimate) < want-1./32+1e-9) {
+		if p := r.Points[i]; p.Gain.N != 6 || !(float64(p.Gain.Estimate) > want-1./32-1e-9 &&
+			float64(p.Gain.Estimate) < want-1./32+1e-9) {
 			t.Errorf("point %+v, want a gain of %v", p, want-1./32)
 		}
 	}
@@ -232,8 +246,9 @@ func serverSpec(t *testing.T, pairs int, log string) Spec {
 	s := pointSpec(t, pairs)
 	self := s.Command.Normal[0]
 	s.Command = Command{
-		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health", ReadyTimeout: time.Minute,
-		Normal: []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}"},
+		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health",
+		ReadyTimeout: time.Minute,
+		Normal:       []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}"},
 	}
 	return s
 }
@@ -263,7 +278,8 @@ func TestPointsOfAServer(t *testing.T) {
 	}
 	defer again.Close()
 	wantCurve(t, gains(t, again))
-	if err := again.Reread(func() Spec { s := again.Spec; s.Metric = "step_time_mean"; return s }()); err == nil || !strings.Contains(err.Error(), "no metric") {
+	if err := again.Reread(func() Spec { s := again.Spec; s.Metric = "step_time_mean"; return s }()); err == nil ||
+		!strings.Contains(err.Error(), "no metric") {
 		t.Errorf("judged by a metric that is not there: %v", err)
 	}
 }
@@ -277,7 +293,8 @@ func TestPointThatFailsInOneArm(t *testing.T) {
 	h.Environ = append(h.Environ, "BENCH_TEST_FAIL=8 perfect")
 	err := c.Run(context.Background(), h)
 	var failed *LaunchError
-	if !errors.As(err, &failed) || failed.Launch.Arm != gain.Perfect || !strings.Contains(err.Error(), "c 8: the command ended with exit code 3") {
+	if !errors.As(err, &failed) || failed.Launch.Arm != gain.Perfect ||
+		!strings.Contains(err.Error(), "c 8: the command ended with exit code 3") {
 		t.Fatalf("error %v, want the point that failed", err)
 	}
 	before := len(c.Launches[failed.Launch.Position].Attempts[0].Points)
@@ -341,7 +358,8 @@ func TestKilledInsideAPoint(t *testing.T) {
 	if len(a.Points) != 3 || a.Points[0].Attempt != 1 || a.Points[1].Attempt != 2 || a.Points[2].Attempt != 2 {
 		t.Errorf("points %+v, want the first of attempt 1", a.Points)
 	}
-	if check, _ := c.checkPointRuns(); check.Status != gain.Warn || !strings.Contains(check.Text, "two engines measured the points of launch 0, because") {
+	if check, _ := c.checkPointRuns(); check.Status != gain.Warn ||
+		!strings.Contains(check.Text, "two engines measured the points of launch 0, because") {
 		t.Errorf("%+v, want it said", check)
 	}
 }
@@ -362,7 +380,8 @@ func TestThreeArms(t *testing.T) {
 	for _, l := range c.Launches {
 		last, _ := l.Done()
 		words := strings.Join(last.Arguments[1:], " ")
-		if want := map[gain.Arm]string{gain.Normal: "normal", gain.Perfect: "perfect", "balancer": "balancer --n 32"}[l.Arm]; words != want {
+		if want := map[gain.Arm]string{gain.Normal: "normal", gain.Perfect: "perfect",
+			"balancer": "balancer --n 32"}[l.Arm]; words != want {
 			t.Errorf("the %s arm ran with %q", l.Arm, words)
 		}
 		if _, set := last.Environment["ENABLE_PERFECT_ROUTER"]; set != (l.Arm == gain.Perfect) {

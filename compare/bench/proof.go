@@ -106,7 +106,9 @@ func (c *Campaign) rankProofs() []rankProof {
 		}
 		for _, p := range ranks {
 			if p.launches < len(launches) {
-				p.merge(rankProof{arm: arm, status: unproved, evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", p.launches, len(launches), p.evidence)})
+				p.merge(rankProof{arm: arm, status: unproved,
+					evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", p.launches, len(launches),
+						p.evidence)})
 			}
 		}
 		for rank := range wanted {

@@ -61,9 +61,12 @@ func (s Spec) proveByLine(arm gain.Arm, lines []Found, ranks int, printed bool) 
 	case len(lines) > 0:
 		return proofs
 	case arm == gain.Perfect:
-		return []rankProof{proof(gain.AllRanks, unproved, "no log line matches %s: check that the ranks see the switch, or give another %s", s.Treatment.Line, otherProofs)}
+		return []rankProof{proof(gain.AllRanks, unproved,
+			"no log line matches %s: check that the ranks see the switch, or give another %s", s.Treatment.Line,
+			otherProofs)}
 	case !printed:
-		return []rankProof{proof(gain.AllRanks, unproved, "neither arm printed the proof line, so its absence proves nothing: give another %s", otherProofs)}
+		return []rankProof{proof(gain.AllRanks, unproved,
+			"neither arm printed the proof line, so its absence proves nothing: give another %s", otherProofs)}
 	}
 	return []rankProof{proof(gain.AllRanks, unbalanced, "the log lacks the proof line that the perfect arm prints")}
 }
@@ -71,7 +74,8 @@ func (s Spec) proveByLine(arm gain.Arm, lines []Found, ranks int, printed bool) 
 // firstGeneration reports whether a proof line is of TensorRT-LLM's first planner, which
 // did not name the rank and knew no expert groups.
 func (t Treatment) firstGeneration(line string) bool {
-	return t.Failed != "" && strings.Contains(line, "Precomputing perfect router") && !strings.Contains(line, "ep_rank=")
+	return t.Failed != "" && strings.Contains(line, "Precomputing perfect router") &&
+		!strings.Contains(line, "ep_rank=")
 }
 
 // groupLimited is the model that the commands name whose routing is limited to groups

@@ -28,7 +28,8 @@ func (s Spec) prove(arm gain.Arm, a Attempt, ranks int, printed bool) []rankProo
 		return s.proveByLine(arm, a.LinesFound, ranks, printed)
 	}
 	return []rankProof{{arm: arm, rank: gain.AllRanks, launches: 1, status: unproved,
-		evidence: "the output does not state its routing, and no proof line of this treatment is known: give " + otherProofs}}
+		evidence: "the output does not state its routing, and no proof line of this treatment is known: give " +
+			otherProofs}}
 }
 
 // The limits for reported loads. A perfect arm's layer may exceed the floor by what
@@ -92,7 +93,8 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	for _, l := range said.Layers {
 		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
 	}
-	worst := measured(worstLoad{"ranks", ranks, floorOf(said.RankFloor)}, worstLoad{"experts", experts, floorOf(said.ExpertFloor)})
+	worst := measured(worstLoad{"ranks", ranks, floorOf(said.RankFloor)},
+		worstLoad{"experts", experts, floorOf(said.ExpertFloor)})
 	report := "report: "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
@@ -100,7 +102,8 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	p := rankProof{arm: arm, launches: 1, measured: len(worst) > 0}
 	switch {
 	case wanted == 0 && len(worst) == 0:
-		p.status, p.evidence = unproved, report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
+		p.status, p.evidence = unproved,
+			report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
 	case said.Perfect && len(worst) > 0 && !worst.within(balancedWithin):
 		p.status, p.evidence = unproved, report+"perfect router, contradicted by "+worst.String()
 	case said.Perfect:
@@ -128,8 +131,10 @@ func (s Spec) proveByCounts(arm gain.Arm, a Attempt) []rankProof {
 	if elsewhere {
 		c.RankMaxOverMean = router.Undefined()
 	}
-	worst := measured(worstLoad{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLoad{"experts", c.ExpertMaxOverMean, c.ExpertFloor})
-	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " + worst.String()}
+	worst := measured(worstLoad{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLoad{"experts", c.ExpertMaxOverMean,
+		c.ExpertFloor})
+	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " +
+		worst.String()}
 	even := worst.within(balancedWithin)
 	if s.Treatment.Chance() && arm == gain.Perfect && len(worst) > 0 {
 		even = worst[:1].within(balancedWithin)
@@ -140,7 +145,8 @@ func (s Spec) proveByCounts(arm gain.Arm, a Attempt) []rankProof {
 	case doubt != "":
 		p.status, p.evidence = unproved, "the recorded expert counts prove nothing: "+doubt
 	case elsewhere && even && arm == gain.Perfect:
-		p.status, p.evidence = unproved, fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is unknown: record counts that say where experts are (SGLang's recorder does)", p.evidence, named)
+		p.status, p.evidence = unproved,
+			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is unknown: record counts that say where experts are (SGLang's recorder does)", p.evidence, named)
 	case even:
 		p.status = balanced
 	}

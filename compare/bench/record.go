@@ -81,13 +81,15 @@ type Attempt struct {
 	Made         time.Time         `json:"made,omitzero"`    // when its folder was, by the clock of the file system
 	Files        []File            `json:"files,omitempty"`
 	GPUs         []launch.GPU      `json:"gpus,omitempty"`
-	LinesFound   []Found           `json:"lines_found,omitempty"` // matches of the treatment's proof line, where it is the best evidence
-	Counted      *Counted          `json:"counted,omitempty"`     // loads the launch recorded in files of its own
+	// matches of the treatment's proof line, where it is the best evidence
+	LinesFound []Found  `json:"lines_found,omitempty"`
+	Counted    *Counted `json:"counted,omitempty"` // loads the launch recorded in files of its own
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
-	OthersCPU router.Number   `json:"others_cpu"`
-	Cores     int             `json:"cores"`            // of the machine that launched it; 0 in campaigns that did not record them
-	Result    *metrics.Result `json:"result,omitempty"` // nil unless Finished; without its Steps
+	OthersCPU router.Number `json:"others_cpu"`
+	// of the machine that launched it; 0 in campaigns that did not record them
+	Cores  int             `json:"cores"`
+	Result *metrics.Result `json:"result,omitempty"` // nil unless Finished; without its Steps
 	// IterationRows is how many rows of an iteration log the launch kept, in its output or
 	// in the file that the spec names.
 	IterationRows int      `json:"iteration_rows,omitempty"`

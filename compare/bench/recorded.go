@@ -30,7 +30,8 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Compared: compared, Differences: differences, Checks: c.checks(),
+		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Compared: compared,
+		Differences: differences, Checks: c.checks(),
 	}
 }
 
@@ -80,7 +81,8 @@ func (r *converter) measured(a Attempt) gain.Launch {
 		r.metric, r.format, r.ranks = m.Metric, a.Result.Format, max(r.spec.Ranks, a.Result.Proof.Ranks)
 	}
 	if r.metric != m.Metric || r.format != a.Result.Format {
-		return gain.Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition, a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
+		return gain.Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition,
+			a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
 	}
 	return LaunchOf(*a.Result, m)
 }
@@ -110,13 +112,15 @@ func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
 
 func reportedWork(r metrics.Result) map[string]float64 {
 	w, work := r.Work, make(map[string]float64)
-	for name, length := range map[string]router.Number{gain.WorkInputLength: r.Lengths.Input, gain.WorkOutputLength: r.Lengths.Output} {
+	for name, length := range map[string]router.Number{gain.WorkInputLength: r.Lengths.Input,
+		gain.WorkOutputLength: r.Lengths.Output} {
 		if length > 0 {
 			work[name] = length.Float64()
 		}
 	}
 	for name, count := range map[string]metrics.Count{
-		gain.WorkRequests: w.Requests, gain.WorkInputTokens: w.InputTokens, gain.WorkOutputTokens: w.OutputTokens, gain.WorkErrors: w.Errors,
+		gain.WorkRequests: w.Requests, gain.WorkInputTokens: w.InputTokens, gain.WorkOutputTokens: w.OutputTokens,
+		gain.WorkErrors: w.Errors,
 	} {
 		if count.Known {
 			work[name] = float64(count.N)

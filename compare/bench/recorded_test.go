@@ -16,14 +16,17 @@ func TestRecorded(t *testing.T) {
 		Threshold: 0.2, Confidence: 0.9, WorkTolerance: 0.03,
 	}
 	report := func(format, name string) *metrics.Result {
-		return &metrics.Result{Format: format, Primary: name, Work: metrics.Work{Requests: metrics.Exactly(5)}, Metrics: []metrics.Metric{
-			{Metric: gain.Metric{Name: name, Unit: "tok/s", HigherIsBetter: true, Definition: name + "/d"}, Value: 100},
-			{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3},
-		}}
+		return &metrics.Result{Format: format, Primary: name, Work: metrics.Work{Requests: metrics.Exactly(5)},
+			Metrics: []metrics.Metric{
+				{Metric: gain.Metric{Name: name, Unit: "tok/s", HigherIsBetter: true, Definition: name + "/d"},
+					Value: 100},
+				{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3},
+			}}
 	}
 	c := &Campaign{Spec: spec, Launches: spec.plan()}
 	finish := func(at int, r *metrics.Result) {
-		c.Launches[at].Attempts = append(c.Launches[at].Attempts, Attempt{Number: len(c.Launches[at].Attempts) + 1, State: Finished, Result: r})
+		c.Launches[at].Attempts = append(c.Launches[at].Attempts, Attempt{Number: len(c.Launches[at].Attempts) + 1,
+			State: Finished, Result: r})
 	}
 	// Positions 0 and 1 warm up, 2 to 5 are the pairs, 6 and 7 the control, 8 and 9 profiled.
 	finish(0, report("other", "speed"))
@@ -36,13 +39,15 @@ func TestRecorded(t *testing.T) {
 	finish(8, report("tool", "rate"))
 
 	got := Recorded(c, 0.99, gain.TraceProof{})
-	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.99, Tolerance: 0.03}); got.Criteria != want || got.Command != "run 'a b'" {
+	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.99, Tolerance: 0.03}); got.Criteria != want ||
+		got.Command != "run 'a b'" {
 		t.Errorf("criteria %+v, command %q", got.Criteria, got.Command)
 	}
 	if format := c.Format(); format != "tool" {
 		t.Errorf("format %q, want that of the first pair", format)
 	}
-	if want := (gain.Metric{Name: "rate", Unit: "tok/s", HigherIsBetter: true, Definition: "rate/d"}); got.Metric != want {
+	if want := (gain.Metric{Name: "rate", Unit: "tok/s", HigherIsBetter: true,
+		Definition: "rate/d"}); got.Metric != want {
 		t.Errorf("metric %+v, want %+v", got.Metric, want)
 	}
 	// One launch each that counts, is of another tool, has other numbers, did not end;
@@ -70,7 +75,8 @@ func TestRecorded(t *testing.T) {
 	}
 	first := got.Launches[0]
 	if first.Value != 100 || !reflect.DeepEqual(first.Work, map[string]float64{gain.WorkRequests: 5}) ||
-		!reflect.DeepEqual(first.Secondary, []gain.Reported{{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3}}) {
+		!reflect.DeepEqual(first.Secondary,
+			[]gain.Reported{{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3}}) {
 		t.Errorf("%+v", first)
 	}
 }

@@ -175,10 +175,12 @@ func (r *runner) recover() error {
 		last := &l.Attempts[len(l.Attempts)-1]
 		switch last.State {
 		case Running:
-			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last, Text: "ending the processes of an interrupted run"})
+			r.report(Event{Stage: Cleaning, Launch: *l, Attempt: *last,
+				Text: "ending the processes of an interrupted run"})
 			ended := launch.End(r.marker(), last.Groups, r.host.Grace)
 			last.State, last.ExitCode = Interrupted, -1
-			last.Error = fmt.Sprintf("bench was killed while the command ran (%s still running)", quantity.Count(ended, "process"))
+			last.Error = fmt.Sprintf("bench was killed while the command ran (%s still running)",
+				quantity.Count(ended, "process"))
 			if err := r.save(*l, *last); err != nil {
 				return err
 			}
@@ -201,7 +203,8 @@ func (r *runner) nameHolders(ctx context.Context) {
 	for _, g := range gpus {
 		for _, p := range g.Processes {
 			if p.Campaign != "" {
-				r.report(Event{Stage: Held, Text: fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'", holder(g, p), p.PID)})
+				r.report(Event{Stage: Held, Text: fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'",
+					holder(g, p), p.PID)})
 			}
 		}
 	}

@@ -32,7 +32,8 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	// tokens_per_second of the first and last line of each arm.
-	want := map[gain.Arm][2]float64{gain.Normal: {399378.73984891246, 401643.2}, gain.Perfect: {455670.7811535223, 460708.3}}
+	want := map[gain.Arm][2]float64{gain.Normal: {399378.73984891246, 401643.2},
+		gain.Perfect: {455670.7811535223, 460708.3}}
 	pairs := c.Pairs(Timed)
 	if len(pairs) != 6 {
 		t.Fatalf("%d pairs, want 6", len(pairs))
@@ -55,7 +56,8 @@ func TestReplayedCampaign(t *testing.T) {
 			t.Errorf("%+v does not prove its arm", p)
 		}
 	}
-	if want := (gain.Difference{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true}); len(e.Differences) != 1 || e.Differences[0] != want {
+	if want := (gain.Difference{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1",
+		Declared: true}); len(e.Differences) != 1 || e.Differences[0] != want {
 		t.Errorf("differences %+v, want only %+v", e.Differences, want)
 	}
 	again, err := Open(c.Folder)
@@ -150,7 +152,8 @@ func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
 	needsProc(t)
 	spec := testSpec(t, 1)
 	var text []byte
-	for spec.Timeout = 400 * time.Millisecond; len(text) == 0 && spec.Timeout < 20*time.Second; spec.Timeout *= 3 { // until the command gets as far as its grandchild
+	// until the command gets as far as its grandchild
+	for spec.Timeout = 400 * time.Millisecond; len(text) == 0 && spec.Timeout < 20*time.Second; spec.Timeout *= 3 {
 		c := create(t, spec)
 		began := time.Now()
 		err := c.Run(context.Background(), testHost("stubborn"))
@@ -160,7 +163,8 @@ func TestTimeLimitEndsTheWholeGroup(t *testing.T) {
 		if took := time.Since(began); took > spec.Timeout+20*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if text, err = os.ReadFile(filepath.Join(c.Folder, c.Launches[0].Attempts[0].Folder, launch.Stdout)); err != nil {
+		if text, err = os.ReadFile(filepath.Join(c.Folder, c.Launches[0].Attempts[0].Folder,
+			launch.Stdout)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +202,9 @@ func TestDaemonsAreEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := testSpec(t, 1)
 			pid := filepath.Join(t.TempDir(), "pid")
-			spec.Command.Normal = []string{"sh", "-c", `setsid sh -c 'echo $$ > "$0"; exec sleep 60' "$0" & while [ ! -s "$0" ]; do sleep 0.01; done; ` + end, pid}
+			spec.Command.Normal = []string{"sh", "-c",
+				`setsid sh -c 'echo $$ > "$0"; exec sleep 60' "$0" & while [ ! -s "$0" ]; do sleep 0.01; done; ` + end,
+				pid}
 			spec.Custom = []string{`rate=rate (\d+)`}
 			c := create(t, spec)
 			if err := c.Run(context.Background(), testHost("none")); (err != nil) != (end == "exit 3") {
@@ -251,7 +257,8 @@ func TestInterruptAndResume(t *testing.T) {
 	h.Report = func(e Event) {
 		if e.Stage == Starting && e.Launch.Position == 3 {
 			go func() {
-				for text := ""; strings.Count(text, "\n") < 4; time.Sleep(5 * time.Millisecond) { // until its command runs
+				// until its command runs
+				for text := ""; strings.Count(text, "\n") < 4; time.Sleep(5 * time.Millisecond) {
 					b, _ := os.ReadFile(log)
 					text = string(b)
 				}
@@ -285,7 +292,8 @@ func TestInterruptAndResume(t *testing.T) {
 	finishedOnce(t, c)
 	// Launch 2 began pair 1 before the interrupt, launch 3 ended it afterwards.
 	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
-		if check.Name == "one_session" && (check.Status != gain.Warn || !strings.Contains(check.Text, "inside pair 1")) {
+		if check.Name == "one_session" &&
+			(check.Status != gain.Warn || !strings.Contains(check.Text, "inside pair 1")) {
 			t.Errorf("%+v, want a warning about pair 1", check)
 		}
 	}
@@ -334,7 +342,8 @@ func testKillAndResume(t *testing.T, before []string) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for until := time.Now().Add(time.Minute); len(lines) < 2 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); len(lines) < 2 &&
+		time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		text, _ := os.ReadFile(log)
 		lines = strings.Split(strings.TrimSpace(string(text)), "\n")
 	}
@@ -400,8 +409,9 @@ func TestServerAndClient(t *testing.T) {
 	spec := testSpec(t, 1)
 	self := spec.Command.Normal[0]
 	spec.Command = Command{
-		Server: []string{"env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health", ReadyTimeout: time.Minute,
-		Normal: []string{"env", childVariable + "=client", self, "http://" + addr + "/bench"},
+		Server: []string{"env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health",
+		ReadyTimeout: time.Minute,
+		Normal:       []string{"env", childVariable + "=client", self, "http://" + addr + "/bench"},
 	}
 	c := create(t, spec)
 	if err := c.Run(context.Background(), testHost("silent")); err != nil {
@@ -420,13 +430,15 @@ func TestServerAndClient(t *testing.T) {
 
 	spec.Command.Server = []string{"env", childVariable + "=fail", self}
 	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("silent")); err == nil || !strings.Contains(err.Error(), "ended before it was ready") {
+	if err := c.Run(context.Background(), testHost("silent")); err == nil ||
+		!strings.Contains(err.Error(), "ended before it was ready") {
 		t.Errorf("error %v, want that the server ended", err)
 	}
 	spec.Command.Server = []string{"sleep", "60"}
 	spec.Command.ReadyTimeout = 300 * time.Millisecond
 	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("silent")); err == nil || !strings.Contains(err.Error(), "did not answer") {
+	if err := c.Run(context.Background(), testHost("silent")); err == nil ||
+		!strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("error %v, want that the server did not answer", err)
 	}
 }
@@ -442,7 +454,8 @@ func TestResultFromAFile(t *testing.T) {
 	spec.Command.Normal[1] = "report.json" // in the folder of the commands, not the launch's own
 	spec.Folder = t.TempDir()
 	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("file")); err == nil || !strings.Contains(err.Error(), "wrote no result file") {
+	if err := c.Run(context.Background(), testHost("file")); err == nil ||
+		!strings.Contains(err.Error(), "wrote no result file") {
 		t.Errorf("error %v, want that there is no file", err)
 	}
 	if _, err := os.Stat(filepath.Join(spec.Folder, "report.json")); err != nil {
@@ -528,7 +541,8 @@ func TestUntilDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(looks, []int{8, 12}) || c.Decided != 12 || c.Left() != 0 || c.Finished() != 24 {
-		t.Errorf("looked at %v, decided after %d, %d finished, %d left; want one look at 8 and one at 12 pairs", looks, c.Decided, c.Finished(), c.Left())
+		t.Errorf("looked at %v, decided after %d, %d finished, %d left; want one look at 8 and one at 12 pairs", looks,
+			c.Decided, c.Finished(), c.Left())
 	}
 	c = reopen(t, c)
 	if err := c.Run(context.Background(), h); err != nil || c.Finished() != 24 {
@@ -586,9 +600,11 @@ func TestCommandNotFound(t *testing.T) {
 	}
 	// A program of each build.
 	folder := t.TempDir()
-	builds := Spec{Folder: folder, Builds: gain.Builds{"before", "after"}, Command: Command{Normal: []string{"./build-{arm}"}}}
+	builds := Spec{Folder: folder, Builds: gain.Builds{"before", "after"},
+		Command: Command{Normal: []string{"./build-{arm}"}}}
 	for _, name := range []string{"before", "after"} {
-		if err := h.Resolve(builds); err == nil || !strings.Contains(err.Error(), "command not found") || !strings.Contains(err.Error(), "build-"+name) {
+		if err := h.Resolve(builds); err == nil || !strings.Contains(err.Error(), "command not found") ||
+			!strings.Contains(err.Error(), "build-"+name) {
 			t.Errorf("without build-%s: %v", name, err)
 		}
 		if err := os.WriteFile(filepath.Join(folder, "build-"+name), nil, 0o755); err != nil {
@@ -624,7 +640,8 @@ func TestLongOutputStaysOnDisk(t *testing.T) {
 func BenchmarkLaunch(b *testing.B) {
 	trtllm, _ := ParseTreatment("trtllm")
 	spec := Spec{Design: Design{Pairs: (b.N + 1) / 2, Order: ABBA}, Treatment: trtllm, Confidence: 0.95,
-		Command: Command{Normal: []string{"sh", "-c", `echo "{\"perfect_router\":true,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_per_second\":1}"`}}}
+		Command: Command{Normal: []string{"sh", "-c",
+			`echo "{\"perfect_router\":true,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_per_second\":1}"`}}}
 	c, err := Create(b.TempDir(), spec, time.Unix(1, 0))
 	if err != nil {
 		b.Fatal(err)
@@ -660,7 +677,8 @@ func TestClockJumps(t *testing.T) {
 			}
 			for _, l := range c.Launches {
 				if a := l.Attempts[0]; a.DurationNS < 0 || a.OthersCPU < 0 {
-					t.Errorf("launch %d lasted %v beside %v cores", l.Position, time.Duration(a.DurationNS), a.OthersCPU)
+					t.Errorf("launch %d lasted %v beside %v cores", l.Position, time.Duration(a.DurationNS),
+						a.OthersCPU)
 				}
 			}
 		})

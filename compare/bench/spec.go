@@ -33,8 +33,9 @@ type Spec struct {
 	Folder string `json:"folder"`
 
 	// Metric is the one that decides; empty means the output's own primary one.
-	Metric string   `json:"metric"`
-	Custom []string `json:"custom,omitempty"` // numbers to read by rules of the user's own, as metrics.ParseCustom reads them
+	Metric string `json:"metric"`
+	// numbers to read by rules of the user's own, as metrics.ParseCustom reads them
+	Custom []string `json:"custom,omitempty"`
 	// Output is the file that holds the results, with placeholders; empty means
 	// the command's stdout.
 	Output string `json:"output,omitempty"`
@@ -47,7 +48,8 @@ type Spec struct {
 	// Host.Counts reads them, and they prove how it was routed.
 	Counts string `json:"counts,omitempty"`
 
-	Ranks int      `json:"ranks"`          // ranks that must prove the treatment; 0: those that the report names, else those seen
+	// ranks that must prove the treatment; 0: those that the report names, else those seen
+	Ranks int      `json:"ranks"`
 	Same  []string `json:"same,omitempty"` // files that must not change between launches
 	// Accepted are options, words and variables in which the arms may differ beside
 	// the treatment.
@@ -72,7 +74,8 @@ type Spec struct {
 // Check reports what is wrong with s, before anything is started.
 func (s Spec) Check() error {
 	_, customErr := s.custom()
-	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment), s.checkArms(), s.checkPoints(), customErr, s.checkProfile()); err != nil {
+	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment), s.checkArms(),
+		s.checkPoints(), customErr, s.checkProfile()); err != nil {
 		return err
 	}
 	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
@@ -105,7 +108,8 @@ func (s Spec) checkProfile() error {
 	case s.Profile == nil:
 		return nil
 	}
-	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine(gain.Normal)), launch.CheckProfilable(s.Command.engine(gain.Perfect)))
+	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine(gain.Normal)),
+		launch.CheckProfilable(s.Command.engine(gain.Perfect)))
 }
 
 // custom reads the rules of Custom.
@@ -213,7 +217,8 @@ func (t Treatment) Check() error {
 // Chance reports whether the treatment routes at random, which is even only on average.
 func (t Treatment) Chance() bool {
 	strategy := t.Perfect["VLLM_MOE_ROUTING_SIMULATION_STRATEGY"]
-	return strategy == "uniform_random" || strategy == "normal_routing" || t.Perfect["SGLANG_SIMULATE_UNIFORM_EXPERTS"] != ""
+	return strategy == "uniform_random" || strategy == "normal_routing" ||
+		t.Perfect["SGLANG_SIMULATE_UNIFORM_EXPERTS"] != ""
 }
 
 // ProofToCome says, before the first launch, which proof of balance the launches can

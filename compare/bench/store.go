@@ -121,7 +121,8 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 	if _, err := tx.Exec(tables + fmt.Sprintf("PRAGMA user_version = %d", storeVersion)); err != nil {
 		return err
 	}
-	if _, err := tx.Exec("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(), string(text)); err != nil {
+	if _, err := tx.Exec("INSERT INTO campaign (one, id, created_ns, spec) VALUES (1, ?, ?, ?)", id, created.UnixNano(),
+		string(text)); err != nil {
 		return err
 	}
 	insert, err := tx.Prepare("INSERT INTO launch (position, kind, arm, pair, place, point) VALUES (?, ?, ?, ?, ?, ?)")
@@ -141,7 +142,8 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 func openStore(folder string, write bool) (store, error) {
 	path := filepath.Join(folder, storeName)
 	if _, err := os.Stat(path); err != nil {
-		return store{}, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName, Found: "none"}
+		return store{}, &input.Error{File: folder, Expected: "a folder of 'moebalance bench' with a " + storeName,
+			Found: "none"}
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {
@@ -161,7 +163,8 @@ func openStore(folder string, write bool) (store, error) {
 	}
 	if version < 1 || version > storeVersion {
 		db.Close()
-		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version 1 to %d", storeVersion), Found: fmt.Sprintf("version %d", version)}
+		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version 1 to %d",
+			storeVersion), Found: fmt.Sprintf("version %d", version)}
 	}
 	return store{db, version}, nil
 }
@@ -171,7 +174,8 @@ func (s store) load() (c Campaign, err error) {
 	var spec string
 	var created int64
 	var decided sql.NullInt64
-	if err := s.db.QueryRow("SELECT id, created_ns, spec, decided FROM campaign").Scan(&c.ID, &created, &spec, &decided); err != nil {
+	if err := s.db.QueryRow("SELECT id, created_ns, spec, decided FROM campaign").Scan(&c.ID, &created, &spec,
+		&decided); err != nil {
 		return c, fmt.Errorf("reading the campaign: %w", err)
 	}
 	if err := json.Unmarshal([]byte(spec), &c.Spec); err != nil {
@@ -227,7 +231,8 @@ func (s store) attempts(launches []Launch) error {
 		var started int64
 		var text string
 		var a Attempt
-		if err := rows.Scan(&position, &a.Number, &a.Session, &a.State, &started, &a.DurationNS, &a.ExitCode, &a.Error, &a.Folder, &text); err != nil {
+		if err := rows.Scan(&position, &a.Number, &a.Session, &a.State, &started, &a.DurationNS, &a.ExitCode, &a.Error,
+			&a.Folder, &text); err != nil {
 			return err
 		}
 		if position < 0 || position >= len(launches) {
@@ -252,7 +257,8 @@ func (s store) save(position int, a Attempt) error {
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, duration_ns = excluded.duration_ns,
 			exit_code = excluded.exit_code, error = excluded.error, record = excluded.record`,
-		position, a.Number, a.Session, a.State, a.StartedAt.UnixNano(), a.DurationNS, a.ExitCode, a.Error, a.Folder, string(text))
+		position, a.Number, a.Session, a.State, a.StartedAt.UnixNano(), a.DurationNS, a.ExitCode, a.Error, a.Folder,
+		string(text))
 	return err
 }
 

@@ -74,15 +74,20 @@ func readArray(t *testing.T, content []byte, text string) (*Record, error) {
 func TestAxesOfThreeDimensions(t *testing.T) {
 	values := []int64{8, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 8, 4, 3, 2, 1}
 	for name, content := range arrayFiles(t, []int{2, 2, 4}, values) {
-		if r, err := readArray(t, content, ""); err == nil || !strings.Contains(err.Error(), "--axes steps,layers,experts") {
+		if r, err := readArray(t, content, ""); err == nil ||
+			!strings.Contains(err.Error(), "--axes steps,layers,experts") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		for axes, want := range map[string][]step{
-			"steps,layers,experts": {{0, 0, values[:4], nil}, {0, 1, values[4:8], nil}, {1, 0, values[8:12], nil}, {1, 1, values[12:], nil}},
-			"layers,steps,experts": {{0, 0, values[:4], nil}, {0, 1, values[8:12], nil}, {1, 0, values[4:8], nil}, {1, 1, values[12:], nil}},
+			"steps,layers,experts": {{0, 0, values[:4], nil}, {0, 1, values[4:8], nil}, {1, 0, values[8:12], nil},
+				{1, 1, values[12:], nil}},
+			"layers,steps,experts": {{0, 0, values[:4], nil}, {0, 1, values[8:12], nil}, {1, 0, values[4:8], nil},
+				{1, 1, values[12:], nil}},
 			"layers,ranks,experts": {{0, 0, values[:8], nil}, {0, 1, values[8:], nil}},
-			"experts,layers,steps": {{0, 0, []int64{8, 0}, nil}, {0, 1, []int64{1, 4}, nil}, {1, 0, []int64{0, 0}, nil}, {1, 1, []int64{2, 3}, nil},
-				{2, 0, []int64{0, 0}, nil}, {2, 1, []int64{3, 2}, nil}, {3, 0, []int64{0, 8}, nil}, {3, 1, []int64{4, 1}, nil}},
+			"experts,layers,steps": {{0, 0, []int64{8, 0}, nil}, {0, 1, []int64{1, 4}, nil}, {1, 0, []int64{0, 0}, nil},
+				{1, 1, []int64{2, 3}, nil},
+				{2, 0, []int64{0, 0}, nil}, {2, 1, []int64{3, 2}, nil}, {3, 0, []int64{0, 8}, nil},
+				{3, 1, []int64{4, 1}, nil}},
 		} {
 			r, err := readArray(t, content, axes)
 			if err != nil {
@@ -94,7 +99,8 @@ func TestAxesOfThreeDimensions(t *testing.T) {
 				t.Errorf("%s, %s: %+v", name, axes, r)
 			}
 		}
-		if r, err := readArray(t, content, "layers,experts"); err == nil || !strings.Contains(err.Error(), "want 2 dimensions") {
+		if r, err := readArray(t, content, "layers,experts"); err == nil ||
+			!strings.Contains(err.Error(), "want 2 dimensions") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -145,7 +151,8 @@ func TestCountsAreNoIDs(t *testing.T) {
 		}
 	}
 	for name, content := range arrayFiles(t, []int{2, 2}, []int64{7, 1, 3, 2}) {
-		if r, err := readArray(t, content, ""); err != nil || !slices.Equal(codes(r.Warnings), []string{"ambiguous_array"}) {
+		if r, err := readArray(t, content, ""); err != nil ||
+			!slices.Equal(codes(r.Warnings), []string{"ambiguous_array"}) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -178,27 +185,32 @@ func TestRandomIDs(t *testing.T) {
 }
 
 func TestAxesRefused(t *testing.T) {
-	for _, text := range []string{"steps,layers", "experts,experts", "tokens,experts", "x,experts", "layers,topk,ranks", ","} {
+	for _, text := range []string{"steps,layers", "experts,experts", "tokens,experts", "x,experts", "layers,topk,ranks",
+		","} {
 		if axes, err := ParseAxes(text); err == nil {
 			t.Errorf("%q: %v", text, axes)
 		}
 	}
-	if axes, err := ParseAxes("Tokens, Layers,top-k"); err != nil || !slices.Equal(axes, Axes{"tokens", "layers", "topk"}) {
+	if axes, err := ParseAxes("Tokens, Layers,top-k"); err != nil ||
+		!slices.Equal(axes, Axes{"tokens", "layers", "topk"}) {
 		t.Errorf("%v, %v", axes, err)
 	}
-	if r, err := readArray(t, []byte("layer,expert,count\n0,0,1\n"), "layers,experts"); err == nil || !strings.Contains(err.Error(), "leave it out") {
+	if r, err := readArray(t, []byte("layer,expert,count\n0,0,1\n"), "layers,experts"); err == nil ||
+		!strings.Contains(err.Error(), "leave it out") {
 		t.Errorf("axes of a CSV: %+v, %v", r, err)
 	}
 }
 
 // A deep list, a list of other depths and one of other lengths.
 func TestNumbers(t *testing.T) {
-	for text, shape := range map[string][]int64{"[]": {0}, "[[]]": {1, 0}, "[[1, 2.0],\n[3,4e0]]": {2, 2}, "[-1]": {1}, "[[[[1]]]]": {1, 1, 1, 1}} {
+	for text, shape := range map[string][]int64{"[]": {0}, "[[]]": {1, 0}, "[[1, 2.0],\n[3,4e0]]": {2, 2}, "[-1]": {1},
+		"[[[[1]]]]": {1, 1, 1, 1}} {
 		if a, err := numbers([]byte(text)); err != nil || !slices.Equal(a.Shape, shape) {
 			t.Errorf("%s: %v, %v", text, a, err)
 		}
 	}
-	for _, text := range []string{"[[[[[1]]]]]", "[1,[2]]", "[[1],2]", "[[1],[2,3]]", "[[[]],[[1]]]", "[true]", `["1"]`, "[[1],[]]", "[[],[1]]", "7", `{"a":[1]}`, "[[[]],[1]]"} {
+	for _, text := range []string{"[[[[[1]]]]]", "[1,[2]]", "[[1],2]", "[[1],[2,3]]", "[[[]],[[1]]]", "[true]", `["1"]`,
+		"[[1],[]]", "[[],[1]]", "7", `{"a":[1]}`, "[[[]],[1]]"} {
 		if a, err := numbers([]byte(text)); err == nil {
 			t.Errorf("%s: %v", text, a)
 		}

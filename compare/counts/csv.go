@@ -92,7 +92,8 @@ func readCSV(s *source, r *Record) error {
 	columns := csvHeader(s.content)
 	for _, name := range slices.Sorted(maps.Keys(csvNames)) {
 		if len(columns[name]) > 1 {
-			return fmt.Errorf("line 1: want one column of the %s, have %q and %q; remove one", name, columns[name][0].spelling, columns[name][1].spelling)
+			return fmt.Errorf("line 1: want one column of the %s, have %q and %q; remove one", name,
+				columns[name][0].spelling, columns[name][1].spelling)
 		}
 	}
 	if columns["count"] == nil {

@@ -15,7 +15,8 @@ func TestLogTellsPhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Reported{{Step: 12, Phase: Decode, Balancedness: 0.2, MaxOverMean: 5}, {Step: 20, Phase: Prefill, Balancedness: 0.4, MaxOverMean: 2.5}}
+	want := []Reported{{Step: 12, Phase: Decode, Balancedness: 0.2, MaxOverMean: 5},
+		{Step: 20, Phase: Prefill, Balancedness: 0.4, MaxOverMean: 2.5}}
 	if !slices.Equal(r.Reported, want) {
 		t.Errorf("have %+v, want %+v", r.Reported, want)
 	}
@@ -33,7 +34,8 @@ func TestOtherSpellings(t *testing.T) {
 	}{
 		{"layer;expert;count\n0;0;5\n0;1;1\n", [][]int64{{5, 1}}},
 		{"layer_id\texpert_id\tnum_tokens\n0\t0\t5\n0\t1\t1\n", [][]int64{{5, 1}}},
-		{`{"engine_data": {"routed_experts": {"data": "AAECAw==", "shape": [1, 2, 2], "start": 0, "dtype": "uint8"}}}`, [][]int64{{1, 1, 0, 0}, {0, 0, 1, 1}}},
+		{`{"engine_data": {"routed_experts": {"data": "AAECAw==", "shape": [1, 2, 2], "start": 0, "dtype": "uint8"}}}`,
+			[][]int64{{1, 1, 0, 0}, {0, 0, 1, 1}}},
 	} {
 		r, err := parse("x", []byte(c.text))
 		if err != nil {

@@ -142,7 +142,8 @@ func newSource(path string, content []byte) (*source, error) {
 		}
 		s.members = z.File
 	case len(content) > 8 && content[8] == '{' && content[7] == 0:
-		return nil, errors.New("this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
+		return nil, errors.New(
+			"this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
 	case text[0] == '{' || text[0] == '[':
 		if s.broken = s.split(text); s.broken != nil {
 			s.values = nil // a log may begin with "[2026-11-22 …"
@@ -253,7 +254,8 @@ func (s *source) record() (*Record, error) {
 var ErrUnknown = errors.New("unknown format")
 
 // errPlacement is what Read says of a file that only ReadPlacement understands.
-var errPlacement = errors.New("this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement beside it, with --placement)")
+var errPlacement = errors.New(
+	"this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement beside it, with --placement)")
 
 // unknown is what to say of a source of no format.
 func (s *source) unknown() error {
@@ -262,7 +264,8 @@ func (s *source) unknown() error {
 		return errors.New("no expert statistics in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance trace' reads traces")
 	case s.members != nil:
 		return errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
-	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"), eplbLine.Match(s.content):
+	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"),
+		eplbLine.Match(s.content):
 		return errPlacement
 	case has("traceEvents"), bytes.HasPrefix(s.content, []byte("SQLite format 3\x00")):
 		return errors.New("this is a trace, not counts: 'moebalance trace' reads it")

@@ -46,8 +46,9 @@ func TestFormats(t *testing.T) {
 			path: []string{"sglang.csv"}, format: "expert counts CSV", experts: 4, window: true,
 			steps: []step{{0, 0, []int64{5, 1, 0, 4}, nil}, {0, 1, []int64{0, 0, 7, 0}, nil}},
 		}, {
-			path: []string{"scrape-1.prom"}, format: "Prometheus text", experts: 4, ranks: 2, window: true, warnings: []string{"cumulative"},
-			steps: []step{{0, 3, []int64{90, 10, 30, 30}, []int64{100, 60}}},
+			path: []string{"scrape-1.prom"}, format: "Prometheus text", experts: 4, ranks: 2, window: true,
+			warnings: []string{"cumulative"},
+			steps:    []step{{0, 3, []int64{90, 10, 30, 30}, []int64{100, 60}}},
 		}, {
 			path: []string{"sglang-stat.pt"}, format: torchStatFormat, experts: 8, warnings: []string{"empty_steps"},
 			steps: []step{
@@ -59,8 +60,10 @@ func TestFormats(t *testing.T) {
 			// arange(48) as [2, 3, 8], transposed to [3, 2, 8], without its first step.
 			path: []string{"sglang-strided.pt"}, format: torchStatFormat, experts: 8,
 			steps: []step{
-				{0, 0, []int64{8, 9, 10, 11, 12, 13, 14, 15}, nil}, {0, 1, []int64{32, 33, 34, 35, 36, 37, 38, 39}, nil},
-				{1, 0, []int64{16, 17, 18, 19, 20, 21, 22, 23}, nil}, {1, 1, []int64{40, 41, 42, 43, 44, 45, 46, 47}, nil},
+				{0, 0, []int64{8, 9, 10, 11, 12, 13, 14, 15}, nil}, {0, 1, []int64{32, 33, 34, 35, 36, 37, 38, 39},
+					nil},
+				{1, 0, []int64{16, 17, 18, 19, 20, 21, 22, 23}, nil}, {1, 1, []int64{40, 41, 42, 43, 44, 45, 46, 47},
+					nil},
 			},
 		}, {
 			// Pass 100, layer 0: rank 0 counted 17 11 23 16 29 | 4 14 25 21 23 and rank 1
@@ -75,9 +78,11 @@ func TestFormats(t *testing.T) {
 				{101, 1, []int64{44, 29 + 19, 24 + 34, 35, 58, 41, 13, 39}, []int64{186, 150}},
 			},
 		}, {
-			path: []string{"loads_c.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true, steps: numpyLoads,
+			path: []string{"loads_c.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true,
+			steps: numpyLoads,
 		}, {
-			path: []string{"loads_fortran.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true, steps: numpyLoads,
+			path: []string{"loads_fortran.npy"}, format: "NumPy array of loads", experts: 8, ranks: 2, window: true,
+			steps: numpyLoads,
 		},
 	} {
 		var axes Axes
@@ -88,8 +93,10 @@ func TestFormats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Format != c.format || r.Experts != c.experts || r.TopK != c.topK || r.Ranks != c.ranks || r.Window != c.window || !slices.Equal(codes(r.Warnings), c.warnings) {
-			t.Errorf("%s: %s, %d experts, top-%d, %d ranks, window %v, warnings %v", r.Source, r.Format, r.Experts, r.TopK, r.Ranks, r.Window, r.Warnings)
+		if r.Format != c.format || r.Experts != c.experts || r.TopK != c.topK || r.Ranks != c.ranks ||
+			r.Window != c.window || !slices.Equal(codes(r.Warnings), c.warnings) {
+			t.Errorf("%s: %s, %d experts, top-%d, %d ranks, window %v, warnings %v", r.Source, r.Format, r.Experts,
+				r.TopK, r.Ranks, r.Window, r.Warnings)
 		}
 		if !slices.ContainsFunc(Formats(), func(f Format) bool { return f.Name == r.Format }) {
 			t.Errorf("%q is not among the formats listed: %v", r.Format, Formats())
@@ -112,7 +119,8 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 		t.Fatalf("placement %v, warnings %v", r.Placement, r.Warnings)
 	}
 	l, err := r.Placement.Layout(1)
-	if err != nil || !slices.Equal(l.Held(0), []int32{7, 6, 5, 4, 3}) || !slices.Equal(l.Held(1), []int32{2, 1, 0, 1, 2}) {
+	if err != nil || !slices.Equal(l.Held(0), []int32{7, 6, 5, 4, 3}) ||
+		!slices.Equal(l.Held(1), []int32{2, 1, 0, 1, 2}) {
 		t.Errorf("layer 1: %v, %v", l, err)
 	}
 	layers, warnings, err := r.Imbalance(Options{Shape: &router.Shape{Experts: 8, TopK: 1}})
@@ -174,7 +182,8 @@ func TestPlacements(t *testing.T) {
 	}
 	// Layer 1 lists device 1 first: experts 2 1 0 are on rank 0, 0 3 1 on rank 1.
 	l, err := p.Layout(1)
-	if err != nil || !slices.Equal(l.Held(0), []int32{2, 1, 0}) || !slices.Equal(l.Held(1), []int32{0, 3, 1}) || p.Experts != 4 || p.Ranks != 2 {
+	if err != nil || !slices.Equal(l.Held(0), []int32{2, 1, 0}) || !slices.Equal(l.Held(1), []int32{0, 3, 1}) ||
+		p.Experts != 4 || p.Ranks != 2 {
 		t.Errorf("%+v, %v, %v", p, l, err)
 	}
 	// 8 slots on 4 ranks, two each: 0 1 | 2 3 | 4 5 | 0 1.
@@ -195,7 +204,8 @@ func TestPlacements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err = p.Layout(1); err != nil || !slices.Equal(l.Held(0), []int32{3, 2, 1}) || !slices.Equal(l.Held(1), []int32{0, 3, 2}) {
+	if l, err = p.Layout(1); err != nil || !slices.Equal(l.Held(0), []int32{3, 2, 1}) ||
+		!slices.Equal(l.Held(1), []int32{0, 3, 2}) {
 		t.Errorf("SGLang's map: %v, %v", l, err)
 	}
 	if _, err := p.Layout(7); err == nil {
@@ -206,7 +216,8 @@ func TestPlacements(t *testing.T) {
 // Two copies of expert 0 on rank 0 and one on rank 1: of its 90 slots 60 go to rank
 // 0, and the 10 of expert 1 to rank 1.
 func TestCopiesOnOneRank(t *testing.T) {
-	p, err := parsePlacement("x", []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 0, 0, 1]\n"), 0)
+	p, err := parsePlacement("x", []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 0, 0, 1]\n"),
+		0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +247,8 @@ func TestPlacementRefusals(t *testing.T) {
 			t.Errorf("%q: want an error with %q, have %v (%+v)", content, want, err, p)
 		}
 	}
-	if _, err := ReadPlacement(fixture("counts", "expert-map.json"), 3); err == nil || !strings.Contains(err.Error(), "2 devices") {
+	if _, err := ReadPlacement(fixture("counts", "expert-map.json"), 3); err == nil ||
+		!strings.Contains(err.Error(), "2 devices") {
 		t.Errorf("3 ranks for a map of 2: %v", err)
 	}
 	if _, err := ReadPlacement(fixture("counts", "missing"), 0); !os.IsNotExist(unwrapAll(err)) {

@@ -80,12 +80,18 @@ func TestTorchRefusals(t *testing.T) {
 		members map[string]string
 		want    string
 	}{
-		"no storage":        {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01")}, "no storage"},
-		"a short storage":   {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"), "x/data/0": eight[:28]}, "storage of 7 elements"},
-		"a wide stride":     {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x05\x01"), "x/data/0": eight}, "outside its storage"},
-		"repeated elements": {map[string]string{"x/data.pkl": tensorPickle("\xff\xff\xff", "\x00\x00\x00"), "x/data/0": eight}, "storage of 8 elements"},
-		"big-endian":        {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"), "x/data/0": eight, "x/byteorder": "big"}, "little byte order"},
-		"no layers":         {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"), "x/data/0": eight}, "want steps, layers and experts"},
+		"no storage": {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01")},
+			"no storage"},
+		"a short storage": {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"),
+			"x/data/0": eight[:28]}, "storage of 7 elements"},
+		"a wide stride": {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x05\x01"),
+			"x/data/0": eight}, "outside its storage"},
+		"repeated elements": {map[string]string{"x/data.pkl": tensorPickle("\xff\xff\xff", "\x00\x00\x00"),
+			"x/data/0": eight}, "storage of 8 elements"},
+		"big-endian": {map[string]string{"x/data.pkl": tensorPickle("\x01\x02\x04", "\x08\x04\x01"),
+			"x/data/0": eight, "x/byteorder": "big"}, "little byte order"},
+		"no layers": {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"),
+			"x/data/0": eight}, "want steps, layers and experts"},
 		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a dictionary or a tensor"},
 		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "logical_count or records"},
 		"no pickle":         {map[string]string{"x/y": ""}, "want a zip that torch.save wrote"},
@@ -112,10 +118,15 @@ func copyFolder(t *testing.T, folder string, names map[string]string) string {
 func TestFoldersOfRanks(t *testing.T) {
 	const torch = "expert_distribution_recorder_17.5_0.pt"
 	for want, dir := range map[string]string{
-		"several recordings":        copyFolder(t, "sglang-pass", map[string]string{torch: "expert_distribution_recorder_1_1.pt"}),
-		"want one dump per rank":    copyFolder(t, "sglang-pass", map[string]string{torch: "expert_distribution_recorder_1.5.pt"}),
-		"this is no dump of passes": copyFolder(t, "", map[string]string{"sglang-stat.pt": "expert_distribution_recorder_1_0.pt", "sglang-strided.pt": "expert_distribution_recorder_1_1.pt"}),
-		"not a valid zip file":      copyFolder(t, "", map[string]string{"sglang.csv": "expert_distribution_recorder_1_0.pt"}),
+		"several recordings": copyFolder(t, "sglang-pass",
+			map[string]string{torch: "expert_distribution_recorder_1_1.pt"}),
+		"want one dump per rank": copyFolder(t, "sglang-pass",
+			map[string]string{torch: "expert_distribution_recorder_1.5.pt"}),
+		"this is no dump of passes": copyFolder(t, "",
+			map[string]string{"sglang-stat.pt": "expert_distribution_recorder_1_0.pt",
+				"sglang-strided.pt": "expert_distribution_recorder_1_1.pt"}),
+		"not a valid zip file": copyFolder(t, "",
+			map[string]string{"sglang.csv": "expert_distribution_recorder_1_0.pt"}),
 	} {
 		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, have %v (%+v)", want, err, r)

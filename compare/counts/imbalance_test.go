@@ -54,7 +54,8 @@ func near(a router.Number, b float64) bool { return math.Abs(float64(a)-b) < 1e-
 func TestAlternatingRanksDoNotCancel(t *testing.T) {
 	r := record(2, 2, []int64{15, 15, 5, 5}, []int64{5, 5, 15, 15})
 	rank, expert := judged(t, r, Options{Threshold: 0.1})
-	if !near(rank.MaxOverMean, 1.5) || !near(rank.Imbalance, 0.5) || rank.Steps != 2 || rank.Worst != 0 || rank.WorstSteps != 1 {
+	if !near(rank.MaxOverMean, 1.5) || !near(rank.Imbalance, 0.5) || rank.Steps != 2 || rank.Worst != 0 ||
+		rank.WorstSteps != 1 {
 		t.Errorf("rank level: %+v", rank)
 	}
 	if !near(expert.MaxOverMean, 1.5) || expert.Parts != 4 {
@@ -86,7 +87,8 @@ func TestBalancednessReducesOverRanks(t *testing.T) {
 // give max/mean 1.5 and balancedness (1 + 0.5)/2 = 0.75.
 func TestEachNumberIsAveragedItself(t *testing.T) {
 	rank, _ := judged(t, record(1, 2, []int64{4, 4}, []int64{8, 0}), Options{})
-	if !near(rank.MaxOverMean, 1.5) || !near(rank.Balancedness, 0.75) || !near(rank.CV, 0.5) || !near(rank.Gini, 0.25) || !near(rank.Active, 1.5) {
+	if !near(rank.MaxOverMean, 1.5) || !near(rank.Balancedness, 0.75) || !near(rank.CV, 0.5) ||
+		!near(rank.Gini, 0.25) || !near(rank.Active, 1.5) {
 		t.Errorf("%+v", rank) // CV: 0 and 4/4; Gini: 0 and (1·8)/(2·8)
 	}
 }
@@ -97,10 +99,12 @@ func TestEmptyStepsAreDroppedAndCounted(t *testing.T) {
 		t.Errorf("%+v", rank)
 	}
 	rank, expert := judged(t, record(1, 2, []int64{0, 0}), Options{Threshold: 0.1})
-	if rank.Steps != 0 || rank.Dropped != 1 || rank.MaxOverMean.Defined() || rank.Flagged || rank.Worst != -1 || expert.Floor.Defined() {
+	if rank.Steps != 0 || rank.Dropped != 1 || rank.MaxOverMean.Defined() || rank.Flagged || rank.Worst != -1 ||
+		expert.Floor.Defined() {
 		t.Errorf("nothing but empty steps: %+v, %+v", rank, expert)
 	}
-	if s := imbalance.Summarize([]imbalance.Row{rank, expert}, router.LevelRank, imbalance.Load); s.Layers != 0 || s.MaxOverMean.Defined() || s.WorstLayer != -1 {
+	if s := imbalance.Summarize([]imbalance.Row{rank, expert}, router.LevelRank, imbalance.Load); s.Layers != 0 ||
+		s.MaxOverMean.Defined() || s.WorstLayer != -1 {
 		t.Errorf("summary of nothing: %+v", s)
 	}
 	if b, err := json.Marshal(rank); err != nil || !strings.Contains(string(b), `"max_over_mean":null`) {
@@ -161,12 +165,14 @@ func TestChanceOfManySteps(t *testing.T) {
 		return record(4, 8, steps...)
 	}
 	hot, _ := judged(t, recording(200, 1.4), Options{Threshold: 0.1})
-	if !hot.Flagged || hot.Worst != 0 || hot.MaxOverMean < 1.34 || hot.MaxOverMean > 1.42 || hot.NullP95 > 1.28 || hot.NullMedian < 1.24 {
+	if !hot.Flagged || hot.Worst != 0 || hot.MaxOverMean < 1.34 || hot.MaxOverMean > 1.42 || hot.NullP95 > 1.28 ||
+		hot.NullMedian < 1.24 {
 		t.Errorf("a hot rank: %+v", hot)
 	}
 	above := 0
 	for range 100 {
-		if rank, _ := judged(t, recording(30, 1), Options{Threshold: 0.1, Null: chance.Options{Seed: rng.Uint64()}}); rank.Flagged {
+		if rank, _ := judged(t, recording(30, 1),
+			Options{Threshold: 0.1, Null: chance.Options{Seed: rng.Uint64()}}); rank.Flagged {
 			above++
 		}
 	}
@@ -213,13 +219,16 @@ func TestWhereTheExpertsAre(t *testing.T) {
 		o    Options
 		want float64
 	}{
-		"as recorded, 2 ranks":    {record(1, 2, load), Options{}, 12.0 / 8},
-		"asked for 4 ranks":       {record(1, 2, load), Options{Ranks: 4}, 8.0 / 4},
-		"counted per rank":        {withReceived(record(1, 2, load), 9, 7), Options{}, 9.0 / 8},
-		"asked, though counted":   {withReceived(record(1, 2, load), 9, 7), Options{Ranks: 2}, 12.0 / 8},
-		"placed by hand":          {record(1, 0, load), Options{Placement: mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})}, 10.0 / 8},
-		"replicated":              {record(1, 0, load), Options{Placement: mustPlace(t, 4, [][]int32{{0, 1}, {0, 2, 3}})}, 1},
-		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})), Options{}, 10.0 / 8},
+		"as recorded, 2 ranks":  {record(1, 2, load), Options{}, 12.0 / 8},
+		"asked for 4 ranks":     {record(1, 2, load), Options{Ranks: 4}, 8.0 / 4},
+		"counted per rank":      {withReceived(record(1, 2, load), 9, 7), Options{}, 9.0 / 8},
+		"asked, though counted": {withReceived(record(1, 2, load), 9, 7), Options{Ranks: 2}, 12.0 / 8},
+		"placed by hand": {record(1, 0, load), Options{Placement: mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})},
+			10.0 / 8},
+		"replicated": {record(1, 0, load),
+			Options{Placement: mustPlace(t, 4, [][]int32{{0, 1}, {0, 2, 3}})}, 1},
+		"recorded with its place": {withPlacement(record(1, 0, load), mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})),
+			Options{}, 10.0 / 8},
 	} {
 		rank, _ := judged(t, c.r, c.o)
 		if !near(rank.MaxOverMean, c.want) {
@@ -227,7 +236,8 @@ func TestWhereTheExpertsAre(t *testing.T) {
 		}
 	}
 	layers, warnings, err := record(1, 0, load).Imbalance(Options{})
-	if err != nil || len(layers) != 1 || layers[0].Level != router.LevelExpert || !slices.Equal(codes(warnings), []string{"no_ranks"}) {
+	if err != nil || len(layers) != 1 || layers[0].Level != router.LevelExpert ||
+		!slices.Equal(codes(warnings), []string{"no_ranks"}) {
 		t.Errorf("without ranks: %+v, %v, %v", layers, warnings, err)
 	}
 }
@@ -269,14 +279,22 @@ func TestContradictions(t *testing.T) {
 			_, _, err := record(2, 2, load).Imbalance(Options{Ranks: 3, Placement: place})
 			return err
 		},
-		"placement is of 4": func() error { _, _, err := record(2, 2, load[:2]).Imbalance(Options{Placement: place}); return err },
+		"placement is of 4": func() error {
+			_, _,
+				err := record(2, 2, load[:2]).Imbalance(Options{Placement: place})
+			return err
+		},
 		"no layer 3": func() error {
 			other := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
 			other.layers = map[int]router.Layout{1: other.layers[3]}
 			_, _, err := record(2, 2, load).Imbalance(Options{Placement: other})
 			return err
 		},
-		"between 1 and 4 ranks": func() error { _, _, err := record(2, 2, load).Imbalance(Options{Ranks: 5}); return err },
+		"between 1 and 4 ranks": func() error {
+			_, _,
+				err := record(2, 2, load).Imbalance(Options{Ranks: 5})
+			return err
+		},
 	} {
 		if err := call(); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), want) {
 			t.Errorf("want a contradiction with %q, have %v", want, err)
@@ -297,7 +315,8 @@ func TestCapturesAreJudged(t *testing.T) {
 		mean    float64
 	}{
 		{fixture("gptoss-ep4-ranks", "counts-normal"), 3, 1.354}, {fixture("gptoss-ep4-ranks", "counts-perfect"), 0, 1},
-		{fixture("deepseek-ep4-ranks", "counts-normal"), 2, 1.496}, {fixture("deepseek-ep4-ranks", "counts-perfect"), 0, 1},
+		{fixture("deepseek-ep4-ranks", "counts-normal"), 2, 1.496}, {fixture("deepseek-ep4-ranks", "counts-perfect"), 0,
+			1},
 	} {
 		layers, _, err := mustRead(t, c.path).Imbalance(Options{Threshold: 0.1})
 		if err != nil {
@@ -308,7 +327,8 @@ func TestCapturesAreJudged(t *testing.T) {
 				t.Errorf("%s, %s: %d layers flagged, want %d", c.path, level, s.Flagged, c.flagged)
 			}
 		}
-		if s := imbalance.Summarize(layers, router.LevelRank, imbalance.Load); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
+		if s := imbalance.Summarize(layers, router.LevelRank,
+			imbalance.Load); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
 			t.Errorf("%s: mean rank max/mean %v, want %v", c.path, s.MaxOverMean, c.mean)
 		}
 	}

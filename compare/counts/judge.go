@@ -27,7 +27,9 @@ type nullKey struct {
 func newJudge(r *Record, o Options) (*judge, error) {
 	asked := o.Ranks > 0 || o.Placement != nil
 	if asked && r.Experts == 0 {
-		return nil, fmt.Errorf("want slots per expert for other ranks or a placement, have %s without any: leave out --ep and --placement", r.Format)
+		return nil, fmt.Errorf(
+			"want slots per expert for other ranks or a placement, have %s without any: leave out --ep and --placement",
+			r.Format)
 	}
 	shape, err := shapeOf(r, o.Shape)
 	if err != nil {
@@ -117,7 +119,8 @@ func (j *judge) loads(s Step) (perRank, perExpert []int64, null chance.Null, err
 			return nil, nil, null, fmt.Errorf("layer %d: %w", s.Layer, err)
 		}
 	}
-	if more := max(j.shape.Experts, layout.Experts()) - len(perExpert); perExpert != nil && more > 0 { // without any slot
+	// without any slot
+	if more := max(j.shape.Experts, layout.Experts()) - len(perExpert); perExpert != nil && more > 0 {
 		perExpert = append(perExpert[:len(perExpert):len(perExpert)], make([]int64, more)...)
 	}
 	if j.place != nil && perExpert != nil && (perRank == nil || !j.received) {

@@ -21,7 +21,8 @@ import (
 // The counters of vLLM's EPLB branches and of vllm-ascend, and SGLang's histogram.
 // Clients append _total to a counter's name in some versions.
 var (
-	metricsLine   = regexp.MustCompile(`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|eplb_gpu_physical_count_bucket)(_total)?\{`)
+	metricsLine = regexp.MustCompile(
+		`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|eplb_gpu_physical_count_bucket)(_total)?\{`)
 	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(\w+?)(?:_total)?\{(.*)\}\s+(\S+)`)
 	metricsLabel  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 )

@@ -88,7 +88,8 @@ func (r *Record) addLayers(iteration int64, rows [][]int64) error {
 			r.Experts = len(row)
 		}
 		if len(row) == 0 || len(row) != r.Experts {
-			return fmt.Errorf("iteration %d, layer %d: want counts of %d experts, have %d", iteration, layer, r.Experts, len(row))
+			return fmt.Errorf("iteration %d, layer %d: want counts of %d experts, have %d", iteration, layer, r.Experts,
+				len(row))
 		}
 		r.held = append(r.held, Step{Iteration: iteration, Layer: layer, Load: router.Load{PerExpert: row}})
 	}

@@ -48,7 +48,8 @@ func (p *Placement) Layout(layer int) (router.Layout, error) {
 func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	layers, placed := r.Layers(), slices.Sorted(maps.Keys(p.layers))
 	first := !slices.ContainsFunc(layers, func(l int) bool { return l >= len(layers) }) // they are 0, 1, …
-	outside := func(l int) bool {                                                       // and not behind the others, as layers of MTP are
+	// and not behind the others, as layers of MTP are
+	outside := func(l int) bool {
 		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
 	}
 	switch recordMoE := slices.ContainsFunc(layers, outside); {

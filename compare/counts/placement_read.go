@@ -86,7 +86,8 @@ func (s *source) placement(ranks int) (*Placement, error) {
 		}
 		return slots.placement(s.path, ranks)
 	}
-	return nil, errors.New("unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
+	return nil, errors.New(
+		"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
 }
 
 func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {
@@ -138,7 +139,8 @@ func readExpertMap(s *source, ranks int) (*Placement, error) {
 		return nil, err
 	}
 	if len(file.List) == 0 || len(file.List) != file.Layers {
-		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"), len(file.List))
+		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"),
+			len(file.List))
 	}
 	p := &Placement{Source: s.path, Ranks: file.List[0].Devices, moeOnly: true}
 	if ranks != 0 && ranks != p.Ranks {
@@ -159,7 +161,8 @@ func readExpertMap(s *source, ranks int) (*Placement, error) {
 		}
 		for _, device := range layer.List {
 			if device.Device < 0 || device.Device >= p.Ranks || held[device.Device] != nil {
-				return nil, fmt.Errorf("layer %d: want each device from 0 to %d once, have %d", layer.Layer, p.Ranks-1, device.Device)
+				return nil, fmt.Errorf("layer %d: want each device from 0 to %d once, have %d", layer.Layer, p.Ranks-1,
+					device.Device)
 			}
 			held[device.Device] = append([]int32{}, device.Experts...)
 		}

@@ -54,7 +54,8 @@ func (s Slots) WriteVLLM(w io.Writer, experts int, moe []int) error {
 		}
 	}
 	return json.NewEncoder(w).Encode(map[string]any{
-		"record_type": "eplb_initial_mapping", "version": 1, "num_redundant_experts": slots - experts, "num_slots": slots, "initial_global_assignments": rows,
+		"record_type": "eplb_initial_mapping", "version": 1, "num_redundant_experts": slots - experts,
+		"num_slots": slots, "initial_global_assignments": rows,
 	})
 }
 

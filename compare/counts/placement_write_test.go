@@ -23,9 +23,11 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 		text   string
 		layers map[int][]int32
 	}{
-		{"eplb.yaml", slots.WriteTensorRT, "num_slots: 4\ninitial_global_assignments:\n  1: [2, 0, 1, 2]\n  3: [0, 1, 2, 2]\nlayer_updates_per_iter: 0\n", slots},
+		{"eplb.yaml", slots.WriteTensorRT,
+			"num_slots: 4\ninitial_global_assignments:\n  1: [2, 0, 1, 2]\n  3: [0, 1, 2, 2]\nlayer_updates_per_iter: 0\n", slots},
 		{"sglang.json", func(w io.Writer) error { return slots.WriteSGLang(w, 3) },
-			`{"physical_to_logical_map":[[0,1,2,0],[2,0,1,2],[0,1,2,0],[0,1,2,2]]}` + "\n", map[int][]int32{0: {0, 1, 2, 0}, 1: slots[1], 2: {0, 1, 2, 0}, 3: slots[3]}},
+			`{"physical_to_logical_map":[[0,1,2,0],[2,0,1,2],[0,1,2,0],[0,1,2,2]]}` + "\n",
+			map[int][]int32{0: {0, 1, 2, 0}, 1: slots[1], 2: {0, 1, 2, 0}, 3: slots[3]}},
 		{"vllm.json", func(w io.Writer) error { return slots.WriteVLLM(w, 3, nil) },
 			`{"initial_global_assignments":{"0":[2,0,1,2],"1":[0,1,2,2]},"num_redundant_experts":1,"num_slots":4,"record_type":"eplb_initial_mapping","version":1}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
 	} {
@@ -39,7 +41,8 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 		}
 		for layer, want := range engine.layers {
 			l, err := p.Layout(layer)
-			if err != nil || l.Held(0)[0] != want[0] || l.Held(0)[1] != want[1] || l.Held(1)[0] != want[2] || l.Held(1)[1] != want[3] {
+			if err != nil || l.Held(0)[0] != want[0] || l.Held(0)[1] != want[1] || l.Held(1)[0] != want[2] ||
+				l.Held(1)[1] != want[3] {
 				t.Errorf("%s: layer %d: %v, want %v (%v)", engine.name, layer, l, want, err)
 			}
 		}
@@ -52,7 +55,8 @@ func TestPlacementsNumberLayers(t *testing.T) {
 	slots, moe := Slots{1: {0, 1, 2, 3}, 2: {0, 2, 1, 3}, 3: {0, 3, 1, 2}}, []int{1, 2, 3}
 	files := map[string][]byte{}
 	for name, write := range map[string]func(io.Writer) error{
-		"trtllm": slots.WriteTensorRT, "sglang": func(w io.Writer) error { return slots.WriteSGLang(w, 4) }, "vllm": func(w io.Writer) error { return slots.WriteVLLM(w, 4, nil) },
+		"trtllm": slots.WriteTensorRT, "sglang": func(w io.Writer) error { return slots.WriteSGLang(w, 4) },
+		"vllm": func(w io.Writer) error { return slots.WriteVLLM(w, 4, nil) },
 	} {
 		var out bytes.Buffer
 		if err := write(&out); err != nil {
@@ -60,7 +64,9 @@ func TestPlacementsNumberLayers(t *testing.T) {
 		}
 		files[name] = out.Bytes()
 	}
-	files["ascend"] = []byte(`{"moe_layer_count": 3, "layer_list": [` + strings.Join([]string{ascendLayer(0, 0, 1, 2, 3), ascendLayer(1, 0, 2, 1, 3), ascendLayer(2, 0, 3, 1, 2)}, ", ") + `]}`)
+	files["ascend"] = []byte(`{"moe_layer_count": 3, "layer_list": [` +
+		strings.Join([]string{ascendLayer(0, 0, 1, 2, 3), ascendLayer(1, 0, 2, 1, 3), ascendLayer(2, 0, 3, 1, 2)},
+			", ") + `]}`)
 	ofLayers := func(first, n int) *Record {
 		r := &Record{Experts: 4, Ranks: 2}
 		for layer := first; layer < first+n; layer++ {

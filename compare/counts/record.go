@@ -155,7 +155,8 @@ func (k stepKey) step() Step { return Step{Iteration: k.iteration, Layer: k.laye
 
 // compare orders by iteration, then layer, then phase.
 func (k stepKey) compare(other stepKey) int {
-	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer), cmp.Compare(k.phase, other.phase))
+	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer),
+		cmp.Compare(k.phase, other.phase))
 }
 
 func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }

@@ -52,7 +52,8 @@ func (m recording) write(t testing.TB, dir string) {
 	var tensors []safetensors.Tensor
 	for i := range m.iterations {
 		for l := range m.layers {
-			tensors = append(tensors, safetensors.Tensor{Name: fmt.Sprintf("%d_%d", firstIteration+i, firstLayer+l), DType: safetensors.I64, Shape: []int64{int64(m.experts)}})
+			tensors = append(tensors, safetensors.Tensor{Name: fmt.Sprintf("%d_%d", firstIteration+i, firstLayer+l),
+				DType: safetensors.I64, Shape: []int64{int64(m.experts)}})
 		}
 	}
 	slices.SortFunc(tensors, func(a, b safetensors.Tensor) int { return strings.Compare(a.Name, b.Name) })
@@ -61,7 +62,8 @@ func (m recording) write(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 	for rank := range m.ranks {
-		if err := m.writeRank(filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", rank)), rank, head, len(tensors)); err != nil {
+		if err := m.writeRank(filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", rank)), rank, head,
+			len(tensors)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,8 +117,10 @@ func TestRecording(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if iteration, layer := int64(firstIteration+n/m.layers), firstLayer+n%m.layers; s.Iteration != iteration || s.Layer != layer {
-			t.Fatalf("step %d is of iteration %d and layer %d, want %d and %d", n, s.Iteration, s.Layer, iteration, layer)
+		if iteration, layer := int64(firstIteration+n/m.layers), firstLayer+n%m.layers; s.Iteration != iteration ||
+			s.Layer != layer {
+			t.Fatalf("step %d is of iteration %d and layer %d, want %d and %d", n, s.Iteration, s.Layer, iteration,
+				layer)
 		}
 		n++
 		load := router.NewLoad(m.experts)
@@ -135,7 +139,8 @@ func TestRecording(t *testing.T) {
 		}
 		sums[s.Layer].Merge(load)
 	}
-	if want := m.iterations * m.layers; n != want || r.Slots() != int64(m.ranks*want)*m.slots() || !reflect.DeepEqual(r.ByLayer(), sums) {
+	if want := m.iterations * m.layers; n != want || r.Slots() != int64(m.ranks*want)*m.slots() ||
+		!reflect.DeepEqual(r.ByLayer(), sums) {
 		t.Errorf("%d steps of %d slots, want %d of %d", n, r.Slots(), want, int64(m.ranks*want)*m.slots())
 	}
 	if len(r.Layers()) != m.layers || len(r.Iterations()) != m.iterations || len(r.Warnings) > 0 {
@@ -172,7 +177,8 @@ func TestMemoryOfRecording(t *testing.T) {
 	}
 	runtime.KeepAlive(r)
 	if limit := size / 32; kept > limit || walking > limit {
-		t.Errorf("%d KiB are kept and %d KiB while walking over the steps of %d KiB, want at most %d", kept>>10, walking>>10, size>>10, limit>>10)
+		t.Errorf("%d KiB are kept and %d KiB while walking over the steps of %d KiB, want at most %d", kept>>10,
+			walking>>10, size>>10, limit>>10)
 	}
 }
 
@@ -199,7 +205,8 @@ func TestRecordingChangesUnderway(t *testing.T) {
 		_, travelling := r.Traffic(Options{})
 		_, adding := r.Since(r)
 		for _, err := range []error{judging, travelling, adding} {
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "rank1.safetensors") || errors.Is(err, ErrOptions) {
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "rank1.safetensors") || errors.Is(err, ErrOptions) {
 				t.Errorf("%s: have %v", name, err)
 			}
 		}

@@ -35,7 +35,8 @@ func TestPublishedCounts(t *testing.T) {
 		"prefill_in512.json":        {1.547, 2.081, 2.665},
 	} {
 		r := mustRead(t, filepath.Join(dir, name))
-		if !slices.Equal(codes(r.Warnings), []string{"dense_layers"}) || fmt.Sprint(r.Warnings[0].Args) != "map[layers:[0 1 2]]" || r.Experts != 256 || !r.Window {
+		if !slices.Equal(codes(r.Warnings), []string{"dense_layers"}) ||
+			fmt.Sprint(r.Warnings[0].Args) != "map[layers:[0 1 2]]" || r.Experts != 256 || !r.Window {
 			t.Errorf("%s: %d experts, warnings %v", name, r.Experts, r.Warnings)
 		}
 		for i, ranks := range []int{8, 32, 64} {
@@ -43,7 +44,8 @@ func TestPublishedCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s := imbalance.Summarize(layers, router.LevelRank, imbalance.Load); s.Layers != 58 || math.Abs(float64(s.MaxOverMean)-want[i]) > 0.0005 {
+			if s := imbalance.Summarize(layers, router.LevelRank, imbalance.Load); s.Layers != 58 ||
+				math.Abs(float64(s.MaxOverMean)-want[i]) > 0.0005 {
 				t.Errorf("%s, EP%d: %v over %d layers, want %v over 58", name, ranks, s.MaxOverMean, s.Layers, want[i])
 			}
 		}
@@ -60,15 +62,19 @@ func TestRecordsOfUsers(t *testing.T) {
 		warnings       []string
 		steps          []step
 	}{
-		{"expert-location.json", "SGLang logical counts", 4, 0, true, []string{"dense_layers"}, []step{{0, 1, []int64{8, 1, 2, 5}, nil}, {0, 2, []int64{3, 3, 4, 2}, nil}}},
+		{"expert-location.json", "SGLang logical counts", 4, 0, true, []string{"dense_layers"},
+			[]step{{0, 1, []int64{8, 1, 2, 5}, nil}, {0, 2, []int64{3, 3, 4, 2}, nil}}},
 		{"spreadsheet.csv", "expert counts CSV", 2, 0, true, nil, []step{{0, 3, []int64{5, 7}, nil}}},
 		{"routed-tokens.jsonl", routedFormat, 8, 0, true, nil, []step{{0, 0, []int64{1, 1, 0, 0, 0, 0, 3, 1}, nil}}},
 		// Buckets are cumulative: 70, 90, 150, 200.
-		{"sglang.prom", "Prometheus text", 0, 4, true, []string{"cumulative"}, []step{{0, 3, nil, []int64{70, 20, 60, 50}}}},
+		{"sglang.prom", "Prometheus text", 0, 4, true, []string{"cumulative"},
+			[]step{{0, 3, nil, []int64{70, 20, 60, 50}}}},
 	} {
 		r := mustRead(t, fixture("counts", c.path))
-		if r.Format != c.format || r.Experts != c.experts || r.Ranks != c.ranks || r.Window != c.window || !slices.Equal(codes(r.Warnings), c.warnings) {
-			t.Errorf("%s: %s, %d experts, %d ranks, window %v, warnings %v", c.path, r.Format, r.Experts, r.Ranks, r.Window, r.Warnings)
+		if r.Format != c.format || r.Experts != c.experts || r.Ranks != c.ranks || r.Window != c.window ||
+			!slices.Equal(codes(r.Warnings), c.warnings) {
+			t.Errorf("%s: %s, %d experts, %d ranks, window %v, warnings %v", c.path, r.Format, r.Experts, r.Ranks,
+				r.Window, r.Warnings)
 		}
 		checkSteps(t, r, c.steps)
 	}
@@ -78,7 +84,8 @@ func TestRecordsOfUsers(t *testing.T) {
 func TestFormatsAreDescribed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range Formats() {
-		if f.Header == "" || f.Origin == "" || seen[f.ID] || f.ID != strings.ToLower(f.ID) || strings.Contains(f.ID, " ") {
+		if f.Header == "" || f.Origin == "" || seen[f.ID] || f.ID != strings.ToLower(f.ID) ||
+			strings.Contains(f.ID, " ") {
 			t.Errorf("%+v", f)
 		}
 		seen[f.ID] = true
@@ -113,7 +120,8 @@ func TestMatrices(t *testing.T) {
 
 func TestCSVHeaders(t *testing.T) {
 	want := []step{{0, 0, []int64{5, 7}, nil}}
-	for _, header := range []string{"layer,expert,count", "layer_id, expert_id, num_tokens", "\ufeffLayer,Expert,Tokens", "LAYER-IDX,\"Expert Idx\",counts", "x,layer,expert,count"} {
+	for _, header := range []string{"layer,expert,count", "layer_id, expert_id, num_tokens",
+		"\ufeffLayer,Expert,Tokens", "LAYER-IDX,\"Expert Idx\",counts", "x,layer,expert,count"} {
 		prefix := strings.TrimSuffix(header, "layer,expert,count")
 		if prefix == header || prefix == "" {
 			prefix = ""
@@ -169,7 +177,8 @@ func TestPhases(t *testing.T) {
 	if err != nil || len(parts) != 3 {
 		t.Fatalf("%d parts, %v", len(parts), err)
 	}
-	for i, want := range []step{{5, 0, []int64{6, 5, 5, 4}, []int64{11, 9}}, {6, 0, []int64{1, 1, 1, 1}, []int64{2, 2}}, {7, 0, []int64{1, 4, 4, 5}, []int64{5, 9}}} {
+	for i, want := range []step{{5, 0, []int64{6, 5, 5, 4}, []int64{11, 9}}, {6, 0, []int64{1, 1, 1, 1}, []int64{2, 2}},
+		{7, 0, []int64{1, 4, 4, 5}, []int64{5, 9}}} {
 		if parts[i].Phase != []Phase{Prefill, Decode, Mixed}[i] {
 			t.Errorf("part %d is %q", i, parts[i].Phase)
 		}
@@ -184,24 +193,29 @@ func TestPhases(t *testing.T) {
 func TestRoutedExperts(t *testing.T) {
 	// The documented example: 2 tokens, 2 layers, top-2: 0 5 1 3 | 2 5 0 7.
 	want := []step{{0, 0, []int64{1, 0, 1, 0, 0, 2, 0, 0}, nil}, {0, 1, []int64{1, 1, 0, 1, 0, 0, 0, 1}, nil}}
-	checkSteps(t, parsed(t, `{"meta_info": {"routed_experts": "AAAAAAUAAAABAAAAAwAAAAIAAAAFAAAAAAAAAAcAAAA=", "shape": [2, 2, 2]}}`), want)
+	checkSteps(t, parsed(t,
+		`{"meta_info": {"routed_experts": "AAAAAAUAAAABAAAAAwAAAAIAAAAFAAAAAAAAAAcAAAA=", "shape": [2, 2, 2]}}`), want)
 	checkSteps(t, parsed(t, `{"routed_experts": [[[0, 5], [1, 3]], [[2, 5], [0, 7]]]}`), want)
 
-	checkSteps(t, parsed(t, `[{"choices": [{"sgl_ext": {"routed_experts": [[[0, 5], [1, 3]]]}}], "outputs": "text"}, {"routed_experts": [[[2, 5], [0, 7]]]}]`), want)
+	checkSteps(t, parsed(t,
+		`[{"choices": [{"sgl_ext": {"routed_experts": [[[0, 5], [1, 3]]]}}], "outputs": "text"}, {"routed_experts": [[[2, 5], [0, 7]]]}]`), want)
 
 	r := parsed(t, `{"routed_experts": [[[0, 5]], [[1, 1]], [[-1, -1]], [[0, 0]], [[2, 3]]]}`)
 	checkSteps(t, r, []step{{0, 0, []int64{1, 2, 1, 1, 0, 1}, nil}})
-	if !slices.Equal(codes(r.Warnings), []string{"repeated_experts", "padded_tokens"}) || fmt.Sprint(r.Warnings[0].Args, r.Warnings[1].Args) != "map[choices:5 repeated:1] map[choices:2]" {
+	if !slices.Equal(codes(r.Warnings), []string{"repeated_experts", "padded_tokens"}) ||
+		fmt.Sprint(r.Warnings[0].Args, r.Warnings[1].Args) != "map[choices:5 repeated:1] map[choices:2]" {
 		t.Errorf("warnings %v", r.Warnings)
 	}
 	// An engine that measures its memory routes thousands of equal tokens.
 	const text = `{"layer": 3, "topk_ids": [0, 1]}` + "\n" + `{"layer": 3, "topk_ids": [2, 5]}` + "\n"
 	warmed := parsed(t, strings.Repeat(`{"layer": 3, "topk_ids": [7, 4]}`+"\n", 200)+text)
 	checkSteps(t, warmed, []step{{0, 3, []int64{1, 1, 1, 0, 0, 1, 0, 0}, nil}})
-	if !slices.Equal(codes(warmed.Warnings), []string{"alike_tokens"}) || warmed.Warnings[0].Args["excluded"] != 200.0 || warmed.Warnings[0].Args["choices"] != 202.0 {
+	if !slices.Equal(codes(warmed.Warnings), []string{"alike_tokens"}) ||
+		warmed.Warnings[0].Args["excluded"] != 200.0 || warmed.Warnings[0].Args["choices"] != 202.0 {
 		t.Errorf("warnings %v", warmed.Warnings)
 	}
-	checkSteps(t, parsed(t, strings.Repeat(`{"layer": 3, "topk_ids": [7, 4]}`+"\n", 200)), []step{{0, 3, []int64{0, 0, 0, 0, 200, 0, 0, 200}, nil}})
+	checkSteps(t, parsed(t, strings.Repeat(`{"layer": 3, "topk_ids": [7, 4]}`+"\n", 200)),
+		[]step{{0, 3, []int64{0, 0, 0, 0, 200, 0, 0, 200}, nil}})
 	// A model may have more experts than occur.
 	layers, _, err := r.Imbalance(Options{Ranks: 2, Shape: &router.Shape{Experts: 8, TopK: 2}})
 	if err != nil || layers[0].MaxOverMean != 5.0/3 || layers[1].Parts != 8 {
@@ -239,7 +253,8 @@ func TestLogsOfEngines(t *testing.T) {
 		t.Errorf("pass 13 counted nothing: warnings %v", r.Warnings)
 	}
 	r = mustRead(t, fixture("counts", "vllm-stalled.log"))
-	if len(r.Reported) != 3 || r.Reported[0].Step != router.None || r.Reported[0].Balancedness != 0.6305 || !slices.Equal(codes(r.Warnings), []string{"eplb_not_running", "vllm_axis"}) ||
+	if len(r.Reported) != 3 || r.Reported[0].Step != router.None || r.Reported[0].Balancedness != 0.6305 ||
+		!slices.Equal(codes(r.Warnings), []string{"eplb_not_running", "vllm_axis"}) ||
 		fmt.Sprint(r.Warnings[0].Args) != "map[left:-2000 model:m why:overdue]" {
 		t.Errorf("%+v, warnings %v", r.Reported, r.Warnings)
 	}
@@ -262,10 +277,14 @@ func TestLogsOfEngines(t *testing.T) {
 func TestMetricsRefusals(t *testing.T) {
 	bucket := "sglang:eplb_gpu_physical_count_bucket{layer=\"0\",le=\"%s\"} %s\n"
 	refused(t, map[string]string{
-		fmt.Sprintf(bucket, "0.5", "1"):                                                              "line 1: want a number in le",
-		fmt.Sprintf(bucket, "0.0", "-1"):                                                             "want a count between 0",
-		fmt.Sprintf(bucket, "0.0", "9") + fmt.Sprintf(bucket, "1.0", "5"):                            "rank 1: want a count between 0",
-		fmt.Sprintf(bucket, "0.0", "9") + "vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n":         "layer 0: want one counter of the load per rank, have two",
+		fmt.Sprintf(bucket, "0.5",
+			"1"): "line 1: want a number in le",
+		fmt.Sprintf(bucket, "0.0",
+			"-1"): "want a count between 0",
+		fmt.Sprintf(bucket, "0.0", "9") +
+			fmt.Sprintf(bucket, "1.0", "5"): "rank 1: want a count between 0",
+		fmt.Sprintf(bucket, "0.0", "9") +
+			"vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n": "layer 0: want one counter of the load per rank, have two",
 		fmt.Sprintf(bucket, "+Inf", "9"):                                                             "holds no counts",
 		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                                      "want a layer number",
 		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1e9\"} 5\n":           "want a number in logical_expert_id",
@@ -312,8 +331,10 @@ func TestScrape(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSteps(t, d, []step{{0, 3, []int64{1, 5, 8, 2}, []int64{6, 10}}})
-	for path, want := range map[string]string{"/missing": "want 200 OK, have 404 Not Found", "/other": "want counters of expert load", "/slow": "deadline exceeded"} {
-		if r, err := scrape(path); err == nil || err.Error() != server.URL+path+": "+strings.TrimPrefix(err.Error(), server.URL+path+": ") || !strings.Contains(err.Error(), want) {
+	for path, want := range map[string]string{"/missing": "want 200 OK, have 404 Not Found",
+		"/other": "want counters of expert load", "/slow": "deadline exceeded"} {
+		if r, err := scrape(path); err == nil || err.Error() != server.URL+path+": "+strings.TrimPrefix(err.Error(),
+			server.URL+path+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", path, r, err)
 		}
 	}
@@ -332,7 +353,8 @@ func parsed(t *testing.T, text string) *Record {
 func refused(t *testing.T, texts map[string]string) {
 	t.Helper()
 	for text, want := range texts {
-		if r, err := parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "x: ") {
+		if r, err := parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "x: ") {
 			t.Errorf("%q: want an error with %q, have %v (%+v)", text, want, err, r)
 		}
 	}

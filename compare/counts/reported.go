@@ -18,18 +18,21 @@ import (
 // and several of its releases reduced over the wrong axis; vllm-ascend prints
 // the mean over layers of max/mean.
 type Reported struct {
-	Step         router.Whole  `json:"step"`            // undefined where the line does not say
-	Phase        Phase         `json:"phase,omitempty"` // where the log tells: newer releases of SGLang sum decode passes up, and print each of prefill
+	Step router.Whole `json:"step"` // undefined where the line does not say
+	// where the log tells: newer releases of SGLang sum decode passes up, and print each of prefill
+	Phase        Phase         `json:"phase,omitempty"`
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 }
 
 var (
 	logLine   = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: (\d+|avg_tokens=)|\[Expert Hotness\] `)
-	logSGLang = regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(\d{1,18}) .*?\b(?:current_pass|average)_balancedness=([0-9.eE+-]+)`)
+	logSGLang = regexp.MustCompile(
+		`\[Expert Balancedness\] .*?\bforward_pass_id=(\d{1,18}) .*?\b(?:current_pass|average)_balancedness=([0-9.eE+-]+)`)
 	logDecode = regexp.MustCompile(`\[Expert Balancedness\] .*\baggregated_forward_passes=`)
 	logIdle   = regexp.MustCompile(`gpu_physical_count_sum=0(\D|$)`) // of which SGLang reports a balancedness of 1
-	logVLLM   = regexp.MustCompile(`EPLB step: (?:(\d{1,18}) for model (.*?): )?avg_tokens=[0-9.]+, max_tokens=[0-9.]+, balancedness=([0-9.]+)(?:.*?steps until the next rearrangement: (-?\d{1,18}))?`)
+	logVLLM   = regexp.MustCompile(
+		`EPLB step: (?:(\d{1,18}) for model (.*?): )?avg_tokens=[0-9.]+, max_tokens=[0-9.]+, balancedness=([0-9.]+)(?:.*?steps until the next rearrangement: (-?\d{1,18}))?`)
 	logAscend = regexp.MustCompile(`\[Expert Hotness\] Current: mean=([0-9.]+), max=([0-9.]+)`)
 )
 

@@ -77,7 +77,8 @@ type ResultReported struct {
 func NewResult(threshold float64) *Result {
 	return &Result{
 		SchemaVersion: ResultSchema, Kind: "counts", Threshold: threshold,
-		Records: []ResultRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []Summary{}, Loads: []ResultLoad{}, Traffic: []ResultTraffic{}, Reported: []ResultReported{}, Warnings: []router.Warning{},
+		Records: []ResultRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []Summary{}, Loads: []ResultLoad{},
+		Traffic: []ResultTraffic{}, Reported: []ResultReported{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -101,7 +102,8 @@ func (res *Result) addPhase(r *Record, o Options) error {
 		return err
 	}
 	res.Records = append(res.Records, ResultRecord{
-		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: known(r.Experts), TopK: known(r.TopK), Ranks: known(r.Ranks),
+		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: known(r.Experts), TopK: known(r.TopK),
+		Ranks:      known(r.Ranks),
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
@@ -131,7 +133,8 @@ func (res *Result) addPhase(r *Record, o Options) error {
 func (res *Result) WorstRank() *imbalance.SourceRow {
 	var worst *imbalance.SourceRow
 	for i, l := range res.Imbalance {
-		if l.Level == router.LevelRank && l.Steps > 0 && (worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
+		if l.Level == router.LevelRank && l.Steps > 0 &&
+			(worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
 			worst = &res.Imbalance[i]
 		}
 	}

@@ -23,7 +23,8 @@ func hasRoutes(s *source) bool {
 			continue
 		}
 		var record routedRecord
-		if _ = json.Unmarshal(value, &record); len(record.arrays(0)) > 0 || record.layer() != nil && record.ids() != nil {
+		if _ = json.Unmarshal(value, &record); len(record.arrays(0)) > 0 || record.layer() != nil &&
+			record.ids() != nil {
 			return true
 		}
 	}
@@ -162,7 +163,8 @@ func (l *routedLayer) count() {
 func (r *routes) addValue(value json.RawMessage) error {
 	var record routedRecord
 	err := json.Unmarshal(value, &record)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && !strings.HasSuffix(wrong.Field, "_ids") && !strings.HasPrefix(wrong.Field, "layer") {
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && !strings.HasSuffix(wrong.Field, "_ids") &&
+		!strings.HasPrefix(wrong.Field, "layer") {
 		err = nil // of a field that has another meaning there, such as a text named outputs
 	}
 	if err != nil {
@@ -211,7 +213,8 @@ func (r *routedRecord) array() (tensor.Array, error) {
 		}
 		text, r.Shape, r.Start = described.Data, described.Shape, described.Start
 		if dtype = idTypes[described.DType]; dtype == "" {
-			return tensor.Array{}, fmt.Errorf("routed_experts: want the dtype of ids, such as int32, have %q", described.DType)
+			return tensor.Array{}, fmt.Errorf("routed_experts: want the dtype of ids, such as int32, have %q",
+				described.DType)
 		}
 	} else if err := json.Unmarshal(r.Routed, &text); err != nil {
 		return tensor.Array{}, fmt.Errorf("routed_experts: want lists or base64, have %.40s", r.Routed)
@@ -225,7 +228,8 @@ func (r *routedRecord) array() (tensor.Array, error) {
 		return a, err
 	}
 	if len(r.Shape) != 3 {
-		return tensor.Array{}, errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
+		return tensor.Array{},
+			errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
 	a, err := tensor.Dense(raw, dtype, r.Shape, false)
 	if err != nil {
@@ -235,7 +239,8 @@ func (r *routedRecord) array() (tensor.Array, error) {
 }
 
 // idTypes are the types of ids by NumPy's names.
-var idTypes = map[string]safetensors.DType{"uint8": safetensors.U8, "int16": safetensors.I16, "uint16": safetensors.U16, "int32": safetensors.I32, "int64": safetensors.I64}
+var idTypes = map[string]safetensors.DType{"uint8": safetensors.U8, "int16": safetensors.I16, "uint16": safetensors.U16,
+	"int32": safetensors.I32, "int64": safetensors.I64}
 
 // addArray adds the ids of one request [tokens, layers, top-k]. The tokens of the
 // prompt were routed in prefill.
@@ -261,7 +266,8 @@ func (r *routes) addArray(a tensor.Array, p *routedRecord) error {
 // add adds what one token chose at one layer.
 func (r *routes) add(phase Phase, layer int, ids []int64) error {
 	if layer < 0 || layer >= maxLayers || len(ids) < 1 || len(ids) > maxTopK {
-		return fmt.Errorf("want 1 to %d experts of a layer below %d, have %d of layer %d", maxTopK, maxLayers, len(ids), layer)
+		return fmt.Errorf("want 1 to %d experts of a layer below %d, have %d of layer %d", maxTopK, maxLayers, len(ids),
+			layer)
 	}
 	if r.record.TopK == 0 {
 		r.record.TopK = len(ids)

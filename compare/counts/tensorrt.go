@@ -22,8 +22,9 @@ const tensorrtMeta = "meta_info.json"
 var (
 	tensorrtInfoFile = regexp.MustCompile(`^meta_info\.json$`)
 	tensorrtCounts   = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
-	tensorrtOther    = regexp.MustCompile(`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
-	tensorrtPickle   = regexp.MustCompile(`^rank_?\d+\.pkl$`)
+	tensorrtOther    = regexp.MustCompile(
+		`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
+	tensorrtPickle = regexp.MustCompile(`^rank_?\d+\.pkl$`)
 )
 
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
@@ -41,7 +42,8 @@ func readTensorRT(s *source, r *Record) error {
 	}
 	r.Ranks = len(files)
 	if meta.Ranks > 0 && meta.Ranks != r.Ranks {
-		return fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks, quantity.Count(r.Ranks, "rank file"))
+		return fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks,
+			quantity.Count(r.Ranks, "rank file"))
 	}
 	index, err := indexTensorRT(s.path, files, r.Experts)
 	if err != nil {
@@ -77,7 +79,9 @@ func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 		return info, fmt.Errorf("%s: %w", tensorrtMeta, err)
 	}
 	if info.Experts < 1 || info.Experts > maxExperts || info.TopK < 1 || info.TopK > info.Experts || info.Ranks < 0 {
-		return info, fmt.Errorf("%s: want num_experts between 1 and %d and num_experts_per_token between 1 and num_experts, have %d and %d", tensorrtMeta, maxExperts, info.Experts, info.TopK)
+		return info, fmt.Errorf(
+			"%s: want num_experts between 1 and %d and num_experts_per_token between 1 and num_experts, have %d and %d",
+			tensorrtMeta, maxExperts, info.Experts, info.TopK)
 	}
 	return info, nil
 }
@@ -103,14 +107,17 @@ func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 	}
 	if len(byRank) == 0 {
 		if len(pickles) > 0 {
-			return nil, fmt.Errorf("want rank0.safetensors, have only %s: pickled statistics of early versions are not read; record again with a version that writes safetensors", strings.Join(pickles, ", "))
+			return nil, fmt.Errorf(
+				"want rank0.safetensors, have only %s: pickled statistics of early versions are not read; record again with a version that writes safetensors", strings.Join(pickles, ", "))
 		}
-		return nil, fmt.Errorf("want rank0.safetensors, rank1.safetensors, … beside %s, have none; statistics are saved only when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE", tensorrtMeta)
+		return nil, fmt.Errorf(
+			"want rank0.safetensors, rank1.safetensors, … beside %s, have none; statistics are saved only when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE", tensorrtMeta)
 	}
 	files := make([]string, len(byRank))
 	for rank := range files {
 		if files[rank] = byRank[rank]; files[rank] == "" {
-			return nil, fmt.Errorf("%s, but none of rank %d: every source rank's counts are part of the load", quantity.Count(len(byRank), "rank file"), rank)
+			return nil, fmt.Errorf("%s, but none of rank %d: every source rank's counts are part of the load",
+				quantity.Count(len(byRank), "rank file"), rank)
 		}
 	}
 	if len(other) > 0 {
@@ -124,10 +131,12 @@ func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 func (r *Record) warnAboutGaps() {
 	iterations, layers := r.Iterations(), r.Layers()
 	if n := len(iterations); n > 1 && iterations[n-1]-iterations[0] != int64(n-1) {
-		r.warn("missing_iterations", "first", iterations[0], "last", iterations[n-1], "recorded", n, "all", iterations[n-1]-iterations[0]+1)
+		r.warn("missing_iterations", "first", iterations[0], "last", iterations[n-1], "recorded", n, "all",
+			iterations[n-1]-iterations[0]+1)
 	}
 	if want := len(iterations) * len(layers); r.steps != want {
-		r.warn("incomplete_grid", "iterations", len(iterations), "layers", len(layers), "expected", want, "recorded", r.steps)
+		r.warn("incomplete_grid", "iterations", len(iterations), "layers", len(layers), "expected", want, "recorded",
+			r.steps)
 	}
 }
 

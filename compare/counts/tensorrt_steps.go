@@ -78,7 +78,8 @@ func (x *tensorrtIndex) addRank(path string, rank int, known map[stepKey]int) (e
 			known[key] = i
 		}
 	} else if len(tensors) != len(x.keys) {
-		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(tensors), len(x.keys))
+		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name,
+			len(tensors), len(x.keys))
 	}
 	counts := make([]countsAt, len(tensors))
 	for i, t := range tensors {
@@ -157,7 +158,8 @@ func (x *tensorrtIndex) steps() iter.Seq2[Step, error] {
 					step.Load.Merge(sent[rank])
 				}
 			}
-			if x.sameTokens && slices.ContainsFunc(sent, func(l router.Load) bool { return !slices.Equal(l.PerExpert, sent[0].PerExpert) }) {
+			if x.sameTokens && slices.ContainsFunc(sent,
+				func(l router.Load) bool { return !slices.Equal(l.PerExpert, sent[0].PerExpert) }) {
 				differ++
 			}
 			if !yield(step, nil) {

@@ -61,8 +61,10 @@ func TestTensorRTCaptures(t *testing.T) {
 	}{{"gptoss-ep4-ranks", 32, 4, 3}, {"deepseek-ep4-ranks", 256, 8, 2}} {
 		for _, arm := range []string{"counts-normal", "counts-perfect"} {
 			r := mustRead(t, fixture(c.folder, arm))
-			if r.Experts != c.experts || r.TopK != c.topK || r.Ranks != 4 || len(r.Layers()) != c.layers || len(r.Iterations()) != 1 || len(r.Warnings) > 0 {
-				t.Errorf("%s: %d experts, top-%d, %d ranks, layers %v, iterations %v, warnings %v", r.Source, r.Experts, r.TopK, r.Ranks, r.Layers(), r.Iterations(), r.Warnings)
+			if r.Experts != c.experts || r.TopK != c.topK || r.Ranks != 4 || len(r.Layers()) != c.layers ||
+				len(r.Iterations()) != 1 || len(r.Warnings) > 0 {
+				t.Errorf("%s: %d experts, top-%d, %d ranks, layers %v, iterations %v, warnings %v", r.Source, r.Experts,
+					r.TopK, r.Ranks, r.Layers(), r.Iterations(), r.Warnings)
 			}
 			for _, s := range stepsOf(t, r) {
 				if s.Load.Total() != int64(4*1024*c.topK) {
@@ -70,7 +72,8 @@ func TestTensorRTCaptures(t *testing.T) {
 				}
 				for rank, sent := range s.Sent {
 					if sent.Total() != int64(1024*c.topK) {
-						t.Errorf("%s layer %d: rank %d sent %d slots, want %d", r.Source, s.Layer, rank, sent.Total(), 1024*c.topK)
+						t.Errorf("%s layer %d: rank %d sent %d slots, want %d", r.Source, s.Layer, rank, sent.Total(),
+							1024*c.topK)
 					}
 				}
 			}
@@ -89,7 +92,8 @@ func tensorrtFolder(t *testing.T, meta string, files map[string]map[string][]int
 		var list []safetensors.Tensor
 		data := map[string][]byte{}
 		for key, values := range tensors {
-			list = append(list, safetensors.Tensor{Name: key, DType: safetensors.I64, Shape: []int64{int64(len(values))}})
+			list = append(list, safetensors.Tensor{Name: key, DType: safetensors.I64,
+				Shape: []int64{int64(len(values))}})
 			for _, v := range values {
 				data[key] = binary.LittleEndian.AppendUint64(data[key], uint64(v))
 			}
@@ -138,9 +142,11 @@ func TestTensorRTSumsOverSources(t *testing.T) {
 
 // Ranks may order their tensors as they like, and choose the integer type of each.
 func TestTensorRTLayoutsDiffer(t *testing.T) {
-	dir := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"7_0": {1, 2, 3, 4}, "10_0": {5, 6, 7, 8}}})
+	dir := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"7_0": {1, 2, 3, 4},
+		"10_0": {5, 6, 7, 8}}})
 	head, err := safetensors.Header(map[string]string{"format": "pt"}, []safetensors.Tensor{
-		{Name: "7_0", DType: safetensors.I32, Shape: []int64{4}}, {Name: "10_0", DType: safetensors.U8, Shape: []int64{4}},
+		{Name: "7_0", DType: safetensors.I32, Shape: []int64{4}}, {Name: "10_0", DType: safetensors.U8,
+			Shape: []int64{4}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +155,8 @@ func TestTensorRTLayoutsDiffer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "rank1.safetensors"), rank1, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	checkSteps(t, mustRead(t, dir), []step{{7, 0, []int64{11, 22, 33, 44}, nil}, {10, 0, []int64{55, 66, 77, 263}, nil}})
+	checkSteps(t, mustRead(t, dir), []step{{7, 0, []int64{11, 22, 33, 44}, nil},
+		{10, 0, []int64{55, 66, 77, 263}, nil}})
 }
 
 func TestTensorRTRefusesFractions(t *testing.T) {
@@ -158,10 +165,12 @@ func TestTensorRTRefusesFractions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "rank0.safetensors"), append(head, make([]byte, 16)...), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "rank0.safetensors"), append(head, make([]byte, 16)...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), "rank0.safetensors: iteration 7, layer 0: want integers, have F32") {
+	if r, err := Read(dir); err == nil ||
+		!strings.Contains(err.Error(), "rank0.safetensors: iteration 7, layer 0: want integers, have F32") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -193,14 +202,18 @@ func TestTensorRTIterationBeyondTheWindow(t *testing.T) {
 }
 
 func TestTensorRTNames(t *testing.T) {
-	for _, name := range []string{"", "1", "_", "1_", "_0", "1_0_0", "+1_0", "-1_0", "1_-0", " 1_0", "1_0 ", "1e2_0", "0x1_0", "1__0", "1_100000", "1000000000000000000_0", "١_0"} {
+	for _, name := range []string{"", "1", "_", "1_", "_0", "1_0_0", "+1_0", "-1_0", "1_-0", " 1_0", "1_0 ", "1e2_0",
+		"0x1_0", "1__0", "1_100000", "1000000000000000000_0", "١_0"} {
 		dir := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {name: {1, 1, 0, 0}}})
 		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), "want tensors named iteration_layer") {
 			t.Errorf("%q: %+v, %v", name, r, err)
 		}
 	}
-	largest := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"999999999999999999_99999": {1, 1, 0, 0}, "007_00003": {1, 0, 0, 1}}})
-	checkSteps(t, mustRead(t, largest), []step{{7, 3, []int64{1, 0, 0, 1}, nil}, {999999999999999999, 99999, []int64{1, 1, 0, 0}, nil}})
+	largest := tensorrtFolder(t, fourExperts,
+		map[string]map[string][]int64{"rank0.safetensors": {"999999999999999999_99999": {1, 1, 0, 0},
+			"007_00003": {1, 0, 0, 1}}})
+	checkSteps(t, mustRead(t, largest), []step{{7, 3, []int64{1, 0, 0, 1}, nil},
+		{999999999999999999, 99999, []int64{1, 1, 0, 0}, nil}})
 }
 
 func TestTensorRTWarnings(t *testing.T) {
@@ -211,7 +224,8 @@ func TestTensorRTWarnings(t *testing.T) {
 		t.Errorf("gaps: %v", got)
 	}
 	same := tensorrtFolder(t, fourExperts, map[string]map[string][]int64{
-		"rank0.safetensors": {"1_0": {5, 1, 0, 0}, "1_1": {1, 1, 1, 1}}, "rank1.safetensors": {"1_0": {5, 1, 0, 0}, "1_1": {1, 1, 1, 1}},
+		"rank0.safetensors": {"1_0": {5, 1, 0, 0}, "1_1": {1, 1, 1, 1}}, "rank1.safetensors": {"1_0": {5, 1, 0, 0},
+			"1_1": {1, 1, 1, 1}},
 	})
 	if got := codes(mustRead(t, same).Warnings); !slices.Equal(got, []string{"same_sources"}) {
 		t.Errorf("same sources: %v", got)
@@ -227,20 +241,33 @@ func TestTensorRTWarnings(t *testing.T) {
 func TestTensorRTRefusals(t *testing.T) {
 	one := map[string][]int64{"1_0": {1, 1, 0, 0}}
 	for want, dir := range map[string]string{
-		"rank 0 holds 1":          tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"1_0": {1, 1, 0, 0}, "2_0": {1, 1, 0, 0}}}),
-		"which rank 0 lacks":      tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"2_0": {1, 1, 0, 0}}}),
-		"none of rank 1":          tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank2.safetensors": one}),
-		"both the file of rank 0": tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": one, "rank00.safetensors": one}),
-		"ep_size 8":               tensorrtFolder(t, `{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`, map[string]map[string][]int64{"rank0.safetensors": one}),
-		"want 5 experts":          tensorrtFolder(t, `{"num_experts": 5, "num_experts_per_token": 2}`, map[string]map[string][]int64{"rank0.safetensors": one}),
-		"want a count between 0":  tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, -1, 0, 0}}}),
-		"iteration_layer":         tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"counts": {1, 1, 0, 0}}}),
-		"recorded twice":          tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, 1, 0, 0}, "01_0": {1, 1, 0, 0}}}),
-		"layer 0 is recorded":     tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, 1, 0, 0}, "2_0": {1, 1, 0, 0}}, "rank1.safetensors": {"1_0": {1, 1, 0, 0}, "01_0": {1, 1, 0, 0}}}),
-		"EXPERT_STATISTIC":        tensorrtFolder(t, fourExperts, nil),
-		"holds no counts":         tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {}}),
-		"num_experts_per_token":   tensorrtFolder(t, `{"num_experts": 4}`, nil),
-		"meta_info.json":          tensorrtFolder(t, `[`, nil),
+		"rank 0 holds 1": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"1_0": {1, 1, 0, 0},
+				"2_0": {1, 1, 0, 0}}}),
+		"which rank 0 lacks": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"2_0": {1, 1, 0, 0}}}),
+		"none of rank 1": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": one, "rank2.safetensors": one}),
+		"both the file of rank 0": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": one, "rank00.safetensors": one}),
+		"ep_size 8": tensorrtFolder(t, `{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`,
+			map[string]map[string][]int64{"rank0.safetensors": one}),
+		"want 5 experts": tensorrtFolder(t, `{"num_experts": 5, "num_experts_per_token": 2}`,
+			map[string]map[string][]int64{"rank0.safetensors": one}),
+		"want a count between 0": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, -1, 0, 0}}}),
+		"iteration_layer": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": {"counts": {1, 1, 0, 0}}}),
+		"recorded twice": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, 1, 0, 0}, "01_0": {1, 1, 0, 0}}}),
+		"layer 0 is recorded": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": {"1_0": {1, 1, 0, 0}, "2_0": {1, 1, 0, 0}},
+				"rank1.safetensors": {"1_0": {1, 1, 0, 0}, "01_0": {1, 1, 0, 0}}}),
+		"EXPERT_STATISTIC": tensorrtFolder(t, fourExperts, nil),
+		"holds no counts": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": {}}),
+		"num_experts_per_token": tensorrtFolder(t, `{"num_experts": 4}`, nil),
+		"meta_info.json":        tensorrtFolder(t, `[`, nil),
 	} {
 		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, have %v (%+v)", want, err, r)
@@ -271,7 +298,8 @@ func TestReadRefusesByName(t *testing.T) {
 		fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"):          "give the folder",
 		fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"): "give the folder",
 	} {
-		if r, err := Read(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if r, err := Read(path); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: want an error with %q, have %v (%+v)", path, want, err, r)
 		}
 	}

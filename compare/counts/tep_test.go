@@ -17,11 +17,13 @@ func writeHook(t *testing.T, mode string, ranks ...[]int32) string {
 	meta := `{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 2, "mode": "` + mode + `"}`
 	err := os.WriteFile(filepath.Join(dir, "meta_info.json"), []byte(meta), 0o644)
 	for rank, counts := range ranks {
-		head, headErr := safetensors.Header(nil, []safetensors.Tensor{{Name: "0_3", DType: safetensors.I32, Shape: []int64{4}}})
+		head, headErr := safetensors.Header(nil,
+			[]safetensors.Tensor{{Name: "0_3", DType: safetensors.I32, Shape: []int64{4}}})
 		for _, n := range counts {
 			head = binary.LittleEndian.AppendUint32(head, uint32(n))
 		}
-		err = errors.Join(err, headErr, os.WriteFile(filepath.Join(dir, "rank"+string(rune('0'+rank))+".safetensors"), head, 0o644))
+		err = errors.Join(err, headErr, os.WriteFile(filepath.Join(dir, "rank"+string(rune('0'+rank))+".safetensors"),
+			head, 0o644))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,8 @@ func TestTokensOfAllRanksCountOnce(t *testing.T) {
 		}
 	}
 	r, err := Read(writeHook(t, "tep", []int32{5, 1, 1, 1}, []int32{4, 2, 1, 1}))
-	if err != nil || len(r.Warnings) != 1 || r.Warnings[0].Code != "ranks_disagree" || r.Warnings[0].Args["cases"] != 1.0 {
+	if err != nil || len(r.Warnings) != 1 || r.Warnings[0].Code != "ranks_disagree" ||
+		r.Warnings[0].Args["cases"] != 1.0 {
 		t.Errorf("ranks that disagree: %v, %+v", err, r.Warnings)
 	}
 }

@@ -23,7 +23,8 @@ type totals struct {
 
 // total walks over the steps once, checking each on the way.
 func (r *Record) total() error {
-	r.totals = totals{layers: map[int]int64{}, iterations: map[int64]bool{}, loads: map[int]router.Load{}, received: true}
+	r.totals = totals{layers: map[int]int64{}, iterations: map[int64]bool{}, loads: map[int]router.Load{},
+		received: true}
 	var last stepKey
 	for s, err := range r.stream {
 		if err != nil {

@@ -18,15 +18,18 @@ func TestTraffic(t *testing.T) {
 		t.Fatalf("%+v, %v", traffic, err)
 	}
 	first := traffic[0]
-	if first.Layer != 3 || !reflect.DeepEqual(first.Slots, [][]int64{{2, 2}, {1, 1}}) || !near(first.OffRank, 0.5) || !near(first.PairMaxOverMean, 2/1.5) || !near(first.SentMaxOverMean, 4.0/3) {
+	if first.Layer != 3 || !reflect.DeepEqual(first.Slots, [][]int64{{2, 2}, {1, 1}}) || !near(first.OffRank, 0.5) ||
+		!near(first.PairMaxOverMean, 2/1.5) || !near(first.SentMaxOverMean, 4.0/3) {
 		t.Errorf("%+v", first)
 	}
 	// Experts on four ranks, tokens recorded on two: what would stay is not known.
 	traffic, err = mustRead(t, folder).Traffic(Options{Ranks: 4})
-	if err != nil || !reflect.DeepEqual(traffic[0].Slots, [][]int64{{1, 1, 1, 1}, {1, 0, 0, 1}}) || traffic[0].OffRank.Defined() {
+	if err != nil || !reflect.DeepEqual(traffic[0].Slots, [][]int64{{1, 1, 1, 1}, {1, 0, 0, 1}}) ||
+		traffic[0].OffRank.Defined() {
 		t.Errorf("%+v, %v", traffic, err)
 	}
-	if traffic, err := mustRead(t, fixture("counts", "logical-count.json")).Traffic(Options{}); err != nil || traffic != nil {
+	if traffic, err := mustRead(t, fixture("counts", "logical-count.json")).Traffic(Options{}); err != nil ||
+		traffic != nil {
 		t.Errorf("nobody recorded who sent, but: %+v, %v", traffic, err)
 	}
 	if _, err := mustRead(t, folder).Traffic(Options{Ranks: 9}); err == nil {
@@ -74,16 +77,19 @@ func TestAlternatingPairsDoNotCancel(t *testing.T) {
 		"rank1.safetensors": {"1_0": {0, 0, 4, 4}, "2_0": {4, 4, 0, 0}, "3_0": {0, 0, 0, 0}},
 	}))
 	traffic, err := r.Traffic(Options{})
-	want := LayerTraffic{Steps: 2, Slots: [][]int64{{8, 8}, {8, 8}}, OffRank: 0.5, PairMaxOverMean: 2, SentMaxOverMean: 1}
+	want := LayerTraffic{Steps: 2, Slots: [][]int64{{8, 8}, {8, 8}}, OffRank: 0.5, PairMaxOverMean: 2,
+		SentMaxOverMean: 1}
 	if err != nil || len(traffic) != 1 || !reflect.DeepEqual(traffic[0], want) {
 		t.Errorf("have %+v, %v, want %+v", traffic, err, want)
 	}
 }
 
 func TestTrafficOfNothing(t *testing.T) {
-	r := mustRead(t, tensorrtFolder(t, fourExperts, map[string]map[string][]int64{"rank0.safetensors": {"1_0": {0, 0, 0, 0}}}))
+	r := mustRead(t, tensorrtFolder(t, fourExperts,
+		map[string]map[string][]int64{"rank0.safetensors": {"1_0": {0, 0, 0, 0}}}))
 	traffic, err := r.Traffic(Options{})
-	if err != nil || len(traffic) != 1 || traffic[0].Steps != 0 || traffic[0].OffRank.Defined() || traffic[0].PairMaxOverMean.Defined() {
+	if err != nil || len(traffic) != 1 || traffic[0].Steps != 0 || traffic[0].OffRank.Defined() ||
+		traffic[0].PairMaxOverMean.Defined() {
 		t.Errorf("have %+v, %v", traffic, err)
 	}
 }

@@ -67,7 +67,8 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 		if !known {
 			p = phase[nsys.PhaseUnknown]
 		}
-		a.at(s, rank[c.Rank], layer[int(c.Layer)], p).add(cellTime{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS, c.Instances})
+		a.at(s, rank[c.Rank], layer[int(c.Layer)], p).add(cellTime{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS,
+			c.Instances})
 	}
 	return a
 }
@@ -103,7 +104,8 @@ func (a *armTimes) stepTimes(arm gain.Arm) (rows []StepTime) {
 			if ns, ok := a.wall[s.Number]; ok {
 				wall = router.Number(ns)
 			}
-			rows = append(rows, StepTime{arm, s.Number, s.Excluded == imbalance.Counts, s.BusyNS, s.SlowestExpertsNS, wall})
+			rows = append(rows, StepTime{arm, s.Number, s.Excluded == imbalance.Counts, s.BusyNS, s.SlowestExpertsNS,
+				wall})
 		}
 	}
 	return rows

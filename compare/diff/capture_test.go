@@ -49,7 +49,8 @@ func TestCompareDeepSeekCapture(t *testing.T) {
 	if !c.Comparable {
 		t.Fatalf("not comparable: %v", c.Reasons)
 	}
-	gemm := []struct{ normal, perfect float64 }{{16.658757, 13.205402}, {14.99585, 13.048643}, {19.483815, 13.142301}, {16.327135, 13.00629}}
+	gemm := []struct{ normal, perfect float64 }{{16.658757, 13.205402}, {14.99585, 13.048643}, {19.483815, 13.142301},
+		{16.327135, 13.00629}}
 	if len(c.RankSpeeds) != len(gemm) {
 		t.Fatalf("have %d ranks, want %d", len(c.RankSpeeds), len(gemm))
 	}
@@ -62,7 +63,8 @@ func TestCompareDeepSeekCapture(t *testing.T) {
 	for arm, ms := range elsewhere {
 		for rank, v := range ms {
 			if v < 0.5 || v > 1.5 {
-				t.Errorf("%s, rank %d: %.2f ms of expert work beside the grouped GEMMs, want about 1", gain.Arms[arm], rank, v)
+				t.Errorf("%s, rank %d: %.2f ms of expert work beside the grouped GEMMs, want about 1", gain.Arms[arm],
+					rank, v)
 			}
 		}
 	}
@@ -78,7 +80,8 @@ func TestCompareDeepSeekCapture(t *testing.T) {
 	if !(c.Ceiling.StepGain > c.Ceiling.GainBound) {
 		t.Error("the gain exceeds what moving load explains")
 	}
-	checkNear(t, "layer 0 loss, of all", float64(c.Stragglers[0].Change.DifferenceNS/c.Ceiling.StragglerLoss.DifferenceNS), 0.83, 0.02)
+	checkNear(t, "layer 0 loss, of all",
+		float64(c.Stragglers[0].Change.DifferenceNS/c.Ceiling.StragglerLoss.DifferenceNS), 0.83, 0.02)
 }
 
 func TestCompareGptOssCaptures(t *testing.T) {
@@ -177,7 +180,8 @@ func BenchmarkCompareTraces(b *testing.B) {
 		for rank := range 64 {
 			for step := range router.Whole(20) {
 				for layer := range router.Whole(61) {
-					for _, phase := range []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts, nsys.PhaseCombine} {
+					for _, phase := range []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts,
+						nsys.PhaseCombine} {
 						t.Cells = append(t.Cells, cell(rank, step, layer, phase, 1000+hot*int64(rank), 100))
 					}
 				}
@@ -202,7 +206,8 @@ func TestCompareWaits(t *testing.T) {
 		layer      router.Whole
 		last       int
 		wait, host float64
-	}{{gain.Normal, 0, 2, 626.7, -100.7}, {gain.Perfect, 0, 2, 93.3, 89.9}, {gain.Normal, 1, 2, 146.5, -10.9}, {gain.Perfect, 1, 0, 148.4, 139.0}}
+	}{{gain.Normal, 0, 2, 626.7, -100.7}, {gain.Perfect, 0, 2, 93.3, 89.9}, {gain.Normal, 1, 2, 146.5, -10.9},
+		{gain.Perfect, 1, 0, 148.4, 139.0}}
 	if len(c.Waits) != len(want) {
 		t.Fatalf("have %+v", c.Waits)
 	}

@@ -213,7 +213,8 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
 	if builds.Named() {
-		c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.RankSpeeds = router.Undefined(), router.Undefined(), []RankSpeed{}
+		c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.RankSpeeds = router.Undefined(), router.Undefined(),
+			[]RankSpeed{}
 	} else {
 		c.caveats()
 	}
@@ -249,14 +250,16 @@ const outsideMargin = 0.01
 
 func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 	if t.Unmarked {
-		c.warn("no_steps", string(arm), "no range marks the steps, so the whole capture counts as one step: arms with different numbers of steps are not comparable")
+		c.warn("no_steps", string(arm),
+			"no range marks the steps, so the whole capture counts as one step: arms with different numbers of steps are not comparable")
 	}
 	for _, w := range t.Warnings() {
 		w.Subject = string(arm)
 		c.Warnings = append(c.Warnings, w)
 	}
 	if t.OutsideShare > outsideMargin {
-		c.warn("outside_steps", string(arm), quantity.Percent(t.OutsideShare)+" of the kernel time is outside every step and excluded")
+		c.warn("outside_steps", string(arm),
+			quantity.Percent(t.OutsideShare)+" of the kernel time is outside every step and excluded")
 	}
 }
 
@@ -268,7 +271,8 @@ func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
 	}
 	for _, w := range t.Warnings {
 		switch imbalance.Exclusion(w.Code) {
-		case imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind: // warnOfSteps has said it of the compared ranks
+		// warnOfSteps has said it of the compared ranks
+		case imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind:
 		default:
 			about(w)
 		}
@@ -308,7 +312,8 @@ func (p arms) blocks(layer int) []PhaseChange {
 			row := PhaseChange{
 				Phase: phase, Collective: kind.collective, Change: p.change(in, kind.of),
 				NormalSlowestNS: router.Undefined(), PerfectSlowestNS: router.Undefined(),
-				NormalInstances: average(p.normal.mean(in, instancesOf)), PerfectInstances: average(p.perfect.mean(in, instancesOf)),
+				NormalInstances:  average(p.normal.mean(in, instancesOf)),
+				PerfectInstances: average(p.perfect.mean(in, instancesOf)),
 			}
 			if row.nothing() {
 				continue
@@ -339,7 +344,8 @@ func (p arms) rankTimes() []RankChange {
 		for i, phase := range phases {
 			for _, kind := range kinds {
 				in := scope{every, i}
-				row := RankChange{rank, phase, kind.collective, changeOf(p.normal.ofRank(r, in, kind.of), p.perfect.ofRank(r, in, kind.of))}
+				row := RankChange{rank, phase, kind.collective, changeOf(p.normal.ofRank(r, in, kind.of),
+					p.perfect.ofRank(r, in, kind.of))}
 				if !row.nothing() {
 					rows = append(rows, row)
 				}

@@ -50,7 +50,8 @@ func TestCompareTracesByHand(t *testing.T) {
 	// Both arms do the same expert work, 20 per rank; the slowest rank does 30
 	// in each normal step, although over the capture the ranks are equal.
 	experts, combine := c.Phases[0], c.Phases[1]
-	if experts.Phase != nsys.PhaseExperts || experts.Collective || combine.Phase != nsys.PhaseCombine || !combine.Collective || len(c.Phases) != 2 {
+	if experts.Phase != nsys.PhaseExperts || experts.Collective || combine.Phase != nsys.PhaseCombine ||
+		!combine.Collective || len(c.Phases) != 2 {
 		t.Fatalf("phases: %+v", c.Phases)
 	}
 	checkNear(t, "expert difference", float64(experts.DifferenceNS), 0, 0)
@@ -101,8 +102,10 @@ func TestSpreadOverSteps(t *testing.T) {
 // Load and hardware: rank 1 is a GPU 1.5 times as slow, and rank 0 has twice
 // the load of rank 1 in the normal arm.
 func TestRankSpeeds(t *testing.T) {
-	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 160, 0), cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
-	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 80, 0), cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
+	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 160, 0),
+		cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
+	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, 0, 0, nsys.PhaseExperts, 80, 0),
+		cell(1, 0, 0, nsys.PhaseExperts, 120, 0)}}
 	rows := Compare(normal, perfect).RankSpeeds
 	if len(rows) != 2 {
 		t.Fatalf("have %+v", rows)
@@ -127,7 +130,8 @@ func TestOneRankSaysNothingAboutBalance(t *testing.T) {
 	k := c.Ceiling
 	for what, v := range map[string]router.Number{
 		"f": k.ExpertShare, "b": k.Balancedness, "bound": k.GainBound, "loss": k.StragglerLoss.NormalNS,
-		"layer loss": c.Stragglers[0].Change.PerfectNS, "slowest": c.Phases[0].NormalSlowestNS, "slowest of a step": c.Steps[0].ExpertsNS,
+		"layer loss": c.Stragglers[0].Change.PerfectNS, "slowest": c.Phases[0].NormalSlowestNS,
+		"slowest of a step": c.Steps[0].ExpertsNS,
 	} {
 		if v.Defined() {
 			t.Errorf("%s is %v, want it undefined", what, v)
@@ -150,7 +154,8 @@ func TestSidesOfOtherExtent(t *testing.T) {
 		{"outside layers", cell(0, 0, nsys.None, nsys.PhaseOther, 1, 0), 1, ""},
 		{"another layer", cell(0, 0, 4, nsys.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
 		{"half of the ranks", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 2, ""},
-		{"fewer than half", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 3, "2 of 5 ranks in common: normal has 0 to 4; perfect has 0, 1"},
+		{"fewer than half", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 3,
+			"2 of 5 ranks in common: normal has 0 to 4; perfect has 0, 1"},
 	} {
 		normal, perfect := alternating()
 		for i := range k.copies {
@@ -168,13 +173,15 @@ func TestSidesOfOtherExtent(t *testing.T) {
 func TestSidesOfOtherExperts(t *testing.T) {
 	load := func(experts int) []imbalance.Row {
 		return []imbalance.Row{
-			{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Time, Parts: experts + 1}, // those with time, by chance
+			// those with time, by chance
+			{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Time, Parts: experts + 1},
 			{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Load, Parts: experts},
 		}
 	}
 	normal, perfect := alternating()
 	normal.Imbalance, perfect.Imbalance = load(32), load(256)
-	if c := Compare(normal, perfect); c.Comparable || c.Reasons[0] != "the recorded load covers 32 experts in the normal arm and 256 in the perfect arm" {
+	if c := Compare(normal, perfect); c.Comparable ||
+		c.Reasons[0] != "the recorded load covers 32 experts in the normal arm and 256 in the perfect arm" {
 		t.Errorf("%v", c.Reasons)
 	}
 	perfect.Imbalance = perfect.Imbalance[:1] // not recorded
@@ -220,7 +227,8 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 	normal, perfect := alternating()
 	want := Compare(normal, perfect)
 	for rank := range 2 { // a third normal step, in which rank 1 lacks layer 3
-		normal.Cells = append(normal.Cells, cell(rank, 2, 7, nsys.PhaseExperts, 40, 0), cell(rank, 0, 7, nsys.PhaseExperts, 0, 0), cell(rank, 1, 7, nsys.PhaseExperts, 0, 0))
+		normal.Cells = append(normal.Cells, cell(rank, 2, 7, nsys.PhaseExperts, 40, 0),
+			cell(rank, 0, 7, nsys.PhaseExperts, 0, 0), cell(rank, 1, 7, nsys.PhaseExperts, 0, 0))
 	}
 	normal.Cells = append(normal.Cells, cell(0, 2, 3, nsys.PhaseExperts, 50, 0))
 	for rank := range 2 {
@@ -250,7 +258,8 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	normal, perfect := alternating()
 	long(perfect, 0, 1000)
 	c := Compare(normal, perfect)
-	if c.Normal.Steps != 2 || c.Perfect.Steps != 2 || warned(c, "start_up", "normal") || !warned(c, "start_up", "perfect") {
+	if c.Normal.Steps != 2 || c.Perfect.Steps != 2 || warned(c, "start_up", "normal") ||
+		!warned(c, "start_up", "perfect") {
 		t.Errorf("steps %d and %d, warnings %+v", c.Normal.Steps, c.Perfect.Steps, c.Warnings)
 	}
 	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
@@ -260,13 +269,15 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	normal, perfect = alternating()
 	for step := router.Whole(3); step < 6; step++ {
 		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseExperts, 20, 0),
+				cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
 		}
 	}
 	long(perfect, 0, 10000)
 	long(perfect, 1, 3000)
 	long(perfect, 2, 1000)
-	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 3 || c.Steps[4].Compared || !c.Steps[5].Compared || c.Step.NormalNS != 35 {
+	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 3 || c.Steps[4].Compared ||
+		!c.Steps[5].Compared || c.Step.NormalNS != 35 {
 		t.Errorf("steps %+v", c.Steps)
 	}
 	// Of two steps neither is left out, however long.
@@ -294,7 +305,8 @@ func TestPhaseOfOneArm(t *testing.T) {
 		}
 	}
 	c := Compare(normal, perfect)
-	if len(c.Phases) != 3 || c.Phases[0].Phase != nsys.PhaseRouter || c.Phases[0].NormalNS != 0 || c.Phases[0].PerfectNS != 7 || c.Phases[0].Ratio != 0 {
+	if len(c.Phases) != 3 || c.Phases[0].Phase != nsys.PhaseRouter || c.Phases[0].NormalNS != 0 ||
+		c.Phases[0].PerfectNS != 7 || c.Phases[0].Ratio != 0 {
 		t.Errorf("have %+v", c.Phases)
 	}
 }
@@ -306,7 +318,8 @@ func TestSideWithoutMoEKernels(t *testing.T) {
 		normal.Cells[i].Phase = nsys.PhaseOther
 	}
 	normal.Arm = ""
-	if c := Compare(normal, perfect); c.Comparable || c.Reasons[0] != "the normal side has no MoE kernel, so no routing is compared" {
+	if c := Compare(normal, perfect); c.Comparable ||
+		c.Reasons[0] != "the normal side has no MoE kernel, so no routing is compared" {
 		t.Errorf("comparable %v, %v", c.Comparable, c.Reasons)
 	}
 }
@@ -339,7 +352,8 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 		{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Load, MaxOverMean: 1.3, Flagged: true},
 		{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Load, Parts: 2, MaxOverMean: 1.2, Floor: 1},
 	}
-	normal.Imbalance = []imbalance.Row{{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Load, Parts: 2, MaxOverMean: 1.9, Flagged: true}}
+	normal.Imbalance = []imbalance.Row{{Layer: 3, Level: router.LevelRank, Quantity: imbalance.Load, Parts: 2,
+		MaxOverMean: 1.9, Flagged: true}}
 	c := Compare(normal, perfect)
 	if !c.Comparable {
 		t.Errorf("refused for what is not the load of ranks: %v", c.Reasons)
@@ -457,7 +471,8 @@ func TestKernelFamilies(t *testing.T) {
 	if first.Family != "only_here" || first.Elsewhere || first.TotalNS != 500 || first.Arm != gain.Normal {
 		t.Errorf("first: %+v", first)
 	}
-	if second.Family != "nvjet_sm90_tst" || !second.Elsewhere || second.TotalNS != 110 || second.Instances != 5 || len(second.Names) != 2 {
+	if second.Family != "nvjet_sm90_tst" || !second.Elsewhere || second.TotalNS != 110 || second.Instances != 5 ||
+		len(second.Names) != 2 {
 		t.Errorf("second: %+v", second)
 	}
 	if third.Arm != gain.Perfect || third.TotalNS != 10 {
@@ -474,10 +489,12 @@ func TestActiveExperts(t *testing.T) {
 	normal, perfect := alternating()
 	for e := range 20 {
 		normal.Experts = append(normal.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Stats: nsys.Stats{Instances: 1}})
-		perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Known: true, Slots: int64(e % 2), Stats: nsys.Stats{Instances: 1}})
+		perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Known: true, Slots: int64(e % 2),
+			Stats: nsys.Stats{Instances: 1}})
 	}
 	perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 9, Expert: 1, Stats: nsys.Stats{Instances: 1}},
-		nsys.ExpertStat{Rank: 7, Layer: 3, Expert: 0, Stats: nsys.Stats{Instances: 1}}) // a rank that the normal side lacks
+		// a rank that the normal side lacks
+		nsys.ExpertStat{Rank: 7, Layer: 3, Expert: 0, Stats: nsys.Stats{Instances: 1}})
 	c := Compare(normal, perfect)
 	if len(c.Active) != 1 || c.Active[0] != (ActiveExperts{Layer: 3, Normal: 20, Perfect: 10}) {
 		t.Errorf("have %+v", c.Active)
@@ -491,7 +508,8 @@ func TestActiveExperts(t *testing.T) {
 	for i := range perfect.Experts {
 		perfect.Experts[i].Slots = 1
 	}
-	if c := Compare(normal, perfect); !warned(c, "more_active_experts", "perfect") || warned(c, "fewer_active_experts", "perfect") {
+	if c := Compare(normal, perfect); !warned(c, "more_active_experts", "perfect") ||
+		warned(c, "fewer_active_experts", "perfect") {
 		t.Errorf("15 experts against 20: %+v", c.Active)
 	}
 }

@@ -62,7 +62,8 @@ func onlyIn(arm gain.Arm, own, other *nsys.Trace) []KernelFamily {
 		f := byFamily[name]
 		if f == nil {
 			sum := times[inPhase{name, k.Placed}]
-			f = &KernelFamily{Arm: arm, Family: name, Elsewhere: families[name], Phase: k.Placed, OtherMeanNS: mean(sum.TotalNS, sum.Instances)}
+			f = &KernelFamily{Arm: arm, Family: name, Elsewhere: families[name], Phase: k.Placed,
+				OtherMeanNS: mean(sum.TotalNS, sum.Instances)}
 			byFamily[name] = f
 		}
 		f.Names = append(f.Names, k.Name)
@@ -106,7 +107,8 @@ func (c *Comparison) warnOtherKernels(sides [2]*nsys.Trace) {
 			}
 		}
 		if share := float64(alone) / float64(total); share > otherMargin {
-			c.warn("other_kernels", string(arm), quantity.Percent(share)+" of the kernel time is in kernel families that the other arm did not launch: the arms ran different code")
+			c.warn("other_kernels", string(arm),
+				quantity.Percent(share)+" of the kernel time is in kernel families that the other arm did not launch: the arms ran different code")
 		}
 	}
 }
@@ -119,17 +121,20 @@ const tacticsMargin = 0.01
 // launched in the other: chosen by an autotuner or by the size of the problem, they differ
 // in speed for another reason than balance.
 func CheckTactics(normal, perfect *nsys.Trace) gain.Check {
-	check := gain.Check{Name: "kernel_tactics", Status: gain.Pass, Text: "both arms of the profiled pair launched the same kernel variants"}
+	check := gain.Check{Name: "kernel_tactics", Status: gain.Pass,
+		Text: "both arms of the profiled pair launched the same kernel variants"}
 	var found []string
 	for _, f := range kernelFamilies(gain.Arms, normal, perfect) {
 		trace := map[gain.Arm]*nsys.Trace{gain.Normal: normal, gain.Perfect: perfect}[f.Arm]
 		if share := float64(f.TotalNS) / float64(trace.Coverage.GPUNS); f.Elsewhere && share >= tacticsMargin {
-			found = append(found, fmt.Sprintf("%s of %s (%s of the kernel time of the %s arm)", quantity.Count(len(f.Names), "variant"), f.Family, quantity.Percent(share), f.Arm))
+			found = append(found, fmt.Sprintf("%s of %s (%s of the kernel time of the %s arm)",
+				quantity.Count(len(f.Names), "variant"), f.Family, quantity.Percent(share), f.Arm))
 		}
 	}
 	if len(found) > 0 {
-		check.Status, check.Text = gain.Warn, "one arm of the profiled pair launched kernel variants that the other did not: "+strings.Join(found, ", ")+
-			"; give both arms the same autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)"
+		check.Status, check.Text = gain.Warn,
+			"one arm of the profiled pair launched kernel variants that the other did not: "+strings.Join(found, ", ")+
+				"; give both arms the same autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)"
 	}
 	return check
 }

@@ -97,7 +97,8 @@ func alike(a, b *stepKind) float64 {
 	if x, y := a.like(), b.like(); x != "" && y != "" && x != y {
 		return 0
 	}
-	return common(a.Kernels, b.Kernels, func(s string) string { return s }) + common(a.Kernels, b.Kernels, kernel.Family)
+	return common(a.Kernels, b.Kernels, func(s string) string { return s }) +
+		common(a.Kernels, b.Kernels, kernel.Family)
 }
 
 // common is the share of the names of both lists that are in either.
@@ -196,7 +197,8 @@ func only(t *nsys.Trace, steps []int) *nsys.Trace {
 		part.Waits = nil
 	}
 	if !slices.Equal(have, of) {
-		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool { return r.Quantity == imbalance.Time })
+		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance),
+			func(r imbalance.Row) bool { return r.Quantity == imbalance.Time })
 		for _, l := range times.Judged() {
 			if row, ok := l.Row(BalancedWithin); ok {
 				part.Imbalance = append(part.Imbalance, row)
@@ -218,12 +220,16 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	var rows []KindChange
 	for i, pair := range pairs {
 		steps := equalBatches(pair)
-		if len(n) == 1 && len(p) == 1 && slices.Equal(steps[0], pair[0].steps) && slices.Equal(steps[1], pair[1].steps) {
+		if len(n) == 1 && len(p) == 1 && slices.Equal(steps[0], pair[0].steps) &&
+			slices.Equal(steps[1], pair[1].steps) {
 			return compare(normal, perfect, builds)
 		}
 		c := compare(only(normal, steps[0]), only(perfect, steps[1]), builds)
 		name := cmp.Or(pair[0].like(), pair[1].like())
-		if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool { return o != pair && cmp.Or(o[0].like(), o[1].like()) == name }); name == "" || same {
+		if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool {
+			return o != pair &&
+				cmp.Or(o[0].like(), o[1].like()) == name
+		}); name == "" || same {
 			name = strings.TrimSpace(name+" steps") + " of " + quantity.Duration(c.Step.NormalNS) + " GPU time"
 		} else {
 			name += " steps"
@@ -237,7 +243,8 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 		if !first.Comparable {
 			c.Prediction.Gain, c.Step.Ratio = router.Undefined(), router.Undefined()
 		}
-		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss, c.Step, c.Prediction.Gain})
+		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss,
+			c.Step, c.Prediction.Gain})
 		for arm, k := range pair {
 			first.warnUnequal(builds.Names()[arm], name, k, steps[arm])
 		}
@@ -245,7 +252,9 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	first.Kinds = rows
 	for i, list := range alone {
 		for _, k := range list {
-			first.warn("kind_in_one_arm", string(builds.Names()[i]), fmt.Sprintf("steps %s excluded: the other arm has no steps of their kind (%s)", quantity.Ranges(k.steps), quantity.Count(len(k.Kernels), "MoE kernel")))
+			first.warn("kind_in_one_arm", string(builds.Names()[i]),
+				fmt.Sprintf("steps %s excluded: the other arm has no steps of their kind (%s)",
+					quantity.Ranges(k.steps), quantity.Count(len(k.Kernels), "MoE kernel")))
 		}
 	}
 	return first
@@ -255,7 +264,8 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 func (c *Comparison) warnUnequal(arm gain.Arm, name string, k *stepKind, steps []int) {
 	left := slices.DeleteFunc(slices.Clone(k.steps), func(s int) bool { return slices.Contains(steps, s) })
 	if len(left) > 0 {
-		c.warn(unequalTokens, string(arm), fmt.Sprintf("%s excluded, number %s: by their ranges, the other arm has no more of them with as many tokens", name, quantity.Ranges(left)))
+		c.warn(unequalTokens, string(arm),
+			fmt.Sprintf("%s excluded, number %s: by their ranges, the other arm has no more of them with as many tokens", name, quantity.Ranges(left)))
 	}
 }
 

@@ -20,7 +20,8 @@ func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *nsy
 		t.StepTimes = append(t.StepTimes, nsys.StepTime{Step: router.Whole(s), WallNS: 1000, Range: ranges[s]})
 		for rank := range 2 {
 			ns := times[s] * int64(rank+1) / 2
-			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.Whole(s), Layer: 0, Phase: nsys.PhaseExperts, Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: router.Whole(kind)})
+			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.Whole(s), Layer: 0, Phase: nsys.PhaseExperts,
+				Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: router.Whole(kind)})
 		}
 	}
 	return t
@@ -29,9 +30,11 @@ func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *nsy
 // Prefill is compared with prefill, whatever its number in either arm, and only with
 // steps of as many tokens.
 func TestKindsAreMatched(t *testing.T) {
-	const prefill, small, decode = "execute_context_8(8187)_generation_5(5)", "execute_context_2(2048)_generation_0(0)", "execute_context_0(0)_generation_32(32)"
+	const prefill, small, decode = "execute_context_8(8187)_generation_5(5)", "execute_context_2(2048)_generation_0(0)",
+		"execute_context_0(0)_generation_32(32)"
 	a, b := []string{"topk", "fused_moe_kernel"}, []string{"topk", "fused_moe_kernel (CUDA graph)"}
-	normal := mixed([][]string{a, b}, []int{0, 0, 1, 1}, []string{prefill, small, decode, decode}, []int64{400, 100, 20, 20})
+	normal := mixed([][]string{a, b}, []int{0, 0, 1, 1}, []string{prefill, small, decode, decode},
+		[]int64{400, 100, 20, 20})
 	perfect := mixed([][]string{b, a}, []int{0, 1, 1}, []string{decode, prefill, prefill}, []int64{30, 360, 380})
 	perfect.Arm = "perfect"
 	c := Compare(normal, perfect)
@@ -43,7 +46,8 @@ func TestKindsAreMatched(t *testing.T) {
 		"decode-like steps [2] [0] 20 30",
 	} {
 		k := c.Kinds[i]
-		if have := fmt.Sprint(k.Steps, " ", k.NormalSteps, " ", k.PerfectSteps, " ", k.SlowestExperts.NormalNS, " ", k.SlowestExperts.PerfectNS); have != want {
+		if have := fmt.Sprint(k.Steps, " ", k.NormalSteps, " ", k.PerfectSteps, " ", k.SlowestExperts.NormalNS, " ",
+			k.SlowestExperts.PerfectNS); have != want {
 			t.Errorf("have %s, want %s", have, want)
 		}
 	}
@@ -60,7 +64,8 @@ func TestKindsAreMatchedByTokens(t *testing.T) {
 	perfect := mixed(k, []int{1, 0, 0, 0}, []string{large, small, small, small}, []int64{100, 50, 50, 50})
 	perfect.Arm = "perfect"
 	c := Compare(normal, perfect)
-	if len(c.Kinds) != 2 || fmt.Sprint(c.Kinds[0].NormalSteps, c.Kinds[0].PerfectSteps, c.Kinds[1].NormalSteps, c.Kinds[1].PerfectSteps) != "[0] [0] [1] [1]" {
+	if len(c.Kinds) != 2 || fmt.Sprint(c.Kinds[0].NormalSteps, c.Kinds[0].PerfectSteps, c.Kinds[1].NormalSteps,
+		c.Kinds[1].PerfectSteps) != "[0] [0] [1] [1]" {
 		t.Errorf("have %+v", c.Kinds)
 	}
 }
@@ -71,7 +76,8 @@ func TestKindsWithoutRanges(t *testing.T) {
 	normal := mixed([][]string{a, b, other}, []int{0, 1, 2}, make([]string, 3), []int64{400, 20, 30})
 	perfect := mixed([][]string{b, {"topk", "gemm_128x16"}}, []int{0, 1}, make([]string, 2), []int64{30, 360})
 	c := Compare(normal, perfect)
-	if len(c.Kinds) != 2 || c.Kinds[0].Steps != "steps of 300 ns GPU time" || fmt.Sprint(c.Kinds[0].PerfectSteps) != "[1]" || fmt.Sprint(c.Kinds[1].PerfectSteps) != "[0]" {
+	if len(c.Kinds) != 2 || c.Kinds[0].Steps != "steps of 300 ns GPU time" ||
+		fmt.Sprint(c.Kinds[0].PerfectSteps) != "[1]" || fmt.Sprint(c.Kinds[1].PerfectSteps) != "[0]" {
 		t.Errorf("have %+v", c.Kinds)
 	}
 	alone := 0
@@ -88,8 +94,10 @@ func TestKindsWithoutRanges(t *testing.T) {
 // Steps that have no like in size are not compared.
 func TestUnequalBatches(t *testing.T) {
 	k := [][]string{{"gemm"}}
-	normal := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=100]", "step[EXTEND bs=1 toks=100]"}, []int64{400, 420})
-	perfect := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=150]", "step[EXTEND bs=1 toks=150]"}, []int64{430, 440})
+	normal := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=100]", "step[EXTEND bs=1 toks=100]"},
+		[]int64{400, 420})
+	perfect := mixed(k, []int{0, 0}, []string{"step[EXTEND bs=1 toks=150]", "step[EXTEND bs=1 toks=150]"},
+		[]int64{430, 440})
 	perfect.Arm = "perfect"
 	c := Compare(normal, perfect)
 	if len(c.Reasons) != 1 || !strings.Contains(c.Reasons[0], "100 and 150 tokens per step") {
@@ -107,7 +115,8 @@ func TestKindsOfOtherTokens(t *testing.T) {
 		{prefill, "execute_context_0(0)_generation_64(64)"}: true,
 		{"execute_context_1(100)_generation_0(0)", decode}:  false,
 	} {
-		perfect := mixed([][]string{a, b}, []int{0, 1, 1}, []string{ranges[0], ranges[1], ranges[1]}, []int64{360, 30, 30})
+		perfect := mixed([][]string{a, b}, []int{0, 1, 1}, []string{ranges[0], ranges[1], ranges[1]},
+			[]int64{360, 30, 30})
 		perfect.Arm = "perfect"
 		c := Compare(normal, perfect)
 		if c.Comparable != comparable || comparable && (len(c.Kinds) != 1 || !warned(c, "kind_not_comparable", "")) {

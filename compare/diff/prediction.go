@@ -72,10 +72,12 @@ const (
 func (p arms) prediction(c *Comparison) Prediction {
 	u := router.Undefined()
 	r := Prediction{
-		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, ExpertsNS: u, OtherNS: u, StepNS: u, ProfilerOverhead: u,
+		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, ExpertsNS: u, OtherNS: u,
+		StepNS: u, ProfilerOverhead: u,
 		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
 	}
-	if !c.Comparable || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked || p.perfect.times.Unmarked {
+	if !c.Comparable || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked ||
+		p.perfect.times.Unmarked {
 		return r
 	}
 	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
@@ -96,11 +98,14 @@ func (p arms) prediction(c *Comparison) Prediction {
 		return stats.PairedT(ofMeanStep(normal, needed), r.Confidence).Interval
 	}
 	r.saved = saved((*armTimes).needed)
-	r.parts = [3]stats.Interval{saved(func(a *armTimes) []float64 { return slices.Clone(a.times.Loss()) }), saved((*armTimes).experts), saved((*armTimes).other)}
-	r.SavedNS, r.LossNS, r.ExpertsNS, r.OtherNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate), router.Number(r.parts[1].Estimate), router.Number(r.parts[2].Estimate)
+	r.parts = [3]stats.Interval{saved(func(a *armTimes) []float64 { return slices.Clone(a.times.Loss()) }),
+		saved((*armTimes).experts), saved((*armTimes).other)}
+	r.SavedNS, r.LossNS, r.ExpertsNS, r.OtherNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate),
+		router.Number(r.parts[1].Estimate), router.Number(r.parts[2].Estimate)
 	if unlike {
-		c.warn("unequal_steps", "", "no interval of the predicted gain: steps differ in size, and no range says how many tokens each holds; "+
-			"the gain takes the steps of both arms for the same batches")
+		c.warn("unequal_steps", "",
+			"no interval of the predicted gain: steps differ in size, and no range says how many tokens each holds; "+
+				"the gain takes the steps of both arms for the same batches")
 	}
 	r.LateHosts = c.lateHosts()
 	r.over(c.Perfect.OverSteps.Step.MeanNS, Profiled)

@@ -31,7 +31,8 @@ func TestPredictionByHand(t *testing.T) {
 		have router.Number
 		want float64
 	}{
-		{"saved", p.SavedNS, 8}, {"loss", p.LossNS, 10}, {"experts", p.ExpertsNS, 0}, {"other", p.OtherNS, -2}, {"step", p.StepNS, 40},
+		{"saved", p.SavedNS, 8}, {"loss", p.LossNS, 10}, {"experts", p.ExpertsNS, 0}, {"other", p.OtherNS, -2},
+		{"step", p.StepNS, 40},
 		{"gain", p.Gain, 0.2}, {"low", p.Low, 0.2}, {"high", p.High, 0.2}, // every step needs the same
 	} {
 		checkNear(t, v.name, v.have.Float64(), v.want, 1e-12)
@@ -53,8 +54,10 @@ func TestPredictionByHand(t *testing.T) {
 		t.Errorf("by campaign: %+v, warnings %v", c.Prediction, c.Warnings)
 	}
 	c = Compare(normal, perfect)
-	c.WithCampaign(gain.Result{Metric: gain.Metric{Name: "throughput", Unit: "tok/s"}, Pairs: []gain.Pair{{Perfect: 2e9, Status: gain.PairComplete}}}, 0)
-	if i := slices.IndexFunc(c.Warnings, unsaid); i < 0 || c.Prediction.StepBasis != Profiled || !strings.Contains(c.Warnings[i].Text, "throughput in tok/s; for tokens per second, add --step-tokens") {
+	c.WithCampaign(gain.Result{Metric: gain.Metric{Name: "throughput", Unit: "tok/s"},
+		Pairs: []gain.Pair{{Perfect: 2e9, Status: gain.PairComplete}}}, 0)
+	if i := slices.IndexFunc(c.Warnings, unsaid); i < 0 || c.Prediction.StepBasis != Profiled ||
+		!strings.Contains(c.Warnings[i].Text, "throughput in tok/s; for tokens per second, add --step-tokens") {
 		t.Errorf("without tokens: %+v, warnings %v", c.Prediction, c.Warnings)
 	}
 	perfect.StepTimes = nil
@@ -81,8 +84,10 @@ func TestPredictionOfCaptures(t *testing.T) {
 		perfect  []router.Number
 		low, top float64 // of the campaign's interval
 	}{
-		{"hf-qwen3-ep4", 4.49, 0.15, 16384, []router.Number{284380.9, 283289.6, 283966.2, 282301.2, 282241.8, 283611.6}, 0.068, 0.079},
-		{"deepseek-ep4-ranks", 1.692, 0.02, 4096, []router.Number{455670.8, 458709.5, 466408.1, 486395.3, 512855.1, 460707.7}, 0.198, 0.230},
+		{"hf-qwen3-ep4", 4.49, 0.15, 16384, []router.Number{284380.9, 283289.6, 283966.2, 282301.2, 282241.8, 283611.6},
+			0.068, 0.079},
+		{"deepseek-ep4-ranks", 1.692, 0.02, 4096, []router.Number{455670.8, 458709.5, 466408.1, 486395.3, 512855.1,
+			460707.7}, 0.198, 0.230},
 	} {
 		t.Run(c.capture, func(t *testing.T) {
 			got := Compare(captured(t, c.capture, "normal"), captured(t, c.capture, "perfect"))

@@ -20,7 +20,8 @@ func ProveRouting(normal, perfect *nsys.Trace) gain.TraceProof {
 	inNormal, inPerfect := 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
 	return gain.TraceProof{
 		Proved: inPerfect <= 1+BalancedWithin && inNormal > 1+BalancedWithin,
-		Evidence: fmt.Sprintf("%s over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm (want at most that)",
+		Evidence: fmt.Sprintf(
+			"%s over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm (want at most that)",
 			c.Of.ExpertTime(), quantity.Ratio(inNormal), 1+BalancedWithin, quantity.Ratio(inPerfect)),
 	}
 }

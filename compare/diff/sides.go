@@ -16,7 +16,8 @@ import (
 )
 
 func sideOf(t *nsys.Trace, a *armTimes) Side {
-	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps), OutsideSteps: a.times.OutsideShare, OverSteps: a.times.OverSteps(a.wall), Structure: t.Structure}
+	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps),
+		OutsideSteps: a.times.OutsideShare, OverSteps: a.times.OverSteps(a.wall), Structure: t.Structure}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}
@@ -56,7 +57,8 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 	for i, side := range []*nsys.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
 			refuse("the %s side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", names[i])
-		} else if !c.Builds.Named() && !slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
+		} else if !c.Builds.Named() &&
+			!slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
 			refuse("the %s side has no MoE kernel, so no routing is compared", names[i])
 		}
 	}
@@ -82,7 +84,8 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 
 // byPyTorch reports a trace of PyTorch's profiler.
 func byPyTorch(t *nsys.Trace) bool {
-	return slices.ContainsFunc(t.Exports, func(e nsys.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
+	return slices.ContainsFunc(t.Exports,
+		func(e nsys.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
 }
 
 // moePhases are those that only an MoE layer has.
@@ -94,7 +97,8 @@ var moePhases = []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExp
 func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string, ...any)) {
 	names := c.Builds.Names()
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
-		refuse("the sides have %d of %d ranks in common: %s has %s; %s has %s", len(c.Ranks), most, names[0], quantity.Ranges(c.Normal.Ranks), names[1], quantity.Ranges(c.Perfect.Ranks))
+		refuse("the sides have %d of %d ranks in common: %s has %s; %s has %s", len(c.Ranks), most, names[0],
+			quantity.Ranges(c.Normal.Ranks), names[1], quantity.Ranges(c.Perfect.Ranks))
 	}
 	for i, t := range []*nsys.Trace{normal, perfect} {
 		if doubt := t.Doubt(); doubt.Code != "" {
@@ -102,10 +106,12 @@ func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string
 		}
 	}
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
-		refuse("the sides have different layers: %s has %s; %s has %s", names[0], quantity.Ranges(n), names[1], quantity.Ranges(p))
+		refuse("the sides have different layers: %s has %s; %s has %s", names[0], quantity.Ranges(n), names[1],
+			quantity.Ranges(p))
 	}
 	if n, p := recordedExperts(normal), recordedExperts(perfect); n > 0 && p > 0 && n != p {
-		refuse("the recorded load covers %s in the %s arm and %d in the %s arm", quantity.Count(n, "expert"), names[0], p, names[1])
+		refuse("the recorded load covers %s in the %s arm and %d in the %s arm", quantity.Count(n, "expert"), names[0],
+			p, names[1])
 	}
 }
 
@@ -137,7 +143,8 @@ func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	trusted := *t
 	trusted.Arm = string(arm)
 	trusted.ArmEvidence = fmt.Sprintf("accepted as labeled; the captures say %s (%s)", said, t.ArmEvidence)
-	trusted.Warnings = append(slices.Clone(t.Warnings), router.Warning{Code: "arm_on_trust", Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
+	trusted.Warnings = append(slices.Clone(t.Warnings), router.Warning{Code: "arm_on_trust",
+		Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
 	return &trusted
 }
 
@@ -146,7 +153,8 @@ func (c *Comparison) judgeArms(refuse func(string, ...any)) {
 	n, p := c.Normal, c.Perfect
 	switch {
 	case n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal):
-		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)", n.Evidence, p.Evidence)
+		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)",
+			n.Evidence, p.Evidence)
 		return
 	case n.Arm == "" && p.Arm == "":
 		c.warn("arm_unknown", "", "neither side records its arm: both are accepted as labeled")
@@ -183,7 +191,8 @@ const BalancedWithin = 0.10
 // and more so than normal routing.
 func (c *Comparison) judgeBalance(refuse func(string, ...any)) {
 	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
-		text := c.Ceiling.Of.ExpertTime() + " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
+		text := c.Ceiling.Of.ExpertTime() +
+			" is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 		if c.Perfect.Arm == "" {
 			refuse("balance is not proved: the perfect side does not record its arm, and %s", text)
 			return
@@ -226,15 +235,18 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 
 // caveats are the limits of the result.
 func (c *Comparison) caveats() {
-	c.warn("one_launch", "", fmt.Sprintf("one launch of each arm (%d and %s): the spread over steps does not cover the variation between launches; for a verdict, run a paired campaign (bench)", c.Normal.Steps, quantity.Count(c.Perfect.Steps, "step")))
+	c.warn("one_launch", "",
+		fmt.Sprintf("one launch of each arm (%d and %s): the spread over steps does not cover the variation between launches; for a verdict, run a paired campaign (bench)", c.Normal.Steps, quantity.Count(c.Perfect.Steps, "step")))
 	if !c.Ceiling.StepGain.Defined() {
-		c.warn("warm_up_differs", "", "the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: their GPU time per step is not compared; record more steps")
+		c.warn("warm_up_differs", "",
+			"the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: their GPU time per step is not compared; record more steps")
 	}
 	var normal, perfect int
 	for _, a := range c.Active {
 		normal, perfect = normal+a.Normal, perfect+a.Perfect
 	}
-	text := fmt.Sprintf("%s activates %d experts, %s %d (all layers): at small batches it reads ", gain.Perfect.Label(), perfect, gain.Normal.Label(), normal)
+	text := fmt.Sprintf("%s activates %d experts, %s %d (all layers): at small batches it reads ", gain.Perfect.Label(),
+		perfect, gain.Normal.Label(), normal)
 	switch {
 	case float64(perfect) < (1-activeMargin)*float64(normal):
 		c.warn("fewer_active_experts", string(gain.Perfect), text+"fewer weights, a gain that is not balance")

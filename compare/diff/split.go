@@ -44,8 +44,10 @@ type PartName string
 
 // The parts, in their order.
 const (
-	EvenRanks    PartName = "evening out ranks"                       // straggler loss, compute of all phases: the slowest rank of each layer − the mean
-	EvenExperts  PartName = "evening out experts (equal-sized GEMMs)" // mean expert time: equal-sized expert GEMMs run faster
+	// straggler loss, compute of all phases: the slowest rank of each layer − the mean
+	EvenRanks PartName = "evening out ranks"
+	// mean expert time: equal-sized expert GEMMs run faster
+	EvenExperts  PartName = "evening out experts (equal-sized GEMMs)"
 	OtherCompute PartName = "other compute"
 	// OtherWaiting is what waiting at the collectives behind the experts changed by beyond
 	// the straggler loss: negative where ranks waited for something else than compute all
@@ -76,14 +78,16 @@ type Placement struct {
 // split divides the gain that was measured, or else the predicted one.
 func (c *Comparison) split(measured *gain.Gain) {
 	p, u := c.Prediction, router.Undefined()
-	c.Split = Split{Gain: u, Low: u, High: u, Confidence: u, NormalNS: u, PerfectNS: u, Parts: []Part{}, Placement: Placement{u, u, u, u, u, ""}}
+	c.Split = Split{Gain: u, Low: u, High: u, Confidence: u, NormalNS: u, PerfectNS: u, Parts: []Part{},
+		Placement: Placement{u, u, u, u, u, ""}}
 	if !p.Gain.Defined() {
 		return
 	}
 	s := &c.Split
 	s.Basis, s.Gain, s.Low, s.High, s.Confidence = p.StepBasis, p.Gain, p.Low, p.High, router.Number(p.Confidence)
 	if measured != nil {
-		s.Basis, s.Gain, s.Low, s.High, s.Confidence = FromCampaign, measured.Estimate, measured.Low, measured.High, router.Number(measured.Confidence)
+		s.Basis, s.Gain, s.Low, s.High, s.Confidence = FromCampaign, measured.Estimate, measured.Low, measured.High,
+			router.Number(measured.Confidence)
 	}
 	s.PerfectNS, s.NormalNS = p.StepNS, (1+s.Gain)*p.StepNS
 	add := func(name PartName, ns, low, high router.Number) {
@@ -101,7 +105,8 @@ func (c *Comparison) split(measured *gain.Gain) {
 		add(Rest, rest, u, u)
 	}
 	ranks := p.parts[0]
-	s.Placement.GainBound, s.Placement.Low, s.Placement.High = s.alone(router.Number(ranks.Estimate)), s.alone(router.Number(ranks.Low)), s.alone(router.Number(ranks.High))
+	s.Placement.GainBound, s.Placement.Low, s.Placement.High = s.alone(router.Number(ranks.Estimate)),
+		s.alone(router.Number(ranks.Low)), s.alone(router.Number(ranks.High))
 }
 
 // alone is the gain of a normal step that is this much shorter.
@@ -119,7 +124,9 @@ func (c *Comparison) otherWaiting() (saved, half router.Number) {
 	for _, w := range c.Waits {
 		width := w.Intervals.Wait.High - w.Intervals.Wait.Low
 		half += width * width / 4
-		if i := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return s.Layer == w.Layer }); i >= 0 && w.Arm == c.Builds.Names()[0] { // once a layer
+		// once a layer
+		if i := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return s.Layer == w.Layer }); i >= 0 &&
+			w.Arm == c.Builds.Names()[0] {
 			saved += c.Stragglers[i].Change.DifferenceNS
 		}
 	}

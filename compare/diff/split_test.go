@@ -52,7 +52,8 @@ func TestSplitOfCampaigns(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := Compare(captured(t, c.capture, "normal"), captured(t, c.capture, "perfect"))
-			if parts := partsAddUp(t, got.Split); got.Split.Basis != Profiled || got.Split.Gain != got.Prediction.Gain || len(parts) != 3 {
+			if parts := partsAddUp(t, got.Split); got.Split.Basis != Profiled ||
+				got.Split.Gain != got.Prediction.Gain || len(parts) != 3 {
 				t.Errorf("without a campaign: %+v", got.Split)
 			}
 			if got.WithCampaign(r, c.tokens); got.Split.Basis != FromCampaign || got.Split.Low != r.Gain.Low {
@@ -62,14 +63,16 @@ func TestSplitOfCampaigns(t *testing.T) {
 			checkNear(t, "whole", got.Split.Gain.Float64(), c.whole, 1e-4)
 			checkNear(t, "ranks", parts[EvenRanks].Gain.Float64(), c.ranks, c.within)
 			checkNear(t, "experts", parts[EvenExperts].Gain.Float64(), c.experts, c.within)
-			checkNear(t, "others", (parts[OtherCompute].Gain + parts[OtherWaiting].Gain + parts[Rest].Gain).Float64(), c.others, 2*c.within)
+			checkNear(t, "others", (parts[OtherCompute].Gain + parts[OtherWaiting].Gain + parts[Rest].Gain).Float64(),
+				c.others, 2*c.within)
 			checkNear(t, "placement alone", got.Split.Placement.GainBound.Float64(), c.alone, c.within)
 			for _, p := range []Part{parts[EvenRanks], parts[EvenExperts], parts[OtherCompute], parts[OtherWaiting]} {
 				if !(p.Low < p.Gain && p.Gain < p.High) || p.High-p.Low > 0.02 && p.Name != OtherWaiting {
 					t.Errorf("interval of %s: %v in %v to %v", p.Name, p.Gain, p.Low, p.High)
 				}
 			}
-			if place := got.Split.Placement; !(place.Low < place.GainBound && place.GainBound < place.High) || place.Recovered.Defined() {
+			if place := got.Split.Placement; !(place.Low < place.GainBound && place.GainBound < place.High) ||
+				place.Recovered.Defined() {
 				t.Errorf("placement %+v", place)
 			}
 		})
@@ -103,7 +106,8 @@ func TestSplitByHand(t *testing.T) {
 		t.Error("waiting is unknown, and is a part")
 	}
 	// Measured by launches, +50 %: 64 tokens at 1.6e9 a second take 40 ns, too.
-	measured := gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Gain: gain.Gain{Estimate: 0.5, Low: 0.4, High: 0.6}, Pairs: []gain.Pair{{Perfect: 1.6e9, Status: gain.PairComplete}}}
+	measured := gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Gain: gain.Gain{Estimate: 0.5, Low: 0.4, High: 0.6},
+		Pairs: []gain.Pair{{Perfect: 1.6e9, Status: gain.PairComplete}}}
 	c.WithCampaign(measured, 64)
 	parts = partsAddUp(t, c.Split)
 	checkNear(t, "rest", parts[Rest].Gain.Float64(), 0.3, 1e-12)
@@ -112,7 +116,8 @@ func TestSplitByHand(t *testing.T) {
 	c.WithPlacement(1.5, 1.25, "half")
 	checkNear(t, "recovered", c.Split.Placement.Recovered.Float64(), 0.5, 1e-12)
 	checkNear(t, "recovered gain", c.Split.Placement.RecoveredGain.Float64(), 5.0/55, 1e-12)
-	if c = CompareBuilds(normal, perfect, gain.Builds{"before", "after"}); c.Split.Gain.Defined() || c.Split.Parts == nil {
+	if c = CompareBuilds(normal, perfect, gain.Builds{"before", "after"}); c.Split.Gain.Defined() ||
+		c.Split.Parts == nil {
 		t.Errorf("two builds have no gain of balance: %+v", c.Split)
 	}
 	k, p := c.Ceiling, c.Prediction
@@ -124,7 +129,8 @@ func TestSplitByHand(t *testing.T) {
 			t.Errorf("two builds need no balance, and %s is %v", name, v)
 		}
 	}
-	if len(Compare(normal, perfect).RankSpeeds) == 0 || c.RankSpeeds == nil || len(c.RankSpeeds) > 0 || p.StepBasis != "" || p.LateHosts {
+	if len(Compare(normal, perfect).RankSpeeds) == 0 || c.RankSpeeds == nil || len(c.RankSpeeds) > 0 ||
+		p.StepBasis != "" || p.LateHosts {
 		t.Errorf("two builds: speed of ranks %+v, prediction %+v", c.RankSpeeds, p)
 	}
 }

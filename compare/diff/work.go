@@ -111,7 +111,8 @@ func (c *Comparison) judgeOutside(p arms, tokens [2]float64, check func(Work, st
 	}
 	if !known {
 		c.warn("equal_work_unknown", "", fmt.Sprintf("equal work unknown: less than %s of the compute is known to lie "+
-			"outside the MoE blocks, too little to tell whether both arms did the same", quantity.Percent(leastOutside)))
+			"outside the MoE blocks, too little to tell whether both arms did the same",
+			quantity.Percent(leastOutside)))
 		return
 	}
 	per, unit := "step", quantity.TimeUnit(max(outside[0], outside[1]))

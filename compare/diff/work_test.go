@@ -42,7 +42,8 @@ func TestGenuinePairsDidTheSameWork(t *testing.T) {
 	} {
 		c := Compare(matched(t, pair.normal), matched(t, pair.perfect))
 		w, known := c.work("compute outside MoE")
-		if !c.Comparable || c.Verdict != gain.NoVerdict || known != (pair.apart >= 0) || known == warned(c, "equal_work_unknown", "") || !c.Prediction.Gain.Defined() {
+		if !c.Comparable || c.Verdict != gain.NoVerdict || known != (pair.apart >= 0) ||
+			known == warned(c, "equal_work_unknown", "") || !c.Prediction.Gain.Defined() {
 			t.Errorf("%s: %v, %+v", pair.perfect, c.Reasons, c.Work)
 		}
 		if known && (w.Unit != pair.unit || !w.Equal) {
@@ -62,11 +63,13 @@ func TestGenuinePairsDidTheSameWork(t *testing.T) {
 // noGain wants nothing in a comparison that could be read as a gain.
 func noGain(t *testing.T, what string, c Comparison) {
 	t.Helper()
-	numbers := []router.Number{c.Prediction.Gain, c.Prediction.Low, c.Ceiling.StepGain, c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
+	numbers := []router.Number{c.Prediction.Gain, c.Prediction.Low, c.Ceiling.StepGain, c.Ceiling.GainBound,
+		c.Ceiling.GainBoundWithWork, c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
 	for _, k := range c.Kinds {
 		numbers = append(numbers, k.Gain, k.Step.Ratio)
 	}
-	if slices.ContainsFunc(numbers, router.Number.Defined) || c.Comparable || c.Verdict != gain.NotComparable || c.Prediction.Measured != nil {
+	if slices.ContainsFunc(numbers, router.Number.Defined) || c.Comparable || c.Verdict != gain.NotComparable ||
+		c.Prediction.Measured != nil {
 		t.Errorf("%s: %v, %q, gains %v", what, c.Comparable, c.Verdict, numbers)
 	}
 }
@@ -106,9 +109,11 @@ func TestOtherWork(t *testing.T) {
 	normal, perfect := matched(t, hf+"normal.*"), matched(t, hf+"perfect.*")
 	vllmNormal, vllmPerfect := matched(t, vllm+"normal.rank*"), matched(t, vllm+"perfect.rank*")
 	small := *perfect
-	small.Kernels = append(slices.Clone(perfect.Kernels), nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)64, (int)4, (int)16>(float *)"})
+	small.Kernels = append(slices.Clone(perfect.Kernels),
+		nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)64, (int)4, (int)16>(float *)"})
 	large := *normal
-	large.Kernels = append(slices.Clone(normal.Kernels), nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)128, (int)4, (int)16>(float *)"})
+	large.Kernels = append(slices.Clone(normal.Kernels),
+		nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)128, (int)4, (int)16>(float *)"})
 	cut := *perfect
 	cut.Cells = slices.DeleteFunc(slices.Clone(perfect.Cells), func(c nsys.Cell) bool { return c.Layer == 2 })
 	triton := *perfect
@@ -124,16 +129,20 @@ func TestOtherWork(t *testing.T) {
 		reason          string
 	}{
 		{"half the batch", normal, scaled(perfect, 0.5), "takes 5.78 and 2.88 ms per step"},
-		{"faster outside", normal, scaled(perfect, 0.9, nsys.PhaseAttention, nsys.PhaseOther), "takes 5.78 and 5.19 ms per step"},
+		{"faster outside", normal, scaled(perfect, 0.9, nsys.PhaseAttention, nsys.PhaseOther),
+			"takes 5.78 and 5.19 ms per step"},
 		{"all faster", normal, scaled(perfect, 0.9), "takes 5.78 and 5.19 ms per step"},
 		{"half the tokens", vllmNormal, scaled(halved(vllmPerfect), 0.5), "tokens per step"},
-		{"other passes of the same engine", vllmNormal, matched(t, vllm+"balanced.rank*"), "8192 and 15872 tokens per step"},
+		{"other passes of the same engine", vllmNormal, matched(t, vllm+"balanced.rank*"),
+			"8192 and 15872 tokens per step"},
 		{"faster per token", vllmNormal, scaled(vllmPerfect, 0.9), "takes 1.95 and 1.76 µs per token"},
 		{"fewer layers", normal, &cut, "different layers: normal has 0 to 2; perfect has 0, 1"},
 		{"other gate", &large, &small, "gates of 128 and 64 experts"},
 		{"other model", matched(t, "gptoss-ep4-ranks/normal.*"), perfect, "compute outside the MoE blocks"},
-		{"another library", normal, &triton, "cutlass::device_kernel (CUTLASS) in the normal arm and fused_moe_kernel (Triton: vLLM, SGLang)"},
-		{"a loop and a grouped kernel", matched(t, "torch/loop-normal.*"), matched(t, "torch/grouped-perfect.*"), "dense GEMMs (cuBLAS) in the normal arm"},
+		{"another library", normal, &triton,
+			"cutlass::device_kernel (CUTLASS) in the normal arm and fused_moe_kernel (Triton: vLLM, SGLang)"},
+		{"a loop and a grouped kernel", matched(t, "torch/loop-normal.*"), matched(t, "torch/grouped-perfect.*"),
+			"dense GEMMs (cuBLAS) in the normal arm"},
 	} {
 		c := Compare(OnTrust(k.normal, gain.Normal), OnTrust(k.perfect, gain.Perfect))
 		if !strings.Contains(strings.Join(c.Reasons, "; "), k.reason) {
@@ -147,10 +156,12 @@ func TestOtherWork(t *testing.T) {
 func TestWorkByCounts(t *testing.T) {
 	counted := func(arm string, slots int64, steps int) *nsys.Trace {
 		part := *captured(t, "deepseek-ep4-ranks", arm)
-		part.Imbalance = append(slices.Clone(part.Imbalance), imbalance.Row{Layer: 0, Level: router.LevelExpert, Quantity: imbalance.Load, Steps: steps, Parts: 256})
+		part.Imbalance = append(slices.Clone(part.Imbalance), imbalance.Row{Layer: 0, Level: router.LevelExpert,
+			Quantity: imbalance.Load, Steps: steps, Parts: 256})
 		part.Experts = nil
 		for e := range 256 {
-			part.Experts = append(part.Experts, nsys.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: slots, Known: true})
+			part.Experts = append(part.Experts, nsys.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: slots,
+				Known: true})
 		}
 		return &part
 	}
@@ -174,7 +185,8 @@ func TestWorkByCounts(t *testing.T) {
 // Two builds may compute otherwise, but not hold other tokens.
 func TestWorkOfBuilds(t *testing.T) {
 	names := gain.Builds{"a", "b"}
-	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"), matched(t, "field/results/vllm-qwen3-perfect.rank*")
+	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"),
+		matched(t, "field/results/vllm-qwen3-perfect.rank*")
 	if c := CompareBuilds(normal, scaled(perfect, 0.5), names); !c.Comparable {
 		t.Errorf("a faster build: %v", c.Reasons)
 	}
@@ -214,7 +226,8 @@ func TestUnknownWork(t *testing.T) {
 // Of a profiled pair, what depends on the recorded steps is a warning; another library or
 // slower compute for each token is not.
 func TestCheckCompute(t *testing.T) {
-	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"), matched(t, "field/results/vllm-qwen3-perfect.rank*")
+	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"),
+		matched(t, "field/results/vllm-qwen3-perfect.rank*")
 	hf := matched(t, "hf-qwen3-ep4/perfect.*")
 	for what, k := range map[string]struct {
 		normal, perfect *nsys.Trace

@@ -55,7 +55,8 @@ func (c Campaign) outliers(complete []session) (check Check, found []Outlier) {
 	limit := outlierLimit(len(sizes)) * 1.4826 * stats.Median(sizes)
 	for i, l := range launches {
 		if limit > 0 && sizes[i] > limit {
-			found = append(found, Outlier{router.Whole(l.Position), c.Builds.Called(l.Arm), l.Pair, router.Number(c.point), fraction(logs[i])})
+			found = append(found, Outlier{router.Whole(l.Position), c.Builds.Called(l.Arm), l.Pair,
+				router.Number(c.point), fraction(logs[i])})
 		}
 	}
 	found = sortOutliers(found)
@@ -68,7 +69,8 @@ func (c Campaign) outliers(complete []session) (check Check, found []Outlier) {
 	case limit == 0 && largest > 0:
 		check.Text = "most launches equal the median of their arm, so what is far from it is unknown"
 	default:
-		check.Status, check.Text = Pass, fmt.Sprintf("every launch is within %s of the median of its arm", quantity.Percent(math.Expm1(largest)))
+		check.Status, check.Text = Pass, fmt.Sprintf("every launch is within %s of the median of its arm",
+			quantity.Percent(math.Expm1(largest)))
 	}
 	return check, found
 }
@@ -87,7 +89,8 @@ func outlierText(found []Outlier) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s is %s from the median of its arm", name, quantity.Change(o.Change)))
 	}
-	return strings.Join(parts, "; ") + ": look for what disturbed the machine then, and repeat the campaign; an outlier in one arm moves the estimate"
+	return strings.Join(parts, "; ") +
+		": look for what disturbed the machine then, and repeat the campaign; an outlier in one arm moves the estimate"
 }
 
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1
@@ -116,7 +119,8 @@ func checkRepeats(complete []session) Check {
 	r := products / squares
 	text := "autocorrelation of successive gains " + quantity.Decimals(r, 2)
 	if (r+1/n)*math.Sqrt(n) > 1.96 {
-		return Check{Name: CheckRepeats, Status: Warn, Text: text + ": the interval is too narrow; use a longer --cool-down, or repeat the campaign another day"}
+		return Check{Name: CheckRepeats, Status: Warn, Text: text +
+			": the interval is too narrow; use a longer --cool-down, or repeat the campaign another day"}
 	}
 	return Check{Name: CheckRepeats, Status: Pass, Text: text}
 }
@@ -132,9 +136,11 @@ func (c Campaign) checkCarryOver(complete []session) Check {
 	if !e.Defined() {
 		return Check{Name: CheckCarryOver, Status: Unknown, Text: "too few pairs in both orders"}
 	}
-	text := fmt.Sprintf("pairs with the %s arm first differ by %s from those with the %s arm first (p = %.2g)", c.Builds.Called(Normal), quantity.Change(fraction(2*e.Estimate)), c.Builds.Called(Perfect), e.P(0))
+	text := fmt.Sprintf("pairs with the %s arm first differ by %s from those with the %s arm first (p = %.2g)",
+		c.Builds.Called(Normal), quantity.Change(fraction(2*e.Estimate)), c.Builds.Called(Perfect), e.P(0))
 	if e.P(0) < driftLevel {
-		return Check{Name: CheckCarryOver, Status: Warn, Text: text + ": a launch affects the next by its arm, and the gain contains that; use --cool-down, or restart what stays between launches"}
+		return Check{Name: CheckCarryOver, Status: Warn, Text: text +
+			": a launch affects the next by its arm, and the gain contains that; use --cool-down, or restart what stays between launches"}
 	}
 	return Check{Name: CheckCarryOver, Status: Pass, Text: text}
 }

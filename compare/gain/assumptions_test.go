@@ -76,9 +76,11 @@ func TestOutliersOfEqualLaunches(t *testing.T) {
 	}
 	spread := paired(0, 0, 0, 0)
 	for i := range spread {
-		spread[i].Value *= 1 + 0.01*float64(i/2) // 1, 1.01, 1.02, 1.03 in each arm: median 1.015, largest distance 1.015/1 − 1
+		// 1, 1.01, 1.02, 1.03 in each arm: median 1.015, largest distance 1.015/1 − 1
+		spread[i].Value *= 1 + 0.01*float64(i/2)
 	}
-	if got := check(t, Judge(valid(spread)), CheckOutliers); got.Text != "every launch is within 1.5 % of the median of its arm" {
+	if got := check(t, Judge(valid(spread)),
+		CheckOutliers); got.Text != "every launch is within 1.5 % of the median of its arm" {
 		t.Errorf("spread: %s %q", got.Status, got.Text)
 	}
 }

@@ -216,7 +216,9 @@ func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why string) {
 		value := map[Arm]router.Number{Normal: p.Normal, Perfect: p.Perfect}[arm]
 		step := r.Metric.StepNS(value.Float64(), tokens)
 		if !step.Defined() {
-			return nil, fmt.Sprintf("its metric is %s in %s; for tokens per second, add --step-tokens, the tokens of all ranks in one step", r.Metric.Name, r.Metric.Unit)
+			return nil, fmt.Sprintf(
+				"its metric is %s in %s; for tokens per second, add --step-tokens, the tokens of all ranks in one step",
+				r.Metric.Name, r.Metric.Unit)
 		}
 		ns, why = append(ns, step.Float64()), ""
 	}

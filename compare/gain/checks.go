@@ -65,11 +65,14 @@ func (c Campaign) checkProof() Check {
 	}
 	switch {
 	case c.balance() == Claimed:
-		return Check{Name: CheckProof, Status: Warn, Text: "balance claimed for every rank, not measured: expert counts or traces measure it"}
+		return Check{Name: CheckProof, Status: Warn,
+			Text: "balance claimed for every rank, not measured: expert counts or traces measure it"}
 	case c.Chance:
-		return Check{Name: CheckProof, Status: Pass, Text: "measured: routing was even in the chance arm and not in the normal arm, on every rank"}
+		return Check{Name: CheckProof, Status: Pass,
+			Text: "measured: routing was even in the chance arm and not in the normal arm, on every rank"}
 	}
-	return Check{Name: CheckProof, Status: Pass, Text: "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank"}
+	return Check{Name: CheckProof, Status: Pass,
+		Text: "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank"}
 }
 
 // chanceSentence is what a gain over random routing is not.
@@ -120,7 +123,8 @@ func (c Campaign) unproved() []string {
 func (c Campaign) checkDifferences() Check {
 	var declared, other []string
 	for _, d := range c.Differences {
-		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.Builds.Called(Normal), d.Normal, c.Builds.Called(Perfect), d.Perfect)
+		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.Builds.Called(Normal), d.Normal,
+			c.Builds.Called(Perfect), d.Perfect)
 		if d.Declared {
 			declared = append(declared, text)
 		} else {
@@ -129,14 +133,18 @@ func (c Campaign) checkDifferences() Check {
 	}
 	switch {
 	case len(other) > 0:
-		return Check{Name: CheckDifference, Status: Fail, Text: "the arms also differ in " + strings.Join(other, "; ") + ": make them equal, or accept the difference by --accept-difference and its name"}
+		return Check{Name: CheckDifference, Status: Fail, Text: "the arms also differ in " + strings.Join(other, "; ") +
+			": make them equal, or accept the difference by --accept-difference and its name"}
 	case !c.Compared:
-		return Check{Name: CheckDifference, Status: Unknown, Text: "environment, arguments and files of the arms were not recorded"}
+		return Check{Name: CheckDifference, Status: Unknown,
+			Text: "environment, arguments and files of the arms were not recorded"}
 	case len(declared) == 0:
 		if c.Builds.Named() {
-			return Check{Name: CheckDifference, Status: Warn, Text: "nothing that was recorded differs between the arms"}
+			return Check{Name: CheckDifference, Status: Warn,
+				Text: "nothing that was recorded differs between the arms"}
 		}
-		return Check{Name: CheckDifference, Status: Fail, Text: "nothing differs between the arms: the treatment was not applied"}
+		return Check{Name: CheckDifference, Status: Fail,
+			Text: "nothing differs between the arms: the treatment was not applied"}
 	}
 	return Check{Name: CheckDifference, Status: Pass, Text: strings.Join(declared, "; ")}
 }
@@ -146,7 +154,10 @@ const shownUnequal = 4
 
 // checkWork compares what the two launches of each pair did.
 func (c Campaign) checkWork(sessions []session) Check {
-	sessions = slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.normal == nil || s.perfect == nil })
+	sessions = slices.DeleteFunc(slices.Clone(sessions), func(s session) bool {
+		return s.normal == nil ||
+			s.perfect == nil
+	})
 	names := workNames(sessions)
 	var unequal, half []string
 	unknown := map[string][]int{} // pairs, by what not both launches reported
@@ -161,19 +172,22 @@ func (c Campaign) checkWork(sessions []session) Check {
 			case name == WorkErrors:
 				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
 			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
-				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.pair.Pair, name, c.Builds.Called(Normal), a, c.Builds.Called(Perfect), b))
+				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.pair.Pair, name,
+					c.Builds.Called(Normal), a, c.Builds.Called(Perfect), b))
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		half = append(half, fmt.Sprintf("%s not reported by both launches of %s", name, quantity.Numbered("pair", unknown[name])))
+		half = append(half, fmt.Sprintf("%s not reported by both launches of %s", name,
+			quantity.Numbered("pair", unknown[name])))
 	}
 	switch {
 	case len(unequal) > 0:
 		if more := len(unequal) - shownUnequal; more > 0 {
 			unequal = append(unequal[:shownUnequal], fmt.Sprintf("%d more", more))
 		}
-		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did different work: %s (tolerance %s)", strings.Join(unequal, "; "), quantity.Percent(c.Tolerance))}
+		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did different work: %s (tolerance %s)",
+			strings.Join(unequal, "; "), quantity.Percent(c.Tolerance))}
 	case len(names) == 0:
 		return Check{Name: CheckWork, Status: Unknown, Text: "no launch reported requests or tokens"}
 	case len(half) > 0:
@@ -195,7 +209,8 @@ func (c Campaign) otherSetup(s session) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.normal.Setup)) {
 		a, b := s.normal.Setup[name], s.perfect.Setup[name]
 		if may := c.Builds.Named() && (name == "backend" || name == "quantization"); b != "" && a != b && !may {
-			out = append(out, fmt.Sprintf("pair %d: %s: %s %s, %s %s", s.pair.Pair, name, c.Builds.Called(Normal), a, c.Builds.Called(Perfect), b))
+			out = append(out, fmt.Sprintf("pair %d: %s: %s %s, %s %s", s.pair.Pair, name, c.Builds.Called(Normal), a,
+				c.Builds.Called(Perfect), b))
 		}
 	}
 	return out
@@ -221,7 +236,8 @@ func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
 	for i, errors := range []float64{normal, perfect} {
 		launch := s.launches()[i]
 		if errors > c.Tolerance*launch.Work[WorkRequests] {
-			out = append(out, fmt.Sprintf("pair %d: failed requests of the %s launch: %g", s.pair.Pair, c.Builds.Called(launch.Arm), errors))
+			out = append(out, fmt.Sprintf("pair %d: failed requests of the %s launch: %g", s.pair.Pair,
+				c.Builds.Called(launch.Arm), errors))
 		}
 	}
 	return out
@@ -239,7 +255,8 @@ func checkPairs(pairs []Pair) Check {
 		}
 	}
 	if len(open) > 0 {
-		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; excluded as incomplete: %s", complete, quantity.Numbered("pair", open))}
+		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; excluded as incomplete: %s",
+			complete, quantity.Numbered("pair", open))}
 	}
 	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none excluded", complete)}
 }
@@ -249,7 +266,8 @@ func (c Campaign) checkOrder(logs logGains) Check {
 	if len(ab)+len(ba) == 0 {
 		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair has a recorded order"}
 	}
-	text := fmt.Sprintf("%s first in %s, %s first in %d", c.Builds.Called(Normal), quantity.Count(len(ab), "pair"), c.Builds.Called(Perfect), len(ba))
+	text := fmt.Sprintf("%s first in %s, %s first in %d", c.Builds.Called(Normal), quantity.Count(len(ab), "pair"),
+		c.Builds.Called(Perfect), len(ba))
 	if d := len(ab) - len(ba); d < -1 || d > 1 {
 		return Check{Name: CheckOrder, Status: Warn, Text: text + ": drift does not cancel"}
 	}
@@ -262,7 +280,8 @@ func (c Campaign) checkOrderEffect(logs logGains) Check {
 	if !e.Defined() {
 		return Check{Name: CheckOrderEffect, Status: Unknown, Text: "too few pairs in both orders"}
 	}
-	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", quantity.Change(fraction(e.Estimate)), e.P(0))
+	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", quantity.Change(fraction(e.Estimate)),
+		e.P(0))
 	if e.P(0) < driftLevel {
 		return Check{Name: CheckOrderEffect, Status: Warn, Text: text + "; the estimate takes it out"}
 	}
@@ -292,12 +311,14 @@ func (c Campaign) checkDrift(complete []session) Check {
 		return Check{Name: CheckDrift, Status: Unknown, Text: "too few launches"}
 	}
 	span := slices.Max(x) - slices.Min(x)
-	text := fmt.Sprintf("the values change by %s from first to last launch (p = %.2g)", quantity.Change(fraction(slope.Estimate*span)), slope.P)
+	text := fmt.Sprintf("the values change by %s from first to last launch (p = %.2g)",
+		quantity.Change(fraction(slope.Estimate*span)), slope.P)
 	switch {
 	case slope.P >= driftLevel:
 		return Check{Name: CheckDrift, Status: Pass, Text: text}
 	case len(orders) == 1:
-		return Check{Name: CheckDrift, Status: Fail, Text: text + ", and one arm always ran first, so drift and gain cannot be separated; alternate the order"}
+		return Check{Name: CheckDrift, Status: Fail, Text: text +
+			", and one arm always ran first, so drift and gain cannot be separated; alternate the order"}
 	}
 	return Check{Name: CheckDrift, Status: Warn, Text: text + "; a balanced order cancels it"}
 }
@@ -315,7 +336,8 @@ func (c Campaign) checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	if n == 0 {
 		return Check{}, false
 	}
-	text := fmt.Sprintf("control launches (%[1]s against %[1]s) differ by up to %[2]s in %[3]s", c.Builds.Called(Normal), quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
+	text := fmt.Sprintf("control launches (%[1]s against %[1]s) differ by up to %[2]s in %[3]s",
+		c.Builds.Called(Normal), quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
 	switch {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckNoise, Status: Unknown, Text: text + "; no complete pair to compare with"}, true
@@ -332,7 +354,8 @@ func checkSign(g Gain, routing string) Check {
 	case !g.Estimate.Defined():
 		return Check{Name: CheckSign, Status: Unknown, Text: "no complete pair"}
 	case g.Estimate < 0:
-		return Check{Name: CheckSign, Status: Warn, Text: fmt.Sprintf("%s is slower (%s): at small batches it activates more experts than real traffic; see the active experts", routing, quantity.Change(g.Estimate))}
+		return Check{Name: CheckSign, Status: Warn,
+			Text: fmt.Sprintf("%s is slower (%s): at small batches it activates more experts than real traffic; see the active experts", routing, quantity.Change(g.Estimate))}
 	}
 	return Check{Name: CheckSign, Status: Pass, Text: routing + " is not slower"}
 }
@@ -350,5 +373,7 @@ func (c Campaign) checkExplained(g Gain) (Check, bool) {
 			"the gain of %s is more than even ranks can give (at most %s: rank load max/mean %s in the normal arm); the rest is of the experts' GEMMs or of something other than balance: compare traces of both arms",
 			quantity.Change(g.Estimate), quantity.Change(most), quantity.Ratio(c.RankLoad))}, true
 	}
-	return Check{Name: CheckExplained, Status: Pass, Text: fmt.Sprintf("even ranks can give up to %s (rank load max/mean %s in the normal arm)", quantity.Change(most), quantity.Ratio(c.RankLoad))}, true
+	return Check{Name: CheckExplained, Status: Pass,
+		Text: fmt.Sprintf("even ranks can give up to %s (rank load max/mean %s in the normal arm)",
+			quantity.Change(most), quantity.Ratio(c.RankLoad))}, true
 }

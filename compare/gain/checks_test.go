@@ -28,27 +28,36 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"no proof", func(c *Campaign) { c.Proof = nil }, CheckProof, Fail, "perfect arm: no evidence"},
 		{"one arm proved", func(c *Campaign) { c.Proof = c.Proof[2:] }, CheckProof, Fail, "normal arm: no evidence"},
 		{"a rank unproved", func(c *Campaign) { c.Proof[3].Grade = None }, CheckProof, Fail, "perfect arm, rank 1"},
-		{"two ranks unproved alike", func(c *Campaign) { c.Proof[2].Grade, c.Proof[3].Grade = None, None }, CheckProof, Fail, "perfect arm, ranks 0, 1: "},
+		{"two ranks unproved alike", func(c *Campaign) { c.Proof[2].Grade, c.Proof[3].Grade = None, None }, CheckProof,
+			Fail, "perfect arm, ranks 0, 1: "},
 		{"all ranks at once", func(c *Campaign) {
-			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Grade: Measured, Evidence: ""}}
+			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""},
+				{Arm: Perfect, Rank: AllRanks, Grade: Measured, Evidence: ""}}
 		}, CheckProof, Pass, "every rank"},
-		{"a rank only claimed", func(c *Campaign) { c.Proof[3].Grade = Claimed }, CheckProof, Warn, "balance claimed for every rank"},
-		{"random routing", func(c *Campaign) { c.Chance = true }, CheckProof, Pass, "routing was even in the chance arm"},
+		{"a rank only claimed", func(c *Campaign) { c.Proof[3].Grade = Claimed }, CheckProof, Warn,
+			"balance claimed for every rank"},
+		{"random routing", func(c *Campaign) { c.Chance = true }, CheckProof, Pass,
+			"routing was even in the chance arm"},
 		{"all ranks unproved", func(c *Campaign) {
-			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""}, {Arm: Perfect, Rank: AllRanks, Grade: None, Evidence: "nothing seen"}}
+			c.Proof = []Proof{{Arm: Normal, Rank: AllRanks, Grade: Measured, Evidence: ""},
+				{Arm: Perfect, Rank: AllRanks, Grade: None, Evidence: "nothing seen"}}
 		}, CheckProof, Fail, "perfect arm: nothing seen"},
 		{"another difference", func(c *Campaign) {
-			c.Differences = append(c.Differences, Difference{Kind: "argument", Name: "--batch", Normal: "8", Perfect: "16"})
+			c.Differences = append(c.Differences, Difference{Kind: "argument", Name: "--batch", Normal: "8",
+				Perfect: "16"})
 		}, CheckDifference, Fail, `argument --batch: normal "8", perfect "16"`},
 		{"no difference", func(c *Campaign) { c.Differences = nil }, CheckDifference, Fail, "nothing differs"},
-		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown, "not recorded"},
-		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) }, CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
+		{"not compared", func(c *Campaign) { c.Compared, c.Differences = false, nil }, CheckDifference, Unknown,
+			"not recorded"},
+		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
+			CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
 		{"work within tolerance", func(c *Campaign) {
 			for i := range c.Launches {
 				work(*c, i, WorkOutputTokens, float64(1000-10*(i%2)))
 			}
 		}, CheckWork, Pass, "within 1.0 %"},
-		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn, "requests not reported by both launches of pairs 0 to 5"},
+		{"work of one launch", func(c *Campaign) { work(*c, 0, WorkRequests, 10) }, CheckWork, Warn,
+			"requests not reported by both launches of pairs 0 to 5"},
 		{"work of some pairs", func(c *Campaign) {
 			for i := range 4 {
 				work(*c, i, WorkRequests, 10)
@@ -71,7 +80,10 @@ func TestInvalidCampaigns(t *testing.T) {
 				work(*c, i, WorkErrors, 1)
 			}
 		}, CheckWork, Fail, "failed"},
-		{"caller's check", func(c *Campaign) { c.Checks = []Check{{Name: "gpus", Status: Fail, Text: "another process on GPU 3"}} }, "gpus", Fail, "GPU 3"},
+		{"caller's check", func(c *Campaign) {
+			c.Checks = []Check{{Name: "gpus", Status: Fail,
+				Text: "another process on GPU 3"}}
+		}, "gpus", Fail, "GPU 3"},
 		{"a launch failed", func(c *Campaign) { c.Launches[3].Status = "timed out" }, CheckPairs, Warn, "pair 1"},
 		{"always normal first", func(c *Campaign) {
 			for i := range c.Launches {
@@ -92,7 +104,8 @@ func TestInvalidCampaigns(t *testing.T) {
 		if got.Status != k.status || !strings.Contains(got.Text, k.text) {
 			t.Errorf("%s: %s %q, want %s and %q", k.what, got.Status, got.Text, k.status, k.text)
 		}
-		if r.Verdict.Refused() != (k.status == Fail) || (r.Verdict == NotComparable) != (k.status == Fail && k.check == CheckWork) {
+		if r.Verdict.Refused() != (k.status == Fail) || (r.Verdict == NotComparable) != (k.status == Fail &&
+			k.check == CheckWork) {
 			t.Errorf("%s: verdict %q", k.what, r.Verdict)
 		}
 		if r.Verdict == NotComparable {
@@ -197,10 +210,12 @@ func TestOrderMayBeOffByOne(t *testing.T) {
 func TestManyUnequalPairs(t *testing.T) {
 	c := valid(paired(.1, .1, .1, .1, .1, .1))
 	for i := range c.Launches {
-		c.Launches[i].Work = map[string]float64{WorkOutputTokens: map[Arm]float64{Normal: 100, Perfect: 120}[c.Launches[i].Arm]}
+		c.Launches[i].Work = map[string]float64{WorkOutputTokens: map[Arm]float64{Normal: 100,
+			Perfect: 120}[c.Launches[i].Arm]}
 	}
 	reasons := Judge(c).Reasons
-	if len(reasons) != 1 || !strings.HasSuffix(reasons[0], "pair 3: output_tokens: normal 100, perfect 120; 2 more (tolerance 1.0 %)") {
+	if len(reasons) != 1 ||
+		!strings.HasSuffix(reasons[0], "pair 3: output_tokens: normal 100, perfect 120; 2 more (tolerance 1.0 %)") {
 		t.Errorf("%q", reasons)
 	}
 }
@@ -218,7 +233,8 @@ func noGain(t *testing.T, what string, r Result) {
 	for _, a := range r.Arms {
 		numbers = append(numbers, a.Gain.Estimate)
 	}
-	if r.Verdict != NotComparable || slices.ContainsFunc(numbers, router.Number.Defined) || r.Share != nil || r.Crossover != nil {
+	if r.Verdict != NotComparable || slices.ContainsFunc(numbers, router.Number.Defined) || r.Share != nil ||
+		r.Crossover != nil {
 		t.Errorf("%s: verdict %q, gains %v", what, r.Verdict, numbers)
 	}
 }

@@ -52,7 +52,8 @@ func (c Campaign) judgeCurve() Result {
 	var labels []string
 	for _, p := range c.Points {
 		part := c
-		part.point, part.Launches = p.Value, slices.DeleteFunc(slices.Clone(c.Launches), func(l Launch) bool { return l.Point != p.Value })
+		part.point, part.Launches = p.Value, slices.DeleteFunc(slices.Clone(c.Launches),
+			func(l Launch) bool { return l.Point != p.Value })
 		r := part.judge(len(c.Points))
 		parts, labels = append(parts, r), append(labels, fmt.Sprintf("%s %g", c.PointName, p.Value))
 		points = append(points, PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, r.Share})
@@ -74,7 +75,8 @@ func (c Campaign) judgeCurve() Result {
 		return r.PairsNeeded
 	}
 	out, most := parts[head], slices.MaxFunc(parts, func(a, b Result) int { return cmp.Compare(needs(a), needs(b)) })
-	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow, most.PairsNeededHigh
+	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow,
+		most.PairsNeededHigh
 	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
 	failed := out.fails()
 	out.Outliers = sortOutliers(outliers)
@@ -84,7 +86,8 @@ func (c Campaign) judgeCurve() Result {
 	}
 	out.Crossover = c.crossover(points)
 	out.Verdict = overall(points)
-	out.Reasons = slices.Concat([]string{byVerdict(c.PointName, points), out.Crossover.Text, "at " + labels[head] + ": " + out.Reasons[0]}, out.Reasons[1:])
+	out.Reasons = slices.Concat([]string{byVerdict(c.PointName, points), out.Crossover.Text, "at " + labels[head] +
+		": " + out.Reasons[0]}, out.Reasons[1:])
 	return out
 }
 
@@ -116,7 +119,8 @@ func byVerdict(name string, points []PointGain) string {
 			}
 		}
 		if n := len(values); n > mostListed {
-			parts = append(parts, fmt.Sprintf("%s at %d of %d points between %s %s and %s", v, n, len(points), name, values[0], values[n-1]))
+			parts = append(parts, fmt.Sprintf("%s at %d of %d points between %s %s and %s", v, n, len(points), name,
+				values[0], values[n-1]))
 		} else if n > 0 {
 			parts = append(parts, fmt.Sprintf("%s at %s %s", v, name, strings.Join(values, ", ")))
 		}
@@ -143,7 +147,8 @@ type Crossover struct {
 const leastPoints = 3
 
 func (c Campaign) crossover(points []PointGain) *Crossover {
-	x := &Crossover{Name: c.PointName, Value: router.Undefined(), Low: router.Undefined(), High: router.Undefined(), Confidence: c.Confidence}
+	x := &Crossover{Name: c.PointName, Value: router.Undefined(), Low: router.Undefined(), High: router.Undefined(),
+		Confidence: c.Confidence}
 	var at, estimate, low, high []float64
 	for _, p := range points {
 		at, estimate = append(at, math.Log(p.Value)), append(estimate, math.Log1p(float64(p.Gain.Estimate)))
@@ -166,7 +171,8 @@ func (c Campaign) crossover(points []PointGain) *Crossover {
 	case len(zeros) == 0:
 		x.Text = measured + ": the estimates have one sign, so no crossover is shown"
 	case len(zeros) > 1:
-		x.Text = fmt.Sprintf("%s: the estimates change sign %d times, so no single crossover is shown", measured, len(zeros))
+		x.Text = fmt.Sprintf("%s: the estimates change sign %d times, so no single crossover is shown", measured,
+			len(zeros))
 	default:
 		x.Value = exp(zeros[0])
 		if high[0] < 0 && !slices.ContainsFunc(high, math.IsNaN) {

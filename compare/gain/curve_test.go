@@ -20,7 +20,8 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Ca
 		}
 		for _, arm := range arms {
 			for j, v := range values {
-				l := Launch{Pair: i, Point: v, Arm: arm, Position: len(launches), Status: StatusOK, Value: 100 * math.Exp(noise*rng.NormFloat64())}
+				l := Launch{Pair: i, Point: v, Arm: arm, Position: len(launches), Status: StatusOK,
+					Value: 100 * math.Exp(noise*rng.NormFloat64())}
 				if arm == Perfect {
 					l.Value *= 1 + gains[j]
 				}
@@ -41,17 +42,20 @@ func TestCurveJudgesEveryPoint(t *testing.T) {
 	r := Judge(curve(rand.New(rand.NewPCG(1, 1)), 8, 0.002, values, gains))
 	want := []Verdict{NotSignificant, NotSignificant, NotSignificant, Significant}
 	for i, p := range r.Points {
-		if p.Name != "concurrency" || p.Value != values[i] || p.Verdict != want[i] || math.Abs(float64(p.Gain.Estimate)-gains[i]) > 0.005 || p.Gain.N != 8 {
+		if p.Name != "concurrency" || p.Value != values[i] || p.Verdict != want[i] ||
+			math.Abs(float64(p.Gain.Estimate)-gains[i]) > 0.005 || p.Gain.N != 8 {
 			t.Errorf("%+v, want %v and %s", p, gains[i], want[i])
 		}
 		if math.Abs(float64(p.Gain.Confidence)-0.9875) > 1e-12 {
 			t.Errorf("confidence %v of one of four points, want 0.9875", p.Gain.Confidence)
 		}
 	}
-	if r.Verdict != Significant || r.Gain != r.Points[3].Gain || len(r.Pairs) != 32 || r.SimultaneousConfidence != 0.95 {
+	if r.Verdict != Significant || r.Gain != r.Points[3].Gain || len(r.Pairs) != 32 ||
+		r.SimultaneousConfidence != 0.95 {
 		t.Errorf("verdict %s, gain %+v, %d pairs", r.Verdict, r.Gain, len(r.Pairs))
 	}
-	if !strings.HasPrefix(r.Reasons[0], "imbalance significant at concurrency 256; not significant at concurrency 1, 8, 64") {
+	if !strings.HasPrefix(r.Reasons[0],
+		"imbalance significant at concurrency 256; not significant at concurrency 1, 8, 64") {
 		t.Errorf("reasons %q", r.Reasons)
 	}
 	// By hand: ln 1 = 0, ln 8 = 2.0794; ln 0.95 = −0.05129, ln 1.02 = 0.01980; the zero is
@@ -67,7 +71,8 @@ func TestCrossover(t *testing.T) {
 	e := math.E
 	fixed := func(half float64, logs ...float64) (points []PointGain) { // at 1, e, e², …
 		for i, y := range logs {
-			points = append(points, PointGain{Value: math.Pow(e, float64(i)), Gain: Gain{Estimate: fraction(y), Low: fraction(y - half), High: fraction(y + half)}})
+			points = append(points, PointGain{Value: math.Pow(e, float64(i)),
+				Gain: Gain{Estimate: fraction(y), Low: fraction(y - half), High: fraction(y + half)}})
 		}
 		return points
 	}
@@ -78,13 +83,16 @@ func TestCrossover(t *testing.T) {
 		value, low, high float64 // logarithms
 		text             string
 	}{
-		{"rising", fixed(0.1, -0.2, 0.2, 0.6), 0.5, 0.25, 0.75, "below it load balance costs speed; measured at 3 points"},
+		{"rising", fixed(0.1, -0.2, 0.2, 0.6), 0.5, 0.25, 0.75,
+			"below it load balance costs speed; measured at 3 points"},
 		{"falling", fixed(0.1, 0.2, -0.2, -0.6), 0.5, 0.25, 0.75, "above it load balance costs speed"},
 		{"wide below", fixed(0.3, -0.2, 0.2, 0.6), 0.5, none, 1.25, "from below the smallest point to"},
 		{"wide above", fixed(0.3, -0.6, -0.2, 0.2), 1.5, 0.75, none, "to beyond the largest point"},
 		{"wide", fixed(2, -0.2, 0.2, 0.6), 0.5, none, none, "covers all points"},
-		{"two", fixed(0.1, -0.2, 0.2), none, none, none, "measured at 2 points, which make no curve: a crossover needs 3"},
-		{"one sign", fixed(0.1, 0.2, 0.1, 0.2), none, none, none, "the estimates have one sign, so no crossover is shown"},
+		{"two", fixed(0.1, -0.2, 0.2), none, none, none,
+			"measured at 2 points, which make no curve: a crossover needs 3"},
+		{"one sign", fixed(0.1, 0.2, 0.1, 0.2), none, none, none,
+			"the estimates have one sign, so no crossover is shown"},
 		{"there and back", fixed(0.1, -0.2, 0.2, -0.2), none, none, none, "change sign 2 times"},
 		{"a gap", fixed(0.1, -0.2, none, 0.2), none, none, none, "not at all of them with a gain"},
 		{"no bounds", fixed(none, -0.2, 0.2, 0.6), 0.5, none, none, "covers all points"},
@@ -112,10 +120,13 @@ func TestCurveWithUnequalWorkAtOnePoint(t *testing.T) {
 		}
 	}
 	r := Judge(c)
-	if r.Verdict != NotComparable || r.Gain.Estimate.Defined() || r.Points[0].Verdict != Significant || r.Points[1].Verdict != NotComparable || r.Points[1].Gain.Estimate.Defined() || !strings.Contains(r.Reasons[0], "pair 3") {
+	if r.Verdict != NotComparable || r.Gain.Estimate.Defined() || r.Points[0].Verdict != Significant ||
+		r.Points[1].Verdict != NotComparable || r.Points[1].Gain.Estimate.Defined() ||
+		!strings.Contains(r.Reasons[0], "pair 3") {
 		t.Errorf("verdict %s, points %s and %s: %q", r.Verdict, r.Points[0].Verdict, r.Points[1].Verdict, r.Reasons)
 	}
-	if k := check(t, r, CheckWork); !strings.HasPrefix(k.Text, "concurrency 8: ") && !strings.HasPrefix(k.Text, "the arms did") {
+	if k := check(t, r, CheckWork); !strings.HasPrefix(k.Text, "concurrency 8: ") &&
+		!strings.HasPrefix(k.Text, "the arms did") {
 		t.Errorf("%+v", k)
 	}
 }
@@ -157,8 +168,10 @@ func TestTokensPerActiveExpert(t *testing.T) {
 		tokens       float64
 		experts, top int
 		want         float64
-	}{{1, 128, 4, 1}, {32, 128, 4, 1}, {64, 128, 4, 2}, {256, 32, 4, 32}, {0, 32, 4, math.NaN()}, {8, 0, 4, math.NaN()}} {
-		if got := float64(TokensPerActiveExpert(k.tokens, k.experts, k.top)); got != k.want && !(math.IsNaN(got) && math.IsNaN(k.want)) {
+	}{{1, 128, 4, 1}, {32, 128, 4, 1}, {64, 128, 4, 2}, {256, 32, 4, 32}, {0, 32, 4, math.NaN()},
+		{8, 0, 4, math.NaN()}} {
+		if got := float64(TokensPerActiveExpert(k.tokens, k.experts, k.top)); got != k.want &&
+			!(math.IsNaN(got) && math.IsNaN(k.want)) {
 			t.Errorf("%v: have %v", k, got)
 		}
 	}
@@ -170,7 +183,8 @@ func TestManyPointsAreCounted(t *testing.T) {
 	for i := range 30 {
 		points = append(points, PointGain{Value: float64(i + 1), Verdict: []Verdict{NotSignificant, Significant}[i/28]})
 	}
-	if got, want := byVerdict("n", points), "imbalance significant at n 29, 30; not significant at 28 of 30 points between n 1 and 28"; got != want {
+	if got, want := byVerdict("n",
+		points), "imbalance significant at n 29, 30; not significant at 28 of 30 points between n 1 and 28"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -184,7 +198,8 @@ func TestPairsNeededOfPoints(t *testing.T) {
 			for j, gain := range gains {
 				noise := 0.02 * float64(1-2*(i/2%2)) // of equal numbers in both orders
 				for at, v := range []float64{100, 100 * (1 + gain) * math.Exp(noise)} {
-					launches = append(launches, Launch{Pair: i, Point: float64(j + 1), Arm: Arms[at], Position: 2*j + (at+i)%2, Status: StatusOK, Value: v})
+					launches = append(launches, Launch{Pair: i, Point: float64(j + 1), Arm: Arms[at], Position: 2*j +
+						(at+i)%2, Status: StatusOK, Value: v})
 				}
 			}
 		}
@@ -210,8 +225,10 @@ func TestPairsNeededOfPoints(t *testing.T) {
 		"two that can decide": {[]float64{0.11, 0.095}, true},
 	} {
 		r := judge(k.gains...)
-		if r.PairsNeeded.Defined() != k.known || r.PairsNeededLow.Defined() != k.known || r.PairsNeededHigh.Defined() && !k.known {
-			t.Errorf("%s: verdict %s, %v (%v to %v) pairs needed", what, r.Verdict, r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh)
+		if r.PairsNeeded.Defined() != k.known || r.PairsNeededLow.Defined() != k.known || r.PairsNeededHigh.Defined() &&
+			!k.known {
+			t.Errorf("%s: verdict %s, %v (%v to %v) pairs needed", what, r.Verdict, r.PairsNeeded, r.PairsNeededLow,
+				r.PairsNeededHigh)
 		}
 	}
 }

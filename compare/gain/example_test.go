@@ -10,7 +10,8 @@ import (
 // what it should be.
 func ExampleJudge() {
 	c := gain.Campaign{
-		Criteria: gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance},
+		Criteria: gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence,
+			Tolerance: gain.DefaultTolerance},
 		Metric:   gain.Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
 		Compared: true,
 		Differences: []gain.Difference{

@@ -112,7 +112,8 @@ func (l logGains) gain(confidence float64) Gain {
 		Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
 		Confidence: router.Number(t.Confidence), N: len(all), P: router.Number(t.P(0)),
 		RankEstimate: fraction(hl.Estimate), RankLow: fraction(hl.Low), RankHigh: fraction(hl.High),
-		RankConfidence: router.Number(hl.Confidence), RankP: router.Number(stats.SignedRank(all)), LogSD: router.Number(t.SD),
+		RankConfidence: router.Number(hl.Confidence), RankP: router.Number(stats.SignedRank(all)),
+		LogSD: router.Number(t.SD),
 	}
 	if l.ordered() {
 		g.Method = CrossoverT
@@ -132,7 +133,8 @@ func (g Gain) adjusted(m int) Gain {
 // atLeast is the gain without bounds unless it has so many pairs.
 func (g Gain) atLeast(pairs int) Gain {
 	if g.N < pairs {
-		g.Low, g.High, g.Confidence, g.P = router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()
+		g.Low, g.High, g.Confidence, g.P = router.Undefined(), router.Undefined(), router.Undefined(),
+			router.Undefined()
 	}
 	return g
 }

@@ -111,7 +111,8 @@ func rejudged(stored Result) Result {
 		if p.Order == "BA" {
 			normal, perfect = perfect, normal
 		}
-		c.Launches = append(c.Launches, Launch{Pair: p.Pair, Arm: Normal, Position: normal, Status: StatusOK, Value: float64(p.Normal)},
+		c.Launches = append(c.Launches, Launch{Pair: p.Pair, Arm: Normal, Position: normal, Status: StatusOK,
+			Value: float64(p.Normal)},
 			Launch{Pair: p.Pair, Arm: Perfect, Position: perfect, Status: StatusOK, Value: float64(p.Perfect)})
 	}
 	return Judge(c)
@@ -125,8 +126,10 @@ func TestStoredCampaigns(t *testing.T) {
 		rank     [3]float64
 		balanced Grade
 	}{
-		"campaign-qwen3-ep4.json":    {NotSignificant, [3]float64{0.07397, 0.06964, 0.07831}, [3]float64{0.0739, 0.0684, 0.0793}, Measured},
-		"campaign-deepseek-ep4.json": {Significant, [3]float64{0.22913, 0.19931, 0.25969}, [3]float64{0.2299, 0.1868, 0.2596}, Measured},
+		"campaign-qwen3-ep4.json": {NotSignificant, [3]float64{0.07397, 0.06964, 0.07831},
+			[3]float64{0.0739, 0.0684, 0.0793}, Measured},
+		"campaign-deepseek-ep4.json": {Significant, [3]float64{0.22913, 0.19931, 0.25969},
+			[3]float64{0.2299, 0.1868, 0.2596}, Measured},
 	} {
 		text, err := os.ReadFile("../../testdata/" + name)
 		if err != nil {

@@ -27,7 +27,8 @@ func Judge(c Campaign) Result {
 		}
 	}
 	if c.Ranks == 1 && r.Verdict != Invalid && !c.Builds.Named() {
-		r.Reasons = append(r.Reasons, "one rank: balance acts through the experts alone (how many are active, and how even their GEMMs are)")
+		r.Reasons = append(r.Reasons,
+			"one rank: balance acts through the experts alone (how many are active, and how even their GEMMs are)")
 	}
 	return r
 }
@@ -62,7 +63,8 @@ func (c Campaign) judge(family int) Result {
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: g.adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Precision: precision, Outliers: outliers, Secondary: c.secondaryGains(complete, family),
+		Pairs: pairs, Gain: g.adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Precision: precision,
+		Outliers: outliers, Secondary: c.secondaryGains(complete, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
@@ -112,7 +114,10 @@ func (r *Result) fails() bool {
 		return false
 	}
 	r.Verdict, r.Reasons = Invalid, reasons
-	if slices.ContainsFunc(r.Checks, func(c Check) bool { return (c.Name == CheckWork || c.Name == CheckCompute) && c.Status == Fail }) {
+	if slices.ContainsFunc(r.Checks, func(c Check) bool {
+		return (c.Name == CheckWork || c.Name == CheckCompute) &&
+			c.Status == Fail
+	}) {
 		r.Verdict = NotComparable
 		r.withoutGain()
 	}
@@ -251,7 +256,8 @@ func sure(confidence float64) float64 { return 1 - (1-confidence)/5 }
 // gain is the gain of pairs and how sharp it is. Beside outlying launches two intervals
 // decide together, with and without the pairs that hold them, each surer than asked for; low
 // and high are their bounds, and those of the gain where enough pairs remain.
-func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, confidence float64) (g Gain, p Precision, low, high router.Number) {
+func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, confidence float64) (g Gain, p Precision,
+	low, high router.Number) {
 	g = logs.gain(confidence)
 	p = precisionOf(logs, g, confidence)
 	if len(outliers) == 0 {

@@ -27,9 +27,11 @@ var defaults = Criteria{DefaultThreshold, DefaultConfidence, DefaultTolerance}
 // valid is a campaign that nothing is wrong with.
 func valid(launches []Launch) Campaign {
 	return Campaign{
-		Criteria: defaults, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s", HigherIsBetter: true},
+		Criteria: defaults, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s",
+			HigherIsBetter: true},
 		Launches: launches, Proof: proved(), Compared: true,
-		Differences: []Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "0", Perfect: "1", Declared: true}},
+		Differences: []Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "0", Perfect: "1",
+			Declared: true}},
 	}
 }
 
@@ -93,7 +95,8 @@ func TestVerdicts(t *testing.T) {
 		reason  string
 	}{
 		{"far above", []float64{.19, .2, .21, .22, .18, .2}, Significant, "above"},
-		{"below, real", []float64{.03, .04, .05, .035, .045, .042}, NotSignificant, "there is a gain, below the threshold"},
+		{"below, real", []float64{.03, .04, .05, .035, .045, .042}, NotSignificant,
+			"there is a gain, below the threshold"},
 		{"nothing", []float64{.01, -.01, .02, -.02, .005, -.005}, NotSignificant, "no gain was shown"},
 		{"slower", []float64{-.03, -.04, -.05, -.02, -.03, -.06}, NotSignificant, "slower"},
 		{"around the threshold", []float64{.06, .16, .13, .1, .18, .05}, Inconclusive, "pairs in all"},
@@ -122,7 +125,8 @@ func TestDecideAtTheThreshold(t *testing.T) {
 	for _, k := range []struct {
 		low, high router.Number
 		want      Verdict
-	}{{0.1, 0.2, Inconclusive}, {up, 0.2, Significant}, {0, 0.1, Inconclusive}, {0, down, NotSignificant}, {router.Undefined(), router.Undefined(), Inconclusive}} {
+	}{{0.1, 0.2, Inconclusive}, {up, 0.2, Significant}, {0, 0.1, Inconclusive}, {0, down, NotSignificant},
+		{router.Undefined(), router.Undefined(), Inconclusive}} {
 		if v := (Result{Gain: Gain{Low: k.low, High: k.high}, Threshold: 0.1}).decide(k.low, k.high); v != k.want {
 			t.Errorf("%v to %v: have %q, want %q", k.low, k.high, v, k.want)
 		}
@@ -152,7 +156,8 @@ func TestPairsNeeded(t *testing.T) {
 }
 
 func TestSecondaryMetrics(t *testing.T) {
-	ttft, itl, rate := Metric{Name: "ttft_mean", Unit: "ms"}, Metric{Name: "itl_mean", Unit: "ms"}, Metric{Name: "request_throughput", Unit: "req/s", HigherIsBetter: true}
+	ttft, itl, rate := Metric{Name: "ttft_mean", Unit: "ms"}, Metric{Name: "itl_mean", Unit: "ms"},
+		Metric{Name: "request_throughput", Unit: "req/s", HigherIsBetter: true}
 	c := valid(paired(.19, .2, .21, .22, .18, .2))
 	for i := range c.Launches {
 		l := &c.Launches[i]
@@ -160,13 +165,15 @@ func TestSecondaryMetrics(t *testing.T) {
 		if l.Arm == Normal {
 			slow = 1.25 + 0.01*float64(l.Pair)
 		}
-		l.Secondary = []Reported{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value}, {ttft, 40 * slow}, {rate, 7}}
+		l.Secondary = []Reported{{Metric{Name: "broken", HigherIsBetter: true}, math.NaN()}, {c.Metric, l.Value},
+			{ttft, 40 * slow}, {rate, 7}}
 		if l.Arm == Normal || l.Pair > 0 {
 			l.Secondary = append(l.Secondary, Reported{itl, 5 * slow}) // one launch lacks it
 		}
 	}
 	r := Judge(c)
-	if len(r.Secondary) != 3 || r.Secondary[0].Metric != itl || r.Secondary[1].Metric != rate || r.Secondary[2].Metric != ttft {
+	if len(r.Secondary) != 3 || r.Secondary[0].Metric != itl || r.Secondary[1].Metric != rate ||
+		r.Secondary[2].Metric != ttft {
 		t.Fatalf("have %+v, want the two times and the rate by name, without the primary metric", r.Secondary)
 	}
 	if n := r.Secondary[0].Gain.N; n != 5 {
@@ -214,8 +221,9 @@ func TestPairsAreAllShown(t *testing.T) {
 	launches[0].Status, launches[0].Note = "timed out", "after 600 s"
 	launches = append(launches,
 		Launch{Pair: 0, Arm: Normal, Position: 9, Status: StatusOK, Value: 50, Note: "second attempt"},
-		Launch{Pair: 0, Arm: Normal, Position: 10, Status: StatusOK, Value: 1, Note: "third"}, // the first ok one counts
-		Launch{Pair: 2, Arm: Perfect, Position: 11, Status: StatusOK, Value: 110},             // half a pair
+		// the first ok one counts
+		Launch{Pair: 0, Arm: Normal, Position: 10, Status: StatusOK, Value: 1, Note: "third"},
+		Launch{Pair: 2, Arm: Perfect, Position: 11, Status: StatusOK, Value: 110}, // half a pair
 		Launch{Pair: 3, Arm: Normal, Position: 12, Status: StatusOK, Value: 0},
 		Launch{Pair: 3, Arm: Perfect, Position: 13, Status: StatusOK, Value: 5},
 		Launch{Pair: 4, Arm: Normal, Position: 15, Control: true, Status: StatusOK, Value: 102},
@@ -225,7 +233,8 @@ func TestPairsAreAllShown(t *testing.T) {
 		t.Fatalf("have %d pairs, want 5: %+v", len(r.Pairs), r.Pairs)
 	}
 	first := r.Pairs[0]
-	if first.Normal != 50 || first.Order != "BA" || first.Status != PairComplete || first.Note != "normal launch timed out: after 600 s; second attempt; third" {
+	if first.Normal != 50 || first.Order != "BA" || first.Status != PairComplete ||
+		first.Note != "normal launch timed out: after 600 s; second attempt; third" {
 		t.Errorf("retried pair: %+v", first)
 	}
 	checkNear(t, "its gain", float64(first.Gain), 110.0/50-1, 1e-12)
@@ -292,7 +301,8 @@ func TestResultRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(b), `:null`) != (want.Gain.N < 20) || strings.Contains(string(b), `"pairs":null`) || strings.Contains(string(b), `"checks":null`) {
+		if strings.Contains(string(b), `:null`) != (want.Gain.N < 20) || strings.Contains(string(b), `"pairs":null`) ||
+			strings.Contains(string(b), `"checks":null`) {
 			t.Errorf("lists must be lists: %s", b)
 		}
 		var have Result
@@ -308,14 +318,16 @@ func TestResultRoundTrip(t *testing.T) {
 // Whatever a store hands over, the judge answers, and the answer is JSON.
 func TestJudgeHostileValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
-	values := []float64{0, -1, 1, 100, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}
+	values := []float64{0, -1, 1, 100, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
+		math.SmallestNonzeroFloat64}
 	for range 500 {
 		c := Campaign{Criteria: defaults}
 		for range rng.IntN(30) {
 			c.Launches = append(c.Launches, Launch{
 				Pair: rng.IntN(8) - 1, Arm: []Arm{Normal, Perfect, "other"}[rng.IntN(3)], Position: rng.IntN(6) - 2,
-				Control: rng.IntN(5) == 0, Status: []string{StatusOK, "failed"}[rng.IntN(2)], Value: values[rng.IntN(len(values))],
-				Work: map[string]float64{WorkErrors: values[rng.IntN(len(values))]},
+				Control: rng.IntN(5) == 0, Status: []string{StatusOK, "failed"}[rng.IntN(2)],
+				Value: values[rng.IntN(len(values))],
+				Work:  map[string]float64{WorkErrors: values[rng.IntN(len(values))]},
 			})
 		}
 		r := Judge(c)
@@ -340,7 +352,8 @@ func TestFalseVerdictsAtTheThreshold(t *testing.T) {
 			for i := range n {
 				logs.add(math.Log1p(DefaultThreshold)+0.02*rng.NormFloat64(), []string{"AB", "BA"}[i%2])
 			}
-			if g := logs.gain(DefaultConfidence); (Result{Gain: g, Threshold: DefaultThreshold}).decide(g.Low, g.High) != Inconclusive {
+			if g := logs.gain(DefaultConfidence); (Result{Gain: g, Threshold: DefaultThreshold}).decide(g.Low,
+				g.High) != Inconclusive {
 				decided++
 			}
 		}
@@ -378,7 +391,8 @@ func TestWordsOfNoise(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for needed, want := range map[router.Number]string{
-		12: "about 12 pairs in all (8 to 1,000 or more, as the spread between pairs is known)", 999: "about 999 pairs in all (8 to 1,000 or more, as the spread between pairs is known)",
+		12:   "about 12 pairs in all (8 to 1,000 or more, as the spread between pairs is known)",
+		999:  "about 999 pairs in all (8 to 1,000 or more, as the spread between pairs is known)",
 		1000: "1,000 or more pairs", router.Undefined(): "1,000 or more pairs",
 	} {
 		text, ok := Result{PairsNeeded: needed, PairsNeededLow: 8, PairsNeededHigh: 6258}.PairsToDecide()

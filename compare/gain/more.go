@@ -37,10 +37,12 @@ type Share struct {
 // Sentence says the share, or why there is none.
 func (s Share) Sentence() string {
 	if !s.Estimate.Defined() {
-		return fmt.Sprintf("%s: no share of the ceiling, because the gain of %s is not above zero", s.Arm, Perfect.Label())
+		return fmt.Sprintf("%s: no share of the ceiling, because the gain of %s is not above zero", s.Arm,
+			Perfect.Label())
 	}
 	return fmt.Sprintf("%s recovers %s of the ceiling, %s interval %s to %s",
-		s.Arm, quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low), quantity.Percent(s.High))
+		s.Arm, quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low),
+		quantity.Percent(s.High))
 }
 
 // fitted is the gain of an arm in a design of several.
@@ -64,13 +66,17 @@ func (c Campaign) judgeArms(family int) Result {
 		side := c.only(Normal, arm)
 		side.fit, side.Builds, side.Threshold, side.Checks = &fitted{fit, 2 + i}, Builds{Normal, arm}, 0, nil
 		judged := side.judge(family)
-		row := ArmGain{Name: arm, Gain: judged.Gain, Verdict: judged.Verdict, Share: &Share{arm, router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()}}
-		if ratio := fit.Ratio(2+i, 1, simultaneous(c.Confidence, family)); ratio.Defined() && r.Gain.Low > 0 && row.Gain.Low.Defined() {
-			*row.Share = Share{arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High), router.Number(ratio.Confidence)}
+		row := ArmGain{Name: arm, Gain: judged.Gain, Verdict: judged.Verdict, Share: &Share{arm, router.Undefined(),
+			router.Undefined(), router.Undefined(), router.Undefined()}}
+		if ratio := fit.Ratio(2+i, 1, simultaneous(c.Confidence, family)); ratio.Defined() && r.Gain.Low > 0 &&
+			row.Gain.Low.Defined() {
+			*row.Share = Share{arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
+				router.Number(ratio.Confidence)}
 		}
 		r.Arms = append(r.Arms, row)
 		labels, checks = append(labels, string(arm)), append(checks, judged.Checks)
-		r.Outliers = append(r.Outliers, slices.DeleteFunc(judged.Outliers, func(o Outlier) bool { return o.Arm == Normal })...)
+		r.Outliers = append(r.Outliers,
+			slices.DeleteFunc(judged.Outliers, func(o Outlier) bool { return o.Arm == Normal })...)
 		for _, p := range judged.Pairs {
 			p.Arm = arm
 			r.Pairs = append(r.Pairs, p)

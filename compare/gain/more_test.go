@@ -10,7 +10,8 @@ import (
 
 // threeArms are blocks in Latin squares; the second position is 5 % slower, the third 10 %.
 func threeArms(rng *rand.Rand, blocks int, noise, balancer, perfect float64) Campaign {
-	orders := [][]Arm{{Normal, "balancer", Perfect}, {"balancer", Perfect, Normal}, {Perfect, Normal, "balancer"}, {Perfect, "balancer", Normal}, {"balancer", Normal, Perfect}, {Normal, Perfect, "balancer"}}
+	orders := [][]Arm{{Normal, "balancer", Perfect}, {"balancer", Perfect, Normal}, {Perfect, Normal, "balancer"},
+		{Perfect, "balancer", Normal}, {"balancer", Normal, Perfect}, {Normal, Perfect, "balancer"}}
 	factor := map[Arm]float64{Normal: 1, "balancer": 1 + balancer, Perfect: 1 + perfect}
 	var launches []Launch
 	for i := range blocks {
@@ -21,21 +22,25 @@ func threeArms(rng *rand.Rand, blocks int, noise, balancer, perfect float64) Cam
 	}
 	c := valid(launches)
 	c.More = []Arm{"balancer"}
-	c.Differences = append(c.Differences, Difference{Kind: "environment", Name: "EPLB", Normal: "not set", Perfect: "1", Declared: true, Arm: "balancer"})
+	c.Differences = append(c.Differences, Difference{Kind: "environment", Name: "EPLB", Normal: "not set", Perfect: "1",
+		Declared: true, Arm: "balancer"})
 	return c
 }
 
 // By hand: ln 1.10 / ln 1.21 is one half.
 func TestShareOfCeiling(t *testing.T) {
 	r := Judge(threeArms(rand.New(rand.NewPCG(1, 1)), 6, 1e-6, 0.10, 0.21))
-	if r.Verdict != Significant || math.Abs(float64(r.Gain.Estimate)-0.21) > 1e-4 || r.Gain.Method != BlockFit || r.Gain.N != 6 {
+	if r.Verdict != Significant || math.Abs(float64(r.Gain.Estimate)-0.21) > 1e-4 || r.Gain.Method != BlockFit ||
+		r.Gain.N != 6 {
 		t.Fatalf("verdict %s, gain %+v: %q", r.Verdict, r.Gain, r.Reasons)
 	}
 	s := r.Share
-	if s.Arm != "balancer" || math.Abs(float64(s.Estimate)-0.5) > 1e-4 || !(s.Low < s.Estimate && s.Estimate < s.High && s.High-s.Low < 1e-3) {
+	if s.Arm != "balancer" || math.Abs(float64(s.Estimate)-0.5) > 1e-4 || !(s.Low < s.Estimate && s.Estimate < s.High &&
+		s.High-s.Low < 1e-3) {
 		t.Errorf("share %+v, want 0.5", s)
 	}
-	if len(r.Arms) != 3 || r.Arms[1].Verdict != Faster || math.Abs(float64(r.Arms[1].Gain.Estimate)-0.10) > 1e-4 || r.Arms[2].Name != Perfect {
+	if len(r.Arms) != 3 || r.Arms[1].Verdict != Faster || math.Abs(float64(r.Arms[1].Gain.Estimate)-0.10) > 1e-4 ||
+		r.Arms[2].Name != Perfect {
 		t.Errorf("arms %+v", r.Arms)
 	}
 	if !strings.HasPrefix(r.Reasons[0], "balancer recovers 50") {
@@ -50,7 +55,8 @@ func TestShareOfCeiling(t *testing.T) {
 // A balancer that is the normal arm recovers nothing, one that is the perfect arm all;
 // without a ceiling nothing is said.
 func TestShareAtItsEnds(t *testing.T) {
-	for _, k := range []struct{ balancer, perfect, want float64 }{{0, 0.2, 0}, {0.2, 0.2, 1}, {-0.1, 0.2, math.Log(0.9) / math.Log(1.2)}} {
+	for _, k := range []struct{ balancer, perfect, want float64 }{{0, 0.2, 0}, {0.2, 0.2, 1},
+		{-0.1, 0.2, math.Log(0.9) / math.Log(1.2)}} {
 		r := Judge(threeArms(rand.New(rand.NewPCG(1, 2)), 12, 0.005, k.balancer, k.perfect))
 		if s := r.Share; !(float64(s.Low) < k.want && k.want < float64(s.High)) || s.High-s.Low > 0.2 {
 			t.Errorf("%+v: share %+v", k, s)
@@ -58,7 +64,8 @@ func TestShareAtItsEnds(t *testing.T) {
 	}
 	for _, perfect := range []float64{0, -0.2} {
 		r := Judge(threeArms(rand.New(rand.NewPCG(1, 3)), 6, 0.005, 0.1, perfect))
-		if r.Share.Estimate.Defined() || r.Share.Low.Defined() || !strings.Contains(r.Reasons[0], "no share of the ceiling") {
+		if r.Share.Estimate.Defined() || r.Share.Low.Defined() ||
+			!strings.Contains(r.Reasons[0], "no share of the ceiling") {
 			t.Errorf("perfect %+.1f: share %+v: %q", perfect, r.Share, r.Reasons)
 		}
 	}
@@ -100,7 +107,8 @@ func TestBuilds(t *testing.T) {
 		}
 		text, _ := json.Marshal(r.Checks)
 		for _, word := range []string{"balance", "perfect", "normal", "router"} {
-			if said := strings.Join(r.Reasons, "; ") + strings.ReplaceAll(string(text), "balanced_order", ""); strings.Contains(said, word) {
+			if said := strings.Join(r.Reasons, "; ") + strings.ReplaceAll(string(text), "balanced_order",
+				""); strings.Contains(said, word) {
 				t.Errorf("%s: %q speaks of %s", want, said, word)
 			}
 		}
@@ -112,12 +120,15 @@ func TestBuilds(t *testing.T) {
 func TestWordsOfBuilds(t *testing.T) {
 	c := curve(rand.New(rand.NewPCG(1, 9)), 6, 0.002, []float64{1, 8, 64}, []float64{-0.05, 0.02, 0.09})
 	c.Builds, c.Proof, c.Threshold = [2]Arm{"before", "after"}, nil, 0
-	if r := Judge(c); !strings.Contains(r.Crossover.Text, "below it after is slower than before") || r.Points[0].Verdict != Slower || r.Points[2].Verdict != Faster {
+	if r := Judge(c); !strings.Contains(r.Crossover.Text, "below it after is slower than before") ||
+		r.Points[0].Verdict != Slower || r.Points[2].Verdict != Faster {
 		t.Errorf("%+v: %q", r.Crossover, r.Reasons)
 	}
 	wide := builds(0.03, 0.02, 0.04, 0.03, 0.02, 0.04)
 	wide.Threshold = 0.1
-	if r := Judge(wide); r.Verdict != Inconclusive || !strings.Contains(r.Reasons[0], "does not show whether after is faster or slower than before by more than 10.0 %") {
+	if r := Judge(wide); r.Verdict != Inconclusive ||
+		!strings.Contains(r.Reasons[0],
+			"does not show whether after is faster or slower than before by more than 10.0 %") {
 		t.Errorf("%s: %q", r.Verdict, r.Reasons)
 	}
 }
@@ -137,7 +148,8 @@ func TestBuildsLaws(t *testing.T) {
 	}
 	back, same := Judge(swapped).Gain, Judge(scaled).Gain
 	for i, d := range []float64{
-		math.Log1p(float64(one.Gain.Estimate)) + math.Log1p(float64(back.Estimate)), math.Log1p(float64(one.Gain.Low)) + math.Log1p(float64(back.High)),
+		math.Log1p(float64(one.Gain.Estimate)) + math.Log1p(float64(back.Estimate)), math.Log1p(float64(one.Gain.Low)) +
+			math.Log1p(float64(back.High)),
 		float64(one.Gain.Estimate - same.Estimate), float64(one.Gain.High - same.High),
 	} {
 		if !(math.Abs(d) < 1e-9) {

@@ -84,15 +84,18 @@ func TestSlowLaunches(t *testing.T) {
 	}
 	slack := func(p float64) float64 { return 3 * math.Sqrt(p*(1-p)/float64(trials)) }
 	for _, noise := range noises {
-		for _, slow := range []slowCell{{}, {share: 0.1}, {share: 0.2}, {share: 0.1, both: true}, {share: 0.2, both: true}} {
+		for _, slow := range []slowCell{{}, {share: 0.1}, {share: 0.2}, {share: 0.1, both: true},
+			{share: 0.2, both: true}} {
 			for _, pairs := range sizes {
 				c := slowCell{pairs, noise, slow.share, slow.both}
 				at, far := c.simulate(trials, DefaultThreshold), c.simulate(trials, 2*DefaultThreshold)
 				text := fmt.Sprintf("%v: covers %4.1f, unlabeled %4.1f, labeled %4.1f, significant %4.1f, not %4.1f, width %4.1f; at +20 %% significant %5.1f",
-					c, 100*at.covers, 100*at.coversUnlabeled, 100*at.labeled, 100*at.verdicts[Significant], 100*at.verdicts[NotSignificant], 100*at.width, 100*far.verdicts[Significant])
+					c, 100*at.covers, 100*at.coversUnlabeled, 100*at.labeled, 100*at.verdicts[Significant],
+					100*at.verdicts[NotSignificant], 100*at.width, 100*far.verdicts[Significant])
 				if *simulateAll {
 					zero := c.simulate(trials, 0)
-					text += fmt.Sprintf("; at 0 not %5.1f, significant %.1f", 100*zero.verdicts[NotSignificant], 100*zero.verdicts[Significant])
+					text += fmt.Sprintf("; at 0 not %5.1f, significant %.1f", 100*zero.verdicts[NotSignificant],
+						100*zero.verdicts[Significant])
 				}
 				t.Log(text)
 				switch {
@@ -125,14 +128,18 @@ func TestOutliersOfTheField(t *testing.T) {
 	for _, p := range recorded.Pairs {
 		second := map[string]int{"AB": 1}[p.Order]
 		launches = append(launches,
-			Launch{Pair: p.Pair, Arm: Normal, Position: 2*p.Pair + 1 - second, Status: StatusOK, Value: p.Normal.Float64()},
-			Launch{Pair: p.Pair, Arm: Perfect, Position: 2*p.Pair + second, Status: StatusOK, Value: p.Perfect.Float64()})
+			Launch{Pair: p.Pair, Arm: Normal, Position: 2*p.Pair + 1 - second, Status: StatusOK,
+				Value: p.Normal.Float64()},
+			Launch{Pair: p.Pair, Arm: Perfect, Position: 2*p.Pair + second, Status: StatusOK,
+				Value: p.Perfect.Float64()})
 	}
 	r := Judge(valid(launches))
-	if len(r.Outliers) != 2 || r.Outliers[0].Launch != 7 || r.Outliers[0].Arm != Perfect || r.Outliers[1].Launch != 8 || r.Outliers[1].Pair != 4 {
+	if len(r.Outliers) != 2 || r.Outliers[0].Launch != 7 || r.Outliers[0].Arm != Perfect || r.Outliers[1].Launch != 8 ||
+		r.Outliers[1].Pair != 4 {
 		t.Errorf("outliers %+v, want launch 7 of the perfect arm and 8 of the normal one", r.Outliers)
 	}
-	if r.Verdict != Inconclusive || r.PairsNeeded.Defined() || strings.Contains(strings.Join(r.Reasons, " "), "or more pairs") {
+	if r.Verdict != Inconclusive || r.PairsNeeded.Defined() || strings.Contains(strings.Join(r.Reasons, " "),
+		"or more pairs") {
 		t.Errorf("%s, %v pairs needed: %q", r.Verdict, r.PairsNeeded, r.Reasons)
 	}
 	if r.Gain.Low != recorded.Gain.Low || r.Gain.High != recorded.Gain.High {

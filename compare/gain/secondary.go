@@ -44,11 +44,13 @@ func (c Campaign) secondaryGains(complete []session, family int) []SecondaryGain
 			logs[m.Metric].add(log, s.pair.Order)
 		}
 	}
-	slices.SortFunc(found, func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
+	slices.SortFunc(found,
+		func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
 	rows := make([]SecondaryGain, len(found))
 	m := family * len(found)
 	for i, metric := range found {
-		rows[i] = SecondaryGain{metric, logs[metric].gain(simultaneous(c.Confidence, m)).adjusted(m).atLeast(stats.MinPairs(c.Confidence))}
+		rows[i] = SecondaryGain{metric,
+			logs[metric].gain(simultaneous(c.Confidence, m)).adjusted(m).atLeast(stats.MinPairs(c.Confidence))}
 	}
 	return rows
 }

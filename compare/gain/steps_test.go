@@ -24,9 +24,10 @@ func TestStepsNS(t *testing.T) {
 		tokens float64
 	}{
 		"for tokens per second, add --step-tokens": {func(*Result) {}, 0},
-		"its metric is latency in s":               {func(r *Result) { r.Metric = Metric{Name: "latency", Unit: "s"} }, 8},
-		"no complete pair":                         {func(r *Result) { r.Pairs = r.Pairs[1:] }, 8},
-		"several loads":                            {func(r *Result) { r.Points = make([]PointGain, 2) }, 8},
+		"its metric is latency in s": {func(r *Result) { r.Metric = Metric{Name: "latency", Unit: "s"} },
+			8},
+		"no complete pair": {func(r *Result) { r.Pairs = r.Pairs[1:] }, 8},
+		"several loads":    {func(r *Result) { r.Points = make([]PointGain, 2) }, 8},
 	} {
 		other := r
 		k.change(&other)

@@ -82,7 +82,8 @@ func pairsNeeded(logs logGains, threshold, confidence float64) (n, low, high rou
 // explain says in sentences what the verdict on the gain means.
 func (r Result) explain(confidence float64) []string {
 	g, builds := r.Gain, r.builds()
-	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate), quantity.Confidence(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
+	interval := fmt.Sprintf("gain %s, %s interval %s to %s, %s", quantity.Change(g.Estimate),
+		quantity.Confidence(g.Confidence), quantity.Change(g.Low), quantity.Change(g.High), quantity.Count(g.N, "pair"))
 	limit := quantity.Percent(r.Threshold)
 	switch r.Verdict {
 	case Faster, Slower:
@@ -111,7 +112,8 @@ func (r Result) explain(confidence float64) []string {
 	}
 	var reasons []string
 	if g.Low.Defined() && builds.Named() {
-		text := fmt.Sprintf("%s: it does not show whether %s is faster or slower than %s", interval, builds[1], builds[0])
+		text := fmt.Sprintf("%s: it does not show whether %s is faster or slower than %s", interval, builds[1],
+			builds[0])
 		if r.Threshold > 0 {
 			text += " by more than " + limit
 		}
@@ -121,15 +123,18 @@ func (r Result) explain(confidence float64) []string {
 	} else if g.Low.Defined() {
 		reasons = append(reasons, interval+": the interval contains the threshold of "+limit)
 	} else {
-		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d", quantity.Count(g.N, "complete pair"), quantity.Confidence(confidence), stats.MinPairs(confidence)))
+		reasons = append(reasons, fmt.Sprintf("%s: a %s interval needs at least %d",
+			quantity.Count(g.N, "complete pair"), quantity.Confidence(confidence), stats.MinPairs(confidence)))
 	}
 	if len(r.Outliers) > 0 {
 		return append(reasons, "launches are far off: find their cause; more pairs are no cure")
 	}
 	if pairs, ok := r.PairsToDecide(); ok {
-		reasons = append(reasons, fmt.Sprintf("%s would decide it with probability %s, if the gain is as estimated", pairs, quantity.Percent(decisionPower)))
+		reasons = append(reasons, fmt.Sprintf("%s would decide it with probability %s, if the gain is as estimated",
+			pairs, quantity.Percent(decisionPower)))
 	} else if g.Low.Defined() {
-		reasons = append(reasons, pairs+" would be needed: the noise between launches hides on which side of the threshold the gain lies")
+		reasons = append(reasons,
+			pairs+" would be needed: the noise between launches hides on which side of the threshold the gain lies")
 	}
 	return reasons
 }
@@ -147,5 +152,6 @@ func (r Result) PairsToDecide() (text string, ok bool) {
 	if r.PairsNeededHigh < manyPairs {
 		most = fmt.Sprintf("%.0f", r.PairsNeededHigh)
 	}
-	return fmt.Sprintf("about %.0f pairs in all (%.0f to %s, as the spread between pairs is known)", r.PairsNeeded, r.PairsNeededLow, most), true
+	return fmt.Sprintf("about %.0f pairs in all (%.0f to %s, as the spread between pairs is known)", r.PairsNeeded,
+		r.PairsNeededLow, most), true
 }

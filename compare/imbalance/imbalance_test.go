@@ -61,7 +61,8 @@ func TestStepsThatCount(t *testing.T) {
 	base := func() (samples []Sample) {
 		for step := range 6 {
 			for rank := range 2 {
-				samples = append(samples, work(rank, router.Whole(step), 0, 100), work(rank, router.Whole(step), 1, 100))
+				samples = append(samples, work(rank, router.Whole(step), 0, 100),
+					work(rank, router.Whole(step), 1, 100))
 			}
 		}
 		return samples
@@ -94,16 +95,23 @@ func TestStepsThatCount(t *testing.T) {
 		incomplete, warmUp []int
 		warning            string
 	}{
-		"all":                      {change: long()},
-		"warm-up":                  {change: long(0, 1), warmUp: []int{0, 1}, warning: "start_upmap[factor:1.5 steps:[0 1]]"},
+		"all": {change: long()},
+		"warm-up": {change: long(0, 1), warmUp: []int{0, 1},
+			warning: "start_upmap[factor:1.5 steps:[0 1]]"},
 		"a late long one":          {change: long(3)},
 		"more tokens in the first": {change: tokens},
 		"cut off": {change: without(func(s Sample) bool { return s.Step == 5 && s.Rank == 1 }), incomplete: []int{5},
 			warning: "partial_stepsmap[steps:[5]]"},
-		"a layer lost on one rank":    {change: without(func(s Sample) bool { return s.Step == 2 && s.Rank == 1 && s.Layer == 1 }), incomplete: []int{2}},
-		"a layer that no rank ran":    {change: without(func(s Sample) bool { return s.Step == 2 && s.Layer == 1 })},
-		"stages of a pipeline":        {change: without(func(s Sample) bool { return int(s.Layer) != s.Rank })},
-		"time outside layers differs": {change: func(s Sample) []Sample { return []Sample{s, {Rank: 0, Step: 4, Layer: router.None, TotalNS: 1}} }},
+		"a layer lost on one rank": {change: without(func(s Sample) bool {
+			return s.Step == 2 && s.Rank == 1 &&
+				s.Layer == 1
+		}), incomplete: []int{2}},
+		"a layer that no rank ran": {change: without(func(s Sample) bool { return s.Step == 2 && s.Layer == 1 })},
+		"stages of a pipeline":     {change: without(func(s Sample) bool { return int(s.Layer) != s.Rank })},
+		"time outside layers differs": {change: func(s Sample) []Sample {
+			return []Sample{s,
+				{Rank: 0, Step: 4, Layer: router.None, TotalNS: 1}}
+		}},
 		"an incomplete, long first one": {change: func(s Sample) []Sample {
 			if s.Step == 0 && s.Rank == 1 {
 				return nil
@@ -122,7 +130,8 @@ func TestStepsThatCount(t *testing.T) {
 		if have := x.StepsOf(WarmUp); !slices.Equal(have, c.warmUp) {
 			t.Errorf("%s: warm-up %v, want %v", name, have, c.warmUp)
 		}
-		if n := len(x.StepsOf(Counts)); n != 6-len(c.incomplete)-len(c.warmUp) || len(x.Layers[len(x.Layers)-1].Compute) != n {
+		if n := len(x.StepsOf(Counts)); n != 6-len(c.incomplete)-len(c.warmUp) ||
+			len(x.Layers[len(x.Layers)-1].Compute) != n {
 			t.Errorf("%s: %d steps count", name, n)
 		}
 		var text string
@@ -151,7 +160,8 @@ func TestRecordingWithoutSteps(t *testing.T) {
 	if _, ok := l.Row(0.1); ok || l.Straggler().LossNS.Defined() {
 		t.Error("one rank has no imbalance and no loss")
 	}
-	if none := New(slices.Values([]Sample(nil))); len(none.Steps)+len(none.Judged()) != 0 || none.OutsideShare.Defined() {
+	if none := New(slices.Values([]Sample(nil))); len(none.Steps)+len(none.Judged()) != 0 ||
+		none.OutsideShare.Defined() {
 		t.Errorf("%+v", none)
 	}
 }
@@ -172,10 +182,12 @@ func TestLoadOfExperts(t *testing.T) {
 	even.Layer, even.MaxOverMean, even.Balancedness, even.Flagged = 2, 1, 1, false
 	s := Summarize([]Row{even, r, {Level: router.LevelRank, Quantity: Load, MaxOverMean: 9}}, router.LevelExpert, Load)
 	near(t, "mean over layers", s.MaxOverMean, (1+r.MaxOverMean.Float64())/2)
-	if s.Layers != 2 || s.Flagged != 1 || s.WorstLayer != 4 || s.WorstMaxOverMean != r.MaxOverMean || s.WorstFloor != r.Floor {
+	if s.Layers != 2 || s.Flagged != 1 || s.WorstLayer != 4 || s.WorstMaxOverMean != r.MaxOverMean ||
+		s.WorstFloor != r.Floor {
 		t.Errorf("%+v", s)
 	}
-	if none := Summarize(nil, router.LevelRank, Time); none.Imbalance.Defined() || none.WorstLayer.Defined() || none.WorstMaxOverMean.Defined() {
+	if none := Summarize(nil, router.LevelRank, Time); none.Imbalance.Defined() || none.WorstLayer.Defined() ||
+		none.WorstMaxOverMean.Defined() {
 		t.Errorf("%+v", none)
 	}
 }
@@ -207,10 +219,13 @@ func TestKinds(t *testing.T) {
 		steps []StepWork
 		want  []int
 	}{
-		"tokens twofold apart":                 {[]StepWork{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1}, {"a", 1024, 1}}, []int{0, 1, 0, 1}},
-		"a chain of sizes":                     {[]StepWork{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1}, {"a", 8192, 1}, {"a", 5000, 1}}, []int{0, 1, 1, 2, 2}},
-		"kernels":                              {[]StepWork{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []int{0, 1, 0}},
-		"times where one has no tokens":        {[]StepWork{{"a", 8192, 100}, {"a", 0, 30}, {"a", 8, 60}}, []int{0, 1, 0}},
+		"tokens twofold apart": {[]StepWork{{"a", 8192, 1}, {"a", 1024, 1}, {"a", 4096, 1},
+			{"a", 1024, 1}}, []int{0, 1, 0, 1}},
+		"a chain of sizes": {[]StepWork{{"a", 1024, 1}, {"a", 1536, 1}, {"a", 3000, 1},
+			{"a", 8192, 1}, {"a", 5000, 1}}, []int{0, 1, 1, 2, 2}},
+		"kernels": {[]StepWork{{"a", 8, 1}, {"b", 8, 1}, {"a", 8, 1}}, []int{0, 1, 0}},
+		"times where one has no tokens": {[]StepWork{{"a", 8192, 100}, {"a", 0, 30}, {"a", 8, 60}},
+			[]int{0, 1, 0}},
 		"experts take long, the rest does not": {[]StepWork{{"a", 0, 99}, {"a", 0, 101}}, []int{0, 0}},
 		"no step":                              {nil, []int{}},
 	} {
@@ -236,7 +251,8 @@ func TestTheKindOfWholeSteps(t *testing.T) {
 		}
 	}
 	x := New(slices.Values(samples))
-	if have := [][]int{x.StepsOf(Counts), x.StepsOf(OtherKind), x.StepsOf(Incomplete)}; x.Kinds != 2 || !slices.Equal(have[0], []int{2}) || !slices.Equal(have[1], []int{0, 1}) || !slices.Equal(have[2], []int{3}) {
+	if have := [][]int{x.StepsOf(Counts), x.StepsOf(OtherKind), x.StepsOf(Incomplete)}; x.Kinds != 2 ||
+		!slices.Equal(have[0], []int{2}) || !slices.Equal(have[1], []int{0, 1}) || !slices.Equal(have[2], []int{3}) {
 		t.Errorf("have %v of %d kinds", have, x.Kinds)
 	}
 }
@@ -249,7 +265,8 @@ func TestEdgesOfARecording(t *testing.T) {
 				for _, phase := range []string{"router", "experts", "combine"} {
 					for rank := range 2 {
 						if !lost(step, layer, phase) {
-							samples = append(samples, Sample{Rank: rank, Step: router.Whole(step), Layer: router.Whole(layer), Phase: phase, Experts: phase == "experts", TotalNS: 10})
+							samples = append(samples, Sample{Rank: rank, Step: router.Whole(step),
+								Layer: router.Whole(layer), Phase: phase, Experts: phase == "experts", TotalNS: 10})
 						}
 					}
 				}
@@ -263,17 +280,29 @@ func TestEdgesOfARecording(t *testing.T) {
 		early []int
 		want  []int // incomplete
 	}{
-		"whole":                          {4, func(int, int, string) bool { return false }, nil, nil},
-		"the last combine":               {4, func(s, l int, p string) bool { return s == 3 && l == 2 && p == "combine" }, nil, []int{3}},
-		"the first router of two":        {2, func(s, l int, p string) bool { return s == 0 && l == 0 && p == "router" }, nil, []int{0}},
-		"the last layer on all ranks":    {3, func(s, l int, p string) bool { return s == 2 && l == 2 }, nil, []int{2}},
-		"both ends":                      {3, func(s, l int, p string) bool { return s == 0 && l == 0 || s == 2 && l > 0 }, nil, []int{0, 2}},
-		"a phase that only one step has": {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil, []int{0, 2}},
-		"a phase that some steps have":   {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil, nil},
-		"one step":                       {1, func(int, int, string) bool { return false }, nil, nil},
-		"one step without its end":       {1, func(s, l int, p string) bool { return l == 2 && p == "combine" }, nil, []int{0}},
-		"one step that ended early":      {1, func(int, int, string) bool { return false }, []int{1}, []int{0}},
-		"two steps that ended early":     {2, func(int, int, string) bool { return false }, []int{1}, nil},
+		"whole": {4, func(int, int, string) bool { return false }, nil, nil},
+		"the last combine": {4, func(s, l int, p string) bool {
+			return s == 3 && l == 2 &&
+				p == "combine"
+		}, nil, []int{3}},
+		"the first router of two": {2, func(s, l int, p string) bool {
+			return s == 0 && l == 0 &&
+				p == "router"
+		}, nil, []int{0}},
+		"the last layer on all ranks": {3, func(s, l int, p string) bool { return s == 2 && l == 2 }, nil, []int{2}},
+		"both ends": {3, func(s, l int, p string) bool {
+			return s == 0 && l == 0 || s == 2 &&
+				l > 0
+		}, nil, []int{0, 2}},
+		"a phase that only one step has": {3, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil,
+			[]int{0, 2}},
+		"a phase that some steps have": {4, func(s, l int, p string) bool { return s != 1 && p == "router" }, nil,
+			nil},
+		"one step": {1, func(int, int, string) bool { return false }, nil, nil},
+		"one step without its end": {1, func(s, l int, p string) bool { return l == 2 && p == "combine" }, nil,
+			[]int{0}},
+		"one step that ended early":  {1, func(int, int, string) bool { return false }, []int{1}, []int{0}},
+		"two steps that ended early": {2, func(int, int, string) bool { return false }, []int{1}, nil},
 	} {
 		if have := New(slices.Values(steps(c.n, c.lost)), c.early...).StepsOf(Incomplete); !slices.Equal(have, c.want) {
 			t.Errorf("%s: incomplete %v, want %v", what, have, c.want)

@@ -61,11 +61,13 @@ type Row struct {
 	Active       router.Number `json:"active"` // parts with any time or load
 	Floor        router.Number `json:"floor"`  // the least max_over_mean that whole slots allow; load only
 	NullMedian   router.Number `json:"null_median"`
-	NullP95      router.Number `json:"null_p95"`    // both of max_over_mean as it stands here: of a mean over as many steps; load of a known shape only
-	NullActive   router.Number `json:"null_active"` // load of experts only
-	Flagged      bool          `json:"flagged"`     // see router.Flagged
-	Worst        router.Whole  `json:"worst"`       // the rank or expert that is the largest in most steps, the lowest one on a tie
-	WorstSteps   int           `json:"worst_steps"` // in how many
+	// both of max_over_mean as it stands here: of a mean over as many steps; load of a known shape only
+	NullP95    router.Number `json:"null_p95"`
+	NullActive router.Number `json:"null_active"` // load of experts only
+	Flagged    bool          `json:"flagged"`     // see router.Flagged
+	// the rank or expert that is the largest in most steps, the lowest one on a tie
+	Worst      router.Whole `json:"worst"`
+	WorstSteps int          `json:"worst_steps"` // in how many
 }
 
 // SourceRow is a Row of one of several sources.
@@ -133,7 +135,8 @@ func NoNull() Null { return Null{router.Undefined(), router.Undefined()} }
 // numbers them from 0.
 func (m *LayerMean) Row(threshold float64, null Null, numbers []int) Row {
 	r := m.sum
-	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.CV, &r.Gini, &r.Active, &r.Floor, &r.NullActive} {
+	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.CV, &r.Gini, &r.Active, &r.Floor,
+		&r.NullActive} {
 		*v /= m.weight // 0/0 is NaN: undefined
 	}
 	r.Imbalance, r.MeanNS = r.MaxOverMean-1, router.Undefined()
@@ -171,7 +174,8 @@ type Summary struct {
 
 // Summarize averages the layers of one level and quantity.
 func Summarize(rows []Row, level, quantity string) Summary {
-	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.None, WorstMaxOverMean: router.Undefined(), WorstFloor: router.Undefined()}
+	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.None, WorstMaxOverMean: router.Undefined(),
+		WorstFloor: router.Undefined()}
 	var weight router.Number
 	for _, r := range rows {
 		if r.Level != level || r.Quantity != quantity || !r.MaxOverMean.Defined() {

@@ -20,7 +20,8 @@ type Spread struct {
 
 // SpreadOf takes the values step by step.
 func SpreadOf(steps []float64) Spread {
-	return Spread{len(steps), router.Number(stat.Mean(steps, nil)), router.Number(stats.Percentile(steps, 50)), router.Number(stats.Percentile(steps, 99))}
+	return Spread{len(steps), router.Number(stat.Mean(steps, nil)), router.Number(stats.Percentile(steps, 50)),
+		router.Number(stats.Percentile(steps, 99))}
 }
 
 // OverSteps is how the steps that count differ: users of decoding feel the worst one.

@@ -170,7 +170,8 @@ func (t *Times) sumSteps(sums map[int]*cells) {
 		for _, layer := range layers {
 			c := sums[layer]
 			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
-			if judged := layer != router.None || len(layers) == 1; judged && len(c.ranks) > 1 { // a stage of its own in a pipeline waits for no peer
+			// a stage of its own in a pipeline waits for no peer
+			if judged := layer != router.None || len(layers) == 1; judged && len(c.ranks) > 1 {
 				if !s.SlowestNS.Defined() {
 					s.SlowestNS, s.MeanNS = 0, 0
 				}
@@ -190,7 +191,8 @@ func (t *Times) layer(number int, c *cells) *Layer {
 	experts := c.expertTime(t.Of)
 	for i, s := range t.Steps {
 		if from, to := i*len(c.ranks), (i+1)*len(c.ranks); s.Excluded == Counts {
-			l.Compute, l.Experts, l.Phase = append(l.Compute, c.compute[from:to]), append(l.Experts, experts[from:to]), append(l.Phase, c.experts[from:to])
+			l.Compute, l.Experts, l.Phase = append(l.Compute, c.compute[from:to]), append(l.Experts, experts[from:to]),
+				append(l.Phase, c.experts[from:to])
 		}
 	}
 	return l
@@ -307,7 +309,8 @@ func (t *Times) ExpertsByRank() (byRank map[int]float64, sum float64) {
 // Straggler is the straggler loss over all steps that count.
 func (l *Layer) Straggler() Straggler {
 	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN
-	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(), MaxNS: router.Undefined(), WorstRank: router.None}
+	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(),
+		MaxNS: router.Undefined(), WorstRank: router.None}
 	s.Loss, s.Experts = SpreadOf(l.Loss()), SpreadOf(slowest(l.Experts))
 	worst := make([]int, len(l.Ranks))
 	s.ExpertsLossNS, s.ExpertsMeanNS = lossAndMean(l.Phase)

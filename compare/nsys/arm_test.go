@@ -13,29 +13,36 @@ import (
 
 func TestArmEvidence(t *testing.T) {
 	for assignment, want := range map[string]string{
-		`ENABLE_PERFECT_ROUTER="1"`: "perfect", `ENABLE_PERFECT_ROUTER=1`: "perfect", `ENABLE_PERFECT_ROUTER="0"`: "normal", `ENABLE_PERFECT_ROUTER=""`: "normal",
+		`ENABLE_PERFECT_ROUTER="1"`: "perfect", `ENABLE_PERFECT_ROUTER=1`: "perfect",
+		`ENABLE_PERFECT_ROUTER="0"`: "normal", `ENABLE_PERFECT_ROUTER=""`: "normal",
 		`ENABLE_PERFECT_ROUTER="true"`: "normal",                               // TensorRT-LLM compares with "1"
 		`HOME="/root"`:                 "", `MY_ENABLE_PERFECT_ROUTER="1"`: "", // other engines have other switches
-		`SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS="1"`: "perfect", `SGLANG_SIMULATE_UNIFORM_EXPERTS="true"`: "perfect", `SGLANG_SIMULATE_UNIFORM_EXPERTS="0"`: "normal",
-		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="uniform_random"`: "perfect", `VLLM_MOE_ROUTING_SIMULATION_STRATEGY="normal_routing"`: "normal",
+		`SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS="1"`: "perfect", `SGLANG_SIMULATE_UNIFORM_EXPERTS="true"`: "perfect",
+		`SGLANG_SIMULATE_UNIFORM_EXPERTS="0"`:                   "normal",
+		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="uniform_random"`: "perfect",
+		`VLLM_MOE_ROUTING_SIMULATION_STRATEGY="normal_routing"`: "normal",
 	} {
-		trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "fused_moe_kernel").environment(assignment).write(t, "x.sqlite"))
+		trace := mustRead(t, Options{},
+			newFixture().work(0, 1, 10, 7, "fused_moe_kernel").environment(assignment).write(t, "x.sqlite"))
 		equal(t, assignment, trace.Arm, want)
 	}
 	a := newFixture().work(0, 1, 10, 7, "k").environment(`ENABLE_PERFECT_ROUTER="1"`).write(t, "a.sqlite")
 	b := newFixture().work(1, 1, 10, 8, "k").environment(`ENABLE_PERFECT_ROUTER="0"`).write(t, "b.sqlite")
-	if _, err := Read(context.Background(), []string{a, b}, Options{}); !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "compare") {
+	if _, err := Read(context.Background(), []string{a, b}, Options{}); !errors.Is(err, ErrNotOneRun) ||
+		!strings.Contains(err.Error(), "compare") {
 		t.Errorf("both arms: have %v", err)
 	}
 	silent := newFixture().work(1, 1, 10, 8, "k").environment(`HOME="/root"`).write(t, "c.sqlite")
-	if trace := mustRead(t, Options{}, a, silent); trace.Arm != "" || trace.ArmEvidence != "only 1 of 2 exports record the arm" {
+	if trace := mustRead(t, Options{}, a, silent); trace.Arm != "" ||
+		trace.ArmEvidence != "only 1 of 2 exports record the arm" {
 		t.Errorf("one rank says nothing: have arm %q: %s", trace.Arm, trace.ArmEvidence)
 	}
 }
 
 // Without a switch, the arm is unknown: absence proves nothing.
 func TestNoArmWithoutSwitch(t *testing.T) {
-	trace := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "fused_moe_kernel").environment("HOME=/root").write(t, "x.sqlite"))
+	trace := mustRead(t, Options{},
+		newFixture().work(0, 1, 10, 7, "fused_moe_kernel").environment("HOME=/root").write(t, "x.sqlite"))
 	if trace.Arm != "" || !strings.Contains(trace.ArmEvidence, "no router switch") {
 		t.Errorf("have arm %q: %s", trace.Arm, trace.ArmEvidence)
 	}

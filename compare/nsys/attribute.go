@@ -12,7 +12,8 @@ import (
 
 // Libraries annotate their own calls in domains of their own. Their ranges are
 // never steps, layers or phases of the model.
-var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublaslt", "cudnn", "cufft", "cusparse", "cusolver", "nvshmem", "ucx", "libcudacxx", "libkvikio"}
+var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublaslt", "cudnn", "cufft", "cusparse",
+	"cusolver", "nvshmem", "ucx", "libcudacxx", "libkvikio"}
 
 // attribution gives every kernel of a recording its location: first every launch
 // and every graph node by the ranges around them, then the kernels by these and by
@@ -226,9 +227,11 @@ func (a *attribution) sortNodes() {
 // row if all are, and −1 without one: ids come again after a graph is destroyed.
 func (a *attribution) creation(process int32, id, before int64) int32 {
 	nodes := a.rec.GraphNodes
-	after, _ := slices.BinarySearchFunc(nodes, capture.GraphNode{Process: process, ID: id, Created: before}, func(n, t capture.GraphNode) int {
-		return cmp.Or(cmp.Compare(n.Process, t.Process), cmp.Compare(n.ID, t.ID), cmp.Or(cmp.Compare(n.Created, t.Created), -1))
-	})
+	after, _ := slices.BinarySearchFunc(nodes, capture.GraphNode{Process: process, ID: id, Created: before},
+		func(n, t capture.GraphNode) int {
+			return cmp.Or(cmp.Compare(n.Process, t.Process), cmp.Compare(n.ID, t.ID),
+				cmp.Or(cmp.Compare(n.Created, t.Created), -1))
+		})
 	same := func(i int) bool { return i >= 0 && i < len(nodes) && nodes[i].Process == process && nodes[i].ID == id }
 	switch {
 	case same(after - 1):
@@ -312,7 +315,8 @@ func (a *attribution) rankEvents() []*rankEvents {
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
 	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.graphs) == 0 })
 	slices.SortFunc(ranks, func(x, y *rankEvents) int {
-		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]), cmp.Compare(x.device.Ordinal, y.device.Ordinal))
+		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]),
+			cmp.Compare(x.device.Ordinal, y.device.Ordinal))
 	})
 	return ranks
 }
@@ -410,7 +414,8 @@ func (a *attribution) replay(replayed, created int32) int32 {
 	}
 	l, c := a.locations.Values[replayed], a.locations.Values[created]
 	if c.Layer != None || c.Phase != "" || c.Expert != None || c.operator != 0 {
-		l.Layer, l.Phase, l.Expert, l.module, l.Evidence, l.operator = c.Layer, c.Phase, c.Expert, c.module, c.Evidence, c.operator
+		l.Layer, l.Phase, l.Expert, l.module, l.Evidence, l.operator = c.Layer, c.Phase, c.Expert, c.module, c.Evidence,
+			c.operator
 	}
 	a.replays[key] = a.locations.Number(l)
 	return a.replays[key]

@@ -47,13 +47,20 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		recorded Recorded
 		text     string
 	}{
-		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1), "with 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
-		{"too few experts on the same owners", Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}}, "counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
-		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1), "with 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
+		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1),
+			"with 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
+		{"too few experts on the same owners",
+			Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}}},
+			"counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
+		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1),
+			"with 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
 		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
-		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4), "counts of layers 3, 4, experts run in layers 0, 1"},
-		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2), "counts of layers 1, 2, experts run in layers 0, 1"},
-		{"a deeper model", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2), "counts up to layer 2, and the last layer with experts is 1 on every rank"},
+		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4),
+			"counts of layers 3, 4, experts run in layers 0, 1"},
+		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2),
+			"counts of layers 1, 2, experts run in layers 0, 1"},
+		{"a deeper model", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 0, 1, 2),
+			"counts up to layer 2, and the last layer with experts is 1 on every rank"},
 	} {
 		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
 		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
@@ -116,18 +123,23 @@ func TestATraceMayLackLayers(t *testing.T) {
 		refused  bool
 	}{
 		{"whole", whole(0, 1), three, true},
-		{"a rank is missing", whole(0, 1).sql("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid = %d", pid(1)), three, false},
-		{"a pipeline", whole(0, 1).sql("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid = %d AND start > 1000", pid(1)), three, false},
-		{"single layers", whole(0, 1).push(0, -9, -8, `layer_wise_benchmarks args {"layer_indices": [0, 1]}`), three, false},
+		{"a rank is missing", whole(0, 1).sql("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid = %d", pid(1)),
+			three, false},
+		{"a pipeline", whole(0, 1).sql("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid = %d AND start > 1000",
+			pid(1)), three, false},
+		{"single layers", whole(0, 1).push(0, -9, -8, `layer_wise_benchmarks args {"layer_indices": [0, 1]}`), three,
+			false},
 		{"a layer between", whole(0, 2), three, false},
 		{"ranks not recorded", whole(0, 1), Recorded{Counts: recorded.Counts{Load: three.Load}}, false},
 		{"one more of 20", func() *fixture {
 			f := newFixture()
 			for layer := range int64(19) {
-				f.push(0, 100*layer, 100*layer+99, fmt.Sprintf("layer %d experts", layer)).work(0, 1+layer, 100*layer+10, 30, "gemm")
+				f.push(0, 100*layer, 100*layer+99, fmt.Sprintf("layer %d experts", layer)).work(0, 1+layer,
+					100*layer+10, 30, "gemm")
 			}
 			return f
-		}(), recordedCounts(t, 1, []int64{1, 1}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19), false},
+		}(), recordedCounts(t, 1, []int64{1, 1}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19),
+			false},
 	} {
 		_, err := Read(context.Background(), []string{c.trace.write(t, "whole.sqlite")}, Options{Recorded: c.recorded})
 		if errors.Is(err, ErrCounts) != c.refused || err != nil && !c.refused {
@@ -143,18 +155,24 @@ func TestCountsForAnotherGate(t *testing.T) {
 		names []string
 		text  string
 	}{
-		{[]string{"void vllm::moe::topkGatingSoftmax<(int)8, (int)256, (int)4, (int)16, (int)32, int>(const float *)"}, "counts of 4 experts, the top-k kernel in the trace is compiled for 256"},
+		{[]string{"void vllm::moe::topkGatingSoftmax<(int)8, (int)256, (int)4, (int)16, (int)32, int>(const float *)"},
+			"counts of 4 experts, the top-k kernel in the trace is compiled for 256"},
 		{[]string{"void topkGatingSigmoid<__nv_bfloat16, 4, 128, 4, 8>(T1 const*)"}, "compiled for 128"},
 		{[]string{"void topkGatingSoftmax<float, 1, 4, 4, 4>(T1 const*)"}, ""},
-		{[]string{"void topkGatingSoftmax<8, 256, 4, 16>(float const*)", "void topkGatingSoftmax<1, 4, 4, 4>(float const*)"}, ""},
-		{[]string{"void moeTopK<(int)256>(const float *)", "mytopkGatingSoftmax<8, 256>()", "f<topkGatingSoftmax<8, 256>>()"}, ""}, // threads; not the gate
+		{[]string{"void topkGatingSoftmax<8, 256, 4, 16>(float const*)",
+			"void topkGatingSoftmax<1, 4, 4, 4>(float const*)"}, ""},
+		// threads; not the gate
+		{[]string{"void moeTopK<(int)256>(const float *)", "mytopkGatingSoftmax<8, 256>()",
+			"f<topkGatingSoftmax<8, 256>>()"}, ""},
 	} {
 		f := newFixture()
 		for i, name := range c.names {
 			f.push(0, 0, 99, "layer 0 experts").work(0, int64(i+1), int64(10+i), 5, name)
 		}
-		_, err := Read(context.Background(), []string{f.write(t, "gate.sqlite")}, Options{Recorded: recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0)})
-		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text)) {
+		_, err := Read(context.Background(), []string{f.write(t, "gate.sqlite")},
+			Options{Recorded: recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0)})
+		if c.text == "" && err != nil || c.text != "" &&
+			(!errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text)) {
 			t.Errorf("%q: want %q, have %v", c.names, c.text, err)
 		}
 	}
@@ -164,7 +182,8 @@ func TestCountsForAnotherGate(t *testing.T) {
 // experts are compared: 30 and 10 ns, so max/mean is 30/20.
 func TestExpertsOfAbsentRanksAreNotIdle(t *testing.T) {
 	f := newFixture().environment("RANK=0").environment("WORLD_SIZE=2").
-		push(0, 0, 99, "layer 0 expert 0").work(0, 1, 10, 30, "gemm").push(0, 100, 199, "layer 0 expert 1").work(0, 2, 110, 10, "gemm")
+		push(0, 0, 99, "layer 0 expert 0").work(0, 1, 10, 30, "gemm").push(0, 100, 199, "layer 0 expert 1").work(0, 2,
+		110, 10, "gemm")
 	trace := mustRead(t, Options{Recorded: recordedCounts(t, 2, []int64{3, 1, 9, 9}, 0)}, f.write(t, "rank0.sqlite"))
 	equal(t, "parts", trace.Imbalance[0].Parts, 2)
 	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
@@ -173,7 +192,8 @@ func TestExpertsOfAbsentRanksAreNotIdle(t *testing.T) {
 			t.Errorf("have %+v", w)
 		}
 	}
-	trace = mustRead(t, Options{Recorded: recordedCounts(t, 4, []int64{3, 1, 9, 9, 1, 1, 1, 1}, 0)}, f.write(t, "rank0.sqlite"))
+	trace = mustRead(t, Options{Recorded: recordedCounts(t, 4, []int64{3, 1, 9, 9, 1, 1, 1, 1}, 0)},
+		f.write(t, "rank0.sqlite"))
 	if !hasWarning(trace.Warnings, "counts_ranks") {
 		t.Errorf("counts of 4 ranks for a run of 2: have %v", trace.Warnings)
 	}
@@ -191,7 +211,8 @@ func TestCountsOfAnotherModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Read(context.Background(), grouped, Options{Recorded: recordedCounts(t, 4, slices.Repeat([]int64{512}, 32), 0, 1, 2)})
+	_, err = Read(context.Background(), grouped,
+		Options{Recorded: recordedCounts(t, 4, slices.Repeat([]int64{512}, 32), 0, 1, 2)})
 	if !errors.Is(err, ErrCounts) {
 		t.Errorf("grouped: have %v", err)
 	}

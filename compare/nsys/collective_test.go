@@ -20,7 +20,8 @@ func clockedRank(t *testing.T, rank, session, ahead int64, arrivals, ends []int6
 	for i := range arrivals {
 		at := func(true int64) int64 { return true - session + ahead }
 		f.push(rank, at(arrivals[i])-20, at(ends[i]), "layer 0 dispatch")
-		f.call(rank, int64(i+1), at(arrivals[i])-10).kernel(rank, int64(i+1), at(arrivals[i]), at(ends[i]), "ncclDevKernel_SendRecv(x)")
+		f.call(rank, int64(i+1), at(arrivals[i])-10).kernel(rank, int64(i+1), at(arrivals[i]), at(ends[i]),
+			"ncclDevKernel_SendRecv(x)")
 	}
 	return f.write(t, fmt.Sprintf("rank%d.sqlite", rank))
 }
@@ -65,7 +66,8 @@ func TestWaitIsUnknown(t *testing.T) {
 		if missing := len(paths) == 1; hasWarning(trace.Warnings, "missing_ranks") != missing {
 			t.Errorf("%s: have %v", what, trace.Warnings)
 		}
-		if !hasWarning(trace.Warnings, "no_wait") || slices.ContainsFunc(trace.Collectives, func(c wait.Collective) bool { return c.WaitNS.Defined() }) {
+		if !hasWarning(trace.Warnings, "no_wait") || slices.ContainsFunc(trace.Collectives,
+			func(c wait.Collective) bool { return c.WaitNS.Defined() }) {
 			t.Errorf("%s: have %+v, %v", what, trace.Collectives, trace.Warnings)
 		}
 	}
@@ -79,7 +81,8 @@ func TestWaitIsUnknown(t *testing.T) {
 // a negative time, and nobody waits longer than its own kernel lasts.
 func TestWaitIsWithinTheKernel(t *testing.T) {
 	paths, _ := filepath.Glob(filepath.Join(testdata, "*/*.rank?.sqlite"))
-	for folder := range map[string]bool{"gptoss-ep4-ranks/normal": true, "gptoss-ep4-ranks/perfect": true, "deepseek-ep4-ranks/normal": true, "deepseek-ep4-ranks/perfect": true} {
+	for folder := range map[string]bool{"gptoss-ep4-ranks/normal": true, "gptoss-ep4-ranks/perfect": true,
+		"deepseek-ep4-ranks/normal": true, "deepseek-ep4-ranks/perfect": true} {
 		own, _ := filepath.Glob(filepath.Join(testdata, folder+".rank?.sqlite"))
 		if len(own) != 4 || len(paths) != 24 {
 			t.Fatalf("want 4 of 24 exports, have %d of %d", len(own), len(paths))

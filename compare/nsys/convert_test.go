@@ -77,7 +77,8 @@ func TestReportThatCannotBeExported(t *testing.T) {
 		"echo too old >&2; exit 3": "too old",
 		"exit 0":                   "want an export, have success",
 	} {
-		_, err := Read(t.Context(), []string{report}, Options{Converter: capture.Converter{Nsys: script(t, body), Cache: cache}})
+		_, err := Read(t.Context(), []string{report},
+			Options{Converter: capture.Converter{Nsys: script(t, body), Cache: cache}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: want %q, have %v", body, want, err)
 		}

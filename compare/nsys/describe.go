@@ -17,7 +17,8 @@ func describe(path string, rec *capture.Recording, a *attribution, ranks []*rank
 		Export: Export{
 			Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
 			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(a.ranges),
-			Ranks: []int{}, GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: rec.Metadata.SessionUTC, Warnings: []router.Warning{},
+			Ranks: []int{}, GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: rec.Metadata.SessionUTC,
+			Warnings: []router.Warning{},
 		},
 		rec: rec, attribution: a,
 	}
@@ -90,7 +91,8 @@ func (d *exportDescription) warnLosses() {
 	if a := d.attribution; a.ignored > 0 {
 		d.warn("ignored", "ignored", a.ignored, "kernels", d.Kernels, "time_ns", a.ignoredNS)
 	}
-	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(d.attribution.calls); float64(lost) > mostLost*float64(all) {
+	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(d.attribution.calls); float64(lost) > mostLost*float64(
+		all) {
 		d.warn("lost_kernels", "lost", lost, "launches", all)
 	}
 	if n := d.attribution.launchless; n > 0 {
@@ -130,7 +132,8 @@ const singleLayers = "single_layers"
 // warnSingleLayers tells of a benchmark of single layers.
 func (d *exportDescription) warnSingleLayers() {
 	// TensorRT-LLM's range has its arguments behind.
-	if slices.ContainsFunc(d.rec.RangeNames, func(name string) bool { return strings.HasPrefix(name, "layer_wise_benchmarks args ") }) {
+	if slices.ContainsFunc(d.rec.RangeNames,
+		func(name string) bool { return strings.HasPrefix(name, "layer_wise_benchmarks args ") }) {
 		d.warn(singleLayers)
 	}
 }
@@ -157,7 +160,8 @@ func (d *exportDescription) warnIssues() {
 		code string
 		rows int64
 	}{
-		{"backwards", t.Backwards}, {"out_of_range", t.OutOfRange}, {"correlation_reused", t.ReusedCorrelations}, {"unended_kernels", t.Unended},
+		{"backwards", t.Backwards}, {"out_of_range", t.OutOfRange}, {"correlation_reused", t.ReusedCorrelations},
+		{"unended_kernels", t.Unended},
 		{"open_ranges", t.OpenRanges}, {"no_process", t.NoPID}, {"other_device", t.OtherDevice},
 	} {
 		if w.rows > 0 {

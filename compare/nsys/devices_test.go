@@ -16,10 +16,13 @@ func worked() *fixture {
 // A kernel that a process ran on another device by mistake makes no rank of its
 // own, which would also move the numbers of the others.
 func TestStrayDeviceIsNoRank(t *testing.T) {
-	f := worked().call(6, 2, 20).kernel(6, 2, 30, 31, "fill").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0 WHERE correlationId = 2 OR globalPid = %d", pid(5)).
+	f := worked().call(6, 2, 20).kernel(6, 2, 30, 31,
+		"fill").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0 WHERE correlationId = 2 OR globalPid = %d",
+		pid(5)).
 		sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE correlationId = 1 AND globalPid = %d", pid(6))
 	trace := mustRead(t, Options{}, f.write(t, "stray.sqlite"))
-	if len(trace.Ranks) != 2 || trace.Ranks[0].PID != 5 || trace.Ranks[1].Evidence != byDevice || trace.Ranks[1].DeviceID != 1 {
+	if len(trace.Ranks) != 2 || trace.Ranks[0].PID != 5 || trace.Ranks[1].Evidence != byDevice ||
+		trace.Ranks[1].DeviceID != 1 {
 		t.Errorf("have %+v", trace.Ranks)
 	}
 	equal(t, "the stray kernel is its process's", phaseTime(trace, 1, 0, PhaseExperts), 6+1)
@@ -39,15 +42,19 @@ func TestDevicesOfOneProcess(t *testing.T) {
 		evidence string
 	}{
 		{"nothing said", func(*fixture) {}, nil, 2, 0, byDevice},
-		{"the only rank of its run", func(f *fixture) { f.environment(`SLURM_PROCID="0"`).environment(`SLURM_NTASKS="1"`) }, nil, 2, 0, byDevice},
-		{"a rank of eight", func(f *fixture) { f.environment(`RANK="0"`).environment(`WORLD_SIZE="8"`) }, nil, 1, 0, byEnvironment},
+		{"the only rank of its run",
+			func(f *fixture) { f.environment(`SLURM_PROCID="0"`).environment(`SLURM_NTASKS="1"`) }, nil, 2, 0, byDevice},
+		{"a rank of eight", func(f *fixture) { f.environment(`RANK="0"`).environment(`WORLD_SIZE="8"`) }, nil, 1, 0,
+			byEnvironment},
 		{"rank 3", func(f *fixture) { f.environment(`RANK="3"`) }, nil, 1, 3, byEnvironment},
 		{"a rank of MPI", func(f *fixture) {
-			f.sql("CREATE TABLE MPI_RANKS (globalTid INTEGER, rank INTEGER); INSERT INTO MPI_RANKS VALUES (%d,4)", tid(5, 1))
+			f.sql("CREATE TABLE MPI_RANKS (globalTid INTEGER, rank INTEGER); INSERT INTO MPI_RANKS VALUES (%d,4)",
+				tid(5, 1))
 		}, nil, 1, 4, byMPI},
 		{"a rank given by hand", func(*fixture) {}, map[string]int{"": 7}, 1, 7, byFlag},
 	} {
-		f := newFixture().work(5, 1, 10, 9, "k").work(5, 2, 40, 3, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = correlationId - 1")
+		f := newFixture().work(5, 1, 10, 9, "k").work(5, 2, 40, 3,
+			"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = correlationId - 1")
 		c.set(f)
 		trace := mustRead(t, Options{Rank: c.flag}, f.write(t, "one.sqlite"))
 		if len(trace.Ranks) != c.ranks || trace.Ranks[0].Rank != c.first || trace.Ranks[0].Evidence != c.evidence {
@@ -72,7 +79,8 @@ func TestDevicesByTheMachinesNumbers(t *testing.T) {
 		{"mapped in part", worked().sql(zero).sql(deviceMap + "(0,0,6),(NULL,0,5)"), 5, byProcessOrder},
 	} {
 		trace := mustRead(t, Options{}, c.f.write(t, "visible.sqlite"))
-		if len(trace.Ranks) != 2 || trace.Ranks[0].Rank != 0 || trace.Ranks[0].PID != c.first || trace.Ranks[0].Evidence != c.evidence {
+		if len(trace.Ranks) != 2 || trace.Ranks[0].Rank != 0 || trace.Ranks[0].PID != c.first ||
+			trace.Ranks[0].Evidence != c.evidence {
 			t.Errorf("%s: have %+v", c.what, trace.Ranks)
 		}
 	}
@@ -90,7 +98,8 @@ func TestProcessWithoutKernels(t *testing.T) {
 // Kernels without a process stand alone where there are several to own them, and
 // that is said.
 func TestKernelsOfNobody(t *testing.T) {
-	f := worked().kernel(5, 9, 60, 63, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 9")
+	f := worked().kernel(5, 9, 60, 63,
+		"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 9")
 	trace := mustRead(t, Options{}, f.write(t, "nobody.sqlite"))
 	if !hasWarning(trace.Exports[0].Warnings, "no_process") || len(trace.Ranks) != 3 || trace.Coverage.GPUNS != 5+6+3 {
 		t.Errorf("have %+v, %v", trace.Ranks, trace.Exports[0].Warnings)

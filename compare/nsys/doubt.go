@@ -12,7 +12,8 @@ import (
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost", "no_experts", "microbatches",
+var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost",
+	"no_experts", "microbatches",
 	"unplaced_experts",
 	"little_evidence", endedEarlyCode, "open_ranges"}
 
@@ -41,7 +42,8 @@ func (t *Trace) Doubt() router.Warning {
 // ranks of the run that were not given, of which one may be the busiest; else without a code.
 func (t *Trace) Undecided() router.Warning {
 	doubt := t.Doubt()
-	if i := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == missingRanks }); i >= 0 && doubt.Code == "" {
+	if i := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == missingRanks }); i >= 0 &&
+		doubt.Code == "" {
 		return t.Warnings[i]
 	}
 	return doubt
@@ -90,8 +92,10 @@ func (r *reduction) differentRuns() {
 // oneTime refuses ranks that ran at times too far apart for any clocks.
 func (r *reduction) oneTime() error {
 	if ns, first, last := r.gap(); ns > mostSkew {
-		found := fmt.Sprintf("rank %d begins %s after rank %d ended", last.rank.Rank, quantity.Duration(float64(ns)), first.rank.Rank)
-		return &input.Error{File: first.rank.Export + " and " + last.rank.Export, Expected: "ranks of one run", Found: found, Try: "pass the exports of one run", Err: ErrNotOneRun}
+		found := fmt.Sprintf("rank %d begins %s after rank %d ended", last.rank.Rank, quantity.Duration(float64(ns)),
+			first.rank.Rank)
+		return &input.Error{File: first.rank.Export + " and " + last.rank.Export, Expected: "ranks of one run",
+			Found: found, Try: "pass the exports of one run", Err: ErrNotOneRun}
 	}
 	return nil
 }
@@ -113,7 +117,8 @@ func (r *reduction) besideGEMMs() (ns int64) {
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
 		c := &r.classes[r.names.Number(k.Name)]
-		if k.Placed == PhaseExperts && (k.Evidence == byName.String() || k.Evidence == byPosition.String()) && !c.GEMM && len(c.Fused) == 0 {
+		if k.Placed == PhaseExperts && (k.Evidence == byName.String() || k.Evidence == byPosition.String()) &&
+			!c.GEMM && len(c.Fused) == 0 {
 			ns += k.TotalNS
 		}
 	}
@@ -142,7 +147,8 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 	case len(r.ranks) < 2:
 	case float64(placed) < leastPlaced*float64(gemms):
 		r.warn("unplaced_experts", "", "why", "layers", "share", 1-float64(placed)/float64(gemms))
-	case times.Of == imbalance.OfPhase && (float64(unknown) > mostUnknowns*float64(experts) || float64(r.besideGEMMs()) > mostBeside*float64(experts)):
+	case times.Of == imbalance.OfPhase && (float64(unknown) > mostUnknowns*float64(experts) ||
+		float64(r.besideGEMMs()) > mostBeside*float64(experts)):
 		r.warn("unplaced_experts", "", "why", "gemms")
 	default:
 		r.warnLittleEvidence(times, all)

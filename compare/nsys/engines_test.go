@@ -70,12 +70,17 @@ func TestEnginesWithoutRanges(t *testing.T) {
 		kinds       int
 		explanation string
 	}{
-		{captures: "hf-qwen3-ep4/normal.rank?.json.gz", steps: 3, blocks: 9, kinds: 1, loss: 3.97, truth: []float64{1.654, 1.271, 1.679}},
-		{captures: "hf-qwen3-ep4/perfect.rank?.json.gz", steps: 3, blocks: 9, kinds: 1, loss: 0.12, truth: []float64{1.017, 1.017, 1.018}},
-		{captures: "hf-qwen3-ep4-nsys/normal.rank?.sqlite", steps: 3, blocks: 9, kinds: 1, loss: 4.12, truth: []float64{1.657, 1.314, 1.678}},
-		{captures: "hf-qwen3-ep4-nsys/perfect.rank?.sqlite", steps: 3, blocks: 9, kinds: 1, truth: []float64{1.020, 1.023, 1.025}},
+		{captures: "hf-qwen3-ep4/normal.rank?.json.gz", steps: 3, blocks: 9, kinds: 1, loss: 3.97,
+			truth: []float64{1.654, 1.271, 1.679}},
+		{captures: "hf-qwen3-ep4/perfect.rank?.json.gz", steps: 3, blocks: 9, kinds: 1, loss: 0.12,
+			truth: []float64{1.017, 1.017, 1.018}},
+		{captures: "hf-qwen3-ep4-nsys/normal.rank?.sqlite", steps: 3, blocks: 9, kinds: 1, loss: 4.12,
+			truth: []float64{1.657, 1.314, 1.678}},
+		{captures: "hf-qwen3-ep4-nsys/perfect.rank?.sqlite", steps: 3, blocks: 9, kinds: 1,
+			truth: []float64{1.020, 1.023, 1.025}},
 		{captures: "hf-qwen3-serving/rank0.json.gz", steps: 25, blocks: 125, kinds: 3, truth: []float64{1, 1, 1, 1, 1}},
-		{captures: "vllm/qwen3-normal.rank?.json.gz", steps: 13, blocks: 156, kinds: 5, truth: []float64{1.134, 1.082, 1.224, 1.146, 1.09, 1.19, 1.197, 1.078, 1.2, 1.163, 1.098, 1.198}},
+		{captures: "vllm/qwen3-normal.rank?.json.gz", steps: 13, blocks: 156, kinds: 5,
+			truth: []float64{1.134, 1.082, 1.224, 1.146, 1.09, 1.19, 1.197, 1.078, 1.2, 1.163, 1.098, 1.198}},
 	} {
 		t.Run(c.captures, func(t *testing.T) {
 			trace := mustRead(t, Options{Threshold: 0.1}, inTestdata(t, c.captures)...)
@@ -129,7 +134,8 @@ func recordings(t *testing.T, paths []string) (list []*capture.Recording) {
 }
 
 // changedAgain changes copies of recordings, whose slices change must not write to.
-func changedAgain(t *testing.T, paths []string, list []*capture.Recording, change func(rank int, rec *capture.Recording)) *Trace {
+func changedAgain(t *testing.T, paths []string, list []*capture.Recording,
+	change func(rank int, rec *capture.Recording)) *Trace {
 	t.Helper()
 	trace, err := tryChanged(t, paths, list, change)
 	if err != nil {
@@ -138,7 +144,8 @@ func changedAgain(t *testing.T, paths []string, list []*capture.Recording, chang
 	return trace
 }
 
-func tryChanged(t *testing.T, paths []string, list []*capture.Recording, change func(rank int, rec *capture.Recording)) (*Trace, error) {
+func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
+	change func(rank int, rec *capture.Recording)) (*Trace, error) {
 	t.Helper()
 	options := Options{Threshold: 0.1}
 	var err error
@@ -264,7 +271,8 @@ func deepened(rec *capture.Recording, layers, want int, alternate bool) {
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
 		a, b := rec.Kernels[x], rec.Kernels[y]
-		return cmp.Or(cmp.Compare(rec.Launches[a.Launch].Start, rec.Launches[b.Launch].Start), cmp.Compare(a.Start, b.Start))
+		return cmp.Or(cmp.Compare(rec.Launches[a.Launch].Start, rec.Launches[b.Launch].Start),
+			cmp.Compare(a.Start, b.Start))
 	})
 	old := *rec
 	rec.Kernels, rec.Launches, rec.Ranges, rec.GraphNodeIDs, rec.GraphNodes = nil, nil, nil, nil, nil
@@ -328,7 +336,8 @@ func TestDeepModels(t *testing.T) {
 		paths := inTestdata(t, c.captures)
 		truth, _ := gemmBalance(mustRead(t, Options{}, paths...))
 		for _, want := range c.want {
-			trace := changed(t, paths, func(_ int, rec *capture.Recording) { deepened(rec, c.layers, want, c.alternate) })
+			trace := changed(t, paths,
+				func(_ int, rec *capture.Recording) { deepened(rec, c.layers, want, c.alternate) })
 			s := trace.Structure
 			if s == nil || s.Layers != want || s.Steps != c.steps {
 				t.Errorf("%s with %d layers: have %+v", c.captures, want, s)
@@ -338,7 +347,8 @@ func TestDeepModels(t *testing.T) {
 			for layer := range ratios {
 				of := max(min(layer, 1), layer-want+c.layers)
 				if math.Abs(ratios[layer]-truth[of]) > 1e-9 {
-					t.Errorf("%s with %d layers: max/mean of layer %d is %.4f, and %.4f before", c.captures, want, layer, ratios[layer], truth[of])
+					t.Errorf("%s with %d layers: max/mean of layer %d is %.4f, and %.4f before", c.captures, want,
+						layer, ratios[layer], truth[of])
 				}
 			}
 		}
@@ -360,7 +370,8 @@ func TestStepsFromTheOrderOfLayers(t *testing.T) {
 			return changed(t, paths, func(rank int, rec *capture.Recording) {
 				rec.RangeNames = slices.Clone(rec.RangeNames)
 				for i, name := range rec.RangeNames {
-					if strings.Contains(name, "forward_step") || strings.Contains(name, "ProfilerStep") || strings.HasPrefix(name, "step") {
+					if strings.Contains(name, "forward_step") || strings.Contains(name, "ProfilerStep") ||
+						strings.HasPrefix(name, "step") {
 						rec.RangeNames[i] = "work"
 					}
 				}
@@ -372,7 +383,8 @@ func TestStepsFromTheOrderOfLayers(t *testing.T) {
 		trace := without(0)
 		have, want := trace.Times(nil), with.Times(nil)
 		if len(have.Steps) != steps || len(want.Steps) != steps || !hasWarning(trace.Warnings, "inferred_steps") {
-			t.Errorf("%s: %d steps, with ranges %d, want %d; %v", pattern, len(have.Steps), len(want.Steps), steps, trace.Warnings)
+			t.Errorf("%s: %d steps, with ranges %d, want %d; %v", pattern, len(have.Steps), len(want.Steps), steps,
+				trace.Warnings)
 			continue
 		}
 		for i, row := range trace.Imbalance {
@@ -424,7 +436,8 @@ func lose(rec *capture.Recording, lost func(lostAt) bool, launched bool) {
 	plain := !slices.ContainsFunc(classes, func(c kernel.Class) bool { return c.GEMM })
 	at := lostAt{n: len(rec.Kernels)}
 	gemm := func(k capture.Kernel) bool {
-		return classes[k.Name].GEMM || plain && (classes[k.Name].Library == "cuBLAS" || classes[k.Name].Library == "CUTLASS")
+		return classes[k.Name].GEMM || plain && (classes[k.Name].Library == "cuBLAS" ||
+			classes[k.Name].Library == "CUTLASS")
 	}
 	for _, k := range rec.Kernels {
 		if gemm(k) {
@@ -490,7 +503,8 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 						}
 					})
 					if have := flags(trace); trace.Doubt().Code == "" && !slices.Equal(have, want) {
-						t.Errorf("%s, stripped %t, %s, %.0f %%, launches recorded %t: %v, want %v or a doubt", c.captures, c.stripped, way, 100*share, launched, have, want)
+						t.Errorf("%s, stripped %t, %s, %.0f %%, launches recorded %t: %v, want %v or a doubt",
+							c.captures, c.stripped, way, 100*share, launched, have, want)
 					}
 				}
 			}
@@ -501,7 +515,8 @@ func TestLostKernelsNeverMoveAFlagSilently(t *testing.T) {
 // Plain GEMMs of single experts are gone with their launches: only the kernels per
 // expert tell.
 func TestFewKernelsPerExpert(t *testing.T) {
-	for _, pattern := range []string{"gptoss-ep4-ranks/normal.rank?.sqlite", "gptoss-ep4-ranks/perfect.rank?.sqlite", "torch/loop-normal.rank?.json.gz"} {
+	for _, pattern := range []string{"gptoss-ep4-ranks/normal.rank?.sqlite", "gptoss-ep4-ranks/perfect.rank?.sqlite",
+		"torch/loop-normal.rank?.json.gz"} {
 		paths := inTestdata(t, pattern)
 		if doubt := mustRead(t, Options{}, paths...).Doubt(); doubt.Code != "" {
 			t.Errorf("%s: a whole capture is doubted: %v", pattern, doubt)
@@ -560,13 +575,16 @@ func TestStepsThatAllRanksRecorded(t *testing.T) {
 				part := len(rec.Kernels) / 13
 				rec.Kernels = rec.Kernels[from*part*3/4 : len(rec.Kernels)-(2-from)*part*3/4]
 				begin := rec.Launches[rec.Kernels[0].Launch].Start
-				rec.Ranges = slices.DeleteFunc(slices.Clone(rec.Ranges), func(r capture.Range) bool { return r.End < begin })
+				rec.Ranges = slices.DeleteFunc(slices.Clone(rec.Ranges),
+					func(r capture.Range) bool { return r.End < begin })
 			}
 		})
-		if trace.Doubt().Code != "" || trace.Structure.Layers != 12 || trace.Structure.Steps != whole.Structure.Steps-2 {
+		if trace.Doubt().Code != "" || trace.Structure.Layers != 12 ||
+			trace.Structure.Steps != whole.Structure.Steps-2 {
 			t.Errorf("%s: %v, %+v", what, trace.Doubt(), trace.Structure)
 		}
-		first := slices.MinFunc(trace.Cells, func(a, b Cell) int { return cmp.Compare(uint32(a.Step), uint32(b.Step)) }).Step
+		first := slices.MinFunc(trace.Cells,
+			func(a, b Cell) int { return cmp.Compare(uint32(a.Step), uint32(b.Step)) }).Step
 		for i, s := range trace.StepTimes {
 			if want := whole.StepTimes[from+i].Range; s.Range != want || want == "" {
 				t.Errorf("%s: the range of step %d is %q, want %q", what, s.Step, s.Range, want)
@@ -574,7 +592,8 @@ func TestStepsThatAllRanksRecorded(t *testing.T) {
 		}
 		for rank := range 4 {
 			for step := range whole.Structure.Steps - 2 {
-				if have, want := own(trace, rank, int(first)+step), own(whole, rank, step+from); len(want) != 12 || !slices.Equal(have, want) {
+				if have, want := own(trace, rank, int(first)+step), own(whole, rank, step+from); len(want) != 12 ||
+					!slices.Equal(have, want) {
 					t.Errorf("%s: rank %d, step %d: GEMMs take %v ns, want %v", what, rank, step, have, want)
 				}
 			}
@@ -620,7 +639,8 @@ func TestTrainingTraceOfDeepSeek(t *testing.T) {
 
 // Ranks of two runs seconds apart are not judged as one; those of two days are refused.
 func TestRanksOfDifferentRuns(t *testing.T) {
-	normal, perfect := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite"), inTestdata(t, "hf-qwen3-ep4-nsys/perfect.rank?.sqlite")
+	normal, perfect := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank?.sqlite"),
+		inTestdata(t, "hf-qwen3-ep4-nsys/perfect.rank?.sqlite")
 	paths := []string{normal[0], normal[1], perfect[2], perfect[3]}
 	if trace := mustRead(t, Options{}, paths...); trace.Doubt().Code == "" {
 		t.Errorf("%v: no doubt in %v", paths, trace.Warnings)
@@ -637,7 +657,8 @@ func TestRanksOfDifferentRuns(t *testing.T) {
 			}
 		}
 	})
-	if !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "rank 0 with a gate of 128 experts and rank 2 with one of 256") {
+	if !errors.Is(err, ErrNotOneRun) ||
+		!strings.Contains(err.Error(), "rank 0 with a gate of 128 experts and rank 2 with one of 256") {
 		t.Errorf("two models of one engine by their gates: %v", err)
 	}
 	linear := changed(t, normal, func(rank int, rec *capture.Recording) {
@@ -647,7 +668,8 @@ func TestRanksOfDifferentRuns(t *testing.T) {
 			}
 		}
 	})
-	if doubt := linear.Doubt(); doubt.Args["why"] != "models" || doubt.Args["rank"] != 2.0 || !strings.Contains(fmt.Sprint(doubt.Args["libraries"]), "flash-linear-attention") {
+	if doubt := linear.Doubt(); doubt.Args["why"] != "models" || doubt.Args["rank"] != 2.0 ||
+		!strings.Contains(fmt.Sprint(doubt.Args["libraries"]), "flash-linear-attention") {
 		t.Errorf("two models of one engine: %v", doubt)
 	}
 }

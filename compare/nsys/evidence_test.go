@@ -11,10 +11,13 @@ import (
 
 func TestOperators(t *testing.T) {
 	for name, want := range map[string]Phase{
-		"aten::_grouped_mm": PhaseExperts, "aten::_grouped_mm, op_id = 31": PhaseExperts, "_moe_C::topk_softmax": PhaseRouter, "_moe_C::moe_align_block_size": PhaseDispatch,
-		"_moe_C::moe_sum": PhaseCombine, "record_param_comms": PhaseCommunication, "vllm::all_reduce": PhaseCommunication, "nccl:all_to_all": PhaseCommunication,
-		"aten::_cudnn_attention_forward": PhaseAttention, "_vllm_fa3_C::fwd": PhaseAttention, "aten::mm": PhaseOther, "vllm::moe_forward_shared": PhaseExperts,
-		"aten::topk": "", "aten::mul": "", "moe_forward": "", "": "",
+		"aten::_grouped_mm": PhaseExperts, "aten::_grouped_mm, op_id = 31": PhaseExperts,
+		"_moe_C::topk_softmax": PhaseRouter, "_moe_C::moe_align_block_size": PhaseDispatch,
+		"_moe_C::moe_sum": PhaseCombine, "record_param_comms": PhaseCommunication,
+		"vllm::all_reduce": PhaseCommunication, "nccl:all_to_all": PhaseCommunication,
+		"aten::_cudnn_attention_forward": PhaseAttention, "_vllm_fa3_C::fwd": PhaseAttention, "aten::mm": PhaseOther,
+		"vllm::moe_forward_shared": PhaseExperts,
+		"aten::topk":               "", "aten::mul": "", "moe_forward": "", "": "",
 	} {
 		have := Phase("")
 		if i := operatorOf(name); i > 0 {
@@ -33,7 +36,8 @@ func TestOperators(t *testing.T) {
 // operator or a name knows exactly, an operator of many phases below names.
 func TestOrderOfEvidence(t *testing.T) {
 	narrow, wide, dense := operatorOf("_moe_C::topk_softmax"), operatorOf("vllm::moe_forward"), operatorOf("aten::mm")
-	ranged, module := location{Phase: PhaseCombine, Evidence: byRange}, location{Phase: PhaseExperts, Evidence: byFramework, module: true}
+	ranged, module := location{Phase: PhaseCombine, Evidence: byRange},
+		location{Phase: PhaseExperts, Evidence: byFramework, module: true}
 	for _, c := range []struct {
 		what     string
 		at       location
@@ -88,7 +92,8 @@ func TestTopKOfSamplingIsNoRouter(t *testing.T) {
 			t.Errorf("%s is placed by %s", k.Name, k.Evidence)
 		}
 	}
-	if c := kernel.Classify("void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)"); c.Phase != PhaseUnknown || !c.TopK {
+	if c := kernel.Classify(
+		"void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)"); c.Phase != PhaseUnknown || !c.TopK {
 		t.Errorf("have %+v", c)
 	}
 }
@@ -96,10 +101,12 @@ func TestTopKOfSamplingIsNoRouter(t *testing.T) {
 // The captures' kernels that no rule knows are PyTorch's general ones only: all
 // grouped GEMMs, GEMMs, collectives and top-k are named.
 func TestKernelsOfTheCaptures(t *testing.T) {
-	for _, name := range []string{"gptoss-ep4-loop/normal.sqlite", "deepseek-ep4-ranks/normal.rank0.sqlite", "gptoss-graph/node-normal.sqlite"} {
+	for _, name := range []string{"gptoss-ep4-loop/normal.sqlite", "deepseek-ep4-ranks/normal.rank0.sqlite",
+		"gptoss-graph/node-normal.sqlite"} {
 		trace := mustRead(t, Options{}, filepath.Join(testdata, name))
 		for _, k := range trace.Kernels {
-			general := strings.Contains(k.Name, "at::native::") || strings.Contains(k.Name, "at_cuda_detail::cub") || strings.Contains(k.Name, "<unnamed>::") ||
+			general := strings.Contains(k.Name, "at::native::") || strings.Contains(k.Name, "at_cuda_detail::cub") ||
+				strings.Contains(k.Name, "<unnamed>::") ||
 				strings.Contains(k.Name, "kernelHistogram1D") || strings.Contains(k.Name, "compute_cuda_kernel")
 			if (k.Phase == PhaseUnknown) != general {
 				t.Errorf("%s: %s is %q", name, k.Name, k.Phase)

@@ -59,12 +59,14 @@ func (f *fixture) text(s string) int {
 // kernel runs on device p of process p from start to end.
 func (f *fixture) kernel(p, correlation, start, end int64, name string) *fixture {
 	id := f.text(name)
-	return f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%d,%d,%d,7,%d,%d,%d,%d,NULL)", start, end, p, correlation, pid(p), id, id)
+	return f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%d,%d,%d,7,%d,%d,%d,%d,NULL)", start, end, p,
+		correlation, pid(p), id, id)
 }
 
 // call is an API call on thread 1 of process p that lasts 1 ns.
 func (f *fixture) call(p, correlation, start int64) *fixture {
-	return f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d,%d,%d,%d,%d)", start, start+1, tid(p, 1), correlation, f.text("cudaLaunchKernel_v7000"))
+	return f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d,%d,%d,%d,%d)", start, start+1, tid(p, 1),
+		correlation, f.text("cudaLaunchKernel_v7000"))
 }
 
 // work is a call at start and its kernel 10 ns later.
@@ -74,7 +76,8 @@ func (f *fixture) work(p, correlation, start, duration int64, name string) *fixt
 
 // push is a range on thread 1 of process p.
 func (f *fixture) push(p, start, end int64, name string) *fixture {
-	return f.sql("INSERT INTO NVTX_EVENTS VALUES (%d,%d,59,'%s',NULL,%d,NULL,0)", start, end, strings.ReplaceAll(name, "'", "''"), tid(p, 1))
+	return f.sql("INSERT INTO NVTX_EVENTS VALUES (%d,%d,59,'%s',NULL,%d,NULL,0)", start, end,
+		strings.ReplaceAll(name, "'", "''"), tid(p, 1))
 }
 
 // environment is a variable of the profiled command.
@@ -88,7 +91,8 @@ func (f *fixture) write(t testing.TB, name string) string {
 	path := filepath.Join(t.TempDir(), name)
 	script := slices.Clone(f.statements)
 	for i, s := range f.strings {
-		script = append(script, fmt.Sprintf("INSERT INTO StringIds VALUES (%d, '%s');", i+1, strings.ReplaceAll(s, "'", "''")))
+		script = append(script, fmt.Sprintf("INSERT INTO StringIds VALUES (%d, '%s');", i+1,
+			strings.ReplaceAll(s, "'", "''")))
 	}
 	execFile(t, path, strings.Join(script, "\n"))
 	return path

@@ -45,7 +45,8 @@ func TestKernelsAreTheProfilers(t *testing.T) {
 		}
 		for _, k := range mustRead(t, Options{}, filepath.Join(testdata, export)).Kernels {
 			have = append(have, fmt.Sprintf("%d,%d,%.1f,%.1f,%d,%d,%.1f,%s",
-				k.TotalNS, k.Instances, halfUp(k.MeanNS), halfUp(k.MedianNS), k.MinNS, k.MaxNS, halfUp(k.StdDevNS), k.Name))
+				k.TotalNS, k.Instances, halfUp(k.MeanNS), halfUp(k.MedianNS), k.MinNS, k.MaxNS, halfUp(k.StdDevNS),
+				k.Name))
 		}
 		slices.Sort(want)
 		slices.Sort(have)

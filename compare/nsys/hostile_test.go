@@ -50,20 +50,26 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 		{"a folder", dir, capture.ErrNotExport, "folder"},
 		{"empty", file("empty.sqlite", ""), capture.ErrNotExport, "empty"},
 		{"text", file("text.sqlite", "hello"), capture.ErrNotExport, `"hello"`},
-		{"a Git LFS pointer", file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"), capture.ErrNotExport, "git lfs pull"},
+		{"a Git LFS pointer", file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+			capture.ErrNotExport, "git lfs pull"},
 		{"a report", file("x.nsys-rep", "…"), capture.ErrReport, "nsys export --type sqlite"},
 		{"a half header", file("half.sqlite", whole[:60]), capture.ErrTruncated, "want a header of 100 bytes, have 60"},
 		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), capture.ErrTruncated, "export it again"},
 		{"a write-ahead log beside it", wal, capture.ErrUnfinished, "wal.sqlite-wal"},
-		{"a write-ahead log that is gone", file("logged.sqlite", whole[:18]+"\x02\x02"+whole[20:]), capture.ErrUnfinished, "logged.sqlite-wal"},
-		{"no strings", unnamed, capture.ErrDamaged, "table StringIds: want the column id and the column value, have no such table; export it again"},
-		{"no ends", newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE %s DROP COLUMN \"end\"", kernelTable).write(t, "noends.sqlite"), capture.ErrDamaged, "want the column end, have only start, "},
+		{"a write-ahead log that is gone", file("logged.sqlite", whole[:18]+"\x02\x02"+whole[20:]),
+			capture.ErrUnfinished, "logged.sqlite-wal"},
+		{"no strings", unnamed, capture.ErrDamaged,
+			"table StringIds: want the column id and the column value, have no such table; export it again"},
+		{"no ends", newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE %s DROP COLUMN \"end\"", kernelTable).write(t,
+			"noends.sqlite"), capture.ErrDamaged, "want the column end, have only start, "},
 		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
-		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels, "driver version 11.4 is not supported"},
+		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels,
+			"driver version 11.4 is not supported"},
 		{"no kernels", newFixture().write(t, "zero.sqlite"), capture.ErrNoKernels, ""},
 	} {
 		_, err := Read(context.Background(), []string{c.path}, Options{})
-		if !errors.Is(err, c.want) || err == nil || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, c.want) || err == nil || !strings.Contains(err.Error(), c.text) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of %q with %q, have %v", c.what, c.want, c.text, err)
 		}
 	}
@@ -73,7 +79,8 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	path := newFixture().work(0, 1, 10, 7, "k").sql("PRAGMA writable_schema = ON").
-		sql("INSERT INTO sqlite_master VALUES ('table', '%s', '%s', 2, 'CREATE TABLE %s (')", long, long, long).write(t, "long.sqlite")
+		sql("INSERT INTO sqlite_master VALUES ('table', '%s', '%s', 2, 'CREATE TABLE %s (')", long, long, long).write(t,
+		"long.sqlite")
 	_, err := Read(context.Background(), []string{path}, Options{})
 	if !errors.Is(err, capture.ErrDamaged) || len(err.Error()) > 600+len(path) {
 		t.Errorf("want %v in 600 bytes, have %v", capture.ErrDamaged, err)
@@ -99,7 +106,8 @@ func TestErrorCancelsTheOthers(t *testing.T) {
 	var read atomic.Int64
 	_, err := Read(context.Background(), paths, Options{Progress: func(n int64) { read.Add(n) }})
 	if !errors.Is(err, capture.ErrNotExport) || read.Load() > size/2 {
-		t.Errorf("want %v and most files unread, have %v after %d of %d bytes", capture.ErrNotExport, err, read.Load(), size)
+		t.Errorf("want %v and most files unread, have %v after %d of %d bytes", capture.ErrNotExport, err, read.Load(),
+			size)
 	}
 }
 

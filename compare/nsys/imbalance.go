@@ -25,7 +25,9 @@ func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 			if take != nil && !take(c) {
 				continue
 			}
-			s := imbalance.Sample{Rank: c.Rank, Step: c.Step, Layer: c.Layer, Phase: string(c.Phase), Experts: c.Phase == PhaseExperts, TotalNS: c.TotalNS, CollectiveNS: c.CollectiveNS, BusyNS: c.BusyNS, GEMMNS: c.GEMMNS, GEMMs: c.GEMMs, Kind: c.Kind}
+			s := imbalance.Sample{Rank: c.Rank, Step: c.Step, Layer: c.Layer, Phase: string(c.Phase),
+				Experts: c.Phase == PhaseExperts, TotalNS: c.TotalNS, CollectiveNS: c.CollectiveNS, BusyNS: c.BusyNS,
+				GEMMNS: c.GEMMNS, GEMMs: c.GEMMs, Kind: c.Kind}
 			if !yield(s) {
 				return
 			}

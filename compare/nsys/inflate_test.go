@@ -49,12 +49,13 @@ func inflate(t testing.TB, export, out string, times int) {
 		if table != rangeTable {
 			id = "correlationId"
 		}
-		queryFile(t, out, fmt.Sprintf(`SELECT min(start), max(ifnull("end", start)), max(%s) FROM %s`, id, table), func(row *sql.Rows) error {
-			var from, to, id int64
-			err := row.Scan(&from, &to, &id)
-			first, last, ids = min(first, from), max(last, to), max(ids, id)
-			return err
-		})
+		queryFile(t, out, fmt.Sprintf(`SELECT min(start), max(ifnull("end", start)), max(%s) FROM %s`, id, table),
+			func(row *sql.Rows) error {
+				var from, to, id int64
+				err := row.Scan(&from, &to, &id)
+				first, last, ids = min(first, from), max(last, to), max(ids, id)
+				return err
+			})
 	}
 	var script []string
 	for _, table := range events {
@@ -104,8 +105,12 @@ func TestInflatedCapture(t *testing.T) {
 	n := int64(*inflateTimes)
 	inflate(t, once, out, *inflateTimes)
 	small, large := mustRead(t, Options{}, once), (*Trace)(nil)
-	more := allocated(func() { large = mustRead(t, Options{}, out) }) - allocated(func() { mustRead(t, Options{}, once) })
-	if kernels := (n - 1) * small.Exports[0].Kernels; !testing.Short() && more > mostBytesPerKernel*kernels { // the race detector, which runs short, allocates too
+	more := allocated(func() { large = mustRead(t, Options{}, out) }) - allocated(func() {
+		mustRead(t, Options{},
+			once)
+	})
+	// the race detector, which runs short, allocates too
+	if kernels := (n - 1) * small.Exports[0].Kernels; !testing.Short() && more > mostBytesPerKernel*kernels {
 		t.Errorf("want at most %d bytes allocated per kernel, have %d", mostBytesPerKernel, more/kernels)
 	}
 	equal(t, "kernels", large.Exports[0].Kernels, n*small.Exports[0].Kernels)

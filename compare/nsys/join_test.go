@@ -40,49 +40,63 @@ func TestJoinTraps(t *testing.T) {
 			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29, "k")
 		}, "no_launch", None, PhaseUnknown, 9},
 		{"NULL is no correlation id", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = NULL").call(0, 0, 10)
+			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29,
+				"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = NULL").call(0, 0, 10)
 		}, "no_launch", None, PhaseUnknown, 9},
 		{"a reused id goes to the last call before the kernel", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").push(0, 100, 150, "layer 1 experts").push(0, 200, 250, "layer 2 experts")
+			f.push(0, 0, 50, "layer 0 experts").push(0, 100, 150, "layer 1 experts").push(0, 200, 250,
+				"layer 2 experts")
 			f.call(0, 1, 10).call(0, 1, 110).call(0, 1, 210).kernel(0, 1, 120, 124, "k")
 		}, "correlation_reused", 1, PhaseExperts, 4},
 		{"the range of another thread says nothing", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").sql("UPDATE NVTX_EVENTS SET globalTid = %d", tid(0, 2)).work(0, 1, 10, 7, "k")
+			f.push(0, 0, 50, "layer 0 experts").sql("UPDATE NVTX_EVENTS SET globalTid = %d", tid(0, 2)).work(0, 1, 10,
+				7, "k")
 		}, "", None, PhaseUnknown, 7},
 		{"a registered name", func(f *fixture) {
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,59,NULL,%d,%d,NULL,0)", f.text("layer 4 experts"), tid(0, 1)).work(0, 1, 10, 7, "k")
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,59,NULL,%d,%d,NULL,0)", f.text("layer 4 experts"),
+				tid(0, 1)).work(0, 1, 10, 7, "k")
 		}, "", 4, PhaseExperts, 7},
 		{"a start/end range", func(f *fixture) {
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,60,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10, 7, "k")
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,60,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
 		}, "", 4, PhaseExperts, 7},
 		{"a mark is no range", func(f *fixture) {
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,34,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10, 7, "k")
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,34,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
 		}, "", None, PhaseUnknown, 7},
 		{"an open range lasts to the end of the capture", func(f *fixture) {
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10, 7, "k")
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1,
+				10, 7, "k")
 		}, "open_ranges", 4, PhaseExperts, 7},
 		{"NCCL's own ranges are no phases", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'NCCL',NULL,%d,NULL,3)", tid(0, 1))
-			f.push(0, 0, 50, "layer 0 experts").sql("INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10, 7, "k")
+			f.push(0, 0, 50, "layer 0 experts").sql(
+				"INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
 		}, "", 0, PhaseExperts, 7},
 		{"the user's own domain counts", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'TensorRT-LLM',NULL,%d,NULL,3)", tid(0, 1))
-			f.sql("INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10, 7, "k")
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
 		}, "", 9, PhaseCombine, 7},
 		{"PyTorch's suffix is cut", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts, op_id = 314359").work(0, 1, 10, 7, "k")
 		}, "", 0, PhaseExperts, 7},
 		{"a range's phase wins over the kernel's name", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 combine").work(0, 1, 10, 7, "void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
+			f.push(0, 0, 50, "layer 0 combine").work(0, 1, 10, 7,
+				"void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
 		}, "", 0, PhaseCombine, 7},
 		{"without a range the name decides", func(f *fixture) {
-			f.push(0, 0, 50, "model.layers.6.mlp").work(0, 1, 10, 7, "void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
+			f.push(0, 0, 50, "model.layers.6.mlp").work(0, 1, 10, 7,
+				"void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
 		}, "", 6, PhaseExperts, 7},
 		{"a kernel's name knows better than a module", func(f *fixture) {
-			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2, 30, 5, "nvjet_tst_1")
+			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2,
+				30, 5, "nvjet_tst_1")
 		}, "", 6, PhaseRouter, 7},
 		{"a module knows better than a plain GEMM", func(f *fixture) {
-			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2, 30, 5, "nvjet_tst_1")
+			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2,
+				30, 5, "nvjet_tst_1")
 		}, "", 6, PhaseExperts, 5},
 		{"an event that ends before it begins is left out", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
@@ -91,7 +105,8 @@ func TestJoinTraps(t *testing.T) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").kernel(0, 2, -9e18, 9e18, "k")
 		}, "out_of_range", 0, PhaseExperts, 7},
 		{"ranges that go on without kernels", func(f *fixture) {
-			f.push(0, 0, 50, "[Executor] _forward_step 0:").push(0, 100, 200, "[Executor] _forward_step 1:").work(0, 1, 10, 7, "k")
+			f.push(0, 0, 50, "[Executor] _forward_step 0:").push(0, 100, 200, "[Executor] _forward_step 1:").work(0, 1,
+				10, 7, "k")
 		}, "ended_early", None, PhaseUnknown, 7},
 		{"unknown ranges that go on without kernels", func(f *fixture) {
 			f.push(0, 0, 50, "forward").push(0, 100, 200, "backward").work(0, 1, 10, 7, "k")
@@ -103,23 +118,28 @@ func TestJoinTraps(t *testing.T) {
 			f.push(0, 100, 200, "goodbye").work(0, 1, 10, 7, "k")
 		}, "", None, PhaseUnknown, 7},
 		{"a kernel without a process belongs to the only one", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, 5, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 2")
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, 5,
+				"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 2")
 		}, "no_process", 0, PhaseExperts, 12},
 		{"no process in the kernels: joined by id alone", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7,
+				"k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
 		}, "no_process", 0, PhaseExperts, 7},
 		{"a replayed clone of a clone belongs where its origin was captured", func(f *fixture) {
 			f.push(0, 0, 50, "layer 3 experts").push(0, 200, 300, "[Executor] _forward_step 0:")
-			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,NULL),(60,60,%d,102,101),(70,70,%d,103,102)", tid(0, 1), tid(0, 1), tid(0, 1))
+			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,NULL),(60,60,%d,102,101),(70,70,%d,103,102)",
+				tid(0, 1), tid(0, 1), tid(0, 1))
 			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 103")
 		}, "", 3, PhaseExperts, 7},
 		{"a chain of clones that bites its tail is unknown", func(f *fixture) {
 			f.push(0, 0, 50, "layer 3 experts")
-			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,102),(12,12,%d,102,101)", tid(0, 1), tid(0, 1))
+			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,102),(12,12,%d,102,101)", tid(0, 1),
+				tid(0, 1))
 			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 101")
 		}, "graph_capture", None, PhaseUnknown, 7},
 		{"graph launches whose work was not recorded", func(f *fixture) {
-			f.work(0, 1, 10, 7, "k").sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50,51,%d,9,%d)", tid(0, 1), f.text("cudaGraphLaunch_v10000"))
+			f.work(0, 1, 10, 7, "k").sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50,51,%d,9,%d)", tid(0, 1),
+				f.text("cudaGraphLaunch_v10000"))
 		}, "graph_lost", None, PhaseUnknown, 7},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -129,7 +149,8 @@ func TestJoinTraps(t *testing.T) {
 			if got := phaseTime(trace, 0, c.layer, c.phase); got != c.want {
 				t.Errorf("want %d ns in layer %d, %s; have %+v", c.want, c.layer, c.phase, trace.Phases)
 			}
-			if w := trace.Exports[0].Warnings; c.warning == "" && len(w) > 0 || c.warning != "" && !hasWarning(w, c.warning) {
+			if w := trace.Exports[0].Warnings; c.warning == "" && len(w) > 0 || c.warning != "" &&
+				!hasWarning(w, c.warning) {
 				t.Errorf("want warning %q, have %v", c.warning, w)
 			}
 		})
@@ -144,7 +165,8 @@ func TestWholeGraphs(t *testing.T) {
 	for i, at := range []int{10, 110, 210} {
 		f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d,%d,%d,%d,%d)", at, at+1, tid(0, 1), i+1, launch)
 	}
-	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,1,%d,5,6),(120,150,0,7,2,%d,5,6)", pid(0), pid(0))
+	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,1,%d,5,6),(120,150,0,7,2,%d,5,6)", pid(0),
+		pid(0))
 	trace := mustRead(t, Options{}, f.write(t, "graphs.sqlite"))
 	equal(t, "mode", trace.Exports[0].GraphMode, "graph")
 	equal(t, "time of kernels", trace.Coverage.GPUNS, 0)
@@ -176,17 +198,21 @@ func TestRankEvidence(t *testing.T) {
 		rank     int
 		evidence string
 	}{
-		{"the flag before all", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite", map[string]int{"x.rank4.sqlite": 9}, 9, byFlag},
+		{"the flag before all", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite",
+			map[string]int{"x.rank4.sqlite": 9}, 9, byFlag},
 		{"a quoted variable", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite", nil, 3, byEnvironment},
-		{"RANK before SLURM_PROCID", kernels(2).environment(`SLURM_PROCID="7"`).environment(`RANK="3"`), "x.sqlite", nil, 3, byEnvironment},
+		{"RANK before SLURM_PROCID", kernels(2).environment(`SLURM_PROCID="7"`).environment(`RANK="3"`), "x.sqlite",
+			nil, 3, byEnvironment},
 		{"no number", kernels(2).environment(`RANK="three"`), "x.rank4.sqlite", nil, 4, byFileName},
-		{"the launcher's variable says nothing of its processes", kernels(2, 3).environment(`RANK="0"`), "x.sqlite", nil, 2, byDevice},
+		{"the launcher's variable says nothing of its processes", kernels(2, 3).environment(`RANK="0"`), "x.sqlite",
+			nil, 2, byDevice},
 		{"MPI_RANKS", kernels(2, 3).sql(mpi, tid(2, 1), tid(3, 1)), "x.sqlite", nil, 4, byMPI},
 		{"the file's name", kernels(2), "report_np8_rank6.sqlite", nil, 6, byFileName},
 		{"a model's name before it", kernels(2), "deepseek-r1.ep4.rank0.sqlite", nil, 0, byFileName},
 		{"a model's name alone", kernels(2), "deepseek-r1.sqlite", nil, 2, byDevice},
 		{"the device", kernels(2), "forward4.sqlite", nil, 2, byDevice},
-		{"several processes on one device", kernels(2, 3).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0"), "x.sqlite", nil, 0, byProcessOrder},
+		{"several processes on one device", kernels(2, 3).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0"),
+			"x.sqlite", nil, 0, byProcessOrder},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			trace := mustRead(t, Options{Rank: c.flag}, c.fixture.write(t, c.file))
@@ -199,7 +225,8 @@ func TestRankEvidence(t *testing.T) {
 	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, ErrRank) {
 		t.Errorf("two files of rank 0: want ErrRank, have %v", err)
 	}
-	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")}, Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
+	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")},
+		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
 		t.Errorf("one rank for two processes: want ErrRank, have %v", err)
 	}
 }
@@ -212,7 +239,8 @@ func TestRankThatEndedEarly(t *testing.T) {
 		f := newFixture()
 		for step := range int64(4) {
 			at := 1000 * step
-			f.push(p, at, at+900, "[Executor] _forward_step "+string(rune('0'+step))+":").push(p, at+10, at+800, "layer 0 experts")
+			f.push(p, at, at+900, "[Executor] _forward_step "+string(rune('0'+step))+":").push(p, at+10, at+800,
+				"layer 0 experts")
 			if p < 2 || step < 1 {
 				f.work(p, step+1, at+20, 10+10*p, "gemm")
 			}
@@ -223,7 +251,8 @@ func TestRankThatEndedEarly(t *testing.T) {
 	// only step 0 is on all: times 10, 20, 30, mean 20, max/mean 1.5
 	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
 	equal(t, "steps", trace.Imbalance[0].Steps, 1)
-	if !hasWarning(trace.Warnings, "partial_steps") || !hasWarning(trace.Warnings, "few_kernels") || !hasWarning(trace.Exports[2].Warnings, "ended_early") {
+	if !hasWarning(trace.Warnings, "partial_steps") || !hasWarning(trace.Warnings, "few_kernels") ||
+		!hasWarning(trace.Exports[2].Warnings, "ended_early") {
 		t.Errorf("have %v and %v", trace.Warnings, trace.Exports[2].Warnings)
 	}
 }
@@ -285,11 +314,13 @@ func TestOtherLayersAreSaid(t *testing.T) {
 		f := newFixture()
 		for i, layer := range layers {
 			at := int64(100 * i)
-			f.push(int64(len(layers)), at, at+90, "layer "+layer+" experts").work(int64(len(layers)), int64(i+1), at+10, 10, "gemm")
+			f.push(int64(len(layers)), at, at+90, "layer "+layer+" experts").work(int64(len(layers)), int64(i+1), at+10,
+				10, "gemm")
 		}
 		return f.write(t, "r.rank"+layers[0]+".sqlite")
 	}
-	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") || trace.Doubt().Code != "" {
+	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") ||
+		trace.Doubt().Code != "" {
 		t.Errorf("stages: have %v", trace.Warnings)
 	}
 	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); trace.Doubt().Args["why"] != "shared" {

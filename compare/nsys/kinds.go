@@ -31,7 +31,8 @@ type StepKind struct {
 func (r *reduction) batch(step int32) (all kernel.Batch) {
 	for _, p := range r.ranks {
 		b := kernel.BatchOf(p.of.stepNames[step])
-		all = kernel.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill, Tokens: max(all.Tokens, b.Tokens)}
+		all = kernel.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
+			Tokens: max(all.Tokens, b.Tokens)}
 	}
 	return all
 }
@@ -122,7 +123,8 @@ func (r *reduction) nameKinds(steps []int, batches []kernel.Batch, work []imbala
 			at, _ := slices.BinarySearch(steps, step)
 			of, outside = append(of, batches[at]), max(outside, work[at].OutsideNS/float64(len(r.ranks)))
 		}
-		if k.Name = kernel.BatchesName(of); slices.ContainsFunc(of, func(b kernel.Batch) bool { return b.Tokens == 0 }) {
+		if k.Name = kernel.BatchesName(of); slices.ContainsFunc(of,
+			func(b kernel.Batch) bool { return b.Tokens == 0 }) {
 			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(outside)+" outside the experts", ", ")
 		}
 	}

@@ -25,7 +25,8 @@ func TestUnknownIsNull(t *testing.T) {
 			nulls += strings.Count(string(text), `"`+key+`":null`)
 		}
 		var back both
-		if err := json.Unmarshal(text, &back); err != nil || nulls != c.null || back.Export.CapturedNS != c.value.Export.CapturedNS || back.Structure.Layers != c.value.Structure.Layers {
+		if err := json.Unmarshal(text, &back); err != nil || nulls != c.null ||
+			back.Export.CapturedNS != c.value.Export.CapturedNS || back.Structure.Layers != c.value.Structure.Layers {
 			t.Errorf("%s: read back as %+v (%v)", text, back, err)
 		}
 	}

@@ -35,7 +35,8 @@ var (
 func opsOf(rec *capture.Recording) (ops []op) {
 	order := slices.Clone(rec.Kernels)
 	slices.SortStableFunc(order, func(a, b capture.Kernel) int {
-		return cmp.Or(cmp.Compare(rec.Launches[a.Launch].Start, rec.Launches[b.Launch].Start), cmp.Compare(a.Start, b.Start))
+		return cmp.Or(cmp.Compare(rec.Launches[a.Launch].Start, rec.Launches[b.Launch].Start),
+			cmp.Compare(a.Start, b.Start))
 	})
 	for _, k := range order {
 		name := rec.KernelNames[k.Name]
@@ -78,9 +79,12 @@ func partsOf(t *testing.T, rec *capture.Recording, layers, step int) parts {
 			gate = i
 		}
 	}
-	p.mixer, p.route, p.experts, p.combine = layer[:gate], layer[gate:topk+1], layer[topk+1:len(layer)-1], layer[len(layer)-1:]
-	if !slices.ContainsFunc(p.mixer, func(o op) bool { return realAttention.MatchString(o.name) }) || len(p.begin) == 0 || len(p.end) == 0 {
-		t.Fatalf("no layer of its parts: %d of mixer, %d to begin with, %d at the end", len(p.mixer), len(p.begin), len(p.end))
+	p.mixer, p.route, p.experts, p.combine = layer[:gate], layer[gate:topk+1], layer[topk+1:len(layer)-1],
+		layer[len(layer)-1:]
+	if !slices.ContainsFunc(p.mixer, func(o op) bool { return realAttention.MatchString(o.name) }) ||
+		len(p.begin) == 0 || len(p.end) == 0 {
+		t.Fatalf("no layer of its parts: %d of mixer, %d to begin with, %d at the end", len(p.mixer), len(p.begin),
+			len(p.end))
 	}
 	return p
 }
@@ -138,12 +142,16 @@ func made(ns int64, names ...string) (ops []op) {
 }
 
 var (
-	stateSpace = made(9000, "_causal_conv1d_fwd_kernel", "_chunk_cumsum_fwd_kernel", "_chunk_state_fwd_kernel", "_state_passing_fwd_kernel", "_bmm_chunk_fwd_kernel", "_chunk_scan_fwd_kernel")
-	denseLayer = made(60000, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "void vllm::act_and_mul_kernel<c10::BFloat16>(c10::BFloat16*)", "nvjet_tst_256x128_64x4_2x1_v_bz_coopB_TNT")
-	oftenMore  = made(3000, "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int)", "void (anonymous namespace)::elementwise_kernel_with_index<int, at::native::arange_cuda_out>(int)",
+	stateSpace = made(9000, "_causal_conv1d_fwd_kernel", "_chunk_cumsum_fwd_kernel", "_chunk_state_fwd_kernel",
+		"_state_passing_fwd_kernel", "_bmm_chunk_fwd_kernel", "_chunk_scan_fwd_kernel")
+	denseLayer = made(60000, "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
+		"void vllm::act_and_mul_kernel<c10::BFloat16>(c10::BFloat16*)", "nvjet_tst_256x128_64x4_2x1_v_bz_coopB_TNT")
+	oftenMore = made(3000, "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int)",
+		"void (anonymous namespace)::elementwise_kernel_with_index<int, at::native::arange_cuda_out>(int)",
 		"nvjet_tst_64x8_64x16_4x1_v_bz_TNT", "triton_poi_fused_7")
 	transfer  = made(20000, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
-	draftPass = slices.Concat(made(8000, "nvjet_tst_64x16_64x16_1x4_h_bz_TNT", "void cutlass::device_kernel<flash::FlashAttnFwdSm90<1> >(draft)"), denseLayer[:2])
+	draftPass = slices.Concat(made(8000, "nvjet_tst_64x16_64x16_1x4_h_bz_TNT",
+		"void cutlass::device_kernel<flash::FlashAttnFwdSm90<1> >(draft)"), denseLayer[:2])
 )
 
 // layer adds a layer, of experts if load is above 0.
@@ -154,7 +162,8 @@ func (m *maker) layer(n int, load float64, prefill bool) {
 	}
 	if m.hybrid > 0 && n%m.hybrid != m.hybrid-1 {
 		at := slices.IndexFunc(mixer, func(o op) bool { return realAttention.MatchString(o.name) })
-		rest := slices.DeleteFunc(slices.Clone(mixer[at:]), func(o op) bool { return realAttention.MatchString(o.name) })
+		rest := slices.DeleteFunc(slices.Clone(mixer[at:]),
+			func(o op) bool { return realAttention.MatchString(o.name) })
 		mixer = slices.Concat(mixer[:at], stateSpace, rest)
 	}
 	if prefill {
@@ -239,7 +248,8 @@ func (m *maker) moe(mixer, experts []op) {
 
 // step adds a step, and says where its first layer begins.
 func (m *maker) step(number int) {
-	prefill := m.prefill == "first" && number == 0 || m.prefill == "third" && number%3 == 0 || m.prefill == "random" && m.random.IntN(3) == 0
+	prefill := m.prefill == "first" && number == 0 || m.prefill == "third" && number%3 == 0 || m.prefill == "random" &&
+		m.random.IntN(3) == 0
 	from := len(m.ops)
 	for range m.draft - number%max(m.draft, 1) {
 		m.ops = append(m.ops, draftPass...)
@@ -299,7 +309,8 @@ func (m *maker) make() []op {
 // record writes ops as a recording on one device.
 func record(like *capture.Recording, ops []op) *capture.Recording {
 	rec := *like
-	rec.KernelNames, rec.Operators, rec.Ranges, rec.GraphNodeIDs, rec.GraphNodes, rec.Kernels, rec.Launches = nil, []string{""}, nil, nil, nil, nil, nil
+	rec.KernelNames, rec.Operators, rec.Ranges, rec.GraphNodeIDs, rec.GraphNodes, rec.Kernels, rec.Launches = nil,
+		[]string{""}, nil, nil, nil, nil, nil
 	numbers := map[string]int32{}
 	at := int64(0)
 	for i, o := range ops {
@@ -310,7 +321,8 @@ func record(like *capture.Recording, ops []op) *capture.Recording {
 		if i == 0 || o.graph == 0 || o.graph != ops[i-1].graph {
 			rec.Launches = append(rec.Launches, capture.Launch{Start: at, End: at + 1})
 		}
-		k := capture.Kernel{Start: at, End: at + max(o.ns, 1), Name: numbers[o.name], Device: like.Kernels[0].Device, Launch: int32(len(rec.Launches) - 1)}
+		k := capture.Kernel{Start: at, End: at + max(o.ns, 1), Name: numbers[o.name], Device: like.Kernels[0].Device,
+			Launch: int32(len(rec.Launches) - 1)}
 		rec.Kernels = append(rec.Kernels, k)
 		at = k.End + 1
 	}

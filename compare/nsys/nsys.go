@@ -74,10 +74,12 @@ func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSumm
 func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummary, error) {
 	if IsSummary(path) {
 		if _, ok := flagged(o.Rank, path); ok {
-			return nil, &input.Error{File: path, Expected: "an export, to give it a rank", Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
+			return nil, &input.Error{File: path, Expected: "an export, to give it a rank",
+				Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
 		}
 		if len(o.Phases) > 0 {
-			return nil, &input.Error{File: path, Expected: "an export, to place its kernels", Found: "a summary, whose phases are fixed", Try: "give --phase when the summary is written"}
+			return nil, &input.Error{File: path, Expected: "an export, to place its kernels",
+				Found: "a summary, whose phases are fixed", Try: "give --phase when the summary is written"}
 		}
 		exports, err := readSummary(path)
 		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
@@ -110,9 +112,11 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	}
 	a := attribute(rec, o)
 	capture.Collect(len(rec.Kernels))
-	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents(), classes: a.classes, locations: a.final.Values, stepNames: a.stepNames}
+	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents(),
+		classes: a.classes, locations: a.final.Values, stepNames: a.stepNames}
 	if len(e.ranks) == 0 {
-		return nil, &input.Error{File: path, Expected: "kernels to analyze", Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
+		return nil, &input.Error{File: path, Expected: "kernels to analyze",
+			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
 	if err := assignRanks(path, rec, e.ranks, o.Rank); err != nil {
 		return nil, err

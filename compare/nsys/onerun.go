@@ -33,8 +33,9 @@ func (r *reduction) oneArm() error {
 		first[d.arm] = cmp.Or(first[d.arm], d.export.Path+" ("+d.armEvidence+")")
 	}
 	if normal, perfect := first["normal"], first["perfect"]; normal != "" && perfect != "" {
-		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm", Found: "one of the normal and one of the perfect arm",
-			Try: "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
+		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm",
+			Found: "one of the normal and one of the perfect arm",
+			Try:   "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
 	}
 	return nil
 }
@@ -46,8 +47,10 @@ func (r *reduction) oneModel() error {
 	own, experts := first.familyTimes(), first.gateExperts()
 	for _, p := range r.ranks[1:] {
 		found := ""
-		if other := p.gateExperts(); len(experts) > 0 && len(other) > 0 && !slices.ContainsFunc(experts, func(n int) bool { return slices.Contains(other, n) }) {
-			found = fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.rank.Rank, experts[0], p.rank.Rank, other[0])
+		if other := p.gateExperts(); len(experts) > 0 && len(other) > 0 &&
+			!slices.ContainsFunc(experts, func(n int) bool { return slices.Contains(other, n) }) {
+			found = fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.rank.Rank,
+				experts[0], p.rank.Rank, other[0])
 		} else if p.of != first.of {
 			other := p.familyTimes()
 			if share := min(sharedTime(own, other), sharedTime(other, own)); share < leastShared {
@@ -55,8 +58,9 @@ func (r *reduction) oneModel() error {
 			}
 		}
 		if found != "" {
-			return &input.Error{File: first.rank.Export + " and " + p.rank.Export, Expected: "ranks that run one model", Found: found,
-				Try: "pass the exports of one run", Err: ErrNotOneRun}
+			return &input.Error{File: first.rank.Export + " and " + p.rank.Export, Expected: "ranks that run one model",
+				Found: found,
+				Try:   "pass the exports of one run", Err: ErrNotOneRun}
 		}
 	}
 	return nil
@@ -110,7 +114,8 @@ func (r *reduction) otherModel() {
 func (p *rankEvents) libraries() map[string]int64 {
 	times := map[string]int64{}
 	for i, ns := range p.nameTimes() {
-		if c := &p.of.classes[i]; ns > 0 && !c.Collective && (c.Phase == PhaseAttention || slices.Contains(routedPhases, c.Phase)) {
+		if c := &p.of.classes[i]; ns > 0 && !c.Collective &&
+			(c.Phase == PhaseAttention || slices.Contains(routedPhases, c.Phase)) {
 			times[fmt.Sprintf("%s (%s)", c.Library, c.Phase)] += ns
 		}
 	}

@@ -98,7 +98,8 @@ func (a *attribution) inferLayers(r *rankEvents) {
 	if s.Layers > 0 {
 		s.Steps, s.Share = p.explained(s.Layers)
 		if s.Share < leastShare {
-			s.Unknown = fmt.Sprintf("complete steps of %d layers hold %s of the GPU time only", s.Layers, quantity.Percent(s.Share))
+			s.Unknown = fmt.Sprintf("complete steps of %d layers hold %s of the GPU time only", s.Layers,
+				quantity.Percent(s.Share))
 			s.Layers, s.Steps = 0, 0
 		}
 	}

@@ -36,7 +36,8 @@ func assignRanks(path string, rec *capture.Recording, ranks []*rankEvents, flag 
 	}
 	if number, ok := flagged(flag, path); ok {
 		if len(ranks) != 1 {
-			return &input.Error{File: path, Expected: "one process, to give it a rank", Found: quantity.Count(len(ranks), "process"), Try: "leave the rank out", Err: ErrRank}
+			return &input.Error{File: path, Expected: "one process, to give it a rank",
+				Found: quantity.Count(len(ranks), "process"), Try: "leave the rank out", Err: ErrRank}
 		}
 		set(ranks[0], number, byFlag)
 		return nil
@@ -89,7 +90,8 @@ func oneRank(path string, p *capture.Metadata, flag map[string]int) bool {
 func deviceOrdinals(rec *capture.Recording, ranks []*rankEvents) (ordinals []int, distinct bool) {
 	seen, mapped := map[int]bool{}, true
 	for _, r := range ranks {
-		gpu, ok := rec.Metadata.GPUs[capture.PIDDevice{PID: capture.PID(rec.Processes[r.device.Process]), Device: int64(r.device.Ordinal)}]
+		gpu, ok := rec.Metadata.GPUs[capture.PIDDevice{PID: capture.PID(rec.Processes[r.device.Process]),
+			Device: int64(r.device.Ordinal)}]
 		ordinals, mapped = append(ordinals, int(gpu)), mapped && ok
 	}
 	for i, r := range ranks {
@@ -150,8 +152,10 @@ func (r *reduction) checkRanks() error {
 			if !copied && a.Rank != b.Rank {
 				continue
 			}
-			e := &input.Error{File: o.of.export.Path + " and " + p.of.export.Path, Expected: "exports of one run, one per rank"}
-			e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence), ErrSameRank
+			e := &input.Error{File: o.of.export.Path + " and " + p.of.export.Path,
+				Expected: "exports of one run, one per rank"}
+			e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence),
+				ErrSameRank
 			if copied {
 				e.Found, e.Err = "one capture twice: all kernels of both run at the same times", ErrNotOneRun
 			}

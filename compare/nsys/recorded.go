@@ -39,7 +39,8 @@ func (r *reduction) checkRecorded() (err error) {
 	if s := r.trace.Structure; s != nil {
 		r.takeInOrder(s)
 	}
-	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].rank.Export, World: int(max(0, r.trace.World)), Experts: r.observedExperts(), Layers: map[recorded.Pair]bool{}}
+	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].rank.Export,
+		World: int(max(0, r.trace.World)), Experts: r.observedExperts(), Layers: map[recorded.Pair]bool{}}
 	for _, k := range r.trace.Kernels {
 		seen.Kernels = append(seen.Kernels, k.Name)
 	}
@@ -49,7 +50,8 @@ func (r *reduction) checkRecorded() (err error) {
 		}
 	}
 	for _, e := range r.trace.Exports {
-		seen.SingleLayers = seen.SingleLayers || slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == singleLayers })
+		seen.SingleLayers = seen.SingleLayers ||
+			slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == singleLayers })
 	}
 	warnings, err := r.options.Recorded.Check(seen)
 	r.trace.Warnings = append(append(r.trace.Warnings, r.options.Recorded.Warnings...), warnings...)
@@ -128,7 +130,8 @@ func (r *reduction) loadExperts() {
 		}
 		for _, p := range parts {
 			r.trace.Experts = append(r.trace.Experts, ExpertStat{
-				Rank: key[0], Layer: router.Whole(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: p.Slots, Known: true, Stats: kernel.StatsOf(p.NS),
+				Rank: key[0], Layer: router.Whole(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: p.Slots,
+				Known: true, Stats: kernel.StatsOf(p.NS),
 			})
 		}
 	}

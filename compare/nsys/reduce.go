@@ -20,10 +20,11 @@ type reduction struct {
 	sums        [][]int64     // of each rank's time, by location
 	times       *imbalance.Times
 	names       *kernel.Index[string]
-	nameOf      map[*exportSummary][]int32    // its names among all
-	classes     []kernel.Class                // of names
-	expertTimes []expertTime                  // see sumExperts
-	judged      func(layer router.Whole) bool // whether the layer counts as one: all that are named, or time without any
+	nameOf      map[*exportSummary][]int32 // its names among all
+	classes     []kernel.Class             // of names
+	expertTimes []expertTime               // see sumExperts
+	// whether the layer counts as one: all that are named, or time without any
+	judged func(layer router.Whole) bool
 }
 
 // reduce computes the result of export summaries taken together. Their order does
@@ -65,7 +66,8 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 // newReduction puts exports and ranks in order. It fails when two of them cannot
 // be ranks of one run.
 func newReduction(exports []*exportSummary, options Options) (*reduction, error) {
-	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(), names: kernel.NewIndex[string](0)}
+	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(),
+		names: kernel.NewIndex[string](0)}
 	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
 		return cmp.Or(slices.Compare(a.export.Ranks, b.export.Ranks), cmp.Compare(a.export.Path, b.export.Path))
 	})
@@ -93,8 +95,10 @@ func newTrace() *Trace {
 	return &Trace{
 		SchemaVersion: SchemaVersion, Kind: "trace", World: None,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
-		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{}, Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{},
-		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Waits: []wait.Wait{}, Variants: []wait.Variant{}, Warnings: []router.Warning{},
+		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
+		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{},
+		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Waits: []wait.Wait{},
+		Variants: []wait.Variant{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -118,14 +122,17 @@ func (r *reduction) kernels() {
 	for i, p := range r.ranks {
 		lists[i], tables[i] = p.events, r.nameOf[p.of]
 	}
-	g := groupDurations(lists, len(r.names.Values), func(list int, e *kernelEvent) int32 { return tables[list][e.name] })
+	g := groupDurations(lists, len(r.names.Values),
+		func(list int, e *kernelEvent) int32 { return tables[list][e.name] })
 	for i, name := range r.names.Values {
 		if s := g.stats(i); s.Instances > 0 {
-			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].Phase, Library: r.classes[i].Library, Stats: s})
+			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].Phase,
+				Library: r.classes[i].Library, Stats: s})
 		}
 	}
 	slices.SortFunc(r.trace.Kernels, func(a, b KernelStat) int {
-		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Instances, a.Instances), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(b.Instances, a.Instances),
+			cmp.Compare(a.Name, b.Name))
 	})
 }
 
@@ -158,7 +165,8 @@ type cellGroups struct {
 
 func newCellGroups(d *exportSummary) *cellGroups {
 	var g cellGroups
-	g.cellOf, g.cells = groupLocations(d.locations, func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: None, Phase: l.Phase} })
+	g.cellOf, g.cells = groupLocations(d.locations,
+		func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: None, Phase: l.Phase} })
 	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = None; return l })
 	return &g
 }
@@ -182,10 +190,12 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		}
 		cellBusy[c].add(e.start, e.duration)
 	}
-	g := groupDurations([][]kernelEvent{p.events}, len(phases), func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
+	g := groupDurations([][]kernelEvent{p.events}, len(phases),
+		func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
 	for i, at := range of.cells {
 		c := &cells[i]
-		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer), at.Phase, cellBusy[i].ns, None
+		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer),
+			at.Phase, cellBusy[i].ns, None
 	}
 	for i, at := range of.phases {
 		s := &phases[i]
@@ -195,7 +205,8 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
 	phases = slices.DeleteFunc(phases, func(s PhaseStat) bool { return s.Instances == 0 })
 	slices.SortFunc(cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer), kernel.ComparePhases(a.Phase, b.Phase))
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
+			kernel.ComparePhases(a.Phase, b.Phase))
 	})
 	slices.SortFunc(phases, func(a, b PhaseStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), kernel.ComparePhases(a.Phase, b.Phase))
@@ -241,7 +252,10 @@ func (r *reduction) experts() {
 func (r *reduction) graphs() {
 	for _, p := range r.ranks {
 		runs := slices.Clone(p.graphs)
-		slices.SortFunc(runs, func(a, b graphEvent) int { return cmp.Or(cmp.Compare(a.Graph, b.Graph), cmp.Compare(a.Start, b.Start)) })
+		slices.SortFunc(runs, func(a, b graphEvent) int {
+			return cmp.Or(cmp.Compare(a.Graph, b.Graph),
+				cmp.Compare(a.Start, b.Start))
+		})
 		for len(runs) > 0 {
 			n := 0
 			var ns []int64
@@ -274,7 +288,8 @@ func (p *rankEvents) experts() (list []ExpertStat) {
 	})
 	for i, at := range experts {
 		if s := g.stats(i); s.Instances > 0 {
-			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert), Basis: imbalance.Observed, Stats: s})
+			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert),
+				Basis: imbalance.Observed, Stats: s})
 		}
 	}
 	return list
@@ -301,9 +316,11 @@ func (r *reduction) warnUnevenRanks() {
 		case float64(counts[i]) < all/2:
 			r.warn("few_kernels", p.rank.Export, "why", "all", "rank", p.rank.Rank, "kernels", counts[i], "median", all)
 		case float64(perLayer[i]) < leastKernels*layered:
-			r.warn("few_kernels", p.rank.Export, "why", "layer", "rank", p.rank.Rank, "kernels", perLayer[i], "median", layered)
+			r.warn("few_kernels", p.rank.Export, "why", "layer", "rank", p.rank.Rank, "kernels", perLayer[i], "median",
+				layered)
 		case float64(perExpert[i]) < leastPerExpert*owned:
-			r.warn("few_kernels", p.rank.Export, "why", "expert", "rank", p.rank.Rank, "kernels", float64(perExpert[i])/1000, "median", owned/1000)
+			r.warn("few_kernels", p.rank.Export, "why", "expert", "rank", p.rank.Rank, "kernels",
+				float64(perExpert[i])/1000, "median", owned/1000)
 		}
 	}
 }
@@ -367,7 +384,8 @@ func (r *reduction) coverage() {
 		}
 		return router.Number(float64(part) / float64(total))
 	}
-	r.trace.Coverage = Coverage{GPUNS: total, LaunchShare: share(launched), LayerShare: share(layered), ExpertShare: share(expert)}
+	r.trace.Coverage = Coverage{GPUNS: total, LaunchShare: share(launched), LayerShare: share(layered),
+		ExpertShare: share(expert)}
 	if r.trace.Steps != "" { // launches are counted over whole captures
 		r.trace.Coverage.LaunchShare = router.Undefined()
 	}

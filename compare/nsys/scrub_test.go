@@ -34,7 +34,8 @@ func secretive() *fixture {
 		"CREATE TABLE DIAGNOSTIC_EVENT (text TEXT); INSERT INTO DIAGNOSTIC_EVENT VALUES ('Not all CUDA events might have been collected. See /home/SECRET-user/a'), " +
 			"('Not all CUDA events might have been collected. See /home/SECRET-user/b'), ('Process SECRET-daemon was launched')",
 		"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN SECRETCOLUMN TEXT; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET SECRETCOLUMN = 'SECRET'",
-		"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5, 6, 'SECRET-text', 77, 'SECRET-text')", // numbers that are none
+		// numbers that are none
+		"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5, 6, 'SECRET-text', 77, 'SECRET-text')",
 		"CREATE TABLE gone (x TEXT); INSERT INTO gone VALUES ('SECRET-deleted'); DELETE FROM gone; DROP TABLE gone",
 	} {
 		f.sql("%s", sql)
@@ -52,7 +53,8 @@ func scrubbed(t *testing.T, export string) string {
 }
 
 func TestScrubbedCopyHoldsNoSecrets(t *testing.T) {
-	export := secretive().sql("CREATE TABLE ENUM_NSYS_EVENT_TYPE (id INTEGER, name TEXT); INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES (59, 'NvtxPushPopRange'), (200, 'SECRET')").write(t, "secretive.sqlite")
+	export := secretive().sql(
+		"CREATE TABLE ENUM_NSYS_EVENT_TYPE (id INTEGER, name TEXT); INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES (59, 'NvtxPushPopRange'), (200, 'SECRET')").write(t, "secretive.sqlite")
 	before, err := os.ReadFile(export)
 	if err != nil {
 		t.Fatal(err)
@@ -81,10 +83,14 @@ func TestScrubbedCopyHoldsNoSecrets(t *testing.T) {
 
 // Names of ranges stay, also where they say who made the capture: Scrub lists them.
 func TestScrubListsNamesThatReveal(t *testing.T) {
-	f := twoRanks().environment(`USER="alice-w"`).push(0, 0, 90, "run of Alice-W").push(0, 0, 90, "node-17: prefill").push(0, 0, 90, "on node-17")
-	f.sql("CREATE TABLE TARGET_INFO_SYSTEM_ENV (name TEXT, value TEXT)").sql("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('Hostname', 'node-17')")
-	revealing, err := capture.Scrub(context.Background(), f.write(t, "named.sqlite"), filepath.Join(t.TempDir(), "out.sqlite"))
-	if want := []string{"node-17: prefill", "on node-17", "run of Alice-W"}; err != nil || !slices.Equal(revealing, want) {
+	f := twoRanks().environment(`USER="alice-w"`).push(0, 0, 90, "run of Alice-W").push(0, 0, 90,
+		"node-17: prefill").push(0, 0, 90, "on node-17")
+	f.sql("CREATE TABLE TARGET_INFO_SYSTEM_ENV (name TEXT, value TEXT)").sql(
+		"INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('Hostname', 'node-17')")
+	revealing, err := capture.Scrub(context.Background(), f.write(t, "named.sqlite"),
+		filepath.Join(t.TempDir(), "out.sqlite"))
+	if want := []string{"node-17: prefill", "on node-17", "run of Alice-W"}; err != nil ||
+		!slices.Equal(revealing, want) {
 		t.Errorf("want %q, have %q, %v", want, revealing, err)
 	}
 }
@@ -96,7 +102,8 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 	}
 	exports := []string{secretive().write(t, "secretive.sqlite"), shifted().write(t, "shifted.sqlite")}
 	for _, name := range []string{
-		"gptoss-ep4-loop/perfect.sqlite", "gptoss-ep4-ranks/normal.rank2.sqlite", "deepseek-ep4-ranks/perfect.rank1.sqlite",
+		"gptoss-ep4-loop/perfect.sqlite", "gptoss-ep4-ranks/normal.rank2.sqlite",
+		"deepseek-ep4-ranks/perfect.rank1.sqlite",
 		"gptoss-graph/node-normal.sqlite", "gptoss-graph/graph-normal.sqlite",
 	} {
 		exports = append(exports, filepath.Join(testdata, name))
@@ -104,7 +111,8 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 	for _, export := range exports {
 		copied := scrubbed(t, export)
 		want, have := mustRead(t, Options{Threshold: 0.1}, export), mustRead(t, Options{Threshold: 0.1}, copied)
-		have.Exports[0].Path, have.Exports[0].GPU = want.Exports[0].Path, want.Exports[0].GPU // which the copy does not name
+		// which the copy does not name
+		have.Exports[0].Path, have.Exports[0].GPU = want.Exports[0].Path, want.Exports[0].GPU
 		if a, b := mustJSON(t, want), mustJSON(t, have); a != b {
 			t.Errorf("%s:\n%.2000s\n%.2000s", export, a, b)
 		}
@@ -116,7 +124,9 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 		a, b := reflect.ValueOf(*before), reflect.ValueOf(*after)
 		for i := range a.NumField() {
 			field := a.Type().Field(i)
-			if field.IsExported() && field.Name != "Metadata" && !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) { // Metadata is kept in part
+			// Metadata is kept in part
+			if field.IsExported() && field.Name != "Metadata" && !reflect.DeepEqual(a.Field(i).Interface(),
+				b.Field(i).Interface()) {
 				t.Errorf("%s: %s of the copy differ", export, field.Name)
 			}
 		}
@@ -130,7 +140,8 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 
 func TestScrubRefuses(t *testing.T) {
 	export := twoRanks().write(t, "two.sqlite")
-	if _, err := capture.Scrub(context.Background(), export, export); err == nil || !strings.Contains(err.Error(), "a new or empty file") {
+	if _, err := capture.Scrub(context.Background(), export, export); err == nil ||
+		!strings.Contains(err.Error(), "a new or empty file") {
 		t.Errorf("onto itself: have %v", err)
 	}
 	dir := t.TempDir()
@@ -138,11 +149,13 @@ func TestScrubRefuses(t *testing.T) {
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrNotExport) {
+	if _, err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err,
+		capture.ErrNotExport) {
 		t.Errorf("no export: have %v", err)
 	}
 	torch := filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")
-	if _, err := capture.Scrub(context.Background(), torch, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrNotExport) || !strings.Contains(err.Error(), "have a PyTorch trace") {
+	if _, err := capture.Scrub(context.Background(), torch, filepath.Join(dir, "out")); !errors.Is(err,
+		capture.ErrNotExport) || !strings.Contains(err.Error(), "have a PyTorch trace") {
 		t.Errorf("another profiler's: have %v", err)
 	}
 	stopped, stop := context.WithCancel(context.Background())
@@ -164,7 +177,8 @@ func TestScrubRefuses(t *testing.T) {
 	if err := os.WriteFile(text, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err, capture.ErrDamaged) {
+	if _, err := capture.Scrub(context.Background(), text, filepath.Join(dir, "out")); !errors.Is(err,
+		capture.ErrDamaged) {
 		t.Errorf("damaged: have %v", err)
 	}
 	entries, err := os.ReadDir(dir)

@@ -13,7 +13,8 @@ import (
 func TestShiftedTimes(t *testing.T) {
 	exports, _ := filepath.Glob(filepath.Join(testdata, "gptoss-ep4-ranks/normal.rank?.sqlite"))
 	want := asJSON(t, mustRead(t, Options{}, exports...))
-	shifts := map[string]string{"by a number": "1700000000000000000", "to the host's clock": "(SELECT utcEpochNs FROM " + sessionTable + ")"}
+	shifts := map[string]string{"by a number": "1700000000000000000",
+		"to the host's clock": "(SELECT utcEpochNs FROM " + sessionTable + ")"}
 	for what, shift := range shifts {
 		dir := t.TempDir()
 		var shifted []string

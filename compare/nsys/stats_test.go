@@ -61,8 +61,10 @@ func TestBusyIsTheUnion(t *testing.T) {
 // union 40+5. Expert 1 holds both of rank 0.
 func TestBusyIsPerRank(t *testing.T) {
 	f := newFixture().push(0, 0, 90, "layer 0 expert 1").push(1, 0, 90, "layer 0 expert 2")
-	f.call(0, 1, 5).kernel(0, 1, 10, 30, "k").call(0, 2, 6).kernel(0, 2, 20, 50, "k").call(1, 1, 5).kernel(1, 1, 10, 15, "k")
-	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,8,%d,5,6),(40,70,0,8,9,%d,5,6)", pid(0), pid(0))
+	f.call(0, 1, 5).kernel(0, 1, 10, 30, "k").call(0, 2, 6).kernel(0, 2, 20, 50, "k").call(1, 1, 5).kernel(1, 1, 10, 15,
+		"k")
+	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,8,%d,5,6),(40,70,0,8,9,%d,5,6)", pid(0),
+		pid(0))
 	trace := mustRead(t, Options{}, f.write(t, "busy.sqlite"))
 	equal(t, "sum", trace.Kernels[0].TotalNS, 20+30+5)
 	near(t, "union", trace.Kernels[0].BusyNS, 40+5)
@@ -112,7 +114,8 @@ func TestPhasesAgreeWithSQL(t *testing.T) {
 // the same rows again cost no allocation of their own.
 func TestReadingAllocatesNothingPerRow(t *testing.T) {
 	rows := func(n int) string {
-		f := newFixture().push(0, 0, 1<<40, "layer 0 experts and a name that is longer than thirty-two bytes, op_id = 1")
+		f := newFixture().push(0, 0, 1<<40,
+			"layer 0 experts and a name that is longer than thirty-two bytes, op_id = 1")
 		id := f.text("gemm")
 		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 100*i+10, 100*i+20, 0, 7, i, %d, %d, %d, NULL FROM n", n, pid(0), id, id)
 		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 100*i, 100*i+1, %d, i, %d FROM n", n, tid(0, 1), id)

@@ -48,7 +48,8 @@ func (r *reduction) selectSteps() error {
 	}
 	recorded := r.recordedSteps()
 	if len(recorded) == 0 {
-		return fmt.Errorf("%w: want %s, but no step is known: name steps by NVTX ranges, or with --step-pattern", ErrSteps, want)
+		return fmt.Errorf("%w: want %s, but no step is known: name steps by NVTX ranges, or with --step-pattern",
+			ErrSteps, want)
 	}
 	least, most := int(recorded[0]), int(recorded[len(recorded)-1])
 	if want.First < least || want.Last > most {
@@ -56,7 +57,8 @@ func (r *reduction) selectSteps() error {
 	}
 	within := func(step int32) bool { return int(step) >= want.First && int(step) <= want.Last }
 	for _, p := range r.ranks {
-		p.events = slices.DeleteFunc(p.events, func(e kernelEvent) bool { return !within(p.of.locations[e.location].Step) })
+		p.events = slices.DeleteFunc(p.events,
+			func(e kernelEvent) bool { return !within(p.of.locations[e.location].Step) })
 		p.graphs = slices.DeleteFunc(p.graphs, func(g graphEvent) bool { return !within(g.Step) })
 	}
 	r.trace.Steps = want.String()

@@ -21,7 +21,8 @@ func TestChosenSteps(t *testing.T) {
 	for _, c := range []struct {
 		steps string
 		want  [3]float64
-	}{{"0-2", [3]float64{1.6575, 1.3136, 1.6775}}, {"1-2", [3]float64{1.6548, 1.3137, 1.6773}}, {"2", [3]float64{1.6550, 1.3138, 1.6793}}} {
+	}{{"0-2", [3]float64{1.6575, 1.3136, 1.6775}}, {"1-2", [3]float64{1.6548, 1.3137, 1.6773}},
+		{"2", [3]float64{1.6550, 1.3138, 1.6793}}} {
 		steps, err := ParseSteps(c.steps)
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +30,8 @@ func TestChosenSteps(t *testing.T) {
 		trace := mustRead(t, Options{Steps: steps}, exports...)
 		for i, row := range trace.Imbalance {
 			if math.Abs(row.MaxOverMean.Float64()-c.want[i]) > 5e-5 || row.Steps != steps.Last-steps.First+1 {
-				t.Errorf("steps %s, layer %d: want %v, have %v of %d steps", c.steps, i, c.want[i], row.MaxOverMean, row.Steps)
+				t.Errorf("steps %s, layer %d: want %v, have %v of %d steps", c.steps, i, c.want[i], row.MaxOverMean,
+					row.Steps)
 			}
 		}
 		for _, cell := range trace.Cells {
@@ -38,7 +40,8 @@ func TestChosenSteps(t *testing.T) {
 			}
 		}
 		if len(trace.Imbalance) != 3 || trace.Steps != c.steps || trace.Coverage.LaunchShare.Defined() {
-			t.Errorf("steps %s: %d layers, steps %q, launch share %v", c.steps, len(trace.Imbalance), trace.Steps, trace.Coverage.LaunchShare)
+			t.Errorf("steps %s: %d layers, steps %q, launch share %v", c.steps, len(trace.Imbalance), trace.Steps,
+				trace.Coverage.LaunchShare)
 		}
 	}
 	var whole, parts int64 // the GPU time in steps is that of each step added up
@@ -64,7 +67,8 @@ func TestStepsOutOfRange(t *testing.T) {
 		}
 	}
 	unmarked := newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")
-	if _, err := Read(t.Context(), []string{unmarked}, Options{Steps: &Steps{0, 0}}); !errors.Is(err, ErrSteps) || !strings.Contains(err.Error(), "no step is known") {
+	if _, err := Read(t.Context(), []string{unmarked}, Options{Steps: &Steps{0, 0}}); !errors.Is(err, ErrSteps) ||
+		!strings.Contains(err.Error(), "no step is known") {
 		t.Errorf("want a hint to ranges, have %v", err)
 	}
 	for _, text := range []string{"", "-1", "2-1", "a-b", "1-", "1-2-3", "0-99999999999"} {
@@ -94,7 +98,8 @@ func TestSummaryKeepsItsPhases(t *testing.T) {
 	if asJSON(t, mustRead(t, Options{Steps: o.Steps}, path)) != want {
 		t.Error("the summary gives another result than the exports")
 	}
-	if _, err := Read(t.Context(), []string{path}, o); err == nil || !strings.Contains(err.Error(), "phases are fixed") {
+	if _, err := Read(t.Context(), []string{path}, o); err == nil ||
+		!strings.Contains(err.Error(), "phases are fixed") {
 		t.Errorf("want other rules refused, have %v", err)
 	}
 }

@@ -54,7 +54,8 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 		for i := range p.events {
 			e := &p.events[i]
 			at := &p.of.locations[e.location]
-			if at.Inferred&inferredLayer > 0 && at.Step != None && at.Layer < int32(layers) && p.of.classes[e.name].GEMM {
+			if at.Inferred&inferredLayer > 0 && at.Step != None && at.Layer < int32(layers) &&
+				p.of.classes[e.name].GEMM {
 				times[rank][at.Layer] += float64(e.duration)
 			}
 		}
@@ -89,7 +90,8 @@ func (p *rankEvents) stepSpans() (spans []stepSpan) {
 func (r *reduction) commonSteps() {
 	spans := make([][]stepSpan, len(r.ranks))
 	for i, p := range r.ranks {
-		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != r.ranks[0].structure.Layers || len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
+		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != r.ranks[0].structure.Layers ||
+			len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
 			return
 		}
 	}
@@ -99,7 +101,8 @@ func (r *reduction) commonSteps() {
 	}
 	begins := make([]int, len(r.ranks)) // the step of each that is the first of the fewest
 	for i, own := range spans {
-		begins[i] = slices.IndexFunc(own, func(s stepSpan) bool { return min(s.to, few[0].to)-max(s.from, few[0].from) > (s.to-s.from)/2 })
+		begins[i] = slices.IndexFunc(own,
+			func(s stepSpan) bool { return min(s.to, few[0].to)-max(s.from, few[0].from) > (s.to-s.from)/2 })
 		if begins[i] < 0 || begins[i]+len(few) > len(own) {
 			return
 		}
@@ -108,7 +111,8 @@ func (r *reduction) commonSteps() {
 		if n := len(spans[i]); n > len(few) {
 			r.warn("uncommon_steps", p.rank.Export, "rank", p.rank.Rank, "steps", n, "common", len(few))
 		}
-		p.keepSteps(spans[i][begins[i]].step, spans[0][begins[0]].step, len(few)) // as the first rank's, whose ranges name the steps
+		// as the first rank's, whose ranges name the steps
+		p.keepSteps(spans[i][begins[i]].step, spans[0][begins[0]].step, len(few))
 	}
 }
 
@@ -145,7 +149,8 @@ func (r *reduction) layerSteps() {
 			}
 		}
 		if steps[i] != steps[0] {
-			r.warn("ranks_differ", "", "why", "layer_steps", "rank", r.ranks[0].rank.Rank, "own", steps[0], "other", p.rank.Rank, "others", steps[i])
+			r.warn("ranks_differ", "", "why", "layer_steps", "rank", r.ranks[0].rank.Rank, "own", steps[0], "other",
+				p.rank.Rank, "others", steps[i])
 			r.dropInferred()
 			return
 		}

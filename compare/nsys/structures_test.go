@@ -23,7 +23,8 @@ func enginesOf(t *testing.T) (list []engine) {
 	for _, c := range []struct {
 		captures     string
 		layers, step int
-	}{{"hf-qwen3-ep4-nsys/normal.rank?.sqlite", 3, 1}, {"hf-qwen3-ep4/normal.rank?.json.gz", 3, 1}, {"vllm/qwen3-normal.rank?.json.gz", 12, 0}} {
+	}{{"hf-qwen3-ep4-nsys/normal.rank?.sqlite", 3, 1}, {"hf-qwen3-ep4/normal.rank?.json.gz", 3, 1},
+		{"vllm/qwen3-normal.rank?.json.gz", 12, 0}} {
 		e := engine{name: c.captures, paths: inTestdata(t, c.captures)}
 		e.list = recordings(t, e.paths)
 		for _, rec := range e.list {
@@ -52,7 +53,8 @@ func tryModel(t *testing.T, e engine, m model, ranks int, seed uint64) outcome {
 		}
 	}
 	trace := changedAgain(t, e.paths[:ranks], e.list, func(rank int, rec *capture.Recording) {
-		maker := maker{model: m, parts: e.ranks[rank], load: loads[rank], random: rand.New(rand.NewPCG(seed, 2)), noise: rand.New(rand.NewPCG(seed, uint64(3+rank)))}
+		maker := maker{model: m, parts: e.ranks[rank], load: loads[rank], random: rand.New(rand.NewPCG(seed, 2)),
+			noise: rand.New(rand.NewPCG(seed, uint64(3+rank)))}
 		*rec = *record(rec, maker.make())
 	})
 	o := outcome{layers: trace.Structure.Layers, steps: trace.Structure.Steps, unknown: trace.Structure.Unknown}
@@ -76,7 +78,8 @@ func tryModel(t *testing.T, e engine, m model, ranks int, seed uint64) outcome {
 
 // told reports whether the steps and layers of a model can be told from its kernels.
 func (m model) told() bool {
-	return !m.unmarked && m.grouped != "behind" && m.grouped != "last" && m.batches != "apart" && m.batches != "overlapped"
+	return !m.unmarked && m.grouped != "behind" && m.grouped != "last" && m.batches != "apart" &&
+		m.batches != "overlapped"
 }
 
 // Of all models whose structure can be told, the layers are found and their imbalance is

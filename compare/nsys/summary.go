@@ -88,9 +88,11 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 	out := bufio.NewWriterSize(zip, 1<<16)
 	var head summaryHeader
 	for _, d := range exports {
-		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session, Names: d.names, Places: d.locations, GC: d.gc, GIL: d.gil, StepNames: d.stepNames}
+		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session,
+			Names: d.names, Places: d.locations, GC: d.gc, GIL: d.gil, StepNames: d.stepNames}
 		for _, l := range d.ranks {
-			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS, Replayed: l.replayed, Events: len(l.events), Structure: l.structure, Late: l.late})
+			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS,
+				Replayed: l.replayed, Events: len(l.events), Structure: l.structure, Late: l.late})
 		}
 		for _, rule := range d.rules {
 			e.Rules = append(e.Rules, rule.String())
@@ -102,7 +104,8 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 		return err
 	}
 	if len(text) > summaryLimit {
-		return fmt.Errorf("the names of ranges and kernels take %d bytes, want at most %d in a summary", len(text), summaryLimit)
+		return fmt.Errorf("the names of ranges and kernels take %d bytes, want at most %d in a summary", len(text),
+			summaryLimit)
 	}
 	var buf [binary.MaxVarintLen64]byte
 	put := func(v uint64) { _, err = out.Write(buf[:binary.PutUvarint(buf[:], v)]) }
@@ -155,9 +158,11 @@ func inSummary(path string, read func(io.Reader) error) error {
 	err = read(f)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again", Err: capture.ErrTruncated}
+		return &input.Error{File: path, Expected: "a whole summary", Found: "a truncated one", Try: "write it again",
+			Err: capture.ErrTruncated}
 	case err != nil:
-		return &input.Error{File: path, Position: "damaged summary", Found: err.Error(), Try: "write it again", Err: capture.ErrDamaged}
+		return &input.Error{File: path, Position: "damaged summary", Found: err.Error(), Try: "write it again",
+			Err: capture.ErrDamaged}
 	}
 	return nil
 }
@@ -172,7 +177,8 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 	}
 	exports := []*exportSummary{}
 	for _, e := range head.Exports {
-		d := &exportSummary{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World, session: e.Session, names: e.Names, locations: e.Places, gc: e.GC, gil: e.GIL, stepNames: e.StepNames}
+		d := &exportSummary{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World,
+			session: e.Session, names: e.Names, locations: e.Places, gc: e.GC, gil: e.GIL, stepNames: e.StepNames}
 		for _, text := range e.Rules {
 			rule, err := kernel.ParseRule(text)
 			if err != nil {
@@ -182,7 +188,8 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 		}
 		d.classes = kernel.Classes(d.names, d.rules)
 		for _, s := range e.Ranks {
-			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed, structure: s.Structure, late: s.Late}
+			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed,
+				structure: s.Structure, late: s.Late}
 			if l.events, err = readEvents(in, s.Events, len(d.locations), len(d.names)); err != nil {
 				return nil, err
 			}
@@ -238,8 +245,10 @@ func (h summaryHeader) check() error {
 			return fmt.Errorf("want at least one rank of %q, have none", e.Export.Path)
 		}
 		for _, at := range e.Places {
-			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(kernel.Phases, at.Phase) || at.Evidence >= evidences {
-				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step, at.Layer, at.Expert)
+			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(kernel.Phases, at.Phase) ||
+				at.Evidence >= evidences {
+				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step,
+					at.Layer, at.Expert)
 			}
 		}
 		for _, s := range e.Ranks {
@@ -247,7 +256,8 @@ func (h summaryHeader) check() error {
 				return fmt.Errorf("rank %d of %q: %w", s.Rank.Rank, e.Export.Path, err)
 			}
 			if !slices.Contains(e.Export.Ranks, s.Rank.Rank) {
-				return fmt.Errorf("want one of the ranks %[2]v of %[1]q, have rank %[3]d", e.Export.Path, e.Export.Ranks, s.Rank.Rank)
+				return fmt.Errorf("want one of the ranks %[2]v of %[1]q, have rank %[3]d", e.Export.Path,
+					e.Export.Ranks, s.Rank.Rank)
 			}
 		}
 	}
@@ -259,7 +269,8 @@ func (s summaryRank) check() error {
 		return fmt.Errorf("want a rank from 0 to %d", capture.MaxRanks-1)
 	}
 	if s.LaunchedNS < 0 || s.Replayed < 0 {
-		return fmt.Errorf("want no negative sums, have %d ns launched and %d kernels replayed", s.LaunchedNS, s.Replayed)
+		return fmt.Errorf("want no negative sums, have %d ns launched and %d kernels replayed", s.LaunchedNS,
+			s.Replayed)
 	}
 	if b := s.Structure; b != nil && (min(b.Blocks, b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
 		return fmt.Errorf("no kernels repeat as %+v", *b)
@@ -268,12 +279,14 @@ func (s summaryRank) check() error {
 		return errors.New("lateness is not in the order of time")
 	}
 	for _, l := range s.Late {
-		if max(l.At, l.NS) > capture.TimeLimit || l.At < -capture.TimeLimit || min(l.NS, l.GC, l.GIL) < 0 || max(l.GC, l.GIL) > l.NS {
+		if max(l.At, l.NS) > capture.TimeLimit || l.At < -capture.TimeLimit || min(l.NS, l.GC, l.GIL) < 0 ||
+			max(l.GC, l.GIL) > l.NS {
 			return fmt.Errorf("no launch is late by %d ns at %d ns", l.NS, l.At)
 		}
 	}
 	for _, g := range s.Graphs {
-		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit || g.Step < None {
+		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit ||
+			g.Step < None {
 			return fmt.Errorf("no graph runs for %d ns at %d ns in step %d", g.NS, g.Start, g.Step)
 		}
 	}
@@ -311,7 +324,8 @@ func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error
 		}
 		return nil
 	}
-	err := column(uint64(2*capture.TimeLimit)+1, func(e *kernelEvent, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
+	err := column(uint64(2*capture.TimeLimit)+1,
+		func(e *kernelEvent, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
 	if err == nil && total > math.MaxInt64 {
 		err = errors.New("the sum of its times overflows 64 bits")
 	}

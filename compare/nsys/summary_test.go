@@ -108,7 +108,8 @@ func TestSummaryKeepsItsRanks(t *testing.T) {
 
 // A summary holds nothing of the environment.
 func TestSummaryIsPrivate(t *testing.T) {
-	path := newFixture().work(0, 1, 10, 7, "k").environment(`SECRET_TOKEN="hunter2"`).environment(`RANK="0"`).write(t, "x.sqlite")
+	path := newFixture().work(0, 1, 10, 7, "k").environment(`SECRET_TOKEN="hunter2"`).environment(`RANK="0"`).write(t,
+		"x.sqlite")
 	var b bytes.Buffer
 	if err := Summarize(context.Background(), &b, []string{path}, Options{}); err != nil {
 		t.Fatal(err)
@@ -141,7 +142,8 @@ func TestDamagedSummary(t *testing.T) {
 		if err := os.WriteFile(bad, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil && (what != "a flipped bit" || mustJSON(t, got) != whole) {
+		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil &&
+			(what != "a flipped bit" || mustJSON(t, got) != whole) {
 			t.Errorf("%s: want an error", what)
 		}
 	}
@@ -149,7 +151,8 @@ func TestDamagedSummary(t *testing.T) {
 		try("cut", content[:n])
 		flipped := bytes.Clone(content)
 		flipped[n] ^= 0x10
-		try("a flipped bit", flipped) // harmless in the gzip header and in the padding of blocks, whose bits nobody checks
+		// harmless in the gzip header and in the padding of blocks, whose bits nobody checks
+		try("a flipped bit", flipped)
 	}
 	try("more behind the end", append(bytes.Clone(content), 'x'))
 }
@@ -166,16 +169,33 @@ func TestImpossibleSummary(t *testing.T) {
 			d.export.Ranks = []int{-1}
 			return []*exportSummary{d}
 		},
-		"an unlisted rank": func(d *exportSummary) []*exportSummary { d.export.Ranks = []int{7}; return []*exportSummary{d} },
-		"expert −5":        func(d *exportSummary) []*exportSummary { d.locations[0].Expert = -5; return []*exportSummary{d} },
-		"an unknown phase": func(d *exportSummary) []*exportSummary { d.locations[0].Phase = "lunch"; return []*exportSummary{d} },
-		"a negative sum":   func(d *exportSummary) []*exportSummary { d.ranks[0].launchedNS = -1; return []*exportSummary{d} },
+		"an unlisted rank": func(
+			d *exportSummary) []*exportSummary {
+			d.export.Ranks = []int{7}
+			return []*exportSummary{d}
+		},
+		"expert −5": func(
+			d *exportSummary) []*exportSummary {
+			d.locations[0].Expert = -5
+			return []*exportSummary{d}
+		},
+		"an unknown phase": func(
+			d *exportSummary) []*exportSummary {
+			d.locations[0].Phase = "lunch"
+			return []*exportSummary{d}
+		},
+		"a negative sum": func(
+			d *exportSummary) []*exportSummary {
+			d.ranks[0].launchedNS = -1
+			return []*exportSummary{d}
+		},
 		"a graph's time": func(d *exportSummary) []*exportSummary {
 			d.ranks[0].graphs = []graphEvent{{NS: -1}}
 			return []*exportSummary{d}
 		},
 	} {
-		found, err := summarizeAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")}, Options{})
+		found, err := summarizeAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")},
+			Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,11 +216,13 @@ func oneExpertRecorded() Options {
 	if err != nil {
 		panic(err)
 	}
-	return Options{Recorded: Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}}, Layout: map[int]router.Layout{0: layout}}}}
+	return Options{Recorded: Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}},
+		Layout: map[int]router.Layout{0: layout}}}}
 }
 
 func FuzzSummary(f *testing.F) {
-	found, err := summarizeAll(context.Background(), []string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite")}, Options{})
+	found, err := summarizeAll(context.Background(),
+		[]string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite")}, Options{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -58,7 +58,8 @@ func TestTakes(t *testing.T) {
 func TestMissingFileIsToldFirst(t *testing.T) {
 	read := int64(0)
 	o := Options{Progress: func(n int64) { read += n }}
-	paths := []string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"), filepath.Join(t.TempDir(), "missing.sqlite")}
+	paths := []string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"),
+		filepath.Join(t.TempDir(), "missing.sqlite")}
 	if _, err := Read(t.Context(), paths, o); !errors.Is(err, os.ErrNotExist) || read != 0 {
 		t.Errorf("%d bytes read before %v", read, err)
 	}

@@ -58,7 +58,8 @@ func (t *timeline) sortRanges() {
 // the one that began last, the shorter one if two began together. Ranges need
 // not nest; they are sorted already. O(n log n) in ranges and queries together.
 func (t *timeline) locate(moment func(query int32) int64, visit func(query int32, p location)) {
-	if byTime := func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) }; !slices.IsSortedFunc(t.queries, byTime) {
+	if byTime := func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) }; !slices.IsSortedFunc(t.queries,
+		byTime) {
 		slices.SortStableFunc(t.queries, byTime)
 	}
 	var open openRanges

@@ -59,7 +59,8 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 		width := int64(1 + rng.IntN(60))
 		for i := range rng.IntN(40) {
 			start := rng.Int64N(width)
-			m := labeledRange{start: start, end: start + rng.Int64N(width), step: None, label: &label{layer: None, expert: None}}
+			m := labeledRange{start: start, end: start + rng.Int64N(width), step: None,
+				label: &label{layer: None, expert: None}}
 			n := int32(i)
 			switch rng.IntN(4) {
 			case 0:
@@ -98,7 +99,8 @@ func FuzzLocate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ranges, queries []byte) {
 		var line timeline
 		for i := 0; i+2 < len(ranges); i += 3 {
-			m := labeledRange{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), step: None, label: &label{layer: None, expert: None}}
+			m := labeledRange{start: int64(ranges[i]), end: int64(ranges[i]) + int64(ranges[i+1]), step: None,
+				label: &label{layer: None, expert: None}}
 			n := int32(ranges[i+2] >> 3)
 			if ranges[i+2]&1 != 0 {
 				m.step = n
@@ -134,7 +136,8 @@ func TestMillionNestedRanges(t *testing.T) {
 	const n = 1_000_000
 	var line timeline
 	for i := range int64(n) {
-		line.ranges = append(line.ranges, labeledRange{start: i, end: 3*n - i, step: None, label: &label{layer: int32(i), expert: None}})
+		line.ranges = append(line.ranges, labeledRange{start: i, end: 3*n - i, step: None,
+			label: &label{layer: int32(i), expert: None}})
 	}
 	for i := range int64(100) {
 		line.queries = append(line.queries, int32(i))
@@ -171,7 +174,8 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 		{"a number twice: by order", []labeledRange{m(0, 9, 3), m(10, 19, 3)}, []int32{0, 1}, true},
 		{"no numbers: by order", []labeledRange{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, false},
 		{"one without a number: by order", []labeledRange{m(0, 9, 4), m(10, 19, unnumbered)}, []int32{0, 1}, true},
-		{"an unnumbered one inside a numbered one is part of it", []labeledRange{m(0, 9, 5), m(1, 8, unnumbered), m(10, 19, 6)}, []int32{5, None, 6}, false},
+		{"an unnumbered one inside a numbered one is part of it", []labeledRange{m(0, 9, 5), m(1, 8, unnumbered),
+			m(10, 19, 6)}, []int32{5, None, 6}, false},
 	} {
 		got, renumbered := steps(c.ranges...)
 		if len(got) != len(c.want) || renumbered != c.renumbered {

@@ -15,7 +15,8 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
-var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"), filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")}
+var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"),
+	filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")}
 
 // The fixtures are two ranks of one step. Layer 3: gate 5.125 µs; experts 30 µs on
 // rank 0 and 10 µs on rank 1, so max/mean is 30/20; an all-to-all that rank 0
@@ -30,7 +31,8 @@ func TestTorchTraceByHand(t *testing.T) {
 	equal(t, "kernels", trace.Exports[0].Kernels, 5)
 	equal(t, "API calls", trace.Exports[0].Launches, 4)
 	equal(t, "gpu time", trace.Coverage.GPUNS, 2*(5125+8000+2000)+30000+10000+60000+80000)
-	near(t, "launch share", trace.Coverage.LaunchShare, float64(2*5125+30000+10000+60000+80000)/float64(trace.Coverage.GPUNS))
+	near(t, "launch share", trace.Coverage.LaunchShare,
+		float64(2*5125+30000+10000+60000+80000)/float64(trace.Coverage.GPUNS))
 	equal(t, "gate", phaseTime(trace, 0, 3, PhaseRouter), 5125)
 	equal(t, "placed by the stream", phaseTime(trace, 0, 4, PhaseExperts), 8000)
 	equal(t, "placed by its name alone", phaseTime(trace, 0, None, PhaseExperts), 2000)
@@ -57,14 +59,17 @@ func asTorch(t *testing.T, rec *capture.Recording, rank int, seed uint64) []byte
 		if err != nil {
 			t.Fatal(err)
 		}
-		events = append(events, fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %s, "pid": %d, "tid": %d, "ts": %s, "dur": %d.%03d, "args": {%s}}`,
-			cat, quoted, pid, tid, us(start), (end-start)/1000, (end-start)%1000, args))
+		events = append(events,
+			fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %s, "pid": %d, "tid": %d, "ts": %s, "dur": %d.%03d, "args": {%s}}`,
+				cat, quoted, pid, tid, us(start), (end-start)/1000, (end-start)%1000, args))
 	}
 	for _, k := range rec.Kernels {
-		event("kernel", rec.KernelNames[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal), fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Launch+1))
+		event("kernel", rec.KernelNames[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal),
+			fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Launch+1))
 	}
 	for i, c := range rec.Launches {
-		event("cuda_runtime", "cudaLaunchKernel", c.Thread+40, c.Start, c.End, 77, fmt.Sprintf(`"correlation": %d`, i+1))
+		event("cuda_runtime", "cudaLaunchKernel", c.Thread+40, c.Start, c.End, 77,
+			fmt.Sprintf(`"correlation": %d`, i+1))
 	}
 	for _, r := range rec.Ranges {
 		if r.Domain == 0 {
@@ -72,7 +77,9 @@ func asTorch(t *testing.T, rec *capture.Recording, rank int, seed uint64) []byte
 		}
 	}
 	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-	return fmt.Appendf(nil, `{"schemaVersion": 1, "traceEvents": [%s], "baseTimeNanoseconds": %d, "distributedInfo": {"rank": %d}}`, strings.Join(events, ",\n"), int64(base), rank)
+	return fmt.Appendf(nil,
+		`{"schemaVersion": 1, "traceEvents": [%s], "baseTimeNanoseconds": %d, "distributedInfo": {"rank": %d}}`,
+		strings.Join(events, ",\n"), int64(base), rank)
 }
 
 // A capture written as a PyTorch trace, in any order of events, gives the same
@@ -94,8 +101,10 @@ func TestTorchTraceOfACaptureEqualsItsExport(t *testing.T) {
 			what       string
 			want, have any
 		}{
-			{"coverage", want.Coverage, have.Coverage}, {"kernels", want.Kernels, have.Kernels}, {"phases", want.Phases, have.Phases},
-			{"cells", want.Cells, have.Cells}, {"experts", want.Experts, have.Experts}, {"imbalance", want.Imbalance, have.Imbalance},
+			{"coverage", want.Coverage, have.Coverage}, {"kernels", want.Kernels, have.Kernels},
+			{"phases", want.Phases, have.Phases},
+			{"cells", want.Cells, have.Cells}, {"experts", want.Experts, have.Experts},
+			{"imbalance", want.Imbalance, have.Imbalance},
 			{"stragglers", want.Stragglers, have.Stragglers},
 		} {
 			if a, b := mustJSON(t, part.want), mustJSON(t, part.have); a != b {
@@ -128,7 +137,8 @@ func TestTorchSummaries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a, b := mustJSON(t, mustRead(t, Options{}, torchRanks...)), mustJSON(t, mustRead(t, Options{}, parts...)); a != b {
+	if a, b := mustJSON(t, mustRead(t, Options{}, torchRanks...)), mustJSON(t,
+		mustRead(t, Options{}, parts...)); a != b {
 		t.Errorf("direct\n%.500s\nmerged\n%.500s", a, b)
 	}
 }
@@ -171,7 +181,8 @@ func FuzzTorchTrace(f *testing.F) {
 // meet in the all-to-alls.
 func TestTorchTracesOfH200s(t *testing.T) {
 	ranks := func(name string) []string {
-		return []string{filepath.Join(testdata, "torch", name+".rank0.json.gz"), filepath.Join(testdata, "torch", name+".rank1.json.gz")}
+		return []string{filepath.Join(testdata, "torch", name+".rank0.json.gz"),
+			filepath.Join(testdata, "torch", name+".rank1.json.gz")}
 	}
 	loop := mustRead(t, Options{Threshold: 0.1}, ranks("loop-normal")...)
 	near(t, "launch share", loop.Coverage.LaunchShare, 1)
@@ -196,7 +207,8 @@ func TestTorchTracesOfH200s(t *testing.T) {
 			t.Errorf("want the ranks to leave all-to-alls within 100 µs, have %+v", a)
 		}
 	}
-	normal, perfect := mustRead(t, Options{}, ranks("grouped-normal")...), mustRead(t, Options{}, ranks("grouped-perfect")...)
+	normal, perfect := mustRead(t, Options{}, ranks("grouped-normal")...),
+		mustRead(t, Options{}, ranks("grouped-perfect")...)
 	if n, p := normal.Overall[0].Imbalance, perfect.Overall[0].Imbalance; !(p < 0.02 && n > 4*p) {
 		t.Errorf("expert time is %v uneven with the learned router, %v with the perfect one", n, p)
 	}

@@ -229,7 +229,10 @@ func (e ExpertStat) MarshalJSON() ([]byte, error) {
 // RankTime is the imbalance of expert time over ranks; not ok where no layer's is
 // known on two of them.
 func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
-	i := slices.IndexFunc(t.Overall, func(o imbalance.Summary) bool { return o.Level == router.LevelRank && o.Quantity == imbalance.Time })
+	i := slices.IndexFunc(t.Overall, func(o imbalance.Summary) bool {
+		return o.Level == router.LevelRank &&
+			o.Quantity == imbalance.Time
+	})
 	if i < 0 {
 		return o, false
 	}

@@ -48,13 +48,15 @@ func twoRanks() *fixture {
 		p := int64(p)
 		for step, ns := range times {
 			at := int64(step) * 1000
-			f.push(p, at, at+900, []string{"[Executor] _forward_step 0: 8 ctx reqs", "[Executor] _forward_step 1: 8 ctx reqs"}[step])
+			f.push(p, at, at+900, []string{"[Executor] _forward_step 0: 8 ctx reqs",
+				"[Executor] _forward_step 1: 8 ctx reqs"}[step])
 			f.push(p, at+10, at+99, "layer 0 router").work(p, 10*int64(step)+1, at+20, 4, "gate")
 			f.push(p, at+100, at+400, "layer 0 experts").work(p, 10*int64(step)+2, at+110, ns, "gemm")
 			f.push(p, at+500, at+700, "layer 0 combine")
 			// arrives at the same time as its peer's in step 0, 5 ns later on rank 1 in
 			// step 1; both ends are the same
-			f.call(p, 10*int64(step)+3, at+510).kernel(p, 10*int64(step)+3, at+520+5*p*int64(step), at+560, "ncclDevKernel_SendRecv(x)")
+			f.call(p, 10*int64(step)+3, at+510).kernel(p, 10*int64(step)+3, at+520+5*p*int64(step), at+560,
+				"ncclDevKernel_SendRecv(x)")
 		}
 	}
 	return f
@@ -91,7 +93,8 @@ func TestTwoRanksByHand(t *testing.T) {
 	slices.Reverse(trace.Cells) // as a file made by others may have them
 	equal(t, "in all steps", fmt.Sprint(trace.Times(nil).Layers[0].Straggler()), fmt.Sprint(s))
 	s.Steps, s.WorstRank, s.WorstSteps, s.Loss.Steps, s.Experts.Steps = 1, 1, 1, 1, 1
-	equal(t, "in the last step", fmt.Sprint(trace.Times(func(c *Cell) bool { return c.Step == 1 }).Layers[0].Straggler()), fmt.Sprint(s))
+	equal(t, "in the last step",
+		fmt.Sprint(trace.Times(func(c *Cell) bool { return c.Step == 1 }).Layers[0].Straggler()), fmt.Sprint(s))
 	slices.Reverse(trace.Cells)
 
 	// rank 0 waits 5 in step 1, nobody waits in step 0
@@ -115,7 +118,8 @@ func TestTwoRanksByHand(t *testing.T) {
 func TestCaptureWithoutRanges(t *testing.T) {
 	f := newFixture()
 	for p, ns := range []int64{30, 10} {
-		f.work(int64(p), 1, 10, ns, "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<x>>>(T1)")
+		f.work(int64(p), 1, 10, ns,
+			"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::GroupProblemShape<x>>>(T1)")
 		f.work(int64(p), 2, 100, 8, "someone's own kernel")
 	}
 	trace := mustRead(t, Options{Threshold: 0.1}, f.write(t, "bare.sqlite"))
@@ -133,7 +137,8 @@ func TestCaptureWithoutRanges(t *testing.T) {
 
 // Cells, phases and kernels count the same time in three ways.
 func TestTimeIsConserved(t *testing.T) {
-	for _, pattern := range []string{"gptoss-ep4-loop/normal.sqlite", "gptoss-ep4-ranks/normal.rank?.sqlite", "deepseek-ep4-ranks/perfect.rank?.sqlite", "gptoss-graph/node-normal.sqlite"} {
+	for _, pattern := range []string{"gptoss-ep4-loop/normal.sqlite", "gptoss-ep4-ranks/normal.rank?.sqlite",
+		"deepseek-ep4-ranks/perfect.rank?.sqlite", "gptoss-graph/node-normal.sqlite"} {
 		paths, _ := filepath.Glob(filepath.Join(testdata, pattern))
 		trace := mustRead(t, Options{}, paths...)
 		var cells, phases, kernels, collective, collectives int64
@@ -154,7 +159,8 @@ func TestTimeIsConserved(t *testing.T) {
 			collectives += c.TotalNS
 		}
 		if cells != kernels || phases != kernels || kernels != trace.Coverage.GPUNS || collective != collectives {
-			t.Errorf("%s: cells %d, phases %d, kernels %d, coverage %d; collectives %d and %d", pattern, cells, phases, kernels, trace.Coverage.GPUNS, collective, collectives)
+			t.Errorf("%s: cells %d, phases %d, kernels %d, coverage %d; collectives %d and %d", pattern, cells, phases,
+				kernels, trace.Coverage.GPUNS, collective, collectives)
 		}
 	}
 }
@@ -163,7 +169,8 @@ func TestTimeIsConserved(t *testing.T) {
 func TestCaptures(t *testing.T) {
 	loop := mustRead(t, Options{Threshold: 0.1}, filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite"))
 	equal(t, "arm", loop.Arm, "normal")
-	equal(t, "perfect arm", mustRead(t, Options{}, filepath.Join(testdata, "gptoss-ep4-loop/perfect.sqlite")).Arm, "perfect")
+	equal(t, "perfect arm", mustRead(t, Options{}, filepath.Join(testdata, "gptoss-ep4-loop/perfect.sqlite")).Arm,
+		"perfect")
 	allToAll := make([]float64, 4)
 	for _, c := range loop.Collectives {
 		allToAll[c.Rank] += float64(c.TotalNS) / 1e6
@@ -229,10 +236,12 @@ func TestGraphs(t *testing.T) {
 func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 	f := newFixture()
 	f.push(0, 0, 900, "[Executor] _forward_step 0:").push(0, 100, 400, "layer 0 experts").work(0, 1, 110, 100, "gemm")
-	f.push(0, 1000, 1900, "[Executor] _forward_step 1:").push(0, 1100, 1400, "layer 0 experts").work(0, 2, 1110, 11, "gemm")
+	f.push(0, 1000, 1900, "[Executor] _forward_step 1:").push(0, 1100, 1400, "layer 0 experts").work(0, 2, 1110, 11,
+		"gemm")
 	path := f.write(t, "one.sqlite")
 	bare := mustRead(t, Options{}, path)
-	if len(bare.Experts) != 0 || !slices.ContainsFunc(bare.Warnings, func(w router.Warning) bool { return w.Code == "no_expert_times" }) {
+	if len(bare.Experts) != 0 ||
+		!slices.ContainsFunc(bare.Warnings, func(w router.Warning) bool { return w.Code == "no_expert_times" }) {
 		t.Errorf("want no expert times and a reason, have %v and %v", bare.Experts, bare.Warnings)
 	}
 	load := router.Load{PerExpert: []int64{2, 0, 6}}
@@ -241,7 +250,8 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace := mustRead(t, Options{Recorded: Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: load}, Layout: map[int]router.Layout{0: layout}}}}, path)
+		trace := mustRead(t, Options{Recorded: Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: load},
+			Layout: map[int]router.Layout{0: layout}}}}, path)
 		// step 0: 100 ns as 25, 0, 75; step 1: 11 ns as ⌊11/4⌋ = 2, 0, 9
 		want := []int64{27, 0, 84}
 		equal(t, "experts", len(trace.Experts), len(want))
@@ -258,12 +268,15 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 // digit. All else is as it was, and both are read back.
 func TestUnknownSlotsAreNull(t *testing.T) {
 	for want, e := range map[string]ExpertStat{
-		`"slots":null`:             {Rank: 1, Expert: 5, Basis: imbalance.Observed, Stats: Stats{TotalNS: 3}},
-		`"slots":0`:                {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true, Stats: Stats{TotalNS: 3}},
-		`"slots":9007199254740993`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true, Slots: 1<<53 + 1, Stats: Stats{TotalNS: 3}},
+		`"slots":null`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Stats: Stats{TotalNS: 3}},
+		`"slots":0`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true,
+			Stats: Stats{TotalNS: 3}},
+		`"slots":9007199254740993`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true, Slots: 1<<53 + 1,
+			Stats: Stats{TotalNS: 3}},
 	} {
 		b, err := json.Marshal([]ExpertStat{e})
-		if err != nil || strings.Count(string(b), `"slots":`) != 1 || !strings.Contains(string(b), want) || !strings.Contains(string(b), `"expert":5`) {
+		if err != nil || strings.Count(string(b), `"slots":`) != 1 || !strings.Contains(string(b), want) ||
+			!strings.Contains(string(b), `"expert":5`) {
 			t.Errorf("want %s, have %s, %v", want, b, err)
 		}
 		var back []ExpertStat

@@ -53,7 +53,8 @@ func (r *reduction) unknownTime() {
 		k := &r.trace.Kernels[i]
 		total += k.TotalNS
 		most := placed{PhaseUnknown, byNothing}
-		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]), func(a, b placed) int { return cmp.Or(kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
+		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]),
+			func(a, b placed) int { return cmp.Or(kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
 			if ns[k.Name][by] > ns[k.Name][most] {
 				most = by
 			}
@@ -77,7 +78,8 @@ func (r *reduction) unknownTime() {
 	}
 	if fused > 0 {
 		own, others := fusedPhases(hidden[0].Name)
-		r.warn("fused_kernels", "", "share", float64(fused)/float64(total), "kernels", functions(hidden), "phase", own, "others", others)
+		r.warn("fused_kernels", "", "share", float64(fused)/float64(total), "kernels", functions(hidden), "phase", own,
+			"others", others)
 	}
 }
 

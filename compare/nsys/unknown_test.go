@@ -28,7 +28,8 @@ func TestUnknownAndFusedTimeByName(t *testing.T) {
 	equal(t, "unknown phase", phaseTime(trace, 0, None, PhaseUnknown), 20)
 	for code, want := range map[string]router.Args{
 		"unknown_kernels": {"share": 0.2, "kernels": []any{"mine", "yours"}},
-		"fused_kernels":   {"share": 0.3, "kernels": []any{"deep_gemm::sm100_bf16_mega_moe_impl"}, "phase": "experts", "others": []any{"dispatch", "combine"}},
+		"fused_kernels": {"share": 0.3, "kernels": []any{"deep_gemm::sm100_bf16_mega_moe_impl"}, "phase": "experts",
+			"others": []any{"dispatch", "combine"}},
 	} {
 		found := false
 		for _, w := range trace.Warnings {

@@ -13,9 +13,10 @@ const (
 	kernels2021 = "start end deviceId contextId streamId correlationId globalPid demangledName shortName launchType cacheConfig registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted graphNodeId sharedMemoryLimitConfig"
 	kernels2022 = "start end deviceId contextId streamId correlationId globalPid demangledName shortName mangledName launchType cacheConfig registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted graphNodeId sharedMemoryLimitConfig"
 	kernels2024 = "start end deviceId contextId greenContextId streamId correlationId globalPid demangledName shortName mangledName launchType cacheConfig registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted graphNodeId sharedMemoryLimitConfig"
-	kernels2026 = kernels2024 + " qmdBulkReleaseDone qmdPreexitDone qmdLastCtaDone graphId clusterX clusterY clusterZ clusterSchedulingPolicy maxPotentialClusterSize maxActiveClusters sharedMemoryRequestedPercentage tensorSizeMinusOneElements"
-	calls2021   = "start end eventClass globalTid correlationId nameId returnValue callchainId"
-	ranges2021  = "start end eventType rangeId category color text globalTid endGlobalTid textId domainId uint64Value int64Value doubleValue uint32Value int32Value floatValue jsonTextId jsonText"
+	kernels2026 = kernels2024 +
+		" qmdBulkReleaseDone qmdPreexitDone qmdLastCtaDone graphId clusterX clusterY clusterZ clusterSchedulingPolicy maxPotentialClusterSize maxActiveClusters sharedMemoryRequestedPercentage tensorSizeMinusOneElements"
+	calls2021  = "start end eventClass globalTid correlationId nameId returnValue callchainId"
+	ranges2021 = "start end eventType rangeId category color text globalTid endGlobalTid textId domainId uint64Value int64Value doubleValue uint32Value int32Value floatValue jsonTextId jsonText"
 )
 
 // row is one row: the columns that matter, others NULL or 0.
@@ -50,13 +51,20 @@ var tableVersions = []struct {
 }{
 	{"", "", "", kernels2021, ranges2021, ""},
 	{"2022.1.3", "2.9.1", "EXPORT_META_DATA", kernels2022, ranges2021, ""},
-	{"2022.4.2", "3.0.0", "EXPORT_META_DATA", kernels2022, ranges2021, "CREATE TABLE ENUM_NSYS_EVENT_TYPE (id, name, label);"},
-	{"2023.1.2", "3.1.2", "EXPORT_META_DATA", kernels2022, ranges2021, "CREATE TABLE ENUM_CUDA_KRENEL_LAUNCH_TYPE (id, name, label);"},
-	{"2023.3.1", "3.4.0", "META_DATA_EXPORT", kernels2022, ranges2021, "CREATE TABLE TARGET_INFO_CUDA_NULL_STREAM (streamId, contextId);"},
-	{"2024.5.1", "3.13.2", "META_DATA_EXPORT", kernels2024, ranges2021, "CREATE TABLE TARGET_INFO_CUDA_CONTEXT_INFO (contextId, isGreenContext);"},
+	{"2022.4.2", "3.0.0", "EXPORT_META_DATA", kernels2022, ranges2021,
+		"CREATE TABLE ENUM_NSYS_EVENT_TYPE (id, name, label);"},
+	{"2023.1.2", "3.1.2", "EXPORT_META_DATA", kernels2022, ranges2021,
+		"CREATE TABLE ENUM_CUDA_KRENEL_LAUNCH_TYPE (id, name, label);"},
+	{"2023.3.1", "3.4.0", "META_DATA_EXPORT", kernels2022, ranges2021,
+		"CREATE TABLE TARGET_INFO_CUDA_NULL_STREAM (streamId, contextId);"},
+	{"2024.5.1", "3.13.2", "META_DATA_EXPORT", kernels2024, ranges2021,
+		"CREATE TABLE TARGET_INFO_CUDA_CONTEXT_INFO (contextId, isGreenContext);"},
 	{"2025.3.2", "3.20.3", "META_DATA_EXPORT", kernels2024, ranges2021 + " binaryData", deviceMap + "(0, 0, 5);"},
-	{"2026.2.1", "3.25.0", "META_DATA_EXPORT", kernels2026, ranges2021 + " binaryData", "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs, utcTime, localTime, systemClockNs); INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (17, '', '', 3);"},
-	{"2025.3.2", "3.20.3", "META_DATA_EXPORT", kernels2024 + " kernel_name long_kernel_name", ranges2021, "CREATE TABLE SystemInfo (x);"}, // as DLProf leaves them
+	{"2026.2.1", "3.25.0", "META_DATA_EXPORT", kernels2026, ranges2021 + " binaryData",
+		"CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs, utcTime, localTime, systemClockNs); INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (17, '', '', 3);"},
+	// as DLProf leaves them
+	{"2025.3.2", "3.20.3", "META_DATA_EXPORT", kernels2024 + " kernel_name long_kernel_name", ranges2021,
+		"CREATE TABLE SystemInfo (x);"},
 }
 
 // The same events in the tables of every version are the same trace. One layer
@@ -77,8 +85,10 @@ func TestVersionsAreTheSameTrace(t *testing.T) {
 	}
 	for _, v := range tableVersions {
 		t.Run(v.nsys+" "+v.schema, func(t *testing.T) {
-			f := &fixture{statements: []string{tableOf("StringIds", "id value"), tableOf(kernelTable, v.kernels), tableOf(callTable, calls2021), tableOf(rangeTable, v.ranges), v.others}}
-			f.strings = []string{"k<(int)1>(int *)", "k", "cudaLaunchKernel_v7000", "layer 1 dispatch", "layer 4 experts"}
+			f := &fixture{statements: []string{tableOf("StringIds", "id value"), tableOf(kernelTable, v.kernels),
+				tableOf(callTable, calls2021), tableOf(rangeTable, v.ranges), v.others}}
+			f.strings = []string{"k<(int)1>(int *)", "k", "cudaLaunchKernel_v7000", "layer 1 dispatch",
+				"layer 4 experts"}
 			if v.metadata != "" {
 				f.sql("CREATE TABLE %s (name TEXT NOT NULL, value TEXT)", v.metadata)
 				f.sql("INSERT INTO %s VALUES ('EXPORT_PRODUCT_VERSION','%s'),('EXPORT_SCHEMA_VERSION','%s'),('EXPORT_PARAM_TIMES_TO_EXPORT',''),('CAPTURE_EVENT_TYPE','a'),('CAPTURE_EVENT_TYPE','b')", v.metadata, v.nsys, v.schema)
@@ -90,9 +100,12 @@ func TestVersionsAreTheSameTrace(t *testing.T) {
 			for i := range 6 {
 				at := 100*i + 20
 				f.statements = append(f.statements,
-					row{"start": at, "end": at + 2, "eventClass": i % 2, "globalTid": tid(5, 5), "correlationId": i + 1, "nameId": 3, "returnValue": 0}.insert(callTable, calls2021),
-					row{"start": at + 1000, "end": at + 1010 + i, "deviceId": 0, "contextId": 1, "greenContextId": 0, "streamId": 7 + i, "correlationId": i + 1, "globalPid": pid(5),
-						"demangledName": 1, "shortName": 2, "tensorSizeMinusOneElements": "[]"}.insert(kernelTable, v.kernels))
+					row{"start": at, "end": at + 2, "eventClass": i % 2, "globalTid": tid(5, 5), "correlationId": i + 1,
+						"nameId": 3, "returnValue": 0}.insert(callTable, calls2021),
+					row{"start": at + 1000, "end": at + 1010 + i, "deviceId": 0, "contextId": 1, "greenContextId": 0,
+						"streamId": 7 + i, "correlationId": i + 1, "globalPid": pid(5),
+						"demangledName": 1, "shortName": 2, "tensorSizeMinusOneElements": "[]"}.insert(kernelTable,
+						v.kernels))
 			}
 			trace := mustRead(t, Options{}, f.write(t, "version.sqlite"))
 			e := trace.Exports[0]
@@ -129,7 +142,8 @@ func TestOtherVersions(t *testing.T) {
 	for _, table := range []string{"META_DATA_EXPORT", "META_DATA_CAPTURE", nodeTable, graphTable, sessionTable} {
 		f.sql("DROP TABLE %s", table)
 	}
-	f.sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN domainId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN textId")
+	f.sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId").sql(
+		"ALTER TABLE NVTX_EVENTS DROP COLUMN domainId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN textId")
 	trace := mustRead(t, Options{}, f.write(t, "old.sqlite"))
 	equal(t, "time", phaseTime(trace, 0, 0, PhaseExperts), 7)
 	equal(t, "version", trace.Exports[0].NsysVersion, "")
@@ -142,7 +156,8 @@ func TestOtherVersions(t *testing.T) {
 	}
 	trace = mustRead(t, Options{}, f.write(t, "bare.sqlite"))
 	equal(t, "version", trace.Exports[0].NsysVersion, "2022.4.2.1")
-	if trace.Coverage.GPUNS != 7 || trace.Coverage.LaunchShare != 0 || !hasWarning(trace.Exports[0].Warnings, "partial_export") {
+	if trace.Coverage.GPUNS != 7 || trace.Coverage.LaunchShare != 0 || !hasWarning(trace.Exports[0].Warnings,
+		"partial_export") {
 		t.Errorf("have %+v, %v", trace.Coverage, trace.Exports[0].Warnings)
 	}
 }

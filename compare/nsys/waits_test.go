@@ -31,7 +31,8 @@ func TestWhoWaitsForWhom(t *testing.T) {
 		}
 		for i, w := range waits {
 			want := layers[w.Layer]
-			if w.LastRank != want.last || w.MostExpertRank != want.most || w.Agrees != (want.last == want.most) || !strings.HasPrefix(w.Collective, "ncclDevKernel_") {
+			if w.LastRank != want.last || w.MostExpertRank != want.most || w.Agrees != (want.last == want.most) ||
+				!strings.HasPrefix(w.Collective, "ncclDevKernel_") {
 				t.Errorf("%s: want %+v, have %+v", pattern, want, w)
 			}
 			within := func(what string, have router.Number, want float64) {
@@ -65,7 +66,8 @@ func TestHostLatenessNamesPython(t *testing.T) {
 		f.call(p, 2, []int64{20, 260}[p]).kernel(p, 2, []int64{200, 270}[p], []int64{300, 370}[p], "gemm")
 		f.call(p, 3, 30+240*p).kernel(p, 3, []int64{310, 380}[p], 500, "ncclDevKernel_SendRecv(x)")
 	}
-	path := f.push(1, 150, 230, "Python GC").push(1, 240, 250, "Waiting for GIL").push(0, 205, 220, "Python GC").write(t, "x.sqlite")
+	path := f.push(1, 150, 230, "Python GC").push(1, 240, 250, "Waiting for GIL").push(0, 205, 220,
+		"Python GC").write(t, "x.sqlite")
 	for _, path := range []string{path, summaryOf(t, path)} {
 		waits := mustRead(t, Options{}, path).Waits
 		if len(waits) != 1 {

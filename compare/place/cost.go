@@ -40,16 +40,18 @@ type Cost struct {
 	Slots    router.Number `json:"slots_per_step"` // of one layer, all ranks; likewise
 	StepNS   router.Number `json:"step_ns"`
 	// StepBasis is "profiled", "measured" or "campaign", empty where StepNS is undefined.
-	StepBasis string     `json:"step_basis"`
-	LateHosts bool       `json:"late_hosts"` // in the trace, see wait.MostlyHosts
-	Measured  *gain.Gain `json:"campaign"`   // of balanced routing, which no placement should exceed; nil without a campaign
-	HeldOut   []HeldOut  `json:"held_out"`
+	StepBasis string `json:"step_basis"`
+	LateHosts bool   `json:"late_hosts"` // in the trace, see wait.MostlyHosts
+	// of balanced routing, which no placement should exceed; nil without a campaign
+	Measured *gain.Gain `json:"campaign"`
+	HeldOut  []HeldOut  `json:"held_out"`
 
-	slots  float64       // that predictions are for, in the unit of the fit
-	fits   [][3]float64  // of all observations, then without one group each
-	off    router.Number // the median held-out error of the fits
-	topK   int           // 0 where not known
-	spread [][]float64   // (measured − fitted)/√fitted time, by step and layer, then rank; nil where the work of single steps is not known
+	slots float64       // that predictions are for, in the unit of the fit
+	fits  [][3]float64  // of all observations, then without one group each
+	off   router.Number // the median held-out error of the fits
+	topK  int           // 0 where not known
+	// (measured − fitted)/√fitted time, by step and layer, then rank; nil where the work of single steps is not known
+	spread [][]float64
 }
 
 // HeldOut is the error of fits on what they were not fitted to: |predicted/measured − 1|,
@@ -122,7 +124,8 @@ func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reas
 	}
 	h = HeldOut{Group: group, Groups: len(groups), N: len(obs)}
 	if len(groups) < leastGroups {
-		return nil, h, fmt.Sprintf("%s, where a cost takes at least %d", quantity.Count(len(groups), group), leastGroups)
+		return nil, h, fmt.Sprintf("%s, where a cost takes at least %d", quantity.Count(len(groups), group),
+			leastGroups)
 	}
 	all, ok := fit(obs)
 	fits = append(fits, all)
@@ -141,7 +144,8 @@ func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reas
 		return nil, h, "the times follow no non-negative cost of slots and experts"
 	}
 	slices.Sort(off)
-	h.Median, h.P90 = router.Number(stat.Quantile(0.5, stat.Empirical, off, nil)), router.Number(stat.Quantile(0.9, stat.Empirical, off, nil))
+	h.Median, h.P90 = router.Number(stat.Quantile(0.5, stat.Empirical, off, nil)),
+		router.Number(stat.Quantile(0.9, stat.Empirical, off, nil))
 	return fits, h, ""
 }
 
@@ -159,7 +163,8 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 			layers[number] = l
 		}
 	}
-	switch contradicts := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {
+	switch contradicts := slices.IndexFunc(t.Warnings,
+		func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {
 	case contradicts >= 0:
 		return nil, caveat.Text(t.Warnings[contradicts]), nil
 	case t.Doubt().Code != "":
@@ -167,7 +172,8 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	case len(t.Ranks) < 2 || len(layers) == 0:
 		return nil, "it has no expert time of two or more ranks in a known layer", nil
 	}
-	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of, StepNS: t.OverSteps.Step.MeanNS, LateHosts: wait.MostlyHosts(t.Waits), topK: topK}
+	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of,
+		StepNS: t.OverSteps.Step.MeanNS, LateHosts: wait.MostlyHosts(t.Waits), topK: topK}
 	if c.StepNS.Defined() {
 		c.StepBasis = "profiled"
 	}
@@ -181,15 +187,18 @@ func FromTimes(path string, ms [][][]float64, stepMS float64, r *counts.Record) 
 		return nil, "it has no expert time of two or more ranks", nil
 	}
 	for _, step := range ms {
-		if len(step) != len(ms[0]) || slices.ContainsFunc(step, func(row []float64) bool { return len(row) != len(ms[0][0]) }) {
+		if len(step) != len(ms[0]) ||
+			slices.ContainsFunc(step, func(row []float64) bool { return len(row) != len(ms[0][0]) }) {
 			return nil, "its steps differ in layers or ranks", nil
 		}
 	}
 	steps := r.Iterations()
 	if len(steps) != len(ms) {
-		return nil, fmt.Sprintf("it has %s and the counts have %d: give both of one run", quantity.Count(len(ms), "step"), len(steps)), nil
+		return nil, fmt.Sprintf("it has %s and the counts have %d: give both of one run",
+			quantity.Count(len(ms), "step"), len(steps)), nil
 	}
-	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0][0]), Of: imbalance.OfPhase, StepNS: router.Undefined(), topK: r.TopK}
+	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0][0]), Of: imbalance.OfPhase, StepNS: router.Undefined(),
+		topK: r.TopK}
 	if stepMS > 0 {
 		c.StepNS, c.StepBasis = router.Number(1e6*stepMS), "measured"
 	}
@@ -245,7 +254,8 @@ func layersOf(ms [][][]float64) map[int]*imbalance.Layer {
 
 // fitted is the cost with a fit of the times of layers to the counts of the same run, or
 // nil and the reason.
-func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep float64) (_ *Cost, reason string, err error) {
+func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep float64) (_ *Cost, reason string,
+	err error) {
 	known := perStep > 0 || !r.Window
 	own := SlotsPerStep(r)
 	if c.slots = perStep; perStep == 0 {
@@ -267,7 +277,8 @@ func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep
 
 // publish sets the fitted numbers.
 func (c *Cost) publish(known bool) {
-	c.FixedNS, c.SlotNS, c.ExpertNS, c.Slots = router.Number(c.fits[0][0]), router.Undefined(), router.Number(c.fits[0][2]), router.Undefined()
+	c.FixedNS, c.SlotNS, c.ExpertNS, c.Slots = router.Number(c.fits[0][0]), router.Undefined(),
+		router.Number(c.fits[0][2]), router.Undefined()
 	if known {
 		c.SlotNS, c.Slots = router.Number(c.fits[0][1]), router.Number(c.slots)
 	}
@@ -307,7 +318,8 @@ func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) 
 			}
 		}
 	}
-	slices.SortStableFunc(obs, func(a, b observation) int { return cmp.Compare(a.group, b.group) }) // the last digits depend on it
+	// the last digits depend on it
+	slices.SortStableFunc(obs, func(a, b observation) int { return cmp.Compare(a.group, b.group) })
 	return obs, nil
 }
 

@@ -63,7 +63,8 @@ func TestCostPredictsTheOtherArm(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			of := func(arm string) *nsys.Trace { return traced(t, c.folder+arm+".rank*", c.steps) }
 			normal, perfect := of("normal"), of("perfect")
-			windows := Whole(read(t, c.folder+fmt.Sprintf(c.counts, "normal"), c.folder+fmt.Sprintf(c.counts, "perfect")))
+			windows := Whole(read(t, c.folder+fmt.Sprintf(c.counts, "normal"),
+				c.folder+fmt.Sprintf(c.counts, "perfect")))
 			cost, reason, err := FromTrace(normal, windows[0].record, 0, 0)
 			if err != nil || reason != "" {
 				t.Fatal(reason, err)
@@ -83,7 +84,8 @@ func TestCostPredictsTheOtherArm(t *testing.T) {
 			measured := slowestNS(perfect)/slowestNS(normal) - 1
 			change := predicted[1]/predicted[0] - 1
 			t.Logf("predicted %+.1f %%, measured %+.1f %%, held out %+v", 100*change, 100*measured, cost.HeldOut[0])
-			if share := change / measured; share < c.share || share > 1.05 || math.Abs(predicted[0]/slowestNS(normal)-1) > 0.02 || cost.HeldOut[0].Median > 0.03 {
+			if share := change / measured; share < c.share || share > 1.05 ||
+				math.Abs(predicted[0]/slowestNS(normal)-1) > 0.02 || cost.HeldOut[0].Median > 0.03 {
 				t.Errorf("predicted %+.3f of %+.3f measured; %+v", change, measured, cost)
 			}
 		})
@@ -101,19 +103,24 @@ func TestStepTimeOnH200(t *testing.T) {
 		t.Fatal(reason, err)
 	}
 	metric := gain.Metric{Name: "throughput", Unit: "tokens/s"}
-	pairs := []gain.Pair{{Normal: 264323.7, Status: gain.PairComplete}, {Normal: 262913.3, Status: gain.PairComplete}, {Normal: 1, Status: "incomplete"}}
-	if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs}, 0); !strings.Contains(why, "--step-tokens") || cost.StepBasis != "profiled" {
+	pairs := []gain.Pair{{Normal: 264323.7, Status: gain.PairComplete}, {Normal: 262913.3, Status: gain.PairComplete},
+		{Normal: 1, Status: "incomplete"}}
+	if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs}, 0); !strings.Contains(why,
+		"--step-tokens") || cost.StepBasis != "profiled" {
 		t.Error(why, cost.StepBasis)
 	}
-	if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs}, 16384); why != "" || math.Abs(cost.StepNS.Float64()-62.15e6) > 5e4 {
+	if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs}, 16384); why != "" ||
+		math.Abs(cost.StepNS.Float64()-62.15e6) > 5e4 {
 		t.Error(why, cost.StepNS)
 	}
-	res, err := Judge(windows[:1], Whole(read(t, hf+"counts-normal")), Options{Ranks: []int{4}, Redundant: []int{0, 4}, Threshold: 0.1, Cost: cost})
+	res, err := Judge(windows[:1], Whole(read(t, hf+"counts-normal")), Options{Ranks: []int{4}, Redundant: []int{0, 4},
+		Threshold: 0.1, Cost: cost})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range res.Placements {
-		if gain := 1/(1+p.Time.Estimate) - 1; p.Time.Of != "step time" || gain < 0.066 || gain > 0.079 || p.Time.Low > p.Time.Estimate || p.Time.High < p.Time.Estimate || p.Verdict != NoVerdict {
+		if gain := 1/(1+p.Time.Estimate) - 1; p.Time.Of != "step time" || gain < 0.066 || gain > 0.079 ||
+			p.Time.Low > p.Time.Estimate || p.Time.High < p.Time.Estimate || p.Verdict != NoVerdict {
 			t.Errorf("gain %v: %+v, %+v", gain, p, p.Time)
 		}
 	}
@@ -131,23 +138,28 @@ func TestFromTimes(t *testing.T) {
 			slots := []int{10 + 40*layer, 200 - 30*layer}
 			fmt.Fprintf(&rows, "%d,%d,0,%d\n%d,%d,1,%d\n", step, layer, slots[0], step, layer, slots[1])
 			off := 0.1 - 0.2*float64(step)
-			ms[step] = append(ms[step], []float64{(1 + off) * (0.1 + 0.001*float64(slots[0])), (1 - off) * (0.1 + 0.001*float64(slots[1]))})
+			ms[step] = append(ms[step], []float64{(1 + off) * (0.1 + 0.001*float64(slots[0])),
+				(1 - off) * (0.1 + 0.001*float64(slots[1]))})
 		}
 	}
 	r := read(t, counted(t, rows.String()))[0]
 	c, reason, err := FromTimes("w.json", ms, 2, r)
-	if err != nil || reason != "" || math.Abs((c.FixedNS+c.ExpertNS).Float64()-1e5) > 1 || math.Abs(c.SlotNS.Float64()-1e3) > 1e-3 || c.StepNS != 2e6 || c.HeldOut[0].Regime != "steps of the benchmark" {
+	if err != nil || reason != "" || math.Abs((c.FixedNS+c.ExpertNS).Float64()-1e5) > 1 ||
+		math.Abs(c.SlotNS.Float64()-1e3) > 1e-3 || c.StepNS != 2e6 || c.HeldOut[0].Regime != "steps of the benchmark" {
 		t.Errorf("%+v, %s, %v", c, reason, err)
 	}
 	off := func(us, share float64) float64 { return share * math.Sqrt(1e3*us) }
-	if len(c.spread) != 6 || !floats.EqualApprox(c.spread[0], []float64{off(110, 0.1), off(300, -0.1)}, 1e-6) || !floats.EqualApprox(c.spread[5], []float64{off(190, -0.1), off(240, 0.1)}, 1e-6) {
+	if len(c.spread) != 6 || !floats.EqualApprox(c.spread[0], []float64{off(110, 0.1), off(300, -0.1)}, 1e-6) ||
+		!floats.EqualApprox(c.spread[5], []float64{off(190, -0.1), off(240, 0.1)}, 1e-6) {
 		t.Error(c.spread)
 	}
-	if c, reason, err = FromTimes("w.json", ms, 0, r); err != nil || reason != "" || c.StepNS.Defined() || c.StepBasis != "" {
+	if c, reason, err = FromTimes("w.json", ms, 0, r); err != nil || reason != "" || c.StepNS.Defined() ||
+		c.StepBasis != "" {
 		t.Errorf("without a step's time: %+v, %s, %v", c, reason, err)
 	}
 	for want, ms := range map[string][][][]float64{
-		"two or more ranks": {{{1}}}, "no expert time": nil, "differ in layers or ranks": {{{1, 2}}, {{1}}}, "it has 1 step and the counts have 2": ms[:1],
+		"two or more ranks": {{{1}}}, "no expert time": nil, "differ in layers or ranks": {{{1, 2}}, {{1}}},
+		"it has 1 step and the counts have 2": ms[:1],
 	} {
 		if c, reason, err = FromTimes("w.json", ms, 2, r); err != nil || c != nil || !strings.Contains(reason, want) {
 			t.Errorf("%s: %+v, %s, %v", want, c, reason, err)
@@ -175,7 +187,8 @@ func TestSlowestOfEqualRanks(t *testing.T) {
 	for _, ns := range []struct {
 		load []int64
 		want []float64
-	}{{[]int64{900, 100}, []float64{930, 1860}}, {[]int64{400, 400}, []float64{440, 880}}, {[]int64{0, 0}, []float64{0, 0}}} {
+	}{{[]int64{900, 100}, []float64{930, 1860}}, {[]int64{400, 400}, []float64{440, 880}},
+		{[]int64{0, 0}, []float64{0, 0}}} {
 		if have := c.slowest(l, ns.load, 1, false); !floats.EqualApprox(have, ns.want, 1e-9) {
 			t.Errorf("%v: %v, want %v", ns.load, have, ns.want)
 		}
@@ -190,7 +203,8 @@ func TestFit(t *testing.T) {
 		obs = append(obs, observation{i, 0, slots, active, 5 + 2*slots + 7*active})
 	}
 	fits, h, reason := fitAll(obs, "layer")
-	if c := fits[0]; reason != "" || math.Abs(c[0]-5) > 1e-6 || math.Abs(c[1]-2) > 1e-6 || math.Abs(c[2]-7) > 1e-6 || h.P90 > 1e-6 || len(fits) != 7 || h.Groups != 6 {
+	if c := fits[0]; reason != "" || math.Abs(c[0]-5) > 1e-6 || math.Abs(c[1]-2) > 1e-6 || math.Abs(c[2]-7) > 1e-6 ||
+		h.P90 > 1e-6 || len(fits) != 7 || h.Groups != 6 {
 		t.Error(fits, h, reason)
 	}
 	for i := range obs {
@@ -218,12 +232,14 @@ func TestTable(t *testing.T) {
 				if reached == tokens {
 					us = 1e6 // is left out
 				}
-				fmt.Fprintf(&rows, "%d,%d,64,32,1,16,16,%d,%v,H200\n64,32,65,32,1,16,16,2,5,H100\n", tokens, reached, ep, us/1e3)
+				fmt.Fprintf(&rows, "%d,%d,64,32,1,16,16,%d,%v,H200\n64,32,65,32,1,16,16,2,5,H100\n", tokens, reached,
+					ep, us/1e3)
 			}
 		}
 	}
 	c, err := FromTable("t.csv", strings.NewReader(table(rows.String())), model, 1000)
-	if err != nil || math.Abs(c.SlotNS.Float64()-100) > 1e-3 || math.Abs(c.ExpertNS.Float64()-2000) > 1 || len(c.HeldOut) != 2 || c.HeldOut[1].P90 > 1e-6 || c.StepNS.Defined() || c.slots != 1000 {
+	if err != nil || math.Abs(c.SlotNS.Float64()-100) > 1e-3 || math.Abs(c.ExpertNS.Float64()-2000) > 1 ||
+		len(c.HeldOut) != 2 || c.HeldOut[1].P90 > 1e-6 || c.StepNS.Defined() || c.slots != 1000 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for rows, want := range map[string]string{
@@ -233,14 +249,16 @@ func TestTable(t *testing.T) {
 		"9,5,64,32,1,16,16,2,5,H200\n9,5,64,32,1,16,16,4,5,H100\n": "want rows of one device, have H200 and H100",
 		"900,5,64,32,1,16,16,2,5,H200\n":                           "have 1 EP size, where a cost takes at least 3",
 	} {
-		if _, err := FromTable("t.csv", strings.NewReader(table(rows)), model, 1000); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := FromTable("t.csv", strings.NewReader(table(rows)), model, 1000); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", rows, err, want)
 		}
 	}
 }
 
 // By hand: 4 experts of 300 300 100 100 slots on 2 ranks at 1 ns per slot: contiguous 600,
-// EPLB 420 on steps that differ from those learned. Decay is over the pairs of windows, moved experts those that ranks lack.
+// EPLB 420 on steps that differ from those learned. Decay is over the pairs of windows, moved experts those that ranks
+// lack.
 func TestTimeAndPrice(t *testing.T) {
 	path := counted(t, "0,5,0,300\n0,5,1,300\n0,5,2,100\n0,5,3,100\n1,5,0,310\n1,5,1,290\n1,5,2,100\n1,5,3,100\n2,5,0,300\n2,5,1,300\n2,5,2,80\n2,5,3,120\n3,5,0,300\n3,5,1,300\n3,5,2,120\n3,5,3,80\n")
 	windows, err := parts(read(t, path)[0], []int64{0, 1, 2, 3})
@@ -248,18 +266,22 @@ func TestTimeAndPrice(t *testing.T) {
 		t.Fatal(windows, err)
 	}
 	cost := &Cost{StepNS: 2000, Slots: 800, slots: 800, topK: 1, fits: [][3]float64{{0, 1, 0}, {0, 1.1, 0}}, off: 0.1}
-	res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, Cost: cost, ExpertBytes: 1e6, Bandwidth: 1e9})
+	res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1,
+		Cost: cost, ExpertBytes: 1e6, Bandwidth: 1e9})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := res.Placements[0]
-	if p.Time == nil || !near(p.Time.SavedNS, 180) || !near(p.Time.Estimate, -0.09) || !near(p.Time.Error, 0.03) || !near(p.Time.Low, -0.129) || !near(p.Time.High, -0.06) || p.Verdict != Trial {
+	if p.Time == nil || !near(p.Time.SavedNS, 180) || !near(p.Time.Estimate, -0.09) || !near(p.Time.Error, 0.03) ||
+		!near(p.Time.Low, -0.129) || !near(p.Time.High, -0.06) || p.Verdict != Trial {
 		t.Errorf("%+v, %+v", p, p.Time)
 	}
-	if p.Moved != 2 || p.MovedBytes != 2e6 || !near(p.MoveNS, 1e6) || !near(p.PaidBackAfter, 1e6/180.) || p.ReplicaBytes != 0 || p.BreakEvenTokens.Defined() {
+	if p.Moved != 2 || p.MovedBytes != 2e6 || !near(p.MoveNS, 1e6) || !near(p.PaidBackAfter, 1e6/180.) ||
+		p.ReplicaBytes != 0 || p.BreakEvenTokens.Defined() {
 		t.Errorf("%+v", p.Price)
 	}
-	if len(res.Decay) != 2 || res.Decay[0].Pairs != 2 || res.Decay[1].Pairs != 1 || !near(res.Decay[1].Judged, 1.05) || !near(res.Decay[1].Baseline, 1.5) {
+	if len(res.Decay) != 2 || res.Decay[0].Pairs != 2 || res.Decay[1].Pairs != 1 || !near(res.Decay[1].Judged, 1.05) ||
+		!near(res.Decay[1].Baseline, 1.5) {
 		t.Errorf("%+v", res.Decay)
 	}
 }
@@ -268,10 +290,13 @@ func TestTimeAndPrice(t *testing.T) {
 // of T tokens the busiest rank gets 3T/4 and runs 2 experts; with a copy of each, T/2 and 4:
 // at 50 ns per expert the copies save time above 400 tokens.
 func TestBreakEven(t *testing.T) {
-	windows := Whole(read(t, counted(t, "0,0,0,300\n0,0,1,300\n0,0,2,100\n0,0,3,100\n"), counted(t, "0,0,0,290\n0,0,1,310\n0,0,2,110\n0,0,3,90\n")))
+	windows := Whole(read(t, counted(t, "0,0,0,300\n0,0,1,300\n0,0,2,100\n0,0,3,100\n"),
+		counted(t, "0,0,0,290\n0,0,1,310\n0,0,2,110\n0,0,3,90\n")))
 	for perExpert, want := range map[float64]router.Number{0: router.Undefined(), 50: 512, 1e9: router.Undefined()} {
-		cost := &Cost{Slots: 800, slots: 800, topK: 1, StepNS: router.Undefined(), fits: [][3]float64{{0, 1, perExpert}, {0, 1, perExpert}}}
-		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{4}, Threshold: 0.1, Cost: cost})
+		cost := &Cost{Slots: 800, slots: 800, topK: 1, StepNS: router.Undefined(), fits: [][3]float64{{0, 1, perExpert},
+			{0, 1, perExpert}}}
+		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{4}, Threshold: 0.1,
+			Cost: cost})
 		if err != nil || fmt.Sprint(res.Placements[0].BreakEvenTokens) != fmt.Sprint(want) {
 			t.Errorf("%v per expert: %+v, %v", perExpert, res.Placements[0].Price, err)
 		}
@@ -282,11 +307,14 @@ func TestBreakEven(t *testing.T) {
 func FuzzTable(f *testing.F) {
 	model := router.Model{Hidden: 64, Intermediate: 32, Shape: router.Shape{Experts: 16, TopK: 1}}
 	head := strings.Join(tableColumns, ",") + "\n"
-	for _, rows := range []string{"", "1,1,64,32,1,16,16,2\n", "9,5,64,32,1,16,16,2,5\n9,4,64,32,1,16,16,4,5\n9,3,64,32,1,16,16,8,5\n", "1e308,1e-308,64,32,1,16,1e308,1e308,5\n"} {
+	for _, rows := range []string{"", "1,1,64,32,1,16,16,2\n",
+		"9,5,64,32,1,16,16,2,5\n9,4,64,32,1,16,16,4,5\n9,3,64,32,1,16,16,8,5\n",
+		"1e308,1e-308,64,32,1,16,1e308,1e308,5\n"} {
 		f.Add(head + rows)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := FromTable("t.csv", strings.NewReader(text), model, 9); err != nil && strings.Contains(err.Error(), "\n") {
+		if _, err := FromTable("t.csv", strings.NewReader(text), model, 9); err != nil &&
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q", err)
 		}
 	})

@@ -45,17 +45,21 @@ func TestTrafficLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	robust, eplb, nearest, flat := leftOut(t, res, PlanRobust), leftOut(t, res, PlanEPLB), leftOut(t, res, PlanNearest), leftOut(t, res, "baseline")
-	if robust.Judged > 1.04 || robust.Folds != 4 || !robust.Default || robust.P95 > 1.1 || robust.Worst > 1.07 || robust.MovedShare > 0.9 || eplb.MovedShare < 0.9 {
+	robust, eplb, nearest, flat := leftOut(t, res, PlanRobust), leftOut(t, res, PlanEPLB), leftOut(t, res, PlanNearest),
+		leftOut(t, res, "baseline")
+	if robust.Judged > 1.04 || robust.Folds != 4 || !robust.Default || robust.P95 > 1.1 || robust.Worst > 1.07 ||
+		robust.MovedShare > 0.9 || eplb.MovedShare < 0.9 {
 		t.Errorf("%+v", robust)
 	}
-	if math.Abs(float64(eplb.Judged)-1.121) > 0.01 || math.Abs(float64(nearest.Judged)-1.095) > 0.01 || eplb.Default || flat.MovedShare != 0 || flat.Judged < 2 {
+	if math.Abs(float64(eplb.Judged)-1.121) > 0.01 || math.Abs(float64(nearest.Judged)-1.095) > 0.01 || eplb.Default ||
+		flat.MovedShare != 0 || flat.Judged < 2 {
 		t.Errorf("%+v, %+v, %+v", eplb, nearest, flat)
 	}
 	// One window more of another phase is one more to learn from.
 	decode := lmsysWindows(t, "decode")
 	res, err = Judge(decode[:1], decode[1:], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
-	if err != nil || res.Placements[0].Name != PlanEPLB || !slices.ContainsFunc(res.Warnings, func(w router.Warning) bool { return w.Code == "one_window" }) {
+	if err != nil || res.Placements[0].Name != PlanEPLB ||
+		!slices.ContainsFunc(res.Warnings, func(w router.Warning) bool { return w.Code == "one_window" }) {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
 }
@@ -72,7 +76,8 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Judge(rest, windows[out:out+1], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1, From: placed(t, old), MaxMoves: &Budget{Share: 0.12}})
+		res, err := Judge(rest, windows[out:out+1], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1,
+			From: placed(t, old), MaxMoves: &Budget{Share: 0.12}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,13 +140,15 @@ func TestClusters(t *testing.T) {
 	row := func(hot int) string {
 		return fmt.Sprintf("0,3,0,%d\n0,3,1,%d\n0,3,2,5000\n0,3,3,5000\n", 5000+hot, 5000-hot)
 	}
-	windows := Whole(read(t, counted(t, row(0)), counted(t, row(400)), counted(t, row(800)), counted(t, row(2000)))) // shares 2 % apart
+	// shares 2 % apart
+	windows := Whole(read(t, counted(t, row(0)), counted(t, row(400)), counted(t, row(800)), counted(t, row(2000))))
 	list := clusters(windows)
 	if len(list) != 2 || len(list[0]) != 3 || list[1][0].Name != windows[3].Name {
 		t.Errorf("%v", list)
 	}
 	l := lessonOf(windows, 4)
-	if share := l.shares[3]; len(share) != 2 || !near(router.Number(share[0][0]), 0.27) || !near(router.Number(share[1][0]), 0.35) {
+	if share := l.shares[3]; len(share) != 2 || !near(router.Number(share[0][0]), 0.27) ||
+		!near(router.Number(share[1][0]), 0.35) {
 		t.Errorf("%v", share)
 	}
 	if d := distance(windows[0].shares, windows[3].shares); !near(router.Number(d), 0.1) {
@@ -150,7 +157,8 @@ func TestClusters(t *testing.T) {
 }
 
 func TestBudgets(t *testing.T) {
-	for text, want := range map[string]Budget{"10%": {Share: 0.1}, "0%": {}, "2GB": {Bytes: 2e9}, "1.5 GiB": {Bytes: 1.5 * (1 << 30)}, "50ms": {Time: 50 * time.Millisecond}, "100%": {Share: 1}} {
+	for text, want := range map[string]Budget{"10%": {Share: 0.1}, "0%": {}, "2GB": {Bytes: 2e9},
+		"1.5 GiB": {Bytes: 1.5 * (1 << 30)}, "50ms": {Time: 50 * time.Millisecond}, "100%": {Share: 1}} {
 		if b, err := ParseBudget(text); err != nil || *b != want {
 			t.Errorf("%q: %+v, %v", text, b, err)
 		}
@@ -164,7 +172,8 @@ func TestBudgets(t *testing.T) {
 	for _, c := range []struct {
 		budget       *Budget
 		most, onRank int
-	}{{nil, 50, 0}, {&Budget{Share: 0.1}, 5, 0}, {&Budget{Bytes: 1250}, 12, 0}, {&Budget{Time: 350 * time.Millisecond}, 50, 3}, {&Budget{}, 0, 0}} {
+	}{{nil, 50, 0}, {&Budget{Share: 0.1}, 5, 0}, {&Budget{Bytes: 1250}, 12, 0}, {&Budget{Time: 350 * time.Millisecond},
+		50, 3}, {&Budget{}, 0, 0}} {
 		o.MaxMoves = c.budget
 		if most, onRank := o.budget(50); most != c.most || onRank != c.onRank {
 			t.Errorf("%+v: %d, %d", c.budget, most, onRank)
@@ -195,7 +204,8 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 			t.Errorf("%v: %+v, %v", share, res.Placements, err)
 		}
 	}
-	if res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.1}}); !errors.Is(err, router.ErrShape) || !strings.Contains(err.Error(), "16 copies") {
+	if res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.1}}); !errors.Is(err, router.ErrShape) ||
+		!strings.Contains(err.Error(), "16 copies") {
 		t.Errorf("16 redundant experts of 80 copies: %+v, %v", res, err)
 	}
 	res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.4}})
@@ -208,7 +218,8 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Source = "running.yaml"
-	if res, err = judge(8, Options{From: other}); err != nil || len(res.Curve) == 0 || res.Placements[0].Name != PlanRobust {
+	if res, err = judge(8, Options{From: other}); err != nil || len(res.Curve) == 0 ||
+		res.Placements[0].Name != PlanRobust {
 		t.Errorf("%+v, %v", res, err)
 	}
 	res, err = judge(0, Options{MaxMoves: &Budget{Time: time.Second}, ExpertBytes: 1, Bandwidth: 1})
@@ -227,7 +238,8 @@ func TestLayersWithoutCountsStay(t *testing.T) {
 	}
 	windows := Whole(read(t, counted(t, "0,3,0,300\n0,3,1,310\n0,3,2,100\n0,3,3,90\n")))
 	res, err := Judge(windows, nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: running})
-	if err != nil || !slices.Equal(res.Slots[Plan{2, 0}][4], []int32{3, 1, 2, 0}) || len(res.Slots[Plan{2, 0}]) != 2 || len(res.Layers) != 1 {
+	if err != nil || !slices.Equal(res.Slots[Plan{2, 0}][4], []int32{3, 1, 2, 0}) || len(res.Slots[Plan{2, 0}]) != 2 ||
+		len(res.Layers) != 1 {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

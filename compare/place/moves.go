@@ -84,7 +84,8 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 		if !ok {
 			return nil, 0, nil
 		}
-		windows, slots, runs = append(windows, l.shares[layer]), append(slots, grown), append(runs, running.layouts[layer])
+		windows, slots, runs = append(windows, l.shares[layer]), append(slots, grown),
+			append(runs, running.layouts[layer])
 	}
 	keep := func(slotsOf func(i int) []int32) error {
 		p := at.clone()

@@ -81,18 +81,19 @@ type Plan struct {
 // and windows.
 type Placement struct {
 	Plan
-	Name       string        `json:"plan"`                   // PlanRobust, …
-	Default    bool          `json:"default"`                // of its number of redundant experts
-	MovedShare router.Number `json:"moved_share"`            // of the copies, which ranks must load
-	Before     string        `json:"baseline"`               // the placement that runs: its file, or Contiguous
-	Learned    router.Number `json:"learned_max_over_mean"`  // on the windows it was learned from
-	Judged     router.Number `json:"judged_max_over_mean"`   // on the others; undefined without any, as are the next two
-	Baseline   router.Number `json:"baseline_max_over_mean"` // on the same windows
-	Change     router.Number `json:"judged_load_change"`     // of the busiest rank's load: judged over baseline, less 1
-	NullP95    router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
-	Helped     int           `json:"helped_windows"`         // judged windows whose max/mean falls
-	Hurt       int           `json:"hurt_windows"`           // and those where it rises
-	Time       *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
+	Name       string        `json:"plan"`                  // PlanRobust, …
+	Default    bool          `json:"default"`               // of its number of redundant experts
+	MovedShare router.Number `json:"moved_share"`           // of the copies, which ranks must load
+	Before     string        `json:"baseline"`              // the placement that runs: its file, or Contiguous
+	Learned    router.Number `json:"learned_max_over_mean"` // on the windows it was learned from
+	// on the others; undefined without any, as are the next two
+	Judged   router.Number `json:"judged_max_over_mean"`
+	Baseline router.Number `json:"baseline_max_over_mean"` // on the same windows
+	Change   router.Number `json:"judged_load_change"`     // of the busiest rank's load: judged over baseline, less 1
+	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
+	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
+	Hurt     int           `json:"hurt_windows"`           // and those where it rises
+	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
 	Price
 	Verdict  Verdict  `json:"verdict"`
 	Reason   string   `json:"reason"`   // in a few words
@@ -108,7 +109,8 @@ type Workload struct {
 	Change   router.Number `json:"judged_load_change"`
 	Time     *TimeChange   `json:"predicted_time_change"`
 	Repeats  bool          `json:"repeats_learned"` // the counts are those of a learned window again
-	NullP95  router.Number `json:"null_p95"`        // of contiguous: what random routing exceeds once in twenty times, mean over layers
+	// of contiguous: what random routing exceeds once in twenty times, mean over layers
+	NullP95 router.Number `json:"null_p95"`
 }
 
 // Cell is a placement learned from one window alone, judged on one.
@@ -165,7 +167,9 @@ func (res *Result) Best() Placement {
 		if a.Time != nil && b.Time != nil {
 			timed = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
 		}
-		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged), cmp.Compare(a.Redundant, b.Redundant)) // undefined is last
+		// undefined is last
+		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged),
+			cmp.Compare(a.Redundant, b.Redundant))
 	})
 	hardlyWorse := func(p Placement) bool {
 		if p.Time != nil && best.Time != nil {
@@ -218,7 +222,8 @@ func possible(experts, copies int, ranks []int) error {
 		}
 	}
 	try := cmp.Or(strings.Join(near, " or "), "other EP sizes")
-	return fmt.Errorf("%s and %s do not divide over %s; try %s", quantity.Count(experts, "expert"), quantity.Count(copies, "copy"), quantity.Count(ranks[at], "rank"), try)
+	return fmt.Errorf("%s and %s do not divide over %s; try %s", quantity.Count(experts, "expert"),
+		quantity.Count(copies, "copy"), quantity.Count(ranks[at], "rank"), try)
 }
 
 // Judge learns placements, robust ones unless EPLB's are asked for, from some windows and judges them on others. Errors
@@ -230,9 +235,11 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{
-		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None, Nodes: o.Nodes, Threshold: o.Threshold,
+		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None,
+		Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
-		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{}, Plans: []LeftOut{}, Curve: []Point{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{},
+		Plans: []LeftOut{}, Curve: []Point{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.Whole(o.Ranks[0])
@@ -414,7 +421,8 @@ func rankLoad(windows []Window, p plan, layer int) []router.Number {
 			if rank == len(out) {
 				out = append(out, 0)
 			}
-			out[rank] += router.Number(slots * float64(p.layouts[layer].Ranks()) / float64(load.Total()) / float64(len(windows)))
+			out[rank] += router.Number(slots * float64(p.layouts[layer].Ranks()) / float64(load.Total()) / float64(
+				len(windows)))
 		}
 	}
 	return out
@@ -496,7 +504,8 @@ func commonExperts(windows []Window, model *router.Shape) (experts int, err erro
 			return 0, err
 		}
 		if i > 0 && n != experts {
-			return 0, &input.Error{File: w.Name, Expected: fmt.Sprintf("%d experts, as in %s", experts, windows[0].Name), Found: fmt.Sprint(n), Try: "give counts of one model", Err: counts.ErrOptions}
+			return 0, &input.Error{File: w.Name, Expected: fmt.Sprintf("%d experts, as in %s", experts,
+				windows[0].Name), Found: fmt.Sprint(n), Try: "give counts of one model", Err: counts.ErrOptions}
 		}
 		experts = n
 	}

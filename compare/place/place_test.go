@@ -41,7 +41,8 @@ func TestMatrixOfLMSYS(t *testing.T) {
 	if !exists(folder) {
 		t.Skip("no shared captures")
 	}
-	names := []string{"prefill_in512", "prefill_in1024", "prefill_in4096", "prefill_in2000out100", "decode_in1000out1000", "decode_in2000out100"}
+	names := []string{"prefill_in512", "prefill_in1024", "prefill_in4096", "prefill_in2000out100",
+		"decode_in1000out1000", "decode_in2000out100"}
 	want := [6][6]float64{
 		{1.0073, 1.1257, 1.4087, 1.2598, 1.4868, 1.3742},
 		{1.1129, 1.0070, 1.2247, 1.1088, 1.4094, 1.2790},
@@ -56,7 +57,8 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		paths = append(paths, folder+name+".json")
 	}
 	windows := Whole(read(t, paths...))
-	res, err := Judge([]Window{windows[1]}, []Window{windows[0], windows[2], windows[3], windows[4], windows[5]}, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
+	res, err := Judge([]Window{windows[1]}, []Window{windows[0], windows[2], windows[3], windows[4], windows[5]},
+		Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,8 @@ func TestMatrixOfLMSYS(t *testing.T) {
 	}
 	for _, c := range res.Matrix {
 		if w := want[of[c.Learned]][of[c.Judged]]; !near(c.MaxOverMean, w) {
-			t.Errorf("learned on %s, judged on %s: %v, want %v", filepath.Base(c.Learned), filepath.Base(c.Judged), c.MaxOverMean, w)
+			t.Errorf("learned on %s, judged on %s: %v, want %v", filepath.Base(c.Learned), filepath.Base(c.Judged),
+				c.MaxOverMean, w)
 		}
 	}
 	for _, w := range res.Workloads {
@@ -79,14 +82,16 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		}
 	}
 	if other := folder + "decode_in500out1500.json"; exists(other) {
-		res, err := Judge(windows[1:2], Whole(read(t, other)), Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
+		res, err := Judge(windows[1:2], Whole(read(t, other)), Options{Ranks: []int{32}, Redundant: []int{32},
+			Threshold: 0.1})
 		if err != nil || !near(res.Placements[0].Judged, 1.4387) || !near(res.Placements[0].Learned, 1.0070) {
 			t.Errorf("%+v, %v", res.Placements, err)
 		}
 	}
 	p := res.Placements[0]
 	mean := (1.1129 + 1.2247 + 1.1088 + 1.4094 + 1.2790) / 5
-	if !near(p.Learned, 1.0070) || !near(p.Judged, mean) || p.Verdict != Trial || p.Time != nil || len(res.Layers) != 58 || len(res.Slots[Plan{32, 32}]) != 58 {
+	if !near(p.Learned, 1.0070) || !near(p.Judged, mean) || p.Verdict != Trial || p.Time != nil ||
+		len(res.Layers) != 58 || len(res.Slots[Plan{32, 32}]) != 58 {
 		t.Errorf("%+v, %d layers", p, len(res.Layers))
 	}
 }
@@ -121,20 +126,24 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 		return res, res.Placements[0]
 	}
 	res, p := judge(windows[:1], windows[1:])
-	if w := res.Workloads; len(w) != 2 || !near(w[0].Judged, 1.5) || !near(w[0].Baseline, 1) || !near(w[0].Change, 0.5) || !near(w[1].Judged, 1) || !near(w[1].Change, -1./3) {
+	if w := res.Workloads; len(w) != 2 || !near(w[0].Judged, 1.5) || !near(w[0].Baseline, 1) ||
+		!near(w[0].Change, 0.5) || !near(w[1].Judged, 1) || !near(w[1].Change, -1./3) {
 		t.Errorf("%+v", w)
 	}
-	if p.Verdict != NotNow || !near(p.Judged, 1.25) || !near(p.Baseline, 1.25) || !near(p.Learned, 1) || !near(p.Change, 0) {
+	if p.Verdict != NotNow || !near(p.Judged, 1.25) || !near(p.Baseline, 1.25) || !near(p.Learned, 1) ||
+		!near(p.Change, 0) {
 		t.Errorf("%+v", p)
 	}
 	if _, p = judge(windows[:1], windows[2:]); p.Verdict != Trial {
 		t.Errorf("%+v", p)
 	}
-	if res, p = judge(windows[:1], nil); p.Verdict != NoVerdict || p.Judged.Defined() || p.Change.Defined() || !near(p.Learned, 1) || len(res.Workloads) != 0 || len(res.Matrix) != 0 {
+	if res, p = judge(windows[:1], nil); p.Verdict != NoVerdict || p.Judged.Defined() || p.Change.Defined() ||
+		!near(p.Learned, 1) || len(res.Workloads) != 0 || len(res.Matrix) != 0 {
 		t.Errorf("%+v", res)
 	}
 	// Learned on two windows: 600 400 400 200 puts 0 with 3.
-	if res, _ = judge(windows[:2], windows[2:]); len(res.Slots[Plan{2, 0}][5]) != 4 || res.Slots[Plan{2, 0}][5][0] != 0 || res.Slots[Plan{2, 0}][5][1] != 3 {
+	if res, _ = judge(windows[:2], windows[2:]); len(res.Slots[Plan{2, 0}][5]) != 4 ||
+		res.Slots[Plan{2, 0}][5][0] != 0 || res.Slots[Plan{2, 0}][5][1] != 3 {
 		t.Error(res.Slots)
 	}
 }
@@ -142,14 +151,17 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 // A dozen slots are as uneven by chance. Of n slots drawn alone, one of two ranks gets n/2 ± √n/2,
 // so max/mean is 1 + |z|/√n, above 1 + 1.96/100 once in twenty times for 10,000.
 func TestTooFewTokens(t *testing.T) {
-	windows := Whole(read(t, counted(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"), counted(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
+	windows := Whole(read(t, counted(t, "0,5,0,4\n0,5,1,4\n0,5,2,2\n0,5,3,2\n"),
+		counted(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
 	res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
-	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -2./9) || !strings.Contains(res.Placements[0].Reason, "too few tokens") {
+	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -2./9) ||
+		!strings.Contains(res.Placements[0].Reason, "too few tokens") {
 		t.Errorf("%+v, %v", res, err)
 	}
 	many := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n")))
 	res, err = Judge(windows, many, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
-	if err != nil || math.Abs(float64(res.Placements[0].NullP95)-1.0196) > 0.004 || res.Workloads[0].NullP95 != res.Placements[0].NullP95 {
+	if err != nil || math.Abs(float64(res.Placements[0].NullP95)-1.0196) > 0.004 ||
+		res.Workloads[0].NullP95 != res.Placements[0].NullP95 {
 		t.Errorf("noise floor: %+v, %v", res.Placements, err)
 	}
 }
@@ -157,12 +169,15 @@ func TestTooFewTokens(t *testing.T) {
 // The same counts in every step, or in another file, are no other counts; the halves are
 // of two steps and one.
 func TestRepeatedCounts(t *testing.T) {
-	learn, judge, err := Halves(read(t, counted(t, "1,0,0,300\n1,0,1,100\n2,0,0,300\n2,0,1,100\n3,0,0,300\n3,0,1,100\n")))
+	learn, judge, err := Halves(read(t,
+		counted(t, "1,0,0,300\n1,0,1,100\n2,0,0,300\n2,0,1,100\n3,0,0,300\n3,0,1,100\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := Whole(read(t, counted(t, "1,0,0,300\n1,0,1,100\n"), counted(t, "1,0,0,301\n1,0,1,100\n"), counted(t, "1,1,0,300\n1,1,1,100\n")))
-	if !judge[0].repeats(learn[0]) || !again[0].repeats(learn[0]) || again[1].repeats(learn[0]) || again[2].repeats(learn[0]) || learn[0].repeats(again[2]) {
+	again := Whole(read(t, counted(t, "1,0,0,300\n1,0,1,100\n"), counted(t, "1,0,0,301\n1,0,1,100\n"),
+		counted(t, "1,1,0,300\n1,1,1,100\n")))
+	if !judge[0].repeats(learn[0]) || !again[0].repeats(learn[0]) || again[1].repeats(learn[0]) ||
+		again[2].repeats(learn[0]) || learn[0].repeats(again[2]) {
 		t.Error("which windows repeat others")
 	}
 	res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{2}, Threshold: 0.1})
@@ -181,7 +196,9 @@ func TestNearlyRepeatedCounts(t *testing.T) {
 		}
 		return counted(t, rows.String())
 	}
-	w := Whole(read(t, offset(func(int) int { return 0 }), offset(func(e int) int { return map[int]int{3: 1, 4: -1}[e] }), offset(func(e int) int { return 100 - 200*(e%2) })))
+	w := Whole(read(t, offset(func(int) int { return 0 }),
+		offset(func(e int) int { return map[int]int{3: 1, 4: -1}[e] }),
+		offset(func(e int) int { return 100 - 200*(e%2) })))
 	if !w[1].repeats(w[0]) || w[2].repeats(w[0]) {
 		t.Error(w[1].repeats(w[0]), w[2].repeats(w[0]))
 	}
@@ -209,7 +226,8 @@ func TestDeepSeekOn64Ranks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := res.Placements[0]; len(res.Layers) != layers || !(p.Judged < 1.2 && p.Baseline > 2 && p.Learned <= p.Judged) {
+	if p := res.Placements[0]; len(res.Layers) != layers || !(p.Judged < 1.2 && p.Baseline > 2 &&
+		p.Learned <= p.Judged) {
 		t.Errorf("%d layers, %+v", len(res.Layers), p)
 	}
 	for layer, slots := range res.Slots[Plan{ranks, 64}] {
@@ -228,7 +246,8 @@ func TestDeepSeekOn64Ranks(t *testing.T) {
 func TestVerdictNamesABadFit(t *testing.T) {
 	change := &TimeChange{Estimate: -0.01, Low: -0.08, High: 0.06, Error: 0.07, Of: "step time"}
 	p := Placement{Change: -0.2, Baseline: 2, NullP95: 1.01, Helped: 1, Time: change}
-	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict || !strings.HasPrefix(why, "the fitted cost errs by 7.0 % of the step time, more than it predicts") {
+	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict ||
+		!strings.HasPrefix(why, "the fitted cost errs by 7.0 % of the step time, more than it predicts") {
 		t.Errorf("%s: %s", v, why)
 	}
 	change.Error = 0.005
@@ -291,7 +310,8 @@ func TestVerdicts(t *testing.T) {
 // without time the threshold of max/mean.
 func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 	at := func(redundant int, estimate, half router.Number, verdict Verdict) Placement {
-		return Placement{Plan: Plan{8, redundant}, Time: &TimeChange{Estimate: estimate, Low: estimate - half, High: estimate + half}, Verdict: verdict}
+		return Placement{Plan: Plan{8, redundant}, Time: &TimeChange{Estimate: estimate, Low: estimate - half,
+			High: estimate + half}, Verdict: verdict}
 	}
 	other := at(0, -0.3, 0.01, Trial)
 	other.Ranks = 4
@@ -304,10 +324,12 @@ func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 		{[]Placement{at(0, -0.10, 0.01, NotNow), at(16, -0.112, 0.01, Trial)}, 16},
 		{[]Placement{at(0, router.Undefined(), 0.01, Trial), at(8, -0.1, router.Undefined(), Trial)}, 8},
 		{[]Placement{other, at(4, -0.10, 0.02, Trial), at(16, -0.112, 0.001, Trial)}, 4},
-		{[]Placement{{Plan: Plan{8, 0}, Judged: 1.3}, {Plan: Plan{8, 8}, Judged: 1.12}, {Plan: Plan{8, 16}, Judged: 1.1}}, 8},
+		{[]Placement{{Plan: Plan{8, 0}, Judged: 1.3}, {Plan: Plan{8, 8}, Judged: 1.12},
+			{Plan: Plan{8, 16}, Judged: 1.1}}, 8},
 		{[]Placement{{Plan: Plan{8, 0}, Judged: router.Undefined()}, {Plan: Plan{8, 8}, Judged: 1.1}}, 8},
 	} {
-		if best := (&Result{Placements: c.placements, Threshold: 0.1}).Best(); best.Redundant != c.want || best.Ranks != 8 {
+		if best := (&Result{Placements: c.placements, Threshold: 0.1}).Best(); best.Redundant != c.want ||
+			best.Ranks != 8 {
 			t.Errorf("%d: %+v, want %d redundant experts", i, best.Plan, c.want)
 		}
 	}
@@ -318,18 +340,22 @@ func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 func TestHalves(t *testing.T) {
 	rows := "1,0,0,100\n1,0,1,100\n2,0,0,100\n2,0,1,100\n4,0,0,100\n4,0,1,100\n7,0,0,300\n7,0,1,100\n9,0,0,100\n9,0,1,300\n"
 	learn, judge, err := Halves(read(t, counted(t, rows)))
-	if err != nil || len(learn) != 1 || len(judge) != 1 || learn[0].Iterations != 3 || judge[0].Iterations != 2 || learn[0].Slots != 600 || judge[0].Slots != 800 {
+	if err != nil || len(learn) != 1 || len(judge) != 1 || learn[0].Iterations != 3 || judge[0].Iterations != 2 ||
+		learn[0].Slots != 600 || judge[0].Slots != 800 {
 		t.Fatalf("%+v, %+v, %v", learn, judge, err)
 	}
 	res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
-	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) || !near(res.Placements[0].Baseline, 1.5) {
+	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) ||
+		!near(res.Placements[0].Baseline, 1.5) {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
 	records := read(t, counted(t, rows), counted(t, rows), counted(t, rows))
-	if learn, judge, err = Halves(records); err != nil || len(learn) != 2 || len(judge) != 1 || judge[0].Name != records[2].Source {
+	if learn, judge, err = Halves(records); err != nil || len(learn) != 2 || len(judge) != 1 ||
+		judge[0].Name != records[2].Source {
 		t.Errorf("%+v, %+v, %v", learn, judge, err)
 	}
-	if learn, judge, err = Halves(read(t, counted(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 || judge != nil {
+	if learn, judge, err = Halves(read(t, counted(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 ||
+		judge != nil {
 		t.Errorf("%+v, %+v, %v", learn, judge, err)
 	}
 }
@@ -372,7 +398,8 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := res.Placements[0]
-		if p.Before != c.before || math.Abs(float64(p.Baseline)-c.base) > 0.002 || p.Moved != c.moved || math.Abs(float64(p.Change)-(1/c.base-1)) > 0.003 {
+		if p.Before != c.before || math.Abs(float64(p.Baseline)-c.base) > 0.002 || p.Moved != c.moved ||
+			math.Abs(float64(p.Change)-(1/c.base-1)) > 0.003 {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -380,8 +407,10 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 	beside := filepath.Join(t.TempDir(), "beside.json")
 	write(t, beside, `{"logical_count": [[300, 300, 100, 100]], "p2l_map": [[0, 2, 1, 3, 0, 1]]}`)
 	for ranks, base := range map[int]float64{2: 1, 3: 1.125} { // copies of 0 and 1 get 150: 400 400, or 250 250 300
-		res, err := Judge(Whole(read(t, beside)), Whole(read(t, beside)), Options{Ranks: []int{ranks}, Redundant: []int{2}})
-		if err != nil || res.Placements[0].Before != beside || !near(res.Placements[0].Baseline, base) || (Options{Ranks: []int{ranks}}).Running(read(t, beside)) != 2 {
+		res, err := Judge(Whole(read(t, beside)), Whole(read(t, beside)),
+			Options{Ranks: []int{ranks}, Redundant: []int{2}})
+		if err != nil || res.Placements[0].Before != beside || !near(res.Placements[0].Baseline, base) ||
+			(Options{Ranks: []int{ranks}}).Running(read(t, beside)) != 2 {
 			t.Errorf("%d ranks: %+v, %v, want %v", ranks, res, err, base)
 		}
 	}
@@ -389,7 +418,8 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		t.Errorf("%d redundant experts run", n)
 	}
 	other, _ := counts.Contiguous(8, 2)
-	if res, err := Judge(Whole(recorded), nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: other}); !errors.Is(err, counts.ErrOptions) {
+	if res, err := Judge(Whole(recorded), nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: other}); !errors.Is(
+		err, counts.ErrOptions) {
 		t.Errorf("a placement of other experts: %+v, %v", res, err)
 	}
 }

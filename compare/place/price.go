@@ -35,7 +35,8 @@ func (c *Cost) change(before, after []score) *TimeChange {
 		return nil
 	}
 	n := router.Number(len(after))
-	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time", Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1, AtMost: c.LateHosts}
+	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time",
+		Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1, AtMost: c.LateHosts}
 	for i := range after {
 		for f := range c.fits {
 			was, saved, of := router.Number(before[i].ns[f]), router.Number(before[i].ns[f]-after[i].ns[f]), c.StepNS
@@ -55,12 +56,14 @@ func (c *Cost) change(before, after []score) *TimeChange {
 // Price is what a placement costs, and where it begins to pay. Numbers whose inputs are
 // not known are undefined.
 type Price struct {
-	ReplicaBytes  router.Number `json:"replica_bytes_per_rank_and_layer"` // of redundant experts
-	MemoryBytes   router.Number `json:"replica_bytes_per_rank"`           // in all layers
-	Moved         int           `json:"moved_experts"`                    // that ranks lack in the baseline, over ranks and layers
-	MovedBytes    router.Number `json:"moved_bytes"`
-	MoveNS        router.Number `json:"move_ns"`               // of the rank that loads most
-	PaidBackAfter router.Number `json:"paid_back_after_steps"` // undefined also where the interval of the time change reaches 0
+	ReplicaBytes router.Number `json:"replica_bytes_per_rank_and_layer"` // of redundant experts
+	MemoryBytes  router.Number `json:"replica_bytes_per_rank"`           // in all layers
+	// that ranks lack in the baseline, over ranks and layers
+	Moved      int           `json:"moved_experts"`
+	MovedBytes router.Number `json:"moved_bytes"`
+	MoveNS     router.Number `json:"move_ns"` // of the rank that loads most
+	// undefined also where the interval of the time change reaches 0
+	PaidBackAfter router.Number `json:"paid_back_after_steps"`
 	// BreakEvenTokens is the least power of two of tokens in a step of all ranks from which
 	// on the placement saves time on the judged windows together, by the cost beyond what
 	// it was fitted to; undefined where it saves time at any number, or at none.
@@ -69,7 +72,8 @@ type Price struct {
 
 func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
 	perRank := make([]float64, at.Ranks)
-	p := Price{MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
+	p := Price{MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(),
+		BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
 	for layer, to := range placed.layouts {
 		for rank, n := range placement.Loaded(flat.layouts[layer], to) {
 			perRank[rank] += float64(n)
@@ -112,7 +116,8 @@ func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
 				load := loads[layer].PerExpert
 				if total := loads[layer].Total(); total > 0 { // else there may be no layout
 					scale := float64(tokens*c.topK) / float64(total)
-					ns += whole.slowest(flat.layouts[layer], load, scale, true)[0] - whole.slowest(placed.layouts[layer], load, scale, true)[0]
+					ns += whole.slowest(flat.layouts[layer], load, scale,
+						true)[0] - whole.slowest(placed.layouts[layer], load, scale, true)[0]
 				}
 			}
 		}

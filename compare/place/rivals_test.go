@@ -116,7 +116,8 @@ func stair(windows [][]float64, slots, ranks int, z float64) []int32 {
 
 // packed puts all copies of the hottest expert first, each on the rank with room of the least
 // score that lacks it, or if there is none on any with room.
-func packed(copies []float64, ranks int, hot func(e int) float64, score func(e, r int) float64, put func(e, r int)) []int32 {
+func packed(copies []float64, ranks int, hot func(e int) float64, score func(e, r int) float64,
+	put func(e, r int)) []int32 {
 	order, slots := make([]int, len(copies)), 0
 	for e := range order {
 		order[e], slots = e, slots+int(copies[e])
@@ -167,7 +168,8 @@ func TestRivals(t *testing.T) {
 			},
 		} {
 			p := newPlan("", name)
-			err := p.replace(slices.Collect(maps.Keys(l.shares)), 256, size, func(layer int) ([]int32, error) { return learn(l.shares[layer]) })
+			err := p.replace(slices.Collect(maps.Keys(l.shares)), 256, size,
+				func(layer int) ([]int32, error) { return learn(l.shares[layer]) })
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -180,7 +182,8 @@ func TestRivals(t *testing.T) {
 	for name, r := range rows {
 		t.Logf("%s: %.4f, p95 over layers %.4f, worst %.4f", name, r.Judged/4, r.P95/4, r.Worst)
 	}
-	if best := rows[PlanRobust]; best.Judged > rows["stair"].Judged || best.Judged > rows["flashlb"].Judged || best.Worst > min(rows["stair"].Worst, rows["flashlb"].Worst) {
+	if best := rows[PlanRobust]; best.Judged > rows["stair"].Judged || best.Judged > rows["flashlb"].Judged ||
+		best.Worst > min(rows["stair"].Worst, rows["flashlb"].Worst) {
 		t.Error("the default is not the best")
 	}
 	if rows["stair"].Judged > rows[PlanEPLB].Judged || rows["flashlb"].Judged > rows[PlanEPLB].Judged {

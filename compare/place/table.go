@@ -18,7 +18,8 @@ import (
 // TensorRT-LLM's wide EP writes them (collector/wideep/trtllm): num_tokens of all
 // ranks, of which rank0_num_tokens choose at least one expert of the busiest rank, and
 // that rank's latency in milliseconds.
-var tableColumns = []string{"num_tokens", "rank0_num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "num_slots", "moe_ep_size", "latency"}
+var tableColumns = []string{"num_tokens", "rank0_num_tokens", "hidden_size", "inter_size", "topk", "num_experts",
+	"num_slots", "moe_ep_size", "latency"}
 
 // tableKinds may not differ within the rows of a model: a cost is of one of each.
 var tableKinds = []string{"framework", "version", "device", "kernel_source", "moe_dtype"}
@@ -36,7 +37,8 @@ func FromTable(file string, in io.Reader, m router.Model, tokens float64) (*Cost
 	if err != nil {
 		return nil, err
 	}
-	c := &Cost{Basis: "cost table", Source: file, Of: imbalance.OfPhase, StepNS: router.Undefined(), slots: tokens * float64(m.TopK), topK: m.TopK}
+	c := &Cost{Basis: "cost table", Source: file, Of: imbalance.OfPhase, StepNS: router.Undefined(),
+		slots: tokens * float64(m.TopK), topK: m.TopK}
 	for _, regime := range []struct {
 		name string
 		has  func(tokens float64) bool
@@ -85,7 +87,8 @@ func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err 
 	}
 	for _, name := range tableColumns {
 		if _, ok := at[name]; !ok {
-			return nil, &input.Error{File: file, Position: "line 1", Expected: "the columns " + strings.Join(tableColumns, ", "), Found: "none of the name " + name}
+			return nil, &input.Error{File: file, Position: "line 1", Expected: "the columns " +
+				strings.Join(tableColumns, ", "), Found: "none of the name " + name}
 		}
 	}
 	model := []float64{float64(m.Hidden), float64(m.Intermediate), float64(m.TopK), float64(m.Experts)}
@@ -94,7 +97,8 @@ func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err 
 		v := make([]float64, len(tableColumns))
 		for i, name := range tableColumns {
 			if v[i], err = strconv.ParseFloat(record[at[name]], 64); err != nil || !(v[i] > 0) || math.IsInf(v[i], 0) {
-				return nil, &input.Error{File: file, Position: fmt.Sprintf("line %d, %s", number+2, name), Expected: "a number above 0", Found: strconv.Quote(record[at[name]])}
+				return nil, &input.Error{File: file, Position: fmt.Sprintf("line %d, %s", number+2, name),
+					Expected: "a number above 0", Found: strconv.Quote(record[at[name]])}
 			}
 		}
 		if !slices.Equal(v[2:6], model) {
@@ -104,7 +108,8 @@ func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err 
 		for _, name := range tableKinds {
 			if i, ok := at[name]; ok {
 				if first, seen := kinds[name]; seen && first != record[i] {
-					return nil, &input.Error{File: file, Expected: "rows of one " + name, Found: first + " and " + record[i], Try: "keep the rows of one"}
+					return nil, &input.Error{File: file, Expected: "rows of one " + name, Found: first + " and " +
+						record[i], Try: "keep the rows of one"}
 				}
 				kinds[name] = record[i]
 			}
@@ -112,11 +117,14 @@ func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err 
 		if tokens, reached, k := v[0], v[1], v[4]; reached < tokens {
 			slots := tokens * k * (1 - math.Pow(1-reached/tokens, 1/k))
 			held := v[6] / v[7]
-			rows = append(rows, tableRow{tokens, observation{int(v[7]), 0, slots, -held * math.Expm1(-slots/held), 1e6 * v[8]}})
+			rows = append(rows, tableRow{tokens, observation{int(v[7]), 0, slots, -held * math.Expm1(-slots/held),
+				1e6 * v[8]}})
 		}
 	}
 	if len(rows) == 0 {
-		return nil, &input.Error{File: file, Expected: fmt.Sprintf("rows of hidden_size %d, inter_size %d, topk %d, num_experts %d", m.Hidden, m.Intermediate, m.TopK, m.Experts), Found: fmt.Sprintf("%d of other shapes", other)}
+		return nil, &input.Error{File: file,
+			Expected: fmt.Sprintf("rows of hidden_size %d, inter_size %d, topk %d, num_experts %d", m.Hidden,
+				m.Intermediate, m.TopK, m.Experts), Found: fmt.Sprintf("%d of other shapes", other)}
 	}
 	return rows, nil
 }

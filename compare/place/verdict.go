@@ -46,7 +46,8 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 		}
 	}
 	if repeats > 0 {
-		return NoVerdict, fmt.Sprintf("the learned counts come again in %d of %s; give another run with --judge", repeats, quantity.Count(len(of), "judged window"))
+		return NoVerdict, fmt.Sprintf("the learned counts come again in %d of %s; give another run with --judge",
+			repeats, quantity.Count(len(of), "judged window"))
 	}
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
 		return NoVerdict, fmt.Sprintf("too few tokens: max/mean %s is within chance (null p95 %s)",
@@ -65,7 +66,8 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	case p.Time != nil && p.Time.Low >= 0:
 		return NotNow, "the predicted time rises, though the load is more even"
 	case p.Time != nil && p.Time.High >= 0 && p.Time.Error > max(p.Time.Estimate, -p.Time.Estimate):
-		return NoVerdict, fmt.Sprintf("the fitted cost errs by %s of the %s, more than it predicts; check that the counts are of the traced run (--counts)", quantity.Percent(p.Time.Error), p.Time.Of)
+		return NoVerdict, fmt.Sprintf(
+			"the fitted cost errs by %s of the %s, more than it predicts; check that the counts are of the traced run (--counts)", quantity.Percent(p.Time.Error), p.Time.Of)
 	case p.Time != nil && p.Time.High >= 0:
 		return NoVerdict, "the predicted time may rise or fall"
 	}
@@ -114,10 +116,12 @@ func (p Placement) evidence() []string {
 		list = append(list, "predicted "+p.Time.String())
 	}
 	if p.PaidBackAfter.Defined() {
-		list = append(list, fmt.Sprintf("moving the weights is paid back after %s steps", quantity.Digits3(p.PaidBackAfter)))
+		list = append(list, fmt.Sprintf("moving the weights is paid back after %s steps",
+			quantity.Digits3(p.PaidBackAfter)))
 	}
 	if p.BreakEvenTokens.Defined() {
-		list = append(list, fmt.Sprintf("it saves time from about %s tokens in a step on, by the fitted cost", quantity.Plain(p.BreakEvenTokens)))
+		list = append(list, fmt.Sprintf("it saves time from about %s tokens in a step on, by the fitted cost",
+			quantity.Plain(p.BreakEvenTokens)))
 	}
 	return list
 }
@@ -128,7 +132,8 @@ func (t *TimeChange) String() string {
 	if t.AtMost {
 		of, gain = of+" at most", gain+"at most "
 	}
-	text := fmt.Sprintf("%s %s (%s to %s over %s, inferred)", of, quantity.Change(t.Estimate), quantity.Change(t.Low), quantity.Change(t.High),
+	text := fmt.Sprintf("%s %s (%s to %s over %s, inferred)", of, quantity.Change(t.Estimate), quantity.Change(t.Low),
+		quantity.Change(t.High),
 		quantity.Count(t.Windows, "judged window"))
 	if t.Of == "step time" {
 		text += ", " + gain + quantity.Change(1/(1+t.Estimate)-1)

@@ -227,7 +227,8 @@ const Contiguous = "contiguous"
 // score is what a plan does to a window, mean over its steps.
 type score struct {
 	ratio map[int]router.Number // max/mean by layer
-	ns    []float64             // predicted time of the slowest ranks, over all layers, by fit of the cost; nil without one
+	// predicted time of the slowest ranks, over all layers, by fit of the cost; nil without one
+	ns []float64
 }
 
 // at is the max/mean of a layer, undefined where the window has none.
@@ -268,7 +269,10 @@ func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
 		for i, p := range plans {
 			layout, ok := p.layouts[s.Layer]
 			if !ok {
-				return nil, &input.Error{File: w.Name, Expected: fmt.Sprintf("layers %s, as in %s", quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), p.from), Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model", Err: counts.ErrOptions}
+				return nil, &input.Error{File: w.Name, Expected: fmt.Sprintf("layers %s, as in %s",
+					quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), p.from),
+					Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model",
+					Err: counts.ErrOptions}
 			}
 			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
 			if cost != nil && i < timed {

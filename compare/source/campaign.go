@@ -48,21 +48,23 @@ type CampaignState struct {
 	Looks        []int        `json:"looks"`               // pairs after which the rule looks; empty without it
 	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
 	Format       string       `json:"format"`              // of the benchmark's report
-	Rejudged     []string     `json:"rejudged,omitempty"`  // flags by which it is judged, other than those it was run under
-	Created      time.Time    `json:"created,omitzero"`
-	GPUs         string       `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
+	// flags by which it is judged, other than those it was run under
+	Rejudged []string  `json:"rejudged,omitempty"`
+	Created  time.Time `json:"created,omitzero"`
+	GPUs     string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
 // ProfiledArm is what the traces of one arm's profiled launch show.
 type ProfiledArm struct {
-	Arm         string        `json:"arm"`
-	Summary     string        `json:"summary"` // file for trace, compare and report; empty where none could be written
-	Exports     []string      `json:"exports"`
-	Ranks       int           `json:"ranks"`
-	GPUNS       int64         `json:"gpu_ns"`
-	SeenArm     string        `json:"seen_arm"` // what the traces themselves show: normal, perfect or nothing
-	Evidence    string        `json:"evidence"` // of that; empty where traces do not record the treatment's switch
-	Layer       router.Whole  `json:"layer"`    // with the largest imbalance of expert time over ranks; null where none is known
+	Arm      string   `json:"arm"`
+	Summary  string   `json:"summary"` // file for trace, compare and report; empty where none could be written
+	Exports  []string `json:"exports"`
+	Ranks    int      `json:"ranks"`
+	GPUNS    int64    `json:"gpu_ns"`
+	SeenArm  string   `json:"seen_arm"` // what the traces themselves show: normal, perfect or nothing
+	Evidence string   `json:"evidence"` // of that; empty where traces do not record the treatment's switch
+	// with the largest imbalance of expert time over ranks; null where none is known
+	Layer       router.Whole  `json:"layer"`
 	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
 }
@@ -84,7 +86,8 @@ func ReadCampaign(ctx context.Context, path string, threshold float64) (Campaign
 	case err != nil:
 		return Campaign{}, err
 	case item.Campaign == nil:
-		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench", Found: "a result of another verb"}
+		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
+			Found: "a result of another verb"}
 	default:
 		return *item.Campaign, nil
 	}
@@ -105,8 +108,10 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 		Result:   gain.Judge(recorded),
 		Profiled: arms, Iterations: c.Iterations(),
 		Campaign: CampaignState{
-			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: c.Spec.Design.Order, Seed: c.Spec.Design.Seed, Pairs: c.Spec.Design.Pairs,
-			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence, Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
+			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: c.Spec.Design.Order, Seed: c.Spec.Design.Seed,
+			Pairs:    c.Spec.Design.Pairs,
+			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence,
+			Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
 			Created: c.Created, GPUs: gpus(c),
 		},
 	}
@@ -134,7 +139,8 @@ func gpus(c *bench.Campaign) string {
 	return ""
 }
 
-func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm, proof gain.TraceProof, found []gain.Check, err error) {
+func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm,
+	proof gain.TraceProof, found []gain.Check, err error) {
 	arms = []ProfiledArm{}
 	traces := make(map[gain.Arm]*nsys.Trace)
 	for _, arm := range gain.Arms {
@@ -214,9 +220,11 @@ func (p ProfiledArm) Comparable() bool {
 // check is whether the traces show the arm that was launched.
 func (p ProfiledArm) check() gain.Check {
 	if p.SeenArm != p.Arm {
-		return gain.Check{Name: "profiled_arm", Status: gain.Warn, Text: fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)}
+		return gain.Check{Name: "profiled_arm", Status: gain.Warn,
+			Text: fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)}
 	}
-	return gain.Check{Name: "profiled_arm", Status: gain.Pass, Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
+	return gain.Check{Name: "profiled_arm", Status: gain.Pass,
+		Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
 }
 
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
@@ -274,5 +282,6 @@ func known(n int) router.Whole {
 
 // Asked is the campaign as its answer needs it.
 func (c *Campaign) Asked() (gain.Result, gain.Run) {
-	return c.Result, gain.Run{Folder: c.Campaign.Folder, Left: c.Campaign.Left, Launches: c.Campaign.Launches, Confidence: c.Campaign.Confidence}
+	return c.Result, gain.Run{Folder: c.Campaign.Folder, Left: c.Campaign.Left, Launches: c.Campaign.Launches,
+		Confidence: c.Campaign.Confidence}
 }

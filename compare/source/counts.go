@@ -36,7 +36,8 @@ func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Rec
 	}
 	record, err := counts.ReadAs(path, axes)
 	if err != nil && holdsTraces(path) {
-		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}
+		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it",
+			Err: err}
 	}
 	return record, err
 }
@@ -91,7 +92,8 @@ type Statistics struct {
 func Trace(ctx context.Context, exports []string, o nsys.Options, s Statistics) (*nsys.Trace, error) {
 	if s.Path != "" {
 		var err error
-		if o.Recorded, err = Interruptible(ctx, func() (nsys.Recorded, error) { return s.load(o.Threshold, 0) }); err != nil {
+		if o.Recorded, err = Interruptible(ctx,
+			func() (nsys.Recorded, error) { return s.load(o.Threshold, 0) }); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +119,8 @@ func severalRuns(exports []string) error {
 		if !rankNumber.MatchString(name) {
 			return nil
 		}
-		if run := launch.Quote([]string{folder + rankNumber.ReplaceAllString(name, "$1*")}); !slices.Contains(runs, run) {
+		if run := launch.Quote([]string{folder + rankNumber.ReplaceAllString(name, "$1*")}); !slices.Contains(runs,
+			run) {
 			runs = append(runs, run)
 		}
 	}
@@ -125,7 +128,8 @@ func severalRuns(exports []string) error {
 		return nil
 	}
 	return marked{fmt.Errorf("two files claim one rank, so the exports are of %d runs: %s; "+
-		"give those of one run, or a run per side: moebalance compare %s", len(runs), strings.Join(runs, ", "), strings.Join(runs[:2], " ")), ErrNotComparable}
+		"give those of one run, or a run per side: moebalance compare %s", len(runs), strings.Join(runs, ", "),
+		strings.Join(runs[:2], " ")), ErrNotComparable}
 }
 
 // onRanks takes counts that record no ranks to be on those of the trace. That experts are
@@ -144,7 +148,8 @@ func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
 		return nsys.Recorded{}, err
 	}
 	if record.Experts == 0 {
-		return nsys.Recorded{}, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format + " without any", Try: "see 'moebalance counts' for its contents"}
+		return nsys.Recorded{}, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format +
+			" without any", Try: "see 'moebalance counts' for its contents"}
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape, Ranks: ranks})
 	if err != nil {

@@ -26,8 +26,12 @@ func TestLoadsOfExperts(t *testing.T) {
 		for e, n := range l.Slots {
 			of[e], total = float64(n), total+n
 		}
-		at := slices.IndexFunc(res.Imbalance, func(r imbalance.SourceRow) bool { return int(r.Layer) == l.Layer && r.Level == "expert" })
-		if have := floats.Max(of) / floats.Sum(of) * float64(len(of)); at < 0 || l.Layer != i || len(of) != 256 || have != float64(res.Imbalance[at].MaxOverMean) {
+		at := slices.IndexFunc(res.Imbalance, func(r imbalance.SourceRow) bool {
+			return int(r.Layer) == l.Layer &&
+				r.Level == "expert"
+		})
+		if have := floats.Max(of) / floats.Sum(of) * float64(len(of)); at < 0 || l.Layer != i || len(of) != 256 ||
+			have != float64(res.Imbalance[at].MaxOverMean) {
 			t.Errorf("layer %d: max/mean %v of %d experts", l.Layer, have, len(of))
 		}
 	}

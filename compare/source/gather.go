@@ -91,7 +91,8 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 			return err // of a damaged file, too
 		}
 		if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
-			return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert statistics, or exports (.sqlite, PyTorch traces, summaries)"}
+			return &input.Error{File: path,
+				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert statistics, or exports (.sqlite, PyTorch traces, summaries)"}
 		}
 	}
 	if err == nil {
@@ -172,7 +173,8 @@ func (g *gatherer) traces(ctx context.Context) error {
 		}
 		recorded[path] = arm
 	}
-	named := bothNamed(slices.DeleteFunc(slices.Clone(g.exports), func(path string) bool { return recorded[path] != "" }))
+	named := bothNamed(slices.DeleteFunc(slices.Clone(g.exports),
+		func(path string) bool { return recorded[path] != "" }))
 	groups := map[string][]string{}
 	for _, path := range g.exports {
 		if i, ok := armOf(path); ok && named && recorded[path] == "" {

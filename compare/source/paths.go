@@ -57,7 +57,8 @@ func expand(path string, skipped Skipped) ([]string, error) {
 	case err == nil:
 		return FolderFiles(path, skipped)
 	case !isPattern(path) && errors.Is(err, fs.ErrNotExist):
-		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file", Err: fs.ErrNotExist}
+		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file",
+			Err: fs.ErrNotExist}
 	case !isPattern(path):
 		return nil, fmt.Errorf("want a file, a folder or a pattern: %w", err)
 	}
@@ -87,7 +88,8 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 		paths = append(paths, found...)
 	}
 	if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.IsDir() && bothNamed(paths) {
-		return nil, usagef("%s holds both arms: compare them with: moebalance compare %s%s", args[0], launch.Quote(args), oneArm(args[0], paths))
+		return nil, usagef("%s holds both arms: compare them with: moebalance compare %s%s", args[0],
+			launch.Quote(args), oneArm(args[0], paths))
 	}
 	return paths, nil
 }

@@ -47,7 +47,9 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 		}
 	}
 	if n, p := r.count[gain.Normal], r.count[gain.Perfect]; n != p {
-		return ReportSet{}, usagef("the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair", quantity.Count(n, "launch"), p)
+		return ReportSet{}, usagef(
+			"the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair",
+			quantity.Count(n, "launch"), p)
 	}
 	if m := r.matcher.Match(); len(m.Strata) > 0 || m.Iterations > 0 {
 		r.set.Matched = &m
@@ -59,7 +61,8 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 		}
 		return ReportSet{}, r.untimed // beside logs with times, or without a step to match
 	}
-	r.set.Notes = append(r.set.Notes, "pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
+	r.set.Notes = append(r.set.Notes,
+		"pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
 	return r.set, nil
 }
 
@@ -129,7 +132,8 @@ func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error
 func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, evidence string) {
 	switch {
 	case !run.Proof.Claimed:
-		return gain.None, launch + " does not say how it was routed; --trust-arms takes it as the " + string(arm) + " arm"
+		return gain.None, launch + " does not say how it was routed; --trust-arms takes it as the " + string(arm) +
+			" arm"
 	case run.Proof.Perfect != (arm == gain.Perfect):
 		claimed := gain.Normal
 		if run.Proof.Perfect {

@@ -57,7 +57,8 @@ func ReadPlaced(path string, ranks int) (*place.Result, error) {
 	res := cmp.Or(in.Place, &place.Result{})
 	res.Placements = slices.DeleteFunc(res.Placements, func(p place.Placement) bool { return p.Ranks != ranks })
 	if len(res.Placements) == 0 {
-		return nil, &input.Error{File: in.Name, Expected: "a result of place on " + quantity.Count(ranks, "rank"), Found: "none"}
+		return nil, &input.Error{File: in.Name, Expected: "a result of place on " + quantity.Count(ranks, "rank"),
+			Found: "none"}
 	}
 	return res, nil
 }
@@ -75,14 +76,17 @@ func ParseResult(name string, text []byte) (Item, error) {
 		schema int // newest understood; results of all earlier ones still read
 		into   any
 	}{
-		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign}, {logits.VerificationKind, logits.VerificationSchema, &in.Cache},
-		{"counts", counts.ResultSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared}, {"place", place.SchemaVersion, &in.Place},
+		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign},
+		{logits.VerificationKind, logits.VerificationSchema, &in.Cache},
+		{"counts", counts.ResultSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared},
+		{"place", place.SchemaVersion, &in.Place},
 	}
 	var kinds []string
 	for _, r := range results {
 		kinds = append(kinds, r.kind)
 	}
-	unknown := &input.Error{File: name, Expected: "a JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown, Try: "write one with 'moebalance VERB --format json -o FILE'"}
+	unknown := &input.Error{File: name, Expected: "a JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown,
+		Try: "write one with 'moebalance VERB --format json -o FILE'"}
 	if err := json.Unmarshal(text, &head); err != nil {
 		unknown.Found = err.Error()
 		return in, unknown
@@ -92,7 +96,9 @@ func ParseResult(name string, text []byte) (Item, error) {
 		case r.kind != head.Kind:
 			continue
 		case head.Schema < 1 || head.Schema > r.schema:
-			return in, &input.Error{File: name, Position: "schema_version", Expected: "at most " + strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown, Try: "read it with a newer version, or write it again with this one"}
+			return in, &input.Error{File: name, Position: "schema_version", Expected: "at most " +
+				strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown,
+				Try: "read it with a newer version, or write it again with this one"}
 		}
 		if err := json.Unmarshal(text, r.into); err != nil {
 			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
@@ -110,9 +116,11 @@ func Refused(items []Item) error {
 	for _, in := range items {
 		switch {
 		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Campaign.Reasons, "; ")), ErrNotComparable}
+			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Campaign.Reasons, "; ")),
+				ErrNotComparable}
 		case in.Compared != nil && !in.Compared.Comparable && !judged:
-			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Compared.Reasons, "; ")), ErrNotComparable}
+			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Compared.Reasons, "; ")),
+				ErrNotComparable}
 		}
 	}
 	return nil
@@ -120,7 +128,8 @@ func Refused(items []Item) error {
 
 // Results counts the pointers that are set.
 func (in Item) Results() (n int) {
-	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil, in.Compared != nil, in.Place != nil} {
+	for _, set := range []bool{in.Trace != nil, in.Campaign != nil, in.Cache != nil, in.Counts != nil,
+		in.Compared != nil, in.Place != nil} {
 		if set {
 			n++
 		}

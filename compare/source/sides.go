@@ -57,7 +57,8 @@ func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
 	}
 	if sides[0].Kind == BenchmarkReports {
 		if path, same := repeated(slices.Concat(sides[1].Paths, sides[0].Paths)); same {
-			return sides, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path), ErrNotComparable}
+			return sides, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path),
+				ErrNotComparable}
 		}
 	}
 	return sides, nil
@@ -97,13 +98,16 @@ func namedSides(args []string) (named [2][]string, err error) {
 			}
 		}
 		if !ok {
-			return named, usagef("sides by name: the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with patterns in quotes or commas between files", arg)
+			return named, usagef(
+				"sides by name: the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with patterns in quotes or commas between files", arg)
 		}
 		named[arm] = append(named[arm], arg)
 	}
 	for i, arm := range gain.Arms {
 		if len(named[i]) == 0 {
-			return named, usagef("none of %s has %s in its name: give two sides; 'moebalance trace' reads one arm alone", quantity.Count(len(args), "file"), arm)
+			return named, usagef(
+				"none of %s has %s in its name: give two sides; 'moebalance trace' reads one arm alone",
+				quantity.Count(len(args), "file"), arm)
 		}
 	}
 	return named, nil
@@ -141,7 +145,8 @@ func openSide(parts []string, skipped Skipped) (side Side, err error) {
 		case err != nil:
 			return side, err
 		case i > 0 && kind != side.Kind:
-			return side, fmt.Errorf("%s and %s are of different kinds: want traces only, or benchmark reports only", side.Paths[0], path)
+			return side, fmt.Errorf("%s and %s are of different kinds: want traces only, or benchmark reports only",
+				side.Paths[0], path)
 		}
 		side.Kind = kind
 	}
@@ -178,7 +183,8 @@ var resultHead = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":
 // named after both arms, or a result of the verb trace.
 func CheckExports(paths []string) error {
 	if bothNamed(paths) {
-		return marked{errors.New("the exports are of both arms by their names, normal and perfect: 'moebalance compare' takes both; for one arm, pass its exports alone"), ErrNotComparable}
+		return marked{errors.New(
+			"the exports are of both arms by their names, normal and perfect: 'moebalance compare' takes both; for one arm, pass its exports alone"), ErrNotComparable}
 	}
 	if twice, again := repeated(paths); again {
 		return usagef("%s is named twice", twice)
@@ -199,10 +205,12 @@ func (s Side) Trace(ctx context.Context, o nsys.Options, recorded Statistics) (*
 	}
 	path := s.Paths[0]
 	if o.Steps != nil {
-		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --steps %s", path, o.Steps)
+		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --steps %s", path,
+			o.Steps)
 	}
 	if recorded.Path != "" {
-		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s", path, recorded.Path)
+		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace --counts %s",
+			path, recorded.Path)
 	}
 	result, err := ReadResult(path)
 	return result.Trace, err

@@ -39,7 +39,8 @@ func TestSidesOfOneFolder(t *testing.T) {
 }
 
 func TestExportsOfBothArms(t *testing.T) {
-	if err := CheckExports([]string{"x/normal.rank0.json.gz", "x/perfect.rank1.json.gz"}); !errors.Is(err, ErrNotComparable) {
+	if err := CheckExports([]string{"x/normal.rank0.json.gz", "x/perfect.rank1.json.gz"}); !errors.Is(err,
+		ErrNotComparable) {
 		t.Errorf("by names: have %v", err)
 	}
 	if err := CheckExports([]string{"x/normal.rank0.json.gz", "x/normal.rank1.json.gz"}); err != nil {
@@ -49,8 +50,10 @@ func TestExportsOfBothArms(t *testing.T) {
 
 // A result of bench holds both arms; it was called "no benchmark result".
 func TestResultOfBenchIsNoSide(t *testing.T) {
-	_, err := Sides([]string{"../../testdata/campaign-qwen3-ep4.json", "../../testdata/campaign-deepseek-ep4.json"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "campaign-qwen3-ep4.json is a result of bench, which holds both arms") {
+	_, err := Sides([]string{"../../testdata/campaign-qwen3-ep4.json", "../../testdata/campaign-deepseek-ep4.json"},
+		nil)
+	if err == nil || !strings.Contains(err.Error(),
+		"campaign-qwen3-ep4.json is a result of bench, which holds both arms") {
 		t.Error(err)
 	}
 }

@@ -26,16 +26,19 @@ func TestFitBlocksByHand(t *testing.T) {
 	effects, positions := []float64{0, 0.25, -0.5}, []float64{0, -0.125, 0.75}
 	for _, n := range []int{3, 4, 6, 8} {
 		f := FitBlocks(laid(n, func(b, tr, p int) float64 { return 3*float64(b) + effects[tr] + positions[p] }))
-		if f.N != n || f.DF != 2*(n-2) || f.SD > 1e-12 || math.Abs(f.Effects[1]-0.25) > 1e-12 || math.Abs(f.Effects[2]+0.5) > 1e-12 {
+		if f.N != n || f.DF != 2*(n-2) || f.SD > 1e-12 || math.Abs(f.Effects[1]-0.25) > 1e-12 ||
+			math.Abs(f.Effects[2]+0.5) > 1e-12 {
 			t.Errorf("%d blocks: %+v, want effects 0.25 and −0.5 without noise", n, f)
 		}
 	}
 	// By hand: one order only, treatment 1 is 2 and 4 above treatment 0.
 	f := FitBlocks([]Block{{[]float64{0, 2}, []int{0, 1}}, {[]float64{1, 5}, []int{0, 1}}})
-	if e := f.Effect(1, 0.95); e.DF != 1 || math.Abs(e.Estimate-3) > 1e-12 || math.Abs(e.SE-1) > 1e-12 || math.Abs(e.SD-math.Sqrt2) > 1e-12 {
+	if e := f.Effect(1, 0.95); e.DF != 1 || math.Abs(e.Estimate-3) > 1e-12 || math.Abs(e.SE-1) > 1e-12 ||
+		math.Abs(e.SD-math.Sqrt2) > 1e-12 {
 		t.Errorf("one order: %+v, want 3 with a standard error of 1", e)
 	}
-	for _, bad := range [][]Block{nil, {{[]float64{1, 2}, []int{0, 1}}}, {{[]float64{1, math.NaN()}, []int{0, 1}}, {[]float64{1, 2}, []int{1, 0}}, {[]float64{1, 2}, []int{1, 0}}}} {
+	for _, bad := range [][]Block{nil, {{[]float64{1, 2}, []int{0, 1}}}, {{[]float64{1, math.NaN()}, []int{0, 1}},
+		{[]float64{1, 2}, []int{1, 0}}, {[]float64{1, 2}, []int{1, 0}}}} {
 		f := FitBlocks(bad)
 		if e := f.Effect(1, 0.95); f.N != 0 || e.Defined() || f.Ratio(1, 1, 0.95).Defined() {
 			t.Errorf("%v: %+v, want nothing", bad, f)
@@ -59,7 +62,8 @@ func TestFitBlocksOfTwoIsCrossover(t *testing.T) {
 			blocks = append(blocks, b)
 		}
 		have, want := FitBlocks(blocks).Effect(1, 0.9), Crossover(first, second, 0.9)
-		for i, v := range []float64{have.Estimate - want.Estimate, have.Low - want.Low, have.High - want.High, have.SD - want.SD} {
+		for i, v := range []float64{have.Estimate - want.Estimate, have.Low - want.Low, have.High - want.High,
+			have.SD - want.SD} {
 			if have.DF != want.DF || have.N != want.N || !(math.Abs(v) < 1e-9) {
 				t.Fatalf("number %d: %+v, want %+v", i, have, want)
 			}
@@ -83,7 +87,8 @@ func TestRatioLaws(t *testing.T) {
 	}
 	one, ten := FitBlocks(draw(1)), FitBlocks(draw(10))
 	a, b := one.Ratio(2, 1, 0.95), ten.Ratio(2, 1, 0.95)
-	if !a.Defined() || math.Abs(a.Low-b.Low) > 1e-9 || math.Abs(a.High-b.High) > 1e-9 || !(a.Low < 0.5 && 0.5 < a.High) {
+	if !a.Defined() || math.Abs(a.Low-b.Low) > 1e-9 || math.Abs(a.High-b.High) > 1e-9 ||
+		!(a.Low < 0.5 && 0.5 < a.High) {
 		t.Errorf("%+v and scaled %+v, want the same about 0.5", a, b)
 	}
 	if same := one.Ratio(1, 1, 0.95); math.Abs(same.Low-1) > 1e-6 || math.Abs(same.High-1) > 1e-6 {
@@ -103,7 +108,10 @@ func TestRatioCoverage(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 9))
 		hit, all := 0, 0
 		for range trials {
-			f := FitBlocks(laid(k.blocks, func(_, tr, p int) float64 { return k.ceiling*[]float64{0, 1, share}[tr] + k.add(rng, tr, p) }))
+			f := FitBlocks(laid(k.blocks, func(_, tr, p int) float64 {
+				return k.ceiling*[]float64{0, 1, share}[tr] +
+					k.add(rng, tr, p)
+			}))
 			if r := f.Ratio(2, 1, 0.95); r.Defined() {
 				all++
 				if contains(r, share) {
@@ -127,7 +135,9 @@ var ratioCells = []struct {
 	{"1 %", 6, 0.18, func(rng *rand.Rand, _, _ int) float64 { return 0.01 * rng.NormFloat64() }, 0.95},
 	{"1 %", 12, 0.18, func(rng *rand.Rand, _, _ int) float64 { return 0.01 * rng.NormFloat64() }, 0.95},
 	{"3 %, ceiling 9 %", 8, 0.09, func(rng *rand.Rand, _, _ int) float64 { return 0.03 * rng.NormFloat64() }, 0.94},
-	{"positions 5 % apart", 6, 0.18, func(rng *rand.Rand, _, p int) float64 { return 0.01*rng.NormFloat64() - 0.05*float64(p) }, 0.95},
+	{"positions 5 % apart", 6, 0.18,
+		func(rng *rand.Rand, _, p int) float64 { return 0.01*rng.NormFloat64() - 0.05*float64(p) }, 0.95},
 	{"t3 of 1 %", 8, 0.18, func(rng *rand.Rand, _, _ int) float64 { return 0.01 * student3(rng) }, 0.95},
-	{"3 % in the further arm", 8, 0.18, func(rng *rand.Rand, tr, _ int) float64 { return 0.01 * []float64{1, 1, 3}[tr] * rng.NormFloat64() }, 0.86},
+	{"3 % in the further arm", 8, 0.18,
+		func(rng *rand.Rand, tr, _ int) float64 { return 0.01 * []float64{1, 1, 3}[tr] * rng.NormFloat64() }, 0.86},
 }

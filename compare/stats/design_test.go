@@ -197,7 +197,8 @@ func TestDesign(t *testing.T) {
 			})
 			line := fmt.Sprintf("%-28s %2d pairs", c.name, pairs)
 			for i, p := range procedures {
-				line += fmt.Sprintf("  %s %.3f %.3f %.2f", p.name, out[i].coverage, out[i].falseSignificant, out[i].power)
+				line += fmt.Sprintf("  %s %.3f %.3f %.2f", p.name, out[i].coverage, out[i].falseSignificant,
+					out[i].power)
 			}
 			t.Log(line)
 			slack := func(p float64) float64 { return 3 * math.Sqrt(p*(1-p)/float64(trials)) }

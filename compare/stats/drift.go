@@ -44,7 +44,8 @@ func CommonSlope(x, y []float64, group []int, confidence float64) Trend {
 	se := math.Sqrt(max(0, yy-slope*xy) / float64(df) / xx)
 	t := studentsT(df)
 	half := t.Quantile((1+confidence)/2) * se
-	r := Trend{Interval: Interval{Estimate: slope, Low: slope - half, High: slope + half, Confidence: confidence, N: len(x)}, DF: df}
+	r := Trend{Interval: Interval{Estimate: slope, Low: slope - half, High: slope + half, Confidence: confidence,
+		N: len(x)}, DF: df}
 	switch {
 	case se > 0:
 		r.P = 2 * t.Survival(math.Abs(slope)/se)

@@ -56,7 +56,8 @@ func TestOrderEffectByHand(t *testing.T) {
 	// the others, and so is the effect itself.
 	drifted := OrderEffect([]float64{0.2 + 0.01, 0.3 + 0.01}, []float64{0.2 - 0.01, 0.3 - 0.01}, 0.95)
 	checkNear(t, "drift", drifted.Estimate, 0.01, 1e-15)
-	for _, r := range []TTest{OrderEffect(nil, []float64{1, 2}, 0.95), OrderEffect([]float64{1, 2}, nil, 0.95), OrderEffect([]float64{math.NaN(), 2}, []float64{1, 2}, 0.95), OrderEffect([]float64{1}, []float64{2}, 0.95)} {
+	for _, r := range []TTest{OrderEffect(nil, []float64{1, 2}, 0.95), OrderEffect([]float64{1, 2}, nil, 0.95),
+		OrderEffect([]float64{math.NaN(), 2}, []float64{1, 2}, 0.95), OrderEffect([]float64{1}, []float64{2}, 0.95)} {
 		checkNaN(t, "undefined", r.P(0), r.Low, r.High)
 	}
 }

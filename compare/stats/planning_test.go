@@ -39,7 +39,8 @@ func TestPairsForHalfWidth(t *testing.T) {
 	if n, ok := PairsForHalfWidth(1, 0, 0.95); !ok || n != 6 {
 		t.Errorf("no noise: have %d %v, want the 6 pairs that any interval needs", n, ok)
 	}
-	for _, bad := range [][3]float64{{0, 1, 0.95}, {-1, 1, 0.95}, {1, -1, 0.95}, {1, math.NaN(), 0.95}, {1, 1, 1}, {1, 1, 0}, {1, 0, 2}, {1, 0, math.NaN()}, {1e-9, 1, 0.95}, {1, math.Inf(1), 0.95}} {
+	for _, bad := range [][3]float64{{0, 1, 0.95}, {-1, 1, 0.95}, {1, -1, 0.95}, {1, math.NaN(), 0.95}, {1, 1, 1},
+		{1, 1, 0}, {1, 0, 2}, {1, 0, math.NaN()}, {1e-9, 1, 0.95}, {1, math.Inf(1), 0.95}} {
 		if n, ok := PairsForHalfWidth(bad[0], bad[1], bad[2]); ok {
 			t.Errorf("%v: have %d, want none", bad, n)
 		}

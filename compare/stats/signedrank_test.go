@@ -47,7 +47,8 @@ var sleep = []float64{1.2, 2.4, 1.3, 1.3, 0, 1.0, 1.8, 0.8, 4.6, 1.4}
 func TestSignedRankPublished(t *testing.T) {
 	checkNear(t, "depression: W⁺ = 40 of 45", SignedRank(depression()), 20.0/512, 1e-15)
 	checkNear(t, "maize: W⁺ = 96 of 120", SignedRank(maize), 0.04125977, 1e-8) // 1352/32768
-	checkNear(t, "sleep", SignedRank(sleep), 2.0/512, 1e-15)                   // all nine positive: the most extreme of 2⁹
+	// all nine positive: the most extreme of 2⁹
+	checkNear(t, "sleep", SignedRank(sleep), 2.0/512, 1e-15)
 }
 
 // The largest sums whose two-sided probability is at most 5 % and 1 % (Wilcoxon

@@ -47,6 +47,8 @@ func Files(version string) []File {
 	}
 	info := "moebalance_hook-" + version + ".dist-info/"
 	return append(files,
-		File{info + "METADATA", fmt.Appendf(nil, "Metadata-Version: 2.1\nName: moebalance-hook\nVersion: %s\n", version)},
-		File{info + "entry_points.txt", []byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n\n[sglang.srt.plugins]\nmoebalance = moebalance_hook:sglang\n")})
+		File{info + "METADATA", fmt.Appendf(nil, "Metadata-Version: 2.1\nName: moebalance-hook\nVersion: %s\n",
+			version)},
+		File{info + "entry_points.txt",
+			[]byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n\n[sglang.srt.plugins]\nmoebalance = moebalance_hook:sglang\n")})
 }

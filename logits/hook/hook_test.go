@@ -27,7 +27,8 @@ func TestModule(t *testing.T) {
 	}
 	caches := t.TempDir()
 	flat := router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 32, TopK: 4}}
-	grouped := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 32, TopK: 4, Groups: 8, TopKGroups: 4}}
+	grouped := router.Gate{Method: router.DeepSeekV3, Shape: router.Shape{Experts: 32, TopK: 4, Groups: 8,
+		TopKGroups: 4}}
 	single := router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 16, TopK: 2}}
 	for _, c := range []struct {
 		name, model string
@@ -42,7 +43,8 @@ func TestModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cache, err := logits.Open(filepath.Join(caches, c.name), logits.Spec{Model: c.model, Gate: c.gate, Layout: layout, Mode: c.mode, DType: logits.BFloat16})
+		cache, err := logits.Open(filepath.Join(caches, c.name), logits.Spec{Model: c.model, Gate: c.gate,
+			Layout: layout, Mode: c.mode, DType: logits.BFloat16})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +74,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s is empty", f.Name)
 		}
 	}
-	for _, want := range []string{"moebalance_hook/__init__.py", "moebalance_hook/hook.py", "moebalance_hook-1.2.3.dist-info/METADATA", "moebalance_hook-1.2.3.dist-info/entry_points.txt"} {
+	for _, want := range []string{"moebalance_hook/__init__.py", "moebalance_hook/hook.py",
+		"moebalance_hook-1.2.3.dist-info/METADATA", "moebalance_hook-1.2.3.dist-info/entry_points.txt"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no %s in %s", want, names)
 		}

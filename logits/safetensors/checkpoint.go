@@ -41,7 +41,8 @@ func shard(path, name string) (string, error) {
 				return shard(filepath.Join(path, inside), name)
 			}
 		}
-		return "", &input.Error{File: path, Expected: indexName + " or model.safetensors in the folder", Found: "neither", Try: "name the file"}
+		return "", &input.Error{File: path, Expected: indexName + " or model.safetensors in the folder",
+			Found: "neither", Try: "name the file"}
 	}
 	text, err := readIndex(path)
 	if err != nil || text == nil {
@@ -60,7 +61,8 @@ func shard(path, name string) (string, error) {
 	case !ok:
 		return "", fmt.Errorf("index %q: %w: want %q among %d tensors", path, ErrNoTensor, name, len(index.WeightMap))
 	case !filepath.IsLocal(file):
-		return "", &input.Error{File: path, Expected: "every file beside the index", Found: fmt.Sprintf("tensor %.80q in %.80q", name, file)}
+		return "", &input.Error{File: path, Expected: "every file beside the index",
+			Found: fmt.Sprintf("tensor %.80q in %.80q", name, file)}
 	}
 	return filepath.Join(filepath.Dir(path), file), nil
 }
@@ -79,7 +81,8 @@ func readIndex(path string) (text []byte, err error) {
 		return nil, err
 	}
 	if info.Size() > maxHeader {
-		return nil, &input.Error{File: path, Expected: fmt.Sprintf("an index of at most %d bytes", maxHeader), Found: strconv.FormatInt(info.Size(), 10)}
+		return nil, &input.Error{File: path, Expected: fmt.Sprintf("an index of at most %d bytes", maxHeader),
+			Found: strconv.FormatInt(info.Size(), 10)}
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, maxHeader))
 	return append(head, rest...), err

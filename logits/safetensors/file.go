@@ -80,11 +80,13 @@ func Read(name string, r io.ReaderAt, size int64) (*File, error) {
 		return nil, err
 	}
 	if string(head) == pointer {
-		return nil, &input.Error{File: name, Expected: "a safetensors file", Found: "a Git LFS pointer to one", Try: "run 'git lfs pull'"}
+		return nil, &input.Error{File: name, Expected: "a safetensors file", Found: "a Git LFS pointer to one",
+			Try: "run 'git lfs pull'"}
 	}
 	n := binary.LittleEndian.Uint64(head)
 	if n > maxHeader {
-		return nil, fault(name, 0, fmt.Sprintf("a safetensors header of at most %d bytes", maxHeader), strconv.FormatUint(n, 10))
+		return nil, fault(name, 0, fmt.Sprintf("a safetensors header of at most %d bytes", maxHeader),
+			strconv.FormatUint(n, 10))
 	}
 	data := lengthBytes + int64(n)
 	if size < data {
@@ -101,7 +103,8 @@ func Read(name string, r io.ReaderAt, size int64) (*File, error) {
 	case end > size-data:
 		return nil, truncated(name, size, fmt.Sprintf("%d tensor bytes, as the header says", end))
 	case end < size-data:
-		return nil, fault(name, data+end, "the end of the file after the last tensor", quantity.Count(size-data-end, "more byte"))
+		return nil, fault(name, data+end, "the end of the file after the last tensor",
+			quantity.Count(size-data-end, "more byte"))
 	}
 	return &File{name: name, r: r, size: size, data: data, header: h}, nil
 }
@@ -157,7 +160,8 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	if rest := len(f.header.tensors) - len(names); rest > 0 {
 		names = append(names, fmt.Sprintf("and %d more", rest))
 	}
-	return Tensor{}, fmt.Errorf("%q: %w: want %q, have %s", filepath.Base(f.name), ErrNoTensor, name, strings.Join(names, ", "))
+	return Tensor{}, fmt.Errorf("%q: %w: want %q, have %s", filepath.Base(f.name), ErrNoTensor, name,
+		strings.Join(names, ", "))
 }
 
 // Offset is where the tensor's first byte is, counted from the start of the file.
@@ -166,7 +170,8 @@ func (f *File) Offset(t Tensor) int64 { return f.data + t.Begin }
 // ReadAt fills b from byte offset within the tensor, or fails.
 func (f *File) ReadAt(t Tensor, b []byte, offset int64) error {
 	if offset < 0 || offset > t.Bytes() || int64(len(b)) > t.Bytes()-offset {
-		return fmt.Errorf("%q: want bytes %d to %d of tensor %q, which has %d", f.name, offset, offset+int64(len(b)), t.Name, t.Bytes())
+		return fmt.Errorf("%q: want bytes %d to %d of tensor %q, which has %d", f.name, offset, offset+int64(len(b)),
+			t.Name, t.Bytes())
 	}
 	return readFull(f.name, f.r, b, f.Offset(t)+offset)
 }

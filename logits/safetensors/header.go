@@ -131,7 +131,8 @@ func (p *parser) place(t *Tensor, offsets []int64) error {
 	case !ok:
 		return p.errorf("a shape of less than 2^63 bytes", "%v of %s", t.Shape, t.DType)
 	case size != offsets[1]-offsets[0]:
-		return p.errorf(fmt.Sprintf("data_offsets of the %d bytes of shape %v of %s", size, t.Shape, t.DType), "%v, which hold %d", offsets, offsets[1]-offsets[0])
+		return p.errorf(fmt.Sprintf("data_offsets of the %d bytes of shape %v of %s", size, t.Shape, t.DType),
+			"%v, which hold %d", offsets, offsets[1]-offsets[0])
 	}
 	t.Begin, t.End = offsets[0], offsets[1]
 	return nil
@@ -143,9 +144,11 @@ func (h header) layOut(p *parser) (end int64, err error) {
 	for i, t := range h.tensors {
 		switch {
 		case t.Begin < end:
-			return 0, p.errorf("tensors that do not overlap", "%.80q at %d and %.80q, which ends at %d", t.Name, t.Begin, h.tensors[i-1].Name, end)
+			return 0, p.errorf("tensors that do not overlap", "%.80q at %d and %.80q, which ends at %d", t.Name,
+				t.Begin, h.tensors[i-1].Name, end)
 		case t.Begin > end:
-			return 0, p.errorf("tensors without bytes between them", "bytes %d to %d before tensor %.80q, which belong to none", end, t.Begin, t.Name)
+			return 0, p.errorf("tensors without bytes between them",
+				"bytes %d to %d before tensor %.80q, which belong to none", end, t.Begin, t.Name)
 		}
 		end = t.End
 	}

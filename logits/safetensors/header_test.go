@@ -68,22 +68,23 @@ func (r reference) integers() ([]int64, error) {
 func (r reference) tensor(name string) (Tensor, error) {
 	t := Tensor{Name: name}
 	var offsets []int64
-	err := r.object(func(key string) bool { return key == "dtype" || key == "shape" || key == "data_offsets" }, func(key string) (err error) {
-		switch key {
-		case "dtype":
-			var s string
-			s, err = r.text()
-			t.DType = DType(s)
-		case "shape":
-			t.Shape, err = r.integers()
-		case "data_offsets":
-			offsets, err = r.integers()
-		default:
-			var ignored any
-			err = r.Decode(&ignored)
-		}
-		return err
-	})
+	err := r.object(func(key string) bool { return key == "dtype" || key == "shape" || key == "data_offsets" },
+		func(key string) (err error) {
+			switch key {
+			case "dtype":
+				var s string
+				s, err = r.text()
+				t.DType = DType(s)
+			case "shape":
+				t.Shape, err = r.integers()
+			case "data_offsets":
+				offsets, err = r.integers()
+			default:
+				var ignored any
+				err = r.Decode(&ignored)
+			}
+			return err
+		})
 	if err == nil && len(offsets) != 2 {
 		err = fmt.Errorf("offsets %v", offsets)
 	}
@@ -121,10 +122,15 @@ func referenceHeader(text []byte) (tensors map[string]Tensor, metadata map[strin
 func FuzzHeader(f *testing.F) {
 	const a = `"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`
 	for _, text := range []string{
-		`{}`, `{` + a + `}`, `{"__metadata__":{"a":"\u00e9\n","b":""},` + a + `}  `, ` { "\"" : {"dtype" : "F32" , "shape":[ ] , "data_offsets":[ 0 , 4]} }`,
-		`{"\ud800":` + a[4:] + `}`, `{"a":{"x":[1,{"y":null}],"z":1e5,"dtype":"U8","shape":[0,2],"data_offsets":[0,0],"w":"\/"}}`,
-		`{` + a + `,}`, `{,` + a + `}`, `{` + a + ` ` + a + `}`, `{"a":{"dtype":"U8","shape":[04],"data_offsets":[0,4]}}`, `{"a":{"dtype":"U8","shape":[4,],"data_offsets":[0,4]}}`,
-		`{"a":{"dtype":"U8","shape":[-0],"data_offsets":[0,0]}}`, `{"` + "\x01" + `":` + a[4:] + `}`, `{"a" "b"}`, `{a:1}`, `{"a":{"x":01}}`, `[`, `{"a`, `{"a\`, `nul`, "\ufeff{}",
+		`{}`, `{` + a + `}`, `{"__metadata__":{"a":"\u00e9\n","b":""},` + a + `}  `,
+		` { "\"" : {"dtype" : "F32" , "shape":[ ] , "data_offsets":[ 0 , 4]} }`,
+		`{"\ud800":` + a[4:] + `}`,
+		`{"a":{"x":[1,{"y":null}],"z":1e5,"dtype":"U8","shape":[0,2],"data_offsets":[0,0],"w":"\/"}}`,
+		`{` + a + `,}`, `{,` + a + `}`, `{` + a + ` ` + a + `}`,
+		`{"a":{"dtype":"U8","shape":[04],"data_offsets":[0,4]}}`,
+		`{"a":{"dtype":"U8","shape":[4,],"data_offsets":[0,4]}}`,
+		`{"a":{"dtype":"U8","shape":[-0],"data_offsets":[0,0]}}`, `{"` + "\x01" + `":` + a[4:] + `}`, `{"a" "b"}`,
+		`{a:1}`, `{"a":{"x":01}}`, `[`, `{"a`, `{"a\`, `nul`, "\ufeff{}",
 	} {
 		f.Add([]byte(text))
 	}
@@ -132,8 +138,10 @@ func FuzzHeader(f *testing.F) {
 		h, _, err := parseHeader("x", text)
 		tensors, metadata, wrong := referenceHeader(text)
 		if err != nil {
-			for _, own := range []string{"valid JSON", "only spaces", "want a string", "want an object", "whole numbers", "twice"} {
-				if wrong == nil && utf8.Valid(text) && strings.Contains(err.Error(), own) && !strings.Contains(err.Error(), "surrogate") {
+			for _, own := range []string{"valid JSON", "only spaces", "want a string", "want an object",
+				"whole numbers", "twice"} {
+				if wrong == nil && utf8.Valid(text) && strings.Contains(err.Error(), own) &&
+					!strings.Contains(err.Error(), "surrogate") {
 					t.Fatalf("%q: refused (%v), which encoding/json reads", text, err)
 				}
 			}
@@ -146,7 +154,8 @@ func FuzzHeader(f *testing.F) {
 		for _, tensor := range h.tensors {
 			have[tensor.Name] = tensor
 		}
-		if !reflect.DeepEqual(have, tensors) || len(have) != len(h.tensors) || !reflect.DeepEqual(h.metadata, metadata) {
+		if !reflect.DeepEqual(have, tensors) || len(have) != len(h.tensors) ||
+			!reflect.DeepEqual(h.metadata, metadata) {
 			t.Fatalf("%q:\nhave %v %v\nwant %v %v", text, h.tensors, h.metadata, tensors, metadata)
 		}
 	})

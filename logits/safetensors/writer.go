@@ -50,7 +50,9 @@ func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
 		case !ok || end+size < end:
 			return nil, fmt.Errorf("writing tensor %q: shape %v of %q is impossible", t.Name, t.Shape, t.DType)
 		case end%t.DType.Size() != 0:
-			return nil, fmt.Errorf("writing tensor %q: want an offset that is a multiple of %d, have %d: put wider types first", t.Name, t.DType.Size(), end)
+			return nil, fmt.Errorf(
+				"writing tensor %q: want an offset that is a multiple of %d, have %d: put wider types first", t.Name,
+				t.DType.Size(), end)
 		}
 		seen[t.Name] = true
 		shape := append([]int64{}, t.Shape...)
@@ -88,7 +90,8 @@ func Write(w io.Writer, metadata map[string]string, tensors []Tensor, data map[s
 		}
 	}
 	if len(data) != len(order) {
-		return fmt.Errorf("writing %d tensors, have the data of %d (%v)", len(order), len(data), slices.Sorted(maps.Keys(data)))
+		return fmt.Errorf("writing %d tensors, have the data of %d (%v)", len(order), len(data),
+			slices.Sorted(maps.Keys(data)))
 	}
 	if _, err := w.Write(head); err != nil {
 		return err

@@ -43,13 +43,15 @@ func TestHeaderRefuses(t *testing.T) {
 		tensors []Tensor
 		want    string
 	}{
-		"twice":      {[]Tensor{{Name: "a", DType: U8}, {Name: "a", DType: U8}}, "taken"},
-		"reserved":   {[]Tensor{{Name: "__metadata__", DType: U8}}, "taken"},
-		"unknown":    {[]Tensor{{Name: "a", DType: "F4"}}, "impossible"},
-		"negative":   {[]Tensor{{Name: "a", DType: U8, Shape: []int64{-1}}}, "impossible"},
-		"overflow":   {[]Tensor{{Name: "a", DType: F64, Shape: []int64{1 << 60}}}, "impossible"},
-		"sum":        {[]Tensor{{Name: "a", DType: U8, Shape: []int64{1<<63 - 1}}, {Name: "b", DType: U8, Shape: []int64{1}}}, "impossible"},
-		"misaligned": {[]Tensor{{Name: "a", DType: BF16, Shape: []int64{3}}, {Name: "b", DType: I32, Shape: []int64{1}}}, "wider types first"},
+		"twice":    {[]Tensor{{Name: "a", DType: U8}, {Name: "a", DType: U8}}, "taken"},
+		"reserved": {[]Tensor{{Name: "__metadata__", DType: U8}}, "taken"},
+		"unknown":  {[]Tensor{{Name: "a", DType: "F4"}}, "impossible"},
+		"negative": {[]Tensor{{Name: "a", DType: U8, Shape: []int64{-1}}}, "impossible"},
+		"overflow": {[]Tensor{{Name: "a", DType: F64, Shape: []int64{1 << 60}}}, "impossible"},
+		"sum": {[]Tensor{{Name: "a", DType: U8, Shape: []int64{1<<63 - 1}},
+			{Name: "b", DType: U8, Shape: []int64{1}}}, "impossible"},
+		"misaligned": {[]Tensor{{Name: "a", DType: BF16, Shape: []int64{3}},
+			{Name: "b", DType: I32, Shape: []int64{1}}}, "wider types first"},
 	} {
 		if _, err := Header(nil, c.tensors); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want something about %q", name, err, c.want)
@@ -78,7 +80,8 @@ func TestReadTensorFindsShards(t *testing.T) {
 	}
 	bias := func(name string, values ...byte) []byte {
 		var b bytes.Buffer
-		if err := Write(&b, nil, []Tensor{{Name: name, DType: BF16, Shape: []int64{int64(len(values)) / 2}}}, map[string][]byte{name: values}); err != nil {
+		if err := Write(&b, nil, []Tensor{{Name: name, DType: BF16, Shape: []int64{int64(len(values)) / 2}}},
+			map[string][]byte{name: values}); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()

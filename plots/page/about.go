@@ -62,7 +62,9 @@ func about(items []Input) (facts []Fact) {
 				}
 				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
 			}
-			add("Trace of "+cmp.Or(gain.Arm(t.Arm).Label(), in.Name), slices.Concat(days[:min(1, len(days))], []string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))], profilers[:min(1, len(profilers))])...)
+			add("Trace of "+cmp.Or(gain.Arm(t.Arm).Label(), in.Name), slices.Concat(days[:min(1, len(days))],
+				[]string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))],
+				profilers[:min(1, len(profilers))])...)
 		}
 		if in.Counts != nil {
 			for _, r := range in.Counts.Records {

@@ -39,11 +39,16 @@ func (b block) SVG() template.HTML { return template.HTML(b.Figure.Inline()) }
 // shelves are the tables of each section in their order, as kind of result and name of
 // table. Those behind ~ are always folded.
 var shelves = map[string][]string{
-	"gain":      {"bench/points", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs", "bench/steps", "compare/bound"},
-	"where":     {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers", "compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time", "~trace/variants", "~trace/kernels"},
-	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported", "counts/traffic"},
-	"place":     {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
-	"data":      {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage", "trace/graphs", "~trace/exports", "~trace/ranks"},
+	"gain": {"bench/points", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
+		"bench/steps", "compare/bound"},
+	"where": {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers",
+		"compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time",
+		"~trace/variants", "~trace/kernels"},
+	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported",
+		"counts/traffic"},
+	"place": {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
+	"data": {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
+		"trace/graphs", "~trace/exports", "~trace/ranks"},
 }
 
 // kindOf is that of a result, as tables are known by.

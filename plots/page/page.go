@@ -50,7 +50,8 @@ func New(title string, about []Fact, programs ...Program) (Page, error) {
 		}
 		for _, in := range given.Inputs {
 			if in.Results() != 1 {
-				return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.Results())
+				return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name,
+					in.Results())
 			}
 		}
 		built, err := build(given, i)
@@ -81,7 +82,8 @@ func build(given Program, number int) (program, error) {
 	for i := range given.Inputs {
 		given.Inputs[i].answer = answerOf(given.Inputs[i].Item)
 	}
-	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number, arms: armsOf(given.Inputs)}
+	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number,
+		arms: armsOf(given.Inputs)}
 	for _, of := range []func() section{p.gain, p.placed, p.where, p.imbalance, p.timeLoad, p.data} {
 		s := of()
 		if s.err != nil {
@@ -172,7 +174,8 @@ var markup string
 //go:embed page.css
 var style string
 
-var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence, "lines": lines, "tone": tone, "class": class}).Parse(markup))
+var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence,
+	"lines": lines, "tone": tone, "class": class}).Parse(markup))
 
 // tone is the style of a verdict.
 func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }
@@ -181,7 +184,8 @@ func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.To
 // name in it is taken for, it does nothing.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; form-action 'none'"
 }()
 
 // Write writes the page as one HTML document.

@@ -28,7 +28,8 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-var defaults = gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance}
+var defaults = gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence,
+	Tolerance: gain.DefaultTolerance}
 
 // captures reads one arm of a real capture.
 func captures(t *testing.T, pattern string) *nsys.Trace {
@@ -46,26 +47,34 @@ func captures(t *testing.T, pattern string) *nsys.Trace {
 
 // campaign is six pairs whose perfect launches are by the given share faster.
 func campaign(won float64) *source.Campaign {
-	c := gain.Campaign{Criteria: defaults, Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
+	c := gain.Campaign{Criteria: defaults, Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput",
+		Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
-		l := gain.Launch{Pair: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 + float64(7*i%5)}
+		l := gain.Launch{Pair: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 +
+			float64(7*i%5)}
 		if l.Arm == gain.Perfect {
 			l.Value *= 1 + won
 		}
 		c.Launches = append(c.Launches, l)
 	}
-	c.Differences = []gain.Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Perfect: "1", Declared: true}}
+	c.Differences = []gain.Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Perfect: "1",
+		Declared: true}}
 	for _, arm := range gain.Arms {
-		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: 0, Grade: gain.Measured, Evidence: "rank load max/mean 1.000"})
+		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: 0, Grade: gain.Measured,
+			Evidence: "rank load max/mean 1.000"})
 	}
 	return &source.Campaign{Result: gain.Judge(c)}
 }
 
 func cache() *logits.Verification {
-	return &logits.Verification{SchemaVersion: logits.VerificationSchema, Kind: logits.VerificationKind, Balance: []logits.BatchBalance{
-		{TokensPerRank: 1, ExpertMaxOverMean: 8, ExpertFloor: 8, RankMaxOverMean: 2, RankFloor: 2, ActiveExperts: 4, ActiveExpertsIdeal: 4, AtFloor: true},
-		{TokensPerRank: 8, ExpertMaxOverMean: 1.5, ExpertFloor: 1, RankMaxOverMean: 1, RankFloor: 1, ActiveExperts: 32, ActiveExpertsIdeal: 32},
-	}}
+	return &logits.Verification{SchemaVersion: logits.VerificationSchema, Kind: logits.VerificationKind,
+		Balance: []logits.BatchBalance{
+			{TokensPerRank: 1, ExpertMaxOverMean: 8, ExpertFloor: 8, RankMaxOverMean: 2, RankFloor: 2, ActiveExperts: 4,
+				ActiveExpertsIdeal: 4, AtFloor: true},
+			{TokensPerRank: 8, ExpertMaxOverMean: 1.5, ExpertFloor: 1, RankMaxOverMean: 1, RankFloor: 1,
+				ActiveExperts:      32,
+				ActiveExpertsIdeal: 32},
+		}}
 }
 
 // program wraps items as inputs whose headlines name them.
@@ -121,7 +130,8 @@ func checkPage(t *testing.T, doc string) {
 		if !ok {
 			continue
 		}
-		if name := start.Name.Local; slices.Contains([]string{"script", "link", "iframe", "object", "img", "image"}, name) {
+		if name := start.Name.Local; slices.Contains([]string{"script", "link", "iframe", "object", "img", "image"},
+			name) {
 			t.Errorf("the page has a <%s>", name)
 		}
 		for _, a := range start.Attr {
@@ -146,10 +156,12 @@ func checkPage(t *testing.T, doc string) {
 			t.Errorf("the page refers to %q", m[0])
 		}
 	}
-	if strings.Contains(doc, "://") || strings.Contains(doc, "NaN") || infinity.MatchString(doc) || strings.Contains(doc, "ZgotmplZ") {
+	if strings.Contains(doc, "://") || strings.Contains(doc, "NaN") || infinity.MatchString(doc) ||
+		strings.Contains(doc, "ZgotmplZ") {
 		t.Error("the page holds an address, a NaN, an Inf or something the template refused")
 	}
-	if figures, titled := strings.Count(doc, "<svg"), strings.Count(doc, "<svg viewBox"); figures != titled || strings.Count(doc, "<desc>") != figures {
+	if figures, titled := strings.Count(doc, "<svg"), strings.Count(doc, "<svg viewBox"); figures != titled ||
+		strings.Count(doc, "<desc>") != figures {
 		t.Errorf("%d figures, %d of them with a description", figures, strings.Count(doc, "<desc>"))
 	}
 }
@@ -173,12 +185,14 @@ func names(p Page) (out []string) {
 func TestWholePage(t *testing.T) {
 	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
 	compared := diff.Compare(normal, perfect)
-	inputs := []source.Item{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "c", Compared: &compared}, {Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
+	inputs := []source.Item{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "c", Compared: &compared},
+		{Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
 	p, doc := page(t, inputs...)
 	if want := []string{"gain", "where", "imbalance", "time-load", "data"}; !slices.Equal(titles(p), want) {
 		t.Errorf("sections %v, want %v", titles(p), want)
 	}
-	if want := []string{"gain", "phase-time", "layer-loss", "step-time", "compared-steps", "rank-time", "rank-layer-time", "expert-time"}; !slices.Equal(names(p), want) {
+	if want := []string{"gain", "phase-time", "layer-loss", "step-time", "compared-steps", "rank-time",
+		"rank-layer-time", "expert-time"}; !slices.Equal(names(p), want) {
 		t.Errorf("figures %v, want %v", names(p), want)
 	}
 	at := -1
@@ -204,7 +218,8 @@ func TestWholePage(t *testing.T) {
 	if figures := regexp.MustCompile(`(?s)<svg.*?</svg>`); true {
 		swapped := slices.Clone(inputs)
 		swapped[0], swapped[1] = swapped[1], swapped[0]
-		if _, again := page(t, swapped...); !slices.Equal(figures.FindAllString(again, -1), figures.FindAllString(doc, -1)) {
+		if _, again := page(t, swapped...); !slices.Equal(figures.FindAllString(again, -1),
+			figures.FindAllString(doc, -1)) {
 			t.Error("the order of the arms on the command line changed the figures")
 		}
 	}
@@ -216,13 +231,15 @@ func TestProgramsStayApart(t *testing.T) {
 	other := programOf(source.Item{Name: "toy", Campaign: campaign(0.6)})
 	alone, _ := write(t, programOf(source.Item{Name: "n", Trace: trace}))
 	both, doc := write(t, programOf(source.Item{Name: "n", Trace: trace}), other, other)
-	if got, want := both.programs[0].Answer, alone.programs[0].Answer; !reflect.DeepEqual(got.Numbers[0].Value, want.Numbers[0].Value) || got.Line != want.Line {
+	if got, want := both.programs[0].Answer, alone.programs[0].Answer; !reflect.DeepEqual(got.Numbers[0].Value,
+		want.Numbers[0].Value) || got.Line != want.Line {
 		t.Errorf("beside another program the answer is %v, alone %v", got, want)
 	}
 	if got := both.programs[1].Answer.Line; got != "Balanced routing is 60.0 % faster." {
 		t.Errorf("the other program's answer is %q", got)
 	}
-	if !strings.Contains(doc, `<h1 class="apart">bench &lt;model&gt; &amp; more</h1>`) || !strings.Contains(doc, "nothing here is of the program above") {
+	if !strings.Contains(doc, `<h1 class="apart">bench &lt;model&gt; &amp; more</h1>`) ||
+		!strings.Contains(doc, "nothing here is of the program above") {
 		t.Error("the page does not set the programs apart")
 	}
 	seen := map[string]bool{}
@@ -242,12 +259,18 @@ func TestSectionsFollowInputs(t *testing.T) {
 		sections []string
 		says     string
 	}{
-		{source.Item{Name: "bench.json", Campaign: campaign(0.05)}, []string{"gain", "data"}, "Balanced routing is 5.0 % faster."},
-		{source.Item{Name: "cache.json", Cache: cache()}, []string{"data"}, "All 0 files are exact; 1 of 2 batch sizes are as balanced as can be."},
-		{source.Item{Name: "counts.json", Counts: &counts.Result{}}, []string{"imbalance"}, "No answer: no load is recorded."},
-		{source.Item{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")}, []string{"where", "imbalance", "time-load", "data"}, "No answer: one rank was given;"},
-		{source.Item{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}, []string{"where", "imbalance", "time-load", "data"}, "hide the kernels inside"},
-		{source.Item{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")}, []string{"where", "imbalance", "time-load", "data"}, "would gain about"},
+		{source.Item{Name: "bench.json", Campaign: campaign(0.05)}, []string{"gain", "data"},
+			"Balanced routing is 5.0 % faster."},
+		{source.Item{Name: "cache.json", Cache: cache()}, []string{"data"},
+			"All 0 files are exact; 1 of 2 batch sizes are as balanced as can be."},
+		{source.Item{Name: "counts.json", Counts: &counts.Result{}}, []string{"imbalance"},
+			"No answer: no load is recorded."},
+		{source.Item{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")},
+			[]string{"where", "imbalance", "time-load", "data"}, "No answer: one rank was given;"},
+		{source.Item{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
+			[]string{"where", "imbalance", "time-load", "data"}, "hide the kernels inside"},
+		{source.Item{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")},
+			[]string{"where", "imbalance", "time-load", "data"}, "would gain about"},
 	} {
 		p, doc := page(t, c.in)
 		if !slices.Equal(titles(p), c.sections) {
@@ -261,15 +284,21 @@ func TestSectionsFollowInputs(t *testing.T) {
 
 func TestVerdictsLeadSomewhere(t *testing.T) {
 	few := campaign(0.2)
-	few.Result = gain.Judge(gain.Campaign{Criteria: defaults, Compared: true, Differences: few.Differences, Proof: few.Proof, Metric: few.Metric, Launches: []gain.Launch{
-		{Pair: 1, Arm: gain.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: gain.Perfect, Position: 1, Status: "ok", Value: 115},
-		{Pair: 2, Arm: gain.Perfect, Position: 2, Status: "ok", Value: 118}, {Pair: 2, Arm: gain.Normal, Position: 3, Status: "ok", Value: 100},
-	}})
+	few.Result = gain.Judge(gain.Campaign{Criteria: defaults, Compared: true, Differences: few.Differences,
+		Proof: few.Proof, Metric: few.Metric, Launches: []gain.Launch{
+			{Pair: 1, Arm: gain.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: gain.Perfect, Position: 1,
+				Status: "ok",
+				Value:  115},
+			{Pair: 2, Arm: gain.Perfect, Position: 2, Status: "ok", Value: 118},
+			{Pair: 2, Arm: gain.Normal, Position: 3,
+				Status: "ok", Value: 100},
+		}})
 	near := campaign(0.0995) // between its threshold and its noise
 	random := campaign(0.2)
 	random.Chance = true
 	unproved := campaign(0.2)
-	unproved.Verdict, unproved.Reasons = gain.Invalid, []string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
+	unproved.Verdict, unproved.Reasons = gain.Invalid,
+		[]string{"treatment_proved: rank 3 of the perfect arm is not balanced"}
 	claimed := campaign(0.2)
 	claimed.Balance = gain.Claimed
 	p, doc := page(t, source.Item{Name: "bench.json", Campaign: unproved})
@@ -356,14 +385,16 @@ func TestReadRefuses(t *testing.T) {
 		`{"kind": "bench", "schema_version":1, "pairs": 3}`: "a result of bench",
 	} {
 		_, err := source.ParseResult("in.json", []byte(doc))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "in.json") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "in.json") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want one line with %q", doc, err, want)
 		}
 	}
 	if _, err := source.ParseResult("in.json", []byte("{}")); !errors.Is(err, source.ErrUnknown) {
 		t.Errorf("%v does not wrap source.ErrUnknown", err)
 	}
-	for _, inputs := range [][]source.Item{nil, {{Name: "empty"}}, {{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
+	for _, inputs := range [][]source.Item{nil, {{Name: "empty"}},
+		{{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
 		if _, err := New("t", nil, programOf(inputs...)); err == nil || !strings.Contains(err.Error(), "want") {
 			t.Errorf("%v: want a refusal, have %v", inputs, err)
 		}
@@ -375,13 +406,16 @@ func TestUndefinedStaysUndefined(t *testing.T) {
 	nan := router.Undefined()
 	trace := &nsys.Trace{
 		SchemaVersion: 1, Kind: "trace", Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}},
-		Coverage:   nsys.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
-		Imbalance:  []imbalance.Row{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan, Floor: nan, NullP95: nan, Worst: -1}},
+		Coverage: nsys.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
+		Imbalance: []imbalance.Row{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan,
+			Floor: nan, NullP95: nan, Worst: -1}},
 		Stragglers: []imbalance.Straggler{{LossNS: nan, MeanNS: nan, MaxNS: nan}},
 		Kernels:    []nsys.KernelStat{{Name: "k", Stats: nsys.Stats{MedianNS: nan}}},
 		Cells:      []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}},
 	}
-	if _, doc := page(t, source.Item{Name: "x", Trace: trace}); !strings.Contains(doc, "– of the GPU time of learned routing is attributed") || !strings.Contains(doc, "No answer: one rank was given;") {
+	if _, doc := page(t, source.Item{Name: "x", Trace: trace}); !strings.Contains(doc,
+		"– of the GPU time of learned routing is attributed") ||
+		!strings.Contains(doc, "No answer: one rank was given;") {
 		t.Error("an undefined share or answer is not shown as unknown")
 	}
 }
@@ -391,9 +425,13 @@ func TestTables(t *testing.T) {
 	p := programOf(source.Item{Name: "bench.json", Campaign: campaign(0.2)})
 	rows := slices.Repeat([][]any{{"pass", 12}}, mostRows+5)
 	columns := []table.Column{{Name: "status"}, {Name: "n", Kind: table.Count}}
-	p.Inputs[0].Tables = []table.Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows}, {Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "odd", Title: "T3", Columns: columns, Rows: rows}, {Name: "proof", Title: "T4", Columns: columns}}
+	p.Inputs[0].Tables = []table.Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows},
+		{Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "odd", Title: "T3", Columns: columns,
+			Rows: rows}, {Name: "proof", Title: "T4", Columns: columns}}
 	_, doc := write(t, p)
-	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (150 rows, 5 more left out)</summary>": true, `<h3 class="caption">T2</h3>`: true, "T3": false, "T4": false, `<td class="good">pass</td><td class="n">12</td>`: true} {
+	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (150 rows, 5 more left out)</summary>": true,
+		`<h3 class="caption">T2</h3>`: true, "T3": false, "T4": false,
+		`<td class="good">pass</td><td class="n">12</td>`: true} {
 		if strings.Contains(doc, want) != is {
 			t.Errorf("%q: want %t", want, is)
 		}
@@ -432,8 +470,10 @@ func FuzzRead(f *testing.F) {
 // not speak of balance where it gives the verdict.
 func TestPointsArmsAndBuilds(t *testing.T) {
 	judged := func(change func(*gain.Campaign, []gain.Launch) []gain.Launch) *source.Campaign {
-		c := gain.Campaign{Criteria: defaults, Metric: gain.Metric{Name: "throughput", Unit: "tok/s", HigherIsBetter: true}, Compared: true,
-			Proof:       []gain.Proof{{Arm: gain.Normal, Rank: gain.AllRanks, Grade: gain.Measured}, {Arm: gain.Perfect, Rank: gain.AllRanks, Grade: gain.Measured}},
+		c := gain.Campaign{Criteria: defaults, Metric: gain.Metric{Name: "throughput", Unit: "tok/s",
+			HigherIsBetter: true}, Compared: true,
+			Proof: []gain.Proof{{Arm: gain.Normal, Rank: gain.AllRanks, Grade: gain.Measured},
+				{Arm: gain.Perfect, Rank: gain.AllRanks, Grade: gain.Measured}},
 			Differences: []gain.Difference{{Kind: "environment", Name: "X", Declared: true}}}
 		var launches []gain.Launch
 		for i := range 16 {
@@ -442,13 +482,15 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 			if arm == gain.Perfect {
 				value *= 1.2
 			}
-			launches = append(launches, gain.Launch{Pair: i / 2, Arm: arm, Position: i, Status: gain.StatusOK, Value: value})
+			launches = append(launches, gain.Launch{Pair: i / 2, Arm: arm, Position: i, Status: gain.StatusOK,
+				Value: value})
 		}
 		c.Launches = change(&c, launches)
 		return &source.Campaign{Result: gain.Judge(c)}
 	}
 	points := judged(func(c *gain.Campaign, launches []gain.Launch) (out []gain.Launch) {
-		c.PointName, c.Points = "concurrency", []gain.Point{{Value: 1, TokensPerExpert: 1}, {Value: 8, TokensPerExpert: 2}, {Value: 64, TokensPerExpert: 16}}
+		c.PointName, c.Points = "concurrency", []gain.Point{{Value: 1, TokensPerExpert: 1},
+			{Value: 8, TokensPerExpert: 2}, {Value: 64, TokensPerExpert: 16}}
 		for _, l := range launches {
 			for i, p := range c.Points {
 				l.Point = p.Value
@@ -466,9 +508,11 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 	arms := judged(func(c *gain.Campaign, launches []gain.Launch) []gain.Launch {
 		c.More = []gain.Arm{"balancer"}
 		for i := range 8 {
-			launches = append(launches, gain.Launch{Pair: i, Arm: "balancer", Position: 100 + i, Status: gain.StatusOK, Value: 110})
+			launches = append(launches, gain.Launch{Pair: i, Arm: "balancer", Position: 100 + i, Status: gain.StatusOK,
+				Value: 110})
 		}
-		c.Differences = append(c.Differences, gain.Difference{Kind: "argument", Name: "--n", Declared: true, Arm: "balancer"})
+		c.Differences = append(c.Differences, gain.Difference{Kind: "argument", Name: "--n", Declared: true,
+			Arm: "balancer"})
 		return launches
 	})
 	builds := judged(func(c *gain.Campaign, launches []gain.Launch) []gain.Launch {
@@ -479,9 +523,12 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 		campaign *source.Campaign
 		want     []string
 	}{
-		{points, []string{"significant at concurrency 8, 64; not significant at concurrency 1", "crossover at concurrency", "tokens per active expert", "faster at concurrency 8", "simultaneous interval"}},
+		{points, []string{"significant at concurrency 8, 64; not significant at concurrency 1",
+			"crossover at concurrency", "tokens per active expert", "faster at concurrency 8",
+			"simultaneous interval"}},
 		{arms, []string{"balancer recovers"}},
-		{builds, []string{"Which build is faster?", "gain of after over before", "after is 20.4 % faster than before.", "no balance is to be proved"}},
+		{builds, []string{"Which build is faster?", "gain of after over before", "after is 20.4 % faster than before.",
+			"no balance is to be proved"}},
 	} {
 		_, text := page(t, source.Item{Name: "c", Campaign: k.campaign})
 		for _, want := range k.want {
@@ -495,12 +542,16 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 // Checks that warn are named where the page says that none fails.
 func TestWarningsOfChecksAreNamed(t *testing.T) {
 	c := campaign(0.2)
-	c.Proof, c.Checks = []gain.Proof{{Arm: gain.Normal, Grade: gain.Measured}}, []gain.Check{{Name: gain.CheckDrift, Status: gain.Pass}}
-	if got, want := proofSentence(c), "The campaign passes its checks, and each arm's routing was measured (1 proof)."; got != want {
+	c.Proof, c.Checks = []gain.Proof{{Arm: gain.Normal, Grade: gain.Measured}},
+		[]gain.Check{{Name: gain.CheckDrift, Status: gain.Pass}}
+	if got, want := proofSentence(
+		c), "The campaign passes its checks, and each arm's routing was measured (1 proof)."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	c.Checks = append(c.Checks, gain.Check{Name: gain.CheckOutliers, Status: gain.Warn}, gain.Check{Name: "other_load", Status: gain.Warn})
-	if got, want := proofSentence(c), "No check of the campaign fails (warnings: outliers, other load), and each arm's routing was measured (1 proof)."; got != want {
+	c.Checks = append(c.Checks, gain.Check{Name: gain.CheckOutliers, Status: gain.Warn},
+		gain.Check{Name: "other_load", Status: gain.Warn})
+	if got, want := proofSentence(
+		c), "No check of the campaign fails (warnings: outliers, other load), and each arm's routing was measured (1 proof)."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -508,7 +559,9 @@ func TestWarningsOfChecksAreNamed(t *testing.T) {
 // A name turns no line around, is no markup, and gives no secret away.
 func TestPageOfHostileNames(t *testing.T) {
 	bad := "a\u202eb <script>alert(1)</script> /?api_key=hunter2 sk-abc123def456"
-	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad}, Tables: []table.Table{{Name: "balance", Title: bad, Columns: []table.Column{{Name: "x"}}, Rows: [][]any{{bad}}}}}
+	in := Input{Item: source.Item{Name: bad, Cache: cache()}, Notes: []string{bad},
+		Tables: []table.Table{{Name: "balance", Title: bad, Columns: []table.Column{{Name: "x"}},
+			Rows: [][]any{{bad}}}}}
 	p, err := New(bad, []Fact{{"Report", bad}}, Program{Inputs: []Input{in}})
 	if err != nil {
 		t.Fatal(err)
@@ -536,7 +589,8 @@ func checkPolicy(t *testing.T, doc string) {
 	if got := html.UnescapeString(allowed); !strings.HasPrefix(got, want) || strings.Contains(got, "unsafe") {
 		t.Errorf("the policy is %q, want %q first", got, want)
 	}
-	if needs := regexp.MustCompile(`(?i)<[^>]*\s(?:style|on[a-z]+)=|<(?:script|link|iframe|img|object)\b`).FindAllString(doc, -1); len(needs) > 0 {
+	if needs := regexp.MustCompile(
+		`(?i)<[^>]*\s(?:style|on[a-z]+)=|<(?:script|link|iframe|img|object)\b`).FindAllString(doc, -1); len(needs) > 0 {
 		t.Errorf("the page needs more than its policy allows: %q", needs[:min(len(needs), 3)])
 	}
 }

@@ -38,18 +38,23 @@ func (p *program) gain() section {
 
 // curveSpec is the figure of a campaign at several loads.
 func curveSpec(s plots.GainSpec, c *source.Campaign) plots.CurveSpec {
-	s.Caption = fmt.Sprintf("Measured at %s, %s each; %s. The intervals hold together at %s. Values between the points are interpolated.",
-		quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric), quantity.Confidence(c.SimultaneousConfidence))
-	return plots.CurveSpec{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, Axis: s.Axis, Points: c.Points, Crossover: c.Crossover, Threshold: c.Threshold}
+	s.Caption = fmt.Sprintf(
+		"Measured at %s, %s each; %s. The intervals hold together at %s. Values between the points are interpolated.",
+		quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric),
+		quantity.Confidence(c.SimultaneousConfidence))
+	return plots.CurveSpec{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, Axis: s.Axis, Points: c.Points,
+		Crossover: c.Crossover, Threshold: c.Threshold}
 }
 
 func gainSpec(c *source.Campaign) plots.GainSpec {
 	over := c.Called(gain.Perfect).Label() + " over " + c.Called(gain.Normal).Label()
 	s := plots.GainSpec{
 		Name: "gain", Title: "Throughput gain of " + over, Axis: "throughput gain, " + over,
-		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" }), Gain: c.Gain, Threshold: c.Threshold,
-		Caption: fmt.Sprintf("%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric)),
-		Alt:     answer.OfCampaign(c.Asked()).Line,
+		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" }), Gain: c.Gain,
+		Threshold: c.Threshold,
+		Caption: fmt.Sprintf(
+			"%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric)),
+		Alt: answer.OfCampaign(c.Asked()).Line,
 	}
 	if text := state(c); text != "" { // the figure may be shown without its page
 		s.Title += " Not decided: " + text
@@ -98,18 +103,22 @@ func comparedSteps(c *diff.Comparison) plots.StepSpec {
 	k := plots.Steps{Name: "steps compared"}
 	n := min(len(times[names[0]]), len(times[names[1]]))
 	for i := range n {
-		k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, i+1), append(k.MaxNS, times[names[0]][i]), append(k.MeanNS, times[names[1]][i])
+		k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, i+1), append(k.MaxNS, times[names[0]][i]),
+			append(k.MeanNS, times[names[1]][i])
 	}
 	s := plots.StepSpec{
-		Name: "compared-steps", Title: "How long do the experts take in the steps compared?", Upper: names[0].Label(), Lower: names[1].Label(), Between: "difference",
-		Caption: fmt.Sprintf("%s of each arm in its own order: those that the comparison counts. Observed %s of the slowest rank of each layer, added over layers.", quantity.Count(n, "step"), c.Ceiling.Of.ExpertTime()),
+		Name: "compared-steps", Title: "How long do the experts take in the steps compared?", Upper: names[0].Label(),
+		Lower: names[1].Label(), Between: "difference",
+		Caption: fmt.Sprintf(
+			"%s of each arm in its own order: those that the comparison counts. Observed %s of the slowest rank of each layer, added over layers.", quantity.Count(n, "step"), c.Ceiling.Of.ExpertTime()),
 	}
 	if n == 0 {
 		return s
 	}
 	s.Arms = []plots.Steps{k}
 	e := c.Ceiling.SlowestExperts
-	s.Alt = fmt.Sprintf("Mean over the steps: %s with %s, %s with %s.", quantity.Duration(e.NormalNS), s.Upper, quantity.Duration(e.PerfectNS), s.Lower)
+	s.Alt = fmt.Sprintf("Mean over the steps: %s with %s, %s with %s.", quantity.Duration(e.NormalNS), s.Upper,
+		quantity.Duration(e.PerfectNS), s.Lower)
 	return s
 }
 
@@ -121,7 +130,8 @@ const longStepShare = 0.5
 func (p *program) addLongSteps(s *section) {
 	for _, a := range p.arms {
 		if step, part := a.PerStep.LongestCollectives(); part > longStepShare {
-			s.addText(fmt.Sprintf("Step %d alone holds %s of the collective time of %s. Ranks that enter a capture at different times wait for each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
+			s.addText(fmt.Sprintf(
+				"Step %d alone holds %s of the collective time of %s. Ranks that enter a capture at different times wait for each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
 		}
 	}
 }
@@ -194,7 +204,8 @@ func (p *program) data() section {
 		said = append(said, in.answer.Line)
 	}
 	for _, a := range p.arms {
-		said = append(said, fmt.Sprintf("%s of the GPU time of %s is attributed to layers.", quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
+		said = append(said, fmt.Sprintf("%s of the GPU time of %s is attributed to layers.",
+			quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
 	}
 	if len(p.arms) > 0 && len(p.of(isCampaign)) > 0 {
 		said = append(said, "Campaign and traces were recorded separately and are of one program by the word of who made this page.")
@@ -215,15 +226,18 @@ func proofSentence(c *source.Campaign) string {
 	}
 	switch broken := checked(c, gain.Fail); {
 	case len(broken) > 0:
-		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.", strings.Join(broken, ", "))
+		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.",
+			strings.Join(broken, ", "))
 	case isBuilds(c):
 		return passed(c) + "; it compares two builds, so no balance is to be proved."
 	case len(c.Proof) == 0 || grades[gain.None] > 0:
 		return "The routing of the arms is not proved."
 	case grades[gain.Claimed] > 0:
-		return fmt.Sprintf("%s; balance is claimed (%s), not measured.", passed(c), quantity.Count(grades[gain.Claimed], "claim"))
+		return fmt.Sprintf("%s; balance is claimed (%s), not measured.", passed(c), quantity.Count(grades[gain.Claimed],
+			"claim"))
 	}
-	return fmt.Sprintf("%s, and each arm's routing was measured (%s).", passed(c), quantity.Count(len(c.Proof), "proof"))
+	return fmt.Sprintf("%s, and each arm's routing was measured (%s).", passed(c),
+		quantity.Count(len(c.Proof), "proof"))
 }
 
 // passed says that no check fails, and which of them warn.

@@ -19,10 +19,12 @@ import (
 // the steps: one number, whichever the page shows. What a layer loses in a step of
 // warm-up is in none of them.
 func TestLossesAgree(t *testing.T) {
-	normal, perfect := captures(t, "deepseek-ep4-ranks/normal.*.sqlite"), captures(t, "deepseek-ep4-ranks/perfect.*.sqlite")
+	normal, perfect := captures(t, "deepseek-ep4-ranks/normal.*.sqlite"),
+		captures(t, "deepseek-ep4-ranks/perfect.*.sqlite")
 	loop, looped := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
 	for _, traces := range [][2]*nsys.Trace{{normal, perfect}, {loop, looped}} {
-		p, err := build(programOf(source.Item{Name: "n", Trace: traces[0]}, source.Item{Name: "p", Trace: traces[1]}), 0)
+		p, err := build(programOf(source.Item{Name: "n", Trace: traces[0]}, source.Item{Name: "p", Trace: traces[1]}),
+			0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +47,8 @@ func TestLossesAgree(t *testing.T) {
 
 // The steps that a comparison counts are drawn in both arms, with its own numbers.
 func TestComparedSteps(t *testing.T) {
-	c := diff.Compare(captures(t, "deepseek-ep4-ranks/normal.*.sqlite"), captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"))
+	c := diff.Compare(captures(t, "deepseek-ep4-ranks/normal.*.sqlite"),
+		captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"))
 	s := comparedSteps(&c)
 	for arm, of := range [][]float64{s.Arms[0].MaxNS, s.Arms[0].MeanNS} {
 		sum := 0.0
@@ -58,9 +61,11 @@ func TestComparedSteps(t *testing.T) {
 		}
 	}
 	names := gain.Builds{"before", "after"}
-	c = diff.CompareBuilds(captures(t, "deepseek-ep4-ranks/normal.*.sqlite"), captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"), names)
+	c = diff.CompareBuilds(captures(t, "deepseek-ep4-ranks/normal.*.sqlite"),
+		captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"), names)
 	b := comparedSteps(&c)
-	if len(b.Arms) == 0 || !slices.Equal(b.Arms[0].MaxNS, s.Arms[0].MaxNS) || b.Upper != "before" || b.Lower != "after" || strings.Contains(b.Alt, "routing") {
+	if len(b.Arms) == 0 || !slices.Equal(b.Arms[0].MaxNS, s.Arms[0].MaxNS) || b.Upper != "before" ||
+		b.Lower != "after" || strings.Contains(b.Alt, "routing") {
 		t.Errorf("builds are drawn as routers: %+v", b)
 	}
 }

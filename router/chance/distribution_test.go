@@ -30,9 +30,11 @@ func TestChanceIsExceededOnceInTwenty(t *testing.T) {
 			if steps == 1 {
 				least = c.single
 			}
-			for level, share := range map[string]float64{"ranks": exceeded(ranks, steps), "experts": exceeded(experts, steps)} {
+			for level, share := range map[string]float64{"ranks": exceeded(ranks, steps),
+				"experts": exceeded(experts, steps)} {
 				if share < least || share > 0.075 {
-					t.Errorf("%v, %v tokens, %d steps, over %s: %.3f of the means are above P95, want about 0.05", c.shape, c.tokens, steps, level, share)
+					t.Errorf("%v, %v tokens, %d steps, over %s: %.3f of the means are above P95, want about 0.05",
+						c.shape, c.tokens, steps, level, share)
 				}
 			}
 		}

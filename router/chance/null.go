@@ -52,9 +52,11 @@ func NullOf(s router.Shape, l router.Layout, tokens int64, o Options) (Null, err
 	case l.Experts() != s.Experts:
 		return n, fmt.Errorf("%w: a layout of %d experts for a shape of %d", router.ErrShape, l.Experts(), s.Experts)
 	case s.Experts > router.MaxExperts || s.TopK > maxTopK:
-		return n, fmt.Errorf("%w: chance is simulated for at most %d experts and top-%d, have %d and %d", router.ErrShape, router.MaxExperts, maxTopK, s.Experts, s.TopK)
+		return n, fmt.Errorf("%w: chance is simulated for at most %d experts and top-%d, have %d and %d",
+			router.ErrShape, router.MaxExperts, maxTopK, s.Experts, s.TopK)
 	case tokens < 0 || tokens > math.MaxInt64/int64(s.TopK):
-		return n, fmt.Errorf("%w: want between 0 and %d tokens, have %d", router.ErrShape, math.MaxInt64/int64(s.TopK), tokens)
+		return n, fmt.Errorf("%w: want between 0 and %d tokens, have %d", router.ErrShape, math.MaxInt64/int64(s.TopK),
+			tokens)
 	case o.Draws < 1:
 		return n, fmt.Errorf("%w: want at least 1 draw, have %d", router.ErrShape, o.Draws)
 	case tokens == 0:

@@ -38,7 +38,8 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	if n, err := Sweep(dir, ".x-"); n != 1 || err != nil {
 		t.Fatalf("swept %d, %v; want 1", n, err)
 	}
-	if got, want := names(t, dir), []string{filepath.Base(living.Name()), ".x-notes", "notes.txt"}; !slices.Equal(got, want) {
+	if got, want := names(t, dir), []string{filepath.Base(living.Name()), ".x-notes", "notes.txt"}; !slices.Equal(got,
+		want) {
 		t.Errorf("left %v, want %v", got, want)
 	}
 	if err := living.Commit(); err != nil {

@@ -12,7 +12,8 @@ func TestError(t *testing.T) {
 		e    Error
 		want string
 	}{
-		{Error{File: "a.st", Position: "byte 8", Expected: "a header of 64 bytes", Found: "12"}, "a.st: byte 8: want a header of 64 bytes, have 12"},
+		{Error{File: "a.st", Position: "byte 8", Expected: "a header of 64 bytes", Found: "12"},
+			"a.st: byte 8: want a header of 64 bytes, have 12"},
 		{Error{File: "a", Found: "it is empty", Try: "export it again"}, "a: it is empty; export it again"},
 		{Error{File: "a", Expected: "more", Err: io.ErrUnexpectedEOF}, "a: want more, have unexpected EOF"},
 		{Error{File: "a", Found: "two\n lines"}, "a: two lines"},

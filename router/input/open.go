@@ -45,7 +45,8 @@ func Open(path string) (*os.File, error) {
 			f.Close()
 		}
 	}
-	return nil, &Error{File: path, Expected: "a pipe that a program writes to", Found: "none within " + patience.String()}
+	return nil, &Error{File: path, Expected: "a pipe that a program writes to", Found: "none within " +
+		patience.String()}
 }
 
 // ReadFile reads what Open opens, at most so many bytes.

@@ -98,7 +98,8 @@ func TestRobustIsLocallyBest(t *testing.T) {
 			node[e] = i / perRank / 4
 		}
 	}
-	if slots, err := Robust([][]float64{{1, 2}, {2, 1}}, Size{Slots: 3, Ranks: 2}, ""); !errors.Is(err, router.ErrShape) {
+	if slots, err := Robust([][]float64{{1, 2}, {2, 1}}, Size{Slots: 3, Ranks: 2}, ""); !errors.Is(err,
+		router.ErrShape) {
 		t.Error(slots, err)
 	}
 }
@@ -178,7 +179,8 @@ func TestMover(t *testing.T) {
 	var runs []router.Layout
 	for range 3 {
 		w := randomWindows(rng, 3, 32)
-		stale, err := EPLB([]int64{5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3}, s)
+		stale, err := EPLB([]int64{5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3, 5, 1, 9, 3,
+			5, 1, 9, 3}, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +233,8 @@ func TestMover(t *testing.T) {
 func TestGrown(t *testing.T) {
 	running, _ := router.Contiguous(4, 2)
 	load := [][]float64{{6, 1, 2, 1}}
-	if slots, ok := Grown(running, load, Size{Slots: 6, Ranks: 2}); !ok || !slices.Equal(slots, []int32{0, 1, 2, 2, 3, 0}) {
+	if slots, ok := Grown(running, load, Size{Slots: 6, Ranks: 2}); !ok ||
+		!slices.Equal(slots, []int32{0, 1, 2, 2, 3, 0}) {
 		t.Error(slots, ok)
 	}
 	if slots, ok := Grown(running, load, Size{Slots: 4, Ranks: 2}); !ok || !slices.Equal(slots, []int32{0, 1, 2, 3}) {

@@ -15,7 +15,8 @@ func TestRenamed(t *testing.T) {
 	if out := Renamed([]int32{3, 1, 2, 0}, from, Size{}); !slices.Equal(out, []int32{0, 2, 1, 3}) {
 		t.Error(out)
 	}
-	if out := Renamed([]int32{3, 2, 1, 0}, from, Size{}); !slices.Equal(out, []int32{3, 2, 1, 0}) && !slices.Equal(out, []int32{0, 1, 2, 3}) {
+	if out := Renamed([]int32{3, 2, 1, 0}, from, Size{}); !slices.Equal(out, []int32{3, 2, 1, 0}) &&
+		!slices.Equal(out, []int32{0, 1, 2, 3}) {
 		t.Error(out)
 	}
 	// Two nodes of two ranks: 0 | 1 and 2 | 3 keep together.

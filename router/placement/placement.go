@@ -70,7 +70,8 @@ func (s Size) hierarchy() Size {
 func (s Size) check(experts int) error {
 	switch {
 	case s.Ranks < 1 || s.Slots < experts || experts < 1:
-		return fmt.Errorf("%w: want at least 1 rank and a slot for each of %d experts, have %d ranks and %d slots", router.ErrShape, experts, s.Ranks, s.Slots)
+		return fmt.Errorf("%w: want at least 1 rank and a slot for each of %d experts, have %d ranks and %d slots",
+			router.ErrShape, experts, s.Ranks, s.Slots)
 	case s.Slots%s.Ranks != 0:
 		return fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape, s.Slots, s.Ranks)
 	case experts%s.Groups != 0:
@@ -164,7 +165,8 @@ func pack(weights []float32, packs int) [][]int {
 // Errors wrap router.ErrShape.
 func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
 	if ranks < 1 || len(slots)%ranks != 0 {
-		return router.Layout{}, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape, len(slots), ranks)
+		return router.Layout{}, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape,
+			len(slots), ranks)
 	}
 	return router.Placed(experts, slices.Collect(slices.Chunk(slots, len(slots)/ranks)))
 }

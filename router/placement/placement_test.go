@@ -17,9 +17,11 @@ var published = []struct {
 	slots []int32
 	ranks []float64
 }{
-	{[]int64{90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86}, []int32{5, 6, 5, 7, 8, 4, 3, 4, 10, 9, 10, 2, 0, 1, 11, 1},
+	{[]int64{90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86}, []int32{5, 6, 5, 7, 8, 4, 3, 4, 10, 9, 10, 2, 0, 1, 11,
+		1},
 		[]float64{121.5, 86.5, 125, 113, 147.5, 131.5, 156, 152}},
-	{[]int64{20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27}, []int32{7, 10, 6, 8, 6, 11, 8, 9, 2, 4, 5, 1, 5, 0, 3, 1},
+	{[]int64{20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27}, []int32{7, 10, 6, 8, 6, 11, 8, 9, 2, 4, 5, 1, 5, 0,
+		3, 1},
 		[]float64{173, 179.5, 120.5, 172, 123, 152, 118.5, 117.5}},
 }
 
@@ -48,17 +50,20 @@ func TestGlobal(t *testing.T) {
 		}
 	}
 	// One slot a rank takes copies in their order, the first of equal loads first.
-	if slots, err := EPLB([]int64{5, 9, 9, 1}, Size{Slots: 6, Ranks: 6}); err != nil || !slices.Equal(slots, []int32{0, 1, 2, 3, 1, 2}) {
+	if slots, err := EPLB([]int64{5, 9, 9, 1}, Size{Slots: 6, Ranks: 6}); err != nil ||
+		!slices.Equal(slots, []int32{0, 1, 2, 3, 1, 2}) {
 		t.Errorf("%v (%v)", slots, err)
 	}
 	// Without load the first expert gets the copy, and the first rank fills up first.
-	if slots, err := EPLB(make([]int64, 3), Size{Slots: 4, Ranks: 2}); err != nil || !slices.Equal(slots, []int32{0, 1, 2, 0}) {
+	if slots, err := EPLB(make([]int64, 3), Size{Slots: 4, Ranks: 2}); err != nil ||
+		!slices.Equal(slots, []int32{0, 1, 2, 0}) {
 		t.Errorf("%v (%v)", slots, err)
 	}
 }
 
 func TestRefused(t *testing.T) {
-	for _, s := range []Size{{Slots: 11, Ranks: 1}, {Slots: 12}, {Slots: 14, Ranks: 8}, {Slots: 16, Ranks: 8, Groups: 5}, {Slots: 14, Ranks: 7, Groups: 4, Nodes: 2}} {
+	for _, s := range []Size{{Slots: 11, Ranks: 1}, {Slots: 12}, {Slots: 14, Ranks: 8},
+		{Slots: 16, Ranks: 8, Groups: 5}, {Slots: 14, Ranks: 7, Groups: 4, Nodes: 2}} {
 		if slots, err := EPLB(published[0].load, s); !errors.Is(err, router.ErrShape) {
 			t.Errorf("%+v: %v, %v", s, slots, err)
 		}

@@ -50,7 +50,8 @@ func newBeam(p Problem, perRank int) (Plan, error) {
 			}
 			best := b.search(key[0], key[1])
 			if best.most > size {
-				return nil, fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts", router.ErrShape, best.most, size)
+				return nil, fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts",
+					router.ErrShape, best.most, size)
 			}
 			b.groups[key] = best.groups
 		}

@@ -71,9 +71,10 @@ func (c Certificate) MarshalJSON() ([]byte, error) {
 
 // Level is the load of one kind of part: achieved beside the floor, in slots.
 type Level struct {
-	Max    int64 `json:"max"`
-	Min    int64 `json:"min"`
-	Floor  int64 `json:"floor"`  // no assignment has a smaller Max; of copies and experts: none without a busier rank (see Floors)
+	Max int64 `json:"max"`
+	Min int64 `json:"min"`
+	// no assignment has a smaller Max; of copies and experts: none without a busier rank (see Floors)
+	Floor  int64 `json:"floor"`
 	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal; less only where the plan is invalid
 
 	MaxOverMean router.Number `json:"max_over_mean"`
@@ -85,7 +86,8 @@ func levelOf(parts []int64, floor int64) Level {
 	l := Level{Floor: floor, Min: slices.Min(parts), Max: slices.Max(parts)}
 	total := router.Load{PerExpert: parts}.Total()
 	l.Excess = l.Max - floor
-	l.MaxOverMean, l.FloorOverMean = router.OverMean(l.Max, total, len(parts)), router.OverMean(floor, total, len(parts))
+	l.MaxOverMean, l.FloorOverMean = router.OverMean(l.Max, total, len(parts)),
+		router.OverMean(floor, total, len(parts))
 	return l
 }
 
@@ -100,7 +102,8 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 	if err := p.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("certifying a plan: %w", err)
 	}
-	t := counter{problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.sources()), p.Layout.Ranks())}
+	t := counter{problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.sources()),
+		p.Layout.Ranks())}
 	if p.Mode == router.DEP {
 		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*p.Layout.Ranks())
 	}
@@ -143,7 +146,8 @@ func (t *counter) add(ids []int32, source int) error {
 	ranks, topK := t.problem.Layout.Ranks(), t.problem.Shape.TopK
 	for i, e := range ids {
 		if e < 0 || int(e) >= len(t.expert) {
-			return fmt.Errorf("slot %d of token %d on rank %d has expert %d; want 0 to %d", i%topK, i/topK, source, e, len(t.expert)-1)
+			return fmt.Errorf("slot %d of token %d on rank %d has expert %d; want 0 to %d", i%topK, i/topK, source, e,
+				len(t.expert)-1)
 		}
 		places := t.problem.Layout.Places(int(e))
 		target := places[t.expert[e]%int64(len(places))].Rank
@@ -186,7 +190,8 @@ func (t *counter) certificate() Certificate {
 	f := boundsOf(p, slices.Max(perRank))
 	c := Certificate{
 		Mode: p.Mode, Ranks: len(perRank), Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
-		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert), f.copy),
+		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert),
+			f.copy),
 		ActiveExperts: router.BalanceOf(t.expert).Active, ActiveExpertsIdeal: int(f.active),
 		Groups: t.groups, GroupsLimit: p.Shape.GroupLimit(),
 		Duplicates: t.duplicate, Disagreements: t.disagree,
@@ -196,7 +201,8 @@ func (t *counter) certificate() Certificate {
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
-	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.Pair.Excess <= 0 && c.ActiveExperts >= c.ActiveExpertsIdeal
+	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.Pair.Excess <= 0 &&
+		c.ActiveExperts >= c.ActiveExpertsIdeal
 	return c
 }
 

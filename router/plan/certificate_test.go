@@ -48,9 +48,11 @@ func TestCertificateByHand(t *testing.T) {
 	}
 	c, err = Certify(p, listed{{0, 2, 1, 3}, {2, 0}})
 	if err != nil || !c.Optimal || c.ReceiverConflict != 1 {
-		t.Errorf("3 slots per rank, 1 or 2 per expert, rows 2 2 and 1 1: optimal, without conflict; got %+v, %v", c, err)
+		t.Errorf("3 slots per rank, 1 or 2 per expert, rows 2 2 and 1 1: optimal, without conflict; got %+v, %v", c,
+			err)
 	}
-	if _, err = Certify(p, listed{{0, 2, 1, 4}, {2, 0}}); err == nil || !strings.Contains(err.Error(), "slot 1 of token 1 on rank 0 has expert 4; want 0 to 3") {
+	if _, err = Certify(p, listed{{0, 2, 1, 4}, {2, 0}}); err == nil ||
+		!strings.Contains(err.Error(), "slot 1 of token 1 on rank 0 has expert 4; want 0 to 3") {
 		t.Errorf("an expert that is none: %v", err)
 	}
 
@@ -69,7 +71,8 @@ func TestCertificateTEP(t *testing.T) {
 		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v, %v", c, err)
 	}
 	text, err := json.Marshal(c)
-	if err != nil || !strings.Contains(string(text), `"pair":null,"pair_source":null,"receiver_conflict":null`) || strings.Count(string(text), `"pair"`) != 1 {
+	if err != nil || !strings.Contains(string(text), `"pair":null,"pair_source":null,"receiver_conflict":null`) ||
+		strings.Count(string(text), `"pair"`) != 1 {
 		t.Errorf("nobody sends in tep mode: %s, %v", text, err)
 	}
 }
@@ -78,7 +81,8 @@ func TestCertificateTEP(t *testing.T) {
 func TestCertificateOfNothing(t *testing.T) {
 	c := certify(t, "diagonal", problem(t, 4, 2, 0, 0, 2, router.DEP, 0), Options{})
 	text, err := json.Marshal(c)
-	if err != nil || !c.Optimal || c.Rank.MaxOverMean.Defined() || !strings.Contains(string(text), `"max_over_mean":null`) || !strings.Contains(string(text), `"pair":null`) {
+	if err != nil || !c.Optimal || c.Rank.MaxOverMean.Defined() ||
+		!strings.Contains(string(text), `"max_over_mean":null`) || !strings.Contains(string(text), `"pair":null`) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -109,9 +113,11 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 		best := bruteForce(p)
 		f := boundsOf(p, best.rank)
 		if f.rank > best.rank || f.copy > best.copy || f.expert > best.expert || f.active < best.active {
-			t.Fatalf("%v, %d tokens, layout %v: bounds %+v, the best of all assignments has %+v", s, tokens, layout, f, best)
+			t.Fatalf("%v, %d tokens, layout %v: bounds %+v, the best of all assignments has %+v", s, tokens, layout, f,
+				best)
 		}
-		if !s.Grouped() && !layout.Replicated() && (f.rank != best.rank || f.expert != best.expert || f.active != best.active) {
+		if !s.Grouped() && !layout.Replicated() && (f.rank != best.rank || f.expert != best.expert ||
+			f.active != best.active) {
 			t.Fatalf("%v, %d tokens, layout %v: bounds %+v are not reached by %+v", s, tokens, layout, f, best)
 		}
 	}
@@ -214,7 +220,8 @@ func TestFloorsAreThoseOfTheCertificate(t *testing.T) {
 		p := anyProblem(t, random)
 		c := certify(t, "uniform", p, Options{})
 		f := p.Floors(c.Rank.Max)
-		if !same(f.Rank, c.Rank.FloorOverMean) || !same(f.Copy, c.Copy.FloorOverMean) || !same(f.Expert, c.Expert.FloorOverMean) || f.Active != c.ActiveExpertsIdeal {
+		if !same(f.Rank, c.Rank.FloorOverMean) || !same(f.Copy, c.Copy.FloorOverMean) ||
+			!same(f.Expert, c.Expert.FloorOverMean) || f.Active != c.ActiveExpertsIdeal {
 			t.Fatalf("%v, tokens %v: floors %+v, the certificate has %+v", p.Shape, p.Tokens, f, c)
 		}
 	}

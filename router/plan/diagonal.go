@@ -52,7 +52,8 @@ func groupDiagonal(s router.Shape, ranks int) diagonal {
 func fits(p Problem, cells []cell) bool {
 	ranks, k := p.Layout.Ranks(), p.Shape.TopK
 	share := (k + ranks - 1) / ranks
-	if p.Layout.Replicated() || len(cells) != ranks || slices.ContainsFunc(cells, func(c cell) bool { return len(c.experts) < share }) {
+	if p.Layout.Replicated() || len(cells) != ranks ||
+		slices.ContainsFunc(cells, func(c cell) bool { return len(c.experts) < share }) {
 		return false
 	}
 	if !p.Shape.Grouped() {

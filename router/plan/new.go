@@ -70,20 +70,23 @@ func (p Problem) Validate() error {
 		return err
 	}
 	if p.Layout.Experts() != p.Shape.Experts {
-		return fmt.Errorf("%w: the layout places %d experts, the shape has %d", router.ErrShape, p.Layout.Experts(), p.Shape.Experts)
+		return fmt.Errorf("%w: the layout places %d experts, the shape has %d", router.ErrShape, p.Layout.Experts(),
+			p.Shape.Experts)
 	}
 	if _, err := router.ParseMode(string(p.Mode)); err != nil {
 		return err
 	}
 	if len(p.Tokens) != p.Layout.Ranks() {
-		return fmt.Errorf("%w: want a number of tokens for each of %d ranks, have %d numbers", router.ErrShape, p.Layout.Ranks(), len(p.Tokens))
+		return fmt.Errorf("%w: want a number of tokens for each of %d ranks, have %d numbers", router.ErrShape,
+			p.Layout.Ranks(), len(p.Tokens))
 	}
 	for r, t := range p.Tokens {
 		if t < 0 {
 			return fmt.Errorf("%w: rank %d has %d tokens", router.ErrShape, r, t)
 		}
 		if p.Mode == router.TEP && t != p.Tokens[0] {
-			return fmt.Errorf("%w: in tep mode all ranks hold the same tokens, but rank %d has %d and rank 0 has %d", router.ErrShape, r, t, p.Tokens[0])
+			return fmt.Errorf("%w: in tep mode all ranks hold the same tokens, but rank %d has %d and rank 0 has %d",
+				router.ErrShape, r, t, p.Tokens[0])
 		}
 	}
 	if p.Layer < 0 {

@@ -30,7 +30,8 @@ func TestPlansKeepTheirPromises(t *testing.T) {
 			}
 			reference := strings.HasPrefix(name, "trtllm") // breaks groups (first) and tep (second)
 			if c.Duplicates != 0 || !c.Valid && !reference || c.Slots != int64(p.total()*p.Shape.TopK) {
-				t.Fatalf("%s for %v on %d ranks, %s, tokens %v: %+v", name, p.Shape, p.Layout.Ranks(), p.Mode, p.Tokens, c)
+				t.Fatalf("%s for %v on %d ranks, %s, tokens %v: %+v", name, p.Shape, p.Layout.Ranks(), p.Mode, p.Tokens,
+					c)
 			}
 			again, _ := New(name, p, o)
 			if again.Name() != plan.Name() {
@@ -126,7 +127,8 @@ func TestReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tokens := range []int{1, 2, 5, 16, 40} {
-		p := Problem{Shape: router.Shape{Experts: 16, TopK: 4, Groups: 0, TopKGroups: 0}, Layout: l, Mode: router.DEP, Tokens: slices.Repeat([]int{tokens}, 4)}
+		p := Problem{Shape: router.Shape{Experts: 16, TopK: 4, Groups: 0, TopKGroups: 0}, Layout: l, Mode: router.DEP,
+			Tokens: slices.Repeat([]int{tokens}, 4)}
 		c := certify(t, "diagonal", p, Options{})
 		load := router.NewLoad(16)
 		for rank := range 4 {
@@ -159,9 +161,11 @@ func TestWhereNoDiagonalFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		have := certify(t, "diagonal", Problem{Shape: router.Shape{Experts: 2, TopK: 1}, Layout: l, Mode: router.DEP, Tokens: []int{3, 3}}, Options{})
+		have := certify(t, "diagonal", Problem{Shape: router.Shape{Experts: 2, TopK: 1}, Layout: l, Mode: router.DEP,
+			Tokens: []int{3, 3}}, Options{})
 		if !have.Valid || int64(have.Copy.Max) != c.copies || int64(have.Rank.Max) != c.rank {
-			t.Errorf("%v: copies up to %v and ranks up to %v, want %d and %d", c.held, have.Copy.Max, have.Rank.Max, c.copies, c.rank)
+			t.Errorf("%v: copies up to %v and ranks up to %v, want %d and %d", c.held, have.Copy.Max, have.Rank.Max,
+				c.copies, c.rank)
 		}
 	}
 }

@@ -17,7 +17,8 @@ func problem(t testing.TB, experts, k, groups, tg, ranks int, mode router.Mode, 
 	if len(tokens) == 1 {
 		tokens = slices.Repeat(tokens, ranks)
 	}
-	return Problem{Shape: router.Shape{Experts: experts, TopK: k, Groups: groups, TopKGroups: tg}, Layout: l, Mode: mode, Tokens: tokens}
+	return Problem{Shape: router.Shape{Experts: experts, TopK: k, Groups: groups, TopKGroups: tg}, Layout: l,
+		Mode: mode, Tokens: tokens}
 }
 
 func certify(t testing.TB, name string, p Problem, o Options) Certificate {

@@ -29,7 +29,8 @@ func newReference(p Problem, o Options, second bool) (Plan, error) {
 	perRank, ok := p.Layout.PerRank()
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference does; have %d experts on %d ranks",
+		return nil, fmt.Errorf(
+			"%w: want a contiguous layout with equally many experts on each rank, as the reference does; have %d experts on %d ranks",
 			router.ErrShape, p.Layout.Experts(), p.Layout.Ranks())
 	case !second:
 		return &flatStream{problem: p, name: "trtllm-gen1/1", perRank: perRank}, nil

@@ -87,7 +87,8 @@ func TestReferenceIsNotPerfect(t *testing.T) {
 	check := func(name string, p Problem, want string) {
 		t.Helper()
 		c := certify(t, name, p, Options{})
-		got := fmt.Sprintf("%.3f %.3f %d/%d %d", c.Rank.MaxOverMean, c.Expert.MaxOverMean, c.ActiveExperts, c.ActiveExpertsIdeal, c.ReceiverConflict)
+		got := fmt.Sprintf("%.3f %.3f %d/%d %d", c.Rank.MaxOverMean, c.Expert.MaxOverMean, c.ActiveExperts,
+			c.ActiveExpertsIdeal, c.ReceiverConflict)
 		if got != want {
 			t.Errorf("%s: rank, expert, active, conflict %s, want %s", name, got, want)
 		}

@@ -66,7 +66,8 @@ func TestEveryNumberOfTokensTEP(t *testing.T) {
 			t.Errorf("%v on %d ranks: %+v", p.Shape, p.Layout.Ranks(), proof)
 		}
 	}
-	want := map[string]int{"256 experts, 8 ranks": 1, "160 experts, 2 ranks": 1, "160 experts, 4 ranks": 1, "160 experts, 8 ranks": 1}
+	want := map[string]int{"256 experts, 8 ranks": 1, "160 experts, 2 ranks": 1, "160 experts, 4 ranks": 1,
+		"160 experts, 8 ranks": 1}
 	if fmt.Sprint(missed) != fmt.Sprint(want) {
 		t.Errorf("missed %v, want %v", missed, want)
 	}
@@ -104,7 +105,8 @@ func TestPeriod(t *testing.T) {
 		p := problem(t, c.experts, c.topK, c.groups, c.tg, c.ranks, router.DEP, 1)
 		table := NewTable(p)
 		if table.Period() != c.period || table.Rows() != c.rows {
-			t.Errorf("%v on %d ranks: period %d of %d rows, want %d of %d", p.Shape, c.ranks, table.Period(), table.Rows(), c.period, c.rows)
+			t.Errorf("%v on %d ranks: period %d of %d rows, want %d of %d", p.Shape, c.ranks, table.Period(),
+				table.Rows(), c.period, c.rows)
 		}
 		for _, from := range []int{0, c.period, c.rows - c.period} {
 			load := router.NewLoad(c.experts)
@@ -203,7 +205,8 @@ func TestAnyTokens(t *testing.T) {
 		}
 		q := p
 		q.Tokens = more
-		if many := fill(t, "diagonal", q, Options{}, rank); p.Tokens[rank] <= more[rank] && !slices.Equal(many[:len(few)], few) {
+		if many := fill(t, "diagonal", q, Options{}, rank); p.Tokens[rank] <= more[rank] &&
+			!slices.Equal(many[:len(few)], few) {
 			t.Fatalf("%v: %v begins otherwise than %v", p.Shape, many, few)
 		}
 	}
@@ -220,8 +223,10 @@ func TestUnequalTokens(t *testing.T) {
 		for r := range p.Tokens {
 			p.Tokens[r] = random.IntN(257)
 		}
-		if c := certify(t, "diagonal", p, Options{}); !c.Valid || c.Rank.MaxOverMean > 1.1 || c.Expert.MaxOverMean > 1.35 {
-			t.Errorf("%v on %d ranks, tokens %v: ranks %v, experts %v", p.Shape, p.Layout.Ranks(), p.Tokens, c.Rank.MaxOverMean, c.Expert.MaxOverMean)
+		if c := certify(t, "diagonal", p, Options{}); !c.Valid || c.Rank.MaxOverMean > 1.1 ||
+			c.Expert.MaxOverMean > 1.35 {
+			t.Errorf("%v on %d ranks, tokens %v: ranks %v, experts %v", p.Shape, p.Layout.Ranks(), p.Tokens,
+				c.Rank.MaxOverMean, c.Expert.MaxOverMean)
 		}
 	}
 }

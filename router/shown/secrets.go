@@ -21,12 +21,15 @@ const secretValue = `(?:\\?"[^"\\]*\\?"|'[^']*'|[^\s;&|"'#]+)`
 var (
 	secretFlag  = regexp.MustCompile(`^--?` + secretName + `$`)
 	secretWord  = regexp.MustCompile(`^(-{0,2}` + secretName + `=)(?s:.+)$`)
-	secretInner = regexp.MustCompile(`((?:^|[\s;&?|"'({,\[])(?:-{0,2}` + secretName + `=|--?` + secretName + `["']?\s+|(?i:bearer\s+)))` + secretValue)
+	secretInner = regexp.MustCompile(`((?:^|[\s;&?|"'({,\[])(?:-{0,2}` + secretName + `=|--?` + secretName +
+		`["']?\s+|(?i:bearer\s+)))` + secretValue)
 	// secretHeader is a header of HTTP, whose value goes on to the end of the line or quote.
-	secretHeader = regexp.MustCompile(`((?i:\b(?:proxy-)?authorization:\s*(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?|\b(?:set-)?cookie:\s*))[^"'\n]+`)
+	secretHeader = regexp.MustCompile(
+		`((?i:\b(?:proxy-)?authorization:\s*(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?|\b(?:set-)?cookie:\s*))[^"'\n]+`)
 	// A field of JSON, of a Python dictionary or of YAML. Without quotes, "missing key: x" is
 	// none, so the name has two parts there, or is a password's.
-	secretField = regexp.MustCompile(`((?:^|[\s;&|{(,"'])(?:\\?["']` + secretName + `\\?["']|(?:[A-Za-z0-9]+[-_.])+(?i:token|key|secret)|(?i:apikey|password|passwd)):\s*)(?:\\?"[^"\\]*\\?"|'[^']*'|[^\s"',}]+)`)
+	secretField = regexp.MustCompile(`((?:^|[\s;&|{(,"'])(?:\\?["']` + secretName +
+		`\\?["']|(?:[A-Za-z0-9]+[-_.])+(?i:token|key|secret)|(?i:apikey|password|passwd)):\s*)(?:\\?"[^"\\]*\\?"|'[^']*'|[^\s"',}]+)`)
 	secretLogin = regexp.MustCompile(`(://)[^/\s@]+@`)
 	// secretLetter is the flag -p of clients, secretUser the -u NAME:PASSWORD of curl.
 	secretLetter = regexp.MustCompile(`(?:^|[\s"'])-p["']?(?:=|\s+)["']?([^\s;&|"']+)`)

@@ -107,8 +107,10 @@ type View struct {
 func Write(w io.Writer, v View, d Document) error {
 	switch v.Format {
 	case JSON:
-		e := jsontext.NewEncoder(w, jsontext.WithIndent("  ")) // as it goes: traces of large captures have millions of lines
-		return json.MarshalEncode(e, d.Value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), json.WithMarshalers(masked()))
+		// as it goes: traces of large captures have millions of lines
+		e := jsontext.NewEncoder(w, jsontext.WithIndent("  "))
+		return json.MarshalEncode(e, d.Value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false),
+			json.WithMarshalers(masked()))
 	case CSV:
 		t, err := d.table(v.Table)
 		if err != nil {
@@ -171,7 +173,8 @@ func (d Document) table(name string) (table.Table, error) {
 		}
 	}
 	names := d.TableNames()
-	return table.Table{}, fmt.Errorf("%w: %q; want one of %s%s", ErrNoTable, name, strings.Join(names, ", "), router.Near(name, names))
+	return table.Table{}, fmt.Errorf("%w: %q; want one of %s%s", ErrNoTable, name, strings.Join(names, ", "),
+		router.Near(name, names))
 }
 
 // lead are the tables that people see who ask for none: that beside an answer, or those of
@@ -241,7 +244,8 @@ func (v View) prose(words, indent string) string {
 
 // markdown keeps names from being read as markup: as HTML, links, code or emphasis. Of
 // bars in cells the table takes care.
-var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "~", `\~`)
+var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`,
+	"]", `\]`, "~", `\~`)
 
 // pretty draws the table for people, and names the columns for which the screen is too
 // narrow.
@@ -261,7 +265,8 @@ func pretty(t table.Table, v View) (drawn string, hidden []string) {
 	configs := make([]gopretty.ColumnConfig, len(s.columns))
 	for i, c := range s.columns {
 		head[i] = c.Head
-		configs[i] = gopretty.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight, VAlignHeader: text.VAlignBottom}
+		configs[i] = gopretty.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight,
+			VAlignHeader: text.VAlignBottom}
 		if c.Kind == table.Label {
 			configs[i].Align, configs[i].AlignHeader = text.AlignLeft, text.AlignLeft
 		}
@@ -274,7 +279,8 @@ func pretty(t table.Table, v View) (drawn string, hidden []string) {
 			if cells[i] = c.Cells[row]; v.Format == Markdown {
 				cells[i] = markdown.Replace(c.Cells[row])
 			}
-			if s.alarms[row] && (c.Kind == table.Ratio || c.Kind == table.Percent || slices.Contains(c.Alarm, c.Cells[row])) {
+			if s.alarms[row] && (c.Kind == table.Ratio || c.Kind == table.Percent ||
+				slices.Contains(c.Alarm, c.Cells[row])) {
 				cells[i] = v.Screen.warn(c.Cells[row])
 			}
 		}

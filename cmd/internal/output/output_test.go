@@ -79,10 +79,13 @@ func TestCellsOfEveryType(t *testing.T) {
 	}{
 		{"a\x1b[2Jb", `a\x1b[2Jb`, `a\x1b[2Jb`}, {true, "yes", "true"}, {nil, "–", ""}, {struct{}{}, "–", ""},
 		{uint64(math.MaxUint64), "1.845e+19", "18446744073709551615"}, {int8(-3), "−3", "-3"}, {uint16(7), "7", "7"},
-		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""}, {math.Inf(1), "–", ""},
-		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"}, {1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
+		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""},
+		{math.Inf(1), "–", ""},
+		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"},
+		{1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
 	} {
-		d := Document{Tables: []table.Table{{Columns: []table.Column{{Name: "x", Kind: table.Real}}, Rows: [][]any{{c.value}}}}}
+		d := Document{Tables: []table.Table{{Columns: []table.Column{{Name: "x", Kind: table.Real}},
+			Rows: [][]any{{c.value}}}}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
 			if err := Write(&b, View{Format: format, Top: Page}, d); err != nil {
@@ -100,8 +103,9 @@ func TestCellsOfEveryType(t *testing.T) {
 // beside another; only columns of another group have a unit of their own.
 func TestColumnsShareAUnit(t *testing.T) {
 	d := Document{Tables: []table.Table{{
-		Columns: []table.Column{{Name: "a", Kind: table.Duration}, {Name: "b", Kind: table.Duration}, {Name: "c", Kind: table.Duration, Group: "each"}},
-		Rows:    [][]any{{12e6, 500, 500}},
+		Columns: []table.Column{{Name: "a", Kind: table.Duration}, {Name: "b", Kind: table.Duration},
+			{Name: "c", Kind: table.Duration, Group: "each"}},
+		Rows: [][]any{{12e6, 500, 500}},
 	}}}
 	var b strings.Builder
 	if err := Write(&b, View{Format: Text, Top: Page}, d); err != nil {
@@ -116,8 +120,10 @@ func TestColumnsShareAUnit(t *testing.T) {
 
 // What people see of a long text fits the column, and programs get all of it.
 func TestWidth(t *testing.T) {
-	d := Document{Tables: []table.Table{{Name: "t", Columns: []table.Column{{Name: "name", Width: 5}}, Rows: [][]any{{"abcdefg"}, {"ab\ncé"}}}}}
-	for f, want := range map[Format][]string{Text: {"abcd…\n", "ab cé\n"}, Markdown: {"| abcd… |", "| ab cé |"}, CSV: {"abcdefg\n", "\"ab\ncé\"\n"}} {
+	d := Document{Tables: []table.Table{{Name: "t", Columns: []table.Column{{Name: "name", Width: 5}},
+		Rows: [][]any{{"abcdefg"}, {"ab\ncé"}}}}}
+	for f, want := range map[Format][]string{Text: {"abcd…\n", "ab cé\n"}, Markdown: {"| abcd… |", "| ab cé |"},
+		CSV: {"abcdefg\n", "\"ab\ncé\"\n"}} {
 		var b strings.Builder
 		if err := Write(&b, View{Format: f, Top: Page}, d); err != nil {
 			t.Fatal(err)
@@ -163,7 +169,8 @@ func TestTableOfFields(t *testing.T) {
 		inner
 	}
 	twice := table.Column{Name: "twice", Cell: func(i any) any { return 2 * i.(item).Total }}
-	made := table.Of("t", "", []item{{"a", inner{3}}}, table.Column{Name: "name"}, table.Column{Name: "total", Key: "total_ns"}, twice)
+	made := table.Of("t", "", []item{{"a", inner{3}}}, table.Column{Name: "name"},
+		table.Column{Name: "total", Key: "total_ns"}, twice)
 	if got := made.Rows[0]; got[0] != "a" || got[1] != int64(3) || got[2] != int64(6) {
 		t.Errorf("row %v", got)
 	}
@@ -178,9 +185,11 @@ func TestTableOfFields(t *testing.T) {
 // People are shown the largest rows of a long table, and how many more there are; CSV is
 // whole.
 func TestTop(t *testing.T) {
-	d := Document{Tables: []table.Table{{Name: "long", Columns: []table.Column{{Name: "rank", Kind: table.Count}, {Name: "level"}, {Name: "max/mean", Kind: table.Ratio}}}}}
+	d := Document{Tables: []table.Table{{Name: "long", Columns: []table.Column{{Name: "rank", Kind: table.Count},
+		{Name: "level"}, {Name: "max/mean", Kind: table.Ratio}}}}}
 	for rank := range 61 {
-		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{rank, []string{"expert", "rank"}[rank%2], 1 + float64(rank%40)/100})
+		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{rank, []string{"expert", "rank"}[rank%2], 1 +
+			float64(rank%40)/100})
 	}
 	d.Tables[0].Rows[0][2] = math.NaN()
 	d.Tables[0] = d.Tables[0].LeadBy("level", "max/mean")
@@ -205,8 +214,10 @@ func TestTop(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := strings.Count(b.String(), "expert") + strings.Count(b.String(), "rank") - 1 // the heading
-		if rows != c.rows || !strings.Contains(b.String(), c.first) || !strings.Contains(b.String(), c.more) || c.more == "" && strings.Contains(b.String(), "more") {
-			t.Errorf("%s %q --top %d: want %d rows from %q and %q, have %d of\n%s", c.format, c.table, c.top, c.rows, c.first, c.more, rows, b.String())
+		if rows != c.rows || !strings.Contains(b.String(), c.first) || !strings.Contains(b.String(), c.more) ||
+			c.more == "" && strings.Contains(b.String(), "more") {
+			t.Errorf("%s %q --top %d: want %d rows from %q and %q, have %d of\n%s", c.format, c.table, c.top, c.rows,
+				c.first, c.more, rows, b.String())
 		}
 	}
 	if d.Tables[0].Rows[0][0] != 0 || len(d.Tables[0].Rows) != 61 {
@@ -238,10 +249,12 @@ func TestJSONIsWrittenInPieces(t *testing.T) {
 // or an order to the terminal, and no secret in them is shown, whatever the format.
 func TestHostileNames(t *testing.T) {
 	names := []string{
-		"<script>alert(1)</script>", "a|b", "![x](http://evil/)", "`x` *y*", "=1+1", "+SUM(A1)", "-2+3", "@cmd", " =x", "＝1", "a\u202eb", "\x1b[2J",
+		"<script>alert(1)</script>", "a|b", "![x](http://evil/)", "`x` *y*", "=1+1", "+SUM(A1)", "-2+3", "@cmd", " =x",
+		"＝1", "a\u202eb", "\x1b[2J",
 		"run ?api_key=hunter2", "sk-abc123def456", "-1.5", "a&lt;b", `back\|slash`,
 	}
-	d := Document{Headline: names[0], Notes: names, Tables: []table.Table{{Name: "t", Title: names[0], Columns: []table.Column{{Name: "name"}}}}, Value: names}
+	d := Document{Headline: names[0], Notes: names,
+		Tables: []table.Table{{Name: "t", Title: names[0], Columns: []table.Column{{Name: "name"}}}}, Value: names}
 	for _, n := range names {
 		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{n})
 	}

@@ -156,7 +156,8 @@ func (c shownColumn) widest() (most int) {
 // narrow breaks labels beyond a width, and the heading to the width of the cells.
 func (c *shownColumn) narrow(most int) {
 	for i, cell := range c.Cells {
-		if c.Cells[i] = broken(cell, most, ""); text.LongestLineLen(c.Cells[i]) > most { // names end a line after _ or /, too
+		// names end a line after _ or /, too
+		if c.Cells[i] = broken(cell, most, ""); text.LongestLineLen(c.Cells[i]) > most {
 			c.Cells[i] = text.WrapText(joints.Replace(broken(parted.Replace(cell), most, "")), most)
 		}
 	}

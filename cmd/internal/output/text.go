@@ -103,7 +103,8 @@ func (w *writer) table(t table.Table) {
 		w.line("  ", fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.Left, order))
 	}
 	if len(hidden) > 0 {
-		w.line("  ", fmt.Sprintf("… %s hidden: %s (--wide shows all)", quantity.Count(len(hidden), "column"), strings.Join(hidden, ", ")))
+		w.line("  ", fmt.Sprintf("… %s hidden: %s (--wide shows all)", quantity.Count(len(hidden), "column"),
+			strings.Join(hidden, ", ")))
 	}
 }
 

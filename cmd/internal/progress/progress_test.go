@@ -31,7 +31,8 @@ func TestTimeLeft(t *testing.T) {
 		want  string
 	}{
 		{0, 0.2, ""}, {time.Minute, 0.2, ""}, // a resumed campaign: 20 % were done before
-		{time.Minute, 0.4, ", about 6 min left"}, {20 * time.Second, 0.8, ", about 47 s left"}, {0, 1, ""}, {100 * time.Hour, 0.7, ", about 60.0 h left"},
+		{time.Minute, 0.4, ", about 6 min left"}, {20 * time.Second, 0.8, ", about 47 s left"}, {0, 1, ""},
+		{100 * time.Hour, 0.7, ", about 60.0 h left"},
 	} {
 		b.Reset()
 		clock = clock.Add(c.after + pause)

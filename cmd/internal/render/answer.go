@@ -9,7 +9,8 @@ import (
 // document is an answer with its tables; notes come beside its caveats.
 func document(a answer.Answer, notes []string, value any, tables ...table.Table) output.Document {
 	shown := &output.Answer{
-		Line: a.Line, Verdict: string(a.Verdict), Tone: output.Tone(a.Verdict.Tone()), Basis: a.Basis, Reasons: a.Reasons, Notes: a.CountNotes(len(notes)),
+		Line: a.Line, Verdict: string(a.Verdict), Tone: output.Tone(a.Verdict.Tone()), Basis: a.Basis,
+		Reasons: a.Reasons, Notes: a.CountNotes(len(notes)),
 	}
 	for _, n := range a.Numbers {
 		shown.Numbers = append(shown.Numbers, n.String())

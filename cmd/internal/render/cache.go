@@ -31,7 +31,8 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 	}{v, a}, balanceTable(v.Balance))
 	if len(failed) > 0 {
 		d.Tables = append(d.Tables, table.Table{
-			Name: "failed", Title: "Failed entries", Columns: []table.Column{{Name: "path"}, {Name: "reason"}}, Rows: failed,
+			Name: "failed", Title: "Failed entries", Columns: []table.Column{{Name: "path"}, {Name: "reason"}},
+			Rows: failed,
 		})
 	}
 	return d
@@ -47,7 +48,8 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 		text := fmt.Sprintf("%s, %s, %s: %s", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode, proofSentence(c.Proof))
 		var unequal []string
 		for _, u := range c.Unequal {
-			unequal = append(unequal, fmt.Sprintf("0 to %d tokens: ranks %s, experts %s", u.MostTokens, quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean)))
+			unequal = append(unequal, fmt.Sprintf("0 to %d tokens: ranks %s, experts %s", u.MostTokens,
+				quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean)))
 		}
 		if len(unequal) > 0 {
 			text += ". Unequal tokens, mean max/mean: " + strings.Join(unequal, ", ")
@@ -73,7 +75,8 @@ func proofSentence(p plan.Proof) string {
 		}
 	}
 	if len(missed) > 0 {
-		text = fmt.Sprintf("of the batches of 1 to %d equal tokens, not at the floors (group limits included), %s", p.Rows, strings.Join(missed, ", "))
+		text = fmt.Sprintf("of the batches of 1 to %d equal tokens, not at the floors (group limits included), %s",
+			p.Rows, strings.Join(missed, ", "))
 	}
 	if !p.Level {
 		text += "; the table is not level at its end, so nothing is proved beyond it"
@@ -89,8 +92,11 @@ func balanceTable(balance []logits.BatchBalance) table.Table {
 	return table.Of("balance", "Balance over all ranks together", balance,
 		label("model"), label("method"), label("plan"), label("mode"), count("layer"),
 		computed(label("dtype"), func(b logits.BatchBalance) any { return contentText(b.DType, b.Content == "ids") }),
-		count("ranks"), computed(count("tokens/rank", "tokens_per_rank"), func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }), ratio("expert max/mean"), ratio("floor", "expert_floor"),
-		ratio("rank max/mean"), ratio("floor", "rank_floor"), count("active experts"), count("ideal", "active_experts_ideal"),
+		count("ranks"), computed(count("tokens/rank", "tokens_per_rank"),
+			func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }), ratio("expert max/mean"),
+		ratio("floor", "expert_floor"),
+		ratio("rank max/mean"), ratio("floor", "rank_floor"), count("active experts"),
+		count("ideal", "active_experts_ideal"),
 		computed(count("entries"), func(b logits.BatchBalance) any { return b.Entries }),
 		computed(size("size", "bytes"), func(b logits.BatchBalance) any { return b.Bytes }),
 		computed(label("status"), func(b logits.BatchBalance) any { return balanceStatus(b) }))
@@ -139,7 +145,8 @@ type listedBalance struct {
 
 // ListedCache lays out what list found.
 func ListedCache(dir string, v logits.Verification) output.Document {
-	result := cacheList{SchemaVersion: 1, Kind: "logits list", Balance: []listedBalance{}, Entries: []logits.EntryStatus{}, Warnings: []string{}}
+	result := cacheList{SchemaVersion: 1, Kind: "logits list", Balance: []listedBalance{},
+		Entries: []logits.EntryStatus{}, Warnings: []string{}}
 	for _, e := range v.Entries {
 		listed := e
 		listed.Path = filepath.Base(e.Path)
@@ -155,8 +162,9 @@ func ListedCache(dir string, v logits.Verification) output.Document {
 		result.Balance = append(result.Balance, listedBalance{b, b.Entries, b.Bytes, balanceStatus(b)})
 	}
 	return output.Document{
-		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"), quantity.Count(len(v.Balance), "batch size"), dir, quantity.Bytes(float64(result.Bytes))),
-		Tables:   []table.Table{balanceTable(v.Balance)}, Notes: result.Warnings, Value: result,
+		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"),
+			quantity.Count(len(v.Balance), "batch size"), dir, quantity.Bytes(float64(result.Bytes))),
+		Tables: []table.Table{balanceTable(v.Balance)}, Notes: result.Warnings, Value: result,
 	}
 }
 
@@ -202,7 +210,8 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
 	}
 	t := table.Table{Name: "entries", Columns: []table.Column{
-		count("tokens/rank", "tokens_per_rank"), count("entries"), count("new"), count("replaced"), size("size", "bytes"),
+		count("tokens/rank", "tokens_per_rank"), count("entries"), count("new"), count("replaced"),
+		size("size", "bytes"),
 		label("status"), real("bias spread tolerated", "bias_spread_survived"),
 	}}
 	for group := range slices.Chunk(list, ranks) {
@@ -210,12 +219,15 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		for _, outcome := range group {
 			result.Entries = append(result.Entries, entryOf(outcome))
 		}
-		t.Rows = append(t.Rows, []any{tokensText(group[0].Tokens), len(group), n.new, n.replaced, n.bytes, string(n.status), router.Number(n.bias)})
+		t.Rows = append(t.Rows, []any{tokensText(group[0].Tokens), len(group), n.new, n.replaced, n.bytes,
+			string(n.status), router.Number(n.bias)})
 	}
 	all := totalsOf(list)
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
-			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode, contentText(s.DType, s.IDsOnly), s.Plan, quantity.Count(len(list), "entry"), cache, quantity.Bytes(float64(all.bytes)), all.made()),
+			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode,
+			contentText(s.DType, s.IDsOnly), s.Plan, quantity.Count(len(list), "entry"), cache,
+			quantity.Bytes(float64(all.bytes)), all.made()),
 		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
 	}
 }
@@ -225,7 +237,8 @@ func entryOf(o logits.Outcome) GeneratedEntry {
 	f := o.Feasibility
 	e := GeneratedEntry{
 		Path: o.Path, Rank: o.Rank, TokensPerRank: router.Whole(o.Tokens), Bytes: o.Bytes, New: o.New,
-		Status: f.Status, ProjectedRows: f.ProjectedRows, Infeasible: append([]int32{}, f.Infeasible...), LargestBias: router.Number(f.LargestBias),
+		Status: f.Status, ProjectedRows: f.ProjectedRows, Infeasible: append([]int32{}, f.Infeasible...),
+		LargestBias: router.Number(f.LargestBias),
 	}
 	if o.Damage != nil {
 		e.Damage = new(o.Damage.Error())
@@ -295,10 +308,13 @@ func biasNotes(g router.Gate, list []logits.Outcome) []string {
 	}
 	slices.Sort(lost)
 	if moved > 0 {
-		notes = append(notes, fmt.Sprintf("%s cannot get the planned experts; the entries hold the experts that the router picks", quantity.Count(moved, "token")))
+		notes = append(notes,
+			fmt.Sprintf("%s cannot get the planned experts; the entries hold the experts that the router picks",
+				quantity.Count(moved, "token")))
 	}
 	if lost = slices.Compact(lost); len(lost) > 0 {
-		notes = append(notes, fmt.Sprintf("no logits can select these experts as planned, because the bias of other experts or groups is too large: %s", quantity.Ranges(lost)))
+		notes = append(notes,
+			fmt.Sprintf("no logits can select these experts as planned, because the bias of other experts or groups is too large: %s", quantity.Ranges(lost)))
 	}
 	return notes
 }

@@ -15,7 +15,8 @@ func TestProofSentence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := plan.Prove(plan.Problem{Shape: router.Shape{Experts: 384, TopK: 8, Groups: 1, TopKGroups: 1}, Layout: layout, Mode: router.DEP, Tokens: []int{1, 1, 1, 1, 1}})
+	p := plan.Prove(plan.Problem{Shape: router.Shape{Experts: 384, TopK: 8, Groups: 1, TopKGroups: 1}, Layout: layout,
+		Mode: router.DEP, Tokens: []int{1, 1, 1, 1, 1}})
 	if p.Optimal() || p.Level || p.Rank.Tokens+p.Copy.Tokens+p.Active.Tokens != 0 {
 		t.Fatalf("%+v", p)
 	}

@@ -38,30 +38,37 @@ func Campaign(r source.Campaign) output.Document {
 	})
 	arm := computed(label("arm"), func(p gain.Proof) any { return r.Called(p.Arm) })
 	g, normal, perfect := r.Gain, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
-	pairColumns := []table.Column{count("pair"), label("order"), real(normal, "normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")}
+	pairColumns := []table.Column{count("pair"), label("order"), real(normal, "normal"), real(perfect, "perfect"),
+		percent("gain"), label("status"), label("note")}
 	if r.Share != nil { // pairs of several arms, told apart by the one beside normal
 		pairColumns[3] = real("other arm", "perfect")
-		pairColumns = slices.Insert(pairColumns, 2, computed(label("arm"), func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
+		pairColumns = slices.Insert(pairColumns, 2,
+			computed(label("arm"), func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
 	}
 	if len(r.Points) > 0 {
 		pairColumns = slices.Insert(pairColumns, 1, real(r.Points[0].Name, "point"))
 	}
 	tables := append(curveTables(r.Result), // their names are CampaignTables
 		table.Of("pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), r.Pairs, pairColumns...),
-		table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r.Result)), Columns: []table.Column{
-			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"), count("pairs"),
-		}, Rows: [][]any{
-			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
-		}},
+		table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r.Result)),
+			Columns: []table.Column{
+				label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
+				count("pairs"),
+			}, Rows: [][]any{
+				{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
+				{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
+			}},
 	)
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
 	if len(r.Proof) > 0 {
-		tables = append(tables, table.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"), label("evidence")))
+		tables = append(tables, table.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"),
+			label("evidence")))
 	}
-	tables = append(tables, table.Of("checks", "Checks", r.Checks, computed(label("check"), func(c gain.Check) any { return c.Name }), alarming(label("status"), "warn", "fail"), label("text")))
+	tables = append(tables, table.Of("checks", "Checks", r.Checks,
+		computed(label("check"), func(c gain.Check) any { return c.Name }), alarming(label("status"), "warn", "fail"),
+		label("text")))
 	if len(r.Profiled) > 0 {
 		tables = append(tables, profiledTable(r.Profiled))
 	}
@@ -103,25 +110,35 @@ func curveTables(r gain.Result) (tables []table.Table) {
 			return computed(percent(key), func(p gain.PointGain) any { return of(p.Gain) })
 		}
 		columns := []table.Column{real(name, "value"),
-			gained("gain", func(g gain.Gain) router.Number { return g.Estimate }), gained("low", func(g gain.Gain) router.Number { return g.Low }), gained("high", func(g gain.Gain) router.Number { return g.High }),
-			computed(count("pairs"), func(p gain.PointGain) any { return p.Gain.N }), alarming(label("verdict"), string(gain.Significant))}
+			gained("gain", func(g gain.Gain) router.Number { return g.Estimate }),
+			gained("low", func(g gain.Gain) router.Number { return g.Low }),
+			gained("high", func(g gain.Gain) router.Number { return g.High }),
+			computed(count("pairs"), func(p gain.PointGain) any { return p.Gain.N }),
+			alarming(label("verdict"), string(gain.Significant))}
 		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
 			columns = append(columns, real("tokens per active expert"))
 		}
 		if r.Share != nil {
-			columns = append(columns, computed(percent("share of ceiling"), func(p gain.PointGain) any { return p.Share.Estimate }))
+			columns = append(columns, computed(percent("share of ceiling"),
+				func(p gain.PointGain) any { return p.Share.Estimate }))
 		}
-		tables = append(tables, table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name, quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns...))
+		tables = append(tables,
+			table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name,
+				quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns...))
 	}
 	if r.Share != nil && len(r.Points) == 0 {
-		t := table.Table{Name: "arms", Title: "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
-			Columns: []table.Column{label("arm"), percent("gain"), percent("low"), percent("high"), alarming(label("verdict"), string(gain.Significant)), percent("share", "share_of_ceiling"), percent("share low"), percent("share high")}}
+		t := table.Table{Name: "arms",
+			Title: "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
+			Columns: []table.Column{label("arm"), percent("gain"), percent("low"), percent("high"),
+				alarming(label("verdict"), string(gain.Significant)), percent("share", "share_of_ceiling"),
+				percent("share low"), percent("share high")}}
 		for _, a := range r.Arms[1:] {
 			share := gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}
 			if a.Share != nil {
 				share = *a.Share
 			}
-			t.Rows = append(t.Rows, []any{a.Name, a.Gain.Estimate, a.Gain.Low, a.Gain.High, a.Verdict, share.Estimate, share.Low, share.High})
+			t.Rows = append(t.Rows, []any{a.Name, a.Gain.Estimate, a.Gain.Low, a.Gain.High, a.Verdict, share.Estimate,
+				share.Low, share.High})
 		}
 		tables = append(tables, t)
 	}
@@ -129,10 +146,13 @@ func curveTables(r gain.Result) (tables []table.Table) {
 }
 
 func secondaryTable(rows []gain.SecondaryGain) table.Table {
-	t := table.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)", Columns: []table.Column{
-		label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), count("pairs"), real("p")}}
+	t := table.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)",
+		Columns: []table.Column{
+			label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), count("pairs"),
+			real("p")}}
 	for _, s := range rows {
-		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N, s.Gain.P})
+		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N,
+			s.Gain.P})
 	}
 	return t
 }
@@ -143,13 +163,17 @@ func benchNotes(r source.Campaign) []string {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	if len(r.Campaign.Rejudged) > 0 {
-		notes = append(notes, "judged by other rules than the campaign was run under: --"+strings.Join(r.Campaign.Rejudged, ", --"))
+		notes = append(notes,
+			"judged by other rules than the campaign was run under: --"+strings.Join(r.Campaign.Rejudged, ", --"))
 	}
 	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"), ResumeCommand(r.Campaign.Folder)))
+		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"),
+			ResumeCommand(r.Campaign.Folder)))
 	}
 	if r.Campaign.DecidedAfter > 0 {
-		notes = append(notes, fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look", quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
+		notes = append(notes,
+			fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look",
+				quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
 	if r.Iterations != nil {
 		notes = append(notes, iterationNotes(r.Iterations)...)
@@ -160,11 +184,15 @@ func benchNotes(r source.Campaign) []string {
 // iterationNotes say how far the arms ran the same iterations, and which to profile.
 func iterationNotes(i *bench.Iterations) (notes []string) {
 	if m := i.Matched; m.Iterations > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %s of the first launch of both arms have equal batch shape", m.SameShape, quantity.Count(m.Iterations, "iteration")))
+		notes = append(notes, fmt.Sprintf("%d of %s of the first launch of both arms have equal batch shape",
+			m.SameShape, quantity.Count(m.Iterations, "iteration")))
 	}
-	for _, w := range []struct{ window, what string }{{i.Propose.Decode, "decode at full batch"}, {i.Propose.Prefill, "prefill"}} {
+	for _, w := range []struct{ window, what string }{{i.Propose.Decode, "decode at full batch"},
+		{i.Propose.Prefill, "prefill"}} {
 		if w.window != "" {
-			notes = append(notes, fmt.Sprintf("iterations %s are %s; record them with 'moebalance profile --iterations %s'", w.window, w.what, w.window))
+			notes = append(notes,
+				fmt.Sprintf("iterations %s are %s; record them with 'moebalance profile --iterations %s'", w.window,
+					w.what, w.window))
 		}
 	}
 	return notes
@@ -177,7 +205,8 @@ func profiledTable(arms []source.ProfiledArm) table.Table {
 		}
 		return p.Evidence
 	})
-	return table.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"), duration("GPU time", "gpu_ns"),
+	return table.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"),
+		duration("GPU time", "gpu_ns"),
 		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
 }
 
@@ -187,11 +216,13 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 	var notes []string
 	for _, p := range arms {
 		if p.SeenArm != "" && p.SeenArm != p.Arm {
-			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm, p.SeenArm, p.Evidence))
+			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm,
+				p.SeenArm, p.Evidence))
 		}
 	}
 	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
-		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote([]string{arms[0].Argument(), arms[1].Argument()}))
+		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote([]string{arms[0].Argument(),
+			arms[1].Argument()}))
 	}
 	return notes
 }
@@ -217,7 +248,8 @@ func Event(e bench.Event, metric string) string {
 		}
 	case bench.Measured:
 		p := e.Attempt.Points[len(e.Attempt.Points)-1]
-		return fmt.Sprintf("%s, point %s: %s", head, p.Value, describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
+		return fmt.Sprintf("%s, point %s: %s", head, p.Value,
+			describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
 	case bench.Cooling:
 		return fmt.Sprintf("%s: begins in %s", head, e.Text)
 	case bench.Looked, bench.Cleaning, bench.Held:
@@ -264,7 +296,8 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 	a := answer.OfCampaign(r, gain.Run{})
 	d := Campaign(source.Campaign{Result: r})
 	if set.Matched != nil {
-		d.Tables = append(d.Tables, matchedSteps(set.Matched, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))))
+		d.Tables = append(d.Tables, matchedSteps(set.Matched, string(r.Called(gain.Normal)),
+			string(r.Called(gain.Perfect))))
 	}
 	d.Notes, d.Value = append(d.Notes, set.Notes...), reportComparison{r, a, set.Matched}
 	return d
@@ -275,10 +308,12 @@ func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
 	title := "Steps of equal batch shape, without times"
 	if m.Clock != "" {
 		title = fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
-			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect, quantity.Percent(m.PerfectShare))
+			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
+			quantity.Percent(m.PerfectShare))
 	}
 	return table.Of("steps", title, m.Strata,
-		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"), count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
+		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"),
+		count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
 		real(normal+" mean (ms)", "normal_mean_ms"), real(perfect+" mean (ms)", "perfect_mean_ms"), gained)
 }
 
@@ -292,10 +327,13 @@ type iterationMatch struct {
 // Iterations renders the iterations of two logs without times.
 func Iterations(set source.ReportSet) output.Document {
 	m := set.Matched
-	headline := fmt.Sprintf("no gain: the iteration logs hold no step times; %d of %s in both have equal batch shape", m.SameShape, quantity.Count(m.Iterations, "iteration"))
+	headline := fmt.Sprintf("no gain: the iteration logs hold no step times; %d of %s in both have equal batch shape",
+		m.SameShape, quantity.Count(m.Iterations, "iteration"))
 	if m.FirstDifferent.Defined() {
 		headline += fmt.Sprintf(", the first that differs is %d", m.FirstDifferent)
 	}
 	notes := append([]string{"step times come with print_iter_log or --iteration_log; reports of throughput give the gain"}, set.Notes...)
-	return output.Document{Headline: headline, Tables: []table.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes, Value: iterationMatch{1, "iterations", m}}
+	return output.Document{Headline: headline,
+		Tables: []table.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes,
+		Value: iterationMatch{1, "iterations", m}}
 }

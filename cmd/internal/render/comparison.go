@@ -22,8 +22,12 @@ func Comparison(r diff.Comparison) output.Document {
 		Answer answer.Answer `json:"answer"`
 	}{r, a}, comparisonTables(r)...)
 	if r.Builds.Named() {
-		d.Tables = slices.DeleteFunc(d.Tables, func(t table.Table) bool { return t.Name == "gain" || t.Name == "balance" || t.Name == "hardware" })
-	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) { // or the parts are of another step
+		d.Tables = slices.DeleteFunc(d.Tables, func(t table.Table) bool {
+			return t.Name == "gain" ||
+				t.Name == "balance" || t.Name == "hardware"
+		})
+		// or the parts are of another step
+	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) {
 		d.Lead = d.Named("gain").Without("gain", "low", "high")
 		d.Lead.Title = ""
 	} else if !r.Comparable {
@@ -46,7 +50,8 @@ func predictionNotes(r diff.Comparison) (notes []string) {
 	case p.SavedNS.Defined() && p.StepBasis == "":
 		notes = append(notes, "step time unknown, so no gain is predicted: record two whole steps, or pass --campaign")
 	case p.ProfilerOverhead.Defined():
-		notes = append(notes, "the profiler makes a step of the perfect arm longer by "+quantity.Percent(p.ProfilerOverhead))
+		notes = append(notes,
+			"the profiler makes a step of the perfect arm longer by "+quantity.Percent(p.ProfilerOverhead))
 	}
 	if p := r.Split.Placement; p.Held != "" && !p.Recovered.Defined() { // then it says why
 		notes = append(notes, p.Held)
@@ -56,11 +61,15 @@ func predictionNotes(r diff.Comparison) (notes []string) {
 
 // splitTable is what the gain is made of: milliseconds that add up.
 func splitTable(s diff.Split) table.Table {
-	t := table.Table{Name: "gain", Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
-		Columns: []table.Column{label("part"), duration("saved per step", "saved_ns"), duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("gain"), percent("low"), percent("high")}}
+	t := table.Table{Name: "gain",
+		Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
+		Columns: []table.Column{label("part"), duration("saved per step", "saved_ns"),
+			duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("gain"),
+			percent("low"), percent("high")}}
 	var total router.Number
 	for _, p := range s.Parts {
-		t.Rows = append(t.Rows, []any{p.Name, p.SavedNS, p.Low * s.PerfectNS, p.High * s.PerfectNS, p.Gain, p.Low, p.High})
+		t.Rows = append(t.Rows, []any{p.Name, p.SavedNS, p.Low * s.PerfectNS, p.High * s.PerfectNS, p.Gain, p.Low,
+			p.High})
 		total += p.SavedNS
 	}
 	if s.Known() {
@@ -70,8 +79,10 @@ func splitTable(s diff.Split) table.Table {
 }
 
 // changeTable is a table of times in both arms, whose items embed a diff.Change.
-func changeTable[T any](a arms, name, title string, items []T, before []table.Column, after ...table.Column) table.Table {
-	of := computed(percent("of "+string(a[0]), "difference_of_normal"), func(c interface{ OfNormal() router.Number }) any { return c.OfNormal() })
+func changeTable[T any](a arms, name, title string, items []T, before []table.Column,
+	after ...table.Column) table.Table {
+	of := computed(percent("of "+string(a[0]), "difference_of_normal"),
+		func(c interface{ OfNormal() router.Number }) any { return c.OfNormal() })
 	return table.Of(name, title, items, slices.Concat(before, a.both(duration, "", "_ns"),
 		[]table.Column{duration("difference"), duration("±", "difference_sd_ns"), of}, after)...)
 }
@@ -90,19 +101,24 @@ var timeKind = table.Column{Name: "kind", Cell: func(item any) any {
 }}
 
 func (a arms) kinds(r diff.Comparison) table.Table {
-	t := table.Table{Name: "kinds", Title: "Kinds of steps, each compared with its like; the other tables are of the first", Columns: slices.Concat([]table.Column{label("steps")},
-		a.both(count, "steps ", "_steps"), a.both(duration, "experts slowest ", "_experts_slowest_ns"), a.both(duration, "loss ", "_loss_ns"), []table.Column{percent("predicted gain", "predicted_gain")})}
+	t := table.Table{Name: "kinds",
+		Title: "Kinds of steps, each compared with its like; the other tables are of the first",
+		Columns: slices.Concat([]table.Column{label("steps")},
+			a.both(count, "steps ", "_steps"), a.both(duration, "experts slowest ", "_experts_slowest_ns"),
+			a.both(duration, "loss ", "_loss_ns"), []table.Column{percent("predicted gain", "predicted_gain")})}
 	for _, k := range r.Kinds {
 		e, l := k.SlowestExperts, k.StragglerLoss
-		t.Rows = append(t.Rows, []any{k.Steps, len(k.NormalSteps), len(k.PerfectSteps), e.NormalNS, e.PerfectNS, l.NormalNS, l.PerfectNS, k.Gain})
+		t.Rows = append(t.Rows, []any{k.Steps, len(k.NormalSteps), len(k.PerfectSteps), e.NormalNS, e.PerfectNS,
+			l.NormalNS, l.PerfectNS, k.Gain})
 	}
 	return t
 }
 
 // work is what the sides did, as far as balance cannot change it.
 func (a arms) work(r diff.Comparison) table.Table {
-	t := table.Table{Name: "work", Title: "What balance cannot change", Columns: slices.Concat([]table.Column{label("quantity")},
-		a.both(real, "", ""), []table.Column{percent("differs"), percent("allowed")})}
+	t := table.Table{Name: "work", Title: "What balance cannot change",
+		Columns: slices.Concat([]table.Column{label("quantity")},
+			a.both(real, "", ""), []table.Column{percent("differs"), percent("allowed")})}
 	for _, w := range r.Work {
 		name := w.Quantity
 		if w.Unit != "" {
@@ -114,9 +130,11 @@ func (a arms) work(r diff.Comparison) table.Table {
 }
 
 func (a arms) phases(r diff.Comparison) table.Table {
-	t := changeTable(a, "phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)", r.Phases, []table.Column{label("phase"), timeKind}, a.slowest()...)
+	t := changeTable(a, "phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)",
+		r.Phases, []table.Column{label("phase"), timeKind}, a.slowest()...)
 	s := r.Step
-	t.Rows = append(t.Rows, []any{"step", "busy", s.NormalNS, s.PerfectNS, s.DifferenceNS, s.DifferenceSDNS, s.OfNormal(), nil, nil, nil, nil})
+	t.Rows = append(t.Rows, []any{"step", "busy", s.NormalNS, s.PerfectNS, s.DifferenceNS, s.DifferenceSDNS,
+		s.OfNormal(), nil, nil, nil, nil})
 	return t
 }
 
@@ -129,7 +147,8 @@ func (a arms) losses(r diff.Comparison) table.Table {
 	for _, s := range r.Stragglers {
 		losses = append(losses, loss{s.Layer, s.Change})
 	}
-	return changeTable(a, "stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses, []table.Column{count("layer")}).LeadBy("difference_ns")
+	return changeTable(a, "stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses,
+		[]table.Column{count("layer")}).LeadBy("difference_ns")
 }
 
 func comparisonTables(r diff.Comparison) []table.Table {
@@ -137,22 +156,31 @@ func comparisonTables(r diff.Comparison) []table.Table {
 	variants := computed(count("variants"), func(k diff.KernelFamily) any { return len(k.Names) })
 	tables := []table.Table{
 		a.phases(r),
-		changeTable(a, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes, []table.Column{count("layer"), label("phase"), timeKind}, a.slowest()...).LeadBy("difference_ns"),
+		changeTable(a, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes,
+			[]table.Column{count("layer"), label("phase"), timeKind}, a.slowest()...).LeadBy("difference_ns"),
 		a.losses(r),
 		table.Of("waits", waitTitle, r.Waits, append([]table.Column{label("arm")}, waitColumns()...)...).
 			LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank"),
-		changeTable(a, "ranks", "Time per step by rank and phase", r.RankTimes, []table.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
-		table.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank", r.RankSpeeds,
-			slices.Concat([]table.Column{count("rank")}, a.both(duration, "", "_ns"), []table.Column{ratio("hardware"), ratio("load")})...).LeadBy("load"),
+		changeTable(a, "ranks", "Time per step by rank and phase", r.RankTimes,
+			[]table.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
+		table.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank",
+			r.RankSpeeds,
+			slices.Concat([]table.Column{count("rank")}, a.both(duration, "", "_ns"),
+				[]table.Column{ratio("hardware"), ratio("load")})...).LeadBy("load"),
 		splitTable(r.Split),
 		table.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
-			append([]table.Column{count("layer"), label("level"), label("quantity")}, a.both(ratio, "", "_max_over_mean")...)...),
+			append([]table.Column{count("layer"), label("level"), label("quantity")},
+				a.both(ratio, "", "_max_over_mean")...)...),
 		table.Of("steps", "Steps", r.Steps, label("arm"),
-			count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"), duration("experts, slowest rank", "experts_slowest_ns"), duration("wall time", "wall_ns")),
-		table.Of("active", "Active experts", r.Active, append([]table.Column{count("layer")}, a.both(count, "", "")...)...),
+			count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"),
+			duration("experts, slowest rank", "experts_slowest_ns"), duration("wall time", "wall_ns")),
+		table.Of("active", "Active experts", r.Active, append([]table.Column{count("layer")},
+			a.both(count, "", "")...)...),
 		table.Of("kernels", "Kernels launched by one arm only", r.Kernels,
-			append([]table.Column{label("arm"), label("phase"), label("family"), label("family in other arm"), variants, count("instances"), duration("total")},
-				within("each", duration("mean"), duration("mean in other arm", "other_arm_mean_ns"))...)...).LeadBy("total_ns"),
+			append([]table.Column{label("arm"), label("phase"), label("family"), label("family in other arm"), variants,
+				count("instances"), duration("total")},
+				within("each", duration("mean"), duration("mean in other arm", "other_arm_mean_ns"))...)...).LeadBy(
+			"total_ns"),
 	}
 	if len(r.Kinds) > 0 {
 		tables = append([]table.Table{a.kinds(r)}, tables...)

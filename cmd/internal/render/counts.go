@@ -28,16 +28,22 @@ type countsView struct{ *counts.Result }
 
 func (res countsView) tables() (tables []table.Table) {
 	summary := computed(label("source"), func(s counts.Summary) any { return res.label(s.Source, s.Phase) })
-	layer := computed(label("source"), func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
+	layer := computed(label("source"),
+		func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
 	traffic := computed(label("source"), func(l counts.ResultTraffic) any { return res.label(l.Source, l.Phase) })
 	line := computed(label("source"), func(l counts.ResultReported) any { return res.label(l.Source, l.Phase) })
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		tables = append(tables, table.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
-			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
-			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst"),
-		).LeadBy("level", "max_over_mean").Least("cv", "gini", "balancedness", "active", "null_median", "null_p95", "floor", "max_over_mean"), table.Of("summary", "Over layers", res.Summary,
-			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"), ratio("balancedness"),
-			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"), ratio("its floor", "worst_floor")).Least("balancedness"))
+			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"),
+			ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
+			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), alarming(label("flagged"), "yes"),
+			count("worst"),
+		).LeadBy("level", "max_over_mean").Least("cv", "gini", "balancedness", "active", "null_median", "null_p95",
+			"floor", "max_over_mean"), table.Of("summary", "Over layers", res.Summary,
+			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"),
+			ratio("balancedness"),
+			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"),
+			ratio("its floor", "worst_floor")).Least("balancedness"))
 	}
 	if len(res.Traffic) > 0 {
 		tables = append(tables, table.Of("traffic", "Traffic between ranks, mean over steps", res.Traffic,

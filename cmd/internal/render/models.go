@@ -27,9 +27,11 @@ func Models(models []router.Model) output.Document {
 	})
 	t := table.Of("models", "", models,
 		label("name"), count("experts"), count("top-k"), groups, label("method"), label("bias"),
-		computed(real("scale"), func(m router.Model) any { return decimal(m.Scale) }), count("hidden", "hidden_size"), count("intermediate", "intermediate_size"),
+		computed(real("scale"), func(m router.Model) any { return decimal(m.Scale) }), count("hidden", "hidden_size"),
+		count("intermediate", "intermediate_size"),
 		count("layers"), count("MoE layers", "moe_layers"), label("logits", "logits_dtype"), label("source"))
-	return output.Document{Headline: quantity.Count(len(models), "model"), Tables: []table.Table{t}, Value: modelsResult{SchemaVersion: 1, Kind: "models", Models: models}}
+	return output.Document{Headline: quantity.Count(len(models), "model"), Tables: []table.Table{t},
+		Value: modelsResult{SchemaVersion: 1, Kind: "models", Models: models}}
 }
 
 // decimal is the float64 of the same shortest decimal text: 2.827 stays 2.827.

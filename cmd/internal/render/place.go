@@ -17,7 +17,8 @@ import (
 func Place(result *place.Result) output.Document {
 	a := answer.OfPlacement(result)
 	best, of := *result, result.Best().Plan
-	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads), func(w place.Workload) bool { return w.Plan != of })
+	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads),
+		func(w place.Workload) bool { return w.Plan != of })
 	d := document(a, placeView{&best}.notes(), struct {
 		*place.Result
 		Answer answer.Answer `json:"answer"`
@@ -34,10 +35,13 @@ type placeView struct{ *place.Result }
 func (res placeView) notes() (notes []string) {
 	for _, w := range res.Workloads {
 		if w.Change > 0 {
-			notes = append(notes, fmt.Sprintf("%s: the plan with %s raises the busiest rank's load by %s (max/mean %s, before %s)", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
-				quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Baseline)))
+			notes = append(notes,
+				fmt.Sprintf("%s: the plan with %s raises the busiest rank's load by %s (max/mean %s, before %s)",
+					res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
+					quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Baseline)))
 		} else if w.Time != nil && w.Time.Estimate > 0 {
-			notes = append(notes, fmt.Sprintf("%s: the plan with %s evens the load and costs time: predicted %s", res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
+			notes = append(notes, fmt.Sprintf("%s: the plan with %s evens the load and costs time: predicted %s",
+				res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
 		}
 	}
 	if res.NoTime != "" {
@@ -58,7 +62,8 @@ func (res placeView) costNotes() (notes []string) {
 	}
 	text := fmt.Sprintf("time of a rank's experts per layer and step, fitted to the %s %s: %s + %s + %s per active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot, quantity.Duration(c.ExpertNS))
 	for _, h := range c.HeldOut {
-		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s", h.Regime, h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90))
+		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s", h.Regime, h.Group,
+			quantity.Percent(h.Median), quantity.Percent(h.P90))
 	}
 	step := "the time of a whole step is unknown, so changes are of expert time; --campaign or --step-time gives it"
 	if c.StepNS.Defined() {
@@ -67,7 +72,8 @@ func (res placeView) costNotes() (notes []string) {
 	if m := c.Measured; m != nil {
 		step += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, more than a placement should win", quantity.Change(m.Estimate), quantity.Change(m.Low), quantity.Change(m.High))
 		if t := res.Best().Time; t != nil && 1/(1+t.Estimate)-1 > m.High {
-			step += fmt.Sprintf(", and %s are predicted: the cost or the step time is of another run", quantity.Change(1/(1+t.Estimate)-1))
+			step += fmt.Sprintf(", and %s are predicted: the cost or the step time is of another run",
+				quantity.Change(1/(1+t.Estimate)-1))
 		}
 	}
 	if c.LateHosts {
@@ -77,27 +83,47 @@ func (res placeView) costNotes() (notes []string) {
 	if c.Basis != "benchmark" {
 		lack += "different times of ranks with equal load, "
 	}
-	return []string{text, step + "; the intervals are over judged windows and fits without one group, widened by the median held-out error; they lack what the cost leaves out: " + lack + "and expert GEMMs that run faster at equal sizes"}
+	return []string{text, step +
+		"; the intervals are over judged windows and fits without one group, widened by the median held-out error; they lack what the cost leaves out: " + lack + "and expert GEMMs that run faster at equal sizes"}
 }
 
 // tables are all of them.
 func (res placeView) tables() []table.Table {
 	window := computed(label("window"), func(w place.Workload) any { return res.label(w.Window) })
 	judged := []table.Column{ratio("judged max/mean"), ratio("baseline max/mean")}
-	tables := []table.Table{table.Of("placements", "Placements, mean over layers and windows", res.Placements, slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"), ratio("learned max/mean")}, judged,
-		[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }), []table.Column{percent("moved", "moved_share"), label("verdict")})...),
-		table.Of("workloads", "Judged windows, mean over layers", res.Workloads, slices.Concat([]table.Column{count("ranks"), count("redundant"), window}, judged,
-			[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")}, timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
+	tables := []table.Table{table.Of("placements", "Placements, mean over layers and windows", res.Placements,
+		slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"), ratio("learned max/mean")},
+			judged,
+			[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")},
+			timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }),
+			[]table.Column{percent("moved", "moved_share"), label("verdict")})...),
+		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
+			slices.Concat([]table.Column{count("ranks"), count("redundant"), window}, judged,
+				[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")},
+				timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
 		table.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
-			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")}, judged, []table.Column{percent("load change", "judged_load_change")})...)}
-	price := slices.Concat([]table.Column{count("ranks"), count("redundant"), size("copies per rank and layer", "replica_bytes_per_rank_and_layer")}, within("rank", size("copies per rank", "replica_bytes_per_rank")),
-		[]table.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")), []table.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"), real("break-even tokens")})
-	plans := []table.Column{count("ranks"), count("redundant"), label("plan"), count("left out"), ratio("judged max/mean"), ratio("p95 over layers", "judged_p95_over_layers"), ratio("worst left out", "judged_worst_of_left_out"), percent("moved", "moved_share")}
-	curve := slices.Concat([]table.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"), count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
-		[]table.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"), label("in budget")})
-	tables = append(tables, table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans, plans...), table.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
-	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...), res.matrix(), table.Of("layers", "Per layer, mean over steps", res.Layers,
-		slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")}, judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
+			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")},
+				judged, []table.Column{percent("load change", "judged_load_change")})...)}
+	price := slices.Concat([]table.Column{count("ranks"), count("redundant"),
+		size("copies per rank and layer", "replica_bytes_per_rank_and_layer")},
+		within("rank", size("copies per rank", "replica_bytes_per_rank")),
+		[]table.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
+		[]table.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"),
+			real("break-even tokens")})
+	plans := []table.Column{count("ranks"), count("redundant"), label("plan"), count("left out"),
+		ratio("judged max/mean"), ratio("p95 over layers", "judged_p95_over_layers"),
+		ratio("worst left out", "judged_worst_of_left_out"), percent("moved", "moved_share")}
+	curve := slices.Concat([]table.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"),
+		count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
+		[]table.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"),
+			label("in budget")})
+	tables = append(tables,
+		table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans,
+			plans...), table.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
+	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...), res.matrix(),
+		table.Of("layers", "Per layer, mean over steps", res.Layers,
+			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},
+				judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
 }
 
 // timeColumns are the predicted change of time and its interval.
@@ -111,7 +137,8 @@ func timeColumns[T any](of func(T) *place.TimeChange) []table.Column {
 		})
 	}
 	return []table.Column{
-		cell(percent("time change", "predicted_time_change"), func(t *place.TimeChange) router.Number { return t.Estimate }),
+		cell(percent("time change", "predicted_time_change"),
+			func(t *place.TimeChange) router.Number { return t.Estimate }),
 		cell(percent("low", "predicted_time_change_low"), func(t *place.TimeChange) router.Number { return t.Low }),
 		cell(percent("high", "predicted_time_change_high"), func(t *place.TimeChange) router.Number { return t.High }),
 	}
@@ -119,7 +146,8 @@ func timeColumns[T any](of func(T) *place.TimeChange) []table.Column {
 
 // matrix has a row for each window to learn from, and a column for each to judge on.
 func (res placeView) matrix() table.Table {
-	t := table.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column", Columns: []table.Column{count("ranks"), count("redundant"), label("learned on", "learned")}}
+	t := table.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column",
+		Columns: []table.Column{count("ranks"), count("redundant"), label("learned on", "learned")}}
 	type line struct {
 		place.Plan
 		learned string

@@ -49,7 +49,8 @@ func (e EveryTokens) note() string {
 			missed = append(missed, fmt.Sprintf("%s off by at most %d in %d", of.what, of.Worst, of.Tokens))
 		}
 	}
-	return fmt.Sprintf("%s on %s, over every number of tokens per rank (%s): %s; at the floor otherwise", e.Name, quantity.Count(e.Ranks, "rank"), counted, strings.Join(missed, ", "))
+	return fmt.Sprintf("%s on %s, over every number of tokens per rank (%s): %s; at the floor otherwise", e.Name,
+		quantity.Count(e.Ranks, "rank"), counted, strings.Join(missed, ", "))
 }
 
 // PlannedCase is one plan for one problem.
@@ -65,10 +66,13 @@ type PlannedCase struct {
 // Document lays the plans out, with how often each is optimal.
 func (result Plans) Document() output.Document {
 	t := table.Table{Name: "plans", Columns: []table.Column{
-		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"), ratio("floor", "rank_floor"),
-		ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"), count("ideal", "active_experts_ideal"),
+		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"),
+		ratio("floor", "rank_floor"),
+		ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"),
+		count("ideal", "active_experts_ideal"),
 		count("pair excess", "pair_excess_slots"), count("receiver conflict"), label("verdict"),
-	}}.Least("receiver_conflict", "pair_excess_slots", "active_experts_ideal", "active_experts", "expert_floor", "rank_floor", "rank_max_over_mean", "expert_max_over_mean")
+	}}.Least("receiver_conflict", "pair_excess_slots", "active_experts_ideal", "active_experts", "expert_floor",
+		"rank_floor", "rank_max_over_mean", "expert_max_over_mean")
 	d := output.Document{Value: result}
 	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
 	for _, row := range result.Plans {
@@ -95,7 +99,8 @@ func (result Plans) Document() output.Document {
 		}
 		parts = append(parts, part)
 	}
-	d.Headline = fmt.Sprintf("%s (%s), %s: optimal cases: %s", result.Model, shapeText(result.Shape, result.Method), result.Mode, strings.Join(parts, ", "))
+	d.Headline = fmt.Sprintf("%s (%s), %s: optimal cases: %s", result.Model, shapeText(result.Shape, result.Method),
+		result.Mode, strings.Join(parts, ", "))
 	d.Tables = []table.Table{t}
 	return d
 }
@@ -130,7 +135,8 @@ func (row PlannedCase) cells(columns int) []any {
 		return cells
 	}
 	copy(cells[3:], []any{
-		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean, c.ActiveExperts, c.ActiveExpertsIdeal,
+		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean, c.ActiveExperts,
+		c.ActiveExpertsIdeal,
 	})
 	if c.PairSource >= 0 {
 		if c.Valid {

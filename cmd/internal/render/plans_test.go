@@ -21,8 +21,10 @@ func TestPlansVerdicts(t *testing.T) {
 		{nil, "refused", "wants equal ranks"},
 	} {
 		row := PlannedCase{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}
-		if row.verdict() != c.verdict || !strings.Contains(row.fault(), c.fault) || (c.fault == "") != (row.fault() == "") {
-			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, row.verdict(), row.fault(), c.verdict, c.fault)
+		if row.verdict() != c.verdict || !strings.Contains(row.fault(), c.fault) ||
+			(c.fault == "") != (row.fault() == "") {
+			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, row.verdict(), row.fault(), c.verdict,
+				c.fault)
 		}
 	}
 }

@@ -19,7 +19,8 @@ func TourBalance(in source.Item) string {
 			models = append(models, b.Model)
 		}
 	}
-	return fmt.Sprintf("at the floor over ranks and experts for %d of %s of %s", in.Cache.AtFloor(), quantity.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
+	return fmt.Sprintf("at the floor over ranks and experts for %d of %s of %s", in.Cache.AtFloor(),
+		quantity.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
 }
 
 // TourLoad is the load of expert statistics.
@@ -30,7 +31,8 @@ func TourLoad(in source.Item) string { return answer.OfCounts(in.Counts, "").Lin
 func TourDifference(in source.Item) string {
 	c := in.Compared
 	slowest := c.Ceiling.SlowestExperts
-	return fmt.Sprintf("%s of the slowest rank %s to %s per step (%s), straggler loss %s to %s", c.Ceiling.Of.ExpertTime(),
+	return fmt.Sprintf("%s of the slowest rank %s to %s per step (%s), straggler loss %s to %s",
+		c.Ceiling.Of.ExpertTime(),
 		quantity.Duration(slowest.NormalNS), quantity.Duration(slowest.PerfectNS), quantity.Change(slowest.OfNormal()),
 		quantity.Duration(c.Ceiling.StragglerLoss.NormalNS), quantity.Duration(c.Ceiling.StragglerLoss.PerfectNS))
 }
@@ -39,5 +41,7 @@ func TourDifference(in source.Item) string {
 func TourGain(in source.Item) string {
 	c := in.Campaign
 	return fmt.Sprintf("%s changes throughput by %s (%s to %s, %s confidence, %s): %s",
-		c.Called(gain.Perfect).Label(), quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"), c.Verdict)
+		c.Called(gain.Perfect).Label(), quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low),
+		quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"),
+		c.Verdict)
 }

@@ -34,7 +34,9 @@ func Trace(t *nsys.Trace, given string) output.Document {
 
 // unevenLayers are the layers with the largest loss, by time and, where it is recorded, by load.
 func unevenLayers(t *nsys.Trace) *table.Table {
-	out := &table.Table{Columns: []table.Column{count("layer"), count("slowest rank", "worst_rank"), ratio("time (max/mean)", "time"), ratio("load (max/mean)", "load"), duration("loss per step", "loss_ns")}, Leading: []string{"loss_ns"}}
+	out := &table.Table{Columns: []table.Column{count("layer"), count("slowest rank", "worst_rank"),
+		ratio("time (max/mean)", "time"), ratio("load (max/mean)", "load"), duration("loss per step", "loss_ns")},
+		Leading: []string{"loss_ns"}}
 	load := map[router.Whole]router.Number{}
 	for _, r := range t.Imbalance {
 		if r.Level == router.LevelRank && r.Quantity == imbalance.Load {
@@ -83,41 +85,56 @@ func traceTables(t *nsys.Trace) []table.Table {
 		}
 		return e.Slots
 	})
-	share := computed(percent("share"), func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
+	share := computed(percent("share"),
+		func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
 	kernel := table.Column{Name: "name", Width: 70} // a row stays on one line
 	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
 	return []table.Table{
 		table.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
-			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"), count("parts"), ratio("max/mean"), percent("imbalance"),
-			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level", "quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
+			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"),
+			count("parts"), ratio("max/mean"), percent("imbalance"),
+			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level",
+			"quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
 		kindTable(t.StepKinds),
 		table.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
-			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"), count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
+			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"),
+			count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
 		waitTable(t.Waits),
 		variantTable(t.Variants),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
-			append([]table.Column{count("rank"), count("layer"), label("phase"), duration("collective")}, statColumns("kernels")...)...).LeadBy("total_ns"),
+			append([]table.Column{count("rank"), count("layer"), label("phase"), duration("collective")},
+				statColumns("kernels")...)...).LeadBy("total_ns"),
 		table.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
-			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"), duration("transfer")).LeadBy("total_ns"),
+			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"),
+			duration("transfer")).LeadBy("total_ns"),
 		table.Of("experts", "Time per expert, over all steps", t.Experts,
-			append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots}, statColumns("instances")...)...).LeadBy("total_ns"),
+			append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots},
+				statColumns("instances")...)...).LeadBy("total_ns"),
 		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
-			slices.Concat([]table.Column{share}, statColumns("instances"), []table.Column{duration("unknown"), label("phase", "placed"), label("evidence"), label("phase by name", "phase"), label("library"), kernel})...).
-			Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library", "phase", "evidence", "mean_ns", "instances", "placed", "total_ns"),
+			slices.Concat([]table.Column{share}, statColumns("instances"),
+				[]table.Column{duration("unknown"), label("phase", "placed"), label("evidence"),
+					label("phase by name", "phase"), label("library"), kernel})...).
+			Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library",
+				"phase", "evidence", "mean_ns", "instances", "placed", "total_ns"),
 		table.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
-			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
+			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"),
+			duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
 		table.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
 			append([]table.Column{count("rank"), count("graph", "graph_id")}, statColumns("launches")...)...),
 		timeTable(t),
 		table.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage},
-			duration("GPU time", "gpu_ns"), percent("with launch", "launch_share"), percent("in a layer", "layer_share"), percent("in one expert", "expert_share")),
+			duration("GPU time", "gpu_ns"), percent("with launch", "launch_share"),
+			percent("in a layer", "layer_share"), percent("in one expert", "expert_share")),
 		table.Of("alignment", "Clock alignment of the ranks", t.Alignment, append([]table.Column{
-			count("rank"), label("basis"), duration("offset"), count("collectives")}, within("residual", duration("median residual", "residual_ns"))...)...).LeadBy("residual_ns"),
+			count("rank"), label("basis"), duration("offset"), count("collectives")},
+			within("residual", duration("median residual", "residual_ns"))...)...).LeadBy("residual_ns"),
 		table.Of("exports", "Exports", t.Exports,
-			file, label("nsys", "nsys_version"), label("schema", "schema_version"), count("kernels"), count("API calls", "launches"), count("ranges"), label("CUDA graphs", "graph_mode")),
+			file, label("nsys", "nsys_version"), label("schema", "schema_version"), count("kernels"),
+			count("API calls", "launches"), count("ranges"), label("CUDA graphs", "graph_mode")),
 		table.Of("ranks", "Ranks", t.Ranks,
-			count("rank"), label("evidence"), label("file", "export"), count("process", "pid"), count("device", "device_id"), count("streams")),
+			count("rank"), label("evidence"), label("file", "export"), count("process", "pid"),
+			count("device", "device_id"), count("streams")),
 	}
 }
 
@@ -150,7 +167,8 @@ func statColumns(instances string) []table.Column {
 		return nil
 	}
 	return append([]table.Column{count(instances, "instances"), duration("total"), busy}, within("each",
-		duration("mean"), duration("median"), duration("min"), duration("max"), duration("std dev", "stddev_ns"), duration("p90"), duration("p99"))...)
+		duration("mean"), duration("median"), duration("min"), duration("max"), duration("std dev", "stddev_ns"),
+		duration("p90"), duration("p99"))...)
 }
 
 // timeTable is each rank's time per step: work by phase, waiting and transfer of the
@@ -212,7 +230,8 @@ func overSteps(experts string, o imbalance.OverSteps) []string {
 		if v.Steps >= 100 { // before, p99 is the largest
 			worst = "p99"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s %s)", v.name, quantity.Duration(v.P50NS), worst, quantity.Duration(v.P99NS)))
+		parts = append(parts, fmt.Sprintf("%s %s (%s %s)", v.name, quantity.Duration(v.P50NS), worst,
+			quantity.Duration(v.P99NS)))
 	}
 	if len(parts) == 0 {
 		return nil

@@ -14,13 +14,16 @@ func TestNotesOfManyRanks(t *testing.T) {
 	trace := &nsys.Trace{}
 	for rank := range 512 {
 		name := fmt.Sprintf("rank%d.sqlite", rank)
-		trace.Exports = append(trace.Exports, nsys.Export{Path: name, Ranks: []int{rank}, Warnings: []router.Warning{{Code: "diagnostic", Subject: name, Text: "events are missing"}}})
+		trace.Exports = append(trace.Exports, nsys.Export{Path: name, Ranks: []int{rank},
+			Warnings: []router.Warning{{Code: "diagnostic", Subject: name, Text: "events are missing"}}})
 		if rank%2 == 0 {
-			trace.Warnings = append(trace.Warnings, router.Warn("few_kernels", name, "why", "layer", "rank", rank, "kernels", 40+rank/100, "median", 90))
+			trace.Warnings = append(trace.Warnings, router.Warn("few_kernels", name, "why", "layer", "rank", rank,
+				"kernels", 40+rank/100, "median", 90))
 		}
 	}
 	notes := Trace(trace, "").Notes
-	if len(notes) != 2 || notes[0] != "doubt: rank0.sqlite, rank2.sqlite and 254 more: ranks 0, 2, 4, 6, 8, 10, 12, 14, …: 40 to 45 kernels per layer, the median rank 90; kernels were lost" || notes[1] != "rank0.sqlite, rank1.sqlite and 510 more: events are missing" {
+	if len(notes) != 2 ||
+		notes[0] != "doubt: rank0.sqlite, rank2.sqlite and 254 more: ranks 0, 2, 4, 6, 8, 10, 12, 14, …: 40 to 45 kernels per layer, the median rank 90; kernels were lost" || notes[1] != "rank0.sqlite, rank1.sqlite and 510 more: events are missing" {
 		t.Errorf("have %d notes: %q", len(notes), notes)
 	}
 }

@@ -13,7 +13,8 @@ const waitTitle = "Waiting at the collective behind the experts: last − mean a
 
 // waitTable is who waits for whom, and why.
 func waitTable(waits []wait.Wait) table.Table {
-	return table.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank")
+	return table.Of("waits", waitTitle, waits, waitColumns()...).LeadBy("mean_wait_ns").Least("last_steps",
+		"most_expert_rank", "last_rank")
 }
 
 // Narrow is a table for an overview: waits come without the parts' intervals and what is
@@ -28,7 +29,11 @@ func Narrow(t table.Table) table.Table {
 		if column.Name == "±" {
 			intervals++
 		}
-		known := slices.ContainsFunc(rows, func(row []any) bool { v, number := row[c].(router.Number); return !number || v.Defined() })
+		known := slices.ContainsFunc(rows, func(row []any) bool {
+			v, number := row[c].(router.Number)
+			return !number ||
+				v.Defined()
+		})
 		if column.Name == "±" && intervals > 1 || !known {
 			continue
 		}
@@ -43,10 +48,12 @@ func Narrow(t table.Table) table.Table {
 // waitColumns are those of an item that is or embeds a Wait.
 func waitColumns() []table.Column {
 	type waiting interface{ All() []wait.Part }
-	columns := []table.Column{count("layer"), count("steps"), count("last rank"), count("in steps", "last_steps"), count("most experts", "most_expert_rank")}
+	columns := []table.Column{count("layer"), count("steps"), count("last rank"), count("in steps", "last_steps"),
+		count("most experts", "most_expert_rank")}
 	for i, p := range (wait.Wait{}).All() {
 		columns = append(columns, computed(duration(p.Name, p.Key), func(w waiting) any { return w.All()[i].NS }),
-			computed(duration("±", strings.TrimSuffix(p.Key, "_ns")+"_half_width_ns"), func(w waiting) any { in := w.All()[i].Interval; return (in.High - in.Low) / 2 }))
+			computed(duration("±", strings.TrimSuffix(p.Key, "_ns")+"_half_width_ns"),
+				func(w waiting) any { in := w.All()[i].Interval; return (in.High - in.Low) / 2 }))
 	}
 	return append(columns, duration("Python GC", "host_gc_ns"), duration("GIL", "host_gil_ns"))
 }
@@ -69,8 +76,10 @@ func variantTable(variants []wait.Variant) table.Table {
 		}
 		return v.Name
 	})
-	return table.Of("variants", "Kernels of which ranks ran different variants for the same work, over the steps that count", variants,
-		count("layer"), label("phase"), label("chosen by"), count("rank"), count("instances"), duration("total"), duration("mean"), label("family"), differs).LeadBy("total_ns")
+	return table.Of("variants",
+		"Kernels of which ranks ran different variants for the same work, over the steps that count", variants,
+		count("layer"), label("phase"), label("chosen by"), count("rank"), count("instances"), duration("total"),
+		duration("mean"), label("family"), differs).LeadBy("total_ns")
 }
 
 // sharedStart is how many bytes the names have in common, back to the last mark between

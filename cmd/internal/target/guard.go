@@ -85,7 +85,8 @@ func (g *guard) addForce(c *cobra.Command) {
 	writes := false
 	visit(c, func(o checked) { writes = true; o.watchedBy(g) })
 	if writes {
-		c.Flags().BoolVar(&g.force, "force", false, "let outputs replace existing files of other kinds, but never an input")
+		c.Flags().BoolVar(&g.force, "force", false,
+			"let outputs replace existing files of other kinds, but never an input")
 	}
 	for _, sub := range c.Commands() {
 		g.addForce(sub)
@@ -121,7 +122,8 @@ const separators = "=,:@;<>'\"` \t\n"
 
 // addWord adds the files that a word may mean.
 func (g *guard) addWord(word string, command bool) {
-	parts := append([]string{word}, strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })...)
+	parts := append([]string{word},
+		strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })...)
 	for rest, found := word, true; found; {
 		if _, rest, found = strings.Cut(rest, "="); found {
 			parts = append(parts, rest) // a path with separators in it
@@ -213,7 +215,8 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 	if slices.Contains(o.guard.wholes, filepath.Dir(name)) {
 		return o.refusal("%q lies in an input folder, which is read whole: choose another folder", path)
 	}
-	if err := o.checkStore(path, filepath.Dir(name), ""); err != nil || there == nil || there.Size() == 0 || o.guard.force {
+	if err := o.checkStore(path, filepath.Dir(name), ""); err != nil || there == nil || there.Size() == 0 ||
+		o.guard.force {
 		return err
 	}
 	if ours == nil || !ours(path) {
@@ -267,7 +270,8 @@ func (o *output) checkStore(path, folder, own string) error {
 
 // texts are the endings of the names of texts that a result may replace: results have
 // them. Programs, settings and logs have others.
-var texts = []string{"", ".txt", ".text", ".md", ".markdown", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".html", ".htm", ".svg", ".yaml", ".yml"}
+var texts = []string{"", ".txt", ".text", ".md", ".markdown", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".html",
+	".htm", ".svg", ".yaml", ".yml"}
 
 // foreign says what an existing file is that no result replaces: all but what this
 // program wrote, and text that it does not know. "" is for those two.

@@ -28,7 +28,8 @@ func Fresh(dir, mark string) (kept []string, err error) {
 	case len(entries) > 0:
 		made, err := os.ReadFile(filepath.Join(dir, mark))
 		if err != nil || len(made) == 0 {
-			return nil, refusal{fmt.Sprintf("--dir: %q exists and is not from an earlier run: choose a new folder", dir)}
+			return nil, refusal{fmt.Sprintf("--dir: %q exists and is not from an earlier run: choose a new folder",
+				dir)}
 		}
 		if err := removeMade(dir, mark, strings.Fields(string(made))); err != nil {
 			return nil, err

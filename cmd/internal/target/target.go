@@ -192,7 +192,8 @@ func atomically(path string, fill func(*os.File) error) (err error) {
 
 func writeThrough(path string, render func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	for waited := 0; errors.Is(err, syscall.ENXIO) && waited < 50; waited++ { // who reads a pipe may come a moment later
+	// who reads a pipe may come a moment later
+	for waited := 0; errors.Is(err, syscall.ENXIO) && waited < 50; waited++ {
 		time.Sleep(10 * time.Millisecond)
 		f, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	}

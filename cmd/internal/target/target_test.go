@@ -19,7 +19,8 @@ import (
 func guarded(t *testing.T, path string, words ...string) *File {
 	t.Helper()
 	var f File
-	root := &cobra.Command{Use: "test", RunE: func(*cobra.Command, []string) error { return nil }, Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true}
+	root := &cobra.Command{Use: "test", RunE: func(*cobra.Command, []string) error { return nil },
+		Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true}
 	f.Bind(root, "output", "o", "")
 	Guard(root, Rules{
 		Expand: func(string) []string { return nil },
@@ -143,7 +144,8 @@ func TestWriteFileFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken off")
-	if err := write(t, path, func(w io.Writer) error { return errors.Join(putText("half")(w), broken) }); !errors.Is(err, broken) {
+	if err := write(t, path, func(w io.Writer) error { return errors.Join(putText("half")(w), broken) }); !errors.Is(
+		err, broken) {
 		t.Errorf("%v, want %v", err, broken)
 	}
 	checkContent(t, path, "old")
@@ -151,7 +153,8 @@ func TestWriteFileFails(t *testing.T) {
 		t.Errorf("left behind %v, %v", entries, err)
 	}
 	missing := filepath.Join(dir, "none", "result")
-	if err := WriteOwn(missing, putText("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+	if err := WriteOwn(missing, putText("x")); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), missing) {
 		t.Errorf("%v, want one about %s", err, missing)
 	}
 }
@@ -166,7 +169,8 @@ func TestUnwritableFolderIsFoundFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "result")
-	if err := guarded(t, path).check(); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), path) {
+	if err := guarded(t, path).check(); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrRefused) ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("%v, want one about %s, which is no usage error", err, path)
 	}
 }

@@ -57,14 +57,16 @@ func (c Config) Validate() error {
 	}
 	for i, l := range c.Layouts {
 		if l.Experts() != c.Gate.Shape.Experts || l.Ranks() != c.Ranks || l.Replicated() {
-			return fmt.Errorf("layer %d of the placement: want one copy of %d experts on %d ranks", i, c.Gate.Shape.Experts, c.Ranks)
+			return fmt.Errorf("layer %d of the placement: want one copy of %d experts on %d ranks", i,
+				c.Gate.Shape.Experts, c.Ranks)
 		}
 	}
 	if !(c.Skew >= 0 && c.Skew <= 100) {
 		return fmt.Errorf("want skew between 0 and 100, have %g", c.Skew)
 	}
 	if size := 4 * c.floats(); size > maxWeights {
-		return fmt.Errorf("the weights need %d GiB, limit %d GiB: use fewer layers or smaller experts", size>>30, maxWeights>>30)
+		return fmt.Errorf("the weights need %d GiB, limit %d GiB: use fewer layers or smaller experts", size>>30,
+			maxWeights>>30)
 	}
 	return nil
 }

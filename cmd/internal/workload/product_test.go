@@ -40,7 +40,8 @@ func TestProductStaysOnItsGoroutine(t *testing.T) {
 		t.Errorf("product allocates %v times: gonum went parallel", n)
 	}
 	whole := func() {
-		gonum.Implementation{}.Sgemm(blas.NoTrans, blas.Trans, rows, columns, inner, 1, x, inner, w, inner, 0, out, columns)
+		gonum.Implementation{}.Sgemm(blas.NoTrans, blas.Trans, rows, columns, inner, 1, x, inner, w, inner, 0, out,
+			columns)
 	}
 	if n := testing.AllocsPerRun(5, whole); n == 0 {
 		t.Error("gonum's own product of this size allocates nothing: this test no longer tells serial from parallel")

@@ -73,7 +73,8 @@ func newRank(id int, m *model) (*rank, error) {
 		return nil, err
 	}
 	if len(r.balanced) != len(r.logits) {
-		return nil, fmt.Errorf("balanced logits of rank %d: want %d × %d values, have %d", id, c.Tokens, c.Gate.Shape.Experts, len(r.balanced))
+		return nil, fmt.Errorf("balanced logits of rank %d: want %d × %d values, have %d", id, c.Tokens,
+			c.Gate.Shape.Experts, len(r.balanced))
 	}
 	return r, nil
 }

@@ -100,12 +100,14 @@ func (res Result) WriteStatistics(write func(name string, render func(io.Writer)
 		return errors.New("no counts were recorded")
 	}
 	for r := range res.Ranks {
-		if err := write(fmt.Sprintf("rank%d.safetensors", r), func(w io.Writer) error { return res.renderRank(w, r) }); err != nil {
+		if err := write(fmt.Sprintf("rank%d.safetensors", r),
+			func(w io.Writer) error { return res.renderRank(w, r) }); err != nil {
 			return err
 		}
 	}
 	return write("meta_info.json", func(w io.Writer) error {
-		return json.NewEncoder(w).Encode(map[string]int{"num_experts": res.Shape.Experts, "num_experts_per_token": res.Shape.TopK})
+		return json.NewEncoder(w).Encode(map[string]int{"num_experts": res.Shape.Experts,
+			"num_experts_per_token": res.Shape.TopK})
 	})
 }
 
@@ -115,7 +117,8 @@ func (res Result) renderRank(w io.Writer, rank int) error {
 	for step, layers := range res.statistics {
 		for l, ranks := range layers {
 			name := fmt.Sprintf("%d_%d", step, l)
-			tensors = append(tensors, safetensors.Tensor{Name: name, DType: safetensors.I64, Shape: []int64{int64(res.Shape.Experts)}})
+			tensors = append(tensors, safetensors.Tensor{Name: name, DType: safetensors.I64,
+				Shape: []int64{int64(res.Shape.Experts)}})
 			var raw []byte
 			for _, n := range ranks[rank] {
 				raw = binary.LittleEndian.AppendUint64(raw, uint64(n))

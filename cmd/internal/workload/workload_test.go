@@ -49,7 +49,8 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 		"balanced": func(c *Config) { c.Balanced = flat(*c) },
 		"wide":     func(c *Config) { c.Hidden, c.Intermediate, c.Tokens = 200, 210, 70 },
 		"grouped": func(c *Config) {
-			c.Gate.Method, c.Gate.Shape = router.DeepSeekV3, router.Shape{Experts: 12, TopK: 3, Groups: 4, TopKGroups: 2}
+			c.Gate.Method, c.Gate.Shape = router.DeepSeekV3, router.Shape{Experts: 12, TopK: 3, Groups: 4,
+				TopKGroups: 2}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +68,8 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 			for r, rank := range l.ranks {
 				for i, v := range rank.hidden {
 					if d := math.Abs(float64(v) - want[r][i]); !(d < 1e-3) {
-						t.Fatalf("rank %d, token %d, channel %d: %v, the reference has %v", r, i/c.Hidden, i%c.Hidden, v, want[r][i])
+						t.Fatalf("rank %d, token %d, channel %d: %v, the reference has %v", r, i/c.Hidden, i%c.Hidden,
+							v, want[r][i])
 					}
 				}
 			}
@@ -172,7 +174,8 @@ func TestEverySlotIsCountedOnce(t *testing.T) {
 		for l, ranks := range layers {
 			for r, counts := range ranks {
 				if n := (router.Load{PerExpert: counts}).Total(); n != int64(c.Tokens*c.Gate.Shape.TopK) {
-					t.Errorf("step %d, layer %d: rank %d issued %d slots, want T·k = %d", step, l, r, n, c.Tokens*c.Gate.Shape.TopK)
+					t.Errorf("step %d, layer %d: rank %d issued %d slots, want T·k = %d", step, l, r, n,
+						c.Tokens*c.Gate.Shape.TopK)
 				}
 			}
 		}
@@ -198,7 +201,8 @@ func TestOnlyBalancedLogitsReachTheFloor(t *testing.T) {
 	}
 	for l := range c.Layers {
 		if normal.RankMaxOverMean[l] < 1.05 || normal.ExpertMaxOverMean[l] < 2 {
-			t.Errorf("normal arm, layer %d: ranks %.3f, experts %.3f: too even", l, normal.RankMaxOverMean[l], normal.ExpertMaxOverMean[l])
+			t.Errorf("normal arm, layer %d: ranks %.3f, experts %.3f: too even", l, normal.RankMaxOverMean[l],
+				normal.ExpertMaxOverMean[l])
 		}
 		if perfect.RankMaxOverMean[l] != perfect.RankFloor || perfect.RankFloor != 1 {
 			t.Errorf("perfect arm, layer %d: ranks %.3f, floor %.3f", l, perfect.RankMaxOverMean[l], perfect.RankFloor)
@@ -237,7 +241,8 @@ func TestWorkAndWaitFillTheStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	for r := range c.Ranks {
-		sum := res.DispatchMS[r] + res.DispatchWaitMS[r] + res.ExpertsMS[r] + res.ExpertsWaitMS[r] + res.CombineMS[r] + res.CombineWaitMS[r]
+		sum := res.DispatchMS[r] + res.DispatchWaitMS[r] + res.ExpertsMS[r] + res.ExpertsWaitMS[r] + res.CombineMS[r] +
+			res.CombineWaitMS[r]
 		if sum <= 0 || math.Abs(sum-res.StepMS) > 1e-9*res.StepMS {
 			t.Errorf("rank %d: %.6f ms of work and waiting in a step of %.6f ms", r, sum, res.StepMS)
 		}
@@ -288,15 +293,20 @@ func TestRunStopsWhenTheContextEnds(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"no experts":         func(c *Config) { c.Gate.Shape.Experts = 0 },
-		"more ranks":         func(c *Config) { c.Ranks = 13 },
-		"no tokens":          func(c *Config) { c.Tokens = 0 },
-		"no steps":           func(c *Config) { c.Steps = 0 },
-		"negative warm-up":   func(c *Config) { c.Warmup = -1 },
-		"skew":               func(c *Config) { c.Skew = math.NaN() },
-		"method":             func(c *Config) { c.Gate.Method = "coin" },
-		"too large":          func(c *Config) { c.Hidden, c.Intermediate, c.Layers = 1<<16, 1<<16, 1<<10 },
-		"logits of no shape": func(c *Config) { c.Balanced = func(int) ([]float32, error) { return make([]float32, 5), nil } },
+		"no experts":       func(c *Config) { c.Gate.Shape.Experts = 0 },
+		"more ranks":       func(c *Config) { c.Ranks = 13 },
+		"no tokens":        func(c *Config) { c.Tokens = 0 },
+		"no steps":         func(c *Config) { c.Steps = 0 },
+		"negative warm-up": func(c *Config) { c.Warmup = -1 },
+		"skew":             func(c *Config) { c.Skew = math.NaN() },
+		"method":           func(c *Config) { c.Gate.Method = "coin" },
+		"too large":        func(c *Config) { c.Hidden, c.Intermediate, c.Layers = 1<<16, 1<<16, 1<<10 },
+		"logits of no shape": func(c *Config) {
+			c.Balanced = func(int) ([]float32, error) {
+				return make([]float32, 5),
+					nil
+			}
+		},
 		"undefined logits": func(c *Config) {
 			c.Balanced = func(int) ([]float32, error) {
 				bad := make([]float32, c.Tokens*c.Gate.Shape.Experts)
@@ -343,7 +353,8 @@ func TestPlacement(t *testing.T) {
 			a, b = a+plain.RankSlots[l][r], b+turns.RankSlots[l][r]
 		}
 		if a != b || turns.ExpertMaxOverMean[l] != plain.ExpertMaxOverMean[l] {
-			t.Errorf("layer %d: %d slots, experts %v; want %d and %v", l, b, turns.ExpertMaxOverMean[l], a, plain.ExpertMaxOverMean[l])
+			t.Errorf("layer %d: %d slots, experts %v; want %d and %v", l, b, turns.ExpertMaxOverMean[l], a,
+				plain.ExpertMaxOverMean[l])
 		}
 		if reflect.DeepEqual(turns.RankSlots[l], plain.RankSlots[l]) {
 			t.Errorf("layer %d: %v, want other ranks to have the slots", l, turns.RankSlots[l])
@@ -356,7 +367,8 @@ func TestPlacement(t *testing.T) {
 			floats.AddScaled(total, 1/float64(plain.Steps), ranks)
 		}
 	}
-	if len(plain.StepExpertsMS) != plain.Steps || !floats.EqualApprox(total, plain.ExpertsMS, 1e-9) || floats.Min(total) <= 0 {
+	if len(plain.StepExpertsMS) != plain.Steps || !floats.EqualApprox(total, plain.ExpertsMS, 1e-9) ||
+		floats.Min(total) <= 0 {
 		t.Errorf("experts took %v, want %v", total, plain.ExpertsMS)
 	}
 	placed.Layouts = placed.Layouts[1:]

@@ -9,83 +9,111 @@ var catalog = map[string]entry{
 	"graph_coverage": {Warn, "{recorded:n} of {launches:graph launch} have a recorded time: the others were lost", ""},
 	"graph_lost": {Note, "{launches:graph launch} without any recorded graph node: the kernels of graphs were lost, " +
 		"or are counted without a layer", "the kernels of CUDA graphs were lost"},
-	"graph_capture": {Warn, "{detached:n} of {replayed:replayed kernel} belong to graphs captured before the recording began: " +
-		"their layer is unknown; start the capture before CUDA graphs are captured", ""},
+	"graph_capture": {Warn,
+		"{detached:n} of {replayed:replayed kernel} belong to graphs captured before the recording began: " +
+			"their layer is unknown; start the capture before CUDA graphs are captured", ""},
 	"loss":           {Warn, "the profiler says: {messages}", ""},
 	"partial_export": {Note, "a partial export ({filter}): times outside it are excluded", ""},
-	"ignored":        {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) in ranges that ask to be ignored: excluded", ""},
+	"ignored": {Note,
+		"{ignored:n} of {kernels:kernel} ({time_ns:ns}) in ranges that ask to be ignored: excluded", ""},
 	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel: it was lost; record a shorter capture, " +
 		"and let the profiler finish", "the profiler lost kernels"},
-	"lost_kernels.steps": {Note, "{steps:#step} excluded: ranks have different numbers of expert GEMMs in a layer, so kernels were lost",
+	"lost_kernels.steps": {Note,
+		"{steps:#step} excluded: ranks have different numbers of expert GEMMs in a layer, so kernels were lost",
 		"the profiler lost kernels"},
-	"no_launch":         {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them", ""},
-	"ended_early.steps": {Note, "{without:n} of {steps:step} excluded, with ranges but no kernels: idle, or their kernels were lost", ""},
+	"no_launch": {Note,
+		"{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them", ""},
+	"ended_early.steps": {Note,
+		"{without:n} of {steps:step} excluded, with ranges but no kernels: idle, or their kernels were lost", ""},
 	"ended_early.ranges": {Note, "{after:n} of {ranges:range} begin after the last kernel ended, over {time_ns:ns}: " +
 		"the capture of kernels ended early", ""},
 	"no_kernels": {Warn, "{processes:process} with named ranges but without kernels: idle, or a rank whose kernels were not captured", ""},
-	"few_kernels.all": {Note, "{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; its capture ended early or lost data",
+	"few_kernels.all": {Note,
+		"{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; its capture ended early or lost data",
 		"one rank's capture lacks kernels"},
-	"few_kernels.layer": {Note, "{rank:#rank}: {kernels:.0} kernels per layer, the median rank {median:.0}; kernels were lost",
+	"few_kernels.layer": {Note,
+		"{rank:#rank}: {kernels:.0} kernels per layer, the median rank {median:.0}; kernels were lost",
 		"one rank's capture lacks kernels"},
-	"few_kernels.expert": {Note, "{rank:#rank}: {kernels:.2} kernels per expert, the median rank {median:.2}; kernels were lost",
+	"few_kernels.expert": {Note,
+		"{rank:#rank}: {kernels:.2} kernels per expert, the median rank {median:.2}; kernels were lost",
 		"one rank's capture lacks kernels"},
 	"missing_ranks": {Note, "{given} of the run's {world} ranks were given: imbalance and loss are over these only",
 		"only {given} of the run's {world} ranks were given"},
 
 	// Rows that could not be used as they are.
-	"backwards":          {Note, "{rows:event} that end before they begin: excluded", ""},
-	"out_of_range":       {Note, "{rows:event} at impossible times (beyond 104 days): excluded", ""},
-	"correlation_reused": {Note, "{rows:call} with the correlation id of another call: each kernel is joined to the last call before it", ""},
-	"unended_kernels":    {Note, "{rows:kernel} without a recorded duration: excluded", ""},
-	"open_ranges":        {Note, "{rows:range} never closed: assumed to end with the capture", ""},
-	"other_device":       {Note, "{rows:kernel} on another device than most of their process: counted for the same rank", ""},
+	"backwards":    {Note, "{rows:event} that end before they begin: excluded", ""},
+	"out_of_range": {Note, "{rows:event} at impossible times (beyond 104 days): excluded", ""},
+	"correlation_reused": {Note,
+		"{rows:call} with the correlation id of another call: each kernel is joined to the last call before it", ""},
+	"unended_kernels": {Note, "{rows:kernel} without a recorded duration: excluded", ""},
+	"open_ranges":     {Note, "{rows:range} never closed: assumed to end with the capture", ""},
+	"other_device": {Note,
+		"{rows:kernel} on another device than most of their process: counted for the same rank", ""},
 	"no_process": {Note, "{rows:kernel} without a recorded process: assigned to an extra rank; others may be renumbered. " +
 		"Export one file per rank to avoid this", ""},
-	"no_process.adopted": {Note, "{rows:n} of {kernels:kernel} without a recorded process: assigned to the only one", ""},
-	"no_process.none":    {Note, "no kernel has a recorded process: kernels are joined to calls by correlation id alone", ""},
+	"no_process.adopted": {Note, "{rows:n} of {kernels:kernel} without a recorded process: assigned to the only one",
+		""},
+	"no_process.none": {Note,
+		"no kernel has a recorded process: kernels are joined to calls by correlation id alone", ""},
 
 	// Ranks that do not fit together.
 	"different_runs.times": {Note, "rank {rank} begins {gap_ns:ns} after rank {other} ended: they are not of one run",
 		"the captures are of different runs"},
-	"different_runs.models": {Note, "rank {rank} runs kernels of {libraries}, and rank {other} has none: they are of different models",
+	"different_runs.models": {Note,
+		"rank {rank} runs kernels of {libraries}, and rank {other} has none: they are of different models",
 		"the captures are of different runs"},
-	"other_layers": {Warn, "rank {rank} has other layers than rank {other}: pipeline stages, or exports of different runs", ""},
-	"ranks_differ.shared": {Note, "ranks {rank} and {other} share layers, and one has layers that the other lacks" + apart,
+	"other_layers": {Warn,
+		"rank {rank} has other layers than rank {other}: pipeline stages, or exports of different runs", ""},
+	"ranks_differ.shared": {Note, "ranks {rank} and {other} share layers, and one has layers that the other lacks" +
+		apart,
 		differently},
-	"ranks_differ.ranges": {Note, "layers and steps are unknown: rank {rank} has ranges that name layers, or no expert GEMM, " +
-		"and rank {other} has none that do" + apart, differently},
-	"ranks_differ.layers": {Note, "layers and steps are unknown: rank {rank} has {own:inferred MoE layer} and rank {other} has {others}" + apart,
+	"ranks_differ.ranges": {Note,
+		"layers and steps are unknown: rank {rank} has ranges that name layers, or no expert GEMM, " +
+			"and rank {other} has none that do" + apart, differently},
+	"ranks_differ.layers": {Note,
+		"layers and steps are unknown: rank {rank} has {own:inferred MoE layer} and rank {other} has {others}" + apart,
 		differently},
-	"ranks_differ.steps": {Note, "layers and steps are unknown: rank {rank} has {own:complete step} and rank {other} has {others}" + apart,
+	"ranks_differ.steps": {Note,
+		"layers and steps are unknown: rank {rank} has {own:complete step} and rank {other} has {others}" + apart,
 		differently},
-	"ranks_differ.blocks": {Note, "layers and steps are unknown: rank {rank} has {own:expert block} and rank {other} has {others}" + apart,
+	"ranks_differ.blocks": {Note,
+		"layers and steps are unknown: rank {rank} has {own:expert block} and rank {other} has {others}" + apart,
 		differently},
-	"ranks_differ.layer_steps": {Note, "steps are unknown: rank {rank} has {own:step} and rank {other} has {others}" + apart,
+	"ranks_differ.layer_steps": {Note, "steps are unknown: rank {rank} has {own:step} and rank {other} has {others}" +
+		apart,
 		differently},
 	"skew": {Warn, "{rank:#rank}: collectives end {spread_ns:ns} apart from those of the first rank (median), longer than their mean " +
 		"transfer of {transfer_ns:ns}: wait and transfer are uncertain by as much, and which rank the others wait for is unknown", ""},
-	"no_wait.one_rank":    {Note, noWait + "only one rank was given", ""},
-	"no_wait.missing":     {Note, noWait + "{given} of the run's {world} ranks were given, and another one may have arrived last", ""},
-	"no_wait.unmatched":   {Note, noWait + "the ranks' collectives do not correspond", ""},
-	"no_wait.no_sessions": {Note, noWait + "not every export records when its session started, which would also show whether all are of one run", ""},
+	"no_wait.one_rank": {Note, noWait + "only one rank was given", ""},
+	"no_wait.missing": {Note, noWait +
+		"{given} of the run's {world} ranks were given, and another one may have arrived last", ""},
+	"no_wait.unmatched": {Note, noWait + "the ranks' collectives do not correspond", ""},
+	"no_wait.no_sessions": {Note, noWait +
+		"not every export records when its session started, which would also show whether all are of one run", ""},
 
 	// Steps and layers.
 	"steps_renumbered": {Note, "numbers of steps are missing or repeated: steps are numbered in order of start", ""},
-	"single_layers":    {Note, "a benchmark of single layers: a step of the whole model runs more layers than these", ""},
+	"single_layers": {Note, "a benchmark of single layers: a step of the whole model runs more layers than these",
+		""},
 	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps:step} of {layers:MoE layer}; " +
 		"dense layers are not counted", ""},
 	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", ""},
-	"microbatches": {Note, "layers and steps are unknown: of {layers} inferred layers each two in a row carry the same load, " +
-		"as where two microbatches run every layer one behind the other", ""},
-	"uncommon_steps": {Note, "{rank:#rank}: of {steps} whole steps all ranks have {common}; the others are excluded", ""},
-	"inferred_steps": {Note, "steps are inferred, no range names them: the layers that ranges name come in order {steps} times", ""},
+	"microbatches": {Note,
+		"layers and steps are unknown: of {layers} inferred layers each two in a row carry the same load, " +
+			"as where two microbatches run every layer one behind the other", ""},
+	"uncommon_steps": {Note, "{rank:#rank}: of {steps} whole steps all ranks have {common}; the others are excluded",
+		""},
+	"inferred_steps": {Note,
+		"steps are inferred, no range names them: the layers that ranges name come in order {steps} times", ""},
 	"selected_steps": {Note, "only steps {first}-{last} of {least}-{most} count (--steps)", ""},
 	"no_steps": {Note, "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which names do",
 		""},
-	"no_layers": {Note, "no range names a layer: all layers count as one; 'trace --layer-pattern' says which names do", ""},
-	"partial_steps": {Note, "{steps:#step} excluded as incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, " +
-		"that it has in other steps", ""},
+	"no_layers": {Note, "no range names a layer: all layers count as one; 'trace --layer-pattern' says which names do",
+		""},
+	"partial_steps": {Note,
+		"{steps:#step} excluded as incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, " +
+			"that it has in other steps", ""},
 	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts more than twofold apart) " +
 		"only the one with most expert time counts", ""},
 	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps", ""},
@@ -94,78 +122,106 @@ var catalog = map[string]entry{
 	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or plain GEMMs for each expert; " +
 		"record NVTX ranges (vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker, or your own, " +
 		"such as 'layer 3 experts'), or name kernels by --phase experts=REGEX", "no expert kernel is recognized"},
-	"unplaced_experts.layers": {Note, "{share:%} of the expert GEMM time is in no layer, where the busy ranks of different layers cancel; " +
-		"name steps and layers by NVTX ranges, or record more whole steps", unplaced},
-	"unplaced_experts.gemms": {Note, "no expert GEMM is recognized: the time of the phase experts is that of kernels beside the GEMMs, " +
-		"or less than the unknown time; --phase experts=REGEX names kernels, and NVTX ranges name phases", unplaced},
+	"unplaced_experts.layers": {Note,
+		"{share:%} of the expert GEMM time is in no layer, where the busy ranks of different layers cancel; " +
+			"name steps and layers by NVTX ranges, or record more whole steps", unplaced},
+	"unplaced_experts.gemms": {Note,
+		"no expert GEMM is recognized: the time of the phase experts is that of kernels beside the GEMMs, " +
+			"or less than the unknown time; --phase experts=REGEX names kernels, and NVTX ranges name phases",
+		unplaced},
 	"little_evidence.no_step": {Note, "no step was recorded whole by all ranks; record more steps", ""},
-	"little_evidence.time": {Note, "the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time without collectives; " +
-		"record more whole steps", ""},
-	"little_evidence.rank": {Note, "rank {rank} ran no expert kernel in the steps that count: its kernels were lost, or its experts have no name", ""},
+	"little_evidence.time": {Note,
+		"the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time without collectives; " +
+			"record more whole steps", ""},
+	"little_evidence.rank": {Note,
+		"rank {rank} ran no expert kernel in the steps that count: its kernels were lost, or its experts have no name",
+		""},
 	"no_expert_times": {Note, "one grouped kernel runs all experts of a rank, so no time is measured per expert; " +
 		"pass recorded counts ('trace --counts DIR') to allocate it by load", ""},
-	"expert_numbers":  {Note, "experts are numbered from {first} to {last}, more than any model has: expert imbalance is not computed", ""},
-	"unknown_kernels": {Warn, "{share:%} of the GPU time is in kernels whose phase neither a range nor their name tells: {kernels}; see 'trace --table kernels'", ""},
-	"fused_kernels": {Warn, "{share:%} of the GPU time is in kernels that fuse several phases ({kernels}): it counts as {phase}, " +
-		"and includes {others}", ""},
+	"expert_numbers": {Note,
+		"experts are numbered from {first} to {last}, more than any model has: expert imbalance is not computed", ""},
+	"unknown_kernels": {Warn,
+		"{share:%} of the GPU time is in kernels whose phase neither a range nor their name tells: {kernels}; see 'trace --table kernels'", ""},
+	"fused_kernels": {Warn,
+		"{share:%} of the GPU time is in kernels that fuse several phases ({kernels}): it counts as {phase}, " +
+			"and includes {others}", ""},
 
 	// Counts beside a trace.
 	"counts_contradict.even_time":  {Warn, contradict + "the load is uneven and the time is even" + otherArm, ""},
 	"counts_contradict.even_load":  {Warn, contradict + "the time is uneven and the load is even" + otherArm, ""},
 	"counts_contradict.other_rank": {Warn, contradict + "the rank with most time has little load" + otherArm, ""},
-	"counts_order":                 {Note, "the counted layers {first} to {last} are assumed to be, in their order, the inferred layers 0 to {most}", ""},
-	"no_load":                      {Note, "the recorded counts lack {missing:n} of {pairs:pair} of rank and layer: no time is allocated there", ""},
-	"counts_ranks":                 {Warn, "the recorded counts have {ranks:rank}, the run had {world}", ""},
-	"counts_idle.unused": {Warn, "{layer:#layer}: {experts:expert} with {share:%} of the recorded load never ran in the trace: " +
-		"the counts may be of another run or other steps", ""},
+	"counts_order": {Note,
+		"the counted layers {first} to {last} are assumed to be, in their order, the inferred layers 0 to {most}", ""},
+	"no_load": {Note,
+		"the recorded counts lack {missing:n} of {pairs:pair} of rank and layer: no time is allocated there", ""},
+	"counts_ranks": {Warn, "the recorded counts have {ranks:rank}, the run had {world}", ""},
+	"counts_idle.unused": {Warn,
+		"{layer:#layer}: {experts:expert} with {share:%} of the recorded load never ran in the trace: " +
+			"the counts may be of another run or other steps", ""},
 	"counts_idle.unloaded": {Warn, "{layer:#layer}: {experts:expert} without recorded load ran in the trace: " +
 		"the counts are of another run or other steps", ""},
-	"counts_layers.no_time": {Warn, "the trace has no expert time in a numbered layer, so no time is allocated by the recorded counts", ""},
+	"counts_layers.no_time": {Warn,
+		"the trace has no expert time in a numbered layer, so no time is allocated by the recorded counts", ""},
 	"counts_layers.zero":    {Warn, "the recorded counts are all zero, so no time is allocated by them", ""},
 	"counts_layers.without": {Warn, "the recorded counts lack these layers, in which experts run: {layers}", ""},
-	"counts_layers.idle":    {Warn, "the recorded counts have layers in which no expert runs in the trace: {layers}", ""},
-	"counts_no_ranks":       {Note, "the number of ranks is not recorded, so only expert load is reported, and no time is allocated", ""},
-	"counts_assumed_ranks":  {Note, "the ranks of the counts are not recorded; assumed: the {ranks} ranks of the trace, contiguous experts", ""},
+	"counts_layers.idle": {Warn, "the recorded counts have layers in which no expert runs in the trace: {layers}",
+		""},
+	"counts_no_ranks": {Note,
+		"the number of ranks is not recorded, so only expert load is reported, and no time is allocated", ""},
+	"counts_assumed_ranks": {Note,
+		"the ranks of the counts are not recorded; assumed: the {ranks} ranks of the trace, contiguous experts", ""},
 
 	// Counts.
-	"ambiguous_array": {Warn, "read as counts of [layers, experts]; so few numbers could also be the experts each token chose " +
-		"(--axes tokens,topk)", ""},
-	"empty_steps":   {Note, "{empty:n} of {steps:step} excluded: they hold no counts, as the recorder's buffer was not full", ""},
-	"no_ranks":      {Note, "the number of ranks is not recorded, so only expert load is reported; give the EP size", ""},
+	"ambiguous_array": {Warn,
+		"read as counts of [layers, experts]; so few numbers could also be the experts each token chose " +
+			"(--axes tokens,topk)", ""},
+	"empty_steps": {Note,
+		"{empty:n} of {steps:step} excluded: they hold no counts, as the recorder's buffer was not full", ""},
+	"no_ranks": {Note, "the number of ranks is not recorded, so only expert load is reported; give the EP size",
+		""},
 	"even_replicas": {Note, "slots of replicated experts are assumed to be split evenly among the copies", ""},
-	"experts_seen": {Note, "the number of experts is not recorded; {experts} are assumed, up to the largest that occurs; " +
-		"name the model if it has more", ""},
+	"experts_seen": {Note,
+		"the number of experts is not recorded; {experts} are assumed, up to the largest that occurs; " +
+			"name the model if it has more", ""},
 	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name the model", ""},
 	"window": {Note, "each step is a sum over forward passes, in which busy ranks that alternate cancel; " +
 		"the imbalance of single passes, weighted by slots, is at least this", ""},
 	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with --since or --for",
 		""},
 	"no_placement": {Warn, "the recorded map of copies places no experts: {error}", ""},
-	"incomplete_passes": {Warn, "{excluded:n} of {passes:n} iterations × layers excluded: not every one of the {ranks} ranks " +
-		"recorded them exactly once", ""},
+	"incomplete_passes": {Warn,
+		"{excluded:n} of {passes:n} iterations × layers excluded: not every one of the {ranks} ranks " +
+			"recorded them exactly once", ""},
 	"dense_layers": {Note, "{layers:#layer} excluded: no step has a slot there, as in dense layers", ""},
 	"idle_steps":   {Note, "{steps:idle step} excluded", ""},
 	"vllm_axis": {Warn, "several vLLM releases computed this balancedness over layers instead of ranks " +
 		"(fixed with pull request 51813): check the version", ""},
-	"eplb_not_running.overdue": {Warn, "EPLB is not running for model {model}: the countdown to the next rearrangement is at {left} " +
-		"(vLLM issue 57883); the balance reported here is that of the last placement", ""},
-	"eplb_not_running.stuck": {Warn, "EPLB is not running for model {model}: the last {lines} lines are all of step {step} (vLLM issue 57883)", ""},
+	"eplb_not_running.overdue": {Warn,
+		"EPLB is not running for model {model}: the countdown to the next rearrangement is at {left} " +
+			"(vLLM issue 57883); the balance reported here is that of the last placement", ""},
+	"eplb_not_running.stuck": {Warn,
+		"EPLB is not running for model {model}: the last {lines} lines are all of step {step} (vLLM issue 57883)", ""},
 	"repeated_experts": {Warn, "{repeated:n} of {choices:n} choices name an expert twice, which no router does: " +
 		"the engine recorded them wrongly, or simulated the routing with replacement", ""},
-	"alike_tokens": {Note, "{excluded:n} of {choices:choice} of tokens that choose the same experts {run} times or more in a row excluded: " +
-		"an engine's memory profiling or warm-up, not text", ""},
+	"alike_tokens": {Note,
+		"{excluded:n} of {choices:choice} of tokens that choose the same experts {run} times or more in a row excluded: " +
+			"an engine's memory profiling or warm-up, not text", ""},
 	"padded_tokens": {Note, "{choices:choice} of padding excluded", ""},
 	"ranks_disagree": {Warn, "{file} says that all ranks hold the same tokens (tep), but their counts differ in " +
 		"{cases:case} of iterations × layers; those of rank 0 are used", ""},
 	"other_statistics":   {Note, "other statistics excluded, as they hold no counts: {files}", ""},
 	"missing_iterations": {Note, "iterations {first} to {last} are recorded with gaps: {recorded} of {all}", ""},
-	"incomplete_grid":    {Warn, "{iterations:iteration} of {layers:layer} should be {expected} counts, but there are {recorded}", ""},
-	"same_sources": {Warn, "all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is {ranks} times too large, " +
-		"and floor and chance are those of as many tokens; max/mean is not affected", ""},
+	"incomplete_grid": {Warn,
+		"{iterations:iteration} of {layers:layer} should be {expected} counts, but there are {recorded}", ""},
+	"same_sources": {Warn,
+		"all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is {ranks} times too large, " +
+			"and floor and chance are those of as many tokens; max/mean is not affected", ""},
 
 	// Placements.
-	"global":            {Note, "the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node", ""},
-	"placements_differ": {Note, "this window ran with another placement than the one before: the last one recorded is the baseline", ""},
+	"global": {Note,
+		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node", ""},
+	"placements_differ": {Note,
+		"this window ran with another placement than the one before: the last one recorded is the baseline", ""},
 }
 
 const (

@@ -54,7 +54,8 @@ func NvidiaSMI(ctx context.Context, path string) ([]GPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err = exec.CommandContext(ctx, path, "--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader,nounits").Output()
+	out, err = exec.CommandContext(ctx, path, "--query-compute-apps=gpu_uuid,pid,process_name",
+		"--format=csv,noheader,nounits").Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for the processes: %w", path, err)
 	}
@@ -70,7 +71,8 @@ func parseGPUs(out string) ([]GPU, error) {
 	for _, row := range rows {
 		index, err := strconv.Atoi(row[0])
 		if err != nil {
-			return nil, &input.Error{File: "nvidia-smi", Position: "index", Expected: "a number", Found: strconv.Quote(row[0])}
+			return nil, &input.Error{File: "nvidia-smi", Position: "index", Expected: "a number",
+				Found: strconv.Quote(row[0])}
 		}
 		gpus = append(gpus, GPU{
 			Index: index, UUID: row[1], Name: row[2], Driver: row[3],
@@ -108,7 +110,8 @@ func smiRows(out string, fields int) ([][]string, error) {
 	r.LazyQuotes = true
 	rows, err := r.ReadAll()
 	if err != nil {
-		return nil, &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) + " comma-separated fields per line", Err: err}
+		return nil, &input.Error{File: "nvidia-smi", Expected: strconv.Itoa(fields) +
+			" comma-separated fields per line", Err: err}
 	}
 	return rows, nil
 }

@@ -8,16 +8,19 @@ func TestGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g := gpus[0]; len(gpus) != 2 || g.UUID != "GPU-aa" || g.Name != "NVIDIA H200" || g.ClockMHz != 1980 || g.TemperatureC != 41 || g.PowerW != 120.55 || g.Utilization != 98 {
+	if g := gpus[0]; len(gpus) != 2 || g.UUID != "GPU-aa" || g.Name != "NVIDIA H200" || g.ClockMHz != 1980 ||
+		g.TemperatureC != 41 || g.PowerW != 120.55 || g.Utilization != 98 {
 		t.Errorf("read %+v", gpus)
 	}
 	if gpus[1].ClockMHz.Defined() || gpus[1].TemperatureC.Defined() {
 		t.Errorf("what the driver does not know became %+v", gpus[1])
 	}
-	if err := parseGPUProcesses("GPU-bb, 77, /usr/bin/python3\nGPU-aa, [Not Found], x\nGPU-zz, 5, y\n", gpus); err != nil {
+	if err := parseGPUProcesses("GPU-bb, 77, /usr/bin/python3\nGPU-aa, [Not Found], x\nGPU-zz, 5, y\n",
+		gpus); err != nil {
 		t.Fatal(err)
 	}
-	if len(gpus[0].Processes) != 0 || len(gpus[1].Processes) != 1 || gpus[1].Processes[0] != (GPUProcess{PID: 77, Name: "/usr/bin/python3"}) {
+	if len(gpus[0].Processes) != 0 || len(gpus[1].Processes) != 1 ||
+		gpus[1].Processes[0] != (GPUProcess{PID: 77, Name: "/usr/bin/python3"}) {
 		t.Errorf("processes %+v", gpus)
 	}
 	for _, text := range []string{"No devices were found", "x, GPU, n, d, 1, 2, 3, 4, 5"} {

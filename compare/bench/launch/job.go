@@ -118,7 +118,8 @@ func (j *running) end() {
 		grace = grace.ofLeftovers()
 	}
 	if grace.wait(grace.Interrupt, func() bool { return !slices.ContainsFunc(asked, (*process).running) }) {
-		if grace.wait(min(settling, grace.Interrupt-time.Since(began)), func() bool { return len(j.family.find()) == 0 }) {
+		if grace.wait(min(settling, grace.Interrupt-time.Since(began)),
+			func() bool { return len(j.family.find()) == 0 }) {
 			return
 		}
 		j.outcome.LeftBehind = true
@@ -142,7 +143,8 @@ func (j *running) run(ctx context.Context) error {
 		return j.commands(ctx)
 	}
 	if answers(ctx, j.Ready) {
-		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port", shown.Masked(j.Ready))
+		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port",
+			shown.Masked(j.Ready))
 	}
 	for _, address := range j.Clients {
 		if conn, err := net.DialTimeout("tcp", address, 2*time.Second); err == nil {
@@ -161,7 +163,8 @@ func (j *running) run(ctx context.Context) error {
 	select {
 	case <-server.done:
 		if err == nil {
-			err = fmt.Errorf("the server ended before the benchmark did%s", lastWords(j.Folder, ServerStderr, ServerStdout))
+			err = fmt.Errorf("the server ended before the benchmark did%s",
+				lastWords(j.Folder, ServerStderr, ServerStdout))
 		}
 	default:
 	}
@@ -246,7 +249,8 @@ func lastWords(folder string, files ...string) string {
 func (j Job) untilReady(ctx context.Context, server *process) error {
 	if j.ReadyTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout, fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), j.ReadyTimeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout,
+			fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), j.ReadyTimeout))
 		defer cancel()
 	}
 	for {
@@ -327,5 +331,6 @@ func FindProgram(name, folder, own string) (string, error) {
 	case name == OwnName && own != "":
 		return own, nil
 	}
-	return "", fmt.Errorf("command not found: %q is neither a program on the path nor an executable file: check the spelling or give its full path", name)
+	return "", fmt.Errorf(
+		"command not found: %q is neither a program on the path nor an executable file: check the spelling or give its full path", name)
 }

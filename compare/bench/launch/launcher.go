@@ -63,7 +63,8 @@ func PassOn(words []string, variables []Variable, version string) (passed []stri
 	switch name := launcherName(words); name {
 	case "mpirun":
 		if isHydra(words, version) {
-			return insert(words, 1, options(variables, func(v Variable) []string { return []string{"-genv", v.Name, v.Value} })), ""
+			return insert(words, 1,
+				options(variables, func(v Variable) []string { return []string{"-genv", v.Name, v.Value} })), ""
 		}
 		if filepath.Base(words[0]) == "mpiexec" && version == "" {
 			warning = "cannot tell which MPI this mpiexec belongs to: the variable is passed with -x, as Open MPI expects"
@@ -78,9 +79,11 @@ func PassOn(words []string, variables []Variable, version string) (passed []stri
 		}
 		return insert(words, at+1, assign("-e")), ""
 	case "ssh", "sudo", "kubectl", "sbatch", "qsub", "bsub", "ray":
-		return words, fmt.Sprintf("%s may not pass %s on to what it starts: check the proof of each rank", name, names(variables))
+		return words, fmt.Sprintf("%s may not pass %s on to what it starts: check the proof of each rank", name,
+			names(variables))
 	case "env":
-		if slices.Contains(words, "-i") || slices.Contains(words, "-") || slices.Contains(words, "--ignore-environment") {
+		if slices.Contains(words, "-i") || slices.Contains(words, "-") ||
+			slices.Contains(words, "--ignore-environment") {
 			return words, "env -i drops " + names(variables)
 		}
 	case "apptainer", "singularity":
@@ -91,7 +94,9 @@ func PassOn(words []string, variables []Variable, version string) (passed []stri
 		return words, "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: check the proof of each rank"
 	}
 	if nested := nestedLauncher(words); nested != "" {
-		return words, fmt.Sprintf("%s is started by %s and is not given %s: pass it there, or the proof of some ranks may be missing", nested, filepath.Base(words[0]), names(variables))
+		return words, fmt.Sprintf(
+			"%s is started by %s and is not given %s: pass it there, or the proof of some ranks may be missing", nested,
+			filepath.Base(words[0]), names(variables))
 	}
 	return words, ""
 }

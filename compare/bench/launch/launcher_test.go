@@ -28,8 +28,10 @@ func TestPassOn(t *testing.T) {
 		{"srun --export ALL,A=1 prog", off, "", "srun --export ALL,A=1,ENABLE_PERFECT_ROUTER=0 prog", false},
 		// The program's own --export is left alone.
 		{"srun prog --export=x", on, "", "srun --export=ALL,ENABLE_PERFECT_ROUTER=1 prog --export=x", false},
-		{"srun -N 2 --label prog --export=x", on, "", "srun --export=ALL,ENABLE_PERFECT_ROUTER=1 -N 2 --label prog --export=x", false},
-		{"srun --mpi pmix --export A=1 prog", on, "", "srun --mpi pmix --export A=1,ENABLE_PERFECT_ROUTER=1 prog", false},
+		{"srun -N 2 --label prog --export=x", on, "",
+			"srun --export=ALL,ENABLE_PERFECT_ROUTER=1 -N 2 --label prog --export=x", false},
+		{"srun --mpi pmix --export A=1 prog", on, "", "srun --mpi pmix --export A=1,ENABLE_PERFECT_ROUTER=1 prog",
+			false},
 		{"numactl -N 0 mpirun prog", on, "", "numactl -N 0 mpirun prog", true},
 		{"bash -c '/opt/bin/srun prog'", on, "", "bash -c '/opt/bin/srun prog'", true},
 		{"apptainer exec --nv x.sif prog", on, "", "apptainer exec --nv x.sif prog", false},

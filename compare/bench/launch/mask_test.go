@@ -39,10 +39,12 @@ func TestMask(t *testing.T) {
 func TestLastLineIsMasked(t *testing.T) {
 	folder := t.TempDir()
 	_, err := Job{
-		Runs: []Run{{Words: []string{"sh", "-c", "echo 'refused: HF_TOKEN=hf_1 at http://me:pw@host/x' >&2; exit 3"}, Folder: folder}}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("mask-test"),
+		Runs: []Run{{Words: []string{"sh", "-c", "echo 'refused: HF_TOKEN=hf_1 at http://me:pw@host/x' >&2; exit 3"},
+			Folder: folder}}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("mask-test"),
 		Grace: Grace{Interrupt: time.Second, Terminate: time.Second}, Ending: func() {},
 	}.Run(context.Background())
-	if want := `its last line was "refused: HF_TOKEN=(redacted) at http://(redacted)@host/x"`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `its last line was "refused: HF_TOKEN=(redacted) at http://(redacted)@host/x"`; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

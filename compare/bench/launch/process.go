@@ -98,7 +98,8 @@ type family struct {
 // systems without /proc.
 func End(m Marker, groups []Group, grace Grace) int {
 	f := family{marker: m, groups: groups}
-	grace.wait(10*time.Millisecond, func() bool { return len(f.find()) > 0 }) // one that starts another program is unknown for a moment
+	// one that starts another program is unknown for a moment
+	grace.wait(10*time.Millisecond, func() bool { return len(f.find()) > 0 })
 	grace.end(f.find)
 	return len(f.seen)
 }

@@ -77,7 +77,8 @@ func (f *family) started(all map[int][]string, pid int) bool {
 // adopted reports whether a child of this process is the job's. What this process starts
 // for itself, such as nvidia-smi, stays in its process group.
 func (f *family) adopted(pid int, status []string) bool {
-	return f.before != nil && isChild(status) && f.before[pid] != status[startField] && status[groupField] != strconv.Itoa(syscall.Getpgrp())
+	return f.before != nil && isChild(status) && f.before[pid] != status[startField] &&
+		status[groupField] != strconv.Itoa(syscall.Getpgrp())
 }
 
 // bury collects a dead process that nobody else waits for.

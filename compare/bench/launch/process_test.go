@@ -53,7 +53,8 @@ func TestFindProgram(t *testing.T) {
 	if _, err := FindProgram("./engine", "", ""); err == nil {
 		t.Error("./engine was found in the current folder")
 	}
-	if path, err := FindProgram("moebalance", "", "/somewhere/moebalance"); err != nil || filepath.Base(path) != "moebalance" {
+	if path, err := FindProgram("moebalance", "", "/somewhere/moebalance"); err != nil ||
+		filepath.Base(path) != "moebalance" {
 		t.Errorf("moebalance resolves to %q, %v", path, err)
 	}
 }

@@ -20,9 +20,11 @@ type Profile struct {
 	// WindowsVariable is the older variable to pass Windows in, by ForProgram; empty for
 	// the current one.
 	WindowsVariable string `json:"legacy,omitempty"`
-	GraphTrace      string `json:"graph_trace"` // "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
-	PythonGIL       bool   `json:"python_gil"`  // record who holds Python's lock
-	GPUMetrics      bool   `json:"gpu_metrics"` // sample the GPUs' counters, on one rank of each machine; needs permission from the driver
+	// "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
+	GraphTrace string `json:"graph_trace"`
+	PythonGIL  bool   `json:"python_gil"` // record who holds Python's lock
+	// sample the GPUs' counters, on one rank of each machine; needs permission from the driver
+	GPUMetrics bool `json:"gpu_metrics"`
 	// What else nsys can record, by the names of its options; empty leaves its default.
 	Trace        []string `json:"trace,omitempty"` // APIs beside cuda and nvtx: osrt, cudnn, cublas, mpi, …
 	GPUMetricsHz int      `json:"gpu_metrics_hz,omitempty"`
@@ -148,10 +150,12 @@ func (p Profile) script(folder string) string {
 		if p.Rank >= 0 {
 			condition = ""
 		}
-		b.WriteString("metrics=; " + condition + "metrics=--gpu-metrics-device=all; ") // -devices in later versions, which know the beginning of a name
+		// -devices in later versions, which know the beginning of a name
+		b.WriteString("metrics=; " + condition + "metrics=--gpu-metrics-device=all; ")
 		metrics = "$metrics "
 	}
-	fmt.Fprintf(&b, `exec %s %s-o %s"$rank" "$@"`, Quote(p.nsys()), metrics, Quote([]string{filepath.Join(folder, "report.rank")}))
+	fmt.Fprintf(&b, `exec %s %s-o %s"$rank" "$@"`, Quote(p.nsys()), metrics,
+		Quote([]string{filepath.Join(folder, "report.rank")}))
 	return b.String()
 }
 
@@ -170,7 +174,8 @@ func (p Profile) nsys() []string {
 			trace = append(trace, api)
 		}
 	}
-	words := []string{program, "profile", "-f", "true", "-t", strings.Join(trace, ","), "--cuda-graph-trace", p.GraphTrace,
+	words := []string{program, "profile", "-f", "true", "-t", strings.Join(trace, ","), "--cuda-graph-trace",
+		p.GraphTrace,
 		"--trace-fork-before-exec=true", "--export=sqlite"}
 	if p.GPUMetricsHz > 0 {
 		words = append(words, fmt.Sprintf("--gpu-metrics-frequency=%d", p.GPUMetricsHz))

@@ -13,7 +13,8 @@ import (
 
 func TestProfileSwitches(t *testing.T) {
 	p := Profile{Windows: "100-150", GraphTrace: "node", PythonGIL: true, GPUMetrics: true, Rank: -1}
-	if got, want := Quote(p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil --cuda-graph-trace node --trace-fork-before-exec=true "+
+	if got, want := Quote(
+		p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil --cuda-graph-trace node --trace-fork-before-exec=true "+
 		"--export=sqlite -c cudaProfilerApi --capture-range-end=stop"; got != want {
 		t.Errorf("switches\n%s\nwant\n%s", got, want)
 	}
@@ -25,14 +26,17 @@ func TestProfileSwitches(t *testing.T) {
 		return values
 	}
 	v := set(p)
-	if v["TLLM_PROFILE_START_STOP"] != "100-150" || v["TLLM_NVTX_DEBUG"] != "1" || v["TLLM_PROFILE_RECORD_GC"] != "1" || v["TLLM_LLMAPI_ENABLE_NVTX"] != "1" {
+	if v["TLLM_PROFILE_START_STOP"] != "100-150" || v["TLLM_NVTX_DEBUG"] != "1" || v["TLLM_PROFILE_RECORD_GC"] != "1" ||
+		v["TLLM_LLMAPI_ENABLE_NVTX"] != "1" {
 		t.Errorf("variables %v", v)
 	}
-	p = Profile{Windows: "0,5-9", WindowsVariable: "TLLM_GPTS_PROFILE_START_STOP", GraphTrace: "graph", TorchTrace: "t.json"}
+	p = Profile{Windows: "0,5-9", WindowsVariable: "TLLM_GPTS_PROFILE_START_STOP", GraphTrace: "graph",
+		TorchTrace: "t.json"}
 	if got := Quote(p.nsys()); !strings.Contains(got, "--capture-range-end=repeat:2") {
 		t.Errorf("switches %s", got)
 	}
-	if v := set(p); v["TLLM_GPTS_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_PROFILE_START_STOP"] != "" || v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
+	if v := set(p); v["TLLM_GPTS_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_PROFILE_START_STOP"] != "" ||
+		v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
 		t.Errorf("variables %v", v)
 	}
 	if got := Quote(Profile{GraphTrace: "node"}.nsys()); strings.Contains(got, "cudaProfilerApi") {
@@ -42,7 +46,8 @@ func TestProfileSwitches(t *testing.T) {
 
 func TestProfileCheck(t *testing.T) {
 	for _, p := range []Profile{
-		{}, {GraphTrace: "full"}, {GraphTrace: "node", Windows: "9-3"}, {GraphTrace: "node", Windows: "a"}, {GraphTrace: "node", Windows: "1-2,"},
+		{}, {GraphTrace: "full"}, {GraphTrace: "node", Windows: "9-3"}, {GraphTrace: "node", Windows: "a"},
+		{GraphTrace: "node", Windows: "1-2,"},
 	} {
 		if p.Check() == nil {
 			t.Errorf("%+v passed", p)
@@ -96,7 +101,8 @@ exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x NSYS_MPI_STORE_TEAMS_PER_RANK=1 -x TLL
 	if got := p.Script([]string{"mpirun", "-n", "4", "prog", "a b"}, "my reports", ""); got != want {
 		t.Errorf("script\n%s\nwant\n%s", got, want)
 	}
-	if got := p.Wrap([]string{"launcher", "-x", ProfilerHere, "prog"}, "d", ""); !reflect.DeepEqual(got[:3], []string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
+	if got := p.Wrap([]string{"launcher", "-x", ProfilerHere, "prog"}, "d", ""); !reflect.DeepEqual(got[:3],
+		[]string{"launcher", "-x", "sh"}) || got[len(got)-1] != "prog" {
 		t.Errorf("with the mark: %q", got)
 	}
 }
@@ -154,7 +160,8 @@ func TestGPUMetricsOncePerMachine(t *testing.T) {
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.variables...)
 		out, err := cmd.CombinedOutput()
-		if got := strings.Contains(string(out), "--gpu-metrics-device=all -o d/report.rank"); err != nil || got != c.want {
+		if got := strings.Contains(string(out), "--gpu-metrics-device=all -o d/report.rank"); err != nil ||
+			got != c.want {
 			t.Errorf("%v, rank %d only: sampled %t, want %t: %s %v", c.variables, c.only, got, c.want, out, err)
 		}
 	}
@@ -169,8 +176,10 @@ func ExampleProfile_Wrap() {
 // The options of nsys that the TensorRT-LLM and nsys documents name, and any other.
 func TestProfileOptions(t *testing.T) {
 	p := Profile{GraphTrace: "node", Rank: -1, PythonGIL: true, GPUMetrics: true, GPUMetricsHz: 20000,
-		Trace: []string{"osrt", "cudnn", "cublas", "cuda"}, Arguments: []string{"--cudabacktrace=kernel:10000", "--stats=true"}}
-	if got, want := Quote(p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil,osrt,cudnn,cublas --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite "+
+		Trace: []string{"osrt", "cudnn", "cublas", "cuda"}, Arguments: []string{"--cudabacktrace=kernel:10000",
+			"--stats=true"}}
+	if got, want := Quote(
+		p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil,osrt,cudnn,cublas --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite "+
 		"--gpu-metrics-frequency=20000 --cudabacktrace=kernel:10000 --stats=true"; got != want {
 		t.Errorf("switches\n%s\nwant\n%s", got, want)
 	}

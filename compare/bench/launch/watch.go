@@ -34,7 +34,8 @@ func WatchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), 
 	return watchGPUs(ctx, query, marker, gpuInterval)
 }
 
-func watchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker, interval time.Duration) *GPUWatch {
+func watchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), marker Marker,
+	interval time.Duration) *GPUWatch {
 	running, end := context.WithCancel(ctx)
 	w := &GPUWatch{query: query, end: end, done: make(chan struct{})}
 	if query == nil {

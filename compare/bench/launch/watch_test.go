@@ -29,14 +29,16 @@ func TestClocksWhileBusy(t *testing.T) {
 			return nil, errors.New("enough")
 		}
 		l := looks[n-1]
-		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz, MemoryMHz: 3201, TemperatureC: router.Number(40 + n), Processes: make([]GPUProcess, n)}}, nil
+		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz, MemoryMHz: 3201, TemperatureC: router.Number(40 + n),
+			Processes: make([]GPUProcess, n)}}, nil
 	}, NewMarker("x"), time.Millisecond)
 	<-taken
 	gpus, err := w.End()
 	if err != nil || len(gpus) != 1 {
 		t.Fatal(gpus, err)
 	}
-	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 || g.MemoryMHz != 3201 || g.TemperatureC != 46 || len(g.Processes) != 1 {
+	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 || g.MemoryMHz != 3201 || g.TemperatureC != 46 ||
+		len(g.Processes) != 1 {
 		t.Errorf("%+v, want the mean of 1980 and 1900 MHz, the last temperature, the first look's process", g)
 	}
 	if since := time.Since(w.Worked()); since < 0 || since > time.Minute {
@@ -53,15 +55,18 @@ func stalled(t *testing.T, stall time.Duration, script string, worked func() tim
 	t.Helper()
 	folder := t.TempDir()
 	_, err := Job{
-		Runs: []Run{{Words: []string{"sh", "-c", strings.ReplaceAll(script, "%", fmt.Sprint(stall.Seconds()/4))}, Folder: folder}}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
-		Grace: Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}, Ending: func() {}, Stall: stall, Worked: worked,
+		Runs: []Run{{Words: []string{"sh", "-c", strings.ReplaceAll(script, "%", fmt.Sprint(stall.Seconds()/4))},
+			Folder: folder}}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
+		Grace: Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}, Ending: func() {},
+		Stall: stall, Worked: worked,
 	}.Run(context.Background())
 	return err
 }
 
 func TestStall(t *testing.T) {
 	never := func() time.Time { return time.Time{} }
-	if err := stalled(t, 200*time.Millisecond, "echo loading; sleep 60", never); !errors.Is(err, errStalled) || !strings.Contains(err.Error(), "no output and no GPU work for 200ms") {
+	if err := stalled(t, 200*time.Millisecond, "echo loading; sleep 60", never); !errors.Is(err, errStalled) ||
+		!strings.Contains(err.Error(), "no output and no GPU work for 200ms") {
 		t.Errorf("silent: %v", err)
 	}
 	for name, job := range map[string]struct {

@@ -113,8 +113,10 @@ func (f fields) aiperfErrors() {
 
 // unitFactors turn a unit as exports write it into the vocabulary's.
 var unitFactors = map[string]map[string]float64{
-	"ms":    {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1, "milliseconds": 1, "s": 1e3, "sec": 1e3, "seconds": 1e3, "nanoseconds": 1e-6, "microseconds": 1e-3},
-	"tok/s": {"tokens/sec": 1, "tokens/sec/user": 1, "tokens/s": 1, "tok/s": 1, "tokens/second": 1, "tokens/second/user": 1},
+	"ms": {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1, "milliseconds": 1, "s": 1e3, "sec": 1e3, "seconds": 1e3,
+		"nanoseconds": 1e-6, "microseconds": 1e-3},
+	"tok/s": {"tokens/sec": 1, "tokens/sec/user": 1, "tokens/s": 1, "tok/s": 1, "tokens/second": 1,
+		"tokens/second/user": 1},
 	"req/s": {"requests/sec": 1, "requests/s": 1, "req/s": 1, "requests/second": 1, "per_sec": 1},
 }
 

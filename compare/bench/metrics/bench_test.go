@@ -19,7 +19,8 @@ func BenchmarkParse(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()
 			for b.Loop() {
-				in := io.MultiReader(&repeated{text: text, left: size, each: func() {}}, bytes.NewReader([]byte("\n")), bytes.NewReader(files["vllm-throughput.txt"]))
+				in := io.MultiReader(&repeated{text: text, left: size, each: func() {}}, bytes.NewReader([]byte("\n")),
+					bytes.NewReader(files["vllm-throughput.txt"]))
 				if _, err := Parse("output", in, nil); err != nil {
 					b.Fatal(err)
 				}

@@ -31,7 +31,8 @@ var printedLoads = map[string]*regexp.Regexp{
 // custom metrics whose pattern matches n times, each match begins a report. The i-th
 // number printed is the value of the load that the i-th report names; without such, all
 // are undefined.
-func ParseBlocks(name string, text []byte, custom []Custom, n int, load string) (results []Result, printed []router.Number, err error) {
+func ParseBlocks(name string, text []byte, custom []Custom, n int, load string) (results []Result,
+	printed []router.Number, err error) {
 	printed = make([]router.Number, n)
 	for i := range printed {
 		printed[i] = router.Undefined()
@@ -76,6 +77,8 @@ func ParseBlocks(name string, text []byte, custom []Custom, n int, load string) 
 	if err == nil && len(runs) == n {
 		return runs, printed, nil
 	}
-	return nil, nil, &input.Error{File: name, Expected: quantity.Count(n, "report") + ", one for each point", Found: strconv.Itoa(max(most, len(runs))),
-		Try: "let the command print a report for each value of {points}, or write {" + load + "} in it to run it once for each"}
+	return nil, nil, &input.Error{File: name, Expected: quantity.Count(n, "report") + ", one for each point",
+		Found: strconv.Itoa(max(most, len(runs))),
+		Try: "let the command print a report for each value of {points}, or write {" + load +
+			"} in it to run it once for each"}
 }

@@ -58,7 +58,8 @@ func ParseCustom(s string) (Custom, error) {
 	case "higher", "lower":
 		c.HigherIsBetter = direction == "higher"
 	default:
-		return Custom{}, fmt.Errorf("metric '%s': want a direction: '%s:%s:higher=%s' or '%[2]s:%[3]s:lower=%[4]s'", s, c.Name, c.Unit, pattern)
+		return Custom{}, fmt.Errorf("metric '%s': want a direction: '%s:%s:higher=%s' or '%[2]s:%[3]s:lower=%[4]s'", s,
+			c.Name, c.Unit, pattern)
 	}
 	return c, nil
 }
@@ -67,7 +68,8 @@ var (
 	timeUnit = regexp.MustCompile(`(?i)^(ns|us|µs|μs|ms|s|secs?|seconds?|mins?|minutes?|h|hours?)(/|$)`)
 	rateUnit = regexp.MustCompile(`(?i)/(s|secs?|seconds?|mins?|minutes?|h|hours?)(/|$)|ps$`)
 	rateName = regexp.MustCompile(`(?i)throughput|goodput|rate|speed|per_sec|[tqr]ps`)
-	timeName = regexp.MustCompile(`(?i)latency|time|ttft|tpot|itl|e2e|duration|delay|wait|elapsed|_(ns|us|ms|s|sec|seconds)$`)
+	timeName = regexp.MustCompile(
+		`(?i)latency|time|ttft|tpot|itl|e2e|duration|delay|wait|elapsed|_(ns|us|ms|s|sec|seconds)$`)
 )
 
 // impliedDirection is that of a time or a rate, by its unit, else by its name; ""
@@ -89,7 +91,8 @@ func impliedDirection(name, unit string) string {
 func ParseWanted(s string) (name string, rule []Custom, err error) {
 	if !strings.Contains(s, "=") {
 		if strings.ContainsAny(s, ` ()[]\|*+?^$`) {
-			return "", nil, fmt.Errorf("metric '%s': want the name of a reported metric, NAME:UNIT:higher=REGEX or NAME:UNIT:lower=$.json.path", s)
+			return "", nil, fmt.Errorf(
+				"metric '%s': want the name of a reported metric, NAME:UNIT:higher=REGEX or NAME:UNIT:lower=$.json.path", s)
 		}
 		return s, nil, nil
 	}
@@ -138,11 +141,13 @@ func (c Custom) text(rec record, rep *report) {
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
 	if err != nil {
-		rep.fail(rec.line, input.Error{Expected: "a number where the rule of metric " + strconv.Quote(c.Name) + " matches", Found: strconv.Quote(found)})
+		rep.fail(rec.line, input.Error{Expected: "a number where the rule of metric " + strconv.Quote(c.Name) +
+			" matches", Found: strconv.Quote(found)})
 		return
 	}
 	n, _ := number(v)
-	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter, Definition: "custom/" + c.rule()}, n})
+	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
+		Definition: "custom/" + c.rule()}, n})
 }
 
 // object follows the path.
@@ -159,8 +164,10 @@ func (c Custom) object(rec record, rep *report) {
 	}
 	n, ok := number(v)
 	if !ok {
-		rep.fail(rec.line, input.Error{Expected: "a number at " + c.rule() + " for metric " + strconv.Quote(c.Name), Found: kind(v)})
+		rep.fail(rec.line, input.Error{Expected: "a number at " + c.rule() + " for metric " + strconv.Quote(c.Name),
+			Found: kind(v)})
 		return
 	}
-	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter, Definition: "custom/" + c.rule()}, n})
+	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
+		Definition: "custom/" + c.rule()}, n})
 }

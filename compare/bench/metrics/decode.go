@@ -231,7 +231,8 @@ func (d *decoder) value(depth int) any {
 // words are the bare names of JSON, of Python's json module and of a repr.
 var words = map[string]any{
 	"null": nil, "None": nil, "true": true, "True": true, "false": false, "False": false,
-	"NaN": math.NaN(), "nan": math.NaN(), "Infinity": math.Inf(1), "inf": math.Inf(1), "-Infinity": math.Inf(-1), "-inf": math.Inf(-1),
+	"NaN": math.NaN(), "nan": math.NaN(), "Infinity": math.Inf(1), "inf": math.Inf(1), "-Infinity": math.Inf(-1),
+	"-inf": math.Inf(-1),
 }
 
 // word reads a number or one of words.

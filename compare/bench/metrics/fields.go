@@ -41,9 +41,12 @@ func (f fields) take(members []member) {
 
 // setups are where reports say what they ran, with the name of it.
 var setups = [][2]string{
-	{"model", "model_id"}, {"model", "engine/model"}, {"model", "input_config/endpoint/model_names/0"}, {"model", "input_config/model/0"},
-	{"router", "router"}, {"experts", "shape/experts"}, {"top_k", "shape/top_k"}, {"layers", "layers"}, {"hidden", "hidden"},
-	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"}, {"quantization", "engine/quantization"},
+	{"model", "model_id"}, {"model", "engine/model"}, {"model", "input_config/endpoint/model_names/0"},
+	{"model", "input_config/model/0"},
+	{"router", "router"}, {"experts", "shape/experts"}, {"top_k", "shape/top_k"}, {"layers", "layers"},
+	{"hidden", "hidden"},
+	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"},
+	{"quantization", "engine/quantization"},
 }
 
 // setup notes what the object says of its model and of how that was run.
@@ -83,7 +86,8 @@ func (rep *report) part(line int, of any, key string) (v any, ok bool) {
 	case *object:
 		v, ok, err := of.get(key)
 		if err != nil {
-			rep.fail(line, input.Error{Expected: "one value of key " + strconv.Quote(key), Found: "two that differ", Try: "pass the output of one launch", Err: err})
+			rep.fail(line, input.Error{Expected: "one value of key " + strconv.Quote(key), Found: "two that differ",
+				Try: "pass the output of one launch", Err: err})
 		}
 		return v, ok
 	case *list:
@@ -183,7 +187,8 @@ func (f fields) list(path string) ([]router.Number, bool) {
 		f.wrong(path, "a list of numbers", v)
 		return nil, false
 	case l.dropped > 0:
-		f.rep.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, l.dropped, MaxElements))
+		f.rep.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, l.dropped,
+			MaxElements))
 		return nil, false
 	}
 	return numbers, true

@@ -26,16 +26,22 @@ var fixtures = map[string]expectation{
 			"request_latency_mean": 3000, "ttft_mean": 90, "tpot_mean": 46.1905},
 		work: Work{Requests: count(40), InputTokens: count(5120), OutputTokens: count(2560)}},
 	"trtllm-bench-b.txt": {format: "trtllm-bench/stdout-b", primary: "output_throughput", ranks: 4,
-		values: map[string]float64{"output_throughput": 640, "total_throughput": 3200, "user_throughput": 21, "gpu_throughput": 160,
-			"user_speed": 21.4466, "tpot_p50": 46.6, "tpot_p99": 48, "tpot_min": 46, "tpot_mean": 46.6275, "request_latency_p95": 12400, "request_latency_max": 12500},
+		values: map[string]float64{"output_throughput": 640, "total_throughput": 3200, "user_throughput": 21,
+			"gpu_throughput": 160,
+			"user_speed":     21.4466, "tpot_p50": 46.6, "tpot_p99": 48, "tpot_min": 46, "tpot_mean": 46.6275,
+			"request_latency_p95": 12400, "request_latency_max": 12500},
 		work: Work{Requests: count(32), InputTokens: count(32768), OutputTokens: count(8192)}},
 	"trtllm-bench-c.txt": {format: "trtllm-bench/stdout-c", primary: "output_throughput", ranks: 8,
-		values: map[string]float64{"output_throughput": 2560, "total_throughput": 5120, "user_throughput": 324, "gpu_throughput": 320,
-			"user_speed": 330.11, "user_speed_p50": 333, "ttft_p50": 60, "ttft_max": 80, "tpot_p90": 3.2, "request_latency_mean": 3160, "duration": 4000},
+		values: map[string]float64{"output_throughput": 2560, "total_throughput": 5120, "user_throughput": 324,
+			"gpu_throughput": 320,
+			"user_speed":     330.11, "user_speed_p50": 333, "ttft_p50": 60, "ttft_max": 80, "tpot_p90": 3.2,
+			"request_latency_mean": 3160, "duration": 4000},
 		work: Work{Requests: count(10), InputTokens: count(10240), OutputTokens: count(10240)}},
 	"trtllm-report.json": {format: "trtllm-bench/report-json", primary: "output_throughput", ranks: 8,
-		values: map[string]float64{"output_throughput": 2560, "total_throughput": 5120, "user_throughput": 324, "gpu_throughput": 320,
-			"user_speed": 330.11, "user_speed_p50": 333, "ttft_p50": 60, "ttft_max": 80, "tpot_p90": 3.2, "request_latency_mean": 3160, "duration": 4000},
+		values: map[string]float64{"output_throughput": 2560, "total_throughput": 5120, "user_throughput": 324,
+			"gpu_throughput": 320,
+			"user_speed":     330.11, "user_speed_p50": 333, "ttft_p50": 60, "ttft_max": 80, "tpot_p90": 3.2,
+			"request_latency_mean": 3160, "duration": 4000},
 		work: Work{Requests: count(10), InputTokens: count(10240), OutputTokens: count(10240)}},
 	// 34 whole rows and a cut one. Rows 2 to 31 are decode steps of the full
 	// batch, 4 requests: 30 of them, of which a tenth is warm-up. The 27 left
@@ -53,31 +59,39 @@ var fixtures = map[string]expectation{
 		values: map[string]float64{"step_time_mean": 13.5, "step_time_p50": 13.5}, warnings: []string{"10 of 12"}},
 	// Row 106 is missing, so nobody knows the device time of row 105.
 	"print-iter-log-4.txt": {format: "iteration-log", primary: "step_time_mean", steps: 5,
-		values: map[string]float64{"step_time_mean": 10.8}, warnings: []string{"lacks 1 iteration", "3 of 5 iteration rows"}},
+		values: map[string]float64{"step_time_mean": 10.8}, warnings: []string{"lacks 1 iteration",
+			"3 of 5 iteration rows"}},
 	"log-iteration-data.txt": {format: "iteration-log", steps: 3, warnings: []string{"no step times"}},
 	"gptmanager-old.txt": {format: "gptManagerBenchmark", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 1000, "request_throughput": 5, "duration": 20000, "request_latency_mean": 510.25},
-		work:   Work{Requests: count(100)}, warnings: []string{"requested tokens"}},
+		values: map[string]float64{"output_throughput": 1000, "request_throughput": 5, "duration": 20000,
+			"request_latency_mean": 510.25},
+		work: Work{Requests: count(100)}, warnings: []string{"requested tokens"}},
 	"gptmanager.txt": {format: "gptManagerBenchmark", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 1000, "request_latency_p99": 530.1, "request_latency_min": 480.5, "ttft_mean": 40,
+		values: map[string]float64{"output_throughput": 1000, "request_latency_p99": 530.1,
+			"request_latency_min": 480.5, "ttft_mean": 40,
 			"tpot_p50": 2.3, "user_speed_mean": 423, "queue_time_mean": 3.5},
 		work: Work{Requests: count(100), Errors: count(0)}},
 	"serving-trtllm.txt": {format: "serving/stdout", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 256, "total_throughput": 2304, "user_throughput": 80, "duration": 4000,
+		values: map[string]float64{"output_throughput": 256, "total_throughput": 2304, "user_throughput": 80,
+			"duration":  4000,
 			"ttft_mean": 50, "ttft_p50": 49, "ttft_p99": 61.2, "itl_p99": 30.1, "request_latency_p99": 1700},
 		work: Work{Requests: count(8), InputTokens: count(8192), OutputTokens: count(1024), Errors: count(0)}},
 	"serving-trtllm.json": {format: "serving/json", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 224, "request_goodput": 1.5, "tpot_p99": 13.5, "user_throughput": 80, "duration": 4000},
-		work:   Work{Requests: count(7), InputTokens: count(7168), OutputTokens: count(896), Errors: count(1)}},
+		values: map[string]float64{"output_throughput": 224, "request_goodput": 1.5, "tpot_p99": 13.5,
+			"user_throughput": 80, "duration": 4000},
+		work: Work{Requests: count(7), InputTokens: count(7168), OutputTokens: count(896), Errors: count(1)}},
 	"serving-vllm.jsonl": {format: "serving/json", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 256, "total_throughput": 2304, "ttft_p50": 49, "itl_mean": 12.1},
-		work:   Work{Requests: count(8), InputTokens: count(8192), OutputTokens: count(1024), Errors: count(0)}},
+		values: map[string]float64{"output_throughput": 256, "total_throughput": 2304, "ttft_p50": 49,
+			"itl_mean": 12.1},
+		work: Work{Requests: count(8), InputTokens: count(8192), OutputTokens: count(1024), Errors: count(0)}},
 	"serving-sglang.jsonl": {format: "sglang-serving/json", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 256, "input_throughput": 2048, "request_latency_p99": 1700, "itl_p95": 20, "itl_p99": math.NaN()},
-		work:   Work{Requests: count(8), InputTokens: count(8192), OutputTokens: count(1024)}},
+		values: map[string]float64{"output_throughput": 256, "input_throughput": 2048, "request_latency_p99": 1700,
+			"itl_p95": 20, "itl_p99": math.NaN()},
+		work: Work{Requests: count(8), InputTokens: count(8192), OutputTokens: count(1024)}},
 	"serving-sglang.txt": {format: "sglang-serving/stdout", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 256, "input_throughput": 2048, "request_latency_p50": 1580, "itl_p95": 20, "itl_max": 44},
-		work:   Work{Requests: count(8), InputTokens: count(8192), OutputTokens: count(1024)}},
+		values: map[string]float64{"output_throughput": 256, "input_throughput": 2048, "request_latency_p50": 1580,
+			"itl_p95": 20, "itl_max": 44},
+		work: Work{Requests: count(8), InputTokens: count(8192), OutputTokens: count(1024)}},
 	"vllm-throughput.txt": {format: "vllm-throughput/stdout", primary: "output_throughput",
 		values: map[string]float64{"output_throughput": 2560, "total_throughput": 5120, "request_throughput": 2.5},
 		work:   Work{InputTokens: count(10240), OutputTokens: count(10240)}},
@@ -89,7 +103,8 @@ var fixtures = map[string]expectation{
 	"vllm-latency.json": {format: "vllm-latency/json", primary: "batch_latency_mean", steps: 3,
 		values: map[string]float64{"batch_latency_mean": 402, "batch_latency_p50": 401}},
 	"aiperf.json": {format: "aiperf", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 2560, "request_throughput": 2.5, "ttft_p99": 61.2, "tpot_p50": 12, "itl_p99": 30.1, "itl_mean": 12.1,
+		values: map[string]float64{"output_throughput": 2560, "request_throughput": 2.5, "ttft_p99": 61.2,
+			"tpot_p50": 12, "itl_p99": 30.1, "itl_mean": 12.1,
 			"user_speed_mean": 82.6, "duration": 25600, "request_latency_min": 1400},
 		work: Work{Requests: count(64), InputTokens: count(65536), OutputTokens: count(8192), Errors: count(0)}},
 	"genai-perf.json": {format: "aiperf", primary: "output_throughput",
@@ -154,7 +169,8 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 		}
 		return m
 	}
-	tools := []string{"trtllm-bench-c.txt", "serving-vllm.jsonl", "aiperf.json", "genai-perf.json", "serving-sglang.jsonl"}
+	tools := []string{"trtllm-bench-c.txt", "serving-vllm.jsonl", "aiperf.json", "genai-perf.json",
+		"serving-sglang.jsonl"}
 	for i, a := range tools {
 		for _, b := range tools[i+1:] {
 			if err := metric(a, "ttft_p50").Comparable(metric(b, "ttft_p50")); err == nil {
@@ -165,13 +181,15 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 			}
 		}
 	}
-	for _, same := range [][2]string{{"trtllm-bench-c.txt", "trtllm-report.json"}, {"serving-trtllm.txt", "serving-vllm.jsonl"}, {"serving-sglang.txt", "serving-sglang.jsonl"}} {
+	for _, same := range [][2]string{{"trtllm-bench-c.txt", "trtllm-report.json"},
+		{"serving-trtllm.txt", "serving-vllm.jsonl"}, {"serving-sglang.txt", "serving-sglang.jsonl"}} {
 		if err := metric(same[0], "ttft_p50").Comparable(metric(same[1], "ttft_p50")); err != nil {
 			t.Errorf("%s and %s: %v", same[0], same[1], err)
 		}
 	}
 	// Words that are shared and formulas that are not.
-	if err := metric("gptmanager-old.txt", "output_throughput").Comparable(metric("gptmanager.txt", "output_throughput")); err == nil {
+	if err := metric("gptmanager-old.txt", "output_throughput").Comparable(metric("gptmanager.txt",
+		"output_throughput")); err == nil {
 		t.Error("requested and generated tokens compare")
 	}
 }
@@ -179,8 +197,9 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 // What reports say of the model and of how it was run, read off by hand.
 func TestSetup(t *testing.T) {
 	for file, want := range map[string]map[string]string{
-		"trtllm-bench-a.txt":  {"model": "meta-llama/Llama-3.1-8B"},
-		"trtllm-report.json":  {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch", "quantization": "FP8_BLOCK_SCALES"},
+		"trtllm-bench-a.txt": {"model": "meta-llama/Llama-3.1-8B"},
+		"trtllm-report.json": {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch",
+			"quantization": "FP8_BLOCK_SCALES"},
 		"serving-trtllm.json": {"model": "openai/gpt-oss-20b"},
 		"serving-vllm.jsonl":  {"model": "m"},
 		"aiperf.json":         {"model": "m"},

@@ -20,7 +20,8 @@ var gptManagerText = textFormat{
 		"seq_throughput":    {metric: "request_throughput"},
 		"token_throughput":  {metric: "output_throughput"},
 	},
-	spread: regexp.MustCompile(`^(?P<stat>avg|max|min|p\d\d)_(?P<of>sequence_latency|time_to_first_token|inter_token_latency|user_tokens_per_second|request_queueing_latency)$`),
+	spread: regexp.MustCompile(
+		`^(?P<stat>avg|max|min|p\d\d)_(?P<of>sequence_latency|time_to_first_token|inter_token_latency|user_tokens_per_second|request_queueing_latency)$`),
 	families: map[string]string{
 		"sequence_latency": "request_latency", "time_to_first_token": "ttft", "inter_token_latency": "tpot",
 		"user_tokens_per_second": "user_speed", "request_queueing_latency": "queue_time",

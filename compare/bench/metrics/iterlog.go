@@ -129,7 +129,8 @@ func finishIterations(rep *report) {
 	what := it.clock + " of steady full decode batches"
 	rep.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
 	rep.metric(0, metricOf("step_time_p50", "", "median "+what, median))
-	rep.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", len(kept), quantity.Count(len(rep.steps), "iteration row")))
+	rep.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", len(kept),
+		quantity.Count(len(rep.steps), "iteration row")))
 }
 
 // stampedSeconds is the least span of timestamps, which are whole seconds, that gives
@@ -141,11 +142,15 @@ func (rep *report) timestamps() {
 	from, to := rep.log.began, rep.log.ended
 	seconds, steps := to.stamp.Sub(from.stamp).Seconds(), to.step.Iter-from.step.Iter
 	if seconds < stampedSeconds || steps < 1 {
-		rep.warn(fmt.Sprintf("the iteration log has no step times, and its timestamps span %.0f s: want at least %d s", max(0, seconds), stampedSeconds))
+		rep.warn(fmt.Sprintf("the iteration log has no step times, and its timestamps span %.0f s: want at least %d s",
+			max(0, seconds), stampedSeconds))
 		return
 	}
-	rep.metric(0, metricOf("step_time_mean", "", "time between the first and the last timestamp over the iterations between them", router.Number(1e3*seconds/float64(steps))))
-	rep.warn(fmt.Sprintf("the step time is the mean over %s by timestamps of whole seconds", quantity.Count(steps, "iteration")))
+	rep.metric(0, metricOf("step_time_mean", "",
+		"time between the first and the last timestamp over the iterations between them",
+		router.Number(1e3*seconds/float64(steps))))
+	rep.warn(fmt.Sprintf("the step time is the mean over %s by timestamps of whole seconds",
+		quantity.Count(steps, "iteration")))
 }
 
 // isIterationDict recognizes a row of --iteration_log and of /metrics.
@@ -204,7 +209,8 @@ func iterationLine(rec record, rep *report) (label string, v float64) {
 	if at < 0 || states < at {
 		return "", 0
 	}
-	r := row{step: Step{Iter: -1, Rank: router.Whole(rec.rank), Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None}, times: map[string]router.Number{}}
+	r := row{step: Step{Iter: -1, Rank: router.Whole(rec.rank), Requests: router.None, ContextTokens: router.None,
+		GeneratedTokens: router.None}, times: map[string]router.Number{}}
 	for part := range strings.SplitSeq(rec.text[at:states], ", ") {
 		key, value, ok := strings.Cut(part, " = ")
 		if !ok {

@@ -22,16 +22,20 @@ type layout struct {
 
 // layouts in the order they are tried; the first that fits takes the object.
 var layouts = []layout{
-	{workloadFormat, has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"), workloadFormat + ", linear", readWorkload},
+	{workloadFormat, has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"), workloadFormat +
+		", linear", readWorkload},
 	{iterationFormat, isIterationDict, "", readIterationDict},
 	{iterationFormat, has("Iteration Counter", "Scheduled Requests"), "", readIterationData},
 	{trtllmReportFormat, has("performance", "request_info", "engine"), trtllmRule, readTRTLLMReport},
 	{trtllmReportFormat, has("performance", "world_info"), trtllmRule, readTRTLLMReport},
 	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
-	{offlineFormat + "/json", has("successful_requests", "total_latency", "output_throughput", "request_throughput"), "", func(f fields) { f.take(offlineMembers) }},
+	{offlineFormat + "/json", has("successful_requests", "total_latency", "output_throughput", "request_throughput"),
+		"", func(f fields) { f.take(offlineMembers) }},
 	{sweepFormat, isSweepRun, servingRule, func(f fields) { f.rep.sweepRun(f) }},
-	{servingFormat + "/json", has("completed", "request_throughput", "output_throughput", "duration"), servingRule, readServing},
-	{vllmThroughputFormat + "/json", has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second"), "", readVLLMThroughput},
+	{servingFormat + "/json", has("completed", "request_throughput", "output_throughput", "duration"), servingRule,
+		readServing},
+	{vllmThroughputFormat + "/json", has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second",
+		"tokens_per_second"), "", readVLLMThroughput},
 	{vllmLatencyFormat + "/json", has("avg_latency", "latencies", "percentiles"), vllmRule, readVLLMLatency},
 	{aiperfFormat, isAIPerf, "", readAIPerf},
 }
@@ -55,7 +59,8 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 		return Result{}, named(name, err)
 	}
 	if src.long > 0 {
-		p.custom.warn(fmt.Sprintf("%s longer than %d bytes: only the beginning was read", quantity.Count(src.long, "text line"), MaxLine))
+		p.custom.warn(fmt.Sprintf("%s longer than %d bytes: only the beginning was read",
+			quantity.Count(src.long, "text line"), MaxLine))
 	}
 	result, err := p.result(src.cut)
 	return result, named(name, err)
@@ -205,7 +210,8 @@ func (p *parser) reports() ([]*report, error) {
 		for _, rep := range found {
 			formats = append(formats, rep.format)
 		}
-		found[0].err = &input.Error{Expected: "one report", Found: strings.Join(formats, " and "), Try: "pass them one at a time"}
+		found[0].err = &input.Error{Expected: "one report", Found: strings.Join(formats, " and "),
+			Try: "pass them one at a time"}
 	}
 	for _, rep := range append(slices.Clip(found), logs...) {
 		switch {
@@ -235,7 +241,8 @@ func (p *parser) result(cut error) (Result, error) {
 	}
 	for _, c := range p.wanted {
 		if _, ok := (Result{Metrics: p.custom.metrics}).Metric(c.Name); !ok {
-			return Result{}, &input.Error{Expected: "a match of metric " + strconv.Quote(c.Name) + ", " + c.rule(), Found: "none in " + quantity.Count(p.records, "line")}
+			return Result{}, &input.Error{Expected: "a match of metric " + strconv.Quote(c.Name) + ", " + c.rule(),
+				Found: "none in " + quantity.Count(p.records, "line")}
 		}
 	}
 	reports, err := p.reports()
@@ -249,8 +256,10 @@ func (p *parser) result(cut error) (Result, error) {
 	for i, rep := range reports {
 		out.add(rep, i == 0)
 	}
-	if p.open > 0 && slices.ContainsFunc(append(reports, p.custom), func(rep *report) bool { return slices.Contains(rep.lines, p.open) }) {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.open))
+	if p.open > 0 && slices.ContainsFunc(append(reports, p.custom),
+		func(rep *report) bool { return slices.Contains(rep.lines, p.open) }) {
+		out.Warnings = append(out.Warnings,
+			fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.open))
 	}
 	out.Primary = out.primary(len(p.wanted) > 0)
 	if cut != nil {
@@ -262,7 +271,8 @@ func (p *parser) result(cut error) (Result, error) {
 // preferred are the metrics to compare by, best first: throughput of what the
 // router works on, then of requests, then times.
 var preferred = []string{
-	"output_throughput", "token_throughput", "total_throughput", "request_throughput", "step_time_mean", "batch_latency_mean",
+	"output_throughput", "token_throughput", "total_throughput", "request_throughput", "step_time_mean",
+	"batch_latency_mean",
 }
 
 // primary is the metric to compare unless another is asked for: the first

@@ -52,12 +52,14 @@ func TestParseWorkloadLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{"token_throughput": 12.5, "step_time_mean": 2.5, "step_time_p50": 2.5, "step_time_min": 1} {
+	for name, want := range map[string]float64{"token_throughput": 12.5, "step_time_mean": 2.5, "step_time_p50": 2.5,
+		"step_time_min": 1} {
 		if m, _ := r.Metric(name); float64(m.Value) != want {
 			t.Errorf("%s = %v, want %v", name, m.Value, want)
 		}
 	}
-	if len(r.Steps) != 4 || len(r.Proof.Layers) != 2 || r.Proof.Layers[1].RankMaxOverMean.Defined() || r.Proof.Layers[1].ExpertMaxOverMean != 3 {
+	if len(r.Steps) != 4 || len(r.Proof.Layers) != 2 || r.Proof.Layers[1].RankMaxOverMean.Defined() ||
+		r.Proof.Layers[1].ExpertMaxOverMean != 3 {
 		t.Errorf("steps %v, layers %v", r.Steps, r.Proof.Layers)
 	}
 }
@@ -65,11 +67,13 @@ func TestParseWorkloadLine(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5}`
 	for name, c := range map[string]struct{ in, want string }{
-		"empty":           {"", "have an empty output"},
-		"no result":       {"hello\nworld\n", "in 2 lines"},
-		"cut object":      {line[:40], "line 1: want a whole JSON object, have one that ends before"},
-		"two launches":    {line + "\n" + strings.Replace(line, "12.5", "13", 1), "line 2 (moebalance-workload): want token_throughput = 12.5 (line 1) as before, have 13"},
-		"duplicate key":   {strings.Replace(line, "}", `, "ranks": 4}`, 1), `line 1 (moebalance-workload): want one value of key "ranks", have two that differ`},
+		"empty":      {"", "have an empty output"},
+		"no result":  {"hello\nworld\n", "in 2 lines"},
+		"cut object": {line[:40], "line 1: want a whole JSON object, have one that ends before"},
+		"two launches": {line + "\n" + strings.Replace(line, "12.5", "13", 1),
+			"line 2 (moebalance-workload): want token_throughput = 12.5 (line 1) as before, have 13"},
+		"duplicate key": {strings.Replace(line, "}", `, "ranks": 4}`, 1),
+			`line 1 (moebalance-workload): want one value of key "ranks", have two that differ`},
 		"text for number": {strings.Replace(line, "12.5", `"fast"`, 1), "want a number"},
 		"utf-16":          {"\xff\xfeh\x00", "UTF-16"},
 	} {
@@ -88,7 +92,8 @@ func TestParseNamesTheSameFault(t *testing.T) {
 		"aiperf":        {`{"output_token_throughput": {"unit": "tokens/sec", "avg": 1}, "request_count": {"unit": "requests", "avg": 1}, "output_sequence_length": {"avg": "a"}, "input_sequence_length": {"avg": "b"}}`, "input_sequence_length"},
 	} {
 		for range 30 {
-			if _, err := Parse("output", strings.NewReader(c.in), nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Parse("output", strings.NewReader(c.in), nil); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%s: error %v, want %q", name, err, c.want)
 			}
 		}
@@ -122,7 +127,8 @@ func TestCustomMetrics(t *testing.T) {
 	if m, _ := r.Metric("wait"); m.HigherIsBetter || m.Unit != "ms" || r.Primary != "speed" || r.Format != "custom" {
 		t.Errorf("%+v in %q with primary %q", m, r.Format, r.Primary)
 	}
-	if _, err := Parse("output", strings.NewReader("speed = 1\nspeed = 2\n"), custom[:1]); err == nil || !errors.Is(err, errTwice) {
+	if _, err := Parse("output", strings.NewReader("speed = 1\nspeed = 2\n"), custom[:1]); err == nil ||
+		!errors.Is(err, errTwice) {
 		t.Errorf("two values of one metric: error %v", err)
 	}
 	for _, bad := range []string{"", "a", "a=", "=x", "a:b:c:d=x", "a:b:up=x", "a=(", "a=$.b..c", "a=$.b["} {
@@ -148,7 +154,8 @@ func TestCustomMetricWinsOverFormats(t *testing.T) {
 			t.Errorf("%s: passed without a rule", name)
 		}
 		r, err := Parse("output", strings.NewReader(in+"my speed 42\n"), []Custom{rule})
-		if m, _ := r.Metric("speed"); err != nil || m.Value != 42 || r.Format != "custom" || !strings.Contains(strings.Join(r.Warnings, "\n"), "only --metric was read: ") {
+		if m, _ := r.Metric("speed"); err != nil || m.Value != 42 || r.Format != "custom" ||
+			!strings.Contains(strings.Join(r.Warnings, "\n"), "only --metric was read: ") {
 			t.Errorf("%s: %+v, error %v", name, r, err)
 		}
 	}
@@ -157,12 +164,15 @@ func TestCustomMetricWinsOverFormats(t *testing.T) {
 // Of a time less is better. Where neither unit nor name tells, a direction is asked for.
 func TestCustomDirection(t *testing.T) {
 	for rule, want := range map[string]string{
-		"x:ms=(1)": "lower", "x:s=(1)": "lower", "x:s/it=(1)": "lower", "ttft_p99=(1)": "lower", "latency=(1)": "lower", "total_ms=(1)": "lower",
-		"x:tok/s=(1)": "higher", "x:req/sec=(1)": "higher", "x:tps=(1)": "higher", "throughput=(1)": "higher", "speed=(1)": "higher",
+		"x:ms=(1)": "lower", "x:s=(1)": "lower", "x:s/it=(1)": "lower", "ttft_p99=(1)": "lower", "latency=(1)": "lower",
+		"total_ms=(1)": "lower",
+		"x:tok/s=(1)":  "higher", "x:req/sec=(1)": "higher", "x:tps=(1)": "higher", "throughput=(1)": "higher",
+		"speed=(1)":             "higher",
 		"latency:ms:higher=(1)": "higher", "x::lower=(1)": "lower", "x=(1)": "", "x:tokens=(1)": "", "x::=(1)": "",
 	} {
 		c, err := ParseCustom(rule)
-		if got := map[bool]string{true: "higher", false: "lower"}[c.HigherIsBetter]; err == nil && got != want || (err != nil) != (want == "") {
+		if got := map[bool]string{true: "higher", false: "lower"}[c.HigherIsBetter]; err == nil && got != want ||
+			(err != nil) != (want == "") {
 			t.Errorf("%s: %s, error %v; want %q", rule, got, err, want)
 		}
 	}
@@ -187,14 +197,16 @@ Total token throughput (tok/s):          12578.81
 `
 	line := `{"backend": "engine", "successful_requests": 1000, "total_latency": 28.64, "total_input_tokens": 233369, "total_output_tokens": 126886,
 		"request_throughput": 34.92, "input_throughput": 8148.43, "output_throughput": 4430.38, "total_throughput": 12578.81}`
-	for format, in := range map[string]string{"sglang-offline/stdout": stdout, "sglang-offline/json": strings.ReplaceAll(line, "\n", " ")} {
+	for format, in := range map[string]string{"sglang-offline/stdout": stdout,
+		"sglang-offline/json": strings.ReplaceAll(line, "\n", " ")} {
 		r, err := Parse("output", strings.NewReader(in), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkResult(t, r, expectation{format: format, primary: "output_throughput",
-			values: map[string]float64{"output_throughput": 4430.38, "total_throughput": 12578.81, "input_throughput": 8148.43, "request_throughput": 34.92, "duration": 28640},
-			work:   Work{Requests: count(1000), InputTokens: count(233369), OutputTokens: count(126886)}})
+			values: map[string]float64{"output_throughput": 4430.38, "total_throughput": 12578.81,
+				"input_throughput": 8148.43, "request_throughput": 34.92, "duration": 28640},
+			work: Work{Requests: count(1000), InputTokens: count(233369), OutputTokens: count(126886)}})
 	}
 }
 
@@ -207,8 +219,9 @@ func TestSGLangWithoutRequestThroughput(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkResult(t, r, expectation{format: "sglang-serving/json", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 12412.394674113431, "ttft_p50": 10014.104524045251, "request_latency_mean": 381236.82297268615, "duration": 412490.91206211597},
-		work:   Work{Requests: count(10000), InputTokens: count(10000), OutputTokens: count(5120000)}})
+		values: map[string]float64{"output_throughput": 12412.394674113431, "ttft_p50": 10014.104524045251,
+			"request_latency_mean": 381236.82297268615, "duration": 412490.91206211597},
+		work: Work{Requests: count(10000), InputTokens: count(10000), OutputTokens: count(5120000)}})
 }
 
 // The keys that vLLM's pull request 29495 adds.
@@ -219,8 +232,9 @@ func TestVLLMThroughputOfGeneratedTokens(t *testing.T) {
 		t.Fatalf("error %v, warnings %q", err, r.Warnings)
 	}
 	checkResult(t, r, expectation{format: "vllm-throughput/json", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 1072.15, "total_throughput": 1244.81, "request_throughput": 8.3},
-		work:   Work{Requests: count(1000), InputTokens: count(5014), OutputTokens: count(1500)}})
+		values: map[string]float64{"output_throughput": 1072.15, "total_throughput": 1244.81,
+			"request_throughput": 8.3},
+		work: Work{Requests: count(1000), InputTokens: count(5014), OutputTokens: count(1500)}})
 }
 
 func TestWantedIsPositive(t *testing.T) {
@@ -228,7 +242,8 @@ func TestWantedIsPositive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for value, want := range map[string]string{"0": "speed is 0", "-3": "speed is −3.00", "NaN": "not a number", "inf": "not a number", "1e-300": ""} {
+	for value, want := range map[string]string{"0": "speed is 0", "-3": "speed is −3.00", "NaN": "not a number",
+		"inf": "not a number", "1e-300": ""} {
 		r, err := Parse("output", strings.NewReader("speed "+value), []Custom{rule})
 		if err != nil {
 			t.Fatal(err)
@@ -237,7 +252,8 @@ func TestWantedIsPositive(t *testing.T) {
 			t.Errorf("a value of %s: error %v, want %q", value, err, want)
 		}
 	}
-	if _, err := (Result{Format: "f", Metrics: []Metric{{gain.Metric{Name: "a"}, 1}, {gain.Metric{Name: "b"}, 1}}}).Wanted("c"); err == nil || !strings.Contains(err.Error(), "want one of a, b") {
+	if _, err := (Result{Format: "f", Metrics: []Metric{{gain.Metric{Name: "a"}, 1},
+		{gain.Metric{Name: "b"}, 1}}}).Wanted("c"); err == nil || !strings.Contains(err.Error(), "want one of a, b") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -260,7 +276,8 @@ func TestIterationDataWithoutStepTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Wanted(""); err == nil || !strings.Contains(err.Error(), "2 iteration rows and no times") || !strings.Contains(strings.Join(r.Warnings, "\n"), "span 10 s") {
+	if _, err := r.Wanted(""); err == nil || !strings.Contains(err.Error(), "2 iteration rows and no times") ||
+		!strings.Contains(strings.Join(r.Warnings, "\n"), "span 10 s") {
 		t.Errorf("error %v, warnings %q", err, r.Warnings)
 	}
 }
@@ -280,7 +297,8 @@ func TestAIPerfRecordsAndErrors(t *testing.T) {
 			"benchmark_duration": {"unit": "sec", "avg": 9.317788951}, "request_throughput": {"unit": "requests/sec", "avg": 9.551622221540914},
 			"output_token_throughput": {"unit": "tokens/sec", "avg": 2320.7222350404572, "p50": null}},
 			"was_cancelled": false, "error_summary": [{"error_details": {"code": 499}, "count": 11}]}`,
-			map[string]float64{"output_throughput": 2320.7222350404572, "ttft_p99": 3833.3894000399996, "ttft_mean": 2343.219436988764, "duration": 9317.788951},
+			map[string]float64{"output_throughput": 2320.7222350404572, "ttft_p99": 3833.3894000399996,
+				"ttft_mean": 2343.219436988764, "duration": 9317.788951},
 			Work{count(89), count(48950), count(21624), count(11)}},
 		"error summary": {`{"request_throughput": {"unit": "requests/sec", "avg": 13.16084556379392}, "time_to_first_token": {"unit": "ms", "avg": 1588.797775365},
 			"request_count": {"unit": "requests", "avg": 200.0}, "total_isl": {"unit": "tokens", "avg": 110000.0}, "total_osl": {"unit": "tokens", "avg": 19370.0},
@@ -306,7 +324,8 @@ func TestAIPerfRecordsAndErrors(t *testing.T) {
 // A client that saves every request may write its totals last.
 func TestTotalsAfterLongLists(t *testing.T) {
 	texts := strings.Repeat(`"a text that nobody reads", `, 2*MaxElements)
-	r, err := Parse("output", strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`), nil)
+	r, err := Parse("output",
+		strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +367,8 @@ func TestListOfRowsOnOneLine(t *testing.T) {
 }
 
 func FuzzParseCustom(f *testing.F) {
-	for _, s := range []string{`speed:tok/s=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]", `dotted=$['x.y']["z"]`, "a:b:c:d=x", "=$.", "n=("} {
+	for _, s := range []string{`speed:tok/s=speed = ([\d.,]+)`, "wait:ms:lower=$.a.b[1]", `dotted=$['x.y']["z"]`,
+		"a:b:c:d=x", "=$.", "n=("} {
 		f.Add(s, "speed = 1,5\n{\"a\": {\"b\": [0, 1e3]}, \"x.y\": {\"z\": 2}}\n")
 	}
 	f.Fuzz(func(t *testing.T, rule, output string) {
@@ -360,7 +380,8 @@ func FuzzParseCustom(f *testing.F) {
 			t.Errorf("%q makes %+v", rule, c)
 		}
 		if r, err := Parse("output", strings.NewReader(output), []Custom{c}); err == nil {
-			if m, ok := r.Metric(c.Name); !ok || r.Primary != c.Name || m.Unit != c.Unit || m.HigherIsBetter != c.HigherIsBetter {
+			if m, ok := r.Metric(c.Name); !ok || r.Primary != c.Name || m.Unit != c.Unit ||
+				m.HigherIsBetter != c.HigherIsBetter {
 				t.Errorf("%q found %+v in %+v", rule, m, r)
 			}
 		}
@@ -386,7 +407,8 @@ func TestRuleAsTyped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Parse("log", strings.NewReader("nothing\n"), rule); err == nil || !strings.Contains(err.Error(), `took (\d+) ms`) {
+	if _, err := Parse("log", strings.NewReader("nothing\n"), rule); err == nil ||
+		!strings.Contains(err.Error(), `took (\d+) ms`) {
 		t.Errorf("no match: %v", err)
 	}
 }

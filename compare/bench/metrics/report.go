@@ -138,7 +138,8 @@ func (rep *report) step(s Step) {
 // timed adds steps of which nothing but their times is known.
 func (rep *report) timed(times []router.Number, factor router.Number, clock string) {
 	for i, t := range times {
-		rep.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None, GeneratedTokens: router.None, TimeMS: factor * t, Clock: clock})
+		rep.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None,
+			GeneratedTokens: router.None, TimeMS: factor * t, Clock: clock})
 	}
 }
 
@@ -152,7 +153,8 @@ func (rep *report) warn(text string) {
 // end adds the warnings that are known only at the end.
 func (rep *report) end() {
 	if rep.cutRows > 0 {
-		rep.warn(quantity.Count(rep.cutRows, "iteration row") + " beyond the first " + strconv.Itoa(MaxSteps) + " were dropped")
+		rep.warn(quantity.Count(rep.cutRows, "iteration row") + " beyond the first " + strconv.Itoa(MaxSteps) +
+			" were dropped")
 	}
 }
 

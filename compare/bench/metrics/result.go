@@ -10,8 +10,11 @@ import (
 
 // Result is what one launch of a benchmark reported.
 type Result struct {
-	Format  string   `json:"format"`  // which tool and layout, such as "moebalance-workload" or "trtllm-bench/report-json"
-	Primary string   `json:"primary"` // the metric to compare unless another is asked for: the first custom one, else the format's throughput, else its time; "" without metrics
+	// which tool and layout, such as "moebalance-workload" or "trtllm-bench/report-json"
+	Format string `json:"format"`
+	// the metric to compare unless another is asked for: the first custom one, else the format's throughput, else its
+	// time; "" without metrics
+	Primary string   `json:"primary"`
 	Metrics []Metric `json:"metrics"` // custom ones first, then in the order of the output; names are unique
 	Work    Work     `json:"work"`
 	Lengths Lengths  `json:"lengths,omitzero"`
@@ -42,20 +45,24 @@ func (r Result) Wanted(name string) (Metric, error) {
 	m, ok := r.Metric(name)
 	switch {
 	case len(r.Metrics) == 0 && len(r.Steps) > 0:
-		return m, fmt.Errorf("this %s holds %s and no times: add a report of throughput, or name a number with --metric 'NAME:UNIT:higher=REGEX'",
+		return m, fmt.Errorf(
+			"this %s holds %s and no times: add a report of throughput, or name a number with --metric 'NAME:UNIT:higher=REGEX'",
 			r.Format, quantity.Count(len(r.Steps), "iteration row"))
 	case len(r.Metrics) == 0:
-		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric 'NAME:UNIT:higher=REGEX'", r.Format)
+		return m, fmt.Errorf("this %s report holds no metric: name a number with --metric 'NAME:UNIT:higher=REGEX'",
+			r.Format)
 	case !ok:
 		var names []string
 		for _, m := range r.Metrics {
 			names = append(names, m.Name)
 		}
-		return m, fmt.Errorf("no metric %q in this %s report: want one of %s%s", name, r.Format, strings.Join(names, ", "), router.Near(name, names))
+		return m, fmt.Errorf("no metric %q in this %s report: want one of %s%s", name, r.Format,
+			strings.Join(names, ", "), router.Near(name, names))
 	case !m.Value.Defined():
 		return m, fmt.Errorf("%s is not a number in this %s report: want a positive number", name, r.Format)
 	case m.Value <= 0:
-		return m, fmt.Errorf("%s is %s in this %s report: want a positive number", name, quantity.Digits3(m.Value), r.Format)
+		return m, fmt.Errorf("%s is %s in this %s report: want a positive number", name, quantity.Digits3(m.Value),
+			r.Format)
 	}
 	return m, nil
 }
@@ -117,13 +124,16 @@ type Step struct {
 	ContextTokens   router.Whole  `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
 	GeneratedTokens router.Whole  `json:"generated_tokens"` // decode tokens, draft tokens included
 	TimeMS          router.Number `json:"time_ms"`          // by Clock
-	Clock           string        `json:"clock"`            // which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"; "cpu" for a workload that says so
-	Warmup          bool          `json:"warmup"`           // not part of the steady state, see cutWarmup
+	// which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"; "cpu" for a workload that says so
+	Clock  string `json:"clock"`
+	Warmup bool   `json:"warmup"` // not part of the steady state, see cutWarmup
 }
 
 // The limits that keep memory constant however long the output is.
 const (
-	MaxLine     = 64 << 10 // bytes of a text line that are looked at; JSON has no such limit
-	MaxElements = 1 << 17  // values kept of one JSON document, 32 bytes of text counting as one; of the rest only members of the document itself are
-	MaxSteps    = 1 << 17  // iteration rows kept; later ones are counted in a warning
+	MaxLine = 64 << 10 // bytes of a text line that are looked at; JSON has no such limit
+	// values kept of one JSON document, 32 bytes of text counting as one; of the rest only members of the document
+	// itself are
+	MaxElements = 1 << 17
+	MaxSteps    = 1 << 17 // iteration rows kept; later ones are counted in a warning
 )

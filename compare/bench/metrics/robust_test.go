@@ -59,7 +59,10 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 		"latin-1": func(b []byte) []byte {
 			return append([]byte("dur\xe9e: 12\n\xff\xfe{\x80}\n{caf\xe9}\n"), b...)
 		},
-		"progress bar": func(b []byte) []byte { return append([]byte("  0%|   | 0/8\r 50%|#  | 4/8\r100%|###| 8/8\r"), b...) },
+		"progress bar": func(b []byte) []byte {
+			return append([]byte("  0%|   | 0/8\r 50%|#  | 4/8\r100%|###| 8/8\r"),
+				b...)
+		},
 		"other text": func(b []byte) []byte {
 			return append(append([]byte("import done\n{not json\n{'cut': \n"), b...), "\nbye: 5\n"...)
 		},
@@ -101,7 +104,8 @@ func TestCutOutputs(t *testing.T) {
 			}
 			for _, m := range got.Metrics {
 				if whole, ok := full.Metric(m.Name); !ok || !sameNumber(whole.Value, m.Value) {
-					t.Fatalf("%s cut at byte %d: %s = %v without a warning, want %v", name, cut, m.Name, m.Value, whole.Value)
+					t.Fatalf("%s cut at byte %d: %s = %v without a warning, want %v", name, cut, m.Name, m.Value,
+						whole.Value)
 				}
 			}
 		}
@@ -158,7 +162,8 @@ func TestMemoryStaysConstant(t *testing.T) {
 				peak = max(peak, now.HeapAlloc-min(now.HeapAlloc, start.HeapAlloc))
 			}
 		}}
-		r, err := Parse("output", io.MultiReader(strings.NewReader(in.before), long, strings.NewReader(in.after+"\n"), bytes.NewReader(result)), nil)
+		r, err := Parse("output", io.MultiReader(strings.NewReader(in.before), long, strings.NewReader(in.after+"\n"),
+			bytes.NewReader(result)), nil)
 		if err != nil || r.Format != "vllm-throughput/stdout" {
 			t.Errorf("%s: format %q, error %v", name, r.Format, err)
 		}
@@ -175,14 +180,16 @@ func TestRowsBeyondTheLimit(t *testing.T) {
 	}
 	var b strings.Builder
 	for i := range MaxSteps + 7 {
-		fmt.Fprintf(&b, "iter = %d, host_step_time = 2ms, states = {'num_ctx_tokens': 0, 'num_generation_tokens': 3}\n", i)
+		fmt.Fprintf(&b, "iter = %d, host_step_time = 2ms, states = {'num_ctx_tokens': 0, 'num_generation_tokens': 3}\n",
+			i)
 	}
 	r, err := Parse("output", strings.NewReader(b.String()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Join(r.Warnings, "\n")
-	if len(r.Steps) != MaxSteps || !strings.Contains(all, "7 iteration rows beyond") || strings.Contains(all, "missing") {
+	if len(r.Steps) != MaxSteps || !strings.Contains(all, "7 iteration rows beyond") ||
+		strings.Contains(all, "missing") {
 		t.Errorf("%d steps, warnings %q", len(r.Steps), all)
 	}
 }

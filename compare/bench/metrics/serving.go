@@ -68,7 +68,8 @@ func servingLine(rec record, rep *report) (label string, v float64) {
 	if !rep.found {
 		return "", 0
 	}
-	if backend, ok := strings.CutPrefix(rec.text, "Backend:"); ok && strings.HasPrefix(strings.TrimSpace(backend), "sglang") {
+	if backend, ok := strings.CutPrefix(rec.text, "Backend:"); ok && strings.HasPrefix(strings.TrimSpace(backend),
+		"sglang") {
 		rep.format, rep.rule = sglangText, sglangRule
 	}
 	return rec.label, rec.value
@@ -77,7 +78,8 @@ func servingLine(rec record, rep *report) (label string, v float64) {
 // isSGLang recognizes the JSON of SGLang's client. Releases of 2024 give
 // output_throughput alone.
 func isSGLang(o *object) bool {
-	return o.has("completed", "output_throughput", "duration") && (o.has("total_output_tokens_retokenized") || o.has("mean_e2e_latency_ms") ||
+	return o.has("completed", "output_throughput", "duration") && (o.has("total_output_tokens_retokenized") ||
+		o.has("mean_e2e_latency_ms") ||
 		o.has("input_throughput", "dataset_name"))
 }
 

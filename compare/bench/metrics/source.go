@@ -71,8 +71,10 @@ func (in *reader) discard(n int) error {
 // TensorRT-LLM's log head ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ").
 var (
 	colour     = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
-	rankPrefix = regexp.MustCompile(`^(?:(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) )`)
-	logPrefix  = regexp.MustCompile(`^(?:\[(?:\d[^\[\]{}]{0,40}|TRT-LLM|TensorRT-LLM|_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)+`)
+	rankPrefix = regexp.MustCompile(
+		`^(?:(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) )`)
+	logPrefix = regexp.MustCompile(
+		`^(?:\[(?:\d[^\[\]{}]{0,40}|TRT-LLM|TensorRT-LLM|_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)+`)
 )
 
 // prefix is the length of what stands before a record, and the rank it names;
@@ -193,7 +195,8 @@ func (s *source) object(at, rank int) (record, bool) {
 	var err error
 	if rec.doc, err = decodeObject(s.in); err != nil {
 		if s.cut == nil {
-			s.cut = &input.Error{Position: "line " + strconv.Itoa(rec.line), Expected: "a whole JSON object", Found: "one that " + cutReason(err)}
+			s.cut = &input.Error{Position: "line " + strconv.Itoa(rec.line), Expected: "a whole JSON object",
+				Found: "one that " + cutReason(err)}
 		}
 		return record{}, false
 	}

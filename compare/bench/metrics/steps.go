@@ -172,7 +172,8 @@ func (m *Matcher) Add(arm int, steps []Step) {
 
 // Match compares what was added.
 func (m *Matcher) Match() Match {
-	r := Match{Gain: router.Undefined(), NormalShare: router.Undefined(), PerfectShare: router.Undefined(), FirstDifferent: router.None}
+	r := Match{Gain: router.Undefined(), NormalShare: router.Undefined(), PerfectShare: router.Undefined(),
+		FirstDifferent: router.None}
 	a, b := m.arms[0], m.arms[1]
 	if len(a.clocks) != 1 || !slices.Equal(a.clocks, b.clocks) {
 		return r
@@ -184,7 +185,8 @@ func (m *Matcher) Match() Match {
 		if !ok {
 			continue
 		}
-		s := Stratum{shape, shape.Kind(), n.steps, p.steps, n.sum / router.Number(n.steps), p.sum / router.Number(p.steps)}
+		s := Stratum{shape, shape.Kind(), n.steps, p.steps, n.sum / router.Number(n.steps),
+			p.sum / router.Number(p.steps)}
 		r.Strata = append(r.Strata, s)
 	}
 	slices.SortFunc(r.Strata, func(x, y Stratum) int {

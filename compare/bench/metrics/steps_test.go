@@ -43,7 +43,8 @@ func TestCutWarmupByHand(t *testing.T) {
 func TestMatchStepsByHand(t *testing.T) {
 	normal := []Step{decodeStep(0, 4, 10), decodeStep(0, 4, 14), decodeStep(0, 2, 8), decodeStep(1, 4, 99)}
 	perfect := []Step{decodeStep(0, 4, 10), decodeStep(0, 2, 6), decodeStep(0, 2, 10), decodeStep(0, 1, 3)}
-	perfect = append(perfect, Step{Requests: 4, Warmup: true, TimeMS: 1000, Clock: gpuForward}, Step{Requests: 4, TimeMS: router.Undefined(), Clock: gpuForward})
+	perfect = append(perfect, Step{Requests: 4, Warmup: true, TimeMS: 1000, Clock: gpuForward},
+		Step{Requests: 4, TimeMS: router.Undefined(), Clock: gpuForward})
 	m := matchSteps(normal, perfect)
 	// Shape 4: 12 ms against 10, two steps; shape 2: 8 against 8, one step.
 	// Gain = (2·12 + 8) / (2·10 + 8) − 1 = 32/28 − 1.
@@ -54,7 +55,8 @@ func TestMatchStepsByHand(t *testing.T) {
 	if math.Abs(float64(m.NormalShare)-32.0/131) > 1e-12 || math.Abs(float64(m.PerfectShare)-26.0/29) > 1e-12 {
 		t.Errorf("shares %v and %v, want 32/131 and 26/29", m.NormalShare, m.PerfectShare)
 	}
-	if len(m.Strata) != 2 || m.Strata[0].Requests != 2 || m.Strata[1].NormalMeanMS != 12 || m.Strata[1].PerfectSteps != 1 {
+	if len(m.Strata) != 2 || m.Strata[0].Requests != 2 || m.Strata[1].NormalMeanMS != 12 ||
+		m.Strata[1].PerfectSteps != 1 {
 		t.Errorf("strata %+v", m.Strata)
 	}
 	unknown := []Step{{Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: 5, Clock: elapsed}}
@@ -87,16 +89,21 @@ func TestMatchStepsIsAntisymmetricAndOrderFree(t *testing.T) {
 // first row is that of TensorRT-LLM's docs/source/performance/perf-analysis.md.
 func TestMatchWithoutTimes(t *testing.T) {
 	step := func(iter int64, requests, context, generated router.Whole) Step {
-		return Step{Iter: iter, Rank: router.None, Requests: requests, ContextTokens: context, GeneratedTokens: generated, TimeMS: router.Undefined()}
+		return Step{Iter: iter, Rank: router.None, Requests: requests, ContextTokens: context,
+			GeneratedTokens: generated, TimeMS: router.Undefined()}
 	}
-	normal := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 231, 0, 231), step(93, 8, 512, 0), step(95, 1, 0, 1)}
-	perfect := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 230, 0, 230), step(93, 8, 511, 0), step(94, 1, 0, 1)}
+	normal := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 231, 0, 231), step(93, 8, 512, 0),
+		step(95, 1, 0, 1)}
+	perfect := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 230, 0, 230), step(93, 8, 511, 0),
+		step(94, 1, 0, 1)}
 	m := matchSteps(normal, perfect)
-	if m.Clock != "" || m.Gain.Defined() || m.NormalShare.Defined() || m.Iterations != 4 || m.SameShape != 2 || m.FirstDifferent != 92 {
+	if m.Clock != "" || m.Gain.Defined() || m.NormalShare.Defined() || m.Iterations != 4 || m.SameShape != 2 ||
+		m.FirstDifferent != 92 {
 		t.Errorf("%+v", m)
 	}
 	// Shapes in both: (1, 0, 1) decode, (231, 0, 231) decode, (239, 6904, 231) mixed.
-	if len(m.Strata) != 3 || m.Strata[0].Kind != "decode" || m.Strata[1].NormalSteps != 2 || m.Strata[1].PerfectSteps != 1 || m.Strata[2].Kind != "mixed" || m.Strata[1].NormalMeanMS.Defined() {
+	if len(m.Strata) != 3 || m.Strata[0].Kind != "decode" || m.Strata[1].NormalSteps != 2 ||
+		m.Strata[1].PerfectSteps != 1 || m.Strata[2].Kind != "mixed" || m.Strata[1].NormalMeanMS.Defined() {
 		t.Errorf("strata %+v", m.Strata)
 	}
 	if kind := (BatchShape{Requests: 8, ContextTokens: 512, GeneratedTokens: 0}).Kind(); kind != "prefill" {
@@ -110,7 +117,8 @@ func TestProfileWindows(t *testing.T) {
 	var steps []Step
 	add := func(n int, requests, context router.Whole) {
 		for range n {
-			steps = append(steps, Step{Iter: int64(len(steps)), Requests: requests, ContextTokens: context, GeneratedTokens: requests, TimeMS: 1, Clock: hostStep})
+			steps = append(steps, Step{Iter: int64(len(steps)), Requests: requests, ContextTokens: context,
+				GeneratedTokens: requests, TimeMS: 1, Clock: hostStep})
 		}
 	}
 	add(4, 0, 4096) // the first row is left out: 1 to 3

@@ -52,7 +52,8 @@ func (rep *report) sweepRun(f fields) {
 }
 
 func (rep *report) notOnePoint(line int, found string) {
-	rep.fail(line, input.Error{Expected: "the runs of one combination of parameters", Found: found, Try: "pass the summary.json of one combination"})
+	rep.fail(line, input.Error{Expected: "the runs of one combination of parameters", Found: found,
+		Try: "pass the summary.json of one combination"})
 }
 
 // finishSweep takes the mean of every metric that all runs have, and the sum of their
@@ -81,5 +82,6 @@ func (rep *report) finishSweep() {
 // and is the work of two runs, unknown where either is.
 func (w Work) and(o Work) Work {
 	add := func(a, b Count) Count { return Count{N: a.N + b.N, Known: a.Known && b.Known} }
-	return Work{add(w.Requests, o.Requests), add(w.InputTokens, o.InputTokens), add(w.OutputTokens, o.OutputTokens), add(w.Errors, o.Errors)}
+	return Work{add(w.Requests, o.Requests), add(w.InputTokens, o.InputTokens), add(w.OutputTokens, o.OutputTokens),
+		add(w.Errors, o.Errors)}
 }

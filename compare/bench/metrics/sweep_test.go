@@ -35,15 +35,18 @@ func sweepRunText(number, concurrency int, duration, perSecond, output, total, t
 }
 
 func TestVLLMSweep(t *testing.T) {
-	first, second := sweepRunText(0, 32, 150.87, 0.2121, 434.40, 868.80, 7279.56), sweepRunText(1, 32, 198.68, 0.1611, 329.86, 659.72, 9000.44)
+	first, second := sweepRunText(0, 32, 150.87, 0.2121, 434.40, 868.80, 7279.56),
+		sweepRunText(1, 32, 198.68, 0.1611, 329.86, 659.72, 9000.44)
 	r, err := Parse("summary.json", strings.NewReader("[\n"+first+",\n"+second+"\n]"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Format != "vllm-sweep/json" || r.Primary != "output_throughput" || r.Work.Requests != Exactly(64) || r.Work.OutputTokens != Exactly(131072) || r.Work.Errors != Exactly(0) {
+	if r.Format != "vllm-sweep/json" || r.Primary != "output_throughput" || r.Work.Requests != Exactly(64) ||
+		r.Work.OutputTokens != Exactly(131072) || r.Work.Errors != Exactly(0) {
 		t.Errorf("%+v", r)
 	}
-	for name, want := range map[string]float64{"output_throughput": 382.13, "total_throughput": 764.26, "duration": 174775, "ttft_mean": 8140} {
+	for name, want := range map[string]float64{"output_throughput": 382.13, "total_throughput": 764.26,
+		"duration": 174775, "ttft_mean": 8140} {
 		if m, ok := r.Metric(name); !ok || math.Abs(m.Value.Float64()-want) > 1e-6*want {
 			t.Errorf("%s is %v, want %g", name, m.Value, want)
 		}
@@ -81,9 +84,11 @@ func TestEnergyBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]Metric{
-		"energy": {gain.Metric{Unit: "J"}, 56.1}, "gpu_power": {gain.Metric{Unit: "W"}, 11.83}, "output_per_watt": {gain.Metric{Unit: "tok/s/W", HigherIsBetter: true}, 0.285},
+		"energy": {gain.Metric{Unit: "J"}, 56.1}, "gpu_power": {gain.Metric{Unit: "W"}, 11.83},
+		"output_per_watt": {gain.Metric{Unit: "tok/s/W", HigherIsBetter: true}, 0.285},
 	} {
-		if m, _ := r.Metric(name); m.Unit != want.Unit || m.Value != want.Value || m.HigherIsBetter != want.HigherIsBetter {
+		if m, _ := r.Metric(name); m.Unit != want.Unit || m.Value != want.Value ||
+			m.HigherIsBetter != want.HigherIsBetter {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -114,7 +119,8 @@ Total GPU Power (W):                     500.0000
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]float64{"energy": 2000, "gpu_power": 500, "output_per_watt": 0.5, "output_throughput": 250} {
+		for name, want := range map[string]float64{"energy": 2000, "gpu_power": 500, "output_per_watt": 0.5,
+			"output_throughput": 250} {
 			if m, ok := r.Metric(name); !ok || m.Value.Float64() != want {
 				t.Errorf("%s: %s is %+v, want %g", r.Format, name, m, want)
 			}
@@ -127,7 +133,8 @@ func TestSweepRunWithoutNumber(t *testing.T) {
 	run := sweepRunText(0, 32, 150.87, 0.2121, 434.40, 868.80, 7279.56)
 	without := strings.Replace(run, `"run_number": 0`, `"run_number": null`, 1)
 	for _, text := range []string{"[\n" + without + "\n]", "[\n" + run + ",\n" + without + "\n]"} {
-		if _, err := Parse("summary.json", strings.NewReader(text), nil); err == nil || !strings.Contains(err.Error(), "run_number") {
+		if _, err := Parse("summary.json", strings.NewReader(text), nil); err == nil ||
+			!strings.Contains(err.Error(), "run_number") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -55,9 +55,15 @@ var trtllmLabels = map[string]entry{
 	"Average GPU Power (W)":                            {metric: "gpu_power"},
 	"Output Tokens per Second per Watt (tps/W)":        {metric: "output_per_watt"},
 	"Number of requests":                               requests,
-	"Average Input Length (tokens)":                    {into: func(rep *report, v float64) { rep.inputLength = router.Number(v) }},
-	"Average Output Length (tokens)":                   {into: func(rep *report, v float64) { rep.outputLength = router.Number(v) }},
-	"EP Size":                                          {into: (*report).ranks},
+	"Average Input Length (tokens)": {into: func(rep *report,
+		v float64) {
+		rep.inputLength = router.Number(v)
+	}},
+	"Average Output Length (tokens)": {into: func(rep *report,
+		v float64) {
+		rep.outputLength = router.Number(v)
+	}},
+	"EP Size": {into: (*report).ranks},
 }
 
 // trtllmLine notes what a line says beside its value.

@@ -23,7 +23,8 @@ var vllmThroughputText = textFormat{
 	needs:  []string{"request_throughput", "total_throughput"},
 }
 
-var vllmThroughput = regexp.MustCompile(`^Throughput: ([\d.eE+-]+) requests/s, ([\d.eE+-]+) (?:total )?tokens/s(?:, ([\d.eE+-]+) output tokens/s)?$`)
+var vllmThroughput = regexp.MustCompile(
+	`^Throughput: ([\d.eE+-]+) requests/s, ([\d.eE+-]+) (?:total )?tokens/s(?:, ([\d.eE+-]+) output tokens/s)?$`)
 
 func vllmThroughputLine(rec record, rep *report) (label string, v float64) {
 	if !strings.HasPrefix(rec.text, "Throughput: ") {

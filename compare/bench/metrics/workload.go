@@ -76,7 +76,8 @@ func (f fields) layers() {
 	experts, haveExperts := f.list("expert_max_over_mean")
 	ranks, haveRanks := f.list("rank_max_over_mean")
 	if haveExperts && haveRanks && len(experts) != len(ranks) {
-		f.rep.fail(f.line, input.Error{Expected: quantity.Count(len(experts), "layer") + " in rank_max_over_mean as in expert_max_over_mean", Found: strconv.Itoa(len(ranks))})
+		f.rep.fail(f.line, input.Error{Expected: quantity.Count(len(experts), "layer") +
+			" in rank_max_over_mean as in expert_max_over_mean", Found: strconv.Itoa(len(ranks))})
 		return
 	}
 	at := func(v []router.Number, i int) router.Number {
@@ -103,5 +104,6 @@ func summary(v []router.Number) (mean, median, least router.Number) {
 		return router.Undefined(), router.Undefined(), router.Undefined()
 	}
 	n := len(sorted)
-	return router.Number(stat.Mean(sorted, nil)), router.Number((sorted[(n-1)/2] + sorted[n/2]) / 2), router.Number(sorted[0])
+	return router.Number(stat.Mean(sorted, nil)), router.Number((sorted[(n-1)/2] + sorted[n/2]) / 2),
+		router.Number(sorted[0])
 }

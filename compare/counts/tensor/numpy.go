@@ -40,7 +40,8 @@ func readNumPy(b []byte) (a Array, err error) {
 	if err != nil {
 		return a, err
 	}
-	descr, order, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header), npyShape.FindStringSubmatch(header)
+	descr, order, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header),
+		npyShape.FindStringSubmatch(header)
 	if descr == nil || order == nil || shape == nil {
 		return a, fmt.Errorf("want an array of integers, have the header %.80q", header)
 	}
@@ -57,7 +58,8 @@ func readNumPy(b []byte) (a Array, err error) {
 	}
 	dtype, ok := npyTypes[kind+width]
 	if !ok {
-		return a, fmt.Errorf("want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s%s; convert whole numbers by .astype(int)", kind, width)
+		return a, fmt.Errorf(
+			"want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s%s; convert whole numbers by .astype(int)", kind, width)
 	}
 	return Dense(data, dtype, a.Shape, order[1] == "True")
 }

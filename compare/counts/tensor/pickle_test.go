@@ -58,13 +58,15 @@ func TestPickleBombs(t *testing.T) {
 }
 
 func TestPickleValues(t *testing.T) {
-	v, err := unpickle([]byte("\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94J\xfe\xff\xff\xff\x8c\x01b\x8a\x02\x00\x80U\x01cG\x3f\xf8\x00\x00\x00\x00\x00\x00X\x01\x00\x00\x00d]\x94(\x88\x89Ne\x8c\x01eM\x34\x12K\x07Nu."))
+	v, err := unpickle([]byte(
+		"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94J\xfe\xff\xff\xff\x8c\x01b\x8a\x02\x00\x80U\x01cG\x3f\xf8\x00\x00\x00\x00\x00\x00X\x01\x00\x00\x00d]\x94(\x88\x89Ne\x8c\x01eM\x34\x12K\x07Nu."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := v.(Dict)
 	list := *d["d"].(*[]any)
-	if d["a"] != int64(-2) || d["b"] != int64(-32768) || d["c"] != 1.5 || d["e"] != int64(0x1234) || len(list) != 3 || list[0] != true || list[1] != false || list[2] != nil {
+	if d["a"] != int64(-2) || d["b"] != int64(-32768) || d["c"] != 1.5 || d["e"] != int64(0x1234) || len(list) != 3 ||
+		list[0] != true || list[1] != false || list[2] != nil {
 		t.Errorf("%v, list %v", d, list)
 	}
 }

@@ -138,5 +138,6 @@ func (p *Metadata) WorldSize() (int, bool) { return p.number(worldVariables) }
 // ArmVariables are the switches of balanced routing that tell a capture's arm,
 // by engine: TensorRT-LLM, SGLang (two), vLLM.
 var ArmVariables = []string{
-	"ENABLE_PERFECT_ROUTER", "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "SGLANG_SIMULATE_UNIFORM_EXPERTS", "VLLM_MOE_ROUTING_SIMULATION_STRATEGY",
+	"ENABLE_PERFECT_ROUTER", "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "SGLANG_SIMULATE_UNIFORM_EXPERTS",
+	"VLLM_MOE_ROUTING_SIMULATION_STRATEGY",
 }

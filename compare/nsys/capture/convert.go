@@ -47,10 +47,12 @@ func (c Converter) convert(ctx context.Context, report string) (string, error) {
 	made := filepath.Join(dir, "export.sqlite")
 	cmd := exec.CommandContext(ctx, c.Nsys, "export", "--type", "sqlite", "--output", made, report)
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", &input.Error{File: report, Position: "exporting it with " + filepath.Base(c.Nsys), Found: fmt.Sprintf("%v: %s", err, lastLine(text)), Err: err}
+		return "", &input.Error{File: report, Position: "exporting it with " + filepath.Base(c.Nsys),
+			Found: fmt.Sprintf("%v: %s", err, lastLine(text)), Err: err}
 	}
 	if _, err := os.Stat(made); err != nil {
-		return "", &input.Error{File: report, Position: "exporting it with " + filepath.Base(c.Nsys), Expected: "an export", Found: "success, but nothing written"}
+		return "", &input.Error{File: report, Position: "exporting it with " + filepath.Base(c.Nsys),
+			Expected: "an export", Found: "success, but nothing written"}
 	}
 	c.evict(now.Add(-cacheAge))
 	return export, os.Rename(made, export)

@@ -18,7 +18,8 @@ func TestCutWhileRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "cut.sqlite")
-	for what, text := range map[string]string{"by SQLite": "correlationId", "from pages": ""} { // a text that is none needs SQLite
+	// a text that is none needs SQLite
+	for what, text := range map[string]string{"by SQLite": "correlationId", "from pages": ""} {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,8 @@ func (r *Recording) JoinDevices() {
 	}
 	home := map[int32]int32{} // device by process
 	for i, u := range r.Devices {
-		if at, ok := home[u.Process]; !ok || worked[i] > worked[at] || worked[i] == worked[at] && u.Ordinal < r.Devices[at].Ordinal {
+		if at, ok := home[u.Process]; !ok || worked[i] > worked[at] || worked[i] == worked[at] &&
+			u.Ordinal < r.Devices[at].Ordinal {
 			home[u.Process] = int32(i)
 		}
 	}

@@ -45,7 +45,8 @@ func (s *jsonScanner) more() bool {
 	case s.err != nil:
 		return false
 	case n == tokenLimit:
-		s.err = &input.Error{Expected: fmt.Sprintf("strings of at most %d bytes", tokenLimit), Found: "a longer one", Err: ErrDamaged}
+		s.err = &input.Error{Expected: fmt.Sprintf("strings of at most %d bytes", tokenLimit), Found: "a longer one",
+			Err: ErrDamaged}
 		return false
 	case n == cap(s.buffer):
 		s.buffer = append(make([]byte, 0, max(1<<16, 2*n)), s.buffer...)
@@ -75,7 +76,8 @@ func (s *jsonScanner) end() {
 // fail tells the byte at which the document is no JSON, unless it has failed already.
 func (s *jsonScanner) fail(expected string) {
 	if s.err == nil {
-		s.err = &input.Error{Position: fmt.Sprintf("byte %d", s.before+int64(s.at)), Expected: expected, Found: fmt.Sprintf("%q", s.buffer[s.at:min(s.at+1, len(s.buffer))]), Err: ErrDamaged}
+		s.err = &input.Error{Position: fmt.Sprintf("byte %d", s.before+int64(s.at)), Expected: expected,
+			Found: fmt.Sprintf("%q", s.buffer[s.at:min(s.at+1, len(s.buffer))]), Err: ErrDamaged}
 	}
 }
 
@@ -191,7 +193,8 @@ func (s *jsonScanner) skip() {
 func (s *jsonScanner) unescaped() []byte {
 	text, escaped := s.text()
 	if escaped {
-		s.copied, _ = jsontext.AppendUnquote(s.copied[:0], s.buffer[s.kept:s.at]) // the error is of text that is not UTF-8, which is replaced
+		// the error is of text that is not UTF-8, which is replaced
+		s.copied, _ = jsontext.AppendUnquote(s.copied[:0], s.buffer[s.kept:s.at])
 		return s.copied
 	}
 	return text
@@ -272,7 +275,8 @@ func (s *jsonScanner) word() []byte {
 		s.at++
 	}
 	word := s.buffer[s.kept:s.at]
-	if s.err == nil && (len(word) == 0 || number(word) < len(word)) && string(word) != "true" && string(word) != "false" && string(word) != "null" {
+	if s.err == nil && (len(word) == 0 || number(word) < len(word)) && string(word) != "true" &&
+		string(word) != "false" && string(word) != "null" {
 		s.at = s.kept
 		s.fail("a value")
 	}

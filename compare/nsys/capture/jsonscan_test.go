@@ -88,7 +88,8 @@ func compareScanners(t *testing.T, text []byte) {
 		return // taken for no trace
 	}
 	want, wrong := decoded(bytes.NewReader(text))
-	for _, in := range []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text)), iotest.DataErrReader(bytes.NewReader(text))} {
+	for _, in := range []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text)),
+		iotest.DataErrReader(bytes.NewReader(text))} {
 		have, err := scanned(in)
 		if (err == nil) != (wrong == nil) {
 			t.Fatalf("%.200q: jsontext says %v, the scanner %v", text, wrong, err)
@@ -101,9 +102,14 @@ func compareScanners(t *testing.T, text []byte) {
 
 func FuzzScanner(f *testing.F) {
 	for _, text := range []string{
-		`{}`, `[]`, `[1,]`, `[,1]`, `{"a":1,}`, `{"a" : [ true , false,null ] , "a":-0.5e+10}`, `[01]`, `[1.]`, `[.5]`, `[-]`, `[1e]`, `[1E-]`, `[1e5]`, `[+1]`, `[tru]`, `[truee]`, `{a:1}`, `{"a",1}`, `{"a"}`, `{1:2}`, `[1 2]`, `[}`, `{]`, `[[]`, `[]]`, `{} x`,
-		`["\u00e9\ud83d\ude00\ud83d\"\\\/\b\f\n\r\t"]`, `["\u12g4"]`, `["\x"]`, "[\"a\tb\"]", "[\"\x7f\x80\xff\"]", `{"traceEvents\n": 1}`, `["` + strings.Repeat("a", 20) + `\n` + strings.Repeat("é", 9) + `"]`, "[\x00]", "[1]\x00", "\ufeff[]",
-		strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000), strings.Repeat(`{"":`, 9_999) + `[]` + strings.Repeat("}", 9_999),
+		`{}`, `[]`, `[1,]`, `[,1]`, `{"a":1,}`, `{"a" : [ true , false,null ] , "a":-0.5e+10}`, `[01]`, `[1.]`, `[.5]`,
+		`[-]`, `[1e]`, `[1E-]`, `[1e5]`, `[+1]`, `[tru]`, `[truee]`, `{a:1}`, `{"a",1}`, `{"a"}`, `{1:2}`, `[1 2]`,
+		`[}`, `{]`, `[[]`, `[]]`, `{} x`,
+		`["\u00e9\ud83d\ude00\ud83d\"\\\/\b\f\n\r\t"]`, `["\u12g4"]`, `["\x"]`, "[\"a\tb\"]", "[\"\x7f\x80\xff\"]",
+		`{"traceEvents\n": 1}`, `["` + strings.Repeat("a", 20) + `\n` + strings.Repeat("é", 9) + `"]`, "[\x00]",
+		"[1]\x00", "\ufeff[]",
+		strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001), strings.Repeat("[", 10_000) +
+			strings.Repeat("]", 10_000), strings.Repeat(`{"":`, 9_999) + `[]` + strings.Repeat("}", 9_999),
 	} {
 		f.Add([]byte(text))
 	}

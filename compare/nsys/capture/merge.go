@@ -19,7 +19,8 @@ type merger struct {
 func newMerger(a *activityReader) *merger {
 	m := &merger{threads: newIDs(), processes: a.processes}
 	m.rec = &Recording{
-		Issues: a.issues, KernelNames: a.names, Devices: a.devices.values, Streams: a.streams.values, Domains: []string{""}, Operators: []string{""},
+		Issues: a.issues, KernelNames: a.names, Devices: a.devices.values, Streams: a.streams.values,
+		Domains: []string{""}, Operators: []string{""},
 		Kernels: a.kernels, GraphNodeIDs: a.nodeIDs, GraphNodes: a.nodes, Graphs: a.graphs, End: a.end,
 	}
 	number := m.renumber(a.threads)
@@ -54,7 +55,8 @@ func (m *merger) launches(readers []*launchReader, index *correlationIndex, corr
 			return -1
 		}
 		same := m.rec.Launches[starts[pair]:starts[pair+1]]
-		after, _ := slices.BinarySearchFunc(same, start, func(l Launch, at int64) int { return cmp.Or(cmp.Compare(l.Start, at), -1) })
+		after, _ := slices.BinarySearchFunc(same, start,
+			func(l Launch, at int64) int { return cmp.Or(cmp.Compare(l.Start, at), -1) })
 		return starts[pair] + int32(max(after-1, 0))
 	}
 	var wait sync.WaitGroup

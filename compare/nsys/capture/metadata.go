@@ -29,17 +29,20 @@ type Metadata struct {
 // The variables that are ever looked at. An export holds the whole environment
 // of the profiled process; nothing outside this list leaves the file.
 var (
-	rankVariables  = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"}
+	rankVariables = []string{"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
+		"SLURM_PROCID"}
 	worldVariables = []string{"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}
 )
 
 func allowed(name string) bool {
-	return slices.Contains(rankVariables, name) || slices.Contains(worldVariables, name) || slices.Contains(ArmVariables, name)
+	return slices.Contains(rankVariables, name) || slices.Contains(worldVariables, name) ||
+		slices.Contains(ArmVariables, name)
 }
 
 // read fills in the probe. Tables that are not there leave their part empty.
 func (p *Metadata) read(ctx context.Context, db *database) error {
-	return p.follow(ctx, db, p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices, p.readDiagnostics, p.countGraphLaunches)
+	return p.follow(ctx, db, p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices,
+		p.readDiagnostics, p.countGraphLaunches)
 }
 
 func (p *Metadata) follow(ctx context.Context, db *database, steps ...func(context.Context, *database) error) error {
@@ -96,14 +99,16 @@ func metadata(ctx context.Context, db *database, table string, visit func(name, 
 	if !db.has(table, "name", "value") {
 		return nil
 	}
-	return eachRow(ctx, db.sql, []string{"name", "value"}, table+" ORDER BY rowid", func(row []string) { visit(row[0], row[1]) })
+	return eachRow(ctx, db.sql, []string{"name", "value"}, table+" ORDER BY rowid",
+		func(row []string) { visit(row[0], row[1]) })
 }
 
 func (p *Metadata) readSession(ctx context.Context, db *database) error {
 	if !db.has(sessionTable, "utcEpochNs") {
 		return nil
 	}
-	return eachRow(ctx, db.sql, []string{"utcEpochNs"}, sessionTable+" LIMIT 1", func(row []int64) { p.SessionUTC = row[0] })
+	return eachRow(ctx, db.sql, []string{"utcEpochNs"}, sessionTable+" LIMIT 1",
+		func(row []int64) { p.SessionUTC = row[0] })
 }
 
 // readRanks reads MPI_RANKS, the only table that states ranks.
@@ -125,18 +130,20 @@ type PIDDevice struct{ PID, Device int64 }
 func (p *Metadata) readDevices(ctx context.Context, db *database) error {
 	if db.has(gpuTable, "name") {
 		named := func(row []string) { p.GPU = strings.ToValidUTF8(row[0], "\uFFFD") }
-		if err := eachRow(ctx, db.sql, []string{"name"}, gpuTable+" WHERE name IS NOT NULL LIMIT 1", named); err != nil {
+		if err := eachRow(ctx, db.sql, []string{"name"}, gpuTable+" WHERE name IS NOT NULL LIMIT 1",
+			named); err != nil {
 			return err
 		}
 	}
 	if !db.has(deviceTable, "gpuId", "cudaId", "pid") {
 		return nil
 	}
-	return eachRow(ctx, db.sql, []string{"pid", "cudaId", "gpuId"}, deviceTable+" WHERE gpuId IS NOT NULL", func(row []int64) {
-		if gpu := row[2]; gpu >= 0 && gpu < MaxRanks {
-			p.GPUs[PIDDevice{row[0], row[1]}] = gpu
-		}
-	})
+	return eachRow(ctx, db.sql, []string{"pid", "cudaId", "gpuId"}, deviceTable+" WHERE gpuId IS NOT NULL",
+		func(row []int64) {
+			if gpu := row[2]; gpu >= 0 && gpu < MaxRanks {
+				p.GPUs[PIDDevice{row[0], row[1]}] = gpu
+			}
+		})
 }
 
 // ByDistributedInfo is the evidence of a rank that a PyTorch trace states.
@@ -148,8 +155,10 @@ const MaxRanks = 1 << 20
 // Diagnostics that mean lost events, and those that say why nothing was traced.
 // Other texts may hold paths and are never shown.
 var (
-	lossText        = regexp.MustCompile(`(?i)^Not all \w+ events might have been collected|Some CUPTI events might be missing|events? (?:were|was) (?:lost|dropped)`)
-	unsupportedText = regexp.MustCompile(`(?i)installed CUDA driver version [^/\\]{0,80}is not supported|CUPTI[^./\\]{0,80}(?:fail|error|not (?:supported|permitted))|No CUDA events collected`)
+	lossText = regexp.MustCompile(
+		`(?i)^Not all \w+ events might have been collected|Some CUPTI events might be missing|events? (?:were|was) (?:lost|dropped)`)
+	unsupportedText = regexp.MustCompile(
+		`(?i)installed CUDA driver version [^/\\]{0,80}is not supported|CUPTI[^./\\]{0,80}(?:fail|error|not (?:supported|permitted))|No CUDA events collected`)
 )
 
 // distinctTexts is each text once, in the order in which they came.
@@ -176,13 +185,15 @@ func (p *Metadata) countGraphLaunches(ctx context.Context, db *database) error {
 		return nil
 	}
 	var ids []string
-	err := eachRow(ctx, db.sql, []string{"id"}, stringTable+" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'", func(row []int64) {
-		ids = append(ids, strconv.FormatInt(row[0], 10))
-	})
+	err := eachRow(ctx, db.sql, []string{"id"},
+		stringTable+" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'", func(row []int64) {
+			ids = append(ids, strconv.FormatInt(row[0], 10))
+		})
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	return eachRow(ctx, db.sql, []string{"count(*)"}, fmt.Sprintf("%s WHERE nameId IN (%s)", callTable, strings.Join(ids, ",")), func(row []int64) {
+	return eachRow(ctx, db.sql, []string{"count(*)"}, fmt.Sprintf("%s WHERE nameId IN (%s)", callTable,
+		strings.Join(ids, ",")), func(row []int64) {
 		p.GraphLaunches = row[0]
 	})
 }

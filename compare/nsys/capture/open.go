@@ -84,11 +84,13 @@ func CheckExists(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &input.Error{File: path, Expected: "an export", Found: "no such file", Try: makeExport, Err: fs.ErrNotExist}
+		return nil, &input.Error{File: path, Expected: "an export", Found: "no such file", Try: makeExport,
+			Err: fs.ErrNotExist}
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, &input.Error{File: path, Expected: "an export", Found: "a folder", Try: "name the .sqlite files in it", Err: ErrNotExport}
+		return nil, &input.Error{File: path, Expected: "an export", Found: "a folder",
+			Try: "name the .sqlite files in it", Err: ErrNotExport}
 	case !info.Mode().IsRegular():
 		return nil, &input.Error{File: path, Expected: "a regular file", Found: "a device or a pipe", Err: ErrNotExport}
 	}
@@ -106,7 +108,8 @@ func checkFile(path string) (int64, error) {
 	}
 	if isReport(path) {
 		return fault(ErrReport, "a SQLite export", ErrReport.Error(),
-			fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'", strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path))
+			fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'",
+				strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path))
 	}
 	head, err := readHead(path)
 	if err != nil {
@@ -116,25 +119,32 @@ func checkFile(path string) (int64, error) {
 	case len(head) == 0:
 		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)", "an empty file", makeExport)
 	case bytes.HasPrefix(head, []byte(lfsMark)):
-		return fault(ErrNotExport, "a SQLite 3 database", fmt.Sprintf("a Git LFS pointer of %d bytes", info.Size()), "run 'git lfs pull'")
+		return fault(ErrNotExport, "a SQLite 3 database", fmt.Sprintf("a Git LFS pointer of %d bytes", info.Size()),
+			"run 'git lfs pull'")
 	case len(head) < headSize && strings.HasPrefix(sqliteMagic, string(head[:min(len(head), len(sqliteMagic))])):
 		return fault(ErrTruncated, fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)), exportAgain)
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
-		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)", fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)]), makeExport+"; 'moebalance counts' reads expert statistics")
+		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)",
+			fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)]),
+			makeExport+"; 'moebalance counts' reads expert statistics")
 	}
 	if want := promisedSize(head); info.Size() < want {
-		return fault(ErrTruncated, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d, a truncated file", info.Size()), exportAgain)
+		return fault(ErrTruncated, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d, a truncated file", info.Size()),
+			exportAgain)
 	}
 	for _, suffix := range []string{"-wal", "-journal"} {
 		if s, err := os.Stat(path + suffix); err == nil && s.Size() > 0 {
-			return fault(ErrUnfinished, "a closed database", fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, s.Size()),
+			return fault(ErrUnfinished, "a closed database",
+				fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix,
+					s.Size()),
 				"close the program that writes it, or "+exportAgain)
 		}
 	}
 	// Offsets 18 and 19: 2 is for a database with a write-ahead log, which the profiler never writes.
 	if head[18] == 2 || head[19] == 2 {
 		if _, err := os.Stat(path + "-wal"); err != nil {
-			return fault(ErrUnfinished, "a database without a write-ahead log", fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
+			return fault(ErrUnfinished, "a database without a write-ahead log",
+				fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
 				"copy the log too and close it with 'sqlite3 FILE \"PRAGMA journal_mode=delete\"', or "+exportAgain)
 		}
 	}
@@ -201,11 +211,13 @@ func (db *database) failed(doing string, err error) error {
 		}
 		switch code {
 		case sqlite3.SQLITE_FULL:
-			return &input.Error{File: db.path, Position: doing, Found: "no room for the copy: " + err.Error(), Try: "free some disk space, or write to another disk", Err: err}
+			return &input.Error{File: db.path, Position: doing, Found: "no room for the copy: " + err.Error(),
+				Try: "free some disk space, or write to another disk", Err: err}
 		case sqlite3.SQLITE_INTERRUPT:
 			return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
 		case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR:
-			return &input.Error{File: db.path, Position: doing, Found: "damaged: " + err.Error(), Try: exportAgain, Err: ErrDamaged}
+			return &input.Error{File: db.path, Position: doing, Found: "damaged: " + err.Error(), Try: exportAgain,
+				Err: ErrDamaged}
 		}
 	}
 	return &input.Error{File: db.path, Position: doing, Found: err.Error(), Err: err}
@@ -274,7 +286,8 @@ func (db *database) complete() error {
 			if !db.has(want.table) {
 				found = "no such table"
 			}
-			return &input.Error{File: db.path, Position: "table " + want.table, Expected: "the column " + strings.Join(want.columns, " and the column "), Found: found, Try: exportAgain, Err: ErrDamaged}
+			return &input.Error{File: db.path, Position: "table " + want.table, Expected: "the column " +
+				strings.Join(want.columns, " and the column "), Found: found, Try: exportAgain, Err: ErrDamaged}
 		}
 	}
 	return nil
@@ -288,7 +301,8 @@ func (db *database) countRows(ctx context.Context) error {
 		if !db.has(table) {
 			continue
 		}
-		err := eachRow(ctx, db.sql, []string{"max(0, ifnull(max(rowid), 0))"}, table, func(row []int64) { db.lastRow[table] = row[0] })
+		err := eachRow(ctx, db.sql, []string{"max(0, ifnull(max(rowid), 0))"}, table,
+			func(row []int64) { db.lastRow[table] = row[0] })
 		if err != nil {
 			return err
 		}
@@ -308,7 +322,8 @@ func (db *database) findBase(ctx context.Context, sessionUTC int64) error {
 		var first, last int64 // one of them may be damaged
 		err := eachRow(ctx, db.sql, []string{"start"}, table+" LIMIT 1", func(row []int64) { first = row[0] })
 		if err == nil {
-			err = eachRow(ctx, db.sql, []string{"start"}, table+" ORDER BY rowid DESC LIMIT 1", func(row []int64) { last = row[0] })
+			err = eachRow(ctx, db.sql, []string{"start"}, table+" ORDER BY rowid DESC LIMIT 1",
+				func(row []int64) { last = row[0] })
 		}
 		if err != nil {
 			return err

@@ -116,13 +116,15 @@ func (c *processCorrelations) find(id int64) int32 {
 }
 
 // readLaunches reads the table of API calls in two halves at once.
-func readLaunches(ctx context.Context, db *database, index *correlationIndex, processes map[int64]int32, strings *stringLookup) ([]*launchReader, error) {
+func readLaunches(ctx context.Context, db *database, index *correlationIndex, processes map[int64]int32,
+	strings *stringLookup) ([]*launchReader, error) {
 	if !db.has(callTable, "correlationId", "globalTid", "start", "end") {
 		return nil, nil
 	}
 	index.launches = make([]Launch, index.pairs)
 	half := func(number int32, of rows.Stretch) *launchReader {
-		return &launchReader{number: number, db: db, index: index, processes: processes, strings: strings, names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
+		return &launchReader{number: number, db: db, index: index, processes: processes, strings: strings,
+			names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
 	}
 	left, right := rows.Halves(db.lastRow[callTable])
 	halves := []*launchReader{half(0, left), half(1, right)}
@@ -225,7 +227,8 @@ func (r *launchReader) lostKernels() (n int64) {
 }
 
 func (r *launchReader) read(ctx context.Context) error {
-	q := rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}, Rows: r.rows}
+	q := rows.Query{Table: callTable, Integers: []string{"correlationId", "globalTid", "start", "end", "nameId",
+		"returnValue"}, Rows: r.rows}
 	return r.db.stream(ctx, q, func(row *rows.Row) error {
 		r.calls++
 		tid := row.Int(1)

@@ -33,7 +33,8 @@ type activityReader struct {
 
 func newActivityReader(db *database, strings *stringLookup) *activityReader {
 	return &activityReader{
-		db: db, strings: strings, ids: newIDs(), processes: newIDs(), correlations: shortIDs{newIDs()}, devices: newDenseIDs(Device.bits),
+		db: db, strings: strings, ids: newIDs(), processes: newIDs(), correlations: shortIDs{newIDs()},
+		devices: newDenseIDs(Device.bits),
 		streams: newDenseIDs(Stream.bits), threads: newIDs(),
 	}
 }
@@ -103,7 +104,8 @@ func (a *activityReader) join(rest *activityReader) error {
 }
 
 func (a *activityReader) overflow(table string) error {
-	return &input.Error{File: a.db.path, Position: "table " + table, Expected: "a sum of durations within 64 bits", Found: "more", Try: exportAgain, Err: ErrDamaged}
+	return &input.Error{File: a.db.path, Position: "table " + table, Expected: "a sum of durations within 64 bits",
+		Found: "more", Try: exportAgain, Err: ErrDamaged}
 }
 
 // readWork appends the rows of one table of executions.
@@ -191,18 +193,19 @@ func (a *activityReader) readGraphs(ctx context.Context) error {
 		return nil
 	}
 	columns := []string{"start", "end", "correlationId", "globalPid", "deviceId", "graphId"}
-	return a.db.stream(ctx, rows.Query{Table: graphTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
-		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Launch: -1}
-		if !a.issues.believable(g.Start, g.End) {
+	return a.db.stream(ctx, rows.Query{Table: graphTable, Integers: columns, Rows: rows.All},
+		func(row *rows.Row) error {
+			g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Launch: -1}
+			if !a.issues.believable(g.Start, g.End) {
+				return nil
+			}
+			g.Correlation = correlation(row, 2)
+			g.Device = a.device(row, 3, 4)
+			g.Graph = row.Int(5)
+			a.end = max(a.end, g.End)
+			a.graphs = append(a.graphs, g)
 			return nil
-		}
-		g.Correlation = correlation(row, 2)
-		g.Device = a.device(row, 3, 4)
-		g.Graph = row.Int(5)
-		a.end = max(a.end, g.End)
-		a.graphs = append(a.graphs, g)
-		return nil
-	})
+		})
 }
 
 func (a *activityReader) readNodes(ctx context.Context) error {

@@ -38,33 +38,34 @@ func (r *rangeReader) read(ctx context.Context) error {
 	}
 	r.ranges = make([]Range, 0, r.db.room(rangeTable))
 	columns := []string{"start", "end", "eventType", "textId", "globalTid", "domainId"}
-	return r.db.stream(ctx, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All}, func(row *rows.Row) error {
-		kind := row.Int(2)
-		if !types.matters(kind) || row.Null(2) {
-			return nil
-		}
-		tid := row.Int(4)
-		s := Range{Start: row.Int(0), Thread: r.threads.of(tid), Domain: r.domains.of(tid&processMask, row.Int(5))}
-		if kind == types.domain {
-			r.domains.names[s.Domain], err = r.name(row)
-			return err
-		}
-		if s.End = row.Int(1); !row.Null(1) {
-			if !r.issues.believable(s.Start, s.End) {
+	return r.db.stream(ctx, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All},
+		func(row *rows.Row) error {
+			kind := row.Int(2)
+			if !types.matters(kind) || row.Null(2) {
 				return nil
 			}
-			r.end = max(r.end, s.End)
-		} else if !r.issues.believable(s.Start, TimeLimit) {
-			return nil
-		} else {
-			r.issues.OpenRanges++
-			s.End = openEnd
-		}
-		r.end = max(r.end, s.Start)
-		s.Name, err = r.name(row)
-		r.ranges = append(r.ranges, s)
-		return err
-	})
+			tid := row.Int(4)
+			s := Range{Start: row.Int(0), Thread: r.threads.of(tid), Domain: r.domains.of(tid&processMask, row.Int(5))}
+			if kind == types.domain {
+				r.domains.names[s.Domain], err = r.name(row)
+				return err
+			}
+			if s.End = row.Int(1); !row.Null(1) {
+				if !r.issues.believable(s.Start, s.End) {
+					return nil
+				}
+				r.end = max(r.end, s.End)
+			} else if !r.issues.believable(s.Start, TimeLimit) {
+				return nil
+			} else {
+				r.issues.OpenRanges++
+				s.End = openEnd
+			}
+			r.end = max(r.end, s.Start)
+			s.Name, err = r.name(row)
+			r.ranges = append(r.ranges, s)
+			return err
+		})
 }
 
 // openEnd is the end of a range that was never closed, until the capture's end
@@ -93,7 +94,8 @@ func (r *rangeReader) name(row *rows.Row) (int32, error) {
 
 // instanceMarks begin what PyTorch appends to an operator's name to make it
 // unique: sequence number, sizes and operator ids.
-var instanceMarks = [][]byte{[]byte(", op_id = "), []byte(", seq = "), []byte(", sizes = "), []byte(", input_op_ids = ")}
+var instanceMarks = [][]byte{[]byte(", op_id = "), []byte(", seq = "), []byte(", sizes = "),
+	[]byte(", input_op_ids = ")}
 
 // withoutInstance cuts them off, so that all instances of an operator share a
 // name.

@@ -30,15 +30,23 @@ type scrubbedTable struct {
 // host, user, paths, output streams, other processes' names, serial numbers.
 var scrubbedTables = []scrubbedTable{
 	{name: kernelTable, numbers: []string{
-		"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName", "launchType",
-		"registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory", "gridId", "graphNodeId",
+		"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName",
+		"launchType",
+		"registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory",
+		"dynamicSharedMemory", "gridId", "graphNodeId",
 	}},
-	{name: callTable, numbers: []string{"start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue"}},
-	{name: copyTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "copyKind", "graphNodeId"}},
-	{name: fillTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "value", "bytes", "graphNodeId"}},
-	{name: graphTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId", "graphExecId"}},
-	{name: nodeTable, numbers: []string{"start", "end", "eventClass", "globalTid", "graphNodeId", "originalGraphNodeId"}},
-	{name: rangeTable, numbers: []string{"start", "end", "eventType", "rangeId", "globalTid", "endGlobalTid", "textId", "domainId"}, texts: []string{"text"}},
+	{name: callTable, numbers: []string{"start", "end", "eventClass", "globalTid", "correlationId", "nameId",
+		"returnValue"}},
+	{name: copyTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId",
+		"globalPid", "bytes", "copyKind", "graphNodeId"}},
+	{name: fillTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId",
+		"globalPid", "value", "bytes", "graphNodeId"}},
+	{name: graphTable, numbers: []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId",
+		"globalPid", "graphId", "graphExecId"}},
+	{name: nodeTable, numbers: []string{"start", "end", "eventClass", "globalTid", "graphNodeId",
+		"originalGraphNodeId"}},
+	{name: rangeTable, numbers: []string{"start", "end", "eventType", "rangeId", "globalTid", "endGlobalTid", "textId",
+		"domainId"}, texts: []string{"text"}},
 	{name: eventTypeTable, numbers: []string{"id"}, texts: []string{"name"}},
 	{name: sessionTable, numbers: []string{"utcEpochNs"}},
 	{name: deviceTable, numbers: []string{"gpuId", "cudaId", "pid"}},
@@ -46,7 +54,8 @@ var scrubbedTables = []scrubbedTable{
 }
 
 // stringColumns refer to the table of strings.
-var stringColumns = map[string][]string{kernelTable: {"demangledName", "shortName"}, callTable: {"nameId"}, rangeTable: {"textId"}}
+var stringColumns = map[string][]string{kernelTable: {"demangledName", "shortName"}, callTable: {"nameId"},
+	rangeTable: {"textId"}}
 
 const environmentSuffix = ":ENVIRONMENT_VARIABLE"
 
@@ -66,7 +75,8 @@ const removedVariable = `REMOVED=""`
 // The export is not touched. out is a new or an empty file; an error leaves none.
 func Scrub(ctx context.Context, export, out string) (revealing []string, err error) {
 	if isTorchTrace(export) {
-		return nil, &input.Error{File: export, Expected: "an nsys export (SQLite), the only kind that is scrubbed", Found: "a PyTorch trace", Err: ErrNotExport}
+		return nil, &input.Error{File: export, Expected: "an nsys export (SQLite), the only kind that is scrubbed",
+			Found: "a PyTorch trace", Err: ErrNotExport}
 	}
 	db, err := openDatabase(ctx, export)
 	if err != nil {
@@ -74,7 +84,8 @@ func Scrub(ctx context.Context, export, out string) (revealing []string, err err
 	}
 	defer func() { err = errors.Join(err, db.sql.Close()) }()
 	if there, err := os.Stat(out); err == nil && there.Size() > 0 {
-		return nil, &input.Error{File: out, Expected: "a new or empty file for the scrubbed copy", Found: quantity.Bytes(float64(there.Size()))}
+		return nil, &input.Error{File: out, Expected: "a new or empty file for the scrubbed copy",
+			Found: quantity.Bytes(float64(there.Size()))}
 	}
 	revealing, err = db.scrubTo(ctx, out)
 	if err != nil {
@@ -90,7 +101,8 @@ const scrubbedID = 0x6d6f6562
 func IsScrubbed(path string) bool {
 	const at = 68 // of the application id, https://www.sqlite.org/fileformat.html §1.3
 	head := Head(path, at+4)
-	return len(head) == at+4 && bytes.HasPrefix(head, []byte(sqliteMagic)) && binary.BigEndian.Uint32(head[at:]) == scrubbedID
+	return len(head) == at+4 && bytes.HasPrefix(head, []byte(sqliteMagic)) &&
+		binary.BigEndian.Uint32(head[at:]) == scrubbedID
 }
 
 // scrubber fills a new database, so that nothing dropped was ever in it.
@@ -124,7 +136,9 @@ func (db *database) scrubTo(ctx context.Context, path string) (revealing []strin
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	s := scrubber{db, ctx, conn}
-	err = s.run(fmt.Sprintf("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA application_id = %d; ATTACH ? AS export", scrubbedID), db.uri())
+	err = s.run(fmt.Sprintf(
+		"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA application_id = %d; ATTACH ? AS export",
+		scrubbedID), db.uri())
 	if err == nil {
 		err = s.run("BEGIN")
 	}
@@ -161,7 +175,8 @@ func (db *database) identities(ctx context.Context) (words []string, err error) 
 		}
 	}
 	err = metadata(ctx, db, "META_DATA_CAPTURE", func(name, value string) {
-		if variable, value, ok := strings.Cut(value, "="); ok && strings.HasSuffix(name, environmentSuffix) && slices.Contains(identityVariables, variable) {
+		if variable, value, ok := strings.Cut(value, "="); ok && strings.HasSuffix(name, environmentSuffix) &&
+			slices.Contains(identityVariables, variable) {
 			add(value)
 		}
 	})
@@ -219,7 +234,8 @@ func (s *scrubber) table(t scrubbedTable, types eventTypes) error {
 	case t.name == eventTypeTable && s.db.has(t.name, "name"):
 		where = "WHERE name IN " + eventTypeNames()
 	}
-	return s.run(fmt.Sprintf("CREATE TABLE main.%[1]s (%[2]s); INSERT INTO main.%[1]s SELECT %[3]s FROM export.%[1]s %[4]s ORDER BY rowid",
+	return s.run(fmt.Sprintf(
+		"CREATE TABLE main.%[1]s (%[2]s); INSERT INTO main.%[1]s SELECT %[3]s FROM export.%[1]s %[4]s ORDER BY rowid",
 		t.name, strings.Join(columns, ", "), strings.Join(values, ", "), where))
 }
 
@@ -236,12 +252,14 @@ func (s *scrubber) strings() error {
 			}
 		}
 	}
-	return s.run(fmt.Sprintf("CREATE TABLE main.%[1]s (id INTEGER NOT NULL PRIMARY KEY, value TEXT); INSERT INTO main.%[1]s SELECT id, value FROM export.%[1]s WHERE id IN (%[2]s) ORDER BY id",
+	return s.run(fmt.Sprintf(
+		"CREATE TABLE main.%[1]s (id INTEGER NOT NULL PRIMARY KEY, value TEXT); INSERT INTO main.%[1]s SELECT id, value FROM export.%[1]s WHERE id IN (%[2]s) ORDER BY id",
 		stringTable, strings.Join(used, " UNION ")))
 }
 
 // keptMetadata are the facts about an export that the analysis reads.
-var keptMetadata = []string{"EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION", "EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT"}
+var keptMetadata = []string{"EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION", "EXPORT_PARAM_TABLES_TO_EXPORT",
+	"EXPORT_PARAM_TIMES_TO_EXPORT"}
 
 // metadata keeps versions and limits of the export, and of the environment
 // the allowed variables by name and value and the others by number.
@@ -278,7 +296,8 @@ func (s *scrubber) fill(table, columns string, rows [][]any) error {
 		return err
 	}
 	for _, row := range rows {
-		if err := s.run("INSERT INTO main."+table+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...); err != nil {
+		if err := s.run("INSERT INTO main."+table+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")",
+			row...); err != nil {
 			return err
 		}
 	}

@@ -150,7 +150,8 @@ func readTorchTrace(ctx context.Context, path string, o Options) (*Recording, er
 	case errors.As(err, &fault):
 		fault.File = path
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		fault.Expected, fault.Found, fault.Err = "a whole PyTorch trace", "one that ends inside an event or a list", ErrTruncated
+		fault.Expected, fault.Found, fault.Err = "a whole PyTorch trace", "one that ends inside an event or a list",
+			ErrTruncated
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
 		fault.Position, fault.Found, fault.Err = "damaged PyTorch trace", err.Error(), ErrDamaged
 	default:
@@ -169,7 +170,8 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	defer stop()
 	t := &torchReader{
 		in:          jsonScanner{in: in},
-		kernelNames: newInterner(), rangeNames: newInterner(), operators: newInterner(), ids: newInterner(), threads: newDenseIDs(torchThread.bits), rank: router.None,
+		kernelNames: newInterner(), rangeNames: newInterner(), operators: newInterner(), ids: newInterner(),
+		threads: newDenseIDs(torchThread.bits), rank: router.None,
 		work:      newActivityReader(nil, nil),
 		processes: map[int32]bool{},
 	}

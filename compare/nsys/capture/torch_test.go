@@ -13,7 +13,8 @@ import (
 	"testing/iotest"
 )
 
-var torchTraces = []string{"../../../testdata/torch/rank0.pt.trace.json", "../../../testdata/torch/rank1.pt.trace.json.gz"}
+var torchTraces = []string{"../../../testdata/torch/rank0.pt.trace.json",
+	"../../../testdata/torch/rank1.pt.trace.json.gz"}
 
 // Cut anywhere before its last brace, plain or zipped, a trace is an error.
 func TestTorchTraceCutAnywhere(t *testing.T) {
@@ -37,10 +38,12 @@ func TestTorchTraceCutAnywhere(t *testing.T) {
 		if err := os.WriteFile(damaged, append(bad, '}'), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(context.Background(), damaged, Options{}); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "\n") {
+		if _, err := Read(context.Background(), damaged, Options{}); !errors.Is(err, ErrDamaged) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of ErrDamaged, have %v", path, err)
 		}
-		if _, err := Read(context.Background(), cut, Options{}); !errors.Is(err, ErrTruncated) || strings.Contains(err.Error(), "\n") {
+		if _, err := Read(context.Background(), cut, Options{}); !errors.Is(err, ErrTruncated) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of ErrTruncated, have %v", path, err)
 		}
 	}
@@ -54,9 +57,11 @@ func TestTorchTracesThatAreNone(t *testing.T) {
 	}{
 		{"an object of something else", `{"a": [1, {"b": null}]}`, ErrNotExport},
 		{"no events", `{"traceEvents": []}`, ErrNoKernels},
-		{"events of wrong types", `{"traceEvents": [1, "x", null, [], {"ph": 3, "name": {}, "ts": [], "args": 7}]}`, ErrNoKernels},
+		{"events of wrong types", `{"traceEvents": [1, "x", null, [], {"ph": 3, "name": {}, "ts": [], "args": 7}]}`,
+			ErrNoKernels},
 		{"a list of wrong type", `{"traceEvents": {"ph": "X"}}`, ErrNoKernels},
-		{"two processes", `[` + kernel + `,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}},` +
+		{"two processes", `[` + kernel +
+			`,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}},` +
 			`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":2,"tid":1,"ts":1,"dur":1,"args":{"correlation":1}}]`, errManyProcesses},
 		{"a missing comma", `[` + kernel + kernel + `]`, ErrDamaged},
 		{"more behind the end", `[` + kernel + `] x`, ErrDamaged},

@@ -101,7 +101,8 @@ func (t *torchReader) time(to *int64, known *bool) {
 
 // nanoseconds reads decimal microseconds; digits beyond a nanosecond are cut.
 func nanoseconds(text []byte) (int64, bool) {
-	if point := len(text) - 4; 0 < point && point < 15 && text[point] == '.' && digits(text) == point && digits(text[point+1:]) == 3 {
+	if point := len(text) - 4; 0 < point && point < 15 && text[point] == '.' && digits(text) == point &&
+		digits(text[point+1:]) == 3 {
 		ns := int64(0) // as Kineto writes them
 		for _, c := range text {
 			if c != '.' {

@@ -26,7 +26,9 @@ func (t *torchReader) keep(e *torchEvent) {
 		}
 		e.kind = torchRange
 	}
-	if (e.kind == torchRange || e.kind == torchProjection) && (bytes.HasPrefix(e.name, []byte("aten::")) || bytes.HasPrefix(e.name, []byte("<built-in ")) || bytes.HasSuffix(e.name, []byte(".py")) || bytes.Contains(e.name, []byte(".py("))) {
+	if (e.kind == torchRange || e.kind == torchProjection) && (bytes.HasPrefix(e.name, []byte("aten::")) ||
+		bytes.HasPrefix(e.name, []byte("<built-in ")) || bytes.HasSuffix(e.name, []byte(".py")) ||
+		bytes.Contains(e.name, []byte(".py("))) {
 		return // operators and Python frames: they name nothing of the model
 	}
 	if !t.placed {
@@ -82,7 +84,8 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.calls++
 	if bytes.Contains(e.name, []byte("Capture")) {
 		if kind := callKindOf(string(e.name)); kind != otherCall {
-			t.captures = append(t.captures, torchCapture{t.threads.of(torchThread{e.pid, e.tid, false}), start, kind == beginCapture})
+			t.captures = append(t.captures, torchCapture{t.threads.of(torchThread{e.pid, e.tid, false}), start,
+				kind == beginCapture})
 		}
 	}
 	if e.correlation == noCorrelation || !bytes.Contains(e.name, []byte("Launch")) {
@@ -92,7 +95,9 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 		t.metadata.GraphLaunches++
 	}
 	t.processes[e.pid] = true
-	t.launches = append(t.launches, torchLaunch{Launch{Start: start, End: end, Thread: t.threads.of(torchThread{e.pid, e.tid, false})}, e.correlation, callKindOf(string(e.name)) == kernelCall})
+	t.launches = append(t.launches,
+		torchLaunch{Launch{Start: start, End: end, Thread: t.threads.of(torchThread{e.pid, e.tid, false})},
+			e.correlation, callKindOf(string(e.name)) == kernelCall})
 }
 
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
@@ -140,11 +145,16 @@ func (t *torchReader) idText(id int32) string {
 func (t *torchReader) recording() (*Recording, error) {
 	switch {
 	case !t.listed:
-		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace", Found: "JSON without a list traceEvents", Try: "'moebalance report' reads results, 'moebalance counts' expert statistics", Err: ErrNotExport}
+		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace",
+			Found: "JSON without a list traceEvents",
+			Try:   "'moebalance report' reads results, 'moebalance counts' expert statistics", Err: ErrNotExport}
 	case len(t.work.kernels) == 0:
-		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA", Err: ErrNoKernels}
+		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA",
+			Err: ErrNoKernels}
 	case len(t.processes) > 1:
-		return nil, &input.Error{Expected: "launches of one process", Found: fmt.Sprintf("%d processes", len(t.processes)), Try: "pass the trace of each rank by itself", Err: errManyProcesses}
+		return nil, &input.Error{Expected: "launches of one process",
+			Found: fmt.Sprintf("%d processes", len(t.processes)), Try: "pass the trace of each rank by itself",
+			Err: errManyProcesses}
 	}
 	process := t.process()
 	t.work.processes.of(process)

@@ -118,20 +118,26 @@ func TestFind(t *testing.T) {
 		{"94 layers, 3 steps", steps(3, 94, begin, plain), 94, 0},
 		{"alternating attention, 36 layers", steps(3, 36, begin, full, sliding), 36, 0},
 		{"every third layer is much longer than what begins a step", steps(5, 48, begin, plain, plain, long), 48, 0},
-		{"every fourth layer gathers", marksAt(steps(4, 12, append(begin, positions), plain), []int{gather, gather}, 3, 7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47), 12, 0},
+		{"every fourth layer gathers", marksAt(steps(4, 12, append(begin, positions), plain), []int{gather, gather}, 3,
+			7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47), 12, 0},
 		{"begins within a step", steps(4, 4, begin, plain)[2:], 4, 2},
 		{"two steps", steps(2, 3, begin, plain), 3, 0},
-		{"two kinds of steps that share no mark", slices.Concat(steps(2, 4, begin, full), steps(2, 4, other, sliding)), 4, 0},
+		{"two kinds of steps that share no mark", slices.Concat(steps(2, 4, begin, full), steps(2, 4, other, sliding)),
+			4, 0},
 		{"drafts of another model, fewer each time", slices.Concat(
-			steps(1, 3, []int{embedding, gather, mixer, mixer, mixer}, plain), steps(1, 3, []int{embedding, gather, mixer, mixer}, plain),
+			steps(1, 3, []int{embedding, gather, mixer, mixer, mixer}, plain),
+			steps(1, 3, []int{embedding, gather, mixer, mixer}, plain),
 			steps(2, 3, []int{embedding, gather, mixer}, plain)), 3, 0},
 		{"every third step is of a kind that has marks of its own", repeat(48, slices.Concat(
 			steps(1, 4, []int{embedding, tables}, linear), steps(2, 4, other, plain))...), 4, 0},
-		{"a mark in some steps only", marksAt(steps(6, 4, begin, plain), []int{tables, positions, gather + 4}, 4, 8, 20), 4, 0},
+		{"a mark in some steps only", marksAt(steps(6, 4, begin, plain), []int{tables, positions, gather + 4}, 4, 8,
+			20), 4, 0},
 		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
-		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6, 7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
+		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6,
+			7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
 		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},
-		{"tokens sent in every layer, by the kernel of the stages", marksAt(steps(4, 6, []int{send, send}, plain), []int{send}, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23), 0, 0},
+		{"tokens sent in every layer, by the kernel of the stages", marksAt(steps(4, 6, []int{send, send}, plain),
+			[]int{send}, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23), 0, 0},
 		{"all alike", repeat(12, plain), 0, 0},
 		{"alternating attention, nothing between steps", repeat(72, full, sliding), 0, 0},
 		{"every third layer is longer, nothing between steps", repeat(72, plain, plain, long), 0, 0},
@@ -142,15 +148,21 @@ func TestFind(t *testing.T) {
 		{"gathers alone", steps(4, 6, []int{gather, gather}, plain), 0, 0},
 		{"marks at 4 and at 6 layers", marksAt(steps(6, 4, begin, plain), other, 6, 12, 18), 0, 0},
 		{"marks before two layers of a step", marksAt(steps(5, 6, begin, plain), other, 2, 8, 14, 20, 26), 0, 0},
-		{"steps of different lengths", slices.Concat(steps(2, 4, begin, plain), steps(2, 5, begin, plain), steps(1, 4, begin, plain)), 0, 0},
+		{"steps of different lengths", slices.Concat(steps(2, 4, begin, plain), steps(2, 5, begin, plain),
+			steps(1, 4, begin, plain)), 0, 0},
 		{"one step", steps(1, 9, begin, plain), 0, 0},
 		{"one layer a step", steps(9, 1, begin, plain), 0, 0},
-		{"every second step has all of the others and more", slices.Concat(slices.Repeat(slices.Concat(steps(1, 4, append(begin, head), plain), steps(1, 4, begin, plain)), 5)), 0, 0},
-		{"steps whose layers differ in an order of their own", slices.Concat(steps(2, 4, begin, full), steps(1, 4, begin, full, linear), steps(1, 4, begin, full, full, linear)), 0, 0},
+		{"every second step has all of the others and more",
+			slices.Concat(slices.Repeat(slices.Concat(steps(1, 4, append(begin, head), plain),
+				steps(1, 4, begin, plain)), 5)), 0, 0},
+		{"steps whose layers differ in an order of their own", slices.Concat(steps(2, 4, begin, full),
+			steps(1, 4, begin, full, linear), steps(1, 4, begin, full, full, linear)), 0, 0},
 	} {
 		s := Find(differently(launchesOf(c.parts)))
-		if s.Layers != c.layers || s.FirstLayer != c.first || len(s.Blocks) != len(c.parts) || (s.Unknown == "") != (c.layers > 0) {
-			t.Errorf("%s: %d layers from %d in %d blocks (%s), want %d from %d in %d", c.name, s.Layers, s.FirstLayer, len(s.Blocks), s.Unknown, c.layers, c.first, len(c.parts))
+		if s.Layers != c.layers || s.FirstLayer != c.first || len(s.Blocks) != len(c.parts) ||
+			(s.Unknown == "") != (c.layers > 0) {
+			t.Errorf("%s: %d layers from %d in %d blocks (%s), want %d from %d in %d", c.name, s.Layers, s.FirstLayer,
+				len(s.Blocks), s.Unknown, c.layers, c.first, len(c.parts))
 		}
 	}
 }
@@ -265,7 +277,8 @@ func TestLostGEMMs(t *testing.T) {
 	l := launchesOf(steps(5, 3, []int{embedding, gather}, part{length: 5}))
 	for name, to := range map[string]int{"a step": 6, "a layer": 2} {
 		n := 0
-		lost := slices.DeleteFunc(slices.Clone(l), func(l Launch) bool { n += b2i(l.Name == gemm); return l.Name == gemm && n <= to })
+		lost := slices.DeleteFunc(slices.Clone(l),
+			func(l Launch) bool { n += b2i(l.Name == gemm); return l.Name == gemm && n <= to })
 		if s := Find(lost); s.Layers != 0 {
 			t.Errorf("%s: %d layers", name, s.Layers)
 		}
@@ -294,13 +307,17 @@ func TestPiecesOfLayers(t *testing.T) {
 		layers int
 	}{
 		{"chunks", slices.Concat([]int{attention, gate}, experts, []int{exchange}, experts), layers},
-		{"chunks with routers of their own", slices.Concat([]int{attention, gate}, experts, []int{projection, gate}, experts), layers},
-		{"two microbatches", slices.Concat([]int{attention, gate, attention, gate, exchange}, experts, []int{exchange}, experts, []int{exchange}), layers},
-		{"chunks and shared experts", slices.Concat([]int{attention, gate}, experts, []int{exchange}, shared, experts), layers},
+		{"chunks with routers of their own", slices.Concat([]int{attention, gate}, experts, []int{projection, gate},
+			experts), layers},
+		{"two microbatches", slices.Concat([]int{attention, gate, attention, gate, exchange}, experts, []int{exchange},
+			experts, []int{exchange}), layers},
+		{"chunks and shared experts", slices.Concat([]int{attention, gate}, experts, []int{exchange}, shared, experts),
+			layers},
 		{"a mixer that nobody knows", slices.Concat([]int{attention, gate}, experts, shared, []int{gate}, experts), 0},
 		{"no router that is known", slices.Concat([]int{attention}, experts, []int{exchange}, shared, experts), 0},
 		{"no attention that is known", slices.Concat([]int{gate}, experts), 0},
-		{"overlapping microbatches", slices.Concat([]int{attention, gate, gemm, attention, gate, gemm, gemm, attention, gemm}), 0},
+		{"overlapping microbatches", slices.Concat([]int{attention, gate, gemm, attention, gate, gemm, gemm, attention,
+			gemm}), 0},
 	} {
 		var l []Launch
 		for range n {
@@ -310,7 +327,8 @@ func TestPiecesOfLayers(t *testing.T) {
 			}
 		}
 		if s := Find(l); s.Layers != c.layers || s.Layers > 0 && len(s.Blocks) != n*layers {
-			t.Errorf("%s: %d layers in %d blocks (%s), want %d in %d", c.name, s.Layers, len(s.Blocks), s.Unknown, c.layers, n*layers)
+			t.Errorf("%s: %d layers in %d blocks (%s), want %d in %d", c.name, s.Layers, len(s.Blocks), s.Unknown,
+				c.layers, n*layers)
 		}
 	}
 }
@@ -338,9 +356,14 @@ func TestSharedExperts(t *testing.T) {
 		{"short ones", func(l []Launch) []Launch {
 			return slices.Concat(attend, choose, []Launch{{Name: 9, NS: 9, Anchor: ExpertGEMM}}, l, combine)
 		}, layers, 3},
-		{"chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine, l, combine) }, layers, 4},
-		{"routed chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, choose, l, combine) }, layers, 4},
-		{"first chunks of equal time", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, choose, l, combine) }, 0, 4},
+		{"chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine, l, combine) }, layers,
+			4},
+		{"routed chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, choose, l, combine) },
+			layers, 4},
+		{"first chunks of equal time", func(l []Launch) []Launch {
+			return slices.Concat(attend, choose, same, choose, l,
+				combine)
+		}, 0, 4},
 	} {
 		var l []Launch
 		for range n {
@@ -354,7 +377,8 @@ func TestSharedExperts(t *testing.T) {
 			gemms += b2i(l.Anchor == ExpertGEMM)
 		}
 		if s.Layers != c.layers || gemms != c.gemms*layers*n {
-			t.Errorf("%s: %d layers (%s), want %d; %d GEMMs, want %d", c.name, s.Layers, s.Unknown, c.layers, gemms, c.gemms*layers*n)
+			t.Errorf("%s: %d layers (%s), want %d; %d GEMMs, want %d", c.name, s.Layers, s.Unknown, c.layers, gemms,
+				c.gemms*layers*n)
 		}
 	}
 }
@@ -364,10 +388,12 @@ func TestSharedExpertsOfCutLayers(t *testing.T) {
 	layer := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
 	step := slices.Concat(launches(embedding, gather), layer, layer, layer)
 	l := slices.Repeat(step, 5)
-	for from, first := range map[int]int{0: 0, 6: 0, 7: 0, 11: 1} { // whole, before the router, behind it, one layer less
+	// whole, before the router, behind it, one layer less
+	for from, first := range map[int]int{0: 0, 6: 0, 7: 0, 11: 1} {
 		for _, cut := range []int{0, 1, 4, 5, 9} {
 			if s := Find(slices.Clone(l[from : len(l)-cut])); s.Layers != 3 || s.FirstLayer != first {
-				t.Errorf("from %d, without the last %d: %d layers from %d (%s)", from, cut, s.Layers, s.FirstLayer, s.Unknown)
+				t.Errorf("from %d, without the last %d: %d layers from %d (%s)", from, cut, s.Layers, s.FirstLayer,
+					s.Unknown)
 			}
 		}
 	}
@@ -419,7 +445,8 @@ func TestKernelsOfAnotherStream(t *testing.T) {
 		for range 6 {
 			l = append(l, launches(head, positions, embedding, gather)...)
 			for range layers {
-				main := launches(exchange, attention, projection, 16, gate, 17, 18, gemm, activation, gemm, 19, 20, exchange)
+				main := launches(exchange, attention, projection, 16, gate, 17, 18, gemm, activation, gemm, 19, 20,
+					exchange)
 				for at, n := 5, 0; n < 3; n++ {
 					at += random.IntN(len(main) - at)
 					main = slices.Insert(main, at, Launch{Name: int32(30 + n), Anchor: Dense})

@@ -14,7 +14,8 @@ var backward = regexp.MustCompile(`(?i)_?bwd_|backward|FlashAttnBwd`)
 // mixers are in the names of kernels that mix tokens, and that no rule knows: of state
 // space models and of linear and sparse attention.
 var mixers = []string{
-	"attention", "flash_attn", "fmha", "sdpa", "mla_", "paged_attn", "mqa_logits", "indexer", "linear_attn", "lightning",
+	"attention", "flash_attn", "fmha", "sdpa", "mla_", "paged_attn", "mqa_logits", "indexer", "linear_attn",
+	"lightning",
 	"mamba", "ssm_", "ssd_", "selective_", "causal_conv1d", "state_passing",
 	"chunk_state", "chunk_scan", "chunk_cumsum", "chunk_fwd", "chunk_gated", "bmm_chunk",
 	"gated_delta", "recurrent", "retention", "wkv", "_gla_", "_kda_",
@@ -34,7 +35,8 @@ var marks = []struct {
 }{
 	{infer.Transfer, []string{"sendrecv"}},
 	{infer.Sure, []string{
-		"embedding", "argmax", "sampl", "multinomial", "logits", "penalt", "topp_", "top_p_", "cos_kernel", "sin_kernel",
+		"embedding", "argmax", "sampl", "multinomial", "logits", "penalt", "topp_", "top_p_", "cos_kernel",
+		"sin_kernel",
 		"slot_mapping", "block_table", "position", "req_to_token", "kv_indices",
 	}},
 	{infer.Perhaps, []string{

@@ -47,7 +47,8 @@ var compiledKernelRules = func() []compiledRule {
 		list[i] = compiledRule{
 			function:  regexp.MustCompile(`^(?:` + r.function + `)`),
 			arguments: r.arguments,
-			class:     Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK, Fused: r.fused},
+			class: Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK,
+				Fused: r.fused},
 		}
 	}
 	return list
@@ -65,7 +66,8 @@ type Rule struct {
 func ParseRule(text string) (k Rule, err error) {
 	phase, expression, _ := strings.Cut(text, "=")
 	if k.Phase = PhaseOf(strings.TrimSpace(phase)); strings.TrimSpace(expression) == "" || k.Phase == "" {
-		return k, fmt.Errorf("%q: want PHASE=REGEX with one of the phases %s", text, strings.Join(slices.Sorted(maps.Keys(phaseWords)), ", "))
+		return k, fmt.Errorf("%q: want PHASE=REGEX with one of the phases %s", text,
+			strings.Join(slices.Sorted(maps.Keys(phaseWords)), ", "))
 	}
 	k.Name, err = regexp.Compile(strings.TrimSpace(expression))
 	return k, err
@@ -84,7 +86,8 @@ func Classes(names []string, rules []Rule) []Class {
 			continue
 		}
 		phase := rules[at].Phase
-		list[i] = Class{Phase: phase, Library: "--phase", Collective: phase == PhaseCommunication, GEMM: phase == PhaseExperts, Given: true}
+		list[i] = Class{Phase: phase, Library: "--phase", Collective: phase == PhaseCommunication,
+			GEMM: phase == PhaseExperts, Given: true}
 	}
 	return list
 }
@@ -171,7 +174,8 @@ func (r *compiledRule) decides(beginnings []string, arguments string) bool {
 	if !slices.ContainsFunc(beginnings, r.function.MatchString) {
 		return false
 	}
-	return len(r.arguments) == 0 || slices.ContainsFunc(r.arguments, func(a string) bool { return strings.Contains(arguments, a) })
+	return len(r.arguments) == 0 ||
+		slices.ContainsFunc(r.arguments, func(a string) bool { return strings.Contains(arguments, a) })
 }
 
 // Parts cuts a demangled name into the qualified name of the function and
@@ -208,7 +212,8 @@ func Parts(name string) (function, arguments string) {
 // profiler and by nsys since 2022: foo<128, true>(int*), foo<128u, true>(int*)
 // and foo<(int)128, (bool)1>(int *).
 var (
-	castPattern   = regexp.MustCompile(`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
+	castPattern = regexp.MustCompile(
+		`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
 	suffixPattern = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
 	boolPattern   = regexp.MustCompile(`([<,] ?)(true|false)\b`)
 	lambdaPattern = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)

@@ -28,7 +28,8 @@ const (
 )
 
 // Phases are all phases in the order of a layer's work, in which tables list them.
-var Phases = []Phase{PhaseAttention, PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine, PhaseOther, PhaseCommunication, PhaseUnknown}
+var Phases = []Phase{PhaseAttention, PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine, PhaseOther,
+	PhaseCommunication, PhaseUnknown}
 
 // ComparePhases orders phases as Phases does.
 func ComparePhases(a, b Phase) int {

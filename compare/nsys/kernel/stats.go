@@ -37,8 +37,9 @@ type Stats struct {
 func StatsOf(durations []int64) Stats {
 	s := Stats{
 		Instances: int64(len(durations)),
-		BusyNS:    router.Undefined(), MeanNS: router.Undefined(), MedianNS: router.Undefined(), StdDevNS: router.Undefined(),
-		P90NS: router.Undefined(), P99NS: router.Undefined(),
+		BusyNS:    router.Undefined(), MeanNS: router.Undefined(), MedianNS: router.Undefined(),
+		StdDevNS: router.Undefined(),
+		P90NS:    router.Undefined(), P99NS: router.Undefined(),
 	}
 	n := len(durations)
 	if n == 0 {

@@ -292,7 +292,10 @@ type Fit struct {
 // ObservedByExpert reports that every expert with a recorded load has kernels of its
 // own. Allocated times follow load by construction and prove nothing.
 func (t *Trace) ObservedByExpert() bool {
-	return !slices.ContainsFunc(t.source.Experts, func(e nsys.ExpertStat) bool { return e.Known && e.Basis != imbalance.Observed })
+	return !slices.ContainsFunc(t.source.Experts, func(e nsys.ExpertStat) bool {
+		return e.Known &&
+			e.Basis != imbalance.Observed
+	})
 }
 
 // Inferred reports that layers were found from the repetition of kernels.
@@ -301,7 +304,8 @@ func (t *Trace) Inferred() bool { return t.source.Structure != nil && t.source.S
 // TimeAgainstLoad has a point for each expert, or else for each rank. A rank and
 // layer whose load is known only in part, or that has no expert kernel, is left out.
 func (t *Trace) TimeAgainstLoad(byExpert bool) Points {
-	p := Points{Windows: slices.ContainsFunc(t.source.Warnings, func(w router.Warning) bool { return w.Code == "counts_window" })}
+	p := Points{Windows: slices.ContainsFunc(t.source.Warnings,
+		func(w router.Warning) bool { return w.Code == "counts_window" })}
 	note := func(slots, ns float64) {
 		if !math.IsNaN(slots) && !math.IsNaN(ns) {
 			p.Slots, p.TimeNS = append(p.Slots, slots), append(p.TimeNS, ns)

@@ -22,7 +22,8 @@ func TestFit(t *testing.T) {
 			t.Errorf("%s have no line, have %+v", c.what, f)
 		}
 	}
-	if f := fit([]float64{1, 2, 3}, []float64{3, 5, 7}); math.Abs(f.SlopeNS-2) > 1e-12 || math.Abs(f.InterceptNS-1) > 1e-12 || math.Abs(f.R2-1) > 1e-12 {
+	if f := fit([]float64{1, 2, 3}, []float64{3, 5, 7}); math.Abs(f.SlopeNS-2) > 1e-12 ||
+		math.Abs(f.InterceptNS-1) > 1e-12 || math.Abs(f.R2-1) > 1e-12 {
 		t.Errorf("3, 5, 7 is 1 + 2x, have %+v", f)
 	}
 }
@@ -32,7 +33,8 @@ func TestLongestCollectives(t *testing.T) {
 	trace := &nsys.Trace{}
 	for step, ns := range []int64{10, 70, 10, 10} {
 		for rank := range 2 {
-			trace.Cells = append(trace.Cells, nsys.Cell{Rank: rank, Step: router.Whole(step), Layer: 0, Phase: nsys.PhaseCombine, TotalNS: ns, CollectiveNS: ns, BusyNS: 10})
+			trace.Cells = append(trace.Cells, nsys.Cell{Rank: rank, Step: router.Whole(step), Layer: 0,
+				Phase: nsys.PhaseCombine, TotalNS: ns, CollectiveNS: ns, BusyNS: 10})
 		}
 	}
 	if step, share := Of(trace).LongestCollectives(); step != 1 || share != 0.7 {
@@ -54,12 +56,14 @@ func TestWaitingInTheStepsThatCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	byRank := Of(trace).Phases()
-	for r, want := range []struct{ wait, transfer float64 }{{19.6115, 4.0559}, {0, 4.1703}, {15.0987, 4.0749}, {19.6640, 3.9629}} {
+	for r, want := range []struct{ wait, transfer float64 }{{19.6115, 4.0559}, {0, 4.1703}, {15.0987, 4.0749},
+		{19.6640, 3.9629}} {
 		if p := byRank[r]; math.Abs(p.Wait/1e6-want.wait) > 0.001 || math.Abs(p.Transfer/1e6-want.transfer) > 0.001 {
 			t.Errorf("rank %d waits %.4f ms and transfers %.4f, want %v", r, p.Wait/1e6, p.Transfer/1e6, want)
 		}
 	}
-	if idle := trace.Idle[1]; idle.Rank != 1 || idle.Steps != 4 || math.Abs(float64(idle.NoKernelNS/idle.WallNS)-20.478/35.937) > 0.005 {
+	if idle := trace.Idle[1]; idle.Rank != 1 || idle.Steps != 4 ||
+		math.Abs(float64(idle.NoKernelNS/idle.WallNS)-20.478/35.937) > 0.005 {
 		t.Errorf("have %+v", idle)
 	}
 }

@@ -82,7 +82,8 @@ func (c *check) ranks() error {
 	for _, layer := range slices.Sorted(maps.Keys(c.Layout)) {
 		ranks := c.Layout[layer].Ranks()
 		if last := slices.Max(c.Ranks); last >= ranks {
-			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrMismatch, quantity.Count(ranks, "rank"), last, c.Export)
+			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrMismatch,
+				quantity.Count(ranks, "rank"), last, c.Export)
 		}
 		if c.World > 0 && c.World != ranks {
 			c.warn("counts_ranks", "ranks", ranks, "world", c.World)
@@ -103,7 +104,8 @@ func (c *check) gate() error {
 	}
 	for _, layer := range slices.Sorted(maps.Keys(c.Load)) {
 		if experts := len(c.Load[layer].PerExpert); len(made) > 0 && !made[experts] {
-			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrMismatch, quantity.Count(experts, "expert"), numberList(slices.Collect(maps.Keys(made))))
+			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrMismatch,
+				quantity.Count(experts, "expert"), numberList(slices.Collect(maps.Keys(made))))
 		}
 	}
 	return nil
@@ -118,7 +120,8 @@ func (c *check) owners() error {
 			continue
 		}
 		if experts := len(load.PerExpert); s.Expert >= experts {
-			return fmt.Errorf("%w: counts of %s, expert %d of layer %d ran on rank %d", ErrMismatch, quantity.Count(experts, "expert"), s.Expert, s.Layer, s.Rank)
+			return fmt.Errorf("%w: counts of %s, expert %d of layer %d ran on rank %d", ErrMismatch,
+				quantity.Count(experts, "expert"), s.Expert, s.Layer, s.Rank)
 		}
 		layout, placed := c.Layout[s.Layer]
 		if !placed || s.Expert >= layout.Experts() {
@@ -130,7 +133,8 @@ func (c *check) owners() error {
 		}
 		if !slices.Contains(owners, s.Rank) {
 			return fmt.Errorf("%w: with %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
-				ErrMismatch, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"), s.Expert, s.Layer, numberList(owners), s.Rank)
+				ErrMismatch, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"),
+				s.Expert, s.Layer, numberList(owners), s.Rank)
 		}
 	}
 	return nil
@@ -154,7 +158,8 @@ func (c *check) idleExperts() {
 		var total, idle int64
 		unused, unloaded := 0, 0
 		for e, slots := range load.PerExpert {
-			if e < layout.Experts() && !slices.ContainsFunc(layout.Places(e), func(p router.Place) bool { return slices.Contains(c.Ranks, p.Rank) }) {
+			if e < layout.Experts() && !slices.ContainsFunc(layout.Places(e),
+				func(p router.Place) bool { return slices.Contains(c.Ranks, p.Rank) }) {
 				continue
 			}
 			total += slots
@@ -167,7 +172,8 @@ func (c *check) idleExperts() {
 			}
 		}
 		if float64(idle) > idleShare*float64(total) {
-			c.warn("counts_idle", "why", "unused", "layer", layer, "experts", unused, "share", float64(idle)/float64(total))
+			c.warn("counts_idle", "why", "unused", "layer", layer, "experts", unused, "share",
+				float64(idle)/float64(total))
 		}
 		if unloaded > 0 {
 			c.warn("counts_idle", "why", "unloaded", "layer", layer, "experts", unloaded)

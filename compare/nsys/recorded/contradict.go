@@ -39,7 +39,8 @@ func contradicts(time, load []float64, slots float64) string {
 		return "even_time"
 	case l < follows*t:
 		return "even_load"
-	case min(t, l) > clearlyUneven && load[busiest] < sum(load)/float64(len(load)) && time[loaded] < sum(time)/float64(len(time)):
+	case min(t, l) > clearlyUneven && load[busiest] < sum(load)/float64(len(load)) &&
+		time[loaded] < sum(time)/float64(len(time)):
 		return "other_rank"
 	}
 	return ""

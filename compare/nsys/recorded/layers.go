@@ -91,7 +91,8 @@ const depthMargin = 0.1
 // them (pipelines) or where the program runs single layers: all ranks must be there,
 // each with the same layers, and the counts go on behind the last of them.
 func (c *check) deeper(worked map[int]bool, idle []int) bool {
-	if float64(len(idle)) <= depthMargin*float64(len(worked)+len(idle)) || slices.Min(idle) < slices.Max(slices.Collect(maps.Keys(worked))) {
+	if float64(len(idle)) <= depthMargin*float64(len(worked)+len(idle)) ||
+		slices.Min(idle) < slices.Max(slices.Collect(maps.Keys(worked))) {
 		return false
 	}
 	for _, layout := range c.Layout {

@@ -95,7 +95,8 @@ type key struct {
 }
 
 func (v key) compare(o key) int {
-	return cmp.Or(cmp.Compare(v.Step, o.Step), cmp.Compare(v.Layer, o.Layer), kernel.ComparePhases(v.Phase, o.Phase), cmp.Compare(v.name, o.name))
+	return cmp.Or(cmp.Compare(v.Step, o.Step), cmp.Compare(v.Layer, o.Layer), kernel.ComparePhases(v.Phase, o.Phase),
+		cmp.Compare(v.name, o.name))
 }
 
 // analysis is an Input on its way to a Result.

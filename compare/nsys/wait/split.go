@@ -308,7 +308,8 @@ func (a *analysis) waits() {
 	for layer, steps := range byLayer {
 		a.Waits = append(a.Waits, a.row(layer, steps))
 	}
-	slices.SortFunc(a.Waits, func(x, y Wait) int { return cmp.Or(cmp.Compare(y.WaitNS, x.WaitNS), cmp.Compare(x.Layer, y.Layer)) })
+	slices.SortFunc(a.Waits,
+		func(x, y Wait) int { return cmp.Or(cmp.Compare(y.WaitNS, x.WaitNS), cmp.Compare(x.Layer, y.Layer)) })
 }
 
 // blockOf is the step and layer whose expert block a meeting ends; not ok for one that

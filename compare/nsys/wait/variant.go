@@ -122,13 +122,16 @@ func (a *analysis) variants() {
 				if byChoice == ByRank {
 					a.different[useKey{g.place, name}] = true
 				}
-				a.Variants = append(a.Variants, Variant{router.Whole(g.layer), g.phase, g.family, byChoice, a.Ranks[i].Number, a.Names[name], u.instances, u.ns,
+				a.Variants = append(a.Variants, Variant{router.Whole(g.layer), g.phase, g.family, byChoice,
+					a.Ranks[i].Number, a.Names[name], u.instances, u.ns,
 					router.Number(u.ns) / router.Number(u.instances)})
 			}
 		}
 	}
 	slices.SortFunc(a.Variants, func(x, y Variant) int {
-		return cmp.Or(cmp.Compare(x.ChosenBy, y.ChosenBy), cmp.Compare(x.Layer, y.Layer), kernel.ComparePhases(x.Phase, y.Phase), cmp.Compare(x.Family, y.Family), cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(x.ChosenBy, y.ChosenBy), cmp.Compare(x.Layer, y.Layer),
+			kernel.ComparePhases(x.Phase, y.Phase), cmp.Compare(x.Family, y.Family), cmp.Compare(x.Rank, y.Rank),
+			cmp.Compare(x.Name, y.Name))
 	})
 }
 

@@ -43,7 +43,8 @@ func (r *recorder) run(name int32, phase kernel.Phase, ns int64) {
 
 // beside is a kernel on another stream, that begins so much later.
 func (r *recorder) beside(name int32, phase kernel.Phase, later, ns int64) {
-	r.kernels = append(r.kernels, Kernel{Start: r.now + later, End: r.now + later + ns, Step: r.step, Layer: 4, Phase: phase, Name: name, Expert: phase == kernel.PhaseExperts})
+	r.kernels = append(r.kernels, Kernel{Start: r.now + later, End: r.now + later + ns, Step: r.step, Layer: 4,
+		Phase: phase, Name: name, Expert: phase == kernel.PhaseExperts})
 }
 
 // meet is a collective that the ranks leave at the same time.
@@ -55,7 +56,8 @@ func meet(ranks []*recorder) {
 	for _, r := range ranks {
 		r.waited.At = r.now
 		r.late, r.waited = append(r.late, r.waited), Late{}
-		r.kernels = append(r.kernels, Kernel{Start: r.now, End: leave, Step: r.step, Layer: 4, Phase: kernel.PhaseCombine, Name: collective, Collective: true})
+		r.kernels = append(r.kernels, Kernel{Start: r.now, End: leave, Step: r.step, Layer: 4,
+			Phase: kernel.PhaseCombine, Name: collective, Collective: true})
 		r.now = leave
 	}
 }
@@ -112,7 +114,8 @@ func lateRank() []*recorder {
 
 func TestWaitIsForTheLast(t *testing.T) {
 	w := only(t, inputOf(lateRank()))
-	if w.LastRank != 2 || w.LastSteps != 2 || w.Steps != 2 || w.MostExpertRank != 1 || w.Agrees || w.AgreeSteps != 0 || w.Collective != "nccl" || w.Layer != 4 {
+	if w.LastRank != 2 || w.LastSteps != 2 || w.Steps != 2 || w.MostExpertRank != 1 || w.Agrees || w.AgreeSteps != 0 ||
+		w.Collective != "nccl" || w.Layer != 4 {
 		t.Errorf("have %+v", w)
 	}
 	near(t, "share", w.LastShare, 1)
@@ -286,7 +289,8 @@ func tuned(byRank [][2]int32, ns []int64) []*recorder {
 func TestVariantsByRankAndBySize(t *testing.T) {
 	ns := []int64{100, 100, 100, 180}
 	byRank := Of(inputOf(tuned([][2]int32{{small, small}, {small, small}, {small, small}, {large, large}}, ns)))
-	if len(byRank.Variants) != 8 || byRank.Variants[0].ChosenBy != ByRank || byRank.Variants[3].Name != names[large] || byRank.Variants[3].Instances != 2 || byRank.Variants[3].TotalNS != 360 {
+	if len(byRank.Variants) != 8 || byRank.Variants[0].ChosenBy != ByRank || byRank.Variants[3].Name != names[large] ||
+		byRank.Variants[3].Instances != 2 || byRank.Variants[3].TotalNS != 360 {
 		t.Errorf("have %+v", byRank.Variants)
 	}
 	for _, w := range byRank.Waits {
@@ -295,7 +299,8 @@ func TestVariantsByRankAndBySize(t *testing.T) {
 	}
 	// The hot rank shares its kernel with two others: only the one that runs another
 	// differs in the kernel, by 180 − 60 over 4 ranks.
-	mixed := Of(inputOf(tuned([][2]int32{{large, large}, {small, small}, {small, small}, {small, small}}, []int64{60, 100, 100, 180})))
+	mixed := Of(inputOf(tuned([][2]int32{{large, large}, {small, small}, {small, small}, {small, small}},
+		[]int64{60, 100, 100, 180})))
 	for _, w := range mixed.Waits {
 		near(t, "against the rank with another kernel", w.Parts.KernelsNS, 120.0/4)
 		near(t, "against the ranks with the same", w.Parts.ExpertNS, 160.0/4)
@@ -309,7 +314,8 @@ func TestVariantsByRankAndBySize(t *testing.T) {
 		near(t, "by size", w.Parts.KernelsNS, 0)
 		near(t, "load", w.Parts.ExpertNS, 60)
 	}
-	if same := Of(inputOf(tuned([][2]int32{{small, large}, {small, large}, {small, large}, {small, large}}, ns))); len(same.Variants) != 0 {
+	if same := Of(inputOf(tuned([][2]int32{{small, large}, {small, large}, {small, large}, {small, large}}, ns))); len(
+		same.Variants) != 0 {
 		t.Errorf("the same kernels on every rank: have %+v", same.Variants)
 	}
 }
@@ -320,7 +326,10 @@ func TestWaitingIsUnknown(t *testing.T) {
 		"one rank":          func(in *Input) { in.Ranks = in.Ranks[:1] },
 		"a rank is missing": func(in *Input) { in.World = 4 },
 		"no session":        func(in *Input) { in.Ranks[0].Report, in.Ranks[0].Session = 1, 0 },
-		"other collectives": func(in *Input) { in.Ranks[1].Kernels = slices.Values(slices.Collect(in.Ranks[0].Kernels)[1:2]) },
+		"other collectives": func(in *Input) {
+			in.Ranks[1].Kernels = slices.Values(
+				slices.Collect(in.Ranks[0].Kernels)[1:2])
+		},
 	} {
 		in := inputOf(lateRank())
 		change(&in)

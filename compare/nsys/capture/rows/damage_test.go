@@ -156,7 +156,8 @@ func TestDisorder(t *testing.T) {
 			pointers = bad[512*page+branchHeader:]
 		}
 		last := 2 * (int(binary.BigEndian.Uint16(bad[512*page+3:])) - 1)
-		pointers[0], pointers[1], pointers[last], pointers[last+1] = pointers[last], pointers[last+1], pointers[0], pointers[1]
+		pointers[0], pointers[1], pointers[last], pointers[last+1] = pointers[last], pointers[last+1], pointers[0],
+			pointers[1]
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +171,8 @@ func TestDisorder(t *testing.T) {
 
 // A record that says it goes on behind the end of its page.
 func TestRecordBeyondItsPage(t *testing.T) {
-	path := makeDatabase(t, "PRAGMA page_size = 512", "CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (5, 'abcdefgh');")
+	path := makeDatabase(t, "PRAGMA page_size = 512",
+		"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (5, 'abcdefgh');")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +216,8 @@ func TestCycles(t *testing.T) {
 		}
 		for range 5 {
 			bad := bytes.Clone(content)
-			to := []uint32{uint32(n + 1), 0, 1, 2, uint32(pages), uint32(pages + 1), 1 << 31, uint32(2 + rng.IntN(pages-1))}[rng.IntN(8)]
+			to := []uint32{uint32(n + 1), 0, 1, 2, uint32(pages), uint32(pages + 1), 1 << 31,
+				uint32(2 + rng.IntN(pages-1))}[rng.IntN(8)]
 			at := 8 // the rightmost child
 			if cells := int(binary.BigEndian.Uint16(page[3:])); rng.IntN(3) > 0 {
 				at = int(binary.BigEndian.Uint16(page[branchHeader+2*rng.IntN(cells):]))

@@ -37,7 +37,8 @@ func openPages(file *os.File) (*pages, error) {
 		return nil, errUnusual
 	}
 	size, version, reserved := int(binary.BigEndian.Uint16(head[16:])), head[19], head[20]
-	count, maps, encoding := binary.BigEndian.Uint32(head[28:]), binary.BigEndian.Uint32(head[52:]), binary.BigEndian.Uint32(head[56:])
+	count, maps, encoding := binary.BigEndian.Uint32(head[28:]), binary.BigEndian.Uint32(head[52:]),
+		binary.BigEndian.Uint32(head[56:])
 	if size == 1 {
 		size = 1 << 16
 	}

@@ -104,7 +104,8 @@ func hash(header []byte) (h uint64) {
 
 // learn follows the header of a record, in which types stand from at to end.
 func (l *layout) learn(record []byte, at, end int, d *decoder) error {
-	*l = layout{header: l.header[:0], fields: append(l.fields[:0], make([]field, len(d.row.integers))...), null: ^uint64(0), length: end}
+	*l = layout{header: l.header[:0], fields: append(l.fields[:0], make([]field, len(d.row.integers))...),
+		null: ^uint64(0), length: end}
 	header := record[:end]
 	for _, c := range d.columns {
 		if at == end { // the row is older than the column

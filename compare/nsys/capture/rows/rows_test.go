@@ -165,12 +165,14 @@ func TestCaptures(t *testing.T) {
 		paths = paths[:2]
 	}
 	for i, path := range paths {
-		if i > 0 && i < len(paths)-1 && filepath.Dir(path) == filepath.Dir(paths[i-1]) && filepath.Dir(path) == filepath.Dir(paths[i+1]) {
+		if i > 0 && i < len(paths)-1 && filepath.Dir(path) == filepath.Dir(paths[i-1]) &&
+			filepath.Dir(path) == filepath.Dir(paths[i+1]) {
 			continue // the ranks of one run, by one version of one program, have pages of the same kinds
 		}
 		db := open(t, path)
 		queries := map[string]*Query{}
-		columns, err := db.Query(`SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 0`)
+		columns, err := db.Query(
+			`SELECT m.name, c.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 0`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +257,8 @@ func scribble(rng *rand.Rand, page, rows int) string {
 	insert(rows/2, old)
 	b.WriteString("ALTER TABLE t ADD COLUMN c INTEGER;\n")
 	insert(rows-rows/2, func() []string { return append(old(), integer()) })
-	fmt.Fprintf(&b, "DELETE FROM t WHERE rowid %% 7 = 3 OR rowid BETWEEN %d AND %d;\n", rows/3, rows/3+rng.IntN(rows/3+1))
+	fmt.Fprintf(&b, "DELETE FROM t WHERE rowid %% 7 = 3 OR rowid BETWEEN %d AND %d;\n", rows/3,
+		rows/3+rng.IntN(rows/3+1))
 	b.WriteString("INSERT INTO t (rowid, a) VALUES (9223372036854775807, 5), (-3, 6), (-9223372036854775808, 7);")
 	return b.String()
 }
@@ -289,22 +292,38 @@ func TestLeftToSQLite(t *testing.T) {
 		{"with a write-ahead log, all of it in the file", []string{"PRAGMA journal_mode = WAL", some}, -1},
 		{"with pointer maps", []string{"PRAGMA auto_vacuum = 1", some}, 0},
 		{"a view", []string{some, "ALTER TABLE t RENAME TO u; CREATE VIEW t AS SELECT *, 1 AS rowid FROM u;"}, 0},
-		{"without row numbers", []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT) WITHOUT ROWID; INSERT INTO t VALUES (1, 'x');"}, 0},
+		{"without row numbers",
+			[]string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT) WITHOUT ROWID; INSERT INTO t VALUES (1, 'x');"},
+			0},
 		{"a key that is the row number", []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, s TEXT); " + numbered}, 0},
 		{"a key beside", []string{"CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, s TEXT); " + numbered}, -1},
-		{"a column called rowid", []string{"CREATE TABLE t (a INTEGER, s TEXT, rowid TEXT); INSERT INTO t VALUES (1, 'x', 'y');"}, 0},
-		{"generated columns", []string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, s TEXT AS (a || 'x') STORED); INSERT INTO t VALUES (1);"}, 0},
-		{"a column that is not stored", []string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, z INTEGER); INSERT INTO t VALUES (1, 2);"}, 0},
-		{"a column of reals", []string{"CREATE TABLE t (a REAL, s TEXT); INSERT INTO t VALUES (3, 'x'), (4.5, 'y'), (9007199254740993, 'z');"}, 0},
-		{"no declared types", []string{"CREATE TABLE t (a, s); INSERT INTO t VALUES (1, 'x'), (2, 'y'), ('3', 'z'), (4, 'w');"}, 2},
-		{"a real among integers", []string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (1.5, 'y'), (-1e300, 'z');"}, 1},
-		{"a text among integers", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "UPDATE t SET a = '12 o''clock' WHERE rowid = 4000;"}, 3999},
-		{"a blob among texts", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "UPDATE t SET s = x'00ff' WHERE rowid = 4000;"}, 3999},
-		{"an integer among texts", []string{"CREATE TABLE t (a INTEGER, s); INSERT INTO t VALUES (1, 'x'), (2, 17);"}, 1},
-		{"a column added with a value", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 17; " + numbered}, 0},
-		{"a column added with a value, not read", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered + "ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 17; " + numbered}, -1},
-		{"an index that holds all columns", []string{"CREATE TABLE t (a INTEGER, b INTEGER, c INTEGER, s TEXT); " + numbered + "UPDATE t SET a = -a; CREATE INDEX i ON t (a, b, c, s); ANALYZE;"}, -1},
-		{"a text beyond all exports", []string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (2, CAST(zeroblob(2000000) AS TEXT));"}, 0},
+		{"a column called rowid",
+			[]string{"CREATE TABLE t (a INTEGER, s TEXT, rowid TEXT); INSERT INTO t VALUES (1, 'x', 'y');"}, 0},
+		{"generated columns",
+			[]string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, s TEXT AS (a || 'x') STORED); INSERT INTO t VALUES (1);"}, 0},
+		{"a column that is not stored",
+			[]string{"CREATE TABLE t (x INTEGER AS (a + 1), a INTEGER, z INTEGER); INSERT INTO t VALUES (1, 2);"}, 0},
+		{"a column of reals",
+			[]string{"CREATE TABLE t (a REAL, s TEXT); INSERT INTO t VALUES (3, 'x'), (4.5, 'y'), (9007199254740993, 'z');"}, 0},
+		{"no declared types",
+			[]string{"CREATE TABLE t (a, s); INSERT INTO t VALUES (1, 'x'), (2, 'y'), ('3', 'z'), (4, 'w');"}, 2},
+		{"a real among integers",
+			[]string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (1.5, 'y'), (-1e300, 'z');"},
+			1},
+		{"a text among integers", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
+			"UPDATE t SET a = '12 o''clock' WHERE rowid = 4000;"}, 3999},
+		{"a blob among texts", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
+			"UPDATE t SET s = x'00ff' WHERE rowid = 4000;"}, 3999},
+		{"an integer among texts", []string{"CREATE TABLE t (a INTEGER, s); INSERT INTO t VALUES (1, 'x'), (2, 17);"},
+			1},
+		{"a column added with a value", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
+			"ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 17; " + numbered}, 0},
+		{"a column added with a value, not read", []string{"CREATE TABLE t (a INTEGER, s TEXT); " + numbered +
+			"ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 17; " + numbered}, -1},
+		{"an index that holds all columns", []string{"CREATE TABLE t (a INTEGER, b INTEGER, c INTEGER, s TEXT); " +
+			numbered + "UPDATE t SET a = -a; CREATE INDEX i ON t (a, b, c, s); ANALYZE;"}, -1},
+		{"a text beyond all exports",
+			[]string{"CREATE TABLE t (a INTEGER, s TEXT); INSERT INTO t VALUES (1, 'x'), (2, CAST(zeroblob(2000000) AS TEXT));"}, 0},
 		{"a name to quote", []string{`CREATE TABLE t (a INTEGER, s TEXT, "m""n" INTEGER); ` + numbered}, -1},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -382,8 +401,9 @@ func TestVisitorsError(t *testing.T) {
 // Records written by hand: the header's length, the types, the values.
 func TestRecords(t *testing.T) {
 	d := newDecoder(&table{
-		Query:   Query{Integers: []string{"a", "none", "b"}, Text: "s"},
-		columns: []column{{"a", 0, false}, {"x", unread, true}, {"s", toText, false}, {"b", 2, false}, {"y", unread, true}},
+		Query: Query{Integers: []string{"a", "none", "b"}, Text: "s"},
+		columns: []column{{"a", 0, false}, {"x", unread, true}, {"s", toText, false}, {"b", 2, false},
+			{"y", unread, true}},
 	})
 	for _, c := range []struct{ record, want string }{
 		{"\x06\x01\x00\x0f\x08\x00\xfb1", "-5 NULL 0 0 '1"},
@@ -421,7 +441,8 @@ func TestVarint(t *testing.T) {
 	}{
 		{"\x00", 0, 1}, {"\x7f", 0x7f, 1}, {"\x81\x00", 0x80, 2}, {"\xff\x7f", 0x3fff, 2}, {"\x81\x80\x00", 0x4000, 3},
 		{"\xff\xff\xff\xff\xff\xff\xff\x7f", 1<<56 - 1, 8}, {"\x80\x80\x80\x80\x80\x80\x80\x80\x05", 5, 9},
-		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff", math.MaxUint64, 9}, {"\xc0\x80\x80\x80\x80\x80\x80\x80\x00", 1 << 63, 9},
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff", math.MaxUint64, 9}, {"\xc0\x80\x80\x80\x80\x80\x80\x80\x00", 1 << 63,
+			9},
 	} {
 		if v, n := varint([]byte(c.bytes + "\xff\xff\xff\xff\xff\xff\xff\xff\xff")); v != c.want || n != c.n {
 			t.Errorf("%x: want %d in %d bytes, have %d in %d", c.bytes, c.want, c.n, v, n)

@@ -31,27 +31,29 @@ const (
 // resolve looks the table up.
 func (q Query) resolve(ctx context.Context, db *sql.DB) (*table, error) {
 	t := &table{Query: q}
-	err := ask(ctx, db, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", q.Table, func(row *sql.Rows) error {
-		t.plain = true
-		return row.Scan(&t.root)
-	})
+	err := ask(ctx, db, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", q.Table,
+		func(row *sql.Rows) error {
+			t.plain = true
+			return row.Scan(&t.root)
+		})
 	if err != nil {
 		return nil, err
 	}
-	err = ask(ctx, db, "SELECT name, type, dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid", q.Table, func(row *sql.Rows) error {
-		var c column
-		var declared string
-		var key, generated int
-		err := row.Scan(&c.name, &declared, &c.constant, &key, &generated)
-		c.to = q.place(c.name)
-		t.columns = append(t.columns, c)
-		// A key may be the row number, a column of reals may hold integers that are
-		// read as reals, and a generated column need not be stored.
-		if c.to != unread && (key > 0 || isReal(declared)) || generated > 0 || strings.EqualFold(c.name, "rowid") {
-			t.plain = false
-		}
-		return err
-	})
+	err = ask(ctx, db, "SELECT name, type, dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid",
+		q.Table, func(row *sql.Rows) error {
+			var c column
+			var declared string
+			var key, generated int
+			err := row.Scan(&c.name, &declared, &c.constant, &key, &generated)
+			c.to = q.place(c.name)
+			t.columns = append(t.columns, c)
+			// A key may be the row number, a column of reals may hold integers that are
+			// read as reals, and a generated column need not be stored.
+			if c.to != unread && (key > 0 || isReal(declared)) || generated > 0 || strings.EqualFold(c.name, "rowid") {
+				t.plain = false
+			}
+			return err
+		})
 	return t, err
 }
 
@@ -66,7 +68,8 @@ func (q Query) place(name string) int {
 // isReal reports whether SQLite may take a column so declared for one of reals.
 func isReal(declared string) bool {
 	declared = strings.ToUpper(declared)
-	return slices.ContainsFunc([]string{"REAL", "FLOA", "DOUB"}, func(part string) bool { return strings.Contains(declared, part) })
+	return slices.ContainsFunc([]string{"REAL", "FLOA", "DOUB"},
+		func(part string) bool { return strings.Contains(declared, part) })
 }
 
 // sql selects the wanted columns, converted, in the order in which they are stored.
@@ -80,7 +83,8 @@ func (t *table) sql() string {
 		}
 		list = append(list, "CAST("+quote(c.name)+" AS "+kind+")")
 	}
-	return "SELECT " + strings.Join(append(list, "NULL"), ", ") + " FROM " + quote(t.Table) + " NOT INDEXED WHERE rowid BETWEEN ? AND ? LIMIT -1 OFFSET ?"
+	return "SELECT " + strings.Join(append(list, "NULL"), ", ") + " FROM " + quote(t.Table) +
+		" NOT INDEXED WHERE rowid BETWEEN ? AND ? LIMIT -1 OFFSET ?"
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -51,7 +51,8 @@ func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (
 	if err != nil {
 		return 0, err
 	}
-	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, rows: t.Rows, rest: make([]byte, pages.size), visit: visit}
+	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, rows: t.Rows, rest: make([]byte, pages.size),
+		visit: visit}
 	if err = w.subtrees([]uint32{t.root}, 0); err == errLast {
 		err = nil
 	}
