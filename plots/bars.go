@@ -135,7 +135,7 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// shade is c, darkened so that a line shows on bars of its own colour.
+// shade is c, darkened so that a line shows on bars of its own color.
 func shade(c color.NRGBA) color.NRGBA {
 	dark := func(x uint8) uint8 { return uint8(float64(x) * 0.55) }
 	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), 0xff}
@@ -285,5 +285,6 @@ func (s BarSpec) answer() string {
 // sentences joins sentences. Those that begin with a router get a capital letter; names of
 // files keep theirs.
 func sentences(list []string) string {
-	return strings.NewReplacer(". learned", ". Learned", ". balanced", ". Balanced").Replace(strings.Join(list, " "))
+	return strings.NewReplacer(". learned", ". Learned", ". balanced", ". Balanced", OneTrace+": ", "").Replace(
+		strings.Join(list, " "))
 }

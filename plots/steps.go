@@ -88,7 +88,7 @@ func StepLines(s StepSpec) (Figure, error) {
 		keys = [2]color.NRGBA{vermillion, blue}
 	}
 	for i, a := range s.Arms {
-		p := newPanel(a.Name, "step", "compute time ("+unit.Name+")")
+		p := newPanel(panelTitle(a.Name, len(s.Arms)), "step", "compute time ("+unit.Name+")")
 		upper, lower := armColor(a.Name, i), armColor(a.Name, i)
 		if s.Upper == gain.Normal.Label() {
 			upper, lower = keys[0], keys[1]
