@@ -36,6 +36,16 @@ func panelTitle(name string, arms int) string {
 	return name
 }
 
+// expertTime begins a sentence on what the arms' expert time is the time of.
+func expertTime(arms []Arm) string {
+	for _, a := range arms {
+		if a.PerStep.Times.Of != imbalance.OfGEMM {
+			return "Expert time"
+		}
+	}
+	return "Expert GEMM time"
+}
+
 // per is the basis of times: a step, or the capture where no step is marked.
 func per(arms []Arm) string {
 	if slices.ContainsFunc(arms, func(a Arm) bool { return a.PerStep.Marked() }) {

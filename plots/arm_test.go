@@ -188,8 +188,10 @@ func TestSumsOverStepsAreNoVerdict(t *testing.T) {
 
 func TestLayerLosses(t *testing.T) {
 	other := small()
-	other.Stragglers = []imbalance.Straggler{{Layer: 7, LossNS: router.Undefined()}}
-	s := LayerLosses(NewArm("normal", small()), NewArm("perfect", other))
+	other.Stragglers = []imbalance.Straggler{{Layer: 7, ExpertsLossNS: router.Undefined(), GEMMLossNS: 5}}
+	learned := small()
+	learned.Stragglers[0].ExpertsLossNS, learned.Stragglers[0].GEMMLossNS = 10000, 7
+	s := LayerLosses(NewArm("normal", learned), NewArm("perfect", other))
 	checkValues(t, "normal", s.Series[0].Values, []float64{10000, 0, nan})
 	checkValues(t, "perfect", s.Series[1].Values, []float64{nan, nan, nan})
 	if !slices.Equal(s.Groups, []int{1, 2, 7}) {
