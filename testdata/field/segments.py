@@ -35,7 +35,7 @@ def record(folder):
             ids = out.topk_ids if hasattr(out, "topk_ids") else out[1]
             control = moebalance_hook.HOOK.control
             with open(f"{folder}/{os.getpid()}.npy", "ab") as f:
-                numpy.save(f, numpy.array([control.sequence if control else 0, moebalance_hook.HOOK.steps, time.time_ns(),
+                numpy.save(f, numpy.array([control.now.sequence if control else 0, moebalance_hook.HOOK.steps, time.time_ns(),
                                            *torch.bincount(ids[ids >= 0].long(), minlength=moebalance_hook.HOOK.experts)]))
             return out
         return choose
