@@ -30,7 +30,9 @@ A step is a call of the model. Where a graph of the driver's own replays it, the
 
     with moebalance_hook.step(tokens): graph.replay()
 """
+
 import sys
+from typing import Any
 
 from .common import refuse, variable
 from .control import alternate
@@ -44,6 +46,7 @@ def vllm() -> None:
     """The entry point, which vLLM calls in every process before it builds the model."""
     if variable("CACHE"):
         from .for_vllm import install
+
         install()
 
 
@@ -52,16 +55,18 @@ def sglang() -> None:
     try:
         if variable("CACHE"):
             from .for_sglang import install
+
             install()
     except Exception as e:
         sys.exit(str(e))
 
 
-def transformers(model, rank: int | None = None, ranks: int | None = None, mode: str = "tep"):
+def transformers(model: Any, rank: int | None = None, ranks: int | None = None, mode: str = "tep") -> Any:
     """Hooks every router of a transformers model. Rank and ranks are those of torch.distributed; its own expert
     parallelism is tep."""
     if variable("CACHE"):
         from .for_transformers import install
+
         install(model, rank, ranks, mode)
     return model
 
@@ -81,9 +86,10 @@ class WorkerExtension:
 
     def moebalance_placement(self, path: str) -> None:
         from .for_vllm import place
+
         if HOOK.site is None:
             refuse("no layer has run yet")
-        place(HOOK.site.version, self.model_runner.eplb_state, path)
+        place(HOOK.site.engine_version, self.model_runner.eplb_state, path)
 
     def moebalance_counts_reset(self) -> None:
         HOOK.reset()

@@ -1,25 +1,27 @@
 """What all files of the hook share."""
+
 import contextlib
+import functools
 import inspect
 import json
 import os
 import pathlib
 import threading
-from typing import Any, Callable, Iterator, NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
 # Releases; others are tested as they run.
 TRIED = {"vllm": "0.26, 0.32", "sglang": "0.5.16, 0.5.23 without its kernels", "transformers": "5.17, 5.23"}
-
-
 HASH = "tokens choose its experts by their numbers, so no logits balance it; want a model without"
 
 
 class Site(NamedTuple):
     """This process."""
+
     engine: str
-    version: str
+    engine_version: str
     rank: int  # expert-parallel
     ranks: int
     mode: str  # dep or tep
@@ -28,6 +30,7 @@ class Site(NamedTuple):
 
 class Gate(NamedTuple):
     """What an engine says of a layer's routing, None where it does not."""
+
     top_k: int | None = None
     groups: int | None = None  # 0 or 1: none
     top_k_groups: int | None = None
@@ -40,7 +43,7 @@ def variable(name: str, default: str = "") -> str:
 
 
 def refuse(text: str) -> NoReturn:
-    raise RuntimeError("moebalance_hook: " + text)
+    raise RuntimeError("moebalance_hook: " + text.replace("\n", " "))
 
 
 def persistent(make: Callable, *shape, like: torch.Tensor, **options) -> torch.Tensor:
@@ -50,16 +53,17 @@ def persistent(make: Callable, *shape, like: torch.Tensor, **options) -> torch.T
 
 
 def capturing() -> bool:
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def expect(engine: str, owner: Any, method: str, *parameters: str) -> None:
     """Refuses by name what an engine's release has otherwise."""
     have = list(inspect.signature(getattr(owner, method)).parameters) if hasattr(owner, method) else None
     if have is None or any(p not in have for p in parameters):
+        want = f"{owner.__name__}.{method} with {', '.join(parameters) or 'any parameters'}"
+        found = "no such method" if have is None else ", ".join(have)
         kind = engine.split()[0]
-        refuse(f"{engine}: want {owner.__name__}.{method} with {', '.join(parameters) or 'any parameters'}, have "
-               f"{'no such method' if have is None else ', '.join(have)}; {kind} {TRIED[kind.lower()]} has it")
+        refuse(f"{engine}: want {want}, have {found}; {kind} {TRIED[kind.lower()]} has it")
 
 
 def place_in_world() -> tuple[int, int]:
@@ -81,17 +85,15 @@ def save_json(folder: str, name: str, value: dict[str, Any]) -> None:
     save(folder, name, lambda path: pathlib.Path(path).write_text(json.dumps(value, indent=1) + "\n"))
 
 
-@contextlib.contextmanager
-def named(text: str) -> Iterator[None]:
+@functools.cache
+def under_nsys() -> bool:
+    return (
+        bool({"NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"} & os.environ.keys()) and torch.cuda.is_available()
+    )
+
+
+def named(text: str) -> contextlib.AbstractContextManager:
     """A range in the profiler that listens, if any: PyTorch's, or nsys."""
     if torch.autograd._profiler_enabled():
-        with torch.profiler.record_function(text):
-            yield
-    elif {"NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"} & os.environ.keys() and torch.cuda.is_available():
-        torch.cuda.nvtx.range_push(text)
-        try:
-            yield
-        finally:
-            torch.cuda.nvtx.range_pop()
-    else:
-        yield
+        return torch.profiler.record_function(text)
+    return torch.cuda.nvtx.range("{}", text) if under_nsys() else contextlib.nullcontext()

@@ -14,13 +14,13 @@ and times what begins after every rank has answered. It renews expires_ns with t
 when that passes, the router is the launch's own again and the answer has "expired": true. Counts and proof of each
 sequence are in folders of their own, sequence<n>, in MOEBALANCE_COUNTS: an answer claims, counts measure.
 """
+
 import json
-import os
 import pathlib
-import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -38,27 +38,32 @@ class Order(NamedTuple):
     sequence: int
     arm: str
     router: str
-    expires: int
+    expires_ns: int
 
 
 class Control:
+    """The engine's side."""
+
     def __init__(self, folder: str, normal: str):
-        self.folder, self.normal = folder, normal
-        self.sequence, self.arm, self.expires, self.expired = 0, "normal", None, False
-        self.text, self.next, self.begun = "", 0.0, False
+        self.folder, self.normal = pathlib.Path(folder), normal
+        self.now = Order(0, "normal", normal, 0)  # 0: does not expire
         self.wanted: Order | None = None  # not obeyed yet
+        self.expired, self.text, self.next, self.begun = False, "", 0.0, False
+
+    @property
+    def name(self) -> str:
+        """What counts and ranges are of."""
+        return f"sequence{self.now.sequence}{'.expired' if self.expired else ''}"
 
     def poll(self, hook: "Hook") -> None:
         """Obeys the driver: at the start of a step, in the thread that runs the model."""
-        if not self.begun:
-            self.begun, path = True, os.path.join(self.folder, f"ack.rank{hook.world[0]}.json")
-            if os.path.exists(path):
-                refuse(f"MOEBALANCE_CONTROL: want a fresh folder for each launch, have {path} of another one")
-        late = self.expires is not None and time.time_ns() > self.expires
-        start = time.monotonic()
-        if late or start >= self.next:
+        path = self.folder / f"ack.rank{hook.world[0]}.json"
+        if not self.begun and path.exists():
+            refuse(f"MOEBALANCE_CONTROL: want a fresh folder for each launch, have {path} of another one")
+        self.begun, start = True, time.monotonic()
+        if self.late() or start >= self.next:
             try:
-                text = pathlib.Path(self.folder, "arm.json").read_text()
+                text = (self.folder / "arm.json").read_text()
             except (OSError, ValueError):
                 text = ""
             self.next = start + min(MOST, SHARE * (time.monotonic() - start))
@@ -67,110 +72,102 @@ class Control:
                 self.take(hook, text)
         if self.wanted:
             self.obey(hook, self.wanted)
-        if self.expires is not None and time.time_ns() > self.expires:
-            self.expires = None
+        if self.late():
+            order, self.now = self.now, self.now._replace(expires_ns=0)
             if hook.spec != self.normal:
-                self.change(hook, self.sequence, self.arm, self.normal, expired=True)
+                self.change(hook, order._replace(router=self.normal, expires_ns=0), expired=True)
+
+    def late(self) -> bool:
+        return 0 < self.now.expires_ns < time.time_ns()
 
     def take(self, hook: "Hook", text: str) -> None:
         try:
             said = json.loads(text)
-            order = Order(said["sequence"], said["arm"], said["router"], said["expires_ns"])
+            order = Order(*(said[key] for key in Order._fields))
             if [type(x) for x in order] != [int, str, str, int]:
                 raise ValueError("want whole numbers sequence and expires_ns, and texts arm and router")
         except (ValueError, KeyError, TypeError) as e:
-            return self.answer(hook, self.sequence, self.arm, error=f"arm.json: {e!r}")
-        if order.sequence != self.sequence:
+            return self.answer(hook, error=f"arm.json: {e!r}")
+        if order.sequence != self.now.sequence:
             if not self.wanted or self.wanted.sequence != order.sequence:
                 seen = {"sequence": order.sequence, "steps": hook.steps}
-                save_json(self.folder, f"seen.rank{hook.world[0]}.json", seen)
+                save_json(str(self.folder), f"seen.rank{hook.world[0]}.json", seen)
             self.wanted = order
         elif not self.expired:
-            self.expires = order.expires
+            self.now = self.now._replace(expires_ns=order.expires_ns)
 
     def obey(self, hook: "Hook", order: Order) -> None:
         """Changes at the step on which all ranks agree, from what each has said it has seen."""
-        ranks, seen = hook.world[1], []
-        for path in pathlib.Path(self.folder).glob("seen.rank*.json"):
-            said = json.loads(path.read_text())
-            if said["sequence"] == order.sequence:
-                seen.append(said["steps"])
+        said = [json.loads(path.read_text()) for path in self.folder.glob("seen.rank*.json")]
+        seen, ranks = [s["steps"] for s in said if s["sequence"] == order.sequence], hook.world[1]
         agreed = max(seen) + (AHEAD if ranks > 1 else 0)
         if len(seen) >= ranks and hook.steps >= agreed:
-            self.wanted, self.expires = None, order.expires
-            self.change(hook, order.sequence, order.arm, order.router, missed=hook.steps - agreed)
+            self.wanted, missed = None, hook.steps - agreed
+            self.change(hook, order, **{"error": f"changed {missed} steps after other ranks"} if missed else {})
 
-    def change(self, hook: "Hook", sequence: int, arm: str, router: str, expired: bool = False,
-               missed: int = 0) -> None:
-        cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
+    def change(self, hook: "Hook", order: Order, expired: bool = False, **more: Any) -> None:
         with hook.writing:
             hook.end_sequence()
-            self.sequence, self.arm, self.expired = sequence, arm, expired
+            self.now, self.expired = order, expired
         try:
-            hook.set_router(router)
-            if cuda:
+            hook.set_router(order.router)
+            if torch.cuda.is_initialized():
                 torch.cuda.synchronize()
         except Exception as e:  # a server goes on with the router that it has
-            return self.answer(hook, sequence, arm, error=str(e))
-        more = {"expired": True} if expired else {}
-        if missed:
-            more = {"error": f"changed {missed} steps after other ranks"}
-        self.answer(hook, sequence, arm, **more)
+            more = {"error": str(e)}
+        self.answer(hook, **{"expired": True} if expired else {}, **more)
 
-    def answer(self, hook: "Hook", sequence: int, arm: str, **more: Any) -> None:
-        rank, ranks = hook.world
-        said = {"sequence": sequence, "arm": arm, "router": hook.spec, "steps": hook.steps, "time_ns": time.time_ns(),
-                "rank": rank, "ranks": ranks, **more}
-        save_json(self.folder, f"ack.rank{rank}.json", said)
+    def answer(self, hook: "Hook", **more: Any) -> None:
+        (rank, ranks), now = hook.world, self.now
+        said = {"sequence": now.sequence, "arm": now.arm, "router": hook.spec, "steps": hook.steps}
+        said.update(time_ns=time.time_ns(), rank=rank, ranks=ranks, **more)
+        save_json(str(self.folder), f"ack.rank{rank}.json", said)
 
 
 class Driver:
-    """The driver's side of the folder."""
+    """The driver's side."""
 
     def __init__(self, folder: str, ranks: int | None = None):
         self.folder, self.ranks, self.sequence, self.order = folder, ranks, 0, {}
         self.lock, self.over = threading.Lock(), threading.Event()
         threading.Thread(target=self.renew, daemon=True).start()
 
-    def write(self) -> None:
-        with self.lock:
-            self.order["expires_ns"] = time.time_ns() + int(TERM * 1e9)
-            save_json(self.folder, "arm.json", self.order)
-
     def renew(self) -> None:
         while not self.over.wait(RENEWED):
             if self.order:
                 self.write()
 
+    def write(self) -> None:
+        with self.lock:
+            self.order["expires_ns"] = time.time_ns() + int(TERM * 1e9)
+            save_json(self.folder, "arm.json", self.order)
+
     def set(self, arm: str, router: str) -> None:
         self.sequence += 1
-        with self.lock:
-            self.order = {"sequence": self.sequence, "arm": arm, "router": router}
+        self.order = {"sequence": self.sequence, "arm": arm, "router": router}
         self.write()
 
     def acknowledged(self) -> bool:
         """Whether all ranks have changed."""
-        said = []
-        for path in pathlib.Path(self.folder).glob("ack.rank*.json"):
-            ack = json.loads(path.read_text())
-            if ack["sequence"] == self.sequence:
-                said.append(ack)
-                if "error" in ack or "expired" in ack:
-                    refuse(f"{path}: {ack.get('error', 'expired')}")
-        return bool(said) and len(said) >= (self.ranks or said[0]["ranks"])
+        said = {path: json.loads(path.read_text()) for path in pathlib.Path(self.folder).glob("ack.rank*.json")}
+        said = {path: ack for path, ack in said.items() if ack["sequence"] == self.sequence}
+        for path, ack in said.items():
+            if "error" in ack or "expired" in ack:
+                refuse(f"{path}: {ack.get('error', 'expired')}")
+        return bool(said) and len(said) >= (self.ranks or next(iter(said.values()))["ranks"])
 
 
 def agreed(value: str) -> str:
     """What the first rank says, where ranks run the same program."""
+    said = [value]
     if place_in_world()[1] > 1:
-        said = [value]
         torch.distributed.broadcast_object_list(said, src=0)
-        return said[0]
-    return value
+    return said[0]
 
 
-def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, str] | None = None,
-              ranks: int | None = None) -> dict[str, Any]:
+def alternate(
+    measure: Callable[[], Any], blocks: int = 6, routers: dict[str, str] | None = None, ranks: int | None = None
+) -> dict[str, Any]:
     """Measures two routers in turn within one launch, ABBA and BAAB, and prints the record as JSON: for vLLM's LLM,
     SGLang's Engine, or transformers in this process, under torchrun in each. The engine must have been started with
     MOEBALANCE_CONTROL set to a fresh folder, which is this process's too. measure runs the batch and returns nothing, a
@@ -196,18 +193,19 @@ def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, st
     def segment(arm: str) -> dict[str, Any]:
         start_ns, start = time.time_ns(), time.perf_counter()
         value = measure()
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_initialized():
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         if driver:
             driver.acknowledged()  # refuses what expired meanwhile
         sequence = driver.sequence if driver else None
         return {"arm": arm, "sequence": sequence, "start_ns": start_ns, "seconds": seconds, "value": value}
+
+    now = None
     try:
         for block in range(blocks):
-            order, now, segments = "BAAB" if block % 2 else "ABBA", None, []
-            for letter in order:
-                arm, router = arms["AB".index(letter)]
+            order, segments = "BAAB" if block % 2 else "ABBA", []
+            for arm, router in (arms["AB".index(letter)] for letter in order):
                 if arm != now:
                     change(arm, router)
                     now = arm
@@ -218,5 +216,5 @@ def alternate(measure: Callable[[], Any], blocks: int = 6, routers: dict[str, st
             driver.set(*arms[0])
             driver.over.set()
     if driver:
-        print(json.dumps(record), file=sys.stdout, flush=True)
+        print(json.dumps(record), flush=True)
     return record

@@ -1,4 +1,5 @@
 """Counts slots on the GPU: one kernel a layer, which CUDA graphs capture."""
+
 import torch
 import triton
 import triton.language as tl

@@ -1,6 +1,8 @@
 """Skewed routing: rows of top_k distinct experts by Gumbel noise on the log of a popularity, within the groups."""
+
+import itertools
 import json
-from typing import Callable
+from collections.abc import Callable
 
 import torch
 
@@ -23,6 +25,7 @@ class Drawn:
                 refuse(f"{value}: want counts of {entry.experts} experts, have {self.counts.shape[-1]}")
         elif kind == "file" and value:
             from safetensors import safe_open
+
             with safe_open(value, framework="pt") as f:
                 self.base = f.get_tensor("logits")
             if self.base.shape[-1] != entry.experts or not len(self.base):
@@ -45,6 +48,7 @@ class Drawn:
                 closed = torch.full((n, e.groups), -torch.inf, dtype=score.dtype).scatter_(1, best, 0.0)
                 score = (grouped + closed.unsqueeze(-1)).flatten(1)
             return score.topk(e.top_k).indices
+
         return choose
 
     def aim(self, target: float) -> torch.Tensor:
@@ -56,13 +60,16 @@ class Drawn:
         def reached(s: float) -> float:
             load = e.rank_load(choose(s * shape))
             return float(load.max() / load.mean())
+
         low, high = 0.0, 40.0
         for _ in range(30):
             middle = (low + high) / 2
             low, high = (middle, high) if reached(middle) < target else (low, middle)
         if abs(reached(low) - target) > 0.02:
-            refuse(f"target:{target}: want a rank max/mean from {reached(0.0):.2f} to {reached(40.0):.2f} "
-                   f"for {e.ranks} ranks")
+            refuse(
+                f"target:{target}: want a rank max/mean from {reached(0.0):.2f} to {reached(40.0):.2f} "
+                f"for {e.ranks} ranks"
+            )
         return choose(low * shape)
 
     def follow(self, counts: torch.Tensor, seed: int) -> torch.Tensor:
@@ -91,7 +98,7 @@ class Drawn:
             if sizes[-1] % size == 0 and (size != e.experts // e.ranks or e.meta["layout"] == "contiguous"):
                 sizes.append(size)
         order = torch.arange(e.experts)
-        for outer, inner in zip(sizes, sizes[1:]):
+        for outer, inner in itertools.pairwise(sizes):
             blocks = order.view(-1, outer // inner, inner)
             order = torch.stack([b[torch.randperm(len(b), generator=generator)] for b in blocks]).flatten()
         return order

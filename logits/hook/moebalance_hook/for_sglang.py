@@ -1,9 +1,11 @@
 """SGLang: every MoE layer has a TopK, which its model calls, by forward or by a device's method of it."""
+
 import inspect
 import multiprocessing
 import os
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -17,9 +19,13 @@ def install() -> None:
     from sglang.srt.entrypoints.engine import Engine
     from sglang.srt.layers.moe.topk import TopK
     from sglang.srt.model_executor.model_runner import ModelRunner
-    for owner, method, *parameters in ((TopK, "forward_cuda", "hidden_states", "router_logits"),
-                                       (TopK, "forward_native", "hidden_states", "router_logits"),
-                                       (ModelRunner, "forward", "forward_batch"), (Engine, "shutdown")):
+
+    for owner, method, *parameters in (
+        (TopK, "forward_cuda", "hidden_states", "router_logits"),
+        (TopK, "forward_native", "hidden_states", "router_logits"),
+        (ModelRunner, "forward", "forward_batch"),
+        (Engine, "shutdown"),
+    ):
         expect("SGLang " + version, owner, method, *parameters)
     for name in [n for n in dir(TopK) if n.startswith("forward")]:
         signature = inspect.signature(getattr(TopK, name))
@@ -27,6 +33,7 @@ def install() -> None:
             setattr(TopK, name, routed(getattr(TopK, name), version))
     try:
         from sglang.srt.layers.moe.hash_topk import HashTopK
+
         HashTopK.forward = refused(version, HashTopK.forward)
     except ImportError:
         pass
@@ -51,16 +58,19 @@ def routed(inner: Callable, version: str) -> Callable:
         try:
             layer = getattr(self, "moebalance_layer", None)
             if layer is None:
+
                 def choose(logits: torch.Tensor) -> torch.Tensor | None:
                     return getattr(inner(self, hidden_states, logits, *args, **given), "topk_ids", None)
+
                 layer = self.moebalance_layer = make_layer(self, version, router_logits, given, choose)
-            with named(f"layer {layer.index} router"):
+            with named(f"moebalance layer={layer.index} router"):
                 out = inner(self, hidden_states, HOOK.logits(layer, router_logits), *args, **given)
             if variable("COUNTS") and hasattr(out, "topk_ids"):  # not where the experts' kernel chooses, unseen
                 HOOK.seen(layer, out.topk_ids)
             return out
         finally:
             self.moebalance_inside = False
+
     return forward
 
 
@@ -69,15 +79,18 @@ def refused(version: str, inner: Callable) -> Callable:
         if HOOK.spec != "off" or HOOK.control:
             refuse(f"SGLang {version}: layer {getattr(self, 'layer_id', None)} is a hash layer: " + HASH)
         return inner(self, *args, **given)
+
     return forward
 
 
 def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, Any], choose: Callable) -> Layer:
     from sglang.srt.layers.moe import utils
     from sglang.srt.runtime_context import get_parallel, get_server_args
+
     p, args, config = get_parallel(), get_server_args(), topk.topk_config
     try:  # since 0.5.23 the arguments as given and as resolved differ
         from sglang.srt.arg_groups.model_override_base import resolving_view
+
         args = resolving_view(args)
     except ImportError:
         pass
@@ -87,15 +100,18 @@ def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, 
     compiled = args.enable_torch_compile or args.cuda_graph_config.prefill.backend == "tc_piecewise"
     bias, replicas = config.correction_bias, p.moe_dp_size > 1 or args.dp_size > 1 and not args.enable_dp_attention
     for unfit, want in (
-            (learned is None or given.get("router_logits_partials") is not None, "a layer whose router has logits"),
-            (args.speculative_algorithm or getattr(topk, "is_draft", False), "no speculative decoding"),
-            (shared, "--disable-shared-experts-fusion"),
-            (moved, "no EPLB and no expert location"),
-            (p.pp_size > 1, "no pipeline parallelism"),
-            (compiled, "no --enable-torch-compile, and --cuda-graph-backend-prefill breakable"),
-            (replicas, "one replica, or --enable-dp-attention"),
-            (HOOK.control and variable("BIAS") and bias is not None and bias.dtype != learned.dtype,
-             "no MOEBALANCE_BIAS with MOEBALANCE_CONTROL: the engine keeps a copy of the bias")):
+        (learned is None or given.get("router_logits_partials") is not None, "a layer whose router has logits"),
+        (args.speculative_algorithm or getattr(topk, "is_draft", False), "no speculative decoding"),
+        (shared, "--disable-shared-experts-fusion"),
+        (moved, "no EPLB and no expert location"),
+        (p.pp_size > 1, "no pipeline parallelism"),
+        (compiled, "no --enable-torch-compile, and --cuda-graph-backend-prefill breakable"),
+        (replicas, "one replica, or --enable-dp-attention"),
+        (
+            HOOK.control and variable("BIAS") and bias is not None and bias.dtype != learned.dtype,
+            "no MOEBALANCE_BIAS with MOEBALANCE_CONTROL: the engine keeps a copy of the bias",
+        ),
+    ):
         if unfit:
             refuse(f"SGLang {version}: want {want}")
     # Graphs of decode are captured before a prefill is seen. Without an all-to-all backend each rank routes all tokens.

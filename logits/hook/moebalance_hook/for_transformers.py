@@ -1,6 +1,9 @@
 """transformers: each MoE block has a router, class ...TopKRouter, with logits by F.linear and a choice by topk."""
+
+import contextlib
 import re
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -28,6 +31,7 @@ class ReplaceLinear(torch.overrides.TorchFunctionMode):
 
 def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     import transformers as engine
+
     here, world = place_in_world()
     version = "transformers " + engine.__version__
     site = Site("transformers", engine.__version__, here if rank is None else rank, ranks or world, mode, True)
@@ -37,20 +41,28 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     routers = {name: m for name, m in model.named_modules() if re.search(r"(Top[kK]|Llama4)Router$", type(m).__name__)}
     if not routers:
         refuse(f"{version}: no module of {type(model).__name__} is a ...TopKRouter")
-    if HOOK.spec != "off" or HOOK.control:
-        for name, block in model.named_modules():
-            if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
-                kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
-                refuse(f"{version}: layer {name} ({', '.join(kinds)}) has no ...TopKRouter: a hash layer, or another "
-                       "kind of router, whose logits are out of reach")
+    for name, block in model.named_modules() if HOOK.spec != "off" or HOOK.control else ():
+        if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
+            kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
+            refuse(
+                f"{version}: layer {name} ({', '.join(kinds)}) has no ...TopKRouter: a hash layer, or another "
+                "kind of router, whose logits are out of reach"
+            )
     for name, router in routers.items():
         router.forward = routed(site, name, router)
 
+    @torch.compiler.disable
     def begin(_: Any, args: tuple, given: dict[str, Any]) -> None:
         if not capturing():
             HOOK.step(tokens_of(args, given))
+
+    @torch.compiler.disable
+    def end(*_: Any) -> None:
+        if not capturing():
+            HOOK.finish()
+
     model.register_forward_pre_hook(begin, with_kwargs=True)
-    model.register_forward_hook(lambda *_: None if capturing() else HOOK.finish())
+    model.register_forward_hook(end)
 
 
 def tokens_of(args: tuple, given: dict[str, Any]) -> int:
@@ -60,7 +72,7 @@ def tokens_of(args: tuple, given: dict[str, Any]) -> int:
 
 
 def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
-    inner, experts = router.forward, router.weight.shape[0]
+    inner, experts, kind = router.forward, router.weight.shape[0], f"router {name} ({type(router).__name__})"
     says = [getattr(router, key, None) for key in ("top_k", "num_group", "topk_group", "e_score_correction_bias")]
     gate = Gate(*says[:3], None, says[3])
 
@@ -70,16 +82,19 @@ def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
             with ReplaceLinear(experts, replace) as swap:
                 out = inner(*args, **given)
             if swap.replace:
-                refuse(f"router {name} ({type(router).__name__}) computes its logits without F.linear")
+                refuse(f"{kind} computes its logits without F.linear")
             return out, swap.chosen
 
         def replace(learned: torch.Tensor) -> torch.Tensor:
             return HOOK.logits(HOOK.layer(name, site, learned, gate, lambda logits: by(lambda _: logits)[1]), learned)
-        with named(f"{name} router"):
+
+        layer = HOOK.layers.get(name)
+        with named(f"moebalance layer={layer.index} router") if layer else contextlib.nullcontext():
             out, chosen = by(replace)
         if variable("COUNTS"):
             if chosen is None:
-                refuse(f"router {name} ({type(router).__name__}) chooses without topk: its experts cannot be counted")
+                refuse(f"{kind} chooses without topk: its experts cannot be counted")
             HOOK.seen(HOOK.layers[name], chosen)
         return out
+
     return forward

@@ -1,18 +1,21 @@
 """vLLM: MoERunner hands the router's logits to its experts, in an operator that torch.compile does not look into."""
+
 import inspect
 import json
 import os
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from .common import HASH, Gate, Site, expect, named, refuse, variable
-from .hook import HOOK, Layer
+from .hook import HOOK, Chooser, Layer
 
 
 def install() -> None:
     from vllm import __version__ as version
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
+
     if hasattr(MoERunner, "moebalance_hook"):
         return
     expect("vLLM " + version, MoERunner, "_apply_quant_method", "hidden_states", "router_logits")
@@ -30,7 +33,7 @@ def install() -> None:
         if learned is None:
             refuse(f"layer {self.layer_name} has no logits: its router is in its experts' kernel")
         layer = HOOK.layers.get(self.layer_name) or make_layer(self, version, given)
-        with named(f"layer {layer.index} moe"):
+        with named(f"moebalance layer={layer.index}"):
             return inner(self, **{**given, "router_logits": HOOK.logits(layer, learned)})
 
     MoERunner._apply_quant_method = apply
@@ -39,15 +42,24 @@ def install() -> None:
 def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     c, name, router, routes = runner.moe_config, runner.layer_name, runner.router, HOOK.spec != "off" or HOOK.control
     eplb = getattr(getattr(c, "moe_parallel_config", None), "enable_eplb", False)
+    bias = getattr(router, "e_score_correction_bias", None)
+    # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
+    monolithic = getattr(getattr(getattr(runner, "routed_experts", None), "quant_method", None), "is_monolithic", False)
+    parallel = f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data parallel (dep), or none (tep)"
+    simulated = "its own simulation routes: want VLLM_MOE_ROUTING_SIMULATION_STRATEGY unset"
     for unfit, want in (
-            (c.dp_size > 1 and c.ep_size not in (1, c.dp_size),
-             f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data parallel (dep), or none (tep)"),
-            (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel"),
-            (routes and os.environ.get("VLLM_MOE_ROUTING_SIMULATION_STRATEGY"),
-             "its own simulation routes, whatever the logits: want VLLM_MOE_ROUTING_SIMULATION_STRATEGY unset"),
-            (eplb and not variable("PLACEMENT"), "EPLB moves experts: want it off, or MOEBALANCE_PLACEMENT"),
-            (routes and getattr(router, "_hash_indices_table", None) is not None,
-             f"layer {name} is a hash layer: {HASH}")):
+        (c.dp_size > 1 and c.ep_size not in (1, c.dp_size), parallel),
+        (getattr(c, "pcp_size", 1) > 1, "prefill context parallelism: want tensor or data parallel"),
+        (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel"),
+        (routes and os.environ.get("VLLM_MOE_ROUTING_SIMULATION_STRATEGY"), simulated),
+        (eplb and not variable("PLACEMENT"), "EPLB moves experts: want it off, or MOEBALANCE_PLACEMENT"),
+        (routes and getattr(router, "_hash_indices_table", None) is not None, f"layer {name} is a hash layer: {HASH}"),
+        (routes and hasattr(router, "zero_expert_type"), f"layer {name} has zero experts, which no logits balance"),
+        (
+            monolithic and bias is not None and variable("BIAS"),
+            f"layer {name} routes in its experts' kernel, which may keep a copy of the bias: want no MOEBALANCE_BIAS",
+        ),
+    ):
         if unfit:
             refuse(f"vLLM {version}: {want}")
     if eplb:
@@ -58,13 +70,11 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     site = Site("vllm", version, c.ep_rank if many else 0, c.ep_size, "dep" if own else "tep", many or c.tp_rank == 0)
     if not HOOK.layers:
         wrap_steps(version)
-    # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
-    monolithic = getattr(getattr(getattr(runner, "routed_experts", None), "quant_method", None), "is_monolithic", False)
     if not monolithic:
         expect("vLLM " + version, type(router), "select_experts", "hidden_states", "router_logits")
     groups = getattr(router, "num_expert_group", None) if getattr(router, "use_grouped_topk", True) else 0
-    gate = Gate(c.experts_per_token, groups, getattr(router, "topk_group", None),
-                getattr(router, "scoring_func", None), getattr(router, "e_score_correction_bias", None))
+    scoring = getattr(router, "scoring_func", None)
+    gate = Gate(c.experts_per_token, groups, getattr(router, "topk_group", None), scoring, bias)
     layer = HOOK.layer(name, site, call["router_logits"], gate, None if monolithic else chooser(router, call, eplb))
     if variable("COUNTS") and not monolithic:
         select = router.select_experts
@@ -73,20 +83,24 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
             chosen = select(*args, **given)
             HOOK.seen(layer, chosen[1])
             return chosen
+
         router.select_experts = counted
     return layer
 
 
-def chooser(router: Any, call: dict[str, Any], eplb: bool) -> Callable[[torch.Tensor], torch.Tensor]:
+def chooser(router: Any, call: dict[str, Any], eplb: bool) -> Chooser:
     """What the layer's router chooses by given logits: logical experts, also where EPLB numbers them otherwise."""
-    tokens = {"input_ids": call["input_ids"]} if call.get("input_ids") is not None else {}
+    hidden, tokens = call["hidden_states"], {}
+    if call.get("input_ids") is not None:
+        tokens["input_ids"] = call["input_ids"]
     if eplb and hasattr(router, "_compute_routing"):
-        return lambda logits: router._compute_routing(call["hidden_states"], logits, None, **tokens)[1]
-    return lambda logits: router.select_experts(hidden_states=call["hidden_states"], router_logits=logits, **tokens)[1]
+        return lambda logits: router._compute_routing(hidden, logits, None, **tokens)[1]
+    return lambda logits: router.select_experts(hidden_states=hidden, router_logits=logits, **tokens)[1]
 
 
 def wrap_steps(version: str) -> None:
     from vllm.v1.worker.gpu_worker import Worker
+
     for method, parameters in (("execute_model", ["scheduler_output"]), ("execute_dummy_batch", []), ("shutdown", [])):
         expect("vLLM " + version, Worker, method, *parameters)
     shutdown = Worker.shutdown
@@ -100,6 +114,7 @@ def wrap_steps(version: str) -> None:
                 first_step(self, version)
             with HOOK.running(scheduled or 0):
                 return inner(self, *args, **given)
+
         return run
 
     def close(self, *args, **given):
@@ -108,6 +123,7 @@ def wrap_steps(version: str) -> None:
 
     def scheduled(scheduler_output: Any, *_: Any, **__: Any) -> int:
         return scheduler_output.total_num_scheduled_tokens
+
     Worker.execute_model = stepped(Worker.execute_model, scheduled)
     Worker.execute_dummy_batch, Worker.shutdown = stepped(Worker.execute_dummy_batch, lambda *_, **__: None), close
 
@@ -127,7 +143,7 @@ class Placed:
     def __init__(self, slots: torch.Tensor):
         self.slots = slots
 
-    def rebalance_experts(self, *loads_and_sizes):
+    def rebalance_experts(self, *loads_and_sizes) -> torch.Tensor:
         return self.slots
 
 
@@ -136,7 +152,7 @@ def place(version: str, state: Any, path: str) -> None:
     if state is None:
         refuse("MOEBALANCE_PLACEMENT: want vLLM with --enable-eplb and VLLM_USE_V2_MODEL_RUNNER=0")
     expect("vLLM " + version, type(state), "rearrange", "is_profile")
-    model, = state.model_states.values()
+    (model,) = state.model_states.values()
     slots = model.physical_to_logical_map.cpu()
     if path != "keep":
         with open(path) as f:
@@ -146,11 +162,15 @@ def place(version: str, state: Any, path: str) -> None:
         rows, size = given["initial_global_assignments"], list(slots.shape)
         slots = torch.tensor([rows[str(layer)] for layer in range(len(rows))])
         if list(slots.shape) != size:
-            refuse(f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with "
-                   '--eplb-config \'{"num_redundant_experts": N}\'')
-    if HOOK.spec == "perfect" and (path != "keep" or slots.shape[1] > HOOK.experts):
-        refuse(f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no "
-               "redundant experts in the perfect arm")
+            refuse(
+                f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with "
+                "--eplb-config '{\"num_redundant_experts\": N}'"
+            )
+    if (HOOK.spec == "perfect" or HOOK.control) and (path != "keep" or slots.shape[1] > HOOK.experts):
+        refuse(
+            f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no "
+            "redundant experts in the perfect arm"
+        )
     state.policy, state.is_async = Placed(slots), False
     with torch.inference_mode():
         state.rearrange()

@@ -1,4 +1,5 @@
 """What a process replaces and records: the layers' tables, the switch between routers, counts and proof."""
+
 import atexit
 import contextlib
 import hashlib
@@ -8,7 +9,8 @@ import struct
 import sys
 import threading
 import time
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -19,16 +21,15 @@ from .entry import Entry, find
 
 MOST_LAYERS, RING = 512, 64
 IDLE = 2.0  # seconds without a step, after which what was counted is written
-Chooser = Callable[[torch.Tensor], "torch.Tensor | None"]  # the engine's own choice by given logits, if it can be seen
+Chooser = Callable[[torch.Tensor], torch.Tensor | None]  # the engine's own choice by given logits, if it can be seen
 
 
 class Layer:
-    def __init__(self, name: str, index: int, slot: int):
-        self.name, self.index, self.slot, self.offset = name, index, slot, 0
+    def __init__(self, name: str, index: int, slot: int, bias: torch.Tensor | None):
+        self.name, self.index, self.slot, self.bias = name, index, slot, bias
         self.captured, self.proved = False, False
-        self.spread = 0.0  # of the correction bias, which tables must outweigh
-        self.bias: torch.Tensor | None = None  # set to zero but where the learned logits route
-        self.learned_bias: torch.Tensor | None = None
+        self.spread, self.of_entry = 0.0, False  # of the correction bias; whether the entry is made with it
+        self.learned_bias: torch.Tensor | None = None  # where it is set to zero in other arms than the learned one
         self.tables: dict[torch.dtype, torch.Tensor] = {}  # DeepSeek-V3's gate in vLLM: float32, large batches bfloat16
 
 
@@ -36,21 +37,20 @@ class Hook:
     def __init__(self) -> None:
         self.spec = "perfect" if os.environ.get("ENABLE_PERFECT_ROUTER") == "1" else variable("ROUTER", "off")
         self.control = Control(variable("CONTROL"), self.spec) if variable("CONTROL") else None
-        self.own_tables = bool(variable("ROUTER") or self.control)  # a table for each layer, which set_router fills
-        self.flag: torch.Tensor | None = None  # on the GPU: tables rather than the learned logits, with control
+        self.flag: torch.Tensor | None = None  # with control, on the GPU: tables rather than the learned logits
         self.layers: dict[str, Layer] = {}
         self.site: Site | None = None
         self.world = 0, 1  # global rank, and how many
         self.entry: Entry | None = None
         self.drawn: Drawn | None = None
-        self.shared: dict[torch.dtype, torch.Tensor] = {}
+        self.known: dict[tuple[str, int], torch.Tensor] = {}  # rows by router and layer
         self.experts, self.top_k, self.bias = 0, 0, set()
         self.slots, self.placement = 0, None  # physical experts, which are counted; what moved them
         self.counts = self.ring = self.base = self.last = None
-        self.filled, self.steps, self.ended, self.tokens, self.records = 0, 0, 0, 0, []
-        self.known: dict[str, dict[int, torch.Tensor]] = {}  # rows per layer of the routers set so far
+        self.filled, self.records, self.tokens = 0, [], 0
+        self.steps, self.ended, self.before = 0, 0, 0  # begun, ended, before this sequence
         self.lock, self.writing = threading.Lock(), threading.Lock()
-        self.unfinished, self.range = False, None  # a step that is not recorded yet, and its range
+        self.unfinished, self.range = False, contextlib.ExitStack()  # a step that is not recorded yet, and its range
 
     # Layers and their tables
 
@@ -74,8 +74,8 @@ class Hook:
         elif self.entry and not self.entry.fits(site, experts, gate):
             refuse(f"layer {name} routes otherwise than others: {self.entry.path} does not fit it")
         index, taken = int(number[1]) if number else len(self.layers), {layer.index for layer in self.layers.values()}
-        layer = Layer(name, max(taken) + 1 if index in taken else index, len(self.layers))
-        self.bias.add(self.judge(layer, gate.bias))
+        layer = Layer(name, max(taken) + 1 if index in taken else index, len(self.layers), gate.bias)
+        self.bias.add(self.judge(layer))
         if self.entry and choose:
             layer.proved = self.prove_choice(layer, learned, choose)
         self.set_bias(layer)
@@ -85,36 +85,36 @@ class Hook:
     def draw(self, spec: str) -> Drawn | None:
         return None if spec in ("perfect", "off") else Drawn(spec, self.entry, self.site)
 
-    def judge(self, layer: Layer, bias: torch.Tensor | None) -> str:
+    def judge(self, layer: Layer) -> str:
         """What becomes of a correction bias: read once."""
-        if bias is None:
+        if layer.bias is None:
             return "none"
         if variable("BIAS") == "zero":
-            layer.bias, layer.learned_bias = bias, bias.detach().clone()
-            bias.data.zero_()
+            layer.learned_bias = layer.bias.detach().clone()
+            layer.bias.data.zero_()
             return "zeroed"
         if self.entry is None:
             return "learned"
-        values = bias.detach().float().cpu()
+        values = layer.bias.detach().float().cpu()
         layer.spread = float(values.max() - values.min())
         packed = struct.pack(f"<{len(values)}f", *values.tolist())
-        if self.drawn is None and hashlib.sha256(packed).hexdigest() == self.entry.meta["bias_sha256"]:
-            layer.spread = 0.0
-            return "of the entry"
+        layer.of_entry = hashlib.sha256(packed).hexdigest() == self.entry.meta["bias_sha256"]
         self.tolerate(layer, self.drawn)
-        return "tolerated"
+        return "of the entry" if layer.of_entry else "tolerated"
 
     def tolerate(self, layer: Layer, drawn: Drawn | None) -> None:
         limit = self.entry.tolerates
         if drawn:
             limit = min(limit, 0.5 if self.entry.groups > 1 else 1.0)
-        if not layer.spread < limit:
-            refuse(f"layer {layer.name}: the correction bias spreads over {layer.spread:g}, the logits tolerate less "
-                   f"than {limit:g}: set MOEBALANCE_BIAS=zero in both arms, or make the entry with the bias "
-                   "('moebalance logits generate --bias')")
+        if not layer.spread < limit and (drawn or not layer.of_entry):
+            refuse(
+                f"layer {layer.name}: the correction bias spreads over {layer.spread:g}, the logits tolerate less "
+                f"than {limit:g}: set MOEBALANCE_BIAS=zero in both arms, or make the entry with the bias "
+                "('moebalance logits generate --bias')"
+            )
 
     def set_bias(self, layer: Layer) -> None:
-        if layer.bias is not None and self.control:
+        if layer.learned_bias is not None and self.control:
             layer.bias.data.copy_(layer.learned_bias if self.spec == "off" else torch.zeros_like(layer.learned_bias))
 
     def prove_choice(self, layer: Layer, learned: torch.Tensor, choose: Chooser) -> bool:
@@ -132,83 +132,73 @@ class Hook:
         wrong = (got.sort(-1).values != want.sort(-1).values).any(-1) & seen
         if wrong.any():
             row = int(wrong.nonzero()[0, 0])
-            refuse(f"layer {layer.name}: its router is not that of {entry.path} ({entry.method}): of {int(seen.sum())} "
-                   f"tokens {int(wrong.sum())} go to other experts than the entry's, token {row} to "
-                   f"{got[row].tolist()} in the place of {want[row].tolist()}")
-        if variable("COUNTS"):
-            self.prove_counting(layer, chosen.reshape(tokens, -1), got)
+            refuse(
+                f"layer {layer.name}: its router is not that of {entry.path} ({entry.method}): of {int(seen.sum())} "
+                f"tokens {int(wrong.sum())} go to other experts than the entry's, token {row} to "
+                f"{got[row].tolist()} in the place of {want[row].tolist()}"
+            )
+        if variable("COUNTS"):  # what was chosen, counted as steps are, must be what it is
+            row = torch.zeros(self.experts + 1, dtype=torch.int64, device=chosen.device)
+            self.add(chosen.reshape(tokens, -1), row, self.experts)
+            if row[:-1].tolist() != torch.bincount(got[got >= 0], minlength=self.experts).tolist():
+                refuse(
+                    f"layer {layer.name}: the slots that were counted on this device are not those that were chosen: "
+                    "leave MOEBALANCE_COUNTS unset"
+                )
         return bool(seen.any())
-
-    def prove_counting(self, layer: Layer, chosen: torch.Tensor, known: torch.Tensor) -> None:
-        """What was chosen, counted as steps are, must be what it is."""
-        row = torch.zeros(self.experts + 1, dtype=torch.int64, device=chosen.device)
-        self.add(chosen, row, self.experts)
-        if row[:-1].tolist() != torch.bincount(known[known >= 0], minlength=self.experts).tolist():
-            refuse(f"layer {layer.name}: the slots that were counted on this device are not those that were chosen: "
-                   "leave MOEBALANCE_COUNTS unset")
 
     def logits(self, layer: Layer, learned: torch.Tensor) -> torch.Tensor:
         """What routes: a view of the layer's table, the learned logits, or with control one of them by the flag."""
         if self.spec == "off" and not self.control:
             return learned
-        tokens = learned.numel() // self.experts
-        captured, table = capturing(), layer.tables.get(learned.dtype)
-        if table is None or layer.offset + tokens > len(table):
+        tokens, captured, table = learned.numel() // self.experts, capturing(), layer.tables.get(learned.dtype)
+        if table is None or tokens > len(table):
             if captured or layer.captured and table is not None:
-                refuse(f"layer {layer.name}: {tokens} tokens, more than before CUDA graphs were captured: set "
-                       "MOEBALANCE_TOKENS to the engine's largest batch (vLLM: max_num_batched_tokens)")
-            table = layer.tables[learned.dtype] = self.make(layer, tokens, learned)
+                refuse(
+                    f"layer {layer.name}: {tokens} tokens, more than before CUDA graphs were captured: set "
+                    "MOEBALANCE_TOKENS to the engine's largest batch (vLLM: max_num_batched_tokens)"
+                )
+            rows = max(tokens, int(variable("TOKENS", "0")), *map(len, layer.tables.values()))
+            table = persistent(torch.empty, rows, self.experts, like=learned, dtype=learned.dtype)
+            layer.tables[learned.dtype] = table
+            self.fill(layer, table)
+            if self.control and self.flag is None:
+                self.flag = persistent(torch.full, (1,), self.spec != "off", like=learned)
         layer.captured = layer.captured or captured
-        view = table[layer.offset:layer.offset + tokens].view(learned.shape)
+        view = table[:tokens].view(learned.shape)
         return torch.where(self.flag, view, learned) if self.control else view
 
-    def make(self, layer: Layer, tokens: int, like: torch.Tensor) -> torch.Tensor:
-        if self.control and self.flag is None:
-            self.flag = persistent(torch.full, (1,), self.spec != "off", like=like)
-        rows = max(tokens, int(variable("TOKENS", "0")), *map(len, layer.tables.values()))
-        if not self.own_tables:
-            layer.offset, rows = layer.index * self.entry.period % len(self.entry.ids), rows + len(self.entry.ids)
-        table = None if self.own_tables else self.shared.get(like.dtype)
-        if table is None or len(table) < rows:
-            table = persistent(torch.empty, rows, self.experts, like=like, dtype=like.dtype)
-            self.fill(table, self.rows(self.drawn, layer.index) if self.own_tables else self.entry.ids)
-            if not self.own_tables:
-                self.shared[like.dtype] = table
-        return table
-
-    def rows(self, drawn: Drawn | None, layer: int) -> torch.Tensor:
-        return drawn.rows(layer) if drawn else self.entry.ids.roll(-(layer * self.entry.period), 0)
-
-    def fill(self, table: torch.Tensor, rows: torch.Tensor) -> None:
+    def fill(self, layer: Layer, table: torch.Tensor) -> None:
+        """Repeats the rows of the router that is on: the experts of each, or whole logits."""
+        entry, key = self.entry, (self.spec, layer.index)
+        if key not in self.known:
+            own = entry.of_layer(layer.index, len(entry.ids))
+            self.known[key] = self.drawn.rows(layer.index) if self.drawn else own
+        rows = self.known[key]
         rows = rows[torch.arange(len(table)) % len(rows)].to(table.device)
         if rows.is_floating_point():
             table.copy_(rows)
         else:
-            table.fill_(self.entry.low).scatter_(1, rows, self.entry.high)
+            table.fill_(entry.low).scatter_(1, rows, entry.high)
 
     def set_router(self, spec: str) -> None:
         """Another router in the same tables, also for CUDA graphs already captured. One refused changes nothing."""
         if spec == self.spec:
             return
-        if not self.control and ("off" in (spec, self.spec) or not self.own_tables):
-            refuse(f"cannot change from {self.spec} to {spec} within a launch: start it with MOEBALANCE_CONTROL, or "
-                   "with MOEBALANCE_ROUTER=target:1 or another drawn router")
+        if not self.control and "off" in (spec, self.spec):
+            refuse(f"cannot change from {self.spec} to {spec} within a launch: start it with MOEBALANCE_CONTROL")
         if self.entry:
             drawn = self.draw(spec)
             for layer in self.layers.values():
                 self.tolerate(layer, drawn)
-            if spec != "off":
-                if spec not in self.known:
-                    self.known[spec] = {layer.index: self.rows(drawn, layer.index) for layer in self.layers.values()}
-                for layer in self.layers.values():
-                    for table in layer.tables.values():
-                        self.fill(table, self.known[spec][layer.index])
-                self.drawn = drawn
-            if self.flag is not None:
-                self.flag.fill_(spec != "off")
+            self.drawn = drawn
         self.spec = spec
         for layer in self.layers.values():
+            for table in layer.tables.values() if spec != "off" else ():
+                self.fill(layer, table)
             self.set_bias(layer)
+        if self.flag is not None:
+            self.flag.fill_(spec != "off")
 
     # Steps and counts
 
@@ -224,6 +214,7 @@ class Hook:
     def add(self, ids: torch.Tensor, row: torch.Tensor, experts: int) -> None:
         if ids.is_cuda:
             from .counting import add
+
             add(ids, row, experts)
         else:
             flat = ids.reshape(-1).long()
@@ -232,7 +223,13 @@ class Hook:
     def counted(self) -> torch.Tensor:
         if self.counts is None:
             return torch.zeros(MOST_LAYERS, self.slots or 1, dtype=torch.int64)
-        return self.counts[:, :self.slots].to("cpu", copy=True)
+        return self.counts[:, : self.slots].to("cpu", copy=True)
+
+    @property
+    def arm(self) -> str:
+        if self.control:
+            return self.control.now.arm + (" expired" if self.control.expired else "")
+        return "perfect" if self.spec == "perfect" else "normal"
 
     def step(self, tokens: int = 0) -> None:
         """Begins a step: what was counted since the last one is the step before. The first one ends the warm-up."""
@@ -249,13 +246,15 @@ class Hook:
         if self.steps == 2:
             self.prove()
             print(self.claim(), file=sys.stderr, flush=True)
-        self.close_range()
-        self.range = named(f"step {self.steps} {self.spec} {tokens} tokens")
-        self.range.__enter__()
+        self.range.close()
+        sequence = self.control.now.sequence if self.control else 0
+        self.range.enter_context(
+            named(f"moebalance step={self.steps} tokens={tokens} sequence={sequence} arm={self.arm}")
+        )
 
     def finish(self) -> None:
         """Ends a step; a step that fails is never ended."""
-        self.close_range()
+        self.range.close()
         self.ended = self.steps
 
     @contextlib.contextmanager
@@ -264,11 +263,6 @@ class Hook:
         self.step(tokens)
         yield
         self.finish()
-
-    def close_range(self) -> None:
-        if self.range is not None:
-            self.range.__exit__(None, None, None)
-            self.range = None
 
     def record(self) -> None:
         """Records a step that has begun."""
@@ -280,7 +274,7 @@ class Hook:
                 self.drain()
                 shape = RING, len(self.layers), self.slots
                 self.ring = persistent(torch.empty, *shape, like=self.counts, dtype=torch.int64)
-            self.ring[self.filled].copy_(self.counts[:len(self.layers), :self.slots])
+            self.ring[self.filled].copy_(self.counts[: len(self.layers), : self.slots])
             self.filled += 1
             if self.filled == RING:
                 self.drain()
@@ -288,9 +282,9 @@ class Hook:
 
     def drain(self) -> None:
         if self.filled:
-            for now in self.ring[:self.filled].cpu():
-                step = now - self.last[:len(now)]
-                self.last[:len(now)] = now
+            for now in self.ring[: self.filled].cpu():
+                step = now - self.last[: len(now)]
+                self.last[: len(now)] = now
                 if self.site.mode == "dep" or step.any():
                     self.records.append(step.int())
         self.filled = 0
@@ -301,16 +295,16 @@ class Hook:
         if self.steps:
             self.write_files(records)
         with self.lock:
-            self.records, self.tokens, self.last = [], 0, self.counted()
+            self.records, self.tokens, self.before, self.last = [], 0, self.steps, self.counted()
 
     def totals(self) -> dict[str, Any]:
         """Slots per layer and expert since reset."""
-        now = self.counts[:len(self.layers), :self.slots].cpu()
+        now = self.counted()[: len(self.layers)]
         counts = now if self.base is None else now - self.base
         return {"layers": [layer.index for layer in self.layers.values()], "counts": counts.tolist()}
 
     def reset(self) -> None:
-        self.base = self.counts[:len(self.layers), :self.slots].to("cpu", copy=True)
+        self.base = self.counted()[: len(self.layers)]
 
     # Files
 
@@ -343,20 +337,19 @@ class Hook:
     def folder(self, name: str) -> str:
         """Where a variable says to write; with control, what belongs to the sequence."""
         folder = variable(name)
-        if not folder or not self.control:
-            return folder
-        return os.path.join(folder, f"sequence{self.control.sequence}{'.expired' if self.control.expired else ''}")
+        return os.path.join(folder, self.control.name) if folder and self.control else folder
 
     def write_files(self, records: list[torch.Tensor]) -> None:
-        folder = self.folder("COUNTS")
-        if folder and records and self.site.writes:
+        folder, site = self.folder("COUNTS"), self.site
+        if folder and records and site.writes:
             from safetensors.torch import save_file
+
             index = [layer.index for layer in self.layers.values()]
             counts = {f"{i}_{index[slot]}": row for i, step in enumerate(records) for slot, row in enumerate(step)}
-            save(folder, f"rank{self.site.rank}.safetensors", lambda path: save_file(counts, path))
-            if self.site.rank == 0:
-                save_json(folder, "meta_info.json", {"num_experts": self.slots, "num_experts_per_token": self.top_k,
-                                                     "ep_size": self.site.ranks, "mode": self.site.mode})
+            save(folder, f"rank{site.rank}.safetensors", lambda path: save_file(counts, path))
+            if site.rank == 0:
+                meta = {"num_experts": self.slots, "num_experts_per_token": self.top_k}
+                save_json(folder, "meta_info.json", {**meta, "ep_size": site.ranks, "mode": site.mode})
         self.prove(len(records))
 
     def claim(self) -> str:
@@ -367,18 +360,19 @@ class Hook:
         folder = self.folder("PROOF") or self.folder("COUNTS")
         if not folder or not self.site.writes:
             return
-        site, entry, arm = self.site, self.entry, "perfect" if self.spec == "perfect" else "normal"
-        proof = {
-            "schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), "engine": site.engine,
-            "engine_version": site.version, "releases_tried": TRIED[site.engine], "rank": site.rank,
-            "ranks": site.ranks, "global_rank": self.world[0], "mode": site.mode, "arm": arm, "router": self.spec,
-            "layers": len(self.layers), "layers_proved": sum(layer.proved for layer in self.layers.values()),
-            "experts": self.experts, "physical_experts": self.slots or None, "placement": self.placement,
-            "top_k": self.top_k, "correction_bias": sorted(self.bias), "entry": entry and os.path.basename(entry.path),
-            "entry_sha256": entry and entry.sha256, "plan": entry and entry.meta.get("plan"), "steps": self.steps,
-            "tokens": self.tokens or None, "steps_recorded": recorded}
+        site, entry, layers = self.site, self.entry, self.layers.values()
+        proof = {"schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), **site._asdict()}
+        del proof["writes"]
+        proof.update(releases_tried=TRIED[site.engine], global_rank=self.world[0], router=self.spec)
+        proof.update(arm="perfect" if self.spec == "perfect" else "normal")
+        proof.update(layers=len(layers), layers_proved=sum(layer.proved for layer in layers))
+        proof.update(experts=self.experts, physical_experts=self.slots or None, placement=self.placement)
+        proof.update(top_k=self.top_k, correction_bias=sorted(self.bias))
+        if entry:
+            proof.update(entry=os.path.basename(entry.path), entry_sha256=entry.sha256, plan=entry.meta.get("plan"))
+        proof.update(steps=self.steps - self.before, tokens=self.tokens or None, steps_recorded=recorded)
         if self.control:
-            proof.update(sequence=self.control.sequence, sequence_arm=self.control.arm)
+            proof.update(sequence=self.control.now.sequence, sequence_arm=self.control.now.arm)
         save_json(folder, f"moebalance-hook.rank{site.rank}.json", proof)
 
 

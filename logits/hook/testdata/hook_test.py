@@ -1,6 +1,7 @@
 """Tests of moebalance_hook, run by hook_test.go: python3 hook_test.py CACHES, a folder of caches made by it:
 tep4: 32 experts, top-4, 4 ranks; dep4: the same; grouped: 32 experts in 8 groups, top-4 of 4, DeepSeekV3, 8 ranks, tep;
 single: 16 experts, top-2, 1 rank. vLLM and SGLang are trees of the same names and signatures as versions 0.26.0's and 0.5.16's."""
+
 import glob
 import importlib.util
 import io
@@ -54,7 +55,9 @@ def fake_vllm(version="0.26.0"):
     class MoERunner:
         def __init__(self, layer, rank, ranks, dp, experts, top_k, bias=None):
             self.layer_name = f"model.layers.{layer}.mlp.experts"
-            self.moe_config = types.SimpleNamespace(dp_size=dp, ep_size=ranks, ep_rank=rank, tp_rank=0, experts_per_token=top_k)
+            self.moe_config = types.SimpleNamespace(
+                dp_size=dp, ep_size=ranks, ep_rank=rank, tp_rank=0, experts_per_token=top_k
+            )
             self.router, self.experts = Router(top_k, bias), experts
             self.routed_experts = types.SimpleNamespace(quant_method=types.SimpleNamespace(is_monolithic=False))
 
@@ -63,7 +66,9 @@ def fake_vllm(version="0.26.0"):
 
         def run(self, tokens):
             learned = torch.randn(tokens, self.experts, generator=torch.Generator().manual_seed(3)).bfloat16()
-            return self._apply_quant_method(hidden_states=learned, router_logits=learned, shared_experts_input=None, input_ids=None)
+            return self._apply_quant_method(
+                hidden_states=learned, router_logits=learned, shared_experts_input=None, input_ids=None
+            )
 
     class Worker:
         parallel_config = types.SimpleNamespace(pipeline_parallel_size=1, distributed_executor_backend="mp")
@@ -85,7 +90,14 @@ def fake_vllm(version="0.26.0"):
             self.runners = ()
 
     module("vllm", __version__=version)
-    for name in ("model_executor", "model_executor.layers", "model_executor.layers.fused_moe", "model_executor.layers.fused_moe.runner", "v1", "v1.worker"):
+    for name in (
+        "model_executor",
+        "model_executor.layers",
+        "model_executor.layers.fused_moe",
+        "model_executor.layers.fused_moe.runner",
+        "v1",
+        "v1.worker",
+    ):
         module("vllm." + name)
     module("vllm.model_executor.layers.fused_moe.runner.moe_runner", MoERunner=MoERunner)
     module("vllm.v1.worker.gpu_worker", Worker=Worker)
@@ -106,6 +118,7 @@ def load(cache, perfect=False, **variables):
         del sys.modules[name]
     import moebalance_hook
     from moebalance_hook import hook
+
     hook.IDLE = 3600.0  # one process has the hooks of all tests: none writes into the folder of a later one
     return moebalance_hook
 
@@ -134,7 +147,9 @@ class VLLM(unittest.TestCase):
         hook = load(cache, **variables)
         hook.vllm()
         hook.vllm()  # every process may load a plugin several times
-        return hook, worker(*[runner(**{"layer": i, "experts": 32, "top_k": 4, "dp": 1, **r}) for i, r in enumerate(runners)])
+        return hook, worker(
+            *[runner(**{"layer": i, "experts": 32, "top_k": 4, "dp": 1, **r}) for i, r in enumerate(runners)]
+        )
 
     def test_inert(self):
         runner, _ = fake_vllm()
@@ -148,7 +163,10 @@ class VLLM(unittest.TestCase):
         for tokens in (1, 2, 3, 7, 64, 300):
             for ids in worker.execute_model(steps(tokens)):
                 self.assertTrue(all(len(set(row)) == 4 for row in ids.tolist()))
-                expert, rank = torch.bincount(ids.flatten(), minlength=32), torch.bincount(ids.flatten() // 8, minlength=4)
+                expert, rank = (
+                    torch.bincount(ids.flatten(), minlength=32),
+                    torch.bincount(ids.flatten() // 8, minlength=4),
+                )
                 self.assertEqual(int(expert.max()), -(-tokens * 4 // 32))
                 self.assertEqual(int(rank.max()), tokens)
 
@@ -160,7 +178,7 @@ class VLLM(unittest.TestCase):
     def test_a_view_of_the_same_memory(self):
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
         worker.profile(64)
-        layer, = hook.HOOK.layers.values()
+        (layer,) = hook.HOOK.layers.values()
         learned = torch.zeros(8, 32).bfloat16()
         view = hook.HOOK.logits(layer, learned)
         self.assertEqual(view.untyped_storage().data_ptr(), layer.tables[torch.bfloat16].untyped_storage().data_ptr())
@@ -237,6 +255,7 @@ class VLLM(unittest.TestCase):
             self.assertEqual([sum(c) for c in counted["counts"]], [2048, 2048])
         with tempfile.TemporaryDirectory() as folder:
             from safetensors.torch import save_file
+
             chosen = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 31]])
             save_file({"logits": torch.zeros(3, 32).scatter_(1, chosen, 5.0)}, folder + "/given.safetensors")
             hook.set_router("file:" + folder + "/given.safetensors")
@@ -247,9 +266,9 @@ class VLLM(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "cannot change from target:1.2 to off"):
             hook.set_router("off")
         perfect, alone = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
-        alone.profile(4)
-        with self.assertRaisesRegex(RuntimeError, "start it with MOEBALANCE_CONTROL, or with MOEBALANCE_ROUTER"):
-            perfect.set_router("target:1.5")
+        alone.profile(512)
+        perfect.set_router("target:1.5")
+        self.assertAlmostEqual(max_over_mean(alone.profile(512)[0], 32, 4), 1.5, delta=0.06)
 
     def test_counts_and_proof(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -259,12 +278,25 @@ class VLLM(unittest.TestCase):
                 worker.execute_model(steps(tokens))
             worker.shutdown()
             from safetensors.torch import load_file
+
             counts = load_file(os.path.join(folder, "rank2.safetensors"))
             self.assertEqual(sorted(counts), ["0_0", "0_1", "1_0", "1_1", "2_0", "2_1"])
             self.assertEqual([int(counts[f"{i}_1"].sum()) for i in range(3)], [12, 20, 32])
             proof = json.load(open(os.path.join(folder, "moebalance-hook.rank2.json")))
-            for key, want in {"engine": "vllm", "engine_version": "0.26.0", "rank": 2, "ranks": 4, "mode": "tep", "arm": "perfect",
-                              "layers": 2, "steps": 3, "tokens": 16, "steps_recorded": 3, "plan": "diagonal/2", "correction_bias": ["none"]}.items():
+            for key, want in {
+                "engine": "vllm",
+                "engine_version": "0.26.0",
+                "rank": 2,
+                "ranks": 4,
+                "mode": "tep",
+                "arm": "perfect",
+                "layers": 2,
+                "steps": 3,
+                "tokens": 16,
+                "steps_recorded": 3,
+                "plan": "diagonal/2",
+                "correction_bias": ["none"],
+            }.items():
                 self.assertEqual(proof[key], want, key)
             self.assertTrue(os.path.exists(os.path.join(CACHES, "tep4", proof["entry"])))
 
@@ -278,6 +310,7 @@ class VLLM(unittest.TestCase):
             worker.execute_model(steps(5))
             worker.shutdown()
             from safetensors.torch import load_file
+
             counts = load_file(os.path.join(folder, "rank0.safetensors"))
             self.assertEqual([int(counts[f"{i}_0"].sum()) for i in range(len(counts))], [12, 4, 20])
 
@@ -294,8 +327,11 @@ class VLLM(unittest.TestCase):
             worker.execute_model(steps(8))
             worker.shutdown()
             from safetensors.torch import load_file
+
             counts = load_file(os.path.join(folder, "rank0.safetensors"))
-            self.assertEqual({name: int(row.sum()) for name, row in counts.items()}, {"0_0": 12, "0_1": 12, "1_0": 20, "1_1": 20})
+            self.assertEqual(
+                {name: int(row.sum()) for name, row in counts.items()}, {"0_0": 12, "0_1": 12, "1_0": 20, "1_1": 20}
+            )
 
     def test_counts_are_written_when_idle(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -304,6 +340,7 @@ class VLLM(unittest.TestCase):
             worker.profile(10)
             path = os.path.join(folder, "rank0.safetensors")
             from safetensors.torch import load_file
+
             for tokens, want in ((3, [12]), (5, [12, 20]), (6, [12, 20, 24])):
                 worker.execute_model(steps(tokens))
                 wait_until(lambda: os.path.exists(path) and len(load_file(path)) == len(want))
@@ -320,6 +357,7 @@ class VLLM(unittest.TestCase):
             learned = torch.zeros(tokens, 32, dtype=dtype)
             ids = worker.runners[1]._apply_quant_method(learned, learned, shared_experts_input=None)
             return max_over_mean(ids, 32, 4)
+
         worker.profile(512)
         for layer in hook.HOOK.layers.values():
             layer.captured = True  # the largest batches are captured first
@@ -331,7 +369,9 @@ class VLLM(unittest.TestCase):
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], COUNTS="unused")
         worker.profile(10)
         hook.HOOK.reset()
-        hook.HOOK.seen(next(iter(hook.HOOK.layers.values())), torch.tensor([[0, 5, 31, -1], [-1, -1, -1, -1]], dtype=torch.int32))
+        hook.HOOK.seen(
+            next(iter(hook.HOOK.layers.values())), torch.tensor([[0, 5, 31, -1], [-1, -1, -1, -1]], dtype=torch.int32)
+        )
         self.assertEqual([e for e, n in enumerate(hook.HOOK.totals()["counts"][0]) if n], [0, 5, 31])
 
     def test_placement(self):
@@ -347,10 +387,13 @@ class VLLM(unittest.TestCase):
                 hook, worker = self.start("tep4", [runner] * 2, COUNTS=folder, **variables)
                 worker.model_runner = types.SimpleNamespace(eplb_state=EPLB() if eplb else None)
                 for r in worker.runners:
-                    vars(r.moe_config).update(num_experts=36, moe_parallel_config=types.SimpleNamespace(enable_eplb=eplb))
+                    vars(r.moe_config).update(
+                        num_experts=36, moe_parallel_config=types.SimpleNamespace(enable_eplb=eplb)
+                    )
                     r.router.eplb = worker.model_runner.eplb_state
                 worker.profile(64)
                 return hook, worker
+
             for placement, want in ((path, placed), ("keep", [[*range(32), 0, 1, 2, 3]] * 2)):
                 hook, worker = start(given, ROUTER="target:2.0", PLACEMENT=placement)
                 state = worker.model_runner.eplb_state
@@ -366,22 +409,59 @@ class VLLM(unittest.TestCase):
                 self.assertTrue(torch.equal(state.policy.rebalance_experts(None, 36), torch.tensor(want)))
                 worker.shutdown()
                 from safetensors.torch import load_file
+
                 counts = load_file(os.path.join(folder, "rank0.safetensors"))["1_0"]
                 self.assertEqual((len(counts), int(counts.sum())), (36, 256))
                 rank0 = int(counts[:9].sum())  # its experts have twice the mean, 128, and go to the other end
                 self.assertTrue(rank0 < 64 if placement == path else 100 < rank0, rank0)
                 proof = json.load(open(os.path.join(folder, "moebalance-hook.rank0.json")))
-                self.assertEqual((proof["placement"], proof["experts"], proof["physical_experts"]), (os.path.basename(placement), 32, 36))
+                self.assertEqual(
+                    (proof["placement"], proof["experts"], proof["physical_experts"]),
+                    (os.path.basename(placement), 32, 36),
+                )
             for text, variables, error in (
-                    ({"physical_to_logical_map": placed}, {}, "want the file of 'moebalance place --write-vllm'"),
-                    ({**given, "initial_global_assignments": {"0": placed[0][:32], "1": placed[0][:32]}}, {}, r"want \[2, 36\] .* have \[2, 32\]; .*num_redundant"),
-                    (given, {"perfect": True}, "the balanced logits are made for contiguous experts"),
-                    (given, {"perfect": True, "PLACEMENT": "keep"}, "no redundant experts in the perfect arm"),
-                    (given, {"eplb": False}, "want vLLM with --enable-eplb")):
+                ({"physical_to_logical_map": placed}, {}, "want the file of 'moebalance place --write-vllm'"),
+                (
+                    {**given, "initial_global_assignments": {"0": placed[0][:32], "1": placed[0][:32]}},
+                    {},
+                    r"want \[2, 36\] .* have \[2, 32\]; .*num_redundant",
+                ),
+                (given, {"perfect": True}, "the balanced logits are made for contiguous experts"),
+                (given, {"perfect": True, "PLACEMENT": "keep"}, "no redundant experts in the perfect arm"),
+                (given, {"eplb": False}, "want vLLM with --enable-eplb"),
+            ):
                 with self.assertRaisesRegex(RuntimeError, error):
                     start(text, **{"PLACEMENT": path, "ROUTER": "target:2.0", **variables})[1].execute_model(steps(4))
             with self.assertRaisesRegex(RuntimeError, "want it off, or MOEBALANCE_PLACEMENT"):
                 start(given, ROUTER="target:2.0")
+            with self.assertRaisesRegex(RuntimeError, "made for contiguous experts"):  # which may be ordered any time
+                start(given, PLACEMENT=path, CONTROL=folder)[1].execute_model(steps(4))
+            hook, worker = start(given, ROUTER="target:2.0", PLACEMENT="keep")
+            worker.execute_model(steps(64))
+            extension = hook.WorkerExtension()
+            extension.model_runner = worker.model_runner
+            extension.moebalance_placement(path)
+            self.assertEqual(worker.model_runner.eplb_state.slots.tolist(), placed)
+
+    def test_kernels_that_route(self):
+        """A monolithic kernel is given the logits as well; what it chooses is unseen: no counts, no proved layer."""
+        with tempfile.TemporaryDirectory() as folder:
+            hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, COUNTS=folder)
+            runner = worker.runners[0]
+            runner.routed_experts.quant_method.is_monolithic = True
+            self.assertEqual(max_over_mean(worker.profile(64)[0], 32, 4), 1)
+            worker.execute_model(steps(4))
+            worker.shutdown()
+            with open(os.path.join(folder, "moebalance-hook.rank0.json")) as f:
+                proof = json.load(f)
+            self.assertEqual((proof["layers"], proof["layers_proved"], proof["steps_recorded"]), (1, 0, 0))
+            self.assertEqual(os.listdir(folder), ["moebalance-hook.rank0.json"])
+        bias = torch.linspace(0, 3, 32)
+        _, worker = self.start("grouped", [{"rank": 0, "ranks": 8, "bias": bias}], perfect=True, BIAS="zero")
+        worker.runners[0].routed_experts.quant_method.is_monolithic = True
+        with self.assertRaisesRegex(RuntimeError, "routes in its experts' kernel, which may keep a copy of the bias"):
+            worker.profile(8)
+        self.assertEqual(float(bias.max()), 3)
 
     def test_correction_bias(self):
         bias = torch.linspace(0, 0.4, 32)
@@ -395,7 +475,9 @@ class VLLM(unittest.TestCase):
             self.assertEqual(float(zeroed.abs().max()), 0)
 
     def test_refusals(self):
-        with self.assertRaisesRegex(RuntimeError, "--ep 2 --mode tep.*e32k4: 32 experts, top-4, Renormalize, 4 ranks, tep"):
+        with self.assertRaisesRegex(
+            RuntimeError, "--ep 2 --mode tep.*e32k4: 32 experts, top-4, Renormalize, 4 ranks, tep"
+        ):
             self.start("tep4", [{"rank": 0, "ranks": 2}], perfect=True)[1].profile(8)
         with self.assertRaisesRegex(RuntimeError, "want all data parallel"):
             self.start("tep4", [{"rank": 0, "ranks": 4, "dp": 2}], perfect=True)[1].profile(8)
@@ -409,12 +491,22 @@ class VLLM(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "not those that were chosen"):
             worker.profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
-        with unittest.mock.patch.dict(os.environ, {"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"}), self.assertRaisesRegex(RuntimeError, "its own simulation"):
+        with (
+            unittest.mock.patch.dict(os.environ, {"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"}),
+            self.assertRaisesRegex(RuntimeError, "its own simulation"),
+        ):
             worker.profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
         worker.runners[0].moe_config.is_sequence_parallel = True
         with self.assertRaisesRegex(RuntimeError, "sequence-parallel MoE"):
             worker.profile(8)
+        for attributes, text in (({"pcp_size": 2}, "prefill context parallelism"), ({"zero": 1}, "has zero experts")):
+            _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+            if "zero" in attributes:
+                worker.runners[0].router.zero_expert_type = "identity"
+            vars(worker.runners[0].moe_config).update(attributes)
+            with self.assertRaisesRegex(RuntimeError, "vLLM 0.26.0: .*" + text):
+                worker.profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
         worker.profile(8)
         worker.vllm_config = types.SimpleNamespace(speculative_config=types.SimpleNamespace(method="mtp"))
@@ -423,11 +515,17 @@ class VLLM(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "unknown router"):
             self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="even")[1].profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
-        with unittest.mock.patch("torch.compiler.is_compiling", return_value=True), self.assertRaisesRegex(RuntimeError, "--enforce-eager"):
+        with (
+            unittest.mock.patch("torch.compiler.is_compiling", return_value=True),
+            self.assertRaisesRegex(RuntimeError, "--enforce-eager"),
+        ):
             worker.profile(8)
         runner, _ = fake_vllm()
         runner._apply_quant_method = lambda self, x, logits: None
-        with self.assertRaisesRegex(RuntimeError, "vLLM 0.26.0: want MoERunner._apply_quant_method with hidden_states, router_logits, have self, x, logits; vLLM 0.26"):
+        with self.assertRaisesRegex(
+            RuntimeError,
+            "vLLM 0.26.0: want MoERunner._apply_quant_method with hidden_states, router_logits, have self, x, logits; vLLM 0.26",
+        ):
             load("tep4", perfect=True).vllm()
 
     def test_more_tokens_than_captured(self):
@@ -448,7 +546,12 @@ class Switch(unittest.TestCase):
 
     def start(self, control, runners=2, normal="", bias=None, **variables):
         kind, worker = fake_vllm()
-        hook = load("tep4" if bias is None else "grouped", CONTROL=control, **({"ROUTER": normal} if normal else {}), **variables)
+        hook = load(
+            "tep4" if bias is None else "grouped",
+            CONTROL=control,
+            **({"ROUTER": normal} if normal else {}),
+            **variables,
+        )
         hook.vllm()
         ranks = 4 if bias is None else 8
         worker = worker(*[kind(i, 0, ranks, 1, 32, 4, bias) for i in range(runners)])
@@ -457,7 +560,17 @@ class Switch(unittest.TestCase):
 
     def order(self, folder, sequence, router, arm="perfect", seconds=60.0, text=None):
         with open(os.path.join(folder, "new"), "w") as f:
-            f.write(text or json.dumps({"sequence": sequence, "arm": arm, "router": router, "expires_ns": time.time_ns() + int(seconds * 1e9)}))
+            f.write(
+                text
+                or json.dumps(
+                    {
+                        "sequence": sequence,
+                        "arm": arm,
+                        "router": router,
+                        "expires_ns": time.time_ns() + int(seconds * 1e9),
+                    }
+                )
+            )
         os.replace(os.path.join(folder, "new"), os.path.join(folder, "arm.json"))
         sys.modules["moebalance_hook"].HOOK.control.next = 0.0  # now, rather than a moment later
 
@@ -479,13 +592,19 @@ class Switch(unittest.TestCase):
                 if router == "off":
                     self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
                 else:
-                    self.assertAlmostEqual(max_over_mean(ids[0], 32, 4), {"perfect": 1.0, "target:2.0": 2.0}[router], delta=0.1)
+                    self.assertAlmostEqual(
+                        max_over_mean(ids[0], 32, 4), {"perfect": 1.0, "target:2.0": 2.0}[router], delta=0.1
+                    )
                 ack = self.answer(folder)
-                self.assertEqual([ack[key] for key in ("sequence", "arm", "router", "rank", "ranks")], [sequence, "arm of " + router, router, 0, 1])
+                self.assertEqual(
+                    [ack[key] for key in ("sequence", "arm", "router", "rank", "ranks")],
+                    [sequence, "arm of " + router, router, 0, 1],
+                )
                 self.assertNotIn("error", ack)
             self.assertEqual([layer.tables[torch.bfloat16].data_ptr() for layer in hook.HOOK.layers.values()], memory)
             worker.shutdown()
             from safetensors.torch import load_file
+
             for sequence, slots in ((0, [200]), (1, [200, 256]), (2, [200, 256, 200]), (4, [200, 256])):
                 recorded = load_file(f"{counts}/sequence{sequence}/rank0.safetensors")
                 self.assertEqual([int(recorded[f"{i}_1"].sum()) for i in range(len(recorded) // 2)], slots)
@@ -493,13 +612,16 @@ class Switch(unittest.TestCase):
                 self.assertEqual(even, sequence in (1, 4))
                 with open(f"{counts}/sequence{sequence}/moebalance-hook.rank0.json") as f:
                     proof = json.load(f)
-                self.assertEqual((proof["sequence"], proof["arm"], proof["layers_proved"]), (sequence, "perfect" if sequence in (1, 4) else "normal", 2))
+                self.assertEqual(
+                    [proof[key] for key in ("sequence", "arm", "layers_proved", "steps", "steps_recorded")],
+                    [sequence, "perfect" if sequence in (1, 4) else "normal", 2, len(slots), len(slots)],
+                )
 
     def test_where_nothing_new_is_captured(self):
         """The same operators in all arms: what a graph captured reads the flag and the tables again."""
         with tempfile.TemporaryDirectory() as folder:
             hook, worker = self.start(folder, runners=1)
-            layer, = hook.HOOK.layers.values()
+            (layer,) = hook.HOOK.layers.values()
             learned = torch.randn(8, 32, generator=torch.Generator().manual_seed(1)).bfloat16()
             self.assertTrue(hook.HOOK.logits(layer, learned).equal(learned))
             flag = hook.HOOK.flag
@@ -521,6 +643,7 @@ class Switch(unittest.TestCase):
 
             def balanced():
                 return not worker.execute_model(steps(50))[0].equal(plain)
+
             self.order(folder, 1, "perfect")
             self.assertEqual([balanced() for _ in range(20)], [False] * 20)  # until the other one has seen it
             self.assertFalse(os.path.exists(os.path.join(folder, "ack.rank0.json")))
@@ -558,15 +681,24 @@ class Switch(unittest.TestCase):
             worker.shutdown()
             self.assertEqual(sorted(os.listdir(counts)), ["sequence7", "sequence7.expired", "sequence8"])
             from safetensors.torch import load_file
-            even = [{int(row.max()) for row in load_file(f"{counts}/{name}/rank0.safetensors").values()} == {7} for name in sorted(os.listdir(counts))]
+
+            even = [
+                {int(row.max()) for row in load_file(f"{counts}/{name}/rank0.safetensors").values()} == {7}
+                for name in sorted(os.listdir(counts))
+            ]
             self.assertEqual(even, [True, False, True])
 
     def test_orders_that_cannot_be_obeyed(self):
         with tempfile.TemporaryDirectory() as folder:
             hook, worker = self.start(folder, normal="target:1.5")
-            for sequence, order, error in ((1, {"router": "even"}, "unknown router 'even'"), (2, {"router": "target:9"}, "want a rank max/mean from"),
-                                           (3, {"router": "recorded:" + folder + "/none.json"}, "none.json"), (3, {"text": "{"}, "arm.json"),
-                                           (3, {"text": "[]"}, "arm.json"), (3, {"text": '{"sequence": "4", "arm": "a", "router": "perfect", "expires_ns": 1}'}, "whole numbers")):
+            for sequence, order, error in (
+                (1, {"router": "even"}, "unknown router 'even'"),
+                (2, {"router": "target:9"}, "want a rank max/mean from"),
+                (3, {"router": "recorded:" + folder + "/none.json"}, "none.json"),
+                (3, {"text": "{"}, "arm.json"),
+                (3, {"text": "[]"}, "arm.json"),
+                (3, {"text": '{"sequence": "4", "arm": "a", "router": "perfect", "expires_ns": 1}'}, "whole numbers"),
+            ):
                 self.order(folder, sequence, **{"router": "", **order})
                 self.assertAlmostEqual(max_over_mean(worker.execute_model(steps(64))[0], 32, 4), 1.5, delta=0.1)
                 ack = self.answer(folder)
@@ -596,7 +728,9 @@ class Switch(unittest.TestCase):
             hook = load("tep4", perfect=True, CONTROL=folder)
             hook.vllm()
             with self.assertRaisesRegex(RuntimeError, "want ENABLE_PERFECT_ROUTER unset"):
-                worker(sys.modules["vllm.model_executor.layers.fused_moe.runner.moe_runner"].MoERunner(0, 0, 4, 1, 32, 4)).profile(8)
+                worker(
+                    sys.modules["vllm.model_executor.layers.fused_moe.runner.moe_runner"].MoERunner(0, 0, 4, 1, 32, 4)
+                ).profile(8)
             with open(os.path.join(folder, "ack.rank0.json"), "w") as f:
                 f.write("{}")
             with self.assertRaisesRegex(RuntimeError, "want a fresh folder for each launch, have .*ack.rank0.json"):
@@ -611,6 +745,7 @@ class Switch(unittest.TestCase):
 
             def measure():
                 return max_over_mean(worker.execute_model(steps(50))[0], 32, 4)
+
             record = sys.modules["moebalance_hook"].alternate(measure, blocks=3)
             self.assertEqual(json.loads(printed.getvalue()), record)
             self.assertEqual([block["order"] for block in record["blocks"]], ["ABBA", "BAAB", "ABBA"])
@@ -630,8 +765,17 @@ class Switch(unittest.TestCase):
             self.order(folder, 1, "perfect")
             with torch.profiler.profile() as profile:
                 worker.execute_model(steps(50))
+                with open(os.path.join(folder, "arm.json")) as f:
+                    order = json.load(f)
+                self.order(folder, 1, "perfect", text=json.dumps({**order, "expires_ns": 1}))
+                worker.execute_model(steps(3))
             names = [e.name for e in profile.events()]
-            self.assertTrue({"step 1 perfect 50 tokens", "layer 0 moe", "layer 1 moe"} <= set(names), names)
+            self.assertIn("moebalance step=2 tokens=3 sequence=1 arm=perfect expired", names)
+            self.assertTrue(
+                {"moebalance step=1 tokens=50 sequence=1 arm=perfect", "moebalance layer=0", "moebalance layer=1"}
+                <= set(names),
+                names,
+            )
 
 
 class Entries(unittest.TestCase):
@@ -640,18 +784,19 @@ class Entries(unittest.TestCase):
     def cache(self, folder, rank=0):
         """A copy of tep4, and the path of a rank's entry."""
         shutil.copytree(os.path.join(CACHES, "tep4"), folder, dirs_exist_ok=True)
-        path, = glob.glob(f"{folder}/*_r{rank}_tany_*")
+        (path,) = glob.glob(f"{folder}/*_r{rank}_tany_*")
         return path
 
     def change(self, path, at=None, value=b"", meta=None, sum_again=True):
         """Writes bytes into the ids, and metadata, with a checksum that is right again."""
         from moebalance_hook.entry import crc32c
+
         with open(path, "rb") as f:
             data = bytearray(f.read())
         length = int.from_bytes(data[:8], "little")
-        header, body = json.loads(data[8:8 + length]), data[8 + length:]
+        header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
         if at is not None:
-            body[at:at + len(value)] = value
+            body[at : at + len(value)] = value
         header["__metadata__"].update(meta or {})
         if sum_again:
             header["__metadata__"]["checksum"] = f"crc32c:{crc32c(bytes(body)):08x}"
@@ -691,15 +836,21 @@ class Entries(unittest.TestCase):
             with open(path, "r+b") as f:
                 f.seek(4096)
                 f.write(bytes(os.path.getsize(path) - 4096))
+
         self.refused("want content of checksum crc32c:[0-9a-f]{8}, have crc32c", zeros)
         for at in (0, 4 * 17):
-            self.refused("want content of checksum", lambda path, at=at: self.change(path, at, b"\x07", sum_again=False))
+            self.refused(
+                "want content of checksum", lambda path, at=at: self.change(path, at, b"\x07", sum_again=False)
+            )
         self.refused("a damaged file", lambda path: os.truncate(path, os.path.getsize(path) - 1))
 
     def test_ids(self):
         whole = lambda *ids: b"".join(e.to_bytes(4, "little", signed=True) for e in ids)
-        for ids, text in (((4096, 1, 2, 3), r"want 4 distinct experts from 0 to 31, have \[4096, 1, 2, 3\] in row 2"), ((-1, 1, 2, 3), "-1, 1, 2, 3"),
-                          ((5, 6, 7, 5), "5, 6, 7, 5")):
+        for ids, text in (
+            ((4096, 1, 2, 3), r"want 4 distinct experts from 0 to 31, have \[4096, 1, 2, 3\] in row 2"),
+            ((-1, 1, 2, 3), "-1, 1, 2, 3"),
+            ((5, 6, 7, 5), "5, 6, 7, 5"),
+        ):
             self.refused(text, lambda path, ids=ids: self.change(path, 2 * 16, whole(*ids)))
 
     def test_foreign_and_broken_files(self):
@@ -707,35 +858,61 @@ class Entries(unittest.TestCase):
             def write(path):
                 with open(os.path.join(os.path.dirname(path), name), "wb") as f:
                     f.write(text)
+
             return write
-        for name, text in (("zz.safetensors", b"no"), ("aa.safetensors", b""), ("b.safetensors", (1 << 60).to_bytes(8, "little") + b"{}" * 40),
-                           ("c.safetensors", (2).to_bytes(8, "little") + b"[]"), ("d.safetensors", (3).to_bytes(8, "little") + b"{x}")):
+
+        for name, text in (
+            ("zz.safetensors", b"no"),
+            ("aa.safetensors", b""),
+            ("b.safetensors", (1 << 60).to_bytes(8, "little") + b"{}" * 40),
+            ("c.safetensors", (2).to_bytes(8, "little") + b"[]"),
+            ("d.safetensors", (3).to_bytes(8, "little") + b"{x}"),
+        ):
             self.refused("want a safetensors file", beside(name, text), name)
-        self.refused("want an entry of schema moebalance.logits/1, have schema None", beside("e.safetensors", (2).to_bytes(8, "little") + b"{}"), "e.safetensors")
-        self.refused("want a regular file", lambda path: os.mkfifo(os.path.join(os.path.dirname(path), "pipe.safetensors")), "pipe.safetensors")
-        self.refused("metadata 'experts' to be a whole number", lambda path: self.change(path, meta={"experts": "many"}))
+        self.refused(
+            "want an entry of schema moebalance.logits/1, have schema None",
+            beside("e.safetensors", (2).to_bytes(8, "little") + b"{}"),
+            "e.safetensors",
+        )
+        self.refused(
+            "want a regular file",
+            lambda path: os.mkfifo(os.path.join(os.path.dirname(path), "pipe.safetensors")),
+            "pipe.safetensors",
+        )
+        self.refused(
+            "metadata 'experts' to be a whole number", lambda path: self.change(path, meta={"experts": "many"})
+        )
         self.refused("metadata 'layout'", lambda path: self.change(path, meta={"layout": "[[0],[1],[2],[3]]"}))
 
     def test_routing_of_another_kind(self):
         """By what the router says of itself, and by what it does."""
+
         class Grouped(Router):
             def select_experts(self, hidden_states, router_logits, topk_indices_dtype=None, *, input_ids=None):
                 scores = router_logits.float().sigmoid().view(len(router_logits), 8, -1)
                 best = scores.topk(2).values.sum(-1).topk(2).indices
                 open_groups = torch.zeros(scores.shape[:2], dtype=torch.bool).scatter_(1, best, True)
                 return scores.masked_fill(~open_groups.unsqueeze(-1), -1).flatten(1).topk(4)
+
         for says in (True, False):
             _, worker = self.start(os.path.join(CACHES, "tep4"))
             router = worker.runners[0].router = Grouped(4)
             if says:
                 router.num_expert_group, router.topk_group, router.scoring_func = 8, 2, "sigmoid"
-            want = "in 2 of 8 groups, sigmoid scores.*Renormalize" if says else r"layer model.layers.3.mlp.experts: its router is not that of .*e32k4.*other experts"
+            want = (
+                "in 2 of 8 groups, sigmoid scores.*Renormalize"
+                if says
+                else r"layer model.layers.3.mlp.experts: its router is not that of .*e32k4.*other experts"
+            )
             with self.assertRaisesRegex(RuntimeError, want):
                 worker.profile(8)
         for layer, attributes in ((1, {"scoring_func": "sigmoid"}), (2, {"e_score_correction_bias": torch.zeros(32)})):
             _, worker = self.start(os.path.join(CACHES, "tep4"))
             vars(worker.runners[0].router).update(attributes)
-            with self.assertRaisesRegex(RuntimeError, "want one periodic entry for 32 experts, top-4, (sigmoid scores|any scores with a bias).*have 0"):
+            with self.assertRaisesRegex(
+                RuntimeError,
+                "want one periodic entry for 32 experts, top-4, (sigmoid scores|any scores with a bias).*have 0",
+            ):
                 worker.profile(8)
 
     def test_layers_that_no_logits_reach(self):
@@ -751,8 +928,17 @@ class Entries(unittest.TestCase):
 def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=1, tp_rank=0, pp_size=1, **args):
     class TopK:
         def __init__(self, layer_id=None, shared=0, bias=None):
-            self.layer_id, self.topk_config = layer_id, types.SimpleNamespace(
-                top_k=4, num_fused_shared_experts=shared, correction_bias=bias, use_grouped_topk=False, num_expert_group=None, topk_group=None)
+            self.layer_id, self.topk_config = (
+                layer_id,
+                types.SimpleNamespace(
+                    top_k=4,
+                    num_fused_shared_experts=shared,
+                    correction_bias=bias,
+                    use_grouped_topk=False,
+                    num_expert_group=None,
+                    topk_group=None,
+                ),
+            )
 
         def forward(self, *args, **named):
             return self.forward_cuda(*args, **named)
@@ -781,10 +967,25 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
         def shutdown(self):
             return "shut"
 
-    parallel = types.SimpleNamespace(moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=1, pp_size=pp_size)
-    server = types.SimpleNamespace(**{"speculative_algorithm": None, "enable_eplb": False, "ep_num_redundant_experts": 0, "init_expert_location": "trivial",
-                                      "enable_torch_compile": False, "cuda_graph_config": types.SimpleNamespace(prefill=types.SimpleNamespace(backend=prefill)),
-                                      "dp_size": 1, "enable_dp_attention": False, "chunked_prefill_size": 512, "max_prefill_tokens": 1024, **args})
+    parallel = types.SimpleNamespace(
+        moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=1, pp_size=pp_size
+    )
+    server = types.SimpleNamespace(
+        **{
+            "speculative_algorithm": None,
+            "enable_eplb": False,
+            "ep_num_redundant_experts": 0,
+            "init_expert_location": "trivial",
+            "enable_torch_compile": False,
+            "cuda_graph_config": types.SimpleNamespace(prefill=types.SimpleNamespace(backend=prefill)),
+            "dp_size": 1,
+            "enable_dp_attention": False,
+            "chunked_prefill_size": 512,
+            "max_prefill_tokens": 1024,
+            **args,
+        }
+    )
+
     class HashTopK:
         layer_id = 0
 
@@ -796,8 +997,11 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
     module("sglang.srt.layers.moe.hash_topk", HashTopK=HashTopK)
     module("sglang.srt.entrypoints.engine", Engine=Engine)
     module("sglang.srt.layers.moe.topk", TopK=TopK)
-    module("sglang.srt.layers.moe.utils", get_moe_a2a_backend=lambda: types.SimpleNamespace(is_none=lambda: not a2a),
-           should_use_flashinfer_cutlass_moe_fp4_allgather=lambda: False)
+    module(
+        "sglang.srt.layers.moe.utils",
+        get_moe_a2a_backend=lambda: types.SimpleNamespace(is_none=lambda: not a2a),
+        should_use_flashinfer_cutlass_moe_fp4_allgather=lambda: False,
+    )
     module("sglang.srt.model_executor.model_runner", ModelRunner=ModelRunner)
     module("sglang.srt.runtime_context", get_parallel=lambda: parallel, get_server_args=lambda: server)
     return TopK, ModelRunner, Engine
@@ -841,7 +1045,10 @@ class SGLang(unittest.TestCase):
             self.assertFalse(ids[0][0].equal(ids[0][1]))
 
     def test_ranks_with_tokens_of_their_own(self):
-        ids = [self.start("dep4", rank=r, ranks=4, a2a=True, dp_size=4, enable_dp_attention=True)[1].run(5) for r in range(4)]
+        ids = [
+            self.start("dep4", rank=r, ranks=4, a2a=True, dp_size=4, enable_dp_attention=True)[1].run(5)
+            for r in range(4)
+        ]
         for layer in range(2):
             rows = torch.cat([ids[r][layer] for r in range(4)])
             self.assertEqual(max_over_mean(rows, 32, 4), 1)
@@ -855,12 +1062,17 @@ class SGLang(unittest.TestCase):
             runner.run(1)
             hook.HOOK.write()
             from safetensors.torch import load_file
+
             counts = load_file(os.path.join(folder, "rank0.safetensors"))
-            self.assertEqual({name: int(row.sum()) for name, row in counts.items()}, {"0_0": 32, "0_1": 32, "1_0": 4, "1_1": 4})
+            self.assertEqual(
+                {name: int(row.sum()) for name, row in counts.items()}, {"0_0": 32, "0_1": 32, "1_0": 4, "1_1": 4}
+            )
             with open(os.path.join(folder, "moebalance-hook.rank0.json")) as f:
                 proof = json.load(f)
-            self.assertEqual([proof[key] for key in ("engine", "engine_version", "mode", "ranks", "layers", "arm", "tokens")],
-                             ["sglang", "0.5.16", "tep", 4, 2, "perfect", 9])
+            self.assertEqual(
+                [proof[key] for key in ("engine", "engine_version", "mode", "ranks", "layers", "arm", "tokens")],
+                ["sglang", "0.5.16", "tep", 4, 2, "perfect", 9],
+            )
             self.assertEqual(engine.shutdown(), "shut")
         with tempfile.TemporaryDirectory() as folder:  # shares its experts with tensor-parallel rank 0, which writes
             hook, runner, _ = self.start("tep4", rank=0, ranks=4, tp_rank=1, COUNTS=folder)
@@ -885,8 +1097,14 @@ class SGLang(unittest.TestCase):
         self.assertFalse(first.equal(second))
 
     def test_refusals(self):
-        for site, text in (({"speculative_algorithm": "EAGLE"}, "no speculative"), ({"enable_eplb": True}, "no EPLB"), ({"init_expert_location": "x.json"}, "no EPLB"),
-                           ({"dp_size": 2}, "one replica"), ({"pp_size": 2}, "no pipeline parallelism"), ({"prefill": "tc_piecewise"}, "prefill breakable")):
+        for site, text in (
+            ({"speculative_algorithm": "EAGLE"}, "no speculative"),
+            ({"enable_eplb": True}, "no EPLB"),
+            ({"init_expert_location": "x.json"}, "no EPLB"),
+            ({"dp_size": 2}, "one replica"),
+            ({"pp_size": 2}, "no pipeline parallelism"),
+            ({"prefill": "tc_piecewise"}, "prefill breakable"),
+        ):
             with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want .*" + text):
                 self.start("tep4", rank=0, ranks=4, **site)[1].run(8)
         _, runner, _ = self.start("tep4", rank=0, ranks=4)
@@ -902,7 +1120,10 @@ class SGLang(unittest.TestCase):
             hashes.forward(None, None, input_ids=torch.zeros(3, 4))
         topk, _, _ = fake_sglang()
         topk.forward_cuda = lambda self, x, logits: None
-        with self.assertRaisesRegex(SystemExit, "want TopK.forward_cuda with hidden_states, router_logits, have self, x, logits; SGLang 0.5.16, 0.5.23 .* has it"):
+        with self.assertRaisesRegex(
+            SystemExit,
+            "want TopK.forward_cuda with hidden_states, router_logits, have self, x, logits; SGLang 0.5.16, 0.5.23 .* has it",
+        ):
             load("tep4", perfect=True).sglang()
 
 
@@ -917,10 +1138,23 @@ class RealSGLang(unittest.TestCase):
         hook.sglang()
         from sglang.srt import runtime_context as context
         from sglang.srt.layers.moe.topk import TopK
+
         graphs = types.SimpleNamespace(prefill=types.SimpleNamespace(backend="breakable"))
-        one = {"tp_size": 4, "tp_rank": 1, "moe_ep_size": 4, "moe_ep_rank": 1, "moe_tp_rank": 0, "moe_dp_size": 1, "pp_size": 1,
-               "attn_tp_size": 4, "attn_tp_rank": 1}
-        with context._CONTEXT.override_server_args(chunked_prefill_size=512, cuda_graph_config=graphs), context.get_parallel().override(**one):
+        one = {
+            "tp_size": 4,
+            "tp_rank": 1,
+            "moe_ep_size": 4,
+            "moe_ep_rank": 1,
+            "moe_tp_rank": 0,
+            "moe_dp_size": 1,
+            "pp_size": 1,
+            "attn_tp_size": 4,
+            "attn_tp_rank": 1,
+        }
+        with (
+            context._CONTEXT.override_server_args(chunked_prefill_size=512, cuda_graph_config=graphs),
+            context.get_parallel().override(**one),
+        ):
             for layer in (0, 5):
                 got = TopK(4, layer_id=layer)(torch.zeros(20, 8), torch.randn(20, 32)).topk_ids.long()
                 entry = hook.HOOK.entry
@@ -939,8 +1173,18 @@ except ImportError:
 class Transformers(unittest.TestCase):
     def model(self):
         config = transformers.Qwen3MoeConfig(
-            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=32, moe_intermediate_size=16,
-            num_experts=16, num_experts_per_tok=2, vocab_size=100, decoder_sparse_step=1)
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=8,
+            intermediate_size=32,
+            moe_intermediate_size=16,
+            num_experts=16,
+            num_experts_per_tok=2,
+            vocab_size=100,
+            decoder_sparse_step=1,
+        )
         torch.manual_seed(0)
         return transformers.AutoModelForCausalLM.from_config(config).eval()
 
@@ -951,7 +1195,9 @@ class Transformers(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 hook = load("single", perfect=perfect, COUNTS=folder)
                 model = self.model()
-                for block in model.model.layers:  # as its tensor_parallel.py renumbers the experts of a rank that has half of them
+                for block in (
+                    model.model.layers
+                ):  # as its tensor_parallel.py renumbers the experts of a rank that has half of them
                     inner = block.mlp.gate.forward
                     block.mlp.gate.forward = lambda x, inner=inner: (lambda out: (*out[:2], out[2] % 8))(inner(x))
                 model = hook.transformers(model)
@@ -960,22 +1206,29 @@ class Transformers(unittest.TestCase):
                         model(torch.arange(tokens).view(1, tokens))
                 hook.HOOK.write()
                 from safetensors.torch import load_file
+
                 counts = load_file(os.path.join(folder, "rank0.safetensors"))
                 self.assertEqual(sorted(counts), ["0_0", "0_1", "1_0", "1_1"])
-                self.assertEqual([int(counts[f"{i}_{layer}"].sum()) for i in (0, 1) for layer in (0, 1)], [6, 6, 48, 48])
+                self.assertEqual(
+                    [int(counts[f"{i}_{layer}"].sum()) for i in (0, 1) for layer in (0, 1)], [6, 6, 48, 48]
+                )
                 self.assertEqual(all(int(counts["1_" + layer].max()) == 3 for layer in "01"), perfect)
                 self.assertEqual(json.load(open(glob.glob(folder + "/moebalance-hook.*")[0]))["engine"], "transformers")
 
     def test_layers_whose_router_is_of_another_kind(self):
         """DeepSeek-V4's hash layers are refused by name, but for learned routing, which nothing replaces."""
+
         class HashRouter(torch.nn.Module):
             pass
+
         for perfect in (False, True):
             model = self.model()
             model.model.layers[1].mlp.gate = HashRouter()
             hook = load("single", perfect=perfect)
             if perfect:
-                with self.assertRaisesRegex(RuntimeError, r"layer model.layers.1.mlp \(HashRouter\) has no ...TopKRouter: a hash layer"):
+                with self.assertRaisesRegex(
+                    RuntimeError, r"layer model.layers.1.mlp \(HashRouter\) has no ...TopKRouter: a hash layer"
+                ):
                     hook.transformers(model)
             else:
                 hook.transformers(model)
