@@ -19,14 +19,15 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Placement is the figures of judged placements that have something to draw: the
-// replication curve of a sweep, the matrix of windows, and the load per rank before and
-// after.
+// Placement is the figures of judged placements that have something to draw: load over time,
+// the way of few moves, the replication curve of a sweep, the matrix of windows, and the load
+// per rank before and after.
 func Placement(res *place.Result) (figures []Figure, err error) {
 	if len(res.Placements) == 0 {
 		return nil, nil
 	}
-	for _, draw := range []func(*place.Result) (Figure, error){replication, windowMatrix, rankLoads} {
+	for _, draw := range []func(*place.Result) (Figure, error){overTime, byMoves, replication, windowMatrix,
+		rankLoads} {
 		f, e := draw(res)
 		switch {
 		case e == nil:
@@ -45,9 +46,9 @@ type series struct {
 	glyph            draw.GlyphDrawer
 }
 
-func (s *series) add(at int, y router.Number) {
+func (s *series) add(at float64, y router.Number) {
 	if y.Defined() {
-		s.at, s.y = append(s.at, float64(at)), append(s.y, y.Float64())
+		s.at, s.y = append(s.at, at), append(s.y, y.Float64())
 	}
 }
 
@@ -99,12 +100,13 @@ func replication(res *place.Result) (Figure, error) {
 		own, flat := &series{style: line(col, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
 			&series{style: line(col, 1.2, 1, 2), glyph: draw.CrossGlyph{}}
 		for _, p := range byRanks[n] {
-			held.add(p.Redundant, p.Judged)
-			own.add(p.Redundant, p.Learned)
-			flat.add(p.Redundant, p.Baseline)
+			at := float64(p.Redundant)
+			held.add(at, p.Judged)
+			own.add(at, p.Learned)
+			flat.add(at, p.Baseline)
 			if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
 				of = t.Of
-				saved.add(p.Redundant, 100*t.Estimate)
+				saved.add(at, 100*t.Estimate)
 				saved.low, saved.high = append(saved.low, 100*t.Low.Float64()), append(saved.high, 100*t.High.Float64())
 			}
 		}
@@ -114,8 +116,14 @@ func replication(res *place.Result) (Figure, error) {
 		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), saved.at)
 		load.Add(flat, own, held)
 		time.Add(saved)
-		f.legend = append(f.legend, lineKey(fmt.Sprintf("judged, EP%d", n), held.style),
-			lineKey(fmt.Sprintf("learned, EP%d", n), own.style), lineKey(fmt.Sprintf("before, EP%d", n), flat.style))
+		for _, s := range []struct {
+			name string
+			*series
+		}{{"judged", held}, {"learned", own}, {"before", flat}} {
+			if len(s.at) > 0 {
+				f.legend = append(f.legend, lineKey(fmt.Sprintf("%s, EP%d", s.name, n), s.style))
+			}
+		}
 	}
 	panels := []*plot.Plot{load}
 	load.Y.Min, load.Y.Max, load.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}

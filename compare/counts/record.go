@@ -23,11 +23,12 @@ const (
 
 // Record is what one file or folder says about expert load.
 type Record struct {
-	Source  string // the path it was read from
-	Format  string // "TensorRT-LLM expert statistics", …
-	Experts int    // routed logical experts; 0 where only ranks were counted
-	TopK    int    // experts per token; 0 where the format does not say
-	Ranks   int    // expert-parallel ranks; 0 where the format does not say
+	Source  string  // the path it was read from
+	Format  string  // "TensorRT-LLM expert statistics", …
+	Experts int     // routed logical experts; 0 where only ranks were counted
+	TopK    int     // experts per token; 0 where the format does not say
+	Ranks   int     // expert-parallel ranks; 0 where the format does not say
+	Time    float64 // Unix seconds at which it was written; 0 where nothing says so
 	// Phase is that of all steps, where the format tells them apart; see Phases.
 	Phase Phase
 	// Window is true where a step is the sum of an unknown number of forward

@@ -140,7 +140,7 @@ func (r *LeftOut) add(p, flat plan, held []Window) {
 	r.Judged += of
 	r.Worst = max(r.Worst, of)
 	r.P95 += router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
-	r.MovedShare += movedShare(flat, p)
+	r.MovedShare += movedShare(flat, p, r.Ranks)
 }
 
 // peak is the max/mean over ranks of a layer's shares.

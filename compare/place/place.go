@@ -42,6 +42,7 @@ type Options struct {
 	Goal        placement.Goal    // of a robust plan
 	MoELayers   []int             // of the model, nil where it is not named
 	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
+	Rebalance   bool              // compare ways of when to place anew
 }
 
 // Result is the JSON of place. Its lists repeat what they are about, so that each row
@@ -65,6 +66,7 @@ type Result struct {
 	Layers        []Layer          `json:"layers"`
 	Plans         []LeftOut        `json:"plans"`
 	Curve         []Point          `json:"curve"`
+	Rebalance     *Rebalance       `json:"rebalance,omitempty"` // nil unless it is asked for
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.
 	Slots map[Plan]counts.Slots `json:"-"`
@@ -347,7 +349,10 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 		}
 		res.Curve = append(res.Curve, o.points(at, flat, l, scores, len(res.Learned))...)
 	}
-	return res.leaveOut(at, flat, size, o)
+	if err := res.leaveOut(at, flat, size, o); err != nil {
+		return err
+	}
+	return res.rebalance(at, flat, size, o)
 }
 
 // learnt is the plans that are compared, the default first, and the way from what runs.

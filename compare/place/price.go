@@ -5,10 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/placement"
 )
 
 // TimeChange is the predicted change of time from the baseline to a placement: the
@@ -71,25 +68,24 @@ type Price struct {
 }
 
 func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
-	perRank := make([]float64, at.Ranks)
-	p := Price{MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(),
-		BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
-	for layer, to := range placed.layouts {
-		for rank, n := range placement.Loaded(flat.layouts[layer], to) {
-			perRank[rank] += float64(n)
-			p.Moved += n
-		}
-	}
+	perRank, moved := loads(flat, placed, at.Ranks)
 	expert := router.Undefined()
 	if o.ExpertBytes > 0 {
 		expert = router.Number(o.ExpertBytes)
 	}
-	p.ReplicaBytes = expert * router.Number(at.Redundant) / router.Number(at.Ranks)
-	p.MemoryBytes, p.MovedBytes = p.ReplicaBytes*router.Number(len(placed.layouts)), expert*router.Number(p.Moved)
-	if o.Bandwidth > 0 {
-		p.MoveNS = 1e9 * expert * router.Number(floats.Max(perRank)/o.Bandwidth)
-	}
+	p := Price{Moved: moved, MovedBytes: expert * router.Number(moved), MoveNS: o.moveNS(perRank),
+		ReplicaBytes:  expert * router.Number(at.Redundant) / router.Number(at.Ranks),
+		PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
+	p.MemoryBytes = p.ReplicaBytes * router.Number(len(placed.layouts))
 	return p
+}
+
+// moveNS is the time of the rank that loads most, undefined where that is not known.
+func (o Options) moveNS(perRank []int) router.Number {
+	if o.ExpertBytes == 0 || o.Bandwidth == 0 {
+		return router.Undefined()
+	}
+	return router.Number(1e9 * o.ExpertBytes * float64(slices.Max(perRank)) / o.Bandwidth)
 }
 
 // costOn is the cost where it holds for so many ranks, else nil.

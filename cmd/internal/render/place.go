@@ -23,7 +23,9 @@ func Place(result *place.Result) output.Document {
 		*place.Result
 		Answer answer.Answer `json:"answer"`
 	}{result, a}, placeView{result}.tables()...)
-	if len(result.Placements) > 1 {
+	if result.Rebalance != nil {
+		d.Lead = d.Named("rebalance").Without("worst_max_over_mean", "moved_experts", "chosen")
+	} else if len(result.Placements) > 1 {
 		d.Lead = d.Named("placements").Without("null_p95", "verdict")
 	}
 	return d
@@ -120,6 +122,18 @@ func (res placeView) tables() []table.Table {
 	tables = append(tables,
 		table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans,
 			plans...), table.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
+	if r := res.Rebalance; r != nil {
+		tables = append(tables, table.Of("rebalance", "Ways of when to place anew, over windows in order", r.Ways,
+			count("ranks"), count("redundant"), label("way"), label("plan"), count("rebalances"), ratio("max/mean"),
+			ratio("worst window", "worst_max_over_mean"), percent("load change"), percent("moved each time", "moved_share"),
+			count("experts to move", "moved_experts"), duration("moves", "move_ns"),
+			duration("experts and moves", "predicted_expert_move_ns"), label("chosen")),
+			table.Of("served", "Load over the windows in order", r.Served, count("ranks"), count("redundant"), label("way"),
+				label("plan"), computed(label("window"), func(s place.Served) any { return res.label(s.Window) }),
+				ratio("max/mean"), ratio("balancedness"), percent("moved", "moved_share")),
+			table.Of("settings", "Settings of engines", r.Settings, count("ranks"), count("redundant"), label("engine"),
+				label("way"), ratio("max/mean"), percent("load change"), label("setting")))
+	}
 	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...), res.matrix(),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},
