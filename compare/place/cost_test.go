@@ -261,7 +261,7 @@ func TestTable(t *testing.T) {
 // lack.
 func TestTimeAndPrice(t *testing.T) {
 	path := counted(t, "0,5,0,300\n0,5,1,300\n0,5,2,100\n0,5,3,100\n1,5,0,310\n1,5,1,290\n1,5,2,100\n1,5,3,100\n2,5,0,300\n2,5,1,300\n2,5,2,80\n2,5,3,120\n3,5,0,300\n3,5,1,300\n3,5,2,120\n3,5,3,80\n")
-	windows, err := parts(read(t, path)[0], []int64{0, 1, 2, 3})
+	windows, err := parts(read(t, path)[0], []int64{0, 1, 2, 3}, maxParts)
 	if err != nil || len(windows) != 2 {
 		t.Fatal(windows, err)
 	}

@@ -326,9 +326,9 @@ func (p plan) over(running plan) plan {
 // keeps is the share of what the best way gains on load that the chosen one must.
 const keeps = 0.9
 
-// choose marks the way of the least predicted time, or without time the one that moves least of
-// those that keep nearly all of what the best one gains; Never where that is less than the
-// threshold.
+// choose marks the way of the least predicted time, moves included, or without time the one
+// that moves least of those that keep nearly all of what the best one gains; Never where that is
+// less than the threshold.
 func (r *Rebalance) choose(threshold float64) {
 	never := r.Ways[0]
 	for i := range r.Ways {
@@ -359,9 +359,10 @@ func least(list []Way, fits func(Way) bool) int {
 	}
 	enough := list[0].MaxOverMean - keeps*(list[0].MaxOverMean-best)
 	for i, w := range list {
-		better := w.Moved < list[at].Moved || list[at].MaxOverMean > enough
+		better := cmp.Or(cmp.Compare(w.Moved, list[at].Moved), cmp.Compare(w.Times, list[at].Times)) < 0 ||
+			list[at].MaxOverMean > enough
 		if timed := w.TimeNS.Defined() && list[at].TimeNS.Defined(); timed {
-			better = w.TimeNS < list[at].TimeNS
+			better = cmp.Or(cmp.Compare(w.TimeNS, list[at].TimeNS), cmp.Compare(w.Times, list[at].Times)) < 0
 		} else {
 			better = better && w.MaxOverMean <= enough
 		}
