@@ -34,14 +34,18 @@ func OfPlacement(r *place.Result) Answer {
 	default:
 		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on unseen traffic.", what)
 	}
-	a.Basis = fmt.Sprintf("judged on %s left out · %s · baseline: %s", quantity.Count(len(r.Judged), "window"),
+	a.Basis = fmt.Sprintf("judged on %s · %s · baseline: %s", quantity.Count(len(r.Judged), "other window"),
 		quantity.Count(best.Ranks, "rank"), baseline(best))
 	if best.Judged.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
 			NumberOf("placed", best.Judged, MaxMean, Predicted))
 	}
 	if t := best.Time; t != nil {
-		a.Numbers = append(a.Numbers, Number{"predicted " + t.Of, t.Estimate, Fraction, t.Low, t.High, Predicted})
+		of := "predicted " + t.Of
+		if t.AtMost {
+			of += " at most"
+		}
+		a.Numbers = append(a.Numbers, Number{of, t.Estimate, Fraction, t.Low, t.High, Predicted})
 	}
 	if best.Verdict != place.Trial {
 		a.Reasons = append(a.Reasons, sentence(best.Reason))

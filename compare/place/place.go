@@ -66,6 +66,8 @@ type Result struct {
 	Layers        []Layer          `json:"layers"`
 	Plans         []LeftOut        `json:"plans"`
 	Curve         []Point          `json:"curve"`
+	Copies        []Copies         `json:"copies"`
+	Phases        []Phase          `json:"phases"`
 	Rebalance     *Rebalance       `json:"rebalance,omitempty"` // nil unless it is asked for
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.
@@ -97,9 +99,8 @@ type Placement struct {
 	Hurt     int           `json:"hurt_windows"`           // and those where it rises
 	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
 	Price
-	Verdict  Verdict  `json:"verdict"`
-	Reason   string   `json:"reason"`   // in a few words
-	Evidence []string `json:"evidence"` // a sentence for each other number that bears on it
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"` // in a few words
 }
 
 // Workload is what a placement does to one judged window.
@@ -159,9 +160,9 @@ func (res *Result) Defaults() []Placement {
 // Best is the default placement with the lowest predicted time, or without time the lowest
 // judged max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
 // the most ranks, where balance is hardest. Of those with its verdict that are hardly
-// worse, it is the one with the fewest redundant experts, which cost memory: the interval
-// of time overlaps its own, or without time the judged max/mean is less than the
-// threshold above its own.
+// worse, it is the one with the fewest redundant experts, which cost memory: paired on what was
+// left out, more copies do not pay; or, where nothing was, the interval of time overlaps its own,
+// or without time the judged max/mean is less than the threshold above its own.
 func (res *Result) Best() Placement {
 	defaults := res.Defaults()
 	best := slices.MinFunc(defaults, func(a, b Placement) int {
@@ -174,6 +175,11 @@ func (res *Result) Best() Placement {
 			cmp.Compare(a.Redundant, b.Redundant))
 	})
 	hardlyWorse := func(p Placement) bool {
+		for _, c := range res.Copies {
+			if c.Ranks == p.Ranks && c.Fewer == p.Redundant && c.More == best.Redundant {
+				return !c.Pay
+			}
+		}
 		if p.Time != nil && best.Time != nil {
 			return p.Time.Low <= best.Time.High
 		}
@@ -241,7 +247,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{},
-		Plans: []LeftOut{}, Curve: []Point{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.Whole(o.Ranks[0])
@@ -274,6 +280,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 			}
 		}
 	}
+	res.compareCopies()
 	return res, nil
 }
 
@@ -285,7 +292,7 @@ func (res *Result) warnOf(learn, judge []Window) {
 	}
 	if phases[counts.Prefill] && phases[counts.Decode] {
 		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name,
-			Text: "prefill and decode want placements of their own: learn on one of them where they run apart"})
+			Text: "prefill and decode want placements of their own where they run apart: --table phases"})
 	}
 	for _, w := range judge {
 		near := func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }
@@ -350,6 +357,9 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 		res.Curve = append(res.Curve, o.points(at, flat, l, scores, len(res.Learned))...)
 	}
 	if err := res.leaveOut(at, flat, size, o); err != nil {
+		return err
+	}
+	if err := res.phases(at, size, o); err != nil {
 		return err
 	}
 	return res.rebalance(at, flat, size, o)
@@ -475,7 +485,6 @@ func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []scor
 		p.PaidBackAfter = p.MoveNS / p.Time.SavedNS
 	}
 	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
-	p.Evidence = p.evidence()
 	res.Placements = append(res.Placements, p)
 	if best {
 		res.Workloads = append(res.Workloads, of...)

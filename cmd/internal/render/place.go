@@ -122,6 +122,14 @@ func (res placeView) tables() []table.Table {
 	tables = append(tables,
 		table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans,
 			plans...), table.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
+	tables = append(tables, table.Of("copies", "More copies against fewer, paired on windows left out", res.Copies,
+		count("ranks"), count("fewer"), count("more"), count("left out"), count("better"),
+		ratio("difference", "max_over_mean_difference"), ratio("low"), ratio("high"),
+		percent("time difference", "predicted_time_difference"), size("further bytes per rank"),
+		label("pay", "more_are_clearly_more_even")),
+		table.Of("phases", "Each phase on plans of its own, of the other, of both, on windows left out", res.Phases,
+			count("ranks"), count("redundant"), label("phase"), count("left out"), ratio("own plan", "own_max_over_mean"),
+			ratio("other's plan", "other_max_over_mean"), ratio("joint plan", "joint_max_over_mean")))
 	if r := res.Rebalance; r != nil {
 		tables = append(tables, table.Of("rebalance", "Ways of when to place anew, over windows in order", r.Ways,
 			count("ranks"), count("redundant"), label("way"), label("plan"), count("rebalances"), ratio("max/mean"),
