@@ -64,8 +64,12 @@ func (res placeView) costNotes() (notes []string) {
 	}
 	text := fmt.Sprintf("time of a rank's experts per layer and step, fitted to the %s %s: %s + %s + %s per active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot, quantity.Duration(c.ExpertNS))
 	for _, h := range c.HeldOut {
-		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s", h.Regime, h.Group,
-			quantity.Percent(h.Median), quantity.Percent(h.P90))
+		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s, of changes p95 %s", h.Regime,
+			h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90), quantity.Percent(h.Change))
+	}
+	if c.Beyond() {
+		text += fmt.Sprintf("; a step has more or fewer tokens than the %s to %s that were measured: the times are extrapolated",
+			quantity.Plain(c.LeastTokens), quantity.Plain(c.MostTokens))
 	}
 	step := "the time of a whole step is unknown, so changes are of expert time; --campaign or --step-time gives it"
 	if c.StepNS.Defined() {
@@ -81,12 +85,17 @@ func (res placeView) costNotes() (notes []string) {
 	if c.LateHosts {
 		step += "; ranks wait mostly for late hosts, so less time may be saved than predicted"
 	}
+	beyond := ""
+	if best := res.Best(); best.BreakEvenTokens.Defined() && c.LeastTokens == c.MostTokens {
+		beyond = fmt.Sprintf("; break-even tokens (%s) are extrapolated from steps of %s tokens",
+			quantity.Plain(best.BreakEvenTokens), quantity.Plain(c.MostTokens))
+	}
 	lack := "dispatch, combine, "
 	if c.Basis != "benchmark" {
 		lack += "different times of ranks with equal load, "
 	}
 	return []string{text, step +
-		"; the intervals are over judged windows and fits without one group, widened by the median held-out error; they lack what the cost leaves out: " + lack + "and expert GEMMs that run faster at equal sizes"}
+		"; the intervals are over judged windows and fits without one group, widened by what 95 % of held-out changes err by; they lack " + lack + "and expert GEMMs that run faster at equal sizes" + beyond}
 }
 
 // tables are all of them.
