@@ -27,7 +27,7 @@ func Placement(res *place.Result) (figures []Figure, err error) {
 		return nil, nil
 	}
 	for _, draw := range []func(*place.Result) (Figure, error){overTime, byMoves, replication, windowMatrix,
-		rankLoads} {
+		rankLoads, unseenLoads} {
 		f, e := draw(res)
 		switch {
 		case e == nil:
@@ -214,22 +214,50 @@ func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
 // best placement, on the judged windows.
 func rankLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
-	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?", RowLabel: "layer",
-		ColumnLabel: "rank", Quantity: "load"}
-	before, after := Grid{Name: best.Running()}, Grid{Name: best.Title()}
-	for _, l := range res.Layers {
-		if l.Plan == best.Plan && len(l.BaselineRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks {
-			for r := len(before.Columns); r < best.Ranks; r++ {
-				before.Columns = append(before.Columns, r)
-			}
-			before.Rows, before.Values, after.Values = append(before.Rows, l.Layer),
-				append(before.Values, floatsOf(l.BaselineRanks)), append(after.Values, floatsOf(l.JudgedRanks))
-		}
+	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?"}
+	s.Caption = fmt.Sprintf("Load over %s, with %s and with %s, added over steps, mean over %s.",
+		quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"),
+		quantity.Count(len(res.Judged), "judged window"))
+	return rankHeat(res, s, rankSide{best.Running(), func(l place.Layer) []router.Number { return l.BaselineRanks }},
+		rankSide{best.Title(), func(l place.Layer) []router.Number { return l.JudgedRanks }})
+}
+
+// unseenLoads is that of the best placement on what it was learned from and on what it was not,
+// in colours of its own, for both are far more even than what runs.
+func unseenLoads(res *place.Result) (Figure, error) {
+	best := res.Best()
+	s := HeatSpec{Name: "placement-unseen", Title: "How even does the placement stay on unseen traffic?"}
+	s.Caption = fmt.Sprintf("Load over %s with %s, added over steps, mean over windows.", quantity.Count(best.Ranks, "rank"),
+		quantity.Count(best.Redundant, "redundant expert"))
+	return rankHeat(res, s,
+		rankSide{quantity.Count(len(res.Learned), "learned window"), func(l place.Layer) []router.Number { return l.LearnedRanks }},
+		rankSide{quantity.Count(len(res.Judged), "judged window"), func(l place.Layer) []router.Number { return l.JudgedRanks }})
+}
+
+// rankSide is a panel of rankHeat, with what it takes of a layer.
+type rankSide struct {
+	name string
+	of   func(place.Layer) []router.Number
+}
+
+// rankHeat draws the layers of the best placement of which all sides are known.
+func rankHeat(res *place.Result, s HeatSpec, sides ...rankSide) (Figure, error) {
+	best := res.Best()
+	s.RowLabel, s.ColumnLabel, s.Quantity = "layer", "rank", "load"
+	s.Caption += " Each cell is relative to the mean of its layer."
+	columns := make([]int, best.Ranks)
+	for r := range columns {
+		columns[r] = r
 	}
-	after.Rows, after.Columns = before.Rows, before.Columns
-	s.Grids = []Grid{before, after}
-	s.Caption = fmt.Sprintf(
-		"Load over %s, with %s and with %s, added over steps, mean over %s. Each cell is relative to the mean of its layer.", quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"), quantity.Count(len(res.Judged), "judged window"))
+	for _, side := range sides {
+		g := Grid{Name: side.name, Columns: columns}
+		for _, l := range res.Layers {
+			if l.Plan == best.Plan && !slices.ContainsFunc(sides, func(o rankSide) bool { return len(o.of(l)) != best.Ranks }) {
+				g.Rows, g.Values = append(g.Rows, l.Layer), append(g.Values, floatsOf(side.of(l)))
+			}
+		}
+		s.Grids = append(s.Grids, g)
+	}
 	s.Alt = s.answer()
 	return HeatMap(s)
 }

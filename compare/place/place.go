@@ -142,8 +142,10 @@ type Layer struct {
 	Learned  router.Number `json:"learned_max_over_mean"`
 	Judged   router.Number `json:"judged_max_over_mean"`
 	Baseline router.Number `json:"baseline_max_over_mean"`
-	// By rank, the load over the mean rank's, added over steps, mean over judged windows.
+	// By rank, the load over the mean rank's, added over steps, mean over judged windows, and of
+	// the placement over learned ones too.
 	BaselineRanks []router.Number `json:"baseline_rank_load"`
+	LearnedRanks  []router.Number `json:"learned_rank_load"`
 	JudgedRanks   []router.Number `json:"judged_rank_load"`
 }
 
@@ -419,7 +421,8 @@ func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, nul
 			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
 			Judged:        mean(held, func(s score) router.Number { return s.at(layer) }),
 			Baseline:      mean(base, func(s score) router.Number { return s.at(layer) }),
-			BaselineRanks: rankLoad(res.Judged, flat, layer), JudgedRanks: rankLoad(res.Judged, placed, layer),
+			BaselineRanks: rankLoad(res.Judged, flat, layer), LearnedRanks: rankLoad(res.Learned, placed, layer),
+			JudgedRanks: rankLoad(res.Judged, placed, layer),
 		})
 	}
 }
