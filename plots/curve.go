@@ -3,6 +3,7 @@ package plots
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -74,10 +75,27 @@ func GainCurve(s CurveSpec) (Figure, error) {
 		p.X.Min, p.X.Max, p.X.Tick.Marker = first-max(0.1, (last-first)*0.05), last+max(0.1, (last-first)*0.05), ticks
 	}
 	f.arrange(panels, false, 250)
-	f.legend = append([]key{glyphKey("estimate", pairGlyph), fillKey("simultaneous interval", tint(blue, 0.22)),
-		lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine)}, f.legend...)
+	f.legend = append(g.legend(), f.legend...)
 	return f, nil
 }
+
+// legend has what Plot draws.
+func (g *curve) legend() []key {
+	keys := []key{glyphKey("estimate", pairGlyph)}
+	whole := func(v []float64) bool { return !slices.ContainsFunc(v, func(v float64) bool { return !known(v) }) }
+	switch bounded := whole(g.low) && whole(g.high); {
+	case bounded && g.joined():
+		keys = append(keys, fillKey("simultaneous interval", tint(blue, 0.22)))
+	case len(knowns(g.low)) > 0 && len(knowns(g.high)) > 0:
+		keys = append(keys, lineKey("simultaneous interval", line(blue, 1.2)))
+	}
+	if known(g.threshold) {
+		keys = append(keys, lineKey("threshold "+quantity.Percent(g.threshold), thresholdLine))
+	}
+	return keys
+}
+
+func (g *curve) joined() bool { return len(g.at) >= curvePoints && known(g.threshold) }
 
 // valueNames are the ticks of an axis with a label at each point.
 type valueNames []plot.Tick
@@ -106,8 +124,7 @@ func (g *curve) Plot(c draw.Canvas, p *plot.Plot) {
 				append(lower, vg.Point{X: x(at), Y: y(g.low[i])})
 		}
 	}
-	joined := len(middle) >= curvePoints && known(g.threshold)
-	if joined && len(upper) == len(middle) {
+	if g.joined() && len(upper) == len(middle) {
 		band := append([]vg.Point{}, upper...)
 		for i := len(lower) - 1; i >= 0; i-- {
 			band = append(band, lower[i])
@@ -121,7 +138,7 @@ func (g *curve) Plot(c draw.Canvas, p *plot.Plot) {
 	if known(g.crossover) {
 		c.StrokeLine2(line(softInk, 1.4, 2, 2), x(g.crossover), c.Min.Y, x(g.crossover), c.Max.Y)
 	}
-	if joined {
+	if g.joined() {
 		c.StrokeLines(line(blue, 1.6), middle)
 	}
 	for i := range upper {

@@ -31,8 +31,8 @@ const heatLevels = 41
 
 // HeatMap draws every cell relative to the mean of its row, on a diverging scale whose
 // neutral middle is the mean. The scale reaches as far as the data, but at least 10 %
-// from the mean, so that balance is a plain field and its noise not stretched, and at
-// most from 0 to 2 × mean, beyond which the color stays. Cells with room hold their
+// from the mean, so that balance is a plain field and its noise not stretched. Beyond
+// 2 × mean it is logarithmic, so that 12 × differs from 3 ×. Cells with room hold their
 // value. Unknown cells are hatched. Grids must be rectangular; without a known cell in
 // any of them the error wraps ErrNothing.
 //
@@ -42,7 +42,7 @@ const heatLevels = 41
 func HeatMap(s HeatSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
 	unknown, cut, any := false, false, false
-	span := s.span()
+	span := s.scale()
 	for i, g := range s.Grids {
 		if len(g.Values) != len(g.Rows) {
 			return Figure{}, fmt.Errorf("heat map %q: want %d rows of values, have %d", g.Name, len(g.Rows),
@@ -58,7 +58,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 			continue
 		}
 		any = true
-		h := &heat{cells: g.RelativeToRow(), cuts: g.Cuts, colors: heatColors(), span: span}
+		h := &heat{cells: g.RelativeToRow(), cuts: g.Cuts, colors: heatColors(), scale: span}
 		unknown, cut = unknown || h.holes(), cut || len(g.Cuts) > 0
 		p := newPanel(panelTitle(g.Name, len(s.Grids)), "", s.RowLabel)
 		if i == len(s.Grids)-1 {
@@ -80,20 +80,41 @@ func HeatMap(s HeatSpec) (Figure, error) {
 	return f, nil
 }
 
-// span is how far from the mean the scale reaches to both sides, as a share of it.
-func (s HeatSpec) span() float64 {
+// scale is how far from the mean the colors reach to both sides: as a share of it, or, where
+// that is not enough for the largest, as a factor on a logarithmic scale.
+type scale struct {
+	span float64
+	log  bool
+}
+
+// scale reaches the largest cell.
+func (s HeatSpec) scale() scale {
 	most := 0.0
 	for _, g := range s.Grids {
 		for _, v := range knowns(slices.Concat(g.RelativeToRow()...)) {
 			most = max(most, math.Abs(v-1))
 		}
 	}
-	for _, nice := range []float64{0.1, 0.2, 0.3, 0.5} {
+	for _, nice := range []float64{0.1, 0.2, 0.3, 0.5, 1} {
 		if most <= nice {
-			return nice
+			return scale{span: nice}
 		}
 	}
-	return 1
+	for _, nice := range []float64{3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128} {
+		if most+1 <= nice*1.005 {
+			return scale{nice, true}
+		}
+	}
+	return scale{256, true}
+}
+
+// at is where a relative value lies, from −1 to 1.
+func (s scale) at(v float64) float64 {
+	along := (v - 1) / s.span
+	if s.log {
+		along = math.Log(v) / math.Log(s.span)
+	}
+	return min(max(along, -1), 1)
 }
 
 // heatHeight gives few rows enough height to be seen and many enough to be read.
@@ -106,7 +127,7 @@ type heat struct {
 	cells  [][]float64
 	cuts   []int
 	colors []color.Color
-	span   float64
+	scale  scale
 }
 
 // heatColors are the colors of the scale, upwards.
@@ -117,13 +138,12 @@ func heatColors() []color.Color {
 // unknownLevel is the level of a cell of which nothing is known.
 const unknownLevel = -1
 
-// level is the index of a relative value's color: 1 ↦ the middle, the span and more
-// from it ↦ first and last.
+// level is the index of a relative value's color: 1 ↦ the middle.
 func (h *heat) level(v float64) int {
 	if !known(v) {
 		return unknownLevel
 	}
-	return int(math.Round((min(max((v-1)/h.span, -1), 1) + 1) / 2 * (heatLevels - 1)))
+	return int(math.Round((h.scale.at(v) + 1) / 2 * (heatLevels - 1)))
 }
 
 // run is neighbouring cells of one level: those from a column up to, and
@@ -235,14 +255,17 @@ func (h *heat) drawCuts(c draw.Canvas, x func(float64) vg.Length) {
 	}
 }
 
-func heatLegend(of string, span float64, unknown, cut bool) []key {
+func heatLegend(of string, s scale, unknown, cut bool) []key {
 	colors := heatColors()
-	least, most := "≤ "+quantity.Decimals(1-span, 1), "≥ "+quantity.Decimals(1+span, 1)
-	if span == 1 {
-		least, most = "0", "≥ 2"
+	least, most, middle := quantity.Decimals(1-s.span, 1), quantity.Decimals(1+s.span, 1), "gray: the mean"
+	if s.span == 1 {
+		least, most = "0", "2"
+	}
+	if s.log {
+		least, most, middle = "≤ 1/"+quantity.Plain(s.span), quantity.Plain(s.span), middle+", log scale"
 	}
 	keys := []key{{
-		most + " × the layer's mean " + of + " (gray: the mean)", colorBarWidth,
+		most + " × the layer's mean " + of + " (" + middle + ")", colorBarWidth,
 		func(c draw.Canvas, r vg.Rectangle) {
 			low := textStyle(textSize, ink)
 			low.YAlign = draw.YCenter

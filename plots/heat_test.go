@@ -67,13 +67,18 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 func TestLevels(t *testing.T) {
 	for v, want := range map[float64]int{0: 0, 0.5: 10, 1: 20, 1.01: 20, 1.03: 21, 1.5: 30, 2: 40, 17: 40,
 		math.Inf(1): unknownLevel} {
-		if got := (&heat{span: 1}).level(v); got != want {
+		if got := (&heat{scale: scale{span: 1}}).level(v); got != want {
 			t.Errorf("level(%g) = %d, want %d of %d", v, got, want, heatLevels)
 		}
 	}
 	for v, want := range map[float64]int{0: 0, 0.9: 0, 0.95: 10, 1: 20, 1.1: 40, 3: 40} {
-		if got := (&heat{span: 0.1}).level(v); got != want {
+		if got := (&heat{scale: scale{span: 0.1}}).level(v); got != want {
 			t.Errorf("of 10 %% to both sides, level(%g) = %d, want %d", v, got, want)
+		}
+	}
+	for v, want := range map[float64]int{0: 0, 1.0 / 16: 0, 0.25: 10, 1: 20, 4: 30, 12: 38, 16: 40} {
+		if got := (&heat{scale: scale{16, true}}).level(v); got != want {
+			t.Errorf("by factors up to 16, level(%g) = %d, want %d", v, got, want)
 		}
 	}
 	if colors := heatColors(); len(colors) != heatLevels {
@@ -85,22 +90,28 @@ func TestLevels(t *testing.T) {
 // unknown.
 func TestRuns(t *testing.T) {
 	nan := math.NaN()
-	got := (&heat{span: 1}).runs([]float64{1, 1.01, 2, 17, nan, nan, 0, 1})
+	got := (&heat{scale: scale{span: 1}}).runs([]float64{1, 1.01, 2, 17, nan, nan, 0, 1})
 	want := []run{{20, 0, 2}, {40, 2, 4}, {unknownLevel, 4, 6}, {0, 6, 7}, {20, 7, 8}}
 	if !slices.Equal(got, want) {
 		t.Errorf("runs %v, want %v", got, want)
 	}
-	if got := (&heat{span: 1}).runs(nil); got != nil {
+	if got := (&heat{scale: scale{span: 1}}).runs(nil); got != nil {
 		t.Errorf("runs of nothing: %v", got)
 	}
 }
 
-// The scale reaches as far as the data, to a round number, not beyond 0 and 2 × mean.
-func TestSpan(t *testing.T) {
+// The scale reaches as far as the data, to a round number; beyond 2 × mean by factors.
+func TestScale(t *testing.T) {
 	for most, want := range map[float64]float64{1: 0.1, 1.05: 0.1, 1.17: 0.2, 1.21: 0.3, 1.4: 0.5, 1.9: 1, 1.99: 1} {
 		s := HeatSpec{Grids: []Grid{{Values: [][]float64{{most, 2 - most}}}, balanced()}}
-		if got := s.span(); got != want {
-			t.Errorf("up to %g × mean the scale reaches %g to both sides, want %g", most, got, want)
+		if got := s.scale(); got != (scale{span: want}) {
+			t.Errorf("up to %g × mean the scale reaches %v to both sides, want %g", most, got, want)
+		}
+	}
+	for zeros, want := range map[int]float64{2: 3, 3: 4, 11: 12, 12: 16, 400: 256} { // one of so many has all
+		s := HeatSpec{Grids: []Grid{{Values: [][]float64{append(make([]float64, zeros), 1)}}}}
+		if got := s.scale(); got != (scale{want, true}) {
+			t.Errorf("up to %d × mean the scale is %v, want a factor of %g", zeros+1, got, want)
 		}
 	}
 }

@@ -19,14 +19,15 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Placement is the figures of judged placements that have something to draw: the
-// replication curve of a sweep, the matrix of windows, and the load per rank before and
-// after.
+// Placement is the figures of judged placements that have something to draw: load over time,
+// the way of few moves, the replication curve of a sweep, the matrix of windows, and the load
+// per rank before and after.
 func Placement(res *place.Result) (figures []Figure, err error) {
 	if len(res.Placements) == 0 {
 		return nil, nil
 	}
-	for _, draw := range []func(*place.Result) (Figure, error){replication, windowMatrix, rankLoads} {
+	for _, draw := range []func(*place.Result) (Figure, error){overTime, byMoves, replication, windowMatrix,
+		rankLoads, unseenLoads} {
 		f, e := draw(res)
 		switch {
 		case e == nil:
@@ -45,9 +46,9 @@ type series struct {
 	glyph            draw.GlyphDrawer
 }
 
-func (s *series) add(at int, y router.Number) {
+func (s *series) add(at float64, y router.Number) {
 	if y.Defined() {
-		s.at, s.y = append(s.at, float64(at)), append(s.y, y.Float64())
+		s.at, s.y = append(s.at, at), append(s.y, y.Float64())
 	}
 }
 
@@ -99,12 +100,13 @@ func replication(res *place.Result) (Figure, error) {
 		own, flat := &series{style: line(col, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
 			&series{style: line(col, 1.2, 1, 2), glyph: draw.CrossGlyph{}}
 		for _, p := range byRanks[n] {
-			held.add(p.Redundant, p.Judged)
-			own.add(p.Redundant, p.Learned)
-			flat.add(p.Redundant, p.Baseline)
+			at := float64(p.Redundant)
+			held.add(at, p.Judged)
+			own.add(at, p.Learned)
+			flat.add(at, p.Baseline)
 			if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
 				of = t.Of
-				saved.add(p.Redundant, 100*t.Estimate)
+				saved.add(at, 100*t.Estimate)
 				saved.low, saved.high = append(saved.low, 100*t.Low.Float64()), append(saved.high, 100*t.High.Float64())
 			}
 		}
@@ -114,8 +116,14 @@ func replication(res *place.Result) (Figure, error) {
 		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), saved.at)
 		load.Add(flat, own, held)
 		time.Add(saved)
-		f.legend = append(f.legend, lineKey(fmt.Sprintf("judged, EP%d", n), held.style),
-			lineKey(fmt.Sprintf("learned, EP%d", n), own.style), lineKey(fmt.Sprintf("before, EP%d", n), flat.style))
+		for _, s := range []struct {
+			name string
+			*series
+		}{{"judged", held}, {"learned", own}, {"before", flat}} {
+			if len(s.at) > 0 {
+				f.legend = append(f.legend, lineKey(fmt.Sprintf("%s, EP%d", s.name, n), s.style))
+			}
+		}
 	}
 	panels := []*plot.Plot{load}
 	load.Y.Min, load.Y.Max, load.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
@@ -206,22 +214,50 @@ func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
 // best placement, on the judged windows.
 func rankLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
-	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?", RowLabel: "layer",
-		ColumnLabel: "rank", Quantity: "load"}
-	before, after := Grid{Name: best.Running()}, Grid{Name: best.Title()}
-	for _, l := range res.Layers {
-		if l.Plan == best.Plan && len(l.BaselineRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks {
-			for r := len(before.Columns); r < best.Ranks; r++ {
-				before.Columns = append(before.Columns, r)
-			}
-			before.Rows, before.Values, after.Values = append(before.Rows, l.Layer),
-				append(before.Values, floatsOf(l.BaselineRanks)), append(after.Values, floatsOf(l.JudgedRanks))
-		}
+	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?"}
+	s.Caption = fmt.Sprintf("Load over %s, with %s and with %s, added over steps, mean over %s.",
+		quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"),
+		quantity.Count(len(res.Judged), "judged window"))
+	return rankHeat(res, s, rankSide{best.Running(), func(l place.Layer) []router.Number { return l.BaselineRanks }},
+		rankSide{best.Title(), func(l place.Layer) []router.Number { return l.JudgedRanks }})
+}
+
+// unseenLoads is that of the best placement on what it was learned from and on what it was not,
+// in colors of its own, for both are far more even than what runs.
+func unseenLoads(res *place.Result) (Figure, error) {
+	best := res.Best()
+	s := HeatSpec{Name: "placement-unseen", Title: "How even does the placement stay on unseen traffic?"}
+	s.Caption = fmt.Sprintf("Load over %s with %s, added over steps, mean over windows.", quantity.Count(best.Ranks, "rank"),
+		quantity.Count(best.Redundant, "redundant expert"))
+	return rankHeat(res, s,
+		rankSide{quantity.Count(len(res.Learned), "learned window"), func(l place.Layer) []router.Number { return l.LearnedRanks }},
+		rankSide{quantity.Count(len(res.Judged), "judged window"), func(l place.Layer) []router.Number { return l.JudgedRanks }})
+}
+
+// rankSide is a panel of rankHeat, with what it takes of a layer.
+type rankSide struct {
+	name string
+	of   func(place.Layer) []router.Number
+}
+
+// rankHeat draws the layers of the best placement of which all sides are known.
+func rankHeat(res *place.Result, s HeatSpec, sides ...rankSide) (Figure, error) {
+	best := res.Best()
+	s.RowLabel, s.ColumnLabel, s.Quantity = "layer", "rank", "load"
+	s.Caption += " Each cell is relative to the mean of its layer."
+	columns := make([]int, best.Ranks)
+	for r := range columns {
+		columns[r] = r
 	}
-	after.Rows, after.Columns = before.Rows, before.Columns
-	s.Grids = []Grid{before, after}
-	s.Caption = fmt.Sprintf(
-		"Load over %s, with %s and with %s, added over steps, mean over %s. Each cell is relative to the mean of its layer.", quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"), quantity.Count(len(res.Judged), "judged window"))
+	for _, side := range sides {
+		g := Grid{Name: side.name, Columns: columns}
+		for _, l := range res.Layers {
+			if l.Plan == best.Plan && !slices.ContainsFunc(sides, func(o rankSide) bool { return len(o.of(l)) != best.Ranks }) {
+				g.Rows, g.Values = append(g.Rows, l.Layer), append(g.Values, floatsOf(side.of(l)))
+			}
+		}
+		s.Grids = append(s.Grids, g)
+	}
 	s.Alt = s.answer()
 	return HeatMap(s)
 }

@@ -196,6 +196,7 @@ var imports = map[string][]string{
 		"compare/imbalance",
 		"compare/nsys",
 		"compare/nsys/wait",
+		"compare/stats",
 		"router",
 		"router/input",
 		"router/placement",

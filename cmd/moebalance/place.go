@@ -30,6 +30,7 @@ type placeOptions struct {
 	given     bool // redundant
 	time      timeOptions
 	nodes     int
+	rebalance bool
 	placing   source.Placing
 	model     modelFlags
 	threshold share
@@ -201,6 +202,8 @@ func placeCmd() *cobra.Command {
 		"robust, for traffic that differs between windows, or eplb, DeepSeek's on the sum of all")
 	f.StringVar(&o.placing.Goal, "goal", "",
 		"lower this of the busiest rank's load in the learned windows, after evening all ranks: mean, max or a quantile such as p90")
+	f.BoolVar(&o.rebalance, "rebalance", false,
+		"when to place anew: what never, always, every N-th and below a balancedness would have given on the windows in their order, each from earlier ones alone")
 	f.IntVar(&o.nodes, "nodes", 1,
 		"nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
 	o.model.bindCounts(c)
@@ -215,7 +218,8 @@ func placeCmd() *cobra.Command {
 	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
 	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
 	o.out.bind(c, func() []string {
-		return render.Place(&place.Result{Placements: make([]place.Placement, 1)}).TableNames()
+		return render.Place(&place.Result{Placements: make([]place.Placement, 1),
+			Rebalance: &place.Rebalance{Ways: []place.Way{{Chosen: true}}, Settings: make([]place.Setting, 2)}}).TableNames()
 	})
 	o.out.bindTop(c)
 	return c
@@ -228,6 +232,8 @@ func (o *placeOptions) check(paths []string) error {
 		return usagef("--ep: want at least 1 rank, have %v", o.ranks)
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
+	case o.rebalance && (len(o.redundant) > 1 || len(o.ranks) > 1):
+		return usagef("--rebalance: want one value of --redundant and of --ep with it, have %v and %v", o.redundant, o.ranks)
 	case writes && (len(o.redundant) > 1 || len(o.ranks) > 1):
 		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm, have %v and %v", o.redundant, o.ranks)
 	}
@@ -271,7 +277,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	p := &o.placing
 	p.Learn, p.WeightBits = paths, o.time.bits
 	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.fraction,
-		Bandwidth: 1e9 * o.time.bandwidth}
+		Bandwidth: 1e9 * o.time.bandwidth, Rebalance: o.rebalance}
 	if o.given {
 		p.Options.Redundant = o.redundant
 	}

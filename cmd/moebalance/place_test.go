@@ -192,7 +192,7 @@ func TestPlaceOnVLLM(t *testing.T) {
 	}
 	profiled, measured := a.Placements[0].Time, b.Placements[0].Time
 	if stdout := captured(t, append([]string{"place", "--notes"}, args[3:]...)); !strings.Contains(stdout,
-		"predicted step time −") ||
+		"predicted step time at most −") ||
 		!strings.Contains(stdout, "; ranks wait mostly for late hosts, so less time may be saved") {
 		t.Error(stdout)
 	}

@@ -128,11 +128,13 @@ func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
 // reported is the answer of logs that say how balanced the load was, without counts.
 func (a *Answer) reported(c *counts.Result) {
 	a.Verdict, a.Line = NoAnswer, "No answer: no load is recorded."
-	if n := len(c.Reported); n > 0 {
-		mean := sum(c.Reported, func(r counts.ResultReported) router.Number { return r.MaxOverMean }) / router.Number(n)
+	if passes := sum(c.Reported, func(r counts.ResultReported) router.Number { return router.Number(r.Passes) }); passes > 0 {
+		mean := sum(c.Reported, func(r counts.ResultReported) router.Number {
+			return router.Number(r.Passes) * r.MaxOverMean
+		}) / passes
 		a.Line = fmt.Sprintf("The engine reports a rank load of %s × the mean; it recorded no counts.",
 			quantity.Decimals(mean, 2))
-		a.Basis = "claimed by " + quantity.Count(n, "line")
+		a.Basis = "claimed by the engine over " + quantity.Count(int(passes), "pass")
 		a.Numbers = append(a.Numbers, NumberOf("rank load (max/mean)", mean, MaxMean, Claimed))
 	}
 }

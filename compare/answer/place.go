@@ -6,11 +6,15 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // OfPlacement answers whether a placement is worth a trial.
 func OfPlacement(r *place.Result) Answer {
+	if r.Rebalance != nil {
+		return ofRebalance(r)
+	}
 	best := r.Best()
 	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
 		Caveats: caveats(byFile(r.Warnings), caveat.SeverityOf)}
@@ -30,14 +34,18 @@ func OfPlacement(r *place.Result) Answer {
 	default:
 		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on unseen traffic.", what)
 	}
-	a.Basis = fmt.Sprintf("judged on %s left out · %s · baseline: %s", quantity.Count(len(r.Judged), "window"),
+	a.Basis = fmt.Sprintf("judged on %s · %s · baseline: %s", quantity.Count(len(r.Judged), "other window"),
 		quantity.Count(best.Ranks, "rank"), baseline(best))
 	if best.Judged.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
 			NumberOf("placed", best.Judged, MaxMean, Predicted))
 	}
 	if t := best.Time; t != nil {
-		a.Numbers = append(a.Numbers, Number{"predicted " + t.Of, t.Estimate, Fraction, t.Low, t.High, Predicted})
+		of := "predicted " + t.Of
+		if t.AtMost {
+			of += " at most"
+		}
+		a.Numbers = append(a.Numbers, Number{of, t.Estimate, Fraction, t.Low, t.High, Predicted})
 	}
 	if best.Verdict != place.Trial {
 		a.Reasons = append(a.Reasons, sentence(best.Reason))
@@ -59,4 +67,56 @@ func baseline(p place.Placement) string {
 		return "contiguous (assumed)"
 	}
 	return filepath.Base(p.Before)
+}
+
+// ofRebalance answers when to place the experts anew.
+func ofRebalance(res *place.Result) Answer {
+	r, w := res.Rebalance, res.Rebalance.ChosenWay()
+	a := Answer{Verdict: Verdict(r.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
+		Caveats: caveats(byFile(res.Warnings), caveat.SeverityOf)}
+	never := r.Ways[0]
+	loads := fmt.Sprintf("%s × the mean load, %s if never.", quantity.Decimals(w.MaxOverMean, 2),
+		quantity.Decimals(never.MaxOverMean, 2))
+	switch {
+	case w.Name == place.Never:
+		a.Line = fmt.Sprintf("Rebalancing would not pay: the busiest rank gets %s × the mean load as placed now.",
+			quantity.Decimals(never.MaxOverMean, 2))
+	case w.Name == place.Once:
+		a.Line = "Place the experts anew once: " + loads
+	case w.Below.Defined():
+		a.Line = fmt.Sprintf("Rebalance when balancedness falls below %s: %s", quantity.Plain(w.Below), loads)
+	default:
+		a.Line = fmt.Sprintf("Rebalance every %s: %s", quantity.Count(w.Every, "window"), loads)
+	}
+	order := "as given"
+	if r.Order == place.ByTime {
+		order = "by time"
+	}
+	a.Basis = fmt.Sprintf("%s in order, %s · decided by earlier ones alone · %s · baseline: %s",
+		quantity.Count(r.Windows, "window"), order, quantity.Count(w.Ranks, "rank"), baseline(res.Best()))
+	a.Numbers = append(a.Numbers, NumberOf("busiest rank if never (max/mean)", never.MaxOverMean, MaxMean, Recorded))
+	if w.Name != place.Never {
+		a.Numbers = append(a.Numbers, NumberOf("so", w.MaxOverMean, MaxMean, Predicted),
+			NumberOf("worst window", w.Worst, MaxMean, Predicted),
+			NumberOf("copies moved each time", w.MovedShare, Fraction, Predicted))
+		a.Reasons = append(a.Reasons, fmt.Sprintf("It places anew before %d of %s, and moves %s of the copies each time.",
+			w.Times, quantity.Count(r.Windows-1, "window"), quantity.Percent(w.MovedShare)))
+	}
+	if w.MoveNS > 0 {
+		a.Numbers = append(a.Numbers, NumberOf("time of all moves", w.MoveNS, NS, Predicted))
+	}
+	for _, o := range r.Ways {
+		if o.Name == place.Always && o.Learns == w.Learns && !o.Chosen {
+			a.Reasons = append(a.Reasons, fmt.Sprintf("Always would reach %s and move %s times as many copies.",
+				quantity.Decimals(o.MaxOverMean, 2), quantity.Digits3(router.Number(o.Moved)/router.Number(max(1, w.Moved)))))
+		}
+	}
+	a.Reasons = append(a.Reasons, fmt.Sprintf("The best of %d ways on these windows: on others it may be another.",
+		len(r.Ways)))
+	for _, s := range r.Settings[:2] {
+		if s.Way != place.Never && s.Way != place.Once {
+			a.Next = append(a.Next, Step{fmt.Sprintf("In %s: %s.", s.Engine, s.Way), s.Text})
+		}
+	}
+	return a
 }

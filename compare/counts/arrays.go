@@ -218,8 +218,11 @@ func numbers(text []byte) (a tensor.Array, err error) {
 
 // whole reads one number.
 func whole(text []byte) (int64, error) {
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		return n, nil
+	digits, zeros, _ := bytes.Cut(text, []byte("."))
+	if len(bytes.Trim(zeros, "0")) == 0 && len(digits) < 19 { // an error for each 12.0 would take more than the numbers
+		if n, err := strconv.ParseInt(string(digits), 10, 64); err == nil {
+			return n, nil
+		}
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || v != math.Trunc(v) || math.Abs(v) > maxCount {

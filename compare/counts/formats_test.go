@@ -160,9 +160,9 @@ func TestSince(t *testing.T) {
 func TestReportedLines(t *testing.T) {
 	r := mustRead(t, fixture("counts", "engine.log"))
 	b, err := json.Marshal(r.Reported)
-	want := `[{"step":812,"balancedness":0.744,"max_over_mean":1.3440860215053763},` +
-		`{"step":2250,"balancedness":0.7817,"max_over_mean":1.2792631444288092},` +
-		`{"step":null,"balancedness":0.8,"max_over_mean":1.25}]`
+	want := `[{"step":812,"passes":1,"balancedness":0.744,"max_over_mean":1.3440860215053763},` +
+		`{"step":2250,"passes":1,"balancedness":0.7817,"max_over_mean":1.2792631444288092},` +
+		`{"step":null,"passes":1,"balancedness":0.8,"max_over_mean":1.25}]`
 	if err != nil || string(b) != want {
 		t.Errorf("have %s (%v)\nwant %s", b, err, want)
 	}

@@ -13,16 +13,17 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/moebalance/moebalance/router"
 )
 
-// The counters of vLLM's EPLB branches and of vllm-ascend, and SGLang's histogram.
+// The counters of vLLM's EPLB branches and of vllm-ascend, and SGLang's histogram and summary.
 // Clients append _total to a counter's name in some versions.
 var (
 	metricsLine = regexp.MustCompile(
-		`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|eplb_gpu_physical_count_bucket)(_total)?\{`)
+		`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|eplb_gpu_physical_count_bucket|eplb_balancedness_count)(_total)?\{`)
 	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(\w+?)(?:_total)?\{(.*)\}\s+(\S+)`)
 	metricsLabel  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 )
@@ -92,11 +93,16 @@ func fetch(ctx context.Context, address string) (content []byte, err error) {
 // difference of two.
 func readMetrics(s *source, r *Record) error {
 	c := counters{}
+	r.balance = balance{}
 	lines := bufio.NewScanner(bytes.NewReader(s.content))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		if m := metricsSample.FindStringSubmatch(lines.Text()); m != nil {
-			if err := c.add(m[1], m[2], m[3]); err != nil {
+			add := func() error { return c.add(m[1], m[2], m[3]) }
+			if part, ok := strings.CutPrefix(m[1], "eplb_balancedness_"); ok {
+				add = func() error { return r.balance.add(part, m[2], m[3]) }
+			}
+			if err := add(); err != nil {
 				return fmt.Errorf("line %d: %w", n, err)
 			}
 		}
@@ -104,7 +110,7 @@ func readMetrics(s *source, r *Record) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	r.Window, r.atLeast = true, true
+	r.Window, r.atLeast, r.Reported = true, true, r.balance.reported()
 	r.warn("cumulative")
 	return c.addSteps(r)
 }
@@ -227,6 +233,12 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 	out, err := r.with(steps)
 	if err != nil {
 		return nil, err
+	}
+	if r.balance != nil {
+		if out.balance, err = r.balance.since(earlier.balance); err != nil {
+			return nil, err
+		}
+		out.Reported = out.balance.reported()
 	}
 	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w router.Warning) bool { return w.Code == "cumulative" })
 	return out, nil

@@ -23,11 +23,12 @@ const (
 
 // Record is what one file or folder says about expert load.
 type Record struct {
-	Source  string // the path it was read from
-	Format  string // "TensorRT-LLM expert statistics", …
-	Experts int    // routed logical experts; 0 where only ranks were counted
-	TopK    int    // experts per token; 0 where the format does not say
-	Ranks   int    // expert-parallel ranks; 0 where the format does not say
+	Source  string  // the path it was read from
+	Format  string  // "TensorRT-LLM expert statistics", …
+	Experts int     // routed logical experts; 0 where only ranks were counted
+	TopK    int     // experts per token; 0 where the format does not say
+	Ranks   int     // expert-parallel ranks; 0 where the format does not say
+	Time    float64 // Unix seconds at which it was written; 0 where nothing says so
 	// Phase is that of all steps, where the format tells them apart; see Phases.
 	Phase Phase
 	// Window is true where a step is the sum of an unknown number of forward
@@ -42,6 +43,7 @@ type Record struct {
 
 	atLeast bool                   // Experts is the largest that occurs, and there may be more
 	copies  map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
+	balance balance                // that the engine published, of which Reported has the means
 	held    []Step                 // where the format is read whole
 	stream  iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
 	review  func()                 // warns about what the totals show, where the format can tell

@@ -246,7 +246,7 @@ func TestRoutedExperts(t *testing.T) {
 func TestLogsOfEngines(t *testing.T) {
 	r := mustRead(t, fixture("counts", "sglang.log"))
 	b, err := json.Marshal(r.Reported)
-	if want := `[{"step":12,"balancedness":0.734,"max_over_mean":1.3623978201634879},{"step":14,"balancedness":0.8,"max_over_mean":1.25}]`; err != nil || string(b) != want {
+	if want := `[{"step":12,"passes":1,"balancedness":0.734,"max_over_mean":1.3623978201634879},{"step":14,"passes":1,"balancedness":0.8,"max_over_mean":1.25}]`; err != nil || string(b) != want {
 		t.Errorf("have %s (%v)\nwant %s", b, err, want)
 	}
 	if got := codes(r.Warnings); !slices.Equal(got, []string{"idle_steps"}) {

@@ -21,6 +21,7 @@ type Reported struct {
 	Step router.Whole `json:"step"` // undefined where the line does not say
 	// where the log tells: newer releases of SGLang sum decode passes up, and print each of prefill
 	Phase        Phase         `json:"phase,omitempty"`
+	Passes       int           `json:"passes"` // forward passes that it is the mean of
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 }
@@ -29,7 +30,7 @@ var (
 	logLine   = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: (\d+|avg_tokens=)|\[Expert Hotness\] `)
 	logSGLang = regexp.MustCompile(
 		`\[Expert Balancedness\] .*?\bforward_pass_id=(\d{1,18}) .*?\b(?:current_pass|average)_balancedness=([0-9.eE+-]+)`)
-	logDecode = regexp.MustCompile(`\[Expert Balancedness\] .*\baggregated_forward_passes=`)
+	logDecode = regexp.MustCompile(`\[Expert Balancedness\] .*\baggregated_forward_passes=(\d{1,9})`)
 	logIdle   = regexp.MustCompile(`gpu_physical_count_sum=0(\D|$)`) // of which SGLang reports a balancedness of 1
 	logVLLM   = regexp.MustCompile(
 		`EPLB step: (?:(\d{1,18}) for model (.*?): )?avg_tokens=[0-9.]+, max_tokens=[0-9.]+, balancedness=([0-9.]+)(?:.*?steps until the next rearrangement: (-?\d{1,18}))?`)
@@ -45,14 +46,16 @@ func readLog(s *source, r *Record) error {
 	timers := countdowns{}
 	for n := 1; lines.Scan(); n++ {
 		text := lines.Text()
-		line := Reported{Step: router.None}
+		line := Reported{Step: router.None, Passes: 1}
 		var value string
 		inverse := false
 		if m := logSGLang.FindStringSubmatch(text); m != nil {
 			line.Step, value = stepNumber(m[1]), m[2]
 			line.Phase = Prefill
-			if logDecode.MatchString(text) {
+			if m := logDecode.FindStringSubmatch(text); m != nil {
 				line.Phase, phases = Decode, true
+				passes, _ := strconv.Atoi(m[1]) // nine digits at most
+				line.Passes = max(1, passes)
 			}
 			if logIdle.MatchString(text) {
 				value = "0"
@@ -146,4 +149,64 @@ func (c countdowns) warn(r *Record) {
 			r.warn("eplb_not_running", "why", "stuck", "model", model, "lines", last.frozen+1, "step", last.step)
 		}
 	}
+}
+
+// balance is SGLang's Prometheus summary of balancedness, by the mode of the forward pass.
+type balance map[string]*struct{ sum, count float64 }
+
+// balanceModes are the modes of passes with tokens; verifying drafts is decoding.
+var balanceModes = map[string]Phase{"extend": Prefill, "split_prefill": Prefill, "decode": Decode, "target_verify": Decode,
+	"mixed": Mixed}
+
+// add adds a sample of the summary: its sum or its count; other parts are passed over.
+func (b balance) add(part, labeled, value string) error {
+	mode := ""
+	for _, l := range metricsLabel.FindAllStringSubmatch(labeled, -1) {
+		if l[1] == "forward_mode" {
+			mode = l[2]
+		}
+	}
+	v, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(v >= 0 && v <= maxCount) {
+		return fmt.Errorf("want a number between 0 and %d, have %q", int64(maxCount), value)
+	}
+	if b[mode] == nil {
+		b[mode] = &struct{ sum, count float64 }{}
+	}
+	switch part {
+	case "sum":
+		b[mode].sum += v
+	case "count":
+		b[mode].count += v
+	}
+	return nil
+}
+
+// since is what was added after an earlier scrape.
+func (b balance) since(earlier balance) (balance, error) {
+	out := balance{}
+	for _, mode := range slices.Sorted(maps.Keys(b)) {
+		added, now := *b[mode], b[mode]
+		if was := earlier[mode]; was != nil {
+			added.sum, added.count = now.sum-was.sum, now.count-was.count
+		}
+		if added.count < 0 || added.sum < 0 {
+			return nil, fmt.Errorf("the balancedness of %s fell: the engine restarted, or the records are in the wrong order",
+				mode)
+		}
+		out[mode] = &added
+	}
+	return out, nil
+}
+
+// reported is the mean of each mode that has any.
+func (b balance) reported() (list []Reported) {
+	for _, mode := range slices.Sorted(maps.Keys(b)) {
+		if of := b[mode]; of.count > 0 && of.sum > 0 && mode != "idle" {
+			mean := router.Number(of.sum / of.count)
+			list = append(list, Reported{Step: router.None, Phase: balanceModes[mode], Passes: int(of.count),
+				Balancedness: mean, MaxOverMean: 1 / mean})
+		}
+	}
+	return list
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 // over all ranks, or one tensor.
 func readTorch(s *source, r *Record) error {
 	f, err := tensor.OpenTorch(s.members)
+	r.Time = torchTime(s.path)
 	switch {
 	case err != nil:
 		return err
@@ -60,12 +62,23 @@ func readTorchStat(f *tensor.Torch, asked Axes, r *Record) error {
 var (
 	torchRecord = regexp.MustCompile(`^expert_distribution_recorder_.*\.pt$`)
 	torchRank   = regexp.MustCompile(`_(\d{1,5})\.pt$`)
+	torchStamp  = regexp.MustCompile(`^expert_distribution_recorder_(\d{9,11}(?:\.\d{1,9})?)(?:_\d{1,5})?\.pt$`)
 )
+
+// torchTime is when a dump was written, as its name says; 0 where it does not.
+func torchTime(path string) float64 {
+	if m := torchStamp.FindStringSubmatch(filepath.Base(path)); m != nil {
+		seconds, _ := strconv.ParseFloat(m[1], 64) // digits only
+		return seconds
+	}
+	return 0
+}
 
 // readTorchFolder reads one dump per rank and sums the passes of the same
 // number. A single file without rank is a stat dump.
 func readTorchFolder(s *source, r *Record) error {
 	files := s.named(torchRecord)
+	r.Time = torchTime(files[0])
 	if len(files) == 1 {
 		f, err := openRecorder(files[0])
 		if err != nil {

@@ -38,7 +38,10 @@ type Cost struct {
 	SlotNS   router.Number `json:"slot_ns"` // undefined where the slots of one step are not known
 	ExpertNS router.Number `json:"active_expert_ns"`
 	Slots    router.Number `json:"slots_per_step"` // of one layer, all ranks; likewise
-	StepNS   router.Number `json:"step_ns"`
+	// The tokens of a step of all ranks that were measured; undefined where they are not known.
+	LeastTokens router.Number `json:"least_measured_tokens"`
+	MostTokens  router.Number `json:"most_measured_tokens"`
+	StepNS      router.Number `json:"step_ns"`
 	// StepBasis is "profiled", "measured" or "campaign", empty where StepNS is undefined.
 	StepBasis string `json:"step_basis"`
 	LateHosts bool   `json:"late_hosts"` // in the trace, see wait.MostlyHosts
@@ -48,7 +51,8 @@ type Cost struct {
 
 	slots float64       // that predictions are for, in the unit of the fit
 	fits  [][3]float64  // of all observations, then without one group each
-	off   router.Number // the median held-out error of the fits
+	other [3]float64    // of the other regime of a table; zeros for none
+	off   router.Number // of a predicted change, in nineteen of twenty cases: HeldOut.Change
 	topK  int           // 0 where not known
 	// (measured − fitted)/√fitted time, by step and layer, then rank; nil where the work of single steps is not known
 	spread [][]float64
@@ -63,12 +67,19 @@ type HeldOut struct {
 	N      int           `json:"n"`
 	Median router.Number `json:"median_error"`
 	P90    router.Number `json:"p90_error"`
+	// Change bounds the error of the change from one observation to another of the same group and
+	// tokens that has less work, in so many cases: |change − predicted change| of the time before.
+	Change router.Number `json:"change_error_p95"`
 }
+
+// covered is the share of changes that intervals are to hold.
+const covered = 0.95
 
 // observation is a measured time and the work behind it. Those of one group are left
 // out together.
 type observation struct {
 	group, rank       int
+	tokens            float64 // of the step, where they differ
 	slots, active, ns float64
 }
 
@@ -129,7 +140,7 @@ func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reas
 	}
 	all, ok := fit(obs)
 	fits = append(fits, all)
-	var off []float64
+	var off, changes []float64
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
 		rest := slices.DeleteFunc(slices.Clone(obs), func(o observation) bool { return o.group == g })
 		c, fitted := fit(rest)
@@ -137,6 +148,7 @@ func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reas
 		for _, o := range obs {
 			if o.group == g {
 				off = append(off, math.Abs(o.at(c)/o.ns-1))
+				changes = append(changes, changeErrors(o, obs, c)...)
 			}
 		}
 	}
@@ -146,7 +158,21 @@ func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reas
 	slices.Sort(off)
 	h.Median, h.P90 = router.Number(stat.Quantile(0.5, stat.Empirical, off, nil)),
 		router.Number(stat.Quantile(0.9, stat.Empirical, off, nil))
+	if h.Change = h.P90; len(changes) > 0 { // else only one rank has work in each group
+		slices.Sort(changes)
+		h.Change = router.Number(stat.Quantile(covered, stat.Empirical, changes, nil))
+	}
 	return fits, h, ""
+}
+
+// changeErrors are those of HeldOut.Change from one observation on, by a fit that has not seen it.
+func changeErrors(before observation, all []observation, c [3]float64) (errors []float64) {
+	for _, after := range all {
+		if after.group == before.group && after.tokens == before.tokens && after.slots < before.slots {
+			errors = append(errors, math.Abs(after.ns/before.ns-after.at(c)/before.at(c)))
+		}
+	}
+	return errors
 }
 
 // FromTrace fits the expert time of a trace to the counts of the same run, of which
@@ -270,8 +296,12 @@ func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep
 		return nil, "its counts and times share " + reason, nil
 	}
 	h.Regime = "steps of the " + c.Basis
-	c.HeldOut, c.off = []HeldOut{h}, h.Median
+	c.HeldOut, c.off = []HeldOut{h}, h.Change
 	c.publish(known)
+	if c.LeastTokens = router.Undefined(); known && c.topK > 0 {
+		c.LeastTokens = c.Slots / router.Number(c.topK)
+	}
+	c.MostTokens = c.LeastTokens
 	return c, "", nil
 }
 
@@ -282,6 +312,23 @@ func (c *Cost) publish(known bool) {
 	if known {
 		c.SlotNS, c.Slots = router.Number(c.fits[0][1]), router.Number(c.slots)
 	}
+}
+
+// fitAt is the fit for so many tokens in a step.
+func (c *Cost) fitAt(tokens float64) [3]float64 {
+	if mine := c.slots/float64(c.topK) <= decodeTokens; mine != (tokens <= decodeTokens) && c.other != [3]float64{} {
+		return c.other
+	}
+	return c.fits[0]
+}
+
+// Beyond reports whether a step of the predictions has fewer or more tokens than were measured.
+func (c *Cost) Beyond() bool {
+	if c.topK == 0 {
+		return false
+	}
+	tokens := router.Number(c.slots / float64(c.topK))
+	return tokens < c.LeastTokens || tokens > c.MostTokens
 }
 
 // SlotsPerStep is the mean slots of a layer in one recorded step.
@@ -314,7 +361,7 @@ func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) 
 				ns += step[i] / float64(len(l.Experts))
 			}
 			if rank < len(slots) && ns > 0 {
-				obs = append(obs, observation{number, rank, slots[rank], active[rank], ns})
+				obs = append(obs, observation{group: number, rank: rank, slots: slots[rank], active: active[rank], ns: ns})
 			}
 		}
 	}

@@ -170,7 +170,7 @@ func TestFromTimes(t *testing.T) {
 // By hand: 121 ns for 100 are 2.1·√100 more; what a rank without work takes is left out.
 func TestSpread(t *testing.T) {
 	c := &Cost{Ranks: 2, fits: [][3]float64{{0, 1, 0}}}
-	have := c.spreadOf([]observation{{3, 0, 0, 0, 5}, {3, 1, 100, 1, 121}, {4, 1, 400, 1, 380}})
+	have := c.spreadOf([]observation{{3, 0, 0, 0, 0, 5}, {3, 1, 0, 100, 1, 121}, {4, 1, 0, 400, 1, 380}})
 	if len(have) != 2 || !slices.Equal(have[0], []float64{0, 2.1}) || !slices.Equal(have[1], []float64{0, -1}) {
 		t.Error(have)
 	}
@@ -200,7 +200,7 @@ func TestFit(t *testing.T) {
 	var obs []observation
 	for i, slots := range []float64{10, 20, 40, 80, 30, 60} {
 		active := float64(1 + i*i%5)
-		obs = append(obs, observation{i, 0, slots, active, 5 + 2*slots + 7*active})
+		obs = append(obs, observation{group: i, slots: slots, active: active, ns: 5 + 2*slots + 7*active})
 	}
 	fits, h, reason := fitAll(obs, "layer")
 	if c := fits[0]; reason != "" || math.Abs(c[0]-5) > 1e-6 || math.Abs(c[1]-2) > 1e-6 || math.Abs(c[2]-7) > 1e-6 ||
@@ -239,7 +239,8 @@ func TestTable(t *testing.T) {
 	}
 	c, err := FromTable("t.csv", strings.NewReader(table(rows.String())), model, 1000)
 	if err != nil || math.Abs(c.SlotNS.Float64()-100) > 1e-3 || math.Abs(c.ExpertNS.Float64()-2000) > 1 ||
-		len(c.HeldOut) != 2 || c.HeldOut[1].P90 > 1e-6 || c.StepNS.Defined() || c.slots != 1000 {
+		len(c.HeldOut) != 2 || c.HeldOut[1].P90 > 1e-6 || c.StepNS.Defined() || c.slots != 1000 ||
+		c.LeastTokens != 100 || c.MostTokens != 1000 || c.Beyond() || c.other == [3]float64{} {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for rows, want := range map[string]string{
@@ -261,7 +262,7 @@ func TestTable(t *testing.T) {
 // lack.
 func TestTimeAndPrice(t *testing.T) {
 	path := counted(t, "0,5,0,300\n0,5,1,300\n0,5,2,100\n0,5,3,100\n1,5,0,310\n1,5,1,290\n1,5,2,100\n1,5,3,100\n2,5,0,300\n2,5,1,300\n2,5,2,80\n2,5,3,120\n3,5,0,300\n3,5,1,300\n3,5,2,120\n3,5,3,80\n")
-	windows, err := parts(read(t, path)[0], []int64{0, 1, 2, 3})
+	windows, err := parts(read(t, path)[0], []int64{0, 1, 2, 3}, maxParts)
 	if err != nil || len(windows) != 2 {
 		t.Fatal(windows, err)
 	}
@@ -299,6 +300,33 @@ func TestBreakEven(t *testing.T) {
 			Cost: cost})
 		if err != nil || fmt.Sprint(res.Placements[0].BreakEvenTokens) != fmt.Sprint(want) {
 			t.Errorf("%v per expert: %+v, %v", perExpert, res.Placements[0].Price, err)
+		}
+	}
+}
+
+// The cost of small steps is that of the decode rows: those of prefill see no price of experts.
+// Beyond what was measured there is no break-even, and predictions are said to be extrapolated.
+func TestBreakEvenOfTables(t *testing.T) {
+	windows := Whole(read(t, counted(t, "0,0,0,300\n0,0,1,300\n0,0,2,100\n0,0,3,100\n"),
+		counted(t, "0,0,0,290\n0,0,1,310\n0,0,2,110\n0,0,3,90\n")))
+	perSlot, perExpert := [3]float64{0, 1, 0}, [3]float64{0, 1, 50}
+	for i, c := range []struct {
+		prefill, decode [3]float64
+		least, most     router.Number
+		want            router.Number
+	}{
+		{perSlot, perExpert, 1, 4096, 512},
+		{perSlot, perSlot, 1, 4096, router.Undefined()},
+		{perExpert, perExpert, 1, 300, router.Undefined()},     // none that were measured
+		{perExpert, perExpert, 1000, 4096, router.Undefined()}, // any
+	} {
+		cost := &Cost{Slots: 1000, slots: 1000, topK: 1, StepNS: router.Undefined(), LeastTokens: c.least, MostTokens: c.most,
+			fits: [][3]float64{c.prefill, c.prefill}, other: c.decode}
+		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{4}, Threshold: 0.1,
+			Cost: cost})
+		if err != nil || fmt.Sprint(res.Placements[0].BreakEvenTokens) != fmt.Sprint(c.want) ||
+			cost.Beyond() != (c.most < 1000) {
+			t.Errorf("%d: %+v, %v", i, res.Placements[0].Price, err)
 		}
 	}
 }

@@ -166,19 +166,22 @@ func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf f
 	return group.Wait()
 }
 
-// moved is how many copies ranks load that come from one plan to another.
-func moved(from, to plan) (n int) {
+// loads is how many copies each rank loads that come from one plan to another, and all.
+func loads(from, to plan, ranks int) (perRank []int, all int) {
+	perRank = make([]int, ranks)
 	for layer, l := range to.layouts {
-		for _, loaded := range placement.Loaded(from.layouts[layer], l) {
-			n += loaded
+		for rank, n := range placement.Loaded(from.layouts[layer], l) {
+			perRank[rank] += n
+			all += n
 		}
 	}
-	return n
+	return perRank, all
 }
 
-// movedShare is that of all copies of the second plan.
-func movedShare(from, to plan) router.Number {
-	return router.Number(moved(from, to)) / router.Number(max(1, to.copies()))
+// movedShare is the share of the copies of the second plan that ranks load.
+func movedShare(from, to plan, ranks int) router.Number {
+	_, moved := loads(from, to, ranks)
+	return router.Number(moved) / router.Number(max(1, to.copies()))
 }
 
 func (p plan) copies() (n int) {

@@ -23,6 +23,7 @@ type LeftOut struct {
 	P95        router.Number `json:"judged_p95_over_layers"`   // likewise of the layers' 95th percentile
 	Worst      router.Number `json:"judged_worst_of_left_out"` // of the means over layers
 	MovedShare router.Number `json:"moved_share"`              // from the baseline
+	folds      []float64     // of each, mean over layers
 }
 
 // fewMoves is the share of the copies that may move where no budget is given.
@@ -38,10 +39,6 @@ func (res *Result) leaveOut(at Plan, flat plan, size placement.Size, o Options) 
 	if len(all) < 2 {
 		return nil
 	}
-	folds := make([][]Window, min(len(all), mostFolds))
-	for i, c := range all {
-		folds[i%len(folds)] = append(folds[i%len(folds)], c...)
-	}
 	name := ""
 	for _, p := range res.Placements {
 		if p.Plan == at && p.Default {
@@ -50,9 +47,8 @@ func (res *Result) leaveOut(at Plan, flat plan, size placement.Size, o Options) 
 	}
 	var names []string
 	rows := map[string]*LeftOut{}
-	for i, held := range folds {
-		rest := slices.Concat(slices.Concat(folds[:i]...), slices.Concat(folds[i+1:]...))
-		plans, err := res.ways(flat, rest, held, size, o)
+	for _, f := range folds(all) {
+		plans, err := res.ways(flat, f.rest, f.held, size, o)
 		if err != nil {
 			return err
 		}
@@ -61,7 +57,8 @@ func (res *Result) leaveOut(at Plan, flat plan, size placement.Size, o Options) 
 				names = append(names, p.name)
 				rows[p.name] = &LeftOut{Plan: at, Name: p.name, Default: p.name == name}
 			}
-			rows[p.name].add(p, flat, held)
+			rows[p.name].judge(p, f.held)
+			rows[p.name].MovedShare += movedShare(flat, p, at.Ranks)
 		}
 	}
 	for _, name := range names {
@@ -71,6 +68,24 @@ func (res *Result) leaveOut(at Plan, flat plan, size placement.Size, o Options) 
 		res.Plans = append(res.Plans, *r)
 	}
 	return nil
+}
+
+// fold is windows that are left out, and those that are learned from.
+type fold struct{ held, rest []Window }
+
+// folds leave each cluster out, or several of many.
+func folds(clusters [][]Window) (list []fold) {
+	list = make([]fold, min(len(clusters), mostFolds))
+	for i := range list {
+		for j, c := range clusters {
+			if j%len(list) == i {
+				list[i].held = append(list[i].held, c...)
+			} else {
+				list[i].rest = append(list[i].rest, c...)
+			}
+		}
+	}
+	return list
 }
 
 // ways are the placements that each way of learning takes from the rest.
@@ -118,8 +133,8 @@ func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o O
 	return plans, nil
 }
 
-// add adds what a plan does to the windows that were left out.
-func (r *LeftOut) add(p, flat plan, held []Window) {
+// judge adds what a plan does to the windows that were left out.
+func (r *LeftOut) judge(p plan, held []Window) {
 	var layers []float64
 	for _, layer := range slices.Sorted(maps.Keys(p.layouts)) {
 		sum, n := 0.0, 0.0
@@ -138,9 +153,8 @@ func (r *LeftOut) add(p, flat plan, held []Window) {
 	slices.Sort(layers)
 	of := router.Number(stat.Mean(layers, nil))
 	r.Judged += of
-	r.Worst = max(r.Worst, of)
+	r.Worst, r.folds = max(r.Worst, of), append(r.folds, of.Float64())
 	r.P95 += router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
-	r.MovedShare += movedShare(flat, p)
 }
 
 // peak is the max/mean over ranks of a layer's shares.

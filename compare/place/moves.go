@@ -97,7 +97,8 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	if err := keep(func(i int) []int32 { return slots[i] }); err != nil {
 		return nil, 0, err
 	}
-	all, done := size.Slots*len(layers), moved(running, plans[0])
+	_, done := loads(running, plans[0], size.Ranks)
+	all := size.Slots * len(layers)
 	most, onRank := o.budget(all)
 	if done > most {
 		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s", errOverBudget, quantity.Count(done, "copy"))
@@ -151,10 +152,11 @@ func (o Options) budget(all int) (most, onRank int) {
 func (o Options) points(at Plan, running plan, l learnt, scores [][]score, learn int) (points []Point) {
 	afresh := l.rivals[l.afresh]
 	for i, p := range append(slices.Clone(l.way), afresh) {
-		q := Point{Plan: at, Moved: moved(running, p), MovedBytes: router.Undefined(), Afresh: i == len(l.way),
+		_, moved := loads(running, p, at.Ranks)
+		q := Point{Plan: at, Moved: moved, MovedBytes: router.Undefined(), Afresh: i == len(l.way),
 			InBudget: o.MaxMoves != nil && i == l.inBudget, Learned: mean(column(scores[:learn], i), score.overall),
 			Judged: mean(column(scores[learn:], i), score.overall)}
-		if q.MovedShare = movedShare(running, p); o.ExpertBytes > 0 {
+		if q.MovedShare = movedShare(running, p, at.Ranks); o.ExpertBytes > 0 {
 			q.MovedBytes = router.Number(o.ExpertBytes) * router.Number(q.Moved)
 		}
 		points = append(points, q)

@@ -42,6 +42,7 @@ type Options struct {
 	Goal        placement.Goal    // of a robust plan
 	MoELayers   []int             // of the model, nil where it is not named
 	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
+	Rebalance   bool              // compare ways of when to place anew
 }
 
 // Result is the JSON of place. Its lists repeat what they are about, so that each row
@@ -65,6 +66,9 @@ type Result struct {
 	Layers        []Layer          `json:"layers"`
 	Plans         []LeftOut        `json:"plans"`
 	Curve         []Point          `json:"curve"`
+	Copies        []Copies         `json:"copies"`
+	Phases        []Phase          `json:"phases"`
+	Rebalance     *Rebalance       `json:"rebalance,omitempty"` // nil unless it is asked for
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.
 	Slots map[Plan]counts.Slots `json:"-"`
@@ -95,9 +99,8 @@ type Placement struct {
 	Hurt     int           `json:"hurt_windows"`           // and those where it rises
 	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
 	Price
-	Verdict  Verdict  `json:"verdict"`
-	Reason   string   `json:"reason"`   // in a few words
-	Evidence []string `json:"evidence"` // a sentence for each other number that bears on it
+	Verdict Verdict `json:"verdict"`
+	Reason  string  `json:"reason"` // in a few words
 }
 
 // Workload is what a placement does to one judged window.
@@ -139,8 +142,10 @@ type Layer struct {
 	Learned  router.Number `json:"learned_max_over_mean"`
 	Judged   router.Number `json:"judged_max_over_mean"`
 	Baseline router.Number `json:"baseline_max_over_mean"`
-	// By rank, the load over the mean rank's, added over steps, mean over judged windows.
+	// By rank, the load over the mean rank's, added over steps, mean over judged windows, and of
+	// the placement over learned ones too.
 	BaselineRanks []router.Number `json:"baseline_rank_load"`
+	LearnedRanks  []router.Number `json:"learned_rank_load"`
 	JudgedRanks   []router.Number `json:"judged_rank_load"`
 }
 
@@ -157,9 +162,9 @@ func (res *Result) Defaults() []Placement {
 // Best is the default placement with the lowest predicted time, or without time the lowest
 // judged max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
 // the most ranks, where balance is hardest. Of those with its verdict that are hardly
-// worse, it is the one with the fewest redundant experts, which cost memory: the interval
-// of time overlaps its own, or without time the judged max/mean is less than the
-// threshold above its own.
+// worse, it is the one with the fewest redundant experts, which cost memory: paired on what was
+// left out, more copies do not pay; or, where nothing was, the interval of time overlaps its own,
+// or without time the judged max/mean is less than the threshold above its own.
 func (res *Result) Best() Placement {
 	defaults := res.Defaults()
 	best := slices.MinFunc(defaults, func(a, b Placement) int {
@@ -172,6 +177,11 @@ func (res *Result) Best() Placement {
 			cmp.Compare(a.Redundant, b.Redundant))
 	})
 	hardlyWorse := func(p Placement) bool {
+		for _, c := range res.Copies {
+			if c.Ranks == p.Ranks && c.Fewer == p.Redundant && c.More == best.Redundant {
+				return !c.Pay
+			}
+		}
 		if p.Time != nil && best.Time != nil {
 			return p.Time.Low <= best.Time.High
 		}
@@ -239,7 +249,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{},
-		Plans: []LeftOut{}, Curve: []Point{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.Whole(o.Ranks[0])
@@ -272,6 +282,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 			}
 		}
 	}
+	res.compareCopies()
 	return res, nil
 }
 
@@ -283,7 +294,7 @@ func (res *Result) warnOf(learn, judge []Window) {
 	}
 	if phases[counts.Prefill] && phases[counts.Decode] {
 		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name,
-			Text: "prefill and decode want placements of their own: learn on one of them where they run apart"})
+			Text: "prefill and decode want placements of their own where they run apart: --table phases"})
 	}
 	for _, w := range judge {
 		near := func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }
@@ -347,7 +358,13 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 		}
 		res.Curve = append(res.Curve, o.points(at, flat, l, scores, len(res.Learned))...)
 	}
-	return res.leaveOut(at, flat, size, o)
+	if err := res.leaveOut(at, flat, size, o); err != nil {
+		return err
+	}
+	if err := res.phases(at, size, o); err != nil {
+		return err
+	}
+	return res.rebalance(at, flat, size, o)
 }
 
 // learnt is the plans that are compared, the default first, and the way from what runs.
@@ -404,7 +421,8 @@ func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, nul
 			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
 			Judged:        mean(held, func(s score) router.Number { return s.at(layer) }),
 			Baseline:      mean(base, func(s score) router.Number { return s.at(layer) }),
-			BaselineRanks: rankLoad(res.Judged, flat, layer), JudgedRanks: rankLoad(res.Judged, placed, layer),
+			BaselineRanks: rankLoad(res.Judged, flat, layer), LearnedRanks: rankLoad(res.Learned, placed, layer),
+			JudgedRanks: rankLoad(res.Judged, placed, layer),
 		})
 	}
 }
@@ -470,7 +488,6 @@ func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []scor
 		p.PaidBackAfter = p.MoveNS / p.Time.SavedNS
 	}
 	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
-	p.Evidence = p.evidence()
 	res.Placements = append(res.Placements, p)
 	if best {
 		res.Workloads = append(res.Workloads, of...)

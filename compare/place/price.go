@@ -3,12 +3,10 @@ package place
 import (
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/placement"
 )
 
 // TimeChange is the predicted change of time from the baseline to a placement: the
@@ -65,31 +63,31 @@ type Price struct {
 	// undefined also where the interval of the time change reaches 0
 	PaidBackAfter router.Number `json:"paid_back_after_steps"`
 	// BreakEvenTokens is the least power of two of tokens in a step of all ranks from which
-	// on the placement saves time on the judged windows together, by the cost beyond what
-	// it was fitted to; undefined where it saves time at any number, or at none.
+	// on the placement saves time on the judged windows together, of those that a cost table
+	// measured; undefined where it saves time at any number, or at none. The cost of a trace
+	// measured one number, and all others are beyond it.
 	BreakEvenTokens router.Number `json:"break_even_tokens"`
 }
 
 func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
-	perRank := make([]float64, at.Ranks)
-	p := Price{MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(),
-		BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
-	for layer, to := range placed.layouts {
-		for rank, n := range placement.Loaded(flat.layouts[layer], to) {
-			perRank[rank] += float64(n)
-			p.Moved += n
-		}
-	}
+	perRank, moved := loads(flat, placed, at.Ranks)
 	expert := router.Undefined()
 	if o.ExpertBytes > 0 {
 		expert = router.Number(o.ExpertBytes)
 	}
-	p.ReplicaBytes = expert * router.Number(at.Redundant) / router.Number(at.Ranks)
-	p.MemoryBytes, p.MovedBytes = p.ReplicaBytes*router.Number(len(placed.layouts)), expert*router.Number(p.Moved)
-	if o.Bandwidth > 0 {
-		p.MoveNS = 1e9 * expert * router.Number(floats.Max(perRank)/o.Bandwidth)
-	}
+	p := Price{Moved: moved, MovedBytes: expert * router.Number(moved), MoveNS: o.moveNS(perRank),
+		ReplicaBytes:  expert * router.Number(at.Redundant) / router.Number(at.Ranks),
+		PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
+	p.MemoryBytes = p.ReplicaBytes * router.Number(len(placed.layouts))
 	return p
+}
+
+// moveNS is the time of the rank that loads most, undefined where that is not known.
+func (o Options) moveNS(perRank []int) router.Number {
+	if o.ExpertBytes == 0 || o.Bandwidth == 0 {
+		return router.Undefined()
+	}
+	return router.Number(1e9 * o.ExpertBytes * float64(slices.Max(perRank)) / o.Bandwidth)
 }
 
 // costOn is the cost where it holds for so many ranks, else nil.
@@ -100,16 +98,19 @@ func (o Options) costOn(ranks int) *Cost {
 	return o.Cost
 }
 
-// breakEven tries powers of two, up to 4 Mi tokens.
+// breakEven tries powers of two: those that a table measured, or of another cost up to 4 Mi tokens.
 func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
-	const most = 1 << 22
 	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 {
 		return router.Undefined()
 	}
-	whole := *c
-	whole.fits = c.fits[:1]
+	first, last := 1, 1<<22
+	if c.MostTokens > c.LeastTokens {
+		first, last = int(math.Exp2(math.Ceil(math.Log2(c.LeastTokens.Float64())))), int(c.MostTokens)
+	}
 	saves := func(tokens int) bool {
 		var ns float64
+		whole := *c
+		whole.fits = [][3]float64{c.fitAt(float64(tokens))}
 		for _, w := range judged {
 			loads := w.record.ByLayer()
 			for _, layer := range slices.Sorted(maps.Keys(loads)) { // in order: the sign of a sum may depend on it
@@ -123,12 +124,12 @@ func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
 		}
 		return ns > 0
 	}
-	least := most
-	for least > 0 && saves(least) {
-		least /= 2
+	from := 0
+	for tokens := 1 << (bits.Len(uint(last)) - 1); tokens >= first && saves(tokens); tokens /= 2 {
+		from = tokens
 	}
-	if least == most || least == 0 {
+	if from <= first {
 		return router.Undefined()
 	}
-	return router.Number(2 * least)
+	return router.Number(from)
 }

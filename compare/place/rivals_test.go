@@ -176,7 +176,7 @@ func TestRivals(t *testing.T) {
 			if rows[name] == nil {
 				rows[name] = &LeftOut{}
 			}
-			rows[name].add(p, p, held)
+			rows[name].judge(p, held)
 		}
 	}
 	for name, r := range rows {

@@ -38,7 +38,8 @@ func FromTable(file string, in io.Reader, m router.Model, tokens float64) (*Cost
 		return nil, err
 	}
 	c := &Cost{Basis: "cost table", Source: file, Of: imbalance.OfPhase, StepNS: router.Undefined(),
-		slots: tokens * float64(m.TopK), topK: m.TopK}
+		LeastTokens: router.Number(math.Inf(1)),
+		slots:       tokens * float64(m.TopK), topK: m.TopK}
 	for _, regime := range []struct {
 		name string
 		has  func(tokens float64) bool
@@ -59,9 +60,14 @@ func FromTable(file string, in io.Reader, m router.Model, tokens float64) (*Cost
 			}
 			continue
 		}
+		for _, r := range obs {
+			c.LeastTokens, c.MostTokens = min(c.LeastTokens, router.Number(r.tokens)), max(c.MostTokens, router.Number(r.tokens))
+		}
 		h.Regime = regime.name
 		if c.HeldOut = append(c.HeldOut, h); regime.has(tokens) {
-			c.fits, c.off = fits, h.Median
+			c.fits, c.off = fits, h.Change
+		} else {
+			c.other = fits[0]
 		}
 	}
 	c.publish(true)
@@ -117,8 +123,8 @@ func readTable(file string, in io.Reader, m router.Model) (rows []tableRow, err 
 		if tokens, reached, k := v[0], v[1], v[4]; reached < tokens {
 			slots := tokens * k * (1 - math.Pow(1-reached/tokens, 1/k))
 			held := v[6] / v[7]
-			rows = append(rows, tableRow{tokens, observation{int(v[7]), 0, slots, -held * math.Expm1(-slots/held),
-				1e6 * v[8]}})
+			rows = append(rows, tableRow{tokens, observation{group: int(v[7]), tokens: tokens, slots: slots,
+				active: -held * math.Expm1(-slots/held), ns: 1e6 * v[8]}})
 		}
 	}
 	if len(rows) == 0 {

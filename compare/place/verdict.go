@@ -105,27 +105,6 @@ func (p Placement) Running() string {
 	return "the running placement"
 }
 
-// evidence is a sentence for each number that is known, the load first.
-func (p Placement) evidence() []string {
-	if !p.Judged.Defined() {
-		return []string{"learned max/mean " + quantity.Ratio(p.Learned) + ", not tested on other counts"}
-	}
-	list := []string{fmt.Sprintf("judged max/mean %s, with %s %s (load of the busiest rank %s)",
-		quantity.Ratio(p.Judged), p.Running(), quantity.Ratio(p.Baseline), quantity.Change(p.Change))}
-	if p.Time != nil {
-		list = append(list, "predicted "+p.Time.String())
-	}
-	if p.PaidBackAfter.Defined() {
-		list = append(list, fmt.Sprintf("moving the weights is paid back after %s steps",
-			quantity.Digits3(p.PaidBackAfter)))
-	}
-	if p.BreakEvenTokens.Defined() {
-		list = append(list, fmt.Sprintf("it saves time from about %s tokens in a step on, by the fitted cost",
-			quantity.Plain(p.BreakEvenTokens)))
-	}
-	return list
-}
-
 // String is the change in words.
 func (t *TimeChange) String() string {
 	of, gain := t.Of, "a gain of "
@@ -151,9 +130,26 @@ func (res *Result) Beyond() (list []string) {
 		}
 	}
 	if own, eplb := on[best.Name], on[PlanEPLB]; own.Folds > 0 && best.Name != PlanEPLB {
-		list = append(list, fmt.Sprintf("on windows left out of learning: max/mean %s, worst %s; EPLB's %s, worst %s",
-			quantity.Ratio(own.Judged), quantity.Ratio(own.Worst), quantity.Ratio(eplb.Judged),
-			quantity.Ratio(eplb.Worst)))
+		list = append(list, fmt.Sprintf("left out in turn, %s get max/mean %s, worst %s; by EPLB %s, worst %s",
+			quantity.Count(own.Folds, "kind")+" of windows", quantity.Ratio(own.Judged), quantity.Ratio(own.Worst),
+			quantity.Ratio(eplb.Judged), quantity.Ratio(eplb.Worst)))
+	}
+	for _, p := range res.Phases {
+		if p.Plan == best.Plan && p.Other > p.Own {
+			list = append(list, fmt.Sprintf("%s gets max/mean %s by a plan of the other phase, %s by its own, %s by a joint one",
+				p.Phase, quantity.Ratio(p.Other), quantity.Ratio(p.Own), quantity.Ratio(p.Joint)))
+		}
+	}
+	for _, c := range res.Copies {
+		if c.Ranks == best.Ranks && c.More == best.Redundant && c.Pay {
+			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) against %d, in %d of %d kinds of windows",
+				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), c.Fewer, c.Better,
+				c.Pairs)
+			if c.Bytes.Defined() {
+				text += ", for " + quantity.Bytes(c.Bytes) + " a rank"
+			}
+			list = append(list, text)
+		}
 	}
 	var none, knee, all *Point
 	for i, p := range res.Curve {

@@ -67,15 +67,15 @@ func Halves(records []*counts.Record) (learn, judge []Window, err error) {
 	if half == len(iterations) {
 		return Whole(records), nil, nil
 	}
-	if learn, err = parts(records[0], iterations[:half]); err == nil {
-		judge, err = parts(records[0], iterations[half:])
+	if learn, err = parts(records[0], iterations[:half], maxParts); err == nil {
+		judge, err = parts(records[0], iterations[half:], maxParts)
 	}
 	return learn, judge, err
 }
 
-// parts divides some iterations of a record into windows.
-func parts(record *counts.Record, iterations []int64) (windows []Window, err error) {
-	n := max(1, min(maxParts, len(iterations)/2))
+// parts divides some iterations of a record into at most so many windows, each of two or more.
+func parts(record *counts.Record, iterations []int64, most int) (windows []Window, err error) {
+	n := max(1, min(most, len(iterations)/2))
 	for i := range n {
 		part := iterations[i*len(iterations)/n : (i+1)*len(iterations)/n]
 		r, err := record.Between(part[0], part[len(part)-1])
@@ -151,15 +151,22 @@ func (o Options) rename(plans []plan, running plan, experts int, size placement.
 		if running.from == Contiguous && p.name != PlanRobust {
 			continue
 		}
-		slots := maps.Clone(p.slots)
-		err := p.replace(slices.Sorted(maps.Keys(slots)), experts, size, func(layer int) ([]int32, error) {
-			return placement.Renamed(slots[layer], running.layouts[layer], size), nil
-		})
-		if err != nil {
+		if err := p.rename(running, experts, size); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rename calls the ranks of a plan so that they load the fewest copies coming from another.
+func (p *plan) rename(from plan, experts int, size placement.Size) error {
+	slots := maps.Clone(p.slots)
+	return p.replace(slices.Sorted(maps.Keys(slots)), experts, size, func(layer int) ([]int32, error) {
+		if from, ok := from.layouts[layer]; ok {
+			return placement.Renamed(slots[layer], from, size), nil
+		}
+		return slots[layer], nil
+	})
 }
 
 // baseline is the placement that runs on so many ranks, with its name: the one given, or

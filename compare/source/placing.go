@@ -110,6 +110,11 @@ func (p *Placing) size() (err error) {
 
 // Windows are those to learn from and to judge on.
 func (p *Placing) Windows() (learn, judge []place.Window, err error) {
+	if p.Options.Rebalance {
+		all, err := place.InOrder(p.Records)
+		half := (len(all) + 1) / 2
+		return all[:half], all[half:], err
+	}
 	if len(p.Judge) == 0 {
 		return place.Halves(p.Records)
 	}

@@ -51,7 +51,7 @@ func (res countsView) tables() (tables []table.Table) {
 	}
 	if len(res.Reported) > 0 {
 		tables = append(tables, table.Of("reported", "Rank load as reported by the engine", res.Reported,
-			line, count("step"), ratio("balancedness"), ratio("max/mean")))
+			line, count("step"), count("passes"), ratio("balancedness"), ratio("max/mean")))
 	}
 	return tables
 }

@@ -23,7 +23,9 @@ func Place(result *place.Result) output.Document {
 		*place.Result
 		Answer answer.Answer `json:"answer"`
 	}{result, a}, placeView{result}.tables()...)
-	if len(result.Placements) > 1 {
+	if result.Rebalance != nil {
+		d.Lead = d.Named("rebalance").Without("worst_max_over_mean", "moved_experts", "chosen")
+	} else if len(result.Placements) > 1 {
 		d.Lead = d.Named("placements").Without("null_p95", "verdict")
 	}
 	return d
@@ -62,8 +64,12 @@ func (res placeView) costNotes() (notes []string) {
 	}
 	text := fmt.Sprintf("time of a rank's experts per layer and step, fitted to the %s %s: %s + %s + %s per active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot, quantity.Duration(c.ExpertNS))
 	for _, h := range c.HeldOut {
-		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s", h.Regime, h.Group,
-			quantity.Percent(h.Median), quantity.Percent(h.P90))
+		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s, of changes p95 %s", h.Regime,
+			h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90), quantity.Percent(h.Change))
+	}
+	if c.Beyond() {
+		text += fmt.Sprintf("; a step has more or fewer tokens than the %s to %s that were measured: the times are extrapolated",
+			quantity.Plain(c.LeastTokens), quantity.Plain(c.MostTokens))
 	}
 	step := "the time of a whole step is unknown, so changes are of expert time; --campaign or --step-time gives it"
 	if c.StepNS.Defined() {
@@ -79,12 +85,17 @@ func (res placeView) costNotes() (notes []string) {
 	if c.LateHosts {
 		step += "; ranks wait mostly for late hosts, so less time may be saved than predicted"
 	}
+	beyond := ""
+	if best := res.Best(); best.BreakEvenTokens.Defined() && c.LeastTokens == c.MostTokens {
+		beyond = fmt.Sprintf("; break-even tokens (%s) are extrapolated from steps of %s tokens",
+			quantity.Plain(best.BreakEvenTokens), quantity.Plain(c.MostTokens))
+	}
 	lack := "dispatch, combine, "
 	if c.Basis != "benchmark" {
 		lack += "different times of ranks with equal load, "
 	}
 	return []string{text, step +
-		"; the intervals are over judged windows and fits without one group, widened by the median held-out error; they lack what the cost leaves out: " + lack + "and expert GEMMs that run faster at equal sizes"}
+		"; the intervals are over judged windows and fits without one group, widened by what 95 % of held-out changes err by; they lack " + lack + "and expert GEMMs that run faster at equal sizes" + beyond}
 }
 
 // tables are all of them.
@@ -120,6 +131,26 @@ func (res placeView) tables() []table.Table {
 	tables = append(tables,
 		table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans,
 			plans...), table.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
+	tables = append(tables, table.Of("copies", "More copies against fewer, paired on windows left out", res.Copies,
+		count("ranks"), count("fewer"), count("more"), count("left out"), count("better"),
+		ratio("difference", "max_over_mean_difference"), ratio("low"), ratio("high"),
+		percent("time difference", "predicted_time_difference"), size("further bytes per rank"),
+		label("pay", "more_are_clearly_more_even")),
+		table.Of("phases", "Each phase on plans of its own, of the other, of both, on windows left out", res.Phases,
+			count("ranks"), count("redundant"), label("phase"), count("left out"), ratio("own plan", "own_max_over_mean"),
+			ratio("other's plan", "other_max_over_mean"), ratio("joint plan", "joint_max_over_mean")))
+	if r := res.Rebalance; r != nil {
+		tables = append(tables, table.Of("rebalance", "Ways of when to place anew, over windows in order", r.Ways,
+			count("ranks"), count("redundant"), label("way"), label("plan"), count("rebalances"), ratio("max/mean"),
+			ratio("worst window", "worst_max_over_mean"), percent("load change"), percent("moved each time", "moved_share"),
+			count("experts to move", "moved_experts"), duration("moves", "move_ns"),
+			duration("experts and moves", "predicted_expert_move_ns"), label("chosen")),
+			table.Of("served", "Load over the windows in order", r.Served, count("ranks"), count("redundant"), label("way"),
+				label("plan"), computed(label("window"), func(s place.Served) any { return res.label(s.Window) }),
+				ratio("max/mean"), ratio("balancedness"), percent("moved", "moved_share")),
+			table.Of("settings", "Settings of engines", r.Settings, count("ranks"), count("redundant"), label("engine"),
+				label("way"), ratio("max/mean"), percent("load change"), label("setting")))
+	}
 	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...), res.matrix(),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},

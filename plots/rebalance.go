@@ -1,0 +1,144 @@
+package plots
+
+import (
+	"fmt"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// mostTicks is the most windows whose numbers have room below an axis.
+const mostTicks = 24
+
+// overTime draws the load of the busiest rank over the windows in order: as placed now, where
+// that is placed anew before each, and the chosen way, with its moves marked.
+func overTime(res *place.Result) (Figure, error) {
+	f := Figure{Name: "placement-rebalance", Title: "When to place the experts anew?"}
+	r := res.Rebalance
+	if r == nil {
+		return f, fmt.Errorf("load over time: %w: want ways of rebalancing", ErrNothing)
+	}
+	chosen := r.ChosenWay()
+	p := newPanel("", "window", "max/mean of load over ranks")
+	p.Add(rules{})
+	top := 1.0
+	moves := &uprights{style: line(wine, 0.9, 2, 2)}
+	for i, w := range []struct {
+		name  string
+		style draw.LineStyle
+	}{{place.Never, line(softInk, 1.2, 1, 2)}, {place.Always, line(orange, 1.2, 5, 3)}, {chosen.Name, line(blue, 1.6)}} {
+		s := &series{style: w.style, glyph: draw.CircleGlyph{}}
+		if i < 2 && w.name == chosen.Name {
+			continue
+		}
+		for _, x := range r.Served {
+			if x.Way == w.name && (x.Way == place.Never || x.Learns == chosen.Learns || chosen.Name == place.Never) {
+				if i == 2 && x.MovedShare > 0 {
+					moves.at = append(moves.at, float64(len(s.at))+0.5) // before the window
+				}
+				s.add(float64(len(s.at)+1), x.MaxOverMean)
+			}
+		}
+		if len(s.at) == 0 {
+			continue
+		}
+		top = largest([]float64{top}, s.y)
+		p.Add(s)
+		f.legend = append(f.legend, lineKey(w.name, s.style))
+	}
+	if len(moves.at) > 0 {
+		p.Add(moves)
+		f.legend = append(f.legend, lineKey("experts move", moves.style))
+	}
+	var ticks valueNames
+	for i := 1; i <= r.Windows; i += (r.Windows + mostTicks - 1) / mostTicks {
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: strconv.Itoa(i)})
+	}
+	p.X.Min, p.X.Max, p.X.Tick.Marker = 0.5, float64(r.Windows)+0.5, ticks
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
+	f.arrange([]*plot.Plot{p}, false, 240)
+	f.Alt = fmt.Sprintf("%s: %s × the mean over %s after the first; never: %s.", chosen.Name,
+		quantity.Ratio(chosen.MaxOverMean), quantity.Count(r.Windows-1, "window"), quantity.Ratio(r.Ways[0].MaxOverMean))
+	f.Caption = fmt.Sprintf("%s on %s, %s. A placement serves a window that comes after all that it was learned from. "+
+		"Mean over steps and layers.", quantity.Count(res.Experts, "expert"), quantity.Count(chosen.Ranks, "rank"),
+		quantity.Count(chosen.Redundant, "redundant expert"))
+	return f, nil
+}
+
+// uprights are lines at values of the x axis.
+type uprights struct {
+	at    []float64
+	style draw.LineStyle
+}
+
+// Plot implements plot.Plotter.
+func (u *uprights) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	for _, at := range u.at {
+		c.StrokeLine2(u.style, x(at), c.Min.Y, x(at), c.Max.Y)
+	}
+}
+
+// byMoves draws the max/mean that so many moves from the running placement reach.
+func byMoves(res *place.Result) (Figure, error) {
+	best := res.Best()
+	f := Figure{Name: "placement-moves", Title: "How far do few moves go?"}
+	own, held := &series{style: line(blue, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
+		&series{style: line(blue, 1.6), glyph: draw.CircleGlyph{}}
+	top, knee, most := 1.0, router.Undefined(), router.Number(0)
+	afresh := &series{style: line(wine, 0, 0), glyph: draw.BoxGlyph{}}
+	for _, q := range res.Curve {
+		if q.Plan != best.Plan {
+			continue
+		}
+		percent := 100 * q.MovedShare.Float64()
+		most = max(most, q.MovedShare)
+		if q.Knee {
+			knee = q.MovedShare
+		}
+		if q.Afresh {
+			shown := q.Judged
+			if !shown.Defined() {
+				shown = q.Learned
+			}
+			afresh.add(percent, shown)
+			continue
+		}
+		own.add(percent, q.Learned)
+		held.add(percent, q.Judged)
+	}
+	if len(own.at) < 2 {
+		return f, fmt.Errorf("moves: %w: want two placements on the way", ErrNothing)
+	}
+	p := newPanel("", "copies moved", "max/mean of load over ranks")
+	p.Add(rules{}, own)
+	f.legend = []key{lineKey("learned windows", own.style)}
+	if len(held.at) > 0 {
+		p.Add(held)
+		f.legend = append(f.legend, lineKey("judged windows", held.style))
+	}
+	if len(afresh.at) > 0 {
+		p.Add(afresh)
+		f.legend = append(f.legend, glyphKey("learned afresh", draw.GlyphStyle{Color: wine, Radius: 2.5, Shape: afresh.glyph}))
+	}
+	if knee.Defined() {
+		at := &uprights{[]float64{100 * knee.Float64()}, line(softInk, 1, 2, 2)}
+		p.Add(at)
+		f.legend = append(f.legend, lineKey("knee: "+quantity.Percent(knee), at.style))
+	}
+	top = largest([]float64{top}, own.y, held.y, afresh.y)
+	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 105*most.Float64(), valueTicks{8, " %"}
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
+	f.arrange([]*plot.Plot{p}, false, vg.Length(240))
+	f.Alt = fmt.Sprintf("From %s on %s; the knee is at %s of the copies.", best.Running(),
+		quantity.Count(best.Ranks, "rank"), quantity.Percent(knee))
+	f.Caption = fmt.Sprintf("Swaps from %s on, each the one that evens the learned windows most; %s. "+
+		"Mean over steps, layers and windows.", best.Running(), quantity.Count(best.Redundant, "redundant expert"))
+	return f, nil
+}
