@@ -106,7 +106,7 @@ func checkOrderWithin(complete []session, confidence float64) Check {
 	case !e.Defined():
 		return found(CheckOrderEffect, Unknown, "few")
 	case e.P(0) < driftLevel:
-		return found(CheckOrderEffect, Warn, "within", "change", change, "p", e.P(0))
+		return found(CheckOrderEffect, Warn, "shown", "change", change, "p", e.P(0))
 	default:
 		return found(CheckOrderEffect, Pass, "none", "change", change, "p", e.P(0))
 	}
@@ -137,7 +137,7 @@ func checkDriftWithin(complete []session) Check {
 	case slope.P < driftLevel:
 		return found(CheckDrift, Warn, "within", "change", change, "p", slope.P)
 	default:
-		return found(CheckDrift, Pass, "within_none", "change", change, "p", slope.P)
+		return found(CheckDrift, Pass, "none", "change", change, "p", slope.P)
 	}
 }
 
@@ -147,17 +147,16 @@ func (c Campaign) outlyingLaunches(complete []session) (check Check, outliers []
 	if len(logs) < 3 {
 		return found(CheckOutliers, Unknown, "few_launches"), nil
 	}
-	var numbers []int
 	for i, far := range stats.Outlying(logs, outlierLevel) {
 		if far {
 			others := slices.Delete(slices.Clone(logs), i, i+1)
 			outliers = append(outliers, Outlier{Launch: router.Whole(complete[i].pair.Pair), Pair: complete[i].pair.Pair,
 				Point: router.Number(c.point), Change: fraction(logs[i] - mean(others))})
-			numbers = append(numbers, complete[i].pair.Pair)
 		}
 	}
 	if len(outliers) > 0 {
-		return found(CheckOutliers, Warn, "launches", "launches", numbers), outliers
+		launches, _, changes := columns(outliers)
+		return found(CheckOutliers, Warn, "gains", "launches", launches, "changes", changes), outliers
 	}
 	return found(CheckOutliers, Pass, "no_launch"), nil
 }

@@ -1,12 +1,10 @@
 package gain
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // equivalenceMargin is the gain, as a fraction, below which arms count as the
@@ -38,12 +36,4 @@ func precisionOf(logs logGains, g Gain, confidence float64) Precision {
 		p.PairsForMargin = router.Number(n)
 	}
 	return p
-}
-
-// sentence says that the arms are equal, or nothing.
-func (p Precision) sentence() []string {
-	if !p.Equivalent {
-		return nil
-	}
-	return []string{fmt.Sprintf("the arms are equal within ±%s (p = %.2g)", quantity.Percent(p.Margin), p.P)}
 }

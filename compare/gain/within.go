@@ -21,10 +21,10 @@ const (
 	WithinLaunch Design = "within_launch"
 )
 
-// launchSD is the standard deviation, over launches, of the log gain that a launch of no
+// LaunchSD is the standard deviation, over launches, of the log gain that a launch of no
 // noise would show, where only one launch was run: 0.55 points were measured with vLLM on
 // H200s.
-const launchSD = 0.006
+const LaunchSD = 0.006
 
 // The least that make an interval.
 const (
@@ -115,7 +115,7 @@ func (c Campaign) block(segments []Launch) (b BlockGain, halves []session) {
 		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined()}
 	var logs [3][]float64
 	for i := range min(len(values[0]), len(values[1])) {
-		s := session{normal: values[0][i], perfect: values[1][i], pair: Pair{Pair: segments[0].Pair}}
+		s := session{half: true, normal: values[0][i], perfect: values[1][i], pair: Pair{Pair: segments[0].Pair}}
 		s.compare(c.Metric.HigherIsBetter)
 		halves = append(halves, s)
 		logs[0] = append(logs[0], math.Log(s.normal.Value))
