@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 		a.Line = "No decision: 1 block is too few for an interval (at least 2)."
 	case !g.Low.Defined():
 		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"),
-			gain.MinPairs(c.run.Confidence))
+			gain.MinPairs(cmp.Or(c.run.Confidence, gain.DefaultConfidence)))
 	case c.Verdict == gain.NoVerdict:
 		a.oneLaunch(c, place)
 	case c.Verdict == gain.Inconclusive:
