@@ -210,6 +210,12 @@ func noGain(t *testing.T, what string, r Result) {
 	for _, p := range r.Pairs {
 		numbers = append(numbers, p.Gain)
 	}
+	for _, l := range r.Launches {
+		numbers = append(numbers, l.Gain)
+		for _, b := range l.Blocks {
+			numbers = append(numbers, b.Gain)
+		}
+	}
 	for _, s := range r.Secondary {
 		numbers = append(numbers, s.Gain.Estimate)
 	}

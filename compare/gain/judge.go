@@ -106,7 +106,7 @@ func (r *Result) fails() bool {
 // its launches stay.
 func (r *Result) withoutGain() {
 	none := logGains{}.gain(r.Gain.Confidence.Float64())
-	none.N = r.Gain.N
+	none.N, none.Method = r.Gain.N, r.Gain.Method
 	r.Gain, r.Secondary, r.Share, r.Crossover = none, []SecondaryGain{}, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined(), PairsForMargin: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
@@ -115,6 +115,12 @@ func (r *Result) withoutGain() {
 	for i := range r.Pairs {
 		if r.Pairs[i].Status != PairControl {
 			r.Pairs[i].Gain = router.Undefined()
+		}
+	}
+	for i := range r.Launches {
+		r.Launches[i].Gain = router.Undefined()
+		for j := range r.Launches[i].Blocks {
+			r.Launches[i].Blocks[j].Gain = router.Undefined()
 		}
 	}
 	for i := range r.Arms {
