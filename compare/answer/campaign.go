@@ -131,6 +131,10 @@ func (a *Answer) open(c *campaign, place string) {
 			quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), place)
 	case known:
 		a.Reasons = append(a.Reasons, sentence(enough+" should decide"))
+		if s := c.Precision.BlockShare; s > 0.5 {
+			a.Reasons = append(a.Reasons, fmt.Sprintf("Blocks explain %s of the spread: more per launch (--blocks) help, "+
+				"too.", quantity.Percent(s)))
+		}
 	default:
 		a.Reasons = append(a.Reasons, fmt.Sprintf("More %s are no cure at this noise between launches.", many(unit)))
 	}
@@ -145,13 +149,16 @@ func (a *Answer) open(c *campaign, place string) {
 
 func many(unit string) string { return strings.TrimPrefix(quantity.Count(2, unit), "2 ") }
 
-// manyPairs is more than anyone runs.
-const manyPairs = 1000
+// The practical limits of pairs, and of launches that hold all arms.
+const (
+	manyPairs    = 1000
+	manyLaunches = 100
+)
 
 // toDecide says how many pairs or launches in all would decide, with their range; false
 // where that is more than anyone runs, or not known.
 func toDecide(r gain.Result, unit string) (text string, ok bool) {
-	if !(r.PairsNeeded < manyPairs) {
+	if limit := map[string]router.Number{"launch": manyLaunches, "pair": manyPairs}[unit]; !(r.PairsNeeded < limit) {
 		return "", false
 	}
 	most := "1,000 or more"

@@ -53,6 +53,7 @@ func (c Campaign) judge(family int) Result {
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
+	r.Precision.BlockShare = blockShare(complete, g.LogSD.Float64())
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r, outlying)...)
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
@@ -198,7 +199,7 @@ func (c Campaign) session(launches []Launch) (s session) {
 		if l.Status == StatusOK {
 			s.take(l)
 		}
-		if note := l.said(); note != "" {
+		if note := l.said("launch"); note != "" {
 			notes = append(notes, note)
 		}
 	}
@@ -210,12 +211,12 @@ func (c Campaign) session(launches []Launch) (s session) {
 	return s
 }
 
-// said is what a launch's pair is noted with.
-func (l Launch) said() string {
+// said is what a launch's pair, or a segment's block, is noted with.
+func (l Launch) said(what string) string {
 	if l.Status == StatusOK {
 		return l.Note
 	}
-	return strings.TrimSuffix(string(l.Arm)+" launch "+l.Status+": "+l.Note, ": ")
+	return strings.TrimSuffix(string(l.Arm)+" "+what+" "+l.Status+": "+l.Note, ": ")
 }
 
 // take keeps the first ok launch of each side.

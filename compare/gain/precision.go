@@ -23,6 +23,9 @@ type Precision struct {
 	// PairsForMargin is how many pairs in all would bring the interval down to
 	// ±Margin about its estimate, if the spread stays what it is.
 	PairsForMargin router.Number `json:"pairs_for_margin"`
+	// BlockShare is how much of the variance between launches that hold all arms their blocks
+	// explain: what more blocks per launch would take away.
+	BlockShare router.Number `json:"block_share,omitempty"`
 }
 
 func precisionOf(logs logGains, g Gain, confidence float64) Precision {
