@@ -35,6 +35,12 @@ type Gain struct {
 	RankHigh       router.Number `json:"rank_high"`
 	RankConfidence router.Number `json:"rank_confidence"`
 	RankP          router.Number `json:"rank_p"`
+	// The difference of the medians of the arms, with stats.MedianDifference's interval at
+	// Confidence: wider, and hardly moved by slow launches of one arm. Undefined where launches
+	// hold all arms, for fewer than 5 pairs, and of other metrics.
+	MedianEstimate router.Number `json:"median_estimate"`
+	MedianLow      router.Number `json:"median_low"`
+	MedianHigh     router.Number `json:"median_high"`
 	// LogSD is the standard deviation over pairs of the log ratio, without what the
 	// order adds: about the coefficient of variation of one pair's gain.
 	LogSD router.Number `json:"log_sd"`
@@ -42,9 +48,11 @@ type Gain struct {
 
 // The methods.
 const (
-	CrossoverT = "crossover t" // both orders were run: their effect is taken out
-	PairedT    = "paired t"    // one order, or unknown ones
-	BlockFit   = "block fit"   // the crossover t of a design with more than two arms
+	CrossoverT = "crossover t"     // both orders were run: their effect is taken out
+	PairedT    = "paired t"        // one order, or unknown ones
+	BlockFit   = "block fit"       // the crossover t of a design with more than two arms
+	LaunchT    = "t over launches" // that hold all arms
+	OneLaunch  = "one launch"      // its blocks, widened by the launch sd that is assumed
 )
 
 // MinPairs is the least number of pairs that can decide at a confidence: that of the
@@ -71,7 +79,8 @@ func logGain(normal, perfect float64, higherIsBetter bool) float64 {
 // known.
 type logGains struct {
 	normalFirst, perfectFirst, unknown []float64
-	fit                                *fitted // of a design with more arms; nil for two
+	fit                                *fitted   // of a design with more arms; nil for two
+	blocks                             []float64 // of the last launch that holds all arms; nil where none does
 }
 
 func (l *logGains) add(log float64, order string) {
@@ -97,6 +106,9 @@ func (l logGains) crossover(confidence float64) stats.TTest {
 	if l.fit != nil {
 		return l.fit.effect(confidence)
 	}
+	if l.blocks != nil && len(l.unknown) == 1 {
+		return stats.Widened(l.blocks, LaunchSD, confidence)
+	}
 	if !l.ordered() {
 		return stats.PairedT(l.all(), confidence)
 	}
@@ -113,13 +125,20 @@ func (l logGains) gain(confidence float64) Gain {
 		Confidence: router.Number(t.Confidence), N: len(all), P: router.Number(t.P(0)),
 		RankEstimate: fraction(hl.Estimate), RankLow: fraction(hl.Low), RankHigh: fraction(hl.High),
 		RankConfidence: router.Number(hl.Confidence), RankP: router.Number(stats.SignedRank(all)),
-		LogSD: router.Number(t.SD),
+		LogSD:          router.Number(t.SD),
+		MedianEstimate: router.Undefined(), MedianLow: router.Undefined(), MedianHigh: router.Undefined(),
 	}
 	if l.ordered() {
 		g.Method = CrossoverT
 	}
 	if l.fit != nil {
 		g.Method, g.N = BlockFit, t.N
+	}
+	if l.blocks != nil {
+		g.Method = LaunchT
+		if g.N == 1 {
+			g.Method = OneLaunch
+		}
 	}
 	return g
 }

@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,26 +16,12 @@ import (
 // whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
-	r := Result{}
+	c.Design = cmp.Or(c.Design, LaunchPerArm)
 	if len(c.Points) > 0 {
-		r = c.judgeCurve()
-	} else {
-		r = c.judge(1)
+		return c.judgeCurve()
 	}
-	for _, check := range r.Checks {
-		if r.Verdict != Invalid && check.Status == Warn && slices.Contains(leading, check.Name) {
-			r.Caveats = append(r.Caveats, check.Text)
-		}
-	}
-	if c.Ranks == 1 && r.Verdict != Invalid && !c.Builds.Named() {
-		r.Reasons = append(r.Reasons,
-			"one rank: balance acts through the experts alone (how many are active, and how even their GEMMs are)")
-	}
-	return r
+	return c.judge(1)
 }
-
-// leading are the checks whose warnings lead the answer.
-var leading = []string{CheckExplained, CheckOutliers, CheckServer}
 
 // simultaneous is the confidence of each of so many intervals that hold together at the
 // given one, by Bonferroni.
@@ -47,27 +34,26 @@ func (c Campaign) judge(family int) Result {
 	if len(c.More) > 0 {
 		return c.judgeArms(family)
 	}
-	sessions := c.sessions()
-	complete := slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.pair.Status != PairComplete })
-	pairs := make([]Pair, len(sessions))
-	for i, s := range sessions {
+	units, sessions, launches := c.units()
+	complete := slices.DeleteFunc(slices.Clone(units), func(s session) bool { return s.pair.Status != PairComplete })
+	pairs := make([]Pair, len(units))
+	for i, s := range units {
 		pairs[i] = s.pair
 	}
-	logs := logGains{fit: c.fit}
-	for _, s := range complete {
-		logs.add(s.log, s.pair.Order)
-	}
+	logs := logsOf(complete, session.logGain)
+	logs.fit = c.fit
 	each := simultaneous(c.Confidence, family)
 	outlying, outliers := c.outliers(complete)
 	g, precision, low, high := c.gain(logs, complete, outliers, each)
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
-		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: g.adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Precision: precision,
-		Outliers: outliers, Secondary: c.secondaryGains(complete, family),
+		Command: c.Command, Design: c.Design, Metric: c.Metric, Threshold: c.Threshold,
+		Launches: launches, Pairs: pairs, Gain: g.adjusted(family).atLeast(c.least()), Precision: precision,
+		Outliers: outliers, Secondary: c.secondaryGains(complete, sessions, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
+	r.Precision.BlockShare = blockShare(complete, g.LogSD.Float64())
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r, outlying)...)
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
@@ -76,15 +62,8 @@ func (c Campaign) judge(family int) Result {
 		return r
 	}
 	r.Verdict = r.decide(low, high)
-	if r.Verdict == Inconclusive && len(r.Outliers) == 0 {
-		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, each)
-	}
-	r.Reasons = append(r.explain(c.Confidence), r.Precision.sentence()...)
-	if r.Balance == Claimed {
-		r.Reasons = append(r.Reasons, "balance claimed for every rank, not measured")
-	}
-	if c.Chance {
-		r.Reasons = append(r.Reasons, chanceSentence)
+	if r.Verdict == Inconclusive && (len(r.Outliers) == 0 || c.Design == WithinLaunch) {
+		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = c.pairsNeeded(logs, each)
 	}
 	return r
 }
@@ -93,7 +72,8 @@ func (c Campaign) judge(family int) Result {
 func (c Campaign) sorted() Campaign {
 	c.Launches = append([]Launch{}, c.Launches...)
 	slices.SortStableFunc(c.Launches, func(a, b Launch) int {
-		return cmp.Or(cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Position, b.Position), cmp.Compare(a.Arm, b.Arm))
+		return cmp.Or(cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
+			cmp.Compare(a.Arm, b.Arm))
 	})
 	c.Proof = append([]Proof{}, c.Proof...)
 	slices.SortStableFunc(c.Proof, func(a, b Proof) int {
@@ -109,11 +89,10 @@ func (c Campaign) sorted() Campaign {
 // fails reports failed checks, which make the verdict; arms that did different work have
 // no gain, whatever else failed.
 func (r *Result) fails() bool {
-	reasons := failures(r.Checks)
-	if len(reasons) == 0 {
+	if len(r.Failed()) == 0 {
 		return false
 	}
-	r.Verdict, r.Reasons = Invalid, reasons
+	r.Verdict = Invalid
 	if slices.ContainsFunc(r.Checks, func(c Check) bool {
 		return (c.Name == CheckWork || c.Name == CheckCompute) &&
 			c.Status == Fail
@@ -128,7 +107,7 @@ func (r *Result) fails() bool {
 // its launches stay.
 func (r *Result) withoutGain() {
 	none := logGains{}.gain(r.Gain.Confidence.Float64())
-	none.N = r.Gain.N
+	none.N, none.Method = r.Gain.N, r.Gain.Method
 	r.Gain, r.Secondary, r.Share, r.Crossover = none, []SecondaryGain{}, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined(), PairsForMargin: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
@@ -139,21 +118,34 @@ func (r *Result) withoutGain() {
 			r.Pairs[i].Gain = router.Undefined()
 		}
 	}
+	for i := range r.Launches {
+		r.Launches[i].Gain = router.Undefined()
+		for j := range r.Launches[i].Blocks {
+			r.Launches[i].Blocks[j].Gain = router.Undefined()
+		}
+	}
 	for i := range r.Arms {
 		r.Arms[i].Gain, r.Arms[i].Verdict, r.Arms[i].Share = none, NotComparable, nil
 	}
 }
 
-// failures are what failed checks found. A check's name says what it wants, so its
-// text stands alone.
-func failures(checks []Check) []string {
-	var reasons []string
-	for _, c := range checks {
-		if c.Status == Fail {
-			reasons = append(reasons, c.Text)
+// Failed are the failed checks.
+func (r Result) Failed() []Check { return r.with(Fail) }
+
+// Leading are the checks that a reader has to know of before the gain.
+func (r Result) Leading() []Check {
+	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !slices.Contains(leading, c.Name) })
+}
+
+var leading = []string{CheckExplained, CheckOutliers, CheckServer}
+
+func (r Result) with(status CheckStatus) (checks []Check) {
+	for _, c := range r.Checks {
+		if c.Status == status {
+			checks = append(checks, c)
 		}
 	}
-	return reasons
+	return checks
 }
 
 // session is one pair with the launches that count: of a control pair the first and second.
@@ -161,34 +153,53 @@ type session struct {
 	pair            Pair
 	log             float64 // of the gain, where the pair is complete
 	normal, perfect *Launch
+	half            bool        // it is of segments of one launch
+	blocks          [][]session // halves of the complete ones of a launch that holds all arms, which is no pair itself
 }
+
+// halves are those of all blocks.
+func (s session) halves() iter.Seq[session] { return slices.Values(slices.Concat(s.blocks...)) }
+
+func (s session) logGain() float64 { return s.log }
 
 func (s session) launches() [2]*Launch { return [2]*Launch{s.normal, s.perfect} }
 
-// sessions groups the launches, which are sorted by pair and position.
-func (c Campaign) sessions() (out []session) {
-	for rest := c.Launches; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].Pair == rest[0].Pair {
-			n++
-		}
-		out = append(out, c.session(rest[:n]))
-		rest = rest[n:]
+// units are what is repeated, pairs or launches that hold all arms; the pairs of measurements
+// that they consist of; and the launches that hold all arms.
+func (c Campaign) units() (units, sessions []session, launches []LaunchGain) {
+	if c.Design == WithinLaunch {
+		return c.launches()
 	}
-	return out
+	for pair := range chunks(c.Launches, func(l Launch) int { return l.Pair }) {
+		units = append(units, c.session(pair))
+	}
+	return units, units, nil
+}
+
+// chunks are the runs of launches of one key.
+func chunks(launches []Launch, key func(Launch) int) iter.Seq[[]Launch] {
+	return func(yield func([]Launch) bool) {
+		for rest := launches; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && key(rest[n]) == key(rest[0]) {
+				n++
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
 }
 
 func (c Campaign) session(launches []Launch) (s session) {
 	var notes []string
 	for i := range launches {
 		l := &launches[i]
-		note := l.Note
-		if l.Status != StatusOK {
-			note = strings.TrimSuffix(string(l.Arm)+" launch "+l.Status+": "+l.Note, ": ")
-		} else {
+		if l.Status == StatusOK {
 			s.take(l)
 		}
-		if note != "" {
+		if note := l.said("launch"); note != "" {
 			notes = append(notes, note)
 		}
 	}
@@ -198,6 +209,14 @@ func (c Campaign) session(launches []Launch) (s session) {
 	}
 	s.compare(c.Metric.HigherIsBetter)
 	return s
+}
+
+// said is what a launch's pair, or a segment's block, is noted with.
+func (l Launch) said(what string) string {
+	if l.Status == StatusOK {
+		return l.Note
+	}
+	return strings.TrimSuffix(string(l.Arm)+" "+what+" "+l.Status+": "+l.Note, ": ")
 }
 
 // take keeps the first ok launch of each side.
@@ -249,6 +268,17 @@ func (s *session) compare(higherIsBetter bool) {
 	}
 }
 
+// medians is by how much the medians of the arms differ.
+func (c Campaign) medians(complete []session, confidence float64) (estimate, low, high router.Number) {
+	var normal, perfect []float64 // as logarithms of speed
+	for _, s := range complete {
+		normal = append(normal, logGain(1, s.normal.Value, c.Metric.HigherIsBetter))
+		perfect = append(perfect, logGain(1, s.perfect.Value, c.Metric.HigherIsBetter))
+	}
+	m := stats.MedianDifference(perfect, normal, confidence)
+	return fraction(m.Estimate), fraction(m.Low), fraction(m.High)
+}
+
 // sure is the confidence of intervals with and without outliers, which together have the
 // one asked for: 0.99 for 0.95.
 func sure(confidence float64) float64 { return 1 - (1-confidence)/5 }
@@ -260,15 +290,15 @@ func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, co
 	low, high router.Number) {
 	g = logs.gain(confidence)
 	p = precisionOf(logs, g, confidence)
-	if len(outliers) == 0 {
+	if c.Design == LaunchPerArm {
+		g.MedianEstimate, g.MedianLow, g.MedianHigh = c.medians(complete, confidence)
+	}
+	if len(outliers) == 0 || c.Design == WithinLaunch {
 		return g, p, g.Low, g.High
 	}
-	var without logGains
-	for _, s := range complete {
-		if !slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair }) {
-			without.add(s.log, s.pair.Order)
-		}
-	}
+	without := logsOf(slices.DeleteFunc(slices.Clone(complete), func(s session) bool {
+		return slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair })
+	}), session.logGain)
 	low, high = g.Low, g.High
 	for _, l := range []logGains{logs, without} {
 		each := l.gain(sure(confidence))

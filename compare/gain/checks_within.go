@@ -1,0 +1,166 @@
+package gain
+
+import (
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+)
+
+// The names of the checks of launches that hold all arms.
+const (
+	CheckBlocks   = "complete_blocks"
+	CheckSegments = "outlying_segments"
+)
+
+// outlierLevel is how often a campaign without an outlier is said to have one.
+const outlierLevel = 0.02
+
+// checksWithin are those of the order within launches, and of what falls out.
+func (c Campaign) checksWithin(complete []session, launches []LaunchGain, outliers Check) []Check {
+	return []Check{checkBlocks(launches), checkReversed(launches), checkOrderWithin(complete, c.Confidence),
+		c.checkDrift(complete), outliers, checkSegments(complete), checkRepeats(complete)}
+}
+
+// checkBlocks counts the blocks, and those that drop out.
+func checkBlocks(launches []LaunchGain) Check {
+	var without []int // launches with a block that drops out
+	blocks, open := 0, 0
+	for _, l := range launches {
+		n := 0
+		for _, b := range l.Blocks {
+			if b.Status != PairComplete {
+				n++
+			}
+		}
+		if n > 0 {
+			without = append(without, l.Launch)
+		}
+		blocks, open = blocks+len(l.Blocks), open+n
+	}
+	if open > 0 {
+		return found(CheckBlocks, Warn, "open", "open", open, "blocks", blocks, "launches", without)
+	}
+	return found(CheckBlocks, Pass, "all", "blocks", blocks, "launches", len(launches))
+}
+
+// checkReversed wants each block to be an order and its reverse, in which drift cancels.
+func checkReversed(launches []LaunchGain) Check {
+	var uneven []int // launches
+	first := map[byte]int{}
+	for _, l := range launches {
+		for _, b := range l.Blocks {
+			if b.Status != PairComplete {
+				continue
+			}
+			first[b.Order[0]]++
+			if !even(b.Order) && !slices.Contains(uneven, l.Launch) {
+				uneven = append(uneven, l.Launch)
+			}
+		}
+	}
+	switch {
+	case len(first) == 0:
+		return found(CheckOrder, Unknown, "no_block")
+	case len(uneven) > 0:
+		return found(CheckOrder, Warn, "not_reversed", "launches", uneven)
+	}
+	return found(CheckOrder, Pass, "reversed", "normal_first", first['A'], "perfect_first", first['B'])
+}
+
+// even reports whether both arms of an order have the same mean position.
+func even(order string) bool {
+	sum := 0
+	for i, arm := range order {
+		if arm == 'A' {
+			sum += 2*i - (len(order) - 1)
+		}
+	}
+	return sum == 0
+}
+
+// checkOrderWithin asks whether running second within half a block changes the value.
+func checkOrderWithin(complete []session, confidence float64) Check {
+	var effects, blocks []float64 // by launch, and by block of the last one
+	for _, s := range complete {
+		blocks = nil
+		for _, halves := range s.blocks {
+			var logs logGains
+			for _, half := range halves {
+				logs.add(half.log, half.pair.Order)
+			}
+			if logs.ordered() {
+				blocks = append(blocks, (mean(logs.normalFirst)-mean(logs.perfectFirst))/2)
+			}
+		}
+		if len(blocks) > 0 {
+			effects = append(effects, stats.Center(blocks))
+		}
+	}
+	if len(effects) == 1 {
+		effects = blocks
+	}
+	return orderEffect(stats.PairedT(effects, confidence))
+}
+
+// outlyingLaunches asks whether the gain of a launch is far from those of the others.
+func (c Campaign) outlyingLaunches(complete []session) (check Check, outliers []Outlier) {
+	logs := logsOf(complete, session.logGain).all()
+	if len(logs) < 3 {
+		return found(CheckOutliers, Unknown, "few_launches"), nil
+	}
+	for i, far := range stats.Outlying(logs, outlierLevel) {
+		if far {
+			others := slices.Delete(slices.Clone(logs), i, i+1)
+			outliers = append(outliers, Outlier{Launch: router.Whole(complete[i].pair.Pair), Pair: complete[i].pair.Pair,
+				Point: router.Number(c.point), Change: fraction(logs[i] - mean(others))})
+		}
+	}
+	if len(outliers) > 0 {
+		launches, _, changes := columns(outliers)
+		return found(CheckOutliers, Warn, "gains", "launches", launches, "changes", changes), outliers
+	}
+	return found(CheckOutliers, Pass, "no_launch"), nil
+}
+
+// segmentLimit is that of so many segments, in launches of so many blocks: the fewer there
+// are, the more their own median takes of their spread. Simulated, so that about 2 % of
+// campaigns without outliers have one.
+func segmentLimit(segments, blocks int) float64 { return 4 + 5/float64(blocks) + 24/float64(segments) }
+
+// checkSegments asks whether a segment is far from the median of its arm in its launch.
+func checkSegments(complete []session) Check {
+	var groups [][]float64
+	var launches []int    // of each group
+	blocks := math.MaxInt // the fewest of a launch
+	for _, s := range complete {
+		blocks = min(blocks, len(s.blocks))
+		var values [2][]float64
+		for half := range s.halves() {
+			for arm, l := range half.launches() {
+				values[arm] = append(values[arm], math.Log(l.Value))
+			}
+		}
+		groups, launches = append(groups, values[:]...), append(launches, s.pair.Pair, s.pair.Pair)
+	}
+	logs, sizes, of := fromMedians(groups)
+	if len(logs) == 0 {
+		return found(CheckSegments, Unknown, "few")
+	}
+	limit := segmentLimit(len(sizes), blocks) * 1.4826 * stats.Median(sizes)
+	var far []float64
+	var in []int
+	for i, size := range sizes {
+		if limit > 0 && size > limit {
+			far = append(far, float64(fraction(logs[i])))
+			if !slices.Contains(in, launches[of[i]]) {
+				in = append(in, launches[of[i]])
+			}
+		}
+	}
+	if len(far) > 0 {
+		return found(CheckSegments, Warn, "far", "segments", len(far), "launches", in, "changes", far)
+	}
+	return found(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes)))
+}
