@@ -67,6 +67,7 @@ var imports = map[string][]string{
 		"compare/nsys",
 		"compare/nsys/capture",
 		"compare/nsys/kernel",
+		"compare/nsys/ranges",
 		"compare/place",
 		"compare/source",
 		"logits",
@@ -137,6 +138,7 @@ var imports = map[string][]string{
 		"compare/imbalance",
 		"compare/nsys",
 		"compare/nsys/kernel",
+		"compare/nsys/ranges",
 		"compare/nsys/wait",
 		"compare/stats",
 		"router",
@@ -156,6 +158,7 @@ var imports = map[string][]string{
 		"compare/nsys/capture",
 		"compare/nsys/infer",
 		"compare/nsys/kernel",
+		"compare/nsys/ranges",
 		"compare/nsys/recorded",
 		"compare/nsys/wait",
 		"router",
@@ -177,6 +180,10 @@ var imports = map[string][]string{
 	"compare/nsys/perstep": {
 		"compare/imbalance",
 		"compare/nsys",
+		"router",
+	},
+	"compare/nsys/ranges": {
+		"compare/nsys/kernel",
 		"router",
 	},
 	"compare/nsys/recorded": {
