@@ -22,8 +22,29 @@ type Arm struct {
 	PerStep *perstep.Trace
 }
 
+// OneTrace names a trace of no arm that stands alone. Figures need not repeat it.
+const OneTrace = "the trace"
+
 // NewArm averages the trace over its steps.
 func NewArm(name string, t *nsys.Trace) Arm { return Arm{name, t, perstep.Of(t)} }
+
+// panelTitle is the title of the panel of one of several arms.
+func panelTitle(name string, arms int) string {
+	if arms == 1 && name == OneTrace {
+		return ""
+	}
+	return name
+}
+
+// expertTime begins a sentence on what the arms' expert time is the time of.
+func expertTime(arms []Arm) string {
+	for _, a := range arms {
+		if a.PerStep.Times.Of != imbalance.OfGEMM {
+			return "Expert time"
+		}
+	}
+	return "Expert GEMM time"
+}
 
 // per is the basis of times: a step, or the capture where no step is marked.
 func per(arms []Arm) string {

@@ -150,8 +150,8 @@ func TestReplicatedExpert(t *testing.T) {
 
 func TestRecordedLoads(t *testing.T) {
 	s := RecordedLoads(
-		Recorded{"a", map[int]router.Load{2: {PerExpert: []int64{1, 3}}, 7: {PerExpert: []int64{2, 2}}}},
-		Recorded{"b", map[int]router.Load{7: {PerExpert: []int64{0, 0, 6}}}})
+		Recorded{"a", map[int][]int64{2: {1, 3}, 7: {2, 2}}},
+		Recorded{"b", map[int][]int64{7: {0, 0, 6}}})
 	if !slices.Equal(s.Grids[0].Rows, []int{2, 7}) || !slices.Equal(s.Grids[1].Columns, []int{0, 1, 2}) {
 		t.Fatalf("layers %v and experts %v, want the union of both", s.Grids[0].Rows, s.Grids[1].Columns)
 	}
@@ -167,7 +167,7 @@ func TestRecordedLoads(t *testing.T) {
 // figure that adds them up says so.
 func TestSumsOverStepsAreNoVerdict(t *testing.T) {
 	arm := NewArm("normal", small()) // layer 1: rank 0 is hot in step 6, rank 1 in step 5
-	recorded := RecordedLoads(Recorded{"counts", map[int]router.Load{2: {PerExpert: []int64{7, 7}}}})
+	recorded := RecordedLoads(Recorded{"counts", map[int][]int64{2: {7, 7}}})
 	if want := "normal: on average even in every layer."; RankLayerTimes(arm).Alt != want {
 		t.Errorf("alt %q, want %q", RankLayerTimes(arm).Alt, want)
 	}
@@ -188,8 +188,10 @@ func TestSumsOverStepsAreNoVerdict(t *testing.T) {
 
 func TestLayerLosses(t *testing.T) {
 	other := small()
-	other.Stragglers = []imbalance.Straggler{{Layer: 7, LossNS: router.Undefined()}}
-	s := LayerLosses(NewArm("normal", small()), NewArm("perfect", other))
+	other.Stragglers = []imbalance.Straggler{{Layer: 7, ExpertsLossNS: router.Undefined(), GEMMLossNS: 5}}
+	learned := small()
+	learned.Stragglers[0].ExpertsLossNS, learned.Stragglers[0].GEMMLossNS = 10000, 7
+	s := LayerLosses(NewArm("normal", learned), NewArm("perfect", other))
 	checkValues(t, "normal", s.Series[0].Values, []float64{10000, 0, nan})
 	checkValues(t, "perfect", s.Series[1].Values, []float64{nan, nan, nan})
 	if !slices.Equal(s.Groups, []int{1, 2, 7}) {

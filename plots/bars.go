@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -135,7 +136,7 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// shade is c, darkened so that a line shows on bars of its own colour.
+// shade is c, darkened so that a line shows on bars of its own color.
 func shade(c color.NRGBA) color.NRGBA {
 	dark := func(x uint8) uint8 { return uint8(float64(x) * 0.55) }
 	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), 0xff}
@@ -163,8 +164,8 @@ func RankTimes(arms ...Arm) BarSpec {
 		Name: "rank-time", Title: "Which ranks spend most time on their experts?",
 		GroupLabel: "rank", ValueLabel: "expert time " + per(arms), Groups: ranks(arms), Nanoseconds: true, Mean: true,
 		Caption: fmt.Sprintf(
-			"%s. Observed time of kernels in the experts phase without collectives, added over layers, mean over steps. %s",
-			timedExtent(arms), cancels("rank", "layer to layer or step to step")),
+			"%s. %s, observed, added over layers, mean over steps. %s",
+			timedExtent(arms), expertTime(arms), cancels("rank", "layer to layer or step to step")),
 	}
 	for _, a := range arms {
 		s.Series = append(s.Series, BarSeries{a.Name, a.spread(a.PerStep.ExpertsByRank(), s.Groups), nan})
@@ -195,7 +196,7 @@ func RankLoads(arms ...Arm) BarSpec {
 	return s
 }
 
-// LayerLosses is the straggler loss of every layer.
+// LayerLosses is what uneven expert time costs in every layer.
 func LayerLosses(arms ...Arm) BarSpec {
 	seen := map[int]bool{}
 	for _, a := range arms {
@@ -207,15 +208,18 @@ func LayerLosses(arms ...Arm) BarSpec {
 	at := position(layers)
 	s := BarSpec{
 		Name: "layer-loss", Title: "Which layers lose most to their slowest rank?",
-		GroupLabel: "layer", ValueLabel: "straggler loss " + per(arms), Groups: layers, Nanoseconds: true,
-		Caption: fmt.Sprintf(
-			"%s. Maximum − mean over ranks of compute time, per step and layer, then the mean over steps. "+
-				"Collectives are excluded: they hold the wait for the last rank to arrive, which may be another one that launches late.", timedExtent(arms)),
+		GroupLabel: "layer", ValueLabel: "loss " + per(arms), Groups: layers, Nanoseconds: true,
+		Caption: fmt.Sprintf("%s. %s of the slowest rank − mean over ranks, in each step, then the mean over steps.",
+			timedExtent(arms), expertTime(arms)),
 	}
 	for _, a := range arms {
 		values := unknowns(len(layers))
 		for _, l := range a.Trace.Stragglers {
-			values[at[int(l.Layer)]] = l.LossNS.Float64()
+			loss := l.ExpertsLossNS
+			if a.PerStep.Times.Of == imbalance.OfGEMM {
+				loss = l.GEMMLossNS
+			}
+			values[at[int(l.Layer)]] = loss.Float64()
 		}
 		s.Series = append(s.Series, BarSeries{a.Name, values, nan})
 	}
@@ -236,8 +240,8 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 		Name: "rank-layer-time", Title: "Which ranks are slow in which layers?",
 		RowLabel: "layer", ColumnLabel: "rank", Quantity: "time",
 		Caption: fmt.Sprintf(
-			"%s. Observed time of kernels in the experts phase without collectives. Each cell is relative to the mean over ranks of its layer. %s",
-			timedExtent(arms), cancels("rank", "step to step")),
+			"%s. %s, observed. Each cell is relative to the mean over ranks of its layer. %s",
+			timedExtent(arms), expertTime(arms), cancels("rank", "step to step")),
 	}
 	for _, a := range arms {
 		g := unknownGrid(a.Name, layers, columns)
@@ -285,5 +289,6 @@ func (s BarSpec) answer() string {
 // sentences joins sentences. Those that begin with a router get a capital letter; names of
 // files keep theirs.
 func sentences(list []string) string {
-	return strings.NewReplacer(". learned", ". Learned", ". balanced", ". Balanced").Replace(strings.Join(list, " "))
+	return strings.NewReplacer(". learned", ". Learned", ". balanced", ". Balanced", OneTrace+": ", "").Replace(
+		strings.Join(list, " "))
 }

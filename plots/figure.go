@@ -2,6 +2,7 @@ package plots
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type Figure struct {
 	legend []key
 	panels [][]*plot.Plot // rows of as many panels of equal size; nil leaves a place empty
 	height vg.Length      // of the panels together
+	width  vg.Length      // of all; 0 is figureWidth
 }
 
 // SVG writes the figure as a stand-alone SVG document with title and caption.
@@ -53,6 +55,25 @@ func (f Figure) SVG(w io.Writer) error {
 // the caption itself: no XML declaration, no fixed size (its aspect comes from
 // the view box), and a name and description for screen readers.
 func (f Figure) Inline() string { return f.svg(false) }
+
+// Widths of drawings for other places than a whole page, in points.
+const (
+	BesideText = 490 // two thirds of a page
+	Phone      = 290
+)
+
+// InlineAt is Inline in another width. On a phone panels stand below each other.
+func (f Figure) InlineAt(width float64) string {
+	f.width = vg.Length(width)
+	if width > Phone {
+		return f.svg(false)
+	}
+	height := f.height / vg.Length(len(f.panels))
+	panels := slices.DeleteFunc(slices.Concat(f.panels...), func(p *plot.Plot) bool { return p == nil })
+	f.panels, f.height = nil, 0
+	f.arrange(panels, true, height)
+	return f.svg(false)
+}
 
 // PNG writes the figure with title and caption at 192 dots per inch.
 func (f Figure) PNG(w io.Writer) error {
@@ -94,11 +115,12 @@ func (f Figure) svg(alone bool) string {
 
 // size is the whole figure's, with room for the words if they are drawn.
 func (f Figure) size(words bool) (w, h vg.Length) {
-	h = f.height + legendHeight(f.legend) + 2*margin
+	w = cmp.Or(f.width, figureWidth)
+	h = f.height + legendHeight(f.legend, w) + 2*margin
 	if words {
 		h += vg.Length(titleSize)*1.6 + captionHeight(f.Caption)
 	}
-	return figureWidth, h
+	return w, h
 }
 
 func (f Figure) draw(c draw.Canvas, words bool) {
@@ -110,8 +132,9 @@ func (f Figure) draw(c draw.Canvas, words bool) {
 		drawCaption(low, f.Caption)
 		c.Min.Y += captionHeight(f.Caption)
 	}
-	drawLegend(c, f.legend)
-	c.Max.Y -= legendHeight(f.legend)
+	width, _ := f.size(false)
+	drawLegend(c, f.legend, width)
+	c.Max.Y -= legendHeight(f.legend, width)
 	tiles := draw.Tiles{Rows: len(f.panels), Cols: len(f.panels[0]), PadX: 14, PadY: 10}
 	for row, canvases := range plot.Align(f.panels, tiles, c) {
 		for col, canvas := range canvases {
@@ -189,7 +212,7 @@ func (c *svgCanvas) FillString(f font.Face, at vg.Point, s string) {
 	c.Canvas.FillString(f, at, s)
 }
 
-// themes are the colours that a page in dark mode replaces, by the names of variables.
+// themes are the colors that a page in dark mode replaces, by the names of variables.
 var themes = func() map[string]string {
 	names := map[string]string{}
 	for name, c := range map[string]color.NRGBA{
@@ -226,7 +249,7 @@ func attributes(style string) string {
 const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
 // body is the drawing without the <svg> element's own start tag, up to and with
-// its end tag. In a themed one, colours are variables that a page may set.
+// its end tag. In a themed one, colors are variables that a page may set.
 func (c *svgCanvas) body(themed bool) string {
 	var drawn bytes.Buffer
 	_, _ = c.WriteTo(&drawn) // a bytes.Buffer takes everything

@@ -72,7 +72,8 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 		Groups: upTo(ranks), Nanoseconds: true, Mean: true,
 		Series: []BarSeries{{"normal", wave(ranks, 2e6), 2e6}, {"perfect", wave(ranks, 1e6), math.NaN()}}}))
 	stack := func(name string) Stack {
-		s := Stack{Name: name, Ranks: upTo(ranks), Wait: wave(ranks, 3e5), Transfer: wave(ranks, 1e5)}
+		s := Stack{Name: name, Ranks: upTo(ranks), Wait: wave(ranks, 3e5), Transfer: wave(ranks, 1e5),
+			Idle: wave(ranks, 2e5)}
 		for range ranks {
 			s.Work = append(s.Work, wave(7, 1e6))
 		}
@@ -260,7 +261,7 @@ func TestNothingToDraw(t *testing.T) {
 		"no phases": func() (Figure, error) { return PhaseStacks(StackSpec{}) },
 		"idle ranks": func() (Figure, error) {
 			return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0},
-				Transfer: []float64{0}}}})
+				Transfer: []float64{0}, Idle: []float64{nan}}}})
 		},
 		"no pairs": func() (Figure, error) { return PairedGain(GainSpec{}) },
 		"no curve": func() (Figure, error) {
@@ -295,7 +296,7 @@ func TestShapesThatContradict(t *testing.T) {
 		"missing rank": func() (Figure, error) { return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}}}}) },
 		"missing phase": func() (Figure, error) {
 			return PhaseStacks(StackSpec{Phases: []string{"experts"},
-				Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0}, Transfer: []float64{0}}}})
+				Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Idle: []float64{nan}, Wait: []float64{0}, Transfer: []float64{0}}}})
 		},
 		"odd phase": func() (Figure, error) { return PhaseStacks(StackSpec{Phases: []string{"lunch"}}) },
 		"missing time": func() (Figure, error) {
@@ -315,21 +316,21 @@ func TestShapesThatContradict(t *testing.T) {
 // cannot be divided is not called transfer.
 func TestCollectiveKeys(t *testing.T) {
 	nan := math.NaN()
-	divided, undivided := Stack{Ranks: []int{0}, Wait: []float64{1}, Transfer: []float64{2}},
-		Stack{Ranks: []int{0}, Wait: []float64{nan}, Transfer: []float64{3}}
-	lacking := Stack{Ranks: []int{0}, Wait: []float64{nan}, Transfer: []float64{nan}}
+	divided, undivided := Stack{Ranks: []int{0}, Idle: []float64{nan}, Wait: []float64{1}, Transfer: []float64{2}},
+		Stack{Ranks: []int{0}, Idle: []float64{nan}, Wait: []float64{nan}, Transfer: []float64{3}}
+	lacking := Stack{Ranks: []int{0}, Idle: []float64{nan}, Wait: []float64{nan}, Transfer: []float64{nan}}
 	for _, c := range []struct {
 		arms []Stack
 		want string
 	}{
-		{[]Stack{divided, lacking}, "below the line: collective transfer, collective wait"},
-		{[]Stack{undivided}, "below the line: collectives, wait and transfer together"},
+		{[]Stack{divided, lacking}, "transfer, waiting in collectives"},
+		{[]Stack{undivided}, "collectives, waiting included"},
 		{[]Stack{undivided, divided},
-			"below the line: collective transfer, collective wait, collectives, wait and transfer together"},
+			"transfer, waiting in collectives, collectives, waiting included"},
 		{[]Stack{lacking}, ""},
 	} {
 		var labels []string
-		for _, k := range collectiveKeys(c.arms) {
+		for _, k := range otherKeys(c.arms) {
 			labels = append(labels, k.label)
 		}
 		if got := strings.Join(labels, ", "); got != c.want {

@@ -13,12 +13,11 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/perstep"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // HeatSpec is what a heat map shows: grids of the same columns, one panel each,
-// on one colour scale.
+// on one color scale.
 type HeatSpec struct {
 	Name, Title, Caption, Alt string
 	RowLabel, ColumnLabel     string // axis labels, such as "layer" and "expert"
@@ -26,20 +25,20 @@ type HeatSpec struct {
 	Grids                     []Grid
 }
 
-// heatLevels is the number of colours of the scale. An odd number has one in
+// heatLevels is the number of colors of the scale. An odd number has one in
 // the middle, which is the mean's.
 const heatLevels = 41
 
 // HeatMap draws every cell relative to the mean of its row, on a diverging scale whose
 // neutral middle is the mean. The scale reaches as far as the data, but at least 10 %
 // from the mean, so that balance is a plain field and its noise not stretched, and at
-// most from 0 to 2 × mean, beyond which the colour stays. Cells with room hold their
+// most from 0 to 2 × mean, beyond which the color stays. Cells with room hold their
 // value. Unknown cells are hatched. Grids must be rectangular; without a known cell in
 // any of them the error wraps ErrNothing.
 //
 // The scale is Moreland's smooth purple–orange map ("Diverging Color Maps for
 // Scientific Visualization", 2009), even in perceived steps, readable with the common
-// colour deficiencies, and without the colours of the arms.
+// color deficiencies, and without the colors of the arms.
 func HeatMap(s HeatSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
 	unknown, cut, any := false, false, false
@@ -61,7 +60,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 		any = true
 		h := &heat{cells: g.RelativeToRow(), cuts: g.Cuts, colors: heatColors(), span: span}
 		unknown, cut = unknown || h.holes(), cut || len(g.Cuts) > 0
-		p := newPanel(g.Name, "", s.RowLabel)
+		p := newPanel(panelTitle(g.Name, len(s.Grids)), "", s.RowLabel)
 		if i == len(s.Grids)-1 {
 			p.X.Label.Text = s.ColumnLabel
 		}
@@ -110,7 +109,7 @@ type heat struct {
 	span   float64
 }
 
-// heatColors are the colours of the scale, upwards.
+// heatColors are the colors of the scale, upwards.
 func heatColors() []color.Color {
 	return moreland.SmoothPurpleOrange().Palette(heatLevels).Colors()
 }
@@ -118,7 +117,7 @@ func heatColors() []color.Color {
 // unknownLevel is the level of a cell of which nothing is known.
 const unknownLevel = -1
 
-// level is the index of a relative value's colour: 1 ↦ the middle, the span and more
+// level is the index of a relative value's color: 1 ↦ the middle, the span and more
 // from it ↦ first and last.
 func (h *heat) level(v float64) int {
 	if !known(v) {
@@ -168,8 +167,8 @@ func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
 	c.Stroke(c.Rectangle.Path())
 }
 
-// fill draws the cells. All of one colour are one path, and neighbours of one
-// colour one rectangle, which keeps a figure of 61 layers and 256 experts small.
+// fill draws the cells. All of one color are one path, and neighbours of one
+// color one rectangle, which keeps a figure of 61 layers and 256 experts small.
 // Rectangles reach a hair over the next ones so that no seams show.
 func (h *heat) fill(c draw.Canvas, x, y func(float64) vg.Length) {
 	const overlap = 0.2
@@ -219,7 +218,7 @@ func (h *heat) write(c draw.Canvas, x, y func(float64) vg.Length) {
 	}
 }
 
-// The colours of text on cells, whose own colours no dark mode changes.
+// The colors of text on cells, whose own colors no dark mode changes.
 var onLight, onDark = color.NRGBA{0, 0, 0, 0xff}, color.NRGBA{0xfe, 0xfe, 0xfe, 0xff}
 
 // drawCuts marks where another rank begins: by lines, or, where so many would
@@ -243,7 +242,7 @@ func heatLegend(of string, span float64, unknown, cut bool) []key {
 		least, most = "0", "≥ 2"
 	}
 	keys := []key{{
-		most + " × the layer's mean " + of + " (grey: the mean)", colorBarWidth,
+		most + " × the layer's mean " + of + " (gray: the mean)", colorBarWidth,
 		func(c draw.Canvas, r vg.Rectangle) {
 			low := textStyle(textSize, ink)
 			low.YAlign = draw.YCenter
@@ -434,7 +433,7 @@ func rankCuts(a Arm, columns map[int]int) []int {
 // that figures show it by.
 type Recorded struct {
 	Name   string
-	Layers map[int]router.Load
+	Layers map[int][]int64 // slots of each expert by layer
 }
 
 // RecordedLoads is the heat map of slots by layer and expert, one panel per
@@ -442,9 +441,9 @@ type Recorded struct {
 func RecordedLoads(sources ...Recorded) HeatSpec {
 	seen, experts := map[int]bool{}, 0
 	for _, r := range sources {
-		for layer, load := range r.Layers {
+		for layer, slots := range r.Layers {
 			seen[layer] = true
-			experts = max(experts, len(load.PerExpert))
+			experts = max(experts, len(slots))
 		}
 	}
 	layers, columns := sortedKeys(seen), make([]int, experts)
@@ -461,7 +460,7 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 	for _, r := range sources {
 		g := unknownGrid(r.Name, layers, columns)
 		for i, layer := range layers {
-			for e, n := range r.Layers[layer].PerExpert {
+			for e, n := range r.Layers[layer] {
 				g.Values[i][e] = float64(n)
 			}
 		}

@@ -63,7 +63,7 @@ func Scatter(s ScatterSpec) (Figure, error) {
 	return f, nil
 }
 
-// glyph differs by shape as well as by colour.
+// glyph differs by shape as well as by color.
 func (c Cloud) glyph(i int) draw.GlyphStyle {
 	shapes := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.CrossGlyph{}}
 	return draw.GlyphStyle{Color: armColor(c.Name, i), Radius: 3, Shape: shapes[i%4]}

@@ -3,8 +3,8 @@ package plots
 import (
 	"fmt"
 	"image/color"
+	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/plot"
@@ -20,20 +20,20 @@ import (
 type StackSpec struct {
 	Name, Title, Caption, Alt string
 	Per                       string   // "per step", or "in the capture" where steps are not marked
-	Phases                    []string // from the line upwards
+	Phases                    []string // from the start of the bar on
+	Names                     []string // of the bars, where they are no ranks
 	Arms                      []Stack
 }
 
-// Stack is one arm: nanoseconds by rank. Work[rank][phase] is compute; Wait and
-// Transfer[rank] are the two parts of collectives. Where the two cannot be told
-// apart Wait is NaN and Transfer holds both; all three are NaN of a rank that the
-// arm lacks.
+// Stack is one arm: nanoseconds by rank. Work[rank][phase] is compute; Transfer and
+// Wait[rank] are the two parts of collectives, Idle[rank] the time without a kernel. Where
+// the parts cannot be told apart Wait is NaN and Transfer holds both; all are NaN of a rank
+// that the arm lacks.
 type Stack struct {
-	Name     string
-	Ranks    []int
-	Work     [][]float64
-	Wait     []float64
-	Transfer []float64
+	Name                 string
+	Ranks                []int
+	Work                 [][]float64
+	Transfer, Wait, Idle []float64
 }
 
 // phaseColors belong to the phases by name, so that a phase looks the same on
@@ -48,36 +48,56 @@ var phaseColors = map[string]color.NRGBA{
 // side, and lines between ranks would hide a heat map.
 const manyRanks = 24
 
-// PhaseStacks draws work upwards from the zero line, stacked by phase, and
-// collectives downwards, transfer solid and wait hatched. Arms must be rectangular
-// with phases of package nsys; without any time the error wraps ErrNothing.
+// PhaseStacks draws a bar for each rank: work by phase, transfer, wait (hatched) and the
+// time without a kernel (outlined). Arms must be rectangular with phases of package nsys;
+// without any time the error wraps ErrNothing.
 func PhaseStacks(s StackSpec) (Figure, error) {
 	if err := s.check(); err != nil {
 		return Figure{}, err
 	}
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
-	up, down := s.reach()
-	if up == 0 && down == 0 {
+	longest, most := 0.0, 0
+	for _, a := range s.Arms {
+		most = max(most, len(a.Ranks))
+		for r := range a.Ranks {
+			longest = max(longest, sumDrawable(append([]float64{a.Transfer[r], a.Wait[r], a.Idle[r]}, a.Work[r]...)...))
+		}
+	}
+	if longest == 0 {
 		return Figure{}, fmt.Errorf("phases %q: %w: want at least one rank with time", s.Title, ErrNothing)
 	}
-	unit := quantity.TimeUnit(max(up, down))
+	unit := quantity.TimeUnit(longest)
 	var panels []*plot.Plot
-	many := false
 	for _, a := range s.Arms {
-		p := newPanel(a.Name, "rank", "time "+s.Per+" ("+unit.Name+")")
-		p.X.Tick.Marker = indexTicks{a.Ranks, 12}
-		p.Y.Tick.Marker = unsigned{valueTicks{6, ""}}
-		p.Y.Min, p.Y.Max = -down/unit.Per*1.06, headroom(up/unit.Per)
-		p.Add(rules{}, &stack{places(len(a.Ranks)), a, s.Phases, unit.Per})
-		panels, many = append(panels, p), many || len(a.Ranks) > manyRanks
+		p := newPanel(panelTitle(a.Name, len(s.Arms)), "time "+s.Per+" ("+unit.Name+")", "")
+		p.X.Min, p.X.Max = 0, headroom(longest/unit.Per)
+		p.X.Tick.Marker = valueTicks{6, ""}
+		p.Y.Tick.Marker = s.ticks(a)
+		p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // the first rank on top
+		p.Add(&stack{a, s.Phases, unit.Per})
+		panels = append(panels, p)
 	}
-	f.arrange(panels, many, 260)
+	f.arrange(panels, true, barHeight(most))
 	for _, phase := range s.Phases {
 		f.legend = append(f.legend, fillKey(phase, phaseColors[phase]))
 	}
-	f.legend = append(f.legend, collectiveKeys(s.Arms)...)
+	f.legend = append(f.legend, otherKeys(s.Arms)...)
 	return f, nil
 }
+
+// ticks name the bars of an arm.
+func (s StackSpec) ticks(a Stack) plot.Ticker {
+	ticks := indexTicks{a.Ranks, 12}.Ticks(0, 0)
+	for i := range ticks {
+		if ticks[i].Label = "rank " + ticks[i].Label; s.Names != nil {
+			ticks[i].Label = s.Names[i]
+		}
+	}
+	return valueNames(ticks)
+}
+
+// barHeight is the height of a panel of that many bars and its axis.
+func barHeight(bars int) vg.Length { return 44 + vg.Length(min(320, 34*float64(bars))) }
 
 func (s StackSpec) check() error {
 	for _, phase := range s.Phases {
@@ -86,9 +106,10 @@ func (s StackSpec) check() error {
 		}
 	}
 	for _, a := range s.Arms {
-		if len(a.Work) != len(a.Ranks) || len(a.Wait) != len(a.Ranks) || len(a.Transfer) != len(a.Ranks) {
-			return fmt.Errorf("phases of %q: want values for %d ranks, have %d, %d and %d",
-				a.Name, len(a.Ranks), len(a.Work), len(a.Wait), len(a.Transfer))
+		for _, list := range []int{len(a.Work), len(a.Transfer), len(a.Wait), len(a.Idle)} {
+			if list != len(a.Ranks) {
+				return fmt.Errorf("phases of %q: want values for %d ranks, have %d", a.Name, len(a.Ranks), list)
+			}
 		}
 		for r, work := range a.Work {
 			if len(work) != len(s.Phases) {
@@ -100,30 +121,6 @@ func (s StackSpec) check() error {
 	return nil
 }
 
-// reach is the tallest stack of work and the deepest of collectives.
-func (s StackSpec) reach() (up, down float64) {
-	for _, a := range s.Arms {
-		for r := range a.Ranks {
-			up = max(up, sumDrawable(a.Work[r]...))
-			down = max(down, sumDrawable(a.Wait[r], a.Transfer[r]))
-		}
-	}
-	return up, down
-}
-
-// unsigned labels negative ticks with their absolute value: below the line is a
-// direction, not a sign.
-type unsigned struct{ valueTicks }
-
-// Ticks implements plot.Ticker.
-func (u unsigned) Ticks(low, high float64) []plot.Tick {
-	ticks := u.valueTicks.Ticks(low, high)
-	for i := range ticks {
-		ticks[i].Label = strings.TrimPrefix(ticks[i].Label, "−")
-	}
-	return ticks
-}
-
 var (
 	transferFill  = tint(waitInk, 0.75)
 	undividedFill = tint(waitInk, 0.4)
@@ -133,27 +130,33 @@ var (
 // divided reports a rank whose collective time is known to be wait or transfer.
 func (a Stack) divided(rank int) bool { return drawable(a.Wait[rank]) }
 
-// collectiveKeys names what hangs below the line; the first key says so.
-func collectiveKeys(arms []Stack) (keys []key) {
-	divided, undivided := false, false
+// otherKeys names what is not work, where it is drawn.
+func otherKeys(arms []Stack) (keys []key) {
+	var divided, undivided, idle bool
 	for _, a := range arms {
 		for r := range a.Ranks {
 			if sumDrawable(a.Wait[r], a.Transfer[r]) > 0 {
 				divided, undivided = divided || a.divided(r), undivided || !a.divided(r)
 			}
+			idle = idle || sumDrawable(a.Idle[r]) > 0
 		}
 	}
 	if divided {
-		keys = append(keys, fillKey("collective transfer", transferFill), hatchKey("collective wait", waitGround,
-			softInk))
+		keys = append(keys, fillKey("transfer", transferFill), hatchKey("waiting in collectives", waitGround, softInk))
 	}
 	if undivided {
-		keys = append(keys, fillKey("collectives, wait and transfer together", undividedFill))
+		keys = append(keys, fillKey("collectives, waiting included", undividedFill))
 	}
-	if len(keys) > 0 {
-		keys[0].label = "below the line: " + keys[0].label
+	if idle {
+		keys = append(keys, key{"no kernel", swatchWidth, outlineBox})
 	}
 	return keys
+}
+
+// outlineBox is the sign of nothing: a dashed line around an empty place.
+func outlineBox(c draw.Canvas, r vg.Rectangle) {
+	c.SetLineStyle(line(softInk, 0.7, 2, 2))
+	c.Stroke(r.Path())
 }
 
 // sumDrawable is the height of a stack.
@@ -168,40 +171,55 @@ func sumDrawable(values ...float64) float64 {
 }
 
 type stack struct {
-	places
 	Stack
 	phases []string
 	per    float64
 }
 
+// DataRange implements plot.DataRanger: the panel sets x itself.
+func (s *stack) DataRange() (xmin, xmax, ymin, ymax float64) {
+	return math.Inf(1), math.Inf(-1), -0.5, float64(len(s.Ranks)) - 0.5
+}
+
 // Plot implements plot.Plotter.
 func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	share := groupShare(len(s.Ranks))
 	for r := range s.Ranks {
-		left, right := x(float64(r)-share/2), x(float64(r)+share/2)
-		slice := func(from, to float64) vg.Rectangle { return box(left, y(from/s.per), right, y(to/s.per)) }
-		base := 0.0
-		for i, v := range s.Work[r] {
-			if drawable(v) {
-				fillBox(c, phaseColors[s.phases[i]], slice(base, base+v))
+		base, low, high := 0.0, y(float64(r)+0.33), y(float64(r)-0.33)
+		next := func(v float64, fill func(vg.Rectangle)) {
+			if drawable(v) && v > 0 {
+				part := box(x(base/s.per), low, x((base+v)/s.per), high)
+				fill(part)
+				s.label(c, part, v)
 				base += v
 			}
 		}
-		base = 0
-		if v := s.Transfer[r]; drawable(v) {
+		for i, v := range s.Work[r] {
+			next(v, func(part vg.Rectangle) { fillBox(c, phaseColors[s.phases[i]], part) })
+		}
+		next(s.Transfer[r], func(part vg.Rectangle) {
 			fill := undividedFill
 			if s.divided(r) {
 				fill = transferFill
 			}
-			fillBox(c, fill, slice(-v, 0))
-			base = v
-		}
-		if v := s.Wait[r]; drawable(v) {
-			hatchBox(c, waitGround, softInk, slice(-base-v, -base))
-		}
+			fillBox(c, fill, part)
+		})
+		next(s.Wait[r], func(part vg.Rectangle) { hatchBox(c, waitGround, softInk, part) })
+		next(s.Idle[r], func(part vg.Rectangle) { outlineBox(c, part) })
 	}
-	acrossLine(c, line(ink, 0.8), y(0))
+}
+
+// label writes the value of a part into it, on paper, where there is room.
+func (s *stack) label(c draw.Canvas, part vg.Rectangle, ns float64) {
+	sty, text := textStyle(tickSize, ink), quantity.Digits3(ns/s.per)
+	width := sty.Width(text) + 4
+	if part.Max.X-part.Min.X < width+4 || part.Max.Y-part.Min.Y < 12 {
+		return
+	}
+	at := vg.Point{X: (part.Min.X + part.Max.X) / 2, Y: (part.Min.Y + part.Max.Y) / 2}
+	fillBox(c, tint(paper, 0.8), box(at.X-width/2, at.Y-6, at.X+width/2, at.Y+6))
+	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
+	c.FillText(sty, vg.Point{X: at.X, Y: at.Y + textRise}, text)
 }
 
 // PhaseTimes is the time of each rank by phase, work and collectives apart. Phases
@@ -210,8 +228,8 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{
 		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
 		Caption: timedExtent(arms) +
-			". Observed kernel time by rank, mean over steps. Work stands above the line, collectives hang below it: " +
-			"ranks wait for the last one to arrive, whose compute or late launches the wait mirrors; adding it would double-count.",
+			". Mean over steps of kernel time on each rank. Ranks wait for the last one to arrive: " +
+			"its compute or late launches cause the wait.",
 	}
 	groups := ranks(arms)
 	byRank := make([]map[int]perstep.Phases, len(arms))
@@ -230,7 +248,8 @@ func PhaseTimes(arms ...Arm) StackSpec {
 		}
 	}
 	for i, a := range arms {
-		k := Stack{Name: a.Name, Ranks: groups, Wait: unknowns(len(groups)), Transfer: unknowns(len(groups))}
+		k := Stack{Name: a.Name, Ranks: groups, Transfer: unknowns(len(groups)), Wait: unknowns(len(groups)),
+			Idle: unknowns(len(groups))}
 		for r, rank := range groups {
 			work := unknowns(len(s.Phases))
 			if p := byRank[i][rank]; p.Work != nil {
@@ -243,6 +262,11 @@ func PhaseTimes(arms ...Arm) StackSpec {
 				}
 			}
 			k.Work = append(k.Work, work)
+		}
+		for _, idle := range a.Trace.Idle {
+			if r := slices.Index(groups, idle.Rank); r >= 0 && s.Per == "per step" {
+				k.Idle[r] = idle.NoKernelNS.Float64()
+			}
 		}
 		s.Arms = append(s.Arms, k)
 	}

@@ -3,6 +3,7 @@ package plots
 import (
 	"fmt"
 	"image/color"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -16,16 +17,16 @@ import (
 // steps are left blank.
 func StepTimes(arms ...Arm) StepSpec {
 	s := StepSpec{
-		Name: "step-time", Title: "How much does each step lose to its slowest ranks?",
-		Upper: "slowest rank of each layer", Lower: "mean over ranks", Between: "straggler loss",
+		Name: "step-time", Title: "How long does each step compute?",
+		Upper: "slowest rank of each layer", Lower: "mean over ranks", Between: "loss",
 		Caption: timedExtent(arms) +
 			". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
-			"The gap is the straggler loss. Warm-up is drawn and in no mean; incomplete steps are blank.",
+			"Warm-up is drawn and in no mean; incomplete steps are blank.",
 	}
 	var answers []string
 	for _, a := range arms {
 		k := Steps{Name: a.Name}
-		var loss []float64
+		var counted []float64
 		for _, step := range a.PerStep.Times.Steps {
 			most, mean := step.SlowestNS.Float64(), step.MeanNS.Float64()
 			switch {
@@ -34,16 +35,16 @@ func StepTimes(arms ...Arm) StepSpec {
 			case step.Excluded == imbalance.Incomplete:
 				most, mean = nan, nan
 			case step.Excluded == imbalance.Counts:
-				loss = append(loss, most-mean)
+				counted = append(counted, most)
 			}
 			k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, int(step.Number)), append(k.MaxNS, most),
 				append(k.MeanNS, mean)
 		}
 		s.Arms = append(s.Arms, k)
-		if lost := mean(loss); known(lost) {
-			answers = append(answers,
-				fmt.Sprintf("%s: %s per step between the compute of the slowest ranks and of the mean rank.", a.Name,
-					quantity.Duration(lost)))
+		if most := knowns(counted); len(most) > 0 {
+			answers = append(answers, fmt.Sprintf("%s: the slowest ranks compute %s to %s in a step that counts.",
+				a.Name,
+				quantity.Duration(slices.Min(most)), quantity.Duration(slices.Max(most))))
 		}
 	}
 	s.Alt = sentences(answers)
@@ -88,7 +89,7 @@ func StepLines(s StepSpec) (Figure, error) {
 		keys = [2]color.NRGBA{vermillion, blue}
 	}
 	for i, a := range s.Arms {
-		p := newPanel(a.Name, "step", "compute time ("+unit.Name+")")
+		p := newPanel(panelTitle(a.Name, len(s.Arms)), "step", "compute time ("+unit.Name+")")
 		upper, lower := armColor(a.Name, i), armColor(a.Name, i)
 		if s.Upper == gain.Normal.Label() {
 			upper, lower = keys[0], keys[1]

@@ -32,9 +32,9 @@ const (
 	colorBarWidth = 150 * vg.Length(1)
 )
 
-// The colours are those of Okabe and Ito, "Color Universal Design" (2008), which stay
-// apart under the common colour deficiencies, and three more. Each has one meaning over a
-// whole page: vermillion is the learned router, blue the balanced one, grey is waiting,
+// The colors are those of Okabe and Ito, "Color Universal Design" (2008), which stay
+// apart under the common color deficiencies, and three more. Each has one meaning over a
+// whole page: vermillion is the learned router, blue the balanced one, gray is waiting,
 // the others are phases. Colour never carries a meaning alone: arms also differ in
 // place, glyph or dash.
 var (
@@ -55,7 +55,7 @@ var (
 	wine       = color.NRGBA{0x9c, 0x3f, 0x6b, 0xff}
 )
 
-// armColor is the colour of an arm or series: the two routers have their own, others
+// armColor is the color of an arm or series: the two routers have their own, others
 // have those of their place, which repeat.
 func armColor(name string, i int) color.NRGBA {
 	switch name {
@@ -186,12 +186,12 @@ const (
 
 // flow lays the keys out in rows that fit the figure: where each key starts,
 // and how many rows there are.
-func flow(keys []key) (at []vg.Point, rows int) {
+func flow(keys []key, width vg.Length) (at []vg.Point, rows int) {
 	sty := textStyle(textSize, ink)
 	x, row := vg.Length(0), 0
 	for _, k := range keys {
 		w := k.width + sampleGap + sty.Width(k.label)
-		if x > 0 && x+w > figureWidth-2*margin {
+		if x > 0 && x+w > width-2*margin {
 			x, row = 0, row+1
 		}
 		at = append(at, vg.Point{X: x, Y: -vg.Length(row) * legendRow})
@@ -203,17 +203,17 @@ func flow(keys []key) (at []vg.Point, rows int) {
 	return at, row + 1
 }
 
-func legendHeight(keys []key) vg.Length {
-	if _, rows := flow(keys); rows > 0 {
+func legendHeight(keys []key, width vg.Length) vg.Length {
+	if _, rows := flow(keys, width); rows > 0 {
 		return vg.Length(rows)*legendRow + 6
 	}
 	return 0
 }
 
-func drawLegend(c draw.Canvas, keys []key) {
+func drawLegend(c draw.Canvas, keys []key, width vg.Length) {
 	sty := textStyle(textSize, ink)
 	sty.YAlign = draw.YCenter
-	at, _ := flow(keys)
+	at, _ := flow(keys, width)
 	for i, k := range keys {
 		x, y := c.Min.X+at[i].X, c.Max.Y+at[i].Y-legendRow/2
 		k.sample(c, box(x, y-sampleHeight/2, x+k.width, y+sampleHeight/2))
@@ -221,7 +221,7 @@ func drawLegend(c draw.Canvas, keys []key) {
 	}
 }
 
-// textRise lifts centred text so that the middle of its small letters, and not
+// textRise lifts centered text so that the middle of its small letters, and not
 // of its line, is level with the sample.
 const textRise = 2 * vg.Length(1)
 

@@ -12,7 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// luminance is that of WCAG 2, of a colour such as #1D232A.
+// luminance is that of WCAG 2, of a color such as #1D232A.
 func luminance(hex string) float64 {
 	n, _ := strconv.ParseUint(hex[1:], 16, 32)
 	sum := 0.0
@@ -33,9 +33,9 @@ func contrast(a, b string) float64 {
 	return max(x, y) / min(x, y)
 }
 
-// In dark mode every colour that figures name is replaced, and stands out from the
+// In dark mode every color that figures name is replaced, and stands out from the
 // ground: text by 4.5 to 1, arms and phases by 3 to 1, as WCAG 2 asks. Phases, which keep
-// their colours, do so on both grounds.
+// their colors, do so on both grounds.
 func TestDarkMode(t *testing.T) {
 	css, err := os.ReadFile("page/page.css")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestDarkMode(t *testing.T) {
 		dark[m[1]] = m[2]
 	}
 	if len(themes) != len(dark) {
-		t.Errorf("figures name %d colours, the page sets %d", len(themes), len(dark))
+		t.Errorf("figures name %d colors, the page sets %d", len(themes), len(dark))
 	}
 	least := map[string]float64{"ink": 4.5, "soft": 4.5, "grid": 1.2, "paper": 1}
 	for light, name := range themes {
@@ -77,17 +77,17 @@ func TestDarkMode(t *testing.T) {
 	}
 	for _, name := range []string{"learned", "balanced", "learned-line", "ink"} {
 		if !strings.Contains(f.Inline(), "var(--fig-"+name+",#") || strings.Contains(render(t, f.SVG), "var(") {
-			t.Errorf("%s: a figure on a page names its colours, one alone does not", name)
+			t.Errorf("%s: a figure on a page names its colors, one alone does not", name)
 		}
 	}
 }
 
-// No two meanings on a page share a colour.
+// No two meanings on a page share a color.
 func TestOneColorPerMeaning(t *testing.T) {
 	seen := map[string]string{}
 	add := func(meaning string, c any) {
 		if was, taken := seen[fmt.Sprint(c)]; taken {
-			t.Errorf("%s and %s have the same colour", was, meaning)
+			t.Errorf("%s and %s have the same color", was, meaning)
 		}
 		seen[fmt.Sprint(c)] = meaning
 	}

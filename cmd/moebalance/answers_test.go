@@ -114,7 +114,7 @@ func checkAnswer(t *testing.T, args []string, text string) {
 	}
 	shown := strings.ReplaceAll(html.UnescapeString(page), "\u00a0", " ")
 	for _, n := range a.Numbers {
-		if !strings.Contains(shown, "<dt>"+n.Label+"</dt><dd>"+n.Shown()+"</dd>") {
+		if !strings.Contains(shown, "<dt>"+n.Label+`</dt><dd class="v">`+n.Shown()+"</dd>") {
 			t.Errorf("%s: the page lacks %s", name, n)
 		}
 	}

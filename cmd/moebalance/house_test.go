@@ -255,7 +255,7 @@ var imports = map[string][]string{
 		"compare/gain",
 		"compare/source",
 		"plots",
-		"router/quantity",
+		"router", "router/quantity",
 		"router/shown",
 		"router/table",
 	},

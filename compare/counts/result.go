@@ -26,9 +26,6 @@ type Result struct {
 	Traffic       []ResultTraffic       `json:"traffic"`
 	Reported      []ResultReported      `json:"reported"`
 	Warnings      []router.Warning      `json:"warnings"`
-	// Load is the recorded load by layer, for a heat map. It comes from the statistics
-	// themselves.
-	Load map[int]router.Load `json:"-"`
 }
 
 // ResultRecord is what a record says of itself.

@@ -128,7 +128,6 @@ func (g *gatherer) statistics(ctx context.Context, path string) error {
 			name = record.Source // without a login
 		}
 		judged := counts.NewResult(g.Threshold)
-		judged.Load = record.ByLayer()
 		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
 	})
 	if err == nil {

@@ -55,14 +55,18 @@ func (p *program) lead() Input {
 }
 
 // lines are the answers of the inputs of a kind, with their names where there are several.
+// Of the answer that the page leads with it is what that rests on.
 func (p *program) lines(kind func(source.Item) bool) (out []string) {
 	inputs := p.of(kind)
 	for _, in := range inputs {
-		if text := in.answer.Line; len(inputs) > 1 {
-			out = append(out, p.called(in)+": "+text)
-		} else {
-			out = append(out, text)
+		text := in.answer.Line
+		if text == p.Answer.Line {
+			text = in.answer.Basis
 		}
+		if len(inputs) > 1 {
+			text = p.called(in) + ": " + text
+		}
+		out = append(out, text)
 	}
 	return out
 }

@@ -17,24 +17,61 @@ import (
 
 // section is one question with its answer and what supports it.
 type section struct {
-	ID, Title string
-	Answer    string
-	Blocks    []block
-	shelf     string // of its tables
-	err       error  // of drawing its figures
+	ID, Title, Short string
+	Answer           string
+	Blocks           []block
+	shelf            string // of its tables
+	err              error  // of drawing its figures
 }
 
-// block is one piece of a section; exactly one of its fields is set.
+// block is one piece of a section: a text with or without notes, a figure or a table.
 type block struct {
-	Text   string
-	Figure *plots.Figure
-	Table  *table.Table
-	Folded bool // of a table, which opens on demand and in print
-	Notes  []string
+	Text     string
+	Notes    []string
+	Figure   *plots.Figure
+	Table    *table.Table
+	Folded   bool   // of a table, which opens on demand and in print
+	Constant string // columns that a table need not repeat
+	Beside   bool   // a figure beside text
 }
 
-// SVG is the figure's drawing. Figures escape their own text.
-func (b block) SVG() template.HTML { return template.HTML(b.Figure.Inline()) }
+// Wide is the figure's drawing. Figures escape their own text.
+func (b block) Wide() template.HTML {
+	if b.Beside {
+		return template.HTML(b.Figure.InlineAt(plots.BesideText))
+	}
+	return template.HTML(b.Figure.Inline())
+}
+
+// mostTwice is the size of a drawing from which on it stands on the page once.
+const mostTwice = 60_000
+
+// Narrow is the drawing for phones; empty for a large one, which scrolls there.
+func (b block) Narrow() template.HTML {
+	drawing := b.Figure.InlineAt(plots.Phone)
+	if len(drawing) > mostTwice {
+		return ""
+	}
+	return template.HTML(drawing)
+}
+
+// tableBlock shows a table without the columns that say the same in every row.
+func tableBlock(t table.Table, folded bool) block {
+	b := block{Folded: folded || len(t.Rows) >= longTable}
+	var same []string
+	var said []string
+	for i, c := range t.Shown() {
+		if len(t.Rows) > 2 && !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != c.Cells[0] }) {
+			same, said = append(same, t.Columns[i].ID()), append(said, c.Head+" "+c.Cells[0])
+		}
+	}
+	if len(same) > 0 && len(same) < len(t.Columns)-1 {
+		t, b.Constant = *t.Without(same...), strings.Join(said, " · ")
+	}
+	t = t.Cut(mostRows)
+	b.Table = &t
+	return b
+}
 
 // shelves are the tables of each section in their order, as kind of result and name of
 // table. Those behind ~ are always folded.
@@ -94,11 +131,27 @@ func (s *section) addTables(p *program) {
 				if len(same) > 1 {
 					t.Title = p.called(in) + ": " + t.Title
 				}
-				t = t.Cut(mostRows)
-				s.Blocks = append(s.Blocks, block{Table: &t, Folded: folded || len(t.Rows) >= longTable})
+				s.Blocks = append(s.Blocks, tableBlock(t, folded))
 			}
 		}
 	}
+}
+
+// contents says what is in a section that has no answer of its own.
+func (s section) contents() string {
+	var titles []string
+	for _, b := range s.Blocks {
+		switch {
+		case b.Figure != nil:
+			return b.Figure.Alt
+		case b.Table != nil:
+			titles = append(titles, b.Table.Title)
+		}
+	}
+	if len(titles) == 0 {
+		return ""
+	}
+	return titles[0]
 }
 
 // called is the name of an input among others: for traces that of the arm.
@@ -123,7 +176,7 @@ func (s *section) addFigure(f plots.Figure, err error) {
 
 func (s *section) addText(text string) { s.Blocks = append(s.Blocks, block{Text: text}) }
 
-// marks colour the words of verdicts and checks, which say it too.
+// marks color the words of verdicts and checks, which say it too.
 var marks = map[string]string{
 	"pass": "good", "warn": "warn", "fail": "bad", "measured": "good", "claimed": "warn", "none": "bad",
 	"imbalance significant": "bad", "not significant": "good", "inconclusive": "warn", "invalid": "bad",

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -70,11 +71,51 @@ func New(title string, about []Fact, programs ...Program) (Page, error) {
 type program struct {
 	Program
 	Name     string
+	ID       string
 	About    []Fact
 	Answer   answer.Answer
+	Lead     *block // the figure that shows the answer
 	Sections []section
 	number   int
 	arms     []plots.Arm // of the traces, learned before balanced
+}
+
+// Key is the number of the answer that decides.
+func (p program) Key() string {
+	if len(p.Answer.Numbers) == 0 {
+		return ""
+	}
+	return p.Answer.Numbers[0].Shown()
+}
+
+// leads are the figures that show an answer, by its verdict or the kind of its result, the
+// best first.
+var leads = map[string][]string{
+	string(answer.LateLaunches): {"phase-time"},
+	"bench":                     {"gain"},
+	"compare":                   {"phase-time", "compared-phases"},
+	"trace":                     {"rank-layer-time", "layer-loss", "phase-time"},
+	"counts":                    {"recorded-load"},
+	"place":                     {"moves", "placement-load", "replication"},
+}
+
+// takeLead moves the figure that shows the answer out of its section.
+func (p *program) takeLead() {
+	for _, name := range slices.Concat(leads[string(p.Answer.Verdict)], leads[kindOf(p.lead().Item)]) {
+		for i := range p.Sections {
+			blocks := &p.Sections[i].Blocks
+			at := slices.IndexFunc(*blocks, func(b block) bool {
+				return b.Figure != nil &&
+					b.Figure.Name == p.unique(name)
+			})
+			if at >= 0 {
+				b := (*blocks)[at]
+				b.Beside = len(p.Answer.Reasons)+len(p.Answer.Next) > 0
+				p.Lead, *blocks = &b, slices.Delete(*blocks, at, at+1)
+				return
+			}
+		}
+	}
 }
 
 func build(given Program, number int) (program, error) {
@@ -84,12 +125,14 @@ func build(given Program, number int) (program, error) {
 	}
 	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number,
 		arms: armsOf(given.Inputs)}
+	p.ID, p.Answer = p.unique("answer"), p.answer()
 	for _, of := range []func() section{p.gain, p.placed, p.where, p.imbalance, p.timeLoad, p.data} {
 		s := of()
 		if s.err != nil {
 			return p, s.err
 		}
 		if s.addTables(&p); s.Answer != "" || len(s.Blocks) > 0 {
+			s.Answer = cmp.Or(s.Answer, s.contents())
 			s.ID = p.unique(s.ID)
 			for _, b := range s.Blocks {
 				if b.Figure != nil {
@@ -99,7 +142,7 @@ func build(given Program, number int) (program, error) {
 			p.Sections = append(p.Sections, s)
 		}
 	}
-	p.Answer = p.answer()
+	p.takeLead()
 	return p, nil
 }
 
@@ -120,6 +163,11 @@ func armsOf(inputs []Input) []plots.Arm {
 		if in.Trace != nil {
 			times[in.Trace.Arm]++
 		}
+	}
+	if len(times) == 1 && times[""] == 1 {
+		return []plots.Arm{plots.NewArm(plots.OneTrace, inputs[slices.IndexFunc(inputs, func(in Input) bool {
+			return in.Trace != nil
+		})].Trace)}
 	}
 	var first, second, rest []plots.Arm
 	for _, in := range inputs {
@@ -157,6 +205,9 @@ func isCache(in source.Item) bool    { return in.Cache != nil }
 // Figures are all figures of the page, in its order.
 func (p Page) Figures() (out []plots.Figure) {
 	for _, part := range p.programs {
+		if part.Lead != nil {
+			out = append(out, *part.Lead.Figure)
+		}
 		for _, s := range part.Sections {
 			for _, b := range s.Blocks {
 				if b.Figure != nil {
@@ -175,10 +226,16 @@ var markup string
 var style string
 
 var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence,
-	"lines": lines, "tone": tone, "class": class}).Parse(markup))
+	"lines": lines, "tone": tone, "class": class, "chip": chip}).Parse(markup))
 
 // tone is the style of a verdict.
 func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }
+
+// chip names a caveat: how much it weighs, and its code in words.
+func chip(c answer.Caveat) string {
+	sign := map[answer.Severity]string{answer.Doubt: "▲", answer.Warn: "▲", answer.Unknown: "?", answer.Note: "○"}
+	return sign[c.Severity] + " " + strings.ReplaceAll(c.Code, "_", " ")
+}
 
 // policy lets the page load nothing, run nothing, and have this one style: whatever a
 // name in it is taken for, it does nothing.
@@ -197,7 +254,7 @@ func (p Page) Write(w io.Writer) error {
 		About         []Fact
 		Programs      []program
 		Words         []word
-	}{p.title, policy, template.CSS(style), p.about, p.programs, words})
+	}{p.title, policy, template.CSS(style), p.about, p.programs, p.words()})
 	if err != nil {
 		return err
 	}

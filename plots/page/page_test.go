@@ -197,14 +197,14 @@ func TestWholePage(t *testing.T) {
 	}
 	at := -1
 	for _, want := range []string{ // in this order
-		"<h1>A &lt;title&gt; & more</h1>",
-		"Balanced routing is 20.0 % faster.",
-		`<strong class="bad">imbalance significant</strong>`,
+		"<span>A &lt;title&gt; & more</span>",
+		`<strong class="badge bad">imbalance significant</strong>`,
+		"Balanced routing is 20.0 % faster.</h1>",
 		"<dt>gain</dt>", "gain of even ranks alone",
-		"yesterday",
+		"Throughput gain of balanced routing over learned routing",
 		"Unknown: no load is recorded beside the traces.",
 		"each arm's routing was measured", "Campaign and traces were recorded separately",
-		"What the numbers mean",
+		"What do the numbers mean?", "yesterday",
 	} {
 		next := strings.Index(doc, want)
 		if next <= at {
@@ -238,8 +238,7 @@ func TestProgramsStayApart(t *testing.T) {
 	if got := both.programs[1].Answer.Line; got != "Balanced routing is 60.0 % faster." {
 		t.Errorf("the other program's answer is %q", got)
 	}
-	if !strings.Contains(doc, `<h1 class="apart">bench &lt;model&gt; &amp; more</h1>`) ||
-		!strings.Contains(doc, "nothing here is of the program above") {
+	if !strings.Contains(doc, `<p class="apart">bench &lt;model&gt; &amp; more: nothing below is of the program above`) {
 		t.Error("the page does not set the programs apart")
 	}
 	seen := map[string]bool{}
@@ -263,7 +262,7 @@ func TestSectionsFollowInputs(t *testing.T) {
 			"Balanced routing is 5.0 % faster."},
 		{source.Item{Name: "cache.json", Cache: cache()}, []string{"data"},
 			"All 0 files are exact; 1 of 2 batch sizes are as balanced as can be."},
-		{source.Item{Name: "counts.json", Counts: &counts.Result{}}, []string{"imbalance"},
+		{source.Item{Name: "counts.json", Counts: &counts.Result{}}, []string{},
 			"No answer: no load is recorded."},
 		{source.Item{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")},
 			[]string{"where", "imbalance", "time-load", "data"}, "No answer: one rank was given;"},
@@ -305,7 +304,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 	if !strings.Contains(p.Figures()[0].Title, "invalid") {
 		t.Errorf("an invalid campaign has the figure %q", p.Figures()[0].Title)
 	}
-	if !strings.Contains(doc, `<strong class="bad">invalid</strong>`) || strings.Contains(doc, "faster") {
+	if !strings.Contains(doc, `<strong class="badge bad">invalid</strong>`) || strings.Contains(doc, "faster") {
 		t.Error("the page of an invalid campaign tells a gain, or not that it is invalid")
 	}
 	for want, c := range map[string]*source.Campaign{
@@ -430,7 +429,7 @@ func TestTables(t *testing.T) {
 			Rows: rows}, {Name: "proof", Title: "T4", Columns: columns}}
 	_, doc := write(t, p)
 	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (150 rows, 5 more left out)</summary>": true,
-		`<h3 class="caption">T2</h3>`: true, "T3": false, "T4": false,
+		`<h3>T2</h3>`: true, "T3": false, "T4": false,
 		`<td class="good">pass</td><td class="n">12</td>`: true} {
 		if strings.Contains(doc, want) != is {
 			t.Errorf("%q: want %t", want, is)
@@ -528,7 +527,7 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 			"simultaneous interval"}},
 		{arms, []string{"balancer recovers"}},
 		{builds, []string{"Which build is faster?", "gain of after over before", "after is 20.4 % faster than before.",
-			"no balance is to be proved"}},
+			"there is no balance to prove"}},
 	} {
 		_, text := page(t, source.Item{Name: "c", Campaign: k.campaign})
 		for _, want := range k.want {

@@ -10,7 +10,7 @@ import (
 
 // placed shows what another placement of the experts would win.
 func (p *program) placed() section {
-	s := section{ID: "place", Title: "What would another placement win?", shelf: "place"}
+	s := section{ID: "place", Title: "What would another placement gain?", Short: "Placement", shelf: "place"}
 	s.Answer = strings.Join(p.lines(isPlace), "\n")
 	for i, in := range p.of(isPlace) {
 		figures, err := plots.Placement(in.Place)

@@ -3,6 +3,8 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,12 +13,13 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // gain shows what the balanced router won in each pair of launches, and what traces allow.
 func (p *program) gain() section {
-	s := section{ID: "gain", Title: "What does balance win?", shelf: "gain"}
+	s := section{ID: "gain", Title: "How much does balance gain?", Short: "Gain", shelf: "gain"}
 	for i, in := range p.of(isCampaign) {
 		c := in.Campaign
 		if isBuilds(c) {
@@ -73,7 +76,7 @@ func metricLabel(m gain.Metric) string {
 
 // where shows in which phases, layers and steps the time goes.
 func (p *program) where() section {
-	s := section{ID: "where", Title: "Where does the time go?", shelf: "where"}
+	s := section{ID: "where", Title: "Where does the time go?", Short: "Time", shelf: "where"}
 	s.Answer = strings.Join(p.lines(isCompared), "\n")
 	if len(p.arms) > 0 {
 		phases := plots.PhaseTimes(p.arms...)
@@ -86,8 +89,39 @@ func (p *program) where() section {
 		}
 	}
 	for _, in := range p.of(func(in source.Item) bool { return isCompared(in) && in.Compared.Comparable }) {
+		if len(p.arms) == 0 {
+			s.addFigure(plots.PhaseStacks(comparedPhases(in.Compared)))
+		}
 		s.addFigure(plots.StepLines(comparedSteps(in.Compared)))
 	}
+	return s
+}
+
+// comparedPhases sets the mean step of the two sides side by side.
+func comparedPhases(c *diff.Comparison) plots.StackSpec {
+	names := c.Builds.Names()
+	s := plots.StackSpec{
+		Name: "compared-phases", Title: "Where does a step differ?", Per: "per step",
+		Names:   []string{names[0].Label(), names[1].Label()},
+		Caption: "Mean over ranks and steps of kernel time by phase, of the steps that the comparison counts.",
+	}
+	k := plots.Stack{Ranks: []int{0, 1}, Work: make([][]float64, 2), Transfer: make([]float64, 2),
+		Wait: []float64{math.NaN(), math.NaN()}, Idle: make([]float64, 2)}
+	for _, phase := range c.Phases {
+		for side, ns := range []router.Number{phase.NormalNS, phase.PerfectNS} {
+			if phase.Collective {
+				k.Transfer[side] += ns.Float64()
+			} else {
+				k.Work[side] = append(k.Work[side], ns.Float64())
+			}
+		}
+		if !phase.Collective {
+			s.Phases = append(s.Phases, string(phase.Phase))
+		}
+	}
+	s.Arms = []plots.Stack{k}
+	s.Alt = fmt.Sprintf("Kernels take %s of a step with %s and %s with %s.", quantity.Duration(c.Step.NormalNS), s.Names[0],
+		quantity.Duration(c.Step.PerfectNS), s.Names[1])
 	return s
 }
 
@@ -146,7 +180,8 @@ func (p *program) ranks() (n int) {
 
 // imbalance shows how uneven ranks, layers and experts are.
 func (p *program) imbalance() section {
-	s := section{ID: "imbalance", Title: "How uneven are ranks, layers and experts?", shelf: "imbalance"}
+	s := section{ID: "imbalance", Title: "How uneven are ranks, layers and experts?", Short: "Imbalance",
+		shelf: "imbalance"}
 	s.Answer = strings.Join(append(p.lines(isTrace), p.lines(isCounts)...), "\n")
 	s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...)))
 	if len(p.arms) == 0 {
@@ -168,11 +203,16 @@ func (p *program) imbalance() section {
 	return s
 }
 
-// recorded lists the loads of expert statistics.
+// recorded lists the loads of expert statistics, those of each phase apart.
 func (p *program) recorded() (out []plots.Recorded) {
 	for _, in := range p.of(isCounts) {
-		if len(in.Counts.Load) > 0 {
-			out = append(out, plots.Recorded{Name: shorten(in.Name, 32), Layers: in.Counts.Load})
+		at := map[string]int{}
+		for _, l := range in.Counts.Loads {
+			name := shorten(strings.TrimSpace(filepath.Base(l.Source)+" "+string(l.Phase)), 40)
+			if _, seen := at[name]; !seen {
+				at[name], out = len(out), append(out, plots.Recorded{Name: name, Layers: map[int][]int64{}})
+			}
+			out[at[name]].Layers[l.Layer] = l.Slots
 		}
 	}
 	return out
@@ -180,7 +220,7 @@ func (p *program) recorded() (out []plots.Recorded) {
 
 // timeLoad shows whether time follows load.
 func (p *program) timeLoad() section {
-	s := section{ID: "time-load", Title: "Does time follow load?"}
+	s := section{ID: "time-load", Title: "Does time follow load?", Short: "Time and load"}
 	if len(p.arms) == 0 {
 		return s
 	}
@@ -195,7 +235,7 @@ func (p *program) timeLoad() section {
 
 // data says whether the data is whole and balance is proved.
 func (p *program) data() section {
-	s := section{ID: "data", Title: "Is the data complete, and is balance proved?", shelf: "data"}
+	s := section{ID: "data", Title: "Is the data complete, and is balance proved?", Short: "Data", shelf: "data"}
 	var said []string
 	for _, in := range p.of(isCampaign) {
 		said = append(said, proofSentence(in.Campaign))
@@ -208,11 +248,12 @@ func (p *program) data() section {
 			quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
 	}
 	if len(p.arms) > 0 && len(p.of(isCampaign)) > 0 {
-		said = append(said, "Campaign and traces were recorded separately and are of one program by the word of who made this page.")
+		said = append(said, "Campaign and traces were recorded separately and are assumed to be the same program.")
 	}
 	s.Answer = strings.Join(said, " ")
 	for _, in := range p.Inputs {
 		if len(in.Notes) > 0 {
+			s.Answer = cmp.Or(s.Answer, quantity.Count(len(in.Notes), "note")+" on the data.")
 			s.Blocks = append(s.Blocks, block{Text: "Notes on " + p.called(in) + ":", Notes: in.Notes})
 		}
 	}
@@ -229,7 +270,7 @@ func proofSentence(c *source.Campaign) string {
 		return fmt.Sprintf("No: the campaign fails its checks (%s), so its gain decides nothing.",
 			strings.Join(broken, ", "))
 	case isBuilds(c):
-		return passed(c) + "; it compares two builds, so no balance is to be proved."
+		return passed(c) + "; two builds are compared, so there is no balance to prove."
 	case len(c.Proof) == 0 || grades[gain.None] > 0:
 		return "The routing of the arms is not proved."
 	case grades[gain.Claimed] > 0:

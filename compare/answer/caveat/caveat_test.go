@@ -24,7 +24,7 @@ func sources(t *testing.T) string {
 				return err
 			}
 			content, err := os.ReadFile(path)
-			all.Write(content)
+			all.Write(continued.ReplaceAll(content, []byte("$1 "))) // one statement, one line
 			return err
 		})
 		if err != nil {
@@ -35,10 +35,11 @@ func sources(t *testing.T) string {
 }
 
 var (
-	constant = regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)(?: \w+)? = ("\w+")`)
-	warns    = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
-	row      = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
-	reason   = regexp.MustCompile(`"why", "(\w+)"`)
+	continued = regexp.MustCompile(`([,(+&|])\n\s*`)
+	constant  = regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)(?: \w+)? = ("\w+")`)
+	warns     = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
+	row       = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
+	reason    = regexp.MustCompile(`"why", "(\w+)"`)
 )
 
 // computed are the cases that are no literals where a package warns of them.
