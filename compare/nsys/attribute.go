@@ -141,7 +141,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			}
 			a.stepsSeen++
 			if a.stepNames[m.Step] == "" {
-				a.stepNames[m.Step] = m.Name
+				a.stepNames[m.Step] = m.StepName()
 			}
 			if !ran[step{a.rec.Threads[i].Process, m.Step}] {
 				a.stepsWithout++

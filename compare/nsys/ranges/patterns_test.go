@@ -76,7 +76,7 @@ func TestBuiltInPatterns(t *testing.T) {
 		"layer 99999999999 router": {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
 	} {
 		got := patterns.Label(name)
-		got.module, got.evidence = false, ByNothing
+		got.Name, got.module, got.evidence = "", false, ByNothing
 		if got != want {
 			t.Errorf("%q: want %+v, have %+v", name, want, got)
 		}
