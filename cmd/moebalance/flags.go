@@ -19,6 +19,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/shown"
@@ -416,7 +417,7 @@ func (o *readOptions) patterns() (*nsys.Patterns, error) {
 			user = append(user, text)
 		}
 	}
-	patterns, err := nsys.NewPatterns(user...)
+	patterns, err := ranges.NewPatterns(user...)
 	if err != nil {
 		return nil, withCode(exitUsage, err)
 	}

@@ -68,6 +68,7 @@ var imports = map[string][]string{
 		"compare/nsys",
 		"compare/nsys/capture",
 		"compare/nsys/kernel",
+		"compare/nsys/ranges",
 		"compare/place",
 		"compare/source",
 		"logits",
@@ -138,6 +139,7 @@ var imports = map[string][]string{
 		"compare/imbalance",
 		"compare/nsys",
 		"compare/nsys/kernel",
+		"compare/nsys/ranges",
 		"compare/nsys/wait",
 		"compare/stats",
 		"router",
@@ -157,6 +159,7 @@ var imports = map[string][]string{
 		"compare/nsys/capture",
 		"compare/nsys/infer",
 		"compare/nsys/kernel",
+		"compare/nsys/ranges",
 		"compare/nsys/recorded",
 		"compare/nsys/wait",
 		"router",
@@ -178,6 +181,10 @@ var imports = map[string][]string{
 	"compare/nsys/perstep": {
 		"compare/imbalance",
 		"compare/nsys",
+		"router",
+	},
+	"compare/nsys/ranges": {
+		"compare/nsys/kernel",
 		"router",
 	},
 	"compare/nsys/recorded": {

@@ -9,7 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -52,7 +52,7 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 	a.tokens = make([]int, len(a.steps))
 	for _, s := range t.StepTimes {
 		if i := slices.Index(a.steps, int(s.Step)); i >= 0 {
-			a.tokens[i] = kernel.BatchOf(s.Range).Tokens
+			a.tokens[i] = ranges.BatchOf(s.Range).Tokens
 		}
 	}
 	a.cells = make([]cellTime, len(a.steps)*len(ranks)*len(layers)*len(phases))

@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -32,7 +33,7 @@ type KindChange struct {
 type stepKind struct {
 	nsys.StepKind
 	steps     []int
-	batches   map[int]kernel.Batch // by step
+	batches   map[int]ranges.Batch // by step
 	expertNS  int64
 	instances int64
 }
@@ -61,11 +62,11 @@ func (k *stepKind) like() string {
 func stepKinds(t *nsys.Trace) []*stepKind {
 	kinds := make([]*stepKind, len(t.StepKinds))
 	for i, k := range t.StepKinds {
-		kinds[i] = &stepKind{StepKind: k, batches: map[int]kernel.Batch{}}
+		kinds[i] = &stepKind{StepKind: k, batches: map[int]ranges.Batch{}}
 	}
-	ranges := map[router.Whole]string{}
+	names := map[router.Whole]string{}
 	for _, s := range t.StepTimes {
-		ranges[s.Step] = s.Range
+		names[s.Step] = s.Range
 	}
 	for i := range t.Cells {
 		c := &t.Cells[i]
@@ -74,7 +75,7 @@ func stepKinds(t *nsys.Trace) []*stepKind {
 		}
 		k, step := kinds[c.Kind], int(c.Step)
 		if _, known := k.batches[step]; !known {
-			k.batches[step] = kernel.BatchOf(ranges[c.Step])
+			k.batches[step] = ranges.BatchOf(names[c.Step])
 			k.steps = append(k.steps, step)
 		}
 		k.instances += c.Instances

@@ -8,6 +8,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 )
 
 // Libraries annotate their own calls in domains of their own. Their ranges are
@@ -21,7 +22,7 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 type attribution struct {
 	rec           *capture.Recording
 	options       Options
-	labels        []label                 // by range name
+	labels        []ranges.Label          // by range name
 	locations     *kernel.Index[location] // of launches and graph nodes
 	launches      []int32                 // location of each launch
 	created       []int32                 // location of each graph node at its creation
@@ -52,10 +53,10 @@ type attribution struct {
 // attribute finds the location of every launch and of every graph node's creation.
 func attribute(rec *capture.Recording, options Options) *attribution {
 	a := &attribution{
-		rec: rec, options: options, labels: make([]label, len(rec.RangeNames)),
+		rec: rec, options: options, labels: make([]ranges.Label, len(rec.RangeNames)),
 		python: rec.Python(), calls: len(rec.Launches), ranges: len(rec.Ranges),
 	}
-	lines := make([]timeline, len(rec.Threads))
+	lines := make([]ranges.Timeline, len(rec.Threads))
 	a.sortNodes()
 	a.addRanges(lines, options.Patterns)
 	capture.Collect(len(rec.Kernels))
@@ -66,10 +67,10 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	most := 0
 	for i := range lines {
 		wait.Go(func() {
-			lines[i].sortRanges()
-			renumbered[i] = lines[i].numberSteps()
+			lines[i].Sort()
+			renumbered[i] = lines[i].Number()
 			found[i] = kernel.NewIndex[location](0)
-			lines[i].locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
+			lines[i].Locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
 		})
 	}
 	wait.Wait()
@@ -78,7 +79,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 		most = max(most, len(found[i].Values)) // threads of several ranks share most locations
 	}
 	a.locations = kernel.NewIndex[location](most)
-	a.locations.Number(unattributed)
+	a.locations.Number(ranges.Unattributed)
 	for i := range lines { // from each thread's own numbers of locations to common ones
 		a.renumbered = a.renumbered || renumbered[i]
 		number := make([]int32, len(found[i].Values))
@@ -86,7 +87,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 			number[n] = a.locations.Number(l)
 		}
 		wait.Go(func() {
-			for _, q := range lines[i].queries {
+			for _, q := range lines[i].Queries {
 				at[q] = number[at[q]]
 			}
 		})
@@ -99,7 +100,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 
 // findEnd compares the ranges with what ran: a capture whose kernels stop
 // while its ranges go on has lost the rest.
-func (a *attribution) findEnd(lines []timeline) {
+func (a *attribution) findEnd(lines []ranges.Timeline) {
 	a.lastWork, a.stepNames = -capture.TimeLimit, map[int32]string{}
 	for i := range a.rec.Kernels {
 		a.lastWork = max(a.lastWork, a.rec.Kernels[i].End)
@@ -124,25 +125,25 @@ func (a *attribution) findEnd(lines []timeline) {
 	}
 	silent := map[int32]bool{}
 	for i, line := range lines {
-		if len(line.ranges) > 0 && !a.rec.Issues.NoPIDs {
+		if len(line.Ranges) > 0 && !a.rec.Issues.NoPIDs {
 			silent[a.rec.Threads[i].Process] = true
 		}
-		for _, m := range line.ranges {
-			if m.phase == phaseIgnored {
+		for _, m := range line.Ranges {
+			if m.Phase == ranges.PhaseIgnored {
 				continue
 			}
 			a.labeled++
-			if m.start > a.lastWork {
+			if m.Start > a.lastWork {
 				a.labeledAfter++
 			}
-			if m.step == None {
+			if m.Step == None {
 				continue
 			}
 			a.stepsSeen++
-			if a.stepNames[m.step] == "" {
-				a.stepNames[m.step] = m.name
+			if a.stepNames[m.Step] == "" {
+				a.stepNames[m.Step] = m.StepName()
 			}
-			if !ran[step{a.rec.Threads[i].Process, m.step}] {
+			if !ran[step{a.rec.Threads[i].Process, m.Step}] {
 				a.stepsWithout++
 			}
 		}
@@ -155,7 +156,7 @@ func (a *attribution) findEnd(lines []timeline) {
 
 // addRanges labels the ranges and gives those whose name says something to their
 // threads.
-func (a *attribution) addRanges(lines []timeline, patterns *Patterns) {
+func (a *attribution) addRanges(lines []ranges.Timeline, patterns *Patterns) {
 	rec := a.rec
 	named := make([]bool, len(rec.RangeNames))
 	user := make([]bool, len(rec.Domains))
@@ -165,30 +166,29 @@ func (a *attribution) addRanges(lines []timeline, patterns *Patterns) {
 	count := make([]int, len(lines))
 	for _, r := range rec.Ranges {
 		if user[r.Domain] && !named[r.Name] {
-			a.labels[r.Name], named[r.Name] = patterns.label(rec.RangeNames[r.Name]), true
-			a.labels[r.Name].name = rec.RangeNames[r.Name]
+			a.labels[r.Name], named[r.Name] = patterns.Label(rec.RangeNames[r.Name]), true
 		}
-		if user[r.Domain] && !a.labels[r.Name].empty() {
+		if user[r.Domain] && !a.labels[r.Name].Empty() {
 			count[r.Thread]++
 		}
 	}
 	for i, n := range count {
-		lines[i].ranges = make([]labeledRange, 0, n)
+		lines[i].Ranges = make([]ranges.Range, 0, n)
 	}
 	for _, r := range rec.Ranges {
-		if l := &a.labels[r.Name]; user[r.Domain] && !l.empty() {
+		if l := &a.labels[r.Name]; user[r.Domain] && !l.Empty() {
 			t := &lines[r.Thread]
-			t.ranges = append(t.ranges, labeledRange{r.Start, r.End, l.step, l})
+			t.Ranges = append(t.Ranges, ranges.Range{Start: r.Start, End: r.End, Step: l.Step, Label: l})
 		}
 	}
-	if slices.ContainsFunc(lines, func(t timeline) bool { return len(t.ranges) > 0 }) {
+	if slices.ContainsFunc(lines, func(t ranges.Timeline) bool { return len(t.Ranges) > 0 }) {
 		rec.Ranges = nil
 	}
 }
 
 // addQueries asks for the location of every launch and every graph node's creation, in
 // one pass to count and one to fill.
-func (a *attribution) addQueries(lines []timeline) {
+func (a *attribution) addQueries(lines []ranges.Timeline) {
 	count := make([]int, len(lines))
 	for _, c := range a.rec.Launches {
 		count[c.Thread]++
@@ -197,15 +197,15 @@ func (a *attribution) addQueries(lines []timeline) {
 		count[n.Thread]++
 	}
 	for i, n := range count {
-		lines[i].queries = make([]int32, 0, n)
+		lines[i].Queries = make([]int32, 0, n)
 	}
 	for i, c := range a.rec.Launches {
 		t := &lines[c.Thread]
-		t.queries = append(t.queries, int32(i))
+		t.Queries = append(t.Queries, int32(i))
 	}
 	for i, n := range a.rec.GraphNodes {
 		t := &lines[n.Thread]
-		t.queries = append(t.queries, int32(len(a.rec.Launches)+i))
+		t.Queries = append(t.Queries, int32(len(a.rec.Launches)+i))
 	}
 }
 
@@ -283,7 +283,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 	a.classes = kernel.Classes(a.rec.KernelNames, a.options.Phases)
 	a.operators = make([]int8, len(a.rec.Operators))
 	for i, name := range a.rec.Operators {
-		a.operators[i] = operatorOf(name)
+		a.operators[i] = ranges.OperatorOf(name)
 	}
 	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
 		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != None })
@@ -413,9 +413,9 @@ func (a *attribution) replay(replayed, created int32) int32 {
 		return i
 	}
 	l, c := a.locations.Values[replayed], a.locations.Values[created]
-	if c.Layer != None || c.Phase != "" || c.Expert != None || c.operator != 0 {
-		l.Layer, l.Phase, l.Expert, l.module, l.Evidence, l.operator = c.Layer, c.Phase, c.Expert, c.module, c.Evidence,
-			c.operator
+	if c.Layer != None || c.Phase != "" || c.Expert != None || c.Operator != 0 {
+		l.Layer, l.Phase, l.Expert, l.Module, l.Evidence, l.Operator = c.Layer, c.Phase, c.Expert, c.Module, c.Evidence,
+			c.Operator
 	}
 	a.replays[key] = a.locations.Number(l)
 	return a.replays[key]
@@ -428,16 +428,16 @@ func (a *attribution) finalOf(at, name int32, operator int8) int32 {
 		return a.direct[at] - 1
 	}
 	l := a.locations.Values[at]
-	if l.Phase == phaseIgnored {
+	if l.Phase == ranges.PhaseIgnored {
 		return -1
 	}
-	ranged := l.Phase != "" && !l.module && !given
+	ranged := l.Phase != "" && !l.Module && !given
 	if given {
-		l.Phase, l.Evidence, l.module, l.operator = a.classes[name].Phase, byUser, false, 0
+		l.Phase, l.Evidence, l.Module, l.Operator = a.classes[name].Phase, ranges.ByUser, false, 0
 		return a.final.Number(l)
 	}
-	l.Phase, l.Evidence = phaseBy(l, cmp.Or(operator, l.operator), a.classes[name].Phase)
-	l.module, l.operator = false, 0
+	l.Phase, l.Evidence = ranges.PhaseBy(l, cmp.Or(operator, l.Operator), a.classes[name].Phase)
+	l.Module, l.Operator = false, 0
 	to := a.final.Number(l)
 	if ranged { // whatever the kernel
 		a.direct = append(a.direct, make([]int32, max(0, len(a.locations.Values)-len(a.direct)))...)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -117,7 +118,7 @@ func (r *reduction) besideGEMMs() (ns int64) {
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
 		c := &r.classes[r.names.Number(k.Name)]
-		if k.Placed == PhaseExperts && (k.Evidence == byName.String() || k.Evidence == byPosition.String()) &&
+		if k.Placed == PhaseExperts && (k.Evidence == ranges.ByName.String() || k.Evidence == ranges.ByPosition.String()) &&
 			!c.GEMM && len(c.Fused) == 0 {
 			ns += k.TotalNS
 		}

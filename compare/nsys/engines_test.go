@@ -16,6 +16,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -149,7 +150,7 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 	t.Helper()
 	options := Options{Threshold: 0.1}
 	var err error
-	if options.Patterns, err = NewPatterns(); err != nil {
+	if options.Patterns, err = ranges.NewPatterns(); err != nil {
 		t.Fatal(err)
 	}
 	var exports []*exportSummary

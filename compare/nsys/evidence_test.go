@@ -9,60 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
-func TestOperators(t *testing.T) {
-	for name, want := range map[string]Phase{
-		"aten::_grouped_mm": PhaseExperts, "aten::_grouped_mm, op_id = 31": PhaseExperts,
-		"_moe_C::topk_softmax": PhaseRouter, "_moe_C::moe_align_block_size": PhaseDispatch,
-		"_moe_C::moe_sum": PhaseCombine, "record_param_comms": PhaseCommunication,
-		"vllm::all_reduce": PhaseCommunication, "nccl:all_to_all": PhaseCommunication,
-		"aten::_cudnn_attention_forward": PhaseAttention, "_vllm_fa3_C::fwd": PhaseAttention, "aten::mm": PhaseOther,
-		"vllm::moe_forward_shared": PhaseExperts,
-		"aten::topk":               "", "aten::mul": "", "moe_forward": "", "": "",
-	} {
-		have := Phase("")
-		if i := operatorOf(name); i > 0 {
-			have = operatorRules[i-1].phase
-		}
-		equal(t, name, have, want)
-	}
-	for _, r := range operatorRules {
-		if r.source == "" {
-			t.Errorf("%s has no source", r.re)
-		}
-	}
-}
-
-// Stronger evidence wins: a range over everything, a module's range below what an
-// operator or a name knows exactly, an operator of many phases below names.
-func TestOrderOfEvidence(t *testing.T) {
-	narrow, wide, dense := operatorOf("_moe_C::topk_softmax"), operatorOf("vllm::moe_forward"), operatorOf("aten::mm")
-	ranged, module := location{Phase: PhaseCombine, Evidence: byRange},
-		location{Phase: PhaseExperts, Evidence: byFramework, module: true}
-	for _, c := range []struct {
-		what     string
-		at       location
-		operator int8
-		own      Phase
-		phase    Phase
-		by       evidence
-	}{
-		{"range", ranged, narrow, PhaseDispatch, PhaseCombine, byRange},
-		{"operator of one phase", location{}, narrow, PhaseOther, PhaseRouter, byOperator},
-		{"operator of one phase in a module", module, narrow, PhaseUnknown, PhaseRouter, byOperator},
-		{"name under an operator of many", location{}, wide, PhaseDispatch, PhaseDispatch, byName},
-		{"operator of many", location{}, wide, PhaseUnknown, PhaseExperts, byOperator},
-		{"dense GEMM", location{}, dense, PhaseOther, PhaseOther, byOperator},
-		{"name in a module", module, 0, PhaseDispatch, PhaseDispatch, byName},
-		{"module", module, 0, PhaseOther, PhaseExperts, byFramework},
-		{"name", location{}, 0, PhaseOther, PhaseOther, byName},
-		{"nothing", location{}, 0, PhaseUnknown, PhaseUnknown, byNothing},
-	} {
-		phase, by := phaseBy(c.at, c.operator, c.own)
-		equal(t, c.what, phase, c.phase)
-		equal(t, c.what, by.String(), c.by.String())
-	}
-}
-
 // A rule of the user wins over a range, and makes GEMMs of experts.
 func TestPhaseOfTheUser(t *testing.T) {
 	f := newFixture()

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -28,10 +28,10 @@ type StepKind struct {
 
 // batch is what the ranges of all ranks say of a step: prefill where any rank has a
 // prompt, and the tokens of the rank with most.
-func (r *reduction) batch(step int32) (all kernel.Batch) {
+func (r *reduction) batch(step int32) (all ranges.Batch) {
 	for _, p := range r.ranks {
-		b := kernel.BatchOf(p.of.stepNames[step])
-		all = kernel.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
+		b := ranges.BatchOf(p.of.stepNames[step])
+		all = ranges.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
 			Tokens: max(all.Tokens, b.Tokens)}
 	}
 	return all
@@ -52,7 +52,7 @@ func (r *reduction) kinds() {
 			outside[c.Step] += float64(c.TotalNS - c.CollectiveNS)
 		}
 	}
-	work, batches := make([]imbalance.StepWork, len(steps)), make([]kernel.Batch, len(steps))
+	work, batches := make([]imbalance.StepWork, len(steps)), make([]ranges.Batch, len(steps))
 	for i, step := range steps {
 		batches[i] = r.batch(int32(step))
 		name := strings.Join(append(slices.Clone(kernels[int32(step)]), batches[i].String()), "\n")
@@ -114,17 +114,17 @@ func (r *reduction) expertKernels() map[int32][]string {
 var routedPhases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
 
 // nameKinds names each kind of steps by what ranges say, else by what its steps take.
-func (r *reduction) nameKinds(steps []int, batches []kernel.Batch, work []imbalance.StepWork) {
+func (r *reduction) nameKinds(steps []int, batches []ranges.Batch, work []imbalance.StepWork) {
 	for i := range r.trace.StepKinds {
 		k := &r.trace.StepKinds[i]
-		var of []kernel.Batch
+		var of []ranges.Batch
 		outside := 0.0
 		for _, step := range k.Steps {
 			at, _ := slices.BinarySearch(steps, step)
 			of, outside = append(of, batches[at]), max(outside, work[at].OutsideNS/float64(len(r.ranks)))
 		}
-		if k.Name = kernel.BatchesName(of); slices.ContainsFunc(of,
-			func(b kernel.Batch) bool { return b.Tokens == 0 }) {
+		if k.Name = ranges.BatchesName(of); slices.ContainsFunc(of,
+			func(b ranges.Batch) bool { return b.Tokens == 0 }) {
 			k.Name = strings.TrimPrefix(k.Name+", "+quantity.Duration(outside)+" outside the experts", ", ")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router/input"
 	"golang.org/x/sync/errgroup"
 )
@@ -44,7 +45,7 @@ func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
 func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSummary, error) {
 	if o.Patterns == nil {
 		var err error
-		if o.Patterns, err = NewPatterns(); err != nil {
+		if o.Patterns, err = ranges.NewPatterns(); err != nil {
 			return nil, err
 		}
 	}

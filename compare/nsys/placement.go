@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/infer"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -123,7 +124,7 @@ func (a *attribution) stepsOfLayers(r *rankEvents) {
 	for i, step := range infer.StepsOfLayers(layers) {
 		if step >= 0 {
 			l := p.at(i)
-			l.Step, l.Inferred = step, l.Inferred|inferredStep
+			l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
 			r.events[p.order[i]].location = a.final.Number(l)
 		}
 	}
@@ -244,11 +245,11 @@ func (p *placement) place() {
 				p.inStep(&l, p.steps[b])
 			}
 			shared := p.launches[i].Anchor == infer.Dense && p.a.classes[p.r.events[p.order[i]].name].GEMM
-			if shared && l.Evidence >= byOperator {
-				l.Phase, l.Evidence = PhaseOther, byPosition
+			if shared && l.Evidence >= ranges.ByOperator {
+				l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
 			}
 			if i >= begin && p.layers[b] != None {
-				l.Layer, l.Inferred = p.layers[b], l.Inferred|inferredLayer
+				l.Layer, l.Inferred = p.layers[b], l.Inferred|ranges.InferredLayer
 				l.Graph = replayed && p.launches[i].Anchor == infer.ExpertGEMM
 				if i >= routing {
 					p.placePhase(&l, i, routed, block)
@@ -272,7 +273,7 @@ func (p *placement) place() {
 // inStep gives a kernel a step where no range does.
 func (p *placement) inStep(l *location, step int32) {
 	if l.Step == None && step != None {
-		l.Step, l.Inferred = step, l.Inferred|inferredStep
+		l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
 	}
 }
 
@@ -292,7 +293,7 @@ func (p *placement) placePhase(l *location, i, routed int, block infer.Block) {
 		phase = PhaseCombine
 	}
 	if l.Phase == PhaseUnknown || phase == PhaseDispatch || phase == PhaseCombine {
-		l.Phase, l.Evidence = phase, byPosition
+		l.Phase, l.Evidence = phase, ranges.ByPosition
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 )
@@ -276,7 +277,7 @@ func (r *reduction) graphs() {
 func (p *rankEvents) experts() (list []ExpertStat) {
 	of, experts := groupLocations(p.of.locations, func(l location) location {
 		if l.Expert == None {
-			return unattributed
+			return ranges.Unattributed
 		}
 		return location{Step: None, Layer: l.Layer, Expert: l.Expert}
 	})

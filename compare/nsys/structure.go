@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 )
 
 // structure takes the layers that were inferred rank by rank where the ranks agree,
@@ -54,7 +55,7 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 		for i := range p.events {
 			e := &p.events[i]
 			at := &p.of.locations[e.location]
-			if at.Inferred&inferredLayer > 0 && at.Step != None && at.Layer < int32(layers) &&
+			if at.Inferred&ranges.InferredLayer > 0 && at.Step != None && at.Layer < int32(layers) &&
 				p.of.classes[e.name].GEMM {
 				times[rank][at.Layer] += float64(e.duration)
 			}
@@ -74,7 +75,7 @@ func (p *rankEvents) stepSpans() (spans []stepSpan) {
 	for i := range p.events {
 		e := &p.events[i]
 		l, from := &p.of.locations[e.location], p.of.session+e.start
-		if l.Inferred&inferredLayer == 0 || l.Step == None || p.of.session == 0 {
+		if l.Inferred&ranges.InferredLayer == 0 || l.Step == None || p.of.session == 0 {
 			continue
 		}
 		if n := len(spans); n == 0 || spans[n-1].step < l.Step {
@@ -128,7 +129,7 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 			l := p.of.locations[*at]
 			if l.Step >= first && l.Step < first+int32(n) {
 				l.Step += number - first
-			} else if l.Step = None; l.Inferred&inferredLayer > 0 {
+			} else if l.Step = None; l.Inferred&ranges.InferredLayer > 0 {
 				l.Layer = None
 			}
 			to[*at] = int32(len(p.of.locations))
@@ -144,7 +145,7 @@ func (r *reduction) layerSteps() {
 	steps := make([]int, len(r.ranks))
 	for i, p := range r.ranks {
 		for j := range p.events {
-			if at := &p.of.locations[p.events[j].location]; at.Inferred&inferredStep > 0 {
+			if at := &p.of.locations[p.events[j].location]; at.Inferred&ranges.InferredStep > 0 {
 				steps[i] = max(steps[i], int(at.Step)+1)
 			}
 		}
@@ -186,10 +187,10 @@ func (r *reduction) dropInferred() {
 		d.locations = slices.Clone(d.locations)
 		for i := range d.locations {
 			l := &d.locations[i]
-			if l.Inferred&inferredLayer > 0 {
+			if l.Inferred&ranges.InferredLayer > 0 {
 				l.Layer = None
 			}
-			if l.Inferred&inferredStep > 0 {
+			if l.Inferred&ranges.InferredStep > 0 {
 				l.Step = None
 			}
 			l.Inferred = 0

@@ -16,6 +16,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -246,7 +247,7 @@ func (h summaryHeader) check() error {
 		}
 		for _, at := range e.Places {
 			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(kernel.Phases, at.Phase) ||
-				at.Evidence >= evidences {
+				at.Evidence >= ranges.Evidences {
 				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step,
 					at.Layer, at.Expert)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 )
 
 var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"),
@@ -162,7 +163,7 @@ func FuzzTorchTrace(f *testing.F) {
 		if err != nil {
 			return
 		}
-		patterns, err := NewPatterns()
+		patterns, err := ranges.NewPatterns()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,12 +41,19 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
 // Phase is a part of a step; package kernel owns the phases.
 type Phase = kernel.Phase
+
+// Patterns turn the names of ranges into what they say, see package ranges.
+type Patterns = ranges.Patterns
+
+// location is where in the model a piece of work belongs.
+type location = ranges.Location
 
 // The phases, see package kernel.
 const (

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 )
 
 // unknownShare is the share of GPU time from which unknown time is worth a
@@ -15,7 +16,7 @@ const unknownShare = 0.05
 // placed is a phase and what placed a kernel in it.
 type placed struct {
 	phase Phase
-	by    evidence
+	by    ranges.Evidence
 }
 
 // placements is the time of each name by phase and evidence.
@@ -52,7 +53,7 @@ func (r *reduction) unknownTime() {
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
 		total += k.TotalNS
-		most := placed{PhaseUnknown, byNothing}
+		most := placed{PhaseUnknown, ranges.ByNothing}
 		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]),
 			func(a, b placed) int { return cmp.Or(kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
 			if ns[k.Name][by] > ns[k.Name][most] {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -133,7 +133,7 @@ func TestKindsOfStepsStandApart(t *testing.T) {
 		eager(rec)
 		rec.RangeNames = slices.Clone(rec.RangeNames)
 		for i, name := range rec.RangeNames {
-			if kernel.BatchOf(name).Tokens > 0 {
+			if ranges.BatchOf(name).Tokens > 0 {
 				rec.RangeNames[i] = "execute_model(x)"
 			}
 		}

@@ -1,20 +1,30 @@
-package kernel
+package ranges
 
 import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // Batch is what the range of a step says it runs. A step that holds any prompt is
 // prefill, whatever else it holds.
 type Batch struct {
 	Named, Prefill bool
-	Tokens         int // 0 where the range does not say
+	Tokens         int    // 0 where the range does not say
+	Arm            string // of the hook's switch; empty where the range names none, or one that lapsed
 }
 
-// The ranges of engines' steps: vLLM's worker, SGLang's scheduler, TensorRT-LLM's executor.
+// inner stands between the names of the hook's range and of the engine's.
+const inner = " > "
+
+// expired is behind the name of an arm whose order lapsed: the step ran another.
+const expired = " expired"
+
+// The ranges of engines' steps: the hook's, vLLM's worker, SGLang's scheduler, TensorRT-LLM's
+// executor.
 var (
+	hookStep     = regexp.MustCompile(`^moebalance step=\d+ tokens=(\d+) sequence=\d+ arm=`)
 	vllmStep     = regexp.MustCompile(`context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)`)
 	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
 	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
@@ -22,20 +32,31 @@ var (
 
 // BatchOf reads the name of the range of a step.
 func BatchOf(name string) Batch {
+	if m := hookStep.FindStringSubmatch(name); m != nil {
+		arm, own, _ := strings.Cut(name[len(m[0]):], inner)
+		b := BatchOf(own)
+		if b.Tokens == 0 {
+			b.Tokens, _ = strconv.Atoi(m[1])
+		}
+		if !strings.HasSuffix(arm, expired) {
+			b.Arm = arm
+		}
+		return b
+	}
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	if m := vllmStep.FindStringSubmatch(name); m != nil {
-		return Batch{true, number(m[1]) > 0, number(m[2]) + number(m[4])}
+		return Batch{Named: true, Prefill: number(m[1]) > 0, Tokens: number(m[2]) + number(m[4])}
 	}
 	if m := sglangStep.FindStringSubmatch(name); m != nil {
 		switch m[1] {
 		case "DECODE":
-			return Batch{true, false, number(m[2])}
+			return Batch{Named: true, Tokens: number(m[2])}
 		case "EXTEND", "MIXED":
-			return Batch{true, true, number(m[3])}
+			return Batch{Named: true, Prefill: true, Tokens: number(m[3])}
 		}
 	}
 	if m := tensorrtStep.FindStringSubmatch(name); m != nil {
-		return Batch{true, number(m[1]) > 0, 0}
+		return Batch{Named: true, Prefill: number(m[1]) > 0}
 	}
 	return Batch{}
 }
@@ -58,14 +79,14 @@ func BatchesName(list []Batch) string {
 	for _, b := range list {
 		low, high = min(low, b.Tokens), max(high, b.Tokens)
 	}
-	switch name := list[0].String(); {
+	name, tokens := list[0].String(), fmt.Sprintf("%d to %d tokens", low, high)
+	switch {
 	case low == 0:
 		return name
 	case high == 1:
-		return name + ", 1 token"
+		tokens = "1 token"
 	case low == high:
-		return fmt.Sprintf("%s, %d tokens", name, low)
-	default:
-		return fmt.Sprintf("%s, %d to %d tokens", name, low, high)
+		tokens = fmt.Sprintf("%d tokens", low)
 	}
+	return strings.TrimPrefix(name+", "+tokens, ", ")
 }

@@ -1,4 +1,4 @@
-package nsys
+package ranges
 
 import (
 	"fmt"
@@ -25,43 +25,46 @@ type Patterns struct {
 // so the phase it means gives way to what a kernel's own name knows.
 type rule struct {
 	re     *regexp.Regexp
-	phase  Phase
+	phase  kernel.Phase
 	module bool
 	own    bool // the user's, or of the captures in testdata
 	groups []string
 }
 
-// label is what a range's name says. The numbers are None where it says
+// Label is what a range's name says. The numbers are None where it says
 // nothing, and step unnumbered for a step without a number.
-type label struct {
-	step, layer, expert int32
-	phase               Phase
-	module              bool // the phase is that of a module
-	evidence            evidence
-	operator            int8   // see operatorOf
-	name                string // of the range
+type Label struct {
+	Step, Layer, Expert int32
+	Phase               kernel.Phase
+	Name                string // of the range
+	module              bool   // the phase is that of a module
+	evidence            Evidence
+	operator            int8 // see OperatorOf
 }
 
 const unnumbered = -2
 
-// phaseIgnored is work that the program itself asks to leave out: bookkeeping
+// PhaseIgnored is work that the program itself asks to leave out: bookkeeping
 // among the model's own. No result has it, only a warning that says how much.
-const phaseIgnored Phase = "ignored"
+const PhaseIgnored kernel.Phase = "ignored"
 
-func (l label) empty() bool {
-	return l.step == None && l.layer == None && l.expert == None && l.phase == "" && l.operator == 0
+// Empty reports that the name says nothing.
+func (l Label) Empty() bool {
+	return l.Step == None && l.Layer == None && l.Expert == None && l.Phase == "" && l.operator == 0
 }
 
 // builtIn are the default patterns with their sources.
 var builtIn = []struct {
 	pattern string
-	phase   Phase
+	phase   kernel.Phase
 	module  bool
 	source  string
 }{
+	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", false, "the hook of moebalance"},
+	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", false, "the hook of moebalance"},
 	{`^\[Executor\] _forward_step (?P<step>\d+)`, "", false, "TensorRT-LLM pyexecutor"},
 	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", false, "TensorRT-LLM layer_wise_benchmarks"},
-	{`^layer_wise_benchmarks ignore$`, phaseIgnored, false,
+	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, false,
 		"TensorRT-LLM layer_wise_benchmarks: what its calibrator does between the layers"},
 	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", false, "TensorRT-LLM layer_wise_benchmarks, runs"},
 	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", false, "usual step markers"},
@@ -69,21 +72,21 @@ var builtIn = []struct {
 	{`^execute_(?:model\b|(?:\d+_)?context_(?:[1-9]\d*\(.*\)_generation_\d+|0\(.*\)_generation_[1-9]\d*)\().*(?P<step>)`, "", false, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing"},
 	{`^step\[[A-Z_]+ bs=\d+.*\](?P<step>)$`, "", false,
 		"SGLang scheduler, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]"},
-	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, PhaseOther, true,
+	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, true,
 		"backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine; kernels that say what they are keep their phase"},
 	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", false,
 		"the captures in testdata"},
-	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, PhaseExperts, false, "the captures in testdata"},
+	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, false, "the captures in testdata"},
 	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", false, "modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers"},
 	{`(?:^|[ ./'":,(\[]|(?:decoder|transformer|moe|model)_)(?i:layer)(?:_?(?i:idx|id|index|number))?(?:[ _.:=#\[]{0,2}|-)(?P<layer>\d+)(?:\b|_)`, "", false, "in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are"},
 	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", false, "classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order"},
-	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, PhaseOther, true, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
-	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, PhaseExperts, false, "modules: mlp.experts.17; local_experts count those of a rank"},
-	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`, PhaseExperts, false, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
-	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, PhaseAttention, true, "modules and classes: self_attn, MLA"},
+	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, kernel.PhaseOther, true, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
+	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, false, "modules: mlp.experts.17; local_experts count those of a rank"},
+	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, false, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
+	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, true, "modules and classes: self_attn, MLA"},
 	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", false, "the phases by their own names"},
-	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|Router(?:_\d+)?\b`, PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
-	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|[. /])experts\b`, PhaseExperts, true, "modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
+	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|Router(?:_\d+)?\b`, kernel.PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
+	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|[. /])experts\b`, kernel.PhaseExperts, true, "modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
 }
 
 // NewPatterns puts the user's patterns before the built-in ones. An error names
@@ -100,12 +103,12 @@ func NewPatterns(user ...string) (*Patterns, error) {
 		if err := p.add(b.pattern, b.phase, b.module); err != nil {
 			return nil, err
 		}
-		p.rules[len(p.rules)-1].own = strings.HasSuffix(b.source, "in testdata")
+		p.rules[len(p.rules)-1].own = strings.HasSuffix(b.source, "in testdata") || strings.HasSuffix(b.source, "of moebalance")
 	}
 	return p, nil
 }
 
-func (p *Patterns) add(text string, phase Phase, module bool) error {
+func (p *Patterns) add(text string, phase kernel.Phase, module bool) error {
 	re, err := regexp.Compile(text)
 	if err != nil {
 		return fmt.Errorf("pattern %q: %w", text, err)
@@ -128,9 +131,13 @@ func (p *Patterns) add(text string, phase Phase, module bool) error {
 	return nil
 }
 
-// label reads one name. A number beyond 31 bits is not one.
-func (p *Patterns) label(name string) label {
-	l := label{step: None, layer: None, expert: None, operator: operatorOf(name)}
+// Label reads one name. A number beyond 31 bits is not one. What a user called an arm says
+// nothing.
+func (p *Patterns) Label(name string) Label {
+	l := Label{Step: None, Layer: None, Expert: None, Name: name, operator: OperatorOf(name)}
+	if m := hookStep.FindStringIndex(name); m != nil {
+		name = name[:m[1]]
+	}
 	for _, r := range p.rules {
 		at := r.re.FindStringSubmatchIndex(name)
 		if at == nil {
@@ -143,23 +150,23 @@ func (p *Patterns) label(name string) label {
 			text := name[at[2*g]:at[2*g+1]]
 			switch group {
 			case "step":
-				setNumber(&l.step, text, unnumbered)
+				setNumber(&l.Step, text, unnumbered)
 			case "layer":
-				setNumber(&l.layer, text, None)
+				setNumber(&l.Layer, text, None)
 			case "expert":
-				setNumber(&l.expert, text, None)
+				setNumber(&l.Expert, text, None)
 			case "phase":
-				if l.phase == "" {
-					l.phase = kernel.PhaseOf(text)
+				if l.Phase == "" {
+					l.Phase = kernel.PhaseOf(text)
 				}
 			}
 		}
-		if l.phase == "" {
-			l.phase, l.module = r.phase, r.module
+		if l.Phase == "" {
+			l.Phase, l.module = r.phase, r.module
 		}
-		if l.phase != "" && l.evidence == byNothing {
-			if l.evidence = byFramework; r.own {
-				l.evidence = byRange
+		if l.Phase != "" && l.evidence == ByNothing {
+			if l.evidence = ByFramework; r.own {
+				l.evidence = ByRange
 			}
 		}
 	}

@@ -1,0 +1,226 @@
+package ranges
+
+import (
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+)
+
+func TestBuiltInPatterns(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Label{
+		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":            {Step: 12, Layer: None, Expert: None, Phase: ""},
+		"layer_wise_benchmarks layer_idx 5":                              {Step: None, Layer: 5, Expert: None, Phase: ""},
+		"moebalance step=12 tokens=8192 sequence=3 arm=layer 3 expert 1": {Step: 12, Layer: None, Expert: None},
+		"moebalance layer=3":                                             {Step: None, Layer: 3, Expert: None},
+		"moebalance layer=3 router":                                      {Step: None, Layer: 3, Expert: None, Phase: kernel.PhaseRouter},
+		"b=8 s=1 past=128 EP4":                                           {Step: unnumbered, Layer: None, Expert: None, Phase: ""},
+		"layer_wise_benchmarks ignore": {Step: None, Layer: None, Expert: None,
+			Phase: PhaseIgnored},
+		"layer 0 router": {Step: None, Layer: 0, Expert: None, Phase: kernel.PhaseRouter},
+		"layer 11 dispatch": {Step: None, Layer: 11, Expert: None,
+			Phase: kernel.PhaseDispatch},
+		"layer 2 experts": {Step: None, Layer: 2, Expert: None,
+			Phase: kernel.PhaseExperts},
+		"layer 2 expert 31": {Step: None, Layer: 2, Expert: 31, Phase: kernel.PhaseExperts},
+		"layer 2 combine": {Step: None, Layer: 2, Expert: None,
+			Phase: kernel.PhaseCombine},
+		"model.layers.3.mlp.experts": {Step: None, Layer: 3, Expert: None,
+			Phase: kernel.PhaseExperts},
+		"model.layers.3.mlp.experts.17": {Step: None, Layer: 3, Expert: 17, Phase: kernel.PhaseExperts},
+		"model.layers.10.self_attn": {Step: None, Layer: 10, Expert: None,
+			Phase: kernel.PhaseAttention},
+		"model.layers.10.self_attn.qkv_proj": {Step: None, Layer: 10, Expert: None,
+			Phase: kernel.PhaseAttention},
+		"model.layers.7.mlp.gate": {Step: None, Layer: 7, Expert: None, Phase: kernel.PhaseRouter},
+		"model.layers.7.mlp":      {Step: None, Layer: 7, Expert: None, Phase: ""},
+		"{'Module': 'model.layers.4.mlp.experts', 'TrainableParams': {}}": {Step: None, Layer: 4, Expert: None,
+			Phase: kernel.PhaseExperts},
+		"DeepseekV3Gate":  {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
+		"MLA":             {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseAttention},
+		"FusedMoE":        {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
+		"execute_model":   {Step: unnumbered, Layer: None, Expert: None, Phase: ""},
+		"ProfilerStep#14": {Step: 14, Layer: None, Expert: None, Phase: ""},
+		"step 3":          {Step: 3, Layer: None, Expert: None, Phase: ""},
+		"model.layers.7.mlp.shared_experts.gate_proj": {Step: None, Layer: 7, Expert: None, Phase: kernel.PhaseOther},
+		"CutlassFusedMoE":                          {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
+		"execute_context_3(384)_generation_16(16)": {Step: unnumbered, Layer: None, Expert: None, Phase: ""},
+		// not the router
+		"model.layers.3.mlp.shared_expert_gate": {Step: None, Layer: 3, Expert: None, Phase: kernel.PhaseOther},
+		"MoE":                                   {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
+		"GatedMLP":                              {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseOther},
+		"KimiK3MoEGate":                         {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
+		"nn.Module: Qwen3MoeDecoderLayer_5":     {Step: None, Layer: 5, Expert: None, Phase: ""},
+		"nn.Module: Qwen3MoeAttention_5":        {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseAttention},
+		"nn.Module: FusedMoE_12":                {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
+		"nn.Module: Qwen3MoeTopKRouter_3":       {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
+		"Layer 3":                               {Step: None, Layer: 3, Expert: None, Phase: ""},
+		"layer=3":                               {Step: None, Layer: 3, Expert: None, Phase: ""},
+		"Step 3":                                {Step: 3, Layer: None, Expert: None, Phase: ""},
+		// not ours
+		`layer_wise_benchmarks args {"warmup_times": 20}`: {Step: None, Layer: None, Expert: None, Phase: ""},
+		"layer_wise_benchmarks ignored":                   {Step: None, Layer: None, Expert: None, Phase: ""},
+		// shared experts too
+		"Deepseekv3MoE":                   {Step: None, Layer: None, Expert: None, Phase: ""},
+		"nn.Module: Linear_3":             {Step: None, Layer: None, Expert: None, Phase: ""},
+		"aten::add":                       {Step: None, Layer: None, Expert: None, Phase: ""},
+		"gate_proj":                       {Step: None, Layer: None, Expert: None, Phase: ""},
+		"model.layers.3.mlp.gate_proj":    {Step: None, Layer: 3, Expert: None, Phase: ""},
+		"model.layers.3.mlp.gate_up_proj": {Step: None, Layer: 3, Expert: None, Phase: ""},
+		"cub::DispatchRadixSort":          {Step: None, Layer: None, Expert: None, Phase: ""},
+		"investigate":                     {Step: None, Layer: None, Expert: None, Phase: ""},
+		// no 32-bit number
+		"layer 99999999999 router": {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
+	} {
+		got := patterns.Label(name)
+		got.Name, got.module, got.evidence = "", false, ByNothing
+		if got != want {
+			t.Errorf("%q: want %+v, have %+v", name, want, got)
+		}
+	}
+}
+
+// The names by which modules, classes and annotations usually number layers, and
+// names that hold a number of something else.
+func TestLayersByTheirUsualNames(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer, names := range map[int32][]string{
+		7: {
+			// Hugging Face, vLLM, SGLang
+			"layers.7", "model.layers.7", "model.layers.7.mlp", "model.layers[7]",
+			"model.language_model.layers.7.feed_forward", "model.decoder.layers.7",
+			"gpt_neox.layers.7.attention", "transformer.h.7.mlp", "h.7", "backbone.layers.7.mixer",
+			"model.layers.7.block_sparse_moe.gate",
+			"{'Module': 'model.layers.7.self_attn'}", `{"Module": "model.layers.7"}`, // vLLM's layer-wise ranges
+			// Megatron, JAX, llama.cpp, DiTs
+			"decoder.layers.7.self_attention", "transformer/layers_7/mlp", "blk.7.ffn_gate_exps", "blocks.7.moe",
+			"DecoderLayer_7", "DeepseekV3DecoderLayer_7", "nn.Module: Qwen3MoeDecoderLayer_7", "DecoderLayer 7",
+			"TransformerLayer_7", "nn.Module: TransformerLayer_7", "GptOssDecoderLayer[7]",
+			"layer 7", "Layer 7", "LAYER 7", "layer_7", "layer7", "layer-7", "layer.7", "layer:7", "layer: 7",
+			"layer=7", "Layer #7", "layer[7]", "(layer 7)", "forward layer 7",
+			"layer_idx=7", "layer_idx 7", "layer_id: 7", "layer_index=7", "layer_number=7", "layerIdx=7",
+			"decoder_layer_7", "transformer_layer_7", "moe_layer_7", "layer_7_experts",
+			"layer_7_of_9", // of 9 or not, it is one layer's
+		},
+		None: {
+			"player 7", "Player_7", "multilayer 7", "sublayer 7", "layernorm_7", "layer_norm 7", "layer_type=7",
+			"layer_count=7", "post_attention_layernorm 7",
+			"num_layers=7", "num_hidden_layers: 7", "n_layer=7", "n_layers 7", "layers=7", "layers 7", "layers 0-7",
+			"num_layers_7", "model.moe_layers.7", "model.dense_layers.7",
+			"h=7", "h 7", "b=8 h=7", "block 7", "block_7", "kv block 7", "blocks=7", "layer -7", "layer: -7", "layer",
+			"layers.", "layer 7th", "layer 7x",
+			// counted apart from layers, or not a layer
+			"EncoderLayer_7", "Linear_7", "Qwen3MoeSparseMoeBlock_7", "nn.Module: DeepseekV3MoE_7",
+			"TransformerBlock_7",
+		},
+	} {
+		for _, name := range names {
+			if got := patterns.Label(name); got.Layer != layer {
+				t.Errorf("%q: want layer %d, have %+v", name, layer, got)
+			}
+		}
+	}
+}
+
+// Likewise for experts; those that are named are of the phase experts.
+func TestExpertsByTheirUsualNames(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expert, names := range map[int32][]string{
+		7: {
+			"experts.7", "model.layers.3.mlp.experts.7", "model.layers.3.mlp.experts.7.down_proj", "mlp.experts[7]",
+			"model.layers.3.block_sparse_moe.experts.7.w1", "{'Module': 'model.layers.3.mlp.experts.7'}",
+			"expert 7", "Expert 7", "expert_7", "expert7", "expert:7", "expert=7", "expert #7", "expert[7]",
+			"expert_id=7", "expert_idx 7", "layer_3_expert_7", "layer 3, expert 7", "routed_expert_7",
+			"moe_expert_7",
+		},
+		None: {
+			"num_experts=7", "n_experts 7", "experts=7", "experts 7", "local_experts.7",
+			"decoder.layers.3.mlp.experts.local_experts.7", "local_expert_7", "num_expert_7", "n_expert=7",
+			"shared_expert_7", "shared_experts.7", "mlp.shared_experts.7", "expert_parallel_7", "expert parallel 7",
+			"experts", "inexpert 7", "expert 7x",
+		},
+	} {
+		for _, name := range names {
+			got := patterns.Label(name)
+			if got.Expert != expert || expert != None && got.Phase != kernel.PhaseExperts {
+				t.Errorf("%q: want expert %d, have %+v", name, expert, got)
+			}
+		}
+	}
+}
+
+// Modules and classes whose phase is known by name.
+func TestPhasesByTheirUsualNames(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for phase, names := range map[kernel.Phase][]string{
+		kernel.PhaseExperts: {"model.layers.3.mlp.experts", "model.layers.3.feed_forward.experts",
+			"nn.Module: GptOssExperts_3", "Qwen3MoeExperts", "decoder.layers.3.mlp.experts.local_experts.7"},
+		kernel.PhaseRouter: {"model.layers.3.mlp.router", "model.layers.3.block_sparse_moe.gate",
+			"model.layers.3.feed_forward.router", "nn.Module: GptOssTopKRouter_3", "TopKGate_3",
+			"DeepseekV3TopkRouter"},
+		kernel.PhaseAttention: {"model.layers.3.self_attn", "model.layers.3.linear_attn", "gpt_neox.layers.3.attention",
+			"decoder.layers.3.self_attention", "nn.Module: GptOssAttention_3"},
+		kernel.PhaseOther: {"model.layers.3.mlp.shared_experts", "nn.Module: DeepseekSharedExperts_3", "mlp(B)", "mlp(W)",
+			"dispatch(B)", "backward", "experts backward",
+			"autograd::engine::evaluate_function: GroupedMmBackward0", "GroupedMmBackward0, seq = 12", "backward_step"},
+		kernel.PhaseDispatch: {"dispatch(F)"},
+		"": {"model.layers.3.mlp", "model.layers.3.post_attention_layernorm",
+			"model.layers.3.input_layernorm", "model.layers.3.mlp.gate_up_proj", "nn.Module: MixtralSparseMoeBlock_3",
+			"attention_mask", "forward", "mlp(F)", "BackwardHook"},
+	} {
+		for _, name := range names {
+			if got := patterns.Label(name); got.Phase != phase {
+				t.Errorf("%q: want phase %q, have %+v", name, phase, got)
+			}
+		}
+	}
+}
+
+func TestUserPatternsComeFirst(t *testing.T) {
+	patterns, err := NewPatterns(`^L(?P<layer>\d+)$`, `^layer (?P<expert>\d+) router$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := patterns.Label("L7"); got.Layer != 7 {
+		t.Errorf("have %+v", got)
+	}
+	if got := patterns.Label("layer 3 router"); got.Expert != 3 || got.Layer != 3 || got.Phase != kernel.PhaseRouter {
+		t.Errorf("each group by its first pattern: have %+v", got)
+	}
+	for _, bad := range []string{`(`, `layer (\d+)`, `(?P<rank>\d+)`} {
+		if _, err := NewPatterns(bad); err == nil {
+			t.Errorf("%q: want an error", bad)
+		}
+	}
+}
+
+// Labels never hold numbers that no range can mean, whatever the name.
+func FuzzLabel(f *testing.F) {
+	patterns, err := NewPatterns(`x(?P<step>.*)y(?P<phase>.*)`)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range []string{"layer 0 expert 3", "[Executor] _forward_step 1: 2 ctx reqs",
+		"model.layers.3.mlp.experts.1", "x-1y\xff", "b=1 s=2 EP3"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		l := patterns.Label(name)
+		if l.Step < unnumbered || l.Layer < None || l.Expert < None || l.Phase != "" &&
+			kernel.PhaseOf(string(l.Phase)) == "" && l.Phase != kernel.PhaseOther && l.Phase != PhaseIgnored {
+			t.Errorf("%q: %+v", name, l)
+		}
+	})
+}

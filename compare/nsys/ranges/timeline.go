@@ -1,0 +1,208 @@
+package ranges
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/router"
+)
+
+// None is the step, layer or expert that no range says.
+const None = router.None
+
+// Location is where in the model a piece of work belongs. The numbers are None
+// and the phase is empty where no range says.
+type Location struct {
+	Step   int32        `json:"s"`
+	Layer  int32        `json:"l"`
+	Expert int32        `json:"e"`
+	Phase  kernel.Phase `json:"p"`
+	// What placed the work in the phase, and which of the numbers no range says.
+	Evidence Evidence `json:"v,omitempty"`
+	Inferred Inferred `json:"i,omitempty"`
+	Graph    bool     `json:"g,omitempty"` // a GEMM that a graph replayed, where layers are inferred
+	Operator int8     `json:"-"`           // until kernels' names have been looked at, see OperatorOf
+	Module   bool     `json:"-"`           // until kernels' names have been looked at: the phase is that of a module
+}
+
+// Inferred tells which numbers of a location are from the repetition of kernels.
+type Inferred uint8
+
+// The numbers that can be inferred.
+const (
+	InferredLayer Inferred = 1 << iota
+	InferredStep
+)
+
+// Unattributed is the location that no range says.
+var Unattributed = Location{Step: None, Layer: None, Expert: None}
+
+// Range is a range whose name says something.
+type Range struct {
+	Start, End int64
+	Step       int32  // the label's, until steps are numbered
+	Inner      string // the name of the engine's own step within a step of the hook
+	*Label            // shared by all ranges of the name
+}
+
+// Timeline is one thread's labeled ranges and queries.
+type Timeline struct {
+	Ranges  []Range
+	Queries []int32 // of moments, whose locations are asked for
+}
+
+// Sort puts ranges in the order of their starts, the longer of two first.
+func (t *Timeline) Sort() {
+	slices.SortStableFunc(t.Ranges, func(a, b Range) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+	})
+}
+
+// Locate tells each query its location: for each of step, layer, expert and
+// phase, what the innermost range open on the thread says about it. Of the
+// ranges that contain the query (their ends belong to them) the innermost is
+// the one that began last, the shorter one if two began together. Ranges need
+// not nest; they are sorted already. O(n log n) in ranges and queries together.
+func (t *Timeline) Locate(moment func(query int32) int64, visit func(query int32, p Location)) {
+	if byTime := func(a, b int32) int { return cmp.Compare(moment(a), moment(b)) }; !slices.IsSortedFunc(t.Queries,
+		byTime) {
+		slices.SortStableFunc(t.Queries, byTime)
+	}
+	var open openRanges
+	next := 0
+	for _, q := range t.Queries {
+		at := moment(q)
+		for next < len(t.Ranges) && t.Ranges[next].Start <= at {
+			open.push(&t.Ranges[next])
+			next++
+		}
+		open.drop(at)
+		visit(q, open.location())
+	}
+}
+
+// openRanges holds the open ranges, one stack per thing a label can say, each with
+// the latest beginning on top. A range that ended stays below until it surfaces:
+// only the top must be alive, and each range is pushed and popped once.
+type openRanges struct {
+	step, layer, expert, phase, operator []*Range
+}
+
+func (s *openRanges) push(m *Range) {
+	if m.Step != None {
+		s.step = append(s.step, m)
+	}
+	if m.Layer != None {
+		s.layer = append(s.layer, m)
+	}
+	if m.Expert != None {
+		s.expert = append(s.expert, m)
+	}
+	if m.Phase != "" {
+		s.phase = append(s.phase, m)
+	}
+	if m.operator != 0 {
+		s.operator = append(s.operator, m)
+	}
+}
+
+func (s *openRanges) drop(at int64) {
+	for _, stack := range []*[]*Range{&s.step, &s.layer, &s.expert, &s.phase, &s.operator} {
+		for n := len(*stack); n > 0 && (*stack)[n-1].End < at; n-- {
+			*stack = (*stack)[:n-1]
+		}
+	}
+}
+
+func (s *openRanges) location() Location {
+	p := Unattributed
+	if m := top(s.step); m != nil {
+		p.Step = m.Step
+	}
+	if m := top(s.layer); m != nil {
+		p.Layer = m.Layer
+	}
+	if m := top(s.expert); m != nil {
+		p.Expert = m.Expert
+	}
+	if m := top(s.phase); m != nil {
+		p.Phase, p.Module, p.Evidence = m.Phase, m.module, m.evidence
+	}
+	if m := top(s.operator); m != nil {
+		p.Operator = m.operator
+	}
+	return p
+}
+
+func top(stack []*Range) *Range {
+	if len(stack) == 0 {
+		return nil
+	}
+	return stack[len(stack)-1]
+}
+
+// Number gives the steps of one thread their numbers. Where the hook marks steps, no other
+// range does, and an engine's own step within one adds what it says of its batch. A step
+// without a number inside another step is part of that one. Where a step has no number,
+// or a number comes twice, all are numbered from 0 in the order in which they
+// begin; Number reports whether numbers of ranges were replaced so.
+func (t *Timeline) Number() (replaced bool) {
+	t.hookSteps()
+	renumbered := false
+	var steps []*Range
+	end := int64(math.MinInt64) // of the steps so far
+	seen := map[int32]bool{}
+	for i := range t.Ranges {
+		m := &t.Ranges[i]
+		switch {
+		case m.Step == None:
+			continue
+		case m.Step == unnumbered && m.End <= end:
+			m.Step = None
+			continue
+		case m.Step == unnumbered || seen[m.Step]:
+			renumbered = true
+		}
+		seen[m.Step] = true
+		end = max(end, m.End)
+		steps = append(steps, m)
+	}
+	if renumbered {
+		for i, m := range steps {
+			m.Step = int32(i)
+		}
+	}
+	delete(seen, unnumbered)
+	return renumbered && len(seen) > 0
+}
+
+// hookSteps leaves the steps of the hook alone, if there are any.
+func (t *Timeline) hookSteps() {
+	ofHook := func(m Range) bool { return m.Step != None && hookStep.MatchString(m.Name) }
+	if !slices.ContainsFunc(t.Ranges, ofHook) {
+		return
+	}
+	var hook *Range // the last one that began
+	for i := range t.Ranges {
+		m := &t.Ranges[i]
+		switch {
+		case m.Step == None:
+		case ofHook(*m):
+			hook = m
+		default:
+			if m.Step = None; hook != nil && m.End <= hook.End && hook.Inner == "" && BatchOf(m.Name).Named {
+				hook.Inner = m.Name
+			}
+		}
+	}
+}
+
+// StepName is the name of the range of a step, and that of the engine's own within it.
+func (m *Range) StepName() string {
+	if m.Inner == "" {
+		return m.Name
+	}
+	return m.Name + inner + m.Inner
+}

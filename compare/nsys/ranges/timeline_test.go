@@ -1,0 +1,221 @@
+package ranges
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+)
+
+// slowLocation looks at every range for every query.
+func slowLocation(ranges []Range, at int64) Location {
+	p := Unattributed
+	var step, layer, expert, phase *Range
+	better := func(best **Range, m *Range) {
+		b := *best
+		if b == nil || m.Start > b.Start || m.Start == b.Start && m.End <= b.End {
+			*best = m
+		}
+	}
+	for i := range ranges {
+		m := &ranges[i]
+		if m.Start > at || m.End < at {
+			continue
+		}
+		if m.Step != None {
+			better(&step, m)
+		}
+		if m.Layer != None {
+			better(&layer, m)
+		}
+		if m.Expert != None {
+			better(&expert, m)
+		}
+		if m.Phase != "" {
+			better(&phase, m)
+		}
+	}
+	if step != nil {
+		p.Step = step.Step
+	}
+	if layer != nil {
+		p.Layer = layer.Layer
+	}
+	if expert != nil {
+		p.Expert = expert.Expert
+	}
+	if phase != nil {
+		p.Phase = phase.Phase
+	}
+	return p
+}
+
+// Ranges that nest, overlap, touch, are empty or repeat: the sweep and the slow
+// search agree on every moment.
+func TestLocateAgreesWithSearch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var line Timeline
+		width := int64(1 + rng.IntN(60))
+		for i := range rng.IntN(40) {
+			start := rng.Int64N(width)
+			m := Range{Start: start, End: start + rng.Int64N(width), Step: None,
+				Label: &Label{Layer: None, Expert: None}}
+			n := int32(i)
+			switch rng.IntN(4) {
+			case 0:
+				m.Step = n
+			case 1:
+				m.Layer = n
+			case 2:
+				m.Layer, m.Expert, m.Phase = n, n, kernel.PhaseExperts
+			default:
+				m.Phase = kernel.Phases[rng.IntN(len(kernel.Phases))]
+			}
+			line.Ranges = append(line.Ranges, m)
+		}
+		var at []int64
+		for i := range rng.IntN(50) {
+			at, line.Queries = append(at, rng.Int64N(2*width)), append(line.Queries, int32(i))
+		}
+		line.Sort()
+		seen := 0
+		line.Locate(func(query int32) int64 { return at[query] }, func(target int32, got Location) {
+			seen++
+			if want := slowLocation(line.Ranges, at[target]); got != want {
+				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at[target], line.Ranges, want, got)
+			}
+		})
+		if seen != len(at) {
+			t.Fatalf("want %d queries, have %d", len(at), seen)
+		}
+	}
+}
+
+// Whatever the ranges, the sweep and the search agree.
+func FuzzLocate(f *testing.F) {
+	f.Add([]byte{0, 10, 1, 5, 20, 2, 7, 3, 3}, []byte{1, 6, 30})
+	f.Add([]byte{9, 0, 0, 9, 0, 1, 9, 0, 2}, []byte{9, 9})
+	f.Fuzz(func(t *testing.T, ranges, queries []byte) {
+		var line Timeline
+		for i := 0; i+2 < len(ranges); i += 3 {
+			m := Range{Start: int64(ranges[i]), End: int64(ranges[i]) + int64(ranges[i+1]), Step: None,
+				Label: &Label{Layer: None, Expert: None}}
+			n := int32(ranges[i+2] >> 3)
+			if ranges[i+2]&1 != 0 {
+				m.Step = n
+			}
+			if ranges[i+2]&2 != 0 {
+				m.Layer, m.Expert = n, n
+			}
+			if ranges[i+2]&4 != 0 {
+				m.Phase = kernel.Phases[int(n)%len(kernel.Phases)]
+			}
+			line.Ranges = append(line.Ranges, m)
+		}
+		for i := range queries {
+			line.Queries = append(line.Queries, int32(i))
+		}
+		line.Sort()
+		line.Locate(func(query int32) int64 { return int64(queries[query]) }, func(target int32, got Location) {
+			at := int64(queries[target])
+			if want := slowLocation(line.Ranges, at); got != want {
+				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.Ranges, want, got)
+			}
+		})
+		line.Number()
+		for _, m := range line.Ranges {
+			if m.Step < None {
+				t.Fatalf("a step without a number is left: %+v", line.Ranges)
+			}
+		}
+	})
+}
+
+func TestMillionNestedRanges(t *testing.T) {
+	const n = 1_000_000
+	var line Timeline
+	for i := range int64(n) {
+		line.Ranges = append(line.Ranges, Range{Start: i, End: 3*n - i, Step: None,
+			Label: &Label{Layer: int32(i), Expert: None}})
+	}
+	for i := range int64(100) {
+		line.Queries = append(line.Queries, int32(i))
+	}
+	line.Sort()
+	line.Locate(func(query int32) int64 { return n + int64(query)*n/100 }, func(target int32, got Location) {
+		// at n + 10 000 i the ranges with 3n − m ≥ n + 10 000 i are open
+		if want := min(int32(n)-1, int32(2*n-int(target)*n/100)); got.Layer != want {
+			t.Fatalf("moment %d: want layer %d, have %d", target, want, got.Layer)
+		}
+	})
+}
+
+func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
+	steps := func(ranges ...Range) (numbers []int32, renumbered bool) {
+		line := Timeline{Ranges: ranges}
+		line.Sort()
+		renumbered = line.Number()
+		for _, m := range line.Ranges {
+			numbers = append(numbers, m.Step)
+		}
+		return numbers, renumbered
+	}
+	m := func(start, end int64, step int32) Range {
+		return Range{Start: start, End: end, Step: step, Label: &Label{Step: step, Layer: None, Expert: None}}
+	}
+	for _, c := range []struct {
+		what       string
+		ranges     []Range
+		want       []int32
+		renumbered bool
+	}{
+		{"numbered once each: kept", []Range{m(0, 9, 7), m(10, 19, 8)}, []int32{7, 8}, false},
+		{"a number twice: by order", []Range{m(0, 9, 3), m(10, 19, 3)}, []int32{0, 1}, true},
+		{"no numbers: by order", []Range{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, false},
+		{"one without a number: by order", []Range{m(0, 9, 4), m(10, 19, unnumbered)}, []int32{0, 1}, true},
+		{"an unnumbered one inside a numbered one is part of it", []Range{m(0, 9, 5), m(1, 8, unnumbered),
+			m(10, 19, 6)}, []int32{5, None, 6}, false},
+	} {
+		got, renumbered := steps(c.ranges...)
+		if len(got) != len(c.want) || renumbered != c.renumbered {
+			t.Fatalf("%s: have %v, %v", c.what, got, renumbered)
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%s: want %v, have %v", c.what, c.want, got)
+			}
+		}
+	}
+}
+
+// Where the hook marks steps, a profiler's steps around them and an engine's within are none.
+func TestStepsOfTheHook(t *testing.T) {
+	patterns, err := NewPatterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line Timeline
+	add := func(start, end int64, name string) {
+		l := patterns.Label(name)
+		line.Ranges = append(line.Ranges, Range{Start: start, End: end, Step: l.Step, Label: &l})
+	}
+	add(0, 90, "ProfilerStep#12")
+	add(10, 40, "moebalance step=12 tokens=30 sequence=1 arm=normal")
+	add(12, 38, "execute_context_2(28)_generation_2(2)")
+	add(41, 48, "execute_context_0(0)_generation_2(2)")
+	add(50, 80, "moebalance step=13 tokens=2 sequence=2 arm=perfect")
+	line.Sort()
+	if line.Number() {
+		t.Error("the hook's numbers were replaced")
+	}
+	for i, want := range []int32{None, 12, None, None, 13} {
+		if have := line.Ranges[i].Step; have != want {
+			t.Errorf("%s: have step %d, want %d", line.Ranges[i].Name, have, want)
+		}
+	}
+	want := Batch{Named: true, Prefill: true, Tokens: 30, Arm: "normal"}
+	if have := BatchOf(line.Ranges[1].StepName()); have != want {
+		t.Errorf("have %+v, want %+v", have, want)
+	}
+}
