@@ -118,20 +118,20 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 
 // statistics adds the expert statistics at a path.
 func (g *gatherer) statistics(ctx context.Context, path string) error {
-	name := filepath.Base(path)
+	name, given := filepath.Base(path), path
 	judged, err := Interruptible(ctx, func() (*counts.Result, error) {
 		record, err := ReadCounts(ctx, path, nil)
 		if err != nil {
 			return nil, err
 		}
 		if IsURL(path) {
-			name = record.Source // without a login
+			name, given = record.Source, record.Source // without a login
 		}
 		judged := counts.NewResult(g.Threshold)
 		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
 	})
 	if err == nil {
-		g.items = append(g.items, Item{Name: name, Counts: judged})
+		g.items = append(g.items, Item{Name: name, Given: []string{given}, Counts: judged})
 	}
 	return err
 }
@@ -206,7 +206,32 @@ func (g *gatherer) traces(ctx context.Context) error {
 		if name == "" {
 			name = strings.TrimSuffix(filepath.Base(group[0]), filepath.Ext(group[0]))
 		}
-		g.items = append(g.items, Item{Name: name, Trace: t})
+		g.items = append(g.items, Item{Name: name, Given: Pattern(group), Trace: t})
 	}
 	return nil
+}
+
+// Pattern is the one pattern that matches these files and no others, where there is one
+// with * for what differs in them; else the files.
+func Pattern(files []string) []string {
+	if len(files) < 2 {
+		return files
+	}
+	first, last := slices.Min(files), slices.Max(files) // what these share, all share
+	begin := 0
+	for begin < min(len(first), len(last)) && first[begin] == last[begin] {
+		begin++
+	}
+	end := len(first) - begin
+	for _, f := range files {
+		for end > len(f)-begin || f[len(f)-end:] != first[len(first)-end:] {
+			end--
+		}
+	}
+	pattern := first[:begin] + "*" + first[len(first)-end:]
+	matched, err := filepath.Glob(pattern)
+	if slices.Sort(matched); err != nil || !slices.Equal(matched, slices.Sorted(slices.Values(files))) {
+		return files
+	}
+	return []string{pattern}
 }

@@ -28,6 +28,7 @@ var ErrUnknown = errors.New("not a result of moebalance")
 // report calls it, usually the file's base name.
 type Item struct {
 	Name     string
+	Given    []string // the files that it was read from, of traces and counts; none of a verb's JSON
 	Trace    *nsys.Trace
 	Campaign *Campaign // judged, also while it runs
 	Cache    *logits.Verification

@@ -9,18 +9,21 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 )
 
-// answerOf is the answer of a result, whose commands name it by its name.
+// answerOf is the answer of a result, whose commands name the files that it was read from.
 func answerOf(in source.Item) answer.Answer {
-	name := launch.Quote([]string{in.Name})
+	given := launch.Quote(in.Given)
+	if given == "" {
+		given = "FILES" // which the result of a verb does not hold
+	}
 	switch {
 	case in.Campaign != nil:
 		return answer.OfCampaign(in.Campaign.Asked())
 	case in.Trace != nil:
-		return answer.OfTrace(in.Trace, name)
+		return answer.OfTrace(in.Trace, given)
 	case in.Compared != nil:
 		return answer.OfComparison(in.Compared)
 	case in.Counts != nil:
-		return answer.OfCounts(in.Counts, name)
+		return answer.OfCounts(in.Counts, given)
 	case in.Place != nil:
 		return answer.OfPlacement(in.Place)
 	}

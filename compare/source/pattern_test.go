@@ -1,0 +1,35 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// A pattern names the files and no others; where none does, the files are named.
+func TestPatternMatchesTheFilesAlone(t *testing.T) {
+	dir := t.TempDir()
+	in := func(names ...string) []string {
+		for i, name := range names {
+			names[i] = filepath.Join(dir, name)
+			if err := os.WriteFile(names[i], nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return names
+	}
+	ranks := in("a.rank1.json", "a.rank10.json", "a.rank2.json")
+	others := in("b.x.json", "b.y.json", "b.z.json")
+	for _, c := range []struct{ files, want []string }{
+		{ranks, []string{filepath.Join(dir, "a.rank*.json")}},
+		{others[:2], others[:2]}, // b.z.json would match
+		{others[:1], others[:1]},
+		{nil, nil},
+		{in("c1", "c"), []string{filepath.Join(dir, "c*")}},
+	} {
+		if got := Pattern(c.files); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.files, got, c.want)
+		}
+	}
+}
