@@ -126,7 +126,13 @@ const (
 type Check struct {
 	Name   string      `json:"name"` // stable, for programs: "same_files", "one_session", …
 	Status CheckStatus `json:"status"`
-	Text   string      `json:"text"` // one line: what was compared and found
+	Text   string      `json:"text"` // one line: what was compared and found; empty until Args are worded
+	Args   router.Args `json:"args,omitempty"`
+}
+
+// found is the answer of a check by its case and what its words need.
+func found(name string, status CheckStatus, why string, args ...any) Check {
+	return Check{Name: name, Status: status, Args: router.Warn("", "", append(args, "why", why)...).Args}
 }
 
 // Difference is something recorded in which the arms differ.

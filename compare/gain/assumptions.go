@@ -35,9 +35,12 @@ func outlierLimit(launches int) float64 { return 3 + 48/float64(launches) }
 
 // outliers asks whether a launch is far from the median of its arm, by the median absolute
 // deviation of all launches from theirs, and lists those that are by position.
-func (c Campaign) outliers(complete []session) (check Check, found []Outlier) {
+func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
 	check = Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
-	if len(complete) == 0 {
+	switch {
+	case c.Design == WithinLaunch:
+		return c.outlyingLaunches(complete)
+	case len(complete) == 0:
 		return check, nil
 	}
 	var launches []*Launch
@@ -55,15 +58,15 @@ func (c Campaign) outliers(complete []session) (check Check, found []Outlier) {
 	limit := outlierLimit(len(sizes)) * 1.4826 * stats.Median(sizes)
 	for i, l := range launches {
 		if limit > 0 && sizes[i] > limit {
-			found = append(found, Outlier{router.Whole(l.Position), c.Builds.Called(l.Arm), l.Pair,
+			far = append(far, Outlier{router.Whole(l.Position), c.Builds.Called(l.Arm), l.Pair,
 				router.Number(c.point), fraction(logs[i])})
 		}
 	}
-	found = sortOutliers(found)
+	far = sortOutliers(far)
 	largest := slices.Max(sizes)
 	switch {
-	case len(found) > 0:
-		check.Status, check.Text = Warn, outlierText(found)
+	case len(far) > 0:
+		check.Status, check.Text = Warn, outlierText(far)
 	case limit > math.Ln2:
 		check.Text = "launches of one arm differ so much that not even twice or half the median is an outlier"
 	case limit == 0 && largest > 0:
@@ -72,7 +75,7 @@ func (c Campaign) outliers(complete []session) (check Check, found []Outlier) {
 		check.Status, check.Text = Pass, fmt.Sprintf("every launch is within %s of the median of its arm",
 			quantity.Percent(math.Expm1(largest)))
 	}
-	return check, found
+	return check, far
 }
 
 func sortOutliers(found []Outlier) []Outlier {

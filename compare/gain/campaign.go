@@ -11,6 +11,7 @@ import (
 // Judge.
 type Campaign struct {
 	Command string // as a shell would read it
+	Design  Design // empty: LaunchPerArm
 	Metric  Metric
 	Criteria
 	// Launches are all launches, in any order. Of several ok launches of one
@@ -55,9 +56,11 @@ type Criteria struct {
 // still did the same: a request more or less in a hundred.
 const DefaultTolerance = 0.01
 
-// Launch is one start of the benchmark command.
+// Launch is what one launch measured under one arm: one start of the benchmark command, or
+// a segment of a launch that holds all arms.
 type Launch struct {
-	Pair     int     // label of its pair
+	Pair     int     // label of its pair; of the launch where one holds all arms
+	Block    int     // of its segment within the launch and point, from 0
 	Point    float64 // the value of its point; 0 in campaigns without points
 	Arm      Arm
 	Position int // place in the order of launches, over the whole campaign; UnknownPosition where it was not recorded
@@ -134,6 +137,7 @@ type Result struct {
 	SchemaVersion int     `json:"schema_version"`
 	Kind          string  `json:"kind"` // always "bench"
 	Command       string  `json:"command"`
+	Design        Design  `json:"design"`
 	Metric        Metric  `json:"metric"`
 	Threshold     float64 `json:"threshold"` // fraction
 	// Balance is the grade of the weakest proof: None unless every rank of both arms
@@ -150,7 +154,11 @@ type Result struct {
 	Crossover              *Crossover  `json:"crossover,omitempty"`
 	SimultaneousConfidence float64     `json:"simultaneous_confidence,omitempty"`
 
-	Pairs   []Pair  `json:"pairs"` // by pair
+	// Launches are those that hold all arms, with their blocks: see WithinLaunch.
+	Launches []LaunchGain `json:"launches,omitempty"`
+	// Pairs are by pair. A launch that holds all arms is one, with the geometric means of
+	// the segments of its complete blocks.
+	Pairs   []Pair  `json:"pairs"`
 	Gain    Gain    `json:"gain"`
 	Verdict Verdict `json:"verdict"`
 	// Outliers are the launches far from the others of their arm, by position; where there

@@ -35,17 +35,20 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, 
 	if !c.Builds.Named() {
 		checks = append(checks, c.checkProof())
 	}
-	checks = append(checks,
-		c.checkDifferences(),
-		c.checkWork(sessions),
-		checkPairs(r.Pairs),
-		c.checkOrder(logs),
-		c.checkOrderEffect(logs),
-		c.checkDrift(complete),
-		outliers,
-		checkRepeats(complete),
-		c.checkCarryOver(complete),
-	)
+	checks = append(checks, c.checkDifferences(), c.checkWork(sessions))
+	if c.Design == WithinLaunch {
+		checks = append(checks, c.checksWithin(complete, r.Launches, outliers)...)
+	} else {
+		checks = append(checks,
+			checkPairs(r.Pairs),
+			c.checkOrder(logs),
+			c.checkOrderEffect(logs),
+			c.checkDrift(complete),
+			outliers,
+			checkRepeats(complete),
+			c.checkCarryOver(complete),
+		)
+	}
 	if noise, ok := c.checkNoise(r.Pairs, r.Gain); ok {
 		checks = append(checks, noise)
 	}
@@ -132,6 +135,8 @@ func (c Campaign) checkDifferences() Check {
 		}
 	}
 	switch {
+	case len(other) == 0 && c.Design == WithinLaunch:
+		return found(CheckDifference, Pass, "within")
 	case len(other) > 0:
 		return Check{Name: CheckDifference, Status: Fail, Text: "the arms also differ in " + strings.Join(other, "; ") +
 			": make them equal, or accept the difference by --accept-difference and its name"}

@@ -60,9 +60,11 @@ func (c Campaign) judgeCurve() Result {
 	}
 	head := 0
 	var pairs []Pair
+	var launches []LaunchGain
 	var checks [][]Check
 	var outliers []Outlier
 	for i, r := range parts {
+		launches = append(launches, r.Launches...)
 		pairs, checks, outliers = append(pairs, r.Pairs...), append(checks, r.Checks), append(outliers, r.Outliers...)
 		if r.Gain.Low > parts[head].Gain.Low || !parts[head].Gain.Low.Defined() && r.Gain.Low.Defined() {
 			head = i
@@ -80,7 +82,7 @@ func (c Campaign) judgeCurve() Result {
 	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
 	failed := out.fails()
 	out.Outliers = sortOutliers(outliers)
-	out.Pairs, out.Points = pairs, points // each as its own point judges it
+	out.Pairs, out.Launches, out.Points = pairs, launches, points // each as its own point judges it
 	if failed {
 		return out
 	}

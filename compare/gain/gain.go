@@ -42,9 +42,11 @@ type Gain struct {
 
 // The methods.
 const (
-	CrossoverT = "crossover t" // both orders were run: their effect is taken out
-	PairedT    = "paired t"    // one order, or unknown ones
-	BlockFit   = "block fit"   // the crossover t of a design with more than two arms
+	CrossoverT = "crossover t"     // both orders were run: their effect is taken out
+	PairedT    = "paired t"        // one order, or unknown ones
+	BlockFit   = "block fit"       // the crossover t of a design with more than two arms
+	LaunchT    = "t over launches" // that hold all arms
+	OneLaunch  = "one launch"      // its blocks, widened by the launch sd that is assumed
 )
 
 // MinPairs is the least number of pairs that can decide at a confidence: that of the
@@ -71,7 +73,8 @@ func logGain(normal, perfect float64, higherIsBetter bool) float64 {
 // known.
 type logGains struct {
 	normalFirst, perfectFirst, unknown []float64
-	fit                                *fitted // of a design with more arms; nil for two
+	fit                                *fitted   // of a design with more arms; nil for two
+	blocks                             []float64 // of the last launch that holds all arms; nil where none does
 }
 
 func (l *logGains) add(log float64, order string) {
@@ -97,6 +100,9 @@ func (l logGains) crossover(confidence float64) stats.TTest {
 	if l.fit != nil {
 		return l.fit.effect(confidence)
 	}
+	if l.blocks != nil && len(l.unknown) == 1 {
+		return stats.Widened(l.blocks, launchSD, confidence)
+	}
 	if !l.ordered() {
 		return stats.PairedT(l.all(), confidence)
 	}
@@ -120,6 +126,12 @@ func (l logGains) gain(confidence float64) Gain {
 	}
 	if l.fit != nil {
 		g.Method, g.N = BlockFit, t.N
+	}
+	if l.blocks != nil {
+		g.Method = LaunchT
+		if g.N == 1 {
+			g.Method = OneLaunch
+		}
 	}
 	return g
 }

@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 // whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
+	c.Design = cmp.Or(c.Design, LaunchPerArm)
 	r := Result{}
 	if len(c.Points) > 0 {
 		r = c.judgeCurve()
@@ -47,24 +49,22 @@ func (c Campaign) judge(family int) Result {
 	if len(c.More) > 0 {
 		return c.judgeArms(family)
 	}
-	sessions := c.sessions()
-	complete := slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.pair.Status != PairComplete })
-	pairs := make([]Pair, len(sessions))
-	for i, s := range sessions {
+	units, sessions, launches := c.units()
+	complete := slices.DeleteFunc(slices.Clone(units), func(s session) bool { return s.pair.Status != PairComplete })
+	pairs := make([]Pair, len(units))
+	for i, s := range units {
 		pairs[i] = s.pair
 	}
-	logs := logGains{fit: c.fit}
-	for _, s := range complete {
-		logs.add(s.log, s.pair.Order)
-	}
+	logs := logsOf(complete, session.logGain)
+	logs.fit = c.fit
 	each := simultaneous(c.Confidence, family)
 	outlying, outliers := c.outliers(complete)
 	g, precision, low, high := c.gain(logs, complete, outliers, each)
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
-		Command: c.Command, Metric: c.Metric, Threshold: c.Threshold,
-		Pairs: pairs, Gain: g.adjusted(family).atLeast(stats.MinPairs(c.Confidence)), Precision: precision,
-		Outliers: outliers, Secondary: c.secondaryGains(complete, family),
+		Command: c.Command, Design: c.Design, Metric: c.Metric, Threshold: c.Threshold,
+		Launches: launches, Pairs: pairs, Gain: g.adjusted(family).atLeast(c.least()), Precision: precision,
+		Outliers: outliers, Secondary: c.secondaryGains(complete, sessions, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
@@ -76,8 +76,8 @@ func (c Campaign) judge(family int) Result {
 		return r
 	}
 	r.Verdict = r.decide(low, high)
-	if r.Verdict == Inconclusive && len(r.Outliers) == 0 {
-		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = pairsNeeded(logs, c.Threshold, each)
+	if r.Verdict == Inconclusive && (len(r.Outliers) == 0 || c.Design == WithinLaunch) {
+		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = c.pairsNeeded(logs, each)
 	}
 	r.Reasons = append(r.explain(c.Confidence), r.Precision.sentence()...)
 	if r.Balance == Claimed {
@@ -93,7 +93,8 @@ func (c Campaign) judge(family int) Result {
 func (c Campaign) sorted() Campaign {
 	c.Launches = append([]Launch{}, c.Launches...)
 	slices.SortStableFunc(c.Launches, func(a, b Launch) int {
-		return cmp.Or(cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Position, b.Position), cmp.Compare(a.Arm, b.Arm))
+		return cmp.Or(cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
+			cmp.Compare(a.Arm, b.Arm))
 	})
 	c.Proof = append([]Proof{}, c.Proof...)
 	slices.SortStableFunc(c.Proof, func(a, b Proof) int {
@@ -161,34 +162,52 @@ type session struct {
 	pair            Pair
 	log             float64 // of the gain, where the pair is complete
 	normal, perfect *Launch
+	blocks          [][]session // halves of the complete ones of a launch that holds all arms, which is no pair itself
 }
+
+// halves are those of all blocks.
+func (s session) halves() iter.Seq[session] { return slices.Values(slices.Concat(s.blocks...)) }
+
+func (s session) logGain() float64 { return s.log }
 
 func (s session) launches() [2]*Launch { return [2]*Launch{s.normal, s.perfect} }
 
-// sessions groups the launches, which are sorted by pair and position.
-func (c Campaign) sessions() (out []session) {
-	for rest := c.Launches; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].Pair == rest[0].Pair {
-			n++
-		}
-		out = append(out, c.session(rest[:n]))
-		rest = rest[n:]
+// units are what is repeated, pairs or launches that hold all arms; the pairs of measurements
+// that they consist of; and the launches that hold all arms.
+func (c Campaign) units() (units, sessions []session, launches []LaunchGain) {
+	if c.Design == WithinLaunch {
+		return c.launches()
 	}
-	return out
+	for pair := range chunks(c.Launches, func(l Launch) int { return l.Pair }) {
+		units = append(units, c.session(pair))
+	}
+	return units, units, nil
+}
+
+// chunks are the runs of launches of one key.
+func chunks(launches []Launch, key func(Launch) int) iter.Seq[[]Launch] {
+	return func(yield func([]Launch) bool) {
+		for rest := launches; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && key(rest[n]) == key(rest[0]) {
+				n++
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
 }
 
 func (c Campaign) session(launches []Launch) (s session) {
 	var notes []string
 	for i := range launches {
 		l := &launches[i]
-		note := l.Note
-		if l.Status != StatusOK {
-			note = strings.TrimSuffix(string(l.Arm)+" launch "+l.Status+": "+l.Note, ": ")
-		} else {
+		if l.Status == StatusOK {
 			s.take(l)
 		}
-		if note != "" {
+		if note := l.said(); note != "" {
 			notes = append(notes, note)
 		}
 	}
@@ -198,6 +217,14 @@ func (c Campaign) session(launches []Launch) (s session) {
 	}
 	s.compare(c.Metric.HigherIsBetter)
 	return s
+}
+
+// said is what a launch's pair is noted with.
+func (l Launch) said() string {
+	if l.Status == StatusOK {
+		return l.Note
+	}
+	return strings.TrimSuffix(string(l.Arm)+" launch "+l.Status+": "+l.Note, ": ")
 }
 
 // take keeps the first ok launch of each side.
@@ -260,15 +287,12 @@ func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, co
 	low, high router.Number) {
 	g = logs.gain(confidence)
 	p = precisionOf(logs, g, confidence)
-	if len(outliers) == 0 {
+	if len(outliers) == 0 || c.Design == WithinLaunch {
 		return g, p, g.Low, g.High
 	}
-	var without logGains
-	for _, s := range complete {
-		if !slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair }) {
-			without.add(s.log, s.pair.Order)
-		}
-	}
+	without := logsOf(slices.DeleteFunc(slices.Clone(complete), func(s session) bool {
+		return slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair })
+	}), session.logGain)
 	low, high = g.Low, g.High
 	for _, l := range []logGains{logs, without} {
 		each := l.gain(sure(confidence))

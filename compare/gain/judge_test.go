@@ -142,7 +142,8 @@ func TestPairsNeeded(t *testing.T) {
 		}
 		return l
 	}
-	n, low, high := pairsNeeded(spread(0.2, 0.1, 8), 0.1, 0.95)
+	at := Campaign{Criteria: Criteria{Threshold: 0.1}}
+	n, low, high := at.pairsNeeded(spread(0.2, 0.1, 8), 0.95)
 	// ln 1.2 − ln 1.1 = 0.0870; (t₀.₉₇₅,₁₁ = 2.2010 + 0.8416)·0.1/√13 = 0.0844 fits and
 	// (2.2281 + 0.8416)·0.1/√12 = 0.0886 does not. At the upper bound of the spread,
 	// 0.1·√(6/1.2373) = 0.2202, (2.0076 + 0.8416)·0.2202/√53 = 0.0862 fits; at the lower
@@ -150,7 +151,7 @@ func TestPairsNeeded(t *testing.T) {
 	if n != 13 || low != 9 || high != 53 {
 		t.Errorf("have %v (%v to %v), want 13 (9 to 53)", n, low, high)
 	}
-	if n, _, _ := pairsNeeded(spread(0.1, 0.1, 8), 0.1, 0.95); n.Defined() {
+	if n, _, _ := at.pairsNeeded(spread(0.1, 0.1, 8), 0.95); n.Defined() {
 		t.Errorf("on the threshold: have %v, want none", n)
 	}
 }

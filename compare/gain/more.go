@@ -57,18 +57,27 @@ func (f fitted) effect(confidence float64) stats.TTest { return f.Effect(f.arm, 
 // gains are those of one fit, which takes the positions out.
 func (c Campaign) judgeArms(family int) Result {
 	arms := append([]Arm{Normal, Perfect}, c.More...)
-	fit := stats.FitBlocks(c.blocks(arms))
-	c.fit = &fitted{fit, 1}
+	var fit stats.BlockFit
+	fitting := func(int) *fitted { return nil } // within a launch each arm has its own t
+	if c.Design == LaunchPerArm {
+		fit = stats.FitBlocks(c.blocks(arms))
+		fitting = func(arm int) *fitted { return &fitted{fit, arm} }
+	}
+	c.fit = fitting(1)
 	r := c.only(Normal, Perfect).judge(family)
 	r.Arms = []ArmGain{{Name: Normal, Gain: logGains{}.gain(c.Confidence)}}
-	labels, checks := []string{string(Perfect)}, [][]Check{r.Checks}
+	labels, checks, launches := []string{string(Perfect)}, [][]Check{r.Checks}, []LaunchGain(nil)
 	for i, arm := range c.More {
 		side := c.only(Normal, arm)
-		side.fit, side.Builds, side.Threshold, side.Checks = &fitted{fit, 2 + i}, Builds{Normal, arm}, 0, nil
+		side.fit, side.Builds, side.Threshold, side.Checks = fitting(2+i), Builds{Normal, arm}, 0, nil
 		judged := side.judge(family)
 		row := ArmGain{Name: arm, Gain: judged.Gain, Verdict: judged.Verdict, Share: &Share{arm, router.Undefined(),
 			router.Undefined(), router.Undefined(), router.Undefined()}}
-		if ratio := fit.Ratio(2+i, 1, simultaneous(c.Confidence, family)); ratio.Defined() && r.Gain.Low > 0 &&
+		ratio := fit.Ratio(2+i, 1, simultaneous(c.Confidence, family))
+		if c.Design == WithinLaunch {
+			ratio = ratioOf(judged.Launches, r.Launches, simultaneous(c.Confidence, family))
+		}
+		if ratio.Defined() && r.Gain.Low > 0 &&
 			row.Gain.Low.Defined() {
 			*row.Share = Share{arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
 				router.Number(ratio.Confidence)}
@@ -81,8 +90,12 @@ func (c Campaign) judgeArms(family int) Result {
 			p.Arm = arm
 			r.Pairs = append(r.Pairs, p)
 		}
+		for _, l := range judged.Launches {
+			l.Arm = arm
+			launches = append(launches, l)
+		}
 	}
-	r.Outliers = sortOutliers(r.Outliers)
+	r.Outliers, r.Launches = sortOutliers(r.Outliers), append(r.Launches, launches...)
 	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: r.Verdict})
 	r.Share, r.Differences = r.Arms[1].Share, c.Differences
 	r.Checks = mergeChecks(labels, checks)
@@ -95,6 +108,20 @@ func (c Campaign) judgeArms(family int) Result {
 	}
 	r.Reasons = append(shares, r.Reasons...)
 	return r
+}
+
+// ratioOf is the share of launches that hold both arms, and of no others.
+func ratioOf(part, whole []LaunchGain, confidence float64) stats.Interval {
+	var parts, wholes []float64
+	for _, p := range part {
+		for _, w := range whole {
+			if w.Launch == p.Launch && p.Gain.Defined() && w.Gain.Defined() {
+				parts, wholes = append(parts, math.Log1p(p.Gain.Float64())), append(wholes,
+					math.Log1p(w.Gain.Float64()))
+			}
+		}
+	}
+	return stats.Ratio(parts, wholes, confidence)
 }
 
 // only is the campaign of two of its arms, the second in the place of the perfect one.
@@ -168,9 +195,9 @@ func mergeChecks(labels []string, parts [][]Check) (merged []Check) {
 			if at < 0 {
 				merged = append(merged, c)
 			} else if slices.Index(severity, c.Status) > slices.Index(severity, merged[at].Status) {
-				merged[at].Status = c.Status
+				merged[at].Status, merged[at].Args = c.Status, c.Args
 			}
-			found[c.Name] = append(found[c.Name], Check{labels[i], c.Status, c.Text})
+			found[c.Name] = append(found[c.Name], Check{Name: labels[i], Status: c.Status, Text: c.Text})
 		}
 	}
 	for i, m := range merged {

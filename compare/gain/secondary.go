@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/moebalance/moebalance/compare/stats"
 )
 
 // Reported is a further metric that a launch reported.
@@ -25,32 +23,49 @@ type SecondaryGain struct {
 
 // secondaryGains are those of the metrics that both launches of a complete pair
 // reported, by name. A metric counts over the pairs that have it.
-func (c Campaign) secondaryGains(complete []session, family int) []SecondaryGain {
-	logs := map[Metric]*logGains{}
+func (c Campaign) secondaryGains(complete, sessions []session, family int) []SecondaryGain {
 	var found []Metric
-	for _, s := range complete {
-		for _, m := range s.normal.Secondary {
-			i := slices.IndexFunc(s.perfect.Secondary, func(o Reported) bool { return o.Metric == m.Metric })
-			if i < 0 || m.Metric == c.Metric {
-				continue
+	for _, s := range sessions {
+		for _, m := range s.reported() {
+			if m.Metric != c.Metric && !slices.Contains(found, m.Metric) {
+				found = append(found, m.Metric)
 			}
-			log := logGain(m.Value, s.perfect.Secondary[i].Value, m.Metric.HigherIsBetter)
-			if math.IsNaN(log) {
-				continue
-			}
-			if logs[m.Metric] == nil {
-				found, logs[m.Metric] = append(found, m.Metric), &logGains{}
-			}
-			logs[m.Metric].add(log, s.pair.Order)
 		}
 	}
 	slices.SortFunc(found,
 		func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
+	logs := make(map[Metric]logGains)
+	for _, m := range found {
+		if l := logsOf(complete, func(s session) float64 { return s.logOf(m) }); len(l.all()) > 0 {
+			logs[m] = l
+		}
+	}
+	found = slices.DeleteFunc(found, func(m Metric) bool { return len(logs[m].all()) == 0 })
 	rows := make([]SecondaryGain, len(found))
-	m := family * len(found)
-	for i, metric := range found {
-		rows[i] = SecondaryGain{metric,
-			logs[metric].gain(simultaneous(c.Confidence, m)).adjusted(m).atLeast(stats.MinPairs(c.Confidence))}
+	n := family * len(found)
+	for i, m := range found {
+		rows[i] = SecondaryGain{m, logs[m].gain(simultaneous(c.Confidence, n)).adjusted(n).atLeast(c.least())}
 	}
 	return rows
+}
+
+// reported are the further metrics of a session's normal launch.
+func (s session) reported() []Reported {
+	if s.normal == nil {
+		return nil
+	}
+	return s.normal.Secondary
+}
+
+// logOf is the log gain of a pair of launches in a further metric, NaN where not both report it.
+func (s session) logOf(m Metric) float64 {
+	var values [2]float64
+	for i, l := range s.launches() {
+		at := slices.IndexFunc(l.Secondary, func(r Reported) bool { return r.Metric == m })
+		if at < 0 {
+			return math.NaN()
+		}
+		values[i] = l.Secondary[at].Value
+	}
+	return logGain(values[0], values[1], m.HigherIsBetter)
 }

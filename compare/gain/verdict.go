@@ -19,7 +19,7 @@ const (
 	Inconclusive   Verdict = "inconclusive"          // the interval contains the threshold, or there is none
 	Invalid        Verdict = "invalid"               // balance not proved, or another check failed
 	NotComparable  Verdict = "not comparable"        // the arms did different work: there is no gain
-	NoVerdict      Verdict = "no verdict"            // of traces, which are of one launch each
+	NoVerdict      Verdict = "no verdict"            // of one launch, as of traces
 
 	// Of builds and further arms.
 	Faster Verdict = "faster"     // the whole interval lies above the threshold
@@ -44,6 +44,8 @@ const decisionPower = 0.8
 func (r Result) decide(low, high router.Number) Verdict {
 	threshold, builds := r.Threshold, r.builds().Named()
 	switch {
+	case r.Gain.Method == OneLaunch:
+		return NoVerdict
 	case !r.Gain.Low.Defined():
 	case builds && float64(low) > threshold:
 		return Faster
@@ -66,10 +68,13 @@ func (r Result) decide(low, high router.Number) Verdict {
 // spread. It is at least one more than there are. It is undefined when no spread is
 // known yet, and when the estimate is so near the threshold that a million pairs would
 // not do.
-func pairsNeeded(logs logGains, threshold, confidence float64) (n, low, high router.Number) {
-	t := logs.crossover(confidence)
+func (c Campaign) pairsNeeded(logs logGains, confidence float64) (n, low, high router.Number) {
+	t, toDecide := logs.crossover(confidence), stats.PairsToDecide
+	if c.Design == WithinLaunch {
+		toDecide = stats.LaunchesToDecide
+	}
 	at := func(sd float64) router.Number {
-		n, ok := stats.PairsToDecide(t.Estimate-math.Log1p(threshold), sd, confidence, decisionPower)
+		n, ok := toDecide(t.Estimate-math.Log1p(c.Threshold), sd, confidence, decisionPower)
 		if !ok {
 			return router.Undefined()
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 )
 
 // BlockFit is the least-squares fit of a design in blocks: every block holds each
@@ -110,21 +111,37 @@ func (f BlockFit) Effect(treatment int, confidence float64) TTest {
 	return r
 }
 
-// Ratio is the effect of one treatment over that of another, with Fieller's interval:
-// all θ at which part − θ·whole is not different from zero. It is undefined where the
-// interval of the whole contains zero, because the set is then not bounded.
-//
-// Fieller, Journal of the Royal Statistical Society B 16(2), 1954.
+// Ratio is the effect of one treatment over that of another, with Fieller's interval.
 func (f BlockFit) Ratio(part, whole int, confidence float64) Interval {
 	if f.N == 0 {
 		return undefinedInterval(math.NaN(), 0)
 	}
-	a, b := f.Effects[part], f.Effects[whole]
-	t := studentsT(f.DF).Quantile((1 + confidence) / 2)
-	scale := t * t * f.SD * f.SD
-	at := func(i, j int) float64 { return scale * f.variance.At(i-1, j-1) }
-	r := undefinedInterval(a/b, f.N)
-	square, half, rest := b*b-at(whole, whole), a*b-at(part, whole), a*a-at(part, part)
+	at := func(i, j int) float64 { return f.SD * f.SD * f.variance.At(i-1, j-1) }
+	return fieller(f.Effects[part], f.Effects[whole], at(part, part), at(part, whole), at(whole, whole), f.N, f.DF,
+		confidence)
+}
+
+// Ratio is the mean of the differences part over that of whole, their partners, with
+// Fieller's interval.
+func Ratio(part, whole []float64, confidence float64) Interval {
+	n := len(part)
+	if n < 2 || n != len(whole) || !finite(part) || !finite(whole) {
+		return undefinedInterval(math.NaN(), n)
+	}
+	covariance := func(a, b []float64) float64 { return stat.Covariance(a, b, nil) / float64(n) }
+	return fieller(stat.Mean(part, nil), stat.Mean(whole, nil), covariance(part, part), covariance(part, whole),
+		covariance(whole, whole), n, n-1, confidence)
+}
+
+// fieller is all θ at which a − θ·b is not different from zero, by the variances of the
+// estimates a and b and their covariance. It is undefined where the interval of b contains
+// zero, because the set is then not bounded.
+//
+// Fieller, Journal of the Royal Statistical Society B 16(2), 1954.
+func fieller(a, b, varA, cov, varB float64, n, df int, confidence float64) Interval {
+	t := studentsT(df).Quantile((1 + confidence) / 2)
+	r := undefinedInterval(a/b, n)
+	square, half, rest := b*b-t*t*varB, a*b-t*t*cov, a*a-t*t*varA
 	if square > 0 {
 		root := math.Sqrt(max(0, half*half-square*rest)) // below 0 by rounding only
 		r.Low, r.High, r.Confidence = (half-root)/square, (half+root)/square, confidence

@@ -19,7 +19,7 @@ const maxPlannedPairs = 1_000_000
 // need more. False when an argument is not positive and finite, or when a
 // million pairs are not enough.
 func PairsForHalfWidth(half, sd, confidence float64) (n int, ok bool) {
-	return pairsNeeded(half, sd, confidence, 0.5)
+	return needed(half, sd, confidence, 0.5, leastPairs(confidence), 2)
 }
 
 // PairsToDecide is the number of pairs, in all, at which an interval centred
@@ -35,18 +35,30 @@ func PairsToDecide(distance, sd, confidence, power float64) (n int, ok bool) {
 	if !(power >= 0.5 && power < 1) {
 		return 0, false
 	}
-	return pairsNeeded(math.Abs(distance), sd, confidence, power)
+	return needed(math.Abs(distance), sd, confidence, power, leastPairs(confidence), 2)
 }
 
-func pairsNeeded(distance, sd, confidence, power float64) (int, bool) {
+// LaunchesToDecide is PairsToDecide of PairedT's interval: n−1 degrees of freedom, and two
+// launches at least.
+func LaunchesToDecide(distance, sd, confidence, power float64) (n int, ok bool) {
+	if !(power >= 0.5 && power < 1) {
+		return 0, false
+	}
+	return needed(math.Abs(distance), sd, confidence, power, 2, 1)
+}
+
+func leastPairs(confidence float64) int { return max(3, MinPairs(confidence)) }
+
+// needed is the number, low at least, at which an interval with so many degrees of freedom
+// less leaves out what is a distance away.
+func needed(distance, sd, confidence, power float64, low, lost int) (int, bool) {
 	if !(distance > 0) || !(sd >= 0) || math.IsInf(sd, 0) || !(confidence > 0 && confidence < 1) {
 		return 0, false
 	}
 	enough := func(n int) bool {
-		q := studentsT(n-2).Quantile((1+confidence)/2) + distuv.UnitNormal.Quantile(power)
+		q := studentsT(n-lost).Quantile((1+confidence)/2) + distuv.UnitNormal.Quantile(power)
 		return q*sd/math.Sqrt(float64(n)) <= distance
 	}
-	low := max(3, MinPairs(confidence))
 	if enough(low) {
 		return low, true
 	}

@@ -1,0 +1,202 @@
+package gain
+
+import (
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+)
+
+// The names of the checks of launches that hold all arms.
+const (
+	CheckBlocks   = "complete_blocks"
+	CheckSegments = "outlying_segments"
+)
+
+// outlierLevel is how often a campaign without an outlier is said to have one.
+const outlierLevel = 0.02
+
+// checksWithin are those of the order within launches, and of what falls out.
+func (c Campaign) checksWithin(complete []session, launches []LaunchGain, outliers Check) []Check {
+	return []Check{checkBlocks(launches), checkReversed(launches), checkOrderWithin(complete, c.Confidence),
+		checkDriftWithin(complete), outliers, checkSegments(complete), checkRepeats(complete)}
+}
+
+// checkBlocks counts the blocks, and those that drop out.
+func checkBlocks(launches []LaunchGain) Check {
+	var without []int // launches with a block that drops out
+	blocks, open := 0, 0
+	for _, l := range launches {
+		n := 0
+		for _, b := range l.Blocks {
+			if b.Status != PairComplete {
+				n++
+			}
+		}
+		if n > 0 {
+			without = append(without, l.Launch)
+		}
+		blocks, open = blocks+len(l.Blocks), open+n
+	}
+	if open > 0 {
+		return found(CheckBlocks, Warn, "open", "open", open, "blocks", blocks, "launches", without)
+	}
+	return found(CheckBlocks, Pass, "all", "blocks", blocks, "launches", len(launches))
+}
+
+// checkReversed wants each block to be an order and its reverse, in which drift cancels.
+func checkReversed(launches []LaunchGain) Check {
+	var uneven []int // launches
+	first := map[byte]int{}
+	for _, l := range launches {
+		for _, b := range l.Blocks {
+			if b.Status != PairComplete {
+				continue
+			}
+			first[b.Order[0]]++
+			if !even(b.Order) && !slices.Contains(uneven, l.Launch) {
+				uneven = append(uneven, l.Launch)
+			}
+		}
+	}
+	switch {
+	case len(first) == 0:
+		return found(CheckOrder, Unknown, "no_block")
+	case len(uneven) > 0:
+		return found(CheckOrder, Warn, "not_reversed", "launches", uneven)
+	}
+	return found(CheckOrder, Pass, "reversed", "normal_first", first['A'], "perfect_first", first['B'])
+}
+
+// even reports whether both arms of an order have the same mean position.
+func even(order string) bool {
+	sum := 0
+	for i, arm := range order {
+		if arm == 'A' {
+			sum += 2*i - (len(order) - 1)
+		}
+	}
+	return sum == 0
+}
+
+// checkOrderWithin asks whether running second within half a block changes the value.
+func checkOrderWithin(complete []session, confidence float64) Check {
+	var effects, blocks []float64 // by launch, and by block of the last one
+	for _, s := range complete {
+		blocks = nil
+		for _, halves := range s.blocks {
+			var logs logGains
+			for _, half := range halves {
+				logs.add(half.log, half.pair.Order)
+			}
+			if logs.ordered() {
+				blocks = append(blocks, (mean(logs.normalFirst)-mean(logs.perfectFirst))/2)
+			}
+		}
+		if len(blocks) > 0 {
+			effects = append(effects, stats.Center(blocks))
+		}
+	}
+	if len(effects) == 1 {
+		effects = blocks
+	}
+	e := stats.PairedT(effects, confidence)
+	switch change := fraction(e.Estimate); {
+	case !e.Defined():
+		return found(CheckOrderEffect, Unknown, "few")
+	case e.P(0) < driftLevel:
+		return found(CheckOrderEffect, Warn, "within", "change", change, "p", e.P(0))
+	default:
+		return found(CheckOrderEffect, Pass, "none", "change", change, "p", e.P(0))
+	}
+}
+
+// checkDriftWithin fits one slope to the log values over their places in the launches.
+func checkDriftWithin(complete []session) Check {
+	var x, y []float64
+	var group []int // launch and arm
+	span := 0.0
+	for i, s := range complete {
+		from := len(x)
+		for half := range s.halves() {
+			for arm, l := range half.launches() {
+				if l.Position != UnknownPosition {
+					x, y, group = append(x, float64(l.Position)), append(y, math.Log(l.Value)), append(group, 2*i+arm)
+				}
+			}
+		}
+		if len(x) > from {
+			span = max(span, slices.Max(x[from:])-slices.Min(x[from:]))
+		}
+	}
+	slope := stats.CommonSlope(x, y, group, DefaultConfidence)
+	switch change := fraction(slope.Estimate * span); {
+	case math.IsNaN(slope.P):
+		return found(CheckDrift, Unknown, "few")
+	case slope.P < driftLevel:
+		return found(CheckDrift, Warn, "within", "change", change, "p", slope.P)
+	default:
+		return found(CheckDrift, Pass, "within_none", "change", change, "p", slope.P)
+	}
+}
+
+// outlyingLaunches asks whether the gain of a launch is far from those of the others.
+func (c Campaign) outlyingLaunches(complete []session) (check Check, outliers []Outlier) {
+	logs := logsOf(complete, session.logGain).all()
+	if len(logs) < 3 {
+		return found(CheckOutliers, Unknown, "few_launches"), nil
+	}
+	var numbers []int
+	for i, far := range stats.Outlying(logs, outlierLevel) {
+		if far {
+			others := slices.Delete(slices.Clone(logs), i, i+1)
+			outliers = append(outliers, Outlier{Launch: router.Whole(complete[i].pair.Pair), Pair: complete[i].pair.Pair,
+				Point: router.Number(c.point), Change: fraction(logs[i] - mean(others))})
+			numbers = append(numbers, complete[i].pair.Pair)
+		}
+	}
+	if len(outliers) > 0 {
+		return found(CheckOutliers, Warn, "launches", "launches", numbers), outliers
+	}
+	return found(CheckOutliers, Pass, "no_launch"), nil
+}
+
+// checkSegments asks whether a segment is far from the median of its arm in its launch.
+func checkSegments(complete []session) Check {
+	var logs, sizes []float64 // distances from that median
+	var launches []int
+	for _, s := range complete {
+		var values [2][]float64
+		for half := range s.halves() {
+			for arm, l := range half.launches() {
+				values[arm] = append(values[arm], math.Log(l.Value))
+			}
+		}
+		for _, of := range values {
+			center := stats.Median(of)
+			for _, v := range of {
+				logs, sizes = append(logs, v-center), append(sizes, math.Abs(v-center))
+				launches = append(launches, s.pair.Pair)
+			}
+		}
+	}
+	if len(logs) == 0 {
+		return found(CheckSegments, Unknown, "few")
+	}
+	limit := outlierLimit(len(sizes)) * 1.4826 * stats.Median(sizes)
+	var far []float64
+	var in []int
+	for i, size := range sizes {
+		if limit > 0 && size > limit {
+			far = append(far, float64(fraction(logs[i])))
+			if !slices.Contains(in, launches[i]) {
+				in = append(in, launches[i])
+			}
+		}
+	}
+	if len(far) > 0 {
+		return found(CheckSegments, Warn, "far", "segments", len(far), "launches", in, "changes", far)
+	}
+	return found(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes)))
+}
