@@ -19,6 +19,11 @@ const mostPairs = 100_000
 
 // Design is how many launches there are and in what order.
 type Design struct {
+	// Launches that hold all arms, each in so many Blocks of segments; 0: one arm a launch,
+	// in Pairs.
+	Launches int `json:"launches,omitempty"`
+	Blocks   int `json:"blocks,omitempty"`
+
 	Pairs        int    `json:"pairs"`         // timed pairs; with UntilDecided, the cap
 	FloorPairs   int    `json:"floor_pairs"`   // A/A pairs, spread over the campaign
 	WarmUps      int    `json:"warm_ups"`      // launches of each arm before the first pair
@@ -28,9 +33,26 @@ type Design struct {
 	UntilDecided bool   `json:"until_decided"` // look at the pairs of Looks and stop when decided
 }
 
+// Within reports whether each launch holds all arms.
+func (d Design) Within() bool { return d.Launches > 0 }
+
+// name is what package gain calls the design.
+func (d Design) name() gain.Design {
+	if d.Within() {
+		return gain.WithinLaunch
+	}
+	return gain.LaunchPerArm
+}
+
 // Check reports what is wrong with d.
 func (d Design) Check() error {
 	switch {
+	case d.Within() && (d.Launches > 1000 || d.Blocks < 1 || d.Blocks > 1000):
+		return fmt.Errorf("%d launches of %d blocks: want 1 to 1000 of both", d.Launches, d.Blocks)
+	case d.Within() && (d.UntilDecided || d.FloorPairs > 0 || d.WarmUps > 0):
+		return fmt.Errorf("--until-decided, --aa-pairs and --warm-up are for launches of one arm: add --pairs, or remove them")
+	case d.Within():
+		return nil
 	case d.Pairs < 1 || d.Pairs > mostPairs:
 		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, mostPairs)
 	case d.FloorPairs < 0 || d.FloorPairs > mostPairs:
@@ -53,6 +75,15 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 	var plan []Launch
 	add := func(kind Kind, pair, place int, arm gain.Arm, point string) {
 		plan = append(plan, Launch{Position: len(plan), Kind: kind, Arm: arm, Pair: pair, Place: place, Point: point})
+	}
+	if d.Within() {
+		for i := range d.Launches {
+			add(Timed, i, 0, "", "")
+		}
+		if d.Profiled {
+			add(Profiled, d.Launches, 0, "", "")
+		}
+		return plan
 	}
 	block := func(kind Kind, pair int, order []gain.Arm) {
 		for _, point := range drawn(d.Seed, pair, points) {
@@ -103,3 +134,7 @@ func (d Design) orders(arms []gain.Arm) (orders [][]gain.Arm) {
 	}
 	return orders[:d.Pairs]
 }
+
+// seed is the n-th of the seeds that runs of a client are given, all different and small
+// enough for any client.
+func (d Design) seed(n int) uint64 { return d.Seed%(1<<24) + uint64(n) }

@@ -19,7 +19,7 @@ import (
 
 func TestRecordEnvironment(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
-	got := recordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
+	got := launch.RecordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
 		"TRTLLM_AUTH_TOKEN=q", "VLLM_API_KEYS=a,b", "VLLM_MAX_NUM_BATCHED_TOKENS=8192", "ENABLE_PERFECT_ROUTER=1",
 		"SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
 	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": "(redacted)",

@@ -97,6 +97,10 @@ type Attempt struct {
 	// Points are those measured, of a launch that has several; Result is nil then. Some may
 	// be of an earlier attempt that did not finish.
 	Points []PointRun `json:"points,omitempty"`
+	// Segments are the runs of the client, of a launch that holds all arms, and Orders what
+	// they ran under; Result is nil then.
+	Segments []Segment `json:"segments,omitempty"`
+	Orders   []Ordered `json:"orders,omitempty"`
 }
 
 // File is a file that must be the same in every launch.

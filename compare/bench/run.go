@@ -41,7 +41,7 @@ type Stage string
 // The stages that an Event can tell of.
 const (
 	Starting Stage = "starting"
-	Measured Stage = "measured" // one of the points of a launch that goes on
+	Measured Stage = "measured" // one of the points, or blocks, of a launch that goes on
 	Ended    Stage = "ended"    // finished, failed or interrupted
 	Cooling  Stage = "cooling"  // waiting before the next launch
 	Cleaning Stage = "cleaning" // ending processes
@@ -57,6 +57,8 @@ type Event struct {
 	Done    int     // launches finished
 	Left    int     // launches still to be done
 	Text    string  // where there is more to say
+	// Block is how many of its Blocks are measured of a launch that holds all arms.
+	Block, Blocks int
 }
 
 // LaunchError is a launch that failed for good.
@@ -75,7 +77,10 @@ func (e *LaunchError) Error() string {
 	if e.Launch.Point != "" {
 		at = ", point " + e.Launch.Point
 	}
-	return fmt.Sprintf("launch %d (%s, %s%s): %v%s", e.Launch.Position, e.Launch.Kind, e.Launch.Arm, at, e.Err, where)
+	if e.Launch.Arm != "" {
+		at = ", " + string(e.Launch.Arm) + at
+	}
+	return fmt.Sprintf("launch %d (%s%s): %v%s", e.Launch.Position, e.Launch.Kind, at, e.Err, where)
 }
 
 func (e *LaunchError) Unwrap() error { return e.Err }
@@ -215,7 +220,8 @@ func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
-	if r.host.Accept == nil || !r.beforePair() || len(r.Pairs(Timed)) != 1 {
+	first := len(r.Pairs(Timed)) == 1 || r.Spec.Design.Within() && r.Finished() == 1
+	if r.host.Accept == nil || !r.beforePair() || !first {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)
