@@ -64,8 +64,8 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case o.failAbove.given && !r.Gain.Low.Defined():
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s",
 			strings.Join(r.Reasons, "; ")))
-	case o.requireVerdict && r.Verdict == gain.Inconclusive:
-		return withCode(exitInconclusive, fmt.Errorf("bench: inconclusive: %s", strings.Join(r.Reasons, "; ")))
+	case o.requireVerdict && (r.Verdict == gain.Inconclusive || r.Verdict == gain.NoVerdict):
+		return withCode(exitInconclusive, fmt.Errorf("bench: %s: %s", r.Verdict, strings.Join(r.Reasons, "; ")))
 	}
 	return nil
 }

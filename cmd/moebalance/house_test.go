@@ -59,6 +59,8 @@ var imports = map[string][]string{
 		"cmd/internal/workload",
 		"compare/answer/caveat",
 		"compare/bench",
+		"compare/bench/control",
+		"compare/bench/dataset",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/counts",
@@ -100,6 +102,7 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/bench": {
+		"compare/bench/control",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/gain",
@@ -108,6 +111,11 @@ var imports = map[string][]string{
 		"router/quantity",
 		"router/shown",
 	},
+	"compare/bench/control": {
+		"router/draft",
+		"router/input",
+	},
+	"compare/bench/dataset": nil,
 	"compare/bench/launch": {
 		"router",
 		"router/input",

@@ -80,7 +80,7 @@ type Spec struct {
 func (s Spec) Check() error {
 	_, customErr := s.custom()
 	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment, s.Control != ""), s.checkArms(),
-		s.checkPoints(), customErr, s.checkProfile(), s.checkWithin()); err != nil {
+		s.checkPoints(), customErr, s.checkProfile(), s.CheckWithin()); err != nil {
 		return err
 	}
 	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {

@@ -62,8 +62,8 @@ func (s Spec) routers() (arms []control.Arm) {
 	return arms
 }
 
-// checkWithin reports what launches that hold all arms cannot do.
-func (s Spec) checkWithin() error {
+// CheckWithin reports what launches that hold all arms cannot do.
+func (s Spec) CheckWithin() error {
 	if !s.Design.Within() {
 		if s.Control != "" {
 			return fmt.Errorf("--control needs launches that hold both arms: remove --pairs")
