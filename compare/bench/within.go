@@ -154,18 +154,9 @@ func (s *segments) drive(ctx context.Context, run func(context.Context, launch.R
 		return fmt.Errorf("--control: %w", err)
 	}
 	plan := s.Spec.planOf(s.launch)
-	s.driver = &control.Driver{
-		Channel: s.control, Ranks: s.Spec.Ranks, Last: last, Now: s.host.Now, Sleep: s.host.Sleep,
-		First: firstRun, Stays: s.Spec.Control != "", Ready: s.follows,
-		Run: func(ctx context.Context, r control.Run) error { return s.client(ctx, r, run) },
-		Settled: func(runs []control.Run, counts bool) {
-			for i := range s.live().Segments {
-				seg := &s.live().Segments[i]
-				seg.Counts = seg.Counts || counts && slices.ContainsFunc(runs,
-					func(r control.Run) bool { return r.Number == seg.Number })
-			}
-		},
-	}
+	s.drivenBy(s.control, last)
+	s.driver.Ready = s.follows
+	s.driver.Run = func(ctx context.Context, r control.Run) error { return s.client(ctx, r, run) }
 	var unsaved error
 	s.driver.Block = func(block int) {
 		unsaved = s.save(s.launch, *s.live())
@@ -176,6 +167,21 @@ func (s *segments) drive(ctx context.Context, run func(context.Context, launch.R
 		return err
 	}
 	return unsaved
+}
+
+// drivenBy makes the driver, of ranks behind a channel.
+func (s *segments) drivenBy(ranks control.Channel, last int) {
+	s.driver = &control.Driver{
+		Channel: ranks, Ranks: s.Spec.Ranks, Last: last, Now: s.host.Now, Sleep: s.host.Sleep, First: firstRun,
+		Stays: s.Spec.Control != "",
+		Settled: func(runs []control.Run, counts bool) {
+			for i := range s.live().Segments {
+				seg := &s.live().Segments[i]
+				seg.Counts = seg.Counts || counts && slices.ContainsFunc(runs,
+					func(r control.Run) bool { return r.Number == seg.Number })
+			}
+		},
+	}
 }
 
 // firstRun is how long the first run of a client may take: engines compile in it.
@@ -212,15 +218,20 @@ func (s *segments) client(ctx context.Context, r control.Run, run func(context.C
 		}
 		seg.Result = &result
 	}
+	s.keep(seg)
+	return nil
+}
+
+// keep adds a segment to its attempt. Whether it counts is settled later.
+func (s *segments) keep(seg Segment) {
 	a := s.live()
 	a.Segments = append(a.Segments, seg)
-	if n := len(a.Orders); n == 0 || a.Orders[n-1].Sequence != r.Sequence {
-		a.Orders = append(a.Orders, Ordered{Sequence: r.Sequence, Arm: gain.Arm(r.Arm), Router: r.Router})
+	if n := len(a.Orders); n == 0 || a.Orders[n-1].Sequence != seg.Sequence {
+		a.Orders = append(a.Orders, Ordered{Sequence: seg.Sequence, Arm: gain.Arm(seg.Arm), Router: seg.Router})
 	}
-	if r.Timed {
+	if seg.Timed {
 		a.Orders[len(a.Orders)-1].Ranks = len(s.driver.Acks())
 	}
-	return nil
 }
 
 // mostRuns bounds the runs of a launch, so that no two have the same seed.
