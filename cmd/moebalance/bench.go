@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -52,20 +52,19 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 
 // gates turns the result into the exit code that was asked for.
 func (o *benchOptions) gates(r source.Campaign) error {
-	switch {
+	switch why := answer.Why(r.Asked()); {
 	case r.Verdict.Refused():
-		return withCode(exitNotComparable, fmt.Errorf("bench: %s: %s", r.Verdict, strings.Join(r.Reasons, "; ")))
+		return withCode(exitNotComparable, fmt.Errorf("bench: %s: %s", r.Verdict, why))
 	case o.lacksProof(r.Result):
 		return withCode(exitNotComparable,
 			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts or --profile"))
+	case o.failAbove.given && (!r.Gain.Low.Defined() || r.Verdict == gain.NoVerdict):
+		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s", why))
 	case o.failAbove.given && r.Gain.Low.Float64() > o.failAbove.fraction:
 		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.fraction),
-			r.Reasons[0]))
-	case o.failAbove.given && !r.Gain.Low.Defined():
-		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s",
-			strings.Join(r.Reasons, "; ")))
-	case o.requireVerdict && (r.Verdict == gain.Inconclusive || r.Verdict == gain.NoVerdict):
-		return withCode(exitInconclusive, fmt.Errorf("bench: %s: %s", r.Verdict, strings.Join(r.Reasons, "; ")))
+			why))
+	case o.requireVerdict && r.Verdict.Open():
+		return withCode(exitInconclusive, fmt.Errorf("bench: %s: %s", r.Verdict, why))
 	}
 	return nil
 }

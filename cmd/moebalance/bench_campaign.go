@@ -182,8 +182,8 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 		if r.Verdict.Refused() {
 			return !o.keepGoing, nil
 		}
-		open := func(p gain.PointGain) bool { return p.Verdict == gain.Inconclusive }
-		return !slices.ContainsFunc(r.Points, open) && (len(r.Points) > 0 || r.Verdict != gain.Inconclusive), nil
+		open := func(p gain.PointGain) bool { return p.Verdict.Open() }
+		return !slices.ContainsFunc(r.Points, open) && (len(r.Points) > 0 || !r.Verdict.Open()), nil
 	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -234,11 +235,11 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	if err := o.read.out.write(c, render.Reports(result, set)); err != nil {
 		return err
 	}
-	switch {
+	switch why := answer.Why(result, gain.Run{}); {
 	case result.Verdict.Refused():
-		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict, strings.Join(result.Reasons, "; ")))
-	case result.Verdict == gain.Inconclusive && o.requireVerdict:
-		return withCode(exitInconclusive, fmt.Errorf("inconclusive: %s", strings.Join(result.Reasons, "; ")))
+		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict, why))
+	case result.Verdict.Open() && o.requireVerdict:
+		return withCode(exitInconclusive, fmt.Errorf("%s: %s", result.Verdict, why))
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ var imports = map[string][]string{
 		"cmd/internal/render",
 		"cmd/internal/target",
 		"cmd/internal/workload",
+		"compare/answer",
 		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/control",
@@ -210,6 +211,7 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/source": {
+		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/launch",
 		"compare/bench/metrics",

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,14 +19,24 @@ type campaign struct {
 	run gain.Run
 }
 
+// unit is what is repeated.
+func (c *campaign) unit() string {
+	if c.Design == gain.WithinLaunch {
+		return "launch"
+	}
+	return "pair"
+}
+
+// oneServer measures both arms in each launch, which launches do not disturb.
+const oneServer = "moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"
+
 // OfCampaign answers whether the gain of a campaign exceeds its threshold.
 func OfCampaign(r gain.Result, run gain.Run) Answer {
 	c := &campaign{r, run}
-	a := Answer{Verdict: Verdict(c.Verdict), Numbers: campaignNumbers(c), Reasons: []string{}, Next: []Step{},
-		Caveats: campaignCaveats(c)}
+	a := Answer{Verdict: Verdict(c.Verdict), Basis: campaignBasis(c), Numbers: campaignNumbers(c), Reasons: []string{},
+		Next: []Step{}, Caveats: campaignCaveats(c)}
 	what := capital(c.Called(gain.Perfect).Label())
 	g, place := c.Gain, atPoint(c)
-	interval := fmt.Sprintf("between %s and %s", quantity.Change(g.Low), quantity.Change(g.High))
 	switch {
 	case c.run.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
 		a.Verdict = NoVerdict
@@ -35,22 +46,20 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 			launch.Quote([]string{c.run.Folder})})
 	case c.Verdict.Refused():
 		a.refused(c)
+		return a
+	case !g.Estimate.Defined() && c.Design == gain.WithinLaunch:
+		a.Line = "No decision: no launch has a complete block."
 	case !g.Estimate.Defined():
 		a.Line = "No decision: no pair of launches is complete."
+	case !g.Low.Defined() && c.Design == gain.WithinLaunch:
+		a.Line = "No decision: 1 block is too few for an interval (at least 2)."
 	case !g.Low.Defined():
 		a.Line = fmt.Sprintf("No decision: %s too few for an interval (at least %d).", are(g.N, "pair"),
-			gain.MinPairs(c.run.Confidence))
+			gain.MinPairs(cmp.Or(c.run.Confidence, gain.DefaultConfidence)))
+	case c.Verdict == gain.NoVerdict:
+		a.oneLaunch(c, place)
 	case c.Verdict == gain.Inconclusive:
-		a.Line = fmt.Sprintf("No decision: the gain is %s%s.", interval, place)
-		if len(c.Outliers) > 0 {
-			a.outliers(c, place)
-		} else if warned(c, gain.CheckOutliers) { // a result that does not name the launches
-			a.Line = fmt.Sprintf("No decision: single launches were far off; the gain is %s%s.", interval, place)
-		} else if pairs, ok := c.PairsToDecide(); ok {
-			a.Reasons = append(a.Reasons, sentence(pairs+" should decide"))
-		} else {
-			a.Reasons = append(a.Reasons, "More pairs are no cure at this noise between launches.")
-		}
+		a.open(c, place)
 	case c.Verdict == gain.Equal:
 		a.Line = fmt.Sprintf("%s and %s are equally fast, within 1 %%.", c.Called(gain.Normal), c.Called(gain.Perfect))
 	case len(c.Arms) == 2:
@@ -62,23 +71,12 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	default:
 		a.Line = fmt.Sprintf("%s is %s%s%s.", what, speed(g.Estimate, ""), place, caution(c))
 	}
-	a.Basis = campaignBasis(c)
-	if !c.Verdict.Refused() {
-		a.Reasons = append(reasons(slices.DeleteFunc(slices.Clone(c.Caveats), func(text string) bool {
-			return c.Verdict == gain.Inconclusive && len(c.Outliers) > 0 && said(c, gain.CheckOutliers, text)
-		})), a.Reasons...)
-	}
-	if len(c.Points) > 0 && len(c.Reasons) > 0 && !c.Verdict.Refused() {
-		a.Reasons = append([]string{sentence(c.Reasons[0])}, a.Reasons...) // the verdict at each point
-		if c.Crossover != nil && c.Crossover.Text != "" {
-			a.Reasons = append(a.Reasons, sentence(c.Crossover.Text))
-		}
-	}
+	a.Reasons = append(campaignReasons(c), a.Reasons...)
 	if c.Chance {
 		a.Reasons = append(a.Reasons, "Random routing is even only on average, so this is not the gain of balance.")
 	}
-	if s := c.Share; s != nil && s.Estimate.Defined() {
-		a.Reasons = append(a.Reasons, sentence(s.Sentence()))
+	if c.Share != nil {
+		a.Reasons = append(a.Reasons, shareOf(*c.Share))
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	if c.Verdict == gain.Significant && len(a.Next) == 0 {
@@ -86,6 +84,89 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 			launch.Quote([]string{c.run.Folder})})
 	}
 	return a
+}
+
+// campaignReasons are the verdicts at several loads, and what leads the gain.
+func campaignReasons(c *campaign) (out []string) {
+	if len(c.Points) > 0 {
+		out = append(out, sentence(byVerdict(c.Points)))
+	}
+	for _, check := range c.Leading() {
+		if c.Verdict != gain.Inconclusive || check.Name != gain.CheckOutliers || len(c.Outliers) == 0 {
+			out = append(out, sentence(said(check)))
+		}
+	}
+	if c.Crossover != nil {
+		if text := crossover(c.Result); text != "" {
+			out = append(out, sentence(text))
+		}
+	}
+	return out
+}
+
+// oneLaunch is the answer of blocks of one launch, which does not show how launches differ.
+func (a *Answer) oneLaunch(c *campaign, place string) {
+	what := c.Called(gain.Perfect).Label()
+	if g := c.Gain; g.Low <= 0 && g.High >= 0 {
+		a.Line = fmt.Sprintf("In this one launch %s changes speed by %s to %s%s; one launch cannot decide.", what,
+			quantity.Change(g.Low), quantity.Change(g.High), place)
+	} else {
+		a.Line = fmt.Sprintf("In this one launch %s is %s%s; one launch cannot decide.", what, speed(g.Estimate, ""),
+			place)
+	}
+	a.Next = append(a.Next, Step{"Start the server anew for each of five launches.", oneServer})
+}
+
+// open is the answer of an interval that contains the threshold.
+func (a *Answer) open(c *campaign, place string) {
+	unit := c.unit()
+	a.Line = fmt.Sprintf("No decision: the gain is between %s and %s%s.", quantity.Change(c.Gain.Low),
+		quantity.Change(c.Gain.High), place)
+	enough, known := toDecide(c.Result, unit)
+	switch {
+	case len(c.Outliers) > 0:
+		a.outliers(c, place)
+	case warned(c, gain.CheckOutliers): // a result that does not name the launches
+		a.Line = fmt.Sprintf("No decision: single launches were far off; the gain is between %s and %s%s.",
+			quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), place)
+	case known:
+		a.Reasons = append(a.Reasons, sentence(enough+" should decide"))
+		if s := c.Precision.BlockShare; s > 0.5 {
+			a.Reasons = append(a.Reasons, fmt.Sprintf("Blocks explain %s of the spread: more per launch (--blocks) help, "+
+				"too.", quantity.Percent(s)))
+		}
+	default:
+		a.Reasons = append(a.Reasons, fmt.Sprintf("More %s are no cure at this noise between launches.", many(unit)))
+	}
+	switch {
+	case c.Design == gain.WithinLaunch && known:
+		a.Next = append(a.Next, Step{"Run more launches.", strings.Replace(oneServer, "hook",
+			fmt.Sprintf("hook --launches %.0f", c.PairsNeeded), 1)})
+	case c.Design != gain.WithinLaunch && len(c.Arms) != 2 && !(known && len(c.Outliers) == 0):
+		a.Next = append(a.Next, Step{"Hold both arms in each launch, so that launches may differ.", oneServer})
+	}
+}
+
+func many(unit string) string { return strings.TrimPrefix(quantity.Count(2, unit), "2 ") }
+
+// The practical limits of pairs, and of launches that hold all arms.
+const (
+	manyPairs    = 1000
+	manyLaunches = 100
+)
+
+// toDecide says how many pairs or launches in all would decide, with their range; false
+// where that is more than anyone runs, or not known.
+func toDecide(r gain.Result, unit string) (text string, ok bool) {
+	if limit := map[string]router.Number{"launch": manyLaunches, "pair": manyPairs}[unit]; !(r.PairsNeeded < limit) {
+		return "", false
+	}
+	most := "1,000 or more"
+	if r.PairsNeededHigh < manyPairs {
+		most = fmt.Sprintf("%.0f", r.PairsNeededHigh)
+	}
+	return fmt.Sprintf("about %s in all (%.0f to %s, as the spread between %s is known)",
+		quantity.Count(int(r.PairsNeeded), unit), r.PairsNeededLow, most, many(unit)), true
 }
 
 // OfCampaignWith is the answer of a campaign beside traces of both arms, which tell how much
@@ -125,8 +206,12 @@ func atPoint(c *campaign) string {
 func (a *Answer) refused(c *campaign) {
 	head := capital(string(c.Verdict)) + ": "
 	a.Line = head + "a check failed, so the gain decides nothing."
-	if len(c.Reasons) > 0 {
-		a.Line, a.Reasons = refusal(head, c.Reasons, a.Line)
+	var failed []string
+	for _, check := range c.Failed() {
+		failed = append(failed, said(check))
+	}
+	if len(failed) > 0 {
+		a.Line, a.Reasons = refusal(head, failed, a.Line)
 	}
 }
 
@@ -146,6 +231,7 @@ func (a *Answer) outliers(c *campaign, place string) {
 	}
 	n, how := len(c.Outliers), "far off"
 	switch {
+	case c.Design == gain.WithinLaunch: // it is the gain that is far off
 	case fast == 0:
 		how = "slow"
 	case slow == 0:
@@ -169,14 +255,6 @@ func (a *Answer) outliers(c *campaign, place string) {
 	}
 }
 
-// said reports whether a text is that of the check of this name.
-func said(c *campaign, name, text string) bool {
-	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool {
-		return check.Name == name &&
-			check.Text == text
-	})
-}
-
 // warned reports whether a check of this name warns.
 func warned(c *campaign, name string) bool {
 	return slices.ContainsFunc(c.Checks, func(check gain.Check) bool {
@@ -197,7 +275,7 @@ func caution(c *campaign) string {
 }
 
 func campaignBasis(c *campaign) string {
-	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, "pair"))
+	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, c.unit()))
 	threshold := quantity.Percent(c.Threshold)
 	switch c.Verdict {
 	case gain.Significant, gain.Faster:
@@ -207,10 +285,15 @@ func campaignBasis(c *campaign) string {
 	case gain.Inconclusive:
 		text += " contains the threshold of " + threshold
 	case gain.Invalid, gain.NotComparable:
-		return quantity.Count(c.Gain.N, "complete pair")
+		return quantity.Count(c.Gain.N, "complete "+c.unit())
 	}
 	if !c.Gain.Low.Defined() {
-		text = "no interval from " + quantity.Count(c.Gain.N, "pair")
+		text = "no interval from " + quantity.Count(c.Gain.N, c.unit())
+	}
+	if c.Gain.Method == gain.OneLaunch {
+		_, blocks := gained(c)
+		text = fmt.Sprintf("one launch, %s · launch sd of %.1f points assumed", quantity.Count(len(blocks), "block"),
+			100*gain.LaunchSD)
 	}
 	if len(c.Arms) == 2 {
 		return text
@@ -231,24 +314,45 @@ func campaignNumbers(c *campaign) []Number {
 	if c.Verdict.Refused() || !g.Estimate.Defined() {
 		return []Number{}
 	}
-	out := []Number{{"gain", g.Estimate, Fraction, g.Low, g.High, Measured}}
-	gained, least, complete := 0, router.Undefined(), 0
+	label := "gain"
+	if g.Method == gain.OneLaunch {
+		label = "gain, widened interval"
+	}
+	out := []Number{{label, g.Estimate, Fraction, g.Low, g.High, Measured}}
+	unit, gains := gained(c)
+	if len(gains) == 0 || len(c.Points) > 0 {
+		return out
+	}
+	positive := 0
+	for _, x := range gains {
+		if x > 0 {
+			positive++
+		}
+	}
+	return append(out, NumberOf(fmt.Sprintf("%s that gain, of %d:", many(unit), len(gains)), router.Number(positive),
+		Plain, Measured), NumberOf("smallest gain of a "+unit, slices.Min(gains), Fraction, Measured))
+}
+
+// gained are the gains of the complete pairs or launches, or of the blocks of one launch.
+func gained(c *campaign) (unit string, gains []router.Number) {
+	unit = c.unit()
 	for _, p := range c.Pairs {
-		if p.Status != gain.PairComplete || p.Arm != "" || !p.Gain.Defined() {
-			continue
-		}
-		if complete++; p.Gain > 0 {
-			gained++
-		}
-		if !least.Defined() || p.Gain < least {
-			least = p.Gain
+		if p.Status == gain.PairComplete && p.Arm == "" && p.Gain.Defined() {
+			gains = append(gains, p.Gain)
 		}
 	}
-	if complete > 0 && len(c.Points) == 0 {
-		out = append(out, NumberOf(fmt.Sprintf("pairs that gain, of %d:", complete), router.Number(gained), Plain,
-			Measured), NumberOf("smallest gain of a pair", least, Fraction, Measured))
+	if c.Gain.Method != gain.OneLaunch {
+		return unit, gains
 	}
-	return out
+	gains = nil
+	for _, l := range c.Launches {
+		for _, b := range l.Blocks {
+			if b.Status == gain.PairComplete && l.Arm == "" {
+				gains = append(gains, b.Gain)
+			}
+		}
+	}
+	return "block", gains
 }
 
 func campaignCaveats(c *campaign) []Caveat {
@@ -256,10 +360,9 @@ func campaignCaveats(c *campaign) []Caveat {
 	severities := map[string]Severity{}
 	for _, check := range c.Checks {
 		s, ok := map[gain.CheckStatus]Severity{gain.Fail: Doubt, gain.Warn: Warn, gain.Unknown: Unknown}[check.Status]
-		if !ok {
-			continue
+		if ok {
+			out, severities[check.Name] = append(out, check.Warnings()...), s
 		}
-		out, severities[check.Name] = append(out, router.Warning{Code: check.Name, Text: check.Text}), s
 	}
 	return caveats(out, func(w router.Warning) Severity { return severities[w.Code] })
 }

@@ -30,7 +30,6 @@ func TestOutlyingLaunches(t *testing.T) {
 		c := &campaign{}
 		c.Verdict, c.Metric.HigherIsBetter, c.Threshold, c.Outliers = gain.Inconclusive, true, 0.1, k.launches
 		c.Gain = gain.Gain{Estimate: 0.0726, Low: -0.171, High: 0.387, N: 6}
-		c.Caveats = []string{"far off"}
 		c.Checks = []gain.Check{{Name: gain.CheckOutliers, Status: gain.Warn, Text: "far off"}}
 		a := OfCampaign(c.Result, c.run)
 		if a.Line != k.line {

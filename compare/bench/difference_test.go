@@ -75,15 +75,15 @@ func TestUndeclaredWordsAreNotComparable(t *testing.T) {
 	}
 	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
 	if r.Verdict != gain.Invalid ||
-		!strings.Contains(r.Reasons[0], `argument --tokens: normal "no such word", perfect "9"`) {
-		t.Errorf("%s: %q", r.Verdict, r.Reasons)
+		!strings.Contains(because(r), `argument --tokens: normal "no such word", perfect "9"`) {
+		t.Errorf("%s: %q", r.Verdict, because(r))
 	}
 	spec.Accepted = []string{"--tokens"}
 	if err := c.Reread(spec); err != nil {
 		t.Fatal(err)
 	}
 	if r = gain.Judge(Recorded(c, 0.95, gain.TraceProof{})); r.Verdict == gain.Invalid || len(r.Differences) != 3 {
-		t.Errorf("accepted: %s: %q, %+v", r.Verdict, r.Reasons, r.Differences)
+		t.Errorf("accepted: %s: %q, %+v", r.Verdict, because(r), r.Differences)
 	}
 }
 

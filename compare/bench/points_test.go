@@ -200,7 +200,7 @@ func TestOfflinePoints(t *testing.T) {
 func wantCurve(t *testing.T, r gain.Result) {
 	t.Helper()
 	if len(r.Points) != 3 || len(r.Pairs) != 18 || r.Verdict != gain.Significant {
-		t.Fatalf("verdict %s, %d points, %d pairs: %q", r.Verdict, len(r.Points), len(r.Pairs), r.Reasons)
+		t.Fatalf("verdict %s, %d points, %d pairs: %q", r.Verdict, len(r.Points), len(r.Pairs), because(r))
 	}
 	for i, want := range []float64{1. / 64, 8. / 64, 64. / 64} {
 		if p := r.Points[i]; p.Gain.N != 6 || !(float64(p.Gain.Estimate) > want-1./32-1e-9 &&
@@ -375,7 +375,7 @@ func TestThreeArms(t *testing.T) {
 	}
 	r := gains(t, c)
 	if r.Verdict != gain.Significant || r.Share == nil || !(r.Share.Estimate > 0.1 && r.Share.Estimate < 0.9) {
-		t.Errorf("verdict %s, share %+v: %q", r.Verdict, r.Share, r.Reasons)
+		t.Errorf("verdict %s, share %+v: %q", r.Verdict, r.Share, because(r))
 	}
 	for _, l := range c.Launches {
 		last, _ := l.Done()
@@ -417,7 +417,7 @@ func TestTwoBuilds(t *testing.T) {
 	}
 	r := gains(t, c)
 	if r.Verdict != gain.Faster || len(r.Proof) != 0 || len(r.Arms) != 2 || r.Arms[1].Name != "after" {
-		t.Errorf("verdict %s, arms %+v, proof %+v: %q", r.Verdict, r.Arms, r.Proof, r.Reasons)
+		t.Errorf("verdict %s, arms %+v, proof %+v: %q", r.Verdict, r.Arms, r.Proof, because(r))
 	}
 	if a, _ := c.Launches[0].Done(); !slices.Contains([]string{"before", "after"}, a.Arguments[1]) {
 		t.Errorf("{arm} is %q", a.Arguments[1])

@@ -673,7 +673,7 @@ func TestClockJumps(t *testing.T) {
 			c = reopen(t, c)
 			finishedOnce(t, c)
 			if r := gains(t, c); r.Verdict != gain.Significant || math.Abs(float64(r.Gain.Estimate)-0.1) > 1e-9 {
-				t.Errorf("%s, %+v: %q", r.Verdict, r.Gain, r.Reasons)
+				t.Errorf("%s, %+v: %q", r.Verdict, r.Gain, because(r))
 			}
 			for _, l := range c.Launches {
 				if a := l.Attempts[0]; a.DurationNS < 0 || a.OthersCPU < 0 {

@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -128,6 +129,9 @@ type Check struct {
 	Status CheckStatus `json:"status"`
 	Text   string      `json:"text"` // one line: what was compared and found; empty until Args are worded
 	Args   router.Args `json:"args,omitempty"`
+	// Parts are the answers at several points, or of several arms, each under its name; the
+	// status is the worst of theirs.
+	Parts []Check `json:"parts,omitempty"`
 }
 
 // found is the answer of a check by its case and what its words need.
@@ -144,4 +148,24 @@ type Difference struct {
 	// Declared differences are the treatment itself, or accepted by name.
 	Declared bool `json:"declared"`
 	Arm      Arm  `json:"arm,omitempty"` // the further arm that Perfect is of
+}
+
+// Warnings are what a check found, as far as its status rests on it: of each part about its
+// name, and of no name where all parts found the same.
+func (c Check) Warnings() (all []router.Warning) {
+	for _, p := range c.Parts {
+		if p.Status == c.Status {
+			all = append(all, router.Warning{Code: c.Name, Subject: p.Name, Args: p.Args, Text: p.Text})
+		}
+	}
+	first := router.Warning{Code: c.Name, Args: c.Args, Text: c.Text}
+	if len(all) > 0 {
+		first.Args, first.Text = all[0].Args, all[0].Text
+	}
+	for _, w := range all {
+		if len(all) < len(c.Parts) || w.Text != first.Text || !reflect.DeepEqual(w.Args, first.Args) {
+			return all
+		}
+	}
+	return []router.Warning{first}
 }

@@ -2,14 +2,11 @@ package gain
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The names of the checks of what no design covers: see the package comment.
@@ -36,12 +33,11 @@ func outlierLimit(launches int) float64 { return 3 + 48/float64(launches) }
 // outliers asks whether a launch is far from the median of its arm, by the median absolute
 // deviation of all launches from theirs, and lists those that are by position.
 func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
-	check = Check{Name: CheckOutliers, Status: Unknown, Text: "no complete pair"}
 	switch {
 	case c.Design == WithinLaunch:
 		return c.outlyingLaunches(complete)
 	case len(complete) == 0:
-		return check, nil
+		return found(CheckOutliers, Unknown, "no_pair"), nil
 	}
 	var launches []*Launch
 	var logs, sizes []float64 // distances from the median of the arm
@@ -63,19 +59,16 @@ func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
 		}
 	}
 	far = sortOutliers(far)
-	largest := slices.Max(sizes)
-	switch {
+	switch largest := slices.Max(sizes); {
 	case len(far) > 0:
-		check.Status, check.Text = Warn, outlierText(far)
+		return farOff(far), far
 	case limit > math.Ln2:
-		check.Text = "launches of one arm differ so much that not even twice or half the median is an outlier"
+		return found(CheckOutliers, Unknown, "noise"), nil // not even twice or half the median is an outlier
 	case limit == 0 && largest > 0:
-		check.Text = "most launches equal the median of their arm, so what is far from it is unknown"
+		return found(CheckOutliers, Unknown, "no_noise"), nil
 	default:
-		check.Status, check.Text = Pass, fmt.Sprintf("every launch is within %s of the median of its arm",
-			quantity.Percent(math.Expm1(largest)))
+		return found(CheckOutliers, Pass, "none", "most", math.Expm1(largest)), nil
 	}
-	return check, far
 }
 
 func sortOutliers(found []Outlier) []Outlier {
@@ -83,17 +76,21 @@ func sortOutliers(found []Outlier) []Outlier {
 	return found
 }
 
-func outlierText(found []Outlier) string {
-	var parts []string
-	for _, o := range found {
-		name := fmt.Sprintf("launch %d (%s, pair %d)", o.Launch, o.Arm, o.Pair)
-		if o.Launch == UnknownPosition {
-			name = fmt.Sprintf("the %s launch of pair %d", o.Arm, o.Pair)
-		}
-		parts = append(parts, fmt.Sprintf("%s is %s from the median of its arm", name, quantity.Change(o.Change)))
+// farOff names launches, or the pairs of those whose place was not recorded.
+func farOff(outliers []Outlier) Check {
+	launches, pairs, changes := columns(outliers)
+	if slices.Contains(launches, UnknownPosition) {
+		return found(CheckOutliers, Warn, "pairs", "pairs", pairs, "changes", changes)
 	}
-	return strings.Join(parts, "; ") +
-		": look for what disturbed the machine then, and repeat the campaign; an outlier in one arm moves the estimate"
+	return found(CheckOutliers, Warn, "launches", "launches", launches, "changes", changes)
+}
+
+func columns(outliers []Outlier) (launches, pairs []int, changes []float64) {
+	for _, o := range outliers {
+		launches, pairs = append(launches, int(o.Launch)), append(pairs, o.Pair)
+		changes = append(changes, o.Change.Float64())
+	}
+	return launches, pairs, changes
 }
 
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1
@@ -116,16 +113,14 @@ func checkRepeats(complete []session) Check {
 		}
 	}
 	n := float64(len(residuals))
-	if n < 6 || squares == 0 {
-		return Check{Name: CheckRepeats, Status: Unknown, Text: "too few pairs, or no spread"}
-	}
 	r := products / squares
-	text := "autocorrelation of successive gains " + quantity.Decimals(r, 2)
-	if (r+1/n)*math.Sqrt(n) > 1.96 {
-		return Check{Name: CheckRepeats, Status: Warn, Text: text +
-			": the interval is too narrow; use a longer --cool-down, or repeat the campaign another day"}
+	switch {
+	case n < 6 || squares == 0:
+		return found(CheckRepeats, Unknown, "few")
+	case (r+1/n)*math.Sqrt(n) > 1.96:
+		return found(CheckRepeats, Warn, "alike", "r", r)
 	}
-	return Check{Name: CheckRepeats, Status: Pass, Text: text}
+	return found(CheckRepeats, Pass, "none", "r", r)
 }
 
 // checkCarryOver asks whether what a launch leaves behind differs by arm: then the two
@@ -136,14 +131,12 @@ func (c Campaign) checkCarryOver(complete []session) Check {
 		sums.add(math.Log(s.normal.Value*s.perfect.Value)/2, s.pair.Order)
 	}
 	e := stats.OrderEffect(sums.normalFirst, sums.perfectFirst, c.Confidence)
-	if !e.Defined() {
-		return Check{Name: CheckCarryOver, Status: Unknown, Text: "too few pairs in both orders"}
+	normal, perfect, change := c.Builds.Called(Normal), c.Builds.Called(Perfect), fraction(2*e.Estimate)
+	switch {
+	case !e.Defined():
+		return found(CheckCarryOver, Unknown, "few")
+	case e.P(0) < driftLevel:
+		return found(CheckCarryOver, Warn, "shown", "one", normal, "other", perfect, "change", change, "p", e.P(0))
 	}
-	text := fmt.Sprintf("pairs with the %s arm first differ by %s from those with the %s arm first (p = %.2g)",
-		c.Builds.Called(Normal), quantity.Change(fraction(2*e.Estimate)), c.Builds.Called(Perfect), e.P(0))
-	if e.P(0) < driftLevel {
-		return Check{Name: CheckCarryOver, Status: Warn, Text: text +
-			": a launch affects the next by its arm, and the gain contains that; use --cool-down, or restart what stays between launches"}
-	}
-	return Check{Name: CheckCarryOver, Status: Pass, Text: text}
+	return found(CheckCarryOver, Pass, "none", "one", normal, "other", perfect, "change", change, "p", e.P(0))
 }

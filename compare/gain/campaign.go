@@ -168,17 +168,14 @@ type Result struct {
 	// its bounds are those of the spread between pairs at the confidence of the gain. Of
 	// several points they are those of the point that needs most: undefined where one is
 	// inconclusive and no number of pairs is known that would decide it.
-	PairsNeeded     router.Number `json:"pairs_needed"`
-	PairsNeededLow  router.Number `json:"pairs_needed_low"`
-	PairsNeededHigh router.Number `json:"pairs_needed_high"`
-	Reasons         []string      `json:"reasons"`
-	// Caveats are what a reader has to know before the gain: they lead the answer.
-	Caveats     []string        `json:"caveats,omitempty"`
-	Precision   Precision       `json:"precision"`
-	Secondary   []SecondaryGain `json:"secondary"` // by name
-	Proof       []Proof         `json:"proof"`     // by arm and rank
-	Differences []Difference    `json:"differences"`
-	Checks      []Check         `json:"checks"`
+	PairsNeeded     router.Number   `json:"pairs_needed"`
+	PairsNeededLow  router.Number   `json:"pairs_needed_low"`
+	PairsNeededHigh router.Number   `json:"pairs_needed_high"`
+	Precision       Precision       `json:"precision"`
+	Secondary       []SecondaryGain `json:"secondary"` // by name
+	Proof           []Proof         `json:"proof"`     // by arm and rank
+	Differences     []Difference    `json:"differences"`
+	Checks          []Check         `json:"checks"`
 }
 
 // Called is the name of an arm for people: that of random routing is not perfect, and

@@ -1,14 +1,13 @@
 package gain
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // The names of Judge's checks; stable, for programs.
@@ -24,6 +23,7 @@ const (
 	CheckNoise       = "noise_floor"
 	CheckSign        = "sign_of_gain"
 	CheckExplained   = "explained_gain"
+	CheckOneRank     = "one_rank"
 	CheckServer      = "one_server" // the caller's
 )
 
@@ -55,31 +55,28 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, 
 	if c.Builds.Named() {
 		return checks
 	}
+	if c.Ranks == 1 {
+		checks = append(checks, found(CheckOneRank, Warn, "experts"))
+	}
 	if explained, ok := c.checkExplained(r.Gain); ok {
 		checks = append(checks, explained)
 	}
-	return append(checks, checkSign(r.Gain, r.Called(Perfect).Label()))
+	return append(checks, checkSign(r.Gain))
 }
 
 // checkProof wants every rank of both arms proved.
 func (c Campaign) checkProof() Check {
-	if missing := c.unproved(); len(missing) > 0 {
-		return Check{Name: CheckProof, Status: Fail, Text: "balance is not proved: " + strings.Join(missing, "; ")}
-	}
+	missing := c.unproved()
 	switch {
+	case len(missing) > 0:
+		return found(CheckProof, Fail, "unproved", "missing", missing)
 	case c.balance() == Claimed:
-		return Check{Name: CheckProof, Status: Warn,
-			Text: "balance claimed for every rank, not measured: expert counts or traces measure it"}
+		return found(CheckProof, Warn, "claimed")
 	case c.Chance:
-		return Check{Name: CheckProof, Status: Pass,
-			Text: "measured: routing was even in the chance arm and not in the normal arm, on every rank"}
+		return found(CheckProof, Pass, "chance")
 	}
-	return Check{Name: CheckProof, Status: Pass,
-		Text: "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank"}
+	return found(CheckProof, Pass, "measured")
 }
-
-// chanceSentence is what a gain over random routing is not.
-const chanceSentence = "the other arm routes at random: chance, not balance, so the gain is not that of perfect balance"
 
 // balance is the grade of the weakest proof, None where a rank is unproved.
 func (c Campaign) balance() Grade {
@@ -114,7 +111,7 @@ func (c Campaign) unproved() []string {
 			ranks[p.Evidence] = append(ranks[p.Evidence], int(p.Rank))
 		}
 		if !seen {
-			missing = append(missing, fmt.Sprintf("%s arm: no evidence from any rank", arm))
+			missing = append(missing, fmt.Sprintf("%s arm: no evidence", arm))
 		}
 		for _, evidence := range lacks {
 			missing = append(missing, where(arm, ranks[evidence])+": "+evidence)
@@ -135,37 +132,28 @@ func (c Campaign) checkDifferences() Check {
 		}
 	}
 	switch {
-	case len(other) == 0 && c.Design == WithinLaunch:
-		return found(CheckDifference, Pass, "within")
 	case len(other) > 0:
-		return Check{Name: CheckDifference, Status: Fail, Text: "the arms also differ in " + strings.Join(other, "; ") +
-			": make them equal, or accept the difference by --accept-difference and its name"}
+		return found(CheckDifference, Fail, "other", "differences", other)
+	case c.Design == WithinLaunch:
+		return found(CheckDifference, Pass, "within")
 	case !c.Compared:
-		return Check{Name: CheckDifference, Status: Unknown,
-			Text: "environment, arguments and files of the arms were not recorded"}
-	case len(declared) == 0:
-		if c.Builds.Named() {
-			return Check{Name: CheckDifference, Status: Warn,
-				Text: "nothing that was recorded differs between the arms"}
-		}
-		return Check{Name: CheckDifference, Status: Fail,
-			Text: "nothing differs between the arms: the treatment was not applied"}
+		return found(CheckDifference, Unknown, "unrecorded")
+	case len(declared) > 0:
+		return found(CheckDifference, Pass, "declared", "differences", declared)
+	case c.Builds.Named():
+		return found(CheckDifference, Warn, "same")
 	}
-	return Check{Name: CheckDifference, Status: Pass, Text: strings.Join(declared, "; ")}
+	return found(CheckDifference, Fail, "untreated")
 }
-
-// shownUnequal is how many differences of work are named.
-const shownUnequal = 4
 
 // checkWork compares what the two launches of each pair did.
 func (c Campaign) checkWork(sessions []session) Check {
 	sessions = slices.DeleteFunc(slices.Clone(sessions), func(s session) bool {
-		return s.normal == nil ||
-			s.perfect == nil
+		return s.normal == nil || s.perfect == nil
 	})
 	names := workNames(sessions)
-	var unequal, half []string
-	unknown := map[string][]int{} // pairs, by what not both launches reported
+	var unequal, half []string // half: what not both launches of a pair reported
+	var in []int               // these pairs
 	for _, s := range sessions {
 		unequal = append(unequal, c.otherSetup(s)...)
 		for _, name := range names {
@@ -173,39 +161,48 @@ func (c Campaign) checkWork(sessions []session) Check {
 			b, inPerfect := s.perfect.Work[name]
 			switch {
 			case !inNormal || !inPerfect:
-				unknown[name] = append(unknown[name], s.pair.Pair)
+				half, in = append(half, name), append(in, s.pair.Pair)
 			case name == WorkErrors:
 				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
 			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
-				unequal = append(unequal, fmt.Sprintf("pair %d: %s: %s %g, %s %g", s.pair.Pair, name,
-					c.Builds.Called(Normal), a, c.Builds.Called(Perfect), b))
+				unequal = append(unequal, c.differ(s, name, fmt.Sprint(a), fmt.Sprint(b)))
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		half = append(half, fmt.Sprintf("%s not reported by both launches of %s", name,
-			quantity.Numbered("pair", unknown[name])))
+	var never []string // told of no launch
+	for _, name := range []string{WorkErrors, WorkInputLength} {
+		if !slices.Contains(names, name) {
+			never = append(never, name)
+		}
 	}
 	switch {
 	case len(unequal) > 0:
-		if more := len(unequal) - shownUnequal; more > 0 {
-			unequal = append(unequal[:shownUnequal], fmt.Sprintf("%d more", more))
-		}
-		return Check{Name: CheckWork, Status: Fail, Text: fmt.Sprintf("the arms did different work: %s (tolerance %s)",
-			strings.Join(unequal, "; "), quantity.Percent(c.Tolerance))}
+		return found(CheckWork, Fail, "unequal", "differences", unequal, "tolerance", c.Tolerance)
 	case len(names) == 0:
-		return Check{Name: CheckWork, Status: Unknown, Text: "no launch reported requests or tokens"}
+		return found(CheckWork, Unknown, "none")
 	case len(half) > 0:
-		return Check{Name: CheckWork, Status: Warn, Text: strings.Join(half, "; ")}
+		return found(CheckWork, Warn, "half", "names", set(half), "pairs", set(in))
+	case len(never) > 0:
+		return found(CheckWork, Pass, "partly", "names", names, "tolerance", c.Tolerance, "never", never)
 	}
-	text := fmt.Sprintf("%s within %s in every pair", strings.Join(names, ", "), quantity.Percent(c.Tolerance))
-	if !slices.Contains(names, WorkErrors) {
-		text += "; failed requests not reported"
+	return found(CheckWork, Pass, "equal", "names", names, "tolerance", c.Tolerance)
+}
+
+// set are the values in order, each once.
+func set[T cmp.Ordered](values []T) []T { return slices.Compact(slices.Sorted(slices.Values(values))) }
+
+// differ names a pair, and what of its launches differs.
+func (c Campaign) differ(s session, name, normal, perfect string) string {
+	return fmt.Sprintf("%s: %s: %s %s, %s %s", s.name(), name, c.Builds.Called(Normal), normal,
+		c.Builds.Called(Perfect), perfect)
+}
+
+// name is that of the pair, or of the launch and block that the segments are of.
+func (s session) name() string {
+	if s.half {
+		return fmt.Sprintf("launch %d, block %d", s.pair.Pair, s.normal.Block)
 	}
-	if !slices.Contains(names, WorkInputLength) {
-		text += "; lengths of single requests not reported"
-	}
-	return Check{Name: CheckWork, Status: Pass, Text: text}
+	return fmt.Sprintf("pair %d", s.pair.Pair)
 }
 
 // otherSetup lists what the reports of a pair say differently. Builds are of one model, and
@@ -214,8 +211,7 @@ func (c Campaign) otherSetup(s session) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.normal.Setup)) {
 		a, b := s.normal.Setup[name], s.perfect.Setup[name]
 		if may := c.Builds.Named() && (name == "backend" || name == "quantization"); b != "" && a != b && !may {
-			out = append(out, fmt.Sprintf("pair %d: %s: %s %s, %s %s", s.pair.Pair, name, c.Builds.Called(Normal), a,
-				c.Builds.Called(Perfect), b))
+			out = append(out, c.differ(s, name, a, b))
 		}
 	}
 	return out
@@ -237,15 +233,12 @@ func workNames(sessions []session) []string {
 // tooManyErrors lists the launches whose failed requests exceed the tolerance
 // of their requests; without a count of requests any error is too many.
 func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
-	var out []string
 	for i, errors := range []float64{normal, perfect} {
-		launch := s.launches()[i]
-		if errors > c.Tolerance*launch.Work[WorkRequests] {
-			out = append(out, fmt.Sprintf("pair %d: failed requests of the %s launch: %g", s.pair.Pair,
-				c.Builds.Called(launch.Arm), errors))
+		if errors > c.Tolerance*s.launches()[i].Work[WorkRequests] {
+			return []string{c.differ(s, WorkErrors, fmt.Sprint(normal), fmt.Sprint(perfect))}
 		}
 	}
-	return out
+	return nil
 }
 
 func checkPairs(pairs []Pair) Check {
@@ -260,37 +253,34 @@ func checkPairs(pairs []Pair) Check {
 		}
 	}
 	if len(open) > 0 {
-		return Check{Name: CheckPairs, Status: Warn, Text: fmt.Sprintf("%d complete; excluded as incomplete: %s",
-			complete, quantity.Numbered("pair", open))}
+		return found(CheckPairs, Warn, "open", "complete", complete, "pairs", open)
 	}
-	return Check{Name: CheckPairs, Status: Pass, Text: fmt.Sprintf("%d complete, none excluded", complete)}
+	return found(CheckPairs, Pass, "all", "complete", complete)
 }
 
 func (c Campaign) checkOrder(logs logGains) Check {
-	ab, ba := logs.normalFirst, logs.perfectFirst
-	if len(ab)+len(ba) == 0 {
-		return Check{Name: CheckOrder, Status: Unknown, Text: "no complete pair has a recorded order"}
+	ab, ba := len(logs.normalFirst), len(logs.perfectFirst)
+	normal, perfect := c.Builds.Called(Normal), c.Builds.Called(Perfect)
+	switch {
+	case ab+ba == 0:
+		return found(CheckOrder, Unknown, "unrecorded")
+	case ab-ba < -1 || ab-ba > 1:
+		return found(CheckOrder, Warn, "uneven", "one", normal, "other", perfect, "first", ab, "second", ba)
 	}
-	text := fmt.Sprintf("%s first in %s, %s first in %d", c.Builds.Called(Normal), quantity.Count(len(ab), "pair"),
-		c.Builds.Called(Perfect), len(ba))
-	if d := len(ab) - len(ba); d < -1 || d > 1 {
-		return Check{Name: CheckOrder, Status: Warn, Text: text + ": drift does not cancel"}
-	}
-	return Check{Name: CheckOrder, Status: Pass, Text: text}
+	return found(CheckOrder, Pass, "even", "one", normal, "other", perfect, "first", ab, "second", ba)
 }
 
 // checkOrderEffect asks whether running second changes the value.
 func (c Campaign) checkOrderEffect(logs logGains) Check {
 	e := stats.OrderEffect(logs.normalFirst, logs.perfectFirst, c.Confidence)
-	if !e.Defined() {
-		return Check{Name: CheckOrderEffect, Status: Unknown, Text: "too few pairs in both orders"}
+	switch change := fraction(e.Estimate); {
+	case !e.Defined():
+		return found(CheckOrderEffect, Unknown, "few")
+	case e.P(0) < driftLevel:
+		return found(CheckOrderEffect, Warn, "shown", "change", change, "p", e.P(0))
+	default:
+		return found(CheckOrderEffect, Pass, "none", "change", change, "p", e.P(0))
 	}
-	text := fmt.Sprintf("running second changes a launch by %s (p = %.2g)", quantity.Change(fraction(e.Estimate)),
-		e.P(0))
-	if e.P(0) < driftLevel {
-		return Check{Name: CheckOrderEffect, Status: Warn, Text: text + "; the estimate takes it out"}
-	}
-	return Check{Name: CheckOrderEffect, Status: Pass, Text: text}
 }
 
 // checkDrift fits one slope to the log values of both arms over the launches'
@@ -313,19 +303,16 @@ func (c Campaign) checkDrift(complete []session) Check {
 	}
 	slope := stats.CommonSlope(x, y, group, c.Confidence)
 	if math.IsNaN(slope.P) {
-		return Check{Name: CheckDrift, Status: Unknown, Text: "too few launches"}
+		return found(CheckDrift, Unknown, "few")
 	}
-	span := slices.Max(x) - slices.Min(x)
-	text := fmt.Sprintf("the values change by %s from first to last launch (p = %.2g)",
-		quantity.Change(fraction(slope.Estimate*span)), slope.P)
+	change := fraction(slope.Estimate * (slices.Max(x) - slices.Min(x)))
 	switch {
 	case slope.P >= driftLevel:
-		return Check{Name: CheckDrift, Status: Pass, Text: text}
+		return found(CheckDrift, Pass, "none", "change", change, "p", slope.P)
 	case len(orders) == 1:
-		return Check{Name: CheckDrift, Status: Fail, Text: text +
-			", and one arm always ran first, so drift and gain cannot be separated; alternate the order"}
+		return found(CheckDrift, Fail, "confounded", "change", change, "p", slope.P)
 	}
-	return Check{Name: CheckDrift, Status: Warn, Text: text + "; a balanced order cancels it"}
+	return found(CheckDrift, Warn, "balanced", "change", change, "p", slope.P)
 }
 
 // checkNoise compares the gain with what A/A pairs show between equal arms;
@@ -338,47 +325,40 @@ func (c Campaign) checkNoise(pairs []Pair, g Gain) (Check, bool) {
 			most = max(most, math.Abs(math.Log1p(float64(p.Gain))))
 		}
 	}
-	if n == 0 {
-		return Check{}, false
-	}
-	text := fmt.Sprintf("control launches (%[1]s against %[1]s) differ by up to %[2]s in %[3]s",
-		c.Builds.Called(Normal), quantity.Percent(math.Expm1(most)), quantity.Count(n, "pair"))
+	arm, change := c.Builds.Called(Normal), math.Expm1(most)
 	switch {
+	case n == 0:
+		return Check{}, false
 	case !g.Estimate.Defined():
-		return Check{Name: CheckNoise, Status: Unknown, Text: text + "; no complete pair to compare with"}, true
+		return found(CheckNoise, Unknown, "no_gain", "arm", arm, "most", change, "pairs", n), true
 	case math.Abs(math.Log1p(float64(g.Estimate))) <= most:
-		return Check{Name: CheckNoise, Status: Warn, Text: text + ", at least the gain"}, true
+		return found(CheckNoise, Warn, "hidden", "arm", arm, "most", change, "pairs", n), true
 	}
-	return Check{Name: CheckNoise, Status: Pass, Text: text}, true
+	return found(CheckNoise, Pass, "below", "arm", arm, "most", change, "pairs", n), true
 }
 
 // checkSign flags a perfect router that is slower, which balance alone cannot
 // explain.
-func checkSign(g Gain, routing string) Check {
+func checkSign(g Gain) Check {
 	switch {
 	case !g.Estimate.Defined():
-		return Check{Name: CheckSign, Status: Unknown, Text: "no complete pair"}
+		return found(CheckSign, Unknown, "no_gain")
 	case g.Estimate < 0:
-		return Check{Name: CheckSign, Status: Warn,
-			Text: fmt.Sprintf("%s is slower (%s): at small batches it activates more experts than real traffic; see the active experts", routing, quantity.Change(g.Estimate))}
+		return found(CheckSign, Warn, "slower", "gain", g.Estimate)
 	}
-	return Check{Name: CheckSign, Status: Pass, Text: routing + " is not slower"}
+	return found(CheckSign, Pass, "faster")
 }
 
 // checkExplained compares the gain with the most that even ranks can give: a step takes as
 // long as its busiest rank, so at most max/mean − 1 of their load, where all of the step is
 // expert compute. False where that is not known, or there is one rank.
 func (c Campaign) checkExplained(g Gain) (Check, bool) {
-	if c.Ranks < 2 || !(c.RankLoad >= 1) || !g.Estimate.Defined() {
-		return Check{}, false
-	}
 	most := c.RankLoad - 1
-	if g.Estimate > most && !(g.Low <= 0) {
-		return Check{Name: CheckExplained, Status: Warn, Text: fmt.Sprintf(
-			"the gain of %s is more than even ranks can give (at most %s: rank load max/mean %s in the normal arm); the rest is of the experts' GEMMs or of something other than balance: compare traces of both arms",
-			quantity.Change(g.Estimate), quantity.Change(most), quantity.Ratio(c.RankLoad))}, true
+	switch {
+	case c.Ranks < 2 || !(c.RankLoad >= 1) || !g.Estimate.Defined():
+		return Check{}, false
+	case g.Estimate > most && !(g.Low <= 0):
+		return found(CheckExplained, Warn, "more", "gain", g.Estimate, "most", most, "load", c.RankLoad), true
 	}
-	return Check{Name: CheckExplained, Status: Pass,
-		Text: fmt.Sprintf("even ranks can give up to %s (rank load max/mean %s in the normal arm)",
-			quantity.Change(most), quantity.Ratio(c.RankLoad))}, true
+	return found(CheckExplained, Pass, "enough", "most", most, "load", c.RankLoad), true
 }

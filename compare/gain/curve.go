@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -88,8 +86,6 @@ func (c Campaign) judgeCurve() Result {
 	}
 	out.Crossover = c.crossover(points)
 	out.Verdict = overall(points)
-	out.Reasons = slices.Concat([]string{byVerdict(c.PointName, points), out.Crossover.Text, "at " + labels[head] +
-		": " + out.Reasons[0]}, out.Reasons[1:])
 	return out
 }
 
@@ -107,29 +103,6 @@ func overall(points []PointGain) Verdict {
 	return verdict
 }
 
-// mostListed is how many points of a verdict are listed one by one.
-const mostListed = 6
-
-// byVerdict lists the points of each verdict, or counts many.
-func byVerdict(name string, points []PointGain) string {
-	var parts []string
-	for _, v := range []Verdict{Significant, Faster, Slower, Equal, NotSignificant, Inconclusive} {
-		var values []string
-		for _, p := range points {
-			if p.Verdict == v {
-				values = append(values, fmt.Sprintf("%g", p.Value))
-			}
-		}
-		if n := len(values); n > mostListed {
-			parts = append(parts, fmt.Sprintf("%s at %d of %d points between %s %s and %s", v, n, len(points), name,
-				values[0], values[n-1]))
-		} else if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s at %s %s", v, name, strings.Join(values, ", ")))
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
 // Crossover is the load at which the gain changes its sign: below it load balance costs
 // speed, or above it where the gain falls. The logarithm of the gain is interpolated over
 // that of the value between neighboring points, and so are the bounds of its intervals,
@@ -142,11 +115,24 @@ type Crossover struct {
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence float64       `json:"confidence"`
-	Text       string        `json:"text"`
+	// Why is the case: one of those below. Below says that load balance costs speed below
+	// the value, and gains above it.
+	Why   string `json:"why"`
+	Below bool   `json:"below"`
+	Text  string `json:"text"` // empty until it is worded
 }
 
-// leastPoints is how many points make a curve.
-const leastPoints = 3
+// Why there is a crossover or none.
+const (
+	Crosses   = "crosses"
+	FewPoints = "few_points" // make no curve
+	NoGain    = "no_gain"    // at some point
+	OneSign   = "one_sign"
+	ManyZeros = "many_zeros"
+)
+
+// LeastPoints is how many points make a curve.
+const LeastPoints = 3
 
 func (c Campaign) crossover(points []PointGain) *Crossover {
 	x := &Crossover{Name: c.PointName, Value: router.Undefined(), Low: router.Undefined(), High: router.Undefined(),
@@ -156,55 +142,32 @@ func (c Campaign) crossover(points []PointGain) *Crossover {
 		at, estimate = append(at, math.Log(p.Value)), append(estimate, math.Log1p(float64(p.Gain.Estimate)))
 		low, high = append(low, math.Log1p(float64(p.Gain.Low))), append(high, math.Log1p(float64(p.Gain.High)))
 	}
-	side := "below"
-	if estimate[0] > 0 { // mirrored, so that the gain rises
-		side = "above"
+	x.Below = !(estimate[0] > 0)
+	if !x.Below { // mirrored, so that the gain rises
 		low, high = high, low
 		for _, values := range [][]float64{estimate, low, high} {
 			floats.Scale(-1, values)
 		}
 	}
-	measured := "measured at " + quantity.Count(len(points), "point")
 	switch zeros := crossings(at, estimate); {
 	case slices.ContainsFunc(estimate, math.IsNaN):
-		x.Text = measured + ", not at all of them with a gain: no crossover is shown"
-	case len(points) < leastPoints:
-		x.Text = fmt.Sprintf("%s, which make no curve: a crossover needs %d", measured, leastPoints)
+		x.Why = NoGain
+	case len(points) < LeastPoints:
+		x.Why = FewPoints
 	case len(zeros) == 0:
-		x.Text = measured + ": the estimates have one sign, so no crossover is shown"
+		x.Why = OneSign
 	case len(zeros) > 1:
-		x.Text = fmt.Sprintf("%s: the estimates change sign %d times, so no single crossover is shown", measured,
-			len(zeros))
+		x.Why = ManyZeros
 	default:
-		x.Value = exp(zeros[0])
+		x.Why, x.Value = Crosses, exp(zeros[0])
 		if high[0] < 0 && !slices.ContainsFunc(high, math.IsNaN) {
 			x.Low = exp(slices.Min(crossings(at, high)))
 		}
 		if low[len(low)-1] > 0 && !slices.ContainsFunc(low, math.IsNaN) {
 			x.High = exp(slices.Max(crossings(at, low)))
 		}
-		what := "load balance costs speed"
-		if c.Builds.Named() {
-			what = fmt.Sprintf("%s is slower than %s", c.Builds[1], c.Builds[0])
-		}
-		x.Text = fmt.Sprintf("crossover at %s %s (%s): %s it %s; %s, interpolated between them",
-			x.Name, quantity.Digits3(x.Value), x.interval(), side, what, measured)
 	}
 	return x
-}
-
-// interval says the bounds; one that is undefined lies outside of the points.
-func (x Crossover) interval() string {
-	confidence := quantity.Confidence(x.Confidence)
-	switch {
-	case x.Low.Defined() && x.High.Defined():
-		return fmt.Sprintf("%s interval %s to %s", confidence, quantity.Digits3(x.Low), quantity.Digits3(x.High))
-	case x.Low.Defined():
-		return fmt.Sprintf("%s interval from %s to beyond the largest point", confidence, quantity.Digits3(x.Low))
-	case x.High.Defined():
-		return fmt.Sprintf("%s interval from below the smallest point to %s", confidence, quantity.Digits3(x.High))
-	}
-	return "its interval covers all points"
 }
 
 // crossings are where the line through the points changes from below zero to zero or

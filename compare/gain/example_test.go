@@ -35,12 +35,12 @@ func ExampleJudge() {
 	}
 	r := gain.Judge(c)
 	fmt.Println(r.Verdict)
-	fmt.Println(r.Reasons[0])
+	fmt.Printf("%.1f %% to %.1f %%\n", 100*r.Gain.Low, 100*r.Gain.High)
 
 	c.Proof = c.Proof[:1]
 	fmt.Println(gain.Judge(c).Verdict)
 	// Output:
 	// imbalance significant
-	// gain +20.4 %, 95.0 % interval +15.9 % to +25.0 %, 6 pairs: above the threshold of 10.0 %
+	// 15.9 % to 25.0 %
 	// invalid
 }

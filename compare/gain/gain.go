@@ -101,7 +101,7 @@ func (l logGains) crossover(confidence float64) stats.TTest {
 		return l.fit.effect(confidence)
 	}
 	if l.blocks != nil && len(l.unknown) == 1 {
-		return stats.Widened(l.blocks, launchSD, confidence)
+		return stats.Widened(l.blocks, LaunchSD, confidence)
 	}
 	if !l.ordered() {
 		return stats.PairedT(l.all(), confidence)

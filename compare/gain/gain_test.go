@@ -144,7 +144,7 @@ func TestStoredCampaigns(t *testing.T) {
 		}
 		r := rejudged(stored)
 		if r.Verdict != want.verdict || r.Balance != want.balanced {
-			t.Errorf("%s: %q, balance %s: %v", name, r.Verdict, r.Balance, r.Reasons)
+			t.Errorf("%s: %q, balance %s", name, r.Verdict, r.Balance)
 		}
 		for i, x := range []router.Number{r.Gain.Estimate, r.Gain.Low, r.Gain.High} {
 			checkNear(t, name, float64(x), want.gain[i], 0.00001)

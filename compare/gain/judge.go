@@ -17,26 +17,11 @@ import (
 func Judge(c Campaign) Result {
 	c = c.sorted()
 	c.Design = cmp.Or(c.Design, LaunchPerArm)
-	r := Result{}
 	if len(c.Points) > 0 {
-		r = c.judgeCurve()
-	} else {
-		r = c.judge(1)
+		return c.judgeCurve()
 	}
-	for _, check := range r.Checks {
-		if r.Verdict != Invalid && check.Status == Warn && slices.Contains(leading, check.Name) {
-			r.Caveats = append(r.Caveats, check.Text)
-		}
-	}
-	if c.Ranks == 1 && r.Verdict != Invalid && !c.Builds.Named() {
-		r.Reasons = append(r.Reasons,
-			"one rank: balance acts through the experts alone (how many are active, and how even their GEMMs are)")
-	}
-	return r
+	return c.judge(1)
 }
-
-// leading are the checks whose warnings lead the answer.
-var leading = []string{CheckExplained, CheckOutliers, CheckServer}
 
 // simultaneous is the confidence of each of so many intervals that hold together at the
 // given one, by Bonferroni.
@@ -68,6 +53,7 @@ func (c Campaign) judge(family int) Result {
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
+	r.Precision.BlockShare = blockShare(complete, g.LogSD.Float64())
 	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r, outlying)...)
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
@@ -78,13 +64,6 @@ func (c Campaign) judge(family int) Result {
 	r.Verdict = r.decide(low, high)
 	if r.Verdict == Inconclusive && (len(r.Outliers) == 0 || c.Design == WithinLaunch) {
 		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = c.pairsNeeded(logs, each)
-	}
-	r.Reasons = append(r.explain(c.Confidence), r.Precision.sentence()...)
-	if r.Balance == Claimed {
-		r.Reasons = append(r.Reasons, "balance claimed for every rank, not measured")
-	}
-	if c.Chance {
-		r.Reasons = append(r.Reasons, chanceSentence)
 	}
 	return r
 }
@@ -110,11 +89,10 @@ func (c Campaign) sorted() Campaign {
 // fails reports failed checks, which make the verdict; arms that did different work have
 // no gain, whatever else failed.
 func (r *Result) fails() bool {
-	reasons := failures(r.Checks)
-	if len(reasons) == 0 {
+	if len(r.Failed()) == 0 {
 		return false
 	}
-	r.Verdict, r.Reasons = Invalid, reasons
+	r.Verdict = Invalid
 	if slices.ContainsFunc(r.Checks, func(c Check) bool {
 		return (c.Name == CheckWork || c.Name == CheckCompute) &&
 			c.Status == Fail
@@ -129,7 +107,7 @@ func (r *Result) fails() bool {
 // its launches stay.
 func (r *Result) withoutGain() {
 	none := logGains{}.gain(r.Gain.Confidence.Float64())
-	none.N = r.Gain.N
+	none.N, none.Method = r.Gain.N, r.Gain.Method
 	r.Gain, r.Secondary, r.Share, r.Crossover = none, []SecondaryGain{}, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined(), PairsForMargin: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
@@ -140,21 +118,34 @@ func (r *Result) withoutGain() {
 			r.Pairs[i].Gain = router.Undefined()
 		}
 	}
+	for i := range r.Launches {
+		r.Launches[i].Gain = router.Undefined()
+		for j := range r.Launches[i].Blocks {
+			r.Launches[i].Blocks[j].Gain = router.Undefined()
+		}
+	}
 	for i := range r.Arms {
 		r.Arms[i].Gain, r.Arms[i].Verdict, r.Arms[i].Share = none, NotComparable, nil
 	}
 }
 
-// failures are what failed checks found. A check's name says what it wants, so its
-// text stands alone.
-func failures(checks []Check) []string {
-	var reasons []string
-	for _, c := range checks {
-		if c.Status == Fail {
-			reasons = append(reasons, c.Text)
+// Failed are the failed checks.
+func (r Result) Failed() []Check { return r.with(Fail) }
+
+// Leading are the checks that a reader has to know of before the gain.
+func (r Result) Leading() []Check {
+	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !slices.Contains(leading, c.Name) })
+}
+
+var leading = []string{CheckExplained, CheckOutliers, CheckServer}
+
+func (r Result) with(status CheckStatus) (checks []Check) {
+	for _, c := range r.Checks {
+		if c.Status == status {
+			checks = append(checks, c)
 		}
 	}
-	return reasons
+	return checks
 }
 
 // session is one pair with the launches that count: of a control pair the first and second.
@@ -162,6 +153,7 @@ type session struct {
 	pair            Pair
 	log             float64 // of the gain, where the pair is complete
 	normal, perfect *Launch
+	half            bool        // it is of segments of one launch
 	blocks          [][]session // halves of the complete ones of a launch that holds all arms, which is no pair itself
 }
 
@@ -207,7 +199,7 @@ func (c Campaign) session(launches []Launch) (s session) {
 		if l.Status == StatusOK {
 			s.take(l)
 		}
-		if note := l.said(); note != "" {
+		if note := l.said("launch"); note != "" {
 			notes = append(notes, note)
 		}
 	}
@@ -219,12 +211,12 @@ func (c Campaign) session(launches []Launch) (s session) {
 	return s
 }
 
-// said is what a launch's pair is noted with.
-func (l Launch) said() string {
+// said is what a launch's pair, or a segment's block, is noted with.
+func (l Launch) said(what string) string {
 	if l.Status == StatusOK {
 		return l.Note
 	}
-	return strings.TrimSuffix(string(l.Arm)+" launch "+l.Status+": "+l.Note, ": ")
+	return strings.TrimSuffix(string(l.Arm)+" "+what+" "+l.Status+": "+l.Note, ": ")
 }
 
 // take keeps the first ok launch of each side.

@@ -1,14 +1,11 @@
 package gain
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // ArmGain is one arm of a campaign with further ones, against the first.
@@ -32,17 +29,6 @@ type Share struct {
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence router.Number `json:"confidence"`
-}
-
-// Sentence says the share, or why there is none.
-func (s Share) Sentence() string {
-	if !s.Estimate.Defined() {
-		return fmt.Sprintf("%s: no share of the ceiling, because the gain of %s is not above zero", s.Arm,
-			Perfect.Label())
-	}
-	return fmt.Sprintf("%s recovers %s of the ceiling, %s interval %s to %s",
-		s.Arm, quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low),
-		quantity.Percent(s.High))
 }
 
 // fitted is the gain of an arm in a design of several.
@@ -84,8 +70,12 @@ func (c Campaign) judgeArms(family int) Result {
 		}
 		r.Arms = append(r.Arms, row)
 		labels, checks = append(labels, string(arm)), append(checks, judged.Checks)
-		r.Outliers = append(r.Outliers,
-			slices.DeleteFunc(judged.Outliers, func(o Outlier) bool { return o.Arm == Normal })...)
+		for _, o := range judged.Outliers {
+			same := func(other Outlier) bool { return other.Launch == o.Launch && other.Pair == o.Pair }
+			if o.Arm != Normal && !(c.Design == WithinLaunch && slices.ContainsFunc(r.Outliers, same)) {
+				r.Outliers = append(r.Outliers, o)
+			}
+		}
 		for _, p := range judged.Pairs {
 			p.Arm = arm
 			r.Pairs = append(r.Pairs, p)
@@ -99,14 +89,7 @@ func (c Campaign) judgeArms(family int) Result {
 	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: r.Verdict})
 	r.Share, r.Differences = r.Arms[1].Share, c.Differences
 	r.Checks = mergeChecks(labels, checks)
-	if r.fails() {
-		return r
-	}
-	var shares []string
-	for _, a := range r.Arms[1 : len(r.Arms)-1] {
-		shares = append(shares, fmt.Sprintf("%s (gain %s)", a.Share.Sentence(), quantity.Change(a.Gain.Estimate)))
-	}
-	r.Reasons = append(shares, r.Reasons...)
+	r.fails()
 	return r
 }
 
@@ -185,50 +168,23 @@ func (c Campaign) blocks(arms []Arm) (blocks []stats.Block) {
 }
 
 // mergeChecks puts the checks of several parts together: each name once, with its worst
-// status and what the parts with that status found.
+// status and the parts of it by their labels.
 func mergeChecks(labels []string, parts [][]Check) (merged []Check) {
 	severity := []CheckStatus{Unknown, Pass, Warn, Fail}
-	found := map[string][]Check{} // by name, called by its part's label
 	for i, checks := range parts {
 		for _, c := range checks {
 			at := slices.IndexFunc(merged, func(m Check) bool { return m.Name == c.Name })
 			if at < 0 {
-				merged = append(merged, c)
-			} else if slices.Index(severity, c.Status) > slices.Index(severity, merged[at].Status) {
-				merged[at].Status, merged[at].Args = c.Status, c.Args
+				at = len(merged)
+				merged = append(merged, Check{Name: c.Name, Status: c.Status})
 			}
-			found[c.Name] = append(found[c.Name], Check{Name: labels[i], Status: c.Status, Text: c.Text})
+			m := &merged[at]
+			if slices.Index(severity, c.Status) > slices.Index(severity, m.Status) {
+				m.Status = c.Status
+			}
+			c.Name = labels[i]
+			m.Parts = append(m.Parts, c)
 		}
-	}
-	for i, m := range merged {
-		merged[i].Text = saidOfParts(m.Status, found[m.Name])
 	}
 	return merged
-}
-
-// saidOfParts is what the parts with a status found, each text once behind their names;
-// alone where all found the same. Of several that pass the first speaks for all.
-func saidOfParts(status CheckStatus, found []Check) string {
-	var texts []string
-	by, n := map[string][]string{}, 0 // names by text
-	for _, c := range found {
-		if c.Status == status {
-			if n++; by[c.Text] == nil {
-				texts = append(texts, c.Text)
-			}
-			by[c.Text] = append(by[c.Text], c.Name)
-		}
-	}
-	first := by[texts[0]]
-	if len(first) == len(found) {
-		return texts[0]
-	}
-	rest := ""
-	if status == Pass && len(texts) > 2 {
-		texts, rest = texts[:1], fmt.Sprintf("; the other %d pass, too", n-len(first))
-	}
-	for i, text := range texts {
-		texts[i] = strings.Join(by[text], ", ") + ": " + text
-	}
-	return strings.Join(texts, "; ") + rest
 }

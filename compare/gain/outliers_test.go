@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 )
 
@@ -138,9 +137,8 @@ func TestOutliersOfTheField(t *testing.T) {
 		r.Outliers[1].Pair != 4 {
 		t.Errorf("outliers %+v, want launch 7 of the perfect arm and 8 of the normal one", r.Outliers)
 	}
-	if r.Verdict != Inconclusive || r.PairsNeeded.Defined() || strings.Contains(strings.Join(r.Reasons, " "),
-		"or more pairs") {
-		t.Errorf("%s, %v pairs needed: %q", r.Verdict, r.PairsNeeded, r.Reasons)
+	if r.Verdict != Inconclusive || r.PairsNeeded.Defined() {
+		t.Errorf("%s, %v pairs needed", r.Verdict, r.PairsNeeded)
 	}
 	if r.Gain.Low != recorded.Gain.Low || r.Gain.High != recorded.Gain.High {
 		t.Errorf("%v to %v, want %v to %v", r.Gain.Low, r.Gain.High, recorded.Gain.Low, recorded.Gain.High)

@@ -1,12 +1,10 @@
 package gain
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // equivalenceMargin is the gain, as a fraction, below which arms count as the
@@ -25,6 +23,9 @@ type Precision struct {
 	// PairsForMargin is how many pairs in all would bring the interval down to
 	// ±Margin about its estimate, if the spread stays what it is.
 	PairsForMargin router.Number `json:"pairs_for_margin"`
+	// BlockShare is how much of the variance between launches that hold all arms their blocks
+	// explain: what more blocks per launch would take away.
+	BlockShare router.Number `json:"block_share,omitempty"`
 }
 
 func precisionOf(logs logGains, g Gain, confidence float64) Precision {
@@ -38,12 +39,4 @@ func precisionOf(logs logGains, g Gain, confidence float64) Precision {
 		p.PairsForMargin = router.Number(n)
 	}
 	return p
-}
-
-// sentence says that the arms are equal, or nothing.
-func (p Precision) sentence() []string {
-	if !p.Equivalent {
-		return nil
-	}
-	return []string{fmt.Sprintf("the arms are equal within ±%s (p = %.2g)", quantity.Percent(p.Margin), p.P)}
 }

@@ -21,16 +21,13 @@ const (
 	WithinLaunch Design = "within_launch"
 )
 
-// launchSD is the standard deviation, over launches, of the log gain that a launch of no
+// LaunchSD is the standard deviation, over launches, of the log gain that a launch of no
 // noise would show, where only one launch was run: 0.55 points were measured with vLLM on
 // H200s.
-const launchSD = 0.006
+const LaunchSD = 0.006
 
-// The least that make an interval.
-const (
-	leastLaunches = 2
-	leastBlocks   = 2 // of one launch
-)
+// leastLaunches make a verdict.
+const leastLaunches = 2
 
 // LaunchGain is the gain that a launch shows which holds all arms: the mean of the log
 // ratios of its complete blocks, from six on their median.
@@ -103,7 +100,7 @@ func (c Campaign) block(segments []Launch) (b BlockGain, halves []session) {
 	var values [2][]*Launch
 	for i := range segments {
 		l := &segments[i]
-		if note := l.said(); note != "" {
+		if note := l.said("segment"); note != "" {
 			notes = append(notes, note)
 		}
 		if side := slices.Index(Arms[:], l.Arm); side >= 0 && l.Status == StatusOK {
@@ -115,7 +112,7 @@ func (c Campaign) block(segments []Launch) (b BlockGain, halves []session) {
 		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined()}
 	var logs [3][]float64
 	for i := range min(len(values[0]), len(values[1])) {
-		s := session{normal: values[0][i], perfect: values[1][i], pair: Pair{Pair: segments[0].Pair}}
+		s := session{half: true, normal: values[0][i], perfect: values[1][i], pair: Pair{Pair: segments[0].Pair}}
 		s.compare(c.Metric.HigherIsBetter)
 		halves = append(halves, s)
 		logs[0] = append(logs[0], math.Log(s.normal.Value))
@@ -160,6 +157,21 @@ func logsOf(complete []session, log func(session) float64) (l logGains) {
 		}
 	}
 	return l
+}
+
+// blockShare is how much of the variance between launches that of their blocks explains, at
+// most all of it. Undefined for one launch, and without a launch of several blocks.
+func blockShare(complete []session, sd float64) router.Number {
+	variance, several := 0.0, 0 // of a launch's mean
+	for _, s := range complete {
+		if logs := s.each(session.logGain); len(logs) > 1 {
+			variance, several = variance+stat.Variance(logs, nil)/float64(len(logs)), several+1
+		}
+	}
+	if several == 0 || !(sd > 0) || len(complete) < leastLaunches {
+		return router.Undefined()
+	}
+	return min(1, router.Number(variance/float64(several)/(sd*sd)))
 }
 
 // geometric is the geometric mean of values by their logarithms.

@@ -9,17 +9,12 @@ import (
 )
 
 // A withinCell is a kind of campaign whose launches hold all arms: standard deviations of
-// a launch, of what it adds to the gain, and of a segment; and which share of segments is
-// 25 % slower.
+// a launch, of what it adds to the gain, and of a segment; and which share of the segments
+// is 25 % slower.
 type withinCell struct {
 	launches, blocks             int
 	launch, interaction, segment float64
 	slow                         float64
-}
-
-func (c withinCell) String() string {
-	return fmt.Sprintf("%d launches of %d blocks, segment %.1f %%, interaction %.2f %%, %2.0f %% of segments slow",
-		c.launches, c.blocks, 100*c.segment, 100*c.interaction, 100*c.slow)
 }
 
 // segments are those of one campaign of a log gain, ABBA and BAAB in turn.
@@ -44,29 +39,154 @@ func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Launch) {
 	return out
 }
 
-func within(launches []Launch) Campaign {
-	c := valid(launches)
-	c.Design = WithinLaunch
+// campaign is one of such segments.
+func within(segments []Launch) Campaign {
+	c := valid(segments)
+	c.Design, c.Differences, c.Compared = WithinLaunch, nil, false
 	return c
 }
 
+// withinOutcome is the share of campaigns whose interval covers the truth, and in which a
+// launch or a segment falls out; and the mean half-width, as logarithms.
+type withinOutcome struct{ covers, half, launches, segments float64 }
+
+func (c withinCell) simulate(campaigns int) (o withinOutcome) {
+	rng, share := rand.New(rand.NewPCG(17, uint64(100*c.launches+c.blocks))), 1/float64(campaigns)
+	for range campaigns {
+		r := Judge(within(c.segments(rng, math.Log1p(DefaultThreshold))))
+		if r.Gain.Low <= DefaultThreshold && DefaultThreshold <= r.Gain.High {
+			o.covers += share
+		}
+		o.half += share * (math.Log1p(float64(r.Gain.High)) - math.Log1p(float64(r.Gain.Low))) / 2
+		for _, c := range r.Checks {
+			if c.Status == Warn && c.Name == CheckOutliers {
+				o.launches += share
+			}
+			if c.Status == Warn && c.Name == CheckSegments {
+				o.segments += share
+			}
+		}
+	}
+	return o
+}
+
+// The 97.5th percentiles of Student's t by degrees of freedom, from a printed table, and the
+// mean of s/σ for normal values (c₄).
+var (
+	quantiles = map[int]float64{1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 7: 2.3646}
+	meanS     = map[int]float64{1: 0.7979, 2: 0.8862, 4: 0.9400, 7: 0.9650}
+)
+
 var simulateWithin = flag.Bool("within", false, "simulate all cells of campaigns whose launches hold all arms")
 
-func TestWithinTable(t *testing.T) {
-	for _, c := range []withinCell{{launches: 5, blocks: 2, launch: .05, interaction: .0055, segment: .015}} {
-		rng := rand.New(rand.NewPCG(7, 7))
-		covers, width := 0.0, 0.0
-		n := 300
-		for range n {
-			r := Judge(within(c.segments(rng, math.Log1p(.1))))
-			if r.Gain.Low <= .1 && .1 <= r.Gain.High {
-				covers++
-			}
-			width += float64(r.Gain.High-r.Gain.Low) / 2
-		}
-		t.Log(c, covers/float64(n), width/float64(n))
+// The intervals of campaigns whose launches hold all arms cover what they say, and are as
+// wide as theory has them: a launch's gain has the variance of the interaction and of a
+// block's, which is a segment's, over the number of blocks. With -v -within it prints the
+// table of the package comment.
+func TestWithinLaunches(t *testing.T) {
+	campaigns := 150
+	kinds := []withinCell{{segment: 0.015}}
+	if *simulateWithin {
+		campaigns = 2000
+		kinds = []withinCell{{segment: 0.003}, {segment: 0.015}, {segment: 0.05}, {segment: 0.015, interaction: 0.02},
+			{segment: 0.015, slow: 0.1}}
 	}
-	rng := rand.New(rand.NewPCG(7, 7))
-	r := Judge(within(withinCell{5, 2, .05, .0055, .015, 0}.segments(rng, .1)))
-	t.Logf("%+v", r)
+	all := 0.0
+	for _, launches := range []int{1, 2, 3, 5, 8} {
+		for _, blocks := range []int{1, 2, 4, 6} {
+			line := fmt.Sprintf("%d launches of %d blocks", launches, blocks)
+			for _, c := range kinds {
+				c.launches, c.blocks, c.launch, c.interaction = launches, blocks, 0.05, max(c.interaction, 0.0055)
+				o := c.simulate(campaigns)
+				line += fmt.Sprintf("  %5.1f %5.2f", 100*o.covers, 100*o.half)
+				if *simulateWithin {
+					line += fmt.Sprintf(" (%.0f %.0f)", 100*o.launches, 100*o.segments)
+				}
+				if launches == 1 || c.slow > 0 {
+					continue
+				}
+				all += o.covers
+				if slack := 3.5 * math.Sqrt(0.95*0.05/float64(campaigns)); math.Abs(o.covers-0.95) > slack {
+					t.Errorf("%+v covers %.3f", c, o.covers)
+				}
+				block := c.segment * c.segment / float64(blocks)
+				if blocks >= 6 {
+					block *= 1.29 // of the median of six
+				}
+				want := quantiles[launches-1] * meanS[launches-1] *
+					math.Sqrt((c.interaction*c.interaction+block)/float64(launches))
+				if math.Abs(o.half/want-1) > 0.2 {
+					t.Errorf("%+v: half-width %.4f, want %.4f", c, o.half, want)
+				}
+				if o.launches > 0.1 || o.segments > 0.1 {
+					t.Errorf("%+v: %.2f with an outlying launch, %.2f with a segment, want 0.02", c, o.launches, o.segments)
+				}
+			}
+			t.Log(line)
+		}
+	}
+	if all /= float64(16 * len(kinds)); !*simulateWithin && math.Abs(all-0.95) > 0.0175 {
+		t.Errorf("all cells together cover %.3f", all)
+	}
+}
+
+// blocksOf are segments of launches whose blocks have given log gains, on a base of their own.
+func blocksOf(launches ...[]float64) (out []Launch) {
+	for i, blocks := range launches {
+		for b, log := range blocks {
+			for place, side := range []int{0, 1, 1, 0} {
+				value := 100 * float64(i+1)
+				if side ^= b % 2; side == 1 {
+					value *= math.Exp(log)
+				}
+				out = append(out, Launch{Pair: i, Block: b, Arm: Arms[side], Position: 4*b + place, Status: StatusOK,
+					Value: value})
+			}
+		}
+	}
+	return out
+}
+
+func logs(g Gain) [3]float64 {
+	return [3]float64{math.Log1p(float64(g.Estimate)), math.Log1p(float64(g.Low)), math.Log1p(float64(g.High))}
+}
+
+// Intervals computed by hand: the unit is the launch, whatever it repeats.
+func TestWithinByHand(t *testing.T) {
+	for name, k := range map[string]struct {
+		launches [][]float64
+		mean     float64
+		half     float64
+		method   string
+		verdict  Verdict
+		share    float64
+	}{
+		// launch means 0.20, 0.22, 0.27: mean 0.23, s = √((0.03² + 0.01² + 0.04²)/2) = 0.036056
+		"three": {[][]float64{{0.19, 0.21}, {0.20, 0.24}, {0.27, 0.27}}, 0.23,
+			quantiles[2] * 0.0360555 / math.Sqrt(3), LaunchT, Significant,
+			// (0.0002 + 0.0008 + 0)/2/3 of 0.0013
+			0.001 / 6 / 0.0013},
+		// a median of six leaves the block that falls out
+		"median": {[][]float64{{0.2, 0.2, 0.2, 0.2, 0.2, -0.5}, {0.22, 0.22, 0.22, 0.22, 0.22, 0.9}}, 0.21,
+			quantiles[1] * 0.0141421 / math.Sqrt2, LaunchT, Inconclusive, 0},
+		// s = √(4·0.01²/3) = 0.011547 of four blocks
+		"one": {[][]float64{{0.19, 0.21, 0.19, 0.21}}, 0.2,
+			math.Hypot(quantiles[3]*0.0115470/2, 1.96*0.006), OneLaunch, NoVerdict, 0},
+		"one block": {[][]float64{{0.2}}, 0.2, math.NaN(), OneLaunch, NoVerdict, 0},
+	} {
+		r := Judge(within(blocksOf(k.launches...)))
+		want := [3]float64{k.mean, k.mean - k.half, k.mean + k.half}
+		for i, x := range logs(r.Gain) {
+			if math.Abs(x-want[i]) > 1e-5 || math.IsNaN(x) != math.IsNaN(want[i]) {
+				t.Errorf("%s: %v, want %v", name, logs(r.Gain), want)
+			}
+		}
+		if share := r.Precision.BlockShare; share.Defined() != (k.method == LaunchT) || name == "three" &&
+			math.Abs(float64(share)-k.share) > 1e-5 {
+			t.Errorf("%s: blocks explain %v of the variance, want %v", name, share, k.share)
+		}
+		if r.Gain.Method != k.method || r.Gain.N != len(k.launches) || r.Verdict != k.verdict {
+			t.Errorf("%s: %+v, %s, want %s", name, r.Gain, r.Verdict, k.verdict)
+		}
+	}
 }

@@ -86,6 +86,11 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 		if err != nil {
 			return fmt.Errorf("%s side: %w", arm, err)
 		}
+		if one, ok := metrics.Repeated(runs); ok && len(runs) > 1 {
+			r.set.Notes = append(r.set.Notes, fmt.Sprintf("%s: %s of a client count as one launch, by their means; give "+
+				"the runs of each launch of the server in a file of its own", path, quantity.Count(len(runs), "run")))
+			runs = []metrics.Result{one}
+		}
 		for i, run := range runs {
 			launch := path
 			if len(runs) > 1 {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -116,8 +117,13 @@ func Refused(items []Item) error {
 	for _, in := range items {
 		switch {
 		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Campaign.Reasons, "; ")),
-				ErrNotComparable}
+			var failed []string
+			for _, c := range in.Campaign.Failed() {
+				for _, w := range c.Warnings() {
+					failed = append(failed, caveat.Text(w))
+				}
+			}
+			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(failed, "; ")), ErrNotComparable}
 		case in.Compared != nil && !in.Compared.Comparable && !judged:
 			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Compared.Reasons, "; ")),
 				ErrNotComparable}

@@ -21,15 +21,12 @@ import (
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"points", "arms", "pairs", "gain", "secondary", "proof", "checks", "profiled", "steps"}
+var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "secondary", "proof", "checks", "profiled", "steps"}
 
 // Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
 func Campaign(r source.Campaign) output.Document {
-	quantity := r.Metric.Name
-	if r.Metric.Unit != "" {
-		quantity += " in " + r.Metric.Unit
-	}
+	r.Result = answer.Worded(r.Result)
 	rank := computed(label("rank"), func(p gain.Proof) any {
 		if p.Rank == gain.AllRanks {
 			return "all"
@@ -37,28 +34,9 @@ func Campaign(r source.Campaign) output.Document {
 		return fmt.Sprint(p.Rank)
 	})
 	arm := computed(label("arm"), func(p gain.Proof) any { return r.Called(p.Arm) })
-	g, normal, perfect := r.Gain, string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
-	pairColumns := []table.Column{count("pair"), label("order"), real(normal, "normal"), real(perfect, "perfect"),
-		percent("gain"), label("status"), label("note")}
-	if r.Share != nil { // pairs of several arms, told apart by the one beside normal
-		pairColumns[3] = real("other arm", "perfect")
-		pairColumns = slices.Insert(pairColumns, 2,
-			computed(label("arm"), func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
-	}
-	if len(r.Points) > 0 {
-		pairColumns = slices.Insert(pairColumns, 1, real(r.Points[0].Name, "point"))
-	}
-	tables := append(curveTables(r.Result), // their names are CampaignTables
-		table.Of("pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), r.Pairs, pairColumns...),
-		table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r.Result)),
-			Columns: []table.Column{
-				label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
-				count("pairs"),
-			}, Rows: [][]any{
-				{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-				{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
-			}},
-	)
+	normal, perfect := string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
+	tables := append(curveTables(r.Result), unitTables(r.Result, normal, perfect)...) // their names are CampaignTables
+	tables = append(tables, gainTable(r.Result, normal, perfect))
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
@@ -88,8 +66,82 @@ func Campaign(r source.Campaign) output.Document {
 		d.Lead = d.Named("arms")
 	case r.Verdict == gain.Inconclusive:
 		d.Lead = d.Named("pairs").Without("order", "status")
+		if r.Design == gain.WithinLaunch {
+			d.Lead = d.Named("launches").Without("status")
+		}
 	}
 	return d
+}
+
+// unitTables are the pairs, or the launches that hold all arms and their blocks.
+func unitTables(r gain.Result, normal, perfect string) []table.Table {
+	quantity := r.Metric.Name
+	if r.Metric.Unit != "" {
+		quantity += " in " + r.Metric.Unit
+	}
+	held := r.Design == gain.WithinLaunch
+	unit := count("pair")
+	if held {
+		unit = count("launch", "pair")
+	}
+	columns := []table.Column{unit, label("order"), real(normal, "normal"), real(perfect, "perfect"),
+		percent("gain"), label("status"), label("note")}
+	if held { // the orders are those of the blocks
+		columns = slices.Delete(columns, 1, 2)
+	}
+	if r.Share != nil { // pairs of several arms, told apart by the one beside normal
+		columns[len(columns)-4] = real("other arm", "perfect")
+		columns = slices.Insert(columns, len(columns)-5,
+			computed(label("arm"), func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
+	}
+	if len(r.Points) > 0 {
+		columns = slices.Insert(columns, 1, real(r.Points[0].Name, "point"))
+	}
+	if !held {
+		return []table.Table{table.Of("pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), r.Pairs,
+			columns...)}
+	}
+	return []table.Table{
+		table.Of("launches", fmt.Sprintf("Launches, %s (geometric means of their segments)", quantity), r.Pairs,
+			columns...),
+		blockTable(r, normal, perfect),
+	}
+}
+
+// blockTable has a row for each block of a launch.
+func blockTable(r gain.Result, normal, perfect string) table.Table {
+	t := table.Table{Name: "blocks", Title: fmt.Sprintf("Blocks (A: %s, B: the other arm)", normal),
+		Columns: []table.Column{count("launch"), real("point"), label("arm"), count("block"), label("order"),
+			real(normal, "normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")}}
+	for _, l := range r.Launches {
+		for _, b := range l.Blocks {
+			t.Rows = append(t.Rows, []any{l.Launch, l.Point, cmp.Or(l.Arm, gain.Arm(perfect)), b.Block, b.Order, b.Normal,
+				b.Perfect, b.Gain, b.Status, b.Note})
+		}
+	}
+	if r.Share == nil {
+		t = *t.Without("arm")
+	}
+	if len(r.Points) == 0 {
+		t = *t.Without("point")
+	}
+	return t
+}
+
+func gainTable(r gain.Result, normal, perfect string) table.Table {
+	g := r.Gain
+	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r)),
+		Columns: []table.Column{
+			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
+			count("pairs"),
+		}, Rows: [][]any{
+			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
+			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
+		}}
+	if r.Design == gain.WithinLaunch {
+		t.Columns[len(t.Columns)-1], t.Rows = count("launches", "pairs"), t.Rows[:1]
+	}
+	return t
 }
 
 // atPoint is the point whose gain is that of the result; empty where there are none.

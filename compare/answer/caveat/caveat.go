@@ -26,8 +26,8 @@ const (
 )
 
 // entry words a code. In its text, {name} is a value and {name:format} one in a format:
-// ns, %, .2 (decimals), n (a number of things), #noun (numbers of things, as rank 3) or a
-// noun that is counted.
+// ns, %, +% (a change), p (of a test), .2 (decimals), n (a number of things), #noun (numbers
+// of things, as rank 3), ; (words between these) or a noun that is counted.
 type entry struct {
 	severity Severity
 	text     string
@@ -60,6 +60,9 @@ func find(w router.Warning) (entry, bool) {
 	e, ok := catalog[key]
 	if !ok {
 		e, ok = catalog[strings.TrimPrefix(key, "counts_")]
+	}
+	if !ok {
+		e.text, ok = checks[key]
 	}
 	return e, ok && (w.Args != nil || w.Text == "")
 }
@@ -97,8 +100,10 @@ func fill(text string, args router.Args) string {
 func write(v any, format string) string {
 	words, numbers := of[string](list(v)), of[float64](list(v))
 	switch {
+	case len(words) > 0 && format == ";":
+		return some(words, "; ")
 	case len(words) > 0:
-		return some(words)
+		return some(words, ", ")
 	case len(numbers) == 0:
 		return quantity.Unknown
 	}
@@ -129,17 +134,21 @@ func one(v float64, format string) string {
 		return quantity.Duration(v)
 	case format == "%":
 		return quantity.Percent(v)
+	case format == "+%":
+		return quantity.Change(v)
+	case format == "p":
+		return fmt.Sprintf("%.2g", v)
 	}
 	return quantity.Count(int64(v), format)
 }
 
 // some are the first words, and how many more there are.
-func some(words []string) string {
+func some(words []string, between string) string {
 	const most = 3
 	if more := len(words) - most; more > 0 {
-		return strings.Join(words[:most], ", ") + " and " + strconv.Itoa(more) + " more"
+		return strings.Join(words[:most], between) + " and " + strconv.Itoa(more) + " more"
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, between)
 }
 
 // short cuts a long list of numbers: 0, 2, 4, …

@@ -15,10 +15,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+var folders = []string{"nsys", "counts", "source", "place", "imbalance"}
+
 // sources are those of the packages that leave their words to the catalog.
-func sources(t *testing.T) string {
+func sources(t *testing.T, folders ...string) string {
 	var all strings.Builder
-	for _, folder := range []string{"nsys", "counts", "source", "place", "imbalance"} {
+	for _, folder := range folders {
 		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -35,8 +37,9 @@ func sources(t *testing.T) string {
 }
 
 var (
-	constant = regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)(?: \w+)? = ("\w+")`)
-	warns    = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
+	constant = regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)(?: \w+)? += ("\w+")`)
+	finding  = regexp.MustCompile(`found\((\w+), \w+, ("\w+")((?:.*,\n)*.*)`)
+	warns    = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)((?:.*,\n)*.*)`)
 	row      = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
 	reason   = regexp.MustCompile(`"why", "(\w+)"`)
 )
@@ -51,7 +54,7 @@ var computed = []string{
 // Every code that a package warns of has words, and the words have no value that the
 // warning lacks.
 func TestEveryWarningIsWorded(t *testing.T) {
-	text, constants := sources(t), map[string]string{}
+	text, constants := sources(t, folders...), map[string]string{}
 	for _, c := range constant.FindAllStringSubmatch(text, -1) {
 		constants[c[1]] = c[2]
 	}
@@ -94,9 +97,34 @@ func TestEveryWarningIsWorded(t *testing.T) {
 	}
 }
 
+// Every case of a check of campaigns has words, without a value that it lacks; and no other has.
+func TestEveryCheckIsWorded(t *testing.T) {
+	text, names, seen := sources(t, "gain"), map[string]string{}, map[string]bool{}
+	for _, c := range constant.FindAllStringSubmatch(text, -1) {
+		names[c[1]] = strings.Trim(c[2], `"`)
+	}
+	for _, f := range finding.FindAllStringSubmatch(text, -1) {
+		key := names[f[1]] + "." + strings.Trim(f[2], `"`)
+		words, ok := checks[key]
+		if seen[key] = true; !ok {
+			t.Errorf("%s has no words: %s", key, f[0])
+		}
+		for _, p := range placeholder.FindAllStringSubmatch(words, -1) {
+			if !strings.Contains(f[3], `"`+p[1]+`"`) {
+				t.Errorf("%s lacks the value %s: %s", key, p[1], f[0])
+			}
+		}
+	}
+	for key := range checks {
+		if !seen[key] {
+			t.Errorf("%s is no case of a check", key)
+		}
+	}
+}
+
 // Every code with words, every case of it and every value in it is one that a package has.
 func TestEveryWordIsUsed(t *testing.T) {
-	text := sources(t)
+	text := sources(t, folders...)
 	for key, e := range catalog {
 		code, why, cases := strings.Cut(key, ".")
 		used := []string{strings.TrimPrefix(code, "counts_")}

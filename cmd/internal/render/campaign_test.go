@@ -1,0 +1,84 @@
+package render
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
+)
+
+// withinLaunches is a campaign of launches of two blocks, whose launches have these log gains.
+func withinLaunches(logs ...float64) source.Campaign {
+	c := gain.Campaign{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", Unit: "tok/s",
+		HigherIsBetter: true}, Criteria: gain.Criteria{Threshold: 0.1, Confidence: 0.95, Tolerance: 0.01}}
+	for _, arm := range gain.Arms {
+		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured, Evidence: "counts"})
+	}
+	for i, log := range logs {
+		for place, side := range []int{0, 1, 1, 0, 1, 0, 0, 1} {
+			c.Launches = append(c.Launches, gain.Launch{Pair: i, Block: place / 4, Arm: gain.Arms[side], Position: place,
+				Status: gain.StatusOK, Value: 1000 * math.Exp(float64(side)*log)})
+		}
+	}
+	c.Launches[5].Status = "failed"
+	return source.Campaign{Result: gain.Judge(c), Campaign: source.CampaignState{Folder: "camp", Launches: len(logs)}}
+}
+
+// An open campaign leads with its launches; blocks are a table; JSON has the keys that
+// others read, and every check its words.
+func TestCampaignWithinLaunches(t *testing.T) {
+	d := Campaign(withinLaunches(0.07, 0.11, 0.14))
+	show := func(v output.View) string {
+		var text strings.Builder
+		if err := output.Write(&text, v, d); err != nil {
+			t.Fatal(err)
+		}
+		return text.String()
+	}
+	text := show(output.View{Format: output.Text, Top: output.Page})
+	for _, want := range []string{"No decision: the gain is between", "launch", "0    1000     1073   7.3 %  normal segment failed", "Next: moebalance bench --treatment hook --launches "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if blocks := show(output.View{Format: output.CSV, Table: "blocks"}); strings.Count(blocks, "\n") != 7 ||
+		!strings.Contains(blocks, "0,1,BAB,,,,incomplete,normal segment failed") || !strings.Contains(blocks, "2,1,BAAB,999.9999999999998,1150.27") ||
+		!strings.Contains(blocks, "launch,block,order,normal,perfect,gain,status,note") {
+		t.Errorf("blocks:\n%s", blocks)
+	}
+	var result struct {
+		Design   string
+		Launches []struct {
+			Launch int
+			Gain   float64
+			Blocks []struct {
+				Order  string
+				Gain   *float64
+				Status string
+			}
+		}
+		Gain   struct{ N int }
+		Checks []struct{ Name, Status, Text string }
+	}
+	if err := json.Unmarshal([]byte(show(output.View{Format: output.JSON})), &result); err != nil {
+		t.Fatal(err)
+	}
+	first := result.Launches[0]
+	if result.Design != "within_launch" || len(result.Launches) != 3 || math.Abs(first.Gain-0.0725) > 0.001 ||
+		first.Blocks[0].Order != "ABBA" || first.Blocks[1].Gain != nil || first.Blocks[1].Status != "incomplete" ||
+		result.Gain.N != 3 {
+		t.Errorf("%+v", result)
+	}
+	for _, c := range result.Checks {
+		if c.Text == "" {
+			t.Errorf("check %s (%s) without words", c.Name, c.Status)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}

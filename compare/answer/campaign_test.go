@@ -1,0 +1,154 @@
+package answer
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+)
+
+// launchesOf is a campaign whose launches hold all arms; each has blocks of these log gains.
+func launchesOf(launches ...[]float64) gain.Campaign {
+	c := gain.Campaign{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", HigherIsBetter: true},
+		Criteria: gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: 0.95, Tolerance: gain.DefaultTolerance}}
+	for _, arm := range gain.Arms {
+		c.Proof = append(c.Proof, gain.Proof{Arm: arm, Rank: gain.AllRanks, Grade: gain.Measured})
+	}
+	for i, blocks := range launches {
+		for b, log := range blocks {
+			for place, side := range []int{0, 1, 1, 0} {
+				value := 100.0
+				if side ^= b % 2; side == 1 {
+					value *= math.Exp(log)
+				}
+				c.Launches = append(c.Launches, gain.Launch{Pair: i, Block: b, Arm: gain.Arms[side],
+					Position: 4*b + place, Status: gain.StatusOK, Value: value})
+			}
+		}
+	}
+	return c
+}
+
+// What is said of launches that hold all arms: line, basis, numbers, reasons and what to do.
+func TestAnswersWithinLaunches(t *testing.T) {
+	failed := launchesOf([]float64{0.2}, []float64{0.2})
+	for i := range failed.Launches {
+		failed.Launches[i].Status = "timed out"
+	}
+	for name, k := range map[string]struct {
+		campaign           gain.Campaign
+		verdict            gain.Verdict
+		line, basis, wants string
+	}{
+		"significant": {launchesOf([]float64{0.19, 0.21}, []float64{0.20, 0.24}, []float64{0.21, 0.19}),
+			gain.Significant, "Balanced routing is 23.0 % faster.",
+			"interval of 3 launches above the threshold of 10.0 % · balance measured",
+			"launches that gain, of 3: 3;smallest gain of a launch 22.1 %;moebalance report"},
+		"open": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1}), gain.Inconclusive,
+			"No decision: the gain is between +5.2 % and +19.2 %.",
+			"interval of 3 launches contains the threshold of 10.0 % · balance measured",
+			"About 18 launches in all (7 to 607, as the spread between launches is known) should decide.;" +
+				"moebalance bench --treatment hook --launches 18 --server SERVER --ready URL --client CLIENT"},
+		"one far off": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101}, []float64{0.102, 0.102},
+			[]float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive,
+			"No decision: launch 4 was far off; the gain is between −0.6 and +38.6 %.",
+			"interval of 5 launches contains the threshold of 10.0 % · balance measured", "Look for what"},
+		"one launch": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}), gain.NoVerdict,
+			"In this one launch balanced routing is 22.1 % faster; one launch cannot decide.",
+			"one launch, 4 blocks · launch sd of 0.6 points assumed · balance measured",
+			"gain, widened interval 22.1 % (19.5 to 24.8 %);blocks that gain, of 4: 4;" + oneServer},
+		"one quiet launch": {launchesOf([]float64{0.001, -0.001}), gain.NoVerdict,
+			"In this one launch balanced routing changes speed by −1.7 % to +1.7 %; one launch cannot decide.",
+			"one launch, 2 blocks · launch sd of 0.6 points assumed · balance measured", ""},
+		"one block": {launchesOf([]float64{0.2}), gain.NoVerdict,
+			"No decision: 1 block is too few for an interval (at least 2).",
+			"one launch, 1 block · launch sd of 0.6 points assumed · balance measured", ""},
+		"failed": {failed, gain.Inconclusive, "No decision: no launch has a complete block.",
+			"no interval from 0 launches · balance measured", ""},
+	} {
+		r := gain.Judge(k.campaign)
+		a := OfCampaign(r, gain.Run{Folder: "c", Launches: 3})
+		if r.Verdict != k.verdict || string(a.Verdict) != string(k.verdict) || a.Line != k.line || a.Basis != k.basis {
+			t.Errorf("%s: %s (%s)\n%q, want\n%q\n%q, want\n%q", name, a.Verdict, r.Verdict, a.Line, k.line, a.Basis, k.basis)
+		}
+		if n := len(strings.Fields(a.Line)); n > MaxWords {
+			t.Errorf("%s: a line of %d words", name, n)
+		}
+		text := strings.Join(a.Reasons, "\n")
+		for _, n := range a.Numbers {
+			text += "\n" + n.String()
+		}
+		for _, n := range a.Next {
+			text += "\n" + n.Command
+		}
+		for _, want := range strings.Split(k.wants, ";") {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q: %s", name, want, text)
+			}
+		}
+	}
+}
+
+// Points, shares and crossovers in words.
+func TestWordsOfCampaigns(t *testing.T) {
+	var points []gain.PointGain
+	for i := range 30 {
+		points = append(points, gain.PointGain{Name: "n", Value: float64(i + 1),
+			Verdict: []gain.Verdict{gain.NotSignificant, gain.Significant}[i/28]})
+	}
+	at := func(x gain.Crossover, arms ...gain.ArmGain) string {
+		x.Name, x.Value, x.Confidence = "n", 4.5, 0.95
+		return crossover(gain.Result{Crossover: &x, Points: points[:3], Arms: arms})
+	}
+	none := router.Undefined()
+	needs := func(n router.Number) string {
+		text, ok := toDecide(gain.Result{PairsNeeded: n, PairsNeededLow: 8, PairsNeededHigh: 6258}, "pair")
+		if ok != (n < manyPairs) {
+			t.Errorf("%v pairs: %v", n, ok)
+		}
+		return text
+	}
+	for want, have := range map[string]string{
+		"imbalance significant at n 29, 30; not significant at 28 of 30 points between n 1 and 28": byVerdict(points),
+		"crossover at n 4.50 (95.0 % interval 2.00 to 8.00): below it load balance costs speed; measured at 3 points, " +
+			"interpolated between them": at(gain.Crossover{Why: gain.Crosses, Below: true, Low: 2, High: 8}),
+		"crossover at n 4.50 (95.0 % interval from 2.00 to beyond the largest point): above it after is slower than before; " +
+			"measured at 3 points, interpolated between them": at(gain.Crossover{Why: gain.Crosses, Low: 2, High: none},
+			gain.ArmGain{Name: "before"}, gain.ArmGain{Name: "after"}),
+		"measured at 3 points: the estimates have one sign, so no crossover is shown": at(gain.Crossover{Why: gain.OneSign}),
+		"Balancer recovers 50.0 % of the ceiling, 95.0 % interval 40.0 % to 60.0 %.": shareOf(gain.Share{Arm: "balancer",
+			Estimate: 0.5, Low: 0.4, High: 0.6, Confidence: 0.95}),
+		"Balancer: no share of the ceiling, because the gain of balanced routing is not above zero.": shareOf(
+			gain.Share{Arm: "balancer", Estimate: none}),
+		"about 12 pairs in all (8 to 1,000 or more, as the spread between pairs is known)": needs(12),
+		"": needs(none) + needs(1000),
+	} {
+		if have != want {
+			t.Errorf("%q, want %q", have, want)
+		}
+	}
+}
+
+// Of the parts of a check those speak on which its status rests, and none where all say the same.
+func TestWordsOfParts(t *testing.T) {
+	part := func(name string, status gain.CheckStatus, text string) gain.Check {
+		return gain.Check{Name: name, Status: status, Text: text}
+	}
+	for want, parts := range map[string][]gain.Check{
+		"n 2: b":      {part("n 1", gain.Pass, "a"), part("n 2", gain.Warn, "b")},
+		"b":           {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b")},
+		"n 1, n 2: b": {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b"), part("n 3", gain.Pass, "b")},
+	} {
+		if have := said(gain.Check{Name: "other_load", Status: gain.Warn, Parts: parts}); have != want {
+			t.Errorf("%q, want %q", have, want)
+		}
+	}
+	r := Worded(gain.Judge(launchesOf([]float64{0.2, 0.2}, []float64{0.2, 0.2})))
+	for _, c := range r.Checks {
+		if c.Text == "" || strings.Contains(c.Text, "{") || strings.Contains(c.Text, "_") && c.Text != c.Name {
+			t.Errorf("%s: %q", c.Name, c.Text)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package caveat
+
+// checks words every case of a check of campaigns; how much it weighs is its status.
+var checks = map[string]string{
+	// Whether the arms may be compared.
+	"treatment_proved.unproved": "balance is not proved: {missing:;}",
+	"treatment_proved.claimed":  "balance claimed for every rank, not measured: expert counts or traces measure it",
+	"treatment_proved.chance":   "measured: routing was even in the chance arm and not in the normal arm, on every rank",
+	"treatment_proved.measured": "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank",
+	"only_one_difference.other": "the arms also differ in {differences:;}: make them equal, or accept the " +
+		"difference by --accept-difference and its name",
+	"only_one_difference.within":     "each launch holds all arms: only the switch differs",
+	"only_one_difference.unrecorded": "environment, arguments and files of the arms were not recorded",
+	"only_one_difference.declared":   "{differences:;}",
+	"only_one_difference.same":       "nothing that was recorded differs between the arms",
+	"only_one_difference.untreated":  "nothing differs between the arms: the treatment was not applied",
+	"equal_work.unequal":             "the arms did different work: {differences:;} (tolerance {tolerance:%})",
+	"equal_work.none":                "no launch reported requests or tokens",
+	"equal_work.half":                "{names}: not reported by both launches of {pairs:#pair}",
+	"equal_work.equal":               "{names} within {tolerance:%} in every pair",
+	"equal_work.partly":              "{names} within {tolerance:%} in every pair; not reported: {never}",
+	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load " +
+		"max/mean {load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance: " +
+		"compare traces of both arms",
+	"explained_gain.enough": "even ranks can give up to {most:+%} (rank load max/mean {load:.3} in the normal arm)",
+	"one_rank.experts": "one rank: balance acts through the experts alone (how many are active, and how even " +
+		"their GEMMs are)",
+	"sign_of_gain.no_gain": "nothing complete to compare",
+	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates " +
+		"more experts than real traffic; see the active experts",
+	"sign_of_gain.faster": "the other arm is not slower",
+
+	// Pairs of launches.
+	"complete_pairs.open":       "{complete} complete; excluded as incomplete: {pairs:#pair}",
+	"complete_pairs.all":        "{complete} complete, none excluded",
+	"balanced_order.unrecorded": "no complete pair has a recorded order",
+	"balanced_order.uneven":     "{one} first in {first:pair}, {other} first in {second}: drift does not cancel",
+	"balanced_order.even":       "{one} first in {first:pair}, {other} first in {second}",
+	"order_effect.few":          "too few pairs in both orders",
+	"order_effect.shown":        "running second changes the value by {change:+%} (p = {p:p}); the estimate takes it out",
+	"order_effect.none":         "running second changes the value by {change:+%} (p = {p:p})",
+	"drift.few":                 "too few measurements",
+	"drift.none":                "the values change by {change:+%} from first to last (p = {p:p})",
+	"drift.balanced":            "the values change by {change:+%} from first to last (p = {p:p}); a balanced order cancels it",
+	"drift.confounded": "the values change by {change:+%} from first to last (p = {p:p}), and one arm always ran " +
+		"first, so drift and gain cannot be separated; alternate the order",
+	"outliers.no_pair":  "no complete pair",
+	"outliers.noise":    "launches of one arm differ so much that not even twice or half the median is an outlier",
+	"outliers.no_noise": "most launches equal the median of their arm, so what is far from it is unknown",
+	"outliers.none":     "every launch is within {most:%} of the median of its arm",
+	"outliers.launches": "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the " +
+		"machine then, and repeat the campaign; an outlier in one arm moves the estimate",
+	"outliers.pairs": "a launch of {pairs:#pair}: {changes:+%} from the median of the arm: look for what disturbed " +
+		"the machine then, and repeat the campaign; an outlier in one arm moves the estimate",
+	"independent_pairs.few": "too few pairs, or no spread",
+	"independent_pairs.alike": "autocorrelation of successive gains {r:.2}: the interval is too narrow; use a " +
+		"longer --cool-down, or repeat the campaign another day",
+	"independent_pairs.none": "autocorrelation of successive gains {r:.2}",
+	"carry_over.few":         "too few pairs in both orders",
+	"carry_over.shown": "pairs with the {one} arm first differ by {change:+%} from those with the {other} arm " +
+		"first (p = {p:p}): a launch affects the next by its arm, and the gain contains that; use --cool-down, or restart " +
+		"what stays between launches",
+	"carry_over.none": "pairs with the {one} arm first differ by {change:+%} from those with the {other} arm " +
+		"first (p = {p:p})",
+	"noise_floor.no_gain": control + "; no complete pair to compare with",
+	"noise_floor.hidden":  control + ", at least the gain",
+	"noise_floor.below":   control,
+
+	// Launches that hold all arms.
+	"complete_blocks.all": "{blocks:block} in {launches:launch}, none excluded",
+	"complete_blocks.open": "{open:n} of {blocks:block} excluded, where a segment of an arm has no value " +
+		"({launches:#launch})",
+	"balanced_order.no_block":     "no block is complete",
+	"balanced_order.reversed":     "every block is an order and its reverse: {normal_first} begin with the normal arm, {perfect_first} do not",
+	"balanced_order.not_reversed": "{launches:#launch}: a block is no order and its reverse, so drift does not cancel",
+	"drift.within":                "the values change by {change:+%} from first to last in a launch (p = {p:p}); the order of the blocks cancels it",
+	"outliers.few_launches":       "too few launches to tell which is far from the others",
+	"outliers.no_launch":          "no launch's gain is far from the others",
+	"outliers.gains": "{launches:#launch}: the gain is {changes:+%} from that of the other launches; look for what " +
+		"was different then",
+	"outlying_segments.few":  "no block is complete",
+	"outlying_segments.none": "every segment is within {most:%} of the median of its arm in its launch",
+	"outlying_segments.far": "{segments:segment} in {launches:#launch}: {changes:+%} from the median of the arm in " +
+		"the launch; six blocks or more take a median, which single segments do not move",
+}
+
+const control = "control launches ({arm} against {arm}) differ by up to {most:%} in {pairs:pair}"

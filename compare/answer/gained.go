@@ -1,0 +1,119 @@
+package answer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Worded is a result with the words of its checks and its crossover.
+func Worded(r gain.Result) gain.Result {
+	r.Checks = slices.Clone(r.Checks)
+	for i, c := range r.Checks {
+		r.Checks[i].Text = said(c)
+	}
+	if r.Crossover != nil {
+		x := *r.Crossover
+		x.Text = crossover(r)
+		r.Crossover = &x
+	}
+	return r
+}
+
+// Why is what a gate says of a result that does not pass: the failed checks, or the line of
+// the answer.
+func Why(r gain.Result, run gain.Run) string {
+	var failed []string
+	for _, c := range r.Failed() {
+		failed = append(failed, said(c))
+	}
+	if len(failed) > 0 {
+		return strings.Join(failed, "; ")
+	}
+	return OfCampaign(r, run).Line
+}
+
+// said is what a check found, of several parts that which its status rests on.
+func said(c gain.Check) string {
+	var texts []string
+	for _, group := range caveats(c.Warnings(), func(router.Warning) Severity { return Note }) {
+		texts = append(texts, group.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// shareOf says how much of the ceiling an arm recovers, or why there is no share.
+func shareOf(s gain.Share) string {
+	if !s.Estimate.Defined() {
+		return fmt.Sprintf("%s: no share of the ceiling, because the gain of %s is not above zero.",
+			capital(string(s.Arm)), gain.Perfect.Label())
+	}
+	return fmt.Sprintf("%s recovers %s of the ceiling, %s interval %s to %s.", capital(string(s.Arm)),
+		quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low), quantity.Percent(s.High))
+}
+
+// byVerdict lists the points of each verdict, or counts many.
+func byVerdict(points []gain.PointGain) string {
+	const most = 6
+	var parts []string
+	for _, v := range []gain.Verdict{gain.Significant, gain.Faster, gain.Slower, gain.Equal, gain.NotSignificant,
+		gain.Inconclusive, gain.NoVerdict} {
+		var values []string
+		for _, p := range points {
+			if p.Verdict == v {
+				values = append(values, fmt.Sprintf("%g", p.Value))
+			}
+		}
+		if n := len(values); n > most {
+			parts = append(parts, fmt.Sprintf("%s at %d of %d points between %s %s and %s", v, n, len(points),
+				points[0].Name, values[0], values[n-1]))
+		} else if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s at %s %s", v, points[0].Name, strings.Join(values, ", ")))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// crossover says at which load the gain changes its sign, or why none is shown.
+func crossover(r gain.Result) string {
+	x, measured := r.Crossover, "measured at "+quantity.Count(len(r.Points), "point")
+	switch x.Why {
+	case gain.NoGain:
+		return measured + ", not at all of them with a gain: no crossover is shown"
+	case gain.FewPoints:
+		return fmt.Sprintf("%s, which make no curve: a crossover needs %d", measured, gain.LeastPoints)
+	case gain.OneSign:
+		return measured + ": the estimates have one sign, so no crossover is shown"
+	case gain.ManyZeros:
+		return measured + ": the estimates change sign several times, so no single crossover is shown"
+	case gain.Crosses:
+		side, what := "above", "load balance costs speed"
+		if x.Below {
+			side = "below"
+		}
+		if len(r.Arms) == 2 {
+			what = fmt.Sprintf("%s is slower than %s", r.Arms[1].Name, r.Arms[0].Name)
+		}
+		return fmt.Sprintf("crossover at %s %s (%s): %s it %s; %s, interpolated between them", x.Name,
+			quantity.Digits3(x.Value), bounds(x), side, what, measured)
+	}
+	return x.Text // of a result that was worded before
+}
+
+// bounds says those of a crossover; one that is undefined lies outside of the points.
+func bounds(x *gain.Crossover) string {
+	confidence := quantity.Confidence(x.Confidence)
+	switch {
+	case x.Low.Defined() && x.High.Defined():
+		return fmt.Sprintf("%s interval %s to %s", confidence, quantity.Digits3(x.Low), quantity.Digits3(x.High))
+	case x.Low.Defined():
+		return fmt.Sprintf("%s interval from %s to beyond the largest point", confidence, quantity.Digits3(x.Low))
+	case x.High.Defined():
+		return fmt.Sprintf("%s interval from below the smallest point to %s", confidence, quantity.Digits3(x.High))
+	}
+	return "its interval covers all points"
+}

@@ -1,0 +1,212 @@
+package gain
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// A failed segment takes its block out and nothing else, one tried again does not, and a
+// launch without a block is no launch.
+func TestWithinDropsOut(t *testing.T) {
+	blocks := [][]float64{{0.2, 0.3}, {0.2, 0.22}, {0.18, 0.2}}
+	for name, k := range map[string]struct {
+		spoil  func([]Launch) []Launch
+		first  float64 // log gain of the first launch
+		n      int
+		blocks CheckStatus
+		order  CheckStatus
+		status []string // of the first launch's blocks
+	}{
+		"whole": {func(l []Launch) []Launch { return l }, 0.25, 3, Pass, Pass, []string{PairComplete, PairComplete}},
+		"one segment": {func(l []Launch) []Launch { l[5].Status, l[5].Note = "timed out", "after 10 s"; return l }, 0.2, 3,
+			Warn, Pass, []string{PairComplete, PairIncomplete}},
+		"no value": {func(l []Launch) []Launch { l[1].Value = 0; return l }, 0.3, 3, Warn, Pass,
+			[]string{PairIncomplete, PairComplete}},
+		"cut off": {func(l []Launch) []Launch { return append(l[:6], l[8:]...) }, 0.2, 3, Warn, Pass,
+			[]string{PairComplete, PairIncomplete}},
+		"tried again at once": {func(l []Launch) []Launch {
+			again := l[5]
+			l[5].Status = "failed"
+			for i := 6; i < 8; i++ {
+				l[i].Position++
+			}
+			again.Position++
+			return append(l, again)
+		}, 0.25, 3, Pass, Pass, []string{PairComplete, PairComplete}},
+		"tried again later": {func(l []Launch) []Launch {
+			again := l[4]
+			l[4].Status, again.Position = "failed", 8
+			return append(l, again)
+		}, 0.25, 3, Pass, Warn, []string{PairComplete, PairComplete}},
+		"a launch": {func(l []Launch) []Launch {
+			for i := range 8 {
+				l[i].Status = "server died"
+			}
+			return l
+		}, math.NaN(), 2, Warn, Pass, []string{PairIncomplete, PairIncomplete}},
+	} {
+		r := Judge(within(k.spoil(blocksOf(blocks...))))
+		first := r.Launches[0]
+		if x := math.Log1p(first.Gain.Float64()); r.Gain.N != k.n || math.Abs(x-k.first) > 1e-9 ||
+			math.IsNaN(x) != math.IsNaN(k.first) {
+			t.Errorf("%s: %d launches, the first gains %v, want %d and %v", name, r.Gain.N, x, k.n, k.first)
+		}
+		var status []string
+		for _, b := range first.Blocks {
+			status = append(status, b.Status)
+		}
+		if !reflect.DeepEqual(status, k.status) || check(t, r, CheckBlocks).Status != k.blocks ||
+			check(t, r, CheckOrder).Status != k.order {
+			t.Errorf("%s: blocks %q, %+v, %+v", name, status, check(t, r, CheckBlocks), check(t, r, CheckOrder))
+		}
+		if len(r.Pairs) != 3 || (r.Pairs[0].Status == PairComplete) == math.IsNaN(k.first) {
+			t.Errorf("%s: pairs %+v", name, r.Pairs)
+		}
+	}
+}
+
+// Latencies are better where lower, a metric that some segments lack counts where it is
+// whole, and intervals of several metrics hold together.
+func TestWithinSecondary(t *testing.T) {
+	ttft := Metric{Name: "ttft_mean", Unit: "ms"}
+	segments := blocksOf([]float64{0.2, 0.2}, []float64{0.2, 0.21}, []float64{0.2, 0.19})
+	for i := range segments {
+		value := 50.0
+		if segments[i].Arm == Perfect {
+			value *= math.Exp(-0.1 - 0.01*float64(segments[i].Pair)) // faster, by 0.10, 0.11, 0.12
+		}
+		if segments[i].Pair != 1 || segments[i].Block != 1 || segments[i].Arm != Normal {
+			segments[i].Secondary = []Reported{{ttft, value}}
+		}
+	}
+	r := Judge(within(segments))
+	if len(r.Secondary) != 1 || r.Secondary[0].Metric != ttft {
+		t.Fatalf("%+v", r.Secondary)
+	}
+	// 0.11 ± 4.3027 · 0.01/√3
+	want := [3]float64{0.11, 0.11 - 0.024842, 0.11 + 0.024842}
+	for i, x := range logs(r.Secondary[0].Gain) {
+		checkNear(t, "ttft", x, want[i], 1e-5)
+	}
+	if r.Secondary[0].Gain.N != 3 {
+		t.Errorf("%d launches", r.Secondary[0].Gain.N)
+	}
+}
+
+// Three arms in a launch, an order and its reverse: each against the normal one by itself,
+// whatever the noise of the others, and the share by hand.
+func TestWithinArms(t *testing.T) {
+	arms := []Arm{Normal, Perfect, "balancer"}
+	perfect, balancer := []float64{0.20, 0.22, 0.18}, []float64{0.10, 0.11, 0.09}
+	rng := rand.New(rand.NewPCG(3, 3))
+	var segments []Launch
+	for i := range perfect {
+		for b := range 2 {
+			order := rng.Perm(3)
+			for place := range 6 {
+				arm := order[min(place, 5-place)]
+				segments = append(segments, Launch{Pair: i, Block: b, Arm: arms[arm], Position: 6*b + place,
+					Status: StatusOK, Value: 100 * math.Exp([]float64{0, perfect[i], balancer[i]}[arm])})
+			}
+		}
+	}
+	c := within(segments)
+	c.More = arms[2:]
+	r := Judge(c)
+	if r.Gain.N != 3 || len(r.Launches) != 6 || r.Launches[3].Arm != "balancer" || r.Verdict != Significant ||
+		len(r.Pairs) != 6 || check(t, r, CheckOrder).Status != Pass {
+		t.Fatalf("%s, %+v, %+v", r.Verdict, r.Gain, r.Launches)
+	}
+	// Means 0.20 and 0.10, each ± 4.3027 · 0.02/√3 and half of that; all shares are one half.
+	for i, x := range logs(r.Gain) {
+		checkNear(t, "perfect", x, []float64{0.2, 0.2 - 0.049683, 0.2 + 0.049683}[i], 1e-5)
+	}
+	for i, x := range logs(r.Arms[1].Gain) {
+		checkNear(t, "balancer", x, []float64{0.1, 0.1 - 0.024842, 0.1 + 0.024842}[i], 1e-5)
+	}
+	for _, x := range []router.Number{r.Share.Estimate, r.Share.Low, r.Share.High} {
+		checkNear(t, "share", x.Float64(), 0.5, 1e-6)
+	}
+}
+
+// Each point is judged with a simultaneous interval, from the same launches.
+func TestWithinPoints(t *testing.T) {
+	var segments []Launch
+	for i, load := range []float64{1, 8, 64} {
+		shift := 0.1 * float64(i-1)
+		for _, l := range blocksOf([]float64{shift, shift + 0.002}, []float64{shift + 0.001, shift - 0.001},
+			[]float64{shift - 0.002, shift}) {
+			l.Point = load
+			segments = append(segments, l)
+		}
+	}
+	c := within(segments)
+	c.PointName, c.Points = "concurrency", []Point{{Value: 1}, {Value: 8}, {Value: 64}}
+	r := Judge(c)
+	if len(r.Points) != 3 || r.Points[0].Gain.N != 3 || len(r.Launches) != 9 || r.Launches[8].Point != 64 ||
+		math.Abs(r.Points[0].Gain.Confidence.Float64()-(1-0.05/3)) > 1e-12 || r.Verdict != Significant {
+		t.Errorf("%s: %+v", r.Verdict, r.Points)
+	}
+	if r.Crossover.Why != Crosses || !r.Crossover.Below {
+		t.Errorf("%+v", r.Crossover)
+	}
+}
+
+// Drift and order effects are seen and cancel; outlying launches and segments are named.
+func TestWithinChecks(t *testing.T) {
+	for name, k := range map[string]struct {
+		change func(*Launch)
+		check  string
+		why    string
+	}{
+		"drift":   {func(l *Launch) { l.Value *= math.Exp(0.01 * float64(l.Position)) }, CheckDrift, "within"},
+		"second":  {func(l *Launch) { l.Value *= math.Exp(0.02 * float64(l.Position%2)) }, CheckOrderEffect, "shown"},
+		"segment": {func(l *Launch) { l.Value *= map[bool]float64{true: 0.75, false: 1}[l.Pair == 2 && l.Position == 5] }, CheckSegments, "far"},
+		"launch": {func(l *Launch) {
+			if l.Pair == 3 && l.Arm == Perfect {
+				l.Value *= 1.3
+			}
+		}, CheckOutliers, "gains"},
+		"work": {func(l *Launch) {
+			l.Work = map[string]float64{WorkOutputTokens: 100}
+			if l.Pair == 1 && l.Position == 6 {
+				l.Work[WorkOutputTokens] = 90
+			}
+		}, CheckWork, "unequal"},
+	} {
+		segments := withinCell{5, 2, 0.05, 0.002, 0.001, 0}.segments(rand.New(rand.NewPCG(4, 4)), 0.2)
+		plain := Judge(within(segments))
+		for _, c := range plain.Checks {
+			if c.Status == Warn || c.Status == Fail {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		for i := range segments {
+			k.change(&segments[i])
+		}
+		r := Judge(within(segments))
+		if c := check(t, r, k.check); c.Args["why"] != k.why || c.Status != Warn && c.Status != Fail {
+			t.Errorf("%s: %+v, want %s", name, c, k.why)
+		}
+		if name == "drift" && math.Abs(logs(r.Gain)[0]-logs(plain.Gain)[0]) > 1e-9 {
+			t.Errorf("a drift changes the gain from %v to %v", plain.Gain.Estimate, r.Gain.Estimate)
+		}
+		if name == "launch" && (len(r.Outliers) != 1 || r.Outliers[0].Launch != 3) {
+			t.Errorf("outliers %+v", r.Outliers)
+		}
+		if name == "work" {
+			noGain(t, name, r)
+		}
+		rand.New(rand.NewPCG(5, 5)).Shuffle(len(segments), func(i, j int) {
+			segments[i], segments[j] = segments[j], segments[i]
+		})
+		if again := Judge(within(segments)); fmt.Sprint(again.Gain) != fmt.Sprint(r.Gain) {
+			t.Errorf("%s: another order of the same segments: %+v, want %+v", name, again.Gain, r.Gain)
+		}
+	}
+}
