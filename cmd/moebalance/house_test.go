@@ -213,6 +213,7 @@ var imports = map[string][]string{
 	"compare/source": {
 		"compare/answer/caveat",
 		"compare/bench",
+		"compare/bench/control",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/counts",

@@ -27,10 +27,10 @@ const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
 	workload.Config
-	steps  int
-	stats  target.Folder
-	serve  string
-	url    string
+	steps int
+	stats target.Folder
+	serve string
+	url   string
 }
 
 func workloadCmd() *cobra.Command {

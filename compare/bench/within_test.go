@@ -310,7 +310,7 @@ func TestWithinAttaches(t *testing.T) {
 		}
 		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
 		if r.Gain.Method != gain.OneLaunch || r.Balance != gain.Claimed || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 {
-			t.Errorf("%+v, balance %s %v", r.Gain, r.Balance, r.Reasons)
+			t.Errorf("%+v, balance %s %v", r.Gain, r.Balance, r.Checks)
 		}
 	}
 	o, _, err := control.Folder(folder).Read()
@@ -370,7 +370,7 @@ func TestWithinByRecord(t *testing.T) {
 		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
 		if r.Gain.N != 2 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured ||
 			r.Metric.Name != map[bool]string{false: "duration", true: "prefill"}[custom != ""] {
-			t.Errorf("%s: gain %+v of %+v, balance %s %v", custom, r.Gain, r.Metric, r.Balance, r.Reasons)
+			t.Errorf("%s: gain %+v of %+v, balance %s %v", custom, r.Gain, r.Metric, r.Balance, r.Checks)
 		}
 	}
 }

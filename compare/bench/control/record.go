@@ -40,6 +40,11 @@ const recordKind = "moebalance alternate"
 // longest is how many bytes a record may have.
 const longest = 64 << 20
 
+// IsRecord reports whether a file begins like a record.
+func IsRecord(head []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(recordKind))
+}
+
 // ErrNoRecord is a text without a record.
 var ErrNoRecord = errors.New("want a record of moebalance_hook.alternate")
 
