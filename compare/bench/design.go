@@ -2,9 +2,8 @@ package bench
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -96,7 +95,7 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 		add(WarmUp, -1, i%len(arms), arms[i%len(arms)], last)
 	}
 	floor := 0
-	for i, order := range d.orders(arms) {
+	for i, order := range control.Pairs(arms, d.Pairs, d.Seed) {
 		block(Timed, i, order)
 		// After pair i, floor pair j is due when (i+1)/Pairs reaches (j+1)/FloorPairs.
 		for floor < d.FloorPairs && (i+1)*d.FloorPairs >= (floor+1)*d.Pairs {
@@ -109,30 +108,6 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 		add(Profiled, 0, 1, gain.Perfect, last)
 	}
 	return plan
-}
-
-// orders draws the order of the arms in each pair: of two as ABBA says. More go in Latin
-// squares: over as many pairs as there are arms, each is once at each place. Every second
-// square is the mirror of the one before, which of three arms makes all six orders.
-func (d Design) orders(arms []gain.Arm) (orders [][]gain.Arm) {
-	draw := rand.New(rand.NewPCG(d.Seed, 0x6d6f6562616c)) // the stream is the design's own
-	for len(arms) == 2 && len(orders) < d.Pairs {
-		first := draw.IntN(2)
-		a, b := arms[first], arms[1-first]
-		orders = append(orders, []gain.Arm{a, b}, []gain.Arm{b, a})
-	}
-	base := slices.Clone(arms)
-	for square := 0; len(orders) < d.Pairs; square++ {
-		if square%2 == 0 {
-			draw.Shuffle(len(base), func(i, j int) { base[i], base[j] = base[j], base[i] })
-		} else {
-			slices.Reverse(base)
-		}
-		for _, shift := range draw.Perm(len(base)) {
-			orders = append(orders, slices.Concat(base[shift:], base[:shift]))
-		}
-	}
-	return orders[:d.Pairs]
 }
 
 // seed is the n-th of the seeds that runs of a client are given, all different and small

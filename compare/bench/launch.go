@@ -148,7 +148,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		return job, err
 	}
 	a.Made = made.ModTime()
-	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
+	if a.Files, err = r.hashes.Files(r.Spec.Folder, r.Spec.Same); err != nil {
 		return job, fmt.Errorf("--same: %w", err)
 	}
 	env := r.Spec.environ(r.host.Environ, l.Arm)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router"
@@ -56,7 +57,7 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 	}
 	switch {
 	case err == nil:
-		counted.Foreign, counted.Recorded = a.foreign(filled, filepath.Join(folder, outName)), recordedShare(filled)
+		counted.Foreign, counted.Recorded = evidence.Foreign(filled, filepath.Join(folder, outName), a.Made), evidence.RecordedShare(filled)
 		a.Counted = &counted
 	case r.Spec.Counts != "":
 		return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)
@@ -118,7 +119,7 @@ func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 		if err != nil || p.Attempt == a.Number {
 			continue
 		}
-		var lines []Found
+		var lines []evidence.ProofLine
 		if lines, err = r.Spec.Treatment.findLines(filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder)); len(
 			lines) < len(a.LinesFound) {
 			a.LinesFound = lines
@@ -235,13 +236,5 @@ func (r *runner) fill(l Launch, folder, template, point string) string {
 		out = abs
 	}
 	path := r.Spec.placeholders(l, out, point).fill([]string{template})[0]
-	return inFolder(r.Spec.Folder, path)
-}
-
-// inFolder is a path, made absolute from the folder if it is relative.
-func inFolder(folder, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(folder, path)
+	return evidence.InFolder(r.Spec.Folder, path)
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -118,7 +120,7 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 		return fmt.Errorf("writing the campaign: %w", err)
 	}
 	c.Sessions = session
-	r := runner{Campaign: c, host: h, session: session, hashes: make(fileHasher)}
+	r := runner{Campaign: c, host: h, session: session, hashes: make(evidence.Hasher)}
 	if r.custom, err = c.Spec.custom(); err != nil {
 		return err
 	}
@@ -156,7 +158,7 @@ type runner struct {
 	*Campaign
 	host    Host
 	session int
-	hashes  fileHasher
+	hashes  evidence.Hasher
 	custom  []metrics.Custom
 }
 
@@ -247,11 +249,11 @@ func (r *runner) look() error {
 		}
 		pairs /= points
 	}
-	for _, n := range Looks(d.Pairs, r.Spec.Confidence) {
+	for _, n := range stats.Looks(d.Pairs, r.Spec.Confidence) {
 		if n != pairs {
 			continue
 		}
-		decided, err := r.host.Decide(r.Campaign, LookConfidence(d.Pairs, r.Spec.Confidence))
+		decided, err := r.host.Decide(r.Campaign, stats.LookConfidence(d.Pairs, r.Spec.Confidence))
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -83,9 +84,9 @@ func (s Spec) Check() error {
 		s.checkPoints(), customErr, s.checkProfile(), s.CheckWithin()); err != nil {
 		return err
 	}
-	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
+	if s.Design.UntilDecided && len(stats.Looks(s.Design.Pairs, s.Confidence)) == 0 {
 		return fmt.Errorf("--pairs %d cannot decide at %s confidence: want at least %d",
-			s.Design.Pairs, quantity.Confidence(s.Confidence), minCap(s.Confidence))
+			s.Design.Pairs, quantity.Confidence(s.Confidence), stats.LeastCap(s.Confidence))
 	}
 	switch {
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"),

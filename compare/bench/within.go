@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -274,9 +275,9 @@ func (r *runner) readOrders(l Launch, a *Attempt, folder string) (err error) {
 			err = failed
 			continue
 		}
-		counted.Recorded = recordedShare(of)
+		counted.Recorded = evidence.RecordedShare(of)
 		if r.Spec.Control == "" {
-			counted.Foreign = a.foreign(of, filepath.Join(folder, outName))
+			counted.Foreign = evidence.Foreign(of, filepath.Join(folder, outName), a.Made)
 		}
 		o.Counted = &counted
 		read++
@@ -309,7 +310,7 @@ func (a Attempt) underOrders(arm gain.Arm) (views []Attempt) {
 		}
 		for rank := range o.Ranks {
 			if o.Router == routerPerfect {
-				view.LinesFound = append(view.LinesFound, Found{Rank: rank, Ranks: o.Ranks, Times: 1,
+				view.LinesFound = append(view.LinesFound, evidence.ProofLine{Rank: rank, Ranks: o.Ranks, Times: 1,
 					Text: "acknowledged router " + o.Router})
 			}
 		}

@@ -65,3 +65,27 @@ func (p Plan) pointsOf(block int) []string {
 	}
 	return []string{""}
 }
+
+// Pairs draws the order of the arms in each of n pairs: of two AB then BA or the reverse, drawn for each
+// two pairs. More go in Latin squares: over as many pairs as there are arms, each is once at each place.
+// Every second square is the mirror of the one before, which of three arms makes all six orders.
+func Pairs[A any](arms []A, n int, seed uint64) (orders [][]A) {
+	draw := rand.New(rand.NewPCG(seed, 0x6d6f6562616c)) // the stream is the pairs' own
+	for len(arms) == 2 && len(orders) < n {
+		first := draw.IntN(2)
+		a, b := arms[first], arms[1-first]
+		orders = append(orders, []A{a, b}, []A{b, a})
+	}
+	base := slices.Clone(arms)
+	for square := 0; len(orders) < n; square++ {
+		if square%2 == 0 {
+			draw.Shuffle(len(base), func(i, j int) { base[i], base[j] = base[j], base[i] })
+		} else {
+			slices.Reverse(base)
+		}
+		for _, shift := range draw.Perm(len(base)) {
+			orders = append(orders, slices.Concat(base[shift:], base[:shift]))
+		}
+	}
+	return orders[:n]
+}

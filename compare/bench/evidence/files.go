@@ -1,4 +1,4 @@
-package bench
+package evidence
 
 import (
 	"crypto/sha256"
@@ -6,17 +6,26 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
-// fileHasher hashes files, and not again while size and time of change stay.
-type fileHasher map[fileState]File
+// File is a file that must be the same in every launch.
+type File struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Hasher hashes files, and not again while size and time of change stay.
+type Hasher map[fileState]File
 
 type fileState struct {
 	path           string
 	bytes, changed int64 // modification time, ns
 }
 
-func (h fileHasher) hash(path string) (File, error) {
+// Hash is the file at a path, hashed.
+func (h Hasher) Hash(path string) (File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return File{}, err
@@ -42,15 +51,23 @@ func (h fileHasher) hash(path string) (File, error) {
 	return h[state], nil
 }
 
-// files hashes all of paths, of which relative ones start from the folder.
-func (h fileHasher) files(folder string, paths []string) ([]File, error) {
+// Files hashes all of paths, of which relative ones start from the folder.
+func (h Hasher) Files(folder string, paths []string) ([]File, error) {
 	var files []File
 	for _, path := range paths {
-		f, err := h.hash(inFolder(folder, path))
+		f, err := h.Hash(InFolder(folder, path))
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// InFolder is a path, made absolute from the folder if it is relative.
+func InFolder(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
 }
