@@ -319,6 +319,10 @@ func campaignNumbers(c *campaign) []Number {
 		label = "gain, widened interval"
 	}
 	out := []Number{{label, g.Estimate, Fraction, g.Low, g.High, Measured}}
+	if len(c.Outliers) > 0 && g.MedianLow.Defined() {
+		out = append(out, Number{"gain by the arms' medians", g.MedianEstimate, Fraction, g.MedianLow, g.MedianHigh,
+			Measured})
+	}
 	unit, gains := gained(c)
 	if len(gains) == 0 || len(c.Points) > 0 {
 		return out

@@ -40,17 +40,15 @@ func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
 		return found(CheckOutliers, Unknown, "no_pair"), nil
 	}
 	var launches []*Launch
-	var logs, sizes []float64 // distances from the median of the arm
+	var groups [][]float64
 	for arm := range Arms {
 		var values []float64
 		for _, s := range complete {
 			launches, values = append(launches, s.launches()[arm]), append(values, math.Log(s.launches()[arm].Value))
 		}
-		center := stats.Median(values)
-		for _, v := range values {
-			logs, sizes = append(logs, v-center), append(sizes, math.Abs(v-center))
-		}
+		groups = append(groups, values)
 	}
+	logs, sizes, _ := fromMedians(groups)
 	limit := outlierLimit(len(sizes)) * 1.4826 * stats.Median(sizes)
 	for i, l := range launches {
 		if limit > 0 && sizes[i] > limit {
@@ -69,6 +67,18 @@ func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
 	default:
 		return found(CheckOutliers, Pass, "none", "most", math.Expm1(largest)), nil
 	}
+}
+
+// fromMedians are the distances of values from the median of their group, their sizes, and
+// the groups.
+func fromMedians(groups [][]float64) (logs, sizes []float64, of []int) {
+	for i, values := range groups {
+		center := stats.Median(values)
+		for _, v := range values {
+			logs, sizes, of = append(logs, v-center), append(sizes, math.Abs(v-center)), append(of, i)
+		}
+	}
+	return logs, sizes, of
 }
 
 func sortOutliers(found []Outlier) []Outlier {

@@ -42,7 +42,7 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, 
 		checks = append(checks,
 			checkPairs(r.Pairs),
 			c.checkOrder(logs),
-			c.checkOrderEffect(logs),
+			orderEffect(stats.OrderEffect(logs.normalFirst, logs.perfectFirst, c.Confidence)),
 			c.checkDrift(complete),
 			outliers,
 			checkRepeats(complete),
@@ -270,9 +270,8 @@ func (c Campaign) checkOrder(logs logGains) Check {
 	return found(CheckOrder, Pass, "even", "one", normal, "other", perfect, "first", ab, "second", ba)
 }
 
-// checkOrderEffect asks whether running second changes the value.
-func (c Campaign) checkOrderEffect(logs logGains) Check {
-	e := stats.OrderEffect(logs.normalFirst, logs.perfectFirst, c.Confidence)
+// orderEffect asks whether running second changes the value.
+func orderEffect(e stats.TTest) Check {
 	switch change := fraction(e.Estimate); {
 	case !e.Defined():
 		return found(CheckOrderEffect, Unknown, "few")
@@ -283,36 +282,54 @@ func (c Campaign) checkOrderEffect(logs logGains) Check {
 	}
 }
 
-// checkDrift fits one slope to the log values of both arms over the launches'
-// positions. Drift is harmless in a balanced order; when one arm always ran
-// first it cannot be told from the gain.
-func (c Campaign) checkDrift(complete []session) Check {
-	var x, y []float64
-	var group []int
-	orders := map[string]bool{}
-	for _, s := range complete {
-		if s.pair.Order == "" {
-			continue
-		}
-		for arm, l := range s.launches() {
-			x = append(x, float64(l.Position))
-			y = append(y, math.Log(l.Value))
-			group = append(group, arm)
-		}
-		orders[s.pair.Order] = true
+// A course is the values of launches, or of segments, in groups that have a level of their own.
+type course struct {
+	position, log []float64
+	group         []int
+}
+
+func (c *course) add(l *Launch, group int) {
+	if l.Position != UnknownPosition {
+		c.position, c.log = append(c.position, float64(l.Position)), append(c.log, math.Log(l.Value))
+		c.group = append(c.group, group)
 	}
-	slope := stats.CommonSlope(x, y, group, c.Confidence)
+}
+
+// drift fits one slope to the course. Drift is harmless in a balanced order; when one arm
+// always ran first it cannot be told from the gain.
+func (c course) drift(confidence float64, oneOrder bool) Check {
+	slope := stats.CommonSlope(c.position, c.log, c.group, confidence)
 	if math.IsNaN(slope.P) {
 		return found(CheckDrift, Unknown, "few")
 	}
-	change := fraction(slope.Estimate * (slices.Max(x) - slices.Min(x)))
+	change := fraction(slope.Estimate * (slices.Max(c.position) - slices.Min(c.position)))
 	switch {
 	case slope.P >= driftLevel:
 		return found(CheckDrift, Pass, "none", "change", change, "p", slope.P)
-	case len(orders) == 1:
+	case oneOrder:
 		return found(CheckDrift, Fail, "confounded", "change", change, "p", slope.P)
 	}
 	return found(CheckDrift, Warn, "balanced", "change", change, "p", slope.P)
+}
+
+// checkDrift is over the campaign, or where launches hold all arms within each of them.
+func (c Campaign) checkDrift(complete []session) Check {
+	var course course
+	orders := map[string]bool{}
+	for i, s := range complete {
+		if s.blocks == nil && s.pair.Order != "" {
+			orders[s.pair.Order] = true
+			for arm, l := range s.launches() {
+				course.add(l, arm)
+			}
+		}
+		for half := range s.halves() {
+			for arm, l := range half.launches() {
+				course.add(l, 2*i+arm)
+			}
+		}
+	}
+	return course.drift(c.Confidence, len(orders) == 1)
 }
 
 // checkNoise compares the gain with what A/A pairs show between equal arms;

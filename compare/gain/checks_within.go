@@ -20,7 +20,7 @@ const outlierLevel = 0.02
 // checksWithin are those of the order within launches, and of what falls out.
 func (c Campaign) checksWithin(complete []session, launches []LaunchGain, outliers Check) []Check {
 	return []Check{checkBlocks(launches), checkReversed(launches), checkOrderWithin(complete, c.Confidence),
-		checkDriftWithin(complete), outliers, checkSegments(complete), checkRepeats(complete)}
+		c.checkDrift(complete), outliers, checkSegments(complete), checkRepeats(complete)}
 }
 
 // checkBlocks counts the blocks, and those that drop out.
@@ -101,44 +101,7 @@ func checkOrderWithin(complete []session, confidence float64) Check {
 	if len(effects) == 1 {
 		effects = blocks
 	}
-	e := stats.PairedT(effects, confidence)
-	switch change := fraction(e.Estimate); {
-	case !e.Defined():
-		return found(CheckOrderEffect, Unknown, "few")
-	case e.P(0) < driftLevel:
-		return found(CheckOrderEffect, Warn, "shown", "change", change, "p", e.P(0))
-	default:
-		return found(CheckOrderEffect, Pass, "none", "change", change, "p", e.P(0))
-	}
-}
-
-// checkDriftWithin fits one slope to the log values over their places in the launches.
-func checkDriftWithin(complete []session) Check {
-	var x, y []float64
-	var group []int // launch and arm
-	span := 0.0
-	for i, s := range complete {
-		from := len(x)
-		for half := range s.halves() {
-			for arm, l := range half.launches() {
-				if l.Position != UnknownPosition {
-					x, y, group = append(x, float64(l.Position)), append(y, math.Log(l.Value)), append(group, 2*i+arm)
-				}
-			}
-		}
-		if len(x) > from {
-			span = max(span, slices.Max(x[from:])-slices.Min(x[from:]))
-		}
-	}
-	slope := stats.CommonSlope(x, y, group, DefaultConfidence)
-	switch change := fraction(slope.Estimate * span); {
-	case math.IsNaN(slope.P):
-		return found(CheckDrift, Unknown, "few")
-	case slope.P < driftLevel:
-		return found(CheckDrift, Warn, "within", "change", change, "p", slope.P)
-	default:
-		return found(CheckDrift, Pass, "none", "change", change, "p", slope.P)
-	}
+	return orderEffect(stats.PairedT(effects, confidence))
 }
 
 // outlyingLaunches asks whether the gain of a launch is far from those of the others.
@@ -168,8 +131,8 @@ func segmentLimit(segments, blocks int) float64 { return 4 + 5/float64(blocks) +
 
 // checkSegments asks whether a segment is far from the median of its arm in its launch.
 func checkSegments(complete []session) Check {
-	var logs, sizes []float64 // distances from that median
-	var launches []int
+	var groups [][]float64
+	var launches []int    // of each group
 	blocks := math.MaxInt // the fewest of a launch
 	for _, s := range complete {
 		blocks = min(blocks, len(s.blocks))
@@ -179,14 +142,9 @@ func checkSegments(complete []session) Check {
 				values[arm] = append(values[arm], math.Log(l.Value))
 			}
 		}
-		for _, of := range values {
-			center := stats.Median(of)
-			for _, v := range of {
-				logs, sizes = append(logs, v-center), append(sizes, math.Abs(v-center))
-				launches = append(launches, s.pair.Pair)
-			}
-		}
+		groups, launches = append(groups, values[:]...), append(launches, s.pair.Pair, s.pair.Pair)
 	}
+	logs, sizes, of := fromMedians(groups)
 	if len(logs) == 0 {
 		return found(CheckSegments, Unknown, "few")
 	}
@@ -196,8 +154,8 @@ func checkSegments(complete []session) Check {
 	for i, size := range sizes {
 		if limit > 0 && size > limit {
 			far = append(far, float64(fraction(logs[i])))
-			if !slices.Contains(in, launches[i]) {
-				in = append(in, launches[i])
+			if !slices.Contains(in, launches[of[i]]) {
+				in = append(in, launches[of[i]])
 			}
 		}
 	}

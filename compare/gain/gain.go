@@ -35,6 +35,12 @@ type Gain struct {
 	RankHigh       router.Number `json:"rank_high"`
 	RankConfidence router.Number `json:"rank_confidence"`
 	RankP          router.Number `json:"rank_p"`
+	// The difference of the medians of the arms, with stats.MedianDifference's interval at
+	// Confidence: wider, and hardly moved by slow launches of one arm. Undefined where launches
+	// hold all arms, for fewer than 5 pairs, and of other metrics.
+	MedianEstimate router.Number `json:"median_estimate"`
+	MedianLow      router.Number `json:"median_low"`
+	MedianHigh     router.Number `json:"median_high"`
 	// LogSD is the standard deviation over pairs of the log ratio, without what the
 	// order adds: about the coefficient of variation of one pair's gain.
 	LogSD router.Number `json:"log_sd"`
@@ -119,7 +125,8 @@ func (l logGains) gain(confidence float64) Gain {
 		Confidence: router.Number(t.Confidence), N: len(all), P: router.Number(t.P(0)),
 		RankEstimate: fraction(hl.Estimate), RankLow: fraction(hl.Low), RankHigh: fraction(hl.High),
 		RankConfidence: router.Number(hl.Confidence), RankP: router.Number(stats.SignedRank(all)),
-		LogSD: router.Number(t.SD),
+		LogSD:          router.Number(t.SD),
+		MedianEstimate: router.Undefined(), MedianLow: router.Undefined(), MedianHigh: router.Undefined(),
 	}
 	if l.ordered() {
 		g.Method = CrossoverT

@@ -268,6 +268,17 @@ func (s *session) compare(higherIsBetter bool) {
 	}
 }
 
+// medians is by how much the medians of the arms differ.
+func (c Campaign) medians(complete []session, confidence float64) (estimate, low, high router.Number) {
+	var normal, perfect []float64 // as logarithms of speed
+	for _, s := range complete {
+		normal = append(normal, logGain(1, s.normal.Value, c.Metric.HigherIsBetter))
+		perfect = append(perfect, logGain(1, s.perfect.Value, c.Metric.HigherIsBetter))
+	}
+	m := stats.MedianDifference(perfect, normal, confidence)
+	return fraction(m.Estimate), fraction(m.Low), fraction(m.High)
+}
+
 // sure is the confidence of intervals with and without outliers, which together have the
 // one asked for: 0.99 for 0.95.
 func sure(confidence float64) float64 { return 1 - (1-confidence)/5 }
@@ -279,6 +290,9 @@ func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, co
 	low, high router.Number) {
 	g = logs.gain(confidence)
 	p = precisionOf(logs, g, confidence)
+	if c.Design == LaunchPerArm {
+		g.MedianEstimate, g.MedianLow, g.MedianHigh = c.medians(complete, confidence)
+	}
 	if len(outliers) == 0 || c.Design == WithinLaunch {
 		return g, p, g.Low, g.High
 	}

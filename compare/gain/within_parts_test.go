@@ -164,7 +164,7 @@ func TestWithinChecks(t *testing.T) {
 		check  string
 		why    string
 	}{
-		"drift":   {func(l *Launch) { l.Value *= math.Exp(0.01 * float64(l.Position)) }, CheckDrift, "within"},
+		"drift":   {func(l *Launch) { l.Value *= math.Exp(0.01 * float64(l.Position)) }, CheckDrift, "balanced"},
 		"second":  {func(l *Launch) { l.Value *= math.Exp(0.02 * float64(l.Position%2)) }, CheckOrderEffect, "shown"},
 		"segment": {func(l *Launch) { l.Value *= map[bool]float64{true: 0.75, false: 1}[l.Pair == 2 && l.Position == 5] }, CheckSegments, "far"},
 		"launch": {func(l *Launch) {

@@ -73,7 +73,6 @@ var checks = map[string]string{
 	"balanced_order.no_block":     "no block is complete",
 	"balanced_order.reversed":     "every block is an order and its reverse: {normal_first} begin with the normal arm, {perfect_first} do not",
 	"balanced_order.not_reversed": "{launches:#launch}: a block is no order and its reverse, so drift does not cancel",
-	"drift.within":                "the values change by {change:+%} from first to last in a launch (p = {p:p}); the order of the blocks cancels it",
 	"outliers.few_launches":       "too few launches to tell which is far from the others",
 	"outliers.no_launch":          "no launch's gain is far from the others",
 	"outliers.gains": "{launches:#launch}: the gain is {changes:+%} from that of the other launches; look for what " +
