@@ -104,9 +104,11 @@ var imports = map[string][]string{
 	},
 	"compare/bench": {
 		"compare/bench/control",
+		"compare/bench/evidence",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/gain",
+		"compare/stats",
 		"router",
 		"router/input",
 		"router/quantity",
@@ -117,6 +119,12 @@ var imports = map[string][]string{
 		"router/input",
 	},
 	"compare/bench/dataset": nil,
+	"compare/bench/evidence": {
+		"compare/gain",
+		"router",
+		"router/input",
+		"router/shown",
+	},
 	"compare/bench/launch": {
 		"router",
 		"router/input",
