@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
@@ -43,11 +44,11 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	if err := o.Spec.Check(); err != nil {
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	if text := o.Undeclared(); text != "" && !o.keepGoing {
+	if text := o.Undeclared(); text != "" && !o.keepGoing && !o.Design.Within() {
 		return nil, withCode(exitNotComparable,
 			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by --accept-difference and its name", text))
 	}
-	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && o.Design.Pairs < need {
+	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && !o.Design.Within() && o.Design.Pairs < need {
 		return nil, usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more",
 			quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
 	}
@@ -151,10 +152,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 var errNotComparable = errors.New("the arms of the first pair cannot be compared")
 
 func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
-	shown := newBenchProgress(stderr, campaign.Spec.Metric, o.quiet)
+	shown := newBenchProgress(stderr, campaign, o.quiet)
 	defer shown.line.Clear()
 	h := thisHost()
-	if campaign.Spec.Treatment.Name == "hook" && campaign.Left() > 0 {
+	o.Spec = campaign.Spec
+	if o.needsHook(campaign.Spec.Command.Normal) && campaign.Left() > 0 {
 		var err error
 		if h.Environ, err = hookEnviron(campaign.Folder); err != nil {
 			return err
@@ -211,7 +213,10 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 		cause = errors.Join(cause, err)
 	}
 	var failed *bench.LaunchError
+	var refused *control.NotFollowed
 	switch {
+	case errors.As(cause, &refused):
+		return withCode(exitNotComparable, fmt.Errorf("bench: %w", cause))
 	case errors.Is(cause, context.Canceled):
 		cause = fmt.Errorf("bench: interrupted after %d of %d launches; resume with: %s", finished, total,
 			render.ResumeCommand(folder))
@@ -232,14 +237,16 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 // benchProgress reports a campaign on stderr: a line per finished launch, and on a
 // terminal the number of launches below.
 type benchProgress struct {
-	line   *progress.Line
-	quiet  bool
-	metric string          // the one compared; empty is the report's own primary one
-	warned map[string]bool // warnings that were shown
+	line     *progress.Line
+	quiet    bool
+	campaign *bench.Campaign
+	begun    time.Time
+	blocks   int             // measured since then
+	warned   map[string]bool // warnings that were shown
 }
 
-func newBenchProgress(stderr io.Writer, metric string, quiet bool) *benchProgress {
-	return &benchProgress{line: progress.New(stderr, quiet), metric: metric, quiet: quiet,
+func newBenchProgress(stderr io.Writer, campaign *bench.Campaign, quiet bool) *benchProgress {
+	return &benchProgress{line: progress.New(stderr, quiet), campaign: campaign, quiet: quiet, begun: time.Now(),
 		warned: make(map[string]bool)}
 }
 
@@ -256,7 +263,14 @@ func (p *benchProgress) event(e bench.Event) {
 			}
 		}
 	}
-	if text := render.Event(e, p.metric); text != "" {
+	if e.Blocks > 0 {
+		p.blocks++
+		d := p.campaign.Spec.Design
+		left := e.Blocks - e.Block + (e.Left-1)*d.Blocks
+		soFar := gain.Judge(bench.Recorded(p.campaign, p.campaign.Confidence(), gain.TraceProof{}))
+		p.line.Println(render.SoFar(e, soFar.Gain, d.Launches,
+			time.Since(p.begun)/time.Duration(p.blocks)*time.Duration(left)))
+	} else if text := render.Event(e, p.campaign.Spec.Metric); text != "" {
 		p.line.Println(text)
 	}
 	p.line.Show(float64(e.Done)/float64(max(1, e.Done+e.Left)), "%d of %d launches", e.Done, e.Done+e.Left)

@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/dataset"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type datasetOptions struct {
-	bench.Dataset
+	dataset.Spec
 	file target.File
 }
 
@@ -36,7 +36,7 @@ func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench dataset: %w", err))
 	}
-	var sum bench.Summary
+	var sum dataset.Summary
 	write := func(w io.Writer) (err error) {
 		sum, err = o.Write(w)
 		return err

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ type benchOptions struct {
 	profile       bool
 	windows       string
 
+	launches       int
 	keepGoing      bool
 	campaign       target.Folder
 	madeFolder     bool // for this campaign
@@ -79,6 +81,9 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	bindParsed(c, &o.client, launch.Words, "client", "",
 		"measured `COMMAND` with --server, instead of a command after --")
 	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
+	f.StringVar(&o.Spec.Control, "control", "",
+		"measure a server that runs already and follows this `DIR`, its MOEBALANCE_CONTROL, with --client: one launch")
+	f.StringVar(&o.Reset, "reset", "", "`URL` to POST to before each run of --client, to empty the server's caches")
 	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
 	f.StringVar(&o.points, "points", "",
 		"measure both arms at each load, as `NAME=A,B` or NAME=A-B: {NAME} in the command is the value")
@@ -91,8 +96,10 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	section(c, "What to run")
 
 	o.Design.Order = bench.ABBA
+	f.IntVar(&o.launches, "launches", 5, "launches that switch between the arms inside (--treatment hook)")
+	f.IntVar(&o.Design.Blocks, "blocks", 2, "blocks of segments in each of --launches: ABBA, then BAAB")
 	f.IntVar(&o.Design.Pairs, "pairs", 8,
-		"pairs of launches, or with --until-decided the maximum, which is 24 unless given")
+		"pairs of launches, one per arm, or with --until-decided the maximum, which is 24 unless given")
 	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
 	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
 	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
@@ -196,23 +203,72 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		o.Design.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
 	switch {
+	case len(words) == 0 && o.client == nil && o.Spec.Control != "":
+		return usagef("bench: --control needs --client, the benchmark of the server that runs")
 	case len(words) == 0 && o.client == nil:
 		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance bench --help'")
 	case len(words) > 0 && o.client != nil:
 		return usagef("bench: want the measured command after -- or as --client, not both")
-	case o.Treatment.Name == "hook" && checkHookCache() != nil:
-		return checkHookCache()
 	case o.windows != "" && !o.profile:
 		return usagef("bench: --profile-iterations needs --profile")
 	case strings.Contains(o.windows, ","):
 		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because each rank gives one report", o.windows)
-	case o.client != nil && o.Command.Server == nil:
+	case o.client != nil && o.Command.Server == nil && o.Spec.Control == "":
 		return usagef("bench: --client needs --server; a command alone goes after --")
+	case o.Command.Server != nil && o.Spec.Control != "":
+		return usagef("bench: --control is for a server that runs already: remove --server")
 	}
 	if err := o.checkArms(c); err != nil {
 		return err
 	}
+	if err := o.checkDesign(c, words); err != nil {
+		return err
+	}
 	return o.checkOutput()
+}
+
+// checkDesign chooses launches that hold all arms where they are asked for, and where the
+// hook follows a server's client and nothing needs a launch of its own.
+func (o *benchOptions) checkDesign(c *cobra.Command, words []string) error {
+	given := c.Flags().Changed
+	asked := given("launches") || given("blocks") || o.Spec.Control != ""
+	switch {
+	case asked && given("pairs"):
+		return usagef("bench: --pairs are launches of one arm each, --launches, --blocks and --control switch inside a launch: want one of them")
+	case asked && !given("treatment") && !o.Builds.Named():
+		o.Treatment, _ = bench.ParseTreatment("hook")
+	}
+	if o.Spec.Control != "" {
+		var err error
+		if o.Spec.Control, err = filepath.Abs(o.Spec.Control); err != nil {
+			return err
+		}
+		if !given("launches") {
+			o.launches = 1
+		}
+	}
+	within := o.Spec
+	within.Design.Launches, within.Design.Pairs = o.launches, 0
+	within.Command.Normal = slices.Concat(words, o.client)
+	err := within.CheckWithin()
+	switch {
+	case asked && err != nil:
+		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
+	case asked || o.client != nil && !given("pairs") && err == nil:
+		o.Design = within.Design
+	default:
+		o.Design.Blocks = 0
+	}
+	if need := o.needsHook(words); need && checkHookCache() != nil {
+		return checkHookCache()
+	}
+	return nil
+}
+
+// needsHook reports whether the engine is started with the hook for PyTorch.
+func (o *benchOptions) needsHook(words []string) bool {
+	engine := slices.Concat(o.Command.Server, words)
+	return o.Treatment.Name == "hook" && o.Spec.Control == "" && (len(engine) == 0 || engine[0] != launch.OwnName)
 }
 
 // checkOutput finds a bad output before hours of launches.

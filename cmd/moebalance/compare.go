@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -70,7 +71,11 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if c := o.confidence.fraction; !(c > 0 && c < 1) {
 		return usagef("--confidence: want more than 0 %% and less than 100 %%, have %v", &o.confidence)
 	}
-	sides, err := source.Sides(args, tellSkipped(c.ErrOrStderr()))
+	skipped := tellSkipped(c.ErrOrStderr())
+	if records, err := source.Records(args, skipped); err != nil || len(records) > 0 {
+		return o.records(c, records, err)
+	}
+	sides, err := source.Sides(args, skipped)
 	if err != nil {
 		return err
 	}
@@ -208,6 +213,41 @@ func trustHint(r diff.Comparison) string {
 	return "; for other engines, --trust-arms accepts the arms as labeled"
 }
 
+// records judges launches that held both arms.
+func (o *compareOptions) records(c *cobra.Command, paths []string, err error) error {
+	if err != nil {
+		return err
+	}
+	judged := bench.Spec{Threshold: o.read.threshold.fraction, Confidence: o.confidence.fraction,
+		WorkTolerance: gain.DefaultTolerance}
+	name, custom, err := metrics.ParseWanted(o.metric)
+	if err != nil {
+		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
+	}
+	if judged.Metric = name; custom != nil {
+		judged.Custom = []string{o.metric}
+	}
+	result, err := source.JudgeRecords(c.Context(), paths, judged)
+	if err != nil {
+		return err
+	}
+	if err := o.read.out.write(c, render.Campaign(result)); err != nil {
+		return err
+	}
+	return o.gates(result.Result)
+}
+
+// gates turns the verdict on launches into an exit code.
+func (o *compareOptions) gates(result gain.Result) error {
+	switch why := answer.Why(result, gain.Run{}); {
+	case result.Verdict.Refused():
+		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict, why))
+	case result.Verdict.Open() && o.requireVerdict:
+		return withCode(exitInconclusive, fmt.Errorf("%s: %s", result.Verdict, why))
+	}
+	return nil
+}
+
 // reports judges the launches that two sets of benchmark reports hold.
 func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	name, custom, err := metrics.ParseWanted(o.metric)
@@ -235,11 +275,5 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	if err := o.read.out.write(c, render.Reports(result, set)); err != nil {
 		return err
 	}
-	switch why := answer.Why(result, gain.Run{}); {
-	case result.Verdict.Refused():
-		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict, why))
-	case result.Verdict.Open() && o.requireVerdict:
-		return withCode(exitInconclusive, fmt.Errorf("%s: %s", result.Verdict, why))
-	}
-	return nil
+	return o.gates(result)
 }

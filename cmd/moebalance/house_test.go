@@ -60,6 +60,8 @@ var imports = map[string][]string{
 		"compare/answer",
 		"compare/answer/caveat",
 		"compare/bench",
+		"compare/bench/control",
+		"compare/bench/dataset",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/counts",
@@ -102,12 +104,26 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/bench": {
+		"compare/bench/control",
+		"compare/bench/evidence",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/gain",
+		"compare/stats",
 		"router",
 		"router/input",
 		"router/quantity",
+		"router/shown",
+	},
+	"compare/bench/control": {
+		"router/draft",
+		"router/input",
+	},
+	"compare/bench/dataset": nil,
+	"compare/bench/evidence": {
+		"compare/gain",
+		"router",
+		"router/input",
 		"router/shown",
 	},
 	"compare/bench/launch": {
@@ -213,6 +229,7 @@ var imports = map[string][]string{
 	"compare/source": {
 		"compare/answer/caveat",
 		"compare/bench",
+		"compare/bench/control",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/counts",

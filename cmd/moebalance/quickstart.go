@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,9 +47,13 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	if err := os.CopyFS(filepath.Join(dir, "captures"), testdata.Captures); err != nil {
 		return fmt.Errorf("unpacking the captures: %w; choose a new folder with --dir", err)
 	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
 	var found strings.Builder
 	for _, s := range steps {
-		if args := s.in(dir); len(args) > 0 {
+		if args := s.in(dir, port); len(args) > 0 {
 			fmt.Fprintf(stderr, "$ %s %s\n", again, launch.Quote(args))
 			if code := run(ctx, args, strings.NewReader(""), io.Discard, stderr); code != exitDone {
 				return withCode(code,
@@ -93,7 +98,7 @@ func again(called string) string {
 // engines are the commands that measure an engine, by the program that tells that it is
 // there. The first one is shown where none is.
 var engines = []struct{ name, program, measure string }{
-	{"vLLM", "vllm", "%[1]s logits generate --model qwen3-30b-a3b --ep 2 --mode tep --cache cache && export MOEBALANCE_CACHE=$PWD/cache\n  %[1]s bench --treatment hook --pairs 6 --campaign my-campaign -- vllm bench throughput --model Qwen/Qwen3-30B-A3B --tensor-parallel-size 2 --enable-expert-parallel --dataset-name random --random-input-len 1024 --random-output-len 32 --num-prompts 256"},
+	{"vLLM", "vllm", "%[1]s logits generate --model qwen3-30b-a3b --ep 2 --mode tep --cache cache && export MOEBALANCE_CACHE=$PWD/cache\n  %[1]s bench --treatment hook --campaign my-campaign --server 'vllm serve Qwen/Qwen3-30B-A3B --tensor-parallel-size 2 --enable-expert-parallel' --ready http://localhost:8000/health --client 'vllm bench serve --base-url http://localhost:8000 --model Qwen/Qwen3-30B-A3B --dataset-name random --random-input-len 1024 --random-output-len 32 --num-prompts 256 --ignore-eos --seed {seed} --save-result --result-dir {out} --result-filename r.json' --result '{out}/r.json'"},
 	{"TensorRT-LLM", "trtllm-bench",
 		"%[1]s bench dataset --num-requests 256 --input-mean 1024 --output-mean 128 -o data.jsonl && %[1]s bench --pairs 6 --profile --campaign my-campaign --same data.jsonl --result '{out}/report.json' -- trtllm-bench --model openai/gpt-oss-20b throughput --dataset data.jsonl --report_json '{out}/report.json'"},
 }
@@ -113,19 +118,29 @@ func nextCommands(again string, lookPath func(string) (string, error)) string {
 // tourStep is one command of the tour, and what it found; steps that only
 // prepare have no finding.
 type tourStep struct {
-	args   []string // DIR in an argument stands for the folder
+	args   []string // DIR in an argument stands for the folder, PORT for a free one
 	result string   // the file in the folder that the command writes its JSON to
 	about  string
 	found  func(source.Item) string // from that result, in one line
 }
 
-// in is the command's arguments for a folder.
-func (s tourStep) in(dir string) []string {
+// in is the command's arguments for a folder and a port.
+func (s tourStep) in(dir, port string) []string {
 	args := make([]string, len(s.args))
 	for i, a := range s.args {
-		args[i] = strings.ReplaceAll(a, "DIR", filepath.ToSlash(dir))
+		args[i] = strings.NewReplacer("DIR", filepath.ToSlash(dir), "PORT", port).Replace(a)
 	}
 	return args
+}
+
+// freePort is one that nothing listens at.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
 }
 
 // tour is the commands in order. What was recorded on GPUs is of one program, and comes
@@ -148,8 +163,10 @@ var tour = []tourStep{
 		args:   []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"},
 		result: "logits.json", about: "made here: logits", found: render.TourBalance,
 	}, {
-		args: []string{"bench", "--pairs", "6", "--campaign", "DIR/campaign", "--format", "json", "-o",
-			"DIR/bench.json", "--", "moebalance", "workload", "--steps", "6"},
+		args: []string{"bench", "--treatment", "hook", "--launches", "3", "--server",
+			"moebalance workload --serve localhost:PORT", "--ready", "http://localhost:PORT/health", "--client",
+			"moebalance workload --url localhost:PORT --steps 3 --seed {seed}", "--campaign", "DIR/campaign",
+			"--format", "json", "-o", "DIR/bench.json"},
 		result: "bench.json", about: "run here: CPU workload", found: render.TourGain,
 	},
 	{args: []string{

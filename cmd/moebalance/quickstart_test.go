@@ -118,7 +118,7 @@ func TestQuickstartSparesWhatChanged(t *testing.T) {
 // What the steps find fits a line, and there are five of them.
 func TestQuickstartFindings(t *testing.T) {
 	dir := t.TempDir()
-	args := tour[1].in(dir)
+	args := tour[1].in(dir, "1")
 	for i, a := range args {
 		args[i] = strings.ReplaceAll(a, dir+"/captures", "../../testdata")
 	}

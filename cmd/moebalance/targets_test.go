@@ -68,7 +68,6 @@ var outputCases = map[string]outputCase{
 	"profile --torch-trace": {words: "profile --dry-run --torch-trace OUT -- sh -c './my.sh --log=log.txt'",
 		inputs: "my.sh log.txt"},
 	"quickstart --dir": {words: "quickstart --dir OUT", again: "models"},
-	"workload --cache": {words: "workload --steps 1 --cache OUT"},
 	"workload --stats": {words: "workload --steps 1 --stats OUT", again: "workload --steps 1"},
 }
 

@@ -8,14 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
-	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -27,15 +27,22 @@ const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
 	workload.Config
-	placement string // contiguous, or a file
-	cache     target.Folder
-	stats     target.Folder
+	steps int
+	stats target.Folder
+	serve string
+	url   string
 }
 
 func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
-	o.Gate.Method = router.Renormalize
+	o.Gate.Method, o.Gate.Shape.TopK = router.Renormalize, 4
 	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
+		if o.url != "" {
+			if err := workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout()); err != nil {
+				return fmt.Errorf("workload: %w", err)
+			}
+			return nil
+		}
 		if err := o.check(); err != nil {
 			return err
 		}
@@ -47,24 +54,20 @@ func workloadCmd() *cobra.Command {
 
 func (o *workloadOptions) bind(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&o.Gate.Shape.Experts, "experts", 32, "routed experts of a layer")
-	f.IntVar(&o.Gate.Shape.TopK, "top-k", 4, "experts per token")
+	f.IntVar(&o.Gate.Shape.Experts, "experts", 32, "routed experts of a layer, of which each token chooses 4")
 	f.IntVar(&o.Hidden, "hidden", 128, "hidden size")
-	f.IntVar(&o.Intermediate, "intermediate", 256, "intermediate size of an expert")
 	f.IntVar(&o.Layers, "layers", 4, "mixture-of-experts layers")
 	f.IntVar(&o.Ranks, "ranks", 4, "expert-parallel ranks")
 	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank and step")
-	f.IntVar(&o.Steps, "steps", 16, "timed steps")
-	f.IntVar(&o.Warmup, "warmup", 2, "untimed steps before the timed steps")
+	f.IntVar(&o.steps, "steps", 16, "timed steps")
 	f.Float64Var(&o.Skew, "skew", 1.5,
 		"skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens")
-	f.StringVar(&o.placement, "placement", workload.Contiguous,
-		"placement of the experts: contiguous, or a `FILE` that 'moebalance place' wrote without redundant experts")
-	o.cache.Store = cacheStore
-	o.cache.Bind(c, "cache", "", "cache `DIR` of the balanced logits (default: temporary)")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens; with --url, of the tokens")
 	o.stats.Bind(c, "stats", "",
-		"write the expert counts of every timed step to this `DIR`, in the TensorRT-LLM format")
+		"write the expert counts of every step to this `DIR`, in the TensorRT-LLM format")
+	f.StringVar(&o.serve, "serve", "",
+		"serve runs at this `HOST:PORT`, /health when ready, and follow MOEBALANCE_CONTROL")
+	f.StringVar(&o.url, "url", "", "measure --steps of the workload that is served at this `HOST:PORT`")
 }
 
 // check finds a bad flag before any work is done.
@@ -74,88 +77,133 @@ func (o *workloadOptions) check() error {
 		return usagef("workload: --stats: want a new or empty folder, have %s in %q",
 			quantity.Count(len(entries), "entry"), o.stats.Path)
 	}
-	if err := o.place(); err != nil {
-		return err
-	}
+	o.Intermediate = 2 * o.Hidden
 	if err := o.Config.Validate(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
 	}
 	return nil
 }
 
-// place reads the placement of the experts.
-func (o *workloadOptions) place() error {
-	if o.Placement = filepath.Base(o.placement); o.placement == workload.Contiguous {
-		return nil
-	}
-	file, err := counts.ReadPlacement(o.placement, o.Ranks)
-	if err != nil {
-		return fmt.Errorf("--placement: %w", err)
-	}
-	for layer := range o.Layers {
-		layout, err := file.Layout(layer)
-		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("--placement: %w", err))
-		}
-		o.Layouts = append(o.Layouts, layout)
-	}
-	return nil
-}
-
 func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) (err error) {
-	o.Record = o.stats.Path != ""
-	if perfect {
-		if o.cache.Path == "" {
-			if o.cache.Path, err = os.MkdirTemp("", "moebalance-logits-*"); err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, os.RemoveAll(o.cache.Path)) }()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("workload: %w", err)
 		}
-		if o.Balanced, err = o.balanced(stderr); err != nil {
-			return fmt.Errorf("workload: %w", err)
-		}
-	}
-	res, err := workload.Run(ctx, o.Config)
+	}()
+	engine, err := workload.New(o.Config)
 	if err != nil {
-		return fmt.Errorf("workload: %w", err)
+		return err
 	}
-	if o.stats.Path != "" {
-		if err := res.WriteStatistics(o.stats.Write); err != nil {
-			return fmt.Errorf("workload: writing expert counts: %w", err)
+	var rows [][]float32
+	if perfect || o.serve != "" {
+		if rows, err = o.balanced(); err != nil {
+			return err
 		}
+	}
+	balance := func(on bool) error {
+		if !on {
+			return engine.Balance(nil)
+		}
+		return engine.Balance(func(rank int) ([]float32, error) { return rows[rank], nil })
+	}
+	if err := balance(perfect); err != nil {
+		return err
+	}
+	if o.serve != "" {
+		return o.follow(ctx, engine, balance)
+	}
+	for rank := range rows {
+		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
+			quantity.Count(o.Tokens, "token"))
+	}
+	res, err := engine.Run(ctx, 2, o.steps, 0)
+	if err != nil {
+		return err
+	}
+	if err := o.writeCounts(engine, ""); err != nil {
+		return err
 	}
 	fmt.Fprintln(stderr, summary(res))
 	return json.NewEncoder(stdout).Encode(res)
 }
 
-// balanced returns the rows that a rank routes by in place of its gate's, and
-// says on stderr, rank by rank, that it did: the proof that the treatment
-// arrived.
-func (o *workloadOptions) balanced(stderr io.Writer) (func(int) ([]float32, error), error) {
+// follow serves runs, and changes the router as the folder of MOEBALANCE_CONTROL says. The
+// counts of each order are written apart.
+func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, balance func(on bool) error) error {
+	steps := int64(0)
+	write := func(sequence int) error { return o.writeCounts(engine, fmt.Sprintf("sequence%d", sequence)) }
+	var unwritten error
+	follower := control.Follower{
+		Side: control.Folder(os.Getenv("MOEBALANCE_CONTROL")), Ranks: o.Ranks, Own: "off",
+		Changed: func(sequence int) { unwritten = errors.Join(unwritten, write(sequence)) },
+		Set: func(router string) error {
+			if router != "off" && router != "perfect" {
+				return fmt.Errorf("this workload has the routers off and perfect, not %q", router)
+			}
+			return balance(router == "perfect")
+		},
+	}
+	if os.Getenv("MOEBALANCE_CONTROL") != "" {
+		engine.Step = func() error {
+			steps++
+			return errors.Join(follower.Poll(time.Now(), steps-1), unwritten)
+		}
+	}
+	err := engine.Serve(ctx, o.serve)
+	sequence, _, _ := follower.Sequence()
+	return errors.Join(err, write(sequence))
+}
+
+// writeCounts writes the expert counts since the last call to a folder below that of --stats, or
+// below the one that bench names for its launch.
+func (o *workloadOptions) writeCounts(engine *workload.Engine, below string) error {
+	write := func(name string, render func(io.Writer) error) error {
+		return o.stats.Write(filepath.Join(below, name), render)
+	}
+	if folder := os.Getenv("MOEBALANCE_COUNTS"); o.stats.Path == "" {
+		if folder == "" {
+			return nil
+		}
+		write = func(name string, render func(io.Writer) error) error {
+			path := filepath.Join(folder, below, name)
+			return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), target.WriteOwn(path, render))
+		}
+	}
+	if err := engine.WriteStatistics(write); err != nil {
+		return fmt.Errorf("writing expert counts: %w", err)
+	}
+	return nil
+}
+
+// balanced are the rows that each rank routes by in place of its gate's, from a cache that is
+// made for them.
+func (o *workloadOptions) balanced() (rows [][]float32, err error) {
+	folder, err := os.MkdirTemp("", "moebalance-logits-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	layout, err := router.Contiguous(o.Gate.Shape.Experts, o.Ranks)
 	if err != nil {
 		return nil, err
 	}
-	cache, err := logits.Open(o.cache.Path, logits.Spec{Model: "workload", Gate: o.Gate, Layout: layout,
-		Mode: router.DEP})
+	cache, err := logits.Open(folder, logits.Spec{Model: "workload", Gate: o.Gate, Layout: layout, Mode: router.DEP})
 	if err != nil {
 		return nil, fmt.Errorf("balanced logits: %w", err)
 	}
-	return func(rank int) ([]float32, error) {
+	for rank := range o.Ranks {
 		entry, err := cache.Get(rank, o.Tokens)
 		if err != nil {
 			return nil, fmt.Errorf("balanced logits of rank %d: %w", rank, err)
 		}
-		rows := make([]float32, 0, o.Tokens*o.Gate.Shape.Experts)
-		var row []float32
+		of, row := make([]float32, 0, o.Tokens*o.Gate.Shape.Experts), []float32(nil)
 		for t := range o.Tokens {
 			row = entry.Row(row, t)
-			rows = append(rows, row...)
+			of = append(of, row...)
 		}
-		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
-			quantity.Count(o.Tokens, "token"))
-		return rows, nil
-	}, nil
+		rows = append(rows, of)
+	}
+	return rows, nil
 }
 
 // summary is the JSON line in a sentence.
@@ -171,5 +219,5 @@ func summary(res workload.Result) string {
 	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
 		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"),
 		res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
-		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*slices.Max(res.ExpertsWaitMS)))
+		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*res.LongestWaitMS()))
 }

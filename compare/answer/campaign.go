@@ -79,7 +79,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 		a.Reasons = append(a.Reasons, shareOf(*c.Share))
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
-	if c.Verdict == gain.Significant && len(a.Next) == 0 {
+	if c.Verdict == gain.Significant && len(a.Next) == 0 && c.run.Folder != "" {
 		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " +
 			launch.Quote([]string{c.run.Folder})})
 	}

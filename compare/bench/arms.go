@@ -21,7 +21,7 @@ type ArmSpec struct {
 // ParseArm reads NAME=WORDS: variables NAME=VALUE, then flags, as a shell splits them.
 func ParseArm(s string) (ArmSpec, error) {
 	name, list, ok := strings.Cut(s, "=")
-	if !ok || !variableName.MatchString(name) {
+	if !ok || !launch.VariableName.MatchString(name) {
 		return ArmSpec{}, fmt.Errorf("arm %q: want NAME='VARIABLE=VALUE … --flag …'", s)
 	}
 	a := ArmSpec{Name: gain.Arm(name)}
@@ -34,7 +34,7 @@ func ParseArm(s string) (ArmSpec, error) {
 	}
 	for i, w := range words {
 		variable, value, ok := strings.Cut(w, "=")
-		if !ok || !variableName.MatchString(variable) {
+		if !ok || !launch.VariableName.MatchString(variable) {
 			a.Flags = words[i:]
 			break
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/stats"
 )
 
 // Campaign is a spec, the order of its launches, and what came of them so far.
@@ -197,7 +198,7 @@ func (c *Campaign) Discard(made bool) (gone bool, err error) {
 // sequential rule that of one look.
 func (c *Campaign) Confidence() float64 {
 	if c.Spec.Design.UntilDecided {
-		return LookConfidence(c.Spec.Design.Pairs, c.Spec.Confidence)
+		return stats.LookConfidence(c.Spec.Design.Pairs, c.Spec.Confidence)
 	}
 	return c.Spec.Confidence
 }
@@ -207,7 +208,7 @@ func (c *Campaign) Looks() []int {
 	if !c.Spec.Design.UntilDecided {
 		return []int{}
 	}
-	return Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
+	return stats.Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
 }
 
 // Format is that of the first report that is judged, empty while there is none.

@@ -29,6 +29,9 @@ func (c *Campaign) checks() []gain.Check {
 	if check, ok := c.checkSlots(); ok {
 		checks = append(checks, check)
 	}
+	if c.Spec.Design.Within() {
+		checks = append(checks, c.checkPrompts())
+	}
 	if c.Spec.Treatment.Chance() {
 		checks = append(checks,
 			warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load than under balanced routing"))
@@ -98,6 +101,8 @@ func (c *Campaign) checkSessions() gain.Check {
 		return gain.Check{Name: name, Status: gain.Warn,
 			Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time",
 				strings.Join(split, ", "))}
+	case c.Spec.Design.Within():
+		return gain.Check{Name: name, Status: gain.Pass, Text: "each launch holds all arms in one session"}
 	case len(sessions) > 1:
 		return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("ran in %s, interrupted between pairs only",
 			quantity.Count(len(sessions), "session"))}
@@ -210,6 +215,9 @@ func (c *Campaign) checkGPUs() []gain.Check {
 		checks[0] = warning("other_processes",
 			"other processes used the GPUs: "+strings.Join(slices.Sorted(maps.Keys(others)),
 				", ")+": stop them before the campaign")
+	}
+	if c.Spec.Design.Within() { // both arms ran on the same
+		return checks
 	}
 	normal, perfect := c.Spec.Builds.Called(gain.Normal), c.Spec.Builds.Called(gain.Perfect)
 	if a, b := stat.Mean(clock[0], nil), stat.Mean(clock[1], nil); a > 0 && b > 0 {

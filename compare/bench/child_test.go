@@ -157,9 +157,13 @@ func playChild(mode string, args []string) int {
 		w.Flush()
 	case "server":
 		return serve(args[0])
+	case "engine":
+		return playEngine(args[0], args[1])
+	case "alternate":
+		return playAlternate()
 	case "client":
 		resp, err := http.Get(args[0])
-		if err != nil {
+		if err != nil || resp.StatusCode != 200 {
 			return 9
 		}
 		defer resp.Body.Close()

@@ -53,7 +53,7 @@ func (r *runner) clients(l Launch, a Attempt, folder string) (runs []launch.Run,
 
 // placeholders are those of a launch at one of its points, empty where it has none.
 func (s Spec) placeholders(l Launch, out, point string) placeholders {
-	p := placeholders{launch: l, out: out, arm: s.Builds.Called(l.Arm)}
+	p := placeholders{launch: l, out: out, arm: s.Builds.Called(l.Arm), seed: s.Design.seed(l.Pair + 1)}
 	if s.Points == nil {
 		return p
 	}

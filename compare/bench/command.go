@@ -14,7 +14,8 @@ import (
 // Command is what one launch starts: the command of its arm, or a server and
 // the client that measures it. Words may hold the placeholders {arm}, {launch}
 // (the position in the order, from 0), {pair} (from 0, −1 outside pairs), {out} (a fresh
-// folder of the launch for files of its own) and those of Points.
+// folder for files of its own), {seed} (another one in each pair, or in each run of a
+// client where a launch holds all arms) and those of Points.
 type Command struct {
 	Normal  []string `json:"normal"`            // the measured command of the normal arm
 	Perfect []string `json:"perfect,omitempty"` // of the perfect arm; empty: the same
@@ -41,11 +42,12 @@ func (c Command) engine(arm gain.Arm) []string {
 	return c.Of(arm)
 }
 
-func (c Command) check(t Treatment) error {
+// check reports what is wrong with c. The server may run already.
+func (c Command) check(t Treatment, runs bool) error {
 	if len(c.Normal) == 0 {
 		return fmt.Errorf("no command to launch")
 	}
-	if (len(c.Server) == 0) != (c.Ready == "") {
+	if (len(c.Server) == 0) != (c.Ready == "") && !runs {
 		return fmt.Errorf("--server and --ready belong together: a server and the URL that answers once it is ready")
 	}
 	if c.Ready != "" {
@@ -70,6 +72,7 @@ type placeholders struct {
 	launch Launch
 	out    string
 	arm    gain.Arm // as the spec calls it
+	seed   uint64
 	points []string // name and value, and name and value, …
 }
 
@@ -80,6 +83,7 @@ func (p placeholders) fill(words []string) []string {
 		"{launch}", fmt.Sprint(p.launch.Position),
 		"{pair}", fmt.Sprint(p.launch.Pair),
 		"{out}", p.out,
+		"{seed}", fmt.Sprint(p.seed),
 	)...)
 	filled := slices.Clone(words)
 	for i, w := range filled {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPlaceholders(t *testing.T) {
-	p := placeholders{Launch{Position: 3, Pair: 1, Arm: gain.Perfect}, "/c/out", gain.Perfect, nil}
+	p := placeholders{Launch{Position: 3, Pair: 1, Arm: gain.Perfect}, "/c/out", gain.Perfect, 7, nil}
 	got := p.fill([]string{"run", "--arm={arm}", "{launch}-{pair}", "{out}/r.json", "{other}"})
 	want := []string{"run", "--arm=perfect", "3-1", "/c/out/r.json", "{other}"}
 	if !reflect.DeepEqual(got, want) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -60,7 +61,7 @@ func TestForeignCounts(t *testing.T) {
 		if err := c.make(path); err != nil {
 			t.Skip(err)
 		}
-		if got := a.foreign(path, out); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := evidence.Foreign(path, out, a.Made); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -2,9 +2,8 @@ package bench
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -19,6 +18,11 @@ const mostPairs = 100_000
 
 // Design is how many launches there are and in what order.
 type Design struct {
+	// Launches that hold all arms, each in so many Blocks of segments; 0: one arm a launch,
+	// in Pairs.
+	Launches int `json:"launches,omitempty"`
+	Blocks   int `json:"blocks,omitempty"`
+
 	Pairs        int    `json:"pairs"`         // timed pairs; with UntilDecided, the cap
 	FloorPairs   int    `json:"floor_pairs"`   // A/A pairs, spread over the campaign
 	WarmUps      int    `json:"warm_ups"`      // launches of each arm before the first pair
@@ -28,9 +32,26 @@ type Design struct {
 	UntilDecided bool   `json:"until_decided"` // look at the pairs of Looks and stop when decided
 }
 
+// Within reports whether each launch holds all arms.
+func (d Design) Within() bool { return d.Launches > 0 }
+
+// name is what package gain calls the design.
+func (d Design) name() gain.Design {
+	if d.Within() {
+		return gain.WithinLaunch
+	}
+	return gain.LaunchPerArm
+}
+
 // Check reports what is wrong with d.
 func (d Design) Check() error {
 	switch {
+	case d.Within() && (d.Launches > 1000 || d.Blocks < 1 || d.Blocks > 1000):
+		return fmt.Errorf("%d launches of %d blocks: want 1 to 1000 of both", d.Launches, d.Blocks)
+	case d.Within() && (d.UntilDecided || d.FloorPairs > 0 || d.WarmUps > 0):
+		return fmt.Errorf("--until-decided, --aa-pairs and --warm-up are for launches of one arm: add --pairs, or remove them")
+	case d.Within():
+		return nil
 	case d.Pairs < 1 || d.Pairs > mostPairs:
 		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, mostPairs)
 	case d.FloorPairs < 0 || d.FloorPairs > mostPairs:
@@ -54,6 +75,15 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 	add := func(kind Kind, pair, place int, arm gain.Arm, point string) {
 		plan = append(plan, Launch{Position: len(plan), Kind: kind, Arm: arm, Pair: pair, Place: place, Point: point})
 	}
+	if d.Within() {
+		for i := range d.Launches {
+			add(Timed, i, 0, "", "")
+		}
+		if d.Profiled {
+			add(Profiled, d.Launches, 0, "", "")
+		}
+		return plan
+	}
 	block := func(kind Kind, pair int, order []gain.Arm) {
 		for _, point := range drawn(d.Seed, pair, points) {
 			for place, arm := range order {
@@ -65,7 +95,7 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 		add(WarmUp, -1, i%len(arms), arms[i%len(arms)], last)
 	}
 	floor := 0
-	for i, order := range d.orders(arms) {
+	for i, order := range control.Pairs(arms, d.Pairs, d.Seed) {
 		block(Timed, i, order)
 		// After pair i, floor pair j is due when (i+1)/Pairs reaches (j+1)/FloorPairs.
 		for floor < d.FloorPairs && (i+1)*d.FloorPairs >= (floor+1)*d.Pairs {
@@ -80,26 +110,6 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 	return plan
 }
 
-// orders draws the order of the arms in each pair: of two as ABBA says. More go in Latin
-// squares: over as many pairs as there are arms, each is once at each place. Every second
-// square is the mirror of the one before, which of three arms makes all six orders.
-func (d Design) orders(arms []gain.Arm) (orders [][]gain.Arm) {
-	draw := rand.New(rand.NewPCG(d.Seed, 0x6d6f6562616c)) // the stream is the design's own
-	for len(arms) == 2 && len(orders) < d.Pairs {
-		first := draw.IntN(2)
-		a, b := arms[first], arms[1-first]
-		orders = append(orders, []gain.Arm{a, b}, []gain.Arm{b, a})
-	}
-	base := slices.Clone(arms)
-	for square := 0; len(orders) < d.Pairs; square++ {
-		if square%2 == 0 {
-			draw.Shuffle(len(base), func(i, j int) { base[i], base[j] = base[j], base[i] })
-		} else {
-			slices.Reverse(base)
-		}
-		for _, shift := range draw.Perm(len(base)) {
-			orders = append(orders, slices.Concat(base[shift:], base[:shift]))
-		}
-	}
-	return orders[:d.Pairs]
-}
+// seed is the n-th of the seeds that runs of a client are given, all different and small
+// enough for any client.
+func (d Design) seed(n int) uint64 { return d.Seed%(1<<24) + uint64(n) }

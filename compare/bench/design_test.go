@@ -166,14 +166,14 @@ func TestLooks(t *testing.T) {
 		// 2/2⁸ = 0.0078 ≤ 0.01 for one look.
 		{8, 0.99, []int{8}},
 	} {
-		if got := Looks(c.most, c.confidence); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("Looks(%d, %g) = %v, want %v", c.most, c.confidence, got, c.want)
+		if got := stats.Looks(c.most, c.confidence); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("stats.Looks(%d, %g) = %v, want %v", c.most, c.confidence, got, c.want)
 		}
 	}
-	if got, want := LookConfidence(24, 0.95), 0.9875; got != want {
-		t.Errorf("LookConfidence(24, 0.95) = %v, want %v", got, want)
+	if got, want := stats.LookConfidence(24, 0.95), 0.9875; got != want {
+		t.Errorf("stats.LookConfidence(24, 0.95) = %v, want %v", got, want)
 	}
-	if got := minCap(0.95); got != 6 {
+	if got := stats.LeastCap(0.95); got != 6 {
 		t.Errorf("the least cap at 95 %% is %d, want 6", got)
 	}
 }
@@ -183,7 +183,7 @@ func TestLooks(t *testing.T) {
 func TestLooksKeepTheirError(t *testing.T) {
 	const trials = 2000
 	r := rand.New(rand.NewPCG(3, 4))
-	looks, confidence := Looks(24, 0.95), LookConfidence(24, 0.95)
+	looks, confidence := stats.Looks(24, 0.95), stats.LookConfidence(24, 0.95)
 	missed := 0
 	for range trials {
 		diffs := make([]float64, 24)

@@ -121,7 +121,7 @@ func changedTo(value string, changed bool) string {
 	switch {
 	case !changed:
 		return "as given"
-	case strings.HasPrefix(value, hashed):
+	case strings.HasPrefix(value, launch.Hashed):
 		return "changed by the command (value not recorded)"
 	}
 	return value

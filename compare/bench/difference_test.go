@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -236,16 +237,16 @@ func TestSwitchUndoneByTheCommand(t *testing.T) {
 
 func TestOwnVariables(t *testing.T) {
 	given := []string{"A=1", "PATH=/bin", "SHLVL=1", "DROP=x"}
-	if got := ownVariables(nil, given, "id", "/f"); got != nil {
+	if got := launch.OwnVariables(nil, given, "id", "/f"); got != nil {
 		t.Errorf("of an unknown process %v", got)
 	}
-	got := ownVariables([]string{"A=1", "PATH=/opt:/bin", "SHLVL=2", "_=/bin/x", "NCCL_DEBUG_FILE=/f/nccl", "B.0=y"},
+	got := launch.OwnVariables([]string{"A=1", "PATH=/opt:/bin", "SHLVL=2", "_=/bin/x", "NCCL_DEBUG_FILE=/f/nccl", "B.0=y"},
 		given, "id", "/f")
 	if len(got) != 3 || got["DROP"] != "removed" || got["NCCL_DEBUG_FILE"] != "{out}/nccl" ||
-		!strings.HasPrefix(got["PATH"], hashed) || strings.Contains(got["PATH"], "opt") {
+		!strings.HasPrefix(got["PATH"], launch.Hashed) || strings.Contains(got["PATH"], "opt") {
 		t.Errorf("%v", got)
 	}
-	if again := ownVariables([]string{"PATH=/opt:/bin"}, given, "other", "/f"); again["PATH"] == got["PATH"] {
+	if again := launch.OwnVariables([]string{"PATH=/opt:/bin"}, given, "other", "/f"); again["PATH"] == got["PATH"] {
 		t.Error("the hash does not depend on the campaign")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -19,7 +20,7 @@ import (
 
 func TestRecordEnvironment(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
-	got := recordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
+	got := launch.RecordEnvironment([]string{"HOME=/root", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_DEBUG=a=b", "VLLM_API_KEY=xyz",
 		"TRTLLM_AUTH_TOKEN=q", "VLLM_API_KEYS=a,b", "VLLM_MAX_NUM_BATCHED_TOKENS=8192", "ENABLE_PERFECT_ROUTER=1",
 		"SLURM_JOB_ID=7", `VLLM_EXTRA={"api_key": "sk-1", "n": 1}`, "VLLM_URL=http://me:pw@host/"}, trtllm.Perfect)
 	want := map[string]string{"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_DEBUG": "a=b", "VLLM_API_KEY": "(redacted)",
@@ -41,11 +42,11 @@ func TestHashesFollowTheFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	h := make(fileHasher)
+	h := make(evidence.Hasher)
 	// SHA-256("abc"), FIPS 180-2, appendix B.1.
 	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 	for range 2 {
-		if f, err := h.hash(path); err != nil || f.SHA256 != abc || f.Bytes != 3 {
+		if f, err := h.Hash(path); err != nil || f.SHA256 != abc || f.Bytes != 3 {
 			t.Fatalf("%+v, %v; want %s", f, err, abc)
 		}
 	}
@@ -55,11 +56,11 @@ func TestHashesFollowTheFile(t *testing.T) {
 	if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := h.hash(path); err != nil || f.SHA256 == abc {
+	if f, err := h.Hash(path); err != nil || f.SHA256 == abc {
 		t.Errorf("the changed file still has the hash %s, %v", f.SHA256, err)
 	}
 	for _, path := range []string{filepath.Dir(path), path + "x"} {
-		if _, err := h.hash(path); err == nil {
+		if _, err := h.Hash(path); err == nil {
 			t.Errorf("%s was hashed", path)
 		}
 	}
@@ -199,8 +200,8 @@ func TestProveByLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 2 || found[0] != (Found{Rank: 0, Times: 1, Text: newer + "0)"}) ||
-		found[1] != (Found{Rank: 1, Times: 1, Text: newer + "1)"}) {
+	if len(found) != 2 || found[0] != (evidence.ProofLine{Rank: 0, Times: 1, Text: newer + "0)"}) ||
+		found[1] != (evidence.ProofLine{Rank: 1, Times: 1, Text: newer + "1)"}) {
 		t.Fatalf("found %+v, want ranks 0 and 1 once", found)
 	}
 	if err := os.WriteFile(filepath.Join(folder, launch.Stdout),
@@ -208,7 +209,7 @@ func TestProveByLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found, err = trtllm.findLines(folder); err != nil || len(found) != 3 ||
-		found[0] != (Found{Rank: gain.AllRanks, Times: 2,
+		found[0] != (evidence.ProofLine{Rank: gain.AllRanks, Times: 2,
 			Text: "Precomputing perfect router logits for 22 common batch sizes"}) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
 	}
@@ -216,7 +217,7 @@ func TestProveByLine(t *testing.T) {
 	lines := func(ranks ...int) Attempt {
 		a := Attempt{Result: &metrics.Result{}}
 		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, Found{Rank: r, Times: 1, Text: "x"})
+			a.LinesFound = append(a.LinesFound, evidence.ProofLine{Rank: r, Times: 1, Text: "x"})
 		}
 		return a
 	}
@@ -232,7 +233,7 @@ func TestProveByLine(t *testing.T) {
 		// Of two ranks, one or both printed a line that does not say whose it is.
 		"one line, no rank": {gain.Perfect, lines(gain.AllRanks), false},
 		"two lines, no rank": {gain.Perfect,
-			Attempt{Result: &metrics.Result{}, LinesFound: []Found{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, false},
+			Attempt{Result: &metrics.Result{}, LinesFound: []evidence.ProofLine{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, false},
 		"normal, a line, no rank": {gain.Normal, lines(gain.AllRanks), false},
 	} {
 		for _, p := range (Spec{Treatment: trtllm}).prove(c.arm, c.a, 2, true) {
@@ -292,7 +293,7 @@ func TestProofOverLaunches(t *testing.T) {
 	line := func(ranks ...int) Attempt {
 		a := Attempt{Result: &metrics.Result{}}
 		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, Found{Rank: r, Times: 1, Text: "x"})
+			a.LinesFound = append(a.LinesFound, evidence.ProofLine{Rank: r, Times: 1, Text: "x"})
 		}
 		return a
 	}

@@ -84,7 +84,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	last.DurationNS, last.OthersCPU, last.ExitCode = max(0, int64(r.host.Now().Sub(began))), others(outcome.CPU),
 		outcome.ExitCode
-	last.OwnVariables = ownVariables(outcome.Environ, job.Env, r.ID, job.Folder)
+	last.OwnVariables = launch.OwnVariables(outcome.Environ, job.Env, r.ID, job.Folder)
 	if text := r.Spec.Treatment.undone(last.OwnVariables); text != "" {
 		last.Warnings = append(last.Warnings, text)
 	}
@@ -148,11 +148,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		return job, err
 	}
 	a.Made = made.ModTime()
-	if a.Files, err = r.hashes.files(r.Spec.Folder, r.Spec.Same); err != nil {
+	if a.Files, err = r.hashes.Files(r.Spec.Folder, r.Spec.Same); err != nil {
 		return job, fmt.Errorf("--same: %w", err)
 	}
 	env := r.Spec.environ(r.host.Environ, l.Arm)
-	a.Environment = recordEnvironment(env, r.Spec.armVariables())
+	a.Environment = launch.RecordEnvironment(env, r.Spec.armVariables())
 	cmd, p := r.Spec.Command, r.Spec.placeholders(l, out, l.Point)
 	job = launch.Job{
 		Runs: []launch.Run{{Words: p.fill(cmd.Of(l.Arm)), Folder: folder}}, Server: p.fill(cmd.Server),
@@ -165,7 +165,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 				Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
-	for _, at := range serversOf(job.Runs[0].Words) {
+	for _, at := range launch.ServersOf(job.Runs[0].Words) {
 		if !slices.Contains(r.Spec.Accepted, at) {
 			job.Clients = append(job.Clients, at)
 		}
@@ -180,6 +180,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	for i := range each {
 		each[i].Value = p.fill([]string{each[i].Value})[0]
 	}
+	each = append(each, r.Spec.followed(folder)...)
 	job.Env = launch.Environ(job.Env, each)
 	version := launch.LauncherVersion((*engine)[0])
 	var warning string
@@ -195,7 +196,10 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	// of launches without a profiler
 	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere })
 	a.Arguments = slices.Concat(job.Server, job.Runs[0].Words)
-	if r.Spec.perClient() {
+	switch {
+	case r.Spec.Design.Within():
+		err = r.follow(l, a, &job)
+	case r.Spec.perClient():
 		job.Runs, err = r.clients(l, *a, folder)
 	}
 	return job, err

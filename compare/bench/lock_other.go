@@ -10,6 +10,3 @@ func lockFile(path string) (*os.File, error) {
 }
 
 func isLocked(error) bool { return false }
-
-// linked is not known on this system.
-func linked(os.FileInfo) bool { return false }

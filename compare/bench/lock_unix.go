@@ -23,9 +23,3 @@ func lockFile(path string) (*os.File, error) {
 
 // isLocked reports whether the error of lockFile means that another process has it.
 func isLocked(err error) bool { return err == syscall.EWOULDBLOCK }
-
-// linked reports whether a file has another name.
-func linked(info os.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stat.Nlink > 1
-}

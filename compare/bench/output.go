@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/router"
@@ -30,6 +31,9 @@ func (r *runner) read(l *Launch, a *Attempt) error {
 
 func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	folder := filepath.Join(r.Folder, a.Folder)
+	if r.Spec.Design.Within() {
+		return r.readWithin(*l, a, folder)
+	}
 	if err := r.readCounts(*l, a, folder); err != nil {
 		return err
 	}
@@ -42,14 +46,10 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 // readCounts reads the expert loads that a launch recorded. Those that the treatment
 // promised and the user did not ask for may be missing.
 func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
-	path, records := r.Spec.Counts, r.Spec.Treatment.Records
-	if path == "" && records != "" {
-		path = "{out}/" + records
-	}
-	if path == "" {
+	filled := r.countsOf(l, folder, l.Point)
+	if filled == "" {
 		return nil
 	}
-	filled := r.fill(l, folder, path, l.Point)
 	_, placement := a.placement(r.Spec.Folder)
 	counted, err := r.host.Counts(filled, placement)
 	if err == nil && !counted.RankMaxOverMean.Defined() && !counted.ExpertMaxOverMean.Defined() {
@@ -57,16 +57,33 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 	}
 	switch {
 	case err == nil:
-		counted.Foreign, counted.Recorded = a.foreign(filled, filepath.Join(folder, outName)), recordedShare(filled)
+		counted.Foreign, counted.Recorded = evidence.Foreign(filled, filepath.Join(folder, outName), a.Made), evidence.RecordedShare(filled)
 		a.Counted = &counted
 	case r.Spec.Counts != "":
 		return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)
 	default:
-		// The same words for every launch are shown once.
-		text := strings.ReplaceAll(err.Error(), filled, path)
-		a.Warnings = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text)
+		a.warnOfCounts(err, filled)
 	}
 	return nil
+}
+
+// warnOfCounts says that there are none. The same words for every launch are shown once.
+func (a *Attempt) warnOfCounts(err error, path string) {
+	text := strings.ReplaceAll(err.Error(), path, filepath.Join("{out}", filepath.Base(path)))
+	a.Warnings = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text)
+}
+
+// countsOf is where a launch records its expert counts; empty where it records none. A server
+// that runs already records them where the user says.
+func (r *runner) countsOf(l Launch, folder, point string) string {
+	path, records := r.Spec.Counts, r.Spec.Treatment.Records
+	if path == "" && records != "" && r.Spec.Control == "" {
+		path = "{out}/" + records
+	}
+	if path == "" {
+		return ""
+	}
+	return r.fill(l, folder, path, point)
 }
 
 // readReport reads the report of a launch, and its proof lines where they are the best
@@ -74,6 +91,8 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 // output, those of one command from the reports in its output.
 func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 	switch {
+	case r.Spec.Design.Within():
+		return r.rereadWithin(l, a, folder)
 	case r.Spec.perClient():
 		err = r.rereadPoints(l, a)
 	case r.Spec.Points != nil && l.Point == "":
@@ -100,7 +119,7 @@ func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 		if err != nil || p.Attempt == a.Number {
 			continue
 		}
-		var lines []Found
+		var lines []evidence.ProofLine
 		if lines, err = r.Spec.Treatment.findLines(filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder)); len(
 			lines) < len(a.LinesFound) {
 			a.LinesFound = lines
@@ -217,13 +236,5 @@ func (r *runner) fill(l Launch, folder, template, point string) string {
 		out = abs
 	}
 	path := r.Spec.placeholders(l, out, point).fill([]string{template})[0]
-	return inFolder(r.Spec.Folder, path)
-}
-
-// inFolder is a path, made absolute from the folder if it is relative.
-func inFolder(folder, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(folder, path)
+	return evidence.InFolder(r.Spec.Folder, path)
 }

@@ -32,7 +32,7 @@ type Points struct {
 const allPoints = "points"
 
 // reserved are the names of the other placeholders.
-var reserved = []string{"arm", "launch", "pair", "out", allPoints}
+var reserved = []string{"arm", "launch", "pair", "out", "seed", allPoints}
 
 var pointName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
@@ -177,10 +177,17 @@ type PointRun struct {
 // views are an attempt once for each of its points, with the result at that; itself where
 // it has none.
 func (a Attempt) views() []Attempt {
-	if len(a.Points) == 0 {
+	var views []Attempt
+	for _, s := range a.Segments {
+		if s.Counts {
+			view := a
+			view.Result, view.DurationNS = s.Result, s.DurationNS
+			views = append(views, view)
+		}
+	}
+	if len(a.Points)+len(views) == 0 {
 		return []Attempt{a}
 	}
-	var views []Attempt
 	for _, p := range a.Points {
 		view := a
 		view.Result, view.DurationNS = p.Result, p.DurationNS

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -95,7 +96,7 @@ func TestOrdersOfThreeArms(t *testing.T) {
 	arms := []gain.Arm{gain.Normal, "b", gain.Perfect}
 	for seed := range uint64(20) {
 		seen := map[string]int{}
-		for i, order := range (Design{Pairs: 12, Order: ABBA, Seed: seed}).orders(arms) {
+		for i, order := range control.Pairs(arms, 12, seed) {
 			seen[fmt.Sprint(i/6, order)]++
 			if slices.Sort(order); !slices.Equal(order, []gain.Arm{"b", gain.Normal, gain.Perfect}) {
 				t.Fatalf("seed %d: pair %d holds %v", seed, i, order)
@@ -107,8 +108,7 @@ func TestOrdersOfThreeArms(t *testing.T) {
 	}
 	for _, n := range []int{4, 5} { // in each square every arm is once at each place
 		arms := []gain.Arm{gain.Normal, "b", "c", "d", gain.Perfect}[:n]
-		for from, orders := 0, (Design{Pairs: 3 * n, Order: ABBA, Seed: 7}).orders(arms); from < len(
-			orders); from += n {
+		for from, orders := 0, control.Pairs(arms, 3*n, 7); from < len(orders); from += n {
 			for place := range n {
 				at := map[gain.Arm]bool{}
 				for _, order := range orders[from : from+n] {

@@ -149,7 +149,12 @@ func (c *Campaign) printedByPerfect() bool {
 func (c *Campaign) counted(arm gain.Arm) []Attempt {
 	var attempts []Attempt
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Arm == arm && l.Kind == Timed {
+		a, ok := l.Done()
+		switch {
+		case !ok || l.Kind != Timed:
+		case c.Spec.Design.Within():
+			attempts = append(attempts, a.underOrders(arm)...)
+		case l.Arm == arm:
 			attempts = append(attempts, a.views()...)
 		}
 	}

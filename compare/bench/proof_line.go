@@ -1,25 +1,15 @@
 package bench
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
-	"github.com/moebalance/moebalance/router/shown"
 )
 
 // proveByLine judges a launch by the proof lines its ranks printed, of which each must
@@ -27,11 +17,14 @@ import (
 // absence from the normal arm is evidence only beside their presence in every launch
 // of the perfect one: an engine that never prints the line says nothing by not printing
 // it. A launch in which the engine reports a failure claims nothing.
-func (s Spec) proveByLine(arm gain.Arm, lines []Found, ranks int, printed bool) []rankProof {
+func (s Spec) proveByLine(arm gain.Arm, lines []evidence.ProofLine, ranks int, printed bool) []rankProof {
 	proof := func(rank int, s proofStatus, format string, args ...any) rankProof {
 		return rankProof{arm: arm, rank: rank, launches: 1, status: s, evidence: fmt.Sprintf(format, args...)}
 	}
-	failed := slices.IndexFunc(lines, func(f Found) bool { return f.Failed })
+	limited := func() string {
+		return evidence.GroupLimited(slices.Concat(s.Command.Server, s.Command.Normal, s.Command.Perfect), s.Folder)
+	}
+	failed := slices.IndexFunc(lines, func(f evidence.ProofLine) bool { return f.Failed })
 	named := 0
 	for _, f := range lines {
 		if f.Rank != gain.AllRanks {
@@ -46,8 +39,8 @@ func (s Spec) proveByLine(arm gain.Arm, lines []Found, ranks int, printed bool) 
 			status = balanced
 		case failed >= 0:
 			doubt = fmt.Sprintf(", but the engine says %q", lines[failed].Text)
-		case s.Treatment.firstGeneration(f.Text) && s.groupLimited() != "":
-			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not balanced there", s.groupLimited())
+		case s.Treatment.firstGeneration(f.Text) && limited() != "":
+			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not balanced there", limited())
 		case ranks == 0:
 			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
 		case f.Rank == gain.AllRanks && ranks > 1:
@@ -78,116 +71,16 @@ func (t Treatment) firstGeneration(line string) bool {
 		!strings.Contains(line, "ep_rank=")
 }
 
-// groupLimited is the model that the commands name whose routing is limited to groups
-// of experts, empty where they name none: a preset's name, perhaps with a suffix, or a
-// folder with its config.json.
-func (s Spec) groupLimited() string {
-	for _, word := range slices.Concat(s.Command.Server, s.Command.Normal, s.Command.Perfect) {
-		if _, value, ok := strings.Cut(word, "="); ok {
-			word = value
-		}
-		if config, err := input.ReadFile(filepath.Join(inFolder(s.Folder, word), "config.json"), 64<<20); err == nil {
-			if m, err := router.ParseConfig(config, ""); err == nil && m.Shape.Grouped() {
-				return word
-			}
-		}
-		base := strings.ToLower(filepath.Base(word))
-		for _, m := range router.Models() {
-			if m.Shape.Grouped() && strings.HasPrefix(base, m.Name) {
-				return word
-			}
-		}
+// findLines counts the proof lines in an attempt's logs, and in the files in which the treatment
+// claims to route.
+func (t Treatment) findLines(folder string) ([]evidence.ProofLine, error) {
+	var files []string
+	for _, name := range launch.Logs {
+		files = append(files, filepath.Join(folder, name))
 	}
-	return ""
-}
-
-// findLines counts, per rank, the lines of an attempt's logs that claim the treatment
-// or say that it failed; nil without a pattern. Of a line, the first 64 KiB are searched.
-func (t Treatment) findLines(folder string) ([]Found, error) {
-	var found []Found
-	for i, pattern := range []string{t.Line, t.Failed} {
-		if pattern == "" {
-			continue
-		}
-		line, err := regexp.Compile(pattern)
-		if err != nil {
-			return nil, fmt.Errorf("proof line: %w", err)
-		}
-		seen := make(map[int]Found)
-		var files []string
-		for _, name := range launch.Logs {
-			files = append(files, filepath.Join(folder, name))
-		}
-		if t.Records != "" {
-			claims, _ := filepath.Glob(filepath.Join(folder, outName, t.Records, "*.json")) // the pattern is ours
-			files = append(files, claims...)
-		}
-		for _, path := range files {
-			if err := countLines(path, line, seen); err != nil {
-				return nil, err
-			}
-		}
-		for _, rank := range slices.Sorted(maps.Keys(seen)) {
-			f := seen[rank]
-			f.Failed = i > 0
-			found = append(found, f)
-		}
+	if t.Records != "" {
+		claims, _ := filepath.Glob(filepath.Join(folder, outName, t.Records, "*.json")) // the pattern is ours
+		files = append(files, claims...)
 	}
-	return found, nil
-}
-
-// launcherLabel is the rank that srun --label and mpirun --tag-output put before a line.
-var launcherLabel = regexp.MustCompile(`^(?:\[\d+,(\d+)\]<std(?:out|err)>:|\s*(\d+): )`)
-
-// rankOf is the rank that a matching line names, else the one that the launcher put
-// before it, else AllRanks.
-func rankOf(named, text []byte) int {
-	words := [][]byte{named}
-	if m := launcherLabel.FindSubmatch(text); m != nil {
-		words = append(words, m[1], m[2])
-	}
-	for _, w := range words {
-		if n, err := strconv.Atoi(string(bytes.TrimSpace(w))); err == nil {
-			return n
-		}
-	}
-	return gain.AllRanks
-}
-
-func countLines(path string, line *regexp.Regexp, seen map[int]Found) error {
-	f, err := input.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	group := func(m [][]byte, name string) []byte {
-		if i := line.SubexpIndex(name); i >= 0 {
-			return m[i]
-		}
-		return nil
-	}
-	r := bufio.NewReaderSize(f, 64<<10)
-	for {
-		text, err := r.ReadSlice('\n')
-		if m := line.FindSubmatch(text); m != nil {
-			rank := rankOf(group(m, "rank"), text)
-			f, known := seen[rank]
-			if !known {
-				masked := shown.Masked(string(m[0]))
-				ranks, _ := strconv.Atoi(string(group(m, "ranks"))) // 0 where it names none
-				f = Found{Rank: rank, Ranks: ranks, Text: strings.ToValidUTF8(masked[:min(len(masked), 200)], "")}
-			}
-			f.Times++
-			seen[rank] = f
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil && err != bufio.ErrBufferFull {
-			return fmt.Errorf("reading %s: %w", path, err)
-		}
-	}
+	return evidence.FindLines(t.Line, t.Failed, files)
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -79,11 +80,11 @@ type Attempt struct {
 	OwnVariables map[string]string `json:"own_variables"`
 	Groups       []launch.Group    `json:"groups,omitempty"` // of processes that were started
 	Made         time.Time         `json:"made,omitzero"`    // when its folder was, by the clock of the file system
-	Files        []File            `json:"files,omitempty"`
+	Files        []evidence.File   `json:"files,omitempty"`
 	GPUs         []launch.GPU      `json:"gpus,omitempty"`
 	// matches of the treatment's proof line, where it is the best evidence
-	LinesFound []Found  `json:"lines_found,omitempty"`
-	Counted    *Counted `json:"counted,omitempty"` // loads the launch recorded in files of its own
+	LinesFound []evidence.ProofLine `json:"lines_found,omitempty"`
+	Counted    *Counted             `json:"counted,omitempty"` // loads the launch recorded in files of its own
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
 	OthersCPU router.Number `json:"others_cpu"`
@@ -97,13 +98,10 @@ type Attempt struct {
 	// Points are those measured, of a launch that has several; Result is nil then. Some may
 	// be of an earlier attempt that did not finish.
 	Points []PointRun `json:"points,omitempty"`
-}
-
-// File is a file that must be the same in every launch.
-type File struct {
-	Path   string `json:"path"`
-	SHA256 string `json:"sha256"`
-	Bytes  int64  `json:"bytes"`
+	// Segments are the runs of the client, of a launch that holds all arms, and Orders what
+	// they ran under; Result is nil then.
+	Segments []Segment `json:"segments,omitempty"`
+	Orders   []Ordered `json:"orders,omitempty"`
 }
 
 // Counted is how even the loads are that a launch recorded: max/mean of the layer that
@@ -127,14 +125,4 @@ type Counted struct {
 	Placed bool `json:"placed,omitempty"`
 	// Foreign says why the files are not this launch's own; empty for those that are.
 	Foreign string `json:"foreign,omitempty"`
-}
-
-// Found is how often a rank printed the treatment's proof line.
-type Found struct {
-	Rank  int    `json:"rank"`            // −1 where the line does not name one
-	Ranks int    `json:"ranks,omitempty"` // how many there are, where the line says it
-	Times int    `json:"times"`
-	Text  string `json:"text"` // what matched first
-	// Failed marks a line that says that the treatment failed.
-	Failed bool `json:"failed,omitempty"`
 }

@@ -27,7 +27,7 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 	ranks, load := c.rankLoad()
 	pointName, points := c.Spec.Points.judged(r.ranks)
 	return gain.Campaign{
-		More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
+		Design: c.Spec.Design.name(), More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Compared: compared,
@@ -47,6 +47,9 @@ type converter struct {
 // launches are a launch that was started, once for each of its points. Control pairs are
 // numbered behind the timed ones.
 func (r *converter) launches(l Launch) (launches []gain.Launch) {
+	if r.spec.Design.Within() {
+		return r.segments(l)
+	}
 	last := l.Attempts[len(l.Attempts)-1]
 	for i, view := range last.views() {
 		j := r.measured(view)

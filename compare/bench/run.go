@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -41,7 +43,7 @@ type Stage string
 // The stages that an Event can tell of.
 const (
 	Starting Stage = "starting"
-	Measured Stage = "measured" // one of the points of a launch that goes on
+	Measured Stage = "measured" // one of the points, or blocks, of a launch that goes on
 	Ended    Stage = "ended"    // finished, failed or interrupted
 	Cooling  Stage = "cooling"  // waiting before the next launch
 	Cleaning Stage = "cleaning" // ending processes
@@ -57,6 +59,8 @@ type Event struct {
 	Done    int     // launches finished
 	Left    int     // launches still to be done
 	Text    string  // where there is more to say
+	// Block is how many of its Blocks are measured of a launch that holds all arms.
+	Block, Blocks int
 }
 
 // LaunchError is a launch that failed for good.
@@ -75,7 +79,10 @@ func (e *LaunchError) Error() string {
 	if e.Launch.Point != "" {
 		at = ", point " + e.Launch.Point
 	}
-	return fmt.Sprintf("launch %d (%s, %s%s): %v%s", e.Launch.Position, e.Launch.Kind, e.Launch.Arm, at, e.Err, where)
+	if e.Launch.Arm != "" {
+		at = ", " + string(e.Launch.Arm) + at
+	}
+	return fmt.Sprintf("launch %d (%s%s): %v%s", e.Launch.Position, e.Launch.Kind, at, e.Err, where)
 }
 
 func (e *LaunchError) Unwrap() error { return e.Err }
@@ -113,7 +120,7 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 		return fmt.Errorf("writing the campaign: %w", err)
 	}
 	c.Sessions = session
-	r := runner{Campaign: c, host: h, session: session, hashes: make(fileHasher)}
+	r := runner{Campaign: c, host: h, session: session, hashes: make(evidence.Hasher)}
 	if r.custom, err = c.Spec.custom(); err != nil {
 		return err
 	}
@@ -151,7 +158,7 @@ type runner struct {
 	*Campaign
 	host    Host
 	session int
-	hashes  fileHasher
+	hashes  evidence.Hasher
 	custom  []metrics.Custom
 }
 
@@ -215,7 +222,8 @@ func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
-	if r.host.Accept == nil || !r.beforePair() || len(r.Pairs(Timed)) != 1 {
+	first := len(r.Pairs(Timed)) == 1 || r.Spec.Design.Within() && r.Finished() == 1
+	if r.host.Accept == nil || !r.beforePair() || !first {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)
@@ -241,11 +249,11 @@ func (r *runner) look() error {
 		}
 		pairs /= points
 	}
-	for _, n := range Looks(d.Pairs, r.Spec.Confidence) {
+	for _, n := range stats.Looks(d.Pairs, r.Spec.Confidence) {
 		if n != pairs {
 			continue
 		}
-		decided, err := r.host.Decide(r.Campaign, LookConfidence(d.Pairs, r.Spec.Confidence))
+		decided, err := r.host.Decide(r.Campaign, stats.LookConfidence(d.Pairs, r.Spec.Confidence))
 		if err != nil {
 			return err
 		}

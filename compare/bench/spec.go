@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -28,6 +29,11 @@ type Spec struct {
 	// and no proof: two releases, or an option on and off.
 	Builds gain.Builds `json:"builds"`
 	Points *Points     `json:"points,omitempty"`
+	// Control is the folder that a server follows which runs already; empty: each launch
+	// starts its own.
+	Control string `json:"control,omitempty"`
+	// Reset is a URL to POST to before each run of a client, which empties its server's caches.
+	Reset string `json:"reset,omitempty"`
 	// Folder is where commands run, and what relative paths start from; empty is
 	// the current folder.
 	Folder string `json:"folder"`
@@ -74,16 +80,17 @@ type Spec struct {
 // Check reports what is wrong with s, before anything is started.
 func (s Spec) Check() error {
 	_, customErr := s.custom()
-	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment), s.checkArms(),
-		s.checkPoints(), customErr, s.checkProfile()); err != nil {
+	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment, s.Control != ""), s.checkArms(),
+		s.checkPoints(), customErr, s.checkProfile(), s.CheckWithin()); err != nil {
 		return err
 	}
-	if s.Design.UntilDecided && len(Looks(s.Design.Pairs, s.Confidence)) == 0 {
+	if s.Design.UntilDecided && len(stats.Looks(s.Design.Pairs, s.Confidence)) == 0 {
 		return fmt.Errorf("--pairs %d cannot decide at %s confidence: want at least %d",
-			s.Design.Pairs, quantity.Confidence(s.Confidence), minCap(s.Confidence))
+			s.Design.Pairs, quantity.Confidence(s.Confidence), stats.LeastCap(s.Confidence))
 	}
 	switch {
-	case s.Output != "" && !strings.Contains(s.Output, "{out}"), s.Counts != "" && !strings.Contains(s.Counts, "{out}"),
+	case s.Output != "" && !strings.Contains(s.Output, "{out}"),
+		s.Counts != "" && !strings.Contains(s.Counts, "{out}") && s.Control == "",
 		s.IterationLog != "" && !strings.Contains(s.IterationLog, "{out}"):
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case !(s.Confidence > 0 && s.Confidence < 1):
@@ -145,6 +152,9 @@ type Treatment struct {
 	// loads, in place of Spec.Counts, and JSON files in which Line is searched as in
 	// the logs. Without loads the launch counts, and its balance is claimed at most.
 	Records string `json:"records,omitempty"`
+	// Switches says that a launch changes its router while it runs: it follows
+	// MOEBALANCE_CONTROL.
+	Switches bool `json:"switches,omitempty"`
 }
 
 // Treatments are those known by name. Sources: the engines' own switches, as
@@ -169,7 +179,7 @@ var Treatments = []Treatment{
 		Off:     "0",
 		Line:    `moebalance hook: rank (?P<rank>\d+) of (?P<ranks>\d+) routes \d+ layers by perfect`,
 		Each:    map[string]string{"MOEBALANCE_COUNTS": "{out}/counts"},
-		Records: "counts",
+		Records: "counts", Switches: true,
 	},
 	{
 		Name:    "sglang",
@@ -196,12 +206,10 @@ func ParseTreatment(s string) (Treatment, error) {
 	return Treatment{Name: s, Perfect: map[string]string{name: value}}, nil
 }
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // Check reports what is wrong with t.
 func (t Treatment) Check() error {
 	for _, name := range t.Names() {
-		if !variableName.MatchString(name) {
+		if !launch.VariableName.MatchString(name) {
 			return fmt.Errorf("%q cannot be the name of an environment variable", name)
 		}
 		if t.Perfect[name] == t.Off {
@@ -212,6 +220,18 @@ func (t Treatment) Check() error {
 		return fmt.Errorf("proof line: %w", err)
 	}
 	return nil
+}
+
+// undone warns of a command that changes the treatment's variables itself; empty where
+// it does not.
+func (t Treatment) undone(own map[string]string) string {
+	for _, name := range t.Names() {
+		if value, changed := own[name]; changed {
+			return fmt.Sprintf("the command itself changes %s (%s): both arms may run alike", name,
+				changedTo(value, true))
+		}
+	}
+	return ""
 }
 
 // Chance reports whether the treatment routes at random, which is even only on average.
@@ -225,6 +245,8 @@ func (t Treatment) Chance() bool {
 // give; of no use for builds, which need none.
 func (s Spec) ProofToCome() string {
 	switch t := s.Treatment; {
+	case s.Counts == "" && s.Control != "":
+		return "proof of balance: claimed by what each rank acknowledges; --counts, with the server's MOEBALANCE_COUNTS, measures balance"
 	case s.Counts != "" || t.Records != "":
 		return "proof of balance: measured, by the expert counts of each launch"
 	case s.Design.Profiled:

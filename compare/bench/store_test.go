@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -21,10 +22,10 @@ func fullAttempt() Attempt {
 	return Attempt{
 		Number: 1, Session: 1, State: Finished, StartedAt: time.Unix(5, 7).UTC(), DurationNS: 1 << 60, ExitCode: 0,
 		Error: "none; 'quoted'", Folder: "launches/0", Arguments: []string{"a", "b c"},
-		Environment: map[string]string{"X": "1"}, Files: []File{{"f", "ab", 3}},
+		Environment: map[string]string{"X": "1"}, Files: []evidence.File{{Path: "f", SHA256: "ab", Bytes: 3}},
 		GPUs: []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, MemoryMHz: 6,
 			TemperatureC: 7, PowerW: 8, Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
-		LinesFound: []Found{{Rank: -1, Times: 2, Text: "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
+		LinesFound: []evidence.ProofLine{{Rank: -1, Times: 2, Text: "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
 		Counted: &Counted{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2,
 			ExpertFloor: 1},
 		Result: &metrics.Result{Format: "f", Primary: "x",

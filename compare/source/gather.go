@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -44,6 +45,14 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 			return nil, err
 		}
 	}
+	if len(g.records) > 0 {
+		judged, err := JudgeRecords(ctx, g.records, bench.Spec{Threshold: gain.DefaultThreshold,
+			Confidence: gain.DefaultConfidence, WorkTolerance: gain.DefaultTolerance})
+		if err != nil {
+			return nil, err
+		}
+		g.items = append(g.items, Item{Name: filepath.Base(g.records[0]), Campaign: &judged})
+	}
 	return g.items, g.traces(ctx)
 }
 
@@ -73,6 +82,7 @@ type gatherer struct {
 	GatherOptions
 	items    []Item
 	exports  []string
+	records  []string            // of launches that held both arms
 	launched map[string]gain.Arm // exports whose arm their campaign knows, by path
 }
 
@@ -83,6 +93,10 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	}
 	if nsys.Takes(path) {
 		g.exports = append(g.exports, path)
+		return nil
+	}
+	if control.IsRecord(head) {
+		g.records = append(g.records, path)
 		return nil
 	}
 	item, err := ReadResult(path)

@@ -311,8 +311,29 @@ func Event(e bench.Event, metric string) string {
 	return ""
 }
 
+// SoFar is the line for a block that was measured: the estimate with its interval, and the
+// time that the rest takes at the speed so far.
+func SoFar(e bench.Event, g gain.Gain, launches int, left time.Duration) string {
+	text := fmt.Sprintf("launch %d of %d, block %d of %d: ", e.Launch.Pair+1, launches, e.Block, e.Blocks)
+	switch {
+	case !g.Estimate.Defined():
+		return text + "no gain yet"
+	case g.Low.Defined():
+		text += fmt.Sprintf("gain so far %s, %s to %s", quantity.Change(g.Estimate), quantity.Change(g.Low),
+			quantity.Change(g.High))
+	default:
+		text += fmt.Sprintf("gain so far %s, no interval yet", quantity.Change(g.Estimate))
+	}
+	if left <= 0 {
+		return text
+	}
+	return fmt.Sprintf("%s, %d:%02d left", text, int(left.Minutes()), int(left.Seconds())%60)
+}
+
 func describeLaunch(l bench.Launch) string {
 	switch {
+	case l.Arm == "" && l.Kind == bench.Timed:
+		return "all arms"
 	case l.Kind == bench.Timed && l.Point != "":
 		return fmt.Sprintf("pair %d, %s, point %s", l.Pair, l.Arm, l.Point)
 	case l.Kind == bench.Timed:

@@ -3,7 +3,6 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 
 	"github.com/moebalance/moebalance/router"
@@ -16,20 +15,20 @@ const vocabulary = 4096
 // same for any number of ranks.
 type model struct {
 	c         Config
-	layouts   []router.Layout // of each layer
-	embedding []float32       // [vocabulary, H]
+	layout    router.Layout
+	embedding []float32 // [vocabulary, H]
 	layers    []layer
 }
 
 type layer struct {
 	gate    []float32 // [E, H]
 	bias    []float32 // [E], added to the gate's logits
-	experts []expert
+	experts []weights
 }
 
-// expert is a SwiGLU, down·(silu(gate·x) ⊙ up·x). It holds its matrices the way they are
+// weights are those of an expert, a SwiGLU, down·(silu(gate·x) ⊙ up·x). It holds its matrices the way they are
 // multiplied: one row per output.
-type expert struct {
+type weights struct {
 	up, gate []float32 // [I, H]
 	down     []float32 // [H, I]
 }
@@ -51,10 +50,7 @@ func newModel(c Config) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{c: c, layouts: c.Layouts, layers: make([]layer, c.Layers)}
-	if m.layouts == nil {
-		m.layouts = slices.Repeat([]router.Layout{layout}, c.Layers)
-	}
+	m := &model{c: c, layout: layout, layers: make([]layer, c.Layers)}
 	m.embedding = make([]float32, vocabulary*c.Hidden)
 	rng := c.rng(embeddingStream, 0, 0)
 	for i := range m.embedding {
@@ -84,7 +80,7 @@ func (c Config) newGate(l int) layer {
 	g := layer{
 		gate:    make([]float32, c.Gate.Shape.Experts*c.Hidden),
 		bias:    make([]float32, c.Gate.Shape.Experts),
-		experts: make([]expert, c.Gate.Shape.Experts),
+		experts: make([]weights, c.Gate.Shape.Experts),
 	}
 	scale := 1 / math.Sqrt(float64(c.Hidden))
 	for i := range g.gate {
@@ -96,9 +92,9 @@ func (c Config) newGate(l int) layer {
 	return g
 }
 
-func (c Config) newExpert(l, e int) expert {
+func (c Config) newExpert(l, e int) weights {
 	rng := c.rng(expertStream, l, e)
-	return expert{
+	return weights{
 		up:   uniform(rng, c.Intermediate*c.Hidden, c.Hidden),
 		down: uniform(rng, c.Hidden*c.Intermediate, c.Intermediate),
 		gate: uniform(rng, c.Intermediate*c.Hidden, c.Hidden),
@@ -115,9 +111,11 @@ func uniform(rng *rand.Rand, n, fanIn int) []float32 {
 	return w
 }
 
-// embed fills the hidden states of a rank's tokens in a step.
-func (m *model) embed(hidden []float32, step, rank int) {
-	rng := m.c.rng(tokenStream, step, rank)
+// embed fills the hidden states of a rank's tokens in a step on prompts of that number.
+func (m *model) embed(hidden []float32, prompts uint64, step, rank int) {
+	c := m.c
+	c.Seed += prompts * 0x9e3779b97f4a7c15
+	rng := c.rng(tokenStream, step, rank)
 	h := m.c.Hidden
 	for t := range m.c.Tokens {
 		id := rng.IntN(vocabulary)

@@ -30,7 +30,7 @@ func product(out, x, w []float32, rows, columns, inner int) {
 
 // forward runs an expert over rows of x into out, both rows × H. up and gate are
 // scratch of at least rows × I.
-func (x expert) forward(out, in, up, gate []float32, rows, hidden, intermediate int) {
+func (x weights) forward(out, in, up, gate []float32, rows, hidden, intermediate int) {
 	product(up, in, x.up, rows, intermediate, hidden)
 	inner := up[:rows*intermediate]
 	product(gate, in, x.gate, rows, intermediate, hidden)

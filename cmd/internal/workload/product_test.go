@@ -50,7 +50,7 @@ func TestProductStaysOnItsGoroutine(t *testing.T) {
 
 func TestNoRankPassesAPhaseEarly(t *testing.T) {
 	const parties, rounds = 5, 200
-	l := &launch{ranks: make([]*rank, parties)}
+	l := &Engine{ranks: make([]*rank, parties)}
 	var arrived atomic.Int64
 	for round := range rounds {
 		l.together(func(*rank) { arrived.Add(1) })

@@ -12,7 +12,7 @@ type phase int
 
 const (
 	dispatch phase = iota // normalise, gate, route, pack
-	experts               // the matrix products of the experts a rank owns
+	expert                // the matrix products of the experts a rank owns
 	combine               // weighted sum into the hidden states
 	phases
 )
@@ -36,9 +36,8 @@ type rank struct {
 	returned  []float32 // [T·k, H]: what comes back
 	up, gate  []float32 // scratch of an expert
 
-	spent      time.Duration         // in the phase that is ending
-	work, wait [phases]time.Duration // of the timed steps
-	err        error
+	spent time.Duration // in the phase that is ending
+	err   error
 }
 
 // now is to be called on the rank's own thread.
@@ -65,16 +64,6 @@ func newRank(id int, m *model) (*rank, error) {
 	var err error
 	if r.router, err = router.NewRouter(c.Gate); err != nil {
 		return nil, err
-	}
-	if c.Balanced == nil {
-		return r, nil
-	}
-	if r.balanced, err = c.Balanced(id); err != nil {
-		return nil, err
-	}
-	if len(r.balanced) != len(r.logits) {
-		return nil, fmt.Errorf("balanced logits of rank %d: want %d × %d values, have %d", id, c.Tokens,
-			c.Gate.Shape.Experts, len(r.balanced))
 	}
 	return r, nil
 }
@@ -129,7 +118,7 @@ func (r *rank) pack() {
 func (r *rank) run(l int, all []*rank) {
 	c := r.m.c
 	h := c.Hidden
-	for _, e := range r.m.layouts[l].Held(r.id) {
+	for _, e := range r.m.layout.Held(r.id) {
 		x := &r.m.layers[l].experts[e]
 		for _, from := range all {
 			for row, end := from.start[e], from.start[e+1]; row < end; {

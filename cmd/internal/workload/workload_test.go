@@ -1,15 +1,15 @@
 package workload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
+	"net"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -18,9 +18,26 @@ import (
 func small() Config {
 	return Config{
 		Gate:   router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: 12, TopK: 3}},
-		Hidden: 20, Intermediate: 28, Layers: 3, Ranks: 3, Tokens: 37, Steps: 2, Warmup: 1,
+		Hidden: 20, Intermediate: 28, Layers: 3, Ranks: 3, Tokens: 37,
 		Skew: 1, Seed: 4,
 	}
+}
+
+// ran is an engine after two steps that follow one that is not timed.
+func ran(t *testing.T, c Config, balanced func(int) ([]float32, error)) (*Engine, Result) {
+	t.Helper()
+	e, err := New(c)
+	if err == nil {
+		err = e.Balance(balanced)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := e.Run(t.Context(), 1, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, res
 }
 
 // flat are balanced logits by the simplest plan: slot n of rank r goes to rank
@@ -46,7 +63,7 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 		"plain":    func(*Config) {},
 		"one rank": func(c *Config) { c.Ranks = 1 },
 		"uneven":   func(c *Config) { c.Ranks = 5 },
-		"balanced": func(c *Config) { c.Balanced = flat(*c) },
+		"balanced": func(*Config) {},
 		"wide":     func(c *Config) { c.Hidden, c.Intermediate, c.Tokens = 200, 210, 70 },
 		"grouped": func(c *Config) {
 			c.Gate.Method, c.Gate.Shape = router.DeepSeekV3, router.Shape{Experts: 12, TopK: 3, Groups: 4,
@@ -55,14 +72,16 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := small()
-			c.Steps, c.Warmup = 1, 0
 			change(&c)
-			l, err := newLaunch(c)
+			l, err := New(c)
+			if err == nil && name == "balanced" {
+				err = l.Balance(flat(c))
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := reference(t, l)
-			if _, err := l.run(context.Background()); err != nil {
+			if _, err := l.Run(t.Context(), 0, 1, 7); err != nil {
 				t.Fatal(err)
 			}
 			for r, rank := range l.ranks {
@@ -79,12 +98,12 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 
 // reference computes the hidden states after step 0 with one token at a time,
 // in double precision, in nested loops, without ranks or buffers.
-func reference(t *testing.T, l *launch) [][]float64 {
+func reference(t *testing.T, l *Engine) [][]float64 {
 	c := l.m.c
 	out := make([][]float64, c.Ranks)
 	for r := range out {
 		start := make([]float32, c.Tokens*c.Hidden)
-		l.m.embed(start, 0, r)
+		l.m.embed(start, 7, 0, r)
 		for token := range c.Tokens {
 			h := make([]float64, c.Hidden)
 			for i := range h {
@@ -96,7 +115,7 @@ func reference(t *testing.T, l *launch) [][]float64 {
 				for e := range logits {
 					logits[e] = float32(dot(layer.gate[e*c.Hidden:(e+1)*c.Hidden], x) + float64(layer.bias[e]))
 				}
-				if c.Balanced != nil {
+				if l.ranks[r].balanced != nil {
 					copy(logits, l.ranks[r].balanced[token*c.Gate.Shape.Experts:])
 				}
 				ids, weights := make([]int32, c.Gate.Shape.TopK), make([]float32, c.Gate.Shape.TopK)
@@ -127,7 +146,7 @@ func referenceNorm(h []float64) []float64 {
 	return x
 }
 
-func referenceExpert(x expert, in []float64, intermediate int) []float64 {
+func referenceExpert(x weights, in []float64, intermediate int) []float64 {
 	n := len(in)
 	inner := make([]float64, intermediate)
 	for i := range inner {
@@ -150,27 +169,14 @@ func dot(w []float32, x []float64) float64 {
 	return sum
 }
 
+// Every slot of the timed steps is in the statistics once.
 func TestEverySlotIsCountedOnce(t *testing.T) {
 	c := small()
-	c.Record = true
-	res, err := Run(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
+	e, res := ran(t, c, nil)
+	if len(e.statistics) != res.Steps {
+		t.Fatalf("%d steps recorded, want %d", len(e.statistics), res.Steps)
 	}
-	want := int64(c.Ranks * c.Tokens * c.Gate.Shape.TopK * c.Steps)
-	for l, ranks := range res.RankSlots {
-		var sum int64
-		for _, n := range ranks {
-			sum += n
-		}
-		if sum != want {
-			t.Errorf("layer %d: %d slots over the ranks, want T·k·ranks·steps = %d", l, sum, want)
-		}
-	}
-	if len(res.statistics) != c.Steps {
-		t.Fatalf("%d steps recorded, want %d", len(res.statistics), c.Steps)
-	}
-	for step, layers := range res.statistics {
+	for step, layers := range e.statistics {
 		for l, ranks := range layers {
 			for r, counts := range ranks {
 				if n := (router.Load{PerExpert: counts}).Total(); n != int64(c.Tokens*c.Gate.Shape.TopK) {
@@ -180,24 +186,20 @@ func TestEverySlotIsCountedOnce(t *testing.T) {
 			}
 		}
 	}
-	if len(res.IterationMS) != c.Steps || res.InputTokens != int64(c.Ranks*c.Tokens*c.Steps) {
+	if len(res.IterationMS) != 2 || res.InputTokens != int64(c.Ranks*c.Tokens*2) {
 		t.Errorf("%d step times and %d tokens", len(res.IterationMS), res.InputTokens)
 	}
 }
 
 func TestOnlyBalancedLogitsReachTheFloor(t *testing.T) {
 	c := small() // 37·3·3 = 333 slots: 27.75 per expert, 111 per rank
-	normal, err := Run(context.Background(), c)
-	if err != nil {
+	e, normal := ran(t, c, nil)
+	if err := e.Balance(flat(c)); err != nil { // the same engine, switched
 		t.Fatal(err)
 	}
-	c.Balanced = flat(c)
-	perfect, err := Run(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !perfect.PerfectRouter || normal.PerfectRouter {
-		t.Error("the arms are mixed up")
+	perfect, err := e.Run(t.Context(), 0, 2, 0)
+	if err != nil || !perfect.PerfectRouter || normal.PerfectRouter {
+		t.Errorf("the arms are mixed up: %v", err)
 	}
 	for l := range c.Layers {
 		if normal.RankMaxOverMean[l] < 1.05 || normal.ExpertMaxOverMean[l] < 2 {
@@ -212,43 +214,18 @@ func TestOnlyBalancedLogitsReachTheFloor(t *testing.T) {
 
 func TestRoutingIsDeterministic(t *testing.T) {
 	c := small()
-	c.Record = true
-	var first Result
-	for i := range 3 {
-		res, err := Run(context.Background(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			first = res
-		} else if !reflect.DeepEqual(res.statistics, first.statistics) {
-			t.Fatal("the same seed gave other counts")
-		}
+	first, _ := ran(t, c, nil)
+	if again, _ := ran(t, c, nil); !reflect.DeepEqual(again.statistics, first.statistics) {
+		t.Fatal("the same seed gave other counts")
 	}
 	c.Seed++
-	if res, err := Run(context.Background(), c); err != nil || reflect.DeepEqual(res.statistics, first.statistics) {
-		t.Errorf("another seed gave the same counts (error %v)", err)
+	if other, _ := ran(t, c, nil); reflect.DeepEqual(other.statistics, first.statistics) {
+		t.Error("another seed gave the same counts")
 	}
-}
-
-// A rank is either working or waiting, and both fill the step: the slowest rank of a phase
-// does not wait.
-func TestWorkAndWaitFillTheStep(t *testing.T) {
-	c := small()
-	c.Hidden, c.Intermediate = 128, 256
-	res, err := Run(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := range c.Ranks {
-		sum := res.DispatchMS[r] + res.DispatchWaitMS[r] + res.ExpertsMS[r] + res.ExpertsWaitMS[r] + res.CombineMS[r] +
-			res.CombineWaitMS[r]
-		if sum <= 0 || math.Abs(sum-res.StepMS) > 1e-9*res.StepMS {
-			t.Errorf("rank %d: %.6f ms of work and waiting in a step of %.6f ms", r, sum, res.StepMS)
-		}
-		if res.ExpertsMS[r] <= 0 || res.ExpertsWaitMS[r] < 0 {
-			t.Errorf("rank %d: experts %.3f ms, wait %.3f ms", r, res.ExpertsMS[r], res.ExpertsWaitMS[r])
-		}
+	before := first.statistics
+	first.statistics = nil
+	if _, err := first.Run(t.Context(), 1, 2, 1); err != nil || reflect.DeepEqual(first.statistics, before) {
+		t.Errorf("other prompts gave the same counts, %v", err)
 	}
 }
 
@@ -260,119 +237,103 @@ func TestProcessorTimeFollowsLoad(t *testing.T) {
 	}
 	c := small()
 	c.Gate.Shape = router.Shape{Experts: 4, TopK: 1}
-	c.Hidden, c.Intermediate, c.Layers, c.Ranks, c.Tokens, c.Steps = 128, 256, 1, 2, 128, 40
-	// Two of three tokens go to rank 0, the third to rank 1.
-	c.Balanced = func(int) ([]float32, error) {
+	c.Hidden, c.Intermediate, c.Layers, c.Ranks, c.Tokens = 128, 256, 1, 2, 128
+	// Two of three tokens go to rank 0, the third to rank 1: 86 and 42 of 128.
+	balanced := func(int) ([]float32, error) {
 		rows := make([]float32, c.Tokens*4)
 		for token := range c.Tokens {
 			rows[token*4+[]int{0, 1, 2}[token%3]] = 5
 		}
 		return rows, nil
 	}
-	res, err := Run(context.Background(), c)
+	e, _ := ran(t, c, balanced)
+	res, err := e.Run(t.Context(), 0, 40, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 86 of 128 tokens: 43 + 43 on experts 0 and 1, 42 on expert 2.
-	load := float64(res.RankSlots[0][0]) / float64(res.RankSlots[0][1])
-	time := res.ExpertsMS[0] / res.ExpertsMS[1]
-	if math.Abs(load-86.0/42) > 1e-12 || time < 0.7*load || time > 1.4*load {
+	var spent [2]float64
+	for _, layers := range res.StepExpertsMS {
+		spent[0], spent[1] = spent[0]+layers[0][0], spent[1]+layers[0][1]
+	}
+	if load, time := 86.0/42, spent[0]/spent[1]; time < 0.7*load || time > 1.4*load {
 		t.Errorf("rank 0 has %.3f times the load and %.3f times the time of rank 1", load, time)
+	}
+	if wait := res.LongestWaitMS(); math.Abs(wait-(spent[0]-spent[1])/40) > 0.2*wait {
+		t.Errorf("the longest wait is %.3f ms, of %v in 40 steps", wait, spent)
 	}
 }
 
 func TestRunStopsWhenTheContextEnds(t *testing.T) {
-	c := small()
-	c.Steps = 1 << 20
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	e, _ := ran(t, small(), nil)
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer stop()
-	if _, err := Run(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := e.Run(ctx, 0, 1<<20, 0); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestEngineRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"no experts":       func(c *Config) { c.Gate.Shape.Experts = 0 },
-		"more ranks":       func(c *Config) { c.Ranks = 13 },
-		"no tokens":        func(c *Config) { c.Tokens = 0 },
-		"no steps":         func(c *Config) { c.Steps = 0 },
-		"negative warm-up": func(c *Config) { c.Warmup = -1 },
-		"skew":             func(c *Config) { c.Skew = math.NaN() },
-		"method":           func(c *Config) { c.Gate.Method = "coin" },
-		"too large":        func(c *Config) { c.Hidden, c.Intermediate, c.Layers = 1<<16, 1<<16, 1<<10 },
-		"logits of no shape": func(c *Config) {
-			c.Balanced = func(int) ([]float32, error) {
-				return make([]float32, 5),
-					nil
-			}
-		},
-		"undefined logits": func(c *Config) {
-			c.Balanced = func(int) ([]float32, error) {
-				bad := make([]float32, c.Tokens*c.Gate.Shape.Experts)
-				bad[7] = float32(math.NaN())
-				return bad, nil
-			}
-		},
+		"no experts": func(c *Config) { c.Gate.Shape.Experts = 0 },
+		"more ranks": func(c *Config) { c.Ranks = 13 },
+		"no tokens":  func(c *Config) { c.Tokens = 0 },
+		"skew":       func(c *Config) { c.Skew = math.NaN() },
+		"method":     func(c *Config) { c.Gate.Method = "coin" },
+		"too large":  func(c *Config) { c.Hidden, c.Intermediate, c.Layers = 1<<12, 1<<13, 1<<7 },
 	} {
 		c := small()
 		change(&c)
-		if _, err := Run(context.Background(), c); err == nil {
+		if _, err := New(c); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
+	c := small()
+	e, _ := ran(t, c, nil)
+	if _, err := e.Run(t.Context(), 0, 0, 0); err == nil {
+		t.Error("no steps: no error")
+	}
+	if err := e.Balance(func(int) ([]float32, error) { return make([]float32, 5), nil }); err == nil {
+		t.Error("logits of no shape: no error")
+	}
+	bad := make([]float32, c.Tokens*c.Gate.Shape.Experts)
+	bad[7] = float32(math.NaN())
+	if err := e.Balance(func(int) ([]float32, error) { return bad, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Run(t.Context(), 0, 1, 0); err == nil {
+		t.Error("undefined logits: no error")
+	}
 }
 
-// A placement changes where experts run, and nothing else: the same slots in all.
-func TestPlacement(t *testing.T) {
-	c := small()
-	c.Skew, c.Steps = 1.5, 4
-	placed := c
-	for range c.Layers {
-		held := make([][]int32, c.Ranks) // the experts by turns
-		for e := range c.Gate.Shape.Experts {
-			held[e%c.Ranks] = append(held[e%c.Ranks], int32(e))
-		}
-		layout, err := router.Placed(c.Gate.Shape.Experts, held)
-		if err != nil {
-			t.Fatal(err)
-		}
-		placed.Layouts = append(placed.Layouts, layout)
-	}
-	plain, err := Run(context.Background(), c)
+// A served engine runs what is asked of it, one run at a time, until it is ended.
+func TestServe(t *testing.T) {
+	e, _ := ran(t, small(), nil)
+	e.statistics = nil
+	ctx, end := context.WithCancel(t.Context())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns, err := Run(context.Background(), placed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for l := range plain.RankSlots {
-		var a, b int64
-		for r := range plain.RankSlots[l] {
-			a, b = a+plain.RankSlots[l][r], b+turns.RankSlots[l][r]
+	address := listener.Addr().String()
+	listener.Close()
+	served := make(chan error)
+	go func() { served <- e.Serve(ctx, address) }()
+	var out bytes.Buffer
+	for range 200 {
+		if err = Ask(ctx, address, 3, 1, &out); err == nil {
+			break
 		}
-		if a != b || turns.ExpertMaxOverMean[l] != plain.ExpertMaxOverMean[l] {
-			t.Errorf("layer %d: %d slots, experts %v; want %d and %v", l, b, turns.ExpertMaxOverMean[l], a,
-				plain.ExpertMaxOverMean[l])
-		}
-		if reflect.DeepEqual(turns.RankSlots[l], plain.RankSlots[l]) {
-			t.Errorf("layer %d: %v, want other ranks to have the slots", l, turns.RankSlots[l])
-		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	// Those of all steps and layers are the time of the ranks in experts.
-	total := make([]float64, len(plain.ExpertsMS))
-	for _, step := range plain.StepExpertsMS {
-		for _, ranks := range step {
-			floats.AddScaled(total, 1/float64(plain.Steps), ranks)
-		}
+	res, ok := ReadResult(&out)
+	if err != nil || !ok || res.Steps != 3 || len(e.statistics) != 3 {
+		t.Errorf("%v, %+v, %d steps", err, res, len(e.statistics))
 	}
-	if len(plain.StepExpertsMS) != plain.Steps || !floats.EqualApprox(total, plain.ExpertsMS, 1e-9) ||
-		floats.Min(total) <= 0 {
-		t.Errorf("experts took %v, want %v", total, plain.ExpertsMS)
+	if err := Ask(ctx, address, 0, 1, &out); err == nil || !strings.Contains(err.Error(), "want steps") {
+		t.Errorf("no steps: %v", err)
 	}
-	placed.Layouts = placed.Layouts[1:]
-	if _, err := Run(context.Background(), placed); err == nil || !strings.Contains(err.Error(), "layers") {
-		t.Errorf("a placement of too few layers: %v", err)
+	end()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

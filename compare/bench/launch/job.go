@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -30,7 +31,9 @@ var Logs = []string{Stdout, Stderr, ServerStdout, ServerStderr}
 // Job is one start of a benchmark command, or of several one after another: alone, or
 // between the start and the end of their server.
 type Job struct {
-	Runs   []Run
+	Runs []Run
+	// Drive, where it is set, says itself what is run, and how often, in place of Runs.
+	Drive  func(ctx context.Context, run func(context.Context, Run) error) error
 	Server []string // started first and ended last; nil for none
 	Dir    string   // where all run; empty is the current folder
 	Env    []string // of all
@@ -53,9 +56,10 @@ type Job struct {
 type Run struct {
 	Name   string // for errors, of several
 	Words  []string
-	Folder string       // for its log files
-	Began  func()       // called before it starts; may be nil
-	Done   func() error // called when it has ended well, an error ends the job; may be nil
+	Folder string        // for its log files
+	Limit  time.Duration // 0 is none
+	Began  func()        // called before it starts; may be nil
+	Done   func() error  // called when it has ended well, an error ends the job; may be nil
 }
 
 // Outcome is how a job ended.
@@ -159,20 +163,49 @@ func (j *running) run(ctx context.Context) error {
 	if err := j.untilReady(ctx, server); err != nil {
 		return err
 	}
-	err = j.commands(ctx)
+	err = j.commands(j.withServer(ctx, server))
+	moment := time.Duration(0)
+	if err != nil { // a client that fails because its server ends may end first
+		moment = 200 * time.Millisecond
+	}
 	select {
 	case <-server.done:
-		if err == nil {
-			err = fmt.Errorf("the server ended before the benchmark did%s",
-				lastWords(j.Folder, ServerStderr, ServerStdout))
+		text := lastWords(j.Folder, ServerStderr, ServerStdout)
+		if err != nil && !errors.Is(err, errServerEnded) {
+			return fmt.Errorf("%w%s; %w", errServerEnded, text, err)
 		}
-	default:
+		return fmt.Errorf("%w%s", errServerEnded, text)
+	case <-time.After(moment):
+		return err
 	}
-	return err
+}
+
+var errServerEnded = errors.New("the server ended before the benchmark did")
+
+// withServer ends with the server, a moment after it: a client that sees the end says more.
+func (j *running) withServer(ctx context.Context, server *process) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-server.done:
+			select {
+			case <-time.After(settling):
+			case <-ctx.Done():
+			}
+			cancel(errServerEnded)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
 }
 
 // commands runs the measured commands.
 func (j *running) commands(ctx context.Context) error {
+	if j.Drive != nil {
+		if err := j.Drive(ctx, j.command); err != nil {
+			return err
+		}
+	}
 	for _, r := range j.Runs {
 		if err := j.command(ctx, r); err != nil && r.Name != "" {
 			return fmt.Errorf("%s: %w", r.Name, err)
@@ -188,6 +221,17 @@ func (j *running) commands(ctx context.Context) error {
 func (j *running) command(ctx context.Context, r Run) error {
 	if r.Began != nil {
 		r.Began()
+	}
+	if r.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.Limit,
+			fmt.Errorf("the client did not end within %s, which is far longer than before: the server or the client hangs",
+				r.Limit.Round(time.Second)))
+		defer cancel()
+	}
+	if n := len(j.started); j.Drive != nil && n > 1 { // the last client ended with its group
+		j.outcome.CPU += j.started[n-1].cpu()
+		j.started = j.started[:n-1]
 	}
 	p, err := j.start(r.Words, r.Folder, Stdout, Stderr)
 	if err != nil {
@@ -266,6 +310,25 @@ func (j Job) untilReady(ctx context.Context, server *process) error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// Post sends an empty request that a server acts on.
+func Post(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s answers %s", shown.Masked(url), resp.Status)
+	}
+	return nil
 }
 
 // answers reports whether the URL gives a 2xx answer within two seconds.

@@ -1,4 +1,4 @@
-package bench
+package stats
 
 import "math"
 
@@ -36,8 +36,8 @@ func LookConfidence(most int, confidence float64) float64 {
 	return 1 - (1-confidence)/float64(max(1, len(Looks(most, confidence))))
 }
 
-// minCap is the least cap with which a sequence of looks can decide.
-func minCap(confidence float64) int {
+// LeastCap is the least cap with which a sequence of looks can decide.
+func LeastCap(confidence float64) int {
 	for most := 2; most < 1000; most++ {
 		if len(Looks(most, confidence)) > 0 {
 			return most

@@ -1,4 +1,5 @@
-package bench
+// Package dataset writes synthetic requests for benchmarks.
+package dataset
 
 import (
 	"bufio"
@@ -11,11 +12,11 @@ import (
 	"strconv"
 )
 
-// Dataset describes a synthetic set of requests: lengths drawn from normal
+// Spec describes a synthetic set of requests: lengths drawn from normal
 // distributions, random token ids. It is the token-norm-dist data set of the
 // TensorRT-LLM documents, with a seed of its own, so that both arms and every
 // machine can have the same one.
-type Dataset struct {
+type Spec struct {
 	Requests   int
 	InputMean  float64 // tokens of a prompt
 	InputSD    float64
@@ -31,7 +32,7 @@ type Dataset struct {
 const longest = 1 << 20
 
 // Check reports what is wrong with d.
-func (d Dataset) Check() error {
+func (d Spec) Check() error {
 	switch {
 	case d.Requests < 1 || d.Requests > 10_000_000:
 		return fmt.Errorf("%d requests: want 1 to 10 million", d.Requests)
@@ -62,7 +63,7 @@ type Summary struct {
 // benchmarks/cpp/utils/utils.py (get_norm_dist_lengths); lengths above 2²⁰ are
 // cut there. Input lengths, output lengths and ids have streams of their own:
 // changing the output lengths leaves the prompts alone.
-func (d Dataset) Write(w io.Writer) (Summary, error) {
+func (d Spec) Write(w io.Writer) (Summary, error) {
 	sum := sha256.New()
 	count := &counter{w: io.MultiWriter(w, sum)}
 	b := bufio.NewWriterSize(count, 1<<16)
@@ -96,7 +97,7 @@ func (d Dataset) Write(w io.Writer) (Summary, error) {
 	return s, nil
 }
 
-func (d Dataset) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(d.Seed, n)) }
+func (d Spec) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(d.Seed, n)) }
 
 func length(r *rand.Rand, mean, sd float64) int {
 	return int(min(longest, max(1, math.Ceil(mean+sd*r.NormFloat64()))))

@@ -1,4 +1,4 @@
-package bench
+package dataset
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 )
 
 func TestDataset(t *testing.T) {
-	d := Dataset{Requests: 2000, InputMean: 100, InputSD: 20, OutputMean: 50, OutputSD: 0, LowID: 10, HighID: 20,
+	d := Spec{Requests: 2000, InputMean: 100, InputSD: 20, OutputMean: 50, OutputSD: 0, LowID: 10, HighID: 20,
 		Seed: 1}
 	var out bytes.Buffer
 	sum, err := d.Write(&out)
@@ -70,7 +70,7 @@ func TestDataset(t *testing.T) {
 // The bytes of a seed are a promise: other machines and versions have the same.
 func TestDatasetBytes(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := (Dataset{Requests: 2, InputMean: 3, InputSD: 1, OutputMean: 2, LowID: 5, HighID: 9, Seed: 1}).Write(
+	if _, err := (Spec{Requests: 2, InputMean: 3, InputSD: 1, OutputMean: 2, LowID: 5, HighID: 9, Seed: 1}).Write(
 		&out); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestDatasetBytes(t *testing.T) {
 
 // Prompts do not change with the output lengths.
 func TestDatasetStreams(t *testing.T) {
-	prompts := func(d Dataset) (all []string) {
+	prompts := func(d Spec) (all []string) {
 		var out bytes.Buffer
 		if _, err := d.Write(&out); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestDatasetStreams(t *testing.T) {
 		}
 		return all
 	}
-	d := Dataset{Requests: 50, InputMean: 8, InputSD: 4, OutputMean: 2, LowID: 0, HighID: 1000, Seed: 9}
+	d := Spec{Requests: 50, InputMean: 8, InputSD: 4, OutputMean: 2, LowID: 0, HighID: 1000, Seed: 9}
 	a := prompts(d)
 	d.OutputMean, d.OutputSD = 300, 100
 	if b := prompts(d); strings.Join(a, "\n") != strings.Join(b, "\n") {
@@ -107,14 +107,14 @@ func TestDatasetStreams(t *testing.T) {
 }
 
 func TestDatasetCheck(t *testing.T) {
-	good := Dataset{Requests: 1, InputMean: 1, OutputMean: 1, HighID: 1}
+	good := Spec{Requests: 1, InputMean: 1, OutputMean: 1, HighID: 1}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
-	for name, spoil := range map[string]func(*Dataset){
-		"requests": func(d *Dataset) { d.Requests = 0 }, "mean": func(d *Dataset) { d.InputMean = 0.5 },
-		"nan": func(d *Dataset) { d.OutputMean = math.NaN() }, "deviation": func(d *Dataset) { d.OutputSD = -1 },
-		"ids": func(d *Dataset) { d.HighID = 0 }, "low id": func(d *Dataset) { d.LowID = -1 },
+	for name, spoil := range map[string]func(*Spec){
+		"requests": func(d *Spec) { d.Requests = 0 }, "mean": func(d *Spec) { d.InputMean = 0.5 },
+		"nan": func(d *Spec) { d.OutputMean = math.NaN() }, "deviation": func(d *Spec) { d.OutputSD = -1 },
+		"ids": func(d *Spec) { d.HighID = 0 }, "low id": func(d *Spec) { d.LowID = -1 },
 	} {
 		d := good
 		spoil(&d)

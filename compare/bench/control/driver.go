@@ -1,0 +1,307 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Run is one run of the client under one order.
+type Run struct {
+	Number   int    `json:"number"` // of the launch's runs, from 0
+	Block    int    `json:"block"`  // from 0; −1 before the first
+	Place    int    `json:"place"`  // in its block
+	Arm      string `json:"arm"`
+	Router   string `json:"router"`
+	Sequence int    `json:"sequence"`
+	Point    string `json:"point,omitempty"`
+	Timed    bool   `json:"timed"`
+	// Limit is how long it may take; it follows from the runs before.
+	Limit time.Duration `json:"-"`
+}
+
+// Driver leads one launch. All fields are to be set before Drive, but for Ranks.
+type Driver struct {
+	Channel Channel
+	Ranks   int // that must acknowledge; 0: as many as the answers name
+	Last    int // sequence of an earlier driver of the same engine
+
+	Now   func() time.Time
+	Sleep func(context.Context, time.Duration) error
+	// Run runs the client once, to its end.
+	Run func(context.Context, Run) error
+	// Ready is asked once, when all arms have been acknowledged and before anything is timed;
+	// nil asks nobody.
+	Ready func() error
+	// Settled says of every timed segment, in order, which of the runs counted: false for one
+	// whose router was not there to its end.
+	Settled func(r []Run, counts bool)
+	// Block is told after each block; nil tells nobody.
+	Block func(block int)
+	First time.Duration // limit of the first run
+	// Stays says that the engine outlives the launch: it is led back to its own router.
+	Stays bool
+
+	lock    sync.Mutex
+	order   Order
+	timed   bool
+	number  int
+	longest time.Duration
+	acks    []Ack
+}
+
+// The protocol's times.
+const (
+	Term    = time.Minute      // an order holds so long
+	Renewal = 10 * time.Second // between renewals
+	settle  = time.Second      // for answers that come after a run's end
+	look    = 20 * time.Millisecond
+)
+
+// Shortest is the least that a run of the client may take which is not the first; tests
+// change it.
+var Shortest = time.Minute
+
+// mostTries bounds the runs for one change, and the changes and repetitions for one segment.
+const mostTries = 3
+
+// NotFollowed is an engine that did not change its router before anything was timed: it
+// cannot be measured this way.
+type NotFollowed struct{ Seen string }
+
+func (e *NotFollowed) Error() string { return "the engine does not follow: " + e.Seen }
+
+// errLost is a router that was not there to the end of a segment.
+var errLost = errors.New("the router was lost")
+
+// renew renews the order until it is ended, so that it holds no longer than the driver lives.
+func (d *Driver) renew(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for d.Sleep(ctx, Renewal) == nil && ctx.Err() == nil {
+			_ = d.write(func(*Order) {}) // a folder that is gone shows in the next change
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (d *Driver) write(change func(*Order)) error {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	change(&d.order)
+	if d.order.Sequence == d.Last {
+		return nil // nothing was ordered yet
+	}
+	d.order.ExpiresNS = d.Now().Add(Term).UnixNano()
+	return d.Channel.Write(d.order)
+}
+
+// own is the engine's router before any order.
+var own = Arm{"normal", "off"}
+
+// Acks are the ranks' answers when all had changed for the last time.
+func (d *Driver) Acks() []Ack { return d.acks }
+
+// Drive takes the launch through its plan. However it ends, the engine is told to go back
+// to its own router.
+func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
+	d.order.Sequence = d.Last
+	end := d.renew(ctx)
+	defer func() {
+		end()
+		err = errors.Join(err, d.leave(ctx, p.pointsOf(0)[0], err == nil))
+	}()
+	var now Arm
+	for _, arm := range p.first() {
+		if err := d.change(ctx, arm, -1, p.pointsOf(0)[0]); err != nil {
+			return err
+		}
+		now = arm
+		for _, point := range p.pointsOf(0)[1:] {
+			if err := d.run(ctx, d.next(arm, -1, 0, point, false)); err != nil {
+				return err
+			}
+		}
+	}
+	for b, order := range p.Blocks {
+		for place, arm := range order {
+			if now, err = d.segment(ctx, now, arm, b, place, p.pointsOf(b)); err != nil {
+				return fmt.Errorf("block %d, segment %d (%s): %w", b+1, place+1, arm.Name, err)
+			}
+		}
+		if d.Block != nil {
+			d.Block(b)
+		}
+	}
+	return nil
+}
+
+// segment measures an arm at all points, again where the router was lost meanwhile.
+func (d *Driver) segment(ctx context.Context, now, arm Arm, block, place int, points []string) (Arm, error) {
+	for try := 1; ; try++ {
+		if now != arm {
+			if err := d.change(ctx, arm, block, points[0]); err != nil {
+				return now, err
+			}
+			now = arm
+		}
+		if !d.timed && d.Ready != nil {
+			if err := d.Ready(); err != nil {
+				return now, err
+			}
+		}
+		d.timed = true
+		var runs []Run
+		for _, point := range points {
+			r := d.next(arm, block, place, point, true)
+			runs = append(runs, r)
+			if err := d.run(ctx, r); err != nil {
+				return now, err
+			}
+		}
+		done, _, err := d.answered()
+		if err == nil && !done {
+			err = fmt.Errorf("%w: a rank's answer is gone", errLost)
+		}
+		d.Settled(runs, err == nil)
+		if err == nil {
+			return now, nil
+		}
+		if try == mostTries || !errors.Is(err, errLost) {
+			return now, err
+		}
+		now = Arm{}
+	}
+}
+
+// change orders an arm, and runs the client untimed until every rank has it.
+func (d *Driver) change(ctx context.Context, arm Arm, block int, point string) error {
+	for try := 1; ; try++ {
+		err := d.tryChange(ctx, arm, block, point)
+		if try < mostTries && errors.Is(err, errLost) && ctx.Err() == nil {
+			continue
+		}
+		if errors.Is(err, errLost) && !d.timed {
+			return &NotFollowed{err.Error()}
+		}
+		return err
+	}
+}
+
+func (d *Driver) tryChange(ctx context.Context, arm Arm, block int, point string) error {
+	err := d.write(func(o *Order) { o.Sequence, o.Arm, o.Router = o.Sequence+1, arm.Name, arm.Router })
+	if err != nil {
+		return fmt.Errorf("ordering the router: %w", err)
+	}
+	began := d.Now()
+	for try := 1; ; try++ {
+		if err := d.run(ctx, d.next(arm, block, 0, point, false)); err != nil {
+			return err
+		}
+		done, seen, err := d.wait(ctx)
+		switch {
+		case err != nil || done:
+			return err
+		case try < 2, seen > 0 && (try < mostTries || d.Now().Sub(began) < Term):
+			continue
+		}
+		return d.missing(seen, try)
+	}
+}
+
+// missing says which ranks have not answered, after so many runs.
+func (d *Driver) missing(seen, runs int) error {
+	var have []string
+	of := max(d.Ranks, seen)
+	for _, a := range d.acks {
+		of = max(of, a.Ranks)
+		have = append(have, fmt.Sprint(a.Rank))
+	}
+	text := fmt.Sprintf("no rank has read the order within %d runs of the client: was the server started with the hook and MOEBALANCE_CONTROL of this folder?", runs)
+	switch {
+	case len(have) > 0:
+		text = fmt.Sprintf("of %d ranks only %s acknowledged within %d runs of the client", of, strings.Join(have, ", "), runs)
+	case seen > 0:
+		text = fmt.Sprintf("%d of %d ranks have read the order and none acknowledged within %d runs of the client", seen, of, runs)
+	}
+	if d.timed {
+		return errors.New(text)
+	}
+	return &NotFollowed{text}
+}
+
+// wait looks for the answers for a moment: they may come after the run's end.
+func (d *Driver) wait(ctx context.Context) (done bool, seen int, err error) {
+	for waited := time.Duration(0); ; waited += look {
+		done, seen, err = d.answered()
+		if done || err != nil || waited >= settle {
+			return done, seen, err
+		}
+		if err := d.Sleep(ctx, look); err != nil {
+			return false, seen, context.Cause(ctx)
+		}
+	}
+}
+
+// answered reports whether every rank has the order; an error tells of one that refused it
+// or lost it.
+func (d *Driver) answered() (done bool, seen int, err error) {
+	acks, seen, err := d.Channel.Answers(d.order.Sequence)
+	if err != nil {
+		return false, 0, fmt.Errorf("reading the ranks' answers: %w", err)
+	}
+	want := d.Ranks
+	acks = slices.DeleteFunc(acks, func(a Ack) bool { return a.Sequence != d.order.Sequence })
+	for _, a := range acks {
+		switch {
+		case a.Error != "":
+			return false, seen, fmt.Errorf("%w: rank %d says: %s", errLost, a.Rank, a.Error)
+		case a.Expired:
+			return false, seen, fmt.Errorf("%w: on rank %d the order for %s expired: was this program stopped for a while?",
+				errLost, a.Rank, d.order.Arm)
+		}
+		if d.Ranks == 0 {
+			want = max(want, a.Ranks)
+		}
+	}
+	d.acks = acks
+	return len(acks) > 0 && len(acks) >= want, max(seen, len(acks)), nil
+}
+
+// next is the next run of the client.
+func (d *Driver) next(arm Arm, block, place int, point string, timed bool) Run {
+	r := Run{Number: d.number, Block: block, Place: place, Arm: arm.Name, Router: arm.Router,
+		Sequence: d.order.Sequence, Point: point, Timed: timed, Limit: d.First}
+	if r.Number > 0 {
+		r.Limit = Shortest + 5*d.longest
+	}
+	d.number++
+	return r
+}
+
+func (d *Driver) run(ctx context.Context, r Run) error {
+	began := d.Now()
+	err := d.Run(ctx, r)
+	d.longest = max(d.longest, d.Now().Sub(began))
+	return err
+}
+
+// leave orders the engine's own router; one that stays gets steps to change by.
+func (d *Driver) leave(ctx context.Context, point string, well bool) error {
+	if d.order.Sequence == d.Last {
+		return nil
+	}
+	err := d.write(func(o *Order) { o.Sequence, o.Arm, o.Router = o.Sequence+1, own.Name, own.Router })
+	if err == nil && d.Stays && well {
+		_ = d.run(ctx, d.next(own, -1, 0, point, false)) // all that is measured is there
+	}
+	return err
+}

@@ -1,0 +1,280 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// engine is a server in this process whose ranks follow a folder, on a clock of its own.
+type engine struct {
+	t        *testing.T
+	now      time.Time
+	follower *Follower
+	router   string
+	steps    int64
+	runs     []Run
+	routers  []string                     // that routed at the end of each run
+	before   func(e *engine, n int) error // what goes wrong in a run
+	settled  map[int]bool
+}
+
+func newEngine(t *testing.T, ranks int) (*engine, *Driver) {
+	folder := Folder(t.TempDir())
+	e := &engine{t: t, now: time.Unix(1000, 0), router: "off", settled: map[int]bool{}}
+	e.follower = &Follower{Side: folder, Ranks: ranks, Own: "off",
+		Set: func(r string) error { e.router = r; return nil }}
+	d := &Driver{Channel: folder, Now: func() time.Time { return e.now }, First: time.Hour,
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			if d == Renewal { // nobody renews: a run that takes longer than the term expires
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			e.now = e.now.Add(d)
+			return ctx.Err()
+		},
+		Run: func(_ context.Context, r Run) error { return e.run(r) },
+		Settled: func(runs []Run, counts bool) {
+			for _, r := range runs {
+				e.settled[r.Number] = counts
+			}
+		},
+	}
+	return e, d
+}
+
+// run is one client run of three steps and ten seconds.
+func (e *engine) run(r Run) error {
+	e.runs = append(e.runs, r)
+	if e.before != nil {
+		if err := e.before(e, len(e.runs)-1); err != nil {
+			return err
+		}
+	}
+	for range 3 {
+		if e.follower != nil {
+			if err := e.follower.Poll(e.now, e.steps); err != nil {
+				e.t.Error(err)
+			}
+		}
+		e.steps++
+		e.now = e.now.Add(10 * time.Second / 3)
+	}
+	e.routers = append(e.routers, e.router)
+	return nil
+}
+
+var two = []Arm{{"normal", "off"}, {"perfect", "perfect"}}
+
+func planOf(blocks int) Plan { return Plan{Blocks: Orders(two, blocks, 0, 1)} }
+
+// Every timed run has its own router from beginning to end, and stands in the order ABBA
+// BAAB; the engine is left with its own.
+func TestDriveAlternates(t *testing.T) {
+	e, d := newEngine(t, 4)
+	ready := 0
+	d.Ready = func() error { ready++; return nil }
+	if err := d.Drive(t.Context(), planOf(2)); err != nil {
+		t.Fatal(err)
+	}
+	var order, all string
+	for i, r := range e.runs {
+		letter := strings.ToUpper(r.Arm[:1])
+		if r.Timed {
+			order += letter
+			if e.routers[i] != r.Router || e.routers[i-1] != r.Router || !e.settled[r.Number] {
+				t.Errorf("run %d of %s ran under %s, after a run under %s", i, r.Arm, e.routers[i], e.routers[i-1])
+			}
+		} else {
+			letter = strings.ToLower(letter)
+		}
+		all += letter
+	}
+	// untimed of both arms, then a run after each change
+	if want := "npnNpPPnNpPnNNpP"; order != "NPPNPNNP" || all != want {
+		t.Errorf("the runs were %s, want %s", all, want)
+	}
+	if got := planOf(2).Runs(); got != len(e.runs) {
+		t.Errorf("planned %d runs, had %d", got, len(e.runs))
+	}
+	if len(d.Acks()) != 4 || ready != 1 {
+		t.Errorf("%d acknowledgements and %d questions, want 4 and 1", len(d.Acks()), ready)
+	}
+	e.run(Run{})
+	if e.router != "off" {
+		t.Errorf("the engine is left with %s", e.router)
+	}
+}
+
+// What goes wrong ends in bounded time, in words that say what was seen.
+func TestDriveEndsInAClearState(t *testing.T) {
+	failed := errors.New("the client failed")
+	for _, c := range []struct {
+		name    string
+		set     func(*engine, *Driver)
+		refused bool // found before anything was timed
+		want    string
+		most    int // runs
+	}{
+		{"an engine that reads no folder", func(e *engine, _ *Driver) { e.follower = nil }, true,
+			"no rank has read the order within 2 runs", 2},
+		{"a rank that does not acknowledge", func(_ *engine, d *Driver) { d.Ranks = 5 }, true,
+			"of 5 ranks only 0, 1, 2, 3 acknowledged within", 8},
+		{"a router that the ranks refuse", func(e *engine, _ *Driver) {
+			e.follower.Set = func(r string) error {
+				if r == "off" {
+					return nil
+				}
+				return errors.New("no cache")
+			}
+		}, true, "rank 0 says: no cache", 6},
+		{"counts that show nothing", func(_ *engine, d *Driver) {
+			d.Ready = func() error { return &NotFollowed{"counts"} }
+		}, true, "does not follow: counts", 3},
+		{"a client that fails in a timed run", func(e *engine, _ *Driver) {
+			e.before = func(e *engine, n int) error {
+				if n == 5 {
+					return failed
+				}
+				return nil
+			}
+		}, false, "block 1, segment 2 (perfect): the client failed", 6},
+		{"an engine that stops following", func(e *engine, _ *Driver) {
+			e.before = func(e *engine, n int) error {
+				if n == 5 {
+					e.follower = nil
+				}
+				return nil
+			}
+		}, false, "no rank has read the order", 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, d := newEngine(t, 4)
+			c.set(e, d)
+			err := d.Drive(t.Context(), planOf(2))
+			var refused *NotFollowed
+			if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &refused) != c.refused {
+				t.Errorf("%v, refused %t; want %q and %t", err, errors.As(err, &refused), c.want, c.refused)
+			}
+			if len(e.runs) > c.most {
+				t.Errorf("%d runs, want at most %d", len(e.runs), c.most)
+			}
+			o, _, err := d.Channel.(Folder).Read()
+			if err != nil || o.Router != "off" || o.ExpiresNS <= e.now.UnixNano() {
+				t.Errorf("the last order is %+v, %v; want the engine's own router", o, err)
+			}
+		})
+	}
+}
+
+// A driver that stands still for longer than the term finds its order expired: the segment
+// is discarded and measured again under a new order.
+func TestExpiredSegmentIsDiscarded(t *testing.T) {
+	e, d := newEngine(t, 2)
+	e.before = func(e *engine, n int) error {
+		if n == 5 { // a timed run of the perfect arm
+			e.now = e.now.Add(2 * Term)
+		}
+		return nil
+	}
+	if err := d.Drive(t.Context(), planOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	var timed []string
+	for _, r := range e.runs {
+		if r.Timed {
+			timed = append(timed, fmt.Sprintf("%d%s %t", r.Place, r.Arm, e.settled[r.Number]))
+		}
+	}
+	if want := []string{"0normal true", "1perfect false", "1perfect true", "2perfect true", "3normal true"}; !slices.Equal(timed, want) {
+		t.Errorf("%v, want %v", timed, want)
+	}
+}
+
+// An order that nobody renews ends: the engine is normal again by itself.
+func TestDeadDriverExpires(t *testing.T) {
+	e, d := newEngine(t, 2)
+	dead := errors.New("killed")
+	func() {
+		defer func() { recover() }()
+		e.before = func(e *engine, n int) error {
+			if n == 5 {
+				panic(dead) // nothing is written after this
+			}
+			return nil
+		}
+		d.Channel = deadAfter{d.Channel.(Folder), e}
+		_ = d.Drive(t.Context(), planOf(1))
+	}()
+	if e.router != "perfect" {
+		t.Fatalf("the driver died under %s, want perfect", e.router)
+	}
+	e.before, e.now = nil, e.now.Add(Term+time.Second)
+	e.run(Run{})
+	acks, _, err := Folder(e.follower.Side.(Folder)).Answers(0)
+	if e.router != "off" || err != nil || len(acks) != 2 || !acks[0].Expired || acks[0].Router != "off" {
+		t.Errorf("router %s, answers %+v, %v; want normal again and expired", e.router, acks, err)
+	}
+}
+
+// deadAfter is a folder that a dead driver cannot write to: the sixth run is its last.
+type deadAfter struct {
+	Folder
+	e *engine
+}
+
+func (f deadAfter) Write(o Order) error {
+	if len(f.e.runs) > 5 {
+		return errors.New("dead")
+	}
+	return f.Folder.Write(o)
+}
+
+// A folder that an earlier driver used goes on with its numbers.
+func TestSequenceGoesOn(t *testing.T) {
+	e, d := newEngine(t, 1)
+	if err := d.Drive(t.Context(), planOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	folder := d.Channel.(Folder)
+	last, err := folder.Last()
+	if err != nil || last < 5 {
+		t.Fatalf("last sequence %d, %v", last, err)
+	}
+	again := &Driver{Channel: folder, Last: last, Now: d.Now, Sleep: d.Sleep, Run: d.Run, Settled: d.Settled, Stays: true}
+	if err := again.Drive(t.Context(), planOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	if first := e.runs[len(e.runs)-9].Sequence; first <= last || e.router != "off" {
+		t.Errorf("went on with sequence %d after %d, and left the engine with %s", first, last, e.router)
+	}
+}
+
+// Of three arms each block is an order and its reverse, drawn anew; of two the orders take
+// turns, also between launches.
+func TestOrders(t *testing.T) {
+	three := append(slices.Clone(two), Arm{"drawn", "zipf"})
+	different := false
+	for launch := range 3 {
+		orders := Orders(three, 4, launch, 7)
+		for _, o := range orders {
+			for i := range o {
+				if o[i] != o[len(o)-1-i] {
+					t.Errorf("%v is no order and its reverse", o)
+				}
+			}
+			different = different || !slices.Equal(o, orders[0])
+		}
+		first := Orders(two, 2, launch, 7)
+		if first[0][0] != two[launch%2] || first[1][0] != two[1-launch%2] {
+			t.Errorf("launch %d begins with %v", launch, first)
+		}
+	}
+	if !different {
+		t.Error("all orders are alike")
+	}
+}

@@ -1,0 +1,131 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router/draft"
+	"github.com/moebalance/moebalance/router/input"
+)
+
+// Order is what the driver wants of every rank.
+type Order struct {
+	Sequence  int    `json:"sequence"`
+	Arm       string `json:"arm"`
+	Router    string `json:"router"` // as MOEBALANCE_ROUTER names it; "off" is the learned gate
+	ExpiresNS int64  `json:"expires_ns"`
+}
+
+// Ack is the last answer of a rank.
+type Ack struct {
+	Sequence int    `json:"sequence"`
+	Arm      string `json:"arm"`
+	Router   string `json:"router"` // that routes now
+	Steps    int64  `json:"steps"`  // before those under it
+	TimeNS   int64  `json:"time_ns"`
+	Rank     int    `json:"rank"` // global
+	Ranks    int    `json:"ranks"`
+	Expired  bool   `json:"expired,omitempty"`
+	Error    string `json:"error,omitempty"` // why the router stayed as it was
+}
+
+// Channel is the way between driver and ranks.
+type Channel interface {
+	Write(Order) error
+	// Answers are the last ones of all ranks, and how many have seen the order of a sequence.
+	Answers(sequence int) (acks []Ack, seen int, err error)
+}
+
+// Folder is the channel on disk: arm.json, seen.rank<r>.json and ack.rank<r>.json.
+type Folder string
+
+const orderName = "arm.json"
+
+// Write replaces the order, so that nobody reads half of one.
+func (f Folder) Write(o Order) error { return save(f, orderName, o) }
+
+// Answer is a rank's side: it replaces the rank's last answer.
+func (f Folder) Answer(a Ack) error { return save(f, fmt.Sprintf("ack.rank%d.json", a.Rank), a) }
+
+// See is a rank's side: it says that the rank has read the order.
+func (f Folder) See(rank, sequence int) error {
+	return save(f, fmt.Sprintf("seen.rank%d.json", rank), map[string]int{"sequence": sequence})
+}
+
+// Read is a rank's side: the order as it stands; false while there is none.
+func (f Folder) Read() (o Order, ok bool, err error) {
+	text, err := os.ReadFile(filepath.Join(string(f), orderName))
+	if os.IsNotExist(err) {
+		return o, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	return o, err == nil, err
+}
+
+func save(f Folder, name string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	d, err := draft.New("."+name+".", filepath.Join(string(f), name), 0o644) // ranks may be another user's
+	if err != nil {
+		return err
+	}
+	if _, err := d.Write(append(text, '\n')); err != nil {
+		return errors.Join(err, d.Discard())
+	}
+	return d.Commit()
+}
+
+// Answers reads the files of all ranks.
+func (f Folder) Answers(sequence int) (acks []Ack, seen int, err error) {
+	entries, err := os.ReadDir(string(f))
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range entries {
+		kind, _, ok := strings.Cut(e.Name(), ".rank")
+		if !ok || kind != "ack" && kind != "seen" || !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		var a Ack
+		text, err := input.ReadFile(filepath.Join(string(f), e.Name()), 1<<20)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, 0, err
+		}
+		if err := json.Unmarshal(text, &a); err != nil {
+			return nil, 0, fmt.Errorf("%s: want a rank's answer: %w", filepath.Join(string(f), e.Name()), err)
+		}
+		if kind == "ack" {
+			acks = append(acks, a)
+		} else if a.Sequence == sequence {
+			seen++
+		}
+	}
+	slices.SortFunc(acks, func(a, b Ack) int { return a.Rank - b.Rank })
+	return acks, seen, nil
+}
+
+// Last is the last sequence that an earlier driver used, 0 in a fresh folder.
+func (f Folder) Last() (int, error) {
+	o, _, err := f.Read()
+	if err != nil {
+		return 0, fmt.Errorf("%s: want the order of a driver: %w", filepath.Join(string(f), orderName), err)
+	}
+	acks, _, err := f.Answers(0)
+	for _, a := range acks {
+		o.Sequence = max(o.Sequence, a.Sequence)
+	}
+	return o.Sequence, err
+}

@@ -1,0 +1,91 @@
+package control
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Arm is a router that a launch switches to.
+type Arm struct {
+	Name   string `json:"name"`
+	Router string `json:"router"`
+}
+
+// Plan is what one launch measures: an untimed segment of each arm in the order of the
+// first block, then the blocks. A block is an order of the arms and its reverse.
+type Plan struct {
+	Blocks [][]Arm
+	Points [][]string // of a segment of each block, in order; nil where there is one load
+}
+
+// Orders plans the blocks of a launch: of two arms ABBA and BAAB in turn, beginning with the
+// other one in every second launch; of more, orders drawn for each block.
+func Orders(arms []Arm, blocks, launch int, seed uint64) (orders [][]Arm) {
+	draw := rand.New(rand.NewPCG(seed, 0x626c6f636b<<20+uint64(launch))) // a stream of its own for each launch
+	for b := range blocks {
+		order := slices.Clone(arms)
+		switch {
+		case len(order) > 2:
+			draw.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		case (b+launch)%2 == 1:
+			slices.Reverse(order)
+		}
+		reverse := slices.Clone(order)
+		slices.Reverse(reverse)
+		orders = append(orders, slices.Concat(order, reverse))
+	}
+	return orders
+}
+
+// Runs is how many runs of the client the plan takes at least, with one after each change.
+func (p Plan) Runs() (n int) {
+	for b, order := range p.Blocks {
+		n += max(1, len(p.pointsOf(b))) * len(order)
+		for i := range order {
+			if i == 0 && (b == 0 || order[0] != p.Blocks[b-1][len(order)-1]) || i > 0 && order[i] != order[i-1] {
+				n++
+			}
+		}
+	}
+	return n + len(p.first())*max(1, len(p.pointsOf(0)))
+}
+
+// first are the arms in the order of the untimed segments, so that the first block begins
+// with a change.
+func (p Plan) first() []Arm {
+	if len(p.Blocks) == 0 {
+		return nil
+	}
+	return p.Blocks[0][:len(p.Blocks[0])/2]
+}
+
+func (p Plan) pointsOf(block int) []string {
+	if block < len(p.Points) && len(p.Points[block]) > 0 {
+		return p.Points[block]
+	}
+	return []string{""}
+}
+
+// Pairs draws the order of the arms in each of n pairs: of two AB then BA or the reverse, drawn for each
+// two pairs. More go in Latin squares: over as many pairs as there are arms, each is once at each place.
+// Every second square is the mirror of the one before, which of three arms makes all six orders.
+func Pairs[A any](arms []A, n int, seed uint64) (orders [][]A) {
+	draw := rand.New(rand.NewPCG(seed, 0x6d6f6562616c)) // the stream is the pairs' own
+	for len(arms) == 2 && len(orders) < n {
+		first := draw.IntN(2)
+		a, b := arms[first], arms[1-first]
+		orders = append(orders, []A{a, b}, []A{b, a})
+	}
+	base := slices.Clone(arms)
+	for square := 0; len(orders) < n; square++ {
+		if square%2 == 0 {
+			draw.Shuffle(len(base), func(i, j int) { base[i], base[j] = base[j], base[i] })
+		} else {
+			slices.Reverse(base)
+		}
+		for _, shift := range draw.Perm(len(base)) {
+			orders = append(orders, slices.Concat(base[shift:], base[:shift]))
+		}
+	}
+	return orders[:n]
+}

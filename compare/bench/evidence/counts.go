@@ -1,0 +1,96 @@
+package evidence
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moebalance/moebalance/router/input"
+)
+
+// Foreign says which of the files of counts at a path is not written by the launch whose folder
+// out was made then; empty where all are. A copy that has a new time is not told from a file of its own.
+func Foreign(path, out string, made time.Time) (found string) {
+	own, err := filepath.Abs(out)
+	if err == nil {
+		own, err = filepath.EvalSymlinks(own)
+	}
+	root, rootErr := filepath.EvalSymlinks(path)
+	if err := errors.Join(err, rootErr); err != nil {
+		return err.Error()
+	}
+	_ = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(filepath.Dir(root), file)
+		target, linkErr := filepath.EvalSymlinks(file)
+		info, statErr := os.Stat(target)
+		switch {
+		case errors.Join(err, linkErr, statErr) != nil || found != "": // what cannot be read was not read either
+		case !strings.HasPrefix(target, own+string(filepath.Separator)):
+			found = name + " is a link to " + target + ", outside this launch's folder"
+		case info.IsDir():
+		case linked(info):
+			found = name + " is a hard link to another file"
+		case info.ModTime().Before(made):
+			found = fmt.Sprintf("%s was last written before this launch began (%s)", name,
+				info.ModTime().Format("2006-01-02 15:04:05"))
+		}
+		return nil
+	})
+	return found
+}
+
+// RecordedShare is the share of a launch's steps whose slots a folder of the hook holds; 0
+// where it does not say.
+func RecordedShare(folder string) (share float64) {
+	paths, _ := filepath.Glob(filepath.Join(folder, "moebalance-hook.rank*.json"))
+	for _, path := range paths {
+		var said struct {
+			Steps    float64 `json:"steps"`
+			Recorded float64 `json:"steps_recorded"`
+		}
+		if text, err := input.ReadFile(path, 1<<20); err == nil && json.Unmarshal(text, &said) == nil &&
+			said.Steps > 0 {
+			share = max(share, min(1, said.Recorded/said.Steps))
+		}
+	}
+	return share
+}
+
+// placing finds options, variables and settings that put experts elsewhere than
+// contiguously, with their values.
+var placing = regexp.MustCompile(
+	`(?i)(?:^|[\s"'{,])(-{0,2}(?:[a-z0-9_.-]*(?:expert[-_]?(?:placement|location|map)|moebalance_placement|eplb|redundant[-_]experts|load[-_]?balancer)[a-z0-9_.-]*|placement))(?:["']?\s*[=:]\s*["']?|["']?\s+["']?|["']?$)([^\s"',}]*)`)
+
+// ordinary are values of these that leave experts contiguous.
+var ordinary = []string{"0", "false", "off", "none", "keep", "linear", "trivial", "contiguous"}
+
+// Placement is the option or variable by which a launch places experts, empty for none,
+// and the file that it names, if it names one.
+func Placement(arguments []string, environment map[string]string, folder string) (named, file string) {
+	texts := []string{strings.Join(arguments, " ")}
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		if environment[name] != "" {
+			texts = append(texts, name+"="+environment[name])
+		}
+	}
+	for _, text := range texts {
+		for _, m := range placing.FindAllStringSubmatch(text, -1) {
+			if slices.Contains(ordinary, strings.ToLower(m[2])) {
+				continue
+			}
+			named = m[1]
+			if info, err := os.Stat(InFolder(folder, m[2])); m[2] != "" && err == nil && info.Mode().IsRegular() {
+				return named, InFolder(folder, m[2])
+			}
+		}
+	}
+	return named, file
+}

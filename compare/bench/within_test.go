@@ -1,0 +1,378 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+)
+
+// playEngine is a server of two ranks that follows the folder of its environment, gains a
+// tenth under balanced logits, and goes wrong in the request that the mode names: "die 5",
+// "hang 5", "deaf 0", "silent 0", "fail 5".
+func playEngine(addr, mode string) int {
+	fault, at, _ := strings.Cut(mode, " ")
+	when, _ := strconv.Atoi(at)
+	ranks := 2
+	routed, counts := "off", os.Getenv("MOEBALANCE_COUNTS")
+	follower := control.Follower{Side: control.Folder(os.Getenv(controlVariable)), Ranks: ranks, Own: "off"}
+	follower.Set = func(r string) error { routed = r; return nil }
+	follower.Changed = func(sequence int) {
+		if counts == "" || sequence == 0 {
+			return
+		}
+		folder := filepath.Join(counts, fmt.Sprintf("sequence%d", sequence))
+		_ = os.MkdirAll(folder, 0o755)
+		shown := routed
+		if fault == "sham" { // says that it has changed, and has not
+			shown = "off"
+		}
+		_ = os.WriteFile(filepath.Join(folder, "router"), []byte(shown), 0o644)
+	}
+	if fault == "deaf" {
+		follower.Side = oneRank{control.Folder(os.Getenv(controlVariable))}
+	}
+	var lock sync.Mutex
+	requests, steps := 0, int64(0)
+	http.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("/bench", func(w http.ResponseWriter, r *http.Request) {
+		lock.Lock()
+		defer lock.Unlock()
+		requests++
+		if requests == when {
+			switch fault {
+			case "die":
+				os.Exit(3)
+			case "hang":
+				time.Sleep(time.Hour)
+			case "fail":
+				http.Error(w, "out of memory", 500)
+				return
+			}
+		}
+		for range 3 {
+			if fault != "silent" && os.Getenv(controlVariable) != "" {
+				if err := follower.Poll(time.Now(), steps); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}
+			steps++
+		}
+		rate := 1000.0 + float64(requests%3)
+		if routed == "perfect" {
+			rate *= 1.1
+		}
+		fmt.Fprintf(w, "============ Serving Benchmark Result ============\nSuccessful requests:                     10\n"+
+			"Benchmark duration (s):  1.0\nTotal input tokens:  90\nTotal generated tokens:  10\n"+
+			"Request throughput (req/s):  10\nOutput token throughput (tok/s):  %g\nMean TTFT (ms):  %g\nMean TPOT (ms):  %g\n",
+			rate, 1e4/rate, 2e4/rate)
+	})
+	if err := http.ListenAndServe(addr, nil); err != nil {
+		return 9
+	}
+	return 0
+}
+
+// oneRank is a side on which only rank 0 answers.
+type oneRank struct{ control.Folder }
+
+func (o oneRank) Answer(a control.Ack) error {
+	if a.Rank > 0 {
+		return nil
+	}
+	return o.Folder.Answer(a)
+}
+
+// engineCounts reads what playEngine wrote.
+func engineCounts(path, _ string) (Counted, error) {
+	text, err := os.ReadFile(filepath.Join(path, "router"))
+	if err != nil {
+		return Counted{}, err
+	}
+	c := Counted{Source: path, Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, RankMean: 1.5,
+		ExpertMaxOverMean: 2, ExpertFloor: 1}
+	if string(text) == "perfect" {
+		c.RankMaxOverMean, c.RankMean, c.ExpertMaxOverMean = 1, 1, 1
+	}
+	return c, nil
+}
+
+// withinSpec is a campaign whose launches hold both arms, on an engine of that mode.
+func withinSpec(t *testing.T, launches int, mode string) Spec {
+	t.Helper()
+	s := testSpec(t, 1)
+	var err error
+	if s.Treatment, err = ParseTreatment("hook"); err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddress(t)
+	self := s.Command.Normal[0]
+	s.Design = Design{Launches: launches, Blocks: 2, Order: ABBA, Seed: 1}
+	s.Command = Command{
+		Server: []string{"env", childVariable + "=engine", self, addr, mode}, Ready: "http://" + addr + "/health",
+		ReadyTimeout: 10 * time.Second, Normal: []string{self, "http://" + addr + "/bench?seed={seed}"},
+	}
+	return s
+}
+
+func withinHost() Host {
+	h := testHost("client")
+	h.Counts, h.Sleep = engineCounts, pause
+	return h
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Launches hold both arms: the gain is found, balance is measured under every order, and a
+// reopened campaign says the same.
+func TestWithinLaunch(t *testing.T) {
+	c := create(t, withinSpec(t, 3, ""))
+	blocks, h := 0, withinHost()
+	h.Report = func(e Event) {
+		if e.Stage == Measured {
+			blocks++
+		}
+	}
+	if err := c.Run(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+	if r.Gain.N != 3 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured || blocks != 6 {
+		t.Errorf("gain %+v, balance %s, %d blocks; want 10 %% of 3 launches, measured, and 6", r.Gain, r.Balance, blocks)
+	}
+	var orders []string
+	seeds := map[string]bool{}
+	for _, l := range r.Launches {
+		for _, b := range l.Blocks {
+			orders = append(orders, b.Order)
+		}
+	}
+	for _, l := range c.Launches {
+		for _, s := range l.Attempts[0].Segments {
+			if s.Timed != s.Counts {
+				t.Errorf("%+v does not count", s)
+			}
+			seeds[fmt.Sprint(l.Position, s.Number)] = true
+		}
+	}
+	if want := []string{"ABBA", "BAAB", "BAAB", "ABBA", "ABBA", "BAAB"}; !slices.Equal(orders, want) {
+		t.Errorf("orders %v, want %v", orders, want)
+	}
+	if len(seeds) != 3*16 {
+		t.Errorf("%d runs, want 16 in each launch", len(seeds))
+	}
+	for _, check := range r.Checks {
+		if check.Status == gain.Fail || check.Name == "fresh_prompts" && check.Status != gain.Pass {
+			t.Errorf("%+v", check)
+		}
+	}
+	again := reopen(t, c)
+	if a, b := gain.Judge(Recorded(again, .95, gain.TraceProof{})), r; fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
+		t.Errorf("read back %+v, was %+v", a.Gain, b.Gain)
+	}
+	if err := again.Reread(again.Spec); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever goes wrong ends soon and in a state that says what was seen.
+func TestWithinEndsInAClearState(t *testing.T) {
+	for mode, c := range map[string]struct {
+		want    string
+		refused bool
+	}{
+		"die 6":    {"the server ended before the benchmark did", false},
+		"fail 6":   {"block 1, segment 2 (perfect): the command ended with exit code 9", false},
+		"silent 0": {"no rank has read the order within 2 runs", true},
+		"deaf 0":   {"of 2 ranks only 0 acknowledged", true},
+		"sham 0":   {"all ranks acknowledged the balanced router, but recorded expert counts", true},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			s := withinSpec(t, 2, mode)
+			folder := filepath.Join(t.TempDir(), "c")
+			c1, err := Create(folder, s, time.Unix(1, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c1.Close()
+			h := withinHost()
+			if mode == "deaf 0" { // a minute passes at once
+				begun := time.Now()
+				h.Now = func() time.Time { return begun.Add(100 * time.Since(begun)) }
+			}
+			began := time.Now()
+			err = c1.Run(t.Context(), h)
+			var failed *LaunchError
+			var refused *control.NotFollowed
+			if !errors.As(err, &failed) || !strings.Contains(err.Error(), c.want) ||
+				errors.As(err, &refused) != c.refused {
+				t.Errorf("%v; want %q, refused %t", err, c.want, c.refused)
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("it took %v to find that", took)
+			}
+			if a := c1.Launches[0].Attempts; len(a) != 1 || a[0].State != Failed {
+				t.Errorf("attempts %+v, want a failed one", a)
+			}
+		})
+	}
+}
+
+// A server that hangs, or its client, is ended at the limit of its run.
+func TestWithinHang(t *testing.T) {
+	c := create(t, withinSpec(t, 1, "hang 6"))
+	h := withinHost()
+	begun := time.Now()
+	h.Now = func() time.Time { return begun }
+	limit := control.Shortest
+	control.Shortest = time.Second
+	defer func() { control.Shortest = limit }()
+	if err := c.Run(t.Context(), h); err == nil || !strings.Contains(err.Error(), "the server or the client hangs") {
+		t.Errorf("%v; want that something hangs", err)
+	}
+}
+
+// A campaign that was killed keeps its finished launches and repeats the broken one.
+func TestWithinResumes(t *testing.T) {
+	c := create(t, withinSpec(t, 3, ""))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	h := withinHost()
+	killed := errors.New("killed")
+	h.Report = func(e Event) {
+		if e.Stage == Measured && e.Launch.Position == 1 {
+			cancel(killed)
+		}
+	}
+	if err := c.Run(ctx, h); !errors.Is(err, killed) {
+		t.Fatal(err)
+	}
+	if c.Finished() != 1 || c.Left() != 2 {
+		t.Fatalf("%d finished, %d left", c.Finished(), c.Left())
+	}
+	again := reopen(t, c)
+	if err := again.Run(t.Context(), withinHost()); err != nil {
+		t.Fatal(err)
+	}
+	a := again.Launches[1].Attempts
+	if len(a) != 2 || a[0].State != Interrupted || a[1].State != Finished || len(again.Launches[0].Attempts) != 1 {
+		t.Errorf("attempts %d of launch 1", len(a))
+	}
+	if r := gain.Judge(Recorded(again, .95, gain.TraceProof{})); r.Gain.N != 3 || len(r.Launches[1].Blocks) != 2 {
+		t.Errorf("gain %+v", r.Gain)
+	}
+}
+
+// A server that runs already is attached to, and left with its own router.
+func TestWithinAttaches(t *testing.T) {
+	s := withinSpec(t, 1, "")
+	folder := t.TempDir()
+	server := exec.Command(s.Command.Server[0], s.Command.Server[1:]...)
+	server.Env = append(os.Environ(), controlVariable+"="+folder)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { server.Process.Kill(); server.Wait() }()
+	for i := 0; ; i++ {
+		if resp, err := http.Get(s.Command.Ready); err == nil {
+			resp.Body.Close()
+			break
+		}
+		if time.Sleep(20 * time.Millisecond); i > 200 {
+			t.Fatal("the server does not answer")
+		}
+	}
+	s.Control, s.Command.Server = folder, nil
+	for range 2 { // the second one goes on with the numbers of the first
+		c := create(t, s)
+		if err := c.Run(t.Context(), withinHost()); err != nil {
+			t.Fatal(err)
+		}
+		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+		if r.Gain.Method != gain.OneLaunch || r.Balance != gain.Claimed || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 {
+			t.Errorf("%+v, balance %s %v", r.Gain, r.Balance, r.Checks)
+		}
+	}
+	o, _, err := control.Folder(folder).Read()
+	acks, _, _ := control.Folder(folder).Answers(0)
+	if err != nil || o.Router != "off" || len(acks) != 2 || acks[0].Sequence != o.Sequence {
+		t.Errorf("left with %+v and %+v, %v", o, acks, err)
+	}
+}
+
+// playAlternate prints the record that moebalance_hook.alternate prints, with counts.
+func playAlternate() int {
+	fmt.Println("loading the model {")
+	var blocks []any
+	sequence := 0
+	for b, order := range []string{"ABBA", "BAAB"} {
+		var segments []any
+		last := ' '
+		for i, letter := range order {
+			if letter != last {
+				sequence++
+				folder := filepath.Join(os.Getenv("MOEBALANCE_COUNTS"), fmt.Sprintf("sequence%d", sequence))
+				_ = os.MkdirAll(folder, 0o755)
+				_ = os.WriteFile(filepath.Join(folder, "router"), []byte(map[rune]string{'A': "off", 'B': "perfect"}[letter]), 0o644)
+			}
+			last = letter
+			seconds := 1.1 + .001*float64(i+b)
+			arm := "normal"
+			if letter == 'B' {
+				seconds, arm = seconds/1.1, "perfect"
+			}
+			segments = append(segments, map[string]any{"arm": arm, "sequence": sequence, "start_ns": 1, "seconds": seconds,
+				"value": map[string]any{"prefill_ms": 100 * seconds}})
+		}
+		blocks = append(blocks, map[string]any{"order": order, "segments": segments})
+	}
+	text, _ := json.Marshal(map[string]any{"schema_version": 1, "kind": "moebalance alternate",
+		"routers": map[string]string{"normal": "off", "perfect": "perfect"}, "blocks": blocks})
+	fmt.Println(string(text))
+	fmt.Println("done")
+	return 0
+}
+
+// A command that leads its launch itself prints a record, which is the report of the launch.
+func TestWithinByRecord(t *testing.T) {
+	s := withinSpec(t, 2, "")
+	s.Command = Command{Normal: s.Command.Normal[:1]}
+	for _, custom := range []string{"", "prefill:ms:lower=$.prefill_ms"} {
+		if custom != "" {
+			s.Custom, s.Metric = []string{custom}, "prefill"
+		}
+		c := create(t, s)
+		h := withinHost()
+		h.Environ = append(h.Environ, childVariable+"=alternate")
+		if err := c.Run(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+		if r.Gain.N != 2 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured ||
+			r.Metric.Name != map[bool]string{false: "duration", true: "prefill"}[custom != ""] {
+			t.Errorf("%s: gain %+v of %+v, balance %s %v", custom, r.Gain, r.Metric, r.Balance, r.Checks)
+		}
+	}
+}
+
+var _ = router.Undefined

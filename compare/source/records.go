@@ -1,0 +1,40 @@
+package source
+
+import (
+	"context"
+
+	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/control"
+)
+
+// Records are the files of arguments that are records of launches which held both arms, as
+// moebalance_hook.alternate prints them; none unless all are.
+func Records(args []string, skipped Skipped) (paths []string, err error) {
+	for _, arg := range args {
+		files := []string{arg}
+		if isPattern(arg) {
+			if files, err = expand(arg, skipped); err != nil {
+				return nil, err
+			}
+		}
+		for _, path := range files {
+			if head, err := headOf(path); err != nil || !control.IsRecord(head) {
+				return nil, nil // another kind of argument
+			}
+		}
+		paths = append(paths, files...)
+	}
+	if twice, ok := repeated(paths); ok {
+		return nil, usagef("%s is named twice", twice)
+	}
+	return paths, nil
+}
+
+// JudgeRecords judges such launches as a campaign.
+func JudgeRecords(ctx context.Context, paths []string, judged bench.Spec) (Campaign, error) {
+	c, err := bench.OfRecords(paths, judged)
+	if err != nil {
+		return Campaign{}, err
+	}
+	return Judge(ctx, c, judged.Threshold, nil)
+}
