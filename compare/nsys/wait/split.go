@@ -88,12 +88,14 @@ const confidence = 0.95
 // Late is the host lateness of a rank since the collective before: time in which no
 // kernel ran and the call that launches the next one had not returned, up to the start
 // of a collective, all in nanoseconds. GC and GIL are the parts of NS that coincide with
-// Python's garbage collection and with waiting for its lock.
+// Python's garbage collection and with waiting for its lock, Call the part in the launching
+// calls themselves.
 type Late struct {
-	At  int64 `json:"t"` // start of the collective
-	NS  int64 `json:"n"`
-	GC  int64 `json:"c,omitempty"`
-	GIL int64 `json:"l,omitempty"`
+	At   int64 `json:"t"` // start of the collective
+	NS   int64 `json:"n"`
+	GC   int64 `json:"c,omitempty"`
+	GIL  int64 `json:"l,omitempty"`
+	Call int64 `json:"a,omitempty"`
 }
 
 // The classes of a kernel's time. Where kernels overlap, the first class counts.
