@@ -91,6 +91,12 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	default:
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
+		if r, ok := noisy(t); ok {
+			a.Line = "Expert time is as even as its noise allows."
+			a.Reasons = append(a.Reasons, fmt.Sprintf(
+				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
+				capital(layerNumber(r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
+		}
 	}
 	if t.Contradicted() {
 		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."}, a.Reasons...)
@@ -176,6 +182,20 @@ func uneven(t *nsys.Trace) []imbalance.Row {
 	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
 	return rows
 }
+
+// noisy is the layer with the most uneven time over ranks, where most of that is the noise
+// of equal ranks and it is more than noNoise.
+func noisy(t *nsys.Trace) (worst imbalance.Row, ok bool) {
+	for _, r := range t.Imbalance {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Imbalance > worst.Imbalance {
+			worst = r
+		}
+	}
+	return worst, worst.Imbalance > noNoise && 2*(worst.Floor-1) > worst.Imbalance
+}
+
+// noNoise is an imbalance of which nobody asks what it is of.
+const noNoise = 0.05
 
 // overloaded is who is slow where. Load is only spoken of where it is recorded and agrees.
 func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
