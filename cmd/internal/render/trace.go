@@ -27,7 +27,8 @@ func Trace(t *nsys.Trace, given string) output.Document {
 	case answer.Uneven:
 		d.Lead = unevenLayers(t)
 	case answer.LateLaunches:
-		d.Lead = lateRanks(t)
+		arrivals := arrivalTable(t.Waiting)
+		d.Lead = arrivals.Only("rank", "last_steps", "mean_wait_ns", "cause", "explained_ns")
 	}
 	return d
 }
@@ -67,11 +68,6 @@ func unevenLayers(t *nsys.Trace) *table.Table {
 	return out
 }
 
-// lateRanks are how long each rank waits in collectives, and how long its GPU runs nothing.
-func lateRanks(t *nsys.Trace) *table.Table {
-	return timeTable(t).Only("rank", "wait_ns", "no_kernel_ns")
-}
-
 // tracedJSON is the JSON of a trace.
 type tracedJSON struct {
 	*nsys.Trace
@@ -101,6 +97,8 @@ func traceTables(t *nsys.Trace) []table.Table {
 			count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
 		waitTable(t.Waits),
+		arrivalTable(t.Waiting),
+		lateTable(t.Waiting),
 		variantTable(t.Variants),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
 			append([]table.Column{count("rank"), count("layer"), label("phase"), duration("collective")},
