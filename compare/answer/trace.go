@@ -62,8 +62,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	case w.Name == wait.LateHosts && late > t.Bound.LossNS && late > leastLate*t.Bound.StepNS:
 		a.Verdict = LateLaunches
 		a.Line = fmt.Sprintf("Late launches %s; %s.", lateWho(w), wouldGain("balance", gain))
-		a.Numbers = append(a.Numbers, NumberOf("waiting per step", w.WaitNS, NS, Measured),
-			NumberOf("late launches", late, NS, Measured))
+		a.Numbers = append(a.Numbers, NumberOf("waiting per step", w.WaitNS, NS, Measured))
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 		if len(rows) > 0 {
 			a.Reasons = append(a.Reasons, slowestWords(rows))
@@ -139,7 +138,7 @@ func otherKinds(t *nsys.Trace) []string {
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer.
-const leastLate = 0.05
+const leastLate = 0.10
 
 // wouldGain says what would win how much: "perfectly even ranks would gain about 6.0 %".
 func wouldGain(what string, gain router.Number) string {
