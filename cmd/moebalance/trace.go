@@ -21,6 +21,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/source"
@@ -205,24 +206,37 @@ func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done
 	return read, line.Clear
 }
 
-// traceGate fails on the worst layer.
+// traceGate fails on the layer that is furthest above its floor.
 func traceGate(t *nsys.Trace, limit float64) error {
-	o, ok := t.RankTime()
+	var worst *imbalance.Row
+	for i := range t.Imbalance {
+		r := &t.Imbalance[i]
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && (worst == nil || aboveFloor(r) > aboveFloor(worst)) {
+			worst = r
+		}
+	}
 	switch {
 	case t.Undecided().Code != "":
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s",
 			caveat.Text(t.Undecided())))
-	case !ok:
+	case worst == nil:
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
-	case router.Above(o.WorstMaxOverMean, router.Undefined(), limit):
+	case router.Above(worst.MaxOverMean, worst.Floor, limit):
 		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s",
-			render.LayerName(t.Structure, o.WorstLayer), quantity.Percent(o.WorstMaxOverMean-1),
-			quantity.Percent(limit)))
-	case !o.WorstLayer.Defined():
+			render.LayerName(t.Structure, worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
+	case !worst.Layer.Defined():
 		return withCode(exitInconclusive,
 			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
 	}
 	return nil
+}
+
+// aboveFloor is max/mean over its floor, as far as that is known.
+func aboveFloor(r *imbalance.Row) router.Number {
+	if r.Floor.Defined() {
+		return r.MaxOverMean / r.Floor
+	}
+	return r.MaxOverMean
 }
 
 // rankFlag is the hint of the verbs that have the flag.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -203,12 +204,26 @@ func TestTraceVerbExitCodes(t *testing.T) {
 	}
 }
 
-// Without ranges that name layers there is no layer −1 to blame.
-func TestTraceGateWithoutLayers(t *testing.T) {
-	trace := &nsys.Trace{Overall: []imbalance.Summary{{Level: router.LevelRank, Quantity: imbalance.Time,
-		WorstLayer: nsys.None, WorstMaxOverMean: 1.5}}}
-	if err := traceGate(trace, 0.1); err == nil || !strings.Contains(err.Error(), "of all layers together is 50.0 %") {
-		t.Errorf("have %v", err)
+// Without ranges that name layers there is no layer −1 to blame. A layer is judged against
+// its floor: a noisy one with a larger max/mean does not fail, and hides no other.
+func TestTraceGate(t *testing.T) {
+	row := func(layer router.Whole, maxOverMean, floor router.Number) imbalance.Row {
+		return imbalance.Row{Layer: layer, Level: router.LevelRank, Quantity: imbalance.Time, MaxOverMean: maxOverMean,
+			Imbalance: maxOverMean - 1, Floor: floor}
+	}
+	for _, c := range []struct {
+		rows []imbalance.Row
+		want string
+	}{
+		{[]imbalance.Row{row(nsys.None, 1.5, router.Undefined())}, "of all layers together is 50.0 %"},
+		{[]imbalance.Row{row(0, 1.3, 1.25)}, ""},
+		{[]imbalance.Row{row(0, 1.3, 1.25), row(1, 1.2, 1.01)}, "of layer 1 is 20.0 %"},
+		{nil, "no layer has expert time"},
+	} {
+		if err := traceGate(&nsys.Trace{Imbalance: c.rows}, 0.1); fmt.Sprint(err) == "<nil>" != (c.want == "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: have %v", c.rows, err)
+		}
 	}
 }
 

@@ -56,41 +56,32 @@ func (a *Answer) hidden(t *nsys.Trace) {
 
 // judged is the answer of a trace whose expert time over ranks is known.
 func (a *Answer) judged(t *nsys.Trace, given string) {
-	rows := uneven(t)
-	gain, waits := t.Bound.Gain, sum(t.Waits, func(w wait.Wait) router.Number { return w.WaitNS })
-	late := sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.HostNS })
+	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
+	late := min(w.NS, w.WaitNS) // what the last rank has less of makes up for more
 	switch {
-	case wait.MostlyHosts(t.Waits) && late > t.Bound.LossNS && late > leastLate*t.Bound.StepNS:
-		rank, layers := lastRank(t.Waits)
-		who, check := fmt.Sprintf("on rank %d stall the others", rank), fmt.Sprintf("rank %d's CPU", rank)
-		if 2*layers <= len(t.Waits) {
-			who, check = "stall the ranks in turn", "the CPUs"
-		}
+	case w.Name == wait.LateHosts && late > t.Bound.LossNS && late > leastLate*t.Bound.StepNS:
 		a.Verdict = LateLaunches
-		a.Line = fmt.Sprintf("Late launches %s; %s.", who, wouldGain("balance", gain))
-		a.Numbers = append(a.Numbers, NumberOf("waiting behind experts per step", waits, NS, Measured),
-			NumberOf("late launches", late, NS, Measured))
-		a.Reasons = append(a.Reasons,
-			fmt.Sprintf("Rank %d is last in %d of %s; ranks wait %s per step behind the experts, %s of it for late launches.",
-				rank, layers, quantity.Count(len(t.Waits), "layer"), quantity.Duration(waits), share(late, waits)))
+		a.Line = fmt.Sprintf("Late launches %s; %s.", lateWho(w), wouldGain("balance", gain))
+		a.Numbers = append(a.Numbers, NumberOf("waiting per step", w.WaitNS, NS, Measured))
+		a.Reasons = append(a.Reasons, waitReasons(t)...)
 		if len(rows) > 0 {
 			a.Reasons = append(a.Reasons, slowestWords(rows))
 		}
-		a.Reasons = append(a.Reasons, fmt.Sprintf("Check %s: pinning, other processes, Python garbage collection.",
-			check))
+		a.Reasons = append(a.Reasons, checkHost(w))
 	case len(rows) > 0:
 		a.Verdict = Uneven
 		a.Line = capital(fmt.Sprintf("%s; %s.", overloaded(t, rows), wouldGain("perfectly even ranks", gain)))
-		a.Reasons = append(a.Reasons, loadReasons(t, rows)...)
-		if waits > 0 {
-			a.Reasons = append(a.Reasons,
-				fmt.Sprintf("Ranks wait %s per step behind the experts, %s of it for expert load.",
-					quantity.Duration(waits),
-					quantity.Duration(sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.ExpertNS }))))
-		}
+		a.Reasons = append(append(a.Reasons, loadReasons(t, rows)...), waitReasons(t)...)
 	default:
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
+		if r, ok := noisy(t); ok {
+			a.Line = "Expert time is as even as its noise allows."
+			a.Reasons = append(a.Reasons, fmt.Sprintf(
+				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
+				capital(layerNumber(r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
+		}
+		a.Reasons = append(a.Reasons, waitReasons(t)...)
 	}
 	if t.Contradicted() {
 		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."}, a.Reasons...)
@@ -107,18 +98,10 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
 	if a.Verdict == LateLaunches {
-		a.Next = append(a.Next, Step{"See who waits for whom.", "moebalance trace --table waits " + given})
+		a.Next = append(a.Next, Step{"See who arrives last, and when.", "moebalance trace --table " + lateTable(t.Waiting) + " " + given})
 	} else if a.Verdict == Uneven {
 		a.Next = append(a.Next, Step{"See which layers and ranks.", "moebalance trace --table imbalance " + given})
 	}
-}
-
-// share is a part of a whole time; one that others make up for is all of it.
-func share(part, whole router.Number) string {
-	if part >= whole {
-		return "all"
-	}
-	return quantity.Duration(part)
 }
 
 // kindWord is the word of a kind of steps: prefill or decode, or nothing where its name
@@ -155,7 +138,7 @@ func otherKinds(t *nsys.Trace) []string {
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer.
-const leastLate = 0.05
+const leastLate = 0.10
 
 // wouldGain says what would win how much: "perfectly even ranks would gain about 6.0 %".
 func wouldGain(what string, gain router.Number) string {
@@ -176,6 +159,20 @@ func uneven(t *nsys.Trace) []imbalance.Row {
 	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
 	return rows
 }
+
+// noisy is the layer with the most uneven time over ranks, where most of that is the noise
+// of equal ranks and it is more than noNoise.
+func noisy(t *nsys.Trace) (worst imbalance.Row, ok bool) {
+	for _, r := range t.Imbalance {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Imbalance > worst.Imbalance {
+			worst = r
+		}
+	}
+	return worst, worst.Imbalance > noNoise && 2*(worst.Floor-1) > worst.Imbalance
+}
+
+// noNoise is an imbalance of which nobody asks what it is of.
+const noNoise = 0.05
 
 // overloaded is who is slow where. Load is only spoken of where it is recorded and agrees.
 func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
@@ -247,20 +244,6 @@ func loadOf(t *nsys.Trace, layer router.Whole, level string) (imbalance.Row, boo
 		return imbalance.Row{}, false
 	}
 	return t.Imbalance[i], true
-}
-
-// lastRank is the rank that arrives last in most layers, and in how many.
-func lastRank(waits []wait.Wait) (rank, layers int) {
-	n := map[int]int{}
-	for _, w := range waits {
-		n[w.LastRank]++
-	}
-	for r, k := range n {
-		if k > layers || k == layers && r < rank {
-			rank, layers = r, k
-		}
-	}
-	return rank, layers
 }
 
 func basisOf(t *nsys.Trace) Basis {

@@ -54,3 +54,18 @@ func TestNobodyIsTheSlowest(t *testing.T) {
 		t.Errorf("the worst of idle ranks is %d, in %d steps", s.WorstRank, s.WorstSteps)
 	}
 }
+
+// One loss: what steps differ in is the loss that the bound is of, whatever other compute
+// of a rank takes.
+func TestLossOverStepsIsTheBounds(t *testing.T) {
+	var samples []Sample
+	for step := range router.Whole(3) {
+		samples = append(samples, work(0, step, 0, 30+int64(step)), work(1, step, 0, 10),
+			Sample{Rank: 1, Step: step, Layer: 0, Phase: "attention", TotalNS: 500})
+	}
+	x := New(slices.Values(samples))
+	over := x.OverSteps(map[router.Whole]float64{0: 100, 1: 100, 2: 100})
+	near(t, "mean", over.Loss.MeanNS, 10.5)
+	near(t, "worst", over.Loss.P99NS, 11)
+	near(t, "bound", x.Bound(over).LossNS, 10.5)
+}

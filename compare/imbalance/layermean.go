@@ -59,8 +59,10 @@ type Row struct {
 	CV           router.Number `json:"cv"`
 	Gini         router.Number `json:"gini"`
 	Active       router.Number `json:"active"` // parts with any time or load
-	Floor        router.Number `json:"floor"`  // the least max_over_mean that whole slots allow; load only
-	NullMedian   router.Number `json:"null_median"`
+	// Floor is the least max_over_mean that whole slots allow; of the time of ranks what
+	// equal ranks show whose times vary as much from step to step, see noiseFloor.
+	Floor      router.Number `json:"floor"`
+	NullMedian router.Number `json:"null_median"`
 	// both of max_over_mean as it stands here: of a mean over as many steps; load of a known shape only
 	NullP95    router.Number `json:"null_p95"`
 	NullActive router.Number `json:"null_active"` // load of experts only

@@ -31,8 +31,8 @@ type OverSteps struct {
 	// with its last kernel.
 	Step Spread `json:"step"`
 	// Experts is the expert time (see Times.Of) of the slowest rank of each layer,
-	// added over layers; Loss is the straggler loss of all compute, likewise. Undefined
-	// for one rank.
+	// added over layers; Loss is the straggler loss of expert time, likewise: its mean is
+	// that of Bound. Undefined for one rank.
 	Experts Spread `json:"experts"`
 	Loss    Spread `json:"loss"`
 }
@@ -49,7 +49,21 @@ func (t *Times) OverSteps(wall map[router.Whole]float64) OverSteps {
 			walls = append(walls, ns)
 		}
 	}
-	return OverSteps{SpreadOf(walls), SpreadOf(experts), SpreadOf(t.Loss())}
+	return OverSteps{SpreadOf(walls), SpreadOf(experts), SpreadOf(t.expertLoss())}
+}
+
+// expertLoss is, step by step, the straggler loss of expert time over all judged layers; nil
+// where no layer has expert time on several ranks.
+func (t *Times) expertLoss() (loss []float64) {
+	for _, l := range t.Judged() {
+		if _, mean := lossAndMean(l.Experts); mean.Defined() && len(l.Ranks) > 1 {
+			if loss == nil {
+				loss = make([]float64, len(l.Experts))
+			}
+			floats.Add(loss, lossOf(l.Experts))
+		}
+	}
+	return loss
 }
 
 // Bound is what even expert time over ranks wins by itself, from one arm alone: the
@@ -77,16 +91,8 @@ func (t *Times) Bound(over OverSteps) Bound {
 	if len(t.Ranks) < 2 || t.Unmarked || len(t.Layers) == 0 || !t.Layers[len(t.Layers)-1].Number.Defined() {
 		return b
 	}
-	var loss []float64 // by step
-	for _, l := range t.Judged() {
-		if _, mean := lossAndMean(l.Experts); mean.Defined() && len(l.Ranks) > 1 {
-			if loss == nil {
-				loss = make([]float64, len(l.Experts))
-			}
-			floats.Add(loss, lossOf(l.Experts))
-		}
-	}
-	if loss == nil { // no layer has expert time on several ranks
+	loss := t.expertLoss()
+	if loss == nil {
 		return b
 	}
 	gain := func(ns float64) router.Number { return router.Number(ns) / (b.StepNS - router.Number(ns)) }

@@ -239,7 +239,8 @@ func (l *Layer) Row(threshold float64) (r Row, ok bool) {
 		m.AddTime(step)
 	}
 	r = m.Row(threshold, NoNull(), l.Ranks)
-	r.Of = l.of
+	r.Of, r.Floor = l.of, noiseFloor(l.Experts)
+	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, r.NullP95, threshold)
 	return r, r.Steps > 0
 }
 

@@ -104,6 +104,7 @@ type Trace struct {
 	Collectives   []wait.Collective     `json:"collectives"`
 	Alignment     []wait.Alignment      `json:"alignment"`
 	Waits         []wait.Wait           `json:"waits"`
+	Waiting       wait.Waiting          `json:"waiting"` // at all collectives
 	Variants      []wait.Variant        `json:"variants"`
 	Warnings      []router.Warning      `json:"warnings"`
 }

@@ -12,7 +12,8 @@ import (
 
 // waits fills Collectives, Alignment, Waits and Variants.
 func (r *reduction) waits() {
-	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{}}
+	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{},
+		StepNS: r.trace.OverSteps.Step.MeanNS.Float64()}
 	for _, step := range r.times.StepsOf(imbalance.Counts) {
 		in.Steps[int32(step)] = true
 	}
@@ -25,6 +26,7 @@ func (r *reduction) waits() {
 	}
 	t, found := r.trace, wait.Of(in)
 	t.Collectives, t.Alignment = append(t.Collectives, found.Collectives...), append(t.Alignment, found.Alignment...)
+	t.Waiting = found.Waiting
 	t.Waits, t.Variants = append(t.Waits, found.Waits...), append(t.Variants, found.Variants...)
 	t.Warnings = append(t.Warnings, found.Warnings...)
 }
@@ -59,6 +61,7 @@ func (a *attribution) lateness(r *rankEvents) []wait.Late {
 				sum.NS += until - free
 				sum.GC += a.python.Collects[r.device.Process].Within(free, until)
 				sum.GIL += a.python.Locked[l.Thread].Within(free, until)
+				sum.Call += max(0, until-max(free, l.Start))
 			}
 		}
 		if free = max(free, k.End); i == order[0] {

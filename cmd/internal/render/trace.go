@@ -27,7 +27,8 @@ func Trace(t *nsys.Trace, given string) output.Document {
 	case answer.Uneven:
 		d.Lead = unevenLayers(t)
 	case answer.LateLaunches:
-		d.Lead = lateRanks(t)
+		arrivals := arrivalTable(t.Waiting)
+		d.Lead = arrivals.Only("rank", "last_steps", "mean_wait_ns", "cause", "explained_ns")
 	}
 	return d
 }
@@ -67,11 +68,6 @@ func unevenLayers(t *nsys.Trace) *table.Table {
 	return out
 }
 
-// lateRanks are how long each rank waits in collectives, and how long its GPU runs nothing.
-func lateRanks(t *nsys.Trace) *table.Table {
-	return timeTable(t).Only("rank", "wait_ns", "no_kernel_ns")
-}
-
 // tracedJSON is the JSON of a trace.
 type tracedJSON struct {
 	*nsys.Trace
@@ -101,6 +97,8 @@ func traceTables(t *nsys.Trace) []table.Table {
 			count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
 		waitTable(t.Waits),
+		arrivalTable(t.Waiting),
+		lateTable(t.Waiting),
 		variantTable(t.Variants),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
 			append([]table.Column{count("rank"), count("layer"), label("phase"), duration("collective")},
@@ -212,31 +210,31 @@ func traceNotes(t *nsys.Trace) (notes []string) {
 	if t.Arm != "" {
 		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
-	return append(notes, overSteps(t.Bound.Of.ExpertTime(), t.OverSteps)...)
+	return append(notes, overSteps(t.OverSteps)...)
 }
 
-// overSteps is a line on the median and the worst step of a trace, about the times of which
-// the worst is longer by more than a twentieth.
-func overSteps(experts string, o imbalance.OverSteps) []string {
+// overSteps is a line on the worst step of a trace, about the times of which it is longer
+// than the median by more than a twentieth. What the answer says of all steps it leaves out.
+func overSteps(o imbalance.OverSteps) []string {
 	var parts []string
 	for _, v := range []struct {
 		name string
 		imbalance.Spread
-	}{{"profiled step time", o.Step}, {experts + " of the slowest rank", o.Experts}, {"straggler loss", o.Loss}} {
+	}{{"profiled step time", o.Step}, {"loss per step", o.Loss}} {
 		if v.Steps < 2 || !(v.P99NS > 1.05*v.P50NS) {
 			continue
 		}
-		worst := fmt.Sprintf("worst of %d steps", v.Steps)
+		worst := "the worst"
 		if v.Steps >= 100 { // before, p99 is the largest
 			worst = "p99"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s %s)", v.name, quantity.Duration(v.P50NS), worst,
-			quantity.Duration(v.P99NS)))
+		parts = append(parts, fmt.Sprintf("%s up to %s (%s of %d steps)", v.name, quantity.Duration(v.P99NS), worst,
+			v.Steps))
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	return []string{"p50 over steps: " + strings.Join(parts, "; ")}
+	return []string{"steps differ: " + strings.Join(parts, "; ")}
 }
 
 // layerNoun is what the number of a layer counts: layers that ranges name or that are

@@ -68,6 +68,8 @@ type Input struct {
 	World int            // of the whole run, 0 where not recorded
 	Names []string       // of kernels
 	Steps map[int32]bool // those that count
+	// StepNS is how long they are, in wall time, on the mean; NaN where not known.
+	StepNS float64
 	// Whether any rank recorded garbage collection of Python, and its lock.
 	GC, GIL bool
 }
@@ -79,6 +81,7 @@ type Result struct {
 	Collectives []Collective
 	Alignment   []Alignment
 	Waits       []Wait
+	Waiting     Waiting
 	Variants    []Variant
 	Warnings    []router.Warning
 }
@@ -106,6 +109,7 @@ type analysis struct {
 	order     []key
 	matched   map[key]bool      // every rank has as many instances
 	hosts     bool              // lateness of every rank is known
+	headless  map[int32]bool    // steps with a collective that nobody is known to have left one before
 	different map[useKey]bool   // kernels of which ranks ran different variants, chosen by rank
 	apart     map[[3]int32]bool // layer and two ranks that did
 }
@@ -118,7 +122,7 @@ type analysis struct {
 // from the lowest rank's. A rank waits until the last rank arrives, in aligned
 // time and never longer than its own kernel lasts; the rest is transfer.
 func Of(in Input) Result {
-	a := &analysis{Input: in, matched: map[key]bool{}}
+	a := &analysis{Input: in, Result: Result{Waiting: noWaiting()}, matched: map[key]bool{}}
 	a.gather()
 	keys := map[key]bool{}
 	for i := range a.Ranks {

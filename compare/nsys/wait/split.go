@@ -88,12 +88,14 @@ const confidence = 0.95
 // Late is the host lateness of a rank since the collective before: time in which no
 // kernel ran and the call that launches the next one had not returned, up to the start
 // of a collective, all in nanoseconds. GC and GIL are the parts of NS that coincide with
-// Python's garbage collection and with waiting for its lock.
+// Python's garbage collection and with waiting for its lock, Call the part in the launching
+// calls themselves.
 type Late struct {
-	At  int64 `json:"t"` // start of the collective
-	NS  int64 `json:"n"`
-	GC  int64 `json:"c,omitempty"`
-	GIL int64 `json:"l,omitempty"`
+	At   int64 `json:"t"` // start of the collective
+	NS   int64 `json:"n"`
+	GC   int64 `json:"c,omitempty"`
+	GIL  int64 `json:"l,omitempty"`
+	Call int64 `json:"a,omitempty"`
 }
 
 // The classes of a kernel's time. Where kernels overlap, the first class counts.
@@ -140,8 +142,8 @@ func (u *union) add(start, end int64) {
 	u.until = max(u.until, end)
 }
 
-// meetings lists the collectives of all ranks that end an expert block, in the order of
-// time.
+// meetings lists the collectives of all ranks that end an expert block or are in a step
+// that counts, in the order of time.
 func (a *analysis) meetings() []*meeting {
 	var list []*meeting
 	for _, v := range a.order {
@@ -167,7 +169,11 @@ func (a *analysis) meetings() []*meeting {
 	for i := range a.Ranks {
 		a.findEnds(i, list)
 	}
-	return slices.DeleteFunc(list, func(m *meeting) bool { return !m.ends || m.before == nil })
+	a.headless = map[int32]bool{}
+	for _, m := range list {
+		a.headless[m.Step] = a.headless[m.Step] || m.before == nil
+	}
+	return slices.DeleteFunc(list, func(m *meeting) bool { return m.before == nil || !m.ends && !a.Steps[m.Step] })
 }
 
 // mostOverlapping bounds how many collectives of all ranks can be under way at once.
@@ -265,18 +271,36 @@ const (
 	partHost
 	partGC
 	partGIL
+	partCall
 	measured        // the number of parts above
 	partUnexplained = measured
 	partWhole       = measured + 1
 )
 
-// stepWait is the waiting of one layer in one step.
+// values are the whole and its parts, in nanoseconds.
+type values [partWhole + 1]float64
+
+func (v *values) add(o values) {
+	for p := range v {
+		v[p] += o[p]
+	}
+}
+
+// stepWait is the waiting of one layer in one step, or that for one rank.
 type stepWait struct {
-	parts  [partWhole + 1]float64
-	expert []int64 // time by rank
+	parts  values
+	expert []int64 // time by rank, of a layer
 	last   int     // the rank, as its position, that was waited for longest
 	most   float64 // for how long
 	at     *meeting
+}
+
+// add adds the waiting for a rank at a meeting.
+func (w *stepWait) add(last int, parts values, m *meeting) {
+	w.parts.add(parts)
+	if w.at == nil || parts[partWhole] > w.most {
+		w.last, w.most, w.at = last, parts[partWhole], m
+	}
 }
 
 // waits fills Waits.
@@ -289,27 +313,44 @@ func (a *analysis) waits() {
 		group.Go(func() { spans[i] = a.spans(i, meetings) })
 	}
 	group.Wait()
-	byLayer := map[int32]map[int32]*stepWait{}
+	byLayer, byStep := map[int32]map[int32]*stepWait{}, map[int32]map[int]*stepWait{}
+	var counted *meeting // the last one in byStep
 	for number, m := range meetings {
+		last, parts := a.partsOf(m, number, spans)
+		if a.Steps[m.Step] && (counted == nil || counted.leftBefore(m)) {
+			counted = m
+			at(byStep, m.Step, last).add(last, parts, m)
+		}
 		step, layer, ok := blockOf(spans, number)
-		if !ok || !a.Steps[step] {
+		if !m.ends || !ok || !a.Steps[step] {
 			continue
 		}
-		if byLayer[layer] == nil {
-			byLayer[layer] = map[int32]*stepWait{}
+		w := at(byLayer, layer, step)
+		w.add(last, parts, m)
+		if w.expert == nil {
+			w.expert = make([]int64, len(a.Ranks))
 		}
-		w := byLayer[layer][step]
-		if w == nil {
-			w = &stepWait{expert: make([]int64, len(a.Ranks)), most: -1}
-			byLayer[layer][step] = w
+		for i := range a.Ranks {
+			w.expert[i] += spans[i][number].expert
 		}
-		a.add(w, m, number, spans)
 	}
 	for layer, steps := range byLayer {
 		a.Waits = append(a.Waits, a.row(layer, steps))
 	}
 	slices.SortFunc(a.Waits,
 		func(x, y Wait) int { return cmp.Or(cmp.Compare(y.WaitNS, x.WaitNS), cmp.Compare(x.Layer, y.Layer)) })
+	a.lateness(byStep)
+}
+
+// at is the stepWait of two keys.
+func at[K, L comparable](of map[K]map[L]*stepWait, k K, l L) *stepWait {
+	if of[k] == nil {
+		of[k] = map[L]*stepWait{}
+	}
+	if of[k][l] == nil {
+		of[k][l] = &stepWait{}
+	}
+	return of[k][l]
 }
 
 // blockOf is the step and layer whose expert block a meeting ends; not ok for one that
@@ -329,11 +370,10 @@ func blockOf(spans [][]span, m int) (step, layer int32, ok bool) {
 	return step, layer, layer != router.None
 }
 
-// add adds the waiting at one meeting to that of its layer in a step.
-func (a *analysis) add(w *stepWait, m *meeting, number int, spans [][]span) {
+// partsOf is the waiting at one meeting, for the rank that arrives last.
+func (a *analysis) partsOf(m *meeting, number int, spans [][]span) (last int, parts values) {
 	n := len(a.Ranks)
 	arrivals, late := make([]int64, n), make([]Late, n)
-	last := 0
 	for i := range a.Ranks {
 		arrivals[i] = m.of[i].start + a.Ranks[i].offset - m.of[0].start // since the first rank's
 		if arrivals[i] > arrivals[last] {
@@ -342,7 +382,6 @@ func (a *analysis) add(w *stepWait, m *meeting, number int, spans [][]span) {
 		if a.hosts {
 			late[i] = a.Ranks[i].lateBetween(m.before.of[i].start, m.of[i].start)
 		}
-		w.expert[i] += spans[i][number].expert
 	}
 	var more [partWhole + 1]int64 // of the last rank than of the others, added up
 	own := &spans[last][number]
@@ -354,6 +393,7 @@ func (a *analysis) add(w *stepWait, m *meeting, number int, spans [][]span) {
 		more[partHost] += late[last].NS - late[i].NS
 		more[partGC] += late[last].GC - late[i].GC
 		more[partGIL] += late[last].GIL - late[i].GIL
+		more[partCall] += late[last].Call - late[i].Call
 		experts, others := own.part(ofExpertVariants)-s.part(ofExpertVariants), own.part(ofVariants)-s.part(ofVariants)
 		if a.apart[[3]int32{own.layer, int32(last), int32(i)}] {
 			more[partKernels] += experts + others
@@ -364,11 +404,9 @@ func (a *analysis) add(w *stepWait, m *meeting, number int, spans [][]span) {
 	}
 	more[partUnexplained] = more[partWhole] - more[partExpert] - more[partOther] - more[partKernels] - more[partHost]
 	for p := range more {
-		w.parts[p] += float64(more[p]) / float64(n)
+		parts[p] = float64(more[p]) / float64(n)
 	}
-	if wait := float64(more[partWhole]) / float64(n); wait > w.most {
-		w.last, w.most, w.at = last, wait, m
-	}
+	return last, parts
 }
 
 // lateBetween sums the lateness after one collective began and until another did.
@@ -378,6 +416,7 @@ func (r *Rank) lateBetween(after, until int64) (sum Late) {
 		sum.NS += r.Late[at].NS
 		sum.GC += r.Late[at].GC
 		sum.GIL += r.Late[at].GIL
+		sum.Call += r.Late[at].Call
 	}
 	return sum
 }
@@ -385,7 +424,7 @@ func (r *Rank) lateBetween(after, until int64) (sum Late) {
 // row is the mean over the steps of a layer.
 func (a *analysis) row(layer int32, steps map[int32]*stepWait) Wait {
 	w := Wait{Layer: router.Whole(layer), Steps: len(steps)}
-	var values [partWhole + 1][]float64
+	var values [partWhole + 1][]float64 // by step
 	last, most := make([]int, len(a.Ranks)), make([]int, len(a.Ranks))
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
 		s := steps[step]

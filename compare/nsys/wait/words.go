@@ -11,14 +11,23 @@ type Part struct {
 	Interval  Interval
 }
 
+// The names of parts, which are also those of causes.
+const (
+	ExpertLoad   = "expert load"
+	OtherCompute = "other compute"
+	OtherKernels = "different kernels"
+	LateHosts    = "late launches"
+	unexplained  = "not explained"
+)
+
 // List is the parts in the order in which tables show them; together they are WaitNS.
 func (w Wait) List() []Part {
 	return []Part{
-		{"expert load", "expert_ns", w.Parts.ExpertNS, w.Intervals.Expert},
-		{"other compute", "other_compute_ns", w.Parts.OtherNS, w.Intervals.Other},
-		{"different kernels", "kernels_ns", w.Parts.KernelsNS, w.Intervals.Kernels},
-		{"host lateness", "host_ns", w.Parts.HostNS, w.Intervals.Host},
-		{"not explained", "unexplained_ns", w.Parts.UnexplainedNS, w.Intervals.Unexplained},
+		{ExpertLoad, "expert_ns", w.Parts.ExpertNS, w.Intervals.Expert},
+		{OtherCompute, "other_compute_ns", w.Parts.OtherNS, w.Intervals.Other},
+		{OtherKernels, "kernels_ns", w.Parts.KernelsNS, w.Intervals.Kernels},
+		{LateHosts, "host_ns", w.Parts.HostNS, w.Intervals.Host},
+		{unexplained, "unexplained_ns", w.Parts.UnexplainedNS, w.Intervals.Unexplained},
 	}
 }
 

@@ -1,0 +1,87 @@
+package answer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/router"
+)
+
+// traced is a trace of two ranks whose one layer is so uneven, with this floor.
+func traced(maxOverMean, floor router.Number, flagged bool) *nsys.Trace {
+	t := &nsys.Trace{Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
+	t.Imbalance = []imbalance.Row{{Layer: 2, Level: router.LevelRank, Quantity: imbalance.Time, Parts: 2,
+		MaxOverMean: maxOverMean, Imbalance: maxOverMean - 1, Floor: floor, Flagged: flagged, Worst: 1}}
+	t.Overall = []imbalance.Summary{imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time)}
+	t.Bound = imbalance.Bound{Gain: 0.05, LossNS: 5e4, StepNS: 1e6}
+	return t
+}
+
+// A layer whose unevenness is mostly noise is even, and the answer says by how much.
+func TestNoiseIsEven(t *testing.T) {
+	for _, c := range []struct {
+		maxOverMean, floor router.Number
+		flagged            bool
+		verdict            Verdict
+		noise              bool
+	}{{1.12, 1.11, false, Even, true}, {1.12, 1.01, true, Uneven, false}, {1.02, 1.015, false, Even, false},
+		{1.08, router.Undefined(), false, Even, false}} {
+		a := OfTrace(traced(c.maxOverMean, c.floor, c.flagged), "x")
+		if a.Verdict != c.verdict || strings.Contains(a.Line, "noise") != c.noise ||
+			c.noise != (len(a.Reasons) > 0 && strings.Contains(a.Reasons[0], "12.0 % uneven")) {
+			t.Errorf("%+v: have %+v", c, a)
+		}
+	}
+}
+
+// A cause is in the answer only where it explains most of the waiting, with how much; a late
+// step is named whatever the verdict.
+func TestWaitingReasons(t *testing.T) {
+	cause := func(name string, ns router.Number, did wait.Deed) wait.Cause {
+		return wait.Cause{Name: name, NS: ns, Did: did}
+	}
+	waiting := func(w wait.Waiting, late ...wait.LateStep) func(*nsys.Trace) {
+		return func(t *nsys.Trace) {
+			w.Steps, w.Late = 50, late
+			w.Ranks = []wait.Arrival{{Rank: 3, LastSteps: 30, WaitNS: w.WaitNS / 2, Cause: w.Cause},
+				{Rank: 1, LastSteps: 20, WaitNS: w.WaitNS / 2}}
+			t.Waiting = w
+		}
+	}
+	step := wait.LateStep{Step: 37, Rank: 11, WaitNS: 6e6, Cause: cause(wait.LateHosts, 5e6, wait.CollectsGarbage)}
+	for _, c := range []struct {
+		change  func(*nsys.Trace)
+		verdict Verdict
+		want    string
+	}{
+		{waiting(wait.Waiting{WaitNS: 2e5}), Even,
+			"Ranks wait 200 µs per step, and no one cause explains most of it; rank 3 is last in 30 of 50 steps."},
+		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.ExpertLoad, 1.5e5, "")}), Even,
+			"200 µs per step, 150 µs of it for expert load;"},
+		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 1.1e5, "")}), LateLaunches,
+			"200 µs per step, 110 µs of it for late launches; rank 3 is last in 30 of 50 steps."},
+		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 3e5, wait.Launches)}), LateLaunches,
+			"all of it for late launches (launch calls);"},
+		{waiting(wait.Waiting{WaitNS: 5e3}), Even, ""},
+		{waiting(wait.Waiting{WaitNS: 4e5, Cause: cause(wait.ExpertLoad, 3e5, "")}, step), Even,
+			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
+		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 2e5, wait.CollectsGarbage)}, step), LateLaunches,
+			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
+	} {
+		trace := traced(1.03, 1.01, false)
+		c.change(trace)
+		a := OfTrace(trace, "x")
+		if said := strings.Join(a.Reasons, " "); a.Verdict != c.verdict || !strings.Contains(said, c.want) ||
+			c.want == "" && len(a.Reasons) > 0 {
+			t.Errorf("want %q, have %+v", c.want, a)
+		}
+	}
+	trace := traced(1.03, 1.01, false)
+	waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 2e5, "")}, step)(trace)
+	if a := OfTrace(trace, "x"); !strings.HasPrefix(a.Line, "Late launches on rank 11 in step 37 stall the others;") {
+		t.Errorf("have %q", a.Line)
+	}
+}

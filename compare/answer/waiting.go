@@ -1,0 +1,119 @@
+package answer
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// lateWho says whose late launches stall whom: those of a rank in few steps, of a rank, or of
+// ranks in turn.
+func lateWho(w wait.Waiting) string {
+	if steps, same := fewLate(w); steps > 0 {
+		when := fmt.Sprintf("in step %d", w.Late[0].Step)
+		if steps > 1 {
+			when = fmt.Sprintf("in %d of %s", steps, quantity.Count(w.Steps, "step"))
+		}
+		if same {
+			return fmt.Sprintf("on rank %d %s stall the others", w.Late[0].Rank, when)
+		}
+		return when + " stall the other ranks"
+	}
+	if 2*w.Ranks[0].WaitNS > w.WaitNS {
+		return fmt.Sprintf("on rank %d stall the others", w.Ranks[0].Rank)
+	}
+	return "stall the ranks in turn"
+}
+
+// fewLate is how many late steps hold more than half of all waiting, 0 if they do not, and
+// whether they are of one rank.
+func fewLate(w wait.Waiting) (steps int, same bool) {
+	var late router.Number
+	same = true
+	for _, l := range w.Late {
+		late += l.WaitNS
+		same = same && l.Rank == w.Late[0].Rank
+	}
+	if 2*late > w.WaitNS*router.Number(w.Steps) {
+		return len(w.Late), same
+	}
+	return 0, false
+}
+
+// waitReasons say who arrives last and why ranks wait, and in which step far longer than in
+// most; nothing where they hardly wait.
+func waitReasons(t *nsys.Trace) (reasons []string) {
+	w := t.Waiting
+	if few, _ := fewLate(w); few == 0 && w.WaitNS > leastWait*t.Bound.StepNS && len(w.Ranks) > 0 {
+		first := w.Ranks[0]
+		for _, r := range w.Ranks {
+			if r.LastSteps > first.LastSteps {
+				first = r
+			}
+		}
+		reasons = append(reasons, fmt.Sprintf("Ranks wait %s per step, %s; rank %d is last in %d of %s.",
+			quantity.Duration(w.WaitNS), because(w.Cause, w.WaitNS), first.Rank, first.LastSteps,
+			quantity.Count(w.Steps, "step")))
+	}
+	if len(w.Late) > 0 {
+		l, more := w.Late[0], ""
+		if n := len(w.Late) - 1; n > 0 {
+			more = fmt.Sprintf("; %s late", are(n, "more step"))
+		}
+		reasons = append(reasons, fmt.Sprintf("In step %d ranks wait %s for rank %d, %s%s.", l.Step,
+			quantity.Duration(l.WaitNS), l.Rank, because(l.Cause, l.WaitNS), more))
+	}
+	return reasons
+}
+
+// leastWait is the share of a step from which waiting is worth a reason.
+const leastWait = 0.01
+
+// because says for what ranks wait: the part that explains most of it, and how much.
+func because(c wait.Cause, whole router.Number) string {
+	if c.Name == "" {
+		return "and no one cause explains most of it"
+	}
+	much := quantity.Duration(c.NS)
+	if c.NS >= whole || much == quantity.Duration(whole) {
+		much = "all" // where it is more, the rank has less of something else
+	}
+	text := fmt.Sprintf("%s of it for %s", much, map[string]string{wait.LateHosts: "late launches",
+		wait.OtherCompute: "other compute of the last rank", wait.OtherKernels: "kernels of its own"}[c.Name])
+	if c.Name == wait.ExpertLoad {
+		text = fmt.Sprintf("%s of it for expert load", much)
+	}
+	if c.Did != "" {
+		text += " (" + string(c.Did) + ")"
+	}
+	return text
+}
+
+// checkHost says what to look at where hosts launch late.
+func checkHost(w wait.Waiting) string {
+	whose, did := "the ranks' CPUs", w.Did
+	if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS {
+		whose, did = fmt.Sprintf("rank %d's CPU", w.Ranks[0].Rank), cmp.Or(w.Ranks[0].Did, did)
+	}
+	switch did {
+	case wait.CollectsGarbage:
+		return "Keep Python from collecting garbage there: gc.freeze() after loading, gc.disable() while serving."
+	case wait.WaitsForLock:
+		return "Find the Python threads that hold the lock meanwhile, and move their work to other processes."
+	case wait.Launches:
+		return "The launch calls take too long: use CUDA graphs, or check " + whose + " for other processes."
+	}
+	return "The launch queue ran dry. Check " + whose + ": pinning, other processes, Python garbage collection."
+}
+
+// lateTable is the table that shows why a run's verdict is late launches.
+func lateTable(w wait.Waiting) string {
+	if few, _ := fewLate(w); few > 0 {
+		return "late"
+	}
+	return "arrivals"
+}
