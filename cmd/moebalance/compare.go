@@ -48,14 +48,14 @@ func compareCmd() *cobra.Command {
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
 	f.StringVar(&o.metric, "metric", "",
-		"metric of the reports: a reported `NAME`, or NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH (default: throughput)")
+		"`NAME`: metric of the reports (default throughput); or one to read, as NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH")
 	complete(c, "metric", metrics.Names()...)
-	f.StringVar(&o.arms, "arms", "", "`A,B`: the sides are two builds of these names, not a normal and a perfect arm")
+	f.StringVar(&o.arms, "arms", "", "`A,B`: compare two builds of these names instead of a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
 	o.confidence.fraction = gain.DefaultConfidence
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
 	f.StringVar(&o.campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench: step time and measured gain beside traces")
+		"campaign folder or JSON `RESULT` of bench: measured gain and step time beside traces")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
 	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place: what its placement recovers")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")

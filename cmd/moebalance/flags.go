@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -39,7 +37,7 @@ type resultFlags struct {
 // bindTop adds --top where tables can be long.
 func (f *resultFlags) bindTop(c *cobra.Command) {
 	c.Flags().IntVar(&f.top, "top", output.Page,
-		"print at most `N` rows of a table as text, the largest; 0 prints all (default: a page)")
+		"`N`: rows of a table to print as text, the largest; 0 prints all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
 	section(c, outputSection)
 }
@@ -47,8 +45,8 @@ func (f *resultFlags) bindTop(c *cobra.Command) {
 // bind adds the flags; tables are the names that --table takes.
 func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 	section(c, ownSection)
-	choice(c, &f.format, "format", output.Text, "output format: text, json, csv or md", output.Formats...)
-	c.Flags().StringVar(&f.table, "table", "", "print this `TABLE` only (csv: default the first)")
+	choice(c, &f.format, "format", output.Text, "text, json, csv or md", output.Formats...)
+	c.Flags().StringVar(&f.table, "table", "", "print this table only")
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
 	c.Flags().BoolVar(&f.notes, "notes", false, "print all notes after the answer, and the names of the tables")
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, also on a narrow terminal")
@@ -58,48 +56,6 @@ func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 		cobra.ShellCompDirective) {
 		return tables(), cobra.ShellCompDirectiveNoFileComp
 	})
-}
-
-// The headings of flags in help: a verb's own come first, and outputs last.
-const (
-	sectionKey    = "moebalance-section" // the annotation that holds it
-	ownSection    = "Flags"
-	outputSection = "Output"
-)
-
-// section gives the flags that were added since the last call a heading in help.
-func section(c *cobra.Command, heading string) {
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[sectionKey] == nil {
-			_ = c.Flags().SetAnnotation(f.Name, sectionKey, []string{heading})
-		}
-	})
-}
-
-// flagSections lists the flags of a command by their headings, for help.
-func flagSections(c *cobra.Command) string {
-	var b strings.Builder
-	sets, headings := map[string]*pflag.FlagSet{}, []string{}
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		heading := ownSection
-		if named := f.Annotations[sectionKey]; named != nil {
-			heading = named[0]
-		} else if (f.Name == "help" || f.Name == "force") && sets[outputSection] != nil {
-			heading = outputSection
-		}
-		if sets[heading] == nil {
-			sets[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
-			sets[heading].SortFlags = false
-			headings = append(headings, heading)
-		}
-		sets[heading].AddFlag(f)
-	})
-	width := output.ScreenOf(c.Root().OutOrStdout(), os.Getenv).Width // the command's own output is a buffer by now
-	slices.SortStableFunc(headings, func(a, b string) int { return cmp.Compare(sectionRank(a), sectionRank(b)) })
-	for _, heading := range headings {
-		fmt.Fprintf(&b, "\n\n%s:\n%s", heading, strings.TrimRight(sets[heading].FlagUsagesWrapped(width), "\n"))
-	}
-	return b.String()
 }
 
 // write renders the document to stdout, or to the file.
@@ -138,16 +94,6 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	return err
 }
 
-func sectionRank(heading string) int {
-	switch heading {
-	case ownSection:
-		return 0
-	case outputSection:
-		return 2
-	}
-	return 1
-}
-
 // modelFlags name a model.
 type modelFlags struct {
 	model, config string
@@ -157,7 +103,7 @@ type modelFlags struct {
 func (m *modelFlags) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&m.model, "model", "",
-		"model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'; or the folder of a checkpoint")
+		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
 	complete(c, "model", modelNames()...)
 }
@@ -173,7 +119,7 @@ func modelNames() (names []string) {
 func (m *modelFlags) bindCounts(c *cobra.Command) {
 	m.bind(c)
 	f := c.Flags().Lookup("model")
-	f.Usage = "model of the counts, for the top-k and groups of the null: " + f.Usage
+	f.Usage = "model of the counts: " + f.Usage
 }
 
 func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
@@ -270,13 +216,16 @@ func choice[T ~string](c *cobra.Command, into *T, flag string, preset T, usage s
 
 // bindNumbers adds a flag of whole numbers and ranges of them. Given again, it adds to them.
 func bindNumbers(c *cobra.Command, into *[]int, flag, preset, usage string) {
+	if !strings.Contains(usage, "`") {
+		usage = "`LIST`: " + usage
+	}
 	bindParsed(c, into, func(text string) ([]int, error) {
 		list, err := input.Numbers(text)
 		if c.Flags().Changed(flag) {
 			list = append(*into, list...)
 		}
 		return list, err
-	}, flag, preset, usage+", such as 1,8,64, 1-16 or 1-64:8")
+	}, flag, preset, usage+"; such as 1,8,64, 1-16 or 1-64:8")
 }
 
 // complete makes the shell complete the values of a flag.
@@ -315,14 +264,14 @@ type readOptions struct {
 
 func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 	f := c.Flags()
-	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: rank of an export, overriding the recorded one")
+	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N`: rank of an export, overriding the recorded one; N alone where there is one export")
 	bindSteps(c, &o.chosen)
 	f.StringArrayVar(&o.steps, "step-pattern", nil,
-		"regular expression for range names with a group (?P<step>…), tried before the built-in ones")
-	f.StringArrayVar(&o.layers, "layer-pattern", nil, "as --step-pattern, with (?P<layer>…)")
-	f.StringArrayVar(&o.experts, "expert-pattern", nil, "as --step-pattern, with (?P<expert>…)")
+		"`REGEX`: regular expression for range names with a group (?P<step>…), tried before the built-in ones")
+	f.StringArrayVar(&o.layers, "layer-pattern", nil, "`REGEX`: as --step-pattern, with (?P<layer>…)")
+	f.StringArrayVar(&o.experts, "expert-pattern", nil, "`REGEX`: as --step-pattern, with (?P<expert>…)")
 	f.StringArrayVar(&o.phases, "phase", nil,
-		"`PHASE=REGEX`: phase of the kernels whose names match, before all other evidence, such as experts=my_grouped_gemm; can be repeated")
+		"`PHASE=REGEX`: phase of the kernels whose names match, such as experts=my_gemm; can be repeated")
 	f.StringVar(&o.rules, "phase-rules", "",
 		"`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
 	section(c, "Reading of exports")

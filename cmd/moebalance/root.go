@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -101,10 +100,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	var stray error
-	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, words []string) {
 		if stray = strayWords(c); stray == nil {
-			help(c, words)
+			showHelp(c, words)
 		}
 	})
 	err := cmp.Or(root.ExecuteContext(ctx), stray)
@@ -155,17 +153,10 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-func init() {
-	cobra.AddTemplateFunc("flagSections", flagSections)
-}
-
 func rootCmd() *cobra.Command {
 	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
-	usage := strings.NewReplacer("\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}",
-		"{{flagSections .}}", "Available Commands:", "Verbs:", "[command]", "VERB", " about a command", "")
-	root.SetUsageTemplate(usage.Replace(root.UsageTemplate()))
 	for _, g := range verbs() {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, c := range g.verbs {
@@ -235,28 +226,6 @@ func plainly(err error) string {
 	}
 	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats that of writing it
 	return shown.Text(strings.Join(lines, "; "))       // names of files may be anything
-}
-
-//go:embed help
-var help embed.FS
-
-// command is a verb with its file in help: the line of its use, a line that says what
-// it is for, the description, and after "Examples:" commands that run as they stand.
-func command(file string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
-	text, err := help.ReadFile("help/" + file + ".txt")
-	if err != nil {
-		panic(err) // the program was put together wrongly
-	}
-	use, rest, _ := strings.Cut(string(text), "\n")
-	short, rest, _ := strings.Cut(rest, "\n\n")
-	long, examples, _ := strings.Cut(rest, "\nExamples:\n")
-	if strings.Contains(examples, "testdata/") {
-		examples += "  (testdata is a folder of the source code, https://github.com/moebalance/moebalance)"
-	}
-	c := &cobra.Command{Use: use, Short: short, Long: strings.Trim(long, "\n"), Example: strings.TrimRight(examples,
-		"\n"), Args: args, RunE: run}
-	c.Flags().SortFlags = false // help lists them in the order of their definition
-	return c
 }
 
 // verbGroup is what help lists under a title.

@@ -58,15 +58,15 @@ func (s Screen) prose(words, indent string) string {
 		return words
 	}
 	words = beforeUnit.ReplaceAllString(words, "$1\u00a0$2")
-	return strings.ReplaceAll(broken(words, s.Width, indent), "\u00a0", " ")
+	return strings.ReplaceAll(Broken(words, s.Width, indent), "\u00a0", " ")
 }
 
 // beforeUnit is the space between a number and its unit, where no line ends.
 var beforeUnit = regexp.MustCompile(`(\d) (%|[nµm]?s\b|[KMG]?i?B\b)`)
 
-// broken is a text in lines of at most width columns, but for longer words. Lines that
+// Broken is a text in lines of at most width columns, but for longer words. Lines that
 // go on are indented.
-func broken(words string, width int, indent string) string {
+func Broken(words string, width int, indent string) string {
 	var out []string
 	for line := range strings.SplitSeq(words, "\n") {
 		part := ""
@@ -157,11 +157,11 @@ func (c shownColumn) widest() (most int) {
 func (c *shownColumn) narrow(most int) {
 	for i, cell := range c.Cells {
 		// names end a line after _ or /, too
-		if c.Cells[i] = broken(cell, most, ""); text.LongestLineLen(c.Cells[i]) > most {
-			c.Cells[i] = text.WrapText(joints.Replace(broken(parted.Replace(cell), most, "")), most)
+		if c.Cells[i] = Broken(cell, most, ""); text.LongestLineLen(c.Cells[i]) > most {
+			c.Cells[i] = text.WrapText(joints.Replace(Broken(parted.Replace(cell), most, "")), most)
 		}
 	}
-	c.Head = strings.ReplaceAll(broken(strings.ReplaceAll(c.Head, "/", "/ "), c.widest(), ""), "/ ", "/")
+	c.Head = strings.ReplaceAll(Broken(strings.ReplaceAll(c.Head, "/", "/ "), c.widest(), ""), "/ ", "/")
 }
 
 // parted makes the parts of a name words; joints undoes it, also at the end of a line.
