@@ -2,6 +2,8 @@ package source
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -39,4 +41,26 @@ func Knows(path string) bool {
 	defer f.Close()
 	_, err = metrics.Parse(path, f, nil)
 	return err == nil
+}
+
+// Behind lists the files that a verb reads where it is given a path: those of a folder, those
+// that a pattern matches, or those of the index of a sharded checkpoint.
+func Behind(path string) []string {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil && isPattern(path):
+		found, _ := filepath.Glob(path) // the verb says what is wrong with it
+		return found
+	case err == nil && strings.HasSuffix(path, ".index.json"):
+		shards, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.safetensors"))
+		return shards
+	case err != nil || !info.IsDir():
+		return nil
+	}
+	recorded := counts.Files(path)
+	files, err := FolderFiles(path, nil)
+	if err == nil && (len(recorded) == 0 || nsys.Takes(files[0])) {
+		recorded = append(recorded, files...)
+	}
+	return recorded
 }
