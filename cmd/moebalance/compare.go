@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,13 +10,10 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/router"
 )
 
 type compareOptions struct {
@@ -148,7 +143,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}
 	if (o.counts[0] != "" || o.placement != "") && result.Split.Known() {
-		if err := o.place(c.Context(), &result, shape); err != nil {
+		err := source.Recover(c.Context(), &result, o.placement, o.counts[0], shape, o.read.threshold.fraction)
+		if err != nil {
 			return err
 		}
 	}
@@ -160,42 +156,6 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 			strings.Join(result.Reasons, "; "), trustHint(result)))
 	}
 	return nil
-}
-
-// place says what a placement recovers on counts that it was not learned from: that of
-// --place, or EPLB without redundant experts on the counts of the normal arm.
-func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, shape *router.Shape) error {
-	placed, held, err := o.placed(ctx, len(result.Ranks), shape)
-	if err != nil {
-		return err
-	}
-	p := placed.Best()
-	held = p.Title() + ", " + held
-	if p.Verdict == place.NoVerdict {
-		p.Baseline, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
-	}
-	result.WithPlacement(p.Baseline, p.Judged, held)
-	return nil
-}
-
-// placed are placements on so many ranks; held says what they were learned and judged on.
-func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Shape) (res *place.Result, held string,
-	err error) {
-	if o.placement != "" {
-		res, err = source.ReadPlaced(o.placement, ranks)
-		return res, "as judged in " + filepath.Base(o.placement), err
-	}
-	record, err := source.ReadCounts(ctx, o.counts[0], nil)
-	if err != nil {
-		return nil, "", err
-	}
-	learn, judge, err := place.Halves([]*counts.Record{record})
-	if err != nil {
-		return nil, "", err
-	}
-	res, err = place.Judge(learn, judge, place.Options{Ranks: []int{ranks}, Redundant: []int{0}, Nodes: 1, Shape: shape,
-		Threshold: o.read.threshold.fraction})
-	return res, "learned on the first half of the counts and judged on the second", err
 }
 
 // trustHint is what to try where both sides record that no switch was on: captures

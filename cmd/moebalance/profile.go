@@ -30,7 +30,7 @@ type profileOptions struct {
 func profileCmd() *cobra.Command {
 	var o profileOptions
 	c := command("profile", argCount(1, -1, "a command after --"), o.run)
-	c.Annotations = map[string]string{target.RunsCommand: ""}
+	c.Annotations[target.RunsCommand] = ""
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "",
 		"`A-B[,C-D…]`: iterations to record; one report per window and rank (default all)")

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var stray error
 	root.SetHelpFunc(func(c *cobra.Command, words []string) {
 		if stray = strayWords(c); stray == nil {
-			showHelp(c, words)
+			manual.Show(c, words)
 		}
 	})
 	err := cmp.Or(root.ExecuteContext(ctx), stray)

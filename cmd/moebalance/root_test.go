@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -322,19 +323,19 @@ func TestHelpFitsTwoScreens(t *testing.T) {
 			t.Errorf("%s --help: %d lines, want at most 60", c.CommandPath(), len(lines))
 		}
 		for _, line := range lines {
-			if len([]rune(line)) > helpWidth {
-				t.Errorf("%s --help: %q is longer than %d", c.CommandPath(), line, helpWidth)
+			if len([]rune(line)) > manual.Width {
+				t.Errorf("%s --help: %q is longer than %d", c.CommandPath(), line, manual.Width)
 			}
 		}
-		for _, name := range strings.Fields(first[c.Name()]) {
+		for _, name := range strings.Fields(first[strings.Join(path, "-")]) {
 			if c.Flags().Lookup(name) == nil && name != "help" {
 				t.Errorf("%s has no --%s to show first", c.CommandPath(), name)
 			}
 		}
 		out, _, _ = invoke(t.Context(), append(path, "--help-all")...)
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			name, text := flagText(c, f)
-			if f.Name != helpAll && !strings.Contains(out, name) {
+			name, text := manual.FlagText(c, f)
+			if f.Name != manual.AllFlag && !strings.Contains(out, name) {
 				t.Errorf("%s: no %q in\n%s", c.CommandPath(), name, out)
 			}
 			_, value, _ := strings.Cut(name, " ")

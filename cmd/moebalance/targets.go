@@ -5,6 +5,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/logits/hook"
@@ -20,7 +21,8 @@ const (
 // targetRules is what outputs must leave alone besides the inputs.
 func targetRules() target.Rules {
 	exports := reportConverter().Cache
-	return target.Rules{Expand: source.Behind, Ours: marks.Match, Known: source.Knows,
+	records := func(folder string) bool { return len(counts.Files(folder)) > 0 }
+	return target.Rules{Expand: source.Behind, Whole: records, Ours: marks.Match, Known: source.Knows,
 		Store: func(folder string) string {
 			switch {
 			case bench.IsCampaign(folder):

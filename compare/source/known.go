@@ -12,14 +12,11 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// mostAsked is the size of a file above which Knows does not ask the readers.
-const mostAsked = 64 << 20
-
 // Knows reports whether a reader of ours knows a file: as a trace, counts, a placement,
-// the configuration of a model, or the output of a benchmark. What cannot be asked counts
-// as known.
+// the configuration of a model, or the output of a benchmark. What cannot be asked, or is
+// larger than settings are, counts as known.
 func Knows(path string) bool {
-	text, err := input.ReadFile(path, mostAsked)
+	text, err := input.ReadFile(path, maxSettings)
 	if err != nil || nsys.Takes(path) {
 		return true
 	}

@@ -26,6 +26,8 @@ type Rules struct {
 	Expand func(path string) []string
 	// Store names the kind of store that a folder is, "" for anything else.
 	Store func(folder string) (kind string)
+	// Whole reports folders that are one input, which a file more would change.
+	Whole func(folder string) bool
 	// Ours reports by its first bytes whether a file is an earlier result of this program.
 	Ours func(head []byte) bool
 	// Known reports files that a verb reads: recorded data, settings, reports of engines.
@@ -59,7 +61,7 @@ func Guard(root *cobra.Command, rules Rules) {
 type guard struct {
 	rules  Rules
 	force  bool
-	inputs []place // files, and folders that are stores
+	inputs []place // files, and folders that are one input
 	claims []place
 }
 
@@ -169,9 +171,11 @@ func (g *guard) addWord(word string, command bool) {
 }
 
 func (g *guard) add(path string) {
-	if p := placeOf(path); path != "" && (p.info == nil || !p.info.IsDir() || g.rules.Store(path) != "") {
-		g.inputs = append(g.inputs, p)
+	p := placeOf(path)
+	if path == "" || p.info != nil && p.info.IsDir() && g.rules.Store(path) == "" && !g.rules.Whole(path) {
+		return
 	}
+	g.inputs = append(g.inputs, p)
 }
 
 // Inputs adds the words of a command, of which relative paths begin in dir, to the
@@ -210,8 +214,11 @@ func (o *output) checkPlace(path, own string) error {
 	}
 	target := placeOf(path)
 	for at := target; ; at = placeOf(filepath.Dir(at.path)) {
-		if slices.ContainsFunc(o.guard.inputs, at.is) {
-			return o.refusal("%q is an input, which is never replaced: choose another place", path)
+		switch input := slices.ContainsFunc(o.guard.inputs, at.is); {
+		case input && at == target:
+			return o.refusal("%q is an input, which is never replaced: choose another file", path)
+		case input:
+			return o.refusal("%q lies in an input folder, which is read whole: choose another folder", path)
 		}
 		kind := o.guard.rules.Store(at.path)
 		if slices.ContainsFunc(o.guard.claims, func(c place) bool { return c.by != o && c.by.Store != "" && c.is(at) }) {
