@@ -157,7 +157,7 @@ func otherKinds(t *nsys.Trace) []string {
 // leastLate is the share of a step from which waiting for late launches leads the answer.
 const leastLate = 0.05
 
-// wouldGain says what would win how much: "perfectly even ranks would gain about 6.0 %".
+// wouldGain says what would gain how much: "perfectly even ranks would gain about 6.0 %".
 func wouldGain(what string, gain router.Number) string {
 	if !gain.Defined() {
 		return "what that costs is unknown"

@@ -41,6 +41,6 @@ func ExampleJudge() {
 	fmt.Println(gain.Judge(c).Verdict)
 	// Output:
 	// imbalance significant
-	// gain +20.4 %, 95.0 % interval +15.9 % to +25.0 %, 6 pairs: above the threshold of 10.0 %
+	// gain +20.4 %, 95 % interval +15.9 % to +25.0 %, 6 pairs: above the threshold of 10.0 %
 	// invalid
 }

@@ -70,7 +70,7 @@ func TestJudgeRecordedCampaign(t *testing.T) {
 	if r.Verdict != Significant {
 		t.Fatalf("verdict %q, reasons %v, want %q", r.Verdict, r.Reasons, Significant)
 	}
-	if want := "gain +20.0 %, 95.0 % interval +13.4 % to +27.1 %, 6 pairs: above the threshold of 10.0 %"; r.Reasons[0] != want {
+	if want := "gain +20.0 %, 95 % interval +13.4 % to +27.1 %, 6 pairs: above the threshold of 10.0 %"; r.Reasons[0] != want {
 		t.Errorf("reason %q, want %q", r.Reasons[0], want)
 	}
 	if len(r.Pairs) != 6 || r.Pairs[0].Order != "AB" || r.Pairs[1].Order != "BA" {

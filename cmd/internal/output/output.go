@@ -250,9 +250,9 @@ var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, 
 // pretty draws the table for people, and names the columns for which the screen is too
 // narrow.
 func pretty(t table.Table, v View) (drawn string, hidden []string) {
-	s := sheetOf(t)
+	s := textTableOf(t)
 	if !v.Wide && v.Screen.Width > 0 {
-		hidden = s.fit(v.Screen.Width, t.Minor)
+		hidden = s.hideColumns(v.Screen.Width, t.Minor)
 	}
 	p := gopretty.NewWriter()
 	style := gopretty.StyleLight
