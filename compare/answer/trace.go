@@ -61,7 +61,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	late := sum(t.Waits, func(w wait.Wait) router.Number { return w.Parts.HostNS })
 	switch {
 	case wait.MostlyHosts(t.Waits) && late > t.Bound.LossNS && late > leastLate*t.Bound.StepNS:
-		rank, layers := lastRank(t.Waits)
+		rank, layers := mostOften(t.Waits, func(w wait.Wait) int { return w.LastRank })
 		who, check := fmt.Sprintf("on rank %d stall the others", rank), fmt.Sprintf("rank %d's CPU", rank)
 		if 2*layers <= len(t.Waits) {
 			who, check = "stall the ranks in turn", "the CPUs"
@@ -202,24 +202,15 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 
 // slowestWords says whether one rank is behind most of the uneven layers.
 func slowestWords(rows []imbalance.Row) string {
-	n := map[router.Whole]int{}
-	for _, r := range rows {
-		n[r.Worst]++
-	}
-	most := rows[0].Worst
-	for r, k := range n {
-		if k > n[most] || k == n[most] && r < most {
-			most = r
-		}
-	}
+	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
 	switch {
 	case len(rows) == 1:
 		return fmt.Sprintf("Layer %d is uneven; rank %d is slowest there.", rows[0].Layer, most)
-	case 2*n[most] > len(rows):
-		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, n[most])
+	case 2*layers > len(rows):
+		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, layers)
 	}
 	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from layer to layer.",
-		are(len(rows), "layer"), n[most])
+		are(len(rows), "layer"), layers)
 }
 
 // loadReasons say which expert is behind the most uneven layer, by recorded counts.
@@ -249,18 +240,18 @@ func loadOf(t *nsys.Trace, layer router.Whole, level string) (imbalance.Row, boo
 	return t.Imbalance[i], true
 }
 
-// lastRank is the rank that arrives last in most layers, and in how many.
-func lastRank(waits []wait.Wait) (rank, layers int) {
-	n := map[int]int{}
-	for _, w := range waits {
-		n[w.LastRank]++
+// mostOften is the value that most items have, the least of several, and how many have it.
+func mostOften[T any, K cmp.Ordered](items []T, of func(T) K) (most K, times int) {
+	n := map[K]int{}
+	for _, item := range items {
+		n[of(item)]++
 	}
-	for r, k := range n {
-		if k > layers || k == layers && r < rank {
-			rank, layers = r, k
+	for value, k := range n {
+		if k > times || k == times && value < most {
+			most, times = value, k
 		}
 	}
-	return rank, layers
+	return most, times
 }
 
 func basisOf(t *nsys.Trace) Basis {
