@@ -152,19 +152,21 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		return err
 	}
 	if !result.Comparable {
-		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s%s",
-			strings.Join(result.Reasons, "; "), trustHint(result)))
+		return withCode(exitNotComparable, errors.New(refusedSides(result)))
 	}
 	return nil
 }
 
-// trustHint is what to try where both sides record that no switch was on: captures
-// may not record the switch of this treatment.
-func trustHint(r diff.Comparison) string {
-	if r.Normal.Arm != string(gain.Normal) || r.Perfect.Arm != string(gain.Normal) {
-		return ""
+// refusedSides says why the sides cannot be compared, and what to try.
+func refusedSides(r diff.Comparison) string {
+	switch {
+	case r.Normal.Arm == string(gain.Perfect) && r.Perfect.Arm == string(gain.Normal):
+		return fmt.Sprintf("the sides are swapped: the first was balanced (%s); try: moebalance compare NORMAL PERFECT",
+			r.Normal.Evidence)
+	case r.Normal.Arm == string(gain.Normal) && r.Perfect.Arm == string(gain.Normal): // the switch may be unrecorded
+		r.Reasons = append(r.Reasons, "for other engines, --trust-arms accepts the arms as labeled")
 	}
-	return "; for other engines, --trust-arms accepts the arms as labeled"
+	return "the sides are not comparable: " + strings.Join(r.Reasons, "; ")
 }
 
 // reports judges the launches that two sets of benchmark reports hold.

@@ -81,7 +81,9 @@ func (g *gateFlags) checkModel() error {
 		}
 	}
 	switch {
-	case named != 1:
+	case named == 0:
+		return usagef("want --model NAME, --config FILE, or --experts with --top-k")
+	case named > 1:
 		return usagef("want one of --model, --config and --experts, have %d of them", named)
 	case g.experts == 0 && (g.topK != 0 || g.groups != 0 || g.topKGroups != 0):
 		return usagef("--top-k, --groups and --top-k-groups need --experts")

@@ -206,8 +206,14 @@ func flagError(c *cobra.Command, err error) error {
 			text += router.Near(value, names)
 		}
 	}
-	return usagef("%s: %s; see '%s --help'", c.Name(), text, c.CommandPath())
+	if !strings.HasSuffix(text, "?") {
+		text += "; see '" + c.CommandPath() + " --help'"
+	}
+	return usagef("%s: %s", verbOf(c), text)
 }
+
+// verbOf is the verb as it is typed.
+func verbOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
 
 // plainly is what an error says, without the system call that failed on a file or a server.
 func plainly(err error) string {
@@ -273,8 +279,11 @@ func namesCommand(help *cobra.Command, args []string) error {
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || (most >= 0 && len(args) > most) {
-			return usagef("%s: want %s, have %s; see '%s --help'", c.Name(), what,
-				quantity.Count(len(args), "argument"), c.CommandPath())
+			have := "none"
+			if len(args) > 0 {
+				have = quantity.Count(len(args), "argument")
+			}
+			return usagef("%s: want %s, have %s; see '%s --help'", verbOf(c), what, have, c.CommandPath())
 		}
 		return nil
 	}

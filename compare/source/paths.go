@@ -84,6 +84,10 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 			if found, err = expand(arg, skipped); err != nil {
 				return nil, err
 			}
+			if missing == nil && !nsys.Takes(found[0]) {
+				return nil, &input.Error{File: arg, Expected: "a folder with exports or traces", Found: "none in it",
+					Try: "'moebalance counts' reads expert statistics"}
+			}
 		}
 		paths = append(paths, found...)
 	}

@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -128,7 +129,7 @@ func Recover(ctx context.Context, c *diff.Comparison, result, statistics string,
 	if result != "" {
 		var err error
 		if placed, err = ReadPlaced(result, ranks); err != nil {
-			return err
+			return fmt.Errorf("--place: %w", err)
 		}
 		held = "as judged in " + filepath.Base(result)
 	} else {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,7 +133,9 @@ func ReadModel(path string, method router.Method) (router.Model, error) {
 		return router.Model{}, err
 	}
 	m, err := router.ParseConfig(text, method)
-	if err != nil {
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return router.Model{}, &input.Error{File: path, Expected: "a Hugging Face config.json", Found: notJSON(err)}
+	} else if err != nil {
 		return router.Model{}, &input.Error{File: path, Err: err}
 	}
 	m.Source = path
@@ -148,7 +151,7 @@ func ReadLayout(path string, experts int) (router.Layout, error) {
 	var held [][]int32
 	if err := json.Unmarshal(text, &held); err != nil {
 		return router.Layout{}, &input.Error{File: path, Expected: "a JSON list of the experts of each rank",
-			Err: err}
+			Found: notJSON(err)}
 	}
 	return router.Placed(experts, held)
 }

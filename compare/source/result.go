@@ -88,7 +88,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 	unknown := &input.Error{File: name, Expected: "a JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown,
 		Try: "write one with 'moebalance VERB --format json -o FILE'"}
 	if err := json.Unmarshal(text, &head); err != nil {
-		unknown.Found = err.Error()
+		unknown.Found = notJSON(err)
 		return in, unknown
 	}
 	for _, r := range results {
@@ -107,6 +107,14 @@ func ParseResult(name string, text []byte) (Item, error) {
 	}
 	unknown.Found = fmt.Sprintf("kind %q", head.Kind)
 	return in, unknown
+}
+
+// notJSON says what is wrong with a text that is to be JSON.
+func notJSON(err error) string {
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return "a file that is no JSON"
+	}
+	return err.Error()
 }
 
 // Refused is the error of sides that are not comparable: those of campaigns, or else of

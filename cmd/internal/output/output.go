@@ -87,7 +87,7 @@ func (d Document) Brief() Document {
 }
 
 // ErrNoTable is wrapped by the error about a table that a document lacks.
-var ErrNoTable = errors.New("no such table in this result")
+var ErrNoTable = errors.New("no such table")
 
 // Page is the number of rows of "what a page holds": a few of each of several tables, or
 // one table.
@@ -173,7 +173,7 @@ func (d Document) table(name string) (table.Table, error) {
 		}
 	}
 	names := d.TableNames()
-	return table.Table{}, fmt.Errorf("%w: %q; want one of %s%s", ErrNoTable, name, strings.Join(names, ", "),
+	return table.Table{}, fmt.Errorf("%w %q in this result: want one of %s%s", ErrNoTable, name, strings.Join(names, ", "),
 		router.Near(name, names))
 }
 

@@ -236,7 +236,6 @@ func (o *output) checkPlace(path, own string) error {
 // checkFile refuses a target that cannot be written or that must not be lost.
 func (o *output) checkFile(path string, ours func(string) bool, regular bool) error {
 	there, err := os.Stat(path)
-	folder := filepath.Dir(linked(path))
 	switch {
 	case err == nil && there.IsDir():
 		return o.refusal("want a file, but %q is a folder", path)
@@ -244,7 +243,9 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 		return o.refusal("want a regular file, but %q is none", path)
 	case err == nil && !there.Mode().IsRegular(), err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil // a pipe or a device loses nothing; of others, writing says what is wrong
-	case unix.Access(folder, unix.F_OK) != nil:
+	}
+	folder := filepath.Dir(linked(path))
+	if unix.Access(folder, unix.F_OK) != nil {
 		return o.refusal("no folder %q to write %q in", filepath.Dir(path), filepath.Base(path))
 	}
 	if err := unix.Access(folder, unix.W_OK); err != nil {
