@@ -168,9 +168,13 @@ func rootCmd() *cobra.Command {
 	root.AddCommand(topics()...)
 	target.Guard(root, targetRules())
 	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		if c.Name() == "help" {
+		switch c.Name() {
+		case "help":
 			c.Args = namesCommand
+		case "completion":
+			c.Short, c.GroupID = "enable shell completion", "Start"
 		}
 	}
 	return root
@@ -246,7 +250,7 @@ func verbs() []verbGroup {
 		{"Run an engine", []*cobra.Command{benchCmd(), profileCmd(), hookCmd(), workloadCmd()}},
 		{"Read what engines recorded", []*cobra.Command{traceCmd(), compareCmd(), countsCmd(), reportCmd()}},
 		{"Balance", []*cobra.Command{logitsCmd(), placeCmd(), modelsCmd()}},
-		{"Tour", []*cobra.Command{quickstartCmd()}},
+		{"Start", []*cobra.Command{quickstartCmd()}},
 	}
 }
 

@@ -51,7 +51,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, `did you mean "--format"?`, []string{"trace", "-format", "x"}},
 		{exitUsage, `trace: --format: want one of text, json, csv, md, have "jsn"; did you mean "json"?`,
 			[]string{"trace", "--format", "jsn", "x"}},
-		{exitUsage, `"imbalnce"; want one of`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
+		{exitUsage, `"imbalnce" in this result: want one of`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
 		{exitUsage, `did you mean "imbalance"?`, []string{"trace", "--table", "imbalnce", loop + "normal.sqlite"}},
 		{exitUsage, `bench: --timeout: want a time with its unit, such as 30s, 10m or 2h, have "10"`,
 			[]string{"bench", "--timeout", "10", "--", "x"}},

@@ -163,7 +163,7 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 	if bench.IsCampaign(path) {
 		return g.campaign(ctx, path)
 	}
-	if files, err := FolderFiles(path, g.Skipped); err == nil && nsys.Takes(files[0]) {
+	if files, err := folderFiles(path, g.Skipped); err == nil && nsys.Takes(files[0]) {
 		g.exports = append(g.exports, files...)
 		return nil
 	}

@@ -55,7 +55,7 @@ func Behind(path string) []string {
 		return nil
 	}
 	recorded := counts.Files(path)
-	files, err := FolderFiles(path, nil)
+	files, err := folderFiles(path, nil)
 	if err == nil && (len(recorded) == 0 || nsys.Takes(files[0])) {
 		recorded = append(recorded, files...)
 	}

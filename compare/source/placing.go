@@ -128,7 +128,7 @@ func Recover(ctx context.Context, c *diff.Comparison, result, statistics string,
 	held, ranks := "learned on the first half of the counts and judged on the second", len(c.Ranks)
 	if result != "" {
 		var err error
-		if placed, err = ReadPlaced(result, ranks); err != nil {
+		if placed, err = readPlaced(result, ranks); err != nil {
 			return fmt.Errorf("--place: %w", err)
 		}
 		held = "as judged in " + filepath.Base(result)

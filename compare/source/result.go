@@ -47,9 +47,9 @@ func ReadResult(path string) (Item, error) {
 	return ParseResult(filepath.Base(path), text)
 }
 
-// ReadPlaced reads a result of place, and of it the placements on so many ranks, of which
+// readPlaced reads a result of place, and of it the placements on so many ranks, of which
 // there is one or more.
-func ReadPlaced(path string, ranks int) (*place.Result, error) {
+func readPlaced(path string, ranks int) (*place.Result, error) {
 	in, err := ReadResult(path)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 
 // notJSON says what is wrong with a text that is to be JSON.
 func notJSON(err error) string {
-	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+	if strings.Contains(err.Error(), "looking for beginning of value") {
 		return "a file that is no JSON"
 	}
 	return err.Error()

@@ -81,7 +81,7 @@ func flagGroups(c *cobra.Command) (groups []flagGroup) {
 		heading := OwnSection
 		if named := f.Annotations[sectionKey]; named != nil {
 			heading = named[0]
-		} else if f.Name == "help" || f.Name == "force" {
+		} else if (f.Name == "help" || f.Name == "force") && c.Flags().Lookup("format") != nil {
 			heading = OutputSection
 		}
 		at := slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })

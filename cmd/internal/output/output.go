@@ -97,7 +97,7 @@ const Page = -1
 type View struct {
 	Format Format
 	Table  string // the only table, by name; "" is all of them, for CSV the first
-	Top    int    // people are shown at most so many rows of a table: 0 is all, Page what a page holds
+	Top    int    // row limit for text: 0 is all, Page what a page holds
 	Wide   bool   // all columns, also where the screen is narrower
 	Notes  bool   // all notes, not their number
 	Screen Screen

@@ -27,25 +27,6 @@ type Plans struct {
 	EveryTokens []plan.EveryTokens `json:"every_tokens,omitempty"`
 }
 
-// certificateNote says for which numbers of tokens the plan is at its floors.
-func certificateNote(e plan.EveryTokens) string {
-	counted := fmt.Sprintf("counted for 1 to %d, level after %d", e.Rows, e.Rows)
-	if e.Optimal() {
-		return fmt.Sprintf("%s on %s: ranks, experts and active experts are at their floors for every number of tokens per rank (%s)", e.Name, quantity.Count(e.Ranks, "rank"), counted)
-	}
-	var missed []string
-	for _, of := range []struct {
-		what string
-		plan.Misses
-	}{{"rank load", e.Rank}, {"expert load", e.Copy}, {"active experts", e.Active}} {
-		if of.Tokens > 0 {
-			missed = append(missed, fmt.Sprintf("%s off by at most %d in %d", of.what, of.Worst, of.Tokens))
-		}
-	}
-	return fmt.Sprintf("%s on %s, over every number of tokens per rank (%s): %s; at the floor otherwise", e.Name,
-		quantity.Count(e.Ranks, "rank"), counted, strings.Join(missed, ", "))
-}
-
 // Document lays the plans out, with how often each is optimal.
 func (result Plans) Document() output.Document {
 	t := table.Table{Name: "plans", Columns: []table.Column{
@@ -69,7 +50,8 @@ func (result Plans) Document() output.Document {
 		t.Rows = append(t.Rows, caseCells(row, len(t.Columns)))
 	}
 	for _, e := range result.EveryTokens {
-		d.Notes = append(d.Notes, certificateNote(e))
+		d.Notes = append(d.Notes, fmt.Sprintf("%s on %s: %s", e.Name, quantity.Count(e.Ranks, "rank"),
+			proofSentence(e.Proof)))
 	}
 	result.showUnequal(&t)
 	var parts []string

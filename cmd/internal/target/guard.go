@@ -215,6 +215,7 @@ func (o *output) checkPlace(path, own string) error {
 	target := placeOf(path)
 	for at := target; ; at = placeOf(filepath.Dir(at.path)) {
 		switch input := slices.ContainsFunc(o.guard.inputs, at.is); {
+		case input && at == target && o.folder && path == o.Path: // of files in it, each is asked for
 		case input && at == target:
 			return o.refusal("%q is an input, which is never replaced: choose another file", path)
 		case input:
