@@ -38,7 +38,7 @@ func (m Model) Routed() (layers []int) {
 
 // FindModel returns the preset of that name. Case does not matter, and neither
 // does the owner in front of a Hugging Face name: "openai/gpt-oss-120b" is
-// "gpt-oss-120b". The error proposes the nearest name and lists all of them.
+// "gpt-oss-120b". The error proposes the nearest name.
 func FindModel(name string) (Model, error) {
 	wanted := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
 	models := Models()
@@ -50,7 +50,8 @@ func FindModel(name string) (Model, error) {
 		names[i] = m.Name
 	}
 	return Model{}, fmt.Errorf(
-		"unknown model %q: the presets are %s; any other model can be read from its config.json, or the folder with it%s", name, strings.Join(names, ", "), Near(wanted, names))
+		"unknown model %q: 'moebalance models' lists the presets; any other is read from its config.json, or the folder with it%s",
+		name, Near(wanted, names))
 }
 
 // Near is "; did you mean X?" for the name that differs from a mistyped one in the fewest

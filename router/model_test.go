@@ -87,8 +87,8 @@ func TestFindModel(t *testing.T) {
 		}
 	}
 	if _, err := FindModel("zzz"); err == nil || strings.Contains(err.Error(), "did you mean") ||
-		!strings.Contains(err.Error(), "minimax-m2") {
-		t.Errorf("FindModel(zzz): %v, want the list without a hint", err)
+		!strings.Contains(err.Error(), "'moebalance models'") {
+		t.Errorf("FindModel(zzz): %v, want where the list is without a hint", err)
 	}
 	if _, err := FindModel(""); err == nil {
 		t.Error("an empty name found a model")

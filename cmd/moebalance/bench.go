@@ -17,7 +17,7 @@ import (
 func benchCmd() *cobra.Command {
 	var o benchOptions
 	c := command("bench", cobra.ArbitraryArgs, o.run)
-	c.Annotations = map[string]string{target.RunsCommand: ""}
+	c.Annotations[target.RunsCommand] = ""
 	o.bind(c)
 	c.AddCommand(datasetCmd())
 	return c

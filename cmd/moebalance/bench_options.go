@@ -128,7 +128,7 @@ func (o *benchOptions) bindJudging(c *cobra.Command) {
 		"weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed,
 		gain.Measured)
 	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
-	f.StringVar(&o.windows, "profile-iterations", "", "iterations `A-B` that the profiled pair records (default all)")
+	f.StringVar(&o.windows, "profile-iterations", "", "`A-B`: iterations that the profiled pair records (default all)")
 	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
 	f.StringArrayVar(&o.Accepted, "accept-difference", nil,
 		"`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")

@@ -171,7 +171,7 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20%", "--", gain20}, exitDone, ""},
 		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5.0 %"},
 		"too few pairs": {[]string{"--pairs", "5", "--", gain20}, exitUsage,
-			"5 pairs cannot decide at 95.0 % confidence: want --pairs 6 or more"},
+			"5 pairs cannot decide at 95 % confidence: want --pairs 6 or more"},
 		"too confident": {[]string{"--pairs", "6", "--confidence", ".99", "--", gain20}, exitUsage,
 			"want --pairs 8 or more"},
 		"verdict wanted": {[]string{"--pairs", "6", "--require-verdict", "--", uneven, "{pair}"}, exitInconclusive,

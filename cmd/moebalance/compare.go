@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,13 +12,10 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/router"
 )
 
 type compareOptions struct {
@@ -50,14 +45,14 @@ func compareCmd() *cobra.Command {
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
 	f.StringVar(&o.metric, "metric", "",
-		"metric of the reports: a reported `NAME`, or NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH (default: throughput)")
+		"`NAME`: metric of the reports (default throughput); or one to read, as NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH")
 	complete(c, "metric", metrics.Names()...)
-	f.StringVar(&o.arms, "arms", "", "`A,B`: the sides are two builds of these names, not a normal and a perfect arm")
+	f.StringVar(&o.arms, "arms", "", "`A,B`: compare two builds of these names instead of a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
 	o.confidence.fraction = gain.DefaultConfidence
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
 	f.StringVar(&o.campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench: step time and measured gain beside traces")
+		"campaign folder or JSON `RESULT` of bench: measured gain and step time beside traces")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
 	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place: what its placement recovers")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
@@ -154,7 +149,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}
 	if (o.counts[0] != "" || o.placement != "") && result.Split.Known() {
-		if err := o.place(c.Context(), &result, shape); err != nil {
+		err := source.Recover(c.Context(), &result, o.placement, o.counts[0], shape, o.read.threshold.fraction)
+		if err != nil {
 			return err
 		}
 	}
@@ -162,55 +158,21 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		return err
 	}
 	if !result.Comparable {
-		return withCode(exitNotComparable, fmt.Errorf("the sides are not comparable: %s%s",
-			strings.Join(result.Reasons, "; "), trustHint(result)))
+		return withCode(exitNotComparable, errors.New(refusedSides(result)))
 	}
 	return nil
 }
 
-// place says what a placement recovers on counts that it was not learned from: that of
-// --place, or EPLB without redundant experts on the counts of the normal arm.
-func (o *compareOptions) place(ctx context.Context, result *diff.Comparison, shape *router.Shape) error {
-	placed, held, err := o.placed(ctx, len(result.Ranks), shape)
-	if err != nil {
-		return err
+// refusedSides says why the sides cannot be compared, and what to try.
+func refusedSides(r diff.Comparison) string {
+	switch {
+	case r.Normal.Arm == string(gain.Perfect) && r.Perfect.Arm == string(gain.Normal):
+		return fmt.Sprintf("the sides are swapped: the first was balanced (%s); try: moebalance compare NORMAL PERFECT",
+			r.Normal.Evidence)
+	case r.Normal.Arm == string(gain.Normal) && r.Perfect.Arm == string(gain.Normal): // the switch may be unrecorded
+		r.Reasons = append(r.Reasons, "for other engines, --trust-arms accepts the arms as labeled")
 	}
-	p := placed.Best()
-	held = p.Title() + ", " + held
-	if p.Verdict == place.NoVerdict {
-		p.Baseline, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
-	}
-	result.WithPlacement(p.Baseline, p.Judged, held)
-	return nil
-}
-
-// placed are placements on so many ranks; held says what they were learned and judged on.
-func (o *compareOptions) placed(ctx context.Context, ranks int, shape *router.Shape) (res *place.Result, held string,
-	err error) {
-	if o.placement != "" {
-		res, err = source.ReadPlaced(o.placement, ranks)
-		return res, "as judged in " + filepath.Base(o.placement), err
-	}
-	record, err := source.ReadCounts(ctx, o.counts[0], nil)
-	if err != nil {
-		return nil, "", err
-	}
-	learn, judge, err := place.Halves([]*counts.Record{record})
-	if err != nil {
-		return nil, "", err
-	}
-	res, err = place.Judge(learn, judge, place.Options{Ranks: []int{ranks}, Redundant: []int{0}, Nodes: 1, Shape: shape,
-		Threshold: o.read.threshold.fraction})
-	return res, "learned on the first half of the counts and judged on the second", err
-}
-
-// trustHint is what to try where both sides record that no switch was on: captures
-// may not record the switch of this treatment.
-func trustHint(r diff.Comparison) string {
-	if r.Normal.Arm != string(gain.Normal) || r.Perfect.Arm != string(gain.Normal) {
-		return ""
-	}
-	return "; for other engines, --trust-arms accepts the arms as labeled"
+	return "the sides are not comparable: " + strings.Join(r.Reasons, "; ")
 }
 
 // records judges launches that held both arms.

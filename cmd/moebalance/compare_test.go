@@ -42,7 +42,7 @@ func TestCompareVerbOnTraces(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Balanced routing would be about 16.7 % faster, mostly from even expert sizes.\nno verdict · predicted from 3 steps",
-		"Layer 0 holds 82.6 % of the reduced loss",
+		"Layer 0 holds 82.6 % of the loss that balance removes",
 		"step with balanced routing 10.1 ms", "805.52", "936.45", "−54.33", "1687.64",
 	} {
 		if !strings.Contains(out, want) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -174,14 +173,4 @@ func (o *countsOptions) judging() (counts.Options, error) {
 func bindAxes(c *cobra.Command, axes *string) {
 	c.Flags().StringVar(axes, "axes", "",
 		"what the dimensions of an array (.npy, .pt, JSON) are, such as `steps,layers,experts`; or layers,ranks,experts; or tokens,layers,topk for ids of experts")
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.IsDir()
 }

@@ -259,7 +259,7 @@ func TestCountsHelpOfFormats(t *testing.T) {
 			t.Errorf("%s: exit %d, %q %q", f.ID, code, out, stderr)
 		}
 	}
-	general, _, _ := invoke(t.Context(), "counts", "--help")
+	general, _, _ := invoke(t.Context(), "counts", "--help-all")
 	if other, stderr, code := invoke(t.Context(), "counts", "--help", "nonsense"); other != "" || code != exitUsage ||
 		!strings.Contains(stderr, "nonsense") || !strings.Contains(general, "sglang-counts") ||
 		!strings.Contains(general, "Flags:") {

@@ -1,25 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
-	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/shown"
@@ -40,16 +36,16 @@ type resultFlags struct {
 // bindTop adds --top where tables can be long.
 func (f *resultFlags) bindTop(c *cobra.Command) {
 	c.Flags().IntVar(&f.top, "top", output.Page,
-		"print at most `N` rows of a table as text, the largest; 0 prints all (default: a page)")
+		"`N`: rows of a table to print as text, the largest; 0 prints all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
 	section(c, outputSection)
 }
 
 // bind adds the flags; tables are the names that --table takes.
 func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
-	section(c, ownSection)
-	choice(c, &f.format, "format", output.Text, "output format: text, json, csv or md", output.Formats...)
-	c.Flags().StringVar(&f.table, "table", "", "print this `TABLE` only (csv: default the first)")
+	section(c, manual.OwnSection)
+	choice(c, &f.format, "format", output.Text, "text, json, csv or md", output.Formats...)
+	c.Flags().StringVar(&f.table, "table", "", "print this table only")
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
 	c.Flags().BoolVar(&f.notes, "notes", false, "print all notes after the answer, and the names of the tables")
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, also on a narrow terminal")
@@ -59,48 +55,6 @@ func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 		cobra.ShellCompDirective) {
 		return tables(), cobra.ShellCompDirectiveNoFileComp
 	})
-}
-
-// The headings of flags in help: a verb's own come first, and outputs last.
-const (
-	sectionKey    = "moebalance-section" // the annotation that holds it
-	ownSection    = "Flags"
-	outputSection = "Output"
-)
-
-// section gives the flags that were added since the last call a heading in help.
-func section(c *cobra.Command, heading string) {
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[sectionKey] == nil {
-			_ = c.Flags().SetAnnotation(f.Name, sectionKey, []string{heading})
-		}
-	})
-}
-
-// flagSections lists the flags of a command by their headings, for help.
-func flagSections(c *cobra.Command) string {
-	var b strings.Builder
-	sets, headings := map[string]*pflag.FlagSet{}, []string{}
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		heading := ownSection
-		if named := f.Annotations[sectionKey]; named != nil {
-			heading = named[0]
-		} else if (f.Name == "help" || f.Name == "force") && sets[outputSection] != nil {
-			heading = outputSection
-		}
-		if sets[heading] == nil {
-			sets[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
-			sets[heading].SortFlags = false
-			headings = append(headings, heading)
-		}
-		sets[heading].AddFlag(f)
-	})
-	width := output.ScreenOf(c.Root().OutOrStdout(), os.Getenv).Width // the command's own output is a buffer by now
-	slices.SortStableFunc(headings, func(a, b string) int { return cmp.Compare(sectionRank(a), sectionRank(b)) })
-	for _, heading := range headings {
-		fmt.Fprintf(&b, "\n\n%s:\n%s", heading, strings.TrimRight(sets[heading].FlagUsagesWrapped(width), "\n"))
-	}
-	return b.String()
 }
 
 // write renders the document to stdout, or to the file.
@@ -139,16 +93,6 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	return err
 }
 
-func sectionRank(heading string) int {
-	switch heading {
-	case ownSection:
-		return 0
-	case outputSection:
-		return 2
-	}
-	return 1
-}
-
 // modelFlags name a model.
 type modelFlags struct {
 	model, config string
@@ -158,7 +102,7 @@ type modelFlags struct {
 func (m *modelFlags) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&m.model, "model", "",
-		"model preset, such as gpt-oss-120b or deepseek-v3; see 'moebalance models'; or the folder of a checkpoint")
+		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
 	complete(c, "model", modelNames()...)
 }
@@ -174,24 +118,14 @@ func modelNames() (names []string) {
 func (m *modelFlags) bindCounts(c *cobra.Command) {
 	m.bind(c)
 	f := c.Flags().Lookup("model")
-	f.Usage = "model of the counts, for the top-k and groups of the null: " + f.Usage
+	f.Usage = "model of the counts: " + f.Usage
 }
 
 func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
 
-// find is the named model. A config.json, or the folder of a checkpoint as engines take it, may stand in the preset's
-// place.
+// find is the named model.
 func (m *modelFlags) find() (router.Model, error) {
-	switch {
-	case m.model != "" && m.config != "":
-		return router.Model{}, usagef("want one of --model and --config, have both")
-	case m.config != "" || isFile(m.model):
-		return readModelConfig(m.config+m.model, m.method) // one of them is empty
-	case m.model != "" && isFile(filepath.Join(m.model, "config.json")):
-		return readModelConfig(filepath.Join(m.model, "config.json"), m.method)
-	}
-	found, err := router.FindModel(m.model)
-	return found, withCode(exitUsage, err)
+	return source.FindModel(m.model, m.config, m.method)
 }
 
 // shape is that of the named model, nil without one.
@@ -271,13 +205,16 @@ func choice[T ~string](c *cobra.Command, into *T, flag string, preset T, usage s
 
 // bindNumbers adds a flag of whole numbers and ranges of them. Given again, it adds to them.
 func bindNumbers(c *cobra.Command, into *[]int, flag, preset, usage string) {
+	if !strings.Contains(usage, "`") {
+		usage = "`LIST`: " + usage
+	}
 	bindParsed(c, into, func(text string) ([]int, error) {
 		list, err := input.Numbers(text)
 		if c.Flags().Changed(flag) {
 			list = append(*into, list...)
 		}
 		return list, err
-	}, flag, preset, usage+", such as 1,8,64, 1-16 or 1-64:8")
+	}, flag, preset, usage+"; such as 1,8,64, 1-16 or 1-64:8")
 }
 
 // complete makes the shell complete the values of a flag.
@@ -303,28 +240,23 @@ func (p *parsed[T]) Type() string { return "string" }
 // readOptions are the flags of the verbs that read exports: how they are read and
 // judged, and where the result goes.
 type readOptions struct {
-	ranks     []string
-	steps     []string
-	layers    []string
-	experts   []string
-	phases    []string
-	rules     string
-	chosen    *nsys.Steps
+	reading   source.Reading
 	threshold share
 	out       resultFlags
 }
 
 func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
-	f := c.Flags()
-	f.StringArrayVar(&o.ranks, "rank", nil, "`FILE=N` or N: rank of an export, overriding the recorded one")
-	bindSteps(c, &o.chosen)
-	f.StringArrayVar(&o.steps, "step-pattern", nil,
-		"regular expression for range names with a group (?P<step>…), tried before the built-in ones")
-	f.StringArrayVar(&o.layers, "layer-pattern", nil, "as --step-pattern, with (?P<layer>…)")
-	f.StringArrayVar(&o.experts, "expert-pattern", nil, "as --step-pattern, with (?P<expert>…)")
-	f.StringArrayVar(&o.phases, "phase", nil,
-		"`PHASE=REGEX`: phase of the kernels whose names match, before all other evidence, such as experts=my_grouped_gemm; can be repeated")
-	f.StringVar(&o.rules, "phase-rules", "",
+	f, r := c.Flags(), &o.reading
+	f.StringArrayVar(&r.Ranks, "rank", nil,
+		"`FILE=N`: rank of an export, overriding the recorded one; N alone where there is one export")
+	bindSteps(c, &r.Steps)
+	f.StringArrayVar(&r.StepPatterns, "step-pattern", nil,
+		"`REGEX`: regular expression for range names with a group (?P<step>…), tried before the built-in ones")
+	f.StringArrayVar(&r.LayerPatterns, "layer-pattern", nil, "`REGEX`: as --step-pattern, with (?P<layer>…)")
+	f.StringArrayVar(&r.ExpertPatterns, "expert-pattern", nil, "`REGEX`: as --step-pattern, with (?P<expert>…)")
+	f.StringArrayVar(&r.Phases, "phase", nil,
+		"`PHASE=REGEX`: phase of the kernels whose names match, such as experts=my_gemm; can be repeated")
+	f.StringVar(&r.Rules, "phase-rules", "",
 		"`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
 	section(c, "Reading of exports")
 	o.out.bind(c, tables)
@@ -339,87 +271,7 @@ func bindSteps(c *cobra.Command, into **nsys.Steps) {
 // check finds bad flags before a file is opened, and turns them into options.
 // paths are the exports that --rank may name.
 func (o *readOptions) check(paths []string) (nsys.Options, error) {
-	n := nsys.Options{Threshold: o.threshold.fraction, Steps: o.chosen}
-	var err error
-	if n.Rank, err = o.rankOf(paths); err != nil {
-		return n, err
-	}
-	if n.Patterns, err = o.patterns(); err != nil {
-		return n, err
-	}
-	n.Phases, err = o.kernelPhases()
+	n, err := o.reading.Options(paths)
+	n.Threshold = o.threshold.fraction
 	return n, err
-}
-
-// maxSettings is the most bytes of a file of settings: a model's, a placement, rules.
-const maxSettings = 64 << 20
-
-// kernelPhases are the user's rules for names of kernels.
-func (o *readOptions) kernelPhases() (list []kernel.Rule, err error) {
-	given := slices.Clone(o.phases)
-	if o.rules != "" {
-		text, err := input.ReadFile(o.rules, maxSettings)
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				given = append(given, line)
-			}
-		}
-	}
-	for _, text := range given {
-		k, err := kernel.ParseRule(text)
-		if err != nil {
-			return nil, usagef("--phase or --phase-rules: %v", err)
-		}
-		list = append(list, k)
-	}
-	return list, nil
-}
-
-// rankOf is the ranks given by hand, by path or base name, "" for every export.
-func (o *readOptions) rankOf(paths []string) (map[string]int, error) {
-	ranks := map[string]int{}
-	for _, r := range o.ranks {
-		file, number, named := strings.Cut(r, "=")
-		if !named {
-			file, number = "", r
-		}
-		rank, err := strconv.Atoi(number)
-		if err != nil || rank < 0 || rank >= capture.MaxRanks {
-			return nil, usagef("--rank: want FILE=N or N with N from 0 to %d, have %q", capture.MaxRanks-1, r)
-		}
-		known := func(path string) bool { return path == file || filepath.Base(path) == file }
-		if named && !slices.ContainsFunc(paths, known) {
-			return nil, usagef("--rank: no export %q among those given", file)
-		}
-		if other, given := ranks[file]; given && other != rank {
-			return nil, usagef("--rank %s: rank %d is given for the same export: want one", r, other)
-		}
-		ranks[file] = rank
-	}
-	return ranks, nil
-}
-
-// patterns puts the user's patterns before the built-in ones.
-func (o *readOptions) patterns() (*nsys.Patterns, error) {
-	var user []string
-	for _, p := range []struct {
-		flag, group string
-		given       []string
-	}{{"step-pattern", "step", o.steps}, {"layer-pattern", "layer", o.layers},
-		{"expert-pattern", "expert", o.experts}} {
-		for _, text := range p.given {
-			if !strings.Contains(text, "(?P<"+p.group+">") && !strings.Contains(text, "(?<"+p.group+">") {
-				return nil, usagef("--%s: want a group (?P<%s>…) in %q", p.flag, p.group, text)
-			}
-			user = append(user, text)
-		}
-	}
-	patterns, err := ranges.NewPatterns(user...)
-	if err != nil {
-		return nil, withCode(exitUsage, err)
-	}
-	return patterns, nil
 }

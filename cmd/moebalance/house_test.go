@@ -14,6 +14,9 @@ const module = "github.com/moebalance/moebalance/"
 // imports is every arrow between our packages. They only run down: what a package
 // imports stands below it.
 var imports = map[string][]string{
+	"cmd/internal/manual": {
+		"cmd/internal/output",
+	},
 	"cmd/internal/output": {
 		"router",
 		"router/quantity",
@@ -52,6 +55,7 @@ var imports = map[string][]string{
 		"router",
 	},
 	"cmd/moebalance": {
+		"cmd/internal/manual",
 		"cmd/internal/output",
 		"cmd/internal/progress",
 		"cmd/internal/render",
@@ -69,8 +73,6 @@ var imports = map[string][]string{
 		"compare/gain",
 		"compare/nsys",
 		"compare/nsys/capture",
-		"compare/nsys/kernel",
-		"compare/nsys/ranges",
 		"compare/place",
 		"compare/source",
 		"logits",
@@ -238,6 +240,7 @@ var imports = map[string][]string{
 		"compare/imbalance",
 		"compare/nsys",
 		"compare/nsys/capture",
+		"compare/nsys/kernel",
 		"compare/place",
 		"logits",
 		"router",

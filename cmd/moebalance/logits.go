@@ -1,16 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/progress"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 func logitsCmd() *cobra.Command {
@@ -82,7 +81,9 @@ func (g *gateFlags) checkModel() error {
 		}
 	}
 	switch {
-	case named != 1:
+	case named == 0:
+		return usagef("want --model NAME, --config FILE, or --experts with --top-k")
+	case named > 1:
 		return usagef("want one of --model, --config and --experts, have %d of them", named)
 	case g.experts == 0 && (g.topK != 0 || g.groups != 0 || g.topKGroups != 0):
 		return usagef("--top-k, --groups and --top-k-groups need --experts")
@@ -147,18 +148,9 @@ func (g *gateFlags) layout(experts, ranks int) (router.Layout, error) {
 		l, err := router.Contiguous(experts, ranks)
 		return l, withCode(exitUsage, err)
 	}
-	text, err := input.ReadFile(g.placement, maxSettings)
+	l, err := source.ReadLayout(g.placement, experts)
 	if err != nil {
-		return router.Layout{}, err
-	}
-	var held [][]int32
-	if err := json.Unmarshal(text, &held); err != nil {
-		return router.Layout{}, &input.Error{File: g.placement, Expected: "a JSON list of the experts of each rank",
-			Err: err}
-	}
-	l, err := router.Placed(experts, held)
-	if err != nil {
-		return l, fmt.Errorf("--placement %q: %w", g.placement, err)
+		return l, fmt.Errorf("--placement: %w", err)
 	}
 	return l, nil
 }

@@ -61,7 +61,7 @@ func (b *batchFlags) check(most int) error {
 		return checkTokens("--tokens", b.tokens, most)
 	}
 	if b.given("ep") || b.given("tokens") {
-		return usagef("--unequal is in place of --ep and --tokens")
+		return usagef("--unequal has ranks and tokens: remove --ep and --tokens")
 	}
 	for _, each := range b.unequal {
 		if err := checkTokens("--unequal", each, most); err != nil {

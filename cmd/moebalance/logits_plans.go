@@ -67,7 +67,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	result := render.Plans{
 		SchemaVersion: 1, Kind: "logits plans",
 		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: o.gate.mode, Layer: o.layer,
-		Plans: []render.PlannedCase{},
+		Plans: []plan.Case{},
 	}
 	problems, err := o.problems(gate.Shape)
 	if err != nil {
@@ -84,29 +84,11 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 			if c.Context().Err() != nil {
 				return context.Cause(c.Context())
 			}
-			result.Plans = append(result.Plans, planCase(name, p, options))
+			result.Plans = append(result.Plans, plan.CaseOf(name, p, options))
 		}
 	}
-	result.EveryTokens = o.everyTokens(problems)
+	result.EveryTokens = plan.Certificates(o.plans, problems)
 	return o.out.write(c, result.Document())
-}
-
-// everyTokens certifies the plans that are one table for any number of tokens, once
-// for each number of ranks, where the table has a period that proves it.
-func (o *plansOptions) everyTokens(problems []plan.Problem) (list []render.EveryTokens) {
-	for _, name := range o.plans {
-		ranks := 0
-		for _, p := range problems {
-			if p.Layout.Ranks() == ranks || !plan.AnyTokens(name) || plan.NewTable(p).Period() == 0 {
-				continue
-			}
-			ranks = p.Layout.Ranks()
-			if proof := plan.Prove(p); proof.Level {
-				list = append(list, render.EveryTokens{Name: name, Ranks: ranks, Proof: proof})
-			}
-		}
-	}
-	return list
 }
 
 // problems are what the plans have to solve: the batches whose ranks differ, or
@@ -152,21 +134,4 @@ func countable(p plan.Problem) error {
 			slots)
 	}
 	return nil
-}
-
-func planCase(name string, p plan.Problem, options plan.Options) render.PlannedCase {
-	row := render.PlannedCase{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: router.Number(p.Tokens[0])}
-	if slices.Min(p.Tokens) != slices.Max(p.Tokens) {
-		row.TokensPerRank, row.TokensOfRanks = router.Undefined(), p.Tokens
-	}
-	made, err := plan.New(name, p, options)
-	if err == nil {
-		var certificate plan.Certificate
-		if certificate, err = plan.Certify(p, made); err == nil {
-			row.Certificate = &certificate
-			return row
-		}
-	}
-	row.Refused = err.Error()
-	return row
 }

@@ -57,7 +57,7 @@ func TestLogitsPlansFormatsAgree(t *testing.T) {
 		}
 	}
 	// 60 experts divide over 4 ranks and not over 8, so that one table ends level.
-	want := render.EveryTokens{Name: "diagonal", Ranks: 4, Proof: plan.Proof{Rows: 270, Period: 15, Level: true,
+	want := plan.EveryTokens{Name: "diagonal", Ranks: 4, Proof: plan.Proof{Rows: 270, Period: 15, Level: true,
 		Valid: true}}
 	if len(result.EveryTokens) != 1 || result.EveryTokens[0] != want {
 		t.Errorf("every number of tokens: %+v, want %+v", result.EveryTokens, want)

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 type modelsOptions struct {
@@ -38,7 +38,7 @@ func (o *modelsOptions) run(c *cobra.Command, names []string) error {
 
 func (o *modelsOptions) models(names []string) ([]router.Model, error) {
 	if o.config != "" {
-		m, err := readModelConfig(o.config, o.method)
+		m, err := source.ReadModel(o.config, o.method)
 		return []router.Model{m}, err
 	}
 	if len(names) == 0 {
@@ -53,19 +53,4 @@ func (o *modelsOptions) models(names []string) ([]router.Model, error) {
 		models = append(models, m)
 	}
 	return models, nil
-}
-
-// readModelConfig reads a model from its config.json and names the file as its
-// source. A method given stands in the place of the config's.
-func readModelConfig(path string, method router.Method) (router.Model, error) {
-	text, err := input.ReadFile(path, maxSettings)
-	if err != nil {
-		return router.Model{}, err
-	}
-	m, err := router.ParseConfig(text, method)
-	if err != nil {
-		return router.Model{}, &input.Error{File: path, Err: err}
-	}
-	m.Source = path
-	return m, nil
 }

@@ -30,10 +30,10 @@ type profileOptions struct {
 func profileCmd() *cobra.Command {
 	var o profileOptions
 	c := command("profile", argCount(1, -1, "a command after --"), o.run)
-	c.Annotations = map[string]string{target.RunsCommand: ""}
+	c.Annotations[target.RunsCommand] = ""
 	f := c.Flags()
 	f.StringVar(&o.Windows, "iterations", "",
-		"iterations to record, `A-B[,C-D…]`; one report per window and rank (default all)")
+		"`A-B[,C-D…]`: iterations to record; one report per window and rank (default all)")
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
 	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record the Python GIL")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false,

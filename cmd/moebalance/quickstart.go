@@ -22,7 +22,8 @@ import (
 )
 
 func quickstartCmd() *cobra.Command {
-	dir := target.Folder{Path: "moebalance-quickstart"}
+	var dir target.Folder
+	dir.Path = "moebalance-quickstart"
 	c := command("quickstart", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) error {
 		return quickstart(c.Context(), dir.Path, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
@@ -68,7 +67,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps,
+		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, StepTokens: o.perStep,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
 	}
@@ -97,66 +96,17 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	return cmp.Or(o.write(c, programs), source.Refused(items))
 }
 
-// gather reads inputs of one program, and compares its traces where they are one of each
-// arm and no comparison is given.
+// gather reads inputs of one program.
 func (o *reportOptions) gather(ctx context.Context, paths []string, options source.GatherOptions) ([]source.Item,
 	error) {
 	items, err := source.Gather(ctx, paths, options)
-	if err != nil {
-		return nil, withRankHint(err,
-			"use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
-	}
-	var arms [2][]*nsys.Trace
-	var campaigns []*source.Campaign
-	for _, in := range items {
-		if in.Campaign != nil {
-			campaigns = append(campaigns, in.Campaign)
-		}
-		if in.Compared != nil {
-			return items, nil
-		}
-		for i, arm := range gain.Arms {
-			if in.Trace != nil && in.Trace.Arm == string(arm) {
-				arms[i] = append(arms[i], in.Trace)
-			}
-		}
-	}
-	if len(arms[0]) == 1 && len(arms[1]) == 1 {
-		compared := diff.Compare(arms[0][0], arms[1][0])
-		if len(campaigns) == 1 {
-			compared.WithCampaign(campaigns[0].Result, o.perStep)
-		}
-		items = append(items, source.Item{Name: "comparison", Compared: &compared})
-	}
-	return items, nil
+	return items, withRankHint(err,
+		"use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
 }
 
-// programsOf takes inputs as of one program, unless they hold campaigns of different
-// commands: each of those is a program, and so is the rest.
+// programsOf are the inputs by program.
 func programsOf(items []source.Item) (programs []page.Program) {
-	commands := map[string][]source.Item{}
-	var rest []source.Item
-	for _, in := range items {
-		if in.Campaign != nil {
-			commands[in.Campaign.Command] = append(commands[in.Campaign.Command], in)
-		} else {
-			rest = append(rest, in)
-		}
-	}
-	groups := [][]source.Item{items}
-	if len(commands) > 1 {
-		groups = nil
-		for _, in := range items {
-			if in.Campaign != nil && commands[in.Campaign.Command] != nil {
-				groups = append(groups, commands[in.Campaign.Command])
-				delete(commands, in.Campaign.Command)
-			}
-		}
-		if len(rest) > 0 {
-			groups = append(groups, rest)
-		}
-	}
-	for _, group := range groups {
+	for _, group := range source.Programs(items) {
 		var p page.Program
 		for _, in := range group {
 			p.Inputs = append(p.Inputs, inputOf(in))

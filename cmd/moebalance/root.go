@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -101,10 +101,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	var stray error
-	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, words []string) {
 		if stray = strayWords(c); stray == nil {
-			help(c, words)
+			manual.Show(c, words)
 		}
 	})
 	err := cmp.Or(root.ExecuteContext(ctx), stray)
@@ -155,17 +154,10 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-func init() {
-	cobra.AddTemplateFunc("flagSections", flagSections)
-}
-
 func rootCmd() *cobra.Command {
 	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
-	usage := strings.NewReplacer("\n\nFlags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}",
-		"{{flagSections .}}", "Available Commands:", "Verbs:", "[command]", "VERB", " about a command", "")
-	root.SetUsageTemplate(usage.Replace(root.UsageTemplate()))
 	for _, g := range verbs() {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, c := range g.verbs {
@@ -176,9 +168,13 @@ func rootCmd() *cobra.Command {
 	root.AddCommand(topics()...)
 	target.Guard(root, targetRules())
 	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		if c.Name() == "help" {
+		switch c.Name() {
+		case "help":
 			c.Args = namesCommand
+		case "completion":
+			c.Short, c.GroupID = "enable shell completion", "Start"
 		}
 	}
 	return root
@@ -214,8 +210,14 @@ func flagError(c *cobra.Command, err error) error {
 			text += router.Near(value, names)
 		}
 	}
-	return usagef("%s: %s; see '%s --help'", c.Name(), text, c.CommandPath())
+	if !strings.HasSuffix(text, "?") {
+		text += "; see '" + c.CommandPath() + " --help'"
+	}
+	return usagef("%s: %s", verbOf(c), text)
 }
+
+// verbOf is the verb as it is typed.
+func verbOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
 
 // plainly is what an error says, without the system call that failed on a file or a server.
 func plainly(err error) string {
@@ -237,28 +239,6 @@ func plainly(err error) string {
 	return shown.Text(strings.Join(lines, "; "))       // names of files may be anything
 }
 
-//go:embed help
-var help embed.FS
-
-// command is a verb with its file in help: the line of its use, a line that says what
-// it is for, the description, and after "Examples:" commands that run as they stand.
-func command(file string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
-	text, err := help.ReadFile("help/" + file + ".txt")
-	if err != nil {
-		panic(err) // the program was put together wrongly
-	}
-	use, rest, _ := strings.Cut(string(text), "\n")
-	short, rest, _ := strings.Cut(rest, "\n\n")
-	long, examples, _ := strings.Cut(rest, "\nExamples:\n")
-	if strings.Contains(examples, "testdata/") {
-		examples += "  (testdata is a folder of the source code, https://github.com/moebalance/moebalance)"
-	}
-	c := &cobra.Command{Use: use, Short: short, Long: strings.Trim(long, "\n"), Example: strings.TrimRight(examples,
-		"\n"), Args: args, RunE: run}
-	c.Flags().SortFlags = false // help lists them in the order of their definition
-	return c
-}
-
 // verbGroup is what help lists under a title.
 type verbGroup struct {
 	title string
@@ -270,7 +250,7 @@ func verbs() []verbGroup {
 		{"Run an engine", []*cobra.Command{benchCmd(), profileCmd(), hookCmd(), workloadCmd()}},
 		{"Read what engines recorded", []*cobra.Command{traceCmd(), compareCmd(), countsCmd(), reportCmd()}},
 		{"Balance", []*cobra.Command{logitsCmd(), placeCmd(), modelsCmd()}},
-		{"Tour", []*cobra.Command{quickstartCmd()}},
+		{"Start", []*cobra.Command{quickstartCmd()}},
 	}
 }
 
@@ -303,8 +283,11 @@ func namesCommand(help *cobra.Command, args []string) error {
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || (most >= 0 && len(args) > most) {
-			return usagef("%s: want %s, have %s; see '%s --help'", c.Name(), what,
-				quantity.Count(len(args), "argument"), c.CommandPath())
+			have := "none"
+			if len(args) > 0 {
+				have = quantity.Count(len(args), "argument")
+			}
+			return usagef("%s: want %s, have %s; see '%s --help'", verbOf(c), what, have, c.CommandPath())
 		}
 		return nil
 	}

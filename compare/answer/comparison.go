@@ -232,6 +232,5 @@ func mostLoss(c *diff.Comparison) (string, bool) {
 	if !at.Defined() || !(all > 0) || len(c.Stragglers) < 2 {
 		return "", false
 	}
-	return fmt.Sprintf("Layer %d holds %s of the reduced loss (%s of %s per step).", at, quantity.Percent(most/all),
-		quantity.Duration(most), quantity.Duration(all)), true
+	return fmt.Sprintf("Layer %d holds %s of the loss that balance removes.", at, quantity.Percent(most/all)), true
 }

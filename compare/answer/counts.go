@@ -111,18 +111,9 @@ func all(layers int) string {
 
 // busiest is which part is the busiest in how many layers; not ok where that is in few.
 func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
-	n := map[router.Whole]int{}
-	for _, r := range rows {
-		n[r.Worst]++
-	}
-	most := rows[0].Worst
-	for r, k := range n {
-		if k > n[most] || k == n[most] && r < most {
-			most = r
-		}
-	}
-	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, n[most],
-		quantity.Count(len(rows), "layer")), 4*n[most] > len(rows) && len(rows) > 2
+	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
+	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, layers,
+		quantity.Count(len(rows), "layer")), 4*layers > len(rows) && len(rows) > 2
 }
 
 // reported is the answer of logs that say how balanced the load was, without counts.

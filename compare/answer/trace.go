@@ -140,7 +140,7 @@ func otherKinds(t *nsys.Trace) []string {
 // leastLate is the share of a step from which waiting for late launches leads the answer.
 const leastLate = 0.10
 
-// wouldGain says what would win how much: "perfectly even ranks would gain about 6.0 %".
+// wouldGain says what would gain how much: "perfectly even ranks would gain about 6.0 %".
 func wouldGain(what string, gain router.Number) string {
 	if !gain.Defined() {
 		return "what that costs is unknown"
@@ -199,24 +199,15 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 
 // slowestWords says whether one rank is behind most of the uneven layers.
 func slowestWords(rows []imbalance.Row) string {
-	n := map[router.Whole]int{}
-	for _, r := range rows {
-		n[r.Worst]++
-	}
-	most := rows[0].Worst
-	for r, k := range n {
-		if k > n[most] || k == n[most] && r < most {
-			most = r
-		}
-	}
+	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
 	switch {
 	case len(rows) == 1:
 		return fmt.Sprintf("Layer %d is uneven; rank %d is slowest there.", rows[0].Layer, most)
-	case 2*n[most] > len(rows):
-		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, n[most])
+	case 2*layers > len(rows):
+		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, layers)
 	}
 	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from layer to layer.",
-		are(len(rows), "layer"), n[most])
+		are(len(rows), "layer"), layers)
 }
 
 // loadReasons say which expert is behind the most uneven layer, by recorded counts.
@@ -244,6 +235,20 @@ func loadOf(t *nsys.Trace, layer router.Whole, level string) (imbalance.Row, boo
 		return imbalance.Row{}, false
 	}
 	return t.Imbalance[i], true
+}
+
+// mostOften is the value that most items have, the least of several, and how many have it.
+func mostOften[T any, K cmp.Ordered](items []T, of func(T) K) (most K, times int) {
+	n := map[K]int{}
+	for _, item := range items {
+		n[of(item)]++
+	}
+	for value, k := range n {
+		if k > times || k == times && value < most {
+			most, times = value, k
+		}
+	}
+	return most, times
 }
 
 func basisOf(t *nsys.Trace) Basis {

@@ -47,7 +47,7 @@ func holdsTraces(path string) bool {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return err == nil && nsys.Takes(path)
 	}
-	files, err := FolderFiles(path, nil)
+	files, err := folderFiles(path, nil)
 	return err == nil && len(files) > 0 && nsys.Takes(files[0])
 }
 

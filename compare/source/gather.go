@@ -27,14 +27,16 @@ type GatherOptions struct {
 	Counts    map[string]string // paths of the expert statistics of exports, by arm
 	Shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
 	Steps     *nsys.Steps       // of exports that count, nil for all
-	Converter capture.Converter
-	Skipped   Skipped
-	Progress  func(paths []string) (read func(bytes int64), done func())
+	// StepTokens are the tokens of all ranks in one step, 0 where they are unknown.
+	StepTokens float64
+	Converter  capture.Converter
+	Skipped    Skipped
+	Progress   func(paths []string) (read func(bytes int64), done func())
 }
 
 // Gather reads the inputs of a report: results, campaign folders, exports and
 // folders of either, and folders of expert statistics. Exports come last, those of
-// one arm as one trace.
+// one arm as one trace; one of each arm are compared, where no comparison is given.
 func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error) {
 	if twice, again := repeated(paths); again {
 		return nil, usagef("%s is named twice", twice)
@@ -53,7 +55,62 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 		}
 		g.items = append(g.items, Item{Name: filepath.Base(g.records[0]), Campaign: &judged})
 	}
-	return g.items, g.traces(ctx)
+	err := g.traces(ctx)
+	g.compare()
+	return g.items, err
+}
+
+// compare adds the comparison of the traces.
+func (g *gatherer) compare() {
+	var arms [2][]*nsys.Trace
+	var campaigns []*Campaign
+	for _, in := range g.items {
+		if in.Campaign != nil {
+			campaigns = append(campaigns, in.Campaign)
+		}
+		if in.Compared != nil {
+			return
+		}
+		for i, arm := range gain.Arms {
+			if in.Trace != nil && in.Trace.Arm == string(arm) {
+				arms[i] = append(arms[i], in.Trace)
+			}
+		}
+	}
+	if len(arms[0]) != 1 || len(arms[1]) != 1 {
+		return
+	}
+	compared := diff.Compare(arms[0][0], arms[1][0])
+	if len(campaigns) == 1 {
+		compared.WithCampaign(campaigns[0].Result, g.StepTokens)
+	}
+	g.items = append(g.items, Item{Name: "comparison", Compared: &compared})
+}
+
+// Programs takes inputs as of one program, unless they hold campaigns of different
+// commands: each of those is a program, and so is the rest.
+func Programs(items []Item) (groups [][]Item) {
+	at := map[string]int{}
+	var rest []Item
+	for _, in := range items {
+		if in.Campaign == nil {
+			rest = append(rest, in)
+			continue
+		}
+		i, ok := at[in.Campaign.Command]
+		if !ok {
+			i, groups = len(groups), append(groups, nil)
+			at[in.Campaign.Command] = i
+		}
+		groups[i] = append(groups[i], in)
+	}
+	switch {
+	case len(groups) < 2:
+		return [][]Item{items}
+	case len(rest) > 0:
+		return append(groups, rest)
+	}
+	return groups
 }
 
 // path reads a file, a folder, what a pattern matches, or the statistics at a URL.
@@ -120,7 +177,7 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 	if bench.IsCampaign(path) {
 		return g.campaign(ctx, path)
 	}
-	if files, err := FolderFiles(path, g.Skipped); err == nil && nsys.Takes(files[0]) {
+	if files, err := folderFiles(path, g.Skipped); err == nil && nsys.Takes(files[0]) {
 		g.exports = append(g.exports, files...)
 		return nil
 	}

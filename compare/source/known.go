@@ -2,6 +2,8 @@ package source
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -10,14 +12,11 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// mostAsked is the size of a file above which Knows does not ask the readers.
-const mostAsked = 64 << 20
-
 // Knows reports whether a reader of ours knows a file: as a trace, counts, a placement,
-// the configuration of a model, or the output of a benchmark. What cannot be asked counts
-// as known.
+// the configuration of a model, or the output of a benchmark. What cannot be asked, or is
+// larger than settings are, counts as known.
 func Knows(path string) bool {
-	text, err := input.ReadFile(path, mostAsked)
+	text, err := input.ReadFile(path, maxSettings)
 	if err != nil || nsys.Takes(path) {
 		return true
 	}
@@ -39,4 +38,26 @@ func Knows(path string) bool {
 	defer f.Close()
 	_, err = metrics.Parse(path, f, nil)
 	return err == nil
+}
+
+// Behind lists the files that a verb reads where it is given a path: those of a folder, those
+// that a pattern matches, or those of the index of a sharded checkpoint.
+func Behind(path string) []string {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil && isPattern(path):
+		found, _ := filepath.Glob(path) // the verb says what is wrong with it
+		return found
+	case err == nil && strings.HasSuffix(path, ".index.json"):
+		shards, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.safetensors"))
+		return shards
+	case err != nil || !info.IsDir():
+		return nil
+	}
+	recorded := counts.Files(path)
+	files, err := folderFiles(path, nil)
+	if err == nil && (len(recorded) == 0 || nsys.Takes(files[0])) {
+		recorded = append(recorded, files...)
+	}
+	return recorded
 }

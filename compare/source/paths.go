@@ -45,7 +45,7 @@ func splitList(arg string) []string {
 type Skipped func(folder string, names []string)
 
 // expand lists the files that a path, folder or pattern names, sorted by name; of a
-// folder as FolderFiles does.
+// folder as folderFiles does.
 func expand(path string, skipped Skipped) ([]string, error) {
 	if path == "" {
 		return nil, usagef("want the name of a file, have none")
@@ -55,7 +55,7 @@ func expand(path string, skipped Skipped) ([]string, error) {
 	case err == nil && !info.IsDir():
 		return []string{path}, nil
 	case err == nil:
-		return FolderFiles(path, skipped)
+		return folderFiles(path, skipped)
 	case !isPattern(path) && errors.Is(err, fs.ErrNotExist):
 		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file",
 			Err: fs.ErrNotExist}
@@ -83,6 +83,10 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 		if missing == nil && info.IsDir() || missing != nil && isPattern(arg) {
 			if found, err = expand(arg, skipped); err != nil {
 				return nil, err
+			}
+			if missing == nil && !nsys.Takes(found[0]) {
+				return nil, &input.Error{File: arg, Expected: "a folder with exports or traces", Found: "none in it",
+					Try: "'moebalance counts' reads expert statistics"}
 			}
 		}
 		paths = append(paths, found...)
@@ -121,11 +125,11 @@ func bothNamed(paths []string) bool {
 	return seen[0] && seen[1]
 }
 
-// FolderFiles lists the files of a folder that is no campaign, sorted by name: its
+// folderFiles lists the files of a folder that is no campaign, sorted by name: its
 // captures, or all files where there are none. Of one recording in two forms (a report
 // and its export, a trace packed and not) or under two names, one is listed; exports and
 // reports of nsys take precedence over other captures. Hidden files are not listed.
-func FolderFiles(folder string, skipped Skipped) ([]string, error) {
+func folderFiles(folder string, skipped Skipped) ([]string, error) {
 	if bench.IsCampaign(folder) {
 		quoted := launch.Quote([]string{folder})
 		return nil, usagef("%s is a campaign, which holds both arms: its gain is shown by: moebalance report %s; to set it beside traces: moebalance compare --campaign %s NORMAL PERFECT", folder, quoted, quoted)

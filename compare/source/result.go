@@ -49,9 +49,9 @@ func ReadResult(path string) (Item, error) {
 	return ParseResult(filepath.Base(path), text)
 }
 
-// ReadPlaced reads a result of place, and of it the placements on so many ranks, of which
+// readPlaced reads a result of place, and of it the placements on so many ranks, of which
 // there is one or more.
-func ReadPlaced(path string, ranks int) (*place.Result, error) {
+func readPlaced(path string, ranks int) (*place.Result, error) {
 	in, err := ReadResult(path)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 	unknown := &input.Error{File: name, Expected: "a JSON result of " + strings.Join(kinds, ", "), Err: ErrUnknown,
 		Try: "write one with 'moebalance VERB --format json -o FILE'"}
 	if err := json.Unmarshal(text, &head); err != nil {
-		unknown.Found = err.Error()
+		unknown.Found = notJSON(err)
 		return in, unknown
 	}
 	for _, r := range results {
@@ -109,6 +109,14 @@ func ParseResult(name string, text []byte) (Item, error) {
 	}
 	unknown.Found = fmt.Sprintf("kind %q", head.Kind)
 	return in, unknown
+}
+
+// notJSON says what is wrong with a text that is to be JSON.
+func notJSON(err error) string {
+	if strings.Contains(err.Error(), "looking for beginning of value") {
+		return "a file that is no JSON"
+	}
+	return err.Error()
 }
 
 // Refused is the error of sides that are not comparable: those of campaigns, or else of

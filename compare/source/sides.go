@@ -70,7 +70,7 @@ func folderOfBoth(folder string, skipped Skipped) (parts []string, err error) {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return nil, usagef("compare: want the normal side and the perfect side, or a folder that holds both, have only %s; 'moebalance trace' reads one arm alone", folder)
 	}
-	files, noFiles := FolderFiles(folder, skipped)
+	files, noFiles := folderFiles(folder, skipped)
 	if noFiles == nil && nsys.Takes(files[0]) {
 		return files, nil
 	}

@@ -89,8 +89,8 @@ func percent[F ~float64](v F, signed bool) string {
 	return text + " %"
 }
 
-// Confidence writes a confidence below 1 as Percent does, with as many decimals as
-// keep it from reading 100 %: 0.999999 is "99.9999 %".
+// Confidence writes a confidence below 1, a whole one without decimals, and with as many as
+// keep it from reading 100 %: 0.95 is "95 %", 0.999999 is "99.9999 %".
 func Confidence[F ~float64](v F) string {
 	decimals := 1
 	for decimals < 9 && v < 1 && Decimals(100*v, decimals) == Decimals(100.0, decimals) {
@@ -99,7 +99,7 @@ func Confidence[F ~float64](v F) string {
 	if !Known(v) {
 		return Unknown
 	}
-	return Decimals(100*v, decimals) + " %"
+	return strings.TrimSuffix(Decimals(100*v, decimals), ".0") + " %"
 }
 
 // Unit is what a number is shown in: its name and how many raw units (ns, bytes)

@@ -31,11 +31,11 @@ var (
 	secretField = regexp.MustCompile(`((?:^|[\s;&|{(,"'])(?:\\?["']` + secretName +
 		`\\?["']|(?:[A-Za-z0-9]+[-_.])+(?i:token|key|secret)|(?i:apikey|password|passwd)):\s*)(?:\\?"[^"\\]*\\?"|'[^']*'|[^\s"',}]+)`)
 	secretLogin = regexp.MustCompile(`(://)[^/\s@]+@`)
-	// secretLetter is the flag -p of clients, secretUser the -u NAME:PASSWORD of curl.
-	secretLetter = regexp.MustCompile(`(?:^|[\s"'])-p["']?(?:=|\s+)["']?([^\s;&|"']+)`)
+	// secretLetter is the flag -p of clients, also with its value glued on, secretUser the -u NAME:PASSWORD of curl.
+	secretLetter = regexp.MustCompile(`(?:^|[\s"'])-p(["']?(?:=|\s+)["']?|["'])?([^\s;&|"']+)`)
 	secretUser   = regexp.MustCompile(`((?:^|[\s"'])(?:-u|--(?:proxy-)?user)["']?[\s=]+["']?[^\s:;&|"']+:)([^\s;&|"']+)`)
 	// asks are the programs whose -p is a password, whatever it looks like.
-	asks = regexp.MustCompile(`\b(?:sshpass|mysql\w*|mariadb\w*|(?:docker|podman|nerdctl|helm registry|skopeo|oras) login)\s(?:[^;&|]*\s)?["']?$`)
+	asks = regexp.MustCompile(`\b(?:sshpass|7z\w*|mysql\w*|mariadb\w*|(?:docker|podman|nerdctl|helm registry|skopeo|oras) login)\s(?:[^;&|]*\s)?["']?$`)
 	// bare are secrets that are known by how they begin. A few letters are no secret: sk-learn, hf_hub.
 	bare = regexp.MustCompile(`\b(?:sk-|hf_|gsk_|xai-|nvapi-|r8_|glpat-|npm_|dop_v1_|wandb_v1_|gh[opsur]_|github_pat_|xox[a-z]-|pypi-|pplx-|tgp_v1_)[A-Za-z0-9_-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 	// armored is a private key.
@@ -55,10 +55,12 @@ func Mask(words []string) []string {
 		if i == 0 {
 			continue
 		}
-		flag := words[i-1]
+		flag, before := words[i-1], func(n int) string { return strings.Join(words[max(0, i-9):n], " ") + " " }
 		switch user, password, both := strings.Cut(w, ":"); {
-		case secretFlag.MatchString(flag), flag == "-p" && isPassword(strings.Join(words[max(0, i-9):i-1], " ")+" ", w):
+		case secretFlag.MatchString(flag), flag == "-p" && isPassword(before(i-1), w, false):
 			masked[i] = hidden
+		case len(w) > 2 && w[:2] == "-p" && isPassword(before(i), w[2:], true):
+			masked[i] = "-p" + hidden
 		case both && password != "" && !isNumber(password) && (flag == "-u" || flag == "--user" || flag == "--proxy-user"):
 			masked[i] = user + ":" + hidden
 		}
@@ -105,9 +107,10 @@ func maskLetters(w string) string {
 	var b strings.Builder
 	end := 0
 	for _, at := range secretLetter.FindAllStringSubmatchIndex(w, -1) {
-		if isPassword(w[max(0, at[0]-mostBefore):at[0]]+" ", w[at[2]:at[3]]) {
-			b.WriteString(w[end:at[2]] + hidden)
-			end = at[3]
+		before, glued := w[max(0, at[0]-mostBefore):at[0]]+" ", at[3]-at[2] < 1 || strings.Contains(`"'`, w[at[2]:at[3]])
+		if isPassword(before, w[at[4]:at[5]], glued) {
+			b.WriteString(w[end:at[4]] + hidden)
+			end = at[5]
 		}
 	}
 	return b.String() + w[end:]
@@ -118,9 +121,10 @@ const mostBefore = 256
 
 func isNumber(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
-// isPassword reports a value of -p that is to be hidden, after what stands before the flag.
-func isPassword(before, value string) bool {
-	return value != hidden && (asks.MatchString(before) || !ordinary.MatchString(value))
+// isPassword reports a value of -p that is to be hidden, after what stands before the flag. What is glued
+// to the flag may be another flag's name, such as -print.
+func isPassword(before, value string, glued bool) bool {
+	return value != hidden && (asks.MatchString(before) || !glued && !ordinary.MatchString(value))
 }
 
 // isRandom tells a key from a name that begins like one, such as hf_transfer.

@@ -11,6 +11,7 @@ func TestMasked(t *testing.T) {
 		"http://h:1/v1?api_key=§", "http://h/v1?x=1&api_key=§", "'http://h/x?token=§&n=1'",
 		"https://s3/x?X-Amz-Signature=§&n=1", "https://h/x?sig=§#top",
 		"client -p §", "client -p=§ --n 8", "sh -c 'client -p § run'", "sshpass -p § ssh h", "mysql -h x -p § db",
+		"mysql -h x -p§ db", "sshpass -p§ ssh h", "docker login -p'§' r.io", "sh -c 'mysqldump -p§ db'", "7z x -p§ a.7z",
 		"docker login -u me -p § r.io",
 		"curl -u me:§ http://h", "curl --user me:§", `curl -H "Authorization: Bearer §" x`,
 		"curl -H 'Authorization: Token §' x", "Authorization: §",
@@ -43,6 +44,10 @@ func TestMasked(t *testing.T) {
 		" ") != "client -p (redacted) -u me:(redacted) -p 8000" {
 		t.Errorf("words: %v", got)
 	}
+	if got := Mask([]string{"mysql", "-u", "me", "-phunter2", "db"}); strings.Join(got, " ") !=
+		"mysql -u me -p(redacted) db" {
+		t.Errorf("a glued value: %v", got)
+	}
 	key := "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"
 	if got := Masked(key); strings.Contains(got, "MIIE") {
 		t.Errorf("private key: %s", got)
@@ -53,7 +58,7 @@ func TestMasked(t *testing.T) {
 func TestOrdinaryWordsStay(t *testing.T) {
 	for _, line := range []string{
 		"vllm serve -p 8000 m", "docker run -p 8000:8000/tcp i", "srun -p gpu -n 4 run", "mkdir -p out/x",
-		"mkdir -p out", "llama -p 'Hello world'", "nucleus -p 0.95", "run --user 1000:1000 -u 0:0",
+		"mkdir -p out", "find . -print0", "gcc -pthread x.c", "ssh -p2222 h", "llama -p 'Hello world'", "nucleus -p 0.95", "run --user 1000:1000 -u 0:0",
 		"pip install sk-learn scikit-learn hf_transfer hf_hub_download",
 		"risk-adjusted ask-me task-based disk-2024-ABC", "--max-num-tokens 8 --tokenizer t --tokens=5",
 		"missing key: x",

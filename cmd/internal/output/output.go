@@ -87,7 +87,7 @@ func (d Document) Brief() Document {
 }
 
 // ErrNoTable is wrapped by the error about a table that a document lacks.
-var ErrNoTable = errors.New("no such table in this result")
+var ErrNoTable = errors.New("no such table")
 
 // Page is the number of rows of "what a page holds": a few of each of several tables, or
 // one table.
@@ -97,7 +97,7 @@ const Page = -1
 type View struct {
 	Format Format
 	Table  string // the only table, by name; "" is all of them, for CSV the first
-	Top    int    // people are shown at most so many rows of a table: 0 is all, Page what a page holds
+	Top    int    // row limit for text: 0 is all, Page what a page holds
 	Wide   bool   // all columns, also where the screen is narrower
 	Notes  bool   // all notes, not their number
 	Screen Screen
@@ -173,7 +173,7 @@ func (d Document) table(name string) (table.Table, error) {
 		}
 	}
 	names := d.TableNames()
-	return table.Table{}, fmt.Errorf("%w: %q; want one of %s%s", ErrNoTable, name, strings.Join(names, ", "),
+	return table.Table{}, fmt.Errorf("%w %q in this result: want one of %s%s", ErrNoTable, name, strings.Join(names, ", "),
 		router.Near(name, names))
 }
 
@@ -250,9 +250,9 @@ var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, 
 // pretty draws the table for people, and names the columns for which the screen is too
 // narrow.
 func pretty(t table.Table, v View) (drawn string, hidden []string) {
-	s := sheetOf(t)
+	s := textTableOf(t)
 	if !v.Wide && v.Screen.Width > 0 {
-		hidden = s.fit(v.Screen.Width, t.Minor)
+		hidden = s.hideColumns(v.Screen.Width, t.Minor)
 	}
 	p := gopretty.NewWriter()
 	style := gopretty.StyleLight

@@ -17,14 +17,14 @@ import (
 )
 
 // Screen is what a person reads on. The zero value is a pipe or a file: lines of any
-// length, without colour.
+// length, without color.
 type Screen struct {
 	Width int // columns; 0 is any number
 	Color bool
 }
 
 // ScreenOf is the screen that w writes to, none unless it is a terminal. COLUMNS takes
-// the place of the terminal's own width; NO_COLOR and TERM=dumb take the colour away.
+// the place of the terminal's own width; NO_COLOR and TERM=dumb take the color away.
 func ScreenOf(w io.Writer, env func(string) string) Screen {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -39,7 +39,7 @@ func ScreenOf(w io.Writer, env func(string) string) Screen {
 	return Screen{width, env("NO_COLOR") == "" && env("TERM") != "dumb"}
 }
 
-// bold and warn set texts off where there is colour; nothing is said by it alone.
+// bold and warn set texts off where there is color; nothing is said by it alone.
 func (s Screen) bold(text string) string { return s.escape("1", text) }
 func (s Screen) warn(text string) string { return s.escape("33", text) }
 
@@ -58,15 +58,15 @@ func (s Screen) prose(words, indent string) string {
 		return words
 	}
 	words = beforeUnit.ReplaceAllString(words, "$1\u00a0$2")
-	return strings.ReplaceAll(broken(words, s.Width, indent), "\u00a0", " ")
+	return strings.ReplaceAll(Broken(words, s.Width, indent), "\u00a0", " ")
 }
 
 // beforeUnit is the space between a number and its unit, where no line ends.
 var beforeUnit = regexp.MustCompile(`(\d) (%|[nµm]?s\b|[KMG]?i?B\b)`)
 
-// broken is a text in lines of at most width columns, but for longer words. Lines that
+// Broken is a text in lines of at most width columns, but for longer words. Lines that
 // go on are indented.
-func broken(words string, width int, indent string) string {
+func Broken(words string, width int, indent string) string {
 	var out []string
 	for line := range strings.SplitSeq(words, "\n") {
 		part := ""
@@ -88,16 +88,16 @@ func broken(words string, width int, indent string) string {
 // gap is between two columns.
 const gap = "  "
 
-// sheet is a table as people read it.
-type sheet struct {
+// textTable is a table as people read it.
+type textTable struct {
 	columns []shownColumn
 	alarms  []bool // by row
 }
 
 type shownColumn struct{ table.Shown }
 
-func sheetOf(t table.Table) sheet {
-	s := sheet{alarms: make([]bool, len(t.Rows))}
+func textTableOf(t table.Table) textTable {
+	s := textTable{alarms: make([]bool, len(t.Rows))}
 	for _, c := range t.Shown() {
 		s.columns = append(s.columns, shownColumn{c})
 		for row, cell := range c.Cells {
@@ -107,11 +107,11 @@ func sheetOf(t table.Table) sheet {
 	return s
 }
 
-// fit makes the sheet at most so wide, and returns the columns that this hid. First
+// hideColumns makes the table at most so wide, and returns the columns that this hid. First
 // headings and long labels are broken between words. Then columns go: those without a
 // value, those of one value, which is returned with them, the minor ones, and the
 // rightmost. The first one, unless all its cells are the same, stays.
-func (s *sheet) fit(width int, minor []string) (hidden []string) {
+func (s *textTable) hideColumns(width int, minor []string) (hidden []string) {
 	if s.width() <= width {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s *sheet) fit(width int, minor []string) (hidden []string) {
 	return hidden
 }
 
-func (s *sheet) width() (sum int) {
+func (s *textTable) width() (sum int) {
 	for _, c := range s.columns {
 		sum += c.width()
 	}
@@ -157,11 +157,11 @@ func (c shownColumn) widest() (most int) {
 func (c *shownColumn) narrow(most int) {
 	for i, cell := range c.Cells {
 		// names end a line after _ or /, too
-		if c.Cells[i] = broken(cell, most, ""); text.LongestLineLen(c.Cells[i]) > most {
-			c.Cells[i] = text.WrapText(joints.Replace(broken(parted.Replace(cell), most, "")), most)
+		if c.Cells[i] = Broken(cell, most, ""); text.LongestLineLen(c.Cells[i]) > most {
+			c.Cells[i] = text.WrapText(joints.Replace(Broken(parted.Replace(cell), most, "")), most)
 		}
 	}
-	c.Head = strings.ReplaceAll(broken(strings.ReplaceAll(c.Head, "/", "/ "), c.widest(), ""), "/ ", "/")
+	c.Head = strings.ReplaceAll(Broken(strings.ReplaceAll(c.Head, "/", "/ "), c.widest(), ""), "/ ", "/")
 }
 
 // parted makes the parts of a name words; joints undoes it, also at the end of a line.

@@ -173,8 +173,8 @@ func shapeText(shape router.Shape, method router.Method) string {
 	return shape.String() + ", " + string(method)
 }
 
-// Generated is the JSON of logits generate.
-type Generated struct {
+// generated is the JSON of logits generate.
+type generated struct {
 	SchemaVersion int              `json:"schema_version"`
 	Kind          string           `json:"kind"` // always "logits generate"
 	Cache         string           `json:"cache"`
@@ -185,10 +185,10 @@ type Generated struct {
 	Ranks         int              `json:"ranks"`
 	DType         logits.DType     `json:"dtype"`
 	Plan          string           `json:"plan"`
-	Entries       []GeneratedEntry `json:"entries"`
+	Entries       []generatedEntry `json:"entries"`
 }
 
-type GeneratedEntry struct {
+type generatedEntry struct {
 	Path          string        `json:"path"`
 	Rank          int           `json:"rank"`
 	TokensPerRank router.Whole  `json:"tokens_per_rank"` // null for a periodic entry
@@ -205,7 +205,7 @@ type GeneratedEntry struct {
 
 // GeneratedEntries lays out what generate did to each batch size.
 func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outcome) output.Document {
-	result := Generated{
+	result := generated{
 		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
 	}
@@ -233,9 +233,9 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 }
 
 // entryOf is an outcome in the form of JSON.
-func entryOf(o logits.Outcome) GeneratedEntry {
+func entryOf(o logits.Outcome) generatedEntry {
 	f := o.Feasibility
-	e := GeneratedEntry{
+	e := generatedEntry{
 		Path: o.Path, Rank: o.Rank, TokensPerRank: router.Whole(o.Tokens), Bytes: o.Bytes, New: o.New,
 		Status: f.Status, ProjectedRows: f.ProjectedRows, Infeasible: append([]int32{}, f.Infeasible...),
 		LargestBias: router.Number(f.LargestBias),

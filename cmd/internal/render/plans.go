@@ -21,46 +21,10 @@ type Plans struct {
 	Shape         router.Shape  `json:"shape"`
 	Mode          router.Mode   `json:"mode"`
 	Layer         int           `json:"layer"`
-	Plans         []PlannedCase `json:"plans"`
+	Plans         []plan.Case   `json:"plans"`
 	// EveryTokens certifies our plan for every number of tokens, for each number of
 	// ranks on which its table has a period.
-	EveryTokens []EveryTokens `json:"every_tokens,omitempty"`
-}
-
-// EveryTokens is the certificate of a plan for every number of tokens per rank.
-type EveryTokens struct {
-	Name  string `json:"name"`
-	Ranks int    `json:"ranks"`
-	plan.Proof
-}
-
-// note says for which numbers of tokens the plan is at its floors.
-func (e EveryTokens) note() string {
-	counted := fmt.Sprintf("counted for 1 to %d, level after %d", e.Rows, e.Rows)
-	if e.Optimal() {
-		return fmt.Sprintf("%s on %s: ranks, experts and active experts are at their floors for every number of tokens per rank (%s)", e.Name, quantity.Count(e.Ranks, "rank"), counted)
-	}
-	var missed []string
-	for _, of := range []struct {
-		what string
-		plan.Misses
-	}{{"rank load", e.Rank}, {"expert load", e.Copy}, {"active experts", e.Active}} {
-		if of.Tokens > 0 {
-			missed = append(missed, fmt.Sprintf("%s off by at most %d in %d", of.what, of.Worst, of.Tokens))
-		}
-	}
-	return fmt.Sprintf("%s on %s, over every number of tokens per rank (%s): %s; at the floor otherwise", e.Name,
-		quantity.Count(e.Ranks, "rank"), counted, strings.Join(missed, ", "))
-}
-
-// PlannedCase is one plan for one problem.
-type PlannedCase struct {
-	Name          string            `json:"name"`
-	Ranks         int               `json:"ranks"`
-	TokensPerRank router.Number     `json:"tokens_per_rank"`           // null where ranks differ
-	TokensOfRanks []int             `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
-	Certificate   *plan.Certificate `json:"certificate"`               // null when the plan refuses
-	Refused       string            `json:"refused,omitempty"`         // why
+	EveryTokens []plan.EveryTokens `json:"every_tokens,omitempty"`
 }
 
 // Document lays the plans out, with how often each is optimal.
@@ -79,14 +43,15 @@ func (result Plans) Document() output.Document {
 		if cases[row.Name]++; cases[row.Name] == 1 {
 			names = append(names, row.Name)
 		}
-		verdicts[[2]string{row.Name, row.verdict()}]++
-		if note := row.fault(); note != "" && !slices.Contains(d.Notes, note) {
+		verdicts[[2]string{row.Name, caseVerdict(row)}]++
+		if note := caseFault(row); note != "" && !slices.Contains(d.Notes, note) {
 			d.Notes = append(d.Notes, note)
 		}
-		t.Rows = append(t.Rows, row.cells(len(t.Columns)))
+		t.Rows = append(t.Rows, caseCells(row, len(t.Columns)))
 	}
 	for _, e := range result.EveryTokens {
-		d.Notes = append(d.Notes, e.note())
+		d.Notes = append(d.Notes, fmt.Sprintf("%s on %s: %s", e.Name, quantity.Count(e.Ranks, "rank"),
+			proofSentence(e.Proof)))
 	}
 	result.showUnequal(&t)
 	var parts []string
@@ -113,7 +78,7 @@ const (
 	refused    = "refused"
 )
 
-func (row PlannedCase) verdict() string {
+func caseVerdict(row plan.Case) string {
 	switch c := row.Certificate; {
 	case c == nil:
 		return refused
@@ -125,11 +90,11 @@ func (row PlannedCase) verdict() string {
 	return notOptimal
 }
 
-// cells are the row as the table shows it. A dispatch that does not happen has no
+// caseCells are the row as the table shows it. A dispatch that does not happen has no
 // conflict, and an invalid plan no floor to hold its pairs against.
-func (row PlannedCase) cells(columns int) []any {
+func caseCells(row plan.Case, columns int) []any {
 	cells := make([]any, columns)
-	cells[0], cells[1], cells[2], cells[columns-1] = row.Ranks, row.TokensPerRank, row.Name, row.verdict()
+	cells[0], cells[1], cells[2], cells[columns-1] = row.Ranks, row.TokensPerRank, row.Name, caseVerdict(row)
 	c := row.Certificate
 	if c == nil {
 		return cells
@@ -147,8 +112,8 @@ func (row PlannedCase) cells(columns int) []any {
 	return cells
 }
 
-// fault says why a plan was refused, or what makes it invalid.
-func (row PlannedCase) fault() string {
+// caseFault says why a plan was refused, or what makes it invalid.
+func caseFault(row plan.Case) string {
 	c := row.Certificate
 	switch {
 	case c == nil:
@@ -167,7 +132,7 @@ func (row PlannedCase) fault() string {
 // showUnequal adds a column behind that of tokens per rank if some cases are about
 // ranks that hold unequally many: the tokens of each, as --unequal takes them.
 func (result Plans) showUnequal(t *table.Table) {
-	if !slices.ContainsFunc(result.Plans, func(row PlannedCase) bool { return row.TokensOfRanks != nil }) {
+	if !slices.ContainsFunc(result.Plans, func(row plan.Case) bool { return row.TokensOfRanks != nil }) {
 		return
 	}
 	at := 1 + slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "tokens_per_rank" })

@@ -20,10 +20,10 @@ func TestPlansVerdicts(t *testing.T) {
 		{&plan.Certificate{Groups: 8, GroupsLimit: 4}, "invalid", "8 groups, the method allows 4"},
 		{nil, "refused", "wants equal ranks"},
 	} {
-		row := PlannedCase{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}
-		if row.verdict() != c.verdict || !strings.Contains(row.fault(), c.fault) ||
-			(c.fault == "") != (row.fault() == "") {
-			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, row.verdict(), row.fault(), c.verdict,
+		row := plan.Case{Name: "x", Certificate: c.certificate, Refused: "wants equal ranks"}
+		if caseVerdict(row) != c.verdict || !strings.Contains(caseFault(row), c.fault) ||
+			(c.fault == "") != (caseFault(row) == "") {
+			t.Errorf("%+v: %s, %q; want %s, something about %q", c.certificate, caseVerdict(row), caseFault(row), c.verdict,
 				c.fault)
 		}
 	}

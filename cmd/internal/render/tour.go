@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -39,9 +38,10 @@ func TourDifference(in source.Item) string {
 
 // TourGain is the gain of a campaign.
 func TourGain(in source.Item) string {
-	c := in.Campaign
-	return fmt.Sprintf("%s changes throughput by %s (%s to %s, %s confidence, %s): %s",
-		c.Called(gain.Perfect).Label(), quantity.Change(c.Gain.Estimate), quantity.Change(c.Gain.Low),
-		quantity.Change(c.Gain.High), quantity.Confidence(c.Gain.Confidence), quantity.Count(c.Gain.N, "pair"),
-		c.Verdict)
+	a := answer.OfCampaign(in.Campaign.Asked())
+	line := strings.TrimSuffix(a.Line, ".")
+	if len(a.Numbers) > 0 {
+		line += " (" + a.Numbers[0].Interval() + ")"
+	}
+	return line + ": " + string(a.Verdict)
 }

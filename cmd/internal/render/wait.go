@@ -1,7 +1,6 @@
 package render
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/nsys/wait"
@@ -41,32 +40,15 @@ func causeColumns() []table.Column {
 		label("host", "host_did")}
 }
 
-// Narrow is a table for an overview: waits come without the parts' intervals and what is
-// unknown in every row.
+// Narrow is a table for the page: that of waits without the intervals of their parts.
 func Narrow(t table.Table) table.Table {
-	if t.Name != "waits" {
-		return t
-	}
-	rows, columns, intervals := t.Rows, t.Columns, 0
-	t.Rows, t.Columns = make([][]any, len(rows)), nil
-	for c, column := range columns {
-		if column.Name == "±" {
-			intervals++
-		}
-		known := slices.ContainsFunc(rows, func(row []any) bool {
-			v, number := row[c].(router.Number)
-			return !number ||
-				v.Defined()
-		})
-		if column.Name == "±" && intervals > 1 || !known {
-			continue
-		}
-		t.Columns = append(t.Columns, column)
-		for r := range rows {
-			t.Rows[r] = append(t.Rows[r], rows[r][c])
+	var parts []string
+	for _, c := range t.Columns {
+		if strings.HasSuffix(c.Key, "_half_width_ns") && c.Key != "mean_wait_half_width_ns" {
+			parts = append(parts, c.Key)
 		}
 	}
-	return t
+	return *t.Without(parts...)
 }
 
 // waitColumns are those of an item that is or embeds a Wait.

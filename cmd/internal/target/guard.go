@@ -21,10 +21,10 @@ import (
 
 // Rules is what the guard has to know about files of ours and of others.
 type Rules struct {
-	// Expand lists the files that are read where a path is given: those of a folder, or
-	// those that an index names.
+	// Expand lists the files that are read where a path is given: those of a folder, those
+	// that a pattern matches, or those that an index names.
 	Expand func(path string) []string
-	// Store names the kind of store that a folder is, "" for any other folder.
+	// Store names the kind of store that a folder is, "" for anything else.
 	Store func(folder string) (kind string)
 	// Whole reports folders that are one input, which a file more would change.
 	Whole func(folder string) bool
@@ -42,35 +42,66 @@ const RunsCommand = "moebalance-runs-command"
 // against the files that are there. Each verb that has an output gets the flag
 // --force, which permits everything but the loss of an input.
 func Guard(root *cobra.Command, rules Rules) {
-	g := &guard{rules: rules, claims: map[string]*output{}}
+	g := &guard{rules: rules}
 	g.addForce(root)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
 		g.collect(c, args)
-		var errs []error
-		visit(c, func(o checked) { errs = append(errs, o.check()) })
-		for _, err := range errs {
-			if err != nil {
-				return err // one line is enough
-			}
+		var err error // the first: one line is enough
+		for _, step := range []func(checked) error{func(o checked) error { return g.claim(o.to()) }, checked.check} {
+			visit(c, func(o checked) {
+				if path, _ := o.to(); err == nil && path != "" {
+					err = step(o)
+				}
+			})
 		}
-		return nil
+		return err
 	}
 }
 
 type guard struct {
 	rules  Rules
 	force  bool
-	inputs []input
-	stores []string           // resolved folders that this verb writes its store to
-	wholes []string           // resolved folders that are one input
-	claims map[string]*output // by the resolved path in small letters
+	inputs []place // files, and folders that are one input
+	claims []place
 }
 
-// input is a file that must not change. One that is not there yet, such as the
-// output of a benchmark command, is known by its name.
-type input struct {
-	path string // resolved
+// place is a file or folder. One that is not there yet, such as the output of a benchmark
+// command, is known by its name.
+type place struct {
+	path string // absolute
 	info os.FileInfo
+	by   *output // that claims it
+}
+
+// placeOf is where the links of a path lead, though nothing be there.
+func placeOf(path string) place {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		path = linked(path)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(folder, filepath.Base(path))
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return place{path: path, info: info}
+}
+
+// is reports one place by two names. Names that differ in case are one for some systems.
+func (p place) is(other place) bool {
+	if p.info != nil && other.info != nil {
+		return os.SameFile(p.info, other.info)
+	}
+	return strings.EqualFold(p.path, other.path)
+}
+
+// checked is an output whose target the guard can judge.
+type checked interface {
+	to() (path string, by *output)
+	check() error
 }
 
 func visit(c *cobra.Command, each func(checked)) {
@@ -83,7 +114,10 @@ func visit(c *cobra.Command, each func(checked)) {
 
 func (g *guard) addForce(c *cobra.Command) {
 	writes := false
-	visit(c, func(o checked) { writes = true; o.watchedBy(g) })
+	visit(c, func(o checked) {
+		_, by := o.to()
+		writes, by.guard = true, g
+	})
 	if writes {
 		c.Flags().BoolVar(&g.force, "force", false,
 			"let outputs replace existing files of other kinds, but never an input")
@@ -100,18 +134,14 @@ func (g *guard) collect(c *cobra.Command, args []string) {
 		g.addWord(word, command)
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if d, ok := f.Value.(*Folder); ok && d.Store != "" {
-			g.stores = append(g.stores, resolved(d.Path))
-		}
-		if _, ok := f.Value.(checked); ok {
-			return
-		}
 		values := []string{f.Value.String()}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			values = list.GetSlice()
 		}
 		for _, v := range values {
-			g.addWord(v, command)
+			if _, ok := f.Value.(checked); !ok {
+				g.addWord(v, command)
+			}
 		}
 	})
 }
@@ -122,12 +152,9 @@ const separators = "=,:@;<>'\"` \t\n"
 
 // addWord adds the files that a word may mean.
 func (g *guard) addWord(word string, command bool) {
-	parts := append([]string{word},
-		strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })...)
-	for rest, found := word, true; found; {
-		if _, rest, found = strings.Cut(rest, "="); found {
-			parts = append(parts, rest) // a path with separators in it
-		}
+	parts := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })
+	for rest, found := word, true; found; _, rest, found = strings.Cut(rest, "=") {
+		parts = append(parts, rest) // a path with separators in it
 	}
 	for _, part := range parts {
 		g.add(part)
@@ -137,35 +164,18 @@ func (g *guard) addWord(word string, command bool) {
 			}
 			continue
 		}
-		for _, path := range append(g.rules.Expand(part), matching(part)...) {
+		for _, path := range g.rules.Expand(part) {
 			g.add(path)
 		}
 	}
 }
 
-// matching lists the files of a pattern.
-func matching(pattern string) []string {
-	if !strings.ContainsAny(pattern, "*?[") {
-		return nil
-	}
-	found, _ := filepath.Glob(pattern) // the verb says what is wrong with it
-	return found
-}
-
 func (g *guard) add(path string) {
-	if path == "" {
+	p := placeOf(path)
+	if path == "" || p.info != nil && p.info.IsDir() && g.rules.Store(path) == "" && !g.rules.Whole(path) {
 		return
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
-		if g.rules.Store(path) != "" {
-			g.inputs = append(g.inputs, input{path: resolved(path) + string(filepath.Separator)})
-		} else if g.rules.Whole != nil && g.rules.Whole(path) {
-			g.wholes = append(g.wholes, resolved(path))
-		}
-		return
-	}
-	g.inputs = append(g.inputs, input{resolved(path), info})
+	g.inputs = append(g.inputs, p)
 }
 
 // Inputs adds the words of a command, of which relative paths begin in dir, to the
@@ -177,95 +187,79 @@ func (f *File) Inputs(dir string, words ...string) error {
 			f.guard.add(filepath.Join(dir, word))
 		}
 	}
+	if f.Path == "" {
+		return nil
+	}
 	return f.check()
+}
+
+// claim refuses a path that another output of the verb writes, or that lies in its store. Two
+// folders of outputs may be one.
+func (g *guard) claim(path string, o *output) error {
+	own := placeOf(path)
+	for _, c := range g.claims {
+		if c.by != o && own.is(c) && !(c.by.folder && o.folder) {
+			return o.refusal("%q is the output of %s, too: choose another name for one of them", path, c.by.flag)
+		}
+	}
+	own.by = o
+	g.claims = append(g.claims, own)
+	return nil
+}
+
+// checkPlace refuses an input, and what lies in a store unless it is one itself of the kind own.
+func (o *output) checkPlace(path, own string) error {
+	if o.guard == nil {
+		return fmt.Errorf("%s: nothing guards this output: the program was put together wrongly", path)
+	}
+	target := placeOf(path)
+	for at := target; ; at = placeOf(filepath.Dir(at.path)) {
+		switch input := slices.ContainsFunc(o.guard.inputs, at.is); {
+		case input && at == target && o.folder && path == o.Path: // of files in it, each is asked for
+		case input && at == target:
+			return o.refusal("%q is an input, which is never replaced: choose another file", path)
+		case input:
+			return o.refusal("%q lies in an input folder, which is read whole: choose another folder", path)
+		}
+		kind := o.guard.rules.Store(at.path)
+		if slices.ContainsFunc(o.guard.claims, func(c place) bool { return c.by != o && c.by.Store != "" && c.is(at) }) {
+			kind = "store of this command"
+		}
+		if kind != "" && !(at == target && kind == own) && !o.guard.force {
+			return o.refusal("%q lies in the %s %q: choose another place, or use --force", path, kind, at.path)
+		}
+		if at.path == filepath.Dir(at.path) {
+			return nil
+		}
+	}
 }
 
 // checkFile refuses a target that cannot be written or that must not be lost.
 func (o *output) checkFile(path string, ours func(string) bool, regular bool) error {
-	if path == "" {
-		return nil
-	}
-	if o.guard == nil {
-		return fmt.Errorf("%s: nothing guards this output: the program was put together wrongly", path)
-	}
 	there, err := os.Stat(path)
-	switch folder := filepath.Dir(path); {
+	switch {
 	case err == nil && there.IsDir():
 		return o.refusal("want a file, but %q is a folder", path)
-	case err == nil && !there.Mode().IsRegular():
-		if regular {
-			return o.refusal("want a regular file, but %q is none", path)
-		}
-		return nil // a pipe or a device loses nothing
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil // writing says what is wrong
-	case !isFolder(filepath.Dir(linked(path))):
-		return o.refusal("no folder %q to write %q in", folder, filepath.Base(path))
+	case err == nil && !there.Mode().IsRegular() && regular:
+		return o.refusal("want a regular file, but %q is none", path)
+	case err == nil && !there.Mode().IsRegular(), err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil // a pipe or a device loses nothing; of others, writing says what is wrong
 	}
-	if err := unix.Access(filepath.Dir(linked(path)), unix.W_OK); err != nil {
+	folder := filepath.Dir(linked(path))
+	if unix.Access(folder, unix.F_OK) != nil {
+		return o.refusal("no folder %q to write %q in", filepath.Dir(path), filepath.Base(path))
+	}
+	if err := unix.Access(folder, unix.W_OK); err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	name := resolved(path)
-	if err := o.claim(path, name); err != nil {
+	if err := o.checkPlace(path, ""); err != nil || there == nil || there.Size() == 0 || o.guard.force ||
+		ours != nil && ours(path) {
 		return err
 	}
-	if o.guard.reads(name, there) {
-		return o.refusal("%q is an input, which is never replaced: choose another file", path)
-	}
-	if slices.Contains(o.guard.wholes, filepath.Dir(name)) {
-		return o.refusal("%q lies in an input folder, which is read whole: choose another folder", path)
-	}
-	if err := o.checkStore(path, filepath.Dir(name), ""); err != nil || there == nil || there.Size() == 0 ||
-		o.guard.force {
-		return err
-	}
-	if ours == nil || !ours(path) {
-		if kind := o.guard.foreign(path); kind != "" {
-			return o.refusal("%q is an existing %s: choose another file, or replace it with --force", path, kind)
-		}
+	if kind := o.guard.foreign(path); kind != "" {
+		return o.refusal("%q is an existing %s: choose another file, or replace it with --force", path, kind)
 	}
 	return nil
-}
-
-// claim refuses a path that another output of the verb writes. Two folders of outputs
-// may be one. Names that differ in case are one file for some systems.
-func (o *output) claim(path, resolved string) error {
-	name := strings.ToLower(resolved)
-	if by := o.guard.claims[name]; by != nil && by != o && !(by.folder && o.folder) {
-		return o.refusal("%q is the output of %s, too: choose another name for one of them", path, by.flag)
-	}
-	o.guard.claims[name] = o
-	return nil
-}
-
-// reads reports a file that is an input, by whatever name.
-func (g *guard) reads(name string, there os.FileInfo) bool {
-	return slices.ContainsFunc(g.inputs, func(in input) bool {
-		if strings.HasSuffix(in.path, string(filepath.Separator)) {
-			return there != nil && strings.HasPrefix(name, in.path)
-		}
-		return in.path == name || in.info != nil && there != nil && os.SameFile(in.info, there)
-	})
-}
-
-// checkStore refuses a folder that lies in a store, unless it is one itself of the
-// kind own.
-func (o *output) checkStore(path, folder, own string) error {
-	if o.guard == nil || o.guard.force {
-		return nil
-	}
-	for at := folder; ; at = filepath.Dir(at) {
-		kind := o.guard.rules.Store(at)
-		if kind == "" && own == "" && slices.Contains(o.guard.stores, at) {
-			kind = "store of this command"
-		}
-		if kind != "" && !(at == folder && kind == own) {
-			return o.refusal("%q lies in the %s %q: choose another place, or use --force", path, kind, at)
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
 }
 
 // texts are the endings of the names of texts that a result may replace: results have
@@ -281,12 +275,10 @@ func (g *guard) foreign(path string) string {
 		return "file that cannot be read"
 	}
 	defer f.Close()
-	head := make([]byte, 4096)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	switch {
+	case err != nil:
 		return "file that cannot be read"
-	}
-	switch head = head[:n]; {
 	case g.rules.Ours(head):
 		return ""
 	case !isText(head):
@@ -306,28 +298,4 @@ func isText(head []byte) bool {
 	}
 	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\f\x1b", r) }
 	return len(head) > 0 && utf8.Valid(head) && !bytes.ContainsFunc(head, control)
-}
-
-// resolved is the absolute path without links. What does not exist keeps its name.
-func resolved(path string) string {
-	if _, err := os.Stat(path); err == nil || errors.Is(err, fs.ErrNotExist) {
-		path = linked(path)
-	}
-	missing := ""
-	for at := path; ; at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			if absolute, err := filepath.Abs(real); err == nil {
-				return filepath.Join(absolute, missing)
-			}
-		}
-		if at == filepath.Dir(at) {
-			return path
-		}
-		missing = filepath.Join(filepath.Base(at), missing)
-	}
-}
-
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

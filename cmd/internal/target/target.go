@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/router/draft"
 )
@@ -35,28 +34,23 @@ func (r refusal) Unwrap() error { return ErrRefused }
 
 // File is the flag of an output file. An empty path means no output.
 type File struct {
-	Path string
+	output
 	// Replaces reports whether an existing file is an earlier output of the same kind,
 	// where Rules.Ours cannot tell.
 	Replaces func(path string) bool
 	// Regular refuses pipes and devices, which cannot be filled by Fill.
 	Regular bool
-
-	output
 }
 
 // Folder is the flag of a folder of output files.
-type Folder struct {
-	Path  string
-	Store string // what Rules.Store calls it, empty for a folder of separate results
+type Folder struct{ output }
 
-	output
-}
-
-// output is what the guard tells a flag.
+// output is a flag whose value is a path, and what the guard tells it.
 type output struct {
+	Path   string
 	flag   string
 	folder bool
+	Store  string // what Rules.Store calls the folder, empty for one of separate results
 	guard  *guard
 }
 
@@ -72,43 +66,24 @@ func (d *Folder) Bind(c *cobra.Command, name, short, usage string) {
 	c.Flags().VarP(d, name, short, usage)
 }
 
-// String, Set and Type make a File a flag whose value is a path.
-func (f *File) String() string        { return f.Path }
-func (f *File) Set(path string) error { f.Path = path; return nil }
-func (f *File) Type() string          { return "string" }
+// String, Set and Type make an output a flag.
+func (o *output) String() string        { return o.Path }
+func (o *output) Set(path string) error { o.Path = path; return nil }
+func (o *output) Type() string          { return "string" }
 
-// String, Set and Type make a Folder a flag whose value is a path.
-func (d *Folder) String() string        { return d.Path }
-func (d *Folder) Set(path string) error { d.Path = path; return nil }
-func (d *Folder) Type() string          { return "string" }
-
-// checked is an output whose target the guard can judge.
-type checked interface {
-	pflag.Value
-	check() error
-	watchedBy(*guard)
-}
+func (o *output) to() (string, *output) { return o.Path, o }
 
 func (o *output) refusal(format string, args ...any) error {
 	return refusal{o.flag + ": " + fmt.Sprintf(format, args...)}
 }
 
-func (o *output) watchedBy(g *guard) { o.guard = g }
-
-func (f *File) check() error {
-	return f.checkFile(f.Path, f.Replaces, f.Regular)
-}
+func (f *File) check() error { return f.checkFile(f.Path, f.Replaces, f.Regular) }
 
 func (d *Folder) check() error {
-	if d.Path == "" {
-		return nil
-	}
-	info, err := os.Stat(d.Path)
-	if err == nil && !info.IsDir() {
+	if info, err := os.Stat(d.Path); err == nil && !info.IsDir() {
 		return d.refusal("want a folder, but %q is a file", d.Path)
 	}
-	folder := resolved(d.Path)
-	return cmp.Or(d.claim(d.Path, folder), d.checkStore(d.Path, folder, d.Store))
+	return d.checkPlace(d.Path, d.Store)
 }
 
 // Write writes the file whole or not at all, and with the permissions that it has,
@@ -138,6 +113,9 @@ func (d *Folder) Write(name string, render func(io.Writer) error) error {
 	}
 	path := filepath.Join(d.Path, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := d.guard.claim(path, &d.output); err != nil {
 		return err
 	}
 	return d.replace(path, nil, func(draft *os.File) error { return render(draft) })

@@ -25,6 +25,7 @@ func guarded(t *testing.T, path string, words ...string) *File {
 	Guard(root, Rules{
 		Expand: func(string) []string { return nil },
 		Store:  func(string) string { return "" },
+		Whole:  func(string) bool { return false },
 		Ours:   func([]byte) bool { return false },
 		Known:  func(string) bool { return false },
 	})
