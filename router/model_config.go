@@ -70,6 +70,8 @@ func (c *modelConfig) sizes(m *Model) error {
 	scale, scaled := read[float64](c, scaleFields...)
 	if scaled != "" {
 		m.Scale = float32(scale)
+	} else if familyOf(*m) == "openaiprivacyfilter" && m.TopK > 0 { // GPT-OSS with weights that are divided by k
+		m.Scale = 1 / float32(m.TopK)
 	}
 	switch {
 	case c.err != nil:

@@ -153,6 +153,7 @@ func (c *modelConfig) alien(m Model) (what string, beyond bool) {
 	family := familyOf(m)
 	sink, _ := read[bool](c, "shared_expert_sink")
 	limit, _ := read[float64](c, "moe_router_logit_softcapping")
+	power, powered := read[float64](c, "moe_normalize_expert_weights")
 	switch zero := c.number("zero_expert_num"); {
 	case zero > 0:
 		return fmt.Sprintf("%d zero experts (zero_expert_num), which take tokens off the routed ones", zero), true
@@ -160,6 +161,8 @@ func (c *modelConfig) alien(m Model) (what string, beyond bool) {
 		return "logits of shared experts beside those of the routed ones (shared_expert_sink)", true
 	case limit > 0:
 		return fmt.Sprintf("logits capped at %g (moe_router_logit_softcapping)", limit), false
+	case powered != "" && power != 1:
+		return fmt.Sprintf("weights divided by their %g-norm (moe_normalize_expert_weights)", power), false
 	case beyondLogits[family] != "":
 		return beyondLogits[family], true
 	}
