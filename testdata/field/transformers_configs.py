@@ -141,7 +141,7 @@ def route(config, router, block):
     with torch.no_grad():
         out = router.eval()(hidden, *[bias] * len(given))
     if kind.__name__ == "DbrxRouter":
-        out = [None, *block.route_tokens_to_experts(out)]
+        out = [out, *block.route_tokens_to_experts(out)]
     if kind.__name__ == "JetMoeTopKGating":
         order = torch.repeat_interleave(torch.arange(experts), torch.tensor(out[3]))
         ids = torch.stack([order[out[1] == t] for t in range(TOKENS)])
