@@ -16,7 +16,7 @@ type Model struct {
 	// routed scaling factor on the combine weights; 1 where there is none
 	Scale        float32 `json:"scale"`
 	Bias         bool    `json:"bias"`                   // a learned correction bias is added to the scores before selection
-	Unnormalized bool    `json:"unnormalized,omitempty"` // combine weights are scores, not divided by their sum
+	Unnormalized bool    `json:"unnormalized,omitempty"` // combine weights are not divided by their sum, as the method does
 	Hidden       int     `json:"hidden_size"`            // width of a token
 	Intermediate int     `json:"intermediate_size"`      // width inside one routed expert
 	Layers       int     `json:"layers"`                 // all decoder layers

@@ -16,8 +16,6 @@ type Gate struct {
 	Shape  Shape
 	// Scale multiplies the combine weights: routed_scaling_factor. 0 means 1.
 	Scale float32
-	// Unnormalized leaves the weights of the methods that are Biased undivided by their sum.
-	Unnormalized bool
 	// Bias is added to the score of each expert when choosing, and never to a
 	// weight: e_score_correction_bias, one value per expert. Nil is no bias.
 	// Only the methods that are Biased know it.
@@ -58,17 +56,16 @@ func (g Gate) Validate() error {
 // Router routes tokens one row of logits at a time. It keeps scratch space, so
 // it is for one goroutine; make one per goroutine.
 type Router struct {
-	method       Method
-	shape        Shape
-	scoring      scoring
-	scale        float32
-	unnormalized bool
-	bias         []float32 // one per expert, zeros without a bias; nil if the method has none
-	score        []float32 // what the method chooses by, per expert; the logits themselves if it is those
-	best         ranking   // the chosen experts
-	power        []float64 // eˣ⁻ᵐ of all experts, or of those chosen; nil if the method takes no softmax
-	groups       ranking   // the chosen groups
-	open         []bool    // by group: may its experts be chosen
+	method  Method
+	shape   Shape
+	scoring scoring
+	scale   float32
+	bias    []float32 // one per expert, zeros without a bias; nil if the method has none
+	score   []float32 // what the method chooses by, per expert; the logits themselves if it is those
+	best    ranking   // the chosen experts
+	power   []float64 // eˣ⁻ᵐ of all experts, or of those chosen; nil if the method takes no softmax
+	groups  ranking   // the chosen groups
+	open    []bool    // by group: may its experts be chosen
 }
 
 // NewRouter makes a router of a valid gate.
@@ -78,8 +75,7 @@ func NewRouter(g Gate) (*Router, error) {
 	}
 	r := &Router{
 		method: g.Method, scoring: g.Method.scoring(), shape: g.Shape, scale: g.Scale,
-		unnormalized: g.Unnormalized,
-		best:         newRanking(g.Shape.TopK),
+		best: newRanking(g.Shape.TopK),
 	}
 	if r.scale == 0 {
 		r.scale = 1
@@ -258,7 +254,7 @@ func (r *Router) weigh(weights []float32) error {
 	switch {
 	case r.method == RenormalizeNaive:
 		share(weights, 0)
-	case r.scoring != bySoftmax && r.scoring != byLogit && !r.unnormalized:
+	case r.scoring == bySigmoid, r.scoring == bySqrtSoftplus:
 		share(weights, tiny)
 	}
 	for i := range weights {
