@@ -15,15 +15,16 @@ type Model struct {
 	Method Method `json:"method"`
 	// routed scaling factor on the combine weights; 1 where there is none
 	Scale        float32 `json:"scale"`
-	Bias         bool    `json:"bias"`              // a learned correction bias is added to the scores before selection
-	Hidden       int     `json:"hidden_size"`       // width of a token
-	Intermediate int     `json:"intermediate_size"` // width inside one routed expert
-	Layers       int     `json:"layers"`            // all decoder layers
-	MoELayers    int     `json:"moe_layers"`        // those with experts that logits choose
-	Dense        []int   `json:"dense_layers"`      // those without experts, in order; never nil
-	Hash         []int   `json:"hash_layers"`       // those with experts that a hash of the token chooses; never nil
-	LogitsDType  string  `json:"logits_dtype"`      // in which engines keep the router logits: "f32" or "bf16"
-	Source       string  `json:"source"`            // the published config.json
+	Bias         bool    `json:"bias"`                   // a learned correction bias is added to the scores before selection
+	Unnormalized bool    `json:"unnormalized,omitempty"` // combine weights are not divided by their sum, as the method does
+	Hidden       int     `json:"hidden_size"`            // width of a token
+	Intermediate int     `json:"intermediate_size"`      // width inside one routed expert
+	Layers       int     `json:"layers"`                 // all decoder layers
+	MoELayers    int     `json:"moe_layers"`             // those with experts that logits choose
+	Dense        []int   `json:"dense_layers"`           // those without experts, in order; never nil
+	Hash         []int   `json:"hash_layers"`            // those with experts that a hash of the token chooses; never nil
+	LogitsDType  string  `json:"logits_dtype"`           // in which engines keep the router logits: "f32" or "bf16"
+	Source       string  `json:"source"`                 // the published config.json
 }
 
 // Routed are the layers with routed experts, in order.

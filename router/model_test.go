@@ -181,7 +181,7 @@ func TestConfigMethods(t *testing.T) {
 		`"model_type":"qwen3_moe","scoring_func":"sigmoid","norm_topk_prob":true`:                        SigmoidRenorm,
 		`"model_type":"mixtral","scoring_func":"softmax"`:                                                Renormalize,
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true`:                            MiniMax2,
-		`"model_type":"new","scoring_func":"sigmoid","use_expert_bias":true`:                             DeepSeekV3,
+		`"model_type":"new","scoring_func":"sigmoid","use_expert_bias":true`:                             MiniMax2,
 		`"model_type":"new","scoring_func":"sigmoid","use_routing_bias":true,"n_group":4,"topk_group":2`: DeepSeekV3,
 		`"model_type":"minimax_m2","use_routing_bias":false`:                                             SigmoidRenorm,
 		`"model_type":"kimi_linear","num_expert_group":4,"topk_group":2`:                                 DeepSeekV3,
@@ -296,8 +296,9 @@ func TestConfigRefusals(t *testing.T) {
 			`}`: "positive routed_scaling_factor",
 		`{"model_type":"mixtral","n_group":-2,` + base +
 			`}`: "n_group of at least 1",
-		`{"model_type":"mixtral","n_routed_experts":65537,` + base +
-			`}`: "at most 65536 routed experts",
+		`{"model_type":"mixtral","n_routed_experts":16,` + base +
+			`}`: "n_routed_experts 16 and num_experts 8 contradict each other",
+		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1): "at most 65536 routed experts",
 		`{"model_type":"mixtral","n_routed_experts":"8",` + base +
 			`}`: "n_routed_experts: want a value of another type, have a JSON string",
 		`{"model_type":"llama4","text_config":7}`: "text_config",

@@ -15,7 +15,6 @@ type Gate struct {
 	Method Method
 	Shape  Shape
 	// Scale multiplies the combine weights: routed_scaling_factor. 0 means 1.
-	// Only the methods that are Biased know it.
 	Scale float32
 	// Bias is added to the score of each expert when choosing, and never to a
 	// weight: e_score_correction_bias, one value per expert. Nil is no bias.
@@ -24,7 +23,7 @@ type Gate struct {
 }
 
 // Validate says what is impossible about a gate: a shape that contradicts
-// itself, groups or a bias or a scale that the method does not know, a bias of
+// itself, groups or a bias that the method does not know, a bias of
 // the wrong length or with a value that is not finite.
 func (g Gate) Validate() error {
 	if _, err := ParseMethod(string(g.Method)); err != nil {
@@ -37,8 +36,8 @@ func (g Gate) Validate() error {
 		return fmt.Errorf("%w: %s does not limit tokens to groups, and the shape has %d groups", ErrShape, g.Method,
 			g.Shape.Groups)
 	}
-	if !g.Method.Biased() && (g.Bias != nil || (g.Scale != 0 && g.Scale != 1)) {
-		return fmt.Errorf("%s has no correction bias and no scaling factor; want neither, have %d bias values and a factor of %v", g.Method, len(g.Bias), g.Scale)
+	if !g.Method.Biased() && g.Bias != nil {
+		return fmt.Errorf("%s has no correction bias; want none, have %d values", g.Method, len(g.Bias))
 	}
 	if g.Scale < 0 || math.IsNaN(float64(g.Scale)) || math.IsInf(float64(g.Scale), 0) {
 		return fmt.Errorf("want a finite scaling factor that is not negative, have %v", g.Scale)
@@ -236,23 +235,30 @@ func groupScore(scores []float32) float32 {
 // weigh turns the plain scores of the chosen experts into their weights.
 func (r *Router) weigh(weights []float32) error {
 	switch r.method {
-	case Default:
+	case Default, RenormalizeNaive:
 		copy(weights, r.best.value)
 	case Llama4:
 		for i, x := range weights {
 			weights[i] = float32(sigmoid(x))
 		}
 	case Renormalize:
-		return r.softmax(weights, weights)
-	case RenormalizeNaive:
-		copy(weights, r.best.value)
-		share(weights, 0, 1)
+		if err := r.softmax(weights, weights); err != nil {
+			return err
+		}
 	default:
 		if math.IsInf(float64(weights[0]), 1) {
 			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits,
 				r.best.index[0])
 		}
-		share(weights, tiny, r.scale)
+	}
+	switch {
+	case r.method == RenormalizeNaive:
+		share(weights, 0)
+	case r.scoring == bySigmoid, r.scoring == bySqrtSoftplus:
+		share(weights, tiny)
+	}
+	for i := range weights {
+		weights[i] *= r.scale
 	}
 	return nil
 }
@@ -260,14 +266,14 @@ func (r *Router) weigh(weights []float32) error {
 // tiny keeps a sum of scores from being zero; DeepSeek-V3's own constant.
 const tiny = 1e-20
 
-// share divides each weight by their sum plus eps, then multiplies by scale;
-// all of it in float32, summing in the order of the weights.
-func share(weights []float32, eps, scale float32) {
+// share divides each weight by their sum plus eps, in float32, summing in the order of the
+// weights.
+func share(weights []float32, eps float32) {
 	var sum float32
 	for _, w := range weights {
 		sum += w
 	}
 	for i, w := range weights {
-		weights[i] = w / (sum + eps) * scale
+		weights[i] = w / (sum + eps)
 	}
 }

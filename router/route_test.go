@@ -130,7 +130,7 @@ func TestRouteRefuses(t *testing.T) {
 		{Method: Default, Shape: Shape{8, 9, 0, 0}},
 		{Method: Default, Shape: Shape{8, 2, 4, 2}},
 		{Method: Default, Shape: Shape{8, 2, 0, 0}, Bias: make([]float32, 8)},
-		{Method: Llama4, Shape: Shape{8, 2, 0, 0}, Scale: 2},
+		{Method: Llama4, Shape: Shape{8, 2, 0, 0}, Scale: nan},
 		{Method: DeepSeekV3, Shape: Shape{8, 2, 0, 0}, Bias: make([]float32, 7)},
 		{Method: DeepSeekV3, Shape: Shape{8, 2, 0, 0}, Bias: []float32{0, 0, 0, nan, 0, 0, 0, 0}},
 		{Method: DeepSeekV3, Shape: Shape{8, 2, 0, 0}, Scale: inf},

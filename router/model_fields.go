@@ -1,0 +1,218 @@
+package router
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// The names of the fields of a config.json by what they mean. Families name the same thing
+// differently; fields of one meaning that contradict each other are refused.
+var (
+	expertFields = []string{"n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts",
+		"num_moe_experts", "num_routed_experts"}
+	topKFields = []string{"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k",
+		"moe_top_k", "top_k_experts", "moe_router_topk", "num_selected_experts", "n_activated_experts"}
+	groupFields = []string{"n_group", "num_expert_group", "num_expert_groups", "n_expert_groups",
+		"moe_router_num_groups"}
+	topKGroupFields = []string{"topk_group", "n_limited_groups", "num_expert_groups_per_tok",
+		"moe_router_group_topk"}
+	scoringFields = []string{"scoring_func", "score_func", "score_function", "moe_router_activation_func",
+		"moe_router_activation", "moe_router_score_function", "router_score_function", "expert_selection_fn",
+		"moe_gate_act"}
+	sigmoidFields = []string{"moe_router_use_sigmoid"} // true or false instead of a name
+	biasFields    = []string{"use_routing_bias", "use_expert_bias", "moe_router_enable_expert_bias",
+		"use_moe_router_bias", "moe_use_aux_free"}
+	normFields  = []string{"norm_topk_prob", "moe_renormalize", "route_norm", "norm_expert_weight"}
+	scaleFields = []string{"routed_scaling_factor", "route_scale", "routed_scale", "router_scaling_factor",
+		"moe_router_scaling_factor", "moe_routed_scaling_factor", "moe_router_topk_scaling_factor"}
+
+	hiddenFields = []string{"hidden_size", "d_model", "dim"}
+	widthFields  = []string{"moe_intermediate_size", "expert_intermediate_size", "expert_ffn_hidden_size",
+		"moe_ffn_hidden_size", "expert_hidden_dim", "moe_inter_dim"} // of experts
+	denseWidthFields = []string{"intermediate_size", "ffn_hidden_size", "hidden_dim"} // of all layers
+	depthFields      = []string{"num_hidden_layers"}
+	otherDepthFields = []string{"n_layers", "num_layers", "n_layer"} // LongCat counts each layer twice in the first
+
+	// textFields hold the language model of a multimodal one, or its experts alone.
+	textFields = []string{"text_config", "thinker_config", "language_config", "llm_config", "ffn_config", "moe"}
+)
+
+// modelConfig reads the fields of a config.json. The first error is kept.
+type modelConfig struct {
+	fields map[string]json.RawMessage
+	err    error
+}
+
+func readFields(text []byte) (*modelConfig, error) {
+	c := &modelConfig{}
+	if err := json.Unmarshal(finite(text), &c.fields); err != nil {
+		return nil, fieldError("the file", err)
+	}
+	outer := maps.Clone(c.fields)
+	for c.number(expertFields...) == 0 {
+		i := slices.IndexFunc(textFields, func(name string) bool {
+			return c.has(name) && (name == textFields[0] || c.fields[name][0] == '{')
+		})
+		if i < 0 {
+			break
+		}
+		inner := c.fields[textFields[i]]
+		delete(c.fields, textFields[i])
+		if err := json.Unmarshal(inner, &c.fields); err != nil {
+			return nil, fieldError(textFields[i], err)
+		}
+	}
+	if outer["architectures"] != nil {
+		c.fields["architectures"] = outer["architectures"]
+	}
+	if c.text("model_type") == "" && outer["model_type"] != nil {
+		c.fields["model_type"] = outer["model_type"]
+	}
+	return c, nil
+}
+
+// has reports whether one of the fields is there, and not null.
+func (c *modelConfig) has(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return c.fields[name] != nil && string(c.fields[name]) != "null"
+	})
+}
+
+// read is the value of the fields of one meaning, and the name of the first that is there;
+// "" where none is.
+func read[T comparable](c *modelConfig, names ...string) (value T, name string) {
+	for _, n := range names {
+		if !c.has(n) {
+			continue
+		}
+		var v T
+		if err := json.Unmarshal(c.fields[n], &v); err != nil {
+			c.fail(fieldError(n, err))
+		} else if name != "" && v != value {
+			c.fail(fmt.Errorf("%s %v and %s %v contradict each other", name, value, n, v))
+		} else if name == "" {
+			value, name = v, n
+		}
+	}
+	return value, name
+}
+
+// number is a number, or a list over layers whose entries are all that number; 0 where
+// none of the fields is there.
+func (c *modelConfig) number(names ...string) int {
+	v, _ := read[same](c, names...)
+	return int(v)
+}
+
+// list is a list of whole numbers; true counts as 1, and a text is one with commas.
+func (c *modelConfig) list(name string) (list []int) {
+	if !c.has(name) {
+		return nil
+	}
+	var entries []any
+	var text string
+	if json.Unmarshal(c.fields[name], &text) == nil {
+		for _, word := range regexp.MustCompile(`[^,\s]+`).FindAllString(text, -1) {
+			entries = append(entries, word)
+		}
+	} else if err := json.Unmarshal(c.fields[name], &entries); err != nil {
+		c.fail(fieldError(name, err))
+	}
+	for _, entry := range entries {
+		n, err := strconv.Atoi(fmt.Sprint(entry))
+		switch entry {
+		case true:
+			n, err = 1, nil
+		case false:
+			n, err = 0, nil
+		}
+		if err != nil {
+			c.fail(fmt.Errorf("%s: want whole numbers, have %v", name, entry))
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// isList reports whether the field holds a list.
+func (c *modelConfig) isList(name string) bool { return c.has(name) && c.fields[name][0] == '[' }
+
+// atLeast is a number, which may not be below the least.
+func (c *modelConfig) atLeast(name string, least int) int {
+	n := c.number(name)
+	if c.has(name) && n < least {
+		c.fail(fmt.Errorf("want %s of at least %d, have %d", name, least, n))
+	}
+	return n
+}
+
+// text is a text, "" where the field is not there.
+func (c *modelConfig) text(name string) string {
+	text, _ := read[string](c, name)
+	return text
+}
+
+// words is a list of texts.
+func (c *modelConfig) words(name string) (list []string) {
+	if c.has(name) {
+		if err := json.Unmarshal(c.fields[name], &list); err != nil {
+			c.fail(fieldError(name, err))
+		}
+	}
+	return list
+}
+
+func (c *modelConfig) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// same is a number, or a list over layers whose entries are all that number.
+type same int
+
+// UnmarshalJSON reads a number, or a list of one number repeated.
+func (s *same) UnmarshalJSON(b []byte) error {
+	var list []int
+	if err := json.Unmarshal(b, &list); err != nil {
+		return json.Unmarshal(b, (*int)(s))
+	}
+	for _, n := range list {
+		if n != list[0] {
+			return fmt.Errorf("layers differ: %d and %d", list[0], n)
+		}
+		*s = same(n)
+	}
+	return nil
+}
+
+// notFinite matches strings, to pass over them, and the numbers that Python writes and
+// JSON has not.
+var notFinite = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b`)
+
+// finite has null in the place of the numbers that JSON has not: no field that is read
+// here may be one.
+func finite(config []byte) []byte {
+	return notFinite.ReplaceAllFunc(config, func(b []byte) []byte {
+		if b[0] == '"' {
+			return b
+		}
+		return []byte("null")
+	})
+}
+
+// fieldError names the field of a wrong type without the words of Go.
+func fieldError(name string, err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s: want a value of another type, have a JSON %s", name, wrong.Value)
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

@@ -1,0 +1,183 @@
+package router
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// said is what a config says to a question.
+type said int
+
+const (
+	nothing said = iota
+	yes
+	no
+)
+
+// say is yes or no to the condition, and nothing where it is not known.
+func say(known, condition bool) said {
+	switch {
+	case !known:
+		return nothing
+	case condition:
+		return yes
+	}
+	return no
+}
+
+// The values of scoring_func.
+const (
+	softmaxScores      = "softmax"
+	sigmoidScores      = "sigmoid"
+	sqrtSoftplusScores = "sqrtsoftplus"
+)
+
+// scores is the scoring function that the fields name, "" where they do not.
+func (c *modelConfig) scores() string {
+	name, _ := read[string](c, scoringFields...)
+	if sigmoid, said := read[bool](c, sigmoidFields...); said != "" && name == "" {
+		return map[bool]string{true: sigmoidScores, false: softmaxScores}[sigmoid]
+	}
+	return name
+}
+
+// saysBias is whether the fields say that a correction bias is added.
+func (c *modelConfig) saysBias() said {
+	flag, flagged := read[bool](c, biasFields...)
+	topK := c.text("topk_method")
+	return cmp.Or(say(flagged != "", flag), say(topK != "", topK == "noaux_tc"))
+}
+
+// setMethod finds how tokens choose their experts. What the config spells out comes first;
+// the family fills in the rest. Where neither says whether a bias is added to sigmoid scores,
+// groups and scaling factors do: only routers with a bias have them.
+func (c *modelConfig) setMethod(m *Model) error {
+	family, topK := families[familyOf(*m)], c.text("topk_method")
+	scores := cmp.Or(c.scores(), family.scoringName())
+	sigmoid, deepSeek := scores == sigmoidScores, topK != "" || c.has(groupFields...)
+	bias := cmp.Or(c.saysBias(), say(family != "", scores == family.scoringName() && family.Biased()),
+		say(scores == sqrtSoftplusScores || sigmoid && (deepSeek || c.has(scaleFields...)), true))
+	norm, normed := read[bool](c, normFields...)
+	normalized := cmp.Or(say(normed != "", norm), say(family != "", family != Default && family != Llama4),
+		say(bias == yes, true))
+	m.Bias = bias == yes
+	what := ""
+	switch {
+	case topK == "group_limited_greedy" && m.Grouped():
+		what = fmt.Sprintf("topk_method %q (groups scored by their best softmax probability)", topK)
+	case scores == softmaxScores && m.Bias:
+		what = "a bias on softmax scores"
+	case sigmoid && !m.Bias && c.number(groupFields...) > 1:
+		what = "groups of sigmoid scores without a bias"
+	case scores == sqrtSoftplusScores:
+		m.Method = DeepSeekV4
+	case sigmoid && m.Bias && !m.Grouped() && (family == MiniMax2 || family != DeepSeekV3 && !deepSeek):
+		m.Method = MiniMax2
+	case sigmoid && m.Bias:
+		m.Method = DeepSeekV3
+	case sigmoid && normalized == yes:
+		m.Method = SigmoidRenorm
+	case sigmoid && normalized == no && bias == no:
+		m.Method = Llama4
+	case scores == softmaxScores && normalized == yes && family == Renormalize:
+		m.Method = Renormalize
+	case scores == softmaxScores && normalized == yes:
+		m.Method = RenormalizeNaive
+	case scores == softmaxScores && normalized == no:
+		m.Method = Default
+	default:
+		return fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name it with --method", c.scores(), topK)
+	}
+	m.Unnormalized = normalized == no && m.Method.Biased()
+	if what != "" {
+		return fmt.Errorf("routes by %s, which is not supported", what)
+	}
+	return nil
+}
+
+// scoringName is the scoring_func of a method, empty without one.
+func (m Method) scoringName() string {
+	switch m {
+	case Default, Renormalize, RenormalizeNaive:
+		return softmaxScores
+	case DeepSeekV3, Llama4, MiniMax2, SigmoidRenorm:
+		return sigmoidScores
+	case DeepSeekV4:
+		return sqrtSoftplusScores
+	}
+	return ""
+}
+
+// families are the routing methods of model types, where their configs do not say
+// otherwise.
+var families = func() map[string]Method {
+	table := map[string]Method{}
+	for method, names := range map[Method]string{
+		Renormalize: "gptoss mixtral granitemoe granitemoeswa granitemoeshared granitemoehybrid aria jetmoe cohere2moe " +
+			"openaiprivacyfilter",
+		Default: "qwen2moe qwen3moe qwen3omnimoetalker olmoe flexolmo jamba deepseekv2 deepseekocr2 unlimitedocr",
+		RenormalizeNaive: "qwen3next qwen3vlmoe qwen3omnimoe qwen35moe qwen4exp hunyuanv1moe minimax mistral4 " +
+			"mistrallarge4 mellum gemma4 diffusiongemma dbrx",
+		Llama4:        "llama4",
+		SigmoidRenorm: "flint",
+		DeepSeekV3: "deepseekv3 deepseekv32 kimik2 kimik25 kimilinear glm4moe glm4moelite glm4vmoe glmmoedsa glm5next " +
+			"dots1 dots3note axk1 axk2 beam exaonemoe solaropen hyv4 mimov2flash bailinghybrid nemotronh",
+		MiniMax2:   "minimaxm2 minimaxm3 minimaxm3vl hyv3 lfm2moe afmoe laguna musespark inkling2 step3p5 step3p7",
+		DeepSeekV4: "deepseekv4",
+	} {
+		for _, name := range strings.Fields(names) {
+			table[name] = method
+		}
+	}
+	return table
+}()
+
+// notOurs names the routers of families that are none of the methods, though logits choose
+// their experts; beyondLogits names those whose experts are chosen by more than one logit each.
+var (
+	notOurs = map[string]string{
+		"phimoe": "the sparse mixer", "ernie45moe": "a bias on softmax scores",
+		"ernie45vlmoe": "a bias on softmax scores", "kolibri1": "a bias on its logits",
+	}
+	beyondLogits = map[string]string{
+		"doge": "product keys, which score pairs of experts", "zaya": "a skip expert behind the routed ones",
+		"switchtransformers": "experts of limited capacity, which drop tokens",
+		"nllbmoe":            "experts of limited capacity, which drop tokens",
+	}
+)
+
+// alien is what a model routes by that is none of the methods, "" where nothing is; beyond
+// reports that no balanced logits can drive it, whatever method is named.
+func (c *modelConfig) alien(m Model) (what string, beyond bool) {
+	family := familyOf(m)
+	sink, _ := read[bool](c, "shared_expert_sink")
+	limit, _ := read[float64](c, "moe_router_logit_softcapping")
+	power, powered := read[float64](c, "moe_normalize_expert_weights")
+	switch zero := c.number("zero_expert_num"); {
+	case zero > 0:
+		return fmt.Sprintf("%d zero experts (zero_expert_num), which take tokens off the routed ones", zero), true
+	case sink:
+		return "logits of shared experts beside those of the routed ones (shared_expert_sink)", true
+	case limit > 0:
+		return fmt.Sprintf("logits capped at %g (moe_router_logit_softcapping)", limit), false
+	case powered != "" && power != 1:
+		return fmt.Sprintf("weights divided by their %g-norm (moe_normalize_expert_weights)", power), false
+	case beyondLogits[family] != "":
+		return beyondLogits[family], true
+	}
+	return notOurs[family], false
+}
+
+// familyOf is the name in the tables above of the model's type, or of its architecture where
+// the type is in none of them: "qwen35moe" for qwen3_5_moe_text and Qwen3_5MoeForCausalLM.
+func familyOf(m Model) string {
+	for _, name := range []string{m.Name, m.Title} {
+		name, _, _ = strings.Cut(strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name)), "forc")
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "model"), "text")
+		if families[name] != "" || notOurs[name] != "" || beyondLogits[name] != "" {
+			return name
+		}
+	}
+	return ""
+}
