@@ -52,7 +52,8 @@ def install() -> None:
 
 def routed(inner: Callable, version: str) -> Callable:
     def forward(self, hidden_states, router_logits, *args, **given):
-        if getattr(self, "moebalance_inside", False):  # one device's method calls another's
+        idle = router_logits is not None and not len(router_logits)
+        if idle or getattr(self, "moebalance_inside", False):  # one device's method calls another's
             return inner(self, hidden_states, router_logits, *args, **given)
         self.moebalance_inside = True
         try:

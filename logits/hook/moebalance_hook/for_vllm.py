@@ -129,10 +129,11 @@ def wrap_steps(version: str) -> None:
 
 
 def first_step(worker: Any, version: str) -> None:
-    if variable("COUNTS") and worker.parallel_config.pipeline_parallel_size > 1:
-        refuse("MOEBALANCE_COUNTS does not tell pipeline stages apart: want pipeline_parallel_size 1")
-    if getattr(getattr(worker, "vllm_config", None), "speculative_config", None) is not None:
-        refuse(f"vLLM {version}: speculative decoding runs draft layers in the same steps: want none")
+    if worker.parallel_config.pipeline_parallel_size > 1:
+        refuse(f"vLLM {version}: pipeline stages have the same expert-parallel ranks: want pipeline_parallel_size 1")
+    drafts = getattr(getattr(worker, "vllm_config", None), "speculative_config", None)
+    if drafts is not None:
+        refuse(f"vLLM {version}: speculative decoding ({drafts.method}) routes drafts in the same steps: want none")
     if HOOK.placement is None and variable("PLACEMENT"):
         place(version, getattr(worker.model_runner, "eplb_state", None), variable("PLACEMENT"))
 

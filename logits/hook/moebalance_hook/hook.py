@@ -8,7 +8,6 @@ import re
 import struct
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +49,9 @@ class Hook:
         self.filled, self.records, self.tokens = 0, [], 0
         self.steps, self.ended, self.before = 0, 0, 0  # begun, ended, before this sequence
         self.lock, self.writing = threading.Lock(), threading.Lock()
+        self.writer, self.over = threading.Thread(target=self.write_when_idle, daemon=True), threading.Event()
         self.unfinished, self.range = False, contextlib.ExitStack()  # a step that is not recorded yet, and its range
+        self.claimed = False
 
     # Layers and their tables
 
@@ -236,14 +237,15 @@ class Hook:
         with self.lock:
             if self.last is None:
                 self.last, self.world = self.counted(), place_in_world()
-                atexit.register(self.write)
-                threading.Thread(target=self.write_when_idle, daemon=True).start()
+                self.writer.start()
+                atexit.register(self.close)
             self.record()
-        if self.control:
+        if self.control and self.layers:
             self.control.poll(self)
         with self.lock:
             self.steps, self.tokens, self.unfinished = self.steps + 1, self.tokens + tokens, True
-        if self.steps == 2:
+        if self.layers and self.steps > 1 and not self.claimed:
+            self.claimed = True
             self.prove()
             print(self.claim(), file=sys.stderr, flush=True)
         self.range.close()
@@ -311,12 +313,17 @@ class Hook:
     def write_when_idle(self) -> None:
         """So that a process that is killed has lost no more than what ran since the engine last waited for requests."""
         before = written = 0
-        while True:
-            time.sleep(IDLE)
+        while not self.over.wait(IDLE):
             if self.steps == self.ended == before != written:
                 self.write()
                 written = before
             before = self.steps
+
+    def close(self) -> None:
+        """At the end of the process: a thread within PyTorch while the interpreter ends would abort it."""
+        self.over.set()
+        self.writer.join()
+        self.write()
 
     def write(self) -> None:
         """Writes all that was recorded: when the engine is idle, and at the end of the process."""

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -62,6 +63,10 @@ def fake_vllm(version="0.26.0"):
             self.routed_experts = types.SimpleNamespace(quant_method=types.SimpleNamespace(is_monolithic=False))
 
         def _apply_quant_method(self, hidden_states, router_logits, shared_experts_input, input_ids=None):
+            if self.routed_experts.quant_method.is_monolithic:  # its kernel chooses
+                if hasattr(self.router, "prepare_monolithic_logits"):  # since 0.33
+                    router_logits = self.router.prepare_monolithic_logits(router_logits)
+                return router_logits.float().topk(self.moe_config.experts_per_token).indices
             return self.router.select_experts(hidden_states=hidden_states, router_logits=router_logits)[1]
 
         def run(self, tokens):
@@ -449,7 +454,10 @@ class VLLM(unittest.TestCase):
             hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, COUNTS=folder)
             runner = worker.runners[0]
             runner.routed_experts.quant_method.is_monolithic = True
+            runner.router.select_experts = None
+            given = runner.router.prepare_monolithic_logits = unittest.mock.Mock(side_effect=lambda logits: logits)
             self.assertEqual(max_over_mean(worker.profile(64)[0], 32, 4), 1)
+            self.assertEqual(sorted(given.call_args[0][0].unique().tolist()), [-32.0, 32.0])
             worker.execute_model(steps(4))
             worker.shutdown()
             with open(os.path.join(folder, "moebalance-hook.rank0.json")) as f:
@@ -481,10 +489,10 @@ class VLLM(unittest.TestCase):
             self.start("tep4", [{"rank": 0, "ranks": 2}], perfect=True)[1].profile(8)
         with self.assertRaisesRegex(RuntimeError, "want all data parallel"):
             self.start("tep4", [{"rank": 0, "ranks": 4, "dp": 2}], perfect=True)[1].profile(8)
-        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, COUNTS="unused")
+        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
         worker.profile(8)
         worker.parallel_config = types.SimpleNamespace(pipeline_parallel_size=2, distributed_executor_backend="mp")
-        with self.assertRaisesRegex(RuntimeError, "does not tell pipeline stages apart"):
+        with self.assertRaisesRegex(RuntimeError, "vLLM 0.26.0: pipeline stages.*want pipeline_parallel_size 1"):
             worker.execute_model(steps(8))
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, COUNTS="unused")
         hook.HOOK.add = lambda ids, row, experts: None
@@ -509,9 +517,10 @@ class VLLM(unittest.TestCase):
                 worker.profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
         worker.profile(8)
-        worker.vllm_config = types.SimpleNamespace(speculative_config=types.SimpleNamespace(method="mtp"))
-        with self.assertRaisesRegex(RuntimeError, "speculative decoding runs draft layers"):
-            worker.execute_model(steps(8))
+        for method in ("mtp", "eagle", "ngram"):
+            worker.vllm_config = types.SimpleNamespace(speculative_config=types.SimpleNamespace(method=method))
+            with self.assertRaisesRegex(RuntimeError, rf"speculative decoding \({method}\) routes drafts"):
+                worker.execute_model(steps(8))
         with self.assertRaisesRegex(RuntimeError, "unknown router"):
             self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="even")[1].profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
@@ -776,6 +785,27 @@ class Switch(unittest.TestCase):
                 <= set(names),
                 names,
             )
+
+
+class End(unittest.TestCase):
+    def test_the_process_ends_while_counts_are_written(self):
+        """A thread within PyTorch while the interpreter ends: "terminate called without an active exception"."""
+        text = """
+import threading, time, torch
+from moebalance_hook import hook
+hook.IDLE, begun = 0.01, []
+def write():
+    begun.append(time.monotonic())
+    while threading.current_thread() is hook.HOOK.writer and time.monotonic() < begun[0] + 2:
+        torch.sort(torch.rand(1_000_000))
+hook.HOOK.write = write
+hook.HOOK.step(1)
+hook.HOOK.finish()
+while not begun:
+    time.sleep(0.01)
+"""
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=sys.path[0])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Entries(unittest.TestCase):
@@ -1089,6 +1119,13 @@ class SGLang(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "MOEBALANCE_TOKENS"):
             runner.run(4000)
 
+    def test_a_rank_without_tokens(self):
+        """Its first steps prove nothing, a later one does."""
+        hook, runner, _ = self.start("dep4", rank=0, ranks=4, a2a=True, dp_size=4, enable_dp_attention=True)
+        for tokens in (0, 0, 5):
+            self.assertEqual([len(ids) for ids in runner.run(tokens)], [tokens] * 2)
+        self.assertEqual([layer.proved for layer in hook.HOOK.layers.values()], [True, True])
+
     def test_layers_without_number(self):
         _, runner, _ = self.start("tep4", rank=0, ranks=4)
         for layer in runner.layers:
@@ -1115,6 +1152,10 @@ class SGLang(unittest.TestCase):
         runner.layers[1].is_draft = True
         with self.assertRaisesRegex(RuntimeError, "no speculative decoding"):
             runner.run(8)
+        for given in ({"router_logits": None}, {"router_logits": torch.zeros(3, 32), "router_logits_partials": 1}):
+            _, runner, _ = self.start("tep4", rank=0, ranks=4)
+            with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want a layer whose router has logits"):
+                runner.layers[0].forward_cuda(torch.zeros(3, 8), given.pop("router_logits"), **given)
         hashes = sys.modules["sglang.srt.layers.moe.hash_topk"].HashTopK()
         with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: layer 0 is a hash layer"):
             hashes.forward(None, None, input_ids=torch.zeros(3, 4))
