@@ -19,6 +19,7 @@ type Model struct {
 	Unnormalized bool    `json:"unnormalized,omitempty"` // combine weights are not divided by their sum, as the method does
 	Hidden       int     `json:"hidden_size"`            // width of a token
 	Intermediate int     `json:"intermediate_size"`      // width inside one routed expert
+	Latent       int     `json:"latent_size,omitempty"`  // width of what experts get of a token, where it is another
 	Layers       int     `json:"layers"`                 // all decoder layers
 	MoELayers    int     `json:"moe_layers"`             // those with experts that logits choose
 	Dense        []int   `json:"dense_layers"`           // those without experts, in order; never nil

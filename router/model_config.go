@@ -60,7 +60,10 @@ func (c *modelConfig) model(method Method) (m Model, err error) {
 // sizes fills the shape, the widths, the layers and the scale in.
 func (c *modelConfig) sizes(m *Model) error {
 	m.Experts, m.TopK = c.number(expertFields...), c.number(topKFields...)
-	m.Hidden = c.number(hiddenFields...)
+	m.Hidden, m.Latent = c.number(hiddenFields...), c.number(latentFields...)
+	if m.Latent == m.Hidden {
+		m.Latent = 0
+	}
 	m.Intermediate = cmp.Or(c.number(widthFields...), c.number(denseWidthFields...))
 	m.Layers = cmp.Or(c.number(depthFields...), c.number(otherDepthFields...), len(c.blocks()))
 	groups := c.groups()

@@ -32,6 +32,7 @@ var (
 		"moe_router_scaling_factor", "moe_routed_scaling_factor", "moe_router_topk_scaling_factor"}
 
 	hiddenFields = []string{"hidden_size", "d_model", "dim"}
+	latentFields = []string{"moe_latent_size", "routed_expert_hidden_size", "moe_hidden_size"}
 	widthFields  = []string{"moe_intermediate_size", "expert_intermediate_size", "expert_ffn_hidden_size",
 		"moe_ffn_hidden_size", "expert_hidden_dim", "moe_inter_dim"} // of experts
 	denseWidthFields = []string{"intermediate_size", "ffn_hidden_size", "hidden_dim"} // of all layers
@@ -62,6 +63,9 @@ func readFields(text []byte) (*modelConfig, error) {
 			break
 		}
 		inner := c.fields[textFields[i]]
+		if textFields[i] == "moe" && !c.has("model_type") { // Mistral's params.json
+			c.fields["model_type"] = json.RawMessage(`"mistral"`)
+		}
 		delete(c.fields, textFields[i])
 		if err := json.Unmarshal(inner, &c.fields); err != nil {
 			return nil, fieldError(textFields[i], err)

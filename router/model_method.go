@@ -118,7 +118,7 @@ var families = func() map[string]Method {
 			"openaiprivacyfilter",
 		Default: "qwen2moe qwen3moe qwen3omnimoetalker olmoe flexolmo jamba deepseekv2 deepseekocr2 unlimitedocr",
 		RenormalizeNaive: "qwen3next qwen3vlmoe qwen3omnimoe qwen35moe qwen4exp hunyuanv1moe minimax mistral4 " +
-			"mistrallarge4 mellum gemma4 diffusiongemma dbrx",
+			"mistrallarge4 mistrallarge3 mistral mellum gemma4 diffusiongemma dbrx",
 		Llama4:        "llama4",
 		SigmoidRenorm: "flint",
 		DeepSeekV3: "deepseekv3 deepseekv32 kimik2 kimik25 kimilinear glm4moe glm4moelite glm4vmoe glmmoedsa glm5next " +

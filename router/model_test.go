@@ -1,7 +1,9 @@
 package router
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -46,27 +48,39 @@ func TestPresetSizes(t *testing.T) {
 		moeLayers int
 		billions  float64
 	}{
-		"gpt-oss-20b":      {24, 19.1},  // 24·32·3·2880·2880 = 19.1e9 of 20.9e9
-		"gpt-oss-120b":     {36, 114.7}, // of 116.8e9
-		"deepseek-v3":      {58, 653.9}, // 58·256·3·7168·2048, of 671e9
-		"kimi-k2":          {60, 1014.7},
-		"deepseek-v2-lite": {26, 14.4}, // of 15.7e9
-		"qwen3-30b-a3b":    {48, 29.0}, // of 30.5e9
-		"qwen3-235b-a22b":  {94, 227.1},
-		"qwen3-next":       {48, 77.3},
-		"glm-4.5":          {89, 336.0}, // of 355e9
-		"mixtral-8x7b":     {32, 45.1},  // of 46.7e9
-		"mixtral-8x22b":    {56, 135.3}, // of 141e9
-		"llama-4-scout":    {48, 96.6},  // of 109e9
-		"llama-4-maverick": {24, 386.5}, // of 400e9
-		"minimax-m2":       {62, 224.7}, // of 230e9
+		"gpt-oss-20b":           {24, 19.1},  // 24·32·3·2880·2880 = 19.1e9 of 20.9e9
+		"gpt-oss-120b":          {36, 114.7}, // of 116.8e9
+		"deepseek-v3":           {58, 653.9}, // 58·256·3·7168·2048, of 671e9
+		"kimi-k2":               {60, 1014.7},
+		"deepseek-v2-lite":      {26, 14.4}, // of 15.7e9
+		"qwen3-30b-a3b":         {48, 29.0}, // of 30.5e9
+		"qwen3-235b-a22b":       {94, 227.1},
+		"qwen3-next":            {48, 77.3},
+		"glm-4.5":               {89, 336.0},  // of 355e9
+		"mixtral-8x7b":          {32, 45.1},   // of 46.7e9
+		"mixtral-8x22b":         {56, 135.3},  // of 141e9
+		"llama-4-scout":         {48, 96.6},   // of 109e9
+		"llama-4-maverick":      {24, 386.5},  // of 400e9
+		"minimax-m2":            {62, 224.7},  // of 230e9
+		"deepseek-v4-flash":     {40, 277.0},  // of 284e9, with 3 hash layers
+		"deepseek-v4-pro":       {58, 1547.4}, // of 1.6e12, likewise
+		"kimi-k2.5":             {60, 1014.7},
+		"glm-5":                 {75, 724.8}, // of 744e9
+		"qwen3-coder-480b-a35b": {62, 468.1}, // of 480e9
+		"qwen3.5-35b-a3b":       {40, 32.2},
+		"qwen3.5-122b-a10b":     {48, 116.0},
+		"qwen3.5-397b-a17b":     {60, 386.5}, // of 397e9
+		"minimax-m3":            {57, 413.1}, // of 427e9
+		"mistral-large-3":       {58, 653.9}, // of 675e9
+		"mimo-v2-flash":         {47, 302.8}, // of 309e9
+		"gemma-4-26b-a4b":       {30, 22.8},  // of 26e9
 	} {
 		m, err := FindModel(name)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		billions := float64(m.MoELayers*m.Experts) * 3 * float64(m.Hidden*m.Intermediate) / 1e9
+		billions := float64((m.MoELayers+len(m.Hash))*m.Experts) * 3 * float64(m.Hidden*m.Intermediate) / 1e9
 		if m.MoELayers != want.moeLayers || billions < want.billions-0.06 || billions > want.billions+0.06 {
 			t.Errorf("%s: %d layers with experts of %.2f billion weights, want %d and %.1f", name, m.MoELayers,
 				billions, want.moeLayers, want.billions)
@@ -135,6 +149,65 @@ func TestPresetLayers(t *testing.T) {
 	}
 	if !slices.Equal(v3.Dense, []int{0, 1, 2}) || v3.MoELayers != 58 {
 		t.Errorf("%s: dense %v, %d with experts", v3.Name, v3.Dense, v3.MoELayers)
+	}
+}
+
+// Nemotron 3's experts are two matrices that work on a narrower token; the layers that its
+// letters or words say, counted by hand: 23 of 52, 40 of 88, 48 of 108.
+func TestNemotronPresets(t *testing.T) {
+	for name, want := range map[string]struct {
+		moeLayers, width int
+		billions         float64
+	}{
+		"nemotron-3-nano":  {23, 2688, 29.4},  // of 31.6e9
+		"nemotron-3-super": {40, 1024, 112.7}, // of 120e9
+		"nemotron-3-ultra": {48, 2048, 515.4}, // of 550e9
+	} {
+		m, _ := FindModel(name)
+		width := cmp.Or(m.Latent, m.Hidden)
+		billions := 2 * float64(m.MoELayers*m.Experts*width*m.Intermediate) / 1e9
+		if m.MoELayers != want.moeLayers || width != want.width || math.Abs(billions-want.billions) > 0.06 {
+			t.Errorf("%s: %d layers of width %d, %.2f billion weights, want %+v", name, m.MoELayers, width, billions, want)
+		}
+	}
+}
+
+// A renamed family is read by what its fields mean, whatever they are called.
+func TestConfigFieldNames(t *testing.T) {
+	sizes := `"hidden_size":16,"num_hidden_layers":6,"moe_intermediate_size":8,`
+	for config, want := range map[string]Model{
+		`{"model_type":"new",` + sizes + `"num_experts":16,"num_experts_per_token":4,"moe_router_activation_func":"sigmoid",
+			"num_expert_group":4,"topk_group":2,"moe_renormalize":true,"route_scale":2.5,"num_dense_layers":2}`: {
+			Shape: Shape{16, 4, 4, 2}, Method: DeepSeekV3, Bias: true, Scale: 2.5, Dense: []int{0, 1}},
+		`{"model_type":"new",` + sizes + `"moe_num_experts":16,"moe_top_k":4,"moe_router_use_sigmoid":true,
+			"moe_router_enable_expert_bias":true,"route_norm":false,"moe_layers_enum":"3,4,5"}`: {
+			Shape: Shape{16, 4, 0, 0}, Method: MiniMax2, Bias: true, Unnormalized: true, Scale: 1, Dense: []int{0, 1, 2}},
+		`{"model_type":"new",` + sizes + `"num_experts":16,"moe_k":4,"score_function":"softmax","norm_topk_prob":false,
+			"expert_layer_period":2,"expert_layer_offset":1}`: {
+			Shape: Shape{16, 4, 0, 0}, Method: Default, Scale: 1, Dense: []int{0, 2, 4}},
+		`{"model_type":"new",` + sizes + `"n_routed_experts":16,"moe_topk":4,"n_group":4,"topk_group":2,"topk_method":"greedy",
+			"score_func":"softmax","norm_topk_prob":true,"is_moe_layer":[false,true,true,true,true,true]}`: {
+			Shape: Shape{16, 4, 0, 0}, Method: RenormalizeNaive, Scale: 1, Dense: []int{0}},
+		`{"model_type":"new","architectures":["DeepseekV3ForCausalLM"],` + sizes + `"n_routed_experts":16,"num_experts_per_tok":4,
+			"moe_layer_start_index":1,"moe_layer_end_index":4,"moe_layer_interval":2}`: {
+			Shape: Shape{16, 4, 0, 0}, Method: DeepSeekV3, Bias: true, Scale: 1, Dense: []int{0, 2, 4, 5}},
+		`{"model_type":"omni","thinker_config":{"text_config":{"model_type":"qwen3_omni_moe_text",` + sizes +
+			`"num_experts":16,"num_experts_per_tok":4,"mlp_only_layers":[5]}}}`: {
+			Shape: Shape{16, 4, 0, 0}, Method: RenormalizeNaive, Scale: 1, Dense: []int{5}},
+		`{"model_type":"step3p5",` + sizes + `"n_routed_experts":16,"num_experts_per_tok":4,"num_nextn_predict_layers":1,
+			"mlp_layer_types":["dense","sparse","sparse","sparse","sparse","sparse","sparse"]}`: {
+			Shape: Shape{16, 4, 0, 0}, Method: MiniMax2, Bias: true, Scale: 1, Dense: []int{0}},
+		`{"model_type":"nemotron_h","hidden_size":16,"moe_intermediate_size":8,"moe_latent_size":4,"n_routed_experts":16,
+			"num_experts_per_tok":4,"hybrid_override_pattern":"ME*-ME"}`: {
+			Shape: Shape{16, 4, 0, 0}, Method: DeepSeekV3, Bias: true, Scale: 1, Latent: 4, Dense: []int{0, 2, 3, 4}},
+	} {
+		m, err := ParseConfig([]byte(config), "")
+		want.Name, want.Title, want.LogitsDType = m.Name, m.Title, m.LogitsDType
+		want.Hidden, want.Intermediate, want.Layers, want.Hash = 16, 8, 6, []int{}
+		want.MoELayers = 6 - len(want.Dense)
+		if err != nil || !reflect.DeepEqual(m, want) {
+			t.Errorf("%s:\n%+v, %v; want\n%+v", config, m, err, want)
+		}
 	}
 }
 
@@ -296,6 +369,14 @@ func TestConfigRefusals(t *testing.T) {
 			`}`: "positive routed_scaling_factor",
 		`{"model_type":"mixtral","n_group":-2,` + base +
 			`}`: "n_group of at least 1",
+		`{"model_type":"new","scoring_func":"sigmoid",` + base + `}`:                         "routing method is not known",
+		`{"model_type":"new","scoring_func":"softmax",` + base + `}`:                         "routing method is not known",
+		`{"model_type":"zaya",` + base + `}`:                                                 "skip expert",
+		`{"model_type":"new","shared_expert_sink":true,` + base + `}`:                        "shared_expert_sink",
+		`{"model_type":"laguna","moe_router_logit_softcapping":30.0,` + base + `}`:           "capped at 30",
+		`{"model_type":"new","architectures":["PhimoeForCausalLM"],` + base + `}`:            "sparse mixer",
+		`{"model_type":"new","moe_gate_act":"softmax","moe_use_aux_free":true,` + base + `}`: "a bias on softmax scores",
+		`{"model_type":"mixtral","hybrid_override_pattern":"MEM",` + base + `}`:              "lists 3 layers",
 		`{"model_type":"mixtral","n_routed_experts":16,` + base +
 			`}`: "n_routed_experts 16 and num_experts 8 contradict each other",
 		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1): "at most 65536 routed experts",

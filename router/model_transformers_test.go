@@ -2,6 +2,7 @@ package router
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"flag"
@@ -102,8 +103,8 @@ func (c transformersConfig) differs(m Model) string {
 	case m.Layers != want.Layers || !slices.Equal(m.Dense, want.Dense) || !slices.Equal(m.Hash, want.Hash):
 		return fmt.Sprintf("%d layers, dense %v, hash %v, want %d, %v, %v", m.Layers, m.Dense, m.Hash, want.Layers,
 			want.Dense, want.Hash)
-	case len(want.Widths) > 0 && !slices.Contains(want.Widths, m.Intermediate):
-		return fmt.Sprintf("intermediate %d, want one of %v", m.Intermediate, want.Widths)
+	case len(want.Widths) > 0 && !slices.Equal(want.Widths, m.widths()):
+		return fmt.Sprintf("experts of widths %v, want %v", m.widths(), want.Widths)
 	case m.Bias != want.Bias || m.Scale != float32(want.Scale):
 		return fmt.Sprintf("bias %v, scale %v, want %v, %v", m.Bias, m.Scale, want.Bias, want.Scale)
 	}
@@ -137,6 +138,11 @@ func (c transformersConfig) differs(m Model) string {
 		}
 	}
 	return ""
+}
+
+// widths are the sizes of an expert's matrices, in order.
+func (m Model) widths() []int {
+	return slices.Compact(slices.Sorted(slices.Values([]int{cmp.Or(m.Latent, m.Hidden), m.Intermediate})))
 }
 
 // made is the number that the script makes for a token and an expert.

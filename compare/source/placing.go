@@ -64,7 +64,7 @@ func (p *Placing) choose() (err error) {
 	}
 	if m := p.Model; m != nil {
 		o.Shape, o.MoELayers = &m.Shape, m.Routed()
-		o.ExpertBytes = 3 * float64(m.Hidden) * float64(m.Intermediate) * float64(p.WeightBits) / 8
+		o.ExpertBytes = 3 * float64(cmp.Or(m.Latent, m.Hidden)) * float64(m.Intermediate) * float64(p.WeightBits) / 8
 	}
 	if p.MaxMoves == "" {
 		return nil
