@@ -375,7 +375,7 @@ func (a *analysis) partsOf(m *meeting, number int, spans [][]span) (last int, pa
 	n := len(a.Ranks)
 	arrivals, late := make([]int64, n), make([]Late, n)
 	for i := range a.Ranks {
-		arrivals[i] = m.of[i].start + a.Ranks[i].offset - m.of[0].start // since the first rank's
+		arrivals[i] = a.Ranks[i].common(m.of[i].start) - m.of[0].start // since the first rank's
 		if arrivals[i] > arrivals[last] {
 			last = i
 		}
