@@ -2,10 +2,12 @@ package wait
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -76,9 +78,11 @@ func middle(list []leaving, of func(leaving) int64) int64 {
 // align finds the clock of each rank, and fills Alignment.
 func (a *analysis) align() {
 	base := &a.Ranks[0]
+	a.Alignment = nil
 	for i := range a.Ranks {
 		r := &a.Ranks[i]
 		l := Alignment{Rank: r.Number, Basis: "one report", ResidualNS: router.Undefined()}
+		r.clock = clock{}
 		if r.Report != base.Report {
 			l.Basis, r.offset = "session time", r.Session-base.Session
 		}
@@ -99,4 +103,60 @@ func (a *analysis) align() {
 		l.OffsetNS, l.DriftPPM = r.offset, 1e6*r.drift
 		a.Alignment = append(a.Alignment, l)
 	}
+}
+
+// like is collectives that the same code runs in every step and layer.
+type like struct {
+	phase kernel.Phase
+	name  string
+	nth   int
+}
+
+// leastParted is how many collectives tell whether they are of all ranks.
+const leastParted = 8
+
+// dropParted takes collectives that ranks do not leave together for those of parts of the
+// ranks, such as tensor-parallel groups: their ends are mostly further apart than the last
+// rank's own takes. Not where all are so, which is a matter of clocks.
+func (a *analysis) dropParted() (dropped bool) {
+	apart, took := map[like][]float64{}, map[like][]float64{}
+	each := func(visit func(v key, k int, l like)) {
+		for _, v := range a.order {
+			for k := range a.Ranks[0].collectives[v] {
+				if a.matched[v] {
+					visit(v, k, like{v.Phase, v.name, k})
+				}
+			}
+		}
+	}
+	each(func(v key, k int, l like) {
+		var first, last, least int64
+		for i := range a.Ranks {
+			r := &a.Ranks[i]
+			m := r.collectives[v][k]
+			end := r.common(m.end)
+			if i == 0 {
+				first, last, least = end, end, m.end-m.start
+			}
+			first, last, least = min(first, end), max(last, end), min(least, m.end-m.start)
+		}
+		apart[l], took[l] = append(apart[l], float64(last-first)), append(took[l], float64(least))
+	})
+	parted := map[like]bool{}
+	for l := range apart {
+		parted[l] = len(apart[l]) >= leastParted && stats.Median(apart[l]) > stats.Median(took[l])
+	}
+	var drop []key
+	each(func(v key, _ int, l like) {
+		if parted[l] {
+			drop = append(drop, v)
+		}
+	})
+	if len(drop) == 0 || !slices.Contains(slices.Collect(maps.Values(parted)), false) {
+		return false
+	}
+	for _, v := range drop {
+		a.matched[v] = false
+	}
+	return true
 }

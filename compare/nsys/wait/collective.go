@@ -143,6 +143,9 @@ func Of(in Input) Result {
 	possible := a.alignable()
 	if possible {
 		a.align()
+		if a.dropParted() {
+			a.align()
+		}
 		for _, v := range a.order {
 			if a.matched[v] {
 				arrivals[v] = a.lastArrivals(v)
