@@ -125,7 +125,7 @@ func traceTables(t *nsys.Trace) []table.Table {
 			duration("GPU time", "gpu_ns"), percent("with launch", "launch_share"),
 			percent("in a layer", "layer_share"), percent("in one expert", "expert_share")),
 		table.Of("alignment", "Clock alignment of the ranks", t.Alignment, append([]table.Column{
-			count("rank"), label("basis"), duration("offset"), count("collectives")},
+			count("rank"), label("basis"), duration("offset"), real("drift (ppm)", "drift_ppm"), count("collectives")},
 			within("residual", duration("median residual", "residual_ns"))...)...).LeadBy("residual_ns"),
 		table.Of("exports", "Exports", t.Exports,
 			file, label("nsys", "nsys_version"), label("schema", "schema_version"), count("kernels"),

@@ -28,13 +28,15 @@ type Collective struct {
 }
 
 // Alignment is how one rank's clock was brought to the lowest rank's: OffsetNS
-// is added to its times. Basis is "one report" (the same clock), "session time"
-// or "collective ends"; ResidualNS is the median distance that is left between
-// the ends of the same collective, the accuracy of wait and transfer.
+// is added to its times, and DriftPPM millionths of the time since its first collective.
+// Basis is "one report" (the same clock), "session time" or "collective ends"; ResidualNS
+// is the median distance that is left between the ends of the same collective, the accuracy
+// of wait and transfer.
 type Alignment struct {
 	Rank        int           `json:"rank"`
 	Basis       string        `json:"basis"`
 	OffsetNS    int64         `json:"offset_ns"`
+	DriftPPM    float64       `json:"drift_ppm"`
 	Collectives int           `json:"collectives"`
 	ResidualNS  router.Number `json:"residual_ns"`
 }
@@ -49,7 +51,7 @@ type Rank struct {
 
 	collectives map[key][]instance
 	used        uses
-	offset      int64
+	clock
 }
 
 // Kernel is one kernel. A rank's come in the order of their starts.
@@ -141,6 +143,9 @@ func Of(in Input) Result {
 	possible := a.alignable()
 	if possible {
 		a.align()
+		if a.dropParted() {
+			a.align()
+		}
 		for _, v := range a.order {
 			if a.matched[v] {
 				arrivals[v] = a.lastArrivals(v)
@@ -190,9 +195,9 @@ func (a *analysis) lastArrivals(v key) []int64 {
 	for i := range a.Ranks {
 		for k, m := range a.Ranks[i].collectives[v] {
 			if i == 0 {
-				last = append(last, m.start+a.Ranks[i].offset)
+				last = append(last, a.Ranks[i].common(m.start))
 			} else {
-				last[k] = max(last[k], m.start+a.Ranks[i].offset)
+				last[k] = max(last[k], a.Ranks[i].common(m.start))
 			}
 		}
 	}
@@ -226,7 +231,7 @@ func (a *analysis) collectivesOf(r *Rank, arrivals map[key][]int64) []Collective
 			s.TotalNS += m.end - m.start
 			wait, transfer := router.Undefined(), router.Undefined()
 			if known {
-				wait = router.Number(min(max(last[k]-r.offset, m.start), m.end) - m.start)
+				wait = router.Number(min(max(last[k]-r.common(m.start), 0), m.end-m.start))
 				transfer = router.Number(m.end-m.start) - wait
 			}
 			s.WaitNS, s.TransferNS = s.WaitNS+wait, s.TransferNS+transfer
@@ -290,42 +295,4 @@ func (a *analysis) alignable() bool {
 		return true
 	}
 	return false
-}
-
-// align finds what to add to each rank's times, and fills Alignment.
-func (a *analysis) align() {
-	base := &a.Ranks[0]
-	for i := range a.Ranks {
-		r := &a.Ranks[i]
-		l := Alignment{Rank: r.Number, Basis: "one report", ResidualNS: router.Undefined()}
-		if r.Report != base.Report {
-			l.Basis = "session time"
-			r.offset = r.Session - base.Session
-		}
-		var apart []int64
-		for _, v := range a.order {
-			if a.matched[v] {
-				for k, m := range r.collectives[v] {
-					apart = append(apart, base.collectives[v][k].end-(m.end+r.offset))
-				}
-			}
-		}
-		l.Collectives = len(apart)
-		if len(apart) > 0 {
-			slices.Sort(apart)
-			if r.Report != base.Report {
-				shift := apart[(len(apart)-1)/2]
-				l.Basis, r.offset = "collective ends", r.offset+shift
-				for k := range apart {
-					apart[k] -= shift
-				}
-			}
-			for k := range apart {
-				apart[k] = max(apart[k], -apart[k])
-			}
-			l.ResidualNS = kernel.StatsOf(apart).MedianNS
-		}
-		l.OffsetNS = r.offset
-		a.Alignment = append(a.Alignment, l)
-	}
 }

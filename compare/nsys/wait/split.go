@@ -370,12 +370,17 @@ func blockOf(spans [][]span, m int) (step, layer int32, ok bool) {
 	return step, layer, layer != router.None
 }
 
+// asLate is the share of the mean wait by which a rank may arrive before the last one and be
+// as late: of ranks that waited for each other at a collective of their own, the one that did
+// not wait is the late one.
+const asLate = 0.1
+
 // partsOf is the waiting at one meeting, for the rank that arrives last.
 func (a *analysis) partsOf(m *meeting, number int, spans [][]span) (last int, parts values) {
 	n := len(a.Ranks)
 	arrivals, late := make([]int64, n), make([]Late, n)
 	for i := range a.Ranks {
-		arrivals[i] = m.of[i].start + a.Ranks[i].offset - m.of[0].start // since the first rank's
+		arrivals[i] = a.Ranks[i].common(m.of[i].start) - m.of[0].start // since the first rank's
 		if arrivals[i] > arrivals[last] {
 			last = i
 		}
@@ -384,10 +389,18 @@ func (a *analysis) partsOf(m *meeting, number int, spans [][]span) (last int, pa
 		}
 	}
 	var more [partWhole + 1]int64 // of the last rank than of the others, added up
+	for i := range a.Ranks {
+		more[partWhole] += arrivals[last] - arrivals[i]
+	}
+	for i, latest := 0, arrivals[last]; i < n; i++ {
+		if float64(latest-arrivals[i]) <= asLate*float64(more[partWhole])/float64(n) &&
+			spans[i][number].part(ofCollectives) < spans[last][number].part(ofCollectives) {
+			last = i
+		}
+	}
 	own := &spans[last][number]
 	for i := range a.Ranks {
 		s := &spans[i][number]
-		more[partWhole] += arrivals[last] - arrivals[i]
 		more[partExpert] += own.part(ofExperts) - s.part(ofExperts)
 		more[partOther] += own.part(ofOther) - s.part(ofOther)
 		more[partHost] += late[last].NS - late[i].NS

@@ -1,0 +1,94 @@
+package wait
+
+import (
+	"math"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
+)
+
+// Clocks that run up to 150 millionths slower or 60 faster are brought together: the ranks wait as if
+// they were one, and the late rank is found.
+func TestClocksThatDrift(t *testing.T) {
+	run := func(drift float64) Result {
+		in := sixteen(func(step, rank int, r *recorder) {
+			if step == 37 && rank == 11 {
+				r.idle(3000, 2990)
+			}
+		})
+		for i := range in.Ranks {
+			r := &in.Ranks[i]
+			skewed := func(at int64) int64 {
+				at *= 1000 // µs
+				return at + int64(math.Round(1e6*float64(i)+drift*float64(i)*float64(at)))
+			}
+			kernels := r.Kernels
+			r.Report, r.Kernels = i, func(yield func(Kernel) bool) {
+				for k := range kernels {
+					k.Start, k.End = skewed(k.Start), skewed(k.End)
+					if !yield(k) {
+						return
+					}
+				}
+			}
+			for k := range r.Late {
+				r.Late[k].At = skewed(r.Late[k].At)
+			}
+		}
+		in.StepNS *= 1000
+		return Of(in)
+	}
+	even := run(0)
+	for drift, allowed := range map[float64]float64{0: 0, 4e-6: 300, -10e-6: 600} {
+		r := run(drift)
+		for i, l := range r.Alignment {
+			if math.Abs(l.DriftPPM+1e6*drift*float64(i)) > 0.2 || !(l.ResidualNS <= 20) {
+				t.Errorf("drift %v: have %+v", drift, l)
+			}
+		}
+		if d := float64(r.Waiting.WaitNS - even.Waiting.WaitNS); math.Abs(d) > allowed || len(r.Waiting.Late) != 1 {
+			t.Errorf("drift %v: have %+v, want %v", drift, r.Waiting, even.Waiting.WaitNS)
+		}
+	}
+}
+
+// Ranks of a tensor-parallel group wait for each other before they meet the other groups: a
+// collective of four is none of sixteen, and who is late within a group is late for all.
+func TestGroupsOfRanks(t *testing.T) {
+	var ranks []*recorder
+	for range 16 {
+		ranks = append(ranks, &recorder{})
+	}
+	meet(ranks)
+	for step := int32(1); step <= 20; step++ {
+		for i, r := range ranks {
+			r.step = step
+			r.run(attention, kernel.PhaseAttention, 1000+int64(i/4)*100)
+			if step == 9 && i == 6 {
+				r.idle(5000, 5000)
+			}
+		}
+		for g := range 4 {
+			group := ranks[4*g : 4*g+4]
+			meet(group)
+			for i, r := range group {
+				k := &r.kernels[len(r.kernels)-1]
+				k.Name, k.Phase = gather, kernel.PhaseCommunication
+				r.run(small, kernel.PhaseExperts, []int64{7, 3, 0, 5}[i])
+			}
+		}
+		meet(ranks)
+	}
+	in := inputOf(ranks)
+	in.StepNS = 1400
+	r := Of(in)
+	w := r.Waiting
+	if len(w.Late) != 1 || w.Late[0].Rank != 6 || w.Late[0].Step != 9 || w.Late[0].Name != LateHosts {
+		t.Errorf("have %+v", w)
+	}
+	// 12 to 15 are last in the other steps: 300 and 7 against 150 and 3.75 on the mean
+	near(t, "usually", w.Late[0].UsualNS, 153.25)
+	if r.Alignment[5].Collectives != 21 { // the first is before the steps
+		t.Errorf("have %+v", r.Alignment)
+	}
+}
