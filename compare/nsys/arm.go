@@ -64,6 +64,9 @@ func (r *reduction) arm() {
 // ErrArm is the error of captures in which no range names the arm that is asked for.
 var ErrArm = errors.New("no step of the arm")
 
+// OtherArms is the code of the warning that the captures hold steps of other arms too.
+const OtherArms = "other_arms"
+
 // hookEvidence is the evidence of an arm that ranges name.
 const hookEvidence = "the hook's ranges of steps"
 
@@ -101,7 +104,7 @@ func (r *reduction) selectArm() error {
 	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {
-		r.warn("other_arms", "", "arm", want, "others", others)
+		r.warn(OtherArms, "", "arm", want, "others", others)
 	}
 	return nil
 }

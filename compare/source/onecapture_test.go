@@ -124,6 +124,11 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 			t.Errorf("have %+v, %v and %+v, want %+v", have.Normal, have.Reasons, have.Ceiling, want.Ceiling)
 		}
 	}
+	items, err := Gather(context.Background(), []string{folder}, GatherOptions{Threshold: 0.1,
+		Progress: func([]string) (func(int64), func()) { return func(int64) {}, func() {} }})
+	if err != nil || len(items) != 2 || items[0].Trace.Arm != "normal" || items[1].Trace.Arm != "perfect" {
+		t.Errorf("a report has %d items, %v", len(items), err)
+	}
 	alone, err := nsys.Read(context.Background(), []string{filepath.Join(folder, "rank0.sqlite")}, nsys.Options{})
 	if err != nil || alone.Arm != "normal" || alone.Warnings[0].Code != "other_arms" {
 		t.Errorf("have %v, %+v", err, alone)
