@@ -135,6 +135,9 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	options.Progress = read
 	var arms [2]*nsys.Trace
 	for i, s := range sides {
+		if s.Arm != "" {
+			s.Arm = string(o.builds.Names()[i])
+		}
 		if arms[i], err = s.Trace(c.Context(), options, source.Statistics{Path: o.counts[i],
 			Shape: shape}); err != nil {
 			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankFlag))

@@ -31,6 +31,8 @@ func OfComparison(c *diff.Comparison) Answer {
 		}
 	case c.Builds.Named():
 		a.builds(c)
+	case c.Fused() && c.Prediction.Measured == nil:
+		a.fused(c)
 	default:
 		a.predicted(c)
 		if c.Prediction.Measured == nil {
@@ -83,6 +85,22 @@ func reasons(texts []string) (out []string) {
 		out = append(out, sentence(t))
 	}
 	return out
+}
+
+// fused is the answer where kernels hold the work and the waiting of a rank in one.
+func (a *Answer) fused(c *diff.Comparison) {
+	a.Verdict = NoVerdict
+	a.Line = fmt.Sprintf("One kernel holds a rank's work and its waiting; steps take %s and %s.",
+		quantity.Duration(c.Step.NormalNS), quantity.Duration(c.Step.PerfectNS))
+	a.Basis = "measured in " + a.Basis
+	for i, ns := range []router.Number{c.Step.NormalNS, c.Step.PerfectNS} {
+		a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+gain.Arms[i].Label(), ns, NS, Measured))
+	}
+	if c.Ceiling.StepGain.Defined() {
+		a.Numbers = append(a.Numbers, NumberOf("gain of these steps", c.Ceiling.StepGain, Fraction, Measured))
+	}
+	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would win, these traces cannot tell.")
+	a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
 }
 
 func (a *Answer) builds(c *diff.Comparison) {

@@ -28,11 +28,25 @@ func OfTrace(t *nsys.Trace, given string) Answer {
 	case t.Undecided().Code != "":
 		a.Verdict, a.Line = NoAnswer, "No answer: "+caveat.Brief(t.Undecided())+"."
 		a.Reasons = append(a.Reasons, sentence(caveat.Text(t.Undecided())))
+		a.load(t)
 	default:
 		a.judged(t, given)
 	}
 	a.Basis = traceBasis(t, a.Verdict)
 	return a
+}
+
+// load says what recorded counts do, where fused kernels hide how long ranks work.
+func (a *Answer) load(t *nsys.Trace) {
+	if t.Undecided().Code != nsys.FusedExperts {
+		return
+	}
+	for _, o := range t.Overall {
+		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
+			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
+				NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
+		}
+	}
 }
 
 // hiddenNS is the time of CUDA graphs that were recorded whole.

@@ -58,6 +58,8 @@ type Comparison struct {
 	Kernels    []KernelFamily    `json:"kernels"`
 	Active     []ActiveExperts   `json:"active_experts"`
 	Warnings   []router.Warning  `json:"warnings"`
+
+	fused bool // see Fused
 }
 
 // SchemaVersion is the version of Comparison's JSON.
@@ -206,6 +208,9 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.Waits = armWaits(names, layers, normal, perfect)
 	c.RankSpeeds = p.rankSpeeds()
 	c.Ceiling = p.ceiling(c.Step)
+	if c.fused = doubtful(normal, nsys.FusedExperts) || doubtful(perfect, nsys.FusedExperts); c.fused {
+		c.withoutExperts()
+	}
 	c.Balance = balanceChanges(normal, perfect)
 	c.Kernels = kernelFamilies(names, normal, perfect)
 	c.Active = activeExperts(normal, perfect, ranks)
@@ -225,6 +230,21 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.pass(names[0], normal)
 	c.pass(names[1], perfect)
 	return c
+}
+
+// Fused reports that kernels hold the work and the waiting of a rank in one: of the times,
+// those of whole steps are left.
+func (c Comparison) Fused() bool { return c.fused }
+
+func doubtful(t *nsys.Trace, code string) bool { return t.Doubt().Code == code }
+
+// withoutExperts takes back what rests on how long the experts of a rank took.
+func (c *Comparison) withoutExperts() {
+	u := router.Undefined()
+	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u, ExpertWork: u,
+		GainBoundWithWork: u, StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil),
+		StragglerLoss: changeOf(nil, nil)}
+	c.Stragglers, c.RankSpeeds = []StragglerChange{}, []RankSpeed{}
 }
 
 // common returns what both sides have and warns of what one lacks.

@@ -79,7 +79,7 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 	}
 	c.judgeArms(refuse)
 	c.judgeLoad(perfect, refuse)
-	c.judgeBalance(refuse)
+	c.judgeBalance(perfect, refuse)
 }
 
 // byPyTorch reports a trace of PyTorch's profiler.
@@ -101,7 +101,7 @@ func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string
 			quantity.Ranges(c.Normal.Ranks), names[1], quantity.Ranges(c.Perfect.Ranks))
 	}
 	for i, t := range []*nsys.Trace{normal, perfect} {
-		if doubt := t.Doubt(); doubt.Code != "" {
+		if doubt := t.Doubt(); doubt.Code != "" && doubt.Code != nsys.FusedExperts { // which leaves the times of steps
 			refuse("the %s side is uncertain: %s", names[i], caveat.Text(doubt))
 		}
 	}
@@ -188,12 +188,14 @@ func (c *Comparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any))
 const BalancedWithin = 0.10
 
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
-// and more so than normal routing.
-func (c *Comparison) judgeBalance(refuse func(string, ...any)) {
+// and more so than normal routing. Recorded load, which judgeLoad has asked, shows it too.
+func (c *Comparison) judgeBalance(perfect *nsys.Trace, refuse func(string, ...any)) {
 	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
 		text := c.Ceiling.Of.ExpertTime() +
 			" is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
-		if c.Perfect.Arm == "" {
+		loaded := slices.ContainsFunc(perfect.Imbalance,
+			func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load })
+		if c.Perfect.Arm == "" && !loaded {
 			refuse("balance is not proved: the perfect side does not record its arm, and %s", text)
 			return
 		}

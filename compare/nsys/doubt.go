@@ -13,10 +13,14 @@ import (
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{"lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost",
+var doubts = []string{FusedExperts, "lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost",
 	"no_experts", "microbatches",
 	"unplaced_experts",
 	"little_evidence", endedEarlyCode, "open_ranges"}
+
+// FusedExperts is the code of the warning that kernels exchange tokens and run the experts in
+// one, so that the time of ranks is work and waiting together.
+const FusedExperts = "fused_experts"
 
 // AllWarnings are those of the trace and of its exports.
 func (t *Trace) AllWarnings() []router.Warning {
@@ -109,6 +113,7 @@ const (
 	mostLost     = 0.002 // the share of launches whose kernel may be missing: profilers drop some at the ends
 	mostUnknowns = 1.0   // unknown time over expert time, where expert GEMMs are not recognized
 	mostBeside   = 0.5   // of expert time, likewise: activations and the like
+	mostFused    = 0.1   // the share of expert time that may be in kernels that fuse it with more
 	leastCounted = 0.01  // the share of compute that the expert time of the steps that count must be
 )
 
@@ -142,7 +147,11 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 			unknown += c.TotalNS
 		}
 	}
-	switch {
+	switch fused, kernels := r.fusedExperts(times.StepsOf(imbalance.Counts)); {
+	case float64(fused) > mostFused*float64(fused+experts):
+		own, others := fusedPhases(kernels[0].Name)
+		r.warn(FusedExperts, "", "share", float64(fused)/float64(fused+experts), "kernels", functions(kernels), "phases",
+			append([]Phase{own}, others...))
 	case experts == 0:
 		r.warn("no_experts", "")
 	case len(r.ranks) < 2:
@@ -154,6 +163,29 @@ func (r *reduction) placedExperts(times *imbalance.Times) {
 	default:
 		r.warnLittleEvidence(times, all)
 	}
+}
+
+// fusedExperts is the time of kernels that run experts and more in one, in steps given, and
+// those kernels.
+func (r *reduction) fusedExperts(steps []int) (ns int64, kernels []*KernelStat) {
+	counts := map[int32]bool{}
+	for _, step := range steps {
+		counts[int32(step)] = true
+	}
+	used := map[string]bool{}
+	for _, p := range r.ranks {
+		for i := range p.events {
+			if e := &p.events[i]; p.of.classes[e.name].FusedExperts() && counts[p.of.locations[e.location].Step] {
+				ns, used[p.of.names[e.name]] = ns+e.duration, true
+			}
+		}
+	}
+	for i := range r.trace.Kernels {
+		if k := &r.trace.Kernels[i]; used[k.Name] {
+			kernels = append(kernels, k)
+		}
+	}
+	return ns, kernels
 }
 
 // warnLittleEvidence warns where the steps that count hold next to no expert time, of all

@@ -79,7 +79,7 @@ func TestEnginesWithoutRanges(t *testing.T) {
 			truth: []float64{1.657, 1.314, 1.678}},
 		{captures: "hf-qwen3-ep4-nsys/perfect.rank?.sqlite", steps: 3, blocks: 9, kinds: 1,
 			truth: []float64{1.020, 1.023, 1.025}},
-		{captures: "hf-qwen3-serving/rank0.json.gz", steps: 25, blocks: 125, kinds: 3, truth: []float64{1, 1, 1, 1, 1}},
+		{captures: "hf-qwen3-serving/rank0.json.gz", steps: 25, blocks: 125, kinds: 4, truth: []float64{1, 1, 1, 1, 1}},
 		{captures: "vllm/qwen3-normal.rank?.json.gz", steps: 13, blocks: 156, kinds: 5,
 			truth: []float64{1.134, 1.082, 1.224, 1.146, 1.09, 1.19, 1.197, 1.078, 1.2, 1.163, 1.098, 1.198}},
 	} {

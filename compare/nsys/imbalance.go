@@ -102,6 +102,9 @@ func (r *reduction) imbalance() {
 			r.trace.Stragglers = append(r.trace.Stragglers, layer.Straggler())
 		}
 	}
+	if r.trace.Doubt().Code == FusedExperts {
+		r.withoutTimes()
+	}
 	r.expertImbalance(times.StepsOf(imbalance.Counts))
 	r.trace.Imbalance = append(r.trace.Imbalance, r.options.Recorded.Imbalance...)
 	slices.SortStableFunc(r.trace.Imbalance, func(a, b imbalance.Row) int {
@@ -113,6 +116,17 @@ func (r *reduction) imbalance() {
 				r.trace.Overall = append(r.trace.Overall, s)
 			}
 		}
+	}
+}
+
+// withoutTimes takes back what rests on how long the experts of a rank took.
+func (r *reduction) withoutTimes() {
+	none := router.Undefined()
+	r.trace.Imbalance, r.trace.Stragglers = r.trace.Imbalance[:0], r.trace.Stragglers[:0]
+	b := &r.trace.Bound
+	b.Gain, b.Low, b.High, b.LossNS = none, none, none, none
+	for i := range r.trace.StepKinds {
+		r.trace.StepKinds[i].Time = imbalance.Summarize(nil, router.LevelRank, imbalance.Time)
 	}
 }
 

@@ -110,6 +110,7 @@ type model struct {
 	prefill       string // steps that run other kernels: "first", "third" or "random" ones
 	batches       string // two: "aligned", "behind", "apart" or "overlapped"
 	unmarked      bool   // nothing between steps
+	fused         bool   // dispatch, experts and combine in one kernel, which waits for the slowest rank
 	early, late   float64
 }
 
@@ -149,6 +150,7 @@ var (
 	oftenMore = made(3000, "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int)",
 		"void (anonymous namespace)::elementwise_kernel_with_index<int, at::native::arange_cuda_out>(int)",
 		"nvjet_tst_64x8_64x16_4x1_v_bz_TNT", "triton_poi_fused_7")
+	megaMoE   = "void deep_gemm::sm100_fp8_fp4_mega_moe_impl<7168u, 2048u>(CUtensorMap_st, int*)"
 	transfer  = made(20000, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)")
 	draftPass = slices.Concat(made(8000, "nvjet_tst_64x16_64x16_1x4_h_bz_TNT",
 		"void cutlass::device_kernel<flash::FlashAttnFwdSm90<1> >(draft)"), denseLayer[:2])
@@ -213,6 +215,10 @@ func (m *maker) moe(mixer, experts []op) {
 	case "overlapped":
 		at := 1 + slices.IndexFunc(half, func(o op) bool { return o.expert })
 		m.ops = slices.Concat(m.ops, mixer, m.route, half[:at], mixer, m.route, half[at:], m.combine, half, m.combine)
+		return
+	}
+	if m.fused {
+		m.ops = slices.Concat(m.ops, mixer, m.route, made(2e6+m.noise.Int64N(1e4), megaMoE))
 		return
 	}
 	route := m.route

@@ -22,6 +22,7 @@ type Options struct {
 	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
 	Threshold float64        // of router.Flagged, as a fraction
 	Steps     *Steps         // that count, nil for all
+	Arm       string         // whose steps count, where the hook's ranges name the arms of steps; see selectArm
 	Recorded  Recorded
 	Converter capture.Converter // for reports given in place of exports
 	// Progress is told how many bytes more have been read, by any of the

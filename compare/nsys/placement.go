@@ -71,7 +71,7 @@ func (a *attribution) inference(r *rankEvents) func(*rankEvents) {
 		k := &a.rec.Kernels[i]
 		at := &a.final.Values[k.GraphNode]
 		layered, stepped = layered || at.Layer != None, stepped || at.Step != None
-		if a.classes[k.Name].GEMM {
+		if c := &a.classes[k.Name]; c.GEMM || c.FusedExperts() {
 			gemms, placed = true, placed || at.Layer != None
 		}
 	}

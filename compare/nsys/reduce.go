@@ -24,6 +24,7 @@ type reduction struct {
 	nameOf      map[*exportSummary][]int32 // its names among all
 	classes     []kernel.Class             // of names
 	expertTimes []expertTime               // see sumExperts
+	partial     bool                       // only some steps are left of what was recorded
 	// whether the layer counts as one: all that are named, or time without any
 	judged func(layer router.Whole) bool
 }
@@ -37,7 +38,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	}
 	r.arm()
 	r.structure()
-	if err := r.selectSteps(); err != nil {
+	if err := cmp.Or(r.selectArm(), r.selectSteps()); err != nil {
 		return nil, err
 	}
 	r.differentRuns()
@@ -387,7 +388,7 @@ func (r *reduction) coverage() {
 	}
 	r.trace.Coverage = Coverage{GPUNS: total, LaunchShare: share(launched), LayerShare: share(layered),
 		ExpertShare: share(expert)}
-	if r.trace.Steps != "" { // launches are counted over whole captures
+	if r.partial { // launches are counted over whole captures
 		r.trace.Coverage.LaunchShare = router.Undefined()
 	}
 }

@@ -55,15 +55,20 @@ func (r *reduction) selectSteps() error {
 	if want.First < least || want.Last > most {
 		return fmt.Errorf("%w: want %s, the captures have %s", ErrSteps, want, Steps{least, most})
 	}
-	within := func(step int32) bool { return int(step) >= want.First && int(step) <= want.Last }
+	r.keep(func(step int32) bool { return int(step) >= want.First && int(step) <= want.Last })
+	r.trace.Steps = want.String()
+	r.warn("selected_steps", "", "first", want.First, "last", want.Last, "least", least, "most", most)
+	return nil
+}
+
+// keep leaves only what ran in some steps.
+func (r *reduction) keep(within func(step int32) bool) {
 	for _, p := range r.ranks {
 		p.events = slices.DeleteFunc(p.events,
 			func(e kernelEvent) bool { return !within(p.of.locations[e.location].Step) })
 		p.graphs = slices.DeleteFunc(p.graphs, func(g graphEvent) bool { return !within(g.Step) })
 	}
-	r.trace.Steps = want.String()
-	r.warn("selected_steps", "", "first", want.First, "last", want.Last, "least", least, "most", most)
-	return nil
+	r.partial = true
 }
 
 // recordedSteps are the numbers of the steps in which any rank ran, ascending.

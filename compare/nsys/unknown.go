@@ -68,7 +68,7 @@ func (r *reduction) unknownTime() {
 		if k.UnknownNS > 0 {
 			worst = append(worst, k)
 		}
-		if len(r.classes[r.names.Number(k.Name)].Fused) > 0 {
+		if c := &r.classes[r.names.Number(k.Name)]; len(c.Fused) > 0 && !c.FusedExperts() {
 			fused += k.TotalNS
 			hidden = append(hidden, k)
 		}

@@ -13,7 +13,7 @@ import (
 func TestUnknownAndFusedTimeByName(t *testing.T) {
 	f := newFixture().push(0, 0, 99, "layer 0 router").work(0, 1, 10, 40, "void mine<(int)4>(int *)").
 		work(0, 2, 200, 10, "ncclDevKernel_SendRecv(x)").
-		work(0, 3, 300, 30, "void deep_gemm::sm100_bf16_mega_moe_impl<(int)4>(int *)").
+		work(0, 3, 300, 30, "void moefinalize_allreduce_fusion_kernel_oneshot_lamport<(int)4>(int *)").
 		work(0, 4, 400, 12, "void mine<(int)4>(int *)").work(0, 5, 500, 8, "void yours<(int)4>(int *)")
 	trace := mustRead(t, Options{}, f.write(t, "unknown.sqlite"))
 	unknown := map[string]int64{}
@@ -28,8 +28,8 @@ func TestUnknownAndFusedTimeByName(t *testing.T) {
 	equal(t, "unknown phase", phaseTime(trace, 0, None, PhaseUnknown), 20)
 	for code, want := range map[string]router.Args{
 		"unknown_kernels": {"share": 0.2, "kernels": []any{"mine", "yours"}},
-		"fused_kernels": {"share": 0.3, "kernels": []any{"deep_gemm::sm100_bf16_mega_moe_impl"}, "phase": "experts",
-			"others": []any{"dispatch", "combine"}},
+		"fused_kernels": {"share": 0.3, "kernels": []any{"moefinalize_allreduce_fusion_kernel_oneshot_lamport"}, "phase": "combine",
+			"others": []any{"communication"}},
 	} {
 		found := false
 		for _, w := range trace.Warnings {

@@ -37,9 +37,10 @@ func (p *rankEvents) yield(r *reduction, yield func(wait.Kernel) bool) {
 	for i := range p.events {
 		e := &p.events[i]
 		at, c := &p.of.locations[e.location], &p.of.classes[e.name]
+		collective := c.Collective && !c.FusedExperts()
 		expert := at.Phase == PhaseExperts && !c.Collective && (c.GEMM || !gemms) && r.judged(router.Whole(at.Layer))
 		if !yield(wait.Kernel{Start: e.start, End: e.start + e.duration, Step: at.Step, Layer: at.Layer,
-			Phase: at.Phase, Name: names[e.name], Collective: c.Collective, Expert: expert}) {
+			Phase: at.Phase, Name: names[e.name], Collective: collective, Expert: expert}) {
 			return
 		}
 	}

@@ -270,7 +270,8 @@ func (g *gatherer) traces(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if launched, ok := g.launched[group[0]]; ok {
+		both := slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.OtherArms })
+		if launched, ok := g.launched[group[0]]; ok && !both {
 			t = diff.OnTrust(t, launched)
 		}
 		name := arm
@@ -278,6 +279,17 @@ func (g *gatherer) traces(ctx context.Context) error {
 			name = strings.TrimSuffix(filepath.Base(group[0]), filepath.Ext(group[0]))
 		}
 		g.items = append(g.items, Item{Name: name, Given: Pattern(group), Trace: t})
+		if perfect := string(gain.Perfect); both && len(groups[perfect]) == 0 {
+			options := options
+			options.Arm = perfect
+			t, err = Trace(ctx, group, options, Statistics{Path: g.Counts[perfect], Shape: g.Shape})
+			switch {
+			case err == nil:
+				g.items = append(g.items, Item{Name: perfect, Given: Pattern(group), Trace: t})
+			case !errors.Is(err, nsys.ErrArm): // the others are two builds
+				return err
+			}
+		}
 	}
 	return nil
 }

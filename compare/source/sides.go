@@ -30,19 +30,31 @@ const (
 type Side struct {
 	Paths []string
 	Kind  Kind
+	// Arm is the arm whose steps count, of captures that hold both: ranges name those of
+	// each step, or else Unsorted says why the files are no sides.
+	Arm      string
+	Unsorted error
 }
 
 // Sides resolves the arguments of a comparison into the sides of gain.Arms. Two
 // arguments are a side each; more, or the contents of a single folder, are sorted by the
-// arm that they, or else their folders, are named after.
+// arm that they, or else their folders, are named after. Captures that are not named so,
+// and a single one, may hold both arms (see Side.Arm).
 func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
 	named := [2][]string{splitList(args[0]), splitList(args[len(args)-1])}
 	if len(args) == 1 {
-		args, err = folderOfBoth(args[0], skipped)
+		given := args[0]
+		if args, err = folderOfBoth(given, skipped); err != nil {
+			if paths, ok := captures(given); ok {
+				return bothOf(paths, err), nil
+			}
+		}
 		named = [2][]string{}
 	}
 	if err == nil && (len(args) != 2 || named[0] == nil) {
-		named, err = namedSides(args)
+		if named, err = namedSides(args); err != nil && mayHoldBoth(args) {
+			return bothOf(args, err), nil
+		}
 	}
 	if err != nil {
 		return sides, err
@@ -62,6 +74,39 @@ func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
 		}
 	}
 	return sides, nil
+}
+
+// bothOf are the sides of captures that hold both arms, if ranges name those of steps; err
+// says what is wrong if they do not.
+func bothOf(paths []string, err error) (sides [2]Side) {
+	for i, arm := range gain.Arms {
+		sides[i] = Side{Paths: paths, Kind: Captures, Arm: string(arm), Unsorted: err}
+	}
+	return sides
+}
+
+// captures resolves the captures of a list or a pattern; not ok where it names anything else.
+func captures(list string) (paths []string, ok bool) {
+	for _, part := range splitList(list) {
+		info, err := os.Stat(part)
+		if err == nil && info.IsDir() {
+			return nil, false
+		}
+		found, err := expand(part, nil)
+		if err != nil {
+			return nil, false
+		}
+		paths = append(paths, found...)
+	}
+	return paths, mayHoldBoth(paths)
+}
+
+// mayHoldBoth reports captures that are not named after one arm.
+func mayHoldBoth(paths []string) bool {
+	return !slices.ContainsFunc(paths, func(path string) bool {
+		_, ofOne := namedArm(filepath.Base(path))
+		return ofOne || !nsys.Takes(path)
+	})
 }
 
 // folderOfBoth lists the files of a folder that holds both arms, or else its folders that
@@ -201,7 +246,12 @@ func CheckExports(paths []string) error {
 // Trace reads the traces of a side, with the expert statistics of the same run.
 func (s Side) Trace(ctx context.Context, o nsys.Options, recorded Statistics) (*nsys.Trace, error) {
 	if s.Kind != TraceResults {
-		return Trace(ctx, s.Paths, o, recorded)
+		o.Arm = s.Arm
+		t, err := Trace(ctx, s.Paths, o, recorded)
+		if errors.Is(err, nsys.ErrArm) && s.Unsorted != nil {
+			err = s.Unsorted
+		}
+		return t, err
 	}
 	path := s.Paths[0]
 	if o.Steps != nil {

@@ -95,7 +95,7 @@ var catalog = map[string]entry{
 	"steps_renumbered": {Note, "numbers of steps are missing or repeated: steps are numbered in order of start", ""},
 	"single_layers": {Note, "a benchmark of single layers: a step of the whole model runs more layers than these",
 		""},
-	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps:step} of {layers:MoE layer}; " +
+	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE layers; " +
 		"dense layers are not counted", ""},
 	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", ""},
@@ -107,6 +107,8 @@ var catalog = map[string]entry{
 	"inferred_steps": {Note,
 		"steps are inferred, no range names them: the layers that ranges name come in order {steps} times", ""},
 	"selected_steps": {Note, "only steps {first}-{last} of {least}-{most} count (--steps)", ""},
+	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name those of {others} too: " +
+		"'moebalance compare CAPTURE' sets both beside each other", ""},
 	"no_steps": {Note, "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which names do",
 		""},
 	"no_layers": {Note, "no range names a layer: all layers count as one; 'trace --layer-pattern' says which names do",
@@ -119,6 +121,9 @@ var catalog = map[string]entry{
 	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps", ""},
 
 	// Expert time.
+	"fused_experts": {Note, "{share:%} of the expert time is in kernels that do {phases} in one ({kernels}): how long a rank works " +
+		"and how long it waits cannot be told apart, so there is no imbalance of time; recorded counts ('trace --counts') give the load, " +
+		"and 'moebalance compare' the step times of both arms", "one kernel holds a rank's work and its waiting"},
 	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or plain GEMMs for each expert; " +
 		"record NVTX ranges (vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker, or your own, " +
 		"such as 'layer 3 experts'), or name kernels by --phase experts=REGEX", "no expert kernel is recognized"},

@@ -120,5 +120,8 @@ func endOf(launches []Launch, last int) int {
 			end = i
 		}
 	}
+	if dense { // which only follows a whole layer
+		return end
+	}
 	return last // the recording ends, with or without the layer
 }

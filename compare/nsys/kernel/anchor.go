@@ -63,7 +63,7 @@ func (c Class) anchor(name, lower string) infer.Anchor {
 	switch {
 	case backward.MatchString(name):
 		return infer.Backward
-	case c.GEMM:
+	case c.GEMM || c.FusedExperts():
 		return infer.ExpertGEMM
 	case c.Collective:
 		return infer.Collective

@@ -14,12 +14,16 @@ import (
 type Class struct {
 	Phase      Phase
 	Library    string
-	Collective bool    // its time is mostly waiting for other ranks
+	Collective bool    // its time is mostly waiting for other ranks, or cannot be told from waiting
 	GEMM       bool    // a GEMM of routed experts
 	Given      bool    // by the user's rule, which is the strongest evidence
 	TopK       bool    // a choice of the largest, of experts or of anything else
 	Fused      []Phase // what the kernel does in one, where that is more than its phase
 }
+
+// FusedExperts reports a kernel that runs experts and more in one, so that how long a rank's
+// experts took cannot be told.
+func (c Class) FusedExperts() bool { return c.Phase == PhaseExperts && len(c.Fused) > 0 }
 
 // kernelRule is one row of the classifier. The first rule whose function and
 // arguments match the spelled name decides.

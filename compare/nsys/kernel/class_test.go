@@ -14,6 +14,7 @@ var seenNames = [][]string{
 	// everything in one kernel
 	{"void deep_gemm::sm100_fp8_fp4_mega_moe_impl<(unsigned int)7168, (unsigned int)2048>(CUtensorMap_st, int *)",
 		"deep_gemm::sm100_bf16_mega_moe_impl"},
+	{"kernel_cutlass_fc1fc2_kernel_impl_flashinferfused_moemegamoekernelMegaMoEKernel_object_at_0"},
 	{"void monomoe::moe_kernel_topk<(int)8, (bool)1>(const __nv_bfloat16 *)"},
 	{"void tensorrt_llm::kernels::ar_fusion::moe::moefinalize_allreduce_fusion_kernel_oneshot_lamport<(int)3, __nv_bfloat16, (int)4, (bool)1>(T2)", "moereduce_allreduce_fusion_kernel_oneshot_lamport"},
 	// exchange of tokens
@@ -350,10 +351,11 @@ func TestTrapsForTheClassifier(t *testing.T) {
 // A kernel that does several phases in one says which.
 func TestFusedKernels(t *testing.T) {
 	c := Classify("deep_gemm::sm100_bf16_mega_moe_impl")
-	if len(c.Fused) != 3 || c.Collective {
+	if len(c.Fused) != 3 || !c.Collective || !c.FusedExperts() {
 		t.Errorf("have %+v", c)
 	}
-	if c := Classify("moefinalize_allreduce_fusion_kernel_oneshot_lamport"); len(c.Fused) != 2 || !c.Collective {
+	if c := Classify("moefinalize_allreduce_fusion_kernel_oneshot_lamport"); len(c.Fused) != 2 || !c.Collective ||
+		c.FusedExperts() {
 		t.Errorf("have %+v", c)
 	}
 }

@@ -14,10 +14,13 @@ var (
 // routed experts through them, only ranges can tell.
 var kernelRules = []kernelRule{
 	// everything in one kernel
-	{function: `\w*_mega_moe_impl\b`, phase: PhaseExperts, library: "DeepGEMM", fused: allOfMoE,
+	{function: `\w*_mega_moe_impl\b`, phase: PhaseExperts, library: "DeepGEMM", collective: true, fused: allOfMoE,
 		source: "deep_gemm/impls"},
-	{function: `monomoe::|moe_kernel_topk\b`, phase: PhaseExperts, library: "FlashInfer", fused: routingAndMoE,
-		source: "flashinfer monomoe"},
+	{function: `kernel_cutlass_\w*(?i:mega_?moe)`, phase: PhaseExperts, library: "CuTe DSL", collective: true,
+		fused:  allOfMoE,
+		source: "FlashInfer and TensorRT-LLM, MegaMoECuteDsl: fc1fc2_kernel_impl with the exchange in it"},
+	{function: `(?:moe_monokernel|monomoe)::|moe_kernel_topk\b`, phase: PhaseExperts, library: "FlashInfer, vLLM",
+		collective: true, fused: routingAndMoE, source: "flashinfer monomoe: routing, both GEMMs and the sum"},
 	{function: `moe(?:finalize|reduce)_allreduce_fusion_kernel`, phase: PhaseCombine, library: "TensorRT-LLM",
 		collective: true, fused: combineAndShare, source: "kernels/communicationKernels/moeAllReduceFusionKernels.cu"},
 
