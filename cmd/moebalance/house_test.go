@@ -123,6 +123,7 @@ var imports = map[string][]string{
 		"compare/gain",
 		"router",
 		"router/input",
+		"router/quantity",
 		"router/shown",
 	},
 	"compare/bench/launch": {
