@@ -52,8 +52,7 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	for _, l := range said.Layers {
 		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
 	}
-	worst := evidence.Measured(evidence.Load{"ranks", ranks, floorOf(said.RankFloor)},
-		evidence.Load{"experts", experts, floorOf(said.ExpertFloor)})
+	worst := evidence.Measured(ranks, floorOf(said.RankFloor), experts, floorOf(said.ExpertFloor))
 	report := "report: "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
@@ -90,8 +89,7 @@ func (s Spec) proveByCounts(arm gain.Arm, a Attempt) []rankProof {
 	if elsewhere {
 		c.RankMaxOverMean = router.Undefined()
 	}
-	worst := evidence.Measured(evidence.Load{"ranks", c.RankMaxOverMean, c.RankFloor}, evidence.Load{"experts", c.ExpertMaxOverMean,
-		c.ExpertFloor})
+	worst := evidence.Measured(c.RankMaxOverMean, c.RankFloor, c.ExpertMaxOverMean, c.ExpertFloor)
 	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " +
 		worst.String()}
 	even := worst.Within(balancedWithin)

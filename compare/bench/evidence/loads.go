@@ -17,9 +17,10 @@ type Load struct {
 // Loads are those that were measured, over ranks before experts.
 type Loads []Load
 
-// Measured are those of loads that are known.
-func Measured(loads ...Load) Loads {
-	return slices.DeleteFunc(loads, func(l Load) bool { return !l.MaxMean.Defined() })
+// Measured are the loads of ranks and of experts that are known.
+func Measured(ranks, rankFloor, experts, expertFloor router.Number) Loads {
+	return slices.DeleteFunc(Loads{{"ranks", ranks, rankFloor}, {"experts", experts, expertFloor}},
+		func(l Load) bool { return !l.MaxMean.Defined() })
 }
 
 func (w Loads) String() string {
