@@ -126,6 +126,7 @@ var imports = map[string][]string{
 		"compare/gain",
 		"router",
 		"router/input",
+		"router/quantity",
 		"router/shown",
 	},
 	"compare/bench/launch": {

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // otherProofs names the flags that give better evidence.
@@ -40,46 +39,6 @@ const (
 	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
 )
 
-// worstLoad is the load of the worst layer of a launch, over ranks or over experts.
-type worstLoad struct {
-	over           string
-	maxMean, floor router.Number // max/mean, and the least that whole slots allow, where that is known
-}
-
-// worstLoads are those that were measured, over ranks before experts.
-type worstLoads []worstLoad
-
-func measured(loads ...worstLoad) worstLoads {
-	return slices.DeleteFunc(loads, func(l worstLoad) bool { return !l.maxMean.Defined() })
-}
-
-func (w worstLoads) String() string {
-	if len(w) == 0 {
-		return "no loads reported"
-	}
-	var texts []string
-	for _, l := range w {
-		text := quantity.Ratio(l.maxMean) + " over " + l.over
-		if l.floor.Defined() {
-			text += " (floor " + quantity.Ratio(l.floor) + ")"
-		}
-		texts = append(texts, text)
-	}
-	return "worst layer max/mean " + strings.Join(texts, ", ")
-}
-
-// within reports whether there are any, and max/mean of all is at most so many times its
-// floor; where that is not known, times the 1 of large batches.
-func (w worstLoads) within(limit router.Number) bool {
-	return len(w) > 0 && !slices.ContainsFunc(w, func(l worstLoad) bool {
-		floor := router.Number(1)
-		if l.floor.Defined() {
-			floor = l.floor
-		}
-		return l.maxMean > limit*floor
-	})
-}
-
 // ProveReport judges one report alone.
 func ProveReport(arm gain.Arm, said metrics.Proof) gain.Proof {
 	return proveByReport(arm, said, said.Ranks)[0].proof(gain.TraceProof{})
@@ -93,8 +52,7 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	for _, l := range said.Layers {
 		ranks, experts = most(ranks, l.RankMaxOverMean), most(experts, l.ExpertMaxOverMean)
 	}
-	worst := measured(worstLoad{"ranks", ranks, floorOf(said.RankFloor)},
-		worstLoad{"experts", experts, floorOf(said.ExpertFloor)})
+	worst := evidence.Measured(ranks, floorOf(said.RankFloor), experts, floorOf(said.ExpertFloor))
 	report := "report: "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
@@ -104,11 +62,11 @@ func proveByReport(arm gain.Arm, said metrics.Proof, wanted int) []rankProof {
 	case wanted == 0 && len(worst) == 0:
 		p.status, p.evidence = unproved,
 			report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
-	case said.Perfect && len(worst) > 0 && !worst.within(balancedWithin):
+	case said.Perfect && len(worst) > 0 && !worst.Within(balancedWithin):
 		p.status, p.evidence = unproved, report+"perfect router, contradicted by "+worst.String()
 	case said.Perfect:
 		p.status, p.evidence = balanced, report+"perfect router, "+worst.String()
-	case worst.within(unbalancedBeyond):
+	case worst.Within(unbalancedBeyond):
 		p.status, p.evidence = balanced, report+"learned router, contradicted by "+worst.String()
 	default:
 		p.status, p.evidence = unbalanced, report+"learned router, "+worst.String()
@@ -131,13 +89,12 @@ func (s Spec) proveByCounts(arm gain.Arm, a Attempt) []rankProof {
 	if elsewhere {
 		c.RankMaxOverMean = router.Undefined()
 	}
-	worst := measured(worstLoad{"ranks", c.RankMaxOverMean, c.RankFloor}, worstLoad{"experts", c.ExpertMaxOverMean,
-		c.ExpertFloor})
+	worst := evidence.Measured(c.RankMaxOverMean, c.RankFloor, c.ExpertMaxOverMean, c.ExpertFloor)
 	p := rankProof{arm: arm, launches: 1, measured: true, status: unbalanced, evidence: "recorded expert counts: " +
 		worst.String()}
-	even := worst.within(balancedWithin)
+	even := worst.Within(balancedWithin)
 	if s.Treatment.Chance() && arm == gain.Perfect && len(worst) > 0 {
-		even = worst[:1].within(balancedWithin)
+		even = worst[:1].Within(balancedWithin)
 	}
 	switch doubt := cmp.Or(c.Foreign, a.otherWork()); {
 	case len(worst) == 0:

@@ -244,14 +244,15 @@ func (s *segments) follows() error {
 	a := s.live()
 	s.readOrders(s.launch, a, s.folder)
 	for _, o := range a.Orders {
-		if o.Counted == nil || o.Router != routerPerfect {
+		if o.Counted == nil || !slices.Contains(gain.Arms[:], o.Arm) {
 			continue
 		}
 		view := *a
 		view.Counted, view.Result = o.Counted, nil
-		for _, p := range s.Spec.proveByCounts(gain.Perfect, view) {
-			if p.status == unbalanced {
-				return &control.NotFollowed{Seen: "all ranks acknowledged the balanced router, but " + p.evidence}
+		for _, p := range s.Spec.proveByCounts(o.Arm, view) {
+			if p.severity() > 1 {
+				return &control.NotFollowed{Seen: fmt.Sprintf("all ranks acknowledged %s, but %s",
+					o.Arm.Label(), p.evidence)}
 			}
 		}
 	}

@@ -22,15 +22,20 @@ import (
 )
 
 // playEngine is a server of two ranks that follows the folder of its environment, gains a
-// tenth under balanced logits, and goes wrong in the request that the mode names: "die 5",
-// "hang 5", "deaf 0", "silent 0", "fail 5".
+// tenth under balanced logits, and goes wrong in the request that the mode names, or from it on:
+// "die 5", "hang 5", "deaf 0", "silent 0", "fail 5", "sham 0", "even 0", "wrong 0".
 func playEngine(addr, mode string) int {
 	fault, at, _ := strings.Cut(mode, " ")
 	when, _ := strconv.Atoi(at)
 	ranks := 2
-	routed, counts := "off", os.Getenv("MOEBALANCE_COUNTS")
+	routed, counts, requests := "off", os.Getenv("MOEBALANCE_COUNTS"), 0
 	follower := control.Follower{Side: control.Folder(os.Getenv(controlVariable)), Ranks: ranks, Own: "off"}
-	follower.Set = func(r string) error { routed = r; return nil }
+	follower.Set = func(r string) error {
+		if routed = r; fault == "wrong" {
+			return errors.New("no table for " + r)
+		}
+		return nil
+	}
 	follower.Changed = func(sequence int) {
 		if counts == "" || sequence == 0 {
 			return
@@ -38,8 +43,12 @@ func playEngine(addr, mode string) int {
 		folder := filepath.Join(counts, fmt.Sprintf("sequence%d", sequence))
 		_ = os.MkdirAll(folder, 0o755)
 		shown := routed
-		if fault == "sham" { // says that it has changed, and has not
+		switch {
+		case requests < when:
+		case fault == "sham": // says that it has changed, and has not
 			shown = "off"
+		case fault == "even": // is always balanced
+			shown = "perfect"
 		}
 		_ = os.WriteFile(filepath.Join(folder, "router"), []byte(shown), 0o644)
 	}
@@ -47,7 +56,7 @@ func playEngine(addr, mode string) int {
 		follower.Side = oneRank{control.Folder(os.Getenv(controlVariable))}
 	}
 	var lock sync.Mutex
-	requests, steps := 0, int64(0)
+	steps := int64(0)
 	http.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/bench", func(w http.ResponseWriter, r *http.Request) {
 		lock.Lock()
@@ -206,7 +215,9 @@ func TestWithinEndsInAClearState(t *testing.T) {
 		"fail 6":   {"block 1, segment 2 (perfect): the command ended with exit code 9", false},
 		"silent 0": {"no rank has read the order within 2 runs", true},
 		"deaf 0":   {"of 2 ranks only 0 acknowledged", true},
-		"sham 0":   {"all ranks acknowledged the balanced router, but recorded expert counts", true},
+		"wrong 0":  {"rank 0 says: no table for off", true},
+		"even 0":   {"all ranks acknowledged learned routing, but recorded expert counts", true},
+		"sham 0":   {"all ranks acknowledged balanced routing, but recorded expert counts", true},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s := withinSpec(t, 2, mode)
@@ -236,6 +247,22 @@ func TestWithinEndsInAClearState(t *testing.T) {
 				t.Errorf("attempts %+v, want a failed one", a)
 			}
 		})
+	}
+}
+
+// Counts that contradict what was acknowledged after the first block refuse the campaign: the
+// measured gain is none of balance.
+func TestWithinCountsContradict(t *testing.T) {
+	for mode, arm := range map[string]gain.Arm{"sham 8": gain.Perfect, "even 8": gain.Normal} {
+		c := create(t, withinSpec(t, 2, mode))
+		if err := c.Run(t.Context(), withinHost()); err != nil {
+			t.Fatal(err)
+		}
+		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+		if r.Verdict != gain.Invalid || r.Balance != gain.None ||
+			!slices.ContainsFunc(r.Proof, func(p gain.Proof) bool { return p.Arm == arm && p.Grade == gain.None }) {
+			t.Errorf("%s: verdict %s, balance %s, proof %+v", mode, r.Verdict, r.Balance, r.Proof)
+		}
 	}
 }
 

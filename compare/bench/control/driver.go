@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,22 +259,27 @@ func (d *Driver) answered() (done bool, seen int, err error) {
 	if err != nil {
 		return false, 0, fmt.Errorf("reading the ranks' answers: %w", err)
 	}
-	want := d.Ranks
+	want, ranks := d.Ranks, map[int]bool{}
 	acks = slices.DeleteFunc(acks, func(a Ack) bool { return a.Sequence != d.order.Sequence })
 	for _, a := range acks {
+		ranks[a.Rank] = true
 		switch {
 		case a.Error != "":
 			return false, seen, fmt.Errorf("%w: rank %d says: %s", errLost, a.Rank, a.Error)
 		case a.Expired:
 			return false, seen, fmt.Errorf("%w: on rank %d the order for %s expired: was this program stopped for a while?",
 				errLost, a.Rank, d.order.Arm)
-		}
-		if d.Ranks == 0 {
+		case a.Arm != d.order.Arm || a.Router != "" && a.Router != d.order.Router:
+			return false, seen, fmt.Errorf("%w: asked for %s by router %s, rank %d acknowledged %s by router %s", errLost,
+				d.order.Arm, d.order.Router, a.Rank, cmp.Or(a.Arm, "no arm"), cmp.Or(a.Router, "unknown"))
+		case d.Ranks == 0 && a.Ranks < 1:
+			return false, seen, fmt.Errorf("%w: rank %d does not say how many ranks there are: give --ranks N", errLost, a.Rank)
+		case d.Ranks == 0:
 			want = max(want, a.Ranks)
 		}
 	}
 	d.acks = acks
-	return len(acks) > 0 && len(acks) >= want, max(seen, len(acks)), nil
+	return len(ranks) > 0 && len(ranks) >= want, max(seen, len(ranks)), nil
 }
 
 // next is the next run of the client.

@@ -132,6 +132,16 @@ func TestDriveEndsInAClearState(t *testing.T) {
 				return errors.New("no cache")
 			}
 		}, true, "rank 0 says: no cache", 6},
+		{"ranks that acknowledge another router", answering(func(a *Ack) { a.Router = "off" }), true,
+			"asked for perfect by router perfect, rank 0 acknowledged perfect by router off", 6},
+		{"ranks that acknowledge another arm", answering(func(a *Ack) { a.Arm = "normal" }), true,
+			"rank 0 acknowledged normal by router perfect", 6},
+		{"ranks that do not say how many they are", answering(func(a *Ack) { a.Ranks = 0 }), true,
+			"rank 0 does not say how many ranks there are: give --ranks N", 6},
+		{"ranks that all call themselves the first", answering(func(a *Ack) { a.Rank = 0 }), true,
+			"of 4 ranks only 0 acknowledged within", 8},
+		{"ranks that answer an earlier order", answering(func(a *Ack) { a.Sequence-- }), true,
+			"4 of 4 ranks have read the order and none acknowledged within", 8},
 		{"counts that show nothing", func(_ *engine, d *Driver) {
 			d.Ready = func() error { return &NotFollowed{"counts"} }
 		}, true, "does not follow: counts", 3},
@@ -169,6 +179,21 @@ func TestDriveEndsInAClearState(t *testing.T) {
 			}
 		})
 	}
+}
+
+// answering makes the ranks say something else than is so.
+func answering(change func(*Ack)) func(*engine, *Driver) {
+	return func(e *engine, _ *Driver) { e.follower.Side = liar{e.follower.Side.(Folder), change} }
+}
+
+type liar struct {
+	Folder
+	change func(*Ack)
+}
+
+func (l liar) Answer(a Ack) error {
+	l.change(&a)
+	return l.Folder.Answer(a)
 }
 
 // A driver that stands still for longer than the term finds its order expired: the segment
