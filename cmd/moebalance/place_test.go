@@ -147,7 +147,7 @@ func TestPlacePredictsTime(t *testing.T) {
 	}
 	captured(t, append(args, "--format", "json", "-o", result))
 	page := captured(t, []string{"report", result})
-	for _, want := range []string{"What would another placement win?", "How many redundant experts?",
+	for _, want := range []string{"What would another placement gain?", "How many redundant experts?",
 		"predicted step time"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
