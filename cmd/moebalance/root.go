@@ -182,6 +182,9 @@ func nameStandard(root *cobra.Command) {
 			c.Args = namesCommand
 		case "completion":
 			c.Short, c.GroupID = "enable shell completion", "Start"
+			c.Long = "Prints the completion script of a shell: bash, zsh, fish or powershell. In bash,\n" +
+				"'source <(moebalance completion bash)' enables it; 'moebalance completion SHELL --help'\n" +
+				"says how to keep it."
 		}
 	}
 }
