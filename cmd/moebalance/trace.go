@@ -214,7 +214,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	var worst *imbalance.Row
 	for i := range t.Imbalance {
 		r := &t.Imbalance[i]
-		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && (worst == nil || aboveFloor(r) > aboveFloor(worst)) {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && (worst == nil || r.AboveFloor() > worst.AboveFloor()) {
 			worst = r
 		}
 	}
@@ -232,14 +232,6 @@ func traceGate(t *nsys.Trace, limit float64) error {
 			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
 	}
 	return nil
-}
-
-// aboveFloor is max/mean over its floor, as far as that is known.
-func aboveFloor(r *imbalance.Row) router.Number {
-	if r.Floor.Defined() {
-		return r.MaxOverMean / r.Floor
-	}
-	return r.MaxOverMean
 }
 
 // rankFlag is the hint of the verbs that have the flag.
