@@ -58,22 +58,22 @@ func bindTokens(c *cobra.Command, tokens *[]int, preset string) {
 // check compares every number of tokens with the most a rank may have.
 func (b *batchFlags) check(most int) error {
 	if len(b.unequal) == 0 {
-		return checkTokens("--tokens", b.tokens, most)
+		return checkTokens("--tokens", b.tokens, 1, most)
 	}
 	if b.given("ep") || b.given("tokens") {
 		return usagef("--unequal has ranks and tokens: remove --ep and --tokens")
 	}
 	for _, each := range b.unequal {
-		if err := checkTokens("--unequal", each, most); err != nil {
+		if err := checkTokens("--unequal", each, 0, most); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkTokens(flag string, tokens []int, most int) error {
-	if slices.Max(tokens) > most {
-		return usagef("%s: want at most %d tokens per rank, have %v", flag, most, tokens)
+func checkTokens(flag string, tokens []int, least, most int) error {
+	if slices.Min(tokens) < least || slices.Max(tokens) > most {
+		return usagef("%s: want %d to %d tokens per rank, have %v", flag, least, most, tokens)
 	}
 	return nil
 }

@@ -237,9 +237,9 @@ func (o *placeOptions) check(paths []string) error {
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
 	case o.rebalance && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--rebalance: want one value of --redundant and of --ep with it, have %v and %v", o.redundant, o.ranks)
+		return usagef("--rebalance: want one value of --redundant and of --ep with it")
 	case writes && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm, have %v and %v", o.redundant, o.ranks)
+		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm")
 	}
 	if err := o.time.check(); err != nil {
 		return err

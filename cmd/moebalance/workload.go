@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,14 +38,14 @@ func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
 	o.Gate.Method, o.Gate.Shape.TopK = router.Renormalize, 4
 	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
 		if o.url != "" {
 			if err := workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout()); err != nil {
 				return fmt.Errorf("workload: %w", err)
 			}
 			return nil
-		}
-		if err := o.check(); err != nil {
-			return err
 		}
 		return o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
 	})
@@ -76,6 +77,14 @@ func (o *workloadOptions) check() error {
 	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
 		return usagef("workload: --stats: want a new or empty folder, have %s in %q",
 			quantity.Count(len(entries), "entry"), o.stats.Path)
+	}
+	for flag, address := range map[string]string{"serve": o.serve, "url": o.url} {
+		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+			return usagef("workload: --%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
+		}
+	}
+	if o.steps < 1 || o.steps > 1<<20 {
+		return usagef("workload: want steps between 1 and %d, have %d", 1<<20, o.steps)
 	}
 	o.Intermediate = 2 * o.Hidden
 	if err := o.Config.Validate(); err != nil {
