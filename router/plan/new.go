@@ -31,8 +31,9 @@ var planners = []planner{
 }
 
 var peers = []planner{
-	{"sglang-gen1", newStriding},
-	{"sglang-gen2", newSGLang},
+	{"sglang-gen1", func(p Problem, _ Options) (Plan, error) { return &striding{p, "sglang-gen1/1", false}, nil }},
+	{"sglang-gen2", func(p Problem, _ Options) (Plan, error) { return &striding{p, "sglang-gen2/1", true}, nil }},
+	{"sglang-gen3", newSGLang},
 	{"vllm-uniform", newVLLMUniform},
 	{"vllm-normal", newVLLMNormal},
 }
@@ -48,8 +49,9 @@ func Names() []string { return names(planners) }
 // Peers lists the plans of engines' switches for benchmarks, which set the ids of experts
 // behind the router, whatever it scores.
 //
-//	sglang-gen1    SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS of SGLang 0.5.16
-//	sglang-gen2    that of 0.5.23, which knows ranks
+//	sglang-gen1    SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS of SGLang up to 0.5.18
+//	sglang-gen2    that of 0.5.19 to 0.5.21, which numbers the tokens of all ranks
+//	sglang-gen3    that from 0.5.22 on, which deals slots to ranks
 //	vllm-uniform   VLLM_MOE_ROUTING_SIMULATION_STRATEGY=uniform_random of vLLM
 //	vllm-normal    its normal_routing
 func Peers() []string { return names(peers) }

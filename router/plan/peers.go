@@ -8,35 +8,46 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// newSGLang makes what SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS does from the second
-// generation on. It deals over blocks of the experts' numbers, whatever the layout.
+// striding is SGLang's round robin before 0.5.22. Slot s of token t of layer l takes expert
+//
+//	(n + l + s·⌊E/k⌋) mod E
+//
+// with n = t on every rank alike, and from 0.5.19 on the number of the token among those of
+// all ranks, as if all held as many.
+//
+// Source: _make_round_robin_expert_ids (0.5.16) and _simulate_balanced_routing (0.5.19) of
+// sglang/srt/layers/moe/topk.py.
+type striding struct {
+	problem Problem
+	name    string
+	global  bool
+}
+
+func (s *striding) Name() string { return s.name }
+
+func (s *striding) Fill(dst []int32, rank int) {
+	checkFill(s.problem, dst, rank)
+	experts, k := s.problem.Shape.Experts, s.problem.Shape.TopK
+	for i := range dst {
+		n := i / k
+		if s.global {
+			n = n*len(s.problem.sources()) + s.problem.source(rank)
+		}
+		dst[i] = int32((n + s.problem.Layer + i%k*(experts/k)) % experts)
+	}
+}
+
+// newSGLang makes SGLang's round robin since 0.5.22. It deals over blocks of the experts'
+// numbers, whatever the layout.
 func newSGLang(p Problem, _ Options) (Plan, error) {
 	ranks := p.Layout.Ranks()
 	if p.Shape.Experts%ranks != 0 {
 		return nil, fmt.Errorf("%w: want equally many experts on each rank, as SGLang does; have %d experts on %d ranks",
 			router.ErrShape, p.Shape.Experts, ranks)
 	}
-	return &dealt{p, "sglang-gen2/1", p.Shape.Experts / ranks, func(rank int) int {
+	return &dealt{p, "sglang-gen3/1", p.Shape.Experts / ranks, func(rank int) int {
 		return p.Layer + p.source(rank)*(1+ranks)
 	}}, nil
-}
-
-// striding is SGLang's first generation: slot s of token t of layer l takes expert
-// (t + l + s·⌊E/k⌋) mod E on every rank alike.
-//
-// Source: _make_round_robin_expert_ids of sglang/srt/layers/moe/topk.py, 0.5.16.
-type striding struct{ problem Problem }
-
-func newStriding(p Problem, _ Options) (Plan, error) { return striding{p}, nil }
-
-func (s striding) Name() string { return "sglang-gen1/1" }
-
-func (s striding) Fill(dst []int32, rank int) {
-	checkFill(s.problem, dst, rank)
-	experts, k := s.problem.Shape.Experts, s.problem.Shape.TopK
-	for i := range dst {
-		dst[i] = int32((i/k + s.problem.Layer + i%k*(experts/k)) % experts)
-	}
 }
 
 // newVLLMUniform makes what VLLM_MOE_ROUTING_SIMULATION_STRATEGY=uniform_random does where
