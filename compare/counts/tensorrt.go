@@ -14,7 +14,7 @@ import (
 )
 
 // The names in a TensorRT-LLM expert-statistics folder, as
-// tensorrt_llm/_torch/expert_statistic.py writes them. Later versions put
+// tensorrt_llm/_torch/moe/expert_statistic.py writes them. Some versions put
 // files of other meaning beside the counts, under names that an older glob
 // (rank*.safetensors) would sum by mistake.
 const tensorrtMeta = "meta_info.json"
