@@ -78,6 +78,9 @@ func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 	if err := json.Unmarshal(text, &info); err != nil {
 		return info, fmt.Errorf("%s: %w", tensorrtMeta, err)
 	}
+	if strings.TrimSpace(string(text)) == "null" {
+		return info, fmt.Errorf("%s: want num_experts, have null: rank 0 routed no token in EXPERT_STATISTIC_ITER_RANGE; record again while it does", tensorrtMeta)
+	}
 	if info.Experts < 1 || info.Experts > maxExperts || info.TopK < 1 || info.TopK > info.Experts || info.Ranks < 0 {
 		return info, fmt.Errorf(
 			"%s: want num_experts between 1 and %d and num_experts_per_token between 1 and num_experts, have %d and %d",
