@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
@@ -168,7 +169,11 @@ func TestNextCommands(t *testing.T) {
 			}
 			commands++
 			rest, _, _ = strings.Cut(rest, " -- ")
-			c, args, err := rootCmd().Find(strings.Fields(rest))
+			words, err := launch.Words(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, args, err := rootCmd().Find(words)
 			if err == nil {
 				err = c.ParseFlags(args)
 			}

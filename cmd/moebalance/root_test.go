@@ -259,7 +259,7 @@ func TestHelpIsGrouped(t *testing.T) {
 	}
 	out, _, _ = invoke(t.Context(), "bench", "--help-all")
 	before := 0
-	for _, want := range []string{"\nWhat to run:\n", "\n      --treatment", "\nDesign:\n", "\n      --pairs", "\nProof",
+	for _, want := range []string{"\nWhat to run:\n", "\n  --treatment", "\nDesign:\n", "\n  --pairs", "\nProof",
 		"--require-proof", "\nReading and judging of results:\n", "\nOutput:\n", "--format", "--force", "--help"} {
 		at := strings.LastIndex(out, want)
 		if at < before {

@@ -66,8 +66,8 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	o.stats.Bind(c, "stats", "",
 		"write the expert counts of every step to this `DIR`, in the TensorRT-LLM format")
 	f.StringVar(&o.serve, "serve", "",
-		"serve runs at this `HOST:PORT`, /health when ready, and follow MOEBALANCE_CONTROL")
-	f.StringVar(&o.url, "url", "", "measure --steps of the workload that is served at this `HOST:PORT`")
+		"`HOST:PORT`: serve runs here, /health when ready, and follow MOEBALANCE_CONTROL")
+	f.StringVar(&o.url, "url", "", "`HOST:PORT`: measure --steps of the workload served here")
 }
 
 // check finds a bad flag before any work is done.

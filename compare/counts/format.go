@@ -261,7 +261,7 @@ var errPlacement = errors.New(
 func (s *source) unknown() error {
 	switch has := func(keys ...string) bool { return hasKeys(keys...)(s) }; {
 	case s.content == nil:
-		return errors.New("no expert statistics in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance trace' reads traces")
+		return errors.New("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance trace' reads traces")
 	case s.members != nil:
 		return errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
 	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"),

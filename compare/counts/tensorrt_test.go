@@ -287,7 +287,7 @@ func TestReadRefusesByName(t *testing.T) {
 	empty := t.TempDir()
 	for path, want := range map[string]string{
 		filepath.Join(empty, "missing"):                                            "no such file",
-		empty:                                                                      "no expert statistics",
+		empty:                                                                      "no expert counts",
 		fixture("counts", "bench-result.json"):                                     "no counts per expert",
 		fixture("counts", "eplb.yaml"):                                             "a placement of experts",
 		fixture("counts", "expert-map.json"):                                       "a placement of experts",
