@@ -166,7 +166,7 @@ func TestQuickstartStops(t *testing.T) {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
 	}
 	var out, errs bytes.Buffer
-	err := quickstart(t.Context(), dir, "mb", []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
+	err := quickstart(t.Context(), t.TempDir(), "mb", []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
 	if err == nil || !strings.Contains(err.Error(), "exit code 1") || out.Len() > 0 {
 		t.Errorf("error %v, stdout %q", err, out.String())
 	}
