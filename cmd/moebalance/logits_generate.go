@@ -68,7 +68,7 @@ func (o *generateOptions) check(c *cobra.Command) error {
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
-	return checkPlans(c.Flags(), "--plan", o.plan)
+	return checkPlans(c.Flags(), "--plan", plan.Names(), o.plan)
 }
 
 func (o *generateOptions) run(c *cobra.Command, _ []string) error {

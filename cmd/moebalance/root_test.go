@@ -107,7 +107,7 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "no such file", []string{"report", dir + "/missing"}},
 		{exitFailed, "no such file", []string{"counts", dir + "/missing"}},
 		{exitUsage, "ranks", []string{"workload", "--ranks", "99"}},
-		{exitUsage, "is not from an earlier run", []string{"quickstart", "--dir", dir}},
+		{exitUsage, "want a new or empty folder", []string{"quickstart", "--dir", dir}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) {

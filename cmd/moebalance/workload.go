@@ -74,9 +74,8 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 // check finds a bad flag before any work is done.
 func (o *workloadOptions) check() error {
 	// Files of another launch's ranks would be counted as this one's.
-	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
-		return usagef("workload: --stats: want a new or empty folder, have %s in %q",
-			quantity.Count(len(entries), "entry"), o.stats.Path)
+	if err := o.stats.CheckEmpty(); err != nil {
+		return err
 	}
 	for flag, address := range map[string]string{"serve": o.serve, "url": o.url} {
 		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
