@@ -53,7 +53,7 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 	noises := map[string]func([]byte) []byte{
 		"byte order mark": func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) },
 		"CRLF":            func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n")) },
-		"color":          eachLine(func(l string) string { return "\x1b[1;32m" + l + "\x1b[0m" }),
+		"color":           eachLine(func(l string) string { return "\x1b[1;32m" + l + "\x1b[0m" }),
 		"srun ranks":      eachLine(func(l string) string { return "0: " + l }),
 		"mpirun ranks":    eachLine(func(l string) string { return "[1,0]<stdout>: " + l }),
 		"latin-1": func(b []byte) []byte {
