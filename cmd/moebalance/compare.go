@@ -46,7 +46,7 @@ func compareCmd() *cobra.Command {
 	o.model.bindCounts(c)
 	section(c, "Expert counts")
 	o.read.threshold.Fraction = gain.DefaultThreshold
-	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
+	f.Var(&o.read.threshold, "threshold", "gain (reports) or imbalance (traces) that counts as significant")
 	f.StringVar(&o.metric, "metric", "",
 		"`NAME`: metric of the reports (default throughput); or one to read, as NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH")
 	flags.Complete(c, "metric", metrics.Names()...)
@@ -56,9 +56,9 @@ func compareCmd() *cobra.Command {
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
 	section(c, manual.OwnSection)
 	f.StringVar(&o.campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench: measured gain and step time beside traces")
+		"campaign folder or JSON `RESULT` of bench, for the measured gain and step time")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
-	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place: what its placement recovers")
+	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place, to show what its placement recovers")
 	section(c, "Beside traces")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c

@@ -39,12 +39,12 @@ func countsCmd() *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "",
-		"place the experts as in this `FILE`: EPLB YAML (with --ep), expert map, slot assignments")
+		"place the experts as in this `FILE`: EPLB YAML (with --ep), expert map or slot assignments")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.axes)
 	f.StringVar(&o.since, "since", "",
 		"report what was added since this earlier `FILE` of the same counters")
-	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
+	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this far apart, and report what was added")
 	section(c, manual.OwnSection)
 	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")

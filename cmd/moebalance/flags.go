@@ -33,7 +33,7 @@ type resultFlags struct {
 // bindTop adds --top where tables can be long.
 func (f *resultFlags) bindTop(c *cobra.Command) {
 	c.Flags().IntVar(&f.top, "top", output.Page,
-		"`N`: rows of a table to print as text, the largest; 0 prints all (default: a page)")
+		"`N`: print only so many rows of a table as text, the largest; 0 prints all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
 	section(c, outputSection)
 }
@@ -45,7 +45,7 @@ func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 	c.Flags().StringVar(&f.table, "table", "", "print this table only")
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
 	c.Flags().BoolVar(&f.notes, "notes", false, "print all notes after the answer, and the names of the tables")
-	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, also on a narrow terminal")
+	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, even on a narrow terminal")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
 	section(c, outputSection)
 	_ = c.RegisterFlagCompletionFunc("table", func(*cobra.Command, []string, string) ([]string,
@@ -152,9 +152,9 @@ func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 	f.StringArrayVar(&r.LayerPatterns, "layer-pattern", nil, "`REGEX`: as --step-pattern, with (?P<layer>…)")
 	f.StringArrayVar(&r.ExpertPatterns, "expert-pattern", nil, "`REGEX`: as --step-pattern, with (?P<expert>…)")
 	f.StringArrayVar(&r.Phases, "phase", nil,
-		"`PHASE=REGEX`: phase of the kernels whose names match, such as experts=my_gemm; can be repeated")
+		"`PHASE=REGEX`: phase of the kernels whose names match, such as experts=my_gemm; repeatable")
 	f.StringVar(&r.Rules, "phase-rules", "",
-		"`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
+		"`FILE` with one PHASE=REGEX per line, after those of --phase; # begins a comment")
 	section(c, "What to read")
 	o.out.bind(c, tables)
 	o.out.bindTop(c)
@@ -162,7 +162,7 @@ func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 
 // bindSteps adds the flag of the steps of exports that count.
 func bindSteps(c *cobra.Command, into **nsys.Steps) {
-	flags.Parsed(c, into, nsys.ParseSteps, "steps", "", "`A-B`: only these steps of exports count, both ends included")
+	flags.Parsed(c, into, nsys.ParseSteps, "steps", "", "`A-B`: count only these steps, both ends included")
 }
 
 // check finds bad flags before a file is opened, and turns them into options.

@@ -39,7 +39,7 @@ func (g *gateFlags) bind(c *cobra.Command) {
 	f.StringVar(&g.biasFile, "bias", "",
 		"checkpoint with the correction bias: a safetensors `FILE`, the index of a sharded one, or its folder")
 	f.StringVar(&g.biasTensor, "bias-tensor", "",
-		"tensor `NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
+		"`NAME` of the bias tensor, such as model.layers.3.mlp.gate.e_score_correction_bias")
 	f.IntVar(&g.ranks, "ep", 0, "expert-parallel ranks")
 	g.bindRanks(c)
 }

@@ -39,7 +39,7 @@ func logitsGenerateCmd() *cobra.Command {
 	bindTokens(c, &o.tokens, "")
 	flags.Numbers(c, &o.ranks, "rank", "", "ranks to write entries for (default all)")
 	flags.Parsed(c, &o.dtype, logits.ParseDType, "dtype", "",
-		"float32, bfloat16 or float16 (default: as the engines of the model)", logits.DTypes...)
+		"float32, bfloat16 or float16 (default: what engines use for the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")

@@ -59,18 +59,18 @@ type timeOptions struct {
 func (o *timeOptions) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&o.trace, "trace", nil,
-		"`EXPORT` of the same model and EP size, of the learned router: fit the time of expert work to it; can be repeated")
+		"`EXPORT` of the same model and EP size with learned routing, to fit the time of expert work; repeatable")
 	f.StringVar(&o.counts, "counts", "",
 		"`PATH`: folder or file of expert counts from the traced run (default: the first argument)")
 	bindSteps(c, &o.steps)
 	f.StringVar(&o.campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench: step time of the learned router")
+		"campaign folder or JSON `RESULT` of bench, for the step time with learned routing")
 	f.StringVar(&o.table, "cost-table", "",
 		"CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step")
 	f.DurationVar(&o.stepTime, "step-time", 0,
-		"measured `TIME` of a step of the learned router without profiler, such as 62.1ms")
-	f.IntVar(&o.bits, "weight-bits", 16, "bits of an expert weight, for the price of copies and of moving them")
+		"measured `TIME` of a step with learned routing, unprofiled, such as 62.1ms")
+	f.IntVar(&o.bits, "weight-bits", 16, "bits of an expert weight, for the price of copies and moves")
 	f.Float64Var(&o.bandwidth, "bandwidth", 0, "GB/s at which a rank loads weights")
 }
 
@@ -197,26 +197,26 @@ func placeCmd() *cobra.Command {
 	f.StringArrayVar(&o.placing.Judge, "judge", nil,
 		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from the first half, judge on the second)")
 	f.StringVar(&o.placing.From, "from", "",
-		"`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
+		"`FILE` of the placement that runs now, as 'moebalance counts --placement' reads it (default as recorded, else contiguous)")
 	f.StringVar(&o.placing.MaxMoves, "max-moves", "",
-		"the most that may move from what runs: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or the time of a rank such as 50ms (with --bandwidth)")
+		"limit on moves from what runs now: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or time per rank such as 50ms (with --bandwidth)")
 	f.StringVar(&o.placing.Plan, "plan", place.PlanRobust,
-		"robust, for traffic that differs between windows, or eplb, DeepSeek's on the sum of all")
+		"robust, for traffic that varies, or eplb, DeepSeek's plan on the sum of all windows")
 	f.StringVar(&o.placing.Goal, "goal", "",
-		"lower this of the busiest rank's load in the learned windows, after evening all ranks: mean, max or a quantile such as p90")
+		"then lower this of the busiest rank's load over the learned windows: mean, max or a quantile such as p90")
 	f.BoolVar(&o.rebalance, "rebalance", false,
-		"when to place anew: what never, always, every N-th and below a balancedness would have given on the windows in their order, each from earlier ones alone")
+		"compare policies for placing anew over the windows in order: never, once, always, every N, below a balancedness")
 	f.IntVar(&o.nodes, "nodes", 1,
-		"nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
+		"nodes that the ranks are on; expert groups stay on one node where nodes divide them")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.placing.Axes)
 	o.threshold.Fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
+	f.Var(&o.threshold, "threshold", "smallest reduction of the busiest rank's load that is worth a trial")
 	section(c, manual.OwnSection)
 	o.tensorrt.Bind(c, "write-trtllm", "",
-		"write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
-	o.sglang.Bind(c, "write-sglang", "", "write it for SGLang's --init-expert-location to this `FILE`")
-	o.vllm.Bind(c, "write-vllm", "", "write it as an initial mapping of vLLM's offline EPLB to this `FILE`")
+		"write the placement to this `FILE`, as TensorRT-LLM's EPLB configuration")
+	o.sglang.Bind(c, "write-sglang", "", "write it to this `FILE`, for SGLang's --init-expert-location")
+	o.vllm.Bind(c, "write-vllm", "", "write it to this `FILE`, as the initial mapping of vLLM's offline EPLB")
 	section(c, "Placements for engines")
 	o.time.bind(c)
 	section(c, "Time")
