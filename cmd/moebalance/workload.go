@@ -36,17 +36,16 @@ type workloadOptions struct {
 func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
 	o.Gate.Method, o.Gate.Shape.TopK = router.Renormalize, 4
-	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
+	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) (err error) {
 		if o.url != "" {
-			if err := workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout()); err != nil {
-				return fmt.Errorf("workload: %w", err)
-			}
-			return nil
+			err = workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout())
+		} else if err = o.check(); err == nil {
+			err = o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
 		}
-		if err := o.check(); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("workload: %w", err)
 		}
-		return o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
+		return nil
 	})
 	o.bind(c)
 	return c
@@ -77,18 +76,10 @@ func (o *workloadOptions) check() error {
 		return err
 	}
 	o.Intermediate = 2 * o.Hidden
-	if err := o.Config.Validate(); err != nil {
-		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
-	}
-	return nil
+	return withCode(exitUsage, o.Config.Validate())
 }
 
-func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("workload: %w", err)
-		}
-	}()
+func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) error {
 	engine, err := workload.New(o.Config)
 	if err != nil {
 		return err
@@ -99,17 +90,11 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 			return err
 		}
 	}
-	balance := func(on bool) error {
-		if !on {
-			return engine.Balance(nil)
-		}
-		return engine.Balance(func(rank int) ([]float32, error) { return rows[rank], nil })
-	}
-	if err := balance(perfect); err != nil {
-		return err
+	if perfect {
+		engine.Balance(rows)
 	}
 	if o.serve != "" {
-		return o.follow(ctx, engine, balance)
+		return o.follow(ctx, engine, rows)
 	}
 	for rank := range rows {
 		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
@@ -128,7 +113,7 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 
 // follow serves runs, and changes the router as the folder of MOEBALANCE_CONTROL says. The
 // counts of each order are written apart.
-func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, balance func(on bool) error) error {
+func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, rows [][]float32) error {
 	steps := int64(0)
 	write := func(sequence int) error { return o.writeCounts(engine, fmt.Sprintf("sequence%d", sequence)) }
 	var unwritten error
@@ -136,10 +121,15 @@ func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, b
 		Side: control.Folder(os.Getenv("MOEBALANCE_CONTROL")), Ranks: o.Ranks, Own: "off",
 		Changed: func(sequence int) { unwritten = errors.Join(unwritten, write(sequence)) },
 		Set: func(router string) error {
-			if router != "off" && router != "perfect" {
+			switch router {
+			case "off":
+				engine.Balance(nil)
+			case "perfect":
+				engine.Balance(rows)
+			default:
 				return fmt.Errorf("this workload has the routers off and perfect, not %q", router)
 			}
-			return balance(router == "perfect")
+			return nil
 		},
 	}
 	if os.Getenv("MOEBALANCE_CONTROL") != "" {
@@ -195,10 +185,9 @@ func (o *workloadOptions) balanced() (rows [][]float32, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("balanced logits of rank %d: %w", rank, err)
 		}
-		of, row := make([]float32, 0, o.Tokens*o.Gate.Shape.Experts), []float32(nil)
+		var of []float32
 		for t := range o.Tokens {
-			row = entry.Row(row, t)
-			of = append(of, row...)
+			of = append(of, entry.Row(nil, t)...)
 		}
 		rows = append(rows, of)
 	}
