@@ -77,7 +77,7 @@ def routed(inner: Callable, version: str) -> Callable:
 
 def refused(version: str, inner: Callable) -> Callable:
     def forward(self, *args, **given):
-        if HOOK.spec != "off" or HOOK.control:
+        if HOOK.routes:
             refuse(f"SGLang {version}: layer {getattr(self, 'layer_id', None)} is a hash layer: " + HASH)
         return inner(self, *args, **given)
 

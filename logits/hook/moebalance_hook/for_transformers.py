@@ -41,7 +41,7 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     routers = {name: m for name, m in model.named_modules() if re.search(r"(Top[kK]|Llama4)Router$", type(m).__name__)}
     if not routers:
         refuse(f"{version}: no module of {type(model).__name__} is a ...TopKRouter")
-    for name, block in model.named_modules() if HOOK.spec != "off" or HOOK.control else ():
+    for name, block in model.named_modules() if HOOK.routes else ():
         if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
             kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
             refuse(

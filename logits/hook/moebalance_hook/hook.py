@@ -47,11 +47,16 @@ class Hook:
         self.slots, self.placement = 0, None  # physical experts, which are counted; what moved them
         self.counts = self.ring = self.base = self.last = None
         self.filled, self.records, self.tokens = 0, [], 0
-        self.steps, self.ended, self.before = 0, 0, 0  # begun, ended, before this sequence
+        self.steps, self.ended, self.before, self.written = 0, 0, 0, 0  # begun, ended, before this sequence, in files
         self.lock, self.writing = threading.Lock(), threading.Lock()
         self.writer, self.over = threading.Thread(target=self.write_when_idle, daemon=True), threading.Event()
         self.unfinished, self.range = False, contextlib.ExitStack()  # a step that is not recorded yet, and its range
         self.claimed = False
+
+    @property
+    def routes(self) -> bool:
+        """Whether this launch may replace logits."""
+        return self.spec != "off" or self.control is not None
 
     # Layers and their tables
 
@@ -67,7 +72,7 @@ class Hook:
         if len(self.layers) >= MOST_LAYERS:
             refuse(f"want at most {MOST_LAYERS} layers")
         self.experts, self.top_k = experts, gate.top_k or self.top_k
-        if self.entry is None and (self.spec != "off" or self.control):
+        if self.entry is None and self.routes:
             if self.control and self.spec == "perfect":
                 refuse("MOEBALANCE_CONTROL changes the router: want ENABLE_PERFECT_ROUTER unset")
             self.entry = find(site, experts, gate)
@@ -150,7 +155,7 @@ class Hook:
 
     def logits(self, layer: Layer, learned: torch.Tensor) -> torch.Tensor:
         """What routes: a view of the layer's table, the learned logits, or with control one of them by the flag."""
-        if self.spec == "off" and not self.control:
+        if not self.routes:
             return learned
         tokens, captured, table = learned.numel() // self.experts, capturing(), layer.tables.get(learned.dtype)
         if table is None or tokens > len(table):
@@ -312,24 +317,26 @@ class Hook:
 
     def write_when_idle(self) -> None:
         """So that a process that is killed has lost no more than what ran since the engine last waited for requests."""
-        before = written = 0
+        before = 0
         while not self.over.wait(IDLE):
-            if self.steps == self.ended == before != written:
+            if self.steps == self.ended == before != self.written:
                 self.write()
-                written = before
             before = self.steps
 
     def close(self) -> None:
         """At the end of the process: a thread within PyTorch while the interpreter ends would abort it."""
         self.over.set()
         self.writer.join()
-        self.write()
+        if self.written != self.steps:
+            self.write()
 
     def write(self) -> None:
         """Writes all that was recorded: when the engine is idle, and at the end of the process."""
         if self.site is not None and self.last is not None:
             with self.writing:
+                steps = self.ended
                 self.write_files(self.snapshot())
+                self.written = steps
 
     def snapshot(self) -> list[torch.Tensor]:
         """The steps that have ended. Others wait for it to begin, but not for the files."""
