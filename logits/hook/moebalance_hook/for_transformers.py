@@ -60,6 +60,9 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     def end(*_: Any) -> None:
         if not capturing():
             HOOK.finish()
+            missed = [name for name in routers if name not in HOOK.layers]
+            if HOOK.routes and missed:
+                refuse(f"{version}: router {missed[0]} was not called in a step: hook the part of the model that runs")
 
     model.register_forward_pre_hook(begin, with_kwargs=True)
     model.register_forward_hook(end)

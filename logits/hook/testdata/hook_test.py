@@ -1032,7 +1032,10 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
 
     class ModelRunner:
         def __init__(self, *layers):
-            self.layers, self.padded = layers, 0
+            self.layers, self.padded, self.more = layers, 0, []
+            self.model = types.SimpleNamespace(
+                named_modules=lambda: [(f"model.layers.{i}.mlp.topk", m) for i, m in enumerate([*layers, *self.more])]
+            )
 
         @torch.inference_mode()
         def forward(self, forward_batch, pp_proxy_tensors=None):
@@ -1066,15 +1069,8 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
         }
     )
 
-    class HashTopK:
-        layer_id = 0
-
-        def forward(self, hidden_states, router_logits, input_ids=None):
-            return types.SimpleNamespace(topk_ids=input_ids)
-
     for name in ("", ".srt", ".srt.entrypoints", ".srt.layers", ".srt.layers.moe", ".srt.model_executor"):
         module("sglang" + name, __version__=version)
-    module("sglang.srt.layers.moe.hash_topk", HashTopK=HashTopK)
     module("sglang.srt.entrypoints.engine", Engine=Engine)
     module("sglang.srt.layers.moe.topk", TopK=TopK)
     module(
@@ -1206,9 +1202,21 @@ class SGLang(unittest.TestCase):
             _, runner, _ = self.start("tep4", rank=0, ranks=4)
             with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want a layer whose router has logits"):
                 runner.layers[0].forward_cuda(torch.zeros(3, 8), given.pop("router_logits"), **given)
-        hashes = sys.modules["sglang.srt.layers.moe.hash_topk"].HashTopK()
-        with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: layer 0 is a hash layer"):
-            hashes.forward(None, None, input_ids=torch.zeros(3, 4))
+        hashed, unseen = type("HashTopK", (), {})(), type(runner.layers[0])(2)
+        for layers, more, text in (
+            (2, hashed, "model.layers.2.mlp.topk is a hash layer"),
+            (2, unseen, "model.layers.2.mlp.topk does not choose the experts"),
+            (0, unseen, "no layer of SimpleNamespace chooses its experts by TopK"),
+        ):
+            for perfect in (True, False):
+                _, runner, _ = self.start("tep4", layers, perfect, rank=0, ranks=4)
+                runner.more.append(more)
+                runner.run(0)
+                if perfect:
+                    with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: " + text):
+                        runner.run(8)
+                else:
+                    runner.run(8)
         topk, _, _ = fake_sglang()
         topk.forward_cuda = lambda self, x, logits: None
         with self.assertRaisesRegex(
@@ -1323,6 +1331,18 @@ class Transformers(unittest.TestCase):
                     hook.transformers(model)
             else:
                 hook.transformers(model)
+
+    def test_routers_that_are_not_called(self):
+        for perfect in (True, False):
+            model = self.model()
+            hook = load("single", perfect=perfect).transformers(model)
+            block = model.model.layers[1].mlp
+            block.forward = lambda x: x  # as a kernel of its own
+            if perfect:
+                with self.assertRaisesRegex(RuntimeError, "router model.layers.1.mlp.gate was not called in a step"):
+                    hook(torch.arange(3).view(1, 3))
+            else:
+                hook(torch.arange(3).view(1, 3))
 
     def test_ranks_with_tokens_of_their_own(self):
         model = self.model()
