@@ -125,5 +125,5 @@ def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, 
     site = Site("sglang", version, p.moe_ep_rank, p.moe_ep_size, "dep" if own else "tep", p.moe_tp_rank == 0)
     name = f"layers.{len(HOOK.layers) if topk.layer_id is None else topk.layer_id}"
     groups = (config.num_expert_group, config.topk_group) if getattr(config, "use_grouped_topk", False) else (0, 0)
-    gate = Gate(config.top_k, *groups, None, bias)
+    gate = Gate(config.top_k, groups[0], groups[1], bias=bias)
     return HOOK.layer(name, site, learned, gate, choose)

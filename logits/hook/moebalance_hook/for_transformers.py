@@ -75,9 +75,15 @@ def tokens_of(args: tuple, given: dict[str, Any]) -> int:
 
 
 def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
-    inner, experts, kind = router.forward, router.weight.shape[0], f"router {name} ({type(router).__name__})"
-    says = [getattr(router, key, None) for key in ("top_k", "num_group", "topk_group", "e_score_correction_bias")]
-    gate = Gate(*says[:3], None, says[3])
+    inner, experts, kind = (
+        router.forward,
+        len(router.get_parameter("weight")),
+        f"router {name} ({type(router).__name__})",
+    )
+    top_k, groups, keep, bias = (
+        getattr(router, key, None) for key in ("top_k", "num_group", "topk_group", "e_score_correction_bias")
+    )
+    gate = Gate(top_k, groups, keep, bias=bias)
 
     @torch.compiler.disable
     def forward(*args, **given):

@@ -21,7 +21,7 @@ def install() -> None:
         return
     expect("vLLM " + version, MoERunner, "_apply_quant_method", "hidden_states", "router_logits")
     expect("vLLM " + version, WorkerBase, "compile_or_warm_up_model")
-    MoERunner.moebalance_hook, inner = version, MoERunner._apply_quant_method
+    MoERunner.moebalance_hook, inner = version, MoERunner._apply_quant_method  # type: ignore[attr-defined]
     signature = inspect.signature(inner)
     os.environ.setdefault("VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS", "30")  # time to write the counts
 
@@ -44,7 +44,7 @@ def install() -> None:
             begin(self.worker, version)
         return out
 
-    MoERunner._apply_quant_method, WorkerWrapperBase.compile_or_warm_up_model = apply, warm_up
+    MoERunner._apply_quant_method, WorkerWrapperBase.compile_or_warm_up_model = apply, warm_up  # type: ignore
 
 
 def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
@@ -122,7 +122,7 @@ def begin(worker: Any, version: str) -> None:
             scheduled = tokens(*args, **given)
             if scheduled == 0 and self.parallel_config.distributed_executor_backend != "external_launcher":
                 return inner(self, *args, **given)  # of ended requests; a dummy batch follows where others compute
-            if HOOK.placement is None and variable("PLACEMENT"):
+            if not HOOK.placement and variable("PLACEMENT"):
                 place(version, getattr(self.model_runner, "eplb_state", None), variable("PLACEMENT"))
             with HOOK.running(scheduled or 0):
                 out = inner(self, *args, **given)
