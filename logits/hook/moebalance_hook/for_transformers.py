@@ -75,14 +75,9 @@ def tokens_of(args: tuple, given: dict[str, Any]) -> int:
 
 
 def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
-    inner, experts, kind = (
-        router.forward,
-        len(router.get_parameter("weight")),
-        f"router {name} ({type(router).__name__})",
-    )
-    top_k, groups, keep, bias = (
-        getattr(router, key, None) for key in ("top_k", "num_group", "topk_group", "e_score_correction_bias")
-    )
+    inner, kind, counts = router.forward, f"router {name} ({type(router).__name__})", bool(variable("COUNTS"))
+    experts, keys = len(router.get_parameter("weight")), ("top_k", "num_group", "topk_group", "e_score_correction_bias")
+    top_k, groups, keep, bias = (getattr(router, key, None) for key in keys)
     gate = Gate(top_k, groups, keep, bias=bias)
 
     @torch.compiler.disable
@@ -99,8 +94,10 @@ def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
 
         layer = HOOK.layers.get(name)
         with named(f"moebalance layer={layer.index} router") if layer else contextlib.nullcontext():
+            if layer and not (HOOK.routes or counts):
+                return inner(*args, **given)
             out, chosen = by(replace)
-        if variable("COUNTS"):
+        if counts:
             if chosen is None:
                 refuse(f"{kind} chooses without topk: its experts cannot be counted")
             HOOK.seen(HOOK.layers[name], chosen)
