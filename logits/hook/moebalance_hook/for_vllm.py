@@ -146,8 +146,8 @@ def begin(worker: Any, version: str) -> None:
 def reached(worker: Any, version: str) -> None:
     """Whether all MoE layers have come by: some kernels route and run the experts in one, past MoERunner."""
     held = worker.vllm_config.compilation_config.static_forward_context
-    missed = [f"{name} ({type(m).__name__})" for name, m in held.items() if "MoE" in type(m).__name__]
-    missed = [name for name in missed if name.partition(" ")[0] not in HOOK.layers]
+    kinds = {name: type(m).__name__ for name, m in held.items() if name not in HOOK.layers}
+    missed = [f"{name} ({kind})" for name, kind in kinds.items() if "MoE" in kind]
     if HOOK.routes and (missed or not HOOK.layers):
         refuse(f"vLLM {version}: {(missed or ['every layer'])[0]} routes past MoERunner: no logits reach it")
 
