@@ -205,6 +205,8 @@ func (p *rankEvents) differs(o *rankEvents) []any {
 		return []any{"why", "ranges", "rank", o.rank.Rank, "other", p.rank.Rank}
 	case a.Layers != b.Layers:
 		return differ("layers", a.Layers, b.Layers)
+	case a.Stage != b.Stage:
+		return []any{"why", "stages", "rank", p.rank.Rank, "other", o.rank.Rank}
 	case a.Steps != b.Steps:
 		return differ("steps", a.Steps, b.Steps)
 	case a.Layers == 0 && a.Blocks != b.Blocks:
