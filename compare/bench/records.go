@@ -66,6 +66,9 @@ func (r *runner) take(a *Attempt, record control.Record, ranks int) error {
 			if err == nil {
 				err = r.usable(&result)
 			}
+			if rule := metrics.RuleOf(r.Spec.Metric, m.Value); err != nil && rule != "" {
+				err = fmt.Errorf("%w; try: %s", err, rule)
+			}
 			if err != nil {
 				return fmt.Errorf("block %d, segment %d: %w", b+1, place+1, err)
 			}
