@@ -263,7 +263,7 @@ func (p *benchProgress) event(e bench.Event) {
 			}
 		}
 	}
-	if e.Blocks > 0 {
+	if e.Blocks > 0 && e.Launch.Kind == bench.Timed {
 		p.blocks++
 		d := p.campaign.Spec.Design
 		left := e.Blocks - e.Block + (e.Left-1)*d.Blocks

@@ -270,6 +270,8 @@ func caution(c *campaign) string {
 		return ", more than the rank load explains"
 	case warned(c, gain.CheckServer):
 		return ", if the client measured the right server"
+	case warned(c, gain.CheckRate):
+		return ", at a request rate that fixes throughput"
 	}
 	return ""
 }

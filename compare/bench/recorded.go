@@ -26,12 +26,16 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 	}
 	ranks, load := c.rankLoad()
 	pointName, points := c.Spec.Points.judged(r.ranks)
+	checks := c.checks()
+	if check, ok := c.Spec.checkRate(r.metric); ok {
+		checks = append(checks, check)
+	}
 	return gain.Campaign{
 		Design: c.Spec.Design.name(), More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Compared: compared,
-		Differences: differences, Checks: c.checks(),
+		Differences: differences, Checks: checks,
 	}
 }
 

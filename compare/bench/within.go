@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -273,7 +274,7 @@ func (r *runner) readOrders(l Launch, a *Attempt, folder string) (err error) {
 		of := filepath.Join(path, fmt.Sprintf("sequence%d", o.Sequence))
 		counted, failed := r.host.Counts(of, placement)
 		if failed != nil {
-			err = failed
+			err = cmp.Or(err, failed)
 			continue
 		}
 		counted.Recorded = evidence.RecordedShare(of)

@@ -25,6 +25,7 @@ const (
 	CheckExplained   = "explained_gain"
 	CheckOneRank     = "one_rank"
 	CheckServer      = "one_server" // the caller's
+	CheckRate        = "fixed_rate" // the caller's
 )
 
 // driftLevel is the level of the tests of order effect and drift.

@@ -137,7 +137,7 @@ func (r Result) Leading() []Check {
 	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !slices.Contains(leading, c.Name) })
 }
 
-var leading = []string{CheckExplained, CheckOutliers, CheckServer}
+var leading = []string{CheckExplained, CheckOutliers, CheckServer, CheckRate}
 
 func (r Result) with(status CheckStatus) (checks []Check) {
 	for _, c := range r.Checks {

@@ -12,6 +12,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
@@ -92,6 +93,44 @@ func joined(t *testing.T, path, normal, perfect string) {
 		iif(start < %d, 'normal', 'perfect') FROM steps WHERE NVTX_EVENTS.rowid = steps.id`, begin)
 }
 
+// The profiled launch of a campaign whose launches hold both arms shows each arm's steps, and the
+// command that compares them names its captures once.
+func TestProfiledLaunchOfBothArms(t *testing.T) {
+	const captures = "../../testdata/deepseek-ep4-ranks"
+	folder := t.TempDir()
+	out := filepath.Join(folder, "launches", "0", "out")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for rank := range 4 {
+		file := fmt.Sprintf("rank%d.sqlite", rank)
+		joined(t, filepath.Join(out, file), filepath.Join(captures, "normal."+file), filepath.Join(captures, "perfect."+file))
+	}
+	paths, err := Records([]string{"../../testdata/field/results/vllm-one-launch-h100"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := bench.OfRecords(paths, bench.Spec{Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Folder = folder
+	c.Launches = append(c.Launches, bench.Launch{Position: 5, Kind: bench.Profiled,
+		Attempts: []bench.Attempt{{Number: 1, State: bench.Finished, Folder: filepath.Join("launches", "0")}}})
+	r, err := Judge(t.Context(), c, 0.1, nil)
+	if err != nil || len(r.Profiled) != 2 || r.Verdict.Refused() || r.Profiled[0].Argument() != r.Profiled[1].Argument() {
+		t.Fatalf("%+v, %v", r.Profiled, err)
+	}
+	for _, p := range r.Profiled {
+		if p.Error != "" || p.SeenArm != p.Arm || p.Ranks != 4 || !p.Comparable() {
+			t.Errorf("%+v", p)
+		}
+	}
+	if r.Profiled[0].GPUNS == r.Profiled[1].GPUNS || r.Gain.N != 5 {
+		t.Errorf("both arms take %d ns; gain of %d launches", r.Profiled[0].GPUNS, r.Gain.N)
+	}
+}
+
 // Captures of a launch that switched its router hold both arms: compared with themselves
 // they say what the captures of each arm do, and alone they are of the normal arm.
 func TestOneCaptureOfBothArms(t *testing.T) {
@@ -126,7 +165,8 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 	}
 	items, err := Gather(context.Background(), []string{folder}, GatherOptions{Threshold: 0.1,
 		Progress: func([]string) (func(int64), func()) { return func(int64) {}, func() {} }})
-	if err != nil || len(items) != 2 || items[0].Trace.Arm != "normal" || items[1].Trace.Arm != "perfect" {
+	if err != nil || len(items) != 3 || items[0].Trace.Arm != "normal" || items[1].Trace.Arm != "perfect" ||
+		items[2].Compared == nil {
 		t.Errorf("a report has %d items, %v", len(items), err)
 	}
 	alone, err := nsys.Read(context.Background(), []string{filepath.Join(folder, "rank0.sqlite")}, nsys.Options{})

@@ -274,8 +274,8 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 		}
 	}
 	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
-		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote([]string{arms[0].Argument(),
-			arms[1].Argument()}))
+		sides := slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
+		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote(sides))
 	}
 	return notes
 }
@@ -300,6 +300,9 @@ func Event(e bench.Event, metric string) string {
 			return head + ": " + describeAttempt(e.Attempt, metric)
 		}
 	case bench.Measured:
+		if len(e.Attempt.Points) == 0 {
+			return "" // a block of a launch that is profiled
+		}
 		p := e.Attempt.Points[len(e.Attempt.Points)-1]
 		return fmt.Sprintf("%s, point %s: %s", head, p.Value,
 			describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
@@ -341,7 +344,7 @@ func describeLaunch(l bench.Launch) string {
 	case l.Kind == bench.Floor:
 		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
 	}
-	return fmt.Sprintf("%s, %s", l.Kind, l.Arm)
+	return strings.TrimSuffix(fmt.Sprintf("%s, %s", l.Kind, l.Arm), ", ")
 }
 
 func describeAttempt(a bench.Attempt, metric string) string {
