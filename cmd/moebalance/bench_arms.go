@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -41,14 +42,14 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 	case o.points == "":
 		return nil
 	}
-	points, err := bench.ParsePoints(o.points)
+	at, err := points.Parse(o.points)
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: --%w", err))
 	}
 	if shape != nil {
-		points.Experts, points.TopK = shape.Experts, shape.TopK
+		at.Experts, at.TopK = shape.Experts, shape.TopK
 	}
-	o.Points = &points
+	o.Points = &at
 	return nil
 }
 

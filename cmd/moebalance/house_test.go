@@ -68,6 +68,7 @@ var imports = map[string][]string{
 		"compare/bench/dataset",
 		"compare/bench/launch",
 		"compare/bench/metrics",
+		"compare/bench/points",
 		"compare/counts",
 		"compare/diff",
 		"compare/gain",
@@ -110,6 +111,7 @@ var imports = map[string][]string{
 		"compare/bench/evidence",
 		"compare/bench/launch",
 		"compare/bench/metrics",
+		"compare/bench/points",
 		"compare/gain",
 		"compare/stats",
 		"router",
@@ -139,6 +141,11 @@ var imports = map[string][]string{
 		"router",
 		"router/input",
 		"router/quantity",
+	},
+	"compare/bench/points": {
+		"compare/gain",
+		"router",
+		"router/input",
 	},
 	"compare/counts": {
 		"compare/counts/tensor",

@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -105,7 +106,7 @@ func (s Spec) planOf(l Launch) (p control.Plan) {
 	p.Blocks = control.Orders(s.routers(), blocks, l.Pair, s.Design.Seed)
 	for b := range p.Blocks {
 		if s.Points != nil {
-			p.Points = append(p.Points, drawn(s.Design.Seed, l.Pair*s.Design.Blocks+b, s.Points.Values))
+			p.Points = append(p.Points, points.Drawn(s.Design.Seed, l.Pair*s.Design.Blocks+b, s.Points.Values))
 		}
 	}
 	return p
@@ -339,7 +340,7 @@ func (r *converter) segments(l Launch) (launches []gain.Launch) {
 		}
 		j.Pair, j.Block, j.Arm, j.Position, j.Note = l.Pair, s.Block, gain.Arm(s.Arm), len(launches), note
 		if s.Point != "" {
-			j.Point = number(s.Point)
+			j.Point = points.Number(s.Point)
 		}
 		launches, note = append(launches, j), ""
 	}
