@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -19,6 +20,15 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 			return withCode(exitUsage, fmt.Errorf("bench: --arm: %w", err))
 		}
 		o.Arms = append(o.Arms, a)
+	}
+	if o.routers != "" {
+		routers, err := control.ParseRouters(o.routers)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("bench: --routers: %w", err))
+		}
+		for _, r := range routers {
+			o.Arms = append(o.Arms, bench.RouterArm(r))
+		}
 	}
 	if o.builds != "" {
 		names, err := buildNames(o.builds)

@@ -75,7 +75,9 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	if c.Chance {
 		a.Reasons = append(a.Reasons, "Random routing is even only on average, so this is not the gain of balance.")
 	}
-	if c.Share != nil {
+	if text := doses(c.Result); text != "" {
+		a.Reasons = append([]string{sentence(text)}, a.Reasons...)
+	} else if c.Share != nil {
 		a.Reasons = append(a.Reasons, shareOf(*c.Share))
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]

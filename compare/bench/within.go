@@ -65,6 +65,11 @@ func (s Spec) routers() (arms []control.Arm) {
 	return arms
 }
 
+// RouterArm is an arm that a router of its own sets apart.
+func RouterArm(a control.Arm) ArmSpec {
+	return ArmSpec{Name: gain.Arm(a.Name), Env: map[string]string{routerVariable: a.Router}}
+}
+
 // CheckWithin reports what launches that hold all arms cannot do.
 func (s Spec) CheckWithin() error {
 	if !s.Design.Within() {
@@ -82,8 +87,8 @@ func (s Spec) CheckWithin() error {
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
 		return fmt.Errorf("--points %s: write {%[1]s} in --client, which runs once for each value", s.Points.Name)
-	case s.alternates() && s.Points != nil:
-		return fmt.Errorf("--points needs a --server and its --client")
+	case s.alternates() && (s.Points != nil || len(s.more()) > 0):
+		return fmt.Errorf("--points, --arm and --routers need a --server and its --client within a launch")
 	case s.Control != "" && s.Design.Launches > 1:
 		return fmt.Errorf("--control is one launch of a server that runs: remove --launches, or start the server with --server")
 	case s.Control != "" && s.Design.Profiled:

@@ -21,7 +21,7 @@ import (
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "secondary", "proof", "checks", "profiled", "steps"}
+var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof", "checks", "profiled", "steps"}
 
 // Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
@@ -37,6 +37,9 @@ func Campaign(r source.Campaign) output.Document {
 	normal, perfect := string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
 	tables := append(curveTables(r.Result), unitTables(r.Result, normal, perfect)...) // their names are CampaignTables
 	tables = append(tables, gainTable(r.Result, normal, perfect))
+	if t := doseTable(r.Result); len(t.Rows) > 0 {
+		tables = append(tables, t)
+	}
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
@@ -60,6 +63,8 @@ func Campaign(r source.Campaign) output.Document {
 	}{r, a}, tables...)
 	switch {
 	case r.Verdict.Refused():
+	case r.Dose != nil:
+		d.Lead = d.Named("dose")
 	case len(r.Points) > 0:
 		d.Lead = d.Named("points")
 	case r.Share != nil:
@@ -196,6 +201,33 @@ func curveTables(r gain.Result) (tables []table.Table) {
 		tables = append(tables, t)
 	}
 	return tables
+}
+
+// doseTable is the time under each arm by its load imbalance.
+func doseTable(r gain.Result) table.Table {
+	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through arms marked so",
+		Columns: []table.Column{real("point"), label("arm"), ratio("rank load, max/mean", "rank_max_over_mean"),
+			label("load"), ratio("time"), ratio("low"), ratio("high"), label("line")}}
+	add := func(point router.Number, d *gain.Dose) {
+		if d == nil {
+			return
+		}
+		for _, a := range d.Arms {
+			t.Rows = append(t.Rows, []any{point, r.Called(a.Arm), a.MaxOverMean,
+				map[bool]string{true: "measured", false: "as told"}[a.Measured], a.Time, a.Low, a.High,
+				map[bool]string{true: "yes"}[a.Fitted]})
+		}
+	}
+	for _, p := range r.Points {
+		add(router.Number(p.Value), p.Dose)
+	}
+	if len(r.Points) == 0 {
+		add(router.Undefined(), r.Dose)
+		t = *t.Without("point")
+	} else {
+		t.Columns[0] = real(r.Points[0].Name, "point")
+	}
+	return t
 }
 
 func secondaryTable(rows []gain.SecondaryGain) table.Table {
