@@ -436,4 +436,3 @@ func TestWithinByRecord(t *testing.T) {
 		}
 	}
 }
-
