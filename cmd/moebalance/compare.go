@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -39,9 +40,10 @@ func compareCmd() *cobra.Command {
 	c := command("compare", argCount(1, -1, "the normal side and the perfect side"), o.run)
 	f := c.Flags()
 	o.read.bind(c, func() []string { return render.Comparison(diff.Comparison{}).TableNames() })
-	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
-	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
+	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
+	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
 	o.model.bindCounts(c)
+	section(c, "Expert counts")
 	o.read.threshold.fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "significant gain (reports) or imbalance (traces)")
 	f.StringVar(&o.metric, "metric", "",
@@ -51,10 +53,12 @@ func compareCmd() *cobra.Command {
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
 	o.confidence.fraction = gain.DefaultConfidence
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
+	section(c, manual.OwnSection)
 	f.StringVar(&o.campaign, "campaign", "",
 		"campaign folder or JSON `RESULT` of bench: measured gain and step time beside traces")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
 	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place: what its placement recovers")
+	section(c, "Beside traces")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c
 }

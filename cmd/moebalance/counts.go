@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -32,7 +33,7 @@ type countsOptions struct {
 
 func countsCmd() *cobra.Command {
 	var o countsOptions
-	c := command("counts", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
+	c := command("counts", argCount(1, -1, "at least one file, folder or URL of expert counts"), o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", formatList(), 1)
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
@@ -41,11 +42,13 @@ func countsCmd() *cobra.Command {
 	o.model.bindCounts(c)
 	bindAxes(c, &o.axes)
 	f.StringVar(&o.since, "since", "",
-		"report only what was added since this earlier `FILE` of the same cumulative counters")
+		"report what was added since this earlier `FILE` of the same counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this long apart, and report what was added")
+	section(c, manual.OwnSection)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
+	section(c, "Gates")
 	o.out.bind(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
 	o.out.bindTop(c)
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -172,5 +175,5 @@ func (o *countsOptions) judging() (counts.Options, error) {
 // bindAxes binds the flag of what the dimensions of an array are.
 func bindAxes(c *cobra.Command, axes *string) {
 	c.Flags().StringVar(axes, "axes", "",
-		"what the dimensions of an array (.npy, .pt, JSON) are, such as `steps,layers,experts`; or layers,ranks,experts; or tokens,layers,topk for ids of experts")
+		"`NAMES` of an array's dimensions (.npy, .pt, JSON): steps,layers,experts or layers,ranks,experts; tokens,layers,topk for chosen experts")
 }

@@ -258,7 +258,7 @@ func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 		"`PHASE=REGEX`: phase of the kernels whose names match, such as experts=my_gemm; can be repeated")
 	f.StringVar(&r.Rules, "phase-rules", "",
 		"`FILE` with one PHASE=REGEX a line, after those of --phase; # begins a comment")
-	section(c, "Reading of exports")
+	section(c, "What to read")
 	o.out.bind(c, tables)
 	o.out.bindTop(c)
 }

@@ -100,7 +100,9 @@ func (g *gateFlags) check() error {
 	switch {
 	case (g.biasFile == "") != (g.biasTensor == ""):
 		return usagef("--bias and --bias-tensor go together")
-	case g.ranks < 0 || (g.ranks == 0) == (g.placement == ""):
+	case g.ranks != 0 && g.placement != "":
+		return usagef("want --ep or --placement, which has its own number of ranks")
+	case g.ranks < 1 && g.placement == "":
 		return usagef("want --ep with at least 1 rank, or --placement")
 	}
 	return nil

@@ -51,7 +51,7 @@ func logitsGenerateCmd() *cobra.Command {
 func (o *generateOptions) check(c *cobra.Command) error {
 	switch {
 	case len(o.tokens) > 0:
-		if err := checkTokens("--tokens", o.tokens, logits.MaxTokens); err != nil {
+		if err := checkTokens("--tokens", o.tokens, 1, logits.MaxTokens); err != nil {
 			return err
 		}
 	case plan.AnyTokens(o.plan):
@@ -68,7 +68,7 @@ func (o *generateOptions) check(c *cobra.Command) error {
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
 	}
-	return checkPlans(c.Flags(), "--plan", o.plan)
+	return checkPlans(c.Flags(), "--plan", plan.Names(), o.plan)
 }
 
 func (o *generateOptions) run(c *cobra.Command, _ []string) error {

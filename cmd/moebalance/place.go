@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
@@ -59,7 +60,7 @@ func (o *timeOptions) bind(c *cobra.Command) {
 	f.StringArrayVar(&o.trace, "trace", nil,
 		"`EXPORT` of the same model and EP size, of the learned router: fit the time of expert work to it; can be repeated")
 	f.StringVar(&o.counts, "counts", "",
-		"`DIR` or file of expert statistics of the traced run (default: the first argument)")
+		"`PATH`: folder or file of expert counts from the traced run (default: the first argument)")
 	bindSteps(c, &o.steps)
 	f.StringVar(&o.campaign, "campaign", "",
 		"campaign folder or JSON `RESULT` of bench: step time of the learned router")
@@ -187,13 +188,13 @@ func (o *timeOptions) tabled(record *counts.Record, m router.Model) (*place.Cost
 
 func placeCmd() *cobra.Command {
 	var o placeOptions
-	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert statistics"), o.run)
+	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert counts"), o.run)
 	f := c.Flags()
-	bindNumbers(c, &o.ranks, "ep", "", "EP `RANKS` (default as recorded); several are compared")
+	bindNumbers(c, &o.ranks, "ep", "", "expert-parallel ranks (default as recorded); several are compared")
 	bindNumbers(c, &o.redundant, "redundant", "0",
 		"redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.placing.Judge, "judge", nil,
-		"judge on this `FILE` of expert statistics, learn on the arguments; can be repeated (default: learn on the first half, judge on the second)")
+		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from the first half, judge on the second)")
 	f.StringVar(&o.placing.From, "from", "",
 		"`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
 	f.StringVar(&o.placing.MaxMoves, "max-moves", "",
@@ -210,11 +211,14 @@ func placeCmd() *cobra.Command {
 	bindAxes(c, &o.placing.Axes)
 	o.threshold.fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
+	section(c, manual.OwnSection)
 	o.tensorrt.Bind(c, "write-trtllm", "",
 		"write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
 	o.sglang.Bind(c, "write-sglang", "", "write it for SGLang's --init-expert-location to this `FILE`")
 	o.vllm.Bind(c, "write-vllm", "", "write it as an initial mapping of vLLM's offline EPLB to this `FILE`")
+	section(c, "Placements for engines")
 	o.time.bind(c)
+	section(c, "Time")
 	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
 	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
 	o.out.bind(c, func() []string {
@@ -233,9 +237,9 @@ func (o *placeOptions) check(paths []string) error {
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
 	case o.rebalance && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--rebalance: want one value of --redundant and of --ep with it, have %v and %v", o.redundant, o.ranks)
+		return usagef("--rebalance: want one value of --redundant and of --ep with it")
 	case writes && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm, have %v and %v", o.redundant, o.ranks)
+		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm")
 	}
 	if err := o.time.check(); err != nil {
 		return err

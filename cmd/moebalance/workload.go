@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,14 +38,14 @@ func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
 	o.Gate.Method, o.Gate.Shape.TopK = router.Renormalize, 4
 	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
 		if o.url != "" {
 			if err := workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout()); err != nil {
 				return fmt.Errorf("workload: %w", err)
 			}
 			return nil
-		}
-		if err := o.check(); err != nil {
-			return err
 		}
 		return o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
 	})
@@ -66,16 +67,23 @@ func (o *workloadOptions) bind(c *cobra.Command) {
 	o.stats.Bind(c, "stats", "",
 		"write the expert counts of every step to this `DIR`, in the TensorRT-LLM format")
 	f.StringVar(&o.serve, "serve", "",
-		"serve runs at this `HOST:PORT`, /health when ready, and follow MOEBALANCE_CONTROL")
-	f.StringVar(&o.url, "url", "", "measure --steps of the workload that is served at this `HOST:PORT`")
+		"`HOST:PORT`: serve runs here, /health when ready, and follow MOEBALANCE_CONTROL")
+	f.StringVar(&o.url, "url", "", "`HOST:PORT`: measure --steps of the workload served here")
 }
 
 // check finds a bad flag before any work is done.
 func (o *workloadOptions) check() error {
 	// Files of another launch's ranks would be counted as this one's.
-	if entries, err := os.ReadDir(o.stats.Path); err == nil && len(entries) > 0 {
-		return usagef("workload: --stats: want a new or empty folder, have %s in %q",
-			quantity.Count(len(entries), "entry"), o.stats.Path)
+	if err := o.stats.CheckEmpty(); err != nil {
+		return err
+	}
+	for flag, address := range map[string]string{"serve": o.serve, "url": o.url} {
+		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+			return usagef("workload: --%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
+		}
+	}
+	if o.steps < 1 || o.steps > 1<<20 {
+		return usagef("workload: want steps between 1 and %d, have %d", 1<<20, o.steps)
 	}
 	o.Intermediate = 2 * o.Hidden
 	if err := o.Config.Validate(); err != nil {

@@ -159,8 +159,8 @@ type Treatment struct {
 }
 
 // Treatments are those known by name. Sources: the engines' own switches, as
-// tensorrt_llm/_torch/modules/fused_moe/routing.py,
-// vllm/model_executor/layers/fused_moe/routing_simulator.py and
+// tensorrt_llm/_torch/moe/fused_moe/interface.py,
+// vllm/model_executor/layers/fused_moe/router/routing_simulator_router.py and
 // sglang/srt/layers/moe/topk.py read them.
 var Treatments = []Treatment{
 	{
