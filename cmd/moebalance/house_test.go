@@ -28,6 +28,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/render": {
 		"cmd/internal/output",
+		"cmd/internal/progress",
 		"compare/answer",
 		"compare/bench",
 		"compare/bench/launch",

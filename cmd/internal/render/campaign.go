@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -315,81 +314,6 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 // ResumeCommand is the command that resumes a campaign.
 func ResumeCommand(folder string) string {
 	return "moebalance bench --resume " + launch.Quote([]string{folder})
-}
-
-// Event is the line for an event of a campaign, empty for most of them. metric is the
-// one compared; empty means the primary one of the report.
-func Event(e bench.Event, metric string) string {
-	head := fmt.Sprintf("[%d of %d] launch %d, %s", e.Done, e.Done+e.Left, e.Launch.Position, describeLaunch(e.Launch))
-	switch e.Stage {
-	case bench.Starting:
-		if n := len(e.Launch.Attempts); n > 1 {
-			last := e.Launch.Attempts[n-2]
-			return fmt.Sprintf("%s: attempt %d %s (%s); trying again", head, last.Number, last.State, last.Error)
-		}
-	case bench.Ended:
-		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
-			return head + ": " + describeAttempt(e.Attempt, metric)
-		}
-	case bench.Measured:
-		if len(e.Attempt.Points) == 0 {
-			return "" // a block of a launch that is profiled
-		}
-		p := e.Attempt.Points[len(e.Attempt.Points)-1]
-		return fmt.Sprintf("%s, point %s: %s", head, p.Value,
-			describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
-	case bench.Cooling:
-		return fmt.Sprintf("%s: begins in %s", head, e.Text)
-	case bench.Looked, bench.Cleaning, bench.Held:
-		return e.Text
-	}
-	return ""
-}
-
-// SoFar is the line for a block that was measured: the estimate with its interval, and the
-// time that the rest takes at the speed so far.
-func SoFar(e bench.Event, g gain.Gain, launches int, left time.Duration) string {
-	text := fmt.Sprintf("launch %d of %d, block %d of %d: ", e.Launch.Pair+1, launches, e.Block, e.Blocks)
-	switch {
-	case !g.Estimate.Defined():
-		return text + "no gain yet"
-	case g.Low.Defined():
-		text += fmt.Sprintf("gain so far %s, %s to %s", quantity.Change(g.Estimate), quantity.Change(g.Low),
-			quantity.Change(g.High))
-	default:
-		text += fmt.Sprintf("gain so far %s, no interval yet", quantity.Change(g.Estimate))
-	}
-	if left <= 0 {
-		return text
-	}
-	return fmt.Sprintf("%s, %d:%02d left", text, int(left.Minutes()), int(left.Seconds())%60)
-}
-
-func describeLaunch(l bench.Launch) string {
-	switch {
-	case l.Arm == "" && l.Kind == bench.Timed:
-		return "all arms"
-	case l.Kind == bench.Timed && l.Point != "":
-		return fmt.Sprintf("pair %d, %s, point %s", l.Pair, l.Arm, l.Point)
-	case l.Kind == bench.Timed:
-		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
-	case l.Kind == bench.Floor:
-		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%s, %s", l.Kind, l.Arm), ", ")
-}
-
-func describeAttempt(a bench.Attempt, metric string) string {
-	took := time.Duration(a.DurationNS).Round(time.Millisecond)
-	if a.Result != nil {
-		if metric == "" {
-			metric = a.Result.Primary
-		}
-		if m, ok := a.Result.Metric(metric); ok {
-			return strings.TrimSpace(quantity.Digits4(m.Value)+" "+m.Unit) + " in " + took.String()
-		}
-	}
-	return fmt.Sprintf("done in %s", took)
 }
 
 // reportComparison is the JSON of a comparison of benchmark reports.
