@@ -91,7 +91,7 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.StringArrayVar(&o.armWords, "arm", nil,
 		"`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
 	f.StringVar(&o.routers, "routers", "",
-		"`LIST` such as target:1.2,target:1.5: routers of that imbalance (max/mean over ranks) within each launch, for the time that imbalance costs")
+		"`LIST` of routers in each launch, such as target:1.2,target:1.5: what load imbalance costs")
 	f.StringVar(&o.builds, "arms", "",
 		"`A,B`: compare two builds of these names, without a balanced arm and without proof")
 	o.model.bind(c)
