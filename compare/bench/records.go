@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -22,11 +23,16 @@ func OfRecords(paths []string, judged Spec) (*Campaign, error) {
 		return nil, err
 	}
 	r := runner{Campaign: c, custom: custom}
+	var records []control.Record
 	for i, path := range paths {
 		record, err := control.ReadRecord(path)
 		if err != nil {
 			return nil, err
 		}
+		if at := slices.IndexFunc(records, record.SameLaunch); at >= 0 {
+			return nil, fmt.Errorf("%s and %s are records of the same launch: want each once", paths[at], path)
+		}
+		records = append(records, record)
 		c.Spec.Design.Blocks = max(c.Spec.Design.Blocks, len(record.Blocks))
 		a := Attempt{Number: 1, Session: 1, State: Finished, OthersCPU: router.Undefined()}
 		if err := r.take(&a, record, 1); err != nil {

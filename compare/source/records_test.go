@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,17 @@ func TestRecordsOfFolders(t *testing.T) {
 		Threshold: 0.1, Confidence: 0.95})
 	if err == nil || !strings.Contains(err.Error(), "--metric 'prefill:UNIT:higher=$.prefill'") {
 		t.Errorf("%v: want the rule to give", err)
+	}
+	write("b.json", append([]byte("ready\n"), text...))
+	judged := bench.Spec{Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01}
+	copied := []string{filepath.Join(folder, "a.json"), filepath.Join(folder, "b.json")}
+	if _, err := JudgeRecords(t.Context(), copied, judged); err == nil || !strings.Contains(err.Error(), "of the same launch") {
+		t.Errorf("%v: want that a copy is no launch", err)
+	}
+	write("b.json", slices.Concat(text, text)) // two calls in one process
+	r, err := JudgeRecords(t.Context(), copied[1:], judged)
+	if err != nil || r.Gain.Method != gain.OneLaunch || len(r.Launches[0].Blocks) != 4 {
+		t.Errorf("%v, %+v: want one launch of four blocks", err, r.Launches)
 	}
 	write("b.json", []byte("{}"))
 	if paths, err := Records([]string{folder}); err != nil || len(paths) > 0 {
