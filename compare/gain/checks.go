@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 )
@@ -177,8 +178,11 @@ func (c Campaign) checkWork(sessions []session) Check {
 		}
 	}
 	switch {
+	case c.Design == WithinLaunch &&
+		slices.ContainsFunc(unequal, func(s string) bool { return strings.Contains(s, WorkOutputTokens) }):
+		return found(CheckWork, Fail, "other_lengths", "differences", slices.Compact(unequal), "tolerance", c.Tolerance)
 	case len(unequal) > 0:
-		return found(CheckWork, Fail, "unequal", "differences", unequal, "tolerance", c.Tolerance)
+		return found(CheckWork, Fail, "unequal", "differences", slices.Compact(unequal), "tolerance", c.Tolerance)
 	case len(names) == 0:
 		return found(CheckWork, Unknown, "none")
 	case len(half) > 0:
