@@ -325,7 +325,7 @@ func TestConfigRefusals(t *testing.T) {
 	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
 	for config, want := range map[string]string{
 		``:                                       "unexpected end",
-		`[]`:                                     "the file: want a value of another type, have a JSON array",
+		`[]`:                                     "the file: want an object, have []",
 		`{"model_type":"llama","hidden_size":4}`: "no routed experts",
 		`{"model_type":"mixtral","num_local_experts":8}`: "no experts per token",
 		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":9,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`: "top-k between 1 and 8",
@@ -354,7 +354,7 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base +
 			`}`: "do not divide",
 		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base +
-			`}`: "layers differ",
+			`}`: "want the same in every layer, have 2 and 3",
 		`{"model_type":"mixtral","moe_layer_freq":[1],` + base +
 			`}`: "lists 1 layers",
 		`{"model_type":"mixtral","moe_layer_freq":-1,` + base +
@@ -381,8 +381,16 @@ func TestConfigRefusals(t *testing.T) {
 			`}`: "n_routed_experts 16 and num_experts 8 contradict each other",
 		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1): "at most 65536 routed experts",
 		`{"model_type":"mixtral","n_routed_experts":"8",` + base +
-			`}`: "n_routed_experts: want a value of another type, have a JSON string",
-		`{"model_type":"llama4","text_config":7}`: "text_config",
+			`}`: `n_routed_experts: want a whole number, have "8"`,
+		`{"model_type":"llama4","text_config":7}`:                                                      "text_config: want an object, have 7",
+		`{"model_type":"llama4","text_config":{"num_experts":16},` + base + `}`:                        "8 experts, and 16 in text_config, contradict",
+		`{"model_type":"deepseek_v3","topk_method":"aux_max",` + base + `}`:                            `topk_method "aux_max"`,
+		`{"model_type":"deepseek_v3","n_group":4,` + base + `}`:                                        "4 groups, and no groups per token",
+		`{"model_type":"deepseek_v3","routed_scaling_factor":NaN,` + base + `}`:                        `want a number, have "NaN"`,
+		`{"model_type":"deepseek_v3","norm_topk_prob":"false",` + base + `}`:                           `want true or false, have "false"`,
+		`{"model_type":"mixtral","mlp_layer_types":[1,1],` + base + `}`:                                "mlp_layer_types: want a list of texts, have [1,1]",
+		`{"model_type":"mixtral","moe_layer_freq":["a"],` + base + `}`:                                 `want a list of whole numbers, have ["a"]`,
+		`{"model_type":"mixtral","scoring_func":{"a":"` + strings.Repeat("é", 30) + `"},` + base + `}`: `want a text, have {"a":"ééé`,
 	} {
 		if m, err := ParseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", config, m, err, want)

@@ -46,9 +46,9 @@ func (o *modelsOptions) models(names []string) ([]router.Model, error) {
 	}
 	var models []router.Model
 	for _, name := range names {
-		m, err := router.FindModel(name)
+		m, err := source.FindModel(name, "", "")
 		if err != nil {
-			return nil, withCode(exitUsage, err)
+			return nil, err
 		}
 		models = append(models, m)
 	}
