@@ -104,14 +104,7 @@ func (m *modelFlags) bind(c *cobra.Command) {
 	f.StringVar(&m.model, "model", "",
 		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
-	complete(c, "model", modelNames()...)
-}
-
-func modelNames() (names []string) {
-	for _, m := range router.Models() {
-		names = append(names, m.Name)
-	}
-	return names
+	complete(c, "model", router.ModelNames()...)
 }
 
 // bindCounts binds them where recorded counts are judged.

@@ -20,7 +20,7 @@ func modelsCmd() *cobra.Command {
 	c.Flags().StringVar(&o.config, "config", "", "Hugging Face config.json `FILE` of a model, instead of the presets")
 	bindParsed(c, &o.method, router.ParseMethod, "method", "", "routing method of --config, whatever it says",
 		methodNames()...)
-	c.ValidArgsFunction = cobra.FixedCompletions(modelNames(), cobra.ShellCompDirectiveNoFileComp)
+	c.ValidArgsFunction = cobra.FixedCompletions(router.ModelNames(), cobra.ShellCompDirectiveNoFileComp)
 	o.out.bind(c, render.Models(nil).TableNames)
 	return c
 }
