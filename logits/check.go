@@ -144,7 +144,7 @@ func (c *checker) checkIDs(p plan.Plan, r Record) error {
 // the rows of a periodic plan come again and again.
 func (c *checker) checkRows(ctx context.Context, f *safetensors.File, r Record, t safetensors.Tensor,
 	crc uint32) (uint32, error) {
-	k, width := r.Spec.Gate.Shape.TopK, int64(c.writer.rows.rowBytes())
+	k, width := r.Spec.Gate.Shape.TopK, int64(len(c.writer.rows.low))
 	token := 0
 	for ids := range slices.Chunk(c.stored, c.writer.rows.rows()*k) {
 		if ctx.Err() != nil {
@@ -181,7 +181,7 @@ func (c *checker) checkRows(ctx context.Context, f *safetensors.File, r Record, 
 
 // difference names the first element of the rows read that is not the wanted one.
 func (c *checker) difference(r Record, token int, want []byte) error {
-	size, width := c.writer.rows.size, c.writer.rows.rowBytes()
+	size, width := c.writer.rows.size, len(c.writer.rows.low)
 	at := 0
 	for bytes.Equal(c.read[at:at+size], want[at:at+size]) {
 		at += size
