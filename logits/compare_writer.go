@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 )
 
 // ErrDamaged is wrapped by the errors about files that stand in the place of an
@@ -21,40 +22,44 @@ func damage(path string, err error) error {
 	return fmt.Errorf("entry %q is %w: %s", path, ErrDamaged, fault(err))
 }
 
+// difference is the first byte of a file that is not the one to be written. It is an
+// ErrDamaged.
+type difference struct {
+	at         int64
+	want, have string
+}
+
+func (d *difference) Error() string {
+	return fmt.Sprintf("%v: byte %d: want %s, have %s", ErrDamaged, d.at, d.want, d.have)
+}
+
+func (d *difference) Unwrap() error { return ErrDamaged }
+
 // compareWriter compares what is written with a file instead of writing it: an
-// entryWriter checks an entry with it. The first byte that differs, or is not there,
-// is an ErrDamaged.
+// entryWriter checks an entry with it.
 type compareWriter struct {
 	file io.ReaderAt
-	read []byte // as much of it as is compared at a time
+	read []byte
 }
 
-func newCompareWriter(file io.ReaderAt) *compareWriter {
-	return &compareWriter{file: file, read: make([]byte, chunkBytes)}
-}
+func newCompareWriter(file io.ReaderAt) *compareWriter { return &compareWriter{file: file} }
 
 // WriteAt reads as many bytes of the file and compares them.
-func (c *compareWriter) WriteAt(entry []byte, at int64) (equal int, err error) {
-	for equal < len(entry) {
-		want := entry[equal:min(len(entry), equal+len(c.read))]
-		n, err := c.file.ReadAt(c.read[:len(want)], at+int64(equal))
-		if !bytes.Equal(c.read[:n], want[:n]) {
-			i := 0
-			for c.read[i] == want[i] {
-				i++
-			}
-			return equal + i, fmt.Errorf("%w: byte %d: want 0x%02x, have 0x%02x", ErrDamaged, at+int64(equal+i),
-				want[i], c.read[i])
+func (c *compareWriter) WriteAt(entry []byte, at int64) (int, error) {
+	c.read = slices.Grow(c.read[:0], len(entry))[:len(entry)]
+	n, err := c.file.ReadAt(c.read, at)
+	if !bytes.Equal(c.read[:n], entry[:n]) {
+		i := 0
+		for c.read[i] == entry[i] {
+			i++
 		}
-		equal += n
-		switch {
-		case n == len(want):
-		case errors.Is(err, io.EOF):
-			return equal, fmt.Errorf("%w: byte %d: want 0x%02x, have the end of the file", ErrDamaged, at+int64(equal),
-				want[n])
-		default:
-			return equal, err
-		}
+		return i, &difference{at + int64(i), fmt.Sprintf("0x%02x", entry[i]), fmt.Sprintf("0x%02x", c.read[i])}
 	}
-	return equal, nil
+	switch {
+	case n == len(entry):
+		return n, nil
+	case errors.Is(err, io.EOF):
+		return n, &difference{at + int64(n), fmt.Sprintf("0x%02x", entry[n]), "the end of the file"}
+	}
+	return n, err
 }

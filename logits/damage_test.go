@@ -339,24 +339,24 @@ func TestLiesWithACorrectChecksum(t *testing.T) {
 		"another level":       {set(keyHigh, "33"), `"high"`},
 		"expert twice": {func(_ map[string]string, d map[string][]byte) {
 			copy(d[tensorIDs][4:8], d[tensorIDs][:4])
-		}, "distinct experts"},
+		}, "expert_ids of row 0: want"},
 		"expert too high": {func(_ map[string]string, d map[string][]byte) {
 			binary.LittleEndian.PutUint32(d[tensorIDs], 16)
-		}, "distinct experts from 0 to 15"},
+		}, "expert_ids of row 0: want 0x09, have 0x10"},
 		"negative expert": {func(_ map[string]string, d map[string][]byte) {
 			binary.LittleEndian.PutUint32(d[tensorIDs], 1<<31)
-		}, "distinct experts"},
+		}, "expert_ids of row 0: want"},
 		"tokens of each rank": {set("tokens_of_ranks", "5,3"), "no such key"},
 		"tokens swapped": {func(_ map[string]string, d map[string][]byte) {
 			ids := bytes.Clone(d[tensorIDs])
 			copy(d[tensorIDs], ids[8:16])
 			copy(d[tensorIDs][8:], ids[:8])
-		}, "by plan diagonal/2"},
+		}, "expert_ids of row "},
 		"another background": {func(_ map[string]string, d map[string][]byte) {
 			logits := d[tensorLogits] // −32 is 0xc200 in bfloat16
 			at := bytes.Index(logits, []byte{0x00, 0xc2})
 			logits[at] = 1
-		}, "want logit -32"},
+		}, "logits of row 0: want 0x00, have 0x01"},
 		"another bias": {func(_ map[string]string, d map[string][]byte) {
 			d[tensorBias][0]++
 		}, keyBias},

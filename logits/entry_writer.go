@@ -174,7 +174,7 @@ const projectRounds = 8
 // DeepSeekV4's, which have no bound.
 func (e *entryWriter) project(row []int32, best bool, f *Feasibility) (projected bool, err error) {
 	for range projectRounds {
-		same, err := e.picks(row)
+		same, err := e.picks(row, nil)
 		if err != nil || same {
 			return projected, err
 		}
@@ -195,11 +195,11 @@ func (e *entryWriter) project(row []int32, best bool, f *Feasibility) (projected
 
 // picks routes the logits that show a row and reports whether they bring back
 // the same set. What the router picked is left in e.picked.
-func (e *entryWriter) picks(row []int32) (same bool, err error) {
+func (e *entryWriter) picks(row []int32, weights []float32) (same bool, err error) {
 	for _, id := range row {
 		e.row[id] = e.logits.high
 	}
-	err = e.router.Route(e.row, e.picked, nil)
+	err = e.router.Route(e.row, e.picked, weights)
 	same = true
 	for _, id := range e.picked {
 		same = same && e.row[id] == e.logits.high

@@ -1,8 +1,10 @@
 package logits
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -24,63 +26,32 @@ func (d DType) encode(x float32) uint32 {
 	return b
 }
 
-// rowEncoder encodes rows of logits. Its buffer is filled with the low logit when it
-// grows. encode then writes the chosen positions alone and restores those of the
-// rows before, so that a row costs 2·k stores however many experts there are.
+// rowEncoder encodes rows of logits: the low one all over, then the chosen positions.
 type rowEncoder struct {
-	experts, topK int
-	size          int // bytes per element
-	high, low     uint32
-	buf           []byte
-	encoded       []int32 // the ids whose positions hold high now
+	topK, size int    // bytes per element
+	high, low  []byte // an element; a row
+	buf        []byte
 }
 
 func newRowEncoder(s router.Shape, d DType, v logitPair) *rowEncoder {
-	return &rowEncoder{experts: s.Experts, topK: s.TopK, size: int(d.stored().Size()), high: d.encode(v.high),
-		low: d.encode(v.low)}
+	element := func(x float32) []byte { return binary.LittleEndian.AppendUint32(nil, d.encode(x))[:d.stored().Size()] }
+	return &rowEncoder{topK: s.TopK, size: len(element(0)), high: element(v.high),
+		low: bytes.Repeat(element(v.low), s.Experts)}
 }
 
-func (r *rowEncoder) rowBytes() int { return r.experts * r.size }
-
 // rows is how many rows encode takes at a time.
-func (r *rowEncoder) rows() int { return max(1, chunkBytes/r.rowBytes()) }
+func (r *rowEncoder) rows() int { return max(1, chunkBytes/len(r.low)) }
 
 // encode returns the rows in which the given experts are chosen, k per
 // row, at most rows of them. The bytes are valid until the next call.
 func (r *rowEncoder) encode(ids []int32) []byte {
-	r.put(r.encoded, r.low)
-	bytes := len(ids) / r.topK * r.rowBytes()
-	if bytes > len(r.buf) {
-		r.grow(bytes)
-	}
-	r.encoded = append(r.encoded[:0], ids...)
-	r.put(ids, r.high)
-	return r.buf[:bytes]
-}
-
-// grow makes the buffer that long, the low logit all over.
-func (r *rowEncoder) grow(bytes int) {
-	r.buf = make([]byte, bytes)
-	r.set(r.buf, r.low)
-	for done := r.size; done < bytes; done *= 2 {
-		copy(r.buf[done:], r.buf[:done])
-	}
-}
-
-func (r *rowEncoder) put(ids []int32, value uint32) {
-	row := r.buf
-	for len(ids) > 0 {
-		for _, e := range ids[:r.topK] {
-			r.set(row[int(e)*r.size:], value)
+	r.buf = r.buf[:0]
+	for row := range slices.Chunk(ids, r.topK) {
+		at := len(r.buf)
+		r.buf = append(r.buf, r.low...)
+		for _, e := range row {
+			copy(r.buf[at+int(e)*r.size:], r.high)
 		}
-		ids, row = ids[r.topK:], row[r.rowBytes():]
 	}
-}
-
-func (r *rowEncoder) set(at []byte, value uint32) {
-	if r.size == 2 {
-		binary.LittleEndian.PutUint16(at, uint16(value))
-		return
-	}
-	binary.LittleEndian.PutUint32(at, value)
+	return r.buf
 }

@@ -33,8 +33,7 @@ func Verify(ctx context.Context, dir string, each func(done, total int)) (Verifi
 // checks nothing beyond their form.
 func List(ctx context.Context, dir string, each func(done, total int)) (Verification, error) {
 	return scan(ctx, dir, each, func(c *checker, _ context.Context, f *safetensors.File, r Record) ([]int32, error) {
-		_, err := c.readIDs(f, r)
-		return c.stored, err
+		return c.stored, c.readIDs(f, r)
 	})
 }
 

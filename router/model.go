@@ -43,13 +43,9 @@ func (m Model) Routed() (layers []int) {
 // "gpt-oss-120b". The error proposes the nearest name.
 func FindModel(name string) (Model, error) {
 	wanted := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
-	models := Models()
-	names := make([]string, len(models))
-	for i, m := range models {
-		if m.Name == wanted {
-			return m, nil
-		}
-		names[i] = m.Name
+	names := ModelNames()
+	if i, ok := slices.BinarySearch(names, wanted); ok {
+		return Models()[i], nil
 	}
 	return Model{}, fmt.Errorf(
 		"unknown model %q: 'moebalance models' lists the presets; any other is read from its config.json, or the folder with it%s",

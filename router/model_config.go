@@ -89,6 +89,9 @@ func (c *modelConfig) sizes(m *Model) error {
 		return fmt.Errorf("want num_hidden_layers between 1 and %d, have %d", 1<<14, m.Layers)
 	case groups < 0:
 		return fmt.Errorf("want n_group of at least 1, have %d", groups)
+	case groups > 1 && m.TopKGroups == 0:
+		return fmt.Errorf("%d groups, and no groups per token: want one of %s", groups,
+			strings.Join(topKGroupFields, ", "))
 	case !(m.Scale > 0) || math.IsInf(float64(m.Scale), 0):
 		return fmt.Errorf("want a positive %s, have %g", scaled, scale)
 	case m.Hidden < 1 || m.Intermediate < 1:

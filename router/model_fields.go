@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The names of the fields of a config.json by what they mean. Families name the same thing
@@ -52,24 +54,32 @@ type modelConfig struct {
 func readFields(text []byte) (*modelConfig, error) {
 	c := &modelConfig{}
 	if err := json.Unmarshal(finite(text), &c.fields); err != nil {
-		return nil, fieldError("the file", err)
+		return nil, fieldError("the file", text, err)
 	}
 	outer := maps.Clone(c.fields)
-	for c.number(expertFields...) == 0 {
+	for c.err == nil {
 		i := slices.IndexFunc(textFields, func(name string) bool {
 			return c.has(name) && (name == textFields[0] || c.fields[name][0] == '{')
 		})
 		if i < 0 {
 			break
 		}
-		inner := c.fields[textFields[i]]
-		if textFields[i] == "moe" && !c.has("model_type") { // Mistral's params.json
+		name, experts, fields := textFields[i], c.number(expertFields...), maps.Clone(c.fields)
+		if name == "moe" && !c.has("model_type") { // Mistral's params.json
 			c.fields["model_type"] = json.RawMessage(`"mistral"`)
 		}
-		delete(c.fields, textFields[i])
-		if err := json.Unmarshal(inner, &c.fields); err != nil {
-			return nil, fieldError(textFields[i], err)
+		delete(c.fields, name)
+		if err := json.Unmarshal(fields[name], &c.fields); err != nil {
+			return nil, fieldError(name, fields[name], err)
 		}
+		if experts == 0 {
+			continue
+		}
+		if n := c.number(expertFields...); n != experts {
+			return nil, fmt.Errorf("%d experts, and %d in %s, contradict each other", experts, n, name)
+		}
+		c.fields = fields
+		break
 	}
 	if outer["architectures"] != nil {
 		c.fields["architectures"] = outer["architectures"]
@@ -96,7 +106,7 @@ func read[T comparable](c *modelConfig, names ...string) (value T, name string) 
 		}
 		var v T
 		if err := json.Unmarshal(c.fields[n], &v); err != nil {
-			c.fail(fieldError(n, err))
+			c.fail(fieldError(n, c.fields[n], err))
 		} else if name != "" && v != value {
 			c.fail(fmt.Errorf("%s %v and %s %v contradict each other", name, value, n, v))
 		} else if name == "" {
@@ -125,7 +135,7 @@ func (c *modelConfig) list(name string) (list []int) {
 			entries = append(entries, word)
 		}
 	} else if err := json.Unmarshal(c.fields[name], &entries); err != nil {
-		c.fail(fieldError(name, err))
+		c.fail(fmt.Errorf("%s: want a list of whole numbers, have %s", name, brief(c.fields[name])))
 	}
 	for _, entry := range entries {
 		n, err := strconv.Atoi(fmt.Sprint(entry))
@@ -136,7 +146,7 @@ func (c *modelConfig) list(name string) (list []int) {
 			n, err = 0, nil
 		}
 		if err != nil {
-			c.fail(fmt.Errorf("%s: want whole numbers, have %v", name, entry))
+			c.fail(fmt.Errorf("%s: want a list of whole numbers, have %s", name, brief(c.fields[name])))
 		}
 		list = append(list, n)
 	}
@@ -165,7 +175,7 @@ func (c *modelConfig) text(name string) string {
 func (c *modelConfig) words(name string) (list []string) {
 	if c.has(name) {
 		if err := json.Unmarshal(c.fields[name], &list); err != nil {
-			c.fail(fieldError(name, err))
+			c.fail(fmt.Errorf("%s: want a list of texts, have %s", name, brief(c.fields[name])))
 		}
 	}
 	return list
@@ -188,7 +198,7 @@ func (s *same) UnmarshalJSON(b []byte) error {
 	}
 	for _, n := range list {
 		if n != list[0] {
-			return fmt.Errorf("layers differ: %d and %d", list[0], n)
+			return fmt.Errorf("want the same in every layer, have %d and %d", list[0], n)
 		}
 		*s = same(n)
 	}
@@ -199,24 +209,34 @@ func (s *same) UnmarshalJSON(b []byte) error {
 // JSON has not.
 var notFinite = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\bInfinity\b|\bNaN\b`)
 
-// finite has null in the place of the numbers that JSON has not: no field that is read
+// finite has texts in the place of the numbers that JSON has not: no field that is read
 // here may be one.
 func finite(config []byte) []byte {
 	return notFinite.ReplaceAllFunc(config, func(b []byte) []byte {
 		if b[0] == '"' {
 			return b
 		}
-		return []byte("null")
+		return []byte(strconv.Quote(string(b)))
 	})
 }
 
 // fieldError names the field of a wrong type without the words of Go.
-func fieldError(name string, err error) error {
+func fieldError(name string, value []byte, err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: want a value of another type, have a JSON %s", name, wrong.Value)
+		want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number",
+			reflect.String: "a text", reflect.Bool: "true or false", reflect.Map: "an object"}[wrong.Type.Kind()]
+		return fmt.Errorf("%s: want %s, have %s", name, want, brief(value))
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
+}
+
+// brief is the beginning of a value, as it stands in the file.
+func brief(value []byte) string {
+	if len(value) > 40 {
+		return strings.ToValidUTF8(string(value[:40]), "") + "…"
+	}
+	return string(value)
 }

@@ -3,6 +3,7 @@ package router
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -64,6 +65,8 @@ func (c *modelConfig) setMethod(m *Model) error {
 	m.Bias = bias == yes
 	what := ""
 	switch {
+	case topK != "" && !slices.Contains([]string{"greedy", "group_limited_greedy", "noaux_tc"}, topK):
+		what = fmt.Sprintf("topk_method %q", topK)
 	case topK == "group_limited_greedy" && m.Grouped():
 		what = fmt.Sprintf("topk_method %q (groups scored by their best softmax probability)", topK)
 	case scores == softmaxScores && m.Bias:

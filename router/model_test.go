@@ -3,9 +3,8 @@ package router
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,29 +13,70 @@ import (
 
 func readConfig(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "testdata", "configs", name+".json"))
+	b, err := presets.ReadFile("presets/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// Every preset must be what its published config says. A config does not carry
-// the preset's name, title and source.
-func TestPresetsAreTheirConfigs(t *testing.T) {
-	for _, want := range Models() {
-		got, err := ParseConfig(readConfig(t, want.Name), "")
-		if err != nil {
-			t.Errorf("%s: %v", want.Name, err)
-			continue
+// The presets as they were typed before they were read from their configs: experts, top-k,
+// groups, method, scale, hidden and intermediate size, layers, those of experts.
+const typed = `
+deepseek-r1 256 8 4/8 DeepSeekV3 2.5 7168 2048 61 58
+deepseek-v2-lite 64 6 - Default 1 2048 1408 27 26
+deepseek-v3 256 8 4/8 DeepSeekV3 2.5 7168 2048 61 58
+deepseek-v3.2 256 8 4/8 DeepSeekV3 2.5 7168 2048 61 58
+deepseek-v4-flash 256 6 - DeepSeekV4 1.5 4096 2048 43 40
+deepseek-v4-pro 384 6 - DeepSeekV4 2.5 7168 3072 61 58
+gemma-4-26b-a4b 128 8 - RenormalizeNaive 1 2816 704 30 30
+glm-4.5 160 8 - DeepSeekV3 2.5 5120 1536 92 89
+glm-4.6 160 8 - DeepSeekV3 2.5 5120 1536 92 89
+glm-5 256 8 - DeepSeekV3 2.5 6144 2048 78 75
+glm-5.2 256 8 - DeepSeekV3 2.5 6144 2048 78 75
+gpt-oss-120b 128 4 - Renormalize 1 2880 2880 36 36
+gpt-oss-20b 32 4 - Renormalize 1 2880 2880 24 24
+kimi-k2 384 8 - DeepSeekV3 2.827 7168 2048 61 60
+kimi-k2.5 384 8 - DeepSeekV3 2.827 7168 2048 61 60
+kimi-k3 896 16 - DeepSeekV3 1 7168 3072 93 92
+llama-4-maverick 128 1 - Llama4 1 5120 8192 48 24
+llama-4-scout 16 1 - Llama4 1 5120 8192 48 48
+mimo-v2-flash 256 8 - DeepSeekV3 1 4096 2048 48 47
+minimax-m2 256 8 - MiniMax2 1 3072 1536 62 62
+minimax-m2.5 256 8 - MiniMax2 1 3072 1536 62 62
+minimax-m3 128 4 - MiniMax2 2 6144 3072 60 57
+mistral-large-3 128 4 - RenormalizeNaive 1 7168 4096 61 58
+mixtral-8x22b 8 2 - Renormalize 1 6144 16384 56 56
+mixtral-8x7b 8 2 - Renormalize 1 4096 14336 32 32
+nemotron-3-nano 128 6 - DeepSeekV3 2.5 2688 1856 52 23
+nemotron-3-super 512 22 - DeepSeekV3 5 4096 2688 88 40
+nemotron-3-ultra 512 22 - DeepSeekV3 5 8192 5120 108 48
+qwen3-235b-a22b 128 8 - RenormalizeNaive 1 4096 1536 94 94
+qwen3-30b-a3b 128 8 - RenormalizeNaive 1 2048 768 48 48
+qwen3-coder-480b-a35b 160 8 - RenormalizeNaive 1 6144 2560 62 62
+qwen3-next 512 10 - RenormalizeNaive 1 2048 512 48 48
+qwen3.5-122b-a10b 256 8 - RenormalizeNaive 1 3072 1024 48 48
+qwen3.5-35b-a3b 256 8 - RenormalizeNaive 1 2048 512 40 40
+qwen3.5-397b-a17b 512 10 - RenormalizeNaive 1 4096 1024 60 60
+`
+
+func TestPresets(t *testing.T) {
+	have, names := "\n", ModelNames()
+	for i, m := range Models() {
+		groups := "-"
+		if m.Grouped() {
+			groups = fmt.Sprintf("%d/%d", m.TopKGroups, m.Groups)
 		}
-		got.Name, got.Title, got.Source = want.Name, want.Title, want.Source
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: config says\n%+v\npreset says\n%+v", want.Name, got, want)
+		have += fmt.Sprintln(m.Name, m.Experts, m.TopK, groups, m.Method, m.Scale, m.Hidden, m.Intermediate, m.Layers,
+			m.MoELayers)
+		if _, err := ParseConfig(readConfig(t, m.Name), ""); err != nil || names[i] != m.Name ||
+			!strings.Contains(m.Source, "/"+m.Title+" ") || !strings.HasSuffix(m.Source, "s.json") &&
+			!strings.HasSuffix(m.Source, "config.json") {
+			t.Errorf("%s, %q of %s: %v", m.Name, m.Title, m.Source, err)
 		}
-		if err := want.Validate(); err != nil {
-			t.Errorf("%s: %v", want.Name, err)
-		}
+	}
+	if have != typed {
+		t.Errorf("presets\n%s\nwant\n%s", have, typed)
 	}
 }
 
@@ -325,7 +365,7 @@ func TestConfigRefusals(t *testing.T) {
 	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
 	for config, want := range map[string]string{
 		``:                                       "unexpected end",
-		`[]`:                                     "the file: want a value of another type, have a JSON array",
+		`[]`:                                     "the file: want an object, have []",
 		`{"model_type":"llama","hidden_size":4}`: "no routed experts",
 		`{"model_type":"mixtral","num_local_experts":8}`: "no experts per token",
 		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":9,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`: "top-k between 1 and 8",
@@ -354,7 +394,7 @@ func TestConfigRefusals(t *testing.T) {
 		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base +
 			`}`: "do not divide",
 		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base +
-			`}`: "layers differ",
+			`}`: "want the same in every layer, have 2 and 3",
 		`{"model_type":"mixtral","moe_layer_freq":[1],` + base +
 			`}`: "lists 1 layers",
 		`{"model_type":"mixtral","moe_layer_freq":-1,` + base +
@@ -381,8 +421,16 @@ func TestConfigRefusals(t *testing.T) {
 			`}`: "n_routed_experts 16 and num_experts 8 contradict each other",
 		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1): "at most 65536 routed experts",
 		`{"model_type":"mixtral","n_routed_experts":"8",` + base +
-			`}`: "n_routed_experts: want a value of another type, have a JSON string",
-		`{"model_type":"llama4","text_config":7}`: "text_config",
+			`}`: `n_routed_experts: want a whole number, have "8"`,
+		`{"model_type":"llama4","text_config":7}`:                                                      "text_config: want an object, have 7",
+		`{"model_type":"llama4","text_config":{"num_experts":16},` + base + `}`:                        "8 experts, and 16 in text_config, contradict",
+		`{"model_type":"deepseek_v3","topk_method":"aux_max",` + base + `}`:                            `topk_method "aux_max"`,
+		`{"model_type":"deepseek_v3","n_group":4,` + base + `}`:                                        "4 groups, and no groups per token",
+		`{"model_type":"deepseek_v3","routed_scaling_factor":NaN,` + base + `}`:                        `want a number, have "NaN"`,
+		`{"model_type":"deepseek_v3","norm_topk_prob":"false",` + base + `}`:                           `want true or false, have "false"`,
+		`{"model_type":"mixtral","mlp_layer_types":[1,1],` + base + `}`:                                "mlp_layer_types: want a list of texts, have [1,1]",
+		`{"model_type":"mixtral","moe_layer_freq":["a"],` + base + `}`:                                 `want a list of whole numbers, have ["a"]`,
+		`{"model_type":"mixtral","scoring_func":{"a":"` + strings.Repeat("é", 30) + `"},` + base + `}`: `want a text, have {"a":"ééé`,
 	} {
 		if m, err := ParseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", config, m, err, want)

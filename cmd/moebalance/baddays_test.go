@@ -171,7 +171,7 @@ func TestPipesThatAreHeld(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(in, 0o600), syscall.Mkfifo(out, 0o600)); err != nil {
 		t.Skip(err)
 	}
-	text, err := os.ReadFile(fixtures + "configs/mixtral-8x7b.json")
+	text, err := os.ReadFile(fixtures + "../router/presets/mixtral-8x7b.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestProcessesBesideEachOther(t *testing.T) {
 // of UTF-8.
 func TestOddPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
-	config, err := os.ReadFile(absolute + "configs/mixtral-8x7b.json")
+	config, err := os.ReadFile(absolute + "../router/presets/mixtral-8x7b.json")
 	if err != nil {
 		t.Fatal(err)
 	}

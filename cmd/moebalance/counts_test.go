@@ -145,7 +145,7 @@ func TestCountsUnderOtherAssumptions(t *testing.T) {
 		return *a.Imbalance[0].NullP95
 	}
 	if flat, grouped, config := p95(), p95("--model", "deepseek-v3"), p95("--model",
-		fixtures+"configs/deepseek-v3.json"); grouped <= flat || config != grouped {
+		fixtures+"../router/presets/deepseek-v3.json"); grouped <= flat || config != grouped {
 		t.Errorf("chance: %v without groups, %v with, %v from the config", flat, grouped, config)
 	}
 }
@@ -316,7 +316,7 @@ func TestModelsVerb(t *testing.T) {
 	if all.SchemaVersion != 1 || all.Kind != "models" || len(all.Models) != len(router.Models()) {
 		t.Errorf("%+v", all)
 	}
-	ask(t, exitDone, &all, "models", "--format", "json", "--config", fixtures+"configs/qwen3-next.json")
+	ask(t, exitDone, &all, "models", "--format", "json", "--config", fixtures+"../router/presets/qwen3-next.json")
 	if len(all.Models) != 1 || all.Models[0].Experts != 512 || !strings.HasSuffix(all.Models[0].Source,
 		"qwen3-next.json") {
 		t.Errorf("%+v", all.Models)

@@ -101,14 +101,7 @@ func (m *modelFlags) bind(c *cobra.Command) {
 	f.StringVar(&m.model, "model", "",
 		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
-	flags.Complete(c, "model", modelNames()...)
-}
-
-func modelNames() (names []string) {
-	for _, m := range router.Models() {
-		names = append(names, m.Name)
-	}
-	return names
+	flags.Complete(c, "model", router.ModelNames()...)
 }
 
 // bindCounts binds them where recorded counts are judged.

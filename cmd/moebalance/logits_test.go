@@ -242,7 +242,7 @@ func TestLogitsVerifyNamesTheFault(t *testing.T) {
 		want    string
 	}{
 		"cut":     {whole[:len(whole)-5], "the end of the file"},
-		"flipped": {append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "want logit 32 for expert 15"},
+		"flipped": {append(bytes.Clone(whole[:len(whole)-1]), whole[len(whole)-1]^1), "logits of row 3: want 0x42, have 0x43"},
 		"empty":   {nil, "the end of the file"},
 		"text":    {[]byte("version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"},
 	} {

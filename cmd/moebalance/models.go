@@ -21,7 +21,7 @@ func modelsCmd() *cobra.Command {
 	c.Flags().StringVar(&o.config, "config", "", "Hugging Face config.json `FILE` of a model, instead of the presets")
 	flags.Parsed(c, &o.method, router.ParseMethod, "method", "", "routing method of --config, whatever it says",
 		methodNames()...)
-	c.ValidArgsFunction = cobra.FixedCompletions(modelNames(), cobra.ShellCompDirectiveNoFileComp)
+	c.ValidArgsFunction = cobra.FixedCompletions(router.ModelNames(), cobra.ShellCompDirectiveNoFileComp)
 	o.out.bind(c, render.Models(nil).TableNames)
 	return c
 }
@@ -47,9 +47,9 @@ func (o *modelsOptions) models(names []string) ([]router.Model, error) {
 	}
 	var models []router.Model
 	for _, name := range names {
-		m, err := router.FindModel(name)
+		m, err := source.FindModel(name, "", "")
 		if err != nil {
-			return nil, withCode(exitUsage, err)
+			return nil, err
 		}
 		models = append(models, m)
 	}

@@ -41,7 +41,7 @@ func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 	}
 	flat, _ := nulls()
 	grouped, _ := nulls("--model", "deepseek-v3")
-	config, _ := nulls("--config", fixtures+"configs/deepseek-v3.json")
+	config, _ := nulls("--config", fixtures+"../router/presets/deepseek-v3.json")
 	if grouped[0] <= flat[0] || !slices.Equal(grouped, config) {
 		t.Errorf("null p95: %v without groups, %v with, %v from the config", flat, grouped, config)
 	}

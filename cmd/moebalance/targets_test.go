@@ -88,7 +88,7 @@ func outputFolder(t *testing.T) {
 		}
 	}
 	for name, from := range map[string]string{
-		"c.json": "configs/mixtral-8x7b.json", "runs/a.sqlite": "gptoss-ep4-loop/normal.sqlite",
+		"c.json": "../router/presets/mixtral-8x7b.json", "runs/a.sqlite": "gptoss-ep4-loop/normal.sqlite",
 		"old.sqlite": "gptoss-ep4-loop/perfect.sqlite",
 		"trace.json": "torch/rank0.pt.trace.json",
 	} {
@@ -466,7 +466,7 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 		}
 		checkRefused(t, "models", "-o", name)
 	}
-	for from, name := range map[string]string{"configs/mixtral-8x7b.json": "config.json",
+	for from, name := range map[string]string{"../router/presets/mixtral-8x7b.json": "config.json",
 		"field/results/vllm-qwen3-normal.rank0.json.gz": "trace.txt"} {
 		text, err := os.ReadFile(filepath.Join(root, from))
 		if err := errors.Join(err, os.WriteFile(name, text, 0o644)); err != nil {

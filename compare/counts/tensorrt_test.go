@@ -295,7 +295,7 @@ func TestReadRefusesByName(t *testing.T) {
 		fixture("counts", "torch-module.pt"):                                       "not allowed",
 		fixture("vllm", "qwen3-normal.rank0.json.gz"):                              "as traces and their summaries are",
 		fixture("README.md"):                                                       "unknown format",
-		fixture("configs", "deepseek-v3.json"):                                     "its keys are architectures",
+		fixture("..", "router", "presets", "deepseek-v3.json"):                     "its keys are architectures",
 		fixture("gptoss-ep4-ranks", "counts-normal", "rank0.safetensors"):          "give the folder",
 		fixture("counts", "sglang-pass", "expert_distribution_recorder_17.5_0.pt"): "give the folder",
 	} {

@@ -135,7 +135,7 @@ func ReadModel(path string, method router.Method) (router.Model, error) {
 	}
 	m, err := router.ParseConfig(text, method)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		return router.Model{}, &input.Error{File: path, Expected: "a Hugging Face config.json", Found: notJSON(err)}
+		return router.Model{}, &input.Error{File: path, Expected: "a Hugging Face config.json", Found: notJSON(syntax)}
 	} else if err != nil {
 		return router.Model{}, &input.Error{File: path, Err: err}
 	}

@@ -167,13 +167,17 @@ func (f *File) Tensor(name string) (Tensor, error) {
 // Offset is where the tensor's first byte is, counted from the start of the file.
 func (f *File) Offset(t Tensor) int64 { return f.data + t.Begin }
 
-// ReadAt fills b from byte offset within the tensor, or fails.
-func (f *File) ReadAt(t Tensor, b []byte, offset int64) error {
-	if offset < 0 || offset > t.Bytes() || int64(len(b)) > t.Bytes()-offset {
-		return fmt.Errorf("%q: want bytes %d to %d of tensor %q, which has %d", f.name, offset, offset+int64(len(b)),
-			t.Name, t.Bytes())
+// ReadAt reads bytes of the file, wherever they are.
+func (f *File) ReadAt(b []byte, offset int64) (int, error) { return f.r.ReadAt(b, offset) }
+
+// Place names a byte of the file: with the tensor that it is of, and the row.
+func (f *File) Place(at int64) string {
+	for _, t := range f.header.tensors {
+		if begin := f.Offset(t); at >= begin && at < begin+t.Bytes() && len(t.Shape) > 0 {
+			return fmt.Sprintf("byte %d, %s of row %d", at, t.Name, (at-begin)/(t.Bytes()/t.Shape[0]))
+		}
 	}
-	return readFull(f.name, f.r, b, f.Offset(t)+offset)
+	return fmt.Sprintf("byte %d", at)
 }
 
 // Bytes reads the raw little-endian bytes of the named tensor.
@@ -183,5 +187,5 @@ func (f *File) Bytes(name string) ([]byte, Tensor, error) {
 		return nil, Tensor{}, err
 	}
 	b := make([]byte, t.Bytes())
-	return b, t, f.ReadAt(t, b, 0)
+	return b, t, readFull(f.name, f.r, b, f.Offset(t))
 }

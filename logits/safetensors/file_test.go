@@ -56,8 +56,10 @@ func TestReadHandMadeFile(t *testing.T) {
 	if _, err := int64s(f, "c"); !errors.Is(err, ErrNoTensor) || !strings.Contains(err.Error(), "have a, b") {
 		t.Errorf("missing tensor: %v", err)
 	}
-	if err := f.ReadAt(tensor, make([]byte, 4), 13); err == nil {
-		t.Error("read past a tensor's end")
+	for at, want := range map[int64]string{0: "byte 0", f.Offset(tensor) + 9: ", a of row 1", f.Size(): "byte "} {
+		if have := f.Place(at); !strings.HasPrefix(have, fmt.Sprintf("byte %d", at)) || !strings.Contains(have, want) {
+			t.Errorf("byte %d is %q, want %q", at, have, want)
+		}
 	}
 	if _, err := f.Float32s("a"); err == nil {
 		t.Error("integers read as floats")

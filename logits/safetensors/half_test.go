@@ -29,14 +29,19 @@ func slowDecode(h uint16, expBits, fracBits int) float64 {
 
 func TestHalfDecodesEveryPattern(t *testing.T) {
 	for i := range 1 << 16 {
-		h := uint16(i)
+		h, decoded := uint16(i), [2]float32{}
+		for at, d := range []DType{F16, BF16} {
+			if err := Decode(decoded[at:at+1], []byte{byte(h), byte(h >> 8)}, d); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for _, c := range []struct {
 			name string
 			got  float32
 			want float64
 		}{
-			{"float16", Float16ToFloat32(h), slowDecode(h, 5, 10)},
-			{"bfloat16", BFloat16ToFloat32(h), slowDecode(h, 8, 7)},
+			{"float16", decoded[0], slowDecode(h, 5, 10)},
+			{"bfloat16", decoded[1], slowDecode(h, 8, 7)},
 		} {
 			same := float64(c.got) == c.want && math.Signbit(float64(c.got)) == math.Signbit(c.want)
 			if !same && !(c.got != c.got && math.IsNaN(c.want)) {

@@ -78,13 +78,24 @@ func Decode(dst []float32, src []byte, d DType) error {
 	case F32:
 		decode(dst, src, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
 	case BF16:
-		decode(dst, src, 2, func(b []byte) float32 { return BFloat16ToFloat32(le.Uint16(b)) })
+		decode(dst, src, 2, func(b []byte) float32 { return math.Float32frombits(uint32(le.Uint16(b)) << 16) })
 	case F16:
-		decode(dst, src, 2, func(b []byte) float32 { return Float16ToFloat32(le.Uint16(b)) })
+		decode(dst, src, 2, func(b []byte) float32 { return half(le.Uint16(b)) })
 	case F64:
 		decode(dst, src, 8, func(b []byte) float32 { return float32(math.Float64frombits(le.Uint64(b))) })
 	default:
 		return fmt.Errorf("want F32, BF16, F16 or F64, have %s", d)
 	}
 	return nil
+}
+
+// half is exact: the bits of an IEEE 754 binary16 (5 exponent and 10
+// fraction bits), moved to their places in a float32, are the value times 2⁻¹¹²,
+// subnormals included.
+func half(h uint16) float32 {
+	b := math.Float32bits(math.Float32frombits(uint32(h&0x7fff)<<13) * 0x1p112)
+	if h&0x7c00 == 0x7c00 { // infinities and NaN
+		b |= 0x7f800000
+	}
+	return math.Float32frombits(b | uint32(h&0x8000)<<16)
 }

@@ -175,14 +175,7 @@ func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
 // expert sharing its slots evenly as EPLB assumes: fractions of slots, which add up to
 // the load. len(load) must be the layout's experts.
 func RankLoad(l router.Layout, load []int64) []float64 {
-	slots := make([]float64, l.Ranks())
-	for e, total := range load {
-		places := l.Places(e)
-		n := float64(total) / float64(len(places))
-		for _, p := range places {
-			slots[p.Rank] += n
-		}
-	}
+	slots, _ := Work(l, load, 1, false)
 	return slots
 }
 
