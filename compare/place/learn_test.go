@@ -204,8 +204,8 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 			t.Errorf("%v: %+v, %v", share, res.Placements, err)
 		}
 	}
-	if res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.1}}); !errors.Is(err, router.ErrShape) ||
-		!strings.Contains(err.Error(), "16 copies") {
+	if res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.1}}); !errors.Is(err, counts.ErrOptions) ||
+		!strings.Contains(err.Error(), "have 16 that") {
 		t.Errorf("16 redundant experts of 80 copies: %+v, %v", res, err)
 	}
 	res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.4}})

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -101,7 +103,9 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	all := size.Slots * len(layers)
 	most, onRank := o.budget(all)
 	if done > most {
-		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s", errOverBudget, quantity.Count(done, "copy"))
+		return nil, 0, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s to move (--max-moves)",
+			quantity.Count(most, "copy")), Found: fmt.Sprintf("%d that the redundant experts alone take", done),
+			Try: "fewer --redundant", Err: errOverBudget}
 	}
 	m, err := placement.NewMover(windows, runs, slots, size, onRank)
 	if err != nil {
@@ -131,8 +135,8 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	return plans, inBudget, err
 }
 
-// errOverBudget is of growth that takes more than all moves.
-var errOverBudget = fmt.Errorf("%w: more than --max-moves allows", router.ErrShape)
+// errOverBudget is wrapped where growth takes more than all moves.
+var errOverBudget = fmt.Errorf("more than --max-moves allows: %w", counts.ErrOptions)
 
 // budget is how many of all copies may move, and how many to one rank, 0 for any number.
 func (o Options) budget(all int) (most, onRank int) {

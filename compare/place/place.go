@@ -394,8 +394,8 @@ func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, e
 		return l, err
 	}
 	if len(l.way) == 0 {
-		return l, fmt.Errorf("%w: a rank of the running placement has more copies than %d physical experts on %d "+
-			"ranks leave it", router.ErrShape, size.Slots, size.Ranks)
+		return l, &input.Error{File: flat.from, Expected: fmt.Sprintf("at most %s on a rank, as --redundant %d says",
+			quantity.Count(size.Slots/size.Ranks, "copy"), size.Slots-res.Experts), Found: "more", Err: counts.ErrOptions}
 	}
 	l.rivals, l.afresh = append([]plan{l.way[l.inBudget]}, l.rivals...), 1
 	return l, nil
