@@ -226,6 +226,12 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 	if err != nil || res.Placements[0].Moved > 8 {
 		t.Errorf("one copy a rank: %+v, %v", res.Placements, err)
 	}
+	// the curve goes on beyond what the ranks have time for
+	at := slices.IndexFunc(res.Curve, func(p Point) bool { return p.InBudget })
+	if at < 0 || res.Curve[at].Moved != res.Placements[0].Moved || at > len(res.Curve)-3 ||
+		res.Curve[at+1].Moved < res.Curve[at].Moved || res.Curve[len(res.Curve)-2].Moved < 16 {
+		t.Errorf("%+v", res.Curve)
+	}
 }
 
 // Layers that run and that no window has are written as they run.

@@ -135,6 +135,30 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	return plans, inBudget, err
 }
 
+// follow finds the way, and what of it is within the budget. A budget of each rank's time takes
+// swaps of its own: that of the ranks that have time left.
+func (l *learnt) follow(running plan, learn []Window, experts int, size placement.Size, o Options) (err error) {
+	free := o
+	if o.MaxMoves != nil && o.MaxMoves.Time > 0 {
+		free.MaxMoves = nil
+	}
+	l.way, l.inBudget, err = free.way(running, learn, experts, size, false)
+	if err != nil || len(l.way) == 0 || o.MaxMoves == nil || free.MaxMoves != nil {
+		return err
+	}
+	own, last, err := o.way(running, learn, experts, size, true)
+	if err != nil {
+		return err
+	}
+	_, moved := loads(running, own[last], size.Ranks)
+	l.inBudget = slices.IndexFunc(l.way, func(p plan) bool { _, n := loads(running, p, size.Ranks); return n >= moved })
+	if l.inBudget < 0 {
+		l.inBudget = len(l.way)
+	}
+	l.way = slices.Insert(l.way, l.inBudget, own[last])
+	return nil
+}
+
 // errOverBudget is wrapped where growth takes more than all moves.
 var errOverBudget = fmt.Errorf("more than --max-moves allows: %w", counts.ErrOptions)
 

@@ -390,7 +390,7 @@ func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, e
 	if err := o.rename(l.rivals, flat, res.Experts, size); err != nil || flat.from == Contiguous && o.MaxMoves == nil {
 		return l, err
 	}
-	if l.way, l.inBudget, err = o.way(flat, res.Learned, res.Experts, size, false); err != nil || o.MaxMoves == nil {
+	if err := l.follow(flat, res.Learned, res.Experts, size, o); err != nil || o.MaxMoves == nil {
 		return l, err
 	}
 	if len(l.way) == 0 {
