@@ -42,15 +42,15 @@ func fieldFiles(t *testing.T, pattern string) []string {
 	return files
 }
 
-// signed is a fraction as README writes it.
+// signed is a fraction as testdata/README.md writes it.
 func signed(x float64) string {
 	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*x), "-", "−", 1)
 }
 
-// inReadme asks for a sentence of the section on what was measured.
-func inReadme(t *testing.T, words string) {
+// inMeasured asks for a sentence of the section on what was measured.
+func inMeasured(t *testing.T, words string) {
 	t.Helper()
-	inText(t, "../../README.md", "## What we measured", words)
+	inText(t, "../../testdata/README.md", "## What we measured", words)
 }
 
 // inText asks for a sentence of a section, wherever its lines break.
@@ -88,7 +88,7 @@ func TestFieldTraceFollowsCounts(t *testing.T) {
 	if trace.Coverage.LayerShare < 0.9 {
 		t.Errorf("%.3f of the GPU time is placed in layers", trace.Coverage.LayerShare)
 	}
-	inReadme(t, fmt.Sprintf("%.1f %% of the GPU time placed in 48 inferred layers", 100*trace.Coverage.LayerShare))
+	inMeasured(t, fmt.Sprintf("%.1f %% of the GPU time placed in 48 inferred layers", 100*trace.Coverage.LayerShare))
 	time, load := make([]float64, 48), make([]float64, 48)
 	for _, row := range trace.Imbalance {
 		if row.Level == "rank" {
@@ -111,7 +111,7 @@ func TestFieldTraceFollowsCounts(t *testing.T) {
 	if r := stat.Correlation(time, load, nil); r < 0.9 {
 		t.Errorf("correlation %.3f of time with load", r)
 	} else {
-		inReadme(t, fmt.Sprintf("correlation %.3f", r))
+		inMeasured(t, fmt.Sprintf("correlation %.3f", r))
 	}
 }
 
@@ -133,10 +133,10 @@ func TestFieldActiveExperts(t *testing.T) {
 		}
 		return stat.Mean(of, nil)
 	}
-	inReadme(t, fmt.Sprintf("%.0f experts a layer instead of %.0f", active("perfect"), active("normal")))
+	inMeasured(t, fmt.Sprintf("%.0f experts a layer instead of %.0f", active("perfect"), active("normal")))
 }
 
-// README says of the campaign what its result says.
+// testdata/README.md says of the campaign what its result says.
 func TestFieldCampaign(t *testing.T) {
 	content, err := os.ReadFile(fieldResults + "vllm-qwen3-campaign.json")
 	if err != nil {
@@ -164,11 +164,11 @@ func TestFieldCampaign(t *testing.T) {
 			}
 		}
 	}
-	if inReadme(t, "launches were "+strings.Join(slow, " and ")+" slower than their arm's median"); len(slow) != 2 ||
+	if inMeasured(t, "launches were "+strings.Join(slow, " and ")+" slower than their arm's median"); len(slow) != 2 ||
 		len(c.Pairs) != 6 {
 		t.Errorf("%d pairs, %v slower", len(c.Pairs), slow)
 	}
-	inReadme(t, fmt.Sprintf("%s, 95 %% interval %s to %s: *%s*", signed(c.Gain.Estimate), signed(c.Gain.Low),
+	inMeasured(t, fmt.Sprintf("%s, 95 %% interval %s to %s: *%s*", signed(c.Gain.Estimate), signed(c.Gain.Low),
 		signed(c.Gain.High), c.Verdict))
 	if c.Balance != "measured" || len(c.Proof) != 4 {
 		t.Errorf("balance %q, %d proofs", c.Balance, len(c.Proof))
@@ -217,9 +217,9 @@ func TestFieldDose(t *testing.T) {
 		if tokens > 256 {
 			of = second
 		}
-		inReadme(t, fmt.Sprintf("| %s | %s |", name, gains(of, tokens, " | ")))
+		inMeasured(t, fmt.Sprintf("| %s | %s |", name, gains(of, tokens, " | ")))
 	}
-	inReadme(t, fmt.Sprintf("up to %s at 8 and 64 tokens, %s at 256, %s at 8,192, %s", differ(first, 8, 64),
+	inMeasured(t, fmt.Sprintf("up to %s at 8 and 64 tokens, %s at 256, %s at 8,192, %s", differ(first, 8, 64),
 		differ(first, 256), differ(second, 8192), differ(second, 16384)))
 	if got := gain(first, 8, "file"); got != "−0.4" {
 		t.Errorf("second-generation plan at 8 tokens: %s %%", got)
@@ -310,16 +310,16 @@ func TestFieldPlacement(t *testing.T) {
 	if want < low || want > high || predicted.Time.Of != "step time" {
 		t.Errorf("predicted %v of %s, measured %v to %v", want, predicted.Time.Of, low, high)
 	}
-	inReadme(t, fmt.Sprintf("%s (95 %% interval %s to %s)", signed(gain), signed(low), signed(high)))
+	inMeasured(t, fmt.Sprintf("%s (95 %% interval %s to %s)", signed(gain), signed(low), signed(high)))
 	perfect, low, high := measured("perfect")
 	c := fieldComparison(t, fieldResults+"vllm-qwen3-contiguous.rank?.json.gz",
 		fieldResults+"vllm-qwen3-balanced.rank?.json.gz")
 	if got := c.Prediction.Gain; got < low || got > high {
 		t.Errorf("balanced logits: predicted %v, measured %v to %v", got, low, high)
 	}
-	inReadme(t, fmt.Sprintf("%.3f instead of %.3f", predicted.Judged, predicted.Contiguous))
-	inReadme(t, fmt.Sprintf("predicts %s step time, a gain of %s", signed(predicted.Time.Estimate), signed(want)))
-	inReadme(t, fmt.Sprintf("balanced logits: %s (%s to %s), where `compare` predicts %s", signed(perfect), signed(low),
+	inMeasured(t, fmt.Sprintf("%.3f instead of %.3f", predicted.Judged, predicted.Contiguous))
+	inMeasured(t, fmt.Sprintf("predicts %s step time, a gain of %s", signed(predicted.Time.Estimate), signed(want)))
+	inMeasured(t, fmt.Sprintf("balanced logits: %s (%s to %s), where `compare` predicts %s", signed(perfect), signed(low),
 		signed(high), signed(c.Prediction.Gain)))
 
 	learned := "../../../shared/captures/third-party/lmsys/prefill_in1024.json"
@@ -499,8 +499,8 @@ func TestFieldCompare(t *testing.T) {
 	if len(c.Kinds) < 3 || len(normal) != 13 || len(perfect) != 13 {
 		t.Fatalf("%d kinds of steps, %d and %d steps", len(c.Kinds), len(normal), len(perfect))
 	}
-	inReadme(t, fmt.Sprintf("%s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[2].Gain)))
-	inReadme(t, fmt.Sprintf(
+	inMeasured(t, fmt.Sprintf("%s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[2].Gain)))
+	inMeasured(t, fmt.Sprintf(
 		"expert time of the slowest rank %.1f ms with the learned load, %.1f ms balanced. **Decode** of 32 requests: %.1f ms and %.1f ms",
 		stat.Mean(normal[2:5], nil), stat.Mean(perfect[2:5], nil), stat.Mean(normal[6:9], nil),
 		stat.Mean(perfect[6:9], nil)))

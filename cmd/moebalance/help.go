@@ -18,7 +18,7 @@ var first = map[string]string{
 		" threshold require-proof fail-above campaign resume",
 	"profile":  "iterations cuda-graph-trace dir perfect treatment nsys-arg dry-run",
 	"hook":     "output force help",
-	"workload": "ranks tokens steps skew cache seed",
+	"workload": "ranks tokens steps skew seed stats serve url",
 	"trace":    "counts model steps rank phase threshold fail-above summary scrub table top notes format",
 	"compare": "arms campaign step-tokens place counts-normal counts-perfect model steps metric threshold" +
 		" require-verdict trust-arms table notes format",

@@ -1,28 +1,20 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// The loader of the README reads entries without any package of ours: three tokens of
+// The loader of 'moebalance help loader' reads entries without any package of ours: three tokens of
 // a layer on both ranks are level over ranks.
-func TestReadmeLoader(t *testing.T) {
+func TestHelpLoader(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import numpy").Run(); err != nil {
 		t.Skip("no python3 that imports numpy")
 	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(readme), "```python\n")
-	code, _, found := strings.Cut(code, "```")
-	if !found {
-		t.Fatal("no loader in the README")
-	}
+	page, _, _ := invoke(t.Context(), "help", "loader")
+	_, code, _ := strings.Cut(page, "In Python:\n\n")
 	dir := t.TempDir()
 	ask(t, exitDone, nil, "logits", "generate", "--model", "mixtral-8x7b", "--ep", "2", "--cache",
 		filepath.Join(dir, "cache"))

@@ -150,7 +150,7 @@ func checkGainNumbers(t *testing.T, args []string, out string, a answer.Answer) 
 // A campaign's gain is the same wherever the campaign is read.
 func TestCampaignHasOneGain(t *testing.T) {
 	t.Chdir("../..")
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile("testdata/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestCampaignHasOneGain(t *testing.T) {
 			t.Errorf("compare --campaign %s: %q, want %s", path, out, want)
 		}
 		if !strings.Contains(string(readme), want) {
-			t.Errorf("the README does not say %s of %s", want, path)
+			t.Errorf("testdata/README.md does not say %s of %s", want, path)
 		}
 	}
 }

@@ -89,9 +89,9 @@ func TestPlacementWasMeasured(t *testing.T) {
 	}
 	gain := func(timeChange float64) float64 { return 1/(1+timeChange) - 1 }
 	predicted, measured := a.Placements[0].Time, campaign.Gain
-	inReadme(t, fmt.Sprintf("predicted %s step time, a gain of %s (%s to %s)", signed(predicted.Estimate),
+	inMeasured(t, fmt.Sprintf("predicted %s step time, a gain of %s (%s to %s)", signed(predicted.Estimate),
 		signed(gain(predicted.Estimate)), signed(gain(predicted.High)), signed(gain(predicted.Low))))
-	inReadme(t, fmt.Sprintf("%d pairs measured %s (%s to %s)", measured.N, signed(measured.Estimate),
+	inMeasured(t, fmt.Sprintf("%d pairs measured %s (%s to %s)", measured.N, signed(measured.Estimate),
 		signed(measured.Low), signed(measured.High)))
 	if gain(predicted.Low) < measured.Low || gain(predicted.High) > measured.High {
 		t.Errorf("predicted gain %.3f to %.3f, measured %.3f to %.3f: no overlap", gain(predicted.High),
@@ -121,7 +121,7 @@ func TestPlacementWasMeasured(t *testing.T) {
 			held++
 		}
 	}
-	inReadme(t, fmt.Sprintf("Of %d further placements, the measured interval holds the prediction in %d", len(rows)-1,
+	inMeasured(t, fmt.Sprintf("Of %d further placements, the measured interval holds the prediction in %d", len(rows)-1,
 		held))
 }
 
@@ -147,7 +147,7 @@ func TestPlacePredictsTime(t *testing.T) {
 	}
 	captured(t, append(args, "--format", "json", "-o", result))
 	page := captured(t, []string{"report", result})
-	for _, want := range []string{"What would another placement win?", "How many redundant experts?",
+	for _, want := range []string{"What would another placement gain?", "How many redundant experts?",
 		"predicted step time"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)

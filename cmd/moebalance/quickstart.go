@@ -23,28 +23,27 @@ import (
 
 func quickstartCmd() *cobra.Command {
 	var dir target.Folder
-	dir.Path = "moebalance-quickstart"
-	c := command("quickstart", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) error {
-		return quickstart(c.Context(), dir.Path, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
+	c := command("quickstart", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) (err error) {
+		folder := dir.Path
+		if folder == "" {
+			if folder, err = newFolder("moebalance-quickstart"); err != nil {
+				return err
+			}
+		}
+		if err := dir.CheckEmpty(); err != nil {
+			return err
+		}
+		return quickstart(c.Context(), folder, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
 	})
-	dir.Bind(c, "dir", "", "output `DIR`")
+	dir.Bind(c, "dir", "", "new output `DIR` (default moebalance-quickstart, with a number where that exists)")
 	return c
 }
-
-// tourMark is the file that tells a folder of quickstart's from others, and lists what
-// the tour made.
-const tourMark = ".moebalance-quickstart"
 
 // quickstart runs the steps in dir and prints what they found, the page's path, and the
 // next commands, with again for this program. Commands and their own messages go to
 // stderr.
-func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout, stderr io.Writer) (err error) {
+func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout, stderr io.Writer) error {
 	begun := time.Now()
-	kept, err := target.Fresh(dir, tourMark)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, target.Mark(dir, tourMark, kept)) }()
 	if err := os.CopyFS(filepath.Join(dir, "captures"), testdata.Captures); err != nil {
 		return fmt.Errorf("unpacking the captures: %w; choose a new folder with --dir", err)
 	}

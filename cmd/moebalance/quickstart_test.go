@@ -3,15 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/source"
 )
 
@@ -28,34 +29,14 @@ var shortTour = []tourStep{
 
 func TestQuickstart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a tour's folder")
-	var first string
-	for round := range 4 { // each replaces what the one before made, and nothing else
-		var out, errs bytes.Buffer
-		if err := quickstart(t.Context(), dir, "./mb", shortTour, &out, &errs); err != nil {
-			t.Fatal(err, errs.String())
-		}
-		if first == "" {
-			first = out.String()
-		}
-		if out.String() != first {
-			t.Errorf("the second tour printed %q, the first %q", out.String(), first)
-		}
-		quoted := strings.ReplaceAll(dir, "'", `'\''`)
-		if want := "$ ./mb logits verify '" + quoted + "/cache' --format json -o '" + quoted +
-			"/logits.json'\n"; !strings.Contains(errs.String(), want) {
-			t.Errorf("stderr %q lacks %q", errs.String(), want)
-		}
-		for _, name := range []string{"notes", "captures/mine", "cache/mine", "figures/a/mine.svg",
-			"campaign/launches/mine"} {
-			path := filepath.Join(dir, name)
-			if text, err := os.ReadFile(path); round > 0 && (err != nil || string(text) != "mine") {
-				t.Errorf("round %d: %s, which is not the tour's: %q, %v", round, name, text, err)
-			}
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
-				os.WriteFile(path, []byte("mine"), 0o644)); err != nil {
-				t.Fatal(err)
-			}
-		}
+	var out, errs bytes.Buffer
+	if err := quickstart(t.Context(), dir, "./mb", shortTour, &out, &errs); err != nil {
+		t.Fatal(err, errs.String())
+	}
+	first, quoted := out.String(), strings.ReplaceAll(dir, "'", `'\''`)
+	if want := "$ ./mb logits verify '" + quoted + "/cache' --format json -o '" + quoted +
+		"/logits.json'\n"; !strings.Contains(errs.String(), want) {
+		t.Errorf("stderr %q lacks %q", errs.String(), want)
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
 	want := []string{"Balanced routing is 22.9 % faster (19.9 to 26.0 %): imbalance significant",
@@ -77,41 +58,23 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// A tour removes nothing that was changed, nothing behind a link, and nothing where no
-// tour wrote down what it made.
-func TestQuickstartSparesWhatChanged(t *testing.T) {
-	dir, outside := filepath.Join(t.TempDir(), "tour"), t.TempDir()
-	run := func() error {
-		var out, errs bytes.Buffer
-		return quickstart(t.Context(), dir, "mb", shortTour[:1], &out, &errs)
+// A tour goes to a folder that has nothing in it, and each to one of its own.
+func TestQuickstartTakesANewFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, want := range []string{"tour", "tour-2", "tour-3"} {
+		if folder, err := newFolder("tour"); err != nil || folder != want {
+			t.Errorf("a folder %q, %v; want %q", folder, err, want)
+		}
 	}
-	if err := run(); err != nil {
+	mine := filepath.Join("tour", "report.html")
+	if err := os.WriteFile(mine, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	capture := filepath.Join(dir, "captures", "campaign-deepseek-ep4.json")
-	text, err := os.ReadFile(capture)
-	if err := errors.Join(err, os.WriteFile(capture, []byte("mine"), 0o644),
-		os.Rename(filepath.Join(dir, "captures", "deepseek-ep4-ranks"), filepath.Join(outside, "d"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "d"),
-		filepath.Join(dir, "captures", "deepseek-ep4-ranks")); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(); err == nil || !strings.Contains(err.Error(), "choose a new folder") {
-		t.Errorf("over a changed capture: %v", err)
-	}
-	if got, err := os.ReadFile(capture); err != nil || string(got) != "mine" || len(text) == 0 {
-		t.Errorf("the changed capture: %q, %v", got, err)
-	}
-	if left, err := os.ReadDir(filepath.Join(outside, "d")); err != nil || len(left) == 0 {
-		t.Errorf("what is behind a link: %v, %v", left, err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, tourMark), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(); exitCode(t.Context(), err) != exitUsage {
-		t.Errorf("in a folder of an older tour: %v, want exit 2", err)
+	_, stderr, code := invoke(t.Context(), "quickstart", "--dir", "tour")
+	left, err := filepath.Glob("tour/*")
+	if code != exitUsage || !strings.Contains(stderr, "want a new or empty folder") || err != nil ||
+		!slices.Equal(left, []string{mine}) {
+		t.Errorf("exit %d, %s: %v, %v", code, stderr, left, err)
 	}
 }
 
@@ -129,7 +92,7 @@ func TestQuickstartFindings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "expert GEMM time of the slowest rank 4.87 ms to 3.31 ms per step (−32.0 %)"
+	const want = "expert GEMM time of the slowest rank falls from 4.87 ms to 3.31 ms per step"
 	if line := tour[1].found(result); !strings.Contains(line, want) || utf8.RuneCountInString(line) > 130 {
 		t.Errorf("%q, want %q in at most 130 letters", line, want)
 	}
@@ -168,7 +131,11 @@ func TestNextCommands(t *testing.T) {
 			}
 			commands++
 			rest, _, _ = strings.Cut(rest, " -- ")
-			c, args, err := rootCmd().Find(strings.Fields(rest))
+			words, err := launch.Words(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, args, err := rootCmd().Find(words)
 			if err == nil {
 				err = c.ParseFlags(args)
 			}
@@ -199,7 +166,7 @@ func TestQuickstartStops(t *testing.T) {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
 	}
 	var out, errs bytes.Buffer
-	err := quickstart(t.Context(), dir, "mb", []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
+	err := quickstart(t.Context(), t.TempDir(), "mb", []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
 	if err == nil || !strings.Contains(err.Error(), "exit code 1") || out.Len() > 0 {
 		t.Errorf("error %v, stdout %q", err, out.String())
 	}

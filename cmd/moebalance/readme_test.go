@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the outputs in README.md")
+var update = flag.Bool("update", false, "rewrite the outputs in README.md and testdata/README.md")
 
-// TestReadmeIsTrue runs every command in the README's console blocks, one after
+// TestReadmeIsTrue runs every command in the console blocks of the README and of testdata's, one after
 // the other, beside the repository's testdata in a folder that they may write to,
 // and compares what they print. A block is
 //
@@ -29,40 +29,45 @@ func TestReadmeIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := filepath.Join(root, "README.md")
-	readme, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Chdir(t.TempDir())
 	if err := os.Symlink(filepath.Join(root, "testdata"), "testdata"); err != nil {
 		t.Fatal(err)
 	}
-	fresh, commands := rerun(t, string(readme))
-	if commands == 0 {
-		t.Fatal("README.md shows no command")
-	}
 	checkFigures(t)
-	if fresh == string(readme) {
-		return
-	}
-	if !*update {
-		t.Errorf("README.md is out of date; go test ./cmd/moebalance -run Readme -update rewrites it\n%s",
-			firstDifference(string(readme), fresh))
-		return
-	}
-	if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"README.md", "testdata/README.md"} {
+		page := filepath.Join(root, name)
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh, commands := rerun(t, string(text))
+		if commands == 0 {
+			t.Fatalf("%s shows no command", name)
+		}
+		if words := len(strings.Fields(fresh)); name == "README.md" && words > 1000 {
+			t.Errorf("%s has %d words, want at most 1,000", name, words)
+		}
+		if fresh == string(text) {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s is out of date; go test ./cmd/moebalance -run Readme -update rewrites it\n%s",
+				name, firstDifference(string(text), fresh))
+			continue
+		}
+		if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// readmeFigures are the pictures of the README and what they are drawn from.
+// readmeFigures are the pictures of testdata/README.md and what they are drawn from.
 var readmeFigures = map[string][]string{
 	"expert-time.svg": {"testdata/gptoss-ep4-loop"},
 	"gain.svg":        {"testdata/campaign-deepseek-ep4.json"},
 }
 
-// checkFigures draws the README's pictures anew and compares them byte for byte.
+// checkFigures draws these pictures anew and compares them byte for byte.
 func checkFigures(t *testing.T) {
 	t.Helper()
 	for name, inputs := range readmeFigures {
@@ -119,7 +124,7 @@ func firstDifference(old, fresh string) string {
 	a, b := strings.Split(old, "\n"), strings.Split(fresh, "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			return "README:  " + a[i] + "\nprogram: " + b[i]
+			return "page:    " + a[i] + "\nprogram: " + b[i]
 		}
 	}
 	return "one is longer than the other"

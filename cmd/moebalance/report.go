@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -32,29 +34,31 @@ type reportOptions struct {
 	model     modelFlags // of these and of folders of expert statistics
 	steps     *nsys.Steps
 	perStep   float64 // tokens
-	threshold share
+	threshold flags.Share
 }
 
 func reportCmd() *cobra.Command {
 	var o reportOptions
-	c := command("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert statistics"),
+	c := command("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"),
 		o.run)
 	f := c.Flags()
-	f.StringVar(&o.title, "title", "", "heading of the page (default: benchmark command or inputs)")
-	f.StringVar(&o.date, "date", "", "date of the report as the page prints it (default: now)")
+	f.StringVar(&o.title, "title", "", "`TEXT`: heading of the page (default: benchmark command or inputs)")
+	f.StringVar(&o.date, "date", "", "`DATE` as the page prints it (default: now)")
 	f.StringArrayVar(&o.apart, "apart", nil,
 		"`PATHS` of another program's results, with commas between them, for a part of their own; repeatable")
 	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
 	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
 	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
-	f.StringVar(&o.counts[0], "counts-normal", "", "`DIR` or file of expert statistics of the normal run")
-	f.StringVar(&o.counts[1], "counts-perfect", "", "`DIR` or file of expert statistics of the perfect run")
+	section(c, manual.OwnSection)
+	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
+	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
 	o.model.bindCounts(c)
 	bindSteps(c, &o.steps)
 	f.Float64Var(&o.perStep, "step-tokens", 0,
 		"tokens of all ranks in one step: turns a campaign's tokens/s into the step time of traces")
-	o.threshold.fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert statistics")
+	o.threshold.Fraction = defaultThreshold
+	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert counts")
+	section(c, "Traces and expert counts")
 	return c
 }
 
@@ -67,7 +71,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, StepTokens: o.perStep,
+		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, StepTokens: o.perStep,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
 	}
@@ -82,7 +86,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	}
 	counted := func(in source.Item) bool { return in.Counts != nil }
 	if o.model.named() && len(options.Counts) == 0 && !slices.ContainsFunc(items, counted) {
-		return usagef("--model and --config describe expert statistics: add them, or --counts-normal or --counts-perfect")
+		return usagef("--model and --config describe expert counts: add them, or --counts-normal or --counts-perfect")
 	}
 	programs := programsOf(items)
 	options.Counts = nil

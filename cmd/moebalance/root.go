@@ -100,6 +100,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	nameStandard(root)
 	var stray error
 	root.SetHelpFunc(func(c *cobra.Command, words []string) {
 		if stray = strayWords(c); stray == nil {
@@ -118,6 +119,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // strayWords refuses words beside --help that are no file and no command of somebody else.
 func strayWords(c *cobra.Command) error {
+	if !c.Runnable() && c.HasSubCommands() && c.Flags().NArg() > 0 {
+		return needsVerb(c, c.Flags().Args())
+	}
 	if _, command := c.Annotations[target.RunsCommand]; command || c.Flags().ArgsLenAtDash() >= 0 {
 		return nil
 	}
@@ -167,6 +171,12 @@ func rootCmd() *cobra.Command {
 	}
 	root.AddCommand(topics()...)
 	target.Guard(root, targetRules())
+	return root
+}
+
+// nameStandard fits cobra's own commands into the help. It comes behind SetOut, whose stream
+// that of completion keeps.
+func nameStandard(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -175,9 +185,11 @@ func rootCmd() *cobra.Command {
 			c.Args = namesCommand
 		case "completion":
 			c.Short, c.GroupID = "enable shell completion", "Start"
+			c.Long = "Prints the completion script of a shell: bash, zsh, fish or powershell. In bash,\n" +
+				"'source <(moebalance completion bash)' enables it; 'moebalance completion SHELL --help'\n" +
+				"says how to keep it."
 		}
 	}
-	return root
 }
 
 // wanted says what a flag of Go's own types takes.

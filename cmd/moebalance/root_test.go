@@ -46,6 +46,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "needs a verb", nil},
 		{exitUsage, `did you mean "trace"`, []string{"trcae"}},
 		{exitUsage, `did you mean "trace"`, []string{"help", "trcae"}},
+		{exitUsage, `unknown verb "bsh" for 'moebalance completion': want one of bash`, []string{"completion", "bsh"}},
 		{exitUsage, "unknown flag: --nope; see", []string{"trace", "--nope", "x"}},
 		{exitUsage, `unknown flag: --tabel; did you mean "--table"?`, []string{"trace", "--tabel", "x"}},
 		{exitUsage, `did you mean "--format"?`, []string{"trace", "-format", "x"}},
@@ -78,7 +79,7 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
 			[]string{"place", "../../testdata/field/results/vllm-qwen3-normal.rank0.json.gz"}},
 		{exitFailed, "this is a result of moebalance (", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
-		{exitFailed, "unknown format of JSON: it is empty, ", []string{"counts", file("empty.json", "{}")}},
+		{exitFailed, "unknown format of JSON: it is empty and", []string{"counts", file("empty.json", "{}")}},
 		{exitUsage, "--top: want 0 or more rows, have -1", []string{"trace", "--top", "-1", loop + "normal.sqlite"}},
 		{exitUsage, `"bogus" beside --help`, []string{"counts", "--help", "bogus"}},
 		{exitUsage, `"bogus" beside --help`, []string{"--help", "bogus"}},
@@ -106,7 +107,7 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "no such file", []string{"report", dir + "/missing"}},
 		{exitFailed, "no such file", []string{"counts", dir + "/missing"}},
 		{exitUsage, "ranks", []string{"workload", "--ranks", "99"}},
-		{exitUsage, "is not from an earlier run", []string{"quickstart", "--dir", dir}},
+		{exitUsage, "want a new or empty folder", []string{"quickstart", "--dir", dir}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) {
@@ -259,7 +260,7 @@ func TestHelpIsGrouped(t *testing.T) {
 	}
 	out, _, _ = invoke(t.Context(), "bench", "--help-all")
 	before := 0
-	for _, want := range []string{"\nWhat to run:\n", "\n      --treatment", "\nDesign:\n", "\n      --pairs", "\nProof",
+	for _, want := range []string{"\nWhat to run:\n", "\n  --treatment", "\nDesign:\n", "\n  --pairs", "\nProof",
 		"--require-proof", "\nReading and judging of results:\n", "\nOutput:\n", "--format", "--force", "--help"} {
 		at := strings.LastIndex(out, want)
 		if at < before {

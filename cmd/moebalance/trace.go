@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -36,7 +37,7 @@ type traceOptions struct {
 	model     modelFlags // of the counts
 	summary   target.File
 	scrub     target.File
-	failAbove share
+	failAbove flags.Share
 }
 
 func traceCmd() *cobra.Command {
@@ -44,17 +45,20 @@ func traceCmd() *cobra.Command {
 	c := command("trace", argCount(1, -1, "at least one export"), o.run)
 	f := c.Flags()
 	o.readOptions.bind(c, func() []string { return render.Trace(&nsys.Trace{}, "").TableNames() })
-	f.StringVar(&o.counts, "counts", "", "`DIR` or file of expert statistics of the same run")
+	f.StringVar(&o.counts, "counts", "", "`PATH`: folder or file of expert counts from the same run")
 	o.model.bindCounts(c)
+	section(c, "Expert counts")
 	o.summary = target.File{Replaces: nsys.IsSummary}
 	o.summary.Bind(c, "summary", "",
-		"write a summary of the exports to this `FILE` for a later trace of summaries, and nothing else")
+		"write a small summary to this `FILE`, for a later trace that merges ranks of many nodes")
 	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
 	o.scrub.Bind(c, "scrub", "",
-		"write a copy of the export without environment, host, user, paths and output to this `FILE`, and nothing else")
-	o.threshold.fraction = defaultThreshold
+		"write a copy to this `FILE`, without environment, host, user, paths and program output")
+	section(c, "Files instead of an answer")
+	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the expert-time imbalance over ranks of any layer is above this")
+	section(c, "Gates")
 	return c
 }
 
@@ -137,8 +141,8 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err := o.out.write(c, render.Trace(t, launch.Quote(args))); err != nil {
 		return err
 	}
-	if o.failAbove.given {
-		return traceGate(t, o.failAbove.fraction)
+	if o.failAbove.Given {
+		return traceGate(t, o.failAbove.Fraction)
 	}
 	return nil
 }
@@ -211,7 +215,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	var worst *imbalance.Row
 	for i := range t.Imbalance {
 		r := &t.Imbalance[i]
-		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && (worst == nil || aboveFloor(r) > aboveFloor(worst)) {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && (worst == nil || r.AboveFloor() > worst.AboveFloor()) {
 			worst = r
 		}
 	}
@@ -229,14 +233,6 @@ func traceGate(t *nsys.Trace, limit float64) error {
 			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
 	}
 	return nil
-}
-
-// aboveFloor is max/mean over its floor, as far as that is known.
-func aboveFloor(r *imbalance.Row) router.Number {
-	if r.Floor.Defined() {
-		return r.MaxOverMean / r.Floor
-	}
-	return r.MaxOverMean
 }
 
 // rankFlag is the hint of the verbs that have the flag.

@@ -126,7 +126,11 @@ func (n Number) Interval() string {
 	if !n.Low.Defined() || !n.High.Defined() {
 		return ""
 	}
-	return n.bare(n.Low) + " to " + n.shown(n.High)
+	low, high := n.shown(n.Low), n.shown(n.High)
+	if at := strings.LastIndexByte(high, ' '); at >= 0 { // the unit, once
+		low = strings.TrimSuffix(low, high[at:])
+	}
+	return low + " to " + high
 }
 
 // Shown is the value alone, with its unit.
@@ -142,14 +146,6 @@ func (n Number) shown(v router.Number) string {
 		return quantity.Decimals(v, 2)
 	}
 	return quantity.Plain(v)
-}
-
-// bare is a bound in front of another one that names the unit.
-func (n Number) bare(v router.Number) string {
-	if n.Unit == Fraction {
-		return strings.TrimSuffix(n.shown(v), " %")
-	}
-	return n.shown(v)
 }
 
 // Step is something to do next. Command works as typed, but for words in capitals; it is

@@ -112,13 +112,13 @@ func TestWordsOfCampaigns(t *testing.T) {
 	}
 	for want, have := range map[string]string{
 		"imbalance significant at n 29, 30; not significant at 28 of 30 points between n 1 and 28": byVerdict(points),
-		"crossover at n 4.50 (95.0 % interval 2.00 to 8.00): below it load balance costs speed; measured at 3 points, " +
+		"crossover at n 4.50 (95 % interval 2.00 to 8.00): below it load balance costs speed; measured at 3 points, " +
 			"interpolated between them": at(gain.Crossover{Why: gain.Crosses, Below: true, Low: 2, High: 8}),
-		"crossover at n 4.50 (95.0 % interval from 2.00 to beyond the largest point): above it after is slower than before; " +
+		"crossover at n 4.50 (95 % interval from 2.00 to beyond the largest point): above it after is slower than before; " +
 			"measured at 3 points, interpolated between them": at(gain.Crossover{Why: gain.Crosses, Low: 2, High: none},
 			gain.ArmGain{Name: "before"}, gain.ArmGain{Name: "after"}),
 		"measured at 3 points: the estimates have one sign, so no crossover is shown": at(gain.Crossover{Why: gain.OneSign}),
-		"Balancer recovers 50.0 % of the ceiling, 95.0 % interval 40.0 % to 60.0 %.": shareOf(gain.Share{Arm: "balancer",
+		"Balancer recovers 50.0 % of the ceiling, 95 % interval 40.0 % to 60.0 %.": shareOf(gain.Share{Arm: "balancer",
 			Estimate: 0.5, Low: 0.4, High: 0.6, Confidence: 0.95}),
 		"Balancer: no share of the ceiling, because the gain of balanced routing is not above zero.": shareOf(
 			gain.Share{Arm: "balancer", Estimate: none}),

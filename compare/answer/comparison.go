@@ -99,7 +99,7 @@ func (a *Answer) fused(c *diff.Comparison) {
 	if c.Ceiling.StepGain.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("gain of these steps", c.Ceiling.StepGain, Fraction, Measured))
 	}
-	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would win, these traces cannot tell.")
+	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would gain, these traces cannot tell.")
 	a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
 }
 
@@ -161,6 +161,7 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	measured := c.Prediction.Measured
 	gained := Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted}
 	if measured != nil {
+		a.Verdict = Verdict(c.Prediction.Verdict)
 		gained = Number{"gain", measured.Estimate, Fraction, measured.Low, measured.High, Measured}
 		a.Basis = "gain measured, parts predicted from " + a.Basis
 	} else {
@@ -176,9 +177,13 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	}
 	a.Numbers = append(a.Numbers, gained, NumberOf("step with "+gain.Perfect.Label(), s.PerfectNS, NS,
 		basisOfStep(s.Basis)))
-	if p := s.Placement.GainBound; p.Defined() {
-		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p, Fraction, s.Placement.Low, s.Placement.High,
-			Predicted})
+	// a gain beside another one needs the same step time, the campaign's
+	if p := s.Placement; measured != nil && p.GainBound.Defined() {
+		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted})
+	} else {
+		ranks := s.Parts[0]
+		a.Numbers = append(a.Numbers, Number{"saved by even ranks", ranks.SavedNS, NS, ranks.Low * s.PerfectNS,
+			ranks.High * s.PerfectNS, Predicted})
 	}
 	if l, ok := mostLoss(c); ok {
 		a.Reasons = append(a.Reasons, l)
@@ -235,7 +240,7 @@ func from(s diff.Split) string {
 	return ""
 }
 
-// mostLoss is the layer that holds most of the reduced straggler loss.
+// mostLoss is the layer that holds most of the reduced straggler loss; false where none holds half.
 func mostLoss(c *diff.Comparison) (string, bool) {
 	var all, most router.Number
 	at := router.Whole(router.None)
@@ -247,7 +252,7 @@ func mostLoss(c *diff.Comparison) (string, bool) {
 			}
 		}
 	}
-	if !at.Defined() || !(all > 0) || len(c.Stragglers) < 2 {
+	if !at.Defined() || !(most > all/2) || len(c.Stragglers) < 2 {
 		return "", false
 	}
 	return fmt.Sprintf("Layer %d holds %s of the loss that balance removes.", at, quantity.Percent(most/all)), true

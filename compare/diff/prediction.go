@@ -53,6 +53,7 @@ type Prediction struct {
 	ProfilerOverhead router.Number `json:"profiler_overhead"`
 	Steps            [2]int        `json:"steps"`    // of normal and perfect
 	Measured         *gain.Gain    `json:"campaign"` // of the unprofiled launches; nil without a campaign
+	Verdict          gain.Verdict  `json:"campaign_verdict,omitempty"`
 
 	saved stats.Interval    // SavedNS
 	parts [3]stats.Interval // LossNS, ExpertsNS, OtherNS
@@ -177,7 +178,7 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 		return
 	}
 	p := &c.Prediction
-	p.Measured = &r.Gain
+	p.Measured, p.Verdict = &r.Gain, r.Verdict
 	steps, why := r.StepsNS(gain.Perfect, tokens)
 	if len(c.Kinds) > 1 {
 		why = "its steps are of all kinds"

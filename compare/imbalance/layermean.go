@@ -72,6 +72,14 @@ type Row struct {
 	WorstSteps int          `json:"worst_steps"` // in how many
 }
 
+// AboveFloor is max/mean over its floor, as far as that is known.
+func (r *Row) AboveFloor() router.Number {
+	if r.Floor.Defined() {
+		return r.MaxOverMean / r.Floor
+	}
+	return r.MaxOverMean
+}
+
 // SourceRow is a Row of one of several sources.
 type SourceRow struct {
 	Source string `json:"source"`

@@ -105,7 +105,7 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	if done > most {
 		return nil, 0, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s to move (--max-moves)",
 			quantity.Count(most, "copy")), Found: fmt.Sprintf("%d that the redundant experts alone take", done),
-			Try: "fewer --redundant", Err: errOverBudget}
+			Try: "allow more, or name what runs with --from", Err: errOverBudget}
 	}
 	m, err := placement.NewMover(windows, runs, slots, size, onRank)
 	if err != nil {

@@ -99,7 +99,7 @@ func Trace(ctx context.Context, exports []string, o nsys.Options, s Statistics) 
 	}
 	t, err := nsys.Read(ctx, exports, o)
 	if errors.Is(err, nsys.ErrCounts) {
-		err = fmt.Errorf("expert statistics %q: %w", s.Path, err)
+		err = fmt.Errorf("expert counts %q: %w", s.Path, err)
 	}
 	if errors.Is(err, nsys.ErrSameRank) {
 		err = cmp.Or(severalRuns(exports), err)
@@ -172,7 +172,7 @@ func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
 		}
 	case placement == nil:
 		if placement, err = counts.Contiguous(record.Experts, ranks); err != nil {
-			return nsys.Recorded{}, fmt.Errorf("reading expert statistics %q: %w", s.Path, err)
+			return nsys.Recorded{}, fmt.Errorf("reading expert counts %q: %w", s.Path, err)
 		}
 	}
 	for layer := range r.Load {

@@ -124,7 +124,7 @@ func (g *gatherer) path(ctx context.Context, path string) error {
 	case err == nil:
 		return g.file(ctx, path)
 	case !isPattern(path):
-		return fmt.Errorf("report: want a result, a campaign folder, exports or expert statistics: %w", err)
+		return fmt.Errorf("report: want a result, a campaign folder, exports or expert counts: %w", err)
 	}
 	found, err := expand(path, g.Skipped)
 	for _, match := range found {
@@ -163,7 +163,8 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 		}
 		if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
 			return &input.Error{File: path,
-				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert statistics, or exports (.sqlite, PyTorch traces, summaries)"}
+				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert counts, or exports (.sqlite, PyTorch traces, summaries)",
+				Found:    fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
 		}
 	}
 	if err == nil {

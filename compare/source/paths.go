@@ -86,7 +86,7 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 			}
 			if missing == nil && !nsys.Takes(found[0]) {
 				return nil, &input.Error{File: arg, Expected: "a folder with exports or traces", Found: "none in it",
-					Try: "'moebalance counts' reads expert statistics"}
+					Try: "'moebalance counts' reads expert counts"}
 			}
 		}
 		paths = append(paths, found...)

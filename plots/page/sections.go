@@ -228,7 +228,7 @@ func (p *program) timeLoad() section {
 	s.addFigure(plots.Scatter(spec))
 	s.Answer = spec.Alt
 	if len(s.Blocks) == 0 {
-		s.Answer = "Unknown: no load is recorded beside the traces. Without it, uneven time may have causes other than routing: give the engine's expert statistics of the same run (--counts-normal, --counts-perfect)."
+		s.Answer = "Unknown: no load is recorded beside the traces. Without it, uneven time may have causes other than routing: give the engine's expert counts of the same run (--counts-normal, --counts-perfect)."
 	}
 	return s
 }

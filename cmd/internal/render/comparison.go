@@ -28,7 +28,7 @@ func Comparison(r diff.Comparison) output.Document {
 		})
 		// or the parts are of another step
 	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) {
-		d.Lead = d.Named("gain").Without("gain", "low", "high")
+		d.Lead = d.Named("gain").Without("gain")
 		d.Lead.Title = ""
 	} else if !r.Comparable {
 		d.Lead = d.Named("work")
@@ -64,16 +64,14 @@ func splitTable(s diff.Split) table.Table {
 	t := table.Table{Name: "gain",
 		Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
 		Columns: []table.Column{label("part"), duration("saved per step", "saved_ns"),
-			duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("gain"),
-			percent("low"), percent("high")}}
+			duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("of step", "gain")}}
 	var total router.Number
 	for _, p := range s.Parts {
-		t.Rows = append(t.Rows, []any{p.Name, p.SavedNS, p.Low * s.PerfectNS, p.High * s.PerfectNS, p.Gain, p.Low,
-			p.High})
+		t.Rows = append(t.Rows, []any{p.Name, p.SavedNS, p.Low * s.PerfectNS, p.High * s.PerfectNS, p.Gain})
 		total += p.SavedNS
 	}
 	if s.Known() {
-		t.Rows = append(t.Rows, []any{"total", total, s.Low * s.PerfectNS, s.High * s.PerfectNS, s.Gain, s.Low, s.High})
+		t.Rows = append(t.Rows, []any{"total", total, s.Low * s.PerfectNS, s.High * s.PerfectNS, s.Gain})
 	}
 	return t
 }

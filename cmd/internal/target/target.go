@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/router/draft"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // ErrRefused is wrapped by the error about an output that cannot be written or that
@@ -84,6 +85,14 @@ func (d *Folder) check() error {
 		return d.refusal("want a folder, but %q is a file", d.Path)
 	}
 	return d.checkPlace(d.Path, d.Store)
+}
+
+// CheckEmpty refuses a folder with something in it.
+func (d *Folder) CheckEmpty() error {
+	if entries, err := os.ReadDir(d.Path); err == nil && len(entries) > 0 {
+		return d.refusal("want a new or empty folder, have %s in %q", quantity.Count(len(entries), "entry"), d.Path)
+	}
+	return nil
 }
 
 // Write writes the file whole or not at all, and with the permissions that it has,

@@ -22,7 +22,7 @@ type Result struct {
 	Shape           router.Shape `json:"shape"`
 	Layers          int          `json:"layers"`
 	Ranks           int          `json:"ranks"`
-	Clock           string       `json:"clock"` // "cpu", or "wall" where the system tells no processor time of a thread
+	Clock           string       `json:"clock"` // "cpu"
 	TokensPerRank   int          `json:"tokens_per_rank"`
 	Steps           int          `json:"steps"` // timed
 	Skew            float64      `json:"skew"`
@@ -47,7 +47,7 @@ func (e *Engine) empty(steps int) Result {
 	c := e.m.c
 	slots := int64(c.Ranks) * int64(c.Tokens) * int64(c.Gate.Shape.TopK)
 	return Result{
-		SchemaVersion: 1, Kind: "workload", Shape: c.Gate.Shape, Layers: c.Layers, Ranks: c.Ranks, Clock: clock,
+		SchemaVersion: 1, Kind: "workload", Shape: c.Gate.Shape, Layers: c.Layers, Ranks: c.Ranks, Clock: "cpu",
 		TokensPerRank: c.Tokens, Steps: steps, Skew: c.Skew, Seed: c.Seed,
 		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
@@ -96,7 +96,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 type statistics [][][][]int64
 
 // WriteStatistics writes the counts of all steps since the last call into a folder in the
-// layout of TensorRT-LLM's expert statistics (tensorrt_llm/_torch/expert_statistic.py):
+// layout of TensorRT-LLM's expert statistics (tensorrt_llm/_torch/moe/expert_statistic.py):
 // a file per source rank with one I64 tensor of [experts] named "step_layer" for
 // each, then meta_info.json. write writes a file whole or not at all. Without a step it
 // writes nothing.

@@ -126,7 +126,7 @@ func checkFile(path string) (int64, error) {
 	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
 		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)",
 			fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)]),
-			makeExport+"; 'moebalance counts' reads expert statistics")
+			makeExport+"; 'moebalance counts' reads expert counts")
 	}
 	if want := promisedSize(head); info.Size() < want {
 		return fault(ErrTruncated, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d, a truncated file", info.Size()),

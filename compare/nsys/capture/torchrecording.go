@@ -147,7 +147,7 @@ func (t *torchReader) recording() (*Recording, error) {
 	case !t.listed:
 		return nil, &input.Error{Expected: "an nsys export or a PyTorch trace",
 			Found: "JSON without a list traceEvents",
-			Try:   "'moebalance report' reads results, 'moebalance counts' expert statistics", Err: ErrNotExport}
+			Try:   "'moebalance report' reads results, 'moebalance counts' expert counts", Err: ErrNotExport}
 	case len(t.work.kernels) == 0:
 		return nil, &input.Error{Expected: "GPU kernels", Found: "none", Try: "record with ProfilerActivity.CUDA",
 			Err: ErrNoKernels}
