@@ -122,10 +122,15 @@ func ofRebalance(res *place.Result) Answer {
 }
 
 // beyond is what is known of the best placement beyond its own numbers, a sentence each: whether
-// its time is extrapolated, how its way of learning does on what is left out of it, and what fewer
-// moves reach.
+// it is learned from too little, or judged on what it has seen, whether its time is extrapolated,
+// how its way of learning does on what is left out of it, and what fewer moves reach.
 func beyond(res *place.Result) (list []string) {
 	best, on := res.Best(), map[string]place.LeftOut{}
+	for _, w := range res.Warnings {
+		if w.Code == "one_window" || w.Code == "judged_learned" { // the numbers say less than they seem to
+			list = append(list, caveat.Text(w))
+		}
+	}
 	if c := res.Cost; c != nil && best.Time != nil && c.Beyond() {
 		list = append(list, fmt.Sprintf("times are extrapolated: a step has %s tokens, %s to %s were measured",
 			quantity.Plain(c.StepTokens()), quantity.Plain(c.LeastTokens), quantity.Plain(c.MostTokens)))
