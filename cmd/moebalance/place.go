@@ -84,7 +84,7 @@ func (o *timeOptions) check() error {
 		return usagef("--campaign has the time of steps and not of slots: add --trace or --cost-table")
 	case o.stepTime != 0 && len(o.trace) == 0 && o.table == "" || o.stepTime != 0 && o.campaign != "":
 		return usagef("--step-time: want --trace or --cost-table with it, and no --campaign")
-	case o.stepTime < 0 || o.stepTokens < 0 || o.bits < 1 || !(o.bandwidth >= 0):
+	case o.stepTime < 0 || o.stepTokens < 0 || o.bits < 1 || !(o.bandwidth >= 0 && o.bandwidth < 1e9):
 		return usagef("--step-time, --step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %v, %d, %g, %d", o.stepTime, o.stepTokens, o.bandwidth, o.bits)
 	}
 	return nil
@@ -301,7 +301,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		return nil, err
 	}
 	options := p.Options
-	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], p.Records[0], p.Model,
+	if options.Cost, options.NoTime, err = o.time.cost(ctx, p.Learn[0], p.Records[0], p.Model,
 		o.threshold.Fraction); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func OfPlacement(r *place.Result) Answer {
 	if best.Verdict != place.Trial {
 		a.Reasons = append(a.Reasons, sentence(best.Reason))
 	}
-	for _, text := range r.Beyond() {
+	for _, text := range beyond(r) {
 		a.Reasons = append(a.Reasons, sentence(text))
 	}
 	if best.PaidBackAfter.Defined() {
@@ -119,4 +119,65 @@ func ofRebalance(res *place.Result) Answer {
 		}
 	}
 	return a
+}
+
+// beyond is what is known of the best placement beyond its own numbers, a sentence each: whether
+// it is learned from too little, or judged on what it has seen, whether its time is extrapolated,
+// how its way of learning does on what is left out of it, and what fewer moves reach.
+func beyond(res *place.Result) (list []string) {
+	best, on := res.Best(), map[string]place.LeftOut{}
+	for _, w := range res.Warnings {
+		if w.Code == "one_window" || w.Code == "judged_learned" { // the numbers say less than they seem to
+			list = append(list, caveat.Text(w))
+		}
+	}
+	if c := res.Cost; c != nil && best.Time != nil && c.Beyond() {
+		list = append(list, fmt.Sprintf("times are extrapolated: a step has %s tokens, %s to %s were measured",
+			quantity.Plain(c.StepTokens()), quantity.Plain(c.LeastTokens), quantity.Plain(c.MostTokens)))
+	}
+	for _, p := range res.Plans {
+		if p.Plan == best.Plan {
+			on[p.Name] = p
+		}
+	}
+	if own, eplb := on[best.Name], on[place.PlanEPLB]; own.Folds > 0 && best.Name != place.PlanEPLB {
+		list = append(list, fmt.Sprintf("left out in turn, %s get max/mean %s, worst %s; by EPLB %s, worst %s",
+			quantity.Count(own.Folds, "kind")+" of windows", quantity.Ratio(own.Judged), quantity.Ratio(own.Worst),
+			quantity.Ratio(eplb.Judged), quantity.Ratio(eplb.Worst)))
+	}
+	for _, p := range res.Phases {
+		if p.Plan == best.Plan && p.Other > p.Own {
+			list = append(list, fmt.Sprintf("%s gets max/mean %s by a plan of the other phase, %s by its own, %s by a joint one",
+				p.Phase, quantity.Ratio(p.Other), quantity.Ratio(p.Own), quantity.Ratio(p.Joint)))
+		}
+	}
+	for _, c := range res.Copies {
+		if c.Ranks == best.Ranks && c.More == best.Redundant && c.Pay {
+			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) against %d, in %d of %d kinds of windows",
+				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), c.Fewer, c.Better,
+				c.Pairs)
+			if c.Bytes.Defined() {
+				text += ", for " + quantity.Bytes(c.Bytes) + " a rank"
+			}
+			list = append(list, text)
+		}
+	}
+	var none, knee, all *place.Point
+	for i, p := range res.Curve {
+		switch of := &res.Curve[i]; {
+		case p.Plan != best.Plan:
+		case none == nil:
+			none = of
+		case p.Knee:
+			knee = of
+		case p.Afresh:
+			all = of
+		}
+	}
+	if none != nil && knee != nil && all != nil {
+		const text = "moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s"
+		list = append(list, fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
+			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned)))
+	}
+	return list
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -152,19 +151,15 @@ func (r *Record) addRow(parts map[stepKey]map[int]int64, columns csvColumns, row
 	return nil
 }
 
-var errPhase = errors.New(`want a phase of "prefill", "decode" or "mixed"`)
+// phases by the names that engines and people give them; verifying drafts is decoding.
+var phases = map[string]Phase{"": "", "prefill": Prefill, "prompt": Prefill, "context": Prefill, "extend": Prefill,
+	"split_prefill": Prefill, "decode": Decode, "generation": Decode, "gen": Decode, "target_verify": Decode,
+	"mixed": Mixed}
 
 // phaseOf reads a name of a phase.
 func phaseOf(text string) (Phase, error) {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "":
-		return "", nil
-	case "prefill", "prompt", "context", "extend":
-		return Prefill, nil
-	case "decode", "generation", "gen":
-		return Decode, nil
-	case "mixed":
-		return Mixed, nil
+	if phase, ok := phases[strings.ToLower(strings.TrimSpace(text))]; ok {
+		return phase, nil
 	}
-	return "", fmt.Errorf("%w, have %q", errPhase, text)
+	return "", fmt.Errorf(`want a phase of "prefill", "decode" or "mixed", have %q`, text)
 }

@@ -166,13 +166,12 @@ func (c counters) addSteps(r *Record) error {
 			r.Experts = max(r.Experts, most)
 		}
 	}
-	layers := stepsByKey{}
+	layers := map[int]*Step{}
 	for key, parts := range c {
-		at := stepKey{layer: key.layer}
-		if layers[at] == nil {
-			layers[at] = &Step{Layer: key.layer}
+		if layers[key.layer] == nil {
+			layers[key.layer] = &Step{Layer: key.layer}
 		}
-		s := layers[at]
+		s := layers[key.layer]
 		switch {
 		case key.level == router.LevelExpert:
 			s.Load.PerExpert = dense(parts, r.Experts)
@@ -187,7 +186,9 @@ func (c counters) addSteps(r *Record) error {
 			}
 		}
 	}
-	r.addSteps(layers)
+	for _, s := range layers {
+		r.held = append(r.held, *s)
+	}
 	return nil
 }
 

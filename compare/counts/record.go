@@ -165,16 +165,6 @@ func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", 
 
 func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
 
-// stepsByKey are steps that come in pieces.
-type stepsByKey map[stepKey]*Step
-
-// addSteps adds the steps; finish puts them in order.
-func (r *Record) addSteps(c stepsByKey) {
-	for _, s := range c {
-		r.held = append(r.held, *s)
-	}
-}
-
 // rankCounts counts the ranks that recorded a step. They come in order, and one
 // that is missing or comes twice spoils the step: the load is the sum over the
 // ranks, and a part of it has another balance.

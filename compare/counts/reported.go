@@ -154,10 +154,6 @@ func (c countdowns) warn(r *Record) {
 // balance is SGLang's Prometheus summary of balancedness, by the mode of the forward pass.
 type balance map[string]*struct{ sum, count float64 }
 
-// balanceModes are the modes of passes with tokens; verifying drafts is decoding.
-var balanceModes = map[string]Phase{"extend": Prefill, "split_prefill": Prefill, "decode": Decode, "target_verify": Decode,
-	"mixed": Mixed}
-
 // add adds a sample of the summary: its sum or its count; other parts are passed over.
 func (b balance) add(part, labeled, value string) error {
 	mode := ""
@@ -204,7 +200,7 @@ func (b balance) reported() (list []Reported) {
 	for _, mode := range slices.Sorted(maps.Keys(b)) {
 		if of := b[mode]; of.count > 0 && of.sum > 0 && mode != "idle" {
 			mean := router.Number(of.sum / of.count)
-			list = append(list, Reported{Step: router.None, Phase: balanceModes[mode], Passes: int(of.count),
+			list = append(list, Reported{Step: router.None, Phase: phases[mode], Passes: int(of.count),
 				Balancedness: mean, MaxOverMean: 1 / mean})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/counts"
@@ -31,11 +30,6 @@ func TestCopiesArePaired(t *testing.T) {
 	}
 	if most.Fewer != 32 || most.More != 64 || most.Pay || res.Best().Redundant != 32 {
 		t.Errorf("%+v, %+v", most, res.Best().Plan)
-	}
-	said := strings.Join(res.Beyond(), "\n")
-	if want := "32 copies lower max/mean by " + fmt.Sprintf("%.3f", -mean); !strings.Contains(said, want) ||
-		!strings.Contains(said, "in 4 of 4 kinds of windows, for 54.0 GiB a rank") {
-		t.Errorf("no %q in %s", want, said)
 	}
 }
 

@@ -324,11 +324,16 @@ func (c *Cost) fitAt(tokens float64) [3]float64 {
 
 // Beyond reports whether a step of the predictions has fewer or more tokens than were measured.
 func (c *Cost) Beyond() bool {
-	if c.topK == 0 {
-		return false
-	}
-	tokens := router.Number(c.slots / float64(c.topK))
+	tokens := c.StepTokens()
 	return tokens < c.LeastTokens || tokens > c.MostTokens
+}
+
+// StepTokens are those of a step of the predictions, undefined where the top-k is not known.
+func (c *Cost) StepTokens() router.Number {
+	if c.topK == 0 {
+		return router.Undefined()
+	}
+	return router.Number(c.slots / float64(c.topK))
 }
 
 // SlotsPerStep is the mean slots of a layer in one recorded step.

@@ -72,28 +72,22 @@ func sharesOf(r *counts.Record) map[int][]float64 {
 }
 
 // clusters joins windows that are nearly the same as one of the cluster.
-func clusters(windows []Window) [][]Window {
-	joined := make([]int, len(windows))
-	for i, w := range windows {
-		joined[i] = i
-		for j := range i {
-			if from, to := joined[i], joined[j]; from != to && distance(w.shares, windows[j].shares) <= nearlySame {
-				for k := range joined[:i+1] {
-					if joined[k] == from {
-						joined[k] = to
-					}
-				}
+func clusters(windows []Window) (list [][]Window) {
+	for _, w := range windows {
+		near := func(c []Window) bool {
+			return slices.ContainsFunc(c, func(o Window) bool { return distance(w.shares, o.shares) <= nearlySame })
+		}
+		at := slices.IndexFunc(list, near)
+		if at < 0 {
+			list = append(list, []Window{w})
+			continue
+		}
+		for i := len(list) - 1; i > at; i-- {
+			if near(list[i]) {
+				list[at], list = append(list[at], list[i]...), slices.Delete(list, i, i+1)
 			}
 		}
-	}
-	var list [][]Window
-	at := map[int]int{}
-	for i, w := range windows {
-		if _, ok := at[joined[i]]; !ok {
-			at[joined[i]] = len(list)
-			list = append(list, nil)
-		}
-		list[at[joined[i]]] = append(list[at[joined[i]]], w)
+		list[at] = append(list[at], w)
 	}
 	return list
 }
@@ -128,21 +122,28 @@ const (
 	PlanMoves   = "moves"
 )
 
-// best places the experts for all clusters of windows; with a single one, and where it is
-// asked for, by EPLB.
-func (o Options) best(windows []Window, experts int, size placement.Size) (p plan, err error) {
-	if p, err = learned(windows, experts, size); err != nil || o.Policy == PlanEPLB {
-		return p, err
+// rivals place the experts for all clusters of windows, and by EPLB; with a single cluster, and
+// where it is asked for, by EPLB alone.
+func (o Options) rivals(windows []Window, experts int, size placement.Size) ([]plan, error) {
+	eplb, err := learned(windows, experts, size)
+	if err != nil || o.Policy == PlanEPLB {
+		return []plan{eplb}, err
 	}
-	l := lessonOf(windows, experts)
+	l, p := lessonOf(windows, experts), eplb.clone()
 	if len(l.clusters) < 2 {
-		return p, nil
+		return []plan{eplb}, nil
 	}
 	p.name = PlanRobust
 	err = p.replace(slices.Sorted(maps.Keys(l.shares)), experts, size, func(layer int) ([]int32, error) {
 		return placement.Robust(l.shares[layer], size, o.Goal)
 	})
-	return p, err
+	return []plan{p, eplb}, err
+}
+
+// best is the first of the rivals.
+func (o Options) best(windows []Window, experts int, size placement.Size) (plan, error) {
+	plans, err := o.rivals(windows, experts, size)
+	return plans[0], err
 }
 
 // replace sets the slots of some layers, which are found side by side.

@@ -204,8 +204,8 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 			t.Errorf("%v: %+v, %v", share, res.Placements, err)
 		}
 	}
-	if res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.1}}); !errors.Is(err, router.ErrShape) ||
-		!strings.Contains(err.Error(), "16 copies") {
+	if res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.1}}); !errors.Is(err, counts.ErrOptions) ||
+		!strings.Contains(err.Error(), "have 16 that") {
 		t.Errorf("16 redundant experts of 80 copies: %+v, %v", res, err)
 	}
 	res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.4}})
@@ -225,6 +225,12 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 	res, err = judge(0, Options{MaxMoves: &Budget{Time: time.Second}, ExpertBytes: 1, Bandwidth: 1})
 	if err != nil || res.Placements[0].Moved > 8 {
 		t.Errorf("one copy a rank: %+v, %v", res.Placements, err)
+	}
+	// the curve goes on beyond what the ranks have time for
+	at := slices.IndexFunc(res.Curve, func(p Point) bool { return p.InBudget })
+	if at < 0 || res.Curve[at].Moved != res.Placements[0].Moved || at > len(res.Curve)-3 ||
+		res.Curve[at+1].Moved < res.Curve[at].Moved || res.Curve[len(res.Curve)-2].Moved < 16 {
+		t.Errorf("%+v", res.Curve)
 	}
 }
 

@@ -90,15 +90,7 @@ func folds(clusters [][]Window) (list []fold) {
 
 // ways are the placements that each way of learning takes from the rest.
 func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o Options) ([]plan, error) {
-	best, err := o.best(rest, res.Experts, size)
-	if err != nil {
-		return nil, err
-	}
-	plans := []plan{flat}
-	if best.name == PlanRobust {
-		plans = append(plans, best)
-	}
-	sum, err := learned(rest, res.Experts, size)
+	rivals, err := o.rivals(rest, res.Experts, size)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +105,7 @@ func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o O
 		return nil, err
 	}
 	nearest.name = PlanNearest
-	plans = append(plans, sum, nearest)
+	plans := slices.Concat([]plan{flat}, rivals, []plan{nearest})
 	if err := o.rename(plans[1:], flat, res.Experts, size); err != nil {
 		return nil, err
 	}
@@ -137,14 +129,14 @@ func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o O
 func (r *LeftOut) judge(p plan, held []Window) {
 	var layers []float64
 	for _, layer := range slices.Sorted(maps.Keys(p.layouts)) {
-		sum, n := 0.0, 0.0
-		for _, w := range held {
-			if share := w.shares[layer]; share != nil {
-				sum, n = sum+peak(p.layouts[layer], share), n+1
+		of := mean(held, func(w Window) router.Number {
+			if w.shares[layer] == nil {
+				return router.Undefined()
 			}
-		}
-		if n > 0 {
-			layers = append(layers, sum/n)
+			return placement.MaxOverMean(p.layouts[layer], w.shares[layer])
+		})
+		if of.Defined() {
+			layers = append(layers, of.Float64())
 		}
 	}
 	if r.Folds++; len(layers) == 0 {
@@ -155,16 +147,4 @@ func (r *LeftOut) judge(p plan, held []Window) {
 	r.Judged += of
 	r.Worst, r.folds = max(r.Worst, of), append(r.folds, of.Float64())
 	r.P95 += router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
-}
-
-// peak is the max/mean over ranks of a layer's shares.
-func peak(l router.Layout, share []float64) float64 {
-	load := make([]float64, l.Ranks())
-	for e, v := range share {
-		places := l.Places(e)
-		for _, place := range places {
-			load[place.Rank] += v / float64(len(places))
-		}
-	}
-	return slices.Max(load) * float64(l.Ranks())
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -101,8 +103,9 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	all := size.Slots * len(layers)
 	most, onRank := o.budget(all)
 	if done > most {
-		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s; allow more, or name what runs with --from",
-			errOverBudget, quantity.Count(done, "copy"))
+		return nil, 0, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s to move (--max-moves)",
+			quantity.Count(most, "copy")), Found: fmt.Sprintf("%d that the redundant experts alone take", done),
+			Try: "allow more, or name what runs with --from", Err: errOverBudget}
 	}
 	m, err := placement.NewMover(windows, runs, slots, size, onRank)
 	if err != nil {
@@ -132,8 +135,32 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	return plans, inBudget, err
 }
 
-// errOverBudget is of growth that takes more than all moves.
-var errOverBudget = fmt.Errorf("%w: more than --max-moves allows", router.ErrShape)
+// follow finds the way, and what of it is within the budget. A budget of each rank's time takes
+// swaps of its own: that of the ranks that have time left.
+func (l *learnt) follow(running plan, learn []Window, experts int, size placement.Size, o Options) (err error) {
+	free := o
+	if o.MaxMoves != nil && o.MaxMoves.Time > 0 {
+		free.MaxMoves = nil
+	}
+	l.way, l.inBudget, err = free.way(running, learn, experts, size, false)
+	if err != nil || len(l.way) == 0 || o.MaxMoves == nil || free.MaxMoves != nil {
+		return err
+	}
+	own, last, err := o.way(running, learn, experts, size, true)
+	if err != nil {
+		return err
+	}
+	_, moved := loads(running, own[last], size.Ranks)
+	l.inBudget = slices.IndexFunc(l.way, func(p plan) bool { _, n := loads(running, p, size.Ranks); return n >= moved })
+	if l.inBudget < 0 {
+		l.inBudget = len(l.way)
+	}
+	l.way = slices.Insert(l.way, l.inBudget, own[last])
+	return nil
+}
+
+// errOverBudget is wrapped where growth takes more than all moves.
+var errOverBudget = fmt.Errorf("more than --max-moves allows: %w", counts.ErrOptions)
 
 // budget is how many of all copies may move, and how many to one rank, 0 for any number.
 func (o Options) budget(all int) (most, onRank int) {

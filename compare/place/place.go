@@ -376,26 +376,18 @@ type learnt struct {
 }
 
 func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, err error) {
-	best, err := o.best(res.Learned, res.Experts, size)
-	if err != nil {
+	if l.rivals, err = o.rivals(res.Learned, res.Experts, size); err != nil {
 		return l, err
-	}
-	if l.rivals = []plan{best}; best.name == PlanRobust {
-		eplb, err := learned(res.Learned, res.Experts, size)
-		if err != nil {
-			return l, err
-		}
-		l.rivals = append(l.rivals, eplb)
 	}
 	if err := o.rename(l.rivals, flat, res.Experts, size); err != nil || flat.from == Contiguous && o.MaxMoves == nil {
 		return l, err
 	}
-	if l.way, l.inBudget, err = o.way(flat, res.Learned, res.Experts, size, false); err != nil || o.MaxMoves == nil {
+	if err := l.follow(flat, res.Learned, res.Experts, size, o); err != nil || o.MaxMoves == nil {
 		return l, err
 	}
 	if len(l.way) == 0 {
-		return l, fmt.Errorf("%w: a rank of the running placement has more copies than %d physical experts on %d "+
-			"ranks leave it", router.ErrShape, size.Slots, size.Ranks)
+		return l, &input.Error{File: flat.from, Expected: fmt.Sprintf("at most %s on a rank, as --redundant %d says",
+			quantity.Count(size.Slots/size.Ranks, "copy"), size.Slots-res.Experts), Found: "more", Err: counts.ErrOptions}
 	}
 	l.rivals, l.afresh = append([]plan{l.way[l.inBudget]}, l.rivals...), 1
 	return l, nil
@@ -431,16 +423,14 @@ func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, nul
 func rankLoad(windows []Window, p plan, layer int) []router.Number {
 	out := []router.Number{}
 	for _, w := range windows {
-		load, ok := w.record.ByLayer()[layer]
-		if !ok || load.Total() == 0 {
+		if w.shares[layer] == nil {
 			return nil
 		}
-		for rank, slots := range placement.RankLoad(p.layouts[layer], load.PerExpert) {
+		for rank, share := range placement.RankLoad(p.layouts[layer], w.shares[layer]) {
 			if rank == len(out) {
 				out = append(out, 0)
 			}
-			out[rank] += router.Number(slots * float64(p.layouts[layer].Ranks()) / float64(load.Total()) / float64(
-				len(windows)))
+			out[rank] += router.Number(share * float64(p.layouts[layer].Ranks()) / float64(len(windows)))
 		}
 	}
 	return out

@@ -21,9 +21,10 @@ type TimeChange struct {
 	Basis    string        `json:"basis"`    // always "inferred"
 	Windows  int           `json:"windows"`  // that the interval is over
 	Fits     int           `json:"fits"`     // likewise
-	Error    router.Number `json:"error"`    // the cost's median held-out error of the time before, over Of
+	Error    router.Number `json:"error"`    // that 95 % of held-out changes err by, of the time before, over Of
 	SavedNS  router.Number `json:"saved_ns"` // per step, mean over windows
 	AtMost   bool          `json:"at_most"`  // ranks wait mostly for late hosts: Cost.LateHosts
+	traced   bool          // the cost is of one run with its counts
 }
 
 // change compares the scores of windows, nil without a cost or a window.
@@ -34,7 +35,9 @@ func (c *Cost) change(before, after []score) *TimeChange {
 	}
 	n := router.Number(len(after))
 	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time",
-		Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1, AtMost: c.LateHosts}
+		Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1, AtMost: c.LateHosts,
+		traced: c.Basis != "cost table"}
+	all := router.Number(0) // that could be saved
 	for i := range after {
 		for f := range c.fits {
 			was, saved, of := router.Number(before[i].ns[f]), router.Number(before[i].ns[f]-after[i].ns[f]), c.StepNS
@@ -44,10 +47,10 @@ func (c *Cost) change(before, after []score) *TimeChange {
 			if f == 0 {
 				t.Estimate, t.SavedNS, t.Error = t.Estimate-saved/of/n, t.SavedNS+saved/n, t.Error+c.off*was/of/n
 			}
-			t.Low, t.High = min(t.Low, -saved/of), max(t.High, -saved/of)
+			t.Low, t.High, all = min(t.Low, -saved/of), max(t.High, -saved/of), max(all, was/of)
 		}
 	}
-	t.Low, t.High = t.Low-t.Error, t.High+t.Error
+	t.Low, t.High = max(t.Low-t.Error, -all), t.High+t.Error
 	return t
 }
 

@@ -66,8 +66,12 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	case p.Time != nil && p.Time.Low >= 0:
 		return NotNow, "the predicted time rises, though the load is more even"
 	case p.Time != nil && p.Time.High >= 0 && p.Time.Error > max(p.Time.Estimate, -p.Time.Estimate):
-		return NoVerdict, fmt.Sprintf(
-			"the fitted cost errs by %s of the %s, more than it predicts; check that the counts are of the traced run (--counts)", quantity.Percent(p.Time.Error), p.Time.Of)
+		reason := fmt.Sprintf("the fitted cost errs by %s of the %s, more than it predicts", quantity.Percent(p.Time.Error),
+			p.Time.Of)
+		if p.Time.traced {
+			reason += "; check that the counts are of the traced run (--counts)"
+		}
+		return NoVerdict, reason
 	case p.Time != nil && p.Time.High >= 0:
 		return NoVerdict, "the predicted time may rise or fall"
 	}
@@ -118,55 +122,4 @@ func (t *TimeChange) String() string {
 		text += ", " + gain + quantity.Change(1/(1+t.Estimate)-1)
 	}
 	return text
-}
-
-// Beyond is what is known of the best placement beyond its own numbers, a sentence each: how its
-// way of learning does on what is left out of it, and what fewer moves reach.
-func (res *Result) Beyond() (list []string) {
-	best, on := res.Best(), map[string]LeftOut{}
-	for _, p := range res.Plans {
-		if p.Plan == best.Plan {
-			on[p.Name] = p
-		}
-	}
-	if own, eplb := on[best.Name], on[PlanEPLB]; own.Folds > 0 && best.Name != PlanEPLB {
-		list = append(list, fmt.Sprintf("left out in turn, %s get max/mean %s, worst %s; by EPLB %s, worst %s",
-			quantity.Count(own.Folds, "kind")+" of windows", quantity.Ratio(own.Judged), quantity.Ratio(own.Worst),
-			quantity.Ratio(eplb.Judged), quantity.Ratio(eplb.Worst)))
-	}
-	for _, p := range res.Phases {
-		if p.Plan == best.Plan && p.Other > p.Own {
-			list = append(list, fmt.Sprintf("%s gets max/mean %s by a plan of the other phase, %s by its own, %s by a joint one",
-				p.Phase, quantity.Ratio(p.Other), quantity.Ratio(p.Own), quantity.Ratio(p.Joint)))
-		}
-	}
-	for _, c := range res.Copies {
-		if c.Ranks == best.Ranks && c.More == best.Redundant && c.Pay {
-			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) against %d, in %d of %d kinds of windows",
-				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), c.Fewer, c.Better,
-				c.Pairs)
-			if c.Bytes.Defined() {
-				text += ", for " + quantity.Bytes(c.Bytes) + " a rank"
-			}
-			list = append(list, text)
-		}
-	}
-	var none, knee, all *Point
-	for i, p := range res.Curve {
-		switch of := &res.Curve[i]; {
-		case p.Plan != best.Plan:
-		case none == nil:
-			none = of
-		case p.Knee:
-			knee = of
-		case p.Afresh:
-			all = of
-		}
-	}
-	if none != nil && knee != nil && all != nil {
-		const text = "moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s"
-		list = append(list, fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
-			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned)))
-	}
-	return list
 }

@@ -39,8 +39,13 @@ func (p *Placing) Read(ctx context.Context) (err error) {
 	if err != nil {
 		return usagef("--axes: %v", err)
 	}
+	isFrom := func(path string) bool { return p.From != "" && filepath.Clean(path) == filepath.Clean(p.From) }
 	for _, path := range slices.Concat(p.Learn, p.Judge) {
 		r, err := ReadCounts(ctx, path, axes)
+		if err != nil && isFrom(path) && len(p.Learn) > 1 { // *.json names it too, and it has no counts
+			p.Learn = slices.DeleteFunc(slices.Clone(p.Learn), isFrom)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -61,6 +66,9 @@ func (p *Placing) choose() (err error) {
 	}
 	if o.Goal, err = place.ParseGoal(p.Goal); err != nil {
 		return usagef("--goal: %v", err)
+	}
+	if o.Goal != "" && o.Policy == place.PlanEPLB {
+		return usagef("--goal is of robust plans: leave out --plan eplb")
 	}
 	if m := p.Model; m != nil {
 		o.Shape, o.MoELayers = &m.Shape, m.Routed()

@@ -174,14 +174,25 @@ func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
 // RankLoad is the slots that each rank gets of a load per expert, the copies of an
 // expert sharing its slots evenly as EPLB assumes: fractions of slots, which add up to
 // the load. len(load) must be the layout's experts.
-func RankLoad(l router.Layout, load []int64) []float64 {
-	slots, _ := Work(l, load, 1, false)
+func RankLoad[N int64 | float64](l router.Layout, load []N) []float64 {
+	slots := make([]float64, l.Ranks())
+	for e, total := range load {
+		places := l.Places(e)
+		n := float64(total) / float64(len(places))
+		for _, p := range places {
+			slots[p.Rank] += n
+		}
+	}
 	return slots
 }
 
 // MaxOverMean is the max/mean of RankLoad, in [1, ranks]; undefined without load.
-func MaxOverMean(l router.Layout, load []int64) router.Number {
-	return router.OverMean(slices.Max(RankLoad(l, load)), float64(router.Load{PerExpert: load}.Total()), l.Ranks())
+func MaxOverMean[N int64 | float64](l router.Layout, load []N) router.Number {
+	var total N
+	for _, n := range load {
+		total += n
+	}
+	return router.OverMean(slices.Max(RankLoad(l, load)), float64(total), l.Ranks())
 }
 
 // Work is what each rank does of a load that is scale times as large: its slots, and

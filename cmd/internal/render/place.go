@@ -115,7 +115,7 @@ func (res placeView) tables() []table.Table {
 		table.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")},
 				judged, []table.Column{percent("load change", "judged_load_change")})...)}
-	price := slices.Concat([]table.Column{count("ranks"), count("redundant"),
+	price := slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"),
 		size("copies per rank and layer", "replica_bytes_per_rank_and_layer")},
 		within("rank", size("copies per rank", "replica_bytes_per_rank")),
 		[]table.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
@@ -129,16 +129,18 @@ func (res placeView) tables() []table.Table {
 		[]table.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"),
 			label("in budget")})
 	tables = append(tables,
-		table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans,
-			plans...), table.Of("curve", "From the running placement on, by moves", res.Curve, curve...))
-	tables = append(tables, table.Of("copies", "More copies against fewer, paired on windows left out", res.Copies,
+		empty(table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans,
+			plans...), "give windows of other traffic: these are one kind"),
+		empty(table.Of("curve", "From the running placement on, by moves", res.Curve, curve...),
+			"name what runs by --from, or give --max-moves"))
+	tables = append(tables, empty(table.Of("copies", "More copies against fewer, paired on windows left out", res.Copies,
 		count("ranks"), count("fewer"), count("more"), count("left out"), count("better"),
 		ratio("difference", "max_over_mean_difference"), ratio("low"), ratio("high"),
 		percent("time difference", "predicted_time_difference"), size("further bytes per rank"),
-		label("pay", "more_are_clearly_more_even")),
-		table.Of("phases", "Each phase on plans of its own, of the other, of both, on windows left out", res.Phases,
+		label("pay", "more_are_clearly_more_even")), "give several --redundant, and windows of two kinds"),
+		empty(table.Of("phases", "Each phase on plans of its own, of the other, of both, on windows left out", res.Phases,
 			count("ranks"), count("redundant"), label("phase"), count("left out"), ratio("own plan", "own_max_over_mean"),
-			ratio("other's plan", "other_max_over_mean"), ratio("joint plan", "joint_max_over_mean")))
+			ratio("other's plan", "other_max_over_mean"), ratio("joint plan", "joint_max_over_mean")), "no record tells prefill from decode, of both"))
 	if r := res.Rebalance; r != nil {
 		tables = append(tables, table.Of("rebalance", "Ways of when to place anew, over windows in order", r.Ways,
 			count("ranks"), count("redundant"), label("way"), label("plan"), count("rebalances"), ratio("max/mean"),
@@ -155,6 +157,14 @@ func (res placeView) tables() []table.Table {
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},
 				judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
+}
+
+// empty says why a table has no rows, where it has none.
+func empty(t table.Table, why string) table.Table {
+	if len(t.Rows) == 0 {
+		t.Title += ": none; " + why
+	}
+	return t
 }
 
 // timeColumns are the predicted change of time and its interval.
