@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
@@ -90,6 +91,9 @@ func entryFiles(dir string) ([]string, error) {
 	if err != nil {
 		if at := (*fs.PathError)(nil); errors.As(err, &at) {
 			err = at.Err
+		}
+		if errors.Is(err, syscall.ENOTDIR) {
+			return nil, fmt.Errorf("%q is a file: want the folder of a cache", dir)
 		}
 		return nil, fmt.Errorf("no folder of entries at %q: %w; make one with 'moebalance logits generate --cache %s'",
 			dir, err, dir)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -77,6 +78,9 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, fmt.Errorf("%w: a layout of %d experts for a gate of %d", ErrSpec, s.Layout.Experts(), shape.Experts)
 	case s.Layer < 0:
 		return s, fmt.Errorf("%w: want layer 0 or more, have %d", ErrSpec, s.Layer)
+	case slices.Contains(plan.Peers(), s.Plan):
+		return s, fmt.Errorf("%w: want one of the plans %s, have %s, whose engine sets experts behind the router",
+			ErrSpec, strings.Join(plan.Names(), ", "), s.Plan)
 	}
 	if err := s.Gate.Validate(); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrSpec, err)

@@ -146,7 +146,7 @@ func acrossLine(c draw.Canvas, sty draw.LineStyle, y vg.Length) {
 	c.StrokeLine2(sty, c.Min.X, y, c.Max.X, y)
 }
 
-// rules draws a faint horizontal line at every labelled tick.
+// rules draws a faint horizontal line at every labeled tick.
 type rules struct{}
 
 // Plot implements plot.Plotter.

@@ -146,7 +146,7 @@ func (h *heat) level(v float64) int {
 	return int(math.Round((h.scale.at(v) + 1) / 2 * (heatLevels - 1)))
 }
 
-// run is neighbouring cells of one level: those from a column up to, and
+// run is neighboring cells of one level: those from a column up to, and
 // without, another.
 type run struct{ level, from, to int }
 
@@ -187,7 +187,7 @@ func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
 	c.Stroke(c.Rectangle.Path())
 }
 
-// fill draws the cells. All of one color are one path, and neighbours of one
+// fill draws the cells. All of one color are one path, and neighbors of one
 // color one rectangle, which keeps a figure of 61 layers and 256 experts small.
 // Rectangles reach a hair over the next ones so that no seams show.
 func (h *heat) fill(c draw.Canvas, x, y func(float64) vg.Length) {

@@ -13,7 +13,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Times and loads below zero, huge or cancelling, as a broken file may hold
+// Times and loads below zero, huge or canceling, as a broken file may hold
 // them, are left out and draw nothing outside the figure.
 func TestHostileValues(t *testing.T) {
 	const most = int64(1) << 62

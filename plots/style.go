@@ -35,7 +35,7 @@ const (
 // The colors are those of Okabe and Ito, "Color Universal Design" (2008), which stay
 // apart under the common color deficiencies, and three more. Each has one meaning over a
 // whole page: vermillion is the learned router, blue the balanced one, gray is waiting,
-// the others are phases. Colour never carries a meaning alone: arms also differ in
+// the others are phases. Color never carries a meaning alone: arms also differ in
 // place, glyph or dash.
 var (
 	ink        = color.NRGBA{0x1f, 0x24, 0x2b, 0xff}

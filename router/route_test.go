@@ -64,7 +64,7 @@ func TestRouteByHand(t *testing.T) {
 	flat := Shape{Experts: 4, TopK: 2}
 
 	// softmax(ln 1, ln 2, ln 3, ln 4) = 0.1 0.2 0.3 0.4: the two largest are
-	// experts 3 and 2; 0.4/0.7 = 4/7 when renormalised.
+	// experts 3 and 2; 0.4/0.7 = 4/7 when renormalized.
 	logits := []float32{ln(1), ln(2), ln(3), ln(4)}
 	check(Gate{Method: Default, Shape: flat}, logits, []int32{3, 2}, []float32{0.4, 0.3})
 	check(Gate{Method: Renormalize, Shape: flat}, logits, []int32{3, 2}, []float32{4. / 7, 3. / 7})

@@ -25,8 +25,11 @@ func TestVersionNamesTheCommit(t *testing.T) {
 		settings("vcs.revision", commit, "vcs.time", "2026-11-23T09:00:00Z", "vcs.modified", "true"): version +
 			" (commit 0123456789ab of 2026-11-23, modified)",
 	} {
-		if got := versionOf(info); got != want {
+		if got := versionOf(info, ""); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	if got := versionOf(devel, "abcdef012345 of 2026-11-24"); got != version+" (commit abcdef012345 of 2026-11-24)" {
+		t.Errorf("stamped by a release: %q", got)
 	}
 }

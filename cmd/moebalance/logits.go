@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -38,7 +39,7 @@ func (g *gateFlags) bind(c *cobra.Command) {
 	f.StringVar(&g.biasFile, "bias", "",
 		"checkpoint with the correction bias: a safetensors `FILE`, the index of a sharded one, or its folder")
 	f.StringVar(&g.biasTensor, "bias-tensor", "",
-		"tensor `NAME` of the bias, such as model.layers.3.mlp.gate.e_score_correction_bias")
+		"`NAME` of the bias tensor, such as model.layers.3.mlp.gate.e_score_correction_bias")
 	f.IntVar(&g.ranks, "ep", 0, "expert-parallel ranks")
 	g.bindRanks(c)
 }
@@ -47,7 +48,7 @@ func (g *gateFlags) bind(c *cobra.Command) {
 func (g *gateFlags) bindRanks(c *cobra.Command) {
 	c.Flags().StringVar(&g.placement, "placement", "",
 		"JSON `FILE` with the experts of each rank, [[0,1],[2,3]]; replicas allowed (default contiguous)")
-	bindParsed(c, &g.mode, router.ParseMode, "mode", string(router.DEP),
+	flags.Parsed(c, &g.mode, router.ParseMode, "mode", string(router.DEP),
 		"dep: each rank has its own tokens; tep: all ranks hold the same tokens", string(router.DEP),
 		string(router.TEP))
 }
@@ -60,7 +61,7 @@ func (g *gateFlags) bindModel(c *cobra.Command) {
 	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
 	f.IntVar(&g.groups, "groups", 0, "expert groups, with --experts (default none)")
 	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups per token, with --groups")
-	bindParsed(c, &g.method, router.ParseMethod, "method", "",
+	flags.Parsed(c, &g.method, router.ParseMethod, "method", "",
 		"routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)",
 		methodNames()...)
 }
@@ -100,7 +101,9 @@ func (g *gateFlags) check() error {
 	switch {
 	case (g.biasFile == "") != (g.biasTensor == ""):
 		return usagef("--bias and --bias-tensor go together")
-	case g.ranks < 0 || (g.ranks == 0) == (g.placement == ""):
+	case g.ranks != 0 && g.placement != "":
+		return usagef("want --ep or --placement, which has its own number of ranks")
+	case g.ranks < 1 && g.placement == "":
 		return usagef("want --ep with at least 1 rank, or --placement")
 	}
 	return nil

@@ -7,31 +7,29 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
-// randomPlan is the plan that has a seed.
-const randomPlan = "uniform"
-
 func bindSeed(f *pflag.FlagSet, seed *uint64) {
-	f.Uint64Var(seed, "seed", 0, "seed of the plan "+randomPlan)
+	f.Uint64Var(seed, "seed", 0, "seed of plans that draw random numbers")
 }
 
-// checkPlans finds names that no plan has, and a seed that none of them uses.
-func checkPlans(f *pflag.FlagSet, flag string, plans ...string) error {
+// checkPlans finds names that are not known, and a seed that no plan uses.
+func checkPlans(f *pflag.FlagSet, flag string, known []string, plans ...string) error {
 	if len(plans) == 0 {
-		return usagef("%s: want one or several of %s, have none", flag, strings.Join(plan.Names(), ", "))
+		return usagef("%s: want one or several of %s, have none", flag, strings.Join(known, ", "))
 	}
 	for _, name := range plans {
-		if !slices.Contains(plan.Names(), name) {
-			return usagef("%s: want %s, have %q%s", flag, strings.Join(plan.Names(), ", "), name,
-				router.Near(name, plan.Names()))
+		if !slices.Contains(known, name) {
+			return usagef("%s: want %s, have %q%s", flag, strings.Join(known, ", "), name, router.Near(name, known))
 		}
 	}
-	if f.Changed("seed") && !slices.Contains(plans, randomPlan) {
-		return usagef("--seed is for %s %s, have %s", flag, randomPlan, strings.Join(plans, ", "))
+	if seeded := slices.DeleteFunc(slices.Clone(known), func(n string) bool { return !plan.Seeded(n) }); f.
+		Changed("seed") && !slices.ContainsFunc(plans, plan.Seeded) {
+		return usagef("--seed is for %s %s, have %s", flag, strings.Join(seeded, ", "), strings.Join(plans, ", "))
 	}
 	return nil
 }
@@ -52,28 +50,28 @@ func (b *batchFlags) bind(c *cobra.Command, tokens string) {
 }
 
 func bindTokens(c *cobra.Command, tokens *[]int, preset string) {
-	bindNumbers(c, tokens, "tokens", preset, "batch sizes in tokens per rank")
+	flags.Numbers(c, tokens, "tokens", preset, "batch sizes in tokens per rank")
 }
 
 // check compares every number of tokens with the most a rank may have.
 func (b *batchFlags) check(most int) error {
 	if len(b.unequal) == 0 {
-		return checkTokens("--tokens", b.tokens, most)
+		return checkTokens("--tokens", b.tokens, 1, most)
 	}
 	if b.given("ep") || b.given("tokens") {
 		return usagef("--unequal has ranks and tokens: remove --ep and --tokens")
 	}
 	for _, each := range b.unequal {
-		if err := checkTokens("--unequal", each, most); err != nil {
+		if err := checkTokens("--unequal", each, 0, most); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkTokens(flag string, tokens []int, most int) error {
-	if slices.Max(tokens) > most {
-		return usagef("%s: want at most %d tokens per rank, have %v", flag, most, tokens)
+func checkTokens(flag string, tokens []int, least, most int) error {
+	if slices.Min(tokens) < least || slices.Max(tokens) > most {
+		return usagef("%s: want %d to %d tokens per rank, have %v", flag, least, most, tokens)
 	}
 	return nil
 }

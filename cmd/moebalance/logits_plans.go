@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -26,19 +27,22 @@ type plansOptions struct {
 // mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
 const mostSlots = 1 << 28
 
+// allPlans are ours and those of engines.
+func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
+
 func logitsPlansCmd() *cobra.Command {
 	var o plansOptions
 	c := command("logits-plans", argCount(0, 0, "flags only"), o.run)
 	f := c.Flags()
 	o.gate.bindModel(c)
 	o.gate.bindRanks(c)
-	bindNumbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
+	flags.Numbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
 	o.batch.bind(c, "1,8,64")
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"},
-		"plans: "+strings.Join(plan.Names(), ", "))
+		"plans: "+strings.Join(allPlans(), ", "))
 	bindSeed(f, &o.seed)
-	complete(c, "plans", plan.Names()...)
+	flags.Complete(c, "plans", allPlans()...)
 	o.out.bind(c, render.Plans{}.Document().TableNames)
 	return c
 }
@@ -53,7 +57,7 @@ func (o *plansOptions) check(c *cobra.Command) error {
 	case o.gate.placement != "" && o.batch.given("ep"):
 		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
-	return checkPlans(c.Flags(), "--plans", o.plans...)
+	return checkPlans(c.Flags(), "--plans", allPlans(), o.plans...)
 }
 
 func (o *plansOptions) run(c *cobra.Command, _ []string) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -34,7 +35,7 @@ type placeOptions struct {
 	rebalance bool
 	placing   source.Placing
 	model     modelFlags
-	threshold share
+	threshold flags.Share
 	tensorrt  target.File
 	sglang    target.File
 	vllm      target.File
@@ -58,18 +59,18 @@ type timeOptions struct {
 func (o *timeOptions) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&o.trace, "trace", nil,
-		"`EXPORT` of the same model and EP size, of the learned router: fit the time of expert work to it; can be repeated")
+		"`EXPORT` of the same model and EP size with learned routing, to fit the time of expert work; repeatable")
 	f.StringVar(&o.counts, "counts", "",
 		"`PATH`: folder or file of expert counts from the traced run (default: the first argument)")
 	bindSteps(c, &o.steps)
 	f.StringVar(&o.campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench: step time of the learned router")
+		"campaign folder or JSON `RESULT` of bench, for the step time with learned routing")
 	f.StringVar(&o.table, "cost-table", "",
 		"CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step")
 	f.DurationVar(&o.stepTime, "step-time", 0,
-		"measured `TIME` of a step of the learned router without profiler, such as 62.1ms")
-	f.IntVar(&o.bits, "weight-bits", 16, "bits of an expert weight, for the price of copies and of moving them")
+		"measured `TIME` of a step with learned routing, unprofiled, such as 62.1ms")
+	f.IntVar(&o.bits, "weight-bits", 16, "bits of an expert weight, for the price of copies and moves")
 	f.Float64Var(&o.bandwidth, "bandwidth", 0, "GB/s at which a rank loads weights")
 }
 
@@ -190,32 +191,32 @@ func placeCmd() *cobra.Command {
 	var o placeOptions
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert counts"), o.run)
 	f := c.Flags()
-	bindNumbers(c, &o.ranks, "ep", "", "expert-parallel ranks (default as recorded); several are compared")
-	bindNumbers(c, &o.redundant, "redundant", "0",
+	flags.Numbers(c, &o.ranks, "ep", "", "expert-parallel ranks (default as recorded); several are compared")
+	flags.Numbers(c, &o.redundant, "redundant", "0",
 		"redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.placing.Judge, "judge", nil,
 		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from the first half, judge on the second)")
 	f.StringVar(&o.placing.From, "from", "",
-		"`FILE` of the placement that runs, as 'moebalance counts --placement' reads it, from which the load falls and experts move (default as recorded, else contiguous)")
+		"`FILE` of the placement that runs now, as 'moebalance counts --placement' reads it (default as recorded, else contiguous)")
 	f.StringVar(&o.placing.MaxMoves, "max-moves", "",
-		"the most that may move from what runs: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or the time of a rank such as 50ms (with --bandwidth)")
+		"limit on moves from what runs now: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or time per rank such as 50ms (with --bandwidth)")
 	f.StringVar(&o.placing.Plan, "plan", place.PlanRobust,
-		"robust, for traffic that differs between windows, or eplb, DeepSeek's on the sum of all")
+		"robust, for traffic that varies, or eplb, DeepSeek's plan on the sum of all windows")
 	f.StringVar(&o.placing.Goal, "goal", "",
-		"lower this of the busiest rank's load in the learned windows, after evening all ranks: mean, max or a quantile such as p90")
+		"then lower this of the busiest rank's load over the learned windows: mean, max or a quantile such as p90")
 	f.BoolVar(&o.rebalance, "rebalance", false,
-		"when to place anew: what never, always, every N-th and below a balancedness would have given on the windows in their order, each from earlier ones alone")
+		"compare policies for placing anew over the windows in order: never, once, always, every N, below a balancedness")
 	f.IntVar(&o.nodes, "nodes", 1,
-		"nodes of the ranks; where they divide the model's expert groups, groups stay on one node")
+		"nodes that the ranks are on; expert groups stay on one node where nodes divide them")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.placing.Axes)
-	o.threshold.fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "least reduction of the busiest rank's load that is worth a trial")
+	o.threshold.Fraction = defaultThreshold
+	f.Var(&o.threshold, "threshold", "smallest reduction of the busiest rank's load that is worth a trial")
 	section(c, manual.OwnSection)
 	o.tensorrt.Bind(c, "write-trtllm", "",
-		"write the placement as an EPLB configuration of TensorRT-LLM to this `FILE`")
-	o.sglang.Bind(c, "write-sglang", "", "write it for SGLang's --init-expert-location to this `FILE`")
-	o.vllm.Bind(c, "write-vllm", "", "write it as an initial mapping of vLLM's offline EPLB to this `FILE`")
+		"write the placement to this `FILE`, as TensorRT-LLM's EPLB configuration")
+	o.sglang.Bind(c, "write-sglang", "", "write it to this `FILE`, for SGLang's --init-expert-location")
+	o.vllm.Bind(c, "write-vllm", "", "write it to this `FILE`, as the initial mapping of vLLM's offline EPLB")
 	section(c, "Placements for engines")
 	o.time.bind(c)
 	section(c, "Time")
@@ -237,9 +238,9 @@ func (o *placeOptions) check(paths []string) error {
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
 	case o.rebalance && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--rebalance: want one value of --redundant and of --ep with it, have %v and %v", o.redundant, o.ranks)
+		return usagef("--rebalance: want one value of --redundant and of --ep with it")
 	case writes && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm, have %v and %v", o.redundant, o.ranks)
+		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm")
 	}
 	if err := o.time.check(); err != nil {
 		return err
@@ -280,7 +281,7 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
 	p := &o.placing
 	p.Learn, p.WeightBits = paths, o.time.bits
-	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.fraction,
+	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.Fraction,
 		Bandwidth: 1e9 * o.time.bandwidth, Rebalance: o.rebalance}
 	if o.given {
 		p.Options.Redundant = o.redundant
@@ -301,7 +302,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	}
 	options := p.Options
 	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], p.Records[0], p.Model,
-		o.threshold.fraction); err != nil {
+		o.threshold.Fraction); err != nil {
 		return nil, err
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -36,17 +37,17 @@ func profileCmd() *cobra.Command {
 		"`A-B[,C-D…]`: iterations to record; one report per window and rank (default all)")
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false,
-		"also sample GPU metrics, on the first rank of each node; needs permission by the driver")
-	f.StringSliceVar(&o.Trace, "trace", nil, "also record these `APIS`: python-gil, osrt, cudnn, cublas, mpi, …")
+		"also sample GPU metrics, on the first rank of each node; the driver must permit it")
+	f.StringSliceVar(&o.Trace, "trace", nil, "`LIST`: also record these APIs: python-gil, osrt, cudnn, cublas, mpi, …")
 	f.StringArrayVar(&o.Arguments, "nsys-arg", nil,
-		"any other `OPTION` of nsys profile, such as --nsys-arg=--sample=none; may be repeated")
+		"any other `OPTION` of nsys profile, such as --nsys-arg=--sample=none; repeatable")
 	o.torch.Bind(c, "torch-trace", "", "also write a PyTorch profiler trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
 	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1: all")
 	f.StringVar(&o.Nsys, "nsys", "nsys", "nsys `PROGRAM`")
 	o.folder.Path = "moebalance-profile"
 	o.folder.Bind(c, "dir", "", "`DIR` of the reports")
 	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
-	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm",
+	flags.Parsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm",
 		"switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE",
 		treatmentNames()...)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")

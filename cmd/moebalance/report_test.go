@@ -222,7 +222,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitFailed, `bad.csv: line 2: want a whole number as count, have "x"`,
 			[]string{file("bad.csv", "layer,expert,count\n0,1,x\n")}},
 		{exitFailed, `have kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
-		{exitFailed, "cut.json: value 1 is not JSON: unexpected EOF",
+		{exitFailed, "cut.json: the JSON ends early, after ",
 			[]string{file("cut.json", `{"kind":"trace","cel`)}},
 		{exitFailed, "holds no campaign (campaign.sqlite) and no exports (*.sqlite): ", []string{empty}},
 		{exitFailed, "cut.sqlite", []string{file("cut.sqlite", "SQLite format 3\x00 and no more")}},

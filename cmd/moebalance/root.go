@@ -119,6 +119,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // strayWords refuses words beside --help that are no file and no command of somebody else.
 func strayWords(c *cobra.Command) error {
+	if !c.Runnable() && c.HasSubCommands() && c.Flags().NArg() > 0 {
+		return needsVerb(c, c.Flags().Args())
+	}
 	if _, command := c.Annotations[target.RunsCommand]; command || c.Flags().ArgsLenAtDash() >= 0 {
 		return nil
 	}

@@ -89,7 +89,7 @@ func TestTerminal(t *testing.T) {
 	}
 	args := []string{"trace", "--table", "imbalance", loop + "normal.sqlite"}
 	if shown := onTerminal(t, 40, args...); !escapes.MatchString(shown) {
-		t.Errorf("no colour: %q", shown)
+		t.Errorf("no color: %q", shown)
 	}
 	if shown := onTerminal(t, 40, append(args, "--wide")...); strings.Contains(shown, "hidden") {
 		t.Errorf("--wide hides columns: %q", shown)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,10 +37,13 @@ type workloadOptions struct {
 func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
 	o.Gate.Method, o.Gate.Shape.TopK = router.Renormalize, 4
-	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) (err error) {
-		if o.url != "" {
+	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
+		err := o.check()
+		switch {
+		case err != nil:
+		case o.url != "":
 			err = workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout())
-		} else if err = o.check(); err == nil {
+		default:
 			err = o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
 		}
 		if err != nil {
@@ -74,6 +78,14 @@ func (o *workloadOptions) check() error {
 	// Files of another launch's ranks would be counted as this one's.
 	if err := o.stats.CheckEmpty(); err != nil {
 		return err
+	}
+	for flag, address := range map[string]string{"serve": o.serve, "url": o.url} {
+		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+			return usagef("--%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
+		}
+	}
+	if o.steps < 1 || o.steps > 1<<20 {
+		return usagef("want steps between 1 and %d, have %d", 1<<20, o.steps)
 	}
 	o.Intermediate = 2 * o.Hidden
 	return withCode(exitUsage, o.Config.Validate())

@@ -99,6 +99,9 @@ func TestWorkloadExitCodes(t *testing.T) {
 		{[]string{"--ranks", "9"}, exitUsage, "ranks between 1 and 8"},
 		{[]string{"--skew", "-1"}, exitUsage, "skew"},
 		{[]string{"--steps", "many"}, exitUsage, "steps"},
+		{[]string{"--steps", "0"}, exitUsage, "want steps"},
+		{[]string{"--serve", "8000"}, exitUsage, "--serve: want HOST:PORT"},
+		{[]string{"--url", "host"}, exitUsage, "--url: want HOST:PORT"},
 		{[]string{"--stats", filepath.Dir(file)}, exitUsage, "empty folder"},
 		{[]string{"--stats", file}, exitUsage, "want a folder"},
 	} {

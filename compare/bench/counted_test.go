@@ -189,3 +189,21 @@ func TestUnequalSlots(t *testing.T) {
 		}
 	}
 }
+
+// TensorRT-LLM prints its line when layers are built, and layers that its switch does not
+// reach are balanced by word alone: the counts of a launch speak against it, and say why.
+func TestCountsAgainstTheLine(t *testing.T) {
+	trtllm, err := ParseTreatment("trtllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []evidence.ProofLine{{Rank: 0, Times: 1, Text: rankLine}, {Rank: 1, Times: 1, Text: rankLine}}
+	uneven := even(8 * 32000)
+	uneven.RankMaxOverMean = 1.6
+	for arm, want := range map[gain.Arm]int{gain.Perfect: 2, gain.Normal: 0} {
+		p := Spec{Treatment: trtllm, Ranks: 2}.prove(arm, Attempt{Counted: uneven, LinesFound: lines}, 2, true)[0]
+		if p.severity() != want || !p.measured || strings.Contains(p.evidence, "run_moe") != (arm == gain.Perfect) {
+			t.Errorf("%s: severity %d, %s", arm, p.severity(), p.evidence)
+		}
+	}
+}

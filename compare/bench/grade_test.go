@@ -201,7 +201,7 @@ func TestProofToCome(t *testing.T) {
 		spec  Spec
 		wants string
 	}{
-		"trtllm": {Spec{}, "say --ranks N"},
+		"trtllm": {Spec{}, "give --ranks N"},
 		"vllm":   {Spec{}, "none unless the report states its routing, because vllm prints no proof line"},
 		"sglang": {Spec{Counts: "{out}/counts"}, "measured"},
 	} {

@@ -106,6 +106,8 @@ func (s Spec) proveByCounts(arm gain.Arm, a Attempt) []rankProof {
 			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is unknown: record counts that say where experts are (SGLang's recorder does)", p.evidence, named)
 	case even:
 		p.status = balanced
+	case arm == gain.Perfect && s.Treatment.Name == "trtllm":
+		p.evidence += "; TensorRT-LLM applies the switch at the top of MoE.forward, so layers whose model calls run_moe directly keep their routing"
 	}
 	return p.forRanks(c.Ranks)
 }

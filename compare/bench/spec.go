@@ -158,8 +158,8 @@ type Treatment struct {
 }
 
 // Treatments are those known by name. Sources: the engines' own switches, as
-// tensorrt_llm/_torch/modules/fused_moe/routing.py,
-// vllm/model_executor/layers/fused_moe/routing_simulator.py and
+// tensorrt_llm/_torch/moe/fused_moe/interface.py,
+// vllm/model_executor/layers/fused_moe/router/routing_simulator_router.py and
 // sglang/srt/layers/moe/topk.py read them.
 var Treatments = []Treatment{
 	{
@@ -246,15 +246,17 @@ func (t Treatment) Chance() bool {
 func (s Spec) ProofToCome() string {
 	switch t := s.Treatment; {
 	case s.Counts == "" && s.Control != "":
-		return "proof of balance: claimed by what each rank acknowledges; --counts, with the server's MOEBALANCE_COUNTS, measures balance"
+		return "proof of balance: claimed by what each rank acknowledges; --counts, with the server's MOEBALANCE_COUNTS, would measure it"
 	case s.Counts != "" || t.Records != "":
 		return "proof of balance: measured, by the expert counts of each launch"
 	case s.Design.Profiled:
 		return "proof of balance: measured, by the traces of the profiled pair"
-	case t.Line != "" && s.Ranks == 0:
-		return "proof of balance: claimed by a log line of each rank, unless the report measures loads; if it does not state the number of ranks, say --ranks N; --counts or --profile measures balance"
 	case t.Line != "":
-		return "proof of balance: claimed by a log line of each rank, unless the report measures loads; --counts or --profile measures balance"
+		text := "proof of balance: loads in the report, or a claim in each rank's log; --counts or --profile would measure it"
+		if s.Ranks == 0 {
+			text += "; give --ranks N if the report does not state it"
+		}
+		return text
 	}
 	return fmt.Sprintf("proof of balance: none unless the report states its routing, because %s prints no proof line: give --counts, --profile or --proof", s.Treatment.Name)
 }

@@ -201,6 +201,9 @@ func jsonValues(text []byte) (values []json.RawMessage, err error) {
 		if err == io.EOF {
 			return values, nil
 		} else if err != nil {
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil, fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(text))
+			}
 			return nil, fmt.Errorf("value %d is not JSON: %s", len(values)+1,
 				strings.TrimPrefix(err.Error(), "jsontext: "))
 		}
@@ -270,7 +273,7 @@ func (s *source) unknown() error {
 	case has("traceEvents"), bytes.HasPrefix(s.content, []byte("SQLite format 3\x00")):
 		return errors.New("this is a trace, not counts: 'moebalance trace' reads it")
 	case has("schema_version", "kind"):
-		return fmt.Errorf("this is a result of moebalance (%s), not counts", s.keys["kind"])
+		return fmt.Errorf("this is a result of moebalance (%s), not counts: 'moebalance report' reads it", s.keys["kind"])
 	case bytes.HasPrefix(s.content, []byte("\x1f\x8b")):
 		return errors.New("this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' " +
 			"reads: decompress counts first")
@@ -281,15 +284,12 @@ func (s *source) unknown() error {
 	case s.values != nil:
 		names := slices.Sorted(maps.Keys(s.keys))
 		if len(names) == 0 {
-			return fmt.Errorf("%w of JSON: it is empty, an object without keys: it holds no counts; see 'moebalance counts --help'", ErrUnknown)
+			return fmt.Errorf("%w of JSON: it is empty and holds no counts", ErrUnknown)
 		}
 		return fmt.Errorf("%w of JSON: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}
-	var names []string
-	for _, f := range Formats() {
-		names = append(names, f.Name)
-	}
-	return fmt.Errorf("%w: want one of %s", ErrUnknown, strings.Join(names, "; "))
+	return fmt.Errorf("%w: want expert counts, have a file that begins with %q; 'moebalance counts --help-all' lists the formats",
+		ErrUnknown, s.content[:min(len(s.content), 12)])
 }
 
 // object decodes the only JSON value of the source.

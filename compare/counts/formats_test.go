@@ -231,7 +231,7 @@ func TestPlacementRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		"":        "the file is empty",
 		"{}":      "unknown placement",
-		"{\"a\":": "not JSON",
+		"{\"a\":": "ends early",
 		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",
 		"num_slots: 4\nep_size: 3\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "do not divide over 3",
 		"num_slots: 5\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "want 5 slots",
@@ -270,7 +270,7 @@ func unwrapAll(err error) error {
 func TestTextRefusals(t *testing.T) {
 	for content, want := range map[string]string{
 		"   ":                             "empty",
-		"{":                               "not JSON",
+		"{":                               "ends early",
 		"[1,2]":                           "want counts of layers × experts, have 1 dimension",
 		"{}":                              "it is empty",
 		"layer_id,expert_id,count\n0,0\n": "line 2",

@@ -202,9 +202,9 @@ func TestRecordingChangesUnderway(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, judging := r.Imbalance(Options{})
-		_, travelling := r.Traffic(Options{})
+		_, traveling := r.Traffic(Options{})
 		_, adding := r.Since(r)
-		for _, err := range []error{judging, travelling, adding} {
+		for _, err := range []error{judging, traveling, adding} {
 			if err == nil || !strings.Contains(err.Error(), c.want) ||
 				!strings.Contains(err.Error(), "rank1.safetensors") || errors.Is(err, ErrOptions) {
 				t.Errorf("%s: have %v", name, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // The names in a TensorRT-LLM expert-statistics folder, as
-// tensorrt_llm/_torch/expert_statistic.py writes them. Later versions put
+// tensorrt_llm/_torch/moe/expert_statistic.py writes them. Some versions put
 // files of other meaning beside the counts, under names that an older glob
 // (rank*.safetensors) would sum by mistake.
 const tensorrtMeta = "meta_info.json"
@@ -77,6 +77,9 @@ func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 	}
 	if err := json.Unmarshal(text, &info); err != nil {
 		return info, fmt.Errorf("%s: %w", tensorrtMeta, err)
+	}
+	if strings.TrimSpace(string(text)) == "null" {
+		return info, fmt.Errorf("%s: want num_experts, have null: rank 0 routed no token in EXPERT_STATISTIC_ITER_RANGE; record again while it does", tensorrtMeta)
 	}
 	if info.Experts < 1 || info.Experts > maxExperts || info.TopK < 1 || info.TopK > info.Experts || info.Ranks < 0 {
 		return info, fmt.Errorf(

@@ -268,6 +268,7 @@ func TestTensorRTRefusals(t *testing.T) {
 			map[string]map[string][]int64{"rank0.safetensors": {}}),
 		"num_experts_per_token": tensorrtFolder(t, `{"num_experts": 4}`, nil),
 		"meta_info.json":        tensorrtFolder(t, `[`, nil),
+		"routed no token":       tensorrtFolder(t, "null\n", map[string]map[string][]int64{"rank0.safetensors": {}}),
 	} {
 		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, have %v (%+v)", want, err, r)

@@ -113,7 +113,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 		number  int32
 	}
 	ran := map[step]bool{}
-	var last step // neighbours are mostly of one
+	var last step // neighbors are mostly of one
 	for i := range a.rec.Launches {
 		n := a.locations.Values[a.launches[i]].Step
 		if n == None {

@@ -131,7 +131,7 @@ func (r *reduction) besideGEMMs() (ns int64) {
 	return ns
 }
 
-// placedExperts warns where too little of the experts' time is known for a judgement.
+// placedExperts warns where too little of the experts' time is known for a judgment.
 func (r *reduction) placedExperts(times *imbalance.Times) {
 	var gemms, placed, experts, unknown, all int64
 	for i := range r.trace.Cells {

@@ -204,14 +204,14 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		}
 		return slices.Sorted(maps.Keys(held)), true
 	}
-	neighbour, last := None, 0 // the rank before with experts, and its last one
+	neighbor, last := None, 0 // the rank before with experts, and its last one
 	for i, p := range r.ranks {
 		first, end := r.expertSpan(i)
 		if first == end {
 			continue
 		}
-		if p.rank.Rank == neighbour+1 && last < first {
-			first = last + 1 // experts between two neighbours that never ran belong to one of them
+		if p.rank.Rank == neighbor+1 && last < first {
+			first = last + 1 // experts between two neighbors that never ran belong to one of them
 		}
 		if end-first > maxParts {
 			r.warn("expert_numbers", "", "first", first, "last", end-1)
@@ -220,7 +220,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		for e := first; e < end; e++ {
 			held[e] = true
 		}
-		neighbour, last = p.rank.Rank, end-1
+		neighbor, last = p.rank.Rank, end-1
 	}
 	return slices.Sorted(maps.Keys(held)), true
 }

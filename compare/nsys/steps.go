@@ -14,7 +14,7 @@ import (
 type Steps struct{ First, Last int }
 
 // ErrSteps is the error of a range of steps that the captures do not have.
-var ErrSteps = errors.New("steps out of range")
+var ErrSteps = errors.New("no such steps")
 
 // ParseSteps reads "3-7", or "3" for one step.
 func ParseSteps(text string) (*Steps, error) {
@@ -48,12 +48,11 @@ func (r *reduction) selectSteps() error {
 	}
 	recorded := r.recordedSteps()
 	if len(recorded) == 0 {
-		return fmt.Errorf("%w: want %s, but no step is known: name steps by NVTX ranges, or with --step-pattern",
-			ErrSteps, want)
+		return fmt.Errorf("--steps %s: %w: none are known; name them by NVTX ranges, or with --step-pattern", want, ErrSteps)
 	}
 	least, most := int(recorded[0]), int(recorded[len(recorded)-1])
 	if want.First < least || want.Last > most {
-		return fmt.Errorf("%w: want %s, the captures have %s", ErrSteps, want, Steps{least, most})
+		return fmt.Errorf("--steps %s: %w: the captures have %s", want, ErrSteps, Steps{least, most})
 	}
 	r.keep(func(step int32) bool { return int(step) >= want.First && int(step) <= want.Last })
 	r.trace.Steps = want.String()

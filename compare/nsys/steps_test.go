@@ -68,7 +68,7 @@ func TestStepsOutOfRange(t *testing.T) {
 	}
 	unmarked := newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")
 	if _, err := Read(t.Context(), []string{unmarked}, Options{Steps: &Steps{0, 0}}); !errors.Is(err, ErrSteps) ||
-		!strings.Contains(err.Error(), "no step is known") {
+		!strings.Contains(err.Error(), "none are known") {
 		t.Errorf("want a hint to ranges, have %v", err)
 	}
 	for _, text := range []string{"", "-1", "2-1", "a-b", "1-", "1-2-3", "0-99999999999"} {

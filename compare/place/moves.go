@@ -101,7 +101,8 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 	all := size.Slots * len(layers)
 	most, onRank := o.budget(all)
 	if done > most {
-		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s", errOverBudget, quantity.Count(done, "copy"))
+		return nil, 0, fmt.Errorf("%w: the redundant experts alone are %s; allow more, or name what runs with --from",
+			errOverBudget, quantity.Count(done, "copy"))
 	}
 	m, err := placement.NewMover(windows, runs, slots, size, onRank)
 	if err != nil {

@@ -107,7 +107,9 @@ func ParseResult(name string, text []byte) (Item, error) {
 		}
 		return in, nil
 	}
-	unknown.Found = fmt.Sprintf("kind %q", head.Kind)
+	if unknown.Found = fmt.Sprintf("kind %q", head.Kind); head.Kind == "" {
+		unknown.Found = "JSON without a kind"
+	}
 	return in, unknown
 }
 

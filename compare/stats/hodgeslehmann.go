@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// HodgesLehmann estimates the centre of symmetric differences by the median of
+// HodgesLehmann estimates the center of symmetric differences by the median of
 // their Walsh averages (dᵢ+dⱼ)/2, i ≤ j, and bounds it by inverting the
 // signed-rank test: with M = n(n+1)/2 averages in order and C the largest whole
 // number with P(W⁺ ≤ C) ≤ (1−confidence)/2,
@@ -130,7 +130,7 @@ func walshCount(sorted []float64, v float64) int {
 }
 
 // orderedBits maps a float to an integer such that the order of the integers
-// is the order of the floats; −0 and +0 stay neighbours.
+// is the order of the floats; −0 and +0 stay neighbors.
 func orderedBits(x float64) uint64 {
 	b := math.Float64bits(x)
 	if b>>63 == 1 {

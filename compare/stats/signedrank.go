@@ -19,7 +19,7 @@ const MaxExactPairs = 200
 //
 //	min(1, 2·P(W ≤ min(W⁺, M − W⁺)))
 //
-// To test against another centre m, subtract m first.
+// To test against another center m, subtract m first.
 //
 // It assumes independent, symmetric differences and nothing about their shape.
 // Zeros are left out before ranking (Wilcoxon's rule, not Pratt's). Tied

@@ -52,10 +52,10 @@ func MeanOf(steps []*Distribution) *Distribution {
 	for _, step := range steps {
 		mean.add(step, rng.IntN(len(step.draws)))
 	}
-	centre, _ := stat.PopMeanVariance(mean.draws, nil)
+	center, _ := stat.PopMeanVariance(mean.draws, nil)
 	wider := widening(steps) - 1
 	for i, x := range mean.draws {
-		mean.draws[i] = (x + (x-centre)*wider) / float64(len(steps))
+		mean.draws[i] = (x + (x-center)*wider) / float64(len(steps))
 	}
 	return mean
 }

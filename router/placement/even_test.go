@@ -118,7 +118,7 @@ func TestRobustSeparatesWhatIsHotTogether(t *testing.T) {
 	}
 }
 
-// A goal is met no worse with swaps towards it than without.
+// A goal is met no worse with swaps toward it than without.
 func TestGoals(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	peaks := func(windows [][]float64, slots []int32, ranks int) (out []float64) {

@@ -42,7 +42,7 @@ func (g Goal) of(peaks []float64) float64 {
 	}
 }
 
-// mostReached bounds the swaps towards a goal.
+// mostReached bounds the swaps toward a goal.
 const mostReached = 64
 
 // reach swaps experts of the ranks that are busiest in some window while that lowers the goal.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
@@ -10,44 +11,67 @@ import (
 // Options are the knobs of the plans that have some. A plan ignores the
 // knobs it does not name.
 type Options struct {
-	Seed uint64 // of the random numbers of "uniform"
+	Seed uint64 // of the plans that draw random numbers
 	// Method tells "trtllm-gen2" which of its two planners applies: the group
 	// planner for DeepSeekV3, the flat one for all others. Empty means the
 	// group planner exactly when the shape has groups.
 	Method router.Method
 }
 
-// planners is the table of plans, in the order Names gives.
-var planners = []struct {
+type planner struct {
 	name string
 	make func(Problem, Options) (Plan, error)
-}{
+}
+
+var planners = []planner{
 	{"diagonal", newDiagonal},
 	{"trtllm-gen1", func(p Problem, o Options) (Plan, error) { return newReference(p, o, false) }},
 	{"trtllm-gen2", func(p Problem, o Options) (Plan, error) { return newReference(p, o, true) }},
 	{"uniform", newUniform},
 }
 
-// Names lists the plans; the first is the default.
+var peers = []planner{
+	{"sglang-gen1", func(p Problem, _ Options) (Plan, error) { return &striding{p, "sglang-gen1/1", false}, nil }},
+	{"sglang-gen2", func(p Problem, _ Options) (Plan, error) { return &striding{p, "sglang-gen2/1", true}, nil }},
+	{"sglang-gen3", newSGLang},
+	{"vllm-uniform", newVLLMUniform},
+	{"vllm-normal", newVLLMNormal},
+}
+
+// Names lists the plans that logits can carry; the first is the default.
 //
 //	diagonal      ours: balanced over ranks and experts for every number of tokens
 //	trtllm-gen1   TensorRT-LLM's first perfect router, no sender rank
 //	trtllm-gen2   its second one, rotated by the sender rank
 //	uniform       k distinct experts at random, for every token anew
-func Names() []string {
-	names := make([]string, len(planners))
-	for i, p := range planners {
-		names[i] = p.name
+func Names() []string { return names(planners) }
+
+// Peers lists the plans of engines' switches for benchmarks, which set the ids of experts
+// behind the router, whatever it scores.
+//
+//	sglang-gen1    SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS of SGLang up to 0.5.18
+//	sglang-gen2    that of 0.5.19 to 0.5.21, which numbers the tokens of all ranks
+//	sglang-gen3    that from 0.5.22 on, which deals slots to ranks
+//	vllm-uniform   VLLM_MOE_ROUTING_SIMULATION_STRATEGY=uniform_random of vLLM
+//	vllm-normal    its normal_routing
+func Peers() []string { return names(peers) }
+
+func names(list []planner) (names []string) {
+	for _, p := range list {
+		names = append(names, p.name)
 	}
 	return names
 }
+
+// Seeded reports whether a plan draws random numbers.
+func Seeded(name string) bool { return name == "uniform" || strings.HasPrefix(name, "vllm-") }
 
 // New makes the named plan for a problem.
 func New(name string, p Problem, o Options) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("planning %q: %w", name, err)
 	}
-	for _, known := range planners {
+	for _, known := range slices.Concat(planners, peers) {
 		if known.name == name {
 			plan, err := known.make(p, o)
 			if err != nil {
@@ -56,7 +80,7 @@ func New(name string, p Problem, o Options) (Plan, error) {
 			return plan, nil
 		}
 	}
-	return nil, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(slices.Concat(Names(), Peers()), ", "))
 }
 
 // AnyTokens reports whether a plan does not depend on the numbers of tokens: made for

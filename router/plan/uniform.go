@@ -14,28 +14,30 @@ import (
 // high word of a 64-bit product, whose bias of n/2⁶⁴ nobody can measure.
 type uniform struct {
 	problem Problem
+	name    string
 	seed    uint64
 }
 
-func newUniform(p Problem, o Options) (Plan, error) {
-	return &uniform{problem: p, seed: o.Seed}, nil
-}
+func newUniform(p Problem, o Options) (Plan, error) { return &uniform{p, "uniform", o.Seed}, nil }
 
 // Name holds the seed, such as "uniform/1 seed=7".
-func (u *uniform) Name() string { return fmt.Sprintf("uniform/1 seed=%d", u.seed) }
+func (u *uniform) Name() string { return fmt.Sprintf("%s/1 seed=%d", u.name, u.seed) }
+
+// random are the numbers of a rank's source.
+func (u *uniform) random(rank int) *rand.PCG {
+	return rand.NewPCG(u.seed, uint64(u.problem.Layer)<<32|uint64(u.problem.source(rank)))
+}
 
 func (u *uniform) Fill(dst []int32, rank int) {
 	checkFill(u.problem, dst, rank)
-	shape := u.problem.Shape
-	var random rand.PCG
-	random.Seed(u.seed, uint64(u.problem.Layer)<<32|uint64(u.problem.source(rank)))
+	shape, random := u.problem.Shape, u.random(rank)
 	groups, size := make([]int32, shape.GroupLimit()), int32(shape.GroupSize())
 	for ; len(dst) > 0; dst = dst[shape.TopK:] {
 		token := dst[:shape.TopK]
 		if shape.Grouped() {
-			sample(groups, shape.Groups, &random)
+			sample(groups, shape.Groups, random)
 		}
-		sample(token, shape.Reachable(), &random)
+		sample(token, shape.Reachable(), random)
 		for i, x := range token {
 			token[i] = groups[x/size]*size + x%size
 		}

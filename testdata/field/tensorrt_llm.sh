@@ -4,7 +4,9 @@
 #
 #     MODEL=openai/gpt-oss-120b RANKS=4 bash tensorrt_llm.sh
 #
-# A monolithic backend (TRTLLM) routes inside its kernel and may never see the switch: the proof of each campaign tells.
+# The switch acts at the top of MoE.forward (tensorrt_llm/_torch/moe/fused_moe/interface.py) alone: where a model calls run_moe directly, or a
+# monolithic backend routes by other logits, both arms are unbalanced although every rank prints its line, and the perfect one may look slower.
+# So a verdict of 'balance claimed' is worth nothing here until the counts of the perfect arm below have even ranks in every layer.
 set -eu
 MODEL=${MODEL:?a model name or folder} RANKS=${RANKS:?the number of GPUs} BACKENDS=${BACKENDS:-CUTLASS TRTLLM TRITON} PAIRS=${PAIRS:-6}
 
@@ -21,6 +23,8 @@ for backend in $BACKENDS; do
             moebalance profile --iterations 100-150 --dir "traces-$backend-$arm" "${perfect[@]}" -- "${command[@]}"
         moebalance counts --ep "$RANKS" "counts-$backend-$arm"
     done
+    moebalance counts --brief --ep "$RANKS" --fail-above 5% "counts-$backend-perfect" ||
+        echo "$backend: the perfect arm is not balanced in every layer, or has no counts: its gain says nothing"
     moebalance compare "traces-$backend-normal" "traces-$backend-perfect" | tee "compare-$backend.txt"
     moebalance report -o "report-$backend.html" "campaign-$backend" "traces-$backend-normal" "traces-$backend-perfect"
 done

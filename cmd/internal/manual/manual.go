@@ -233,7 +233,7 @@ func FlagText(c *cobra.Command, f *pflag.Flag) (name, text string) {
 		}
 	}
 	if preset := f.DefValue; !slices.Contains([]string{"", "0", "-1", "0s", "false", "[]"}, preset) {
-		text += " (default " + strings.Trim(strings.TrimSuffix(preset, "0s"), "[]") + ")"
+		text += " (default " + strings.Trim(strings.Replace(preset, "m0s", "m", 1), "[]") + ")"
 	}
 	return name, text
 }

@@ -84,7 +84,7 @@ func TestWideIsWhatAPipeGets(t *testing.T) {
 	}
 }
 
-// Colour adds escapes and nothing else: without it the same is said.
+// Color adds escapes and nothing else: without it the same is said.
 func TestColorSaysNothingAlone(t *testing.T) {
 	plain, colored := drawn(t, View{Screen: Screen{Width: 60}}), drawn(t, View{Screen: Screen{Width: 60, Color: true}})
 	if bare := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(colored, ""); bare != plain || colored == plain {

@@ -44,7 +44,7 @@ func (result Plans) Document() output.Document {
 			names = append(names, row.Name)
 		}
 		verdicts[[2]string{row.Name, caseVerdict(row)}]++
-		if note := caseFault(row); note != "" && !slices.Contains(d.Notes, note) {
+		if note := caseFault(row, result.mostGroups(row.Name)); note != "" && !slices.Contains(d.Notes, note) {
 			d.Notes = append(d.Notes, note)
 		}
 		t.Rows = append(t.Rows, caseCells(row, len(t.Columns)))
@@ -112,8 +112,18 @@ func caseCells(row plan.Case, columns int) []any {
 	return cells
 }
 
+// mostGroups is how many groups a token of a plan uses at most, in all its cases.
+func (result Plans) mostGroups(name string) (most int) {
+	for _, row := range result.Plans {
+		if row.Name == name && row.Certificate != nil {
+			most = max(most, row.Certificate.Groups)
+		}
+	}
+	return most
+}
+
 // caseFault says why a plan was refused, or what makes it invalid.
-func caseFault(row plan.Case) string {
+func caseFault(row plan.Case, mostGroups int) string {
 	c := row.Certificate
 	switch {
 	case c == nil:
@@ -126,7 +136,7 @@ func caseFault(row plan.Case) string {
 		return row.Name + " is invalid: a token gets the same expert twice"
 	}
 	return fmt.Sprintf("%s is invalid: tokens use experts of %d groups, the method allows %d; the model's router would pick other experts",
-		row.Name, c.Groups, c.GroupsLimit)
+		row.Name, mostGroups, c.GroupsLimit)
 }
 
 // showUnequal adds a column behind that of tokens per rank if some cases are about

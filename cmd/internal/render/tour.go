@@ -30,8 +30,8 @@ func TourLoad(in source.Item) string { return answer.OfCounts(in.Counts, "").Lin
 func TourDifference(in source.Item) string {
 	c := in.Compared
 	slowest := c.Ceiling.SlowestExperts
-	return fmt.Sprintf("%s of the slowest rank %s to %s per step (%s)", c.Ceiling.Of.ExpertTime(),
-		quantity.Duration(slowest.NormalNS), quantity.Duration(slowest.PerfectNS), quantity.Change(slowest.OfNormal()))
+	return fmt.Sprintf("%s of the slowest rank falls from %s to %s per step.", c.Ceiling.Of.ExpertTime(),
+		quantity.Duration(slowest.NormalNS), quantity.Duration(slowest.PerfectNS))
 }
 
 // TourGain is the gain of a campaign.

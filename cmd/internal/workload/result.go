@@ -96,7 +96,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 type statistics [][][][]int64
 
 // WriteStatistics writes the counts of all steps since the last call into a folder in the
-// layout of TensorRT-LLM's expert statistics (tensorrt_llm/_torch/expert_statistic.py):
+// layout of TensorRT-LLM's expert statistics (tensorrt_llm/_torch/moe/expert_statistic.py):
 // a file per source rank with one I64 tensor of [experts] named "step_layer" for
 // each, then meta_info.json. write writes a file whole or not at all. Without a step it
 // writes nothing.

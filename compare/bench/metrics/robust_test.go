@@ -53,7 +53,7 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 	noises := map[string]func([]byte) []byte{
 		"byte order mark": func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) },
 		"CRLF":            func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n")) },
-		"colour":          eachLine(func(l string) string { return "\x1b[1;32m" + l + "\x1b[0m" }),
+		"color":           eachLine(func(l string) string { return "\x1b[1;32m" + l + "\x1b[0m" }),
 		"srun ranks":      eachLine(func(l string) string { return "0: " + l }),
 		"mpirun ranks":    eachLine(func(l string) string { return "[1,0]<stdout>: " + l }),
 		"latin-1": func(b []byte) []byte {
@@ -72,7 +72,7 @@ func TestNoiseDoesNotMatter(t *testing.T) {
 		whole := files[name]
 		for noise, change := range noises {
 			// A document over several lines comes from a file of its own.
-			if bytes.HasPrefix(whole, []byte("{\n")) && (noise == "colour" || strings.HasSuffix(noise, "ranks")) {
+			if bytes.HasPrefix(whole, []byte("{\n")) && (noise == "color" || strings.HasSuffix(noise, "ranks")) {
 				continue
 			}
 			t.Run(name+"/"+noise, func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 // what stood before it on its line already taken off.
 type record struct {
 	line int    // counted from 1
-	raw  string // without colour codes; of an object its beginning, where asked for
+	raw  string // without color codes; of an object its beginning, where asked for
 	text string // of a line, and without what a launcher or logger put before it
 	doc  *object
 	rank int  // the rank a launcher's prefix names; −1 without one
 	open bool // the output ends inside this line
 
-	// A line "Label:   12.5" taken apart, see labelled; label is "" for others.
+	// A line "Label:   12.5" taken apart, see labeled; label is "" for others.
 	label string
 	value float64
 }
@@ -66,11 +66,11 @@ func (in *reader) discard(n int) error {
 	return err
 }
 
-// What may stand before a record: colour codes, a launcher's rank ("0: " of
+// What may stand before a record: color codes, a launcher's rank ("0: " of
 // srun, "[1,0]<stdout>:" of mpirun, "(Worker_TP0 pid=12) " of vLLM), and
 // TensorRT-LLM's log head ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ").
 var (
-	colour     = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
+	color      = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
 	rankPrefix = regexp.MustCompile(
 		`^(?:(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) )`)
 	logPrefix = regexp.MustCompile(
@@ -102,7 +102,7 @@ func prefix(head []byte) (length, rank int) {
 			return length, rank
 		}
 		if m == nil {
-			if at := colour.FindIndex(rest); at != nil && at[0] == 0 {
+			if at := color.FindIndex(rest); at != nil && at[0] == 0 {
 				length += at[1]
 				continue
 			}
@@ -266,7 +266,7 @@ func (s *source) textLine() (record, error) {
 	}
 	kept = bytes.TrimRight(kept, "\r\n")
 	if bytes.IndexByte(kept, 0x1b) >= 0 {
-		kept = colour.ReplaceAll(kept, nil)
+		kept = color.ReplaceAll(kept, nil)
 	}
 	at := 0
 	if at, rec.rank = prefix(kept[:min(len(kept), prefixBytes)]); at == len(kept) {
@@ -277,6 +277,6 @@ func (s *source) textLine() (record, error) {
 	if !utf8.ValidString(rec.raw) {
 		rec.raw, rec.text = strings.ToValidUTF8(rec.raw, "\uFFFD"), strings.ToValidUTF8(rec.text, "\uFFFD")
 	}
-	rec.label, rec.value = labelled(rec.text)
+	rec.label, rec.value = labeled(rec.text)
 	return rec, nil
 }

@@ -58,10 +58,10 @@ func (f *textFormat) read(rec record, rep *report) {
 	}
 }
 
-// labelled takes "Label:   value" apart. The label may hold colons, the value
+// labeled takes "Label:   value" apart. The label may hold colons, the value
 // must be a number. Runs of white space in the label become one space; the label
 // is empty when the line is not of this kind.
-func labelled(text string) (label string, v float64) {
+func labeled(text string) (label string, v float64) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {
 		return "", 0

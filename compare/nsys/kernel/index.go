@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Index numbers values by first sight; neighbours are often alike. It holds each value
+// Index numbers values by first sight; neighbors are often alike. It holds each value
 // once: a map of them would take three times as much, and a capture with ranges for
 // every expert has a location for every ten kernels.
 type Index[T comparable] struct {

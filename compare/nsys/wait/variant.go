@@ -46,7 +46,7 @@ type useKey struct {
 // use is how often a rank ran it and for how long.
 type use struct{ instances, ns int64 }
 
-// uses are a rank's kernels by place and name. Neighbours are mostly of one place.
+// uses are a rank's kernels by place and name. Neighbors are mostly of one place.
 type uses struct {
 	of   map[place]map[int32]*use
 	last place

@@ -203,7 +203,7 @@ func TestCaptures(t *testing.T) {
 }
 
 // edges are the integers at which their stored size changes, and their
-// neighbours.
+// neighbors.
 func edges() []int64 {
 	list := []int64{0, 1, 2, -1, math.MinInt64, math.MaxInt64}
 	for _, bits := range []int{7, 15, 23, 31, 47} {
