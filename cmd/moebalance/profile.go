@@ -36,11 +36,9 @@ func profileCmd() *cobra.Command {
 	f.StringVar(&o.Windows, "iterations", "",
 		"`A-B[,C-D…]`: iterations to record; one report per window and rank (default all)")
 	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
-	f.BoolVar(&o.PythonGIL, "python-gil", false, "also record the Python GIL")
 	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false,
 		"also sample GPU metrics, on the first rank of each node; the driver must permit it")
-	f.IntVar(&o.GPUMetricsHz, "gpu-metrics-frequency", 0, "sampling frequency of --gpu-metrics in Hz (default of nsys)")
-	f.StringSliceVar(&o.Trace, "trace", nil, "`LIST`: also record these APIs: osrt, cudnn, cublas, mpi, ucx, …")
+	f.StringSliceVar(&o.Trace, "trace", nil, "`LIST`: also record these APIs: python-gil, osrt, cudnn, cublas, mpi, …")
 	f.StringArrayVar(&o.Arguments, "nsys-arg", nil,
 		"any other `OPTION` of nsys profile, such as --nsys-arg=--sample=none; repeatable")
 	o.torch.Bind(c, "torch-trace", "", "also write a PyTorch profiler trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")

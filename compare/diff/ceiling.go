@@ -45,11 +45,12 @@ type Ceiling struct {
 func (p arms) ceiling(step Change) Ceiling {
 	c := Ceiling{
 		Of: p.normal.times.Of, SlowestExperts: changeOf(p.normal.slowestExperts(), p.perfect.slowestExperts()),
-		ExpertShare: p.normal.expertShare(), Balancedness: p.normal.balancedness(),
+		ExpertShare:         p.normal.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
+		Balancedness:        p.normal.balancedness(),
 		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1, ExpertWork: router.Undefined(),
 		StragglerLoss: changeOf(p.normal.times.Loss(), p.perfect.times.Loss()),
 	}
-	if !p.sameWarmUp() {
+	if p.later() != 0 { // one arm still waits in a step that the other leaves out
 		c.StepGain = router.Undefined()
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
@@ -61,10 +62,9 @@ func (p arms) ceiling(step Change) Ceiling {
 	return c
 }
 
-// sameWarmUp reports that both arms exclude as many steps as warm-up. Otherwise one
-// arm still waits in a step that the other leaves out.
-func (p arms) sameWarmUp() bool {
-	return len(p.normal.times.StepsOf(imbalance.WarmUp)) == len(p.perfect.times.StepsOf(imbalance.WarmUp))
+// later is how many more steps the perfect arm excludes as warm-up.
+func (p arms) later() int {
+	return len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
 }
 
 // slowestExperts is one value for each step that counts.
@@ -75,10 +75,6 @@ func (a *armTimes) slowestExperts() (ns []float64) {
 		}
 	}
 	return ns
-}
-
-func (a *armTimes) expertShare() router.Number {
-	return a.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS })
 }
 
 func (a *armTimes) balancedness() router.Number {

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
@@ -81,7 +80,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 		p.perfect.times.Unmarked {
 		return r
 	}
-	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
+	later := p.later()
 	needed := after(p.perfect.needed(), -later)
 	r.Paired = sameTokens(after(p.normal.tokens, later), after(p.perfect.tokens, -later))
 	unlike := !r.Paired && (unequal(needed) || unequal(after(p.normal.needed(), later)))

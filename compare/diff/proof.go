@@ -4,16 +4,15 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// ProveRouting says what traces of one launch of each arm prove about routing.
+// ProveRouting says what traces of one launch of each arm prove about routing, compared.
 // Expert work over the ranks, per step and layer, must stay within BalancedWithin
 // in the perfect arm and be beyond it in the normal one; between the two nothing
 // is proved.
-func ProveRouting(normal, perfect *nsys.Trace) gain.TraceProof {
-	c := Compare(normal, perfect).Ceiling
+func ProveRouting(compared Comparison) gain.TraceProof {
+	c := compared.Ceiling
 	if !c.Balancedness.Defined() || !c.PerfectBalancedness.Defined() {
 		return gain.TraceProof{Evidence: "the traces of the profiled pair do not show expert time on two ranks"}
 	}

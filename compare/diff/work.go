@@ -142,8 +142,7 @@ func (s side) compute(phase int) []float64 {
 
 // aligned are both arms without the first steps that one of them excludes as warm-up.
 func (p arms) aligned() [2]side {
-	later := len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
-	return [2]side{{p.normal, later}, {p.perfect, -later}}
+	return [2]side{{p.normal, p.later()}, {p.perfect, -p.later()}}
 }
 
 // tokens is the mean of a step of each arm; 0 where not every step's range says it.
@@ -256,13 +255,13 @@ func longest(times map[string]int64) string {
 	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(times[a], times[b]) })
 }
 
-// CheckCompute asks traces of one launch of each arm whether both did the same work. What
+// CheckCompute asks traces of one launch of each arm, compared, whether both did the same work. What
 // depends on the steps that happened to be recorded is no more than a warning.
-func CheckCompute(normal, perfect *nsys.Trace) gain.Check {
+func CheckCompute(compared Comparison) gain.Check {
 	check := gain.Check{Name: gain.CheckCompute, Status: gain.Unknown,
 		Text: "the traces of the profiled pair do not tell whether both arms did the same work"}
 	window := false // other steps were recorded
-	for _, w := range Compare(normal, perfect).Work {
+	for _, w := range compared.Work {
 		text := fmt.Sprintf("%s of the profiled pair: normal %s, perfect %s %s",
 			w.Quantity, quantity.Digits4(w.Normal), quantity.Digits4(w.Perfect), w.Unit)
 		switch {

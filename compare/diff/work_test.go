@@ -239,7 +239,7 @@ func TestCheckCompute(t *testing.T) {
 		"slower each step":   {matched(t, "hf-qwen3-ep4/normal.*"), scaled(hf, 1.1), gain.Warn},
 		"nothing to compare": {normal, hf, gain.Unknown},
 	} {
-		if c := CheckCompute(k.normal, k.perfect); c.Status != k.want {
+		if c := CheckCompute(Compare(k.normal, k.perfect)); c.Status != k.want {
 			t.Errorf("%s: %+v, want %s", what, c, k.want)
 		}
 	}

@@ -168,9 +168,10 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 	}
 	if len(traces) == len(gain.Arms) {
 		normal, perfect := traces[gain.Normal], traces[gain.Perfect]
-		proof, found = diff.ProveRouting(normal, perfect), []gain.Check{diff.CheckTactics(normal, perfect)}
+		compared := diff.Compare(normal, perfect)
+		proof, found = diff.ProveRouting(compared), []gain.Check{diff.CheckTactics(normal, perfect)}
 		if !c.Spec.Builds.Named() && !c.Spec.Design.Within() { // a launch has untimed runs of either arm
-			found = append(found, diff.CheckCompute(normal, perfect))
+			found = append(found, diff.CheckCompute(compared))
 		}
 	}
 	return arms, proof, found, nil

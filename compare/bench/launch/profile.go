@@ -22,14 +22,12 @@ type Profile struct {
 	WindowsVariable string `json:"legacy,omitempty"`
 	// "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
 	GraphTrace string `json:"graph_trace"`
-	PythonGIL  bool   `json:"python_gil"` // record who holds Python's lock
 	// sample the GPUs' counters, on one rank of each machine; needs permission from the driver
 	GPUMetrics bool `json:"gpu_metrics"`
 	// What else nsys can record, by the names of its options; empty leaves its default.
-	Trace        []string `json:"trace,omitempty"` // APIs beside cuda and nvtx: osrt, cudnn, cublas, mpi, …
-	GPUMetricsHz int      `json:"gpu_metrics_hz,omitempty"`
-	Arguments    []string `json:"nsys_arguments,omitempty"` // any other options, as words
-	TorchTrace   string   `json:"torch_trace,omitempty"`
+	Trace      []string `json:"trace,omitempty"`          // APIs beside cuda and nvtx: python-gil, osrt, mpi, …
+	Arguments  []string `json:"nsys_arguments,omitempty"` // any other options, as words
+	TorchTrace string   `json:"torch_trace,omitempty"`
 	// Set are further variables of the command's, such as those of an arm.
 	Set map[string]string `json:"set,omitempty"`
 	// Rank is the only rank to profile; negative profiles every rank.
@@ -58,9 +56,6 @@ var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 func (p Profile) Check() error {
 	if p.GraphTrace != "node" && p.GraphTrace != "graph" {
 		return fmt.Errorf("graph trace %q: want node or graph", p.GraphTrace)
-	}
-	if p.GPUMetricsHz < 0 || p.GPUMetricsHz > 0 && !p.GPUMetrics {
-		return fmt.Errorf("a frequency of %d Hz: want a positive one, with GPU metrics", p.GPUMetricsHz)
 	}
 	if p.Windows == "" {
 		return nil
@@ -166,9 +161,6 @@ func (p Profile) nsys() []string {
 		program = "nsys"
 	}
 	trace := []string{"cuda", "nvtx"}
-	if p.PythonGIL {
-		trace = append(trace, "python-gil")
-	}
 	for _, api := range p.Trace {
 		if !slices.Contains(trace, api) {
 			trace = append(trace, api)
@@ -177,9 +169,6 @@ func (p Profile) nsys() []string {
 	words := []string{program, "profile", "-f", "true", "-t", strings.Join(trace, ","), "--cuda-graph-trace",
 		p.GraphTrace,
 		"--trace-fork-before-exec=true", "--export=sqlite"}
-	if p.GPUMetricsHz > 0 {
-		words = append(words, fmt.Sprintf("--gpu-metrics-frequency=%d", p.GPUMetricsHz))
-	}
 	if p.Windows != "" {
 		end := "stop"
 		if n := strings.Count(p.Windows, ",") + 1; n > 1 {
