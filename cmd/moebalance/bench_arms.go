@@ -29,7 +29,7 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 		}
 		o.Builds, o.Treatment = names, bench.Treatment{}
 		if !c.Flags().Changed("threshold") {
-			o.threshold.fraction = 0
+			o.threshold.Fraction = 0
 		}
 	}
 	shape, err := o.model.shape()

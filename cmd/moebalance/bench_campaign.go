@@ -97,7 +97,7 @@ func (o *benchOptions) rejudge(campaign *bench.Campaign) error {
 		case "proof":
 			s.Treatment.Line = o.proof
 		case "threshold":
-			s.Threshold = o.threshold.fraction
+			s.Threshold = o.threshold.Fraction
 		case "metric":
 			s.Metric = o.Metric
 			if len(o.Custom) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -34,9 +35,9 @@ type benchOptions struct {
 	proof         string
 	client        []string
 	metrics       []string
-	workTolerance share
-	threshold     share
-	confidence    share
+	workTolerance flags.Share
+	threshold     flags.Share
+	confidence    flags.Share
 	profile       bool
 	windows       string
 
@@ -48,7 +49,7 @@ type benchOptions struct {
 	requireVerdict bool
 	requireProof   gain.Grade
 	rejudged       []string // flags that judge a resumed campaign anew
-	failAbove      share
+	failAbove      flags.Share
 	grace          time.Duration
 	quiet          bool
 	out            resultFlags
@@ -72,13 +73,13 @@ func (o *benchOptions) bind(c *cobra.Command) {
 // bindRun binds what is launched, and how often.
 func (o *benchOptions) bindRun(c *cobra.Command) {
 	f := c.Flags()
-	bindParsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm",
+	flags.Parsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm",
 		"switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE", treatmentNames()...)
-	bindParsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "",
+	flags.Parsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "",
 		"`COMMAND` of the perfect arm if it differs, as one quoted line")
-	bindParsed(c, &o.Command.Server, launch.Words, "server", "",
+	flags.Parsed(c, &o.Command.Server, launch.Words, "server", "",
 		"server `COMMAND`, started before and stopped after the client")
-	bindParsed(c, &o.client, launch.Words, "client", "",
+	flags.Parsed(c, &o.client, launch.Words, "client", "",
 		"measured `COMMAND` with --server, instead of a command after --")
 	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
 	f.StringVar(&o.Spec.Control, "control", "",
@@ -124,7 +125,7 @@ func (o *benchOptions) bindJudging(c *cobra.Command) {
 	f.StringVar(&o.Counts, "counts", "",
 		"expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
 	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
-	choice(c, &o.requireProof, "require-proof", gain.Claimed,
+	flags.Choice(c, &o.requireProof, "require-proof", gain.Claimed,
 		"weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed,
 		gain.Measured)
 	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
@@ -132,17 +133,17 @@ func (o *benchOptions) bindJudging(c *cobra.Command) {
 	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
 	f.StringArrayVar(&o.Accepted, "accept-difference", nil,
 		"`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")
-	o.workTolerance = share{fraction: gain.DefaultTolerance}
+	o.workTolerance = flags.Share{Fraction: gain.DefaultTolerance}
 	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
 	section(c, "Proof that the arms differ in balance, and in nothing else")
 
 	f.StringArrayVar(&o.metrics, "metric", nil,
 		"metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
-	complete(c, "metric", metrics.Names()...)
+	flags.Complete(c, "metric", metrics.Names()...)
 	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
 	f.StringVar(&o.IterationLog, "iteration-log", "",
 		"iteration log `FILE` (with {out} in its path), if it is not printed")
-	o.threshold, o.confidence = share{fraction: gain.DefaultThreshold}, share{fraction: gain.DefaultConfidence}
+	o.threshold, o.confidence = flags.Share{Fraction: gain.DefaultThreshold}, flags.Share{Fraction: gain.DefaultConfidence}
 	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
 	f.Var(&o.confidence, "confidence", "confidence level of the interval")
 	section(c, "Reading and judging of results")
@@ -284,7 +285,7 @@ func (o *benchOptions) checkOutput() error {
 // asked for and cannot be done.
 func (o *benchOptions) complete(words []string) (note string, err error) {
 	o.Command.Normal = append(words, o.client...) // one of them is empty
-	o.Threshold, o.WorkTolerance, o.Confidence = o.threshold.fraction, o.workTolerance.fraction, o.confidence.fraction
+	o.Threshold, o.WorkTolerance, o.Confidence = o.threshold.Fraction, o.workTolerance.Fraction, o.confidence.Fraction
 	if err := o.readMetrics(); err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -27,7 +28,7 @@ type compareOptions struct {
 	trust      bool
 	arms       string
 	builds     gain.Builds
-	confidence share
+	confidence flags.Share
 	campaign   string // of unprofiled launches of the same arms
 	stepTokens int
 	placement  string // a result of place
@@ -44,14 +45,14 @@ func compareCmd() *cobra.Command {
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
 	o.model.bindCounts(c)
 	section(c, "Expert counts")
-	o.read.threshold.fraction = gain.DefaultThreshold
+	o.read.threshold.Fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "gain (reports) or imbalance (traces) that counts as significant")
 	f.StringVar(&o.metric, "metric", "",
 		"`NAME`: metric of the reports (default throughput); or one to read, as NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH")
-	complete(c, "metric", metrics.Names()...)
+	flags.Complete(c, "metric", metrics.Names()...)
 	f.StringVar(&o.arms, "arms", "", "`A,B`: compare two builds of these names instead of a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
-	o.confidence.fraction = gain.DefaultConfidence
+	o.confidence.Fraction = gain.DefaultConfidence
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
 	section(c, manual.OwnSection)
 	f.StringVar(&o.campaign, "campaign", "",
@@ -67,7 +68,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	if err := o.checkArms(); err != nil {
 		return err
 	}
-	if c := o.confidence.fraction; !(c > 0 && c < 1) {
+	if c := o.confidence.Fraction; !(c > 0 && c < 1) {
 		return usagef("--confidence: want more than 0 %% and less than 100 %%, have %v", &o.confidence)
 	}
 	skipped := tellSkipped(c.ErrOrStderr())
@@ -129,7 +130,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	}
 	var measured source.Campaign
 	if o.campaign != "" {
-		if measured, err = source.ReadCampaign(c.Context(), o.campaign, o.read.threshold.fraction); err != nil {
+		if measured, err = source.ReadCampaign(c.Context(), o.campaign, o.read.threshold.Fraction); err != nil {
 			return fmt.Errorf("--campaign: %w", err)
 		}
 	}
@@ -156,7 +157,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}
 	if (o.counts[0] != "" || o.placement != "") && result.Split.Known() {
-		err := source.Recover(c.Context(), &result, o.placement, o.counts[0], shape, o.read.threshold.fraction)
+		err := source.Recover(c.Context(), &result, o.placement, o.counts[0], shape, o.read.threshold.Fraction)
 		if err != nil {
 			return err
 		}
@@ -187,7 +188,7 @@ func (o *compareOptions) records(c *cobra.Command, paths []string, err error) er
 	if err != nil {
 		return err
 	}
-	judged := bench.Spec{Threshold: o.read.threshold.fraction, Confidence: o.confidence.fraction,
+	judged := bench.Spec{Threshold: o.read.threshold.Fraction, Confidence: o.confidence.Fraction,
 		WorkTolerance: gain.DefaultTolerance}
 	name, custom, err := metrics.ParseWanted(o.metric)
 	if err != nil {
@@ -223,12 +224,12 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
 	}
-	if o.builds.Named() && !o.read.threshold.given {
-		o.read.threshold.fraction = 0
+	if o.builds.Named() && !o.read.threshold.Given {
+		o.read.threshold.Fraction = 0
 	}
 	set, err := source.ReadReports(sides, source.ReportOptions{
 		Metric: name, Custom: custom, Trust: o.trust, Builds: o.builds,
-		Criteria: gain.Criteria{Threshold: o.read.threshold.fraction, Confidence: o.confidence.fraction,
+		Criteria: gain.Criteria{Threshold: o.read.threshold.Fraction, Confidence: o.confidence.Fraction,
 			Tolerance: gain.DefaultTolerance},
 	})
 	if err != nil {

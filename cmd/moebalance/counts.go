@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -26,8 +27,8 @@ type countsOptions struct {
 	axes      string
 	since     string
 	span      time.Duration
-	threshold share
-	failAbove share
+	threshold flags.Share
+	failAbove flags.Share
 	out       resultFlags
 }
 
@@ -45,7 +46,7 @@ func countsCmd() *cobra.Command {
 		"report what was added since this earlier `FILE` of the same counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this far apart, and report what was added")
 	section(c, manual.OwnSection)
-	o.threshold.fraction = defaultThreshold
+	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
 	section(c, "Gates")
@@ -109,16 +110,16 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.out.write(c, render.Counts(result, launch.Quote(paths))); err != nil {
 		return err
 	}
-	if !o.failAbove.given {
+	if !o.failAbove.Given {
 		return nil
 	}
 	switch worst := result.WorstRank(); {
 	case worst == nil:
 		return withCode(exitInconclusive,
 			errors.New("--fail-above: no layer has a known load per rank; give --ep if the number of ranks is not recorded"))
-	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.fraction):
+	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.Fraction):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
-			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.fraction),
+			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.Fraction),
 			worst.Source))
 	}
 	return nil
@@ -130,7 +131,7 @@ func (o *countsOptions) judge(ctx context.Context, paths []string) (*counts.Resu
 	if err != nil {
 		return nil, err
 	}
-	result := counts.NewResult(o.threshold.fraction)
+	result := counts.NewResult(o.threshold.Fraction)
 	earlier, err := source.Earlier(ctx, paths, o.since, o.span)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (o *countsOptions) judge(ctx context.Context, paths []string) (*counts.Resu
 
 // judging turns the flags into options, reading the files they name.
 func (o *countsOptions) judging() (counts.Options, error) {
-	judging := counts.Options{Ranks: o.ranks, Threshold: o.threshold.fraction}
+	judging := counts.Options{Ranks: o.ranks, Threshold: o.threshold.Fraction}
 	if o.placement != "" {
 		p, err := counts.ReadPlacement(o.placement, o.ranks)
 		if err != nil {

@@ -5,19 +5,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/shown"
 )
 
@@ -44,7 +41,7 @@ func (f *resultFlags) bindTop(c *cobra.Command) {
 // bind adds the flags; tables are the names that --table takes.
 func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 	section(c, manual.OwnSection)
-	choice(c, &f.format, "format", output.Text, "text, json, csv or md", output.Formats...)
+	flags.Choice(c, &f.format, "format", output.Text, "text, json, csv or md", output.Formats...)
 	c.Flags().StringVar(&f.table, "table", "", "print this table only")
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
 	c.Flags().BoolVar(&f.notes, "notes", false, "print all notes after the answer, and the names of the tables")
@@ -104,7 +101,7 @@ func (m *modelFlags) bind(c *cobra.Command) {
 	f.StringVar(&m.model, "model", "",
 		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
 	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
-	complete(c, "model", modelNames()...)
+	flags.Complete(c, "model", modelNames()...)
 }
 
 func modelNames() (names []string) {
@@ -137,111 +134,11 @@ func (m *modelFlags) shape() (*router.Shape, error) {
 	return &found.Shape, err
 }
 
-// share is a flag for a fraction that people write as a percentage: 10% and 0.1
-// are the same. A bare number above 1 is refused, because it could mean either.
-type share struct {
-	fraction float64
-	given    bool
-}
-
-// Set reads a percentage or a fraction.
-func (s *share) Set(text string) error {
-	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	switch {
-	case err != nil || !(v >= 0) || v > 1e6:
-		return errors.New("want a percentage such as 10%, or a fraction such as 0.1")
-	case percent:
-		v /= 100
-	case v > 1:
-		return errors.New("want " + number + "% if a percentage is meant, or a fraction from 0 to 1")
-	}
-	s.fraction, s.given = v, true
-	return nil
-}
-
-// String is the percentage, empty before one was given.
-func (s *share) String() string {
-	if s.fraction == 0 && !s.given {
-		return ""
-	}
-	return strconv.FormatFloat(100*s.fraction, 'g', -1, 64) + "%"
-}
-
-// Type is the word that help shows for the value.
-func (s *share) Type() string { return "percent" }
-
-// parsed is a flag whose text becomes a value, or is refused, as flags are read.
-type parsed[T any] struct {
-	into  *T
-	text  string
-	parse func(string) (T, error)
-}
-
-// bindParsed adds such a flag. Without a preset the value stays zero.
-func bindParsed[T any](c *cobra.Command, into *T, parse func(string) (T, error), flag, preset, usage string,
-	completions ...string) {
-	p := &parsed[T]{into, preset, parse}
-	if preset != "" {
-		_ = p.Set(preset)
-	}
-	c.Flags().Var(p, flag, usage)
-	complete(c, flag, completions...)
-}
-
-// choice adds a flag that is one of several words.
-func choice[T ~string](c *cobra.Command, into *T, flag string, preset T, usage string, among ...T) {
-	words := make([]string, len(among))
-	for i, word := range among {
-		words[i] = string(word)
-	}
-	bindParsed(c, into, func(text string) (T, error) {
-		if !slices.Contains(among, T(text)) {
-			return "", errors.New("want one of " + strings.Join(words, ", "))
-		}
-		return T(text), nil
-	}, flag, string(preset), usage, words...)
-}
-
-// bindNumbers adds a flag of whole numbers and ranges of them. Given again, it adds to them.
-func bindNumbers(c *cobra.Command, into *[]int, flag, preset, usage string) {
-	if !strings.Contains(usage, "`") {
-		usage = "`LIST`: " + usage
-	}
-	bindParsed(c, into, func(text string) ([]int, error) {
-		list, err := input.Numbers(text)
-		if c.Flags().Changed(flag) {
-			list = append(*into, list...)
-		}
-		return list, err
-	}, flag, preset, usage+"; such as 1,8,64, 1-16 or 1-64:8")
-}
-
-// complete makes the shell complete the values of a flag.
-func complete(c *cobra.Command, flag string, values ...string) {
-	if len(values) > 0 {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
-}
-
-// Set reads the text.
-func (p *parsed[T]) Set(text string) (err error) {
-	p.text = text
-	*p.into, err = p.parse(text)
-	return err
-}
-
-// String is the text as given.
-func (p *parsed[T]) String() string { return p.text }
-
-// Type makes help show the flag as one of text.
-func (p *parsed[T]) Type() string { return "string" }
-
 // readOptions are the flags of the verbs that read exports: how they are read and
 // judged, and where the result goes.
 type readOptions struct {
 	reading   source.Reading
-	threshold share
+	threshold flags.Share
 	out       resultFlags
 }
 
@@ -265,13 +162,13 @@ func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 
 // bindSteps adds the flag of the steps of exports that count.
 func bindSteps(c *cobra.Command, into **nsys.Steps) {
-	bindParsed(c, into, nsys.ParseSteps, "steps", "", "`A-B`: count only these steps, both ends included")
+	flags.Parsed(c, into, nsys.ParseSteps, "steps", "", "`A-B`: count only these steps, both ends included")
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
 // paths are the exports that --rank may name.
 func (o *readOptions) check(paths []string) (nsys.Options, error) {
 	n, err := o.reading.Options(paths)
-	n.Threshold = o.threshold.fraction
+	n.Threshold = o.threshold.Fraction
 	return n, err
 }

@@ -14,6 +14,9 @@ const module = "github.com/moebalance/moebalance/"
 // imports is every arrow between our packages. They only run down: what a package
 // imports stands below it.
 var imports = map[string][]string{
+	"cmd/internal/flags": {
+		"router/input",
+	},
 	"cmd/internal/manual": {
 		"cmd/internal/output",
 	},
@@ -49,12 +52,14 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/target": {
 		"router/draft",
+		"router/quantity",
 	},
 	"cmd/internal/workload": {
 		"logits/safetensors",
 		"router",
 	},
 	"cmd/moebalance": {
+		"cmd/internal/flags",
 		"cmd/internal/manual",
 		"cmd/internal/output",
 		"cmd/internal/progress",

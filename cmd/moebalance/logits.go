@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -47,7 +48,7 @@ func (g *gateFlags) bind(c *cobra.Command) {
 func (g *gateFlags) bindRanks(c *cobra.Command) {
 	c.Flags().StringVar(&g.placement, "placement", "",
 		"JSON `FILE` with the experts of each rank, [[0,1],[2,3]]; replicas allowed (default contiguous)")
-	bindParsed(c, &g.mode, router.ParseMode, "mode", string(router.DEP),
+	flags.Parsed(c, &g.mode, router.ParseMode, "mode", string(router.DEP),
 		"dep: each rank has its own tokens; tep: all ranks hold the same tokens", string(router.DEP),
 		string(router.TEP))
 }
@@ -60,7 +61,7 @@ func (g *gateFlags) bindModel(c *cobra.Command) {
 	f.IntVar(&g.topK, "top-k", 0, "experts per token, with --experts")
 	f.IntVar(&g.groups, "groups", 0, "expert groups, with --experts (default none)")
 	f.IntVar(&g.topKGroups, "top-k-groups", 0, "groups per token, with --groups")
-	bindParsed(c, &g.method, router.ParseMethod, "method", "",
+	flags.Parsed(c, &g.method, router.ParseMethod, "method", "",
 		"routing method (default: of the model; with --experts Renormalize, with --groups DeepSeekV3)",
 		methodNames()...)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
@@ -49,7 +50,7 @@ func (b *batchFlags) bind(c *cobra.Command, tokens string) {
 }
 
 func bindTokens(c *cobra.Command, tokens *[]int, preset string) {
-	bindNumbers(c, tokens, "tokens", preset, "batch sizes in tokens per rank")
+	flags.Numbers(c, tokens, "tokens", preset, "batch sizes in tokens per rank")
 }
 
 // check compares every number of tokens with the most a rank may have.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/logits"
@@ -36,15 +37,15 @@ func logitsGenerateCmd() *cobra.Command {
 	o.cache.Store = cacheStore
 	o.cache.Bind(c, "cache", "", "cache `FOLDER`, created if missing")
 	bindTokens(c, &o.tokens, "")
-	bindNumbers(c, &o.ranks, "rank", "", "ranks to write entries for (default all)")
-	bindParsed(c, &o.dtype, logits.ParseDType, "dtype", "",
+	flags.Numbers(c, &o.ranks, "rank", "", "ranks to write entries for (default all)")
+	flags.Parsed(c, &o.dtype, logits.ParseDType, "dtype", "",
 		"float32, bfloat16 or float16 (default: what engines use for the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
 	f.BoolVar(&o.idsOnly, "ids-only", false, "write expert_ids only, without logits")
 	o.out.bind(c, func() []string { return []string{"entries"} })
-	complete(c, "plan", plan.Names()...)
+	flags.Complete(c, "plan", plan.Names()...)
 	return c
 }
 

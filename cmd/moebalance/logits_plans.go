@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -35,13 +36,13 @@ func logitsPlansCmd() *cobra.Command {
 	f := c.Flags()
 	o.gate.bindModel(c)
 	o.gate.bindRanks(c)
-	bindNumbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
+	flags.Numbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
 	o.batch.bind(c, "1,8,64")
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"},
 		"plans: "+strings.Join(allPlans(), ", "))
 	bindSeed(f, &o.seed)
-	complete(c, "plans", allPlans()...)
+	flags.Complete(c, "plans", allPlans()...)
 	o.out.bind(c, render.Plans{}.Document().TableNames)
 	return c
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -18,7 +19,7 @@ func modelsCmd() *cobra.Command {
 	var o modelsOptions
 	c := command("models", argCount(0, -1, "names of presets, or none"), o.run)
 	c.Flags().StringVar(&o.config, "config", "", "Hugging Face config.json `FILE` of a model, instead of the presets")
-	bindParsed(c, &o.method, router.ParseMethod, "method", "", "routing method of --config, whatever it says",
+	flags.Parsed(c, &o.method, router.ParseMethod, "method", "", "routing method of --config, whatever it says",
 		methodNames()...)
 	c.ValidArgsFunction = cobra.FixedCompletions(modelNames(), cobra.ShellCompDirectiveNoFileComp)
 	o.out.bind(c, render.Models(nil).TableNames)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -34,7 +35,7 @@ type placeOptions struct {
 	rebalance bool
 	placing   source.Placing
 	model     modelFlags
-	threshold share
+	threshold flags.Share
 	tensorrt  target.File
 	sglang    target.File
 	vllm      target.File
@@ -190,8 +191,8 @@ func placeCmd() *cobra.Command {
 	var o placeOptions
 	c := command("place", argCount(1, -1, "at least one file, folder or URL of expert counts"), o.run)
 	f := c.Flags()
-	bindNumbers(c, &o.ranks, "ep", "", "expert-parallel ranks (default as recorded); several are compared")
-	bindNumbers(c, &o.redundant, "redundant", "0",
+	flags.Numbers(c, &o.ranks, "ep", "", "expert-parallel ranks (default as recorded); several are compared")
+	flags.Numbers(c, &o.redundant, "redundant", "0",
 		"redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.placing.Judge, "judge", nil,
 		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from the first half, judge on the second)")
@@ -209,7 +210,7 @@ func placeCmd() *cobra.Command {
 		"nodes that the ranks are on; expert groups stay on one node where nodes divide them")
 	o.model.bindCounts(c)
 	bindAxes(c, &o.placing.Axes)
-	o.threshold.fraction = defaultThreshold
+	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "smallest reduction of the busiest rank's load that is worth a trial")
 	section(c, manual.OwnSection)
 	o.tensorrt.Bind(c, "write-trtllm", "",
@@ -280,7 +281,7 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
 	p := &o.placing
 	p.Learn, p.WeightBits = paths, o.time.bits
-	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.fraction,
+	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.Fraction,
 		Bandwidth: 1e9 * o.time.bandwidth, Rebalance: o.rebalance}
 	if o.given {
 		p.Options.Redundant = o.redundant
@@ -301,7 +302,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	}
 	options := p.Options
 	if options.Cost, options.NoTime, err = o.time.cost(ctx, paths[0], p.Records[0], p.Model,
-		o.threshold.fraction); err != nil {
+		o.threshold.Fraction); err != nil {
 		return nil, err
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -48,7 +49,7 @@ func profileCmd() *cobra.Command {
 	o.folder.Path = "moebalance-profile"
 	o.folder.Bind(c, "dir", "", "`DIR` of the reports")
 	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
-	bindParsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm",
+	flags.Parsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm",
 		"switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE",
 		treatmentNames()...)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -33,7 +34,7 @@ type reportOptions struct {
 	model     modelFlags // of these and of folders of expert statistics
 	steps     *nsys.Steps
 	perStep   float64 // tokens
-	threshold share
+	threshold flags.Share
 }
 
 func reportCmd() *cobra.Command {
@@ -55,7 +56,7 @@ func reportCmd() *cobra.Command {
 	bindSteps(c, &o.steps)
 	f.Float64Var(&o.perStep, "step-tokens", 0,
 		"tokens of all ranks in one step: turns a campaign's tokens/s into the step time of traces")
-	o.threshold.fraction = defaultThreshold
+	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert counts")
 	section(c, "Traces and expert counts")
 	return c
@@ -70,7 +71,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, StepTokens: o.perStep,
+		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, StepTokens: o.perStep,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
 	}

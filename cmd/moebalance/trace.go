@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -36,7 +37,7 @@ type traceOptions struct {
 	model     modelFlags // of the counts
 	summary   target.File
 	scrub     target.File
-	failAbove share
+	failAbove flags.Share
 }
 
 func traceCmd() *cobra.Command {
@@ -54,7 +55,7 @@ func traceCmd() *cobra.Command {
 	o.scrub.Bind(c, "scrub", "",
 		"write a copy to this `FILE`, without environment, host, user, paths and program output")
 	section(c, "Files instead of an answer")
-	o.threshold.fraction = defaultThreshold
+	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the expert-time imbalance over ranks of any layer is above this")
 	section(c, "Gates")
@@ -140,8 +141,8 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err := o.out.write(c, render.Trace(t, launch.Quote(args))); err != nil {
 		return err
 	}
-	if o.failAbove.given {
-		return traceGate(t, o.failAbove.fraction)
+	if o.failAbove.Given {
+		return traceGate(t, o.failAbove.Fraction)
 	}
 	return nil
 }

@@ -378,7 +378,7 @@ func TestReadRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":                                      "unexpected end of JSON input",
 		"[1, 2]":                                "cannot unmarshal",
-		"{}":                                    `have kind ""`,
+		"{}":                                    `have JSON without a kind`,
 		`{"kind": "lunch"}`:                     `have kind "lunch"`,
 		`{"kind": "trace"}`:                     "schema_version: want at most 1, have 0",
 		`{"kind": "trace", "schema_version":9}`: "schema_version: want at most 1, have 9",
