@@ -105,14 +105,6 @@ func (o *compareOptions) checkArms() (err error) {
 	return nil
 }
 
-// compared compares two traces.
-func (o *compareOptions) compared(a, b *nsys.Trace) diff.Comparison {
-	if o.builds.Named() {
-		return diff.CompareBuilds(a, b, o.builds)
-	}
-	return diff.Compare(a, b)
-}
-
 // traces compares the traces of both arms.
 func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options nsys.Options) error {
 	if o.metric != "" || o.requireVerdict {
@@ -152,7 +144,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		}
 	}
 	done()
-	result := o.compared(arms[0], arms[1])
+	result := diff.CompareBuilds(arms[0], arms[1], o.builds)
 	if o.campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}

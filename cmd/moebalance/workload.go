@@ -38,16 +38,18 @@ func workloadCmd() *cobra.Command {
 	o := workloadOptions{}
 	o.Gate.Method, o.Gate.Shape.TopK = router.Renormalize, 4
 	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
-		if err := o.check(); err != nil {
-			return err
+		err := o.check()
+		switch {
+		case err != nil:
+		case o.url != "":
+			err = workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout())
+		default:
+			err = o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
 		}
-		if o.url != "" {
-			if err := workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout()); err != nil {
-				return fmt.Errorf("workload: %w", err)
-			}
-			return nil
+		if err != nil {
+			return fmt.Errorf("workload: %w", err)
 		}
-		return o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
+		return nil
 	})
 	o.bind(c)
 	return c
@@ -79,25 +81,17 @@ func (o *workloadOptions) check() error {
 	}
 	for flag, address := range map[string]string{"serve": o.serve, "url": o.url} {
 		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
-			return usagef("workload: --%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
+			return usagef("--%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
 		}
 	}
 	if o.steps < 1 || o.steps > 1<<20 {
-		return usagef("workload: want steps between 1 and %d, have %d", 1<<20, o.steps)
+		return usagef("want steps between 1 and %d, have %d", 1<<20, o.steps)
 	}
 	o.Intermediate = 2 * o.Hidden
-	if err := o.Config.Validate(); err != nil {
-		return withCode(exitUsage, fmt.Errorf("workload: %w", err))
-	}
-	return nil
+	return withCode(exitUsage, o.Config.Validate())
 }
 
-func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("workload: %w", err)
-		}
-	}()
+func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) error {
 	engine, err := workload.New(o.Config)
 	if err != nil {
 		return err
@@ -108,17 +102,11 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 			return err
 		}
 	}
-	balance := func(on bool) error {
-		if !on {
-			return engine.Balance(nil)
-		}
-		return engine.Balance(func(rank int) ([]float32, error) { return rows[rank], nil })
-	}
-	if err := balance(perfect); err != nil {
-		return err
+	if perfect {
+		engine.Balance(rows)
 	}
 	if o.serve != "" {
-		return o.follow(ctx, engine, balance)
+		return o.follow(ctx, engine, rows)
 	}
 	for rank := range rows {
 		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
@@ -137,7 +125,7 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 
 // follow serves runs, and changes the router as the folder of MOEBALANCE_CONTROL says. The
 // counts of each order are written apart.
-func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, balance func(on bool) error) error {
+func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, rows [][]float32) error {
 	steps := int64(0)
 	write := func(sequence int) error { return o.writeCounts(engine, fmt.Sprintf("sequence%d", sequence)) }
 	var unwritten error
@@ -145,10 +133,15 @@ func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, b
 		Side: control.Folder(os.Getenv("MOEBALANCE_CONTROL")), Ranks: o.Ranks, Own: "off",
 		Changed: func(sequence int) { unwritten = errors.Join(unwritten, write(sequence)) },
 		Set: func(router string) error {
-			if router != "off" && router != "perfect" {
+			switch router {
+			case "off":
+				engine.Balance(nil)
+			case "perfect":
+				engine.Balance(rows)
+			default:
 				return fmt.Errorf("this workload has the routers off and perfect, not %q", router)
 			}
-			return balance(router == "perfect")
+			return nil
 		},
 	}
 	if os.Getenv("MOEBALANCE_CONTROL") != "" {
@@ -204,10 +197,9 @@ func (o *workloadOptions) balanced() (rows [][]float32, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("balanced logits of rank %d: %w", rank, err)
 		}
-		of, row := make([]float32, 0, o.Tokens*o.Gate.Shape.Experts), []float32(nil)
+		var of []float32
 		for t := range o.Tokens {
-			row = entry.Row(row, t)
-			of = append(of, row...)
+			of = append(of, entry.Row(nil, t)...)
 		}
 		rows = append(rows, of)
 	}

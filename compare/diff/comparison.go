@@ -178,7 +178,7 @@ func Compare(normal, perfect *nsys.Trace) Comparison {
 	return compareKinds(normal, perfect, gain.Builds{})
 }
 
-// CompareBuilds compares the traces of two builds of these names. Nothing is asked about
+// CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is asked about
 // arms and balance, and what needs a balanced arm is undefined or empty: the gain of
 // balance, bounded, predicted or split, and the speed of ranks.
 func CompareBuilds(a, b *nsys.Trace, names gain.Builds) Comparison { return compareKinds(a, b, names) }

@@ -26,6 +26,9 @@ type Structure struct {
 	// of a step's first layer to that of the next step's.
 	Share   float64 `json:"share"`
 	Unknown string  `json:"unknown"` // why Layers is 0
+	// Stage is the one of a pipeline that ran: "first", "middle" or "last"; empty where no
+	// transfer between stages shows it.
+	Stage string `json:"stage,omitempty"`
 	// Counted are the numbers that recorded counts have for the layers, where others.
 	Counted []int `json:"counted_layers,omitempty"`
 }
@@ -89,7 +92,8 @@ func (a *attribution) inferLayers(r *rankEvents) {
 	p := &placement{a: a, r: r}
 	p.sort()
 	p.found = infer.Find(p.launches)
-	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown}
+	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
+		Stage: p.found.Stage}
 	r.structure = s
 	if n := p.stepsOfRanges(); n > 0 {
 		s.Layers, s.Unknown = n, ""

@@ -1,11 +1,11 @@
 package nsys
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"gonum.org/v1/gonum/stat"
 )
 
 // structure takes the layers that were inferred rank by rank where the ranks agree,
@@ -18,11 +18,14 @@ func (r *reduction) structure() {
 		return
 	}
 	first := r.ranks[at]
-	r.commonSteps()
+	unknown := r.commonSteps()
 	s := *first.structure
 	r.trace.Structure = &s
 	for _, p := range r.ranks {
-		if args := first.differs(p); args != nil {
+		if args := first.differs(p); args != nil || unknown != nil {
+			if args == nil {
+				args = unknown
+			}
 			r.unknownLayers(s, "ranks_differ", args...)
 			return
 		}
@@ -70,12 +73,12 @@ type stepSpan struct {
 	from, to int64
 }
 
-// stepSpans are those of a rank, in order; nil where its time is not known.
+// stepSpans are those of a rank, in order.
 func (p *rankEvents) stepSpans() (spans []stepSpan) {
 	for i := range p.events {
 		e := &p.events[i]
 		l, from := &p.of.locations[e.location], p.of.session+e.start
-		if l.Inferred&ranges.InferredLayer == 0 || l.Step == None || p.of.session == 0 {
+		if l.Inferred&ranges.InferredLayer == 0 || l.Step == None {
 			continue
 		}
 		if n := len(spans); n == 0 || spans[n-1].step < l.Step {
@@ -87,34 +90,63 @@ func (p *rankEvents) stepSpans() (spans []stepSpan) {
 }
 
 // commonSteps keeps of the steps with inferred layers those that all ranks recorded whole,
-// where some began later or ended earlier than others and the times tell which are the same.
-func (r *reduction) commonSteps() {
-	spans := make([][]stepSpan, len(r.ranks))
+// where some began later or ended earlier than others. It returns the arguments of a warning
+// where nothing tells which are the same.
+func (r *reduction) commonSteps() (unknown []any) {
+	first := r.ranks[0]
+	of, shifts := first.stepSpans(), make([]int, len(r.ranks))
+	from, to := 0, len(of) // of the first rank's steps
 	for i, p := range r.ranks {
-		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != r.ranks[0].structure.Layers ||
-			len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
-			return
+		own := p.stepSpans()
+		if p.structure == nil || p.structure.Layers != first.structure.Layers || len(own) == 0 || to == 0 {
+			return nil
 		}
-	}
-	few := slices.MinFunc(spans, func(a, b []stepSpan) int { return cmp.Compare(len(a), len(b)) })
-	if !slices.ContainsFunc(spans, func(own []stepSpan) bool { return len(own) > len(few) }) {
-		return
-	}
-	begins := make([]int, len(r.ranks)) // the step of each that is the first of the fewest
-	for i, own := range spans {
-		begins[i] = slices.IndexFunc(own,
-			func(s stepSpan) bool { return min(s.to, few[0].to)-max(s.from, few[0].from) > (s.to-s.from)/2 })
-		if begins[i] < 0 || begins[i]+len(few) > len(own) {
-			return
+		alike := p.structure.Blocks == first.structure.Blocks && own[0].step == of[0].step && len(own) == len(of)
+		n, ok := 0, alike
+		if p.of == first.of || p.of.session > 0 && first.of.session > 0 {
+			n, ok = shift(of, own, alike)
 		}
+		if from, to = max(from, n), min(to, n+len(own)); !ok || from >= to {
+			return []any{"why", "when", "rank", first.rank.Rank, "other", p.rank.Rank}
+		}
+		shifts[i] = n
 	}
 	for i, p := range r.ranks {
-		if n := len(spans[i]); n > len(few) {
-			r.warn("uncommon_steps", p.rank.Export, "rank", p.rank.Rank, "steps", n, "common", len(few))
+		if n := p.structure.Steps; n > to-from {
+			r.warn("uncommon_steps", p.rank.Export, "rank", p.rank.Rank, "steps", n, "common", to-from)
 		}
 		// as the first rank's, whose ranges name the steps
-		p.keepSteps(spans[i][begins[i]].step, spans[0][begins[0]].step, len(few))
+		p.keepSteps(p.stepSpans()[from-shifts[i]].step, of[from].step, to-from)
 	}
+	return nil
+}
+
+// shift is the number of the step of one rank that is the first of another, by the time of
+// day. Ranks that recorded as many blocks from the same layer on recorded the same steps, as
+// the clocks of two hosts differ, unless step by step they end unequally far apart: ranks
+// leave collectives together.
+func shift(a, b []stepSpan, alike bool) (n int, ok bool) {
+	for j, s := range b {
+		i := slices.IndexFunc(a, func(o stepSpan) bool { return 2*(min(s.to, o.to)-max(s.from, o.from)) > s.to-s.from })
+		if n, ok = i-j, i >= 0; ok {
+			break
+		}
+	}
+	if alike && (!ok || n == 0 || unequally(a, b, 0) < unequally(a, b, n)/2) {
+		return 0, true
+	}
+	return n, ok && (!alike || unequally(a, b, n) < unequally(a, b, 0)/2)
+}
+
+// unequally is by how much the distance varies between the ends of a rank's steps and another's.
+func unequally(a, b []stepSpan, shift int) float64 {
+	var apart []float64
+	for j, s := range b {
+		if i := j + shift; 0 <= i && i < len(a) {
+			apart = append(apart, float64(a[i].to-s.to))
+		}
+	}
+	return stat.StdDev(apart, nil)
 }
 
 // keepSteps keeps n steps from a first one on, which get the numbers from another on.
@@ -173,6 +205,8 @@ func (p *rankEvents) differs(o *rankEvents) []any {
 		return []any{"why", "ranges", "rank", o.rank.Rank, "other", p.rank.Rank}
 	case a.Layers != b.Layers:
 		return differ("layers", a.Layers, b.Layers)
+	case a.Stage != b.Stage:
+		return []any{"why", "stages", "rank", p.rank.Rank, "other", o.rank.Rank}
 	case a.Steps != b.Steps:
 		return differ("steps", a.Steps, b.Steps)
 	case a.Layers == 0 && a.Blocks != b.Blocks:

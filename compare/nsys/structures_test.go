@@ -192,3 +192,28 @@ func TestSharedExpertsAreOtherCompute(t *testing.T) {
 	}
 	equal(t, "GEMMs of routed experts", gemms, int64(2*m.layers*m.steps))
 }
+
+// Ranks of different stages of a pipeline run other layers under the same numbers, so they
+// are not compared; those of one stage are.
+func TestStagesAreNotCompared(t *testing.T) {
+	for _, e := range enginesOf(t) {
+		for second, want := range map[string]bool{"first": false, "middle": true, "last": true} {
+			trace := changedAgain(t, e.paths[:2], e.list, func(rank int, rec *capture.Recording) {
+				m := maker{model: model{layers: 6, steps: 5}, parts: e.ranks[rank], load: []float64{1, 2, 1, 2, 1, 3},
+					random: rand.New(rand.NewPCG(1, 2)), noise: rand.New(rand.NewPCG(1, uint64(rank)))}
+				switch {
+				case rank == 0 || second == "first":
+					m.end = transfer
+				case second == "middle":
+					m.begin, m.end = transfer, transfer
+				default:
+					m.begin = transfer
+				}
+				*rec = *record(rec, m.make())
+			})
+			if differs := hasWarning(trace.Warnings, "ranks_differ"); differs != want {
+				t.Errorf("%s: first and %s: %+v, %v", e.name, second, trace.Structure, trace.Warnings)
+			}
+		}
+	}
+}

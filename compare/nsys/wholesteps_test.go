@@ -190,3 +190,45 @@ func TestLittleEvidence(t *testing.T) {
 		}
 	}
 }
+
+// One rank's recording begins as much later as the others' end earlier, so that all hold
+// equally many steps: the same step is judged on all ranks, or none is.
+func TestEquallyManyStepsAtOtherTimes(t *testing.T) {
+	type place struct{ rank, step, layer int }
+	gemms := func(trace *Trace) map[place]int64 {
+		ns := map[place]int64{}
+		for _, c := range trace.Cells {
+			if c.GEMMNS > 0 && c.Step.Defined() && c.Layer.Defined() {
+				ns[place{c.Rank, int(c.Step), int(c.Layer)}] += c.GEMMNS
+			}
+		}
+		return ns
+	}
+	for pattern, least := range map[string]int{"vllm/qwen3-normal.rank?.json.gz": 1,
+		"hf-qwen3-ep4-nsys/normal.rank?.sqlite": 0} {
+		paths := inTestdata(t, pattern)
+		list := recordings(t, paths)
+		whole := gemms(changedAgain(t, paths, list, func(_ int, rec *capture.Recording) { rec.Ranges = nil }))
+		for _, cut := range []float64{0.08, 0.2, 0.25, 0.34} {
+			trace := changedAgain(t, paths, list, func(rank int, rec *capture.Recording) {
+				slices.SortFunc(rec.Kernels, func(a, b capture.Kernel) int { return cmp.Compare(a.Start, b.Start) })
+				n := int(cut * float64(len(rec.Kernels)))
+				if rec.Ranges = nil; rank == 2 {
+					rec.Kernels = rec.Kernels[n:]
+				} else {
+					rec.Kernels = rec.Kernels[:len(rec.Kernels)-n]
+				}
+			})
+			judged := gemms(trace)
+			for at, ns := range judged {
+				if trace.Doubt().Code == "" && ns != whole[at] {
+					t.Errorf("%s, %.0f %% cut: %+v took %d ns, and %d in the whole capture", pattern, 100*cut, at, ns,
+						whole[at])
+				}
+			}
+			if cut < 0.3 && len(judged) < least {
+				t.Errorf("%s, %.0f %% cut: no step is judged: %v", pattern, 100*cut, trace.Doubt())
+			}
+		}
+	}
+}

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -16,7 +14,7 @@ import (
 const indexName = "model.safetensors.index.json"
 
 // ReadTensor reads one floating-point tensor of a checkpoint. The path is a
-// safetensors file, the index of a sharded checkpoint (JSON whose weight_map
+// safetensors file, the index of a sharded checkpoint (NAME.json whose weight_map
 // names the shard of each tensor), or a folder that holds
 // model.safetensors.index.json or model.safetensors. Only the shard that holds
 // the tensor is opened, and only beside or below its index.
@@ -44,9 +42,12 @@ func shard(path, name string) (string, error) {
 		return "", &input.Error{File: path, Expected: indexName + " or model.safetensors in the folder",
 			Found: "neither", Try: "name the file"}
 	}
-	text, err := readIndex(path)
-	if err != nil || text == nil {
-		return path, err
+	if filepath.Ext(path) != ".json" {
+		return path, nil
+	}
+	text, err := input.ReadFile(path, maxHeader)
+	if err != nil {
+		return "", err
 	}
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
@@ -65,25 +66,4 @@ func shard(path, name string) (string, error) {
 			Found: fmt.Sprintf("tensor %.80q in %.80q", name, file)}
 	}
 	return filepath.Join(filepath.Dir(path), file), nil
-}
-
-// readIndex reads the JSON of an index, nil for a safetensors file. They are told
-// apart by content: a safetensors file begins with a length of at most 100 MB, so its
-// eighth byte is zero, which JSON text never has.
-func readIndex(path string) (text []byte, err error) {
-	f, info, err := OpenRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	head, err := io.ReadAll(io.LimitReader(f, lengthBytes))
-	if err != nil || len(head) == 0 || head[0] != '{' || len(head) == lengthBytes && head[lengthBytes-1] == 0 {
-		return nil, err
-	}
-	if info.Size() > maxHeader {
-		return nil, &input.Error{File: path, Expected: fmt.Sprintf("an index of at most %d bytes", maxHeader),
-			Found: strconv.FormatInt(info.Size(), 10)}
-	}
-	rest, err := io.ReadAll(io.LimitReader(f, maxHeader))
-	return append(head, rest...), err
 }

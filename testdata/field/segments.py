@@ -7,6 +7,7 @@ OUT is a new folder. Each segment changes the router by the control folder, send
 (they are in flight while it changes), and then a batch that is checked: in a balanced segment every step of every layer at
 the floor, in a learned one the slots of each layer and expert as in a launch that is never told to change.
 """
+
 import concurrent.futures
 import glob
 import json
@@ -35,10 +36,21 @@ def record(folder):
             ids = out.topk_ids if hasattr(out, "topk_ids") else out[1]
             control = moebalance_hook.HOOK.control
             with open(f"{folder}/{os.getpid()}.npy", "ab") as f:
-                numpy.save(f, numpy.array([control.now.sequence if control else 0, moebalance_hook.HOOK.steps, time.time_ns(),
-                                           *torch.bincount(ids[ids >= 0].long(), minlength=moebalance_hook.HOOK.experts)]))
+                numpy.save(
+                    f,
+                    numpy.array(
+                        [
+                            control.now.sequence if control else 0,
+                            moebalance_hook.HOOK.steps,
+                            time.time_ns(),
+                            *torch.bincount(ids[ids >= 0].long(), minlength=moebalance_hook.HOOK.experts),
+                        ]
+                    ),
+                )
             return out
+
         return choose
+
     owner, name = chooser()
     setattr(owner, name, seen(getattr(owner, name)))
 
@@ -47,12 +59,15 @@ def chooser():
     """Where the engine chooses: vLLM 0.26 in the wrapper of its CPU kernel, later releases in a router object."""
     if os.environ["SEGMENTS_ENGINE"] == "sglang":
         from sglang.srt.layers.moe import topk
+
         return topk, "select_experts"
     try:
         from vllm.model_executor.layers.fused_moe.router.cpu_router import CPURouter
+
         return CPURouter, "_compute_routing"
     except ImportError:
         from vllm.model_executor.layers.fused_moe import cpu_fused_moe
+
         return cpu_fused_moe, "select_experts"
 
 
@@ -64,13 +79,54 @@ def serve(engine, model):
     if engine == "sglang":
         from sglang.launch_server import run_server
         from sglang.srt.server_args import prepare_server_args
-        run_server(prepare_server_args([
-            "--model-path", model, "--load-format", "dummy", "--device", "cpu", "--port", str(PORT), "--context-length", "256",
-            "--max-running-requests", "16", "--chunked-prefill-size", "512", "--max-total-tokens", "4096",
-            "--disable-radix-cache", "--grammar-backend", "none", "--sampling-backend", "pytorch", "--log-level", "warning"]))
+
+        run_server(
+            prepare_server_args(
+                [
+                    "--model-path",
+                    model,
+                    "--load-format",
+                    "dummy",
+                    "--device",
+                    "cpu",
+                    "--port",
+                    str(PORT),
+                    "--context-length",
+                    "256",
+                    "--max-running-requests",
+                    "16",
+                    "--chunked-prefill-size",
+                    "512",
+                    "--max-total-tokens",
+                    "4096",
+                    "--disable-radix-cache",
+                    "--grammar-backend",
+                    "none",
+                    "--sampling-backend",
+                    "pytorch",
+                    "--log-level",
+                    "warning",
+                ]
+            )
+        )
     else:
-        sys.argv = ["vllm", "--model", model, "--load-format", "dummy", "--port", str(PORT), "--max-model-len", "256",
-                    "--max-num-seqs", "16", "--max-num-batched-tokens", "512", "--enforce-eager", "--no-enable-prefix-caching"]
+        sys.argv = [
+            "vllm",
+            "--model",
+            model,
+            "--load-format",
+            "dummy",
+            "--port",
+            str(PORT),
+            "--max-model-len",
+            "256",
+            "--max-num-seqs",
+            "16",
+            "--max-num-batched-tokens",
+            "512",
+            "--enforce-eager",
+            "--no-enable-prefix-caching",
+        ]
         runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__")
 
 
@@ -80,11 +136,18 @@ class Server:
     def __init__(self, engine, model, out, name, control=None):
         self.engine, self.model, self.recorded = engine, model, f"{out}/{name}.recorded"
         os.makedirs(self.recorded)
-        variables = {**os.environ, "SEGMENTS_RECORD": self.recorded, "SEGMENTS_ENGINE": engine, "MOEBALANCE_COUNTS": f"{out}/{name}.counts"}
+        variables = {
+            **os.environ,
+            "SEGMENTS_RECORD": self.recorded,
+            "SEGMENTS_ENGINE": engine,
+            "MOEBALANCE_COUNTS": f"{out}/{name}.counts",
+        }
         if control:
             variables["MOEBALANCE_CONTROL"] = control
         self.log = open(f"{out}/{name}.log", "w")
-        self.process = subprocess.Popen([sys.executable, __file__, "serve", engine, model], env=variables, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "serve", engine, model], env=variables, stdout=self.log, stderr=self.log
+        )
 
     def ready(self):
         for _ in range(600):
@@ -100,10 +163,18 @@ class Server:
     def post(self, prompt):
         """The tokens that came back."""
         if self.engine == "sglang":
-            path, asked = "generate", {"input_ids": prompt, "sampling_params": {"max_new_tokens": NEW, "ignore_eos": True, "temperature": 0}}
+            path, asked = (
+                "generate",
+                {"input_ids": prompt, "sampling_params": {"max_new_tokens": NEW, "ignore_eos": True, "temperature": 0}},
+            )
         else:
-            path, asked = "v1/completions", {"model": self.model, "prompt": prompt, "max_tokens": NEW, "ignore_eos": True, "temperature": 0}
-        request = urllib.request.Request(f"http://127.0.0.1:{PORT}/{path}", json.dumps(asked).encode(), {"Content-Type": "application/json"})
+            path, asked = (
+                "v1/completions",
+                {"model": self.model, "prompt": prompt, "max_tokens": NEW, "ignore_eos": True, "temperature": 0},
+            )
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{PORT}/{path}", json.dumps(asked).encode(), {"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=60) as answer:
             said = json.load(answer)
         return said["meta_info"]["completion_tokens"] if self.engine == "sglang" else said["usage"]["completion_tokens"]
@@ -131,10 +202,19 @@ class Server:
 
 def main(engine, model, out, segments="200"):
     from moebalance_hook.control import Driver
+
     draw, segments, start = random.Random(1), int(segments), time.time()
     prompts = [[draw.randrange(2, 2000) for _ in range(LENGTH)] for _ in range(REQUESTS)]
-    said = {"requests": 0, "requests_lost": 0, "balanced_steps": 0, "balanced_rows": 0, "balanced_rows_off_floor": 0, "learned_segments": 0,
-            "learned_slots": 0, "learned_slots_elsewhere": 0}
+    said = {
+        "requests": 0,
+        "requests_lost": 0,
+        "balanced_steps": 0,
+        "balanced_rows": 0,
+        "balanced_rows_off_floor": 0,
+        "learned_segments": 0,
+        "learned_slots": 0,
+        "learned_slots_elsewhere": 0,
+    }
 
     def batch(server):
         """When it began and ended."""
@@ -144,6 +224,7 @@ def main(engine, model, out, segments="200"):
                 said["requests"] += 1
                 said["requests_lost"] += done.exception() is not None or done.result() != NEW
         return begun, time.time_ns()
+
     os.makedirs(out)
     plain = Server(engine, model, out, "plain")
     plain.ready()
@@ -182,16 +263,35 @@ def main(engine, model, out, segments="200"):
     differ = None
     for path in glob.glob(out + "/switched.counts/sequence*/rank0.safetensors"):
         from safetensors.numpy import load_file
+
         sequence = int(path.split("/")[-2].removeprefix("sequence"))
         if not sequence:  # the engine's router was tested in its first step
             continue
         counted = sum(row.astype(int) for row in load_file(path).values())
         differ = (differ or 0) + int(abs(counted - sum(rows.sum(0) for of, _, rows in steps if of == sequence)).sum())
-    good = (said["balanced_rows"] > 0 and said["learned_slots"] > 0 and not differ
-            and not said["requests_lost"] + said["balanced_rows_off_floor"] + said["learned_slots_elsewhere"])
-    print(json.dumps({engine: __import__(engine).__version__, "torch": torch.__version__, "model": os.path.basename(model), "segments": segments,
-                      "changes": len(changes), "slowest_change_s": round(max(changes), 2), **said, "hook_counts_differ": differ,
-                      "seconds": round(time.time() - start), "passed": good}), flush=True)
+    good = (
+        said["balanced_rows"] > 0
+        and said["learned_slots"] > 0
+        and not differ
+        and not said["requests_lost"] + said["balanced_rows_off_floor"] + said["learned_slots_elsewhere"]
+    )
+    print(
+        json.dumps(
+            {
+                engine: __import__(engine).__version__,
+                "torch": torch.__version__,
+                "model": os.path.basename(model),
+                "segments": segments,
+                "changes": len(changes),
+                "slowest_change_s": round(max(changes), 2),
+                **said,
+                "hook_counts_differ": differ,
+                "seconds": round(time.time() - start),
+                "passed": good,
+            }
+        ),
+        flush=True,
+    )
     sys.exit(not good)
 
 

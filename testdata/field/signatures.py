@@ -17,10 +17,12 @@ said = {engine: importlib.import_module(engine).__version__, "installed": True}
 if engine == "vllm":
     from vllm.model_executor.layers.fused_moe.router.base_router import BaseRouter
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
-    from moebalance_hook.for_vllm import wrap_steps
-    wrap_steps(said["vllm"])
-    said["hooked"] = MoERunner._apply_quant_method.__module__
-    said["router"] = {name: list(inspect.signature(getattr(BaseRouter, name)).parameters) for name in ("select_experts", "_compute_routing")}
+    from vllm.v1.worker.gpu_worker import Worker
+    from vllm.v1.worker.worker_base import WorkerWrapperBase
+    said["hooked"] = [owner.__module__ for owner in (MoERunner._apply_quant_method, WorkerWrapperBase.compile_or_warm_up_model)]
+    for owner, names in ((BaseRouter, ("select_experts", "_compute_routing")),
+                         (Worker, ("compile_or_warm_up_model", "execute_model", "execute_dummy_batch", "shutdown"))):
+        said[owner.__name__] = {name: list(inspect.signature(getattr(owner, name)).parameters) for name in names}
 else:
     from sglang.srt.layers.moe.topk import TopK, TopKConfig
     said["hooked"] = [name for name in dir(TopK) if getattr(getattr(TopK, name), "__module__", "") == "moebalance_hook.for_sglang"]

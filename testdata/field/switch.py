@@ -23,7 +23,7 @@ SHAPE = dict(hidden_size=2048, moe_intermediate_size=768, num_hidden_layers=8, n
 SMALL = dict(hidden_size=128, moe_intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=32, vocab_size=1000)
 POINTS = {"prefill:8192": (8, 1024), "decode:64": (64, 1), "decode:16": (16, 1)} if GPU else {"prefill:96": (2, 48), "decode:7": (7, 1)}
 REPLAYS = {"prefill": 10, "decode": 100} if GPU else {"prefill": 3, "decode": 5}
-BLOCKS = 6 if GPU else 2
+BLOCKS = 6 if GPU else 50  # of four segments
 KINDS = ("none", "off", "switch", "counted")  # without the hook; with it, switched off; with the switch; and with counts
 EXPERTS, TOP_K = 128, 8
 

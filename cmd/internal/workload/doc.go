@@ -19,9 +19,7 @@
 // largest processor time of any of them: the wall time if every rank had a core of its own,
 // whatever else runs on the machine. Work and times are real; that ranks run in parallel
 // and that meeting costs nothing is assumed. For the same reason a rank must not use idle
-// cores through gonum, which runs large matrix products in parallel: product works in tiles
-// below that size. Systems that do not tell a thread's processor time give wall time, which
-// needs a free core per rank: ranks that share cores hide the cost of imbalance.
+// cores through gonum, which runs large matrix products in parallel.
 //
 // The routing is deterministic: the same configuration gives the same counts. Only the
 // times vary.

@@ -86,24 +86,12 @@ func New(c Config) (*Engine, error) {
 
 // Balance routes by logits in the place of the gate's, row-major [Tokens, Experts] for each
 // rank; nil gives the gate back.
-func (e *Engine) Balance(rows func(rank int) ([]float32, error)) error {
-	balanced := make([][]float32, len(e.ranks))
+func (e *Engine) Balance(rows [][]float32) {
 	for i, r := range e.ranks {
-		var err error
-		if rows == nil {
-			continue
-		}
-		if balanced[i], err = rows(i); err != nil {
-			return err
-		}
-		if len(balanced[i]) != len(r.logits) {
-			return fmt.Errorf("balanced logits of rank %d: want %d values, have %d", i, len(r.logits), len(balanced[i]))
+		if r.balanced = nil; rows != nil {
+			r.balanced = rows[i]
 		}
 	}
-	for i, r := range e.ranks {
-		r.balanced = balanced[i]
-	}
-	return nil
 }
 
 // Run takes all ranks through steps, of which the first warmup are not timed, on tokens

@@ -3,27 +3,15 @@ package workload
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// gonum cuts a product into blocks of 64 × 64 and goes parallel from four of
-// them (blas/gonum: blockSize, minParBlock). One row of three blocks stays on
-// the goroutine that called.
-const (
-	tileRows    = 64
-	tileColumns = 3 * 64
-)
-
 // product is out = x·wᵀ for x of rows × inner, w of columns × inner and out of
-// rows × columns, on the calling goroutine alone.
+// rows × columns, on the calling goroutine alone: gonum's own goes parallel.
 func product(out, x, w []float32, rows, columns, inner int) {
-	for i := 0; i < rows; i += tileRows {
-		m := min(tileRows, rows-i)
-		for j := 0; j < columns; j += tileColumns {
-			n := min(tileColumns, columns-j)
-			gonum.Implementation{}.Sgemm(blas.NoTrans, blas.Trans, m, n, inner,
-				1, x[i*inner:], inner, w[j*inner:], inner, 0, out[i*columns+j:], columns)
+	for j := range columns {
+		for i := range rows {
+			out[i*columns+j] = gonum.Implementation{}.Sdot(inner, x[i*inner:], 1, w[j*inner:], 1)
 		}
 	}
 }

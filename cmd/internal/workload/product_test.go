@@ -5,9 +5,6 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/gonum"
 )
 
 func TestProductEqualsNestedLoops(t *testing.T) {
@@ -28,23 +25,6 @@ func TestProductEqualsNestedLoops(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// gonum's parallel product allocates its channel and goroutines; its serial one
-// allocates nothing. A rank must never use the parallel one.
-func TestProductStaysOnItsGoroutine(t *testing.T) {
-	const rows, columns, inner = 3 * tileRows, 2*tileColumns + 1, 8
-	x, w, out := make([]float32, rows*inner), make([]float32, columns*inner), make([]float32, rows*columns)
-	if n := testing.AllocsPerRun(5, func() { product(out, x, w, rows, columns, inner) }); n != 0 {
-		t.Errorf("product allocates %v times: gonum went parallel", n)
-	}
-	whole := func() {
-		gonum.Implementation{}.Sgemm(blas.NoTrans, blas.Trans, rows, columns, inner, 1, x, inner, w, inner, 0, out,
-			columns)
-	}
-	if n := testing.AllocsPerRun(5, whole); n == 0 {
-		t.Error("gonum's own product of this size allocates nothing: this test no longer tells serial from parallel")
 	}
 }
 

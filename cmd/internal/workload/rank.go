@@ -1,8 +1,11 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -16,6 +19,9 @@ const (
 	combine               // weighted sum into the hidden states
 	phases
 )
+
+// tileRows are the most rows that an expert runs on at once.
+const tileRows = 64
 
 // rank is one rank's memory. Others read its packed rows and write into its
 // returned rows in the experts phase.
@@ -40,13 +46,11 @@ type rank struct {
 	err   error
 }
 
-// now is to be called on the rank's own thread.
+// now is the processor time of the rank's own thread, which calls it.
 func (r *rank) now() time.Duration {
-	t, err := threadTime()
-	if err != nil && r.err == nil {
-		r.err = err
-	}
-	return t
+	var t unix.Timespec
+	r.err = cmp.Or(r.err, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t))
+	return time.Duration(t.Nano())
 }
 
 func newRank(id int, m *model) (*rank, error) {

@@ -22,7 +22,7 @@ type Result struct {
 	Shape           router.Shape `json:"shape"`
 	Layers          int          `json:"layers"`
 	Ranks           int          `json:"ranks"`
-	Clock           string       `json:"clock"` // "cpu", or "wall" where the system tells no processor time of a thread
+	Clock           string       `json:"clock"` // "cpu"
 	TokensPerRank   int          `json:"tokens_per_rank"`
 	Steps           int          `json:"steps"` // timed
 	Skew            float64      `json:"skew"`
@@ -47,7 +47,7 @@ func (e *Engine) empty(steps int) Result {
 	c := e.m.c
 	slots := int64(c.Ranks) * int64(c.Tokens) * int64(c.Gate.Shape.TopK)
 	return Result{
-		SchemaVersion: 1, Kind: "workload", Shape: c.Gate.Shape, Layers: c.Layers, Ranks: c.Ranks, Clock: clock,
+		SchemaVersion: 1, Kind: "workload", Shape: c.Gate.Shape, Layers: c.Layers, Ranks: c.Ranks, Clock: "cpu",
 		TokensPerRank: c.Tokens, Steps: steps, Skew: c.Skew, Seed: c.Seed,
 		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),

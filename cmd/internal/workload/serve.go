@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,9 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
-	"time"
+	"sync"
 )
 
 // Serve answers /health, and /run?steps=N&prompts=N by the result of a run, until ctx ends.
@@ -20,13 +18,14 @@ func (e *Engine) Serve(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	mux, busy := http.NewServeMux(), make(chan struct{}, 1)
+	var busy sync.Mutex // one run at a time
+	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/run", func(w http.ResponseWriter, r *http.Request) {
-		busy <- struct{}{} // one run at a time
-		defer func() { <-busy }()
+		busy.Lock()
+		defer busy.Unlock()
 		steps, err := strconv.Atoi(r.FormValue("steps"))
-		prompts, err2 := strconv.ParseUint(cmp.Or(r.FormValue("prompts"), "0"), 10, 64)
+		prompts, err2 := strconv.ParseUint(r.FormValue("prompts"), 10, 64)
 		var res Result
 		if err = errors.Join(err, err2); err == nil {
 			res, err = e.Run(r.Context(), 0, steps, prompts)
@@ -38,12 +37,7 @@ func (e *Engine) Serve(ctx context.Context, address string) error {
 		_ = json.NewEncoder(w).Encode(res) // a client that is gone needs no answer
 	})
 	server := &http.Server{Handler: mux}
-	go func() {
-		<-ctx.Done()
-		closing, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		_ = server.Shutdown(closing)
-	}()
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -52,8 +46,8 @@ func (e *Engine) Serve(ctx context.Context, address string) error {
 
 // Ask copies the result of a run of the engine served at an address.
 func Ask(ctx context.Context, address string, steps int, prompts uint64, out io.Writer) error {
-	query := url.Values{"steps": {strconv.Itoa(steps)}, "prompts": {strconv.FormatUint(prompts, 10)}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/run?"+query.Encode(), nil)
+	url := fmt.Sprintf("http://%s/run?steps=%d&prompts=%d", address, steps, prompts)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}

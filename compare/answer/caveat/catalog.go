@@ -79,6 +79,12 @@ var catalog = map[string]entry{
 	"ranks_differ.blocks": {Note,
 		"layers and steps are unknown: rank {rank} has {own:expert block} and rank {other} has {others}" + apart,
 		differently},
+	"ranks_differ.when": {Note,
+		"layers and steps are unknown: nothing tells which steps of ranks {rank} and {other} are the same" + apart,
+		differently},
+	"ranks_differ.stages": {Note,
+		"layers and steps are unknown: ranks {rank} and {other} run different stages of a pipeline; analyze each stage by itself",
+		differently},
 	"ranks_differ.layer_steps": {Note, "steps are unknown: rank {rank} has {own:step} and rank {other} has {others}" +
 		apart,
 		differently},

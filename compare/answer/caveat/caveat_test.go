@@ -48,7 +48,7 @@ var (
 // computed are the cases that are no literals where a package warns of them.
 var computed = []string{
 	"counts_contradict.even_time", "counts_contradict.even_load", "counts_contradict.other_rank",
-	"ranks_differ.ranges", "ranks_differ.layers", "ranks_differ.steps", "ranks_differ.blocks",
+	"ranks_differ.ranges", "ranks_differ.when", "ranks_differ.stages", "ranks_differ.layers", "ranks_differ.steps", "ranks_differ.blocks",
 	"partial_steps", "lost_kernels.steps", "other_kind", "start_up",
 }
 

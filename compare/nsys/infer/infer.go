@@ -94,6 +94,7 @@ type Structure struct {
 	CutLast    bool   // it ends before the last block is combined
 	Backward   bool   // training, of which blocks are not the layers of a step
 	Unknown    string // why Layers is 0
+	Stage      string // of a pipeline, "first", "middle" or "last"; empty where no transfer between stages is seen
 	of         *recording
 }
 
@@ -146,6 +147,7 @@ func Find(launches []Launch) Structure {
 	if s.Unknown = why; why == "" {
 		s.Layers, s.FirstLayer = p.layers, (p.layers-p.first)%p.layers
 		s.CutFirst, s.CutLast = r.cut()
+		s.Stage = r.stage(p)
 	}
 	return s
 }

@@ -240,3 +240,32 @@ func leftOver(marks []*mark, p period) (weight int) {
 	}
 	return weight
 }
+
+// stage is which one of a pipeline ran, by the transfers between steps and what models run
+// once a step around them: the first sends and looks tokens up, the last samples and receives.
+func (r *recording) stage(p period) string {
+	between, before, after := 0, false, false
+	for i := 1; i < len(r.layers); i++ {
+		transfers := 0
+		for _, l := range r.segment(i) {
+			switch {
+			case l.Mark == Transfer && p.at(i) > 0: // layers exchange tokens by it
+				return ""
+			case l.Mark == Transfer:
+				transfers++
+			case l.Mark == Sure && p.at(i) == 0:
+				before, after = before || transfers == 0, after || transfers > 0
+			}
+		}
+		between = max(between, transfers)
+	}
+	switch {
+	case between > 1:
+		return "middle"
+	case between == 1 && after && !before:
+		return "first"
+	case between == 1 && before && !after:
+		return "last"
+	}
+	return ""
+}

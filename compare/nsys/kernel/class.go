@@ -38,22 +38,10 @@ type kernelRule struct {
 	fused      []Phase
 }
 
-// compiledRule is a kernelRule ready for use.
-type compiledRule struct {
-	function  *regexp.Regexp
-	arguments []string
-	class     Class
-}
-
-var compiledKernelRules = func() []compiledRule {
-	list := make([]compiledRule, len(kernelRules))
-	for i, r := range kernelRules {
-		list[i] = compiledRule{
-			function:  regexp.MustCompile(`^(?:` + r.function + `)`),
-			arguments: r.arguments,
-			class: Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK,
-				Fused: r.fused},
-		}
+// functions are those of kernelRules, compiled.
+var functions = func() (list []*regexp.Regexp) {
+	for _, r := range kernelRules {
+		list = append(list, regexp.MustCompile(`^(?:`+r.function+`)`))
 	}
 	return list
 }()
@@ -109,7 +97,9 @@ func Classify(name string) Class { return classes(name) }
 
 var classes = remembered(func(name string) Class {
 	if i := ruleOf(name[:min(len(name), longestName)]); i >= 0 {
-		return compiledKernelRules[i].class
+		r := kernelRules[i]
+		return Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK,
+			Fused: r.fused}
 	}
 	return Class{Phase: PhaseUnknown}
 })
@@ -153,8 +143,10 @@ func GateExperts(name string) (experts int, ok bool) {
 func ruleOf(name string) int {
 	function, arguments := Parts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	beginnings := componentsOf(function)
-	for i := range compiledKernelRules {
-		if compiledKernelRules[i].decides(beginnings, arguments) {
+	has := func(argument string) bool { return strings.Contains(arguments, argument) }
+	for i, r := range kernelRules {
+		if slices.ContainsFunc(beginnings, functions[i].MatchString) &&
+			(len(r.arguments) == 0 || slices.ContainsFunc(r.arguments, has)) {
 			return i
 		}
 	}
@@ -172,14 +164,6 @@ func componentsOf(function string) []string {
 		}
 		list, function = append(list, rest), rest
 	}
-}
-
-func (r *compiledRule) decides(beginnings []string, arguments string) bool {
-	if !slices.ContainsFunc(beginnings, r.function.MatchString) {
-		return false
-	}
-	return len(r.arguments) == 0 ||
-		slices.ContainsFunc(r.arguments, func(a string) bool { return strings.Contains(arguments, a) })
 }
 
 // Parts cuts a demangled name into the qualified name of the function and

@@ -81,6 +81,8 @@ class WorkerExtension:
     """LLM(..., worker_extension_cls="moebalance_hook.WorkerExtension")
     llm.collective_rpc("moebalance_router", args=("perfect",))"""
 
+    model_runner: Any  # of the worker that this extends
+
     def moebalance_router(self, spec: str) -> None:
         HOOK.set_router(spec)
 

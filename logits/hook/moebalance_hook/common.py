@@ -13,7 +13,11 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 
 # Releases; others are tested as they run.
-TRIED = {"vllm": "0.26, 0.32", "sglang": "0.5.16, 0.5.23 without its kernels", "transformers": "5.17, 5.23"}
+TRIED = {
+    "vllm": "0.26, 0.32, 0.33 with kernels of 0.32",
+    "sglang": "0.5.16, 0.5.23 without its kernels",
+    "transformers": "5.17, 5.23",
+}
 HASH = "tokens choose its experts by their numbers, so no logits balance it; want a model without"
 
 

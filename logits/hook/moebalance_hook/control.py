@@ -103,9 +103,9 @@ class Control:
         agreed = max(seen) + (AHEAD if ranks > 1 else 0)
         if len(seen) >= ranks and hook.steps >= agreed:
             self.wanted, missed = None, hook.steps - agreed
-            self.change(hook, order, **{"error": f"changed {missed} steps after other ranks"} if missed else {})
+            self.change(hook, order, error=f"changed {missed} steps after other ranks" if missed else "")
 
-    def change(self, hook: "Hook", order: Order, expired: bool = False, **more: Any) -> None:
+    def change(self, hook: "Hook", order: Order, expired: bool = False, error: str = "") -> None:
         with hook.writing:
             hook.end_sequence()
             self.now, self.expired = order, expired
@@ -114,8 +114,9 @@ class Control:
             if torch.cuda.is_initialized():
                 torch.cuda.synchronize()
         except Exception as e:  # a server goes on with the router that it has
-            more = {"error": str(e)}
-        self.answer(hook, **{"expired": True} if expired else {}, **more)
+            error = str(e)
+        said = {"expired": expired, "error": error}
+        self.answer(hook, **{key: value for key, value in said.items() if value})
 
     def answer(self, hook: "Hook", **more: Any) -> None:
         (rank, ranks), now = hook.world, self.now
@@ -128,7 +129,8 @@ class Driver:
     """The driver's side."""
 
     def __init__(self, folder: str, ranks: int | None = None):
-        self.folder, self.ranks, self.sequence, self.order = folder, ranks, 0, {}
+        self.folder, self.ranks, self.sequence = folder, ranks, 0
+        self.order: dict[str, Any] = {}
         self.lock, self.over = threading.Lock(), threading.Event()
         threading.Thread(target=self.renew, daemon=True).start()
 
@@ -176,7 +178,7 @@ def alternate(
     if not folder or len(arms) != 2 or blocks < 1:
         refuse("alternate: want MOEBALANCE_CONTROL set before the engine starts, two routers and at least one block")
     driver = Driver(folder, ranks) if place_in_world()[0] == 0 else None
-    record = {"schema_version": 1, "kind": "moebalance alternate", "routers": dict(arms), "blocks": []}
+    record: dict[str, Any] = {"schema_version": 1, "kind": "moebalance alternate", "routers": dict(arms), "blocks": []}
 
     def change(arm: str, router: str) -> None:
         if driver:

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -14,7 +15,9 @@ ROWS = 2048
 
 class Drawn:
     def __init__(self, spec: str, entry: Entry, site: Site):
-        self.entry, self.base, self.counts = entry, None, None
+        self.entry = entry
+        self.base: Any = None  # one set of rows for all layers, or
+        self.counts: Any = None  # those of each layer
         self.seed = int(variable("SEED", "0")) * 1000003 + (site.rank if site.mode == "dep" else 0) * 7919
         kind, _, value = spec.partition(":")
         if kind == "recorded" and value:

@@ -119,7 +119,7 @@ class Entry:
 
     def owners(self) -> torch.Tensor:
         """The first rank of each expert."""
-        n, ranks, layout = self.experts, self.ranks, self.meta.get("layout")
+        n, ranks, layout = self.experts, self.ranks, self.meta.get("layout", "")
         try:
             held = [range(-(-r * n // ranks), -(-(r + 1) * n // ranks)) for r in range(ranks)]
             if layout != "contiguous":

@@ -31,17 +31,16 @@ def install() -> None:
         signature = inspect.signature(getattr(TopK, name))
         if list(signature.parameters)[1:3] == ["hidden_states", "router_logits"]:
             setattr(TopK, name, routed(getattr(TopK, name), version))
-    try:
-        from sglang.srt.layers.moe.hash_topk import HashTopK
-
-        HashTopK.forward = refused(version, HashTopK.forward)
-    except ImportError:
-        pass
     run, shutdown = ModelRunner.forward, Engine.shutdown
 
     def step(self, forward_batch, *args, **given):
-        with HOOK.running(len(forward_batch.input_ids)):
-            return run(self, forward_batch, *args, **given)
+        tokens = len(forward_batch.input_ids)
+        with HOOK.running(tokens):
+            out = run(self, forward_batch, *args, **given)
+        if tokens and HOOK.routes and not hasattr(self, "moebalance_hook"):
+            self.moebalance_hook = version
+            reached(self.model, version)
+        return out
 
     def close(self):  # SGLang kills its workers, which write when they are idle
         time.sleep(3 * core.IDLE if multiprocessing.active_children() else 0)
@@ -75,13 +74,16 @@ def routed(inner: Callable, version: str) -> Callable:
     return forward
 
 
-def refused(version: str, inner: Callable) -> Callable:
-    def forward(self, *args, **given):
-        if HOOK.spec != "off" or HOOK.control:
-            refuse(f"SGLang {version}: layer {getattr(self, 'layer_id', None)} is a hash layer: " + HASH)
-        return inner(self, *args, **given)
-
-    return forward
+def reached(model: torch.nn.Module, version: str) -> None:
+    """Whether all routers have come by, after a step with tokens: some kernels choose the experts past TopK."""
+    if not HOOK.layers:
+        refuse(f"SGLang {version}: no layer of {type(model).__name__} chooses its experts by TopK")
+    for name, m in model.named_modules():
+        kind = type(m).__name__
+        if kind == "HashTopK":
+            refuse(f"SGLang {version}: {name} is a hash layer: {HASH}")
+        if kind == "TopK" and not hasattr(m, "moebalance_layer"):
+            refuse(f"SGLang {version}: {name} does not choose the experts: want a backend or model that calls it")
 
 
 def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, Any], choose: Callable) -> Layer:
@@ -123,5 +125,5 @@ def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, 
     site = Site("sglang", version, p.moe_ep_rank, p.moe_ep_size, "dep" if own else "tep", p.moe_tp_rank == 0)
     name = f"layers.{len(HOOK.layers) if topk.layer_id is None else topk.layer_id}"
     groups = (config.num_expert_group, config.topk_group) if getattr(config, "use_grouped_topk", False) else (0, 0)
-    gate = Gate(config.top_k, *groups, None, bias)
+    gate = Gate(config.top_k, groups[0], groups[1], bias=bias)
     return HOOK.layer(name, site, learned, gate, choose)

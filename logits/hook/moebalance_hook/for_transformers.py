@@ -41,7 +41,7 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     routers = {name: m for name, m in model.named_modules() if re.search(r"(Top[kK]|Llama4)Router$", type(m).__name__)}
     if not routers:
         refuse(f"{version}: no module of {type(model).__name__} is a ...TopKRouter")
-    for name, block in model.named_modules() if HOOK.spec != "off" or HOOK.control else ():
+    for name, block in model.named_modules() if HOOK.routes else ():
         if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
             kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
             refuse(
@@ -60,6 +60,9 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     def end(*_: Any) -> None:
         if not capturing():
             HOOK.finish()
+            missed = [name for name in routers if name not in HOOK.layers]
+            if HOOK.routes and missed:
+                refuse(f"{version}: router {missed[0]} was not called in a step: hook the part of the model that runs")
 
     model.register_forward_pre_hook(begin, with_kwargs=True)
     model.register_forward_hook(end)
@@ -72,9 +75,10 @@ def tokens_of(args: tuple, given: dict[str, Any]) -> int:
 
 
 def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
-    inner, experts, kind = router.forward, router.weight.shape[0], f"router {name} ({type(router).__name__})"
-    says = [getattr(router, key, None) for key in ("top_k", "num_group", "topk_group", "e_score_correction_bias")]
-    gate = Gate(*says[:3], None, says[3])
+    inner, kind, counts = router.forward, f"router {name} ({type(router).__name__})", bool(variable("COUNTS"))
+    experts, keys = len(router.get_parameter("weight")), ("top_k", "num_group", "topk_group", "e_score_correction_bias")
+    top_k, groups, keep, bias = (getattr(router, key, None) for key in keys)
+    gate = Gate(top_k, groups, keep, bias=bias)
 
     @torch.compiler.disable
     def forward(*args, **given):
@@ -90,8 +94,10 @@ def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
 
         layer = HOOK.layers.get(name)
         with named(f"moebalance layer={layer.index} router") if layer else contextlib.nullcontext():
+            if layer and not (HOOK.routes or counts):
+                return inner(*args, **given)
             out, chosen = by(replace)
-        if variable("COUNTS"):
+        if counts:
             if chosen is None:
                 refuse(f"{kind} chooses without topk: its experts cannot be counted")
             HOOK.seen(HOOK.layers[name], chosen)

@@ -15,11 +15,13 @@ from .hook import HOOK, Chooser, Layer
 def install() -> None:
     from vllm import __version__ as version
     from vllm.model_executor.layers.fused_moe.runner.moe_runner import MoERunner
+    from vllm.v1.worker.worker_base import WorkerBase, WorkerWrapperBase
 
     if hasattr(MoERunner, "moebalance_hook"):
         return
     expect("vLLM " + version, MoERunner, "_apply_quant_method", "hidden_states", "router_logits")
-    MoERunner.moebalance_hook, inner = version, MoERunner._apply_quant_method
+    expect("vLLM " + version, WorkerBase, "compile_or_warm_up_model")
+    MoERunner.moebalance_hook, inner = version, MoERunner._apply_quant_method  # type: ignore[attr-defined]
     signature = inspect.signature(inner)
     os.environ.setdefault("VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS", "30")  # time to write the counts
 
@@ -36,11 +38,17 @@ def install() -> None:
         with named(f"moebalance layer={layer.index}"):
             return inner(self, **{**given, "router_logits": HOOK.logits(layer, learned)})
 
-    MoERunner._apply_quant_method = apply
+    def warm_up(self, *args, **given):
+        out = self.worker.compile_or_warm_up_model(*args, **given)
+        if not hasattr(type(self.worker), "moebalance_hook"):
+            begin(self.worker, version)
+        return out
+
+    MoERunner._apply_quant_method, WorkerWrapperBase.compile_or_warm_up_model = apply, warm_up  # type: ignore
 
 
 def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
-    c, name, router, routes = runner.moe_config, runner.layer_name, runner.router, HOOK.spec != "off" or HOOK.control
+    c, name, router, routes = runner.moe_config, runner.layer_name, runner.router, HOOK.routes
     eplb = getattr(getattr(c, "moe_parallel_config", None), "enable_eplb", False)
     bias = getattr(router, "e_score_correction_bias", None)
     # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
@@ -68,8 +76,6 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     own = c.dp_size > 1 and c.ep_size > 1 and not getattr(runner, "do_naive_dispatch_combine", False)
     many = c.ep_size > 1
     site = Site("vllm", version, c.ep_rank if many else 0, c.ep_size, "dep" if own else "tep", many or c.tp_rank == 0)
-    if not HOOK.layers:
-        wrap_steps(version)
     if not monolithic:
         expect("vLLM " + version, type(router), "select_experts", "hidden_states", "router_logits")
     groups = getattr(router, "num_expert_group", None) if getattr(router, "use_grouped_topk", True) else 0
@@ -98,22 +104,31 @@ def chooser(router: Any, call: dict[str, Any], eplb: bool) -> Chooser:
     return lambda logits: router.select_experts(hidden_states=hidden, router_logits=logits, **tokens)[1]
 
 
-def wrap_steps(version: str) -> None:
-    from vllm.v1.worker.gpu_worker import Worker
-
+def begin(worker: Any, version: str) -> None:
+    """After the engine's warm-up: steps are named and counted. Without a GPU no layer may have run yet."""
+    kind, drafts = type(worker), worker.vllm_config.speculative_config
+    if worker.parallel_config.pipeline_parallel_size > 1:
+        refuse(f"vLLM {version}: pipeline stages have the same expert-parallel ranks: want pipeline_parallel_size 1")
+    if drafts is not None:
+        refuse(f"vLLM {version}: speculative decoding ({drafts.method}) routes drafts in the same steps: want none")
+    if HOOK.layers:
+        reached(worker, version)
     for method, parameters in (("execute_model", ["scheduler_output"]), ("execute_dummy_batch", []), ("shutdown", [])):
-        expect("vLLM " + version, Worker, method, *parameters)
-    shutdown = Worker.shutdown
+        expect("vLLM " + version, kind, method, *parameters)
+    shutdown = kind.shutdown
 
     def stepped(inner: Callable, tokens: Callable) -> Callable:  # a dummy batch is another data-parallel rank's step
         def run(self, *args, **given):
             scheduled = tokens(*args, **given)
             if scheduled == 0 and self.parallel_config.distributed_executor_backend != "external_launcher":
                 return inner(self, *args, **given)  # of ended requests; a dummy batch follows where others compute
-            if HOOK.steps == 0:
-                first_step(self, version)
+            if not HOOK.placement and variable("PLACEMENT"):
+                place(version, getattr(self.model_runner, "eplb_state", None), variable("PLACEMENT"))
             with HOOK.running(scheduled or 0):
-                return inner(self, *args, **given)
+                out = inner(self, *args, **given)
+            if HOOK.steps == 1:
+                reached(self, version)
+            return out
 
         return run
 
@@ -124,18 +139,17 @@ def wrap_steps(version: str) -> None:
     def scheduled(scheduler_output: Any, *_: Any, **__: Any) -> int:
         return scheduler_output.total_num_scheduled_tokens
 
-    Worker.execute_model = stepped(Worker.execute_model, scheduled)
-    Worker.execute_dummy_batch, Worker.shutdown = stepped(Worker.execute_dummy_batch, lambda *_, **__: None), close
+    kind.moebalance_hook, kind.execute_model = version, stepped(kind.execute_model, scheduled)
+    kind.execute_dummy_batch, kind.shutdown = stepped(kind.execute_dummy_batch, lambda *_, **__: None), close
 
 
-def first_step(worker: Any, version: str) -> None:
-    if worker.parallel_config.pipeline_parallel_size > 1:
-        refuse(f"vLLM {version}: pipeline stages have the same expert-parallel ranks: want pipeline_parallel_size 1")
-    drafts = getattr(getattr(worker, "vllm_config", None), "speculative_config", None)
-    if drafts is not None:
-        refuse(f"vLLM {version}: speculative decoding ({drafts.method}) routes drafts in the same steps: want none")
-    if HOOK.placement is None and variable("PLACEMENT"):
-        place(version, getattr(worker.model_runner, "eplb_state", None), variable("PLACEMENT"))
+def reached(worker: Any, version: str) -> None:
+    """Whether all MoE layers have come by: some kernels route and run the experts in one, past MoERunner."""
+    held = worker.vllm_config.compilation_config.static_forward_context
+    kinds = {name: type(m).__name__ for name, m in held.items() if name not in HOOK.layers}
+    missed = [f"{name} ({kind})" for name, kind in kinds.items() if "MoE" in kind]
+    if HOOK.routes and (missed or not HOOK.layers):
+        refuse(f"vLLM {version}: {(missed or ['every layer'])[0]} routes past MoERunner: no logits reach it")
 
 
 class Placed:

@@ -36,22 +36,32 @@ class Hook:
     def __init__(self) -> None:
         self.spec = "perfect" if os.environ.get("ENABLE_PERFECT_ROUTER") == "1" else variable("ROUTER", "off")
         self.control = Control(variable("CONTROL"), self.spec) if variable("CONTROL") else None
-        self.flag: torch.Tensor | None = None  # with control, on the GPU: tables rather than the learned logits
+        self.flag: Any = None  # with control, on the GPU: tables rather than the learned logits
         self.layers: dict[str, Layer] = {}
-        self.site: Site | None = None
+        self.site: Site = None  # type: ignore # until the first layer
         self.world = 0, 1  # global rank, and how many
-        self.entry: Entry | None = None
+        self.entry: Entry = None  # type: ignore # until the first layer, and where none routes
         self.drawn: Drawn | None = None
         self.known: dict[tuple[str, int], torch.Tensor] = {}  # rows by router and layer
-        self.experts, self.top_k, self.bias = 0, 0, set()
-        self.slots, self.placement = 0, None  # physical experts, which are counted; what moved them
-        self.counts = self.ring = self.base = self.last = None
-        self.filled, self.records, self.tokens = 0, [], 0
-        self.steps, self.ended, self.before = 0, 0, 0  # begun, ended, before this sequence
+        self.experts, self.top_k = 0, 0
+        self.bias: set[str] = set()
+        self.slots, self.placement = 0, ""  # physical experts, which are counted; what moved them
+        self.counts: Any = None  # slots since the start, on the device
+        self.ring: Any = None  # of the last steps
+        self.base: Any = None  # at reset
+        self.last: Any = None  # at the last recorded step
+        self.records: list[torch.Tensor] = []
+        self.filled, self.tokens = 0, 0
+        self.steps, self.ended, self.before, self.written = 0, 0, 0, 0  # begun, ended, before this sequence, in files
         self.lock, self.writing = threading.Lock(), threading.Lock()
         self.writer, self.over = threading.Thread(target=self.write_when_idle, daemon=True), threading.Event()
         self.unfinished, self.range = False, contextlib.ExitStack()  # a step that is not recorded yet, and its range
         self.claimed = False
+
+    @property
+    def routes(self) -> bool:
+        """Whether this launch may replace logits."""
+        return self.spec != "off" or self.control is not None
 
     # Layers and their tables
 
@@ -67,7 +77,7 @@ class Hook:
         if len(self.layers) >= MOST_LAYERS:
             refuse(f"want at most {MOST_LAYERS} layers")
         self.experts, self.top_k = experts, gate.top_k or self.top_k
-        if self.entry is None and (self.spec != "off" or self.control):
+        if self.entry is None and self.routes:
             if self.control and self.spec == "perfect":
                 refuse("MOEBALANCE_CONTROL changes the router: want ENABLE_PERFECT_ROUTER unset")
             self.entry = find(site, experts, gate)
@@ -115,7 +125,7 @@ class Hook:
             )
 
     def set_bias(self, layer: Layer) -> None:
-        if layer.learned_bias is not None and self.control:
+        if layer.bias is not None and layer.learned_bias is not None and self.control:
             layer.bias.data.copy_(layer.learned_bias if self.spec == "off" else torch.zeros_like(layer.learned_bias))
 
     def prove_choice(self, layer: Layer, learned: torch.Tensor, choose: Chooser) -> bool:
@@ -139,9 +149,9 @@ class Hook:
                 f"{got[row].tolist()} in the place of {want[row].tolist()}"
             )
         if variable("COUNTS"):  # what was chosen, counted as steps are, must be what it is
-            row = torch.zeros(self.experts + 1, dtype=torch.int64, device=chosen.device)
-            self.add(chosen.reshape(tokens, -1), row, self.experts)
-            if row[:-1].tolist() != torch.bincount(got[got >= 0], minlength=self.experts).tolist():
+            counted = torch.zeros(self.experts + 1, dtype=torch.int64, device=chosen.device)
+            self.add(chosen.reshape(tokens, -1), counted, self.experts)
+            if counted[:-1].tolist() != torch.bincount(got[got >= 0], minlength=self.experts).tolist():
                 refuse(
                     f"layer {layer.name}: the slots that were counted on this device are not those that were chosen: "
                     "leave MOEBALANCE_COUNTS unset"
@@ -150,7 +160,7 @@ class Hook:
 
     def logits(self, layer: Layer, learned: torch.Tensor) -> torch.Tensor:
         """What routes: a view of the layer's table, the learned logits, or with control one of them by the flag."""
-        if self.spec == "off" and not self.control:
+        if not self.routes:
             return learned
         tokens, captured, table = learned.numel() // self.experts, capturing(), layer.tables.get(learned.dtype)
         if table is None or tokens > len(table):
@@ -312,24 +322,26 @@ class Hook:
 
     def write_when_idle(self) -> None:
         """So that a process that is killed has lost no more than what ran since the engine last waited for requests."""
-        before = written = 0
+        before = 0
         while not self.over.wait(IDLE):
-            if self.steps == self.ended == before != written:
+            if self.steps == self.ended == before != self.written:
                 self.write()
-                written = before
             before = self.steps
 
     def close(self) -> None:
         """At the end of the process: a thread within PyTorch while the interpreter ends would abort it."""
         self.over.set()
         self.writer.join()
-        self.write()
+        if self.written != self.steps:
+            self.write()
 
     def write(self) -> None:
         """Writes all that was recorded: when the engine is idle, and at the end of the process."""
         if self.site is not None and self.last is not None:
             with self.writing:
+                steps = self.ended
                 self.write_files(self.snapshot())
+                self.written = steps
 
     def snapshot(self) -> list[torch.Tensor]:
         """The steps that have ended. Others wait for it to begin, but not for the files."""
@@ -373,7 +385,7 @@ class Hook:
         proof.update(releases_tried=TRIED[site.engine], global_rank=self.world[0], router=self.spec)
         proof.update(arm="perfect" if self.spec == "perfect" else "normal")
         proof.update(layers=len(layers), layers_proved=sum(layer.proved for layer in layers))
-        proof.update(experts=self.experts, physical_experts=self.slots or None, placement=self.placement)
+        proof.update(experts=self.experts, physical_experts=self.slots or None, placement=self.placement or None)
         proof.update(top_k=self.top_k, correction_bias=sorted(self.bias))
         if entry:
             proof.update(entry=os.path.basename(entry.path), entry_sha256=entry.sha256, plan=entry.meta.get("plan"))

@@ -75,21 +75,43 @@ def fake_vllm(version="0.26.0"):
                 hidden_states=learned, router_logits=learned, shared_experts_input=None, input_ids=None
             )
 
-    class Worker:
+    class WorkerBase:
+        def compile_or_warm_up_model(self):
+            for tokens in (2, 1):
+                self.execute_model(steps(tokens))
+            return "took"
+
+    class WorkerWrapperBase:
+        def __init__(self, worker):
+            self.worker = worker
+
+        def __getattr__(self, name):
+            return getattr(self.worker, name)
+
+    class Worker(WorkerBase):
         parallel_config = types.SimpleNamespace(pipeline_parallel_size=1, distributed_executor_backend="mp")
 
-        def __init__(self, *runners):
-            self.runners = runners
+        def __init__(self, *runners, drafts=None):
+            self.runners, held = runners, {r.layer_name: r for r in runners}
+            compilation = types.SimpleNamespace(static_forward_context={"model.layers.0.attn": self, **held})
+            self.vllm_config = types.SimpleNamespace(speculative_config=drafts, compilation_config=compilation)
+
+        def profile(self, tokens):
+            """Which vLLM calls before it warms up, and in these tests later too."""
+            chosen = self.run(tokens)
+            if not hasattr(type(self), "moebalance_hook"):
+                assert WorkerWrapperBase(self).compile_or_warm_up_model() == "took"
+            return chosen
 
         @torch.inference_mode()
-        def profile(self, tokens):
+        def run(self, tokens):
             return [r.run(tokens) for r in self.runners]
 
         def execute_model(self, scheduler_output):
-            return self.profile(scheduler_output.total_num_scheduled_tokens)
+            return self.run(scheduler_output.total_num_scheduled_tokens)
 
         def execute_dummy_batch(self):
-            return self.profile(1)
+            return self.run(1)
 
         def shutdown(self):
             self.runners = ()
@@ -105,7 +127,7 @@ def fake_vllm(version="0.26.0"):
     ):
         module("vllm." + name)
     module("vllm.model_executor.layers.fused_moe.runner.moe_runner", MoERunner=MoERunner)
-    module("vllm.v1.worker.gpu_worker", Worker=Worker)
+    module("vllm.v1.worker.worker_base", WorkerBase=WorkerBase, WorkerWrapperBase=WorkerWrapperBase)
     return MoERunner, Worker
 
 
@@ -490,10 +512,9 @@ class VLLM(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "want all data parallel"):
             self.start("tep4", [{"rank": 0, "ranks": 4, "dp": 2}], perfect=True)[1].profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
-        worker.profile(8)
         worker.parallel_config = types.SimpleNamespace(pipeline_parallel_size=2, distributed_executor_backend="mp")
         with self.assertRaisesRegex(RuntimeError, "vLLM 0.26.0: pipeline stages.*want pipeline_parallel_size 1"):
-            worker.execute_model(steps(8))
+            worker.profile(8)
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True, COUNTS="unused")
         hook.HOOK.add = lambda ids, row, experts: None
         with self.assertRaisesRegex(RuntimeError, "not those that were chosen"):
@@ -515,12 +536,11 @@ class VLLM(unittest.TestCase):
             vars(worker.runners[0].moe_config).update(attributes)
             with self.assertRaisesRegex(RuntimeError, "vLLM 0.26.0: .*" + text):
                 worker.profile(8)
-        _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
-        worker.profile(8)
         for method in ("mtp", "eagle", "ngram"):
-            worker.vllm_config = types.SimpleNamespace(speculative_config=types.SimpleNamespace(method=method))
+            _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
+            worker.vllm_config.speculative_config = types.SimpleNamespace(method=method)
             with self.assertRaisesRegex(RuntimeError, rf"speculative decoding \({method}\) routes drafts"):
-                worker.execute_model(steps(8))
+                worker.profile(8)
         with self.assertRaisesRegex(RuntimeError, "unknown router"):
             self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="even")[1].profile(8)
         _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
@@ -536,6 +556,36 @@ class VLLM(unittest.TestCase):
             "vLLM 0.26.0: want MoERunner._apply_quant_method with hidden_states, router_logits, have self, x, logits; vLLM 0.26",
         ):
             load("tep4", perfect=True).vllm()
+
+    def test_layers_that_never_come_by(self):
+        """Kernels that route and run the experts in one are not MoERunner's; found where the engine has run all layers."""
+
+        class DeepGemmMegaMoEExperts:
+            pass
+
+        for runners, perfect in ((2, True), (0, True), (2, False)):
+            for profiled in (True, False):  # vLLM on a CPU runs nothing before the first step
+                _, worker = self.start("tep4", [{"rank": 0, "ranks": 4}] * runners, perfect=perfect)
+                held = worker.vllm_config.compilation_config.static_forward_context
+                held["model.layers.7.ffn.experts"] = DeepGemmMegaMoEExperts()
+                type(worker).compile_or_warm_up_model = lambda self: "took"
+
+                def start():
+                    if profiled:
+                        worker.run(8)
+                    sys.modules["vllm.v1.worker.worker_base"].WorkerWrapperBase(worker).compile_or_warm_up_model()
+                    worker.execute_model(steps(3))
+
+                if perfect:
+                    text = r"vLLM 0.26.0: model.layers.7.ffn.experts \(DeepGemmMegaMoEExperts\) routes past MoERunner"
+                    with self.assertRaisesRegex(RuntimeError, text):
+                        start()
+                else:
+                    start()
+        _, worker = self.start("tep4", [], perfect=True)  # a model without
+        with self.assertRaisesRegex(RuntimeError, "every layer routes past MoERunner"):
+            worker.profile(8)
+            worker.execute_model(steps(3))
 
     def test_more_tokens_than_captured(self):
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], perfect=True)
@@ -982,7 +1032,10 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
 
     class ModelRunner:
         def __init__(self, *layers):
-            self.layers, self.padded = layers, 0
+            self.layers, self.padded, self.more = layers, 0, []
+            self.model = types.SimpleNamespace(
+                named_modules=lambda: [(f"model.layers.{i}.mlp.topk", m) for i, m in enumerate([*layers, *self.more])]
+            )
 
         @torch.inference_mode()
         def forward(self, forward_batch, pp_proxy_tensors=None):
@@ -1016,15 +1069,8 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
         }
     )
 
-    class HashTopK:
-        layer_id = 0
-
-        def forward(self, hidden_states, router_logits, input_ids=None):
-            return types.SimpleNamespace(topk_ids=input_ids)
-
     for name in ("", ".srt", ".srt.entrypoints", ".srt.layers", ".srt.layers.moe", ".srt.model_executor"):
         module("sglang" + name, __version__=version)
-    module("sglang.srt.layers.moe.hash_topk", HashTopK=HashTopK)
     module("sglang.srt.entrypoints.engine", Engine=Engine)
     module("sglang.srt.layers.moe.topk", TopK=TopK)
     module(
@@ -1156,9 +1202,21 @@ class SGLang(unittest.TestCase):
             _, runner, _ = self.start("tep4", rank=0, ranks=4)
             with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want a layer whose router has logits"):
                 runner.layers[0].forward_cuda(torch.zeros(3, 8), given.pop("router_logits"), **given)
-        hashes = sys.modules["sglang.srt.layers.moe.hash_topk"].HashTopK()
-        with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: layer 0 is a hash layer"):
-            hashes.forward(None, None, input_ids=torch.zeros(3, 4))
+        hashed, unseen = type("HashTopK", (), {})(), type(runner.layers[0])(2)
+        for layers, more, text in (
+            (2, hashed, "model.layers.2.mlp.topk is a hash layer"),
+            (2, unseen, "model.layers.2.mlp.topk does not choose the experts"),
+            (0, unseen, "no layer of SimpleNamespace chooses its experts by TopK"),
+        ):
+            for perfect in (True, False):
+                _, runner, _ = self.start("tep4", layers, perfect, rank=0, ranks=4)
+                runner.more.append(more)
+                runner.run(0)
+                if perfect:
+                    with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: " + text):
+                        runner.run(8)
+                else:
+                    runner.run(8)
         topk, _, _ = fake_sglang()
         topk.forward_cuda = lambda self, x, logits: None
         with self.assertRaisesRegex(
@@ -1273,6 +1331,18 @@ class Transformers(unittest.TestCase):
                     hook.transformers(model)
             else:
                 hook.transformers(model)
+
+    def test_routers_that_are_not_called(self):
+        for perfect in (True, False):
+            model = self.model()
+            hook = load("single", perfect=perfect).transformers(model)
+            block = model.model.layers[1].mlp
+            block.forward = lambda x: x  # as a kernel of its own
+            if perfect:
+                with self.assertRaisesRegex(RuntimeError, "router model.layers.1.mlp.gate was not called in a step"):
+                    hook(torch.arange(3).view(1, 3))
+            else:
+                hook(torch.arange(3).view(1, 3))
 
     def test_ranks_with_tokens_of_their_own(self):
         model = self.model()
