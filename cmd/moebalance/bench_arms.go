@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -18,6 +20,15 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 			return withCode(exitUsage, fmt.Errorf("bench: --arm: %w", err))
 		}
 		o.Arms = append(o.Arms, a)
+	}
+	if o.routers != "" {
+		routers, err := control.ParseRouters(o.routers)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("bench: --routers: %w", err))
+		}
+		for _, r := range routers {
+			o.Arms = append(o.Arms, bench.RouterArm(r))
+		}
 	}
 	if o.builds != "" {
 		names, err := buildNames(o.builds)
@@ -41,14 +52,14 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 	case o.points == "":
 		return nil
 	}
-	points, err := bench.ParsePoints(o.points)
+	at, err := points.Parse(o.points)
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: --%w", err))
 	}
 	if shape != nil {
-		points.Experts, points.TopK = shape.Experts, shape.TopK
+		at.Experts, at.TopK = shape.Experts, shape.TopK
 	}
-	o.Points = &points
+	o.Points = &at
 	return nil
 }
 

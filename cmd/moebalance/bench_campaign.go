@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/control"
@@ -152,8 +151,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 var errNotComparable = errors.New("the arms of the first pair cannot be compared")
 
 func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
-	shown := newBenchProgress(stderr, campaign, o.quiet)
-	defer shown.line.Clear()
+	shown := render.NewProgress(stderr, campaign, o.quiet)
+	defer shown.Clear()
 	h := thisHost()
 	o.Spec = campaign.Spec
 	if o.needsHook(campaign.Spec.Command.Normal) && campaign.Left() > 0 {
@@ -162,13 +161,13 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 			return err
 		}
 	}
-	h.Report = shown.event
+	h.Report = shown.Event
 	h.Grace = launch.GraceOf(o.grace)
 	var done func()
 	h.Grace.Cut, done = secondSignal()
 	defer done()
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
-		shown.say(campaign.Spec.ProofToCome())
+		shown.Say(campaign.Spec.ProofToCome())
 	}
 	judge := func(c *bench.Campaign, confidence float64, traces gain.TraceProof) gain.Result {
 		r := gain.Judge(bench.Recorded(c, confidence, traces))
@@ -191,7 +190,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 				return errNotComparable
 			}
 			if judge(c, c.Confidence(), gain.TraceProof{}).Verdict.Refused() {
-				shown.say("no proof of the routing in the first pair; the traces of the profiled pair must provide it")
+				shown.Say("no proof of the routing in the first pair; the traces of the profiled pair must provide it")
 			}
 			return nil
 		}
@@ -232,53 +231,4 @@ func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 			finished, total, render.ResumeCommand(folder))
 	}
 	return fmt.Errorf("bench: %w", cause)
-}
-
-// benchProgress reports a campaign on stderr: a line per finished launch, and on a
-// terminal the number of launches below.
-type benchProgress struct {
-	line     *progress.Line
-	quiet    bool
-	campaign *bench.Campaign
-	begun    time.Time
-	blocks   int             // measured since then
-	warned   map[string]bool // warnings that were shown
-}
-
-func newBenchProgress(stderr io.Writer, campaign *bench.Campaign, quiet bool) *benchProgress {
-	return &benchProgress{line: progress.New(stderr, quiet), campaign: campaign, quiet: quiet, begun: time.Now(),
-		warned: make(map[string]bool)}
-}
-
-// event takes one event of the campaign.
-func (p *benchProgress) event(e bench.Event) {
-	if p.quiet {
-		return
-	}
-	if e.Stage == bench.Ended {
-		for _, warning := range e.Attempt.Warnings {
-			if !p.warned[warning] {
-				p.warned[warning] = true
-				p.line.Println("warning: " + warning)
-			}
-		}
-	}
-	if e.Blocks > 0 {
-		p.blocks++
-		d := p.campaign.Spec.Design
-		left := e.Blocks - e.Block + (e.Left-1)*d.Blocks
-		soFar := gain.Judge(bench.Recorded(p.campaign, p.campaign.Confidence(), gain.TraceProof{}))
-		p.line.Println(render.SoFar(e, soFar.Gain, d.Launches,
-			time.Since(p.begun)/time.Duration(p.blocks)*time.Duration(left)))
-	} else if text := render.Event(e, p.campaign.Spec.Metric); text != "" {
-		p.line.Println(text)
-	}
-	p.line.Show(float64(e.Done)/float64(max(1, e.Done+e.Left)), "%d of %d launches", e.Done, e.Done+e.Left)
-}
-
-// say reports something about the campaign as a whole.
-func (p *benchProgress) say(text string) {
-	if !p.quiet {
-		p.line.Println(text)
-	}
 }

@@ -31,6 +31,7 @@ type benchOptions struct {
 	points        string
 	armWords      []string
 	builds        string
+	routers       string
 	model         modelFlags // of the points
 	proof         string
 	client        []string
@@ -90,6 +91,8 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 		"measure both arms at each load, as `NAME=A,B` or NAME=A-B: {NAME} in the command is the value")
 	f.StringArrayVar(&o.armWords, "arm", nil,
 		"`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
+	f.StringVar(&o.routers, "routers", "",
+		"`LIST` of routers in each launch, such as target:1.2,target:1.5: what load imbalance costs")
 	f.StringVar(&o.builds, "arms", "",
 		"`A,B`: compare two builds of these names, without a balanced arm and without proof")
 	o.model.bind(c)
@@ -232,7 +235,7 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 // hook follows a server's client and nothing needs a launch of its own.
 func (o *benchOptions) checkDesign(c *cobra.Command, words []string) error {
 	given := c.Flags().Changed
-	asked := given("launches") || given("blocks") || o.Spec.Control != ""
+	asked := given("launches") || given("blocks") || o.Spec.Control != "" || o.routers != ""
 	switch {
 	case asked && given("pairs"):
 		return usagef("bench: --pairs are launches of one arm each, --launches, --blocks and --control switch inside a launch: want one of them")

@@ -72,7 +72,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return usagef("--confidence: want more than 0 %% and less than 100 %%, have %v", &o.confidence)
 	}
 	skipped := tellSkipped(c.ErrOrStderr())
-	if records, err := source.Records(args, skipped); err != nil || len(records) > 0 {
+	if records, err := source.Records(args); err != nil || len(records) > 0 {
 		return o.records(c, records, err)
 	}
 	sides, err := source.Sides(args, skipped)

@@ -14,8 +14,8 @@ var help embed.FS
 // first are the flags that --help shows of a verb with many, beside the first paragraph of its
 // description and three examples; --help-all shows all. Verbs that are not here show all at once.
 var first = map[string]string{
-	"bench": "treatment server client ready points arm arms pairs until-decided counts same result metric" +
-		" threshold require-proof fail-above campaign resume",
+	"bench": "treatment server client ready control points arm routers launches blocks pairs counts result metric" +
+		" threshold require-verdict campaign resume",
 	"profile":  "iterations cuda-graph-trace dir perfect treatment nsys-arg dry-run",
 	"hook":     "output force help",
 	"workload": "ranks tokens steps skew seed stats serve url",

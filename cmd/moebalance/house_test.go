@@ -31,6 +31,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/render": {
 		"cmd/internal/output",
+		"cmd/internal/progress",
 		"compare/answer",
 		"compare/bench",
 		"compare/bench/launch",
@@ -73,6 +74,7 @@ var imports = map[string][]string{
 		"compare/bench/dataset",
 		"compare/bench/launch",
 		"compare/bench/metrics",
+		"compare/bench/points",
 		"compare/counts",
 		"compare/diff",
 		"compare/gain",
@@ -116,6 +118,7 @@ var imports = map[string][]string{
 		"compare/bench/evidence",
 		"compare/bench/launch",
 		"compare/bench/metrics",
+		"compare/bench/points",
 		"compare/gain",
 		"compare/stats",
 		"router",
@@ -145,6 +148,11 @@ var imports = map[string][]string{
 		"router",
 		"router/input",
 		"router/quantity",
+	},
+	"compare/bench/points": {
+		"compare/gain",
+		"router",
+		"router/input",
 	},
 	"compare/counts": {
 		"compare/counts/tensor",

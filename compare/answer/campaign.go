@@ -75,7 +75,9 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	if c.Chance {
 		a.Reasons = append(a.Reasons, "Random routing is even only on average, so this is not the gain of balance.")
 	}
-	if c.Share != nil {
+	if text := doses(c.Result); text != "" {
+		a.Reasons = append([]string{sentence(text)}, a.Reasons...)
+	} else if c.Share != nil {
 		a.Reasons = append(a.Reasons, shareOf(*c.Share))
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
@@ -270,6 +272,8 @@ func caution(c *campaign) string {
 		return ", more than the rank load explains"
 	case warned(c, gain.CheckServer):
 		return ", if the client measured the right server"
+	case warned(c, gain.CheckRate):
+		return ", at a request rate that fixes throughput"
 	}
 	return ""
 }

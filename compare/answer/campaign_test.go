@@ -122,6 +122,12 @@ func TestWordsOfCampaigns(t *testing.T) {
 			Estimate: 0.5, Low: 0.4, High: 0.6, Confidence: 0.95}),
 		"Balancer: no share of the ceiling, because the gain of balanced routing is not above zero.": shareOf(
 			gain.Share{Arm: "balancer", Estimate: none}),
+		"each 10 % of load imbalance costs 1.3 % of time (1.1 % to 1.5 %)": doses(gain.Result{
+			Dose: &gain.Dose{Slope: 0.13, Low: 0.11, High: 0.15}}),
+		"each 10 % of load imbalance costs about 1.3 % at tokens 8, between −0.1 % and +0.2 % at tokens 64": doses(gain.Result{
+			Dose: &gain.Dose{Slope: 0.13}, Points: []gain.PointGain{
+				{Name: "tokens", Value: 8, Dose: &gain.Dose{Slope: 0.13, Low: none, High: none}},
+				{Name: "tokens", Value: 64, Dose: &gain.Dose{Slope: 0.005, Low: -0.01, High: 0.02}}, {Name: "tokens", Value: 512}}}),
 		"about 12 pairs in all (8 to 1,000 or more, as the spread between pairs is known)": needs(12),
 		"": needs(none) + needs(1000),
 	} {

@@ -56,6 +56,34 @@ func shareOf(s gain.Share) string {
 		quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low), quantity.Percent(s.High))
 }
 
+// doses says what imbalance costs, at each point; empty where no line shows it.
+func doses(r gain.Result) string {
+	var parts []string
+	for _, p := range append([]gain.PointGain{{Dose: r.Dose}}, r.Points...) {
+		d, at := p.Dose, ""
+		if len(r.Points) > 0 {
+			at = fmt.Sprintf(" at %s %g", p.Name, p.Value)
+		}
+		if d == nil || !d.Slope.Defined() || p.Name == "" && at != "" {
+			continue
+		}
+		cost, low, high := d.Slope/10, d.Low/10, d.High/10
+		switch {
+		case !low.Defined():
+			parts = append(parts, "about "+quantity.Percent(cost)+at)
+		case low > 0:
+			parts = append(parts, fmt.Sprintf("%s of time (%s to %s)%s", quantity.Percent(cost), quantity.Percent(low),
+				quantity.Percent(high), at))
+		default:
+			parts = append(parts, fmt.Sprintf("between %s and %s%s", quantity.Change(low), quantity.Change(high), at))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "each 10 % of load imbalance costs " + strings.Join(parts, ", ")
+}
+
 // byVerdict lists the points of each verdict, or counts many.
 func byVerdict(points []gain.PointGain) string {
 	const most = 6

@@ -11,6 +11,18 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
+// fixedRate finds the rate at which a client is told to send requests.
+var fixedRate = regexp.MustCompile(`--?request[-_]rate[ =]["']?([0-9.]*[1-9][0-9.]*)(?:["']|\s|$)`)
+
+// checkRate asks whether a throughput is judged that the client itself fixes.
+func (s Spec) checkRate(m gain.Metric) (gain.Check, bool) {
+	found := fixedRate.FindStringSubmatch(strings.Join(s.Command.Normal, " "))
+	if found == nil || !m.HigherIsBetter || s.Points != nil && in(s.Command.Normal, s.Points.Name) {
+		return gain.Check{}, false
+	}
+	return warning(gain.CheckRate, fmt.Sprintf("the client sends %s requests per second, which fixes the throughput of a server that keeps up: judge a latency, such as --metric ttft_mean or tpot_mean", found[1])), true
+}
+
 // checkServer asks whether the client measures the server that was started: by the address
 // that it names, which --ready or the server's own words must name, too.
 func (c *Campaign) checkServer() (gain.Check, bool) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -60,7 +61,7 @@ func (s Spec) placeholders(l Launch, out, point string) placeholders {
 	if point != "" {
 		p.points = []string{"{" + s.Points.Name + "}", point}
 	}
-	p.points = append(p.points, "{"+allPoints+"}", strings.Join(s.order(l), ","))
+	p.points = append(p.points, "{"+points.All+"}", strings.Join(s.order(l), ","))
 	return p
 }
 
@@ -68,17 +69,17 @@ func (s Spec) placeholders(l Launch, out, point string) placeholders {
 func (c *Campaign) checkPointRuns() (gain.Check, bool) {
 	const name = "one_engine"
 	var split []int
-	points := false
+	several := false
 	for _, l := range c.Launches {
 		a, ok := l.Done()
-		points = points || ok && len(a.Points) > 0
+		several = several || ok && len(a.Points) > 0
 		if ok && slices.ContainsFunc(a.Points, func(p PointRun) bool { return p.Attempt != a.Number }) {
 			split = append(split, l.Position)
 		}
 	}
 	if len(split) > 0 {
 		return warning(name, "two engines measured the points of "+quantity.Numbered("launch",
-			split)+", because of an interruption: a fresh engine measured the missing points"), points
+			split)+", because of an interruption: a fresh engine measured the missing points"), several
 	}
-	return gain.Check{Name: name, Status: gain.Pass, Text: "each launch measured all its points on one engine"}, points
+	return gain.Check{Name: name, Status: gain.Pass, Text: "each launch measured all its points on one engine"}, several
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -66,11 +67,11 @@ func (d Design) Check() error {
 // all arms one after another; A/A pairs stand at equal distances between the timed ones.
 // Points that have launches of their own follow each other within a pair, in an order drawn
 // for each. Launches have no attempts yet.
-func (d Design) plan(arms []gain.Arm, points []string) []Launch {
-	if len(points) == 0 {
-		points = []string{""}
+func (d Design) plan(arms []gain.Arm, values []string) []Launch {
+	if len(values) == 0 {
+		values = []string{""}
 	}
-	last := points[len(points)-1]
+	last := values[len(values)-1]
 	var plan []Launch
 	add := func(kind Kind, pair, place int, arm gain.Arm, point string) {
 		plan = append(plan, Launch{Position: len(plan), Kind: kind, Arm: arm, Pair: pair, Place: place, Point: point})
@@ -85,7 +86,7 @@ func (d Design) plan(arms []gain.Arm, points []string) []Launch {
 		return plan
 	}
 	block := func(kind Kind, pair int, order []gain.Arm) {
-		for _, point := range drawn(d.Seed, pair, points) {
+		for _, point := range points.Drawn(d.Seed, pair, values) {
 			for place, arm := range order {
 				add(kind, pair, place, arm, point)
 			}

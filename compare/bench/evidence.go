@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -44,10 +46,10 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 	return found, compared
 }
 
-// Exports are the profiler's exports of an arm's profiled launch, sorted.
+// Exports are the profiler's exports of an arm's profiled launch, which may hold all arms, sorted.
 func (c *Campaign) Exports(arm gain.Arm) []string {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Kind == Profiled && l.Arm == arm {
+		if a, ok := l.Done(); ok && l.Kind == Profiled && (l.Arm == arm || c.Spec.Design.Within()) {
 			paths, _ := filepath.Glob(filepath.Join(c.Folder, a.Folder, outName, "*.sqlite"))
 			return paths
 		}
@@ -74,6 +76,33 @@ func (c *Campaign) rankLoad() (ranks int, load router.Number) {
 		}
 	}
 	return ranks, load
+}
+
+// loads are those of the arms of launches that hold further ones: as the counts of their orders say,
+// or else as the arm's router was told.
+func (c *Campaign) loads() map[gain.Arm]gain.Load {
+	if !c.Spec.Design.Within() || len(c.Spec.more()) == 0 {
+		return nil
+	}
+	loads := make(map[gain.Arm]gain.Load)
+	for _, arm := range c.Spec.routers() {
+		var counted []float64
+		for _, l := range c.Launches {
+			a, _ := l.Done()
+			for _, o := range a.Orders {
+				if named, _ := a.placement(c.Spec.Folder); string(o.Arm) == arm.Name && o.Counted != nil &&
+					o.Counted.RankMean.Defined() && (named == "" || o.Counted.Placed) {
+					counted = append(counted, o.Counted.RankMean.Float64())
+				}
+			}
+		}
+		if len(counted) > 0 {
+			loads[gain.Arm(arm.Name)] = gain.Load{MaxOverMean: router.Number(stat.Mean(counted, nil)), Measured: true}
+		} else if told := arm.Target(); told > 0 {
+			loads[gain.Arm(arm.Name)] = gain.Load{MaxOverMean: router.Number(told)}
+		}
+	}
+	return loads
 }
 
 // RankLoad is max/mean of the load of ranks, a mean over layers; undefined where a report

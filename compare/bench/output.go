@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -143,7 +144,7 @@ func (r *runner) rereadPoints(l Launch, a *Attempt) error {
 }
 
 // parseBlocks reads the reports of all points from the output of one command.
-func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (points []PointRun, err error) {
+func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (measured []PointRun, err error) {
 	var results []metrics.Result
 	var printed []router.Number
 	order := r.Spec.order(l)
@@ -165,8 +166,8 @@ func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (points []Poin
 	for i, result := range results {
 		value := order[i]
 		if load := printed[i]; load.Defined() {
-			at := slices.IndexFunc(order, func(v string) bool { return number(v) == load.Float64() })
-			if at < 0 || slices.ContainsFunc(points, func(p PointRun) bool { return p.Value == order[at] }) {
+			at := slices.IndexFunc(order, func(v string) bool { return points.Number(v) == load.Float64() })
+			if at < 0 || slices.ContainsFunc(measured, func(p PointRun) bool { return p.Value == order[at] }) {
 				return nil, fmt.Errorf("report %d is of %s %s: want one report of each of %s", i+1, r.Spec.Points.Name,
 					quantity.Digits4(load), strings.Join(order, ", "))
 			}
@@ -175,9 +176,9 @@ func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (points []Poin
 		if err := r.usable(&result); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", r.Spec.Points.Name, value, err)
 		}
-		points = append(points, PointRun{Value: value, Attempt: a.Number, Result: &result})
+		measured = append(measured, PointRun{Value: value, Attempt: a.Number, Result: &result})
 	}
-	return points, nil
+	return measured, nil
 }
 
 // outputOf are the files that may hold the report of a launch at a point: that of the

@@ -14,21 +14,9 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
-
-func TestParsePoints(t *testing.T) {
-	p, err := ParsePoints("concurrency=64, 1,8")
-	if err != nil || p.Name != "concurrency" || !slices.Equal(p.Values, []string{"1", "8", "64"}) {
-		t.Errorf("%+v, %v", p, err)
-	}
-	for _, s := range []string{"", "concurrency", "concurrency=", "=1,2", "c=1", "c=1,1", "c=1,1.0", "c=1,x", "c=0,1",
-		"c=-1,2", "c=1,inf", "c=1,NaN", "arm=1,2", "points=1,2", "a b=1,2"} {
-		if _, err := ParsePoints(s); err == nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("points %q: error %v, want one line", s, err)
-		}
-	}
-}
 
 func TestParseArm(t *testing.T) {
 	a, err := ParseArm(`balancer=EPLB=1 X='a b' --redundant 32 --place=greedy`)
@@ -47,7 +35,7 @@ func TestParseArm(t *testing.T) {
 func pointSpec(t *testing.T, pairs int, args ...string) Spec {
 	t.Helper()
 	s := testSpec(t, pairs, args...)
-	p, err := ParsePoints("c=1,8,64")
+	p, err := points.Parse("c=1,8,64")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/shown"
@@ -25,13 +26,17 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 		}
 	}
 	ranks, load := c.rankLoad()
-	pointName, points := c.Spec.Points.judged(r.ranks)
+	pointName, judged := c.Spec.Points.Judged(r.ranks)
+	checks := c.checks()
+	if check, ok := c.Spec.checkRate(r.metric); ok {
+		checks = append(checks, check)
+	}
 	return gain.Campaign{
-		Design: c.Spec.Design.name(), More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: points,
+		Design: c.Spec.Design.name(), More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Compared: compared,
-		Differences: differences, Checks: c.checks(),
+		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(), Compared: compared,
+		Differences: differences, Checks: checks,
 	}
 }
 
@@ -55,9 +60,9 @@ func (r *converter) launches(l Launch) (launches []gain.Launch) {
 		j := r.measured(view)
 		j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == Floor, attemptNote(l)
 		if len(last.Points) > 0 {
-			j.Point = number(last.Points[i].Value)
+			j.Point = points.Number(last.Points[i].Value)
 		} else if l.Point != "" {
-			j.Point = number(l.Point)
+			j.Point = points.Number(l.Point)
 		}
 		if j.Control {
 			j.Pair += r.spec.Design.Pairs

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -22,11 +23,16 @@ func OfRecords(paths []string, judged Spec) (*Campaign, error) {
 		return nil, err
 	}
 	r := runner{Campaign: c, custom: custom}
+	var records []control.Record
 	for i, path := range paths {
 		record, err := control.ReadRecord(path)
 		if err != nil {
 			return nil, err
 		}
+		if at := slices.IndexFunc(records, record.SameLaunch); at >= 0 {
+			return nil, fmt.Errorf("%s and %s are records of the same launch: want each once", paths[at], path)
+		}
+		records = append(records, record)
 		c.Spec.Design.Blocks = max(c.Spec.Design.Blocks, len(record.Blocks))
 		a := Attempt{Number: 1, Session: 1, State: Finished, OthersCPU: router.Undefined()}
 		if err := r.take(&a, record, 1); err != nil {
@@ -65,6 +71,9 @@ func (r *runner) take(a *Attempt, record control.Record, ranks int) error {
 			result, err := metrics.OfSegment(m.Seconds, m.Value, r.custom)
 			if err == nil {
 				err = r.usable(&result)
+			}
+			if rule := metrics.RuleOf(r.Spec.Metric, m.Value); err != nil && rule != "" {
+				err = fmt.Errorf("%w; try: %s", err, rule)
 			}
 			if err != nil {
 				return fmt.Errorf("block %d, segment %d: %w", b+1, place+1, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -27,8 +28,8 @@ type Spec struct {
 	Arms []ArmSpec `json:"arms,omitempty"`
 	// Builds name two arms that stand in the places of normal and perfect, with no treatment
 	// and no proof: two releases, or an option on and off.
-	Builds gain.Builds `json:"builds"`
-	Points *Points     `json:"points,omitempty"`
+	Builds gain.Builds    `json:"builds"`
+	Points *points.Points `json:"points,omitempty"`
 	// Control is the folder that a server follows which runs already; empty: each launch
 	// starts its own.
 	Control string `json:"control,omitempty"`

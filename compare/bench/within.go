@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -63,6 +65,11 @@ func (s Spec) routers() (arms []control.Arm) {
 	return arms
 }
 
+// RouterArm is an arm that a router of its own sets apart.
+func RouterArm(a control.Arm) ArmSpec {
+	return ArmSpec{Name: gain.Arm(a.Name), Env: map[string]string{routerVariable: a.Router}}
+}
+
 // CheckWithin reports what launches that hold all arms cannot do.
 func (s Spec) CheckWithin() error {
 	if !s.Design.Within() {
@@ -80,8 +87,8 @@ func (s Spec) CheckWithin() error {
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
 		return fmt.Errorf("--points %s: write {%[1]s} in --client, which runs once for each value", s.Points.Name)
-	case s.alternates() && s.Points != nil:
-		return fmt.Errorf("--points needs a --server and its --client")
+	case s.alternates() && (s.Points != nil || len(s.more()) > 0):
+		return fmt.Errorf("--points, --arm and --routers need a --server and its --client within a launch")
 	case s.Control != "" && s.Design.Launches > 1:
 		return fmt.Errorf("--control is one launch of a server that runs: remove --launches, or start the server with --server")
 	case s.Control != "" && s.Design.Profiled:
@@ -104,7 +111,7 @@ func (s Spec) planOf(l Launch) (p control.Plan) {
 	p.Blocks = control.Orders(s.routers(), blocks, l.Pair, s.Design.Seed)
 	for b := range p.Blocks {
 		if s.Points != nil {
-			p.Points = append(p.Points, drawn(s.Design.Seed, l.Pair*s.Design.Blocks+b, s.Points.Values))
+			p.Points = append(p.Points, points.Drawn(s.Design.Seed, l.Pair*s.Design.Blocks+b, s.Points.Values))
 		}
 	}
 	return p
@@ -273,7 +280,7 @@ func (r *runner) readOrders(l Launch, a *Attempt, folder string) (err error) {
 		of := filepath.Join(path, fmt.Sprintf("sequence%d", o.Sequence))
 		counted, failed := r.host.Counts(of, placement)
 		if failed != nil {
-			err = failed
+			err = cmp.Or(err, failed)
 			continue
 		}
 		counted.Recorded = evidence.RecordedShare(of)
@@ -338,7 +345,7 @@ func (r *converter) segments(l Launch) (launches []gain.Launch) {
 		}
 		j.Pair, j.Block, j.Arm, j.Position, j.Note = l.Pair, s.Block, gain.Arm(s.Arm), len(launches), note
 		if s.Point != "" {
-			j.Point = number(s.Point)
+			j.Point = points.Number(s.Point)
 		}
 		launches, note = append(launches, j), ""
 	}

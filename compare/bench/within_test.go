@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +21,9 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
+
+// slope is by how much of its time under balanced logits the engine takes longer for each unit of imbalance.
+const slope = 0.2
 
 // playEngine is a server of two ranks that follows the folder of its environment, gains a
 // tenth under balanced logits, and goes wrong in the request that the mode names, or from it on:
@@ -82,8 +86,8 @@ func playEngine(addr, mode string) int {
 			steps++
 		}
 		rate := 1000.0 + float64(requests%3)
-		if routed == "perfect" {
-			rate *= 1.1
+		if told := (control.Arm{Router: routed}).Target(); told > 0 {
+			rate *= 1.1 / (1 + slope*(told-1))
 		}
 		fmt.Fprintf(w, "============ Serving Benchmark Result ============\nSuccessful requests:                     10\n"+
 			"Benchmark duration (s):  1.0\nTotal input tokens:  90\nTotal generated tokens:  10\n"+
@@ -114,8 +118,8 @@ func engineCounts(path, _ string) (Counted, error) {
 	}
 	c := Counted{Source: path, Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, RankMean: 1.5,
 		ExpertMaxOverMean: 2, ExpertFloor: 1}
-	if string(text) == "perfect" {
-		c.RankMaxOverMean, c.RankMean, c.ExpertMaxOverMean = 1, 1, 1
+	if told := router.Number(control.Arm{Router: string(text)}.Target()); told > 0 {
+		c.RankMaxOverMean, c.RankMean, c.ExpertMaxOverMean = told, told, told
 	}
 	return c, nil
 }
@@ -266,6 +270,37 @@ func TestWithinCountsContradict(t *testing.T) {
 	}
 }
 
+// Routers of a known imbalance, as arms of each launch, give the line of time over the imbalance that counts
+// measure, of which the learned router is no part.
+func TestWithinDose(t *testing.T) {
+	s := withinSpec(t, 2, "")
+	arms, err := control.ParseRouters("target:1.2,target:1.5,perfect")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range arms {
+		s.Arms = append(s.Arms, RouterArm(a))
+	}
+	c := create(t, s)
+	if err := c.Run(t.Context(), withinHost()); err != nil {
+		t.Fatal(err)
+	}
+	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+	if r.Dose == nil || len(r.Dose.Arms) != 4 || math.Abs(float64(r.Dose.Slope)-slope) > 0.01 || r.Dose.N != 2 {
+		t.Fatalf("%+v", r.Dose)
+	}
+	for i, want := range []struct {
+		arm  gain.Arm
+		load router.Number
+		time float64
+	}{{gain.Perfect, 1, 1}, {"target-1.2", 1.2, 1.04}, {gain.Normal, 1.5, 1.1}, {"target-1.5", 1.5, 1.1}} {
+		if a := r.Dose.Arms[i]; a.Arm != want.arm || a.MaxOverMean != want.load || !a.Measured ||
+			math.Abs(float64(a.Time)-want.time) > 0.005 || a.Fitted == (a.Arm == gain.Normal) {
+			t.Errorf("%+v, want %+v", a, want)
+		}
+	}
+}
+
 // A server that hangs, or its client, is ended at the limit of its run.
 func TestWithinHang(t *testing.T) {
 	c := create(t, withinSpec(t, 1, "hang 6"))
@@ -401,5 +436,3 @@ func TestWithinByRecord(t *testing.T) {
 		}
 	}
 }
-
-var _ = router.Undefined

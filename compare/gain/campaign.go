@@ -36,6 +36,9 @@ type Campaign struct {
 	// then a block that holds every arm once.
 	More   []Arm
 	Builds Builds
+	// Loads are those of the arms, as far as they are known; with further arms in each launch they
+	// make the line of time over load.
+	Loads map[Arm]Load
 	// PointName and Points are the load at which the launches were measured, ascending;
 	// empty where there is one load.
 	PointName string
@@ -148,6 +151,7 @@ type Result struct {
 	// much of the ceiling the first further one recovers.
 	Arms  []ArmGain `json:"arms,omitempty"`
 	Share *Share    `json:"share_of_ceiling,omitempty"`
+	Dose  *Dose     `json:"dose,omitempty"`
 	// Points are the gains at each load. Gain is then that of the point whose interval
 	// begins highest, and all intervals hold together at SimultaneousConfidence.
 	Points                 []PointGain `json:"points,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 )
@@ -25,6 +26,7 @@ const (
 	CheckExplained   = "explained_gain"
 	CheckOneRank     = "one_rank"
 	CheckServer      = "one_server" // the caller's
+	CheckRate        = "fixed_rate" // the caller's
 )
 
 // driftLevel is the level of the tests of order effect and drift.
@@ -176,8 +178,11 @@ func (c Campaign) checkWork(sessions []session) Check {
 		}
 	}
 	switch {
+	case c.Design == WithinLaunch &&
+		slices.ContainsFunc(unequal, func(s string) bool { return strings.Contains(s, WorkOutputTokens) }):
+		return found(CheckWork, Fail, "other_lengths", "differences", slices.Compact(unequal), "tolerance", c.Tolerance)
 	case len(unequal) > 0:
-		return found(CheckWork, Fail, "unequal", "differences", unequal, "tolerance", c.Tolerance)
+		return found(CheckWork, Fail, "unequal", "differences", slices.Compact(unequal), "tolerance", c.Tolerance)
 	case len(names) == 0:
 		return found(CheckWork, Unknown, "none")
 	case len(half) > 0:

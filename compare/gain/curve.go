@@ -39,6 +39,7 @@ type PointGain struct {
 	Verdict         Verdict       `json:"verdict"`
 	TokensPerExpert router.Number `json:"tokens_per_active_expert"` // under balanced routing
 	Share           *Share        `json:"share_of_ceiling,omitempty"`
+	Dose            *Dose         `json:"dose,omitempty"`
 }
 
 // judgeCurve judges every point alone, with simultaneous intervals: by Bonferroni, which
@@ -54,7 +55,7 @@ func (c Campaign) judgeCurve() Result {
 			func(l Launch) bool { return l.Point != p.Value })
 		r := part.judge(len(c.Points))
 		parts, labels = append(parts, r), append(labels, fmt.Sprintf("%s %g", c.PointName, p.Value))
-		points = append(points, PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, r.Share})
+		points = append(points, PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, r.Share, r.Dose})
 	}
 	head := 0
 	var pairs []Pair

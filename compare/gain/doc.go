@@ -164,5 +164,17 @@
 // The delta method does as well, and has an interval where the ceiling is not clear of
 // zero, where none is right. Noise that differs by arm breaks the fit, which pools it.
 //
+// # Load and time
+//
+// Arms whose routers make a known imbalance over ranks, within each launch, give the line of time
+// over load (Dose): of each launch the slope of least squares, and Student's t over launches.
+// Simulated by TestDoseCoverage, through Judge (2,000 campaigns a cell; balanced routing, loads of 1.2
+// and 1.5 and learned routing in two blocks, noise as above with 1.5 % of a segment): coverage of the
+// 95 % interval, and its mean half-width in % of time for each 10 % of imbalance.
+//
+//	launches       1     2     3     5     8
+//	covers      97.5  95.0  94.9  95.2  95.1
+//	half-width  2.30  1.81  0.57  0.30  0.20
+//
 // The package stands on plain values. It launches, stores and reads nothing.
 package gain

@@ -88,6 +88,7 @@ func (c Campaign) judgeArms(family int) Result {
 	r.Outliers, r.Launches = sortOutliers(r.Outliers), append(r.Launches, launches...)
 	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: r.Verdict})
 	r.Share, r.Differences = r.Arms[1].Share, c.Differences
+	r.Dose = c.dose(r.Launches, simultaneous(c.Confidence, family))
 	r.Checks = mergeChecks(labels, checks)
 	r.fails()
 	return r

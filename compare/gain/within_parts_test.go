@@ -177,7 +177,7 @@ func TestWithinChecks(t *testing.T) {
 			if l.Pair == 1 && l.Position == 6 {
 				l.Work[WorkOutputTokens] = 90
 			}
-		}, CheckWork, "unequal"},
+		}, CheckWork, "other_lengths"},
 	} {
 		segments := withinCell{5, 2, 0.05, 0.002, 0.001, 0}.segments(rand.New(rand.NewPCG(4, 4)), 0.2)
 		plain := Judge(within(segments))

@@ -636,6 +636,7 @@ func TestTrainingTraceOfDeepSeek(t *testing.T) {
 	if s := trace.Structure; s == nil || s.Layers != 0 || !strings.Contains(s.Unknown, "backward") {
 		t.Errorf("have %+v", s)
 	}
+	asJSON(t, trace)
 }
 
 // Ranks of two runs seconds apart are not judged as one; those of two days are refused.

@@ -109,6 +109,7 @@ type model struct {
 	graphs        string
 	prefill       string // steps that run other kernels: "first", "third" or "random" ones
 	batches       string // two: "aligned", "behind", "apart" or "overlapped"
+	mixed         string // what only steps of prefill do: "chunks", "apart" or "behind"
 	unmarked      bool   // nothing between steps
 	fused         bool   // dispatch, experts and combine in one kernel, which waits for the slowest rank
 	early, late   float64
@@ -257,6 +258,15 @@ func (m *maker) step(number int) {
 	prefill := m.prefill == "first" && number == 0 || m.prefill == "third" && number%3 == 0 || m.prefill == "random" &&
 		m.random.IntN(3) == 0
 	from := len(m.ops)
+	if prefill {
+		defer func(decode model) { m.model = decode }(m.model)
+		switch m.mixed {
+		case "chunks":
+			m.chunks, m.exchanged = 4, true
+		case "apart", "behind":
+			m.batches = m.mixed
+		}
+	}
 	for range m.draft - number%max(m.draft, 1) {
 		m.ops = append(m.ops, draftPass...)
 	}

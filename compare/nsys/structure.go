@@ -1,6 +1,7 @@
 package nsys
 
 import (
+	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
@@ -93,30 +94,32 @@ func (p *rankEvents) stepSpans() (spans []stepSpan) {
 // where some began later or ended earlier than others. It returns the arguments of a warning
 // where nothing tells which are the same.
 func (r *reduction) commonSteps() (unknown []any) {
-	first := r.ranks[0]
-	of, shifts := first.stepSpans(), make([]int, len(r.ranks))
-	from, to := 0, len(of) // of the first rank's steps
+	spans, shifts := make([][]stepSpan, len(r.ranks)), make([]int, len(r.ranks))
+	first, from, to := r.ranks[0], 0, math.MaxInt // of the first rank's steps
 	for i, p := range r.ranks {
-		own := p.stepSpans()
-		if p.structure == nil || p.structure.Layers != first.structure.Layers || len(own) == 0 || to == 0 {
+		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != first.structure.Layers ||
+			len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
 			return nil
 		}
-		alike := p.structure.Blocks == first.structure.Blocks && own[0].step == of[0].step && len(own) == len(of)
+		alike := p.structure.Blocks == first.structure.Blocks && len(spans[i]) == len(spans[0]) &&
+			spans[i][0].step == spans[0][0].step
 		n, ok := 0, alike
 		if p.of == first.of || p.of.session > 0 && first.of.session > 0 {
-			n, ok = shift(of, own, alike)
+			n, ok = shift(spans[0], spans[i], alike)
 		}
-		if from, to = max(from, n), min(to, n+len(own)); !ok || from >= to {
+		if from, to = max(from, n), min(to, n+len(spans[i])); !ok || from >= to {
 			return []any{"why", "when", "rank", first.rank.Rank, "other", p.rank.Rank}
 		}
 		shifts[i] = n
 	}
 	for i, p := range r.ranks {
-		if n := p.structure.Steps; n > to-from {
+		n, begin, number := p.structure.Steps, spans[i][from-shifts[i]].step, spans[0][from].step
+		if n > to-from {
 			r.warn("uncommon_steps", p.rank.Export, "rank", p.rank.Rank, "steps", n, "common", to-from)
 		}
-		// as the first rank's, whose ranges name the steps
-		p.keepSteps(p.stepSpans()[from-shifts[i]].step, of[from].step, to-from)
+		if n > to-from || begin != number { // as the first rank's, whose ranges name the steps
+			p.keepSteps(begin, number, to-from)
+		}
 	}
 	return nil
 }

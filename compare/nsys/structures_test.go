@@ -145,6 +145,8 @@ func models() (list []model) {
 		func(m *model) { m.prefill = "first" },
 		func(m *model) { m.prefill, m.steps = "third", 9 },
 		func(m *model) { m.prefill, m.steps = "random", 12 },
+		func(m *model) { m.prefill, m.steps, m.mixed = "third", 9, "chunks" },
+		func(m *model) { m.prefill, m.steps, m.mixed = "third", 9, "behind" },
 		func(m *model) { m.grouped = "before" },
 		func(m *model) { m.grouped = "behind" },
 		func(m *model) { m.grouped, m.first = "last", 1 },
@@ -167,6 +169,60 @@ func models() (list []model) {
 		}
 	}
 	return list
+}
+
+// drawn is a model with all kinds of structure at once, of those that the seed draws.
+func drawn(r *rand.Rand) model {
+	one := func(n int) bool { return r.IntN(n) == 0 }
+	some := func(n, least, most int) int {
+		if !one(n) {
+			return 0
+		}
+		return least + r.IntN(most-least+1)
+	}
+	either := func(n int, list ...string) string {
+		if !one(n) {
+			return ""
+		}
+		return list[r.IntN(len(list))]
+	}
+	m := model{layers: 2 + r.IntN(12) + some(6, 10, 80), steps: 3 + r.IntN(6), first: some(3, 1, 4), every: some(5, 2, 4),
+		sliding: some(4, 2, 6), hybrid: some(5, 2, 8), extra: some(5, 2, 4), chunks: some(4, 2, 5), routed: one(2),
+		exchanged: one(2), stage: one(8), draft: some(8, 2, 5), shared: one(4),
+		grouped: either(8, "before", "behind", "last"), graphs: either(2, "steps", "layers"),
+		prefill: either(3, "first", "third", "random"), mixed: either(4, "chunks", "apart", "behind"),
+		batches:  either(8, "aligned", "behind", "apart", "overlapped"),
+		unmarked: one(12), early: float64(some(4, 1, 9)) / 10, late: float64(some(4, 1, 9)) / 10}
+	if m.layers > 4 {
+		m.further = some(6, 1, 2)
+	}
+	return m
+}
+
+// Of structures drawn at random, none is told wrong, and most that can be told are.
+func TestDrawnStructures(t *testing.T) {
+	n, seed := 40, uint64(1)
+	if testing.Short() {
+		n = 10
+	}
+	engines, r := enginesOf(t), rand.New(rand.NewPCG(seed, 77))
+	right, told := 0, 0
+	for i := range n {
+		m, e := drawn(r), engines[i%len(engines)]
+		o := tryModel(t, e, m, 2, uint64(i))
+		known := m.told() && (m.mixed != "apart" || m.prefill == "")
+		if o.layers > 0 && (o.layers != m.layers || o.wrong != "") || o.layers == 0 && o.unknown == "" {
+			t.Errorf("%s, of %s: %d steps of %d layers;%s", m, e.name, o.steps, o.layers, o.wrong)
+		}
+		if known {
+			told++
+			right += min(o.layers, 1)
+		}
+	}
+	if right*10 < told*8 {
+		t.Errorf("%d of %d are resolved, want 80 %%", right, told)
+	}
+	t.Logf("%d of %d are resolved", right, told)
 }
 
 // Shared experts before the router are not of the phase experts, whatever their operator.

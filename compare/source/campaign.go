@@ -150,7 +150,11 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 		}
 		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.None, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
-		t, err := p.read(ctx, nsys.Options{Threshold: threshold}, write)
+		o := nsys.Options{Threshold: threshold}
+		if c.Spec.Design.Within() { // no summary of one arm tells it from the other
+			o.Arm, p.Summary, write = string(arm), "", nil
+		}
+		t, err := p.read(ctx, o, write)
 		switch {
 		case err == nil:
 			p.describe(t, c.Spec.Treatment)
@@ -165,7 +169,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 	if len(traces) == len(gain.Arms) {
 		normal, perfect := traces[gain.Normal], traces[gain.Perfect]
 		proof, found = diff.ProveRouting(normal, perfect), []gain.Check{diff.CheckTactics(normal, perfect)}
-		if !c.Spec.Builds.Named() {
+		if !c.Spec.Builds.Named() && !c.Spec.Design.Within() { // a launch has untimed runs of either arm
 			found = append(found, diff.CheckCompute(normal, perfect))
 		}
 	}

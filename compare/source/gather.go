@@ -173,10 +173,14 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	return err
 }
 
-// folder is a campaign, exports, or expert statistics, tried in that order.
+// folder is a campaign, records, exports, or expert statistics, tried in that order.
 func (g *gatherer) folder(ctx context.Context, path string) error {
 	if bench.IsCampaign(path) {
 		return g.campaign(ctx, path)
+	}
+	if records, err := Records([]string{path}); err != nil || len(records) > 0 {
+		g.records = append(g.records, records...)
+		return err
 	}
 	if files, err := folderFiles(path, g.Skipped); err == nil && nsys.Takes(files[0]) {
 		g.exports = append(g.exports, files...)
@@ -221,6 +225,9 @@ func (g *gatherer) campaign(ctx context.Context, folder string) error {
 	g.items = append(g.items, Item{Name: filepath.Base(folder), Campaign: &judged})
 	for _, arm := range gain.Arms {
 		for _, path := range c.Exports(arm) {
+			if slices.Contains(g.exports, path) {
+				continue // of a launch that holds both arms
+			}
 			g.exports = append(g.exports, path)
 			if !recordsSwitch(c.Spec.Treatment) {
 				g.launched[path] = arm

@@ -7,15 +7,13 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/control"
 )
 
-// Records are the files of arguments that are records of launches which held both arms, as
-// moebalance_hook.alternate prints them; none unless all are.
-func Records(args []string, skipped Skipped) (paths []string, err error) {
+// Records are the files of arguments, or of the folders or patterns among them, that are records
+// of launches which held both arms, as moebalance_hook.alternate prints them; none unless all are.
+func Records(args []string) (paths []string, err error) {
 	for _, arg := range args {
-		files := []string{arg}
-		if isPattern(arg) {
-			if files, err = expand(arg, skipped); err != nil {
-				return nil, err
-			}
+		files, err := expand(arg, nil)
+		if err != nil {
+			return nil, nil // whoever takes it for another kind of argument says what is wrong
 		}
 		for _, path := range files {
 			if head, err := headOf(path); err != nil || !control.IsRecord(head) {

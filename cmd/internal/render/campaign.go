@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -21,7 +20,7 @@ import (
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "secondary", "proof", "checks", "profiled", "steps"}
+var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof", "checks", "profiled", "steps"}
 
 // Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
@@ -37,6 +36,9 @@ func Campaign(r source.Campaign) output.Document {
 	normal, perfect := string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
 	tables := append(curveTables(r.Result), unitTables(r.Result, normal, perfect)...) // their names are CampaignTables
 	tables = append(tables, gainTable(r.Result, normal, perfect))
+	if t := doseTable(r.Result); len(t.Rows) > 0 {
+		tables = append(tables, t)
+	}
 	if len(r.Secondary) > 0 {
 		tables = append(tables, secondaryTable(r.Secondary))
 	}
@@ -60,6 +62,8 @@ func Campaign(r source.Campaign) output.Document {
 	}{r, a}, tables...)
 	switch {
 	case r.Verdict.Refused():
+	case r.Dose != nil:
+		d.Lead = d.Named("dose")
 	case len(r.Points) > 0:
 		d.Lead = d.Named("points")
 	case r.Share != nil:
@@ -198,6 +202,33 @@ func curveTables(r gain.Result) (tables []table.Table) {
 	return tables
 }
 
+// doseTable is the time under each arm by its load imbalance.
+func doseTable(r gain.Result) table.Table {
+	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through arms marked so",
+		Columns: []table.Column{real("point"), label("arm"), ratio("rank load, max/mean", "rank_max_over_mean"),
+			label("load"), ratio("time"), ratio("low"), ratio("high"), label("line")}}
+	add := func(point router.Number, d *gain.Dose) {
+		if d == nil {
+			return
+		}
+		for _, a := range d.Arms {
+			t.Rows = append(t.Rows, []any{point, r.Called(a.Arm), a.MaxOverMean,
+				map[bool]string{true: "measured", false: "as told"}[a.Measured], a.Time, a.Low, a.High,
+				map[bool]string{true: "yes"}[a.Fitted]})
+		}
+	}
+	for _, p := range r.Points {
+		add(router.Number(p.Value), p.Dose)
+	}
+	if len(r.Points) == 0 {
+		add(router.Undefined(), r.Dose)
+		t = *t.Without("point")
+	} else {
+		t.Columns[0] = real(r.Points[0].Name, "point")
+	}
+	return t
+}
+
 func secondaryTable(rows []gain.SecondaryGain) table.Table {
 	t := table.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)",
 		Columns: []table.Column{
@@ -274,8 +305,8 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 		}
 	}
 	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
-		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote([]string{arms[0].Argument(),
-			arms[1].Argument()}))
+		sides := slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
+		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote(sides))
 	}
 	return notes
 }
@@ -283,78 +314,6 @@ func profiledNotes(arms []source.ProfiledArm) []string {
 // ResumeCommand is the command that resumes a campaign.
 func ResumeCommand(folder string) string {
 	return "moebalance bench --resume " + launch.Quote([]string{folder})
-}
-
-// Event is the line for an event of a campaign, empty for most of them. metric is the
-// one compared; empty means the primary one of the report.
-func Event(e bench.Event, metric string) string {
-	head := fmt.Sprintf("[%d of %d] launch %d, %s", e.Done, e.Done+e.Left, e.Launch.Position, describeLaunch(e.Launch))
-	switch e.Stage {
-	case bench.Starting:
-		if n := len(e.Launch.Attempts); n > 1 {
-			last := e.Launch.Attempts[n-2]
-			return fmt.Sprintf("%s: attempt %d %s (%s); trying again", head, last.Number, last.State, last.Error)
-		}
-	case bench.Ended:
-		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
-			return head + ": " + describeAttempt(e.Attempt, metric)
-		}
-	case bench.Measured:
-		p := e.Attempt.Points[len(e.Attempt.Points)-1]
-		return fmt.Sprintf("%s, point %s: %s", head, p.Value,
-			describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
-	case bench.Cooling:
-		return fmt.Sprintf("%s: begins in %s", head, e.Text)
-	case bench.Looked, bench.Cleaning, bench.Held:
-		return e.Text
-	}
-	return ""
-}
-
-// SoFar is the line for a block that was measured: the estimate with its interval, and the
-// time that the rest takes at the speed so far.
-func SoFar(e bench.Event, g gain.Gain, launches int, left time.Duration) string {
-	text := fmt.Sprintf("launch %d of %d, block %d of %d: ", e.Launch.Pair+1, launches, e.Block, e.Blocks)
-	switch {
-	case !g.Estimate.Defined():
-		return text + "no gain yet"
-	case g.Low.Defined():
-		text += fmt.Sprintf("gain so far %s, %s to %s", quantity.Change(g.Estimate), quantity.Change(g.Low),
-			quantity.Change(g.High))
-	default:
-		text += fmt.Sprintf("gain so far %s, no interval yet", quantity.Change(g.Estimate))
-	}
-	if left <= 0 {
-		return text
-	}
-	return fmt.Sprintf("%s, %d:%02d left", text, int(left.Minutes()), int(left.Seconds())%60)
-}
-
-func describeLaunch(l bench.Launch) string {
-	switch {
-	case l.Arm == "" && l.Kind == bench.Timed:
-		return "all arms"
-	case l.Kind == bench.Timed && l.Point != "":
-		return fmt.Sprintf("pair %d, %s, point %s", l.Pair, l.Arm, l.Point)
-	case l.Kind == bench.Timed:
-		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
-	case l.Kind == bench.Floor:
-		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
-	}
-	return fmt.Sprintf("%s, %s", l.Kind, l.Arm)
-}
-
-func describeAttempt(a bench.Attempt, metric string) string {
-	took := time.Duration(a.DurationNS).Round(time.Millisecond)
-	if a.Result != nil {
-		if metric == "" {
-			metric = a.Result.Primary
-		}
-		if m, ok := a.Result.Metric(metric); ok {
-			return strings.TrimSpace(quantity.Digits4(m.Value)+" "+m.Unit) + " in " + took.String()
-		}
-	}
-	return fmt.Sprintf("done in %s", took)
 }
 
 // reportComparison is the JSON of a comparison of benchmark reports.

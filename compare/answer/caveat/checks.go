@@ -15,6 +15,7 @@ var checks = map[string]string{
 	"only_one_difference.same":       "nothing that was recorded differs between the arms",
 	"only_one_difference.untreated":  "nothing differs between the arms: the treatment was not applied",
 	"equal_work.unequal":             "the arms did different work: {differences:;} (tolerance {tolerance:%})",
+	"equal_work.other_lengths":       "the arms did different work: {differences:;} (tolerance {tolerance:%}): fix the lengths, such as by --ignore-eos, because balanced text ends elsewhere",
 	"equal_work.none":                "no launch reported requests or tokens",
 	"equal_work.half":                "{names}: not reported by both launches of {pairs:#pair}",
 	"equal_work.equal":               "{names} within {tolerance:%} in every pair",

@@ -279,6 +279,24 @@ func TestSequenceGoesOn(t *testing.T) {
 	}
 }
 
+// A list of routers gives arms with names that can stand in paths, and what it cannot be is refused.
+func TestParseRouters(t *testing.T) {
+	arms, err := ParseRouters("off,target:1.2, target:1.5,perfect,recorded:/a/b.json")
+	want := []Arm{{"target-1.2", "target:1.2"}, {"target-1.5", "target:1.5"}, {"recorded-a-b.json", "recorded:/a/b.json"}}
+	if err != nil || !slices.Equal(arms, want) {
+		t.Errorf("%v, %v; want %v", arms, err, want)
+	}
+	if arms[0].Target() != 1.2 || arms[2].Target() != 0 || two[1].Target() != 1 || two[0].Target() != 0 {
+		t.Errorf("targets %v", arms)
+	}
+	for _, list := range []string{"", "perfect", "off,perfect", "target:1", "target:x", "target:", "1.2", "target:1.2,target:1.2",
+		"perfekt,target:1.2"} {
+		if arms, err := ParseRouters(list); err == nil {
+			t.Errorf("%q gives %v", list, arms)
+		}
+	}
+}
+
 // Of three arms each block is an order and its reverse, drawn anew; of two the orders take
 // turns, also between launches.
 func TestOrders(t *testing.T) {

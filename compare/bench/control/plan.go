@@ -1,8 +1,12 @@
 package control
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Arm is a router that a launch switches to.
@@ -10,6 +14,46 @@ type Arm struct {
 	Name   string `json:"name"`
 	Router string `json:"router"`
 }
+
+// Target is the imbalance over ranks, max/mean, that the arm's router is told to make; 0 where it is told
+// none.
+func (a Arm) Target() float64 {
+	if a.Router == "perfect" {
+		return 1
+	}
+	value, _ := strings.CutPrefix(a.Router, "target:")
+	target, _ := strconv.ParseFloat(value, 64) // 0 of another router
+	return target
+}
+
+// ParseRouters reads a list of routers, as arms beside the learned and the balanced one, which every
+// launch holds and the list may name, too.
+func ParseRouters(list string) (arms []Arm, err error) {
+	for r := range strings.SplitSeq(list, ",") {
+		a := Arm{Router: strings.TrimSpace(r)}
+		a.Name = unnamed.ReplaceAllString(a.Router, "-")
+		switch target := a.Target(); {
+		case a.Router == own.Router || a.Router == "perfect":
+			continue
+		case !named.MatchString(a.Router):
+			return nil, fmt.Errorf("%q is no router: want target:MAX_OVER_MEAN such as target:1.2, recorded:FILE or file:FILE", r)
+		case strings.HasPrefix(a.Router, "target:") && !(target > 1):
+			return nil, fmt.Errorf("%q: want a max/mean over ranks above 1", r)
+		case slices.Contains(arms, a):
+			return nil, fmt.Errorf("%q is named twice", r)
+		}
+		arms = append(arms, a)
+	}
+	if len(arms) == 0 {
+		return nil, fmt.Errorf("%q names no router beside the learned and the balanced one: want such as target:1.2,target:1.5", list)
+	}
+	return arms, nil
+}
+
+var (
+	named   = regexp.MustCompile(`^(target|recorded|file):.`)
+	unnamed = regexp.MustCompile(`[^\pL\pN._+]+`)
+)
 
 // Plan is what one launch measures: an untimed segment of each arm in the order of the
 // first block, then the blocks. A block is an order of the arms and its reverse.

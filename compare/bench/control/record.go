@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 
@@ -48,7 +49,8 @@ func IsRecord(head []byte) bool {
 // ErrNoRecord is a text without a record.
 var ErrNoRecord = errors.New("want a record of moebalance_hook.alternate")
 
-// ReadRecord finds the record in a file: the whole of it, or a line among others.
+// ReadRecord finds the record in a file: the whole of it, or a line among others. Several are of one
+// launch, which has the blocks of all.
 func ReadRecord(path string) (r Record, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -66,7 +68,13 @@ func ReadRecord(path string) (r Record, err error) {
 				whole = append(whole, line...)
 			}
 			if bytes.Contains(whole, []byte(recordKind)) {
-				r, found = parseRecord(path, whole)
+				before := r
+				if r, found = parseRecord(path, whole); found == nil && len(before.Blocks) > 0 {
+					found = r.after(path, before)
+				}
+				if found != nil {
+					return r, found
+				}
 			}
 		}
 		switch {
@@ -111,6 +119,34 @@ func parseRecord(path string, text []byte) (r Record, err error) {
 		}
 	}
 	return r, nil
+}
+
+// after puts the blocks of an earlier record of the same launch before the record's own.
+func (r *Record) after(path string, earlier Record) error {
+	if !maps.Equal(r.Routers, earlier.Routers) {
+		return &input.Error{File: path, Expected: "records of the same routers, because a file is one launch",
+			Found: fmt.Sprintf("%v and %v", earlier.Routers, r.Routers)}
+	}
+	r.Blocks = append(earlier.Blocks, r.Blocks...)
+	return nil
+}
+
+// SameLaunch reports whether two records are of one launch: they have a segment of the same time.
+func (r Record) SameLaunch(other Record) bool {
+	begun := map[int64]bool{0: false}
+	for _, b := range r.Blocks {
+		for _, s := range b.Segments {
+			begun[s.StartNS] = s.StartNS != 0
+		}
+	}
+	for _, b := range other.Blocks {
+		for _, s := range b.Segments {
+			if begun[s.StartNS] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Normal is the name of the arm that takes the place of the learned router, empty where the

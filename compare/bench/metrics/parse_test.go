@@ -412,3 +412,20 @@ func TestRuleAsTyped(t *testing.T) {
 		t.Errorf("no match: %v", err)
 	}
 }
+
+// The numbers of a segment are metrics where their names tell what is better.
+func TestOfSegment(t *testing.T) {
+	value := []byte(`{"prefill": 3, "decode_ms": 2, "throughput": 5, "note": "x"}`)
+	r, err := OfSegment(1.5, value, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"decode_ms": false, "throughput": true, "duration": false} {
+		if m, ok := r.Metric(name); !ok || m.HigherIsBetter != want || r.Primary != "duration" {
+			t.Errorf("%s: %+v, %t; primary %s", name, m, ok, r.Primary)
+		}
+	}
+	if _, ok := r.Metric("prefill"); ok || RuleOf("prefill", value) == "" || RuleOf("note", value) != "" {
+		t.Errorf("%+v: want no prefill without a direction, and a rule for it", r.Metrics)
+	}
+}

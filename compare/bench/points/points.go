@@ -1,0 +1,116 @@
+// Package points reads the loads at which a campaign measures its arms, as a user writes them, and draws
+// their order.
+package points
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
+)
+
+// Points are the loads at which both arms are measured, such as numbers of concurrent
+// requests. {NAME} in a command stands for the value of one: in the engine's command each
+// point has launches of its own, in that of a server's client each launch of the server
+// has a run of the client per point. A command with {points} measures all of them itself
+// and prints a report for each, in that order.
+type Points struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"` // as typed, ascending
+	// Experts and TopK are those of the model, 0 where it is not named.
+	Experts int `json:"experts,omitempty"`
+	TopK    int `json:"top_k,omitempty"`
+}
+
+// All is the placeholder of a command that measures all points itself.
+const All = "points"
+
+// reserved are the names of the other placeholders.
+var reserved = []string{"arm", "launch", "pair", "out", "seed", All}
+
+var pointName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+// Parse reads NAME=VALUE,VALUE….
+func Parse(s string) (Points, error) {
+	name, list, ok := strings.Cut(s, "=")
+	switch {
+	case !ok || !pointName.MatchString(name):
+		return Points{}, fmt.Errorf("points %q: want NAME=VALUE,VALUE…, such as concurrency=1,8,64,256", s)
+	case slices.Contains(reserved, name):
+		return Points{}, fmt.Errorf("points %q: {%s} stands for something else: choose another name", s, name)
+	}
+	p := Points{Name: name}
+	for v := range strings.SplitSeq(list, ",") {
+		v = strings.TrimSpace(v)
+		if n, err := strconv.ParseFloat(v, 64); err == nil && n > 0 && n <= 1e15 {
+			p.Values = append(p.Values, v)
+			continue
+		}
+		numbers, err := input.Numbers(v)
+		if err != nil || numbers[0] == 0 {
+			return Points{}, fmt.Errorf(
+				"points %q: value %q: want positive numbers, or a range such as 1-4 or 16-64:16", s, v)
+		}
+		for _, n := range numbers {
+			p.Values = append(p.Values, strconv.Itoa(n))
+		}
+	}
+	slices.SortStableFunc(p.Values, func(a, b string) int { return cmp.Compare(Number(a), Number(b)) })
+	for i := 1; i < len(p.Values); i++ {
+		if Number(p.Values[i]) == Number(p.Values[i-1]) {
+			return Points{}, fmt.Errorf("points %q: %s is named twice", s, p.Values[i])
+		}
+	}
+	if len(p.Values) < 2 {
+		return Points{}, fmt.Errorf("points %q: want two values or more", s)
+	}
+	return p, nil
+}
+
+// Number is a checked value of a point.
+func Number(value string) float64 {
+	n, _ := strconv.ParseFloat(value, 64)
+	return n
+}
+
+// Drawn is the order of a pair's points, the same in both of its arms.
+func Drawn(seed uint64, pair int, values []string) []string {
+	draw := rand.New(rand.NewPCG(seed, 0x706f696e7473<<16+uint64(pair+1))) // a stream per pair, apart from the arms'
+	order := slices.Clone(values)
+	draw.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
+
+// Judged are the points for package gain.
+func (p *Points) Judged(ranks int) (name string, points []gain.Point) {
+	if p == nil {
+		return "", nil
+	}
+	for _, v := range p.Values {
+		points = append(points,
+			gain.Point{Value: Number(v),
+				TokensPerExpert: gain.TokensPerActiveExpert(p.tokens(Number(v), ranks).Float64(), p.Experts, p.TopK)})
+	}
+	return p.Name, points
+}
+
+// tokens are those of a decode step at a point, over all ranks: one for each concurrent
+// request, or as many on each rank. Undefined where the name says neither.
+func (p *Points) tokens(value float64, ranks int) router.Number {
+	switch strings.ReplaceAll(strings.ToLower(p.Name), "-", "_") {
+	case "concurrency", "max_concurrency", "batch", "batch_size", "max_batch_size", "bs":
+		return router.Number(value)
+	case "tokens", "tokens_per_rank":
+		if ranks > 0 {
+			return router.Number(value * float64(ranks))
+		}
+	}
+	return router.Undefined()
+}

@@ -1,0 +1,88 @@
+package gain
+
+import (
+	"flag"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// dosed are segments of launches that hold four arms, whose time rises by a slope with their load; noises
+// are standard deviations of a launch, of what it adds to an arm, and of a segment.
+func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment float64) Campaign {
+	arms := []Arm{Normal, "a", "b", Perfect}
+	c := within(nil)
+	c.More = arms[1:3]
+	c.Loads = map[Arm]Load{Normal: {1.8, true}, "a": {1.2, true}, "b": {1.5, false}, Perfect: {1, true}}
+	for i := range launches {
+		base, extra := launch*rng.NormFloat64(), map[Arm]float64{}
+		for _, a := range arms {
+			extra[a] = arm * rng.NormFloat64()
+		}
+		for b := range blocks {
+			order := rng.Perm(len(arms))
+			for place := range 2 * len(arms) {
+				a := arms[order[min(place, 2*len(arms)-1-place)]]
+				x := base + extra[a] + segment*rng.NormFloat64() -
+					math.Log(1+slope*(float64(c.Loads[a].MaxOverMean)-1))
+				c.Launches = append(c.Launches, Launch{Pair: i, Block: b, Arm: a, Position: 8*b + place, Status: StatusOK,
+					Value: 1000 * math.Exp(x)})
+			}
+		}
+	}
+	return c
+}
+
+// Without noise the line is exact, and the curve has every arm by its load.
+func TestDoseByHand(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	r := Judge(dosed(rng, 3, 2, 0.13, 0.05, 0, 0))
+	d := r.Dose
+	if d == nil || math.Abs(float64(d.Slope)-0.13) > 1e-9 || float64(d.High-d.Low) > 1e-9 || d.N != 3 || d.Method != LaunchT {
+		t.Fatalf("%+v, want a slope of 0.13", d)
+	}
+	for i, want := range []DoseArm{{Perfect, 1, true, 1, 1, 1, true}, {"a", 1.2, true, 1.026, 0, 0, true},
+		{"b", 1.5, false, 1.065, 0, 0, true}, {Normal, 1.8, true, 1.104, 0, 0, false}} {
+		if a := d.Arms[i]; a.Arm != want.Arm || a.MaxOverMean != want.MaxOverMean || a.Measured != want.Measured ||
+			math.Abs(float64(a.Time-want.Time)) > 1e-9 || a.Fitted != want.Fitted {
+			t.Errorf("%+v, want %+v", a, want)
+		}
+	}
+	// One launch, quiet: 1.96 times the slope's error where each arm has one of 0.006/√2. The loads 1, 1.2 and
+	// 1.5 are 0.2333, 0.0333 and 0.2667 from their mean, the root of the sum of squares is 0.35590.
+	one := Judge(dosed(rng, 1, 4, 0.13, 0.05, 0, 0)).Dose
+	if half := float64(one.High-one.Low) / 2; one.Method != OneLaunch || math.Abs(half-1.95996*0.0042426/0.35590) > 1e-6 {
+		t.Errorf("%+v, half-width %.6f", one, half)
+	}
+	c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)
+	c.Loads = map[Arm]Load{Normal: {1.8, true}, "a": {1, true}, "b": {router.Undefined(), false}, Perfect: {1, true}}
+	if d := Judge(c).Dose; d != nil {
+		t.Errorf("%+v of loads that are not apart", d)
+	}
+}
+
+var simulateDose = flag.Bool("dose", false, "simulate 2,000 campaigns of each cell of the line of time over load")
+
+// The interval of the slope covers a known one as often as it says.
+func TestDoseCoverage(t *testing.T) {
+	campaigns, cells := 300, []int{5}
+	if *simulateDose {
+		campaigns, cells = 2000, []int{1, 2, 3, 5, 8}
+	}
+	for _, launches := range cells {
+		rng, covered, half := rand.New(rand.NewPCG(3, uint64(launches))), 0.0, 0.0
+		for range campaigns {
+			d := Judge(dosed(rng, launches, 2, 0.13, 0.05, 0.0055/math.Sqrt2, 0.015)).Dose
+			half += float64(d.High-d.Low) / 2 / float64(campaigns)
+			if d.Low <= 0.13 && 0.13 <= d.High {
+				covered += 1 / float64(campaigns)
+			}
+		}
+		t.Logf("%d launches: covered %.1f %%, ±%.2f %% of time for each 10 %%", launches, 100*covered, 10*half)
+		if slack := 3.5 * math.Sqrt(0.95*0.05/float64(campaigns)); math.Abs(covered-0.95) > slack && launches > 1 {
+			t.Errorf("%d launches cover %.3f", launches, covered)
+		}
+	}
+}
