@@ -721,15 +721,17 @@ class Switch(unittest.TestCase):
 
     def test_a_driver_that_dies(self):
         plain = fake_vllm()[0](0, 0, 4, 1, 32, 4).run(50)
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as counts:
+        now = [time.time_ns()]
+        clock = unittest.mock.patch("time.time_ns", lambda: now[0])
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as counts, clock:
             _, worker = self.start(folder, COUNTS=counts)
             self.order(folder, 7, "perfect", seconds=0.2)
             worker.execute_model(steps(50))
             self.assertEqual(self.answer(folder)["router"], "perfect")
             self.order(folder, 7, "perfect", seconds=0.4)  # renewed
-            time.sleep(0.25)
+            now[0] += 250_000_000
             self.assertFalse(worker.execute_model(steps(50))[0].equal(plain))
-            time.sleep(0.25)
+            now[0] += 250_000_000
             self.assertTrue(worker.execute_model(steps(50))[0].equal(plain))
             ack = self.answer(folder)
             self.assertEqual((ack["sequence"], ack["router"], ack["expired"]), (7, "off", True))
