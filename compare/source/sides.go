@@ -113,7 +113,7 @@ func mayHoldBoth(paths []string) bool {
 // are named after an arm.
 func folderOfBoth(folder string, skipped Skipped) (parts []string, err error) {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		if _, err := kindOf(folder); errors.Is(err, ErrUsage) {
+		if _, err := kindOf(folder); err != nil {
 			return nil, err
 		}
 		return nil, usagef("compare: want the normal side and the perfect side, or a folder that holds both, have only %s; 'moebalance trace' reads one arm alone", folder)
