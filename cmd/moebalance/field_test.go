@@ -393,6 +393,36 @@ func checkRows(t *testing.T, file string, want int) {
 	}
 }
 
+// Servers on a CPU that switched routers lost no request, and the READMEs sum up what each recorded.
+func TestFieldSegments(t *testing.T) {
+	sums := map[bool][3]int{} // of vLLM, or not: requests, balanced layers of steps, learned slots
+	for _, m := range fieldLines[struct {
+		VLLM      string
+		Passed    bool
+		Requests  int
+		Lost      int `json:"requests_lost"`
+		Balanced  int `json:"balanced_rows"`
+		OffFloor  int `json:"balanced_rows_off_floor"`
+		Learned   int `json:"learned_slots"`
+		Elsewhere int `json:"learned_slots_elsewhere"`
+	}](t, "segments-cpu.jsonl") {
+		s := sums[m.VLLM != ""]
+		sums[m.VLLM != ""] = [3]int{s[0] + m.Requests, s[1] + m.Balanced, s[2] + m.Learned}
+		if !m.Passed || m.Lost+m.OffFloor+m.Elsewhere > 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	vllm, sglang := sums[true], sums[false]
+	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+	for _, s := range [][3]int{vllm, sglang} {
+		inText(t, "../../README.md", "## Engines", fmt.Sprintf("no request of %s lost, all %s layers of balanced steps at the floor", thousands(s[0]), thousands(s[1])))
+	}
+	inMeasured(t, fmt.Sprintf("none of %s requests lost, all %s layers of balanced steps at the floor", thousands(vllm[0]+sglang[0]), thousands(vllm[1]+sglang[1])))
+	if vllm[2]+sglang[2] != 1216000 {
+		t.Errorf("%d and %d slots of learned steps", vllm[2], sglang[2])
+	}
+}
+
 // Traces of vLLM record no arm: report takes their names, as compare does.
 func TestFieldReport(t *testing.T) {
 	words := append([]string{"report"}, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)

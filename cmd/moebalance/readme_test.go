@@ -61,6 +61,24 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 }
 
+// The recipes of the README are commands with flags that there are.
+func TestReadmeRecipes(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for line := range strings.Lines(strings.ReplaceAll(string(readme), "\\\n", "")) {
+		if line, _, _ = strings.Cut(line, " #"); strings.HasPrefix(line, "moebalance ") && strings.Contains(line, " -") {
+			checkCommand(t, line)
+			commands++
+		}
+	}
+	if commands < 7 {
+		t.Errorf("%d commands", commands)
+	}
+}
+
 // readmeFigures are the pictures of testdata/README.md and what they are drawn from.
 var readmeFigures = map[string][]string{
 	"expert-time.svg": {"testdata/gptoss-ep4-loop"},

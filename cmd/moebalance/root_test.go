@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/cmd/internal/manual"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -212,6 +213,28 @@ func each(c *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
+// checkCommand parses a command of this program with its flags, and returns its words and its verb.
+func checkCommand(t *testing.T, line string) (words []string, verb *cobra.Command) {
+	t.Helper()
+	words, err := launch.Words(line)
+	at := slices.Index(words, "moebalance")
+	if err != nil || at < 0 {
+		t.Errorf("%q is no command: %v", line, err)
+		return nil, nil
+	}
+	verb, rest, err := rootCmd().Find(words[at+1:])
+	if err == nil {
+		err = verb.ParseFlags(rest)
+	}
+	if err == nil {
+		err = verb.ValidateArgs(verb.Flags().Args())
+	}
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		t.Errorf("%q: %v", line, err)
+	}
+	return words, verb
+}
+
 // The examples in help are commands of this program with flags that it has, and their
 // inputs are in the repository.
 func TestHelpExamples(t *testing.T) {
@@ -220,23 +243,10 @@ func TestHelpExamples(t *testing.T) {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
-			words := strings.Fields(strings.ReplaceAll(line, "'", ""))
-			at := slices.Index(words, "moebalance")
-			if at < 0 {
-				t.Errorf("%s: %q is no command", c.CommandPath(), line)
+			words, found := checkCommand(t, line)
+			if found == nil || found.CommandPath() != c.CommandPath() && c.Name() != "workload" {
+				t.Errorf("%s: %q runs %v", c.CommandPath(), line, words)
 				continue
-			}
-			found, rest, err := rootCmd().Find(words[at+1:])
-			if err != nil || found.CommandPath() != c.CommandPath() && c.Name() != "workload" {
-				t.Errorf("%q: runs %s, %v", line, found.CommandPath(), err)
-				continue
-			}
-			err = found.ParseFlags(rest)
-			if err == nil {
-				err = found.ValidateArgs(found.Flags().Args())
-			}
-			if err != nil && !errors.Is(err, pflag.ErrHelp) {
-				t.Errorf("%q: %v", line, err)
 			}
 			for _, word := range words {
 				if !strings.HasPrefix(word, "testdata/") {

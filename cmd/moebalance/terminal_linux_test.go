@@ -54,7 +54,7 @@ func onTerminal(t *testing.T, columns int, args ...string) string {
 var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // On a terminal, tables and text keep to its width, and columns that are hidden are named;
-// COLUMNS, NO_COLOR, TERM and --wide are honoured.
+// COLUMNS, NO_COLOR, TERM and --wide are honored.
 func TestTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
@@ -83,9 +83,15 @@ func TestTerminal(t *testing.T) {
 		}
 		t.Setenv("COLUMNS", "100000")
 		if shown := onTerminal(t, 40, args...); escapes.ReplaceAllString(shown, "") != piped {
-			t.Errorf("%v: COLUMNS is not honoured", args)
+			t.Errorf("%v: COLUMNS is not honored", args)
 		}
 		t.Setenv("COLUMNS", "")
+	}
+	help, _, _ := strings.Cut(onTerminal(t, 60, "report", "--help-all"), "\nUsage:")
+	for line := range strings.Lines(help) {
+		if text.StringWidth(strings.TrimSpace(line)) > 60 {
+			t.Errorf("help on 60 columns: %q", line)
+		}
 	}
 	args := []string{"trace", "--table", "imbalance", loop + "normal.sqlite"}
 	if shown := onTerminal(t, 40, args...); !escapes.MatchString(shown) {

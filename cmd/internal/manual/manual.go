@@ -129,6 +129,9 @@ func (h *page) describe(c *cobra.Command, brief bool) {
 		lines := strings.SplitAfter(examples, "\n")
 		examples = strings.TrimSuffix(strings.Join(lines[:min(3, len(lines))], ""), "\n")
 	}
+	if c.Runnable() && h.width < Width {
+		long = flowed(long, h.width)
+	}
 	fmt.Fprintf(h, "%s\n", long)
 	if c.Runnable() {
 		fmt.Fprintf(h, "\nUsage:\n  %s\n", c.UseLine())
@@ -139,6 +142,17 @@ func (h *page) describe(c *cobra.Command, brief bool) {
 	if strings.Contains(examples, "testdata/") {
 		h.WriteString("  (testdata is a folder of the source code, https://github.com/moebalance/moebalance)\n")
 	}
+}
+
+// flowed breaks the paragraphs of a text anew, but those with indented lines.
+func flowed(text string, width int) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.Contains("\n"+p, "\n ") {
+			paragraphs[i] = output.Broken(strings.ReplaceAll(p, "\n", " "), width, "")
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // verbs lists those of a command, and the topics.
