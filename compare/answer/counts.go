@@ -35,7 +35,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	switch {
 	case len(flagged) == 0:
 		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is even: at most %s × the mean in %s%s.", s.Level,
-			quantity.Decimals(worst.MaxOverMean, 2), layerNumber(worst.Layer), where)
+			quantity.Decimals(worst.MaxOverMean, 2), layerNumber("layer", worst.Layer), where)
 	case len(flagged) == s.Layers && s.Layers > 1:
 		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
 			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
