@@ -167,7 +167,6 @@ var imports = map[string][]string{
 		"logits/safetensors",
 	},
 	"compare/diff": {
-		"compare/answer/caveat",
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
@@ -244,7 +243,6 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/source": {
-		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/control",
 		"compare/bench/launch",

@@ -262,9 +262,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	}
 	res.warnOf(learn, judge)
 	if len(clusters(learn)) < 2 && o.Policy == "" {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "one_window", Subject: learn[0].Name,
-			Text: "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; give " +
-				"counts of other traffic as well (windows within 3 % count as one)"})
+		res.Warnings = append(res.Warnings, router.Warn("one_window", learn[0].Name))
 	}
 	for _, ranks := range o.Ranks {
 		flat, warnings, err := o.baseline(all, experts, ranks)
@@ -293,15 +291,12 @@ func (res *Result) warnOf(learn, judge []Window) {
 		phases[w.record.Phase] = true
 	}
 	if phases[counts.Prefill] && phases[counts.Decode] {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name,
-			Text: "prefill and decode want placements of their own where they run apart: --table phases"})
+		res.Warnings = append(res.Warnings, router.Warn("two_phases", learn[0].Name))
 	}
 	for _, w := range judge {
 		near := func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }
 		if slices.ContainsFunc(learn, near) {
-			res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: w.Name,
-				Text: "a judged window within 3 % of a learned one flatters every plan: --table plans leaves both " +
-					"out"})
+			res.Warnings = append(res.Warnings, router.Warn("judged_learned", w.Name))
 		}
 	}
 }
