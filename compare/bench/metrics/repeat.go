@@ -7,16 +7,21 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+// OfClient reports whether the report is of a program that measures a server that somebody else has
+// started, so that several may be of one launch.
+func (r Result) OfClient() bool {
+	return slices.ContainsFunc([]string{servingFormat, sglangFormat, aiperfFormat}, func(format string) bool {
+		return r.Format == format || strings.HasPrefix(r.Format, format+"/")
+	})
+}
+
 // Repeated makes one launch of the runs of a serving client in one file: a server that was
 // started once serves them, as far as the file tells. Its metrics are the means of those
 // that all runs have, its work is their sum. False for reports of programs that start the
 // engine themselves.
 func Repeated(runs []Result) (one Result, ok bool) {
 	for _, r := range runs {
-		client := slices.ContainsFunc([]string{servingFormat, sglangFormat, aiperfFormat}, func(format string) bool {
-			return r.Format == format || strings.HasPrefix(r.Format, format+"/")
-		})
-		if !client || r.Format != runs[0].Format {
+		if !r.OfClient() || r.Format != runs[0].Format {
 			return one, false
 		}
 	}
