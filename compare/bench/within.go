@@ -326,7 +326,7 @@ func (a Attempt) underOrders(arm gain.Arm) (views []Attempt) {
 			if s.Sequence != o.Sequence {
 				continue
 			}
-			view.Points = append(view.Points, PointRun{Value: s.Point, Attempt: a.Number, Result: s.Result})
+			view.Points = append(view.Points, PointRun{Value: s.Point, Result: s.Result})
 			if s.Counts && view.Result == nil {
 				view.Result = s.Result
 			}
