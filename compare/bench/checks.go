@@ -20,9 +20,6 @@ import (
 // package gain, which has the values.
 func (c *Campaign) checks() []gain.Check {
 	checks := append([]gain.Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkCPU()}, c.checkGPUs()...)
-	if check, ok := c.checkPointRuns(); ok {
-		checks = append(checks, check)
-	}
 	if check, ok := c.checkServer(); ok {
 		checks = append(checks, check)
 	}
