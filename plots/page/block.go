@@ -76,7 +76,7 @@ func tableBlock(t table.Table, folded bool) block {
 // shelves are the tables of each section in their order, as kind of result and name of
 // table. Those behind ~ are always folded.
 var shelves = map[string][]string{
-	"gain": {"bench/points", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
+	"gain": {"bench/points", "bench/dose", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
 		"bench/steps", "compare/bound"},
 	"where": {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers",
 		"compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time",
@@ -143,7 +143,7 @@ func (s section) contents() string {
 	for _, b := range s.Blocks {
 		switch {
 		case b.Figure != nil:
-			return b.Figure.Alt
+			return b.Figure.Title
 		case b.Table != nil:
 			titles = append(titles, b.Table.Title)
 		}
