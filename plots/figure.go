@@ -43,11 +43,14 @@ type Figure struct {
 	width  vg.Length      // of all; 0 is figureWidth
 }
 
+// Mark begins the SVG files of this program.
+const Mark = `<?xml version="1.0" encoding="UTF-8"?>` + "\n<!-- made by moebalance -->\n"
+
 // SVG writes the figure as a stand-alone SVG document with title and caption.
 // The text stays text, in Liberation Sans or what the reader's machine has
 // instead, stretched to the width it was laid out with.
 func (f Figure) SVG(w io.Writer) error {
-	_, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+shown.Visible(f.svg(true)))
+	_, err := io.WriteString(w, Mark+shown.Visible(f.svg(true)))
 	return err
 }
 

@@ -65,7 +65,7 @@ func overTime(res *place.Result) (Figure, error) {
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
 	f.arrange([]*plot.Plot{p}, false, 240)
 	f.Title = fmt.Sprintf("Busiest rank, placing anew %s: %s × the mean; never: %s", chosen.Name,
-		quantity.Ratio(chosen.MaxOverMean), quantity.Ratio(r.Ways[0].MaxOverMean))
+		quantity.Decimals(chosen.MaxOverMean, 2), quantity.Decimals(r.Ways[0].MaxOverMean, 2))
 	f.Caption = fmt.Sprintf("%s on %s, %s. A placement serves a window that comes after all that it was learned from. "+
 		"Mean over steps and layers.", quantity.Count(res.Experts, "expert"), quantity.Count(chosen.Ranks, "rank"),
 		quantity.Count(chosen.Redundant, "redundant expert"))
@@ -142,7 +142,7 @@ func byMoves(res *place.Result) (Figure, error) {
 		shown = own
 	}
 	f.Title = fmt.Sprintf("Moving up to %s of the copies takes the busiest rank from %s to %s × the mean",
-		quantity.Percent(most), quantity.Ratio(shown.y[0]), quantity.Ratio(slices.Min(shown.y)))
+		quantity.Percent(most), quantity.Decimals(shown.y[0], 2), quantity.Decimals(slices.Min(shown.y), 2))
 	f.Caption = fmt.Sprintf("Swaps from %s on, each the one that evens the learned windows most; %s. "+
 		"Mean over steps, layers and windows.", best.Running(), quantity.Count(best.Redundant, "redundant expert"))
 	return f, nil

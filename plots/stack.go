@@ -39,7 +39,7 @@ type Stack struct {
 // every page.
 var phaseColors = map[string]color.NRGBA{
 	string(nsys.PhaseExperts): orange, string(nsys.PhaseAttention): purple, string(nsys.PhaseRouter): yellow,
-	string(nsys.PhaseDispatch): skyBlue, string(nsys.PhaseCombine): green, string(nsys.PhaseOther): brown,
+	string(nsys.PhaseDispatch): tint(skyBlue, 0.55), string(nsys.PhaseCombine): green, string(nsys.PhaseOther): brown,
 	string(nsys.PhaseCommunication): softInk, string(nsys.PhaseUnknown): tint(softInk, 0.4),
 }
 
@@ -205,8 +205,8 @@ func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 		next := func(v float64, fill func(vg.Rectangle)) {
 			if drawable(v) && v > 0 {
 				part := box(x(base/s.per), low, x((base+v)/s.per), high)
+				c.StrokeLine2(line(paper, 1.2), part.Min.X, low, part.Min.X, high) // parts stay apart in grey
 				fill(part)
-				c.StrokeLine2(line(paper, 0.8), part.Max.X, low, part.Max.X, high)
 				s.label(c, part, v)
 				base += v
 			}

@@ -84,7 +84,7 @@ var shelves = map[string][]string{
 	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported",
 		"counts/traffic"},
 	"place": {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
-	"data": {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
+	"data": {"bench/checks", "~bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
 		"trace/graphs", "~trace/exports", "~trace/ranks"},
 }
 
@@ -199,7 +199,7 @@ func class(c table.Shown, cell string) string {
 }
 
 // unbroken is the space between a number and its unit.
-var unbroken = regexp.MustCompile(`([0-9–]) (%|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
+var unbroken = regexp.MustCompile(`([0-9–]) (%|×|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
 
 // typeset leaves secrets out and keeps numbers and their units on one line.
 func typeset(text string) string {

@@ -25,6 +25,7 @@ func (p *program) gain() section {
 			s.Title = "Which build is faster?"
 		}
 		if c.Verdict.Refused() { // whose gain nobody should remember
+			s.Answer = "Unknown: the campaign is " + string(c.Verdict)
 			continue
 		}
 		spec := gainSpec(c)
@@ -40,7 +41,7 @@ func (p *program) gain() section {
 			s.addFigure(plots.PairedGain(spec))
 		}
 	}
-	s.Answer = strings.Join(p.lines(isCampaign), "\n")
+	s.Answer = cmp.Or(strings.Join(p.lines(isCampaign), "\n"), s.Answer)
 	return s
 }
 
@@ -76,7 +77,7 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 	case len(launches) > 0:
 		s.Unit, measured = "launch", quantity.Count(c.Gain.N, "launch")+", both arms in each"
 	}
-	s.Caption = fmt.Sprintf("%s over %s; %s; %s.", c.Called(gain.Perfect).Label(), c.Called(gain.Normal).Label(),
+	s.Caption = fmt.Sprintf("Gain of %s over %s; %s; %s.", c.Called(gain.Perfect).Label(), c.Called(gain.Normal).Label(),
 		measured, metricLabel(c.Metric))
 	s.Title = gains(s.Pairs, s.Unit)
 	if c.Campaign.Left > 0 { // the figure may be shown without its page
