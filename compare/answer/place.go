@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/place"
@@ -127,8 +128,9 @@ func ofRebalance(res *place.Result) Answer {
 func beyond(res *place.Result) (list []string) {
 	best, on := res.Best(), map[string]place.LeftOut{}
 	for _, w := range res.Warnings {
-		if w.Code == "one_window" || w.Code == "judged_learned" { // the numbers say less than they seem to
-			list = append(list, caveat.Text(w))
+		// the numbers say less than they seem to; of several windows one sentence says it
+		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == "judged_learned") && !slices.Contains(list, text) {
+			list = append(list, text)
 		}
 	}
 	if c := res.Cost; c != nil && best.Time != nil && c.Beyond() {
