@@ -69,7 +69,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	}
 	if s.Level == router.LevelExpert {
 		a.Reasons = append(a.Reasons,
-			"The number of ranks is not known, so this is the load of experts; --ep gives it.")
+			"No load over two or more ranks is known, so this is the load of experts; --ep gives the ranks.")
 	}
 	return a
 }
