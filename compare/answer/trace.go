@@ -24,7 +24,7 @@ func OfTrace(t *nsys.Trace, given string) Answer {
 		a.hidden(t)
 	case len(t.Ranks) < 2:
 		a.Verdict, a.Line = NoAnswer, "No answer: one rank was given; imbalance needs at least two ranks of one run."
-		a.Next = append(a.Next, Step{"Record all ranks, one report each.", "moebalance profile -- YOUR_COMMAND"})
+		a.Next = append(a.Next, recordAll)
 	case t.Undecided().Code != "":
 		a.Verdict, a.Line = NoAnswer, "No answer: "+caveat.Brief(t.Undecided())+"."
 		a.Reasons = append(a.Reasons, sentence(caveat.Text(t.Undecided())))
@@ -73,7 +73,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
 	late := min(w.NS, w.WaitNS) // what the last rank has less of makes up for more
 	switch {
-	case w.Name == wait.LateHosts && late > t.Bound.LossNS && late > leastLate*t.Bound.StepNS:
+	case w.Name == wait.LateHosts && late > t.Bound.LossNS &&
+		(late > leastLate*t.Bound.StepNS || len(rows) > 0 && late > leastWait*t.Bound.StepNS):
 		a.Verdict = LateLaunches
 		a.Line = fmt.Sprintf("Late launches %s; %s.", lateWho(w), wouldGain("balance", gain))
 		a.Numbers = append(a.Numbers, NumberOf("waiting per step", w.WaitNS, NS, Measured))
@@ -151,7 +152,8 @@ func otherKinds(t *nsys.Trace) []string {
 		quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
 }
 
-// leastLate is the share of a step from which waiting for late launches leads the answer.
+// leastLate is the share of a step from which waiting for late launches leads the answer; where
+// experts are uneven, and cost less, leastWait does.
 const leastLate = 0.10
 
 // wouldGain says what would gain how much: "perfectly even ranks would gain about 6.0 %".
@@ -162,7 +164,7 @@ func wouldGain(what string, gain router.Number) string {
 	if gain < 0.0005 {
 		return what + " would gain less than 0.1 %"
 	}
-	return fmt.Sprintf("%s would gain about %s", what, about(gain))
+	return fmt.Sprintf("%s would gain about %s", what, quantity.Percent(gain))
 }
 
 // uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
