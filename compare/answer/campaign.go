@@ -295,7 +295,7 @@ func caution(c *campaign) string {
 
 func campaignBasis(c *campaign) string {
 	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, c.unit()))
-	threshold := quantity.Percent(c.Threshold)
+	threshold := quantity.Confidence(c.Threshold)
 	switch c.Verdict {
 	case gain.Significant, gain.Faster:
 		text += " above the threshold of " + threshold

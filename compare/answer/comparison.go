@@ -45,7 +45,7 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Next = append(a.Next, measure)
 		}
 	}
-	if c.Comparable && warns(c, diff.EqualWorkUnknown) {
+	if c.Comparable && a.Verdict != NoAnswer && warns(c, diff.EqualWorkUnknown) {
 		a.Reasons = append([]string{"Equal work is unknown: too little compute lies outside the MoE blocks to show it."},
 			a.Reasons...)
 	}
@@ -171,7 +171,11 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	case measured != nil:
 		a.Verdict = Verdict(c.Prediction.Verdict)
 		a.Line = shown(gain.Perfect.Label(), *measured, c.Prediction.Verdict, "")
-		a.Basis = "gain measured, parts predicted from " + a.Basis
+		parts := "gain measured, parts predicted from "
+		if !s.Known() {
+			parts = "gain measured, parts unknown from "
+		}
+		a.Basis = parts + a.Basis
 		a.Numbers = append(a.Numbers, gainOf(*measured))
 	case s.Known():
 		a.Basis = "predicted from " + a.Basis

@@ -129,27 +129,22 @@ func kindWord(k *nsys.StepKind) string {
 	return "counted"
 }
 
-// otherKinds is a reason on the steps that the answer is not of; empty where all are of one kind.
+// otherKinds is a reason on the steps that the answer is of, and how uneven others are; empty where all
+// are of one kind.
 func otherKinds(t *nsys.Trace) []string {
 	kind, others := t.OtherKinds()
+	others = slices.DeleteFunc(slices.Clone(others), func(k nsys.StepKind) bool { return k.Time.Layers == 0 })
 	if kind == nil || len(others) == 0 {
 		return nil
 	}
-	var said []string
-	for _, k := range others {
-		if k.Time.Layers > 0 {
-			said = append(said, fmt.Sprintf("%s in %s (%s)", quantity.Percent(k.Time.Imbalance),
-				quantity.Numbered("step", k.Steps), k.Name))
-		}
+	uneven := func(a, b nsys.StepKind) int { return cmp.Compare(a.Time.Imbalance, b.Time.Imbalance) }
+	least, most := slices.MinFunc(others, uneven), slices.MaxFunc(others, uneven)
+	those := quantity.Count(len(others), "other kind") + ": " + quantity.Percent(least.Time.Imbalance)
+	if len(others) > 1 {
+		those += " to " + quantity.Percent(most.Time.Imbalance)
 	}
-	if more := len(said) - 2; more > 0 {
-		said = append(said[:2], quantity.Count(more, "more kind")+" of steps not shown")
-	}
-	if len(said) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("Imbalance is %s in %s (%s); elsewhere %s.", quantity.Percent(kind.Time.Imbalance),
-		quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
+	return []string{fmt.Sprintf("%s (%s) are %s uneven; %s (--table kinds).", capital(quantity.Numbered("step",
+		kind.Steps)), kind.Name, quantity.Percent(kind.Time.Imbalance), those)}
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer; where
