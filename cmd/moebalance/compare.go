@@ -228,12 +228,6 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	if err != nil {
 		return err
 	}
-	if set.Untimed {
-		if err := o.read.out.write(c, render.Iterations(set)); err != nil || !o.requireVerdict {
-			return err
-		}
-		return withCode(exitInconclusive, errors.New("inconclusive: the iteration logs hold no step times"))
-	}
 	result := gain.Judge(set.Campaign)
 	if err := o.read.out.write(c, render.Reports(result, set)); err != nil {
 		return err

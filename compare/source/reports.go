@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -28,9 +27,6 @@ type ReportSet struct {
 	Campaign gain.Campaign
 	Matched  *metrics.Match // steps of equal batch shape; nil where the reports hold none
 	Notes    []string
-	// Untimed says that both sides hold iteration logs without times: their iterations
-	// are matched, and there is no gain to judge.
-	Untimed bool
 }
 
 // ReadReports reads benchmark reports as a campaign. The n-th launches of both
@@ -54,13 +50,6 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 	if m := r.matcher.Match(); len(m.Strata) > 0 || m.Iterations > 0 {
 		r.set.Matched = &m
 	}
-	if r.untimed != nil {
-		r.set.Untimed = r.set.Matched != nil && len(r.set.Campaign.Launches) == 0
-		if r.set.Untimed {
-			return r.set, nil
-		}
-		return ReportSet{}, r.untimed // beside logs with times, or without a step to match
-	}
 	r.set.Notes = append(r.set.Notes,
 		"pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
 	return r.set, nil
@@ -72,7 +61,6 @@ type reportReader struct {
 	compared *metrics.Metric // that of the first report, which all others must match
 	count    map[gain.Arm]int
 	matcher  metrics.Matcher
-	untimed  error // of the first iteration log without times
 }
 
 // read adds the launches of one arm, file by file.
@@ -166,9 +154,6 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	}
 	m, err := run.Wanted(name)
 	switch {
-	case err != nil && r.Metric == "" && len(run.Metrics) == 0 && len(run.Steps) > 0:
-		r.untimed = cmp.Or(r.untimed, err)
-		return nil
 	case err != nil:
 		return err
 	case r.compared == nil:

@@ -134,7 +134,7 @@ func blockTable(r gain.Result, normal, perfect string) table.Table {
 
 func gainTable(r gain.Result, normal, perfect string) table.Table {
 	g := r.Gain
-	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r)),
+	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
 		Columns: []table.Column{
 			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
 			count("pairs"),
@@ -147,16 +147,6 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 		t.Columns[len(t.Columns)-1], t.Rows = count("launches", "pairs"), t.Rows[:1]
 	}
 	return t
-}
-
-// atPoint is the point whose gain is that of the result; empty where there are none.
-func atPoint(r gain.Result) string {
-	for _, p := range r.Points {
-		if p.Gain.Estimate == r.Gain.Estimate {
-			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
-		}
-	}
-	return ""
 }
 
 // curveTables are the gain at each point and of each arm, where there are several.
@@ -250,10 +240,6 @@ func benchNotes(r source.Campaign) []string {
 		notes = append(notes,
 			"judged by other rules than the campaign was run under: --"+strings.Join(r.Campaign.Rejudged, ", --"))
 	}
-	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"),
-			ResumeCommand(r.Campaign.Folder)))
-	}
 	if r.Campaign.DecidedAfter > 0 {
 		notes = append(notes,
 			fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look",
@@ -294,16 +280,9 @@ func profiledTable(arms []source.ProfiledArm) table.Table {
 		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
 }
 
-// profiledNotes say how to see more of the pair, and warn where its traces show
-// another arm than was launched.
+// profiledNotes say how to see more of the pair.
 func profiledNotes(arms []source.ProfiledArm) []string {
 	var notes []string
-	for _, p := range arms {
-		if p.SeenArm != "" && p.SeenArm != p.Arm {
-			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm,
-				p.SeenArm, p.Evidence))
-		}
-	}
 	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
 		sides := slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
 		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote(sides))
@@ -338,8 +317,8 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 
 func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
 	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
-	title := "Steps of equal batch shape, without times"
-	if m.Clock != "" {
+	title := "Steps of equal batch shape"
+	if m.Clock != "" { // else they have no times
 		title = fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
 			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
 			quantity.Percent(m.PerfectShare))
@@ -348,25 +327,4 @@ func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
 		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"),
 		count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
 		real(normal+" mean (ms)", "normal_mean_ms"), real(perfect+" mean (ms)", "perfect_mean_ms"), gained)
-}
-
-// iterationMatch is the JSON of iteration logs without times.
-type iterationMatch struct {
-	SchemaVersion int            `json:"schema_version"`
-	Kind          string         `json:"kind"` // always "iterations"
-	MatchedSteps  *metrics.Match `json:"matched_steps"`
-}
-
-// Iterations renders the iterations of two logs without times.
-func Iterations(set source.ReportSet) output.Document {
-	m := set.Matched
-	headline := fmt.Sprintf("no gain: the iteration logs hold no step times; %d of %s in both have equal batch shape",
-		m.SameShape, quantity.Count(m.Iterations, "iteration"))
-	if m.FirstDifferent.Defined() {
-		headline += fmt.Sprintf(", the first that differs is %d", m.FirstDifferent)
-	}
-	notes := append([]string{"step times come with print_iter_log or --iteration_log; reports of throughput give the gain"}, set.Notes...)
-	return output.Document{Headline: headline,
-		Tables: []table.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes,
-		Value: iterationMatch{1, "iterations", m}}
 }
