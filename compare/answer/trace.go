@@ -44,7 +44,7 @@ func (a *Answer) load(t *nsys.Trace) {
 	for _, o := range t.Overall {
 		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
 			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
-				NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
+				NumberOf(fmt.Sprintf("worst layer (%s)", LayerName(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 			a.Line = "Expert time is as even as its noise allows."
 			a.Reasons = append(a.Reasons, fmt.Sprintf(
 				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
-				capital(layerNumber(r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
+				capital(LayerName(r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
 		}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 	}
@@ -108,7 +108,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
 	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
 	if o, ok := t.RankTime(); ok {
-		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)),
+		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst layer (%s)", LayerName(o.WorstLayer)),
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
@@ -143,8 +143,12 @@ func otherKinds(t *nsys.Trace) []string {
 	if len(others) > 1 {
 		those += " to " + quantity.Percent(most.Time.Imbalance)
 	}
-	return []string{fmt.Sprintf("%s (%s) are %s uneven; %s (--table kinds).", capital(quantity.Numbered("step",
-		kind.Steps)), kind.Name, quantity.Percent(kind.Time.Imbalance), those)}
+	be := "are"
+	if len(kind.Steps) == 1 {
+		be = "is"
+	}
+	return []string{fmt.Sprintf("%s (%s) %s %s uneven; %s (--table kinds).",
+		capital(quantity.Numbered("step", kind.Steps)), kind.Name, be, quantity.Percent(kind.Time.Imbalance), those)}
 }
 
 // leastLate is the share of a step from which waiting for late launches leads the answer; where
@@ -333,7 +337,8 @@ func are(n int, noun string) string {
 	return quantity.Count(n, noun) + " are"
 }
 
-func layerNumber(l router.Whole) string {
+// LayerName names a layer in a sentence; where none is named, all are judged together.
+func LayerName(l router.Whole) string {
 	if !l.Defined() {
 		return "all layers"
 	}

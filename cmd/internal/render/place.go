@@ -210,13 +210,7 @@ func (res placeView) matrix() table.Table {
 	return t
 }
 
-// label is the last part of a window's path where that tells it from the others.
+// label names a window.
 func (res placeView) label(window string) string {
-	base := filepath.Base(window)
-	for _, w := range slices.Concat(res.Learned, res.Judged) {
-		if w.Name != window && filepath.Base(w.Name) == base {
-			return window
-		}
-	}
-	return base
+	return short(window, slices.Concat(res.Learned, res.Judged), func(w place.Window) string { return w.Name })
 }
