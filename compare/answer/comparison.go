@@ -112,7 +112,8 @@ func (a *Answer) fused(c *diff.Comparison) {
 	if c.Ceiling.StepGain.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("gain of these steps", c.Ceiling.StepGain, Fraction, Measured))
 	}
-	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would gain, these traces cannot tell.")
+	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would gain, these traces "+
+		"cannot tell.")
 	a.Next = append(a.Next, measure)
 }
 

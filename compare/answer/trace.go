@@ -99,7 +99,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 	}
 	if t.Contradicted() {
-		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."}, a.Reasons...)
+		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."},
+			a.Reasons...)
 	}
 	a.Reasons = append(a.Reasons, otherKinds(t)...)
 	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
@@ -113,7 +114,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
 	if a.Verdict == LateLaunches {
-		a.Next = append(a.Next, Step{"See who arrives last, and when.", "moebalance trace --table " + lateTable(t.Waiting) + " " + given})
+		a.Next = append(a.Next, Step{"See who arrives last, and when.", "moebalance trace --table " + lateTable(t.Waiting) +
+			" " + given})
 	} else if a.Verdict == Uneven {
 		a.Next = append(a.Next, Step{"See which layers and ranks.", "moebalance trace --table imbalance " + given})
 	}
@@ -320,14 +322,6 @@ func byFile(warnings []router.Warning) []router.Warning {
 		}
 	}
 	return out
-}
-
-// sum adds a number up over items.
-func sum[T any](items []T, of func(T) router.Number) (total router.Number) {
-	for _, item := range items {
-		total += of(item)
-	}
-	return total
 }
 
 func are(n int, noun string) string {

@@ -20,7 +20,8 @@ import (
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof", "checks", "profiled", "steps"}
+var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof",
+	"checks", "profiled", "steps"}
 
 // Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
@@ -194,7 +195,8 @@ func curveTables(r gain.Result) (tables []table.Table) {
 
 // doseTable is the time under each arm by its load imbalance.
 func doseTable(r gain.Result) table.Table {
-	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through arms marked so",
+	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through " +
+		"arms marked so",
 		Columns: []table.Column{real("point"), label("arm"), ratio("rank load, max/mean", "rank_max_over_mean"),
 			label("load"), ratio("time"), ratio("low"), ratio("high"), label("line")}}
 	add := func(point router.Number, d *gain.Dose) {
