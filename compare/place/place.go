@@ -276,13 +276,13 @@ func (res *Result) warnOf(learn, judge []Window) {
 		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name,
 			Text: "prefill and decode want placements of their own where they run apart: --table phases"})
 	}
-	for _, w := range judge {
-		near := func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }
-		if slices.ContainsFunc(learn, near) {
-			res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: w.Name,
-				Text: "a judged window within 3 % of a learned one flatters every plan: --table plans leaves both " +
-					"out"})
-		}
+	alike := slices.DeleteFunc(slices.Clone(judge), func(w Window) bool {
+		return !slices.ContainsFunc(learn, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame })
+	})
+	if len(alike) > 0 {
+		res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: alike[0].Name,
+			Text: fmt.Sprintf("%d of %s resembled a learned one (within 3 %%), which flatters every plan: "+
+				"--table plans leaves both out", len(alike), quantity.Count(len(judge), "judged window"))})
 	}
 }
 
