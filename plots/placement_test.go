@@ -29,8 +29,7 @@ func TestPlacementOfAnyResult(t *testing.T) {
 			Layers: []place.Layer{{Plan: at, Layer: 3, BaselineRanks: []router.Number{1.5, 0.5},
 				JudgedRanks: []router.Number{1.2}}}}, 0},
 		{place.Result{Placements: []place.Placement{none, more}, Learned: windows[:1],
-			Judged: windows[1:], Layers: []place.Layer{{Plan: at, Layer: 3, BaselineRanks: []router.Number{1.5, 0.5},
-				JudgedRanks: []router.Number{1.2, 0.8}}}}, 2},
+			Judged: windows[1:], Layers: []place.Layer{{Plan: at, Layer: 3, Baseline: 1.5, Judged: 1.2}}}, 2},
 	} {
 		figures, err := Placement(&c.res)
 		if err != nil || len(figures) != c.figures {
@@ -40,7 +39,7 @@ func TestPlacementOfAnyResult(t *testing.T) {
 			if strings.Contains(f.Caption, "Judged: on 0") {
 				t.Errorf("%d: %s", i, f.Caption)
 			}
-			if err := f.SVG(io.Discard); err != nil || f.Alt == "" {
+			if err := f.SVG(io.Discard); err != nil || f.Title == "" {
 				t.Error(i, err)
 			}
 		}
@@ -76,7 +75,7 @@ func TestFiguresOfMovesAndTime(t *testing.T) {
 			t.Errorf("%s: %v, want %v", figures[i].Name, labels, want)
 		}
 		var svg strings.Builder
-		if err := figures[i].SVG(&svg); err != nil || figures[i].Alt == "" {
+		if err := figures[i].SVG(&svg); err != nil || figures[i].Title == "" {
 			t.Error(err)
 		}
 		if i == 0 && strings.Count(svg.String(), "#9C3F6B") != 3 { // two moves and their key

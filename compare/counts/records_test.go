@@ -131,13 +131,18 @@ func TestCSVHeaders(t *testing.T) {
 		r := parsed(t, header+"\n"+prefix+"0,0,5\n"+prefix+"0,1,7\n")
 		checkSteps(t, r, want)
 	}
+	// As forks of llama.cpp write them.
+	checkSteps(t, parsed(t, "# trace=a.bin tokens=6\n#\nlayer,expert,count,frac_of_layer\n0,0,5,0.4\n"+
+		"0,1,7,0.6\n# total,12\n"), want)
+	checkSteps(t, parsed(t, "layer_id,expert_id,selection_count\n0,0,5\n0,1,7\n"), want)
 	refused(t, map[string]string{
-		"layer,expert,count,num_tokens\n0,0,1,2\n":  `line 1: want one column of the count, have "count" and "num_tokens"`,
+		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
 		"layer,layer_id,expert,count\n0,0,1,2\n":    `have "layer" and "layer_id"`,
-		"layer,expert,share\n0,0,1\n":               "line 1: want a column named count",
+		"layer,expert,share\n0,0,1\n":               "header: want a column named count",
 		"expert,count\n0,1\n":                       "unknown format",
 		"layer,expert,count\n0,0\n":                 "wrong number of fields",
 		"layer,expert,count\n0,0,1.5\n":             "line 2: want a whole number as count, have \"1.5\"",
+		"# a\nlayer,expert,count\n0,0,nan\n":        "line 3: want a whole number",
 		"layer,expert,count\n0,0,nan\n":             "line 2: want a whole number",
 		"layer,expert,count\n0,-1,1\n":              "line 2: want the expert from 0",
 		"layer,expert,count\n":                      "holds no counts",

@@ -242,9 +242,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	}
 	res.warnOf(learn, judge)
 	if len(clusters(learn)) < 2 && o.Policy == "" {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "one_window", Subject: learn[0].Name,
-			Text: "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; give " +
-				"counts of other traffic as well (windows within 3 % count as one)"})
+		res.Warnings = append(res.Warnings, router.Warn("one_window", learn[0].Name))
 	}
 	for _, ranks := range o.Ranks {
 		flat, warnings, err := o.baseline(all, experts, ranks)
@@ -273,16 +271,14 @@ func (res *Result) warnOf(learn, judge []Window) {
 		phases[w.record.Phase] = true
 	}
 	if phases[counts.Prefill] && phases[counts.Decode] {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "two_phases", Subject: learn[0].Name,
-			Text: "prefill and decode want placements of their own where they run apart: --table phases"})
+		res.Warnings = append(res.Warnings, router.Warn("two_phases", learn[0].Name))
 	}
 	alike := slices.DeleteFunc(slices.Clone(judge), func(w Window) bool {
 		return !slices.ContainsFunc(learn, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame })
 	})
 	if len(alike) > 0 {
-		res.Warnings = append(res.Warnings, router.Warning{Code: "judged_learned", Subject: alike[0].Name,
-			Text: fmt.Sprintf("%d of %s resembled a learned one (within 3 %%), which flatters every plan: "+
-				"--table plans leaves both out", len(alike), quantity.Count(len(judge), "judged window"))})
+		res.Warnings = append(res.Warnings, router.Warn("judged_learned", alike[0].Name, "alike", len(alike), "windows",
+			len(judge)))
 	}
 }
 

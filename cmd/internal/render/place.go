@@ -13,9 +13,10 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// Place renders judged placements. What is said of windows is of the best placement.
-func Place(result *place.Result) output.Document {
-	a := answer.OfPlacement(result)
+// Place renders judged placements, of the arguments given. What is said of windows is of the best
+// placement.
+func Place(result *place.Result, given string) output.Document {
+	a := answer.OfPlacement(result, given)
 	best, of := *result, result.Best().Plan
 	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads),
 		func(w place.Workload) bool { return w.Plan != of })
