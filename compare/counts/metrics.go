@@ -67,13 +67,11 @@ func fetch(ctx context.Context, address string) (content []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return nil, failed.Err
-	} else if err != nil {
-		return nil, err
+	var response *http.Response
+	if err == nil {
+		request.Header.Set("Accept", "text/plain")
+		response, err = http.DefaultClient.Do(request)
 	}
-	request.Header.Set("Accept", "text/plain")
-	response, err := http.DefaultClient.Do(request)
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
 		return nil, failed.Err // without the URL, which the caller names
 	} else if err != nil {
@@ -135,10 +133,7 @@ func (c counters) add(name, labeled, value string) error {
 	if !ok {
 		return nil
 	}
-	labels := map[string]string{}
-	for _, l := range metricsLabel.FindAllStringSubmatch(labeled, -1) {
-		labels[l[1]] = l[2]
-	}
+	labels := labelsOf(labeled)
 	if s.histogram && labels[s.part] == "+Inf" {
 		return nil // repeats the last rank's
 	}
@@ -160,6 +155,15 @@ func (c counters) add(name, labeled, value string) error {
 	}
 	c[key][int(part)] += int64(count)
 	return nil
+}
+
+// labelsOf are the labels of a sample.
+func labelsOf(text string) map[string]string {
+	labels := map[string]string{}
+	for _, l := range metricsLabel.FindAllStringSubmatch(text, -1) {
+		labels[l[1]] = l[2]
+	}
+	return labels
 }
 
 // addSteps adds one step per layer, of as many parts as the largest number says.
