@@ -17,7 +17,6 @@ const (
 	maxRanks   = 1 << 14
 	maxLayers  = 1 << 14
 	maxFile    = 1 << 30 // bytes of a file that is read whole
-	maxScrape  = 1 << 26 // bytes of one answer of a metrics endpoint
 )
 
 // Record is what one file or folder says about expert load.
