@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -51,7 +50,7 @@ func (c *checker) check(ctx context.Context, f *safetensors.File, r Record) (ids
 			fmt.Sprintf("%d of %d", r.Rows, r.Period))
 	}
 	feasibility, err := c.writer.assign(p, r.Rank, r.Rows)
-	if err == nil && !reflect.DeepEqual(feasibility, r.Feasibility) {
+	if err == nil && feasibility != r.Feasibility {
 		err = r.wrong("", fmt.Sprintf("the feasibility %+v", feasibility), fmt.Sprintf("%+v", r.Feasibility))
 	}
 	if err == nil {

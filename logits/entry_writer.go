@@ -136,12 +136,11 @@ func (c *crcWriter) write(b []byte) {
 // gate allows is picked as it stands when no bias is large enough to matter.
 func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 	gate := e.spec.Gate
-	f := Feasibility{Status: Exact}
-	least := gate.Shape.TopK
+	f, least := Feasibility{}, gate.Shape.TopK
 	for row := range slices.Chunk(ids, gate.Shape.TopK) {
 		groups, fewest := e.groups.of(row)
 		if fewest < e.fewest || groups > gate.Shape.GroupLimit() {
-			projected, err := e.project(row, groups <= gate.Shape.GroupLimit() && !entersAlone(gate.Shape, fewest), &f)
+			projected, err := e.project(row)
 			if err != nil {
 				return f, err
 			}
@@ -152,13 +151,6 @@ func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 		}
 		least = min(least, fewest)
 	}
-	switch {
-	case len(f.Infeasible) > 0:
-		f.Status = Infeasible
-		slices.Sort(f.Infeasible)
-	case f.ProjectedRows > 0:
-		f.Status = Projected
-	}
 	f.LargestBias = largestBias(gate, e.logits, least)
 	return f, nil
 }
@@ -168,22 +160,12 @@ func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 // for a row; only group scores can make it take more.
 const projectRounds = 8
 
-// project replaces the experts of a row by those that the router picks. Where the row is
-// at its best, in few enough groups and with the scores of each by chosen experts alone,
-// those not picked are infeasible: their scores are as high as scores are, but for
-// DeepSeekV4's, which have no bound.
-func (e *entryWriter) project(row []int32, best bool, f *Feasibility) (projected bool, err error) {
+// project replaces the experts of a row by those that the router picks.
+func (e *entryWriter) project(row []int32) (projected bool, err error) {
 	for range projectRounds {
 		same, err := e.picks(row, nil)
 		if err != nil || same {
 			return projected, err
-		}
-		if !projected && best && e.spec.Gate.Method != router.DeepSeekV4 {
-			for _, id := range row {
-				if !slices.Contains(e.picked, id) && !slices.Contains(f.Infeasible, id) {
-					f.Infeasible = append(f.Infeasible, id)
-				}
-			}
 		}
 		projected = true
 		copy(row, e.picked)

@@ -19,7 +19,7 @@ import (
 
 // schema names the format of an entry. It changes when a reader of the old one
 // would misunderstand the new one.
-const schema = "moebalance.logits/1"
+const schema = "moebalance.logits/2"
 
 // The metadata keys that say what an entry is. All of them, and nothing else,
 // make its file name.
@@ -41,9 +41,9 @@ const (
 	keyRows    = "rows"            // of its table
 	keyPeriod  = "period"          // steps after which it is level; 0 where none is known
 	keyLayer   = "layer"
-	keyPlanner = "planner"      // the plan's name as it was asked for
-	keyPlan    = "plan"         // the algorithm that served it, with its version
-	keyOptions = "plan_options" // JSON, see planOptions
+	keyPlanner = "planner" // the plan's name as it was asked for
+	keyPlan    = "plan"    // the algorithm that served it, with its version
+	keySeed    = "seed"    // of the plan, where it is random
 	keyDType   = "dtype"
 	keyContent = "content" // "logits" or "ids"
 	keyHigh    = "high"    // logit of a chosen expert
@@ -52,11 +52,9 @@ const (
 
 // The metadata keys that say what was found while writing.
 const (
-	keyStatus     = "status"
-	keyProjected  = "projected_rows"
-	keyInfeasible = "infeasible_experts"
-	keyTolerated  = "bias_spread_survived"
-	keyChecksum   = "checksum" // CRC-32C of all tensor bytes in file order
+	keyProjected = "projected_rows"
+	keyTolerated = "bias_spread_survived"
+	keyChecksum  = "checksum" // CRC-32C of all tensor bytes in file order
 )
 
 const (
@@ -79,8 +77,8 @@ func (s Spec) identify(plan string, rank int, x extent) map[string]string {
 		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
 		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan,
-		keyOptions: planOptions(s.Seed),
-		keyDType:   string(s.DType), keyContent: s.content(),
+		keySeed:  strconv.FormatUint(s.Seed, 10),
+		keyDType: string(s.DType), keyContent: s.content(),
 		keyHigh: float(v.high), keyLow: float(v.low),
 	}
 	x.add(id)
@@ -115,12 +113,6 @@ func biasBytes(bias []float32) []byte {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 	}
 	return b
-}
-
-// planOptions spells a plan's options out. All but the seed are of plans that are gone,
-// and stay in the text that names the files of a cache.
-func planOptions(seed uint64) string {
-	return fmt.Sprintf(`{"Seed":%d,"Method":"","Imbalance":0,"Hotness":0,"Hot":0,"Exponent":0,"Counts":null}`, seed)
 }
 
 // layoutText names a contiguous layout and spells out any other.

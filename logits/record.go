@@ -77,7 +77,7 @@ func readRecord(f *safetensors.File) (Record, error) {
 		path:        f.Name(), checksum: meta[keyChecksum],
 		Spec: Spec{
 			Model: meta[keyModel], Plan: meta[keyPlanner], Mode: router.Mode(meta[keyMode]), Layer: m.integer(keyLayer),
-			DType: DType(meta[keyDType]), IDsOnly: meta[keyContent] == contentIDs,
+			Seed: m.seed(), DType: DType(meta[keyDType]), IDsOnly: meta[keyContent] == contentIDs,
 			Gate: router.Gate{
 				Method: router.Method(meta[keyMethod]),
 				Shape: router.Shape{
@@ -88,7 +88,6 @@ func readRecord(f *safetensors.File) (Record, error) {
 			},
 		},
 	}
-	r.Spec.Seed = m.seed()
 	r.Spec.Layout = m.layout(r.Spec.Gate.Shape.Experts)
 	if m.err == nil && meta[keyBias] != noBias {
 		r.Spec.Gate.Bias, m.err = f.Float32s(tensorBias)
@@ -169,13 +168,12 @@ func (m *metadataReader) float(key string) float32 {
 	return float32(x)
 }
 
-// seed is that of the plan's options; match compares the others.
 func (m *metadataReader) seed() uint64 {
-	var o struct{ Seed uint64 }
-	if json.Unmarshal([]byte(m.values[keyOptions]), &o) != nil {
-		m.fail(keyOptions, "the options of a plan as JSON")
+	n, err := strconv.ParseUint(m.values[keySeed], 10, 64)
+	if err != nil {
+		m.fail(keySeed, "a whole number")
 	}
-	return o.Seed
+	return n
 }
 
 func (m *metadataReader) layout(experts int) router.Layout {
