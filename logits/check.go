@@ -59,7 +59,7 @@ func (c *checker) check(ctx context.Context, f *safetensors.File, r Record) (ids
 	if other := new(difference); errors.As(err, &other) {
 		err = r.wrong(f.Place(other.at), other.want, other.have)
 	}
-	if err == nil && !r.Spec.IDsOnly {
+	if err == nil {
 		err = c.route(ctx, r)
 	}
 	return c.writer.ids, err

@@ -490,7 +490,7 @@ func FuzzEntry(f *testing.F) {
 	for _, s := range []Spec{biasedSpec(f), specOf(f, deepSeek(), 8), specOf(f, small(router.Llama4), 4)} {
 		_, content := oneEntry(f, s, 1, 2)
 		f.Add(content)
-		s.IDsOnly, s.Mode = true, router.TEP
+		s.Mode = router.TEP
 		_, content = oneEntry(f, s, 0, 1)
 		f.Add(content)
 	}

@@ -73,13 +73,11 @@ func (e *entryWriter) write(ctx context.Context, p plan.Plan, rank int, x extent
 	out := crcWriter{w: w, at: int64(len(head))}
 	e.writeIDs(&out)
 	out.write(biasBytes(e.spec.Gate.Bias))
-	if !e.spec.IDsOnly {
-		for ids := range slices.Chunk(e.ids, e.rows.rows()*shape.TopK) {
-			if ctx.Err() != nil {
-				return written{}, context.Cause(ctx)
-			}
-			out.write(e.rows.encode(ids))
+	for ids := range slices.Chunk(e.ids, e.rows.rows()*shape.TopK) {
+		if ctx.Err() != nil {
+			return written{}, context.Cause(ctx)
 		}
+		out.write(e.rows.encode(ids))
 	}
 	if out.err != nil {
 		return written{}, out.err

@@ -45,9 +45,8 @@ const (
 	keyPlan    = "plan"    // the algorithm that served it, with its version
 	keySeed    = "seed"    // of the plan, where it is random
 	keyDType   = "dtype"
-	keyContent = "content" // "logits" or "ids"
-	keyHigh    = "high"    // logit of a chosen expert
-	keyLow     = "low"     // logit of any other
+	keyHigh    = "high" // logit of a chosen expert
+	keyLow     = "low"  // logit of any other
 )
 
 // The metadata keys that say what was found while writing.
@@ -58,11 +57,9 @@ const (
 )
 
 const (
-	noBias        = "none"
-	contiguous    = "contiguous"
-	contentLogits = "logits"
-	contentIDs    = "ids"
-	suffix        = ".safetensors"
+	noBias     = "none"
+	contiguous = "contiguous"
+	suffix     = ".safetensors"
 )
 
 // identify is the part of an entry's metadata that says what it is. The caller
@@ -78,19 +75,11 @@ func (s Spec) identify(plan string, rank int, x extent) map[string]string {
 		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
 		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan,
 		keySeed:  strconv.FormatUint(s.Seed, 10),
-		keyDType: string(s.DType), keyContent: s.content(),
-		keyHigh: float(v.high), keyLow: float(v.low),
+		keyDType: string(s.DType),
+		keyHigh:  float(v.high), keyLow: float(v.low),
 	}
 	x.add(id)
 	return id
-}
-
-// content is what an entry of the spec holds: "logits", or "ids" alone.
-func (s Spec) content() string {
-	if s.IDsOnly {
-		return contentIDs
-	}
-	return contentLogits
 }
 
 // identityTexts are the parts of an identity that cost time to spell out.
@@ -161,9 +150,6 @@ func fileName(id map[string]string) string {
 	parts := []string{
 		slug(id[keyModel]), "e" + id[keyExperts], "k" + id[keyTopK], id[keyMode] + id[keyRanks], slug(id[keyPlanner]),
 		id[keyDType], "r" + id[keyRank], "t" + id[keyTokens], hex.EncodeToString(h.Sum(nil)[:16]),
-	}
-	if id[keyContent] == contentIDs {
-		parts[5] = contentIDs
 	}
 	return strings.Join(parts, "_") + suffix
 }

@@ -18,7 +18,7 @@ import (
 const (
 	tensorIDs    = "expert_ids"      // I32 [rows, top_k]
 	tensorBias   = "correction_bias" // F32 [experts], when the gate has one
-	tensorLogits = "logits"          // [rows, experts], unless only ids are kept
+	tensorLogits = "logits"          // [rows, experts]
 )
 
 // tensors lists an entry's tensors in the order of their bytes: four-byte types
@@ -30,10 +30,7 @@ func (s Spec) tensors(rows int) []safetensors.Tensor {
 	if s.Gate.Bias != nil {
 		list = append(list, safetensors.Tensor{Name: tensorBias, DType: safetensors.F32, Shape: []int64{e}})
 	}
-	if !s.IDsOnly {
-		list = append(list, safetensors.Tensor{Name: tensorLogits, DType: s.DType.stored(), Shape: []int64{t, e}})
-	}
-	return list
+	return append(list, safetensors.Tensor{Name: tensorLogits, DType: s.DType.stored(), Shape: []int64{t, e}})
 }
 
 // Record is what an entry says about itself.
@@ -77,7 +74,7 @@ func readRecord(f *safetensors.File) (Record, error) {
 		path:        f.Name(), checksum: meta[keyChecksum],
 		Spec: Spec{
 			Model: meta[keyModel], Plan: meta[keyPlanner], Mode: router.Mode(meta[keyMode]), Layer: m.integer(keyLayer),
-			Seed: m.seed(), DType: DType(meta[keyDType]), IDsOnly: meta[keyContent] == contentIDs,
+			Seed: m.seed(), DType: DType(meta[keyDType]),
 			Gate: router.Gate{
 				Method: router.Method(meta[keyMethod]),
 				Shape: router.Shape{

@@ -252,8 +252,7 @@ func (b *batch) balance() BatchBalance {
 	s, tokens := b.record.Spec, b.record.Tokens
 	v := BatchBalance{
 		Model: s.Model, Method: s.Gate.Method, Plan: b.record.PlanName, Mode: s.Mode, Layer: s.Layer, DType: s.DType,
-		Content: s.content(),
-		Ranks:   s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
+		Ranks: s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
 		Projected: b.projected, Entries: b.count, Bytes: b.bytes,
 	}

@@ -45,16 +45,8 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 		if c == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s, %s, %s: %s", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode, proofSentence(c.Proof))
-		var unequal []string
-		for _, u := range c.Unequal {
-			unequal = append(unequal, fmt.Sprintf("0 to %d tokens: ranks %s, experts %s", u.MostTokens,
-				quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean)))
-		}
-		if len(unequal) > 0 {
-			text += ". Unequal tokens, mean max/mean: " + strings.Join(unequal, ", ")
-		}
-		notes = append(notes, text)
+		notes = append(notes, fmt.Sprintf("%s, %s, %s: %s", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode,
+			proofSentence(*c)))
 	}
 	return notes
 }
@@ -91,8 +83,7 @@ func proofSentence(p plan.Proof) string {
 func balanceTable(balance []logits.BatchBalance) table.Table {
 	return table.Of("balance", "Balance over all ranks together", balance,
 		label("model"), label("method"), label("plan"), label("mode"), count("layer"),
-		computed(label("dtype"), func(b logits.BatchBalance) any { return contentText(b.DType, b.Content == "ids") }),
-		count("ranks"), computed(count("tokens/rank", "tokens_per_rank"),
+		label("dtype"), count("ranks"), computed(count("tokens/rank", "tokens_per_rank"),
 			func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }), ratio("expert max/mean"),
 		ratio("floor", "expert_floor"),
 		ratio("rank max/mean"), ratio("floor", "rank_floor"), count("active experts"),
@@ -108,14 +99,6 @@ func tokensText(tokens int) any {
 		return "any"
 	}
 	return tokens
-}
-
-// contentText is the element type of the logits, where there are some.
-func contentText(d logits.DType, idsOnly bool) string {
-	if idsOnly {
-		return "ids only"
-	}
-	return string(d)
 }
 
 // balanceStatus is the worst status of a batch size's entries, or which are bad.
@@ -228,7 +211,7 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
 			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode,
-			contentText(s.DType, s.IDsOnly), s.Plan, quantity.Count(len(list), "entry"), cache,
+			s.DType, s.Plan, quantity.Count(len(list), "entry"), cache,
 			quantity.Bytes(float64(all.bytes)), all.made()),
 		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, all.all.ProjectedRows)...), Value: result,
 	}
