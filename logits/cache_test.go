@@ -566,9 +566,9 @@ func TestVerifyFindsSwappedEntries(t *testing.T) {
 func TestAClaimOfManyTokensCostsNothing(t *testing.T) {
 	name, whole := oneEntry(t, biasedSpec(t), 1, 0)
 	for _, edit := range []func(map[string]string, map[string][]byte){
-		set(keyTokens, "16777216"),
+		set("tokens_per_rank", "16777216"),
 		func(meta map[string]string, _ map[string][]byte) {
-			delete(meta, keyTokens)
+			delete(meta, "tokens_per_rank")
 			meta["tokens_of_ranks"] = "16777216,0"
 		},
 	} {

@@ -62,11 +62,9 @@ func (e *entryWriter) write(ctx context.Context, p plan.Plan, rank int, x extent
 	if err != nil {
 		return written{}, err
 	}
-	meta := e.spec.identify(p.Name(), rank, x)
-	feasibility.add(meta)
-	meta[keyChecksum] = checksumText(0)
+	meta := feasibility.describe(e.spec.identify(p.Name(), rank, x), checksumText(0))
 	tensors := e.spec.tensors(x.rows)
-	head, err := safetensors.Header(meta, tensors)
+	head, err := safetensors.Header(texts(meta), tensors)
 	if err != nil {
 		return written{}, err
 	}
@@ -82,8 +80,8 @@ func (e *entryWriter) write(ctx context.Context, p plan.Plan, rank int, x extent
 	if out.err != nil {
 		return written{}, out.err
 	}
-	meta[keyChecksum] = checksumText(out.crc)
-	if head, err = safetensors.Header(meta, tensors); err != nil {
+	meta.Checksum = checksumText(out.crc)
+	if head, err = safetensors.Header(texts(meta), tensors); err != nil {
 		return written{}, err
 	}
 	_, err = w.WriteAt(head, 0)

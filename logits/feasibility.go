@@ -24,24 +24,11 @@ func (f Feasibility) Status() string {
 	return "exact"
 }
 
-// add writes the feasibility into an entry's metadata.
-func (f Feasibility) add(meta map[string]string) {
-	meta[keyProjected] = strconv.Itoa(f.ProjectedRows)
-	meta[keyTolerated] = "any"
+// describe adds to an identity what was found while writing.
+func (f Feasibility) describe(id identity, checksum string) metadata {
+	m := metadata{id, f.ProjectedRows, "any", checksum}
 	if !math.IsInf(f.LargestBias, 1) {
-		meta[keyTolerated] = strconv.FormatFloat(f.LargestBias, 'g', -1, 64)
+		m.Tolerated = strconv.FormatFloat(f.LargestBias, 'g', -1, 64)
 	}
-}
-
-// feasibility reads back what add wrote.
-func (m *metadataReader) feasibility() Feasibility {
-	f := Feasibility{ProjectedRows: m.integer(keyProjected), LargestBias: math.Inf(1)}
-	if text := m.values[keyTolerated]; text != "any" {
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x >= 0) {
-			m.fail(keyTolerated, "a number or any")
-		}
-		f.LargestBias = x
-	}
-	return f
+	return m
 }
