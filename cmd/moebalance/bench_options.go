@@ -99,7 +99,6 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
 	section(c, "What to run")
 
-	o.Design.Order = bench.ABBA
 	f.IntVar(&o.launches, "launches", 5, "launches that switch between the arms inside (--treatment hook)")
 	f.IntVar(&o.Design.Blocks, "blocks", 2, "blocks of segments in each of --launches: ABBA, then BAAB")
 	f.IntVar(&o.Design.Pairs, "pairs", 8,

@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/bench/difference"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -114,7 +115,7 @@ func (c *Campaign) changedBetweenSessions() []string {
 	for _, arm := range gain.Arms {
 		attempts := c.counted(arm)
 		for _, a := range attempts {
-			for _, name := range differing(attempts[0].Environment, a.Environment) {
+			for _, name := range difference.Variables(attempts[0].Environment, a.Environment) {
 				changed[name] = true
 			}
 		}
