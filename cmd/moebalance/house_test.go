@@ -57,8 +57,10 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"cmd/internal/workload": {
+		"logits",
 		"logits/safetensors",
 		"router",
+		"router/quantity",
 	},
 	"cmd/moebalance": {
 		"cmd/internal/flags",
@@ -182,7 +184,6 @@ var imports = map[string][]string{
 		"logits/safetensors",
 	},
 	"compare/diff": {
-		"compare/answer/caveat",
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
@@ -259,7 +260,6 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/source": {
-		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/control",
 		"compare/bench/launch",

@@ -198,3 +198,21 @@ func TestCountsAgainstTheLine(t *testing.T) {
 		}
 	}
 }
+
+// A report of 10 s was not printed by a command that ran for one: it was kept from another run.
+func TestReportsOfOtherRuns(t *testing.T) {
+	text := "============ Serving Benchmark Result ============\nSuccessful requests: 4\nBenchmark duration (s): 10.00\n" +
+		"Total input tokens: 40\nTotal generated tokens: 40\nRequest throughput (req/s): 0.4\n" +
+		"Output token throughput (tok/s): 4\n"
+	result, err := metrics.Parse("report.txt", strings.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seconds, want := range map[int64]bool{1: true, 9: true, 10: false, 15: false} {
+		ran := Attempt{Result: &result, DurationNS: 1e9 * seconds}
+		got, ok := campaignOf(Spec{}, []Attempt{ran}, []Attempt{ran}).checkReports()
+		if ok != want || ok && got.Status != gain.Warn {
+			t.Errorf("%d s: %v, %+v", seconds, ok, got)
+		}
+	}
+}
