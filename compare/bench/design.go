@@ -31,14 +31,6 @@ type Design struct {
 // Within reports whether each launch holds all arms.
 func (d Design) Within() bool { return d.Launches > 0 }
 
-// name is what package gain calls the design.
-func (d Design) name() gain.Design {
-	if d.Within() {
-		return gain.WithinLaunch
-	}
-	return gain.LaunchPerArm
-}
-
 // Check reports what is wrong with d.
 func (d Design) Check() error {
 	switch {

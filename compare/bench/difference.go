@@ -57,7 +57,7 @@ func (c *Campaign) ownVariables(arm gain.Arm) (own []map[string]string) {
 }
 
 // wordDifferences are the words in which the commands of the normal arm and another differ,
-// those of --perfect-command, of {arm} and the flags of --arm; other placeholders stand as
+// those of {arm} and the flags of --arm; other placeholders stand as
 // typed. A word is called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
 // if Accepted holds that name or one of the words; what sets builds and further arms apart
 // is declared by naming them.
@@ -70,7 +70,7 @@ func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
 		return filled
 	}
 	commands := func(arm gain.Arm) [2][]string {
-		server, client := fill(s.Command.Server, arm), fill(s.Command.Of(arm), arm)
+		server, client := fill(s.Command.Server, arm), fill(s.Command.Normal, arm)
 		if flags := fill(s.arm(arm).Flags, arm); len(server) > 0 {
 			server = append(server, flags...)
 		} else {

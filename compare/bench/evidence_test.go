@@ -340,7 +340,7 @@ func TestProofOverLaunches(t *testing.T) {
 // seen, and our own processes are told from it.
 func TestGPUsBesideLaunches(t *testing.T) {
 	smi := filepath.Join(t.TempDir(), "nvidia-smi")
-	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 1, 40, 1, 0';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
+	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 40, 0';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
 	if err := os.WriteFile(smi, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 // is mistyped is found before a campaign exists.
 func (h Host) Resolve(s Spec) error {
 	for _, arm := range s.arms() {
-		for _, words := range [][]string{s.Command.Of(arm), s.Command.Server} {
+		for _, words := range [][]string{s.Command.Normal, s.Command.Server} {
 			if len(words) == 0 {
 				continue
 			}

@@ -117,8 +117,7 @@ func (s Spec) checkProfile() error {
 	case s.Profile == nil:
 		return nil
 	}
-	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine(gain.Normal)),
-		launch.CheckProfilable(s.Command.engine(gain.Perfect)))
+	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine()))
 }
 
 // custom reads the rules of Custom.

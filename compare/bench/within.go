@@ -83,8 +83,6 @@ func (s Spec) CheckWithin() error {
 	switch {
 	case !s.Treatment.Switches || s.Builds.Named():
 		return fmt.Errorf("launches that hold both arms need --treatment hook; other switches are read when an engine starts: use --pairs")
-	case len(s.Command.Perfect) > 0:
-		return fmt.Errorf("--perfect-command needs a launch of its own: use --pairs")
 	case s.Points != nil && s.perLaunch() != nil:
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
