@@ -254,6 +254,9 @@ func (p *program) recorded() (out []plots.Recorded) {
 			out[at[name]].Layers[l.Layer] = l.Slots
 		}
 	}
+	if len(out) == 1 {
+		out[0].Name = plots.OneTrace
+	}
 	return out
 }
 
