@@ -3,9 +3,6 @@ package plots
 import (
 	"errors"
 	"fmt"
-	"image/color"
-	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -21,13 +18,12 @@ import (
 
 // Placement is the figures of judged placements that have something to draw: load over time,
 // the way of few moves, the load of each layer before and after, the replication curve of a sweep,
-// the matrix of windows, and the load per rank on windows not seen.
+// and the load per rank on windows not seen.
 func Placement(res *place.Result) (figures []Figure, err error) {
 	if len(res.Placements) == 0 {
 		return nil, nil
 	}
-	for _, draw := range []func(*place.Result) (Figure, error){overTime, byMoves, layerLoads, replication,
-		windowMatrix, unseenLoads} {
+	for _, draw := range []func(*place.Result) (Figure, error){overTime, byMoves, layerLoads, replication, unseenLoads} {
 		f, e := draw(res)
 		switch {
 		case e == nil:
@@ -157,84 +153,6 @@ func replication(res *place.Result) (Figure, error) {
 	}
 	f.arrange(panels, false, 240)
 	return f, nil
-}
-
-// The matrix has room for the numbers of so many windows a side, and for the ends of
-// their names.
-const mostWindows, mostLetters = 12, 36
-
-// windowMatrix is max/mean of the best placement, learned on the row and judged on the
-// column.
-func windowMatrix(res *place.Result) (Figure, error) {
-	best, m := res.Best(), &cells{top: 1}
-	f := Figure{Name: "placement-matrix"}
-	windows := slices.Concat(res.Learned, res.Judged)
-	if len(res.Matrix) == 0 || len(windows) < 2 || len(windows) > mostWindows {
-		return f, fmt.Errorf("placement matrix: %w: want 2 to %d windows, have %d", ErrNothing, mostWindows,
-			len(windows))
-	}
-	at := map[string]int{}
-	var columns, rows valueNames
-	for i, w := range windows {
-		at[w.Name] = i
-		m.values = append(m.values, unknowns(len(windows)))
-		name, number := []rune(filepath.Base(w.Name)), strconv.Itoa(i+1)
-		columns, rows = append(columns, plot.Tick{Value: float64(i), Label: number}),
-			append(rows, plot.Tick{Value: float64(i), Label: number + "  " +
-				string(name[max(0, len(name)-mostLetters):])})
-	}
-	var others []float64
-	for _, c := range res.Matrix {
-		if c.Plan == best.Plan {
-			m.values[at[c.Learned]][at[c.Judged]] = c.MaxOverMean.Float64()
-			m.top = max(m.top, largest([]float64{c.MaxOverMean.Float64()}))
-			if c.Learned != c.Judged && c.MaxOverMean.Defined() {
-				others = append(others, c.MaxOverMean.Float64())
-			}
-		}
-	}
-	if len(others) == 0 {
-		return f, fmt.Errorf("placement matrix: %w: want a window judged by another", ErrNothing)
-	}
-	f.Title = fmt.Sprintf("Learned on one window, the busiest rank has %s to %s × the mean on another",
-		quantity.Decimals(slices.Min(others), 2), quantity.Decimals(slices.Max(others), 2))
-	p := newPanel("", "judged on window", "learned on")
-	p.X.Tick.Marker, p.Y.Tick.Marker = columns, rows
-	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
-	p.Add(m)
-	f.arrange([]*plot.Plot{p}, true, vg.Length(70+26*len(windows)))
-	f.Caption = fmt.Sprintf(
-		"max/mean of load over %s with %s, mean over steps and layers. The diagonal is what a placement promises on its own counts.", quantity.Count(best.Ranks, "rank"), quantity.Count(best.Redundant, "redundant expert"))
-	return f, nil
-}
-
-// cells are numbers on a field that is the darker the further they are above 1.
-type cells struct {
-	values [][]float64
-	top    float64
-}
-
-// DataRange implements plot.DataRanger.
-func (m *cells) DataRange() (xmin, xmax, ymin, ymax float64) {
-	n := float64(len(m.values)) - 0.5
-	return -0.5, n, -0.5, n
-}
-
-// Plot implements plot.Plotter.
-func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	sty := textStyle(textSize, ink)
-	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
-	for i, row := range m.values {
-		for j, v := range row {
-			ground := color.Color(paper)
-			if known(v) && m.top > 1 {
-				ground = tint(wine, 0.75*math.Max(0, v-1)/(m.top-1))
-			}
-			fillBox(c, ground, box(x(float64(j)-0.5), y(float64(i)+0.5), x(float64(j)+0.5), y(float64(i)-0.5)))
-			c.FillText(sty, vg.Point{X: x(float64(j)), Y: y(float64(i)) + textRise}, quantity.Ratio(v))
-		}
-	}
 }
 
 // layerLoads is the load of the busiest rank of each layer, as placed now and by the best placement.

@@ -169,7 +169,6 @@ var imports = map[string][]string{
 		"logits/safetensors",
 	},
 	"compare/diff": {
-		"compare/answer/caveat",
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
@@ -246,7 +245,6 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/source": {
-		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/control",
 		"compare/bench/launch",

@@ -89,14 +89,13 @@ func placeCmd() *cobra.Command {
 	section(c, "Time")
 	o.out.bind(c, func() []string {
 		return render.Place(&place.Result{Placements: make([]place.Placement, 1),
-			Rebalance: &place.Rebalance{Ways: []place.Way{{Chosen: true}}, Settings: make([]place.Setting, 2)}}).TableNames()
+			Rebalance: &place.Rebalance{Ways: []place.Way{{Chosen: true}}, Settings: make([]place.Setting, 2)}}, "").TableNames()
 	})
 	o.out.bindTop(c)
 	return c
 }
 
 func (o *placeOptions) check(paths []string) error {
-	writes := o.tensorrt.Path != "" || o.sglang.Path != "" || o.vllm.Path != ""
 	switch {
 	case len(o.ranks) > 0 && slices.Min(o.ranks) < 1:
 		return usagef("--ep: want at least 1 rank, have %v", o.ranks)
@@ -104,7 +103,7 @@ func (o *placeOptions) check(paths []string) error {
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
 	case o.rebalance && (len(o.redundant) > 1 || len(o.ranks) > 1):
 		return usagef("--rebalance: want one value of --redundant and of --ep with it")
-	case writes && (len(o.redundant) > 1 || len(o.ranks) > 1):
+	case o.writes() && (len(o.redundant) > 1 || len(o.ranks) > 1):
 		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm")
 	}
 	if err := o.time.Check(); err != nil {
@@ -123,6 +122,10 @@ func (o *placeOptions) check(paths []string) error {
 	return nil
 }
 
+func (o *placeOptions) writes() bool {
+	return o.tensorrt.Path != "" || o.sglang.Path != "" || o.vllm.Path != ""
+}
+
 func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.check(paths); err != nil {
 		return err
@@ -139,7 +142,16 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.write(result); err != nil {
 		return err
 	}
-	return o.out.write(c, render.Place(result))
+	return o.out.write(c, render.Place(result, o.apart(c, paths)))
+}
+
+// apart are the arguments but for the number of copies and the files to write; none where files were
+// written.
+func (o *placeOptions) apart(c *cobra.Command, paths []string) string {
+	if o.writes() {
+		return ""
+	}
+	return sameResult(c, paths, "ep", "redundant")
 }
 
 // judged reads the records, and learns and judges the placements.

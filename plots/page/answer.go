@@ -26,7 +26,7 @@ func answerOf(in source.Item) answer.Answer {
 	case in.Counts != nil:
 		return answer.OfCounts(in.Counts, given)
 	case in.Place != nil:
-		return answer.OfPlacement(in.Place)
+		return answer.OfPlacement(in.Place, "")
 	}
 	return answer.OfCache(in.Cache, in.Name)
 }

@@ -83,9 +83,8 @@ var shelves = map[string][]string{
 	"where": {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers",
 		"compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time",
 		"~trace/variants", "~trace/kernels"},
-	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported",
-		"counts/traffic"},
-	"place": {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
+	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported"},
+	"place":     {"place/placements", "place/workloads", "place/price", "~place/layers"},
 	"data": {"bench/checks", "~bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
 		"trace/graphs", "~trace/exports", "~trace/ranks"},
 }
