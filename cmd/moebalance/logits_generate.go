@@ -52,7 +52,7 @@ func logitsGenerateCmd() *cobra.Command {
 func (o *generateOptions) check(c *cobra.Command) error {
 	switch {
 	case len(o.tokens) > 0:
-		if err := checkTokens("--tokens", o.tokens, 1, logits.MaxTokens); err != nil {
+		if err := checkTokens(o.tokens, logits.MaxTokens); err != nil {
 			return err
 		}
 	case plan.AnyTokens(o.plan):
