@@ -118,11 +118,11 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]lo
 
 // spec is what the flags describe.
 func (o *generateOptions) spec() (logits.Spec, error) {
-	name, gate, stored, err := o.gate.gate()
+	name, gate, stored, err := o.gate.Read()
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	layout, err := o.gate.layout(gate.Shape.Experts, o.gate.ranks)
+	layout, err := o.gate.Layout(gate.Shape.Experts, o.gate.ranks)
 	if err != nil {
 		return logits.Spec{}, err
 	}

@@ -48,13 +48,13 @@ func logitsPlansCmd() *cobra.Command {
 }
 
 func (o *plansOptions) check(c *cobra.Command) error {
-	if err := cmp.Or(o.gate.checkModel(), checkTokens(o.tokens, mostSlots)); err != nil {
+	if err := cmp.Or(o.gate.Check(), checkTokens(o.tokens, mostSlots)); err != nil {
 		return err
 	}
 	switch {
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
-	case o.gate.placement != "" && c.Flags().Changed("ep"):
+	case o.gate.Placement != "" && c.Flags().Changed("ep"):
 		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
 	return checkPlans(c.Flags(), "--plans", allPlans(), o.plans...)
@@ -64,7 +64,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	name, gate, _, err := o.gate.gate()
+	name, gate, _, err := o.gate.Read()
 	if err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 // problems are what the plans have to solve: every batch size on every number of ranks.
 func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err error) {
 	ranks := o.ranks
-	if o.gate.placement != "" {
+	if o.gate.Placement != "" {
 		ranks = []int{0} // the file's
 	}
 	for _, n := range ranks {
-		layout, err := o.gate.layout(shape.Experts, n)
+		layout, err := o.gate.Layout(shape.Experts, n)
 		if err != nil {
 			return nil, err
 		}
