@@ -56,6 +56,7 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"cmd/internal/workload": {
+		"compare/bench/control",
 		"logits",
 		"logits/safetensors",
 		"router",
@@ -274,6 +275,7 @@ var imports = map[string][]string{
 		"compare/nsys/ranges",
 		"compare/place",
 		"logits",
+		"logits/safetensors",
 		"router",
 		"router/input",
 		"router/quantity",
