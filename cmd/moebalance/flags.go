@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -88,6 +91,25 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 	}
 	return err
+}
+
+// sameResult are the arguments with which a verb gives the same result: its flags but for those of output
+// and those named, and its files.
+func sameResult(c *cobra.Command, files []string, but ...string) string {
+	var words []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if manual.SectionOf(f) == outputSection || f.Name == "force" || slices.Contains(but, f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			words = append(words, "--"+f.Name, v)
+		}
+	})
+	return launch.Quote(append(words, source.Pattern(files)...))
 }
 
 // modelFlags name a model.

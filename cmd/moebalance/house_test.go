@@ -56,8 +56,10 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"cmd/internal/workload": {
+		"logits",
 		"logits/safetensors",
 		"router",
+		"router/quantity",
 	},
 	"cmd/moebalance": {
 		"cmd/internal/flags",
@@ -167,7 +169,6 @@ var imports = map[string][]string{
 		"logits/safetensors",
 	},
 	"compare/diff": {
-		"compare/answer/caveat",
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
@@ -244,7 +245,6 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/source": {
-		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/control",
 		"compare/bench/launch",

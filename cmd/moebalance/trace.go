@@ -21,7 +21,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
@@ -138,7 +137,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
-	if err := o.out.write(c, render.Trace(t, launch.Quote(args))); err != nil {
+	if err := o.out.write(c, render.Trace(t, sameResult(c, args, "fail-above"))); err != nil {
 		return err
 	}
 	if o.failAbove.Given {

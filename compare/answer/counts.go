@@ -34,16 +34,23 @@ func OfCounts(c *counts.Result, given string) Answer {
 	}
 	switch {
 	case len(flagged) == 0:
-		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is even: at most %s × the mean in %s%s.", s.Level,
-			quantity.Decimals(worst.MaxOverMean, 2), layerNumber(worst.Layer), where)
+		even := "even"
+		if router.Above(worst.MaxOverMean, worst.Floor, c.Threshold) { // of few tokens
+			even = "as even as chance allows"
+		}
+		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is %s: at most %s × the mean in %s%s.", s.Level, even,
+			quantity.Decimals(worst.MaxOverMean, 2), layerNumber("layer", worst.Layer), where)
 	case len(flagged) == s.Layers && s.Layers > 1:
 		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
 			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
 	default:
 		worst = flagged[0] // a more uneven layer may be so by chance
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.",
-			part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, len(flagged),
-			are(s.Layers, "layer"))
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s", part(worst),
+			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where)
+		if be := map[bool]string{true: "is", false: "are"}[len(flagged) == 1]; s.Layers > 1 {
+			a.Line += fmt.Sprintf("; %d of %s %s uneven", len(flagged), quantity.Count(s.Layers, "layer"), be)
+		}
+		a.Line += "."
 	}
 	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
 	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded),

@@ -47,7 +47,7 @@ func TestBeyondThePlacement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := OfPlacement(res)
+		a := OfPlacement(res, "")
 		said := strings.Join(beyond(res), "\n")
 		if !strings.Contains(said, "4 kinds of windows get max/mean 1.03") ||
 			!strings.Contains(said, "in 4 of 4 kinds of windows, for 54.0 GiB a rank") {

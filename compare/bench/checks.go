@@ -23,9 +23,6 @@ func (c *Campaign) checks() []gain.Check {
 	if check, ok := c.checkReports(); ok {
 		checks = append(checks, check)
 	}
-	if check, ok := c.checkPointRuns(); ok {
-		checks = append(checks, check)
-	}
 	if check, ok := c.checkServer(); ok {
 		checks = append(checks, check)
 	}

@@ -112,16 +112,6 @@ func TestCountsAgainstReport(t *testing.T) {
 			t.Errorf("%s: %s", name, p.evidence)
 		}
 	}
-	// Of several points, the tokens of all that this engine measured count.
-	a := Attempt{Number: 2, Counted: even(8 * 32000), Points: []PointRun{
-		{Value: "1", Attempt: 1, Result: reporting(900000, 0)},
-		{Value: "2", Attempt: 2, Result: reporting(15000, 1000)},
-		{Value: "3", Attempt: 2, Result: reporting(15000, 1000)}}}
-	for _, view := range a.views() {
-		if text := view.otherWork(); text != "" {
-			t.Error(text)
-		}
-	}
 }
 
 // Ranks that look even with contiguous experts prove nothing where the command places

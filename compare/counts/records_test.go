@@ -290,11 +290,25 @@ func TestMetricsRefusals(t *testing.T) {
 			fmt.Sprintf(bucket, "1.0", "5"): "rank 1: want a count between 0",
 		fmt.Sprintf(bucket, "0.0", "9") +
 			"vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n": "layer 0: want one counter of the load per rank, have two",
-		fmt.Sprintf(bucket, "+Inf", "9"):                                                             "holds no counts",
-		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                                      "want a layer number",
-		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1e9\"} 5\n":           "want a number in logical_expert_id",
-		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1\"} 1e300\nvllm:x{}": "want a count between 0",
+		fmt.Sprintf(bucket, "+Inf", "9"):                                                               "holds no counts",
+		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                                        "want a layer number",
+		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1e9\"} 5\n":             "want a number in logical_expert_id",
+		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1\"} 1e300\nvllm:x{}\n": "want a count between 0",
+		fmt.Sprintf(bucket, "0.0", "123")[:len(bucket)-2]:                                              "ends within a line",
 	})
+}
+
+// Branches of vLLM set a gauge to the tokens of the last step: one step, whose difference to
+// another says nothing.
+func TestGaugesAreOneStep(t *testing.T) {
+	const of = "# TYPE vllm:eplb_tokens_routed_to_ep_rank gauge\nvllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"0\",dst_ep_rank=\"%d\"} %d\n"
+	first, second := parsed(t, fmt.Sprintf(of, 1, 5)), parsed(t, fmt.Sprintf(of, 1, 9))
+	if second.Window || slices.Contains(codes(second.Warnings), "cumulative") || second.Slots() != 9 {
+		t.Errorf("%+v", second)
+	}
+	if d, err := second.Since(first); err == nil || !strings.Contains(err.Error(), "gauges of one step") {
+		t.Errorf("%+v, %v", d, err)
+	}
 }
 
 // An endpoint is scraped twice; what it added in between is the load.

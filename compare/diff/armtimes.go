@@ -33,7 +33,7 @@ func (a *cellTime) add(b cellTime) {
 // that count. Its steps are its own: steps of different runs do not correspond.
 type armTimes struct {
 	ranks, layers, steps []int
-	tokens               []int // of steps, 0 where their ranges do not say
+	batches              []ranges.Batch // of steps, as far as their ranges say
 	times                *imbalance.Times
 	wall                 map[router.Whole]float64 // of steps
 	cells                []cellTime               // [step][rank][layer][phase]
@@ -49,10 +49,10 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 	}
 	a.times = t.Times(shared)
 	a.steps = a.times.StepsOf(imbalance.Counts)
-	a.tokens = make([]int, len(a.steps))
+	a.batches = make([]ranges.Batch, len(a.steps))
 	for _, s := range t.StepTimes {
 		if i := slices.Index(a.steps, int(s.Step)); i >= 0 {
-			a.tokens[i] = ranges.BatchOf(s.Range).Tokens
+			a.batches[i] = ranges.BatchOf(s.Range)
 		}
 	}
 	a.cells = make([]cellTime, len(a.steps)*len(ranks)*len(layers)*len(phases))

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Comparison says where the difference between two sets of traces lies.
@@ -20,12 +19,12 @@ type Comparison struct {
 	SchemaVersion int    `json:"schema_version"`
 	Kind          string `json:"kind"` // always "compare"
 	// Comparable is false when the sides cannot be one normal and one perfect
-	// arm of the same run; Reasons then say why. The numbers are filled in all
+	// arm of the same run; Refusals then say why. The numbers are filled in all
 	// the same where they can be.
-	Comparable bool         `json:"comparable"`
-	Verdict    gain.Verdict `json:"verdict"` // not comparable, or no verdict: that takes repeated launches
-	Reasons    []string     `json:"reasons"`
-	Work       []Work       `json:"work"` // what balance cannot change, as far as the sides show it
+	Comparable bool             `json:"comparable"`
+	Verdict    gain.Verdict     `json:"verdict"` // not comparable, or no verdict: that takes repeated launches
+	Refusals   []router.Warning `json:"refusals"`
+	Work       []Work           `json:"work"` // what balance cannot change, as far as the sides show it
 
 	// Builds are the names of two builds that stand in the places of normal and perfect.
 	Builds gain.Builds `json:"builds,omitzero"`
@@ -59,8 +58,11 @@ type Comparison struct {
 	Active     []ActiveExperts   `json:"active_experts"`
 	Warnings   []router.Warning  `json:"warnings"`
 
-	fused bool // see Fused
+	fused, partial bool // see Fused, FewRanks
 }
+
+// FewRanks is the code of the warning that a run has ranks which are not on both sides.
+const FewRanks = "few_ranks"
 
 // SchemaVersion is the version of Comparison's JSON.
 const SchemaVersion = 1
@@ -185,12 +187,16 @@ func CompareBuilds(a, b *nsys.Trace, names gain.Builds) Comparison { return comp
 
 func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c := Comparison{
-		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
+		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Refusals: []router.Warning{},
 		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
 	}
-	ranks := c.common("rank", ranksOf(normal), ranksOf(perfect))
-	layers := c.common("layer", layersOf(normal), layersOf(perfect))
+	ranks := c.common("unequal_ranks", "ranks", ranksOf(normal), ranksOf(perfect))
+	layers := c.common("unequal_layers", "layers", layersOf(normal), layersOf(perfect))
 	c.Ranks, c.Layers = ranks, named(layers)
+	run := max(len(ranksOf(normal)), len(ranksOf(perfect)), int(normal.World), int(perfect.World))
+	if c.partial = len(ranks) < run && !builds.Named(); c.partial {
+		c.warn(FewRanks, "", "common", len(ranks), "world", run)
+	}
 	p := arms{newArmTimes(normal, ranks, layers), newArmTimes(perfect, ranks, layers)}
 	if p.normal.times.Of != p.perfect.times.Of { // what both have: the phase
 		p = arms{newArmTimes(withoutGEMMs(normal), ranks, layers), newArmTimes(withoutGEMMs(perfect), ranks, layers)}
@@ -248,18 +254,18 @@ func (c *Comparison) withoutExperts() {
 }
 
 // common returns what both sides have and warns of what one lacks.
-func (c *Comparison) common(what string, normal, perfect []int) []int {
+func (c *Comparison) common(code, what string, normal, perfect []int) []int {
 	both := slices.DeleteFunc(slices.Clone(normal), func(v int) bool { return !slices.Contains(perfect, v) })
 	for i, own := range [][]int{normal, perfect} {
 		if len(own) == len(both) {
 			continue
 		}
 		left := named(slices.DeleteFunc(slices.Clone(own), func(v int) bool { return slices.Contains(both, v) }))
-		text := quantity.Numbered(what, left)
+		why := what
 		if len(left) == 0 {
-			text = "time outside layers"
+			why = "outside"
 		}
-		c.warn("unequal_"+what+"s", string(c.Builds.Names()[i]), text+" excluded: in this arm only")
+		c.warn(code, string(c.Builds.Names()[i]), "why", why, "left", left)
 	}
 	return both
 }
@@ -270,16 +276,14 @@ const outsideMargin = 0.01
 
 func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 	if t.Unmarked {
-		c.warn("no_steps", string(arm),
-			"no range marks the steps, so the whole capture counts as one step: arms with different numbers of steps are not comparable")
+		c.warn("no_steps", string(arm), "why", "compared")
 	}
 	for _, w := range t.Warnings() {
 		w.Subject = string(arm)
 		c.Warnings = append(c.Warnings, w)
 	}
 	if t.OutsideShare > outsideMargin {
-		c.warn("outside_steps", string(arm),
-			quantity.Percent(t.OutsideShare)+" of the kernel time is outside every step and excluded")
+		c.warn("outside_steps", string(arm), "share", t.OutsideShare)
 	}
 }
 
@@ -304,8 +308,8 @@ func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
 	}
 }
 
-func (c *Comparison) warn(code, subject, text string) {
-	c.Warnings = append(c.Warnings, router.Warning{Code: code, Subject: subject, Text: text})
+func (c *Comparison) warn(code, subject string, args ...any) {
+	c.Warnings = append(c.Warnings, router.Warn(code, subject, args...))
 }
 
 // arms are both arms over the same ranks and layers.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -124,28 +123,6 @@ func notJSON(err error) string {
 		return "a file that is no JSON"
 	}
 	return err.Error()
-}
-
-// Refused is the error of sides that are not comparable: those of campaigns, or else of
-// traces; nil where there are none.
-func Refused(items []Item) error {
-	judged := slices.ContainsFunc(items, func(in Item) bool { return in.Campaign != nil })
-	for _, in := range items {
-		switch {
-		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-			var failed []string
-			for _, c := range in.Campaign.Failed() {
-				for _, w := range c.Warnings() {
-					failed = append(failed, caveat.Text(w))
-				}
-			}
-			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(failed, "; ")), ErrNotComparable}
-		case in.Compared != nil && !in.Compared.Comparable && !judged:
-			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Compared.Reasons, "; ")),
-				ErrNotComparable}
-		}
-	}
-	return nil
 }
 
 // Results counts the pointers that are set.

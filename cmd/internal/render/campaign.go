@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -259,27 +258,7 @@ func benchNotes(r source.Campaign) []string {
 			fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look",
 				quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
-	if r.Iterations != nil {
-		notes = append(notes, iterationNotes(r.Iterations)...)
-	}
 	return append(notes, profiledNotes(r.Profiled)...)
-}
-
-// iterationNotes say how far the arms ran the same iterations, and which to profile.
-func iterationNotes(i *bench.Iterations) (notes []string) {
-	if m := i.Matched; m.Iterations > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %s of the first launch of both arms have equal batch shape",
-			m.SameShape, quantity.Count(m.Iterations, "iteration")))
-	}
-	for _, w := range []struct{ window, what string }{{i.Propose.Decode, "decode at full batch"},
-		{i.Propose.Prefill, "prefill"}} {
-		if w.window != "" {
-			notes = append(notes,
-				fmt.Sprintf("iterations %s are %s; record them with 'moebalance profile --iterations %s'", w.window,
-					w.what, w.window))
-		}
-	}
-	return notes
 }
 
 func profiledTable(arms []source.ProfiledArm) table.Table {
@@ -338,35 +317,11 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 
 func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
 	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
-	title := "Steps of equal batch shape, without times"
-	if m.Clock != "" {
-		title = fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
-			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
-			quantity.Percent(m.PerfectShare))
-	}
+	title := fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
+		quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
+		quantity.Percent(m.PerfectShare))
 	return table.Of("steps", title, m.Strata,
 		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"),
 		count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
 		real(normal+" mean (ms)", "normal_mean_ms"), real(perfect+" mean (ms)", "perfect_mean_ms"), gained)
-}
-
-// iterationMatch is the JSON of iteration logs without times.
-type iterationMatch struct {
-	SchemaVersion int            `json:"schema_version"`
-	Kind          string         `json:"kind"` // always "iterations"
-	MatchedSteps  *metrics.Match `json:"matched_steps"`
-}
-
-// Iterations renders the iterations of two logs without times.
-func Iterations(set source.ReportSet) output.Document {
-	m := set.Matched
-	headline := fmt.Sprintf("no gain: the iteration logs hold no step times; %d of %s in both have equal batch shape",
-		m.SameShape, quantity.Count(m.Iterations, "iteration"))
-	if m.FirstDifferent.Defined() {
-		headline += fmt.Sprintf(", the first that differs is %d", m.FirstDifferent)
-	}
-	notes := append([]string{"step times come with print_iter_log or --iteration_log; reports of throughput give the gain"}, set.Notes...)
-	return output.Document{Headline: headline,
-		Tables: []table.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes,
-		Value: iterationMatch{1, "iterations", m}}
 }

@@ -1,6 +1,6 @@
 package caveat
 
-// catalog words every code that readers of traces, counts and placements warn of. A code
+// catalog words every code that traces, counts, placements and comparisons warn of. A code
 // with several cases has one entry for each, behind a dot.
 var catalog = map[string]entry{
 	// What a capture or its export left out.
@@ -105,6 +105,7 @@ var catalog = map[string]entry{
 		"dense layers are not counted", ""},
 	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", ""},
+	"unclear_blocks": {Note, "layers and steps are unknown: {reason}", "which kernels make a layer is unknown"},
 	"microbatches": {Note,
 		"layers and steps are unknown: of {layers} inferred layers each two in a row carry the same load, " +
 			"as where two microbatches run every layer one behind the other", ""},
@@ -231,11 +232,96 @@ var catalog = map[string]entry{
 	// Placements.
 	"global": {Note,
 		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node", ""},
+	"one_window": {Note, "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; " +
+		"give counts of other traffic as well (windows within 3 % count as one)", ""},
+	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
+	"judged_learned": {Note, "a judged window within 3 % of a learned one flatters every plan: " +
+		"--table plans leaves both out", ""},
 	"placements_differ": {Note,
 		"this window ran with another placement than the one before: the last one recorded is the baseline", ""},
+
+	// Why two sides of a comparison are no arms of one run.
+	"refused.no_kernels": {Doubt,
+		"the {arm} side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", ""},
+	"refused.no_moe": {Doubt, "the {arm} side has no MoE kernel, so no routing is compared", ""},
+	"refused.profilers": {Doubt, "one side was recorded by Nsight Systems and the other by PyTorch's profiler, " +
+		"which place kernels by different evidence: record both alike", ""},
+	"refused.same_recording": {Doubt, "{rank:#rank} is the same recording on both sides", ""},
+	"refused.ranks": {Doubt, "the sides have {common} of {all} ranks in common: {arm} has {ranks}; {other} has {others}",
+		""},
+	"refused.layers": {Doubt, "the sides have different layers: {arm} has {layers}; {other} has {others}", ""},
+	"refused.loads": {Doubt,
+		"the recorded load covers {experts:expert} in the {arm} arm and {others} in the {other} arm", ""},
+	"refused.swapped": {Doubt, "the arms are swapped: the {arm} side says {other} ({evidence}) and the {other} side " +
+		"says {arm} ({others})", ""},
+	"refused.arm": {Doubt, "the {arm} side records the arm \"{recorded}\" ({evidence})", ""},
+	"refused.load": {Doubt, "balance is not proved: the recorded load of the {arm} arm has max/mean {load:.3} over " +
+		"ranks in layer {layer} (floor {floor:.3})", ""},
+	"refused.unmeasured": {Doubt,
+		"balance is not proved: the {arm} side does not record its arm, and {of}" + unmeasured, ""},
+	"refused.unbalanced": {Doubt, "balance is not proved: " + overRanks, ""},
+	"refused.gates":      {Doubt, "the sides run gates of {here} and {there} experts", ""},
+	"refused.tokens":     {Doubt, "the sides hold {here:.0} and {there:.0} tokens per step", ""},
+	"refused.requests":   {Doubt, "the sides hold {here:~} and {there:~} requests per step", ""},
+	"refused.slots": {Doubt,
+		"by their counts, the sides hold {here:.0} and {there:.0} slots per step and layer", ""},
+	"refused.outside": {Doubt, "compute outside the MoE blocks, which balance does not change, takes {normal_ns:ns} " +
+		"and {perfect_ns:ns} per {per}", ""},
+	"refused.kernels": {Doubt, "the experts run in other kernels, mostly {kernel} in the {arm} arm and {others} in " +
+		"the {other} arm", ""},
+
+	// What was left out of a comparison, and what its numbers do not show.
+	"unequal_ranks.ranks":    {Note, "{left:#rank} excluded: in this arm only", ""},
+	"unequal_layers.layers":  {Note, "{left:#layer} excluded: in this arm only", ""},
+	"unequal_layers.outside": {Note, "time outside layers excluded: in this arm only", ""},
+	"no_steps.compared": {Note,
+		"no range marks the steps, so the whole capture counts as one step: arms with different numbers of " +
+			"steps are not comparable", ""},
+	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded", ""},
+	"few_ranks": {Warn,
+		"{common} of the run's {world} ranks are on both sides, and another one may be the busiest: no gain " +
+			"is predicted", "only {common} of the run's {world} ranks are on both sides"},
+	"kind_not_comparable.work":  {Note, "{kind} excluded: the sides differ in {quantities}", ""},
+	"kind_not_comparable.other": {Note, "{kind} excluded: the sides are not comparable in them", ""},
+	"kind_in_one_arm": {Note,
+		"{steps:#step} excluded: the other arm has no steps of their kind ({kernels:MoE kernel})", ""},
+	"unequal_tokens": {Note,
+		"{kind} excluded, number {left}: by their ranges, the other arm has no more of them with as many " +
+			"tokens", ""},
+	"unequal_steps": {Note,
+		"no interval of the predicted gain: steps differ in size, and no range says how many tokens each " +
+			"holds; the gain takes the steps of both arms for the same batches", ""},
+	"warm_up_differs": {Note,
+		"the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: " +
+			"their GPU time per step is not compared; record more steps", ""},
+	"one_launch": {Note,
+		"one launch of each arm ({steps} and {others:step}): the spread over steps does not cover the " +
+			"variation between launches; for a verdict, run a paired campaign (bench)", ""},
+	"campaign_refused":         {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
+	"campaign_step_time":       {Note, "the campaign gives no step time: {because}", ""},
+	"campaign_step_time.kinds": {Note, "the campaign gives no step time: its steps are of all kinds", ""},
+	"equal_work_unknown": {Warn,
+		"less than {share:%} of the compute is known to lie outside the MoE blocks: too little to show that " +
+			"both sides did the same work", ""},
+	"other_kernels": {Warn,
+		"{share:%} of the kernel time is in kernel families that the other arm did not launch: the arms ran " +
+			"different code", ""},
+	"arm_on_trust": {Warn,
+		"the {arm} arm is accepted as labeled; the captures say {said} ({evidence})", ""},
+	"arm_unknown.both":     {Note, "neither side records its arm: both are accepted as labeled", ""},
+	"arm_unknown.one":      {Note, "only one side records its arm", ""},
+	"balance_not_measured": {Note, "{of}" + unmeasured, ""},
+	"perfect_not_balanced": {Warn, overRanks + ": uneven hardware, or routing that is not balanced", ""},
+	"arms_look_alike":      {Warn, overRanks + ": no imbalance to remove, or the sides are swapped", ""},
+	"fewer_active_experts": {Warn, active + "fewer weights, a gain that is not balance", ""},
+	"more_active_experts":  {Warn, active + "more weights, which can cost more than balance gains", ""},
 }
 
 const (
+	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
+	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm (per step " +
+		"and layer)"
+	active      = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
 	apart       = ": kernels were lost, a capture ended early, or the ranks are of different runs or models"
 	differently = "the ranks recorded different layers or steps"
 	unplaced    = "most expert time is in no known layer"

@@ -26,6 +26,13 @@ var checks = map[string]string{
 	"explained_gain.enough": "even ranks can give up to {most:+%} (rank load max/mean {load:.3} in the normal arm)",
 	"one_rank.experts": "one rank: balance acts through the experts alone (how many are active, and how even " +
 		"their GEMMs are)",
+	"equal_compute.unknown": "the traces of the profiled pair do not tell whether both arms did the same work",
+	"equal_compute.same":    "the profiled pair did the same work, as far as its traces tell",
+	"equal_compute.other":   "the arms did different work: " + profiled,
+	"equal_compute.steps":   profiled + ": the recorded steps differ",
+	"kernel_tactics.same":   "both arms of the profiled pair launched the same kernel variants",
+	"kernel_tactics.other": "one arm of the profiled pair launched kernel variants that the other did not: " +
+		"{variants}; give both arms the same autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)",
 	"sign_of_gain.no_gain": "nothing complete to compare",
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates " +
 		"more experts than real traffic; see the active experts",
@@ -83,5 +90,7 @@ var checks = map[string]string{
 	"outlying_segments.far": "{segments:segment} in {launches:#launch}: {changes:+%} from the median of the arm in " +
 		"the launch; six blocks or more take a median, which single segments do not move",
 }
+
+const profiled = "{quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} {unit}"
 
 const control = "control launches ({arm} against {arm}) differ by up to {most:%} in {pairs:pair}"
