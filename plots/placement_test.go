@@ -27,9 +27,9 @@ func TestPlacementOfAnyResult(t *testing.T) {
 		{place.Result{Placements: []place.Placement{none, more}}, 1},
 		{place.Result{Placements: []place.Placement{more}, Learned: windows[:1], Judged: windows[1:],
 			Layers: []place.Layer{{Plan: at, Layer: 3, BaselineRanks: []router.Number{1.5, 0.5},
-				JudgedRanks: []router.Number{1.2}}}}, 1},
+				JudgedRanks: []router.Number{1.2}}}}, 0},
 		{place.Result{Placements: []place.Placement{none, more}, Learned: windows[:1],
-			Judged: windows[1:], Layers: []place.Layer{{Plan: at, Layer: 3, Baseline: 1.5, Judged: 1.2}}}, 3},
+			Judged: windows[1:], Layers: []place.Layer{{Plan: at, Layer: 3, Baseline: 1.5, Judged: 1.2}}}, 2},
 	} {
 		figures, err := Placement(&c.res)
 		if err != nil || len(figures) != c.figures {

@@ -64,7 +64,7 @@ func TestGenuinePairsDidTheSameWork(t *testing.T) {
 func noGain(t *testing.T, what string, c Comparison) {
 	t.Helper()
 	numbers := []router.Number{c.Prediction.Gain, c.Prediction.Low, c.Ceiling.StepGain, c.Ceiling.GainBound,
-		c.Ceiling.GainBoundWithWork, c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
+		c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
 	for _, k := range c.Kinds {
 		numbers = append(numbers, k.Gain, k.Step.Ratio)
 	}
