@@ -32,7 +32,8 @@ func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Rec
 		return scrape(ctx, path)
 	}
 	if _, err := os.Stat(path); err != nil && isPattern(path) {
-		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, without quotes", path)
+		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, "+
+			"without quotes", path)
 	}
 	record, err := counts.ReadAs(path, axes)
 	if err != nil && holdsTraces(path) {
