@@ -50,7 +50,7 @@ func logitsGenerateCmd() *cobra.Command {
 func (o *generateOptions) check(c *cobra.Command) error {
 	switch {
 	case len(o.tokens) > 0:
-		if err := checkTokens("--tokens", o.tokens, 1, logits.MaxTokens); err != nil {
+		if err := checkTokens(o.tokens, logits.MaxTokens); err != nil {
 			return err
 		}
 	case plan.AnyTokens(o.plan):
@@ -116,11 +116,11 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]lo
 
 // spec is what the flags describe.
 func (o *generateOptions) spec() (logits.Spec, error) {
-	name, gate, stored, err := o.gate.gate()
+	name, gate, stored, err := o.gate.Read()
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	layout, err := o.gate.layout(gate.Shape.Experts, o.gate.ranks)
+	layout, err := o.gate.Layout(gate.Shape.Experts, o.gate.ranks)
 	if err != nil {
 		return logits.Spec{}, err
 	}

@@ -54,7 +54,8 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 // proofSentence says for which equal numbers of tokens a table is at the floors.
 func proofSentence(p plan.Proof) string {
 	if p.Optimal() {
-		return fmt.Sprintf("at the floors for every equal number of tokens; counted for 1 to %d, after which the table is level and repeats", p.Rows)
+		return fmt.Sprintf("at the floors for every equal number of tokens; counted for 1 to %d, after which the table is "+
+			"level and repeats", p.Rows)
 	}
 	text := fmt.Sprintf("at the floors for 1 to %d equal tokens", p.Rows)
 	var missed []string
@@ -283,7 +284,8 @@ func biasNotes(g router.Gate, moved int) []string {
 		return []string{fmt.Sprintf("no correction bias in this model (%s)", g.Method)}
 	}
 	if g.Bias == nil {
-		return []string{"no correction bias was read (--bias); the entries hold for any bias whose spread (max − min) is below the tolerated one"}
+		return []string{"no correction bias was read (--bias); the entries hold for any bias whose spread (max − min) is " +
+			"below the tolerated one"}
 	}
 	notes := []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
 	if moved > 0 {
