@@ -235,7 +235,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	for _, k := range t.StepKinds { // those that the answer is not of; of few steps the noise is not known
 		if k.Time.WorstFloor.Defined() && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
 			return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s in %s (%s), limit %s",
-				render.LayerName(t.Structure, k.Time.WorstLayer), quantity.Percent(k.Time.WorstMaxOverMean-1),
+				answer.LayerName("layer", k.Time.WorstLayer), quantity.Percent(k.Time.WorstMaxOverMean-1),
 				quantity.Numbered("step", k.Steps), k.Name, quantity.Percent(limit)))
 		}
 	}
