@@ -60,7 +60,7 @@ func comparisonSeverity(w router.Warning) Severity {
 // clause is a sentence from a prefix and a text, or the other one where that has too many words.
 func clause(prefix, text, other string) string {
 	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords &&
-		utf8.RuneCountInString(line) <= mostRunes {
+		utf8.RuneCountInString(line) <= MaxRunes {
 		return line
 	}
 	return other
@@ -171,7 +171,8 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	if len(c.Kinds) > 0 && c.Prediction.Measured == nil {
 		kinds = " for " + c.Kinds[0].Steps
 	}
-	if a.Line = predictedLine(c, kinds); len(strings.Fields(a.Line)) > MaxWords {
+	a.Line = predictedLine(c, kinds)
+	if len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
 		a.Line = predictedLine(c, "")
 		a.Reasons = append(a.Reasons, sentence("this is"+kinds))
 	}
