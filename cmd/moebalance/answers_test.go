@@ -121,7 +121,7 @@ func checkAnswer(t *testing.T, args []string, text string) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	a := result.Answer
-	if words := len(strings.Fields(a.Line)); words > answer.MaxWords || utf8.RuneCountInString(a.Line) > 110 ||
+	if words := len(strings.Fields(a.Line)); words > answer.MaxWords || utf8.RuneCountInString(a.Line) > answer.MaxRunes ||
 		!strings.HasSuffix(a.Line, ".") {
 		t.Errorf("%s: a line of %d words: %q", name, words, a.Line)
 	}

@@ -22,7 +22,7 @@ type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	// Basis is what the verdict rests on: measured, inferred, predicted or claimed, on how much.
 	Basis string `json:"basis"`
-	// Line is one sentence of at most MaxWords words. Its first clause stands alone as a title.
+	// Line is one sentence of at most MaxWords words and MaxRunes characters. Its first clause stands alone as a title.
 	Line    string   `json:"line"`
 	Numbers []Number `json:"numbers"` // at most five, the one that decides first
 	Reasons []string `json:"reasons"` // at most three: where, why, how much of the effect
@@ -33,8 +33,8 @@ type Answer struct {
 // MaxWords is the most words of a line, a number with its unit counting as two.
 const MaxWords = 20
 
-// mostRunes is the most characters of a line that ends in somebody else's words.
-const mostRunes = 110
+// MaxRunes is the most characters of a line.
+const MaxRunes = 110
 
 // Verdict is one of a closed set; those of campaigns, comparisons and placements are the
 // verdicts of packages gain and place.

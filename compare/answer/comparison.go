@@ -73,7 +73,7 @@ func warns(c *diff.Comparison, code string) bool {
 // clause is a sentence from a prefix and a text, or the other one where that has too many words.
 func clause(prefix, text, other string) string {
 	if line := prefix + strings.TrimSuffix(text, ".") + "."; len(strings.Fields(line)) <= MaxWords &&
-		utf8.RuneCountInString(line) <= mostRunes {
+		utf8.RuneCountInString(line) <= MaxRunes {
 		return line
 	}
 	return other
@@ -185,7 +185,7 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		if len(c.Kinds) > 0 {
 			kinds = " for " + c.Kinds[0].Steps
 		}
-		if a.Line = predictedLine(c, kinds); len(strings.Fields(a.Line)) > MaxWords {
+		if a.Line = predictedLine(c, kinds); len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
 			a.Line = predictedLine(c, "")
 			a.Reasons = append(a.Reasons, sentence("this is"+kinds))
 		}

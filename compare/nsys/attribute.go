@@ -64,11 +64,14 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	var wait sync.WaitGroup
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
 	found, renumbered := make([]*kernel.Index[location], len(lines)), make([]bool, len(lines))
-	most := 0
+	most, hooked := 0, map[int32]bool{} // processes
+	for i := range lines {
+		hooked[rec.Threads[i].Process] = hooked[rec.Threads[i].Process] || lines[i].Hooked()
+	}
 	for i := range lines {
 		wait.Go(func() {
 			lines[i].Sort()
-			renumbered[i] = lines[i].Number()
+			renumbered[i] = lines[i].Number(hooked[rec.Threads[i].Process])
 			found[i] = kernel.NewIndex[location](0)
 			lines[i].Locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
 		})

@@ -143,13 +143,15 @@ func top(stack []*Range) *Range {
 	return stack[len(stack)-1]
 }
 
-// Number gives the steps of one thread their numbers. Where the hook marks steps, no other
-// range does, and an engine's own step within one adds what it says of its batch. A step
+// Number gives the steps of one thread their numbers. Where the hook marks steps of the process, no
+// other range does, and an engine's own step within one adds what it says of its batch. A step
 // without a number inside another step is part of that one. Where a step has no number,
 // or a number comes twice, all are numbered from 0 in the order in which they
 // begin; Number reports whether numbers of ranges were replaced so.
-func (t *Timeline) Number() (replaced bool) {
-	t.hookSteps()
+func (t *Timeline) Number(hooked bool) (replaced bool) {
+	if hooked {
+		t.hookSteps()
+	}
 	renumbered := false
 	var steps []*Range
 	end := int64(math.MinInt64) // of the steps so far
@@ -178,12 +180,14 @@ func (t *Timeline) Number() (replaced bool) {
 	return renumbered && len(seen) > 0
 }
 
-// hookSteps leaves the steps of the hook alone, if there are any.
+// Hooked reports whether the hook marks steps on the thread.
+func (t *Timeline) Hooked() bool { return slices.ContainsFunc(t.Ranges, ofHook) }
+
+func ofHook(m Range) bool { return m.Step != None && hookStep.MatchString(m.Name) }
+
+// hookSteps leaves the steps of the hook alone. On a stream a profiler shows the engine's ranges
+// again, the hook's not.
 func (t *Timeline) hookSteps() {
-	ofHook := func(m Range) bool { return m.Step != None && hookStep.MatchString(m.Name) }
-	if !slices.ContainsFunc(t.Ranges, ofHook) {
-		return
-	}
 	var hook *Range // the last one that began
 	for i := range t.Ranges {
 		m := &t.Ranges[i]

@@ -123,7 +123,7 @@ func FuzzLocate(f *testing.F) {
 				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at, line.Ranges, want, got)
 			}
 		})
-		line.Number()
+		line.Number(line.Hooked())
 		for _, m := range line.Ranges {
 			if m.Step < None {
 				t.Fatalf("a step without a number is left: %+v", line.Ranges)
@@ -155,7 +155,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 	steps := func(ranges ...Range) (numbers []int32, renumbered bool) {
 		line := Timeline{Ranges: ranges}
 		line.Sort()
-		renumbered = line.Number()
+		renumbered = line.Number(line.Hooked())
 		for _, m := range line.Ranges {
 			numbers = append(numbers, m.Step)
 		}
@@ -206,13 +206,17 @@ func TestStepsOfTheHook(t *testing.T) {
 	add(41, 48, "execute_context_0(0)_generation_2(2)")
 	add(50, 80, "moebalance step=13 tokens=2 sequence=2 arm=perfect")
 	line.Sort()
-	if line.Number() {
+	if line.Number(line.Hooked()) {
 		t.Error("the hook's numbers were replaced")
 	}
 	for i, want := range []int32{None, 12, None, None, 13} {
 		if have := line.Ranges[i].Step; have != want {
 			t.Errorf("%s: have step %d, want %d", line.Ranges[i].Name, have, want)
 		}
+	}
+	stream := Timeline{Ranges: []Range{line.Ranges[2]}} // where PyTorch shows the engine's ranges again
+	if stream.Ranges[0].Step = unnumbered; stream.Hooked() || stream.Number(true) || stream.Ranges[0].Step != None {
+		t.Errorf("have step %d of a stream in a process that the hook marks", stream.Ranges[0].Step)
 	}
 	want := Batch{Named: true, Prefill: true, Tokens: 30, Arm: "normal"}
 	if have := BatchOf(line.Ranges[1].StepName()); have != want {
