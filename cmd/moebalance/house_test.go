@@ -27,6 +27,7 @@ var imports = map[string][]string{
 		"router/table",
 	},
 	"cmd/internal/progress": {
+		"router/quantity",
 		"router/shown",
 	},
 	"cmd/internal/render": {
@@ -88,11 +89,9 @@ var imports = map[string][]string{
 		"compare/source",
 		"logits",
 		"logits/hook",
-		"logits/safetensors",
 		"plots",
 		"plots/page",
 		"router",
-		"router/input",
 		"router/plan",
 		"router/quantity",
 		"router/shown",
