@@ -234,7 +234,7 @@ func TestCountsByPhase(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if out, _, _ := invoke(t.Context(), "counts", "--ep", "2", path); !strings.Contains(out,
-		" of phases.csv (prefill); ") || !strings.Contains(out, "\nphases.csv (decode) ") {
+		" of phases.csv (prefill).") || !strings.Contains(out, "\nphases.csv (decode) ") {
 		t.Error(out)
 	}
 }

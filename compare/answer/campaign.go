@@ -35,7 +35,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	c := &campaign{r, run}
 	a := Answer{Verdict: Verdict(c.Verdict), Basis: campaignBasis(c), Numbers: campaignNumbers(c), Reasons: []string{},
 		Next: []Step{}, Caveats: campaignCaveats(c)}
-	what, g, place := c.Called(gain.Perfect).Label(), c.Gain, atPoint(c)
+	what, g, place := c.Called(gain.Perfect).Label(), c.Gain, AtPoint(r)
 	switch {
 	case c.run.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
 		a.Verdict = NoVerdict
@@ -210,10 +210,10 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 	return a
 }
 
-// atPoint is the point whose gain the campaign's is; empty where there is one load.
-func atPoint(c *campaign) string {
-	for _, p := range c.Points {
-		if p.Gain.Estimate == c.Gain.Estimate {
+// AtPoint is the point whose gain the campaign's is; empty where there is one load.
+func AtPoint(r gain.Result) string {
+	for _, p := range r.Points {
+		if p.Gain.Estimate == r.Gain.Estimate {
 			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
 		}
 	}
@@ -295,7 +295,7 @@ func caution(c *campaign) string {
 
 func campaignBasis(c *campaign) string {
 	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, c.unit()))
-	threshold := quantity.Percent(c.Threshold)
+	threshold := quantity.Confidence(c.Threshold)
 	switch c.Verdict {
 	case gain.Significant, gain.Faster:
 		text += " above the threshold of " + threshold

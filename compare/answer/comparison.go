@@ -45,7 +45,7 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Next = append(a.Next, measure)
 		}
 	}
-	if c.Comparable && warns(c, diff.EqualWorkUnknown) {
+	if c.Comparable && a.Verdict != NoAnswer && warns(c, diff.EqualWorkUnknown) {
 		a.Reasons = append([]string{"Equal work is unknown: too little compute lies outside the MoE blocks to show it."},
 			a.Reasons...)
 	}
@@ -112,7 +112,8 @@ func (a *Answer) fused(c *diff.Comparison) {
 	if c.Ceiling.StepGain.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("gain of these steps", c.Ceiling.StepGain, Fraction, Measured))
 	}
-	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would gain, these traces cannot tell.")
+	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would gain, these traces "+
+		"cannot tell.")
 	a.Next = append(a.Next, measure)
 }
 
@@ -171,7 +172,11 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	case measured != nil:
 		a.Verdict = Verdict(c.Prediction.Verdict)
 		a.Line = shown(gain.Perfect.Label(), *measured, c.Prediction.Verdict, "")
-		a.Basis = "gain measured, parts predicted from " + a.Basis
+		parts := "gain measured, parts predicted from "
+		if !s.Known() {
+			parts = "gain measured, parts unknown from "
+		}
+		a.Basis = parts + a.Basis
 		a.Numbers = append(a.Numbers, gainOf(*measured))
 	case s.Known():
 		a.Basis = "predicted from " + a.Basis

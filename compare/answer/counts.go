@@ -39,7 +39,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 			even = "as even as chance allows"
 		}
 		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is %s: at most %s × the mean in %s%s.", s.Level, even,
-			quantity.Decimals(worst.MaxOverMean, 2), layerNumber("layer", worst.Layer), where)
+			quantity.Decimals(worst.MaxOverMean, 2), LayerName("layer", worst.Layer), where)
 	case len(flagged) == s.Layers && s.Layers > 1:
 		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
 			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
@@ -126,10 +126,11 @@ func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
 // reported is the answer of logs that say how balanced the load was, without counts.
 func (a *Answer) reported(c *counts.Result) {
 	a.Verdict, a.Line = NoAnswer, "No answer: no load is recorded."
-	if passes := sum(c.Reported, func(r counts.ResultReported) router.Number { return router.Number(r.Passes) }); passes > 0 {
-		mean := sum(c.Reported, func(r counts.ResultReported) router.Number {
-			return router.Number(r.Passes) * r.MaxOverMean
-		}) / passes
+	var passes, total router.Number
+	for _, r := range c.Reported {
+		passes, total = passes+router.Number(r.Passes), total+router.Number(r.Passes)*r.MaxOverMean
+	}
+	if mean := total / passes; passes > 0 {
 		a.Line = fmt.Sprintf("The engine reports a rank load of %s × the mean; it recorded no counts.",
 			quantity.Decimals(mean, 2))
 		a.Basis = "claimed by the engine over " + quantity.Count(int(passes), "pass")

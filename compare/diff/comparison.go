@@ -52,7 +52,6 @@ type Comparison struct {
 	Stragglers []StragglerChange `json:"stragglers"`
 	Waits      []ArmWait         `json:"waits"`
 	Balance    []BalanceChange   `json:"balance"`
-	RankSpeeds []RankSpeed       `json:"rank_speeds"`
 	Steps      []StepTime        `json:"steps"`
 	Kernels    []KernelFamily    `json:"kernels"`
 	Active     []ActiveExperts   `json:"active_experts"`
@@ -92,8 +91,6 @@ type PhaseChange struct {
 	// where fewer than two ranks are compared.
 	NormalSlowestNS  router.Number `json:"normal_slowest_ns"`
 	PerfectSlowestNS router.Number `json:"perfect_slowest_ns"`
-	NormalInstances  router.Number `json:"normal_instances"` // kernels per step and rank, of both kinds
-	PerfectInstances router.Number `json:"perfect_instances"`
 }
 
 // LayerChange is one phase of one layer; Layer is undefined outside layers.
@@ -182,7 +179,7 @@ func Compare(normal, perfect *nsys.Trace) Comparison {
 
 // CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is asked about
 // arms and balance, and what needs a balanced arm is undefined or empty: the gain of
-// balance, bounded, predicted or split, and the speed of ranks.
+// balance, bounded, predicted or split.
 func CompareBuilds(a, b *nsys.Trace, names gain.Builds) Comparison { return compareKinds(a, b, names) }
 
 func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
@@ -212,7 +209,6 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.RankTimes = p.rankTimes()
 	c.Stragglers = p.stragglers()
 	c.Waits = armWaits(names, layers, normal, perfect)
-	c.RankSpeeds = p.rankSpeeds()
 	c.Ceiling = p.ceiling(c.Step)
 	if c.fused = doubtful(normal, nsys.FusedExperts) || doubtful(perfect, nsys.FusedExperts); c.fused {
 		c.withoutExperts()
@@ -224,8 +220,7 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
 	if builds.Named() {
-		c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.RankSpeeds = router.Undefined(), router.Undefined(),
-			[]RankSpeed{}
+		c.Ceiling.GainBound = router.Undefined()
 	} else {
 		c.caveats()
 	}
@@ -247,10 +242,9 @@ func doubtful(t *nsys.Trace, code string) bool { return t.Doubt().Code == code }
 // withoutExperts takes back what rests on how long the experts of a rank took.
 func (c *Comparison) withoutExperts() {
 	u := router.Undefined()
-	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u, ExpertWork: u,
-		GainBoundWithWork: u, StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil),
-		StragglerLoss: changeOf(nil, nil)}
-	c.Stragglers, c.RankSpeeds = []StragglerChange{}, []RankSpeed{}
+	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u,
+		StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil), StragglerLoss: changeOf(nil, nil)}
+	c.Stragglers = []StragglerChange{}
 }
 
 // common returns what both sides have and warns of what one lacks.
@@ -336,8 +330,6 @@ func (p arms) blocks(layer int) []PhaseChange {
 			row := PhaseChange{
 				Phase: phase, Collective: kind.collective, Change: p.change(in, kind.of),
 				NormalSlowestNS: router.Undefined(), PerfectSlowestNS: router.Undefined(),
-				NormalInstances:  average(p.normal.mean(in, instancesOf)),
-				PerfectInstances: average(p.perfect.mean(in, instancesOf)),
 			}
 			if row.nothing() {
 				continue

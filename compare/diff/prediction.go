@@ -78,7 +78,8 @@ func (p arms) prediction(c *Comparison) Prediction {
 		StepNS: u, ProfilerOverhead: u,
 		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
 	}
-	if !c.Comparable || c.fused || c.partial || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked ||
+	if !c.Comparable || c.fused || c.partial || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 ||
+		p.normal.times.Unmarked ||
 		p.perfect.times.Unmarked {
 		return r
 	}

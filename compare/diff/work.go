@@ -293,5 +293,5 @@ func checked(name string, status gain.CheckStatus, why string, args ...any) gain
 func (c *Comparison) withoutGain() {
 	u := router.Undefined()
 	c.Verdict = gain.NotComparable
-	c.Step.Ratio, c.Ceiling.StepGain, c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork = u, u, u, u
+	c.Step.Ratio, c.Ceiling.StepGain, c.Ceiling.GainBound = u, u, u
 }

@@ -64,7 +64,7 @@ func TestGenuinePairsDidTheSameWork(t *testing.T) {
 func noGain(t *testing.T, what string, c Comparison) {
 	t.Helper()
 	numbers := []router.Number{c.Prediction.Gain, c.Prediction.Low, c.Ceiling.StepGain, c.Ceiling.GainBound,
-		c.Ceiling.GainBoundWithWork, c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
+		c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
 	for _, k := range c.Kinds {
 		numbers = append(numbers, k.Gain, k.Step.Ratio)
 	}
@@ -269,5 +269,22 @@ func TestCheckCompute(t *testing.T) {
 		if c := CheckCompute(Compare(k.normal, k.perfect)); c.Status != k.want {
 			t.Errorf("%s: %+v, want %s", what, c, k.want)
 		}
+	}
+}
+
+// What runs beside the expert GEMMs, such as their activation, is no backend of experts; a
+// fused kernel of all of the block is.
+func TestExpertKernelsAreGEMMs(t *testing.T) {
+	trace := &nsys.Trace{}
+	for name, phase := range map[string]nsys.Phase{
+		"void moe::dev::activation::activationKernel<x>":                nsys.PhaseExperts,
+		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<m_grouped_contiguous>": nsys.PhaseExperts,
+	} {
+		k := nsys.KernelStat{}
+		k.Name, k.Phase, k.TotalNS = name, phase, 10
+		trace.Kernels = append(trace.Kernels, k)
+	}
+	if got := expertKernels(trace); len(got) != 1 {
+		t.Errorf("%v", got)
 	}
 }

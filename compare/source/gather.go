@@ -164,8 +164,9 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 		}
 		if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
 			return &input.Error{File: path,
-				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert counts, or exports (.sqlite, PyTorch traces, summaries)",
-				Found:    fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
+				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert counts, " +
+					"or exports (.sqlite, PyTorch traces, summaries)",
+				Found: fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
 		}
 	}
 	if err == nil {

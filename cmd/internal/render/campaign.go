@@ -19,7 +19,8 @@ import (
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof", "checks", "profiled", "steps"}
+var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof",
+	"checks", "profiled", "steps"}
 
 // Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
@@ -133,7 +134,7 @@ func blockTable(r gain.Result, normal, perfect string) table.Table {
 
 func gainTable(r gain.Result, normal, perfect string) table.Table {
 	g := r.Gain
-	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r)),
+	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
 		Columns: []table.Column{
 			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
 			count("pairs"),
@@ -146,16 +147,6 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 		t.Columns[len(t.Columns)-1], t.Rows = count("launches", "pairs"), t.Rows[:1]
 	}
 	return t
-}
-
-// atPoint is the point whose gain is that of the result; empty where there are none.
-func atPoint(r gain.Result) string {
-	for _, p := range r.Points {
-		if p.Gain.Estimate == r.Gain.Estimate {
-			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
-		}
-	}
-	return ""
 }
 
 // curveTables are the gain at each point and of each arm, where there are several.
@@ -203,7 +194,8 @@ func curveTables(r gain.Result) (tables []table.Table) {
 
 // doseTable is the time under each arm by its load imbalance.
 func doseTable(r gain.Result) table.Table {
-	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through arms marked so",
+	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through " +
+		"arms marked so",
 		Columns: []table.Column{real("point"), label("arm"), ratio("rank load, max/mean", "rank_max_over_mean"),
 			label("load"), ratio("time"), ratio("low"), ratio("high"), label("line")}}
 	add := func(point router.Number, d *gain.Dose) {
@@ -249,10 +241,6 @@ func benchNotes(r source.Campaign) []string {
 		notes = append(notes,
 			"judged by other rules than the campaign was run under: --"+strings.Join(r.Campaign.Rejudged, ", --"))
 	}
-	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"),
-			ResumeCommand(r.Campaign.Folder)))
-	}
 	if r.Campaign.DecidedAfter > 0 {
 		notes = append(notes,
 			fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look",
@@ -273,16 +261,9 @@ func profiledTable(arms []source.ProfiledArm) table.Table {
 		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
 }
 
-// profiledNotes say how to see more of the pair, and warn where its traces show
-// another arm than was launched.
+// profiledNotes say how to see more of the pair.
 func profiledNotes(arms []source.ProfiledArm) []string {
 	var notes []string
-	for _, p := range arms {
-		if p.SeenArm != "" && p.SeenArm != p.Arm {
-			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm,
-				p.SeenArm, p.Evidence))
-		}
-	}
 	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
 		sides := slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
 		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote(sides))

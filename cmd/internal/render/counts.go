@@ -1,8 +1,6 @@
 package render
 
 import (
-	"path/filepath"
-
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -54,12 +52,7 @@ func (res countsView) tables() (tables []table.Table) {
 // label names a record: by the last part of its path where that tells it from the
 // others, and by its phase.
 func (res countsView) label(source string, phase counts.Phase) string {
-	name := filepath.Base(source)
-	for _, r := range res.Records {
-		if r.Source != source && filepath.Base(r.Source) == name {
-			name = source
-		}
-	}
+	name := short(source, res.Records, func(r counts.ResultRecord) string { return r.Source })
 	if phase != "" {
 		name += " (" + string(phase) + ")"
 	}

@@ -134,6 +134,7 @@ func caseFault(row plan.Case, mostGroups int) string {
 	case c.Duplicates > 0:
 		return row.Name + " is invalid: a token gets the same expert twice"
 	}
-	return fmt.Sprintf("%s is invalid: tokens use experts of %d groups, the method allows %d; the model's router would pick other experts",
+	return fmt.Sprintf("%s is invalid: tokens use experts of %d groups, the method allows %d; the model's router would "+
+		"pick other experts",
 		row.Name, mostGroups, c.GroupsLimit)
 }

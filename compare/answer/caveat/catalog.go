@@ -27,7 +27,8 @@ var catalog = map[string]entry{
 		"{without:n} of {steps:step} excluded, with ranges but no kernels: idle, or their kernels were lost", ""},
 	"ended_early.ranges": {Note, "{after:n} of {ranges:range} begin after the last kernel ended, over {time_ns:ns}: " +
 		"the capture of kernels ended early", ""},
-	"no_kernels": {Warn, "{processes:process} with named ranges but without kernels: idle, or a rank whose kernels were not captured", ""},
+	"no_kernels": {Warn, "{processes:process} with named ranges but without kernels: idle, or a rank whose kernels were " +
+		"not captured", ""},
 	"few_kernels.all": {Note,
 		"{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; its capture ended early or lost data",
 		"one rank's capture lacks kernels"},
@@ -49,7 +50,8 @@ var catalog = map[string]entry{
 	"open_ranges":     {Note, "{rows:range} never closed: assumed to end with the capture", ""},
 	"other_device": {Note,
 		"{rows:kernel} on another device than most of their process: counted for the same rank", ""},
-	"no_process": {Note, "{rows:kernel} without a recorded process: assigned to an extra rank; others may be renumbered. " +
+	"no_process": {Note, "{rows:kernel} without a recorded process: assigned to an extra rank; others may be " +
+		"renumbered. " +
 		"Export one file per rank to avoid this", ""},
 	"no_process.adopted": {Note, "{rows:n} of {kernels:kernel} without a recorded process: assigned to the only one",
 		""},
@@ -83,13 +85,16 @@ var catalog = map[string]entry{
 		"layers and steps are unknown: nothing tells which steps of ranks {rank} and {other} are the same" + apart,
 		differently},
 	"ranks_differ.stages": {Note,
-		"layers and steps are unknown: ranks {rank} and {other} run different stages of a pipeline; analyze each stage by itself",
+		"layers and steps are unknown: ranks {rank} and {other} run different stages of a pipeline; analyze each stage " +
+			"by itself",
 		differently},
 	"ranks_differ.layer_steps": {Note, "steps are unknown: rank {rank} has {own:step} and rank {other} has {others}" +
 		apart,
 		differently},
-	"skew": {Warn, "{rank:#rank}: collectives end {spread_ns:ns} apart from those of the first rank (median), longer than their mean " +
-		"transfer of {transfer_ns:ns}: wait and transfer are uncertain by as much, and which rank the others wait for is unknown", ""},
+	"skew": {Warn, "{rank:#rank}: collectives end {spread_ns:ns} apart from those of the first rank (median), longer " +
+		"than their mean " +
+		"transfer of {transfer_ns:ns}: wait and transfer are uncertain by as much, and which rank the others wait for is " +
+		"unknown", ""},
 	"no_wait.one_rank": {Note, noWait + "only one rank was given", ""},
 	"no_wait.missing": {Note, noWait +
 		"{given} of the run's {world} ranks were given, and another one may have arrived last", ""},
@@ -101,7 +106,8 @@ var catalog = map[string]entry{
 	"steps_renumbered": {Note, "numbers of steps are missing or repeated: steps are numbered in order of start", ""},
 	"single_layers": {Note, "a benchmark of single layers: a step of the whole model runs more layers than these",
 		""},
-	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE layers; " +
+	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE " +
+		"layers; " +
 		"dense layers are not counted", ""},
 	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", ""},
@@ -116,22 +122,27 @@ var catalog = map[string]entry{
 	"selected_steps": {Note, "only steps {first}-{last} of {least}-{most} count (--steps)", ""},
 	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name those of {others} too: " +
 		"'moebalance compare CAPTURE' sets both beside each other", ""},
-	"no_steps": {Note, "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which names do",
+	"no_steps": {Note, "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which " +
+		"names do",
 		""},
 	"no_layers": {Note, "no range names a layer: all layers count as one; 'trace --layer-pattern' says which names do",
 		""},
 	"partial_steps": {Note,
 		"{steps:#step} excluded as incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, " +
 			"that it has in other steps", ""},
-	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts more than twofold apart) " +
+	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts more " +
+		"than twofold apart) " +
 		"only the one with most expert time counts", ""},
 	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps", ""},
 
 	// Expert time.
-	"fused_experts": {Note, "{share:%} of the expert time is in kernels that do {phases} in one ({kernels}): how long a rank works " +
-		"and how long it waits cannot be told apart, so there is no imbalance of time; recorded counts ('trace --counts') give the load, " +
+	"fused_experts": {Note, "{share:%} of the expert time is in kernels that do {phases} in one ({kernels}): how long a " +
+		"rank works " +
+		"and how long it waits cannot be told apart, so there is no imbalance of time; recorded counts ('trace --counts') " +
+		"give the load, " +
 		"and 'moebalance compare' the step times of both arms", "one kernel holds a rank's work and its waiting"},
-	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or plain GEMMs for each expert; " +
+	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or " +
+		"plain GEMMs for each expert; " +
 		"record NVTX ranges (vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker, or your own, " +
 		"such as 'layer 3 experts'), or name kernels by --phase experts=REGEX", "no expert kernel is recognized"},
 	"unplaced_experts.layers": {Note,
@@ -153,7 +164,8 @@ var catalog = map[string]entry{
 	"expert_numbers": {Note,
 		"experts are numbered from {first} to {last}, more than any model has: expert imbalance is not computed", ""},
 	"unknown_kernels": {Warn,
-		"{share:%} of the GPU time is in kernels whose phase neither a range nor their name tells: {kernels}; see 'trace --table kernels'", ""},
+		"{share:%} of the GPU time is in kernels whose phase neither a range nor their name tells: {kernels}; see 'trace " +
+			"--table kernels'", ""},
 	"fused_kernels": {Warn,
 		"{share:%} of the GPU time is in kernels that fuse several phases ({kernels}): it counts as {phase}, " +
 			"and includes {others}", ""},
@@ -195,10 +207,12 @@ var catalog = map[string]entry{
 	"experts_seen": {Note,
 		"the number of experts is not recorded; {experts} are assumed, up to the largest that occurs; " +
 			"name the model if it has more", ""},
-	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name the model", ""},
+	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name " +
+		"the model", ""},
 	"window": {Note, "each step is a sum over forward passes, in which busy ranks that alternate cancel; " +
 		"the imbalance of single passes, weighted by slots, is at least this", ""},
-	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with --since or --for",
+	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with " +
+		"--since or --for",
 		""},
 	"no_placement": {Warn, "the recorded map of copies places no experts: {error}", ""},
 	"incomplete_passes": {Warn,
@@ -226,17 +240,19 @@ var catalog = map[string]entry{
 	"incomplete_grid": {Warn,
 		"{iterations:iteration} of {layers:layer} should be {expected} counts, but there are {recorded}", ""},
 	"same_sources": {Warn,
-		"all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is {ranks} times too large, " +
+		"all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is {ranks} times too " +
+			"large, " +
 			"and floor and chance are those of as many tokens; max/mean is not affected", ""},
 
 	// Placements.
 	"global": {Note,
-		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node", ""},
+		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node",
+		""},
 	"one_window": {Note, "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; " +
 		"give counts of other traffic as well (windows within 3 % count as one)", ""},
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
-	"judged_learned": {Note, "a judged window within 3 % of a learned one flatters every plan: " +
-		"--table plans leaves both out", ""},
+	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
+		"every plan: --table plans leaves both out", ""},
 	"placements_differ": {Note,
 		"this window ran with another placement than the one before: the last one recorded is the baseline", ""},
 
