@@ -2,10 +2,12 @@ package logits
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Verification is what a scan found in a folder of entries, and the JSON of 'logits
@@ -132,4 +134,21 @@ func fault(err error) string {
 		return about.Fault()
 	}
 	return err.Error()
+}
+
+// Err is nil when every entry is what it says, and names the first that is not.
+func (v Verification) Err() error {
+	failed, first := 0, ""
+	for _, e := range v.Entries {
+		if e.Err == nil {
+			continue
+		}
+		if failed++; failed == 1 {
+			first = fmt.Sprintf("%q: %s", e.Path, e.Fault())
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first)
 }

@@ -188,7 +188,9 @@ func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 		next := func(v float64, fill func(vg.Rectangle)) {
 			if drawable(v) && v > 0 {
 				part := box(x(base/s.per), low, x((base+v)/s.per), high)
-				c.StrokeLine2(line(paper, 1.2), part.Min.X, low, part.Min.X, high) // parts stay apart in grey
+				if base > 0 { // parts stay apart in gray
+					c.StrokeLine2(line(paper, 1.2), part.Min.X, low, part.Min.X, high)
+				}
 				fill(part)
 				s.label(c, part, v)
 				base += v

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +30,7 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 		}
 	}
 	if o.builds != "" {
-		names, err := buildNames(o.builds)
+		names, err := gain.ParseBuilds(o.builds)
 		switch {
 		case err != nil:
 			return withCode(exitUsage, fmt.Errorf("bench: %w", err))
@@ -61,14 +60,4 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 	}
 	o.Points = &at
 	return nil
-}
-
-// buildNames reads the two names of --arms.
-func buildNames(s string) (names gain.Builds, err error) {
-	a, b, _ := strings.Cut(s, ",")
-	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-	if a == "" || b == "" || a == b || strings.Contains(b, ",") {
-		return names, fmt.Errorf("--arms %q: want two names, such as before,after", s)
-	}
-	return [2]gain.Arm{gain.Arm(a), gain.Arm(b)}, nil
 }

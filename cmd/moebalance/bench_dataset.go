@@ -41,13 +41,7 @@ func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
 		sum, err = o.Write(w)
 		return err
 	}
-	var err error
-	if o.file.Path == "" {
-		err = write(c.OutOrStdout())
-	} else {
-		err = o.file.Write(write)
-	}
-	if err != nil {
+	if err := o.file.WriteOr(c.OutOrStdout(), write); err != nil {
 		return fmt.Errorf("bench dataset: %w", err)
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "%s, %d input and %s, %s, sha256 %s\n",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
+	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
@@ -99,7 +100,7 @@ func (o *compareOptions) checkArms() (err error) {
 	case o.trust || o.campaign != "":
 		return usagef("--arms compares two builds: remove --trust-arms and --campaign")
 	}
-	if o.builds, err = buildNames(o.arms); err != nil {
+	if o.builds, err = gain.ParseBuilds(o.arms); err != nil {
 		return withCode(exitUsage, err)
 	}
 	return nil
@@ -127,7 +128,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		}
 	}
 	options.Converter = reportConverter()
-	read, done := showReading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
+	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
 	options.Progress = read
 	var arms [2]*nsys.Trace

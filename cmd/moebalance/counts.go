@@ -36,7 +36,7 @@ type countsOptions struct {
 func countsCmd() *cobra.Command {
 	var o countsOptions
 	c := command("counts", argCount(1, -1, "at least one file, folder or URL of expert counts"), o.run)
-	c.Long = strings.Replace(c.Long, "{formats}", formatList(), 1)
+	c.Long = strings.Replace(c.Long, "{formats}", counts.FormatList(), 1)
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "",
@@ -54,33 +54,13 @@ func countsCmd() *cobra.Command {
 	o.out.bind(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
 	o.out.bindTop(c)
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if text := formatHelp(c.Flags().Args()); text != "" {
+		if text := counts.FormatHelp(c.Flags().Args()); text != "" {
 			fmt.Fprint(c.OutOrStdout(), text)
 			return
 		}
 		c.Root().HelpFunc()(c, args)
 	})
 	return c
-}
-
-// formatList is one line per format, for help.
-func formatList() string {
-	var b strings.Builder
-	for _, f := range counts.Formats() {
-		fmt.Fprintf(&b, "  %-19s %s\n", f.ID, f.Name)
-	}
-	return b.String()
-}
-
-// formatHelp describes the formats that the arguments name.
-func formatHelp(names []string) string {
-	var b strings.Builder
-	for _, f := range counts.Formats() {
-		if slices.Contains(names, f.ID) {
-			fmt.Fprintf(&b, "%s: %s\n\nLooks like:\n  %s\n\nRecorded by:\n  %s\n", f.ID, f.Name, f.Header, f.Origin)
-		}
-	}
-	return b.String()
 }
 
 // noFormat refuses words beside --help that are no files either.

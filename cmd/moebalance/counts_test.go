@@ -260,10 +260,8 @@ func TestCountsHelpOfFormats(t *testing.T) {
 		}
 	}
 	general, _, _ := invoke(t.Context(), "counts", "--help-all")
-	if other, stderr, code := invoke(t.Context(), "counts", "--help", "nonsense"); other != "" || code != exitUsage ||
-		!strings.Contains(stderr, "nonsense") || !strings.Contains(general, "sglang-counts") ||
-		!strings.Contains(general, "Flags:") {
-		t.Error(general, other, stderr, code)
+	if !strings.Contains(general, "sglang-counts") || !strings.Contains(general, "Flags:") {
+		t.Error(general)
 	}
 }
 

@@ -79,12 +79,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 		return err
 	}
-	var err error
-	if f.file.Path == "" {
-		err = render(c.OutOrStdout())
-	} else {
-		err = f.file.Write(render)
-	}
+	err := f.file.WriteOr(c.OutOrStdout(), render)
 	if err == nil && f.format == output.CSV {
 		for i, note := range d.Notes {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, shown.Text(note))

@@ -27,6 +27,7 @@ var imports = map[string][]string{
 		"router/table",
 	},
 	"cmd/internal/progress": {
+		"router/quantity",
 		"router/shown",
 	},
 	"cmd/internal/render": {

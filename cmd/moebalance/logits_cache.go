@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -11,11 +10,10 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/logits"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func logitsVerifyCmd() *cobra.Command {
-	return cacheCmd(command("logits-verify", nil, nil), logits.Verify, render.VerifiedCache, verdict)
+	return cacheCmd(command("logits-verify", nil, nil), logits.Verify, render.VerifiedCache, logits.Verification.Err)
 }
 
 func logitsListCmd() *cobra.Command {
@@ -44,25 +42,7 @@ func cacheCmd(c *cobra.Command, read func(context.Context, string, func(done, to
 		if err != nil {
 			return err
 		}
-		return cmp.Or(out.write(c, show(args[0], v)), judge(v))
+		return cmp.Or(out.write(c, show(args[0], v)), withCode(exitGate, judge(v)))
 	}
 	return c
-}
-
-// verdict is nil when every entry is what it says, and names the first that is not.
-func verdict(v logits.Verification) error {
-	failed, first := 0, ""
-	for _, e := range v.Entries {
-		if e.Err == nil {
-			continue
-		}
-		if failed++; failed == 1 {
-			first = fmt.Sprintf("%q: %s", e.Path, e.Fault())
-		}
-	}
-	if failed == 0 {
-		return nil
-	}
-	return withCode(exitGate,
-		fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first))
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
-	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -76,7 +76,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	options := source.GatherOptions{
 		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.ranks, Steps: o.steps, StepTokens: o.perStep,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
-		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
+		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) },
 	}
 	for i, arm := range gain.Arms {
 		if o.counts[i] != "" {
@@ -116,7 +116,12 @@ func programsOf(items []source.Item) (programs []page.Program) {
 	for _, group := range source.Programs(items) {
 		var p page.Program
 		for _, in := range group {
-			p.Inputs = append(p.Inputs, inputOf(in))
+			d := render.Of(in)
+			shown := page.Input{Item: in, Notes: d.Notes}
+			for _, t := range d.Tables {
+				shown.Tables = append(shown.Tables, render.Narrow(t))
+			}
+			p.Inputs = append(p.Inputs, shown)
 		}
 		programs = append(programs, p)
 	}
@@ -160,30 +165,6 @@ func refused(items []source.Item) error {
 		return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", in.Name, why))
 	}
 	return nil
-}
-
-// inputOf is a result with what its verb prints of it.
-func inputOf(in source.Item) page.Input {
-	var d output.Document
-	switch {
-	case in.Campaign != nil:
-		d = render.Campaign(*in.Campaign)
-	case in.Trace != nil:
-		d = render.Trace(in.Trace, in.Name)
-	case in.Compared != nil:
-		d = render.Comparison(*in.Compared)
-	case in.Counts != nil:
-		d = render.Counts(in.Counts, in.Name)
-	case in.Place != nil:
-		d = render.Place(in.Place, "")
-	case in.Cache != nil:
-		d = render.VerifiedCache(in.Name, *in.Cache)
-	}
-	out := page.Input{Item: in, Notes: d.Notes}
-	for _, t := range d.Tables {
-		out.Tables = append(out.Tables, render.Narrow(t))
-	}
-	return out
 }
 
 // writeFigures writes each figure to a file of its own in dir, or says that there is none;

@@ -159,7 +159,9 @@ func rootCmd() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(topics()...)
+	for _, topic := range []string{"numbers", "formats", "exit-codes", "proof", "loader"} {
+		root.AddCommand(command(topic, cobra.NoArgs, nil)) // a page of help that belongs to no verb
+	}
 	target.Guard(root, targetRules())
 	return root
 }

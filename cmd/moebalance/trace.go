@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -122,7 +120,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 		return o.writeScrubbed(c, paths[0])
 	}
 	options.Converter = reportConverter()
-	read, done := showReading(c.ErrOrStderr(), paths)
+	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
 	options.Progress = read
 	if o.summary.Path != "" {
@@ -190,24 +188,6 @@ func tellSkipped(stderr io.Writer) source.Skipped {
 		fmt.Fprintln(stderr, shown.Text(fmt.Sprintf("skipped in %s: %s%s", folder,
 			strings.Join(names[:min(len(names), most)], ", "), more)))
 	}
-}
-
-// showReading shows on a terminal which part of the files has been read; done takes
-// the line away.
-func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done func()) {
-	var total int64
-	var sum atomic.Int64
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			total += info.Size()
-		}
-	}
-	line, size := progress.New(stderr, false), quantity.Bytes(float64(total))
-	read = func(bytes int64) {
-		share := float64(sum.Add(bytes)) / float64(max(1, total))
-		line.Show(share, "reading: %.0f %% of %s", math.Floor(100*share), size)
-	}
-	return read, line.Clear
 }
 
 // traceGate fails on the layer that is furthest above its floor, in steps of any kind.

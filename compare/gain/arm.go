@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,6 +33,16 @@ var Arms = [2]Arm{Normal, Perfect}
 // something else than balance: no proof is wanted, and none is spoken of. The zero value
 // names none.
 type Builds [2]Arm
+
+// ParseBuilds reads the two names of --arms.
+func ParseBuilds(s string) (names Builds, err error) {
+	a, b, _ := strings.Cut(s, ",")
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if a == "" || b == "" || a == b || strings.Contains(b, ",") {
+		return names, fmt.Errorf("--arms %q: want two names, such as before,after", s)
+	}
+	return Builds{Arm(a), Arm(b)}, nil
+}
 
 // Named reports whether there are any.
 func (b Builds) Named() bool { return b[0] != "" }

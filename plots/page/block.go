@@ -139,20 +139,16 @@ func (s *section) addTables(p *program) {
 }
 
 // contents says what is in a section that has no answer of its own.
-func (s section) contents() string {
-	var titles []string
+func (s section) contents() (title string) {
 	for _, b := range s.Blocks {
 		switch {
 		case b.Figure != nil:
 			return b.Figure.Title
-		case b.Table != nil:
-			titles = append(titles, b.Table.Title)
+		case b.Table != nil && title == "":
+			title = b.Table.Title
 		}
 	}
-	if len(titles) == 0 {
-		return ""
-	}
-	return titles[0]
+	return title
 }
 
 // called is the name of an input among others: for traces that of the arm.

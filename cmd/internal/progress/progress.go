@@ -5,12 +5,15 @@ package progress
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 )
 
@@ -94,4 +97,22 @@ func (l *Line) Clear() {
 func (l *Line) Println(text string) {
 	l.Clear()
 	fmt.Fprintln(l.w, shown.Text(text))
+}
+
+// Reading shows on a terminal which part of the files has been read; done takes
+// the line away.
+func Reading(stderr io.Writer, paths []string) (read func(bytes int64), done func()) {
+	var total int64
+	var sum atomic.Int64
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			total += info.Size()
+		}
+	}
+	line, size := New(stderr, false), quantity.Bytes(float64(total))
+	read = func(bytes int64) {
+		share := float64(sum.Add(bytes)) / float64(max(1, total))
+		line.Show(share, "reading: %.0f %% of %s", math.Floor(100*share), size)
+	}
+	return read, line.Clear
 }

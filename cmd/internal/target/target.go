@@ -108,6 +108,14 @@ func (f *File) Write(render func(io.Writer) error) error {
 	return f.replace(f.Path, f.Replaces, func(draft *os.File) error { return render(draft) })
 }
 
+// WriteOr writes the file, or to w where none is named.
+func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
+	if f.Path == "" {
+		return render(w)
+	}
+	return f.Write(render)
+}
+
 // Fill is Write for what needs a file of its own to write in: fill gets the path of
 // an empty one.
 func (f *File) Fill(fill func(path string) error) error {
