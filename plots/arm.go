@@ -22,7 +22,7 @@ type Arm struct {
 	PerStep *perstep.Trace
 }
 
-// OneTrace names a trace of no arm that stands alone. Figures need not repeat it.
+// OneTrace names a trace of no arm, or counts, that stand alone. Figures need not repeat it.
 const OneTrace = "the trace"
 
 // NewArm averages the trace over its steps.
@@ -34,6 +34,21 @@ func panelTitle(name string, arms int) string {
 		return ""
 	}
 	return name
+}
+
+// findings are what a figure shows of each arm, for its title.
+type findings []string
+
+func (f *findings) add(arm, text string) {
+	if arm != OneTrace {
+		text += " (" + arm + ")"
+	}
+	*f = append(*f, text)
+}
+
+// of begins with what the findings are about.
+func (f findings) of(quantity string) string {
+	return strings.ToUpper(quantity[:1]) + quantity[1:] + ": " + strings.Join(f, "; ")
 }
 
 // expertTime begins a sentence on what the arms' expert time is the time of.

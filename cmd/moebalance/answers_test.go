@@ -6,11 +6,13 @@ import (
 	"html"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/source"
 )
 
 // answersFile holds the answer to every capture at hand, to be read like a person's
@@ -39,6 +41,10 @@ func TestAnswers(t *testing.T) {
 			fresh.WriteString("$ " + strings.TrimPrefix(strings.TrimSuffix(block, "\n"), "$ ") + "\n")
 			continue
 		}
+		if args[1] == "report" { // of which the page shows the answer
+			fmt.Fprintf(&fresh, "$ %s\n%s", command, toldOf(t, args[2]))
+			continue
+		}
 		out, errs, code := invoke(t.Context(), args[1:]...)
 		fmt.Fprintf(&fresh, "$ %s\n%s", command, out)
 		if code != exitDone {
@@ -62,6 +68,31 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// toldOf is the answer of a campaign in a file, which its page shows.
+func toldOf(t *testing.T, path string) string {
+	t.Helper()
+	item, err := source.ReadResult(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer.OfCampaign(item.Campaign.Asked())
+	lines := []string{a.Line, a.Status()}
+	for _, n := range a.Numbers {
+		lines = append(lines, n.String())
+	}
+	for _, reason := range a.Reasons {
+		lines = append(lines, "- "+reason)
+	}
+	for _, step := range a.Next {
+		lines = append(lines, "Next: "+step.Command)
+	}
+	page, errs, code := invoke(t.Context(), "report", path)
+	if code != exitDone || !strings.Contains(plainText(page), ">"+a.Line+"<") || len(strings.Fields(a.Line)) > answer.MaxWords {
+		t.Errorf("%s: the page does not say %q: exit %d, %s", path, a.Line, code, errs)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
 // atHand reports whether all files that a command names are there.
 func atHand(args []string) bool {
 	for _, arg := range args {
@@ -74,6 +105,9 @@ func atHand(args []string) bool {
 	}
 	return true
 }
+
+// placeholder is a word of a command that is to be filled in.
+var placeholder = regexp.MustCompile(`\b[A-Z_]{3,}\b`)
 
 // checkAnswer holds what a command prints against its JSON and against the page of that.
 func checkAnswer(t *testing.T, args []string, text string) {
@@ -101,6 +135,16 @@ func checkAnswer(t *testing.T, args []string, text string) {
 	for _, said := range a.Reasons {
 		if !strings.Contains(text, "- "+said+"\n") {
 			t.Errorf("%s: the text lacks the reason %q", name, said)
+		}
+	}
+	for _, step := range a.Next {
+		if placeholder.MatchString(step.Command) {
+			continue
+		}
+		words := strings.Fields(strings.ReplaceAll(step.Command, "'", ""))
+		out, errs, code := invoke(t.Context(), words[1:]...)
+		if rows := strings.Count(out, "\n"); code != exitDone || rows < 3 {
+			t.Errorf("%s: the next step %q: exit %d, %d lines, %s", name, step.Command, code, rows, errs)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "result.json")

@@ -165,14 +165,15 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 
 // refusedSides says why the sides cannot be compared, and what to try.
 func refusedSides(r diff.Comparison) string {
+	why := answer.Refusals(&r)
 	switch {
 	case r.Normal.Arm == string(gain.Perfect) && r.Perfect.Arm == string(gain.Normal):
 		return fmt.Sprintf("the sides are swapped: the first was balanced (%s); try: moebalance compare NORMAL PERFECT",
 			r.Normal.Evidence)
 	case r.Normal.Arm == string(gain.Normal) && r.Perfect.Arm == string(gain.Normal): // the switch may be unrecorded
-		r.Reasons = append(r.Reasons, "for other engines, --trust-arms accepts the arms as labeled")
+		why = append(why, "for other engines, --trust-arms accepts the arms as labeled")
 	}
-	return "the sides are not comparable: " + strings.Join(r.Reasons, "; ")
+	return "the sides are not comparable: " + strings.Join(why, "; ")
 }
 
 // records judges launches that held both arms.
@@ -226,12 +227,6 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	})
 	if err != nil {
 		return err
-	}
-	if set.Untimed {
-		if err := o.read.out.write(c, render.Iterations(set)); err != nil || !o.requireVerdict {
-			return err
-		}
-		return withCode(exitInconclusive, errors.New("inconclusive: the iteration logs hold no step times"))
 	}
 	result := gain.Judge(set.Campaign)
 	if err := o.read.out.write(c, render.Reports(result, set)); err != nil {

@@ -54,37 +54,3 @@ func TestCompareMatchesStepsByShape(t *testing.T) {
 		t.Error("the verdict is gone")
 	}
 }
-
-// Files of --log_iteration_data hold no times: their iterations are compared, the headline
-// says that there is no gain, and a gate does not pass.
-func TestCompareIterationData(t *testing.T) {
-	normal := filepath.Join("..", "..", "testdata", "outputs", "log-iteration-data.txt")
-	text, err := os.ReadFile(normal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	perfect := filepath.Join(t.TempDir(), "perfect.txt") // iteration 92 runs another batch
-	lines := strings.SplitAfter(string(text), "\n")
-	lines[2] = strings.Replace(lines[2], `"Scheduled Requests":239`, `"Scheduled Requests":230`, 1)
-	if err := os.WriteFile(perfect, []byte(strings.Join(lines, "")), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		gate string
-		code int
-	}{{"--trust-arms", exitDone}, {"--require-verdict", exitInconclusive}} {
-		out, errs, code := invoke(context.Background(), "compare", c.gate, normal, perfect)
-		if code != c.code {
-			t.Errorf("%s: exit %d, want %d: %s", c.gate, code, c.code, errs)
-		}
-		if !strings.Contains(out,
-			"no gain: the iteration logs hold no step times; 2 of 3 iterations in both have equal batch shape, the first that differs is 92") {
-			t.Errorf("%s: %s", c.gate, out)
-		}
-	}
-	var errs string
-	if _, errs, _ = invoke(context.Background(), "compare", normal,
-		iterationLog(t, "perfect.txt", 9)); !strings.Contains(errs, "3 iteration rows and no times") {
-		t.Errorf("beside a log with times: %s", errs)
-	}
-}

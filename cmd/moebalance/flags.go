@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -90,17 +93,37 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	return err
 }
 
+// sameResult are the arguments with which a verb gives the same result: its flags but for those of output
+// and those named, and its files.
+func sameResult(c *cobra.Command, files []string, but ...string) string {
+	var words []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if manual.SectionOf(f) == outputSection || f.Name == "force" || slices.Contains(but, f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			words = append(words, "--"+f.Name, v)
+		}
+	})
+	return launch.Quote(append(words, source.Pattern(files)...))
+}
+
 // modelFlags name a model.
 type modelFlags struct {
 	model, config string
-	method        router.Method // in the place of the config's; bound where it can be given
 }
 
-func (m *modelFlags) bind(c *cobra.Command) {
+func (m *modelFlags) bind(c *cobra.Command) { bindModel(c, &m.model, &m.config) }
+
+func bindModel(c *cobra.Command, model, config *string) {
 	f := c.Flags()
-	f.StringVar(&m.model, "model", "",
+	f.StringVar(model, "model", "",
 		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
-	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
+	f.StringVar(config, "config", "", "Hugging Face config.json `FILE` of the model")
 	flags.Complete(c, "model", router.ModelNames()...)
 }
 
@@ -115,7 +138,7 @@ func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
 
 // find is the named model.
 func (m *modelFlags) find() (router.Model, error) {
-	return source.FindModel(m.model, m.config, m.method)
+	return source.FindModel(m.model, m.config, "")
 }
 
 // shape is that of the named model, nil without one.

@@ -56,8 +56,11 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"cmd/internal/workload": {
+		"compare/bench/control",
+		"logits",
 		"logits/safetensors",
 		"router",
+		"router/quantity",
 	},
 	"cmd/moebalance": {
 		"cmd/internal/flags",
@@ -115,10 +118,12 @@ var imports = map[string][]string{
 	},
 	"compare/bench": {
 		"compare/bench/control",
+		"compare/bench/difference",
 		"compare/bench/evidence",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/bench/points",
+		"compare/bench/proof",
 		"compare/gain",
 		"compare/stats",
 		"router",
@@ -131,6 +136,11 @@ var imports = map[string][]string{
 		"router/input",
 	},
 	"compare/bench/dataset": nil,
+	"compare/bench/difference": {
+		"compare/bench/launch",
+		"compare/gain",
+		"router/shown",
+	},
 	"compare/bench/evidence": {
 		"compare/gain",
 		"router",
@@ -154,6 +164,13 @@ var imports = map[string][]string{
 		"router",
 		"router/input",
 	},
+	"compare/bench/proof": {
+		"compare/bench/evidence",
+		"compare/bench/metrics",
+		"compare/gain",
+		"router",
+		"router/quantity",
+	},
 	"compare/counts": {
 		"compare/counts/tensor",
 		"compare/imbalance",
@@ -167,7 +184,6 @@ var imports = map[string][]string{
 		"logits/safetensors",
 	},
 	"compare/diff": {
-		"compare/answer/caveat",
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
@@ -244,11 +260,11 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/source": {
-		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/control",
 		"compare/bench/launch",
 		"compare/bench/metrics",
+		"compare/bench/proof",
 		"compare/counts",
 		"compare/diff",
 		"compare/gain",
@@ -259,6 +275,7 @@ var imports = map[string][]string{
 		"compare/nsys/ranges",
 		"compare/place",
 		"logits",
+		"logits/safetensors",
 		"router",
 		"router/input",
 		"router/quantity",

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"html"
 	"math"
 	"os"
@@ -88,6 +89,21 @@ func checkTraceNumbers(t *testing.T, args []string, out string, a answer.Answer)
 	if n := numberOf(a, "loss per step"); n.Defined() {
 		same(t, "loss per step", n, b.LossNS, losses)
 	}
+	var loss router.Number
+	for _, r := range trace.Imbalance {
+		if r.Level != router.LevelRank || r.Quantity != imbalance.Time {
+			continue
+		}
+		loss += r.Imbalance * r.MeanNS
+		same(t, "imbalance", r.Imbalance, r.MaxOverMean-1)
+		for _, s := range trace.Stragglers {
+			own := map[imbalance.Of]router.Number{imbalance.OfGEMM: s.GEMMLossNS, imbalance.OfPhase: s.ExpertsLossNS}[r.Of]
+			if s.Layer == r.Layer && s.Steps == r.Steps {
+				same(t, fmt.Sprintf("loss of layer %d", r.Layer), own, r.Imbalance*r.MeanNS)
+			}
+		}
+	}
+	same(t, "loss, imbalance × mean", b.LossNS, loss)
 	worst, layer := router.Undefined(), ""
 	for _, row := range csvTable(t, args, "imbalance") {
 		if m := cell(t, row["max_over_mean"]); row["level"] == "rank" && row["quantity"] == "time" && !(m <= worst) {
@@ -112,11 +128,11 @@ func checkTraceNumbers(t *testing.T, args []string, out string, a answer.Answer)
 // checkGainNumbers reports whether a comparison has a gain, and holds it against its parts and a campaign.
 func checkGainNumbers(t *testing.T, args []string, out string, a answer.Answer) bool {
 	var c diff.Comparison
-	if err := json.Unmarshal([]byte(out), &c); err != nil {
+	if err := json.Unmarshal([]byte(out), &c); err != nil && c.Kind == "compare" { // not of launches
 		t.Fatal(err)
 	}
 	s, g := c.Split, numberOf(a, "gain")
-	if !g.Defined() {
+	if !g.Defined() || c.Kind != "compare" {
 		return false
 	}
 	if m := c.Prediction.Measured; m != nil {
@@ -124,7 +140,7 @@ func checkGainNumbers(t *testing.T, args []string, out string, a answer.Answer) 
 	} else {
 		same(t, "predicted gain", g, s.Gain, c.Prediction.Gain)
 	}
-	if text := quantity.Percent(max(g, -g)); !strings.Contains(a.Line, text) && !strings.HasPrefix(a.Line, "No gain") {
+	if text := quantity.Percent(max(g, -g)); !strings.Contains(a.Line, text) && !strings.HasPrefix(a.Line, "No ") {
 		t.Errorf("%q does not say %s", a.Line, text)
 	}
 	same(t, "step", numberOf(a, "step with balanced routing"), s.PerfectNS)
@@ -186,6 +202,42 @@ func TestCampaignHasOneGain(t *testing.T) {
 		if !strings.Contains(string(readme), want) {
 			t.Errorf("testdata/README.md does not say %s of %s", want, path)
 		}
+	}
+}
+
+// The prose of the READMEs says the gains that the program gives.
+func TestProseHasTheGains(t *testing.T) {
+	for _, said := range []struct {
+		file, heading, words string
+		args                 []string
+	}{
+		{"README.md", "## Engines", "prefill **{gain}** ({low} to {high})", []string{"--metric",
+			"prefill:tok/s:higher=$.prefill", fieldResults + "vllm-one-launch-h100"}},
+		{"README.md", "## Engines", "decode {gain} ({low} to {high})", []string{"--metric",
+			"decode:tok/s:higher=$.decode", fieldResults + "vllm-one-launch-h100"}},
+		{"README.md", "## Engines", "six pairs: {gain} ({low} to {+high}), *{verdict}*",
+			[]string{fieldResults + "vllm-qwen3-campaign.json"}},
+		{"testdata/README.md", "## The gain on four H200s", "**{gain}**, 95 % interval {+low %} to {+high %}, *{verdict}*",
+			[]string{fixtures + "campaign-deepseek-ep4.json"}},
+		{"testdata/README.md", "## What we measured", "10 pairs measured {gain} ({+low %} to {+high %})",
+			[]string{fixtures + "placement/campaign.json"}},
+	} {
+		var result gain.Result
+		if path := said.args[len(said.args)-1]; strings.HasSuffix(path, ".json") {
+			judged, err := source.ReadCampaign(t.Context(), path, gain.DefaultThreshold)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result = judged.Result
+		} else {
+			ask(t, exitDone, &result, append([]string{"compare", "--format", "json"}, said.args...)...)
+		}
+		g, bare := result.Gain, func(text string) string { return strings.TrimSuffix(text, " %") }
+		words := strings.NewReplacer("{gain}", quantity.Change(g.Estimate), "{low}", bare(quantity.Percent(g.Low)),
+			"{high}", bare(quantity.Percent(g.High)), "{+high}", bare(quantity.Change(g.High)),
+			"{+low %}", quantity.Change(g.Low), "{+high %}", quantity.Change(g.High),
+			"{verdict}", string(result.Verdict)).Replace(said.words)
+		inText(t, "../../"+said.file, said.heading, words)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
@@ -32,6 +33,7 @@ type reportOptions struct {
 	png, svg  target.Folder
 	counts    [2]string  // of exports, by arm
 	model     modelFlags // of these and of folders of expert statistics
+	ranks     int
 	steps     *nsys.Steps
 	perStep   float64 // tokens
 	threshold flags.Share
@@ -52,6 +54,7 @@ func reportCmd() *cobra.Command {
 	section(c, manual.OwnSection)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
+	f.IntVar(&o.ranks, "ep", 0, "place the experts of counts contiguously on this many ranks (default as recorded)")
 	o.model.bindCounts(c)
 	bindSteps(c, &o.steps)
 	f.Float64Var(&o.perStep, "step-tokens", 0,
@@ -71,7 +74,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, StepTokens: o.perStep,
+		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.ranks, Steps: o.steps, StepTokens: o.perStep,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
 	}
@@ -97,7 +100,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		}
 		items, programs = append(items, apart...), append(programs, programsOf(apart)...)
 	}
-	return cmp.Or(o.write(c, programs), source.Refused(items))
+	return cmp.Or(o.write(c, programs), refused(items))
 }
 
 // gather reads inputs of one program.
@@ -140,6 +143,25 @@ func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
 	return nil
 }
 
+// refused is the error of sides that are not comparable: those of campaigns, or else of traces; nil where
+// there are none.
+func refused(items []source.Item) error {
+	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
+	for _, in := range items {
+		why := ""
+		switch {
+		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
+			why = answer.Why(in.Campaign.Asked())
+		case in.Compared != nil && !in.Compared.Comparable && !judged:
+			why = strings.Join(answer.Refusals(in.Compared), "; ")
+		default:
+			continue
+		}
+		return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", in.Name, why))
+	}
+	return nil
+}
+
 // inputOf is a result with what its verb prints of it.
 func inputOf(in source.Item) page.Input {
 	var d output.Document
@@ -153,7 +175,7 @@ func inputOf(in source.Item) page.Input {
 	case in.Counts != nil:
 		d = render.Counts(in.Counts, in.Name)
 	case in.Place != nil:
-		d = render.Place(in.Place)
+		d = render.Place(in.Place, "")
 	case in.Cache != nil:
 		d = render.VerifiedCache(in.Name, *in.Cache)
 	}

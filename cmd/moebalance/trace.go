@@ -20,8 +20,8 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
@@ -138,7 +138,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
-	if err := o.out.write(c, render.Trace(t, launch.Quote(args))); err != nil {
+	if err := o.out.write(c, render.Trace(t, sameResult(c, args, "fail-above"))); err != nil {
 		return err
 	}
 	if o.failAbove.Given {
@@ -210,7 +210,7 @@ func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done
 	return read, line.Clear
 }
 
-// traceGate fails on the layer that is furthest above its floor.
+// traceGate fails on the layer that is furthest above its floor, in steps of any kind.
 func traceGate(t *nsys.Trace, limit float64) error {
 	var worst *imbalance.Row
 	for i := range t.Imbalance {
@@ -227,10 +227,17 @@ func traceGate(t *nsys.Trace, limit float64) error {
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(worst.MaxOverMean, worst.Floor, limit):
 		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s",
-			render.LayerName(t.Structure, worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
+			answer.LayerName("layer", worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
 	case !worst.Layer.Defined():
 		return withCode(exitInconclusive,
 			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
+	}
+	for _, k := range t.StepKinds { // those that the answer is not of; of few steps the noise is not known
+		if k.Time.WorstFloor.Defined() && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
+			return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s in %s (%s), limit %s",
+				answer.LayerName("layer", k.Time.WorstLayer), quantity.Percent(k.Time.WorstMaxOverMean-1),
+				quantity.Numbered("step", k.Steps), k.Name, quantity.Percent(limit)))
+		}
 	}
 	return nil
 }

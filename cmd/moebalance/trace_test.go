@@ -168,7 +168,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitNotComparable, "of both arms by their names",
 			[]string{"--fail-above", "0.9", "testdata/hf-qwen3-ep4/normal.rank0.json.gz",
 				"testdata/hf-qwen3-ep4/perfect.rank1.json.gz"}},
-		{exitGate, "expert-time imbalance of inferred layer 2 is 67.9 %",
+		{exitGate, "expert-time imbalance of layer 2 is 67.9 %",
 			[]string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},
 		{exitUsage, "want PHASE=REGEX", []string{"--phase", "experts", loopNormal}},
 		{exitNotComparable, "2 runs: 'testdata/gptoss-ep4-ranks/normal.rank*.sqlite', 'testdata/deepseek-ep4-ranks/normal.rank*.sqlite'; give those of one run", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
@@ -215,7 +215,7 @@ func TestTraceGate(t *testing.T) {
 		rows []imbalance.Row
 		want string
 	}{
-		{[]imbalance.Row{row(nsys.None, 1.5, router.Undefined())}, "of all layers together is 50.0 %"},
+		{[]imbalance.Row{row(nsys.None, 1.5, router.Undefined())}, "of all layers is 50.0 %"},
 		{[]imbalance.Row{row(0, 1.3, 1.25)}, ""},
 		{[]imbalance.Row{row(0, 1.3, 1.25), row(1, 1.2, 1.01)}, "of layer 1 is 20.0 %"},
 		{nil, "no layer has expert time"},
@@ -224,6 +224,17 @@ func TestTraceGate(t *testing.T) {
 			err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: have %v", c.rows, err)
 		}
+	}
+	// the decode steps are none that the answer is of
+	decode := nsys.StepKind{Name: "decode, 8 tokens", Steps: []int{1, 2, 3}, Time: imbalance.Summary{WorstLayer: 2,
+		WorstMaxOverMean: 1.5, WorstFloor: 1.01}}
+	trace := &nsys.Trace{Imbalance: []imbalance.Row{row(0, 1.02, 1.01)}, StepKinds: []nsys.StepKind{decode}}
+	if err := traceGate(trace, 0.1); err == nil ||
+		!strings.Contains(err.Error(), "of layer 2 is 50.0 % in steps 1 to 3 (decode, 8 tokens)") {
+		t.Error(err)
+	}
+	if err := traceGate(trace, 0.6); err != nil {
+		t.Error(err)
 	}
 }
 

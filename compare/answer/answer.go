@@ -280,14 +280,11 @@ func (a Answer) CountNotes(more int) string {
 	return text
 }
 
-// about writes a gain in a sentence: 6.0 %.
-func about(g router.Number) string { return quantity.Percent(g) }
-
 // speed says how much faster or slower something is: "4.5 % faster", "about 2.0 % slower".
 func speed(g router.Number, how string) string {
 	word := "faster"
 	if g < 0 {
 		g, word = -g, "slower"
 	}
-	return strings.TrimSpace(how + " " + about(g) + " " + word)
+	return strings.TrimSpace(how + " " + quantity.Percent(g) + " " + word)
 }

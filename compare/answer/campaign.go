@@ -35,8 +35,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	c := &campaign{r, run}
 	a := Answer{Verdict: Verdict(c.Verdict), Basis: campaignBasis(c), Numbers: campaignNumbers(c), Reasons: []string{},
 		Next: []Step{}, Caveats: campaignCaveats(c)}
-	what := capital(c.Called(gain.Perfect).Label())
-	g, place := c.Gain, atPoint(c)
+	what, g, place := c.Called(gain.Perfect).Label(), c.Gain, AtPoint(r)
 	switch {
 	case c.run.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
 		a.Verdict = NoVerdict
@@ -65,11 +64,8 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	case len(c.Arms) == 2:
 		a.Line = fmt.Sprintf("%s is %s than %s%s.", c.Called(gain.Perfect), speed(g.Estimate, ""),
 			c.Called(gain.Normal), place)
-	case g.Low <= 0 && g.High >= 0:
-		a.Line = fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", c.Called(gain.Perfect).Label(),
-			quantity.Change(g.Low), quantity.Change(g.High), place)
 	default:
-		a.Line = fmt.Sprintf("%s is %s%s%s.", what, speed(g.Estimate, ""), place, caution(c))
+		a.Line = shown(what, g, c.Verdict, place+caution(c))
 	}
 	a.Reasons = append(campaignReasons(c), a.Reasons...)
 	if c.Chance {
@@ -86,6 +82,28 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 			launch.Quote([]string{c.run.Folder})})
 	}
 	return a
+}
+
+// shown says what the interval of a gain shows, at a place.
+func shown(what string, g gain.Gain, v gain.Verdict, place string) string {
+	switch {
+	case v == gain.Inconclusive:
+		return fmt.Sprintf("No decision: the gain is between %s and %s%s.", quantity.Change(g.Low),
+			quantity.Change(g.High), place)
+	case g.Low <= 0 && g.High >= 0:
+		return fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", what, quantity.Change(g.Low),
+			quantity.Change(g.High), place)
+	}
+	return fmt.Sprintf("%s is %s%s.", capital(what), speed(g.Estimate, ""), place)
+}
+
+// gainOf is a measured gain; that of one launch has a widened interval.
+func gainOf(g gain.Gain) Number {
+	label := "gain"
+	if g.Method == gain.OneLaunch {
+		label = "gain, widened interval"
+	}
+	return Number{label, g.Estimate, Fraction, g.Low, g.High, Measured}
 }
 
 // campaignReasons are the verdicts at several loads, and what leads the gain.
@@ -108,22 +126,19 @@ func campaignReasons(c *campaign) (out []string) {
 
 // oneLaunch is the answer of blocks of one launch, which does not show how launches differ.
 func (a *Answer) oneLaunch(c *campaign, place string) {
-	what := c.Called(gain.Perfect).Label()
-	if g := c.Gain; g.Low <= 0 && g.High >= 0 {
-		a.Line = fmt.Sprintf("In this one launch %s changes speed by %s to %s%s; one launch cannot decide.", what,
-			quantity.Change(g.Low), quantity.Change(g.High), place)
-	} else {
-		a.Line = fmt.Sprintf("In this one launch %s is %s%s; one launch cannot decide.", what, speed(g.Estimate, ""),
-			place)
+	what, g := c.Called(gain.Perfect).Label(), c.Gain
+	did := fmt.Sprintf("is %s", speed(g.Estimate, ""))
+	if g.Low <= 0 && g.High >= 0 {
+		did = fmt.Sprintf("changes speed by %s to %s", quantity.Change(g.Low), quantity.Change(g.High))
 	}
+	a.Line = fmt.Sprintf("In this one launch %s %s%s; one launch cannot decide.", what, did, place)
 	a.Next = append(a.Next, Step{"Start the server anew for each of five launches.", oneServer})
 }
 
 // open is the answer of an interval that contains the threshold.
 func (a *Answer) open(c *campaign, place string) {
 	unit := c.unit()
-	a.Line = fmt.Sprintf("No decision: the gain is between %s and %s%s.", quantity.Change(c.Gain.Low),
-		quantity.Change(c.Gain.High), place)
+	a.Line = shown("", c.Gain, c.Verdict, place)
 	enough, known := toDecide(c.Result, unit)
 	switch {
 	case len(c.Outliers) > 0:
@@ -180,9 +195,9 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 	}
 	alone := Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted}
 	a.Numbers = append(a.Numbers[:min(len(a.Numbers), 4)], alone)
-	what := fmt.Sprintf("a placement alone would gain about %s by the traces", about(p.GainBound))
+	what := fmt.Sprintf("a placement alone would gain about %s by the traces", quantity.Percent(p.GainBound))
 	if p.High < router.Number(c.Threshold) {
-		a.Reasons = append([]string{fmt.Sprintf("Do not expect the %s from placement: %s.", about(c.Gain.Estimate),
+		a.Reasons = append([]string{fmt.Sprintf("Do not expect the %s from placement: %s.", quantity.Percent(c.Gain.Estimate),
 			what)}, a.Reasons...)
 	} else {
 		a.Next = append([]Step{{sentence(what + "; place the experts, then measure again"),
@@ -195,10 +210,10 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 	return a
 }
 
-// atPoint is the point whose gain the campaign's is; empty where there is one load.
-func atPoint(c *campaign) string {
-	for _, p := range c.Points {
-		if p.Gain.Estimate == c.Gain.Estimate {
+// AtPoint is the point whose gain the campaign's is; empty where there is one load.
+func AtPoint(r gain.Result) string {
+	for _, p := range r.Points {
+		if p.Gain.Estimate == r.Gain.Estimate {
 			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
 		}
 	}
@@ -280,7 +295,7 @@ func caution(c *campaign) string {
 
 func campaignBasis(c *campaign) string {
 	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, c.unit()))
-	threshold := quantity.Percent(c.Threshold)
+	threshold := quantity.Confidence(c.Threshold)
 	switch c.Verdict {
 	case gain.Significant, gain.Faster:
 		text += " above the threshold of " + threshold
@@ -318,11 +333,7 @@ func campaignNumbers(c *campaign) []Number {
 	if c.Verdict.Refused() || !g.Estimate.Defined() {
 		return []Number{}
 	}
-	label := "gain"
-	if g.Method == gain.OneLaunch {
-		label = "gain, widened interval"
-	}
-	out := []Number{{label, g.Estimate, Fraction, g.Low, g.High, Measured}}
+	out := []Number{gainOf(g)}
 	if len(c.Outliers) > 0 && g.MedianLow.Defined() {
 		out = append(out, Number{"gain by the arms' medians", g.MedianEstimate, Fraction, g.MedianLow, g.MedianHigh,
 			Measured})

@@ -13,10 +13,16 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
+// Steps of several answers.
+var (
+	measure   = Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"}
+	recordAll = Step{"Record all ranks, one report each.", "moebalance profile -- YOUR_COMMAND"}
+)
+
 // OfComparison answers what balance, or a build, changes by the traces of both.
 func OfComparison(c *diff.Comparison) Answer {
 	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: caveats(c.Warnings, comparisonSeverity)}
+		Caveats: caveats(c.Warnings, caveat.SeverityOf)}
 	steps := quantity.Count(c.Perfect.Steps, "step")
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
@@ -25,8 +31,8 @@ func OfComparison(c *diff.Comparison) Answer {
 	switch {
 	case !c.Comparable:
 		a.Verdict, a.Line = NotComparable, "Not comparable: the sides are no two arms of one run."
-		if len(c.Reasons) > 0 {
-			a.Line, a.Reasons = refusal("Not comparable: ", c.Reasons,
+		if why := Refusals(c); len(why) > 0 {
+			a.Line, a.Reasons = refusal("Not comparable: ", why,
 				"Not comparable: the sides differ in what balance cannot change.")
 		}
 	case c.Builds.Named():
@@ -35,26 +41,33 @@ func OfComparison(c *diff.Comparison) Answer {
 		a.fused(c)
 	default:
 		a.predicted(c)
-		if c.Prediction.Measured == nil {
-			a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
+		if c.Prediction.Measured == nil && len(a.Next) == 0 {
+			a.Next = append(a.Next, measure)
 		}
 	}
-	if c.Comparable && slices.ContainsFunc(c.Warnings,
-		func(w router.Warning) bool { return w.Code == "equal_work_unknown" }) {
-		a.Reasons = append([]string{"Equal work is unknown: too little compute lies outside the MoE blocks to show that both sides did the same."}, a.Reasons...)
+	if c.Comparable && a.Verdict != NoAnswer && warns(c, diff.EqualWorkUnknown) {
+		a.Reasons = append([]string{"Equal work is unknown: too little compute lies outside the MoE blocks to show it."},
+			a.Reasons...)
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	return a
 }
 
-// comparisonSeverity of what a comparison warns of.
-func comparisonSeverity(w router.Warning) Severity {
-	switch w.Code {
-	case "other_kernels", "perfect_not_balanced", "arms_look_alike", "fewer_active_experts", "more_active_experts",
-		"arm_on_trust", "equal_work_unknown":
-		return Warn
+// Refusals say why the sides of a comparison are no two arms of one run.
+func Refusals(c *diff.Comparison) (texts []string) {
+	for _, w := range c.Refusals {
+		text := caveat.Text(w)
+		if w.Subject != "" { // what its trace warns of
+			text = fmt.Sprintf("the %s side is uncertain: %s", w.Subject, text)
+		}
+		texts = append(texts, text)
 	}
-	return caveat.SeverityOf(w)
+	return texts
+}
+
+// warns reports a warning of this code.
+func warns(c *diff.Comparison, code string) bool {
+	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == code })
 }
 
 // clause is a sentence from a prefix and a text, or the other one where that has too many words.
@@ -99,8 +112,9 @@ func (a *Answer) fused(c *diff.Comparison) {
 	if c.Ceiling.StepGain.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("gain of these steps", c.Ceiling.StepGain, Fraction, Measured))
 	}
-	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would gain, these traces cannot tell.")
-	a.Next = append(a.Next, Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"})
+	a.Reasons = append(a.Reasons, "How much of the change is balance, and what a placement would gain, these traces "+
+		"cannot tell.")
+	a.Next = append(a.Next, measure)
 }
 
 func (a *Answer) builds(c *diff.Comparison) {
@@ -152,40 +166,56 @@ func signed(ns router.Number) string {
 }
 
 func (a *Answer) predicted(c *diff.Comparison) {
-	s := c.Split
+	s, measured := c.Split, c.Prediction.Measured
 	a.Verdict = NoVerdict
-	if !s.Known() {
+	switch {
+	case measured != nil:
+		a.Verdict = Verdict(c.Prediction.Verdict)
+		a.Line = shown(gain.Perfect.Label(), *measured, c.Prediction.Verdict, "")
+		parts := "gain measured, parts predicted from "
+		if !s.Known() {
+			parts = "gain measured, parts unknown from "
+		}
+		a.Basis = parts + a.Basis
+		a.Numbers = append(a.Numbers, gainOf(*measured))
+	case s.Known():
+		a.Basis = "predicted from " + a.Basis
+		a.Numbers = append(a.Numbers, Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
+		kinds := ""
+		if len(c.Kinds) > 0 {
+			kinds = " for " + c.Kinds[0].Steps
+		}
+		a.Line = predictedLine(c, kinds)
+		if len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
+			a.Line = predictedLine(c, "")
+			a.Reasons = append(a.Reasons, sentence("this is"+kinds))
+		}
+	default:
 		a.Verdict, a.Line = NoAnswer, "No answer: these traces allow no prediction of the gain."
+		for _, w := range c.Warnings {
+			if w.Code == diff.FewRanks {
+				a.Line = "No answer: " + caveat.Brief(w) + "."
+				a.Next = append(a.Next, recordAll)
+			}
+		}
+	}
+	if !s.Known() {
 		return
 	}
-	measured := c.Prediction.Measured
-	gained := Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted}
-	if measured != nil {
-		a.Verdict = Verdict(c.Prediction.Verdict)
-		gained = Number{"gain", measured.Estimate, Fraction, measured.Low, measured.High, Measured}
-		a.Basis = "gain measured, parts predicted from " + a.Basis
-	} else {
-		a.Basis = "predicted from " + a.Basis
-	}
-	kinds := ""
-	if len(c.Kinds) > 0 && c.Prediction.Measured == nil {
-		kinds = " for " + c.Kinds[0].Steps
-	}
-	a.Line = predictedLine(c, kinds)
-	if len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
-		a.Line = predictedLine(c, "")
-		a.Reasons = append(a.Reasons, sentence("this is"+kinds))
-	}
-	a.Numbers = append(a.Numbers, gained, NumberOf("step with "+gain.Perfect.Label(), s.PerfectNS, NS,
-		basisOfStep(s.Basis)))
+	a.Numbers = append(a.Numbers, NumberOf("step with "+gain.Perfect.Label(), s.PerfectNS, NS, basisOfStep(s.Basis)))
 	// a gain beside another one needs the same step time, the campaign's
-	if p := s.Placement; measured != nil && p.GainBound.Defined() {
+	if p := s.Placement; s.Basis == diff.FromCampaign && p.GainBound.Defined() {
 		a.Numbers = append(a.Numbers, Number{"gain of even ranks alone", p.GainBound, Fraction, p.Low, p.High, Predicted})
 	} else {
 		ranks := s.Parts[0]
 		a.Numbers = append(a.Numbers, Number{"saved by even ranks", ranks.SavedNS, NS, ranks.Low * s.PerfectNS,
 			ranks.High * s.PerfectNS, Predicted})
 	}
+	a.partReasons(c)
+}
+
+// partReasons say where the gain is, of which steps, and what limits it.
+func (a *Answer) partReasons(c *diff.Comparison) {
 	if l, ok := mostLoss(c); ok {
 		a.Reasons = append(a.Reasons, l)
 	}
@@ -198,10 +228,9 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Reasons = append(a.Reasons,
 			"Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
 	}
-	if s.Placement.Held != "" && s.Placement.RecoveredGain.Defined() {
-		a.Reasons = append([]string{fmt.Sprintf(
-			"A placement would recover %s of the uneven load and gain about %s (%s).",
-			quantity.Percent(s.Placement.Recovered), about(s.Placement.RecoveredGain), s.Placement.Held)}, a.Reasons...)
+	if p := c.Split.Placement; p.Held != "" && p.RecoveredGain.Defined() {
+		a.Reasons = append([]string{fmt.Sprintf("A placement would recover %s of the uneven load and gain about %s (%s).",
+			quantity.Percent(p.Recovered), quantity.Percent(p.RecoveredGain), p.Held)}, a.Reasons...)
 	}
 }
 
@@ -213,19 +242,18 @@ func basisOfStep(b diff.StepBasis) Basis {
 }
 
 func predictedLine(c *diff.Comparison, kinds string) string {
-	s, balanced := c.Split, gain.Perfect.Label()
-	if m := c.Prediction.Measured; m != nil {
-		return fmt.Sprintf("%s is %s.", capital(balanced), speed(m.Estimate, ""))
-	}
+	s, most, tail := c.Split, "about", from(c.Split)
 	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
-		return fmt.Sprintf("No gain shown: %s would change speed by %s to %s%s.", balanced, quantity.Change(s.Low),
-			quantity.Change(s.High), kinds)
+		return fmt.Sprintf("No gain shown: %s would change speed by %s to %s%s.", gain.Perfect.Label(),
+			quantity.Change(s.Low), quantity.Change(s.High), kinds)
 	}
-	most := "about"
 	if c.Prediction.LateHosts && s.Gain > 0 {
 		most = "at most"
 	}
-	return fmt.Sprintf("%s would be %s%s%s.", capital(balanced), speed(s.Gain, most), kinds, from(s))
+	if warns(c, diff.EqualWorkUnknown) {
+		tail = ", if both sides did the same work"
+	}
+	return fmt.Sprintf("%s would be %s%s%s.", capital(gain.Perfect.Label()), speed(s.Gain, most), kinds, tail)
 }
 
 // from names the part that makes most of a gain; a cause is named only if it explains

@@ -34,16 +34,23 @@ func OfCounts(c *counts.Result, given string) Answer {
 	}
 	switch {
 	case len(flagged) == 0:
-		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is even: at most %s × the mean in %s%s.", s.Level,
-			quantity.Decimals(worst.MaxOverMean, 2), layerNumber(worst.Layer), where)
+		even := "even"
+		if router.Above(worst.MaxOverMean, worst.Floor, c.Threshold) { // of few tokens
+			even = "as even as chance allows"
+		}
+		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is %s: at most %s × the mean in %s%s.", s.Level, even,
+			quantity.Decimals(worst.MaxOverMean, 2), LayerName("layer", worst.Layer), where)
 	case len(flagged) == s.Layers && s.Layers > 1:
 		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
 			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
 	default:
 		worst = flagged[0] // a more uneven layer may be so by chance
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %d of %s uneven.",
-			part(worst), quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, len(flagged),
-			are(s.Layers, "layer"))
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s", part(worst),
+			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where)
+		if be := map[bool]string{true: "is", false: "are"}[len(flagged) == 1]; s.Layers > 1 {
+			a.Line += fmt.Sprintf("; %d of %s %s uneven", len(flagged), quantity.Count(s.Layers, "layer"), be)
+		}
+		a.Line += "."
 	}
 	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
 	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded),
@@ -62,7 +69,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	}
 	if s.Level == router.LevelExpert {
 		a.Reasons = append(a.Reasons,
-			"The number of ranks is not known, so this is the load of experts; --ep gives it.")
+			"No load over two or more ranks is known, so this is the load of experts; --ep gives the ranks.")
 	}
 	return a
 }
@@ -119,10 +126,11 @@ func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
 // reported is the answer of logs that say how balanced the load was, without counts.
 func (a *Answer) reported(c *counts.Result) {
 	a.Verdict, a.Line = NoAnswer, "No answer: no load is recorded."
-	if passes := sum(c.Reported, func(r counts.ResultReported) router.Number { return router.Number(r.Passes) }); passes > 0 {
-		mean := sum(c.Reported, func(r counts.ResultReported) router.Number {
-			return router.Number(r.Passes) * r.MaxOverMean
-		}) / passes
+	var passes, total router.Number
+	for _, r := range c.Reported {
+		passes, total = passes+router.Number(r.Passes), total+router.Number(r.Passes)*r.MaxOverMean
+	}
+	if mean := total / passes; passes > 0 {
 		a.Line = fmt.Sprintf("The engine reports a rank load of %s × the mean; it recorded no counts.",
 			quantity.Decimals(mean, 2))
 		a.Basis = "claimed by the engine over " + quantity.Count(int(passes), "pass")

@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/place"
@@ -10,17 +11,21 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// OfPlacement answers whether a placement is worth a trial.
-func OfPlacement(r *place.Result) Answer {
+// OfPlacement answers whether a placement is worth a trial. given are the arguments that it was asked
+// for with but the number of ranks and copies; empty where it is not to be asked for again.
+func OfPlacement(r *place.Result, given string) Answer {
 	if r.Rebalance != nil {
 		return ofRebalance(r)
 	}
 	best := r.Best()
 	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
 		Caveats: caveats(byFile(r.Warnings), caveat.SeverityOf)}
-	what := "Placement without copies"
+	what, traffic := "Placement without copies", "unseen traffic"
 	if best.Redundant > 0 {
 		what = "Placement with " + quantity.Count(best.Redundant, "copy")
+	}
+	if seen(r) {
+		traffic = "traffic like that learned"
 	}
 	switch {
 	case !best.Judged.Defined():
@@ -29,10 +34,10 @@ func OfPlacement(r *place.Result) Answer {
 		a.Line = clause("Not enough evidence: ", best.Reason,
 			"Not enough evidence for a placement: see the first reason.")
 	case best.Change < 0:
-		a.Line = fmt.Sprintf("%s cuts the busiest rank's load by %s on unseen traffic.", what,
-			quantity.Percent(-best.Change))
+		a.Line = fmt.Sprintf("%s cuts the busiest rank's load by %s on %s.", what, quantity.Percent(-best.Change),
+			traffic)
 	default:
-		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on unseen traffic.", what)
+		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
 	}
 	a.Basis = fmt.Sprintf("judged on %s · %s · baseline: %s", quantity.Count(len(r.Judged), "other window"),
 		quantity.Count(best.Ranks, "rank"), baseline(best))
@@ -58,8 +63,22 @@ func OfPlacement(r *place.Result) Answer {
 			quantity.Digits3(best.PaidBackAfter)))
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
+	if best.Verdict == place.Trial && given != "" {
+		a.Next = append(a.Next, Step{"Write it for an engine.", fmt.Sprintf(
+			"moebalance place --ep %d --redundant %d --write-sglang NEW.json %s", best.Ranks, best.Redundant, given)})
+	}
 	return a
 }
+
+// seen reports that no judged window differs from those learned.
+func seen(r *place.Result) bool {
+	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool {
+		return w.Code == judgedLearned && w.Args["alike"] == w.Args["windows"]
+	})
+}
+
+// judgedLearned is the code of the warning that judged windows are like learned ones.
+const judgedLearned = "judged_learned"
 
 // baseline names the placement that every number is set against.
 func baseline(p place.Placement) string {
@@ -127,8 +146,9 @@ func ofRebalance(res *place.Result) Answer {
 func beyond(res *place.Result) (list []string) {
 	best, on := res.Best(), map[string]place.LeftOut{}
 	for _, w := range res.Warnings {
-		if w.Code == "one_window" || w.Code == "judged_learned" { // the numbers say less than they seem to
-			list = append(list, caveat.Text(w))
+		// the numbers say less than they seem to; of several windows one sentence says it
+		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned) && !slices.Contains(list, text) {
+			list = append(list, text)
 		}
 	}
 	if c := res.Cost; c != nil && best.Time != nil && c.Beyond() {

@@ -24,7 +24,7 @@ func OfTrace(t *nsys.Trace, given string) Answer {
 		a.hidden(t)
 	case len(t.Ranks) < 2:
 		a.Verdict, a.Line = NoAnswer, "No answer: one rank was given; imbalance needs at least two ranks of one run."
-		a.Next = append(a.Next, Step{"Record all ranks, one report each.", "moebalance profile -- YOUR_COMMAND"})
+		a.Next = append(a.Next, recordAll)
 	case t.Undecided().Code != "":
 		a.Verdict, a.Line = NoAnswer, "No answer: "+caveat.Brief(t.Undecided())+"."
 		a.Reasons = append(a.Reasons, sentence(caveat.Text(t.Undecided())))
@@ -44,7 +44,7 @@ func (a *Answer) load(t *nsys.Trace) {
 	for _, o := range t.Overall {
 		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
 			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
-				NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
+				NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(layerNoun(t), o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
 		}
 	}
 }
@@ -73,13 +73,14 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
 	late := min(w.NS, w.WaitNS) // what the last rank has less of makes up for more
 	switch {
-	case w.Name == wait.LateHosts && late > t.Bound.LossNS && late > leastLate*t.Bound.StepNS:
+	case w.Name == wait.LateHosts && late > t.Bound.LossNS &&
+		(late > leastLate*t.Bound.StepNS || len(rows) > 0 && late > leastWait*t.Bound.StepNS):
 		a.Verdict = LateLaunches
 		a.Line = fmt.Sprintf("Late launches %s; %s.", lateWho(w), wouldGain("balance", gain))
 		a.Numbers = append(a.Numbers, NumberOf("waiting per step", w.WaitNS, NS, Measured))
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 		if len(rows) > 0 {
-			a.Reasons = append(a.Reasons, slowestWords(rows))
+			a.Reasons = append(a.Reasons, slowestWords(t, rows))
 		}
 		a.Reasons = append(a.Reasons, checkHost(w))
 	case len(rows) > 0:
@@ -93,12 +94,13 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 			a.Line = "Expert time is as even as its noise allows."
 			a.Reasons = append(a.Reasons, fmt.Sprintf(
 				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
-				capital(layerNumber(r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
+				capital(LayerName(layerNoun(t), r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
 		}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 	}
 	if t.Contradicted() {
-		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."}, a.Reasons...)
+		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."},
+			a.Reasons...)
 	}
 	a.Reasons = append(a.Reasons, otherKinds(t)...)
 	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
@@ -107,12 +109,13 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
 	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
 	if o, ok := t.RankTime(); ok {
-		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst layer (%s)", layerNumber(o.WorstLayer)),
+		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(layerNoun(t), o.WorstLayer)),
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
 	if a.Verdict == LateLaunches {
-		a.Next = append(a.Next, Step{"See who arrives last, and when.", "moebalance trace --table " + lateTable(t.Waiting) + " " + given})
+		a.Next = append(a.Next, Step{"See who arrives last, and when.", "moebalance trace --table " + lateTable(t.Waiting) +
+			" " + given})
 	} else if a.Verdict == Uneven {
 		a.Next = append(a.Next, Step{"See which layers and ranks.", "moebalance trace --table imbalance " + given})
 	}
@@ -128,30 +131,30 @@ func kindWord(k *nsys.StepKind) string {
 	return "counted"
 }
 
-// otherKinds is a reason on the steps that the answer is not of; empty where all are of one kind.
+// otherKinds is a reason on the steps that the answer is of, and how uneven others are; empty where all
+// are of one kind.
 func otherKinds(t *nsys.Trace) []string {
 	kind, others := t.OtherKinds()
+	others = slices.DeleteFunc(slices.Clone(others), func(k nsys.StepKind) bool { return k.Time.Layers == 0 })
 	if kind == nil || len(others) == 0 {
 		return nil
 	}
-	var said []string
-	for _, k := range others {
-		if k.Time.Layers > 0 {
-			said = append(said, fmt.Sprintf("%s in %s (%s)", quantity.Percent(k.Time.Imbalance),
-				quantity.Numbered("step", k.Steps), k.Name))
-		}
+	uneven := func(a, b nsys.StepKind) int { return cmp.Compare(a.Time.Imbalance, b.Time.Imbalance) }
+	least, most := slices.MinFunc(others, uneven), slices.MaxFunc(others, uneven)
+	those := quantity.Count(len(others), "other kind") + ": " + quantity.Percent(least.Time.Imbalance)
+	if len(others) > 1 {
+		those += " to " + quantity.Percent(most.Time.Imbalance)
 	}
-	if more := len(said) - 2; more > 0 {
-		said = append(said[:2], quantity.Count(more, "more kind")+" of steps not shown")
+	be := "are"
+	if len(kind.Steps) == 1 {
+		be = "is"
 	}
-	if len(said) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("Imbalance is %s in %s (%s); elsewhere %s.", quantity.Percent(kind.Time.Imbalance),
-		quantity.Numbered("step", kind.Steps), kind.Name, strings.Join(said, ", "))}
+	return []string{fmt.Sprintf("%s (%s) %s %s uneven; %s (--table kinds).",
+		capital(quantity.Numbered("step", kind.Steps)), kind.Name, be, quantity.Percent(kind.Time.Imbalance), those)}
 }
 
-// leastLate is the share of a step from which waiting for late launches leads the answer.
+// leastLate is the share of a step from which waiting for late launches leads the answer; where
+// experts are uneven, and cost less, leastWait does.
 const leastLate = 0.10
 
 // wouldGain says what would gain how much: "perfectly even ranks would gain about 6.0 %".
@@ -162,7 +165,7 @@ func wouldGain(what string, gain router.Number) string {
 	if gain < 0.0005 {
 		return what + " would gain less than 0.1 %"
 	}
-	return fmt.Sprintf("%s would gain about %s", what, about(gain))
+	return fmt.Sprintf("%s would gain about %s", what, quantity.Percent(gain))
 }
 
 // uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
@@ -198,30 +201,40 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
 		word = "is overloaded"
 	}
-	n, same := len(rows), true
+	n, same, layer := len(rows), true, LayerName(layerNoun(t), first.Layer)
 	for _, r := range rows {
 		same = same && r.Worst == first.Worst
 	}
 	switch {
+	case changing(first) && n == 1:
+		return layer + " is uneven, on changing ranks"
+	case changing(first):
+		return fmt.Sprintf("%s uneven, on changing ranks, most %s", are(n, layerNoun(t)), layer)
 	case n == 1:
-		return fmt.Sprintf("rank %d %s in layer %d", first.Worst, word, first.Layer)
+		return fmt.Sprintf("rank %d %s in %s", first.Worst, word, layer)
 	case same:
-		return fmt.Sprintf("rank %d %s in %d layers, most in layer %d", first.Worst, word, n, first.Layer)
+		return fmt.Sprintf("rank %d %s in %s, most in %s", first.Worst, word, quantity.Count(n, layerNoun(t)), layer)
 	}
-	return fmt.Sprintf("%d layers are uneven, most layer %d on rank %d", n, first.Layer, first.Worst)
+	return fmt.Sprintf("%s uneven, most %s on rank %d", are(n, layerNoun(t)), layer, first.Worst)
 }
 
+// changing reports a layer of which no rank is the slowest in most steps.
+func changing(r imbalance.Row) bool { return r.Steps > 0 && 2*r.WorstSteps <= r.Steps }
+
 // slowestWords says whether one rank is behind most of the uneven layers.
-func slowestWords(rows []imbalance.Row) string {
+func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
 	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
+	changed := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !changing(r) })
 	switch {
+	case 2*len(changed) > len(rows):
+		return fmt.Sprintf("%s uneven, but the slow rank changes from step to step.", are(len(rows), layerNoun(t)))
 	case len(rows) == 1:
-		return fmt.Sprintf("Layer %d is uneven; rank %d is slowest there.", rows[0].Layer, most)
+		return fmt.Sprintf("%s is uneven; rank %d is slowest there.", capital(LayerName(layerNoun(t), rows[0].Layer)), most)
 	case 2*layers > len(rows):
-		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, layers)
+		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), layerNoun(t)), most, layers)
 	}
-	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from layer to layer.",
-		are(len(rows), "layer"), layers)
+	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from %[3]s to %[3]s.",
+		are(len(rows), layerNoun(t)), layers, layerNoun(t))
 }
 
 // loadReasons say which expert is behind the most uneven layer, by recorded counts.
@@ -229,7 +242,7 @@ func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
 	if contradicts := t.Contradicted(); !ok || !load.Flagged || contradicts {
 		if len(rows) > 1 {
-			return []string{slowestWords(rows)}
+			return []string{slowestWords(t, rows)}
 		}
 		return nil
 	}
@@ -321,14 +334,6 @@ func byFile(warnings []router.Warning) []router.Warning {
 	return out
 }
 
-// sum adds a number up over items.
-func sum[T any](items []T, of func(T) router.Number) (total router.Number) {
-	for _, item := range items {
-		total += of(item)
-	}
-	return total
-}
-
 func are(n int, noun string) string {
 	if n == 1 {
 		return quantity.Count(n, noun) + " is"
@@ -336,11 +341,20 @@ func are(n int, noun string) string {
 	return quantity.Count(n, noun) + " are"
 }
 
-func layerNumber(l router.Whole) string {
+// layerNoun is what the numbers of layers count: blocks, where layers are not known.
+func layerNoun(t *nsys.Trace) string {
+	if t.Structure != nil && t.Structure.Layers == 0 {
+		return "block"
+	}
+	return "layer"
+}
+
+// LayerName names a layer in a sentence; where none is named, all are judged together.
+func LayerName(noun string, l router.Whole) string {
 	if !l.Defined() {
 		return "all layers"
 	}
-	return fmt.Sprintf("layer %d", l)
+	return fmt.Sprintf("%s %d", noun, l)
 }
 
 // sentence begins with a capital and ends with a stop.

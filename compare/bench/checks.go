@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/bench/difference"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -20,14 +21,13 @@ import (
 // package gain, which has the values.
 func (c *Campaign) checks() []gain.Check {
 	checks := append([]gain.Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkCPU()}, c.checkGPUs()...)
-	if check, ok := c.checkPointRuns(); ok {
+	if check, ok := c.checkReports(); ok {
 		checks = append(checks, check)
 	}
-	if check, ok := c.checkServer(); ok {
-		checks = append(checks, check)
-	}
-	if check, ok := c.checkSlots(); ok {
-		checks = append(checks, check)
+	for _, where := range []func() (gain.Check, bool){c.checkServer, c.checkSlots} {
+		if check, ok := where(); ok {
+			checks = append(checks, check)
+		}
 	}
 	if c.Spec.Design.Within() {
 		checks = append(checks, c.checkPrompts())
@@ -117,7 +117,7 @@ func (c *Campaign) changedBetweenSessions() []string {
 	for _, arm := range gain.Arms {
 		attempts := c.counted(arm)
 		for _, a := range attempts {
-			for _, name := range differing(attempts[0].Environment, a.Environment) {
+			for _, name := range difference.Variables(attempts[0].Environment, a.Environment) {
 				changed[name] = true
 			}
 		}
@@ -239,6 +239,28 @@ func holder(g launch.GPU, p launch.GPUProcess) string {
 		return fmt.Sprintf("%s (GPU %d, process %d of the earlier campaign %s)", p.Name, g.Index, p.PID, p.Campaign)
 	}
 	return fmt.Sprintf("%s (GPU %d)", p.Name, g.Index)
+}
+
+// reportTolerance is how much longer than its launch a report may say that its benchmark took,
+// by the difference of two clocks.
+const reportTolerance = 0.01
+
+// checkReports warns of a report whose benchmark took longer than the launch that printed it:
+// it tells of another run.
+func (c *Campaign) checkReports() (gain.Check, bool) {
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok || l.Kind != Timed || a.Result == nil || a.DurationNS == 0 {
+			continue
+		}
+		took, ok := a.Result.Metric("duration")
+		if reported := 1e6 * float64(took.Value); ok && reported > (1+reportTolerance)*float64(a.DurationNS) {
+			return warning("report_time", fmt.Sprintf(
+				"the report of launch %d says that its benchmark took %s, but the launch took %s: it tells of another run",
+				l.Position, quantity.Duration(reported), quantity.Duration(float64(a.DurationNS)))), true
+		}
+	}
+	return gain.Check{}, false
 }
 
 // cpuTolerance is the share of a machine's cores beyond which the work of other

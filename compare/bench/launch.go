@@ -56,9 +56,6 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 		Cores:  runtime.NumCPU(),
 		Folder: filepath.Join(launchesFolder, r.folderName(*l, number)),
 	}
-	if number > 1 {
-		a.Points = slices.Clone(l.Attempts[number-2].Points) // an engine of its own measures those that are missing
-	}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err
@@ -155,7 +152,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	a.Environment = launch.RecordEnvironment(env, r.Spec.armVariables())
 	cmd, p := r.Spec.Command, r.Spec.placeholders(l, out, l.Point)
 	job = launch.Job{
-		Runs: []launch.Run{{Words: p.fill(cmd.Of(l.Arm)), Folder: folder}}, Server: p.fill(cmd.Server),
+		Runs: []launch.Run{{Words: p.fill(cmd.Normal), Folder: folder}}, Server: p.fill(cmd.Server),
 		Dir: r.Spec.Folder,
 		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
 		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout,
@@ -189,9 +186,8 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		a.Warnings = append(a.Warnings, warning)
 	}
 	if l.Kind == Profiled {
-		profile := r.Spec.Profile.ForProgram(*engine)
-		*engine = profile.Wrap(*engine, out, version)
-		job.Env = launch.Environ(job.Env, profile.Variables())
+		*engine = r.Spec.Profile.Wrap(*engine, out, version)
+		job.Env = launch.Environ(job.Env, r.Spec.Profile.Variables())
 	}
 	// of launches without a profiler
 	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere })

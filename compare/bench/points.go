@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // in reports whether a word has a placeholder of that name.
@@ -15,20 +14,14 @@ func in(words []string, name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{"+name+"}") })
 }
 
-// checkPoints reports points that the commands do not use, or use twice.
+// checkPoints reports points that the commands do not use.
 func (s Spec) checkPoints() error {
 	p := s.Points
 	if p == nil {
 		return nil
 	}
-	client := slices.Concat(s.Command.Normal, s.Command.Perfect)
-	one, all := in(client, p.Name) || s.perLaunch() != nil, in(client, points.All)
-	switch {
-	case one && all:
-		return fmt.Errorf("the command has {%s} and {%s}: want one of them", p.Name, points.All)
-	case !one && !all:
-		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes, or {%s} where the command takes all values (%s) and prints a report for each",
-			p.Name, points.All, strings.Join(p.Values, ","))
+	if !in(s.Command.Normal, p.Name) && s.perLaunch() == nil {
+		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", p.Name)
 	}
 	return nil
 }
@@ -38,7 +31,7 @@ func (s Spec) perLaunch() []string {
 	if s.Points == nil {
 		return nil
 	}
-	words := slices.Concat(s.Command.engine(gain.Normal), s.Command.engine(gain.Perfect))
+	words := slices.Clone(s.Command.engine())
 	for _, a := range s.Arms {
 		words = append(words, a.Flags...)
 	}
@@ -50,7 +43,7 @@ func (s Spec) perLaunch() []string {
 
 // perClient reports whether each launch of a server has a run of its client per point.
 func (s Spec) perClient() bool {
-	return s.Points != nil && s.perLaunch() == nil && in(slices.Concat(s.Command.Normal, s.Command.Perfect),
+	return s.Points != nil && s.perLaunch() == nil && in(s.Command.Normal,
 		s.Points.Name)
 }
 
@@ -65,7 +58,6 @@ func (s Spec) order(l Launch) []string {
 // PointRun is what one launch measured at one of its points.
 type PointRun struct {
 	Value      string          `json:"value"`
-	Attempt    int             `json:"attempt"` // whose engine it was measured on
 	DurationNS int64           `json:"duration_ns"`
 	Result     *metrics.Result `json:"result"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -28,11 +30,11 @@ type Segment struct {
 
 // Ordered is an order that all ranks acknowledged, and what the launch recorded under it.
 type Ordered struct {
-	Sequence int      `json:"sequence"`
-	Arm      gain.Arm `json:"arm"`
-	Router   string   `json:"router"`
-	Ranks    int      `json:"ranks"` // that acknowledged
-	Counted  *Counted `json:"counted,omitempty"`
+	Sequence int            `json:"sequence"`
+	Arm      gain.Arm       `json:"arm"`
+	Router   string         `json:"router"`
+	Ranks    int            `json:"ranks"` // that acknowledged
+	Counted  *proof.Counted `json:"counted,omitempty"`
 }
 
 // The environment of an engine that changes its router while it runs.
@@ -81,8 +83,6 @@ func (s Spec) CheckWithin() error {
 	switch {
 	case !s.Treatment.Switches || s.Builds.Named():
 		return fmt.Errorf("launches that hold both arms need --treatment hook; other switches are read when an engine starts: use --pairs")
-	case len(s.Command.Perfect) > 0:
-		return fmt.Errorf("--perfect-command needs a launch of its own: use --pairs")
 	case s.Points != nil && s.perLaunch() != nil:
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
@@ -195,6 +195,23 @@ func (s *segments) drivenBy(ranks control.Channel, last int) {
 // firstRun is how long the first run of a client may take: engines compile in it.
 const firstRun = 30 * time.Minute
 
+// segmentFolder is the folder of a run of the client, below its attempt's.
+var segmentFolder = regexp.MustCompile(`^run-\d{3,}-`)
+
+// SegmentOf is the campaign in whose folder a file is that a run of the client wrote within a launch
+// which holds all arms; false for any other file.
+func SegmentOf(path string) (campaign string, ok bool) {
+	path, err := filepath.Abs(path)
+	for at := filepath.Dir(path); err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
+		launches := filepath.Dir(filepath.Dir(at))
+		if campaign = filepath.Dir(launches); segmentFolder.MatchString(filepath.Base(at)) &&
+			filepath.Base(launches) == launchesFolder && IsCampaign(campaign) {
+			return campaign, true
+		}
+	}
+	return "", false
+}
+
 // client runs the client once and reads its report.
 func (s *segments) client(ctx context.Context, r control.Run, run func(context.Context, launch.Run) error) error {
 	name := fmt.Sprintf("run-%03d-%s", r.Number, r.Arm)
@@ -256,10 +273,10 @@ func (s *segments) follows() error {
 		}
 		view := *a
 		view.Counted, view.Result = o.Counted, nil
-		for _, p := range s.Spec.proveByCounts(o.Arm, view) {
-			if p.severity() > 1 {
+		for _, p := range s.Spec.rules().ByCounts(o.Arm, s.Spec.shown(view)) {
+			if p.Severity() > 1 {
 				return &control.NotFollowed{Seen: fmt.Sprintf("all ranks acknowledged %s, but %s",
-					o.Arm.Label(), p.evidence)}
+					o.Arm.Label(), p.Evidence)}
 			}
 		}
 	}
@@ -303,12 +320,12 @@ func (a Attempt) underOrders(arm gain.Arm) (views []Attempt) {
 	counted := slices.ContainsFunc(a.Orders, func(o Ordered) bool { return o.Arm == arm && o.Counted != nil })
 	for _, o := range a.Orders {
 		view := a
-		view.Segments, view.Orders, view.Counted, view.Points, view.LinesFound = nil, nil, o.Counted, nil, nil
+		view.Segments, view.Counted, view.Points, view.LinesFound = nil, o.Counted, nil, nil
 		for _, s := range a.Segments {
 			if s.Sequence != o.Sequence {
 				continue
 			}
-			view.Points = append(view.Points, PointRun{Value: s.Point, Attempt: a.Number, Result: s.Result})
+			view.Points = append(view.Points, PointRun{Value: s.Point, Result: s.Result})
 			if s.Counts && view.Result == nil {
 				view.Result = s.Result
 			}
@@ -316,12 +333,7 @@ func (a Attempt) underOrders(arm gain.Arm) (views []Attempt) {
 		if o.Arm != arm || view.Result == nil || o.Counted == nil && counted {
 			continue
 		}
-		for rank := range o.Ranks {
-			if o.Router == routerPerfect {
-				view.LinesFound = append(view.LinesFound, evidence.ProofLine{Rank: rank, Ranks: o.Ranks, Times: 1,
-					Text: "acknowledged router " + o.Router})
-			}
-		}
+		view.Orders = []Ordered{o}
 		views = append(views, view)
 	}
 	return views

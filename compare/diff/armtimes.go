@@ -19,21 +19,20 @@ var phases = nsys.Phases()
 // cellTime is kernel time of one cell in nanoseconds. Work is time in kernels
 // that compute; collective kernels mostly wait and are kept apart.
 type cellTime struct {
-	work, collective, busy, instances int64
+	work, collective, busy int64
 }
 
 func (a *cellTime) add(b cellTime) {
 	a.work += b.work
 	a.collective += b.collective
 	a.busy += b.busy
-	a.instances += b.instances
 }
 
 // armTimes is one arm over the ranks and layers that both arms have, in the steps
 // that count. Its steps are its own: steps of different runs do not correspond.
 type armTimes struct {
 	ranks, layers, steps []int
-	tokens               []int // of steps, 0 where their ranges do not say
+	batches              []ranges.Batch // of steps, as far as their ranges say
 	times                *imbalance.Times
 	wall                 map[router.Whole]float64 // of steps
 	cells                []cellTime               // [step][rank][layer][phase]
@@ -49,10 +48,10 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 	}
 	a.times = t.Times(shared)
 	a.steps = a.times.StepsOf(imbalance.Counts)
-	a.tokens = make([]int, len(a.steps))
+	a.batches = make([]ranges.Batch, len(a.steps))
 	for _, s := range t.StepTimes {
 		if i := slices.Index(a.steps, int(s.Step)); i >= 0 {
-			a.tokens[i] = ranges.BatchOf(s.Range).Tokens
+			a.batches[i] = ranges.BatchOf(s.Range)
 		}
 	}
 	a.cells = make([]cellTime, len(a.steps)*len(ranks)*len(layers)*len(phases))
@@ -67,8 +66,7 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 		if !known {
 			p = phase[nsys.PhaseUnknown]
 		}
-		a.at(s, rank[c.Rank], layer[int(c.Layer)], p).add(cellTime{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS,
-			c.Instances})
+		a.at(s, rank[c.Rank], layer[int(c.Layer)], p).add(cellTime{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS})
 	}
 	return a
 }
@@ -147,7 +145,6 @@ type measure func(cellTime) int64
 func workOf(c cellTime) int64       { return c.work }
 func collectiveOf(c cellTime) int64 { return c.collective }
 func busyOf(c cellTime) int64       { return c.busy }
-func instancesOf(c cellTime) int64  { return c.instances }
 
 // mean is, step by step, the mean over ranks of a measure.
 func (a *armTimes) mean(in scope, of measure) []float64 {

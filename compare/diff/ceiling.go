@@ -24,13 +24,6 @@ type Ceiling struct {
 	PerfectBalancedness router.Number `json:"perfect_balancedness"`
 	// GainBound is 1/(1 − f + f·b) − 1, a fraction (see router.GainBound).
 	GainBound router.Number `json:"gain_bound"`
-	// ExpertWork is the mean rank's expert time in the perfect arm over that in
-	// the normal arm. Moving load between ranks leaves it at 1; below 1, experts
-	// of equal size also made the kernels faster per slot.
-	ExpertWork router.Number `json:"expert_work_ratio"`
-	// GainBoundWithWork is the bound with that taken in: 1/(1 − f + f·b·w) − 1
-	// with w = ExpertWork; undefined where b·w exceeds 1.
-	GainBoundWithWork router.Number `json:"gain_bound_with_work"`
 	// StepGain is the fall of the step's GPU time as a gain: normal/perfect − 1.
 	// One launch of each arm, under a profiler: no verdict rests on it. Undefined where
 	// the arms exclude different numbers of warm-up steps.
@@ -47,18 +40,13 @@ func (p arms) ceiling(step Change) Ceiling {
 		Of: p.normal.times.Of, SlowestExperts: changeOf(p.normal.slowestExperts(), p.perfect.slowestExperts()),
 		ExpertShare:         p.normal.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
 		Balancedness:        p.normal.balancedness(),
-		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1, ExpertWork: router.Undefined(),
+		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1,
 		StragglerLoss: changeOf(p.normal.times.Loss(), p.perfect.times.Loss()),
 	}
 	if p.later() != 0 { // one arm still waits in a step that the other leaves out
 		c.StepGain = router.Undefined()
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
-	mean := func(s imbalance.Step) router.Number { return s.MeanExpertsNS }
-	if normal := p.normal.perStep(mean); normal > 0 {
-		c.ExpertWork = p.perfect.perStep(mean) / normal
-	}
-	c.GainBoundWithWork = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness*c.ExpertWork))
 	return c
 }
 
@@ -79,42 +67,4 @@ func (a *armTimes) slowestExperts() (ns []float64) {
 
 func (a *armTimes) balancedness() router.Number {
 	return a.perStep(func(s imbalance.Step) router.Number { return s.MeanExpertsNS / s.SlowestExpertsNS })
-}
-
-// RankSpeed separates load from hardware. The perfect arm gives every rank the
-// same load, so what its ranks differ in is the hardware; dividing the normal
-// arm's time by it leaves the load.
-type RankSpeed struct {
-	Rank      int           `json:"rank"`
-	NormalNS  router.Number `json:"normal_ns"`  // expert work per step
-	PerfectNS router.Number `json:"perfect_ns"` // likewise
-	// Hardware is the rank's perfect time over the mean of all ranks': above 1
-	// for a slower GPU.
-	Hardware router.Number `json:"hardware"`
-	// Load is the rank's normal/perfect ratio over the mean of all ranks': its
-	// relative load with the hardware divided out.
-	Load router.Number `json:"load"`
-}
-
-// rankSpeeds is empty for fewer than two ranks, and without expert work on some
-// rank of either arm.
-func (p arms) rankSpeeds() []RankSpeed {
-	if len(p.normal.ranks) < 2 {
-		return []RankSpeed{}
-	}
-	rows := make([]RankSpeed, len(p.normal.ranks))
-	perfect, ratio := make([]float64, len(rows)), make([]float64, len(rows))
-	for r, rank := range p.normal.ranks {
-		c := changeOf(p.normal.ofRank(r, expertScope, workOf), p.perfect.ofRank(r, expertScope, workOf))
-		if !(c.NormalNS > 0 && c.PerfectNS > 0) {
-			return []RankSpeed{}
-		}
-		rows[r] = RankSpeed{Rank: rank, NormalNS: c.NormalNS, PerfectNS: c.PerfectNS}
-		perfect[r], ratio[r] = float64(c.PerfectNS), float64(c.Ratio)
-	}
-	for r := range rows {
-		rows[r].Hardware = router.Number(perfect[r]) / average(perfect)
-		rows[r].Load = router.Number(ratio[r]) / average(ratio)
-	}
-	return rows
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Comparison says where the difference between two sets of traces lies.
@@ -20,12 +19,12 @@ type Comparison struct {
 	SchemaVersion int    `json:"schema_version"`
 	Kind          string `json:"kind"` // always "compare"
 	// Comparable is false when the sides cannot be one normal and one perfect
-	// arm of the same run; Reasons then say why. The numbers are filled in all
+	// arm of the same run; Refusals then say why. The numbers are filled in all
 	// the same where they can be.
-	Comparable bool         `json:"comparable"`
-	Verdict    gain.Verdict `json:"verdict"` // not comparable, or no verdict: that takes repeated launches
-	Reasons    []string     `json:"reasons"`
-	Work       []Work       `json:"work"` // what balance cannot change, as far as the sides show it
+	Comparable bool             `json:"comparable"`
+	Verdict    gain.Verdict     `json:"verdict"` // not comparable, or no verdict: that takes repeated launches
+	Refusals   []router.Warning `json:"refusals"`
+	Work       []Work           `json:"work"` // what balance cannot change, as far as the sides show it
 
 	// Builds are the names of two builds that stand in the places of normal and perfect.
 	Builds gain.Builds `json:"builds,omitzero"`
@@ -53,14 +52,16 @@ type Comparison struct {
 	Stragglers []StragglerChange `json:"stragglers"`
 	Waits      []ArmWait         `json:"waits"`
 	Balance    []BalanceChange   `json:"balance"`
-	RankSpeeds []RankSpeed       `json:"rank_speeds"`
 	Steps      []StepTime        `json:"steps"`
 	Kernels    []KernelFamily    `json:"kernels"`
 	Active     []ActiveExperts   `json:"active_experts"`
 	Warnings   []router.Warning  `json:"warnings"`
 
-	fused bool // see Fused
+	fused, partial bool // see Fused, FewRanks
 }
+
+// FewRanks is the code of the warning that a run has ranks which are not on both sides.
+const FewRanks = "few_ranks"
 
 // SchemaVersion is the version of Comparison's JSON.
 const SchemaVersion = 1
@@ -90,8 +91,6 @@ type PhaseChange struct {
 	// where fewer than two ranks are compared.
 	NormalSlowestNS  router.Number `json:"normal_slowest_ns"`
 	PerfectSlowestNS router.Number `json:"perfect_slowest_ns"`
-	NormalInstances  router.Number `json:"normal_instances"` // kernels per step and rank, of both kinds
-	PerfectInstances router.Number `json:"perfect_instances"`
 }
 
 // LayerChange is one phase of one layer; Layer is undefined outside layers.
@@ -180,17 +179,21 @@ func Compare(normal, perfect *nsys.Trace) Comparison {
 
 // CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is asked about
 // arms and balance, and what needs a balanced arm is undefined or empty: the gain of
-// balance, bounded, predicted or split, and the speed of ranks.
+// balance, bounded, predicted or split.
 func CompareBuilds(a, b *nsys.Trace, names gain.Builds) Comparison { return compareKinds(a, b, names) }
 
 func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c := Comparison{
-		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Reasons: []string{},
+		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Refusals: []router.Warning{},
 		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
 	}
-	ranks := c.common("rank", ranksOf(normal), ranksOf(perfect))
-	layers := c.common("layer", layersOf(normal), layersOf(perfect))
+	ranks := c.common("unequal_ranks", "ranks", ranksOf(normal), ranksOf(perfect))
+	layers := c.common("unequal_layers", "layers", layersOf(normal), layersOf(perfect))
 	c.Ranks, c.Layers = ranks, named(layers)
+	run := max(len(ranksOf(normal)), len(ranksOf(perfect)), int(normal.World), int(perfect.World))
+	if c.partial = len(ranks) < run && !builds.Named(); c.partial {
+		c.warn(FewRanks, "", "common", len(ranks), "world", run)
+	}
 	p := arms{newArmTimes(normal, ranks, layers), newArmTimes(perfect, ranks, layers)}
 	if p.normal.times.Of != p.perfect.times.Of { // what both have: the phase
 		p = arms{newArmTimes(withoutGEMMs(normal), ranks, layers), newArmTimes(withoutGEMMs(perfect), ranks, layers)}
@@ -206,7 +209,6 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.RankTimes = p.rankTimes()
 	c.Stragglers = p.stragglers()
 	c.Waits = armWaits(names, layers, normal, perfect)
-	c.RankSpeeds = p.rankSpeeds()
 	c.Ceiling = p.ceiling(c.Step)
 	if c.fused = doubtful(normal, nsys.FusedExperts) || doubtful(perfect, nsys.FusedExperts); c.fused {
 		c.withoutExperts()
@@ -218,8 +220,7 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
 	c.Prediction = p.prediction(&c)
 	if builds.Named() {
-		c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork, c.RankSpeeds = router.Undefined(), router.Undefined(),
-			[]RankSpeed{}
+		c.Ceiling.GainBound = router.Undefined()
 	} else {
 		c.caveats()
 	}
@@ -241,25 +242,24 @@ func doubtful(t *nsys.Trace, code string) bool { return t.Doubt().Code == code }
 // withoutExperts takes back what rests on how long the experts of a rank took.
 func (c *Comparison) withoutExperts() {
 	u := router.Undefined()
-	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u, ExpertWork: u,
-		GainBoundWithWork: u, StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil),
-		StragglerLoss: changeOf(nil, nil)}
-	c.Stragglers, c.RankSpeeds = []StragglerChange{}, []RankSpeed{}
+	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u,
+		StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil), StragglerLoss: changeOf(nil, nil)}
+	c.Stragglers = []StragglerChange{}
 }
 
 // common returns what both sides have and warns of what one lacks.
-func (c *Comparison) common(what string, normal, perfect []int) []int {
+func (c *Comparison) common(code, what string, normal, perfect []int) []int {
 	both := slices.DeleteFunc(slices.Clone(normal), func(v int) bool { return !slices.Contains(perfect, v) })
 	for i, own := range [][]int{normal, perfect} {
 		if len(own) == len(both) {
 			continue
 		}
 		left := named(slices.DeleteFunc(slices.Clone(own), func(v int) bool { return slices.Contains(both, v) }))
-		text := quantity.Numbered(what, left)
+		why := what
 		if len(left) == 0 {
-			text = "time outside layers"
+			why = "outside"
 		}
-		c.warn("unequal_"+what+"s", string(c.Builds.Names()[i]), text+" excluded: in this arm only")
+		c.warn(code, string(c.Builds.Names()[i]), "why", why, "left", left)
 	}
 	return both
 }
@@ -270,16 +270,14 @@ const outsideMargin = 0.01
 
 func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 	if t.Unmarked {
-		c.warn("no_steps", string(arm),
-			"no range marks the steps, so the whole capture counts as one step: arms with different numbers of steps are not comparable")
+		c.warn("no_steps", string(arm), "why", "compared")
 	}
 	for _, w := range t.Warnings() {
 		w.Subject = string(arm)
 		c.Warnings = append(c.Warnings, w)
 	}
 	if t.OutsideShare > outsideMargin {
-		c.warn("outside_steps", string(arm),
-			quantity.Percent(t.OutsideShare)+" of the kernel time is outside every step and excluded")
+		c.warn("outside_steps", string(arm), "share", t.OutsideShare)
 	}
 }
 
@@ -304,8 +302,8 @@ func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
 	}
 }
 
-func (c *Comparison) warn(code, subject, text string) {
-	c.Warnings = append(c.Warnings, router.Warning{Code: code, Subject: subject, Text: text})
+func (c *Comparison) warn(code, subject string, args ...any) {
+	c.Warnings = append(c.Warnings, router.Warn(code, subject, args...))
 }
 
 // arms are both arms over the same ranks and layers.
@@ -332,8 +330,6 @@ func (p arms) blocks(layer int) []PhaseChange {
 			row := PhaseChange{
 				Phase: phase, Collective: kind.collective, Change: p.change(in, kind.of),
 				NormalSlowestNS: router.Undefined(), PerfectSlowestNS: router.Undefined(),
-				NormalInstances:  average(p.normal.mean(in, instancesOf)),
-				PerfectInstances: average(p.perfect.mean(in, instancesOf)),
 			}
 			if row.nothing() {
 				continue

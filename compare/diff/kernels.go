@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -107,8 +106,7 @@ func (c *Comparison) warnOtherKernels(sides [2]*nsys.Trace) {
 			}
 		}
 		if share := float64(alone) / float64(total); share > otherMargin {
-			c.warn("other_kernels", string(arm),
-				quantity.Percent(share)+" of the kernel time is in kernel families that the other arm did not launch: the arms ran different code")
+			c.warn("other_kernels", string(arm), "share", share)
 		}
 	}
 }
@@ -121,8 +119,6 @@ const tacticsMargin = 0.01
 // launched in the other: chosen by an autotuner or by the size of the problem, they differ
 // in speed for another reason than balance.
 func CheckTactics(normal, perfect *nsys.Trace) gain.Check {
-	check := gain.Check{Name: "kernel_tactics", Status: gain.Pass,
-		Text: "both arms of the profiled pair launched the same kernel variants"}
 	var found []string
 	for _, f := range kernelFamilies(gain.Arms, normal, perfect) {
 		trace := map[gain.Arm]*nsys.Trace{gain.Normal: normal, gain.Perfect: perfect}[f.Arm]
@@ -132,9 +128,7 @@ func CheckTactics(normal, perfect *nsys.Trace) gain.Check {
 		}
 	}
 	if len(found) > 0 {
-		check.Status, check.Text = gain.Warn,
-			"one arm of the profiled pair launched kernel variants that the other did not: "+strings.Join(found, ", ")+
-				"; give both arms the same autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)"
+		return checked("kernel_tactics", gain.Warn, "other", "variants", found)
 	}
-	return check
+	return checked("kernel_tactics", gain.Pass, "same")
 }

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -238,7 +237,17 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 		if i == 0 {
 			first = c
 		} else if first.Comparable && !c.Comparable {
-			first.warn("kind_not_comparable", "", name+" excluded: "+strings.Join(c.Reasons, "; "))
+			var differ []string
+			for _, w := range c.Work {
+				if !w.Equal {
+					differ = append(differ, w.Quantity)
+				}
+			}
+			reason := "work"
+			if differ == nil {
+				reason = "other"
+			}
+			first.warn("kind_not_comparable", "", "why", reason, "kind", name, "quantities", differ)
 			continue
 		}
 		if !first.Comparable {
@@ -253,9 +262,7 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	first.Kinds = rows
 	for i, list := range alone {
 		for _, k := range list {
-			first.warn("kind_in_one_arm", string(builds.Names()[i]),
-				fmt.Sprintf("steps %s excluded: the other arm has no steps of their kind (%s)",
-					quantity.Ranges(k.steps), quantity.Count(len(k.Kernels), "MoE kernel")))
+			first.warn("kind_in_one_arm", string(builds.Names()[i]), "steps", k.steps, "kernels", len(k.Kernels))
 		}
 	}
 	return first
@@ -265,8 +272,7 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 func (c *Comparison) warnUnequal(arm gain.Arm, name string, k *stepKind, steps []int) {
 	left := slices.DeleteFunc(slices.Clone(k.steps), func(s int) bool { return slices.Contains(steps, s) })
 	if len(left) > 0 {
-		c.warn(unequalTokens, string(arm),
-			fmt.Sprintf("%s excluded, number %s: by their ranges, the other arm has no more of them with as many tokens", name, quantity.Ranges(left)))
+		c.warn(unequalTokens, string(arm), "kind", name, "left", left)
 	}
 }
 

@@ -100,8 +100,8 @@ func TestUnequalBatches(t *testing.T) {
 		[]int64{430, 440})
 	perfect.Arm = "perfect"
 	c := Compare(normal, perfect)
-	if len(c.Reasons) != 1 || !strings.Contains(c.Reasons[0], "100 and 150 tokens per step") {
-		t.Errorf("%v", c.Reasons)
+	if len(reasons(c)) != 1 || !strings.Contains(reasons(c)[0], "100 and 150 tokens per step") {
+		t.Errorf("%v", reasons(c))
 	}
 }
 
@@ -120,7 +120,7 @@ func TestKindsOfOtherTokens(t *testing.T) {
 		perfect.Arm = "perfect"
 		c := Compare(normal, perfect)
 		if c.Comparable != comparable || comparable && (len(c.Kinds) != 1 || !warned(c, "kind_not_comparable", "")) {
-			t.Errorf("%v: %v, %+v", ranges, c.Reasons, c.Kinds)
+			t.Errorf("%v: %v, %+v", ranges, reasons(c), c.Kinds)
 		}
 		if !comparable {
 			noGain(t, ranges[0], c)

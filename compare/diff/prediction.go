@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
@@ -67,8 +68,9 @@ const (
 	Profiled     StepBasis = "profiled" // the perfect arm's own trace, see nsys.StepTime
 )
 
-// prediction is undefined where the sides are not comparable or two builds, and without
-// layers, steps or a second rank: busy ranks of different layers then cancel.
+// prediction is undefined where the sides are not comparable or two builds, without layers,
+// steps or a second rank (busy ranks of different layers then cancel), and where a rank of the
+// run is missing, which may be the busiest.
 func (p arms) prediction(c *Comparison) Prediction {
 	u := router.Undefined()
 	r := Prediction{
@@ -76,13 +78,14 @@ func (p arms) prediction(c *Comparison) Prediction {
 		StepNS: u, ProfilerOverhead: u,
 		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
 	}
-	if !c.Comparable || c.fused || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 || p.normal.times.Unmarked ||
+	if !c.Comparable || c.fused || c.partial || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 ||
+		p.normal.times.Unmarked ||
 		p.perfect.times.Unmarked {
 		return r
 	}
 	later := p.later()
 	needed := after(p.perfect.needed(), -later)
-	r.Paired = sameTokens(after(p.normal.tokens, later), after(p.perfect.tokens, -later))
+	r.Paired = sameTokens(after(p.normal.batches, later), after(p.perfect.batches, -later))
 	unlike := !r.Paired && (unequal(needed) || unequal(after(p.normal.needed(), later)))
 	saved := func(of func(*armTimes) []float64) stats.Interval {
 		normal, perfect := after(of(p.normal), later), after(of(p.perfect), -later)
@@ -103,9 +106,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 	r.SavedNS, r.LossNS, r.ExpertsNS, r.OtherNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate),
 		router.Number(r.parts[1].Estimate), router.Number(r.parts[2].Estimate)
 	if unlike {
-		c.warn("unequal_steps", "",
-			"no interval of the predicted gain: steps differ in size, and no range says how many tokens each holds; "+
-				"the gain takes the steps of both arms for the same batches")
+		c.warn("unequal_steps", "")
 	}
 	r.LateHosts = c.lateHosts()
 	r.over(c.Perfect.OverSteps.Step.MeanNS, Profiled)
@@ -118,8 +119,8 @@ func (p arms) prediction(c *Comparison) Prediction {
 func after[T any](steps []T, first int) []T { return steps[min(max(first, 0), len(steps)):] }
 
 // sameTokens reports steps that hold as many tokens in both arms, one by one.
-func sameTokens(normal, perfect []int) bool {
-	return slices.Equal(normal, perfect) && !slices.Contains(normal, 0)
+func sameTokens(normal, perfect []ranges.Batch) bool {
+	return slices.EqualFunc(normal, perfect, func(a, b ranges.Batch) bool { return a.Tokens == b.Tokens && a.Tokens > 0 })
 }
 
 // unequal reports steps that differ in size by more than half.
@@ -176,14 +177,19 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 	if !c.Comparable {
 		return
 	}
+	if r.Verdict.Refused() {
+		c.warn("campaign_refused", "", "verdict", r.Verdict)
+		return
+	}
 	p := &c.Prediction
 	p.Measured, p.Verdict = &r.Gain, r.Verdict
 	steps, why := r.StepsNS(gain.Perfect, tokens)
-	if len(c.Kinds) > 1 {
-		why = "its steps are of all kinds"
-	}
-	if why != "" {
-		c.warn("campaign_step_time", "", "the campaign gives no step time: "+why)
+	switch {
+	case len(c.Kinds) > 1:
+		c.warn("campaign_step_time", "", "why", "kinds")
+		return
+	case why != "":
+		c.warn("campaign_step_time", "", "because", why)
 		return
 	}
 	mean := router.Number(stat.Mean(steps, nil))

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
@@ -57,7 +58,7 @@ func TestPredictionByHand(t *testing.T) {
 	c.WithCampaign(gain.Result{Metric: gain.Metric{Name: "throughput", Unit: "tok/s"},
 		Pairs: []gain.Pair{{Perfect: 2e9, Status: gain.PairComplete}}}, 0)
 	if i := slices.IndexFunc(c.Warnings, unsaid); i < 0 || c.Prediction.StepBasis != Profiled ||
-		!strings.Contains(c.Warnings[i].Text, "throughput in tok/s; for tokens per second, add --step-tokens") {
+		!strings.Contains(caveat.Text(c.Warnings[i]), "throughput in tok/s; for tokens per second, add --step-tokens") {
 		t.Errorf("without tokens: %+v, warnings %v", c.Prediction, c.Warnings)
 	}
 	perfect.StepTimes = nil

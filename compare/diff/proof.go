@@ -20,7 +20,8 @@ func ProveRouting(compared Comparison) gain.TraceProof {
 	return gain.TraceProof{
 		Proved: inPerfect <= 1+BalancedWithin && inNormal > 1+BalancedWithin,
 		Evidence: fmt.Sprintf(
-			"%s over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm (want at most that)",
+			"%s over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm "+
+				"(want at most that)",
 			c.Of.ExpertTime(), quantity.Ratio(inNormal), 1+BalancedWithin, quantity.Ratio(inPerfect)),
 	}
 }

@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func sideOf(t *nsys.Trace, a *armTimes) Side {
@@ -49,37 +47,40 @@ func sorted(set map[int]bool) []int {
 
 // judgeSides asks whether these are the two arms of one run.
 func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
-	refuse := func(format string, args ...any) {
-		c.Comparable = false
-		c.Reasons = append(c.Reasons, fmt.Sprintf(format, args...))
-	}
 	names := c.Builds.Names()
 	for i, side := range []*nsys.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
-			refuse("the %s side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", names[i])
+			c.refuse("no_kernels", "arm", names[i])
 		} else if !c.Builds.Named() &&
 			!slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
-			refuse("the %s side has no MoE kernel, so no routing is compared", names[i])
+			c.refuse("no_moe", "arm", names[i])
 		}
 	}
 	if c.Comparable {
-		c.judgeExtent(normal, perfect, refuse)
+		c.judgeExtent(normal, perfect)
 	}
 	if c.Comparable {
-		c.judgeWork(p, [2]*nsys.Trace{normal, perfect}, refuse)
+		c.judgeWork(p, [2]*nsys.Trace{normal, perfect})
 	}
-	if n, p := byPyTorch(normal), byPyTorch(perfect); n != p {
-		refuse("one side was recorded by Nsight Systems and the other by PyTorch's profiler, which place kernels by different evidence: record both alike")
+	if byPyTorch(normal) != byPyTorch(perfect) {
+		c.refuse("profilers")
 	}
 	if rank, same := sameRecording(normal, perfect); same {
-		refuse("rank %d is the same recording on both sides", rank)
+		c.refuse("same_recording", "rank", rank)
 	}
 	if c.Builds.Named() {
 		return
 	}
-	c.judgeArms(refuse)
-	c.judgeLoad(perfect, refuse)
-	c.judgeBalance(perfect, refuse)
+	c.judgeArms()
+	c.judgeLoad(perfect)
+	c.judgeBalance(perfect)
+}
+
+// refuse says why the sides are no two arms of one run.
+func (c *Comparison) refuse(why string, args ...any) {
+	c.Comparable = false
+	args = append(args, "why", why)
+	c.Refusals = append(c.Refusals, router.Warn("refused", "", args...))
 }
 
 // byPyTorch reports a trace of PyTorch's profiler.
@@ -94,24 +95,23 @@ var moePhases = []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExp
 // judgeExtent wants both arms to have run the same layers and experts on the
 // same ranks. A report of a rank can get lost, a layer cannot: every step goes
 // through all.
-func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace, refuse func(string, ...any)) {
+func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace) {
 	names := c.Builds.Names()
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
-		refuse("the sides have %d of %d ranks in common: %s has %s; %s has %s", len(c.Ranks), most, names[0],
-			quantity.Ranges(c.Normal.Ranks), names[1], quantity.Ranges(c.Perfect.Ranks))
+		c.refuse("ranks", "common", len(c.Ranks), "all", most, "arm", names[0], "ranks", c.Normal.Ranks,
+			"other", names[1], "others", c.Perfect.Ranks)
 	}
 	for i, t := range []*nsys.Trace{normal, perfect} {
 		if doubt := t.Doubt(); doubt.Code != "" && doubt.Code != nsys.FusedExperts { // which leaves the times of steps
-			refuse("the %s side is uncertain: %s", names[i], caveat.Text(doubt))
+			c.Comparable, doubt.Subject = false, string(names[i])
+			c.Refusals = append(c.Refusals, doubt)
 		}
 	}
 	if n, p := named(layersOf(normal)), named(layersOf(perfect)); !slices.Equal(n, p) {
-		refuse("the sides have different layers: %s has %s; %s has %s", names[0], quantity.Ranges(n), names[1],
-			quantity.Ranges(p))
+		c.refuse("layers", "arm", names[0], "layers", n, "other", names[1], "others", p)
 	}
 	if n, p := recordedExperts(normal), recordedExperts(perfect); n > 0 && p > 0 && n != p {
-		refuse("the recorded load covers %s in the %s arm and %d in the %s arm", quantity.Count(n, "expert"), names[0],
-			p, names[1])
+		c.refuse("loads", "experts", n, "arm", names[0], "others", p, "other", names[1])
 	}
 }
 
@@ -143,38 +143,37 @@ func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	trusted := *t
 	trusted.Arm = string(arm)
 	trusted.ArmEvidence = fmt.Sprintf("accepted as labeled; the captures say %s (%s)", said, t.ArmEvidence)
-	trusted.Warnings = append(slices.Clone(t.Warnings), router.Warning{Code: "arm_on_trust",
-		Text: fmt.Sprintf("the %s arm is %s", arm, trusted.ArmEvidence)})
+	trusted.Warnings = append(slices.Clone(t.Warnings),
+		router.Warn("arm_on_trust", "", "arm", arm, "said", said, "evidence", t.ArmEvidence))
 	return &trusted
 }
 
 // judgeArms holds the sides against the arms that they record.
-func (c *Comparison) judgeArms(refuse func(string, ...any)) {
+func (c *Comparison) judgeArms() {
 	n, p := c.Normal, c.Perfect
 	switch {
 	case n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal):
-		refuse("the arms are swapped: the normal side says perfect (%s) and the perfect side says normal (%s)",
-			n.Evidence, p.Evidence)
+		c.refuse("swapped", "arm", gain.Normal, "evidence", n.Evidence, "other", gain.Perfect, "others", p.Evidence)
 		return
 	case n.Arm == "" && p.Arm == "":
-		c.warn("arm_unknown", "", "neither side records its arm: both are accepted as labeled")
+		c.warn("arm_unknown", "", "why", "both")
 		return
 	case n.Arm == "" || p.Arm == "":
-		c.warn("arm_unknown", "", "only one side records its arm")
+		c.warn("arm_unknown", "", "why", "one")
 	}
 	for i, s := range []Side{n, p} {
 		if s.Arm != "" && s.Arm != string(gain.Arms[i]) {
-			refuse("the %s side records the arm %q (%s)", gain.Arms[i], s.Arm, s.Evidence)
+			c.refuse("arm", "arm", gain.Arms[i], "recorded", s.Arm, "evidence", s.Evidence)
 		}
 	}
 }
 
 // judgeLoad asks the recorded load of the perfect arm, where there is one,
 // whether its ranks were balanced.
-func (c *Comparison) judgeLoad(perfect *nsys.Trace, refuse func(string, ...any)) {
+func (c *Comparison) judgeLoad(perfect *nsys.Trace) {
 	for _, s := range perfect.Imbalance {
 		if s.Level == router.LevelRank && s.Quantity == imbalance.Load && s.Flagged {
-			refuse("balance is not proved: the recorded load of the perfect arm has max/mean %s over ranks in layer %d (floor %s)", quantity.Ratio(s.MaxOverMean), s.Layer, quantity.Ratio(s.Floor))
+			c.refuse("load", "arm", gain.Perfect, "load", s.MaxOverMean, "layer", s.Layer, "floor", s.Floor)
 			return
 		}
 	}
@@ -189,28 +188,27 @@ const BalancedWithin = 0.10
 
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
 // and more so than normal routing. Recorded load, which judgeLoad has asked, shows it too.
-func (c *Comparison) judgeBalance(perfect *nsys.Trace, refuse func(string, ...any)) {
+func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
 	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
-		text := c.Ceiling.Of.ExpertTime() +
-			" is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 		loaded := slices.ContainsFunc(perfect.Imbalance,
 			func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load })
 		if c.Perfect.Arm == "" && !loaded {
-			refuse("balance is not proved: the perfect side does not record its arm, and %s", text)
+			c.refuse("unmeasured", "arm", gain.Perfect, "of", c.Ceiling.Of.ExpertTime())
 			return
 		}
-		c.warn("balance_not_measured", "", text)
+		c.warn("balance_not_measured", "", "of", c.Ceiling.Of.ExpertTime())
 		return
 	}
 	inNormal, inPerfect := 1/float64(c.Ceiling.Balancedness), 1/float64(c.Ceiling.PerfectBalancedness)
-	text := fmt.Sprintf("%s over ranks has max/mean %s in the normal arm and %s in the perfect arm (per step and layer)", c.Ceiling.Of.ExpertTime(), quantity.Ratio(inNormal), quantity.Ratio(inPerfect))
+	args := []any{"of", c.Ceiling.Of.ExpertTime(), "arm", gain.Normal, "here", inNormal, "other", gain.Perfect,
+		"there", inPerfect}
 	switch {
 	case inPerfect > 1+BalancedWithin && inPerfect > inNormal:
-		refuse("balance is not proved: %s", text)
+		c.refuse("unbalanced", args...)
 	case inPerfect > 1+BalancedWithin:
-		c.warn("perfect_not_balanced", string(gain.Perfect), text+": uneven hardware, or routing that is not balanced")
+		c.warn("perfect_not_balanced", string(gain.Perfect), args...)
 	case inPerfect > inNormal:
-		c.warn("arms_look_alike", "", text+": no imbalance to remove, or the sides are swapped")
+		c.warn("arms_look_alike", "", args...)
 	}
 }
 
@@ -237,23 +235,20 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 
 // caveats are the limits of the result.
 func (c *Comparison) caveats() {
-	c.warn("one_launch", "",
-		fmt.Sprintf("one launch of each arm (%d and %s): the spread over steps does not cover the variation between launches; for a verdict, run a paired campaign (bench)", c.Normal.Steps, quantity.Count(c.Perfect.Steps, "step")))
+	c.warn("one_launch", "", "steps", c.Normal.Steps, "others", c.Perfect.Steps)
 	if !c.Ceiling.StepGain.Defined() {
-		c.warn("warm_up_differs", "",
-			"the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: their GPU time per step is not compared; record more steps")
+		c.warn("warm_up_differs", "")
 	}
 	var normal, perfect int
 	for _, a := range c.Active {
 		normal, perfect = normal+a.Normal, perfect+a.Perfect
 	}
-	text := fmt.Sprintf("%s activates %d experts, %s %d (all layers): at small batches it reads ", gain.Perfect.Label(),
-		perfect, gain.Normal.Label(), normal)
+	args := []any{"label", gain.Perfect.Label(), "active", perfect, "other", gain.Normal.Label(), "others", normal}
 	switch {
 	case float64(perfect) < (1-activeMargin)*float64(normal):
-		c.warn("fewer_active_experts", string(gain.Perfect), text+"fewer weights, a gain that is not balance")
+		c.warn("fewer_active_experts", string(gain.Perfect), args...)
 	case float64(perfect) > (1+activeMargin)*float64(normal):
-		c.warn("more_active_experts", string(gain.Perfect), text+"more weights, which can cost more than balance gains")
+		c.warn("more_active_experts", string(gain.Perfect), args...)
 	}
 }
 

@@ -45,9 +45,9 @@ type PartName string
 // The parts, in their order.
 const (
 	// straggler loss, compute of all phases: the slowest rank of each layer − the mean
-	EvenRanks PartName = "evening out ranks"
+	EvenRanks PartName = "even ranks"
 	// mean expert time: equal-sized expert GEMMs run faster
-	EvenExperts  PartName = "evening out experts (equal-sized GEMMs)"
+	EvenExperts  PartName = "even experts"
 	OtherCompute PartName = "other compute"
 	// OtherWaiting is what waiting at the collectives behind the experts changed by beyond
 	// the straggler loss: negative where ranks waited for something else than compute all

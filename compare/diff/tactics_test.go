@@ -15,8 +15,8 @@ import (
 func TestTactics(t *testing.T) {
 	normal, perfect := captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
 	c := CheckTactics(normal, perfect)
-	if c.Status != gain.Warn || !strings.Contains(c.Text, "1 variant of ") ||
-		!strings.Contains(c.Text, "(5.4 % of the kernel time of the normal arm)") {
+	if c.Status != gain.Warn || !strings.Contains(words(c), "1 variant of ") ||
+		!strings.Contains(words(c), "(5.4 % of the kernel time of the normal arm)") {
 		t.Errorf("%+v", c)
 	}
 	if c := CheckTactics(normal, normal); c.Status != gain.Pass {
@@ -33,7 +33,7 @@ func TestTactics(t *testing.T) {
 	one := &nsys.Trace{Coverage: nsys.Coverage{GPUNS: 1000},
 		Kernels: []nsys.KernelStat{{Name: "nvjet_tst_64x8_v", Stats: kernel.Stats{TotalNS: 1000}}}}
 	if low, high := CheckTactics(own(9), one), CheckTactics(one, own(10)); low.Status != gain.Pass ||
-		high.Status != gain.Warn || !strings.Contains(high.Text, "1.0 % of the kernel time of the perfect arm") {
+		high.Status != gain.Warn || !strings.Contains(words(high), "1.0 % of the kernel time of the perfect arm") {
 		t.Errorf("%+v, %+v", low, high)
 	}
 }

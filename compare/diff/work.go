@@ -14,6 +14,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -66,36 +67,40 @@ func workOfBoth(name, unit string, normal, perfect, allowed float64) Work {
 
 // judgeWork asks whether both arms did the same work, in what balance cannot change. Two
 // builds may compute otherwise, of the same model and as many tokens.
-func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace, refuse func(string, ...any)) {
-	check := func(w Work, format string, args ...any) {
-		if c.Work = append(c.Work, w); !w.Equal {
-			refuse(format, args...)
-		}
-	}
+func (c *Comparison) judgeWork(p arms, sides [2]*nsys.Trace) {
 	if a, b := gateExperts(sides[0]), gateExperts(sides[1]); len(a) == 1 && len(b) == 1 {
-		check(workOfBoth("experts of the gate", "", float64(a[0]), float64(b[0]), 0),
-			"the sides run gates of %d and %d experts", a[0], b[0])
+		c.judge(workOfBoth("experts of the gate", "", float64(a[0]), float64(b[0]), 0), "gates")
 	}
-	tokens := p.tokens()
-	if tokens[0] > 0 && tokens[1] > 0 {
-		check(workOfBoth(tokensPerStep, "", tokens[0], tokens[1], tokensMargin),
-			"the sides hold %.0f and %.0f tokens per step", tokens[0], tokens[1])
+	tokens, requests := p.batches(func(b ranges.Batch) int { return b.Tokens }),
+		p.batches(func(b ranges.Batch) int { return b.Requests })
+	switch {
+	case tokens[0] > 0 && tokens[1] > 0:
+		c.judge(workOfBoth(tokensPerStep, "", tokens[0], tokens[1], tokensMargin), "tokens")
+	case requests[0] > 0 && requests[1] > 0:
+		c.judge(workOfBoth("requests per step", "", requests[0], requests[1], tokensMargin), "requests")
 	}
 	if a, b := stepSlots(sides[0]), stepSlots(sides[1]); a > 0 && b > 0 && tokens == [2]float64{} {
-		check(workOfBoth("slots per step and layer", "", a, b, computeMargin),
-			"by their counts, the sides hold %.0f and %.0f slots per step and layer", a, b)
+		c.judge(workOfBoth("slots per step and layer", "", a, b, computeMargin), "slots")
 	}
 	if c.Builds.Named() {
 		return
 	}
-	c.judgeBackend(sides, check)
-	c.judgeOutside(p, tokens, check)
+	c.judgeBackend(sides)
+	c.judgeOutside(p, tokens)
+}
+
+// judge notes a quantity, and refuses sides that differ in it.
+func (c *Comparison) judge(w Work, why string, args ...any) {
+	if c.Work = append(c.Work, w); !w.Equal {
+		names := c.Builds.Names()
+		c.refuse(why, append(args, "arm", names[0], "other", names[1], "here", w.Normal, "there", w.Perfect)...)
+	}
 }
 
 // judgeOutside compares the compute outside the MoE blocks, per token where ranges name
 // the tokens of every step. What is in no known phase may be of the blocks. A loop over
 // experts that nothing names counts as outside, so experts must be known.
-func (c *Comparison) judgeOutside(p arms, tokens [2]float64, check func(Work, string, ...any)) {
+func (c *Comparison) judgeOutside(p arms, tokens [2]float64) {
 	var outside [2]float64
 	known := false
 	for i, a := range p.aligned() {
@@ -110,21 +115,22 @@ func (c *Comparison) judgeOutside(p arms, tokens [2]float64, check func(Work, st
 		known = known || outside[i] >= leastOutside*all
 	}
 	if !known {
-		c.warn("equal_work_unknown", "", fmt.Sprintf("equal work unknown: less than %s of the compute is known to lie "+
-			"outside the MoE blocks, too little to tell whether both arms did the same",
-			quantity.Percent(leastOutside)))
+		c.warn(EqualWorkUnknown, "", "share", leastOutside)
 		return
 	}
-	per, unit := "step", quantity.TimeUnit(max(outside[0], outside[1]))
+	per := "step"
 	if tokens[0] > 0 && tokens[1] > 0 {
 		floats.Div(outside[:], tokens[:])
-		per, unit = "token", quantity.TimeUnit(max(outside[0], outside[1]))
+		per = "token"
 	}
-	floats.Scale(1/unit.Per, outside[:])
-	w := workOfBoth(outsideMoE, unit.Name+"/"+per, outside[0], outside[1], computeMargin)
-	check(w, "compute outside the MoE blocks, which balance does not change, takes %s and %s %s per %s",
-		quantity.Digits3(outside[0]), quantity.Digits3(outside[1]), unit.Name, per)
+	unit := quantity.TimeUnit(max(outside[0], outside[1]))
+	c.judge(workOfBoth(outsideMoE, unit.Name+"/"+per, outside[0]/unit.Per, outside[1]/unit.Per, computeMargin),
+		"outside", "per", per, "normal_ns", outside[0], "perfect_ns", outside[1])
 }
+
+// EqualWorkUnknown is the code of the warning that the traces do not show whether both sides did the
+// same work.
+const EqualWorkUnknown = "equal_work_unknown"
 
 // outsidePhases are those that balance does not change.
 var outsidePhases = []nsys.Phase{nsys.PhaseAttention, nsys.PhaseOther}
@@ -145,15 +151,16 @@ func (p arms) aligned() [2]side {
 	return [2]side{{p.normal, p.later()}, {p.perfect, -p.later()}}
 }
 
-// tokens is the mean of a step of each arm; 0 where not every step's range says it.
-func (p arms) tokens() (mean [2]float64) {
+// batches is the mean over steps of a size of their batches, of each arm; 0 where not every
+// step's range says it.
+func (p arms) batches(size func(ranges.Batch) int) (mean [2]float64) {
 	for i, a := range p.aligned() {
-		steps := after(a.tokens, a.first)
-		if len(steps) == 0 || slices.Contains(steps, 0) {
+		steps := after(a.batches, a.first)
+		if slices.ContainsFunc(steps, func(b ranges.Batch) bool { return size(b) == 0 }) {
 			continue
 		}
-		for _, n := range steps {
-			mean[i] += float64(n) / float64(len(steps))
+		for _, b := range steps {
+			mean[i] += float64(size(b)) / float64(len(steps))
 		}
 	}
 	return mean
@@ -194,7 +201,7 @@ func gateExperts(t *nsys.Trace) (numbers []int) {
 // judgeBackend wants the experts of both arms to run in the same kernels, but for their
 // tiles: those of another library, or a loop instead of a grouped kernel, are another
 // difference than balance.
-func (c *Comparison) judgeBackend(sides [2]*nsys.Trace, check func(Work, string, ...any)) {
+func (c *Comparison) judgeBackend(sides [2]*nsys.Trace) {
 	times := [2]map[string]int64{expertKernels(sides[0]), expertKernels(sides[1])}
 	var share [2]float64
 	for i, own := range times {
@@ -209,8 +216,7 @@ func (c *Comparison) judgeBackend(sides [2]*nsys.Trace, check func(Work, string,
 	w := workOfBoth("expert time in kernels of this side alone", "share", share[0], share[1], backendMargin)
 	if w.Differs = max(w.Normal, w.Perfect); len(times[0])+len(times[1]) > 0 {
 		w.Equal = w.Differs <= backendMargin
-		check(w, "the experts run in other kernels, mostly %s in the normal arm and %s in the perfect arm",
-			longest(times[0]), longest(times[1]))
+		c.judge(w, "kernels", "kernel", longest(times[0]), "others", longest(times[1]))
 	}
 }
 
@@ -250,7 +256,7 @@ func expertKernels(t *nsys.Trace) map[string]int64 {
 func longest(times map[string]int64) string {
 	names := slices.Sorted(maps.Keys(times))
 	if len(names) == 0 {
-		return "kernels that no name tells"
+		return "unidentified kernels"
 	}
 	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(times[a], times[b]) })
 }
@@ -258,29 +264,34 @@ func longest(times map[string]int64) string {
 // CheckCompute asks traces of one launch of each arm, compared, whether both did the same work. What
 // depends on the steps that happened to be recorded is no more than a warning.
 func CheckCompute(compared Comparison) gain.Check {
-	check := gain.Check{Name: gain.CheckCompute, Status: gain.Unknown,
-		Text: "the traces of the profiled pair do not tell whether both arms did the same work"}
+	check := checked(gain.CheckCompute, gain.Unknown, "unknown")
 	window := false // other steps were recorded
 	for _, w := range compared.Work {
-		text := fmt.Sprintf("%s of the profiled pair: normal %s, perfect %s %s",
-			w.Quantity, quantity.Digits4(w.Normal), quantity.Digits4(w.Perfect), w.Unit)
+		status, why := gain.Fail, "other"
 		switch {
 		case w.Equal && check.Status == gain.Unknown:
-			check.Status, check.Text = gain.Pass, "the profiled pair did the same work, as far as its traces tell"
+			check = checked(gain.CheckCompute, gain.Pass, "same")
+			continue
 		case w.Equal || check.Status == gain.Fail:
+			continue
 		case w.Quantity == tokensPerStep || w.Quantity == outsideMoE && (window || strings.HasSuffix(w.Unit, "/step")):
 			window = true
-			check.Status, check.Text = gain.Warn, text+": the recorded steps differ"
-		default:
-			check.Status, check.Text = gain.Fail, "the arms did different work: "+text
+			status, why = gain.Warn, "steps"
 		}
+		check = checked(gain.CheckCompute, status, why, "quantity", w.Quantity, "arm", gain.Normal, "here", w.Normal,
+			"other", gain.Perfect, "there", w.Perfect, "unit", w.Unit)
 	}
 	return check
+}
+
+// checked is a check's outcome by its case and the values that its words need.
+func checked(name string, status gain.CheckStatus, why string, args ...any) gain.Check {
+	return gain.Check{Name: name, Status: status, Args: router.Warn("", "", append(args, "why", why)...).Args}
 }
 
 // withoutGain takes from sides that are not comparable what could be read as a gain.
 func (c *Comparison) withoutGain() {
 	u := router.Undefined()
 	c.Verdict = gain.NotComparable
-	c.Step.Ratio, c.Ceiling.StepGain, c.Ceiling.GainBound, c.Ceiling.GainBoundWithWork = u, u, u, u
+	c.Step.Ratio, c.Ceiling.StepGain, c.Ceiling.GainBound = u, u, u
 }

@@ -44,7 +44,7 @@ func TestGenuinePairsDidTheSameWork(t *testing.T) {
 		w, known := c.work("compute outside MoE")
 		if !c.Comparable || c.Verdict != gain.NoVerdict || known != (pair.apart >= 0) ||
 			known == warned(c, "equal_work_unknown", "") || !c.Prediction.Gain.Defined() {
-			t.Errorf("%s: %v, %+v", pair.perfect, c.Reasons, c.Work)
+			t.Errorf("%s: %v, %+v", pair.perfect, reasons(c), c.Work)
 		}
 		if known && (w.Unit != pair.unit || !w.Equal) {
 			t.Errorf("%s: %+v", pair.perfect, w)
@@ -64,7 +64,7 @@ func TestGenuinePairsDidTheSameWork(t *testing.T) {
 func noGain(t *testing.T, what string, c Comparison) {
 	t.Helper()
 	numbers := []router.Number{c.Prediction.Gain, c.Prediction.Low, c.Ceiling.StepGain, c.Ceiling.GainBound,
-		c.Ceiling.GainBoundWithWork, c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
+		c.Step.Ratio, c.Split.Gain, c.Split.Placement.GainBound}
 	for _, k := range c.Kinds {
 		numbers = append(numbers, k.Gain, k.Step.Ratio)
 	}
@@ -128,14 +128,14 @@ func TestOtherWork(t *testing.T) {
 		normal, perfect *nsys.Trace
 		reason          string
 	}{
-		{"half the batch", normal, scaled(perfect, 0.5), "takes 5.78 and 2.88 ms per step"},
+		{"half the batch", normal, scaled(perfect, 0.5), "takes 5.78 ms and 2.88 ms per step"},
 		{"faster outside", normal, scaled(perfect, 0.9, nsys.PhaseAttention, nsys.PhaseOther),
-			"takes 5.78 and 5.19 ms per step"},
-		{"all faster", normal, scaled(perfect, 0.9), "takes 5.78 and 5.19 ms per step"},
+			"takes 5.78 ms and 5.19 ms per step"},
+		{"all faster", normal, scaled(perfect, 0.9), "takes 5.78 ms and 5.19 ms per step"},
 		{"half the tokens", vllmNormal, scaled(halved(vllmPerfect), 0.5), "tokens per step"},
 		{"other passes of the same engine", vllmNormal, matched(t, vllm+"balanced.rank*"),
 			"8192 and 15872 tokens per step"},
-		{"faster per token", vllmNormal, scaled(vllmPerfect, 0.9), "takes 1.95 and 1.76 µs per token"},
+		{"faster per token", vllmNormal, scaled(vllmPerfect, 0.9), "takes 1.95 µs and 1.76 µs per token"},
 		{"fewer layers", normal, &cut, "different layers: normal has 0 to 2; perfect has 0, 1"},
 		{"other gate", &large, &small, "gates of 128 and 64 experts"},
 		{"other model", matched(t, "gptoss-ep4-ranks/normal.*"), perfect, "compute outside the MoE blocks"},
@@ -145,8 +145,8 @@ func TestOtherWork(t *testing.T) {
 			"dense GEMMs (cuBLAS) in the normal arm"},
 	} {
 		c := Compare(OnTrust(k.normal, gain.Normal), OnTrust(k.perfect, gain.Perfect))
-		if !strings.Contains(strings.Join(c.Reasons, "; "), k.reason) {
-			t.Errorf("%s: %v, want %q", k.what, c.Reasons, k.reason)
+		if !strings.Contains(strings.Join(reasons(c), "; "), k.reason) {
+			t.Errorf("%s: %v, want %q", k.what, reasons(c), k.reason)
 		}
 		noGain(t, k.what, c)
 	}
@@ -166,8 +166,8 @@ func TestWorkByCounts(t *testing.T) {
 		return &part
 	}
 	half := Compare(counted("normal", 128, 1), counted("perfect", 64, 1))
-	if !strings.Contains(strings.Join(half.Reasons, "; "), "32768 and 16384 slots per step and layer") {
-		t.Errorf("half the tokens: %v", half.Reasons)
+	if !strings.Contains(strings.Join(reasons(half), "; "), "32768 and 16384 slots per step and layer") {
+		t.Errorf("half the tokens: %v", reasons(half))
 	}
 	noGain(t, "half the tokens", half)
 	summed := counted("perfect", 64, 1)
@@ -177,8 +177,35 @@ func TestWorkByCounts(t *testing.T) {
 		"sums of many passes":    Compare(counted("normal", 128, 1), summed),
 	} {
 		if !c.Comparable {
-			t.Errorf("%s: %v", what, c.Reasons)
+			t.Errorf("%s: %v", what, reasons(c))
 		}
+	}
+}
+
+// TensorRT-LLM's ranges name requests, not tokens: half of them are half of the work.
+func TestWorkByRequests(t *testing.T) {
+	normal, perfect := *captured(t, "deepseek-ep4-ranks", "normal"), *captured(t, "deepseek-ep4-ranks", "perfect")
+	if w, ok := Compare(&normal, &perfect).work("requests per step"); !ok || !w.Equal || w.Normal != 1024 {
+		t.Errorf("as recorded: %+v", w)
+	}
+	perfect.StepTimes = slices.Clone(perfect.StepTimes)
+	for i := range perfect.StepTimes {
+		perfect.StepTimes[i].Range = strings.Replace(perfect.StepTimes[i].Range, "1024 ctx", "512 ctx", 1)
+	}
+	c := Compare(&normal, &perfect)
+	if !strings.Contains(strings.Join(reasons(c), "; "), "the sides hold 1024 and 512 requests per step") {
+		t.Errorf("half the requests: %v", reasons(c))
+	}
+	noGain(t, "half the requests", c)
+}
+
+// The rank that is missing may be the busiest: rank 2 is, of the four.
+func TestFewRanks(t *testing.T) {
+	normal, perfect := *captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
+	normal.Cells = slices.DeleteFunc(slices.Clone(normal.Cells), func(c nsys.Cell) bool { return c.Rank == 2 })
+	c := Compare(&normal, perfect)
+	if !c.Comparable || !warned(c, FewRanks, "") || c.Prediction.Gain.Defined() || c.Split.Known() {
+		t.Errorf("three of four ranks: %v, %+v", reasons(c), c.Prediction)
 	}
 }
 
@@ -188,7 +215,7 @@ func TestWorkOfBuilds(t *testing.T) {
 	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"),
 		matched(t, "field/results/vllm-qwen3-perfect.rank*")
 	if c := CompareBuilds(normal, scaled(perfect, 0.5), names); !c.Comparable {
-		t.Errorf("a faster build: %v", c.Reasons)
+		t.Errorf("a faster build: %v", reasons(c))
 	}
 	c := CompareBuilds(normal, matched(t, "field/results/vllm-qwen3-balanced.rank*"), names)
 	if w, _ := c.work("tokens per step"); c.Comparable || w.Equal {
@@ -216,7 +243,7 @@ func TestUnknownWork(t *testing.T) {
 		"unnamed experts": Compare(unnamed(normal), unnamed(OnTrust(perfect, gain.Perfect))),
 	} {
 		if !c.Comparable || !warned(c, "equal_work_unknown", "") {
-			t.Errorf("%s: %v", what, c.Reasons)
+			t.Errorf("%s: %v", what, reasons(c))
 		}
 	}
 	// One side alone without compute outside did not do the same.
@@ -242,5 +269,22 @@ func TestCheckCompute(t *testing.T) {
 		if c := CheckCompute(Compare(k.normal, k.perfect)); c.Status != k.want {
 			t.Errorf("%s: %+v, want %s", what, c, k.want)
 		}
+	}
+}
+
+// What runs beside the expert GEMMs, such as their activation, is no backend of experts; a
+// fused kernel of all of the block is.
+func TestExpertKernelsAreGEMMs(t *testing.T) {
+	trace := &nsys.Trace{}
+	for name, phase := range map[string]nsys.Phase{
+		"void moe::dev::activation::activationKernel<x>":                nsys.PhaseExperts,
+		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<m_grouped_contiguous>": nsys.PhaseExperts,
+	} {
+		k := nsys.KernelStat{}
+		k.Name, k.Phase, k.TotalNS = name, phase, 10
+		trace.Kernels = append(trace.Kernels, k)
+	}
+	if got := expertKernels(trace); len(got) != 1 {
+		t.Errorf("%v", got)
 	}
 }

@@ -26,6 +26,7 @@ type GatherOptions struct {
 	Threshold float64
 	Counts    map[string]string // paths of the expert statistics of exports, by arm
 	Shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
+	Ranks     int               // that expert statistics are placed on, 0 for those recorded
 	Steps     *nsys.Steps       // of exports that count, nil for all
 	// StepTokens are the tokens of all ranks in one step, 0 where they are unknown.
 	StepTokens float64
@@ -163,8 +164,9 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 		}
 		if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
 			return &input.Error{File: path,
-				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert counts, or exports (.sqlite, PyTorch traces, summaries)",
-				Found:    fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
+				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert counts, " +
+					"or exports (.sqlite, PyTorch traces, summaries)",
+				Found: fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
 		}
 	}
 	if err == nil {
@@ -204,7 +206,7 @@ func (g *gatherer) statistics(ctx context.Context, path string) error {
 			name, given = record.Source, record.Source // without a login
 		}
 		judged := counts.NewResult(g.Threshold)
-		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
+		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape, Ranks: g.Ranks})
 	})
 	if err == nil {
 		g.items = append(g.items, Item{Name: name, Given: []string{given}, Counts: judged})

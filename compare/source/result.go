@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -99,11 +98,16 @@ func ParseResult(name string, text []byte) (Item, error) {
 			continue
 		case head.Schema < 1 || head.Schema > r.schema:
 			return in, &input.Error{File: name, Position: "schema_version", Expected: "at most " +
-				strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown,
+				strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema),
 				Try: "read it with a newer version, or write it again with this one"}
 		}
 		if err := json.Unmarshal(text, r.into); err != nil {
 			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
+		}
+		if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
+			return in, &input.Error{File: name, Position: "gain", Expected: "an estimate within its interval, " +
+				quantity.Percent(c.Gain.Low) + " to " + quantity.Percent(c.Gain.High),
+				Found: quantity.Percent(c.Gain.Estimate), Try: "write it again with 'moebalance bench --resume'"}
 		}
 		return in, nil
 	}
@@ -119,28 +123,6 @@ func notJSON(err error) string {
 		return "a file that is no JSON"
 	}
 	return err.Error()
-}
-
-// Refused is the error of sides that are not comparable: those of campaigns, or else of
-// traces; nil where there are none.
-func Refused(items []Item) error {
-	judged := slices.ContainsFunc(items, func(in Item) bool { return in.Campaign != nil })
-	for _, in := range items {
-		switch {
-		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-			var failed []string
-			for _, c := range in.Campaign.Failed() {
-				for _, w := range c.Warnings() {
-					failed = append(failed, caveat.Text(w))
-				}
-			}
-			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(failed, "; ")), ErrNotComparable}
-		case in.Compared != nil && !in.Compared.Comparable && !judged:
-			return marked{fmt.Errorf("%s: not comparable: %s", in.Name, strings.Join(in.Compared.Reasons, "; ")),
-				ErrNotComparable}
-		}
-	}
-	return nil
 }
 
 // Results counts the pointers that are set.

@@ -116,7 +116,8 @@ func folderOfBoth(folder string, skipped Skipped) (parts []string, err error) {
 		if _, err := kindOf(folder); err != nil {
 			return nil, err
 		}
-		return nil, usagef("compare: want the normal side and the perfect side, or a folder that holds both, have only %s; 'moebalance trace' reads one arm alone", folder)
+		return nil, usagef("compare: want the normal side and the perfect side, or a folder that holds both, have only %s; "+
+			"'moebalance trace' reads one arm alone", folder)
 	}
 	files, noFiles := folderFiles(folder, skipped)
 	if noFiles == nil && nsys.Takes(files[0]) {
@@ -147,7 +148,8 @@ func namedSides(args []string) (named [2][]string, err error) {
 		}
 		if !ok {
 			return named, usagef(
-				"sides by name: the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with patterns in quotes or commas between files", arg)
+				"sides by name: the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with "+
+					"patterns in quotes or commas between files", arg)
 		}
 		named[arm] = append(named[arm], arg)
 	}
@@ -202,7 +204,8 @@ func openSide(parts []string, skipped Skipped) (side Side, err error) {
 		return side, usagef("%s is named twice", twice)
 	}
 	if side.Kind == TraceResults && len(side.Paths) > 1 {
-		return side, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be merged, results cannot", len(side.Paths))
+		return side, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be merged, "+
+			"results cannot", len(side.Paths))
 	}
 	return side, nil
 }
@@ -219,7 +222,8 @@ func kindOf(path string) (Kind, error) {
 	case kind == nil:
 		return BenchmarkReports, nil
 	case string(kind[1]) == "bench":
-		return 0, usagef("%s is a result of bench, which holds both arms: its gain is shown by: moebalance report %s; to set it beside traces: moebalance compare --campaign %[2]s NORMAL PERFECT", path, launch.Quote([]string{path}))
+		return 0, usagef("%s is a result of bench, which holds both arms: its gain is shown by: moebalance report %s; to "+
+			"set it beside traces: moebalance compare --campaign %[2]s NORMAL PERFECT", path, launch.Quote([]string{path}))
 	}
 	return TraceResults, nil
 }
@@ -232,7 +236,8 @@ var resultHead = regexp.MustCompile(`^\s*\{\s*"schema_version":\s*\d+,\s*"kind":
 func CheckExports(paths []string) error {
 	if bothNamed(paths) {
 		return marked{errors.New(
-			"the exports are of both arms by their names, normal and perfect: 'moebalance compare' takes both; for one arm, pass its exports alone"), ErrNotComparable}
+			"the exports are of both arms by their names, normal and perfect: 'moebalance compare' takes both; for one arm, " +
+				"pass its exports alone"), ErrNotComparable}
 	}
 	if twice, again := repeated(paths); again {
 		return usagef("%s is named twice", twice)

@@ -33,6 +33,7 @@ type block struct {
 	Folded   bool   // of a table, which opens on demand and in print
 	Constant string // columns that a table need not repeat
 	Beside   bool   // a figure beside text
+	Leads    bool   // the figure that shows the answer
 }
 
 // Wide is the figure's drawing. Figures escape their own text.
@@ -46,10 +47,11 @@ func (b block) Wide() template.HTML {
 // mostTwice is the size of a drawing from which on it stands on the page once.
 const mostTwice = 60_000
 
-// Narrow is the drawing for phones; empty for a large one, which scrolls there.
+// Narrow is the drawing for phones; empty for a large one, which scrolls there, unless
+// it leads.
 func (b block) Narrow() template.HTML {
 	drawing := b.Figure.InlineAt(plots.Phone)
-	if len(drawing) > mostTwice {
+	if len(drawing) > mostTwice && !b.Leads {
 		return ""
 	}
 	return template.HTML(drawing)
@@ -76,15 +78,14 @@ func tableBlock(t table.Table, folded bool) block {
 // shelves are the tables of each section in their order, as kind of result and name of
 // table. Those behind ~ are always folded.
 var shelves = map[string][]string{
-	"gain": {"bench/points", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
+	"gain": {"bench/points", "bench/dose", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
 		"bench/steps", "compare/bound"},
 	"where": {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers",
 		"compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time",
 		"~trace/variants", "~trace/kernels"},
-	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported",
-		"counts/traffic"},
-	"place": {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
-	"data": {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
+	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported"},
+	"place":     {"place/placements", "place/workloads", "place/price", "~place/layers"},
+	"data": {"bench/checks", "~bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
 		"trace/graphs", "~trace/exports", "~trace/ranks"},
 }
 
@@ -143,7 +144,7 @@ func (s section) contents() string {
 	for _, b := range s.Blocks {
 		switch {
 		case b.Figure != nil:
-			return b.Figure.Alt
+			return b.Figure.Title
 		case b.Table != nil:
 			titles = append(titles, b.Table.Title)
 		}
@@ -199,7 +200,7 @@ func class(c table.Shown, cell string) string {
 }
 
 // unbroken is the space between a number and its unit.
-var unbroken = regexp.MustCompile(`([0-9–]) (%|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
+var unbroken = regexp.MustCompile(`([0-9–]) (%|×|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
 
 // typeset leaves secrets out and keeps numbers and their units on one line.
 func typeset(text string) string {

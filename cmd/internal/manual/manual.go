@@ -69,6 +69,14 @@ func Section(c *cobra.Command, heading string) {
 	})
 }
 
+// SectionOf is the heading that a flag is below, OwnSection where it has none.
+func SectionOf(f *pflag.Flag) string {
+	if named := f.Annotations[sectionKey]; named != nil {
+		return named[0]
+	}
+	return OwnSection
+}
+
 // flagGroup is what help lists under a heading.
 type flagGroup struct {
 	heading string
@@ -78,10 +86,8 @@ type flagGroup struct {
 // flagGroups are the flags of a command in the order of help.
 func flagGroups(c *cobra.Command) (groups []flagGroup) {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		heading := OwnSection
-		if named := f.Annotations[sectionKey]; named != nil {
-			heading = named[0]
-		} else if (f.Name == "help" || f.Name == "force") && c.Flags().Lookup("format") != nil {
+		heading := SectionOf(f)
+		if (f.Name == "help" || f.Name == "force") && c.Flags().Lookup("format") != nil {
 			heading = OutputSection
 		}
 		at := slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })

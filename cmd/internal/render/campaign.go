@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -20,7 +19,8 @@ import (
 
 // CampaignTables are the names of the tables of a result, some of which may be
 // missing from it.
-var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof", "checks", "profiled", "steps"}
+var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "gain", "dose", "secondary", "proof",
+	"checks", "profiled", "steps"}
 
 // Campaign renders a judged campaign: the verdict first, then every pair, then
 // what it rests on.
@@ -134,7 +134,7 @@ func blockTable(r gain.Result, normal, perfect string) table.Table {
 
 func gainTable(r gain.Result, normal, perfect string) table.Table {
 	g := r.Gain
-	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, atPoint(r)),
+	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
 		Columns: []table.Column{
 			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
 			count("pairs"),
@@ -147,16 +147,6 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 		t.Columns[len(t.Columns)-1], t.Rows = count("launches", "pairs"), t.Rows[:1]
 	}
 	return t
-}
-
-// atPoint is the point whose gain is that of the result; empty where there are none.
-func atPoint(r gain.Result) string {
-	for _, p := range r.Points {
-		if p.Gain.Estimate == r.Gain.Estimate {
-			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
-		}
-	}
-	return ""
 }
 
 // curveTables are the gain at each point and of each arm, where there are several.
@@ -204,7 +194,8 @@ func curveTables(r gain.Result) (tables []table.Table) {
 
 // doseTable is the time under each arm by its load imbalance.
 func doseTable(r gain.Result) table.Table {
-	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through arms marked so",
+	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through " +
+		"arms marked so",
 		Columns: []table.Column{real("point"), label("arm"), ratio("rank load, max/mean", "rank_max_over_mean"),
 			label("load"), ratio("time"), ratio("low"), ratio("high"), label("line")}}
 	add := func(point router.Number, d *gain.Dose) {
@@ -250,36 +241,12 @@ func benchNotes(r source.Campaign) []string {
 		notes = append(notes,
 			"judged by other rules than the campaign was run under: --"+strings.Join(r.Campaign.Rejudged, ", --"))
 	}
-	if r.Campaign.Left > 0 {
-		notes = append(notes, fmt.Sprintf("%s not run yet; resume with: %s", quantity.Count(r.Campaign.Left, "launch"),
-			ResumeCommand(r.Campaign.Folder)))
-	}
 	if r.Campaign.DecidedAfter > 0 {
 		notes = append(notes,
 			fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look",
 				quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
-	if r.Iterations != nil {
-		notes = append(notes, iterationNotes(r.Iterations)...)
-	}
 	return append(notes, profiledNotes(r.Profiled)...)
-}
-
-// iterationNotes say how far the arms ran the same iterations, and which to profile.
-func iterationNotes(i *bench.Iterations) (notes []string) {
-	if m := i.Matched; m.Iterations > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %s of the first launch of both arms have equal batch shape",
-			m.SameShape, quantity.Count(m.Iterations, "iteration")))
-	}
-	for _, w := range []struct{ window, what string }{{i.Propose.Decode, "decode at full batch"},
-		{i.Propose.Prefill, "prefill"}} {
-		if w.window != "" {
-			notes = append(notes,
-				fmt.Sprintf("iterations %s are %s; record them with 'moebalance profile --iterations %s'", w.window,
-					w.what, w.window))
-		}
-	}
-	return notes
 }
 
 func profiledTable(arms []source.ProfiledArm) table.Table {
@@ -294,16 +261,9 @@ func profiledTable(arms []source.ProfiledArm) table.Table {
 		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
 }
 
-// profiledNotes say how to see more of the pair, and warn where its traces show
-// another arm than was launched.
+// profiledNotes say how to see more of the pair.
 func profiledNotes(arms []source.ProfiledArm) []string {
 	var notes []string
-	for _, p := range arms {
-		if p.SeenArm != "" && p.SeenArm != p.Arm {
-			notes = append(notes, fmt.Sprintf("the traces of the profiled %s launch show the arm %q: %s", p.Arm,
-				p.SeenArm, p.Evidence))
-		}
-	}
 	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
 		sides := slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
 		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote(sides))
@@ -338,35 +298,11 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 
 func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
 	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
-	title := "Steps of equal batch shape, without times"
-	if m.Clock != "" {
-		title = fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
-			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
-			quantity.Percent(m.PerfectShare))
-	}
+	title := fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
+		quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
+		quantity.Percent(m.PerfectShare))
 	return table.Of("steps", title, m.Strata,
 		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"),
 		count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
 		real(normal+" mean (ms)", "normal_mean_ms"), real(perfect+" mean (ms)", "perfect_mean_ms"), gained)
-}
-
-// iterationMatch is the JSON of iteration logs without times.
-type iterationMatch struct {
-	SchemaVersion int            `json:"schema_version"`
-	Kind          string         `json:"kind"` // always "iterations"
-	MatchedSteps  *metrics.Match `json:"matched_steps"`
-}
-
-// Iterations renders the iterations of two logs without times.
-func Iterations(set source.ReportSet) output.Document {
-	m := set.Matched
-	headline := fmt.Sprintf("no gain: the iteration logs hold no step times; %d of %s in both have equal batch shape",
-		m.SameShape, quantity.Count(m.Iterations, "iteration"))
-	if m.FirstDifferent.Defined() {
-		headline += fmt.Sprintf(", the first that differs is %d", m.FirstDifferent)
-	}
-	notes := append([]string{"step times come with print_iter_log or --iteration_log; reports of throughput give the gain"}, set.Notes...)
-	return output.Document{Headline: headline,
-		Tables: []table.Table{matchedSteps(m, string(gain.Normal), string(gain.Perfect))}, Notes: notes,
-		Value: iterationMatch{1, "iterations", m}}
 }

@@ -3,6 +3,8 @@
 package render
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router/table"
@@ -52,4 +54,13 @@ func within(group string, columns ...table.Column) []table.Column {
 func alarming(c table.Column, cells ...string) table.Column {
 	c.Alarm = cells
 	return c
+}
+
+// short is the last part of a path where that tells it from those of all items.
+func short[T any](path string, all []T, of func(T) string) string {
+	base := filepath.Base(path)
+	if slices.ContainsFunc(all, func(o T) bool { return of(o) != path && filepath.Base(of(o)) == base }) {
+		return path
+	}
+	return base
 }

@@ -23,8 +23,7 @@ func Comparison(r diff.Comparison) output.Document {
 	}{r, a}, comparisonTables(r)...)
 	if r.Builds.Named() {
 		d.Tables = slices.DeleteFunc(d.Tables, func(t table.Table) bool {
-			return t.Name == "gain" ||
-				t.Name == "balance" || t.Name == "hardware"
+			return t.Name == "gain" || t.Name == "balance"
 		})
 		// or the parts are of another step
 	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) {
@@ -62,7 +61,8 @@ func predictionNotes(r diff.Comparison) (notes []string) {
 // splitTable is what the gain is made of: milliseconds that add up.
 func splitTable(s diff.Split) table.Table {
 	t := table.Table{Name: "gain",
-		Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
+		Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm "+
+			"takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
 		Columns: []table.Column{label("part"), duration("saved per step", "saved_ns"),
 			duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("of step", "gain")}}
 	var total router.Number
@@ -85,10 +85,8 @@ func changeTable[T any](a arms, name, title string, items []T, before []table.Co
 		[]table.Column{duration("difference"), duration("±", "difference_sd_ns"), of}, after)...)
 }
 
-// slowest are the times of the slowest ranks, and the number of kernels.
-func (a arms) slowest() []table.Column {
-	return append(a.both(duration, "slowest ", "_slowest_ns"), a.both(real, "kernels ", "_instances")...)
-}
+// slowest are the times of the slowest ranks.
+func (a arms) slowest() []table.Column { return a.both(duration, "slowest ", "_slowest_ns") }
 
 // timeKind names the kind of time of a field "collective".
 var timeKind = table.Column{Name: "kind", Cell: func(item any) any {
@@ -132,7 +130,7 @@ func (a arms) phases(r diff.Comparison) table.Table {
 		r.Phases, []table.Column{label("phase"), timeKind}, a.slowest()...)
 	s := r.Step
 	t.Rows = append(t.Rows, []any{"step", "busy", s.NormalNS, s.PerfectNS, s.DifferenceNS, s.DifferenceSDNS,
-		s.OfNormal(), nil, nil, nil, nil})
+		s.OfNormal(), nil, nil})
 	return t
 }
 
@@ -161,10 +159,6 @@ func comparisonTables(r diff.Comparison) []table.Table {
 			LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank"),
 		changeTable(a, "ranks", "Time per step by rank and phase", r.RankTimes,
 			[]table.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
-		table.Of("hardware", "Expert compute per step and rank; hardware and load relative to the mean rank",
-			r.RankSpeeds,
-			slices.Concat([]table.Column{count("rank")}, a.both(duration, "", "_ns"),
-				[]table.Column{ratio("hardware"), ratio("load")})...).LeadBy("load"),
 		splitTable(r.Split),
 		table.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
 			append([]table.Column{count("layer"), label("level"), label("quantity")},

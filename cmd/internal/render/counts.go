@@ -1,8 +1,6 @@
 package render
 
 import (
-	"path/filepath"
-
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -30,7 +28,6 @@ func (res countsView) tables() (tables []table.Table) {
 	summary := computed(label("source"), func(s counts.Summary) any { return res.label(s.Source, s.Phase) })
 	layer := computed(label("source"),
 		func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
-	traffic := computed(label("source"), func(l counts.ResultTraffic) any { return res.label(l.Source, l.Phase) })
 	line := computed(label("source"), func(l counts.ResultReported) any { return res.label(l.Source, l.Phase) })
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		tables = append(tables, table.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
@@ -45,10 +42,6 @@ func (res countsView) tables() (tables []table.Table) {
 			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"),
 			ratio("its floor", "worst_floor")).Least("balancedness"))
 	}
-	if len(res.Traffic) > 0 {
-		tables = append(tables, table.Of("traffic", "Traffic between ranks, mean over steps", res.Traffic,
-			traffic, count("layer"), percent("off-rank"), ratio("pair max/mean"), ratio("sent max/mean")))
-	}
 	if len(res.Reported) > 0 {
 		tables = append(tables, table.Of("reported", "Rank load as reported by the engine", res.Reported,
 			line, count("step"), count("passes"), ratio("balancedness"), ratio("max/mean")))
@@ -59,12 +52,7 @@ func (res countsView) tables() (tables []table.Table) {
 // label names a record: by the last part of its path where that tells it from the
 // others, and by its phase.
 func (res countsView) label(source string, phase counts.Phase) string {
-	name := filepath.Base(source)
-	for _, r := range res.Records {
-		if r.Source != source && filepath.Base(r.Source) == name {
-			name = source
-		}
-	}
+	name := short(source, res.Records, func(r counts.ResultRecord) string { return r.Source })
 	if phase != "" {
 		name += " (" + string(phase) + ")"
 	}

@@ -13,9 +13,10 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// Place renders judged placements. What is said of windows is of the best placement.
-func Place(result *place.Result) output.Document {
-	a := answer.OfPlacement(result)
+// Place renders judged placements, of the arguments given. What is said of windows is of the best
+// placement.
+func Place(result *place.Result, given string) output.Document {
+	a := answer.OfPlacement(result, given)
 	best, of := *result, result.Best().Plan
 	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads),
 		func(w place.Workload) bool { return w.Plan != of })
@@ -62,13 +63,17 @@ func (res placeView) costNotes() (notes []string) {
 	if !c.SlotNS.Defined() {
 		perSlot = "a time per slot, whose number in a step is unknown"
 	}
-	text := fmt.Sprintf("time of a rank's experts per layer and step, fitted to the %s %s: %s + %s + %s per active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot, quantity.Duration(c.ExpertNS))
+	text := fmt.Sprintf("time of a rank's experts per layer and step, fitted to the %s %s: %s + %s + %s per "+
+		"active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot,
+		quantity.Duration(c.ExpertNS))
 	for _, h := range c.HeldOut {
-		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s, of changes p95 %s", h.Regime,
+		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s, of changes p95 %s",
+			h.Regime,
 			h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90), quantity.Percent(h.Change))
 	}
 	if c.Beyond() {
-		text += fmt.Sprintf("; a step has more or fewer tokens than the %s to %s that were measured: the times are extrapolated",
+		text += fmt.Sprintf("; a step has more or fewer tokens than the %s to %s that were measured: the times are "+
+			"extrapolated",
 			quantity.Plain(c.LeastTokens), quantity.Plain(c.MostTokens))
 	}
 	step := "the time of a whole step is unknown, so changes are of expert time; --campaign or --step-time gives it"
@@ -76,7 +81,8 @@ func (res placeView) costNotes() (notes []string) {
 		step = fmt.Sprintf("a step takes %s (%s)", quantity.Duration(c.StepNS), c.StepBasis)
 	}
 	if m := c.Measured; m != nil {
-		step += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, more than a placement should win", quantity.Change(m.Estimate), quantity.Change(m.Low), quantity.Change(m.High))
+		step += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, more than a placement should win",
+			quantity.Change(m.Estimate), quantity.Change(m.Low), quantity.Change(m.High))
 		if t := res.Best().Time; t != nil && 1/(1+t.Estimate)-1 > m.High {
 			step += fmt.Sprintf(", and %s are predicted: the cost or the step time is of another run",
 				quantity.Change(1/(1+t.Estimate)-1))
@@ -95,7 +101,8 @@ func (res placeView) costNotes() (notes []string) {
 		lack += "different times of ranks with equal load, "
 	}
 	return []string{text, step +
-		"; the intervals are over judged windows and fits without one group, widened by what 95 % of held-out changes err by; they lack " + lack + "and expert GEMMs that run faster at equal sizes" + beyond}
+		"; the intervals are over judged windows and fits without one group, widened by what 95 % of held-out changes err " +
+		"by; they lack " + lack + "and expert GEMMs that run faster at equal sizes" + beyond}
 }
 
 // tables are all of them.
@@ -111,10 +118,7 @@ func (res placeView) tables() []table.Table {
 		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), window}, judged,
 				[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")},
-				timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
-		table.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
-			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")},
-				judged, []table.Column{percent("load change", "judged_load_change")})...)}
+				timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...)}
 	price := slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"),
 		size("copies per rank and layer", "replica_bytes_per_rank_and_layer")},
 		within("rank", size("copies per rank", "replica_bytes_per_rank")),
@@ -140,7 +144,8 @@ func (res placeView) tables() []table.Table {
 		label("pay", "more_are_clearly_more_even")), "give several --redundant, and windows of two kinds"),
 		empty(table.Of("phases", "Each phase on plans of its own, of the other, of both, on windows left out", res.Phases,
 			count("ranks"), count("redundant"), label("phase"), count("left out"), ratio("own plan", "own_max_over_mean"),
-			ratio("other's plan", "other_max_over_mean"), ratio("joint plan", "joint_max_over_mean")), "no record tells prefill from decode, of both"))
+			ratio("other's plan", "other_max_over_mean"), ratio("joint plan", "joint_max_over_mean")),
+			"no record tells prefill from decode, of both"))
 	if r := res.Rebalance; r != nil {
 		tables = append(tables, table.Of("rebalance", "Ways of when to place anew, over windows in order", r.Ways,
 			count("ranks"), count("redundant"), label("way"), label("plan"), count("rebalances"), ratio("max/mean"),
@@ -153,7 +158,7 @@ func (res placeView) tables() []table.Table {
 			table.Of("settings", "Settings of engines", r.Settings, count("ranks"), count("redundant"), label("engine"),
 				label("way"), ratio("max/mean"), percent("load change"), label("setting")))
 	}
-	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...), res.matrix(),
+	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},
 				judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
@@ -185,37 +190,7 @@ func timeColumns[T any](of func(T) *place.TimeChange) []table.Column {
 	}
 }
 
-// matrix has a row for each window to learn from, and a column for each to judge on.
-func (res placeView) matrix() table.Table {
-	t := table.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column",
-		Columns: []table.Column{count("ranks"), count("redundant"), label("learned on", "learned")}}
-	type line struct {
-		place.Plan
-		learned string
-	}
-	row := map[line]int{}
-	for _, c := range res.Matrix {
-		key := line{c.Plan, c.Learned}
-		at, ok := row[key]
-		if !ok {
-			at = len(t.Rows)
-			row[key] = at
-			t.Rows = append(t.Rows, []any{c.Ranks, c.Redundant, res.label(c.Learned)})
-		}
-		if t.Rows[at] = append(t.Rows[at], c.MaxOverMean); at == 0 {
-			t.Columns = append(t.Columns, ratio(res.label(c.Judged), c.Judged))
-		}
-	}
-	return t
-}
-
-// label is the last part of a window's path where that tells it from the others.
+// label names a window.
 func (res placeView) label(window string) string {
-	base := filepath.Base(window)
-	for _, w := range slices.Concat(res.Learned, res.Judged) {
-		if w.Name != window && filepath.Base(w.Name) == base {
-			return window
-		}
-	}
-	return base
+	return short(window, slices.Concat(res.Learned, res.Judged), func(w place.Window) string { return w.Name })
 }

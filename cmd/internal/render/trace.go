@@ -236,24 +236,3 @@ func overSteps(o imbalance.OverSteps) []string {
 	}
 	return []string{"steps differ: " + strings.Join(parts, "; ")}
 }
-
-// layerNoun is what the number of a layer counts: layers that ranges name or that are
-// inferred, or blocks where both are unknown.
-func layerNoun(s *nsys.Structure) string {
-	switch {
-	case s == nil:
-		return "layer"
-	case s.Layers > 0:
-		return "inferred layer"
-	}
-	return "block"
-}
-
-// LayerName names a layer in a sentence. Without ranges that name layers, all of them
-// are judged together.
-func LayerName(inferred *nsys.Structure, layer router.Whole) string {
-	if !layer.Defined() {
-		return "all layers together"
-	}
-	return fmt.Sprintf("%s %d", layerNoun(inferred), layer)
-}

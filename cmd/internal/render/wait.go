@@ -8,7 +8,8 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-const waitTitle = "Waiting at the collective behind the experts: last − mean arrival per step, and its parts: last − mean rank (±: 95 % over steps)"
+const waitTitle = "Waiting at the collective behind the experts: last − mean arrival per step, and its parts: last − " +
+	"mean rank (±: 95 % over steps)"
 
 // waitTable is who waits for whom, and why.
 func waitTable(waits []wait.Wait) table.Table {

@@ -1,6 +1,6 @@
 package caveat
 
-// catalog words every code that readers of traces, counts and placements warn of. A code
+// catalog words every code that traces, counts, placements and comparisons warn of. A code
 // with several cases has one entry for each, behind a dot.
 var catalog = map[string]entry{
 	// What a capture or its export left out.
@@ -27,7 +27,8 @@ var catalog = map[string]entry{
 		"{without:n} of {steps:step} excluded, with ranges but no kernels: idle, or their kernels were lost", ""},
 	"ended_early.ranges": {Note, "{after:n} of {ranges:range} begin after the last kernel ended, over {time_ns:ns}: " +
 		"the capture of kernels ended early", ""},
-	"no_kernels": {Warn, "{processes:process} with named ranges but without kernels: idle, or a rank whose kernels were not captured", ""},
+	"no_kernels": {Warn, "{processes:process} with named ranges but without kernels: idle, or a rank whose kernels were " +
+		"not captured", ""},
 	"few_kernels.all": {Note,
 		"{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; its capture ended early or lost data",
 		"one rank's capture lacks kernels"},
@@ -49,7 +50,8 @@ var catalog = map[string]entry{
 	"open_ranges":     {Note, "{rows:range} never closed: assumed to end with the capture", ""},
 	"other_device": {Note,
 		"{rows:kernel} on another device than most of their process: counted for the same rank", ""},
-	"no_process": {Note, "{rows:kernel} without a recorded process: assigned to an extra rank; others may be renumbered. " +
+	"no_process": {Note, "{rows:kernel} without a recorded process: assigned to an extra rank; others may be " +
+		"renumbered. " +
 		"Export one file per rank to avoid this", ""},
 	"no_process.adopted": {Note, "{rows:n} of {kernels:kernel} without a recorded process: assigned to the only one",
 		""},
@@ -83,13 +85,16 @@ var catalog = map[string]entry{
 		"layers and steps are unknown: nothing tells which steps of ranks {rank} and {other} are the same" + apart,
 		differently},
 	"ranks_differ.stages": {Note,
-		"layers and steps are unknown: ranks {rank} and {other} run different stages of a pipeline; analyze each stage by itself",
+		"layers and steps are unknown: ranks {rank} and {other} run different stages of a pipeline; analyze each stage " +
+			"by itself",
 		differently},
 	"ranks_differ.layer_steps": {Note, "steps are unknown: rank {rank} has {own:step} and rank {other} has {others}" +
 		apart,
 		differently},
-	"skew": {Warn, "{rank:#rank}: collectives end {spread_ns:ns} apart from those of the first rank (median), longer than their mean " +
-		"transfer of {transfer_ns:ns}: wait and transfer are uncertain by as much, and which rank the others wait for is unknown", ""},
+	"skew": {Warn, "{rank:#rank}: collectives end {spread_ns:ns} apart from those of the first rank (median), longer " +
+		"than their mean " +
+		"transfer of {transfer_ns:ns}: wait and transfer are uncertain by as much, and which rank the others wait for is " +
+		"unknown", ""},
 	"no_wait.one_rank": {Note, noWait + "only one rank was given", ""},
 	"no_wait.missing": {Note, noWait +
 		"{given} of the run's {world} ranks were given, and another one may have arrived last", ""},
@@ -101,10 +106,12 @@ var catalog = map[string]entry{
 	"steps_renumbered": {Note, "numbers of steps are missing or repeated: steps are numbered in order of start", ""},
 	"single_layers": {Note, "a benchmark of single layers: a step of the whole model runs more layers than these",
 		""},
-	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE layers; " +
+	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE " +
+		"layers; " +
 		"dense layers are not counted", ""},
 	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", ""},
+	"unclear_blocks": {Note, "layers and steps are unknown: {reason}", "which kernels make a layer is unknown"},
 	"microbatches": {Note,
 		"layers and steps are unknown: of {layers} inferred layers each two in a row carry the same load, " +
 			"as where two microbatches run every layer one behind the other", ""},
@@ -115,22 +122,27 @@ var catalog = map[string]entry{
 	"selected_steps": {Note, "only steps {first}-{last} of {least}-{most} count (--steps)", ""},
 	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name those of {others} too: " +
 		"'moebalance compare CAPTURE' sets both beside each other", ""},
-	"no_steps": {Note, "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which names do",
+	"no_steps": {Note, "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says which " +
+		"names do",
 		""},
 	"no_layers": {Note, "no range names a layer: all layers count as one; 'trace --layer-pattern' says which names do",
 		""},
 	"partial_steps": {Note,
 		"{steps:#step} excluded as incomplete: some rank has no kernels there, or lacks a layer, or a phase of one, " +
 			"that it has in other steps", ""},
-	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts more than twofold apart) " +
+	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts more " +
+		"than twofold apart) " +
 		"only the one with most expert time counts", ""},
 	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps", ""},
 
 	// Expert time.
-	"fused_experts": {Note, "{share:%} of the expert time is in kernels that do {phases} in one ({kernels}): how long a rank works " +
-		"and how long it waits cannot be told apart, so there is no imbalance of time; recorded counts ('trace --counts') give the load, " +
+	"fused_experts": {Note, "{share:%} of the expert time is in kernels that do {phases} in one ({kernels}): how long a " +
+		"rank works " +
+		"and how long it waits cannot be told apart, so there is no imbalance of time; recorded counts ('trace --counts') " +
+		"give the load, " +
 		"and 'moebalance compare' the step times of both arms", "one kernel holds a rank's work and its waiting"},
-	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or plain GEMMs for each expert; " +
+	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: a dense model, or " +
+		"plain GEMMs for each expert; " +
 		"record NVTX ranges (vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker, or your own, " +
 		"such as 'layer 3 experts'), or name kernels by --phase experts=REGEX", "no expert kernel is recognized"},
 	"unplaced_experts.layers": {Note,
@@ -152,7 +164,8 @@ var catalog = map[string]entry{
 	"expert_numbers": {Note,
 		"experts are numbered from {first} to {last}, more than any model has: expert imbalance is not computed", ""},
 	"unknown_kernels": {Warn,
-		"{share:%} of the GPU time is in kernels whose phase neither a range nor their name tells: {kernels}; see 'trace --table kernels'", ""},
+		"{share:%} of the GPU time is in kernels whose phase neither a range nor their name tells: {kernels}; see 'trace " +
+			"--table kernels'", ""},
 	"fused_kernels": {Warn,
 		"{share:%} of the GPU time is in kernels that fuse several phases ({kernels}): it counts as {phase}, " +
 			"and includes {others}", ""},
@@ -194,10 +207,12 @@ var catalog = map[string]entry{
 	"experts_seen": {Note,
 		"the number of experts is not recorded; {experts} are assumed, up to the largest that occurs; " +
 			"name the model if it has more", ""},
-	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name the model", ""},
+	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name " +
+		"the model", ""},
 	"window": {Note, "each step is a sum over forward passes, in which busy ranks that alternate cancel; " +
 		"the imbalance of single passes, weighted by slots, is at least this", ""},
-	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with --since or --for",
+	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with " +
+		"--since or --for",
 		""},
 	"no_placement": {Warn, "the recorded map of copies places no experts: {error}", ""},
 	"incomplete_passes": {Warn,
@@ -225,17 +240,104 @@ var catalog = map[string]entry{
 	"incomplete_grid": {Warn,
 		"{iterations:iteration} of {layers:layer} should be {expected} counts, but there are {recorded}", ""},
 	"same_sources": {Warn,
-		"all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is {ranks} times too large, " +
+		"all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is {ranks} times too " +
+			"large, " +
 			"and floor and chance are those of as many tokens; max/mean is not affected", ""},
 
 	// Placements.
 	"global": {Note,
-		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node", ""},
+		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node",
+		""},
+	"one_window": {Note, "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; " +
+		"give counts of other traffic as well (windows within 3 % count as one)", ""},
+	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
+	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
+		"every plan: --table plans leaves both out", ""},
 	"placements_differ": {Note,
 		"this window ran with another placement than the one before: the last one recorded is the baseline", ""},
+
+	// Why two sides of a comparison are no arms of one run.
+	"refused.no_kernels": {Doubt,
+		"the {arm} side has no kernel time; kernels of CUDA graphs need --cuda-graph-trace=node", ""},
+	"refused.no_moe": {Doubt, "the {arm} side has no MoE kernel, so no routing is compared", ""},
+	"refused.profilers": {Doubt, "one side was recorded by Nsight Systems and the other by PyTorch's profiler, " +
+		"which place kernels by different evidence: record both alike", ""},
+	"refused.same_recording": {Doubt, "{rank:#rank} is the same recording on both sides", ""},
+	"refused.ranks": {Doubt, "the sides have {common} of {all} ranks in common: {arm} has {ranks}; {other} has {others}",
+		""},
+	"refused.layers": {Doubt, "the sides have different layers: {arm} has {layers}; {other} has {others}", ""},
+	"refused.loads": {Doubt,
+		"the recorded load covers {experts:expert} in the {arm} arm and {others} in the {other} arm", ""},
+	"refused.swapped": {Doubt, "the arms are swapped: the {arm} side says {other} ({evidence}) and the {other} side " +
+		"says {arm} ({others})", ""},
+	"refused.arm": {Doubt, "the {arm} side records the arm \"{recorded}\" ({evidence})", ""},
+	"refused.load": {Doubt, "balance is not proved: the recorded load of the {arm} arm has max/mean {load:.3} over " +
+		"ranks in layer {layer} (floor {floor:.3})", ""},
+	"refused.unmeasured": {Doubt,
+		"balance is not proved: the {arm} side does not record its arm, and {of}" + unmeasured, ""},
+	"refused.unbalanced": {Doubt, "balance is not proved: " + overRanks, ""},
+	"refused.gates":      {Doubt, "the sides run gates of {here} and {there} experts", ""},
+	"refused.tokens":     {Doubt, "the sides hold {here:.0} and {there:.0} tokens per step", ""},
+	"refused.requests":   {Doubt, "the sides hold {here:~} and {there:~} requests per step", ""},
+	"refused.slots": {Doubt,
+		"by their counts, the sides hold {here:.0} and {there:.0} slots per step and layer", ""},
+	"refused.outside": {Doubt, "compute outside the MoE blocks, which balance does not change, takes {normal_ns:ns} " +
+		"and {perfect_ns:ns} per {per}", ""},
+	"refused.kernels": {Doubt, "the experts run in other kernels, mostly {kernel} in the {arm} arm and {others} in " +
+		"the {other} arm", ""},
+
+	// What was left out of a comparison, and what its numbers do not show.
+	"unequal_ranks.ranks":    {Note, "{left:#rank} excluded: in this arm only", ""},
+	"unequal_layers.layers":  {Note, "{left:#layer} excluded: in this arm only", ""},
+	"unequal_layers.outside": {Note, "time outside layers excluded: in this arm only", ""},
+	"no_steps.compared": {Note,
+		"no range marks the steps, so the whole capture counts as one step: arms with different numbers of " +
+			"steps are not comparable", ""},
+	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded", ""},
+	"few_ranks": {Warn,
+		"{common} of the run's {world} ranks are on both sides, and another one may be the busiest: no gain " +
+			"is predicted", "only {common} of the run's {world} ranks are on both sides"},
+	"kind_not_comparable.work":  {Note, "{kind} excluded: the sides differ in {quantities}", ""},
+	"kind_not_comparable.other": {Note, "{kind} excluded: the sides are not comparable in them", ""},
+	"kind_in_one_arm": {Note,
+		"{steps:#step} excluded: the other arm has no steps of their kind ({kernels:MoE kernel})", ""},
+	"unequal_tokens": {Note,
+		"{kind} excluded, number {left}: by their ranges, the other arm has no more of them with as many " +
+			"tokens", ""},
+	"unequal_steps": {Note,
+		"no interval of the predicted gain: steps differ in size, and no range says how many tokens each " +
+			"holds; the gain takes the steps of both arms for the same batches", ""},
+	"warm_up_differs": {Note,
+		"the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: " +
+			"their GPU time per step is not compared; record more steps", ""},
+	"one_launch": {Note,
+		"one launch of each arm ({steps} and {others:step}): the spread over steps does not cover the " +
+			"variation between launches; for a verdict, run a paired campaign (bench)", ""},
+	"campaign_refused":         {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
+	"campaign_step_time":       {Note, "the campaign gives no step time: {because}", ""},
+	"campaign_step_time.kinds": {Note, "the campaign gives no step time: its steps are of all kinds", ""},
+	"equal_work_unknown": {Warn,
+		"less than {share:%} of the compute is known to lie outside the MoE blocks: too little to show that " +
+			"both sides did the same work", ""},
+	"other_kernels": {Warn,
+		"{share:%} of the kernel time is in kernel families that the other arm did not launch: the arms ran " +
+			"different code", ""},
+	"arm_on_trust": {Warn,
+		"the {arm} arm is accepted as labeled; the captures say {said} ({evidence})", ""},
+	"arm_unknown.both":     {Note, "neither side records its arm: both are accepted as labeled", ""},
+	"arm_unknown.one":      {Note, "only one side records its arm", ""},
+	"balance_not_measured": {Note, "{of}" + unmeasured, ""},
+	"perfect_not_balanced": {Warn, overRanks + ": uneven hardware, or routing that is not balanced", ""},
+	"arms_look_alike":      {Warn, overRanks + ": no imbalance to remove, or the sides are swapped", ""},
+	"fewer_active_experts": {Warn, active + "fewer weights, a gain that is not balance", ""},
+	"more_active_experts":  {Warn, active + "more weights, which can cost more than balance gains", ""},
 }
 
 const (
+	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
+	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm (per step " +
+		"and layer)"
+	active      = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
 	apart       = ": kernels were lost, a capture ended early, or the ranks are of different runs or models"
 	differently = "the ranks recorded different layers or steps"
 	unplaced    = "most expert time is in no known layer"

@@ -26,7 +26,7 @@ const (
 )
 
 // entry words a code. In its text, {name} is a value and {name:format} one in a format:
-// ns, %, +% (a change), p (of a test), .2 (decimals), n (a number of things), #noun (numbers
+// ns, %, +% (a change), p (of a test), ~ (four digits), .2 (decimals), n (a number of things), #noun (numbers
 // of things, as rank 3), ; (words between these) or a noun that is counted.
 type entry struct {
 	severity Severity
@@ -136,6 +136,8 @@ func one(v float64, format string) string {
 		return quantity.Percent(v)
 	case format == "+%":
 		return quantity.Change(v)
+	case format == "~":
+		return quantity.Digits4(v)
 	case format == "p":
 		return fmt.Sprintf("%.2g", v)
 	}
@@ -199,7 +201,7 @@ func Join(w, o router.Warning) router.Warning {
 		name, format := p[1], p[2]
 		a, first := w.Args[name].(float64)
 		b, second := o.Args[name].(float64)
-		if first && second && format != "" && !strings.ContainsAny(format, "#.%") && format != "ns" {
+		if first && second && format != "" && !strings.ContainsAny(format, "#.%~") && format != "ns" {
 			joined[name] = a + b
 		}
 	}

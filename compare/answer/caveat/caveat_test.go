@@ -1,6 +1,7 @@
 package caveat
 
 import (
+	"cmp"
 	"encoding/json"
 	"io/fs"
 	"maps"
@@ -15,7 +16,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-var folders = []string{"nsys", "counts", "source", "place", "imbalance"}
+var folders = []string{"nsys", "counts", "source", "place", "imbalance", "diff"}
 
 // sources are those of the packages that leave their words to the catalog.
 func sources(t *testing.T, folders ...string) string {
@@ -39,7 +40,8 @@ func sources(t *testing.T, folders ...string) string {
 var (
 	continued = regexp.MustCompile(`([,(+&|])\n\s*`)
 	constant  = regexp.MustCompile(`(?m)^\s*(?:const (?:\( )?)?(\w+)(?: \w+)? += ("\w+")`)
-	finding   = regexp.MustCompile(`found\((\w+), \w+, ("\w+")((?:.*,\n)*.*)`)
+	finding   = regexp.MustCompile(`(?:found|checked)\((?:gain\.)?("?\w+"?), (?:gain\.)?\w+, ("\w+")((?:.*,\n)*.*)`)
+	refusal   = regexp.MustCompile(`\.(refuse|judge)\((?:w, |.*\), )?"(\w+)"(.*)`)
 	warns     = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
 	row       = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
 	reason    = regexp.MustCompile(`"why", "(\w+)"`)
@@ -49,7 +51,8 @@ var (
 var computed = []string{
 	"counts_contradict.even_time", "counts_contradict.even_load", "counts_contradict.other_rank",
 	"ranks_differ.ranges", "ranks_differ.when", "ranks_differ.stages", "ranks_differ.layers", "ranks_differ.steps", "ranks_differ.blocks",
-	"partial_steps", "lost_kernels.steps", "other_kind", "start_up",
+	"partial_steps", "lost_kernels.steps", "other_kind", "start_up", "unequal_ranks.ranks", "unequal_layers.layers",
+	"unequal_layers.outside", "kind_not_comparable.work", "kind_not_comparable.other",
 }
 
 // Every code that a package warns of has words, and the words have no value that the
@@ -62,6 +65,12 @@ func TestEveryWarningIsWorded(t *testing.T) {
 	found := warns.FindAllStringSubmatch(text, -1)
 	for _, r := range row.FindAllStringSubmatch(text, -1) {
 		found = append(found, []string{r[0], r[1], `"rows"`})
+	}
+	for _, r := range refusal.FindAllStringSubmatch(text, -1) {
+		if r[1] == "judge" {
+			r[3] += `"arm" "other" "here" "there"`
+		}
+		found = append(found, []string{r[0], "refused", `"why", "` + r[2] + `" ` + r[3]})
 	}
 	seen := 0
 	for _, w := range found {
@@ -100,12 +109,13 @@ func TestEveryWarningIsWorded(t *testing.T) {
 
 // Every case of a check of campaigns has words, without a value that it lacks; and no other has.
 func TestEveryCheckIsWorded(t *testing.T) {
-	text, names, seen := sources(t, "gain"), map[string]string{}, map[string]bool{}
+	text, names := sources(t, "gain", "diff"), map[string]string{}
+	seen := map[string]bool{"equal_compute.other": true, "equal_compute.steps": true} // which are no literals
 	for _, c := range constant.FindAllStringSubmatch(text, -1) {
 		names[c[1]] = strings.Trim(c[2], `"`)
 	}
 	for _, f := range finding.FindAllStringSubmatch(text, -1) {
-		key := names[f[1]] + "." + strings.Trim(f[2], `"`)
+		key := cmp.Or(names[f[1]], strings.Trim(f[1], `"`)) + "." + strings.Trim(f[2], `"`)
 		words, ok := checks[key]
 		if seen[key] = true; !ok {
 			t.Errorf("%s has no words: %s", key, f[0])

@@ -6,7 +6,8 @@ var checks = map[string]string{
 	"treatment_proved.unproved": "balance is not proved: {missing:;}",
 	"treatment_proved.claimed":  "balance claimed for every rank, not measured: expert counts or traces measure it",
 	"treatment_proved.chance":   "measured: routing was even in the chance arm and not in the normal arm, on every rank",
-	"treatment_proved.measured": "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank",
+	"treatment_proved.measured": "measured: routing was balanced in the perfect arm and not in the normal arm, on " +
+		"every rank",
 	"only_one_difference.other": "the arms also differ in {differences:;}: make them equal, or accept the " +
 		"difference by --accept-difference and its name",
 	"only_one_difference.within":     "each launch holds all arms: only the switch differs",
@@ -15,17 +16,25 @@ var checks = map[string]string{
 	"only_one_difference.same":       "nothing that was recorded differs between the arms",
 	"only_one_difference.untreated":  "nothing differs between the arms: the treatment was not applied",
 	"equal_work.unequal":             "the arms did different work: {differences:;} (tolerance {tolerance:%})",
-	"equal_work.other_lengths":       "the arms did different work: {differences:;} (tolerance {tolerance:%}): fix the lengths, such as by --ignore-eos, because balanced text ends elsewhere",
-	"equal_work.none":                "no launch reported requests or tokens",
-	"equal_work.half":                "{names}: not reported by both launches of {pairs:#pair}",
-	"equal_work.equal":               "{names} within {tolerance:%} in every pair",
-	"equal_work.partly":              "{names} within {tolerance:%} in every pair; not reported: {never}",
+	"equal_work.other_lengths": "the arms did different work: {differences:;} (tolerance {tolerance:%}): fix the " +
+		"lengths, such as by --ignore-eos, because balanced text ends elsewhere",
+	"equal_work.none":   "no launch reported requests or tokens",
+	"equal_work.half":   "{names}: not reported by both launches of {pairs:#pair}",
+	"equal_work.equal":  "{names} within {tolerance:%} in every pair",
+	"equal_work.partly": "{names} within {tolerance:%} in every pair; not reported: {never}",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load " +
 		"max/mean {load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance: " +
 		"compare traces of both arms",
 	"explained_gain.enough": "even ranks can give up to {most:+%} (rank load max/mean {load:.3} in the normal arm)",
 	"one_rank.experts": "one rank: balance acts through the experts alone (how many are active, and how even " +
 		"their GEMMs are)",
+	"equal_compute.unknown": "the traces of the profiled pair do not tell whether both arms did the same work",
+	"equal_compute.same":    "the profiled pair did the same work, as far as its traces tell",
+	"equal_compute.other":   "the arms did different work: " + profiled,
+	"equal_compute.steps":   profiled + ": the recorded steps differ",
+	"kernel_tactics.same":   "both arms of the profiled pair launched the same kernel variants",
+	"kernel_tactics.other": "one arm of the profiled pair launched kernel variants that the other did not: " +
+		"{variants}; give both arms the same autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)",
 	"sign_of_gain.no_gain": "nothing complete to compare",
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates " +
 		"more experts than real traffic; see the active experts",
@@ -42,7 +51,8 @@ var checks = map[string]string{
 	"order_effect.none":         "running second changes the value by {change:+%} (p = {p:p})",
 	"drift.few":                 "too few measurements",
 	"drift.none":                "the values change by {change:+%} from first to last (p = {p:p})",
-	"drift.balanced":            "the values change by {change:+%} from first to last (p = {p:p}); a balanced order cancels it",
+	"drift.balanced": "the values change by {change:+%} from first to last (p = {p:p}); a balanced order " +
+		"cancels it",
 	"drift.confounded": "the values change by {change:+%} from first to last (p = {p:p}), and one arm always ran " +
 		"first, so drift and gain cannot be separated; alternate the order",
 	"outliers.no_pair":  "no complete pair",
@@ -71,8 +81,9 @@ var checks = map[string]string{
 	"complete_blocks.all": "{blocks:block} in {launches:launch}, none excluded",
 	"complete_blocks.open": "{open:n} of {blocks:block} excluded, where a segment of an arm has no value " +
 		"({launches:#launch})",
-	"balanced_order.no_block":     "no block is complete",
-	"balanced_order.reversed":     "every block is an order and its reverse: {normal_first} begin with the normal arm, {perfect_first} do not",
+	"balanced_order.no_block": "no block is complete",
+	"balanced_order.reversed": "every block is an order and its reverse: {normal_first} begin with the normal arm, " +
+		"{perfect_first} do not",
 	"balanced_order.not_reversed": "{launches:#launch}: a block is no order and its reverse, so drift does not cancel",
 	"outliers.few_launches":       "too few launches to tell which is far from the others",
 	"outliers.no_launch":          "no launch's gain is far from the others",
@@ -83,5 +94,7 @@ var checks = map[string]string{
 	"outlying_segments.far": "{segments:segment} in {launches:#launch}: {changes:+%} from the median of the arm in " +
 		"the launch; six blocks or more take a median, which single segments do not move",
 }
+
+const profiled = "{quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} {unit}"
 
 const control = "control launches ({arm} against {arm}) differ by up to {most:%} in {pairs:pair}"

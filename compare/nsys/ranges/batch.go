@@ -12,6 +12,7 @@ import (
 type Batch struct {
 	Named, Prefill bool
 	Tokens         int    // 0 where the range does not say
+	Requests       int    // likewise; of ranges that name no tokens
 	Arm            string // of the hook's switch; empty where the range names none, or one that lapsed
 }
 
@@ -25,7 +26,7 @@ const expired = " expired"
 // executor.
 var (
 	hookStep     = regexp.MustCompile(`^moebalance step=\d+ tokens=(\d+) sequence=\d+ arm=`)
-	vllmStep     = regexp.MustCompile(`context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)`)
+	vllmStep     = regexp.MustCompile(`context_(\d+)\((?:sq)?(\d+)[^)]*\)_generation_(\d+)\((?:sq)?(\d+)`) // sums of squares behind
 	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
 	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
 )
@@ -56,7 +57,7 @@ func BatchOf(name string) Batch {
 		}
 	}
 	if m := tensorrtStep.FindStringSubmatch(name); m != nil {
-		return Batch{Named: true, Prefill: number(m[1]) > 0}
+		return Batch{Named: true, Prefill: number(m[1]) > 0, Requests: number(m[1]) + number(m[2])}
 	}
 	return Batch{}
 }

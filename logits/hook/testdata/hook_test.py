@@ -617,7 +617,7 @@ class Switch(unittest.TestCase):
         worker.profile(64)
         return hook, worker
 
-    def order(self, folder, sequence, router, arm="perfect", seconds=60.0, text=None):
+    def order(self, folder, sequence, router, arm="perfect", seconds=3600.0, text=None):
         with open(os.path.join(folder, "new"), "w") as f:
             f.write(
                 text
@@ -952,7 +952,7 @@ class Entries(unittest.TestCase):
         ):
             self.refused("want a safetensors file", beside(name, text), name)
         self.refused(
-            "want an entry of schema moebalance.logits/1, have schema None",
+            "want an entry of schema moebalance.logits/2, have schema None",
             beside("e.safetensors", (2).to_bytes(8, "little") + b"{}"),
             "e.safetensors",
         )
