@@ -185,7 +185,8 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		if len(c.Kinds) > 0 {
 			kinds = " for " + c.Kinds[0].Steps
 		}
-		if a.Line = predictedLine(c, kinds); len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
+		a.Line = predictedLine(c, kinds)
+		if len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
 			a.Line = predictedLine(c, "")
 			a.Reasons = append(a.Reasons, sentence("this is"+kinds))
 		}
