@@ -36,6 +36,21 @@ func panelTitle(name string, arms int) string {
 	return name
 }
 
+// findings are what a figure shows of each arm, for its title.
+type findings []string
+
+func (f *findings) add(arm, text string) {
+	if arm != OneTrace {
+		text += " (" + arm + ")"
+	}
+	*f = append(*f, text)
+}
+
+// of begins with what the findings are about.
+func (f findings) of(quantity string) string {
+	return strings.ToUpper(quantity[:1]) + quantity[1:] + ": " + strings.Join(f, "; ")
+}
+
 // expertTime begins a sentence on what the arms' expert time is the time of.
 func expertTime(arms []Arm) string {
 	for _, a := range arms {

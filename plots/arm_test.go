@@ -66,8 +66,8 @@ func TestRankTimes(t *testing.T) {
 	// Rank 0: (10+30+20+20)/2 steps = 40 µs per step, and so has rank 1: the
 	// rank that alternates cancels, which the caption says.
 	checkValues(t, "rank times", s.Series[0].Values, []float64{40000, 40000})
-	if want := "normal: on average every rank has 40.0 µs."; s.Alt != want {
-		t.Errorf("alt %q, want %q", s.Alt, want)
+	if want := "Expert time per step: every rank has 40.0 µs (normal)"; s.Title != want {
+		t.Errorf("alt %q, want %q", s.Title, want)
 	}
 	if !strings.Contains(s.Caption, "cancels") || s.ValueLabel != "expert time per step" {
 		t.Errorf("caption %q, label %q", s.Caption, s.ValueLabel)
@@ -95,12 +95,12 @@ func TestRankLoads(t *testing.T) {
 		t.Errorf("floor of 3 slots of the only rank known %g, want 1.5", s.Series[0].Floor)
 	} else {
 		checkValues(t, "loads", s.Series[0].Values, []float64{1.5, nan})
-		if want := "normal: on average every rank has 1.5 slots."; s.Alt != want {
-			t.Errorf("alt %q, want %q", s.Alt, want)
+		if want := "Load per recorded step: every rank has 1.5 slots (normal)"; s.Title != want {
+			t.Errorf("alt %q, want %q", s.Title, want)
 		}
 	}
-	if want := "normal: rank 1 is largest, 700 slots, 1.40 × the mean."; s.Alt != want {
-		t.Errorf("alt %q, want %q", s.Alt, want)
+	if want := "Load per recorded step: rank 1 has most, 700 slots, 1.40 × the mean (normal)"; s.Title != want {
+		t.Errorf("alt %q, want %q", s.Title, want)
 	}
 }
 
@@ -129,8 +129,8 @@ func TestExpertHeat(t *testing.T) {
 	if s := ExpertTimes(NewArm("perfect", perfect)); !strings.Contains(s.Caption, "Some times are observed") {
 		t.Errorf("caption %q hides that some times are allocated", s.Caption)
 	}
-	if want := "normal: the largest is 1.60 × its layer's mean (layer 1, expert 3)."; !strings.HasPrefix(s.Alt, want) {
-		t.Errorf("alt %q, want %q", s.Alt, want) // 4000 over the mean 2500
+	if want := "Time by layer and expert: layer 1, expert 3 has most, 1.60 × the layer's mean (normal)"; !strings.HasPrefix(s.Title, want) {
+		t.Errorf("alt %q, want %q", s.Title, want) // 4000 over the mean 2500
 	}
 }
 
@@ -158,8 +158,8 @@ func TestRecordedLoads(t *testing.T) {
 	checkValues(t, "layer 2 of a", s.Grids[0].Values[0], []float64{1, 3, nan})
 	checkValues(t, "layer 2 of b", s.Grids[1].Values[0], []float64{nan, nan, nan})
 	checkValues(t, "layer 7 of b", s.Grids[1].Values[1], []float64{0, 0, 6})
-	if want := "a: the largest is 1.50 × its layer's mean (layer 2, expert 1). b: the largest is 3.00 × its layer's mean (layer 7, expert 2)."; s.Alt != want {
-		t.Errorf("alt %q, want %q", s.Alt, want)
+	if want := "Load by layer and expert: layer 2, expert 1 has most, 1.50 × the layer's mean (a); layer 7, expert 2 has most, 3.00 × the layer's mean (b)"; s.Title != want {
+		t.Errorf("alt %q, want %q", s.Title, want)
 	}
 }
 
@@ -168,11 +168,11 @@ func TestRecordedLoads(t *testing.T) {
 func TestSumsOverStepsAreNoVerdict(t *testing.T) {
 	arm := NewArm("normal", small()) // layer 1: rank 0 is hot in step 6, rank 1 in step 5
 	recorded := RecordedLoads(Recorded{"counts", map[int][]int64{2: {7, 7}}})
-	if want := "normal: on average even in every layer."; RankLayerTimes(arm).Alt != want {
-		t.Errorf("alt %q, want %q", RankLayerTimes(arm).Alt, want)
+	if want := "Time by layer and rank: even in every layer (normal)"; RankLayerTimes(arm).Title != want {
+		t.Errorf("alt %q, want %q", RankLayerTimes(arm).Title, want)
 	}
-	if want := "counts: on average even in every layer."; recorded.Alt != want {
-		t.Errorf("alt %q, want %q", recorded.Alt, want)
+	if want := "Load by layer and expert: even in every layer (counts)"; recorded.Title != want {
+		t.Errorf("alt %q, want %q", recorded.Title, want)
 	}
 	for part, captions := range map[string][]string{
 		"rank":   {RankTimes(arm).Caption, RankLoads(arm).Caption, RankLayerTimes(arm).Caption},
@@ -276,15 +276,15 @@ func TestMissingRank(t *testing.T) {
 	checkValues(t, "work of rank 1", phases.Arms[1].Work[1], []float64{nan, nan})
 	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]},
 		[]float64{nan, nan})
-	means, _ := MeanPhases([]Arm{normal, perfect})
+	means, _ := meanPhases([]Arm{normal, perfect})
 	work := func(p perstep.Phases) []float64 {
 		return []float64{p.Work[nsys.PhaseDispatch], p.Work[nsys.PhaseExperts]}
 	}
 	checkValues(t, "mean work, normal", work(means[0]), []float64{2000, 60000})
 	checkValues(t, "mean work, perfect", work(means[1]), []float64{2000, 40000})
 	checkValues(t, "wait and collectives", []float64{means[1].Wait, means[1].Collectives}, []float64{4500, 6000})
-	if want := "perfect: 42.0 µs of work and 6.00 µs in collectives (4.50 µs of it waiting) per step, mean over the 1 rank that every arm has."; !strings.HasSuffix(phases.Alt, want) {
-		t.Errorf("alt %q, want %q", phases.Alt, want)
+	if want := "42.0 µs of work, 1.50 µs of transfer, 4.50 µs of waiting (perfect)"; !strings.HasSuffix(phases.Title, want) {
+		t.Errorf("alt %q, want %q", phases.Title, want)
 	}
 	if want := "2 ranks (perfect has 1), 2 layers, 4 experts, 2 steps."; !strings.HasPrefix(phases.Caption, want) {
 		t.Errorf("caption %q, want %q", phases.Caption, want)
@@ -296,8 +296,8 @@ func TestMissingRank(t *testing.T) {
 
 	lacking.Cells = nil
 	phases = PhaseTimes(normal, NewArm("perfect", lacking))
-	if want := "No rank has kernel time in every arm."; phases.Alt != want {
-		t.Errorf("alt %q, want %q", phases.Alt, want)
+	if want := "No rank has kernel time in every arm"; phases.Title != want {
+		t.Errorf("alt %q, want %q", phases.Title, want)
 	}
 }
 
@@ -368,8 +368,8 @@ func TestTimeAgainstLoad(t *testing.T) {
 	checkValues(t, "times of ranks", c.TimeNS, []float64{20000, 20000, 20000, 20000})
 
 	if s := TimeAgainstLoad(NewArm("normal",
-		grouped)); s.Alt != "normal: no line, which takes three points that differ in load and in time." {
-		t.Errorf("all times are the same, and the answer is %q", s.Alt)
+		grouped)); s.Title != "Time against load: too few distinct points to fit a line (normal)" {
+		t.Errorf("all times are the same, and the answer is %q", s.Title)
 	}
 
 	grouped.Experts[0].Known = false
@@ -388,17 +388,17 @@ func TestLoadIsPerRecordedStep(t *testing.T) {
 		longer.Imbalance[i].Steps *= 5
 	}
 	short, long := NewArm("normal", small()), NewArm("normal", longer)
-	if a, b := TimeAgainstLoad(short), TimeAgainstLoad(long); a.Alt != b.Alt ||
-		!strings.Contains(a.Alt, "15.0 ns per slot") {
-		t.Errorf("%q over 2 steps, %q over 10, want 15.0 ns per slot", a.Alt, b.Alt)
+	if a, b := TimeAgainstLoad(short), TimeAgainstLoad(long); a.Title != b.Title ||
+		!strings.Contains(a.Title, "15.0 ns per slot") {
+		t.Errorf("%q over 2 steps, %q over 10, want 15.0 ns per slot", a.Title, b.Title)
 	}
-	if a, b := RankLoads(short), RankLoads(long); a.Alt != b.Alt || a.Series[0].Floor != b.Series[0].Floor {
-		t.Errorf("%q above %g over 2 steps, %q above %g over 10", a.Alt, a.Series[0].Floor, b.Alt, b.Series[0].Floor)
+	if a, b := RankLoads(short), RankLoads(long); a.Title != b.Title || a.Series[0].Floor != b.Series[0].Floor {
+		t.Errorf("%q above %g over 2 steps, %q above %g over 10", a.Title, a.Series[0].Floor, b.Title, b.Series[0].Floor)
 	}
 	longer.Warnings = []router.Warning{{Code: "counts_window"}} // each recorded step is a sum of passes
-	if s := TimeAgainstLoad(long); !s.Clouds[0].Windows || !strings.Contains(s.Alt, "the time per slot is unknown") ||
-		strings.Contains(s.Alt, "ns per slot") {
-		t.Errorf("%q gives a time per slot of sums over passes", s.Alt)
+	if s := TimeAgainstLoad(long); !s.Clouds[0].Windows || !strings.Contains(s.Title, "the time per slot is unknown") ||
+		strings.Contains(s.Title, "ns per slot") {
+		t.Errorf("%q gives a time per slot of sums over passes", s.Title)
 	}
 	longer.Imbalance = nil // nobody says over how many steps
 	if s := TimeAgainstLoad(long); len(s.Clouds[0].Slots) > 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image/color"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -17,14 +16,14 @@ import (
 // BarSpec is what grouped bars show: one group per rank or layer, one bar per
 // series, that is per arm.
 type BarSpec struct {
-	Name, Title, Caption, Alt string
-	GroupLabel                string // "rank" or "layer"
-	ValueLabel                string // the quantity without its unit: "expert time per step"
-	Groups                    []int  // the number of each group
-	Series                    []BarSeries
-	Nanoseconds               bool // values are times, and the axis gets the unit that fits
-	Unit                      string
-	Mean                      bool // draw the mean of each series, and its floor
+	Name, Title, Caption string
+	GroupLabel           string // "rank" or "layer"
+	ValueLabel           string // the quantity without its unit: "expert time per step"
+	Groups               []int  // the number of each group
+	Series               []BarSeries
+	Nanoseconds          bool // values are times, and the axis gets the unit that fits
+	Unit                 string
+	Mean                 bool // draw the mean of each series, and its floor
 }
 
 // BarSeries is one value per group; NaN draws no bar. Floor is the least that
@@ -40,7 +39,7 @@ type BarSeries struct {
 // group would have if the series were even, and a dotted one the floor. Values
 // must not be negative; without a known value the error wraps ErrNothing.
 func BarChart(s BarSpec) (Figure, error) {
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 240}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: 240}
 	lists := make([][]float64, len(s.Series))
 	any := false
 	for i, series := range s.Series {
@@ -52,7 +51,7 @@ func BarChart(s BarSpec) (Figure, error) {
 		lists[i] = append([]float64{series.Floor}, series.Values...)
 	}
 	if !any {
-		return Figure{}, fmt.Errorf("bars %q: %w: want at least one value", s.Title, ErrNothing)
+		return Figure{}, fmt.Errorf("bars %q: %w: want at least one value", s.Name, ErrNothing)
 	}
 	unit := quantity.Unit{Name: s.Unit, Per: 1}
 	if s.Nanoseconds {
@@ -161,7 +160,7 @@ func (rules) Plot(c draw.Canvas, p *plot.Plot) {
 // kernel is unknown, not idle.
 func RankTimes(arms ...Arm) BarSpec {
 	s := BarSpec{
-		Name: "rank-time", Title: "Which ranks spend most time on their experts?",
+		Name:       "rank-time",
 		GroupLabel: "rank", ValueLabel: "expert time " + per(arms), Groups: ranks(arms), Nanoseconds: true, Mean: true,
 		Caption: fmt.Sprintf(
 			"%s. %s, observed, added over layers, mean over steps. %s",
@@ -170,7 +169,7 @@ func RankTimes(arms ...Arm) BarSpec {
 	for _, a := range arms {
 		s.Series = append(s.Series, BarSeries{a.Name, a.spread(a.PerStep.ExpertsByRank(), s.Groups), nan})
 	}
-	s.Alt = s.answer()
+	s.Title = s.answer()
 	return s
 }
 
@@ -182,7 +181,7 @@ func cancels(part, changes string) string {
 // RankLoads is the recorded slots of each rank over all layers, and their floor.
 func RankLoads(arms ...Arm) BarSpec {
 	s := BarSpec{
-		Name: "rank-load", Title: "Which ranks get the load?",
+		Name:       "rank-load",
 		GroupLabel: "rank", ValueLabel: "load per recorded step", Groups: ranks(arms), Unit: "slots", Mean: true,
 		Caption: fmt.Sprintf(
 			"%s. Recorded slots of the experts of each rank, added over layers, mean over the recorded steps. The floor is the least that the largest can be. %s",
@@ -192,7 +191,7 @@ func RankLoads(arms ...Arm) BarSpec {
 		slots, floor := a.PerStep.Load()
 		s.Series = append(s.Series, BarSeries{a.Name, a.spread(slots, s.Groups), floor})
 	}
-	s.Alt = s.answer()
+	s.Title = s.answer()
 	return s
 }
 
@@ -207,7 +206,7 @@ func LayerLosses(arms ...Arm) BarSpec {
 	layers := sortedKeys(seen)
 	at := position(layers)
 	s := BarSpec{
-		Name: "layer-loss", Title: "Which layers lose most to their slowest rank?",
+		Name:       "layer-loss",
 		GroupLabel: "layer", ValueLabel: "loss " + per(arms), Groups: layers, Nanoseconds: true,
 		Caption: fmt.Sprintf("%s. %s of the slowest rank − mean over ranks, in each step, then the mean over steps.",
 			timedExtent(arms), expertTime(arms)),
@@ -223,7 +222,7 @@ func LayerLosses(arms ...Arm) BarSpec {
 		}
 		s.Series = append(s.Series, BarSeries{a.Name, values, nan})
 	}
-	s.Alt = s.answer()
+	s.Title = s.answer()
 	return s
 }
 
@@ -237,7 +236,7 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 	}
 	layers := sortedKeys(seen)
 	s := HeatSpec{
-		Name: "rank-layer-time", Title: "Which ranks are slow in which layers?",
+		Name:     "rank-layer-time",
 		RowLabel: "layer", ColumnLabel: "rank", Quantity: "time",
 		Caption: fmt.Sprintf(
 			"%s. %s, observed. Each cell is relative to the mean over ranks of its layer. %s",
@@ -250,7 +249,7 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 		}
 		s.Grids = append(s.Grids, g)
 	}
-	s.Alt = s.answer()
+	s.Title = s.answer()
 	return s
 }
 
@@ -265,30 +264,23 @@ func (s BarSpec) value(v float64) string {
 // answer says in words what the bars show: the largest group of each series and its
 // ratio to the mean.
 func (s BarSpec) answer() string {
-	var out []string
+	var found findings
 	for _, series := range s.Series {
 		values := knowns(series.Values)
 		if len(values) == 0 {
-			out = append(out, series.Name+": nothing recorded.")
+			found.add(series.Name, "nothing recorded")
 			continue
 		}
 		most, mean := slices.Max(values), mean(values)
 		switch {
 		case mean > 0 && isEven(most/mean):
-			out = append(out, fmt.Sprintf("%s: on average every %s has %s.", series.Name, s.GroupLabel, s.value(mean)))
+			found.add(series.Name, fmt.Sprintf("every %s has %s", s.GroupLabel, s.value(mean)))
 		case mean > 0:
-			out = append(out, fmt.Sprintf("%s: %s %d is largest, %s, %s × the mean.", series.Name, s.GroupLabel,
+			found.add(series.Name, fmt.Sprintf("%s %d has most, %s, %s × the mean", s.GroupLabel,
 				s.Groups[slices.Index(series.Values, most)], s.value(most), quantity.Decimals(most/mean, 2)))
 		default:
-			out = append(out, series.Name+": all zero.")
+			found.add(series.Name, "all zero")
 		}
 	}
-	return sentences(out)
-}
-
-// sentences joins sentences. Those that begin with a router get a capital letter; names of
-// files keep theirs.
-func sentences(list []string) string {
-	return strings.NewReplacer(". learned", ". Learned", ". balanced", ". Balanced", OneTrace+": ", "").Replace(
-		strings.Join(list, " "))
+	return found.of(s.ValueLabel)
 }

@@ -10,16 +10,16 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // CurveSpec is the gain at several loads, ascending.
 type CurveSpec struct {
-	Name, Title, Caption, Alt string
-	Axis                      string // what the gain is of, and over what
-	Points                    []gain.PointGain
-	Crossover                 *gain.Crossover // nil for none
-	Threshold                 float64
+	Name, Title, Caption string
+	Points               []gain.PointGain
+	Crossover            *gain.Crossover // nil for none
+	Threshold            float64
 }
 
 // curvePoints is how many points are joined: two are no curve.
@@ -30,7 +30,7 @@ const curvePoints = 3
 // crossover as an upright line. Where the tokens per active expert are known, they stand
 // beside it. Without a gain the error wraps ErrNothing.
 func GainCurve(s CurveSpec) (Figure, error) {
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	g, tokens := &curve{crossover: nan, threshold: s.Threshold}, &curve{crossover: nan, threshold: nan}
 	ticks := valueNames{}
 	low, high, most := 0.0, max(0, s.Threshold), 0.0
@@ -52,14 +52,14 @@ func GainCurve(s CurveSpec) (Figure, error) {
 		}
 	}
 	if len(g.at) == 0 {
-		return Figure{}, fmt.Errorf("gain curve %q: %w: want at least one point with a gain", s.Title, ErrNothing)
+		return Figure{}, fmt.Errorf("gain curve %q: %w: want at least one point with a gain", s.Name, ErrNothing)
 	}
 	if s.Crossover != nil && s.Crossover.Value.Defined() {
 		g.crossover = math.Log(s.Crossover.Value.Float64())
 		f.legend = []key{lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), line(softInk, 1.4, 2, 2))}
 	}
 	name, pad := s.Points[0].Name, max(0.01, (high-low)*0.08)
-	panels := []*plot.Plot{newPanel("", name, s.Axis)}
+	panels := []*plot.Plot{newPanel("", name, "throughput gain")}
 	panels[0].Y.Min, panels[0].Y.Max = 100*(low-pad), 100*(high+pad)
 	panels[0].Y.Tick.Marker = valueTicks{6, " %"}
 	panels[0].Add(rules{}, g)
@@ -79,6 +79,55 @@ func GainCurve(s CurveSpec) (Figure, error) {
 	return f, nil
 }
 
+// DoseResponse draws how long a step takes, over that of balanced routing, by the load imbalance
+// of the router: a point with its interval for each arm, and the line through those whose imbalance
+// was set. Without two points the error wraps ErrNothing.
+func DoseResponse(d *gain.Dose) (Figure, error) {
+	f := Figure{Name: "dose", height: 250}
+	set, learned := &series{style: line(blue, 0), glyph: draw.CircleGlyph{}},
+		&series{style: line(vermillion, 0), glyph: draw.BoxGlyph{}}
+	var fitted [2][]float64
+	for _, a := range d.Arms {
+		if !(a.MaxOverMean + a.Time + a.Low + a.High).Defined() {
+			continue
+		}
+		s := learned
+		if a.Fitted {
+			s = set
+			fitted[0], fitted[1] = append(fitted[0], a.MaxOverMean.Float64()), append(fitted[1], 100*a.Time.Float64())
+		}
+		s.add(a.MaxOverMean.Float64(), 100*a.Time)
+		s.low, s.high = append(s.low, 100*a.Low.Float64()), append(s.high, 100*a.High.Float64())
+	}
+	if len(set.at) < 2 || !d.Slope.Defined() {
+		return f, fmt.Errorf("dose: %w: want two arms of known load", ErrNothing)
+	}
+	first, last := slices.Min(append(set.at, learned.at...)), slices.Max(append(set.at, learned.at...))
+	fit := func(at float64) router.Number {
+		return router.Number(mean(fitted[1])) + 100*d.Slope*router.Number(at-mean(fitted[0]))
+	}
+	trend := &series{style: line(blue, 1.6)}
+	trend.add(first, fit(first))
+	trend.add(last, fit(last))
+	all := slices.Concat(set.low, set.high, learned.low, learned.high, trend.y)
+	pad := max(1, (slices.Max(all)-slices.Min(all))*0.08)
+	p := newPanel("", "load imbalance (max/mean over ranks)", "time, balanced = 100 %")
+	p.X.Min, p.X.Max, p.X.Tick.Marker = first-0.05*(last-first), last+0.05*(last-first), valueTicks{6, ""}
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = slices.Min(all)-pad, slices.Max(all)+pad, valueTicks{6, " %"}
+	p.Add(rules{}, trend, set)
+	f.legend = []key{glyphKey("router with this imbalance", set.point()), lineKey("line through them", trend.style)}
+	if len(learned.at) > 0 {
+		p.Add(learned)
+		f.legend = append(f.legend, glyphKey("learned router", learned.point()))
+	}
+	f.panels = [][]*plot.Plot{{p}}
+	f.Title = fmt.Sprintf("Each 10 %% of load imbalance costs %s of time (%s to %s)", quantity.Percent(d.Slope/10),
+		quantity.Percent(d.Low/10), quantity.Percent(d.High/10))
+	f.Caption = fmt.Sprintf("%s; bars are %s intervals. The line is in no claim about the learned router.",
+		quantity.Count(d.N, "launch"), quantity.Confidence(d.Confidence))
+	return f, nil
+}
+
 // legend has what Plot draws.
 func (g *curve) legend() []key {
 	keys := []key{glyphKey("estimate", pairGlyph)}
@@ -90,7 +139,7 @@ func (g *curve) legend() []key {
 		keys = append(keys, lineKey("simultaneous interval", line(blue, 1.2)))
 	}
 	if known(g.threshold) {
-		keys = append(keys, lineKey("threshold "+quantity.Percent(g.threshold), thresholdLine))
+		keys = append(keys, lineKey("threshold "+quantity.Confidence(g.threshold), thresholdLine))
 	}
 	return keys
 }

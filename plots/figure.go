@@ -16,6 +16,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -33,9 +34,8 @@ const pngDPI = 192
 // Figure is one drawing and the words around it. It is immutable.
 type Figure struct {
 	Name    string // file stem, such as "expert-time"
-	Title   string // the question the figure answers
+	Title   string // what the figure shows, in words, also for those who do not see it
 	Caption string // shape, basis, units: what a reader must know to trust it
-	Alt     string // the answer in words, for those who do not see the figure
 
 	legend []key
 	panels [][]*plot.Plot // rows of as many panels of equal size; nil leaves a place empty
@@ -43,11 +43,14 @@ type Figure struct {
 	width  vg.Length      // of all; 0 is figureWidth
 }
 
+// Mark begins the SVG files of this program.
+const Mark = `<?xml version="1.0" encoding="UTF-8"?>` + "\n<!-- made by moebalance -->\n"
+
 // SVG writes the figure as a stand-alone SVG document with title and caption.
 // The text stays text, in Liberation Sans or what the reader's machine has
 // instead, stretched to the width it was laid out with.
 func (f Figure) SVG(w io.Writer) error {
-	_, err := io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+shown.Visible(f.svg(true)))
+	_, err := io.WriteString(w, Mark+shown.Visible(f.svg(true)))
 	return err
 }
 
@@ -110,7 +113,7 @@ func (f Figure) svg(alone bool) string {
 			height.Points())
 	}
 	return fmt.Sprintf("%s>\n<title>%s</title>\n<desc>%s</desc>%s", head, html.EscapeString(f.Title),
-		html.EscapeString(f.Alt), c.body(!alone))
+		html.EscapeString(f.Caption), c.body(!alone))
 }
 
 // size is the whole figure's, with room for the words if they are drawn.
@@ -118,7 +121,7 @@ func (f Figure) size(words bool) (w, h vg.Length) {
 	w = cmp.Or(f.width, figureWidth)
 	h = f.height + legendHeight(f.legend, w) + 2*margin
 	if words {
-		h += vg.Length(titleSize)*1.6 + captionHeight(f.Caption)
+		h += wordsHeight(f.Title, titleStyle) + wordsHeight(f.Caption, captionStyle)
 	}
 	return w, h
 }
@@ -126,11 +129,11 @@ func (f Figure) size(words bool) (w, h vg.Length) {
 func (f Figure) draw(c draw.Canvas, words bool) {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
 	if words {
-		c.FillText(boldStyle(titleSize, ink), vg.Point{X: c.Min.X, Y: c.Max.Y}, f.Title)
-		c.Max.Y -= vg.Length(titleSize) * 1.6
-		low := draw.Crop(c, 0, 0, 0, captionHeight(f.Caption)-(c.Max.Y-c.Min.Y))
-		drawCaption(low, f.Caption)
-		c.Min.Y += captionHeight(f.Caption)
+		drawWords(c, f.Title, titleStyle)
+		c.Max.Y -= wordsHeight(f.Title, titleStyle)
+		caption := wordsHeight(f.Caption, captionStyle)
+		drawWords(draw.Crop(c, 0, 0, 0, caption-6-(c.Max.Y-c.Min.Y)), f.Caption, captionStyle)
+		c.Min.Y += caption
 	}
 	width, _ := f.size(false)
 	drawLegend(c, f.legend, width)
@@ -163,30 +166,33 @@ func (f *Figure) arrange(panels []*plot.Plot, wholeWidth bool, height vg.Length)
 	}
 }
 
-const captionLine = textSize * 1.35 * vg.Length(1)
+// The styles of the words around a drawing.
+var titleStyle, captionStyle = boldStyle(titleSize, ink), textStyle(textSize, softInk)
 
-func captionHeight(caption string) vg.Length {
-	if caption == "" {
+// lineHeight is that of lines of words.
+func lineHeight(sty text.Style) vg.Length { return 1.35 * sty.Font.Size }
+
+// wordsHeight is the room that words take with the gap to the drawing.
+func wordsHeight(words string, sty text.Style) vg.Length {
+	if words == "" {
 		return 0
 	}
-	return vg.Length(len(wrap(caption)))*captionLine + 6
+	return vg.Length(len(wrap(words, sty)))*lineHeight(sty) + 6
 }
 
-func drawCaption(c draw.Canvas, caption string) {
-	sty := textStyle(textSize, softInk)
-	at := vg.Point{X: c.Min.X, Y: c.Max.Y - 6}
-	for _, l := range wrap(caption) {
+func drawWords(c draw.Canvas, words string, sty text.Style) {
+	at := vg.Point{X: c.Min.X, Y: c.Max.Y}
+	for _, l := range wrap(words, sty) {
 		c.FillText(sty, at, l)
-		at.Y -= captionLine
+		at.Y -= lineHeight(sty)
 	}
 }
 
-// wrap breaks text into lines that fit the figure.
-func wrap(s string) []string {
-	sty := textStyle(textSize, softInk)
+// wrap breaks words into lines that fit the figure.
+func wrap(words string, sty text.Style) []string {
 	var lines []string
 	current := ""
-	for _, word := range strings.Fields(s) {
+	for _, word := range strings.Fields(words) {
 		longer := strings.TrimSpace(current + " " + word)
 		if current != "" && sty.Width(longer) > figureWidth-2*margin {
 			lines = append(lines, current)

@@ -66,7 +66,7 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	if experts == 1 {
 		normal.Values[0][0] = 5
 	}
-	add(HeatMap(HeatSpec{Name: "heat", Title: "Which <experts>?", Caption: words, Alt: "a & b", RowLabel: "layer",
+	add(HeatMap(HeatSpec{Name: "heat", Title: "Which <experts>?", Caption: words, RowLabel: "layer",
 		ColumnLabel: "expert", Quantity: "time", Grids: []Grid{normal, perfect}}))
 	add(BarChart(BarSpec{Name: "bars", Title: "Which ranks?", Caption: words, GroupLabel: "rank", ValueLabel: "time",
 		Groups: upTo(ranks), Nanoseconds: true, Mean: true,
@@ -97,9 +97,9 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02),
 				High: router.Number(v + 0.02)}})
 	}
-	add(GainCurve(CurveSpec{Name: "curve", Title: "At which load?", Caption: words, Axis: "gain", Points: points,
+	add(GainCurve(CurveSpec{Name: "curve", Title: "At which load?", Caption: words, Points: points,
 		Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}))
-	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Pairs: pairs,
+	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Unit: "pair", Pairs: pairs,
 		Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}, Threshold: 0.1}))
 	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
 		Clouds: []Cloud{cloud("normal", 4e3, 4e5), cloud("perfect", 3e3, 3e5)}}))

@@ -13,11 +13,11 @@ import (
 // GainSpec is a paired gain: that of each complete pair of launches, and what was
 // estimated from them. All values are fractions: 0.1 is a gain of 10 %.
 type GainSpec struct {
-	Name, Title, Caption, Alt string
-	Axis                      string      // what the gain is of, and over what
-	Pairs                     []gain.Pair // in the order run
-	Gain                      gain.Gain
-	Threshold                 float64 // the gain at which imbalance counts as significant
+	Name, Title, Caption string
+	Unit                 string      // what a point is: a pair, a launch or a block
+	Pairs                []gain.Pair // in the order run
+	Gain                 gain.Gain
+	Threshold            float64 // the gain at which imbalance counts as significant
 }
 
 // PairedGain draws one point per pair, the estimate as a line, its interval as
@@ -33,9 +33,9 @@ func PairedGain(s GainSpec) (Figure, error) {
 		}
 	}
 	if len(knowns(g.pairs)) == 0 {
-		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Title, ErrNothing)
+		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Name, ErrNothing)
 	}
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 250}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: 250}
 	low, high := 0.0, max(0, s.Threshold)
 	for _, v := range append([]float64{g.low, g.high, g.estimate}, g.pairs...) {
 		if known(v) {
@@ -46,14 +46,14 @@ func PairedGain(s GainSpec) (Figure, error) {
 	if pad == 0 {
 		pad = 0.01
 	}
-	p := newPanel("", "pair, in the order run", s.Axis)
+	p := newPanel("", s.Unit+", in the order run", "throughput gain")
 	p.X.Tick.Marker = indexTicks{numbers, 24}
 	p.Y.Tick.Marker = valueTicks{6, " %"}
 	p.Y.Min, p.Y.Max = 100*(low-pad), 100*(high+pad)
 	g.places = places(len(g.pairs))
 	p.Add(rules{}, g)
 	f.panels = [][]*plot.Plot{{p}}
-	f.legend = []key{glyphKey("one pair", pairGlyph)}
+	f.legend = []key{glyphKey("one "+s.Unit, pairGlyph)}
 	if known(g.estimate) {
 		f.legend = append(f.legend, lineKey("estimate "+quantity.Change(g.estimate), line(blue, 1.6)))
 	}
@@ -62,7 +62,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 			quantity.Change(g.high))
 		f.legend = append(f.legend, fillKey(label, tint(blue, 0.22)))
 	}
-	f.legend = append(f.legend, lineKey("threshold "+quantity.Percent(s.Threshold), thresholdLine))
+	f.legend = append(f.legend, lineKey("threshold "+quantity.Confidence(s.Threshold), thresholdLine))
 	return f, nil
 }
 

@@ -19,10 +19,10 @@ import (
 // HeatSpec is what a heat map shows: grids of the same columns, one panel each,
 // on one color scale.
 type HeatSpec struct {
-	Name, Title, Caption, Alt string
-	RowLabel, ColumnLabel     string // axis labels, such as "layer" and "expert"
-	Quantity                  string // what is divided by its mean: "time" or "load"
-	Grids                     []Grid
+	Name, Title, Caption  string
+	RowLabel, ColumnLabel string // axis labels, such as "layer" and "expert"
+	Quantity              string // what is divided by its mean: "time" or "load"
+	Grids                 []Grid
 }
 
 // heatLevels is the number of colors of the scale. An odd number has one in
@@ -40,7 +40,7 @@ const heatLevels = 41
 // Scientific Visualization", 2009), even in perceived steps, readable with the common
 // color deficiencies, and without the colors of the arms.
 func HeatMap(s HeatSpec) (Figure, error) {
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	unknown, cut, any := false, false, false
 	span := s.scale()
 	for i, g := range s.Grids {
@@ -73,7 +73,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 		f.height = max(f.height, height)
 	}
 	if !any {
-		return Figure{}, fmt.Errorf("heat map %q: %w: want at least one cell with a value", s.Title, ErrNothing)
+		return Figure{}, fmt.Errorf("heat map %q: %w: want at least one cell with a value", s.Name, ErrNothing)
 	}
 	f.height = (f.height + 52) * vg.Length(len(f.panels))
 	f.legend = heatLegend(s.Quantity, span, unknown, cut)
@@ -332,11 +332,11 @@ func (g Grid) empty() bool { return len(knowns(slices.Concat(g.Values...))) == 0
 
 // answer says in words where each grid is largest relative to its row.
 func (s HeatSpec) answer() string {
-	var answers []string
+	var found findings
 	for _, g := range s.Grids {
-		answers = append(answers, g.extreme(s.RowLabel, s.ColumnLabel))
+		found.add(g.Name, g.extreme(s.RowLabel, s.ColumnLabel))
 	}
-	return sentences(answers)
+	return found.of(s.Quantity + " by " + s.RowLabel + " and " + s.ColumnLabel)
 }
 
 // extreme says in words where the grid is largest relative to its row.
@@ -351,21 +351,19 @@ func (g Grid) extreme(row, column string) string {
 	}
 	switch {
 	case r < 0:
-		return fmt.Sprintf("%s: nothing recorded.", g.Name)
+		return "nothing recorded"
 	case isEven(most):
-		return fmt.Sprintf("%s: on average even in every %s.", g.Name, row)
+		return "even in every " + row
 	}
-	return fmt.Sprintf("%s: the largest is %.2f × its %s's mean (%s %d, %s %d).", g.Name, most, row, row, g.Rows[r],
-		column, g.Columns[c])
+	return fmt.Sprintf("%s %d, %s %d has most, %.2f × the %s's mean", row, g.Rows[r], column, g.Columns[c], most, row)
 }
 
 // ExpertTimes is the heat map of time by layer and expert. An expert on several ranks
 // has the sum over its copies. The caption says whether times are observed or
 // allocated.
 func ExpertTimes(arms ...Arm) HeatSpec {
-	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.TimeNS })
-	s.Name, s.Quantity = "expert-time", "time"
-	s.Title = "Which experts take the time, and in which layers?"
+	s := expertHeat("time", arms, func(e perstep.Expert) float64 { return e.TimeNS })
+	s.Name = "expert-time"
 	s.Caption = fmt.Sprintf(
 		"%s. %s Mean over all steps of the rank. Each cell is relative to the mean of its layer. %s", extent(arms),
 		basis(arms), cancels("expert", "step to step"))
@@ -374,9 +372,8 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 
 // ExpertLoads is the heat map of recorded slots by layer and expert.
 func ExpertLoads(arms ...Arm) HeatSpec {
-	s := expertHeat(arms, func(e perstep.Expert) float64 { return e.Slots })
-	s.Name, s.Quantity = "expert-load", "load"
-	s.Title = "Which experts get the slots, and in which layers?"
+	s := expertHeat("load", arms, func(e perstep.Expert) float64 { return e.Slots })
+	s.Name = "expert-load"
 	s.Caption = fmt.Sprintf(
 		"%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", extent(arms), cancels("expert", "step to step"))
 	return s
@@ -409,8 +406,8 @@ func expertAxes(arms []Arm) (layers, experts []int) {
 	return sortedKeys(seenLayers), sortedKeys(seenExperts)
 }
 
-func expertHeat(arms []Arm, value func(perstep.Expert) float64) HeatSpec {
-	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert"}
+func expertHeat(of string, arms []Arm, value func(perstep.Expert) float64) HeatSpec {
+	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert", Quantity: of}
 	layers, experts := expertAxes(arms)
 	rows, columns := position(layers), position(experts)
 	for _, a := range arms {
@@ -425,7 +422,7 @@ func expertHeat(arms []Arm, value func(perstep.Expert) float64) HeatSpec {
 		}
 		s.Grids = append(s.Grids, g)
 	}
-	s.Alt = s.answer()
+	s.Title = s.answer()
 	return s
 }
 
@@ -474,7 +471,7 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 		columns[e] = e
 	}
 	s := HeatSpec{
-		Name: "recorded-load", Title: "Which experts did the engine send the slots to?",
+		Name:     "recorded-load",
 		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
 		Caption: fmt.Sprintf(
 			"%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
@@ -489,6 +486,6 @@ func RecordedLoads(sources ...Recorded) HeatSpec {
 		}
 		s.Grids = append(s.Grids, g)
 	}
-	s.Alt = s.answer()
+	s.Title = s.answer()
 	return s
 }

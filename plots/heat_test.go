@@ -29,8 +29,7 @@ func balanced() Grid {
 // noise, and layers of different cost look alike.
 func TestBalancedHeatMapIsPlain(t *testing.T) {
 	f, err := HeatMap(HeatSpec{
-		Name: "heat-balanced", Title: "Which experts take the time, and in which layers?",
-		Alt:     "perfect: the largest is 1.00 × its layer's mean.",
+		Name: "heat-balanced", Title: "Time by layer and expert: even in every layer",
 		Caption: "2 ranks, 3 layers, 8 experts. Times are observed.", RowLabel: "layer", ColumnLabel: "expert",
 		Quantity: "time", Grids: []Grid{balanced()},
 	})

@@ -3,9 +3,6 @@ package plots
 import (
 	"errors"
 	"fmt"
-	"image/color"
-	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -20,14 +17,13 @@ import (
 )
 
 // Placement is the figures of judged placements that have something to draw: load over time,
-// the way of few moves, the replication curve of a sweep, the matrix of windows, and the load
-// per rank before and after.
+// the way of few moves, the load of each layer before and after, the replication curve of a sweep,
+// and the load per rank on windows not seen.
 func Placement(res *place.Result) (figures []Figure, err error) {
 	if len(res.Placements) == 0 {
 		return nil, nil
 	}
-	for _, draw := range []func(*place.Result) (Figure, error){overTime, byMoves, replication, windowMatrix,
-		rankLoads, unseenLoads} {
+	for _, draw := range []func(*place.Result) (Figure, error){overTime, byMoves, layerLoads, replication, unseenLoads} {
 		f, e := draw(res)
 		switch {
 		case e == nil:
@@ -46,6 +42,11 @@ type series struct {
 	glyph            draw.GlyphDrawer
 }
 
+// point is the sign of a point.
+func (s *series) point() draw.GlyphStyle {
+	return draw.GlyphStyle{Color: s.style.Color, Radius: 2.5, Shape: s.glyph}
+}
+
 func (s *series) add(at float64, y router.Number) {
 	if y.Defined() {
 		s.at, s.y = append(s.at, at), append(s.y, y.Float64())
@@ -61,16 +62,20 @@ func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
 		if s.low != nil {
 			c.StrokeLine2(line(s.style.Color, 1.2), at.X, y(s.low[i]), at.X, y(s.high[i]))
 		}
-		c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.style.Color, Radius: 2.5, Shape: s.glyph}, at)
+		if s.glyph != nil {
+			c.DrawGlyphNoClip(s.point(), at)
+		}
 		points = append(points, at)
 	}
-	c.StrokeLines(s.style, points)
+	if s.style.Width > 0 {
+		c.StrokeLines(s.style, points)
+	}
 }
 
 // replication draws max/mean and predicted time against redundant experts, from two
 // numbers of them on.
 func replication(res *place.Result) (Figure, error) {
-	f := Figure{Name: "replication", Title: "How many redundant experts?", Alt: res.Best().Answer()}
+	f := Figure{Name: "replication"}
 	judged := "No window was left to judge on."
 	if len(res.Judged) > 0 {
 		judged = "Judged: on " + quantity.Count(len(res.Judged), "window") + " that it was not."
@@ -110,6 +115,15 @@ func replication(res *place.Result) (Figure, error) {
 				saved.low, saved.high = append(saved.low, 100*t.Low.Float64()), append(saved.high, 100*t.High.Float64())
 			}
 		}
+		if shown := held; n == res.Best().Ranks {
+			if len(held.at) == 0 {
+				shown = own
+			}
+			last := len(shown.at) - 1
+			f.Title = fmt.Sprintf("Busiest rank: %s × the mean with %s, %s with %s", quantity.Decimals(shown.y[0], 2),
+				quantity.Count(int(shown.at[0]), "redundant expert"), quantity.Decimals(shown.y[last], 2),
+				quantity.Plain(shown.at[last]))
+		}
 		top, low, high = largest([]float64{top}, held.y, own.y, flat.y), slices.Min(append(saved.low, low)),
 			largest([]float64{high}, saved.high)
 		// beside those of other EP sizes
@@ -141,92 +155,68 @@ func replication(res *place.Result) (Figure, error) {
 	return f, nil
 }
 
-// The matrix has room for the numbers of so many windows a side, and for the ends of
-// their names.
-const mostWindows, mostLetters = 12, 36
-
-// windowMatrix is max/mean of the best placement, learned on the row and judged on the
-// column.
-func windowMatrix(res *place.Result) (Figure, error) {
-	best, m := res.Best(), &cells{top: 1}
-	f := Figure{Name: "placement-matrix", Title: "Does a placement hold on other windows?", Alt: best.Answer()}
-	windows := slices.Concat(res.Learned, res.Judged)
-	if len(res.Matrix) == 0 || len(windows) < 2 || len(windows) > mostWindows {
-		return f, fmt.Errorf("placement matrix: %w: want 2 to %d windows, have %d", ErrNothing, mostWindows,
-			len(windows))
-	}
-	at := map[string]int{}
-	var columns, rows valueNames
-	for i, w := range windows {
-		at[w.Name] = i
-		m.values = append(m.values, unknowns(len(windows)))
-		name, number := []rune(filepath.Base(w.Name)), strconv.Itoa(i+1)
-		columns, rows = append(columns, plot.Tick{Value: float64(i), Label: number}),
-			append(rows, plot.Tick{Value: float64(i), Label: number + "  " +
-				string(name[max(0, len(name)-mostLetters):])})
-	}
-	for _, c := range res.Matrix {
-		if c.Plan == best.Plan {
-			m.values[at[c.Learned]][at[c.Judged]] = c.MaxOverMean.Float64()
-			m.top = max(m.top, largest([]float64{c.MaxOverMean.Float64()}))
+// layerLoads is the load of the busiest rank of each layer, as placed now and by the best placement.
+func layerLoads(res *place.Result) (Figure, error) {
+	best := res.Best()
+	f := Figure{Name: "placement-layers", height: 240}
+	now, placed := &series{style: line(slate, 0), glyph: draw.BoxGlyph{}}, &series{style: line(blue, 0), glyph: draw.CircleGlyph{}}
+	var layers []int
+	worst, lower := 0, 0
+	for _, l := range res.Layers {
+		after := l.Judged
+		if !after.Defined() {
+			after = l.Learned
+		}
+		if l.Plan != best.Plan || !(l.Baseline >= 1 && after >= 1) {
+			continue
+		}
+		at := float64(len(layers))
+		layers = append(layers, l.Layer)
+		now.add(at, l.Baseline)
+		placed.add(at, after)
+		if after < l.Baseline {
+			lower++
+		}
+		if now.y[worst] < l.Baseline.Float64() {
+			worst = len(now.y) - 1
 		}
 	}
-	p := newPanel("", "judged on window", "learned on")
-	p.X.Tick.Marker, p.Y.Tick.Marker = columns, rows
-	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
-	p.Add(m)
-	f.arrange([]*plot.Plot{p}, true, vg.Length(70+26*len(windows)))
-	f.Caption = fmt.Sprintf(
-		"max/mean of load over %s with %s, mean over steps and layers. The diagonal is what a placement promises on its own counts.", quantity.Count(best.Ranks, "rank"), quantity.Count(best.Redundant, "redundant expert"))
+	if len(layers) == 0 {
+		return f, fmt.Errorf("load by layer: %w: want a layer with a placement", ErrNothing)
+	}
+	p := newPanel("", "layer", "max/mean of load over ranks")
+	p.X.Tick.Marker, p.Y.Tick.Marker = indexTicks{layers, 24}, valueTicks{6, ""}
+	p.Y.Min, p.Y.Max = 1, 1+headroom(largest(now.y, placed.y)-1)
+	p.Add(rules{}, &falls{places(len(layers)), now.y, placed.y}, now, placed)
+	f.panels = [][]*plot.Plot{{p}}
+	f.legend = []key{glyphKey(best.Running(), now.point()), glyphKey(best.Title(), placed.point())}
+	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,
+		quantity.Count(len(layers), "layer"), layers[worst], quantity.Decimals(now.y[worst], 2),
+		quantity.Decimals(placed.y[worst], 2))
+	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",
+		quantity.Count(best.Ranks, "rank"))
 	return f, nil
 }
 
-// cells are numbers on a field that is the darker the further they are above 1.
-type cells struct {
-	values [][]float64
-	top    float64
-}
-
-// DataRange implements plot.DataRanger.
-func (m *cells) DataRange() (xmin, xmax, ymin, ymax float64) {
-	n := float64(len(m.values)) - 0.5
-	return -0.5, n, -0.5, n
+// falls are upright lines from one value to another at each place.
+type falls struct {
+	places
+	from, to []float64
 }
 
 // Plot implements plot.Plotter.
-func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
+func (v *falls) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	sty := textStyle(textSize, ink)
-	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
-	for i, row := range m.values {
-		for j, v := range row {
-			ground := color.Color(paper)
-			if known(v) && m.top > 1 {
-				ground = tint(wine, 0.75*math.Max(0, v-1)/(m.top-1))
-			}
-			fillBox(c, ground, box(x(float64(j)-0.5), y(float64(i)+0.5), x(float64(j)+0.5), y(float64(i)-0.5)))
-			c.FillText(sty, vg.Point{X: x(float64(j)), Y: y(float64(i)) + textRise}, quantity.Ratio(v))
-		}
+	for i := range v.from {
+		c.StrokeLine2(line(softInk, 0.8), x(float64(i)), y(v.from[i]), x(float64(i)), y(v.to[i]))
 	}
-}
-
-// rankLoads is the load of each rank in each layer before and with the
-// best placement, on the judged windows.
-func rankLoads(res *place.Result) (Figure, error) {
-	best := res.Best()
-	s := HeatSpec{Name: "placement-load", Title: "How even are the ranks, before and after?"}
-	s.Caption = fmt.Sprintf("Load over %s, with %s and with %s, added over steps, mean over %s.",
-		quantity.Count(best.Ranks, "rank"), best.Running(), quantity.Count(best.Redundant, "redundant expert"),
-		quantity.Count(len(res.Judged), "judged window"))
-	return rankHeat(res, s, rankSide{best.Running(), func(l place.Layer) []router.Number { return l.BaselineRanks }},
-		rankSide{best.Title(), func(l place.Layer) []router.Number { return l.JudgedRanks }})
 }
 
 // unseenLoads is that of the best placement on what it was learned from and on what it was not,
 // in colors of its own, for both are far more even than what runs.
 func unseenLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
-	s := HeatSpec{Name: "placement-unseen", Title: "How even does the placement stay on unseen traffic?"}
+	s := HeatSpec{Name: "placement-unseen"}
 	s.Caption = fmt.Sprintf("Load over %s with %s, added over steps, mean over windows.", quantity.Count(best.Ranks, "rank"),
 		quantity.Count(best.Redundant, "redundant expert"))
 	return rankHeat(res, s,
@@ -258,7 +248,7 @@ func rankHeat(res *place.Result, s HeatSpec, sides ...rankSide) (Figure, error) 
 		}
 		s.Grids = append(s.Grids, g)
 	}
-	s.Alt = s.answer()
+	s.Title = s.answer()
 	return HeatMap(s)
 }
 

@@ -18,20 +18,18 @@ func TestPlacementOfAnyResult(t *testing.T) {
 	none := place.Placement{Plan: place.Plan{Ranks: 2}, Judged: router.Undefined(), Learned: 1.3,
 		Baseline: router.Undefined()}
 	windows := []place.Window{{Name: "a"}, {Name: "b"}}
-	cell := []place.Cell{{Plan: at, Learned: "a", Judged: "b", MaxOverMean: 1.2}, {Plan: at, Learned: "x", Judged: "y"}}
 	for i, c := range []struct {
 		res     place.Result
 		figures int
 	}{
 		{place.Result{}, 0},
-		{place.Result{Placements: []place.Placement{more}, Matrix: cell}, 0},
+		{place.Result{Placements: []place.Placement{more}}, 0},
 		{place.Result{Placements: []place.Placement{none, more}}, 1},
-		{place.Result{Placements: []place.Placement{more}, Matrix: cell, Learned: windows[:1], Judged: windows[1:],
+		{place.Result{Placements: []place.Placement{more}, Learned: windows[:1], Judged: windows[1:],
 			Layers: []place.Layer{{Plan: at, Layer: 3, BaselineRanks: []router.Number{1.5, 0.5},
-				JudgedRanks: []router.Number{1.2}}}}, 1},
-		{place.Result{Placements: []place.Placement{none, more}, Matrix: cell, Learned: windows[:1],
-			Judged: windows[1:], Layers: []place.Layer{{Plan: at, Layer: 3, BaselineRanks: []router.Number{1.5, 0.5},
-				JudgedRanks: []router.Number{1.2, 0.8}}}}, 3},
+				JudgedRanks: []router.Number{1.2}}}}, 0},
+		{place.Result{Placements: []place.Placement{none, more}, Learned: windows[:1],
+			Judged: windows[1:], Layers: []place.Layer{{Plan: at, Layer: 3, Baseline: 1.5, Judged: 1.2}}}, 2},
 	} {
 		figures, err := Placement(&c.res)
 		if err != nil || len(figures) != c.figures {
@@ -41,7 +39,7 @@ func TestPlacementOfAnyResult(t *testing.T) {
 			if strings.Contains(f.Caption, "Judged: on 0") {
 				t.Errorf("%d: %s", i, f.Caption)
 			}
-			if err := f.SVG(io.Discard); err != nil || f.Alt == "" {
+			if err := f.SVG(io.Discard); err != nil || f.Title == "" {
 				t.Error(i, err)
 			}
 		}
@@ -77,7 +75,7 @@ func TestFiguresOfMovesAndTime(t *testing.T) {
 			t.Errorf("%s: %v, want %v", figures[i].Name, labels, want)
 		}
 		var svg strings.Builder
-		if err := figures[i].SVG(&svg); err != nil || figures[i].Alt == "" {
+		if err := figures[i].SVG(&svg); err != nil || figures[i].Title == "" {
 			t.Error(err)
 		}
 		if i == 0 && strings.Count(svg.String(), "#9C3F6B") != 3 { // two moves and their key

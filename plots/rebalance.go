@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -19,7 +20,7 @@ const mostTicks = 24
 // overTime draws the load of the busiest rank over the windows in order: as placed now, where
 // that is placed anew before each, and the chosen way, with its moves marked.
 func overTime(res *place.Result) (Figure, error) {
-	f := Figure{Name: "placement-rebalance", Title: "When to place the experts anew?"}
+	f := Figure{Name: "placement-rebalance"}
 	r := res.Rebalance
 	if r == nil {
 		return f, fmt.Errorf("load over time: %w: want ways of rebalancing", ErrNothing)
@@ -63,8 +64,8 @@ func overTime(res *place.Result) (Figure, error) {
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0.5, float64(r.Windows)+0.5, ticks
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
 	f.arrange([]*plot.Plot{p}, false, 240)
-	f.Alt = fmt.Sprintf("%s: %s × the mean over %s after the first; never: %s.", chosen.Name,
-		quantity.Ratio(chosen.MaxOverMean), quantity.Count(r.Windows-1, "window"), quantity.Ratio(r.Ways[0].MaxOverMean))
+	f.Title = fmt.Sprintf("Busiest rank, placing anew %s: %s × the mean; never: %s", chosen.Name,
+		quantity.Decimals(chosen.MaxOverMean, 2), quantity.Decimals(r.Ways[0].MaxOverMean, 2))
 	f.Caption = fmt.Sprintf("%s on %s, %s. A placement serves a window that comes after all that it was learned from. "+
 		"Mean over steps and layers.", quantity.Count(res.Experts, "expert"), quantity.Count(chosen.Ranks, "rank"),
 		quantity.Count(chosen.Redundant, "redundant expert"))
@@ -88,7 +89,7 @@ func (u *uprights) Plot(c draw.Canvas, p *plot.Plot) {
 // byMoves draws the max/mean that so many moves from the running placement reach.
 func byMoves(res *place.Result) (Figure, error) {
 	best := res.Best()
-	f := Figure{Name: "placement-moves", Title: "How far do few moves go?"}
+	f := Figure{Name: "placement-moves"}
 	own, held := &series{style: line(blue, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
 		&series{style: line(blue, 1.6), glyph: draw.CircleGlyph{}}
 	top, knee, most := 1.0, router.Undefined(), router.Number(0)
@@ -136,8 +137,12 @@ func byMoves(res *place.Result) (Figure, error) {
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 105*most.Float64(), valueTicks{8, " %"}
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
 	f.arrange([]*plot.Plot{p}, false, vg.Length(240))
-	f.Alt = fmt.Sprintf("From %s on %s; the knee is at %s of the copies.", best.Running(),
-		quantity.Count(best.Ranks, "rank"), quantity.Percent(knee))
+	shown := held
+	if len(held.at) == 0 {
+		shown = own
+	}
+	f.Title = fmt.Sprintf("Moving up to %s of the copies takes the busiest rank from %s to %s × the mean",
+		quantity.Percent(most), quantity.Decimals(shown.y[0], 2), quantity.Decimals(slices.Min(shown.y), 2))
 	f.Caption = fmt.Sprintf("Swaps from %s on, each the one that evens the learned windows most; %s. "+
 		"Mean over steps, layers and windows.", best.Running(), quantity.Count(best.Redundant, "redundant expert"))
 	return f, nil

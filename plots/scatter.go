@@ -17,9 +17,9 @@ import (
 // arm. Observed times only: an allocated time follows load by construction and
 // proves nothing.
 type ScatterSpec struct {
-	Name, Title, Caption, Alt string
-	LoadLabel, TimeLabel      string // without units: slots and the time unit are added
-	Clouds                    []Cloud
+	Name, Title, Caption string
+	LoadLabel, TimeLabel string // without units: slots and the time unit are added
+	Clouds               []Cloud
 }
 
 // Cloud is the points of one arm, with their line.
@@ -32,7 +32,7 @@ type Cloud struct {
 // eye judges proportion and not just slope. Points with an unknown coordinate
 // are left out; without any other the error wraps ErrNothing.
 func Scatter(s ScatterSpec) (Figure, error) {
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, height: 270}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: 270}
 	mostX, mostY, points := 0.0, 0.0, 0
 	for i, cloud := range s.Clouds {
 		if len(cloud.Slots) != len(cloud.TimeNS) {
@@ -51,7 +51,7 @@ func Scatter(s ScatterSpec) (Figure, error) {
 		}
 	}
 	if points == 0 {
-		return Figure{}, fmt.Errorf("scatter %q: %w: want at least one point with a load and a time", s.Title,
+		return Figure{}, fmt.Errorf("scatter %q: %w: want at least one point with a load and a time", s.Name,
 			ErrNothing)
 	}
 	unit := quantity.TimeUnit(mostY)
@@ -113,7 +113,7 @@ func (s *scatter) Plot(c draw.Canvas, p *plot.Plot) {
 // are left out: they follow load by construction. The finer points are used when
 // every arm with loads has them.
 func TimeAgainstLoad(arms ...Arm) ScatterSpec {
-	s := ScatterSpec{Name: "time-load", Title: "Does time follow load?"}
+	s := ScatterSpec{Name: "time-load"}
 	byExpert := !slices.ContainsFunc(arms, func(a Arm) bool { return !a.PerStep.ObservedByExpert() })
 	part := "rank"
 	if byExpert {
@@ -123,29 +123,29 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 	s.TimeLabel = "time of its expert kernels " + per(arms)
 	s.Caption = fmt.Sprintf(
 		"%s. One point per layer and %s: observed kernel time against recorded slots, each the mean over its steps. Lines are least squares.", timedExtent(arms), part)
-	var answers []string
+	var found findings
 	for _, a := range arms {
 		c := Cloud{a.Name, a.PerStep.TimeAgainstLoad(byExpert)}
 		s.Clouds = append(s.Clouds, c)
 		if len(c.Slots) > 0 {
-			answers = append(answers, c.answer())
+			found.add(c.Name, c.answer())
 		}
 	}
-	s.Alt = sentences(answers)
+	s.Title = found.of("time against load")
 	return s
 }
 
 // answer says in words what the line shows, or why there is none.
 func (c Cloud) answer() string {
 	if !hasLine(c.Fit) {
-		return c.Name + ": no line, which takes three points that differ in load and in time."
+		return "too few distinct points to fit a line"
 	}
 	cost := fmt.Sprintf("%s per slot on top of %s", quantity.Duration(c.Fit.SlopeNS),
 		quantity.Duration(c.Fit.InterceptNS))
 	if c.Windows {
 		cost = "the time per slot is unknown, because each recorded step adds up an unknown number of passes"
 	}
-	return fmt.Sprintf("%s: %s; load explains %s of the variance of time.", c.Name, cost, quantity.Percent(c.Fit.R2))
+	return fmt.Sprintf("%s, and load explains %s of its variance", cost, quantity.Percent(c.Fit.R2))
 }
 
 func hasLine(f perstep.Fit) bool { return known(f.R2) }

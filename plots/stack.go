@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -18,11 +17,11 @@ import (
 
 // StackSpec is the time of every rank by phase, one panel per arm on one scale.
 type StackSpec struct {
-	Name, Title, Caption, Alt string
-	Per                       string   // "per step", or "in the capture" where steps are not marked
-	Phases                    []string // from the start of the bar on
-	Names                     []string // of the bars, where they are no ranks
-	Arms                      []Stack
+	Name, Title, Caption string
+	Per                  string   // "per step", or "in the capture" where steps are not marked
+	Phases               []string // from the start of the bar on
+	Names                []string // of the bars, where they are no ranks
+	Arms                 []Stack
 }
 
 // Stack is one arm: nanoseconds by rank. Work[rank][phase] is compute; Transfer and
@@ -40,7 +39,7 @@ type Stack struct {
 // every page.
 var phaseColors = map[string]color.NRGBA{
 	string(nsys.PhaseExperts): orange, string(nsys.PhaseAttention): purple, string(nsys.PhaseRouter): yellow,
-	string(nsys.PhaseDispatch): skyBlue, string(nsys.PhaseCombine): green, string(nsys.PhaseOther): brown,
+	string(nsys.PhaseDispatch): tint(skyBlue, 0.55), string(nsys.PhaseCombine): green, string(nsys.PhaseOther): brown,
 	string(nsys.PhaseCommunication): softInk, string(nsys.PhaseUnknown): tint(softInk, 0.4),
 }
 
@@ -55,7 +54,7 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 	if err := s.check(); err != nil {
 		return Figure{}, err
 	}
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	longest, most := 0.0, 0
 	for _, a := range s.Arms {
 		most = max(most, len(a.Ranks))
@@ -64,7 +63,7 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 		}
 	}
 	if longest == 0 {
-		return Figure{}, fmt.Errorf("phases %q: %w: want at least one rank with time", s.Title, ErrNothing)
+		return Figure{}, fmt.Errorf("phases %q: %w: want at least one rank with time", s.Name, ErrNothing)
 	}
 	unit := quantity.TimeUnit(longest)
 	var panels []*plot.Plot
@@ -77,12 +76,24 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 		p.Add(&stack{a, s.Phases, unit.Per})
 		panels = append(panels, p)
 	}
-	f.arrange(panels, true, barHeight(most))
-	for _, phase := range s.Phases {
-		f.legend = append(f.legend, fillKey(phase, phaseColors[phase]))
+	f.arrange(panels, true, barHeight(most, len(panels)))
+	for i, phase := range s.Phases {
+		if s.largest(i) > 0.002*longest { // a thinner part is not seen
+			f.legend = append(f.legend, fillKey(phase, phaseColors[phase]))
+		}
 	}
 	f.legend = append(f.legend, otherKeys(s.Arms)...)
 	return f, nil
+}
+
+// largest is the most time that any bar has of a phase.
+func (s StackSpec) largest(phase int) (most float64) {
+	for _, a := range s.Arms {
+		for _, work := range a.Work {
+			most = max(most, sumDrawable(work[phase]))
+		}
+	}
+	return most
 }
 
 // ticks name the bars of an arm.
@@ -96,13 +107,18 @@ func (s StackSpec) ticks(a Stack) plot.Ticker {
 	return valueNames(ticks)
 }
 
-// barHeight is the height of a panel of that many bars and its axis.
-func barHeight(bars int) vg.Length { return 44 + vg.Length(min(320, 34*float64(bars))) }
+// barHeight is the height of a panel of that many bars and its axis: two panels fit a screen.
+func barHeight(bars, panels int) vg.Length {
+	if panels > 1 {
+		return 44 + vg.Length(min(320, 24*bars))
+	}
+	return 44 + vg.Length(min(320, 34*bars))
+}
 
 func (s StackSpec) check() error {
 	for _, phase := range s.Phases {
 		if _, ok := phaseColors[phase]; !ok {
-			return fmt.Errorf("phases %q: unknown phase %q: want those of a trace", s.Title, phase)
+			return fmt.Errorf("phases %q: unknown phase %q: want those of a trace", s.Name, phase)
 		}
 	}
 	for _, a := range s.Arms {
@@ -189,6 +205,7 @@ func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 		next := func(v float64, fill func(vg.Rectangle)) {
 			if drawable(v) && v > 0 {
 				part := box(x(base/s.per), low, x((base+v)/s.per), high)
+				c.StrokeLine2(line(paper, 1.2), part.Min.X, low, part.Min.X, high) // parts stay apart in grey
 				fill(part)
 				s.label(c, part, v)
 				base += v
@@ -226,7 +243,7 @@ func (s *stack) label(c draw.Canvas, part vg.Rectangle, ns float64) {
 // that no arm has are left out; a rank that an arm lacks is unknown in it.
 func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{
-		Name: "phase-time", Title: "Where does the time of each rank go?", Per: per(arms),
+		Name: "phase-time", Per: per(arms),
 		Caption: timedExtent(arms) +
 			". Mean over steps of kernel time on each rank. Ranks wait for the last one to arrive: " +
 			"its compute or late launches cause the wait.",
@@ -270,34 +287,36 @@ func PhaseTimes(arms ...Arm) StackSpec {
 		}
 		s.Arms = append(s.Arms, k)
 	}
-	s.Alt = phaseAnswer(arms, s.Per)
+	s.Title = phaseAnswer(arms, s.Per)
 	return s
 }
 
 func phaseAnswer(arms []Arm, per string) string {
-	means, over := MeanPhases(arms)
+	means, over := meanPhases(arms)
 	if over == "" {
-		return "No rank has kernel time in every arm."
+		return "No rank has kernel time in every arm"
 	}
-	var out []string
+	var found findings
 	for i, m := range means {
-		var work []float64
-		for _, phase := range nsys.Phases() {
-			work = append(work, m.Work[phase])
+		work := 0.0
+		for _, ns := range m.Work {
+			work += ns
 		}
-		waiting := ""
-		if known(m.Wait) {
-			waiting = fmt.Sprintf(" (%s of it waiting)", quantity.Duration(m.Wait))
+		text := quantity.Duration(work) + " of work"
+		switch {
+		case known(m.Wait):
+			text += fmt.Sprintf(", %s of transfer, %s of waiting", quantity.Duration(m.Transfer), quantity.Duration(m.Wait))
+		case m.Collectives > 0:
+			text += fmt.Sprintf(", %s in collectives", quantity.Duration(m.Collectives))
 		}
-		out = append(out, fmt.Sprintf("%s: %s of work and %s in collectives%s %s, mean over %s.",
-			arms[i].Name, quantity.Duration(floats.Sum(work)), quantity.Duration(m.Collectives), waiting, per, over))
+		found.add(arms[i].Name, text)
 	}
-	return sentences(out)
+	return found.of("time " + per + ", mean over " + over)
 }
 
-// MeanPhases is the mean over ranks of each arm, and which ranks it is over; "" where
+// meanPhases is the mean over ranks of each arm, and which ranks it is over; "" where
 // the arms have none in common.
-func MeanPhases(arms []Arm) (means []perstep.Phases, over string) {
+func meanPhases(arms []Arm) (means []perstep.Phases, over string) {
 	var traces []*perstep.Trace
 	for _, a := range arms {
 		traces = append(traces, a.PerStep)

@@ -17,13 +17,13 @@ import (
 // steps are left blank.
 func StepTimes(arms ...Arm) StepSpec {
 	s := StepSpec{
-		Name: "step-time", Title: "How long does each step compute?",
+		Name:  "step-time",
 		Upper: "slowest rank of each layer", Lower: "mean over ranks", Between: "loss",
 		Caption: timedExtent(arms) +
 			". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
 			"Warm-up is drawn and in no mean; incomplete steps are blank.",
 	}
-	var answers []string
+	var found findings
 	for _, a := range arms {
 		k := Steps{Name: a.Name}
 		var counted []float64
@@ -42,21 +42,20 @@ func StepTimes(arms ...Arm) StepSpec {
 		}
 		s.Arms = append(s.Arms, k)
 		if most := knowns(counted); len(most) > 0 {
-			answers = append(answers, fmt.Sprintf("%s: the slowest ranks compute %s to %s in a step that counts.",
-				a.Name,
-				quantity.Duration(slices.Min(most)), quantity.Duration(slices.Max(most))))
+			found.add(a.Name, fmt.Sprintf("slowest ranks take %s to %s", quantity.Duration(slices.Min(most)),
+				quantity.Duration(slices.Max(most))))
 		}
 	}
-	s.Alt = sentences(answers)
+	s.Title = found.of("compute " + per(arms))
 	return s
 }
 
 // StepSpec is two times of every step, such as the compute of the slowest ranks and of
 // the mean rank: one panel per arm on one scale.
 type StepSpec struct {
-	Name, Title, Caption, Alt string
-	Upper, Lower, Between     string // names of the lines, and of what lies between them
-	Arms                      []Steps
+	Name, Title, Caption  string
+	Upper, Lower, Between string // names of the lines, and of what lies between them
+	Arms                  []Steps
 }
 
 // Steps is one panel: nanoseconds per step, in step order; NaN where unknown.
@@ -70,7 +69,7 @@ type Steps struct {
 // StepLines draws both against the step, from zero, with the gap between them filled.
 // Without a known value the error wraps ErrNothing.
 func StepLines(s StepSpec) (Figure, error) {
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt}
+	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	most := 0.0
 	for _, a := range s.Arms {
 		if len(a.MaxNS) != len(a.Numbers) || len(a.MeanNS) != len(a.Numbers) {
@@ -80,7 +79,7 @@ func StepLines(s StepSpec) (Figure, error) {
 		most = max(most, largest(a.MaxNS, a.MeanNS))
 	}
 	if most == 0 {
-		return Figure{}, fmt.Errorf("steps %q: %w: want at least one step with time", s.Title, ErrNothing)
+		return Figure{}, fmt.Errorf("steps %q: %w: want at least one step with time", s.Name, ErrNothing)
 	}
 	unit := quantity.TimeUnit(most)
 	var panels []*plot.Plot

@@ -58,7 +58,9 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case o.lacksProof(r.Result):
 		return withCode(exitNotComparable,
 			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts or --profile"))
-	case o.failAbove.Given && (!r.Gain.Low.Defined() || r.Verdict == gain.NoVerdict):
+	case o.failAbove.Given && r.Verdict == gain.NoVerdict:
+		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: no verdict: %s", why))
+	case o.failAbove.Given && !r.Gain.Low.Defined():
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s", why))
 	case o.failAbove.Given && r.Gain.Low.Float64() > o.failAbove.Fraction:
 		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.Fraction),

@@ -251,6 +251,9 @@ func (o *benchOptions) checkDesign(c *cobra.Command, words []string) error {
 			o.launches = 1
 		}
 	}
+	if asked && o.launches < 1 {
+		return usagef("bench: --launches %d: want 1 or more", o.launches)
+	}
 	within := o.Spec
 	within.Design.Launches, within.Design.Pairs = o.launches, 0
 	within.Command.Normal = slices.Concat(words, o.client)

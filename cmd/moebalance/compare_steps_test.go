@@ -54,30 +54,3 @@ func TestCompareMatchesStepsByShape(t *testing.T) {
 		t.Error("the verdict is gone")
 	}
 }
-
-// Files of --log_iteration_data hold no times: their iterations are compared, the headline
-// says that there is no gain, and a gate does not pass.
-func TestCompareIterationData(t *testing.T) {
-	normal := filepath.Join("..", "..", "testdata", "outputs", "log-iteration-data.txt")
-	text, err := os.ReadFile(normal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	perfect := filepath.Join(t.TempDir(), "perfect.txt") // iteration 92 runs another batch
-	lines := strings.SplitAfter(string(text), "\n")
-	lines[2] = strings.Replace(lines[2], `"Scheduled Requests":239`, `"Scheduled Requests":230`, 1)
-	if err := os.WriteFile(perfect, []byte(strings.Join(lines, "")), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, gate := range []string{"--trust-arms", "--require-verdict"} {
-		out, errs, code := invoke(context.Background(), "compare", gate, normal, perfect)
-		if code != exitFailed || out != "" || !strings.Contains(errs, "3 iteration rows and no times") {
-			t.Errorf("%s: exit %d, %s", gate, code, errs)
-		}
-	}
-	var errs string
-	if _, errs, _ = invoke(context.Background(), "compare", normal,
-		iterationLog(t, "perfect.txt", 9)); !strings.Contains(errs, "3 iteration rows and no times") {
-		t.Errorf("beside a log with times: %s", errs)
-	}
-}

@@ -116,7 +116,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	switch worst := result.WorstRank(); {
 	case worst == nil:
 		return withCode(exitInconclusive,
-			errors.New("--fail-above: no layer has a known load per rank; give --ep if the number of ranks is not recorded"))
+			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is not recorded"))
 	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.Fraction):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
 			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.Fraction),

@@ -275,7 +275,6 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, "at least one file, folder or URL", []string{"counts"}},
-		{exitUsage, `"nonsense" beside --help`, []string{"counts", "--help", "nonsense"}},
 		{exitUsage, "--axes: want each of steps", []string{"counts", "--axes", "layers,layers", path}},
 		{exitFailed, "leave it out", []string{"counts", "--axes", "layers,experts", path}},
 		{exitFailed, "--axes steps,layers,experts", []string{"counts", fixtures + "counts/loads_c.npy"}},

@@ -56,8 +56,10 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"cmd/internal/workload": {
+		"logits",
 		"logits/safetensors",
 		"router",
+		"router/quantity",
 	},
 	"cmd/moebalance": {
 		"cmd/internal/flags",

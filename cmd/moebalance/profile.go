@@ -56,7 +56,6 @@ func profileCmd() *cobra.Command {
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	o.TorchTrace = o.torch.Path
-	o.Profile = o.ForProgram(words)
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}

@@ -33,6 +33,7 @@ type reportOptions struct {
 	png, svg  target.Folder
 	counts    [2]string  // of exports, by arm
 	model     modelFlags // of these and of folders of expert statistics
+	ranks     int
 	steps     *nsys.Steps
 	perStep   float64 // tokens
 	threshold flags.Share
@@ -53,6 +54,7 @@ func reportCmd() *cobra.Command {
 	section(c, manual.OwnSection)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
+	f.IntVar(&o.ranks, "ep", 0, "place the experts of counts contiguously on this many ranks (default as recorded)")
 	o.model.bindCounts(c)
 	bindSteps(c, &o.steps)
 	f.Float64Var(&o.perStep, "step-tokens", 0,
@@ -72,7 +74,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Steps: o.steps, StepTokens: o.perStep,
+		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.ranks, Steps: o.steps, StepTokens: o.perStep,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return showReading(c.ErrOrStderr(), paths) },
 	}

@@ -66,8 +66,8 @@ func TestReportOfCounts(t *testing.T) {
 	if code != exitDone || errs != "" {
 		t.Fatalf("exit %d, stderr %q", code, errs)
 	}
-	for _, want := range []string{"Which experts did the engine send the slots to?",
-		"counts-perfect: on average even in every layer", "null p95", "Rank 1 gets 1.51 × the mean load in layer 1"} {
+	for _, want := range []string{"Load by layer and expert: layer ",
+		"even in every layer (counts-perfect)", "null p95", "Rank 1 gets 1.51\u00a0× the mean load in layer 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -99,7 +99,7 @@ func TestReportOfResults(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	if !strings.HasPrefix(fromJSON, "<!DOCTYPE html>") ||
-		!strings.Contains(fromJSON, "Rank 1 gets 1.51 × the mean load") {
+		!strings.Contains(fromJSON, "Rank 1 gets 1.51\u00a0× the mean load") {
 		t.Error("stdout holds no page with the counts' imbalance")
 	}
 	_, direct, _ := report(t, "--title", "T", "--date", "2026-11-23", normal, perfect)
@@ -124,7 +124,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{"Report: D, moebalance " + version, "vllm-qwen3-normal.counts.json",
-		"Trace of learned routing", "Trace of balanced routing",
+		"Traces: ", "(learned routing)", "(balanced routing)",
 		"-line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant",
 		`-line">No decision: `, "gain of even ranks alone"} {
 		if !strings.Contains(out, want) {

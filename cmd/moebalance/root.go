@@ -101,11 +101,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	nameStandard(root)
-	var stray error
+	var stray error // a word where a verb belongs
 	root.SetHelpFunc(func(c *cobra.Command, words []string) {
-		if stray = strayWords(c); stray == nil {
-			manual.Show(c, words)
+		if c.HasSubCommands() && !c.Runnable() && c.Flags().NArg() > 0 {
+			stray = needsVerb(c, c.Flags().Args())
+			return
 		}
+		manual.Show(c, words)
 	})
 	err := cmp.Or(root.ExecuteContext(ctx), stray)
 	if err == nil {
@@ -115,23 +117,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "moebalance: %s\n", text)
 	}
 	return exitCode(ctx, err)
-}
-
-// strayWords refuses words beside --help that are no file and no command of somebody else.
-func strayWords(c *cobra.Command) error {
-	if !c.Runnable() && c.HasSubCommands() && c.Flags().NArg() > 0 {
-		return needsVerb(c, c.Flags().Args())
-	}
-	if _, command := c.Annotations[target.RunsCommand]; command || c.Flags().ArgsLenAtDash() >= 0 {
-		return nil
-	}
-	for _, word := range c.Flags().Args() {
-		if _, err := os.Stat(word); err != nil {
-			return usagef("%s: %q beside --help is neither a file nor a format; see '%s --help'", c.Name(), word,
-				c.CommandPath())
-		}
-	}
-	return nil
 }
 
 // exitCode maps an error to the exit code: its own, or that of its kind.

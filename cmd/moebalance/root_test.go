@@ -82,8 +82,6 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "this is a result of moebalance (", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
 		{exitFailed, "unknown format of JSON: it is empty and", []string{"counts", file("empty.json", "{}")}},
 		{exitUsage, "--top: want 0 or more rows, have -1", []string{"trace", "--top", "-1", loop + "normal.sqlite"}},
-		{exitUsage, `"bogus" beside --help`, []string{"counts", "--help", "bogus"}},
-		{exitUsage, `"bogus" beside --help`, []string{"--help", "bogus"}},
 		{exitFailed, "moebalance: \\x1b(none\\xff: no such file", []string{"counts", "\x1b(none\xff"}},
 		{exitFailed, `have "HF_TOKEN=(redacted)"`,
 			[]string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},

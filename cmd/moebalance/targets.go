@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/logits/hook"
+	"github.com/moebalance/moebalance/plots"
 )
 
 // The stores of this tool.
@@ -40,5 +41,5 @@ func targetRules() target.Rules {
 // JSON without blanks or as our YAML, and data sets.
 var marks = regexp.MustCompile(
 	`(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
-		`.PNG\r\n.{0,60}Software\x00moebalance|\{"physical_to_logical_map":\[\[|\{"initial_global_assignments":\{"|` +
+		regexp.QuoteMeta(plots.Mark) + `|.PNG\r\n.{0,60}Software\x00moebalance|\{"physical_to_logical_map":\[\[|\{"initial_global_assignments":\{"|` +
 		hook.Mark + `|num_slots: \d+\ninitial_global_assignments:\n  \d+: \[|\{"task_id":0,"input_ids":\[\d)`)

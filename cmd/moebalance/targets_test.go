@@ -50,8 +50,6 @@ var outputCases = map[string]outputCase{
 	"counts --output": {words: "counts counts -o OUT", inputs: "counts/*"},
 	"place --output": {words: "place counts --trace runs/a.sqlite --campaign campaign -o OUT",
 		inputs: "counts/* runs/a.sqlite campaign/*", again: "place counts -o OUT"},
-	"place --png":          {words: "place counts --png OUT"},
-	"place --svg":          {words: "place counts --svg OUT"},
 	"place --write-trtllm": {words: "place counts --write-trtllm OUT", inputs: "counts/*"},
 	"place --write-sglang": {words: "place counts --write-sglang OUT", inputs: "counts/*"},
 	"place --write-vllm":   {words: "place counts --write-vllm OUT", inputs: "counts/*"},
@@ -458,6 +456,7 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 		"n.txt": "\x93NUMPY\x01\x00v\x00", "z.zst": "\x28\xb5\x2f\xfd", "j.jpg": "\xff\xd8\xff\xe0",
 		"latin.txt": "caf\xe9 latin", "utf16.txt": "\xff\xfea\x00", "main.go": "package main\n", "run.py": "import os\n", "run.sh": "echo\n", "run": "#!/bin/sh\n", "k.pem": "-----BEGIN KEY-----\n", "e.log": "engine log\n", "x.toml": "a = 1\n",
 		"counts.csv": "layer,expert,count\n0,0,5\n0,1,6\n", "m.prom": "# TYPE x counter\nx 1\n",
+		"f.svg": "<svg></svg>\n", "f.json": "{\"a\": 1}\n", "f.html": "<p>a</p>\n",
 		"loads.json": "[[1,2,3,4],[5,6,7,8]]", "place.json": `{"physical_to_logical_map": [[0, 1, 2, 3]]}`,
 		"place.yaml": "initial_global_assignments:\n  0: [0, 1, 2, 3]\nlayer_updates_per_iter: 0\nnum_slots: 4\n",
 	} {
@@ -495,7 +494,7 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"place counts --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json --png figures", "report campaign -o page.html --png figures --svg figures", "hook -o hooks"} {
+	for _, line := range []string{"place counts --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json", "report campaign -o page.html --png figures --svg figures", "hook -o hooks"} {
 		for range 2 {
 			if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
 				t.Errorf("%s: exit %d, %s", line, code, stderr)

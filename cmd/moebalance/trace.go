@@ -227,7 +227,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(worst.MaxOverMean, worst.Floor, limit):
 		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s",
-			answer.LayerName(worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
+			answer.LayerName(t, worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
 	case !worst.Layer.Defined():
 		return withCode(exitInconclusive,
 			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))

@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
 	"github.com/moebalance/moebalance/compare/bench/control"
-	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -98,7 +96,7 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 	}
 	var rows [][]float32
 	if perfect || o.serve != "" {
-		if rows, err = o.balanced(); err != nil {
+		if rows, err = o.BalancedRows(); err != nil {
 			return err
 		}
 	}
@@ -119,7 +117,7 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 	if err := o.writeCounts(engine, ""); err != nil {
 		return err
 	}
-	fmt.Fprintln(stderr, summary(res))
+	fmt.Fprintln(stderr, res)
 	return json.NewEncoder(stdout).Encode(res)
 }
 
@@ -174,50 +172,4 @@ func (o *workloadOptions) writeCounts(engine *workload.Engine, below string) err
 		return fmt.Errorf("writing expert counts: %w", err)
 	}
 	return nil
-}
-
-// balanced are the rows that each rank routes by in place of its gate's, from a cache that is
-// made for them.
-func (o *workloadOptions) balanced() (rows [][]float32, err error) {
-	folder, err := os.MkdirTemp("", "moebalance-logits-*")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	layout, err := router.Contiguous(o.Gate.Shape.Experts, o.Ranks)
-	if err != nil {
-		return nil, err
-	}
-	cache, err := logits.Open(folder, logits.Spec{Model: "workload", Gate: o.Gate, Layout: layout, Mode: router.DEP})
-	if err != nil {
-		return nil, fmt.Errorf("balanced logits: %w", err)
-	}
-	for rank := range o.Ranks {
-		entry, err := cache.Get(rank, o.Tokens)
-		if err != nil {
-			return nil, fmt.Errorf("balanced logits of rank %d: %w", rank, err)
-		}
-		var of []float32
-		for t := range o.Tokens {
-			of = append(of, entry.Row(nil, t)...)
-		}
-		rows = append(rows, of)
-	}
-	return rows, nil
-}
-
-// summary is the JSON line in a sentence.
-func summary(res workload.Result) string {
-	ratios := make([]float64, len(res.RankMaxOverMean))
-	for i, v := range res.RankMaxOverMean {
-		ratios[i] = float64(v)
-	}
-	arm := "normal"
-	if res.PerfectRouter {
-		arm = "perfect"
-	}
-	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
-		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"),
-		res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
-		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*res.LongestWaitMS()))
 }

@@ -150,7 +150,7 @@ func ofRebalance(res *place.Result) Answer {
 func beyond(res *place.Result) (list []string) {
 	best, on := res.Best(), map[string]place.LeftOut{}
 	for _, w := range res.Warnings {
-		// the numbers say less than they seem to
+		// the numbers say less than they seem to; of several windows one sentence says it
 		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned) && !slices.Contains(list, text) {
 			list = append(list, text)
 		}

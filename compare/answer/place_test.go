@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,5 +61,22 @@ func TestBeyondThePlacement(t *testing.T) {
 		if low := a.Numbers[2].Low; !(low >= -1) || math.IsNaN(float64(a.Numbers[2].Value)) {
 			t.Errorf("%g tokens: %+v", tokens, a.Numbers[2])
 		}
+	}
+}
+
+// Windows that share a caveat say it once.
+func TestOneReasonForManyWindows(t *testing.T) {
+	r, err := counts.Read("../../testdata/counts/logical-count.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := place.Whole([]*counts.Record{r, r, r})
+	res, err := place.Judge(all[:1], all[1:], place.Options{Ranks: []int{2}, Redundant: []int{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := beyond(res)
+	if slices.Sort(said); len(said) < 2 || len(slices.Compact(slices.Clone(said))) != len(said) {
+		t.Errorf("%q", said)
 	}
 }

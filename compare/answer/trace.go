@@ -44,7 +44,7 @@ func (a *Answer) load(t *nsys.Trace) {
 	for _, o := range t.Overall {
 		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
 			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
-				NumberOf(fmt.Sprintf("worst layer (%s)", LayerName(o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
+				NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Numbers = append(a.Numbers, NumberOf("waiting per step", w.WaitNS, NS, Measured))
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 		if len(rows) > 0 {
-			a.Reasons = append(a.Reasons, slowestWords(rows))
+			a.Reasons = append(a.Reasons, slowestWords(t, rows))
 		}
 		a.Reasons = append(a.Reasons, checkHost(w))
 	case len(rows) > 0:
@@ -94,7 +94,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 			a.Line = "Expert time is as even as its noise allows."
 			a.Reasons = append(a.Reasons, fmt.Sprintf(
 				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
-				capital(LayerName(r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
+				capital(LayerName(t, r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
 		}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 	}
@@ -109,7 +109,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
 	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
 	if o, ok := t.RankTime(); ok {
-		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst layer (%s)", LayerName(o.WorstLayer)),
+		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)),
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
@@ -201,30 +201,30 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
 		word = "is overloaded"
 	}
-	n, same := len(rows), true
+	n, same, layer := len(rows), true, LayerName(t, first.Layer)
 	for _, r := range rows {
 		same = same && r.Worst == first.Worst
 	}
 	switch {
 	case n == 1:
-		return fmt.Sprintf("rank %d %s in layer %d", first.Worst, word, first.Layer)
+		return fmt.Sprintf("rank %d %s in %s", first.Worst, word, layer)
 	case same:
-		return fmt.Sprintf("rank %d %s in %d layers, most in layer %d", first.Worst, word, n, first.Layer)
+		return fmt.Sprintf("rank %d %s in %s, most in %s", first.Worst, word, quantity.Count(n, layerNoun(t)), layer)
 	}
-	return fmt.Sprintf("%d layers are uneven, most layer %d on rank %d", n, first.Layer, first.Worst)
+	return fmt.Sprintf("%s uneven, most %s on rank %d", are(n, layerNoun(t)), layer, first.Worst)
 }
 
 // slowestWords says whether one rank is behind most of the uneven layers.
-func slowestWords(rows []imbalance.Row) string {
+func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
 	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
 	switch {
 	case len(rows) == 1:
-		return fmt.Sprintf("Layer %d is uneven; rank %d is slowest there.", rows[0].Layer, most)
+		return fmt.Sprintf("%s is uneven; rank %d is slowest there.", capital(LayerName(t, rows[0].Layer)), most)
 	case 2*layers > len(rows):
-		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), "layer"), most, layers)
+		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), layerNoun(t)), most, layers)
 	}
-	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from layer to layer.",
-		are(len(rows), "layer"), layers)
+	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from %[3]s to %[3]s.",
+		are(len(rows), layerNoun(t)), layers, layerNoun(t))
 }
 
 // loadReasons say which expert is behind the most uneven layer, by recorded counts.
@@ -232,7 +232,7 @@ func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
 	if contradicts := t.Contradicted(); !ok || !load.Flagged || contradicts {
 		if len(rows) > 1 {
-			return []string{slowestWords(rows)}
+			return []string{slowestWords(t, rows)}
 		}
 		return nil
 	}
@@ -331,12 +331,21 @@ func are(n int, noun string) string {
 	return quantity.Count(n, noun) + " are"
 }
 
-// LayerName names a layer in a sentence; where none is named, all are judged together.
-func LayerName(l router.Whole) string {
+// layerNoun is what the numbers of layers count: blocks, where layers are not known.
+func layerNoun(t *nsys.Trace) string {
+	if t != nil && t.Structure != nil && t.Structure.Layers == 0 {
+		return "block"
+	}
+	return "layer"
+}
+
+// LayerName names a layer of a trace, or of counts, in a sentence; where none is named, all are judged
+// together.
+func LayerName(t *nsys.Trace, l router.Whole) string {
 	if !l.Defined() {
 		return "all layers"
 	}
-	return fmt.Sprintf("layer %d", l)
+	return fmt.Sprintf("%s %d", layerNoun(t), l)
 }
 
 // sentence begins with a capital and ends with a stop.

@@ -20,7 +20,7 @@ import (
 // package gain, which has the values.
 func (c *Campaign) checks() []gain.Check {
 	checks := append([]gain.Check{c.checkFiles(), c.checkSessions(), c.checkRetries(), c.checkCPU()}, c.checkGPUs()...)
-	if check, ok := c.checkPointRuns(); ok {
+	if check, ok := c.checkReports(); ok {
 		checks = append(checks, check)
 	}
 	if check, ok := c.checkServer(); ok {
@@ -239,6 +239,28 @@ func holder(g launch.GPU, p launch.GPUProcess) string {
 		return fmt.Sprintf("%s (GPU %d, process %d of the earlier campaign %s)", p.Name, g.Index, p.PID, p.Campaign)
 	}
 	return fmt.Sprintf("%s (GPU %d)", p.Name, g.Index)
+}
+
+// reportTolerance is how much longer than its launch a report may say that its benchmark took,
+// by the difference of two clocks.
+const reportTolerance = 0.01
+
+// checkReports warns of a report whose benchmark took longer than the launch that printed it:
+// it tells of another run.
+func (c *Campaign) checkReports() (gain.Check, bool) {
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		if !ok || l.Kind != Timed || a.Result == nil || a.DurationNS == 0 {
+			continue
+		}
+		took, ok := a.Result.Metric("duration")
+		if reported := 1e6 * float64(took.Value); ok && reported > (1+reportTolerance)*float64(a.DurationNS) {
+			return warning("report_time", fmt.Sprintf(
+				"the report of launch %d says that its benchmark took %s, but the launch took %s: it tells of another run",
+				l.Position, quantity.Duration(reported), quantity.Duration(float64(a.DurationNS)))), true
+		}
+	}
+	return gain.Check{}, false
 }
 
 // cpuTolerance is the share of a machine's cores beyond which the work of other

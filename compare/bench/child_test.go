@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -171,27 +170,6 @@ func playChild(mode string, args []string) int {
 	case "point": // a report that gains c/64 − 1/32 at the load given, and by BENCH_TEST_GAIN
 		load, _ := strconv.ParseFloat(args[0], 64)
 		pointReport(os.Stdout, load)
-	case "sweep": // a report for each of the loads given
-		for _, v := range strings.Split(args[0], ",") {
-			load, _ := strconv.ParseFloat(v, 64)
-			pointReport(os.Stdout, load)
-		}
-	case "sweep-serving", "sweep-sorted": // likewise as a serving client prints them
-		values := strings.Split(args[0], ",")
-		if mode == "sweep-sorted" {
-			slices.SortFunc(values, func(a, b string) int { return len(a) - len(b) }) // of 1, 8, 64
-		}
-		if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
-			fmt.Println("balanced on")
-		}
-		for _, v := range values {
-			load, _ := strconv.ParseFloat(v, 64)
-			fmt.Println("============ Serving Benchmark Result ============\nSuccessful requests:                     10")
-			if mode == "sweep-sorted" {
-				fmt.Println("Maximum request concurrency:            ", v)
-			}
-			fmt.Printf("Benchmark duration (s):  1.0\nRequest throughput (req/s):  %g\nOutput token throughput (tok/s):  %g\n", pointRate(load), 100*pointRate(load))
-		}
 	case "point-client": // logs, fetches, and fails or waits where the test says so
 		f, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
 		if err != nil {

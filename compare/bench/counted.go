@@ -11,21 +11,17 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// reportedTokens are those that the launch's reports say of its own engine; false where
-// one does not say.
+// reportedTokens are those that the launch's reports say; false where one does not say.
 func (a Attempt) reportedTokens() (tokens float64, known bool) {
-	results := []PointRun{{Attempt: a.Number, Result: a.Result}}
+	results := []PointRun{{Result: a.Result}}
 	if len(a.Points) > 0 {
 		results = a.Points
 	}
 	for _, p := range results {
-		switch {
-		case p.Attempt != a.Number:
-		case p.Result == nil || !p.Result.Work.InputTokens.Known && !p.Result.Work.OutputTokens.Known:
+		if p.Result == nil || !p.Result.Work.InputTokens.Known && !p.Result.Work.OutputTokens.Known {
 			return 0, false
-		default:
-			tokens += float64(p.Result.Work.InputTokens.N + p.Result.Work.OutputTokens.N)
 		}
+		tokens += float64(p.Result.Work.InputTokens.N + p.Result.Work.OutputTokens.N)
 	}
 	return tokens, tokens > 0
 }
@@ -78,8 +74,7 @@ func (c *Campaign) checkSlots() (gain.Check, bool) {
 	for _, pair := range c.Pairs(Timed) {
 		a, _ := pair[0].Done()
 		b, _ := pair[1].Done()
-		if a.Counted == nil || b.Counted == nil || len(a.Counted.Slots)+len(b.Counted.Slots) == 0 || a.pieced() ||
-			b.pieced() {
+		if a.Counted == nil || b.Counted == nil || len(a.Counted.Slots)+len(b.Counted.Slots) == 0 {
 			continue
 		}
 		compared++
@@ -96,12 +91,6 @@ func (c *Campaign) checkSlots() (gain.Check, bool) {
 	}
 	return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("counted slots of every layer within %s in %s",
 		quantity.Percent(router.Number(tolerance)), quantity.Count(compared, "pair"))}, compared > 0
-}
-
-// pieced reports whether a launch took over points that another engine measured, whose
-// slots its counts lack.
-func (a Attempt) pieced() bool {
-	return slices.ContainsFunc(a.Points, func(p PointRun) bool { return p.Attempt != a.Number })
 }
 
 // layers is one more than the last layer.

@@ -112,16 +112,6 @@ func TestCountsAgainstReport(t *testing.T) {
 			t.Errorf("%s: %s", name, p.evidence)
 		}
 	}
-	// Of several points, the tokens of all that this engine measured count.
-	a := Attempt{Number: 2, Counted: even(8 * 32000), Points: []PointRun{
-		{Value: "1", Attempt: 1, Result: reporting(900000, 0)},
-		{Value: "2", Attempt: 2, Result: reporting(15000, 1000)},
-		{Value: "3", Attempt: 2, Result: reporting(15000, 1000)}}}
-	for _, view := range a.views() {
-		if text := view.otherWork(); text != "" {
-			t.Error(text)
-		}
-	}
 }
 
 // Ranks that look even with contiguous experts prove nothing where the command places
@@ -204,6 +194,24 @@ func TestCountsAgainstTheLine(t *testing.T) {
 		p := Spec{Treatment: trtllm, Ranks: 2}.prove(arm, Attempt{Counted: uneven, LinesFound: lines}, 2, true)[0]
 		if p.severity() != want || !p.measured || strings.Contains(p.evidence, "run_moe") != (arm == gain.Perfect) {
 			t.Errorf("%s: severity %d, %s", arm, p.severity(), p.evidence)
+		}
+	}
+}
+
+// A report of 10 s was not printed by a command that ran for one: it was kept from another run.
+func TestReportsOfOtherRuns(t *testing.T) {
+	text := "============ Serving Benchmark Result ============\nSuccessful requests: 4\nBenchmark duration (s): 10.00\n" +
+		"Total input tokens: 40\nTotal generated tokens: 40\nRequest throughput (req/s): 0.4\n" +
+		"Output token throughput (tok/s): 4\n"
+	result, err := metrics.Parse("report.txt", strings.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seconds, want := range map[int64]bool{1: true, 9: true, 10: false, 15: false} {
+		ran := Attempt{Result: &result, DurationNS: 1e9 * seconds}
+		got, ok := campaignOf(Spec{}, []Attempt{ran}, []Attempt{ran}).checkReports()
+		if ok != want || ok && got.Status != gain.Warn {
+			t.Errorf("%d s: %v, %+v", seconds, ok, got)
 		}
 	}
 }

@@ -13,8 +13,6 @@ import (
 type Iterations struct {
 	// Matched compares the steps of equal batch shape of both arms.
 	Matched metrics.Match `json:"matched_steps"`
-	// Propose are iterations to profile, by the first log of the normal arm.
-	Propose metrics.Windows `json:"profile_iterations"`
 }
 
 // Iterations reads the iteration logs of the timed launches again, from what they printed
@@ -23,7 +21,6 @@ type Iterations struct {
 func (c *Campaign) Iterations() *Iterations {
 	r := runner{Campaign: c}
 	var matcher metrics.Matcher
-	var found Iterations
 	seen := [2]bool{}
 	for _, l := range c.Launches {
 		a, ok := l.Done()
@@ -35,16 +32,13 @@ func (c *Campaign) Iterations() *Iterations {
 		if len(steps) == 0 {
 			continue
 		}
-		if matcher.Add(arm, steps); l.Arm == gain.Normal && !seen[0] {
-			found.Propose = metrics.ProfileWindows(steps)
-		}
+		matcher.Add(arm, steps)
 		seen[arm] = true
 	}
 	if !seen[0] || !seen[1] {
 		return nil
 	}
-	found.Matched = matcher.Match()
-	return &found
+	return &Iterations{matcher.Match()}
 }
 
 // iterationLog are the steps of a launch: those of the file that the spec names, else of

@@ -5,8 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
 // The log has 4 steps of prefill and 36 of decode, of which 3 are warm-up; decode takes 12
@@ -32,12 +30,9 @@ func TestIterationLogsOfACampaign(t *testing.T) {
 		if got == nil {
 			t.Fatalf("%s: no iterations", name)
 		}
-		if m := got.Matched; math.Abs(float64(m.Gain)-0.2) > 1e-12 || m.Iterations != 40 || m.SameShape != 40 ||
+		if m := got.Matched; math.Abs(float64(m.Gain)-0.2) > 1e-12 ||
 			len(m.Strata) != 1 || m.Strata[0].Kind != "decode" || m.Strata[0].NormalSteps != 33 {
 			t.Errorf("%s: matched %+v", name, m)
-		}
-		if got.Propose != (metrics.Windows{Decode: "107-139", Prefill: "101-103"}) {
-			t.Errorf("%s: proposes %+v", name, got.Propose)
 		}
 	}
 	spec := testSpec(t, 1)

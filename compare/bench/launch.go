@@ -56,9 +56,6 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 		Cores:  runtime.NumCPU(),
 		Folder: filepath.Join(launchesFolder, r.folderName(*l, number)),
 	}
-	if number > 1 {
-		a.Points = slices.Clone(l.Attempts[number-2].Points) // an engine of its own measures those that are missing
-	}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err
@@ -189,9 +186,8 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		a.Warnings = append(a.Warnings, warning)
 	}
 	if l.Kind == Profiled {
-		profile := r.Spec.Profile.ForProgram(*engine)
-		*engine = profile.Wrap(*engine, out, version)
-		job.Env = launch.Environ(job.Env, profile.Variables())
+		*engine = r.Spec.Profile.Wrap(*engine, out, version)
+		job.Env = launch.Environ(job.Env, r.Spec.Profile.Variables())
 	}
 	// of launches without a profiler
 	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere })

@@ -2,21 +2,15 @@ package bench
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // read turns the output of an attempt that ran into its result. The attempt
@@ -88,16 +82,13 @@ func (r *runner) countsOf(l Launch, folder, point string) string {
 }
 
 // readReport reads the report of a launch, and its proof lines where they are the best
-// evidence, into its attempt. Points that a client was run for are read from their own
-// output, those of one command from the reports in its output.
+// evidence, into its attempt. Points are read from the output of the client's run of their own.
 func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 	switch {
 	case r.Spec.Design.Within():
 		return r.rereadWithin(l, a, folder)
 	case r.Spec.perClient():
 		err = r.rereadPoints(l, a)
-	case r.Spec.Points != nil && l.Point == "":
-		a.Points, err = r.parseBlocks(l, a, folder)
 	default:
 		var result metrics.Result
 		result, err = r.parse(r.outputOf(l, folder, l.Point))
@@ -116,16 +107,6 @@ func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 		return nil
 	}
 	a.LinesFound, err = r.Spec.Treatment.findLines(folder)
-	for _, p := range a.Points { // of every engine that measured a point
-		if err != nil || p.Attempt == a.Number {
-			continue
-		}
-		var lines []evidence.ProofLine
-		if lines, err = r.Spec.Treatment.findLines(filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder)); len(
-			lines) < len(a.LinesFound) {
-			a.LinesFound = lines
-		}
-	}
 	return err
 }
 
@@ -133,52 +114,13 @@ func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 // needs.
 func (r *runner) rereadPoints(l Launch, a *Attempt) error {
 	for i, p := range a.Points {
-		result, err := r.parse(r.outputOf(l, filepath.Join(r.Folder, l.Attempts[p.Attempt-1].Folder, "point-"+p.Value),
-			p.Value))
+		result, err := r.parse(r.outputOf(l, filepath.Join(r.Folder, a.Folder, "point-"+p.Value), p.Value))
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", r.Spec.Points.Name, p.Value, err)
 		}
 		a.Points[i].Result = &result
 	}
 	return nil
-}
-
-// parseBlocks reads the reports of all points from the output of one command.
-func (r *runner) parseBlocks(l Launch, a *Attempt, folder string) (measured []PointRun, err error) {
-	var results []metrics.Result
-	var printed []router.Number
-	order := r.Spec.order(l)
-	for _, path := range r.outputOf(l, folder, "") {
-		text, failed := os.ReadFile(path)
-		if failed == nil {
-			results, printed, failed = metrics.ParseBlocks(filepath.Base(path), text, r.custom, len(order),
-				r.Spec.Points.Name)
-		}
-		if failed == nil {
-			err = nil
-			break
-		}
-		err = cmp.Or(err, failed) // of stdout, where stderr holds none either
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i, result := range results {
-		value := order[i]
-		if load := printed[i]; load.Defined() {
-			at := slices.IndexFunc(order, func(v string) bool { return points.Number(v) == load.Float64() })
-			if at < 0 || slices.ContainsFunc(measured, func(p PointRun) bool { return p.Value == order[at] }) {
-				return nil, fmt.Errorf("report %d is of %s %s: want one report of each of %s", i+1, r.Spec.Points.Name,
-					quantity.Digits4(load), strings.Join(order, ", "))
-			}
-			value = order[at]
-		}
-		if err := r.usable(&result); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", r.Spec.Points.Name, value, err)
-		}
-		measured = append(measured, PointRun{Value: value, Attempt: a.Number, Result: &result})
-	}
-	return measured, nil
 }
 
 // outputOf are the files that may hold the report of a launch at a point: that of the

@@ -15,20 +15,14 @@ func in(words []string, name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{"+name+"}") })
 }
 
-// checkPoints reports points that the commands do not use, or use twice.
+// checkPoints reports points that the commands do not use.
 func (s Spec) checkPoints() error {
 	p := s.Points
 	if p == nil {
 		return nil
 	}
-	client := slices.Concat(s.Command.Normal, s.Command.Perfect)
-	one, all := in(client, p.Name) || s.perLaunch() != nil, in(client, points.All)
-	switch {
-	case one && all:
-		return fmt.Errorf("the command has {%s} and {%s}: want one of them", p.Name, points.All)
-	case !one && !all:
-		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes, or {%s} where the command takes all values (%s) and prints a report for each",
-			p.Name, points.All, strings.Join(p.Values, ","))
+	if !in(slices.Concat(s.Command.Normal, s.Command.Perfect), p.Name) && s.perLaunch() == nil {
+		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", p.Name)
 	}
 	return nil
 }
@@ -65,7 +59,6 @@ func (s Spec) order(l Launch) []string {
 // PointRun is what one launch measured at one of its points.
 type PointRun struct {
 	Value      string          `json:"value"`
-	Attempt    int             `json:"attempt"` // whose engine it was measured on
 	DurationNS int64           `json:"duration_ns"`
 	Result     *metrics.Result `json:"result"`
 }

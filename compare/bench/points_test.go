@@ -58,8 +58,7 @@ func TestWrongPointsAndArms(t *testing.T) {
 	}
 	for want, s := range map[string]Spec{
 		"the command has no {c}: write it where the value goes": with(func(*Spec) {}, "{concurrency}"),
-		"want one of them":             with(func(*Spec) {}, "{c}", "{points}"),
-		"nothing sets the arm b apart": with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=")} }, "{c}"),
+		"nothing sets the arm b apart":                          with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=")} }, "{c}"),
 		"is given twice": with(func(s *Spec) {
 			s.Arms = []ArmSpec{arm("b=X=1"),
 				arm("b=X=2")}
@@ -201,31 +200,6 @@ func wantCurve(t *testing.T, r gain.Result) {
 	}
 }
 
-// A command that measures all points prints a report for each, in the drawn order or with
-// the load in it.
-func TestBlocksOfOneCommand(t *testing.T) {
-	for _, mode := range []string{"sweep", "sweep-serving", "sweep-sorted"} {
-		t.Run(mode, func(t *testing.T) {
-			s := pointSpec(t, 6, "{points}")
-			if mode != "sweep" {
-				s.Points.Name = "concurrency"
-				s.Treatment.Line = "balanced on"
-				s.Ranks = 1
-			}
-			c := create(t, s)
-			if err := c.Run(context.Background(), testHost(mode)); err != nil {
-				t.Fatal(err)
-			}
-			wantCurve(t, gains(t, c))
-		})
-	}
-	s := pointSpec(t, 1, "1,8", "{points}")
-	err := create(t, s).Run(context.Background(), testHost("sweep"))
-	if err == nil || !strings.Contains(err.Error(), "want 3 reports, one for each point, have 2") {
-		t.Errorf("error %v, want the missing report", err)
-	}
-}
-
 // A server is started once per launch, its client once per point, and both logs are kept
 // apart.
 func serverSpec(t *testing.T, pairs int, log string) Spec {
@@ -273,7 +247,7 @@ func TestPointsOfAServer(t *testing.T) {
 }
 
 // A client that fails at one point of one arm ends the campaign with the name of the
-// point; the resumed one goes on at that point.
+// point; the resumed one measures all points of that launch on one engine.
 func TestPointThatFailsInOneArm(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "log")
 	c := create(t, serverSpec(t, 1, flag))
@@ -285,7 +259,6 @@ func TestPointThatFailsInOneArm(t *testing.T) {
 		!strings.Contains(err.Error(), "c 8: the command ended with exit code 3") {
 		t.Fatalf("error %v, want the point that failed", err)
 	}
-	before := len(c.Launches[failed.Launch.Position].Attempts[0].Points)
 	c = reopen(t, c)
 	if err := c.Run(context.Background(), testHost("point-client")); err != nil {
 		t.Fatal(err)
@@ -294,18 +267,9 @@ func TestPointThatFailsInOneArm(t *testing.T) {
 	if len(a.Points) != 3 || a.Number != 2 {
 		t.Fatalf("attempt %d with the points %+v", a.Number, a.Points)
 	}
-	for i, p := range a.Points {
-		if want := 1 + min(1, max(0, i-before+1)); p.Attempt != want {
-			t.Errorf("point %s is of attempt %d, want %d", p.Value, p.Attempt, want)
-		}
-	}
-	check, _ := c.checkPointRuns()
-	if (before > 0) != (check.Status == gain.Warn) {
-		t.Errorf("%d points were kept: %+v", before, check)
-	}
 }
 
-// A bench that is killed while a server's client runs keeps the points that ended.
+// A bench that is killed while a server's client runs measures the launch again, on one engine.
 func TestKilledInsideAPoint(t *testing.T) {
 	needsProc(t)
 	log := filepath.Join(t.TempDir(), "log")
@@ -339,16 +303,8 @@ func TestKilledInsideAPoint(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	text, _ := os.ReadFile(log)
-	if n := strings.Count(string(text), "\n"); n != 7 {
-		t.Errorf("%d client runs, want 7: six and the one that was killed\n%s", n, text)
-	}
-	a, _ := c.Launches[0].Done()
-	if len(a.Points) != 3 || a.Points[0].Attempt != 1 || a.Points[1].Attempt != 2 || a.Points[2].Attempt != 2 {
-		t.Errorf("points %+v, want the first of attempt 1", a.Points)
-	}
-	if check, _ := c.checkPointRuns(); check.Status != gain.Warn ||
-		!strings.Contains(check.Text, "two engines measured the points of launch 0, because") {
-		t.Errorf("%+v, want it said", check)
+	if n := strings.Count(string(text), "\n"); n != 8 {
+		t.Errorf("%d client runs, want 8: six and those of the launch that was killed\n%s", n, text)
 	}
 }
 

@@ -134,6 +134,9 @@ func (c *Campaign) ranks(a Attempt) int {
 		for _, f := range a.LinesFound {
 			ranks = max(ranks, f.Ranks)
 		}
+		for _, o := range a.Orders {
+			ranks = max(ranks, o.Ranks)
+		}
 	}
 	return ranks
 }

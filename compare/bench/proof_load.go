@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // otherProofs names the flags that give better evidence.
@@ -23,12 +24,28 @@ func (s Spec) prove(arm gain.Arm, a Attempt, ranks int, printed bool) []rankProo
 		return s.proveByCounts(arm, a)
 	case a.Result != nil && a.Result.Proof.Claimed:
 		return proveByReport(arm, a.Result.Proof, ranks)
+	case s.Design.Within():
+		return proveByOrder(arm, a.Orders[0], ranks)
 	case s.Treatment.Line != "":
 		return s.proveByLine(arm, a.LinesFound, ranks, printed)
 	}
 	return []rankProof{{arm: arm, rank: gain.AllRanks, launches: 1, status: unproved,
 		evidence: "the output does not state its routing, and no proof line of this treatment is known: give " +
 			otherProofs}}
+}
+
+// proveByOrder takes the word of the ranks that acknowledged an order, of so many (0: all that did).
+func proveByOrder(arm gain.Arm, o Ordered, ranks int) []rankProof {
+	p := rankProof{arm: arm, launches: 1, status: unbalanced, evidence: "the rank acknowledged router " + o.Router}
+	if o.Router == routerPerfect {
+		p.status = balanced
+	}
+	if o.Ranks == 0 || o.Ranks < ranks {
+		p.rank, p.status = gain.AllRanks, unproved
+		p.evidence = fmt.Sprintf("%s acknowledged router %s", quantity.Count(o.Ranks, "rank"), o.Router)
+		return []rankProof{p}
+	}
+	return p.forRanks(o.Ranks)
 }
 
 // The limits for reported loads. A perfect arm's layer may exceed the floor by what

@@ -95,8 +95,7 @@ type Attempt struct {
 	// in the file that the spec names.
 	IterationRows int      `json:"iteration_rows,omitempty"`
 	Warnings      []string `json:"warnings,omitempty"`
-	// Points are those measured, of a launch that has several; Result is nil then. Some may
-	// be of an earlier attempt that did not finish.
+	// Points are those measured, of a launch that has several; Result is nil then.
 	Points []PointRun `json:"points,omitempty"`
 	// Segments are the runs of the client, of a launch that holds all arms, and Orders what
 	// they ran under; Result is nil then.

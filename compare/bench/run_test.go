@@ -322,6 +322,17 @@ func TestKillAndResume(t *testing.T) {
 	})
 }
 
+// recorded reports whether the processes of a launch are on record.
+func recorded(folder string, position int) bool {
+	c, err := Open(folder)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	a := c.Launches[position].Attempts
+	return len(a) > 0 && len(a[0].Groups) > 0
+}
+
 func testKillAndResume(t *testing.T, before []string) {
 	t.Setenv("BENCH_TEST_STALL", "2")
 	log := filepath.Join(t.TempDir(), "log")
@@ -344,8 +355,9 @@ func testKillAndResume(t *testing.T, before []string) {
 	var lines []string
 	for until := time.Now().Add(time.Minute); len(lines) < 2 &&
 		time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		text, _ := os.ReadFile(log)
-		lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+		if text, _ := os.ReadFile(log); recorded(folder, 1) { // else the child may be ahead of its record
+			lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+		}
 	}
 	other.Process.Kill()
 	other.Wait()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -195,6 +196,23 @@ func (s *segments) drivenBy(ranks control.Channel, last int) {
 // firstRun is how long the first run of a client may take: engines compile in it.
 const firstRun = 30 * time.Minute
 
+// segmentFolder is the folder of a run of the client, below its attempt's.
+var segmentFolder = regexp.MustCompile(`^run-\d{3,}-`)
+
+// SegmentOf is the campaign in whose folder a file is that a run of the client wrote within a launch
+// which holds all arms; false for any other file.
+func SegmentOf(path string) (campaign string, ok bool) {
+	path, err := filepath.Abs(path)
+	for at := filepath.Dir(path); err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
+		launches := filepath.Dir(filepath.Dir(at))
+		if campaign = filepath.Dir(launches); segmentFolder.MatchString(filepath.Base(at)) &&
+			filepath.Base(launches) == launchesFolder && IsCampaign(campaign) {
+			return campaign, true
+		}
+	}
+	return "", false
+}
+
 // client runs the client once and reads its report.
 func (s *segments) client(ctx context.Context, r control.Run, run func(context.Context, launch.Run) error) error {
 	name := fmt.Sprintf("run-%03d-%s", r.Number, r.Arm)
@@ -303,12 +321,12 @@ func (a Attempt) underOrders(arm gain.Arm) (views []Attempt) {
 	counted := slices.ContainsFunc(a.Orders, func(o Ordered) bool { return o.Arm == arm && o.Counted != nil })
 	for _, o := range a.Orders {
 		view := a
-		view.Segments, view.Orders, view.Counted, view.Points, view.LinesFound = nil, nil, o.Counted, nil, nil
+		view.Segments, view.Counted, view.Points, view.LinesFound = nil, o.Counted, nil, nil
 		for _, s := range a.Segments {
 			if s.Sequence != o.Sequence {
 				continue
 			}
-			view.Points = append(view.Points, PointRun{Value: s.Point, Attempt: a.Number, Result: s.Result})
+			view.Points = append(view.Points, PointRun{Value: s.Point, Result: s.Result})
 			if s.Counts && view.Result == nil {
 				view.Result = s.Result
 			}
@@ -316,12 +334,7 @@ func (a Attempt) underOrders(arm gain.Arm) (views []Attempt) {
 		if o.Arm != arm || view.Result == nil || o.Counted == nil && counted {
 			continue
 		}
-		for rank := range o.Ranks {
-			if o.Router == routerPerfect {
-				view.LinesFound = append(view.LinesFound, evidence.ProofLine{Rank: rank, Ranks: o.Ranks, Times: 1,
-					Text: "acknowledged router " + o.Router})
-			}
-		}
+		view.Orders = []Ordered{o}
 		views = append(views, view)
 	}
 	return views

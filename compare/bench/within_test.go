@@ -200,6 +200,13 @@ func TestWithinLaunch(t *testing.T) {
 			t.Errorf("%+v", check)
 		}
 	}
+	run := c.Launches[0].Attempts[0]
+	for path, want := range map[string]bool{filepath.Join(run.Folder, run.Segments[3].Folder, "out", "r.json"): true,
+		filepath.Join(run.Folder, "server-stdout.log"): false} {
+		if folder, ok := SegmentOf(filepath.Join(c.Folder, path)); ok != want || ok && folder != c.Folder {
+			t.Errorf("%s: a segment of %q: %t, want %t", path, folder, ok, want)
+		}
+	}
 	again := reopen(t, c)
 	if a, b := gain.Judge(Recorded(again, .95, gain.TraceProof{})), r; fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
 		t.Errorf("read back %+v, was %+v", a.Gain, b.Gain)

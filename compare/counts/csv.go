@@ -17,9 +17,10 @@ import (
 var csvNames = map[string][]string{
 	"layer":  {"layer", "layerid", "layeridx", "layerindex", "moelayer"},
 	"expert": {"expert", "expertid", "expertidx", "expertindex", "logicalexpertid"},
-	"count":  {"count", "counts", "tokens", "numtokens", "tokencount", "slots", "numslots", "load"},
-	"step":   {"step", "iteration", "iter", "forwardpassid"},
-	"phase":  {"phase"},
+	"count": {"count", "counts", "tokens", "numtokens", "tokencount", "slots", "numslots", "load", "selectioncount",
+		"activationcount"},
+	"step":  {"step", "iteration", "iter", "forwardpassid"},
+	"phase": {"phase"},
 }
 
 // csvColumns are the places and spellings in a header of each of csvNames.
@@ -41,10 +42,22 @@ func csvComma(line []byte) rune {
 	return ','
 }
 
+// csvComment begins the lines in which a file says where it comes from.
+const csvComment = '#'
+
+// csvFirst is the first line that is no comment.
+func csvFirst(content []byte) []byte {
+	line, rest, more := bytes.Cut(bytes.TrimPrefix(content, []byte("\ufeff")), []byte("\n"))
+	for more && bytes.HasPrefix(line, []byte{csvComment}) {
+		line, rest, more = bytes.Cut(rest, []byte("\n"))
+	}
+	return line
+}
+
 // csvHeader reads the first line of a text; nil where it does not name a layer
 // and an expert.
 func csvHeader(content []byte) csvColumns {
-	line, _, _ := bytes.Cut(bytes.TrimPrefix(content, []byte("\ufeff")), []byte("\n"))
+	line := csvFirst(content)
 	if len(line) > 1<<12 {
 		return nil
 	}
@@ -91,19 +104,18 @@ func readCSV(s *source, r *Record) error {
 	columns := csvHeader(s.content)
 	for _, name := range slices.Sorted(maps.Keys(csvNames)) {
 		if len(columns[name]) > 1 {
-			return fmt.Errorf("line 1: want one column of the %s, have %q and %q; remove one", name,
+			return fmt.Errorf("header: want one column of the %s, have %q and %q; remove one", name,
 				columns[name][0].spelling, columns[name][1].spelling)
 		}
 	}
 	if columns["count"] == nil {
-		return fmt.Errorf("line 1: want a column named %s, have none", strings.Join(csvNames["count"], ", "))
+		return fmt.Errorf("header: want a column named %s, have none", strings.Join(csvNames["count"], ", "))
 	}
 	r.Window, r.atLeast = columns["step"] == nil, true
 	parts := map[stepKey]map[int]int64{}
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(s.content, []byte("\ufeff"))))
 	rows.ReuseRecord = true
-	line, _, _ := bytes.Cut(s.content, []byte("\n"))
-	rows.Comma = csvComma(line)
+	rows.Comma, rows.Comment = csvComma(csvFirst(s.content)), csvComment
 	for first := true; ; first = false {
 		row, err := rows.Read()
 		if err == io.EOF {

@@ -72,7 +72,7 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 		if err != nil {
 			return nil, nil, r.contradicted(err)
 		}
-		if perRank != nil {
+		if len(perRank) > 1 { // one rank holds all the load, which says nothing
 			add(s.Layer, router.LevelRank, router.BalanceOf(perRank), null.Rank, router.Undefined())
 		}
 		if perExpert != nil {

@@ -26,6 +26,7 @@ var (
 		`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|eplb_gpu_physical_count_bucket|eplb_balancedness_count)(_total)?\{`)
 	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(\w+?)(?:_total)?\{(.*)\}\s+(\S+)`)
 	metricsLabel  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
+	metricsGauge  = regexp.MustCompile(`(?m)^# TYPE vllm:eplb_tokens_routed_to_\w+ gauge\s*$`)
 )
 
 // series says which labels of a counter name the layer and the part that got
@@ -89,9 +90,12 @@ func fetch(ctx context.Context, address string) (content []byte, err error) {
 	return content, err
 }
 
-// readMetrics reads one scrape, which is one step, a window; see Since for the
-// difference of two.
+// readMetrics reads one scrape, which is one step: a window, but for vLLM's branches that set
+// a gauge in each step; see Since for the difference of two.
 func readMetrics(s *source, r *Record) error {
+	if !bytes.HasSuffix(s.content, []byte("\n")) { // which the format asks for
+		return errors.New("the text ends within a line, so the last number may be cut: scrape again")
+	}
 	c := counters{}
 	r.balance = balance{}
 	lines := bufio.NewScanner(bytes.NewReader(s.content))
@@ -110,8 +114,10 @@ func readMetrics(s *source, r *Record) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	r.Window, r.atLeast, r.Reported = true, true, r.balance.reported()
-	r.warn("cumulative")
+	r.gauge, r.atLeast, r.Reported = metricsGauge.Match(s.content), true, r.balance.reported()
+	if r.Window = !r.gauge; r.Window {
+		r.warn("cumulative")
+	}
 	return c.addSteps(r)
 }
 
@@ -207,6 +213,10 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 	if r.Format != earlier.Format || r.Experts != earlier.Experts || r.Ranks != earlier.Ranks {
 		return nil, fmt.Errorf("%q is %s of %d experts and %d ranks, %q is %s of %d and %d: want two records of one engine",
 			r.Source, r.Format, r.Experts, r.Ranks, earlier.Source, earlier.Format, earlier.Experts, earlier.Ranks)
+	}
+	if r.gauge || earlier.gauge {
+		return nil, fmt.Errorf("%q and %q hold gauges of one step each, which do not add up: give them as they are, "+
+			"without --since and --for", r.Source, earlier.Source)
 	}
 	before := map[stepKey]Step{}
 	for s, err := range earlier.Steps() {

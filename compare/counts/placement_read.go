@@ -17,6 +17,9 @@ import (
 // eplbLine is in every TensorRT-LLM EPLB configuration.
 var eplbLine = regexp.MustCompile(`(?m)^\s*"?initial_global_assignments"?\s*:`)
 
+// ErrRanks is wrapped where a placement lists slots and nothing tells over how many ranks.
+var ErrRanks = errors.New("give the EP size, by --ep")
+
 // slotPlacement lists the logical expert of every physical slot, layer by layer,
 // as TensorRT-LLM's EPLB configuration and vLLM's eplb_initial_mapping do. The
 // slots of a rank are num_slots / ep_size consecutive ones.
@@ -98,7 +101,7 @@ func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {
 		return nil, fmt.Errorf("%s asked for, but ep_size is %d", quantity.Count(ranks, "rank"), s.Ranks)
 	}
 	if ranks == 0 {
-		return nil, fmt.Errorf("%d slots over an unknown number of ranks: give the EP size, by --ep", s.Slots)
+		return nil, fmt.Errorf("%d slots over an unknown number of ranks: %w", s.Slots, ErrRanks)
 	}
 	p := &Placement{Source: path, Ranks: ranks, moeOnly: s.Type == "eplb_initial_mapping"}
 	for _, slots := range s.Assignments {

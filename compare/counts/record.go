@@ -44,6 +44,7 @@ type Record struct {
 	atLeast bool                   // Experts is the largest that occurs, and there may be more
 	copies  map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
 	balance balance                // that the engine published, of which Reported has the means
+	gauge   bool                   // it published its last step alone, not sums
 	held    []Step                 // where the format is read whole
 	stream  iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
 	review  func()                 // warns about what the totals show, where the format can tell

@@ -131,13 +131,18 @@ func TestCSVHeaders(t *testing.T) {
 		r := parsed(t, header+"\n"+prefix+"0,0,5\n"+prefix+"0,1,7\n")
 		checkSteps(t, r, want)
 	}
+	// As forks of llama.cpp write them.
+	checkSteps(t, parsed(t, "# trace=a.bin tokens=6\n#\nlayer,expert,count,frac_of_layer\n0,0,5,0.4\n"+
+		"0,1,7,0.6\n# total,12\n"), want)
+	checkSteps(t, parsed(t, "layer_id,expert_id,selection_count\n0,0,5\n0,1,7\n"), want)
 	refused(t, map[string]string{
-		"layer,expert,count,num_tokens\n0,0,1,2\n":  `line 1: want one column of the count, have "count" and "num_tokens"`,
+		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
 		"layer,layer_id,expert,count\n0,0,1,2\n":    `have "layer" and "layer_id"`,
-		"layer,expert,share\n0,0,1\n":               "line 1: want a column named count",
+		"layer,expert,share\n0,0,1\n":               "header: want a column named count",
 		"expert,count\n0,1\n":                       "unknown format",
 		"layer,expert,count\n0,0\n":                 "wrong number of fields",
 		"layer,expert,count\n0,0,1.5\n":             "line 2: want a whole number as count, have \"1.5\"",
+		"# a\nlayer,expert,count\n0,0,nan\n":        "line 3: want a whole number",
 		"layer,expert,count\n0,0,nan\n":             "line 2: want a whole number",
 		"layer,expert,count\n0,-1,1\n":              "line 2: want the expert from 0",
 		"layer,expert,count\n":                      "holds no counts",
@@ -285,11 +290,25 @@ func TestMetricsRefusals(t *testing.T) {
 			fmt.Sprintf(bucket, "1.0", "5"): "rank 1: want a count between 0",
 		fmt.Sprintf(bucket, "0.0", "9") +
 			"vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n": "layer 0: want one counter of the load per rank, have two",
-		fmt.Sprintf(bucket, "+Inf", "9"):                                                             "holds no counts",
-		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                                      "want a layer number",
-		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1e9\"} 5\n":           "want a number in logical_expert_id",
-		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1\"} 1e300\nvllm:x{}": "want a count between 0",
+		fmt.Sprintf(bucket, "+Inf", "9"):                                                               "holds no counts",
+		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                                        "want a layer number",
+		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1e9\"} 5\n":             "want a number in logical_expert_id",
+		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1\"} 1e300\nvllm:x{}\n": "want a count between 0",
+		fmt.Sprintf(bucket, "0.0", "123")[:len(bucket)-2]:                                              "ends within a line",
 	})
+}
+
+// Branches of vLLM set a gauge to the tokens of the last step: one step, whose difference to
+// another says nothing.
+func TestGaugesAreOneStep(t *testing.T) {
+	const of = "# TYPE vllm:eplb_tokens_routed_to_ep_rank gauge\nvllm:eplb_tokens_routed_to_ep_rank{layer_idx=\"0\",dst_ep_rank=\"%d\"} %d\n"
+	first, second := parsed(t, fmt.Sprintf(of, 1, 5)), parsed(t, fmt.Sprintf(of, 1, 9))
+	if second.Window || slices.Contains(codes(second.Warnings), "cumulative") || second.Slots() != 9 {
+		t.Errorf("%+v", second)
+	}
+	if d, err := second.Since(first); err == nil || !strings.Contains(err.Error(), "gauges of one step") {
+		t.Errorf("%+v, %v", d, err)
+	}
 }
 
 // An endpoint is scraped twice; what it added in between is the load.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
-	"golang.org/x/sync/errgroup"
 )
 
 // ResultSchema is the version of the JSON of
@@ -23,7 +22,6 @@ type Result struct {
 	Imbalance     []imbalance.SourceRow `json:"imbalance"`
 	Summary       []Summary             `json:"summary"`
 	Loads         []ResultLoad          `json:"loads"`
-	Traffic       []ResultTraffic       `json:"traffic"`
 	Reported      []ResultReported      `json:"reported"`
 	Warnings      []router.Warning      `json:"warnings"`
 }
@@ -57,13 +55,6 @@ type ResultLoad struct {
 	Slots  []int64 `json:"slots"` // by expert
 }
 
-// ResultTraffic is the traffic between ranks in one layer of a record.
-type ResultTraffic struct {
-	Source string `json:"source"`
-	Phase  Phase  `json:"phase,omitempty"` // where the format separates phases
-	LayerTraffic
-}
-
 // ResultReported is one line of a log that reports balance.
 type ResultReported struct {
 	Source string `json:"source"`
@@ -75,7 +66,7 @@ func NewResult(threshold float64) *Result {
 	return &Result{
 		SchemaVersion: ResultSchema, Kind: "counts", Threshold: threshold,
 		Records: []ResultRecord{}, Imbalance: []imbalance.SourceRow{}, Summary: []Summary{}, Loads: []ResultLoad{},
-		Traffic: []ResultTraffic{}, Reported: []ResultReported{}, Warnings: []router.Warning{},
+		Reported: []ResultReported{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -89,13 +80,8 @@ func (res *Result) Add(r *Record, o Options) error {
 }
 
 func (res *Result) addPhase(r *Record, o Options) error {
-	var layers []imbalance.Row
-	var warnings []router.Warning
-	var traffic []LayerTraffic
-	var group errgroup.Group // both read every step anew
-	group.Go(func() (err error) { layers, warnings, err = r.Imbalance(o); return err })
-	group.Go(func() (err error) { traffic, err = r.Traffic(o); return err })
-	if err := group.Wait(); err != nil {
+	layers, warnings, err := r.Imbalance(o)
+	if err != nil {
 		return err
 	}
 	res.Records = append(res.Records, ResultRecord{
@@ -114,9 +100,6 @@ func (res *Result) addPhase(r *Record, o Options) error {
 	loads := r.ByLayer()
 	for _, layer := range slices.Sorted(maps.Keys(loads)) {
 		res.Loads = append(res.Loads, ResultLoad{r.Source, r.Phase, layer, loads[layer].PerExpert})
-	}
-	for _, l := range traffic {
-		res.Traffic = append(res.Traffic, ResultTraffic{Source: r.Source, Phase: r.Phase, LayerTraffic: l})
 	}
 	for _, line := range r.Reported {
 		res.Reported = append(res.Reported, ResultReported{Source: r.Source, Reported: line})

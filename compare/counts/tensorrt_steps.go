@@ -178,7 +178,7 @@ func (x *tensorrtIndex) open() (readers []*rankReader, err error) {
 		if err != nil {
 			return readers, err
 		}
-		readers = append(readers, &rankReader{x: x, counts: r.counts, f: f})
+		readers = append(readers, &rankReader{r.counts, f, make([]byte, 8*x.experts)}) // at most 64-bit integers
 		info, err := f.Stat()
 		if err != nil {
 			return readers, err
@@ -190,55 +190,25 @@ func (x *tensorrtIndex) open() (readers []*rankReader, err error) {
 	return readers, nil
 }
 
-// rankReader reads one rank's counts, step after step. The layers of an iteration
-// stand together in a file, though not in their order, and are read at once.
+// rankReader reads one rank's counts, step after step.
 type rankReader struct {
-	x      *tensorrtIndex
 	counts []countsAt
 	f      *os.File
-	window []byte
-	begin  int64 // of the window in the file
+	buffer []byte // for the counts of a step
 }
-
-// windowsBytes bounds the windows of all ranks together.
-const windowsBytes = 32 << 20
 
 // read reads the counts of one step.
 func (r *rankReader) read(step int, sent []int64) error {
-	begin, end := r.span(step)
-	if begin < r.begin || end > r.begin+int64(len(r.window)) {
-		if err := r.fill(step); err != nil {
-			return err
-		}
+	at := r.counts[step]
+	raw := r.buffer[:int64(len(sent))*at.dtype.Size()]
+	if _, err := r.f.ReadAt(raw, at.offset); err != nil {
+		return err
 	}
-	if err := safetensors.DecodeIntegers(sent, r.window[begin-r.begin:end-r.begin], r.counts[step].dtype); err != nil {
+	if err := safetensors.DecodeIntegers(sent, raw, at.dtype); err != nil {
 		return err
 	}
 	if err := checkCounts(sent); err != nil {
 		return fmt.Errorf("expert %w", err)
 	}
 	return nil
-}
-
-// span is where the counts of a step are.
-func (r *rankReader) span(step int) (begin, end int64) {
-	at := r.counts[step]
-	return at.offset, at.offset + int64(r.x.experts)*at.dtype.Size()
-}
-
-// fill moves the window to a step and to those of the same iteration after it, as
-// many as it may hold.
-func (r *rankReader) fill(step int) error {
-	most := int64(windowsBytes / len(r.x.ranks))
-	begin, end := r.span(step)
-	for next := step + 1; next < len(r.x.keys) && r.x.keys[next].iteration == r.x.keys[step].iteration; next++ {
-		b, e := r.span(next)
-		if b, e = min(b, begin), max(e, end); e-b > most {
-			break
-		}
-		begin, end = b, e
-	}
-	r.begin, r.window = begin, slices.Grow(r.window[:0], int(end-begin))[:end-begin]
-	_, err := r.f.ReadAt(r.window, begin)
-	return err
 }

@@ -17,7 +17,6 @@ type totals struct {
 	slots      int64
 	loads      map[int]router.Load // by layer, over iterations and source ranks
 	received   bool                // every step counts what the ranks received
-	sent       bool                // some step says who sent
 	sources    sources
 }
 
@@ -49,7 +48,6 @@ func (c *totals) add(s Step) {
 	c.iterations[s.Iteration] = true
 	c.slots += slots
 	c.received = c.received && s.Received != nil
-	c.sent = c.sent || s.Sent != nil
 	c.sources.add(s.Sent)
 	if s.Load.PerExpert == nil {
 		return

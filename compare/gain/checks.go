@@ -25,8 +25,9 @@ const (
 	CheckSign        = "sign_of_gain"
 	CheckExplained   = "explained_gain"
 	CheckOneRank     = "one_rank"
-	CheckServer      = "one_server" // the caller's
-	CheckRate        = "fixed_rate" // the caller's
+	CheckLaunches    = "separate_launches" // the caller's
+	CheckServer      = "one_server"        // the caller's
+	CheckRate        = "fixed_rate"        // the caller's
 )
 
 // driftLevel is the level of the tests of order effect and drift.
@@ -180,9 +181,9 @@ func (c Campaign) checkWork(sessions []session) Check {
 	switch {
 	case c.Design == WithinLaunch &&
 		slices.ContainsFunc(unequal, func(s string) bool { return strings.Contains(s, WorkOutputTokens) }):
-		return found(CheckWork, Fail, "other_lengths", "differences", slices.Compact(unequal), "tolerance", c.Tolerance)
+		return found(CheckWork, Fail, "other_lengths", "differences", each(unequal), "tolerance", c.Tolerance)
 	case len(unequal) > 0:
-		return found(CheckWork, Fail, "unequal", "differences", slices.Compact(unequal), "tolerance", c.Tolerance)
+		return found(CheckWork, Fail, "unequal", "differences", each(unequal), "tolerance", c.Tolerance)
 	case len(names) == 0:
 		return found(CheckWork, Unknown, "none")
 	case len(half) > 0:
@@ -191,6 +192,16 @@ func (c Campaign) checkWork(sessions []session) Check {
 		return found(CheckWork, Pass, "partly", "names", names, "tolerance", c.Tolerance, "never", never)
 	}
 	return found(CheckWork, Pass, "equal", "names", names, "tolerance", c.Tolerance)
+}
+
+// each are the texts, each once.
+func each(texts []string) (once []string) {
+	for _, t := range texts {
+		if !slices.Contains(once, t) {
+			once = append(once, t)
+		}
+	}
+	return once
 }
 
 // set are the values in order, each once.
@@ -205,7 +216,7 @@ func (c Campaign) differ(s session, name, normal, perfect string) string {
 // name is that of the pair, or of the launch and block that the segments are of.
 func (s session) name() string {
 	if s.half {
-		return fmt.Sprintf("launch %d, block %d", s.pair.Pair, s.normal.Block)
+		return fmt.Sprintf("launch %d, block %d", s.pair.Pair, s.normal.Block+1)
 	}
 	return fmt.Sprintf("pair %d", s.pair.Pair)
 }

@@ -109,7 +109,7 @@ func (r *Result) withoutGain() {
 	none := logGains{}.gain(r.Gain.Confidence.Float64())
 	none.N, none.Method = r.Gain.N, r.Gain.Method
 	r.Gain, r.Secondary, r.Share, r.Dose, r.Crossover = none, []SecondaryGain{}, nil, nil, nil
-	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined(), PairsForMargin: router.Undefined()}
+	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
 		return c.Name == CheckRepeats || c.Name == CheckNoise || c.Name == CheckSign
 	})
@@ -137,7 +137,7 @@ func (r Result) Leading() []Check {
 	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !slices.Contains(leading, c.Name) })
 }
 
-var leading = []string{CheckExplained, CheckOutliers, CheckServer, CheckRate}
+var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckServer, CheckRate}
 
 func (r Result) with(status CheckStatus) (checks []Check) {
 	for _, c := range r.Checks {

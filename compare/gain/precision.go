@@ -3,7 +3,6 @@ package gain
 import (
 	"math"
 
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -11,8 +10,8 @@ import (
 // same: the ±1 % that criterion and poop use as their noise threshold.
 const equivalenceMargin = 0.01
 
-// Precision says how sharp a campaign is: whether it shows the arms to be
-// equal, and what a sharper one would take.
+// Precision says how sharp a campaign is: whether it shows the arms to be equal, and what more
+// blocks would take away.
 type Precision struct {
 	// Equivalent is true when two one-sided tests (TOST) show the gain to lie
 	// within ±Margin at the level of the campaign; P is the larger of their p-values,
@@ -20,9 +19,6 @@ type Precision struct {
 	Margin     float64       `json:"margin"`
 	Equivalent bool          `json:"equivalent"`
 	P          router.Number `json:"p"`
-	// PairsForMargin is how many pairs in all would bring the interval down to
-	// ±Margin about its estimate, if the spread stays what it is.
-	PairsForMargin router.Number `json:"pairs_for_margin"`
 	// BlockShare is how much of the variance between launches that hold all arms their blocks
 	// explain: what more blocks per launch would take away.
 	BlockShare router.Number `json:"block_share,omitempty"`
@@ -31,12 +27,6 @@ type Precision struct {
 func precisionOf(logs logGains, g Gain, confidence float64) Precision {
 	margin := math.Log1p(equivalenceMargin)
 	within := logs.crossover(confidence).PWithin(-margin, margin)
-	p := Precision{
-		Margin: equivalenceMargin, Equivalent: within < 1-confidence && g.Low.Defined(),
-		P: router.Number(within), PairsForMargin: router.Undefined(),
-	}
-	if n, ok := stats.PairsForHalfWidth(margin, float64(g.LogSD), confidence); ok {
-		p.PairsForMargin = router.Number(n)
-	}
-	return p
+	return Precision{Margin: equivalenceMargin, Equivalent: within < 1-confidence && g.Low.Defined(),
+		P: router.Number(within)}
 }

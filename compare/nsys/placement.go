@@ -26,6 +26,8 @@ type Structure struct {
 	// of a step's first layer to that of the next step's.
 	Share   float64 `json:"share"`
 	Unknown string  `json:"unknown"` // why Layers is 0
+	// Unclear is set where blocks may be parts of layers, or hold more than routed experts.
+	Unclear bool `json:"unclear,omitempty"`
 	// Stage is the one of a pipeline that ran: "first", "middle" or "last"; empty where no
 	// transfer between stages shows it.
 	Stage string `json:"stage,omitempty"`
@@ -93,10 +95,10 @@ func (a *attribution) inferLayers(r *rankEvents) {
 	p.sort()
 	p.found = infer.Find(p.launches)
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
-		Stage: p.found.Stage}
+		Unclear: p.found.Unclear, Stage: p.found.Stage}
 	r.structure = s
 	if n := p.stepsOfRanges(); n > 0 {
-		s.Layers, s.Unknown = n, ""
+		s.Layers, s.Unknown, s.Unclear = n, "", false
 	} else {
 		p.stepsOfPattern()
 	}

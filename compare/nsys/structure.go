@@ -1,11 +1,13 @@
 package nsys
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -38,6 +40,10 @@ func (r *reduction) structure() {
 	}
 	if s.Layers > 0 {
 		r.warn("inferred", "", "steps", s.Steps, "layers", s.Layers)
+		return
+	}
+	if s.Unclear {
+		r.warn("unclear_blocks", "", "reason", s.Unknown)
 		return
 	}
 	r.warn("blocks", "", "reason", s.Unknown)
@@ -138,18 +144,24 @@ func shift(a, b []stepSpan, alike bool) (n int, ok bool) {
 	if alike && (!ok || n == 0 || unequally(a, b, 0) < unequally(a, b, n)/2) {
 		return 0, true
 	}
+	shortest := slices.MinFunc(b, func(x, y stepSpan) int { return cmp.Compare(x.to-x.from, y.to-y.from) })
+	if ends := apart(a, b, n); ok && floats.Max(ends)-floats.Min(ends) > float64(shortest.to-shortest.from) {
+		return n, false // one lacks a step between
+	}
 	return n, ok && (!alike || unequally(a, b, n) < unequally(a, b, 0)/2)
 }
 
 // unequally is by how much the distance varies between the ends of a rank's steps and another's.
-func unequally(a, b []stepSpan, shift int) float64 {
-	var apart []float64
+func unequally(a, b []stepSpan, shift int) float64 { return stat.StdDev(apart(a, b, shift), nil) }
+
+// apart are these distances.
+func apart(a, b []stepSpan, shift int) (ns []float64) {
 	for j, s := range b {
 		if i := j + shift; 0 <= i && i < len(a) {
-			apart = append(apart, float64(a[i].to-s.to))
+			ns = append(ns, float64(a[i].to-s.to))
 		}
 	}
-	return stat.StdDev(apart, nil)
+	return ns
 }
 
 // keepSteps keeps n steps from a first one on, which get the numbers from another on.

@@ -61,8 +61,6 @@ type Result struct {
 	NoTime        string           `json:"no_time"` // why there is none, and what to give
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
-	Matrix        []Cell           `json:"matrix"`
-	Decay         []Decay          `json:"decay"`
 	Layers        []Layer          `json:"layers"`
 	Plans         []LeftOut        `json:"plans"`
 	Curve         []Point          `json:"curve"`
@@ -114,25 +112,6 @@ type Workload struct {
 	Repeats  bool          `json:"repeats_learned"` // the counts are those of a learned window again
 	// of contiguous: what random routing exceeds once in twenty times, mean over layers
 	NullP95 router.Number `json:"null_p95"`
-}
-
-// Cell is a placement learned from one window alone, judged on one.
-type Cell struct {
-	Plan
-	Learned     string        `json:"learned"`
-	Judged      string        `json:"judged"`
-	MaxOverMean router.Number `json:"max_over_mean"`
-}
-
-// Decay is what is left of a placement so many windows after that which it was learned
-// from: the mean over such pairs of windows, in the order given.
-type Decay struct {
-	Plan
-	Lag      int           `json:"windows_later"`
-	Pairs    int           `json:"pairs"`
-	Judged   router.Number `json:"judged_max_over_mean"`
-	Baseline router.Number `json:"baseline_max_over_mean"`
-	Change   router.Number `json:"judged_load_change"`
 }
 
 // Layer is one layer of a placement; see Placement.
@@ -248,8 +227,9 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None,
 		Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
-		Placements: []Placement{}, Workloads: []Workload{}, Matrix: []Cell{}, Decay: []Decay{}, Layers: []Layer{},
-		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
+		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{},
+		Slots: map[Plan]counts.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.Whole(o.Ranks[0])
@@ -301,8 +281,7 @@ func (res *Result) warnOf(learn, judge []Window) {
 	}
 }
 
-// add learns placements from all learned windows, the first of them the default, and EPLB's
-// from each window alone.
+// add learns placements from all learned windows, the first of them the default.
 func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) error {
 	size := placement.Size{Slots: res.Experts + at.Redundant, Ranks: at.Ranks, Nodes: o.Nodes}
 	if o.Shape != nil {
@@ -314,16 +293,6 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 		return err
 	}
 	plans := append([]plan{flat}, l.rivals...)
-	first := len(plans)
-	if len(all) > 1 {
-		for i := range all {
-			p, err := learned(all[i:i+1], res.Experts, size)
-			if err != nil {
-				return err
-			}
-			plans = append(plans, p)
-		}
-	}
 	own := len(plans) // the first plan of the way
 	plans = append(plans, l.way...)
 	scores := make([][]score, len(all)) // by window and plan
@@ -336,15 +305,6 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 	}
 	if err := group.Wait(); err != nil {
 		return err
-	}
-	for i, w := range all {
-		for j, s := range scores[i][first:own] {
-			res.Matrix = append(res.Matrix, Cell{Plan: at, Learned: all[j].Name, Judged: w.Name,
-				MaxOverMean: s.overall()})
-		}
-	}
-	if len(all) > 1 {
-		res.decay(at, scores, first)
 	}
 	res.rank(at, flat, l.rivals, scores, null, o)
 	if len(l.way) > 0 {
@@ -429,21 +389,6 @@ func rankLoad(windows []Window, p plan, layer int) []router.Number {
 		}
 	}
 	return out
-}
-
-// decay takes the means over the pairs of windows of each distance, of the plans of the windows
-// alone from the first on.
-func (res *Result) decay(at Plan, scores [][]score, first int) {
-	for lag := range scores {
-		var held, flat []score
-		for i := 0; i+lag < len(scores); i++ {
-			held, flat = append(held, scores[i+lag][first+i]), append(flat, scores[i+lag][0])
-		}
-		d := Decay{Plan: at, Lag: lag, Pairs: len(held), Judged: mean(held, score.overall),
-			Baseline: mean(flat, score.overall)}
-		d.Change = d.Judged/d.Baseline - 1
-		res.Decay = append(res.Decay, d)
-	}
 }
 
 // judge compares the placement learned from all learned windows with the baseline.

@@ -26,6 +26,7 @@ type GatherOptions struct {
 	Threshold float64
 	Counts    map[string]string // paths of the expert statistics of exports, by arm
 	Shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
+	Ranks     int               // that expert statistics are placed on, 0 for those recorded
 	Steps     *nsys.Steps       // of exports that count, nil for all
 	// StepTokens are the tokens of all ranks in one step, 0 where they are unknown.
 	StepTokens float64
@@ -205,7 +206,7 @@ func (g *gatherer) statistics(ctx context.Context, path string) error {
 			name, given = record.Source, record.Source // without a login
 		}
 		judged := counts.NewResult(g.Threshold)
-		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape})
+		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape, Ranks: g.Ranks})
 	})
 	if err == nil {
 		g.items = append(g.items, Item{Name: name, Given: []string{given}, Counts: judged})

@@ -1,8 +1,10 @@
 package source
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -23,13 +25,12 @@ func Knows(path string) bool {
 	if _, err := router.ParseConfig(text, ""); err == nil {
 		return true
 	}
-	if _, err := counts.Read(path); err == nil {
+	_, err = counts.Read(path)
+	if err == nil || slices.Contains(counts.Files(filepath.Dir(path)), filepath.Clean(path)) {
 		return true
 	}
-	for _, ranks := range []int{0, 1} {
-		if _, err := counts.ReadPlacement(path, ranks); err == nil {
-			return true
-		}
+	if _, err := counts.ReadPlacement(path, 0); err == nil || errors.Is(err, counts.ErrRanks) {
+		return true
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
@@ -47,7 +48,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 			"the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair",
 			quantity.Count(n, "launch"), p)
 	}
-	if m := r.matcher.Match(); len(m.Strata) > 0 || m.Iterations > 0 {
+	if m := r.matcher.Match(); len(m.Strata) > 0 {
 		r.set.Matched = &m
 	}
 	r.set.Notes = append(r.set.Notes,
@@ -70,27 +71,35 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 		proof.Grade, proof.Evidence = gain.Claimed, "taken on trust"
 	}
 	for _, path := range paths {
+		if folder, ok := bench.SegmentOf(path); ok {
+			return usagef("%s side: %s is one segment of a launch, and a launch counts once: see its campaign by: moebalance report %s",
+				arm, path, launch.Quote([]string{folder}))
+		}
 		runs, err := readLaunches(path, r.Custom)
 		if err != nil {
 			return fmt.Errorf("%s side: %w", arm, err)
 		}
-		if one, ok := metrics.Repeated(runs); ok && len(runs) > 1 {
+		one, ok, err := metrics.Repeated(runs)
+		if err != nil {
+			return fmt.Errorf("%s side: %s: %w", arm, path, err)
+		}
+		if ok && len(runs) > 1 {
 			r.set.Notes = append(r.set.Notes, fmt.Sprintf("%s: %s of a client count as one launch, by their means; give "+
 				"the runs of each launch of the server in a file of its own", path, quantity.Count(len(runs), "run")))
 			runs = []metrics.Result{one}
 		}
 		for i, run := range runs {
-			launch := path
+			name := path
 			if len(runs) > 1 {
-				launch = fmt.Sprintf("%s, launch %d", path, i+1)
+				name = fmt.Sprintf("%s, launch %d", path, i+1)
 			}
 			if err := r.add(arm, run); err != nil {
-				return fmt.Errorf("%s side: %s: %w", arm, launch, err)
+				return fmt.Errorf("%s side: %s: %w", arm, name, err)
 			}
 			for _, w := range run.Warnings {
-				r.set.Notes = append(r.set.Notes, launch+": "+w)
+				r.set.Notes = append(r.set.Notes, name+": "+w)
 			}
-			if grade, evidence := claims(run, arm, launch); !r.Trust && gain.Weaker(grade, proof.Grade) != proof.Grade {
+			if grade, evidence := claims(run, arm, name); !r.Trust && gain.Weaker(grade, proof.Grade) != proof.Grade {
 				proof.Grade, proof.Evidence = grade, evidence
 			}
 		}
@@ -141,12 +150,23 @@ func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, 
 	return p.Grade, "every report says so"
 }
 
+// separate says, once, what reports of clients do not show.
+func (r *reportReader) separate() {
+	if len(r.set.Campaign.Checks) == 0 {
+		r.set.Campaign.Checks = []gain.Check{{Name: gain.CheckLaunches, Status: gain.Warn,
+			Text: "each report is taken as one of a start of its own of the server, which a client does not say: " +
+				"runs of one start are one launch, so put them in one file"}}
+	}
+}
+
 func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	if load := bench.RankLoad(run.Proof); arm == gain.Normal && load.Defined() {
 		r.set.Campaign.Ranks, r.set.Campaign.RankLoad = run.Proof.Ranks, max(r.set.Campaign.RankLoad, load)
 	}
 	pair := r.count[arm]
-	r.count[arm]++
+	if r.count[arm]++; pair == 1 && run.OfClient() {
+		r.separate()
+	}
 	r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)
 	name := r.Metric
 	if name == "" && r.compared != nil {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -48,8 +49,35 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		if !strings.Contains(strings.Join(set.Notes, "\n"), "normal.jsonl: 6 runs of a client count as one launch") {
 			t.Errorf("%s: notes %q", client, set.Notes)
 		}
+		files := set.Campaign.Checks // of one file on each side there is nothing to doubt
+		if len(files) != 0 {
+			t.Errorf("%s: %+v", client, files)
+		}
 		if r := gain.Judge(set.Campaign); r.Verdict != gain.Inconclusive || r.Gain.N != 1 || r.Gain.Low.Defined() {
 			t.Errorf("%s: %s of %+v", client, r.Verdict, r.Gain)
 		}
+	}
+}
+
+// That each report of a client is of a start of its own of the server is said first.
+func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
+	var sides [2]Side
+	for i := range sides {
+		for n := range 6 {
+			path := filepath.Join(t.TempDir(), "r.json")
+			text := fmt.Sprintf(`{"completed":10,"duration":1.0,"request_throughput":%d,"output_throughput":%d}`, 10+2*i, 100+20*i+n%2)
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			sides[i].Paths = append(sides[i].Paths, path)
+		}
+	}
+	set, err := ReadReports(sides, ReportOptions{Trust: true, Criteria: gain.Criteria{Threshold: 0.1, Confidence: 0.95}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := gain.Judge(set.Campaign); r.Verdict != gain.Significant || len(r.Leading()) != 1 ||
+		r.Leading()[0].Name != gain.CheckLaunches {
+		t.Errorf("%s, first %+v", r.Verdict, r.Leading())
 	}
 }

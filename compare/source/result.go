@@ -98,11 +98,16 @@ func ParseResult(name string, text []byte) (Item, error) {
 			continue
 		case head.Schema < 1 || head.Schema > r.schema:
 			return in, &input.Error{File: name, Position: "schema_version", Expected: "at most " +
-				strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema), Err: ErrUnknown,
+				strconv.Itoa(r.schema), Found: strconv.Itoa(head.Schema),
 				Try: "read it with a newer version, or write it again with this one"}
 		}
 		if err := json.Unmarshal(text, r.into); err != nil {
 			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
+		}
+		if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
+			return in, &input.Error{File: name, Position: "gain", Expected: "an estimate within its interval, " +
+				quantity.Percent(c.Gain.Low) + " to " + quantity.Percent(c.Gain.High),
+				Found: quantity.Percent(c.Gain.Estimate), Try: "write it again with 'moebalance bench --resume'"}
 		}
 		return in, nil
 	}

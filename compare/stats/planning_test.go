@@ -29,19 +29,20 @@ func TestSDInterval(t *testing.T) {
 	checkNear(t, "high", high, math.Sqrt(4/0.484419), 1e-5)
 }
 
-func TestPairsForHalfWidth(t *testing.T) {
+// With even chances it is the half-width itself that reaches the threshold.
+func TestPairsToDecideEvenly(t *testing.T) {
 	// t₀.₉₇₅ of 16 degrees of freedom at n=18: 2.1199/√18 = 0.49967; of 15 at n=17:
 	// 2.1314/√17 = 0.5169.
-	n, ok := PairsForHalfWidth(0.5, 1, 0.95)
+	n, ok := PairsToDecide(0.5, 1, 0.95, 0.5)
 	if !ok || n != 18 {
 		t.Errorf("have %d %v, want 18", n, ok)
 	}
-	if n, ok := PairsForHalfWidth(1, 0, 0.95); !ok || n != 6 {
+	if n, ok := PairsToDecide(1, 0, 0.95, 0.5); !ok || n != 6 {
 		t.Errorf("no noise: have %d %v, want the 6 pairs that any interval needs", n, ok)
 	}
-	for _, bad := range [][3]float64{{0, 1, 0.95}, {-1, 1, 0.95}, {1, -1, 0.95}, {1, math.NaN(), 0.95}, {1, 1, 1},
+	for _, bad := range [][3]float64{{0, 1, 0.95}, {1, -1, 0.95}, {1, math.NaN(), 0.95}, {1, 1, 1},
 		{1, 1, 0}, {1, 0, 2}, {1, 0, math.NaN()}, {1e-9, 1, 0.95}, {1, math.Inf(1), 0.95}} {
-		if n, ok := PairsForHalfWidth(bad[0], bad[1], bad[2]); ok {
+		if n, ok := PairsToDecide(bad[0], bad[1], bad[2], 0.5); ok {
 			t.Errorf("%v: have %d, want none", bad, n)
 		}
 	}
@@ -67,10 +68,6 @@ func TestPairsToDecide(t *testing.T) {
 		}
 	}
 	checkNear(t, "share decided", float64(decided)/trials, power, 0.04)
-	even, ok := PairsToDecide(effect, sd, 0.95, 0.5)
-	if half, _ := PairsForHalfWidth(effect, sd, 0.95); !ok || even != half {
-		t.Errorf("with even chances %d pairs, for that half-width %d: want the same", even, half)
-	}
 	for _, p := range []float64{0.4, 1, math.NaN()} {
 		if _, ok := PairsToDecide(1, 1, 0.95, p); ok {
 			t.Errorf("power %g: want none", p)

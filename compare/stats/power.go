@@ -9,19 +9,6 @@ import (
 // maxPlannedPairs ends the search for a number of pairs.
 const maxPlannedPairs = 1_000_000
 
-// PairsForHalfWidth is the number of pairs at which the expected half-width of
-// Crossover's interval falls to half, for differences of standard deviation sd: the
-// smallest n ≥ MinPairs(confidence) with
-//
-//	t₍(1+confidence)/2, n−2₎ · sd/√n ≤ half
-//
-// An approximation for roughly normal differences, about half of all campaigns
-// need more. False when an argument is not positive and finite, or when a
-// million pairs are not enough.
-func PairsForHalfWidth(half, sd, confidence float64) (n int, ok bool) {
-	return needed(half, sd, confidence, 0.5, leastPairs(confidence), 2)
-}
-
 // PairsToDecide is the number of pairs, in all, at which an interval centred
 // about a true effect leaves out a threshold that lies distance away, with
 // probability power (0.5 to below 1): the smallest n ≥ MinPairs(confidence) with
@@ -29,8 +16,8 @@ func PairsForHalfWidth(half, sd, confidence float64) (n int, ok bool) {
 //	(t₍(1+confidence)/2, n−2₎ + z₍power₎) · sd/√n ≤ distance
 //
 // It takes the distance and the standard deviation as known; when both come
-// from few pairs the number is a rough guide. False as in PairsForHalfWidth: an
-// effect on the threshold itself is never decided.
+// from few pairs the number is a rough guide. False when an argument is not positive and
+// finite, or when a million pairs are not enough: an effect on the threshold is never decided.
 func PairsToDecide(distance, sd, confidence, power float64) (n int, ok bool) {
 	if !(power >= 0.5 && power < 1) {
 		return 0, false

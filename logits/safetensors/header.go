@@ -1,15 +1,17 @@
 package safetensors
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/moebalance/moebalance/router/input"
@@ -18,9 +20,6 @@ import (
 // metadataKey is the one reserved name of a header: a map from string to string.
 const metadataKey = "__metadata__"
 
-// description is about how many bytes describe one tensor.
-const description = 72
-
 // header is the parsed JSON of a file.
 type header struct {
 	tensors  []Tensor // in file order
@@ -28,223 +27,138 @@ type header struct {
 	metadata map[string]string
 }
 
+// description is the JSON of one tensor. Keys that the format does not define are passed
+// over, as the reference reader does.
+type description struct {
+	DType   DType    `json:"dtype"`
+	Shape   []uint64 `json:"shape"`
+	Offsets []uint64 `json:"data_offsets"`
+}
+
+// noNull refuses null, which would stand for an empty value.
+var noNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, into any) error {
+	if d.PeekKind() == 'n' {
+		return &json.SemanticError{JSONKind: 'n', GoType: reflect.TypeOf(into).Elem()}
+	}
+	return errors.ErrUnsupported
+}))
+
 // parseHeader reads the JSON of a header and returns its tensors in the order of
 // their bytes, and where the last one ends. Every byte in between belongs to
 // exactly one tensor.
+//
+// The decoder refuses names that come twice, text that is not UTF-8 and nesting deeper than
+// 10,000; no string is longer than the header, whose length is bounded.
 func parseHeader(file string, text []byte) (h header, end int64, err error) {
-	h = header{byName: make(map[string]int, len(text)/description), metadata: map[string]string{}}
-	p := &parser{file: file, json: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))}
-	err = p.object(func(key []byte) error {
-		name := string(key)
-		if _, twice := h.byName[name]; twice {
-			return p.twice(name)
+	var object struct {
+		Metadata map[string]string      `json:"__metadata__"`
+		Tensors  map[string]description `json:",embed"`
+	}
+	object.Metadata = map[string]string{}
+	if err := json.Unmarshal(text, &object, noNull); err != nil {
+		return h, 0, jsonFault(file, err)
+	}
+	h.metadata, h.byName = object.Metadata, make(map[string]int, len(object.Tensors))
+	for _, name := range slices.Sorted(maps.Keys(object.Tensors)) {
+		t, err := object.Tensors[name].place(name)
+		if err != nil {
+			err.File = file
+			return h, 0, err
 		}
-		h.byName[name] = len(h.tensors)
-		if name == metadataKey {
-			return p.metadata(h.metadata)
-		}
-		h.tensors = append(h.tensors, Tensor{Name: name})
-		return p.tensor(&h.tensors[len(h.tensors)-1])
+		h.tensors = append(h.tensors, t)
+	}
+	slices.SortStableFunc(h.tensors, func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
-	if err != nil {
-		return h, 0, err
+	for i, t := range h.tensors {
+		h.byName[t.Name] = i
 	}
-	if _, err := p.json.ReadToken(); err != io.EOF {
-		return h, 0, p.errorf("only spaces after the header's JSON", "more text")
-	}
-	delete(h.byName, metadataKey)
-	inFile := func(a, b Tensor) int {
-		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End), strings.Compare(a.Name, b.Name))
-	}
-	if !slices.IsSortedFunc(h.tensors, inFile) {
-		slices.SortFunc(h.tensors, inFile)
-		for i, t := range h.tensors {
-			h.byName[t.Name] = i
-		}
-	}
-	end, err = h.layOut(p)
+	end, err = h.layOut(file)
 	return h, end, err
 }
 
-// parser reads the JSON of a header. jsontext refuses text that is not UTF-8 and
-// nesting deeper than 10,000; no string is longer than the header, whose length is
-// bounded. Duplicate names are left to the maps that are filled anyway: two sets of
-// the same names cost a third of the time of a long header.
-type parser struct {
-	file    string
-	json    *jsontext.Decoder
-	reading *Tensor // whose description is being read, for errors
-}
-
-// metadata reads a map from string to string.
-func (p *parser) metadata(values map[string]string) error {
-	return p.object(func(key []byte) error {
-		name := string(key)
-		if _, twice := values[name]; twice {
-			return p.twice(name)
-		}
-		value, err := p.text()
-		values[name] = string(value)
-		return err
-	})
-}
-
-// tensor reads the description of one tensor. Keys that the format does not
-// define are passed over, as the reference reader does.
-func (p *parser) tensor(t *Tensor) error {
-	p.reading = t
-	defer func() { p.reading = nil }()
-	var offsets []int64
-	err := p.object(func(key []byte) (err error) {
-		switch key := string(key); {
-		case key == "dtype" && t.DType == "":
-			var name []byte
-			name, err = p.text()
-			t.DType = DType(name)
-		case key == "shape" && t.Shape == nil:
-			t.Shape, err = p.integers()
-		case key == "data_offsets" && offsets == nil:
-			offsets, err = p.integers()
-		case key == "dtype" || key == "shape" || key == "data_offsets":
-			err = p.twice(key)
-		default:
-			err = p.syntax(p.json.SkipValue())
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return p.place(t, offsets)
-}
-
 // place gives a tensor its bytes, which its shape must need exactly.
-func (p *parser) place(t *Tensor, offsets []int64) error {
-	size, ok := byteSize(t.DType, t.Shape)
+func (d description) place(name string) (Tensor, *input.Error) {
+	t := Tensor{Name: name, DType: d.DType, Shape: signed(d.Shape)}
+	offsets, size, ok := signed(d.Offsets), int64(0), false
+	if t.Shape != nil {
+		size, ok = byteSize(t.DType, t.Shape)
+	}
+	wrong := func(want, have string, args ...any) (Tensor, *input.Error) {
+		return t, &input.Error{Position: fmt.Sprintf("tensor %.80q", name), Expected: want,
+			Found: fmt.Sprintf(have, args...)}
+	}
 	switch {
 	case t.DType.Size() == 0:
-		return p.errorf("a supported dtype", "%.40q", t.DType)
-	case t.Shape == nil:
-		return p.errorf("a shape", "none")
+		return wrong("a supported dtype", "%.40q", t.DType)
+	case d.Shape == nil:
+		return wrong("a shape", "none")
 	case len(offsets) != 2 || offsets[0] > offsets[1]:
-		return p.errorf("data_offsets [begin, end] with begin ≤ end", "%v", offsets)
+		return wrong("data_offsets [begin, end] with begin ≤ end", "%v", d.Offsets)
 	case !ok:
-		return p.errorf("a shape of less than 2^63 bytes", "%v of %s", t.Shape, t.DType)
+		return wrong("a shape of less than 2^63 bytes", "%v of %s", d.Shape, t.DType)
 	case size != offsets[1]-offsets[0]:
-		return p.errorf(fmt.Sprintf("data_offsets of the %d bytes of shape %v of %s", size, t.Shape, t.DType),
+		return wrong(fmt.Sprintf("data_offsets of the %d bytes of shape %v of %s", size, t.Shape, t.DType),
 			"%v, which hold %d", offsets, offsets[1]-offsets[0])
 	}
 	t.Begin, t.End = offsets[0], offsets[1]
-	return nil
+	return t, nil
+}
+
+// signed are the numbers, nil where one does not fit 63 bits.
+func signed(list []uint64) []int64 {
+	numbers := make([]int64, len(list))
+	for i, n := range list {
+		if n > math.MaxInt64 {
+			return nil
+		}
+		numbers[i] = int64(n)
+	}
+	return numbers
 }
 
 // layOut checks that the tensors, sorted by offset, follow each other without
 // overlap or hole, and returns where the last one ends.
-func (h header) layOut(p *parser) (end int64, err error) {
+func (h header) layOut(file string) (end int64, err error) {
 	for i, t := range h.tensors {
 		switch {
 		case t.Begin < end:
-			return 0, p.errorf("tensors that do not overlap", "%.80q at %d and %.80q, which ends at %d", t.Name,
-				t.Begin, h.tensors[i-1].Name, end)
+			return 0, &input.Error{File: file, Expected: "tensors that do not overlap", Found: fmt.Sprintf(
+				"%.80q at %d and %.80q, which ends at %d", t.Name, t.Begin, h.tensors[i-1].Name, end)}
 		case t.Begin > end:
-			return 0, p.errorf("tensors without bytes between them",
-				"bytes %d to %d before tensor %.80q, which belong to none", end, t.Begin, t.Name)
+			return 0, &input.Error{File: file, Expected: "tensors without bytes between them", Found: fmt.Sprintf(
+				"bytes %d to %d before tensor %.80q, which belong to none", end, t.Begin, t.Name)}
 		}
 		end = t.End
 	}
 	return end, nil
 }
 
-// object reads an object, calling value after each key.
-func (p *parser) object(value func(key []byte) error) error {
-	if kind := p.json.PeekKind(); kind != '{' && kind != 0 {
-		_, err := p.value('{', "an object")
-		return err
-	}
-	if _, err := p.json.ReadToken(); err != nil {
-		return p.syntax(err)
-	}
-	for p.json.PeekKind() != '}' {
-		key, err := p.text()
-		if err == nil {
-			err = value(key)
+// jsonFault says where the text of a header is not what it should be.
+func jsonFault(file string, err error) error {
+	wrong := &input.Error{File: file, Expected: "a header of valid JSON", Found: err.Error()}
+	if semantic := new(json.SemanticError); errors.As(err, &semantic) {
+		wrong.Position = fmt.Sprintf("byte %d, %.80q", lengthBytes+semantic.ByteOffset, semantic.JSONPointer)
+		wrong.Found = cmp.Or(string(semantic.JSONValue), semantic.JSONKind.String())
+		switch semantic.GoType.Kind() {
+		case reflect.Struct, reflect.Map:
+			wrong.Expected = "an object"
+		case reflect.String:
+			wrong.Expected = "a string"
+		default:
+			wrong.Expected = "whole numbers from 0 to 2^63-1"
 		}
-		if err != nil {
-			return err
+	} else if syntactic := new(jsontext.SyntacticError); errors.As(err, &syntactic) {
+		wrong.Position = fmt.Sprintf("byte %d", lengthBytes+syntactic.ByteOffset)
+		wrong.Found = strings.TrimPrefix(err.Error(), "jsontext: ")
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			wrong.Expected, wrong.Found = "every name once", fmt.Sprintf("%.80q twice", syntactic.JSONPointer.LastToken())
 		}
 	}
-	_, err := p.json.ReadToken()
-	return p.syntax(err)
-}
-
-// integers reads an array of whole numbers from 0 to 2⁶³ − 1.
-func (p *parser) integers() ([]int64, error) {
-	array, err := p.value('[', "an array of whole numbers")
-	if err != nil {
-		return nil, err
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		wrong.Found = "its end"
 	}
-	list := make([]int64, 0, 2)
-	for array = bytes.TrimSpace(array[1 : len(array)-1]); len(array) > 0; {
-		text, rest, _ := bytes.Cut(array, []byte{','})
-		n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 63)
-		if err != nil {
-			return nil, p.errorf("whole numbers from 0 to 2^63-1", "%.40q", text)
-		}
-		list, array = append(list, int64(n)), rest
-	}
-	return list, nil
-}
-
-// text reads a string, which is valid until the next call.
-func (p *parser) text() ([]byte, error) {
-	quoted, err := p.value('"', "a string")
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Contains(quoted, []byte{'\\'}) {
-		return quoted[1 : len(quoted)-1], nil
-	}
-	return jsontext.AppendUnquote(nil, quoted)
-}
-
-// value reads a value of the kind.
-func (p *parser) value(kind jsontext.Kind, want string) ([]byte, error) {
-	value, err := p.json.ReadValue()
-	if err != nil {
-		return nil, p.syntax(err)
-	}
-	if value.Kind() != kind {
-		return nil, p.errorf(want, "%.40q", []byte(value))
-	}
-	return value, nil
-}
-
-// syntax says where the text is not JSON.
-func (p *parser) syntax(err error) error {
-	if err == nil {
-		return nil
-	}
-	if syntax := new(jsontext.SyntacticError); errors.As(err, &syntax) {
-		return p.at(syntax.ByteOffset, "a header of valid JSON", strings.TrimPrefix(syntax.Error(), "jsontext: "))
-	}
-	return p.errorf("a header of valid JSON", "its end")
-}
-
-// twice is the error about a name that an object has already.
-func (p *parser) twice(name string) error {
-	return p.errorf("every name once", "%.80q twice", name)
-}
-
-// errorf is an error about what was read last.
-func (p *parser) errorf(want, have string, args ...any) error {
-	return p.at(p.json.InputOffset(), want, fmt.Sprintf(have, args...))
-}
-
-func (p *parser) at(offset int64, want, have string) error {
-	if p.reading != nil {
-		want = fmt.Sprintf("%s for tensor %.80q", want, p.reading.Name)
-	}
-	return fault(p.file, lengthBytes+offset, want, have)
+	return wrong
 }
 
 // fault is an error about a byte of a file.

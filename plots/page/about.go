@@ -36,8 +36,13 @@ func titleOf(items []Input) string {
 func about(items []Input) (facts []Fact) {
 	add := func(name string, values ...string) {
 		values = slices.DeleteFunc(slices.Compact(values), func(v string) bool { return v == "" })
-		if len(values) > 0 {
-			facts = append(facts, Fact{Name: name, Value: strings.Join(values, ", ")})
+		fact := Fact{Name: name, Value: strings.Join(values, ", ")}
+		switch last := len(facts) - 1; {
+		case len(values) == 0:
+		case last >= 0 && facts[last].Value == fact.Value && strings.HasPrefix(name, "Trace"):
+			facts[last].Name = "Traces"
+		default:
+			facts = append(facts, fact)
 		}
 	}
 	for _, in := range items {
@@ -46,9 +51,7 @@ func about(items []Input) (facts []Fact) {
 			if !c.Campaign.Created.IsZero() {
 				begun = "begun " + c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC")
 			}
-			add("Campaign", begun, quantity.Count(c.Gain.N, "complete pair"), shorten(c.Command, 90))
-			add("Format of the benchmark output", c.Campaign.Format)
-			add("GPUs of the campaign", c.Campaign.GPUs)
+			add("Campaign", begun, c.Campaign.GPUs, shorten(c.Command, 90))
 		}
 		if t := in.Trace; t != nil {
 			var days, gpus, profilers []string

@@ -1,7 +1,8 @@
 package page
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -34,11 +35,15 @@ func answerOf(in source.Item) answer.Answer {
 // these before one arm, of traces before counts.
 func (p *program) answer() answer.Answer {
 	lead := p.lead()
+	a := lead.answer
 	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 {
 		result, run := lead.Campaign.Asked()
-		return answer.OfCampaignWith(result, run, compared[0].Compared)
+		a = answer.OfCampaignWith(result, run, compared[0].Compared)
 	}
-	return lead.answer
+	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
+		return strings.HasPrefix(s.Command, launch.OwnName+" report ")
+	})
+	return a
 }
 
 // lead is the input whose answer is that of the program.
@@ -57,32 +62,20 @@ func (p *program) lead() Input {
 	return p.Inputs[0]
 }
 
-// lines are the answers of the inputs of a kind, with their names where there are several.
-// Of the answer that the page leads with it is what that rests on.
+// lines are the answers of the inputs of a kind, with their names where there are several, but
+// for the one that the page leads with.
 func (p *program) lines(kind func(source.Item) bool) (out []string) {
 	inputs := p.of(kind)
 	for _, in := range inputs {
-		text := in.answer.Line
-		if text == p.Answer.Line {
-			text = in.answer.Basis
+		switch text := in.answer.Line; {
+		case text == p.Answer.Line:
+		case len(inputs) > 1:
+			out = append(out, p.called(in)+": "+text)
+		default:
+			out = append(out, text)
 		}
-		if len(inputs) > 1 {
-			text = p.called(in) + ": " + text
-		}
-		out = append(out, text)
 	}
 	return out
 }
 
 func isBuilds(c *source.Campaign) bool { return len(c.Arms) == 2 }
-
-// state says how a campaign stands whose gain decides nothing; empty for others.
-func state(c *source.Campaign) string {
-	switch {
-	case c.Campaign.Left > 0:
-		return fmt.Sprintf("unfinished, %d launches left", c.Campaign.Left)
-	case c.Verdict.Refused():
-		return "the campaign is " + string(c.Verdict)
-	}
-	return ""
-}

@@ -76,15 +76,14 @@ func tableBlock(t table.Table, folded bool) block {
 // shelves are the tables of each section in their order, as kind of result and name of
 // table. Those behind ~ are always folded.
 var shelves = map[string][]string{
-	"gain": {"bench/points", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
+	"gain": {"bench/points", "bench/dose", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
 		"bench/steps", "compare/bound"},
 	"where": {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers",
 		"compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time",
 		"~trace/variants", "~trace/kernels"},
-	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported",
-		"counts/traffic"},
-	"place": {"place/placements", "place/workloads", "place/price", "place/decay", "~place/layers"},
-	"data": {"bench/checks", "bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
+	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported"},
+	"place":     {"place/placements", "place/workloads", "place/price", "~place/layers"},
+	"data": {"bench/checks", "~bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
 		"trace/graphs", "~trace/exports", "~trace/ranks"},
 }
 
@@ -143,7 +142,7 @@ func (s section) contents() string {
 	for _, b := range s.Blocks {
 		switch {
 		case b.Figure != nil:
-			return b.Figure.Alt
+			return b.Figure.Title
 		case b.Table != nil:
 			titles = append(titles, b.Table.Title)
 		}
@@ -199,7 +198,7 @@ func class(c table.Shown, cell string) string {
 }
 
 // unbroken is the space between a number and its unit.
-var unbroken = regexp.MustCompile(`([0-9–]) (%|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
+var unbroken = regexp.MustCompile(`([0-9–]) (%|×|(?:ns|µs|ms|s|B|KiB|MiB|GiB|slots)\b)`)
 
 // typeset leaves secrets out and keeps numbers and their units on one line.
 func typeset(text string) string {

@@ -92,11 +92,11 @@ func (p program) Key() string {
 // best first.
 var leads = map[string][]string{
 	string(answer.LateLaunches): {"phase-time"},
-	"bench":                     {"gain"},
+	"bench":                     {"dose", "gain"},
 	"compare":                   {"phase-time", "compared-phases"},
 	"trace":                     {"rank-layer-time", "layer-loss", "phase-time"},
 	"counts":                    {"recorded-load"},
-	"place":                     {"moves", "placement-load", "replication"},
+	"place":                     {"placement-rebalance", "placement-moves", "placement-layers", "replication"},
 }
 
 // takeLead moves the figure that shows the answer out of its section.
@@ -233,7 +233,7 @@ func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.To
 
 // chip names a caveat: how much it weighs, and its code in words.
 func chip(c answer.Caveat) string {
-	sign := map[answer.Severity]string{answer.Doubt: "▲", answer.Warn: "▲", answer.Unknown: "?", answer.Note: "○"}
+	sign := map[answer.Severity]string{answer.Doubt: "✗", answer.Warn: "▲", answer.Unknown: "?", answer.Note: "○"}
 	return sign[c.Severity] + " " + strings.ReplaceAll(c.Code, "_", " ")
 }
 

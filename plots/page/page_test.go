@@ -201,7 +201,7 @@ func TestWholePage(t *testing.T) {
 		`<strong class="badge bad">imbalance significant</strong>`,
 		"Balanced routing is 20.0 % faster.</h1>",
 		"<dt>gain</dt>", "gain of even ranks alone",
-		"Throughput gain of balanced routing over learned routing",
+		" pairs gain: ",
 		"Unknown: no load is recorded beside the traces.",
 		"each arm's routing was measured", "Campaign and traces were recorded separately",
 		"What do the numbers mean?", "yesterday",
@@ -265,9 +265,9 @@ func TestSectionsFollowInputs(t *testing.T) {
 		{source.Item{Name: "counts.json", Counts: &counts.Result{}}, []string{},
 			"No answer: no load is recorded."},
 		{source.Item{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")},
-			[]string{"where", "imbalance", "time-load", "data"}, "No answer: one rank was given;"},
+			[]string{"where", "time-load", "data"}, "No answer: one rank was given;"},
 		{source.Item{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
-			[]string{"where", "imbalance", "time-load", "data"}, "hide the kernels inside"},
+			[]string{"where", "time-load", "data"}, "hide the kernels inside"},
 		{source.Item{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")},
 			[]string{"where", "imbalance", "time-load", "data"}, "would gain about"},
 	} {
@@ -302,21 +302,21 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 	claimed := campaign(0.2)
 	claimed.Balance = gain.Claimed
 	p, doc := page(t, source.Item{Name: "bench.json", Campaign: unproved})
-	if !strings.Contains(p.Figures()[0].Title, "invalid") {
+	if len(p.Figures()) > 0 {
 		t.Errorf("an invalid campaign has the figure %q", p.Figures()[0].Title)
 	}
 	if !strings.Contains(doc, `<strong class="badge bad">invalid</strong>`) || strings.Contains(doc, "faster") {
 		t.Error("the page of an invalid campaign tells a gain, or not that it is invalid")
 	}
 	for want, c := range map[string]*source.Campaign{
-		"Balanced routing is 20.0 % faster.":   campaign(0.2),
-		"balance claimed, not measured":        claimed,
-		"Balanced routing is 4.0 % faster.":    campaign(0.04),
-		"Balanced routing is 10.0 % slower.":   campaign(-0.1),
-		"No decision: 2 pairs are too few":     few,
-		"No decision: the gain is between":     near,
-		"Random routing is 20.0 % faster.":     random,
-		"tokens by the kitchen clock. Gain is": campaign(0.3),
+		"Balanced routing is 20.0 % faster.": campaign(0.2),
+		"balance claimed, not measured":      claimed,
+		"Balanced routing is 4.0 % faster.":  campaign(0.04),
+		"Balanced routing is 10.0 % slower.": campaign(-0.1),
+		"No decision: 2 pairs are too few":   few,
+		"No decision: the gain is between":   near,
+		"Random routing is 20.0 % faster.":   random,
+		"tokens by the kitchen clock.":       campaign(0.3),
 	} {
 		if _, doc := page(t, source.Item{Name: "bench.json", Campaign: c}); !strings.Contains(doc, want) {
 			t.Errorf("verdict %s: the page does not say %q", c.Verdict, want)
@@ -336,7 +336,7 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 				t.Errorf("%s: the page does not say %q", verdict, want)
 			}
 		}
-		if title := p.Figures()[0].Title; !strings.HasSuffix(title, "Not decided: unfinished, 4 launches left") {
+		if title := p.Figures()[0].Title; title != "No verdict: unfinished, 4 launches left" {
 			t.Errorf("%s: the figure is called %q", verdict, title)
 		}
 		if strings.Contains(doc, string(gain.Significant)) {
@@ -527,7 +527,7 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 			"crossover at concurrency", "tokens per active expert", "faster at concurrency 8",
 			"simultaneous interval"}},
 		{arms, []string{"balancer recovers"}},
-		{builds, []string{"Which build is faster?", "gain of after over before", "after is 20.4 % faster than before.",
+		{builds, []string{"Which build is faster?", "after over before", "after is 20.4 % faster than before.",
 			"there is no balance to prove"}},
 	} {
 		_, text := page(t, source.Item{Name: "c", Campaign: k.campaign})

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
@@ -25,9 +24,16 @@ func (p *program) gain() section {
 		if isBuilds(c) {
 			s.Title = "Which build is faster?"
 		}
+		if c.Verdict.Refused() { // whose gain nobody should remember
+			s.Answer = "Unknown: the campaign is " + string(c.Verdict)
+			continue
+		}
 		spec := gainSpec(c)
 		if i > 0 {
 			spec.Name = fmt.Sprintf("%s-%d", spec.Name, i+1)
+		}
+		if c.Dose != nil {
+			s.addFigure(plots.DoseResponse(c.Dose))
 		}
 		if len(c.Points) > 0 {
 			s.addFigure(plots.GainCurve(curveSpec(spec, c)))
@@ -35,7 +41,7 @@ func (p *program) gain() section {
 			s.addFigure(plots.PairedGain(spec))
 		}
 	}
-	s.Answer = strings.Join(p.lines(isCampaign), "\n")
+	s.Answer = cmp.Or(strings.Join(p.lines(isCampaign), "\n"), s.Answer)
 	return s
 }
 
@@ -45,24 +51,57 @@ func curveSpec(s plots.GainSpec, c *source.Campaign) plots.CurveSpec {
 		"Measured at %s, %s each; %s. The intervals hold together at %s. Values between the points are interpolated.",
 		quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric),
 		quantity.Confidence(c.SimultaneousConfidence))
-	return plots.CurveSpec{Name: s.Name, Title: s.Title, Caption: s.Caption, Alt: s.Alt, Axis: s.Axis, Points: c.Points,
-		Crossover: c.Crossover, Threshold: c.Threshold}
+	known := slices.DeleteFunc(slices.Clone(c.Points), func(p gain.PointGain) bool { return !p.Gain.Estimate.Defined() })
+	if n := len(known) - 1; n > 0 && c.Campaign.Left == 0 {
+		at := func(p gain.PointGain) string {
+			return fmt.Sprintf("%s at %s %s", quantity.Change(p.Gain.Estimate), p.Name, quantity.Plain(p.Value))
+		}
+		s.Title = fmt.Sprintf("Gain: %s, %s", at(known[0]), at(known[n]))
+	}
+	return plots.CurveSpec{Name: s.Name, Title: s.Title, Caption: s.Caption, Points: c.Points, Crossover: c.Crossover,
+		Threshold: c.Threshold}
 }
 
 func gainSpec(c *source.Campaign) plots.GainSpec {
-	over := c.Called(gain.Perfect).Label() + " over " + c.Called(gain.Normal).Label()
-	s := plots.GainSpec{
-		Name: "gain", Title: "Throughput gain of " + over, Axis: "throughput gain, " + over,
-		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" }), Gain: c.Gain,
-		Threshold: c.Threshold,
-		Caption: fmt.Sprintf(
-			"%s of launches; %s. Gain is the ratio of the two launches of a pair, minus 1; launches are the unit of replication.", quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric)),
-		Alt: answer.OfCampaign(c.Asked()).Line,
+	s := plots.GainSpec{Name: "gain", Unit: "pair", Gain: c.Gain, Threshold: c.Threshold,
+		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" })}
+	measured := quantity.Count(c.Gain.N, "complete pair") + " of launches"
+	launches := slices.DeleteFunc(slices.Clone(c.Launches), func(l gain.LaunchGain) bool { return l.Arm != "" })
+	switch {
+	case len(launches) == 1: // whose blocks are what is known of its noise
+		s.Unit, s.Pairs = "block", nil
+		for i, b := range launches[0].Blocks {
+			s.Pairs = append(s.Pairs, gain.Pair{Pair: i, Gain: b.Gain, Status: gain.PairComplete})
+		}
+		measured = "one launch, with a widened interval"
+	case len(launches) > 0:
+		s.Unit, measured = "launch", quantity.Count(c.Gain.N, "launch")+", both arms in each"
 	}
-	if text := state(c); text != "" { // the figure may be shown without its page
-		s.Title += " Not decided: " + text
+	s.Caption = fmt.Sprintf("Gain of %s over %s; %s; %s.", c.Called(gain.Perfect).Label(), c.Called(gain.Normal).Label(),
+		measured, metricLabel(c.Metric))
+	s.Title = gains(s.Pairs, s.Unit)
+	if c.Campaign.Left > 0 { // the figure may be shown without its page
+		s.Title = fmt.Sprintf("No verdict: unfinished, %s left", quantity.Count(c.Campaign.Left, "launch"))
 	}
 	return s
+}
+
+// gains says how many pairs gain, and how much.
+func gains(pairs []gain.Pair, unit string) string {
+	var all []router.Number
+	more := 0
+	for _, p := range pairs {
+		if p.Status == gain.PairComplete && p.Gain.Defined() {
+			if all = append(all, p.Gain); p.Gain > 0 {
+				more++
+			}
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s gain: %s to %s", more, quantity.Count(len(all), unit), quantity.Change(slices.Min(all)),
+		quantity.Change(slices.Max(all)))
 }
 
 // metricLabel names a metric with its unit and, where known, how it is computed.
@@ -80,7 +119,7 @@ func (p *program) where() section {
 	s.Answer = strings.Join(p.lines(isCompared), "\n")
 	if len(p.arms) > 0 {
 		phases := plots.PhaseTimes(p.arms...)
-		s.Answer = cmp.Or(s.Answer, phases.Alt)
+		s.Answer = cmp.Or(s.Answer, phases.Title)
 		s.addFigure(plots.PhaseStacks(phases))
 		p.addLongSteps(&s)
 		s.addFigure(plots.BarChart(plots.LayerLosses(p.arms...)))
@@ -101,7 +140,7 @@ func (p *program) where() section {
 func comparedPhases(c *diff.Comparison) plots.StackSpec {
 	names := c.Builds.Names()
 	s := plots.StackSpec{
-		Name: "compared-phases", Title: "Where does a step differ?", Per: "per step",
+		Name: "compared-phases", Per: "per step",
 		Names:   []string{names[0].Label(), names[1].Label()},
 		Caption: "Mean over ranks and steps of kernel time by phase, of the steps that the comparison counts.",
 	}
@@ -120,7 +159,7 @@ func comparedPhases(c *diff.Comparison) plots.StackSpec {
 		}
 	}
 	s.Arms = []plots.Stack{k}
-	s.Alt = fmt.Sprintf("Kernels take %s of a step with %s and %s with %s.", quantity.Duration(c.Step.NormalNS), s.Names[0],
+	s.Title = fmt.Sprintf("Kernel time per step: %s with %s, %s with %s", quantity.Duration(c.Step.NormalNS), s.Names[0],
 		quantity.Duration(c.Step.PerfectNS), s.Names[1])
 	return s
 }
@@ -141,7 +180,7 @@ func comparedSteps(c *diff.Comparison) plots.StepSpec {
 			append(k.MeanNS, times[names[1]][i])
 	}
 	s := plots.StepSpec{
-		Name: "compared-steps", Title: "How long do the experts take in the steps compared?", Upper: names[0].Label(),
+		Name: "compared-steps", Upper: names[0].Label(),
 		Lower: names[1].Label(), Between: "difference",
 		Caption: fmt.Sprintf(
 			"%s of each arm in its own order: those that the comparison counts. Observed %s of the slowest rank of each layer, added over layers.", quantity.Count(n, "step"), c.Ceiling.Of.ExpertTime()),
@@ -151,7 +190,7 @@ func comparedSteps(c *diff.Comparison) plots.StepSpec {
 	}
 	s.Arms = []plots.Steps{k}
 	e := c.Ceiling.SlowestExperts
-	s.Alt = fmt.Sprintf("Mean over the steps: %s with %s, %s with %s.", quantity.Duration(e.NormalNS), s.Upper,
+	s.Title = fmt.Sprintf("Expert time per step: %s with %s, %s with %s", quantity.Duration(e.NormalNS), s.Upper,
 		quantity.Duration(e.PerfectNS), s.Lower)
 	return s
 }
@@ -226,7 +265,7 @@ func (p *program) timeLoad() section {
 	}
 	spec := plots.TimeAgainstLoad(p.arms...)
 	s.addFigure(plots.Scatter(spec))
-	s.Answer = spec.Alt
+	s.Answer = spec.Title
 	if len(s.Blocks) == 0 {
 		s.Answer = "Unknown: no load is recorded beside the traces. Without it, uneven time may have causes other than routing: give the engine's expert counts of the same run (--counts-normal, --counts-perfect)."
 	}

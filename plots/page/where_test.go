@@ -65,7 +65,7 @@ func TestComparedSteps(t *testing.T) {
 		captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"), names)
 	b := comparedSteps(&c)
 	if len(b.Arms) == 0 || !slices.Equal(b.Arms[0].MaxNS, s.Arms[0].MaxNS) || b.Upper != "before" ||
-		b.Lower != "after" || strings.Contains(b.Alt, "routing") {
+		b.Lower != "after" || strings.Contains(b.Title, "routing") {
 		t.Errorf("builds are drawn as routers: %+v", b)
 	}
 }

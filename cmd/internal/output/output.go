@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -109,8 +110,12 @@ func Write(w io.Writer, v View, d Document) error {
 	case JSON:
 		// as it goes: traces of large captures have millions of lines
 		e := jsontext.NewEncoder(w, jsontext.WithIndent("  "))
-		return json.MarshalEncode(e, d.Value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false),
+		err := json.MarshalEncode(e, d.Value, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false),
 			json.WithMarshalers(masked()))
+		if full := (*fs.PathError)(nil); errors.As(err, &full) {
+			return full // a full disk is no matter of the value that met it
+		}
+		return err
 	case CSV:
 		t, err := d.table(v.Table)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -247,27 +246,7 @@ func benchNotes(r source.Campaign) []string {
 			fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look",
 				quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
 	}
-	if r.Iterations != nil {
-		notes = append(notes, iterationNotes(r.Iterations)...)
-	}
 	return append(notes, profiledNotes(r.Profiled)...)
-}
-
-// iterationNotes say how far the arms ran the same iterations, and which to profile.
-func iterationNotes(i *bench.Iterations) (notes []string) {
-	if m := i.Matched; m.Iterations > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %s of the first launch of both arms have equal batch shape",
-			m.SameShape, quantity.Count(m.Iterations, "iteration")))
-	}
-	for _, w := range []struct{ window, what string }{{i.Propose.Decode, "decode at full batch"},
-		{i.Propose.Prefill, "prefill"}} {
-		if w.window != "" {
-			notes = append(notes,
-				fmt.Sprintf("iterations %s are %s; record them with 'moebalance profile --iterations %s'", w.window,
-					w.what, w.window))
-		}
-	}
-	return notes
 }
 
 func profiledTable(arms []source.ProfiledArm) table.Table {
@@ -319,12 +298,9 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 
 func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
 	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
-	title := "Steps of equal batch shape"
-	if m.Clock != "" { // else they have no times
-		title = fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
-			quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
-			quantity.Percent(m.PerfectShare))
-	}
+	title := fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
+		quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
+		quantity.Percent(m.PerfectShare))
 	return table.Of("steps", title, m.Strata,
 		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"),
 		count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),

@@ -28,7 +28,6 @@ func (res countsView) tables() (tables []table.Table) {
 	summary := computed(label("source"), func(s counts.Summary) any { return res.label(s.Source, s.Phase) })
 	layer := computed(label("source"),
 		func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
-	traffic := computed(label("source"), func(l counts.ResultTraffic) any { return res.label(l.Source, l.Phase) })
 	line := computed(label("source"), func(l counts.ResultReported) any { return res.label(l.Source, l.Phase) })
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		tables = append(tables, table.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
@@ -42,10 +41,6 @@ func (res countsView) tables() (tables []table.Table) {
 			ratio("balancedness"),
 			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"),
 			ratio("its floor", "worst_floor")).Least("balancedness"))
-	}
-	if len(res.Traffic) > 0 {
-		tables = append(tables, table.Of("traffic", "Traffic between ranks, mean over steps", res.Traffic,
-			traffic, count("layer"), percent("off-rank"), ratio("pair max/mean"), ratio("sent max/mean")))
 	}
 	if len(res.Reported) > 0 {
 		tables = append(tables, table.Of("reported", "Rank load as reported by the engine", res.Reported,

@@ -118,10 +118,7 @@ func (res placeView) tables() []table.Table {
 		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), window}, judged,
 				[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")},
-				timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...),
-		table.Of("decay", "Learned on one window, judged on one so many windows later", res.Decay,
-			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("windows later"), count("pairs")},
-				judged, []table.Column{percent("load change", "judged_load_change")})...)}
+				timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...)}
 	price := slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"),
 		size("copies per rank and layer", "replica_bytes_per_rank_and_layer")},
 		within("rank", size("copies per rank", "replica_bytes_per_rank")),
@@ -161,7 +158,7 @@ func (res placeView) tables() []table.Table {
 			table.Of("settings", "Settings of engines", r.Settings, count("ranks"), count("redundant"), label("engine"),
 				label("way"), ratio("max/mean"), percent("load change"), label("setting")))
 	}
-	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...), res.matrix(),
+	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},
 				judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
@@ -191,30 +188,6 @@ func timeColumns[T any](of func(T) *place.TimeChange) []table.Column {
 		cell(percent("low", "predicted_time_change_low"), func(t *place.TimeChange) router.Number { return t.Low }),
 		cell(percent("high", "predicted_time_change_high"), func(t *place.TimeChange) router.Number { return t.High }),
 	}
-}
-
-// matrix has a row for each window to learn from, and a column for each to judge on.
-func (res placeView) matrix() table.Table {
-	t := table.Table{Name: "matrix", Title: "max/mean, learned on the row, judged on the column",
-		Columns: []table.Column{count("ranks"), count("redundant"), label("learned on", "learned")}}
-	type line struct {
-		place.Plan
-		learned string
-	}
-	row := map[line]int{}
-	for _, c := range res.Matrix {
-		key := line{c.Plan, c.Learned}
-		at, ok := row[key]
-		if !ok {
-			at = len(t.Rows)
-			row[key] = at
-			t.Rows = append(t.Rows, []any{c.Ranks, c.Redundant, res.label(c.Learned)})
-		}
-		if t.Rows[at] = append(t.Rows[at], c.MaxOverMean); at == 0 {
-			t.Columns = append(t.Columns, ratio(res.label(c.Judged), c.Judged))
-		}
-	}
-	return t
 }
 
 // label names a window.

@@ -97,7 +97,7 @@ func event(e bench.Event, metric string) string {
 // soFar is the line for a block that was measured: the estimate with its interval, and the
 // time that the rest takes at the speed so far.
 func soFar(e bench.Event, g gain.Gain, launches int, left time.Duration) string {
-	text := fmt.Sprintf("launch %d of %d, block %d of %d: ", e.Launch.Pair+1, launches, e.Block, e.Blocks)
+	text := fmt.Sprintf("[%d of %d] launch %d, block %d of %d: ", e.Done, launches, e.Launch.Position, e.Block, e.Blocks)
 	switch {
 	case !g.Estimate.Defined():
 		return text + "no gain yet"

@@ -262,10 +262,9 @@ func (o *output) checkFile(path string, ours func(string) bool, regular bool) er
 	return nil
 }
 
-// texts are the endings of the names of texts that a result may replace: results have
-// them. Programs, settings and logs have others.
-var texts = []string{"", ".txt", ".text", ".md", ".markdown", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".html",
-	".htm", ".svg", ".yaml", ".yml"}
+// texts are the endings of the names of texts that a result may replace, for it bears no mark of
+// ours. Results in other formats do.
+var texts = []string{"", ".txt", ".text", ".md", ".markdown", ".csv", ".tsv"}
 
 // foreign says what an existing file is that no result replaces: all but what this
 // program wrote, and text that it does not know. "" is for those two.

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+	"gonum.org/v1/gonum/stat"
 )
 
 // Result is what a run measured; the command prints it as one JSON line. Times are the
@@ -80,13 +81,20 @@ func (res Result) LongestWaitMS() (longest float64) {
 	return slices.Max(waits) / float64(res.Steps)
 }
 
-// ReadResult reads the JSON line of a launch; not ok if it is something else.
-func ReadResult(r io.Reader) (res Result, ok bool) {
-	head := make([]byte, 64)
-	if n, _ := io.ReadFull(r, head); !bytes.Contains(head[:n], []byte(`"kind":"workload"`)) {
-		return res, false
+// String is the result in a sentence.
+func (res Result) String() string {
+	ratios := make([]float64, len(res.RankMaxOverMean))
+	for i, v := range res.RankMaxOverMean {
+		ratios[i] = float64(v)
 	}
-	return res, json.NewDecoder(io.MultiReader(bytes.NewReader(head), r)).Decode(&res) == nil
+	arm := "normal"
+	if res.PerfectRouter {
+		arm = "perfect"
+	}
+	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
+		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"),
+		res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
+		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*res.LongestWaitMS()))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"net"
@@ -312,8 +314,8 @@ func TestServe(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	res, ok := ReadResult(&out)
-	if err != nil || !ok || res.Steps != 3 || len(e.statistics) != 3 {
+	var res Result
+	if read := json.NewDecoder(&out).Decode(&res); cmp.Or(err, read) != nil || res.Steps != 3 || len(e.statistics) != 3 {
 		t.Errorf("%v, %+v, %d steps", err, res, len(e.statistics))
 	}
 	if err := Ask(ctx, address, 0, 1, &out); err == nil || !strings.Contains(err.Error(), "want steps") {

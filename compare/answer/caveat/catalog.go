@@ -111,6 +111,7 @@ var catalog = map[string]entry{
 		"dense layers are not counted", ""},
 	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", ""},
+	"unclear_blocks": {Note, "layers and steps are unknown: {reason}", "which kernels make a layer is unknown"},
 	"microbatches": {Note,
 		"layers and steps are unknown: of {layers} inferred layers each two in a row carry the same load, " +
 			"as where two microbatches run every layer one behind the other", ""},

@@ -17,9 +17,6 @@ type Profile struct {
 	// Windows are the iterations to record, "A-B" or several with commas between,
 	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
 	Windows string `json:"windows,omitempty"`
-	// WindowsVariable is the older variable to pass Windows in, by ForProgram; empty for
-	// the current one.
-	WindowsVariable string `json:"legacy,omitempty"`
 	// "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
 	GraphTrace string `json:"graph_trace"`
 	// sample the GPUs' counters, on one rank of each machine; needs permission from the driver
@@ -33,22 +30,6 @@ type Profile struct {
 	// Rank is the only rank to profile; negative profiles every rank.
 	Rank int `json:"rank"`
 }
-
-// ForProgram is p with the window variable of the program that a command runs: older C++
-// benchmarks of TensorRT-LLM have their own.
-func (p Profile) ForProgram(words []string) Profile {
-	for i, program := range []string{"gptManagerBenchmark", "gptSessionBenchmark"} {
-		runs := slices.ContainsFunc(words, func(w string) bool { return filepath.Base(w) == program })
-		if p.Windows != "" && runs {
-			p.WindowsVariable = legacyWindowsVariables[i]
-		}
-	}
-	return p
-}
-
-// legacyWindowsVariables are the window variables of gptManagerBenchmark and
-// gptSessionBenchmark.
-var legacyWindowsVariables = []string{"TLLM_GPTM_PROFILE_START_STOP", "TLLM_GPTS_PROFILE_START_STOP"}
 
 var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 
@@ -82,11 +63,7 @@ func (p Profile) Variables() []Variable {
 		"TLLM_LLMAPI_ENABLE_NVTX": "1",
 	}
 	if p.Windows != "" {
-		name := "TLLM_PROFILE_START_STOP"
-		if p.WindowsVariable != "" {
-			name = p.WindowsVariable
-		}
-		v[name] = p.Windows
+		v["TLLM_PROFILE_START_STOP"] = p.Windows
 	}
 	if p.Rank >= 0 || slices.Contains(p.Trace, "mpi") {
 		v["NSYS_MPI_STORE_TEAMS_PER_RANK"] = "1" // else nsys waits for ranks that it does not profile

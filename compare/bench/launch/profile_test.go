@@ -30,13 +30,11 @@ func TestProfileSwitches(t *testing.T) {
 		v["TLLM_LLMAPI_ENABLE_NVTX"] != "1" {
 		t.Errorf("variables %v", v)
 	}
-	p = Profile{Windows: "0,5-9", WindowsVariable: "TLLM_GPTS_PROFILE_START_STOP", GraphTrace: "graph",
-		TorchTrace: "t.json"}
+	p = Profile{Windows: "0,5-9", GraphTrace: "graph", TorchTrace: "t.json"}
 	if got := Quote(p.nsys()); !strings.Contains(got, "--capture-range-end=repeat:2") {
 		t.Errorf("switches %s", got)
 	}
-	if v := set(p); v["TLLM_GPTS_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_PROFILE_START_STOP"] != "" ||
-		v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
+	if v := set(p); v["TLLM_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
 		t.Errorf("variables %v", v)
 	}
 	if got := Quote(Profile{GraphTrace: "node"}.nsys()); strings.Contains(got, "cudaProfilerApi") {
@@ -190,25 +188,5 @@ func TestProfileOptions(t *testing.T) {
 		if got := slices.Contains(c.p.Variables(), teams); got != c.want {
 			t.Errorf("%+v: %v is set: %v", c.p, teams, got)
 		}
-	}
-}
-
-// Each program reads the iterations from a variable of its own: gptManagerBenchmark.cpp
-// and gptSession.cpp of TensorRT-LLM, docs/source/performance/perf-analysis.md.
-func TestWindowVariableByProgram(t *testing.T) {
-	for line, want := range map[string]string{
-		"trtllm-bench throughput":                          "TLLM_PROFILE_START_STOP",
-		"gptManagerBenchmark --engine e":                   "TLLM_GPTM_PROFILE_START_STOP",
-		"mpirun -n 8 /opt/gptSessionBenchmark -e":          "TLLM_GPTS_PROFILE_START_STOP",
-		"srun ./benchmarks/gptManagerBenchmark --type IFB": "TLLM_GPTM_PROFILE_START_STOP",
-	} {
-		words, _ := Words(line)
-		p := Profile{Windows: "5-9", Rank: -1}.ForProgram(words)
-		if v := p.Variables(); !slices.Contains(v, Variable{want, "5-9"}) {
-			t.Errorf("%q: %v, want %s", line, v, want)
-		}
-	}
-	if got := (Profile{}).ForProgram([]string{"gptManagerBenchmark"}); got.WindowsVariable != "" {
-		t.Errorf("without iterations %s is set", got.WindowsVariable)
 	}
 }

@@ -46,7 +46,8 @@ var setups = [][2]string{
 	{"router", "router"}, {"experts", "shape/experts"}, {"top_k", "shape/top_k"}, {"layers", "layers"},
 	{"hidden", "hidden"},
 	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"},
-	{"quantization", "engine/quantization"},
+	{"quantization", "engine/quantization"}, {"max_concurrency", "max_concurrency"}, {"request_rate", "request_rate"},
+	{"num_prompts", "num_prompts"},
 }
 
 // setup notes what the object says of its model and of how that was run.

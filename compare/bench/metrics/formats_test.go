@@ -61,16 +61,6 @@ var fixtures = map[string]expectation{
 	"print-iter-log-4.txt": {format: "iteration-log", primary: "step_time_mean", steps: 5,
 		values: map[string]float64{"step_time_mean": 10.8}, warnings: []string{"lacks 1 iteration",
 			"3 of 5 iteration rows"}},
-	"log-iteration-data.txt": {format: "iteration-log", steps: 3, warnings: []string{"no step times"}},
-	"gptmanager-old.txt": {format: "gptManagerBenchmark", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 1000, "request_throughput": 5, "duration": 20000,
-			"request_latency_mean": 510.25},
-		work: Work{Requests: count(100)}, warnings: []string{"requested tokens"}},
-	"gptmanager.txt": {format: "gptManagerBenchmark", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 1000, "request_latency_p99": 530.1,
-			"request_latency_min": 480.5, "ttft_mean": 40,
-			"tpot_p50": 2.3, "user_speed_mean": 423, "queue_time_mean": 3.5},
-		work: Work{Requests: count(100), Errors: count(0)}},
 	"serving-trtllm.txt": {format: "serving/stdout", primary: "output_throughput",
 		values: map[string]float64{"output_throughput": 256, "total_throughput": 2304, "user_throughput": 80,
 			"duration":  4000,
@@ -187,11 +177,6 @@ func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 			t.Errorf("%s and %s: %v", same[0], same[1], err)
 		}
 	}
-	// Words that are shared and formulas that are not.
-	if err := metric("gptmanager-old.txt", "output_throughput").Comparable(metric("gptmanager.txt",
-		"output_throughput")); err == nil {
-		t.Error("requested and generated tokens compare")
-	}
 }
 
 // What reports say of the model and of how it was run, read off by hand.
@@ -200,8 +185,8 @@ func TestSetup(t *testing.T) {
 		"trtllm-bench-a.txt": {"model": "meta-llama/Llama-3.1-8B"},
 		"trtllm-report.json": {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch",
 			"quantization": "FP8_BLOCK_SCALES"},
-		"serving-trtllm.json": {"model": "openai/gpt-oss-20b"},
-		"serving-vllm.jsonl":  {"model": "m"},
+		"serving-trtllm.json": {"model": "openai/gpt-oss-20b", "num_prompts": "8", "request_rate": "inf"},
+		"serving-vllm.jsonl":  {"model": "m", "num_prompts": "8", "request_rate": "inf"},
 		"aiperf.json":         {"model": "m"},
 		"genai-perf.json":     {"model": "m"},
 	} {

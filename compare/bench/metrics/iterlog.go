@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // iterationFormat is an engine's iteration log: TensorRT-LLM's --iteration_log
-// (one Python dict per line), its lines under print_iter_log, and the
-// --log_iteration_data objects of its C++ benchmarks.
+// (one Python dict per line), and its lines under print_iter_log.
 const iterationFormat = "iteration-log"
 
 // The clocks, best first. Under TensorRT-LLM's overlap scheduler iterLatencyMS
@@ -44,7 +42,6 @@ var (
 type row struct {
 	step  Step
 	times map[string]router.Number // by clock; undefined for "N/A" and null
-	stamp time.Time                // of the row's end, to the second; zero where it has none
 }
 
 // iterationLog is what a log remembers from row to row.
@@ -52,8 +49,6 @@ type iterationLog struct {
 	clock string               // of the whole log: the best that its first row has
 	last  map[router.Whole]int // by rank: where its last row is in the steps
 	gaps  int64                // iterations that are missing between two rows of a rank
-	// The first and the last row with a timestamp.
-	began, ended row
 }
 
 // row adds a row to the log.
@@ -80,12 +75,6 @@ func (rep *report) row(r row) {
 	if len(rep.steps) < MaxSteps && (have || len(it.last) < maxRanks) {
 		it.last[r.step.Rank] = len(rep.steps)
 	}
-	if !r.stamp.IsZero() {
-		if it.began.stamp.IsZero() {
-			it.began = r
-		}
-		it.ended = r
-	}
 	rep.step(r.step)
 }
 
@@ -108,11 +97,7 @@ func finishIterations(rep *report) {
 	if it.gaps > 0 {
 		rep.warn("the iteration log lacks " + quantity.Count(it.gaps, "iteration") + " between its rows")
 	}
-	switch it.clock {
-	case "":
-		rep.timestamps()
-		return
-	case iteration:
+	if it.clock == iteration {
 		rep.warn("iterLatencyMS spans about two steps under the overlap scheduler: compare it only with iterLatencyMS")
 	}
 	var kept []router.Number
@@ -131,26 +116,6 @@ func finishIterations(rep *report) {
 	rep.metric(0, metricOf("step_time_p50", "", "median "+what, median))
 	rep.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", len(kept),
 		quantity.Count(len(rep.steps), "iteration row")))
-}
-
-// stampedSeconds is the least span of timestamps, which are whole seconds, that gives
-// a step time: each end is off by up to a second, together 5 % of it.
-const stampedSeconds = 40
-
-// timestamps summarizes a log whose rows hold a timestamp and no step time.
-func (rep *report) timestamps() {
-	from, to := rep.log.began, rep.log.ended
-	seconds, steps := to.stamp.Sub(from.stamp).Seconds(), to.step.Iter-from.step.Iter
-	if seconds < stampedSeconds || steps < 1 {
-		rep.warn(fmt.Sprintf("the iteration log has no step times, and its timestamps span %.0f s: want at least %d s",
-			max(0, seconds), stampedSeconds))
-		return
-	}
-	rep.metric(0, metricOf("step_time_mean", "",
-		"time between the first and the last timestamp over the iterations between them",
-		router.Number(1e3*seconds/float64(steps))))
-	rep.warn(fmt.Sprintf("the step time is the mean over %s by timestamps of whole seconds",
-		quantity.Count(steps, "iteration")))
 }
 
 // isIterationDict recognizes a row of --iteration_log and of /metrics.
@@ -180,20 +145,6 @@ func readIterationDict(f fields) {
 	}
 	if drafts, ok := f.number("specDecodingStats/numDraftTokens"); ok && drafts > 0 {
 		f.rep.warn(speculation)
-	}
-	f.rep.row(r)
-}
-
-// readIterationData reads a row of --log_iteration_data.
-func readIterationData(f fields) {
-	r := row{step: Step{
-		Iter: f.whole("Iteration Counter"), Rank: router.None, Requests: router.Whole(f.whole("Scheduled Requests")),
-		ContextTokens: f.stated("Total Context Tokens"), GeneratedTokens: f.stated("Generation Requests"),
-	}}
-	v, _ := f.value("Timestamp")
-	text, _ := v.(string)
-	if at, err := time.Parse("01-02-2006 15:04:05", text); err == nil {
-		r.stamp = at
 	}
 	f.rep.row(r)
 }

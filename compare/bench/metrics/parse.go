@@ -25,7 +25,6 @@ var layouts = []layout{
 	{workloadFormat, has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"), workloadFormat +
 		", linear", readWorkload},
 	{iterationFormat, isIterationDict, "", readIterationDict},
-	{iterationFormat, has("Iteration Counter", "Scheduled Requests"), "", readIterationData},
 	{trtllmReportFormat, has("performance", "request_info", "engine"), trtllmRule, readTRTLLMReport},
 	{trtllmReportFormat, has("performance", "world_info"), trtllmRule, readTRTLLMReport},
 	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},

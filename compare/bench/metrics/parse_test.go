@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -255,30 +254,6 @@ func TestWantedIsPositive(t *testing.T) {
 	if _, err := (Result{Format: "f", Metrics: []Metric{{gain.Metric{Name: "a"}, 1},
 		{gain.Metric{Name: "b"}, 1}}}).Wanted("c"); err == nil || !strings.Contains(err.Error(), "want one of a, b") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// Rows of --log_iteration_data hold no step time. Their timestamps, in whole seconds,
-// give the mean over a long log; of a short one the error says what to add.
-func TestIterationDataWithoutStepTimes(t *testing.T) {
-	row := func(iter, second int) string {
-		return fmt.Sprintf(`[TensorRT-LLM][INFO] {"Iteration Counter":%d,"Scheduled Requests":8,"Generation Requests":8,"Total Context Tokens":0,"Timestamp":"12-13-2023 14:%02d:%02d"}`, iter, second/60, second%60) + "\n"
-	}
-	r, err := Parse("output", strings.NewReader(row(90, 50)+row(91, 51)+row(590, 100)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// 500 iterations in 50 s.
-	if m, err := r.Wanted(""); err != nil || m.Name != "step_time_mean" || m.Value != 100 || m.HigherIsBetter {
-		t.Errorf("%+v, error %v", m, err)
-	}
-	r, err = Parse("output", strings.NewReader(row(90, 50)+row(190, 60)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Wanted(""); err == nil || !strings.Contains(err.Error(), "2 iteration rows and no times") ||
-		!strings.Contains(strings.Join(r.Warnings, "\n"), "span 10 s") {
-		t.Errorf("error %v, warnings %q", err, r.Warnings)
 	}
 }
 

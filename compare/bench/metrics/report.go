@@ -30,10 +30,9 @@ type report struct {
 	generation                string // of trtllm-bench's labels: "" for a, b or c
 	// log is set by the first row of an iteration log.
 	log *iterationLog
-	// The runs of a sweep, their numbers, and the parameters that all must have.
-	runs       []*report
+	// The runs of a sweep, and their numbers.
+	runs       []Result
 	runNumbers []router.Number
-	parameters []string
 
 	found bool  // the format has recognized itself
 	err   error // the first fault

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -103,13 +102,13 @@ type Stratum struct {
 	Kind          string        `json:"kind"` // of the shape
 	NormalSteps   int           `json:"normal_steps"`
 	PerfectSteps  int           `json:"perfect_steps"`
-	NormalMeanMS  router.Number `json:"normal_mean_ms"` // undefined where the log holds no times
+	NormalMeanMS  router.Number `json:"normal_mean_ms"`
 	PerfectMeanMS router.Number `json:"perfect_mean_ms"`
 }
 
 // Match compares the iteration logs of two arms step by step of equal shape.
 type Match struct {
-	Clock  string    `json:"clock"`  // empty where the logs hold no times
+	Clock  string    `json:"clock"`  // empty where nothing is comparable
 	Strata []Stratum `json:"strata"` // the shapes that both arms ran, by rank, requests and tokens
 	// Gain is Σ n·normal mean / Σ n·perfect mean − 1 over the strata, n the steps
 	// of the normal arm: how much faster the same steps were. Undefined without
@@ -119,20 +118,13 @@ type Match struct {
 	// stands on a small share says little.
 	NormalShare  router.Number `json:"normal_share"`
 	PerfectShare router.Number `json:"perfect_share"`
-	// Iterations are those that the first log of both arms has, by number and rank;
-	// SameShape of them have the same shape in both.
-	Iterations     int          `json:"iterations"`
-	SameShape      int          `json:"iterations_of_equal_shape"`
-	FirstDifferent router.Whole `json:"first_different_iteration"`
 }
 
 // Matcher matches the steps of the logs of two arms, of one or several launches each.
-// Left out are steps that the parser marked as warm-up, those of a log with times whose own
-// is undefined, and those whose log says nothing of their shape. Logs with different clocks
-// match nowhere.
+// Left out are steps that the parser marked as warm-up, those without a time, and those whose log
+// says nothing of their shape. Logs with different clocks match nowhere.
 type Matcher struct {
-	arms  [2]shapeSums
-	first [2][]Step // the first log of each arm
+	arms [2]shapeSums
 }
 
 // shapeSums are the steady steps of an arm by shape.
@@ -149,9 +141,6 @@ type stepSum struct {
 
 // Add adds the log of one launch of an arm: 0 normal, 1 perfect.
 func (m *Matcher) Add(arm int, steps []Step) {
-	if m.first[arm] == nil {
-		m.first[arm] = steps
-	}
 	a := &m.arms[arm]
 	if a.by == nil {
 		a.by = map[BatchShape]stepSum{}
@@ -161,7 +150,7 @@ func (m *Matcher) Add(arm int, steps []Step) {
 			a.clocks = append(a.clocks, s.Clock)
 		}
 		shape, ok := s.shape()
-		if s.Warmup || !ok || s.Clock != "" && !s.TimeMS.Defined() {
+		if s.Warmup || !ok || !s.TimeMS.Defined() {
 			continue
 		}
 		sum := a.by[shape]
@@ -172,10 +161,9 @@ func (m *Matcher) Add(arm int, steps []Step) {
 
 // Match compares what was added.
 func (m *Matcher) Match() Match {
-	r := Match{Gain: router.Undefined(), NormalShare: router.Undefined(), PerfectShare: router.Undefined(),
-		FirstDifferent: router.None}
+	r := Match{Gain: router.Undefined(), NormalShare: router.Undefined(), PerfectShare: router.Undefined()}
 	a, b := m.arms[0], m.arms[1]
-	if len(a.clocks) != 1 || !slices.Equal(a.clocks, b.clocks) {
+	if len(a.clocks) != 1 || a.clocks[0] == "" || !slices.Equal(a.clocks, b.clocks) {
 		return r
 	}
 	r.Clock = a.clocks[0]
@@ -205,87 +193,5 @@ func (m *Matcher) Match() Match {
 	if a.total > 0 && b.total > 0 {
 		r.NormalShare, r.PerfectShare = aShared/a.total, bShared/b.total
 	}
-	r.iterations(m.first[0], m.first[1])
 	return r
-}
-
-// iterations compares two logs iteration by iteration.
-func (r *Match) iterations(normal, perfect []Step) {
-	type key struct {
-		rank router.Whole
-		iter int64
-	}
-	shapes := map[key]BatchShape{}
-	for _, s := range normal {
-		shape, ok := s.shape()
-		k := key{s.Rank, s.Iter}
-		if _, have := shapes[k]; ok && !have {
-			shapes[k] = shape
-		}
-	}
-	for _, s := range perfect {
-		k := key{s.Rank, s.Iter}
-		in, both := shapes[k]
-		if !both {
-			continue
-		}
-		delete(shapes, k)
-		r.Iterations++
-		if shape, _ := s.shape(); shape == in {
-			r.SameShape++
-		} else if at := router.Whole(s.Iter); !r.FirstDifferent.Defined() || at < r.FirstDifferent {
-			r.FirstDifferent = at
-		}
-	}
-}
-
-// Windows are iterations to profile, such as "112-161", by what their steps do.
-type Windows struct {
-	Decode  string `json:"decode"`  // full decode batches of the steady state; empty where there are none
-	Prefill string `json:"prefill"` // steps with prompt tokens
-}
-
-// windowLength is the most iterations of a window: enough for a mean, little to record.
-const windowLength = 50
-
-// ProfileWindows proposes iterations to profile: of the longest run of each kind on the
-// first rank of the log, the middle. The first row of a log, which may hold the start of
-// the engine, is left out.
-func ProfileWindows(steps []Step) Windows {
-	var steady []int
-	var decode, prefill []int64
-	for i, s := range steps {
-		if i == 0 || s.Rank != steps[0].Rank {
-			continue
-		}
-		if !s.Warmup {
-			steady = append(steady, i)
-		}
-		if s.ContextTokens > 0 {
-			prefill = append(prefill, s.Iter)
-		}
-	}
-	for _, i := range fullSteps(steps, steady) {
-		decode = append(decode, steps[i].Iter)
-	}
-	return Windows{Decode: longestRun(decode), Prefill: longestRun(prefill)}
-}
-
-// longestRun is the middle of the longest run of successive iterations; empty for none.
-func longestRun(iterations []int64) string {
-	var from, first, most int64
-	for i, n := range iterations {
-		if i == 0 || n != iterations[i-1]+1 {
-			from = n
-		}
-		if length := n - from + 1; length > most {
-			first, most = from, length
-		}
-	}
-	if most == 0 {
-		return ""
-	}
-	n := min(most, windowLength)
-	first += (most - n) / 2
-	return fmt.Sprintf("%d-%d", first, first+n-1)
 }

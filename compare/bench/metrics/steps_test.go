@@ -85,63 +85,6 @@ func TestMatchStepsIsAntisymmetricAndOrderFree(t *testing.T) {
 	}
 }
 
-// Logs without times, as of --log_iteration_data, match by what their iterations ran: the
-// first row is that of TensorRT-LLM's docs/source/performance/perf-analysis.md.
-func TestMatchWithoutTimes(t *testing.T) {
-	step := func(iter int64, requests, context, generated router.Whole) Step {
-		return Step{Iter: iter, Rank: router.None, Requests: requests, ContextTokens: context,
-			GeneratedTokens: generated, TimeMS: router.Undefined()}
-	}
-	normal := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 231, 0, 231), step(93, 8, 512, 0),
-		step(95, 1, 0, 1)}
-	perfect := []Step{step(90, 239, 6904, 231), step(91, 231, 0, 231), step(92, 230, 0, 230), step(93, 8, 511, 0),
-		step(94, 1, 0, 1)}
-	m := matchSteps(normal, perfect)
-	if m.Clock != "" || m.Gain.Defined() || m.NormalShare.Defined() || m.Iterations != 4 || m.SameShape != 2 ||
-		m.FirstDifferent != 92 {
-		t.Errorf("%+v", m)
-	}
-	// Shapes in both: (1, 0, 1) decode, (231, 0, 231) decode, (239, 6904, 231) mixed.
-	if len(m.Strata) != 3 || m.Strata[0].Kind != "decode" || m.Strata[1].NormalSteps != 2 ||
-		m.Strata[1].PerfectSteps != 1 || m.Strata[2].Kind != "mixed" || m.Strata[1].NormalMeanMS.Defined() {
-		t.Errorf("strata %+v", m.Strata)
-	}
-	if kind := (BatchShape{Requests: 8, ContextTokens: 512, GeneratedTokens: 0}).Kind(); kind != "prefill" {
-		t.Errorf("a step of prompts alone is %s", kind)
-	}
-}
-
-// 3 steps of prefill, filling up, then 120 of decode with a prefill in between: of the
-// longer run of full batches, 70, the middle 50 are proposed.
-func TestProfileWindows(t *testing.T) {
-	var steps []Step
-	add := func(n int, requests, context router.Whole) {
-		for range n {
-			steps = append(steps, Step{Iter: int64(len(steps)), Requests: requests, ContextTokens: context,
-				GeneratedTokens: requests, TimeMS: 1, Clock: hostStep})
-		}
-	}
-	add(4, 0, 4096) // the first row is left out: 1 to 3
-	add(5, 3, 0)    // 4 to 8
-	add(50, 8, 0)   // 9 to 58
-	add(1, 8, 512)  // 59
-	add(70, 8, 0)   // 60 to 129
-	add(100, 2, 0)  // running empty
-	if w := ProfileWindows(steps); w != (Windows{Decode: "70-119", Prefill: "1-3"}) {
-		t.Errorf("%+v", w)
-	}
-	steps[100].Iter = 1000 // a row is missing: 60 to 99 and 101 to 129
-	if w := ProfileWindows(steps); w.Decode != "9-58" {
-		t.Errorf("with a gap: %+v", w)
-	}
-	if w := ProfileWindows(nil); w != (Windows{}) {
-		t.Errorf("of nothing: %+v", w)
-	}
-	if w := ProfileWindows(steps[:4]); w != (Windows{Prefill: "1-3"}) {
-		t.Errorf("of prefill alone: %+v", w)
-	}
-}
-
 func matchSteps(normal, perfect []Step) Match {
 	var m Matcher
 	m.Add(0, normal)

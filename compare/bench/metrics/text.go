@@ -32,7 +32,6 @@ var textFormats = []textFormat{
 	servingText,
 	vllmThroughputText,
 	vllmLatencyText,
-	gptManagerText,
 	iterationText,
 }
 

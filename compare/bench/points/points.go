@@ -19,8 +19,7 @@ import (
 // Points are the loads at which both arms are measured, such as numbers of concurrent
 // requests. {NAME} in a command stands for the value of one: in the engine's command each
 // point has launches of its own, in that of a server's client each launch of the server
-// has a run of the client per point. A command with {points} measures all of them itself
-// and prints a report for each, in that order.
+// has a run of the client per point.
 type Points struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"` // as typed, ascending
@@ -29,11 +28,8 @@ type Points struct {
 	TopK    int `json:"top_k,omitempty"`
 }
 
-// All is the placeholder of a command that measures all points itself.
-const All = "points"
-
 // reserved are the names of the other placeholders.
-var reserved = []string{"arm", "launch", "pair", "out", "seed", All}
+var reserved = []string{"arm", "launch", "pair", "out", "seed"}
 
 var pointName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 

@@ -12,7 +12,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, s := range []string{"", "concurrency", "concurrency=", "=1,2", "c=1", "c=1,1", "c=1,1.0", "c=1,x", "c=0,1",
-		"c=-1,2", "c=1,inf", "c=1,NaN", "arm=1,2", "points=1,2", "a b=1,2"} {
+		"c=-1,2", "c=1,inf", "c=1,NaN", "arm=1,2", "a b=1,2"} {
 		if _, err := Parse(s); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("points %q: error %v, want one line", s, err)
 		}

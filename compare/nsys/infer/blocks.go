@@ -47,7 +47,7 @@ func (r *recording) join() (unknown string) {
 	case len(r.runs) == 0:
 		return "no kernel is recognized as an expert GEMM"
 	case r.backward():
-		return "forward and backward kernels are mixed, so expert blocks are not the layers of a step"
+		return backwardToo
 	case len(r.runs) < fewestBlocks:
 		return "too few expert blocks for two steps"
 	}
@@ -70,13 +70,13 @@ func (r *recording) join() (unknown string) {
 	}
 	switch {
 	case len(layers) == 1:
-		return "no attention is recognized between expert blocks, so layers and parts of layers look alike"
+		return noAttention
 	case several[1] || several[0] && !routed: // where every layer has a router, what has none is no layer
-		return "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or parts of one"
-	case len(layers) < fewestBlocks:
+		return denseBetween
+	}
+	if r.layers, r.parts = layers, append(parts, len(r.runs)); len(layers) < fewestBlocks {
 		return "too few MoE layers for two steps"
 	}
-	r.layers, r.parts = layers, append(parts, len(r.runs))
 	return ""
 }
 

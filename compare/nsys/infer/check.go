@@ -89,9 +89,9 @@ func (r *recording) contradiction(p period) string {
 	case r.alike(p, whole, anything) < leastAlike && r.alike(p, whole, anchored) < leastAlike:
 		return "steps differ in which of their layers are alike"
 	case r.sharedBehind(p):
-		return "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
+		return sharedToo
 	case r.lost(p):
-		return "more attention is before the first expert block, or behind the last, than between any two: kernels were lost"
+		return kernelsLost
 	case r.coarser(p):
 		return "in a regular order more runs between some steps than between the others: they may be parts of steps"
 	}
@@ -212,9 +212,10 @@ func (r *recording) combined(layer int) bool {
 	return false
 }
 
-// lost reports whether more attention and routers precede the first block, or follow the
-// last, than stand between any two: their expert GEMMs are not there. Only kernels that
-// run within steps count: attention of another model, of pictures or of drafts, is in none.
+// lost reports whether expert GEMMs are not there: more attention and routers precede the
+// first block, or follow the last, than stand between any two, or between two steps are more
+// than twice as many routers as within any. Only kernels that run within steps count:
+// attention of another model, of pictures or of drafts, is in none.
 func (r *recording) lost(p period) bool {
 	n := len(r.layers)
 	within := map[int32]bool{}
@@ -225,19 +226,29 @@ func (r *recording) lost(p period) bool {
 			}
 		}
 	}
-	count := func(i int) (times int) {
+	var both, routers [2]int // the most between layers, of one step and of two
+	count := func(i int) (all, routers int) {
 		for _, l := range r.segment(i) {
 			if within[l.Name] {
-				times++
+				all++
+				if l.Anchor == Router {
+					routers++
+				}
 			}
 		}
-		return times
+		return all, routers
 	}
-	most := 0
 	for i := 1; i < n; i++ {
-		most = max(most, count(i))
+		at := 0
+		if p.at(i) == 0 {
+			at = 1
+		}
+		b, r := count(i)
+		both[at], routers[at] = max(both[at], b), max(routers[at], r)
 	}
-	return max(count(0), count(n)) > most
+	head, _ := count(0)
+	tail, _ := count(n)
+	return max(head, tail) > max(both[0], both[1]) || routers[1] > 2*routers[0]
 }
 
 // coarser reports whether, between steps of the same kinds, every m-th segment holds all

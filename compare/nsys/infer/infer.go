@@ -94,9 +94,22 @@ type Structure struct {
 	CutLast    bool   // it ends before the last block is combined
 	Backward   bool   // training, of which blocks are not the layers of a step
 	Unknown    string // why Layers is 0
+	Unclear    bool   // for a reason for which blocks may be parts of layers, or hold more than routed experts
 	Stage      string // of a pipeline, "first", "middle" or "last"; empty where no transfer between stages is seen
 	of         *recording
 }
+
+// Reasons for which layers are unknown and blocks may be no layers.
+const (
+	backwardToo  = "forward and backward kernels are mixed, so expert blocks are not the layers of a step"
+	noAttention  = "no attention is recognized between expert blocks, so layers and parts of layers look alike"
+	denseBetween = "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or parts of one"
+	overlapping  = "layers of a step have different expert blocks, as where microbatches overlap"
+	sharedToo    = "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
+	kernelsLost  = "more routers or attention run between some expert blocks than between the others: kernels were lost"
+)
+
+var unclear = []string{backwardToo, noAttention, denseBetween, overlapping, sharedToo, kernelsLost}
 
 // Place is the step and layer of a block, counted from 0; a step that the recording
 // begins within is step 0. Both are −1 where layers are unknown.
@@ -131,7 +144,7 @@ func Find(launches []Launch) Structure {
 		r.runs = runsOf(launches)
 		why = r.join()
 	}
-	s := Structure{Blocks: r.layers, Backward: r.backward(), Unknown: why, of: r}
+	s := Structure{Blocks: r.layers, Backward: r.backward(), Unknown: why, Unclear: slices.Contains(unclear, why), of: r}
 	if why != "" {
 		return s
 	}
@@ -140,11 +153,11 @@ func Find(launches []Launch) Structure {
 	case why != "":
 	case r.overlap(p):
 		s.Blocks, s.of = r.runs, nil // what was joined may be of several layers
-		why = "layers of a step have different expert blocks, as where microbatches overlap"
+		why = overlapping
 	default:
 		why = r.contradiction(p)
 	}
-	if s.Unknown = why; why == "" {
+	if s.Unknown, s.Unclear = why, slices.Contains(unclear, why); why == "" {
 		s.Layers, s.FirstLayer = p.layers, (p.layers-p.first)%p.layers
 		s.CutFirst, s.CutLast = r.cut()
 		s.Stage = r.stage(p)

@@ -617,7 +617,7 @@ class Switch(unittest.TestCase):
         worker.profile(64)
         return hook, worker
 
-    def order(self, folder, sequence, router, arm="perfect", seconds=60.0, text=None):
+    def order(self, folder, sequence, router, arm="perfect", seconds=3600.0, text=None):
         with open(os.path.join(folder, "new"), "w") as f:
             f.write(
                 text
