@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -51,7 +50,7 @@ func (c *checker) check(ctx context.Context, f *safetensors.File, r Record) (ids
 			fmt.Sprintf("%d of %d", r.Rows, r.Period))
 	}
 	feasibility, err := c.writer.assign(p, r.Rank, r.Rows)
-	if err == nil && !reflect.DeepEqual(feasibility, r.Feasibility) {
+	if err == nil && feasibility != r.Feasibility {
 		err = r.wrong("", fmt.Sprintf("the feasibility %+v", feasibility), fmt.Sprintf("%+v", r.Feasibility))
 	}
 	if err == nil {
@@ -60,7 +59,7 @@ func (c *checker) check(ctx context.Context, f *safetensors.File, r Record) (ids
 	if other := new(difference); errors.As(err, &other) {
 		err = r.wrong(f.Place(other.at), other.want, other.have)
 	}
-	if err == nil && !r.Spec.IDsOnly {
+	if err == nil {
 		err = c.route(ctx, r)
 	}
 	return c.writer.ids, err

@@ -16,12 +16,12 @@ type Entry struct {
 	// of the plan's slots.
 	IDs []int32
 	// Logits are the little-endian values, row-major [Tokens, Experts], in the
-	// spec's element type; nil when only ids are kept.
+	// spec's element type.
 	Logits []byte
 }
 
 // Row decodes the logits of one token into dst, which is grown as needed, and
-// returns it. It panics without logits or for a token out of range.
+// returns it. It panics for a token out of range.
 func (e *Entry) Row(dst []float32, token int) []float32 {
 	n := e.Spec.Gate.Shape.Experts
 	dst = slices.Grow(dst[:0], n)[:n]

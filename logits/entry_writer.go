@@ -62,30 +62,26 @@ func (e *entryWriter) write(ctx context.Context, p plan.Plan, rank int, x extent
 	if err != nil {
 		return written{}, err
 	}
-	meta := e.spec.identify(p.Name(), rank, x)
-	feasibility.add(meta)
-	meta[keyChecksum] = checksumText(0)
+	meta := feasibility.describe(e.spec.identify(p.Name(), rank, x), checksumText(0))
 	tensors := e.spec.tensors(x.rows)
-	head, err := safetensors.Header(meta, tensors)
+	head, err := safetensors.Header(texts(meta), tensors)
 	if err != nil {
 		return written{}, err
 	}
 	out := crcWriter{w: w, at: int64(len(head))}
 	e.writeIDs(&out)
 	out.write(biasBytes(e.spec.Gate.Bias))
-	if !e.spec.IDsOnly {
-		for ids := range slices.Chunk(e.ids, e.rows.rows()*shape.TopK) {
-			if ctx.Err() != nil {
-				return written{}, context.Cause(ctx)
-			}
-			out.write(e.rows.encode(ids))
+	for ids := range slices.Chunk(e.ids, e.rows.rows()*shape.TopK) {
+		if ctx.Err() != nil {
+			return written{}, context.Cause(ctx)
 		}
+		out.write(e.rows.encode(ids))
 	}
 	if out.err != nil {
 		return written{}, out.err
 	}
-	meta[keyChecksum] = checksumText(out.crc)
-	if head, err = safetensors.Header(meta, tensors); err != nil {
+	meta.Checksum = checksumText(out.crc)
+	if head, err = safetensors.Header(texts(meta), tensors); err != nil {
 		return written{}, err
 	}
 	_, err = w.WriteAt(head, 0)
@@ -136,12 +132,11 @@ func (c *crcWriter) write(b []byte) {
 // gate allows is picked as it stands when no bias is large enough to matter.
 func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 	gate := e.spec.Gate
-	f := Feasibility{Status: Exact}
-	least := gate.Shape.TopK
+	f, least := Feasibility{}, gate.Shape.TopK
 	for row := range slices.Chunk(ids, gate.Shape.TopK) {
 		groups, fewest := e.groups.of(row)
 		if fewest < e.fewest || groups > gate.Shape.GroupLimit() {
-			projected, err := e.project(row, groups <= gate.Shape.GroupLimit() && !entersAlone(gate.Shape, fewest), &f)
+			projected, err := e.project(row)
 			if err != nil {
 				return f, err
 			}
@@ -152,13 +147,6 @@ func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 		}
 		least = min(least, fewest)
 	}
-	switch {
-	case len(f.Infeasible) > 0:
-		f.Status = Infeasible
-		slices.Sort(f.Infeasible)
-	case f.ProjectedRows > 0:
-		f.Status = Projected
-	}
 	f.LargestBias = largestBias(gate, e.logits, least)
 	return f, nil
 }
@@ -168,22 +156,12 @@ func (e *entryWriter) reconcile(ids []int32) (Feasibility, error) {
 // for a row; only group scores can make it take more.
 const projectRounds = 8
 
-// project replaces the experts of a row by those that the router picks. Where the row is
-// at its best, in few enough groups and with the scores of each by chosen experts alone,
-// those not picked are infeasible: their scores are as high as scores are, but for
-// DeepSeekV4's, which have no bound.
-func (e *entryWriter) project(row []int32, best bool, f *Feasibility) (projected bool, err error) {
+// project replaces the experts of a row by those that the router picks.
+func (e *entryWriter) project(row []int32) (projected bool, err error) {
 	for range projectRounds {
 		same, err := e.picks(row, nil)
 		if err != nil || same {
 			return projected, err
-		}
-		if !projected && best && e.spec.Gate.Method != router.DeepSeekV4 {
-			for _, id := range row {
-				if !slices.Contains(e.picked, id) && !slices.Contains(f.Infeasible, id) {
-					f.Infeasible = append(f.Infeasible, id)
-				}
-			}
 		}
 		projected = true
 		copy(row, e.picked)

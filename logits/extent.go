@@ -1,8 +1,6 @@
 package logits
 
 import (
-	"strconv"
-
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 )
@@ -29,27 +27,3 @@ func (s Spec) extent(p plan.Plan, tokens int) extent {
 
 // anyTokens stands in the metadata of periodic entries for the number of tokens.
 const anyTokens = "any"
-
-func (x extent) text() string {
-	if x.tokens == AnyTokens {
-		return anyTokens
-	}
-	return strconv.Itoa(x.tokens)
-}
-
-// add writes the extent into an entry's metadata.
-func (x extent) add(meta map[string]string) {
-	meta[keyTokens] = x.text()
-	if x.tokens == AnyTokens {
-		meta[keyRows], meta[keyPeriod] = strconv.Itoa(x.rows), strconv.Itoa(x.period)
-	}
-}
-
-// extent reads back what add wrote.
-func (m *metadataReader) extent() extent {
-	if m.values[keyTokens] == anyTokens {
-		return extent{AnyTokens, m.integer(keyRows), m.integer(keyPeriod)}
-	}
-	n := m.integer(keyTokens)
-	return extent{tokens: n, rows: n}
-}

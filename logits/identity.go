@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -14,91 +13,86 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/moebalance/moebalance/router"
 )
 
 // schema names the format of an entry. It changes when a reader of the old one
 // would misunderstand the new one.
-const schema = "moebalance.logits/1"
+const schema = "moebalance.logits/2"
 
-// The metadata keys that say what an entry is. All of them, and nothing else,
-// make its file name.
-const (
-	keySchema  = "schema"
-	keyModel   = "model"
-	keyMethod  = "method"
-	keyExperts = "experts"
-	keyTopK    = "top_k"
-	keyGroups  = "groups"
-	keyTopKG   = "top_k_groups"
-	keyScale   = "scale"
-	keyBias    = "bias_sha256" // of the little-endian float32 values, or "none"
-	keyLayout  = "layout"      // "contiguous", or JSON: per rank the experts it holds
-	keyRanks   = "ranks"
-	keyMode    = "mode"
-	keyRank    = "rank"
-	keyTokens  = "tokens_per_rank" // "any" in a periodic entry, which alone has the next two
-	keyRows    = "rows"            // of its table
-	keyPeriod  = "period"          // steps after which it is level; 0 where none is known
-	keyLayer   = "layer"
-	keyPlanner = "planner"      // the plan's name as it was asked for
-	keyPlan    = "plan"         // the algorithm that served it, with its version
-	keyOptions = "plan_options" // JSON, see planOptions
-	keyDType   = "dtype"
-	keyContent = "content" // "logits" or "ids"
-	keyHigh    = "high"    // logit of a chosen expert
-	keyLow     = "low"     // logit of any other
-)
-
-// The metadata keys that say what was found while writing.
-const (
-	keyStatus     = "status"
-	keyProjected  = "projected_rows"
-	keyInfeasible = "infeasible_experts"
-	keyTolerated  = "bias_spread_survived"
-	keyChecksum   = "checksum" // CRC-32C of all tensor bytes in file order
-)
-
-const (
-	noBias        = "none"
-	contiguous    = "contiguous"
-	contentLogits = "logits"
-	contentIDs    = "ids"
-	suffix        = ".safetensors"
-)
-
-// identify is the part of an entry's metadata that says what it is. The caller
-// owns the map.
-func (s Spec) identify(plan string, rank int, x extent) map[string]string {
-	shape, v := s.Gate.Shape, logitsOf(s.Gate)
-	id := map[string]string{
-		keySchema: schema,
-		keyModel:  s.Model, keyMethod: string(s.Gate.Method),
-		keyExperts: strconv.Itoa(shape.Experts), keyTopK: strconv.Itoa(shape.TopK),
-		keyGroups: strconv.Itoa(shape.Groups), keyTopKG: strconv.Itoa(shape.TopKGroups),
-		keyScale: float(s.Gate.Scale), keyBias: s.text.bias,
-		keyLayout: s.text.layout, keyRanks: strconv.Itoa(s.Layout.Ranks()), keyMode: string(s.Mode),
-		keyRank: strconv.Itoa(rank), keyLayer: strconv.Itoa(s.Layer), keyPlanner: s.Plan, keyPlan: plan,
-		keyOptions: planOptions(s.Seed),
-		keyDType:   string(s.DType), keyContent: s.content(),
-		keyHigh: float(v.high), keyLow: float(v.low),
-	}
-	x.add(id)
-	return id
+// identity is the part of an entry's metadata that says what it is. All of it, and nothing
+// else, makes the name of its file. In the file all values are texts.
+type identity struct {
+	Schema     string        `json:"schema"`
+	Model      string        `json:"model"`
+	Method     router.Method `json:"method"`
+	Experts    int           `json:"experts,string"`
+	TopK       int           `json:"top_k,string"`
+	Groups     int           `json:"groups,string"`
+	TopKGroups int           `json:"top_k_groups,string"`
+	Scale      float32       `json:"scale,string"`
+	Bias       string        `json:"bias_sha256"` // of the little-endian float32 values, or "none"
+	Layout     string        `json:"layout"`      // "contiguous", or JSON: per rank the experts it holds
+	Ranks      int           `json:"ranks,string"`
+	Mode       router.Mode   `json:"mode"`
+	Rank       int           `json:"rank,string"`
+	Tokens     string        `json:"tokens_per_rank"`         // "any" in a periodic entry, which alone has the next two
+	Rows       *int          `json:"rows,string,omitempty"`   // of its table
+	Period     *int          `json:"period,string,omitempty"` // steps after which it is level; 0 where none is known
+	Layer      int           `json:"layer,string"`
+	Planner    string        `json:"planner"`     // the plan's name as it was asked for
+	Plan       string        `json:"plan"`        // the algorithm that served it, with its version
+	Seed       uint64        `json:"seed,string"` // of the plan, where it is random
+	DType      DType         `json:"dtype"`
+	High       float32       `json:"high,string"` // logit of a chosen expert
+	Low        float32       `json:"low,string"`  // logit of any other
 }
 
-// content is what an entry of the spec holds: "logits", or "ids" alone.
-func (s Spec) content() string {
-	if s.IDsOnly {
-		return contentIDs
+// metadata is all that the header of an entry says.
+type metadata struct {
+	identity
+	Projected int    `json:"projected_rows,string"`
+	Tolerated string `json:"bias_spread_survived"` // a number or "any"
+	Checksum  string `json:"checksum"`             // CRC-32C of all tensor bytes in file order
+}
+
+// texts are the values of an identity or of metadata by their keys.
+func texts(of any) (values map[string]string) {
+	text, err := json.Marshal(of)
+	if err == nil {
+		err = json.Unmarshal(text, &values)
 	}
-	return contentLogits
+	if err != nil {
+		panic(err) // numbers are finite, and texts always marshal
+	}
+	return values
+}
+
+const (
+	noBias     = "none"
+	contiguous = "contiguous"
+	suffix     = ".safetensors"
+)
+
+// identify says what the entry of a rank is.
+func (s Spec) identify(plan string, rank int, x extent) identity {
+	shape, v := s.Gate.Shape, logitsOf(s.Gate)
+	id := identity{
+		Schema: schema, Model: s.Model, Method: s.Gate.Method, Experts: shape.Experts, TopK: shape.TopK,
+		Groups: shape.Groups, TopKGroups: shape.TopKGroups, Scale: s.Gate.Scale, Bias: s.text.bias,
+		Layout: s.text.layout, Ranks: s.Layout.Ranks(), Mode: s.Mode, Rank: rank, Tokens: strconv.Itoa(x.tokens),
+		Layer: s.Layer, Planner: s.Plan, Plan: plan, Seed: s.Seed, DType: s.DType, High: v.high, Low: v.low,
+	}
+	if x.tokens == AnyTokens {
+		id.Tokens, id.Rows, id.Period = anyTokens, &x.rows, &x.period
+	}
+	return id
 }
 
 // identityTexts are the parts of an identity that cost time to spell out.
 type identityTexts struct{ bias, layout string }
-
-func float(x float32) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
 
 // biasHash is the SHA-256 of the bias as little-endian float32 values.
 func biasHash(bias []float32) string {
@@ -115,12 +109,6 @@ func biasBytes(bias []float32) []byte {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 	}
 	return b
-}
-
-// planOptions spells a plan's options out. All but the seed are of plans that are gone,
-// and stay in the text that names the files of a cache.
-func planOptions(seed uint64) string {
-	return fmt.Sprintf(`{"Seed":%d,"Method":"","Imbalance":0,"Hotness":0,"Hot":0,"Exponent":0,"Counts":null}`, seed)
 }
 
 // layoutText names a contiguous layout and spells out any other.
@@ -161,19 +149,13 @@ func IsCache(dir string) bool {
 
 // fileName is the file name of an entry: a prefix for people, and 128 bits of the
 // hash of its whole identity.
-func fileName(id map[string]string) string {
-	h := sha256.New()
-	for _, key := range slices.Sorted(maps.Keys(id)) {
-		fmt.Fprintf(h, "%q=%q\n", key, id[key])
+func fileName(id identity) string {
+	h, values := sha256.New(), texts(id)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(h, "%q=%q\n", key, values[key])
 	}
-	parts := []string{
-		slug(id[keyModel]), "e" + id[keyExperts], "k" + id[keyTopK], id[keyMode] + id[keyRanks], slug(id[keyPlanner]),
-		id[keyDType], "r" + id[keyRank], "t" + id[keyTokens], hex.EncodeToString(h.Sum(nil)[:16]),
-	}
-	if id[keyContent] == contentIDs {
-		parts[5] = contentIDs
-	}
-	return strings.Join(parts, "_") + suffix
+	return fmt.Sprintf("%s_e%d_k%d_%s%d_%s_%s_r%d_t%s_%x%s", slug(id.Model), id.Experts, id.TopK, id.Mode, id.Ranks,
+		slug(id.Planner), id.DType, id.Rank, id.Tokens, h.Sum(nil)[:16], suffix)
 }
 
 // slug keeps a name's letters, digits, dots and dashes, at most 48 of them.

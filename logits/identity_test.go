@@ -65,7 +65,6 @@ func variants(t *testing.T) map[string]Spec {
 	change("Seed", func(s *Spec) { s.Plan = "uniform"; s.Seed = 1 })
 	change("DType", func(s *Spec) { s.DType = BFloat16 })
 	change("DType/2", func(s *Spec) { s.DType = Float16 })
-	change("IDsOnly", func(s *Spec) { s.IDsOnly = true })
 	return out
 }
 

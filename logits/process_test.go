@@ -239,7 +239,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	_, err = c.Fill(t.Context(), allRanks(4), []int{5}, nil)
 	if !errors.Is(err, ErrDamaged) || !errors.Is(err, fs.ErrPermission) || strings.ContainsRune(err.Error(), '\n') ||
 		!strings.Contains(err.Error(),
-			fmt.Sprintf("entry %q is damaged: byte 752: want 0x09, have the end of the file, and cannot be replaced: ",
+			fmt.Sprintf("entry %q is damaged: byte 584: want 0x09, have the end of the file, and cannot be replaced: ",
 				path)) {
 		t.Errorf("a damaged entry in a read-only folder: %v", err)
 	}

@@ -1,12 +1,16 @@
 package logits
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
@@ -18,7 +22,7 @@ import (
 const (
 	tensorIDs    = "expert_ids"      // I32 [rows, top_k]
 	tensorBias   = "correction_bias" // F32 [experts], when the gate has one
-	tensorLogits = "logits"          // [rows, experts], unless only ids are kept
+	tensorLogits = "logits"          // [rows, experts]
 )
 
 // tensors lists an entry's tensors in the order of their bytes: four-byte types
@@ -30,10 +34,7 @@ func (s Spec) tensors(rows int) []safetensors.Tensor {
 	if s.Gate.Bias != nil {
 		list = append(list, safetensors.Tensor{Name: tensorBias, DType: safetensors.F32, Shape: []int64{e}})
 	}
-	if !s.IDsOnly {
-		list = append(list, safetensors.Tensor{Name: tensorLogits, DType: s.DType.stored(), Shape: []int64{t, e}})
-	}
-	return list
+	return append(list, safetensors.Tensor{Name: tensorLogits, DType: s.DType.stored(), Shape: []int64{t, e}})
 }
 
 // Record is what an entry says about itself.
@@ -64,66 +65,119 @@ func (r Record) wrong(position, want, have string) error {
 // readRecord takes the record out of an opened entry and checks it against the
 // file's name and tensors. It reads no tensor but the bias.
 func readRecord(f *safetensors.File) (Record, error) {
-	meta := f.Metadata()
-	m := metadataReader{values: meta, record: Record{path: f.Name()}}
-	if meta[keySchema] != schema {
-		m.fail(keySchema, strconv.Quote(schema))
-		return Record{}, m.err
+	r := Record{path: f.Name()}
+	var m metadata
+	if err := m.read(f.Metadata(), r); err != nil {
+		return Record{}, err
 	}
-	x := m.extent()
-	r := Record{
-		PlanName: meta[keyPlan], Rank: m.integer(keyRank), Tokens: x.tokens, Rows: x.rows, Period: x.period,
-		Feasibility: m.feasibility(),
-		path:        f.Name(), checksum: meta[keyChecksum],
-		Spec: Spec{
-			Model: meta[keyModel], Plan: meta[keyPlanner], Mode: router.Mode(meta[keyMode]), Layer: m.integer(keyLayer),
-			DType: DType(meta[keyDType]), IDsOnly: meta[keyContent] == contentIDs,
-			Gate: router.Gate{
-				Method: router.Method(meta[keyMethod]),
-				Shape: router.Shape{
-					Experts: m.integer(keyExperts), TopK: m.integer(keyTopK),
-					Groups: m.integer(keyGroups), TopKGroups: m.integer(keyTopKG),
-				},
-				Scale: m.float(keyScale),
-			},
+	r.PlanName, r.Rank, r.checksum = m.Plan, m.Rank, m.Checksum
+	r.Spec = Spec{
+		Model: m.Model, Plan: m.Planner, Mode: m.Mode, Layer: m.Layer, Seed: m.Seed, DType: m.DType,
+		Gate: router.Gate{
+			Method: m.Method, Scale: m.Scale,
+			Shape: router.Shape{Experts: m.Experts, TopK: m.TopK, Groups: m.Groups, TopKGroups: m.TopKGroups},
 		},
 	}
-	r.Spec.Seed = m.seed()
-	r.Spec.Layout = m.layout(r.Spec.Gate.Shape.Experts)
-	if m.err == nil && meta[keyBias] != noBias {
-		r.Spec.Gate.Bias, m.err = f.Float32s(tensorBias)
+	err := errors.Join(r.setExtent(m), r.setLayout(m), r.setTolerated(m))
+	if err == nil && m.Bias != noBias {
+		r.Spec.Gate.Bias, err = f.Float32s(tensorBias)
 	}
-	if m.err != nil {
-		return Record{}, m.err
+	if err != nil {
+		return Record{}, err
 	}
-	var err error
 	if r.Spec, err = r.Spec.withDefaults(); err != nil {
 		return Record{}, err
 	}
 	if err := r.Spec.checkEntry(r.Rank, r.Tokens); err != nil {
 		return Record{}, err
 	}
-	return r, r.match(f, meta)
+	return r, r.match(f)
+}
+
+// read takes the values of a header's metadata.
+func (m *metadata) read(values map[string]string, r Record) error {
+	if have := values["schema"]; have != schema {
+		return r.wrongValue("schema", strconv.Quote(schema), have)
+	}
+	text, err := json.Marshal(values)
+	if err == nil {
+		err = json.Unmarshal(text, m, json.RejectUnknownMembers(true))
+	}
+	wrong := new(json.SemanticError)
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	key := wrong.JSONPointer.LastToken()
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return r.wrong(metadataPosition(key), "no such key in schema "+schema, "one")
+	case wrong.GoType.Kind() == reflect.Float32:
+		return r.wrongValue(key, "a number", values[key])
+	}
+	return r.wrongValue(key, "a whole number", values[key])
+}
+
+func (r *Record) setExtent(m metadata) error {
+	if m.Tokens == anyTokens && m.Rows != nil && m.Period != nil {
+		r.Tokens, r.Rows, r.Period = AnyTokens, *m.Rows, *m.Period
+		return nil
+	}
+	n, err := strconv.ParseUint(m.Tokens, 10, 31)
+	if err != nil {
+		return r.wrongValue("tokens_per_rank", "a whole number, or any with rows and period", m.Tokens)
+	}
+	r.Tokens, r.Rows = int(n), int(n)
+	return nil
+}
+
+func (r *Record) setLayout(m metadata) (err error) {
+	switch {
+	case m.Experts > maxExperts:
+		return r.wrongValue("experts", fmt.Sprintf("at most %d", maxExperts), strconv.Itoa(m.Experts))
+	case m.Layout == contiguous:
+		if r.Spec.Layout, err = router.Contiguous(m.Experts, m.Ranks); err != nil {
+			return r.wrongValue("ranks", fmt.Sprintf("1 to %d", m.Experts), strconv.Itoa(m.Ranks))
+		}
+		return nil
+	}
+	var held [][]int32
+	if err = json.Unmarshal([]byte(m.Layout), &held); err == nil {
+		r.Spec.Layout, err = router.Placed(m.Experts, held)
+	}
+	if err != nil {
+		return r.wrongValue("layout", fmt.Sprintf("%q or the experts of each rank", contiguous), m.Layout)
+	}
+	return nil
+}
+
+func (r *Record) setTolerated(m metadata) error {
+	r.Feasibility = Feasibility{ProjectedRows: m.Projected, LargestBias: math.Inf(1)}
+	if m.Tolerated == "any" {
+		return nil
+	}
+	x, err := strconv.ParseFloat(m.Tolerated, 64)
+	if r.Feasibility.LargestBias = x; err != nil || !(x >= 0) {
+		return r.wrongValue("bias_spread_survived", "a number or any", m.Tolerated)
+	}
+	return nil
 }
 
 // match compares the record, spelled out again, with the metadata it was read
 // from, the file's name and the tensors.
-func (r Record) match(f *safetensors.File, meta map[string]string) error {
-	again := r.Spec.identify(r.PlanName, r.Rank, r.extent())
-	name := fileName(again)
-	r.Feasibility.add(again)
-	again[keyChecksum] = r.checksum
+func (r Record) match(f *safetensors.File) error {
+	id := r.Spec.identify(r.PlanName, r.Rank, r.extent())
+	meta, again := f.Metadata(), texts(r.Feasibility.describe(id, r.checksum))
 	for _, key := range slices.Sorted(maps.Keys(again)) {
 		if value, ok := meta[key]; !ok || value != again[key] {
-			return r.wrong(metadataPosition(key), strconv.Quote(again[key]), strconv.Quote(value))
+			return r.wrongValue(key, strconv.Quote(again[key]), value)
 		}
-		delete(meta, key)
 	}
-	if len(meta) > 0 {
-		key := slices.Min(slices.Collect(maps.Keys(meta)))
-		return r.wrong(metadataPosition(key), "no such key in schema "+schema, "one")
+	for _, key := range []string{"rows", "period"} {
+		if again[key] == "" && meta[key] != "" {
+			return r.wrong(metadataPosition(key), "none beside a number of tokens", "one")
+		}
 	}
-	if have := filepath.Base(f.Name()); name != have {
+	if name, have := fileName(id), filepath.Base(f.Name()); name != have {
 		return r.wrong("", "the name "+strconv.Quote(name)+" for this content", "another name")
 	}
 	want, have := r.Spec.tensors(r.Rows), f.Tensors()
@@ -140,63 +194,7 @@ func (r Record) match(f *safetensors.File, meta map[string]string) error {
 
 func metadataPosition(key string) string { return fmt.Sprintf("metadata %q", key) }
 
-// metadataReader reads typed values out of the map and keeps the first error.
-type metadataReader struct {
-	record Record // whose path errors name
-	values map[string]string
-	err    error
-}
-
-func (m *metadataReader) fail(key, want string) {
-	if m.err == nil {
-		m.err = m.record.wrong(metadataPosition(key), want, strconv.Quote(m.values[key]))
-	}
-}
-
-func (m *metadataReader) integer(key string) int {
-	n, err := strconv.ParseUint(m.values[key], 10, 31)
-	if err != nil {
-		m.fail(key, "a whole number")
-	}
-	return int(n)
-}
-
-func (m *metadataReader) float(key string) float32 {
-	x, err := strconv.ParseFloat(m.values[key], 32)
-	if err != nil {
-		m.fail(key, "a number")
-	}
-	return float32(x)
-}
-
-// seed is that of the plan's options; match compares the others.
-func (m *metadataReader) seed() uint64 {
-	var o struct{ Seed uint64 }
-	if json.Unmarshal([]byte(m.values[keyOptions]), &o) != nil {
-		m.fail(keyOptions, "the options of a plan as JSON")
-	}
-	return o.Seed
-}
-
-func (m *metadataReader) layout(experts int) router.Layout {
-	text := m.values[keyLayout]
-	var l router.Layout
-	var err error
-	switch {
-	case experts > maxExperts:
-		m.fail(keyExperts, fmt.Sprintf("at most %d", maxExperts))
-	case text == contiguous:
-		if l, err = router.Contiguous(experts, m.integer(keyRanks)); err != nil {
-			m.fail(keyRanks, fmt.Sprintf("1 to %d", experts))
-		}
-	default:
-		var held [][]int32
-		if err = json.Unmarshal([]byte(text), &held); err == nil {
-			l, err = router.Placed(experts, held)
-		}
-		if err != nil {
-			m.fail(keyLayout, fmt.Sprintf("%q or the experts of each rank", contiguous))
-		}
-	}
-	return l
+// wrongValue is an error about a value of the metadata.
+func (r Record) wrongValue(key, want, have string) error {
+	return r.wrong(metadataPosition(key), want, strconv.Quote(have))
 }

@@ -134,13 +134,13 @@ func (c *checker) visit(ctx context.Context, e *EntryStatus, visit visitor) (rec
 
 // batch gathers the entries of one batch size.
 type batch struct {
-	record Record // of its first entry
-	family string
-	load   router.Load
-	status Status
-	count  int
-	bytes  int64
-	good   []bool // by rank: its entry is there and good
+	record    Record // of its first entry
+	family    string
+	load      router.Load
+	count     int
+	bytes     int64
+	good      []bool // by rank: its entry is there and good
+	projected bool   // one of them is
 	// In tep mode every rank holds all tokens, and must send them the same way.
 	digests []uint64  // by rank, of the good: of its experts
 	entry   []int     // by rank, of the good: the number of its entry
@@ -168,7 +168,7 @@ func (s *batchSet) add(i int, r Record, ids []int32) {
 		s.specs[family] = r.Spec
 		ranks := r.Spec.Layout.Ranks()
 		b = &batch{
-			record: r, family: family, load: router.NewLoad(r.Spec.Gate.Shape.Experts), status: Exact,
+			record: r, family: family, load: router.NewLoad(r.Spec.Gate.Shape.Experts),
 			good: make([]bool, ranks), digests: make([]uint64, ranks), entry: make([]int, ranks),
 			ids: make([][]int32, ranks),
 		}
@@ -186,7 +186,7 @@ func (s *batchSet) add(i int, r Record, ids []int32) {
 		b.ids[r.Rank] = slices.Clone(ids)
 	}
 	b.good[r.Rank], b.digests[r.Rank], b.entry[r.Rank] = true, digest(ids), i
-	b.status = b.status.Worse(r.Feasibility.Status)
+	b.projected = b.projected || r.Feasibility.ProjectedRows > 0
 }
 
 // digest is FNV-1a over whole numbers: equal lists have equal digests, and others
@@ -252,10 +252,9 @@ func (b *batch) balance() BatchBalance {
 	s, tokens := b.record.Spec, b.record.Tokens
 	v := BatchBalance{
 		Model: s.Model, Method: s.Gate.Method, Plan: b.record.PlanName, Mode: s.Mode, Layer: s.Layer, DType: s.DType,
-		Content: s.content(),
-		Ranks:   s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
+		Ranks: s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
-		Status: b.status, Entries: b.count, Bytes: b.bytes,
+		Projected: b.projected, Entries: b.count, Bytes: b.bytes,
 	}
 	for rank, good := range b.good {
 		if !good {

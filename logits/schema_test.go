@@ -79,7 +79,7 @@ func TestSchema(t *testing.T) {
 		{Spec{Model: "m", Gate: grouped, Layout: layout, Mode: router.TEP, DType: Float32}, AnyTokens},
 		{Spec{Model: "m", Gate: flat, Layout: other, Mode: router.DEP, DType: BFloat16}, AnyTokens},
 		{Spec{Model: "m", Gate: flat, Layout: layout, Mode: router.DEP, DType: Float16, Layer: 3}, 5},
-		{Spec{Model: "m", Gate: flat, Layout: layout, Mode: router.DEP, IDsOnly: true}, AnyTokens},
+		{Spec{Model: "m", Gate: flat, Layout: layout, Mode: router.DEP}, AnyTokens},
 	} {
 		folder := t.TempDir()
 		cache, err := Open(folder, c.spec)

@@ -46,9 +46,6 @@ type Spec struct {
 	Plan   string        // name of the plan as plan.New takes it; "" is the diagonal one
 	Seed   uint64        // of the plan, where it is random
 	DType  DType         // element type of the logits; "" is float32
-	// IDsOnly keeps the chosen experts and no logits: k numbers per token
-	// instead of E.
-	IDsOnly bool
 
 	text identityTexts
 }

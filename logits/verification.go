@@ -5,6 +5,7 @@ import (
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // Verification is what a scan found in a folder of entries, and the JSON of 'logits
@@ -35,14 +36,13 @@ func (v Verification) AtFloor() (n int) {
 // BatchBalance is the balance of one batch size over all ranks together; its numbers
 // are undefined while entries are missing or bad.
 type BatchBalance struct {
-	Model   string        `json:"model"`
-	Method  router.Method `json:"method"`
-	Plan    string        `json:"plan"` // with its version
-	Mode    router.Mode   `json:"mode"`
-	Layer   int           `json:"layer"`
-	DType   DType         `json:"dtype"`
-	Content string        `json:"content"` // logits, or ids alone
-	Ranks   int           `json:"ranks"`
+	Model  string        `json:"model"`
+	Method router.Method `json:"method"`
+	Plan   string        `json:"plan"` // with its version
+	Mode   router.Mode   `json:"mode"`
+	Layer  int           `json:"layer"`
+	DType  DType         `json:"dtype"`
+	Ranks  int           `json:"ranks"`
 	// TokensPerRank is null for periodic entries. Their numbers are those of one
 	// whole table; Certificate has those of every number of tokens.
 	TokensPerRank      router.Whole  `json:"tokens_per_rank"`
@@ -59,12 +59,12 @@ type BatchBalance struct {
 	// of active experts too.
 	AtFloor bool `json:"at_floor"`
 	// Certificate is null for entries of one batch size, and while ranks are missing.
-	Certificate *Certificate `json:"certificate"`
+	Certificate *plan.Proof `json:"certificate"`
 
-	Status       Status `json:"-"` // the worst of the good entries
-	MissingRanks []int  `json:"-"` // ranks without a good entry
-	Entries      int    `json:"-"` // that are there
-	Bytes        int64  `json:"-"` // of them
+	Projected    bool  `json:"-"` // one of the good entries is
+	MissingRanks []int `json:"-"` // ranks without a good entry
+	Entries      int   `json:"-"` // that are there
+	Bytes        int64 `json:"-"` // of them
 }
 
 // EntryStatus is what a scan found of one entry. What its file would say is null
@@ -82,14 +82,13 @@ type EntryStatus struct {
 	Period        *int           `json:"period"`
 	Layer         *int           `json:"layer"`
 	DType         *DType         `json:"dtype"`
-	Content       *string        `json:"content"`
 	Plan          *string        `json:"plan"`
-	PlanOptions   *string        `json:"plan_options"`
+	Seed          *uint64        `json:"seed"` // of a random plan
 	Mode          *router.Mode   `json:"mode"`
 	Layout        *string        `json:"layout"`
 	Scale         *float32       `json:"scale"`
 	BiasSHA256    *string        `json:"bias_sha256"`
-	Status        string         `json:"status"` // exact, projected, infeasible, or "failed: " and why
+	Status        string         `json:"status"` // exact, projected, or "failed: " and why
 
 	Bytes int64 `json:"-"`
 	Err   error `json:"-"` // why the entry is not what it says, or not there
@@ -110,10 +109,9 @@ func (e *EntryStatus) describe(r Record) {
 	} else {
 		e.TokensPerRank = new(r.Tokens)
 	}
-	e.DType, e.Content, e.Plan, e.PlanOptions = new(s.DType), new(s.content()), new(r.PlanName),
-		new(planOptions(s.Seed))
+	e.DType, e.Plan, e.Seed = new(s.DType), new(r.PlanName), new(s.Seed)
 	e.Mode, e.Layout, e.Scale, e.BiasSHA256 = new(s.Mode), new(s.text.layout), new(s.Gate.Scale), new(s.text.bias)
-	e.Status = string(r.Feasibility.Status)
+	e.Status = r.Feasibility.Status()
 }
 
 func (e *EntryStatus) fail(err error) {

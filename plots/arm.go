@@ -22,7 +22,7 @@ type Arm struct {
 	PerStep *perstep.Trace
 }
 
-// OneTrace names a trace of no arm that stands alone. Figures need not repeat it.
+// OneTrace names a trace of no arm, or counts, that stand alone. Figures need not repeat it.
 const OneTrace = "the trace"
 
 // NewArm averages the trace over its steps.

@@ -43,10 +43,6 @@ func BarChart(s BarSpec) (Figure, error) {
 	lists := make([][]float64, len(s.Series))
 	any := false
 	for i, series := range s.Series {
-		if len(series.Values) != len(s.Groups) {
-			return Figure{}, fmt.Errorf("bars %q: want %d values, have %d", series.Name, len(s.Groups),
-				len(series.Values))
-		}
 		any = any || len(knowns(series.Values)) > 0
 		lists[i] = append([]float64{series.Floor}, series.Values...)
 	}

@@ -123,7 +123,7 @@ func DoseResponse(d *gain.Dose) (Figure, error) {
 	f.panels = [][]*plot.Plot{{p}}
 	f.Title = fmt.Sprintf("Each 10 %% of load imbalance costs %s of time (%s to %s)", quantity.Percent(d.Slope/10),
 		quantity.Percent(d.Low/10), quantity.Percent(d.High/10))
-	f.Caption = fmt.Sprintf("%s; bars are %s intervals. The line is in no claim about the learned router.",
+	f.Caption = fmt.Sprintf("%s; bars are %s intervals. The learned router is not part of the fit.",
 		quantity.Count(d.N, "launch"), quantity.Confidence(d.Confidence))
 	return f, nil
 }

@@ -10,8 +10,10 @@ import (
 	"html"
 	"image/color"
 	"io"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -254,6 +256,15 @@ func attributes(style string) string {
 // fallback is what stands in for Liberation Sans: first faces of its metrics.
 const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
+// plainFont is what a page's own style says of texts.
+const plainFont = ` font-family="'Liberation Sans',Arial,Helvetica,sans-serif" font-variant="normal" font-weight="normal" font-style="normal"`
+
+// tenths of a point are finer than a screen shows.
+func tenths(number string) float64 {
+	v, _ := strconv.ParseFloat(number, 64) // of our own writing
+	return math.Round(10 * v)
+}
+
 // body is the drawing without the <svg> element's own start tag, up to and with
 // its end tag. In a themed one, colors are variables that a page may set.
 func (c *svgCanvas) body(themed bool) string {
@@ -264,11 +275,14 @@ func (c *svgCanvas) body(themed bool) string {
 	if themed { // a page allows no style attributes
 		body = styled.ReplaceAllStringFunc(body, attributes)
 		body = rectangle.ReplaceAllStringFunc(body, func(path string) string {
-			if m := rectangle.FindStringSubmatch(path); m[2] == m[4] && m[3] == m[5] && m[6] == m[8] && m[1] == m[7] {
-				return "M" + m[1] + "," + m[2] + "H" + m[3] + "V" + m[6] + "H" + m[1] + "Z"
+			m := rectangle.FindStringSubmatch(path)
+			if m[2] != m[4] || m[3] != m[5] || m[6] != m[8] || m[1] != m[7] {
+				return path
 			}
-			return path
+			x, y, right, top := tenths(m[1]), tenths(m[2]), tenths(m[3]), tenths(m[6])
+			return fmt.Sprintf("M%g,%gh%gv%gh%gz", x/10, y/10, (right-x)/10, (top-y)/10, (x-right)/10)
 		})
+		body = strings.ReplaceAll(body, plainFont, "")
 		body = hexColor.ReplaceAllStringFunc(body, func(hex string) string {
 			if name := themes[hex]; name != "" {
 				return "var(--fig-" + name + "," + hex + ")"

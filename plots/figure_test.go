@@ -284,34 +284,6 @@ func TestNothingToDraw(t *testing.T) {
 	}
 }
 
-func TestShapesThatContradict(t *testing.T) {
-	for name, draw := range map[string]func() (Figure, error){
-		"ragged grid": func() (Figure, error) {
-			return HeatMap(HeatSpec{Grids: []Grid{{Rows: []int{0}, Columns: []int{0, 1}, Values: [][]float64{{1}}}}})
-		},
-		"missing row": func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{{Rows: []int{0}}}}) },
-		"missing bar": func() (Figure, error) {
-			return BarChart(BarSpec{Groups: []int{0, 1}, Series: []BarSeries{{Values: []float64{1}}}})
-		},
-		"missing rank": func() (Figure, error) { return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}}}}) },
-		"missing phase": func() (Figure, error) {
-			return PhaseStacks(StackSpec{Phases: []string{"experts"},
-				Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Idle: []float64{nan}, Wait: []float64{0}, Transfer: []float64{0}}}})
-		},
-		"odd phase": func() (Figure, error) { return PhaseStacks(StackSpec{Phases: []string{"lunch"}}) },
-		"missing time": func() (Figure, error) {
-			return Scatter(ScatterSpec{Clouds: []Cloud{{Points: perstep.Points{Slots: []float64{1}}}}})
-		},
-		"missing mean": func() (Figure, error) {
-			return StepLines(StepSpec{Arms: []Steps{{Numbers: []int{0}, MaxNS: []float64{1}}}})
-		},
-	} {
-		if _, err := draw(); err == nil || errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "want") {
-			t.Errorf("%s: want an error about the shape, have %v", name, err)
-		}
-	}
-}
-
 // The legend of what hangs below the line names exactly what is drawn: time that
 // cannot be divided is not called transfer.
 func TestCollectiveKeys(t *testing.T) {

@@ -44,16 +44,6 @@ func HeatMap(s HeatSpec) (Figure, error) {
 	unknown, cut, any := false, false, false
 	span := s.scale()
 	for i, g := range s.Grids {
-		if len(g.Values) != len(g.Rows) {
-			return Figure{}, fmt.Errorf("heat map %q: want %d rows of values, have %d", g.Name, len(g.Rows),
-				len(g.Values))
-		}
-		for r, row := range g.Values {
-			if len(row) != len(g.Columns) {
-				return Figure{}, fmt.Errorf("heat map %q row %d: want %d values, have %d", g.Name, r, len(g.Columns),
-					len(row))
-			}
-		}
 		if g.empty() {
 			continue
 		}

@@ -35,10 +35,6 @@ func Scatter(s ScatterSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: 270}
 	mostX, mostY, points := 0.0, 0.0, 0
 	for i, cloud := range s.Clouds {
-		if len(cloud.Slots) != len(cloud.TimeNS) {
-			return Figure{}, fmt.Errorf("scatter %q: want as many times as loads, have %d and %d", cloud.Name,
-				len(cloud.TimeNS), len(cloud.Slots))
-		}
 		for j := range cloud.Slots {
 			if drawable(cloud.Slots[j]) && drawable(cloud.TimeNS[j]) {
 				mostX, mostY = max(mostX, cloud.Slots[j]), max(mostY, cloud.TimeNS[j])

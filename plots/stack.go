@@ -43,6 +43,14 @@ var phaseColors = map[string]color.NRGBA{
 	string(nsys.PhaseCommunication): softInk, string(nsys.PhaseUnknown): tint(softInk, 0.4),
 }
 
+// phaseColor is that of a phase; one of a file that has others is unknown.
+func phaseColor(phase string) color.NRGBA {
+	if c, ok := phaseColors[phase]; ok {
+		return c
+	}
+	return phaseColors[string(nsys.PhaseUnknown)]
+}
+
 // manyRanks is the number of ranks beyond which two panels no longer fit side by
 // side, and lines between ranks would hide a heat map.
 const manyRanks = 24
@@ -51,9 +59,6 @@ const manyRanks = 24
 // time without a kernel (outlined). Arms must be rectangular with phases of package nsys;
 // without any time the error wraps ErrNothing.
 func PhaseStacks(s StackSpec) (Figure, error) {
-	if err := s.check(); err != nil {
-		return Figure{}, err
-	}
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	longest, most := 0.0, 0
 	for _, a := range s.Arms {
@@ -79,7 +84,7 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 	f.arrange(panels, true, barHeight(most, len(panels)))
 	for i, phase := range s.Phases {
 		if s.largest(i) > 0.002*longest { // a thinner part is not seen
-			f.legend = append(f.legend, fillKey(phase, phaseColors[phase]))
+			f.legend = append(f.legend, fillKey(phase, phaseColor(phase)))
 		}
 	}
 	f.legend = append(f.legend, otherKeys(s.Arms)...)
@@ -113,28 +118,6 @@ func barHeight(bars, panels int) vg.Length {
 		return 44 + vg.Length(min(320, 24*bars))
 	}
 	return 44 + vg.Length(min(320, 34*bars))
-}
-
-func (s StackSpec) check() error {
-	for _, phase := range s.Phases {
-		if _, ok := phaseColors[phase]; !ok {
-			return fmt.Errorf("phases %q: unknown phase %q: want those of a trace", s.Name, phase)
-		}
-	}
-	for _, a := range s.Arms {
-		for _, list := range []int{len(a.Work), len(a.Transfer), len(a.Wait), len(a.Idle)} {
-			if list != len(a.Ranks) {
-				return fmt.Errorf("phases of %q: want values for %d ranks, have %d", a.Name, len(a.Ranks), list)
-			}
-		}
-		for r, work := range a.Work {
-			if len(work) != len(s.Phases) {
-				return fmt.Errorf("phases of %q rank %d: want %d values, have %d", a.Name, a.Ranks[r], len(s.Phases),
-					len(work))
-			}
-		}
-	}
-	return nil
 }
 
 var (
@@ -212,7 +195,7 @@ func (s *stack) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 		}
 		for i, v := range s.Work[r] {
-			next(v, func(part vg.Rectangle) { fillBox(c, phaseColors[s.phases[i]], part) })
+			next(v, func(part vg.Rectangle) { fillBox(c, phaseColor(s.phases[i]), part) })
 		}
 		next(s.Transfer[r], func(part vg.Rectangle) {
 			fill := undividedFill

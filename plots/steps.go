@@ -5,7 +5,6 @@ import (
 	"image/color"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
@@ -17,8 +16,7 @@ import (
 // steps are left blank.
 func StepTimes(arms ...Arm) StepSpec {
 	s := StepSpec{
-		Name:  "step-time",
-		Upper: "slowest rank of each layer", Lower: "mean over ranks", Between: "loss",
+		Name: "step-time",
 		Caption: timedExtent(arms) +
 			". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
 			"Warm-up is drawn and in no mean; incomplete steps are blank.",
@@ -50,12 +48,11 @@ func StepTimes(arms ...Arm) StepSpec {
 	return s
 }
 
-// StepSpec is two times of every step, such as the compute of the slowest ranks and of
-// the mean rank: one panel per arm on one scale.
+// StepSpec is the compute of the slowest ranks and of the mean rank in every step: one panel per
+// arm on one scale.
 type StepSpec struct {
-	Name, Title, Caption  string
-	Upper, Lower, Between string // names of the lines, and of what lies between them
-	Arms                  []Steps
+	Name, Title, Caption string
+	Arms                 []Steps
 }
 
 // Steps is one panel: nanoseconds per step, in step order; NaN where unknown.
@@ -72,10 +69,6 @@ func StepLines(s StepSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	most := 0.0
 	for _, a := range s.Arms {
-		if len(a.MaxNS) != len(a.Numbers) || len(a.MeanNS) != len(a.Numbers) {
-			return Figure{}, fmt.Errorf("steps of %q: want %d values, have %d and %d", a.Name, len(a.Numbers),
-				len(a.MaxNS), len(a.MeanNS))
-		}
 		most = max(most, largest(a.MaxNS, a.MeanNS))
 	}
 	if most == 0 {
@@ -83,26 +76,18 @@ func StepLines(s StepSpec) (Figure, error) {
 	}
 	unit := quantity.TimeUnit(most)
 	var panels []*plot.Plot
-	keys := [2]color.NRGBA{ink, ink}
-	if s.Upper == gain.Normal.Label() {
-		keys = [2]color.NRGBA{vermillion, blue}
-	}
 	for i, a := range s.Arms {
 		p := newPanel(panelTitle(a.Name, len(s.Arms)), "step", "compute time ("+unit.Name+")")
-		upper, lower := armColor(a.Name, i), armColor(a.Name, i)
-		if s.Upper == gain.Normal.Label() {
-			upper, lower = keys[0], keys[1]
-		}
 		p.X.Tick.Marker = indexTicks{a.Numbers, 8}
 		p.Y.Tick.Marker = valueTicks{6, ""}
 		p.Y.Min, p.Y.Max = 0, headroom(most/unit.Per)
-		p.Add(rules{}, &steps{places(len(a.Numbers)), a, unit.Per, upper, lower})
+		p.Add(rules{}, &steps{places(len(a.Numbers)), a, unit.Per, armColor(a.Name, i)})
 		panels = append(panels, p)
 	}
 	f.arrange(panels, false, 220)
 	f.legend = []key{
-		lineKey(s.Upper, line(keys[0], 1.6)), lineKey(s.Lower, line(keys[1], 1.6, 5, 3)),
-		fillKey("between them: "+s.Between, tint(keys[0], 0.2)),
+		lineKey("slowest rank of each layer", line(ink, 1.6)), lineKey("mean over ranks", line(ink, 1.6, 5, 3)),
+		fillKey("between them: loss", tint(ink, 0.2)),
 	}
 	return f, nil
 }
@@ -111,8 +96,7 @@ type steps struct {
 	places
 	Steps
 	per   float64
-	upper color.NRGBA
-	lower color.NRGBA
+	color color.NRGBA
 }
 
 // Plot implements plot.Plotter. Unknown steps break the lines.
@@ -127,12 +111,12 @@ func (s *steps) Plot(c draw.Canvas, p *plot.Plot) {
 		for i := len(lower) - 1; i >= 0; i-- {
 			band = append(band, lower[i])
 		}
-		c.FillPolygon(tint(s.upper, 0.2), band)
-		c.StrokeLines(line(s.upper, 1.6), upper)
-		c.StrokeLines(line(s.lower, 1.6, 5, 3), lower)
+		c.FillPolygon(tint(s.color, 0.2), band)
+		c.StrokeLines(line(s.color, 1.6), upper)
+		c.StrokeLines(line(s.color, 1.6, 5, 3), lower)
 		for i := range upper {
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.upper, Radius: 2.5, Shape: draw.CircleGlyph{}}, upper[i])
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.lower, Radius: 2.5, Shape: draw.PyramidGlyph{}}, lower[i])
+			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.color, Radius: 2.5, Shape: draw.CircleGlyph{}}, upper[i])
+			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.color, Radius: 2.5, Shape: draw.PyramidGlyph{}}, lower[i])
 		}
 		upper, lower = nil, nil
 	}

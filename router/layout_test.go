@@ -96,6 +96,8 @@ func TestBadLayouts(t *testing.T) {
 	bad("nothing", err)
 	_, err = Placed(3, [][]int32{{0, 1}})
 	bad("an expert without a home", err)
+	_, err = Placed(0, [][]int32{{}})
+	bad("no expert", err)
 	_, err = Placed(2, [][]int32{{0, 2}, {1}})
 	bad("an expert that does not exist", err)
 }

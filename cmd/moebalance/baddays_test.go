@@ -461,8 +461,8 @@ func TestSecretsReachNoOutput(t *testing.T) {
 		stdout, stderr, _ := invoke(t.Context(), args...)
 		all.WriteString(stdout + stderr)
 	}
-	differing := strings.Join([]string{own, "--api-key", "PLANTED-6", "--hf-token=PLANTED-7"}, " ")
-	ask(append([]string{"bench", "--pairs", "6", "--campaign", "refused", "--perfect-command", differing, "--"},
+	differing := "--api-key PLANTED-6 --hf-token=PLANTED-7"
+	ask(append([]string{"bench", "--pairs", "6", "--campaign", "refused", "--arm", "perfect=" + differing, "--"},
 		words...)...)
 	ask(append([]string{"bench", "--pairs", "6", "--campaign", "c", "--arm",
 		"more=HF_TOKEN=PLANTED-8 --api-key PLANTED-9", "--format", "json", "-o", "bench.json", "--"}, words...)...)

@@ -27,7 +27,7 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 			return nil, fmt.Errorf("bench: %w", err)
 		}
 		s := campaign.Spec
-		if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Perfect, s.Command.Server,
+		if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server,
 			s.Same)...); err != nil {
 			return nil, errors.Join(err, campaign.Close())
 		}

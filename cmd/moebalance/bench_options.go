@@ -76,8 +76,6 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f := c.Flags()
 	flags.Parsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm",
 		"switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE", treatmentNames()...)
-	flags.Parsed(c, &o.Command.Perfect, launch.Words, "perfect-command", "",
-		"`COMMAND` of the perfect arm if it differs, as one quoted line")
 	flags.Parsed(c, &o.Command.Server, launch.Words, "server", "",
 		"server `COMMAND`, started before and stopped after the client")
 	flags.Parsed(c, &o.client, launch.Words, "client", "",
@@ -99,7 +97,6 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
 	section(c, "What to run")
 
-	o.Design.Order = bench.ABBA
 	f.IntVar(&o.launches, "launches", 5, "launches that switch between the arms inside (--treatment hook)")
 	f.IntVar(&o.Design.Blocks, "blocks", 2, "blocks of segments in each of --launches: ABBA, then BAAB")
 	f.IntVar(&o.Design.Pairs, "pairs", 8,

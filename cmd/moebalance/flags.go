@@ -115,14 +115,15 @@ func sameResult(c *cobra.Command, files []string, but ...string) string {
 // modelFlags name a model.
 type modelFlags struct {
 	model, config string
-	method        router.Method // in the place of the config's; bound where it can be given
 }
 
-func (m *modelFlags) bind(c *cobra.Command) {
+func (m *modelFlags) bind(c *cobra.Command) { bindModel(c, &m.model, &m.config) }
+
+func bindModel(c *cobra.Command, model, config *string) {
 	f := c.Flags()
-	f.StringVar(&m.model, "model", "",
+	f.StringVar(model, "model", "",
 		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
-	f.StringVar(&m.config, "config", "", "Hugging Face config.json `FILE` of the model")
+	f.StringVar(config, "config", "", "Hugging Face config.json `FILE` of the model")
 	flags.Complete(c, "model", router.ModelNames()...)
 }
 
@@ -137,7 +138,7 @@ func (m *modelFlags) named() bool { return m.model != "" || m.config != "" }
 
 // find is the named model.
 func (m *modelFlags) find() (router.Model, error) {
-	return source.FindModel(m.model, m.config, m.method)
+	return source.FindModel(m.model, m.config, "")
 }
 
 // shape is that of the named model, nil without one.

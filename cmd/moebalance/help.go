@@ -27,7 +27,7 @@ var first = map[string]string{
 		" step-tokens table notes format",
 	"report":          "output title counts-normal counts-perfect model steps step-tokens png svg",
 	"logits-generate": "cache ep model experts top-k mode dtype plan tokens rank",
-	"logits-plans":    "model experts top-k ep tokens unequal plans table format",
+	"logits-plans":    "model experts top-k ep tokens plans table format",
 	"quickstart":      "dir force help",
 }
 

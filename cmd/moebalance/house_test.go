@@ -56,6 +56,7 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"cmd/internal/workload": {
+		"compare/bench/control",
 		"logits",
 		"logits/safetensors",
 		"router",
@@ -117,10 +118,12 @@ var imports = map[string][]string{
 	},
 	"compare/bench": {
 		"compare/bench/control",
+		"compare/bench/difference",
 		"compare/bench/evidence",
 		"compare/bench/launch",
 		"compare/bench/metrics",
 		"compare/bench/points",
+		"compare/bench/proof",
 		"compare/gain",
 		"compare/stats",
 		"router",
@@ -133,6 +136,11 @@ var imports = map[string][]string{
 		"router/input",
 	},
 	"compare/bench/dataset": nil,
+	"compare/bench/difference": {
+		"compare/bench/launch",
+		"compare/gain",
+		"router/shown",
+	},
 	"compare/bench/evidence": {
 		"compare/gain",
 		"router",
@@ -155,6 +163,13 @@ var imports = map[string][]string{
 		"compare/gain",
 		"router",
 		"router/input",
+	},
+	"compare/bench/proof": {
+		"compare/bench/evidence",
+		"compare/bench/metrics",
+		"compare/gain",
+		"router",
+		"router/quantity",
 	},
 	"compare/counts": {
 		"compare/counts/tensor",
@@ -249,6 +264,7 @@ var imports = map[string][]string{
 		"compare/bench/control",
 		"compare/bench/launch",
 		"compare/bench/metrics",
+		"compare/bench/proof",
 		"compare/counts",
 		"compare/diff",
 		"compare/gain",
@@ -259,6 +275,7 @@ var imports = map[string][]string{
 		"compare/nsys/ranges",
 		"compare/place",
 		"logits",
+		"logits/safetensors",
 		"router",
 		"router/input",
 		"router/quantity",

@@ -17,16 +17,15 @@ import (
 )
 
 type generateOptions struct {
-	gate    gateFlags
-	cache   target.Folder
-	tokens  []int
-	ranks   []int
-	dtype   logits.DType
-	plan    string
-	seed    uint64
-	layer   int
-	idsOnly bool
-	out     resultFlags
+	gate   gateFlags
+	cache  target.Folder
+	tokens []int
+	ranks  []int
+	dtype  logits.DType
+	plan   string
+	seed   uint64
+	layer  int
+	out    resultFlags
 }
 
 func logitsGenerateCmd() *cobra.Command {
@@ -43,7 +42,6 @@ func logitsGenerateCmd() *cobra.Command {
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
 	bindSeed(f, &o.seed)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
-	f.BoolVar(&o.idsOnly, "ids-only", false, "write expert_ids only, without logits")
 	o.out.bind(c, func() []string { return []string{"entries"} })
 	flags.Complete(c, "plan", plan.Names()...)
 	return c
@@ -52,7 +50,7 @@ func logitsGenerateCmd() *cobra.Command {
 func (o *generateOptions) check(c *cobra.Command) error {
 	switch {
 	case len(o.tokens) > 0:
-		if err := checkTokens("--tokens", o.tokens, 1, logits.MaxTokens); err != nil {
+		if err := checkTokens(o.tokens, logits.MaxTokens); err != nil {
 			return err
 		}
 	case plan.AnyTokens(o.plan):
@@ -118,11 +116,11 @@ func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]lo
 
 // spec is what the flags describe.
 func (o *generateOptions) spec() (logits.Spec, error) {
-	name, gate, stored, err := o.gate.gate()
+	name, gate, stored, err := o.gate.Read()
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	layout, err := o.gate.layout(gate.Shape.Experts, o.gate.ranks)
+	layout, err := o.gate.Layout(gate.Shape.Experts, o.gate.ranks)
 	if err != nil {
 		return logits.Spec{}, err
 	}
@@ -135,6 +133,6 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 	}
 	return logits.Spec{
 		Model: name, Gate: gate, Layout: layout, Mode: o.gate.mode, Layer: o.layer,
-		Plan: o.plan, Seed: o.seed, DType: dtype, IDsOnly: o.idsOnly,
+		Plan: o.plan, Seed: o.seed, DType: dtype,
 	}, nil
 }

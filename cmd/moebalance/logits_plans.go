@@ -15,13 +15,13 @@ import (
 )
 
 type plansOptions struct {
-	gate  gateFlags
-	seed  uint64
-	ranks []int
-	batch batchFlags
-	layer int
-	plans []string
-	out   resultFlags
+	gate   gateFlags
+	seed   uint64
+	ranks  []int
+	tokens []int
+	layer  int
+	plans  []string
+	out    resultFlags
 }
 
 // mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
@@ -37,7 +37,7 @@ func logitsPlansCmd() *cobra.Command {
 	o.gate.bindModel(c)
 	o.gate.bindRanks(c)
 	flags.Numbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
-	o.batch.bind(c, "1,8,64")
+	bindTokens(c, &o.tokens, "1,8,64")
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"},
 		"plans: "+strings.Join(allPlans(), ", "))
@@ -48,13 +48,13 @@ func logitsPlansCmd() *cobra.Command {
 }
 
 func (o *plansOptions) check(c *cobra.Command) error {
-	if err := cmp.Or(o.gate.checkModel(), o.batch.check(mostSlots)); err != nil {
+	if err := cmp.Or(o.gate.Check(), checkTokens(o.tokens, mostSlots)); err != nil {
 		return err
 	}
 	switch {
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
-	case o.gate.placement != "" && o.batch.given("ep"):
+	case o.gate.Placement != "" && c.Flags().Changed("ep"):
 		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
 	return checkPlans(c.Flags(), "--plans", allPlans(), o.plans...)
@@ -64,7 +64,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	name, gate, _, err := o.gate.gate()
+	name, gate, _, err := o.gate.Read()
 	if err != nil {
 		return err
 	}
@@ -95,37 +95,23 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	return o.out.write(c, result.Document())
 }
 
-// problems are what the plans have to solve: the batches whose ranks differ, or
-// every batch size on every number of ranks.
+// problems are what the plans have to solve: every batch size on every number of ranks.
 func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err error) {
-	for _, each := range o.batch.unequal {
-		layout, err := o.gate.layout(shape.Experts, len(each))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, o.problem(shape, layout, each))
-	}
-	if len(list) > 0 {
-		return list, nil
-	}
 	ranks := o.ranks
-	if o.gate.placement != "" {
+	if o.gate.Placement != "" {
 		ranks = []int{0} // the file's
 	}
 	for _, n := range ranks {
-		layout, err := o.gate.layout(shape.Experts, n)
+		layout, err := o.gate.Layout(shape.Experts, n)
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range o.batch.tokens {
-			list = append(list, o.problem(shape, layout, slices.Repeat([]int{t}, layout.Ranks())))
+		for _, t := range o.tokens {
+			list = append(list, plan.Problem{Shape: shape, Layout: layout, Mode: o.gate.mode, Layer: o.layer,
+				Tokens: slices.Repeat([]int{t}, layout.Ranks())})
 		}
 	}
 	return list, nil
-}
-
-func (o *plansOptions) problem(shape router.Shape, layout router.Layout, tokens []int) plan.Problem {
-	return plan.Problem{Shape: shape, Layout: layout, Mode: o.gate.mode, Layer: o.layer, Tokens: tokens}
 }
 
 // countable is an error for a problem that contradicts itself, is empty or is too large.
@@ -134,7 +120,7 @@ func countable(p plan.Problem) error {
 		return withCode(exitUsage, err)
 	}
 	if slots := slices.Max(p.Tokens) * p.Shape.TopK * p.Layout.Ranks(); slots < 1 || slots > mostSlots {
-		return usagef("--tokens, --unequal: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots,
+		return usagef("--tokens: want 1 to %d slots (tokens × top-k × ranks) in a batch, have %d", mostSlots,
 			slots)
 	}
 	return nil

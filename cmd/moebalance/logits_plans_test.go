@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,23 +76,14 @@ func TestLogitsPlansUsage(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{},
-		{"--experts", "4", "--top-k", "1", "--unequal", "1,2,3", "--placement", placed},
-		{"--model", "deepseek-v3", "--unequal", "1,2", "--tokens", "2"},
-		{"--model", "deepseek-v3", "--unequal", "1,x"},
 		{"--model", "deepseek-v3", "--plans", "best"},
 		{"--model", "deepseek-v3", "--plans", ""},
 		{"--model", "deepseek-v3", "--tokens", "-1"},
 		{"--model", "deepseek-v3", "--tokens", "0"}, // of which nothing is known, not even that it is optimal
 		{"--model", "deepseek-v3", "--tokens", "0,3"},
-		{"--model", "deepseek-v3", "--unequal", "0,0"},
 		{"--model", "deepseek-v3", "--ep", "0"},
 		{"--model", "deepseek-v3", "--layer", "-1"},
 		{"--model", "deepseek-v3", "--tokens", "99999999"},
-		{"--model", "deepseek-v3", "--unequal", "1,2", "--ep", "2"},
-		{"--model", "deepseek-v3", "--unequal", "1,-2"},
-		{"--model", "deepseek-v3", "--unequal", "1,,2"},
-		{"--model", "deepseek-v3", "--unequal", ""},
-		{"--model", "deepseek-v3", "--unequal", "1,2", "--mode", "tep"},
 		{"--model", "deepseek-v3", "--seed", "5"},
 		{"--model", "deepseek-v3", "--ep", "257"},
 		{"--model", "deepseek-v3", "--mode", "dp"},
@@ -104,34 +94,6 @@ func TestLogitsPlansUsage(t *testing.T) {
 			!strings.HasPrefix(errs, "moebalance: ") {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q; want 2 and a message", args, code, out, errs)
 		}
-	}
-}
-
-// 8 tokens of top-2, three on one rank, none on another: 16 slots on 8 experts of 4
-// ranks could be 2 for each expert, and 4 for each rank; a table that does not know
-// the tokens of the other ranks leaves 3 and 5.
-func TestLogitsPlansOfUnequalRanks(t *testing.T) {
-	args := []string{"--experts", "8", "--top-k", "2", "--unequal", "3,0,4,1", "--unequal", "2,2", "--unequal",
-		"3, 0,4,1", "--plans", "diagonal"}
-	out, _, code := runPlans(t, append(args, "--format", "csv")...)
-	lines := strings.Split(out, "\n")
-	if code != exitDone || len(lines) != 4 ||
-		!strings.HasPrefix(lines[0], "ranks,tokens_per_rank,tokens_of_ranks,plan,") ||
-		!strings.HasPrefix(lines[1], `4,,"3,0,4,1",diagonal,1.25,1,1.5,1,8,8,0,1,not optimal`) ||
-		!strings.HasPrefix(lines[2], "2,2,,diagonal,1,1,1,1,8,8,0,") {
-		t.Errorf("exit %d, %s, want both batches once", code, out)
-	}
-	out, _, _ = runPlans(t, append(args, "--format", "json")...)
-	var r struct {
-		Plans []map[string]any `json:"plans"`
-	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Plans) != 2 {
-		t.Fatal(err, len(r.Plans))
-	}
-	unequal, equal := r.Plans[0], r.Plans[1]
-	if fmt.Sprint(unequal["tokens_per_rank"], unequal["tokens_of_ranks"]) != "<nil> [3 0 4 1]" ||
-		fmt.Sprint(equal["tokens_per_rank"], equal["tokens_of_ranks"]) != "2 <nil>" {
-		t.Errorf("%v and %v", unequal, equal)
 	}
 }
 

@@ -4,12 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,42 +79,20 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 					program))
 		}
 	}
-	reports := reportsIn(folder)
-	if len(reports) > 0 {
+	if reports := launch.Reports(folder); len(reports) > 0 {
 		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir",
 			o.folder.Path, filepath.Base(reports[0]))
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("profile: %w", err)
-	}
-	wrapped := o.Wrap(words, folder, launch.LauncherVersion(words[0]))
-	cmd := exec.CommandContext(c.Context(), wrapped[0], wrapped[1:]...)
-	cmd.Env = launch.Environ(os.Environ(), o.Variables())
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nsys then still writes its report
-	cmd.WaitDelay = 5 * time.Minute
-	err = cmd.Run()
-	reports = reportsIn(folder)
+	reports, err := o.Record(c.Context(), words, folder,
+		launch.Streams{In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr()})
 	switch {
 	case c.Context().Err() != nil:
 		return withCode(exitInterrupted, errors.New("profile: interrupted"))
 	case err != nil:
-		return fmt.Errorf("profile: the command failed: %w", err)
-	case len(reports) == 0:
-		return fmt.Errorf("profile: the command succeeded, but nsys wrote no report in %s: were the iterations reached?", o.folder.Path)
-	case !slices.ContainsFunc(reports, func(path string) bool { return filepath.Ext(path) != ".qdstrm" }):
-		return fmt.Errorf("profile: nsys wrote %s but no report: want a complete nsys installation, with its importer",
-			reports[0])
+		return fmt.Errorf("profile: %w", err)
 	}
 	for _, path := range reports {
 		fmt.Fprintln(c.ErrOrStderr(), path)
 	}
 	return nil
-}
-
-// reportsIn lists the reports of a folder. Reports of another run must not be in it:
-// they would count as ranks of this run.
-func reportsIn(folder string) []string {
-	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
-	return reports
 }

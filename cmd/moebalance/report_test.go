@@ -145,7 +145,7 @@ func TestReportOfCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := bench.Create(folder, bench.Spec{
-		Design: bench.Design{Pairs: 6, Order: bench.ABBA}, Treatment: treatment,
+		Design: bench.Design{Pairs: 6}, Treatment: treatment,
 		Command: bench.Command{Normal: []string{"a-benchmark", "--fast"}}, Threshold: 0.1, Confidence: 0.95,
 	}, time.Unix(0, 0))
 	if err != nil {

@@ -309,8 +309,12 @@ func TestHelpExamplesRun(t *testing.T) {
 				}
 			}
 			ran++
-			if _, stderr, code := invoke(t.Context(), args...); code != exitDone {
+			stdout, stderr, code := invoke(t.Context(), args...)
+			if code != exitDone {
 				t.Errorf("%s: exit %d, %s", line, code, stderr)
+			}
+			if c.Name() == "place" && strings.Contains(stdout, "Not enough evidence") {
+				t.Errorf("%s shows no evidence:\n%s", line, stdout)
 			}
 		}
 	})

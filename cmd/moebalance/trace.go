@@ -210,7 +210,7 @@ func showReading(stderr io.Writer, paths []string) (read func(bytes int64), done
 	return read, line.Clear
 }
 
-// traceGate fails on the layer that is furthest above its floor.
+// traceGate fails on the layer that is furthest above its floor, in steps of any kind.
 func traceGate(t *nsys.Trace, limit float64) error {
 	var worst *imbalance.Row
 	for i := range t.Imbalance {
@@ -231,6 +231,13 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	case !worst.Layer.Defined():
 		return withCode(exitInconclusive,
 			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
+	}
+	for _, k := range t.StepKinds { // those that the answer is not of; of few steps the noise is not known
+		if k.Time.WorstFloor.Defined() && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
+			return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s in %s (%s), limit %s",
+				answer.LayerName(t, k.Time.WorstLayer), quantity.Percent(k.Time.WorstMaxOverMean-1),
+				quantity.Numbered("step", k.Steps), k.Name, quantity.Percent(limit)))
+		}
 	}
 	return nil
 }

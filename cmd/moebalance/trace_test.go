@@ -225,6 +225,17 @@ func TestTraceGate(t *testing.T) {
 			t.Errorf("%+v: have %v", c.rows, err)
 		}
 	}
+	// the decode steps are none that the answer is of
+	decode := nsys.StepKind{Name: "decode, 8 tokens", Steps: []int{1, 2, 3}, Time: imbalance.Summary{WorstLayer: 2,
+		WorstMaxOverMean: 1.5, WorstFloor: 1.01}}
+	trace := &nsys.Trace{Imbalance: []imbalance.Row{row(0, 1.02, 1.01)}, StepKinds: []nsys.StepKind{decode}}
+	if err := traceGate(trace, 0.1); err == nil ||
+		!strings.Contains(err.Error(), "of layer 2 is 50.0 % in steps 1 to 3 (decode, 8 tokens)") {
+		t.Error(err)
+	}
+	if err := traceGate(trace, 0.6); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTraceVerbFormats(t *testing.T) {

@@ -9,13 +9,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/cmd/internal/workload"
-	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -104,7 +102,9 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 		engine.Balance(rows)
 	}
 	if o.serve != "" {
-		return o.follow(ctx, engine, rows)
+		return engine.Follow(ctx, o.serve, rows, func(sequence int) error {
+			return o.writeCounts(engine, fmt.Sprintf("sequence%d", sequence))
+		})
 	}
 	for rank := range rows {
 		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
@@ -119,38 +119,6 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 	}
 	fmt.Fprintln(stderr, res)
 	return json.NewEncoder(stdout).Encode(res)
-}
-
-// follow serves runs, and changes the router as the folder of MOEBALANCE_CONTROL says. The
-// counts of each order are written apart.
-func (o *workloadOptions) follow(ctx context.Context, engine *workload.Engine, rows [][]float32) error {
-	steps := int64(0)
-	write := func(sequence int) error { return o.writeCounts(engine, fmt.Sprintf("sequence%d", sequence)) }
-	var unwritten error
-	follower := control.Follower{
-		Side: control.Folder(os.Getenv("MOEBALANCE_CONTROL")), Ranks: o.Ranks, Own: "off",
-		Changed: func(sequence int) { unwritten = errors.Join(unwritten, write(sequence)) },
-		Set: func(router string) error {
-			switch router {
-			case "off":
-				engine.Balance(nil)
-			case "perfect":
-				engine.Balance(rows)
-			default:
-				return fmt.Errorf("this workload has the routers off and perfect, not %q", router)
-			}
-			return nil
-		},
-	}
-	if os.Getenv("MOEBALANCE_CONTROL") != "" {
-		engine.Step = func() error {
-			steps++
-			return errors.Join(follower.Poll(time.Now(), steps-1), unwritten)
-		}
-	}
-	err := engine.Serve(ctx, o.serve)
-	sequence, _, _ := follower.Sequence()
-	return errors.Join(err, write(sequence))
 }
 
 // writeCounts writes the expert counts since the last call to a folder below that of --stats, or

@@ -72,16 +72,12 @@ func OfPlacement(r *place.Result, given string) Answer {
 
 // seen reports that no judged window differs from those learned.
 func seen(r *place.Result) bool {
-	alike := 0
-	for _, w := range r.Warnings {
-		if w.Code == judgedLearned {
-			alike++
-		}
-	}
-	return alike > 0 && alike >= len(r.Judged)
+	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool {
+		return w.Code == judgedLearned && w.Args["alike"] == w.Args["windows"]
+	})
 }
 
-// judgedLearned is the code of the warning that a judged window is like a learned one.
+// judgedLearned is the code of the warning that judged windows are like learned ones.
 const judgedLearned = "judged_learned"
 
 // baseline names the placement that every number is set against.

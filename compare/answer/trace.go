@@ -206,6 +206,10 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 		same = same && r.Worst == first.Worst
 	}
 	switch {
+	case changing(first) && n == 1:
+		return layer + " is uneven, on changing ranks"
+	case changing(first):
+		return fmt.Sprintf("%s uneven, on changing ranks, most %s", are(n, layerNoun(t)), layer)
 	case n == 1:
 		return fmt.Sprintf("rank %d %s in %s", first.Worst, word, layer)
 	case same:
@@ -214,10 +218,16 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	return fmt.Sprintf("%s uneven, most %s on rank %d", are(n, layerNoun(t)), layer, first.Worst)
 }
 
+// changing reports a layer of which no rank is the slowest in most steps.
+func changing(r imbalance.Row) bool { return r.Steps > 0 && 2*r.WorstSteps <= r.Steps }
+
 // slowestWords says whether one rank is behind most of the uneven layers.
 func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
 	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
+	changed := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !changing(r) })
 	switch {
+	case 2*len(changed) > len(rows):
+		return fmt.Sprintf("%s uneven, but the slow rank changes from step to step.", are(len(rows), layerNoun(t)))
 	case len(rows) == 1:
 		return fmt.Sprintf("%s is uneven; rank %d is slowest there.", capital(LayerName(t, rows[0].Layer)), most)
 	case 2*layers > len(rows):

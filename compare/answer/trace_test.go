@@ -85,3 +85,24 @@ func TestWaitingReasons(t *testing.T) {
 		t.Errorf("have %q", a.Line)
 	}
 }
+
+// A rank that is the slowest in a quarter of the steps is not behind an imbalance: no rank is.
+func TestChangingRanks(t *testing.T) {
+	row := imbalance.Row{Layer: 2, Level: router.LevelRank, Quantity: imbalance.Time, Flagged: true, MaxOverMean: 1.39,
+		Steps: 8, Worst: 0, WorstSteps: 2}
+	steady := row
+	steady.WorstSteps = 7
+	for want, rows := range map[string][]imbalance.Row{
+		"layer 2 is uneven, on changing ranks":                 {row},
+		"2 layers are uneven, on changing ranks, most layer 2": {row, row},
+		"rank 0 is slowest in layer 2":                         {steady},
+		"rank 0 is slowest in 2 layers, most in layer 2":       {steady, row},
+	} {
+		if got := overloaded(&nsys.Trace{}, rows); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := slowestWords(&nsys.Trace{}, []imbalance.Row{row, row, steady}); !strings.Contains(got, "from step to step") {
+		t.Error(got)
+	}
+}

@@ -109,7 +109,7 @@ func (s Spec) checkArms() error {
 		return fmt.Errorf("--arm %s is none of --arms %s,%s", s.more()[0], s.Builds[0], s.Builds[1])
 	case s.Builds.Named() && s.Builds[0] == s.Builds[1]:
 		return fmt.Errorf("--arms %s,%s: want two names", s.Builds[0], s.Builds[1])
-	case s.Builds.Named() && len(s.Arms) == 0 && len(s.Command.Perfect) == 0 && !in(words, "arm"):
+	case s.Builds.Named() && len(s.Arms) == 0 && !in(words, "arm"):
 		return fmt.Errorf("nothing sets the arms apart: write {arm} in the command, or give --arm %s='VARIABLE=VALUE --flag'", s.Builds[1])
 	}
 	for _, a := range s.more() {

@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/bench/difference"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -23,11 +24,10 @@ func (c *Campaign) checks() []gain.Check {
 	if check, ok := c.checkReports(); ok {
 		checks = append(checks, check)
 	}
-	if check, ok := c.checkServer(); ok {
-		checks = append(checks, check)
-	}
-	if check, ok := c.checkSlots(); ok {
-		checks = append(checks, check)
+	for _, where := range []func() (gain.Check, bool){c.checkServer, c.checkSlots} {
+		if check, ok := where(); ok {
+			checks = append(checks, check)
+		}
 	}
 	if c.Spec.Design.Within() {
 		checks = append(checks, c.checkPrompts())
@@ -117,7 +117,7 @@ func (c *Campaign) changedBetweenSessions() []string {
 	for _, arm := range gain.Arms {
 		attempts := c.counted(arm)
 		for _, a := range attempts {
-			for _, name := range differing(attempts[0].Environment, a.Environment) {
+			for _, name := range difference.Variables(attempts[0].Environment, a.Environment) {
 				changed[name] = true
 			}
 		}

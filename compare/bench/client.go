@@ -30,20 +30,16 @@ func (c *Campaign) checkServer() (gain.Check, bool) {
 	if len(cmd.Server) == 0 {
 		return gain.Check{}, false
 	}
-	ready, silent := launch.Address(cmd.Ready), false
-	for _, arm := range c.Spec.arms() {
-		servers := launch.ServersOf(cmd.Of(arm))
-		silent = silent || len(servers) == 0
-		for _, at := range servers {
-			host, port, _ := net.SplitHostPort(at)
-			own := regexp.MustCompile(`(^|\D)` + port + `(\D|$)`).MatchString(strings.Join(cmd.Server, " "))
-			if at != ready && (host != "localhost" || !own) && !slices.Contains(c.Spec.Accepted, at) {
-				return warning(gain.CheckServer,
-					fmt.Sprintf("the client measures %s, but the server that was started answers at %s (--ready): name the same in both, or accept it by --accept-difference %s", at, ready, at)), true
-			}
+	ready, servers := launch.Address(cmd.Ready), launch.ServersOf(cmd.Normal)
+	for _, at := range servers {
+		host, port, _ := net.SplitHostPort(at)
+		own := regexp.MustCompile(`(^|\D)` + port + `(\D|$)`).MatchString(strings.Join(cmd.Server, " "))
+		if at != ready && (host != "localhost" || !own) && !slices.Contains(c.Spec.Accepted, at) {
+			return warning(gain.CheckServer,
+				fmt.Sprintf("the client measures %s, but the server that was started answers at %s (--ready): name the same in both, or accept it by --accept-difference %s", at, ready, at)), true
 		}
 	}
-	if silent {
+	if len(servers) == 0 {
 		return gain.Check{Name: gain.CheckServer, Status: gain.Unknown,
 			Text: "the client names no server, so nothing shows that it measured the one at " + ready}, true
 	}

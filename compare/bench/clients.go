@@ -21,7 +21,7 @@ func (r *runner) clients(l Launch, a Attempt, folder string) (runs []launch.Run,
 		var began time.Time
 		runs = append(runs, launch.Run{
 			Name: r.Spec.Points.Name + " " + value, Folder: at,
-			Words: r.Spec.placeholders(l, out, value).fill(r.Spec.Command.Of(l.Arm)),
+			Words: r.Spec.placeholders(l, out, value).fill(r.Spec.Command.Normal),
 			Began: func() { began = r.host.Now() },
 			Done: func() error {
 				live := &r.Launches[l.Position]

@@ -11,35 +11,26 @@ import (
 	"github.com/moebalance/moebalance/router/shown"
 )
 
-// Command is what one launch starts: the command of its arm, or a server and
+// Command is what one launch starts: the measured command alone, or a server and
 // the client that measures it. Words may hold the placeholders {arm}, {launch}
 // (the position in the order, from 0), {pair} (from 0, −1 outside pairs), {out} (a fresh
 // folder for files of its own), {seed} (another one in each pair, or in each run of a
 // client where a launch holds all arms) and those of Points.
 type Command struct {
-	Normal  []string `json:"normal"`            // the measured command of the normal arm
-	Perfect []string `json:"perfect,omitempty"` // of the perfect arm; empty: the same
+	Normal []string `json:"normal"` // the measured command
 
 	Server       []string      `json:"server,omitempty"` // started first and ended after the measured command
 	Ready        string        `json:"ready,omitempty"`  // URL that answers 2xx once the server is ready
 	ReadyTimeout time.Duration `json:"ready_timeout_ns,omitempty"`
 }
 
-// Of is the arm's measured command, placeholders not yet filled.
-func (c Command) Of(arm gain.Arm) []string {
-	if arm == gain.Perfect && len(c.Perfect) > 0 {
-		return c.Perfect
-	}
-	return c.Normal
-}
-
-// engine is the arm's command that starts the experts: the server, where there
+// engine is the command that starts the experts: the server, where there
 // is one. It carries the treatment and is the one to profile.
-func (c Command) engine(arm gain.Arm) []string {
+func (c Command) engine() []string {
 	if len(c.Server) > 0 {
 		return c.Server
 	}
-	return c.Of(arm)
+	return c.Normal
 }
 
 // check reports what is wrong with c. The server may run already.
@@ -55,7 +46,7 @@ func (c Command) check(t Treatment, runs bool) error {
 			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
 		}
 	}
-	for _, words := range [][]string{c.Normal, c.Perfect, c.Server} {
+	for _, words := range [][]string{c.Normal, c.Server} {
 		for _, word := range words {
 			for _, name := range t.Names() {
 				if strings.Contains(word, name+"=") {

@@ -47,7 +47,7 @@ func TestTreatments(t *testing.T) {
 func TestSpecCheck(t *testing.T) {
 	good := func() Spec {
 		trtllm, _ := ParseTreatment("trtllm")
-		return Spec{Design: Design{Pairs: 6, Order: ABBA}, Treatment: trtllm, Command: Command{Normal: []string{"x"}},
+		return Spec{Design: Design{Pairs: 6}, Treatment: trtllm, Command: Command{Normal: []string{"x"}},
 			Threshold: 0.1, Confidence: 0.95}
 	}
 	if err := good().Check(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -68,8 +69,8 @@ func TestForeignCounts(t *testing.T) {
 }
 
 // even is counts at their floors of so many slots in each of four layers.
-func even(slots int64) *Counted {
-	return &Counted{Ranks: 2, TopK: 8, RankMaxOverMean: 1, RankFloor: 1, ExpertMaxOverMean: 1, ExpertFloor: 1,
+func even(slots int64) *proof.Counted {
+	return &proof.Counted{Ranks: 2, TopK: 8, RankMaxOverMean: 1, RankFloor: 1, ExpertMaxOverMean: 1, ExpertFloor: 1,
 		Slots: map[int]int64{0: slots, 1: slots, 2: slots, 3: slots}}
 }
 
@@ -87,7 +88,7 @@ func reporting(input, output int64) *metrics.Result {
 // Only a factor of two between counted and reported tokens contradicts the counts.
 func TestCountsAgainstReport(t *testing.T) {
 	for name, c := range map[string]struct {
-		counted *Counted
+		counted *proof.Counted
 		result  *metrics.Result
 		proves  bool
 	}{
@@ -99,17 +100,17 @@ func TestCountsAgainstReport(t *testing.T) {
 		"output alone is a lower bound": {even(8 * 96000), reporting(-1, 1000), true},
 		"less than the output":          {even(8 * 400), reporting(-1, 1000), false},
 		"no tokens reported":            {even(32), reporting(-1, -1), true},
-		"top-k unknown, few": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+		"top-k unknown, few": {&proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
 			RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 32}}, reporting(31000, 1000), false},
-		"top-k unknown, enough": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+		"top-k unknown, enough": {&proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
 			RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 8 * 32000}}, reporting(31000, 1000), true},
-		"a tenth of the steps recorded": {&Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+		"a tenth of the steps recorded": {&proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
 			RankMaxOverMean: router.Undefined(), TopK: 8, Recorded: 0.1, Slots: map[int]int64{3: 8 * 3200}},
 			reporting(31000, 1000), true},
 	} {
 		p := Spec{}.prove(gain.Perfect, Attempt{Counted: c.counted, Result: c.result}, 2, false)[0]
-		if (p.severity() == 0) != c.proves {
-			t.Errorf("%s: %s", name, p.evidence)
+		if (p.Severity() == 0) != c.proves {
+			t.Errorf("%s: %s", name, p.Evidence)
 		}
 	}
 }
@@ -155,8 +156,8 @@ func TestPlacementOfTheCommand(t *testing.T) {
 		for _, placed := range []bool{false, true} {
 			a.Counted = even(8)
 			a.Counted.Placed = placed
-			if p := (Spec{}).prove(gain.Perfect, a, 2, false)[0]; (p.severity() == 0) != (placed || c.named == "") {
-				t.Errorf("%s, placed %v: %s", name, placed, p.evidence)
+			if p := (Spec{}).prove(gain.Perfect, a, 2, false)[0]; (p.Severity() == 0) != (placed || c.named == "") {
+				t.Errorf("%s, placed %v: %s", name, placed, p.Evidence)
 			}
 		}
 	}
@@ -165,12 +166,12 @@ func TestPlacementOfTheCommand(t *testing.T) {
 // One layer of four whose slots differ is unequal work.
 func TestUnequalSlots(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*Counted)
+		change func(*proof.Counted)
 		want   gain.CheckStatus
 	}{
-		"alike":           {func(c *Counted) { c.Slots[2] = 992 }, gain.Pass},
-		"one layer":       {func(c *Counted) { c.Slots[2] = 980 }, gain.Fail},
-		"a missing layer": {func(c *Counted) { delete(c.Slots, 3) }, gain.Fail},
+		"alike":           {func(c *proof.Counted) { c.Slots[2] = 992 }, gain.Pass},
+		"one layer":       {func(c *proof.Counted) { c.Slots[2] = 980 }, gain.Fail},
+		"a missing layer": {func(c *proof.Counted) { delete(c.Slots, 3) }, gain.Fail},
 	} {
 		a, b := Attempt{Counted: even(1000)}, Attempt{Counted: even(1000)}
 		c.change(b.Counted)
@@ -192,8 +193,8 @@ func TestCountsAgainstTheLine(t *testing.T) {
 	uneven.RankMaxOverMean = 1.6
 	for arm, want := range map[gain.Arm]int{gain.Perfect: 2, gain.Normal: 0} {
 		p := Spec{Treatment: trtllm, Ranks: 2}.prove(arm, Attempt{Counted: uneven, LinesFound: lines}, 2, true)[0]
-		if p.severity() != want || !p.measured || strings.Contains(p.evidence, "run_moe") != (arm == gain.Perfect) {
-			t.Errorf("%s: severity %d, %s", arm, p.severity(), p.evidence)
+		if p.Severity() != want || !p.Measured || strings.Contains(p.Evidence, "run_moe") != (arm == gain.Perfect) {
+			t.Errorf("%s: severity %d, %s", arm, p.Severity(), p.Evidence)
 		}
 	}
 }

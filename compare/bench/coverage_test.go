@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -80,7 +81,7 @@ func simulated(t *testing.T, rng *rand.Rand, launches, blocks int, n noise, gain
 			if o.Router == routerPerfect {
 				even = 1
 			}
-			o.Counted = &Counted{RankMaxOverMean: even, RankFloor: 1, ExpertMaxOverMean: even, ExpertFloor: 1}
+			o.Counted = &proof.Counted{RankMaxOverMean: even, RankFloor: 1, ExpertMaxOverMean: even, ExpertFloor: 1}
 		}
 	}
 	return gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))

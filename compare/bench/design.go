@@ -8,16 +8,12 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// ABBA is the order of the arms: pairs lie in blocks of two, normal-perfect then
-// perfect-normal or the reverse, each block drawn at random. Over an even number of pairs
-// each arm is first equally often, and a linear drift over the session cancels within
-// every block.
-const ABBA = "abba"
-
 // mostPairs bounds a design: more is a mistake in a flag.
 const mostPairs = 100_000
 
-// Design is how many launches there are and in what order.
+// Design is how many launches there are and in what order. Pairs lie in blocks of two, normal-perfect
+// then perfect-normal or the reverse, each block drawn at random: over an even number of pairs each arm
+// is first equally often, and a linear drift over the session cancels within every block.
 type Design struct {
 	// Launches that hold all arms, each in so many Blocks of segments; 0: one arm a launch,
 	// in Pairs.
@@ -28,21 +24,12 @@ type Design struct {
 	FloorPairs   int    `json:"floor_pairs"`   // A/A pairs, spread over the campaign
 	WarmUps      int    `json:"warm_ups"`      // launches of each arm before the first pair
 	Profiled     bool   `json:"profiled"`      // one profiled pair after the last
-	Order        string `json:"order"`         // ABBA; "random" in campaigns of before
 	Seed         uint64 `json:"seed"`          // of the order
 	UntilDecided bool   `json:"until_decided"` // look at the pairs of Looks and stop when decided
 }
 
 // Within reports whether each launch holds all arms.
 func (d Design) Within() bool { return d.Launches > 0 }
-
-// name is what package gain calls the design.
-func (d Design) name() gain.Design {
-	if d.Within() {
-		return gain.WithinLaunch
-	}
-	return gain.LaunchPerArm
-}
 
 // Check reports what is wrong with d.
 func (d Design) Check() error {

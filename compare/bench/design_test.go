@@ -34,7 +34,7 @@ func letters(plan []Launch) string {
 }
 
 func TestPlanIsTheSeeds(t *testing.T) {
-	d := Design{Pairs: 6, FloorPairs: 2, WarmUps: 1, Profiled: true, Order: ABBA, Seed: 7}
+	d := Design{Pairs: 6, FloorPairs: 2, WarmUps: 1, Profiled: true, Seed: 7}
 	if a, b := letters(d.plan(gain.Arms[:], nil)), letters(d.plan(gain.Arms[:], nil)); a != b {
 		t.Fatalf("the same design gave %s and %s", a, b)
 	}
@@ -60,7 +60,7 @@ func TestPlanIsTheSeeds(t *testing.T) {
 func TestPlansAreBalanced(t *testing.T) {
 	for pairs := 1; pairs <= 25; pairs++ {
 		for seed := range uint64(8) {
-			d := Design{Pairs: pairs, FloorPairs: int(seed) % 4, WarmUps: int(seed) % 3, Order: ABBA, Seed: seed}
+			d := Design{Pairs: pairs, FloorPairs: int(seed) % 4, WarmUps: int(seed) % 3, Seed: seed}
 			plan := d.plan(gain.Arms[:], nil)
 			if want := 2 * (d.WarmUps + d.Pairs + d.FloorPairs); len(plan) != want {
 				t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
@@ -96,14 +96,14 @@ func TestPlansAreBalanced(t *testing.T) {
 
 func TestDesignCheck(t *testing.T) {
 	for _, d := range []Design{
-		{Pairs: 0, Order: ABBA}, {Pairs: mostPairs + 1, Order: ABBA},
-		{Pairs: 6, Order: ABBA, FloorPairs: -1}, {Pairs: 6, Order: ABBA, WarmUps: -1},
+		{Pairs: 0}, {Pairs: mostPairs + 1},
+		{Pairs: 6, FloorPairs: -1}, {Pairs: 6, WarmUps: -1},
 	} {
 		if d.Check() == nil {
 			t.Errorf("%+v passed", d)
 		}
 	}
-	if err := (Design{Pairs: 6, Order: ABBA}).Check(); err != nil {
+	if err := (Design{Pairs: 6}).Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -133,13 +133,13 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 		return float64(n) / trials
 	}
 	if rate := fooled(func(seed uint64) []Launch {
-		return Design{Pairs: 10, Order: ABBA, Seed: seed}.plan(gain.Arms[:],
+		return Design{Pairs: 10, Seed: seed}.plan(gain.Arms[:],
 			nil)
 	}); rate > 0.06 {
 		t.Errorf("%.1f %% of null campaigns look significant, want at most 6 %%", 100*rate)
 	}
 	naive := fooled(func(uint64) []Launch {
-		plan := Design{Pairs: 10, Order: ABBA}.plan(gain.Arms[:], nil)
+		plan := Design{Pairs: 10}.plan(gain.Arms[:], nil)
 		for i := range plan {
 			plan[i].Arm = gain.Arms[i%2]
 		}
@@ -203,7 +203,7 @@ func TestLooksKeepTheirError(t *testing.T) {
 }
 
 func Example_plan() {
-	for _, l := range (Design{Pairs: 2, Order: ABBA, Seed: 1}).plan(gain.Arms[:], nil) {
+	for _, l := range (Design{Pairs: 2, Seed: 1}).plan(gain.Arms[:], nil) {
 		fmt.Println(l.Position, l.Kind, l.Pair, l.Arm)
 	}
 	// Output:

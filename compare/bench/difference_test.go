@@ -15,30 +15,19 @@ import (
 
 func TestWordDifferences(t *testing.T) {
 	for name, c := range map[string]struct {
-		normal, perfect, accepted string
-		want                      []string // "name: normal | perfect", "+" in front where declared
+		command, accepted string
+		want              []string // "name: normal | perfect", "+" in front where declared
 	}{
-		"no command of its own": {"run --batch 8", "", "", nil},
-		"a value":               {"run --batch 8 --log x", "run --batch 16 --log x", "", []string{"--batch: 8 | 16"}},
-		"behind an equals sign": {"run --batch=8 x", "run --batch=16 x", "",
-			[]string{"--batch: --batch=8 | --batch=16"}},
-		"accepted by its option": {"run --batch 8", "run --batch 16", "--batch",
-			[]string{"+--batch: 8 | 16"}},
-		"accepted by a word": {"run --batch 8", "run --batch 16", "16", []string{"+--batch: 8 | 16"}},
-		"another accepted":   {"run --batch 8", "run --batch 16", "--log", []string{"--batch: 8 | 16"}},
-		"an option more": {"run a b", "run a --balanced 1 b", "",
-			[]string{"--balanced: no such word | --balanced", "--balanced: no such word | 1"}},
-		"one of two": {"run --seed 1 --dtype fp8", "run --seed 2 --dtype bf16", "--seed",
-			[]string{"+--seed: 1 | 2", "--dtype: fp8 | bf16"}},
-		"another order": {"run a b", "run b a", "", []string{"a: a | no such word", "a: no such word | a"}},
-		"the arm's own file": {"run --save r-{arm}-{launch}.json", "", "",
+		"no {arm}":               {"run --batch 8", "", nil},
+		"accepted by its option": {"run --batch {arm}", "--batch", []string{"+--batch: normal | perfect"}},
+		"accepted by a word":     {"run --batch {arm}", "perfect", []string{"+--batch: normal | perfect"}},
+		"another accepted":       {"run --batch {arm}", "--log", []string{"--batch: normal | perfect"}},
+		"the arm's own file": {"run --save r-{arm}-{launch}.json", "",
 			[]string{"--save: r-normal-{launch}.json | r-perfect-{launch}.json"}},
-		"accepted as typed": {"run r-{arm}.json", "", "r-{arm}.json",
+		"accepted as typed": {"run r-{arm}.json", "r-{arm}.json",
 			[]string{"+r-perfect.json: r-normal.json | r-perfect.json"}},
-		"another program":     {"run x", "walk x", "", []string{"walk: run | walk"}},
-		"a placeholder alone": {"run {out}/r.json {pair}", "run {out}/r.json {pair}", "", nil},
 	} {
-		spec := Spec{Command: Command{Normal: strings.Fields(c.normal), Perfect: strings.Fields(c.perfect)},
+		spec := Spec{Command: Command{Normal: strings.Fields(c.command)},
 			Accepted: strings.Fields(c.accepted)}
 		var got []string
 		undeclared := 0
@@ -68,7 +57,7 @@ func TestWordDifferences(t *testing.T) {
 // before, any second command was taken as declared.
 func TestUndeclaredWordsAreNotComparable(t *testing.T) {
 	spec := testSpec(t, 6)
-	spec.Command.Perfect = append(slices.Clone(spec.Command.Normal), "--tokens", "9")
+	spec.Arms = []ArmSpec{{Name: gain.Perfect, Flags: []string{"--tokens", "9"}}}
 	c := create(t, spec)
 	if err := c.Run(context.Background(), testHost("report")); err != nil {
 		t.Fatal(err)

@@ -7,20 +7,10 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
-
-// proofs say how each rank was routed. Traces of the profiled pair stand in for ranks of
-// which the launches themselves prove nothing.
-func (c *Campaign) proofs(traces gain.TraceProof) (proofs []gain.Proof) {
-	if !c.Spec.Builds.Named() {
-		for _, p := range c.rankProofs() {
-			proofs = append(proofs, p.proof(traces))
-		}
-	}
-	return proofs
-}
 
 // allDifferences are those between the arms in the finished pairs, each once; compared says
 // that there are such pairs.
@@ -63,16 +53,16 @@ func (c *Campaign) Exports(arm gain.Arm) []string {
 func (c *Campaign) rankLoad() (ranks int, load router.Number) {
 	load = router.Undefined()
 	for _, a := range c.counted(gain.Normal) {
-		ranks = max(ranks, c.ranks(a))
+		ranks = max(ranks, c.Spec.ranks(a))
 		if a.Counted != nil {
 			ranks = max(ranks, a.Counted.Ranks)
 			if named, _ := a.placement(c.Spec.Folder); named == "" || a.Counted.Placed {
-				load = most(load, a.Counted.RankMean)
+				load = proof.Most(load, a.Counted.RankMean)
 			}
 			continue
 		}
 		if a.Result != nil {
-			load = most(load, RankLoad(a.Result.Proof))
+			load = proof.Most(load, RankLoad(a.Result.Proof))
 		}
 	}
 	return ranks, load

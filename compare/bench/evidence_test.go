@@ -14,6 +14,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -153,32 +154,32 @@ func TestProveByReport(t *testing.T) {
 		arm   gain.Arm
 		a     Attempt
 		ranks int
-		want  proofStatus
+		want  proof.Status
 	}{
-		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.02), 4, balanced},
-		"perfect, uneven experts":       {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, unproved},
-		"perfect without loads":         {gain.Perfect, said(true, 1), 1, balanced},
-		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, unproved},
-		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, unproved},
-		"flag not seen":                 {gain.Perfect, said(false, 2, 1.4, 1.6), 2, unbalanced},
-		"normal and skewed":             {gain.Normal, said(false, 2, 1.4, 2), 2, unbalanced},
-		"normal, ranks even by chance":  {gain.Normal, said(false, 2, 1, 2), 2, unbalanced},
-		"normal but balanced":           {gain.Normal, said(false, 2, 1, 1), 2, balanced},
-		"normal without loads":          {gain.Normal, said(false, 2), 2, unbalanced},
-		"normal told to be perfect":     {gain.Normal, said(true, 2, 1, 1), 2, balanced},
-		"a layer without a rank's load": {gain.Perfect, said(true, 1, nan, 1), 1, balanced},
-		"perfect, uneven experts only":  {gain.Perfect, said(true, 1, nan, 1.6), 1, unproved},
-		"normal, even experts only":     {gain.Normal, said(false, 1, nan, 1), 1, balanced},
-		"normal, uneven experts only":   {gain.Normal, said(false, 1, nan, 2), 1, unbalanced},
-		"normal, even ranks only":       {gain.Normal, said(false, 2, 1, nan), 2, balanced},
+		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.02), 4, proof.Balanced},
+		"perfect, uneven experts":       {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, proof.Unproved},
+		"perfect without loads":         {gain.Perfect, said(true, 1), 1, proof.Balanced},
+		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, proof.Unproved},
+		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, proof.Unproved},
+		"flag not seen":                 {gain.Perfect, said(false, 2, 1.4, 1.6), 2, proof.Unbalanced},
+		"normal and skewed":             {gain.Normal, said(false, 2, 1.4, 2), 2, proof.Unbalanced},
+		"normal, ranks even by chance":  {gain.Normal, said(false, 2, 1, 2), 2, proof.Unbalanced},
+		"normal but balanced":           {gain.Normal, said(false, 2, 1, 1), 2, proof.Balanced},
+		"normal without loads":          {gain.Normal, said(false, 2), 2, proof.Unbalanced},
+		"normal told to be perfect":     {gain.Normal, said(true, 2, 1, 1), 2, proof.Balanced},
+		"a layer without a rank's load": {gain.Perfect, said(true, 1, nan, 1), 1, proof.Balanced},
+		"perfect, uneven experts only":  {gain.Perfect, said(true, 1, nan, 1.6), 1, proof.Unproved},
+		"normal, even experts only":     {gain.Normal, said(false, 1, nan, 1), 1, proof.Balanced},
+		"normal, uneven experts only":   {gain.Normal, said(false, 1, nan, 2), 1, proof.Unbalanced},
+		"normal, even ranks only":       {gain.Normal, said(false, 2, 1, nan), 2, proof.Balanced},
 	} {
 		proofs := Spec{}.prove(c.arm, c.a, c.a.Result.Proof.Ranks, false)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.status != c.want || strings.Contains(p.evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.status, p.evidence, c.want)
+			if p.Status != c.want || strings.Contains(p.Evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.Status, p.Evidence, c.want)
 			}
 		}
 	}
@@ -237,19 +238,19 @@ func TestProveByLine(t *testing.T) {
 		"normal, a line, no rank": {gain.Normal, lines(gain.AllRanks), false},
 	} {
 		for _, p := range (Spec{Treatment: trtllm}).prove(c.arm, c.a, 2, true) {
-			if (p.severity() == 0) != c.proves {
+			if (p.Severity() == 0) != c.proves {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	}
-	if p := (Spec{}).prove(gain.Perfect, lines(), 0, false); len(p) != 1 || p[0].severity() == 0 {
+	if p := (Spec{}).prove(gain.Perfect, lines(), 0, false); len(p) != 1 || p[0].Severity() == 0 {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
 
 // campaignOf is a finished campaign of these attempts, by arm.
 func campaignOf(spec Spec, normal, perfect []Attempt) *Campaign {
-	spec.Design = Design{Pairs: len(normal), Order: ABBA}
+	spec.Design = Design{Pairs: len(normal)}
 	c := &Campaign{Spec: spec, Launches: spec.plan()}
 	for i, l := range c.Launches {
 		a := normal[l.Pair]
@@ -266,10 +267,10 @@ func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
 	spec := Spec{Treatment: trtllm, Ranks: 2}
 	skewed, even := said(false, 2, 1.5, 2), said(true, 2, 1, 1)
-	byArm := func(c *Campaign) map[gain.Arm][]rankProof {
-		by := make(map[gain.Arm][]rankProof)
+	byArm := func(c *Campaign) map[gain.Arm][]proof.Rank {
+		by := make(map[gain.Arm][]proof.Rank)
 		for _, p := range c.rankProofs() {
-			by[p.arm] = append(by[p.arm], p)
+			by[p.Arm] = append(by[p.Arm], p)
 		}
 		return by
 	}
@@ -278,14 +279,14 @@ func TestProofOverLaunches(t *testing.T) {
 		t.Fatalf("proofs %+v", by)
 	}
 	for _, p := range append(by[gain.Normal], by[gain.Perfect]...) {
-		if p.severity() > 0 || p.launches != 2 {
+		if p.Severity() > 0 || p.Launches != 2 {
 			t.Errorf("%+v", p)
 		}
 	}
 	// One launch of two that never saw the switch spoils its arm.
 	by = byArm(campaignOf(spec, []Attempt{skewed, skewed}, []Attempt{even, said(false, 2, 1.5, 2)}))
 	for _, p := range by[gain.Perfect] {
-		if p.severity() != 2 {
+		if p.Severity() != 2 {
 			t.Errorf("%+v, want the perfect arm contradicted", p)
 		}
 	}
@@ -298,8 +299,8 @@ func TestProofOverLaunches(t *testing.T) {
 		return a
 	}
 	by = byArm(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
-	if p := by[gain.Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].severity() != 1 ||
-		!strings.Contains(p[1].evidence, "1 of 2") {
+	if p := by[gain.Perfect]; len(p) != 2 || p[0].Severity() > 0 || p[1].Severity() != 1 ||
+		!strings.Contains(p[1].Evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
 	}
 	// Nor do traces of another launch speak for one that is known to have been
@@ -316,7 +317,7 @@ func TestProofOverLaunches(t *testing.T) {
 	// its absence from the normal arm.
 	for _, perfect := range [][]Attempt{{line(0), line()}, {line(), line()}} {
 		by = byArm(campaignOf(spec, []Attempt{line(), line()}, perfect))
-		if p := by[gain.Normal]; len(p) != 1 || p[0].status != unproved {
+		if p := by[gain.Normal]; len(p) != 1 || p[0].Status != proof.Unproved {
 			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
 		}
 	}
@@ -324,13 +325,13 @@ func TestProofOverLaunches(t *testing.T) {
 	one := line(0)
 	one.Result.Proof.Ranks = 2
 	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{one}))
-	if p := by[gain.Perfect]; len(p) != 2 || p[0].severity() > 0 || p[1].rank != 1 || p[1].severity() != 1 {
+	if p := by[gain.Perfect]; len(p) != 2 || p[0].Severity() > 0 || p[1].Rank != 1 || p[1].Severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 missing", p)
 	}
 	// Ranks that the spec names and nobody has seen.
 	spec.Ranks = 3
 	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{line(0, 1)}))
-	if p := by[gain.Perfect]; len(p) != 3 || p[2].rank != 2 || p[2].severity() != 1 {
+	if p := by[gain.Perfect]; len(p) != 3 || p[2].Rank != 2 || p[2].Severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 2 missing", p)
 	}
 }
@@ -339,7 +340,7 @@ func TestProofOverLaunches(t *testing.T) {
 // seen, and our own processes are told from it.
 func TestGPUsBesideLaunches(t *testing.T) {
 	smi := filepath.Join(t.TempDir(), "nvidia-smi")
-	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 1, 40, 1, 0';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
+	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 40, 0';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
 	if err := os.WriteFile(smi, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -448,33 +449,33 @@ func TestProveByCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		arm                               gain.Arm
 		rank, rankFloor, expert, expFloor router.Number
-		want                              proofStatus
+		want                              proof.Status
 	}{
-		"perfect at its floor":             {gain.Perfect, 1.5, 1.5, 4, 4, balanced},
-		"perfect, even ranks only":         {gain.Perfect, 1.04, 1, 3, 1, unbalanced},
-		"perfect, even ranks and experts":  {gain.Perfect, 1.04, 1, 1.04, 1, balanced},
-		"perfect above its floor":          {gain.Perfect, 1.2, 1, 1, 1, unbalanced},
-		"perfect, experts only":            {gain.Perfect, nan, nan, 1.02, 1, balanced},
-		"perfect, uneven experts":          {gain.Perfect, nan, nan, 1.2, 1, unbalanced},
-		"normal, uneven ranks":             {gain.Normal, 1.4, 1, 2, 1, unbalanced},
-		"normal, uneven experts only":      {gain.Normal, 1, 1, 2, 1, unbalanced},
-		"normal but even":                  {gain.Normal, 1, 1, 1, 1, balanced},
-		"normal, even experts, no ranks":   {gain.Normal, nan, nan, 1, 1, balanced},
-		"normal, uneven experts, no ranks": {gain.Normal, nan, nan, 2, 1, unbalanced},
-		"normal, even ranks, no experts":   {gain.Normal, 1, 1, nan, nan, balanced},
-		"normal, uneven ranks, no experts": {gain.Normal, 1.4, 1, nan, nan, unbalanced},
-		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, unproved},
-		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, unproved},
+		"perfect at its floor":             {gain.Perfect, 1.5, 1.5, 4, 4, proof.Balanced},
+		"perfect, even ranks only":         {gain.Perfect, 1.04, 1, 3, 1, proof.Unbalanced},
+		"perfect, even ranks and experts":  {gain.Perfect, 1.04, 1, 1.04, 1, proof.Balanced},
+		"perfect above its floor":          {gain.Perfect, 1.2, 1, 1, 1, proof.Unbalanced},
+		"perfect, experts only":            {gain.Perfect, nan, nan, 1.02, 1, proof.Balanced},
+		"perfect, uneven experts":          {gain.Perfect, nan, nan, 1.2, 1, proof.Unbalanced},
+		"normal, uneven ranks":             {gain.Normal, 1.4, 1, 2, 1, proof.Unbalanced},
+		"normal, uneven experts only":      {gain.Normal, 1, 1, 2, 1, proof.Unbalanced},
+		"normal but even":                  {gain.Normal, 1, 1, 1, 1, proof.Balanced},
+		"normal, even experts, no ranks":   {gain.Normal, nan, nan, 1, 1, proof.Balanced},
+		"normal, uneven experts, no ranks": {gain.Normal, nan, nan, 2, 1, proof.Unbalanced},
+		"normal, even ranks, no experts":   {gain.Normal, 1, 1, nan, nan, proof.Balanced},
+		"normal, uneven ranks, no experts": {gain.Normal, 1.4, 1, nan, nan, proof.Unbalanced},
+		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, proof.Unproved},
+		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, proof.Unproved},
 	} {
 		proofs := Spec{}.prove(c.arm,
-			Attempt{Counted: &Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
+			Attempt{Counted: &proof.Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
 				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.status != c.want || strings.Contains(p.evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.status, p.evidence, c.want)
+			if p.Status != c.want || strings.Contains(p.Evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.Status, p.Evidence, c.want)
 			}
 		}
 	}
@@ -488,12 +489,12 @@ func TestCountsOfALaunch(t *testing.T) {
 	c := create(t, spec)
 	h := testHost("report")
 	var paths []string
-	h.Counts = func(path, _ string) (Counted, error) {
+	h.Counts = func(path, _ string) (proof.Counted, error) {
 		paths = append(paths, path)
 		if len(paths) == 2 {
-			return Counted{}, os.ErrNotExist
+			return proof.Counted{}, os.ErrNotExist
 		}
-		return Counted{Source: path}, nil
+		return proof.Counted{Source: path}, nil
 	}
 	err := c.Run(context.Background(), h)
 	if err == nil || !strings.Contains(err.Error(), "the expert counts: file does not exist") || c.Finished() != 1 {

@@ -91,9 +91,6 @@ func TestCampaignFileIsPrivate(t *testing.T) {
 	}
 	check()
 	c.Close()
-	if err := os.Chmod(path, 0o644); err != nil { // as earlier versions left it
-		t.Fatal(err)
-	}
 	again, err := Resume(c.Folder)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -136,8 +137,8 @@ func TestClaimOfEveryRank(t *testing.T) {
 		"ranks of mpirun":       {"[1,0]<stdout>:" + firstLine + "[1,1]<stdout>:" + firstLine, trtllmReport("2")},
 	} {
 		r := judged(t, Spec{Treatment: trtllm}, c.log, c.report)
-		if r.Verdict == gain.Invalid || r.Balance != gain.Claimed || proof(r).Args["why"] != "claimed" {
-			t.Errorf("%s: %s, balance %s: %v", name, r.Verdict, r.Balance, proof(r))
+		if r.Verdict == gain.Invalid || r.Balance != gain.Claimed || proofOf(r).Args["why"] != "claimed" {
+			t.Errorf("%s: %s, balance %s: %v", name, r.Verdict, r.Balance, proofOf(r))
 		}
 	}
 }
@@ -153,16 +154,16 @@ func TestProofLineAsTyped(t *testing.T) {
 
 // Traces measure what a line claims; a report of one rank says nothing of three others.
 func TestGrades(t *testing.T) {
-	claim := rankProof{arm: gain.Perfect, status: balanced, evidence: "a line"}
+	claim := proof.Rank{Arm: gain.Perfect, Status: proof.Balanced, Evidence: "a line"}
 	for want, traces := range map[gain.Grade]gain.TraceProof{gain.Claimed: {},
 		gain.Measured: {Proved: true, Evidence: "traces"}} {
-		if p := claim.proof(traces); p.Grade != want {
+		if p := claim.Graded(traces); p.Grade != want {
 			t.Errorf("%+v, want %s", p, want)
 		}
 	}
 	for rank, p := range (Spec{}).prove(gain.Perfect, said(true, 1, 1, 1), 4, false) {
-		if p.rank != rank {
-			t.Errorf("%+v covers rank %d, want %d alone", p, p.rank, rank)
+		if p.Rank != rank {
+			t.Errorf("%+v covers rank %d, want %d alone", p, p.Rank, rank)
 		}
 	}
 }
@@ -179,19 +180,19 @@ func TestRandomRoutingIsChance(t *testing.T) {
 		}
 	}
 	random, _ := ParseTreatment("vllm")
-	even, uneven := Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(),
-		RankFloor: router.Undefined()}, Counted{ExpertMaxOverMean: 2, ExpertFloor: 1,
+	even, uneven := proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(),
+		RankFloor: router.Undefined()}, proof.Counted{ExpertMaxOverMean: 2, ExpertFloor: 1,
 		RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}
 	var arms [2][]Attempt
-	for i, counted := range []Counted{uneven, even} {
+	for i, counted := range []proof.Counted{uneven, even} {
 		arms[i] = []Attempt{{Result: &metrics.Result{}, Counted: &counted}}
 	}
 	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1]), 0.95, gain.TraceProof{}))
 	if !r.Chance || r.Called(gain.Perfect) != gain.ChanceArm {
 		t.Errorf("random routing is called %s", r.Called(gain.Perfect))
 	}
-	if proof(r).Args["why"] != "chance" {
-		t.Errorf("random routing is called balanced: %v", proof(r))
+	if proofOf(r).Args["why"] != "chance" {
+		t.Errorf("random routing is called balanced: %v", proofOf(r))
 	}
 }
 
@@ -216,7 +217,7 @@ func TestProofToCome(t *testing.T) {
 }
 
 // proof is the check of the proof.
-func proof(r gain.Result) gain.Check {
+func proofOf(r gain.Result) gain.Check {
 	return r.Checks[slices.IndexFunc(r.Checks, func(c gain.Check) bool { return c.Name == gain.CheckProof })]
 }
 

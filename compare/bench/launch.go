@@ -152,7 +152,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	a.Environment = launch.RecordEnvironment(env, r.Spec.armVariables())
 	cmd, p := r.Spec.Command, r.Spec.placeholders(l, out, l.Point)
 	job = launch.Job{
-		Runs: []launch.Run{{Words: p.fill(cmd.Of(l.Arm)), Folder: folder}}, Server: p.fill(cmd.Server),
+		Runs: []launch.Run{{Words: p.fill(cmd.Normal), Folder: folder}}, Server: p.fill(cmd.Server),
 		Dir: r.Spec.Folder,
 		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
 		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout,

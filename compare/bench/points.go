@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // in reports whether a word has a placeholder of that name.
@@ -21,7 +20,7 @@ func (s Spec) checkPoints() error {
 	if p == nil {
 		return nil
 	}
-	if !in(slices.Concat(s.Command.Normal, s.Command.Perfect), p.Name) && s.perLaunch() == nil {
+	if !in(s.Command.Normal, p.Name) && s.perLaunch() == nil {
 		return fmt.Errorf("--points %s: the command has no {%[1]s}: write it where the value goes", p.Name)
 	}
 	return nil
@@ -32,7 +31,7 @@ func (s Spec) perLaunch() []string {
 	if s.Points == nil {
 		return nil
 	}
-	words := slices.Concat(s.Command.engine(gain.Normal), s.Command.engine(gain.Perfect))
+	words := slices.Clone(s.Command.engine())
 	for _, a := range s.Arms {
 		words = append(words, a.Flags...)
 	}
@@ -44,7 +43,7 @@ func (s Spec) perLaunch() []string {
 
 // perClient reports whether each launch of a server has a run of its client per point.
 func (s Spec) perClient() bool {
-	return s.Points != nil && s.perLaunch() == nil && in(slices.Concat(s.Command.Normal, s.Command.Perfect),
+	return s.Points != nil && s.perLaunch() == nil && in(s.Command.Normal,
 		s.Points.Name)
 }
 

@@ -367,18 +367,3 @@ func TestTwoBuilds(t *testing.T) {
 		t.Errorf("{arm} is %q", a.Arguments[1])
 	}
 }
-
-// A campaign file of version 1 has no points, and is read.
-func TestStoreOfVersion1(t *testing.T) {
-	c := create(t, testSpec(t, 2, "x"))
-	if _, err := c.store.db.Exec("ALTER TABLE launch DROP COLUMN point; PRAGMA user_version = 1"); err != nil {
-		t.Fatal(err)
-	}
-	c = reopen(t, c)
-	if err := c.Run(context.Background(), testHost("report")); err != nil {
-		t.Fatal(err)
-	}
-	if len(c.Pairs(Timed)) != 2 {
-		t.Errorf("%d pairs, want 2", len(c.Pairs(Timed)))
-	}
-}

@@ -1,58 +1,15 @@
 package bench
 
 import (
-	"fmt"
-	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 )
-
-// proofStatus is what evidence shows about routing.
-type proofStatus string
-
-const (
-	balanced   proofStatus = "balanced"
-	unbalanced proofStatus = "not balanced"
-	unproved   proofStatus = "unproved"
-)
-
-// rankProof says how one rank of one arm was routed, and by what evidence.
-type rankProof struct {
-	arm      gain.Arm
-	rank     int // AllRanks where the evidence covers all together, or names none
-	launches int // with such evidence
-	status   proofStatus
-	measured bool // by loads, not by the engine's word
-	evidence string
-}
-
-// severity is how far a proof is from proving its arm: 0 proves it, 1 proves nothing,
-// 2 proves the other arm.
-func (p rankProof) severity() int {
-	wanted := unbalanced
-	if p.arm == gain.Perfect {
-		wanted = balanced
-	}
-	switch p.status {
-	case wanted:
-		return 0
-	case unproved:
-		return 1
-	}
-	return 2
-}
-
-// merge adds what a further launch shows about the same rank: of the two, the more
-// severe one holds.
-func (p *rankProof) merge(o rankProof) {
-	p.launches += o.launches
-	if o.severity() > p.severity() || o.severity() == p.severity() && p.measured && !o.measured {
-		p.status, p.evidence = o.status, o.evidence
-	}
-	p.measured = p.measured && o.measured
-}
 
 // TracesToCome stands for the traces of a profiled pair that is still to be
 // launched, so that nothing is refused for lack of proof yet.
@@ -63,70 +20,62 @@ func (c *Campaign) TracesToCome() gain.TraceProof {
 	return gain.TraceProof{Proved: true, Evidence: "the traces of the profiled pair are still to come"}
 }
 
-// proof is the evidence for or against the arm. Traces measure what the launches only
-// claim or say nothing about, and never speak against what they show.
-func (p rankProof) proof(traces gain.TraceProof) gain.Proof {
-	proof := gain.Proof{Arm: p.arm, Rank: router.Whole(p.rank), Grade: gain.None, Evidence: p.evidence}
-	switch {
-	case p.severity() == 0 && p.measured:
-		proof.Grade = gain.Measured
-		return proof
-	case p.severity() == 0:
-		proof.Grade = gain.Claimed
-	case p.severity() == 2:
-		return proof
-	}
-	if traces.Evidence != "" {
-		proof.Evidence += "; " + traces.Evidence
-	}
-	if traces.Proved {
-		proof.Grade = gain.Measured
-	}
-	return proof
-}
-
-// rankProofs says, for each arm, how its ranks were routed over all counted launches,
-// by rank. A launch that lacks the evidence leaves its arm unproved, and so does a
-// wanted rank of which there is none.
-func (c *Campaign) rankProofs() []rankProof {
-	var proofs []rankProof
-	printed := c.printedByPerfect()
-	for _, arm := range gain.Arms {
-		launches, wanted := c.counted(arm), 0
-		ranks := make(map[int]*rankProof)
-		for _, a := range launches {
-			wanted = max(wanted, c.ranks(a))
-			for _, p := range c.Spec.prove(arm, a, c.ranks(a), printed) {
-				if have, ok := ranks[p.rank]; ok {
-					have.merge(p)
-				} else {
-					ranks[p.rank] = &p
-				}
-			}
-		}
-		for _, p := range ranks {
-			if p.launches < len(launches) {
-				p.merge(rankProof{arm: arm, status: unproved,
-					evidence: fmt.Sprintf("evidence in %d of %d launches only: %s", p.launches, len(launches),
-						p.evidence)})
-			}
-		}
-		for rank := range wanted {
-			if ranks[rank] == nil && ranks[gain.AllRanks] == nil {
-				ranks[rank] = &rankProof{arm: arm, rank: rank, status: unproved, evidence: "no evidence of this rank"}
-			}
-		}
-		for _, rank := range slices.Sorted(maps.Keys(ranks)) {
-			proofs = append(proofs, *ranks[rank])
+// proofs say how each rank was routed. Traces of the profiled pair stand in for ranks of
+// which the launches themselves prove nothing.
+func (c *Campaign) proofs(traces gain.TraceProof) (proofs []gain.Proof) {
+	if !c.Spec.Builds.Named() {
+		for _, p := range c.rankProofs() {
+			proofs = append(proofs, p.Graded(traces))
 		}
 	}
 	return proofs
 }
 
+// rankProofs says, for each arm, how its ranks were routed over all counted launches.
+func (c *Campaign) rankProofs() (proofs []proof.Rank) {
+	rules := c.Spec.rules()
+	rules.Printed = c.printedByPerfect()
+	for _, arm := range gain.Arms {
+		var launches []proof.Launch
+		for _, a := range c.counted(arm) {
+			launches = append(launches, c.Spec.shown(a))
+		}
+		proofs = append(proofs, rules.OfArm(arm, launches)...)
+	}
+	return proofs
+}
+
+// rules are what the spec knows of the proof to come.
+func (s Spec) rules() proof.Rules {
+	return proof.Rules{Treatment: s.Treatment.Name, Line: s.Treatment.Line, Chance: s.Treatment.Chance(),
+		Within: s.Design.Within(), Limited: func(line string) string {
+			if !s.Treatment.firstGeneration(line) {
+				return ""
+			}
+			return evidence.GroupLimited(slices.Concat(s.Command.Server, s.Command.Normal), s.Folder)
+		}}
+}
+
+// shown is what an attempt shows of its routing.
+func (s Spec) shown(a Attempt) proof.Launch {
+	l := proof.Launch{Ranks: s.ranks(a), Counted: a.Counted, Lines: a.LinesFound}
+	if a.Result != nil {
+		l.Report = a.Result.Proof
+	}
+	if a.Counted != nil {
+		l.Placement, _ = a.placement(s.Folder)
+		l.Doubt = a.otherWork()
+	}
+	if len(a.Orders) > 0 {
+		l.Router, l.Answered = a.Orders[0].Router, a.Orders[0].Ranks
+	}
+	return l
+}
+
 // ranks is how many ranks a launch must prove: those of the spec, else those that its
-// report names, else its proof lines; 0 if unknown.
-func (c *Campaign) ranks(a Attempt) int {
-	ranks := c.Spec.Ranks
+// report names, else its proof lines or those that acknowledged; 0 if unknown.
+func (s Spec) ranks(a Attempt) int {
+	ranks := s.Ranks
 	if ranks == 0 && a.Result != nil {
 		ranks = a.Result.Proof.Ranks
 	}
@@ -162,4 +111,25 @@ func (c *Campaign) counted(arm gain.Arm) []Attempt {
 		}
 	}
 	return attempts
+}
+
+// firstGeneration reports whether a proof line is of TensorRT-LLM's first planner, which
+// did not name the rank and knew no expert groups.
+func (t Treatment) firstGeneration(line string) bool {
+	return t.Failed != "" && strings.Contains(line, "Precomputing perfect router") &&
+		!strings.Contains(line, "ep_rank=")
+}
+
+// findLines counts the proof lines in an attempt's logs, and in the files in which the treatment
+// claims to route.
+func (t Treatment) findLines(folder string) ([]evidence.ProofLine, error) {
+	var files []string
+	for _, name := range launch.Logs {
+		files = append(files, filepath.Join(folder, name))
+	}
+	if t.Records != "" {
+		claims, _ := filepath.Glob(filepath.Join(folder, outName, t.Records, "*.json")) // the pattern is ours
+		files = append(files, claims...)
+	}
+	return evidence.FindLines(t.Line, t.Failed, files)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -84,7 +85,7 @@ type Attempt struct {
 	GPUs         []launch.GPU      `json:"gpus,omitempty"`
 	// matches of the treatment's proof line, where it is the best evidence
 	LinesFound []evidence.ProofLine `json:"lines_found,omitempty"`
-	Counted    *Counted             `json:"counted,omitempty"` // loads the launch recorded in files of its own
+	Counted    *proof.Counted       `json:"counted,omitempty"` // loads the launch recorded in files of its own
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
 	OthersCPU router.Number `json:"others_cpu"`
@@ -101,27 +102,4 @@ type Attempt struct {
 	// they ran under; Result is nil then.
 	Segments []Segment `json:"segments,omitempty"`
 	Orders   []Ordered `json:"orders,omitempty"`
-}
-
-// Counted is how even the loads are that a launch recorded: max/mean of the layer that
-// is furthest above its floor, which is the best that indivisible slots allow. Undefined
-// where the files do not say.
-type Counted struct {
-	Source            string        `json:"source"`
-	Ranks             int           `json:"ranks"` // 0 unknown
-	TopK              int           `json:"top_k"` // 0 unknown
-	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
-	RankFloor         router.Number `json:"rank_floor"`
-	RankMean          router.Number `json:"rank_mean"` // of max/mean over layers
-	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
-	ExpertFloor       router.Number `json:"expert_floor"`
-	// Slots are those of each layer; Recorded is the share of the steps that hold them,
-	// 0 where the files do not say.
-	Slots    map[int]int64 `json:"slots,omitempty"`
-	Recorded float64       `json:"recorded,omitempty"`
-	// Placed says that the loads of ranks are by the recorded or the named placement; else
-	// they hold for contiguous experts.
-	Placed bool `json:"placed,omitempty"`
-	// Foreign says why the files are not this launch's own; empty for those that are.
-	Foreign string `json:"foreign,omitempty"`
 }

@@ -31,8 +31,12 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 	if check, ok := c.Spec.checkRate(r.metric); ok {
 		checks = append(checks, check)
 	}
+	design := gain.LaunchPerArm
+	if c.Spec.Design.Within() {
+		design = gain.WithinLaunch
+	}
 	return gain.Campaign{
-		Design: c.Spec.Design.name(), More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
+		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(), Compared: compared,

@@ -11,7 +11,7 @@ import (
 // A campaign of two pairs and a control pair: what counts, what does not, and why.
 func TestRecorded(t *testing.T) {
 	spec := Spec{
-		Design:    Design{Pairs: 2, FloorPairs: 1, WarmUps: 1, Profiled: true, Order: ABBA, Seed: 7},
+		Design:    Design{Pairs: 2, FloorPairs: 1, WarmUps: 1, Profiled: true, Seed: 7},
 		Command:   Command{Normal: []string{"run", "a b"}},
 		Threshold: 0.2, Confidence: 0.9, WorkTolerance: 0.03,
 	}

@@ -15,7 +15,7 @@ import (
 // is in no folder. judged says how it is read and judged.
 func OfRecords(paths []string, judged Spec) (*Campaign, error) {
 	c := &Campaign{Spec: judged, Sessions: 1}
-	c.Spec.Design = Design{Launches: len(paths), Order: ABBA}
+	c.Spec.Design = Design{Launches: len(paths)}
 	c.Spec.Treatment, _ = ParseTreatment("hook")
 	c.Spec.Command.Normal = paths
 	custom, err := judged.custom()

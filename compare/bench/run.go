@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -27,7 +28,7 @@ type Host struct {
 	// Counts reads the expert loads that a launch recorded at a path; needed if the spec
 	// names one. Where they do not say where the experts are, a placement file of the
 	// command may; empty for none.
-	Counts func(path, placement string) (Counted, error)
+	Counts func(path, placement string) (proof.Counted, error)
 	// Decide says at a look whether the pairs so far decide the campaign at that
 	// confidence. Needed only under UntilDecided.
 	Decide func(c *Campaign, confidence float64) (bool, error)
@@ -91,7 +92,7 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 // is mistyped is found before a campaign exists.
 func (h Host) Resolve(s Spec) error {
 	for _, arm := range s.arms() {
-		for _, words := range [][]string{s.Command.Of(arm), s.Command.Server} {
+		for _, words := range [][]string{s.Command.Normal, s.Command.Server} {
 			if len(words) == 0 {
 				continue
 			}

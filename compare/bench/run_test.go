@@ -530,8 +530,8 @@ func TestWarmUpFloorAndCoolDown(t *testing.T) {
 	}
 	// Only the launches of timed pairs count for the proof.
 	for _, known := range c.rankProofs() {
-		if known.launches != 2 {
-			t.Errorf("%+v rests on %d launches, want 2", known, known.launches)
+		if known.Launches != 2 {
+			t.Errorf("%+v rests on %d launches, want 2", known, known.Launches)
 		}
 	}
 }
@@ -651,7 +651,7 @@ func TestLongOutputStaysOnDisk(t *testing.T) {
 // The tool's own time per launch, beside the command's.
 func BenchmarkLaunch(b *testing.B) {
 	trtllm, _ := ParseTreatment("trtllm")
-	spec := Spec{Design: Design{Pairs: (b.N + 1) / 2, Order: ABBA}, Treatment: trtllm, Confidence: 0.95,
+	spec := Spec{Design: Design{Pairs: (b.N + 1) / 2}, Treatment: trtllm, Confidence: 0.95,
 		Command: Command{Normal: []string{"sh", "-c",
 			`echo "{\"perfect_router\":true,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_per_second\":1}"`}}}
 	c, err := Create(b.TempDir(), spec, time.Unix(1, 0))

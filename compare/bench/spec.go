@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/difference"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
@@ -116,8 +117,7 @@ func (s Spec) checkProfile() error {
 	case s.Profile == nil:
 		return nil
 	}
-	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine(gain.Normal)),
-		launch.CheckProfilable(s.Command.engine(gain.Perfect)))
+	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine()))
 }
 
 // custom reads the rules of Custom.
@@ -229,7 +229,7 @@ func (t Treatment) undone(own map[string]string) string {
 	for _, name := range t.Names() {
 		if value, changed := own[name]; changed {
 			return fmt.Sprintf("the command itself changes %s (%s): both arms may run alike", name,
-				changedTo(value, true))
+				difference.Changed(value, true))
 		}
 	}
 	return ""

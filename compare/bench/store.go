@@ -14,8 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// storeVersion is the version of the campaign file's tables. Version 1 had no points, and
-// is read and continued as it is.
+// storeVersion is the version of the campaign file's tables.
 const storeVersion = 2
 
 // storeName is the campaign file below the campaign folder.
@@ -29,10 +28,7 @@ func IsCampaign(folder string) bool {
 
 // store is the campaign file. Every write is one transaction that is on disk
 // before the next step is taken.
-type store struct {
-	db      *sql.DB
-	version int
-}
+type store struct{ db *sql.DB }
 
 const tables = `
 CREATE TABLE campaign (
@@ -147,7 +143,6 @@ func openStore(folder string, write bool) (store, error) {
 	}
 	parameters := "mode=ro&_pragma=busy_timeout(5000)"
 	if write {
-		_ = os.Chmod(path, 0o600) // of an earlier version; one of somebody else stays as it is
 		parameters = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
 	} else if _, err := os.Stat(path + "-wal"); err != nil {
 		parameters += "&immutable=1" // nobody is writing: readable even where we may not write
@@ -161,12 +156,12 @@ func openStore(folder string, write bool) (store, error) {
 		db.Close()
 		return store{}, &input.Error{File: path, Expected: "a campaign file", Err: err}
 	}
-	if version < 1 || version > storeVersion {
+	if version != storeVersion {
 		db.Close()
-		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version 1 to %d",
-			storeVersion), Found: fmt.Sprintf("version %d", version)}
+		return store{}, &input.Error{File: path, Expected: fmt.Sprintf("a campaign file of version %d", storeVersion),
+			Found: fmt.Sprintf("version %d", version)}
 	}
-	return store{db, version}, nil
+	return store{db}, nil
 }
 
 // load reads the whole campaign.
@@ -192,11 +187,7 @@ func (s store) load() (c Campaign, err error) {
 }
 
 func (s store) launches() ([]Launch, error) {
-	point := "point"
-	if s.version < 2 {
-		point = "''"
-	}
-	rows, err := s.db.Query("SELECT position, kind, arm, pair, place, " + point + " FROM launch ORDER BY position")
+	rows, err := s.db.Query("SELECT position, kind, arm, pair, place, point FROM launch ORDER BY position")
 	if err != nil {
 		return nil, err
 	}

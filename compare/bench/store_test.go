@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -23,10 +24,9 @@ func fullAttempt() Attempt {
 		Number: 1, Session: 1, State: Finished, StartedAt: time.Unix(5, 7).UTC(), DurationNS: 1 << 60, ExitCode: 0,
 		Error: "none; 'quoted'", Folder: "launches/0", Arguments: []string{"a", "b c"},
 		Environment: map[string]string{"X": "1"}, Files: []evidence.File{{Path: "f", SHA256: "ab", Bytes: 3}},
-		GPUs: []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, MemoryMHz: 6,
-			TemperatureC: 7, PowerW: 8, Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
+		GPUs:       []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, TemperatureC: 7, Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
 		LinesFound: []evidence.ProofLine{{Rank: -1, Times: 2, Text: "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
-		Counted: &Counted{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2,
+		Counted: &proof.Counted{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2,
 			ExpertFloor: 1},
 		Result: &metrics.Result{Format: "f", Primary: "x",
 			Metrics: []metrics.Metric{{Metric: gain.Metric{Name: "x", Unit: "u", HigherIsBetter: true}, Value: 3}},
@@ -199,7 +199,7 @@ func TestOpenReadOnlyFolder(t *testing.T) {
 func finishedCampaign(t testing.TB, folder string, launches int) {
 	t.Helper()
 	trtllm, _ := ParseTreatment("trtllm")
-	c, err := Create(folder, Spec{Design: Design{Pairs: launches / 2, Order: ABBA}, Treatment: trtllm, Confidence: 0.95,
+	c, err := Create(folder, Spec{Design: Design{Pairs: launches / 2}, Treatment: trtllm, Confidence: 0.95,
 		Command: Command{Normal: []string{"x"}}}, time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -29,11 +30,11 @@ type Segment struct {
 
 // Ordered is an order that all ranks acknowledged, and what the launch recorded under it.
 type Ordered struct {
-	Sequence int      `json:"sequence"`
-	Arm      gain.Arm `json:"arm"`
-	Router   string   `json:"router"`
-	Ranks    int      `json:"ranks"` // that acknowledged
-	Counted  *Counted `json:"counted,omitempty"`
+	Sequence int            `json:"sequence"`
+	Arm      gain.Arm       `json:"arm"`
+	Router   string         `json:"router"`
+	Ranks    int            `json:"ranks"` // that acknowledged
+	Counted  *proof.Counted `json:"counted,omitempty"`
 }
 
 // The environment of an engine that changes its router while it runs.
@@ -82,8 +83,6 @@ func (s Spec) CheckWithin() error {
 	switch {
 	case !s.Treatment.Switches || s.Builds.Named():
 		return fmt.Errorf("launches that hold both arms need --treatment hook; other switches are read when an engine starts: use --pairs")
-	case len(s.Command.Perfect) > 0:
-		return fmt.Errorf("--perfect-command needs a launch of its own: use --pairs")
 	case s.Points != nil && s.perLaunch() != nil:
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
@@ -274,10 +273,10 @@ func (s *segments) follows() error {
 		}
 		view := *a
 		view.Counted, view.Result = o.Counted, nil
-		for _, p := range s.Spec.proveByCounts(o.Arm, view) {
-			if p.severity() > 1 {
+		for _, p := range s.Spec.rules().ByCounts(o.Arm, s.Spec.shown(view)) {
+			if p.Severity() > 1 {
 				return &control.NotFollowed{Seen: fmt.Sprintf("all ranks acknowledged %s, but %s",
-					o.Arm.Label(), p.evidence)}
+					o.Arm.Label(), p.Evidence)}
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -111,12 +112,12 @@ func (o oneRank) Answer(a control.Ack) error {
 }
 
 // engineCounts reads what playEngine wrote.
-func engineCounts(path, _ string) (Counted, error) {
+func engineCounts(path, _ string) (proof.Counted, error) {
 	text, err := os.ReadFile(filepath.Join(path, "router"))
 	if err != nil {
-		return Counted{}, err
+		return proof.Counted{}, err
 	}
-	c := Counted{Source: path, Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, RankMean: 1.5,
+	c := proof.Counted{Source: path, Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, RankMean: 1.5,
 		ExpertMaxOverMean: 2, ExpertFloor: 1}
 	if told := router.Number(control.Arm{Router: string(text)}.Target()); told > 0 {
 		c.RankMaxOverMean, c.RankMean, c.ExpertMaxOverMean = told, told, told
@@ -134,7 +135,7 @@ func withinSpec(t *testing.T, launches int, mode string) Spec {
 	}
 	addr := freeAddress(t)
 	self := s.Command.Normal[0]
-	s.Design = Design{Launches: launches, Blocks: 2, Order: ABBA, Seed: 1}
+	s.Design = Design{Launches: launches, Blocks: 2, Seed: 1}
 	s.Command = Command{
 		Server: []string{"env", childVariable + "=engine", self, addr, mode}, Ready: "http://" + addr + "/health",
 		ReadyTimeout: 10 * time.Second, Normal: []string{self, "http://" + addr + "/bench?seed={seed}"},

@@ -219,7 +219,7 @@ func numbers(text []byte) (a tensor.Array, err error) {
 // whole reads one number.
 func whole(text []byte) (int64, error) {
 	digits, zeros, _ := bytes.Cut(text, []byte("."))
-	if len(bytes.Trim(zeros, "0")) == 0 && len(digits) < 19 { // an error for each 12.0 would take more than the numbers
+	if len(bytes.Trim(zeros, "0")) == 0 && len(digits) < 20 { // an error for each 12.0 would take more than the numbers
 		if n, err := strconv.ParseInt(string(digits), 10, 64); err == nil {
 			return n, nil
 		}

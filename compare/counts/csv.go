@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -83,14 +82,9 @@ func (c csvColumns) number(row []string, name string, limit int64) (int64, error
 		return 0, nil
 	}
 	field := strings.TrimSpace(row[c[name][0].at])
-	n, err := strconv.ParseInt(field, 10, 64)
+	n, err := whole([]byte(field))
 	if err != nil {
-		var f float64 // 12.0
-		if f, err = strconv.ParseFloat(field, 64); err == nil && f == float64(int64(f)) {
-			n = int64(f)
-		} else {
-			return 0, fmt.Errorf("want a whole number as %s, have %q", name, field)
-		}
+		return 0, fmt.Errorf("want a whole number as %s, have %q", name, field)
 	}
 	if n < 0 || n > limit {
 		return 0, fmt.Errorf("want the %s from 0 to %d, have %d", name, limit, n)

@@ -5,7 +5,7 @@
 // what a number means: slots a rank sent or received, logical experts or
 // physical copies, one step or a window of them. Read tells the formats apart
 // by content, never by name alone (Formats describes each), and brings them all to
-// one Record; Scrape does the same for a metrics endpoint. What a file does not say
+// one Record; ParseMetrics does the same for the answer of a metrics endpoint. What a file does not say
 // stays unknown; what cannot be read is refused by name. ReadPlacement reads files
 // that say which rank holds which expert.
 //

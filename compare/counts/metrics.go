@@ -3,18 +3,13 @@ package counts
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -43,51 +38,13 @@ var knownSeries = map[string]series{
 	"eplb_gpu_physical_count_bucket": {layer: "layer", part: "le", level: router.LevelRank, histogram: true},
 }
 
-// scrapeTimeout bounds one scrape.
-const scrapeTimeout = 30 * time.Second
-
-// loginOfURL is shown nowhere.
-var loginOfURL = regexp.MustCompile(`//[^/\s]+@`)
-
-// Scrape reads the counters of a metrics endpoint, which run since the engine
-// started; see Since for what two scrapes have between them.
-func Scrape(ctx context.Context, address string) (*Record, error) {
-	content, err := fetch(ctx, address)
-	address = loginOfURL.ReplaceAllString(address, "//(redacted)@")
-	if err != nil {
-		return nil, unreadable(address, err)
-	}
+// ParseMetrics reads what a metrics endpoint answered: counters that run since the engine
+// started; see Since for what two answers have between them. Errors are of type *input.Error.
+func ParseMetrics(address string, content []byte) (*Record, error) {
 	if !metricsLine.Match(content) {
 		return nil, unreadable(address, errors.New("want counters of expert load, have none; see 'moebalance counts --help metrics'"))
 	}
 	return parse(address, content)
-}
-
-func fetch(ctx context.Context, address string) (content []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return nil, failed.Err
-	} else if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Accept", "text/plain")
-	response, err := http.DefaultClient.Do(request)
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		return nil, failed.Err // without the URL, which the caller names
-	} else if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("want 200 OK, have %s", response.Status)
-	}
-	content, err = io.ReadAll(io.LimitReader(response.Body, maxScrape+1))
-	if err == nil && len(content) > maxScrape {
-		err = fmt.Errorf("want at most %d bytes, have more", maxScrape)
-	}
-	return content, err
 }
 
 // readMetrics reads one scrape, which is one step: a window, but for vLLM's branches that set
@@ -135,10 +92,7 @@ func (c counters) add(name, labeled, value string) error {
 	if !ok {
 		return nil
 	}
-	labels := map[string]string{}
-	for _, l := range metricsLabel.FindAllStringSubmatch(labeled, -1) {
-		labels[l[1]] = l[2]
-	}
+	labels := labelsOf(labeled)
 	if s.histogram && labels[s.part] == "+Inf" {
 		return nil // repeats the last rank's
 	}
@@ -160,6 +114,15 @@ func (c counters) add(name, labeled, value string) error {
 	}
 	c[key][int(part)] += int64(count)
 	return nil
+}
+
+// labelsOf are the labels of a sample.
+func labelsOf(text string) map[string]string {
+	labels := map[string]string{}
+	for _, l := range metricsLabel.FindAllStringSubmatch(text, -1) {
+		labels[l[1]] = l[2]
+	}
+	return labels
 }
 
 // addSteps adds one step per layer, of as many parts as the largest number says.

@@ -10,35 +10,21 @@ import (
 
 // addPhysical adds a step that counts slots per physical copy of an expert. The
 // copies stand on the ranks in equal contiguous runs, so the load per rank is
-// known exactly; logical maps each copy to its expert.
+// known exactly; logical maps each copy to its expert, below Record.Experts.
 func (r *Record) addPhysical(key stepKey, copies []int64, logical []int32) error {
-	if len(copies) != len(logical) {
-		return fmt.Errorf("%v: counts of %d copies, but a map of %d", key, len(copies), len(logical))
-	}
-	if err := checkCounts(copies); err != nil {
-		return fmt.Errorf("%v: copy %w", key, err)
+	if len(copies)%r.Ranks != 0 {
+		return fmt.Errorf("%v: %d copies do not divide over %d ranks", key, len(copies), r.Ranks)
 	}
 	s := key.step()
-	s.Load = router.NewLoad(r.Experts)
+	s.Load, s.Received = router.NewLoad(r.Experts), make([]int64, r.Ranks)
 	for i, n := range copies {
-		if e := logical[i]; e < 0 || int(e) >= r.Experts {
-			return fmt.Errorf("%v: copy %d is of expert %d, want 0 to %d", key, i, e, r.Experts-1)
-		}
 		s.Load.PerExpert[logical[i]] += n
+		s.Received[i/(len(copies)/r.Ranks)] += n
 	}
-	if r.Ranks > 0 {
-		if len(copies)%r.Ranks != 0 {
-			return fmt.Errorf("%v: %d copies do not divide over %d ranks", key, len(copies), r.Ranks)
-		}
-		s.Received = make([]int64, r.Ranks)
-		for i, n := range copies {
-			s.Received[i/(len(copies)/r.Ranks)] += n
-		}
-		if r.copies == nil {
-			r.copies = map[int][]int32{}
-		}
-		r.copies[key.layer] = logical
+	if r.copies == nil {
+		r.copies = map[int][]int32{}
 	}
+	r.copies[key.layer] = logical
 	r.held = append(r.held, s)
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -18,7 +17,6 @@ const (
 	maxRanks   = 1 << 14
 	maxLayers  = 1 << 14
 	maxFile    = 1 << 30 // bytes of a file that is read whole
-	maxScrape  = 1 << 26 // bytes of one answer of a metrics endpoint
 )
 
 // Record is what one file or folder says about expert load.
@@ -99,13 +97,11 @@ func (r *Record) with(steps []Step) (*Record, error) {
 
 // Between is the record of the iterations from first to last.
 func (r *Record) Between(first, last int64) (*Record, error) {
-	out := *r
-	if r.held != nil { // in order
-		from := sort.Search(len(r.held), func(i int) bool { return r.held[i].Iteration >= first })
-		to := sort.Search(len(r.held), func(i int) bool { return r.held[i].Iteration > last })
-		return r.with(r.held[from:max(from, to)])
-	}
 	outside := func(s Step) bool { return s.Iteration < first || s.Iteration > last }
+	if r.held != nil {
+		return r.with(slices.DeleteFunc(slices.Clone(r.held), outside))
+	}
+	out := *r
 	out.stream = func(yield func(Step, error) bool) {
 		for s, err := range r.stream {
 			if (err != nil || !outside(s)) && !yield(s, err) {

@@ -1,18 +1,14 @@
 package counts
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
@@ -308,54 +304,6 @@ func TestGaugesAreOneStep(t *testing.T) {
 	}
 	if d, err := second.Since(first); err == nil || !strings.Contains(err.Error(), "gauges of one step") {
 		t.Errorf("%+v, %v", d, err)
-	}
-}
-
-// An endpoint is scraped twice; what it added in between is the load.
-func TestScrape(t *testing.T) {
-	scrapes := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/metrics":
-			scrapes++
-			http.ServeFile(w, r, fixture("counts", fmt.Sprintf("scrape-%d.prom", scrapes)))
-		case "/other":
-			fmt.Fprintln(w, "vllm:num_requests_running 3.0")
-		case "/slow":
-			<-r.Context().Done()
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	defer server.Close()
-	scrape := func(path string) (*Record, error) {
-		ctx := t.Context()
-		if path == "/slow" {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
-			defer cancel()
-		}
-		return Scrape(ctx, server.URL+path)
-	}
-	first, err := scrape("/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := scrape("/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := second.Since(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkSteps(t, d, []step{{0, 3, []int64{1, 5, 8, 2}, []int64{6, 10}}})
-	for path, want := range map[string]string{"/missing": "want 200 OK, have 404 Not Found",
-		"/other": "want counters of expert load", "/slow": "deadline exceeded"} {
-		if r, err := scrape(path); err == nil || err.Error() != server.URL+path+": "+strings.TrimPrefix(err.Error(),
-			server.URL+path+": ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %+v, %v", path, r, err)
-		}
 	}
 }
 

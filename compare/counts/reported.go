@@ -156,12 +156,7 @@ type balance map[string]*struct{ sum, count float64 }
 
 // add adds a sample of the summary: its sum or its count; other parts are passed over.
 func (b balance) add(part, labeled, value string) error {
-	mode := ""
-	for _, l := range metricsLabel.FindAllStringSubmatch(labeled, -1) {
-		if l[1] == "forward_mode" {
-			mode = l[2]
-		}
-	}
+	mode := labelsOf(labeled)["forward_mode"]
 	v, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(v >= 0 && v <= maxCount) {
 		return fmt.Errorf("want a number between 0 and %d, have %q", int64(maxCount), value)

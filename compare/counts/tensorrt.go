@@ -24,7 +24,6 @@ var (
 	tensorrtCounts   = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
 	tensorrtOther    = regexp.MustCompile(
 		`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
-	tensorrtPickle = regexp.MustCompile(`^rank_?\d+\.pkl$`)
 )
 
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
@@ -92,7 +91,7 @@ func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 // tensorrtFiles lists the count files in rank order, without a gap.
 func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 	byRank := map[int]string{}
-	var other, pickles []string
+	var other []string
 	for _, path := range s.files {
 		name := filepath.Base(path)
 		switch m := tensorrtCounts.FindStringSubmatch(name); {
@@ -104,15 +103,9 @@ func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 			byRank[rank] = name
 		case tensorrtOther.MatchString(name):
 			other = append(other, name)
-		case tensorrtPickle.MatchString(name):
-			pickles = append(pickles, name)
 		}
 	}
 	if len(byRank) == 0 {
-		if len(pickles) > 0 {
-			return nil, fmt.Errorf(
-				"want rank0.safetensors, have only %s: pickled statistics of early versions are not read; record again with a version that writes safetensors", strings.Join(pickles, ", "))
-		}
 		return nil, fmt.Errorf(
 			"want rank0.safetensors, rank1.safetensors, … beside %s, have none; statistics are saved only when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE", tensorrtMeta)
 	}

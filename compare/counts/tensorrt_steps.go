@@ -102,26 +102,15 @@ func (x *tensorrtIndex) addRank(path string, rank int, known map[stepKey]int) (e
 // keyOf is the step of a tensor, from its name of iteration and layer.
 func (x *tensorrtIndex) keyOf(t safetensors.Tensor) (stepKey, error) {
 	first, second, _ := strings.Cut(t.Name, "_")
-	iteration, ok := digits(first, 18)
-	layer, also := digits(second, 5)
-	if !ok || !also {
+	iteration, err := strconv.ParseUint(first, 10, 62) // takes digits only
+	layer, also := strconv.ParseUint(second, 10, 14)   // below maxLayers
+	if err != nil || also != nil {
 		return stepKey{}, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
 	}
 	if len(t.Shape) != 1 || t.Shape[0] != int64(x.experts) {
 		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, x.experts, tensorrtMeta)
 	}
-	return stepKey{iteration: iteration, layer: int(layer)}, nil
-}
-
-// digits is the number that a text of 1 to most digits, at most 18, names.
-func digits(text string, most int) (n int64, ok bool) {
-	for _, c := range []byte(text) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil && len(text) <= most
+	return stepKey{iteration: int64(iteration), layer: int(layer)}, nil
 }
 
 // steps yields each step with what every rank sent. They share their memory.

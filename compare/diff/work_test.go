@@ -271,3 +271,20 @@ func TestCheckCompute(t *testing.T) {
 		}
 	}
 }
+
+// What runs beside the expert GEMMs, such as their activation, is no backend of experts; a
+// fused kernel of all of the block is.
+func TestExpertKernelsAreGEMMs(t *testing.T) {
+	trace := &nsys.Trace{}
+	for name, phase := range map[string]nsys.Phase{
+		"void moe::dev::activation::activationKernel<x>":                nsys.PhaseExperts,
+		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<m_grouped_contiguous>": nsys.PhaseExperts,
+	} {
+		k := nsys.KernelStat{}
+		k.Name, k.Phase, k.TotalNS = name, phase, 10
+		trace.Kernels = append(trace.Kernels, k)
+	}
+	if got := expertKernels(trace); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+}

@@ -75,3 +75,14 @@ func TestTurnsAreNoNoise(t *testing.T) {
 		}
 	}
 }
+
+// Three steps are the fewest that show how much equal ranks vary.
+func TestNoiseOfFewSteps(t *testing.T) {
+	steps := [][]float64{{10, 11}, {11, 10}, {10, 10.5}}
+	if f := noiseFloor(steps); !(f > 1) {
+		t.Errorf("three steps: %v", f)
+	}
+	if f := noiseFloor(steps[:2]); f.Defined() {
+		t.Errorf("two steps: %v", f)
+	}
+}

@@ -100,7 +100,7 @@ func TestScrubbedCopyGivesTheSameAnalysis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
 	}
-	exports := []string{secretive().write(t, "secretive.sqlite"), shifted().write(t, "shifted.sqlite")}
+	exports := []string{secretive().write(t, "secretive.sqlite")}
 	for _, name := range []string{
 		"gptoss-ep4-loop/perfect.sqlite", "gptoss-ep4-ranks/normal.rank2.sqlite",
 		"deepseek-ep4-ranks/perfect.rank1.sqlite",

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/counts"
@@ -80,5 +81,15 @@ func TestPhasesApart(t *testing.T) {
 	if res, err = Judge(plain[:2], plain[2:], Options{Ranks: []int{32}, Redundant: []int{0}}); err != nil ||
 		len(res.Phases) != 0 {
 		t.Errorf("%+v, %v", res.Phases, err)
+	}
+}
+
+// At most a copy of each expert on each rank.
+func TestMostCopies(t *testing.T) {
+	if _, err := Impossible(8, []int{8}, []int{2}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Impossible(8, []int{10}, []int{2}); err == nil || !strings.Contains(err.Error(), "at most 8,") {
+		t.Error(err)
 	}
 }

@@ -273,11 +273,12 @@ func (res *Result) warnOf(learn, judge []Window) {
 	if phases[counts.Prefill] && phases[counts.Decode] {
 		res.Warnings = append(res.Warnings, router.Warn("two_phases", learn[0].Name))
 	}
-	for _, w := range judge {
-		near := func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }
-		if slices.ContainsFunc(learn, near) {
-			res.Warnings = append(res.Warnings, router.Warn("judged_learned", w.Name))
-		}
+	alike := slices.DeleteFunc(slices.Clone(judge), func(w Window) bool {
+		return !slices.ContainsFunc(learn, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame })
+	})
+	if len(alike) > 0 {
+		res.Warnings = append(res.Warnings, router.Warn("judged_learned", alike[0].Name, "alike", len(alike), "windows",
+			len(judge)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -38,7 +39,6 @@ type Campaign struct {
 type CampaignState struct {
 	Folder       string       `json:"folder"`
 	Treatment    string       `json:"treatment"`
-	Order        string       `json:"order"`
 	Seed         uint64       `json:"seed"`
 	Pairs        int          `json:"pairs"`    // of the design, under the sequential rule at most
 	Launches     int          `json:"launches"` // finished
@@ -108,7 +108,7 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 		Result:   gain.Judge(recorded),
 		Profiled: arms, Iterations: c.Iterations(),
 		Campaign: CampaignState{
-			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Order: c.Spec.Design.Order, Seed: c.Spec.Design.Seed,
+			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Pairs:    c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence,
 			Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
@@ -235,31 +235,31 @@ func (p ProfiledArm) check() gain.Check {
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
 // a launch was routed. The placement is a file of the command, for statistics that do not
 // say where the experts are; empty for none.
-func RecordedBalance(path, placement string) (bench.Counted, error) {
+func RecordedBalance(path, placement string) (proof.Counted, error) {
 	record, err := counts.Read(path)
 	if err != nil {
-		return bench.Counted{}, err
+		return proof.Counted{}, err
 	}
 	var o counts.Options
 	received := record.Experts > 0
 	for s, err := range record.Steps() {
 		if err != nil {
-			return bench.Counted{}, err
+			return proof.Counted{}, err
 		}
 		received = received && s.Received != nil
 	}
 	placed := received || record.Placement != nil
 	if !placed && placement != "" {
 		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
-			return bench.Counted{}, err
+			return proof.Counted{}, err
 		}
 		placed = true
 	}
 	layers, _, err := record.Imbalance(o)
 	if err != nil {
-		return bench.Counted{}, err
+		return proof.Counted{}, err
 	}
-	c := bench.Counted{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
+	c := proof.Counted{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
 		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
 	c.RankMaxOverMean, c.RankFloor = furthest(layers, router.LevelRank)
 	c.ExpertMaxOverMean, c.ExpertFloor = furthest(layers, router.LevelExpert)

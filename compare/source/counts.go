@@ -29,7 +29,7 @@ func IsURL(path string) bool {
 // ReadCounts reads or scrapes a record; of arrays with the axes, nil for those they tell.
 func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Record, error) {
 	if IsURL(path) {
-		return counts.Scrape(ctx, path)
+		return scrape(ctx, path)
 	}
 	if _, err := os.Stat(path); err != nil && isPattern(path) {
 		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, "+
@@ -66,7 +66,7 @@ func Earlier(ctx context.Context, paths []string, since string, span time.Durati
 	var group errgroup.Group
 	for i, url := range paths {
 		group.Go(func() (err error) {
-			records[i], err = counts.Scrape(ctx, url)
+			records[i], err = scrape(ctx, url)
 			return err
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -143,7 +144,7 @@ func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, 
 		}
 		return gain.None, fmt.Sprintf("%s says it is a launch of the %s arm", launch, claimed)
 	}
-	p := bench.ProveReport(arm, run.Proof)
+	p := proof.OfReport(arm, run.Proof)
 	if p.Grade == gain.None {
 		return gain.None, launch + ": " + p.Evidence
 	}

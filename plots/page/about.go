@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,7 +64,11 @@ func about(items []Input) (facts []Fact) {
 				}
 				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
 			}
-			add("Trace of "+cmp.Or(gain.Arm(t.Arm).Label(), in.Name), slices.Concat(days[:min(1, len(days))],
+			of := "Trace"
+			if t.Arm != "" {
+				of += " of " + gain.Arm(t.Arm).Label()
+			}
+			add(of, slices.Concat(days[:min(1, len(days))],
 				[]string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))],
 				profilers[:min(1, len(profilers))])...)
 		}

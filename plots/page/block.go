@@ -33,6 +33,7 @@ type block struct {
 	Folded   bool   // of a table, which opens on demand and in print
 	Constant string // columns that a table need not repeat
 	Beside   bool   // a figure beside text
+	Leads    bool   // the figure that shows the answer
 }
 
 // Wide is the figure's drawing. Figures escape their own text.
@@ -46,10 +47,11 @@ func (b block) Wide() template.HTML {
 // mostTwice is the size of a drawing from which on it stands on the page once.
 const mostTwice = 60_000
 
-// Narrow is the drawing for phones; empty for a large one, which scrolls there.
+// Narrow is the drawing for phones; empty for a large one, which scrolls there, unless
+// it leads.
 func (b block) Narrow() template.HTML {
 	drawing := b.Figure.InlineAt(plots.Phone)
-	if len(drawing) > mostTwice {
+	if len(drawing) > mostTwice && !b.Leads {
 		return ""
 	}
 	return template.HTML(drawing)

@@ -110,7 +110,7 @@ func (p *program) takeLead() {
 			})
 			if at >= 0 {
 				b := (*blocks)[at]
-				b.Beside = len(p.Answer.Reasons)+len(p.Answer.Next) > 0
+				b.Leads, b.Beside = true, len(p.Answer.Reasons)+len(p.Answer.Next) > 0
 				p.Lead, *blocks = &b, slices.Delete(*blocks, at, at+1)
 				return
 			}

@@ -191,7 +191,7 @@ func TestWholePage(t *testing.T) {
 	if want := []string{"gain", "where", "imbalance", "time-load", "data"}; !slices.Equal(titles(p), want) {
 		t.Errorf("sections %v, want %v", titles(p), want)
 	}
-	if want := []string{"gain", "phase-time", "layer-loss", "step-time", "compared-steps", "rank-time",
+	if want := []string{"gain", "phase-time", "layer-loss", "step-time", "rank-time",
 		"rank-layer-time", "expert-time"}; !slices.Equal(names(p), want) {
 		t.Errorf("figures %v, want %v", names(p), want)
 	}

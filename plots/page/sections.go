@@ -127,11 +127,10 @@ func (p *program) where() section {
 			s.addFigure(plots.StepLines(plots.StepTimes(p.arms...)))
 		}
 	}
-	for _, in := range p.of(func(in source.Item) bool { return isCompared(in) && in.Compared.Comparable }) {
-		if len(p.arms) == 0 {
+	for _, in := range p.of(isCompared) {
+		if in.Compared.Comparable && len(p.arms) == 0 {
 			s.addFigure(plots.PhaseStacks(comparedPhases(in.Compared)))
 		}
-		s.addFigure(plots.StepLines(comparedSteps(in.Compared)))
 	}
 	return s
 }
@@ -161,37 +160,6 @@ func comparedPhases(c *diff.Comparison) plots.StackSpec {
 	s.Arms = []plots.Stack{k}
 	s.Title = fmt.Sprintf("Kernel time per step: %s with %s, %s with %s", quantity.Duration(c.Step.NormalNS), s.Names[0],
 		quantity.Duration(c.Step.PerfectNS), s.Names[1])
-	return s
-}
-
-// comparedSteps sets the steps that a comparison counts side by side, which hold equally
-// many tokens where ranges name them.
-func comparedSteps(c *diff.Comparison) plots.StepSpec {
-	times, names := map[gain.Arm][]float64{}, c.Builds.Names()
-	for _, step := range c.Steps {
-		if step.Compared {
-			times[step.Arm] = append(times[step.Arm], step.ExpertsNS.Float64())
-		}
-	}
-	k := plots.Steps{Name: "steps compared"}
-	n := min(len(times[names[0]]), len(times[names[1]]))
-	for i := range n {
-		k.Numbers, k.MaxNS, k.MeanNS = append(k.Numbers, i+1), append(k.MaxNS, times[names[0]][i]),
-			append(k.MeanNS, times[names[1]][i])
-	}
-	s := plots.StepSpec{
-		Name: "compared-steps", Upper: names[0].Label(),
-		Lower: names[1].Label(), Between: "difference",
-		Caption: fmt.Sprintf(
-			"%s of each arm in its own order: those that the comparison counts. Observed %s of the slowest rank of each layer, added over layers.", quantity.Count(n, "step"), c.Ceiling.Of.ExpertTime()),
-	}
-	if n == 0 {
-		return s
-	}
-	s.Arms = []plots.Steps{k}
-	e := c.Ceiling.SlowestExperts
-	s.Title = fmt.Sprintf("Expert time per step: %s with %s, %s with %s", quantity.Duration(e.NormalNS), s.Upper,
-		quantity.Duration(e.PerfectNS), s.Lower)
 	return s
 }
 
@@ -253,6 +221,9 @@ func (p *program) recorded() (out []plots.Recorded) {
 			}
 			out[at[name]].Layers[l.Layer] = l.Slots
 		}
+	}
+	if len(out) == 1 {
+		out[0].Name = plots.OneTrace
 	}
 	return out
 }

@@ -2,12 +2,9 @@ package page
 
 import (
 	"math"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/diff"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
@@ -42,30 +39,5 @@ func TestLossesAgree(t *testing.T) {
 				t.Errorf("%s: the bars add up to %v, the answer says %v", p.arms[i].Name, bars, want)
 			}
 		}
-	}
-}
-
-// The steps that a comparison counts are drawn in both arms, with its own numbers.
-func TestComparedSteps(t *testing.T) {
-	c := diff.Compare(captures(t, "deepseek-ep4-ranks/normal.*.sqlite"),
-		captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"))
-	s := comparedSteps(&c)
-	for arm, of := range [][]float64{s.Arms[0].MaxNS, s.Arms[0].MeanNS} {
-		sum := 0.0
-		for _, ns := range of {
-			sum += ns
-		}
-		want := []router.Number{c.Ceiling.SlowestExperts.NormalNS, c.Ceiling.SlowestExperts.PerfectNS}[arm].Float64()
-		if len(of) != 3 || math.Abs(sum/3/want-1) > 1e-12 {
-			t.Errorf("arm %d: mean of %d steps %g, the comparison has %g", arm, len(of), sum/3, want)
-		}
-	}
-	names := gain.Builds{"before", "after"}
-	c = diff.CompareBuilds(captures(t, "deepseek-ep4-ranks/normal.*.sqlite"),
-		captures(t, "deepseek-ep4-ranks/perfect.*.sqlite"), names)
-	b := comparedSteps(&c)
-	if len(b.Arms) == 0 || !slices.Equal(b.Arms[0].MaxNS, s.Arms[0].MaxNS) || b.Upper != "before" ||
-		b.Lower != "after" || strings.Contains(b.Title, "routing") {
-		t.Errorf("builds are drawn as routers: %+v", b)
 	}
 }

@@ -45,16 +45,8 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 		if c == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s, %s, %s: %s", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode, proofSentence(c.Proof))
-		var unequal []string
-		for _, u := range c.Unequal {
-			unequal = append(unequal, fmt.Sprintf("0 to %d tokens: ranks %s, experts %s", u.MostTokens,
-				quantity.Ratio(u.RankMaxOverMean), quantity.Ratio(u.ExpertMaxOverMean)))
-		}
-		if len(unequal) > 0 {
-			text += ". Unequal tokens, mean max/mean: " + strings.Join(unequal, ", ")
-		}
-		notes = append(notes, text)
+		notes = append(notes, fmt.Sprintf("%s, %s, %s: %s", b.Model, quantity.Count(b.Ranks, "rank"), b.Mode,
+			proofSentence(*c)))
 	}
 	return notes
 }
@@ -92,8 +84,7 @@ func proofSentence(p plan.Proof) string {
 func balanceTable(balance []logits.BatchBalance) table.Table {
 	return table.Of("balance", "Balance over all ranks together", balance,
 		label("model"), label("method"), label("plan"), label("mode"), count("layer"),
-		computed(label("dtype"), func(b logits.BatchBalance) any { return contentText(b.DType, b.Content == "ids") }),
-		count("ranks"), computed(count("tokens/rank", "tokens_per_rank"),
+		label("dtype"), count("ranks"), computed(count("tokens/rank", "tokens_per_rank"),
 			func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }), ratio("expert max/mean"),
 		ratio("floor", "expert_floor"),
 		ratio("rank max/mean"), ratio("floor", "rank_floor"), count("active experts"),
@@ -111,20 +102,15 @@ func tokensText(tokens int) any {
 	return tokens
 }
 
-// contentText is the element type of the logits, where there are some.
-func contentText(d logits.DType, idsOnly bool) string {
-	if idsOnly {
-		return "ids only"
-	}
-	return string(d)
-}
-
 // balanceStatus is the worst status of a batch size's entries, or which are bad.
 func balanceStatus(b logits.BatchBalance) string {
 	if n := len(b.MissingRanks); n > 0 {
 		return fmt.Sprintf("%d of %d ranks missing or bad (%s)", n, b.Ranks, quantity.Ranges(b.MissingRanks))
 	}
-	return string(b.Status)
+	if b.Projected {
+		return "projected"
+	}
+	return "exact"
 }
 
 // cacheList is the JSON of logits list.
@@ -190,15 +176,14 @@ type generated struct {
 }
 
 type generatedEntry struct {
-	Path          string        `json:"path"`
-	Rank          int           `json:"rank"`
-	TokensPerRank router.Whole  `json:"tokens_per_rank"` // null for a periodic entry
-	Bytes         int64         `json:"bytes"`
-	New           bool          `json:"new"`    // nothing was there
-	Damage        *string       `json:"damage"` // what was wrong with the file that was replaced; null where none was
-	Status        logits.Status `json:"status"`
-	ProjectedRows int           `json:"projected_rows"`
-	Infeasible    []int32       `json:"infeasible_experts"`
+	Path          string       `json:"path"`
+	Rank          int          `json:"rank"`
+	TokensPerRank router.Whole `json:"tokens_per_rank"` // null for a periodic entry
+	Bytes         int64        `json:"bytes"`
+	New           bool         `json:"new"`    // nothing was there
+	Damage        *string      `json:"damage"` // what was wrong with the file that was replaced; null where none was
+	Status        string       `json:"status"`
+	ProjectedRows int          `json:"projected_rows"`
 	// LargestBias is the largest spread of a correction bias that the entry
 	// tolerates; null where the method adds none.
 	LargestBias router.Number `json:"bias_spread_survived"`
@@ -221,15 +206,15 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 			result.Entries = append(result.Entries, entryOf(outcome))
 		}
 		t.Rows = append(t.Rows, []any{tokensText(group[0].Tokens), len(group), n.new, n.replaced, n.bytes,
-			string(n.status), router.Number(n.bias)})
+			n.all.Status(), router.Number(n.all.LargestBias)})
 	}
 	all := totalsOf(list)
 	return output.Document{
 		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
 			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode,
-			contentText(s.DType, s.IDsOnly), s.Plan, quantity.Count(len(list), "entry"), cache,
+			s.DType, s.Plan, quantity.Count(len(list), "entry"), cache,
 			quantity.Bytes(float64(all.bytes)), all.made()),
-		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, list)...), Value: result,
+		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, all.all.ProjectedRows)...), Value: result,
 	}
 }
 
@@ -238,7 +223,7 @@ func entryOf(o logits.Outcome) generatedEntry {
 	f := o.Feasibility
 	e := generatedEntry{
 		Path: o.Path, Rank: o.Rank, TokensPerRank: router.Whole(o.Tokens), Bytes: o.Bytes, New: o.New,
-		Status: f.Status, ProjectedRows: f.ProjectedRows, Infeasible: append([]int32{}, f.Infeasible...),
+		Status: f.Status(), ProjectedRows: f.ProjectedRows,
 		LargestBias: router.Number(f.LargestBias),
 	}
 	if o.Damage != nil {
@@ -251,12 +236,11 @@ func entryOf(o logits.Outcome) generatedEntry {
 type totals struct {
 	new, replaced int
 	bytes         int64
-	status        logits.Status // the worst
-	bias          float64       // the least of the largest that are tolerated
+	all           logits.Feasibility // of all: rows projected, and the least of the largest that are tolerated
 }
 
 func totalsOf(list []logits.Outcome) totals {
-	t := totals{status: logits.Exact, bias: math.Inf(1)}
+	t := totals{all: logits.Feasibility{LargestBias: math.Inf(1)}}
 	for _, o := range list {
 		if o.New {
 			t.new++
@@ -265,7 +249,8 @@ func totalsOf(list []logits.Outcome) totals {
 			t.replaced++
 		}
 		t.bytes += o.Bytes
-		t.status, t.bias = t.status.Worse(o.Feasibility.Status), min(t.bias, o.Feasibility.LargestBias)
+		t.all.ProjectedRows += o.Feasibility.ProjectedRows
+		t.all.LargestBias = min(t.all.LargestBias, o.Feasibility.LargestBias)
 	}
 	return t
 }
@@ -294,7 +279,7 @@ func damageNotes(list []logits.Outcome) (notes []string) {
 }
 
 // biasNotes says what a correction bias does to the entries.
-func biasNotes(g router.Gate, list []logits.Outcome) []string {
+func biasNotes(g router.Gate, moved int) []string {
 	if !g.Method.Biased() {
 		return []string{fmt.Sprintf("no correction bias in this model (%s)", g.Method)}
 	}
@@ -303,21 +288,10 @@ func biasNotes(g router.Gate, list []logits.Outcome) []string {
 			"below the tolerated one"}
 	}
 	notes := []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
-	moved, lost := 0, []int32{}
-	for _, w := range list {
-		moved += w.Feasibility.ProjectedRows
-		lost = append(lost, w.Feasibility.Infeasible...)
-	}
-	slices.Sort(lost)
 	if moved > 0 {
 		notes = append(notes,
 			fmt.Sprintf("%s cannot get the planned experts; the entries hold the experts that the router picks",
 				quantity.Count(moved, "token")))
-	}
-	if lost = slices.Compact(lost); len(lost) > 0 {
-		notes = append(notes,
-			fmt.Sprintf("no logits can select these experts as planned, because the bias of other experts or groups is too "+
-				"large: %s", quantity.Ranges(lost)))
 	}
 	return notes
 }

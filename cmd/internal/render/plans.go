@@ -53,7 +53,6 @@ func (result Plans) Document() output.Document {
 		d.Notes = append(d.Notes, fmt.Sprintf("%s on %s: %s", e.Name, quantity.Count(e.Ranks, "rank"),
 			proofSentence(e.Proof)))
 	}
-	result.showUnequal(&t)
 	var parts []string
 	for _, name := range names {
 		part := fmt.Sprintf("%s %d of %d", name, verdicts[[2]string{name, optimal}], cases[name])
@@ -138,21 +137,4 @@ func caseFault(row plan.Case, mostGroups int) string {
 	return fmt.Sprintf("%s is invalid: tokens use experts of %d groups, the method allows %d; the model's router would "+
 		"pick other experts",
 		row.Name, mostGroups, c.GroupsLimit)
-}
-
-// showUnequal adds a column behind that of tokens per rank if some cases are about
-// ranks that hold unequally many: the tokens of each, as --unequal takes them.
-func (result Plans) showUnequal(t *table.Table) {
-	if !slices.ContainsFunc(result.Plans, func(row plan.Case) bool { return row.TokensOfRanks != nil }) {
-		return
-	}
-	at := 1 + slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "tokens_per_rank" })
-	t.Columns = slices.Insert(t.Columns, at, table.Column{Name: "tokens of ranks", Key: "tokens_of_ranks"})
-	for i, row := range result.Plans {
-		var cell any
-		if row.TokensOfRanks != nil {
-			cell = strings.ReplaceAll(strings.Trim(fmt.Sprint(row.TokensOfRanks), "[]"), " ", ",")
-		}
-		t.Rows[i] = slices.Insert(t.Rows[i], at, cell)
-	}
 }

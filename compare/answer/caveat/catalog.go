@@ -251,8 +251,8 @@ var catalog = map[string]entry{
 	"one_window": {Note, "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; " +
 		"give counts of other traffic as well (windows within 3 % count as one)", ""},
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
-	"judged_learned": {Note, "a judged window within 3 % of a learned one flatters every plan: " +
-		"--table plans leaves both out", ""},
+	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
+		"every plan: --table plans leaves both out", ""},
 	"placements_differ": {Note,
 		"this window ran with another placement than the one before: the last one recorded is the baseline", ""},
 

@@ -13,7 +13,7 @@ import (
 )
 
 // GPU is one GPU as the driver showed it during a launch: clocks over the looks at which
-// it was busy, temperature and power of the last look, processes of the first.
+// it was busy, temperature of the last look, processes of the first.
 type GPU struct {
 	Index  int    `json:"index"`
 	UUID   string `json:"uuid"`
@@ -25,9 +25,7 @@ type GPU struct {
 	Utilization  router.Number `json:"utilization_percent"`
 	BusyLooks    int           `json:"busy_looks"`
 	ClockMHz     router.Number `json:"sm_clock_mhz"`
-	MemoryMHz    router.Number `json:"memory_clock_mhz"`
 	TemperatureC router.Number `json:"temperature_c"`
-	PowerW       router.Number `json:"power_w"`
 	Processes    []GPUProcess  `json:"processes,omitempty"` // computing on it
 }
 
@@ -41,7 +39,7 @@ type GPUProcess struct {
 }
 
 // gpuFields are what nvidia-smi is asked for, in the order parseGPUs reads.
-const gpuFields = "index,uuid,name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw,utilization.gpu"
+const gpuFields = "index,uuid,name,driver_version,clocks.sm,temperature.gpu,utilization.gpu"
 
 // NvidiaSMI asks the program at path, an nvidia-smi, for the GPUs of this
 // machine and the processes on them.
@@ -63,7 +61,7 @@ func NvidiaSMI(ctx context.Context, path string) ([]GPU, error) {
 }
 
 func parseGPUs(out string) ([]GPU, error) {
-	rows, err := smiRows(out, 9)
+	rows, err := smiRows(out, 7)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +74,7 @@ func parseGPUs(out string) ([]GPU, error) {
 		}
 		gpus = append(gpus, GPU{
 			Index: index, UUID: row[1], Name: row[2], Driver: row[3],
-			ClockMHz: smiNumber(row[4]), MemoryMHz: smiNumber(row[5]),
-			TemperatureC: smiNumber(row[6]), PowerW: smiNumber(row[7]), Utilization: smiNumber(row[8]),
+			ClockMHz: smiNumber(row[4]), TemperatureC: smiNumber(row[5]), Utilization: smiNumber(row[6]),
 		})
 	}
 	return gpus, nil

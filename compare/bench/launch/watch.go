@@ -85,7 +85,6 @@ func (w *GPUWatch) look(ctx context.Context) error {
 			add := router.Number(g.BusyLooks)
 			g.BusyLooks += n
 			g.ClockMHz = (before.ClockMHz*router.Number(n) + g.ClockMHz*add) / router.Number(g.BusyLooks)
-			g.MemoryMHz = (before.MemoryMHz*router.Number(n) + g.MemoryMHz*add) / router.Number(g.BusyLooks)
 		}
 	}
 	w.gpus = now

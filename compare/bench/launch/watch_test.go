@@ -29,7 +29,7 @@ func TestClocksWhileBusy(t *testing.T) {
 			return nil, errors.New("enough")
 		}
 		l := looks[n-1]
-		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz, MemoryMHz: 3201, TemperatureC: router.Number(40 + n),
+		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz, TemperatureC: router.Number(40 + n),
 			Processes: make([]GPUProcess, n)}}, nil
 	}, NewMarker("x"), time.Millisecond)
 	<-taken
@@ -37,7 +37,7 @@ func TestClocksWhileBusy(t *testing.T) {
 	if err != nil || len(gpus) != 1 {
 		t.Fatal(gpus, err)
 	}
-	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 || g.MemoryMHz != 3201 || g.TemperatureC != 46 ||
+	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 || g.TemperatureC != 46 ||
 		len(g.Processes) != 1 {
 		t.Errorf("%+v, want the mean of 1980 and 1900 MHz, the last temperature, the first look's process", g)
 	}

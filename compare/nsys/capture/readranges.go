@@ -3,9 +3,16 @@ package capture
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 )
+
+// eventTypes are the values of NVTX_EVENTS.eventType that matter, the same from 2021 to
+// 2026: ranges pushed and popped, started and ended, both of them imported, and domains.
+var eventTypes = []int64{59, 60, 70, 71, domainCreated}
+
+const domainCreated = 75
 
 // rangeReader reads the named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
@@ -32,21 +39,17 @@ func (r *rangeReader) read(ctx context.Context) error {
 	if !r.db.has(rangeTable, "start", "eventType") {
 		return nil
 	}
-	types, err := r.db.eventTypes(ctx)
-	if err != nil {
-		return err
-	}
 	r.ranges = make([]Range, 0, r.db.room(rangeTable))
 	columns := []string{"start", "end", "eventType", "textId", "globalTid", "domainId"}
 	return r.db.stream(ctx, rows.Query{Table: rangeTable, Integers: columns, Text: "text", Rows: rows.All},
-		func(row *rows.Row) error {
+		func(row *rows.Row) (err error) {
 			kind := row.Int(2)
-			if !types.matters(kind) || row.Null(2) {
+			if !slices.Contains(eventTypes, kind) || row.Null(2) {
 				return nil
 			}
 			tid := row.Int(4)
 			s := Range{Start: row.Int(0), Thread: r.threads.of(tid), Domain: r.domains.of(tid&processMask, row.Int(5))}
-			if kind == types.domain {
+			if kind == domainCreated {
 				r.domains.names[s.Domain], err = r.name(row)
 				return err
 			}

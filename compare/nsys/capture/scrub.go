@@ -47,7 +47,6 @@ var scrubbedTables = []scrubbedTable{
 		"originalGraphNodeId"}},
 	{name: rangeTable, numbers: []string{"start", "end", "eventType", "rangeId", "globalTid", "endGlobalTid", "textId",
 		"domainId"}, texts: []string{"text"}},
-	{name: eventTypeTable, numbers: []string{"id"}, texts: []string{"name"}},
 	{name: sessionTable, numbers: []string{"utcEpochNs"}},
 	{name: deviceTable, numbers: []string{"gpuId", "cudaId", "pid"}},
 	{name: rankTable, numbers: []string{"globalTid", "rank"}},
@@ -118,10 +117,6 @@ func (db *database) scrubTo(ctx context.Context, path string) (revealing []strin
 	if err != nil {
 		return nil, err
 	}
-	types, err := db.eventTypes(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
@@ -144,7 +139,7 @@ func (db *database) scrubTo(ctx context.Context, path string) (revealing []strin
 	}
 	for _, t := range scrubbedTables {
 		if err == nil {
-			err = s.table(t, types)
+			err = s.table(t)
 		}
 	}
 	for _, step := range []func() error{s.strings, s.metadata, s.diagnostics, func() error { return s.run("COMMIT") }} {
@@ -210,9 +205,8 @@ func (s *scrubber) revealing(words []string) (names []string, err error) {
 
 // table copies the columns that are there, in the order of rows. A number is
 // copied as the number that readers of the export see, so that no text hides in
-// its place. Of ranges only those stay that have a name to read, and of the names
-// of event types only theirs.
-func (s *scrubber) table(t scrubbedTable, types eventTypes) error {
+// its place. Of ranges only those stay that have a name to read.
+func (s *scrubber) table(t scrubbedTable) error {
 	var columns, values []string
 	for _, c := range t.numbers {
 		if s.db.has(t.name, c) {
@@ -228,11 +222,8 @@ func (s *scrubber) table(t scrubbedTable, types eventTypes) error {
 		return nil
 	}
 	where := ""
-	switch {
-	case t.name == rangeTable && s.db.has(t.name, "eventType"):
-		where = "WHERE eventType IN " + types.sql()
-	case t.name == eventTypeTable && s.db.has(t.name, "name"):
-		where = "WHERE name IN " + eventTypeNames()
+	if t.name == rangeTable && s.db.has(t.name, "eventType") {
+		where = "WHERE eventType IN (" + strings.ReplaceAll(strings.Trim(fmt.Sprint(eventTypes), "[]"), " ", ", ") + ")"
 	}
 	return s.run(fmt.Sprintf(
 		"CREATE TABLE main.%[1]s (%[2]s); INSERT INTO main.%[1]s SELECT %[3]s FROM export.%[1]s %[4]s ORDER BY rowid",

@@ -23,10 +23,12 @@ import (
 //
 // Of an event count: ph X (complete), cat, name, pid, tid, ts and dur in
 // microseconds, and among its args correlation, device, graph node id and External
-// id: that of a kernel is its operator's.
+// id: that of a kernel is its operator's. A replayed kernel has its annotation there too, as
+// name, where the program marked kernels during the capture of the graph.
 // Times are relative to baseTimeNanoseconds where the trace has it, else to the
 // epoch. The rank is in distributedInfo.
-// Source: pytorch/kineto libkineto/src/output_json.cpp.
+// Sources: pytorch/kineto libkineto/src/output_json.cpp, torch/cuda/_graph_annotations.py and
+// _annotate_cuda_graph_trace.py.
 
 // torchKinds are the categories read, in the spelling since PyTorch 1.12 and
 // before.
@@ -62,8 +64,9 @@ type torchReader struct {
 	launches    []torchLaunch
 	operators   *interner
 	called      []torchOperatorCall
-	externals   []int64 // by kernel: the external id of the operator that launched it
-	calls       int64   // API calls
+	externals   []int64         // by kernel: the external id of the operator that launched it
+	calls       int64           // API calls
+	annotations map[int64]int32 // by graph node: a name among those of ranges
 	ranges      []Range
 	rangesEnd   int64
 	processes   map[int32]bool // that made calls
@@ -173,7 +176,7 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 		kernelNames: newInterner(), rangeNames: newInterner(), operators: newInterner(), ids: newInterner(),
 		threads: newDenseIDs(torchThread.bits), rank: router.None,
 		work:      newActivityReader(nil, nil),
-		processes: map[int32]bool{},
+		processes: map[int32]bool{}, annotations: map[int64]int32{},
 	}
 	t.operators.of(nil)
 	if err := t.read(); err != nil {

@@ -21,6 +21,7 @@ type torchEvent struct {
 	device      int64 // −1 where not recorded
 	node        int64
 	external    int64 // of an operator and the kernels it launched
+	annotation  []byte
 }
 
 // readEvent reads one event and keeps it if it counts.
@@ -29,7 +30,7 @@ func (t *torchReader) readEvent() {
 		return
 	}
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], correlation: noCorrelation, device: -1, pid: -1, tid: -1, external: noCorrelation}
+	*e = torchEvent{name: e.name[:0], annotation: e.annotation[:0], correlation: noCorrelation, device: -1, pid: -1, tid: -1, external: noCorrelation}
 	for t.in.next('}') {
 		switch string(t.in.name()) {
 		case "ph":
@@ -77,6 +78,8 @@ func (t *torchReader) readArguments(e *torchEvent) {
 			t.number(&e.external)
 		case "graph node id":
 			t.number(&e.node)
+		case "name":
+			e.annotation = append(e.annotation[:0], t.in.value()...)
 		default:
 			t.in.skip()
 		}

@@ -68,7 +68,9 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	a := t.work
 	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Launch: a.correlations.short(e.correlation)}
 	k.Device = a.devices.of(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})
-	k.GraphNode = a.graphNode(e.node)
+	if k.GraphNode = a.graphNode(e.node); k.GraphNode > 0 && len(e.annotation) > 0 {
+		t.annotations[e.node] = t.rangeNames.of(e.annotation)
+	}
 	a.kernels = append(a.kernels, k)
 	a.end = max(a.end, end)
 	if e.external == e.correlation {
@@ -111,6 +113,26 @@ func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 		Start: start, End: end, Name: t.rangeNames.of(name),
 		Thread: t.threads.of(torchThread{e.pid, e.tid, e.kind == torchProjection}),
 	})
+}
+
+// createAnnotated makes a range of each annotation, in which its graph nodes are created, on
+// a thread that there is not.
+func (t *torchReader) createAnnotated(process int64) {
+	if len(t.annotations) == 0 {
+		return
+	}
+	thread := t.threads.of(torchThread{pid: -2, tid: -2})
+	known := map[int32]bool{}
+	for _, node := range slices.Sorted(maps.Keys(t.annotations)) {
+		name := t.annotations[node]
+		at := 2 * int64(name)
+		t.work.nodes = append(t.work.nodes,
+			GraphNode{ID: node, Created: at, Thread: t.work.threads.of(process | int64(thread))})
+		if !known[name] {
+			known[name] = true
+			t.ranges = append(t.ranges, Range{Start: at, End: at + 1, Thread: thread, Name: name})
+		}
+	}
 }
 
 // callers gives every launch the operator that made it: kernel and operator carry the
@@ -162,6 +184,7 @@ func (t *torchReader) recording() (*Recording, error) {
 	for i, name := range t.work.names {
 		t.work.names[i] = demangled(strings.ToValidUTF8(name, "\uFFFD"))
 	}
+	t.createAnnotated(process)
 	ids := newIDs() // of threads, as the merger wants them
 	for i := range t.threads.values {
 		ids.of(process | int64(i))

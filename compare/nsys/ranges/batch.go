@@ -26,7 +26,7 @@ const expired = " expired"
 // executor.
 var (
 	hookStep     = regexp.MustCompile(`^moebalance step=\d+ tokens=(\d+) sequence=\d+ arm=`)
-	vllmStep     = regexp.MustCompile(`context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)`)
+	vllmStep     = regexp.MustCompile(`context_(\d+)\((?:sq)?(\d+)[^)]*\)_generation_(\d+)\((?:sq)?(\d+)`) // sums of squares behind
 	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
 	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
 )

@@ -18,7 +18,7 @@ SCORING = {
 }
 BIASED = ("DeepSeekV3", "DeepSeekV4", "MiniMax2")
 SAME = ("model", "method", "groups", "top_k_groups", "bias_sha256", "layout")  # of the entries of one cache
-SCHEMA = "moebalance.logits/1"
+SCHEMA = "moebalance.logits/2"
 
 
 def crc32c(data: bytes) -> int:

@@ -952,7 +952,7 @@ class Entries(unittest.TestCase):
         ):
             self.refused("want a safetensors file", beside(name, text), name)
         self.refused(
-            "want an entry of schema moebalance.logits/1, have schema None",
+            "want an entry of schema moebalance.logits/2, have schema None",
             beside("e.safetensors", (2).to_bytes(8, "little") + b"{}"),
             "e.safetensors",
         )

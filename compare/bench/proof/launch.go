@@ -1,0 +1,194 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/moebalance/moebalance/compare/bench/evidence"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Rules are what a campaign knows of the proof that its launches can give.
+type Rules struct {
+	Treatment string // its name
+	Line      string // pattern of the proof line, empty for none
+	Chance    bool   // the perfect arm routes at random
+	Within    bool   // ranks acknowledge their router
+	// Printed says that every launch of the perfect arm has printed the line, so that its absence from
+	// a log is evidence.
+	Printed bool
+	// Limited is the model whose expert groups the planner of such a line ignores, empty for none.
+	Limited func(line string) string
+}
+
+// Launch is what one launch, or one order within it, shows of its routing.
+type Launch struct {
+	Ranks     int      // that it must prove; 0: unknown
+	Counted   *Counted // loads that it recorded
+	Doubt     string   // why these prove nothing, empty where they do
+	Placement string   // option by which its command places experts, empty for none
+	Report    metrics.Proof
+	Router    string // that Answered ranks acknowledged
+	Answered  int
+	Lines     []evidence.ProofLine
+}
+
+// Counted is how even the loads are that a launch recorded: max/mean of the layer that
+// is furthest above its floor, which is the best that indivisible slots allow. Undefined
+// where the files do not say.
+type Counted struct {
+	Source            string        `json:"source"`
+	Ranks             int           `json:"ranks"` // 0 unknown
+	TopK              int           `json:"top_k"` // 0 unknown
+	RankMaxOverMean   router.Number `json:"rank_max_over_mean"`
+	RankFloor         router.Number `json:"rank_floor"`
+	RankMean          router.Number `json:"rank_mean"` // of max/mean over layers
+	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
+	ExpertFloor       router.Number `json:"expert_floor"`
+	// Slots are those of each layer; Recorded is the share of the steps that hold them,
+	// 0 where the files do not say.
+	Slots    map[int]int64 `json:"slots,omitempty"`
+	Recorded float64       `json:"recorded,omitempty"`
+	// Placed says that the loads of ranks are by the recorded or the named placement; else
+	// they hold for contiguous experts.
+	Placed bool `json:"placed,omitempty"`
+	// Foreign says why the files are not this launch's own; empty for those that are.
+	Foreign string `json:"foreign,omitempty"`
+}
+
+// OtherFlags name the flags that give better evidence.
+const OtherFlags = "--proof, --counts or --profile"
+
+// Of says what a launch proves about its ranks. Recorded loads go before the report's own
+// statement, and that before acknowledgements or lines in the log.
+func (r Rules) Of(arm gain.Arm, l Launch) []Rank {
+	switch {
+	case l.Counted != nil:
+		return r.ByCounts(arm, l)
+	case l.Report.Claimed:
+		return byReport(arm, l.Report, l.Ranks)
+	case r.Within:
+		return byOrder(arm, l)
+	case r.Line != "":
+		return r.byLine(arm, l)
+	}
+	return []Rank{{Arm: arm, Rank: gain.AllRanks, Launches: 1, Status: Unproved,
+		Evidence: "the output does not state its routing, and no proof line of this treatment is known: give " +
+			OtherFlags}}
+}
+
+// routerPerfect is the balanced router's name in an order.
+const routerPerfect = "perfect"
+
+// byOrder takes the word of the ranks that acknowledged an order.
+func byOrder(arm gain.Arm, l Launch) []Rank {
+	p := Rank{Arm: arm, Launches: 1, Status: Unbalanced, Evidence: "the rank acknowledged router " + l.Router}
+	if l.Router == routerPerfect {
+		p.Status = Balanced
+	}
+	if l.Answered == 0 || l.Answered < l.Ranks {
+		p.Rank, p.Status = gain.AllRanks, Unproved
+		p.Evidence = fmt.Sprintf("%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
+		return []Rank{p}
+	}
+	return p.forRanks(l.Answered)
+}
+
+// The limits for reported loads. A perfect arm's layer may exceed the floor by what
+// indivisible loads cost; a normal arm is proved unbalanced by one layer beyond what
+// rounding can explain.
+const (
+	balancedWithin   = 1.05 // max/mean of every layer of a perfect launch, at most
+	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
+)
+
+// OfReport judges one report alone.
+func OfReport(arm gain.Arm, said metrics.Proof) gain.Proof {
+	return byReport(arm, said, said.Ranks)[0].Graded(gain.TraceProof{})
+}
+
+// byReport judges a launch by its own report: whether it states a perfect
+// router, and the loads it measured, which must agree: those of ranks, or of experts
+// where no rank's is known.
+func byReport(arm gain.Arm, said metrics.Proof, wanted int) []Rank {
+	ranks, experts := router.Undefined(), router.Undefined()
+	for _, l := range said.Layers {
+		ranks, experts = Most(ranks, l.RankMaxOverMean), Most(experts, l.ExpertMaxOverMean)
+	}
+	worst := evidence.Measured(ranks, floorOf(said.RankFloor), experts, floorOf(said.ExpertFloor))
+	report := "report: "
+	if said.Ranks > 1 {
+		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
+	}
+	p := Rank{Arm: arm, Launches: 1, Measured: len(worst) > 0}
+	switch {
+	case wanted == 0 && len(worst) == 0:
+		p.Status, p.Evidence = Unproved,
+			report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
+	case said.Perfect && len(worst) > 0 && !worst.Within(balancedWithin):
+		p.Status, p.Evidence = Unproved, report+"perfect router, contradicted by "+worst.String()
+	case said.Perfect:
+		p.Status, p.Evidence = Balanced, report+"perfect router, "+worst.String()
+	case worst.Within(unbalancedBeyond):
+		p.Status, p.Evidence = Balanced, report+"learned router, contradicted by "+worst.String()
+	default:
+		p.Status, p.Evidence = Unbalanced, report+"learned router, "+worst.String()
+	}
+	if wanted > 1 && said.Ranks <= 1 { // a report of one rank is no report of the others
+		p.Rank = 0
+		return []Rank{p}
+	}
+	return p.forRanks(said.Ranks)
+}
+
+// ByCounts judges a launch by the loads it recorded, each beside its floor. The
+// perfect arm is proved by even ranks and even experts, random routing by ranks where they
+// are known; the normal arm by unevenness of either. Counts that are not this launch's
+// prove nothing.
+func (r Rules) ByCounts(arm gain.Arm, l Launch) []Rank {
+	c := *l.Counted
+	elsewhere := l.Placement != "" && !c.Placed && c.RankMaxOverMean.Defined()
+	if elsewhere {
+		c.RankMaxOverMean = router.Undefined()
+	}
+	worst := evidence.Measured(c.RankMaxOverMean, c.RankFloor, c.ExpertMaxOverMean, c.ExpertFloor)
+	p := Rank{Arm: arm, Launches: 1, Measured: true, Status: Unbalanced, Evidence: "recorded expert counts: " +
+		worst.String()}
+	even := worst.Within(balancedWithin)
+	if r.Chance && arm == gain.Perfect && len(worst) > 0 {
+		even = worst[:1].Within(balancedWithin)
+	}
+	switch doubt := cmp.Or(c.Foreign, l.Doubt); {
+	case len(worst) == 0:
+		p.Status, p.Evidence = Unproved, "the recorded expert counts hold no load"
+	case doubt != "":
+		p.Status, p.Evidence = Unproved, "the recorded expert counts prove nothing: "+doubt
+	case elsewhere && even && arm == gain.Perfect:
+		p.Status, p.Evidence = Unproved,
+			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is unknown: record counts that say where experts are (SGLang's recorder does)", p.Evidence, l.Placement)
+	case even:
+		p.Status = Balanced
+	case arm == gain.Perfect && r.Treatment == "trtllm":
+		p.Evidence += "; TensorRT-LLM applies the switch at the top of MoE.forward, so layers whose model calls run_moe directly keep their routing"
+	}
+	return p.forRanks(c.Ranks)
+}
+
+// floorOf is the floor that a report states; undefined where it states none.
+func floorOf(said router.Number) router.Number {
+	if said >= 1 {
+		return said
+	}
+	return router.Undefined()
+}
+
+// Most is the larger of two numbers, as far as they are defined.
+func Most(a, b router.Number) router.Number {
+	if !a.Defined() || b > a {
+		return b
+	}
+	return a
+}
