@@ -64,5 +64,6 @@ func verdict(v logits.Verification) error {
 		return nil
 	}
 	return withCode(exitGate,
-		fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first))
+		fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and "+
+			"add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first))
 }

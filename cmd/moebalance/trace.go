@@ -159,7 +159,8 @@ func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
 		const most = 3
 		some := revealing[:min(len(revealing), most)]
 		fmt.Fprintf(c.ErrOrStderr(),
-			"warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share the copy\n",
+			"warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share "+
+				"the copy\n",
 			quantity.Count(len(revealing), "name"), some)
 	}
 	return err
@@ -215,7 +216,8 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	var worst *imbalance.Row
 	for i := range t.Imbalance {
 		r := &t.Imbalance[i]
-		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && (worst == nil || r.AboveFloor() > worst.AboveFloor()) {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time &&
+			(worst == nil || r.AboveFloor() > worst.AboveFloor()) {
 			worst = r
 		}
 	}
@@ -230,7 +232,8 @@ func traceGate(t *nsys.Trace, limit float64) error {
 			answer.LayerName(t, worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
 	case !worst.Layer.Defined():
 		return withCode(exitInconclusive,
-			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
+			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by "+
+				"NVTX ranges"))
 	}
 	for _, k := range t.StepKinds { // those that the answer is not of; of few steps the noise is not known
 		if k.Time.WorstFloor.Defined() && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {

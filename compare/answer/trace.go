@@ -44,7 +44,8 @@ func (a *Answer) load(t *nsys.Trace) {
 	for _, o := range t.Overall {
 		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
 			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
-				NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
+				NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction,
+					Recorded))
 		}
 	}
 }
