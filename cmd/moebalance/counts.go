@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +81,16 @@ func formatHelp(names []string) string {
 		}
 	}
 	return b.String()
+}
+
+// noFormat refuses words beside --help that are no files either.
+func noFormat(words []string) error {
+	for _, word := range words {
+		if _, err := os.Stat(word); err != nil {
+			return usagef("counts: %q beside --help is neither a file nor a format; see 'moebalance counts --help-all'", word)
+		}
+	}
+	return nil
 }
 
 func (o *countsOptions) check(c *cobra.Command, paths []string) error {

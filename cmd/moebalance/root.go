@@ -101,13 +101,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	nameStandard(root)
-	var stray error // a word where a verb belongs
+	var stray error // a word where a verb or a format belongs
 	root.SetHelpFunc(func(c *cobra.Command, words []string) {
 		if c.HasSubCommands() && !c.Runnable() && c.Flags().NArg() > 0 {
 			stray = needsVerb(c, c.Flags().Args())
 			return
 		}
-		manual.Show(c, words)
+		if c.Name() == "counts" {
+			stray = noFormat(c.Flags().Args())
+		}
+		if stray == nil {
+			manual.Show(c, words)
+		}
 	})
 	err := cmp.Or(root.ExecuteContext(ctx), stray)
 	if err == nil {

@@ -54,16 +54,17 @@ func (r *Record) placeOn(ranks int) (*Placement, error) {
 }
 
 // Running is the placement that a record was made with, on so many ranks where it does not
-// say how many there were; nil where it does not say, or had other ranks.
-func (r *Record) Running(ranks int) *Placement {
-	p := r.Placement
-	if p == nil && len(r.copies) > 0 && r.Ranks == 0 && ranks > 0 {
-		p, _ = r.placeOn(ranks) // a map that does not divide is of other ranks
+// say how many there were; nil where it does not say, or had other ranks. The error is about a
+// recorded map that places no experts on so many.
+func (r *Record) Running(ranks int) (*Placement, error) {
+	switch p := r.Placement; {
+	case p == nil && len(r.copies) > 0 && r.Ranks == 0 && ranks > 0:
+		return r.placeOn(ranks)
+	case p == nil || p.Ranks != ranks:
+		return nil, nil
+	default:
+		return p, nil
 	}
-	if p == nil || p.Ranks != ranks {
-		return nil
-	}
-	return p
 }
 
 // addLayers adds one step per row, a row being the slots per logical expert of

@@ -17,6 +17,17 @@
 // decode) are of different kinds; imbalance is over the kind with most expert time. What
 // speaks against all of it is a Doubt.
 //
+// What each piece of structure rests on, the strongest first:
+//
+//	steps   ranges of the hook, of engines or of the profiler; the order of layers; package infer
+//	layers  ranges around the launch, or around the capture of its graph; PyTorch's annotations
+//	        of graph nodes; modules on the stack; package infer
+//	kinds   the batch that ranges name; MoE kernels; tokens; time outside the experts
+//	ranks   see Rank
+//
+// Not found: the time of single experts in grouped kernels, and how much of a kernel that
+// exchanges tokens and runs experts in one is work (see FusedExperts).
+//
 // Inference takes these passes. Each keeps what the one before found, or says why layers
 // are unknown.
 //

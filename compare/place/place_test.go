@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -415,6 +416,15 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		if err != nil || res.Placements[0].Before != beside || !near(res.Placements[0].Baseline, base) ||
 			(Options{Ranks: []int{ranks}}).Running(read(t, beside)) != 2 {
 			t.Errorf("%d ranks: %+v, %v, want %v", ranks, res, err, base)
+		}
+	}
+	// A map that places no experts is no placement, and is not passed over in silence.
+	for _, placed := range []string{"[[0, 2, 1, 3, 0]]", "[[0, 2, 1, 1]]", "[[0, 2, 1, 9]]"} {
+		write(t, beside, `{"logical_count": [[300, 300, 100, 100]], "p2l_map": `+placed+`}`)
+		res, err := Judge(Whole(read(t, beside)), nil, Options{Ranks: []int{2}, Redundant: []int{0}})
+		if err != nil || res.Placements[0].Before != Contiguous || !slices.ContainsFunc(res.Warnings,
+			func(w router.Warning) bool { return w.Code == "no_placement" }) {
+			t.Errorf("%s: %+v, %v", placed, res, err)
 		}
 	}
 	if n := (Options{Ranks: []int{2}}).Running(recorded); n != 0 {

@@ -174,7 +174,11 @@ func (p *plan) rename(from plan, experts int, size placement.Size) error {
 func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
 	running := o.From
 	for _, w := range windows {
-		if own := w.record.Running(ranks); o.From == nil && own != nil {
+		own, err := w.record.Running(ranks)
+		if o.From == nil && err != nil {
+			warnings = append(warnings, router.Warn("no_placement", w.Name, "error", err.Error()))
+		}
+		if o.From == nil && own != nil {
 			if running != nil && !running.Same(own) {
 				warnings = append(warnings, router.Warn("placements_differ", w.Name))
 			}
@@ -217,7 +221,7 @@ func (o Options) Running(records []*counts.Record) int {
 	running := o.From
 	for _, r := range records {
 		for _, ranks := range o.Ranks {
-			if own := r.Running(ranks); o.From == nil && own != nil {
+			if own, err := r.Running(ranks); o.From == nil && err == nil && own != nil {
 				running = own
 			}
 		}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -25,10 +24,10 @@ type Certificate struct {
 	// for it. Without replicas it is Expert.
 	Copy Level `json:"copy"`
 	// Pair is slots per (source, target) rank pair: of the source that is
-	// furthest above its own floor, the row of its targets. Without slots, and in
-	// tep mode, where nothing is dispatched, it is all zero and undefined.
-	Pair       Level `json:"pair"`
-	PairSource int   `json:"pair_source"` // that source; −1 without any
+	// furthest above its own floor, the row of its targets. Nil without slots, and in
+	// tep mode, where nothing is dispatched.
+	Pair       *Level       `json:"pair"`
+	PairSource router.Whole `json:"pair_source"` // that source
 
 	ActiveExperts      int `json:"active_experts"`       // experts with a slot
 	ActiveExpertsIdeal int `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see Floors)
@@ -37,9 +36,9 @@ type Certificate struct {
 	GroupsLimit int `json:"groups_limit"` // how many it may use; 1 without groups
 
 	// ReceiverConflict is the most senders that send to one rank in one step,
-	// a step being the same slot of the same token of every rank. 1 is best; 0
-	// without slots and in tep mode.
-	ReceiverConflict int `json:"receiver_conflict"`
+	// a step being the same slot of the same token of every rank. 1 is best;
+	// undefined without slots and in tep mode.
+	ReceiverConflict router.Whole `json:"receiver_conflict"`
 
 	Duplicates    int64 `json:"duplicates"`    // slots whose expert the token had already
 	Disagreements int64 `json:"disagreements"` // tep only: slots in which a rank differs from rank 0
@@ -52,21 +51,6 @@ type Certificate struct {
 	// Valid is that no token has an expert twice or too many groups, and that
 	// ranks which hold the same tokens agree about them.
 	Valid bool `json:"valid"`
-}
-
-// MarshalJSON writes what is said of senders as null where nobody sends: without
-// slots, and in tep mode.
-func (c Certificate) MarshalJSON() ([]byte, error) {
-	type plain Certificate
-	if c.PairSource >= 0 {
-		return json.Marshal(plain(c))
-	}
-	return json.Marshal(struct {
-		plain
-		Pair             *Level `json:"pair"`
-		PairSource       *int   `json:"pair_source"`
-		ReceiverConflict *int   `json:"receiver_conflict"`
-	}{plain: plain(c)})
 }
 
 // Level is the load of one kind of part: achieved beside the floor, in slots.
@@ -194,31 +178,27 @@ func (t *counter) certificate() Certificate {
 			f.copy),
 		ActiveExperts: router.BalanceOf(t.expert).Active, ActiveExpertsIdeal: int(f.active),
 		Groups: t.groups, GroupsLimit: p.Shape.GroupLimit(),
-		Duplicates: t.duplicate, Disagreements: t.disagree,
+		Duplicates: t.duplicate, Disagreements: t.disagree, ReceiverConflict: router.None,
 	}
 	if len(t.senders) > 0 {
-		c.ReceiverConflict = int(slices.Max(t.senders))
+		c.ReceiverConflict = router.Whole(slices.Max(t.senders))
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
-	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.Pair.Excess <= 0 &&
-		c.ActiveExperts >= c.ActiveExpertsIdeal
+	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 &&
+		(c.Pair == nil || c.Pair.Excess <= 0) && c.ActiveExperts >= c.ActiveExpertsIdeal
 	return c
 }
 
 // worstPair is the row of the source furthest above its floor, the first one on a tie.
-func (t *counter) worstPair(f bounds) (Level, int) {
-	worst, source := levelOf([]int64{0}, 0), -1
-	if t.problem.Mode == router.TEP {
-		return worst, source
-	}
+func (t *counter) worstPair(f bounds) (worst *Level, source router.Whole) {
+	source = router.None
 	for s, tokens := range t.problem.Tokens {
-		if tokens == 0 {
+		if tokens == 0 || t.problem.Mode == router.TEP {
 			continue
 		}
-		row := levelOf(t.pair[s], f.pair(tokens))
-		if source < 0 || row.Excess > worst.Excess {
-			worst, source = row, s
+		if row := levelOf(t.pair[s], f.pair(tokens)); worst == nil || row.Excess > worst.Excess {
+			worst, source = &row, router.Whole(s)
 		}
 	}
 	return worst, source

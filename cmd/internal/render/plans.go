@@ -102,7 +102,7 @@ func caseCells(row plan.Case, columns int) []any {
 		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean, c.ActiveExperts,
 		c.ActiveExpertsIdeal,
 	})
-	if c.PairSource >= 0 {
+	if c.Pair != nil {
 		if c.Valid {
 			cells[9] = c.Pair.Excess
 		}

@@ -214,7 +214,7 @@ var catalog = map[string]entry{
 	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with " +
 		"--since or --for",
 		""},
-	"no_placement": {Warn, "the recorded map of copies places no experts: {error}", ""},
+	"no_placement": {Warn, "the recorded map of copies places no experts, and is left out: {error}", ""},
 	"incomplete_passes": {Warn,
 		"{excluded:n} of {passes:n} iterations × layers excluded: not every one of the {ranks} ranks " +
 			"recorded them exactly once", ""},

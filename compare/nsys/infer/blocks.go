@@ -53,23 +53,28 @@ func (r *recording) join() (unknown string) {
 	}
 	layers, parts := slices.Clone(r.runs[:1]), []int{0}
 	routed, several := true, [2]bool{} // gaps of several dense GEMMs and no mixer, without a router and with one
+	within, again := false, false      // attention within a step, and a router where there is none
 	for i := 1; i < len(r.runs); i++ {
 		var n [Norm + 1]int
+		sure := false
 		for _, l := range r.launches[r.runs[i-1].Last+1 : r.runs[i].First] {
 			n[l.Anchor]++
+			sure = sure || l.Mark == Sure
 		}
 		if n[Attention] > 0 {
+			within = within || !sure
 			routed = routed && n[Router] > 0
 			layers, parts = append(layers, r.runs[i]), append(parts, i)
 			continue
 		}
 		layers[len(layers)-1].Last = r.runs[i].Last
+		again = again || n[Router] > 0
 		if n[Dense] > 1 { // the gate is one
 			several[min(n[Router], 1)] = true
 		}
 	}
 	switch {
-	case len(layers) == 1:
+	case len(layers) == 1, again && !within: // a step of one layer in parts is one of layers with unknown attention
 		return noAttention
 	case several[1] || several[0] && !routed: // where every layer has a router, what has none is no layer
 		return denseBetween

@@ -31,8 +31,10 @@
 //	microbatches that overlap           blocks differ in number within a step, or hold a part of others' GEMMs
 //	shared experts behind the router    some GEMMs take equally long in all layers, and others do not
 //	forward and backward                blocks are not the layers of a step
+//	lost kernels                        more routers or attention between some blocks than between others
 //
-// Where layers are unknown they are 0, never 1, and blocks are only numbered.
+// Where layers are unknown they are 0, never 1, and blocks are only numbered; Unclear says
+// that these may be parts of layers, or hold more than the routed experts of one.
 //
 // One failure is not noticed here: every layer run twice, attention included, once for each
 // microbatch, looks like twice the layers. Twins finds that over ranks whose loads differ

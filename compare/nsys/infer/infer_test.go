@@ -490,3 +490,26 @@ func BenchmarkFind(b *testing.B) {
 		Find(l)
 	}
 }
+
+// Layers whose attention no rule knows look like chunks of one. Where only dense layers have
+// any that is known, a step would be of one layer.
+func TestUnknownAttentionIsDoubted(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		var recorded []Launch
+		for range 6 {
+			recorded = append(recorded, launches(embedding, positions, tables, attention, projection)...)
+			for range 12 {
+				if known {
+					recorded = append(recorded, launch(attention))
+				}
+				for range 2 {
+					recorded = append(recorded, launches(activation, gate, gemm, exchange)...)
+				}
+			}
+		}
+		s := Find(recorded)
+		if s.Unclear == known || !known && s.Unknown != noAttention || known && s.Layers != 12 {
+			t.Errorf("known %v: %d layers, unclear %v, %q", known, s.Layers, s.Unclear, s.Unknown)
+		}
+	}
+}

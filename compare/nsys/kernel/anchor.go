@@ -14,7 +14,7 @@ var backward = regexp.MustCompile(`(?i)_?bwd_|backward|FlashAttnBwd`)
 // mixers are in the names of kernels that mix tokens, and that no rule knows: of state
 // space models and of linear and sparse attention.
 var mixers = []string{
-	"attention", "flash_attn", "fmha", "sdpa", "mla_", "paged_attn", "mqa_logits", "indexer", "linear_attn",
+	"attention", "flash_attn", "fmha", "sdpa", "mla_", "gqa_", "paged_attn", "mqa_logits", "indexer", "linear_attn",
 	"lightning",
 	"mamba", "ssm_", "ssd_", "selective_", "causal_conv1d", "state_passing",
 	"chunk_state", "chunk_scan", "chunk_cumsum", "chunk_fwd", "chunk_gated", "bmm_chunk",

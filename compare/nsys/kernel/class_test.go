@@ -261,6 +261,7 @@ var seenNames = [][]string{
 	{"void ck_tile::kentry<(int)1, ck_tile::Rmsnorm2dFwd<ck_tile::Rmsnorm2dFwdPipelineOnePass<(int)1>>>(T1)"},
 	{"void aiter::add_rmsnorm_quant_kernel<__bf16, __bf16, (int)256, (int)16, (bool)1>(T1 *)"},
 	{"Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT32x32x256_MI16x16x1_SN_LDSB1",
+		"hgemm_bf16_16x64x64x7_SPK6_W1x2x1_BLDS1_TN_AS1_0.kd", "_gemm_a16_w16_kernel_BLOCK_SIZE_M_16.kd",
 		"void ck::kernel_gemm_xdl_cshuffle_v3_multi_d<ck::GridwiseGemm<(int)256>>(T1)", "triton_tem_fused_mm_3",
 		"triton_tem_fused_addmm_relu_5", "triton_tem_fused__unsafe_view_mm_t_7"},
 	{"sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x32_stage4_warpsize2x2x1_g1_tensor16x8x16_t1r1s1_execute_kernel_trt", "sm80_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize64x64x64_stage3_warpsize2x2x1_tensor16x8x16_execute_kernel_trt"},

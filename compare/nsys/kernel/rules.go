@@ -77,7 +77,7 @@ var kernelRules = []kernelRule{
 		library: "NVSHMEM", collective: true, source: "nvshmem src/host/stream/coll/barrier"},
 
 	// gate
-	{function: `router_gemm_kernel|tinygemm_kernel\b|cake_router_gemm_|(?:dsv3|gpt_oss|fp32|llama4)_router_gemm`,
+	{function: `router_gemm_kernel|tinygemm_kernel\b|cake_router_gemm_|(?:_rocm_)?(?:dsv3|gpt_oss|fp32|llama4)_router_gemm`,
 		phase: PhaseRouter, library: "FlashInfer, vLLM",
 		source: "flashinfer gemm/dsv3_router_gemm.cuh, csrc/tinygemm2.cu; vllm csrc/moe"},
 	{function: `fused_a_gemm_kernel\b`, phase: PhaseAttention, library: "TensorRT-LLM, vLLM, SGLang",
@@ -214,9 +214,9 @@ var kernelRules = []kernelRule{
 	{function: `kentry\b`, arguments: []string{"ck_tile::Rmsnorm2dFwd"}, phase: PhaseOther, library: "norms",
 		source: "ck_tile ops/rmsnorm2d; published traces of MI300X"},
 	{function: `add_rmsnorm_\w+`, phase: PhaseOther, library: "norms", source: "aiter; published traces of MI300X"},
-	{function: `Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|triton_tem_fused_\w*mm_\w+`, phase: PhaseOther,
-		library: "hipBLASLt, Composable Kernel, PyTorch Inductor",
-		source:  "published traces of MI300X; torch _inductor/kernel/mm.py: dense GEMM of anything"},
+	{function: `Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|hgemm_\w+|_gemm_a(?:\d+|fp4)_?w(?:\d+|fp4)_\w+|triton_tem_fused_\w*mm_\w+`,
+		phase: PhaseOther, library: "hipBLASLt, Composable Kernel, aiter, PyTorch Inductor",
+		source: "published traces of MI300X and MI355X; torch _inductor/kernel/mm.py: dense GEMM of anything"},
 	{function: `(?:sm\d+_xmma|trt_\w+?)_fprop_\w+|\w+_trt$`, phase: PhaseOther, library: "TensorRT",
 		source: "TensorRT tactics: dense GEMM and convolution of anything"},
 	{function: `nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, phase: PhaseOther, library: "cuBLAS", source: "captures; dense GEMM of anything"},

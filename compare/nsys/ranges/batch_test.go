@@ -11,7 +11,7 @@ func TestBatchOf(t *testing.T) {
 		"execute_context_1(888_788544)_generation_0(0)":               {Named: true, Prefill: true, Tokens: 888},
 		"step[DECODE bs=32]":                                          {Named: true, Tokens: 32},
 		"step[EXTEND bs=15 toks=15360]":                               {Named: true, Prefill: true, Tokens: 15360},
-		"[Executor] _forward_step 7: 0 ctx reqs, 3 gen reqs":          {Named: true},
+		"[Executor] _forward_step 7: 0 ctx reqs, 3 gen reqs":          {Named: true, Requests: 3},
 		"ProfilerStep#3":                                              {},
 		"moebalance step=12 tokens=8192 sequence=3 arm=perfect":       {Tokens: 8192, Arm: "perfect"},
 		"moebalance step=1 tokens=0 sequence=0 arm=build 2, arm=x":    {Arm: "build 2, arm=x"},

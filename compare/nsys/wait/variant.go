@@ -101,7 +101,7 @@ func (a *analysis) variants() {
 	}
 	a.different, a.apart = map[useKey]bool{}, map[[3]int32]bool{}
 	for g, byRank := range groups {
-		if g.layer == router.None || !sameWork(byRank) {
+		if g.layer == router.None || !sameWork(byRank) || shared(byRank) {
 			continue
 		}
 		everywhere := groups[group{place{router.None, g.phase}, g.family}]
@@ -144,6 +144,18 @@ func sameWork(byRank []map[int32]use) bool {
 		}
 	}
 	return launches[0] > 0 && slices.Min(launches) == slices.Max(launches)
+}
+
+// shared reports whether all ranks ran one and the same variant, as they mostly do: looking
+// at each two of them would take a second for 512.
+func shared(byRank []map[int32]use) bool {
+	for name := range byRank[0] {
+		lacks := func(own map[int32]use) bool { _, has := own[name]; return !has }
+		if !slices.ContainsFunc(byRank, lacks) {
+			return true
+		}
+	}
+	return false
 }
 
 func disjoint(x, y map[int32]use) bool {
