@@ -242,7 +242,8 @@ func (b *batch) compareRanks(entries []EntryStatus) {
 		if b.good[rank] && b.digests[rank] != b.digests[first] {
 			b.good[rank] = false
 			entries[b.entry[rank]].fail(
-				fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank %d, have another routing on rank %d", first, rank))
+				fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank %d, have another routing on "+
+					"rank %d", first, rank))
 		}
 	}
 }

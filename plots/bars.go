@@ -171,7 +171,8 @@ func RankTimes(arms ...Arm) BarSpec {
 
 // cancels is the caveat of every figure that adds up steps before it compares.
 func cancels(part, changes string) string {
-	return fmt.Sprintf("A hot %s that changes from %s cancels here and shows in the imbalance per layer, which is computed step by step.", part, changes)
+	return fmt.Sprintf("A hot %s that changes from %s cancels here and shows in the imbalance per layer, which is "+
+		"computed step by step.", part, changes)
 }
 
 // RankLoads is the recorded slots of each rank over all layers, and their floor.
@@ -180,7 +181,8 @@ func RankLoads(arms ...Arm) BarSpec {
 		Name:       "rank-load",
 		GroupLabel: "rank", ValueLabel: "load per recorded step", Groups: ranks(arms), Unit: "slots", Mean: true,
 		Caption: fmt.Sprintf(
-			"%s. Recorded slots of the experts of each rank, added over layers, mean over the recorded steps. The floor is the least that the largest can be. %s",
+			"%s. Recorded slots of the experts of each rank, added over layers, mean over the recorded steps. The floor is "+
+				"the least that the largest can be. %s",
 			extent(arms), cancels("rank", "layer to layer or step to step")),
 	}
 	for _, a := range arms {

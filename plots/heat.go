@@ -365,7 +365,8 @@ func ExpertLoads(arms ...Arm) HeatSpec {
 	s := expertHeat("load", arms, func(e perstep.Expert) float64 { return e.Slots })
 	s.Name = "expert-load"
 	s.Caption = fmt.Sprintf(
-		"%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its layer. %s", extent(arms), cancels("expert", "step to step"))
+		"%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its "+
+			"layer. %s", extent(arms), cancels("expert", "step to step"))
 	return s
 }
 
@@ -380,7 +381,8 @@ func basis(arms []Arm) string {
 	case seen[imbalance.Observed] && seen[imbalance.Allocated]:
 		return "Some times are observed, the others are allocated by load, which is a model."
 	case seen[imbalance.Allocated]:
-		return "Times are allocated: the time of grouped kernels split by load, which is a model and no measurement of single experts."
+		return "Times are allocated: the time of grouped kernels split by load, which is a model and no measurement of " +
+			"single experts."
 	}
 	return "Times are observed: kernels launched inside the expert's own range."
 }

@@ -159,7 +159,8 @@ func replication(res *place.Result) (Figure, error) {
 func layerLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
 	f := Figure{Name: "placement-layers", height: 240}
-	now, placed := &series{style: line(slate, 0), glyph: draw.BoxGlyph{}}, &series{style: line(blue, 0), glyph: draw.CircleGlyph{}}
+	now, placed := &series{style: line(slate, 0), glyph: draw.BoxGlyph{}},
+		&series{style: line(blue, 0), glyph: draw.CircleGlyph{}}
 	var layers []int
 	worst, lower := 0, 0
 	for _, l := range res.Layers {
@@ -217,11 +218,14 @@ func (v *falls) Plot(c draw.Canvas, p *plot.Plot) {
 func unseenLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
 	s := HeatSpec{Name: "placement-unseen"}
-	s.Caption = fmt.Sprintf("Load over %s with %s, added over steps, mean over windows.", quantity.Count(best.Ranks, "rank"),
+	s.Caption = fmt.Sprintf("Load over %s with %s, added over steps, mean over windows.",
+		quantity.Count(best.Ranks, "rank"),
 		quantity.Count(best.Redundant, "redundant expert"))
 	return rankHeat(res, s,
-		rankSide{quantity.Count(len(res.Learned), "learned window"), func(l place.Layer) []router.Number { return l.LearnedRanks }},
-		rankSide{quantity.Count(len(res.Judged), "judged window"), func(l place.Layer) []router.Number { return l.JudgedRanks }})
+		rankSide{quantity.Count(len(res.Learned), "learned window"),
+			func(l place.Layer) []router.Number { return l.LearnedRanks }},
+		rankSide{quantity.Count(len(res.Judged), "judged window"),
+			func(l place.Layer) []router.Number { return l.JudgedRanks }})
 }
 
 // rankSide is a panel of rankHeat, with what it takes of a layer.

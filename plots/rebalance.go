@@ -126,7 +126,8 @@ func byMoves(res *place.Result) (Figure, error) {
 	}
 	if len(afresh.at) > 0 {
 		p.Add(afresh)
-		f.legend = append(f.legend, glyphKey("learned afresh", draw.GlyphStyle{Color: wine, Radius: 2.5, Shape: afresh.glyph}))
+		f.legend = append(f.legend, glyphKey("learned afresh", draw.GlyphStyle{Color: wine, Radius: 2.5,
+			Shape: afresh.glyph}))
 	}
 	if knee.Defined() {
 		at := &uprights{[]float64{100 * knee.Float64()}, line(softInk, 1, 2, 2)}

@@ -118,7 +118,8 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 	s.LoadLabel = "recorded load of one " + part + " in one layer, per recorded step"
 	s.TimeLabel = "time of its expert kernels " + per(arms)
 	s.Caption = fmt.Sprintf(
-		"%s. One point per layer and %s: observed kernel time against recorded slots, each the mean over its steps. Lines are least squares.", timedExtent(arms), part)
+		"%s. One point per layer and %s: observed kernel time against recorded slots, each the mean over its steps. Lines "+
+			"are least squares.", timedExtent(arms), part)
 	var found findings
 	for _, a := range arms {
 		c := Cloud{a.Name, a.PerStep.TimeAgainstLoad(byExpert)}

@@ -18,7 +18,8 @@ func StepTimes(arms ...Arm) StepSpec {
 	s := StepSpec{
 		Name: "step-time",
 		Caption: timedExtent(arms) +
-			". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the mean rank. " +
+			". Observed compute time of a step added over layers: that of the slowest rank of each layer, and of the " +
+			"mean rank. " +
 			"Warm-up is drawn and in no mean; incomplete steps are blank.",
 	}
 	var found findings

@@ -48,7 +48,8 @@ func FindModel(name string) (Model, error) {
 		return Models()[i], nil
 	}
 	return Model{}, fmt.Errorf(
-		"unknown model %q: 'moebalance models' lists the presets; any other is read from its config.json, or the folder with it%s",
+		"unknown model %q: 'moebalance models' lists the presets; any other is read from its config.json, or the folder "+
+			"with it%s",
 		name, Near(wanted, names))
 }
 

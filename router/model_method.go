@@ -90,7 +90,8 @@ func (c *modelConfig) setMethod(m *Model) error {
 	case scores == softmaxScores && normalized == no:
 		m.Method = Default
 	default:
-		return fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name it with --method", c.scores(), topK)
+		return fmt.Errorf("its routing method is not known, and scoring_func %q with topk_method %q does not tell it: name "+
+			"it with --method", c.scores(), topK)
 	}
 	m.Unnormalized = normalized == no && m.Method.Biased()
 	if what != "" {

@@ -35,7 +35,8 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 		case err != nil:
 			return withCode(exitUsage, fmt.Errorf("bench: %w", err))
 		case c.Flags().Changed("treatment") || c.Flags().Changed("proof") || c.Flags().Changed("require-proof"):
-			return usagef("bench: --arms compares two builds, without a treatment and without proof: remove --treatment, --proof and --require-proof")
+			return usagef("bench: --arms compares two builds, without a treatment and without proof: remove --treatment, " +
+				"--proof and --require-proof")
 		}
 		o.Builds, o.Treatment = names, bench.Treatment{}
 		if !c.Flags().Changed("threshold") {

@@ -45,7 +45,8 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 	}
 	if text := o.Undeclared(); text != "" && !o.keepGoing && !o.Design.Within() {
 		return nil, withCode(exitNotComparable,
-			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by --accept-difference and its name", text))
+			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
+				"--accept-difference and its name", text))
 	}
 	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && !o.Design.Within() && o.Design.Pairs < need {
 		return nil, usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more",

@@ -121,7 +121,8 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 func (o *benchOptions) bindJudging(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.proof, "proof", "",
-		"log line that proves balance, as `REGEX`; the groups (?P<rank>…) and (?P<ranks>…) are the rank and how many there are")
+		"log line that proves balance, as `REGEX`; the groups (?P<rank>…) and (?P<ranks>…) are the rank and how many "+
+			"there are")
 	f.StringVar(&o.Counts, "counts", "",
 		"expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
 	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
@@ -207,13 +208,15 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	case len(words) == 0 && o.client == nil && o.Spec.Control != "":
 		return usagef("bench: --control needs --client, the benchmark of the server that runs")
 	case len(words) == 0 && o.client == nil:
-		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance bench --help'")
+		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance " +
+			"bench --help'")
 	case len(words) > 0 && o.client != nil:
 		return usagef("bench: want the measured command after -- or as --client, not both")
 	case o.windows != "" && !o.profile:
 		return usagef("bench: --profile-iterations needs --profile")
 	case strings.Contains(o.windows, ","):
-		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because each rank gives one report", o.windows)
+		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because each rank gives one report",
+			o.windows)
 	case o.client != nil && o.Command.Server == nil && o.Spec.Control == "":
 		return usagef("bench: --client needs --server; a command alone goes after --")
 	case o.Command.Server != nil && o.Spec.Control != "":
@@ -235,7 +238,8 @@ func (o *benchOptions) checkDesign(c *cobra.Command, words []string) error {
 	asked := given("launches") || given("blocks") || o.Spec.Control != "" || o.routers != ""
 	switch {
 	case asked && given("pairs"):
-		return usagef("bench: --pairs are launches of one arm each, --launches, --blocks and --control switch inside a launch: want one of them")
+		return usagef("bench: --pairs are launches of one arm each, --launches, --blocks and --control switch inside a " +
+			"launch: want one of them")
 	case asked && !given("treatment") && !o.Builds.Named():
 		o.Treatment, _ = bench.ParseTreatment("hook")
 	}

@@ -49,7 +49,8 @@ func compareCmd() *cobra.Command {
 	o.read.threshold.Fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "gain (reports) or imbalance (traces) that counts as significant")
 	f.StringVar(&o.metric, "metric", "",
-		"`NAME`: metric of the reports (default throughput); or one to read, as NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH")
+		"`NAME`: metric of the reports (default throughput); or one to read, as NAME:UNIT:higher=REGEX or "+
+			"NAME:UNIT:lower=JSONPATH")
 	flags.Complete(c, "metric", metrics.Names()...)
 	f.StringVar(&o.arms, "arms", "", "`A,B`: compare two builds of these names instead of a normal and a perfect arm")
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
@@ -87,7 +88,8 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	case sides[0].Kind != source.BenchmarkReports:
 		return o.traces(c, sides, options)
 	case o.counts != [2]string{} || o.model.named() || o.campaign != "" || o.placement != "":
-		return usagef("--counts-normal, --counts-perfect, --model, --config, --campaign and --place go with traces, not with benchmark reports")
+		return usagef("--counts-normal, --counts-perfect, --model, --config, --campaign and --place go with traces, not " +
+			"with benchmark reports")
 	}
 	return o.reports(c, sides)
 }

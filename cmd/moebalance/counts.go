@@ -107,7 +107,8 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	switch worst := result.WorstRank(); {
 	case worst == nil:
 		return withCode(exitInconclusive,
-			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is not recorded"))
+			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is "+
+				"not recorded"))
 	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.Fraction):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
 			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.Fraction),
@@ -167,5 +168,6 @@ func (o *countsOptions) judging() (counts.Options, error) {
 // bindAxes binds the flag of what the dimensions of an array are.
 func bindAxes(c *cobra.Command, axes *string) {
 	c.Flags().StringVar(axes, "axes", "",
-		"`NAMES` of an array's dimensions (.npy, .pt, JSON): steps,layers,experts or layers,ranks,experts; tokens,layers,topk for chosen experts")
+		"`NAMES` of an array's dimensions (.npy, .pt, JSON): steps,layers,experts or layers,ranks,experts; "+
+			"tokens,layers,topk for chosen experts")
 }

@@ -66,7 +66,8 @@ func hookEnviron(campaign string) ([]string, error) {
 // checkHookCache is an error unless the environment names a cache for the hook.
 func checkHookCache() error {
 	if dir := os.Getenv("MOEBALANCE_CACHE"); !logits.IsCache(dir) {
-		return usagef("bench: --treatment hook: want a cache of 'moebalance logits generate' in MOEBALANCE_CACHE, have %q", dir)
+		return usagef("bench: --treatment hook: want a cache of 'moebalance logits generate' in MOEBALANCE_CACHE, have %q",
+			dir)
 	}
 	return nil
 }

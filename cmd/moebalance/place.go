@@ -62,11 +62,14 @@ func placeCmd() *cobra.Command {
 	flags.Numbers(c, &o.redundant, "redundant", "0",
 		"redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.placing.Judge, "judge", nil,
-		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from the first half, judge on the second)")
+		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from the first half, "+
+			"judge on the second)")
 	f.StringVar(&o.placing.From, "from", "",
-		"`FILE` of the placement that runs now, as 'moebalance counts --placement' reads it (default as recorded, else contiguous)")
+		"`FILE` of the placement that runs now, as 'moebalance counts --placement' reads it (default as recorded, else "+
+			"contiguous)")
 	f.StringVar(&o.placing.MaxMoves, "max-moves", "",
-		"limit on moves from what runs now: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or time per rank such as 50ms (with --bandwidth)")
+		"limit on moves from what runs now: `SHARE` of the copies such as 10%, bytes such as 2GB (with --model), or time "+
+			"per rank such as 50ms (with --bandwidth)")
 	f.StringVar(&o.placing.Plan, "plan", place.PlanRobust,
 		"robust, for traffic that varies, or eplb, DeepSeek's plan on the sum of all windows")
 	f.StringVar(&o.placing.Goal, "goal", "",
@@ -116,7 +119,8 @@ func (o *placeOptions) check(paths []string) error {
 	for i, path := range slices.Concat(paths, o.placing.Judge) {
 		if slices.ContainsFunc(slices.Concat(paths, o.placing.Judge)[:i],
 			func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
-			return usagef("want each of the counts once, have %s twice: learning and judging on the same counts proves nothing", path)
+			return usagef("want each of the counts once, have %s twice: learning and judging on the same counts proves nothing",
+				path)
 		}
 	}
 	return nil
@@ -184,7 +188,8 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {
 		options.Cost, options.NoTime = nil,
-			fmt.Sprintf("no time is predicted from the trace: it is of %d ranks; give --ep %[1]d, a trace on %d ranks, or --cost-table", c.Ranks, options.Ranks[0])
+			fmt.Sprintf("no time is predicted from the trace: it is of %d ranks; give --ep %[1]d, a trace on %d ranks, or "+
+				"--cost-table", c.Ranks, options.Ranks[0])
 	}
 	return place.Judge(learn, judge, options)
 }

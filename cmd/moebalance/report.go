@@ -74,8 +74,9 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.ranks, Steps: o.steps, StepTokens: o.perStep,
-		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
+		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.ranks, Steps: o.steps,
+		StepTokens: o.perStep,
+		Converter:  reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) },
 	}
 	for i, arm := range gain.Arms {

@@ -157,7 +157,8 @@ func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
 		const most = 3
 		some := revealing[:min(len(revealing), most)]
 		fmt.Fprintf(c.ErrOrStderr(),
-			"warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share the copy\n",
+			"warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share "+
+				"the copy\n",
 			quantity.Count(len(revealing), "name"), some)
 	}
 	return err
@@ -195,7 +196,8 @@ func traceGate(t *nsys.Trace, limit float64) error {
 	var worst *imbalance.Row
 	for i := range t.Imbalance {
 		r := &t.Imbalance[i]
-		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && (worst == nil || r.AboveFloor() > worst.AboveFloor()) {
+		if r.Level == router.LevelRank && r.Quantity == imbalance.Time &&
+			(worst == nil || r.AboveFloor() > worst.AboveFloor()) {
 			worst = r
 		}
 	}
@@ -207,15 +209,16 @@ func traceGate(t *nsys.Trace, limit float64) error {
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(worst.MaxOverMean, worst.Floor, limit):
 		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s",
-			answer.LayerName("layer", worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
+			answer.LayerName(t, worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
 	case !worst.Layer.Defined():
 		return withCode(exitInconclusive,
-			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by NVTX ranges"))
+			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by "+
+				"NVTX ranges"))
 	}
 	for _, k := range t.StepKinds { // those that the answer is not of; of few steps the noise is not known
 		if k.Time.WorstFloor.Defined() && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
 			return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s in %s (%s), limit %s",
-				answer.LayerName("layer", k.Time.WorstLayer), quantity.Percent(k.Time.WorstMaxOverMean-1),
+				answer.LayerName(t, k.Time.WorstLayer), quantity.Percent(k.Time.WorstMaxOverMean-1),
 				quantity.Numbered("step", k.Steps), k.Name, quantity.Percent(limit)))
 		}
 	}

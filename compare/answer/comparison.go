@@ -216,6 +216,11 @@ func (a *Answer) predicted(c *diff.Comparison) {
 
 // partReasons say where the gain is, of which steps, and what limits it.
 func (a *Answer) partReasons(c *diff.Comparison) {
+	for _, w := range c.Warnings {
+		if w.Code == diff.CampaignRefused {
+			a.Reasons = append(a.Reasons, sentence(caveat.Text(w)))
+		}
+	}
 	if l, ok := mostLoss(c); ok {
 		a.Reasons = append(a.Reasons, l)
 	}

@@ -39,7 +39,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 			even = "as even as chance allows"
 		}
 		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is %s: at most %s × the mean in %s%s.", s.Level, even,
-			quantity.Decimals(worst.MaxOverMean, 2), LayerName("layer", worst.Layer), where)
+			quantity.Decimals(worst.MaxOverMean, 2), LayerName(nil, worst.Layer), where)
 	case len(flagged) == s.Layers && s.Layers > 1:
 		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
 			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))

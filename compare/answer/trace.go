@@ -44,7 +44,8 @@ func (a *Answer) load(t *nsys.Trace) {
 	for _, o := range t.Overall {
 		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
 			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
-				NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(layerNoun(t), o.WorstLayer)), o.WorstMaxOverMean-1, Fraction, Recorded))
+				NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction,
+					Recorded))
 		}
 	}
 }
@@ -94,7 +95,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 			a.Line = "Expert time is as even as its noise allows."
 			a.Reasons = append(a.Reasons, fmt.Sprintf(
 				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
-				capital(LayerName(layerNoun(t), r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
+				capital(LayerName(t, r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
 		}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 	}
@@ -109,7 +110,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
 	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
 	if o, ok := t.RankTime(); ok {
-		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(layerNoun(t), o.WorstLayer)),
+		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)),
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
@@ -201,7 +202,7 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
 		word = "is overloaded"
 	}
-	n, same, layer := len(rows), true, LayerName(layerNoun(t), first.Layer)
+	n, same, layer := len(rows), true, LayerName(t, first.Layer)
 	for _, r := range rows {
 		same = same && r.Worst == first.Worst
 	}
@@ -229,7 +230,7 @@ func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
 	case 2*len(changed) > len(rows):
 		return fmt.Sprintf("%s uneven, but the slow rank changes from step to step.", are(len(rows), layerNoun(t)))
 	case len(rows) == 1:
-		return fmt.Sprintf("%s is uneven; rank %d is slowest there.", capital(LayerName(layerNoun(t), rows[0].Layer)), most)
+		return fmt.Sprintf("%s is uneven; rank %d is slowest there.", capital(LayerName(t, rows[0].Layer)), most)
 	case 2*layers > len(rows):
 		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), layerNoun(t)), most, layers)
 	}
@@ -343,18 +344,19 @@ func are(n int, noun string) string {
 
 // layerNoun is what the numbers of layers count: blocks, where layers are not known.
 func layerNoun(t *nsys.Trace) string {
-	if t.Structure != nil && t.Structure.Layers == 0 {
+	if t != nil && t.Structure != nil && t.Structure.Layers == 0 {
 		return "block"
 	}
 	return "layer"
 }
 
-// LayerName names a layer in a sentence; where none is named, all are judged together.
-func LayerName(noun string, l router.Whole) string {
+// LayerName names a layer of a trace, or of counts, in a sentence; where none is named, all are judged
+// together.
+func LayerName(t *nsys.Trace, l router.Whole) string {
 	if !l.Defined() {
 		return "all layers"
 	}
-	return fmt.Sprintf("%s %d", noun, l)
+	return fmt.Sprintf("%s %d", layerNoun(t), l)
 }
 
 // sentence begins with a capital and ends with a stop.

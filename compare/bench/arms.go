@@ -97,7 +97,8 @@ func (s Spec) checkArms() error {
 		}
 		for name := range a.Env {
 			if _, ok := s.Treatment.Perfect[name]; ok {
-				return fmt.Errorf("--arm %s sets %s, which is the switch of the perfect arm: choose another --treatment", a.Name, name)
+				return fmt.Errorf("--arm %s sets %s, which is the switch of the perfect arm: choose another --treatment", a.Name,
+					name)
 			}
 		}
 	}
@@ -110,11 +111,13 @@ func (s Spec) checkArms() error {
 	case s.Builds.Named() && s.Builds[0] == s.Builds[1]:
 		return fmt.Errorf("--arms %s,%s: want two names", s.Builds[0], s.Builds[1])
 	case s.Builds.Named() && len(s.Arms) == 0 && !in(words, "arm"):
-		return fmt.Errorf("nothing sets the arms apart: write {arm} in the command, or give --arm %s='VARIABLE=VALUE --flag'", s.Builds[1])
+		return fmt.Errorf("nothing sets the arms apart: write {arm} in the command, or give --arm %s='VARIABLE=VALUE "+
+			"--flag'", s.Builds[1])
 	}
 	for _, a := range s.more() {
 		if own := s.arm(a); len(own.Env)+len(own.Flags) == 0 && !in(words, "arm") {
-			return fmt.Errorf("nothing sets the arm %s apart: give --arm %[1]s='VARIABLE=VALUE --flag', or write {arm} in the command", a)
+			return fmt.Errorf("nothing sets the arm %s apart: give --arm %[1]s='VARIABLE=VALUE --flag', or write {arm} in the "+
+				"command", a)
 		}
 	}
 	return nil

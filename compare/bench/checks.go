@@ -34,7 +34,8 @@ func (c *Campaign) checks() []gain.Check {
 	}
 	if c.Spec.Treatment.Chance() {
 		checks = append(checks,
-			warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load than under balanced routing"))
+			warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load "+
+				"than under balanced routing"))
 	}
 	if text := c.launcherWarnings(); text != "" {
 		checks = append(checks, warning("launcher", text))
@@ -96,7 +97,8 @@ func (c *Campaign) checkSessions() gain.Check {
 	switch {
 	case len(changed) > 0:
 		return gain.Check{Name: name, Status: gain.Warn,
-			Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat the campaign in one session", strings.Join(changed, ", "), len(sessions))}
+			Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat "+
+				"the campaign in one session", strings.Join(changed, ", "), len(sessions))}
 	case len(split) > 0:
 		return gain.Check{Name: name, Status: gain.Warn,
 			Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time",

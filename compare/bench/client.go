@@ -20,7 +20,8 @@ func (s Spec) checkRate(m gain.Metric) (gain.Check, bool) {
 	if found == nil || !m.HigherIsBetter || s.Points != nil && in(s.Command.Normal, s.Points.Name) {
 		return gain.Check{}, false
 	}
-	return warning(gain.CheckRate, fmt.Sprintf("the client sends %s requests per second, which fixes the throughput of a server that keeps up: judge a latency, such as --metric ttft_mean or tpot_mean", found[1])), true
+	return warning(gain.CheckRate, fmt.Sprintf("the client sends %s requests per second, which fixes the throughput of "+
+		"a server that keeps up: judge a latency, such as --metric ttft_mean or tpot_mean", found[1])), true
 }
 
 // checkServer asks whether the client measures the server that was started: by the address
@@ -36,7 +37,8 @@ func (c *Campaign) checkServer() (gain.Check, bool) {
 		own := regexp.MustCompile(`(^|\D)` + port + `(\D|$)`).MatchString(strings.Join(cmd.Server, " "))
 		if at != ready && (host != "localhost" || !own) && !slices.Contains(c.Spec.Accepted, at) {
 			return warning(gain.CheckServer,
-				fmt.Sprintf("the client measures %s, but the server that was started answers at %s (--ready): name the same in both, or accept it by --accept-difference %s", at, ready, at)), true
+				fmt.Sprintf("the client measures %s, but the server that was started answers at %s (--ready): name the same in "+
+					"both, or accept it by --accept-difference %s", at, ready, at)), true
 		}
 	}
 	if len(servers) == 0 {

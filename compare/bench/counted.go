@@ -53,7 +53,8 @@ func (a Attempt) otherWork() string {
 	if counted*tokensOff >= reported && (!whole || counted <= tokensOff*reported) {
 		return ""
 	}
-	return fmt.Sprintf("they hold %s per layer, the report says %s: record all steps of the measured requests, and no others",
+	return fmt.Sprintf("they hold %s per layer, the report says %s: record all steps of the measured requests, and "+
+		"no others",
 		quantity.Count(int64(math.Round(counted)), "token"), quantity.Count(int64(reported), "token"))
 }
 

@@ -37,7 +37,8 @@ func (d Design) Check() error {
 	case d.Within() && (d.Launches > 1000 || d.Blocks < 1 || d.Blocks > 1000):
 		return fmt.Errorf("%d launches of %d blocks: want 1 to 1000 of both", d.Launches, d.Blocks)
 	case d.Within() && (d.UntilDecided || d.FloorPairs > 0 || d.WarmUps > 0):
-		return fmt.Errorf("--until-decided, --aa-pairs and --warm-up are for launches of one arm: add --pairs, or remove them")
+		return fmt.Errorf("--until-decided, --aa-pairs and --warm-up are for launches of one arm: add --pairs, or " +
+			"remove them")
 	case d.Within():
 		return nil
 	case d.Pairs < 1 || d.Pairs > mostPairs:

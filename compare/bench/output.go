@@ -52,7 +52,8 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 	}
 	switch {
 	case err == nil:
-		counted.Foreign, counted.Recorded = evidence.Foreign(filled, filepath.Join(folder, outName), a.Made), evidence.RecordedShare(filled)
+		counted.Foreign, counted.Recorded = evidence.Foreign(filled, filepath.Join(folder, outName), a.Made),
+			evidence.RecordedShare(filled)
 		a.Counted = &counted
 	case r.Spec.Counts != "":
 		return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)

@@ -15,7 +15,8 @@ func (c *Campaign) Reread(s Spec) error {
 		return err
 	}
 	if s.Design.UntilDecided && c.Left() > 0 {
-		return fmt.Errorf("%s: --until-decided stops by the rules of its start: finish the campaign before judging it by others", c.Folder)
+		return fmt.Errorf("%s: --until-decided stops by the rules of its start: finish the campaign before judging it "+
+			"by others", c.Folder)
 	}
 	old := c.Spec
 	c.Spec = s

@@ -247,7 +247,8 @@ func (t Treatment) Chance() bool {
 func (s Spec) ProofToCome() string {
 	switch t := s.Treatment; {
 	case s.Counts == "" && s.Control != "":
-		return "proof of balance: claimed by what each rank acknowledges; --counts, with the server's MOEBALANCE_COUNTS, would measure it"
+		return "proof of balance: claimed by what each rank acknowledges; --counts, with the server's MOEBALANCE_COUNTS, " +
+			"would measure it"
 	case s.Counts != "" || t.Records != "":
 		return "proof of balance: measured, by the expert counts of each launch"
 	case s.Design.Profiled:
@@ -259,7 +260,8 @@ func (s Spec) ProofToCome() string {
 		}
 		return text
 	}
-	return fmt.Sprintf("proof of balance: none unless the report states its routing, because %s prints no proof line: give --counts, --profile or --proof", s.Treatment.Name)
+	return fmt.Sprintf("proof of balance: none unless the report states its routing, because %s prints no proof line: "+
+		"give --counts, --profile or --proof", s.Treatment.Name)
 }
 
 // Names are the variables of the treatment, sorted.

@@ -82,7 +82,8 @@ func (s Spec) CheckWithin() error {
 	}
 	switch {
 	case !s.Treatment.Switches || s.Builds.Named():
-		return fmt.Errorf("launches that hold both arms need --treatment hook; other switches are read when an engine starts: use --pairs")
+		return fmt.Errorf("launches that hold both arms need --treatment hook; other switches are read when an engine " +
+			"starts: use --pairs")
 	case s.Points != nil && s.perLaunch() != nil:
 		return fmt.Errorf("{%s} in the command of the engine needs a launch for each value: use --pairs", s.Points.Name)
 	case s.Points != nil && !s.perClient():
@@ -90,13 +91,15 @@ func (s Spec) CheckWithin() error {
 	case s.alternates() && (s.Points != nil || len(s.more()) > 0):
 		return fmt.Errorf("--points, --arm and --routers need a --server and its --client within a launch")
 	case s.Control != "" && s.Design.Launches > 1:
-		return fmt.Errorf("--control is one launch of a server that runs: remove --launches, or start the server with --server")
+		return fmt.Errorf("--control is one launch of a server that runs: remove --launches, or start the server with " +
+			"--server")
 	case s.Control != "" && s.Design.Profiled:
 		return fmt.Errorf("--profile needs a server that is started: give --server")
 	}
 	for _, a := range s.Arms {
 		if len(a.Flags) > 0 || len(a.Env) != 1 || a.Env[routerVariable] == "" {
-			return fmt.Errorf("--arm %s: within a launch only the router changes: want --arm %[1]s=%s=ROUTER; for other differences use --pairs", a.Name, routerVariable)
+			return fmt.Errorf("--arm %s: within a launch only the router changes: want --arm %[1]s=%s=ROUTER; for other "+
+				"differences use --pairs", a.Name, routerVariable)
 		}
 	}
 	return nil
@@ -371,12 +374,14 @@ func (c *Campaign) checkPrompts() gain.Check {
 	case in(c.Spec.Command.Normal, "seed"):
 		return gain.Check{Name: name, Status: gain.Pass, Text: "each run of the client drew prompts of its own ({seed})"}
 	case c.Spec.Reset != "":
-		return gain.Check{Name: name, Status: gain.Pass, Text: "the caches were reset before each run of the client (--reset)"}
+		return gain.Check{Name: name, Status: gain.Pass, Text: "the caches were reset before each run of the client " +
+			"(--reset)"}
 	case c.Spec.alternates():
 		return gain.Check{Name: name, Status: gain.Unknown,
 			Text: "whether a segment reuses the caches of the one before is the command's affair"}
 	}
-	return warning(name, "every run of the client may send the same requests, which a prefix cache answers faster from the second run on: write {seed} in --client, or give --reset URL")
+	return warning(name, "every run of the client may send the same requests, which a prefix cache answers faster from "+
+		"the second run on: write {seed} in --client, or give --reset URL")
 }
 
 // rereadSegments reads the output of a launch's client again.

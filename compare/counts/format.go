@@ -258,15 +258,19 @@ var ErrUnknown = errors.New("unknown format")
 
 // errPlacement is what Read says of a file that only ReadPlacement understands.
 var errPlacement = errors.New(
-	"this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement beside it, with --placement)")
+	"this file is a placement of experts, not counts: pass a record of counts ('moebalance counts' takes the placement " +
+		"beside it, with --placement)")
 
 // unknown is what to say of a source of no format.
 func (s *source) unknown() error {
 	switch has := func(keys ...string) bool { return hasKeys(keys...)(s) }; {
 	case s.content == nil:
-		return errors.New("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) or expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance trace' reads traces")
+		return errors.New("no expert counts in this folder: want meta_info.json with rank0.safetensors, … (TensorRT-LLM) " +
+			"or expert_distribution_recorder_*.pt (SGLang); name files of other formats one by one (DIR/*.json); 'moebalance " +
+			"trace' reads traces")
 	case s.members != nil:
-		return errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
+		return errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have " +
+			"another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
 	case has("layer_list"), has("initial_global_assignments"), has("physical_to_logical_map"),
 		eplbLine.Match(s.content):
 		return errPlacement
@@ -288,7 +292,8 @@ func (s *source) unknown() error {
 		}
 		return fmt.Errorf("%w of JSON: its keys are %s", ErrUnknown, strings.Join(names[:min(len(names), 8)], ", "))
 	}
-	return fmt.Errorf("%w: want expert counts, have a file that begins with %q; 'moebalance counts --help-all' lists the formats",
+	return fmt.Errorf("%w: want expert counts, have a file that begins with %q; 'moebalance counts --help-all' lists "+
+		"the formats",
 		ErrUnknown, s.content[:min(len(s.content), 12)])
 }
 

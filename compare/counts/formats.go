@@ -37,7 +37,8 @@ var formats = []Format{
 	}, {
 		"sglang-passes", torchPassFormat,
 		"folder: expert_distribution_recorder_TIME_0.pt, expert_distribution_recorder_TIME_1.pt, …",
-		"--expert-distribution-recorder-mode per_pass (or per_token); POST /start_expert_distribution_record, /stop_…, /dump_…",
+		"--expert-distribution-recorder-mode per_pass (or per_token); POST /start_expert_distribution_record, /stop_…, " +
+			"/dump_…",
 		hasFile(torchRecord), readTorchFolder, false,
 	}, {
 		"sglang-stat", torchStatFormat,
@@ -67,11 +68,14 @@ var formats = []Format{
 	}, {
 		"metrics", "Prometheus text",
 		`vllm:eplb_tokens_routed_to_expert{layer_idx="3",logical_expert_id="7"} 120 (or …_to_ep_rank, vllm:phy_expert_heat, sglang:eplb_gpu_physical_count_bucket, sglang:eplb_balancedness_sum)`,
-		"GET /metrics, or 'moebalance counts http://HOST:PORT/metrics --for 60s'; SGLang: --enable-metrics --expert-balancedness-report-mode prometheus (before 0.5.23: --enable-expert-distribution-metrics); with SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N the load per rank too",
+		"GET /metrics, or 'moebalance counts http://HOST:PORT/metrics --for 60s'; SGLang: --enable-metrics " +
+			"--expert-balancedness-report-mode prometheus (before 0.5.23: --enable-expert-distribution-metrics); with " +
+			"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N the load per rank too",
 		hasLine(metricsLine), readMetrics, false,
 	}, {
 		"log", "engine log lines",
-		"[Expert Balancedness] … forward_pass_id=… (SGLang), EPLB step: … balancedness=… (vLLM), [Expert Hotness] … (vllm-ascend)",
+		"[Expert Balancedness] … forward_pass_id=… (SGLang), EPLB step: … balancedness=… (vLLM), [Expert Hotness] … " +
+			"(vllm-ascend)",
 		`SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: --enable-expert-distribution-metrics); vLLM: --eplb-config '{"log_balancedness": true}'`,
 		hasLine(logLine), readLog, false,
 	}, {

@@ -42,7 +42,8 @@ var knownSeries = map[string]series{
 // started; see Since for what two answers have between them. Errors are of type *input.Error.
 func ParseMetrics(address string, content []byte) (*Record, error) {
 	if !metricsLine.Match(content) {
-		return nil, unreadable(address, errors.New("want counters of expert load, have none; see 'moebalance counts --help metrics'"))
+		return nil, unreadable(address, errors.New("want counters of expert load, have none; see 'moebalance counts --help "+
+			"metrics'"))
 	}
 	return parse(address, content)
 }
@@ -101,7 +102,8 @@ func (c counters) add(name, labeled, value string) error {
 		return fmt.Errorf("want a layer number in %s, have %q", s.layer, labels[s.layer])
 	}
 	part, err := strconv.ParseFloat(labels[s.part], 64) // a bucket is "3.0"
-	if err != nil || !(part >= 0 && part < maxExperts) || part != float64(int(part)) || s.level == router.LevelRank && part >= maxRanks {
+	if err != nil || !(part >= 0 && part < maxExperts) || part != float64(int(part)) || s.level == router.LevelRank &&
+		part >= maxRanks {
 		return fmt.Errorf("want a number in %s, have %q", s.part, labels[s.part])
 	}
 	count, err := strconv.ParseFloat(value, 64)
@@ -214,7 +216,8 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		}
 		out.Reported = out.balance.reported()
 	}
-	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w router.Warning) bool { return w.Code == "cumulative" })
+	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings),
+		func(w router.Warning) bool { return w.Code == "cumulative" })
 	return out, nil
 }
 

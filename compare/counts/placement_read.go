@@ -90,7 +90,8 @@ func (s *source) placement(ranks int) (*Placement, error) {
 		return slots.placement(s.path, ranks)
 	}
 	return nil, errors.New(
-		"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map (layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
+		"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map " +
+			"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
 }
 
 func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {

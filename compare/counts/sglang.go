@@ -25,7 +25,8 @@ func readTorch(s *source, r *Record) error {
 	case f.Root["logical_count"] != nil:
 		return readTorchStat(f, s.axes, r)
 	case f.Root["records"] != nil:
-		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that holds all of them")
+		return errors.New("this is one rank's dump of passes, and the load is the sum over the ranks: give the folder that " +
+			"holds all of them")
 	case f.Root[tensor.Alone] != nil:
 		a, err := f.Array(f.Root, tensor.Alone)
 		if err != nil {
@@ -33,7 +34,8 @@ func readTorch(s *source, r *Record) error {
 		}
 		return r.addArray(a, s.axes, nil)
 	}
-	return errors.New("want a dump of SGLang's expert distribution recorder, which has logical_count or records, have another file of torch.save")
+	return errors.New("want a dump of SGLang's expert distribution recorder, which has logical_count or records, have " +
+		"another file of torch.save")
 }
 
 // readTorchStat reads logical_count, which is summed over the ranks already. Its steps
@@ -98,7 +100,8 @@ func readTorchFolder(s *source, r *Record) error {
 		}
 		rank, _ := strconv.Atoi(m[1]) // five digits at most
 		if rank >= len(files) || byRank[rank] != "" {
-			return fmt.Errorf("%s: want one dump of each rank from 0 to %d; are there several recordings in the folder?", path, len(files)-1)
+			return fmt.Errorf("%s: want one dump of each rank from 0 to %d; are there several recordings in the folder?", path,
+				len(files)-1)
 		}
 		byRank[rank] = path
 	}

@@ -78,7 +78,8 @@ func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 		return info, fmt.Errorf("%s: %w", tensorrtMeta, err)
 	}
 	if strings.TrimSpace(string(text)) == "null" {
-		return info, fmt.Errorf("%s: want num_experts, have null: rank 0 routed no token in EXPERT_STATISTIC_ITER_RANGE; record again while it does", tensorrtMeta)
+		return info, fmt.Errorf("%s: want num_experts, have null: rank 0 routed no token in EXPERT_STATISTIC_ITER_RANGE; "+
+			"record again while it does", tensorrtMeta)
 	}
 	if info.Experts < 1 || info.Experts > maxExperts || info.TopK < 1 || info.TopK > info.Experts || info.Ranks < 0 {
 		return info, fmt.Errorf(
@@ -107,7 +108,8 @@ func (s *source) tensorrtFiles(r *Record) ([]string, error) {
 	}
 	if len(byRank) == 0 {
 		return nil, fmt.Errorf(
-			"want rank0.safetensors, rank1.safetensors, … beside %s, have none; statistics are saved only when the iteration counter reaches the end of EXPERT_STATISTIC_ITER_RANGE", tensorrtMeta)
+			"want rank0.safetensors, rank1.safetensors, … beside %s, have none; statistics are saved only when the iteration "+
+				"counter reaches the end of EXPERT_STATISTIC_ITER_RANGE", tensorrtMeta)
 	}
 	files := make([]string, len(byRank))
 	for rank := range files {

@@ -167,6 +167,9 @@ func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
 	r.Gain, r.Low, r.High = r.SavedNS/stepNS, router.Number(r.saved.Low)/stepNS, router.Number(r.saved.High)/stepNS
 }
 
+// CampaignRefused is the code of the warning of a campaign that failed a check.
+const CampaignRefused = "campaign_refused"
+
 // WithCampaign sets the result of unprofiled launches beside the prediction, and takes
 // the step time of their perfect arm for it and for the split of the gain, which is then the
 // measured one. tokens is how many tokens all ranks together
@@ -178,7 +181,7 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 		return
 	}
 	if r.Verdict.Refused() {
-		c.warn("campaign_refused", "", "verdict", r.Verdict)
+		c.warn(CampaignRefused, "", "verdict", r.Verdict)
 		return
 	}
 	p := &c.Prediction

@@ -140,3 +140,13 @@ func TestOfMeanStep(t *testing.T) {
 		}
 	}
 }
+
+// A campaign that failed a check lends neither its gain nor its step time.
+func TestRefusedCampaign(t *testing.T) {
+	c := Compare(captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect"))
+	want := c.Prediction.StepNS
+	c.WithCampaign(gain.Result{Verdict: gain.Invalid}, 4096)
+	if p := c.Prediction; p.Measured != nil || p.StepNS != want || !warned(c, CampaignRefused, "") {
+		t.Errorf("%+v", p)
+	}
+}

@@ -76,7 +76,8 @@ func (c Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 		}
 		return slope(times)
 	}, LaunchSD/math.Sqrt2/(sd*math.Sqrt(float64(len(loads)))), confidence)
-	d.Slope, d.Low, d.High, d.N = router.Number(lines.Estimate), router.Number(lines.Low), router.Number(lines.High), lines.N
+	d.Slope, d.Low, d.High, d.N = router.Number(lines.Estimate), router.Number(lines.Low), router.Number(lines.High),
+		lines.N
 	d.Method = map[bool]string{true: OneLaunch, false: LaunchT}[lines.N == 1]
 	for _, a := range slices.Collect(maps.Keys(c.Loads)) {
 		t := c.overLaunches(launches, func(gained map[Arm]float64) float64 { return math.Log(timeOver(gained, a)) },
@@ -99,7 +100,8 @@ func timeOver(gained map[Arm]float64, a Arm) float64 { return math.Exp(gained[Pe
 
 // overLaunches is the t over launches of what the log gains of its arms say, NaN of those that lack one;
 // of one launch that of its blocks, widened by sd.
-func (c Campaign) overLaunches(launches []LaunchGain, of func(map[Arm]float64) float64, sd, confidence float64) stats.TTest {
+func (c Campaign) overLaunches(launches []LaunchGain, of func(map[Arm]float64) float64, sd,
+	confidence float64) stats.TTest {
 	byLaunch := map[int]map[int]map[Arm]float64{} // blocks
 	for _, l := range launches {
 		for _, b := range l.Blocks {

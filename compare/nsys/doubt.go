@@ -13,7 +13,8 @@ import (
 
 // doubts are the codes of warnings after which the imbalance over ranks is not to be
 // relied on: kernels that are not there would move it without a sign.
-var doubts = []string{FusedExperts, "lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode", "graph_lost",
+var doubts = []string{FusedExperts, "lost_kernels", "ranks_differ", "few_kernels", "different_runs", "graph_mode",
+	"graph_lost",
 	"no_experts", "microbatches", "unclear_blocks",
 	"unplaced_experts",
 	"little_evidence", endedEarlyCode, "open_ranges"}

@@ -54,7 +54,8 @@ func (r *reduction) oneModel() error {
 		} else if p.of != first.of {
 			other := p.familyTimes()
 			if share := min(sharedTime(own, other), sharedTime(other, own)); share < leastShared {
-				found = fmt.Sprintf("ranks %d and %d, of which one has %s of its compute time in kernels that the other runs", first.rank.Rank, p.rank.Rank, quantity.Percent(share))
+				found = fmt.Sprintf("ranks %d and %d, of which one has %s of its compute time in kernels that the other runs",
+					first.rank.Rank, p.rank.Rank, quantity.Percent(share))
 			}
 		}
 		if found != "" {

@@ -84,7 +84,8 @@ func InOrder(records []*counts.Record) (windows []Window, err error) {
 		}
 	}
 	if len(windows) < leastOrdered {
-		return nil, &input.Error{File: records[0].Source, Expected: quantity.Count(leastOrdered, "window") + " or more in order",
+		return nil, &input.Error{File: records[0].Source, Expected: quantity.Count(leastOrdered, "window") +
+			" or more in order",
 			Found: strconv.Itoa(len(windows)), Try: "give one file for each", Err: counts.ErrOptions}
 	}
 	if order(windows) == ByTime {

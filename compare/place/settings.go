@@ -35,7 +35,8 @@ func (r *Rebalance) set(s simulation, size placement.Size) {
 				times(w.Every, passes), times(1, passes), copies)
 		}},
 		{"SGLang", func(Way) bool { return true }, func(w Way) string {
-			text := fmt.Sprintf("python -m sglang.launch_server --model-path MODEL --enable-eplb --eplb-rebalance-num-iterations %s", times(max(1, w.Every), passes))
+			text := fmt.Sprintf("python -m sglang.launch_server --model-path MODEL --enable-eplb "+
+				"--eplb-rebalance-num-iterations %s", times(max(1, w.Every), passes))
 			if w.Below.Defined() {
 				text += fmt.Sprintf(" --eplb-min-rebalancing-utilization-threshold %g", w.Below)
 			}

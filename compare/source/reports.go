@@ -73,7 +73,8 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 	}
 	for _, path := range paths {
 		if folder, ok := bench.SegmentOf(path); ok {
-			return usagef("%s side: %s is one segment of a launch, and a launch counts once: see its campaign by: moebalance report %s",
+			return usagef("%s side: %s is one segment of a launch, and a launch counts once: see its campaign by: moebalance "+
+				"report %s",
 				arm, path, launch.Quote([]string{folder}))
 		}
 		runs, err := readLaunches(path, r.Custom)

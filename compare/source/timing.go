@@ -45,7 +45,8 @@ func (o *Timing) Check() error {
 	case o.StepTime != 0 && len(o.Trace) == 0 && o.Table == "" || o.StepTime != 0 && o.Campaign != "":
 		return usagef("--step-time: want --trace or --cost-table with it, and no --campaign")
 	case o.StepTime < 0 || o.StepTokens < 0 || o.WeightBits < 1 || !(o.Bandwidth >= 0 && o.Bandwidth < 1e9):
-		return usagef("--step-time, --step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %v, %d, %g, %d", o.StepTime, o.StepTokens, o.Bandwidth, o.WeightBits)
+		return usagef("--step-time, --step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %v, "+
+			"%d, %g, %d", o.StepTime, o.StepTokens, o.Bandwidth, o.WeightBits)
 	}
 	return nil
 }
@@ -146,7 +147,8 @@ func (o *Timing) tabled(record *counts.Record, m router.Model) (*place.Cost, str
 		tokens = place.SlotsPerStep(record) / float64(m.TopK)
 	}
 	if tokens == 0 {
-		return nil, "no time is predicted from the table: the counts are sums over an unknown number of steps; give --step-tokens", nil
+		return nil, "no time is predicted from the table: the counts are sums over an unknown number of steps; give " +
+			"--step-tokens", nil
 	}
 	file, err := input.Open(o.Table)
 	if err != nil {

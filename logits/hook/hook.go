@@ -50,5 +50,6 @@ func Files(version string) []File {
 		File{info + "METADATA", fmt.Appendf(nil, "Metadata-Version: 2.1\nName: moebalance-hook\nVersion: %s\n",
 			version)},
 		File{info + "entry_points.txt",
-			[]byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n\n[sglang.srt.plugins]\nmoebalance = moebalance_hook:sglang\n")})
+			[]byte("[vllm.general_plugins]\nmoebalance = moebalance_hook:vllm\n\n[sglang.srt.plugins]\nmoebalance = " +
+				"moebalance_hook:sglang\n")})
 }

@@ -172,7 +172,8 @@ func (p *program) addLongSteps(s *section) {
 	for _, a := range p.arms {
 		if step, part := a.PerStep.LongestCollectives(); part > longStepShare {
 			s.addText(fmt.Sprintf(
-				"Step %d alone holds %s of the collective time of %s. Ranks that enter a capture at different times wait for each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
+				"Step %d alone holds %s of the collective time of %s. Ranks that enter a capture at different times wait for "+
+					"each other once; routing does not change that.", step, quantity.Percent(part), a.Name))
 		}
 	}
 }
@@ -195,7 +196,8 @@ func (p *program) imbalance() section {
 		return s
 	}
 	if slices.ContainsFunc(p.of(isCompared), func(in Input) bool { return in.Compared.UnequalSteps() }) {
-		s.addText("These figures are over each arm's own steps, which hold different numbers of tokens: compare ranks and layers within an arm. Comparisons of the arms are over steps with equally many tokens, where there are any.")
+		s.addText("These figures are over each arm's own steps, which hold different numbers of tokens: compare ranks and " +
+			"layers within an arm. Comparisons of the arms are over steps with equally many tokens, where there are any.")
 	}
 	heats := []plots.HeatSpec{plots.ExpertTimes(p.arms...), plots.ExpertLoads(p.arms...)}
 	if p.ranks() > 1 {
@@ -238,7 +240,8 @@ func (p *program) timeLoad() section {
 	s.addFigure(plots.Scatter(spec))
 	s.Answer = spec.Title
 	if len(s.Blocks) == 0 {
-		s.Answer = "Unknown: no load is recorded beside the traces. Without it, uneven time may have causes other than routing: give the engine's expert counts of the same run (--counts-normal, --counts-perfect)."
+		s.Answer = "Unknown: no load is recorded beside the traces. Without it, uneven time may have causes other than " +
+			"routing: give the engine's expert counts of the same run (--counts-normal, --counts-perfect)."
 	}
 	return s
 }

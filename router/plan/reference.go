@@ -33,7 +33,8 @@ func newReference(p Problem, o Options, second bool) (Plan, error) {
 	switch {
 	case !ok:
 		return nil, fmt.Errorf(
-			"%w: want a contiguous layout with equally many experts on each rank, as the reference does; have %d experts on %d ranks",
+			"%w: want a contiguous layout with equally many experts on each rank, as the reference does; have %d experts on "+
+				"%d ranks",
 			router.ErrShape, p.Layout.Experts(), p.Layout.Ranks())
 	case !second:
 		return &dealt{p, "trtllm-gen1/1", perRank, func(int) int { return 0 }}, nil

@@ -72,7 +72,8 @@ func Mask(words []string) []string {
 // none, and there are millions.
 var signs = []string{
 	"token", "key", "secret", "pass", "pwd", "cred", "auth", "signature", "sig=", "sig'", `sig"`, "--sig", "cookie", "bearer", "@", "-p", "-u", "--user", "--proxy-user",
-	"sk-", "gsk_", "hf_", "xai-", "nvapi-", "r8_", "glpat-", "npm_", "dop_v1_", "wandb_v1_", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "xox", "pypi-", "pplx-", "tgp_v1_", "akia", "asia", "aiza", "eyj",
+	"sk-", "gsk_", "hf_", "xai-", "nvapi-", "r8_", "glpat-", "npm_", "dop_v1_", "wandb_v1_", "ghp_", "gho_", "ghs_",
+	"ghu_", "ghr_", "github_pat_", "xox", "pypi-", "pplx-", "tgp_v1_", "akia", "asia", "aiza", "eyj",
 }
 
 // Masked is Mask for one text.

@@ -214,7 +214,8 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode,
 			s.DType, s.Plan, quantity.Count(len(list), "entry"), cache,
 			quantity.Bytes(float64(all.bytes)), all.made()),
-		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, all.all.ProjectedRows)...), Value: result,
+		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, all.all.ProjectedRows)...),
+		Value: result,
 	}
 }
 

@@ -91,7 +91,8 @@ func (res Result) String() string {
 	if res.PerfectRouter {
 		arm = "perfect"
 	}
-	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, longest wait of a rank %s per step",
+	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, "+
+		"longest wait of a rank %s per step",
 		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"),
 		res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
 		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*res.LongestWaitMS()))

@@ -226,12 +226,15 @@ func (d *Driver) missing(seen, runs int) error {
 		of = max(of, a.Ranks)
 		have = append(have, fmt.Sprint(a.Rank))
 	}
-	text := fmt.Sprintf("no rank has read the order within %d runs of the client: was the server started with the hook and MOEBALANCE_CONTROL of this folder?", runs)
+	text := fmt.Sprintf("no rank has read the order within %d runs of the client: was the server started with the hook "+
+		"and MOEBALANCE_CONTROL of this folder?", runs)
 	switch {
 	case len(have) > 0:
-		text = fmt.Sprintf("of %d ranks only %s acknowledged within %d runs of the client", of, strings.Join(have, ", "), runs)
+		text = fmt.Sprintf("of %d ranks only %s acknowledged within %d runs of the client", of, strings.Join(have, ", "),
+			runs)
 	case seen > 0:
-		text = fmt.Sprintf("%d of %d ranks have read the order and none acknowledged within %d runs of the client", seen, of, runs)
+		text = fmt.Sprintf("%d of %d ranks have read the order and none acknowledged within %d runs of the client", seen, of,
+			runs)
 	}
 	if d.timed {
 		return errors.New(text)

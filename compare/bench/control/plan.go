@@ -36,7 +36,8 @@ func ParseRouters(list string) (arms []Arm, err error) {
 		case a.Router == own.Router || a.Router == "perfect":
 			continue
 		case !named.MatchString(a.Router):
-			return nil, fmt.Errorf("%q is no router: want target:MAX_OVER_MEAN such as target:1.2, recorded:FILE or file:FILE", r)
+			return nil, fmt.Errorf("%q is no router: want target:MAX_OVER_MEAN such as target:1.2, recorded:FILE or file:FILE",
+				r)
 		case strings.HasPrefix(a.Router, "target:") && !(target > 1):
 			return nil, fmt.Errorf("%q: want a max/mean over ranks above 1", r)
 		case slices.Contains(arms, a):
@@ -45,7 +46,8 @@ func ParseRouters(list string) (arms []Arm, err error) {
 		arms = append(arms, a)
 	}
 	if len(arms) == 0 {
-		return nil, fmt.Errorf("%q names no router beside the learned and the balanced one: want such as target:1.2,target:1.5", list)
+		return nil, fmt.Errorf("%q names no router beside the learned and the balanced one: want such as "+
+			"target:1.2,target:1.5", list)
 	}
 	return arms, nil
 }

@@ -153,7 +153,8 @@ func (j *running) run(ctx context.Context) error {
 	for _, address := range j.Clients {
 		if conn, err := net.DialTimeout("tcp", address, 2*time.Second); err == nil {
 			conn.Close()
-			return fmt.Errorf("something listens at %s before the server is started, so the client would measure that: end it or use another port; if it passes requests on to the server, add --accept-difference %[1]s", address)
+			return fmt.Errorf("something listens at %s before the server is started, so the client would measure that: end it "+
+				"or use another port; if it passes requests on to the server, add --accept-difference %[1]s", address)
 		}
 	}
 	server, err := j.start(j.Server, j.Folder, ServerStdout, ServerStderr)
@@ -395,5 +396,6 @@ func FindProgram(name, folder, own string) (string, error) {
 		return own, nil
 	}
 	return "", fmt.Errorf(
-		"command not found: %q is neither a program on the path nor an executable file: check the spelling or give its full path", name)
+		"command not found: %q is neither a program on the path nor an executable file: check the spelling or give its "+
+			"full path", name)
 }

@@ -98,7 +98,8 @@ func (p Profile) Wrap(words []string, folder, version string) []string {
 // nothing.
 func CheckProfilable(words []string) error {
 	if name := launcherName(words); slices.Contains(remoteLaunchers, name) && !slices.Contains(words, ProfilerHere) {
-		return fmt.Errorf("nsys cannot follow %s to the program it starts: add %s as a word of the command, before that program", name, ProfilerHere)
+		return fmt.Errorf("nsys cannot follow %s to the program it starts: add %s as a word of the command, before that "+
+			"program", name, ProfilerHere)
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ func (m Metric) Comparable(other Metric) error {
 	case m.Name != other.Name:
 		return fmt.Errorf("metrics %q and %q are different quantities", m.Name, other.Name)
 	case m.Definition != other.Definition:
-		return fmt.Errorf("metric %q is defined as %q on one side and %q on the other: compare outputs of the same tool", m.Name, m.Definition, other.Definition)
+		return fmt.Errorf("metric %q is defined as %q on one side and %q on the other: compare outputs of the same tool",
+			m.Name, m.Definition, other.Definition)
 	case m.Unit != other.Unit || m.HigherIsBetter != other.HigherIsBetter:
 		return fmt.Errorf("metric %q is in %q on one side and %q on the other", m.Name, m.Unit, other.Unit)
 	}

@@ -309,7 +309,8 @@ func (r *Result) add(rep *report, first bool) {
 // nothing says why no result was found.
 func (p *parser) nothing(cut error) error {
 	e := input.Error{Expected: "a benchmark result", Found: "none in " + quantity.Count(p.records, "line"),
-		Try: "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' reads expert counts"}
+		Try: "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' reads " +
+			"expert counts"}
 	switch {
 	case errors.As(cut, new(*input.Error)):
 		at := *cut.(*input.Error)

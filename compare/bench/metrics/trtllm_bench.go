@@ -78,7 +78,8 @@ func trtllmLine(rec record, rep *report) (label string, v float64) {
 }
 
 // speculation is the warning about decoding statistics.
-const speculation = "speculative decoding was on: its acceptance depends on the text, which a perfect router makes meaningless; compare step times of equal batches"
+const speculation = "speculative decoding was on: its acceptance depends on the text, which a perfect router makes " +
+	"meaningless; compare step times of equal batches"
 
 // finishTRTLLMText names the generation, which its labels show.
 func finishTRTLLMText(rep *report) {

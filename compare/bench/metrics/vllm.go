@@ -67,7 +67,8 @@ var vllmThroughputMembers = []member{
 func readVLLMThroughput(f fields) {
 	f.take(vllmThroughputMembers)
 	if _, ok := f.value("output_tokens_per_second"); !ok {
-		f.rep.warn("total_throughput (tokens_per_second) counts prompt tokens too; pass the stdout of vllm bench throughput for output_throughput")
+		f.rep.warn("total_throughput (tokens_per_second) counts prompt tokens too; pass the stdout of vllm bench " +
+			"throughput for output_throughput")
 	}
 }
 

@@ -168,11 +168,13 @@ func (r Rules) ByCounts(arm gain.Arm, l Launch) []Rank {
 		p.Status, p.Evidence = Unproved, "the recorded expert counts prove nothing: "+doubt
 	case elsewhere && even && arm == gain.Perfect:
 		p.Status, p.Evidence = Unproved,
-			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is unknown: record counts that say where experts are (SGLang's recorder does)", p.Evidence, l.Placement)
+			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is "+
+				"unknown: record counts that say where experts are (SGLang's recorder does)", p.Evidence, l.Placement)
 	case even:
 		p.Status = Balanced
 	case arm == gain.Perfect && r.Treatment == "trtllm":
-		p.Evidence += "; TensorRT-LLM applies the switch at the top of MoE.forward, so layers whose model calls run_moe directly keep their routing"
+		p.Evidence += "; TensorRT-LLM applies the switch at the top of MoE.forward, so layers whose model calls run_moe " +
+			"directly keep their routing"
 	}
 	return p.forRanks(c.Ranks)
 }

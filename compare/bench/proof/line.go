@@ -34,11 +34,13 @@ func (r Rules) byLine(arm gain.Arm, l Launch) []Rank {
 		case failed >= 0:
 			doubt = fmt.Sprintf(", but the engine says %q", l.Lines[failed].Text)
 		case r.Limited(f.Text) != "":
-			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not balanced there", r.Limited(f.Text))
+			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not "+
+				"balanced there", r.Limited(f.Text))
 		case l.Ranks == 0:
 			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
 		case f.Rank == gain.AllRanks && l.Ranks > 1:
-			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, l.Ranks)
+			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the "+
+				"output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, l.Ranks)
 		default:
 			status = Balanced
 		}

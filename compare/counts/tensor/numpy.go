@@ -59,7 +59,8 @@ func readNumPy(b []byte) (a Array, err error) {
 	dtype, ok := npyTypes[kind+width]
 	if !ok {
 		return a, fmt.Errorf(
-			"want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s%s; convert whole numbers by .astype(int)", kind, width)
+			"want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s%s; convert whole numbers by .astype(int)",
+			kind, width)
 	}
 	return Dense(data, dtype, a.Shape, order[1] == "True")
 }

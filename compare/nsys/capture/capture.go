@@ -109,7 +109,8 @@ func (db *database) noKernels(p *Metadata) error {
 	case p.Partial != "":
 		why, try = "a partial export ("+p.Partial+")", "export the whole report"
 	case db.has(callTable):
-		why, try = "API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the capture stopped before any ran", ""
+		why, try = "API calls but no kernels: the driver or the permissions did not allow CUPTI to record them, or the "+
+			"capture stopped before any ran", ""
 	case len(db.tables) > 0 && !db.has(stringTable):
 		why, try = "none of the tables of an nsys export", makeExport
 	}

@@ -244,7 +244,8 @@ func (s *scrubber) strings() error {
 		}
 	}
 	return s.run(fmt.Sprintf(
-		"CREATE TABLE main.%[1]s (id INTEGER NOT NULL PRIMARY KEY, value TEXT); INSERT INTO main.%[1]s SELECT id, value FROM export.%[1]s WHERE id IN (%[2]s) ORDER BY id",
+		"CREATE TABLE main.%[1]s (id INTEGER NOT NULL PRIMARY KEY, value TEXT); INSERT INTO main.%[1]s SELECT id, value "+
+			"FROM export.%[1]s WHERE id IN (%[2]s) ORDER BY id",
 		stringTable, strings.Join(used, " UNION ")))
 }
 

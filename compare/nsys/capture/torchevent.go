@@ -30,7 +30,8 @@ func (t *torchReader) readEvent() {
 		return
 	}
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], annotation: e.annotation[:0], correlation: noCorrelation, device: -1, pid: -1, tid: -1, external: noCorrelation}
+	*e = torchEvent{name: e.name[:0], annotation: e.annotation[:0], correlation: noCorrelation, device: -1, pid: -1,
+		tid: -1, external: noCorrelation}
 	for t.in.next('}') {
 		switch string(t.in.name()) {
 		case "ph":

@@ -105,10 +105,11 @@ type Structure struct {
 const (
 	backwardToo  = "forward and backward kernels are mixed, so expert blocks are not the layers of a step"
 	noAttention  = "no attention is recognized between expert blocks, so layers and parts of layers look alike"
-	denseBetween = "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or parts of one"
-	overlapping  = "layers of a step have different expert blocks, as where microbatches overlap"
-	sharedToo    = "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
-	kernelsLost  = "more routers or attention run between some expert blocks than between the others: kernels were lost"
+	denseBetween = "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or " +
+		"parts of one"
+	overlapping = "layers of a step have different expert blocks, as where microbatches overlap"
+	sharedToo   = "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
+	kernelsLost = "more routers or attention run between some expert blocks than between the others: kernels were lost"
 )
 
 var unclear = []string{backwardToo, noAttention, denseBetween, overlapping, sharedToo, kernelsLost}

@@ -68,7 +68,8 @@ var kernelRules = []kernelRule{
 		source: "csrc/custom_all_reduce.cuh"},
 	{function: `allreduce_fusion_kernel_\w+|(?:one|two)[sS]hotAll[rR]educe\w*Kernel\b|lamport_\w+|rmsNormLamport\b`,
 		phase: PhaseCommunication, library: "TensorRT-LLM, FlashInfer", collective: true,
-		source: "kernels/communicationKernels/allReduceFusionKernels.cu, mnnvlAllreduceKernels.cu, kernels/customAllReduceKernels.cu"},
+		source: "kernels/communicationKernels/allReduceFusionKernels.cu, mnnvlAllreduceKernels.cu, " +
+			"kernels/customAllReduceKernels.cu"},
 	{function: `(?:multimem|(?:one|two)_shot)_all_(?:reduce|gather)_kernel\w*|multimem_one_shot_all_reduce_kernel\b|symmetric_memory::(?:barrier|put_signal|wait_signal)_kernel\b`, phase: PhaseCommunication, library: "PyTorch", collective: true, source: "torch csrc/distributed/c10d/symm_mem/CUDASymmetricMemory*.cu"},
 	{function: `(?:quickreduce::)?allreduce_prototype_(?:one|two)shot\b`, phase: PhaseCommunication,
 		library: "vLLM, SGLang", collective: true, source: "csrc/quickreduce/quick_reduce.h"},
