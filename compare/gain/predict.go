@@ -22,7 +22,7 @@ type Predicted struct {
 	Estimate   router.Number `json:"estimate"`
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
-	Confidence float64       `json:"confidence"`
+	Confidence router.Number `json:"confidence"`
 	Basis      string        `json:"basis"`             // always "predicted"
 	Refused    string        `json:"refused,omitempty"` // why there is none
 }
@@ -37,9 +37,10 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 		points = []PointGain{{Value: math.NaN(), Dose: r.Dose}}
 	}
 	for _, point := range points {
-		p := Predicted{Point: point.Name, Value: router.Number(point.Value), From: from, To: to, Estimate: router.Undefined(),
-			Low: router.Undefined(), High: router.Undefined(), Confidence: r.Gain.Confidence.Float64(), Basis: "predicted"}
-		if p.Refused = r.refuse(point.Dose, ranks, from, to); p.Refused == "" {
+		p := Predicted{Point: point.Name, Value: router.Number(point.Value), From: from, To: to, Basis: "predicted"}
+		if why := r.refuse(point.Dose, ranks, from, to); why != "" {
+			p = p.Refuse(why)
+		} else {
 			launches := slices.DeleteFunc(slices.Clone(r.Launches), func(l LaunchGain) bool {
 				return len(r.Points) > 0 && l.Point != router.Number(point.Value)
 			})
@@ -48,6 +49,26 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 		list = append(list, p)
 	}
 	return list
+}
+
+// Refuse is the prediction without its numbers.
+func (p Predicted) Refuse(why string) Predicted {
+	p.Estimate, p.Low, p.High, p.Confidence = router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()
+	p.Refused = why
+	return p
+}
+
+// At names the load that it is predicted for.
+func (p Predicted) At() string {
+	if p.Point == "" {
+		return "at the load of the campaign"
+	}
+	return fmt.Sprintf("at %s %s", p.Point, quantity.Plain(p.Value))
+}
+
+// Curved reports whether a curve was measured, at any point.
+func (r Result) Curved() bool {
+	return r.Dose != nil || slices.ContainsFunc(r.Points, func(p PointGain) bool { return p.Dose != nil })
 }
 
 // refuse says why a curve does not predict, empty where it does.
@@ -101,7 +122,7 @@ func (p *Predicted) predict(d *Dose, launches []LaunchGain, arms int) {
 		without := along(slices.Delete(slices.Clone(curve), i, i+1))
 		off = max(off, math.Abs(without.Estimate-whole.Estimate))
 	}
-	p.Confidence = d.Confidence
+	p.Confidence = router.Number(d.Confidence)
 	p.Estimate, p.Low, p.High = fraction(whole.Estimate), fraction(whole.Low-off), fraction(whole.High+off)
 }
 
