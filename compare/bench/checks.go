@@ -178,27 +178,21 @@ func (c *Campaign) launcherWarnings() string {
 	return strings.Join(texts, "; ")
 }
 
-// Differences between the arms beyond which the GPUs' state is worth a warning.
-const (
-	clockTolerance       = 0.02 // of the mean SM clock, relative
-	temperatureTolerance = 5.0  // of the mean temperature, °C
-)
+// clockTolerance is the relative difference of the arms' mean SM clocks beyond which they are worth a warning.
+const clockTolerance = 0.02
 
 // checkGPUs compares what nvidia-smi showed beside the launches; nil when it was
 // never asked.
 func (c *Campaign) checkGPUs() []gain.Check {
 	seen := false
 	others := make(map[string]bool)
-	var clock, temperature [2][]float64
+	var clock [2][]float64
 	for i, arm := range gain.Arms {
 		for _, a := range c.counted(arm) {
 			for _, g := range a.GPUs {
 				seen = true
 				if g.BusyLooks > 0 && g.ClockMHz.Defined() { // an idle GPU has other clocks
 					clock[i] = append(clock[i], g.ClockMHz.Float64())
-				}
-				if g.TemperatureC.Defined() {
-					temperature[i] = append(temperature[i], g.TemperatureC.Float64())
 				}
 				for _, p := range g.Processes {
 					if !p.Ours {
@@ -226,11 +220,6 @@ func (c *Campaign) checkGPUs() []gain.Check {
 		checks = append(checks, passOrWarn("clocks", math.Abs(a-b) <= clockTolerance*max(a, b),
 			fmt.Sprintf("mean SM clock while busy: %s %.0f MHz, %s %.0f MHz", normal, a, perfect, b),
 			"lock the clocks with nvidia-smi --lock-gpu-clocks"))
-	}
-	if a, b := stat.Mean(temperature[0], nil), stat.Mean(temperature[1], nil); a > 0 && b > 0 {
-		checks = append(checks, passOrWarn("temperature", math.Abs(a-b) <= temperatureTolerance,
-			fmt.Sprintf("mean GPU temperature: %s %.1f °C, %s %.1f °C", normal, a, perfect, b),
-			"warm the GPUs up first (--warm-up)"))
 	}
 	return checks
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -53,8 +54,7 @@ func (a Attempt) otherWork() string {
 	if counted*tokensOff >= reported && (!whole || counted <= tokensOff*reported) {
 		return ""
 	}
-	return fmt.Sprintf("they hold %s per layer, the report says %s: record all steps of the measured requests, and "+
-		"no others",
+	return fmt.Sprintf("they hold %s per layer, the report says %s: record all steps of the measured requests alone",
 		quantity.Count(int64(math.Round(counted)), "token"), quantity.Count(int64(reported), "token"))
 }
 
@@ -79,7 +79,10 @@ func (c *Campaign) checkSlots() (gain.Check, bool) {
 			continue
 		}
 		compared++
-		for layer := range max(layers(a.Counted.Slots), layers(b.Counted.Slots)) {
+		layers := map[int]int64{}
+		maps.Copy(layers, a.Counted.Slots)
+		maps.Copy(layers, b.Counted.Slots)
+		for _, layer := range slices.Sorted(maps.Keys(layers)) {
 			n, m := a.Counted.Slots[layer], b.Counted.Slots[layer]
 			if math.Abs(float64(n-m)) > tolerance*float64(max(n, m)) {
 				return gain.Check{Name: name, Status: gain.Fail,
@@ -92,12 +95,4 @@ func (c *Campaign) checkSlots() (gain.Check, bool) {
 	}
 	return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("counted slots of every layer within %s in %s",
 		quantity.Percent(router.Number(tolerance)), quantity.Count(compared, "pair"))}, compared > 0
-}
-
-// layers is one more than the last layer.
-func layers(slots map[int]int64) (n int) {
-	for layer := range slots {
-		n = max(n, layer+1)
-	}
-	return n
 }

@@ -41,12 +41,9 @@ func (d Design) Check() error {
 			"remove them")
 	case d.Within():
 		return nil
-	case d.Pairs < 1 || d.Pairs > mostPairs:
-		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, mostPairs)
-	case d.FloorPairs < 0 || d.FloorPairs > mostPairs:
-		return fmt.Errorf("%d A/A pairs: want 0 to %d", d.FloorPairs, mostPairs)
-	case d.WarmUps < 0 || d.WarmUps > 1000:
-		return fmt.Errorf("%d warm-up launches: want 0 to 1000", d.WarmUps)
+	case min(d.Pairs-1, d.FloorPairs, d.WarmUps) < 0 || max(d.Pairs, d.FloorPairs, d.WarmUps) > mostPairs:
+		return fmt.Errorf("%d pairs, %d A/A pairs and %d warm-up launches: want 1 pair or more, and at most %d of each",
+			d.Pairs, d.FloorPairs, d.WarmUps, mostPairs)
 	}
 	return nil
 }

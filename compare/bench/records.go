@@ -97,5 +97,12 @@ func (r *runner) rereadWithin(l Launch, a *Attempt, folder string) error {
 		a.Orders = counted
 		return err
 	}
-	return r.rereadSegments(l, a)
+	for i, s := range a.Segments {
+		result, err := r.parse(r.outputOf(l, filepath.Join(folder, s.Folder), s.Point))
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Folder, err)
+		}
+		a.Segments[i].Result = &result
+	}
+	return nil
 }

@@ -76,14 +76,14 @@ func (e *LaunchError) Error() string {
 	if e.Folder != "" {
 		where = "; its output is in " + e.Folder
 	}
-	at := ""
-	if e.Launch.Point != "" {
-		at = ", point " + e.Launch.Point
-	}
+	of := string(e.Launch.Kind)
 	if e.Launch.Arm != "" {
-		at = ", " + string(e.Launch.Arm) + at
+		of += ", " + string(e.Launch.Arm)
 	}
-	return fmt.Sprintf("launch %d (%s%s): %v%s", e.Launch.Position, e.Launch.Kind, at, e.Err, where)
+	if e.Launch.Point != "" {
+		of += ", point " + e.Launch.Point
+	}
+	return fmt.Sprintf("launch %d (%s): %v%s", e.Launch.Position, of, e.Err, where)
 }
 
 func (e *LaunchError) Unwrap() error { return e.Err }

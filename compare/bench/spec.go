@@ -99,12 +99,8 @@ func (s Spec) Check() error {
 		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
 	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):
 		return fmt.Errorf("work tolerance %g: want a fraction from 0 to below 1", s.WorkTolerance)
-	case s.Timeout < 0 || s.CoolDown < 0 || s.Stall < 0:
-		return fmt.Errorf("negative time limit, --stall or cool-down")
-	case s.Retries < 0 || s.Retries > 100:
-		return fmt.Errorf("%d retries: want 0 to 100", s.Retries)
-	case s.Ranks < 0:
-		return fmt.Errorf("%d ranks: want 0 (those seen) or more", s.Ranks)
+	case s.Timeout < 0 || s.CoolDown < 0 || s.Stall < 0 || s.Ranks < 0 || s.Retries < 0 || s.Retries > 100:
+		return fmt.Errorf("want no negative time limit, --stall, --cool-down, --ranks or --retries, and at most 100 retries")
 	}
 	return nil
 }

@@ -384,18 +384,6 @@ func (c *Campaign) checkPrompts() gain.Check {
 		"the second run on: write {seed} in --client, or give --reset URL")
 }
 
-// rereadSegments reads the output of a launch's client again.
-func (r *runner) rereadSegments(l Launch, a *Attempt) error {
-	for i, s := range a.Segments {
-		result, err := r.parse(r.outputOf(l, filepath.Join(r.Folder, a.Folder, s.Folder), s.Point))
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Folder, err)
-		}
-		a.Segments[i].Result = &result
-	}
-	return nil
-}
-
 // readWithin reads what a launch that holds all arms has left behind.
 func (r *runner) readWithin(l Launch, a *Attempt, folder string) error {
 	if r.Spec.alternates() {
