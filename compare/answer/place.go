@@ -39,8 +39,12 @@ func OfPlacement(r *place.Result, given string) Answer {
 	default:
 		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
 	}
-	a.Basis = fmt.Sprintf("judged on %s · %s · baseline: %s", quantity.Count(len(r.Judged), "other window"),
-		quantity.Count(best.Ranks, "rank"), baseline(best))
+	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
+	if r.LeftOut > 0 {
+		judged = fmt.Sprintf("judged on %s left out in turn · written plan learned from all", quantity.Count(r.LeftOut,
+			"kind")+" of windows")
+	}
+	a.Basis = fmt.Sprintf("%s · %s · baseline: %s", judged, quantity.Count(best.Ranks, "rank"), baseline(best))
 	if best.Judged.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
 			NumberOf("placed", best.Judged, MaxMean, Predicted))
