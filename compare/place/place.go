@@ -95,7 +95,7 @@ type Placement struct {
 	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
 	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
 	Hurt     int           `json:"hurt_windows"`           // and those where it rises
-	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
+	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time, and of other plans than the default
 	Price
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // in a few words
