@@ -180,4 +180,11 @@ func TestIdleWindows(t *testing.T) {
 	if have := leftOut(t, res, PlanEPLB); have.Folds != 2 || have.Judged != 1.5 {
 		t.Errorf("left out: have %d, %v", have.Folds, have.Judged)
 	}
+	windows = sequence(t, "AACIC") // both C become even
+	if res, err = Judge(windows[:2], windows[2:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1}); err != nil {
+		t.Fatal(err)
+	}
+	if best := res.Best(); best.Verdict != Trial || best.Helped != 2 {
+		t.Errorf("have %+v", best)
+	}
 }
