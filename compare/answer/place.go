@@ -112,7 +112,7 @@ func ofRebalance(res *place.Result) Answer {
 		a.Line = fmt.Sprintf("Rebalancing would not pay: the busiest rank gets %s × the mean load as placed now.",
 			quantity.Decimals(never.MaxOverMean, 2))
 	case w.Name == place.Once:
-		a.Line = "Place the experts anew once: " + loads
+		a.Line = "Rebalance once: " + loads
 	case w.Below.Defined():
 		a.Line = fmt.Sprintf("Rebalance when balancedness falls below %s: %s", quantity.Plain(w.Below), loads)
 	default:
@@ -126,10 +126,10 @@ func ofRebalance(res *place.Result) Answer {
 		quantity.Count(r.Windows, "window"), order, quantity.Count(w.Ranks, "rank"), baseline(res.Best()))
 	a.Numbers = append(a.Numbers, NumberOf("busiest rank if never (max/mean)", never.MaxOverMean, MaxMean, Recorded))
 	if w.Name != place.Never {
-		a.Numbers = append(a.Numbers, NumberOf("so", w.MaxOverMean, MaxMean, Predicted),
+		a.Numbers = append(a.Numbers, NumberOf("rebalanced", w.MaxOverMean, MaxMean, Predicted),
 			NumberOf("worst window", w.Worst, MaxMean, Predicted),
 			NumberOf("copies moved each time", w.MovedShare, Fraction, Predicted))
-		a.Reasons = append(a.Reasons, fmt.Sprintf("It places anew before %d of %s, and moves %s of the copies each time.",
+		a.Reasons = append(a.Reasons, fmt.Sprintf("It rebalances before %d of %s and moves %s of the copies each time.",
 			w.Times, quantity.Count(r.Windows-1, "window"), quantity.Percent(w.MovedShare)))
 	}
 	if w.MoveNS > 0 {
@@ -137,7 +137,7 @@ func ofRebalance(res *place.Result) Answer {
 	}
 	for _, o := range r.Ways {
 		if o.Name == place.Always && o.Learns == w.Learns && !o.Chosen {
-			a.Reasons = append(a.Reasons, fmt.Sprintf("Always would reach %s and move %s times as many copies.",
+			a.Reasons = append(a.Reasons, fmt.Sprintf("Rebalancing before every window would reach %s and move %s × as many copies.",
 				quantity.Decimals(o.MaxOverMean, 2), quantity.Digits3(router.Number(o.Moved)/router.Number(max(1, w.Moved)))))
 		}
 	}
