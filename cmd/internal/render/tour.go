@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer"
@@ -11,16 +10,7 @@ import (
 )
 
 // TourBalance is the balance of a cache of logits.
-func TourBalance(in source.Item) string {
-	var models []string
-	for _, b := range in.Cache.Balance {
-		if !slices.Contains(models, b.Model) {
-			models = append(models, b.Model)
-		}
-	}
-	return fmt.Sprintf("at the floor over ranks and experts for %d of %s of %s", in.Cache.AtFloor(),
-		quantity.Count(len(in.Cache.Balance), "batch size"), strings.Join(models, " and "))
-}
+func TourBalance(in source.Item) string { return answer.OfCache(in.Cache, "").Line }
 
 // TourLoad is the load of expert statistics.
 func TourLoad(in source.Item) string { return answer.OfCounts(in.Counts, "").Line }
