@@ -143,8 +143,10 @@ func TestWordsOfParts(t *testing.T) {
 		return gain.Check{Name: name, Status: status, Text: text}
 	}
 	for want, parts := range map[string][]gain.Check{
-		"n 2: b":      {part("n 1", gain.Pass, "a"), part("n 2", gain.Warn, "b")},
-		"b":           {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b")},
+		"n 2: b": {part("n 1", gain.Pass, "a"), part("n 2", gain.Warn, "b")},
+		"b":      {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b")},
+		"n 1 (A), n 2: b": {{Name: "n 1", Status: gain.Warn, Parts: []gain.Check{part("A", gain.Warn, "b"), part("B", gain.Pass, "c")}},
+			{Name: "n 2", Status: gain.Warn, Parts: []gain.Check{part("B", gain.Warn, "b")}}},
 		"n 1, n 2: b": {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b"), part("n 3", gain.Pass, "b")},
 	} {
 		if have := said(gain.Check{Name: "other_load", Status: gain.Warn, Parts: parts}); have != want {

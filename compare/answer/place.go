@@ -55,6 +55,13 @@ func OfPlacement(r *place.Result, given string) Answer {
 	if best.Verdict != place.Trial {
 		a.Reasons = append(a.Reasons, sentence(best.Reason))
 	}
+	for _, g := range best.Gains {
+		if g.Refused == "" {
+			a.Numbers = append(a.Numbers, Number{"predicted gain " + g.At(), g.Estimate, Fraction, g.Low, g.High, Predicted})
+		} else {
+			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+g.At()+": "+g.Refused))
+		}
+	}
 	for _, text := range beyond(r) {
 		a.Reasons = append(a.Reasons, sentence(text))
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
@@ -35,6 +36,7 @@ type Options struct {
 	Threshold   float64           // the least reduction of the busiest rank's load that is worth a trial
 	Cost        *Cost             // of expert work, nil for none
 	NoTime      string            // why there is none
+	Dose        *Dose             // nil for none
 	ExpertBytes float64           // the weights of an expert, 0 where not known
 	From        *counts.Placement // that runs; nil takes the records'
 	MaxMoves    *Budget           // from the baseline; nil for any number
@@ -96,6 +98,9 @@ type Placement struct {
 	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
 	Hurt     int           `json:"hurt_windows"`           // and those where it rises
 	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time, and of other plans than the default
+	// Gains are predicted by the judged load alone, from a campaign that measured time over load; at
+	// each of its points.
+	Gains []gain.Predicted `json:"predicted_gains,omitempty"`
 	Price
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // in a few words
@@ -356,6 +361,8 @@ func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, nul
 	for i, p := range rivals {
 		res.judge(at, i == 0, p, base, column(learned, 1+i), column(judged, 1+i), null,
 			o.price(at, flat, p, res.Judged), flat.from, o.costOn(at.Ranks))
+		added := &res.Placements[len(res.Placements)-1]
+		added.Gains = o.Dose.predict(*added)
 	}
 	placed, own, held := rivals[0], column(learned, 1), column(judged, 1)
 	res.Slots[at] = maps.Clone(placed.slots)
