@@ -145,8 +145,14 @@ func (n Number) shown(v router.Number) string {
 	case MaxMean:
 		return quantity.Decimals(v, 2)
 	}
+	if n.Unit != Plain {
+		return quantity.Plain(v) + " " + string(n.Unit)
+	}
 	return quantity.Plain(v)
 }
+
+// outOf is the unit of a count of so many.
+func outOf(n int) Unit { return Unit(fmt.Sprintf("of %d", n)) }
 
 // Step is something to do next. Command works as typed, but for words in capitals; it is
 // empty where there is none.

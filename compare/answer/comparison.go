@@ -35,6 +35,7 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Line, a.Reasons = refusal("Not comparable: ", why,
 				"Not comparable: the sides differ in what balance cannot change.")
 		}
+		a.Next = append(a.Next, Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"})
 	case c.Builds.Named():
 		a.builds(c)
 	case c.Fused() && c.Prediction.Measured == nil:
@@ -187,7 +188,7 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Line = predictedLine(c, kinds)
 		if len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
 			a.Line = predictedLine(c, "")
-			a.Reasons = append(a.Reasons, sentence("this is"+kinds))
+			a.Reasons = append(a.Reasons, sentence("the prediction is"+kinds))
 		}
 	default:
 		a.Verdict, a.Line = NoAnswer, "No answer: these traces allow no prediction of the gain."

@@ -133,7 +133,7 @@ func (o Options) rivals(windows []Window, experts int, size placement.Size) ([]p
 		return []plan{eplb}, err
 	}
 	l, p := lessonOf(windows, experts), eplb.clone()
-	if len(l.clusters) < 2 {
+	if len(l.clusters) < 2 && o.Policy != PlanRobust {
 		return []plan{eplb}, nil
 	}
 	p.name = PlanRobust

@@ -80,7 +80,7 @@ type Price struct {
 	BreakEvenTokens router.Number `json:"break_even_tokens"`
 }
 
-func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
+func (o Options) price(at Plan, flat, placed plan, judged []Window, by []plan) Price {
 	perRank, moved := loads(flat, placed, at.Ranks)
 	expert := router.Undefined()
 	if o.ExpertBytes > 0 {
@@ -88,7 +88,7 @@ func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
 	}
 	p := Price{Moved: moved, MovedBytes: expert * router.Number(moved), MoveNS: o.moveNS(perRank),
 		ReplicaBytes:  expert * router.Number(at.Redundant) / router.Number(at.Ranks),
-		PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
+		PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, judged, by)}
 	p.MemoryBytes = p.ReplicaBytes * router.Number(len(placed.layouts))
 	return p
 }
@@ -110,7 +110,8 @@ func (o Options) costOn(ranks int) *Cost {
 }
 
 // breakEven tries powers of two: those that a table measured, or of another cost up to 4 Mi tokens.
-func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
+// Each window is judged by a plan of its own.
+func (c *Cost) breakEven(flat plan, judged []Window, by []plan) router.Number {
 	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 {
 		return router.Undefined()
 	}
@@ -122,14 +123,14 @@ func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
 		var ns float64
 		whole := *c
 		whole.fits = [][3]float64{c.fitAt(float64(tokens))}
-		for _, w := range judged {
+		for i, w := range judged {
 			loads := w.record.ByLayer()
 			for _, layer := range slices.Sorted(maps.Keys(loads)) { // in order: the sign of a sum may depend on it
 				load := loads[layer].PerExpert
 				if total := loads[layer].Total(); total > 0 { // else there may be no layout
 					scale := float64(tokens*c.topK) / float64(total)
-					ns += whole.slowest(flat.layouts[layer], load, scale,
-						true)[0] - whole.slowest(placed.layouts[layer], load, scale, true)[0]
+					ns += whole.slowest(flat.layouts[layer], load, scale, true)[0] -
+						whole.slowest(by[i].layouts[layer], load, scale, true)[0]
 				}
 			}
 		}
