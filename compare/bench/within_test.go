@@ -439,7 +439,7 @@ func TestWithinByRecord(t *testing.T) {
 		}
 		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
 		if r.Gain.N != 2 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured ||
-			r.Metric.Name != map[bool]string{false: "duration", true: "prefill"}[custom != ""] {
+			r.Metric.Name != map[bool]string{false: "prefill_ms", true: "prefill"}[custom != ""] {
 			t.Errorf("%s: gain %+v of %+v, balance %s %v", custom, r.Gain, r.Metric, r.Balance, r.Checks)
 		}
 	}
