@@ -93,11 +93,11 @@ func (p *Placement) Placed(moe []int) Slots {
 	return slots
 }
 
-// Slots is the number of physical experts of a layer.
+// Slots is the number of physical experts of the first layer.
 func (p *Placement) Slots() (slots int) {
 	l := p.every
-	for _, l = range p.layers {
-		break
+	if layers := slices.Sorted(maps.Keys(p.layers)); len(layers) > 0 {
+		l = p.layers[layers[0]]
 	}
 	for rank := range l.Ranks() {
 		slots += len(l.Held(rank))
