@@ -2,6 +2,7 @@
 
 import glob
 import hashlib
+import itertools
 import json
 import os
 from typing import NoReturn
@@ -121,7 +122,8 @@ class Entry:
         """The first rank of each expert."""
         n, ranks, layout = self.experts, self.ranks, self.meta.get("layout", "")
         try:
-            held = [range(-(-r * n // ranks), -(-(r + 1) * n // ranks)) for r in range(ranks)]
+            begin = [r * (n // ranks) + min(r, n % ranks) for r in range(ranks + 1)]  # the first hold one more
+            held = [range(*ends) for ends in itertools.pairwise(begin)]
             if layout != "contiguous":
                 held = json.loads(layout)
             owner = torch.full((n,), -1)

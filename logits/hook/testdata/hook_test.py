@@ -913,6 +913,15 @@ class Entries(unittest.TestCase):
             self.assertEqual(max_over_mean(worker.profile(64)[0], 32, 4), 1)
             self.assertEqual([layer.proved for layer in hook.HOOK.layers.values()], [True])
 
+    def test_owners(self):
+        load(None)
+        from moebalance_hook.entry import Entry
+
+        (path,) = glob.glob(f"{CACHES}/tep4/*_r0_tany_*")
+        entry = Entry(path)
+        entry.ranks = 5  # of 32 experts: the first ranks hold one more, as router.Contiguous has it
+        self.assertEqual(torch.bincount(entry.owners()).tolist(), [7, 7, 6, 6, 6])
+
     def test_damaged(self):
         def zeros(path):
             with open(path, "r+b") as f:
