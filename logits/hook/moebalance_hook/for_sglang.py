@@ -54,6 +54,8 @@ def routed(inner: Callable, version: str) -> Callable:
         idle = router_logits is not None and not len(router_logits)
         if idle or getattr(self, "moebalance_inside", False):  # one device's method calls another's
             return inner(self, hidden_states, router_logits, *args, **given)
+        if HOOK.routes and given.get("dynamic_expert_bias") is not None:  # in batches with images, where text has none
+            refuse(f"SGLang {version}: want no correction bias of each token, which moves balanced logits: text alone")
         self.moebalance_inside = True
         try:
             layer = getattr(self, "moebalance_layer", None)

@@ -1016,8 +1016,12 @@ class Entries(unittest.TestCase):
             worker.runners[0]._apply_quant_method(hidden_states=None, router_logits=None, shared_experts_input=None)
 
 
-def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=1, tp_rank=0, pp_size=1, **args):
+def fake_sglang(
+    version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=1, tp_rank=0, pp_size=1, moe_dp_size=1, **args
+):
     class TopK:
+        bypassed = False
+
         def __init__(self, layer_id=None, shared=0, bias=None):
             self.layer_id, self.topk_config = (
                 layer_id,
@@ -1034,7 +1038,9 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
         def forward(self, *args, **named):
             return self.forward_cuda(*args, **named)
 
-        def forward_cuda(self, hidden_states, router_logits, *, num_token_non_padded=None):
+        def forward_cuda(self, hidden_states, router_logits, *, num_token_non_padded=None, dynamic_expert_bias=None):
+            if self.bypassed:  # as SGLang's BypassedTopKOutput
+                return types.SimpleNamespace(raw_router_logits=router_logits)
             ids = router_logits.float().topk(4).indices.int()
             ids[num_token_non_padded:] = -1
             return types.SimpleNamespace(topk_ids=ids)
@@ -1043,7 +1049,7 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
 
     class ModelRunner:
         def __init__(self, *layers):
-            self.layers, self.padded, self.more = layers, 0, []
+            self.layers, self.padded, self.more, self.bias = layers, 0, [], None
             self.model = types.SimpleNamespace(
                 named_modules=lambda: [(f"model.layers.{i}.mlp.topk", m) for i, m in enumerate([*layers, *self.more])]
             )
@@ -1052,7 +1058,8 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
         def forward(self, forward_batch, pp_proxy_tensors=None):
             tokens = len(forward_batch.input_ids)
             learned = torch.randn(tokens + self.padded, 32, generator=torch.Generator().manual_seed(3)).bfloat16()
-            return [layer.forward(learned, learned, num_token_non_padded=tokens).topk_ids for layer in self.layers]
+            given = {"num_token_non_padded": tokens, "dynamic_expert_bias": self.bias}
+            return [layer.forward(learned, learned, **given).topk_ids for layer in self.layers]
 
         def run(self, tokens):
             return self.forward(types.SimpleNamespace(input_ids=[0] * tokens))
@@ -1062,7 +1069,7 @@ def fake_sglang(version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=
             return "shut"
 
     parallel = types.SimpleNamespace(
-        moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=1, pp_size=pp_size
+        moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=moe_dp_size, pp_size=pp_size
     )
     server = types.SimpleNamespace(
         **{
@@ -1183,6 +1190,17 @@ class SGLang(unittest.TestCase):
             self.assertEqual([len(ids) for ids in runner.run(tokens)], [tokens] * 2)
         self.assertEqual([layer.proved for layer in hook.HOOK.layers.values()], [True, True])
 
+    def test_kernels_that_route(self):
+        """A kernel that is handed the logits chooses unseen: no counts, no proved layer."""
+        with tempfile.TemporaryDirectory() as folder:
+            hook, runner, _ = self.start("tep4", rank=0, ranks=4, COUNTS=folder)
+            for layer in runner.layers:
+                layer.bypassed = True
+                out = layer.forward(torch.zeros(9, 8), torch.zeros(9, 32))
+                self.assertEqual(out.raw_router_logits.unique().tolist(), [-32.0, 32.0])
+            self.assertEqual([layer.proved for layer in hook.HOOK.layers.values()], [False, False])
+            self.assertIsNone(hook.HOOK.counts)
+
     def test_layers_without_number(self):
         _, runner, _ = self.start("tep4", rank=0, ranks=4)
         for layer in runner.layers:
@@ -1195,7 +1213,9 @@ class SGLang(unittest.TestCase):
             ({"speculative_algorithm": "EAGLE"}, "no speculative"),
             ({"enable_eplb": True}, "no EPLB"),
             ({"init_expert_location": "x.json"}, "no EPLB"),
+            ({"ep_num_redundant_experts": 4}, "no EPLB"),
             ({"dp_size": 2}, "one replica"),
+            ({"moe_dp_size": 2}, "one replica"),
             ({"pp_size": 2}, "no pipeline parallelism"),
             ({"prefill": "tc_piecewise"}, "prefill breakable"),
         ):
@@ -1209,10 +1229,19 @@ class SGLang(unittest.TestCase):
         runner.layers[1].is_draft = True
         with self.assertRaisesRegex(RuntimeError, "no speculative decoding"):
             runner.run(8)
-        for given in ({"router_logits": None}, {"router_logits": torch.zeros(3, 32), "router_logits_partials": 1}):
+        for learned, given in ((None, {}), (torch.zeros(3, 32), {"router_logits_partials": 1})):
             _, runner, _ = self.start("tep4", rank=0, ranks=4)
             with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want a layer whose router has logits"):
-                runner.layers[0].forward_cuda(torch.zeros(3, 8), given.pop("router_logits"), **given)
+                runner.layers[0].forward_cuda(torch.zeros(3, 8), learned, **given)
+        for perfect in (True, False):  # Ling's bias of each token, which batches of text alone have not
+            _, runner, _ = self.start("tep4", 1, perfect, rank=0, ranks=4)
+            runner.run(3)
+            runner.bias = torch.zeros(3, 32)
+            if perfect:
+                with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want no correction bias of each token"):
+                    runner.run(3)
+            else:
+                runner.run(3)
         hashed, unseen = type("HashTopK", (), {})(), type(runner.layers[0])(2)
         for layers, more, text in (
             (2, hashed, "model.layers.2.mlp.topk is a hash layer"),
