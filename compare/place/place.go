@@ -393,6 +393,9 @@ func (res *Result) rank(at Plan, by [][]plan, rivals int, scores [][]score, null
 		res.judge(at, i == 0, p, base, column(scores[:n], 1+i), column(scores[n:], 1+i), null,
 			o.price(at, flat, p, res.Judged, column(by[n:], 1+i)), flat.from, o.costOn(at.Ranks))
 	}
+	if n := placed.doubles(); n > 0 && placed.name == PlanMoves {
+		res.Warnings = append(res.Warnings, router.Warn("doubles", flat.from, "doubles", n))
+	}
 	res.Slots[at] = maps.Clone(placed.slots)
 	for layer, slots := range flat.beyond { // what is not learned stays
 		if _, ok := placed.slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
