@@ -44,7 +44,8 @@ func bindTiming(c *cobra.Command, o *source.Timing) {
 		"`PATH`: folder or file of expert counts from the traced run (default: the first argument)")
 	bindSteps(c, &o.Steps)
 	f.StringVar(&o.Campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench, for the step time with learned routing")
+		"campaign folder or JSON `RESULT` of bench: for the step time with learned routing, or, of several --routers, for "+
+			"the gain")
 	f.StringVar(&o.Table, "cost-table", "",
 		"CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
 	f.IntVar(&o.StepTokens, "step-tokens", 0, "tokens of all ranks in one step")
@@ -182,8 +183,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		return nil, err
 	}
 	options := p.Options
-	if options.Cost, options.NoTime, err = o.time.Cost(ctx, p.Learn[0], p.Records[0], p.Model,
-		o.threshold.Fraction); err != nil {
+	if err := o.time.Predict(ctx, p.Learn[0], p.Records[0], p.Model, &options); err != nil {
 		return nil, err
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {

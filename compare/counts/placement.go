@@ -91,11 +91,11 @@ func (p *Placement) Placed(moe []int) Slots {
 	return slots
 }
 
-// Slots is the number of physical experts of a layer.
+// Slots is the number of physical experts of the first layer.
 func (p *Placement) Slots() int {
 	l := p.every
-	for _, l = range p.layers {
-		break
+	if layers := slices.Sorted(maps.Keys(p.layers)); len(layers) > 0 {
+		l = p.layers[layers[0]]
 	}
 	return len(slotsOf(l))
 }

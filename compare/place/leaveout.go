@@ -58,8 +58,9 @@ func (res *Result) leaveOut(at Plan, flat plan, rivals []plan, size placement.Si
 				names = append(names, p.name)
 				rows[p.name] = &LeftOut{Plan: at, Name: p.name, Default: p.name == rivals[0].name}
 			}
-			rows[p.name].judge(p, f.held)
-			rows[p.name].MovedShare += movedShare(flat, p, at.Ranks)
+			if rows[p.name].judge(p, f.held) {
+				rows[p.name].MovedShare += movedShare(flat, p, at.Ranks)
+			}
 		}
 		var kept []plan
 		for _, r := range rivals {
@@ -134,8 +135,8 @@ func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o O
 	return plans, nil
 }
 
-// judge adds what a plan does to the windows that were left out.
-func (r *LeftOut) judge(p plan, held []Window) {
+// judge adds what a plan does to the windows that were left out; false where they share no layer with load.
+func (r *LeftOut) judge(p plan, held []Window) bool {
 	var layers []float64
 	for _, layer := range slices.Sorted(maps.Keys(p.layouts)) {
 		of := mean(held, func(w Window) router.Number {
@@ -148,12 +149,14 @@ func (r *LeftOut) judge(p plan, held []Window) {
 			layers = append(layers, of.Float64())
 		}
 	}
-	if r.Folds++; len(layers) == 0 {
-		return
+	if len(layers) == 0 {
+		return false
 	}
+	r.Folds++
 	slices.Sort(layers)
 	of := router.Number(stat.Mean(layers, nil))
 	r.Judged += of
 	r.Worst, r.folds = max(r.Worst, of), append(r.folds, of.Float64())
 	r.P95 += router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
+	return true
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
@@ -35,6 +36,7 @@ type Options struct {
 	Threshold   float64           // the least reduction of the busiest rank's load that is worth a trial
 	Cost        *Cost             // of expert work, nil for none
 	NoTime      string            // why there is none
+	Dose        *Dose             // nil for none
 	ExpertBytes float64           // the weights of an expert, 0 where not known
 	From        *counts.Placement // that runs; nil takes the records'
 	MaxMoves    *Budget           // from the baseline; nil for any number
@@ -97,7 +99,10 @@ type Placement struct {
 	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
 	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
 	Hurt     int           `json:"hurt_windows"`           // and those where it rises
-	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
+	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time, and of other plans than the default
+	// Gains are predicted by the judged load alone, from a campaign that measured time over load; at
+	// each of its points.
+	Gains []gain.Predicted `json:"predicted_gains,omitempty"`
 	Price
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // in a few words
@@ -392,6 +397,8 @@ func (res *Result) rank(at Plan, by [][]plan, rivals int, scores [][]score, null
 		p := by[0][1+i]
 		res.judge(at, i == 0, p, base, column(scores[:n], 1+i), column(scores[n:], 1+i), null,
 			o.price(at, flat, p, res.Judged, column(by[n:], 1+i)), flat.from, o.costOn(at.Ranks))
+		added := &res.Placements[len(res.Placements)-1]
+		added.Gains = o.Dose.predict(*added)
 	}
 	if n := placed.doubles(); n > 0 && placed.name == PlanMoves {
 		res.Warnings = append(res.Warnings, router.Warn("doubles", flat.from, "doubles", n))

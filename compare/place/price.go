@@ -27,18 +27,26 @@ type TimeChange struct {
 	traced   bool          // the cost is of one run with its counts
 }
 
-// change compares the scores of windows, nil without a cost or a window.
+// change compares the scores of windows with load, nil without a cost or such a window.
 func (c *Cost) change(before, after []score) *TimeChange {
-	idle := func(s score) bool { return s.ns == nil } // a window without a slot
-	if c == nil || len(after) == 0 || slices.ContainsFunc(after, idle) {
+	windows := 0
+	for _, s := range after {
+		if s.ns != nil {
+			windows++
+		}
+	}
+	if c == nil || windows == 0 {
 		return nil
 	}
-	n := router.Number(len(after))
+	n := router.Number(windows)
 	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time",
-		Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1, AtMost: c.LateHosts,
+		Basis: "inferred", Windows: windows, Fits: len(c.fits) - 1, AtMost: c.LateHosts,
 		traced: c.Basis != "cost table"}
 	all := router.Number(0) // that could be saved
 	for i := range after {
+		if after[i].ns == nil {
+			continue
+		}
 		for f := range c.fits {
 			was, saved, of := router.Number(before[i].ns[f]), router.Number(before[i].ns[f]-after[i].ns[f]), c.StepNS
 			if !of.Defined() {

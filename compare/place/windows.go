@@ -254,8 +254,7 @@ func (s score) overall() router.Number {
 	return mean(slices.Sorted(maps.Keys(s.ratio)), s.at) // in order: the last digits depend on it
 }
 
-// timed is how many of the plans have their time predicted: contiguous experts and the
-// placement learned from all windows.
+// timed is how many of the plans have their time predicted: the baseline and the default.
 const timed = 2
 
 // scores judges plans on the window, in one walk over its steps.
