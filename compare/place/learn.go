@@ -195,6 +195,17 @@ func (p plan) copies() (n int) {
 	return n
 }
 
+// doubles is how many copies are on a rank that has the expert already.
+func (p plan) doubles() (n int) {
+	for _, l := range p.layouts {
+		for rank := range l.Ranks() {
+			held := slices.Sorted(slices.Values(l.Held(rank)))
+			n += len(held) - len(slices.Compact(held))
+		}
+	}
+	return n
+}
+
 func (p plan) clone() plan {
 	p.slots, p.layouts = maps.Clone(p.slots), maps.Clone(p.layouts)
 	return p

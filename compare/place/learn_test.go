@@ -13,6 +13,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 const lmsys = "../../../shared/captures/third-party/lmsys/"
@@ -96,6 +97,16 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 		p := res.Placements[0]
 		if p.Name != PlanMoves || p.MovedShare > 0.12 || p.MovedShare < 0.115 || p.Judged >= p.Baseline {
 			t.Errorf("%+v", p)
+		}
+		// doubles of what runs that stay are said
+		left := newPlan("", "")
+		for layer, slots := range res.Slots[p.Plan] {
+			left.layouts[layer], _ = placement.Layout(256, slots, 32)
+		}
+		if said := slices.ContainsFunc(res.Warnings, func(w router.Warning) bool {
+			return w.Code == "doubles" && fmt.Sprint(w.Args["doubles"]) == fmt.Sprint(left.doubles())
+		}); said != (left.doubles() > 0) {
+			t.Errorf("%d doubles, %v", left.doubles(), res.Warnings)
 		}
 		before, after, moved, n = before+float64(p.Baseline), after+float64(p.Judged), moved+float64(p.MovedShare), n+1
 		checkCurve(t, res)

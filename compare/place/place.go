@@ -400,6 +400,9 @@ func (res *Result) rank(at Plan, by [][]plan, rivals int, scores [][]score, null
 		added := &res.Placements[len(res.Placements)-1]
 		added.Gains = o.Dose.predict(*added)
 	}
+	if n := placed.doubles(); n > 0 && placed.name == PlanMoves {
+		res.Warnings = append(res.Warnings, router.Warn("doubles", flat.from, "doubles", n))
+	}
 	res.Slots[at] = maps.Clone(placed.slots)
 	for layer, slots := range flat.beyond { // what is not learned stays
 		if _, ok := placed.slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {

@@ -253,6 +253,8 @@ var catalog = map[string]entry{
 		""},
 	"one_window": {Note, "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; " +
 		"give counts of other traffic as well (windows within 3 % count as one)", ""},
+	"doubles": {Note, "{doubles:copy} stay on a rank that has another of the same expert, as in what runs: more " +
+		"--max-moves may end that", ""},
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
 		"every plan: --table plans leaves both out", ""},
