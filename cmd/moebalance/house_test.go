@@ -205,8 +205,10 @@ var imports = map[string][]string{
 	"compare/nsys": {
 		"compare/imbalance",
 		"compare/nsys/capture",
+		"compare/nsys/export",
 		"compare/nsys/infer",
 		"compare/nsys/kernel",
+		"compare/nsys/onemodel",
 		"compare/nsys/ranges",
 		"compare/nsys/recorded",
 		"compare/nsys/wait",
@@ -221,10 +223,19 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/nsys/capture/rows": nil,
-	"compare/nsys/infer":        nil,
+	"compare/nsys/export": {
+		"compare/nsys/capture",
+		"router",
+		"router/input",
+		"router/quantity",
+	},
+	"compare/nsys/infer": nil,
 	"compare/nsys/kernel": {
 		"compare/nsys/infer",
 		"router",
+	},
+	"compare/nsys/onemodel": {
+		"compare/nsys/kernel",
 	},
 	"compare/nsys/perstep": {
 		"compare/imbalance",

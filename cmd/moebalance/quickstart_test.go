@@ -111,7 +111,7 @@ func TestQuickstartFindings(t *testing.T) {
 // and have flags that exist.
 func TestNextCommands(t *testing.T) {
 	for _, here := range []string{"vllm", "trtllm-bench", "neither"} {
-		text := nextCommands("go run ./cmd/moebalance", func(program string) (string, error) {
+		text := render.TourNext("go run ./cmd/moebalance", func(program string) (string, error) {
 			if program == here {
 				return program, nil
 			}

@@ -122,13 +122,12 @@ func (a *Answer) builds(c *diff.Comparison) {
 	s, names := c.Step, c.Builds
 	change := s.PerfectNS/s.NormalNS - 1
 	a.Verdict = NoVerdict
-	word := "longer"
+	word := "more"
 	if change < 0 {
-		word = "shorter"
+		word = "less"
 	}
-	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1],
-		quantity.Percent(max(change, -change)),
-		map[string]string{"longer": "more", "shorter": "less"}[word], names[0])
+	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1], quantity.Percent(abs(change)),
+		word, names[0])
 	a.Basis = "measured in " + a.Basis
 	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+string(names[0]), s.NormalNS, NS, Measured),
 		NumberOf("GPU time per step, "+string(names[1]), s.PerfectNS, NS, Measured),

@@ -145,8 +145,8 @@ type Check struct {
 	Parts []Check `json:"parts,omitempty"`
 }
 
-// found is the answer of a check by its case and what its words need.
-func found(name string, status CheckStatus, why string, args ...any) Check {
+// NewCheck is the answer of a check by its case and what its words need.
+func NewCheck(name string, status CheckStatus, why string, args ...any) Check {
 	return Check{Name: name, Status: status, Args: router.Warn("", "", append(args, "why", why)...).Args}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
 )
@@ -20,41 +21,29 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 // and every graph node by the ranges around them, then the kernels by these and by
 // their names.
 type attribution struct {
-	rec           *capture.Recording
-	options       Options
-	labels        []ranges.Label          // by range name
-	locations     *kernel.Index[location] // of launches and graph nodes
-	launches      []int32                 // location of each launch
-	created       []int32                 // location of each graph node at its creation
-	origins       []int32                 // of each graph node, see findOrigins
-	replays       map[[2]int32]int32
-	classes       []kernel.Class          // by kernel name
-	final         *kernel.Index[location] // of kernels
-	direct        []int32                 // by location: the final one plus 1, where no name changes it
-	recent        []recentLocation        // by kernel name
-	operators     []int8                  // rule of each operator, see operatorOf
-	python        capture.Python
-	calls, ranges int // recorded; both are freed as soon as nothing needs them
-	// what is worth a warning
-	launchless    int // kernels without a recorded launch
-	renumbered    bool
-	detached      int64            // replayed kernels whose node was created outside the capture
-	lastWork      int64            // when the last kernel or graph ended
-	labeled       int              // ranges whose name says something
-	labeledAfter  int              // of these, the ones that begin after lastWork
-	stepNames     map[int32]string // the first range of each step
-	stepsSeen     int              // steps by thread and number
-	stepsWithout  int              // of these, the ones in which nothing ran
-	idleProcesses int              // processes with such ranges in which nothing ran at all
-	ignored       int64            // kernels that the program asks to leave out
-	ignoredNS     int64
+	rec       *capture.Recording
+	options   Options
+	labels    []ranges.Label          // by range name
+	locations *kernel.Index[location] // of launches and graph nodes
+	launches  []int32                 // location of each launch
+	created   []int32                 // location of each graph node at its creation
+	origins   []int32                 // of each graph node, see findOrigins
+	replays   map[[2]int32]int32
+	classes   []kernel.Class          // by kernel name
+	final     *kernel.Index[location] // of kernels
+	direct    []int32                 // by location: the final one plus 1, where no name changes it
+	recent    []recentLocation        // by kernel name
+	operators []int8                  // rule of each operator, see operatorOf
+	python    capture.Python
+	counts    export.Counts
+	stepNames map[int32]string // the first range of each step
 }
 
 // attribute finds the location of every launch and of every graph node's creation.
 func attribute(rec *capture.Recording, options Options) *attribution {
 	a := &attribution{
 		rec: rec, options: options, labels: make([]ranges.Label, len(rec.RangeNames)),
-		python: rec.Python(), calls: len(rec.Launches), ranges: len(rec.Ranges),
+		python: rec.Python(), counts: export.Counts{Launches: len(rec.Launches), Ranges: len(rec.Ranges)},
 	}
 	lines := make([]ranges.Timeline, len(rec.Threads))
 	a.sortNodes()
@@ -84,7 +73,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	a.locations = kernel.NewIndex[location](most)
 	a.locations.Number(ranges.Unattributed)
 	for i := range lines { // from each thread's own numbers of locations to common ones
-		a.renumbered = a.renumbered || renumbered[i]
+		a.counts.Renumbered = a.counts.Renumbered || renumbered[i]
 		number := make([]int32, len(found[i].Values))
 		for n, l := range found[i].Values {
 			number[n] = a.locations.Number(l)
@@ -104,12 +93,12 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 // findEnd compares the ranges with what ran: a capture whose kernels stop
 // while its ranges go on has lost the rest.
 func (a *attribution) findEnd(lines []ranges.Timeline) {
-	a.lastWork, a.stepNames = -capture.TimeLimit, map[int32]string{}
+	a.counts.LastWork, a.stepNames = -capture.TimeLimit, map[int32]string{}
 	for i := range a.rec.Kernels {
-		a.lastWork = max(a.lastWork, a.rec.Kernels[i].End)
+		a.counts.LastWork = max(a.counts.LastWork, a.rec.Kernels[i].End)
 	}
 	for _, g := range a.rec.Graphs {
-		a.lastWork = max(a.lastWork, g.End)
+		a.counts.LastWork = max(a.counts.LastWork, g.End)
 	}
 	type step struct {
 		process int32
@@ -135,26 +124,26 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			if m.Phase == ranges.PhaseIgnored {
 				continue
 			}
-			a.labeled++
-			if m.Start > a.lastWork {
-				a.labeledAfter++
+			a.counts.Labeled++
+			if m.Start > a.counts.LastWork {
+				a.counts.LabeledAfter++
 			}
 			if m.Step == None {
 				continue
 			}
-			a.stepsSeen++
+			a.counts.StepsSeen++
 			if a.stepNames[m.Step] == "" {
 				a.stepNames[m.Step] = m.StepName()
 			}
 			if !ran[step{a.rec.Threads[i].Process, m.Step}] {
-				a.stepsWithout++
+				a.counts.StepsWithout++
 			}
 		}
 	}
 	for _, u := range a.rec.Devices {
 		delete(silent, u.Process)
 	}
-	a.idleProcesses = len(silent)
+	a.counts.IdleProcesses = len(silent)
 }
 
 // addRanges labels the ranges and gives those whose name says something to their
@@ -357,11 +346,11 @@ func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
 	k := &a.rec.Kernels[i]
 	at, launched := a.locationOf(k), a.rec.Launched(k)
 	if !launched {
-		a.launchless++
+		a.counts.Launchless++
 	}
 	if at < 0 {
-		a.ignored++
-		a.ignoredNS += k.End - k.Start
+		a.counts.Ignored++
+		a.counts.IgnoredNS += k.End - k.Start
 		return
 	}
 	r := ranks[k.Device]
@@ -369,7 +358,7 @@ func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
 		r.launchedNS += k.End - k.Start
 	}
 	if k.GraphNode > 0 {
-		r.replayed++
+		a.counts.Replayed++
 	}
 	k.GraphNode = at
 	r.kernels = append(r.kernels, i)
@@ -398,7 +387,7 @@ func (a *attribution) locationOf(k *capture.Kernel) int32 {
 		if origin >= 0 {
 			at = a.replay(at, a.created[origin])
 		} else {
-			a.detached++
+			a.counts.Detached++
 		}
 	}
 	last := &a.recent[k.Name]

@@ -21,7 +21,7 @@ func TestStrayDeviceIsNoRank(t *testing.T) {
 		pid(5)).
 		sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE correlationId = 1 AND globalPid = %d", pid(6))
 	trace := mustRead(t, Options{}, f.write(t, "stray.sqlite"))
-	if len(trace.Ranks) != 2 || trace.Ranks[0].PID != 5 || trace.Ranks[1].Evidence != byDevice ||
+	if len(trace.Ranks) != 2 || trace.Ranks[0].PID != 5 || trace.Ranks[1].Evidence != "device ordinal" ||
 		trace.Ranks[1].DeviceID != 1 {
 		t.Errorf("have %+v", trace.Ranks)
 	}
@@ -41,17 +41,17 @@ func TestDevicesOfOneProcess(t *testing.T) {
 		first    int
 		evidence string
 	}{
-		{"nothing said", func(*fixture) {}, nil, 2, 0, byDevice},
+		{"nothing said", func(*fixture) {}, nil, 2, 0, "device ordinal"},
 		{"the only rank of its run",
-			func(f *fixture) { f.environment(`SLURM_PROCID="0"`).environment(`SLURM_NTASKS="1"`) }, nil, 2, 0, byDevice},
+			func(f *fixture) { f.environment(`SLURM_PROCID="0"`).environment(`SLURM_NTASKS="1"`) }, nil, 2, 0, "device ordinal"},
 		{"a rank of eight", func(f *fixture) { f.environment(`RANK="0"`).environment(`WORLD_SIZE="8"`) }, nil, 1, 0,
-			byEnvironment},
-		{"rank 3", func(f *fixture) { f.environment(`RANK="3"`) }, nil, 1, 3, byEnvironment},
+			"environment"},
+		{"rank 3", func(f *fixture) { f.environment(`RANK="3"`) }, nil, 1, 3, "environment"},
 		{"a rank of MPI", func(f *fixture) {
 			f.sql("CREATE TABLE MPI_RANKS (globalTid INTEGER, rank INTEGER); INSERT INTO MPI_RANKS VALUES (%d,4)",
 				tid(5, 1))
-		}, nil, 1, 4, byMPI},
-		{"a rank given by hand", func(*fixture) {}, map[string]int{"": 7}, 1, 7, byFlag},
+		}, nil, 1, 4, "mpi_ranks"},
+		{"a rank given by hand", func(*fixture) {}, map[string]int{"": 7}, 1, 7, "flag"},
 	} {
 		f := newFixture().work(5, 1, 10, 9, "k").work(5, 2, 40, 3,
 			"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = correlationId - 1")
@@ -73,10 +73,10 @@ func TestDevicesByTheMachinesNumbers(t *testing.T) {
 		first    int64 // process of rank 0
 		evidence string
 	}{
-		{"mapped", worked().sql(zero).sql(deviceMap + "(1,0,5),(0,1,5),(0,0,6),(1,1,6)"), 6, byDevice},
-		{"not mapped", worked().sql(zero), 5, byProcessOrder},
-		{"one GPU for both", worked().sql(zero).sql(deviceMap + "(0,0,5),(0,0,6)"), 5, byProcessOrder},
-		{"mapped in part", worked().sql(zero).sql(deviceMap + "(0,0,6),(NULL,0,5)"), 5, byProcessOrder},
+		{"mapped", worked().sql(zero).sql(deviceMap + "(1,0,5),(0,1,5),(0,0,6),(1,1,6)"), 6, "device ordinal"},
+		{"not mapped", worked().sql(zero), 5, "process order"},
+		{"one GPU for both", worked().sql(zero).sql(deviceMap + "(0,0,5),(0,0,6)"), 5, "process order"},
+		{"mapped in part", worked().sql(zero).sql(deviceMap + "(0,0,6),(NULL,0,5)"), 5, "process order"},
 	} {
 		trace := mustRead(t, Options{}, c.f.write(t, "visible.sqlite"))
 		if len(trace.Ranks) != 2 || trace.Ranks[0].Rank != 0 || trace.Ranks[0].PID != c.first ||

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -17,7 +18,7 @@ var doubts = []string{FusedExperts, "lost_kernels", "ranks_differ", "few_kernels
 	"graph_lost",
 	"no_experts", "microbatches", "unclear_blocks",
 	"unplaced_experts",
-	"little_evidence", endedEarlyCode, "open_ranges"}
+	"little_evidence", export.EndedEarly, "open_ranges"}
 
 // FusedExperts is the code of the warning that kernels exchange tokens and run the experts in
 // one, so that the time of ranks is work and waiting together.
@@ -54,9 +55,6 @@ func (t *Trace) Undecided() router.Warning {
 	}
 	return doubt
 }
-
-// endedEarlyCode is the code of the warning that the capture of kernels ended before the work.
-const endedEarlyCode = "ended_early"
 
 // missingRanks is the code of the warning of ranks that were not given.
 const missingRanks = "missing_ranks"
@@ -110,12 +108,11 @@ func (r *reduction) oneTime() error {
 const clockError = int64(5e9)
 
 const (
-	leastPlaced  = 0.5   // the share of expert GEMM time that must be in a layer
-	mostLost     = 0.002 // the share of launches whose kernel may be missing: profilers drop some at the ends
-	mostUnknowns = 1.0   // unknown time over expert time, where expert GEMMs are not recognized
-	mostBeside   = 0.5   // of expert time, likewise: activations and the like
-	mostFused    = 0.1   // the share of expert time that may be in kernels that fuse it with more
-	leastCounted = 0.01  // the share of compute that the expert time of the steps that count must be
+	leastPlaced  = 0.5  // the share of expert GEMM time that must be in a layer
+	mostUnknowns = 1.0  // unknown time over expert time, where expert GEMMs are not recognized
+	mostBeside   = 0.5  // of expert time, likewise: activations and the like
+	mostFused    = 0.1  // the share of expert time that may be in kernels that fuse it with more
+	leastCounted = 0.01 // the share of compute that the expert time of the steps that count must be
 )
 
 // besideGEMMs is the expert time of kernels that only their name, or their position,

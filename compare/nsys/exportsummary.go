@@ -36,7 +36,6 @@ type rankEvents struct {
 	events     []kernelEvent // in the order of time
 	graphs     []graphEvent
 	launchedNS int64 // of kernels whose launch is recorded
-	replayed   int64 // kernels that a graph replayed
 	structure  *Structure
 	late       []wait.Late
 	kernels    []int32 // positions of events among the recording's kernels, until they are placed

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -13,7 +14,7 @@ import (
 // take lets in; nil takes all.
 func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 	var endedEarly []int // matters where no other step was recorded
-	ended := func(w router.Warning) bool { return w.Code == endedEarlyCode }
+	ended := func(w router.Warning) bool { return w.Code == export.EndedEarly }
 	for _, e := range t.Exports {
 		if t.Steps == "" && len(t.StepTimes) < 2 && slices.ContainsFunc(e.Warnings, ended) {
 			endedEarly = append(endedEarly, e.Ranks...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -199,20 +200,20 @@ func TestRankEvidence(t *testing.T) {
 		evidence string
 	}{
 		{"the flag before all", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite",
-			map[string]int{"x.rank4.sqlite": 9}, 9, byFlag},
-		{"a quoted variable", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite", nil, 3, byEnvironment},
+			map[string]int{"x.rank4.sqlite": 9}, 9, "flag"},
+		{"a quoted variable", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite", nil, 3, "environment"},
 		{"RANK before SLURM_PROCID", kernels(2).environment(`SLURM_PROCID="7"`).environment(`RANK="3"`), "x.sqlite",
-			nil, 3, byEnvironment},
-		{"no number", kernels(2).environment(`RANK="three"`), "x.rank4.sqlite", nil, 4, byFileName},
+			nil, 3, "environment"},
+		{"no number", kernels(2).environment(`RANK="three"`), "x.rank4.sqlite", nil, 4, "file name"},
 		{"the launcher's variable says nothing of its processes", kernels(2, 3).environment(`RANK="0"`), "x.sqlite",
-			nil, 2, byDevice},
-		{"MPI_RANKS", kernels(2, 3).sql(mpi, tid(2, 1), tid(3, 1)), "x.sqlite", nil, 4, byMPI},
-		{"the file's name", kernels(2), "report_np8_rank6.sqlite", nil, 6, byFileName},
-		{"a model's name before it", kernels(2), "deepseek-r1.ep4.rank0.sqlite", nil, 0, byFileName},
-		{"a model's name alone", kernels(2), "deepseek-r1.sqlite", nil, 2, byDevice},
-		{"the device", kernels(2), "forward4.sqlite", nil, 2, byDevice},
+			nil, 2, "device ordinal"},
+		{"MPI_RANKS", kernels(2, 3).sql(mpi, tid(2, 1), tid(3, 1)), "x.sqlite", nil, 4, "mpi_ranks"},
+		{"the file's name", kernels(2), "report_np8_rank6.sqlite", nil, 6, "file name"},
+		{"a model's name before it", kernels(2), "deepseek-r1.ep4.rank0.sqlite", nil, 0, "file name"},
+		{"a model's name alone", kernels(2), "deepseek-r1.sqlite", nil, 2, "device ordinal"},
+		{"the device", kernels(2), "forward4.sqlite", nil, 2, "device ordinal"},
 		{"several processes on one device", kernels(2, 3).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0"),
-			"x.sqlite", nil, 0, byProcessOrder},
+			"x.sqlite", nil, 0, "process order"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			trace := mustRead(t, Options{Rank: c.flag}, c.fixture.write(t, c.file))
@@ -222,12 +223,12 @@ func TestRankEvidence(t *testing.T) {
 		})
 	}
 	a, b := kernels(0).write(t, "a.sqlite"), kernels(0).work(0, 2, 30, 7, "k").write(t, "b.sqlite")
-	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, ErrRank) {
-		t.Errorf("two files of rank 0: want ErrRank, have %v", err)
+	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, export.ErrRank) {
+		t.Errorf("two files of rank 0: want export.ErrRank, have %v", err)
 	}
 	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")},
-		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
-		t.Errorf("one rank for two processes: want ErrRank, have %v", err)
+		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, export.ErrRank) {
+		t.Errorf("one rank for two processes: want export.ErrRank, have %v", err)
 	}
 }
 

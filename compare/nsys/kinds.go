@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -88,7 +89,7 @@ func (r *reduction) expertKernels() map[int32][]string {
 		for j := range p.events {
 			e := &p.events[j]
 			c, at := &p.of.classes[e.name], &p.of.locations[e.location]
-			if at.Step == None || !c.GEMM && !slices.Contains(routedPhases, c.Phase) {
+			if at.Step == None || !c.GEMM && !slices.Contains(kernel.Routed, c.Phase) {
 				continue
 			}
 			if u := (use{at.Step, p.of.names[e.name], at.Graph}); u != last {
@@ -109,9 +110,6 @@ func (r *reduction) expertKernels() map[int32][]string {
 	}
 	return ran
 }
-
-// routedPhases are those of routed tokens.
-var routedPhases = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
 
 // nameKinds names each kind of steps by what ranges say, else by what its steps take.
 func (r *reduction) nameKinds(steps []int, batches []ranges.Batch, work []imbalance.StepWork) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/recorded"
 	"github.com/moebalance/moebalance/router"
@@ -51,7 +52,7 @@ func (r *reduction) checkRecorded() (err error) {
 	}
 	for _, e := range r.trace.Exports {
 		seen.SingleLayers = seen.SingleLayers ||
-			slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == singleLayers })
+			slices.ContainsFunc(e.Warnings, func(w router.Warning) bool { return w.Code == export.SingleLayers })
 	}
 	warnings, err := r.options.Recorded.Check(seen)
 	r.trace.Warnings = append(append(r.trace.Warnings, r.options.Recorded.Warnings...), warnings...)

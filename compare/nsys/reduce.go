@@ -176,7 +176,7 @@ func newCellGroups(d *exportSummary) *cellGroups {
 // cells sums one rank by step, layer and phase, and by layer and phase.
 func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 	cells, phases = make([]Cell, len(of.cells)), make([]PhaseStat, len(of.phases))
-	cellBusy := make([]busyTime, len(cells))
+	cellBusy := make([]kernel.Busy, len(cells))
 	for i := range p.events {
 		e := &p.events[i]
 		c := of.cellOf[e.location]
@@ -190,14 +190,14 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 			cells[c].GEMMs++
 			cells[c].GEMMNS += e.duration
 		}
-		cellBusy[c].add(e.start, e.duration)
+		cellBusy[c].Add(e.start, e.duration)
 	}
 	g := groupDurations([][]kernelEvent{p.events}, len(phases),
 		func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
 	for i, at := range of.cells {
 		c := &cells[i]
 		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer),
-			at.Phase, cellBusy[i].ns, None
+			at.Phase, cellBusy[i].NS, None
 	}
 	for i, at := range of.phases {
 		s := &phases[i]
@@ -261,13 +261,13 @@ func (r *reduction) graphs() {
 		for len(runs) > 0 {
 			n := 0
 			var ns []int64
-			var union busyTime
+			var union kernel.Busy
 			for ; n < len(runs) && runs[n].Graph == runs[0].Graph; n++ {
 				ns = append(ns, runs[n].NS)
-				union.add(runs[n].Start, runs[n].NS)
+				union.Add(runs[n].Start, runs[n].NS)
 			}
 			s := kernel.StatsOf(ns)
-			s.BusyNS = router.Number(union.ns)
+			s.BusyNS = router.Number(union.NS)
 			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.rank.Rank, Graph: runs[0].Graph, Stats: s})
 			runs = runs[n:]
 		}

@@ -10,13 +10,13 @@ import (
 type durationGroups struct {
 	ends      []int // where each group's durations end
 	durations []int64
-	busy      []busyTime
+	busy      []kernel.Busy
 }
 
 // groupDurations sorts the events' durations into groups 0…n−1; a negative
 // group leaves an event out. Each list is in the order of time.
 func groupDurations(lists [][]kernelEvent, n int, groupOf func(list int, e *kernelEvent) int32) *durationGroups {
-	g := &durationGroups{ends: make([]int, n+1), busy: make([]busyTime, n)}
+	g := &durationGroups{ends: make([]int, n+1), busy: make([]kernel.Busy, n)}
 	for i, list := range lists {
 		for j := range list {
 			if group := groupOf(i, &list[j]); group >= 0 {
@@ -30,14 +30,14 @@ func groupDurations(lists [][]kernelEvent, n int, groupOf func(list int, e *kern
 	g.durations = make([]int64, g.ends[n])
 	for i, list := range lists {
 		for b := range g.busy {
-			g.busy[b].begun = false // another rank works beside this one, not instead
+			g.busy[b].Next() // another rank works beside this one, not instead
 		}
 		for j := range list {
 			e := &list[j]
 			if group := groupOf(i, e); group >= 0 {
 				g.durations[g.ends[group]] = e.duration
 				g.ends[group]++
-				g.busy[group].add(e.start, e.duration)
+				g.busy[group].Add(e.start, e.duration)
 			}
 		}
 	}
@@ -51,27 +51,6 @@ func (g *durationGroups) stats(group int) Stats {
 		from = g.ends[group-1]
 	}
 	s := kernel.StatsOf(g.durations[from:g.ends[group]])
-	s.BusyNS = router.Number(g.busy[group].ns)
+	s.BusyNS = router.Number(g.busy[group].NS)
 	return s
-}
-
-// busyTime is the length of the union of intervals that are added in the order of
-// their starts.
-type busyTime struct {
-	ns    int64
-	until int64
-	begun bool
-}
-
-func (b *busyTime) add(start, duration int64) {
-	end := start + duration
-	if !b.begun || start >= b.until {
-		b.ns += duration
-		b.until, b.begun = end, true
-		return
-	}
-	if end > b.until {
-		b.ns += end - b.until
-		b.until = end
-	}
 }

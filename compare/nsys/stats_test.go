@@ -42,16 +42,16 @@ func TestBusyIsTheUnion(t *testing.T) {
 			events = append(events, kernelEvent{start: rng.Int64N(40), duration: rng.Int64N(15)})
 		}
 		slices.SortFunc(events, func(a, b kernelEvent) int { return int(a.start - b.start) })
-		var b busyTime
+		var b kernel.Busy
 		covered := map[int64]bool{}
 		for _, e := range events {
-			b.add(e.start, e.duration)
+			b.Add(e.start, e.duration)
 			for ns := e.start; ns < e.start+e.duration; ns++ {
 				covered[ns] = true
 			}
 		}
-		if b.ns != int64(len(covered)) {
-			t.Fatalf("%+v: want %d, have %d", events, len(covered), b.ns)
+		if b.NS != int64(len(covered)) {
+			t.Fatalf("%+v: want %d, have %d", events, len(covered), b.NS)
 		}
 	}
 }

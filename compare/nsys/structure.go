@@ -1,14 +1,11 @@
 package nsys
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
 )
 
 // structure takes the layers that were inferred rank by rank where the ranks agree,
@@ -74,24 +71,18 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 	return times
 }
 
-// stepSpan is when a rank ran the inferred layers of a step.
-type stepSpan struct {
-	step     int32
-	from, to int64
-}
-
 // stepSpans are those of a rank, in order.
-func (p *rankEvents) stepSpans() (spans []stepSpan) {
+func (p *rankEvents) stepSpans() (spans []infer.Span) {
 	for i := range p.events {
 		e := &p.events[i]
 		l, from := &p.of.locations[e.location], p.of.session+e.start
 		if l.Inferred&ranges.InferredLayer == 0 || l.Step == None {
 			continue
 		}
-		if n := len(spans); n == 0 || spans[n-1].step < l.Step {
-			spans = append(spans, stepSpan{l.Step, from, from})
+		if n := len(spans); n == 0 || spans[n-1].Step < l.Step {
+			spans = append(spans, infer.Span{Step: l.Step, From: from, To: from})
 		}
-		spans[len(spans)-1].to = from + e.duration
+		spans[len(spans)-1].To = from + e.duration
 	}
 	return spans
 }
@@ -100,7 +91,7 @@ func (p *rankEvents) stepSpans() (spans []stepSpan) {
 // where some began later or ended earlier than others. It returns the arguments of a warning
 // where nothing tells which are the same.
 func (r *reduction) commonSteps() (unknown []any) {
-	spans, shifts := make([][]stepSpan, len(r.ranks)), make([]int, len(r.ranks))
+	spans, shifts := make([][]infer.Span, len(r.ranks)), make([]int, len(r.ranks))
 	first, from, to := r.ranks[0], 0, math.MaxInt // of the first rank's steps
 	for i, p := range r.ranks {
 		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != first.structure.Layers ||
@@ -108,10 +99,10 @@ func (r *reduction) commonSteps() (unknown []any) {
 			return nil
 		}
 		alike := p.structure.Blocks == first.structure.Blocks && len(spans[i]) == len(spans[0]) &&
-			spans[i][0].step == spans[0][0].step
+			spans[i][0].Step == spans[0][0].Step
 		n, ok := 0, alike
 		if p.of == first.of || p.of.session > 0 && first.of.session > 0 {
-			n, ok = shift(spans[0], spans[i], alike)
+			n, ok = infer.Shift(spans[0], spans[i], alike)
 		}
 		if from, to = max(from, n), min(to, n+len(spans[i])); !ok || from >= to {
 			return []any{"why", "when", "rank", first.rank.Rank, "other", p.rank.Rank}
@@ -119,7 +110,7 @@ func (r *reduction) commonSteps() (unknown []any) {
 		shifts[i] = n
 	}
 	for i, p := range r.ranks {
-		n, begin, number := p.structure.Steps, spans[i][from-shifts[i]].step, spans[0][from].step
+		n, begin, number := p.structure.Steps, spans[i][from-shifts[i]].Step, spans[0][from].Step
 		if n > to-from {
 			r.warn("uncommon_steps", p.rank.Export, "rank", p.rank.Rank, "steps", n, "common", to-from)
 		}
@@ -128,40 +119,6 @@ func (r *reduction) commonSteps() (unknown []any) {
 		}
 	}
 	return nil
-}
-
-// shift is the number of the step of one rank that is the first of another, by the time of
-// day. Ranks that recorded as many blocks from the same layer on recorded the same steps, as
-// the clocks of two hosts differ, unless step by step they end unequally far apart: ranks
-// leave collectives together.
-func shift(a, b []stepSpan, alike bool) (n int, ok bool) {
-	for j, s := range b {
-		i := slices.IndexFunc(a, func(o stepSpan) bool { return 2*(min(s.to, o.to)-max(s.from, o.from)) > s.to-s.from })
-		if n, ok = i-j, i >= 0; ok {
-			break
-		}
-	}
-	if alike && (!ok || n == 0 || unequally(a, b, 0) < unequally(a, b, n)/2) {
-		return 0, true
-	}
-	shortest := slices.MinFunc(b, func(x, y stepSpan) int { return cmp.Compare(x.to-x.from, y.to-y.from) })
-	if ends := apart(a, b, n); ok && floats.Max(ends)-floats.Min(ends) > float64(shortest.to-shortest.from) {
-		return n, false // one lacks a step between
-	}
-	return n, ok && (!alike || unequally(a, b, n) < unequally(a, b, 0)/2)
-}
-
-// unequally is by how much the distance varies between the ends of a rank's steps and another's.
-func unequally(a, b []stepSpan, shift int) float64 { return stat.StdDev(apart(a, b, shift), nil) }
-
-// apart are these distances.
-func apart(a, b []stepSpan, shift int) (ns []float64) {
-	for j, s := range b {
-		if i := j + shift; 0 <= i && i < len(a) {
-			ns = append(ns, float64(a[i].to-s.to))
-		}
-	}
-	return ns
 }
 
 // keepSteps keeps n steps from a first one on, which get the numbers from another on.

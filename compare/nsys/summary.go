@@ -62,7 +62,6 @@ type summaryRank struct {
 	Rank       Rank         `json:"rank"`
 	Graphs     []graphEvent `json:"graphs,omitempty"`
 	LaunchedNS int64        `json:"launched_ns"`
-	Replayed   int64        `json:"replayed"`
 	Events     int          `json:"events"`
 	Structure  *Structure   `json:"structure,omitempty"`
 	Late       []wait.Late  `json:"late,omitempty"`
@@ -93,7 +92,7 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 			Names: d.names, Places: d.locations, GC: d.gc, GIL: d.gil, StepNames: d.stepNames}
 		for _, l := range d.ranks {
 			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS,
-				Replayed: l.replayed, Events: len(l.events), Structure: l.structure, Late: l.late})
+				Events: len(l.events), Structure: l.structure, Late: l.late})
 		}
 		for _, rule := range d.rules {
 			e.Rules = append(e.Rules, rule.String())
@@ -189,7 +188,7 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 		}
 		d.classes = kernel.Classes(d.names, d.rules)
 		for _, s := range e.Ranks {
-			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS, replayed: s.Replayed,
+			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS,
 				structure: s.Structure, late: s.Late}
 			if l.events, err = readEvents(in, s.Events, len(d.locations), len(d.names)); err != nil {
 				return nil, err
@@ -269,9 +268,8 @@ func (s summaryRank) check() error {
 	if s.Rank.Rank < 0 || s.Rank.Rank >= capture.MaxRanks {
 		return fmt.Errorf("want a rank from 0 to %d", capture.MaxRanks-1)
 	}
-	if s.LaunchedNS < 0 || s.Replayed < 0 {
-		return fmt.Errorf("want no negative sums, have %d ns launched and %d kernels replayed", s.LaunchedNS,
-			s.Replayed)
+	if s.LaunchedNS < 0 {
+		return fmt.Errorf("want no negative sum, have %d ns launched", s.LaunchedNS)
 	}
 	if b := s.Structure; b != nil && (min(b.Blocks, b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
 		return fmt.Errorf("no kernels repeat as %+v", *b)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 
+	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/recorded"
 	"github.com/moebalance/moebalance/router"
 )
@@ -101,8 +102,8 @@ func TestProgressSumsToTheFiles(t *testing.T) {
 
 func TestSummaryKeepsItsRanks(t *testing.T) {
 	path := summaryOf(t, newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite"))
-	if _, err := Read(t.Context(), []string{path}, Options{Rank: map[string]int{"": 3}}); !errors.Is(err, ErrRank) {
-		t.Errorf("want ErrRank, have %v", err)
+	if _, err := Read(t.Context(), []string{path}, Options{Rank: map[string]int{"": 3}}); !errors.Is(err, export.ErrRank) {
+		t.Errorf("want export.ErrRank, have %v", err)
 	}
 }
 

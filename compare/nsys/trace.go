@@ -23,7 +23,7 @@
 //	layers  ranges around the launch, or around the capture of its graph; PyTorch's annotations
 //	        of graph nodes; modules on the stack; package infer
 //	kinds   the batch that ranges name; MoE kernels; tokens; time outside the experts
-//	ranks   see Rank
+//	ranks   see package export
 //
 // Not found: the time of single experts in grouped kernels, and how much of a kernel that
 // exchanges tokens and runs experts in one is work (see FusedExperts).
@@ -51,6 +51,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
@@ -123,44 +124,14 @@ type Trace struct {
 // SchemaVersion is the version of Trace's JSON.
 const SchemaVersion = 1
 
-// Rank is one expert-parallel process and the evidence that it has this number:
-// "flag", "environment", "distributedInfo", "mpi_ranks", "file name", "device ordinal" or, where
-// several processes use the same device, "process order".
-type Rank struct {
-	Rank     int    `json:"rank"`
-	Export   string `json:"export"` // base name of the file
-	PID      int64  `json:"pid"`
-	DeviceID int64  `json:"device_id"`
-	Streams  int    `json:"streams"` // on which it ran kernels
-	Evidence string `json:"evidence"`
-}
-
-// Export is one file and what it says about itself.
-type Export struct {
-	Path          string           `json:"path"`
-	NsysVersion   string           `json:"nsys_version"`   // empty before 2022, which recorded none
-	SchemaVersion string           `json:"schema_version"` // likewise
-	Kernels       int64            `json:"kernels"`
-	Launches      int64            `json:"launches"`
-	Ranges        int64            `json:"ranges"`
-	Ranks         []int            `json:"ranks"`
-	GraphMode     string           `json:"graph_mode"`  // "none", "node" or "graph"
-	GPU           string           `json:"gpu"`         // name of the first one; empty where not recorded
-	CapturedNS    int64            `json:"captured_ns"` // since the epoch; 0 where not recorded, null in JSON
-	Warnings      []router.Warning `json:"warnings"`
-}
-
-// MarshalJSON writes a time that is not recorded as null; it is read back as 0.
-func (e Export) MarshalJSON() ([]byte, error) {
-	type plain Export
-	return json.Marshal(struct {
-		plain
-		CapturedNS *int64 `json:"captured_ns"`
-	}{plain(e), known(e.CapturedNS)})
-}
+// Rank is one expert-parallel process, and Export one file, see package export.
+type (
+	Rank   = export.Rank
+	Export = export.Export
+)
 
 // known is nil for 0.
-func known[N int | int64](n N) *N {
+func known(n int) *int {
 	if n == 0 {
 		return nil
 	}

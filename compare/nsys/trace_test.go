@@ -67,7 +67,7 @@ func TestTwoRanksByHand(t *testing.T) {
 
 	equal(t, "kernels", trace.Exports[0].Kernels, 12)
 	equal(t, "ranks", len(trace.Ranks), 2)
-	equal(t, "evidence", trace.Ranks[1].Evidence, byDevice)
+	equal(t, "evidence", trace.Ranks[1].Evidence, "device ordinal")
 	// 2 ranks × (4+4 gate + 30+10 gemm) + collectives 40+40 on rank 0, 40+35 on rank 1
 	equal(t, "gpu time", trace.Coverage.GPUNS, 2*48+80+75)
 	near(t, "launch share", trace.Coverage.LaunchShare, 1)

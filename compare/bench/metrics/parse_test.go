@@ -298,7 +298,7 @@ func TestAIPerfRecordsAndErrors(t *testing.T) {
 
 // A client that saves every request may write its totals last.
 func TestTotalsAfterLongLists(t *testing.T) {
-	texts := strings.Repeat(`"a text that nobody reads", `, 2*MaxElements)
+	texts := strings.Repeat(`"a text that nobody reads", `, 2*maxElements)
 	r, err := Parse("output",
 		strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`), nil)
 	if err != nil {

@@ -31,6 +31,9 @@ const (
 var Phases = []Phase{PhaseAttention, PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine, PhaseOther,
 	PhaseCommunication, PhaseUnknown}
 
+// Routed are the phases of routed tokens.
+var Routed = []Phase{PhaseRouter, PhaseDispatch, PhaseExperts, PhaseCombine}
+
 // ComparePhases orders phases as Phases does.
 func ComparePhases(a, b Phase) int {
 	return cmp.Or(cmp.Compare(slices.Index(Phases, a), slices.Index(Phases, b)), cmp.Compare(a, b))

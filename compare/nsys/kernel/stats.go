@@ -64,3 +64,29 @@ func StatsOf(durations []int64) Stats {
 	}
 	return s
 }
+
+// Busy is the length of the union of intervals that are added in the order of
+// their starts.
+type Busy struct {
+	NS    int64
+	until int64
+	begun bool
+}
+
+// Add adds the next interval.
+func (b *Busy) Add(start, duration int64) {
+	end := start + duration
+	if !b.begun || start >= b.until {
+		b.NS += duration
+		b.until, b.begun = end, true
+		return
+	}
+	if end > b.until {
+		b.NS += end - b.until
+		b.until = end
+	}
+}
+
+// Next begins anew beside what was added: the intervals of another rank run beside those of
+// this one, not instead.
+func (b *Busy) Next() { b.begun = false }
