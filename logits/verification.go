@@ -150,5 +150,7 @@ func (v Verification) Err() error {
 	if failed == 0 {
 		return nil
 	}
-	return fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries), "entry"), first)
+	return fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged "+
+		"entries and add missing ones, and remove other files; the first: %s", failed, quantity.Count(len(v.Entries),
+		"entry"), first)
 }

@@ -257,7 +257,8 @@ func attributes(style string) string {
 const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
 // plainFont is what a page's own style says of texts.
-const plainFont = ` font-family="'Liberation Sans',Arial,Helvetica,sans-serif" font-variant="normal" font-weight="normal" font-style="normal"`
+const plainFont = ` font-family="'Liberation Sans',Arial,Helvetica,sans-serif" font-variant="normal" ` +
+	`font-weight="normal" font-style="normal"`
 
 // tenths of a point are finer than a screen shows.
 func tenths(number string) float64 {

@@ -15,8 +15,8 @@ type Model struct {
 	Method Method `json:"method"`
 	// routed scaling factor on the combine weights; 1 where there is none
 	Scale        float32 `json:"scale"`
-	Bias         bool    `json:"bias"`                   // a learned correction bias is added to the scores before selection
-	Unnormalized bool    `json:"unnormalized,omitempty"` // combine weights are not divided by their sum, as the method does
+	Bias         bool    `json:"bias"`                   // a learned correction bias is added to the scores to select
+	Unnormalized bool    `json:"unnormalized,omitempty"` // combine weights are not divided by their sum
 	Hidden       int     `json:"hidden_size"`            // width of a token
 	Intermediate int     `json:"intermediate_size"`      // width inside one routed expert
 	Latent       int     `json:"latent_size,omitempty"`  // width of what experts get of a token, where it is another

@@ -40,6 +40,8 @@ func targetRules() target.Rules {
 // marks are how what we write begins: results, pages, figures, the hook, placements as one line of
 // JSON without blanks or as our YAML, and data sets.
 var marks = regexp.MustCompile(
-	`(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
-		regexp.QuoteMeta(plots.Mark) + `|.PNG\r\n.{0,60}Software\x00moebalance|\{"physical_to_logical_map":\[\[|\{"initial_global_assignments":\{"|` +
+	`(?s)^(?:\{\n  "schema_version": \d+,\n  "kind": "|` +
+		`<!DOCTYPE html>.{0,500}<meta name="generator" content="moebalance"/>|` +
+		regexp.QuoteMeta(plots.Mark) +
+		`|.PNG\r\n.{0,60}Software\x00moebalance|\{"physical_to_logical_map":\[\[|\{"initial_global_assignments":\{"|` +
 		hook.Mark + `|num_slots: \d+\ninitial_global_assignments:\n  \d+: \[|\{"task_id":0,"input_ids":\[\d)`)

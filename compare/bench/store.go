@@ -211,7 +211,8 @@ func (s store) launches() ([]Launch, error) {
 
 // attempts reads every attempt into its launch.
 func (s store) attempts(launches []Launch) error {
-	rows, err := s.db.Query(`SELECT position, number, session, state, started_ns, duration_ns, exit_code, error, folder, record
+	rows, err := s.db.Query(`SELECT position, number, session, state, started_ns, duration_ns, exit_code, error,
+		folder, record
 		FROM attempt ORDER BY position, number`)
 	if err != nil {
 		return err
@@ -244,7 +245,8 @@ func (s store) save(position int, a Attempt) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.db.Exec(`INSERT INTO attempt (position, number, session, state, started_ns, duration_ns, exit_code, error, folder, record)
+	_, err = s.db.Exec(`INSERT INTO attempt (position, number, session, state, started_ns, duration_ns, exit_code, error,
+		folder, record)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, duration_ns = excluded.duration_ns,
 			exit_code = excluded.exit_code, error = excluded.error, record = excluded.record`,

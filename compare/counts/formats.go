@@ -31,7 +31,8 @@ const (
 var formats = []Format{
 	{
 		"trtllm-statistics", "TensorRT-LLM expert statistics",
-		`folder: meta_info.json {"num_experts": 256, "num_experts_per_token": 8}, rank0.safetensors, rank1.safetensors, … with tensors "ITERATION_LAYER"`,
+		`folder: meta_info.json {"num_experts": 256, "num_experts_per_token": 8}, rank0.safetensors, rank1.safetensors, … ` +
+			`with tensors "ITERATION_LAYER"`,
 		"EXPERT_STATISTIC_ITER_RANGE=100-200 EXPERT_STATISTIC_PATH=DIR trtllm-bench …",
 		hasFile(tensorrtInfoFile), readTensorRT, false,
 	}, {
@@ -42,7 +43,8 @@ var formats = []Format{
 		hasFile(torchRecord), readTorchFolder, false,
 	}, {
 		"sglang-stat", torchStatFormat,
-		`expert_distribution_recorder_TIME.pt: {"logical_count": [steps × layers × experts]}, or a .pt of one tensor [layers, experts]`,
+		`expert_distribution_recorder_TIME.pt: {"logical_count": [steps × layers × experts]}, or a .pt of one tensor ` +
+			`[layers, experts]`,
 		"--expert-distribution-recorder-mode stat; POST /start_expert_distribution_record, /stop_…, /dump_…",
 		hasMember("/data.pkl"), readTorch, true,
 	}, {
@@ -57,7 +59,8 @@ var formats = []Format{
 		func(s *source) bool { return s.values != nil && s.values[0][0] == '[' }, readMatrix, true,
 	}, {
 		"routed-experts", routedFormat,
-		`one object a request with "routed_experts": [tokens × layers × top-k] or base64 of such a .npy; one a token and layer, {"layer": 0, "topk_ids": [7, 6, …]}`,
+		`one object a request with "routed_experts": [tokens × layers × top-k] or base64 of such a .npy; one a token and ` +
+			`layer, {"layer": 0, "topk_ids": [7, 6, …]}`,
 		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON",
 		hasRoutes, readRoutes, false,
 	}, {
@@ -67,7 +70,8 @@ var formats = []Format{
 		func(s *source) bool { return bytes.HasPrefix(s.content, []byte(tensor.NumPyMagic)) }, readNPY, true,
 	}, {
 		"metrics", "Prometheus text",
-		`vllm:eplb_tokens_routed_to_expert{layer_idx="3",logical_expert_id="7"} 120 (or …_to_ep_rank, vllm:phy_expert_heat, sglang:eplb_gpu_physical_count_bucket, sglang:eplb_balancedness_sum)`,
+		`vllm:eplb_tokens_routed_to_expert{layer_idx="3",logical_expert_id="7"} 120 (or …_to_ep_rank, ` +
+			`vllm:phy_expert_heat, sglang:eplb_gpu_physical_count_bucket, sglang:eplb_balancedness_sum)`,
 		"GET /metrics, or 'moebalance counts http://HOST:PORT/metrics --for 60s'; SGLang: --enable-metrics " +
 			"--expert-balancedness-report-mode prometheus (before 0.5.23: --enable-expert-distribution-metrics); with " +
 			"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N the load per rank too",
@@ -76,7 +80,8 @@ var formats = []Format{
 		"log", "engine log lines",
 		"[Expert Balancedness] … forward_pass_id=… (SGLang), EPLB step: … balancedness=… (vLLM), [Expert Hotness] … " +
 			"(vllm-ascend)",
-		`SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: --enable-expert-distribution-metrics); vLLM: --eplb-config '{"log_balancedness": true}'`,
+		`SGLang: --expert-balancedness-report-mode server_log (before 0.5.23: --enable-expert-distribution-metrics); vLLM: ` +
+			`--eplb-config '{"log_balancedness": true}'`,
 		hasLine(logLine), readLog, false,
 	}, {
 		"csv", "expert counts CSV",

@@ -18,7 +18,8 @@ import (
 // Clients append _total to a counter's name in some versions.
 var (
 	metricsLine = regexp.MustCompile(
-		`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|eplb_gpu_physical_count_bucket|eplb_balancedness_count)(_total)?\{`)
+		`(?m)^(vllm|sglang):(eplb_tokens_routed_to_ep_rank|eplb_tokens_routed_to_expert|phy_expert_heat|` +
+			`eplb_gpu_physical_count_bucket|eplb_balancedness_count)(_total)?\{`)
 	metricsSample = regexp.MustCompile(`^(?:vllm|sglang):(\w+?)(?:_total)?\{(.*)\}\s+(\S+)`)
 	metricsLabel  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 	metricsGauge  = regexp.MustCompile(`(?m)^# TYPE vllm:eplb_tokens_routed_to_\w+ gauge\s*$`)

@@ -37,7 +37,7 @@ const (
 type Way struct {
 	Plan
 	Name        string        `json:"way"`                      // Never, Once, Always, "every 4", "below 0.85"
-	Learns      string        `json:"plan"`                     // PlanRobust of the last windows, PlanEPLB of the last one, …
+	Learns      string        `json:"plan"`                     // PlanRobust of the last windows, PlanEPLB of the last, …
 	Every       int           `json:"every_windows"`            // 0 for a way that does not count them
 	Below       router.Number `json:"below_balancedness"`       // of the last window; undefined for none
 	Times       int           `json:"rebalances"`               // how often it did

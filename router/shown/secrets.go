@@ -12,7 +12,9 @@ const hidden = "(redacted)"
 
 // secretName is a name of a flag or variable whose value is a secret: --api-key, HF_TOKEN.
 // It is not --max-num-tokens, --tokenizer or --ssl-keyfile.
-const secretName = `(?:[A-Za-z0-9]+[-_.])*(?i:(?:api|auth|access|session|id|refresh|bearer)?token|(?:api|auth|access|secret)?key|api_?keys|secrets?|password|passwd|pwd|passphrase|credentials?|auth(?:orization)?|signature|sig|cookie|apikey)`
+const secretName = `(?:[A-Za-z0-9]+[-_.])*(?i:(?:api|auth|access|session|id|refresh|bearer)?token|(?:api|auth|access|` +
+	`secret)?key|api_?keys|secrets?|password|passwd|pwd|passphrase|credentials?|auth(?:orization)?|signature|sig|cookie|` +
+	`apikey)`
 
 // secretValue is what stands behind a name: quoted, or up to the next blank or end of
 // a command or parameter.
@@ -25,26 +27,32 @@ var (
 		`["']?\s+|(?i:bearer\s+)))` + secretValue)
 	// secretHeader is a header of HTTP, whose value goes on to the end of the line or quote.
 	secretHeader = regexp.MustCompile(
-		`((?i:\b(?:proxy-)?authorization:\s*(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?|\b(?:set-)?cookie:\s*))[^"'\n]+`)
+		`((?i:\b(?:proxy-)?authorization:\s*(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?|` +
+			`\b(?:set-)?cookie:\s*))[^"'\n]+`)
 	// A field of JSON, of a Python dictionary or of YAML. Without quotes, "missing key: x" is
 	// none, so the name has two parts there, or is a password's.
 	secretField = regexp.MustCompile(`((?:^|[\s;&|{(,"'])(?:\\?["']` + secretName +
-		`\\?["']|(?:[A-Za-z0-9]+[-_.])+(?i:token|key|secret)|(?i:apikey|password|passwd)):\s*)(?:\\?"[^"\\]*\\?"|'[^']*'|[^\s"',}]+)`)
+		`\\?["']|(?:[A-Za-z0-9]+[-_.])+(?i:token|key|secret)|(?i:apikey|password|passwd)):\s*)(?:\\?"[^"\\]*\\?"|'[^']*'|` +
+		`[^\s"',}]+)`)
 	secretLogin = regexp.MustCompile(`(://)[^/\s@]+@`)
 	// secretLetter is the flag -p of clients, also with its value glued on, secretUser the -u NAME:PASSWORD of curl.
 	secretLetter = regexp.MustCompile(`(?:^|[\s"'])-p(["']?(?:=|\s+)["']?|["'])?([^\s;&|"']+)`)
 	secretUser   = regexp.MustCompile(`((?:^|[\s"'])(?:-u|--(?:proxy-)?user)["']?[\s=]+["']?[^\s:;&|"']+:)([^\s;&|"']+)`)
 	// asks are the programs whose -p is a password, whatever it looks like.
-	asks = regexp.MustCompile(`\b(?:sshpass|7z\w*|mysql\w*|mariadb\w*|(?:docker|podman|nerdctl|helm registry|skopeo|oras) login)\s(?:[^;&|]*\s)?["']?$`)
+	asks = regexp.MustCompile(`\b(?:sshpass|7z\w*|mysql\w*|mariadb\w*|(?:docker|podman|nerdctl|helm registry|skopeo|` +
+		`oras) login)\s(?:[^;&|]*\s)?["']?$`)
 	// bare are secrets that are known by how they begin. A few letters are no secret: sk-learn, hf_hub.
-	bare = regexp.MustCompile(`\b(?:sk-|hf_|gsk_|xai-|nvapi-|r8_|glpat-|npm_|dop_v1_|wandb_v1_|gh[opsur]_|github_pat_|xox[a-z]-|pypi-|pplx-|tgp_v1_)[A-Za-z0-9_-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+	bare = regexp.MustCompile(`\b(?:sk-|hf_|gsk_|xai-|nvapi-|r8_|glpat-|npm_|dop_v1_|wandb_v1_|gh[opsur]_|github_pat_|` +
+		`xox[a-z]-|pypi-|pplx-|tgp_v1_)[A-Za-z0-9_-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}|` +
+		`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 	// armored is a private key.
 	armored = regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
 )
 
 // ordinary is what follows a -p that is no password: a port, a number, a path, a
 // partition or another plain word.
-var ordinary = regexp.MustCompile(`^(?:[\d.,:e+-]+(?:/tcp|/udp)?|[A-Z]?[a-z_-]+[.,!?:]?|[.~$-].*|[a-z0-9_./-]*/[a-z0-9_./-]*|.*=.*)$`)
+var ordinary = regexp.MustCompile(`^(?:[\d.,:e+-]+(?:/tcp|/udp)?|[A-Z]?[a-z_-]+[.,!?:]?|[.~$-].*|` +
+	`[a-z0-9_./-]*/[a-z0-9_./-]*|.*=.*)$`)
 
 // Mask hides the values of secret flags, variables, fields, parameters and headers, the
 // logins of URLs, and keys that are known by their first letters, for words that are shown.
@@ -71,7 +79,8 @@ func Mask(words []string) []string {
 // signs are small letters of which some are in every text with a secret. Most texts have
 // none, and there are millions.
 var signs = []string{
-	"token", "key", "secret", "pass", "pwd", "cred", "auth", "signature", "sig=", "sig'", `sig"`, "--sig", "cookie", "bearer", "@", "-p", "-u", "--user", "--proxy-user",
+	"token", "key", "secret", "pass", "pwd", "cred", "auth", "signature", "sig=", "sig'", `sig"`, "--sig", "cookie",
+	"bearer", "@", "-p", "-u", "--user", "--proxy-user",
 	"sk-", "gsk_", "hf_", "xai-", "nvapi-", "r8_", "glpat-", "npm_", "dop_v1_", "wandb_v1_", "ghp_", "gho_", "ghs_",
 	"ghu_", "ghr_", "github_pat_", "xox", "pypi-", "pplx-", "tgp_v1_", "akia", "asia", "aiza", "eyj",
 }

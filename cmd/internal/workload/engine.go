@@ -45,7 +45,8 @@ func (c Config) Validate() error {
 	if !(c.Skew >= 0 && c.Skew <= 100) {
 		return fmt.Errorf("want skew between 0 and 100, have %g", c.Skew)
 	}
-	if size := 12 * int64(c.Layers) * int64(c.Gate.Shape.Experts) * int64(c.Hidden) * int64(c.Intermediate); size > maxWeights {
+	size := 12 * int64(c.Layers) * int64(c.Gate.Shape.Experts) * int64(c.Hidden) * int64(c.Intermediate)
+	if size > maxWeights {
 		return fmt.Errorf("the weights need %d GiB, limit %d GiB: use fewer layers or smaller experts", size>>30,
 			maxWeights>>30)
 	}

@@ -67,7 +67,9 @@ func RecordedShare(folder string) (share float64) {
 // placing finds options, variables and settings that put experts elsewhere than
 // contiguously, with their values.
 var placing = regexp.MustCompile(
-	`(?i)(?:^|[\s"'{,])(-{0,2}(?:[a-z0-9_.-]*(?:expert[-_]?(?:placement|location|map)|moebalance_placement|eplb|redundant[-_]experts|load[-_]?balancer)[a-z0-9_.-]*|placement))(?:["']?\s*[=:]\s*["']?|["']?\s+["']?|["']?$)([^\s"',}]*)`)
+	`(?i)(?:^|[\s"'{,])(-{0,2}(?:[a-z0-9_.-]*(?:expert[-_]?(?:placement|location|map)|moebalance_placement|eplb|` +
+		`redundant[-_]experts|load[-_]?balancer)[a-z0-9_.-]*|placement))(?:["']?\s*[=:]\s*["']?|["']?\s+["']?|` +
+		`["']?$)([^\s"',}]*)`)
 
 // ordinary are values of these that leave experts contiguous.
 var ordinary = []string{"0", "false", "off", "none", "keep", "linear", "trivial", "contiguous"}

@@ -25,20 +25,19 @@ func launcherName(words []string) string {
 // after "=".
 var optionValues = map[string]map[string]int{
 	"mpirun": valueCounts(`
-		n np c N npernode npersocket x H host hostfile machinefile f hosts ppn perhost map-by bind-to rank-by wdir wd cpu-set
-		cpus-per-rank timeout app path tune am iface bootstrap launcher configfile genvlist envlist output-filename output display
-		prefix rankfile rf personality stdin`, `
+		n np c N npernode npersocket x H host hostfile machinefile f hosts ppn perhost map-by bind-to rank-by wdir wd
+		cpu-set cpus-per-rank timeout app path tune am iface bootstrap launcher configfile genvlist envlist
+		output-filename output display prefix rankfile rf personality stdin`, `
 		mca gmca pmixmca prtemca genv env`),
 	"srun": valueCounts(`
-		n N p A t J o e w x c G D q m C d i L M r S T W B b
-		account begin cluster-constraint clusters comment constraint container-env container-image container-mounts
-		container-name container-workdir core-spec cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task
-		deadline delay-boot dependency distribution epilog error exclude export export-file extra-node-info gpu-bind gpu-freq gpus
-		gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input jobid job-name licenses mail-type mail-user
-		mem mem-bind mem-per-cpu mem-per-gpu mpi network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node
-		ntasks-per-socket open-mode output partition power priority profile prolog qos relative reservation signal sockets-per-node
-		switches task-epilog task-prolog thread-spec threads threads-per-core time time-min tmp tres-bind tres-per-task uid wait wckey
-		chdir`, ""),
+		n N p A t J o e w x c G D q m C d i L M r S T W B b account begin cluster-constraint clusters comment constraint
+		container-env container-image container-mounts container-name container-workdir core-spec cores-per-socket
+		cpu-bind cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution epilog error exclude
+		export export-file extra-node-info gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres
+		gres-flags hint input jobid job-name licenses mail-type mail-user mem mem-bind mem-per-cpu mem-per-gpu mpi network
+		nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output
+		partition power priority profile prolog qos relative reservation signal sockets-per-node switches task-epilog
+		task-prolog thread-spec threads threads-per-core time time-min tmp tres-bind tres-per-task uid wait wckey chdir`, ""),
 }
 
 // valueCounts counts the values of the names in two lists: one each, and two each.

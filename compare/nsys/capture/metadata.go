@@ -156,9 +156,11 @@ const MaxRanks = 1 << 20
 // Other texts may hold paths and are never shown.
 var (
 	lossText = regexp.MustCompile(
-		`(?i)^Not all \w+ events might have been collected|Some CUPTI events might be missing|events? (?:were|was) (?:lost|dropped)`)
+		`(?i)^Not all \w+ events might have been collected|Some CUPTI events might be missing|events? (?:were|was) (?:lost|` +
+			`dropped)`)
 	unsupportedText = regexp.MustCompile(
-		`(?i)installed CUDA driver version [^/\\]{0,80}is not supported|CUPTI[^./\\]{0,80}(?:fail|error|not (?:supported|permitted))|No CUDA events collected`)
+		`(?i)installed CUDA driver version [^/\\]{0,80}is not supported|CUPTI[^./\\]{0,80}(?:fail|error|not (?:supported|` +
+			`permitted))|No CUDA events collected`)
 )
 
 // distinctTexts is each text once, in the order in which they came.

@@ -201,7 +201,8 @@ func Parts(name string) (function, arguments string) {
 // and foo<(int)128, (bool)1>(int *).
 var (
 	castPattern = regexp.MustCompile(
-		`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d)`)
+		`\((?:int|bool|char|signed char|unsigned char|short|unsigned short|unsigned int|long|unsigned long|long long|` +
+			`unsigned long long)\)(-?\d)`)
 	suffixPattern = regexp.MustCompile(`([<, (]-?\d+)(?:ull|ul|ll|u|l)\b`)
 	boolPattern   = regexp.MustCompile(`([<,] ?)(true|false)\b`)
 	lambdaPattern = regexp.MustCompile(`\[lambda\(([^()]*)\) \(instance (\d+)\)\]`)

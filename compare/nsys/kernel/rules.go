@@ -25,7 +25,9 @@ var kernelRules = []kernelRule{
 		collective: true, fused: combineAndShare, source: "kernels/communicationKernels/moeAllReduceFusionKernels.cu"},
 
 	// exchange of tokens between ranks
-	{function: `(?:deep_ep|dpsk::ep)::.*\bbarrier_impl\b|(?:deep_ep|dpsk::ep)::.*\bclean_low_latency_buffer|(?:deep_ep|dpsk::ep)::.*\bcached_notify\b`, phase: PhaseCommunication, library: "DeepEP", collective: true, source: "deep_ep csrc/kernels, elastic"},
+	{function: `(?:deep_ep|dpsk::ep)::.*\bbarrier_impl\b|(?:deep_ep|dpsk::ep)::.*\bclean_low_latency_buffer|(?:deep_ep|` +
+		`dpsk::ep)::.*\bcached_notify\b`,
+		phase: PhaseCommunication, library: "DeepEP", collective: true, source: "deep_ep csrc/kernels, elastic"},
 	{function: `(?:deep_ep|dpsk::ep)::.*\bget_dispatch_layout`, phase: PhaseDispatch, library: "DeepEP",
 		source: "deep_ep csrc/kernels/layout.cu"},
 	{function: `(?:deep_ep|dpsk::ep)::.*\bdispatch_copy_epilogue_impl`, phase: PhaseDispatch, library: "DeepEP",
@@ -49,7 +51,9 @@ var kernelRules = []kernelRule{
 		collective: true, source: "kernels/fusedMoeCommKernels.cu"},
 	{function: `(?:moeAllToAllKernel|allToAllMetadataDevice)\b`, phase: PhaseCommunication, library: "TensorRT-LLM",
 		collective: true, source: "kernels/moeCommKernels.cu, moePrepareKernels.cu"},
-	{function: `(?:computeCountAndIndiceDevice|computeCumsumDevice|moveIndiceDevice|memsetExpertIdsDevice|computeSendRecvRankCountKernel|computeSendRecvIndicesKernel|inplaceSendRecvRankCumSumKernel|moeLocalGatherDevice)\b`, phase: PhaseDispatch, library: "TensorRT-LLM", source: "kernels/moeCommKernels.cu, moePrepareKernels.cu"},
+	{function: `(?:computeCountAndIndiceDevice|computeCumsumDevice|moveIndiceDevice|memsetExpertIdsDevice|` +
+		`computeSendRecvRankCountKernel|computeSendRecvIndicesKernel|inplaceSendRecvRankCumSumKernel|moeLocalGatherDevice)\b`,
+		phase: PhaseDispatch, library: "TensorRT-LLM", source: "kernels/moeCommKernels.cu, moePrepareKernels.cu"},
 	{function: `pplx::.*\bdispatchKernel\b`, phase: PhaseDispatch, library: "pplx", collective: true,
 		source: "pplx-kernels csrc/all_to_all"},
 	{function: `pplx::.*\bcombineKernel\b`, phase: PhaseCombine, library: "pplx", collective: true,
@@ -70,14 +74,17 @@ var kernelRules = []kernelRule{
 		phase: PhaseCommunication, library: "TensorRT-LLM, FlashInfer", collective: true,
 		source: "kernels/communicationKernels/allReduceFusionKernels.cu, mnnvlAllreduceKernels.cu, " +
 			"kernels/customAllReduceKernels.cu"},
-	{function: `(?:multimem|(?:one|two)_shot)_all_(?:reduce|gather)_kernel\w*|multimem_one_shot_all_reduce_kernel\b|symmetric_memory::(?:barrier|put_signal|wait_signal)_kernel\b`, phase: PhaseCommunication, library: "PyTorch", collective: true, source: "torch csrc/distributed/c10d/symm_mem/CUDASymmetricMemory*.cu"},
+	{function: `(?:multimem|(?:one|two)_shot)_all_(?:reduce|gather)_kernel\w*|multimem_one_shot_all_reduce_kernel\b|` +
+		`symmetric_memory::(?:barrier|put_signal|wait_signal)_kernel\b`, phase: PhaseCommunication, library: "PyTorch",
+		collective: true, source: "torch csrc/distributed/c10d/symm_mem/CUDASymmetricMemory*.cu"},
 	{function: `(?:quickreduce::)?allreduce_prototype_(?:one|two)shot\b`, phase: PhaseCommunication,
 		library: "vLLM, SGLang", collective: true, source: "csrc/quickreduce/quick_reduce.h"},
 	{function: `(?:barrier|sync)(?:_all)?_on_stream_kernel\w*|nvshmem\w*`, phase: PhaseCommunication,
 		library: "NVSHMEM", collective: true, source: "nvshmem src/host/stream/coll/barrier"},
 
 	// gate
-	{function: `router_gemm_kernel|tinygemm_kernel\b|cake_router_gemm_|(?:_rocm_)?(?:dsv3|gpt_oss|fp32|llama4)_router_gemm`,
+	{function: `router_gemm_kernel|tinygemm_kernel\b|cake_router_gemm_|(?:_rocm_)?(?:dsv3|gpt_oss|fp32|` +
+		`llama4)_router_gemm`,
 		phase: PhaseRouter, library: "FlashInfer, vLLM",
 		source: "flashinfer gemm/dsv3_router_gemm.cuh, csrc/tinygemm2.cu; vllm csrc/moe"},
 	{function: `fused_a_gemm_kernel\b`, phase: PhaseAttention, library: "TensorRT-LLM, vLLM, SGLang",
@@ -95,7 +102,9 @@ var kernelRules = []kernelRule{
 	{function: `topk_moe_cuda\b`, phase: PhaseRouter, library: "llama.cpp", source: "ggml-cuda/topk-moe.cu"},
 	{function: `deepseek_v3_topk_kernel\b`, phase: PhaseRouter, library: "TensorRT-LLM",
 		source: "kernels/noAuxTcKernels.cu"},
-	{function: `moe::dev::routing::|routing(?:DeepSeek|Renormalize|Llama4|Custom|Precomputed)::routing|kernel_cake_deepseek_routing_`, phase: PhaseRouter, library: "TRTLLM-gen", source: "trtllmGenKernels/blockScaleMoe, flashinfer"},
+	{function: `moe::dev::routing::|routing(?:DeepSeek|Renormalize|Llama4|Custom|Precomputed)::routing|` +
+		`kernel_cake_deepseek_routing_`,
+		phase: PhaseRouter, library: "TRTLLM-gen", source: "trtllmGenKernels/blockScaleMoe, flashinfer"},
 	{function: `_topk_forward\b|_routing_\w+|_combined_routing\w*|_sum_bitmatrix_rows|_compute_writeback_idx`,
 		phase: PhaseRouter, library: "triton_kernels", source: "triton_kernels/routing_details, topk_details"},
 	{function: `fused_topk_with_score_function_|fused_(?:score_for_)?moe_aux_loss_`, phase: PhaseRouter,
@@ -106,19 +115,36 @@ var kernelRules = []kernelRule{
 		source: "captures: torch.sort and softmax, of the gate and of anything else"},
 
 	// from routing to expert order
-	{function: `(?:moe_align_block_size_(?:small_batch_expert_)?kernel|batched_moe_align_block_size_kernel|count_and_sort_expert_tokens_kernel)\b`, phase: PhaseDispatch, library: "vLLM, SGLang", source: "vllm csrc/moe/moe_align_sum_kernels.cu"},
-	{function: `(?:compute_problem_sizes|compute_expert_(?:blockscale_)?offsets|compute_arg_sorts|shuffleRowsKernel|get_group_gemm_starts|apply_expert_map)\b`, phase: PhaseDispatch, library: "vLLM, SGLang", source: "csrc/moe, csrc/quantization/cutlass_w8a8/moe"},
-	{function: `(?:fusedBuildExpertMapsSortFirstTokenKernel|(?:block|global|merge)ExpertPrefixSum(?:Large)?Kernel|buildMinLatencyActiveExpertMapsKernel|computeStridesTmaWarpSpecializedKernel|expandInputRowsKernel|computeFP8DequantScaleKernel)\b`, phase: PhaseDispatch, library: "TensorRT-LLM, FlashInfer", source: "cutlass_kernels/moe_gemm"},
-	{function: `moeUnpermuteKernel\b|moe_unpermute_kernel\b|_unpermute_kernel\b|moe_recover_topK_kernel\b|_fwd_kernel_ep_gather\b`, phase: PhaseCombine, library: "TensorRT-LLM, TransformerEngine, SGLang", source: "cute_dsl, common/permutation, ep_moe/kernels.py"},
+	{function: `(?:moe_align_block_size_(?:small_batch_expert_)?kernel|batched_moe_align_block_size_kernel|` +
+		`count_and_sort_expert_tokens_kernel)\b`,
+		phase: PhaseDispatch, library: "vLLM, SGLang", source: "vllm csrc/moe/moe_align_sum_kernels.cu"},
+	{function: `(?:compute_problem_sizes|compute_expert_(?:blockscale_)?offsets|compute_arg_sorts|shuffleRowsKernel|` +
+		`get_group_gemm_starts|apply_expert_map)\b`, phase: PhaseDispatch, library: "vLLM, SGLang", source: "csrc/moe, " +
+		"csrc/quantization/cutlass_w8a8/moe"},
+	{function: `(?:fusedBuildExpertMapsSortFirstTokenKernel|(?:block|global|merge)ExpertPrefixSum(?:Large)?Kernel|` +
+		`buildMinLatencyActiveExpertMapsKernel|computeStridesTmaWarpSpecializedKernel|expandInputRowsKernel|` +
+		`computeFP8DequantScaleKernel)\b`,
+		phase: PhaseDispatch, library: "TensorRT-LLM, FlashInfer", source: "cutlass_kernels/moe_gemm"},
+	{function: `moeUnpermuteKernel\b|moe_unpermute_kernel\b|_unpermute_kernel\b|moe_recover_topK_kernel\b|` +
+		`_fwd_kernel_ep_gather\b`,
+		phase: PhaseCombine, library: "TensorRT-LLM, TransformerEngine, SGLang", source: "cute_dsl, common/permutation, " +
+			"ep_moe/kernels.py"},
 	{function: `(?:moePermuteKernel|moeOutputMemsetKernel|moe::dev::permute::permuteKernel)\b`, phase: PhaseDispatch,
 		library: "TensorRT-LLM", source: "cute_dsl, blockScaleMoe/DevKernel.cu"},
-	{function: `_fwd_kernel_ep_scatter_[12]\b|_count_expert_num_tokens\b|_preprocess_after_permute_kernel\b|(?:_?masked_index_gather_kernel|_masked_index_copy_group_quant_fp8)\b`, phase: PhaseDispatch, library: "SGLang, vLLM, TensorRT-LLM", source: "ep_moe/kernels.py, deep_gemm_utils.py"},
-	{function: `moe_permute_(?:topK_)?(?:kernel|row_map)\b|_permute_kernel\b|_row_id_map_pass_[123]_kernel\b|_make_chunk_sort_map_kernel\b`, phase: PhaseDispatch, library: "TransformerEngine, grouped_gemm", source: "common/permutation, triton/permutation.py"},
+	{function: `_fwd_kernel_ep_scatter_[12]\b|_count_expert_num_tokens\b|_preprocess_after_permute_kernel\b|` +
+		`(?:_?masked_index_gather_kernel|_masked_index_copy_group_quant_fp8)\b`,
+		phase: PhaseDispatch, library: "SGLang, vLLM, TensorRT-LLM", source: "ep_moe/kernels.py, deep_gemm_utils.py"},
+	{function: `moe_permute_(?:topK_)?(?:kernel|row_map)\b|_permute_kernel\b|_row_id_map_pass_[123]_kernel\b|` +
+		`_make_chunk_sort_map_kernel\b`,
+		phase: PhaseDispatch, library: "TransformerEngine, grouped_gemm", source: "common/permutation, " +
+			"triton/permutation.py"},
 	{function: `mm_ids_helper\b`, phase: PhaseDispatch, library: "llama.cpp",
 		source: "ggml-cuda/mmid.cu; the GEMMs behind it, mul_mat_q and the like, are those of dense layers too"},
 	{function: `(?:kentry|opus_moe_sorting_entry)\b`, arguments: []string{"MoeSorting"}, phase: PhaseDispatch,
 		library: "Composable Kernel, aiter", source: "ck_tile ops/fused_moe; published traces of MI300X and MI355X"},
-	{function: `_padded_copy\b|_binned_copy\b|(?:megablocks::)?(?:replicate::)?ReplicateForwardKernel\b|(?:megablocks::)?(?:construct_indices::)?ConstructIndicesKernel\b`, phase: PhaseDispatch, library: "MegaBlocks", source: "megablocks backend/kernels.py, csrc"},
+	{function: `_padded_copy\b|_binned_copy\b|(?:megablocks::)?(?:replicate::)?ReplicateForwardKernel\b|` +
+		`(?:megablocks::)?(?:construct_indices::)?ConstructIndicesKernel\b`, phase: PhaseDispatch, library: "MegaBlocks",
+		source: "megablocks backend/kernels.py, csrc"},
 
 	// grouped GEMM
 	{function: `fused_moe_kernel|batched_triton_kernel\b|grouped_gemm_triton_kernel\b`, phase: PhaseExperts, gemm: true,
@@ -178,8 +204,14 @@ var kernelRules = []kernelRule{
 		source: "flux src/moe_gather_rs"},
 
 	// between and after the GEMMs
-	{function: `do(?:Gated)?ActivationKernel\b|moeActivationKernel\b|moe::dev::activation::|_silu_and_mul_post_quant_kernel\b|cvt_fp16_to_fp4_expert`, phase: PhaseExperts, library: "TensorRT-LLM, TRTLLM-gen, SGLang", source: "cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu, ep_moe/kernels.py"},
-	{function: `act_and_mul_kernel\b|silu_and_mul_kernel\b|silu_mul_quant_varlen_kernel\b|per_token_group_quant_8bit_kernel|_per_token_quant_and_transform_kernel|quantize_with_block_size\b|cvt_fp16_to_fp4|scale_1x128_kernel\b|deep_gemm::transpose_\w*pack|triton_(?:poi|per|red)_fused_`, phase: PhaseUnknown, library: "activation and quantization", source: "vLLM, SGLang, TensorRT-LLM, PyTorch Inductor: for routed experts and for everything else"},
+	{function: `do(?:Gated)?ActivationKernel\b|moeActivationKernel\b|moe::dev::activation::|` +
+		`_silu_and_mul_post_quant_kernel\b|cvt_fp16_to_fp4_expert`, phase: PhaseExperts, library: "TensorRT-LLM, " +
+		"TRTLLM-gen, SGLang", source: "cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu, ep_moe/kernels.py"},
+	{function: `act_and_mul_kernel\b|silu_and_mul_kernel\b|silu_mul_quant_varlen_kernel\b|` +
+		`per_token_group_quant_8bit_kernel|_per_token_quant_and_transform_kernel|quantize_with_block_size\b|` +
+		`cvt_fp16_to_fp4|scale_1x128_kernel\b|deep_gemm::transpose_\w*pack|triton_(?:poi|per|red)_fused_`,
+		phase: PhaseUnknown, library: "activation and quantization", source: "vLLM, SGLang, TensorRT-LLM, PyTorch " +
+			"Inductor: for routed experts and for everything else"},
 	{function: `finalizeMoeRouting(?:NoFilling)?Kernel\b|moe::dev::finalize::`, phase: PhaseCombine,
 		library: "TensorRT-LLM, TRTLLM-gen", source: "cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu"},
 	{function: `_?moe_sum_(?:reduce_|vec_)?kernel|apply_shuffle_mul_sum_kernel\b|_reduce_grouped\b|_finalize_matmul`,
@@ -192,9 +224,17 @@ var kernelRules = []kernelRule{
 		source: "flash-attention hopper; cutlass fmha"},
 	{function: `(?:pytorch_)?flash::\w+|flash_fwd_\w+|flash_mla_\w+`, phase: PhaseAttention,
 		library: "FlashAttention, FlashMLA", source: "flash-attention csrc, FlashMLA csrc"},
-	{function: `flashinfer::(?:Batch|Single)(?:Prefill|Decode)With\w+|(?:Batch|Single)(?:Prefill|Decode)With\w+Kernel\b|BatchMLA\w+Kernel\b|(?:PersistentVariableLength)?MergeStates?\w*Kernel\b|AppendPagedKVCache\w*Kernel\b`, phase: PhaseAttention, library: "FlashInfer", source: "flashinfer include/flashinfer/attention, page.cuh"},
-	{function: `fmhaSm\d+\w*Kernel_|fmhaReductionKernel\b|fmha_v2_\w+|fmha_cutlassF_\w+|cudnn_generated_fort_native_sdpa_\w+|(?:masked_)?multihead_attention_kernel\b|applyMLARope\w*|applyBiasRopeUpdateKVCache\w*`, phase: PhaseAttention, library: "TensorRT-LLM, FlashInfer, PyTorch", source: "trtllmGenKernels/fmha, fmha_v2, unfusedAttentionKernels"},
-	{function: `paged_attention_v[12]_(?:reduce_)?kernel\b|reshape_and_cache\w*_kernel\b|concat_and_cache_mla\w*_kernel\b|merge_attn_states_kernel\b|\w*rotary_embedding_kernel\b|set_mla_kv_buffer_kernel\b`, phase: PhaseAttention, library: "vLLM, SGLang", source: "csrc/attention, cache_kernels.cu, pos_encoding_kernels.cu"},
+	{function: `flashinfer::(?:Batch|Single)(?:Prefill|Decode)With\w+|(?:Batch|Single)(?:Prefill|Decode)With\w+Kernel\b|` +
+		`BatchMLA\w+Kernel\b|(?:PersistentVariableLength)?MergeStates?\w*Kernel\b|AppendPagedKVCache\w*Kernel\b`,
+		phase: PhaseAttention, library: "FlashInfer", source: "flashinfer include/flashinfer/attention, page.cuh"},
+	{function: `fmhaSm\d+\w*Kernel_|fmhaReductionKernel\b|fmha_v2_\w+|fmha_cutlassF_\w+|` +
+		`cudnn_generated_fort_native_sdpa_\w+|(?:masked_)?multihead_attention_kernel\b|applyMLARope\w*|` +
+		`applyBiasRopeUpdateKVCache\w*`,
+		phase: PhaseAttention, library: "TensorRT-LLM, FlashInfer, PyTorch", source: "trtllmGenKernels/fmha, fmha_v2, " +
+			"unfusedAttentionKernels"},
+	{function: `paged_attention_v[12]_(?:reduce_)?kernel\b|reshape_and_cache\w*_kernel\b|` +
+		`concat_and_cache_mla\w*_kernel\b|merge_attn_states_kernel\b|\w*rotary_embedding_kernel\b|set_mla_kv_buffer_kernel\b`,
+		phase: PhaseAttention, library: "vLLM, SGLang", source: "csrc/attention, cache_kernels.cu, pos_encoding_kernels.cu"},
 	{function: `chunk_(?:gated_delta|fwd_kernel|scaled_dot_kkt)\w*|fused_recurrent_\w+|_?causal_conv1d_\w+`,
 		phase: PhaseAttention, library: "flash-linear-attention: vLLM, SGLang",
 		source: "fla/ops, causal_conv1d.py: linear attention"},
@@ -210,16 +250,21 @@ var kernelRules = []kernelRule{
 		source: "vllm csrc/rocm/attention.cu"},
 
 	// the rest of the model
-	{function: `(?:vllm::|flashinfer::norm::|tensorrt_llm::kernels::)?(?:fused_add_)?(?:rms_norm\w*_kernel|RMSNorm\w*Kernel|FusedAddRMSNorm\w*Kernel|generalRmsNorm|generalLayerNorm)\b`, phase: PhaseOther, library: "norms", source: "vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh"},
+	{function: `(?:vllm::|flashinfer::norm::|tensorrt_llm::kernels::)?(?:fused_add_)?(?:rms_norm\w*_kernel|` +
+		`RMSNorm\w*Kernel|FusedAddRMSNorm\w*Kernel|generalRmsNorm|generalLayerNorm)\b`, phase: PhaseOther, library: "norms",
+		source: "vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh"},
 	{function: `kentry\b`, arguments: []string{"ck_tile::Rmsnorm2dFwd"}, phase: PhaseOther, library: "norms",
 		source: "ck_tile ops/rmsnorm2d; published traces of MI300X"},
 	{function: `add_rmsnorm_\w+`, phase: PhaseOther, library: "norms", source: "aiter; published traces of MI300X"},
-	{function: `Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|hgemm_\w+|_gemm_a(?:\d+|fp4)_?w(?:\d+|fp4)_\w+|triton_tem_fused_\w*mm_\w+`,
+	{function: `Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|hgemm_\w+|_gemm_a(?:\d+|fp4)_?w(?:\d+|fp4)_\w+|` +
+		`triton_tem_fused_\w*mm_\w+`,
 		phase: PhaseOther, library: "hipBLASLt, Composable Kernel, aiter, PyTorch Inductor",
 		source: "published traces of MI300X and MI355X; torch _inductor/kernel/mm.py: dense GEMM of anything"},
 	{function: `(?:sm\d+_xmma|trt_\w+?)_fprop_\w+|\w+_trt$`, phase: PhaseOther, library: "TensorRT",
 		source: "TensorRT tactics: dense GEMM and convolution of anything"},
-	{function: `nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, phase: PhaseOther, library: "cuBLAS", source: "captures; dense GEMM of anything"},
+	{function: `nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|` +
+		`sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, phase: PhaseOther, library: "cuBLAS", source: "captures; " +
+		"dense GEMM of anything"},
 	{function: `device_kernel\b|Kernel2?\b`, arguments: []string{"cutlass::gemm::kernel::", "gemm_"}, phase: PhaseOther,
 		library: "CUTLASS", source: "GemmUniversal without GroupProblemShape: dense"},
 	{function: `at::(?:native|cuda)::\w+|(?:at_cuda_detail::)?cub::\w+`, phase: PhaseUnknown, library: "PyTorch, CUB",

@@ -23,10 +23,10 @@ const inner = " > "
 const expired = " expired"
 
 // The ranges of engines' steps: the hook's, vLLM's worker, SGLang's scheduler, TensorRT-LLM's
-// executor.
+// executor. In vLLM's, sums of squares stand behind sq.
 var (
 	hookStep     = regexp.MustCompile(`^moebalance step=\d+ tokens=(\d+) sequence=\d+ arm=`)
-	vllmStep     = regexp.MustCompile(`context_(\d+)\((?:sq)?(\d+)[^)]*\)_generation_(\d+)\((?:sq)?(\d+)`) // sums of squares behind
+	vllmStep     = regexp.MustCompile(`context_(\d+)\((?:sq)?(\d+)[^)]*\)_generation_(\d+)\((?:sq)?(\d+)`)
 	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
 	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
 )

@@ -43,17 +43,26 @@ type operatorRule struct {
 // operatorRules are tried in order. What none of them matches says nothing.
 var operatorRules = []operatorRule{
 	{regexp.MustCompile(`^aten::_(?:scaled_)?grouped_mm`), kernel.PhaseExperts, false, "torch native_functions.yaml"},
-	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|vllm)::(?:topk_(?:softmax|sigmoid)|grouped_topk|moe_fused_gate|biased_grouped_topk)`), kernel.PhaseRouter, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
-	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:batched_)?(?:moe_align_block_size|moe_permute|shuffle_rows|get_moe_prepare_input|prepare_moe_input)`), kernel.PhaseDispatch, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|vllm)::(?:topk_(?:softmax|sigmoid)|grouped_topk|moe_fused_gate|` +
+		`biased_grouped_topk)`), kernel.PhaseRouter, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:batched_)?(?:moe_align_block_size|moe_permute|shuffle_rows|` +
+		`get_moe_prepare_input|prepare_moe_input)`), kernel.PhaseDispatch, false,
+		"vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
 	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel)::(?:moe_sum|moe_unpermute|moe_sum_reduce|apply_shuffle_mul_sum)`),
 		kernel.PhaseCombine, false, "vLLM csrc/moe/torch_bindings.cpp, sgl-kernel"},
-	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|_C)::(?:\w*moe\w*gemm|cutlass_\w*moe_mm|\w*grouped_mm)`), kernel.PhaseExperts,
+	{regexp.MustCompile(`^(?:_moe_C|sgl_kernel|_C)::(?:\w*moe\w*gemm|cutlass_\w*moe_mm|\w*grouped_mm)`),
+		kernel.PhaseExperts,
 		false, "vLLM csrc/moe, csrc/quantization"},
-	{regexp.MustCompile(`^(?:record_param_comms$|nccl:|c10d::|_c10d_functional::|_C_custom_ar::|(?:vllm|sglang|sgl_kernel)::(?:\w*all_?reduce|all_gather|reduce_scatter|all_to_all))`), kernel.PhaseCommunication, false, "torch c10d ParamCommsUtils.hpp; vLLM csrc/custom_all_reduce.cuh"},
-	{regexp.MustCompile(`^(?:aten::(?:_?scaled_dot_product\w*|_flash_attention\w*|_efficient_attention\w*|_cudnn_attention\w*)|_vllm_fa\d_C::|(?:vllm|sglang)::unified_\w*attention|_C_cache_ops::|flash_attn::)`), kernel.PhaseAttention, false, "torch native_functions.yaml, vLLM"},
+	{regexp.MustCompile(`^(?:record_param_comms$|nccl:|c10d::|_c10d_functional::|_C_custom_ar::|(?:vllm|sglang|` +
+		`sgl_kernel)::(?:\w*all_?reduce|all_gather|reduce_scatter|all_to_all))`), kernel.PhaseCommunication, false,
+		"torch c10d ParamCommsUtils.hpp; vLLM csrc/custom_all_reduce.cuh"},
+	{regexp.MustCompile(`^(?:aten::(?:_?scaled_dot_product\w*|_flash_attention\w*|_efficient_attention\w*|` +
+		`_cudnn_attention\w*)|_vllm_fa\d_C::|(?:vllm|sglang)::unified_\w*attention|_C_cache_ops::|flash_attn::)`),
+		kernel.PhaseAttention, false, "torch native_functions.yaml, vLLM"},
 	{regexp.MustCompile(`^aten::(?:mm|addmm|bmm|baddbmm|_scaled_mm|linear|matmul)$`), kernel.PhaseOther, true,
 		"torch native_functions.yaml: dense GEMMs of anything"},
-	{regexp.MustCompile(`^(?:vllm|sglang|trtllm|flashinfer)::\w*(?:moe_forward|fused_experts|fused_moe)`), kernel.PhaseExperts,
+	{regexp.MustCompile(`^(?:vllm|sglang|trtllm|flashinfer)::\w*(?:moe_forward|fused_experts|fused_moe)`),
+		kernel.PhaseExperts,
 		true, "vLLM fused_moe/layer.py, flashinfer: all of a MoE layer"},
 }
 

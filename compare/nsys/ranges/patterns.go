@@ -69,7 +69,8 @@ var builtIn = []struct {
 	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", false, "TensorRT-LLM layer_wise_benchmarks, runs"},
 	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", false, "usual step markers"},
 	{`^ProfilerStep#(?P<step>\d+)`, "", false, "PyTorch profiler"},
-	{`^execute_(?:model\b|(?:\d+_)?context_(?:[1-9]\d*\(.*\)_generation_\d+|0\(.*\)_generation_[1-9]\d*)\().*(?P<step>)`, "", false, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing"},
+	{`^execute_(?:model\b|(?:\d+_)?context_(?:[1-9]\d*\(.*\)_generation_\d+|0\(.*\)_generation_[1-9]\d*)\().*(?P<step>)`,
+		"", false, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing"},
 	{`^step\[[A-Z_]+ bs=\d+.*\](?P<step>)$`, "", false,
 		"SGLang scheduler, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]"},
 	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, true,
@@ -78,18 +79,28 @@ var builtIn = []struct {
 	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", false,
 		"the captures in testdata"},
 	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, false, "the captures in testdata"},
-	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", false, "modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers"},
-	{`(?:^|[ ./'":,(\[]|(?:decoder|transformer|moe|model)_)(?i:layer)(?:_?(?i:idx|id|index|number))?(?:[ _.:=#\[]{0,2}|-)(?P<layer>\d+)(?:\b|_)`, "", false, "in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are"},
-	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", false, "classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order"},
-	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, kernel.PhaseOther, true, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
+	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", false,
+		"modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers"},
+	{`(?:^|[ ./'":,(\[]|(?:decoder|transformer|moe|model)_)(?i:layer)(?:_?(?i:idx|id|index|number))?(?:[ _.:=#\[]{0,2}|` +
+		`-)(?P<layer>\d+)(?:\b|_)`, "", false,
+		"in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are"},
+	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", false,
+		"classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order"},
+	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, kernel.PhaseOther,
+		true, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
 	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, false, "modules: mlp.experts.17; " +
 		"local_experts count those of a rank"},
-	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, false, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
-	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, true, "modules and classes: self_attn, MLA"},
+	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`,
+		kernel.PhaseExperts, false, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
+	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, true,
+		"modules and classes: self_attn, MLA"},
 	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", false, "the phases by their " +
 		"own names"},
-	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|Router(?:_\d+)?\b`, kernel.PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
-	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|[. /])experts\b`, kernel.PhaseExperts, true, "modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
+	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|` +
+		`Router(?:_\d+)?\b`, kernel.PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
+	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|` +
+		`[. /])experts\b`, kernel.PhaseExperts, true,
+		"modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
 }
 
 // NewPatterns puts the user's patterns before the built-in ones. An error names
