@@ -4,7 +4,7 @@
 //
 //	c, err := logits.Open(dir, logits.Spec{Model: "deepseek-v3", Gate: gate, Layout: layout, Mode: router.DEP})
 //	e, err := c.Get(rank, 8) // read from the cache, or made and kept
-//	row := e.Row(nil, 0)                   // float32 [experts]
+//	row := e.Row(nil, 0)       // float32 [experts]
 //
 // A batch size is the number of tokens on every rank. The ranks are balanced
 // together, so an entry is for its batch size. A rank that holds another number of

@@ -81,12 +81,12 @@ func GainCurve(s CurveSpec) (Figure, error) {
 
 // DoseResponse draws how long a step takes, over that of balanced routing, by the load imbalance
 // of the router: a point with its interval for each arm, and the line through those whose imbalance
-// was set. Without two points the error wraps ErrNothing.
-func DoseResponse(d *gain.Dose) (Figure, error) {
+// was set; at names the point of the campaign, if it has several. Without two points the error wraps
+// ErrNothing.
+func DoseResponse(d *gain.Dose, at string) (Figure, error) {
 	f := Figure{Name: "dose", height: 250}
 	set, learned := &series{style: line(blue, 0), glyph: draw.CircleGlyph{}},
-		&series{style: line(vermillion, 0), glyph: draw.BoxGlyph{}}
-	var fitted [2][]float64
+		&series{style: line(vermillion, 0), glyph: draw.RingGlyph{}}
 	for _, a := range d.Arms {
 		if !(a.MaxOverMean + a.Time + a.Low + a.High).Defined() {
 			continue
@@ -94,7 +94,6 @@ func DoseResponse(d *gain.Dose) (Figure, error) {
 		s := learned
 		if a.Fitted {
 			s = set
-			fitted[0], fitted[1] = append(fitted[0], a.MaxOverMean.Float64()), append(fitted[1], 100*a.Time.Float64())
 		}
 		s.add(a.MaxOverMean.Float64(), 100*a.Time)
 		s.low, s.high = append(s.low, 100*a.Low.Float64()), append(s.high, 100*a.High.Float64())
@@ -103,12 +102,7 @@ func DoseResponse(d *gain.Dose) (Figure, error) {
 		return f, fmt.Errorf("dose: %w: want two arms of known load", ErrNothing)
 	}
 	first, last := slices.Min(append(set.at, learned.at...)), slices.Max(append(set.at, learned.at...))
-	fit := func(at float64) router.Number {
-		return router.Number(mean(fitted[1])) + 100*d.Slope*router.Number(at-mean(fitted[0]))
-	}
-	trend := &series{style: line(blue, 1.6)}
-	trend.add(first, fit(first))
-	trend.add(last, fit(last))
+	trend := set.trend(100*d.Slope, first, last)
 	all := slices.Concat(set.low, set.high, learned.low, learned.high, trend.y)
 	pad := max(1, (slices.Max(all)-slices.Min(all))*0.08)
 	p := newPanel("", "load imbalance (max/mean over ranks)", "time, balanced = 100 %")
@@ -121,11 +115,36 @@ func DoseResponse(d *gain.Dose) (Figure, error) {
 		f.legend = append(f.legend, glyphKey("learned router", learned.point()))
 	}
 	f.panels = [][]*plot.Plot{{p}}
-	f.Title = fmt.Sprintf("Each 10 %% of load imbalance costs %s of time (%s to %s)", quantity.Percent(d.Slope/10),
-		quantity.Percent(d.Low/10), quantity.Percent(d.High/10))
-	f.Caption = fmt.Sprintf("%s; bars are %s intervals. The learned router is not part of the fit.",
-		quantity.Count(d.N, "launch"), quantity.Confidence(d.Confidence))
+	f.Title = "Each 10 % of load imbalance costs " + costOf(d) + at
+	f.Caption = quantity.Count(d.N, "launch")
+	if d.Low.Defined() {
+		f.Caption += fmt.Sprintf("; bars are %s intervals", quantity.Confidence(d.Confidence))
+	}
+	if f.Caption += "."; len(learned.at) > 0 {
+		f.Caption += " The learned router is not part of the fit."
+	}
 	return f, nil
+}
+
+// trend is the line of this slope through the mean of the points.
+func (s *series) trend(slope router.Number, first, last float64) *series {
+	t := &series{style: line(blue, 1.6)}
+	for _, at := range []float64{first, last} {
+		t.add(at, router.Number(mean(s.y))+slope*router.Number(at-mean(s.at)))
+	}
+	return t
+}
+
+// costOf is what a tenth of imbalance costs; one that may be a saving is given by its interval alone.
+func costOf(d *gain.Dose) string {
+	cost, low, high := d.Slope/10, d.Low/10, d.High/10
+	switch {
+	case !low.Defined():
+		return "about " + quantity.Percent(cost) + " of time"
+	case low > 0:
+		return fmt.Sprintf("%s of time (%s to %s)", quantity.Percent(cost), quantity.Percent(low), quantity.Percent(high))
+	}
+	return fmt.Sprintf("between %s and %s of time", quantity.Change(low), quantity.Change(high))
 }
 
 // legend has what Plot draws.

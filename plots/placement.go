@@ -159,7 +159,7 @@ func replication(res *place.Result) (Figure, error) {
 func layerLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
 	f := Figure{Name: "placement-layers", height: 240}
-	now, placed := &series{style: line(slate, 0), glyph: draw.BoxGlyph{}},
+	now, placed := &series{style: line(slate, 0), glyph: draw.RingGlyph{}},
 		&series{style: line(blue, 0), glyph: draw.CircleGlyph{}}
 	var layers []int
 	worst, lower := 0, 0

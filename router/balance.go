@@ -86,8 +86,8 @@ func Floor(total int64, parts int) Number {
 	return OverMean((total+n-1)/n, total, parts)
 }
 
-// OverMean is part over the mean of a total over so many parts; undefined
-// without a total.
+// OverMean is part over the mean of a total over so many parts, part·parts/total: in
+// [1, parts] for the largest part. It is undefined without a total.
 func OverMean[T int64 | float64](part, total T, parts int) Number {
 	if total == 0 {
 		return Undefined()

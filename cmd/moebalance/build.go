@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 )
 
 // version is the tool's own version, written into every JSON result.
@@ -11,12 +12,18 @@ const version = "0.1.0"
 // stamp is the commit and its date as .ci/release says them, for builds of which Go records none.
 var stamp string
 
+// archived is the same in an archive of the source, where git writes it (.gitattributes).
+var archived = "$Format:%h of %cs$"
+
 // build is the version with what Go recorded of the source: the commit and its date for a
 // build in a checkout, the module's version for 'go install …@latest', else the stamp.
 func build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
+	}
+	if stamp == "" && !strings.HasPrefix(archived, "$") {
+		stamp = archived
 	}
 	return versionOf(info, stamp)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,6 +73,9 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	}
 	if c := o.confidence.Fraction; !(c > 0 && c < 1) {
 		return usagef("--confidence: want more than 0 %% and less than 100 %%, have %v", &o.confidence)
+	}
+	if len(args) == 1 && source.HoldsCampaign(args[0]) {
+		return o.shown(c, args[0])
 	}
 	skipped := tellSkipped(c.ErrOrStderr())
 	if records, err := source.Records(args); err != nil || len(records) > 0 {
@@ -201,6 +205,21 @@ func (o *compareOptions) records(c *cobra.Command, paths []string, err error) er
 		return err
 	}
 	return o.gates(result.Result)
+}
+
+// shown shows a campaign as bench judged it.
+func (o *compareOptions) shown(c *cobra.Command, path string) error {
+	for _, name := range []string{"counts-normal", "counts-perfect", "model", "config", "threshold", "metric", "arms",
+		"trust-arms", "confidence", "campaign", "step-tokens", "place"} {
+		if c.Flags().Changed(name) {
+			return usagef("--%s does not go with a campaign alone, which is shown as bench judged it", name)
+		}
+	}
+	result, err := source.ReadCampaign(c.Context(), path, o.read.threshold.Fraction)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(o.read.out.write(c, render.Campaign(result)), o.gates(result.Result))
 }
 
 // gates turns the verdict on launches into an exit code.

@@ -272,46 +272,21 @@ func TestFieldPlacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	predicted := place.Placements[0]
-	seconds, load := map[string]float64{}, map[string][]float64{}
-	rows := fieldLines[struct {
-		Launch, Repetition int
-		Arm                string
-		Seconds            float64
-		Load               float64 `json:"rank_max_over_mean"`
-	}](t, "vllm-qwen3-placement.jsonl")
-	for _, r := range rows {
-		seconds[fmt.Sprint(r.Launch, r.Repetition, r.Arm)] = r.Seconds
-		load[r.Arm] = append(load[r.Arm], r.Load)
-	}
+	rows := fieldLines[placedRun](t, "vllm-qwen3-placement.jsonl")
+	load := loadByArm(rows)
 	for arm, want := range map[string]float64{"contiguous": predicted.Contiguous, "placed": predicted.Judged,
 		"perfect": 1} {
 		if got := stat.Mean(load[arm], nil); math.Abs(got-want) > 1e-4 {
 			t.Errorf("%s: counted max/mean %.4f, want %.4f", arm, got, want)
 		}
 	}
-	measured := func(arm string) (gain, low, high float64) {
-		launches := make([][]float64, 3)
-		for _, r := range rows {
-			if r.Arm == arm {
-				launches[r.Launch] = append(launches[r.Launch],
-					math.Log(seconds[fmt.Sprint(r.Launch, r.Repetition, "contiguous")]/r.Seconds))
-			}
-		}
-		var means []float64
-		for _, l := range launches {
-			means = append(means, stat.Mean(l, nil))
-		}
-		mean, sd := stat.MeanStdDev(means, nil)
-		half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: 2}.Quantile(0.975) * sd / math.Sqrt(3)
-		return math.Expm1(mean), math.Expm1(mean - half), math.Expm1(mean + half)
-	}
-	gain, low, high := measured("placed")
+	gain, low, high := gainOver(rows, "placed")
 	want := 1/(1+predicted.Time.Estimate) - 1
 	if want < low || want > high || predicted.Time.Of != "step time" {
 		t.Errorf("predicted %v of %s, measured %v to %v", want, predicted.Time.Of, low, high)
 	}
 	inMeasured(t, fmt.Sprintf("%s (95 %% interval %s to %s)", signed(gain), signed(low), signed(high)))
-	perfect, low, high := measured("perfect")
+	perfect, low, high := gainOver(rows, "perfect")
 	c := fieldComparison(t, fieldResults+"vllm-qwen3-contiguous.rank?.json.gz",
 		fieldResults+"vllm-qwen3-balanced.rank?.json.gz")
 	if got := c.Prediction.Gain; got < low || got > high {
@@ -334,6 +309,75 @@ func TestFieldPlacement(t *testing.T) {
 	if got := again.Placements[0]; math.Abs(got.Time.Estimate-predicted.Time.Estimate) > 1e-9 ||
 		got.Judged != predicted.Judged {
 		t.Errorf("%+v, want %+v", got, predicted)
+	}
+}
+
+// placedRun is a measurement of placement.py.
+type placedRun struct {
+	Launch, Repetition int
+	Arm                string
+	Seconds            float64
+	Load               float64 `json:"rank_max_over_mean"`
+}
+
+// loadByArm are the counted loads of each arm.
+func loadByArm(rows []placedRun) map[string][]float64 {
+	load := map[string][]float64{}
+	for _, r := range rows {
+		load[r.Arm] = append(load[r.Arm], r.Load)
+	}
+	return load
+}
+
+// gainOver is the gain of an arm over contiguous experts in the same repetition: a t interval over
+// the mean log ratios of three launches.
+func gainOver(rows []placedRun, arm string) (gain, low, high float64) {
+	contiguous, launches := map[[2]int]float64{}, make([][]float64, 3)
+	for _, r := range rows {
+		if r.Arm == "contiguous" {
+			contiguous[[2]int{r.Launch, r.Repetition}] = r.Seconds
+		}
+	}
+	for _, r := range rows {
+		if r.Arm == arm {
+			launches[r.Launch] = append(launches[r.Launch],
+				math.Log(contiguous[[2]int{r.Launch, r.Repetition}]/r.Seconds))
+		}
+	}
+	var means []float64
+	for _, l := range launches {
+		means = append(means, stat.Mean(l, nil))
+	}
+	mean, sd := stat.MeanStdDev(means, nil)
+	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: 2}.Quantile(0.975) * sd / math.Sqrt(3)
+	return math.Expm1(mean), math.Expm1(mean - half), math.Expm1(mean + half)
+}
+
+// Two plans learned from three kinds of traffic and judged on a fourth, which vLLM's EPLB moved within
+// one launch: the README gives what was counted and measured.
+func TestFieldTwoPlacements(t *testing.T) {
+	rows := fieldLines[placedRun](t, "vllm-two-h200-placement.jsonl")
+	load := loadByArm(rows)
+	for arm, name := range map[string]string{"placed": "`place`", "eplb": "EPLB", "perfect": "contiguous, balanced logits"} {
+		gain, low, high := gainOver(rows, arm)
+		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("| %s | %.3f | **%s** (%.1f to %.1f) |",
+			name, stat.Mean(load[arm], nil), signed(gain), 100*low, 100*high))
+	}
+	if got := stat.Mean(load["contiguous"], nil); math.Abs(got-1.2828) > 2e-4 {
+		t.Errorf("contiguous: counted max/mean %.4f", got)
+	}
+	learned := "../../../shared/captures/third-party/lmsys/prefill_"
+	if _, err := os.Stat(learned + "in512.json"); err != nil {
+		t.Skip("the counts that the placements were learned from are not here")
+	}
+	for plan, arm := range map[string]string{"robust": "placed", "eplb": "eplb"} {
+		var again fieldPlaced
+		fieldJSON(t, &again, "place", folded(t, learned+"in512.json", 128, 48), folded(t, learned+"in1024.json", 128, 48),
+			folded(t, learned+"in2000out100.json", 128, 48), "--judge", folded(t, learned+"in4096.json", 128, 48),
+			"--ep", "2", "--redundant", "0", "--plan", plan)
+		if got := again.Placements[0].Judged; math.Abs(got-stat.Mean(load[arm], nil)) > 5e-4 {
+			t.Errorf("%s: predicted max/mean %.4f, counted %.4f", plan, got, stat.Mean(load[arm], nil))
+		}
 	}
 }
 

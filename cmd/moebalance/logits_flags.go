@@ -39,8 +39,10 @@ func bindTokens(c *cobra.Command, tokens *[]int, preset string) {
 
 // checkTokens compares the numbers of tokens with the most a rank may have.
 func checkTokens(tokens []int, most int) error {
-	if slices.Min(tokens) < 1 || slices.Max(tokens) > most {
-		return usagef("--tokens: want 1 to %d tokens per rank, have %v", most, tokens)
+	for _, n := range tokens {
+		if n < 1 || n > most {
+			return usagef("--tokens: want 1 to %d tokens per rank, have %d", most, n)
+		}
 	}
 	return nil
 }

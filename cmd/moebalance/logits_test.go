@@ -210,8 +210,8 @@ func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 
 	spoil()
 	text, _, code := invoke(t.Context(), append(args, "text")...)
-	if code != exitDone || !strings.Contains(text, "1 of them new, 1 replaced because damaged\n") ||
-		!strings.Contains(text, "[1] replaced "+paths[3]+": "+why+"\n") {
+	if code != exitDone || !strings.Contains(text, "1 new, 1 replaced ·") ||
+		!strings.Contains(text, "- Replaced "+paths[3]+": "+why) {
 		t.Errorf("exit %d: %s", code, text)
 	}
 	spoil()
@@ -358,7 +358,7 @@ func TestLogitsWithABias(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, worst, c.status)
 		}
 		ask(t, exitDone, nil, "logits", "verify", dir) // what an entry promises, its logits do
-		text, _, _ := invoke(t.Context(), args...)
+		text, _, _ := invoke(t.Context(), append(args, "--notes")...)
 		if !strings.Contains(text, "spread of the correction bias: ") ||
 			strings.Contains(text, "cannot get the planned experts") != (c.status == "projected") {
 			t.Errorf("%s: %s", name, text)

@@ -44,7 +44,8 @@ func bindTiming(c *cobra.Command, o *source.Timing) {
 		"`PATH`: folder or file of expert counts from the traced run (default: the first argument)")
 	bindSteps(c, &o.Steps)
 	f.StringVar(&o.Campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench, for the step time with learned routing")
+		"campaign folder or JSON `RESULT` of bench: for the step time with learned routing, or, of several --routers, for "+
+			"the gain")
 	f.StringVar(&o.Table, "cost-table", "",
 		"CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
 	f.IntVar(&o.StepTokens, "step-tokens", 0, "tokens of all ranks in one step")
@@ -62,8 +63,8 @@ func placeCmd() *cobra.Command {
 	flags.Numbers(c, &o.redundant, "redundant", "0",
 		"redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.placing.Judge, "judge", nil,
-		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from the first half, "+
-			"judge on the second)")
+		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from all files, and judge "+
+			"on each kind left out in turn; of a single file, judge on the second half)")
 	f.StringVar(&o.placing.From, "from", "",
 		"`FILE` of the placement that runs now, as 'moebalance counts --placement' reads it (default as recorded, else "+
 			"contiguous)")
@@ -182,8 +183,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		return nil, err
 	}
 	options := p.Options
-	if options.Cost, options.NoTime, err = o.time.Cost(ctx, p.Learn[0], p.Records[0], p.Model,
-		o.threshold.Fraction); err != nil {
+	if err := o.time.Predict(ctx, p.Learn[0], p.Records[0], p.Model, &options); err != nil {
 		return nil, err
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {

@@ -269,6 +269,7 @@ func TestPlaceRefuses(t *testing.T) {
 		"--counts a " + gptossNormal:               "add --trace",
 		"--campaign a " + gptossNormal:             "add --trace or --cost-table",
 		"--cost-table a " + gptossNormal:           "--cost-table: name the model",
+		"--step-tokens 4096 " + gptossNormal:       "add --trace or --cost-table",
 		"--step-tokens -1 " + gptossNormal:         "want 0 or more",
 		"--nodes 0 " + gptossNormal:                "want at least 1 node",
 		"--judge " + gptossNormal + "/. " +

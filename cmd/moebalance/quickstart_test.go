@@ -40,7 +40,7 @@ func TestQuickstart(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSuffix(first, "\n"), "\n")
 	want := []string{"Balanced routing is 22.9 % faster (19.9 to 26.0 %): imbalance significant",
-		"2 of 2 batch sizes of gpt-oss-120b",
+		"All 4 files are exact and as balanced as can be.",
 		"Rank 2 gets 1.85 × the mean load in layer 0; both layers are uneven.", "", "page: " +
 			filepath.Join(dir, "report.html"), "", "next, ", "  ./mb logits generate ", "  ./mb bench ",
 		"  ./mb report "}
@@ -111,7 +111,7 @@ func TestQuickstartFindings(t *testing.T) {
 // and have flags that exist.
 func TestNextCommands(t *testing.T) {
 	for _, here := range []string{"vllm", "trtllm-bench", "neither"} {
-		text := nextCommands("go run ./cmd/moebalance", func(program string) (string, error) {
+		text := render.TourNext("go run ./cmd/moebalance", func(program string) (string, error) {
 			if program == here {
 				return program, nil
 			}

@@ -17,7 +17,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
@@ -149,21 +148,10 @@ func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
 	return nil
 }
 
-// refused is the error of sides that are not comparable: those of campaigns, or else of traces; nil where
-// there are none.
+// refused is the error of sides that are not comparable, nil where there are none.
 func refused(items []source.Item) error {
-	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
-	for _, in := range items {
-		why := ""
-		switch {
-		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
-			why = answer.Why(in.Campaign.Asked())
-		case in.Compared != nil && !in.Compared.Comparable && !judged:
-			why = strings.Join(answer.Refusals(in.Compared), "; ")
-		default:
-			continue
-		}
-		return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", in.Name, why))
+	if name, why := render.NotComparable(items); name != "" {
+		return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", name, why))
 	}
 	return nil
 }

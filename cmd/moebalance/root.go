@@ -217,7 +217,10 @@ func flagError(c *cobra.Command, err error) error {
 	if !strings.HasSuffix(text, "?") {
 		text += "; see '" + c.CommandPath() + " --help'"
 	}
-	return usagef("%s: %s", verbOf(c), text)
+	if c.HasParent() {
+		text = verbOf(c) + ": " + text
+	}
+	return usagef("%s", text)
 }
 
 // verbOf is the verb as it is typed.
@@ -260,15 +263,16 @@ func verbs() []verbGroup {
 
 // needsVerb is the error of a command that only groups verbs; it lists them.
 func needsVerb(c *cobra.Command, args []string) error {
-	var names []string
+	var names, near []string // pages of help are no verbs, and may be meant
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
 			names = append(names, sub.Name())
 		}
+		near = append(near, sub.Name())
 	}
 	if len(args) > 0 {
 		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "),
-			router.Near(args[0], names))
+			router.Near(args[0], near))
 	}
 	return usagef("'%s' needs a verb: one of %s; see '%s --help'", c.CommandPath(), strings.Join(names, ", "),
 		c.CommandPath())

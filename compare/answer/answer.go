@@ -2,8 +2,8 @@
 // sentence, a few numbers, where and why, what to do, and what to keep in mind. Terminal,
 // --brief, page, Markdown and JSON show this one value, and nothing else writes a headline.
 //
-// It computes nothing: every number of an Answer is one of the result it is of. An answer
-// names the largest effect that the result shows, and what is wrong with the data where
+// It measures nothing: every number of an Answer is one of the result it is of, or a sum or
+// ratio of some. An answer names the largest effect that the result shows, and what is wrong with the data where
 // that decides.
 package answer
 
@@ -76,7 +76,7 @@ func (v Verdict) Tone() Tone {
 // Basis says how a number was found.
 type Basis string
 
-// The bases of numbers. The middle two are models.
+// The bases of numbers. Inferred and Predicted are models.
 const (
 	Measured  Basis = "measured"
 	Inferred  Basis = "inferred"
@@ -96,8 +96,8 @@ const (
 	Plain    Unit = "count"
 )
 
-// Number is one number of an answer. Low and High are its 95 % interval, undefined where
-// there is none.
+// Number is one number of an answer. Low and High are its interval at the confidence of the
+// result, undefined where there is none.
 type Number struct {
 	Label string        `json:"label"`
 	Value router.Number `json:"value"`
@@ -145,8 +145,14 @@ func (n Number) shown(v router.Number) string {
 	case MaxMean:
 		return quantity.Decimals(v, 2)
 	}
+	if n.Unit != Plain {
+		return quantity.Plain(v) + " " + string(n.Unit)
+	}
 	return quantity.Plain(v)
 }
+
+// outOf is the unit of a count of so many.
+func outOf(n int) Unit { return Unit(fmt.Sprintf("of %d", n)) }
 
 // Step is something to do next. Command works as typed, but for words in capitals; it is
 // empty where there is none.

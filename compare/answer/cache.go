@@ -39,3 +39,37 @@ func OfCache(v *logits.Verification, dir string) Answer {
 	}
 	return a
 }
+
+// OfWritten answers what generate made sure of in a cache.
+func OfWritten(s logits.Spec, list []logits.Outcome, dir string) Answer {
+	var fresh, replaced, moved int
+	var bytes int64
+	serve, why := ".", []string{}
+	for _, o := range list {
+		bytes, moved = bytes+o.Bytes, moved+o.Feasibility.ProjectedRows
+		switch {
+		case o.New:
+			fresh++
+		case o.Damage != nil:
+			replaced++
+			why = append(why, fmt.Sprintf("replaced %s: %v", o.Path, o.Damage))
+		}
+		if o.Tokens == logits.AnyTokens {
+			serve = "; they serve any number of tokens."
+		}
+	}
+	line := fmt.Sprintf("Wrote %s for %s on %s", quantity.Count(fresh+replaced, "file"), s.Model,
+		quantity.Count(s.Layout.Ranks(), "rank"))
+	if fresh+replaced == 0 {
+		line = fmt.Sprintf("Nothing to write: all %s for %s are there", quantity.Count(len(list), "file"), s.Model)
+	}
+	if moved > 0 {
+		why = append([]string{quantity.Count(moved, "token") + " cannot get the planned experts by this bias; the " +
+			"files hold what the router picks"}, why...)
+	}
+	return Answer{Verdict: Complete, Line: line + serve, Numbers: []Number{}, Caveats: []Caveat{},
+		Reasons: append([]string{}, reasons(why)...),
+		Basis: fmt.Sprintf("%d new, %d replaced · %s · %s, %s, plan %s", fresh, replaced, quantity.Bytes(float64(bytes)),
+			s.DType, s.Mode, s.Plan),
+		Next: []Step{{"Check it.", "moebalance logits verify " + launch.Quote([]string{dir})}}}
+}

@@ -127,11 +127,11 @@ func campaignReasons(c *campaign) (out []string) {
 // oneLaunch is the answer of blocks of one launch, which does not show how launches differ.
 func (a *Answer) oneLaunch(c *campaign, place string) {
 	what, g := c.Called(gain.Perfect).Label(), c.Gain
-	did := fmt.Sprintf("is %s", speed(g.Estimate, ""))
+	a.Line = fmt.Sprintf("In this one launch %s is %s%s; one launch cannot decide.", what, speed(g.Estimate, ""), place)
 	if g.Low <= 0 && g.High >= 0 {
-		did = fmt.Sprintf("changes speed by %s to %s", quantity.Change(g.Low), quantity.Change(g.High))
+		a.Line = fmt.Sprintf("In this launch %s changed speed by %s (%s to %s)%s; one cannot decide.", what,
+			quantity.Change(g.Estimate), strings.TrimSuffix(quantity.Change(g.Low), " %"), quantity.Change(g.High), place)
 	}
-	a.Line = fmt.Sprintf("In this one launch %s %s%s; one launch cannot decide.", what, did, place)
 	a.Next = append(a.Next, Step{"Start the server anew for each of five launches.", oneServer})
 }
 
@@ -155,12 +155,20 @@ func (a *Answer) open(c *campaign, place string) {
 	default:
 		a.Reasons = append(a.Reasons, fmt.Sprintf("More %s are no cure at this noise between launches.", many(unit)))
 	}
+	few := known && c.PairsNeeded < manyLaunches && !warned(c, gain.CheckOutliers)
 	switch {
 	case c.Design == gain.WithinLaunch && known:
 		a.Next = append(a.Next, Step{"Run more launches.", strings.Replace(oneServer, "hook",
 			fmt.Sprintf("hook --launches %.0f", c.PairsNeeded), 1)})
-	case c.Design != gain.WithinLaunch && len(c.Arms) != 2 && !(known && len(c.Outliers) == 0):
+	case c.Design != gain.WithinLaunch && len(c.Arms) != 2 && !few:
 		a.Next = append(a.Next, Step{"Hold both arms in each launch, so that launches may differ.", oneServer})
+	case c.Design != gain.WithinLaunch && few:
+		arms := ""
+		if len(c.Arms) == 2 {
+			arms = fmt.Sprintf("--arms %s,%s ", c.Arms[0].Name, c.Arms[1].Name)
+		}
+		a.Next = append(a.Next, Step{"Run more pairs.", fmt.Sprintf("moebalance bench --pairs %.0f %s-- YOUR_BENCHMARK",
+			c.PairsNeeded, arms)})
 	}
 }
 
@@ -214,7 +222,7 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 func AtPoint(r gain.Result) string {
 	for _, p := range r.Points {
 		if p.Gain.Estimate == r.Gain.Estimate {
-			return fmt.Sprintf(" at %s %g", p.Name, p.Value)
+			return " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
 		}
 	}
 	return ""
@@ -229,6 +237,13 @@ func (a *Answer) refused(c *campaign) {
 	}
 	if len(failed) > 0 {
 		a.Line, a.Reasons = refusal(head, failed, a.Line)
+	}
+	switch {
+	case c.Verdict == gain.Invalid && c.Balance != gain.Measured && len(c.Arms) != 2:
+		a.Next = append(a.Next, Step{"Let the hook balance: its counts prove it.", oneServer})
+	case c.run.Folder != "":
+		a.Next = append(a.Next, Step{"See all checks.", "moebalance compare --table checks " +
+			launch.Quote([]string{c.run.Folder})})
 	}
 }
 
@@ -348,8 +363,8 @@ func campaignNumbers(c *campaign) []Number {
 			positive++
 		}
 	}
-	return append(out, NumberOf(fmt.Sprintf("%s that gain, of %d:", many(unit), len(gains)), router.Number(positive),
-		Plain, Measured), NumberOf("smallest gain of a "+unit, slices.Min(gains), Fraction, Measured))
+	return append(out, NumberOf(many(unit)+" that gain", router.Number(positive), outOf(len(gains)), Measured),
+		NumberOf("smallest gain of a "+unit, slices.Min(gains), Fraction, Measured))
 }
 
 // gained are the gains of the complete pairs or launches, or of the blocks of one launch.
@@ -383,5 +398,12 @@ func campaignCaveats(c *campaign) []Caveat {
 			out, severities[check.Name] = append(out, check.Warnings()...), s
 		}
 	}
-	return caveats(out, func(w router.Warning) Severity { return severities[w.Code] })
+	list := caveats(out, func(w router.Warning) Severity { return severities[w.Code] })
+	for i, c := range list {
+		if c.Code == gain.CheckProof { // whose name is what passes
+			list[i].Code = map[Severity]string{Doubt: "balance_unproved", Warn: "balance_claimed",
+				Unknown: "balance_unknown"}[c.Severity]
+		}
+	}
+	return list
 }

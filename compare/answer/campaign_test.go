@@ -45,7 +45,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 		"significant": {launchesOf([]float64{0.19, 0.21}, []float64{0.20, 0.24}, []float64{0.21, 0.19}),
 			gain.Significant, "Balanced routing is 23.0 % faster.",
 			"interval of 3 launches above the threshold of 10 % · balance measured",
-			"launches that gain, of 3: 3;smallest gain of a launch 22.1 %;moebalance report"},
+			"launches that gain 3 of 3;smallest gain of a launch 22.1 %;moebalance report"},
 		"open": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1}), gain.Inconclusive,
 			"No decision: the gain is between +5.2 % and +19.2 %.",
 			"interval of 3 launches contains the threshold of 10 % · balance measured",
@@ -58,9 +58,9 @@ func TestAnswersWithinLaunches(t *testing.T) {
 		"one launch": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}), gain.NoVerdict,
 			"In this one launch balanced routing is 22.1 % faster; one launch cannot decide.",
 			"one launch, 4 blocks · launch sd of 0.6 points assumed · balance measured",
-			"gain, widened interval 22.1 % (19.5 to 24.8 %);blocks that gain, of 4: 4;" + oneServer},
+			"gain, widened interval 22.1 % (19.5 to 24.8 %);blocks that gain 4 of 4;" + oneServer},
 		"one quiet launch": {launchesOf([]float64{0.001, -0.001}), gain.NoVerdict,
-			"In this one launch balanced routing changes speed by −1.7 % to +1.7 %; one launch cannot decide.",
+			"In this launch balanced routing changed speed by +0.0 % (−1.7 to +1.7 %); one cannot decide.",
 			"one launch, 2 blocks · launch sd of 0.6 points assumed · balance measured", ""},
 		"one block": {launchesOf([]float64{0.2}), gain.NoVerdict,
 			"No decision: 1 block is too few for an interval (at least 2).",
@@ -124,7 +124,7 @@ func TestWordsOfCampaigns(t *testing.T) {
 			gain.Share{Arm: "balancer", Estimate: none}),
 		"each 10 % of load imbalance costs 1.3 % of time (1.1 % to 1.5 %)": doses(gain.Result{
 			Dose: &gain.Dose{Slope: 0.13, Low: 0.11, High: 0.15}}),
-		"each 10 % of load imbalance costs about 1.3 % at tokens 8, between −0.1 % and +0.2 % at tokens 64": doses(gain.Result{
+		"each 10 % of load imbalance costs about 1.3 % at 8 tokens, between −0.1 % and +0.2 % at 64 tokens": doses(gain.Result{
 			Dose: &gain.Dose{Slope: 0.13}, Points: []gain.PointGain{
 				{Name: "tokens", Value: 8, Dose: &gain.Dose{Slope: 0.13, Low: none, High: none}},
 				{Name: "tokens", Value: 64, Dose: &gain.Dose{Slope: 0.005, Low: -0.01, High: 0.02}}, {Name: "tokens", Value: 512}}}),
@@ -143,8 +143,10 @@ func TestWordsOfParts(t *testing.T) {
 		return gain.Check{Name: name, Status: status, Text: text}
 	}
 	for want, parts := range map[string][]gain.Check{
-		"n 2: b":      {part("n 1", gain.Pass, "a"), part("n 2", gain.Warn, "b")},
-		"b":           {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b")},
+		"n 2: b": {part("n 1", gain.Pass, "a"), part("n 2", gain.Warn, "b")},
+		"b":      {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b")},
+		"n 1 (A), n 2: b": {{Name: "n 1", Status: gain.Warn, Parts: []gain.Check{part("A", gain.Warn, "b"), part("B", gain.Pass, "c")}},
+			{Name: "n 2", Status: gain.Warn, Parts: []gain.Check{part("B", gain.Warn, "b")}}},
 		"n 1, n 2: b": {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b"), part("n 3", gain.Pass, "b")},
 	} {
 		if have := said(gain.Check{Name: "other_load", Status: gain.Warn, Parts: parts}); have != want {

@@ -39,6 +39,7 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Line, a.Reasons = refusal("Not comparable: ", why,
 				"Not comparable: the sides differ in what balance cannot change.")
 		}
+		a.Next = append(a.Next, Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"})
 	case c.Builds.Named():
 		a.builds(c)
 	case c.Fused() && c.Prediction.Measured == nil:
@@ -125,13 +126,12 @@ func (a *Answer) builds(c *diff.Comparison) {
 	s, names := c.Step, c.Builds
 	change := s.PerfectNS/s.NormalNS - 1
 	a.Verdict = NoVerdict
-	word := "longer"
+	word := "more"
 	if change < 0 {
-		word = "shorter"
+		word = "less"
 	}
-	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1],
-		quantity.Percent(max(change, -change)),
-		map[string]string{"longer": "more", "shorter": "less"}[word], names[0])
+	a.Line = fmt.Sprintf("Steps of %s take %s %s GPU time than those of %s.", names[1], quantity.Percent(abs(change)),
+		word, names[0])
 	a.Basis = "measured in " + a.Basis
 	a.Numbers = append(a.Numbers, NumberOf("GPU time per step, "+string(names[0]), s.NormalNS, NS, Measured),
 		NumberOf("GPU time per step, "+string(names[1]), s.PerfectNS, NS, Measured),
@@ -192,7 +192,7 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		a.Line = predictedLine(c, kinds)
 		if len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
 			a.Line = predictedLine(c, "")
-			a.Reasons = append(a.Reasons, sentence("this is"+kinds))
+			a.Reasons = append(a.Reasons, sentence("the prediction is"+kinds))
 		}
 	default:
 		a.Verdict, a.Line = NoAnswer, "No answer: these traces allow no prediction of the gain."

@@ -64,7 +64,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 		a.Reasons = append(a.Reasons, text)
 	}
 	if s.Level == router.LevelRank && a.Verdict == Uneven {
-		a.Next = append(a.Next, Step{"Place the experts anew, judged on other counts.",
+		a.Next = append(a.Next, Step{"Find a better placement, judged on other counts.",
 			fmt.Sprintf("moebalance place --ep %d --judge OTHER_COUNTS %s", worst.Parts, given)})
 	}
 	if s.Level == router.LevelExpert {

@@ -62,7 +62,7 @@ func doses(r gain.Result) string {
 	for _, p := range append([]gain.PointGain{{Dose: r.Dose}}, r.Points...) {
 		d, at := p.Dose, ""
 		if len(r.Points) > 0 {
-			at = fmt.Sprintf(" at %s %g", p.Name, p.Value)
+			at = " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
 		}
 		if d == nil || !d.Slope.Defined() || p.Name == "" && at != "" {
 			continue
@@ -97,13 +97,21 @@ func byVerdict(points []gain.PointGain) string {
 			}
 		}
 		if n := len(values); n > most {
-			parts = append(parts, fmt.Sprintf("%s at %d of %d points between %s %s and %s", v, n, len(points),
-				points[0].Name, values[0], values[n-1]))
+			parts = append(parts, fmt.Sprintf("%s at %d of %d points between %s", v, n, len(points),
+				named(points[0].Name, values[0]+" and "+values[n-1])))
 		} else if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s at %s %s", v, points[0].Name, strings.Join(values, ", ")))
+			parts = append(parts, fmt.Sprintf("%s at %s", v, named(points[0].Name, strings.Join(values, ", "))))
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// named are values of a point: 32 tokens, concurrency 8.
+func named(point, values string) string {
+	if strings.HasSuffix(point, "s") {
+		return values + " " + point
+	}
+	return point + " " + values
 }
 
 // crossover says at which load the gain changes its sign, or why none is shown.
@@ -126,8 +134,8 @@ func crossover(r gain.Result) string {
 		if len(r.Arms) == 2 {
 			what = fmt.Sprintf("%s is slower than %s", r.Arms[1].Name, r.Arms[0].Name)
 		}
-		return fmt.Sprintf("crossover at %s %s (%s): %s it %s; %s, interpolated between them", x.Name,
-			quantity.Digits3(x.Value), bounds(x), side, what, measured)
+		return fmt.Sprintf("crossover at %s (%s): %s it %s; %s, interpolated between them",
+			named(x.Name, quantity.Digits3(x.Value)), bounds(x), side, what, measured)
 	}
 	return x.Text // of a result that was worded before
 }

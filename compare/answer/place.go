@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 // OfPlacement answers whether a placement is worth a trial. given are the arguments that it was asked
-// for with but the number of ranks and copies; empty where it is not to be asked for again.
+// for with but the number of ranks and copies; empty where they are not known.
 func OfPlacement(r *place.Result, given string) Answer {
 	if r.Rebalance != nil {
 		return ofRebalance(r)
@@ -39,11 +40,15 @@ func OfPlacement(r *place.Result, given string) Answer {
 	default:
 		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
 	}
-	a.Basis = fmt.Sprintf("judged on %s · %s · baseline: %s", quantity.Count(len(r.Judged), "other window"),
-		quantity.Count(best.Ranks, "rank"), baseline(best))
+	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
+	if r.LeftOut > 0 {
+		judged = fmt.Sprintf("judged on %s left out in turn · written plan learned from all", quantity.Count(r.LeftOut,
+			"kind")+" of windows")
+	}
+	a.Basis = fmt.Sprintf("%s · %s · baseline: %s", judged, quantity.Count(best.Ranks, "rank"), baseline(best))
 	if best.Judged.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
-			NumberOf("placed", best.Judged, MaxMean, Predicted))
+			NumberOf("with the placement", best.Judged, MaxMean, Predicted))
 	}
 	if t := best.Time; t != nil {
 		of := "predicted " + t.Of
@@ -55,6 +60,13 @@ func OfPlacement(r *place.Result, given string) Answer {
 	if best.Verdict != place.Trial {
 		a.Reasons = append(a.Reasons, sentence(best.Reason))
 	}
+	for _, g := range best.Gains {
+		if g.Refused == "" {
+			a.Numbers = append(a.Numbers, Number{"predicted gain " + g.At(), g.Estimate, Fraction, g.Low, g.High, Predicted})
+		} else {
+			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+g.At()+": "+g.Refused))
+		}
+	}
 	for _, text := range beyond(r) {
 		a.Reasons = append(a.Reasons, sentence(text))
 	}
@@ -63,9 +75,14 @@ func OfPlacement(r *place.Result, given string) Answer {
 			quantity.Digits3(best.PaidBackAfter)))
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
-	if best.Verdict == place.Trial && given != "" {
+	if best.Verdict == place.Trial {
 		a.Next = append(a.Next, Step{"Write it for an engine.", fmt.Sprintf(
-			"moebalance place --ep %d --redundant %d --write-sglang NEW.json %s", best.Ranks, best.Redundant, given)})
+			"moebalance place --ep %d --redundant %d --write-sglang NEW.json %s", best.Ranks, best.Redundant,
+			cmp.Or(given, "--judge OTHER_COUNTS COUNTS"))})
+	}
+	if !best.Judged.Defined() {
+		a.Next = append(a.Next, Step{"Judge it on other counts.", fmt.Sprintf(
+			"moebalance place --ep %d --redundant %d --judge OTHER_COUNTS COUNTS", best.Ranks, best.Redundant)})
 	}
 	return a
 }
@@ -101,7 +118,7 @@ func ofRebalance(res *place.Result) Answer {
 		a.Line = fmt.Sprintf("Rebalancing would not pay: the busiest rank gets %s × the mean load as placed now.",
 			quantity.Decimals(never.MaxOverMean, 2))
 	case w.Name == place.Once:
-		a.Line = "Place the experts anew once: " + loads
+		a.Line = "Rebalance once: " + loads
 	case w.Below.Defined():
 		a.Line = fmt.Sprintf("Rebalance when balancedness falls below %s: %s", quantity.Plain(w.Below), loads)
 	default:
@@ -115,10 +132,10 @@ func ofRebalance(res *place.Result) Answer {
 		quantity.Count(r.Windows, "window"), order, quantity.Count(w.Ranks, "rank"), baseline(res.Best()))
 	a.Numbers = append(a.Numbers, NumberOf("busiest rank if never (max/mean)", never.MaxOverMean, MaxMean, Recorded))
 	if w.Name != place.Never {
-		a.Numbers = append(a.Numbers, NumberOf("so", w.MaxOverMean, MaxMean, Predicted),
+		a.Numbers = append(a.Numbers, NumberOf("rebalanced", w.MaxOverMean, MaxMean, Predicted),
 			NumberOf("worst window", w.Worst, MaxMean, Predicted),
 			NumberOf("copies moved each time", w.MovedShare, Fraction, Predicted))
-		a.Reasons = append(a.Reasons, fmt.Sprintf("It places anew before %d of %s, and moves %s of the copies each time.",
+		a.Reasons = append(a.Reasons, fmt.Sprintf("It rebalances before %d of %s and moves %s of the copies each time.",
 			w.Times, quantity.Count(r.Windows-1, "window"), quantity.Percent(w.MovedShare)))
 	}
 	if w.MoveNS > 0 {
@@ -126,7 +143,7 @@ func ofRebalance(res *place.Result) Answer {
 	}
 	for _, o := range r.Ways {
 		if o.Name == place.Always && o.Learns == w.Learns && !o.Chosen {
-			a.Reasons = append(a.Reasons, fmt.Sprintf("Always would reach %s and move %s times as many copies.",
+			a.Reasons = append(a.Reasons, fmt.Sprintf("Rebalancing before every window would reach %s and move %s × as many copies.",
 				quantity.Decimals(o.MaxOverMean, 2), quantity.Digits3(router.Number(o.Moved)/router.Number(max(1, w.Moved)))))
 		}
 	}

@@ -42,7 +42,7 @@ func TestBeyondThePlacement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := place.Judge(windows[:2], windows[2:], place.Options{Ranks: []int{32}, Redundant: []int{0, 32},
+		res, err := place.Judge(windows, nil, place.Options{Ranks: []int{32}, Redundant: []int{0, 32},
 			Threshold: 0.2, ExpertBytes: 1e9, Cost: cost})
 		if err != nil {
 			t.Fatal(err)

@@ -127,8 +127,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	}
 }
 
-// kindWord is the word of a kind of steps: prefill or decode, or nothing where its name
-// does not begin so.
+// kindWord is the word of a kind of steps: prefill or decode, or counted where its name does
+// not begin so.
 func kindWord(k *nsys.StepKind) string {
 	word, _, _ := strings.Cut(k.Name, ",")
 	if word == "prefill" || word == "decode" {
@@ -243,10 +243,11 @@ func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
 		are(len(rows), layerNoun(t)), layers, layerNoun(t))
 }
 
-// loadReasons say which expert is behind the most uneven layer, by recorded counts.
+// loadReasons say which expert is behind the most uneven layer, by recorded counts, or without
+// them which rank is behind most layers.
 func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
-	if contradicts := t.Contradicted(); !ok || !load.Flagged || contradicts {
+	if !ok || !load.Flagged || t.Contradicted() {
 		if len(rows) > 1 {
 			return []string{slowestWords(t, rows)}
 		}
@@ -255,7 +256,7 @@ func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
 	text := fmt.Sprintf("In layer %d expert %d has %s × the mean load", rows[0].Layer, load.Worst,
 		quantity.Digits3(load.MaxOverMean))
 	if load.NullP95.Defined() {
-		text += fmt.Sprintf("; chance gives %s", quantity.Digits3(load.NullP95))
+		text += fmt.Sprintf(" (95th percentile under random routing: %s)", quantity.Digits3(load.NullP95))
 	}
 	return []string{text + "."}
 }

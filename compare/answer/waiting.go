@@ -82,11 +82,9 @@ func because(c wait.Cause, whole router.Number) string {
 	if c.NS >= whole || much == quantity.Duration(whole) {
 		much = "all" // where it is more, the rank has less of something else
 	}
-	text := fmt.Sprintf("%s of it for %s", much, map[string]string{wait.LateHosts: "late launches",
-		wait.OtherCompute: "other compute of the last rank", wait.OtherKernels: "kernels of its own"}[c.Name])
-	if c.Name == wait.ExpertLoad {
-		text = fmt.Sprintf("%s of it for expert load", much)
-	}
+	text := fmt.Sprintf("%s of it for %s", much, map[string]string{wait.ExpertLoad: "expert load",
+		wait.LateHosts: "late launches", wait.OtherCompute: "other compute of the last rank",
+		wait.OtherKernels: "kernels of its own"}[c.Name])
 	if c.Did != "" {
 		text += " (" + string(c.Did) + ")"
 	}

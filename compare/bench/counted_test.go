@@ -211,7 +211,7 @@ func TestReportsOfOtherRuns(t *testing.T) {
 	for seconds, want := range map[int64]bool{1: true, 9: true, 10: false, 15: false} {
 		ran := Attempt{Result: &result, DurationNS: 1e9 * seconds}
 		got, ok := campaignOf(Spec{}, []Attempt{ran}, []Attempt{ran}).checkReports()
-		if ok != want || ok && got.Status != gain.Warn {
+		if ok != want || ok && got.Status != gain.Fail {
 			t.Errorf("%d s: %v, %+v", seconds, ok, got)
 		}
 	}

@@ -204,7 +204,7 @@ func TestProofToCome(t *testing.T) {
 	}{
 		"trtllm": {Spec{}, "give --ranks N"},
 		"vllm":   {Spec{}, "none unless the report states its routing, because vllm prints no proof line"},
-		"sglang": {Spec{Counts: "{out}/counts"}, "measured"},
+		"sglang": {Spec{Counts: "{out}/counts"}, "to be measured"},
 	} {
 		var err error
 		if c.spec.Treatment, err = ParseTreatment(treatment); err != nil {

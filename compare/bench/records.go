@@ -69,7 +69,11 @@ func (r *runner) take(a *Attempt, record control.Record, ranks int) error {
 				arm = gain.Normal
 			}
 			result, err := metrics.OfSegment(m.Seconds, m.Value, r.custom)
-			if err == nil {
+			switch {
+			case err != nil:
+			case r.Spec.Metric == "" && result.Primary == "":
+				return metrics.Choose(m.Value)
+			default:
 				err = r.usable(&result)
 			}
 			if rule := metrics.RuleOf(r.Spec.Metric, m.Value); err != nil && rule != "" {

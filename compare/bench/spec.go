@@ -250,9 +250,9 @@ func (s Spec) ProofToCome() string {
 		return "proof of balance: claimed by what each rank acknowledges; --counts, with the server's MOEBALANCE_COUNTS, " +
 			"would measure it"
 	case s.Counts != "" || t.Records != "":
-		return "proof of balance: measured, by the expert counts of each launch"
+		return "proof of balance: to be measured, by the expert counts of each launch"
 	case s.Design.Profiled:
-		return "proof of balance: measured, by the traces of the profiled pair"
+		return "proof of balance: to be measured, by the traces of the profiled pair"
 	case t.Line != "":
 		text := "proof of balance: loads in the report, or a claim in each rank's log; --counts or --profile would measure it"
 		if s.Ranks == 0 {

@@ -283,19 +283,19 @@ func readMatrix(s *source, r *Record) error {
 		return fmt.Errorf("want one list of layers × experts, have %d values", len(s.values))
 	}
 	a, err := numbers(s.values[0])
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.addArray(a, s.axes, nil)
 	}
-	return r.addArray(a, s.axes, nil)
+	return err
 }
 
 // readNPY reads an array of numpy.save.
 func readNPY(s *source, r *Record) error {
 	a, err := tensor.ParseNumPy(s.content)
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.addArray(a, s.axes, nil)
 	}
-	return r.addArray(a, s.axes, nil)
+	return err
 }
 
 // addPasses adds the layers of n passes. Those without any count are left out:

@@ -125,6 +125,9 @@ func readCSV(s *source, r *Record) error {
 			return fmt.Errorf("line %d: %w", line, err)
 		}
 	}
+	if !bytes.HasSuffix(s.content, []byte("\n")) {
+		r.warn("no_last_newline")
+	}
 	for key, counts := range parts {
 		step := key.step()
 		step.Load.PerExpert = dense(counts, r.Experts)

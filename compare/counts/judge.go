@@ -146,7 +146,7 @@ func (j *judge) chance(layout router.Layout, s Step) (chance.Null, error) {
 		tokens = (tokens + 1<<(shift-1)) >> shift << shift
 	}
 	key := nullKey{tokens: tokens}
-	if j.place != nil && !j.place.uniform() {
+	if j.place != nil && j.place.layers != nil {
 		key.layer = s.Layer
 	}
 	if known, ok := j.known[key]; ok {

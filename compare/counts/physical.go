@@ -35,12 +35,10 @@ func (r *Record) placeCopies() {
 	if len(r.copies) == 0 || r.Ranks == 0 {
 		return
 	}
-	p, err := r.placeOn(r.Ranks)
-	if err != nil {
+	var err error
+	if r.Placement, err = r.placeOn(r.Ranks); err != nil {
 		r.warn("no_placement", "error", err.Error())
-		return
 	}
-	r.Placement = p
 }
 
 func (r *Record) placeOn(ranks int) (*Placement, error) {

@@ -53,7 +53,7 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
 	}
 	switch recordMoE := slices.ContainsFunc(layers, outside); {
-	case p.uniform():
+	case p.layers == nil: // all layers share one layout
 		return p, nil
 	case moe != nil && recordMoE && len(layers) > 0 && slices.Max(layers) >= len(moe):
 		return nil, fmt.Errorf("layer %d is none of the %s of the model", slices.Max(layers),
@@ -85,22 +85,25 @@ func (p *Placement) Placed(moe []int) Slots {
 	slots := Slots{}
 	for layer, l := range p.layers {
 		if moe != nil && slices.Contains(moe, layer) || moe == nil && !p.trivial(l) {
-			for rank := range l.Ranks() {
-				slots[layer] = append(slots[layer], l.Held(rank)...)
-			}
+			slots[layer] = slotsOf(l)
 		}
 	}
 	return slots
 }
 
-// Slots is the number of physical experts of a layer.
-func (p *Placement) Slots() (slots int) {
+// Slots is the number of physical experts of the first layer.
+func (p *Placement) Slots() int {
 	l := p.every
-	for _, l = range p.layers {
-		break
+	if layers := slices.Sorted(maps.Keys(p.layers)); len(layers) > 0 {
+		l = p.layers[layers[0]]
 	}
+	return len(slotsOf(l))
+}
+
+// slotsOf are the experts of a layout, rank by rank.
+func slotsOf(l router.Layout) (slots []int32) {
 	for rank := range l.Ranks() {
-		slots += len(l.Held(rank))
+		slots = append(slots, l.Held(rank)...)
 	}
 	return slots
 }
@@ -140,28 +143,13 @@ func (p *Placement) beginsDense() bool {
 
 // trivial reports expert i mod experts in slot i.
 func (p *Placement) trivial(l router.Layout) bool {
-	slot := 0
-	for rank := range l.Ranks() {
-		for _, e := range l.Held(rank) {
-			if int(e) != slot%p.Experts {
-				return false
-			}
-			slot++
-		}
-	}
-	return slot > 0
+	slots := slotsOf(l)
+	return len(slots) > 0 && slices.Equal(slots, trivial(len(slots), p.Experts))
 }
 
-// uniform reports whether all layers share one layout.
-func (p *Placement) uniform() bool { return p.layers == nil }
-
 func (p *Placement) replicated() bool {
-	for _, l := range p.layers {
-		if l.Replicated() {
-			return true
-		}
-	}
-	return p.every.Replicated()
+	return p.every.Replicated() ||
+		slices.ContainsFunc(slices.Collect(maps.Values(p.layers)), router.Layout.Replicated)
 }
 
 // placeSlots sets one layer from its physical slots, each naming a logical

@@ -147,6 +147,15 @@ func TestCSVHeaders(t *testing.T) {
 	})
 }
 
+// A text whose last line does not end may be cut within its last number.
+func TestCutCSV(t *testing.T) {
+	for text, want := range map[string][]string{"0,0,12\n": nil, "0,0,1": {"no_last_newline"}} {
+		if r := parsed(t, "layer,expert,count\n"+text); !slices.Equal(codes(r.Warnings), want) {
+			t.Errorf("%q: %v", text, r.Warnings)
+		}
+	}
+}
+
 // Prefill and decode are different workloads, each with steps of its own.
 func TestPhases(t *testing.T) {
 	for path, want := range map[string]map[Phase][]step{

@@ -9,11 +9,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// ResultSchema is the version of the JSON of
+// ResultSchema is the version of the JSON of Result.
 const ResultSchema = 1
 
-// Result is the JSON of  Its lists repeat the source, so that each row stands
-// alone.
+// Result is the JSON of counts. Its lists repeat the source, so that each row stands alone.
 type Result struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Kind          string                `json:"kind"` // always "counts"
@@ -114,7 +113,7 @@ func (res *Result) WorstRank() *imbalance.SourceRow {
 	var worst *imbalance.SourceRow
 	for i, l := range res.Imbalance {
 		if l.Level == router.LevelRank && l.Steps > 0 &&
-			(worst == nil || l.MaxOverMean/l.Floor > worst.MaxOverMean/worst.Floor) {
+			(worst == nil || l.AboveFloor() > worst.AboveFloor()) {
 			worst = &res.Imbalance[i]
 		}
 	}

@@ -172,10 +172,10 @@ func (r *routes) addValue(value json.RawMessage) error {
 	}
 	for _, part := range record.arrays(0) {
 		a, err := part.array()
-		if err == nil {
-			err = r.addArray(a, part)
-		}
 		if err != nil {
+			return fmt.Errorf("routed_experts: %w", err)
+		}
+		if err := r.addArray(a, part); err != nil {
 			return err
 		}
 	}
@@ -194,11 +194,7 @@ func (r *routes) addValue(value json.RawMessage) error {
 // of int32 whose shape stands beside it (SGLang).
 func (r *routedRecord) array() (tensor.Array, error) {
 	if r.Routed[0] == '[' {
-		a, err := numbers(r.Routed)
-		if err != nil {
-			err = fmt.Errorf("routed_experts: %w", err)
-		}
-		return a, err
+		return numbers(r.Routed)
 	}
 	text, dtype := "", safetensors.I32
 	if r.Routed[0] == '{' { // of Dynamo's handlers for vLLM, _serialize_routed_experts
@@ -209,33 +205,27 @@ func (r *routedRecord) array() (tensor.Array, error) {
 			DType string  `json:"dtype"`
 		}
 		if err := json.Unmarshal(r.Routed, &described); err != nil {
-			return tensor.Array{}, fmt.Errorf("routed_experts: want data, shape and dtype: %w", err)
+			return tensor.Array{}, fmt.Errorf("want data, shape and dtype: %w", err)
 		}
 		text, r.Shape, r.Start = described.Data, described.Shape, described.Start
 		if dtype = idTypes[described.DType]; dtype == "" {
-			return tensor.Array{}, fmt.Errorf("routed_experts: want the dtype of ids, such as int32, have %q",
-				described.DType)
+			return tensor.Array{}, fmt.Errorf("want the dtype of ids, such as int32, have %q", described.DType)
 		}
 	} else if err := json.Unmarshal(r.Routed, &text); err != nil {
-		return tensor.Array{}, fmt.Errorf("routed_experts: want lists or base64, have %.40s", r.Routed)
+		return tensor.Array{}, fmt.Errorf("want lists or base64, have %.40s", r.Routed)
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return tensor.Array{}, fmt.Errorf("routed_experts: %w", err)
+		return tensor.Array{}, err
 	}
 	if strings.HasPrefix(string(raw[:min(len(raw), len(tensor.NumPyMagic))]), tensor.NumPyMagic) {
-		a, err := tensor.ParseNumPy(raw)
-		return a, err
+		return tensor.ParseNumPy(raw)
 	}
 	if len(r.Shape) != 3 {
 		return tensor.Array{},
-			errors.New(`routed_experts: base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
+			errors.New(`base64 of numbers without their shape; add "shape": [tokens, layers, top-k] beside it`)
 	}
-	a, err := tensor.Dense(raw, dtype, r.Shape, false)
-	if err != nil {
-		err = fmt.Errorf("routed_experts: %w", err)
-	}
-	return a, err
+	return tensor.Dense(raw, dtype, r.Shape, false)
 }
 
 // idTypes are the types of ids by NumPy's names.
@@ -269,9 +259,7 @@ func (r *routes) add(phase Phase, layer int, ids []int64) error {
 		return fmt.Errorf("want 1 to %d experts of a layer below %d, have %d of layer %d", maxTopK, maxLayers, len(ids),
 			layer)
 	}
-	if r.record.TopK == 0 {
-		r.record.TopK = len(ids)
-	}
+	r.record.TopK = cmp.Or(r.record.TopK, len(ids))
 	if len(ids) != r.record.TopK {
 		return fmt.Errorf("layer %d: want %d experts a token, have %d", layer, r.record.TopK, len(ids))
 	}

@@ -29,10 +29,10 @@ func readTorch(s *source, r *Record) error {
 			"holds all of them")
 	case f.Root[tensor.Alone] != nil:
 		a, err := f.Array(f.Root, tensor.Alone)
-		if err != nil {
-			return err
+		if err == nil {
+			err = r.addArray(a, s.axes, nil)
 		}
-		return r.addArray(a, s.axes, nil)
+		return err
 	}
 	return errors.New("want a dump of SGLang's expert distribution recorder, which has logical_count or records, have " +
 		"another file of torch.save")

@@ -218,7 +218,7 @@ func TestCompareWaits(t *testing.T) {
 		checkNear(t, "wait", float64(have.WaitNS)/1e3, w.wait, 0.06)
 		checkNear(t, "host", float64(have.Parts.HostNS)/1e3, w.host, 0.06)
 	}
-	normal, perfect := c.Waiting()
+	normal, perfect := c.waiting()
 	checkNear(t, "normal", float64(normal)/1e3, 773.2, 0.1)
 	checkNear(t, "perfect", float64(perfect)/1e3, 241.7, 0.1)
 	k := c.Kernels[0]

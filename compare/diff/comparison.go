@@ -121,9 +121,9 @@ type ArmWait struct {
 	wait.Wait
 }
 
-// Waiting adds the mean wait of each arm over the layers of Waits, in nanoseconds per
-// step; 0 where there are none.
-func (c Comparison) Waiting() (normal, perfect router.Number) {
+// waiting adds the mean wait of each arm over the layers of Waits, of which there are some, in
+// nanoseconds per step.
+func (c Comparison) waiting() (normal, perfect router.Number) {
 	for _, w := range c.Waits {
 		if w.Arm == c.Builds.Names()[0] {
 			normal += w.WaitNS

@@ -128,7 +128,7 @@ func CheckTactics(normal, perfect *nsys.Trace) gain.Check {
 		}
 	}
 	if len(found) > 0 {
-		return checked("kernel_tactics", gain.Warn, "other", "variants", found)
+		return gain.NewCheck("kernel_tactics", gain.Warn, "other", "variants", found)
 	}
-	return checked("kernel_tactics", gain.Pass, "same")
+	return gain.NewCheck("kernel_tactics", gain.Pass, "same")
 }

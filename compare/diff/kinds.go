@@ -200,7 +200,7 @@ func only(t *nsys.Trace, steps []int) *nsys.Trace {
 		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance),
 			func(r imbalance.Row) bool { return r.Quantity == imbalance.Time })
 		for _, l := range times.Judged() {
-			if row, ok := l.Row(BalancedWithin); ok {
+			if row, ok := l.Row(balancedWithin); ok {
 				part.Imbalance = append(part.Imbalance, row)
 			}
 		}

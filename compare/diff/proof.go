@@ -8,7 +8,7 @@ import (
 )
 
 // ProveRouting says what traces of one launch of each arm prove about routing, compared.
-// Expert work over the ranks, per step and layer, must stay within BalancedWithin
+// Expert work over the ranks, per step and layer, must stay within balancedWithin
 // in the perfect arm and be beyond it in the normal one; between the two nothing
 // is proved.
 func ProveRouting(compared Comparison) gain.TraceProof {
@@ -18,10 +18,10 @@ func ProveRouting(compared Comparison) gain.TraceProof {
 	}
 	inNormal, inPerfect := 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
 	return gain.TraceProof{
-		Proved: inPerfect <= 1+BalancedWithin && inNormal > 1+BalancedWithin,
+		Proved: inPerfect <= 1+balancedWithin && inNormal > 1+balancedWithin,
 		Evidence: fmt.Sprintf(
 			"%s over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm "+
 				"(want at most that)",
-			c.Of.ExpertTime(), quantity.Ratio(inNormal), 1+BalancedWithin, quantity.Ratio(inPerfect)),
+			c.Of.ExpertTime(), quantity.Ratio(inNormal), 1+balancedWithin, quantity.Ratio(inPerfect)),
 	}
 }

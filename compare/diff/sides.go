@@ -179,12 +179,12 @@ func (c *Comparison) judgeLoad(perfect *nsys.Trace) {
 	}
 }
 
-// BalancedWithin is the imbalance of expert time over ranks up to which traces of
+// balancedWithin is the imbalance of expert time over ranks up to which traces of
 // the perfect arm pass as balanced, a fraction. Equal load still takes unequal
 // time on unequal hardware and in noise: the captures of balanced runs in
 // testdata lie below 0.01. It is the imbalance from which this toolkit
 // flags a layer, and has nothing to do with the threshold of a verdict on gain.
-const BalancedWithin = 0.10
+const balancedWithin = 0.10
 
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
 // and more so than normal routing. Recorded load, which judgeLoad has asked, shows it too.
@@ -203,9 +203,9 @@ func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
 	args := []any{"of", c.Ceiling.Of.ExpertTime(), "arm", gain.Normal, "here", inNormal, "other", gain.Perfect,
 		"there", inPerfect}
 	switch {
-	case inPerfect > 1+BalancedWithin && inPerfect > inNormal:
+	case inPerfect > 1+balancedWithin && inPerfect > inNormal:
 		c.refuse("unbalanced", args...)
-	case inPerfect > 1+BalancedWithin:
+	case inPerfect > 1+balancedWithin:
 		c.warn("perfect_not_balanced", string(gain.Perfect), args...)
 	case inPerfect > inNormal:
 		c.warn("arms_look_alike", "", args...)

@@ -56,7 +56,7 @@ const (
 	Rest         PartName = "not explained" // transfer, idle GPUs, the profiler, noise
 )
 
-// Placement is what placing the experts wins alone: it evens out ranks as far as the
+// Placement is what placing the experts gains alone: it evens out ranks as far as the
 // perfect arm does, and leaves the size of the expert GEMMs as it is.
 //
 //	gain bound = saved / (normal step − saved), saved = Part.SavedNS of EvenRanks
@@ -119,7 +119,7 @@ func (c *Comparison) otherWaiting() (saved, half router.Number) {
 	if len(c.Waits) == 0 {
 		return router.Undefined(), router.Undefined()
 	}
-	normal, perfect := c.Waiting()
+	normal, perfect := c.waiting()
 	saved = normal - perfect
 	for _, w := range c.Waits {
 		width := w.Intervals.Wait.High - w.Intervals.Wait.Low
@@ -144,5 +144,5 @@ func (c *Comparison) WithPlacement(contiguous, judged router.Number, held string
 	}
 }
 
-// Known is false where no gain is predicted, and in results of before.
+// Known is false where no gain is predicted.
 func (s Split) Known() bool { return len(s.Parts) > 0 }

@@ -264,13 +264,13 @@ func longest(times map[string]int64) string {
 // CheckCompute asks traces of one launch of each arm, compared, whether both did the same work. What
 // depends on the steps that happened to be recorded is no more than a warning.
 func CheckCompute(compared Comparison) gain.Check {
-	check := checked(gain.CheckCompute, gain.Unknown, "unknown")
+	check := gain.NewCheck(gain.CheckCompute, gain.Unknown, "unknown")
 	window := false // other steps were recorded
 	for _, w := range compared.Work {
 		status, why := gain.Fail, "other"
 		switch {
 		case w.Equal && check.Status == gain.Unknown:
-			check = checked(gain.CheckCompute, gain.Pass, "same")
+			check = gain.NewCheck(gain.CheckCompute, gain.Pass, "same")
 			continue
 		case w.Equal || check.Status == gain.Fail:
 			continue
@@ -278,15 +278,10 @@ func CheckCompute(compared Comparison) gain.Check {
 			window = true
 			status, why = gain.Warn, "steps"
 		}
-		check = checked(gain.CheckCompute, status, why, "quantity", w.Quantity, "arm", gain.Normal, "here", w.Normal,
+		check = gain.NewCheck(gain.CheckCompute, status, why, "quantity", w.Quantity, "arm", gain.Normal, "here", w.Normal,
 			"other", gain.Perfect, "there", w.Perfect, "unit", w.Unit)
 	}
 	return check
-}
-
-// checked is a check's outcome by its case and the values that its words need.
-func checked(name string, status gain.CheckStatus, why string, args ...any) gain.Check {
-	return gain.Check{Name: name, Status: status, Args: router.Warn("", "", append(args, "why", why)...).Args}
 }
 
 // withoutGain takes from sides that are not comparable what could be read as a gain.

@@ -145,8 +145,8 @@ type Check struct {
 	Parts []Check `json:"parts,omitempty"`
 }
 
-// found is the answer of a check by its case and what its words need.
-func found(name string, status CheckStatus, why string, args ...any) Check {
+// NewCheck is the answer of a check by its case and what its words need.
+func NewCheck(name string, status CheckStatus, why string, args ...any) Check {
 	return Check{Name: name, Status: status, Args: router.Warn("", "", append(args, "why", why)...).Args}
 }
 
@@ -164,19 +164,30 @@ type Difference struct {
 // Warnings are what a check found, as far as its status rests on it: of each part about its
 // name, and of no name where all parts found the same.
 func (c Check) Warnings() (all []router.Warning) {
+	if len(c.Parts) == 0 {
+		return []router.Warning{{Code: c.Name, Args: c.Args, Text: c.Text}}
+	}
+	same := true
 	for _, p := range c.Parts {
-		if p.Status == c.Status {
-			all = append(all, router.Warning{Code: c.Name, Subject: p.Name, Args: p.Args, Text: p.Text})
+		if p.Status != c.Status {
+			same = false
+			continue
+		}
+		name := p.Name
+		p.Name = c.Name
+		for _, w := range p.Warnings() {
+			same = same && w.Subject == "" &&
+				(len(all) == 0 || w.Text == all[0].Text && reflect.DeepEqual(w.Args, all[0].Args))
+			if w.Subject != "" {
+				w.Subject = " (" + w.Subject + ")"
+			}
+			w.Subject = name + w.Subject
+			all = append(all, w)
 		}
 	}
-	first := router.Warning{Code: c.Name, Args: c.Args, Text: c.Text}
-	if len(all) > 0 {
-		first.Args, first.Text = all[0].Args, all[0].Text
+	if same && len(all) > 0 {
+		all[0].Subject = ""
+		return all[:1]
 	}
-	for _, w := range all {
-		if len(all) < len(c.Parts) || w.Text != first.Text || !reflect.DeepEqual(w.Args, first.Args) {
-			return all
-		}
-	}
-	return []router.Warning{first}
+	return all
 }

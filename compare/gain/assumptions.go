@@ -37,7 +37,7 @@ func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
 	case c.Design == WithinLaunch:
 		return c.outlyingLaunches(complete)
 	case len(complete) == 0:
-		return found(CheckOutliers, Unknown, "no_pair"), nil
+		return NewCheck(CheckOutliers, Unknown, "no_pair"), nil
 	}
 	var launches []*Launch
 	var groups [][]float64
@@ -61,11 +61,11 @@ func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
 	case len(far) > 0:
 		return farOff(far), far
 	case limit > math.Ln2:
-		return found(CheckOutliers, Unknown, "noise"), nil // not even twice or half the median is an outlier
+		return NewCheck(CheckOutliers, Unknown, "noise"), nil // not even twice or half the median is an outlier
 	case limit == 0 && largest > 0:
-		return found(CheckOutliers, Unknown, "no_noise"), nil
+		return NewCheck(CheckOutliers, Unknown, "no_noise"), nil
 	default:
-		return found(CheckOutliers, Pass, "none", "most", math.Expm1(largest)), nil
+		return NewCheck(CheckOutliers, Pass, "none", "most", math.Expm1(largest)), nil
 	}
 }
 
@@ -90,9 +90,9 @@ func sortOutliers(found []Outlier) []Outlier {
 func farOff(outliers []Outlier) Check {
 	launches, pairs, changes := columns(outliers)
 	if slices.Contains(launches, UnknownPosition) {
-		return found(CheckOutliers, Warn, "pairs", "pairs", pairs, "changes", changes)
+		return NewCheck(CheckOutliers, Warn, "pairs", "pairs", pairs, "changes", changes)
 	}
-	return found(CheckOutliers, Warn, "launches", "launches", launches, "changes", changes)
+	return NewCheck(CheckOutliers, Warn, "launches", "launches", launches, "changes", changes)
 }
 
 func columns(outliers []Outlier) (launches, pairs []int, changes []float64) {
@@ -126,11 +126,11 @@ func checkRepeats(complete []session) Check {
 	r := products / squares
 	switch {
 	case n < 6 || squares == 0:
-		return found(CheckRepeats, Unknown, "few")
+		return NewCheck(CheckRepeats, Unknown, "few")
 	case (r+1/n)*math.Sqrt(n) > 1.96:
-		return found(CheckRepeats, Warn, "alike", "r", r)
+		return NewCheck(CheckRepeats, Warn, "alike", "r", r)
 	}
-	return found(CheckRepeats, Pass, "none", "r", r)
+	return NewCheck(CheckRepeats, Pass, "none", "r", r)
 }
 
 // checkCarryOver asks whether what a launch leaves behind differs by arm: then the two
@@ -144,9 +144,9 @@ func (c Campaign) checkCarryOver(complete []session) Check {
 	normal, perfect, change := c.Builds.Called(Normal), c.Builds.Called(Perfect), fraction(2*e.Estimate)
 	switch {
 	case !e.Defined():
-		return found(CheckCarryOver, Unknown, "few")
+		return NewCheck(CheckCarryOver, Unknown, "few")
 	case e.P(0) < driftLevel:
-		return found(CheckCarryOver, Warn, "shown", "one", normal, "other", perfect, "change", change, "p", e.P(0))
+		return NewCheck(CheckCarryOver, Warn, "shown", "one", normal, "other", perfect, "change", change, "p", e.P(0))
 	}
-	return found(CheckCarryOver, Pass, "none", "one", normal, "other", perfect, "change", change, "p", e.P(0))
+	return NewCheck(CheckCarryOver, Pass, "none", "one", normal, "other", perfect, "change", change, "p", e.P(0))
 }

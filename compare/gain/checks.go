@@ -59,7 +59,7 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, 
 		return checks
 	}
 	if c.Ranks == 1 {
-		checks = append(checks, found(CheckOneRank, Warn, "experts"))
+		checks = append(checks, NewCheck(CheckOneRank, Warn, "experts"))
 	}
 	if explained, ok := c.checkExplained(r.Gain); ok {
 		checks = append(checks, explained)
@@ -72,13 +72,13 @@ func (c Campaign) checkProof() Check {
 	missing := c.unproved()
 	switch {
 	case len(missing) > 0:
-		return found(CheckProof, Fail, "unproved", "missing", missing)
+		return NewCheck(CheckProof, Fail, "unproved", "missing", missing)
 	case c.balance() == Claimed:
-		return found(CheckProof, Warn, "claimed")
+		return NewCheck(CheckProof, Warn, "claimed")
 	case c.Chance:
-		return found(CheckProof, Pass, "chance")
+		return NewCheck(CheckProof, Pass, "chance")
 	}
-	return found(CheckProof, Pass, "measured")
+	return NewCheck(CheckProof, Pass, "measured")
 }
 
 // balance is the grade of the weakest proof, None where a rank is unproved.
@@ -136,17 +136,17 @@ func (c Campaign) checkDifferences() Check {
 	}
 	switch {
 	case len(other) > 0:
-		return found(CheckDifference, Fail, "other", "differences", other)
+		return NewCheck(CheckDifference, Fail, "other", "differences", other)
 	case c.Design == WithinLaunch:
-		return found(CheckDifference, Pass, "within")
+		return NewCheck(CheckDifference, Pass, "within")
 	case !c.Compared:
-		return found(CheckDifference, Unknown, "unrecorded")
+		return NewCheck(CheckDifference, Unknown, "unrecorded")
 	case len(declared) > 0:
-		return found(CheckDifference, Pass, "declared", "differences", declared)
+		return NewCheck(CheckDifference, Pass, "declared", "differences", declared)
 	case c.Builds.Named():
-		return found(CheckDifference, Warn, "same")
+		return NewCheck(CheckDifference, Warn, "same")
 	}
-	return found(CheckDifference, Fail, "untreated")
+	return NewCheck(CheckDifference, Fail, "untreated")
 }
 
 // checkWork compares what the two launches of each pair did.
@@ -181,17 +181,17 @@ func (c Campaign) checkWork(sessions []session) Check {
 	switch {
 	case c.Design == WithinLaunch &&
 		slices.ContainsFunc(unequal, func(s string) bool { return strings.Contains(s, WorkOutputTokens) }):
-		return found(CheckWork, Fail, "other_lengths", "differences", each(unequal), "tolerance", c.Tolerance)
+		return NewCheck(CheckWork, Fail, "other_lengths", "differences", each(unequal), "tolerance", c.Tolerance)
 	case len(unequal) > 0:
-		return found(CheckWork, Fail, "unequal", "differences", each(unequal), "tolerance", c.Tolerance)
+		return NewCheck(CheckWork, Fail, "unequal", "differences", each(unequal), "tolerance", c.Tolerance)
 	case len(names) == 0:
-		return found(CheckWork, Unknown, "none")
+		return NewCheck(CheckWork, Unknown, "none")
 	case len(half) > 0:
-		return found(CheckWork, Warn, "half", "names", set(half), "pairs", set(in))
+		return NewCheck(CheckWork, Warn, "half", "names", set(half), "pairs", set(in))
 	case len(never) > 0:
-		return found(CheckWork, Pass, "partly", "names", names, "tolerance", c.Tolerance, "never", never)
+		return NewCheck(CheckWork, Pass, "partly", "names", names, "tolerance", c.Tolerance, "never", never)
 	}
-	return found(CheckWork, Pass, "equal", "names", names, "tolerance", c.Tolerance)
+	return NewCheck(CheckWork, Pass, "equal", "names", names, "tolerance", c.Tolerance)
 }
 
 // each are the texts, each once.
@@ -269,9 +269,9 @@ func checkPairs(pairs []Pair) Check {
 		}
 	}
 	if len(open) > 0 {
-		return found(CheckPairs, Warn, "open", "complete", complete, "pairs", open)
+		return NewCheck(CheckPairs, Warn, "open", "complete", complete, "pairs", open)
 	}
-	return found(CheckPairs, Pass, "all", "complete", complete)
+	return NewCheck(CheckPairs, Pass, "all", "complete", complete)
 }
 
 func (c Campaign) checkOrder(logs logGains) Check {
@@ -279,22 +279,22 @@ func (c Campaign) checkOrder(logs logGains) Check {
 	normal, perfect := c.Builds.Called(Normal), c.Builds.Called(Perfect)
 	switch {
 	case ab+ba == 0:
-		return found(CheckOrder, Unknown, "unrecorded")
+		return NewCheck(CheckOrder, Unknown, "unrecorded")
 	case ab-ba < -1 || ab-ba > 1:
-		return found(CheckOrder, Warn, "uneven", "one", normal, "other", perfect, "first", ab, "second", ba)
+		return NewCheck(CheckOrder, Warn, "uneven", "one", normal, "other", perfect, "first", ab, "second", ba)
 	}
-	return found(CheckOrder, Pass, "even", "one", normal, "other", perfect, "first", ab, "second", ba)
+	return NewCheck(CheckOrder, Pass, "even", "one", normal, "other", perfect, "first", ab, "second", ba)
 }
 
 // orderEffect asks whether running second changes the value.
 func orderEffect(e stats.TTest) Check {
 	switch change := fraction(e.Estimate); {
 	case !e.Defined():
-		return found(CheckOrderEffect, Unknown, "few")
+		return NewCheck(CheckOrderEffect, Unknown, "few")
 	case e.P(0) < driftLevel:
-		return found(CheckOrderEffect, Warn, "shown", "change", change, "p", e.P(0))
+		return NewCheck(CheckOrderEffect, Warn, "shown", "change", change, "p", e.P(0))
 	default:
-		return found(CheckOrderEffect, Pass, "none", "change", change, "p", e.P(0))
+		return NewCheck(CheckOrderEffect, Pass, "none", "change", change, "p", e.P(0))
 	}
 }
 
@@ -316,16 +316,16 @@ func (c *course) add(l *Launch, group int) {
 func (c course) drift(confidence float64, oneOrder bool) Check {
 	slope := stats.CommonSlope(c.position, c.log, c.group, confidence)
 	if math.IsNaN(slope.P) {
-		return found(CheckDrift, Unknown, "few")
+		return NewCheck(CheckDrift, Unknown, "few")
 	}
 	change := fraction(slope.Estimate * (slices.Max(c.position) - slices.Min(c.position)))
 	switch {
 	case slope.P >= driftLevel:
-		return found(CheckDrift, Pass, "none", "change", change, "p", slope.P)
+		return NewCheck(CheckDrift, Pass, "none", "change", change, "p", slope.P)
 	case oneOrder:
-		return found(CheckDrift, Fail, "confounded", "change", change, "p", slope.P)
+		return NewCheck(CheckDrift, Fail, "confounded", "change", change, "p", slope.P)
 	}
-	return found(CheckDrift, Warn, "balanced", "change", change, "p", slope.P)
+	return NewCheck(CheckDrift, Warn, "balanced", "change", change, "p", slope.P)
 }
 
 // checkDrift is over the campaign, or where launches hold all arms within each of them.
@@ -363,11 +363,11 @@ func (c Campaign) checkNoise(pairs []Pair, g Gain) (Check, bool) {
 	case n == 0:
 		return Check{}, false
 	case !g.Estimate.Defined():
-		return found(CheckNoise, Unknown, "no_gain", "arm", arm, "most", change, "pairs", n), true
+		return NewCheck(CheckNoise, Unknown, "no_gain", "arm", arm, "most", change, "pairs", n), true
 	case math.Abs(math.Log1p(float64(g.Estimate))) <= most:
-		return found(CheckNoise, Warn, "hidden", "arm", arm, "most", change, "pairs", n), true
+		return NewCheck(CheckNoise, Warn, "hidden", "arm", arm, "most", change, "pairs", n), true
 	}
-	return found(CheckNoise, Pass, "below", "arm", arm, "most", change, "pairs", n), true
+	return NewCheck(CheckNoise, Pass, "below", "arm", arm, "most", change, "pairs", n), true
 }
 
 // checkSign flags a perfect router that is slower, which balance alone cannot
@@ -375,11 +375,11 @@ func (c Campaign) checkNoise(pairs []Pair, g Gain) (Check, bool) {
 func checkSign(g Gain) Check {
 	switch {
 	case !g.Estimate.Defined():
-		return found(CheckSign, Unknown, "no_gain")
+		return NewCheck(CheckSign, Unknown, "no_gain")
 	case g.Estimate < 0:
-		return found(CheckSign, Warn, "slower", "gain", g.Estimate)
+		return NewCheck(CheckSign, Warn, "slower", "gain", g.Estimate)
 	}
-	return found(CheckSign, Pass, "faster")
+	return NewCheck(CheckSign, Pass, "faster")
 }
 
 // checkExplained compares the gain with the most that even ranks can give: a step takes as
@@ -391,7 +391,7 @@ func (c Campaign) checkExplained(g Gain) (Check, bool) {
 	case c.Ranks < 2 || !(c.RankLoad >= 1) || !g.Estimate.Defined():
 		return Check{}, false
 	case g.Estimate > most && !(g.Low <= 0):
-		return found(CheckExplained, Warn, "more", "gain", g.Estimate, "most", most, "load", c.RankLoad), true
+		return NewCheck(CheckExplained, Warn, "more", "gain", g.Estimate, "most", most, "load", c.RankLoad), true
 	}
-	return found(CheckExplained, Pass, "enough", "most", most, "load", c.RankLoad), true
+	return NewCheck(CheckExplained, Pass, "enough", "most", most, "load", c.RankLoad), true
 }

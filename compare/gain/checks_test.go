@@ -95,6 +95,7 @@ func TestInvalidCampaigns(t *testing.T) {
 	}
 	for _, k := range cases {
 		c := valid(paired(gains...))
+		c.Ranks, c.RankLoad = 2, 1.1
 		k.spoil(&c)
 		r := Judge(c)
 		got := check(t, r, k.check)
@@ -221,6 +222,11 @@ func noGain(t *testing.T, what string, r Result) {
 	}
 	for _, a := range r.Arms {
 		numbers = append(numbers, a.Gain.Estimate)
+	}
+	for _, c := range r.Checks {
+		if g, ok := c.Args["gain"]; ok {
+			t.Errorf("%s: check %s tells a gain of %v", what, c.Name, g)
+		}
 	}
 	if r.Verdict != NotComparable || slices.ContainsFunc(numbers, router.Number.Defined) || r.Share != nil ||
 		r.Crossover != nil {

@@ -40,9 +40,9 @@ func checkBlocks(launches []LaunchGain) Check {
 		blocks, open = blocks+len(l.Blocks), open+n
 	}
 	if open > 0 {
-		return found(CheckBlocks, Warn, "open", "open", open, "blocks", blocks, "launches", without)
+		return NewCheck(CheckBlocks, Warn, "open", "open", open, "blocks", blocks, "launches", without)
 	}
-	return found(CheckBlocks, Pass, "all", "blocks", blocks, "launches", len(launches))
+	return NewCheck(CheckBlocks, Pass, "all", "blocks", blocks, "launches", len(launches))
 }
 
 // checkReversed wants each block to be an order and its reverse, in which drift cancels.
@@ -62,11 +62,11 @@ func checkReversed(launches []LaunchGain) Check {
 	}
 	switch {
 	case len(first) == 0:
-		return found(CheckOrder, Unknown, "no_block")
+		return NewCheck(CheckOrder, Unknown, "no_block")
 	case len(uneven) > 0:
-		return found(CheckOrder, Warn, "not_reversed", "launches", uneven)
+		return NewCheck(CheckOrder, Warn, "not_reversed", "launches", uneven)
 	}
-	return found(CheckOrder, Pass, "reversed", "normal_first", first['A'], "perfect_first", first['B'])
+	return NewCheck(CheckOrder, Pass, "reversed", "normal_first", first['A'], "perfect_first", first['B'])
 }
 
 // even reports whether both arms of an order have the same mean position.
@@ -108,7 +108,7 @@ func checkOrderWithin(complete []session, confidence float64) Check {
 func (c Campaign) outlyingLaunches(complete []session) (check Check, outliers []Outlier) {
 	logs := logsOf(complete, session.logGain).all()
 	if len(logs) < 3 {
-		return found(CheckOutliers, Unknown, "few_launches"), nil
+		return NewCheck(CheckOutliers, Unknown, "few_launches"), nil
 	}
 	for i, far := range stats.Outlying(logs, outlierLevel) {
 		if far {
@@ -119,9 +119,9 @@ func (c Campaign) outlyingLaunches(complete []session) (check Check, outliers []
 	}
 	if len(outliers) > 0 {
 		launches, _, changes := columns(outliers)
-		return found(CheckOutliers, Warn, "gains", "launches", launches, "changes", changes), outliers
+		return NewCheck(CheckOutliers, Warn, "gains", "launches", launches, "changes", changes), outliers
 	}
-	return found(CheckOutliers, Pass, "no_launch"), nil
+	return NewCheck(CheckOutliers, Pass, "no_launch"), nil
 }
 
 // segmentLimit is that of so many segments, in launches of so many blocks: the fewer there
@@ -146,7 +146,7 @@ func checkSegments(complete []session) Check {
 	}
 	logs, sizes, of := fromMedians(groups)
 	if len(logs) == 0 {
-		return found(CheckSegments, Unknown, "few")
+		return NewCheck(CheckSegments, Unknown, "few")
 	}
 	limit := segmentLimit(len(sizes), blocks) * 1.4826 * stats.Median(sizes)
 	var far []float64
@@ -160,7 +160,7 @@ func checkSegments(complete []session) Check {
 		}
 	}
 	if len(far) > 0 {
-		return found(CheckSegments, Warn, "far", "segments", len(far), "launches", in, "changes", far)
+		return NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", in, "changes", far)
 	}
-	return found(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes)))
+	return NewCheck(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes)))
 }

@@ -55,7 +55,11 @@ func (c Campaign) judgeCurve() Result {
 			func(l Launch) bool { return l.Point != p.Value })
 		r := part.judge(len(c.Points))
 		parts, labels = append(parts, r), append(labels, fmt.Sprintf("%s %g", c.PointName, p.Value))
-		points = append(points, PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, r.Share, r.Dose})
+		share := r.Share
+		if share != nil && !share.Estimate.Defined() {
+			share = nil
+		}
+		points = append(points, PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, share, r.Dose})
 	}
 	head := 0
 	var pairs []Pair

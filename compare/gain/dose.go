@@ -69,7 +69,7 @@ func (c Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 		_, beta := stat.LinearRegression(loads, times, nil, false)
 		return beta
 	}
-	lines := c.overLaunches(launches, func(gained map[Arm]float64) float64 {
+	lines := overLaunches(launches, len(c.More)+2, func(gained map[Arm]float64) float64 {
 		var times []float64
 		for _, a := range fitted {
 			times = append(times, timeOver(gained, a))
@@ -80,7 +80,7 @@ func (c Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 		lines.N
 	d.Method = map[bool]string{true: OneLaunch, false: LaunchT}[lines.N == 1]
 	for _, a := range slices.Collect(maps.Keys(c.Loads)) {
-		t := c.overLaunches(launches, func(gained map[Arm]float64) float64 { return math.Log(timeOver(gained, a)) },
+		t := overLaunches(launches, len(c.More)+2, func(gained map[Arm]float64) float64 { return math.Log(timeOver(gained, a)) },
 			LaunchSD, confidence)
 		d.Arms = append(d.Arms, DoseArm{Arm: a, MaxOverMean: c.Loads[a].MaxOverMean, Measured: c.Loads[a].Measured,
 			Time: exp(t.Estimate), Low: exp(t.Low), High: exp(t.High), Fitted: slices.Contains(fitted, a)})
@@ -100,7 +100,7 @@ func timeOver(gained map[Arm]float64, a Arm) float64 { return math.Exp(gained[Pe
 
 // overLaunches is the t over launches of what the log gains of its arms say, NaN of those that lack one;
 // of one launch that of its blocks, widened by sd.
-func (c Campaign) overLaunches(launches []LaunchGain, of func(map[Arm]float64) float64, sd,
+func overLaunches(launches []LaunchGain, arms int, of func(map[Arm]float64) float64, sd,
 	confidence float64) stats.TTest {
 	byLaunch := map[int]map[int]map[Arm]float64{} // blocks
 	for _, l := range launches {
@@ -121,7 +121,7 @@ func (c Campaign) overLaunches(launches []LaunchGain, of func(map[Arm]float64) f
 	for _, launch := range slices.Sorted(maps.Keys(byLaunch)) {
 		blocks = nil
 		for _, block := range slices.Sorted(maps.Keys(byLaunch[launch])) {
-			if gained := byLaunch[launch][block]; len(gained) == len(c.More)+2 {
+			if gained := byLaunch[launch][block]; len(gained) == arms {
 				blocks = append(blocks, of(gained))
 			}
 		}

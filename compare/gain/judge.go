@@ -12,8 +12,8 @@ import (
 
 // Judge turns a campaign into its result: pairs, gain, checks and verdict.
 // Validity comes first: a failed check makes the verdict Invalid whatever the
-// gain, and the gain is still shown, but not of arms that did different work. The same campaign gives the same result,
-// whatever the order of its launches, proofs and differences.
+// gain, and the gain is still shown, but not of arms that did different work. The same
+// campaign gives the same result, whatever the order of its launches, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
 	c.Design = cmp.Or(c.Design, LaunchPerArm)
@@ -111,7 +111,7 @@ func (r *Result) withoutGain() {
 	r.Gain, r.Secondary, r.Share, r.Dose, r.Crossover = none, []SecondaryGain{}, nil, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
-		return c.Name == CheckRepeats || c.Name == CheckNoise || c.Name == CheckSign
+		return slices.Contains([]string{CheckRepeats, CheckNoise, CheckSign, CheckExplained}, c.Name)
 	})
 	for i := range r.Pairs {
 		if r.Pairs[i].Status != PairControl {

@@ -26,7 +26,7 @@ const (
 // H200s.
 const LaunchSD = 0.006
 
-// leastLaunches make a verdict.
+// leastLaunches show how launches differ.
 const leastLaunches = 2
 
 // LaunchGain is the gain that a launch shows which holds all arms: the mean of the log

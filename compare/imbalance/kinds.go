@@ -16,9 +16,9 @@ type StepWork struct {
 	OutsideNS float64
 }
 
-// KindFactor is how many times as many tokens as the smallest step the largest of one
+// kindFactor is how many times as many tokens as the smallest step the largest of one
 // kind may have. Where tokens are not known, it is of the time outside the experts.
-const KindFactor = 2
+const kindFactor = 2
 
 // Kinds numbers the kinds of steps, in order of their first step. Times of steps of
 // different kinds are not averaged.
@@ -36,7 +36,7 @@ func Kinds(steps []StepWork) []int {
 		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 		top := list[0]
 		for _, i := range list {
-			if KindFactor*size(i) < size(top) {
+			if kindFactor*size(i) < size(top) {
 				top = i
 			}
 			largest[i] = top

@@ -66,12 +66,12 @@ func (t *Times) expertLoss() (loss []float64) {
 	return loss
 }
 
-// Bound is what even expert time over ranks wins by itself, from one arm alone: the
+// Bound is what even expert time over ranks gains by itself, from one arm alone: the
 // straggler loss of expert time, if every rank of a layer took the mean. It is inferred:
 // no step with balanced routing was measured, and experts of equal size may also run
 // faster, which it does not hold.
 type Bound struct {
-	// Gain is loss/(step − loss), the throughput that a step without the loss would win, a
+	// Gain is loss/(step − loss), the throughput that a step without the loss would gain, a
 	// fraction: router.GainBound with f = slowest/step and b = mean/slowest expert time.
 	Gain router.Number `json:"gain"`
 	// Low and High bound Gain by Student's t interval of the loss over steps, at 95 %;

@@ -11,12 +11,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// WarmUpFactor is how many times the median of the later steps the GPU time of a
+// warmUpFactor is how many times the median of the later steps the GPU time of a
 // leading step must exceed to be excluded as warm-up: ranks enter a capture at
 // different times, and wait for the last one in their first collectives. A step whose
 // expert compute exceeds that of the later steps as much is no warm-up: it has more
 // tokens.
-const WarmUpFactor = 1.5
+const warmUpFactor = 1.5
 
 // Step is one step of a recording.
 type Step struct {
@@ -166,7 +166,7 @@ func excludeWarmUp(steps []Step) {
 			busy, experts = append(busy, s.BusyNS.Float64()), append(experts, s.MeanExpertsNS.Float64())
 		}
 	}
-	long := func(values []float64) bool { return values[0] > WarmUpFactor*stats.Median(values[1:]) }
+	long := func(values []float64) bool { return values[0] > warmUpFactor*stats.Median(values[1:]) }
 	for n := 0; len(busy)-n > 2 && long(busy[n:]) && !long(experts[n:]); n++ {
 		steps[complete[n]].Excluded = WarmUp
 	}
@@ -194,6 +194,6 @@ func (t *Times) Warnings() []router.Warning {
 	warn(Incomplete)
 	warn(Lost, "why", "steps")
 	warn(OtherKind, "kinds", t.Kinds)
-	warn(WarmUp, "factor", WarmUpFactor)
+	warn(WarmUp, "factor", warmUpFactor)
 	return out
 }

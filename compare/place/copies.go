@@ -74,7 +74,10 @@ type Phase struct {
 
 // phases judges prefill and decode on plans of their own, of each other, and of both.
 func (res *Result) phases(at Plan, size placement.Size, o Options) error {
-	all := slices.Concat(res.Learned, res.Judged)
+	all := res.Learned
+	if res.LeftOut == 0 {
+		all = slices.Concat(all, res.Judged)
+	}
 	of := func(phase counts.Phase) []Window {
 		return slices.DeleteFunc(slices.Clone(all), func(w Window) bool { return w.record.Phase != phase })
 	}

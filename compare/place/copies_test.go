@@ -16,7 +16,7 @@ import (
 // the threshold of 20 %.
 func TestCopiesArePaired(t *testing.T) {
 	windows := lmsysWindows(t, "prefill")
-	res, err := Judge(windows[:2], windows[2:], Options{Ranks: []int{32}, Redundant: []int{0, 32, 64}, Threshold: 0.2,
+	res, err := Judge(windows, nil, Options{Ranks: []int{32}, Redundant: []int{0, 32, 64}, Threshold: 0.2,
 		ExpertBytes: 1e9})
 	if err != nil || len(res.Copies) != 3 {
 		t.Fatal(res.Copies, err)

@@ -378,6 +378,9 @@ func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) 
 // WithCampaign takes the step time of the learned router in unprofiled launches, of
 // tokens in one step of all ranks, for that under the profiler. The reason says why not.
 func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason string) {
+	if r.Verdict.Refused() {
+		return "its verdict is " + string(r.Verdict) + ", so its step time may be of other work; give --step-time"
+	}
 	steps, reason := r.StepsNS(gain.Normal, tokens)
 	if reason == "" {
 		c.StepNS, c.StepBasis, c.Measured = router.Number(stat.Mean(steps, nil)), "campaign", &r.Gain

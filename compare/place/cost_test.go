@@ -109,6 +109,12 @@ func TestStepTimeOnH200(t *testing.T) {
 		"--step-tokens") || cost.StepBasis != "profiled" {
 		t.Error(why, cost.StepBasis)
 	}
+	for _, refused := range []gain.Verdict{gain.Invalid, gain.NotComparable} {
+		if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs, Verdict: refused}, 16384); !strings.Contains(
+			why, "its verdict is "+string(refused)) {
+			t.Errorf("%s: %q", refused, why)
+		}
+	}
 	if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs}, 16384); why != "" ||
 		math.Abs(cost.StepNS.Float64()-62.15e6) > 5e4 {
 		t.Error(why, cost.StepNS)

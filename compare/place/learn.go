@@ -71,9 +71,12 @@ func sharesOf(r *counts.Record) map[int][]float64 {
 	return shares
 }
 
-// clusters joins windows that are nearly the same as one of the cluster.
+// clusters joins windows that are nearly the same as one of the cluster. Those without load say nothing.
 func clusters(windows []Window) (list [][]Window) {
 	for _, w := range windows {
+		if len(w.shares) == 0 {
+			continue
+		}
 		near := func(c []Window) bool {
 			return slices.ContainsFunc(c, func(o Window) bool { return distance(w.shares, o.shares) <= nearlySame })
 		}
@@ -130,7 +133,7 @@ func (o Options) rivals(windows []Window, experts int, size placement.Size) ([]p
 		return []plan{eplb}, err
 	}
 	l, p := lessonOf(windows, experts), eplb.clone()
-	if len(l.clusters) < 2 {
+	if len(l.clusters) < 2 && o.Policy != PlanRobust {
 		return []plan{eplb}, nil
 	}
 	p.name = PlanRobust

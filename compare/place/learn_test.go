@@ -41,7 +41,7 @@ func leftOut(t *testing.T, res *Result, name string) LeftOut {
 // six are here; a swap search for the mean of the busiest ranks reached 1.066 there.
 func TestTrafficLeftOut(t *testing.T) {
 	windows := lmsysWindows(t, "prefill")
-	res, err := Judge(windows[:2], windows[2:], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
+	res, err := Judge(windows, nil, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +54,18 @@ func TestTrafficLeftOut(t *testing.T) {
 	if math.Abs(float64(eplb.Judged)-1.121) > 0.01 || math.Abs(float64(nearest.Judged)-1.095) > 0.01 || eplb.Default ||
 		flat.MovedShare != 0 || flat.Judged < 2 {
 		t.Errorf("%+v, %+v, %+v", eplb, nearest, flat)
+	}
+	// The default is judged so too, and each judged window by what is learned without it alone.
+	if p := res.Placements[0]; res.LeftOut != 4 || len(res.Judged) != 4 || !near(p.Judged, float64(robust.Judged)) ||
+		p.Learned > p.Judged-0.02 {
+		t.Errorf("%+v", p)
+	}
+	for i, w := range res.Judged {
+		rest := slices.DeleteFunc(slices.Clone(windows), func(o Window) bool { return o.Name == w.Name })
+		alone, err := Judge(rest, []Window{w}, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
+		if err != nil || alone.LeftOut != 0 || alone.Placements[0].Judged != res.Workloads[i].Judged {
+			t.Errorf("%+v, %+v, %v", alone.Placements, res.Workloads[i], err)
+		}
 	}
 	// One window more of another phase is one more to learn from.
 	decode := lmsysWindows(t, "decode")

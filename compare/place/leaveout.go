@@ -32,34 +32,44 @@ const fewMoves = 0.1
 // mostFolds bounds how often something is left out; of more clusters, several are at once.
 const mostFolds = 6
 
-// leaveOut judges each way of learning on all windows, those to learn from and to judge on:
-// nothing is chosen by it.
-func (res *Result) leaveOut(at Plan, flat plan, size placement.Size, o Options) error {
-	all := clusters(slices.Concat(res.Learned, res.Judged))
-	if len(all) < 2 {
-		return nil
+// leaveOut judges each way of learning on the learned windows, whose kinds are left out in turn,
+// and returns the rivals as they are without each: nothing judged is learned from.
+func (res *Result) leaveOut(at Plan, flat plan, rivals []plan, size placement.Size, o Options) (
+	without [][]plan, err error) {
+	list, kinds := res.folds, clusters(res.Learned)
+	if res.LeftOut == 0 {
+		list = folds(kinds)
 	}
-	name := ""
-	for _, p := range res.Placements {
-		if p.Plan == at && p.Default {
-			name = p.Name
-		}
+	if len(list) < 2 {
+		return nil, nil
+	}
+	if o.Policy == "" && len(kinds) > 1 {
+		o.Policy = PlanRobust // of whatever is left
 	}
 	var names []string
 	rows := map[string]*LeftOut{}
-	for _, f := range folds(all) {
+	for _, f := range list {
 		plans, err := res.ways(flat, f.rest, f.held, size, o)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, p := range plans {
 			if rows[p.name] == nil {
 				names = append(names, p.name)
-				rows[p.name] = &LeftOut{Plan: at, Name: p.name, Default: p.name == name}
+				rows[p.name] = &LeftOut{Plan: at, Name: p.name, Default: p.name == rivals[0].name}
 			}
-			rows[p.name].judge(p, f.held)
-			rows[p.name].MovedShare += movedShare(flat, p, at.Ranks)
+			if rows[p.name].judge(p, f.held) {
+				rows[p.name].MovedShare += movedShare(flat, p, at.Ranks)
+			}
 		}
+		var kept []plan
+		for _, r := range rivals {
+			kept = append(kept, plans[slices.IndexFunc(plans, func(p plan) bool { return p.name == r.name })])
+		}
+		without = append(without, kept)
+	}
+	if len(kinds) < 2 { // files alone flatter every way
+		return without, nil
 	}
 	for _, name := range names {
 		r := rows[name]
@@ -67,7 +77,7 @@ func (res *Result) leaveOut(at Plan, flat plan, size placement.Size, o Options) 
 		r.Judged, r.P95, r.MovedShare = r.Judged/n, r.P95/n, r.MovedShare/n
 		res.Plans = append(res.Plans, *r)
 	}
-	return nil
+	return without, nil
 }
 
 // fold is windows that are left out, and those that are learned from.
@@ -125,8 +135,8 @@ func (res *Result) ways(flat plan, rest, held []Window, size placement.Size, o O
 	return plans, nil
 }
 
-// judge adds what a plan does to the windows that were left out.
-func (r *LeftOut) judge(p plan, held []Window) {
+// judge adds what a plan does to the windows that were left out; false where they share no layer with load.
+func (r *LeftOut) judge(p plan, held []Window) bool {
 	var layers []float64
 	for _, layer := range slices.Sorted(maps.Keys(p.layouts)) {
 		of := mean(held, func(w Window) router.Number {
@@ -139,12 +149,14 @@ func (r *LeftOut) judge(p plan, held []Window) {
 			layers = append(layers, of.Float64())
 		}
 	}
-	if r.Folds++; len(layers) == 0 {
-		return
+	if len(layers) == 0 {
+		return false
 	}
+	r.Folds++
 	slices.Sort(layers)
 	of := router.Number(stat.Mean(layers, nil))
 	r.Judged += of
 	r.Worst, r.folds = max(r.Worst, of), append(r.folds, of.Float64())
 	r.P95 += router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
+	return true
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/placement"
@@ -35,10 +36,11 @@ type Options struct {
 	Threshold   float64           // the least reduction of the busiest rank's load that is worth a trial
 	Cost        *Cost             // of expert work, nil for none
 	NoTime      string            // why there is none
+	Dose        *Dose             // nil for none
 	ExpertBytes float64           // the weights of an expert, 0 where not known
 	From        *counts.Placement // that runs; nil takes the records'
 	MaxMoves    *Budget           // from the baseline; nil for any number
-	Policy      string            // PlanEPLB; "" for the default
+	Policy      string            // PlanEPLB, PlanRobust even of one window; "" for the default
 	Goal        placement.Goal    // of a robust plan
 	MoELayers   []int             // of the model, nil where it is not named
 	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
@@ -57,8 +59,9 @@ type Result struct {
 	Threshold     float64          `json:"threshold"`
 	Learned       []Window         `json:"learned"`
 	Judged        []Window         `json:"judged"`
-	Cost          *Cost            `json:"cost"`    // null without evidence of time
-	NoTime        string           `json:"no_time"` // why there is none, and what to give
+	LeftOut       int              `json:"left_out"` // how often learned windows were left out and judged; 0: others are
+	Cost          *Cost            `json:"cost"`     // null without evidence of time
+	NoTime        string           `json:"no_time"`  // why there is none, and what to give
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
 	Layers        []Layer          `json:"layers"`
@@ -70,6 +73,7 @@ type Result struct {
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.
 	Slots map[Plan]counts.Slots `json:"-"`
+	folds []fold                // the judged windows in order, with what is learned from for them
 }
 
 // Plan names a placement.
@@ -95,7 +99,10 @@ type Placement struct {
 	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
 	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
 	Hurt     int           `json:"hurt_windows"`           // and those where it rises
-	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time
+	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time, and of other plans than the default
+	// Gains are predicted by the judged load alone, from a campaign that measured time over load; at
+	// each of its points.
+	Gains []gain.Predicted `json:"predicted_gains,omitempty"`
 	Price
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason"` // in a few words
@@ -138,21 +145,27 @@ func (res *Result) Defaults() []Placement {
 	return list
 }
 
-// Best is the default placement with the lowest predicted time, or without time the lowest
+// Best is the default placement with the lowest max/mean on what was left out of the learned
+// windows; where nothing was, with the lowest predicted time, or without time the lowest
 // judged max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
 // the most ranks, where balance is hardest. Of those with its verdict that are hardly
 // worse, it is the one with the fewest redundant experts, which cost memory: paired on what was
 // left out, more copies do not pay; or, where nothing was, the interval of time overlaps its own,
 // or without time the judged max/mean is less than the threshold above its own.
 func (res *Result) Best() Placement {
-	defaults := res.Defaults()
+	defaults, leftOut := res.Defaults(), map[Plan]router.Number{}
+	for _, l := range res.Plans {
+		if l.Default {
+			leftOut[l.Plan] = l.Judged
+		}
+	}
 	best := slices.MinFunc(defaults, func(a, b Placement) int {
-		timed := 0
-		if a.Time != nil && b.Time != nil {
-			timed = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
+		unseen := -cmp.Compare(-leftOut[a.Plan], -leftOut[b.Plan]) // 0 for none
+		if unseen == 0 && a.Time != nil && b.Time != nil {
+			unseen = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
 		}
 		// undefined is last
-		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), timed, -cmp.Compare(-a.Judged, -b.Judged),
+		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), unseen, -cmp.Compare(-a.Judged, -b.Judged),
 			cmp.Compare(a.Redundant, b.Redundant))
 	})
 	hardlyWorse := func(p Placement) bool {
@@ -215,8 +228,9 @@ func possible(experts, copies int, ranks []int) error {
 		quantity.Count(copies, "copy"), quantity.Count(ranks[at], "rank"), try)
 }
 
-// Judge learns placements, robust ones unless EPLB's are asked for, from some windows and judges them on others. Errors
-// about windows are of type *input.Error, those about sizes wrap router.ErrShape.
+// Judge learns placements, robust ones unless EPLB's are asked for, from some windows and judges
+// them on others, or, without any, on the learned kinds left out in turn: by what is learned from the
+// rest. Errors about windows are of type *input.Error, those about sizes wrap router.ErrShape.
 func Judge(learn, judge []Window, o Options) (*Result, error) {
 	all := slices.Concat(learn, judge)
 	experts, err := commonExperts(all, o.Shape)
@@ -226,10 +240,20 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	res := &Result{
 		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None,
 		Nodes: o.Nodes, Threshold: o.Threshold,
-		Learned: learn, Judged: append([]Window{}, judge...), Cost: o.Cost, NoTime: o.NoTime,
+		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
 		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{},
-		Slots: map[Plan]counts.Slots{},
+		Slots: map[Plan]counts.Slots{}, folds: []fold{{judge, learn}},
+	}
+	kinds := clusters(learn)
+	if len(judge) == 0 && len(learn) > 1 {
+		if res.folds = folds(kinds); len(kinds) < 2 {
+			res.folds = folds(slices.Collect(slices.Chunk(learn, 1)))
+		}
+		res.LeftOut = len(res.folds)
+	}
+	for _, f := range res.folds {
+		res.Judged = append(res.Judged, f.held...)
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.Whole(o.Ranks[0])
@@ -240,8 +264,8 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	for _, w := range all {
 		res.Warnings = append(res.Warnings, w.record.Warnings...)
 	}
-	res.warnOf(learn, judge)
-	if len(clusters(learn)) < 2 && o.Policy == "" {
+	res.warnOf()
+	if len(kinds) < 2 && o.Policy == "" {
 		res.Warnings = append(res.Warnings, router.Warn("one_window", learn[0].Name))
 	}
 	for _, ranks := range o.Ranks {
@@ -265,20 +289,25 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 }
 
 // warnOf says of which windows no number can be trusted to hold.
-func (res *Result) warnOf(learn, judge []Window) {
+func (res *Result) warnOf() {
 	phases := map[counts.Phase]bool{}
-	for _, w := range learn {
+	for _, w := range res.Learned {
 		phases[w.record.Phase] = true
 	}
 	if phases[counts.Prefill] && phases[counts.Decode] {
-		res.Warnings = append(res.Warnings, router.Warn("two_phases", learn[0].Name))
+		res.Warnings = append(res.Warnings, router.Warn("two_phases", res.Learned[0].Name))
 	}
-	alike := slices.DeleteFunc(slices.Clone(judge), func(w Window) bool {
-		return !slices.ContainsFunc(learn, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame })
-	})
+	var alike []Window
+	for _, f := range res.folds {
+		for _, w := range f.held {
+			if slices.ContainsFunc(f.rest, func(l Window) bool { return distance(l.shares, w.shares) <= nearlySame }) {
+				alike = append(alike, w)
+			}
+		}
+	}
 	if len(alike) > 0 {
 		res.Warnings = append(res.Warnings, router.Warn("judged_learned", alike[0].Name, "alike", len(alike), "windows",
-			len(judge)))
+			len(res.Judged)))
 	}
 }
 
@@ -288,34 +317,43 @@ func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) erro
 	if o.Shape != nil {
 		size.Groups = o.Shape.Groups
 	}
-	all := slices.Concat(res.Learned, res.Judged)
 	l, err := res.learn(flat, size, o)
 	if err != nil {
 		return err
 	}
-	plans := append([]plan{flat}, l.rivals...)
-	own := len(plans) // the first plan of the way
-	plans = append(plans, l.way...)
-	scores := make([][]score, len(all)) // by window and plan
+	without, err := res.leaveOut(at, flat, l.rivals, size, o)
+	if err != nil {
+		return err
+	}
+	plans := slices.Concat([]plan{flat}, l.rivals, l.way)
+	by := slices.Repeat([][]plan{plans}, len(res.Learned)) // the plans that each window is judged by
+	for i, f := range res.folds {
+		of := plans
+		if res.LeftOut > 0 {
+			of = append([]plan{flat}, without[i]...)
+		}
+		by = append(by, slices.Repeat([][]plan{of}, len(f.held))...)
+	}
+	scores := make([][]score, len(by)) // likewise
 	var group errgroup.Group
-	for i, w := range all {
+	for i, w := range slices.Concat(res.Learned, res.Judged) {
 		group.Go(func() (err error) {
-			scores[i], err = w.scores(plans, res.Experts, o.costOn(at.Ranks))
+			scores[i], err = w.scores(by[i], res.Experts, o.costOn(at.Ranks))
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	res.rank(at, flat, l.rivals, scores, null, o)
+	res.rank(at, by, len(l.rivals), scores, null, o)
 	if len(l.way) > 0 {
+		if res.LeftOut > 0 { // the rest has a way of its own
+			scores = scores[:len(res.Learned)]
+		}
 		for i, s := range scores {
-			scores[i] = append(s[own:len(s):len(s)], s[1+l.afresh])
+			scores[i] = append(slices.Clone(s[1+len(l.rivals):]), s[1+l.afresh])
 		}
 		res.Curve = append(res.Curve, o.points(at, flat, l, scores, len(res.Learned))...)
-	}
-	if err := res.leaveOut(at, flat, size, o); err != nil {
-		return err
 	}
 	if err := res.phases(at, size, o); err != nil {
 		return err
@@ -349,15 +387,19 @@ func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, e
 	return l, nil
 }
 
-// rank judges the plans, of which the first is the default, whose layers and slots are shown.
-func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, null []router.Number, o Options) {
-	learned, judged := scores[:len(res.Learned)], scores[len(res.Learned):]
-	base := column(judged, 0)
-	for i, p := range rivals {
-		res.judge(at, i == 0, p, base, column(learned, 1+i), column(judged, 1+i), null,
-			o.price(at, flat, p, res.Judged), flat.from, o.costOn(at.Ranks))
+// rank judges so many rivals, of which the first is the default, whose layers and slots are shown.
+// Each window is judged by plans of its own: the baseline, then the rivals.
+func (res *Result) rank(at Plan, by [][]plan, rivals int, scores [][]score, null []router.Number, o Options) {
+	n := len(res.Learned)
+	flat, placed := by[0][0], by[0][1]
+	base, own, held := column(scores[n:], 0), column(scores[:n], 1), column(scores[n:], 1)
+	for i := range rivals {
+		p := by[0][1+i]
+		res.judge(at, i == 0, p, base, column(scores[:n], 1+i), column(scores[n:], 1+i), null,
+			o.price(at, flat, p, res.Judged, column(by[n:], 1+i)), flat.from, o.costOn(at.Ranks))
+		added := &res.Placements[len(res.Placements)-1]
+		added.Gains = o.Dose.predict(*added)
 	}
-	placed, own, held := rivals[0], column(learned, 1), column(judged, 1)
 	res.Slots[at] = maps.Clone(placed.slots)
 	for layer, slots := range flat.beyond { // what is not learned stays
 		if _, ok := placed.slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
@@ -369,24 +411,26 @@ func (res *Result) rank(at Plan, flat plan, rivals []plan, scores [][]score, nul
 			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
 			Judged:        mean(held, func(s score) router.Number { return s.at(layer) }),
 			Baseline:      mean(base, func(s score) router.Number { return s.at(layer) }),
-			BaselineRanks: rankLoad(res.Judged, flat, layer), LearnedRanks: rankLoad(res.Learned, placed, layer),
-			JudgedRanks: rankLoad(res.Judged, placed, layer),
+			BaselineRanks: rankLoad(res.Judged, column(by[n:], 0), layer),
+			LearnedRanks:  rankLoad(res.Learned, column(by[:n], 1), layer),
+			JudgedRanks:   rankLoad(res.Judged, column(by[n:], 1), layer),
 		})
 	}
 }
 
-// rankLoad is that of Layer.
-func rankLoad(windows []Window, p plan, layer int) []router.Number {
+// rankLoad is that of Layer, each window by a plan of its own.
+func rankLoad(windows []Window, by []plan, layer int) []router.Number {
 	out := []router.Number{}
-	for _, w := range windows {
+	for i, w := range windows {
 		if w.shares[layer] == nil {
 			return nil
 		}
-		for rank, share := range placement.RankLoad(p.layouts[layer], w.shares[layer]) {
+		layout := by[i].layouts[layer]
+		for rank, share := range placement.RankLoad(layout, w.shares[layer]) {
 			if rank == len(out) {
 				out = append(out, 0)
 			}
-			out[rank] += router.Number(share * float64(p.layouts[layer].Ranks()) / float64(len(windows)))
+			out[rank] += router.Number(share * float64(layout.Ranks()) / float64(len(windows)))
 		}
 	}
 	return out
@@ -401,11 +445,15 @@ func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []scor
 	p.Change = p.Judged/p.Baseline - 1
 	p.MovedShare = router.Number(price.Moved) / router.Number(max(1, placed.copies()))
 	var of []Workload
+	var rest [][]Window
+	for _, f := range res.folds {
+		rest = append(rest, slices.Repeat([][]Window{f.rest}, len(f.held))...)
+	}
 	for i, s := range held {
 		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Baseline: base[i].overall(),
 			NullP95: null[i]}
 		w.Change = w.Judged/w.Baseline - 1
-		w.Repeats = slices.ContainsFunc(res.Learned, res.Judged[i].repeats)
+		w.Repeats = slices.ContainsFunc(rest[i], res.Judged[i].repeats)
 		w.Time = cost.change(base[i:i+1], held[i:i+1])
 		switch {
 		case w.Change < 0:
@@ -425,10 +473,10 @@ func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []scor
 	}
 }
 
-// column takes one plan's score of each window.
-func column(scores [][]score, plan int) (out []score) {
-	for _, s := range scores {
-		out = append(out, s[plan])
+// column takes one plan, or its score, of each window.
+func column[T any](windows [][]T, plan int) (out []T) {
+	for _, w := range windows {
+		out = append(out, w[plan])
 	}
 	return out
 }

@@ -145,6 +145,14 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 		!near(p.Learned, 1) || len(res.Workloads) != 0 {
 		t.Errorf("%+v", res)
 	}
+	// Without others each is judged by the plan of the other: c is much as a, so the kinds are a with c, and b.
+	// By EPLB of b, which puts 0 with 1 and 2 with 3, a is as contiguous; by that of a, b is at 1.5. Both
+	// together put 0 with 3, which is written: 400 400 in a and b, 3800 4200 in c.
+	res, p = judge(windows, nil)
+	if w := res.Workloads; res.LeftOut != 2 || len(w) != 3 || !near(w[0].Judged, 1.5) || !near(w[1].Judged, 1.5) ||
+		!near(w[2].Judged, 1.5) || !near(p.Learned, (1+1+1.05)/3) || p.Name != PlanRobust || p.Verdict != NotNow {
+		t.Errorf("%+v, %+v", w, p)
+	}
 	// Learned on two windows: 600 400 400 200 puts 0 with 3.
 	if res, _ = judge(windows[:2], windows[2:]); len(res.Slots[Plan{2, 0}][5]) != 4 ||
 		res.Slots[Plan{2, 0}][5][0] != 0 || res.Slots[Plan{2, 0}][5][1] != 3 {
@@ -353,10 +361,15 @@ func TestHalves(t *testing.T) {
 		!near(res.Placements[0].Baseline, 1.5) {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
+	// Several records are left out in turn; of one kind, each alone, which proves nothing.
 	records := read(t, counted(t, rows), counted(t, rows), counted(t, rows))
-	if learn, judge, err = Halves(records); err != nil || len(learn) != 2 || len(judge) != 1 ||
-		judge[0].Name != records[2].Source {
+	if learn, judge, err = Halves(records); err != nil || len(learn) != 3 || judge != nil {
 		t.Errorf("%+v, %+v, %v", learn, judge, err)
+	}
+	res, err = Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
+	if err != nil || res.LeftOut != 3 || len(res.Workloads) != 3 || len(res.Plans) != 0 ||
+		res.Placements[0].Verdict != NoVerdict || !strings.Contains(res.Placements[0].Reason, "come again in 3 of 3") {
+		t.Errorf("%+v, %v", res.Placements, err)
 	}
 	if learn, judge, err = Halves(read(t, counted(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 ||
 		judge != nil {

@@ -27,18 +27,26 @@ type TimeChange struct {
 	traced   bool          // the cost is of one run with its counts
 }
 
-// change compares the scores of windows, nil without a cost or a window.
+// change compares the scores of windows with load, nil without a cost or such a window.
 func (c *Cost) change(before, after []score) *TimeChange {
-	idle := func(s score) bool { return s.ns == nil } // a window without a slot
-	if c == nil || len(after) == 0 || slices.ContainsFunc(after, idle) {
+	windows := 0
+	for _, s := range after {
+		if s.ns != nil {
+			windows++
+		}
+	}
+	if c == nil || windows == 0 {
 		return nil
 	}
-	n := router.Number(len(after))
+	n := router.Number(windows)
 	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time",
-		Basis: "inferred", Windows: len(after), Fits: len(c.fits) - 1, AtMost: c.LateHosts,
+		Basis: "inferred", Windows: windows, Fits: len(c.fits) - 1, AtMost: c.LateHosts,
 		traced: c.Basis != "cost table"}
 	all := router.Number(0) // that could be saved
 	for i := range after {
+		if after[i].ns == nil {
+			continue
+		}
 		for f := range c.fits {
 			was, saved, of := router.Number(before[i].ns[f]), router.Number(before[i].ns[f]-after[i].ns[f]), c.StepNS
 			if !of.Defined() {
@@ -72,7 +80,7 @@ type Price struct {
 	BreakEvenTokens router.Number `json:"break_even_tokens"`
 }
 
-func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
+func (o Options) price(at Plan, flat, placed plan, judged []Window, by []plan) Price {
 	perRank, moved := loads(flat, placed, at.Ranks)
 	expert := router.Undefined()
 	if o.ExpertBytes > 0 {
@@ -80,7 +88,7 @@ func (o Options) price(at Plan, flat, placed plan, judged []Window) Price {
 	}
 	p := Price{Moved: moved, MovedBytes: expert * router.Number(moved), MoveNS: o.moveNS(perRank),
 		ReplicaBytes:  expert * router.Number(at.Redundant) / router.Number(at.Ranks),
-		PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, placed, judged)}
+		PaidBackAfter: router.Undefined(), BreakEvenTokens: o.costOn(at.Ranks).breakEven(flat, judged, by)}
 	p.MemoryBytes = p.ReplicaBytes * router.Number(len(placed.layouts))
 	return p
 }
@@ -102,7 +110,8 @@ func (o Options) costOn(ranks int) *Cost {
 }
 
 // breakEven tries powers of two: those that a table measured, or of another cost up to 4 Mi tokens.
-func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
+// Each window is judged by a plan of its own.
+func (c *Cost) breakEven(flat plan, judged []Window, by []plan) router.Number {
 	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 {
 		return router.Undefined()
 	}
@@ -114,14 +123,14 @@ func (c *Cost) breakEven(flat, placed plan, judged []Window) router.Number {
 		var ns float64
 		whole := *c
 		whole.fits = [][3]float64{c.fitAt(float64(tokens))}
-		for _, w := range judged {
+		for i, w := range judged {
 			loads := w.record.ByLayer()
 			for _, layer := range slices.Sorted(maps.Keys(loads)) { // in order: the sign of a sum may depend on it
 				load := loads[layer].PerExpert
 				if total := loads[layer].Total(); total > 0 { // else there may be no layout
 					scale := float64(tokens*c.topK) / float64(total)
-					ns += whole.slowest(flat.layouts[layer], load, scale,
-						true)[0] - whole.slowest(placed.layouts[layer], load, scale, true)[0]
+					ns += whole.slowest(flat.layouts[layer], load, scale, true)[0] -
+						whole.slowest(by[i].layouts[layer], load, scale, true)[0]
 				}
 			}
 		}

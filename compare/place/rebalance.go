@@ -41,7 +41,7 @@ type Way struct {
 	Every       int           `json:"every_windows"`            // 0 for a way that does not count them
 	Below       router.Number `json:"below_balancedness"`       // of the last window; undefined for none
 	Times       int           `json:"rebalances"`               // how often it did
-	MaxOverMean router.Number `json:"max_over_mean"`            // mean over windows
+	MaxOverMean router.Number `json:"max_over_mean"`            // mean over windows with load
 	Worst       router.Number `json:"worst_max_over_mean"`      // of a window
 	Change      router.Number `json:"load_change"`              // of the busiest rank's load, against Never
 	Moved       int           `json:"moved_experts"`            // in all
@@ -259,7 +259,7 @@ func (s *simulation) serve(w *Way, flat plan, l learner) error {
 	w.MoveNS, w.TimeNS = router.Undefined(), router.Undefined()
 	var copies int
 	var path []int
-	var moves, experts, peaks router.Number
+	var moves, experts router.Number
 	for t, window := range s.windows {
 		served := Served{Plan: w.Plan, Way: w.Name, Learns: w.Learns, Window: window.Name, Time: window.record.Time}
 		if t > 0 && w.due(t) {
@@ -281,15 +281,15 @@ func (s *simulation) serve(w *Way, flat plan, l learner) error {
 		served.MaxOverMean = of.overall()
 		served.Balancedness = mean(layers, func(layer int) router.Number { return 1 / of.ratio[layer] })
 		w.served = append(w.served, served)
-		if t == 0 {
+		if t == 0 || len(layers) == 0 {
 			continue
 		}
-		peaks, w.Worst = peaks+served.MaxOverMean, max(w.Worst, served.MaxOverMean)
+		w.Worst = max(w.Worst, served.MaxOverMean)
 		if len(of.ns) > 0 {
 			experts += router.Number(of.ns[0] * s.steps[t])
 		}
 	}
-	w.MaxOverMean = peaks / router.Number(len(s.windows)-1)
+	w.MaxOverMean = mean(w.served[1:], func(served Served) router.Number { return served.MaxOverMean })
 	if w.MovedShare = 0; copies > 0 {
 		w.MovedShare = router.Number(w.Moved) / router.Number(copies)
 	}

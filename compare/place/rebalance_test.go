@@ -162,3 +162,29 @@ func TestOrderAndSettings(t *testing.T) {
 		t.Errorf("%+v, %v", windows, err)
 	}
 }
+
+// A window without load, as of an idle server, says nothing: no number is of it.
+func TestIdleWindows(t *testing.T) {
+	traffic['I'] = [4]int{}
+	defer delete(traffic, 'I')
+	windows := sequence(t, "AAIABBAA")
+	r := rebalanced(t, windows, Options{Policy: PlanEPLB})
+	if never := way(t, r, Never, ""); never.MaxOverMean != (4*1.5+2)/6 || never.Worst != 1.5 {
+		t.Errorf("never: have %v, worst %v", never.MaxOverMean, never.Worst)
+	}
+	res, err := Judge(windows[:4], windows[4:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A and B are left out in turn
+	if have := leftOut(t, res, PlanEPLB); have.Folds != 2 || have.Judged != 1.5 {
+		t.Errorf("left out: have %d, %v", have.Folds, have.Judged)
+	}
+	windows = sequence(t, "AACIC") // both C become even
+	if res, err = Judge(windows[:2], windows[2:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1}); err != nil {
+		t.Fatal(err)
+	}
+	if best := res.Best(); best.Verdict != Trial || best.Helped != 2 {
+		t.Errorf("have %+v", best)
+	}
+}

@@ -3,6 +3,7 @@ package place
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -39,6 +40,7 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 	if !p.Change.Defined() {
 		return NoVerdict, "the judged windows hold no load; give another run with --judge"
 	}
+	of = slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return !w.Change.Defined() }) // without load
 	repeats := 0
 	for _, w := range of {
 		if w.Repeats {

@@ -54,13 +54,12 @@ func windowOf(name string, r *counts.Record) Window {
 // decay, each of two iterations or more.
 const maxParts = 4
 
-// Halves divides what was recorded into windows to learn from and to judge on: several
-// records, or the iterations of a single one, the first half against the rest, each in up
-// to maxParts windows. One iteration leaves none to judge on.
+// Halves divides the iterations of a single record into windows to learn from and to judge on,
+// the first half against the rest, each in up to maxParts windows. One iteration leaves none to judge
+// on, nor do several records: Judge leaves them out in turn.
 func Halves(records []*counts.Record) (learn, judge []Window, err error) {
 	if len(records) > 1 {
-		half := (len(records) + 1) / 2
-		return Whole(records[:half]), Whole(records[half:]), nil
+		return Whole(records), nil, nil
 	}
 	iterations := records[0].Iterations()
 	half := (len(iterations) + 1) / 2
@@ -255,8 +254,7 @@ func (s score) overall() router.Number {
 	return mean(slices.Sorted(maps.Keys(s.ratio)), s.at) // in order: the last digits depend on it
 }
 
-// timed is how many of the plans have their time predicted: contiguous experts and the
-// placement learned from all windows.
+// timed is how many of the plans have their time predicted: the baseline and the default.
 const timed = 2
 
 // scores judges plans on the window, in one walk over its steps.

@@ -72,6 +72,12 @@ type ProfiledArm struct {
 // WriteFile writes a file whole or not at all.
 type WriteFile func(path string, render func(io.Writer) error) error
 
+// HoldsCampaign reports whether a path is a campaign folder or the JSON result of bench.
+func HoldsCampaign(path string) bool {
+	head, err := headOf(path)
+	return bench.IsCampaign(path) || err == nil && verbOf(head) == "bench"
+}
+
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
 func ReadCampaign(ctx context.Context, path string, threshold float64) (Campaign, error) {
 	if bench.IsCampaign(path) {

@@ -82,7 +82,7 @@ func (g Gate) Layout(experts, ranks int) (router.Layout, error) {
 		l, err := router.Contiguous(experts, ranks)
 		return l, asUsage(err)
 	}
-	l, err := ReadLayout(g.Placement, experts)
+	l, err := readLayout(g.Placement, experts)
 	if err != nil {
 		return l, fmt.Errorf("--placement: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -51,6 +52,9 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 	if len(g.records) > 0 {
 		judged, err := JudgeRecords(ctx, g.records, bench.Spec{Threshold: gain.DefaultThreshold,
 			Confidence: gain.DefaultConfidence, WorkTolerance: gain.DefaultTolerance})
+		if errors.Is(err, metrics.ErrUnchosen) {
+			return nil, fmt.Errorf("%w; judge them with 'moebalance compare --format json -o result.json', and report that", err)
+		}
 		if err != nil {
 			return nil, err
 		}

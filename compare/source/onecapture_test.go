@@ -110,7 +110,8 @@ func TestProfiledLaunchOfBothArms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := bench.OfRecords(paths, bench.Spec{Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01})
+	c, err := bench.OfRecords(paths, bench.Spec{Metric: "duration", Threshold: 0.1, Confidence: 0.95,
+		WorkTolerance: 0.01})
 	if err != nil {
 		t.Fatal(err)
 	}

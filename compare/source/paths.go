@@ -131,9 +131,7 @@ func bothNamed(paths []string) bool {
 // reports of nsys take precedence over other captures. Hidden files are not listed.
 func folderFiles(folder string, skipped Skipped) ([]string, error) {
 	if bench.IsCampaign(folder) {
-		quoted := launch.Quote([]string{folder})
-		return nil, usagef("%s is a campaign, which holds both arms: its gain is shown by: moebalance report %s; to set it "+
-			"beside traces: moebalance compare --campaign %s NORMAL PERFECT", folder, quoted, quoted)
+		return nil, usagef("%s is a campaign, which holds both arms: %s", folder, campaignAlone(folder))
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -143,8 +143,8 @@ func ReadModel(path string, method router.Method) (router.Model, error) {
 	return m, nil
 }
 
-// ReadLayout places experts as the JSON list of the experts of each rank in a file says.
-func ReadLayout(path string, experts int) (router.Layout, error) {
+// readLayout places experts as the JSON list of the experts of each rank in a file says.
+func readLayout(path string, experts int) (router.Layout, error) {
 	text, err := input.ReadFile(path, maxSettings)
 	if err != nil {
 		return router.Layout{}, err

@@ -2,9 +2,11 @@ package source
 
 import (
 	"context"
+	"errors"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
 // Records are the files of arguments, or of the folders or patterns among them, that are records
@@ -31,6 +33,9 @@ func Records(args []string) (paths []string, err error) {
 // JudgeRecords judges such launches as a campaign.
 func JudgeRecords(ctx context.Context, paths []string, judged bench.Spec) (Campaign, error) {
 	c, err := bench.OfRecords(paths, judged)
+	if errors.Is(err, metrics.ErrUnchosen) {
+		return Campaign{}, marked{err, ErrUsage}
+	}
 	if err != nil {
 		return Campaign{}, err
 	}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -68,11 +69,16 @@ func TestRecordsOfFolders(t *testing.T) {
 	}
 	_, err = JudgeRecords(t.Context(), []string{filepath.Join(folder, "a.json")}, bench.Spec{Metric: "prefill",
 		Threshold: 0.1, Confidence: 0.95})
-	if err == nil || !strings.Contains(err.Error(), "--metric 'prefill:UNIT:higher=$.prefill'") {
+	if err == nil || !strings.Contains(err.Error(), "--metric 'prefill::higher=$.prefill'") {
 		t.Errorf("%v: want the rule to give", err)
 	}
+	_, err = JudgeRecords(t.Context(), []string{filepath.Join(folder, "a.json")}, bench.Spec{Threshold: 0.1, Confidence: 0.95})
+	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "'decode::higher=$.decode'") ||
+		!strings.Contains(err.Error(), "'prefill::higher=$.prefill'") {
+		t.Errorf("%v: want both numbers named, not the time of a segment judged", err)
+	}
 	write("b.json", append([]byte("ready\n"), text...))
-	judged := bench.Spec{Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01}
+	judged := bench.Spec{Metric: "prefill", Custom: []string{"prefill::higher=$.prefill"}, Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01}
 	copied := []string{filepath.Join(folder, "a.json"), filepath.Join(folder, "b.json")}
 	if _, err := JudgeRecords(t.Context(), copied, judged); err == nil || !strings.Contains(err.Error(), "of the same launch") {
 		t.Errorf("%v: want that a copy is no launch", err)

@@ -218,14 +218,28 @@ func kindOf(path string) (Kind, error) {
 	case nsys.Takes(path):
 		return Captures, nil
 	}
-	switch kind := resultHead.FindSubmatch(head); {
-	case kind == nil:
+	switch verbOf(head) {
+	case "":
 		return BenchmarkReports, nil
-	case string(kind[1]) == "bench":
-		return 0, usagef("%s is a result of bench, which holds both arms: its gain is shown by: moebalance report %s; to "+
-			"set it beside traces: moebalance compare --campaign %[2]s NORMAL PERFECT", path, launch.Quote([]string{path}))
+	case "bench":
+		return 0, usagef("%s is a result of bench, which holds both arms: %s", path, campaignAlone(path))
 	}
 	return TraceResults, nil
+}
+
+// campaignAlone says what shows a campaign.
+func campaignAlone(path string) string {
+	quoted := launch.Quote([]string{path})
+	return fmt.Sprintf("moebalance compare %s shows its gain and its tables; to set it beside traces: moebalance compare "+
+		"--campaign %[1]s NORMAL PERFECT", quoted)
+}
+
+// verbOf is the verb whose JSON result begins so: trace, bench, or none.
+func verbOf(head []byte) string {
+	if kind := resultHead.FindSubmatch(head); kind != nil {
+		return string(kind[1])
+	}
+	return ""
 }
 
 // resultHead is how the JSON of these verbs begins.

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/place"
@@ -40,10 +41,10 @@ func (o *Timing) Check() error {
 		return usagef("want one of --trace and --cost-table, have both")
 	case (o.Counts != "" || o.Steps != nil) && len(o.Trace) == 0:
 		return usagef("--counts and --steps are of a trace: add --trace")
-	case o.Campaign != "" && len(o.Trace) == 0 && o.Table == "":
-		return usagef("--campaign has the time of steps and not of slots: add --trace or --cost-table")
 	case o.StepTime != 0 && len(o.Trace) == 0 && o.Table == "" || o.StepTime != 0 && o.Campaign != "":
 		return usagef("--step-time: want --trace or --cost-table with it, and no --campaign")
+	case o.StepTokens > 0 && len(o.Trace) == 0 && o.Table == "":
+		return usagef("--step-tokens is of the time of steps: add --trace or --cost-table")
 	case o.StepTime < 0 || o.StepTokens < 0 || o.WeightBits < 1 || !(o.Bandwidth >= 0 && o.Bandwidth < 1e9):
 		return usagef("--step-time, --step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %v, "+
 			"%d, %g, %d", o.StepTime, o.StepTokens, o.Bandwidth, o.WeightBits)
@@ -51,14 +52,52 @@ func (o *Timing) Check() error {
 	return nil
 }
 
-// Cost is that of expert work; the reason says why there is none, and what to give.
-func (o *Timing) Cost(ctx context.Context, first string, record *counts.Record, m *router.Model,
-	threshold float64) (cost *place.Cost, reason string, err error) {
+// Predict gives o what time is predicted from: the cost of expert work, or the reason why there is none,
+// and the campaign, if it measured time over load.
+func (o *Timing) Predict(ctx context.Context, first string, record *counts.Record, m *router.Model,
+	options *place.Options) (err error) {
 	topK := record.TopK
 	if m != nil {
 		topK = m.TopK
 	}
+	var measured *gain.Result
+	if o.Campaign != "" {
+		read, err := ReadCampaign(ctx, o.Campaign, options.Threshold)
+		if err != nil {
+			return fmt.Errorf("--campaign: %w", err)
+		}
+		measured = &read.Result
+		if tokens := o.tokens(record, topK); measured.Curved() {
+			options.Dose = &place.Dose{Source: o.Campaign, Tokens: tokens, Result: *measured}
+		} else if len(o.Trace) == 0 && o.Table == "" {
+			return usagef("--campaign has the time of steps and not of slots: add --trace or --cost-table, or give a " +
+				"campaign of several --routers")
+		}
+	}
+	options.Cost, options.NoTime, err = o.cost(ctx, first, record, m, topK, options.Threshold)
+	if options.Cost == nil || err != nil || measured == nil {
+		return err
+	}
+	if why := options.Cost.WithCampaign(*measured, float64(o.StepTokens)); why != "" {
+		return usagef("--campaign: %s", why)
+	}
+	return nil
+}
+
+// tokens are those of a step of all ranks, 0 where they are not known.
+func (o *Timing) tokens(record *counts.Record, topK int) float64 {
+	if o.StepTokens > 0 || record.Window || topK == 0 {
+		return float64(o.StepTokens)
+	}
+	return place.SlotsPerStep(record) / float64(topK)
+}
+
+// cost is that of expert work; the reason says why there is none, and what to give.
+func (o *Timing) cost(ctx context.Context, first string, record *counts.Record, m *router.Model, topK int,
+	threshold float64) (cost *place.Cost, reason string, err error) {
 	switch {
+	case len(o.Trace) == 0 && o.Table == "" && o.Campaign != "":
+		return nil, "", nil
 	case o.StepTokens > 0 && topK == 0:
 		return nil, "", usagef(
 			"--step-tokens: name the model with --model or --config, for the experts per token are not recorded")
@@ -76,17 +115,7 @@ func (o *Timing) Cost(ctx context.Context, first string, record *counts.Record, 
 	if cost != nil && o.StepTime > 0 {
 		cost.StepNS, cost.StepBasis = router.Number(o.StepTime), "measured"
 	}
-	if cost == nil || err != nil || o.Campaign == "" {
-		return cost, reason, err
-	}
-	measured, err := ReadCampaign(ctx, o.Campaign, threshold)
-	if err != nil {
-		return nil, "", fmt.Errorf("--campaign: %w", err)
-	}
-	if why := cost.WithCampaign(measured.Result, float64(o.StepTokens)); why != "" {
-		return nil, "", usagef("--campaign: %s", why)
-	}
-	return cost, "", nil
+	return cost, reason, err
 }
 
 // traced fits the cost to a trace, or to a result of the built-in workload, and the counts
@@ -142,10 +171,7 @@ type stepTimes struct {
 
 // tabled fits the cost to a table.
 func (o *Timing) tabled(record *counts.Record, m router.Model) (*place.Cost, string, error) {
-	tokens := float64(o.StepTokens)
-	if tokens == 0 && !record.Window {
-		tokens = place.SlotsPerStep(record) / float64(m.TopK)
-	}
+	tokens := o.tokens(record, m.TopK)
 	if tokens == 0 {
 		return nil, "no time is predicted from the table: the counts are sums over an unknown number of steps; give " +
 			"--step-tokens", nil

@@ -28,8 +28,8 @@ func CommonSlope(x, y []float64, group []int, confidence float64) Trend {
 	if len(x) != len(y) || len(x) != len(group) || !finite(x) || !finite(y) {
 		return undefined
 	}
-	cx, groups := centred(x, group)
-	cy, _ := centred(y, group)
+	cx, groups := centered(x, group)
+	cy, _ := centered(y, group)
 	var xx, xy, yy float64
 	for i := range cx {
 		xx += cx[i] * cx[i]
@@ -55,8 +55,8 @@ func CommonSlope(x, y []float64, group []int, confidence float64) Trend {
 	return r
 }
 
-// centred subtracts from each value the mean of its group, and counts groups.
-func centred(values []float64, group []int) (out []float64, groups int) {
+// centered subtracts from each value the mean of its group, and counts groups.
+func centered(values []float64, group []int) (out []float64, groups int) {
 	sum, count := map[int]float64{}, map[int]float64{}
 	for i, v := range values {
 		sum[group[i]] += v

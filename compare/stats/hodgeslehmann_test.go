@@ -88,7 +88,7 @@ func TestHodgesLehmannAgainstDefinition(t *testing.T) {
 	}
 }
 
-// The interval holds exactly the centres that the test does not reject.
+// The interval holds exactly the centers that the test does not reject.
 func TestHodgesLehmannInvertsTheTest(t *testing.T) {
 	d := depression()
 	hl := HodgesLehmann(d, 0.95)

@@ -9,7 +9,7 @@ import (
 // maxPlannedPairs ends the search for a number of pairs.
 const maxPlannedPairs = 1_000_000
 
-// PairsToDecide is the number of pairs, in all, at which an interval centred
+// PairsToDecide is the number of pairs, in all, at which an interval centered
 // about a true effect leaves out a threshold that lies distance away, with
 // probability power (0.5 to below 1): the smallest n ≥ MinPairs(confidence) with
 //

@@ -43,6 +43,11 @@ func (p *program) answer() answer.Answer {
 	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
 		return strings.HasPrefix(s.Command, launch.OwnName+" report ")
 	})
+	if len(a.Next) == 0 && a.Verdict == answer.Verdict(gain.Significant) && len(p.of(isTrace)) == 0 &&
+		len(p.of(isCompared)) == 0 {
+		a.Next = []answer.Step{{Text: "Record where the time goes, and add the traces to this page.",
+			Command: "moebalance profile -- YOUR_COMMAND"}}
+	}
 	return a
 }
 

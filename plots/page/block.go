@@ -19,6 +19,7 @@ import (
 type section struct {
 	ID, Title, Short string
 	Answer           string
+	Key              string // the number beside Short in the contents, if it has one
 	Blocks           []block
 	shelf            string // of its tables
 	err              error  // of drawing its figures
@@ -63,7 +64,7 @@ func tableBlock(t table.Table, folded bool) block {
 	var same []string
 	var said []string
 	for i, c := range t.Shown() {
-		if len(t.Rows) > 2 && !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != c.Cells[0] }) {
+		if len(t.Rows) > 1 && !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != c.Cells[0] }) {
 			same, said = append(same, t.Columns[i].ID()), append(said, c.Head+" "+c.Cells[0])
 		}
 	}

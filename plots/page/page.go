@@ -81,11 +81,16 @@ type program struct {
 }
 
 // Key is the number of the answer that decides.
-func (p program) Key() string {
-	if len(p.Answer.Numbers) == 0 {
-		return ""
+func (p program) Key() string { return number(p.Answer, "") }
+
+// number is the first one of an answer whose label begins so; empty where there is none.
+func number(a answer.Answer, label string) string {
+	for _, n := range a.Numbers {
+		if strings.HasPrefix(n.Label, label) {
+			return n.Shown()
+		}
 	}
-	return p.Answer.Numbers[0].Shown()
+	return ""
 }
 
 // leads are the figures that show an answer, by its verdict or the kind of its result, the

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,6 +14,7 @@ func (p *program) placed() section {
 	s := section{ID: "place", Title: "What would another placement gain?", Short: "Placement", shelf: "place"}
 	s.Answer = strings.Join(p.lines(isPlace), "\n")
 	for i, in := range p.of(isPlace) {
+		s.Key = cmp.Or(s.Key, number(in.answer, ""))
 		figures, err := plots.Placement(in.Place)
 		for _, f := range figures {
 			if i > 0 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
@@ -21,6 +22,7 @@ func (p *program) gain() section {
 	s := section{ID: "gain", Title: "How much does balance gain?", Short: "Gain", shelf: "gain"}
 	for i, in := range p.of(isCampaign) {
 		c := in.Campaign
+		s.Key = cmp.Or(s.Key, number(in.answer, ""))
 		if isBuilds(c) {
 			s.Title = "Which build is faster?"
 		}
@@ -33,7 +35,7 @@ func (p *program) gain() section {
 			spec.Name = fmt.Sprintf("%s-%d", spec.Name, i+1)
 		}
 		if c.Dose != nil {
-			s.addFigure(plots.DoseResponse(c.Dose))
+			s.addFigure(plots.DoseResponse(c.Dose, answer.AtPoint(c.Result)))
 		}
 		if len(c.Points) > 0 {
 			s.addFigure(plots.GainCurve(curveSpec(spec, c)))
@@ -119,6 +121,9 @@ func (p *program) where() section {
 	s.Answer = strings.Join(p.lines(isCompared), "\n")
 	if len(p.arms) > 0 {
 		phases := plots.PhaseTimes(p.arms...)
+		if step := p.arms[0].Trace.Bound.StepNS; step.Defined() {
+			s.Key = quantity.Duration(step)
+		}
 		s.Answer = cmp.Or(s.Answer, phases.Title)
 		s.addFigure(plots.PhaseStacks(phases))
 		p.addLongSteps(&s)
@@ -191,6 +196,9 @@ func (p *program) imbalance() section {
 	s := section{ID: "imbalance", Title: "How uneven are ranks, layers and experts?", Short: "Imbalance",
 		shelf: "imbalance"}
 	s.Answer = strings.Join(append(p.lines(isTrace), p.lines(isCounts)...), "\n")
+	for _, in := range slices.Concat(p.of(isTrace), p.of(isCounts)) {
+		s.Key = cmp.Or(s.Key, number(in.answer, "worst"))
+	}
 	s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...)))
 	if len(p.arms) == 0 {
 		return s
@@ -257,6 +265,7 @@ func (p *program) data() section {
 		said = append(said, in.answer.Line)
 	}
 	for _, a := range p.arms {
+		s.Key = cmp.Or(s.Key, quantity.Percent(a.Trace.Coverage.LayerShare))
 		said = append(said, fmt.Sprintf("%s of the GPU time of %s is attributed to layers.",
 			quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
 	}

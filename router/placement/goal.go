@@ -8,7 +8,7 @@ import (
 )
 
 // Goal is what the busiest rank's loads in the windows are brought to: their mean, max, or a
-// quantile such as p90. Empty for none.
+// quantile such as p90, of n windows in order the one behind the first ⌊0.9·n⌋. Empty for none.
 type Goal string
 
 // ParseGoal reads mean, max, or p and the percent of a quantile.

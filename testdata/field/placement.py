@@ -10,6 +10,7 @@ max/mean that was counted.
 import json
 import os
 import random
+from pathlib import Path
 
 from dose import imbalance
 from launch import Engine, arguments
@@ -19,6 +20,7 @@ BATCH = (256, 1024, 1)  # requests, prompt tokens, new tokens
 
 def main():
     parser = arguments(__doc__, "result", "placed")
+    parser.add_argument("--also", nargs="*", default=[], metavar="PLACED.json", help="further placements, each an arm by its file's name")
     parser.add_argument("--launch", type=int, default=0)
     parser.add_argument("--repetitions", type=int, default=8)
     args = parser.parse_args()
@@ -27,7 +29,8 @@ def main():
         placed = json.load(f)
     with open(contiguous, "w") as f:
         json.dump({**placed, "initial_global_assignments": {layer: sorted(slots) for layer, slots in placed["initial_global_assignments"].items()}}, f)
-    arms = {"contiguous": (router, contiguous), "placed": (router, args.placed), "perfect": ("perfect", contiguous)}
+    arms = {"contiguous": (router, contiguous), "placed": (router, args.placed), "perfect": ("perfect", contiguous),
+            **{Path(path).stem: (router, path) for path in args.also}}
     engine = Engine(args)
     draw = random.Random(args.launch)
     for _ in range(3):

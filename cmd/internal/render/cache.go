@@ -208,15 +208,11 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		t.Rows = append(t.Rows, []any{tokensText(group[0].Tokens), len(group), n.new, n.replaced, n.bytes,
 			n.all.Status(), router.Number(n.all.LargestBias)})
 	}
-	all := totalsOf(list)
-	return output.Document{
-		Headline: fmt.Sprintf("%s (%s) on %s, %s, %s, plan %s: %s in %s, %s, %s",
-			s.Model, shapeText(s.Gate.Shape, s.Gate.Method), quantity.Count(s.Layout.Ranks(), "rank"), s.Mode,
-			s.DType, s.Plan, quantity.Count(len(list), "entry"), cache,
-			quantity.Bytes(float64(all.bytes)), all.made()),
-		Tables: []table.Table{t}, Notes: append(damageNotes(list), biasNotes(s.Gate, all.all.ProjectedRows)...),
-		Value: result,
-	}
+	a := answer.OfWritten(s, list, cache)
+	return document(a, append(damageNotes(list), biasNotes(s.Gate, totalsOf(list).all.ProjectedRows)...), struct {
+		generated
+		Answer answer.Answer `json:"answer"`
+	}{result, a}, t)
 }
 
 // entryOf is an outcome in the form of JSON.
@@ -254,15 +250,6 @@ func totalsOf(list []logits.Outcome) totals {
 		t.all.LargestBias = min(t.all.LargestBias, o.Feasibility.LargestBias)
 	}
 	return t
-}
-
-// made says how many entries were written and why.
-func (t totals) made() string {
-	text := fmt.Sprintf("%d of them new", t.new)
-	if t.replaced > 0 {
-		text += fmt.Sprintf(", %d replaced because damaged", t.replaced)
-	}
-	return text
 }
 
 // damageNotes name the files that were not what they said, the first few of them.

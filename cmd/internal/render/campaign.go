@@ -40,7 +40,7 @@ func Campaign(r source.Campaign) output.Document {
 		tables = append(tables, t)
 	}
 	if len(r.Secondary) > 0 {
-		tables = append(tables, secondaryTable(r.Secondary))
+		tables = append(tables, secondaryTable(r.Result))
 	}
 	if len(r.Proof) > 0 {
 		tables = append(tables, table.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"),
@@ -137,16 +137,24 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
 		Columns: []table.Column{
 			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
-			count("pairs"),
+			counted(r),
 		}, Rows: [][]any{
 			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
 			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
 			{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
 		}}
 	if r.Design == gain.WithinLaunch {
-		t.Columns[len(t.Columns)-1], t.Rows = count("launches", "pairs"), t.Rows[:1]
+		t.Rows = t.Rows[:1]
 	}
 	return t
+}
+
+// counted is the column of how many pairs a gain is of, which are launches where each holds all arms.
+func counted(r gain.Result) table.Column {
+	if r.Design == gain.WithinLaunch {
+		return count("launches", "pairs")
+	}
+	return count("pairs")
 }
 
 // curveTables are the gain at each point and of each arm, where there are several.
@@ -160,14 +168,19 @@ func curveTables(r gain.Result) (tables []table.Table) {
 			gained("gain", func(g gain.Gain) router.Number { return g.Estimate }),
 			gained("low", func(g gain.Gain) router.Number { return g.Low }),
 			gained("high", func(g gain.Gain) router.Number { return g.High }),
-			computed(count("pairs"), func(p gain.PointGain) any { return p.Gain.N }),
+			computed(counted(r), func(p gain.PointGain) any { return p.Gain.N }),
 			alarming(label("verdict"), string(gain.Significant))}
 		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
 			columns = append(columns, real("tokens per active expert"))
 		}
 		if r.Share != nil {
 			columns = append(columns, computed(percent("share of ceiling"),
-				func(p gain.PointGain) any { return p.Share.Estimate }))
+				func(p gain.PointGain) any {
+					if p.Share == nil {
+						return router.Undefined()
+					}
+					return p.Share.Estimate
+				}))
 		}
 		tables = append(tables,
 			table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name,
@@ -220,12 +233,12 @@ func doseTable(r gain.Result) table.Table {
 	return t
 }
 
-func secondaryTable(rows []gain.SecondaryGain) table.Table {
+func secondaryTable(r gain.Result) table.Table {
 	t := table.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)",
 		Columns: []table.Column{
-			label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), count("pairs"),
+			label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), counted(r),
 			real("p")}}
-	for _, s := range rows {
+	for _, s := range r.Secondary {
 		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N,
 			s.Gain.P})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -119,6 +120,7 @@ func (res placeView) tables() []table.Table {
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), window}, judged,
 				[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")},
 				timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...)}
+	tables = append(tables, gainsTable(res.Placements))
 	price := slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"),
 		size("copies per rank and layer", "replica_bytes_per_rank_and_layer")},
 		within("rank", size("copies per rank", "replica_bytes_per_rank")),
@@ -162,6 +164,25 @@ func (res placeView) tables() []table.Table {
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},
 				judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
+}
+
+// gainsTable is what the curve of a campaign predicts for the load of each placement.
+func gainsTable(placements []place.Placement) table.Table {
+	type row struct {
+		place.Plan
+		Name string `json:"plan"`
+		gain.Predicted
+	}
+	var rows []row
+	for _, p := range placements {
+		for _, g := range p.Gains {
+			rows = append(rows, row{p.Plan, p.Name, g})
+		}
+	}
+	return empty(table.Of("gains", "Gain predicted from the campaign's curve of time over load", rows, count("ranks"),
+		count("redundant"), label("plan"), label("point"), real("value"), ratio("from", "from_max_over_mean"),
+		ratio("to", "to_max_over_mean"), percent("gain", "estimate"), percent("low"), percent("high"),
+		label("refused")), "give a --campaign of several --routers")
 }
 
 // empty says why a table has no rows, where it has none.

@@ -4,7 +4,7 @@
 //
 // # The model
 //
-// Every rank has tokens of its own. In each layer it normalises their hidden
+// Every rank has tokens of its own. In each layer it normalizes their hidden
 // states, computes the gate, picks experts with the exact mathematics of a
 // routing method, packs one row per slot for the expert's owner (dispatch), runs
 // the experts it owns on the rows of all ranks (experts), and adds the weighted

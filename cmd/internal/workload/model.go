@@ -73,7 +73,7 @@ func newModel(c Config) (*model, error) {
 	return m, nil
 }
 
-// newGate draws a gate whose logits are about standard normal over normalised
+// newGate draws a gate whose logits are about standard normal over normalized
 // hidden states, and the bias that skews it.
 func (c Config) newGate(l int) layer {
 	rng := c.rng(gateStream, l, 0)

@@ -28,8 +28,8 @@ func (x weights) forward(out, in, up, gate []float32, rows, hidden, intermediate
 	product(out, inner, x.down, rows, hidden, intermediate)
 }
 
-// normalise writes hidden states of root mean square 1 (RMSNorm, ε = 10⁻⁶).
-func normalise(out, in []float32, rows, width int) {
+// normalize writes hidden states of root mean square 1 (RMSNorm, ε = 10⁻⁶).
+func normalize(out, in []float32, rows, width int) {
 	for r := range rows {
 		row := in[r*width : (r+1)*width]
 		var squares float32

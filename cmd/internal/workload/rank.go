@@ -14,7 +14,7 @@ import (
 type phase int
 
 const (
-	dispatch phase = iota // normalise, gate, route, pack
+	dispatch phase = iota // normalize, gate, route, pack
 	expert                // the matrix products of the experts a rank owns
 	combine               // weighted sum into the hidden states
 	phases
@@ -32,7 +32,7 @@ type rank struct {
 	balanced []float32 // logits that replace the gate's; nil without
 
 	hidden    []float32 // [T, H]
-	normal    []float32 // [T, H], normalised
+	normal    []float32 // [T, H], normalized
 	logits    []float32 // [T, E]
 	ids       []int32   // [T, k]
 	weights   []float32 // [T, k]
@@ -75,7 +75,7 @@ func newRank(id int, m *model) (*rank, error) {
 // dispatch routes the rank's tokens in a layer and packs a row per slot.
 func (r *rank) dispatch(l int) error {
 	c, layer := r.m.c, &r.m.layers[l]
-	normalise(r.normal, r.hidden, c.Tokens, c.Hidden)
+	normalize(r.normal, r.hidden, c.Tokens, c.Hidden)
 	e := c.Gate.Shape.Experts
 	product(r.logits, r.normal, layer.gate, c.Tokens, e, c.Hidden)
 	for t := range c.Tokens {

@@ -67,9 +67,9 @@ func (res *Result) finish(perfect bool) {
 	res.TokensPerSecond = float64(res.InputTokens) / total * 1e3
 }
 
-// LongestWaitMS is how long the rank that waits most does so behind the experts, in the mean
+// longestWaitMS is how long the rank that waits most does so behind the experts, in the mean
 // step.
-func (res Result) LongestWaitMS() (longest float64) {
+func (res Result) longestWaitMS() (longest float64) {
 	waits := make([]float64, res.Ranks)
 	for _, layers := range res.StepExpertsMS {
 		for _, ranks := range layers {
@@ -95,7 +95,7 @@ func (res Result) String() string {
 		"longest wait of a rank %s per step",
 		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"),
 		res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
-		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*res.LongestWaitMS()))
+		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*res.longestWaitMS()))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

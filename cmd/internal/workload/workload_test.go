@@ -252,7 +252,7 @@ func TestProcessorTimeFollowsLoad(t *testing.T) {
 	if load, time := 86.0/42, spent[0]/spent[1]; time < 0.7*load || time > 1.4*load {
 		t.Errorf("rank 0 has %.3f times the load and %.3f times the time of rank 1", load, time)
 	}
-	if wait := res.LongestWaitMS(); math.Abs(wait-(spent[0]-spent[1])/40) > 0.2*wait {
+	if wait := res.longestWaitMS(); math.Abs(wait-(spent[0]-spent[1])/40) > 0.2*wait {
 		t.Errorf("the longest wait is %.3f ms, of %v in 40 steps", wait, spent)
 	}
 }

@@ -246,6 +246,9 @@ var catalog = map[string]entry{
 			"large, " +
 			"and floor and chance are those of as many tokens; max/mean is not affected", ""},
 
+	"no_last_newline": {Note, "the last line does not end: if the file was cut, its last count is too small and more " +
+		"are missing", ""},
+
 	// Placements.
 	"global": {Note,
 		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node",

@@ -20,7 +20,7 @@ type GPU struct {
 	Name   string `json:"name"`
 	Driver string `json:"driver"`
 	// Utilization is the share of the last second in which a kernel ran, in percent, at
-	// the last look; BusyLooks is how many looks saw at least BusyPercent. The clocks are
+	// the last look; BusyLooks is how many looks saw at least busyPercent. The clocks are
 	// means over those, else of the last look.
 	Utilization  router.Number `json:"utilization_percent"`
 	BusyLooks    int           `json:"busy_looks"`

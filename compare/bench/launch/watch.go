@@ -15,9 +15,9 @@ import (
 // gpuInterval is the time between queries of the GPUs.
 const gpuInterval = 5 * time.Second
 
-// BusyPercent is the utilization from which a GPU counts as at work: below it, it is
+// busyPercent is the utilization from which a GPU counts as at work: below it, it is
 // loading a model or waiting, and its clocks say nothing about the measurement.
-const BusyPercent = 50
+const busyPercent = 50
 
 // GPUWatch queries the GPUs beside a launch, so that it costs no time.
 type GPUWatch struct {
@@ -73,7 +73,7 @@ func (w *GPUWatch) look(ctx context.Context) error {
 		if g.Utilization > 0 {
 			w.worked.Store(time.Now().UnixNano())
 		}
-		if g.Utilization >= BusyPercent {
+		if g.Utilization >= busyPercent {
 			g.BusyLooks = 1
 		}
 		if w.gpus == nil {

@@ -83,7 +83,7 @@ var errCut = errors.New("ends before its closing brace")
 
 // decodeObject reads the object whose opening brace is the next byte.
 func decodeObject(in *reader) (*object, error) {
-	d := &decoder{in: in, budget: MaxElements, oneRow: true}
+	d := &decoder{in: in, budget: maxElements, oneRow: true}
 	d.expect('{')
 	// Pretty-printed documents break the line right after their first brace.
 	for strings.IndexByte(" \t\r", d.peek()) >= 0 {

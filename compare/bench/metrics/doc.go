@@ -8,5 +8,5 @@
 // *input.Error.
 //
 // Formats are told apart by content, never by file name. Output is streamed;
-// memory does not grow with its length (see MaxLine, MaxElements, MaxSteps).
+// memory does not grow with its length (see maxLine, maxElements, maxSteps).
 package metrics

@@ -170,7 +170,7 @@ func (f fields) flag(path string) bool {
 }
 
 // list is a list of numbers that may be absent. One that was longer than
-// MaxElements is refused rather than averaged over its first part.
+// maxElements is refused rather than averaged over its first part.
 func (f fields) list(path string) ([]router.Number, bool) {
 	v, ok := f.value(path)
 	if !ok {
@@ -189,7 +189,7 @@ func (f fields) list(path string) ([]router.Number, bool) {
 		return nil, false
 	case l.dropped > 0:
 		f.rep.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, l.dropped,
-			MaxElements))
+			maxElements))
 		return nil, false
 	}
 	return numbers, true

@@ -63,7 +63,7 @@ func (rep *report) row(r row) {
 		r.step.TimeMS = v
 	}
 	previous, have := it.last[r.step.Rank]
-	if have && len(rep.steps) < MaxSteps && r.step.Iter > rep.steps[previous].Iter+1 {
+	if have && len(rep.steps) < maxSteps && r.step.Iter > rep.steps[previous].Iter+1 {
 		it.gaps += r.step.Iter - rep.steps[previous].Iter - 1
 	}
 	if it.clock == deviceStep { // the time is that of the row before
@@ -72,7 +72,7 @@ func (rep *report) row(r row) {
 		}
 		r.step.TimeMS = router.Undefined()
 	}
-	if len(rep.steps) < MaxSteps && (have || len(it.last) < maxRanks) {
+	if len(rep.steps) < maxSteps && (have || len(it.last) < maxRanks) {
 		it.last[r.step.Rank] = len(rep.steps)
 	}
 	rep.step(r.step)

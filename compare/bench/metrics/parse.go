@@ -59,7 +59,7 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	}
 	if src.long > 0 {
 		p.custom.warn(fmt.Sprintf("%s longer than %d bytes: only the beginning was read",
-			quantity.Count(src.long, "text line"), MaxLine))
+			quantity.Count(src.long, "text line"), maxLine))
 	}
 	result, err := p.result(src.cut)
 	return result, named(name, err)

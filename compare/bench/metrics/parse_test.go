@@ -298,7 +298,7 @@ func TestAIPerfRecordsAndErrors(t *testing.T) {
 
 // A client that saves every request may write its totals last.
 func TestTotalsAfterLongLists(t *testing.T) {
-	texts := strings.Repeat(`"a text that nobody reads", `, 2*MaxElements)
+	texts := strings.Repeat(`"a text that nobody reads", `, 2*maxElements)
 	r, err := Parse("output",
 		strings.NewReader(`{"generated_texts": [`+texts+`""], "completed": 3, "duration": 2, "request_throughput": 1.5, "output_throughput": 70}`), nil)
 	if err != nil {
@@ -396,8 +396,14 @@ func TestOfSegment(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"decode_ms": false, "throughput": true, "duration": false} {
-		if m, ok := r.Metric(name); !ok || m.HigherIsBetter != want || r.Primary != "duration" {
-			t.Errorf("%s: %+v, %t; primary %s", name, m, ok, r.Primary)
+		if m, ok := r.Metric(name); !ok || m.HigherIsBetter != want || r.Primary != "" {
+			t.Errorf("%s: %+v, %t; primary %s, want none of several", name, m, ok, r.Primary)
+		}
+	}
+	for value, want := range map[string]string{"null": "duration", "{}": "duration", `{"decode_ms": 2}`: "decode_ms",
+		`{"prefill": 3}`: "", "3": ""} {
+		if r, err := OfSegment(1.5, []byte(value), nil); err != nil || r.Primary != want {
+			t.Errorf("%s: primary %q, %v; want %q", value, r.Primary, err, want)
 		}
 	}
 	if _, ok := r.Metric("prefill"); ok || RuleOf("prefill", value) == "" || RuleOf("note", value) != "" {

@@ -22,7 +22,7 @@ type report struct {
 	proof    Proof
 	setup    map[string]string
 	steps    []Step
-	cutRows  int // iteration rows beyond MaxSteps
+	cutRows  int // iteration rows beyond maxSteps
 	warnings []string
 	// inputLength and outputLength are means over the requests, for reports without
 	// totals; undefined where the report does not give them.
@@ -127,7 +127,7 @@ func wholeTokens(v router.Number) Count {
 }
 
 func (rep *report) step(s Step) {
-	if len(rep.steps) >= MaxSteps {
+	if len(rep.steps) >= maxSteps {
 		rep.cutRows++
 		return
 	}
@@ -152,7 +152,7 @@ func (rep *report) warn(text string) {
 // end adds the warnings that are known only at the end.
 func (rep *report) end() {
 	if rep.cutRows > 0 {
-		rep.warn(quantity.Count(rep.cutRows, "iteration row") + " beyond the first " + strconv.Itoa(MaxSteps) +
+		rep.warn(quantity.Count(rep.cutRows, "iteration row") + " beyond the first " + strconv.Itoa(maxSteps) +
 			" were dropped")
 	}
 }

@@ -131,9 +131,9 @@ type Step struct {
 
 // The limits that keep memory constant however long the output is.
 const (
-	MaxLine = 64 << 10 // bytes of a text line that are looked at; JSON has no such limit
+	maxLine = 64 << 10 // bytes of a text line that are looked at; JSON has no such limit
 	// values kept of one JSON document, 32 bytes of text counting as one; of the rest only members of the document
 	// itself are
-	MaxElements = 1 << 17
-	MaxSteps    = 1 << 17 // iteration rows kept; later ones are counted in a warning
+	maxElements = 1 << 17
+	maxSteps    = 1 << 17 // iteration rows kept; later ones are counted in a warning
 )

@@ -37,11 +37,11 @@ type source struct {
 	// cut is the first object that did not parse, for the error message when
 	// nothing else was found.
 	cut  error
-	long int // text lines longer than MaxLine
+	long int // text lines longer than maxLine
 }
 
 func newSource(r io.Reader, raw bool) *source {
-	return &source{in: &reader{Reader: bufio.NewReaderSize(r, MaxLine), line: 1}, raw: raw}
+	return &source{in: &reader{Reader: bufio.NewReaderSize(r, maxLine), line: 1}, raw: raw}
 }
 
 // reader counts what is read of an output.
@@ -208,7 +208,7 @@ func (s *source) object(at, rank int) (record, bool) {
 }
 
 // rawText is a copy of what comes next, to the end of the line at least and
-// MaxLine at most; nil unless raw text is kept.
+// maxLine at most; nil unless raw text is kept.
 func (s *source) rawText() []byte {
 	if !s.raw {
 		return nil
@@ -216,7 +216,7 @@ func (s *source) rawText() []byte {
 	ahead, _ := s.in.Peek(s.in.Buffered())
 	end := bytes.IndexByte(ahead, '\n')
 	if end < 0 || len(bytes.TrimSpace(ahead[:end])) < 2 { // longer than what is buffered, or over several lines
-		ahead, _ = s.in.Peek(MaxLine)
+		ahead, _ = s.in.Peek(maxLine)
 		end = len(ahead)
 	}
 	return bytes.Clone(ahead[:end])
@@ -230,7 +230,7 @@ func cutReason(err error) string {
 	return "does not parse: " + err.Error()
 }
 
-// textLine reads up to the next line end and keeps at most MaxLine bytes.
+// textLine reads up to the next line end and keeps at most maxLine bytes.
 func (s *source) textLine() (record, error) {
 	rec := record{line: s.in.line, rank: -1}
 	var kept []byte
@@ -249,7 +249,7 @@ func (s *source) textLine() (record, error) {
 			piece = piece[:end+1]
 		}
 		total += len(piece)
-		kept = append(kept, piece[:min(len(piece), MaxLine-len(kept))]...)
+		kept = append(kept, piece[:min(len(piece), maxLine-len(kept))]...)
 		last := piece[len(piece)-1]
 		if err := s.in.discard(len(piece)); err != nil {
 			return record{}, err
@@ -261,7 +261,7 @@ func (s *source) textLine() (record, error) {
 			break
 		}
 	}
-	if total > MaxLine {
+	if total > maxLine {
 		s.long++
 	}
 	kept = bytes.TrimRight(kept, "\r\n")

@@ -1,7 +1,7 @@
 package capture
 
 // Recording is one capture as plain events, whatever program and file format
-// they came from: the boundary between reading and analysing. A source fills
+// they came from: the boundary between reading and analyzing. A source fills
 // one in; analysis sees nothing else of the file.
 //
 // Times are nanoseconds since the capture's own zero, within ±TimeLimit. The

@@ -85,7 +85,7 @@ func (a *analysis) partsIn(v values) Parts {
 
 func (a *analysis) causeOf(v values) Cause {
 	c := Cause{NS: router.Undefined(), DidNS: router.Undefined()}
-	part, ok := Main(router.Number(v[partWhole]), a.partsIn(v))
+	part, ok := mainPart(router.Number(v[partWhole]), a.partsIn(v))
 	if !ok {
 		return c
 	}
@@ -105,8 +105,8 @@ func (a *analysis) causeOf(v values) Cause {
 	return c
 }
 
-// Main is the largest part, if it explains more than half of a wait.
-func Main(whole router.Number, p Parts) (main Part, ok bool) {
+// mainPart is the largest part, if it explains more than half of a wait.
+func mainPart(whole router.Number, p Parts) (main Part, ok bool) {
 	for _, part := range (Wait{Parts: p}).List() {
 		if part.Name != unexplained && part.NS > 0 && 2*part.NS > whole && !(part.NS <= main.NS) {
 			main, ok = part, true

@@ -101,11 +101,11 @@ func TestMainCause(t *testing.T) {
 		{Parts{ExpertNS: 70, HostNS: 90, UnexplainedNS: -60}, LateHosts},
 		{Parts{UnexplainedNS: 100, HostNS: unknown}, ""},
 	} {
-		if have, ok := Main(100, c.parts); have.Name != c.want || ok != (c.want != "") {
+		if have, ok := mainPart(100, c.parts); have.Name != c.want || ok != (c.want != "") {
 			t.Errorf("%+v: have %+v", c.parts, have)
 		}
 	}
-	if _, ok := Main(unknown, Parts{ExpertNS: 1}); ok {
+	if _, ok := mainPart(unknown, Parts{ExpertNS: 1}); ok {
 		t.Error("nothing explains an unknown wait")
 	}
 }

@@ -43,7 +43,7 @@ type Wait struct {
 }
 
 // MostlyHosts reports whether more than half of the waiting is for hosts that launch late:
-// steps are then longer than their compute, and less compute is less time only in part.
+// steps are then longer than their compute, and cutting compute shortens them only partly.
 func MostlyHosts(waits []Wait) bool {
 	var host, all router.Number
 	for _, w := range waits {

@@ -1,0 +1,53 @@
+package plots
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+)
+
+// The line goes through the mean of the routers whose imbalance was set, with the slope that launches
+// gave; the scale holds all intervals, and the title says what a tenth costs, and where.
+func TestDoseResponse(t *testing.T) {
+	none := router.Undefined()
+	arm := func(load, time router.Number, fitted bool) gain.DoseArm {
+		return gain.DoseArm{MaxOverMean: load, Time: time, Low: time - 0.01, High: time + 0.01, Fitted: fitted}
+	}
+	d := gain.Dose{Slope: 0.1, Low: 0.05, High: 0.15, Confidence: 0.95, N: 4, Arms: []gain.DoseArm{
+		arm(1, 1, true), arm(1.2, 1.02, true), arm(1.3, 1.2, false), arm(1.4, 1.04, true), arm(none, none, true)}}
+	f, err := DoseResponse(&d, " at tokens 64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Each 10 % of load imbalance costs 1.0 % of time (0.5 % to 1.5 %) at tokens 64"; f.Title != want {
+		t.Errorf("title %q, want %q", f.Title, want)
+	}
+	if want := "4 launches; bars are 95 % intervals. The learned router is not part of the fit."; f.Caption != want {
+		t.Errorf("caption %q, want %q", f.Caption, want)
+	}
+	y := f.panels[0][0].Y
+	if y.Min >= 99 || y.Max <= 121 {
+		t.Errorf("the scale from %g to %g cuts intervals between 99 and 121 %%", y.Min, y.Max)
+	}
+	set := &series{at: []float64{1, 1.2, 1.4}, y: []float64{100, 102.5, 104}}
+	if line := set.trend(10, 1, 1.4).y; math.Abs(line[0]-100.1667) > 1e-4 || math.Abs(line[1]-104.1667) > 1e-4 {
+		t.Errorf("line through %v, want 102.1667 − 2 and + 2", line)
+	}
+	for want, d := range map[string]gain.Dose{
+		"Each 10 % of load imbalance costs about 1.0 % of time":               {Slope: 0.1, Low: none, High: none},
+		"Each 10 % of load imbalance costs between −0.5 % and +0.2 % of time": {Slope: -0.01, Low: -0.05, High: 0.02},
+	} {
+		d.N, d.Arms = 1, []gain.DoseArm{arm(1, 1, true), arm(1.4, 1.04, true)}
+		f, err := DoseResponse(&d, "")
+		if err != nil || f.Title != want || len(f.legend) != 2 {
+			t.Errorf("%q with %d keys, want %q with 2 (no learned router is drawn): %v", f.Title, len(f.legend), want, err)
+		}
+	}
+	d.Arms = d.Arms[:1]
+	if _, err := DoseResponse(&d, ""); !errors.Is(err, ErrNothing) {
+		t.Errorf("one arm: %v, want nothing to draw", err)
+	}
+}
