@@ -208,6 +208,7 @@ var imports = map[string][]string{
 		"compare/nsys/export",
 		"compare/nsys/infer",
 		"compare/nsys/kernel",
+		"compare/nsys/nodes",
 		"compare/nsys/onemodel",
 		"compare/nsys/ranges",
 		"compare/nsys/recorded",
@@ -233,6 +234,9 @@ var imports = map[string][]string{
 	"compare/nsys/kernel": {
 		"compare/nsys/infer",
 		"router",
+	},
+	"compare/nsys/nodes": {
+		"compare/nsys/capture",
 	},
 	"compare/nsys/onemodel": {
 		"compare/nsys/kernel",

@@ -27,7 +27,11 @@ func OfComparison(c *diff.Comparison) Answer {
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
 	}
-	a.Basis = fmt.Sprintf("%s of one launch per arm · %s", steps, quantity.Count(len(c.Ranks), "rank"))
+	launches := "of one launch per arm"
+	if len(c.Normal.Exports) > 0 && slices.Equal(c.Normal.Exports, c.Perfect.Exports) {
+		launches = "per arm in one launch"
+	}
+	a.Basis = fmt.Sprintf("%s %s · %s", steps, launches, quantity.Count(len(c.Ranks), "rank"))
 	switch {
 	case !c.Comparable:
 		a.Verdict, a.Line = NotComparable, "Not comparable: the sides are no two arms of one run."

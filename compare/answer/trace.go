@@ -71,7 +71,7 @@ func (a *Answer) hidden(t *nsys.Trace) {
 
 // judged is the answer of a trace whose expert time over ranks is known.
 func (a *Answer) judged(t *nsys.Trace, given string) {
-	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
+	rows, gain, noise, w := uneven(t), t.Bound.Gain, router.Undefined(), t.Waiting
 	late := min(w.NS, w.WaitNS) // what the last rank has less of makes up for more
 	switch {
 	case w.Name == wait.LateHosts && late > t.Bound.LossNS &&
@@ -92,6 +92,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
 		if r, ok := noisy(t); ok {
+			noise = r.Floor - 1
 			a.Line = "Expert time is as even as its noise allows."
 			a.Reasons = append(a.Reasons, fmt.Sprintf(
 				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
@@ -107,8 +108,12 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
 		a.Reasons = slices.Delete(a.Reasons, 1, 1+extra)
 	}
-	a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
-	a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
+	if noise.Defined() { // of which evenness would gain nothing
+		a.Numbers = append(a.Numbers, NumberOf("equal ranks by noise", noise, Fraction, Inferred))
+	} else {
+		a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
+		a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
+	}
 	if o, ok := t.RankTime(); ok {
 		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)),
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
@@ -281,7 +286,7 @@ func mostOften[T any, K cmp.Ordered](items []T, of func(T) K) (most K, times int
 }
 
 func basisOf(t *nsys.Trace) Basis {
-	if t.Structure != nil {
+	if slices.ContainsFunc(t.Imbalance, func(r imbalance.Row) bool { return r.Basis == imbalance.Inferred }) {
 		return Inferred
 	}
 	return Measured

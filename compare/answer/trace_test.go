@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,9 @@ func TestNoiseIsEven(t *testing.T) {
 	}{{1.12, 1.11, false, Even, true}, {1.12, 1.01, true, Uneven, false}, {1.02, 1.015, false, Even, false},
 		{1.08, router.Undefined(), false, Even, false}} {
 		a := OfTrace(traced(c.maxOverMean, c.floor, c.flagged), "x")
+		if gain := slices.ContainsFunc(a.Numbers, func(n Number) bool { return n.Label == "gain if even" }); c.noise && gain {
+			t.Errorf("a gain within noise: %+v", a.Numbers)
+		}
 		if a.Verdict != c.verdict || strings.Contains(a.Line, "noise") != c.noise ||
 			c.noise != (len(a.Reasons) > 0 && strings.Contains(a.Reasons[0], "12.0 % uneven")) {
 			t.Errorf("%+v: have %+v", c, a)

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/nsys/nodes"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
 )
 
@@ -27,7 +28,7 @@ type attribution struct {
 	locations *kernel.Index[location] // of launches and graph nodes
 	launches  []int32                 // location of each launch
 	created   []int32                 // location of each graph node at its creation
-	origins   []int32                 // of each graph node, see findOrigins
+	origins   []int32                 // of each graph node, see nodes.Origins
 	replays   map[[2]int32]int32
 	classes   []kernel.Class          // by kernel name
 	final     *kernel.Index[location] // of kernels
@@ -46,7 +47,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 		python: rec.Python(), counts: export.Counts{Launches: len(rec.Launches), Ranges: len(rec.Ranges)},
 	}
 	lines := make([]ranges.Timeline, len(rec.Threads))
-	a.sortNodes()
+	nodes.Sort(rec.GraphNodes)
 	a.addRanges(lines, options.Patterns)
 	capture.Collect(len(rec.Kernels))
 	a.addQueries(lines)
@@ -209,64 +210,6 @@ func (a *attribution) moment(query int32) int64 {
 	return a.rec.Launches[query].Start
 }
 
-func (a *attribution) sortNodes() {
-	slices.SortStableFunc(a.rec.GraphNodes, func(x, y capture.GraphNode) int {
-		return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.ID, y.ID), cmp.Compare(x.Created, y.Created))
-	})
-}
-
-// creation is the node's latest row that is not after the given time, its first
-// row if all are, and −1 without one: ids come again after a graph is destroyed.
-func (a *attribution) creation(process int32, id, before int64) int32 {
-	nodes := a.rec.GraphNodes
-	after, _ := slices.BinarySearchFunc(nodes, capture.GraphNode{Process: process, ID: id, Created: before},
-		func(n, t capture.GraphNode) int {
-			return cmp.Or(cmp.Compare(n.Process, t.Process), cmp.Compare(n.ID, t.ID),
-				cmp.Or(cmp.Compare(n.Created, t.Created), -1))
-		})
-	same := func(i int) bool { return i >= 0 && i < len(nodes) && nodes[i].Process == process && nodes[i].ID == id }
-	switch {
-	case same(after - 1):
-		return int32(after - 1)
-	case same(after):
-		return int32(after)
-	}
-	return -1
-}
-
-// findOrigins follows every node from clone to clone to the node that was created
-// while a stream was captured. It is −1 where the chain leaves the capture or
-// is a cycle.
-func (a *attribution) findOrigins() []int32 {
-	const unknown, walking = -2, -3
-	roots := make([]int32, len(a.rec.GraphNodes))
-	for i := range roots {
-		roots[i] = unknown
-	}
-	var path []int32
-	for i := range roots {
-		at, root := int32(i), int32(-1)
-		path = path[:0]
-		for at >= 0 && roots[at] == unknown {
-			roots[at] = walking
-			path = append(path, at)
-			n := a.rec.GraphNodes[at]
-			if n.Origin == 0 || n.Origin == n.ID {
-				root = at
-				break
-			}
-			at = a.creation(n.Process, n.Origin, n.Created)
-			if at >= 0 && roots[at] >= -1 {
-				root = roots[at]
-			}
-		}
-		for _, p := range path {
-			roots[p] = root
-		}
-	}
-	return roots
-}
-
 // rankEvents splits what ran by the process and device it ran on, in their order,
 // and gives each kernel its location.
 func (a *attribution) rankEvents() []*rankEvents {
@@ -279,7 +222,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 	}
 	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
 		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != None })
-	a.origins = a.findOrigins()
+	a.origins = nodes.Origins(a.rec.GraphNodes)
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
 	count := make([]int, len(a.rec.Devices))
@@ -381,7 +324,8 @@ func (a *attribution) locationOf(k *capture.Kernel) int32 {
 	}
 	if k.GraphNode > 0 {
 		origin := int32(-1)
-		if n := a.creation(a.rec.Devices[k.Device].Process, a.rec.GraphNodeIDs[k.GraphNode-1], k.Start); n >= 0 {
+		id := a.rec.GraphNodeIDs[k.GraphNode-1]
+		if n := nodes.Creation(a.rec.GraphNodes, a.rec.Devices[k.Device].Process, id, k.Start); n >= 0 {
 			origin = a.origins[n]
 		}
 		if origin >= 0 {

@@ -92,9 +92,10 @@ func (r *reduction) imbalance() {
 	r.judgeKinds()
 	r.trace.OverSteps = times.OverSteps(r.trace.WallTimes())
 	r.trace.Bound = times.Bound(r.trace.OverSteps)
+	inferred := r.inferred(times.StepsOf(imbalance.Counts))
 	for _, layer := range times.Judged() {
 		if row, ok := layer.Row(r.options.Threshold); ok {
-			if r.trace.Structure != nil {
+			if inferred {
 				row.Basis = imbalance.Inferred
 			}
 			r.trace.Imbalance = append(r.trace.Imbalance, row)

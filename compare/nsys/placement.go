@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -31,6 +32,9 @@ type Structure struct {
 	// Stage is the one of a pipeline that ran: "first", "middle" or "last"; empty where no
 	// transfer between stages shows it.
 	Stage string `json:"stage,omitempty"`
+	// Beside is set where ranges name the layers of other steps, as many: these steps have
+	// the same ones.
+	Beside bool `json:"beside,omitempty"`
 	// Counted are the numbers that recorded counts have for the layers, where others.
 	Counted []int `json:"counted_layers,omitempty"`
 }
@@ -69,30 +73,70 @@ type placement struct {
 }
 
 // inference is what gives the kernels of a rank what no range says: layers where its
-// expert GEMMs are in none, and steps where ranges name layers only; nil where ranges do.
+// expert GEMMs are in none, in all steps or in some, and steps where ranges name layers
+// only; nil where ranges do.
 func (a *attribution) inference(r *rankEvents) func(*rankEvents) {
-	var gemms, placed, layered, stepped bool
+	gemms, layered := map[int32]bool{}, map[int32]bool{} // by step
+	placed := false
 	for _, i := range r.kernels {
 		k := &a.rec.Kernels[i]
 		at := &a.final.Values[k.GraphNode]
-		layered, stepped = layered || at.Layer != None, stepped || at.Step != None
+		if at.Layer != None && !layered[at.Step] {
+			layered[at.Step] = true
+		}
 		if c := &a.classes[k.Name]; c.GEMM || c.FusedExperts() {
-			gemms, placed = true, placed || at.Layer != None
+			if placed = placed || at.Layer != None; !gemms[at.Step] {
+				gemms[at.Step] = true
+			}
 		}
 	}
+	stepped := len(layered) > 1 || len(layered) == 1 && !layered[None]
 	switch {
-	case gemms && !placed:
+	case len(gemms) > 0 && !placed:
 		return a.inferLayers
-	case layered && !stepped:
+	case len(layered) > 0 && !stepped:
 		return a.stepsOfLayers
 	}
-	return nil
+	maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == None || layered[step] })
+	if !placed || len(gemms) == 0 {
+		return nil
+	}
+	return func(r *rankEvents) { a.inferBeside(r, gemms) }
+}
+
+// inferBeside places the kernels of steps in which no range names a layer, as in replays of
+// graphs, where ranges name those of other steps: if they have as many.
+func (a *attribution) inferBeside(r *rankEvents, bare map[int32]bool) {
+	p := &placement{a: a, r: r}
+	seen := map[int32]bool{}
+	for i := range r.events {
+		at := &a.final.Values[r.events[i].location]
+		if bare[at.Step] {
+			p.order = append(p.order, int32(i))
+		} else if at.Layer != None && a.classes[r.events[i].name].GEMM {
+			seen[at.Layer] = true
+		}
+	}
+	p.sort()
+	p.found = infer.Find(p.launches)
+	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
+		return
+	}
+	s := &Structure{Blocks: len(p.found.Blocks), Layers: len(seen), Beside: true}
+	s.Steps, s.Share = p.explained(s.Layers)
+	layers := slices.Sorted(maps.Keys(seen))
+	for b, layer := range p.layers {
+		if layer != None {
+			p.layers[b] = layers[layer]
+		}
+	}
+	r.structure = s
+	p.place()
 }
 
 // inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
 func (a *attribution) inferLayers(r *rankEvents) {
-	p := &placement{a: a, r: r}
-	p.sort()
+	p := newPlacement(a, r)
 	p.found = infer.Find(p.launches)
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, Stage: p.found.Stage}
@@ -121,8 +165,7 @@ func (a *attribution) inferLayers(r *rankEvents) {
 // stepsOfLayers gives the kernels of one rank steps, where ranges name layers and no
 // step.
 func (a *attribution) stepsOfLayers(r *rankEvents) {
-	p := &placement{a: a, r: r}
-	p.sort()
+	p := newPlacement(a, r)
 	layers := make([]int32, len(p.order))
 	for i := range layers {
 		layers[i] = p.at(i).Layer
@@ -136,19 +179,25 @@ func (a *attribution) stepsOfLayers(r *rankEvents) {
 	}
 }
 
+// newPlacement is of all events.
+func newPlacement(a *attribution, r *rankEvents) *placement {
+	p := &placement{a: a, r: r, order: make([]int32, len(r.events))}
+	for i := range p.order {
+		p.order[i] = int32(i)
+	}
+	p.sort()
+	return p
+}
+
 // sort puts the events in the order in which they were launched.
 func (p *placement) sort() {
-	rec, n := p.a.rec, len(p.r.events)
+	rec := p.a.rec
 	launched := func(i int32) int64 {
 		k := &rec.Kernels[p.r.kernels[i]]
 		if k.Launch < 0 {
 			return k.Start
 		}
 		return rec.Launches[k.Launch].Start
-	}
-	p.order = make([]int32, n)
-	for i := range p.order {
-		p.order[i] = int32(i)
 	}
 	byLaunch := func(x, y int32) int {
 		return cmp.Or(cmp.Compare(launched(x), launched(y)), cmp.Compare(p.r.events[x].start, p.r.events[y].start))
@@ -161,7 +210,7 @@ func (p *placement) sort() {
 		of[i] = c.Launch(p.a.rec.KernelNames[i])
 		of[i].Name = int32(i)
 	}
-	p.launches = make([]infer.Launch, n)
+	p.launches = make([]infer.Launch, len(p.order))
 	for i, at := range p.order {
 		e := &p.r.events[at]
 		p.launches[i] = of[e.name]
@@ -203,14 +252,15 @@ func (p *placement) stepsOfPattern() {
 func (p *placement) explained(layers int) (steps int, share float64) {
 	var inside, all int64
 	block := 0
+	for i := range p.r.events {
+		all += p.r.events[i].duration
+	}
 	for i, at := range p.order {
 		for block < len(p.found.Blocks) && p.found.Blocks[block].Last < i {
 			block++
 		}
-		ns := p.r.events[at].duration
-		all += ns
 		if block < len(p.layers) && p.layers[block] != None {
-			inside += ns
+			inside += p.r.events[at].duration
 		}
 	}
 	for _, l := range p.layers {

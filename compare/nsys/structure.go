@@ -18,6 +18,10 @@ func (r *reduction) structure() {
 		return
 	}
 	first := r.ranks[at]
+	if first.structure.Beside {
+		r.besideLayers(first)
+		return
+	}
 	unknown := r.commonSteps()
 	s := *first.structure
 	r.trace.Structure = &s
@@ -44,6 +48,30 @@ func (r *reduction) structure() {
 		return
 	}
 	r.warn("blocks", "", "reason", s.Unknown)
+}
+
+// besideLayers takes the layers that were inferred in steps beside those whose layers ranges
+// name, where the ranks agree.
+func (r *reduction) besideLayers(first *rankEvents) {
+	for _, p := range r.ranks {
+		if first.differs(p) != nil || !p.structure.Beside {
+			r.dropInferred()
+			return
+		}
+	}
+	r.warn("inferred_beside", "", "steps", first.structure.Steps, "layers", first.structure.Layers)
+}
+
+// inferred reports whether layers are inferred in any of some steps.
+func (r *reduction) inferred(steps []int) bool {
+	for _, d := range r.exports {
+		for i := range d.locations {
+			if l := &d.locations[i]; l.Inferred&ranges.InferredLayer > 0 && slices.Contains(steps, int(l.Step)) {
+				return true
+			}
+		}
+	}
+	return r.trace.Structure != nil
 }
 
 // unknownLayers drops what was inferred.

@@ -13,7 +13,8 @@
 // position between the anchors of an expert block (see evidence). Where no range
 // names the layers of expert GEMMs, steps and MoE layers are inferred rank by rank
 // from the repetition of kernels, by package infer, which says when that fails:
-// blocks are then only numbered. Steps that run different MoE kernels (prefill and
+// blocks are then only numbered. Where ranges name the layers of some steps, those of the
+// others, such as replays of graphs, are inferred if they have as many. Steps that run different MoE kernels (prefill and
 // decode) are of different kinds; imbalance is over the kind with most expert time. What
 // speaks against all of it is a Doubt.
 //
@@ -162,6 +163,8 @@ type KernelStat struct {
 	// range, the operator that launched it, its name or its position in a layer.
 	Placed   Phase  `json:"placed"`
 	Evidence string `json:"evidence"`
+	// PlacedNS divides TotalNS by phase: over all kernels it is that of Phases.
+	PlacedNS map[Phase]int64 `json:"placed_ns"`
 	Stats
 }
 

@@ -54,15 +54,15 @@ func (r *reduction) unknownTime() {
 		k := &r.trace.Kernels[i]
 		total += k.TotalNS
 		most := placed{PhaseUnknown, ranges.ByNothing}
+		k.PlacedNS = map[Phase]int64{}
 		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]),
 			func(a, b placed) int { return cmp.Or(kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
 			if ns[k.Name][by] > ns[k.Name][most] {
 				most = by
 			}
-			if by.phase == PhaseUnknown {
-				k.UnknownNS += ns[k.Name][by]
-			}
+			k.PlacedNS[by.phase] += ns[k.Name][by]
 		}
+		k.UnknownNS = k.PlacedNS[PhaseUnknown]
 		k.Placed, k.Evidence = most.phase, most.by.String()
 		unknown += k.UnknownNS
 		if k.UnknownNS > 0 {

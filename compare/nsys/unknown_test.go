@@ -26,6 +26,7 @@ func TestUnknownAndFusedTimeByName(t *testing.T) {
 	equal(t, "mine", unknown["void mine<(int)4>(int *)"], 12)
 	equal(t, "yours", unknown["void yours<(int)4>(int *)"], 8)
 	equal(t, "unknown phase", phaseTime(trace, 0, None, PhaseUnknown), 20)
+	kernelsAgree(t, trace)
 	for code, want := range map[string]router.Args{
 		"unknown_kernels": {"share": 0.2, "kernels": []any{"mine", "yours"}},
 		"fused_kernels": {"share": 0.3, "kernels": []any{"moefinalize_allreduce_fusion_kernel_oneshot_lamport"}, "phase": "combine",
@@ -38,5 +39,25 @@ func TestUnknownAndFusedTimeByName(t *testing.T) {
 		if !found {
 			t.Errorf("no %s %v in %v", code, want, trace.Warnings)
 		}
+	}
+}
+
+// kernelsAgree holds the phases of kernels against those of layers.
+func kernelsAgree(t *testing.T, trace *Trace) {
+	t.Helper()
+	left := map[Phase]int64{}
+	for _, p := range trace.Phases {
+		left[p.Phase] += p.TotalNS
+	}
+	for _, k := range trace.Kernels {
+		all := int64(0)
+		for phase, ns := range k.PlacedNS {
+			left[phase] -= ns
+			all += ns
+		}
+		equal(t, k.Name, all, k.TotalNS)
+	}
+	for phase, ns := range left {
+		equal(t, string(phase)+" in no kernel", ns, 0)
 	}
 }

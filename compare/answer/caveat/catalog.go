@@ -109,6 +109,8 @@ var catalog = map[string]entry{
 	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE " +
 		"layers; " +
 		"dense layers are not counted", ""},
+	"inferred_beside": {Note, "in {steps:step} no range names the layers: they are inferred, and are as many as the " +
+		"{layers} that ranges name in the other steps", ""},
 	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", ""},
 	"unclear_blocks": {Note, "layers and steps are unknown: {reason}", "which kernels make a layer is unknown"},
