@@ -10,10 +10,8 @@ import (
 const version = "0.1.0"
 
 // stamp is the commit and its date as .ci/release says them, for builds of which Go records none.
-var stamp string
-
-// archived is the same in an archive of the source, where git writes it (.gitattributes).
-var archived = "$Format:%h of %cs$"
+// In an archive of the source git writes it (.gitattributes).
+var stamp = "$Format:%h of %cs$"
 
 // build is the version with what Go recorded of the source: the commit and its date for a
 // build in a checkout, the module's version for 'go install …@latest', else the stamp.
@@ -21,9 +19,6 @@ func build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
-	}
-	if stamp == "" && !strings.HasPrefix(archived, "$") {
-		stamp = archived
 	}
 	return versionOf(info, stamp)
 }
@@ -40,10 +35,10 @@ func versionOf(info *debug.BuildInfo, stamp string) string {
 		if settings["vcs.modified"] == "true" {
 			stamp += ", modified"
 		}
-	case stamp == "" && module != "" && module != "(devel)":
+	case strings.HasPrefix(stamp, "$") && module != "" && module != "(devel)":
 		return fmt.Sprintf("%s (module %s)", version, module)
 	}
-	if stamp == "" {
+	if strings.HasPrefix(stamp, "$") {
 		return version
 	}
 	return fmt.Sprintf("%s (commit %s)", version, stamp)

@@ -25,7 +25,7 @@ func TestVersionNamesTheCommit(t *testing.T) {
 		settings("vcs.revision", commit, "vcs.time", "2026-11-23T09:00:00Z", "vcs.modified", "true"): version +
 			" (commit 0123456789ab of 2026-11-23, modified)",
 	} {
-		if got := versionOf(info, ""); got != want {
+		if got := versionOf(info, "$Format:%h$"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
