@@ -40,7 +40,7 @@ func sources(t *testing.T, folders ...string) string {
 var (
 	continued = regexp.MustCompile(`([,(+&|])\n\s*`)
 	constant  = regexp.MustCompile(`(?m)^\s*(?:const (?:\( )?)?(\w+)(?: \w+)? += ("\w+")`)
-	finding   = regexp.MustCompile(`(?:found|checked)\((?:gain\.)?("?\w+"?), (?:gain\.)?\w+, ("\w+")((?:.*,\n)*.*)`)
+	finding   = regexp.MustCompile(`(?:NewCheck|checked)\((?:gain\.)?("?\w+"?), (?:gain\.)?\w+, ("\w+")((?:.*,\n)*.*)`)
 	refusal   = regexp.MustCompile(`\.(refuse|judge)\((?:w, |.*\), )?"(\w+)"(.*)`)
 	warns     = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
 	row       = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
