@@ -53,7 +53,8 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 
 // Refuse is the prediction without its numbers.
 func (p Predicted) Refuse(why string) Predicted {
-	p.Estimate, p.Low, p.High, p.Confidence = router.Undefined(), router.Undefined(), router.Undefined(), router.Undefined()
+	p.Estimate, p.Low, p.High, p.Confidence = router.Undefined(), router.Undefined(), router.Undefined(),
+		router.Undefined()
 	p.Refused = why
 	return p
 }

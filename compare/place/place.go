@@ -99,7 +99,7 @@ type Placement struct {
 	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
 	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
 	Hurt     int           `json:"hurt_windows"`           // and those where it rises
-	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time, and of other plans than the default
+	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time and of other plans
 	// Gains are predicted by the judged load alone, from a campaign that measured time over load; at
 	// each of its points.
 	Gains []gain.Predicted `json:"predicted_gains,omitempty"`
