@@ -63,7 +63,7 @@ func placeCmd() *cobra.Command {
 	flags.Numbers(c, &o.redundant, "redundant", "0",
 		"redundant experts in all (physical less logical experts); several are compared (default as recorded, else 0)")
 	f.StringArrayVar(&o.placing.Judge, "judge", nil,
-		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from all files, and " +
+		"judge on this `FILE` of expert counts, learn from the arguments; repeatable (default: learn from all files, and "+
 			"judge "+
 			"on each kind left out in turn; of a single file, judge on the second half)")
 	f.StringVar(&o.placing.From, "from", "",

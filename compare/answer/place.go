@@ -143,7 +143,7 @@ func ofRebalance(res *place.Result) Answer {
 	}
 	for _, o := range r.Ways {
 		if o.Name == place.Always && o.Learns == w.Learns && !o.Chosen {
-			a.Reasons = append(a.Reasons, fmt.Sprintf("Rebalancing before every window would reach %s and move %s × as many " +
+			a.Reasons = append(a.Reasons, fmt.Sprintf("Rebalancing before every window would reach %s and move %s × as many "+
 				"copies.",
 				quantity.Decimals(o.MaxOverMean, 2), quantity.Digits3(router.Number(o.Moved)/router.Number(max(1, w.Moved)))))
 		}

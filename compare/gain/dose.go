@@ -80,8 +80,10 @@ func (c Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 		lines.N
 	d.Method = map[bool]string{true: OneLaunch, false: LaunchT}[lines.N == 1]
 	for _, a := range slices.Collect(maps.Keys(c.Loads)) {
-		t := overLaunches(launches, len(c.More)+2, func(gained map[Arm]float64) float64 { return math.Log(timeOver(gained,
-			a)) },
+		t := overLaunches(launches, len(c.More)+2, func(gained map[Arm]float64) float64 {
+			return math.Log(timeOver(gained,
+				a))
+		},
 			LaunchSD, confidence)
 		d.Arms = append(d.Arms, DoseArm{Arm: a, MaxOverMean: c.Loads[a].MaxOverMean, Measured: c.Loads[a].Measured,
 			Time: exp(t.Estimate), Low: exp(t.Low), High: exp(t.High), Fitted: slices.Contains(fitted, a)})
