@@ -362,6 +362,9 @@ func TestFieldTwoPlacements(t *testing.T) {
 		gain, low, high := gainOver(rows, arm)
 		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("| %s | %.3f | **%s** (%.1f to %.1f) |",
 			name, stat.Mean(load[arm], nil), signed(gain), 100*low, 100*high))
+		if arm == "placed" {
+			inText(t, "../../README.md", "## Engines", fmt.Sprintf("**%s** (%.1f to %.1f)", signed(gain), 100*low, 100*high))
+		}
 	}
 	if got := stat.Mean(load["contiguous"], nil); math.Abs(got-1.2828) > 2e-4 {
 		t.Errorf("contiguous: counted max/mean %.4f", got)

@@ -43,8 +43,8 @@ func (o *Timing) Check() error {
 		return usagef("--counts and --steps are of a trace: add --trace")
 	case o.StepTime != 0 && len(o.Trace) == 0 && o.Table == "" || o.StepTime != 0 && o.Campaign != "":
 		return usagef("--step-time: want --trace or --cost-table with it, and no --campaign")
-	case o.StepTokens > 0 && len(o.Trace) == 0 && o.Table == "":
-		return usagef("--step-tokens is of the time of steps: add --trace or --cost-table")
+	case o.StepTokens > 0 && len(o.Trace) == 0 && o.Table == "" && o.Campaign == "":
+		return usagef("--step-tokens is of the time of steps: add --trace, --cost-table or --campaign")
 	case o.StepTime < 0 || o.StepTokens < 0 || o.WeightBits < 1 || !(o.Bandwidth >= 0 && o.Bandwidth < 1e9):
 		return usagef("--step-time, --step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %v, "+
 			"%d, %g, %d", o.StepTime, o.StepTokens, o.Bandwidth, o.WeightBits)
