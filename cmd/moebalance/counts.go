@@ -36,7 +36,7 @@ type countsOptions struct {
 func countsCmd() *cobra.Command {
 	var o countsOptions
 	c := command("counts", argCount(1, -1, "at least one file, folder or URL of expert counts"), o.run)
-	c.Long = strings.Replace(c.Long, "{formats}", counts.FormatList(), 1)
+	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
 	f := c.Flags()
 	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
 	f.StringVar(&o.placement, "placement", "",
@@ -54,7 +54,7 @@ func countsCmd() *cobra.Command {
 	o.out.bind(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
 	o.out.bindTop(c)
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if text := counts.FormatHelp(c.Flags().Args()); text != "" {
+		if text := render.FormatHelp(c.Flags().Args()); text != "" {
 			fmt.Fprint(c.OutOrStdout(), text)
 			return
 		}

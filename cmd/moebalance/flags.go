@@ -91,18 +91,8 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 // sameResult are the arguments with which a verb gives the same result: its flags but for those of output
 // and those named, and its files.
 func sameResult(c *cobra.Command, files []string, but ...string) string {
-	var words []string
-	c.Flags().Visit(func(f *pflag.Flag) {
-		if manual.SectionOf(f) == outputSection || f.Name == "force" || slices.Contains(but, f.Name) {
-			return
-		}
-		values := []string{f.Value.String()}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, v := range values {
-			words = append(words, "--"+f.Name, v)
-		}
+	words := flags.Typed(c, func(f *pflag.Flag) bool {
+		return manual.SectionOf(f) != outputSection && f.Name != "force" && !slices.Contains(but, f.Name)
 	})
 	return launch.Quote(append(words, source.Pattern(files)...))
 }

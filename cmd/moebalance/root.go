@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -118,7 +115,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
-	if text := plainly(err); text != "" {
+	if text := shown.Error(err); text != "" {
 		fmt.Fprintf(stderr, "moebalance: %s\n", text)
 	}
 	return exitCode(ctx, err)
@@ -225,26 +222,6 @@ func flagError(c *cobra.Command, err error) error {
 
 // verbOf is the verb as it is typed.
 func verbOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
-
-// plainly is what an error says, without the system call that failed on a file or a server.
-func plainly(err error) string {
-	text := err.Error()
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		text = strings.ReplaceAll(text, path.Error(), path.Path+": "+path.Err.Error())
-	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		cause := dial.Err
-		if call := (*os.SyscallError)(nil); errors.As(cause, &call) {
-			cause = call.Err
-		}
-		text = strings.ReplaceAll(text, dial.Error(),
-			fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
-	}
-	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats that of writing it
-	return shown.Text(strings.Join(lines, "; "))       // names of files may be anything
-}
 
 // verbGroup is what help lists under a title.
 type verbGroup struct {

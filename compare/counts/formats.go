@@ -2,7 +2,6 @@ package counts
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -94,24 +93,4 @@ var formats = []Format{
 // Formats lists what Read understands, by name.
 func Formats() []Format {
 	return slices.SortedFunc(slices.Values(formats), func(a, b Format) int { return strings.Compare(a.Name, b.Name) })
-}
-
-// FormatList is one line per format, for help.
-func FormatList() string {
-	var b strings.Builder
-	for _, f := range Formats() {
-		fmt.Fprintf(&b, "  %-19s %s\n", f.ID, f.Name)
-	}
-	return b.String()
-}
-
-// FormatHelp describes the formats that the names are of.
-func FormatHelp(names []string) string {
-	var b strings.Builder
-	for _, f := range Formats() {
-		if slices.Contains(names, f.ID) {
-			fmt.Fprintf(&b, "%s: %s\n\nLooks like:\n  %s\n\nRecorded by:\n  %s\n", f.ID, f.Name, f.Header, f.Origin)
-		}
-	}
-	return b.String()
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -113,3 +114,20 @@ func (p *value[T]) String() string { return p.text }
 
 // Type makes help show the flag as one of text.
 func (p *value[T]) Type() string { return "string" }
+
+// Typed are the flags that were given and are wanted, as they would be typed again.
+func Typed(c *cobra.Command, wanted func(*pflag.Flag) bool) (words []string) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if !wanted(f) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			words = append(words, "--"+f.Name, v)
+		}
+	})
+	return words
+}
