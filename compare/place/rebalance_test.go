@@ -172,11 +172,11 @@ func TestIdleWindows(t *testing.T) {
 	if never := way(t, r, Never, ""); never.MaxOverMean != (4*1.5+2)/6 || never.Worst != 1.5 {
 		t.Errorf("never: have %v, worst %v", never.MaxOverMean, never.Worst)
 	}
-	res, err := Judge(windows[:4], windows[4:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
+	res, err := Judge(windows[:6], windows[6:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A and B are left out in turn
+	// A and B, of the learned windows, are left out in turn
 	if have := leftOut(t, res, PlanEPLB); have.Folds != 2 || have.Judged != 1.5 {
 		t.Errorf("left out: have %d, %v", have.Folds, have.Judged)
 	}
