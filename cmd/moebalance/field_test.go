@@ -590,3 +590,15 @@ func TestFieldCompare(t *testing.T) {
 		}
 	}
 }
+
+// A trace of a launch that holds both arms names the command that sets them beside each other.
+func TestTraceOfBothArmsNamesCompare(t *testing.T) {
+	files, err := filepath.Glob(fieldResults + "vllm-two-h100/rank?.json.gz")
+	if err != nil || len(files) != 2 {
+		t.Fatal(files, err)
+	}
+	out, errs, code := invoke(t.Context(), append([]string{"trace"}, files...)...)
+	if want := "Next: moebalance compare '"; code != exitDone || !strings.Contains(out, want) {
+		t.Errorf("exit %d, %s, want %s in\n%s", code, errs, want, out)
+	}
+}
