@@ -134,7 +134,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			}
 			a.counts.StepsSeen++
 			if a.stepNames[m.Step] == "" {
-				a.stepNames[m.Step] = m.StepName()
+				a.stepNames[m.Step] = m.Name
 			}
 			if !ran[step{a.rec.Threads[i].Process, m.Step}] {
 				a.counts.StepsWithout++
