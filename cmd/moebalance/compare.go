@@ -170,14 +170,10 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	return nil
 }
 
-// refusedSides says why the sides cannot be compared, and what to try.
+// refusedSides says why the sides cannot be compared.
 func refusedSides(r diff.Comparison) string {
 	why := answer.Refusals(&r)
-	switch {
-	case r.Normal.Arm == string(gain.Perfect) && r.Perfect.Arm == string(gain.Normal):
-		return fmt.Sprintf("the sides are swapped: the first was balanced (%s); try: moebalance compare NORMAL PERFECT",
-			r.Normal.Evidence)
-	case r.Normal.Arm == string(gain.Normal) && r.Perfect.Arm == string(gain.Normal): // the switch may be unrecorded
+	if r.Normal.Arm == string(gain.Normal) && r.Perfect.Arm == string(gain.Normal) { // the switch may be unrecorded
 		why = append(why, "for other engines, --trust-arms accepts the arms as labeled")
 	}
 	return "the sides are not comparable: " + strings.Join(why, "; ")

@@ -293,7 +293,7 @@ func TestInterruptAndResume(t *testing.T) {
 	// Launch 2 began pair 1 before the interrupt, launch 3 ended it afterwards.
 	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
 		if check.Name == "one_session" &&
-			(check.Status != gain.Warn || !strings.Contains(check.Text, "inside pair 1")) {
+			(check.Status != gain.Warn || !strings.Contains(worded(check), "inside pair 1")) {
 			t.Errorf("%+v, want a warning about pair 1", check)
 		}
 	}
