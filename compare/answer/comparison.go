@@ -246,10 +246,6 @@ func (a *Answer) partReasons(c *diff.Comparison) {
 		a.Reasons = append(a.Reasons,
 			"Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
 	}
-	if p := c.Split.Placement; p.Held != "" && p.RecoveredGain.Defined() {
-		a.Reasons = append([]string{fmt.Sprintf("A placement would recover %s of the uneven load and gain about %s (%s).",
-			quantity.Percent(p.Recovered), quantity.Percent(p.RecoveredGain), p.Held)}, a.Reasons...)
-	}
 }
 
 func basisOfStep(b diff.StepBasis) Basis {

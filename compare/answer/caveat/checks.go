@@ -73,9 +73,6 @@ var checks = map[string]string{
 		"what stays between launches",
 	"carry_over.none": "pairs with the {one} arm first differ by {change:+%} from those with the {other} arm " +
 		"first (p = {p:p})",
-	"noise_floor.no_gain": control + "; no complete pair to compare with",
-	"noise_floor.hidden":  control + ", at least the gain",
-	"noise_floor.below":   control,
 
 	// What only the launches themselves show.
 	"treatment.chance": "random routing is even only on average: at small batches its busiest rank has more load " +
@@ -146,5 +143,3 @@ const (
 )
 
 const profiled = "{quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} {unit}"
-
-const control = "control launches ({arm} against {arm}) differ by up to {most:%} in {pairs:pair}"
