@@ -143,8 +143,11 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
 			{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
 		}}
-	if r.Design == gain.WithinLaunch {
+	switch {
+	case r.Design == gain.WithinLaunch:
 		t.Rows = t.Rows[:1]
+	case g.MedianLow == 0 && g.MedianHigh == 0: // a result of before there were medians
+		t.Rows = t.Rows[:2]
 	}
 	return t
 }
