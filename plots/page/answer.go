@@ -76,7 +76,7 @@ func (p *program) further(a answer.Answer) []answer.Step {
 	case a.Verdict == answer.Even, a.Verdict == answer.Verdict(gain.NotSignificant):
 		return []answer.Step{{Text: "Leave the experts where they are; repeat this at the loads that you serve."}}
 	case p.lead().Place != nil && p.lead().Place.Rebalance != nil:
-		return []answer.Step{{Text: "Set your engine's load balancer so.",
+		return []answer.Step{{Text: "See how to set your engine.",
 			Command: "moebalance place --rebalance --table settings COUNTS"}}
 	case p.lead().Cache != nil:
 		return []answer.Step{{Text: "Benchmark with it.",

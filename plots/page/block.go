@@ -73,7 +73,7 @@ func tableBlock(t table.Table, folded bool) block {
 		case slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != c.Cells[0] }):
 			continue
 		case blank:
-		case len(t.Rows) == 1:
+		case len(t.Rows) == 1, len(t.Rows) == 2 && c.Numeric() && c.Kind != table.Count: // by chance
 			continue
 		default:
 			said = append(said, c.Head+" "+c.Cells[0])
@@ -84,7 +84,7 @@ func tableBlock(t table.Table, folded bool) block {
 		t, b.Constant = *t.Without(same...), strings.Join(said, " · ")
 	}
 	for _, key := range t.Minor {
-		if len(t.Columns) <= mostColumns || len(t.Rows) == 1 {
+		if len(t.Columns) <= mostColumns {
 			break
 		}
 		t = *t.Without(key)
