@@ -103,7 +103,8 @@ func write(t *testing.T, programs ...Program) (Page, string) {
 func page(t *testing.T, items ...source.Item) (Page, string) {
 	t.Helper()
 	p, doc := write(t, programOf(items...))
-	return p, strings.NewReplacer("\u00a0", " ", "&#43;", "+", "&#39;", "'", "&amp;", "&").Replace(doc)
+	return p, strings.NewReplacer("</span> <span>", " ", "\u00a0", " ", "&#43;", "+", "&#39;", "'", "&amp;",
+		"&").Replace(doc)
 }
 
 var infinity = regexp.MustCompile(`\bInf\b`)
