@@ -75,7 +75,7 @@ func barLegend(s BarSpec) []key {
 	var keys []key
 	floor := false
 	for i, series := range s.Series {
-		if len(knowns(series.Values)) > 0 {
+		if len(knowns(series.Values)) > 0 && (len(s.Series) > 1 || series.Name != OneTrace) {
 			keys = append(keys, fillKey(series.Name, armColor(series.Name, i)))
 		}
 		floor = floor || known(series.Floor)
@@ -221,6 +221,40 @@ func LayerLosses(arms ...Arm) BarSpec {
 		s.Series = append(s.Series, BarSeries{a.Name, values, nan})
 	}
 	s.Title = s.answer()
+	return s
+}
+
+// LayerLoad is how uneven the recorded load over ranks is, by layer, of one record.
+type LayerLoad struct {
+	Name string
+	Rows []imbalance.Row
+}
+
+// LayerLoads is the recorded load of the busiest rank of each layer over the mean rank's.
+func LayerLoads(records ...LayerLoad) BarSpec {
+	seen := map[int]bool{}
+	for _, record := range records {
+		for _, r := range record.Rows {
+			seen[int(r.Layer)] = true
+		}
+	}
+	s := BarSpec{Name: "layer-load", GroupLabel: "layer", ValueLabel: "load of the busiest rank", Unit: "× the mean",
+		Groups: sortedKeys(seen), Caption: "Recorded load of each layer's busiest rank over that of the mean rank, in " +
+			"each step, then the mean over steps."}
+	at := position(s.Groups)
+	var found findings
+	for _, record := range records {
+		values := unknowns(len(s.Groups))
+		for _, r := range record.Rows {
+			values[at[int(r.Layer)]] = r.MaxOverMean.Float64()
+		}
+		s.Series = append(s.Series, BarSeries{record.Name, values, nan})
+		if most := largest(values); most > 0 {
+			found.add(record.Name, fmt.Sprintf("layer %d is the most uneven, %s × the mean",
+				s.Groups[slices.Index(values, most)], quantity.Decimals(most, 2)))
+		}
+	}
+	s.Title = found.of(s.ValueLabel)
 	return s
 }
 

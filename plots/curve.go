@@ -109,7 +109,7 @@ func DoseResponse(d *gain.Dose, at string) (Figure, error) {
 	p.X.Min, p.X.Max, p.X.Tick.Marker = first-0.05*(last-first), last+0.05*(last-first), valueTicks{6, ""}
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = slices.Min(all)-pad, slices.Max(all)+pad, valueTicks{6, " %"}
 	p.Add(rules{}, trend, set)
-	f.legend = []key{glyphKey("router with this imbalance", set.point()), lineKey("line through them", trend.style)}
+	f.legend = []key{glyphKey("router with this imbalance", set.point()), lineKey("fitted line", trend.style)}
 	if len(learned.at) > 0 {
 		p.Add(learned)
 		f.legend = append(f.legend, glyphKey("learned router", learned.point()))

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -36,9 +35,8 @@ const heatLevels = 41
 // value. Unknown cells are hatched. Grids must be rectangular; without a known cell in
 // any of them the error wraps ErrNothing.
 //
-// The scale is Moreland's smooth purple–orange map ("Diverging Color Maps for
-// Scientific Visualization", 2009), even in perceived steps, readable with the common
-// color deficiencies, and without the colors of the arms.
+// The scale is blue below and brown above a neutral mean, and darker the larger the value, so
+// that it reads in gray and with the common color deficiencies, and without the colors of the arms.
 func HeatMap(s HeatSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
 	unknown, cut, any := false, false, false
@@ -120,9 +118,23 @@ type heat struct {
 	scale  scale
 }
 
+// heatStops are colors of the scale at even distances, upwards and ever darker.
+var heatStops = []color.NRGBA{{0xee, 0xf5, 0xff, 0xff}, {0xc9, 0xdd, 0xf6, 0xff}, {0xc3, 0xc3, 0xc3, 0xff},
+	{0xd9, 0x83, 0x36, 0xff}, {0x5e, 0x22, 0x06, 0xff}}
+
 // heatColors are the colors of the scale, upwards.
 func heatColors() []color.Color {
-	return moreland.SmoothPurpleOrange().Palette(heatLevels).Colors()
+	colors := make([]color.Color, heatLevels)
+	for i := range colors {
+		along := float64(i) / (heatLevels - 1) * float64(len(heatStops)-1)
+		at := min(int(along), len(heatStops)-2)
+		between := func(a, b uint8) uint8 {
+			return uint8(math.Round(float64(a) + (along-float64(at))*(float64(b)-float64(a))))
+		}
+		a, b := heatStops[at], heatStops[at+1]
+		colors[i] = color.NRGBA{between(a.R, b.R), between(a.G, b.G), between(a.B, b.B), 0xff}
+	}
+	return colors
 }
 
 // unknownLevel is the level of a cell of which nothing is known.
@@ -245,17 +257,23 @@ func (h *heat) drawCuts(c draw.Canvas, x func(float64) vg.Length) {
 	}
 }
 
+// meanMark marks the middle of the scale.
+func meanMark(c draw.Canvas, r vg.Rectangle) {
+	middle := (r.Min.X + r.Max.X) / 2
+	c.StrokeLine2(line(ink, 0.8), middle, r.Min.Y-2, middle, r.Max.Y+2)
+}
+
 func heatLegend(of string, s scale, unknown, cut bool) []key {
 	colors := heatColors()
-	least, most, middle := quantity.Decimals(1-s.span, 1), quantity.Decimals(1+s.span, 1), "gray: the mean"
+	least, most, middle := quantity.Decimals(1-s.span, 1), quantity.Decimals(1+s.span, 1), "the mean of its layer"
 	if s.span == 1 {
 		least, most = "0", "2"
 	}
 	if s.log {
-		least, most, middle = "≤ 1/"+quantity.Plain(s.span), quantity.Plain(s.span), middle+", log scale"
+		least, most, middle = "≤ 1/"+quantity.Plain(s.span), quantity.Plain(s.span), middle+" (log scale)"
 	}
 	keys := []key{{
-		most + " × the layer's mean " + of + " (" + middle + ")", colorBarWidth,
+		most + " × the mean " + of, colorBarWidth,
 		func(c draw.Canvas, r vg.Rectangle) {
 			low := textStyle(textSize, ink)
 			low.YAlign = draw.YCenter
@@ -266,10 +284,9 @@ func heatLegend(of string, s scale, unknown, cut bool) []key {
 				left := r.Min.X + vg.Length(i)*w
 				fillBox(c, col, box(left, r.Min.Y, min(left+w+0.2, r.Max.X), r.Max.Y))
 			}
-			middle := (r.Min.X + r.Max.X) / 2
-			c.StrokeLine2(line(ink, 0.8), middle, r.Min.Y-2, middle, r.Max.Y+2)
+			meanMark(c, r)
 		},
-	}}
+	}, {middle, 2, meanMark}}
 	if cut {
 		keys = append(keys, key{"next rank", 1, func(c draw.Canvas, r vg.Rectangle) { fillBox(c, ink, r) }})
 	}

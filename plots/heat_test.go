@@ -2,6 +2,7 @@ package plots
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -58,7 +59,7 @@ func TestBalancedHeatMapIsPlain(t *testing.T) {
 	if strings.Count(svg, "<text") != strings.Count(svg, "'Liberation Sans',Arial") {
 		t.Error("a text has no typeface to fall back on")
 	}
-	if n := strings.Count(svg, "#DCDCDC"); n != 2 {
+	if n := strings.Count(svg, "#C3C3C3"); n != 2 {
 		t.Errorf("the neutral color is drawn %d times, want 2: legend and field", n)
 	}
 }
@@ -80,8 +81,22 @@ func TestLevels(t *testing.T) {
 			t.Errorf("by factors up to 16, level(%g) = %d, want %d", v, got, want)
 		}
 	}
-	if colors := heatColors(); len(colors) != heatLevels {
-		t.Errorf("%d colors, want %d", len(colors), heatLevels)
+}
+
+// Every color of the scale is darker than the one below it, so that a figure reads in gray.
+func TestScaleReadsInGray(t *testing.T) {
+	colors := heatColors()
+	if len(colors) != heatLevels {
+		t.Fatalf("%d colors, want %d", len(colors), heatLevels)
+	}
+	last := 2.0
+	for i, c := range colors {
+		r, g, b, _ := c.RGBA()
+		got := luminance(fmt.Sprintf("#%02X%02X%02X", r>>8, g>>8, b>>8))
+		if got >= last {
+			t.Errorf("color %d has luminance %.3f, that below it %.3f", i, got, last)
+		}
+		last = got
 	}
 }
 

@@ -229,11 +229,12 @@ func (s *stack) label(c draw.Canvas, part vg.Rectangle, ns float64) {
 func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{
 		Name: "phase-time", Per: per(arms),
-		Caption: timedExtent(arms) +
-			". Mean over steps of kernel time on each rank. Ranks wait for the last one to arrive: " +
-			"its compute or late launches cause the wait.",
+		Caption: timedExtent(arms) + ". Mean over steps of kernel time on each rank.",
 	}
 	groups := ranks(arms)
+	if len(groups) > 1 {
+		s.Caption += " Ranks wait for the last one to arrive: its compute or late launches cause the wait."
+	}
 	byRank := make([]map[int]perstep.Phases, len(arms))
 	for i, a := range arms {
 		byRank[i] = map[int]perstep.Phases{}

@@ -88,7 +88,7 @@ func StepLines(s StepSpec) (Figure, error) {
 	f.arrange(panels, false, 220)
 	f.legend = []key{
 		lineKey("slowest rank of each layer", line(ink, 1.6)), lineKey("mean over ranks", line(ink, 1.6, 5, 3)),
-		fillKey("between them: loss", tint(ink, 0.2)),
+		fillKey("between them: loss", tint(softInk, 0.35)),
 	}
 	return f, nil
 }

@@ -39,7 +39,11 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Line, a.Reasons = refusal("Not comparable: ", why,
 				"Not comparable: the sides differ in what balance cannot change.")
 		}
-		a.Next = append(a.Next, Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"})
+		if swapped(c) {
+			a.Next = append(a.Next, Step{"Give the learned side first.", "moebalance compare NORMAL PERFECT"})
+		} else {
+			a.Next = append(a.Next, Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"})
+		}
 	case c.Builds.Named():
 		a.builds(c)
 	case c.Fused() && c.Prediction.Measured == nil:
@@ -58,14 +62,19 @@ func OfComparison(c *diff.Comparison) Answer {
 	return a
 }
 
+// swapped reports sides that record each other's arm.
+func swapped(c *diff.Comparison) bool {
+	return slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Args["why"] == "swapped" })
+}
+
 // Refusals say why the sides of a comparison are no two arms of one run.
 func Refusals(c *diff.Comparison) (texts []string) {
 	for _, w := range c.Refusals {
-		text := caveat.Text(w)
-		if w.Subject != "" { // what its trace warns of
-			text = fmt.Sprintf("the %s side is uncertain: %s", w.Subject, text)
+		if text := caveat.Text(w); w.Subject == "" {
+			texts = append(texts, text)
+		} else { // what its trace warns of
+			texts = append(texts, fmt.Sprintf("the %s side is uncertain: %s", w.Subject, text))
 		}
-		texts = append(texts, text)
 	}
 	return texts
 }
@@ -236,10 +245,6 @@ func (a *Answer) partReasons(c *diff.Comparison) {
 	if c.Prediction.LateHosts {
 		a.Reasons = append(a.Reasons,
 			"Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
-	}
-	if p := c.Split.Placement; p.Held != "" && p.RecoveredGain.Defined() {
-		a.Reasons = append([]string{fmt.Sprintf("A placement would recover %s of the uneven load and gain about %s (%s).",
-			quantity.Percent(p.Recovered), quantity.Percent(p.RecoveredGain), p.Held)}, a.Reasons...)
 	}
 }
 

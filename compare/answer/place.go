@@ -41,6 +41,9 @@ func OfPlacement(r *place.Result, given string) Answer {
 		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
 	}
 	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
+	if len(r.Judged) == 0 {
+		judged = "judged on no other window"
+	}
 	if r.LeftOut > 0 {
 		judged = fmt.Sprintf("judged on %s left out in turn · written plan learned from all", quantity.Count(r.LeftOut,
 			"kind")+" of windows")
@@ -82,7 +85,8 @@ func OfPlacement(r *place.Result, given string) Answer {
 	}
 	if !best.Judged.Defined() {
 		a.Next = append(a.Next, Step{"Judge it on other counts.", fmt.Sprintf(
-			"moebalance place --ep %d --redundant %d --judge OTHER_COUNTS COUNTS", best.Ranks, best.Redundant)})
+			"moebalance place --ep %d --redundant %d --judge OTHER_COUNTS %s", best.Ranks, best.Redundant,
+			cmp.Or(given, "COUNTS"))})
 	}
 	return a
 }
@@ -191,8 +195,12 @@ func beyond(res *place.Result) (list []string) {
 	}
 	for _, c := range res.Copies {
 		if c.Ranks == best.Ranks && c.More == best.Redundant && c.Pay {
-			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) against %d, in %d of %d kinds of windows",
-				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), c.Fewer, c.Better,
+			fewer := fmt.Sprintf("from that of %d", c.Fewer)
+			if c.Fewer == 0 {
+				fewer = "from that without"
+			}
+			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) %s, in %d of %d kinds of windows",
+				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), fewer, c.Better,
 				c.Pairs)
 			if c.Bytes.Defined() {
 				text += ", for " + quantity.Bytes(c.Bytes) + " a rank"

@@ -230,12 +230,13 @@ func (p ProfiledArm) Comparable() bool {
 
 // check is whether the traces show the arm that was launched.
 func (p ProfiledArm) check() gain.Check {
-	if p.SeenArm != p.Arm {
-		return gain.Check{Name: "profiled_arm", Status: gain.Warn,
-			Text: fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)}
+	if p.SeenArm == "" {
+		return gain.NewCheck("profiled_arm", gain.Warn, "none", "arm", p.Arm)
 	}
-	return gain.Check{Name: "profiled_arm", Status: gain.Pass,
-		Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
+	if p.SeenArm != p.Arm {
+		return gain.NewCheck("profiled_arm", gain.Warn, "warn", "arm", p.Arm, "seen", p.SeenArm)
+	}
+	return gain.NewCheck("profiled_arm", gain.Pass, "pass", "arm", p.Arm)
 }
 
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how

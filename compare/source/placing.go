@@ -3,12 +3,10 @@ package source
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 )
@@ -130,40 +128,4 @@ func (p *Placing) Windows() (learn, judge []place.Window, err error) {
 		return place.Halves(p.Records)
 	}
 	return place.Whole(p.Records[:len(p.Learn)]), place.Whole(p.Records[len(p.Learn):]), nil
-}
-
-// Recover says in a comparison what a placement recovers on counts that it was not learned from:
-// that of a result of place, or without one the default plan without redundant experts, on the
-// statistics of the normal arm.
-func Recover(ctx context.Context, c *diff.Comparison, result, statistics string, shape *router.Shape,
-	threshold float64) error {
-	var placed *place.Result
-	held, ranks := "learned on the first half of the counts and judged on the second", len(c.Ranks)
-	if result != "" {
-		var err error
-		if placed, err = readPlaced(result, ranks); err != nil {
-			return fmt.Errorf("--place: %w", err)
-		}
-		held = "as judged in " + filepath.Base(result)
-	} else {
-		record, err := ReadCounts(ctx, statistics, nil)
-		if err != nil {
-			return err
-		}
-		learn, judge, err := place.Halves([]*counts.Record{record})
-		if err != nil {
-			return err
-		}
-		if placed, err = place.Judge(learn, judge, place.Options{Ranks: []int{ranks}, Redundant: []int{0}, Nodes: 1,
-			Shape: shape, Threshold: threshold}); err != nil {
-			return err
-		}
-	}
-	p := placed.Best()
-	held = p.Title() + ", " + held
-	if p.Verdict == place.NoVerdict {
-		p.Baseline, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
-	}
-	c.WithPlacement(p.Baseline, p.Judged, held)
-	return nil
 }

@@ -44,6 +44,7 @@ func about(items []Input) (facts []Fact) {
 			facts = append(facts, fact)
 		}
 	}
+	var counted, formats []string
 	for _, in := range items {
 		if c := in.Campaign; c != nil {
 			begun := ""
@@ -58,9 +59,11 @@ func about(items []Input) (facts []Fact) {
 				if e.CapturedNS > 0 {
 					days = append(days, time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02"))
 				}
-				profiler := e.SchemaVersion
+				profiler, _, _ := strings.Cut(e.SchemaVersion, " profiler ") // the rest is the version of the format
 				if e.NsysVersion != "" {
 					profiler = "nsys " + e.NsysVersion
+				} else if profiler != e.SchemaVersion {
+					profiler += " profiler"
 				}
 				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
 			}
@@ -74,9 +77,15 @@ func about(items []Input) (facts []Fact) {
 		}
 		if in.Counts != nil {
 			for _, r := range in.Counts.Records {
-				add("Expert statistics", filepath.Base(r.Source), r.Format, string(r.Phase))
+				counted = append(counted, filepath.Base(r.Source))
+				formats = append(formats, r.Format)
 			}
 		}
 	}
+	if more := len(counted) - 3; more > 1 {
+		counted = append(counted[:3], quantity.Count(more, "other"))
+	}
+	slices.Sort(formats)
+	add("Expert counts", slices.Concat(counted, slices.Compact(formats))...)
 	return facts
 }

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/router"
 )
 
 // answerOf is the answer of a result, whose commands name the files that it was read from.
@@ -43,18 +46,52 @@ func (p *program) answer() answer.Answer {
 	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
 		return strings.HasPrefix(s.Command, launch.OwnName+" report ")
 	})
-	if len(a.Next) == 0 && a.Verdict == answer.Verdict(gain.Significant) && len(p.of(isTrace)) == 0 &&
-		len(p.of(isCompared)) == 0 {
-		a.Next = []answer.Step{{Text: "Record where the time goes, and add the traces to this page.",
-			Command: "moebalance profile -- YOUR_COMMAND"}}
+	a.Reasons = slices.Clone(a.Reasons)
+	for i, r := range a.Reasons {
+		a.Reasons[i] = option.ReplaceAllString(r, "")
+	}
+	if len(a.Next) == 0 {
+		a.Next = p.further(a)
 	}
 	return a
+}
+
+// option is how the terminal shows a table that the page holds.
+var option = regexp.MustCompile(` \(--table \w+\)`)
+
+// further is what to do where the answer itself asks for nothing: what the evidence lacks, or how
+// to use it.
+func (p *program) further(a answer.Answer) []answer.Step {
+	traced, arm := len(p.of(isTrace))+len(p.of(isCompared)) > 0, p.lead().Trace
+	switch {
+	case a.Verdict == answer.Verdict(gain.Significant) && !traced:
+		return []answer.Step{{Text: "Record where the time goes, and add the traces to this page.",
+			Command: "moebalance profile -- YOUR_COMMAND"}}
+	case a.Verdict == answer.Verdict(gain.Significant):
+		return []answer.Step{{Text: "Plan a placement on recorded expert counts, and judge it on others.",
+			Command: "moebalance place --judge OTHER_COUNTS COUNTS"}}
+	case arm != nil && arm.Arm == string(gain.Perfect):
+		return []answer.Step{{Text: "Record the same with learned routing, and compare both.",
+			Command: "moebalance compare NORMAL PERFECT"}}
+	case a.Verdict == answer.Even, a.Verdict == answer.Verdict(gain.NotSignificant):
+		return []answer.Step{{Text: "Leave the experts where they are; repeat this at the loads that you serve."}}
+	case p.lead().Place != nil && p.lead().Place.Rebalance != nil:
+		return []answer.Step{{Text: "See how to set your engine.",
+			Command: "moebalance place --rebalance --table settings COUNTS"}}
+	case p.lead().Cache != nil:
+		return []answer.Step{{Text: "Benchmark with it.",
+			Command: "moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"}}
+	case a.Verdict == "not now":
+		return []answer.Step{{Text: "Keep the running placement; repeat this when the traffic changes."}}
+	}
+	return []answer.Step{{Text: "Measure what balance gains.", Command: "moebalance bench -- YOUR_BENCHMARK"}}
 }
 
 // lead is the input whose answer is that of the program.
 func (p *program) lead() Input {
 	for _, kind := range []func(source.Item) bool{isCampaign, isCompared, isTrace, isPlace, isCounts} {
 		inputs := p.of(kind)
+		slices.SortStableFunc(inputs, func(a, b Input) int { return cmp.Compare(worst(b), worst(a)) })
 		for _, in := range inputs {
 			if in.Trace == nil || in.Trace.Arm != string(gain.Perfect) { // the learned arm is the one to mend
 				return in
@@ -65,6 +102,18 @@ func (p *program) lead() Input {
 		}
 	}
 	return p.Inputs[0]
+}
+
+// worst is how uneven recorded load is, by which the answer of several records is chosen.
+func worst(in Input) (most router.Number) {
+	if in.Counts != nil {
+		for _, s := range in.Counts.Summary {
+			if s.Level == router.LevelRank && s.WorstMaxOverMean.Defined() {
+				most = max(most, s.WorstMaxOverMean)
+			}
+		}
+	}
+	return most
 }
 
 // lines are the answers of the inputs of a kind, with their names where there are several, but

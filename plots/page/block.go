@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -19,7 +20,7 @@ import (
 type section struct {
 	ID, Title, Short string
 	Answer           string
-	Key              string // the number beside Short in the contents, if it has one
+	Key, KeyOf       string // the number beside Short in the contents, if it has one, and what of
 	Blocks           []block
 	shelf            string // of its tables
 	err              error  // of drawing its figures
@@ -58,22 +59,51 @@ func (b block) Narrow() template.HTML {
 	return template.HTML(drawing)
 }
 
-// tableBlock shows a table without the columns that say the same in every row.
+// mostColumns is how many columns a table of the page has room for.
+const mostColumns = 9
+
+// tableBlock shows a table without the columns that say the same in every row, or nothing, and,
+// where it is too wide, those that matter least. A wide row stands upright.
 func tableBlock(t table.Table, folded bool) block {
 	b := block{Folded: folded || len(t.Rows) >= longTable}
-	var same []string
-	var said []string
+	var same, said []string
 	for i, c := range t.Shown() {
-		if len(t.Rows) > 1 && !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != c.Cells[0] }) {
-			same, said = append(same, t.Columns[i].ID()), append(said, c.Head+" "+c.Cells[0])
+		blank := c.Cells[0] == "" || c.Cells[0] == quantity.Unknown
+		switch {
+		case slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != c.Cells[0] }):
+			continue
+		case blank:
+		case len(t.Rows) == 1, len(t.Rows) == 2 && c.Numeric() && c.Kind != table.Count: // by chance
+			continue
+		default:
+			said = append(said, c.Head+" "+c.Cells[0])
 		}
+		same = append(same, t.Columns[i].ID())
 	}
-	if len(same) > 0 && len(same) < len(t.Columns)-1 {
+	if len(same) < len(t.Columns)-1 {
 		t, b.Constant = *t.Without(same...), strings.Join(said, " · ")
+	}
+	for _, key := range t.Minor {
+		if len(t.Columns) <= mostColumns {
+			break
+		}
+		t = *t.Without(key)
+	}
+	if len(t.Rows) == 1 && len(t.Columns) >= mostColumns {
+		t = upright(t)
 	}
 	t = t.Cut(mostRows)
 	b.Table = &t
 	return b
+}
+
+// upright is a table of one row with a row for each of its columns.
+func upright(t table.Table) table.Table {
+	out := table.Table{Name: t.Name, Title: t.Title, Columns: []table.Column{{Name: "quantity"}, {Name: "value"}}}
+	for _, c := range t.Shown() {
+		out.Rows = append(out.Rows, []any{c.Head, c.Cells[0]})
+	}
+	return out
 }
 
 // shelves are the tables of each section in their order, as kind of result and name of
@@ -82,8 +112,8 @@ var shelves = map[string][]string{
 	"gain": {"bench/points", "bench/dose", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
 		"bench/steps", "compare/bound"},
 	"where": {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers",
-		"compare/hardware", "~compare/steps", "~compare/kernels", "trace/waits", "trace/stragglers", "~trace/time",
-		"~trace/variants", "~trace/kernels"},
+		"compare/hardware", "~compare/steps", "~compare/kernels", "trace/kinds", "trace/waits",
+		"trace/stragglers", "~trace/time", "~trace/variants", "~trace/kernels"},
 	"imbalance": {"counts/summary", "compare/balance", "trace/imbalance", "counts/imbalance", "counts/reported"},
 	"place":     {"place/placements", "place/workloads", "place/price", "~place/layers"},
 	"data": {"bench/checks", "~bench/proof", "bench/profiled", "cache/failed", "cache/balance", "trace/coverage",
@@ -127,7 +157,7 @@ func (s *section) addTables(p *program) {
 		same := p.of(func(in source.Item) bool { return kindOf(in) == kind })
 		for _, in := range same {
 			for _, t := range in.Tables {
-				if t.Name != name || len(t.Rows) == 0 {
+				if t.Name != name || len(t.Rows) == 0 || name == "kinds" && len(t.Rows) == 1 {
 					continue
 				}
 				if len(same) > 1 {
@@ -136,6 +166,13 @@ func (s *section) addTables(p *program) {
 				s.Blocks = append(s.Blocks, tableBlock(t, folded))
 			}
 		}
+	}
+}
+
+// keyed sets the number beside the section in the contents, unless there is one.
+func (s *section) keyed(shown, of string) {
+	if s.Key == "" {
+		s.Key, s.KeyOf = shown, of
 	}
 }
 

@@ -80,17 +80,33 @@ type program struct {
 	arms     []plots.Arm // of the traces, learned before balanced
 }
 
-// Key is the number of the answer that decides.
-func (p program) Key() string { return number(p.Answer, "") }
+// Key is the number of the answer that decides: the first that its line names, else the first.
+func (p program) Key() string {
+	shown, _ := key(p.Answer)
+	return shown
+}
 
-// number is the first one of an answer whose label begins so; empty where there is none.
-func number(a answer.Answer, label string) string {
+// key is the number that an answer leads with.
+func key(a answer.Answer) (shown, of string) {
+	shown, of = number(a, "")
+	at := len(a.Line)
 	for _, n := range a.Numbers {
-		if strings.HasPrefix(n.Label, label) {
-			return n.Shown()
+		if i := strings.Index(a.Line, n.Shown()); i >= 0 && i < at {
+			shown, of, at = n.Shown(), n.Label, i
 		}
 	}
-	return ""
+	return shown, of
+}
+
+// number is the first one of an answer whose label begins so, and its label; empty where there
+// is none.
+func number(a answer.Answer, label string) (shown, of string) {
+	for _, n := range a.Numbers {
+		if strings.HasPrefix(n.Label, label) {
+			return n.Shown(), n.Label
+		}
+	}
+	return "", ""
 }
 
 // leads are the figures that show an answer, by its verdict or the kind of its result, the
@@ -100,7 +116,7 @@ var leads = map[string][]string{
 	"bench":                     {"dose", "gain"},
 	"compare":                   {"phase-time", "compared-phases"},
 	"trace":                     {"rank-layer-time", "layer-loss", "phase-time"},
-	"counts":                    {"recorded-load"},
+	"counts":                    {"layer-load", "recorded-load"},
 	"place":                     {"placement-rebalance", "placement-moves", "placement-layers", "replication"},
 }
 
@@ -138,6 +154,9 @@ func build(given Program, number int) (program, error) {
 		}
 		if s.addTables(&p); s.Answer != "" || len(s.Blocks) > 0 {
 			s.Answer = cmp.Or(s.Answer, s.contents())
+			if !strings.Contains(s.Answer, s.Key) { // the contents say nothing that their section does not
+				s.Answer = strings.Trim(s.KeyOf+": "+s.Key+".\n"+s.Answer, "\n")
+			}
 			s.ID = p.unique(s.ID)
 			for _, b := range s.Blocks {
 				if b.Figure != nil {
@@ -231,16 +250,11 @@ var markup string
 var style string
 
 var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence,
-	"lines": lines, "tone": tone, "class": class, "chip": chip}).Parse(markup))
+	"lines": lines, "tone": tone, "class": class, "words": strings.Fields,
+	"mask": shown.Masked}).Parse(markup))
 
 // tone is the style of a verdict.
 func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }
-
-// chip names a caveat: how much it weighs, and its code in words.
-func chip(c answer.Caveat) string {
-	sign := map[answer.Severity]string{answer.Doubt: "✗", answer.Warn: "▲", answer.Unknown: "?", answer.Note: "○"}
-	return sign[c.Severity] + " " + strings.ReplaceAll(c.Code, "_", " ")
-}
 
 // policy lets the page load nothing, run nothing, and have this one style: whatever a
 // name in it is taken for, it does nothing.

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,7 +13,7 @@ func (p *program) placed() section {
 	s := section{ID: "place", Title: "What would another placement gain?", Short: "Placement", shelf: "place"}
 	s.Answer = strings.Join(p.lines(isPlace), "\n")
 	for i, in := range p.of(isPlace) {
-		s.Key = cmp.Or(s.Key, number(in.answer, ""))
+		s.keyed(key(in.answer))
 		figures, err := plots.Placement(in.Place)
 		for _, f := range figures {
 			if i > 0 {

@@ -22,7 +22,7 @@ func (p *program) gain() section {
 	s := section{ID: "gain", Title: "How much does balance gain?", Short: "Gain", shelf: "gain"}
 	for i, in := range p.of(isCampaign) {
 		c := in.Campaign
-		s.Key = cmp.Or(s.Key, number(in.answer, ""))
+		s.keyed(key(in.answer))
 		if isBuilds(c) {
 			s.Title = "Which build is faster?"
 		}
@@ -43,6 +43,9 @@ func (p *program) gain() section {
 			s.addFigure(plots.PairedGain(spec))
 		}
 	}
+	for _, in := range p.of(isCompared) {
+		s.keyed(number(in.answer, "gain"))
+	}
 	s.Answer = cmp.Or(strings.Join(p.lines(isCampaign), "\n"), s.Answer)
 	return s
 }
@@ -56,12 +59,20 @@ func curveSpec(s plots.GainSpec, c *source.Campaign) plots.CurveSpec {
 	known := slices.DeleteFunc(slices.Clone(c.Points), func(p gain.PointGain) bool { return !p.Gain.Estimate.Defined() })
 	if n := len(known) - 1; n > 0 && c.Campaign.Left == 0 {
 		at := func(p gain.PointGain) string {
-			return fmt.Sprintf("%s at %s %s", quantity.Change(p.Gain.Estimate), p.Name, quantity.Plain(p.Value))
+			return fmt.Sprintf("%s at %s", quantity.Change(p.Gain.Estimate), loadOf(p))
 		}
 		s.Title = fmt.Sprintf("Gain: %s, %s", at(known[0]), at(known[n]))
 	}
 	return plots.CurveSpec{Name: s.Name, Title: s.Title, Caption: s.Caption, Points: c.Points, Crossover: c.Crossover,
 		Threshold: c.Threshold}
+}
+
+// loadOf names a point: 8 tokens, but batch size 8.
+func loadOf(p gain.PointGain) string {
+	if strings.HasSuffix(p.Name, "s") {
+		return quantity.Plain(p.Value) + " " + p.Name
+	}
+	return p.Name + " " + quantity.Plain(p.Value)
 }
 
 func gainSpec(c *source.Campaign) plots.GainSpec {
@@ -122,7 +133,7 @@ func (p *program) where() section {
 	if len(p.arms) > 0 {
 		phases := plots.PhaseTimes(p.arms...)
 		if step := p.arms[0].Trace.Bound.StepNS; step.Defined() {
-			s.Key = quantity.Duration(step)
+			s.keyed(quantity.Duration(step), "step of "+p.arms[0].Name)
 		}
 		s.Answer = cmp.Or(s.Answer, phases.Title)
 		s.addFigure(plots.PhaseStacks(phases))
@@ -197,8 +208,9 @@ func (p *program) imbalance() section {
 		shelf: "imbalance"}
 	s.Answer = strings.Join(append(p.lines(isTrace), p.lines(isCounts)...), "\n")
 	for _, in := range slices.Concat(p.of(isTrace), p.of(isCounts)) {
-		s.Key = cmp.Or(s.Key, number(in.answer, "worst"))
+		s.keyed(number(in.answer, "worst"))
 	}
+	s.addFigure(plots.BarChart(plots.LayerLoads(p.layerLoads()...)))
 	s.addFigure(plots.HeatMap(plots.RecordedLoads(p.recorded()...)))
 	if len(p.arms) == 0 {
 		return s
@@ -225,7 +237,7 @@ func (p *program) recorded() (out []plots.Recorded) {
 	for _, in := range p.of(isCounts) {
 		at := map[string]int{}
 		for _, l := range in.Counts.Loads {
-			name := shorten(strings.TrimSpace(filepath.Base(l.Source)+" "+string(l.Phase)), 40)
+			name := recordName(l.Source, string(l.Phase))
 			if _, seen := at[name]; !seen {
 				at[name], out = len(out), append(out, plots.Recorded{Name: name, Layers: map[int][]int64{}})
 			}
@@ -265,7 +277,7 @@ func (p *program) data() section {
 		said = append(said, in.answer.Line)
 	}
 	for _, a := range p.arms {
-		s.Key = cmp.Or(s.Key, quantity.Percent(a.Trace.Coverage.LayerShare))
+		s.keyed(quantity.Percent(a.Trace.Coverage.LayerShare), "")
 		said = append(said, fmt.Sprintf("%s of the GPU time of %s is attributed to layers.",
 			quantity.Percent(a.Trace.Coverage.LayerShare), a.Name))
 	}
@@ -274,12 +286,50 @@ func (p *program) data() section {
 	}
 	s.Answer = strings.Join(said, " ")
 	for _, in := range p.Inputs {
-		if len(in.Notes) > 0 {
-			s.Answer = cmp.Or(s.Answer, quantity.Count(len(in.Notes), "note")+" on the data.")
-			s.Blocks = append(s.Blocks, block{Text: "Notes on " + p.called(in) + ":", Notes: in.Notes})
+		if notes := p.beyondChips(in); len(notes) > 0 {
+			s.Answer = cmp.Or(s.Answer, quantity.Count(len(notes), "note")+" on the data.")
+			s.Blocks = append(s.Blocks, block{Text: "Notes on " + p.called(in) + ":", Notes: notes})
 		}
 	}
 	return s
+}
+
+// beyondChips are the notes on an input that do not stand beside the answer.
+func (p *program) beyondChips(in Input) []string {
+	return slices.DeleteFunc(slices.Clone(in.Notes), func(note string) bool {
+		return slices.ContainsFunc(p.Answer.Caveats, func(c answer.Caveat) bool {
+			return strings.HasSuffix(note, c.String())
+		})
+	})
+}
+
+// layerLoads are the loads of the busiest ranks of the record that the page leads with, those of
+// each phase apart.
+func (p *program) layerLoads() (out []plots.LayerLoad) {
+	lead := p.lead()
+	if lead.Counts == nil {
+		return nil
+	}
+	at := map[string]int{}
+	for _, r := range lead.Counts.Imbalance {
+		if r.Level != router.LevelRank {
+			continue
+		}
+		name := recordName(r.Source, r.Phase)
+		if _, seen := at[name]; !seen {
+			at[name], out = len(out), append(out, plots.LayerLoad{Name: name})
+		}
+		out[at[name]].Rows = append(out[at[name]].Rows, r.Row)
+	}
+	if len(out) == 1 {
+		out[0].Name = plots.OneTrace
+	}
+	return out
+}
+
+// recordName is a short name of expert statistics of a phase.
+func recordName(source, phase string) string {
+	return shorten(strings.TrimSpace(filepath.Base(source)+" "+phase), 40)
 }
 
 func proofSentence(c *source.Campaign) string {

@@ -50,8 +50,8 @@ var words = []word{
 		"Time of a collective before and after its last rank arrived. The last rank computed longest, ran other kernels, " +
 			"or launched late; adding the wait to the loss would double-count.", []string{"trace", "compare"}},
 	{"gain", "Throughput of balanced routing / learned routing − 1, per pair of launches. Mean of the two orders' mean " +
-		"log ratios with Student's t interval (crossover t), which takes out what running second costs; the signed-rank " +
-		"interval stands beside it. One launch is one observation.", []string{"bench", "compare"}},
+		"log ratios with Student's t interval (crossover t), which takes out what running second costs. " +
+		"One launch is one observation.", []string{"bench", "compare"}},
 	{"predicted gain", "Compute that balance saves per step / step time of balanced routing, from traces of one launch " +
 		"of each arm. Only a paired campaign gives a verdict.", []string{"compare", "trace"}},
 	{"bound", "gain ≤ 1/(1 − f + f·b) − 1 for a share f of the step in expert compute and balancedness b = mean/max. It " +

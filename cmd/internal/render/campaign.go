@@ -140,11 +140,13 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 			counted(r),
 		}, Rows: [][]any{
 			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
 			{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
 		}}
-	if r.Design == gain.WithinLaunch {
+	switch {
+	case r.Design == gain.WithinLaunch:
 		t.Rows = t.Rows[:1]
+	case g.MedianLow == 0 && g.MedianHigh == 0: // a result of before there were medians
+		t.Rows = t.Rows[:2]
 	}
 	return t
 }

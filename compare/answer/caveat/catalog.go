@@ -275,8 +275,8 @@ var catalog = map[string]entry{
 	"refused.layers": {Doubt, "the sides have different layers: {arm} has {layers}; {other} has {others}", ""},
 	"refused.loads": {Doubt,
 		"the recorded load covers {experts:expert} in the {arm} arm and {others} in the {other} arm", ""},
-	"refused.swapped": {Doubt, "the arms are swapped: the {arm} side says {other} ({evidence}) and the {other} side " +
-		"says {arm} ({others})", ""},
+	"refused.swapped": {Doubt, "the sides are swapped: the first was balanced ({evidence}) and the second was not " +
+		"({others})", ""},
 	"refused.arm": {Doubt, "the {arm} side records the arm \"{recorded}\" ({evidence})", ""},
 	"refused.load": {Doubt, "balance is not proved: the recorded load of the {arm} arm has max/mean {load:.3} over " +
 		"ranks in layer {layer} (floor {floor:.3})", ""},

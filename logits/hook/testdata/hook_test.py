@@ -913,14 +913,22 @@ class Entries(unittest.TestCase):
             self.assertEqual(max_over_mean(worker.profile(64)[0], 32, 4), 1)
             self.assertEqual([layer.proved for layer in hook.HOOK.layers.values()], [True])
 
-    def test_owners(self):
-        load(None)
-        from moebalance_hook.entry import Entry
-
-        (path,) = glob.glob(f"{CACHES}/tep4/*_r0_tany_*")
-        entry = Entry(path)
-        entry.ranks = 5  # of 32 experts: the first ranks hold one more, as router.Contiguous has it
-        self.assertEqual(torch.bincount(entry.owners()).tolist(), [7, 7, 6, 6, 6])
+    def test_uneven_ranks(self):
+        """Which rank owns an expert is as moebalance says, and its balanced rows give each of 5 ranks as many of the 160
+        slots of 40 tokens, though two have 7 of the 32 experts and three 6: with one rank's tokens, or with each one's."""
+        for cache, dp in (("tep5", 1), ("dep5", 5)):
+            with open(os.path.join(CACHES, cache, "held.json")) as f:
+                held = json.load(f)
+            self.assertEqual([len(experts) for experts in held], [7, 7, 6, 6, 6])
+            ids = []
+            for rank in range(5 if dp > 1 else 1):
+                runner = {"rank": rank, "ranks": 5, "dp": dp}
+                hook, worker = self.start(os.path.join(CACHES, cache), runner)
+                ids.append(worker.profile(40 // dp)[0])
+                owner = hook.HOOK.entry.owner.tolist()
+                self.assertEqual([[e for e in range(32) if owner[e] == r] for r in range(5)], held)
+            load = torch.bincount(torch.cat(ids).flatten().long(), minlength=32)
+            self.assertEqual([int(load[experts].sum()) for experts in held], [32] * 5)
 
     def test_damaged(self):
         def zeros(path):
@@ -1017,7 +1025,16 @@ class Entries(unittest.TestCase):
 
 
 def fake_sglang(
-    version="0.5.16", a2a=False, prefill="breakable", rank=0, ranks=1, tp_rank=0, pp_size=1, moe_dp_size=1, **args
+    version="0.5.16",
+    a2a=False,
+    prefill="breakable",
+    rank=0,
+    ranks=1,
+    tp_rank=0,
+    pp_size=1,
+    moe_dp_size=1,
+    attn_cp_size=1,
+    **args,
 ):
     class TopK:
         bypassed = False
@@ -1069,7 +1086,12 @@ def fake_sglang(
             return "shut"
 
     parallel = types.SimpleNamespace(
-        moe_ep_rank=rank, moe_ep_size=ranks, moe_tp_rank=tp_rank, moe_dp_size=moe_dp_size, pp_size=pp_size
+        moe_ep_rank=rank,
+        moe_ep_size=ranks,
+        moe_tp_rank=tp_rank,
+        moe_dp_size=moe_dp_size,
+        pp_size=pp_size,
+        attn_cp_size=attn_cp_size,
     )
     server = types.SimpleNamespace(
         **{
@@ -1217,6 +1239,7 @@ class SGLang(unittest.TestCase):
             ({"dp_size": 2}, "one replica"),
             ({"moe_dp_size": 2}, "one replica"),
             ({"pp_size": 2}, "no pipeline parallelism"),
+            ({"attn_cp_size": 2}, "no attention context parallelism"),
             ({"prefill": "tc_piecewise"}, "prefill breakable"),
         ):
             with self.assertRaisesRegex(RuntimeError, "SGLang 0.5.16: want .*" + text):
@@ -1289,6 +1312,7 @@ class RealSGLang(unittest.TestCase):
             "pp_size": 1,
             "attn_tp_size": 4,
             "attn_tp_rank": 1,
+            "attn_cp_size": 1,
         }
         with (
             context._CONTEXT.override_server_args(chunked_prefill_size=512, cuda_graph_config=graphs),
