@@ -10,7 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -73,12 +72,10 @@ func (a *Answer) hidden(t *nsys.Trace) {
 func (a *Answer) judged(t *nsys.Trace, given string) {
 	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
 	evenly, loss := NumberOf("gain if even", gain, Fraction, Inferred), NumberOf("loss per step", t.Bound.LossNS, NS,
-		Inferred)
+		basisOf(t))
 	a.Numbers = []Number{evenly, loss}
-	late := min(w.NS, w.WaitNS) // what the last rank has less of makes up for more
 	switch {
-	case w.Name == wait.LateHosts && late > t.Bound.LossNS &&
-		(late > leastLate*t.Bound.StepNS || len(rows) > 0 && late > leastWait*t.Bound.StepNS):
+	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.Verdict = LateLaunches
 		a.Line = fmt.Sprintf("Late launches %s; %s.", lateWho(w), wouldGain("balance", gain))
 		a.Numbers = []Number{NumberOf("waiting per step", w.WaitNS, NS, Measured), evenly, loss}
@@ -160,10 +157,6 @@ func otherKinds(t *nsys.Trace) []string {
 		capital(quantity.Numbered("step", kind.Steps)), kind.Name, be, quantity.Percent(kind.Time.Imbalance), those)}
 }
 
-// leastLate is the share of a step from which waiting for late launches leads the answer; where
-// experts are uneven, and cost less, leastWait does.
-const leastLate = 0.10
-
 // wouldGain says what would gain how much: "perfectly even ranks would gain about 6.0 %".
 func wouldGain(what string, gain router.Number) string {
 	if !gain.Defined() {
@@ -184,19 +177,15 @@ func uneven(t *nsys.Trace) []imbalance.Row {
 	return rows
 }
 
-// noisy is the layer with the most uneven time over ranks, where most of that is the noise
-// of equal ranks and it is more than noNoise.
+// noisy is the layer with the most uneven time over ranks, where that is noise.
 func noisy(t *nsys.Trace) (worst imbalance.Row, ok bool) {
 	for _, r := range t.Imbalance {
 		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Imbalance > worst.Imbalance {
 			worst = r
 		}
 	}
-	return worst, worst.Imbalance > noNoise && 2*(worst.Floor-1) > worst.Imbalance
+	return worst, worst.Noise()
 }
-
-// noNoise is an imbalance of which nobody asks what it is of.
-const noNoise = 0.05
 
 // overloaded is who is slow where. Load is only spoken of where it is recorded and agrees.
 func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
@@ -291,21 +280,21 @@ func mostOften[T any, K cmp.Ordered](items []T, of func(T) K) (most K, times int
 }
 
 func basisOf(t *nsys.Trace) Basis {
-	if slices.ContainsFunc(t.Imbalance, func(r imbalance.Row) bool { return r.Basis == imbalance.Inferred }) {
+	if t.Basis() == imbalance.Inferred {
 		return Inferred
 	}
 	return Measured
 }
 
 func traceBasis(t *nsys.Trace, v Verdict) string {
-	text := "from one trace"
-	switch v {
-	case NoAnswer:
+	text := "inferred from one trace"
+	switch {
+	case v == NoAnswer:
 		text = quantity.Duration(float64(t.Coverage.GPUNS)) + " of kernels seen"
-	case LateLaunches:
+	case v == LateLaunches:
 		text = "waits measured, gain inferred"
-	default:
-		text = "inferred " + text
+	case basisOf(t) == Measured:
+		text = "loss measured in one trace, gain inferred"
 	}
 	parts := []string{text}
 	if steps := t.OverSteps.Experts.Steps; steps > 0 && t.Bound.StepNS.Defined() {

@@ -13,7 +13,7 @@ import (
 // lateWho says whose late launches stall whom: those of a rank in few steps, of a rank, or of
 // ranks in turn.
 func lateWho(w wait.Waiting) string {
-	if steps, same := fewLate(w); steps > 0 {
+	if steps, same := w.FewLate(); steps > 0 {
 		when := fmt.Sprintf("in step %d", w.Late[0].Step)
 		if steps > 1 {
 			when = fmt.Sprintf("in %d of %s", steps, quantity.Count(w.Steps, "step"))
@@ -29,26 +29,11 @@ func lateWho(w wait.Waiting) string {
 	return "stall the ranks in turn"
 }
 
-// fewLate is how many late steps hold more than half of all waiting, 0 if they do not, and
-// whether they are of one rank.
-func fewLate(w wait.Waiting) (steps int, same bool) {
-	var late router.Number
-	same = true
-	for _, l := range w.Late {
-		late += l.WaitNS
-		same = same && l.Rank == w.Late[0].Rank
-	}
-	if 2*late > w.WaitNS*router.Number(w.Steps) {
-		return len(w.Late), same
-	}
-	return 0, false
-}
-
 // waitReasons say who arrives last and why ranks wait, and in which step far longer than in
 // most; nothing where they hardly wait.
 func waitReasons(t *nsys.Trace) (reasons []string) {
 	w := t.Waiting
-	if few, _ := fewLate(w); few == 0 && w.WaitNS > leastWait*t.Bound.StepNS && len(w.Ranks) > 0 {
+	if few, _ := w.FewLate(); few == 0 && w.Matters(t.Bound.StepNS) {
 		first := w.Ranks[0]
 		for _, r := range w.Ranks {
 			if r.LastSteps > first.LastSteps {
@@ -69,9 +54,6 @@ func waitReasons(t *nsys.Trace) (reasons []string) {
 	}
 	return reasons
 }
-
-// leastWait is the share of a step from which waiting is worth a reason.
-const leastWait = 0.01
 
 // because says for what ranks wait: the part that explains most of it, and how much.
 func because(c wait.Cause, whole router.Number) string {
@@ -110,7 +92,7 @@ func checkHost(w wait.Waiting) string {
 
 // lateTable is the table that shows why a run's verdict is late launches.
 func lateTable(w wait.Waiting) string {
-	if few, _ := fewLate(w); few > 0 {
+	if few, _ := w.FewLate(); few > 0 {
 		return "late"
 	}
 	return "arrivals"

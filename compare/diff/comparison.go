@@ -77,7 +77,7 @@ type Side struct {
 	// outside every step, and so outside every number; undefined without time.
 	OutsideSteps router.Number       `json:"outside_steps_share"`
 	OverSteps    imbalance.OverSteps `json:"over_steps"`
-	Structure    *nsys.Structure     `json:"structure"` // where layers are inferred, else nil
+	Structure    *nsys.Structure     `json:"structure"` // where layers are inferred in any step, else nil
 }
 
 // PhaseChange is one phase over all compared layers.

@@ -72,6 +72,12 @@ type Row struct {
 	WorstSteps int          `json:"worst_steps"` // in how many
 }
 
+// noNoise is an imbalance of which nobody asks what it is of.
+const noNoise = 0.05
+
+// Noise reports that most of an imbalance of time worth a question is what equal ranks show.
+func (r *Row) Noise() bool { return r.Imbalance > noNoise && 2*(r.Floor-1) > r.Imbalance }
+
 // AboveFloor is max/mean over its floor, as far as that is known.
 func (r *Row) AboveFloor() router.Number {
 	if r.Floor.Defined() {

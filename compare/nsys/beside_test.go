@@ -64,8 +64,8 @@ func TestLayersBesideRanges(t *testing.T) {
 		}
 		equal(t, c.name, fmt.Sprint(slices.Sorted(maps.Keys(found))), fmt.Sprint(c.want))
 		equal(t, c.name+": said", hasWarning(trace.Warnings, "inferred_beside"), c.want != nil)
-		if trace.Structure != nil {
-			t.Errorf("%s: %+v, though ranges name layers", c.name, *trace.Structure)
+		if s := trace.Structure; (s != nil) != (c.want != nil) || s != nil && (!s.Beside || s.Layers != 2 || s.Steps != 3) {
+			t.Errorf("%s: %+v, want that of 3 steps beside ranges where layers are inferred", c.name, s)
 		}
 	}
 }
@@ -91,9 +91,11 @@ func TestReplaysBesideEagerSteps(t *testing.T) {
 			t.Errorf("%s: layers %v, want 0 to 47", trace.StepKinds[kind].Name, of)
 		}
 	}
-	equal(t, "basis of the answer", trace.Imbalance[0].Basis, imbalance.Observed)
+	equal(t, "basis of the answer", trace.Basis(), imbalance.Observed)
+	equal(t, "structure beside", trace.Structure.Beside, true)
 	decode := mustRead(t, Options{Steps: &Steps{201, 204}}, filepath.Join(folder, "rank0.json.gz"),
 		filepath.Join(folder, "rank1.json.gz"))
+	equal(t, "basis of an answer on decode", decode.Basis(), imbalance.Inferred)
 	for _, row := range decode.Imbalance {
 		equal(t, "basis in decode", row.Basis, imbalance.Inferred)
 	}

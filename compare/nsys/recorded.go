@@ -37,7 +37,7 @@ func (r *reduction) checkRecorded() (err error) {
 			return err
 		}
 	}
-	if s := r.trace.Structure; s != nil {
+	if s := r.trace.Structure; s != nil && !s.Beside {
 		r.takeInOrder(s)
 	}
 	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].rank.Export,

@@ -59,7 +59,12 @@ func (r *reduction) besideLayers(first *rankEvents) {
 			return
 		}
 	}
-	r.warn("inferred_beside", "", "steps", first.structure.Steps, "layers", first.structure.Layers)
+	s := *first.structure
+	for _, p := range r.ranks {
+		s.Share = min(s.Share, p.structure.Share)
+	}
+	r.trace.Structure = &s
+	r.warn("inferred_beside", "", "steps", s.Steps, "layers", s.Layers)
 }
 
 // inferred reports whether layers are inferred in any of some steps.
@@ -71,7 +76,7 @@ func (r *reduction) inferred(steps []int) bool {
 			}
 		}
 	}
-	return r.trace.Structure != nil
+	return r.trace.Structure != nil && !r.trace.Structure.Beside
 }
 
 // unknownLayers drops what was inferred.

@@ -298,8 +298,12 @@ func (t *Trace) ObservedByExpert() bool {
 	})
 }
 
-// Inferred reports that layers were found from the repetition of kernels.
-func (t *Trace) Inferred() bool { return t.source.Structure != nil && t.source.Structure.Layers > 0 }
+// Inferred reports that the layers of the steps that count were found from the repetition of
+// kernels, in part at least.
+func (t *Trace) Inferred() bool {
+	s := t.source.Structure
+	return s != nil && s.Layers > 0 && (!s.Beside || t.source.Basis() == imbalance.Inferred)
+}
 
 // TimeAgainstLoad has a point for each expert, or else for each rank. A rank and
 // layer whose load is known only in part, or that has no expert kernel, is left out.

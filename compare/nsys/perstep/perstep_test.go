@@ -67,3 +67,21 @@ func TestWaitingInTheStepsThatCount(t *testing.T) {
 		t.Errorf("have %+v", idle)
 	}
 }
+
+// Ranges name the layers of vLLM's prefill steps, of which the answer is; those of the decode steps
+// are inferred beside them.
+func TestInferred(t *testing.T) {
+	paths, _ := filepath.Glob("../../../testdata/field/results/vllm-two-h100/rank?.json.gz")
+	for _, c := range []struct {
+		steps *nsys.Steps
+		want  bool
+	}{{nil, false}, {&nsys.Steps{First: 201, Last: 204}, true}} {
+		trace, err := nsys.Read(t.Context(), paths, nsys.Options{Threshold: 0.1, Steps: c.steps})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if Of(trace).Inferred() != c.want {
+			t.Errorf("steps %v: inferred %t", c.steps, !c.want)
+		}
+	}
+}

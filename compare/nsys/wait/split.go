@@ -119,27 +119,17 @@ type meeting struct {
 // span is what a rank did from leaving one meeting to arriving at the next.
 type span struct {
 	from, to    int64
-	busy        [classes]union // of this class and the ones before
-	expert      int64          // time of kernels that are expert time
-	step, layer int32          // of these, the last one
+	busy        [classes]kernel.Busy // of this class and the ones before
+	expert      int64                // time of kernels that are expert time
+	step, layer int32                // of these, the last one
 }
 
 // part is the time of one class.
 func (s *span) part(class int) int64 {
 	if class == 0 {
-		return s.busy[0].ns
+		return s.busy[0].NS
 	}
-	return s.busy[class].ns - s.busy[class-1].ns
-}
-
-// union is the length of the union of intervals that come in the order of their starts.
-type union struct{ ns, until int64 }
-
-func (u *union) add(start, end int64) {
-	if start = max(start, u.until); end > start {
-		u.ns += end - start
-	}
-	u.until = max(u.until, end)
+	return s.busy[class].NS - s.busy[class-1].NS
 }
 
 // meetings lists the collectives of all ranks that end an expert block or are in a step
@@ -213,9 +203,6 @@ func (a *analysis) spans(rank int, meetings []*meeting) []span {
 	for i, m := range meetings {
 		s := &list[i]
 		s.from, s.to, s.layer = m.before.of[rank].end, m.of[rank].start, router.None
-		for c := range s.busy {
-			s.busy[c].until = s.from
-		}
 	}
 	order := make([]*span, len(list)) // in the rank's own order of time
 	for i := range list {
@@ -232,8 +219,9 @@ func (a *analysis) spans(rank int, meetings []*meeting) []span {
 			if s.from >= k.End {
 				break
 			}
+			from, to := max(k.Start, s.from), min(k.End, s.to)
 			for c := class; c < classes; c++ {
-				s.busy[c].add(k.Start, min(k.End, s.to))
+				s.busy[c].Add(from, to-from)
 			}
 			if k.Expert && k.Start >= s.from {
 				s.expert += k.End - k.Start

@@ -75,13 +75,13 @@ type group struct {
 	family string
 }
 
-// variants fills Variants and what waits need of them.
-func (a *analysis) variants() {
+// groups are the uses of families, by rank, then by name.
+func (a *analysis) groups() map[group][]map[int32]use {
 	families := make([]string, len(a.Names))
 	for i, name := range a.Names {
 		families[i] = kernel.Family(name)
 	}
-	groups := map[group][]map[int32]use{} // by rank, then by name
+	groups := map[group][]map[int32]use{}
 	for i := range a.Ranks {
 		for at, kernels := range a.Ranks[i].used.of {
 			for name, u := range kernels {
@@ -99,6 +99,12 @@ func (a *analysis) variants() {
 			}
 		}
 	}
+	return groups
+}
+
+// variants fills Variants and what waits need of them.
+func (a *analysis) variants() {
+	groups := a.groups()
 	a.different, a.apart = map[useKey]bool{}, map[[3]int32]bool{}
 	for g, byRank := range groups {
 		if g.layer == router.None || !sameWork(byRank) || shared(byRank) {
