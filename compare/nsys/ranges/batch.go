@@ -22,13 +22,15 @@ const inner = " > "
 // expired is behind the name of an arm whose order lapsed: the step ran another.
 const expired = " expired"
 
-// The ranges of engines' steps: the hook's, vLLM's worker, SGLang's scheduler, TensorRT-LLM's
-// executor. In vLLM's, sums of squares stand behind sq.
+// The ranges of engines' steps: the hook's, vLLM's worker, SGLang's model runner and ATOM's,
+// TensorRT-LLM's executor. In vLLM's, sums of squares stand behind sq.
 var (
 	hookStep     = regexp.MustCompile(`^moebalance step=\d+ tokens=(\d+) sequence=\d+ arm=`)
 	vllmStep     = regexp.MustCompile(`context_(\d+)\((?:sq)?(\d+)[^)]*\)_generation_(\d+)\((?:sq)?(\d+)`)
-	sglangStep   = regexp.MustCompile(`^step\[([A-Z_]+) bs=(\d+)(?: toks=(\d+))?`)
-	tensorrtStep = regexp.MustCompile(`^\[Executor\] _forward_step \d+: (\d+) ctx reqs, (\d+) gen reqs`)
+	sglangStep   = regexp.MustCompile(`^(?:step\[(\w+) |(prefill|decode)\[)bs=(\d+)(.*)\]$`)
+	sglangTokens = regexp.MustCompile(` (?:toks?|[cg]_sq|ext|dec)=(\d+)`)
+	tensorrtStep = regexp.MustCompile(
+		`^\[Executor\] _forward_step ?\d*: (\d+) ctx reqs, (?:\d+ ctx tokens, )?(\d+) gen reqs`)
 )
 
 // BatchOf reads the name of the range of a step.
@@ -49,11 +51,15 @@ func BatchOf(name string) Batch {
 		return Batch{Named: true, Prefill: number(m[1]) > 0, Tokens: number(m[2]) + number(m[4])}
 	}
 	if m := sglangStep.FindStringSubmatch(name); m != nil {
-		switch m[1] {
-		case "DECODE":
-			return Batch{Named: true, Tokens: number(m[2])}
-		case "EXTEND", "MIXED":
-			return Batch{Named: true, Prefill: true, Tokens: number(m[3])}
+		tokens := 0
+		for _, n := range sglangTokens.FindAllStringSubmatch(m[4], -1) {
+			tokens += number(n[1])
+		}
+		switch strings.ToLower(m[1] + m[2]) {
+		case "decode":
+			return Batch{Named: true, Tokens: max(tokens, number(m[3]))}
+		case "extend", "mixed", "prefill":
+			return Batch{Named: true, Prefill: true, Tokens: tokens}
 		}
 	}
 	if m := tensorrtStep.FindStringSubmatch(name); m != nil {

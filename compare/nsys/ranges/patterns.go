@@ -62,7 +62,7 @@ var builtIn = []struct {
 }{
 	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", false, "the hook of moebalance"},
 	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", false, "the hook of moebalance"},
-	{`^\[Executor\] _forward_step (?P<step>\d+)`, "", false, "TensorRT-LLM pyexecutor"},
+	{`^\[Executor\] _forward_step ?(?P<step>\d*):`, "", false, "TensorRT-LLM pyexecutor, before 1.0 without a number"},
 	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", false, "TensorRT-LLM layer_wise_benchmarks"},
 	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, false,
 		"TensorRT-LLM layer_wise_benchmarks: what its calibrator does between the layers"},
@@ -71,8 +71,10 @@ var builtIn = []struct {
 	{`^ProfilerStep#(?P<step>\d+)`, "", false, "PyTorch profiler"},
 	{`^execute_(?:model\b|(?:\d+_)?context_(?:[1-9]\d*\(.*\)_generation_\d+|0\(.*\)_generation_[1-9]\d*)\().*(?P<step>)`,
 		"", false, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing"},
-	{`^step\[[A-Z_]+ bs=\d+.*\](?P<step>)$`, "", false,
-		"SGLang scheduler, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]"},
+	{`^execute_new_(?:[1-9]\d*_cached_\d+|0_cached_[1-9]\d*)(?P<step>)$`, "", false,
+		"vLLM worker of 2025, by requests: one of the cached ones may still be prefilled in chunks"},
+	{`^(?:step\[\w+ |prefill\[|decode\[)bs=\d+.*\](?P<step>)$`, "", false,
+		"SGLang model runner, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]; ATOM"},
 	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, true,
 		"backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine; " +
 			"kernels that say what they are keep their phase"},

@@ -12,7 +12,18 @@ func TestBuiltInPatterns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]Label{
-		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":            {Step: 12, Layer: None, Expert: None, Phase: ""},
+		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":               {Step: 12, Layer: None, Expert: None, Phase: ""},
+		"[Executor] _forward_step: 3 ctx reqs, 5 gen reqs":                  {Step: unnumbered, Layer: None, Expert: None},
+		"[Executor] _forward_step 9: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": {Step: 9, Layer: None, Expert: None},
+		// SGLang's and vLLM's hooks of modules
+		"{'Module': 'top.model.layers.3.mlp.gate', 'TrainableParams': {'weight': [128, 2048]}, 'Inputs': [[17, 2048]]}": {
+			Step: None, Layer: 3, Expert: None, Phase: kernel.PhaseRouter},
+		"{'Module': 'top.model.layers.3.mlp.experts', 'Inputs': [[17, 2048], [17, 128]]}": {Step: None, Layer: 3,
+			Expert: None, Phase: kernel.PhaseExperts},
+		"{'Module': 'top.model.layers.12.self_attn.qkv_proj', 'TrainableParams': {'weight': [5120, 2048]}}": {Step: None,
+			Layer: 12, Expert: None, Phase: kernel.PhaseAttention},
+		"{'Module': 'top.model.layers.2.mlp.shared_experts.down_proj'}": {Step: None, Layer: 2, Expert: None,
+			Phase: kernel.PhaseOther},
 		"layer_wise_benchmarks layer_idx 5":                              {Step: None, Layer: 5, Expert: None, Phase: ""},
 		"moebalance step=12 tokens=8192 sequence=3 arm=layer 3 expert 1": {Step: 12, Layer: None, Expert: None},
 		"moebalance layer=3":                                             {Step: None, Layer: 3, Expert: None},
@@ -48,6 +59,13 @@ func TestBuiltInPatterns(t *testing.T) {
 		"model.layers.7.mlp.shared_experts.gate_proj": {Step: None, Layer: 7, Expert: None, Phase: kernel.PhaseOther},
 		"CutlassFusedMoE":                          {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
 		"execute_context_3(384)_generation_16(16)": {Step: unnumbered, Layer: None, Expert: None, Phase: ""},
+		"execute_new_1_cached_15":                  {Step: unnumbered, Layer: None, Expert: None},
+		"execute_new_0_cached_15":                  {Step: unnumbered, Layer: None, Expert: None},
+		"execute_new_0_cached_0":                   {Step: None, Layer: None, Expert: None},
+		"b=8 s=1 past=128  balance=1.20 EP8":       {Step: unnumbered, Layer: None, Expert: None},
+		"step[IDLE bs=0]":                          {Step: unnumbered, Layer: None, Expert: None},
+		"step[MIXED bs=66 c=2 g=64 c_sq=2048 c_sk=2048 g_sq=64 g_sk=65600]": {Step: unnumbered, Layer: None, Expert: None},
+		"decode[bs=64 tok=64 d=64 sqsq=64 sqsk=65600 sk=65600]":             {Step: unnumbered, Layer: None, Expert: None},
 		// not the router
 		"model.layers.3.mlp.shared_expert_gate": {Step: None, Layer: 3, Expert: None, Phase: kernel.PhaseOther},
 		"MoE":                                   {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
