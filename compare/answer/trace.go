@@ -280,7 +280,7 @@ func mostOften[T any, K cmp.Ordered](items []T, of func(T) K) (most K, times int
 }
 
 func basisOf(t *nsys.Trace) Basis {
-	if t.Basis() == imbalance.Inferred {
+	if imbalance.BasisOf(t.Imbalance) == imbalance.Inferred {
 		return Inferred
 	}
 	return Measured

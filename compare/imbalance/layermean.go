@@ -2,6 +2,7 @@ package imbalance
 
 import (
 	"github.com/moebalance/moebalance/router"
+	"slices"
 )
 
 // The quantities of a Row.
@@ -70,6 +71,14 @@ type Row struct {
 	// the rank or expert that is the largest in most steps, the lowest one on a tie
 	Worst      router.Whole `json:"worst"`
 	WorstSteps int          `json:"worst_steps"` // in how many
+}
+
+// BasisOf is what all rows together rest on: Inferred where a layer of any is.
+func BasisOf(rows []Row) Basis {
+	if slices.ContainsFunc(rows, func(r Row) bool { return r.Basis == Inferred }) {
+		return Inferred
+	}
+	return Observed
 }
 
 // noNoise is an imbalance of which nobody asks what it is of.

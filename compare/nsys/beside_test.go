@@ -91,11 +91,11 @@ func TestReplaysBesideEagerSteps(t *testing.T) {
 			t.Errorf("%s: layers %v, want 0 to 47", trace.StepKinds[kind].Name, of)
 		}
 	}
-	equal(t, "basis of the answer", trace.Basis(), imbalance.Observed)
+	equal(t, "basis of the answer", imbalance.BasisOf(trace.Imbalance), imbalance.Observed)
 	equal(t, "structure beside", trace.Structure.Beside, true)
 	decode := mustRead(t, Options{Steps: &Steps{201, 204}}, filepath.Join(folder, "rank0.json.gz"),
 		filepath.Join(folder, "rank1.json.gz"))
-	equal(t, "basis of an answer on decode", decode.Basis(), imbalance.Inferred)
+	equal(t, "basis of an answer on decode", imbalance.BasisOf(decode.Imbalance), imbalance.Inferred)
 	for _, row := range decode.Imbalance {
 		equal(t, "basis in decode", row.Basis, imbalance.Inferred)
 	}

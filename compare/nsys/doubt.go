@@ -33,14 +33,6 @@ func (t *Trace) AllWarnings() []router.Warning {
 	return all
 }
 
-// Basis is what the imbalance of time over ranks rests on: Inferred where any layer of it is.
-func (t *Trace) Basis() imbalance.Basis {
-	if slices.ContainsFunc(t.Imbalance, func(r imbalance.Row) bool { return r.Basis == imbalance.Inferred }) {
-		return imbalance.Inferred
-	}
-	return imbalance.Observed
-}
-
 // Doubt is the warning for which the imbalance over ranks must not be relied on, without a
 // code if nothing speaks against it. Verbs put it into the headline.
 func (t *Trace) Doubt() router.Warning {

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
@@ -43,14 +42,10 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 		return nil, err
 	}
 	r.differentRuns()
-	n := 0
-	for _, p := range r.ranks {
-		n += len(p.events)
-	}
-	r.kernels()
-	capture.Collect(n)
+	var wait sync.WaitGroup
+	wait.Go(r.kernels)
 	r.cells()
-	capture.Collect(n)
+	wait.Wait()
 	r.warnMissingRanges()
 	r.unknownTime()
 	if err := r.checkRecorded(); err != nil {

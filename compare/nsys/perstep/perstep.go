@@ -302,7 +302,7 @@ func (t *Trace) ObservedByExpert() bool {
 // kernels, in part at least.
 func (t *Trace) Inferred() bool {
 	s := t.source.Structure
-	return s != nil && s.Layers > 0 && (!s.Beside || t.source.Basis() == imbalance.Inferred)
+	return s != nil && s.Layers > 0 && (!s.Beside || imbalance.BasisOf(t.source.Imbalance) == imbalance.Inferred)
 }
 
 // TimeAgainstLoad has a point for each expert, or else for each rank. A rank and
