@@ -345,7 +345,8 @@ const (
 )
 
 // sharedBehind reports whether, of more GEMMs in a layer than two, some take equally long in
-// all layers of a step and others do not. Chunks of tokens differ alike.
+// all layers of half of the steps and others do not: the other half may be of another kind. Chunks
+// of tokens differ alike.
 func (r *recording) sharedBehind(p period) bool {
 	shared, steps := 0, 0
 	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
@@ -381,5 +382,5 @@ func (r *recording) sharedBehind(p period) bool {
 			shared++
 		}
 	}
-	return 2*shared > steps
+	return shared > 0 && 2*shared >= steps
 }

@@ -383,6 +383,30 @@ func TestSharedExperts(t *testing.T) {
 	}
 }
 
+// Shared experts behind the router in half of the steps are doubted too; in a third, which may be by
+// chance, not.
+func TestSharedExpertsInSomeSteps(t *testing.T) {
+	for every, layers := range map[int]int{2: 0, 3: 6} {
+		var l []Launch
+		for step := range 6 {
+			l = append(l, launches(embedding, gather)...)
+			for layer := range 6 {
+				routed := launches(gemm, activation, gemm)
+				routed[0].NS, routed[2].NS = uint32(500+100*layer), uint32(300+60*layer)
+				other := slices.Clone(routed)
+				if step%every == 0 {
+					other = launches(gemm, activation, gemm)
+				}
+				l = slices.Concat(l, launches(attention, projection, gate), other, launches(exchange), routed,
+					launches(exchange))
+			}
+		}
+		if s := Find(l); s.Layers != layers {
+			t.Errorf("in every %d. step: %d layers (%s), want %d", every, s.Layers, s.Unknown, layers)
+		}
+	}
+}
+
 // The outermost layers may be cut between the shared experts and the routed ones.
 func TestSharedExpertsOfCutLayers(t *testing.T) {
 	layer := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
