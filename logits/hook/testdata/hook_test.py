@@ -822,6 +822,27 @@ class Switch(unittest.TestCase):
             with open(os.path.join(folder, "arm.json")) as f:
                 self.assertEqual(json.load(f)["router"], "off")
 
+    def test_the_recipe_of_an_engine_in_this_process(self):
+        """Its segments return nothing, so that bench takes their time: of a number it would ask for the direction."""
+        field = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../testdata/field/alternate.py")
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("sys.stdout", io.StringIO()) as printed:
+            _, worker = self.start(folder)
+            sent = []
+
+            def generate(prompts, sampling, use_tqdm):
+                sent.append([len(prompt["prompt_token_ids"]) for prompt in prompts])
+                worker.execute_model(steps(50))
+
+            module("vllm", LLM=lambda **_: types.SimpleNamespace(generate=generate), SamplingParams=lambda **_: None)
+            module("vllm.inputs", TokensPrompt=dict)
+            spec = importlib.util.spec_from_file_location("recipe", field)
+            recipe = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(recipe)
+            recipe.main("tiny", blocks="2", tokens="1024")
+            blocks = json.loads(printed.getvalue())["blocks"]
+        self.assertEqual([[s["value"] for s in block["segments"]] for block in blocks], [[None] * 4] * 2)
+        self.assertEqual({tuple(lengths) for lengths in sent}, {(128,) * 8})
+
     def test_ranges(self):
         with tempfile.TemporaryDirectory() as folder:
             _, worker = self.start(folder)
