@@ -32,8 +32,8 @@ func OfPlacement(r *place.Result, given string) Answer {
 	case !best.Judged.Defined():
 		a.Line = "Not enough evidence: no other counts to judge the placement on."
 	case best.Verdict == place.NoVerdict:
-		a.Line = clause("Not enough evidence: ", best.Reason,
-			"Not enough evidence for a placement: see the first reason.")
+		a.Line, a.Reasons = refusal("Not enough evidence: ", []string{caveat.Text(best.Reason)},
+			"Not enough evidence for a placement.")
 	case best.Change < 0:
 		a.Line = fmt.Sprintf("%s cuts the busiest rank's load by %s on %s.", what, quantity.Percent(-best.Change),
 			traffic)
@@ -60,14 +60,18 @@ func OfPlacement(r *place.Result, given string) Answer {
 		}
 		a.Numbers = append(a.Numbers, Number{of, t.Estimate, Fraction, t.Low, t.High, Predicted})
 	}
-	if best.Verdict != place.Trial {
-		a.Reasons = append(a.Reasons, sentence(best.Reason))
+	if best.Verdict == place.NotNow || !best.Judged.Defined() {
+		a.Reasons = append(a.Reasons, sentence(caveat.Text(best.Reason)))
 	}
 	for _, g := range best.Gains {
-		if g.Refused == "" {
-			a.Numbers = append(a.Numbers, Number{"predicted gain " + g.At(), g.Estimate, Fraction, g.Low, g.High, Predicted})
+		at := "at the load of the campaign"
+		if g.Point != "" {
+			at = "at " + named(g.Point, quantity.Plain(g.Value))
+		}
+		if g.Refused == nil {
+			a.Numbers = append(a.Numbers, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
 		} else {
-			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+g.At()+": "+g.Refused))
+			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+at+": "+caveat.Text(*g.Refused)))
 		}
 	}
 	for _, text := range beyond(r) {
@@ -169,7 +173,9 @@ func beyond(res *place.Result) (list []string) {
 	best, on := res.Best(), map[string]place.LeftOut{}
 	for _, w := range res.Warnings {
 		// the numbers say less than they seem to; of several windows one sentence says it
-		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned) && !slices.Contains(list, text) {
+		again := best.Reason.Args["why"] == "repeats" // and says it already
+		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
+			!slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
