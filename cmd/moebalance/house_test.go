@@ -21,6 +21,7 @@ var imports = map[string][]string{
 		"cmd/internal/output",
 	},
 	"cmd/internal/output": {
+		"compare/answer",
 		"router",
 		"router/quantity",
 		"router/shown",
