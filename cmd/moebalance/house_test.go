@@ -293,6 +293,7 @@ var imports = map[string][]string{
 		"logits/safetensors",
 		"router",
 		"router/input",
+		"router/placement",
 		"router/quantity",
 	},
 	"compare/stats": nil,

@@ -21,6 +21,30 @@ func OfPlacement(r *place.Result, given string) Answer {
 	best := r.Best()
 	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
 		Caveats: caveats(byFile(r.Warnings), caveat.SeverityOf)}
+	a.placed(r, best)
+	a.foretold(best)
+	for _, text := range beyond(r) {
+		a.Reasons = append(a.Reasons, sentence(text))
+	}
+	if best.PaidBackAfter.Defined() {
+		a.Reasons = append(a.Reasons, fmt.Sprintf("Moving the weights is paid back after %s steps.",
+			quantity.Digits3(best.PaidBackAfter)))
+	}
+	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
+	command := fmt.Sprintf("moebalance place --ep %d --redundant %d ", best.Ranks, best.Redundant)
+	if best.Verdict == place.Trial {
+		a.Next = append(a.Next, Step{"Write it for an engine.", command + "--write-sglang NEW.json " +
+			cmp.Or(given, "--judge OTHER_COUNTS COUNTS")})
+	}
+	if !best.Judged.Defined() {
+		a.Next = append(a.Next, Step{"Judge it on other counts.", command + "--judge OTHER_COUNTS " +
+			cmp.Or(given, "COUNTS")})
+	}
+	return a
+}
+
+// placed says what the placement does to the load, and on what it was judged.
+func (a *Answer) placed(r *place.Result, best place.Placement) {
 	what, traffic := "Placement without copies", "unseen traffic"
 	if best.Redundant > 0 {
 		what = "Placement with " + quantity.Count(best.Redundant, "copy")
@@ -28,40 +52,44 @@ func OfPlacement(r *place.Result, given string) Answer {
 	if seen(r) {
 		traffic = "traffic like that learned"
 	}
+	why := caveat.Text(best.Reason)
 	switch {
 	case !best.Judged.Defined():
-		a.Line = "Not enough evidence: no other counts to judge the placement on."
+		a.Line, a.Reasons = "Not enough evidence: no other counts to judge the placement on.", []string{sentence(why)}
 	case best.Verdict == place.NoVerdict:
-		a.Line, a.Reasons = refusal("Not enough evidence: ", []string{caveat.Text(best.Reason)},
-			"Not enough evidence for a placement.")
+		a.Line, a.Reasons = refusal("Not enough evidence: ", []string{why}, "Not enough evidence for a placement.")
 	case best.Change < 0:
 		a.Line = fmt.Sprintf("%s cuts the busiest rank's load by %s on %s.", what, quantity.Percent(-best.Change),
 			traffic)
 	default:
 		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
 	}
+	if best.Verdict == place.NotNow {
+		a.Reasons = []string{sentence(why)}
+	}
 	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
 	if len(r.Judged) == 0 {
 		judged = "judged on no other window"
 	}
 	if r.LeftOut > 0 {
-		judged = fmt.Sprintf("judged on %s left out in turn · written plan learned from all", quantity.Count(r.LeftOut,
-			"kind")+" of windows")
+		judged = fmt.Sprintf("judged on %s of windows left out in turn · written plan learned from all",
+			quantity.Count(r.LeftOut, "kind"))
 	}
 	a.Basis = fmt.Sprintf("%s · %s · baseline: %s", judged, quantity.Count(best.Ranks, "rank"), baseline(best))
 	if best.Judged.Defined() {
 		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
 			NumberOf("with the placement", best.Judged, MaxMean, Predicted))
 	}
+}
+
+// foretold are the times and gains that are predicted, and why others are not.
+func (a *Answer) foretold(best place.Placement) {
 	if t := best.Time; t != nil {
 		of := "predicted " + t.Of
 		if t.AtMost {
 			of += " at most"
 		}
 		a.Numbers = append(a.Numbers, Number{of, t.Estimate, Fraction, t.Low, t.High, Predicted})
-	}
-	if best.Verdict == place.NotNow || !best.Judged.Defined() {
-		a.Reasons = append(a.Reasons, sentence(caveat.Text(best.Reason)))
 	}
 	for _, g := range best.Gains {
 		at := "at the load of the campaign"
@@ -74,25 +102,6 @@ func OfPlacement(r *place.Result, given string) Answer {
 			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+at+": "+caveat.Text(*g.Refused)))
 		}
 	}
-	for _, text := range beyond(r) {
-		a.Reasons = append(a.Reasons, sentence(text))
-	}
-	if best.PaidBackAfter.Defined() {
-		a.Reasons = append(a.Reasons, fmt.Sprintf("Moving the weights is paid back after %s steps.",
-			quantity.Digits3(best.PaidBackAfter)))
-	}
-	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
-	if best.Verdict == place.Trial {
-		a.Next = append(a.Next, Step{"Write it for an engine.", fmt.Sprintf(
-			"moebalance place --ep %d --redundant %d --write-sglang NEW.json %s", best.Ranks, best.Redundant,
-			cmp.Or(given, "--judge OTHER_COUNTS COUNTS"))})
-	}
-	if !best.Judged.Defined() {
-		a.Next = append(a.Next, Step{"Judge it on other counts.", fmt.Sprintf(
-			"moebalance place --ep %d --redundant %d --judge OTHER_COUNTS %s", best.Ranks, best.Redundant,
-			cmp.Or(given, "COUNTS"))})
-	}
-	return a
 }
 
 // seen reports that no judged window differs from those learned.
@@ -214,10 +223,18 @@ func beyond(res *place.Result) (list []string) {
 			list = append(list, text)
 		}
 	}
+	if text := fewMoves(res); text != "" {
+		list = append(list, text)
+	}
+	return list
+}
+
+// fewMoves is what few moves reach of what all do; empty where that is not known.
+func fewMoves(res *place.Result) string {
 	var none, knee, all *place.Point
 	for i, p := range res.Curve {
 		switch of := &res.Curve[i]; {
-		case p.Plan != best.Plan:
+		case p.Plan != res.Best().Plan:
 		case none == nil:
 			none = of
 		case p.Knee:
@@ -228,8 +245,8 @@ func beyond(res *place.Result) (list []string) {
 	}
 	if none != nil && knee != nil && all != nil {
 		const text = "moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s"
-		list = append(list, fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
-			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned)))
+		return fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
+			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned))
 	}
-	return list
+	return ""
 }

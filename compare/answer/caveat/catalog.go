@@ -262,19 +262,19 @@ var catalog = map[string]entry{
 		"every plan: --table plans leaves both out", ""},
 	"placement.no_windows": {Note, "no counts are left to judge on; add those of another run with --judge", ""},
 	"placement.no_load":    {Note, "the judged windows hold no load; give another run with --judge", ""},
-	"placement.repeats": {Note, "the learned counts come again in {repeats} of {windows:judged window}; give another run " +
-		"with --judge", ""},
-	"placement.chance": {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile {null:.3})", ""},
-	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold {threshold:%})",
-		""},
-	"placement.time_rises": {Note, "the predicted time rises, though the load is more even", ""},
-	"placement.cost":       {Note, costErrs, ""},
-	"placement.cost_of_trace": {Note, costErrs + "; check that the counts are of the traced run (--counts)",
-		""},
-	"placement.time_open": {Note, "the predicted time may rise or fall", ""},
-	"placement.no_change": {Note, "no change in {windows:judged window}", ""},
-	"placement.worse":     {Note, "worse in {windows:judged window}", ""},
-	"placement.mixed":     {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
+	"placement.repeats": {Note, "the learned counts come again in {repeats} of {windows:judged window}; give " +
+		"another run with --judge", ""},
+	"placement.chance": {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile " +
+		"{null:.3})", ""},
+	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold " +
+		"{threshold:%})", ""},
+	"placement.time_rises":    {Note, "the predicted time rises, though the load is more even", ""},
+	"placement.cost":          {Note, costErrs, ""},
+	"placement.cost_of_trace": {Note, costErrs + "; check that the counts are of the traced run", ""},
+	"placement.time_open":     {Note, "the predicted time may rise or fall", ""},
+	"placement.no_change":     {Note, "no change in {windows:judged window}", ""},
+	"placement.worse":         {Note, "worse in {windows:judged window}", ""},
+	"placement.mixed":         {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
 
 	// Why a curve of time over imbalance predicts no gain.
 	"no_prediction.not_measured": {Note, "not measured: bench --points {point}={tokens}", ""},
