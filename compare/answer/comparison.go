@@ -98,8 +98,10 @@ func clause(prefix, text, other string) string {
 func refusal(head string, why []string, other string) (line string, rest []string) {
 	if line = clause(head, why[0], ""); line != "" {
 		why = why[1:]
-	} else if at := strings.IndexAny(why[0], ":,"); at > 0 { // its first clause
-		line = clause(head, why[0][:at], other)
+	} else if at := strings.IndexAny(why[0], ":,;"); at > 0 { // its first clause
+		if line = clause(head, why[0][:at], other); line != other && why[0][at] != ',' {
+			why[0] = strings.TrimSpace(why[0][at+1:])
+		}
 	} else {
 		line = other
 	}
