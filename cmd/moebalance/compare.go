@@ -174,6 +174,9 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 func refusedSides(r diff.Comparison) string {
 	why := answer.Refusals(&r)
 	switch {
+	case len(r.Ranks) == 0 && len(r.Normal.Exports)+len(r.Perfect.Exports) == 2: // a pattern without quotes
+		why = append(why[:min(1, len(why))], "two ranks of one arm? 'moebalance trace' reads them; both arms in them? "+
+			"moebalance compare DIR; else all ranks of each arm: moebalance compare NORMAL_DIR PERFECT_DIR")
 	case r.Normal.Arm == string(gain.Perfect) && r.Perfect.Arm == string(gain.Normal):
 		return fmt.Sprintf("the sides are swapped: the first was balanced (%s); try: moebalance compare NORMAL PERFECT",
 			r.Normal.Evidence)
