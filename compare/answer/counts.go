@@ -44,6 +44,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	if s.Level == router.LevelExpert {
 		a.Reasons = append(a.Reasons,
 			"No load over two or more ranks is known, so this is the load of experts; --ep gives the ranks.")
+		a.Next = append(a.Next, Step{"Say how many ranks share the experts.", "moebalance counts --ep RANKS " + given})
 	}
 	return a
 }
