@@ -130,9 +130,9 @@ func (o *benchOptions) bindJudging(c *cobra.Command) {
 		gain.Measured)
 	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
 	f.StringVar(&o.windows, "profile-iterations", "", "`A-B`: iterations that the profiled pair records (default all)")
-	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; may be repeated")
+	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; repeatable")
 	f.StringArrayVar(&o.Accepted, "accept-difference", nil,
-		"`WORD`: an option, word or variable in which the arms may differ, too; may be repeated")
+		"`WORD`: an option, argument or variable in which the arms may differ, too; repeatable")
 	o.workTolerance = flags.Share{Fraction: gain.DefaultTolerance}
 	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
 	section(c, "Proof that the arms differ in balance, and in nothing else")

@@ -36,7 +36,7 @@ type resultFlags struct {
 // bindTop adds --top where tables can be long.
 func (f *resultFlags) bindTop(c *cobra.Command) {
 	c.Flags().IntVar(&f.top, "top", output.Page,
-		"`N`: print only so many rows of a table as text, the largest; 0 prints all (default: a page)")
+		"`N`: print at most this many rows of a table as text, the largest; 0: all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
 	section(c, outputSection)
 }

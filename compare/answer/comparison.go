@@ -39,11 +39,15 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Line, a.Reasons = refusal("Not comparable: ", why,
 				"Not comparable: the sides differ in what balance cannot change.")
 		}
-		if swapped(c) {
-			a.Next = append(a.Next, Step{"Give the learned side first.", "moebalance compare NORMAL PERFECT"})
-		} else {
-			a.Next = append(a.Next, Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"})
+		next := Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"}
+		switch {
+		case swapped(c):
+			next = Step{"Give the learned side first.", "moebalance compare NORMAL PERFECT"}
+		case len(c.Ranks) == 0: // as where a pattern without quotes gives two ranks of one arm
+			next = Step{"Give all ranks of each arm, or one folder that holds both.",
+				"moebalance compare NORMAL_DIR PERFECT_DIR"}
 		}
+		a.Next = append(a.Next, next)
 	case c.Builds.Named():
 		a.builds(c)
 	case c.Fused() && c.Prediction.Measured == nil:
@@ -98,8 +102,10 @@ func clause(prefix, text, other string) string {
 func refusal(head string, why []string, other string) (line string, rest []string) {
 	if line = clause(head, why[0], ""); line != "" {
 		why = why[1:]
-	} else if at := strings.IndexAny(why[0], ":,"); at > 0 { // its first clause
-		line = clause(head, why[0][:at], other)
+	} else if at := strings.IndexAny(why[0], ":,;"); at > 0 { // its first clause
+		if line = clause(head, why[0][:at], other); line != other && why[0][at] != ',' {
+			why[0] = strings.TrimSpace(why[0][at+1:])
+		}
 	} else {
 		line = other
 	}

@@ -113,6 +113,11 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
+	a.look(t, given)
+}
+
+// look says where to look next.
+func (a *Answer) look(t *nsys.Trace, given string) {
 	both := slices.ContainsFunc(t.AllWarnings(), func(w router.Warning) bool { return w.Code == "other_arms" })
 	if both && !strings.Contains(given, " ") { // compare takes several words for two sides
 		a.Next = append(a.Next, Step{"Both arms are in this capture: compare them.", "moebalance compare " + given})

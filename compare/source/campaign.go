@@ -117,7 +117,7 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Pairs:    c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence,
-			Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
+			Looks: c.Looks(), DecidedAfter: router.Known(c.Decided), Format: c.Format(),
 			Created: c.Created, GPUs: gpus(c),
 		},
 	}
@@ -282,14 +282,6 @@ func furthest(layers []imbalance.Row, level string) (maxOverMean, floor router.N
 		}
 	}
 	return maxOverMean, floor
-}
-
-// known is a number of which 0 means that it was not recorded.
-func known(n int) router.Whole {
-	if n == 0 {
-		return router.None
-	}
-	return router.Whole(n)
 }
 
 // Asked is the campaign as its answer needs it.

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // Placing is what a placement is asked for with, as flags give it.
@@ -62,7 +63,7 @@ func (p *Placing) choose() (err error) {
 	default:
 		return usagef("--plan: want robust or eplb, have %q", p.Plan)
 	}
-	if o.Goal, err = place.ParseGoal(p.Goal); err != nil {
+	if o.Goal, err = placement.ParseGoal(p.Goal); err != nil {
 		return usagef("--goal: %v", err)
 	}
 	if o.Goal != "" && o.Policy == place.PlanEPLB {

@@ -16,7 +16,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-var folders = []string{"nsys", "counts", "source", "place", "imbalance", "diff"}
+var folders = []string{"nsys", "counts", "source", "place", "imbalance", "diff", "gain"}
 
 // sources are those of the packages that leave their words to the catalog.
 func sources(t *testing.T, folders ...string) string {
@@ -42,6 +42,7 @@ var (
 	constant  = regexp.MustCompile(`(?m)^\s*(?:const (?:\( )?)?(\w+)(?: \w+)? += ("\w+")`)
 	finding   = regexp.MustCompile(`(?:NewCheck|checked)\((?:gain\.)?("?\w+"?), (?:gain\.)?\w+, ("\w+")(.*)`)
 	passed    = regexp.MustCompile(`passOrWarn\(("?\w+"?), (.*)`)
+	because   = regexp.MustCompile(`\b(because|Refuse)\("(\w+)"(.*)`)
 	refusal   = regexp.MustCompile(`\.(refuse|judge)\((?:w, |.*\), )?"(\w+)"(.*)`)
 	warns     = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
 	row       = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
@@ -73,6 +74,10 @@ func TestEveryWarningIsWorded(t *testing.T) {
 		}
 		found = append(found, []string{r[0], "refused", `"why", "` + r[2] + `" ` + r[3]})
 	}
+	for _, r := range because.FindAllStringSubmatch(text, -1) {
+		code := map[string]string{"because": "placement", "Refuse": "no_prediction"}[r[1]]
+		found = append(found, []string{r[0], `"` + code + `"`, `"why", "` + r[2] + `" ` + r[3]})
+	}
 	seen := 0
 	for _, w := range found {
 		code := strings.Trim(w[1], `"`)
@@ -81,7 +86,7 @@ func TestEveryWarningIsWorded(t *testing.T) {
 				continue // a parameter
 			}
 		}
-		if seen++; strings.Contains(w[2], "args...") || strings.Contains(w[2], `"why", reason`) {
+		if seen++; strings.Contains(w[2], "args...") || strings.Contains(w[2], "append(args") || strings.Contains(w[2], `"why", reason`) {
 			continue // computed
 		}
 		key := code

@@ -93,7 +93,7 @@ var checks = map[string]string{
 	"other_processes.warn":  "other processes used the GPUs: {processes}: stop them before the campaign",
 	"clocks.pass":           clocks,
 	"clocks.warn":           clocks + ": lock the clocks with nvidia-smi --lock-gpu-clocks",
-	"report_time.longer":    "a report in launch {launch} tells of another run: of {reported_ns:ns}, and its own took {ns:ns}",
+	"report_time.longer":    "launch {launch} has the report of another run: of {reported_ns:ns}, while it took {ns:ns}",
 	"other_load.unrecorded": "the CPU use of other processes was not recorded, or the launches were too short",
 	"other_load.pass":       otherLoad,
 	"other_load.warn":       otherLoad + ": stop them",
