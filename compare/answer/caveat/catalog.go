@@ -253,8 +253,8 @@ var catalog = map[string]entry{
 	"global": {Note,
 		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node",
 		""},
-	"one_window": {Note, "one window to learn from is too few: EPLB's plan fits what it has seen; give counts of other " +
-		"traffic, too", ""},
+	"one_window": {Note, "one window to learn from is too few: EPLB's plan fits what it has seen; give other counts, " +
+		"too", ""},
 	"doubles": {Note, "{doubles:copy} stay on a rank that has another of the same expert, as in what runs: more " +
 		"--max-moves may end that", ""},
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
@@ -373,8 +373,7 @@ var catalog = map[string]entry{
 const (
 	costErrs   = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
 	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
-	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm (per step " +
-		"and layer)"
+	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
 	active      = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
 	apart       = ": kernels were lost, a capture ended early, or the ranks are of different runs or models"
 	differently = "the ranks recorded different layers or steps"
