@@ -132,11 +132,11 @@ func named(layers []int) []int {
 	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.None })
 }
 
-// OnTrust is the trace taken as the arm that it is given as, where its captures do
+// AssumeArm is the trace taken as the arm that it is given as, where its captures do
 // not show that arm: a switch that they do not record, or none in the environment
 // at all. The result says so, and what they do say. Whether routing was balanced
 // is asked all the same.
-func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
+func AssumeArm(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	if t.Arm == string(arm) {
 		return t
 	}

@@ -371,9 +371,9 @@ var catalog = map[string]entry{
 }
 
 const (
-	costErrs   = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
-	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
-	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
+	costErrs    = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
+	unmeasured  = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
+	overRanks   = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
 	active      = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
 	apart       = ": kernels were lost, a capture ended early, or the ranks are of different runs or models"
 	differently = "the ranks recorded different layers or steps"
