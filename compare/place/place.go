@@ -34,7 +34,7 @@ type Options struct {
 	Shape       *router.Shape     // of the model, nil where it is not named
 	Threshold   float64           // the least reduction of the busiest rank's load that is worth a trial
 	Cost        *Cost             // of expert work, nil for none
-	NoTime      string            // why there is none
+	NoTime      router.Warning    // why there is none
 	Dose        *Dose             // nil for none
 	ExpertBytes float64           // the weights of an expert, 0 where not known
 	From        *counts.Placement // that runs; nil takes the records'

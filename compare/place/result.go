@@ -23,7 +23,7 @@ type Result struct {
 	Judged        []Window         `json:"judged"`
 	LeftOut       int              `json:"left_out"` // how often learned windows were left out and judged; 0: others are
 	Cost          *Cost            `json:"cost"`     // null without evidence of time
-	NoTime        string           `json:"no_time"`  // why there is none, and what to give
+	NoTime        router.Warning   `json:"no_time"`  // why there is none, of the code "no_time"
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
 	Layers        []Layer          `json:"layers"`
