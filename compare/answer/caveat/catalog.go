@@ -280,7 +280,8 @@ var catalog = map[string]entry{
 	"no_time.no_layer":    {Note, noTime + "it has no expert time of two or more ranks in a known layer", ""},
 	"no_time.few": {Note, "no time is predicted: counts and times share {groups} of the {least} {group}s that a cost " +
 		"takes", ""},
-	"no_time.ranks": {Note, noTime + "it is of {ranks:rank}; give --ep {ranks}, a trace on {asked:rank}, or --cost-table", ""},
+	"no_time.ranks": {Note, noTime + "it is of {ranks:rank}; give --ep {ranks}, a trace on {asked:rank}, or " +
+		"--cost-table", ""},
 	"no_time.trace": {Note, noTime + "{doubt}", ""},
 	"no_time.window": {Note, "no time is predicted from the table: the counts are sums over an unknown number of " +
 		"steps; give --step-tokens", ""},
