@@ -1,6 +1,9 @@
 package router
 
-import "reflect"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // Warning is something the reader of a result must know: a stable code and the values that
 // its words need. Subject names the file, arm or rank concerned. Package caveat words it;
@@ -11,6 +14,16 @@ type Warning struct {
 	Subject string `json:"subject,omitempty"`
 	Args    Args   `json:"args,omitempty"`
 	Text    string `json:"text,omitempty"`
+}
+
+// UnmarshalJSON reads a warning, or one of an older result, which was its words.
+func (w *Warning) UnmarshalJSON(b []byte) error {
+	type plain Warning
+	*w = Warning{}
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &w.Text)
+	}
+	return json.Unmarshal(b, (*plain)(w))
 }
 
 // Args are named values: numbers, words and lists of either, as encoding/json decodes

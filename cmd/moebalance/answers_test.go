@@ -109,6 +109,9 @@ func atHand(args []string) bool {
 // placeholder is a word of a command that is to be filled in.
 var placeholder = regexp.MustCompile(`\b[A-Z_]{3,}\b`)
 
+// word is one that is no number or sign: they are read faster.
+var word = regexp.MustCompile(`\S*\pL\S*`)
+
 // checkAnswer holds what a command prints against its JSON and against the page of that.
 func checkAnswer(t *testing.T, args []string, text string) {
 	t.Helper()
@@ -133,6 +136,9 @@ func checkAnswer(t *testing.T, args []string, text string) {
 		t.Errorf("%s: the text does not begin as JSON's answer does: %q", name, want)
 	}
 	for _, said := range a.Reasons {
+		if n := len(word.FindAllString(said, -1)); n > answer.MaxWords {
+			t.Errorf("%s: a reason of %d words: %q", name, n, said)
+		}
 		if !strings.Contains(text, "- "+said+"\n") {
 			t.Errorf("%s: the text lacks the reason %q", name, said)
 		}

@@ -145,7 +145,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankFlag))
 		}
 		if o.trust {
-			arms[i] = diff.OnTrust(arms[i], gain.Arms[i])
+			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
 	}
 	done()

@@ -21,7 +21,6 @@ var imports = map[string][]string{
 		"cmd/internal/output",
 	},
 	"cmd/internal/output": {
-		"compare/answer",
 		"router",
 		"router/quantity",
 		"router/shown",

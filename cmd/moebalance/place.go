@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -188,9 +187,8 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		return nil, err
 	}
 	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {
-		options.Cost, options.NoTime = nil,
-			fmt.Sprintf("no time is predicted from the trace: it is of %d ranks; give --ep %[1]d, a trace on %d ranks, or "+
-				"--cost-table", c.Ranks, options.Ranks[0])
+		options.Cost, options.NoTime = nil, router.Warn("no_time", "", "why", "ranks", "ranks", c.Ranks, "asked",
+			options.Ranks[0])
 	}
 	return place.Judge(learn, judge, options)
 }

@@ -146,9 +146,6 @@ func (a *Answer) open(c *campaign, place string) {
 	switch {
 	case len(c.Outliers) > 0:
 		a.outliers(c, place)
-	case warned(c, gain.CheckOutliers): // a result that does not name the launches
-		a.Line = fmt.Sprintf("No decision: single launches were far off; the gain is between %s and %s%s.",
-			quantity.Change(c.Gain.Low), quantity.Change(c.Gain.High), place)
 	case known:
 		a.Reasons = append(a.Reasons, sentence(enough+" should decide"))
 		if s := c.Precision.BlockShare; s > 0.5 {

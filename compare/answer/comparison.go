@@ -66,6 +66,13 @@ func OfComparison(c *diff.Comparison) Answer {
 	return a
 }
 
+// Slowest says what balance changes, the expert compute of the slowest rank: of the step's GPU time a part is waiting.
+func Slowest(c *diff.Comparison) string {
+	s := c.Ceiling.SlowestExperts
+	return fmt.Sprintf("%s of the slowest rank falls from %s to %s per step.", c.Ceiling.Of.ExpertTime(),
+		quantity.Duration(s.NormalNS), quantity.Duration(s.PerfectNS))
+}
+
 // swapped reports sides that record each other's arm.
 func swapped(c *diff.Comparison) bool {
 	return slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Args["why"] == "swapped" })

@@ -20,7 +20,7 @@ func OfPlacement(r *place.Result, given string) Answer {
 	}
 	best := r.Best()
 	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: caveats(byFile(r.Warnings), caveat.SeverityOf)}
+		Caveats: caveats(byFile(noted(r)), caveat.SeverityOf)}
 	a.placed(r, best)
 	a.foretold(best)
 	for _, text := range beyond(r) {
@@ -102,6 +102,14 @@ func (a *Answer) foretold(best place.Placement) {
 			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+at+": "+caveat.Text(*g.Refused)))
 		}
 	}
+}
+
+// noted are the warnings of a result, and why it predicts no time.
+func noted(r *place.Result) []router.Warning {
+	if r.NoTime.Code == "" {
+		return r.Warnings
+	}
+	return append(slices.Clone(r.Warnings), r.NoTime)
 }
 
 // seen reports that no judged window differs from those learned.

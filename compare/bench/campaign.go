@@ -214,8 +214,8 @@ func (c *Campaign) Looks() []int {
 // Format is that of the first report that is judged, empty while there is none.
 func (c *Campaign) Format() string {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Kind == Timed && a.views()[0].Result != nil {
-			return a.views()[0].Result.Format
+		if a, ok := l.Done(); ok && l.Kind == Timed && a.pointAttempts()[0].Result != nil {
+			return a.pointAttempts()[0].Result.Format
 		}
 	}
 	return ""

@@ -212,7 +212,7 @@ func (c *Campaign) checkReports() (gain.Check, bool) {
 		if !ok || l.Kind != Timed {
 			continue
 		}
-		for _, run := range a.views() {
+		for _, run := range a.pointAttempts() {
 			if run.Result == nil || run.DurationNS == 0 {
 				continue
 			}

@@ -47,7 +47,7 @@ func (a Attempt) otherWork() string {
 	if c.Recorded > 0 {
 		counted /= c.Recorded
 	}
-	whole := c.TopK > 0 && !slices.ContainsFunc(a.views(), func(v Attempt) bool {
+	whole := c.TopK > 0 && !slices.ContainsFunc(a.pointAttempts(), func(v Attempt) bool {
 		return v.Result == nil || !v.Result.Work.InputTokens.Known || !v.Result.Work.OutputTokens.Known
 	})
 	if counted*tokensOff >= reported && (!whole || counted <= tokensOff*reported) {

@@ -104,7 +104,7 @@ func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
 		a.Warnings = append(a.Warnings, "no iteration rows in the file of --iteration-log")
 	}
 	a.LinesFound = nil
-	if a.Counted != nil || a.views()[0].Result.Proof.Claimed { // the line would prove nothing more
+	if a.Counted != nil || a.pointAttempts()[0].Result.Proof.Claimed { // the line would prove nothing more
 		return nil
 	}
 	a.LinesFound, err = r.Spec.Treatment.findLines(folder)

@@ -62,24 +62,24 @@ type PointRun struct {
 	Result     *metrics.Result `json:"result"`
 }
 
-// views are an attempt once for each of its points, with the result at that; itself where
+// pointAttempts are an attempt once for each of its points, with the result at that; itself where
 // it has none.
-func (a Attempt) views() []Attempt {
-	var views []Attempt
+func (a Attempt) pointAttempts() []Attempt {
+	var pointAttempts []Attempt
 	for _, s := range a.Segments {
 		if s.Counts {
 			view := a
 			view.Result, view.DurationNS = s.Result, s.DurationNS
-			views = append(views, view)
+			pointAttempts = append(pointAttempts, view)
 		}
 	}
-	if len(a.Points)+len(views) == 0 {
+	if len(a.Points)+len(pointAttempts) == 0 {
 		return []Attempt{a}
 	}
 	for _, p := range a.Points {
 		view := a
 		view.Result, view.DurationNS = p.Result, p.DurationNS
-		views = append(views, view)
+		pointAttempts = append(pointAttempts, view)
 	}
-	return views
+	return pointAttempts
 }

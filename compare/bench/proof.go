@@ -107,7 +107,7 @@ func (c *Campaign) counted(arm gain.Arm) []Attempt {
 		case c.Spec.Design.Within():
 			attempts = append(attempts, a.underOrders(arm)...)
 		case l.Arm == arm:
-			attempts = append(attempts, a.views()...)
+			attempts = append(attempts, a.pointAttempts()...)
 		}
 	}
 	return attempts

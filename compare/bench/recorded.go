@@ -61,7 +61,7 @@ func (r *converter) launches(l Launch) (launches []gain.Launch) {
 		return r.segments(l)
 	}
 	last := l.Attempts[len(l.Attempts)-1]
-	for i, view := range last.views() {
+	for i, view := range last.pointAttempts() {
 		j := r.measured(view)
 		j.Pair, j.Arm, j.Position, j.Note = l.Pair, l.Arm, l.Position, attemptNote(l)
 		if len(last.Points) > 0 {

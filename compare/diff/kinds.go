@@ -184,9 +184,9 @@ func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 	return steps
 }
 
-// only is the trace with these steps alone, and what is outside all steps. Waits are
+// restrictTo is the trace with these steps alone, and what is outside all steps. Waits are
 // means over the steps of the trace that count: they stay where these hold all steps.
-func only(t *nsys.Trace, steps []int) *nsys.Trace {
+func restrictTo(t *nsys.Trace, steps []int) *nsys.Trace {
 	part := *t
 	part.Cells = slices.DeleteFunc(slices.Clone(t.Cells), func(c nsys.Cell) bool {
 		return c.Step.Defined() && !slices.Contains(steps, int(c.Step))
@@ -226,7 +226,7 @@ func CompareBuilds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 			slices.Equal(steps[1], pair[1].steps) {
 			return compare(normal, perfect, builds)
 		}
-		c := compare(only(normal, steps[0]), only(perfect, steps[1]), builds)
+		c := compare(restrictTo(normal, steps[0]), restrictTo(perfect, steps[1]), builds)
 		name := kindName(pair, pairs, c.Step.NormalNS)
 		if i == 0 {
 			first = c

@@ -71,9 +71,10 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 	if c.Builds.Named() {
 		return
 	}
-	c.judgeArms()
-	c.judgeLoad(perfect)
-	c.judgeBalance(perfect)
+	if c.judgeArms() {
+		c.judgeLoad(perfect)
+		c.judgeBalance(perfect)
+	}
 }
 
 // refuse says why the sides are no two arms of one run.
@@ -131,11 +132,11 @@ func named(layers []int) []int {
 	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.None })
 }
 
-// OnTrust is the trace taken as the arm that it is given as, where its captures do
+// AssumeArm is the trace taken as the arm that it is given as, where its captures do
 // not show that arm: a switch that they do not record, or none in the environment
 // at all. The result says so, and what they do say. Whether routing was balanced
 // is asked all the same.
-func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
+func AssumeArm(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	if t.Arm == string(arm) {
 		return t
 	}
@@ -148,16 +149,16 @@ func OnTrust(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
 	return &trusted
 }
 
-// judgeArms holds the sides against the arms that they record.
-func (c *Comparison) judgeArms() {
+// judgeArms holds the sides against the arms that they record; false where each is the other's.
+func (c *Comparison) judgeArms() bool {
 	n, p := c.Normal, c.Perfect
 	switch {
 	case n.Arm == string(gain.Perfect) && p.Arm == string(gain.Normal):
 		c.refuse("swapped", "arm", gain.Normal, "evidence", n.Evidence, "other", gain.Perfect, "others", p.Evidence)
-		return
+		return false
 	case n.Arm == "" && p.Arm == "":
 		c.warn("arm_unknown", "", "why", "both")
-		return
+		return true
 	case n.Arm == "" || p.Arm == "":
 		c.warn("arm_unknown", "", "why", "one")
 	}
@@ -166,6 +167,7 @@ func (c *Comparison) judgeArms() {
 			c.refuse("arm", "arm", gain.Arms[i], "recorded", s.Arm, "evidence", s.Evidence)
 		}
 	}
+	return true
 }
 
 // judgeLoad asks the recorded load of the perfect arm, where there is one,

@@ -144,7 +144,7 @@ func TestOtherWork(t *testing.T) {
 		{"a loop and a grouped kernel", matched(t, "torch/loop-normal.*"), matched(t, "torch/grouped-perfect.*"),
 			"dense GEMMs (cuBLAS) in the normal arm"},
 	} {
-		c := Compare(OnTrust(k.normal, gain.Normal), OnTrust(k.perfect, gain.Perfect))
+		c := Compare(AssumeArm(k.normal, gain.Normal), AssumeArm(k.perfect, gain.Perfect))
 		if !strings.Contains(strings.Join(reasons(c), "; "), k.reason) {
 			t.Errorf("%s: %v, want %q", k.what, reasons(c), k.reason)
 		}
@@ -240,7 +240,7 @@ func TestUnknownWork(t *testing.T) {
 	}
 	for what, c := range map[string]Comparison{
 		"bare layers":     Compare(bare(normal), bare(perfect)),
-		"unnamed experts": Compare(unnamed(normal), unnamed(OnTrust(perfect, gain.Perfect))),
+		"unnamed experts": Compare(unnamed(normal), unnamed(AssumeArm(perfect, gain.Perfect))),
 	} {
 		if !c.Comparable || !warned(c, "equal_work_unknown", "") {
 			t.Errorf("%s: %v", what, reasons(c))

@@ -32,7 +32,7 @@ func outlierLimit(launches int) float64 { return 3 + 48/float64(launches) }
 
 // outliers asks whether a launch is far from the median of its arm, by the median absolute
 // deviation of all launches from theirs, and lists those that are by position.
-func (c Campaign) outliers(complete []session) (check Check, far []Outlier) {
+func (c Campaign) outliers(complete []pairResult) (check Check, far []Outlier) {
 	switch {
 	case c.Design == WithinLaunch:
 		return c.outlyingLaunches(complete)
@@ -106,7 +106,7 @@ func columns(outliers []Outlier) (launches, pairs []int, changes []float64) {
 // checkRepeats asks whether the gains of successive pairs are alike, by their lag-1
 // autocorrelation about the mean of their order, which is −1/n ± 1/√n where they are
 // independent.
-func checkRepeats(complete []session) Check {
+func checkRepeats(complete []pairResult) Check {
 	var residuals []float64
 	byOrder := map[string][]float64{}
 	for _, s := range complete {
@@ -135,7 +135,7 @@ func checkRepeats(complete []session) Check {
 
 // checkCarryOver asks whether what a launch leaves behind differs by arm: then the two
 // launches of a pair are together faster in one order than in the other.
-func (c Campaign) checkCarryOver(complete []session) Check {
+func (c Campaign) checkCarryOver(complete []pairResult) Check {
 	var sums logGains
 	for _, s := range complete {
 		sums.add(math.Log(s.normal.Value*s.perfect.Value)/2, s.pair.Order)

@@ -32,7 +32,7 @@ const (
 // driftLevel is the level of the tests of order effect and drift.
 const driftLevel = 0.05
 
-func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, outliers Check) []Check {
+func (c Campaign) checks(sessions, complete []pairResult, logs logGains, r Result, outliers Check) []Check {
 	var checks []Check
 	if !c.Builds.Named() {
 		checks = append(checks, c.checkProof())
@@ -146,8 +146,8 @@ func (c Campaign) checkDifferences() Check {
 }
 
 // checkWork compares what the two launches of each pair did.
-func (c Campaign) checkWork(sessions []session) Check {
-	sessions = slices.DeleteFunc(slices.Clone(sessions), func(s session) bool {
+func (c Campaign) checkWork(sessions []pairResult) Check {
+	sessions = slices.DeleteFunc(slices.Clone(sessions), func(s pairResult) bool {
 		return s.normal == nil || s.perfect == nil
 	})
 	names := workNames(sessions)
@@ -204,13 +204,13 @@ func each(texts []string) (once []string) {
 func set[T cmp.Ordered](values []T) []T { return slices.Compact(slices.Sorted(slices.Values(values))) }
 
 // differ names a pair, and what of its launches differs.
-func (c Campaign) differ(s session, name, normal, perfect string) string {
+func (c Campaign) differ(s pairResult, name, normal, perfect string) string {
 	return fmt.Sprintf("%s: %s: %s %s, %s %s", s.name(), name, c.Builds.Called(Normal), normal,
 		c.Builds.Called(Perfect), perfect)
 }
 
 // name is that of the pair, or of the launch and block that the segments are of.
-func (s session) name() string {
+func (s pairResult) name() string {
 	if s.half {
 		return fmt.Sprintf("launch %d, block %d", s.pair.Pair, s.normal.Block+1)
 	}
@@ -219,7 +219,7 @@ func (s session) name() string {
 
 // otherSetup lists what the reports of a pair say differently. Builds are of one model, and
 // may run it otherwise.
-func (c Campaign) otherSetup(s session) (out []string) {
+func (c Campaign) otherSetup(s pairResult) (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.normal.Setup)) {
 		a, b := s.normal.Setup[name], s.perfect.Setup[name]
 		if may := c.Builds.Named() && (name == "backend" || name == "quantization"); b != "" && a != b && !may {
@@ -230,7 +230,7 @@ func (c Campaign) otherSetup(s session) (out []string) {
 }
 
 // workNames lists what any launch of the pairs reported, in order.
-func workNames(sessions []session) []string {
+func workNames(sessions []pairResult) []string {
 	names := map[string]bool{}
 	for _, s := range sessions {
 		for _, l := range s.launches() {
@@ -244,7 +244,7 @@ func workNames(sessions []session) []string {
 
 // tooManyErrors lists the launches whose failed requests exceed the tolerance
 // of their requests; without a count of requests any error is too many.
-func (c Campaign) tooManyErrors(s session, normal, perfect float64) []string {
+func (c Campaign) tooManyErrors(s pairResult, normal, perfect float64) []string {
 	for i, errors := range []float64{normal, perfect} {
 		if errors > c.Tolerance*s.launches()[i].Work[WorkRequests] {
 			return []string{c.differ(s, WorkErrors, fmt.Sprint(normal), fmt.Sprint(perfect))}
@@ -325,7 +325,7 @@ func (c course) drift(confidence float64, oneOrder bool) Check {
 }
 
 // checkDrift is over the campaign, or where launches hold all arms within each of them.
-func (c Campaign) checkDrift(complete []session) Check {
+func (c Campaign) checkDrift(complete []pairResult) Check {
 	var course course
 	orders := map[string]bool{}
 	for i, s := range complete {

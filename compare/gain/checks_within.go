@@ -18,7 +18,7 @@ const (
 const outlierLevel = 0.02
 
 // checksWithin are those of the order within launches, and of what falls out.
-func (c Campaign) checksWithin(complete []session, launches []LaunchGain, outliers Check) []Check {
+func (c Campaign) checksWithin(complete []pairResult, launches []LaunchGain, outliers Check) []Check {
 	return []Check{checkBlocks(launches), checkReversed(launches), checkOrderWithin(complete, c.Confidence),
 		c.checkDrift(complete), outliers, checkSegments(complete), checkRepeats(complete)}
 }
@@ -81,7 +81,7 @@ func even(order string) bool {
 }
 
 // checkOrderWithin asks whether running second within half a block changes the value.
-func checkOrderWithin(complete []session, confidence float64) Check {
+func checkOrderWithin(complete []pairResult, confidence float64) Check {
 	var effects, blocks []float64 // by launch, and by block of the last one
 	for _, s := range complete {
 		blocks = nil
@@ -105,8 +105,8 @@ func checkOrderWithin(complete []session, confidence float64) Check {
 }
 
 // outlyingLaunches asks whether the gain of a launch is far from those of the others.
-func (c Campaign) outlyingLaunches(complete []session) (check Check, outliers []Outlier) {
-	logs := logsOf(complete, session.logGain).all()
+func (c Campaign) outlyingLaunches(complete []pairResult) (check Check, outliers []Outlier) {
+	logs := logsOf(complete, pairResult.logGain).all()
 	if len(logs) < 3 {
 		return NewCheck(CheckOutliers, Unknown, "few_launches"), nil
 	}
@@ -130,7 +130,7 @@ func (c Campaign) outlyingLaunches(complete []session) (check Check, outliers []
 func segmentLimit(segments, blocks int) float64 { return 4 + 5/float64(blocks) + 24/float64(segments) }
 
 // checkSegments asks whether a segment is far from the median of its arm in its launch.
-func checkSegments(complete []session) Check {
+func checkSegments(complete []pairResult) Check {
 	var groups [][]float64
 	var launches []int    // of each group
 	blocks := math.MaxInt // the fewest of a launch

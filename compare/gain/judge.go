@@ -35,12 +35,12 @@ func (c Campaign) judge(family int) Result {
 		return c.judgeArms(family)
 	}
 	units, sessions, launches := c.units()
-	complete := slices.DeleteFunc(slices.Clone(units), func(s session) bool { return s.pair.Status != PairComplete })
+	complete := slices.DeleteFunc(slices.Clone(units), func(s pairResult) bool { return s.pair.Status != PairComplete })
 	pairs := make([]Pair, len(units))
 	for i, s := range units {
 		pairs[i] = s.pair
 	}
-	logs := logsOf(complete, session.logGain)
+	logs := logsOf(complete, pairResult.logGain)
 	logs.fit = c.fit
 	each := simultaneous(c.Confidence, family)
 	outlying, outliers := c.outliers(complete)
@@ -146,30 +146,30 @@ func (r Result) with(status CheckStatus) (checks []Check) {
 	return checks
 }
 
-// session is one pair with the launches that count.
-type session struct {
+// pairResult is one pair with the launches that count.
+type pairResult struct {
 	pair            Pair
 	log             float64 // of the gain, where the pair is complete
 	normal, perfect *Launch
-	half            bool        // it is of segments of one launch
-	blocks          [][]session // halves of the complete ones of a launch that holds all arms, which is no pair itself
+	half            bool           // it is of segments of one launch
+	blocks          [][]pairResult // halves of the complete ones of a launch that holds all arms, which is no pair itself
 }
 
 // halves are those of all blocks.
-func (s session) halves() iter.Seq[session] { return slices.Values(slices.Concat(s.blocks...)) }
+func (s pairResult) halves() iter.Seq[pairResult] { return slices.Values(slices.Concat(s.blocks...)) }
 
-func (s session) logGain() float64 { return s.log }
+func (s pairResult) logGain() float64 { return s.log }
 
-func (s session) launches() [2]*Launch { return [2]*Launch{s.normal, s.perfect} }
+func (s pairResult) launches() [2]*Launch { return [2]*Launch{s.normal, s.perfect} }
 
 // units are what is repeated, pairs or launches that hold all arms; the pairs of measurements
 // that they consist of; and the launches that hold all arms.
-func (c Campaign) units() (units, sessions []session, launches []LaunchGain) {
+func (c Campaign) units() (units, sessions []pairResult, launches []LaunchGain) {
 	if c.Design == WithinLaunch {
 		return c.launches()
 	}
 	for pair := range chunks(c.Launches, func(l Launch) int { return l.Pair }) {
-		units = append(units, c.session(pair))
+		units = append(units, c.pairResult(pair))
 	}
 	return units, units, nil
 }
@@ -190,12 +190,12 @@ func chunks(launches []Launch, key func(Launch) int) iter.Seq[[]Launch] {
 	}
 }
 
-func (c Campaign) session(launches []Launch) (s session) {
+func (c Campaign) pairResult(launches []Launch) (s pairResult) {
 	var notes []string
 	for i := range launches {
 		l := &launches[i]
 		if l.Status == StatusOK {
-			s.take(l)
+			s.record(l)
 		}
 		if note := l.said("launch"); note != "" {
 			notes = append(notes, note)
@@ -217,8 +217,8 @@ func (l Launch) said(what string) string {
 	return strings.TrimSuffix(string(l.Arm)+" "+what+" "+l.Status+": "+l.Note, ": ")
 }
 
-// take keeps the first ok launch of each side.
-func (s *session) take(l *Launch) {
+// record keeps the first ok launch of each side.
+func (s *pairResult) record(l *Launch) {
 	var side **Launch
 	switch {
 	case l.Arm == Perfect:
@@ -234,7 +234,7 @@ func (s *session) take(l *Launch) {
 }
 
 // compare fills in what the launches say of the pair.
-func (s *session) compare(higherIsBetter bool) {
+func (s *pairResult) compare(higherIsBetter bool) {
 	p := &s.pair
 	if s.normal != nil {
 		p.Normal = router.Number(s.normal.Value)
@@ -260,7 +260,7 @@ func (s *session) compare(higherIsBetter bool) {
 }
 
 // medians is by how much the medians of the arms differ.
-func (c Campaign) medians(complete []session, confidence float64) (estimate, low, high router.Number) {
+func (c Campaign) medians(complete []pairResult, confidence float64) (estimate, low, high router.Number) {
 	var normal, perfect []float64 // as logarithms of speed
 	for _, s := range complete {
 		normal = append(normal, logGain(1, s.normal.Value, c.Metric.HigherIsBetter))
@@ -277,8 +277,8 @@ func sure(confidence float64) float64 { return 1 - (1-confidence)/5 }
 // gain is the gain of pairs and how sharp it is. Beside outlying launches two intervals
 // decide together, with and without the pairs that hold them, each surer than asked for; low
 // and high are their bounds, and those of the gain where enough pairs remain.
-func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, confidence float64) (g Gain, p Precision,
-	low, high router.Number) {
+func (c Campaign) gain(logs logGains, complete []pairResult, outliers []Outlier, confidence float64) (
+	g Gain, p Precision, low, high router.Number) {
 	g = logs.gain(confidence)
 	p = precisionOf(logs, g, confidence)
 	if c.Design == LaunchPerArm {
@@ -287,9 +287,9 @@ func (c Campaign) gain(logs logGains, complete []session, outliers []Outlier, co
 	if len(outliers) == 0 || c.Design == WithinLaunch {
 		return g, p, g.Low, g.High
 	}
-	without := logsOf(slices.DeleteFunc(slices.Clone(complete), func(s session) bool {
+	without := logsOf(slices.DeleteFunc(slices.Clone(complete), func(s pairResult) bool {
 		return slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair })
-	}), session.logGain)
+	}), pairResult.logGain)
 	low, high = g.Low, g.High
 	for _, l := range []logGains{logs, without} {
 		each := l.gain(sure(confidence))

@@ -23,7 +23,7 @@ type SecondaryGain struct {
 
 // secondaryGains are those of the metrics that both launches of a complete pair
 // reported, by name. A metric counts over the pairs that have it.
-func (c Campaign) secondaryGains(complete, sessions []session, family int) []SecondaryGain {
+func (c Campaign) secondaryGains(complete, sessions []pairResult, family int) []SecondaryGain {
 	var found []Metric
 	for _, s := range sessions {
 		for _, m := range s.reported() {
@@ -36,7 +36,7 @@ func (c Campaign) secondaryGains(complete, sessions []session, family int) []Sec
 		func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
 	logs := make(map[Metric]logGains)
 	for _, m := range found {
-		if l := logsOf(complete, func(s session) float64 { return s.logOf(m) }); len(l.all()) > 0 {
+		if l := logsOf(complete, func(s pairResult) float64 { return s.logOf(m) }); len(l.all()) > 0 {
 			logs[m] = l
 		}
 	}
@@ -49,8 +49,8 @@ func (c Campaign) secondaryGains(complete, sessions []session, family int) []Sec
 	return rows
 }
 
-// reported are the further metrics of a session's normal launch.
-func (s session) reported() []Reported {
+// reported are the further metrics of a pair's normal launch.
+func (s pairResult) reported() []Reported {
 	if s.normal == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s session) reported() []Reported {
 }
 
 // logOf is the log gain of a pair of launches in a further metric, NaN where not both report it.
-func (s session) logOf(m Metric) float64 {
+func (s pairResult) logOf(m Metric) float64 {
 	var values [2]float64
 	for i, l := range s.launches() {
 		at := slices.IndexFunc(l.Secondary, func(r Reported) bool { return r.Metric == m })

@@ -60,11 +60,11 @@ func (c Campaign) least() int {
 	return stats.MinPairs(c.Confidence)
 }
 
-// launches are the launches that hold all arms, each as one session, and the pairs of
+// launches are the launches that hold all arms, each as one pairResult, and the pairs of
 // segments in their blocks: the n-th values of both arms.
-func (c Campaign) launches() (units, halves []session, gains []LaunchGain) {
+func (c Campaign) launches() (units, halves []pairResult, gains []LaunchGain) {
 	for launch := range chunks(c.Launches, func(l Launch) int { return l.Pair }) {
-		unit := session{pair: Pair{Pair: launch[0].Pair, Point: router.Number(c.point), Status: PairIncomplete,
+		unit := pairResult{pair: Pair{Pair: launch[0].Pair, Point: router.Number(c.point), Status: PairIncomplete,
 			Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined()}}
 		gained := LaunchGain{Launch: launch[0].Pair, Point: router.Number(c.point), Gain: router.Undefined()}
 		var notes []string
@@ -85,7 +85,7 @@ func (c Campaign) launches() (units, halves []session, gains []LaunchGain) {
 		if len(unit.blocks) > 0 {
 			unit.pair.Status = PairComplete
 			unit.pair.Normal, unit.pair.Perfect = geometric(sides[0]), geometric(sides[1])
-			unit.log = stats.Center(unit.each(session.logGain))
+			unit.log = stats.Center(unit.each(pairResult.logGain))
 			unit.pair.Gain = fraction(unit.log)
 			gained.Gain = unit.pair.Gain
 		}
@@ -95,7 +95,7 @@ func (c Campaign) launches() (units, halves []session, gains []LaunchGain) {
 }
 
 // block is what the segments of a block, in the order run, say of the gain.
-func (c Campaign) block(segments []Launch) (b BlockGain, halves []session) {
+func (c Campaign) block(segments []Launch) (b BlockGain, halves []pairResult) {
 	var notes []string
 	var values [2][]*Launch
 	for i := range segments {
@@ -112,7 +112,7 @@ func (c Campaign) block(segments []Launch) (b BlockGain, halves []session) {
 		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined()}
 	var logs [3][]float64
 	for i := range min(len(values[0]), len(values[1])) {
-		s := session{half: true, normal: values[0][i], perfect: values[1][i], pair: Pair{Pair: segments[0].Pair}}
+		s := pairResult{half: true, normal: values[0][i], perfect: values[1][i], pair: Pair{Pair: segments[0].Pair}}
 		s.compare(c.Metric.HigherIsBetter)
 		halves = append(halves, s)
 		logs[0] = append(logs[0], math.Log(s.normal.Value))
@@ -127,9 +127,9 @@ func (c Campaign) block(segments []Launch) (b BlockGain, halves []session) {
 	return b, halves
 }
 
-// each is a log of the session, or that of each of its blocks, the mean of its halves',
+// each is a log of the pair, or that of each of its blocks, the mean of its halves',
 // where all have one.
-func (s session) each(log func(session) float64) (logs []float64) {
+func (s pairResult) each(log func(pairResult) float64) (logs []float64) {
 	if s.blocks == nil {
 		return []float64{log(s)}
 	}
@@ -146,7 +146,7 @@ func (s session) each(log func(session) float64) (logs []float64) {
 }
 
 // logsOf are the log gains of complete sessions by a log of each.
-func logsOf(complete []session, log func(session) float64) (l logGains) {
+func logsOf(complete []pairResult, log func(pairResult) float64) (l logGains) {
 	for _, s := range complete {
 		logs := s.each(log)
 		if x := stats.Center(logs); !math.IsNaN(x) {
@@ -161,10 +161,10 @@ func logsOf(complete []session, log func(session) float64) (l logGains) {
 
 // blockShare is how much of the variance between launches that of their blocks explains, at
 // most all of it. Undefined for one launch, and without a launch of several blocks.
-func blockShare(complete []session, sd float64) router.Number {
+func blockShare(complete []pairResult, sd float64) router.Number {
 	variance, several := 0.0, 0 // of a launch's mean
 	for _, s := range complete {
-		if logs := s.each(session.logGain); len(logs) > 1 {
+		if logs := s.each(pairResult.logGain); len(logs) > 1 {
 			variance, several = variance+stat.Variance(logs, nil)/float64(len(logs)), several+1
 		}
 	}

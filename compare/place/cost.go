@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Cost is the time of a rank's expert work in one layer and step, fitted to measured
@@ -128,15 +126,14 @@ func fit(obs []observation) (best [3]float64, ok bool) {
 
 // fitAll fits all observations, and all without one group each, and says how far the
 // latter are off on the group that they lack. The reason is empty unless there is no fit.
-func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reason string) {
+func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reason router.Warning) {
 	groups := map[int]bool{}
 	for _, o := range obs {
 		groups[o.group] = true
 	}
 	h = HeldOut{Group: group, Groups: len(groups), N: len(obs)}
 	if len(groups) < leastGroups {
-		return nil, h, fmt.Sprintf("%s, where a cost takes at least %d", quantity.Count(len(groups), group),
-			leastGroups)
+		return nil, h, noTime("few", "groups", len(groups), "group", group, "least", leastGroups)
 	}
 	all, ok := fit(obs)
 	fits = append(fits, all)
@@ -153,7 +150,7 @@ func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reas
 		}
 	}
 	if !ok {
-		return nil, h, "the times follow no non-negative cost of slots and experts"
+		return nil, h, noTime("negative")
 	}
 	slices.Sort(off)
 	h.Median, h.P90 = router.Number(stat.Quantile(0.5, stat.Empirical, off, nil)),
@@ -162,7 +159,12 @@ func fitAll(obs []observation, group string) (fits [][3]float64, h HeldOut, reas
 		slices.Sort(changes)
 		h.Change = router.Number(stat.Quantile(covered, stat.Empirical, changes, nil))
 	}
-	return fits, h, ""
+	return fits, h, router.Warning{}
+}
+
+// noTime is why there is no cost.
+func noTime(why string, args ...any) router.Warning {
+	return router.Warn("no_time", "", append(args, "why", why)...)
 }
 
 // changeErrors are those of HeldOut.Change from one observation on, by a fit that has not seen it.
@@ -178,7 +180,8 @@ func changeErrors(before observation, all []observation, c [3]float64) (errors [
 // FromTrace fits the expert time of a trace to the counts of the same run, of which
 // perStep are the slots of a layer in one step (0: what one recorded step has). The
 // reason says why there is no cost; the error is of reading the counts.
-func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *Cost, reason string, err error) {
+func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *Cost, reason router.Warning,
+	err error) {
 	layers, times := map[int]*imbalance.Layer{}, t.Times(nil)
 	for _, l := range times.Judged() {
 		if l.Number.Defined() && len(l.Ranks) == len(t.Ranks) && len(l.Experts) > 0 {
@@ -192,11 +195,11 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	switch contradicts := slices.IndexFunc(t.Warnings,
 		func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {
 	case contradicts >= 0:
-		return nil, caveat.Text(t.Warnings[contradicts]), nil
+		return nil, noTime("trace", "doubt", caveat.Text(t.Warnings[contradicts])), nil
 	case t.Doubt().Code != "":
-		return nil, caveat.Text(t.Doubt()), nil
+		return nil, noTime("trace", "doubt", caveat.Text(t.Doubt())), nil
 	case len(t.Ranks) < 2 || len(layers) == 0:
-		return nil, "it has no expert time of two or more ranks in a known layer", nil
+		return nil, noTime("no_layer"), nil
 	}
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of,
 		StepNS: t.OverSteps.Step.MeanNS, LateHosts: wait.MostlyHosts(t.Waits), topK: topK}
@@ -208,20 +211,20 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 
 // FromTimes fits the time of each layer's experts on each rank, in milliseconds by step,
 // to the counts of the same steps; see FromTrace. stepMS is 0 where it is not known.
-func FromTimes(path string, ms [][][]float64, stepMS float64, r *counts.Record) (c *Cost, reason string, err error) {
+func FromTimes(path string, ms [][][]float64, stepMS float64, r *counts.Record) (c *Cost, reason router.Warning,
+	err error) {
 	if len(ms) == 0 || len(ms[0]) == 0 || len(ms[0][0]) < 2 {
-		return nil, "it has no expert time of two or more ranks", nil
+		return nil, noTime("no_layer"), nil
 	}
 	for _, step := range ms {
 		if len(step) != len(ms[0]) ||
 			slices.ContainsFunc(step, func(row []float64) bool { return len(row) != len(ms[0][0]) }) {
-			return nil, "its steps differ in layers or ranks", nil
+			return nil, noTime("unequal_steps"), nil
 		}
 	}
 	steps := r.Iterations()
 	if len(steps) != len(ms) {
-		return nil, fmt.Sprintf("it has %s and the counts have %d: give both of one run",
-			quantity.Count(len(ms), "step"), len(steps)), nil
+		return nil, noTime("other_steps", "steps", len(ms), "counted", len(steps)), nil
 	}
 	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0][0]), Of: imbalance.OfPhase, StepNS: router.Undefined(),
 		topK: r.TopK}
@@ -234,15 +237,15 @@ func FromTimes(path string, ms [][][]float64, stepMS float64, r *counts.Record) 
 	for i := 0; i < len(ms); i += (len(ms) + maxSpread - 1) / maxSpread {
 		step, err := r.Between(steps[i], steps[i])
 		if err != nil {
-			return nil, "", err
+			return nil, reason, err
 		}
 		obs, err := observed(layersOf(ms[i:i+1]), step, 1)
 		if err != nil {
-			return nil, "", err
+			return nil, reason, err
 		}
 		c.spread = append(c.spread, c.spreadOf(obs)...)
 	}
-	return c, "", nil
+	return c, reason, nil
 }
 
 // spreadOf is Cost.spread of the observations of one step, in order of their layers; 0
@@ -280,8 +283,8 @@ func layersOf(ms [][][]float64) map[int]*imbalance.Layer {
 
 // fitted is the cost with a fit of the times of layers to the counts of the same run, or
 // nil and the reason.
-func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep float64) (_ *Cost, reason string,
-	err error) {
+func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep float64) (
+	_ *Cost, reason router.Warning, err error) {
 	known := perStep > 0 || !r.Window
 	own := SlotsPerStep(r)
 	if c.slots = perStep; perStep == 0 {
@@ -289,11 +292,11 @@ func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep
 	}
 	obs, err := observed(layers, r, c.slots/own)
 	if err != nil {
-		return nil, "", err
+		return nil, reason, err
 	}
 	var h HeldOut
-	if c.fits, h, reason = fitAll(obs, "layer"); reason != "" {
-		return nil, "its counts and times share " + reason, nil
+	if c.fits, h, reason = fitAll(obs, "layer"); reason.Code != "" {
+		return nil, reason, nil
 	}
 	h.Regime = "steps of the " + c.Basis
 	c.HeldOut, c.off = []HeldOut{h}, h.Change
@@ -302,7 +305,7 @@ func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep
 		c.LeastTokens = c.Slots / router.Number(c.topK)
 	}
 	c.MostTokens = c.LeastTokens
-	return c, "", nil
+	return c, reason, nil
 }
 
 // publish sets the fitted numbers.

@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
@@ -66,7 +67,7 @@ func TestCostPredictsTheOtherArm(t *testing.T) {
 			windows := Whole(read(t, c.folder+fmt.Sprintf(c.counts, "normal"),
 				c.folder+fmt.Sprintf(c.counts, "perfect")))
 			cost, reason, err := FromTrace(normal, windows[0].record, 0, 0)
-			if err != nil || reason != "" {
+			if err != nil || reason.Code != "" {
 				t.Fatal(reason, err)
 			}
 			flat, _, err := Options{}.baseline(windows, windows[0].record.Experts, cost.Ranks)
@@ -99,7 +100,7 @@ func TestStepTimeOnH200(t *testing.T) {
 	trace := traced(t, hf+"normal.rank*", "")
 	windows := Whole(read(t, hf+"counts-normal", hf+"counts-perfect"))
 	cost, reason, err := FromTrace(trace, windows[0].record, 16384*8, 8)
-	if err != nil || reason != "" {
+	if err != nil || reason.Code != "" {
 		t.Fatal(reason, err)
 	}
 	metric := gain.Metric{Name: "throughput", Unit: "tokens/s"}
@@ -150,25 +151,25 @@ func TestFromTimes(t *testing.T) {
 	}
 	r := read(t, counted(t, rows.String()))[0]
 	c, reason, err := FromTimes("w.json", ms, 2, r)
-	if err != nil || reason != "" || math.Abs((c.FixedNS+c.ExpertNS).Float64()-1e5) > 1 ||
+	if err != nil || reason.Code != "" || math.Abs((c.FixedNS+c.ExpertNS).Float64()-1e5) > 1 ||
 		math.Abs(c.SlotNS.Float64()-1e3) > 1e-3 || c.StepNS != 2e6 || c.HeldOut[0].Regime != "steps of the benchmark" {
-		t.Errorf("%+v, %s, %v", c, reason, err)
+		t.Errorf("%+v, %v, %v", c, reason, err)
 	}
 	off := func(us, share float64) float64 { return share * math.Sqrt(1e3*us) }
 	if len(c.spread) != 6 || !floats.EqualApprox(c.spread[0], []float64{off(110, 0.1), off(300, -0.1)}, 1e-6) ||
 		!floats.EqualApprox(c.spread[5], []float64{off(190, -0.1), off(240, 0.1)}, 1e-6) {
 		t.Error(c.spread)
 	}
-	if c, reason, err = FromTimes("w.json", ms, 0, r); err != nil || reason != "" || c.StepNS.Defined() ||
+	if c, reason, err = FromTimes("w.json", ms, 0, r); err != nil || reason.Code != "" || c.StepNS.Defined() ||
 		c.StepBasis != "" {
-		t.Errorf("without a step's time: %+v, %s, %v", c, reason, err)
+		t.Errorf("without a step's time: %+v, %v, %v", c, reason, err)
 	}
 	for want, ms := range map[string][][][]float64{
 		"two or more ranks": {{{1}}}, "no expert time": nil, "differ in layers or ranks": {{{1, 2}}, {{1}}},
 		"it has 1 step and the counts have 2": ms[:1],
 	} {
-		if c, reason, err = FromTimes("w.json", ms, 2, r); err != nil || c != nil || !strings.Contains(reason, want) {
-			t.Errorf("%s: %+v, %s, %v", want, c, reason, err)
+		if c, reason, err = FromTimes("w.json", ms, 2, r); err != nil || c != nil || !strings.Contains(caveat.Text(reason), want) {
+			t.Errorf("%s: %+v, %v, %v", want, c, reason, err)
 		}
 	}
 }
@@ -209,7 +210,7 @@ func TestFit(t *testing.T) {
 		obs = append(obs, observation{group: i, slots: slots, active: active, ns: 5 + 2*slots + 7*active})
 	}
 	fits, h, reason := fitAll(obs, "layer")
-	if c := fits[0]; reason != "" || math.Abs(c[0]-5) > 1e-6 || math.Abs(c[1]-2) > 1e-6 || math.Abs(c[2]-7) > 1e-6 ||
+	if c := fits[0]; reason.Code != "" || math.Abs(c[0]-5) > 1e-6 || math.Abs(c[1]-2) > 1e-6 || math.Abs(c[2]-7) > 1e-6 ||
 		h.P90 > 1e-6 || len(fits) != 7 || h.Groups != 6 {
 		t.Error(fits, h, reason)
 	}
@@ -219,7 +220,7 @@ func TestFit(t *testing.T) {
 	if c, ok := fit(obs); !ok || c[0] < 0 || c[1] <= 0 || c[2] < 0 {
 		t.Error(c, ok)
 	}
-	if _, _, reason := fitAll(obs[:2], "layer"); !strings.Contains(reason, "2 layers, where a cost takes at least 3") {
+	if _, _, reason := fitAll(obs[:2], "layer"); reason.Args["groups"] != 2.0 || reason.Args["least"] != 3.0 {
 		t.Error(reason)
 	}
 }

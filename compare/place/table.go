@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -54,9 +55,9 @@ func FromTable(file string, in io.Reader, m router.Model, tokens float64) (*Cost
 			}
 		}
 		fits, h, reason := fitAll(obs, "EP size")
-		if reason != "" {
+		if reason.Code != "" {
 			if regime.has(tokens) {
-				return nil, &input.Error{File: file, Expected: "rows of " + regime.name, Found: reason}
+				return nil, &input.Error{File: file, Expected: "rows of " + regime.name, Found: caveat.Text(reason)}
 			}
 			continue
 		}

@@ -286,7 +286,7 @@ func (g *gatherer) traces(ctx context.Context) error {
 		}
 		both := slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.OtherArms })
 		if launched, ok := g.launched[group[0]]; ok && !both {
-			t = diff.OnTrust(t, launched)
+			t = diff.AssumeArm(t, launched)
 		}
 		name := arm
 		if name == "" {

@@ -94,21 +94,19 @@ func (o *Timing) tokens(record *counts.Record, topK int) float64 {
 
 // cost is that of expert work; the reason says why there is none, and what to give.
 func (o *Timing) cost(ctx context.Context, first string, record *counts.Record, m *router.Model, topK int,
-	threshold float64) (cost *place.Cost, reason string, err error) {
+	threshold float64) (cost *place.Cost, reason router.Warning, err error) {
 	switch {
 	case len(o.Trace) == 0 && o.Table == "" && o.Campaign != "":
-		return nil, "", nil
+		return nil, reason, nil
 	case o.StepTokens > 0 && topK == 0:
-		return nil, "", usagef(
+		return nil, reason, usagef(
 			"--step-tokens: name the model with --model or --config, for the experts per token are not recorded")
 	case len(o.Trace) > 0:
-		if cost, reason, err = o.traced(ctx, first, topK, m, threshold); reason != "" {
-			reason = "no time is predicted from the trace: " + reason
-		}
+		cost, reason, err = o.traced(ctx, first, topK, m, threshold)
 	case o.Table == "":
-		return nil, "no evidence of time: give --trace EXPORT of the same model, or --cost-table FILE", nil
+		return nil, router.Warn("no_time", "", "why", "no_evidence"), nil
 	case m == nil || m.Hidden == 0:
-		return nil, "", usagef("--cost-table: name the model with --model or --config")
+		return nil, reason, usagef("--cost-table: name the model with --model or --config")
 	default:
 		cost, reason, err = o.tabled(record, *m)
 	}
@@ -121,17 +119,17 @@ func (o *Timing) cost(ctx context.Context, first string, record *counts.Record, 
 // traced fits the cost to a trace, or to a result of the built-in workload, and the counts
 // of its run.
 func (o *Timing) traced(ctx context.Context, first string, topK int, m *router.Model,
-	threshold float64) (*place.Cost, string, error) {
+	threshold float64) (cost *place.Cost, reason router.Warning, err error) {
 	if res, ok := readWorkload(o.Trace[0]); ok && len(o.Trace) == 1 {
 		record, err := ReadCounts(ctx, cmp.Or(o.Counts, first), nil)
 		if err != nil {
-			return nil, "", err
+			return nil, reason, err
 		}
 		return place.FromTimes(o.Trace[0], res.StepExpertsMS, res.StepMS, record)
 	}
 	paths, err := Exports(o.Trace, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, reason, err
 	}
 	statistics := Statistics{Path: cmp.Or(o.Counts, first)}
 	if m != nil {
@@ -140,11 +138,11 @@ func (o *Timing) traced(ctx context.Context, first string, topK int, m *router.M
 	t, err := Trace(ctx, paths, nsys.Options{Threshold: threshold, Steps: o.Steps, Converter: o.Converter},
 		statistics)
 	if err != nil {
-		return nil, "", fmt.Errorf("--trace: %w", err)
+		return nil, reason, fmt.Errorf("--trace: %w", err)
 	}
 	record, err := ReadCounts(ctx, statistics.Path, nil)
 	if err != nil {
-		return nil, "", err
+		return nil, reason, err
 	}
 	return place.FromTrace(t, record, float64(o.StepTokens*topK), topK)
 }
@@ -170,17 +168,16 @@ type stepTimes struct {
 }
 
 // tabled fits the cost to a table.
-func (o *Timing) tabled(record *counts.Record, m router.Model) (*place.Cost, string, error) {
+func (o *Timing) tabled(record *counts.Record, m router.Model) (cost *place.Cost, reason router.Warning, err error) {
 	tokens := o.tokens(record, m.TopK)
 	if tokens == 0 {
-		return nil, "no time is predicted from the table: the counts are sums over an unknown number of steps; give " +
-			"--step-tokens", nil
+		return nil, router.Warn("no_time", "", "why", "window"), nil
 	}
 	file, err := input.Open(o.Table)
 	if err != nil {
-		return nil, "", err
+		return nil, reason, err
 	}
 	defer file.Close()
-	cost, err := place.FromTable(o.Table, file, m, tokens)
-	return cost, "", err
+	cost, err = place.FromTable(o.Table, file, m, tokens)
+	return cost, reason, err
 }

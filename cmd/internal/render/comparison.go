@@ -29,7 +29,7 @@ func Comparison(r diff.Comparison) output.Document {
 	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) {
 		d.Lead = d.Named("gain").Without("gain")
 		d.Lead.Title = ""
-	} else if !r.Comparable {
+	} else if slices.ContainsFunc(r.Work, func(w diff.Work) bool { return !w.Equal }) {
 		d.Lead = d.Named("work")
 	}
 	return d

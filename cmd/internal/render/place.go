@@ -48,9 +48,6 @@ func (res placeView) notes() (notes []string) {
 				res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
 		}
 	}
-	if res.NoTime != "" {
-		notes = append(notes, res.NoTime)
-	}
 	return append(notes, res.costNotes()...)
 }
 

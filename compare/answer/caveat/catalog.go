@@ -253,8 +253,8 @@ var catalog = map[string]entry{
 	"global": {Note,
 		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node",
 		""},
-	"one_window": {Note, "one window to learn from is too few: EPLB's plan fits what it has seen; give counts of other " +
-		"traffic, too", ""},
+	"one_window": {Note, "one window to learn from is too few: EPLB's plan fits what it has seen; give other counts, " +
+		"too", ""},
 	"doubles": {Note, "{doubles:copy} stay on a rank that has another of the same expert, as in what runs: more " +
 		"--max-moves may end that", ""},
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
@@ -275,6 +275,20 @@ var catalog = map[string]entry{
 	"placement.no_change":     {Note, "no change in {windows:judged window}", ""},
 	"placement.worse":         {Note, "worse in {windows:judged window}", ""},
 	"placement.mixed":         {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
+
+	"no_time.no_evidence": {Note, "no evidence of time: give --trace EXPORT of the same model, or --cost-table FILE", ""},
+	"no_time.no_layer":    {Note, noTime + "it has no expert time of two or more ranks in a known layer", ""},
+	"no_time.few": {Note, "no time is predicted: counts and times share {groups} of the {least} {group}s that a cost " +
+		"takes", ""},
+	"no_time.ranks": {Note, noTime + "it is of {ranks:rank}; give --ep {ranks}, a trace on {asked:rank}, or " +
+		"--cost-table", ""},
+	"no_time.trace": {Note, noTime + "{doubt}", ""},
+	"no_time.window": {Note, "no time is predicted from the table: the counts are sums over an unknown number of " +
+		"steps; give --step-tokens", ""},
+	"no_time.negative":      {Note, noTime + "its times follow no non-negative cost of slots and experts", ""},
+	"no_time.unequal_steps": {Note, noTime + "its steps differ in layers or ranks", ""},
+	"no_time.other_steps": {Note, noTime + "it has {steps:step} and the counts have {counted}: give both of one run",
+		""},
 
 	// Why a curve of time over imbalance predicts no gain.
 	"no_prediction.not_measured": {Note, "not measured: bench --points {point}={tokens}", ""},
@@ -371,10 +385,10 @@ var catalog = map[string]entry{
 }
 
 const (
-	costErrs   = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
-	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
-	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm (per step " +
-		"and layer)"
+	noTime      = "no time is predicted from the trace: "
+	costErrs    = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
+	unmeasured  = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
+	overRanks   = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
 	active      = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
 	apart       = ": kernels were lost, a capture ended early, or the ranks are of different runs or models"
 	differently = "the ranks recorded different layers or steps"

@@ -42,7 +42,7 @@ var (
 	constant  = regexp.MustCompile(`(?m)^\s*(?:const (?:\( )?)?(\w+)(?: \w+)? += ("\w+")`)
 	finding   = regexp.MustCompile(`(?:NewCheck|checked)\((?:gain\.)?("?\w+"?), (?:gain\.)?\w+, ("\w+")(.*)`)
 	passed    = regexp.MustCompile(`passOrWarn\(("?\w+"?), (.*)`)
-	because   = regexp.MustCompile(`\b(because|Refuse)\("(\w+)"(.*)`)
+	because   = regexp.MustCompile(`\b(because|Refuse|noTime)\("(\w+)"(.*)`)
 	refusal   = regexp.MustCompile(`\.(refuse|judge)\((?:w, |.*\), )?"(\w+)"(.*)`)
 	warns     = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
 	row       = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
@@ -75,7 +75,7 @@ func TestEveryWarningIsWorded(t *testing.T) {
 		found = append(found, []string{r[0], "refused", `"why", "` + r[2] + `" ` + r[3]})
 	}
 	for _, r := range because.FindAllStringSubmatch(text, -1) {
-		code := map[string]string{"because": "placement", "Refuse": "no_prediction"}[r[1]]
+		code := map[string]string{"because": "placement", "Refuse": "no_prediction", "noTime": "no_time"}[r[1]]
 		found = append(found, []string{r[0], `"` + code + `"`, `"why", "` + r[2] + `" ` + r[3]})
 	}
 	seen := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// layout is one kind of JSON object that a tool writes.
-type layout struct {
+// jsonFormat is one kind of JSON object that a tool writes.
+type jsonFormat struct {
 	format string
 	is     func(*object) bool
 	rule   string // how the tool takes percentiles, see metricOf
@@ -21,7 +21,7 @@ type layout struct {
 }
 
 // layouts in the order they are tried; the first that fits takes the object.
-var layouts = []layout{
+var layouts = []jsonFormat{
 	{workloadFormat, has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"), workloadFormat +
 		", linear", readWorkload},
 	{iterationFormat, isIterationDict, "", readIterationDict},
