@@ -14,6 +14,14 @@ type Whole int64
 // None is the Whole that has no value.
 const None = -1
 
+// Known is a number of which 0 means that it was not stated.
+func Known(n int) Whole {
+	if n == 0 {
+		return None
+	}
+	return Whole(n)
+}
+
 // Defined reports whether w has a value.
 func (w Whole) Defined() bool { return w >= 0 }
 

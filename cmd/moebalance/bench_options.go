@@ -102,7 +102,6 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.IntVar(&o.Design.Pairs, "pairs", 8,
 		"pairs of launches, one per arm, or with --until-decided the maximum, which is 24 unless given")
 	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
-	f.IntVar(&o.Design.FloorPairs, "aa-pairs", 0, "additional pairs of two normal launches: the noise floor")
 	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
 	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
 	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")

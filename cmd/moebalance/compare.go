@@ -33,7 +33,6 @@ type compareOptions struct {
 	confidence flags.Share
 	campaign   string // of unprofiled launches of the same arms
 	stepTokens int
-	placement  string // a result of place
 
 	requireVerdict bool
 }
@@ -61,7 +60,6 @@ func compareCmd() *cobra.Command {
 	f.StringVar(&o.campaign, "campaign", "",
 		"campaign folder or JSON `RESULT` of bench, for the measured gain and step time")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
-	f.StringVar(&o.placement, "place", "", "JSON `RESULT` of place, to show what its placement recovers")
 	section(c, "Beside traces")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c
@@ -91,9 +89,9 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return err
 	case sides[0].Kind != source.BenchmarkReports:
 		return o.traces(c, sides, options)
-	case o.counts != [2]string{} || o.model.named() || o.campaign != "" || o.placement != "":
-		return usagef("--counts-normal, --counts-perfect, --model, --config, --campaign and --place go with traces, not " +
-			"with benchmark reports")
+	case o.counts != [2]string{} || o.model.named() || o.campaign != "":
+		return usagef("--counts-normal, --counts-perfect, --model, --config and --campaign go with traces, not with " +
+			" benchmark reports")
 	}
 	return o.reports(c, sides)
 }
@@ -155,12 +153,6 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	if o.campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.stepTokens))
 	}
-	if (o.counts[0] != "" || o.placement != "") && result.Split.Known() {
-		err := source.Recover(c.Context(), &result, o.placement, o.counts[0], shape, o.read.threshold.Fraction)
-		if err != nil {
-			return err
-		}
-	}
 	if err := o.read.out.write(c, render.Comparison(result)); err != nil {
 		return err
 	}
@@ -170,16 +162,13 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	return nil
 }
 
-// refusedSides says why the sides cannot be compared, and what to try.
+// refusedSides says why the sides cannot be compared.
 func refusedSides(r diff.Comparison) string {
 	why := answer.Refusals(&r)
 	switch {
 	case len(r.Ranks) == 0 && len(r.Normal.Exports)+len(r.Perfect.Exports) == 2: // a pattern without quotes
 		why = append(why[:min(1, len(why))], "two ranks of one arm? 'moebalance trace' reads them; both arms in them? "+
 			"moebalance compare DIR; else all ranks of each arm: moebalance compare NORMAL_DIR PERFECT_DIR")
-	case r.Normal.Arm == string(gain.Perfect) && r.Perfect.Arm == string(gain.Normal):
-		return fmt.Sprintf("the sides are swapped: the first was balanced (%s); try: moebalance compare NORMAL PERFECT",
-			r.Normal.Evidence)
 	case r.Normal.Arm == string(gain.Normal) && r.Perfect.Arm == string(gain.Normal): // the switch may be unrecorded
 		why = append(why, "for other engines, --trust-arms accepts the arms as labeled")
 	}
@@ -213,7 +202,7 @@ func (o *compareOptions) records(c *cobra.Command, paths []string, err error) er
 // shown shows a campaign as bench judged it.
 func (o *compareOptions) shown(c *cobra.Command, path string) error {
 	for _, name := range []string{"counts-normal", "counts-perfect", "model", "config", "threshold", "metric", "arms",
-		"trust-arms", "confidence", "campaign", "step-tokens", "place"} {
+		"trust-arms", "confidence", "campaign", "step-tokens"} {
 		if c.Flags().Changed(name) {
 			return usagef("--%s does not go with a campaign alone, which is shown as bench judged it", name)
 		}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,12 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // compareVerb runs compare from the repository's root.
@@ -83,69 +78,6 @@ func TestBriefIsTheAnswer(t *testing.T) {
 			utf8.RuneCountInString(out) > 161 {
 			t.Errorf("%q: exit %d, %d runes, %q\n%s", c.args, code, utf8.RuneCountInString(out), out, errs)
 		}
-	}
-}
-
-// Recorded counts of the normal run say what a placement recovers on counts that it was
-// not learned from: the share of the uneven load that 'moebalance place' takes away there.
-// Counts of one step prove nothing.
-func TestCompareSaysWhatAPlacementRecovers(t *testing.T) {
-	t.Chdir("../..")
-	record, err := counts.Read("testdata/deepseek-ep4-ranks/counts-normal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	csv := "step,layer,expert,count\n"
-	for step := range 2 { // in the second, other experts are hot on top
-		for layer, load := range record.ByLayer() {
-			for e, n := range load.PerExpert {
-				csv += fmt.Sprintf("%d,%d,%d,%d\n", step, layer, e,
-					n+int64(step)*load.PerExpert[(e+3)%len(load.PerExpert)])
-			}
-		}
-	}
-	path := filepath.Join(t.TempDir(), "two.csv")
-	if err := os.WriteFile(path, []byte(csv), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var placed place.Result
-	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", path)
-	p := placed.Placements[0]
-	want := (p.Baseline - p.Judged) / (p.Baseline - 1)
-	var r diff.Comparison
-	args := []string{"compare", "testdata/deepseek-ep4-ranks", "--counts-normal", path}
-	ask(t, exitDone, &r, append(args, "--format", "json")...)
-	got := r.Split.Placement
-	if !(want > 0.1 && want < 0.95) || math.Abs((got.Recovered-want).Float64()) > 1e-12 ||
-		!(got.RecoveredGain > 0 && got.RecoveredGain < want*got.GainBound) {
-		t.Errorf("recovers %v, want %v (max/mean %v to %v); %+v", got.Recovered, want, p.Baseline, p.Judged, got)
-	}
-	if out, errs, _ := runIn(t, args...); !strings.Contains(out,
-		"A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
-		t.Errorf("%s%s", out, errs)
-	}
-	result := filepath.Join(t.TempDir(), "place.json")
-	captured(t, []string{"place", "--format", "json", "--ep", "2,4", "--redundant", "0,4,256", "-o", result, path})
-	ask(t, exitDone, &placed, "place", "--format", "json", "--ep", "4", "--redundant", "0", path)
-	p = placed.Placements[0]
-	want = (p.Baseline - p.Judged) / (p.Baseline - 1)
-	args[2], args[3] = "--place", result
-	if out, errs, _ := runIn(t, args...); !strings.Contains(out,
-		"- A placement would recover "+quantity.Percent(want)+" of the uneven load and gain about ") {
-		t.Errorf("%s%s", out, errs)
-	}
-	captured(t, []string{"place", "--format", "json", "--ep", "2", "-o", result, path})
-	for _, wrong := range []string{result, "testdata/campaign-deepseek-ep4.json"} {
-		args[3] = wrong
-		if _, errs, code := runIn(t, args...); code != exitFailed ||
-			!strings.Contains(errs, "want a result of place on 4 ranks, have none") {
-			t.Errorf("%s: exit %d, %s", wrong, code, errs)
-		}
-	}
-	args[2], args[3] = "--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal"
-	if out, errs, _ := runIn(t, append(args, "--notes")...); !strings.Contains(out,
-		"'moebalance place' cannot say what a placement recovers: no counts are left to judge on") {
-		t.Errorf("%s%s", out, errs)
 	}
 }
 

@@ -335,11 +335,16 @@ func TestModelsVerb(t *testing.T) {
 	if stderr := ask(t, exitFailed, nil, "models", "--config", unknown); !strings.Contains(stderr, "--method") {
 		t.Error(stderr)
 	}
-	ask(t, exitDone, &all, "models", "--format", "json", "--config", unknown, "--method", "DeepSeekV3")
-	if len(all.Models) != 1 || all.Models[0].Method != router.DeepSeekV3 {
+	folder := filepath.Dir(unknown)
+	ask(t, exitDone, &all, "models", "--format", "json", "--config", folder, "--method", "DeepSeekV3")
+	if len(all.Models) != 1 || all.Models[0].Method != router.DeepSeekV3 || all.Models[0].Source != unknown {
 		t.Errorf("%+v", all.Models)
 	}
-	ask(t, exitDone, nil, "logits", "generate", "--config", unknown, "--method", "DeepSeekV3", "--ep", "2", "--cache",
+	if stderr := ask(t, exitFailed, nil, "models", "--config", t.TempDir()); !strings.Contains(stderr,
+		"config.json: no such file") {
+		t.Error(stderr)
+	}
+	ask(t, exitDone, nil, "logits", "generate", "--config", folder, "--method", "DeepSeekV3", "--ep", "2", "--cache",
 		filepath.Join(t.TempDir(), "cache"))
 	ask(t, exitUsage, nil, "models", "mixtral-8x7b", "--method", "DeepSeekV3")
 	file := filepath.Join(t.TempDir(), "models.csv")

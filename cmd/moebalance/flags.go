@@ -108,7 +108,7 @@ func bindModel(c *cobra.Command, model, config *string) {
 	f := c.Flags()
 	f.StringVar(model, "model", "",
 		"preset such as deepseek-v3, see 'moebalance models', or the folder of a checkpoint")
-	f.StringVar(config, "config", "", "Hugging Face config.json `FILE` of the model")
+	f.StringVar(config, "config", "", "Hugging Face config.json `FILE` of the model, or its folder")
 	flags.Complete(c, "model", router.ModelNames()...)
 }
 

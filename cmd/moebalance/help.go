@@ -20,7 +20,7 @@ var first = map[string]string{
 	"hook":     "output force help",
 	"workload": "ranks tokens steps skew seed stats serve url",
 	"trace":    "counts model steps rank phase threshold fail-above summary scrub table top notes format",
-	"compare": "arms campaign step-tokens place counts-normal counts-perfect model steps metric threshold" +
+	"compare": "arms campaign step-tokens counts-normal counts-perfect model steps metric threshold" +
 		" require-verdict trust-arms table notes format",
 	"counts": "ep placement model axes since for threshold fail-above table top notes format",
 	"place": "ep redundant judge from max-moves model write-trtllm write-sglang write-vllm trace counts campaign" +

@@ -21,6 +21,7 @@ var imports = map[string][]string{
 		"cmd/internal/output",
 	},
 	"cmd/internal/output": {
+		"compare/answer",
 		"router",
 		"router/quantity",
 		"router/shown",
@@ -292,6 +293,7 @@ var imports = map[string][]string{
 		"logits/safetensors",
 		"router",
 		"router/input",
+		"router/placement",
 		"router/quantity",
 	},
 	"compare/stats": nil,

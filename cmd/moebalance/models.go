@@ -18,7 +18,8 @@ type modelsOptions struct {
 func modelsCmd() *cobra.Command {
 	var o modelsOptions
 	c := command("models", argCount(0, -1, "names of presets, or none"), o.run)
-	c.Flags().StringVar(&o.config, "config", "", "Hugging Face config.json `FILE` of a model, instead of the presets")
+	c.Flags().StringVar(&o.config, "config", "",
+		"Hugging Face config.json `FILE` of a model or its folder, instead of the presets")
 	flags.Parsed(c, &o.method, router.ParseMethod, "method", "", "routing method of --config, whatever it says",
 		methodNames()...)
 	c.ValidArgsFunction = cobra.FixedCompletions(router.ModelNames(), cobra.ShellCompDirectiveNoFileComp)

@@ -87,6 +87,9 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 // shown says what the interval of a gain shows, at a place.
 func shown(what string, g gain.Gain, v gain.Verdict, place string) string {
 	switch {
+	case v == gain.Inconclusive && g.Low > 0:
+		return fmt.Sprintf("%s is %s to %s faster%s; the threshold lies between, so no decision.", capital(what),
+			strings.TrimSuffix(quantity.Percent(g.Low), " %"), quantity.Percent(g.High), place)
 	case v == gain.Inconclusive:
 		return fmt.Sprintf("No decision: the gain is between %s and %s%s.", quantity.Change(g.Low),
 			quantity.Change(g.High), place)
@@ -138,7 +141,7 @@ func (a *Answer) oneLaunch(c *campaign, place string) {
 // open is the answer of an interval that contains the threshold.
 func (a *Answer) open(c *campaign, place string) {
 	unit := c.unit()
-	a.Line = shown("", c.Gain, c.Verdict, place)
+	a.Line = shown(c.Called(gain.Perfect).Label(), c.Gain, c.Verdict, place)
 	enough, known := toDecide(c.Result, unit)
 	switch {
 	case len(c.Outliers) > 0:

@@ -40,7 +40,10 @@ func OfComparison(c *diff.Comparison) Answer {
 				"Not comparable: the sides differ in what balance cannot change.")
 		}
 		next := Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"}
-		if len(c.Ranks) == 0 { // as where a pattern without quotes gives two ranks of one arm
+		switch {
+		case swapped(c):
+			next = Step{"Give the learned side first.", "moebalance compare NORMAL PERFECT"}
+		case len(c.Ranks) == 0: // as where a pattern without quotes gives two ranks of one arm
 			next = Step{"Give all ranks of each arm, or one folder that holds both.",
 				"moebalance compare NORMAL_DIR PERFECT_DIR"}
 		}
@@ -63,14 +66,19 @@ func OfComparison(c *diff.Comparison) Answer {
 	return a
 }
 
+// swapped reports sides that record each other's arm.
+func swapped(c *diff.Comparison) bool {
+	return slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Args["why"] == "swapped" })
+}
+
 // Refusals say why the sides of a comparison are no two arms of one run.
 func Refusals(c *diff.Comparison) (texts []string) {
 	for _, w := range c.Refusals {
-		text := caveat.Text(w)
-		if w.Subject != "" { // what its trace warns of
-			text = fmt.Sprintf("the %s side is uncertain: %s", w.Subject, text)
+		if text := caveat.Text(w); w.Subject == "" {
+			texts = append(texts, text)
+		} else { // what its trace warns of
+			texts = append(texts, fmt.Sprintf("the %s side is uncertain: %s", w.Subject, text))
 		}
-		texts = append(texts, text)
 	}
 	return texts
 }
@@ -94,8 +102,10 @@ func clause(prefix, text, other string) string {
 func refusal(head string, why []string, other string) (line string, rest []string) {
 	if line = clause(head, why[0], ""); line != "" {
 		why = why[1:]
-	} else if at := strings.IndexAny(why[0], ":,"); at > 0 { // its first clause
-		line = clause(head, why[0][:at], other)
+	} else if at := strings.IndexAny(why[0], ":,;"); at > 0 { // its first clause
+		if line = clause(head, why[0][:at], other); line != other && why[0][at] != ',' {
+			why[0] = strings.TrimSpace(why[0][at+1:])
+		}
 	} else {
 		line = other
 	}
@@ -241,10 +251,6 @@ func (a *Answer) partReasons(c *diff.Comparison) {
 	if c.Prediction.LateHosts {
 		a.Reasons = append(a.Reasons,
 			"Ranks wait mostly for late kernel launches (the CPU is behind), which balance does not change.")
-	}
-	if p := c.Split.Placement; p.Held != "" && p.RecoveredGain.Defined() {
-		a.Reasons = append([]string{fmt.Sprintf("A placement would recover %s of the uneven load and gain about %s (%s).",
-			quantity.Percent(p.Recovered), quantity.Percent(p.RecoveredGain), p.Held)}, a.Reasons...)
 	}
 }
 

@@ -25,33 +25,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	rows := rowsOf(c, s)
 	worst := rows[0]
 	flagged := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !r.Flagged })
-	where := ""
-	if len(c.Records) > 1 {
-		where = " of " + filepath.Base(s.Source)
-		if s.Phase != "" {
-			where += " (" + string(s.Phase) + ")"
-		}
-	}
-	switch {
-	case len(flagged) == 0:
-		even := "even"
-		if router.Above(worst.MaxOverMean, worst.Floor, c.Threshold) { // of few tokens
-			even = "as even as chance allows"
-		}
-		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is %s: at most %s × the mean in %s%s.", s.Level, even,
-			quantity.Decimals(worst.MaxOverMean, 2), LayerName(nil, worst.Layer), where)
-	case len(flagged) == s.Layers && s.Layers > 1:
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
-			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
-	default:
-		worst = flagged[0] // a more uneven layer may be so by chance
-		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s", part(worst),
-			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where)
-		if be := map[bool]string{true: "is", false: "are"}[len(flagged) == 1]; s.Layers > 1 {
-			a.Line += fmt.Sprintf("; %d of %s %s uneven", len(flagged), quantity.Count(s.Layers, "layer"), be)
-		}
-		a.Line += "."
-	}
+	worst = a.loads(c, s, rows, flagged)
 	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
 	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded),
 		NumberOf("worst layer", worst.MaxOverMean, MaxMean, Recorded),
@@ -73,6 +47,43 @@ func OfCounts(c *counts.Result, given string) Answer {
 		a.Next = append(a.Next, Step{"Say how many ranks share the experts.", "moebalance counts --ep RANKS " + given})
 	}
 	return a
+}
+
+// loads says how uneven the rows of a record are, and by which row.
+func (a *Answer) loads(c *counts.Result, s counts.Summary, rows, flagged []imbalance.Row) (worst imbalance.Row) {
+	worst = rows[0]
+	where := ""
+	if len(c.Records) > 1 {
+		where = " of " + filepath.Base(s.Source)
+		if s.Phase != "" {
+			where += " (" + string(s.Phase) + ")"
+		}
+	}
+	switch {
+	case len(flagged) == 0:
+		even := "even"
+		if router.Above(worst.MaxOverMean, worst.Floor, c.Threshold) { // of few tokens
+			even = "as even as chance allows"
+		}
+		most, in := quantity.Decimals(worst.MaxOverMean, 2), ""
+		if most != "1.00" {
+			in = " in " + LayerName(nil, worst.Layer)
+		}
+		a.Verdict, a.Line = Even, fmt.Sprintf("The %s load is %s: at most %s × the mean%s%s.", s.Level, even, most, in,
+			where)
+	case len(flagged) == s.Layers && s.Layers > 1:
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s; %s are uneven.", part(worst),
+			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where, all(s.Layers))
+	default:
+		worst = flagged[0] // a more uneven layer may be so by chance
+		a.Verdict, a.Line = Uneven, fmt.Sprintf("%s gets %s × the mean load in layer %d%s", part(worst),
+			quantity.Decimals(worst.MaxOverMean, 2), worst.Layer, where)
+		if be := map[bool]string{true: "is", false: "are"}[len(flagged) == 1]; s.Layers > 1 {
+			a.Line += fmt.Sprintf("; %d of %s %s uneven", len(flagged), quantity.Count(s.Layers, "layer"), be)
+		}
+		a.Line += "."
+	}
+	return worst
 }
 
 // mostUneven is the record with the most uneven load, over ranks where that is known.

@@ -21,52 +21,8 @@ func OfPlacement(r *place.Result, given string) Answer {
 	best := r.Best()
 	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
 		Caveats: caveats(byFile(r.Warnings), caveat.SeverityOf)}
-	what, traffic := "Placement without copies", "unseen traffic"
-	if best.Redundant > 0 {
-		what = "Placement with " + quantity.Count(best.Redundant, "copy")
-	}
-	if seen(r) {
-		traffic = "traffic like that learned"
-	}
-	switch {
-	case !best.Judged.Defined():
-		a.Line = "Not enough evidence: no other counts to judge the placement on."
-	case best.Verdict == place.NoVerdict:
-		a.Line = clause("Not enough evidence: ", best.Reason,
-			"Not enough evidence for a placement: see the first reason.")
-	case best.Change < 0:
-		a.Line = fmt.Sprintf("%s cuts the busiest rank's load by %s on %s.", what, quantity.Percent(-best.Change),
-			traffic)
-	default:
-		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
-	}
-	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
-	if r.LeftOut > 0 {
-		judged = fmt.Sprintf("judged on %s left out in turn · written plan learned from all", quantity.Count(r.LeftOut,
-			"kind")+" of windows")
-	}
-	a.Basis = fmt.Sprintf("%s · %s · baseline: %s", judged, quantity.Count(best.Ranks, "rank"), baseline(best))
-	if best.Judged.Defined() {
-		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
-			NumberOf("with the placement", best.Judged, MaxMean, Predicted))
-	}
-	if t := best.Time; t != nil {
-		of := "predicted " + t.Of
-		if t.AtMost {
-			of += " at most"
-		}
-		a.Numbers = append(a.Numbers, Number{of, t.Estimate, Fraction, t.Low, t.High, Predicted})
-	}
-	if best.Verdict != place.Trial {
-		a.Reasons = append(a.Reasons, sentence(best.Reason))
-	}
-	for _, g := range best.Gains {
-		if g.Refused == "" {
-			a.Numbers = append(a.Numbers, Number{"predicted gain " + g.At(), g.Estimate, Fraction, g.Low, g.High, Predicted})
-		} else {
-			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+g.At()+": "+g.Refused))
-		}
-	}
+	a.placed(r, best)
+	a.foretold(best)
 	for _, text := range beyond(r) {
 		a.Reasons = append(a.Reasons, sentence(text))
 	}
@@ -75,16 +31,77 @@ func OfPlacement(r *place.Result, given string) Answer {
 			quantity.Digits3(best.PaidBackAfter)))
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
+	command := fmt.Sprintf("moebalance place --ep %d --redundant %d ", best.Ranks, best.Redundant)
 	if best.Verdict == place.Trial {
-		a.Next = append(a.Next, Step{"Write it for an engine.", fmt.Sprintf(
-			"moebalance place --ep %d --redundant %d --write-sglang NEW.json %s", best.Ranks, best.Redundant,
-			cmp.Or(given, "--judge OTHER_COUNTS COUNTS"))})
+		a.Next = append(a.Next, Step{"Write it for an engine.", command + "--write-sglang NEW.json " +
+			cmp.Or(given, "--judge OTHER_COUNTS COUNTS")})
 	}
 	if !best.Judged.Defined() {
-		a.Next = append(a.Next, Step{"Judge it on other counts.", fmt.Sprintf(
-			"moebalance place --ep %d --redundant %d --judge OTHER_COUNTS COUNTS", best.Ranks, best.Redundant)})
+		a.Next = append(a.Next, Step{"Judge it on other counts.", command + "--judge OTHER_COUNTS " +
+			cmp.Or(given, "COUNTS")})
 	}
 	return a
+}
+
+// placed says what the placement does to the load, and on what it was judged.
+func (a *Answer) placed(r *place.Result, best place.Placement) {
+	what, traffic := "Placement without copies", "unseen traffic"
+	if best.Redundant > 0 {
+		what = "Placement with " + quantity.Count(best.Redundant, "copy")
+	}
+	if seen(r) {
+		traffic = "traffic like that learned"
+	}
+	why := caveat.Text(best.Reason)
+	switch {
+	case !best.Judged.Defined():
+		a.Line, a.Reasons = "Not enough evidence: no other counts to judge the placement on.", []string{sentence(why)}
+	case best.Verdict == place.NoVerdict:
+		a.Line, a.Reasons = refusal("Not enough evidence: ", []string{why}, "Not enough evidence for a placement.")
+	case best.Change < 0:
+		a.Line = fmt.Sprintf("%s cuts the busiest rank's load by %s on %s.", what, quantity.Percent(-best.Change),
+			traffic)
+	default:
+		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
+	}
+	if best.Verdict == place.NotNow {
+		a.Reasons = []string{sentence(why)}
+	}
+	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
+	if len(r.Judged) == 0 {
+		judged = "judged on no other window"
+	}
+	if r.LeftOut > 0 {
+		judged = fmt.Sprintf("judged on %s of windows left out in turn · written plan learned from all",
+			quantity.Count(r.LeftOut, "kind"))
+	}
+	a.Basis = fmt.Sprintf("%s · %s · baseline: %s", judged, quantity.Count(best.Ranks, "rank"), baseline(best))
+	if best.Judged.Defined() {
+		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
+			NumberOf("with the placement", best.Judged, MaxMean, Predicted))
+	}
+}
+
+// foretold are the times and gains that are predicted, and why others are not.
+func (a *Answer) foretold(best place.Placement) {
+	if t := best.Time; t != nil {
+		of := "predicted " + t.Of
+		if t.AtMost {
+			of += " at most"
+		}
+		a.Numbers = append(a.Numbers, Number{of, t.Estimate, Fraction, t.Low, t.High, Predicted})
+	}
+	for _, g := range best.Gains {
+		at := "at the load of the campaign"
+		if g.Point != "" {
+			at = "at " + named(g.Point, quantity.Plain(g.Value))
+		}
+		if g.Refused == nil {
+			a.Numbers = append(a.Numbers, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
+		} else {
+			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+at+": "+caveat.Text(*g.Refused)))
+		}
+	}
 }
 
 // seen reports that no judged window differs from those learned.
@@ -165,7 +182,9 @@ func beyond(res *place.Result) (list []string) {
 	best, on := res.Best(), map[string]place.LeftOut{}
 	for _, w := range res.Warnings {
 		// the numbers say less than they seem to; of several windows one sentence says it
-		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned) && !slices.Contains(list, text) {
+		again := best.Reason.Args["why"] == "repeats" // and says it already
+		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
+			!slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
@@ -191,8 +210,12 @@ func beyond(res *place.Result) (list []string) {
 	}
 	for _, c := range res.Copies {
 		if c.Ranks == best.Ranks && c.More == best.Redundant && c.Pay {
-			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) against %d, in %d of %d kinds of windows",
-				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), c.Fewer, c.Better,
+			fewer := fmt.Sprintf("from that of %d", c.Fewer)
+			if c.Fewer == 0 {
+				fewer = "from that without"
+			}
+			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) %s, in %d of %d kinds of windows",
+				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), fewer, c.Better,
 				c.Pairs)
 			if c.Bytes.Defined() {
 				text += ", for " + quantity.Bytes(c.Bytes) + " a rank"
@@ -200,10 +223,18 @@ func beyond(res *place.Result) (list []string) {
 			list = append(list, text)
 		}
 	}
+	if text := fewMoves(res); text != "" {
+		list = append(list, text)
+	}
+	return list
+}
+
+// fewMoves is what few moves reach of what all do; empty where that is not known.
+func fewMoves(res *place.Result) string {
 	var none, knee, all *place.Point
 	for i, p := range res.Curve {
 		switch of := &res.Curve[i]; {
-		case p.Plan != best.Plan:
+		case p.Plan != res.Best().Plan:
 		case none == nil:
 			none = of
 		case p.Knee:
@@ -214,8 +245,8 @@ func beyond(res *place.Result) (list []string) {
 	}
 	if none != nil && knee != nil && all != nil {
 		const text = "moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s"
-		list = append(list, fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
-			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned)))
+		return fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
+			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned))
 	}
-	return list
+	return ""
 }

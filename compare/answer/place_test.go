@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -76,7 +75,7 @@ func TestOneReasonForManyWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := beyond(res)
-	if slices.Sort(said); len(said) < 2 || len(slices.Compact(slices.Clone(said))) != len(said) {
+	if len(said) != 1 { // that the learned counts come again is the reason of the verdict
 		t.Errorf("%q", said)
 	}
 }

@@ -71,14 +71,17 @@ func (a *Answer) hidden(t *nsys.Trace) {
 
 // judged is the answer of a trace whose expert time over ranks is known.
 func (a *Answer) judged(t *nsys.Trace, given string) {
-	rows, gain, noise, w := uneven(t), t.Bound.Gain, router.Undefined(), t.Waiting
+	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
+	evenly, loss := NumberOf("gain if even", gain, Fraction, Inferred), NumberOf("loss per step", t.Bound.LossNS, NS,
+		Inferred)
+	a.Numbers = []Number{evenly, loss}
 	late := min(w.NS, w.WaitNS) // what the last rank has less of makes up for more
 	switch {
 	case w.Name == wait.LateHosts && late > t.Bound.LossNS &&
 		(late > leastLate*t.Bound.StepNS || len(rows) > 0 && late > leastWait*t.Bound.StepNS):
 		a.Verdict = LateLaunches
 		a.Line = fmt.Sprintf("Late launches %s; %s.", lateWho(w), wouldGain("balance", gain))
-		a.Numbers = append(a.Numbers, NumberOf("waiting per step", w.WaitNS, NS, Measured))
+		a.Numbers = []Number{NumberOf("waiting per step", w.WaitNS, NS, Measured), evenly, loss}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 		if len(rows) > 0 {
 			a.Reasons = append(a.Reasons, slowestWords(t, rows))
@@ -92,7 +95,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
 		if r, ok := noisy(t); ok {
-			noise = r.Floor - 1
+			a.Numbers = []Number{NumberOf("equal ranks by noise", r.Floor-1, Fraction, Inferred)} // even ones would gain nothing
 			a.Line = "Expert time is as even as its noise allows."
 			a.Reasons = append(a.Reasons, fmt.Sprintf(
 				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
@@ -108,17 +111,16 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
 		a.Reasons = slices.Delete(a.Reasons, 1, 1+extra)
 	}
-	if noise.Defined() { // of which evenness would gain nothing
-		a.Numbers = append(a.Numbers, NumberOf("equal ranks by noise", noise, Fraction, Inferred))
-	} else {
-		a.Numbers = append([]Number{NumberOf("gain if even", gain, Fraction, Inferred)}, a.Numbers...)
-		a.Numbers = append(a.Numbers, NumberOf("loss per step", t.Bound.LossNS, NS, Inferred))
-	}
 	if o, ok := t.RankTime(); ok {
 		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)),
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
+	a.look(t, given)
+}
+
+// look says where to look next.
+func (a *Answer) look(t *nsys.Trace, given string) {
 	both := slices.ContainsFunc(t.AllWarnings(), func(w router.Warning) bool { return w.Code == "other_arms" })
 	if both && !strings.Contains(given, " ") { // compare takes several words for two sides
 		a.Next = append(a.Next, Step{"Both arms are in this capture: compare them.", "moebalance compare " + given})
@@ -153,7 +155,7 @@ func otherKinds(t *nsys.Trace) []string {
 	least, most := slices.MinFunc(others, uneven), slices.MaxFunc(others, uneven)
 	those := quantity.Count(len(others), "other kind") + ": " + quantity.Percent(least.Time.Imbalance)
 	if len(others) > 1 {
-		those += " to " + quantity.Percent(most.Time.Imbalance)
+		those = strings.TrimSuffix(those, " %") + " to " + quantity.Percent(most.Time.Imbalance)
 	}
 	be := "are"
 	if len(kind.Steps) == 1 {
@@ -217,15 +219,15 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	}
 	switch {
 	case changing(first) && n == 1:
-		return layer + " is uneven, on changing ranks"
+		return "expert time is uneven in " + layer + ", on changing ranks"
 	case changing(first):
-		return fmt.Sprintf("%s uneven, on changing ranks, most %s", are(n, layerNoun(t)), layer)
+		return fmt.Sprintf("expert time is uneven in %s, on changing ranks", quantity.Count(n, layerNoun(t)))
 	case n == 1:
 		return fmt.Sprintf("rank %d %s in %s", first.Worst, word, layer)
 	case same:
 		return fmt.Sprintf("rank %d %s in %s, most in %s", first.Worst, word, quantity.Count(n, layerNoun(t)), layer)
 	}
-	return fmt.Sprintf("%s uneven, most %s on rank %d", are(n, layerNoun(t)), layer, first.Worst)
+	return fmt.Sprintf("expert time is uneven in %s, most in %s", quantity.Count(n, layerNoun(t)), layer)
 }
 
 // changing reports a layer of which no rank is the slowest in most steps.
@@ -241,7 +243,11 @@ func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
 	case len(rows) == 1:
 		return fmt.Sprintf("%s is uneven; rank %d is slowest there.", capital(LayerName(t, rows[0].Layer)), most)
 	case 2*layers > len(rows):
-		return fmt.Sprintf("%s uneven; rank %d is slowest in %d of them.", are(len(rows), layerNoun(t)), most, layers)
+		of := fmt.Sprintf("%d of them", layers)
+		if layers == len(rows) {
+			of = "each"
+		}
+		return fmt.Sprintf("%s uneven; rank %d is slowest in %s.", are(len(rows), layerNoun(t)), most, of)
 	}
 	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from %[3]s to %[3]s.",
 		are(len(rows), layerNoun(t)), layers, layerNoun(t))

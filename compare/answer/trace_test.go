@@ -97,8 +97,8 @@ func TestChangingRanks(t *testing.T) {
 	steady := row
 	steady.WorstSteps = 7
 	for want, rows := range map[string][]imbalance.Row{
-		"layer 2 is uneven, on changing ranks":                 {row},
-		"2 layers are uneven, on changing ranks, most layer 2": {row, row},
+		"expert time is uneven in layer 2, on changing ranks":  {row},
+		"expert time is uneven in 2 layers, on changing ranks": {row, row},
 		"rank 0 is slowest in layer 2":                         {steady},
 		"rank 0 is slowest in 2 layers, most in layer 2":       {steady, row},
 	} {

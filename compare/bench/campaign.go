@@ -214,7 +214,7 @@ func (c *Campaign) Looks() []int {
 // Format is that of the first report that is judged, empty while there is none.
 func (c *Campaign) Format() string {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Kind.Judged() && a.views()[0].Result != nil {
+		if a, ok := l.Done(); ok && l.Kind == Timed && a.views()[0].Result != nil {
 			return a.views()[0].Result.Format
 		}
 	}
@@ -236,7 +236,7 @@ func (c *Campaign) Finished() int {
 // launches that are judged are superfluous.
 func (c *Campaign) pending(l Launch) bool {
 	_, done := l.Done()
-	return !done && (c.Decided == 0 || !l.Kind.Judged())
+	return !done && (c.Decided == 0 || l.Kind != Timed)
 }
 
 // next is the first launch that is still to be done, nil when the campaign is

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -14,7 +13,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // checks answers what only the launches themselves can. Work, order and drift are for
@@ -34,32 +32,27 @@ func (c *Campaign) checks() []gain.Check {
 	}
 	if c.Spec.Treatment.Chance() {
 		checks = append(checks,
-			warning("treatment", "random routing is even only on average: at small batches its busiest rank has more load "+
-				"than under balanced routing"))
+			gain.NewCheck("treatment", gain.Warn, "chance"))
 	}
-	if text := c.launcherWarnings(); text != "" {
-		checks = append(checks, warning("launcher", text))
+	if said := c.launcherWarnings(); len(said) > 0 {
+		checks = append(checks, gain.NewCheck("launcher", gain.Warn, "said", "messages", said))
 	}
 	return checks
 }
 
-func warning(name, text string) gain.Check {
-	return gain.Check{Name: name, Status: gain.Warn, Text: text}
-}
-
-// passOrWarn is a check whose warning adds what to do.
-func passOrWarn(name string, ok bool, text, remedy string) gain.Check {
+// passOrWarn is a check of two cases, pass and warn.
+func passOrWarn(name string, ok bool, args ...any) gain.Check {
 	if ok {
-		return gain.Check{Name: name, Status: gain.Pass, Text: text}
+		return gain.NewCheck(name, gain.Pass, "pass", args...)
 	}
-	return warning(name, text+": "+remedy)
+	return gain.NewCheck(name, gain.Warn, "warn", args...)
 }
 
 // checkFiles fails unless the files of the spec stayed unchanged over the campaign.
 func (c *Campaign) checkFiles() gain.Check {
 	const name = "same_files"
 	if len(c.Spec.Same) == 0 {
-		return gain.Check{Name: name, Status: gain.Unknown, Text: "no files to hold constant were named (--same)"}
+		return gain.NewCheck(name, gain.Unknown, "unnamed")
 	}
 	first := make(map[string]string)
 	for _, l := range c.Launches {
@@ -69,47 +62,40 @@ func (c *Campaign) checkFiles() gain.Check {
 		}
 		for _, f := range a.Files {
 			if have, known := first[f.Path]; known && have != f.SHA256 {
-				return gain.Check{Name: name, Status: gain.Fail,
-					Text: fmt.Sprintf("%s changed before launch %d (SHA-256 %.12s, was %.12s)", f.Path, l.Position,
-						f.SHA256, have)}
+				return gain.NewCheck(name, gain.Fail, "changed", "file", f.Path, "launch", l.Position, "sum",
+					fmt.Sprintf("%.12s", f.SHA256), "before", fmt.Sprintf("%.12s", have))
 			}
 			first[f.Path] = f.SHA256
 		}
 	}
-	return gain.Check{Name: name, Status: gain.Pass, Text: quantity.Count(len(c.Spec.Same), "file") +
-		" unchanged in every launch"}
+	return gain.NewCheck(name, gain.Pass, "unchanged", "files", len(c.Spec.Same))
 }
 
 // checkSessions warns of pairs whose launches were not adjacent in time.
 func (c *Campaign) checkSessions() gain.Check {
 	const name = "one_session"
-	var split []string
+	var split []int
 	sessions := make(map[int]bool)
 	for _, pair := range c.Pairs(Timed) {
 		a, _ := pair[0].Done()
 		b, _ := pair[1].Done()
 		sessions[a.Session], sessions[b.Session] = true, true
 		if a.Session != b.Session {
-			split = append(split, fmt.Sprint(pair[0].Pair))
+			split = append(split, pair[0].Pair)
 		}
 	}
 	changed := c.changedBetweenSessions()
 	switch {
 	case len(changed) > 0:
-		return gain.Check{Name: name, Status: gain.Warn,
-			Text: fmt.Sprintf("%s changed between the %d sessions, so pairs of different sessions are less comparable: repeat "+
-				"the campaign in one session", strings.Join(changed, ", "), len(sessions))}
+		return gain.NewCheck(name, gain.Warn, "changed", "variables", changed, "sessions", len(sessions))
 	case len(split) > 0:
-		return gain.Check{Name: name, Status: gain.Warn,
-			Text: fmt.Sprintf("interrupted inside pair %s: its launches are not adjacent in time",
-				strings.Join(split, ", "))}
+		return gain.NewCheck(name, gain.Warn, "split", "pairs", split)
 	case c.Spec.Design.Within():
-		return gain.Check{Name: name, Status: gain.Pass, Text: "each launch holds all arms in one session"}
+		return gain.NewCheck(name, gain.Pass, "within")
 	case len(sessions) > 1:
-		return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("ran in %s, interrupted between pairs only",
-			quantity.Count(len(sessions), "session"))}
+		return gain.NewCheck(name, gain.Pass, "several", "sessions", len(sessions))
 	}
-	return gain.Check{Name: name, Status: gain.Pass, Text: "all pairs ran in one session"}
+	return gain.NewCheck(name, gain.Pass, "one")
 }
 
 // changedBetweenSessions names the recorded variables, other than the
@@ -145,25 +131,14 @@ func (c *Campaign) checkRetries() gain.Check {
 			left++
 		}
 	}
-	var texts []string
-	for _, t := range []struct {
-		n          int
-		noun, what string
-	}{{failed, "attempt", " failed"}, {interrupted, "attempt", " interrupted"},
-		{left, "launch", " left processes behind"}} {
-		if t.n > 0 {
-			texts = append(texts, quantity.Count(t.n, t.noun)+t.what)
-		}
+	if left > 0 {
+		return gain.NewCheck(name, gain.Warn, "left", "failed", failed, "interrupted", interrupted, "left", left)
 	}
-	if len(texts) == 0 {
-		return gain.Check{Name: name, Status: gain.Pass, Text: "every launch finished at its first attempt"}
-	}
-	return warning(name, strings.Join(texts, ", "))
+	return passOrWarn(name, failed+interrupted == 0, "failed", failed, "interrupted", interrupted)
 }
 
 // launcherWarnings are the other things said about launches, each once.
-func (c *Campaign) launcherWarnings() string {
-	var texts []string
+func (c *Campaign) launcherWarnings() (texts []string) {
 	for _, l := range c.Launches {
 		a, ok := l.Done()
 		if !ok {
@@ -175,7 +150,7 @@ func (c *Campaign) launcherWarnings() string {
 			}
 		}
 	}
-	return strings.Join(texts, "; ")
+	return texts
 }
 
 // clockTolerance is the relative difference of the arms' mean SM clocks beyond which they are worth a warning.
@@ -205,21 +180,14 @@ func (c *Campaign) checkGPUs() []gain.Check {
 	if !seen {
 		return nil
 	}
-	checks := []gain.Check{{Name: "other_processes", Status: gain.Pass,
-		Text: "no other process used the GPUs at the start of a launch"}}
-	if len(others) > 0 {
-		checks[0] = warning("other_processes",
-			"other processes used the GPUs: "+strings.Join(slices.Sorted(maps.Keys(others)),
-				", ")+": stop them before the campaign")
-	}
+	checks := []gain.Check{passOrWarn("other_processes", len(others) == 0, "processes", slices.Sorted(maps.Keys(others)))}
 	if c.Spec.Design.Within() { // both arms ran on the same
 		return checks
 	}
 	normal, perfect := c.Spec.Builds.Called(gain.Normal), c.Spec.Builds.Called(gain.Perfect)
 	if a, b := stat.Mean(clock[0], nil), stat.Mean(clock[1], nil); a > 0 && b > 0 {
-		checks = append(checks, passOrWarn("clocks", math.Abs(a-b) <= clockTolerance*max(a, b),
-			fmt.Sprintf("mean SM clock while busy: %s %.0f MHz, %s %.0f MHz", normal, a, perfect, b),
-			"lock the clocks with nvidia-smi --lock-gpu-clocks"))
+		checks = append(checks, passOrWarn("clocks", math.Abs(a-b) <= clockTolerance*max(a, b), "arm", normal, "mhz", a,
+			"other", perfect, "others", b))
 	}
 	return checks
 }
@@ -250,9 +218,8 @@ func (c *Campaign) checkReports() (gain.Check, bool) {
 			}
 			took, ok := run.Result.Metric("duration")
 			if reported := 1e6 * float64(took.Value); ok && reported > (1+reportTolerance)*float64(run.DurationNS) {
-				return gain.Check{Name: "report_time", Status: gain.Fail, Text: fmt.Sprintf(
-					"a report in launch %d says that its benchmark took %s, but its run took %s: it tells of another one",
-					l.Position, quantity.Duration(reported), quantity.Duration(float64(run.DurationNS)))}, true
+				return gain.NewCheck("report_time", gain.Fail, "longer", "launch", l.Position, "reported_ns", reported, "ns",
+					run.DurationNS), true
 			}
 		}
 	}
@@ -280,10 +247,7 @@ func (c *Campaign) checkCPU() gain.Check {
 		}
 	}
 	if !share.Defined() {
-		return gain.Check{Name: name, Status: gain.Unknown,
-			Text: "the CPU use of other processes was not recorded, or the launches were too short"}
+		return gain.NewCheck(name, gain.Unknown, "unrecorded")
 	}
-	return passOrWarn(name, share <= cpuTolerance,
-		fmt.Sprintf("other processes used at most %.1f of %s, in launch %d", worst.OthersCPU,
-			quantity.Count(worst.Cores, "core"), at), "stop them")
+	return passOrWarn(name, share <= cpuTolerance, "used", worst.OthersCPU, "cores", worst.Cores, "launch", at)
 }

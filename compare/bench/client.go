@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"net"
 	"regexp"
 	"slices"
@@ -20,8 +19,7 @@ func (s Spec) checkRate(m gain.Metric) (gain.Check, bool) {
 	if found == nil || !m.HigherIsBetter || s.Points != nil && in(s.Command.Normal, s.Points.Name) {
 		return gain.Check{}, false
 	}
-	return warning(gain.CheckRate, fmt.Sprintf("the client sends %s requests per second, which fixes the throughput of "+
-		"a server that keeps up: judge a latency, such as --metric ttft_mean or tpot_mean", found[1])), true
+	return gain.NewCheck(gain.CheckRate, gain.Warn, "client", "rate", found[1]), true
 }
 
 // checkServer asks whether the client measures the server that was started: by the address
@@ -36,15 +34,11 @@ func (c *Campaign) checkServer() (gain.Check, bool) {
 		host, port, _ := net.SplitHostPort(at)
 		own := regexp.MustCompile(`(^|\D)` + port + `(\D|$)`).MatchString(strings.Join(cmd.Server, " "))
 		if at != ready && (host != "localhost" || !own) && !slices.Contains(c.Spec.Accepted, at) {
-			return warning(gain.CheckServer,
-				fmt.Sprintf("the client measures %s, but the server that was started answers at %s (--ready): name the same in "+
-					"both, or accept it by --accept-difference %s", at, ready, at)), true
+			return gain.NewCheck(gain.CheckServer, gain.Warn, "other", "at", at, "ready", ready), true
 		}
 	}
 	if len(servers) == 0 {
-		return gain.Check{Name: gain.CheckServer, Status: gain.Unknown,
-			Text: "the client names no server, so nothing shows that it measured the one at " + ready}, true
+		return gain.NewCheck(gain.CheckServer, gain.Unknown, "unnamed", "ready", ready), true
 	}
-	return gain.Check{Name: gain.CheckServer, Status: gain.Pass, Text: "the client names the server that was started"},
-		true
+	return gain.NewCheck(gain.CheckServer, gain.Pass, "same"), true
 }

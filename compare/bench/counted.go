@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -85,14 +84,10 @@ func (c *Campaign) checkSlots() (gain.Check, bool) {
 		for _, layer := range slices.Sorted(maps.Keys(layers)) {
 			n, m := a.Counted.Slots[layer], b.Counted.Slots[layer]
 			if math.Abs(float64(n-m)) > tolerance*float64(max(n, m)) {
-				return gain.Check{Name: name, Status: gain.Fail,
-					Text: fmt.Sprintf("the arms counted different work: pair %d, layer %d: %s %s, %s %s (tolerance %s)",
-						pair[0].Pair, layer, pair[0].Arm, quantity.Count(n, "slot"), pair[1].Arm,
-						quantity.Count(m, "slot"),
-						quantity.Percent(router.Number(tolerance)))}, true
+				return gain.NewCheck(name, gain.Fail, "unequal", "pair", pair[0].Pair, "layer", layer, "arm", pair[0].Arm,
+					"slots", n, "other", pair[1].Arm, "others", m, "tolerance", tolerance), true
 			}
 		}
 	}
-	return gain.Check{Name: name, Status: gain.Pass, Text: fmt.Sprintf("counted slots of every layer within %s in %s",
-		quantity.Percent(router.Number(tolerance)), quantity.Count(compared, "pair"))}, compared > 0
+	return gain.NewCheck(name, gain.Pass, "equal", "tolerance", tolerance, "pairs", compared), compared > 0
 }

@@ -21,7 +21,6 @@ type Design struct {
 	Blocks   int `json:"blocks,omitempty"`
 
 	Pairs        int    `json:"pairs"`         // timed pairs; with UntilDecided, the cap
-	FloorPairs   int    `json:"floor_pairs"`   // A/A pairs, spread over the campaign
 	WarmUps      int    `json:"warm_ups"`      // launches of each arm before the first pair
 	Profiled     bool   `json:"profiled"`      // one profiled pair after the last
 	Seed         uint64 `json:"seed"`          // of the order
@@ -36,21 +35,19 @@ func (d Design) Check() error {
 	switch {
 	case d.Within() && (d.Launches > 1000 || d.Blocks < 1 || d.Blocks > 1000):
 		return fmt.Errorf("%d launches of %d blocks: want 1 to 1000 of both", d.Launches, d.Blocks)
-	case d.Within() && (d.UntilDecided || d.FloorPairs > 0 || d.WarmUps > 0):
-		return fmt.Errorf("--until-decided, --aa-pairs and --warm-up are for launches of one arm: add --pairs, or " +
-			"remove them")
+	case d.Within() && (d.UntilDecided || d.WarmUps > 0):
+		return fmt.Errorf("--until-decided and --warm-up are for launches of one arm: add --pairs, or remove them")
 	case d.Within():
 		return nil
-	case min(d.Pairs-1, d.FloorPairs, d.WarmUps) < 0 || max(d.Pairs, d.FloorPairs, d.WarmUps) > mostPairs:
-		return fmt.Errorf("%d pairs, %d A/A pairs and %d warm-up launches: want 1 pair or more, and at most %d of each",
-			d.Pairs, d.FloorPairs, d.WarmUps, mostPairs)
+	case min(d.Pairs-1, d.WarmUps) < 0 || max(d.Pairs, d.WarmUps) > mostPairs:
+		return fmt.Errorf("%d pairs and %d warm-up launches: want 1 pair or more, and at most %d of each", d.Pairs,
+			d.WarmUps, mostPairs)
 	}
 	return nil
 }
 
 // plan is the order of launches of the arms, the same for the same design. Each pair holds
-// all arms one after another; A/A pairs stand at equal distances between the timed ones.
-// Points that have launches of their own follow each other within a pair, in an order drawn
+// all arms one after another. Points that have launches of their own follow each other within a pair, in an order drawn
 // for each. Launches have no attempts yet.
 func (d Design) plan(arms []gain.Arm, values []string) []Launch {
 	if len(values) == 0 {
@@ -70,23 +67,14 @@ func (d Design) plan(arms []gain.Arm, values []string) []Launch {
 		}
 		return plan
 	}
-	block := func(kind Kind, pair int, order []gain.Arm) {
-		for _, point := range points.Drawn(d.Seed, pair, values) {
-			for place, arm := range order {
-				add(kind, pair, place, arm, point)
-			}
-		}
-	}
 	for i := range len(arms) * d.WarmUps {
 		add(WarmUp, -1, i%len(arms), arms[i%len(arms)], last)
 	}
-	floor := 0
 	for i, order := range control.Pairs(arms, d.Pairs, d.Seed) {
-		block(Timed, i, order)
-		// After pair i, floor pair j is due when (i+1)/Pairs reaches (j+1)/FloorPairs.
-		for floor < d.FloorPairs && (i+1)*d.FloorPairs >= (floor+1)*d.Pairs {
-			block(Floor, floor, []gain.Arm{gain.Normal, gain.Normal})
-			floor++
+		for _, point := range points.Drawn(d.Seed, i, values) {
+			for place, arm := range order {
+				add(Timed, i, place, arm, point)
+			}
 		}
 	}
 	if d.Profiled {

@@ -11,8 +11,8 @@ import (
 	"github.com/moebalance/moebalance/compare/stats"
 )
 
-// letters writes a plan as N and P per launch, lower case for warm-ups, f for
-// floor launches, with a space between pairs.
+// letters writes a plan as N and P per launch, lower case for warm-ups,
+// with a space between pairs.
 func letters(plan []Launch) string {
 	var b strings.Builder
 	for _, l := range plan {
@@ -20,8 +20,6 @@ func letters(plan []Launch) string {
 		switch l.Kind {
 		case WarmUp:
 			c = strings.ToLower(c)
-		case Floor:
-			c = "f"
 		case Profiled:
 			c = "*" + c
 		}
@@ -34,7 +32,7 @@ func letters(plan []Launch) string {
 }
 
 func TestPlanIsTheSeeds(t *testing.T) {
-	d := Design{Pairs: 6, FloorPairs: 2, WarmUps: 1, Profiled: true, Seed: 7}
+	d := Design{Pairs: 6, WarmUps: 1, Profiled: true, Seed: 7}
 	if a, b := letters(d.plan(gain.Arms[:], nil)), letters(d.plan(gain.Arms[:], nil)); a != b {
 		t.Fatalf("the same design gave %s and %s", a, b)
 	}
@@ -48,9 +46,8 @@ func TestPlanIsTheSeeds(t *testing.T) {
 	if !differs {
 		t.Error("20 seeds gave one order")
 	}
-	// Floor pairs stand after pairs 3 and 6: (i+1)·2 ≥ (j+1)·6.
 	shape := strings.NewReplacer("N", "x", "P", "x").Replace(letters(d.plan(gain.Arms[:], nil)))
-	if want := "np xx xx xx ff xx xx xx ff *x*x"; shape != want {
+	if want := "np xx xx xx xx xx xx *x*x"; shape != want {
 		t.Errorf("the plan has the shape %q, want %q", shape, want)
 	}
 }
@@ -60,9 +57,9 @@ func TestPlanIsTheSeeds(t *testing.T) {
 func TestPlansAreBalanced(t *testing.T) {
 	for pairs := 1; pairs <= 25; pairs++ {
 		for seed := range uint64(8) {
-			d := Design{Pairs: pairs, FloorPairs: int(seed) % 4, WarmUps: int(seed) % 3, Seed: seed}
+			d := Design{Pairs: pairs, WarmUps: int(seed) % 3, Seed: seed}
 			plan := d.plan(gain.Arms[:], nil)
-			if want := 2 * (d.WarmUps + d.Pairs + d.FloorPairs); len(plan) != want {
+			if want := 2 * (d.WarmUps + d.Pairs); len(plan) != want {
 				t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
 			}
 			normalFirst := 0
@@ -97,7 +94,7 @@ func TestPlansAreBalanced(t *testing.T) {
 func TestDesignCheck(t *testing.T) {
 	for _, d := range []Design{
 		{Pairs: 0}, {Pairs: mostPairs + 1},
-		{Pairs: 6, FloorPairs: -1}, {Pairs: 6, WarmUps: -1},
+		{Pairs: 6, WarmUps: -1},
 	} {
 		if d.Check() == nil {
 			t.Errorf("%+v passed", d)
@@ -109,7 +106,7 @@ func TestDesignCheck(t *testing.T) {
 }
 
 // A linear drift of 3 % over the session and noise of 0.4 % per launch, no gain:
-// with the default order the exact signed-rank test at 5 % must not be fooled
+// with the default order the paired t test at 5 % must not be fooled
 // more than 6 % of the time. A plan of normal always first fails this.
 func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 	const trials = 2000
@@ -126,7 +123,7 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 				}
 				diffs[l.Pair] += v
 			}
-			if stats.SignedRank(diffs) <= 0.05 {
+			if stats.PairedT(diffs, 0.95).P(0) <= 0.05 {
 				n++
 			}
 		}
@@ -191,7 +188,7 @@ func TestLooksKeepTheirError(t *testing.T) {
 			diffs[i] = r.NormFloat64()
 		}
 		for _, n := range looks {
-			if hl := stats.HodgesLehmann(diffs[:n], confidence); hl.Low > 0 || hl.High < 0 {
+			if r := stats.PairedT(diffs[:n], confidence); r.Low > 0 || r.High < 0 {
 				missed++
 				break
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -88,7 +89,7 @@ func TestChangedFileIsSeen(t *testing.T) {
 	}
 	e := Recorded(c, 0.95, gain.TraceProof{})
 	if check := e.Checks[0]; check.Name != "same_files" || check.Status != gain.Fail ||
-		!strings.Contains(check.Text, file) {
+		!strings.Contains(worded(check), file) {
 		t.Errorf("%+v, want a failed check naming the file", check)
 	}
 	found := false
@@ -131,7 +132,7 @@ func TestChangeBetweenSessionsIsSeen(t *testing.T) {
 		return Attempt{Environment: map[string]string{"NCCL_ALGO": value, "OTHER": "1"}}
 	}
 	c := campaignOf(Spec{}, []Attempt{with("Ring"), with("Tree")}, []Attempt{with("Ring"), with("Tree")})
-	if check := c.checkSessions(); check.Status != gain.Warn || !strings.HasPrefix(check.Text, "NCCL_ALGO changed") {
+	if check := c.checkSessions(); check.Status != gain.Warn || !strings.HasPrefix(worded(check), "NCCL_ALGO changed") {
 		t.Errorf("%+v, want a warning about NCCL_ALGO", check)
 	}
 	if e := Recorded(c, 0.95, gain.TraceProof{}); len(e.Differences) != 0 {
@@ -355,7 +356,7 @@ func TestGPUsBesideLaunches(t *testing.T) {
 		byName[check.Name] = check
 	}
 	if check := byName["other_processes"]; check.Status != gain.Warn ||
-		!strings.Contains(check.Text, "stranger (GPU 0)") {
+		!strings.Contains(worded(check), "stranger (GPU 0)") {
 		t.Errorf("%+v, want a warning about the stranger", check)
 	}
 	if check, ok := byName["clocks"]; ok {
@@ -408,7 +409,7 @@ func TestEarlierCampaignOnTheGPU(t *testing.T) {
 		left.Process.Pid) {
 		t.Errorf("said %q", texts)
 	}
-	if check := c.checkGPUs()[0]; check.Status != gain.Warn || !strings.Contains(check.Text, named) {
+	if check := c.checkGPUs()[0]; check.Status != gain.Warn || !strings.Contains(worded(check), named) {
 		t.Errorf("%+v", check)
 	}
 }
@@ -435,7 +436,7 @@ func TestFirstAttempts(t *testing.T) {
 		{Attempts: []Attempt{{State: Finished}}},
 	}}
 	if got := c.checkRetries(); got.Status != gain.Warn ||
-		got.Text != "2 attempts failed, 1 attempt interrupted, 1 launch left processes behind" {
+		worded(got) != "2 attempts failed, 1 interrupted; 1 launch left processes behind" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -523,3 +524,6 @@ func TestOtherLoad(t *testing.T) {
 		}
 	}
 }
+
+// worded is a check in words.
+func worded(c gain.Check) string { return caveat.Text(c.Warnings()[0]) }

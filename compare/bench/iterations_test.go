@@ -45,7 +45,7 @@ func TestIterationLogsOfACampaign(t *testing.T) {
 	if err := c.Run(context.Background(), testHost("report")); err != nil {
 		t.Fatal(err)
 	}
-	if c.Iterations() != nil || !strings.Contains(c.launcherWarnings(),
+	if c.Iterations() != nil || !strings.Contains(strings.Join(c.launcherWarnings(), "; "),
 		"no iteration rows in the file of --iteration-log") {
 		t.Errorf("warnings %q", c.launcherWarnings())
 	}

@@ -79,31 +79,12 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	if unsaved != nil {
 		return *last, unsaved
 	}
-	last.DurationNS, last.OthersCPU, last.ExitCode = max(0, int64(r.host.Now().Sub(began))), others(outcome.CPU),
-		outcome.ExitCode
-	last.OwnVariables = launch.OwnVariables(outcome.Environ, job.Env, r.ID, job.Folder)
-	if text := r.Spec.Treatment.undone(last.OwnVariables); text != "" {
-		last.Warnings = append(last.Warnings, text)
+	last.DurationNS, last.OthersCPU = max(0, int64(r.host.Now().Sub(began))), others(outcome.CPU)
+	var unseen error
+	if last.GPUs, unseen = gpus.End(); unseen != nil {
+		last.Warnings = append(last.Warnings, unseen.Error())
 	}
-	if outcome.LeftBehind && ctx.Err() == nil {
-		last.Warnings = append(last.Warnings, leftBehind)
-	}
-	if names := outcome.Survivors; len(names) > 0 {
-		last.Warnings = append(last.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
-			strings.Join(names, ", ")))
-	}
-	var failed error
-	if last.GPUs, failed = gpus.End(); failed != nil {
-		last.Warnings = append(last.Warnings, failed.Error())
-	}
-	switch {
-	case runErr == nil:
-		last.State = Ran
-	case ctx.Err() != nil:
-		last.State, last.Error = Interrupted, runErr.Error()
-	default:
-		last.State, last.Error = Failed, runErr.Error()
-	}
+	r.ended(last, outcome, job, runErr, ctx.Err() != nil)
 	if err := r.save(*l, *last); err != nil {
 		return *last, err
 	}
@@ -112,6 +93,30 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Ended, Launch: *l, Attempt: *last})
 	return *last, runErr
+}
+
+// ended fills in how the command of an attempt ended, and what it left.
+func (r *runner) ended(last *Attempt, outcome launch.Outcome, job launch.Job, runErr error, interrupted bool) {
+	last.ExitCode = outcome.ExitCode
+	last.OwnVariables = launch.OwnVariables(outcome.Environ, job.Env, r.ID, job.Folder)
+	if text := r.Spec.Treatment.undone(last.OwnVariables); text != "" {
+		last.Warnings = append(last.Warnings, text)
+	}
+	if outcome.LeftBehind && !interrupted {
+		last.Warnings = append(last.Warnings, leftBehind)
+	}
+	if names := outcome.Survivors; len(names) > 0 {
+		last.Warnings = append(last.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
+			strings.Join(names, ", ")))
+	}
+	switch {
+	case runErr == nil:
+		last.State = Ran
+	case interrupted:
+		last.State, last.Error = Interrupted, runErr.Error()
+	default:
+		last.State, last.Error = Failed, runErr.Error()
+	}
 }
 
 // folderName is that of an attempt's folder, by its position. Only the names of our own
@@ -167,6 +172,19 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 			job.Clients = append(job.Clients, at)
 		}
 	}
+	r.arm(l, a, &job, p)
+	a.Arguments = slices.Concat(job.Server, job.Runs[0].Words)
+	switch {
+	case r.Spec.Design.Within():
+		err = r.follow(l, a, &job)
+	case r.Spec.perClient():
+		job.Runs, err = r.clients(l, *a, folder)
+	}
+	return job, err
+}
+
+// arm gives the engine of a job the flags and variables of its arm, and the profiler.
+func (r *runner) arm(l Launch, a *Attempt, job *launch.Job, p placeholders) {
 	engine := &job.Runs[0].Words
 	if len(job.Server) > 0 {
 		engine = &job.Server
@@ -177,7 +195,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	for i := range each {
 		each[i].Value = p.fill([]string{each[i].Value})[0]
 	}
-	each = append(each, r.Spec.followed(folder)...)
+	each = append(each, r.Spec.followed(job.Folder)...)
 	job.Env = launch.Environ(job.Env, each)
 	version := launch.LauncherVersion((*engine)[0])
 	var warning string
@@ -186,17 +204,9 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		a.Warnings = append(a.Warnings, warning)
 	}
 	if l.Kind == Profiled {
-		*engine = r.Spec.Profile.Wrap(*engine, out, version)
+		*engine = r.Spec.Profile.Wrap(*engine, filepath.Join(job.Folder, outName), version)
 		job.Env = launch.Environ(job.Env, r.Spec.Profile.Variables())
 	}
 	// of launches without a profiler
 	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere })
-	a.Arguments = slices.Concat(job.Server, job.Runs[0].Words)
-	switch {
-	case r.Spec.Design.Within():
-		err = r.follow(l, a, &job)
-	case r.Spec.perClient():
-		job.Runs, err = r.clients(l, *a, folder)
-	}
-	return job, err
 }

@@ -18,12 +18,8 @@ type Kind string
 const (
 	WarmUp   Kind = "warm-up" // before the first pair; its result is kept and not counted
 	Timed    Kind = "timed"   // one launch of a pair
-	Floor    Kind = "floor"   // one launch of an A/A pair: normal against normal, which shows the noise
 	Profiled Kind = "profile" // after the last pair, under the profiler, never counted
 )
-
-// Judged reports whether the result of such a launch enters the comparison.
-func (k Kind) Judged() bool { return k == Timed || k == Floor }
 
 // State is how far an attempt at a launch has come.
 type State string

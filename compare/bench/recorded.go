@@ -21,7 +21,7 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 	r := converter{spec: c.Spec}
 	var launches []gain.Launch
 	for _, l := range c.Launches {
-		if l.Kind.Judged() && len(l.Attempts) > 0 {
+		if l.Kind == Timed && len(l.Attempts) > 0 {
 			launches = append(launches, r.launches(l)...)
 		}
 	}
@@ -63,14 +63,11 @@ func (r *converter) launches(l Launch) (launches []gain.Launch) {
 	last := l.Attempts[len(l.Attempts)-1]
 	for i, view := range last.views() {
 		j := r.measured(view)
-		j.Pair, j.Arm, j.Position, j.Control, j.Note = l.Pair, l.Arm, l.Position, l.Kind == Floor, attemptNote(l)
+		j.Pair, j.Arm, j.Position, j.Note = l.Pair, l.Arm, l.Position, attemptNote(l)
 		if len(last.Points) > 0 {
 			j.Point = points.Number(last.Points[i].Value)
 		} else if l.Point != "" {
 			j.Point = points.Number(l.Point)
-		}
-		if j.Control {
-			j.Pair += r.spec.Design.Pairs
 		}
 		launches = append(launches, j)
 	}

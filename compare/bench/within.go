@@ -372,16 +372,13 @@ func (c *Campaign) checkPrompts() gain.Check {
 	const name = "fresh_prompts"
 	switch {
 	case in(c.Spec.Command.Normal, "seed"):
-		return gain.Check{Name: name, Status: gain.Pass, Text: "each run of the client drew prompts of its own ({seed})"}
+		return gain.NewCheck(name, gain.Pass, "drawn")
 	case c.Spec.Reset != "":
-		return gain.Check{Name: name, Status: gain.Pass, Text: "the caches were reset before each run of the client " +
-			"(--reset)"}
+		return gain.NewCheck(name, gain.Pass, "reset")
 	case c.Spec.alternates():
-		return gain.Check{Name: name, Status: gain.Unknown,
-			Text: "whether a segment reuses the caches of the one before is the command's affair"}
+		return gain.NewCheck(name, gain.Unknown, "command")
 	}
-	return warning(name, "every run of the client may send the same requests, which a prefix cache answers faster from "+
-		"the second run on: write {seed} in --client, or give --reset URL")
+	return gain.NewCheck(name, gain.Warn, "same", "seed", "{seed}")
 }
 
 // readWithin reads what a launch that holds all arms has left behind.

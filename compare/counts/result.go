@@ -84,8 +84,8 @@ func (res *Result) addPhase(r *Record, o Options) error {
 		return err
 	}
 	res.Records = append(res.Records, ResultRecord{
-		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: known(r.Experts), TopK: known(r.TopK),
-		Ranks:      known(r.Ranks),
+		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: router.Known(r.Experts), TopK: router.Known(r.TopK),
+		Ranks:      router.Known(r.Ranks),
 		Iterations: len(r.Iterations()), Layers: len(r.Layers()), Slots: r.Slots(),
 	})
 	for _, l := range layers {
@@ -118,12 +118,4 @@ func (res *Result) WorstRank() *imbalance.SourceRow {
 		}
 	}
 	return worst
-}
-
-// known is a number of which 0 means that it was not recorded.
-func known(n int) router.Whole {
-	if n == 0 {
-		return router.None
-	}
-	return router.Whole(n)
 }

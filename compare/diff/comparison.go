@@ -174,13 +174,8 @@ type StepTime struct {
 // steps. It does not fail: sides that are no pair of arms come back with
 // Comparable false.
 func Compare(normal, perfect *nsys.Trace) Comparison {
-	return compareKinds(normal, perfect, gain.Builds{})
+	return CompareBuilds(normal, perfect, gain.Builds{})
 }
-
-// CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is asked about
-// arms and balance, and what needs a balanced arm is undefined or empty: the gain of
-// balance, bounded, predicted or split.
-func CompareBuilds(a, b *nsys.Trace, names gain.Builds) Comparison { return compareKinds(a, b, names) }
 
 func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c := Comparison{

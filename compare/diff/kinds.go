@@ -208,9 +208,11 @@ func only(t *nsys.Trace, steps []int) *nsys.Trace {
 	return &part
 }
 
-// compareKinds compares each kind of steps with its like. The comparison is that of the
-// kind with most expert time in the normal arm.
-func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
+// CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is asked
+// about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance, bounded,
+// predicted or split. Each kind of steps is compared with its like; the comparison is that of the kind with most
+// expert time in the normal arm.
+func CompareBuilds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	n, p := stepKinds(normal), stepKinds(perfect)
 	pairs, alone := match(n, p)
 	if len(pairs) == 0 {
@@ -225,27 +227,13 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 			return compare(normal, perfect, builds)
 		}
 		c := compare(only(normal, steps[0]), only(perfect, steps[1]), builds)
-		name := cmp.Or(pair[0].like(), pair[1].like())
-		if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool {
-			return o != pair &&
-				cmp.Or(o[0].like(), o[1].like()) == name
-		}); name == "" || same {
-			name = strings.TrimSpace(name+" steps") + " of " + quantity.Duration(c.Step.NormalNS) + " GPU time"
-		} else {
-			name += " steps"
-		}
+		name := kindName(pair, pairs, c.Step.NormalNS)
 		if i == 0 {
 			first = c
 		} else if first.Comparable && !c.Comparable {
-			var differ []string
-			for _, w := range c.Work {
-				if !w.Equal {
-					differ = append(differ, w.Quantity)
-				}
-			}
-			reason := "work"
-			if differ == nil {
-				reason = "other"
+			reason, differ := "other", c.different()
+			if len(differ) > 0 {
+				reason = "work"
 			}
 			first.warn("kind_not_comparable", "", "why", reason, "kind", name, "quantities", differ)
 			continue
@@ -266,6 +254,27 @@ func compareKinds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 		}
 	}
 	return first
+}
+
+// kindName is that of two kinds of steps alike, with their time where others are called the same.
+func kindName(pair [2]*stepKind, pairs [][2]*stepKind, ns router.Number) string {
+	name := cmp.Or(pair[0].like(), pair[1].like())
+	if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool {
+		return o != pair && cmp.Or(o[0].like(), o[1].like()) == name
+	}); name != "" && !same {
+		return name + " steps"
+	}
+	return strings.TrimSpace(name+" steps") + " of " + quantity.Duration(ns) + " GPU time"
+}
+
+// different are the quantities of work in which the sides differ.
+func (c *Comparison) different() (names []string) {
+	for _, w := range c.Work {
+		if !w.Equal {
+			names = append(names, w.Quantity)
+		}
+	}
+	return names
 }
 
 // warnUnequal says which steps of a kind were left out.

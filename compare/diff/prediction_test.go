@@ -46,7 +46,7 @@ func TestPredictionByHand(t *testing.T) {
 	}
 	// 64 tokens at 2e9 a second: 32 ns a step, which the profiler makes 25 % longer.
 	c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Pair{
-		{Perfect: 2e9, Status: gain.PairComplete}, {Perfect: 9e9, Status: gain.PairControl},
+		{Perfect: 2e9, Status: gain.PairComplete}, {Perfect: 9e9, Status: gain.PairIncomplete},
 	}}, 64)
 	checkNear(t, "gain by campaign", c.Prediction.Gain.Float64(), 0.25, 1e-12)
 	checkNear(t, "overhead", c.Prediction.ProfilerOverhead.Float64(), 0.25, 1e-12)

@@ -66,20 +66,13 @@ type Placement struct {
 	GainBound router.Number `json:"gain_bound"` // a fraction, predicted
 	Low       router.Number `json:"low"`        // from the interval of the part
 	High      router.Number `json:"high"`
-	// Recovered is the share of the excess load that a placement took away on counts it was
-	// not learned from, (contiguous − judged) / (contiguous − 1) of the max/mean over ranks;
-	// RecoveredGain is GainBound of that share of the saved time, which takes time to
-	// follow load. Undefined without such counts; Held then says why.
-	Recovered     router.Number `json:"recovered_share"`
-	RecoveredGain router.Number `json:"recovered_gain"`
-	Held          string        `json:"held_out"` // what was learned and judged; empty without counts
 }
 
 // split divides the gain that was measured, or else the predicted one.
 func (c *Comparison) split(measured *gain.Gain) {
 	p, u := c.Prediction, router.Undefined()
 	c.Split = Split{Gain: u, Low: u, High: u, Confidence: u, NormalNS: u, PerfectNS: u, Parts: []Part{},
-		Placement: Placement{u, u, u, u, u, ""}}
+		Placement: Placement{u, u, u}}
 	if !p.Gain.Defined() {
 		return
 	}
@@ -131,17 +124,6 @@ func (c *Comparison) otherWaiting() (saved, half router.Number) {
 		}
 	}
 	return saved, router.Number(math.Sqrt(half.Float64()))
-}
-
-// WithPlacement sets what a placement did to the max/mean of the load over ranks on
-// counts that it was not learned from, and says what held them apart. Undefined numbers
-// leave the share undefined: held then says what is missing.
-func (c *Comparison) WithPlacement(contiguous, judged router.Number, held string) {
-	p := &c.Split.Placement
-	if p.Held = held; contiguous > 1 && c.Split.Known() {
-		p.Recovered = (contiguous - judged) / (contiguous - 1)
-		p.RecoveredGain = c.Split.alone(p.Recovered * c.Split.Parts[0].SavedNS)
-	}
 }
 
 // Known is false where no gain is predicted.

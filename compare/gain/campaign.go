@@ -66,13 +66,10 @@ type Launch struct {
 	Block    int     // of its segment within the launch and point, from 0
 	Point    float64 // the value of its point; 0 in campaigns without points
 	Arm      Arm
-	Position int // place in the order of launches, over the whole campaign; UnknownPosition where it was not recorded
-	// Control marks the launches of an A/A pair: two of the normal arm, the
-	// noise floor. They never enter the gain.
-	Control bool
-	Status  string // StatusOK, or why there is no value
-	Value   float64
-	Note    string // retries, interruptions: shown with the pair
+	Position int    // place in the order of launches, over the whole campaign; UnknownPosition where it was not recorded
+	Status   string // StatusOK, or why there is no value
+	Value    float64
+	Note     string // retries, interruptions: shown with the pair
 	// Work is what the launch did, by name (WorkRequests, …). A name that is
 	// absent is unknown, not zero.
 	Work map[string]float64
@@ -117,14 +114,13 @@ type Pair struct {
 	Point router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
 	Arm   Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
 	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
-	// one did, "AA" for a control pair, empty when that is not known.
+	// one did, empty when that is not known.
 	Order string `json:"order"`
-	// Normal and Perfect are the metric's values. A control pair has its first
-	// launch under Normal and its second under Perfect.
+	// Normal and Perfect are the metric's values.
 	Normal  router.Number `json:"normal"`
 	Perfect router.Number `json:"perfect"`
-	Gain    router.Number `json:"gain"`   // fraction; of a control pair the change from first to second
-	Status  string        `json:"status"` // PairComplete, PairIncomplete or PairControl
+	Gain    router.Number `json:"gain"`   // fraction
+	Status  string        `json:"status"` // PairComplete or PairIncomplete
 	Note    string        `json:"note"`
 }
 
@@ -132,7 +128,6 @@ type Pair struct {
 const (
 	PairComplete   = "complete"
 	PairIncomplete = "incomplete"
-	PairControl    = "control"
 )
 
 // Result is the result of the bench verb.

@@ -21,7 +21,6 @@ const (
 	CheckOrder       = "balanced_order"
 	CheckOrderEffect = "order_effect"
 	CheckDrift       = "drift"
-	CheckNoise       = "noise_floor"
 	CheckSign        = "sign_of_gain"
 	CheckExplained   = "explained_gain"
 	CheckOneRank     = "one_rank"
@@ -51,9 +50,6 @@ func (c Campaign) checks(sessions, complete []session, logs logGains, r Result, 
 			checkRepeats(complete),
 			c.checkCarryOver(complete),
 		)
-	}
-	if noise, ok := c.checkNoise(r.Pairs, r.Gain); ok {
-		checks = append(checks, noise)
 	}
 	if c.Builds.Named() {
 		return checks
@@ -346,28 +342,6 @@ func (c Campaign) checkDrift(complete []session) Check {
 		}
 	}
 	return course.drift(c.Confidence, len(orders) == 1)
-}
-
-// checkNoise compares the gain with what A/A pairs show between equal arms;
-// false when there are none.
-func (c Campaign) checkNoise(pairs []Pair, g Gain) (Check, bool) {
-	n, most := 0, 0.0
-	for _, p := range pairs {
-		if p.Status == PairControl {
-			n++
-			most = max(most, math.Abs(math.Log1p(float64(p.Gain))))
-		}
-	}
-	arm, change := c.Builds.Called(Normal), math.Expm1(most)
-	switch {
-	case n == 0:
-		return Check{}, false
-	case !g.Estimate.Defined():
-		return NewCheck(CheckNoise, Unknown, "no_gain", "arm", arm, "most", change, "pairs", n), true
-	case math.Abs(math.Log1p(float64(g.Estimate))) <= most:
-		return NewCheck(CheckNoise, Warn, "hidden", "arm", arm, "most", change, "pairs", n), true
-	}
-	return NewCheck(CheckNoise, Pass, "below", "arm", arm, "most", change, "pairs", n), true
 }
 
 // checkSign flags a perfect router that is slower, which balance alone cannot

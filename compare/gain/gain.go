@@ -27,14 +27,6 @@ type Gain struct {
 	N          int           `json:"n"`
 	// P is the two-sided p-value of no gain, by the same method.
 	P router.Number `json:"p"`
-	// The Hodges–Lehmann estimate with its signed-rank interval, exact to
-	// stats.MaxExactPairs pairs, at the coverage that it really has: at least what was
-	// asked for, 0.969 for 6 pairs asked for 0.95. An order effect widens it.
-	RankEstimate   router.Number `json:"rank_estimate"`
-	RankLow        router.Number `json:"rank_low"`
-	RankHigh       router.Number `json:"rank_high"`
-	RankConfidence router.Number `json:"rank_confidence"`
-	RankP          router.Number `json:"rank_p"`
 	// The difference of the medians of the arms, with stats.MedianDifference's interval at
 	// Confidence: wider, and hardly moved by slow launches of one arm. Undefined where launches
 	// hold all arms, for fewer than 5 pairs, and of other metrics.
@@ -55,8 +47,7 @@ const (
 	OneLaunch  = "one launch"      // its blocks, widened by the launch sd that is assumed
 )
 
-// MinPairs is the least number of pairs that can decide at a confidence: that of the
-// exact signed-rank interval, 6 for 0.95.
+// MinPairs is the least number of pairs that can decide at a confidence, 6 for 0.95.
 func MinPairs(confidence float64) int { return stats.MinPairs(confidence) }
 
 // DefaultConfidence is asked for where nothing else is said.
@@ -119,12 +110,9 @@ func (l logGains) crossover(confidence float64) stats.TTest {
 // undefined gain with N = 0.
 func (l logGains) gain(confidence float64) Gain {
 	t, all := l.crossover(confidence), l.all()
-	hl := stats.HodgesLehmann(all, confidence)
 	g := Gain{
 		Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
 		Confidence: router.Number(t.Confidence), N: len(all), P: router.Number(t.P(0)),
-		RankEstimate: fraction(hl.Estimate), RankLow: fraction(hl.Low), RankHigh: fraction(hl.High),
-		RankConfidence: router.Number(hl.Confidence), RankP: router.Number(stats.SignedRank(all)),
 		LogSD:          router.Number(t.SD),
 		MedianEstimate: router.Undefined(), MedianLow: router.Undefined(), MedianHigh: router.Undefined(),
 	}
@@ -143,9 +131,9 @@ func (l logGains) gain(confidence float64) Gain {
 	return g
 }
 
-// adjusted is the gain with the p-values of one of m tests that are judged together.
+// adjusted is the gain with the p-value of one of m tests that are judged together.
 func (g Gain) adjusted(m int) Gain {
-	g.P, g.RankP = min(1, g.P*router.Number(m)), min(1, g.RankP*router.Number(m))
+	g.P = min(1, g.P*router.Number(m))
 	return g
 }
 

@@ -111,12 +111,10 @@ func (r *Result) withoutGain() {
 	r.Gain, r.Secondary, r.Share, r.Dose, r.Crossover = none, []SecondaryGain{}, nil, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
-		return slices.Contains([]string{CheckRepeats, CheckNoise, CheckSign, CheckExplained}, c.Name)
+		return slices.Contains([]string{CheckRepeats, CheckSign, CheckExplained}, c.Name)
 	})
 	for i := range r.Pairs {
-		if r.Pairs[i].Status != PairControl {
-			r.Pairs[i].Gain = router.Undefined()
-		}
+		r.Pairs[i].Gain = router.Undefined()
 	}
 	for i := range r.Launches {
 		r.Launches[i].Gain = router.Undefined()
@@ -148,7 +146,7 @@ func (r Result) with(status CheckStatus) (checks []Check) {
 	return checks
 }
 
-// session is one pair with the launches that count: of a control pair the first and second.
+// session is one pair with the launches that count.
 type session struct {
 	pair            Pair
 	log             float64 // of the gain, where the pair is complete
@@ -223,7 +221,7 @@ func (l Launch) said(what string) string {
 func (s *session) take(l *Launch) {
 	var side **Launch
 	switch {
-	case l.Arm == Perfect, l.Arm == Normal && l.Control && s.normal != nil:
+	case l.Arm == Perfect:
 		side = &s.perfect
 	case l.Arm == Normal:
 		side = &s.normal
@@ -248,8 +246,6 @@ func (s *session) compare(higherIsBetter bool) {
 		return
 	}
 	switch {
-	case s.normal.Control:
-		p.Order = "AA"
 	case s.normal.Position == UnknownPosition || s.perfect.Position == UnknownPosition:
 	case s.normal.Position <= s.perfect.Position:
 		p.Order = "AB"
@@ -258,13 +254,8 @@ func (s *session) compare(higherIsBetter bool) {
 	}
 	s.log = logGain(s.normal.Value, s.perfect.Value, higherIsBetter)
 	p.Gain = fraction(s.log)
-	switch {
-	case !p.Gain.Defined():
-		p.Note = strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")
-	case s.normal.Control:
-		p.Status = PairControl
-	default:
-		p.Status = PairComplete
+	if p.Status = PairComplete; !p.Gain.Defined() {
+		p.Status, p.Note = PairIncomplete, strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")
 	}
 }
 

@@ -137,7 +137,7 @@ func (c Campaign) blocks(arms []Arm) (blocks []stats.Block) {
 	byPair := map[int][]Launch{}
 	var pairs []int
 	for _, l := range c.Launches {
-		if l.Control || l.Status != StatusOK {
+		if l.Status != StatusOK {
 			continue
 		}
 		if byPair[l.Pair] == nil {

@@ -1,14 +1,12 @@
 package gain
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sort"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Predicted is the gain that a curve of time over load imbalance promises for another imbalance of the
@@ -23,8 +21,9 @@ type Predicted struct {
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence router.Number `json:"confidence"`
-	Basis      string        `json:"basis"`             // always "predicted"
-	Refused    string        `json:"refused,omitempty"` // why there is none
+	Basis      string        `json:"basis"` // always "predicted"
+	// Refused is why there is none, of the code "no_prediction"; nil where there is one.
+	Refused *router.Warning `json:"refused,omitempty"`
 }
 
 // Predict is the gain from one max/mean of the ranks to another, of each point. Between arms of known load
@@ -38,9 +37,7 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 	}
 	for _, point := range points {
 		p := Predicted{Point: point.Name, Value: router.Number(point.Value), From: from, To: to, Basis: "predicted"}
-		if why := r.refuse(point.Dose, ranks, from, to); why != "" {
-			p = p.Refuse(why)
-		} else {
+		if p = r.refuse(p, point.Dose, ranks); p.Refused == nil {
 			launches := slices.DeleteFunc(slices.Clone(r.Launches), func(l LaunchGain) bool {
 				return len(r.Points) > 0 && l.Point != router.Number(point.Value)
 			})
@@ -51,20 +48,13 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 	return list
 }
 
-// Refuse is the prediction without its numbers.
-func (p Predicted) Refuse(why string) Predicted {
+// Refuse is the prediction without its numbers, and why.
+func (p Predicted) Refuse(why string, args ...any) Predicted {
+	refused := router.Warn("no_prediction", "", append(args, "why", why)...)
+	p.Refused = &refused
 	p.Estimate, p.Low, p.High, p.Confidence = router.Undefined(), router.Undefined(), router.Undefined(),
 		router.Undefined()
-	p.Refused = why
 	return p
-}
-
-// At names the load that it is predicted for.
-func (p Predicted) At() string {
-	if p.Point == "" {
-		return "at the load of the campaign"
-	}
-	return fmt.Sprintf("at %s %s", p.Point, quantity.Plain(p.Value))
 }
 
 // Curved reports whether a curve was measured, at any point.
@@ -72,37 +62,35 @@ func (r Result) Curved() bool {
 	return r.Dose != nil || slices.ContainsFunc(r.Points, func(p PointGain) bool { return p.Dose != nil })
 }
 
-// refuse says why a curve does not predict, empty where it does.
-func (r Result) refuse(d *Dose, ranks int, from, to router.Number) string {
+// refuse is the prediction, refused where a curve does not predict it.
+func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
 	of := map[router.Whole]bool{}
-	for _, p := range r.Proof {
-		if p.Rank != AllRanks {
-			of[p.Rank] = true
+	for _, proof := range r.Proof {
+		if proof.Rank != AllRanks {
+			of[proof.Rank] = true
 		}
 	}
 	switch {
 	case r.Verdict.Refused():
-		return fmt.Sprintf("the campaign is %s", r.Verdict)
+		return p.Refuse("campaign", "verdict", r.Verdict)
 	case d == nil:
-		return "the campaign has no curve of time over imbalance: measure one with bench --routers"
+		return p.Refuse("no_curve")
 	case len(of) > 0 && len(of) != ranks:
-		return fmt.Sprintf("the campaign is of %s, the placement of %d", quantity.Count(len(of), "rank"), ranks)
+		return p.Refuse("ranks", "ranks", len(of), "asked", ranks)
 	}
 	arms := d.fitted()
 	least, most := arms[0].MaxOverMean, arms[len(arms)-1].MaxOverMean
 	switch {
 	case slices.ContainsFunc(arms, func(a DoseArm) bool { return !a.Measured }):
-		return "the imbalance of the campaign's arms is claimed and not measured: record expert counts (--counts)"
+		return p.Refuse("claimed")
 	case len(arms) < 3:
-		return "two arms do not show whether time follows imbalance in a line: measure three or more (--routers)"
-	case !(min(from, to) >= least && max(from, to) <= most):
-		return fmt.Sprintf("max/mean %s to %s is outside the measured %s to %s", quantity.Ratio(from),
-			quantity.Ratio(to), quantity.Ratio(least), quantity.Ratio(most))
+		return p.Refuse("two_arms")
+	case !(min(p.From, p.To) >= least && max(p.From, p.To) <= most):
+		return p.Refuse("outside", "from", p.From, "to", p.To, "least", least, "most", most)
 	case !(d.Low > 0):
-		return fmt.Sprintf("no cost of imbalance is measured there (each 10 %% of it: %s to %s of time)",
-			quantity.Change(d.Low/10), quantity.Change(d.High/10))
+		return p.Refuse("no_cost", "low", d.Low/10, "high", d.High/10)
 	}
-	return ""
+	return p
 }
 
 // fitted are the arms that the curve goes through, by load.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -35,11 +34,11 @@ func twoH100(t *testing.T) (r Result) {
 func TestPredictLeftOut(t *testing.T) {
 	r := twoH100(t)
 	list := r.Predict(2, 1.282727307910006, 1)
-	if len(list) != 2 || list[0].Value != 64 || !strings.Contains(list[0].Refused, "no cost of imbalance is measured") {
+	if len(list) != 2 || list[0].Value != 64 || list[0].Refused.Args["why"] != "no_cost" {
 		t.Fatalf("%+v", list)
 	}
 	p, measured := list[1], r.Points[1].Gain
-	if math.Abs(float64(p.Estimate)-0.0926) > 3e-4 || p.Refused != "" || p.Confidence != 0.975 {
+	if math.Abs(float64(p.Estimate)-0.0926) > 3e-4 || p.Refused != nil || p.Confidence != 0.975 {
 		t.Errorf("%+v, want a gain of 9.26 %%", p)
 	}
 	if !(p.Low <= measured.Estimate && measured.Estimate <= p.High) || p.High-p.Low < 2*0.0113 {
@@ -62,18 +61,18 @@ func TestPredictRefuses(t *testing.T) {
 		from, to router.Number
 		want     string
 	}{
-		"above":     {func(*Result) {}, 2, 1.6, 1.1, "outside the measured 1.000 to 1.500"},
-		"undefined": {func(*Result) {}, 2, 1.3, router.Undefined(), "outside the measured"},
-		"ranks":     {func(*Result) {}, 8, 1.3, 1.1, "the campaign is of 2 ranks, the placement of 8"},
-		"invalid":   {func(r *Result) { r.Verdict = Invalid }, 2, 1.3, 1.1, "invalid"},
-		"no curve":  {func(r *Result) { r.Points[1].Dose = nil }, 2, 1.3, 1.1, "no curve"},
+		"above":     {func(*Result) {}, 2, 1.6, 1.1, "outside"},
+		"undefined": {func(*Result) {}, 2, 1.3, router.Undefined(), "outside"},
+		"ranks":     {func(*Result) {}, 8, 1.3, 1.1, "ranks"},
+		"invalid":   {func(r *Result) { r.Verdict = Invalid }, 2, 1.3, 1.1, "campaign"},
+		"no curve":  {func(r *Result) { r.Points[1].Dose = nil }, 2, 1.3, 1.1, "no_curve"},
 		"claimed":   {func(r *Result) { r.Points[1].Dose.Arms[0].Measured = false }, 2, 1.3, 1.1, "claimed"},
-		"two arms":  {func(r *Result) { r.Points[1].Dose.Arms[1].Fitted = false }, 2, 1.3, 1.1, "two arms"},
+		"two arms":  {func(r *Result) { r.Points[1].Dose.Arms[1].Fitted = false }, 2, 1.3, 1.1, "two_arms"},
 	} {
 		r := twoH100(t)
 		test.change(&r)
 		p := r.Predict(test.ranks, test.from, test.to)[1]
-		if !strings.Contains(p.Refused, test.want) || p.Estimate.Defined() || p.Low.Defined() || p.High.Defined() {
+		if p.Refused.Args["why"] != test.want || p.Estimate.Defined() || p.Low.Defined() || p.High.Defined() {
 			t.Errorf("%s: %+v, want refused: %s", name, p, test.want)
 		}
 	}

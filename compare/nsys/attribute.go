@@ -134,7 +134,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			}
 			a.counts.StepsSeen++
 			if a.stepNames[m.Step] == "" {
-				a.stepNames[m.Step] = m.StepName()
+				a.stepNames[m.Step] = m.Name
 			}
 			if !ran[step{a.rec.Threads[i].Process, m.Step}] {
 				a.counts.StepsWithout++
@@ -259,16 +259,17 @@ func (a *attribution) rankEvents() []*rankEvents {
 // addEvents makes the events of the ranks from their kernels, and infers where these are,
 // if that is wanted, where no range says.
 func (a *attribution) addEvents(ranks []*rankEvents, wanted bool) {
-	infer := make([]func(*rankEvents), len(ranks))
+	infer, orders := make([]func(*placement), len(ranks)), make([][]int32, len(ranks))
 	for i, r := range ranks {
 		r.late = a.lateness(r)
 		if wanted {
 			infer[i] = a.inference(r)
 		}
+		if infer[i] != nil {
+			orders[i] = a.launchOrder(r)
+		}
 	}
-	if a.launches = nil; !slices.ContainsFunc(infer, func(f func(*rankEvents)) bool { return f != nil }) {
-		a.rec.Launches = nil // they make room for the events
-	}
+	a.launches, a.rec.Launches = nil, nil // they make room for the events
 	capture.Collect(len(a.rec.Kernels))
 	for i, r := range ranks {
 		r.events = make([]kernelEvent, len(r.kernels))
@@ -277,9 +278,9 @@ func (a *attribution) addEvents(ranks []*rankEvents, wanted bool) {
 			r.events[j] = kernelEvent{start: k.Start, duration: k.End - k.Start, location: k.GraphNode, name: k.Name}
 		}
 		if infer[i] != nil {
-			infer[i](r)
+			infer[i](&placement{a: a, r: r, order: orders[i]})
 		}
-		r.kernels = nil
+		r.kernels, orders[i] = nil, nil
 	}
 }
 

@@ -197,25 +197,20 @@ func (m *maker) layer(n int, load float64, prefill bool) {
 
 // moe adds a layer's mixer and experts, in the order of its microbatches and chunks.
 func (m *maker) moe(mixer, experts []op) {
-	half := slices.Clone(experts)
-	for i := range half {
-		if half[i].expert {
-			half[i].ns /= 2
-		}
-	}
+	half, other := m.halves(experts)
 	switch m.batches {
 	case "aligned":
-		m.ops = slices.Concat(m.ops, mixer, m.route, mixer, m.route, half, m.combine, half, m.combine)
+		m.ops = slices.Concat(m.ops, mixer, m.route, mixer, m.route, half, m.combine, other, m.combine)
 		return
 	case "behind":
-		m.ops = slices.Concat(m.ops, mixer, mixer, m.route, half, m.combine, m.route, half, m.combine)
+		m.ops = slices.Concat(m.ops, mixer, mixer, m.route, half, m.combine, m.route, other, m.combine)
 		return
 	case "apart":
-		m.ops = slices.Concat(m.ops, mixer, m.route, half, m.combine, mixer, m.route, half, m.combine)
+		m.ops = slices.Concat(m.ops, mixer, m.route, half, m.combine, mixer, m.route, other, m.combine)
 		return
 	case "overlapped":
 		at := 1 + slices.IndexFunc(half, func(o op) bool { return o.expert })
-		m.ops = slices.Concat(m.ops, mixer, m.route, half[:at], mixer, m.route, half[at:], m.combine, half, m.combine)
+		m.ops = slices.Concat(m.ops, mixer, m.route, half[:at], mixer, m.route, half[at:], m.combine, other, m.combine)
 		return
 	}
 	if m.fused {
@@ -251,6 +246,18 @@ func (m *maker) moe(mixer, experts []op) {
 	if !m.exchanged && m.chunks > 1 {
 		m.ops = append(m.ops, m.combine...)
 	}
+}
+
+// halves are the experts of two microbatches, which vary each on its own.
+func (m *maker) halves(experts []op) (a, b []op) {
+	a, b = slices.Clone(experts), slices.Clone(experts)
+	for i := range experts {
+		if experts[i].expert {
+			a[i].ns = int64(float64(experts[i].ns) / 2 * (1 + 0.005*m.noise.NormFloat64()))
+			b[i].ns = experts[i].ns - a[i].ns
+		}
+	}
+	return a, b
 }
 
 // step adds a step, and says where its first layer begins.

@@ -75,7 +75,7 @@ type placement struct {
 // inference is what gives the kernels of a rank what no range says: layers where its
 // expert GEMMs are in none, in all steps or in some, and steps where ranges name layers
 // only; nil where ranges do.
-func (a *attribution) inference(r *rankEvents) func(*rankEvents) {
+func (a *attribution) inference(r *rankEvents) func(*placement) {
 	gemms, layered := map[int32]bool{}, map[int32]bool{} // by step
 	placed := false
 	for _, i := range r.kernels {
@@ -93,31 +93,30 @@ func (a *attribution) inference(r *rankEvents) func(*rankEvents) {
 	stepped := len(layered) > 1 || len(layered) == 1 && !layered[None]
 	switch {
 	case len(gemms) > 0 && !placed:
-		return a.inferLayers
+		return (*placement).inferLayers
 	case len(layered) > 0 && !stepped:
-		return a.stepsOfLayers
+		return (*placement).stepsOfLayers
 	}
 	maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == None || layered[step] })
 	if !placed || len(gemms) == 0 {
 		return nil
 	}
-	return func(r *rankEvents) { a.inferBeside(r, gemms) }
+	return func(p *placement) { p.inferBeside(gemms) }
 }
 
 // inferBeside places the kernels of steps in which no range names a layer, as in replays of
 // graphs, where ranges name those of other steps: if they have as many.
-func (a *attribution) inferBeside(r *rankEvents, bare map[int32]bool) {
-	p := &placement{a: a, r: r}
+func (p *placement) inferBeside(bare map[int32]bool) {
 	seen := map[int32]bool{}
-	for i := range r.events {
-		at := &a.final.Values[r.events[i].location]
-		if bare[at.Step] {
-			p.order = append(p.order, int32(i))
-		} else if at.Layer != None && a.classes[r.events[i].name].GEMM {
+	p.order = slices.DeleteFunc(p.order, func(i int32) bool {
+		e := &p.r.events[i]
+		at := &p.a.final.Values[e.location]
+		if !bare[at.Step] && at.Layer != None && p.a.classes[e.name].GEMM {
 			seen[at.Layer] = true
 		}
-	}
-	p.sort()
+		return !bare[at.Step]
+	})
+	p.readLaunches()
 	p.found = infer.Find(p.launches)
 	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
 		return
@@ -130,17 +129,17 @@ func (a *attribution) inferBeside(r *rankEvents, bare map[int32]bool) {
 			p.layers[b] = layers[layer]
 		}
 	}
-	r.structure = s
+	p.r.structure = s
 	p.place()
 }
 
 // inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
-func (a *attribution) inferLayers(r *rankEvents) {
-	p := newPlacement(a, r)
+func (p *placement) inferLayers() {
+	p.readLaunches()
 	p.found = infer.Find(p.launches)
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, Stage: p.found.Stage}
-	r.structure = s
+	p.r.structure = s
 	if n := p.stepsOfRanges(); n > 0 {
 		s.Layers, s.Unknown, s.Unclear = n, "", false
 	} else {
@@ -164,8 +163,7 @@ func (a *attribution) inferLayers(r *rankEvents) {
 
 // stepsOfLayers gives the kernels of one rank steps, where ranges name layers and no
 // step.
-func (a *attribution) stepsOfLayers(r *rankEvents) {
-	p := newPlacement(a, r)
+func (p *placement) stepsOfLayers() {
 	layers := make([]int32, len(p.order))
 	for i := range layers {
 		layers[i] = p.at(i).Layer
@@ -174,37 +172,35 @@ func (a *attribution) stepsOfLayers(r *rankEvents) {
 		if step >= 0 {
 			l := p.at(i)
 			l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
-			r.events[p.order[i]].location = a.final.Number(l)
+			p.r.events[p.order[i]].location = p.a.final.Number(l)
 		}
 	}
 }
 
-// newPlacement is of all events.
-func newPlacement(a *attribution, r *rankEvents) *placement {
-	p := &placement{a: a, r: r, order: make([]int32, len(r.events))}
-	for i := range p.order {
-		p.order[i] = int32(i)
+// launchOrder are the numbers of a rank's kernels in the order in which they were launched.
+func (a *attribution) launchOrder(r *rankEvents) []int32 {
+	order := make([]int32, len(r.kernels))
+	for i := range order {
+		order[i] = int32(i)
 	}
-	p.sort()
-	return p
-}
-
-// sort puts the events in the order in which they were launched.
-func (p *placement) sort() {
-	rec := p.a.rec
-	launched := func(i int32) int64 {
-		k := &rec.Kernels[p.r.kernels[i]]
+	launched := func(k *capture.Kernel) int64 {
 		if k.Launch < 0 {
 			return k.Start
 		}
-		return rec.Launches[k.Launch].Start
+		return a.rec.Launches[k.Launch].Start
 	}
 	byLaunch := func(x, y int32) int {
-		return cmp.Or(cmp.Compare(launched(x), launched(y)), cmp.Compare(p.r.events[x].start, p.r.events[y].start))
+		k, o := &a.rec.Kernels[r.kernels[x]], &a.rec.Kernels[r.kernels[y]]
+		return cmp.Or(cmp.Compare(launched(k), launched(o)), cmp.Compare(k.Start, o.Start))
 	}
-	if !slices.IsSortedFunc(p.order, byLaunch) {
-		slices.SortFunc(p.order, byLaunch)
+	if !slices.IsSortedFunc(order, byLaunch) {
+		slices.SortFunc(order, byLaunch)
 	}
+	return order
+}
+
+// readLaunches says of each launch what package infer looks at.
+func (p *placement) readLaunches() {
 	of := make([]infer.Launch, len(p.a.classes)) // by name
 	for i, c := range p.a.classes {
 		of[i] = c.Launch(p.a.rec.KernelNames[i])

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
@@ -42,10 +43,14 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 		return nil, err
 	}
 	r.differentRuns()
-	var wait sync.WaitGroup
-	wait.Go(r.kernels)
+	n := 0
+	for _, p := range r.ranks {
+		n += len(p.events)
+	}
+	r.kernels()
+	capture.Collect(n)
 	r.cells()
-	wait.Wait()
+	capture.Collect(n)
 	r.warnMissingRanges()
 	r.unknownTime()
 	if err := r.checkRecorded(); err != nil {

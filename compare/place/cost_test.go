@@ -295,8 +295,8 @@ func TestBreakEven(t *testing.T) {
 	windows := Whole(read(t, counted(t, "0,0,0,300\n0,0,1,300\n0,0,2,100\n0,0,3,100\n"),
 		counted(t, "0,0,0,290\n0,0,1,310\n0,0,2,110\n0,0,3,90\n")))
 	for perExpert, want := range map[float64]router.Number{0: router.Undefined(), 50: 512, 1e9: router.Undefined()} {
-		cost := &Cost{Slots: 800, slots: 800, topK: 1, StepNS: router.Undefined(), fits: [][3]float64{{0, 1, perExpert},
-			{0, 1, perExpert}}}
+		cost := &Cost{Slots: 800, slots: 800, topK: 1, StepNS: router.Undefined(), LeastTokens: 1, MostTokens: 4096,
+			fits: [][3]float64{{0, 1, perExpert}, {0, 1, perExpert}}}
 		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{4}, Threshold: 0.1,
 			Cost: cost})
 		if err != nil || fmt.Sprint(res.Placements[0].BreakEvenTokens) != fmt.Sprint(want) {
@@ -320,6 +320,7 @@ func TestBreakEvenOfTables(t *testing.T) {
 		{perSlot, perSlot, 1, 4096, router.Undefined()},
 		{perExpert, perExpert, 1, 300, router.Undefined()},     // none that were measured
 		{perExpert, perExpert, 1000, 4096, router.Undefined()}, // any
+		{perExpert, perExpert, 1000, 1000, router.Undefined()}, // one point
 	} {
 		cost := &Cost{Slots: 1000, slots: 1000, topK: 1, StepNS: router.Undefined(), LeastTokens: c.least, MostTokens: c.most,
 			fits: [][3]float64{c.prefill, c.prefill}, other: c.decode}

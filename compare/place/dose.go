@@ -1,13 +1,11 @@
 package place
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Dose is a campaign that measured time over load imbalance, from which the gain of a placement is
@@ -37,8 +35,7 @@ func (d *Dose) predict(p Placement) []gain.Predicted {
 	if len(list) > 0 {
 		return list
 	}
-	tokens := quantity.Plain(d.Tokens)
-	none := all[0].Refuse(fmt.Sprintf("not measured: bench --points %s=%s", tokensPoint, tokens))
+	none := all[0].Refuse("not_measured", "point", tokensPoint, "tokens", d.Tokens)
 	none.Value = router.Number(d.Tokens)
 	return []gain.Predicted{none}
 }

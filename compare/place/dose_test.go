@@ -42,7 +42,7 @@ func TestDose(t *testing.T) {
 			t.Fatalf("%+v: %+v", test, p.Gains)
 		}
 		last := p.Gains[len(p.Gains)-1]
-		if (last.Refused != "") != test.refused || last.Estimate.Defined() == test.refused {
+		if (last.Refused != nil) != test.refused || last.Estimate.Defined() == test.refused {
 			t.Errorf("%+v: %+v", test, last)
 		}
 		want := file.Predict(test.ranks, p.Baseline, p.Judged)[1]

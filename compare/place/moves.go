@@ -15,9 +15,6 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// ParseGoal reads --goal; see placement.Goal.
-func ParseGoal(text string) (placement.Goal, error) { return placement.ParseGoal(text) }
-
 // Budget is the most that may move from the placement that runs: one of its fields.
 type Budget struct {
 	Share float64       // of the copies of all ranks and layers

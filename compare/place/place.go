@@ -105,7 +105,8 @@ type Placement struct {
 	Gains []gain.Predicted `json:"predicted_gains,omitempty"`
 	Price
 	Verdict Verdict `json:"verdict"`
-	Reason  string  `json:"reason"` // in a few words
+	// Reason is what decided, of the code "placement".
+	Reason router.Warning `json:"reason"`
 }
 
 // Workload is what a placement does to one judged window.

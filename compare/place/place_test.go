@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
@@ -167,7 +168,7 @@ func TestTooFewTokens(t *testing.T) {
 		counted(t, "0,5,0,5\n0,5,1,4\n0,5,2,2\n0,5,3,1\n")))
 	res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil || res.Placements[0].Verdict != NoVerdict || !near(res.Placements[0].Change, -2./9) ||
-		!strings.Contains(res.Placements[0].Reason, "too few tokens") {
+		!strings.Contains(caveat.Text(res.Placements[0].Reason), "too few tokens") {
 		t.Errorf("%+v, %v", res, err)
 	}
 	many := Whole(read(t, counted(t, "0,5,0,4000\n0,5,1,3000\n0,5,2,1000\n0,5,3,2000\n")))
@@ -259,11 +260,11 @@ func TestVerdictNamesABadFit(t *testing.T) {
 	change := &TimeChange{Estimate: -0.01, Low: -0.08, High: 0.06, Error: 0.07, Of: "step time"}
 	p := Placement{Change: -0.2, Baseline: 2, NullP95: 1.01, Helped: 1, Time: change}
 	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict ||
-		!strings.HasPrefix(why, "the fitted cost errs by 7.0 % of the step time, more than it predicts") {
+		why.Args["why"] != "cost" || why.Args["error"] != 0.07 {
 		t.Errorf("%s: %s", v, why)
 	}
 	change.Error = 0.005
-	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict || why != "the predicted time may rise or fall" {
+	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict || why.Args["why"] != "time_open" {
 		t.Errorf("%s: %s", v, why)
 	}
 }
@@ -312,7 +313,7 @@ func TestVerdicts(t *testing.T) {
 				p.Hurt, p.Helped = p.Hurt-1, p.Helped+1
 			}
 		}
-		if have, why := verdict(p, c.of, 0.1); have != c.want || why == "" {
+		if have, why := verdict(p, c.of, 0.1); have != c.want || why.Code == "" {
 			t.Errorf("%d: %s (%s), want %s", i, have, why, c.want)
 		}
 	}
@@ -368,7 +369,7 @@ func TestHalves(t *testing.T) {
 	}
 	res, err = Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil || res.LeftOut != 3 || len(res.Workloads) != 3 || len(res.Plans) != 0 ||
-		res.Placements[0].Verdict != NoVerdict || !strings.Contains(res.Placements[0].Reason, "come again in 3 of 3") {
+		res.Placements[0].Verdict != NoVerdict || !strings.Contains(caveat.Text(res.Placements[0].Reason), "come again in 3 of 3") {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
 	if learn, judge, err = Halves(read(t, counted(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 ||

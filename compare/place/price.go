@@ -75,8 +75,8 @@ type Price struct {
 	PaidBackAfter router.Number `json:"paid_back_after_steps"`
 	// BreakEvenTokens is the least power of two of tokens in a step of all ranks from which
 	// on the placement saves time on the judged windows together, of those that a cost table
-	// measured; undefined where it saves time at any number, or at none. The cost of a trace
-	// measured one number, and all others are beyond it.
+	// measured; undefined where it saves time at any number, or at none, and for the cost of
+	// a trace, which measured one number.
 	BreakEvenTokens router.Number `json:"break_even_tokens"`
 }
 
@@ -109,16 +109,13 @@ func (o Options) costOn(ranks int) *Cost {
 	return o.Cost
 }
 
-// breakEven tries powers of two: those that a table measured, or of another cost up to 4 Mi tokens.
-// Each window is judged by a plan of its own.
+// breakEven tries the powers of two that a table measured. Each window is judged by a plan of
+// its own.
 func (c *Cost) breakEven(flat plan, judged []Window, by []plan) router.Number {
-	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 {
+	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 || !(c.MostTokens > c.LeastTokens) {
 		return router.Undefined()
 	}
-	first, last := 1, 1<<22
-	if c.MostTokens > c.LeastTokens {
-		first, last = int(math.Exp2(math.Ceil(math.Log2(c.LeastTokens.Float64())))), int(c.MostTokens)
-	}
+	first, last := int(math.Exp2(math.Ceil(math.Log2(c.LeastTokens.Float64())))), int(c.MostTokens)
 	saves := func(tokens int) bool {
 		var ns float64
 		whole := *c

@@ -33,12 +33,12 @@ const leastHelped = 0.8
 //   - not now: it helps fewer than leastHelped of the windows, or lowers the load of the
 //     busiest rank by less than the threshold, or the predicted time rises;
 //   - worth a trial otherwise.
-func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
+func verdict(p Placement, of []Workload, threshold float64) (Verdict, router.Warning) {
 	if len(of) == 0 {
-		return NoVerdict, "no counts are left to judge on; add those of another run with --judge"
+		return NoVerdict, because("no_windows")
 	}
 	if !p.Change.Defined() {
-		return NoVerdict, "the judged windows hold no load; give another run with --judge"
+		return NoVerdict, because("no_load")
 	}
 	of = slices.DeleteFunc(slices.Clone(of), func(w Workload) bool { return !w.Change.Defined() }) // without load
 	repeats := 0
@@ -48,53 +48,43 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, string) {
 		}
 	}
 	if repeats > 0 {
-		return NoVerdict, fmt.Sprintf("the learned counts come again in %d of %s; give another run with --judge",
-			repeats, quantity.Count(len(of), "judged window"))
+		return NoVerdict, because("repeats", "repeats", repeats, "windows", len(of))
 	}
 	if p.Baseline <= p.NullP95 && router.Above(p.NullP95, 1, threshold) {
-		return NoVerdict, fmt.Sprintf("too few tokens: max/mean %s is within chance (null p95 %s)",
-			quantity.Ratio(p.Baseline), quantity.Ratio(p.NullP95))
+		return NoVerdict, because("chance", "load", p.Baseline, "null", p.NullP95)
 	}
-	load := quantity.Percent(-p.Change) + " less load"
-	if p.Change > 0 {
-		load = quantity.Percent(p.Change) + " more load"
-	}
-	load = fmt.Sprintf("the busiest rank gets %s on other counts (threshold %s)", load, quantity.Percent(threshold))
-	switch {
+	load := because("load", "change", p.Change, "threshold", threshold)
+	switch t := p.Time; {
 	case float64(p.Helped) < leastHelped*float64(len(of)):
 		return NotNow, outcome(p, len(of))
 	case float64(p.Change) > -threshold:
 		return NotNow, load
-	case p.Time != nil && p.Time.Low >= 0:
-		return NotNow, "the predicted time rises, though the load is more even"
-	case p.Time != nil && p.Time.High >= 0 && p.Time.Error > max(p.Time.Estimate, -p.Time.Estimate):
-		reason := fmt.Sprintf("the fitted cost errs by %s of the %s, more than it predicts", quantity.Percent(p.Time.Error),
-			p.Time.Of)
-		if p.Time.traced {
-			reason += "; check that the counts are of the traced run (--counts)"
-		}
-		return NoVerdict, reason
-	case p.Time != nil && p.Time.High >= 0:
-		return NoVerdict, "the predicted time may rise or fall"
+	case t != nil && t.Low >= 0:
+		return NotNow, because("time_rises")
+	case t != nil && t.High >= 0 && t.Error > max(t.Estimate, -t.Estimate) && t.traced:
+		return NoVerdict, because("cost_of_trace", "error", t.Error, "of", t.Of)
+	case t != nil && t.High >= 0 && t.Error > max(t.Estimate, -t.Estimate):
+		return NoVerdict, because("cost", "error", t.Error, "of", t.Of)
+	case t != nil && t.High >= 0:
+		return NoVerdict, because("time_open")
 	}
 	return Trial, load
 }
 
-// outcome is how the judged windows went.
-func outcome(p Placement, windows int) string {
-	of := quantity.Count(windows, "judged window")
-	switch {
-	case p.Helped == 0 && p.Hurt == 0:
-		return "no change in " + of
-	case p.Hurt == windows:
-		return "worse in " + of
-	}
-	return fmt.Sprintf("better in %d of %s, worse in %d", p.Helped, of, p.Hurt)
+// because is what decided.
+func because(why string, args ...any) router.Warning {
+	return router.Warn("placement", "", append(args, "why", why)...)
 }
 
-// Answer is the verdict with its reason, in a line.
-func (p Placement) Answer() string {
-	return fmt.Sprintf("%s: %s on %s: %s", p.Verdict, p.Title(), quantity.Count(p.Ranks, "rank"), p.Reason)
+// outcome is how the judged windows went.
+func outcome(p Placement, windows int) router.Warning {
+	switch {
+	case p.Helped == 0 && p.Hurt == 0:
+		return because("no_change", "windows", windows)
+	case p.Hurt == windows:
+		return because("worse", "windows", windows)
+	}
+	return because("mixed", "better", p.Helped, "windows", windows, "worse", p.Hurt)
 }
 
 // Title names the placement in words.

@@ -117,7 +117,7 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Pairs:    c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence,
-			Looks: c.Looks(), DecidedAfter: known(c.Decided), Format: c.Format(),
+			Looks: c.Looks(), DecidedAfter: router.Known(c.Decided), Format: c.Format(),
 			Created: c.Created, GPUs: gpus(c),
 		},
 	}
@@ -230,12 +230,13 @@ func (p ProfiledArm) Comparable() bool {
 
 // check is whether the traces show the arm that was launched.
 func (p ProfiledArm) check() gain.Check {
-	if p.SeenArm != p.Arm {
-		return gain.Check{Name: "profiled_arm", Status: gain.Warn,
-			Text: fmt.Sprintf("the traces of the %s launch show the arm %q", p.Arm, p.SeenArm)}
+	if p.SeenArm == "" {
+		return gain.NewCheck("profiled_arm", gain.Warn, "none", "arm", p.Arm)
 	}
-	return gain.Check{Name: "profiled_arm", Status: gain.Pass,
-		Text: fmt.Sprintf("the traces of the %s launch show that arm", p.Arm)}
+	if p.SeenArm != p.Arm {
+		return gain.NewCheck("profiled_arm", gain.Warn, "warn", "arm", p.Arm, "seen", p.SeenArm)
+	}
+	return gain.NewCheck("profiled_arm", gain.Pass, "pass", "arm", p.Arm)
 }
 
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
@@ -281,14 +282,6 @@ func furthest(layers []imbalance.Row, level string) (maxOverMean, floor router.N
 		}
 	}
 	return maxOverMean, floor
-}
-
-// known is a number of which 0 means that it was not recorded.
-func known(n int) router.Whole {
-	if n == 0 {
-		return router.None
-	}
-	return router.Whole(n)
 }
 
 // Asked is the campaign as its answer needs it.

@@ -3,14 +3,13 @@ package source
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // Placing is what a placement is asked for with, as flags give it.
@@ -64,7 +63,7 @@ func (p *Placing) choose() (err error) {
 	default:
 		return usagef("--plan: want robust or eplb, have %q", p.Plan)
 	}
-	if o.Goal, err = place.ParseGoal(p.Goal); err != nil {
+	if o.Goal, err = placement.ParseGoal(p.Goal); err != nil {
 		return usagef("--goal: %v", err)
 	}
 	if o.Goal != "" && o.Policy == place.PlanEPLB {
@@ -130,40 +129,4 @@ func (p *Placing) Windows() (learn, judge []place.Window, err error) {
 		return place.Halves(p.Records)
 	}
 	return place.Whole(p.Records[:len(p.Learn)]), place.Whole(p.Records[len(p.Learn):]), nil
-}
-
-// Recover says in a comparison what a placement recovers on counts that it was not learned from:
-// that of a result of place, or without one the default plan without redundant experts, on the
-// statistics of the normal arm.
-func Recover(ctx context.Context, c *diff.Comparison, result, statistics string, shape *router.Shape,
-	threshold float64) error {
-	var placed *place.Result
-	held, ranks := "learned on the first half of the counts and judged on the second", len(c.Ranks)
-	if result != "" {
-		var err error
-		if placed, err = readPlaced(result, ranks); err != nil {
-			return fmt.Errorf("--place: %w", err)
-		}
-		held = "as judged in " + filepath.Base(result)
-	} else {
-		record, err := ReadCounts(ctx, statistics, nil)
-		if err != nil {
-			return err
-		}
-		learn, judge, err := place.Halves([]*counts.Record{record})
-		if err != nil {
-			return err
-		}
-		if placed, err = place.Judge(learn, judge, place.Options{Ranks: []int{ranks}, Redundant: []int{0}, Nodes: 1,
-			Shape: shape, Threshold: threshold}); err != nil {
-			return err
-		}
-	}
-	p := placed.Best()
-	held = p.Title() + ", " + held
-	if p.Verdict == place.NoVerdict {
-		p.Baseline, held = router.Undefined(), "'moebalance place' cannot say what a placement recovers: "+p.Reason
-	}
-	c.WithPlacement(p.Baseline, p.Judged, held)
-	return nil
 }

@@ -111,14 +111,11 @@ func (r *Reading) patterns() (*nsys.Patterns, error) {
 // FindModel is the named model: a preset, or what a config.json or the folder of a checkpoint
 // says, as engines take it. A method given stands in the place of the config's.
 func FindModel(name, config string, method router.Method) (router.Model, error) {
-	folder := filepath.Join(name, "config.json")
 	switch {
 	case name != "" && config != "":
 		return router.Model{}, usagef("want one of --model and --config, have both")
-	case config != "" || isFile(name):
+	case config != "" || isFile(name) || name != "" && isFile(filepath.Join(name, configName)):
 		return ReadModel(config+name, method) // one of them is empty
-	case name != "" && isFile(folder):
-		return ReadModel(folder, method)
 	}
 	found, err := router.FindModel(name)
 	if err != nil {
@@ -127,8 +124,14 @@ func FindModel(name, config string, method router.Method) (router.Model, error) 
 	return found, err
 }
 
-// ReadModel reads a model from its config.json and names the file as its source.
+const configName = "config.json" // in the folder of a checkpoint
+
+// ReadModel reads a model from its config.json, or the folder that holds it, and names the
+// file as its source.
 func ReadModel(path string, method router.Method) (router.Model, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, configName)
+	}
 	text, err := input.ReadFile(path, maxSettings)
 	if err != nil {
 		return router.Model{}, err

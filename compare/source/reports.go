@@ -155,9 +155,7 @@ func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, 
 // separate says, once, what reports of clients do not show.
 func (r *reportReader) separate() {
 	if len(r.set.Campaign.Checks) == 0 {
-		r.set.Campaign.Checks = []gain.Check{{Name: gain.CheckLaunches, Status: gain.Warn,
-			Text: "each report is taken as one of a start of its own of the server, which a client does not say: " +
-				"runs of one start are one launch, so put them in one file"}}
+		r.set.Campaign.Checks = []gain.Check{gain.NewCheck(gain.CheckLaunches, gain.Warn, "assumed")}
 	}
 }
 

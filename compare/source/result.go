@@ -1,12 +1,10 @@
 package source
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -46,22 +44,6 @@ func ReadResult(path string) (Item, error) {
 		return Item{}, err
 	}
 	return ParseResult(filepath.Base(path), text)
-}
-
-// readPlaced reads a result of place, and of it the placements on so many ranks, of which
-// there is one or more.
-func readPlaced(path string, ranks int) (*place.Result, error) {
-	in, err := ReadResult(path)
-	if err != nil {
-		return nil, err
-	}
-	res := cmp.Or(in.Place, &place.Result{})
-	res.Placements = slices.DeleteFunc(res.Placements, func(p place.Placement) bool { return p.Ranks != ranks })
-	if len(res.Placements) == 0 {
-		return nil, &input.Error{File: in.Name, Expected: "a result of place on " + quantity.Count(ranks, "rank"),
-			Found: "none"}
-	}
-	return res, nil
 }
 
 // ParseResult takes the JSON result of a verb and recognizes it by its kind. Errors

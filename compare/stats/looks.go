@@ -2,6 +2,21 @@ package stats
 
 import "math"
 
+// MinPairs is the least number of pairs of which all gaining could reach the confidence
+// by an exact sign test: the smallest n with 2/2ⁿ ≤ 1 − confidence,
+// 6 for 0.95, 8 for 0.99. It is 0, meaning that no number is enough, unless
+// confidence lies between 0 and 1.
+func MinPairs(confidence float64) int {
+	if !(confidence > 0 && confidence < 1) {
+		return 0
+	}
+	n := 1
+	for math.Ldexp(1, 1-n) > 1-confidence {
+		n++
+	}
+	return n
+}
+
 // Looks are the numbers of pairs after which a campaign that runs until it is
 // decided looks at its pairs, ending with the cap; nil if the cap is too low
 // for the first look to be able to decide.
@@ -10,7 +25,7 @@ import "math"
 // chance that any of the K intervals misses the true gain is at most
 // 1−confidence, whatever the dependence between looks (Bonferroni). A look with
 // n pairs can decide only if 2/2ⁿ ≤ (1−confidence)/K, the least two-sided error
-// of the exact signed-rank interval; the first look is the smallest even n for
+// of an exact sign test; the first look is the smallest even n for
 // which that holds, and each further one is half as large again, rounded up to
 // an even number so that blocks of the order are whole.
 func Looks(most int, confidence float64) []int {

@@ -81,3 +81,11 @@ func TestPairsToDecide(t *testing.T) {
 		t.Errorf("half the distance needs %d pairs, the whole %d", more, n)
 	}
 }
+
+func TestMinPairs(t *testing.T) {
+	for confidence, want := range map[float64]int{0.5: 2, 0.9: 5, 0.95: 6, 0.96875: 6, 0.97: 7, 0.99: 8, 0: 0, 1: 0} {
+		if n := MinPairs(confidence); n != want {
+			t.Errorf("MinPairs(%g): have %d, want %d", confidence, n, want)
+		}
+	}
+}

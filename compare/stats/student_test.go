@@ -70,3 +70,27 @@ func TestCrossoverByHand(t *testing.T) {
 		t.Errorf("one order alone: %+v", one)
 	}
 }
+
+func checkNear(t *testing.T, what string, have, want, within float64) {
+	t.Helper()
+	if !(math.Abs(have-want) <= within) {
+		t.Errorf("%s: have %.10g, want %.10g ± %.2g", what, have, want, within)
+	}
+}
+
+func checkNaN(t *testing.T, what string, values ...float64) {
+	t.Helper()
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			t.Errorf("%s: have %g, want undefined", what, v)
+		}
+	}
+}
+
+// Heights of 15 pairs of cross- and self-fertilised maize plants, differences
+// in eighths of an inch (Darwin, 1876; Fisher, The Design of Experiments, §§17–21).
+var maize = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}
+
+// Extra hours of sleep on two drugs, 10 patients (Student, 1908). Holds a zero
+// and a tie of absolute values.
+var sleep = []float64{1.2, 2.4, 1.3, 1.3, 0, 1.0, 1.8, 0.8, 4.6, 1.4}

@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,7 @@ func TestModule(t *testing.T) {
 	}{
 		{"tep4", "e32k4", flat, 4, router.TEP}, {"dep4", "e32k4", flat, 4, router.DEP},
 		{"grouped", "e32k4g8", grouped, 8, router.TEP}, {"single", "e16k2", single, 1, router.DEP},
+		{"tep5", "e32k4", flat, 5, router.TEP}, {"dep5", "e32k4", flat, 5, router.DEP}, // ranks of 7 and of 6 experts
 	} {
 		layout, err := router.Contiguous(c.gate.Shape.Experts, c.ranks)
 		if err != nil {
@@ -48,10 +50,19 @@ func TestModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var held [][]int32
 		for rank := range c.ranks {
 			if _, err := cache.Get(rank, logits.AnyTokens); err != nil {
 				t.Fatal(err)
 			}
+			held = append(held, layout.Held(rank))
+		}
+		text, err := json.Marshal(held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(caches, c.name, "held.json"), text, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 	script, err := filepath.Abs("testdata/hook_test.py")

@@ -1,11 +1,11 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -43,6 +43,40 @@ var noNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decod
 	return errors.ErrUnsupported
 }))
 
+// object is the JSON of a header, its tensors in a list: a map of many takes twice the time.
+type object struct {
+	metadata map[string]string
+	tensors  []namedDescription
+}
+
+type namedDescription struct {
+	name string
+	description
+}
+
+func (o *object) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if kind := d.PeekKind(); kind != '{' {
+		return &json.SemanticError{JSONKind: kind, GoType: reflect.TypeFor[object]()}
+	}
+	for {
+		token, err := d.ReadToken()
+		name, kind := token.String(), token.Kind()
+		switch {
+		case err != nil || kind == '}':
+			return err
+		case kind == '{': // its begin
+		case name == metadataKey:
+			err = json.UnmarshalDecode(d, &o.metadata)
+		default:
+			o.tensors = append(o.tensors, namedDescription{name: name})
+			err = json.UnmarshalDecode(d, &o.tensors[len(o.tensors)-1].description)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // parseHeader reads the JSON of a header and returns its tensors in the order of
 // their bytes, and where the last one ends. Every byte in between belongs to
 // exactly one tensor.
@@ -50,25 +84,24 @@ var noNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decod
 // The decoder refuses names that come twice, text that is not UTF-8 and nesting deeper than
 // 10,000; no string is longer than the header, whose length is bounded.
 func parseHeader(file string, text []byte) (h header, end int64, err error) {
-	var object struct {
-		Metadata map[string]string      `json:"__metadata__"`
-		Tensors  map[string]description `json:",embed"`
+	object, options := object{metadata: map[string]string{}}, json.JoinOptions()
+	if bytes.Contains(text, []byte("null")) { // looking at each value takes time
+		options = noNull
 	}
-	object.Metadata = map[string]string{}
-	if err := json.Unmarshal(text, &object, noNull); err != nil {
+	if err := json.Unmarshal(text, &object, options); err != nil {
 		return h, 0, jsonFault(file, err)
 	}
-	h.metadata, h.byName = object.Metadata, make(map[string]int, len(object.Tensors))
-	for _, name := range slices.Sorted(maps.Keys(object.Tensors)) {
-		t, err := object.Tensors[name].place(name)
+	h.metadata, h.byName = object.metadata, make(map[string]int, len(object.tensors))
+	for _, d := range object.tensors {
+		t, err := d.place(d.name)
 		if err != nil {
 			err.File = file
 			return h, 0, err
 		}
 		h.tensors = append(h.tensors, t)
 	}
-	slices.SortStableFunc(h.tensors, func(a, b Tensor) int {
-		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
+	slices.SortFunc(h.tensors, func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End), strings.Compare(a.Name, b.Name))
 	})
 	for i, t := range h.tensors {
 		h.byName[t.Name] = i

@@ -50,8 +50,8 @@ var words = []word{
 		"Time of a collective before and after its last rank arrived. The last rank computed longest, ran other kernels, " +
 			"or launched late; adding the wait to the loss would double-count.", []string{"trace", "compare"}},
 	{"gain", "Throughput of balanced routing / learned routing − 1, per pair of launches. Mean of the two orders' mean " +
-		"log ratios with Student's t interval (crossover t), which takes out what running second costs; the signed-rank " +
-		"interval stands beside it. One launch is one observation.", []string{"bench", "compare"}},
+		"log ratios with Student's t interval (crossover t), which takes out what running second costs. " +
+		"One launch is one observation.", []string{"bench", "compare"}},
 	{"even ranks, even experts", "Even ranks: no rank has more expert work than another, which ends the straggler loss and " +
 		"is all that a placement can do. Even experts: no expert has more tokens than another, so GEMMs have one size " +
 		"and run faster, which only balanced routing does.", []string{"compare"}},

@@ -4,6 +4,7 @@ import json
 import random
 import time
 
+import torch
 from vllm import LLM, SamplingParams
 from vllm.inputs import TokensPrompt
 
@@ -23,7 +24,7 @@ class Engine:
             moe_backend="triton", max_model_len=17000, max_num_seqs=256, max_num_batched_tokens=16384, gpu_memory_utilization=0.7,
             enable_prefix_caching=False, compilation_config={"cudagraph_capture_sizes": [1, 8, 64, 256]}, seed=0,
             worker_extension_cls="moebalance_hook.WorkerExtension"), **engine, **args.engine})
-        self.draw = random.Random(1)
+        self.draw, self.before = random.Random(1), 0
 
     def run(self, requests, prompt, new):
         """Seconds that so many requests take, with prompts and answers of so many tokens."""
@@ -37,10 +38,13 @@ class Engine:
 
     def counted(self):
         """Slots per layer and expert since reset."""
-        return self.llm.collective_rpc("moebalance_counts")[0]["counts"]
+        return (self.slots() - self.before).tolist()
 
     def reset(self):
-        self.llm.collective_rpc("moebalance_counts_reset")
+        self.before = self.slots()
+
+    def slots(self):
+        return torch.tensor(self.llm.collective_rpc("moebalance_counts")[0]["counts"])
 
     def profile(self, *batch):
         """The batch profiled, after three that are not: seconds without and with the profiler."""

@@ -1,6 +1,6 @@
 // Package output is the single place where a result becomes text, in four
 // formats: aligned text for people, JSON for programs, CSV for one table of raw
-// numbers, Markdown for a pull request. It knows no word of the domain.
+// numbers, Markdown for a pull request. It has no words of its own.
 //
 // A verb builds one Document: the answer, tables of typed cells, and the value that JSON
 // carries. People see the answer with one table; they ask for the others by name.
@@ -20,6 +20,7 @@ import (
 	gopretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
@@ -41,12 +42,12 @@ var Formats = []Format{Text, JSON, CSV, Markdown}
 
 // Document is one result.
 type Document struct {
-	Answer *Answer      // nil for listings, which answer nothing
-	Lead   *table.Table // what people see with the answer; nil for none
+	Answer *answer.Answer // nil for listings, which answer nothing
+	Lead   *table.Table   // what people see with the answer; nil for none
 
 	Headline string // of a listing
 	Tables   []table.Table
-	Notes    []string // shown on demand beside an answer
+	Notes    []string // the caveats of the answer and others, shown on demand
 	Value    any      // what JSON carries
 }
 
@@ -55,28 +56,6 @@ func (d Document) Named(name string) *table.Table {
 	t, _ := d.table(name)
 	return &t
 }
-
-// Answer is what people read first.
-type Answer struct {
-	Line    string // the answer, in one sentence
-	Verdict string
-	Tone    Tone   // of the verdict
-	Basis   string // what the verdict rests on
-	Numbers []string
-	Reasons []string
-	Next    []string // commands as typed
-	Notes   string   // how many notes there are, in words; empty for none
-}
-
-// Tone is how a verdict is colored.
-type Tone int
-
-// The tones, with their colors.
-const (
-	Undecided Tone = iota // yellow
-	Fine                  // green
-	Costs                 // red
-)
 
 // Brief is the answer's line alone.
 func (d Document) Brief() Document {
@@ -215,8 +194,8 @@ func (d Document) render(v View, tables []table.Table) string {
 		w.follow(a)
 		if v.Notes {
 			w.notes(append(slices.Clone(d.Notes), "tables: --table "+strings.Join(d.filled(), ", ")))
-		} else if a.Notes != "" {
-			w.line("", "Notes: "+a.Notes+": --notes shows "+them(len(d.Notes)))
+		} else if n := len(d.Notes); n > 0 {
+			w.line("", "Notes: "+a.CountNotes(n-len(a.Caveats))+": --notes shows "+them(n))
 		}
 	}
 	return w.String()

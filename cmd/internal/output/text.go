@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
@@ -36,16 +37,15 @@ func (w *writer) headline(text string) {
 }
 
 // answer writes the line, the verdict with its basis, and the numbers.
-func (w *writer) answer(a *Answer) {
+func (w *writer) answer(a *answer.Answer) {
 	const mostNumbers = 3
-	numbers := a.Numbers[:min(mostNumbers, len(a.Numbers))]
-	status := a.Verdict
-	if a.Basis != "" {
-		status += " · " + a.Basis
+	var numbers []string
+	for _, n := range a.Numbers[:min(mostNumbers, len(a.Numbers))] {
+		numbers = append(numbers, n.String())
 	}
-	status = w.prose(status, "")
-	if rest, whole := strings.CutPrefix(status, a.Verdict); whole {
-		status = w.Screen.escape([]string{"33", "32", "31"}[a.Tone], a.Verdict) + rest
+	status := w.prose(a.Status(), "")
+	if rest, whole := strings.CutPrefix(status, string(a.Verdict)); whole {
+		status = w.Screen.escape([]string{"33", "32", "31"}[a.Verdict.Tone()], string(a.Verdict)) + rest
 	}
 	if w.Format == Markdown {
 		fmt.Fprintf(w, "**%s**\n\n%s\n\n", w.prose(a.Line, ""), status)
@@ -61,23 +61,23 @@ func (w *writer) answer(a *Answer) {
 }
 
 // follow writes the reasons and what to do next.
-func (w *writer) follow(a *Answer) {
+func (w *writer) follow(a *answer.Answer) {
 	if w.Format == Markdown && len(a.Reasons)+len(a.Next) > 0 {
 		w.WriteString("\n")
 	}
 	for _, r := range a.Reasons {
 		w.line("  ", "- "+r)
 	}
-	for i, step := range a.Next {
-		head := "Next: "
-		if i > 0 {
+	head := "Next: "
+	for _, step := range a.Next {
+		switch {
+		case step.Command == "":
+		case w.Format == Markdown:
+			fmt.Fprintf(w, "\nNext: `%s`\n", shown.Text(step.Command))
+		default:
+			w.WriteString(head + shown.Text(step.Command) + "\n") // one line, as it is typed
 			head = "      "
 		}
-		if w.Format == Markdown {
-			fmt.Fprintf(w, "\nNext: `%s`\n", shown.Text(step))
-			continue
-		}
-		w.WriteString(head + shown.Text(step) + "\n") // one line, as it is typed
 	}
 }
 

@@ -140,7 +140,6 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 			counted(r),
 		}, Rows: [][]any{
 			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-			{"Hodges–Lehmann, signed rank", g.RankEstimate, g.RankLow, g.RankHigh, g.RankConfidence, g.N},
 			{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
 		}}
 	switch {

@@ -52,9 +52,6 @@ func predictionNotes(r diff.Comparison) (notes []string) {
 		notes = append(notes,
 			"the profiler makes a step of the perfect arm longer by "+quantity.Percent(p.ProfilerOverhead))
 	}
-	if p := r.Split.Placement; p.Held != "" && !p.Recovered.Defined() { // then it says why
-		notes = append(notes, p.Held)
-	}
 	return notes
 }
 

@@ -92,18 +92,13 @@ func (res placeView) costNotes() (notes []string) {
 	if c.LateHosts {
 		step += "; ranks wait mostly for late hosts, so less time may be saved than predicted"
 	}
-	beyond := ""
-	if best := res.Best(); best.BreakEvenTokens.Defined() && c.LeastTokens == c.MostTokens {
-		beyond = fmt.Sprintf("; break-even tokens (%s) are extrapolated from steps of %s tokens",
-			quantity.Plain(best.BreakEvenTokens), quantity.Plain(c.MostTokens))
-	}
 	lack := "dispatch, combine, "
 	if c.Basis != "benchmark" {
 		lack += "different times of ranks with equal load, "
 	}
 	return []string{text, step +
 		"; the intervals are over judged windows and fits without one group, widened by what 95 % of held-out changes err " +
-		"by; they lack " + lack + "and expert GEMMs that run faster at equal sizes" + beyond}
+		"by; they lack " + lack + "and expert GEMMs that run faster at equal sizes"}
 }
 
 // tables are all of them.

@@ -121,8 +121,6 @@ func describeLaunch(l bench.Launch) string {
 		return fmt.Sprintf("pair %d, %s, point %s", l.Pair, l.Arm, l.Point)
 	case l.Kind == bench.Timed:
 		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
-	case l.Kind == bench.Floor:
-		return fmt.Sprintf("A/A pair %d, %s", l.Pair, l.Arm)
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s, %s", l.Kind, l.Arm), ", ")
 }

@@ -253,13 +253,43 @@ var catalog = map[string]entry{
 	"global": {Note,
 		"the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are placed on any node",
 		""},
-	"one_window": {Note, "one window to learn from is not enough: the plan is EPLB's, which fits what it has seen; " +
-		"give counts of other traffic as well (windows within 3 % count as one)", ""},
+	"one_window": {Note, "one window to learn from is too few: EPLB's plan fits what it has seen; give counts of other " +
+		"traffic, too", ""},
 	"doubles": {Note, "{doubles:copy} stay on a rank that has another of the same expert, as in what runs: more " +
 		"--max-moves may end that", ""},
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
 		"every plan: --table plans leaves both out", ""},
+	"placement.no_windows": {Note, "no counts are left to judge on; add those of another run with --judge", ""},
+	"placement.no_load":    {Note, "the judged windows hold no load; give another run with --judge", ""},
+	"placement.repeats": {Note, "the learned counts come again in {repeats} of {windows:judged window}; give " +
+		"another run with --judge", ""},
+	"placement.chance": {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile " +
+		"{null:.3})", ""},
+	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold " +
+		"{threshold:%})", ""},
+	"placement.time_rises":    {Note, "the predicted time rises, though the load is more even", ""},
+	"placement.cost":          {Note, costErrs, ""},
+	"placement.cost_of_trace": {Note, costErrs + "; check that the counts are of the traced run", ""},
+	"placement.time_open":     {Note, "the predicted time may rise or fall", ""},
+	"placement.no_change":     {Note, "no change in {windows:judged window}", ""},
+	"placement.worse":         {Note, "worse in {windows:judged window}", ""},
+	"placement.mixed":         {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
+
+	// Why a curve of time over imbalance predicts no gain.
+	"no_prediction.not_measured": {Note, "not measured: bench --points {point}={tokens}", ""},
+	"no_prediction.campaign":     {Note, "the campaign is {verdict}", ""},
+	"no_prediction.no_curve": {Note, "the campaign has no curve of time over imbalance: measure one with bench --routers",
+		""},
+	"no_prediction.ranks": {Note, "the campaign is of {ranks:rank}, the placement of {asked}", ""},
+	"no_prediction.claimed": {Note, "the imbalance of the campaign's arms is claimed: record expert counts (--counts)",
+		""},
+	"no_prediction.two_arms": {Note, "two arms do not show whether time follows imbalance in a line: measure three " +
+		"(--routers)", ""},
+	"no_prediction.outside": {Note, "max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}", ""},
+	"no_prediction.no_cost": {Note, "no cost of imbalance is measured there (each 10 % of it: {low:+%} to {high:+%} of " +
+		"time)", ""},
+
 	"placements_differ": {Note,
 		"this window ran with another placement than the one before: the last one recorded is the baseline", ""},
 
@@ -275,8 +305,8 @@ var catalog = map[string]entry{
 	"refused.layers": {Doubt, "the sides have different layers: {arm} has {layers}; {other} has {others}", ""},
 	"refused.loads": {Doubt,
 		"the recorded load covers {experts:expert} in the {arm} arm and {others} in the {other} arm", ""},
-	"refused.swapped": {Doubt, "the arms are swapped: the {arm} side says {other} ({evidence}) and the {other} side " +
-		"says {arm} ({others})", ""},
+	"refused.swapped": {Doubt, "the sides are swapped: the first was balanced ({evidence}) and the second was not " +
+		"({others})", ""},
 	"refused.arm": {Doubt, "the {arm} side records the arm \"{recorded}\" ({evidence})", ""},
 	"refused.load": {Doubt, "balance is not proved: the recorded load of the {arm} arm has max/mean {load:.3} over " +
 		"ranks in layer {layer} (floor {floor:.3})", ""},
@@ -341,6 +371,7 @@ var catalog = map[string]entry{
 }
 
 const (
+	costErrs   = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
 	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm (per step " +
 		"and layer)"

@@ -16,7 +16,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-var folders = []string{"nsys", "counts", "source", "place", "imbalance", "diff"}
+var folders = []string{"nsys", "counts", "source", "place", "imbalance", "diff", "gain"}
 
 // sources are those of the packages that leave their words to the catalog.
 func sources(t *testing.T, folders ...string) string {
@@ -40,7 +40,9 @@ func sources(t *testing.T, folders ...string) string {
 var (
 	continued = regexp.MustCompile(`([,(+&|])\n\s*`)
 	constant  = regexp.MustCompile(`(?m)^\s*(?:const (?:\( )?)?(\w+)(?: \w+)? += ("\w+")`)
-	finding   = regexp.MustCompile(`(?:NewCheck|checked)\((?:gain\.)?("?\w+"?), (?:gain\.)?\w+, ("\w+")((?:.*,\n)*.*)`)
+	finding   = regexp.MustCompile(`(?:NewCheck|checked)\((?:gain\.)?("?\w+"?), (?:gain\.)?\w+, ("\w+")(.*)`)
+	passed    = regexp.MustCompile(`passOrWarn\(("?\w+"?), (.*)`)
+	because   = regexp.MustCompile(`\b(because|Refuse)\("(\w+)"(.*)`)
 	refusal   = regexp.MustCompile(`\.(refuse|judge)\((?:w, |.*\), )?"(\w+)"(.*)`)
 	warns     = regexp.MustCompile(`(?:\.warn|router\.Warn|unknownLayers|\bwarn)\((?:r, |s, )?("?\w+"?)(.*)`)
 	row       = regexp.MustCompile(`\{("\w+"), t\.\w+\}`)
@@ -72,6 +74,10 @@ func TestEveryWarningIsWorded(t *testing.T) {
 		}
 		found = append(found, []string{r[0], "refused", `"why", "` + r[2] + `" ` + r[3]})
 	}
+	for _, r := range because.FindAllStringSubmatch(text, -1) {
+		code := map[string]string{"because": "placement", "Refuse": "no_prediction"}[r[1]]
+		found = append(found, []string{r[0], `"` + code + `"`, `"why", "` + r[2] + `" ` + r[3]})
+	}
 	seen := 0
 	for _, w := range found {
 		code := strings.Trim(w[1], `"`)
@@ -80,7 +86,7 @@ func TestEveryWarningIsWorded(t *testing.T) {
 				continue // a parameter
 			}
 		}
-		if seen++; strings.Contains(w[2], "args...") || strings.Contains(w[2], `"why", reason`) {
+		if seen++; strings.Contains(w[2], "args...") || strings.Contains(w[2], "append(args") || strings.Contains(w[2], `"why", reason`) {
 			continue // computed
 		}
 		key := code
@@ -109,20 +115,32 @@ func TestEveryWarningIsWorded(t *testing.T) {
 
 // Every case of a check of campaigns has words, without a value that it lacks; and no other has.
 func TestEveryCheckIsWorded(t *testing.T) {
-	text, names := sources(t, "gain", "diff"), map[string]string{}
+	text, names := sources(t, "gain", "diff", "bench", "source"), map[string]string{}
 	seen := map[string]bool{"equal_compute.other": true, "equal_compute.steps": true} // which are no literals
 	for _, c := range constant.FindAllStringSubmatch(text, -1) {
 		names[c[1]] = strings.Trim(c[2], `"`)
 	}
-	for _, f := range finding.FindAllStringSubmatch(text, -1) {
-		key := cmp.Or(names[f[1]], strings.Trim(f[1], `"`)) + "." + strings.Trim(f[2], `"`)
-		words, ok := checks[key]
-		if seen[key] = true; !ok {
-			t.Errorf("%s has no words: %s", key, f[0])
+	for line := range strings.Lines(text) {
+		if c := constant.FindStringSubmatch(line); c != nil {
+			names[c[1]] = strings.Trim(c[2], `"`) // of a function
 		}
-		for _, p := range placeholder.FindAllStringSubmatch(words, -1) {
-			if !strings.Contains(f[3], `"`+p[1]+`"`) {
-				t.Errorf("%s lacks the value %s: %s", key, p[1], f[0])
+		found := finding.FindAllStringSubmatch(line, -1)
+		for _, p := range passed.FindAllStringSubmatch(line, -1) {
+			found = append(found, []string{p[0], p[1], "pass", p[2]}, []string{p[0], p[1], "warn", p[2]})
+		}
+		for _, f := range found {
+			key := cmp.Or(names[f[1]], strings.Trim(f[1], `"`)) + "." + strings.Trim(f[2], `"`)
+			if f[3] == ", args...)" {
+				continue // passOrWarn, whose callers have the name
+			}
+			words, ok := checks[key]
+			if seen[key] = true; !ok {
+				t.Errorf("%s has no words: %s", key, f[0])
+			}
+			for _, p := range placeholder.FindAllStringSubmatch(words, -1) {
+				if !strings.Contains(f[3], `"`+p[1]+`"`) {
+					t.Errorf("%s lacks the value %s: %s", key, p[1], f[0])
+				}
 			}
 		}
 	}

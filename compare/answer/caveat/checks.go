@@ -73,9 +73,50 @@ var checks = map[string]string{
 		"what stays between launches",
 	"carry_over.none": "pairs with the {one} arm first differ by {change:+%} from those with the {other} arm " +
 		"first (p = {p:p})",
-	"noise_floor.no_gain": control + "; no complete pair to compare with",
-	"noise_floor.hidden":  control + ", at least the gain",
-	"noise_floor.below":   control,
+
+	// What only the launches themselves show.
+	"treatment.chance": "random routing is even only on average: at small batches its busiest rank has more load " +
+		"than under balanced routing",
+	"launcher.said":         "{messages:;}",
+	"same_files.unnamed":    "no files to hold constant were named (--same)",
+	"same_files.changed":    "{file} changed before launch {launch} (SHA-256 {sum}, was {before})",
+	"same_files.unchanged":  "{files:file} unchanged in every launch",
+	"one_session.changed":   "{variables} changed between the {sessions} sessions: repeat the campaign in one session",
+	"one_session.split":     "interrupted inside {pairs:#pair}: its launches are not adjacent in time",
+	"one_session.within":    "each launch holds all arms in one session",
+	"one_session.several":   "ran in {sessions:session}, interrupted between pairs only",
+	"one_session.one":       "all pairs ran in one session",
+	"first_attempts.pass":   "every launch finished at its first attempt",
+	"first_attempts.warn":   attempts,
+	"first_attempts.left":   attempts + "; {left:launch} left processes behind",
+	"other_processes.pass":  "no other process used the GPUs at the start of a launch",
+	"other_processes.warn":  "other processes used the GPUs: {processes}: stop them before the campaign",
+	"clocks.pass":           clocks,
+	"clocks.warn":           clocks + ": lock the clocks with nvidia-smi --lock-gpu-clocks",
+	"report_time.longer":    "launch {launch} has the report of another run: of {reported_ns:ns}, while it took {ns:ns}",
+	"other_load.unrecorded": "the CPU use of other processes was not recorded, or the launches were too short",
+	"other_load.pass":       otherLoad,
+	"other_load.warn":       otherLoad + ": stop them",
+	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency, " +
+		"such as --metric ttft_mean",
+	"one_server.other": "the client measures {at}, but the server that was started answers at {ready} (--ready): name " +
+		"the same in both, or accept it by --accept-difference {at}",
+	"one_server.unnamed": "the client names no server, so nothing shows that it measured the one at {ready}",
+	"one_server.same":    "the client names the server that was started",
+	"equal_slots.unequal": "the arms counted different work: pair {pair}, layer {layer}: {arm} {slots:slot}, {other} " +
+		"{others:slot} (tolerance {tolerance:%})",
+	"equal_slots.equal":     "counted slots of every layer within {tolerance:%} in {pairs:pair}",
+	"fresh_prompts.drawn":   "each run of the client drew prompts of its own",
+	"fresh_prompts.reset":   "the caches were reset before each run of the client (--reset)",
+	"fresh_prompts.command": "whether a segment reuses the caches of the one before is the command's affair",
+	"fresh_prompts.same": "every run of the client may send the same requests, which a prefix cache answers faster: " +
+		"write {seed} in --client, or give --reset URL",
+
+	"profiled_arm.pass": "the traces of the {arm} launch show that arm",
+	"profiled_arm.none": "the traces of the {arm} launch show no arm",
+	"profiled_arm.warn": "the traces of the {arm} launch show the {seen} arm",
+	"separate_launches.assumed": "each report is taken as one of a start of its own of the server, which a client does " +
+		"not say: runs of one start are one launch, so put them in one file",
 
 	// Launches that hold all arms.
 	"complete_blocks.all": "{blocks:block} in {launches:launch}, none excluded",
@@ -95,6 +136,10 @@ var checks = map[string]string{
 		"the launch; six blocks or more take a median, which single segments do not move",
 }
 
-const profiled = "{quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} {unit}"
+const (
+	attempts  = "{failed:attempt} failed, {interrupted} interrupted"
+	clocks    = "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz"
+	otherLoad = "other processes used at most {used:.1} of {cores:core}, in launch {launch}"
+)
 
-const control = "control launches ({arm} against {arm}) differ by up to {most:%} in {pairs:pair}"
+const profiled = "{quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} {unit}"

@@ -84,11 +84,13 @@ func Classes(names []string, rules []Rule) []Class {
 	return list
 }
 
-// Bounds on what is read of a name, which takes seconds for a megabyte: CUTLASS writes some
-// ten thousand bytes, of which the first tell the kernel.
+// Bounds on what is read of a name. CUTLASS writes some ten thousand bytes, nearly all of them
+// template arguments, which are only searched for words; a function is matched with every rule
+// from each of its components on.
 const (
-	longestName    = 1 << 15
-	mostComponents = 64
+	longestName     = 1 << 15
+	longestFunction = 1 << 12
+	mostComponents  = 64
 )
 
 // Classify reads a kernel's demangled name, of any version of nsys or of
@@ -142,7 +144,7 @@ func GateExperts(name string) (experts int, ok bool) {
 // ruleOf is the number of the rule that decides, −1 without one.
 func ruleOf(name string) int {
 	function, arguments := Parts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
-	beginnings := componentsOf(function)
+	beginnings := componentsOf(function[:min(len(function), longestFunction)])
 	has := func(argument string) bool { return strings.Contains(arguments, argument) }
 	for i, r := range kernelRules {
 		if slices.ContainsFunc(beginnings, functions[i].MatchString) &&

@@ -42,9 +42,8 @@ var Unattributed = Location{Step: None, Layer: None, Expert: None}
 // Range is a range whose name says something.
 type Range struct {
 	Start, End int64
-	Step       int32  // the label's, until steps are numbered
-	Inner      string // the name of the engine's own step within a step of the hook
-	*Label            // shared by all ranges of the name
+	Step       int32 // the label's, until steps are numbered
+	*Label           // shared by all ranges of the name
 }
 
 // Timeline is one thread's labeled ranges and queries.
@@ -188,7 +187,7 @@ func ofHook(m Range) bool { return m.Step != None && hookStep.MatchString(m.Name
 // hookSteps leaves the steps of the hook alone. On a stream a profiler shows the engine's ranges
 // again, the hook's not.
 func (t *Timeline) hookSteps() {
-	var hook *Range // the last one that began
+	var hook *Range // the last one that began, until its name says what the engine's own step does
 	for i := range t.Ranges {
 		m := &t.Ranges[i]
 		switch {
@@ -196,17 +195,11 @@ func (t *Timeline) hookSteps() {
 		case ofHook(*m):
 			hook = m
 		default:
-			if m.Step = None; hook != nil && m.End <= hook.End && hook.Inner == "" && BatchOf(m.Name).Named {
-				hook.Inner = m.Name
+			if m.Step = None; hook != nil && m.End <= hook.End && BatchOf(m.Name).Named {
+				l := *hook.Label
+				l.Name += inner + m.Name
+				hook.Label, hook = &l, nil
 			}
 		}
 	}
-}
-
-// StepName is the name of the range of a step, and that of the engine's own within it.
-func (m *Range) StepName() string {
-	if m.Inner == "" {
-		return m.Name
-	}
-	return m.Name + inner + m.Inner
 }

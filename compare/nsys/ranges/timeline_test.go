@@ -219,7 +219,7 @@ func TestStepsOfTheHook(t *testing.T) {
 		t.Errorf("have step %d of a stream in a process that the hook marks", stream.Ranges[0].Step)
 	}
 	want := Batch{Named: true, Prefill: true, Tokens: 30, Arm: "normal"}
-	if have := BatchOf(line.Ranges[1].StepName()); have != want {
+	if have := BatchOf(line.Ranges[1].Name); have != want {
 		t.Errorf("have %+v, want %+v", have, want)
 	}
 }

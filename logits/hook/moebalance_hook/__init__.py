@@ -93,8 +93,5 @@ class WorkerExtension:
             refuse("no layer has run yet")
         place(HOOK.site.engine_version, self.model_runner.eplb_state, path)
 
-    def moebalance_counts_reset(self) -> None:
-        HOOK.reset()
-
     def moebalance_counts(self) -> dict:
         return HOOK.totals()

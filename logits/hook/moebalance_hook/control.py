@@ -115,13 +115,12 @@ class Control:
                 torch.cuda.synchronize()
         except Exception as e:  # a server goes on with the router that it has
             error = str(e)
-        said = {"expired": expired, "error": error}
-        self.answer(hook, **{key: value for key, value in said.items() if value})
+        self.answer(hook, expired=expired, error=error)
 
     def answer(self, hook: "Hook", **more: Any) -> None:
         (rank, ranks), now = hook.world, self.now
         said = {"sequence": now.sequence, "arm": now.arm, "router": hook.spec, "steps": hook.steps}
-        said.update(time_ns=time.time_ns(), rank=rank, ranks=ranks, **more)
+        said.update(time_ns=time.time_ns(), rank=rank, ranks=ranks, **{key: x for key, x in more.items() if x})
         save_json(str(self.folder), f"ack.rank{rank}.json", said)
 
 

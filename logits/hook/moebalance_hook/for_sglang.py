@@ -110,6 +110,7 @@ def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, 
         (shared, "--disable-shared-experts-fusion"),
         (moved, "no EPLB and no expert location"),
         (p.pp_size > 1, "no pipeline parallelism"),
+        (p.attn_cp_size > 1, "no attention context parallelism"),
         (compiled, "no --enable-torch-compile, and --cuda-graph-backend-prefill breakable"),
         (replicas, "one replica, or --enable-dp-attention"),
         (

@@ -48,7 +48,6 @@ class Hook:
         self.slots, self.placement = 0, ""  # physical experts, which are counted; what moved them
         self.counts: Any = None  # slots since the start, on the device
         self.ring: Any = None  # of the last steps
-        self.base: Any = None  # at reset
         self.last: Any = None  # at the last recorded step
         self.records: list[torch.Tensor] = []
         self.filled, self.tokens = 0, 0
@@ -310,13 +309,9 @@ class Hook:
             self.records, self.tokens, self.before, self.last = [], 0, self.steps, self.counted()
 
     def totals(self) -> dict[str, Any]:
-        """Slots per layer and expert since reset."""
-        now = self.counted()[: len(self.layers)]
-        counts = now if self.base is None else now - self.base
-        return {"layers": [layer.index for layer in self.layers.values()], "counts": counts.tolist()}
-
-    def reset(self) -> None:
-        self.base = self.counted()[: len(self.layers)]
+        """Slots per layer and expert since the process began."""
+        counts = self.counted()[: len(self.layers)].tolist()
+        return {"layers": [layer.index for layer in self.layers.values()], "counts": counts}
 
     # Files
 
