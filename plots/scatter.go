@@ -115,7 +115,7 @@ func TimeAgainstLoad(arms ...Arm) ScatterSpec {
 	if byExpert {
 		part = "expert"
 	}
-	s.LoadLabel = "recorded load of one " + part + " in one layer, per recorded step"
+	s.LoadLabel = "load of one " + part + " in a layer, per step"
 	s.TimeLabel = "time of its expert kernels " + per(arms)
 	s.Caption = fmt.Sprintf(
 		"%s. One point per layer and %s: observed kernel time against recorded slots, each the mean over its steps. Lines "+

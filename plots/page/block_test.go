@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,5 +155,18 @@ func TestChips(t *testing.T) {
 		"? one server: not checked, ? independent pairs: not checked"
 	if got := strings.Join(labels, ", "); got != want {
 		t.Errorf("labels %q, want %q", got, want)
+	}
+}
+
+// Of many records of expert counts, the one with the most uneven load leads and is drawn.
+func TestManyRecordsOfCounts(t *testing.T) {
+	even, uneven := everyKind(t)["even counts"], everyKind(t)["counts"]
+	p, doc := page(t, slices.Concat(even, even, even, uneven)...)
+	if want := "Rank 2 gets 1.85 × the mean load"; !strings.HasPrefix(p.programs[0].Answer.Line, want) {
+		t.Errorf("the page says %q, want %q", p.programs[0].Answer.Line, want)
+	}
+	if !strings.Contains(doc, "layer 0 is the most uneven, 1.85 × the mean</h2>") ||
+		strings.Contains(doc, "even in every layer") {
+		t.Error("the figures are not of the record that leads")
 	}
 }

@@ -86,6 +86,14 @@ func (p program) Key() string {
 	return shown
 }
 
+// Nth tells programs behind the first apart in the contents.
+func (p program) Nth() string {
+	if p.number == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d)", p.number+1)
+}
+
 // key is the number that an answer leads with.
 func key(a answer.Answer) (shown, of string) {
 	shown, of = number(a, "")

@@ -239,7 +239,7 @@ func TestProgramsStayApart(t *testing.T) {
 	if got := both.programs[1].Answer.Line; got != "Balanced routing is 60.0 % faster." {
 		t.Errorf("the other program's answer is %q", got)
 	}
-	if !strings.Contains(doc, `<p class="apart">bench &lt;model&gt; &amp; more: nothing below is of the program above`) {
+	if !strings.Contains(doc, `<p class="apart">Another program: bench &lt;model&gt; &amp; more. The answer`) {
 		t.Error("the page does not set the programs apart")
 	}
 	seen := map[string]bool{}

@@ -232,9 +232,17 @@ func (p *program) imbalance() section {
 	return s
 }
 
+// mostMaps is how many records of expert statistics are drawn expert by expert; of more, the one
+// that the page leads with is.
+const mostMaps = 3
+
 // recorded lists the loads of expert statistics, those of each phase apart.
 func (p *program) recorded() (out []plots.Recorded) {
-	for _, in := range p.of(isCounts) {
+	inputs := p.of(isCounts)
+	if lead := p.lead(); len(inputs) > mostMaps && lead.Counts != nil {
+		inputs = []Input{lead}
+	}
+	for _, in := range inputs {
 		at := map[string]int{}
 		for _, l := range in.Counts.Loads {
 			name := recordName(l.Source, string(l.Phase))

@@ -142,11 +142,8 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
 			{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
 		}}
-	switch {
-	case r.Design == gain.WithinLaunch:
+	if r.Design == gain.WithinLaunch || g.MedianLow == 0 && g.MedianHigh == 0 { // or of before there were medians
 		t.Rows = t.Rows[:1]
-	case g.MedianLow == 0 && g.MedianHigh == 0: // a result of before there were medians
-		t.Rows = t.Rows[:2]
 	}
 	return t
 }
