@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // tableColumns are those of a cost table, as aiconfigurator's collector for
@@ -57,7 +58,11 @@ func FromTable(file string, in io.Reader, m router.Model, tokens float64) (*Cost
 		fits, h, reason := fitAll(obs, "EP size")
 		if reason.Code != "" {
 			if regime.has(tokens) {
-				return nil, &input.Error{File: file, Expected: "rows of " + regime.name, Found: caveat.Text(reason)}
+				found := caveat.Text(reason)
+				if h.Groups < leastGroups {
+					found = fmt.Sprintf("%s, where a cost takes at least %d", quantity.Count(h.Groups, h.Group), leastGroups)
+				}
+				return nil, &input.Error{File: file, Expected: "rows of " + regime.name, Found: found}
 			}
 			continue
 		}

@@ -285,7 +285,8 @@ var catalog = map[string]entry{
 	"no_time.trace": {Note, noTime + "{doubt}", ""},
 	"no_time.window": {Note, "no time is predicted from the table: the counts are sums over an unknown number of " +
 		"steps; give --step-tokens", ""},
-	"no_time.negative":      {Note, noTime + "its times follow no non-negative cost of slots and experts", ""},
+	"no_time.negative": {Note, "no time is predicted: the times follow no non-negative cost of slots and " +
+		"experts", ""},
 	"no_time.unequal_steps": {Note, noTime + "its steps differ in layers or ranks", ""},
 	"no_time.other_steps": {Note, noTime + "it has {steps:step} and the counts have {counted}: give both of one run",
 		""},
