@@ -602,3 +602,12 @@ func TestTraceOfBothArmsNamesCompare(t *testing.T) {
 		t.Errorf("exit %d, %s, want %s in\n%s", code, errs, want, out)
 	}
 }
+
+// A comparison of such a launch says so, and never that each arm had one of its own.
+func TestCompareOfOneLaunchSaysSo(t *testing.T) {
+	out, errs, code := invoke(t.Context(), "compare", "--notes", fieldResults+"vllm-two-h100")
+	if code != exitDone || !strings.Contains(out, "both arms in one launch") ||
+		strings.Contains(out, "one launch of each arm") {
+		t.Errorf("exit %d, %s\n%s", code, errs, out)
+	}
+}

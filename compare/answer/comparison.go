@@ -28,7 +28,7 @@ func OfComparison(c *diff.Comparison) Answer {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)
 	}
 	launches := "of one launch per arm"
-	if len(c.Normal.Exports) > 0 && slices.Equal(c.Normal.Exports, c.Perfect.Exports) {
+	if c.BothInOneLaunch() {
 		launches = "per arm in one launch"
 	}
 	a.Basis = fmt.Sprintf("%s %s · %s", steps, launches, quantity.Count(len(c.Ranks), "rank"))

@@ -121,6 +121,11 @@ type ArmWait struct {
 	wait.Wait
 }
 
+// BothInOneLaunch reports that the same captures hold both arms.
+func (c Comparison) BothInOneLaunch() bool {
+	return len(c.Normal.Exports) > 0 && slices.Equal(c.Normal.Exports, c.Perfect.Exports)
+}
+
 // waiting adds the mean wait of each arm over the layers of Waits, of which there are some, in
 // nanoseconds per step.
 func (c Comparison) waiting() (normal, perfect router.Number) {

@@ -237,7 +237,11 @@ func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
 
 // caveats are the limits of the result.
 func (c *Comparison) caveats() {
-	c.warn("one_launch", "", "steps", c.Normal.Steps, "others", c.Perfect.Steps)
+	if c.BothInOneLaunch() {
+		c.warn("one_launch", "", "steps", c.Normal.Steps, "others", c.Perfect.Steps, "why", "both")
+	} else {
+		c.warn("one_launch", "", "steps", c.Normal.Steps, "others", c.Perfect.Steps)
+	}
 	if !c.Ceiling.StepGain.Defined() {
 		c.warn("warm_up_differs", "")
 	}

@@ -25,6 +25,7 @@ func titleOf(items []Input) string {
 			names = append(names, in.Name)
 		}
 	}
+	names = slices.Compact(names)
 	if more := len(names) - 3; more > 1 {
 		names = append(names[:3], quantity.Count(more, "other"))
 	}

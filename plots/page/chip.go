@@ -88,7 +88,7 @@ var labels = map[string]string{
 	"no_top_k":            "experts per token unknown",
 	"no_wait":             "waiting unknown",
 	"noise_floor":         "gain within noise",
-	"one_launch":          "one launch per arm",
+	"one_launch":          "one launch",
 	"one_rank":            "only one rank",
 	"one_server":          "several servers",
 	"one_session":         "several sessions",

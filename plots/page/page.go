@@ -81,6 +81,7 @@ type program struct {
 }
 
 // Key is the number of the answer that decides: the first that its line names, else the first.
+// Where launches are late the line names the gain behind them.
 func (p program) Key() string {
 	shown, _ := key(p.Answer)
 	return shown
@@ -96,7 +97,9 @@ func (p program) Nth() string {
 
 // key is the number that an answer leads with.
 func key(a answer.Answer) (shown, of string) {
-	shown, of = number(a, "")
+	if shown, of = number(a, ""); a.Verdict == answer.LateLaunches {
+		return shown, of
+	}
 	at := len(a.Line)
 	for _, n := range a.Numbers {
 		if i := strings.Index(a.Line, n.Shown()); i >= 0 && i < at {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
@@ -39,5 +40,20 @@ func TestLossesAgree(t *testing.T) {
 				t.Errorf("%s: the bars add up to %v, the answer says %v", p.arms[i].Name, bars, want)
 			}
 		}
+	}
+}
+
+// The contents name the number that the headline is about: where launches are late the waiting,
+// though the line ends with the gain.
+func TestKeyOfTheAnswer(t *testing.T) {
+	waiting := answer.NumberOf("waiting per step", 2.88e6, answer.NS, answer.Measured)
+	even := answer.NumberOf("gain if even", 0.033, answer.Fraction, answer.Inferred)
+	p := program{Answer: answer.Answer{Verdict: answer.Uneven, Numbers: []answer.Number{waiting, even},
+		Line: "Rank 2 is overloaded; perfectly even ranks would gain about 3.3 %."}}
+	if got := p.Key(); got != "3.3 %" {
+		t.Errorf("uneven: %s", got)
+	}
+	if p.Answer.Verdict = answer.LateLaunches; p.Key() != "2.88 ms" {
+		t.Errorf("late launches: %s", p.Key())
 	}
 }

@@ -58,7 +58,7 @@ func predictionNotes(r diff.Comparison) (notes []string) {
 // splitTable is what the gain is made of: milliseconds that add up.
 func splitTable(s diff.Split) table.Table {
 	t := table.Table{Name: "gain",
-		Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step of the perfect arm "+
+		Title: fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step with balanced routing "+
 			"takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
 		Columns: []table.Column{label("part"), duration("saved per step", "saved_ns"),
 			duration("95 % low", "saved_low_ns"), duration("95 % high", "saved_high_ns"), percent("of step", "gain")}}

@@ -365,6 +365,9 @@ var catalog = map[string]entry{
 	"one_launch": {Note,
 		"one launch of each arm ({steps} and {others:step}): the spread over steps does not cover the " +
 			"variation between launches; for a verdict, run a paired campaign (bench)", ""},
+	"one_launch.both": {Note,
+		"both arms in one launch ({steps} and {others:step}): the spread over steps does not cover the " +
+			"variation between launches; for a verdict, run several (bench --treatment hook)", ""},
 	"campaign_refused":         {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
 	"campaign_step_time":       {Note, "the campaign gives no step time: {because}", ""},
 	"campaign_step_time.kinds": {Note, "the campaign gives no step time: its steps are of all kinds", ""},
