@@ -91,7 +91,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return o.traces(c, sides, options)
 	case o.counts != [2]string{} || o.model.named() || o.campaign != "":
 		return usagef("--counts-normal, --counts-perfect, --model, --config and --campaign go with traces, not with " +
-			" benchmark reports")
+			"benchmark reports")
 	}
 	return o.reports(c, sides)
 }

@@ -23,9 +23,8 @@ func OfCounts(c *counts.Result, given string) Answer {
 		return a
 	}
 	rows := rowsOf(c, s)
-	worst := rows[0]
 	flagged := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !r.Flagged })
-	worst = a.loads(c, s, rows, flagged)
+	worst := a.loads(c, s, rows, flagged)
 	a.Basis = fmt.Sprintf("recorded load over %ss · %s", s.Level, quantity.Count(s.Layers, "layer"))
 	a.Numbers = append(a.Numbers, NumberOf("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded),
 		NumberOf("worst layer", worst.MaxOverMean, MaxMean, Recorded),

@@ -260,16 +260,16 @@ func (c *Campaign) Left() int {
 	return n
 }
 
-// Pairs are the finished pairs of a kind in order, each as its first and its
+// Pairs are the finished timed pairs in order, each as its first and its
 // second launch. Of more arms, they are those of the normal and the perfect one.
-func (c *Campaign) Pairs(kind Kind) [][2]Launch { return c.versus(kind, gain.Perfect) }
+func (c *Campaign) Pairs() [][2]Launch { return c.versus(gain.Perfect) }
 
-// versus are the finished pairs of the normal arm with another, each as its first and its
+// versus are the finished timed pairs of the normal arm with another, each as its first and its
 // second launch.
-func (c *Campaign) versus(kind Kind, arm gain.Arm) (pairs [][2]Launch) {
+func (c *Campaign) versus(arm gain.Arm) (pairs [][2]Launch) {
 	var two []Launch
 	for _, l := range c.Launches {
-		if l.Kind != kind {
+		if l.Kind != Timed {
 			continue
 		}
 		if l.Place == 0 { // a plan puts the launches of a pair side by side

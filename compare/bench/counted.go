@@ -71,7 +71,7 @@ const slotTolerance = 0.01
 func (c *Campaign) checkSlots() (gain.Check, bool) {
 	const name = "equal_slots"
 	compared, tolerance := 0, max(slotTolerance, c.Spec.WorkTolerance)
-	for _, pair := range c.Pairs(Timed) {
+	for _, pair := range c.Pairs() {
 		a, _ := pair[0].Done()
 		b, _ := pair[1].Done()
 		if a.Counted == nil || b.Counted == nil || len(a.Counted.Slots)+len(b.Counted.Slots) == 0 {

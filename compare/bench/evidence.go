@@ -19,7 +19,7 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 		return nil, c.Finished() > 0 // one process routes all arms
 	}
 	for _, arm := range c.Spec.arms()[1:] {
-		for _, pair := range c.versus(Timed, arm) {
+		for _, pair := range c.versus(arm) {
 			normal, _ := pair[0].Done()
 			other, _ := pair[1].Done()
 			if pair[0].Arm != gain.Normal {

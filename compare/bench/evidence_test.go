@@ -436,7 +436,7 @@ func TestFirstAttempts(t *testing.T) {
 		{Attempts: []Attempt{{State: Finished}}},
 	}}
 	if got := c.checkRetries(); got.Status != gain.Warn ||
-		worded(got) != "2 attempts failed, 1 interrupted; 1 launch left processes behind" {
+		worded(got) != "attempts that failed: 2, were interrupted: 1, left processes behind: 1" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -65,21 +65,21 @@ type PointRun struct {
 // pointAttempts are an attempt once for each of its points, with the result at that; itself where
 // it has none.
 func (a Attempt) pointAttempts() []Attempt {
-	var pointAttempts []Attempt
+	var attempts []Attempt
 	for _, s := range a.Segments {
 		if s.Counts {
 			view := a
 			view.Result, view.DurationNS = s.Result, s.DurationNS
-			pointAttempts = append(pointAttempts, view)
+			attempts = append(attempts, view)
 		}
 	}
-	if len(a.Points)+len(pointAttempts) == 0 {
+	if len(a.Points)+len(attempts) == 0 {
 		return []Attempt{a}
 	}
 	for _, p := range a.Points {
 		view := a
 		view.Result, view.DurationNS = p.Result, p.DurationNS
-		pointAttempts = append(pointAttempts, view)
+		attempts = append(attempts, view)
 	}
-	return pointAttempts
+	return attempts
 }

@@ -54,8 +54,7 @@ type converter struct {
 	ranks  int // that a report names, else those of the spec
 }
 
-// launches are a launch that was started, once for each of its points. Control pairs are
-// numbered behind the timed ones.
+// launches are a launch that was started, once for each of its points.
 func (r *converter) launches(l Launch) (launches []gain.Launch) {
 	if r.spec.Design.Within() {
 		return r.segments(l)

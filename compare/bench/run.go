@@ -223,7 +223,7 @@ func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
-	first := len(r.Pairs(Timed)) == 1 || r.Spec.Design.Within() && r.Finished() == 1
+	first := len(r.Pairs()) == 1 || r.Spec.Design.Within() && r.Finished() == 1
 	if r.host.Accept == nil || !r.beforePair() || !first {
 		return nil
 	}
@@ -243,7 +243,7 @@ func (r *runner) look() error {
 	if !d.UntilDecided || r.Decided > 0 || r.host.Decide == nil || !r.beforePair() {
 		return nil
 	}
-	pairs := len(r.Pairs(Timed))
+	pairs := len(r.Pairs())
 	if points := len(r.Spec.perLaunch()); points > 0 { // each has a pair of its own
 		if pairs%points > 0 {
 			return nil

@@ -34,7 +34,7 @@ func TestReplayedCampaign(t *testing.T) {
 	// tokens_per_second of the first and last line of each arm.
 	want := map[gain.Arm][2]float64{gain.Normal: {399378.73984891246, 401643.2},
 		gain.Perfect: {455670.7811535223, 460708.3}}
-	pairs := c.Pairs(Timed)
+	pairs := c.Pairs()
 	if len(pairs) != 6 {
 		t.Fatalf("%d pairs, want 6", len(pairs))
 	}
@@ -543,7 +543,7 @@ func TestUntilDecided(t *testing.T) {
 		if math.Abs(confidence-(1-0.05/3)) > 1e-12 {
 			t.Errorf("confidence %v, want 1 − 0.05/3", confidence)
 		}
-		looks = append(looks, len(c.Pairs(Timed)))
+		looks = append(looks, len(c.Pairs()))
 		return len(looks) == 2, nil
 	}
 	if err := c.Run(context.Background(), h); err != nil {
@@ -596,7 +596,7 @@ func TestProfiledPair(t *testing.T) {
 			t.Errorf("exports of the %s arm: %q", arm, got)
 		}
 	}
-	if got := len(c.Pairs(Timed)); got != 1 {
+	if got := len(c.Pairs()); got != 1 {
 		t.Errorf("%d timed pairs, want 1", got)
 	}
 }

@@ -319,7 +319,7 @@ func (r *runner) readOrders(l Launch, a *Attempt, folder string) (err error) {
 // underOrders are an attempt once for each order of an arm under which something was timed,
 // with what was recorded under it. Of the last one an engine that is ended may leave no counts:
 // those of the arm's others speak for it.
-func (a Attempt) underOrders(arm gain.Arm) (pointAttempts []Attempt) {
+func (a Attempt) underOrders(arm gain.Arm) (attempts []Attempt) {
 	counted := slices.ContainsFunc(a.Orders, func(o Ordered) bool { return o.Arm == arm && o.Counted != nil })
 	for _, o := range a.Orders {
 		view := a
@@ -337,9 +337,9 @@ func (a Attempt) underOrders(arm gain.Arm) (pointAttempts []Attempt) {
 			continue
 		}
 		view.Orders = []Ordered{o}
-		pointAttempts = append(pointAttempts, view)
+		attempts = append(attempts, view)
 	}
-	return pointAttempts
+	return attempts
 }
 
 // segments are those of a launch that holds all arms, to be judged.

@@ -60,7 +60,7 @@ func (c Campaign) least() int {
 	return stats.MinPairs(c.Confidence)
 }
 
-// launches are the launches that hold all arms, each as one pairResult, and the pairs of
+// launches are the launches that hold all arms, each as one result of a pair, and the pairs of
 // segments in their blocks: the n-th values of both arms.
 func (c Campaign) launches() (units, halves []pairResult, gains []LaunchGain) {
 	for launch := range chunks(c.Launches, func(l Launch) int { return l.Pair }) {
@@ -145,7 +145,7 @@ func (s pairResult) each(log func(pairResult) float64) (logs []float64) {
 	return logs
 }
 
-// logsOf are the log gains of complete sessions by a log of each.
+// logsOf are the log gains of complete pairs by a log of each.
 func logsOf(complete []pairResult, log func(pairResult) float64) (l logGains) {
 	for _, s := range complete {
 		logs := s.each(log)

@@ -1,8 +1,9 @@
 package imbalance
 
 import (
-	"github.com/moebalance/moebalance/router"
 	"slices"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // The quantities of a Row.

@@ -87,7 +87,7 @@ func checkNaN(t *testing.T, what string, values ...float64) {
 	}
 }
 
-// Heights of 15 pairs of cross- and self-fertilised maize plants, differences
+// Heights of 15 pairs of cross- and self-fertilized maize plants, differences
 // in eighths of an inch (Darwin, 1876; Fisher, The Design of Experiments, §§17–21).
 var maize = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 )
@@ -63,7 +64,12 @@ var option = regexp.MustCompile(` \(--table \w+\)`)
 // to use it.
 func (p *program) further(a answer.Answer) []answer.Step {
 	traced, arm := len(p.of(isTrace))+len(p.of(isCompared)) > 0, p.lead().Trace
+	builds := p.lead().Campaign != nil && isBuilds(p.lead().Campaign) ||
+		p.lead().Compared != nil && p.lead().Compared.Builds.Named()
 	switch {
+	case builds: // whose balance nobody asks about
+		return []answer.Step{{Text: "Compare the builds at the loads that you serve.",
+			Command: "moebalance bench --arms A,B -- YOUR_BENCHMARK"}}
 	case a.Verdict == answer.Verdict(gain.Significant) && !traced:
 		return []answer.Step{{Text: "Record where the time goes, and add the traces to this page.",
 			Command: "moebalance profile -- YOUR_COMMAND"}}
@@ -75,14 +81,14 @@ func (p *program) further(a answer.Answer) []answer.Step {
 			Command: "moebalance compare NORMAL PERFECT"}}
 	case a.Verdict == answer.Even, a.Verdict == answer.Verdict(gain.NotSignificant):
 		return []answer.Step{{Text: "Leave the experts where they are; repeat this at the loads that you serve."}}
+	case a.Verdict == answer.Verdict(place.NotNow):
+		return []answer.Step{{Text: "Keep the running placement; repeat this when the traffic changes."}}
 	case p.lead().Place != nil && p.lead().Place.Rebalance != nil:
 		return []answer.Step{{Text: "See how to set your engine.",
 			Command: "moebalance place --rebalance --table settings COUNTS"}}
 	case p.lead().Cache != nil:
 		return []answer.Step{{Text: "Benchmark with it.",
 			Command: "moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"}}
-	case a.Verdict == "not now":
-		return []answer.Step{{Text: "Keep the running placement; repeat this when the traffic changes."}}
 	}
 	return []answer.Step{{Text: "Measure what balance gains.", Command: "moebalance bench -- YOUR_BENCHMARK"}}
 }

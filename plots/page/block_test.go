@@ -139,6 +139,11 @@ func TestRebalancingSaysHow(t *testing.T) {
 	if _, doc := page(t, source.Item{Name: "r", Place: &r}); !strings.Contains(doc, "--table settings COUNTS") {
 		t.Error("the page does not say how to set an engine's load balancer")
 	}
+	r.Rebalance.Verdict = place.NotNow
+	if _, doc := page(t, source.Item{Name: "r", Place: &r}); strings.Contains(doc, "--table settings COUNTS") ||
+		!strings.Contains(doc, "Keep the running placement") {
+		t.Error("the page says how to set a load balancer that would not pay")
+	}
 }
 
 // Caveats of one code are one label, with all of their sentences.

@@ -528,8 +528,8 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 			"crossover at concurrency", "tokens per active expert", "faster at concurrency 8",
 			"simultaneous interval"}},
 		{arms, []string{"balancer recovers"}},
-		{builds, []string{"Which build is faster?", "after over before", "after is 20.4 % faster than before.",
-			"there is no balance to prove"}},
+		{builds, []string{"Compare the builds at the loads that you serve.", "Which build is faster?", "after over before",
+			"after is 20.4 % faster than before.", "there is no balance to prove"}},
 	} {
 		_, text := page(t, source.Item{Name: "c", Campaign: k.campaign})
 		for _, want := range k.want {

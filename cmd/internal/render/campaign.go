@@ -142,7 +142,7 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
 			{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
 		}}
-	if r.Design == gain.WithinLaunch || g.MedianLow == 0 && g.MedianHigh == 0 { // or of before there were medians
+	if r.Design == gain.WithinLaunch || g.MedianLow == 0 && g.MedianHigh == 0 { // or of a result older than medians
 		t.Rows = t.Rows[:1]
 	}
 	return t

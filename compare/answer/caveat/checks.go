@@ -87,8 +87,7 @@ var checks = map[string]string{
 	"one_session.several":   "ran in {sessions:session}, interrupted between pairs only",
 	"one_session.one":       "all pairs ran in one session",
 	"first_attempts.pass":   "every launch finished at its first attempt",
-	"first_attempts.warn":   attempts,
-	"first_attempts.left":   attempts + "; {left:launch} left processes behind",
+	"first_attempts.warn":   "attempts that failed: {failed}, were interrupted: {interrupted}, left processes behind: {left}",
 	"other_processes.pass":  "no other process used the GPUs at the start of a launch",
 	"other_processes.warn":  "other processes used the GPUs: {processes}: stop them before the campaign",
 	"clocks.pass":           clocks,
@@ -137,7 +136,6 @@ var checks = map[string]string{
 }
 
 const (
-	attempts  = "{failed:attempt} failed, {interrupted} interrupted"
 	clocks    = "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz"
 	otherLoad = "other processes used at most {used:.1} of {cores:core}, in launch {launch}"
 )

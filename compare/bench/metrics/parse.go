@@ -20,8 +20,8 @@ type jsonFormat struct {
 	read   func(fields)
 }
 
-// layouts in the order they are tried; the first that fits takes the object.
-var layouts = []jsonFormat{
+// jsonFormats in the order they are tried; the first that fits takes the object.
+var jsonFormats = []jsonFormat{
 	{workloadFormat, has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"), workloadFormat +
 		", linear", readWorkload},
 	{iterationFormat, isIterationDict, "", readIterationDict},
@@ -152,7 +152,7 @@ func (p *parser) object(rec record) {
 			at.line++
 		}
 	}
-	for _, l := range layouts {
+	for _, l := range jsonFormats {
 		if l.is(rec.doc) {
 			rep := p.reportOf(l.format)
 			rep.found, rep.rule = true, l.rule

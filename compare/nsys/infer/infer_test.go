@@ -402,7 +402,7 @@ func TestSharedExpertsInSomeSteps(t *testing.T) {
 			}
 		}
 		if s := Find(l); s.Layers != layers {
-			t.Errorf("in every %d. step: %d layers (%s), want %d", every, s.Layers, s.Unknown, layers)
+			t.Errorf("in one of %d steps: %d layers (%s), want %d", every, s.Layers, s.Unknown, layers)
 		}
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A name of a megabyte, of whatever it is made, is classified in some 30 ms, and not in minutes;
-// what stands at its beginning still decides, and words among ten thousand bytes of arguments.
+// A name of a megabyte, of whatever it is made, is classified within 15 ms where one core is free,
+// and not in the 3 to 14 s that functions of any length and number of components take; what
+// stands at its beginning still decides, and words among ten thousand bytes of arguments.
 func TestEndlessNames(t *testing.T) {
 	for _, part := range []string{"a::", "a<b, 3u>", "abcdefgh ", "bw_", "deep_ep::x"} {
 		begun := time.Now()
@@ -15,7 +16,7 @@ func TestEndlessNames(t *testing.T) {
 		if c := Classify(name); c.Phase != PhaseUnknown {
 			t.Errorf("%.20s…: %+v", name, c)
 		}
-		if took := time.Since(begun); took > 10*time.Second {
+		if took := time.Since(begun); took > time.Second {
 			t.Errorf("%.20s…: %v", name, took)
 		}
 		if c := Classify("ncclDevKernel_SendRecv(" + name); c.Phase != PhaseCommunication {
