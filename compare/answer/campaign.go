@@ -88,7 +88,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 func shown(what string, g gain.Gain, v gain.Verdict, place string) string {
 	switch {
 	case v == gain.Inconclusive && g.Low > 0:
-		return fmt.Sprintf("%s is %s to %s faster%s; the threshold lies between, so no decision.", capital(what),
+		return fmt.Sprintf("%s is %s to %s faster%s; whether that reaches the threshold is undecided.", capital(what),
 			strings.TrimSuffix(quantity.Percent(g.Low), " %"), quantity.Percent(g.High), place)
 	case v == gain.Inconclusive:
 		return fmt.Sprintf("No decision: the gain is between %s and %s%s.", quantity.Change(g.Low),

@@ -47,7 +47,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"interval of 3 launches above the threshold of 10 % · balance measured",
 			"launches that gain 3 of 3;smallest gain of a launch 22.1 %;moebalance report"},
 		"open": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1}), gain.Inconclusive,
-			"Balanced routing is 5.2 to 19.2 % faster; the threshold lies between, so no decision.",
+			"Balanced routing is 5.2 to 19.2 % faster; whether that reaches the threshold is undecided.",
 			"interval of 3 launches contains the threshold of 10 % · balance measured",
 			"About 18 launches in all (7 to 607, as the spread between launches is known) should decide.;" +
 				"moebalance bench --treatment hook --launches 18 --server SERVER --ready URL --client CLIENT"},

@@ -203,7 +203,7 @@ type Run struct {
 
 // SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of
 // Student's t, the sign-flip test and the bootstrap by those of the crossover t.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or
 // the perfect arm; see Metric.StepNS. Where there are none, why says so of the campaign,

@@ -24,7 +24,7 @@ import (
 )
 
 // SchemaVersion is the version of the JSON of Result.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Options says what is placed.
 type Options struct {
