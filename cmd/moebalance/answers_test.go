@@ -22,6 +22,9 @@ const answersFile = "testdata/answers.txt"
 // Every answer is the one of testdata/answers.txt, and short; JSON and the page say the same. Captures
 // that are not part of the repository are asked where they are.
 func TestAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("every capture; the verbs have tests of their own")
+	}
 	t.Chdir("../..")
 	old, err := os.ReadFile(answersFile)
 	if err != nil {

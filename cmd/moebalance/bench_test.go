@@ -290,7 +290,7 @@ func TestBenchInterruptAndResume(t *testing.T) {
 		marker, marker))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 			if _, err := os.Stat(marker); err == nil {
 				break
 			}
@@ -315,7 +315,7 @@ func TestBenchGrace(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "started")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 			if _, err := os.Stat(marker); err == nil {
 				break
 			}

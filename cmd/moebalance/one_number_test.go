@@ -26,6 +26,9 @@ import (
 // One effect has one number: over all captures at hand, the gain, the loss per step, the step time and
 // the worst layer are the same in the sentence, the numbers, the reasons, the tables and the fields of JSON.
 func TestOneEffectHasOneNumber(t *testing.T) {
+	if testing.Short() {
+		t.Skip("every capture; the verbs have tests of their own")
+	}
 	t.Chdir("../..")
 	list, err := os.ReadFile(answersFile)
 	if err != nil {
