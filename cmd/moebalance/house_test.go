@@ -324,6 +324,7 @@ var imports = map[string][]string{
 		"compare/bench/launch",
 		"compare/diff",
 		"compare/gain",
+		"compare/place",
 		"compare/source",
 		"plots",
 		"router", "router/quantity",

@@ -41,7 +41,7 @@ type placeAnswer struct {
 func TestPlaceAnswers(t *testing.T) {
 	var a placeAnswer
 	ask(t, exitDone, &a, "place", "--format", "json", "--redundant", "8,0,4", gptossNormal)
-	if a.SchemaVersion != 1 || a.Kind != "place" || a.Ranks != 4 || len(a.Placements) != 3 || len(a.Layers) != 9 {
+	if a.SchemaVersion != 2 || a.Kind != "place" || a.Ranks != 4 || len(a.Placements) != 3 || len(a.Layers) != 9 {
 		t.Fatalf("%+v", a)
 	}
 	for i, p := range a.Placements {
