@@ -358,6 +358,9 @@ func TestProcessesBesideEachOther(t *testing.T) {
 // Files and folders of any name are read and written, and an error about one is one line
 // of UTF-8.
 func TestOddPaths(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many commands; each verb has tests of its own")
+	}
 	t.Chdir(t.TempDir())
 	config, err := os.ReadFile(absolute + "../router/presets/mixtral-8x7b.json")
 	if err != nil {

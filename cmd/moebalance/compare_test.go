@@ -50,6 +50,9 @@ func TestCompareVerbOnTraces(t *testing.T) {
 // --brief is the first line of the answer, which fits on a line of text and needs none of
 // the others; the exit code is the same.
 func TestBriefIsTheAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many commands; each verb has tests of its own")
+	}
 	t.Chdir("../..")
 	for _, c := range []struct {
 		code int
@@ -307,6 +310,9 @@ var otherPasses = []string{"testdata/field/results/vllm-qwen3-normal.rank?.json.
 
 // Sides that did different work have no gain in any form.
 func TestDifferentWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many commands; each verb has tests of its own")
+	}
 	number := regexp.MustCompile(`(?i)(gain|bound|wins|faster)[^\n]{0,20}[0-9]`)
 	campaign := []string{"--campaign", "testdata/campaign-qwen3-ep4.json", "--step-tokens", "4096"}
 	perfectLines := strings.ReplaceAll(strings.Join(recordedLaunches(t, true), "\n"), `"tokens_per_rank": 1024`,

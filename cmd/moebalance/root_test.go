@@ -286,6 +286,9 @@ func TestHelpIsGrouped(t *testing.T) {
 
 // The examples that --help shows of verbs that only read do what they say, where their inputs are here.
 func TestHelpExamplesRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many commands; each verb has tests of its own")
+	}
 	data, err := filepath.Abs("../../testdata")
 	if err != nil {
 		t.Fatal(err)
