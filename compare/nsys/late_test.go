@@ -83,6 +83,9 @@ func TestLateRankOfManyClocks(t *testing.T) {
 
 // The same without any range, in a model of 3 layers made of real kernels, by inferred steps.
 func TestLateRankWithoutRanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("much work, of which smaller tests do the same")
+	}
 	const us, ranks, layers, steps = 1000, 16, 3, 50
 	e := enginesOf(t)[0]
 	m := maker{model: model{layers: layers, steps: steps}, parts: e.ranks[0], load: []float64{0.3, 0.3, 0.3},

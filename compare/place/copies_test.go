@@ -15,6 +15,9 @@ import (
 // clusters differ, and 64 are hardly better than 32: 32 are the answer, though none are within
 // the threshold of 20 %.
 func TestCopiesArePaired(t *testing.T) {
+	if testing.Short() {
+		t.Skip("much work, of which smaller tests do the same")
+	}
 	windows := lmsysWindows(t, "prefill")
 	res, err := Judge(windows, nil, Options{Ranks: []int{32}, Redundant: []int{0, 32, 64}, Threshold: 0.2,
 		ExpertBytes: 1e9})
@@ -48,6 +51,9 @@ func leftOutOf(t *testing.T, res *Result, redundant int) float64 {
 // the other, by a separate program 1.374 against 1.148; a plan of both lies between. Records
 // that do not tell phases have no such table.
 func TestPhasesApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("much work, of which smaller tests do the same")
+	}
 	dir := t.TempDir()
 	var records []*counts.Record
 	for _, phase := range []string{"prefill", "decode"} {

@@ -41,6 +41,9 @@ func leftOut(t *testing.T, res *Result, name string) LeftOut {
 // numbers are those of a separate program on twelve files of the same six clusters, of which
 // six are here; a swap search for the mean of the busiest ranks reached 1.066 there.
 func TestTrafficLeftOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("much work, of which smaller tests do the same")
+	}
 	windows := lmsysWindows(t, "prefill")
 	res, err := Judge(windows, nil, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
 	if err != nil {
@@ -80,6 +83,9 @@ func TestTrafficLeftOut(t *testing.T) {
 // A stale placement, EPLB's of one cluster, is bettered on every cluster that neither it nor
 // the moves were learned from, with 12 % of the copies moved.
 func TestFewMovesFromAStalePlacement(t *testing.T) {
+	if testing.Short() {
+		t.Skip("much work, of which smaller tests do the same")
+	}
 	windows := lmsysWindows(t, "prefill")
 	var before, after, moved float64
 	n := 0.0
