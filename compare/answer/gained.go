@@ -121,8 +121,8 @@ func crossover(r gain.Result) string {
 	case gain.NoGain:
 		return measured + ", not at all of them with a gain: no crossover is shown"
 	case gain.FewPoints:
-		return fmt.Sprintf("%s: a crossover needs %d", strings.Replace(measured, "point", "value", 1)+" of "+r.Points[0].Name,
-			gain.LeastPoints)
+		return fmt.Sprintf("measured at %s of %s: a crossover needs %d", quantity.Count(len(r.Points), "value"),
+			r.Points[0].Name, gain.LeastPoints)
 	case gain.OneSign:
 		return measured + ": the estimates have one sign, so no crossover is shown"
 	case gain.ManyZeros:

@@ -50,7 +50,7 @@ func predictionNotes(r diff.Comparison) (notes []string) {
 		notes = append(notes, "step time unknown, so no gain is predicted: record two whole steps, or pass --campaign")
 	case p.ProfilerOverhead.Defined():
 		notes = append(notes,
-			"the profiler makes a step of the perfect arm longer by "+quantity.Percent(p.ProfilerOverhead))
+			"the profiler makes a step with balanced routing longer by "+quantity.Percent(p.ProfilerOverhead))
 	}
 	return notes
 }

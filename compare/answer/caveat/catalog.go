@@ -363,11 +363,9 @@ var catalog = map[string]entry{
 		"the arms exclude different numbers of warm-up steps, so one of them still waits in its first step: " +
 			"their GPU time per step is not compared; record more steps", ""},
 	"one_launch": {Note,
-		"one launch of each arm ({steps} and {others:step}): the spread over steps does not cover the " +
-			"variation between launches; for a verdict, run a paired campaign (bench)", ""},
+		"one launch of each arm" + overSteps + "run a paired campaign (bench)", ""},
 	"one_launch.both": {Note,
-		"both arms in one launch ({steps} and {others:step}): the spread over steps does not cover the " +
-			"variation between launches; for a verdict, run several (bench --treatment hook)", ""},
+		"both arms in one launch" + overSteps + "run several (bench --treatment hook)", ""},
 	"campaign_refused":         {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
 	"campaign_step_time":       {Note, "the campaign gives no step time: {because}", ""},
 	"campaign_step_time.kinds": {Note, "the campaign gives no step time: its steps are of all kinds", ""},
@@ -389,6 +387,8 @@ var catalog = map[string]entry{
 }
 
 const (
+	overSteps = " ({steps} and {others:step}): the spread over steps does not cover the variation between " +
+		"launches; for a verdict, "
 	noTime      = "no time is predicted from the trace: "
 	costErrs    = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
 	unmeasured  = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
