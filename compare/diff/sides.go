@@ -191,7 +191,8 @@ const balancedWithin = 0.10
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
 // and more so than normal routing. Recorded load, which judgeLoad has asked, shows it too.
 func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
-	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
+	inNormal, inPerfect, known := c.Ceiling.maxOverMean()
+	if !known {
 		loaded := slices.ContainsFunc(perfect.Imbalance,
 			func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load })
 		if c.Perfect.Arm == "" && !loaded {
@@ -201,7 +202,6 @@ func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
 		c.warn("balance_not_measured", "", "of", c.Ceiling.Of.ExpertTime())
 		return
 	}
-	inNormal, inPerfect := 1/float64(c.Ceiling.Balancedness), 1/float64(c.Ceiling.PerfectBalancedness)
 	args := []any{"of", c.Ceiling.Of.ExpertTime(), "arm", gain.Normal, "here", inNormal, "other", gain.Perfect,
 		"there", inPerfect}
 	switch {
