@@ -242,31 +242,31 @@ func (p ProfiledArm) check() gain.Check {
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
 // a launch was routed. The placement is a file of the command, for statistics that do not
 // say where the experts are; empty for none.
-func RecordedBalance(path, placement string) (proof.Counted, error) {
+func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 	record, err := counts.Read(path)
 	if err != nil {
-		return proof.Counted{}, err
+		return proof.LoadProof{}, err
 	}
 	var o counts.Options
 	received := record.Experts > 0
 	for s, err := range record.Steps() {
 		if err != nil {
-			return proof.Counted{}, err
+			return proof.LoadProof{}, err
 		}
 		received = received && s.Received != nil
 	}
 	placed := received || record.Placement != nil
 	if !placed && placement != "" {
 		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
-			return proof.Counted{}, err
+			return proof.LoadProof{}, err
 		}
 		placed = true
 	}
 	layers, _, err := record.Imbalance(o)
 	if err != nil {
-		return proof.Counted{}, err
+		return proof.LoadProof{}, err
 	}
-	c := proof.Counted{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
+	c := proof.LoadProof{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
 		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
 	c.RankMaxOverMean, c.RankFloor = furthest(layers, router.LevelRank)
 	c.ExpertMaxOverMean, c.ExpertFloor = furthest(layers, router.LevelExpert)

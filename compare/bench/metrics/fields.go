@@ -22,19 +22,19 @@ type fields struct {
 // member is what the number at a path means.
 type member struct {
 	path   string
-	is     entry
+	is     labelRule
 	needed bool
 }
 
-// take copies the numbers that are there.
-func (f fields) take(members []member) {
+// record copies the numbers that are there.
+func (f fields) record(members []member) {
 	for _, m := range members {
 		n, ok := f.number(m.path)
 		if m.needed && !ok {
 			f.need(m.path)
 		}
 		if ok {
-			f.rep.take(m.is, f.line, float64(n))
+			f.rep.record(m.is, f.line, float64(n))
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (f fields) statistics(path string, use func(key, name string)) {
 // it is not repeated.
 func (f fields) spread(path, family string) {
 	f.statistics(path, func(key, name string) {
-		f.take([]member{{path + "/" + key, entry{metric: family + "_" + name}, false}})
+		f.record([]member{{path + "/" + key, labelRule{metric: family + "_" + name}, false}})
 	})
 }
 

@@ -122,7 +122,7 @@ func readLaunches(ctx context.Context, db *database, index *correlationIndex, pr
 		return nil, nil
 	}
 	index.launches = make([]Launch, index.pairs)
-	half := func(number int32, of rows.Stretch) *launchReader {
+	half := func(number int32, of rows.RowRange) *launchReader {
 		return &launchReader{number: number, db: db, index: index, processes: processes, strings: strings,
 			names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
 	}
@@ -131,7 +131,7 @@ func readLaunches(ctx context.Context, db *database, index *correlationIndex, pr
 	return halves, db.each(ctx, halves[0].read, halves[1].read)
 }
 
-// launchReader reads one stretch of the table of API calls and keeps those that
+// launchReader reads one range of the table of API calls and keeps those that
 // launched something.
 type launchReader struct {
 	number    int32 // among the readers of one capture
@@ -140,7 +140,7 @@ type launchReader struct {
 	processes map[int64]int32
 	strings   *stringLookup
 	names     map[int64]callKind // by id
-	rows      rows.Stretch
+	rows      rows.RowRange
 	seen      *denseIDs[int64]
 	callers   []caller // by number in seen
 	threads   *denseIDs[int64]

@@ -109,7 +109,7 @@ func (a *activityReader) overflow(table string) error {
 }
 
 // readWork appends the rows of one table of executions.
-func (a *activityReader) readWork(ctx context.Context, table string, which rows.Stretch, to *[]Kernel) error {
+func (a *activityReader) readWork(ctx context.Context, table string, which rows.RowRange, to *[]Kernel) error {
 	if !a.db.has(table, "start", "end") {
 		return nil
 	}

@@ -50,7 +50,7 @@ type Rank struct {
 	Late    []Late // in order of time; nil where launches are not recorded
 
 	collectives map[key][]instance
-	used        uses
+	used        kernelUses
 	clock
 }
 

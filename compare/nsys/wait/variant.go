@@ -46,14 +46,14 @@ type useKey struct {
 // use is how often a rank ran it and for how long.
 type use struct{ instances, ns int64 }
 
-// uses are a rank's kernels by place and name. Neighbors are mostly of one place.
-type uses struct {
+// kernelUses are a rank's kernels by place and name. Neighbors are mostly of one place.
+type kernelUses struct {
 	of   map[place]map[int32]*use
 	last place
 	here map[int32]*use
 }
 
-func (l *uses) add(k *Kernel) {
+func (l *kernelUses) add(k *Kernel) {
 	if at := (place{k.Layer, k.Phase}); l.here == nil || at != l.last {
 		if l.last, l.here = at, l.of[at]; l.here == nil {
 			l.here = map[int32]*use{}
