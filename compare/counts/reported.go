@@ -18,7 +18,7 @@ import (
 // and several of its releases reduced over the wrong axis; vllm-ascend prints
 // the mean over layers of max/mean.
 type Reported struct {
-	Step router.Whole `json:"step"` // undefined where the line does not say
+	Step router.OptInt `json:"step"` // undefined where the line does not say
 	// where the log tells: newer releases of SGLang sum decode passes up, and print each of prefill
 	Phase        Phase         `json:"phase,omitempty"`
 	Passes       int           `json:"passes"` // forward passes that it is the mean of
@@ -47,7 +47,7 @@ func readLog(s *source, r *Record) error {
 	timers := countdowns{}
 	for n := 1; lines.Scan(); n++ {
 		text := lines.Text()
-		line := Reported{Step: router.None, Passes: 1}
+		line := Reported{Step: router.NoID, Passes: 1}
 		var value string
 		inverse := false
 		if m := logSGLang.FindStringSubmatch(text); m != nil {
@@ -102,31 +102,31 @@ func readLog(s *source, r *Record) error {
 }
 
 // stepNumber is that of a line of at most 18 digits, undefined for none.
-func stepNumber(digits string) router.Whole {
+func stepNumber(digits string) router.OptInt {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
-		return router.None
+		return router.NoID
 	}
-	return router.Whole(n)
+	return router.OptInt(n)
 }
 
 // countdowns are vLLM's steps until the next rearrangement, by model.
 type countdowns map[string]*countdown
 
 type countdown struct {
-	step   router.Whole // of the last line
+	step   router.OptInt // of the last line
 	left   int64
 	frozen int // lines since the step last changed
 }
 
-func (c countdowns) add(model string, step router.Whole, left string) {
+func (c countdowns) add(model string, step router.OptInt, left string) {
 	n, err := strconv.ParseInt(left, 10, 64)
 	if err != nil {
 		return
 	}
 	last := c[model]
 	if last == nil {
-		last = &countdown{step: router.None}
+		last = &countdown{step: router.NoID}
 		c[model] = last
 	}
 	if step == last.step {
@@ -196,7 +196,7 @@ func (b balance) reported() (list []Reported) {
 	for _, mode := range slices.Sorted(maps.Keys(b)) {
 		if of := b[mode]; of.count > 0 && of.sum > 0 && mode != "idle" {
 			mean := router.Number(of.sum / of.count)
-			list = append(list, Reported{Step: router.None, Phase: phases[mode], Passes: int(of.count),
+			list = append(list, Reported{Step: router.NoID, Phase: phases[mode], Passes: int(of.count),
 				Balancedness: mean, MaxOverMean: 1 / mean})
 		}
 	}

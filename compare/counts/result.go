@@ -27,15 +27,15 @@ type Result struct {
 
 // ResultRecord is what a record says of itself.
 type ResultRecord struct {
-	Source     string       `json:"source"`
-	Phase      Phase        `json:"phase,omitempty"` // where the format separates phases
-	Format     string       `json:"format"`
-	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
-	TopK       router.Whole `json:"top_k"`
-	Ranks      router.Whole `json:"ranks"`
-	Iterations int          `json:"iterations"`
-	Layers     int          `json:"layers"`
-	Slots      int64        `json:"slots"`
+	Source     string        `json:"source"`
+	Phase      Phase         `json:"phase,omitempty"` // where the format separates phases
+	Format     string        `json:"format"`
+	Experts    router.OptInt `json:"experts"` // these three are undefined where the format does not say
+	TopK       router.OptInt `json:"top_k"`
+	Ranks      router.OptInt `json:"ranks"`
+	Iterations int           `json:"iterations"`
+	Layers     int           `json:"layers"`
+	Slots      int64         `json:"slots"`
 }
 
 // Summary is the imbalance over the layers of a record.

@@ -34,8 +34,8 @@ type armTimes struct {
 	ranks, layers, steps []int
 	batches              []ranges.Batch // of steps, as far as their ranges say
 	times                *imbalance.Times
-	wall                 map[router.Whole]float64 // of steps
-	cells                []cellTime               // [step][rank][layer][phase]
+	wall                 map[router.OptInt]float64 // of steps
+	cells                []cellTime                // [step][rank][layer][phase]
 }
 
 func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {

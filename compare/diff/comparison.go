@@ -95,7 +95,7 @@ type PhaseChange struct {
 
 // LayerChange is one phase of one layer; Layer is undefined outside layers.
 type LayerChange struct {
-	Layer router.Whole `json:"layer"`
+	Layer router.OptInt `json:"layer"`
 	PhaseChange
 }
 
@@ -111,8 +111,8 @@ type RankChange struct {
 // imbalance.Straggler. Layer is undefined where no range names a layer and all count
 // as one. Undefined where fewer than two ranks are compared.
 type StragglerChange struct {
-	Layer  router.Whole `json:"layer"`
-	Change Change       `json:"loss"`
+	Layer  router.OptInt `json:"layer"`
+	Change Change        `json:"loss"`
 }
 
 // ArmWait is the waiting of one layer in one arm, over all ranks of its trace.
@@ -165,7 +165,7 @@ func armWaits(names [2]gain.Arm, layers []int, normal, perfect *nsys.Trace) []Ar
 // StepTime is one step of one arm.
 type StepTime struct {
 	Arm      gain.Arm      `json:"arm"`
-	Step     router.Whole  `json:"step"`     // undefined where no range names one
+	Step     router.OptInt `json:"step"`     // undefined where no range names one
 	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
 	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
 	// ExpertsNS is the expert time (see Ceiling.Of) of the slowest rank of each layer.
@@ -351,7 +351,7 @@ func (p arms) layerTimes() []LayerChange {
 	rows := []LayerChange{}
 	for i, layer := range p.normal.layers {
 		for _, row := range p.blocks(i) {
-			rows = append(rows, LayerChange{router.Whole(layer), row})
+			rows = append(rows, LayerChange{router.OptInt(layer), row})
 		}
 	}
 	return rows
@@ -374,7 +374,7 @@ func (p arms) rankTimes() []RankChange {
 }
 
 func (p arms) stragglers() []StragglerChange {
-	perfect := map[router.Whole][]float64{}
+	perfect := map[router.OptInt][]float64{}
 	for _, l := range p.perfect.times.Judged() {
 		perfect[l.Number] = l.Loss()
 	}

@@ -30,7 +30,7 @@ func ranksOf(t *nsys.Trace) []int {
 	return sorted(seen)
 }
 
-// layersOf lists the layers that hold time, nsys.None first where there is time
+// layersOf lists the layers that hold time, nsys.NoID first where there is time
 // outside layers.
 func layersOf(t *nsys.Trace) []int {
 	seen := map[int]bool{}
@@ -129,7 +129,7 @@ func recordedExperts(t *nsys.Trace) int {
 
 // named is the layers without the time outside layers.
 func named(layers []int) []int {
-	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.None })
+	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.NoID })
 }
 
 // AssumeArm is the trace taken as the arm that it is given as, where its captures do

@@ -109,7 +109,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 	var last step // neighbors are mostly of one
 	for i := range a.rec.Launches {
 		n := a.locations.Values[a.launches[i]].Step
-		if n == None {
+		if n == NoID {
 			continue
 		}
 		if s := (step{a.rec.Threads[a.rec.Launches[i].Thread].Process, n}); s != last || len(ran) == 0 {
@@ -129,7 +129,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			if m.Start > a.counts.LastWork {
 				a.counts.LabeledAfter++
 			}
-			if m.Step == None {
+			if m.Step == NoID {
 				continue
 			}
 			a.counts.StepsSeen++
@@ -221,7 +221,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 		a.operators[i] = ranges.OperatorOf(name)
 	}
 	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
-		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != None })
+		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != NoID })
 	a.origins = nodes.Origins(a.rec.GraphNodes)
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
@@ -239,7 +239,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 		a.addKernel(int32(i), ranks)
 	}
 	for _, g := range a.rec.Graphs {
-		step := int32(None)
+		step := int32(NoID)
 		if g.Launch >= 0 {
 			step = a.locations.Values[a.launches[g.Launch]].Step
 		}
@@ -350,7 +350,7 @@ func (a *attribution) replay(replayed, created int32) int32 {
 		return i
 	}
 	l, c := a.locations.Values[replayed], a.locations.Values[created]
-	if c.Layer != None || c.Phase != "" || c.Expert != None || c.Operator != 0 {
+	if c.Layer != NoID || c.Phase != "" || c.Expert != NoID || c.Operator != 0 {
 		l.Layer, l.Phase, l.Expert, l.Module, l.Evidence, l.Operator = c.Layer, c.Phase, c.Expert, c.Module, c.Evidence,
 			c.Operator
 	}

@@ -173,10 +173,10 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 func agreement(a, b *Trace) float64 {
 	type place struct {
 		rank, step int
-		layer      router.Whole
+		layer      router.OptInt
 	}
 	times := func(t *Trace) (ns map[place]int64, all int64) {
-		order := map[router.Whole]int{}
+		order := map[router.OptInt]int{}
 		for _, c := range t.Cells {
 			if c.GEMMNS > 0 {
 				order[c.Step] = 0

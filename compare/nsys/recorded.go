@@ -70,7 +70,7 @@ func (r *reduction) takeInOrder(s *Structure) {
 	given.Counts, s.Counted = counts, counted
 	given.Imbalance = slices.Clone(given.Imbalance)
 	for i, row := range given.Imbalance {
-		given.Imbalance[i].Layer = router.Whole(slices.Index(counted, int(row.Layer)))
+		given.Imbalance[i].Layer = router.OptInt(slices.Index(counted, int(row.Layer)))
 	}
 	r.warn("counts_order", "", "first", counted[0], "last", counted[s.Layers-1], "most", s.Layers-1)
 }
@@ -88,7 +88,7 @@ func (r *reduction) observedExperts() []recorded.Expert {
 	seen := map[recorded.Expert]bool{}
 	for i, p := range r.ranks {
 		for j, ns := range r.sums[i] {
-			if at := &p.of.locations[j]; ns > 0 && at.Expert != None && at.Layer != None {
+			if at := &p.of.locations[j]; ns > 0 && at.Expert != NoID && at.Layer != NoID {
 				seen[recorded.Expert{Layer: int(at.Layer), Expert: int(at.Expert), Rank: p.rank.Rank}] = true
 			}
 		}
@@ -131,7 +131,7 @@ func (r *reduction) loadExperts() {
 		}
 		for _, p := range parts {
 			r.trace.Experts = append(r.trace.Experts, ExpertStat{
-				Rank: key[0], Layer: router.Whole(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: p.Slots,
+				Rank: key[0], Layer: router.OptInt(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: p.Slots,
 				Known: true, Stats: kernel.StatsOf(p.NS),
 			})
 		}

@@ -26,7 +26,7 @@ type reduction struct {
 	expertTimes []expertTime               // see sumExperts
 	partial     bool                       // only some steps are left of what was recorded
 	// whether the layer counts as one: all that are named, or time without any
-	judged func(layer router.Whole) bool
+	judged func(layer router.OptInt) bool
 }
 
 // reduce computes the result of export summaries taken together. Their order does
@@ -80,7 +80,7 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		}
 		r.trace.Exports = append(r.trace.Exports, d.export)
 		if d.world > 0 {
-			r.trace.World = max(r.trace.World, router.Whole(d.world))
+			r.trace.World = max(r.trace.World, router.OptInt(d.world))
 		}
 	}
 	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
@@ -95,7 +95,7 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 
 func newTrace() *Trace {
 	return &Trace{
-		SchemaVersion: SchemaVersion, Kind: "trace", World: None,
+		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{},
@@ -168,8 +168,8 @@ type cellGroups struct {
 func newCellGroups(d *exportSummary) *cellGroups {
 	var g cellGroups
 	g.cellOf, g.cells = groupLocations(d.locations,
-		func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: None, Phase: l.Phase} })
-	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = None; return l })
+		func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: NoID, Phase: l.Phase} })
+	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = NoID; return l })
 	return &g
 }
 
@@ -196,12 +196,12 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
 	for i, at := range of.cells {
 		c := &cells[i]
-		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer),
-			at.Phase, cellBusy[i].NS, None
+		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.rank.Rank, router.OptInt(at.Step), router.OptInt(at.Layer),
+			at.Phase, cellBusy[i].NS, NoID
 	}
 	for i, at := range of.phases {
 		s := &phases[i]
-		s.Rank, s.Layer, s.Phase, s.Stats = p.rank.Rank, router.Whole(at.Layer), at.Phase, g.stats(i)
+		s.Rank, s.Layer, s.Phase, s.Stats = p.rank.Rank, router.OptInt(at.Layer), at.Phase, g.stats(i)
 	}
 	// locations of other ranks in the same export have no kernels here
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
@@ -277,20 +277,20 @@ func (r *reduction) graphs() {
 // experts are the experts of one rank that own kernels.
 func (p *rankEvents) experts() (list []ExpertStat) {
 	of, experts := groupLocations(p.of.locations, func(l location) location {
-		if l.Expert == None {
+		if l.Expert == NoID {
 			return ranges.Unattributed
 		}
-		return location{Step: None, Layer: l.Layer, Expert: l.Expert}
+		return location{Step: NoID, Layer: l.Layer, Expert: l.Expert}
 	})
 	g := groupDurations([][]kernelEvent{p.events}, len(experts), func(_ int, e *kernelEvent) int32 {
-		if i := of[e.location]; experts[i].Expert != None {
+		if i := of[e.location]; experts[i].Expert != NoID {
 			return i
 		}
 		return -1
 	})
 	for i, at := range experts {
 		if s := g.stats(i); s.Instances > 0 {
-			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert),
+			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.OptInt(at.Layer), Expert: int(at.Expert),
 				Basis: imbalance.Observed, Stats: s})
 		}
 	}
@@ -346,21 +346,21 @@ func (p *rankEvents) kernelsPer() (layer, expert int64) {
 	for i := range p.events {
 		at := p.events[i].location
 		l := &p.of.locations[at]
-		if p.structure != nil && p.structure.Layers > 0 && l.Step == None {
+		if p.structure != nil && p.structure.Layers > 0 && l.Step == NoID {
 			continue
 		}
 		kernels++
-		if l.Expert != None {
+		if l.Expert != NoID {
 			expert++
 		}
 		if !seen[at] {
 			seen[at], layers[l.Layer] = true, true
-			if l.Expert != None {
+			if l.Expert != NoID {
 				experts[location{Step: l.Step, Layer: l.Layer, Expert: l.Expert}] = true
 			}
 		}
 	}
-	delete(layers, None)
+	delete(layers, NoID)
 	return kernels / int64(max(len(layers), 1)), 1000 * expert / int64(max(len(experts), 1))
 }
 
@@ -372,10 +372,10 @@ func (r *reduction) coverage() {
 		for j, ns := range r.sums[i] {
 			at := &p.of.locations[j]
 			total += ns
-			if at.Layer != None {
+			if at.Layer != NoID {
 				layered += ns
 			}
-			if at.Expert != None {
+			if at.Expert != NoID {
 				expert += ns
 			}
 		}

@@ -81,7 +81,7 @@ func TestPhasesAgreeWithSQL(t *testing.T) {
 		trace := mustRead(t, Options{}, path)
 		got := map[string]int64{}
 		for _, c := range trace.Cells {
-			if c.Layer != None && c.Step != None {
+			if c.Layer != NoID && c.Step != NoID {
 				got[string(rune('0'+c.Layer))+" "+string(c.Phase)+" "+string(rune('0'+c.Step))] += c.TotalNS
 			}
 		}

@@ -81,6 +81,6 @@ func (r *reduction) recordedSteps() []int32 {
 			steps[g.Step] = true
 		}
 	}
-	delete(steps, None)
+	delete(steps, NoID)
 	return slices.Sorted(maps.Keys(steps))
 }

@@ -95,7 +95,7 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 		for i := range p.events {
 			e := &p.events[i]
 			at := &p.of.locations[e.location]
-			if at.Inferred&ranges.InferredLayer > 0 && at.Step != None && at.Layer < int32(layers) &&
+			if at.Inferred&ranges.InferredLayer > 0 && at.Step != NoID && at.Layer < int32(layers) &&
 				p.of.classes[e.name].GEMM {
 				times[rank][at.Layer] += float64(e.duration)
 			}
@@ -109,7 +109,7 @@ func (p *rankEvents) stepSpans() (spans []infer.Span) {
 	for i := range p.events {
 		e := &p.events[i]
 		l, from := &p.of.locations[e.location], p.of.session+e.start
-		if l.Inferred&ranges.InferredLayer == 0 || l.Step == None {
+		if l.Inferred&ranges.InferredLayer == 0 || l.Step == NoID {
 			continue
 		}
 		if n := len(spans); n == 0 || spans[n-1].Step < l.Step {
@@ -166,8 +166,8 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 			l := p.of.locations[*at]
 			if l.Step >= first && l.Step < first+int32(n) {
 				l.Step += number - first
-			} else if l.Step = None; l.Inferred&ranges.InferredLayer > 0 {
-				l.Layer = None
+			} else if l.Step = NoID; l.Inferred&ranges.InferredLayer > 0 {
+				l.Layer = NoID
 			}
 			to[*at] = int32(len(p.of.locations))
 			p.of.locations = append(p.of.locations, l)
@@ -227,10 +227,10 @@ func (r *reduction) dropInferred() {
 		for i := range d.locations {
 			l := &d.locations[i]
 			if l.Inferred&ranges.InferredLayer > 0 {
-				l.Layer = None
+				l.Layer = NoID
 			}
 			if l.Inferred&ranges.InferredStep > 0 {
-				l.Step = None
+				l.Step = NoID
 			}
 			l.Inferred = 0
 		}

@@ -245,7 +245,7 @@ func (h summaryHeader) check() error {
 			return fmt.Errorf("want at least one rank of %q, have none", e.Export.Path)
 		}
 		for _, at := range e.Places {
-			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(kernel.Phases, at.Phase) ||
+			if min(at.Step, at.Layer, at.Expert) < NoID || !slices.Contains(kernel.Phases, at.Phase) ||
 				at.Evidence >= ranges.Evidences {
 				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step,
 					at.Layer, at.Expert)
@@ -285,7 +285,7 @@ func (s summaryRank) check() error {
 	}
 	for _, g := range s.Graphs {
 		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit ||
-			g.Step < None {
+			g.Step < NoID {
 			return fmt.Errorf("no graph runs for %d ns at %d ns in step %d", g.NS, g.Start, g.Step)
 		}
 	}

@@ -38,7 +38,7 @@ func (p *rankEvents) yield(r *reduction, yield func(wait.Kernel) bool) {
 		e := &p.events[i]
 		at, c := &p.of.locations[e.location], &p.of.classes[e.name]
 		collective := c.Collective && !c.FusedExperts()
-		expert := at.Phase == PhaseExperts && !c.Collective && (c.GEMM || !gemms) && r.judged(router.Whole(at.Layer))
+		expert := at.Phase == PhaseExperts && !c.Collective && (c.GEMM || !gemms) && r.judged(router.OptInt(at.Layer))
 		if !yield(wait.Kernel{Start: e.start, End: e.start + e.duration, Step: at.Step, Layer: at.Layer,
 			Phase: at.Phase, Name: names[e.name], Collective: collective, Expert: expert}) {
 			return

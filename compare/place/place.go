@@ -96,7 +96,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{
-		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None,
+		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.NoID,
 		Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
@@ -114,7 +114,7 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 		res.Judged = append(res.Judged, f.held...)
 	}
 	if len(o.Ranks) == 1 {
-		res.Ranks = router.Whole(o.Ranks[0])
+		res.Ranks = router.OptInt(o.Ranks[0])
 	}
 	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
 		res.Warnings = append(res.Warnings, router.Warn("global", "EPLB", "nodes", o.Nodes))

@@ -37,17 +37,17 @@ type Campaign struct {
 
 // CampaignState is the design of a campaign and its progress.
 type CampaignState struct {
-	Folder       string       `json:"folder"`
-	Treatment    string       `json:"treatment"`
-	Seed         uint64       `json:"seed"`
-	Pairs        int          `json:"pairs"`    // of the design, under the sequential rule at most
-	Launches     int          `json:"launches"` // finished
-	Left         int          `json:"left"`     // still to be launched
-	Sessions     int          `json:"sessions"`
-	Confidence   float64      `json:"confidence"`          // asked for; under the sequential rule of all looks together
-	Looks        []int        `json:"looks"`               // pairs after which the rule looks; empty without it
-	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
-	Format       string       `json:"format"`              // of the benchmark's report
+	Folder       string        `json:"folder"`
+	Treatment    string        `json:"treatment"`
+	Seed         uint64        `json:"seed"`
+	Pairs        int           `json:"pairs"`    // of the design, under the sequential rule at most
+	Launches     int           `json:"launches"` // finished
+	Left         int           `json:"left"`     // still to be launched
+	Sessions     int           `json:"sessions"`
+	Confidence   float64       `json:"confidence"`          // asked for; under the sequential rule of all looks together
+	Looks        []int         `json:"looks"`               // pairs after which the rule looks; empty without it
+	DecidedAfter router.OptInt `json:"decided_after_pairs"` // undefined unless a look decided
+	Format       string        `json:"format"`              // of the benchmark's report
 	// flags by which it is judged, other than those it was run under
 	Rejudged []string  `json:"rejudged,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
@@ -64,7 +64,7 @@ type ProfiledArm struct {
 	SeenArm  string   `json:"seen_arm"` // what the traces themselves show: normal, perfect or nothing
 	Evidence string   `json:"evidence"` // of that; empty where traces do not record the treatment's switch
 	// with the largest imbalance of expert time over ranks; null where none is known
-	Layer       router.Whole  `json:"layer"`
+	Layer       router.OptInt `json:"layer"`
 	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
 }
@@ -154,7 +154,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 		if len(exports) == 0 {
 			continue
 		}
-		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.None, MaxOverMean: router.Undefined(),
+		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.NoID, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
 		o := nsys.Options{Threshold: threshold}
 		if c.Spec.Design.Within() { // no summary of one arm tells it from the other

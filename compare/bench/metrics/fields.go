@@ -153,11 +153,11 @@ func (f fields) whole(path string) int64 {
 }
 
 // stated is a count of a Step that may be absent, undefined then.
-func (f fields) stated(path string) router.Whole {
+func (f fields) stated(path string) router.OptInt {
 	if n, ok := f.number(path); ok && n >= 0 && n < 1<<53 {
-		return router.Whole(n)
+		return router.OptInt(n)
 	}
-	return router.None
+	return router.NoID
 }
 
 func (f fields) flag(path string) bool {

@@ -259,7 +259,7 @@ func (t *torchReader) project(rec *Recording) {
 func (t *torchReader) describe() {
 	p := &t.metadata
 	p.Environment = map[string]string{}
-	if t.rank != router.None {
+	if t.rank != router.NoID {
 		p.Environment[rankVariables[0]] = strconv.Itoa(t.rank)
 		p.RankEvidence = ByDistributedInfo
 	}

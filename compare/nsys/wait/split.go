@@ -17,10 +17,10 @@ import (
 // count. A collective ends an expert block if expert kernels ran since the last
 // one of all ranks. Steps in which ranks disagree on its layer are left out.
 type Wait struct {
-	Layer      router.Whole `json:"layer"`
-	Collective string       `json:"collective"` // kernel
-	Phase      kernel.Phase `json:"phase"`      // of the collective
-	Steps      int          `json:"steps"`
+	Layer      router.OptInt `json:"layer"`
+	Collective string        `json:"collective"` // kernel
+	Phase      kernel.Phase  `json:"phase"`      // of the collective
+	Steps      int           `json:"steps"`
 	// LastRank is the rank that arrives last in most steps, the lowest one on a tie,
 	// LastSteps in how many, and LastShare in which share of Steps.
 	LastRank  int           `json:"last_rank"`
@@ -202,7 +202,7 @@ func (a *analysis) spans(rank int, shared []*sharedCollective) []span {
 	list := make([]span, len(shared))
 	for i, m := range shared {
 		s := &list[i]
-		s.from, s.to, s.layer = m.previous.of[rank].end, m.of[rank].start, router.None
+		s.from, s.to, s.layer = m.previous.of[rank].end, m.of[rank].start, router.NoID
 	}
 	order := make([]*span, len(list)) // in the rank's own order of time
 	for i := range list {
@@ -344,18 +344,18 @@ func at[K, L comparable](of map[K]map[L]*stepWait, k K, l L) *stepWait {
 // blockOf is the step and layer whose expert block a collective ends; not ok for one that
 // ends none, or where ranks disagree.
 func blockOf(spans [][]span, m int) (step, layer int32, ok bool) {
-	layer = router.None
+	layer = router.NoID
 	for i := range spans {
 		s := &spans[i][m]
 		switch {
-		case s.layer == router.None:
-		case layer == router.None:
+		case s.layer == router.NoID:
+		case layer == router.NoID:
 			step, layer = s.step, s.layer
 		case s.step != step || s.layer != layer:
 			return 0, 0, false
 		}
 	}
-	return step, layer, layer != router.None
+	return step, layer, layer != router.NoID
 }
 
 // asLate is the share of the mean wait by which a rank may arrive before the last one and be
@@ -424,7 +424,7 @@ func (r *Rank) lateBetween(after, until int64) (sum Late) {
 
 // row is the mean over the steps of a layer.
 func (a *analysis) row(layer int32, steps map[int32]*stepWait) Wait {
-	w := Wait{Layer: router.Whole(layer), Steps: len(steps)}
+	w := Wait{Layer: router.OptInt(layer), Steps: len(steps)}
 	var values [partWhole + 1][]float64 // by step
 	last, most := make([]int, len(a.Ranks)), make([]int, len(a.Ranks))
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
