@@ -62,6 +62,9 @@ func gemmBalance(trace *Trace) (ratios []float64, steps int) {
 // What engines ran, worked out outside the program from the expert GEMMs in order of
 // launch: no range names anything in these captures.
 func TestEnginesWithoutRanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	for _, c := range []struct {
 		captures    string
 		steps       int
