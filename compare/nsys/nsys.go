@@ -36,6 +36,7 @@ type Options struct {
 // there are any, and reduces them to one Trace. The order of paths does not
 // matter.
 func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
+	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return nil, err

@@ -70,6 +70,7 @@ type summaryRank struct {
 // Summarize reads exports (or summaries) and writes one summary of them to w.
 // Read takes summaries wherever it takes exports.
 func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) error {
+	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return err

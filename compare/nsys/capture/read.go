@@ -106,6 +106,13 @@ func read(ctx context.Context, db *database) (*Recording, error) {
 // collectAbove is the number of kernels from which memory matters.
 const collectAbove = 1 << 20
 
+// KeepGC returns what sets the garbage collector back to where it stands now; Collect changes it.
+func KeepGC() (restore func()) {
+	percent := debug.SetGCPercent(100) // there is no other way to ask
+	debug.SetGCPercent(percent)
+	return func() { debug.SetGCPercent(percent) }
+}
+
 // Collect frees what the step before needed and the next one, which is about to
 // allocate as much again, does not, and lets less garbage stand from then on. Hardly any of
 // it holds pointers, so that this costs nothing and saves a third of the peak.
