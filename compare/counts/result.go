@@ -106,16 +106,3 @@ func (res *Result) addPhase(r *Record, o Options) error {
 	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	return nil
 }
-
-// WorstRank is the layer whose rank load is furthest above its floor; nil if none has
-// a known load per rank.
-func (res *Result) WorstRank() *imbalance.SourceRow {
-	var worst *imbalance.SourceRow
-	for i, l := range res.Imbalance {
-		if l.Level == router.LevelRank && l.Steps > 0 &&
-			(worst == nil || l.AboveFloor() > worst.AboveFloor()) {
-			worst = &res.Imbalance[i]
-		}
-	}
-	return worst
-}

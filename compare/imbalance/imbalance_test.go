@@ -57,6 +57,29 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 	}
 }
 
+// 1.5 over 1.25 is further than 1.6 over 1.4, of a floor that is not known 1 is meant, and on a
+// tie the first row is taken.
+func TestFurthest(t *testing.T) {
+	row := func(layer router.OptInt, level, quantity string, maxOverMean, floor router.Number) SourceRow {
+		return SourceRow{Row: Row{Layer: layer, Level: level, Quantity: quantity, MaxOverMean: maxOverMean, Floor: floor}}
+	}
+	u := router.Undefined()
+	rows := []SourceRow{
+		row(0, router.LevelRank, Load, u, 1), row(1, router.LevelRank, Load, 1.6, 1.4),
+		row(2, router.LevelRank, Load, 1.5, 1.25), row(3, router.LevelRank, Load, 1.2, u), row(4, router.LevelRank, Load, 3, 2.5),
+		row(5, router.LevelExpert, Load, 9, 1), row(6, router.LevelRank, Time, 9, 1),
+	}
+	if r := Furthest(rows, router.LevelRank, Load); r != &rows[2] {
+		t.Errorf("have %+v, want layer 2", r)
+	}
+	if r := Furthest(rows, router.LevelExpert, Time); r != nil {
+		t.Errorf("have %+v, want none", r)
+	}
+	if r := Furthest([]Row{rows[2].Row, rows[6].Row}, router.LevelRank, Time); r == nil || r.Layer != 6 {
+		t.Errorf("have %+v, want layer 6", r)
+	}
+}
+
 func TestStepsThatCount(t *testing.T) {
 	base := func() (samples []Sample) {
 		for step := range 6 {

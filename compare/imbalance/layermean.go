@@ -103,6 +103,25 @@ type SourceRow struct {
 	Row
 }
 
+// row is that of a Row and of a SourceRow.
+func (r *Row) row() *Row { return r }
+
+// Furthest is the row of a level and quantity that is furthest above its floor, the first one
+// on a tie; nil without any.
+func Furthest[R any, P interface {
+	*R
+	row() *Row
+}](rows []R, level, quantity string) (furthest *R) {
+	for i := range rows {
+		r := P(&rows[i]).row()
+		if r.Level == level && r.Quantity == quantity && r.MaxOverMean.Defined() &&
+			(furthest == nil || r.AboveFloor() > P(furthest).row().AboveFloor()) {
+			furthest = &rows[i]
+		}
+	}
+	return furthest
+}
+
 // LayerMean averages the balance of one layer at one level over steps.
 type LayerMean struct {
 	sum    Row           // the running sums; counts and names as they will stand

@@ -125,14 +125,14 @@ func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 
 // fill adds the samples up; present is which rank has any kernel in which step.
 func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []bool) {
-	stepAt, rankAt := map[router.OptInt]int{}, places(t.Ranks)
+	stepAt, rankAt := map[router.OptInt]int{}, Places(t.Ranks)
 	for i, s := range t.Steps {
 		stepAt[s.Number] = i
 	}
 	present = make([]bool, len(t.Steps)*len(t.Ranks))
 	rankIn, phaseAt := map[int]map[int]int{}, map[string]phaseSet{}
 	for layer, c := range sums {
-		rankIn[layer] = places(c.ranks)
+		rankIn[layer] = Places(c.ranks)
 	}
 	for s := range samples {
 		step, ok := stepAt[s.Step]
@@ -356,9 +356,9 @@ func lossAndMean(steps [][]float64) (loss, mean router.Number) {
 
 func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }
 
-// places is the position of each number in the list.
-func places(list []int) map[int]int {
-	at := make(map[int]int, len(list))
+// Places is the position of each value in the list.
+func Places[T comparable](list []T) map[T]int {
+	at := make(map[T]int, len(list))
 	for i, v := range list {
 		at[v] = i
 	}

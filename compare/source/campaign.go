@@ -266,22 +266,17 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 	if err != nil {
 		return proof.LoadProof{}, err
 	}
+	u := router.Undefined()
 	c := proof.LoadProof{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
-		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
-	c.RankMaxOverMean, c.RankFloor = furthest(layers, router.LevelRank)
-	c.ExpertMaxOverMean, c.ExpertFloor = furthest(layers, router.LevelExpert)
-	return c, nil
-}
-
-// furthest is max/mean of the layer that is furthest above its floor, and that floor.
-func furthest(layers []imbalance.Row, level string) (maxOverMean, floor router.Number) {
-	maxOverMean, floor = router.Undefined(), router.Undefined()
-	for _, l := range layers {
-		if l.Level == level && l.MaxOverMean.Defined() && !(l.MaxOverMean/l.Floor <= maxOverMean/floor) {
-			maxOverMean, floor = l.MaxOverMean, l.Floor
-		}
+		RankMean:        imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean,
+		RankMaxOverMean: u, RankFloor: u, ExpertMaxOverMean: u, ExpertFloor: u}
+	if r := imbalance.Furthest(layers, router.LevelRank, imbalance.Load); r != nil {
+		c.RankMaxOverMean, c.RankFloor = r.MaxOverMean, r.Floor
 	}
-	return maxOverMean, floor
+	if r := imbalance.Furthest(layers, router.LevelExpert, imbalance.Load); r != nil {
+		c.ExpertMaxOverMean, c.ExpertFloor = r.MaxOverMean, r.Floor
+	}
+	return c, nil
 }
 
 // Asked is the campaign as its answer needs it.
