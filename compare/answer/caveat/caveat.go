@@ -31,7 +31,7 @@ const (
 type entry struct {
 	severity Severity
 	text     string
-	brief    string // few words on why a trace decides nothing
+	brief    string // in few words; why a trace decides nothing, where that is why
 }
 
 // Key is what warnings of one entry have in common.
@@ -61,7 +61,7 @@ func find(w router.Warning) (entry, bool) {
 	if !ok {
 		e, ok = catalog[strings.TrimPrefix(key, "counts_")]
 	}
-	if !ok {
+	if !ok && key != w.Code { // under the code alone is the label
 		e.text, ok = checks[key]
 	}
 	return e, ok && (w.Args != nil || w.Text == "")
@@ -85,6 +85,12 @@ func Text(w router.Warning) string {
 func Brief(w router.Warning) string {
 	e, _ := find(w)
 	return cmp.Or(fill(e.brief, w.Args), "the capture leaves imbalance over ranks unknown")
+}
+
+// Label says in a few words what a warning is about.
+func Label(w router.Warning) string {
+	e, _ := find(w)
+	return cmp.Or(fill(e.brief, w.Args), checks[w.Code], strings.ReplaceAll(w.Code, "_", " "))
 }
 
 var placeholder = regexp.MustCompile(`\{(\w+)(?::([^}]*))?\}`)
