@@ -198,7 +198,7 @@ var catalog = map[string]entry{
 	"empty_steps": {Note,
 		"{empty:n} of {steps:step} excluded: they hold no counts, as the recorder's buffer was not full", ""},
 	"no_ranks": {Note, "the number of ranks is not recorded, so only expert load is reported; give the EP size",
-		""},
+		"number of ranks unknown"},
 	"even_replicas": {Note, "slots of replicated experts are assumed to be split evenly among the copies", ""},
 	"experts_seen": {Note,
 		"the number of experts is not recorded; {experts} are assumed, up to the largest that occurs; " +
@@ -251,6 +251,19 @@ var catalog = map[string]entry{
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which " +
 		"flatters every plan: --table plans leaves both out", "judged traffic resembles learned"},
+	"raises_load": {Warn, "the plan raises the busiest rank's load by {change:%}: max/mean {judged:.3}, before " +
+		"{baseline:.3}", "load rises in some windows"},
+	"costs_time": {Warn, "the plan evens the load and raises the predicted {of} by {change:%}",
+		"time rises in some windows"},
+	"extrapolated": {Warn, "times are extrapolated: a step has {tokens} tokens, {least} to {most} were measured",
+		"times extrapolated"},
+	"no_step_time": {Note, "the time of a step is unknown, so changes are of expert time: give --campaign or " +
+		"--step-time", "step time unknown"},
+	"more_than_balance": {Warn, "the predicted gain of {gain:+%} is more than the campaign measured for balanced " +
+		"routing ({measured:+%}, at most {high:+%}): the cost or the step time is of another run",
+		"more gain than balance has"},
+	"late_hosts": {Warn, "ranks wait mostly for late launches, so less time may be saved than predicted",
+		"late launches"},
 	"placement.no_windows": {Note, "no counts are left to judge on; add those of another run with --judge", ""},
 	"placement.no_load":    {Note, "the judged windows hold no load; give another run with --judge", ""},
 	"placement.repeats": {Note, "the learned counts come again in {repeats} of {windows:judged window}; give " +
@@ -274,7 +287,7 @@ var catalog = map[string]entry{
 		"takes", ""},
 	"no_time.ranks": {Note, noTime + "it is of {ranks:rank}; give --ep {ranks}, a trace on {asked:rank}, or " +
 		"--cost-table", ""},
-	"no_time.trace": {Note, noTime + "{doubt}", ""},
+	"no_time.trace": {Note, noTime + "{doubt:words}", ""},
 	"no_time.window": {Note, "no time is predicted from the table: the counts are sums over an unknown number of " +
 		"steps; give --step-tokens", ""},
 	"no_time.negative": {Note, "no time is predicted: the times follow no non-negative cost of slots and " +
@@ -360,9 +373,15 @@ var catalog = map[string]entry{
 		"one launch of each arm" + overSteps + "run a paired campaign (bench)", "one launch"},
 	"one_launch.both": {Note,
 		"both arms in one launch" + overSteps + "run several (bench --treatment hook)", "one launch"},
-	"campaign_refused":         {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
-	"campaign_step_time":       {Note, "the campaign gives no step time: {because}", ""},
-	"campaign_step_time.kinds": {Note, "the campaign gives no step time: its steps are of all kinds", ""},
+	"campaign_refused": {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
+	"campaign_step_time.points": {Note, noStepTime + "it measured several loads, whose steps differ: give one of a " +
+		"single load", ""},
+	"campaign_step_time.no_pair": {Note, noStepTime + "it has no complete pair", ""},
+	"campaign_step_time.metric": {Note, noStepTime + "its metric is {name} in {unit}; for tokens per second, add " +
+		"--step-tokens, the tokens of all ranks in one step", ""},
+	"campaign_step_time.kinds": {Note, noStepTime + "its steps are of all kinds", ""},
+	"campaign_step_time.refused": {Note, noStepTime + "its verdict is {verdict}, so its steps may be of other work; " +
+		"give --step-time", ""},
 	"equal_work_unknown": {Warn,
 		"less than {share:%} of the compute is known to lie outside the MoE blocks: too little to show that " +
 			"both sides did the same work", "equal work not shown"},
@@ -388,6 +407,7 @@ const (
 	unmeasured  = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
 	overRanks   = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
 	active      = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
+	noStepTime  = "the campaign gives no step time: "
 	apart       = ": kernels were lost, a capture ended early, or the ranks are of different runs or models"
 	differently = "the ranks recorded different layers or steps"
 	unplaced    = "most expert time is in no known layer"

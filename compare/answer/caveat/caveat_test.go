@@ -190,7 +190,9 @@ func TestText(t *testing.T) {
 		"each step is a sum over":          router.Warn("counts_window", ""), // beside a trace
 		"as it was":                        {Code: "no_steps", Text: "as it was"},
 		"is at −2000 (vLLM issue 57883)":   router.Warn("eplb_not_running", "", "why", "overdue", "model", "m", "left", -2000),
-		"hold – of expert time, 50.0 %":    router.Warn("little_evidence", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
+		"from the trace: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
+			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry
+		"hold – of expert time, 50.0 %": router.Warn("little_evidence", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
 	} {
 		if have := Text(w); !strings.Contains(have, want) {
 			t.Errorf("have %q, want %q", have, want)
@@ -204,7 +206,7 @@ func TestLabel(t *testing.T) {
 		"only 2 of the run's 4 ranks were given": router.Warn("missing_ranks", "", "given", 2, "world", 4),
 		"counts are sums over passes":            router.Warn("counts_window", ""),
 		"values drift":                           router.Warn("drift", "", "why", "confounded"),
-		"no ranks":                               router.Warn("no_ranks", ""),
+		"few tokens":                             router.Warn("few_tokens", ""),
 		"sharded weights":                        {Code: "sharded_weights"},
 	} {
 		if have := Label(w); have != want {
