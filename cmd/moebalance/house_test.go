@@ -324,7 +324,6 @@ var imports = map[string][]string{
 		"compare/bench/launch",
 		"compare/diff",
 		"compare/gain",
-		"compare/place",
 		"compare/source",
 		"plots",
 		"router", "router/quantity",
