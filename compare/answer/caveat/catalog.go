@@ -108,12 +108,35 @@ var catalog = map[string]entry{
 		"dense layers are not counted", "layers inferred"},
 	"inferred_beside": {Note, "in {steps:step} no range names the layers: they are inferred, and are as many as the " +
 		"{layers} that ranges name in the other steps", "layers partly inferred"},
-	"blocks": {Note, "layers and steps are unknown: {reason}; expert blocks are numbered in order of launch, " +
+	"blocks": {Note, "layers and steps are unknown: {reason:words}; expert blocks are numbered in order of launch, " +
 		"one for each layer and step", "steps and layers unknown"},
-	"unclear_blocks": {Note, "layers and steps are unknown: {reason}", "which kernels make a layer is unknown"},
+	"unclear_blocks": {Note, "layers and steps are unknown: {reason:words}", "which kernels make a layer is unknown"},
 	"microbatches": {Note,
 		"layers and steps are unknown: of {layers} inferred layers each two in a row carry the same load, " +
 			"as where two microbatches run every layer one behind the other", ""},
+	"no_expert_gemm": {text: "no kernel is recognized as an expert GEMM"},
+	"few_blocks":     {text: "too few expert blocks for two steps"},
+	"few_layers":     {text: "too few MoE layers for two steps"},
+	"nothing_once_a_step": {text: "no kernel that models run once a step (embedding, positions, sampling, transfer " +
+		"between stages) recurs at a fixed number of MoE layers"},
+	"several_periods": {text: "kernels that models run once a step recur at several numbers of MoE layers"},
+	"marks_elsewhere": {text: "kernels that models run once a step stand elsewhere too: before some layers, or between " +
+		"other steps"},
+	"many_layers":     {text: "kernels that models run once a step recur after more MoE layers than any model has"},
+	"few_whole_steps": {text: "fewer than two whole steps were recorded"},
+	"unlike_steps":    {text: "steps differ in which of their layers are alike"},
+	"parts_of_steps": {text: "in a regular order more runs between some steps than between the others: they may be " +
+		"parts of steps"},
+	"little_in_steps":  {text: "complete steps hold {share:%} of the GPU time only"},
+	"backward_kernels": {text: "forward and backward kernels are mixed, so expert blocks are not the layers of a step"},
+	"no_attention":     {text: "no attention is recognized between expert blocks, so layers and parts of layers look alike"},
+	"dense_between": {text: "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or " +
+		"parts of one"},
+	"overlapping_microbatches": {text: "layers of a step have different expert blocks, as where microbatches overlap"},
+	"shared_experts": {text: "some expert GEMMs take equally long in all layers and others do not: they may be of " +
+		"shared experts"},
+	"uneven_gaps": {text: "more routers or attention run between some expert blocks than between the others: kernels " +
+		"were lost"},
 	"uncommon_steps": {Note, "{rank:#rank}: of {steps} whole steps all ranks have {common}; the others are excluded",
 		""},
 	"inferred_steps": {Note, "steps are inferred, no range names them: the layers that ranges name come in order " +

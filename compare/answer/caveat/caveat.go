@@ -90,7 +90,7 @@ var placeholder = regexp.MustCompile(`\{(\w+)(?::([^}]*))?\}`)
 func fill(text string, args router.Args) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		parts := placeholder.FindStringSubmatch(p)
-		if key, ok := args[parts[1]].(string); ok && parts[2] == "words" {
+		if key, ok := args[parts[1]].(string); ok && parts[2] == "words" && catalog[key].text != "" {
 			return fill(catalog[key].text, args)
 		}
 		return write(args[parts[1]], parts[2])

@@ -54,6 +54,9 @@ var computed = []string{
 	"counts_contradict.even_time", "counts_contradict.even_load", "counts_contradict.other_rank",
 	"ranks_differ.ranges", "ranks_differ.when", "ranks_differ.stages", "ranks_differ.layers", "ranks_differ.steps", "ranks_differ.blocks",
 	"partial_steps", "lost_kernels.steps", "other_kind", "start_up", "unequal_ranks.ranks", "unequal_layers.layers",
+	"no_expert_gemm", "few_blocks", "few_layers", "nothing_once_a_step", "several_periods", "marks_elsewhere", "many_layers",
+	"few_whole_steps", "unlike_steps", "parts_of_steps", "little_in_steps", "backward_kernels", "no_attention", "dense_between",
+	"overlapping_microbatches", "shared_experts", "uneven_gaps", // of package infer
 	"unequal_layers.outside", "kind_not_comparable.work", "kind_not_comparable.other",
 }
 
@@ -186,10 +189,11 @@ func TestText(t *testing.T) {
 		"steps 0 to 2, 7 excluded as incomplete":                                   router.Warn("partial_steps", "", "steps", []int{0, 1, 2, 7}),
 		"20.0 % of the GPU time is in kernels whose phase neither a range nor their name tells: a, b, c and 1 more;": router.Warn(
 			"unknown_kernels", "", "share", 0.2, "kernels", []string{"a", "b", "c", "d"}),
-		"the recorded counts are all zero": router.Warn("counts_layers", "", "why", "zero"),
-		"each step is a sum over":          router.Warn("counts_window", ""), // beside a trace
-		"as it was":                        {Code: "no_steps", Text: "as it was"},
-		"is at −2000 (vLLM issue 57883)":   router.Warn("eplb_not_running", "", "why", "overdue", "model", "m", "left", -2000),
+		"steps are unknown: too few MoE layers for two steps; expert": router.Warn("blocks", "", "reason", "few_layers"),
+		"the recorded counts are all zero":                            router.Warn("counts_layers", "", "why", "zero"),
+		"each step is a sum over":                                     router.Warn("counts_window", ""), // beside a trace
+		"as it was":                                                   {Code: "no_steps", Text: "as it was"},
+		"is at −2000 (vLLM issue 57883)":                              router.Warn("eplb_not_running", "", "why", "overdue", "model", "m", "left", -2000),
 		"from the trace: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
 			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry
 		"hold – of expert time, 50.0 %": router.Warn("little_evidence", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
