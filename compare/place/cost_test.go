@@ -106,11 +106,13 @@ func TestStepTimeOnH200(t *testing.T) {
 	metric := gain.Metric{Name: "throughput", Unit: "tokens/s"}
 	pairs := []gain.Pair{{Normal: 264323.7, Status: gain.PairComplete}, {Normal: 262913.3, Status: gain.PairComplete},
 		{Normal: 1, Status: "incomplete"}}
-	if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs}, 0); why.Args["why"] != "metric" || cost.StepBasis != "profiled" {
+	if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs}, 0); why.Args["why"] != "metric" ||
+		cost.StepBasis != "profiled" {
 		t.Error(why, cost.StepBasis)
 	}
 	for _, refused := range []gain.Verdict{gain.Invalid, gain.NotComparable} {
-		if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs, Verdict: refused}, 16384); why.Args["why"] != "refused" ||
+		if why := cost.WithCampaign(gain.Result{Metric: metric, Pairs: pairs, Verdict: refused}, 16384); why.Args["why"] !=
+			"refused" ||
 			why.Args["verdict"] != string(refused) {
 			t.Errorf("%s: %v", refused, why)
 		}

@@ -21,7 +21,8 @@ func (p program) Chips() (out []chip) {
 		key := string(c.Severity) + " " + c.Code
 		at := slices.Index(codes, key)
 		if at < 0 {
-			at, codes, out = len(codes), append(codes, key), append(out, chip{Label: signs[c.Severity] + c.Label(), Severity: c.Severity})
+			at, codes = len(codes), append(codes, key)
+			out = append(out, chip{Label: signs[c.Severity] + c.Label(), Severity: c.Severity})
 		}
 		out[at].Texts = append(out[at].Texts, c.String())
 	}

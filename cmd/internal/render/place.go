@@ -61,8 +61,8 @@ func (res placeView) notes() []string {
 	if c.Basis != "benchmark" {
 		lack += "different times of ranks with equal load, "
 	}
-	return []string{text, "intervals of time are over judged windows and fits without one group, widened by what 95 % of " +
-		"held-out changes err by; they lack " + lack + "and expert GEMMs that run faster at equal sizes"}
+	return []string{text, "intervals of time are over judged windows and fits without one group, widened by what 95 % " +
+		"of held-out changes err by; they lack " + lack + "and expert GEMMs that run faster at equal sizes"}
 }
 
 // tables are all of them.

@@ -129,7 +129,8 @@ var catalog = map[string]entry{
 		"parts of steps"},
 	"little_in_steps":  {text: "complete steps hold {share:%} of the GPU time only"},
 	"backward_kernels": {text: "forward and backward kernels are mixed, so expert blocks are not the layers of a step"},
-	"no_attention":     {text: "no attention is recognized between expert blocks, so layers and parts of layers look alike"},
+	"no_attention": {text: "no attention is recognized between expert blocks, so layers and parts of layers look " +
+		"alike"},
 	"dense_between": {text: "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or " +
 		"parts of one"},
 	"overlapping_microbatches": {text: "layers of a step have different expert blocks, as where microbatches overlap"},
@@ -263,6 +264,16 @@ var catalog = map[string]entry{
 
 	"no_last_newline": {Note, "the last line does not end: if the file was cut, its last count is too small and more " +
 		"are missing", ""},
+
+	// Which proof of balance the launches of a campaign can give.
+	"proof_to_come.acknowledged": {Note, toCome + "claimed by what each rank acknowledges; --counts, with the server's " +
+		"MOEBALANCE_COUNTS, would measure it", ""},
+	"proof_to_come.counts":        {Note, toCome + "measured by the expert counts of each launch", ""},
+	"proof_to_come.traces":        {Note, toCome + "measured by the traces of the profiled pair", ""},
+	"proof_to_come.line":          {Note, toCome + inLog, ""},
+	"proof_to_come.line_of_ranks": {Note, toCome + inLog + "; give --ranks N if the report does not state it", ""},
+	"proof_to_come.none": {Note, toCome + "none unless the report states its routing, because {name} prints no proof " +
+		"line: give --counts, --profile or --proof", ""},
 
 	// Placements.
 	"global": {Note, "the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are " +
@@ -425,11 +436,14 @@ var catalog = map[string]entry{
 const (
 	overSteps = " ({steps} and {others:step}): the spread over steps does not cover the variation between " +
 		"launches; for a verdict, "
-	noTime      = "no time is predicted from the trace: "
-	costErrs    = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
-	unmeasured  = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
-	overRanks   = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
-	active      = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
+	noTime     = "no time is predicted from the trace: "
+	costErrs   = "the fitted cost errs by {error:%} of the {of}, more than it predicts"
+	unmeasured = " is not known on two ranks of both arms, so the traces do not show whether routing was balanced"
+	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
+	active     = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
+	toCome     = "proof of balance: "
+	inLog      = "looking for loads in the report, or for the proof line in each rank's log; --counts or --profile " +
+		"would measure balance"
 	noStepTime  = "the campaign gives no step time: "
 	apart       = ": kernels were lost, a capture ended early, or the ranks are of different runs or models"
 	differently = "the ranks recorded different layers or steps"

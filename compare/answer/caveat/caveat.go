@@ -27,7 +27,8 @@ const (
 
 // entry words a code. In its text, {name} is a value and {name:format} one in a format:
 // ns, %, +% (a change), p (of a test), ~ (four digits), .2 (decimals), n (a number of things), #noun (numbers
-// of things, as rank 3), ; (words between these), words (of the key of another entry, with the same values) or a noun that is counted.
+// of things, as rank 3), ; (words between these), words (of the entry of this key, with the same
+// values) or a noun that is counted.
 type entry struct {
 	severity Severity
 	text     string
