@@ -47,7 +47,7 @@ func (r *reduction) structure() {
 		r.warn("unclear_blocks", "", "reason", s.Unknown)
 		return
 	}
-	r.warn("blocks", "", "reason", s.Unknown)
+	r.warn("blocks", "", "reason", s.Unknown, "share", s.Share)
 }
 
 // besideLayers takes the layers that were inferred in steps beside those whose layers ranges
