@@ -118,7 +118,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 	}
 	silent := map[int32]bool{}
 	for i, line := range lines {
-		if len(line.Ranges) > 0 && !a.rec.Issues.NoPIDs {
+		if len(line.Ranges) > 0 && !a.rec.NoPIDs {
 			silent[a.rec.Threads[i].Process] = true
 		}
 		for _, m := range line.Ranges {
