@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/place"
@@ -33,43 +32,6 @@ func Placement(res *place.Result) (figures []Figure, err error) {
 		}
 	}
 	return figures, err
-}
-
-// series is a line of points, with intervals where they are not nil.
-type series struct {
-	at, y, low, high []float64
-	style            draw.LineStyle
-	glyph            draw.GlyphDrawer
-}
-
-// point is the sign of a point.
-func (s *series) point() draw.GlyphStyle {
-	return draw.GlyphStyle{Color: s.style.Color, Radius: 2.5, Shape: s.glyph}
-}
-
-func (s *series) add(at float64, y router.Number) {
-	if y.Defined() {
-		s.at, s.y = append(s.at, at), append(s.y, y.Float64())
-	}
-}
-
-// Plot implements plot.Plotter.
-func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	var points []vg.Point
-	for i, v := range s.y {
-		at := vg.Point{X: x(s.at[i]), Y: y(v)}
-		if s.low != nil {
-			c.StrokeLine2(line(s.style.Color, 1.2), at.X, y(s.low[i]), at.X, y(s.high[i]))
-		}
-		if s.glyph != nil {
-			c.DrawGlyphNoClip(s.point(), at)
-		}
-		points = append(points, at)
-	}
-	if s.style.Width > 0 {
-		c.StrokeLines(s.style, points)
-	}
 }
 
 // replication draws max/mean and predicted time against redundant experts, from two
@@ -111,8 +73,7 @@ func replication(res *place.Result) (Figure, error) {
 			flat.add(at, p.Baseline)
 			if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
 				of = t.Of
-				saved.add(at, 100*t.Estimate)
-				saved.low, saved.high = append(saved.low, 100*t.Low.Float64()), append(saved.high, 100*t.High.Float64())
+				saved.bounded(at, 100*t.Estimate.Float64(), 100*t.Low.Float64(), 100*t.High.Float64())
 			}
 		}
 		if shown := held; n == res.Best().Ranks {
@@ -174,7 +135,7 @@ func layerLoads(res *place.Result) (Figure, error) {
 		at := float64(len(layers))
 		layers = append(layers, l.Layer)
 		now.add(at, l.Baseline)
-		placed.add(at, after)
+		placed.bounded(at, after.Float64(), after.Float64(), l.Baseline.Float64())
 		if after < l.Baseline {
 			lower++
 		}
@@ -188,7 +149,7 @@ func layerLoads(res *place.Result) (Figure, error) {
 	p := newPanel("", "layer", "max/mean of load over ranks")
 	p.X.Tick.Marker, p.Y.Tick.Marker = indexTicks{layers, 24}, valueTicks{6, ""}
 	p.Y.Min, p.Y.Max = 1, 1+headroom(largest(now.y, placed.y)-1)
-	p.Add(rules{}, &falls{places(len(layers)), now.y, placed.y}, now, placed)
+	p.Add(rules{}, places(len(layers)), placed, now)
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey(best.Running(), now.point()), glyphKey(best.Title(), placed.point())}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,
@@ -197,20 +158,6 @@ func layerLoads(res *place.Result) (Figure, error) {
 	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",
 		quantity.Count(best.Ranks, "rank"))
 	return f, nil
-}
-
-// falls are upright lines from one value to another at each place.
-type falls struct {
-	places
-	from, to []float64
-}
-
-// Plot implements plot.Plotter.
-func (v *falls) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	for i := range v.from {
-		c.StrokeLine2(line(softInk, 0.8), x(float64(i)), y(v.from[i]), x(float64(i)), y(v.to[i]))
-	}
 }
 
 // unseenLoads is that of the best placement on what it was learned from and on what it was not,

@@ -247,15 +247,6 @@ func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
 	return out
 }
 
-// places is the range of an x axis of that many places, numbered from 0, each
-// one wide. The chart sets y itself.
-type places int
-
-// DataRange implements plot.DataRanger.
-func (n places) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return -0.5, float64(n) - 0.5, math.Inf(1), math.Inf(-1)
-}
-
 // valueTicks are multiples of 1, 2 or 5 times a power of ten, about `about` of
 // them, written plainly (as powers of ten where that takes too much room) and
 // with a suffix such as " %".

@@ -127,7 +127,7 @@ func (p *placement) inferBeside(bare map[int32]bool) {
 			p.layers[b] = layers[layer]
 		}
 	}
-	p.r.structure = s
+	p.r.Structure = s
 	p.place()
 }
 
@@ -137,7 +137,7 @@ func (p *placement) inferLayers() {
 	p.found = infer.Find(p.launches)
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, Stage: p.found.Stage}
-	p.r.structure = s
+	p.r.Structure = s
 	if n := p.stepsOfRanges(); n > 0 {
 		s.Layers, s.Unknown, s.Unclear = n, "", false
 	} else {
