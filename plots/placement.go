@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/place"
@@ -35,56 +34,6 @@ func Placement(res *place.Result) (figures []Figure, err error) {
 		}
 	}
 	return figures, err
-}
-
-// series is a line of points, with intervals where they are not nil.
-type series struct {
-	at, y, low, high []float64
-	style            draw.LineStyle
-	glyph            draw.GlyphDrawer
-}
-
-// point is the sign of a point.
-func (s *series) point() draw.GlyphStyle {
-	return draw.GlyphStyle{Color: s.style.Color, Radius: 2.5, Shape: s.glyph}
-}
-
-func (s *series) add(at float64, y router.Number) {
-	if y.Defined() {
-		s.at, s.y = append(s.at, at), append(s.y, y.Float64())
-	}
-}
-
-// or is s where it has points, else t.
-func (s *series) or(t *series) *series {
-	if len(s.at) == 0 {
-		return t
-	}
-	return s
-}
-
-// fromOne is the axis of max/mean up to a value.
-func fromOne(p *plot.Plot, top float64) {
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
-}
-
-// Plot implements plot.Plotter.
-func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	var points []vg.Point
-	for i, v := range s.y {
-		at := vg.Point{X: x(s.at[i]), Y: y(v)}
-		if s.low != nil {
-			c.StrokeLine2(line(s.style.Color, 1.2), at.X, y(s.low[i]), at.X, y(s.high[i]))
-		}
-		if s.glyph != nil {
-			c.DrawGlyphNoClip(s.point(), at)
-		}
-		points = append(points, at)
-	}
-	if s.style.Width > 0 {
-		c.StrokeLines(s.style, points)
-	}
 }
 
 // replication draws max/mean and predicted time against redundant experts, from two
@@ -175,9 +124,7 @@ func linesOf(placements []place.Placement, c color.Color) copiesLines {
 		l.before.add(at, p.Baseline)
 		if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
 			l.of = t.Of
-			l.time.add(at, 100*t.Estimate)
-			l.time.low = append(l.time.low, 100*t.Low.Float64())
-			l.time.high = append(l.time.high, 100*t.High.Float64())
+			l.time.bounded(at, 100*t.Estimate.Float64(), 100*t.Low.Float64(), 100*t.High.Float64())
 		}
 	}
 	return l
@@ -202,7 +149,7 @@ func layerLoads(res *place.Result) (Figure, error) {
 		at := float64(len(layers))
 		layers = append(layers, l.Layer)
 		now.add(at, l.Baseline)
-		placed.add(at, after)
+		placed.bounded(at, after.Float64(), after.Float64(), l.Baseline.Float64())
 		if after < l.Baseline {
 			lower++
 		}
@@ -216,7 +163,7 @@ func layerLoads(res *place.Result) (Figure, error) {
 	p := newPanel("", "layer", "max/mean of load over ranks")
 	p.X.Tick.Marker = indexTicks{layers, 24}
 	fromOne(p, largest(now.y, placed.y))
-	p.Add(rules{}, &falls{places(len(layers)), now.y, placed.y}, now, placed)
+	p.Add(rules{}, places(len(layers)), placed, now)
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey(best.Running(), now.point()), glyphKey(best.Title(), placed.point())}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,
@@ -225,20 +172,6 @@ func layerLoads(res *place.Result) (Figure, error) {
 	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",
 		quantity.Count(best.Ranks, "rank"))
 	return f, nil
-}
-
-// falls are upright lines from one value to another at each place.
-type falls struct {
-	places
-	from, to []float64
-}
-
-// Plot implements plot.Plotter.
-func (v *falls) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	for i := range v.from {
-		c.StrokeLine2(line(softInk, 0.8), x(float64(i)), y(v.from[i]), x(float64(i)), y(v.to[i]))
-	}
 }
 
 // unseenLoads is that of the best placement on what it was learned from and on what it was not,

@@ -71,20 +71,6 @@ func overTime(res *place.Result) (Figure, error) {
 	return f, nil
 }
 
-// uprights are lines at values of the x axis.
-type uprights struct {
-	at    []float64
-	style draw.LineStyle
-}
-
-// Plot implements plot.Plotter.
-func (u *uprights) Plot(c draw.Canvas, p *plot.Plot) {
-	x, _ := p.Transforms(&c)
-	for _, at := range u.at {
-		c.StrokeLine2(u.style, x(at), c.Min.Y, x(at), c.Max.Y)
-	}
-}
-
 // byMoves draws the max/mean that so many moves from the running placement reach.
 func byMoves(res *place.Result) (Figure, error) {
 	best := res.Best()

@@ -16,6 +16,14 @@ type Warning struct {
 	Text    string `json:"text,omitempty"`
 }
 
+// Key is what warnings of one case of a code have in common.
+func (w Warning) Key() string {
+	if why, ok := w.Args["why"].(string); ok {
+		return w.Code + "." + why
+	}
+	return w.Code
+}
+
 // UnmarshalJSON reads a warning, or one of an older result, which was its words.
 func (w *Warning) UnmarshalJSON(b []byte) error {
 	type plain Warning

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -180,7 +181,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	h.Grace.Cut, done = secondSignal()
 	defer done()
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
-		shown.Say(campaign.Spec.ProofToCome())
+		shown.Say(caveat.Text(campaign.Spec.ProofToCome()))
 	}
 	judge := func(c *bench.Campaign, confidence float64, traces gain.TraceProof) gain.Result {
 		r := gain.Judge(bench.Recorded(c, confidence, traces))

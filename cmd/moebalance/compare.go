@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,22 +156,10 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		return err
 	}
 	if !result.Comparable {
-		return withCode(exitNotComparable, errors.New(refusedSides(result)))
+		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict,
+			strings.Join(answer.Refusals(&result), "; ")))
 	}
 	return nil
-}
-
-// refusedSides says why the sides cannot be compared.
-func refusedSides(r diff.Comparison) string {
-	why := answer.Refusals(&r)
-	switch {
-	case len(r.Ranks) == 0 && len(r.Normal.Exports)+len(r.Perfect.Exports) == 2: // a pattern without quotes
-		why = append(why[:min(1, len(why))], "two ranks of one arm? 'moebalance trace' reads them; both arms in them? "+
-			"moebalance compare DIR; else all ranks of each arm: moebalance compare NORMAL_DIR PERFECT_DIR")
-	case r.Normal.Arm == string(gain.Normal) && r.Perfect.Arm == string(gain.Normal): // the switch may be unrecorded
-		why = append(why, "for other engines, --trust-arms accepts the arms as labeled")
-	}
-	return "the sides are not comparable: " + strings.Join(why, "; ")
 }
 
 // records judges launches that held both arms.

@@ -261,7 +261,6 @@ var imports = map[string][]string{
 		"router",
 	},
 	"compare/place": {
-		"compare/answer/caveat",
 		"compare/counts",
 		"compare/gain",
 		"compare/imbalance",
@@ -274,6 +273,7 @@ var imports = map[string][]string{
 		"router/quantity",
 	},
 	"compare/source": {
+		"compare/answer/caveat",
 		"compare/bench",
 		"compare/bench/control",
 		"compare/bench/launch",
@@ -324,7 +324,6 @@ var imports = map[string][]string{
 		"compare/bench/launch",
 		"compare/diff",
 		"compare/gain",
-		"compare/place",
 		"compare/source",
 		"plots",
 		"router", "router/quantity",

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -17,6 +18,8 @@ import (
 var (
 	measure   = Step{"Measure the gain.", "moebalance bench -- YOUR_BENCHMARK"}
 	recordAll = Step{"Record all ranks, one report each.", "moebalance profile -- YOUR_COMMAND"}
+	wholeArms = Step{"Give all ranks of each arm, or one folder that holds both.",
+		"moebalance compare NORMAL_DIR PERFECT_DIR"}
 )
 
 // OfComparison answers what balance, or a build, changes by the traces of both.
@@ -39,15 +42,7 @@ func OfComparison(c *diff.Comparison) Answer {
 			a.Line, a.Reasons = refusal("Not comparable: ", why,
 				"Not comparable: the sides differ in what balance cannot change.")
 		}
-		next := Step{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"}
-		switch {
-		case swapped(c):
-			next = Step{"Give the learned side first.", "moebalance compare NORMAL PERFECT"}
-		case len(c.Ranks) == 0: // as where a pattern without quotes gives two ranks of one arm
-			next = Step{"Give all ranks of each arm, or one folder that holds both.",
-				"moebalance compare NORMAL_DIR PERFECT_DIR"}
-		}
-		a.Next = append(a.Next, next)
+		a.Next = append(a.Next, otherSides(c)...)
 	case c.Builds.Named():
 		a.builds(c)
 	case c.Fused() && c.Prediction.Measured == nil:
@@ -64,6 +59,23 @@ func OfComparison(c *diff.Comparison) Answer {
 	}
 	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
 	return a
+}
+
+// otherSides are those to compare instead.
+func otherSides(c *diff.Comparison) []Step {
+	switch {
+	case swapped(c):
+		return []Step{{"Give the learned side first.", "moebalance compare NORMAL PERFECT"}}
+	case len(c.Ranks) == 0 && len(c.Normal.Exports)+len(c.Perfect.Exports) == 2: // a pattern without quotes
+		return []Step{{"If both are ranks of one arm, trace them.",
+			"moebalance trace " + launch.Quote(slices.Concat(c.Normal.Exports, c.Perfect.Exports))}, wholeArms}
+	case len(c.Ranks) == 0:
+		return []Step{wholeArms}
+	case c.Normal.Arm == string(gain.Normal) && c.Perfect.Arm == string(gain.Normal): // of another switch
+		return []Step{{"If your engine has a switch of its own, accept the arms as labeled.",
+			"moebalance compare --trust-arms NORMAL PERFECT"}}
+	}
+	return []Step{{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"}}
 }
 
 // Slowest says what balance changes, the expert compute of the slowest rank: of the step's GPU time a part is waiting.

@@ -20,7 +20,7 @@ func OfPlacement(r *place.Result, given string) Answer {
 	}
 	best := r.Best()
 	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: caveats(byFile(noted(r)), caveat.SeverityOf)}
+		Caveats: caveats(byFile(r.Caveats()), caveat.SeverityOf)}
 	a.placed(r, best)
 	a.foretold(best)
 	for _, text := range beyond(r) {
@@ -104,14 +104,6 @@ func (a *Answer) foretold(best place.Placement) {
 	}
 }
 
-// noted are the warnings of a result, and why it predicts no time.
-func noted(r *place.Result) []router.Warning {
-	if r.NoTime.Code == "" {
-		return r.Warnings
-	}
-	return append(slices.Clone(r.Warnings), r.NoTime)
-}
-
 // seen reports that no judged window differs from those learned.
 func seen(r *place.Result) bool {
 	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool {
@@ -134,7 +126,7 @@ func baseline(p place.Placement) string {
 func ofRebalance(res *place.Result) Answer {
 	r, w := res.Rebalance, res.Rebalance.ChosenWay()
 	a := Answer{Verdict: Verdict(r.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: caveats(byFile(res.Warnings), caveat.SeverityOf)}
+		Caveats: caveats(byFile(res.Caveats()), caveat.SeverityOf)}
 	never := r.Ways[0]
 	loads := fmt.Sprintf("%s × the mean load, %s if never.", quantity.Decimals(w.MaxOverMean, 2),
 		quantity.Decimals(never.MaxOverMean, 2))
@@ -188,17 +180,13 @@ func ofRebalance(res *place.Result) Answer {
 // how its way of learning does on what is left out of it, and what fewer moves reach.
 func beyond(res *place.Result) (list []string) {
 	best, on := res.Best(), map[string]place.LeftOut{}
-	for _, w := range res.Warnings {
+	for _, w := range res.Caveats() {
 		// the numbers say less than they seem to; of several windows one sentence says it
 		again := best.Reason.Args["why"] == "repeats" // and says it already
-		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
-			!slices.Contains(list, text) {
+		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned && !again ||
+			w.Code == place.Extrapolated && best.Time != nil) && !slices.Contains(list, text) {
 			list = append(list, text)
 		}
-	}
-	if c := res.Cost; c != nil && best.Time != nil && c.Beyond() {
-		list = append(list, fmt.Sprintf("times are extrapolated: a step has %s tokens, %s to %s were measured",
-			quantity.Plain(c.StepTokens()), quantity.Plain(c.LeastTokens), quantity.Plain(c.MostTokens)))
 	}
 	for _, p := range res.Plans {
 		if p.Plan == best.Plan {

@@ -320,9 +320,9 @@ func traceBasis(t *nsys.Trace, v Verdict) string {
 }
 
 func traceCaveats(t *nsys.Trace) []Caveat {
-	undecided := caveat.Key(t.Undecided())
+	undecided := t.Undecided().Key()
 	return caveats(byFile(t.AllWarnings()), func(w router.Warning) Severity {
-		if caveat.Key(w) == undecided {
+		if w.Key() == undecided {
 			return Doubt
 		}
 		return caveat.SeverityOf(w)

@@ -15,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -238,26 +239,23 @@ func (t Treatment) Chance() bool {
 		t.Perfect["SGLANG_SIMULATE_UNIFORM_EXPERTS"] != ""
 }
 
-// ProofToCome says, before the first launch, which proof of balance the launches can
-// give; of no use for builds, which need none.
-func (s Spec) ProofToCome() string {
+// ProofToCome is, before the first launch, which proof of balance the launches can give; of no use
+// for builds, which need none.
+func (s Spec) ProofToCome() router.Warning {
+	why := "none"
 	switch t := s.Treatment; {
 	case s.Counts == "" && s.Control != "":
-		return "proof of balance: claimed by what each rank acknowledges; --counts, with the server's MOEBALANCE_COUNTS, " +
-			"would measure it"
+		why = "acknowledged"
 	case s.Counts != "" || t.Records != "":
-		return "proof of balance: to be measured, by the expert counts of each launch"
+		why = "counts"
 	case s.Design.Profiled:
-		return "proof of balance: to be measured, by the traces of the profiled pair"
+		why = "traces"
+	case t.Line != "" && s.Ranks == 0:
+		why = "line_of_ranks"
 	case t.Line != "":
-		text := "proof of balance: loads in the report, or a claim in each rank's log; --counts or --profile would measure it"
-		if s.Ranks == 0 {
-			text += "; give --ranks N if the report does not state it"
-		}
-		return text
+		why = "line"
 	}
-	return fmt.Sprintf("proof of balance: none unless the report states its routing, because %s prints no proof line: "+
-		"give --counts, --profile or --proof", s.Treatment.Name)
+	return router.Warn("proof_to_come", "", "why", why, "name", s.Treatment.Name)
 }
 
 // Names are the variables of the treatment, sorted.

@@ -192,8 +192,8 @@ func (c *Comparison) WithCampaign(r gain.Result, tokens float64) {
 	case len(c.Kinds) > 1:
 		c.warn("campaign_step_time", "", "why", "kinds")
 		return
-	case why != "":
-		c.warn("campaign_step_time", "", "because", why)
+	case why.Code != "":
+		c.Warnings = append(c.Warnings, why)
 		return
 	}
 	mean := router.Number(stat.Mean(steps, nil))

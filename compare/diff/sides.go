@@ -73,7 +73,9 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 	}
 	if c.judgeArms() {
 		c.judgeLoad(perfect)
-		c.judgeBalance(perfect)
+		if len(c.Ranks) > 0 { // else it is not this that is unknown
+			c.judgeBalance(perfect)
+		}
 	}
 }
 

@@ -206,13 +206,13 @@ type Run struct {
 const SchemaVersion = 3
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or
-// the perfect arm; see Metric.StepNS. Where there are none, why says so of the campaign,
-// and what to give.
-func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why string) {
+// the perfect arm; see Metric.StepNS. The warning says why there are none, else it has no code.
+func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why router.Warning) {
+	const noSteps = "campaign_step_time"
 	if len(r.Points) > 0 {
-		return nil, "it measured several loads, whose steps differ: give one of a single load"
+		return nil, router.Warn(noSteps, "", "why", "points")
 	}
-	why = "it has no complete pair"
+	why = router.Warn(noSteps, "", "why", "no_pair")
 	for _, p := range r.Pairs {
 		if p.Arm != "" || p.Status != PairComplete {
 			continue
@@ -220,11 +220,9 @@ func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why string) {
 		value := map[Arm]router.Number{Normal: p.Normal, Perfect: p.Perfect}[arm]
 		step := r.Metric.StepNS(value.Float64(), tokens)
 		if !step.Defined() {
-			return nil, fmt.Sprintf(
-				"its metric is %s in %s; for tokens per second, add --step-tokens, the tokens of all ranks in one step",
-				r.Metric.Name, r.Metric.Unit)
+			return nil, router.Warn(noSteps, "", "why", "metric", "name", r.Metric.Name, "unit", r.Metric.Unit)
 		}
-		ns, why = append(ns, step.Float64()), ""
+		ns, why = append(ns, step.Float64()), router.Warning{}
 	}
 	return ns, why
 }

@@ -1,8 +1,8 @@
 package gain
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -15,24 +15,24 @@ func TestStepsNS(t *testing.T) {
 		{Normal: 500, Perfect: 8000, Status: "excluded"},
 	}}
 	for arm, want := range map[Arm]float64{Normal: 8e6, Perfect: 4e6} {
-		if steps, why := r.StepsNS(arm, 8); !slices.Equal(steps, []float64{want}) || why != "" {
-			t.Errorf("%s: %v, %q", arm, steps, why)
+		if steps, why := r.StepsNS(arm, 8); !slices.Equal(steps, []float64{want}) || why.Code != "" {
+			t.Errorf("%s: %v, %v", arm, steps, why)
 		}
 	}
 	for want, k := range map[string]struct {
 		change func(*Result)
 		tokens float64
 	}{
-		"for tokens per second, add --step-tokens": {func(*Result) {}, 0},
-		"its metric is latency in s": {func(r *Result) { r.Metric = Metric{Name: "latency", Unit: "s"} },
+		"metric token_throughput": {func(*Result) {}, 0},
+		"metric latency": {func(r *Result) { r.Metric = Metric{Name: "latency", Unit: "s"} },
 			8},
-		"no complete pair": {func(r *Result) { r.Pairs = r.Pairs[1:] }, 8},
-		"several loads":    {func(r *Result) { r.Points = make([]PointGain, 2) }, 8},
+		"no_pair <nil>": {func(r *Result) { r.Pairs = r.Pairs[1:] }, 8},
+		"points <nil>":  {func(r *Result) { r.Points = make([]PointGain, 2) }, 8},
 	} {
 		other := r
 		k.change(&other)
-		if steps, why := other.StepsNS(Perfect, k.tokens); steps != nil || !strings.Contains(why, want) {
-			t.Errorf("%v, %q; want no steps and %q", steps, why, want)
+		if steps, why := other.StepsNS(Perfect, k.tokens); steps != nil || fmt.Sprint(why.Args["why"], " ", why.Args["name"]) != want {
+			t.Errorf("%v, %v; want no steps and %q", steps, why, want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 func (r *reduction) warnMissingRanges() {
 	layered := slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Layer.Defined() })
 	r.judged = func(layer router.OptInt) bool { return layer.Defined() || !layered }
-	if slices.ContainsFunc(r.ranks, func(p *rankEvents) bool { return len(p.graphs) > 0 }) {
+	if slices.ContainsFunc(r.ranks, func(p *rankEvents) bool { return len(p.Graphs) > 0 }) {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
 	if !slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Step.Defined() }) {
@@ -70,11 +70,11 @@ func (r *reduction) otherLayers() (ranks []int, overlap bool) {
 		}
 	}
 	for _, p := range r.ranks[1:] {
-		if first := r.ranks[0].rank.Rank; !maps.Equal(layers[first], layers[p.rank.Rank]) {
+		if first := r.ranks[0].Rank.Rank; !maps.Equal(layers[first], layers[p.Rank.Rank]) {
 			for layer := range layers[first] {
-				overlap = overlap || layers[p.rank.Rank][layer]
+				overlap = overlap || layers[p.Rank.Rank][layer]
 			}
-			return []int{first, p.rank.Rank}, overlap
+			return []int{first, p.Rank.Rank}, overlap
 		}
 	}
 	return nil, false
@@ -144,7 +144,7 @@ func (r *reduction) sumExperts() {
 	ns := map[*exportSummary][]int64{}
 	for i, p := range r.ranks {
 		if ns[p.of] == nil {
-			ns[p.of] = make([]int64, len(p.of.locations))
+			ns[p.of] = make([]int64, len(p.of.Places))
 		}
 		for at, sum := range r.sums[i] {
 			ns[p.of][at] += sum
@@ -152,7 +152,7 @@ func (r *reduction) sumExperts() {
 	}
 	var list []expertTime
 	for _, d := range r.exports {
-		for i, at := range d.locations {
+		for i, at := range d.Places {
 			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != NoID && r.judged(router.OptInt(at.Layer)) {
 				list = append(list, expertTime{at, ns[d][i]})
 			}
@@ -212,7 +212,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		if first == end {
 			continue
 		}
-		if p.rank.Rank == neighbor+1 && last < first {
+		if p.Rank.Rank == neighbor+1 && last < first {
 			first = last + 1 // experts between two neighbors that never ran belong to one of them
 		}
 		if end-first > maxParts {
@@ -222,7 +222,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		for e := first; e < end; e++ {
 			held[e] = true
 		}
-		neighbor, last = p.rank.Rank, end-1
+		neighbor, last = p.Rank.Rank, end-1
 	}
 	return slices.Sorted(maps.Keys(held)), true
 }
@@ -231,7 +231,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 // of a rank.
 func (r *reduction) expertSpan(rank int) (first, end int) {
 	for i, sum := range r.sums[rank] {
-		at := r.ranks[rank].of.locations[i]
+		at := r.ranks[rank].of.Places[i]
 		if sum == 0 || at.Expert == NoID || !r.judged(router.OptInt(at.Layer)) {
 			continue
 		}

@@ -31,7 +31,7 @@ type StepKind struct {
 // prompt, and the tokens of the rank with most.
 func (r *reduction) batch(step int32) (all ranges.Batch) {
 	for _, p := range r.ranks {
-		b := ranges.BatchOf(p.of.stepNames[step])
+		b := ranges.BatchOf(p.of.StepNames[step])
 		all = ranges.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
 			Tokens: max(all.Tokens, b.Tokens)}
 	}
@@ -88,11 +88,11 @@ func (r *reduction) expertKernels() map[int32][]string {
 		var last use
 		for j := range p.events {
 			e := &p.events[j]
-			c, at := &p.of.classes[e.name], &p.of.locations[e.location]
+			c, at := &p.of.classes[e.name], &p.of.Places[e.location]
 			if at.Step == NoID || !c.GEMM && !slices.Contains(kernel.Routed, c.Phase) {
 				continue
 			}
-			if u := (use{at.Step, p.of.names[e.name], at.Graph}); u != last {
+			if u := (use{at.Step, p.of.Names[e.name], at.Graph}); u != last {
 				seen[u], last = true, u
 			}
 		}

@@ -3,7 +3,6 @@ package nsys
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Structure is how the kernels of a rank repeat, where no range names the layers of
@@ -26,7 +24,7 @@ type Structure struct {
 	// Share is the part of the GPU time that lies in complete steps, from the router
 	// of a step's first layer to that of the next step's.
 	Share   float64 `json:"share"`
-	Unknown string  `json:"unknown"` // why Layers is 0
+	Unknown string  `json:"unknown"` // why Layers is 0: a code
 	// Unclear is set where blocks may be parts of layers, or hold more than routed experts.
 	Unclear bool `json:"unclear,omitempty"`
 	// Stage is the one of a pipeline that ran: "first", "middle" or "last"; empty where no
@@ -129,7 +127,7 @@ func (p *placement) inferBeside(bare map[int32]bool) {
 			p.layers[b] = layers[layer]
 		}
 	}
-	p.r.structure = s
+	p.r.Structure = s
 	p.place()
 }
 
@@ -139,7 +137,7 @@ func (p *placement) inferLayers() {
 	p.found = infer.Find(p.launches)
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, Stage: p.found.Stage}
-	p.r.structure = s
+	p.r.Structure = s
 	if n := p.stepsOfRanges(); n > 0 {
 		s.Layers, s.Unknown, s.Unclear = n, "", false
 	} else {
@@ -148,9 +146,7 @@ func (p *placement) inferLayers() {
 	if s.Layers > 0 {
 		s.Steps, s.Share = p.explained(s.Layers)
 		if s.Share < leastShare {
-			s.Unknown = fmt.Sprintf("complete steps of %d layers hold %s of the GPU time only", s.Layers,
-				quantity.Percent(s.Share))
-			s.Layers, s.Steps = 0, 0
+			s.Layers, s.Steps, s.Unknown = 0, 0, "little_in_steps"
 		}
 	}
 	if s.Layers == 0 {

@@ -40,7 +40,7 @@ func (r *reduction) checkRecorded() (err error) {
 	if s := r.trace.Structure; s != nil && !s.Beside {
 		r.takeInOrder(s)
 	}
-	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].rank.Export,
+	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].Rank.Export,
 		World: int(max(0, r.trace.World)), Experts: r.observedExperts(), Layers: map[recorded.Pair]bool{}}
 	for _, k := range r.trace.Kernels {
 		seen.Kernels = append(seen.Kernels, k.Name)
@@ -78,7 +78,7 @@ func (r *reduction) takeInOrder(s *Structure) {
 // rankNumbers are the numbers of the ranks, ascending.
 func (r *reduction) rankNumbers() (numbers []int) {
 	for _, p := range r.ranks {
-		numbers = append(numbers, p.rank.Rank)
+		numbers = append(numbers, p.Rank.Rank)
 	}
 	return numbers
 }
@@ -88,8 +88,8 @@ func (r *reduction) observedExperts() []recorded.Expert {
 	seen := map[recorded.Expert]bool{}
 	for i, p := range r.ranks {
 		for j, ns := range r.sums[i] {
-			if at := &p.of.locations[j]; ns > 0 && at.Expert != NoID && at.Layer != NoID {
-				seen[recorded.Expert{Layer: int(at.Layer), Expert: int(at.Expert), Rank: p.rank.Rank}] = true
+			if at := &p.of.Places[j]; ns > 0 && at.Expert != NoID && at.Layer != NoID {
+				seen[recorded.Expert{Layer: int(at.Layer), Expert: int(at.Expert), Rank: p.Rank.Rank}] = true
 			}
 		}
 	}

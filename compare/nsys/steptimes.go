@@ -24,17 +24,17 @@ func (r *reduction) stepTimes() {
 			ranks[router.OptInt(w.Step)]++
 		}
 		windows = slices.DeleteFunc(windows, func(w wait.Window) bool { return !slices.Contains(counted, int(w.Step)) })
-		if len(p.graphs) > 0 {
+		if len(p.Graphs) > 0 {
 			windows = nil // graphs hide kernels
 		}
-		r.trace.Idle = append(r.trace.Idle, wait.IdleOf(p.rank.Rank, kernels, windows))
+		r.trace.Idle = append(r.trace.Idle, wait.IdleOf(p.Rank.Rank, kernels, windows))
 	}
 	for _, step := range slices.Sorted(maps.Keys(all)) {
 		wall := router.Undefined()
 		if ranks[step] == len(r.ranks) {
 			wall = router.Number(sum[step]) / router.Number(len(r.ranks))
 		}
-		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{step, wall, r.ranks[0].of.stepNames[int32(step)]})
+		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{step, wall, r.ranks[0].of.StepNames[int32(step)]})
 	}
 }
 

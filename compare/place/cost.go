@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -167,6 +166,17 @@ func noTime(why string, args ...any) router.Warning {
 	return router.Warn("no_time", "", append(args, "why", why)...)
 }
 
+// doubted is that there is no cost because of what a trace warns of, with the values of that.
+func doubted(by router.Warning) router.Warning {
+	w := noTime("trace", "doubt", by.Key())
+	for name, value := range by.Args {
+		if name != "why" {
+			w.Args[name] = value
+		}
+	}
+	return w
+}
+
 // changeErrors are those of HeldOut.Change from one observation on, by a fit that has not seen it.
 func changeErrors(before observation, all []observation, c [3]float64) (errors []float64) {
 	for _, after := range all {
@@ -195,9 +205,9 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	switch contradicts := slices.IndexFunc(t.Warnings,
 		func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {
 	case contradicts >= 0:
-		return nil, noTime("trace", "doubt", caveat.Text(t.Warnings[contradicts])), nil
+		return nil, doubted(t.Warnings[contradicts]), nil
 	case t.Doubt().Code != "":
-		return nil, noTime("trace", "doubt", caveat.Text(t.Doubt())), nil
+		return nil, doubted(t.Doubt()), nil
 	case len(t.Ranks) < 2 || len(layers) == 0:
 		return nil, noTime("no_layer"), nil
 	}
@@ -380,12 +390,12 @@ func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) 
 
 // WithCampaign takes the step time of the learned router in unprofiled launches, of
 // tokens in one step of all ranks, for that under the profiler. The reason says why not.
-func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason string) {
+func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason router.Warning) {
 	if r.Verdict.Refused() {
-		return "its verdict is " + string(r.Verdict) + ", so its step time may be of other work; give --step-time"
+		return router.Warn("campaign_step_time", "", "why", "refused", "verdict", r.Verdict)
 	}
 	steps, reason := r.StepsNS(gain.Normal, tokens)
-	if reason == "" {
+	if reason.Code == "" {
 		c.StepNS, c.StepBasis, c.Measured = router.Number(stat.Mean(steps, nil)), "campaign", &r.Gain
 	}
 	return reason

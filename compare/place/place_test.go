@@ -12,6 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
 )
@@ -269,19 +270,34 @@ func TestVerdictNamesABadFit(t *testing.T) {
 	}
 }
 
-// The change of a step is also said as a gain, which bench measures; that of expert time is none.
-func TestTimeChangeSaysItsGain(t *testing.T) {
-	change := TimeChange{Estimate: -0.2, Low: -0.3, High: -0.1, Of: "step time", Windows: 2}
-	if got, want := change.String(), "step time −20.0 % (−30.0 % to −10.0 % over 2 judged windows, inferred), a gain of +25.0 %"; got != want {
-		t.Errorf("%q, want %q", got, want)
+// The best placement is said to raise the load or the time of single windows, and others are not; a
+// predicted gain above what balance gained is doubted, one within its interval is not.
+func TestCaveats(t *testing.T) {
+	plan, other := Plan{Ranks: 4, Redundant: 4}, Plan{Ranks: 4, Redundant: 8}
+	slower := &TimeChange{Estimate: 0.01, Of: "step time"}
+	r := Result{Placements: []Placement{{Plan: plan, Default: true, Judged: 1.1,
+		Time: &TimeChange{Estimate: -0.2}}}, // a gain of 1/0.8 − 1 = 0.25
+		Workloads: []Workload{{Plan: plan, Window: "a", Change: 0.1}, {Plan: other, Window: "b", Change: 0.1},
+			{Plan: plan, Window: "c", Change: -0.1, Time: slower}, {Plan: plan, Window: "d", Change: -0.1}},
+		Cost:   &Cost{StepNS: router.Undefined(), LateHosts: true, Measured: &gain.Gain{Estimate: 0.2, High: 0.24}},
+		NoTime: noTime("negative")}
+	codes := func() (list []string) {
+		for _, w := range r.Caveats() {
+			list = append(list, strings.TrimSpace(w.Code+" "+w.Subject))
+		}
+		return list
 	}
-	change.AtMost = true
-	if got := change.String(); !strings.HasSuffix(got, ", a gain of at most +25.0 %") {
-		t.Errorf("waits for late hosts: %q", got)
+	want := []string{"no_time", "raises_load a", "costs_time c", "no_step_time", "more_than_balance", "late_hosts"}
+	if have := codes(); !slices.Equal(have, want) {
+		t.Errorf("have %q, want %q", have, want)
 	}
-	change.Of = "expert time"
-	if got := change.String(); strings.Contains(got, "gain") {
-		t.Errorf("expert time: %q", got)
+	r.Cost.Measured.High, r.Cost.StepNS, r.Cost.LateHosts, r.NoTime = 0.26, 1e6, false, router.Warning{}
+	if have := codes(); !slices.Equal(have, want[1:3]) {
+		t.Errorf("have %q, want %q", have, want[1:3])
+	}
+	r.Cost.slots, r.Cost.topK, r.Cost.LeastTokens, r.Cost.MostTokens = 64, 8, 16, 32 // a step of 8 tokens
+	if have := codes(); !slices.Contains(have, Extrapolated) {
+		t.Errorf("have %q, want %s", have, Extrapolated)
 	}
 }
 

@@ -98,6 +98,46 @@ type Layer struct {
 	JudgedRanks   []router.Number `json:"judged_rank_load"`
 }
 
+// Caveats are the warnings of a result, why it predicts no time, and what its best placement does
+// to single windows and its cost of time leaves open.
+func (res *Result) Caveats() []router.Warning {
+	list, best := slices.Clone(res.Warnings), res.Best()
+	warn := func(code, window string, args ...any) { list = append(list, router.Warn(code, window, args...)) }
+	if res.NoTime.Code != "" {
+		list = append(list, res.NoTime)
+	}
+	for _, w := range res.Workloads {
+		switch {
+		case w.Plan != best.Plan:
+		case w.Change > 0:
+			warn("raises_load", w.Window, "change", w.Change, "judged", w.Judged, "baseline", w.Baseline)
+		case w.Time != nil && w.Time.Estimate > 0:
+			warn("costs_time", w.Window, "change", w.Time.Estimate, "of", w.Time.Of)
+		}
+	}
+	c := res.Cost
+	if c == nil {
+		return list
+	}
+	if c.Beyond() {
+		warn(Extrapolated, "", "tokens", c.StepTokens(), "least", c.LeastTokens, "most", c.MostTokens)
+	}
+	if !c.StepNS.Defined() {
+		warn("no_step_time", "")
+	}
+	if t, m := best.Time, c.Measured; t != nil && m != nil && 1/(1+t.Estimate)-1 > m.High {
+		warn("more_than_balance", "", "gain", 1/(1+t.Estimate)-1, "measured", m.Estimate, "high", m.High)
+	}
+	if c.LateHosts {
+		warn("late_hosts", "")
+	}
+	return list
+}
+
+// Extrapolated is the code of the warning that time is predicted for a step of more or fewer tokens
+// than were measured.
+const Extrapolated = "extrapolated"
+
 // Defaults are the default placements, one of each number of ranks and redundant experts;
 // all of a result that marks none.
 func (res *Result) Defaults() []Placement {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -58,7 +57,7 @@ func FromTable(file string, in io.Reader, m router.Model, tokens float64) (*Cost
 		fits, h, reason := fitAll(obs, "EP size")
 		if reason.Code != "" {
 			if regime.has(tokens) {
-				found := caveat.Text(reason)
+				found := "times that follow no non-negative cost of slots and experts"
 				if h.Groups < leastGroups {
 					found = fmt.Sprintf("%s, where a cost takes at least %d", quantity.Count(h.Groups, h.Group), leastGroups)
 				}

@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -99,19 +98,4 @@ func (p Placement) Running() string {
 		return "contiguous experts"
 	}
 	return "the running placement"
-}
-
-// String is the change in words.
-func (t *TimeChange) String() string {
-	of, gain := t.Of, "a gain of "
-	if t.AtMost {
-		of, gain = of+" at most", gain+"at most "
-	}
-	text := fmt.Sprintf("%s %s (%s to %s over %s, inferred)", of, quantity.Change(t.Estimate), quantity.Change(t.Low),
-		quantity.Change(t.High),
-		quantity.Count(t.Windows, "judged window"))
-	if t.Of == "step time" {
-		text += ", " + gain + quantity.Change(1/(1+t.Estimate)-1)
-	}
-	return text
 }

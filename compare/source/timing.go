@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -78,8 +79,8 @@ func (o *Timing) Predict(ctx context.Context, first string, record *counts.Recor
 	if options.Cost == nil || err != nil || measured == nil {
 		return err
 	}
-	if why := options.Cost.WithCampaign(*measured, float64(o.StepTokens)); why != "" {
-		return usagef("--campaign: %s", why)
+	if why := options.Cost.WithCampaign(*measured, float64(o.StepTokens)); why.Code != "" {
+		return usagef("--campaign: %s", caveat.Text(why))
 	}
 	return nil
 }

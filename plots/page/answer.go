@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 )
@@ -52,7 +51,7 @@ func (p *program) answer() answer.Answer {
 		a.Reasons[i] = option.ReplaceAllString(r, "")
 	}
 	if len(a.Next) == 0 {
-		a.Next = p.further(a)
+		a.Next = []answer.Step{a.Further(p.evidence())}
 	}
 	return a
 }
@@ -60,37 +59,16 @@ func (p *program) answer() answer.Answer {
 // option is how the terminal shows a table that the page holds.
 var option = regexp.MustCompile(` \(--table \w+\)`)
 
-// further is what to do where the answer itself asks for nothing: what the evidence lacks, or how
-// to use it.
-func (p *program) further(a answer.Answer) []answer.Step {
-	traced, arm := len(p.of(isTrace))+len(p.of(isCompared)) > 0, p.lead().Trace
-	builds := p.lead().Campaign != nil && isBuilds(p.lead().Campaign) ||
-		p.lead().Compared != nil && p.lead().Compared.Builds.Named()
-	switch {
-	case builds: // whose balance nobody asks about
-		return []answer.Step{{Text: "Compare the builds at the loads that you serve.",
-			Command: "moebalance bench --arms A,B -- YOUR_BENCHMARK"}}
-	case a.Verdict == answer.Verdict(gain.Significant) && !traced:
-		return []answer.Step{{Text: "Record where the time goes, and add the traces to this page.",
-			Command: "moebalance profile -- YOUR_COMMAND"}}
-	case a.Verdict == answer.Verdict(gain.Significant):
-		return []answer.Step{{Text: "Plan a placement on recorded expert counts, and judge it on others.",
-			Command: "moebalance place --judge OTHER_COUNTS COUNTS"}}
-	case arm != nil && arm.Arm == string(gain.Perfect):
-		return []answer.Step{{Text: "Record the same with learned routing, and compare both.",
-			Command: "moebalance compare NORMAL PERFECT"}}
-	case a.Verdict == answer.Even, a.Verdict == answer.Verdict(gain.NotSignificant):
-		return []answer.Step{{Text: "Leave the experts where they are; repeat this at the loads that you serve."}}
-	case a.Verdict == answer.Verdict(place.NotNow):
-		return []answer.Step{{Text: "Keep the running placement; repeat this when the traffic changes."}}
-	case p.lead().Place != nil && p.lead().Place.Rebalance != nil:
-		return []answer.Step{{Text: "See how to set your engine.",
-			Command: "moebalance place --rebalance --table settings COUNTS"}}
-	case p.lead().Cache != nil:
-		return []answer.Step{{Text: "Benchmark with it.",
-			Command: "moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"}}
+// evidence is what the page holds beside the answer that it leads with.
+func (p *program) evidence() answer.Evidence {
+	lead := p.lead()
+	return answer.Evidence{
+		Builds:   lead.Campaign != nil && isBuilds(lead.Campaign) || lead.Compared != nil && lead.Compared.Builds.Named(),
+		Traces:   len(p.of(isTrace))+len(p.of(isCompared)) > 0,
+		Balanced: lead.Trace != nil && lead.Trace.Arm == string(gain.Perfect),
+		Engines:  lead.Place != nil && lead.Place.Rebalance != nil,
+		Cache:    lead.Cache != nil,
 	}
-	return []answer.Step{{Text: "Measure what balance gains.", Command: "moebalance bench -- YOUR_BENCHMARK"}}
 }
 
 // lead is the input whose answer is that of the program.

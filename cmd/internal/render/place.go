@@ -14,14 +14,10 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// Place renders judged placements, of the arguments given. What is said of windows is of the best
-// placement.
+// Place renders judged placements, of the arguments given.
 func Place(result *place.Result, given string) output.Document {
 	a := answer.OfPlacement(result, given)
-	best, of := *result, result.Best().Plan
-	best.Workloads = slices.DeleteFunc(slices.Clone(result.Workloads),
-		func(w place.Workload) bool { return w.Plan != of })
-	d := document(a, placeView{&best}.notes(), struct {
+	d := document(a, placeView{result}.notes(), struct {
 		*place.Result
 		Answer answer.Answer `json:"answer"`
 	}{result, a}, placeView{result}.tables()...)
@@ -36,23 +32,8 @@ func Place(result *place.Result, given string) output.Document {
 // placeView writes placements for people.
 type placeView struct{ *place.Result }
 
-func (res placeView) notes() (notes []string) {
-	for _, w := range res.Workloads {
-		if w.Change > 0 {
-			notes = append(notes,
-				fmt.Sprintf("%s: the plan with %s raises the busiest rank's load by %s (max/mean %s, before %s)",
-					res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"),
-					quantity.Percent(w.Change), quantity.Ratio(w.Judged), quantity.Ratio(w.Baseline)))
-		} else if w.Time != nil && w.Time.Estimate > 0 {
-			notes = append(notes, fmt.Sprintf("%s: the plan with %s evens the load and costs time: predicted %s",
-				res.label(w.Window), quantity.Count(w.Redundant, "redundant expert"), w.Time))
-		}
-	}
-	return append(notes, res.costNotes()...)
-}
-
-// costNotes say what time is predicted from, and how far that is off.
-func (res placeView) costNotes() (notes []string) {
+// notes say what time is predicted from, and how far that is off.
+func (res placeView) notes() []string {
 	c := res.Cost
 	if c == nil {
 		return nil
@@ -69,33 +50,19 @@ func (res placeView) costNotes() (notes []string) {
 			h.Regime,
 			h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90), quantity.Percent(h.Change))
 	}
-	if c.Beyond() {
-		text += fmt.Sprintf("; a step has more or fewer tokens than the %s to %s that were measured: the times are "+
-			"extrapolated",
-			quantity.Plain(c.LeastTokens), quantity.Plain(c.MostTokens))
-	}
-	step := "the time of a whole step is unknown, so changes are of expert time; --campaign or --step-time gives it"
 	if c.StepNS.Defined() {
-		step = fmt.Sprintf("a step takes %s (%s)", quantity.Duration(c.StepNS), c.StepBasis)
+		text += fmt.Sprintf("; a step takes %s (%s)", quantity.Duration(c.StepNS), c.StepBasis)
 	}
 	if m := c.Measured; m != nil {
-		step += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, more than a placement should win",
+		text += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, the most a placement can reach",
 			quantity.Change(m.Estimate), quantity.Change(m.Low), quantity.Change(m.High))
-		if t := res.Best().Time; t != nil && 1/(1+t.Estimate)-1 > m.High {
-			step += fmt.Sprintf(", and %s are predicted: the cost or the step time is of another run",
-				quantity.Change(1/(1+t.Estimate)-1))
-		}
-	}
-	if c.LateHosts {
-		step += "; ranks wait mostly for late hosts, so less time may be saved than predicted"
 	}
 	lack := "dispatch, combine, "
 	if c.Basis != "benchmark" {
 		lack += "different times of ranks with equal load, "
 	}
-	return []string{text, step +
-		"; the intervals are over judged windows and fits without one group, widened by what 95 % of held-out changes err " +
-		"by; they lack " + lack + "and expert GEMMs that run faster at equal sizes"}
+	return []string{text, "intervals of time are over judged windows and fits without one group, widened by what 95 % " +
+		"of held-out changes err by; they lack " + lack + "and expert GEMMs that run faster at equal sizes"}
 }
 
 // tables are all of them.

@@ -27,22 +27,15 @@ const (
 
 // entry words a code. In its text, {name} is a value and {name:format} one in a format:
 // ns, %, +% (a change), p (of a test), ~ (four digits), .2 (decimals), n (a number of things), #noun (numbers
-// of things, as rank 3), ; (words between these) or a noun that is counted.
+// of things, as rank 3), ; (words between these), words (of the entry of this key, with the same
+// values) or a noun that is counted.
 type entry struct {
 	severity Severity
 	text     string
-	brief    string // few words on why a trace decides nothing
+	brief    string // in few words; why a trace decides nothing, where that is why
 }
 
-// Key is what warnings of one entry have in common.
-func Key(w router.Warning) string {
-	if why, ok := w.Args["why"].(string); ok {
-		return w.Code + "." + why
-	}
-	return w.Code
-}
-
-// Group is what warnings that make one caveat have in common: their Key, and lists of
+// Group is what warnings that make one caveat have in common: their key, and lists of
 // numbers, as those of the steps of one arm.
 func Group(w router.Warning) string {
 	lists := router.Args{}
@@ -51,17 +44,17 @@ func Group(w router.Warning) string {
 			lists[name] = v
 		}
 	}
-	return Key(w) + fmt.Sprint(lists)
+	return w.Key() + fmt.Sprint(lists)
 }
 
 // find is the entry of a warning. What the reader of counts says beside a trace has a prefix.
 func find(w router.Warning) (entry, bool) {
-	key := Key(w)
+	key := w.Key()
 	e, ok := catalog[key]
 	if !ok {
 		e, ok = catalog[strings.TrimPrefix(key, "counts_")]
 	}
-	if !ok {
+	if !ok && key != w.Code { // under the code alone is the label
 		e.text, ok = checks[key]
 	}
 	return e, ok && (w.Args != nil || w.Text == "")
@@ -87,11 +80,20 @@ func Brief(w router.Warning) string {
 	return cmp.Or(fill(e.brief, w.Args), "the capture leaves imbalance over ranks unknown")
 }
 
+// Label says in a few words what a warning is about.
+func Label(w router.Warning) string {
+	e, _ := find(w)
+	return cmp.Or(fill(e.brief, w.Args), checks[w.Code], strings.ReplaceAll(w.Code, "_", " "))
+}
+
 var placeholder = regexp.MustCompile(`\{(\w+)(?::([^}]*))?\}`)
 
 func fill(text string, args router.Args) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		parts := placeholder.FindStringSubmatch(p)
+		if key, ok := args[parts[1]].(string); ok && parts[2] == "words" && catalog[key].text != "" {
+			return fill(catalog[key].text, args)
+		}
 		return write(args[parts[1]], parts[2])
 	})
 }
@@ -189,7 +191,7 @@ func whole(numbers []float64) []int {
 	return out
 }
 
-// Join makes one warning of two of the same Key: what is counted is added up, and other
+// Join makes one warning of two of the same key: what is counted is added up, and other
 // values that differ are listed.
 func Join(w, o router.Warning) router.Warning {
 	e, _ := find(w)

@@ -32,7 +32,7 @@ type processCorrelations struct {
 // newCorrelationIndex numbers the distinct pairs of everything that ran. The ids of a
 // process mostly come in order, so that sorting them costs one look.
 func newCorrelationIndex(a *activityReader) *correlationIndex {
-	l := &correlationIndex{byProcess: map[int32]*processCorrelations{}, noPIDs: a.issues.NoPIDs}
+	l := &correlationIndex{byProcess: map[int32]*processCorrelations{}, noPIDs: a.noPIDs}
 	count := make([]int, len(a.processes.values))
 	a.eachPair(func(process int32, _ int64) { count[process]++ })
 	lists := make([][]int64, len(count))
@@ -124,7 +124,7 @@ func readLaunches(ctx context.Context, db *database, index *correlationIndex, pr
 	index.launches = make([]Launch, index.pairs)
 	half := func(number int32, of rows.RowRange) *launchReader {
 		return &launchReader{number: number, db: db, index: index, processes: processes, strings: strings,
-			names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
+			names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs(), issues: Issues{}}
 	}
 	left, right := rows.Halves(db.lastRow[callTable])
 	halves := []*launchReader{half(0, left), half(1, right)}

@@ -45,11 +45,11 @@ func (r *recording) join() (unknown string) {
 	r.layers = r.runs
 	switch {
 	case len(r.runs) == 0:
-		return "no kernel is recognized as an expert GEMM"
+		return noGEMM
 	case r.backward():
 		return backwardToo
 	case len(r.runs) < fewestBlocks:
-		return "too few expert blocks for two steps"
+		return fewBlocks
 	}
 	layers, parts := slices.Clone(r.runs[:1]), []int{0}
 	routed, several := true, [2]bool{} // gaps of several dense GEMMs and no mixer, without a router and with one
@@ -80,7 +80,7 @@ func (r *recording) join() (unknown string) {
 		return denseBetween
 	}
 	if r.layers, r.parts = layers, append(parts, len(r.runs)); len(layers) < fewestBlocks {
-		return "too few MoE layers for two steps"
+		return fewLayers
 	}
 	return ""
 }

@@ -83,17 +83,17 @@ func (r *recording) contradiction(p period) string {
 	}
 	switch {
 	case p.layers > mostLayers:
-		return "kernels that models run once a step recur after more MoE layers than any model has"
+		return manyLayers
 	case whole < 2:
-		return "fewer than two whole steps were recorded"
+		return fewSteps
 	case r.alike(p, whole, anything) < leastAlike && r.alike(p, whole, anchored) < leastAlike:
-		return "steps differ in which of their layers are alike"
+		return unlikeSteps
 	case r.sharedBehind(p):
 		return sharedToo
 	case r.lost(p):
 		return kernelsLost
 	case r.coarser(p):
-		return "in a regular order more runs between some steps than between the others: they may be parts of steps"
+		return partsOfSteps
 	}
 	return ""
 }

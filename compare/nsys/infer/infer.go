@@ -96,21 +96,32 @@ type Structure struct {
 	CutFirst   bool   // the recording begins within the first block, or after its attention
 	CutLast    bool   // it ends before the last block is combined
 	Backward   bool   // training, of which blocks are not the layers of a step
-	Unknown    string // why Layers is 0
+	Unknown    string // why Layers is 0: a code
 	Unclear    bool   // for a reason for which blocks may be parts of layers, or hold more than routed experts
 	Stage      string // of a pipeline, "first", "middle" or "last"; empty where no transfer between stages is seen
 	of         *recording
 }
 
-// Reasons for which layers are unknown and blocks may be no layers.
+// Reasons for which layers are unknown.
 const (
-	backwardToo  = "forward and backward kernels are mixed, so expert blocks are not the layers of a step"
-	noAttention  = "no attention is recognized between expert blocks, so layers and parts of layers look alike"
-	denseBetween = "between some expert blocks are dense GEMMs and no attention that is recognized: layers, or " +
-		"parts of one"
-	overlapping = "layers of a step have different expert blocks, as where microbatches overlap"
-	sharedToo   = "some expert GEMMs take equally long in all layers and others do not: they may be of shared experts"
-	kernelsLost = "more routers or attention run between some expert blocks than between the others: kernels were lost"
+	noGEMM         = "no_expert_gemm"
+	fewBlocks      = "few_blocks"
+	fewLayers      = "few_layers"
+	nothingOnce    = "nothing_once_a_step"
+	severalPeriods = "several_periods"
+	marksElsewhere = "marks_elsewhere"
+	manyLayers     = "many_layers"
+	fewSteps       = "few_whole_steps"
+	unlikeSteps    = "unlike_steps"
+	partsOfSteps   = "parts_of_steps"
+
+	// for which blocks may be no layers
+	backwardToo  = "backward_kernels"
+	noAttention  = "no_attention"
+	denseBetween = "dense_between"
+	overlapping  = "overlapping_microbatches"
+	sharedToo    = "shared_experts"
+	kernelsLost  = "uneven_gaps"
 )
 
 var unclear = []string{backwardToo, noAttention, denseBetween, overlapping, sharedToo, kernelsLost}

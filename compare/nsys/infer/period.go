@@ -192,8 +192,7 @@ func (r *recording) period() (best period, unknown string) {
 	n, marks := len(r.layers), r.marks()
 	votes := votes(marks, n)
 	if len(votes) == 0 {
-		return best, "no kernel that models run once a step (embedding, positions, sampling, transfer between stages) " +
-			"recurs at a fixed number of MoE layers"
+		return best, nothingOnce
 	}
 	strongest := map[int]period{} // by distance
 	for p, w := range votes {
@@ -222,9 +221,9 @@ func doubt(marks []*mark, votes map[period]int, best period) string {
 	divides := func(p period) bool { return p.layers >= best.layers || best.layers%p.layers == 0 }
 	switch {
 	case slices.ContainsFunc(slices.Collect(maps.Keys(votes)), func(p period) bool { return !divides(p) }):
-		return "kernels that models run once a step recur at several numbers of MoE layers"
+		return severalPeriods
 	case weight > 1 && leftOver(marks, best) >= weight:
-		return "kernels that models run once a step stand elsewhere too: before some layers, or between other steps"
+		return marksElsewhere
 	}
 	return ""
 }
