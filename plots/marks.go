@@ -33,6 +33,14 @@ func (s *series) add(at float64, y router.Number) {
 	}
 }
 
+// or is s where it has points, else t.
+func (s *series) or(t *series) *series {
+	if len(s.at) == 0 {
+		return t
+	}
+	return s
+}
+
 // bounded adds a point with its interval.
 func (s *series) bounded(at, y, low, high float64) {
 	s.at, s.y, s.low, s.high = append(s.at, at), append(s.y, y), append(s.low, low), append(s.high, high)

@@ -319,3 +319,8 @@ func mean(values []float64) float64 { return stat.Mean(knowns(values), nil) }
 func largest(lists ...[]float64) float64 {
 	return slices.Max(append(knowns(slices.Concat(lists...)), 0))
 }
+
+// fromOne is the axis of max/mean up to a value.
+func fromOne(p *plot.Plot, top float64) {
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
+}

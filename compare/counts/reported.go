@@ -42,31 +42,11 @@ var (
 // balance. They hold no counts. Idle steps, which vLLM reports as balancedness
 // 0, are left out and counted.
 func readLog(s *source, r *Record) error {
-	lines, idle, vllm, phases := bufio.NewScanner(bytes.NewReader(s.content)), 0, false, false
+	lines, idle, log := bufio.NewScanner(bytes.NewReader(s.content)), 0, engineLog{timers: countdowns{}}
 	lines.Buffer(nil, 1<<24)
-	timers := countdowns{}
 	for n := 1; lines.Scan(); n++ {
-		text := lines.Text()
-		line := Reported{Step: router.NoID, Passes: 1}
-		var value string
-		inverse := false
-		if m := logSGLang.FindStringSubmatch(text); m != nil {
-			line.Step, value = stepNumber(m[1]), m[2]
-			line.Phase = Prefill
-			if m := logDecode.FindStringSubmatch(text); m != nil {
-				line.Phase, phases = Decode, true
-				passes, _ := strconv.Atoi(m[1]) // nine digits at most
-				line.Passes = max(1, passes)
-			}
-			if logIdle.MatchString(text) {
-				value = "0"
-			}
-		} else if m := logVLLM.FindStringSubmatch(text); m != nil {
-			line.Step, value, vllm = stepNumber(m[1]), m[3], true
-			timers.add(m[2], line.Step, m[4])
-		} else if m := logAscend.FindStringSubmatch(text); m != nil {
-			value, inverse = m[1], true
-		} else {
+		line, value, inverse := log.read(lines.Text())
+		if value == "" {
 			continue
 		}
 		v, err := strconv.ParseFloat(value, 64)
@@ -87,18 +67,47 @@ func readLog(s *source, r *Record) error {
 		return err
 	}
 	for i := range r.Reported {
-		if !phases {
+		if !log.phases {
 			r.Reported[i].Phase = ""
 		}
 	}
-	timers.warn(r)
+	log.timers.warn(r)
 	if idle > 0 {
 		r.warn("idle_steps", "steps", idle)
 	}
-	if vllm {
+	if log.vllm {
 		r.warn("vllm_axis")
 	}
 	return nil
+}
+
+// engineLog is what the lines of a log said beside the balance.
+type engineLog struct {
+	vllm, phases bool // a line was vLLM's; of SGLang's decode
+	timers       countdowns
+}
+
+// read finds the balancedness in a line, or with inverse what it is the inverse of; a line
+// without has no value.
+func (l *engineLog) read(text string) (line Reported, value string, inverse bool) {
+	line = Reported{Step: router.NoID, Passes: 1}
+	if m := logSGLang.FindStringSubmatch(text); m != nil {
+		line.Step, line.Phase, value = stepNumber(m[1]), Prefill, m[2]
+		if m := logDecode.FindStringSubmatch(text); m != nil {
+			line.Phase, l.phases = Decode, true
+			passes, _ := strconv.Atoi(m[1]) // nine digits at most
+			line.Passes = max(1, passes)
+		}
+		if logIdle.MatchString(text) {
+			value = "0"
+		}
+	} else if m := logVLLM.FindStringSubmatch(text); m != nil {
+		line.Step, value, l.vllm = stepNumber(m[1]), m[3], true
+		l.timers.add(m[2], line.Step, m[4])
+	} else if m := logAscend.FindStringSubmatch(text); m != nil {
+		value, inverse = m[1], true
+	}
+	return line, value, inverse
 }
 
 // stepNumber is that of a line of at most 18 digits, undefined for none.
