@@ -197,7 +197,7 @@ const (
 )
 
 // toDecide says how many pairs or launches in all would decide, with their range; false
-// where that is more than anyone runs, or not known.
+// where that is above a practical limit, or not known.
 func toDecide(r gain.Result, unit string) (text string, ok bool) {
 	if limit := map[string]router.Number{"launch": manyLaunches, "pair": manyPairs}[unit]; !(r.PairsNeeded < limit) {
 		return "", false

@@ -8,7 +8,7 @@ import (
 	"github.com/moebalance/moebalance/plots"
 )
 
-// placed shows what another placement of the experts would win.
+// placed shows what another placement of the experts would gain.
 func (p *program) placed() section {
 	s := section{ID: "place", Title: "What would another placement gain?", Short: "Placement", shelf: "place"}
 	s.Answer = strings.Join(p.lines(isPlace), "\n")

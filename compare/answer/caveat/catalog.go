@@ -387,8 +387,8 @@ var catalog = map[string]entry{
 			"steps are not comparable", ""},
 	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded", ""},
 	"few_ranks": {Warn,
-		"{common} of the run's {world} ranks are on both sides, and another one may be the busiest: no gain " +
-			"is predicted", "only {common} of the run's {world} ranks are on both sides"},
+		"the sides share {common} of the run's {world} ranks, and another one may be the busiest: no gain " +
+			"is predicted", "the sides share only {common} of the run's {world} ranks"},
 	"kind_not_comparable.work": {Note, "{kind} excluded: the sides differ in {quantities}", "kinds of steps excluded"},
 	"kind_not_comparable.other": {Note, "{kind} excluded: the sides are not comparable in them",
 		"kinds of steps excluded"},
