@@ -58,7 +58,7 @@ func about(items []Input) (facts []Fact) {
 			var days, gpus, profilers []string
 			for _, e := range t.Exports {
 				if e.CapturedNS > 0 {
-					days = append(days, time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02"))
+					days = append(days, time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02"))
 				}
 				profiler, _, _ := strings.Cut(e.SchemaVersion, " profiler ") // the rest is the version of the format
 				if e.NsysVersion != "" {
