@@ -75,12 +75,6 @@ type tracedJSON struct {
 }
 
 func traceTables(t *nsys.Trace) []table.Table {
-	slots := computed(count("slots"), func(e nsys.ExpertStat) any {
-		if !e.Known {
-			return nil
-		}
-		return e.Slots
-	})
 	share := computed(percent("share"),
 		func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
 	kernel := table.Column{Name: "name", Width: 70} // a row stays on one line
@@ -107,7 +101,7 @@ func traceTables(t *nsys.Trace) []table.Table {
 			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"),
 			duration("transfer")).LeadBy("total_ns"),
 		table.Of("experts", "Time per expert, over all steps", t.Experts,
-			append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots},
+			append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), count("slots")},
 				statColumns("instances")...)...).LeadBy("total_ns"),
 		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
 			slices.Concat([]table.Column{share}, statColumns("instances"),
