@@ -61,6 +61,10 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
+	s := campaign.Spec
+	if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server, s.Same)...); err != nil {
+		return nil, errors.Join(err, campaign.Close())
+	}
 	if err := o.rejudge(campaign); err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: %w", err), campaign.Close())
 	}

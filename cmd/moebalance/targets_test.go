@@ -40,7 +40,7 @@ var outputCases = map[string]outputCase{
 	"logits plans --output": {words: "logits plans --config c.json --ep 2 --tokens 1 --placement p.json -o OUT",
 		inputs: "c.json p.json", again: "logits plans --config c.json --ep 2 --tokens 1 -o OUT"},
 	"bench --output": {words: "bench --resume campaign -o OUT",
-		inputs: "campaign/* campaign/launches/*/*"},
+		inputs: "campaign/* campaign/launches/*/* my.sh"},
 	"bench --campaign":       {words: "bench --pairs 6 --campaign OUT -- ./my.sh", again: "bench --resume campaign"},
 	"bench dataset --output": {words: "bench dataset --num-requests 1 --input-mean 2 --output-mean 1 -o OUT"},
 	"trace --output": {words: "trace --counts counts 'runs/*' -o OUT", inputs: "runs/*.sqlite counts/*",
@@ -340,6 +340,7 @@ func checkFolder(t *testing.T, name string, c outputCase) {
 // quotes, are inputs.
 func TestOutputsSpareCommandsAndPatterns(t *testing.T) {
 	outputFolder(t)
+	t.Setenv("PATH", ".:"+os.Getenv("PATH"))
 	text, err := os.ReadFile("runs/a.sqlite")
 	if err := errors.Join(err, os.WriteFile("runs/b.sqlite", text, 0o644)); err != nil {
 		t.Fatal(err)
@@ -353,6 +354,7 @@ func TestOutputsSpareCommandsAndPatterns(t *testing.T) {
 	}
 	for _, line := range []string{
 		"bench -o my.sh -- ./my.sh",
+		"bench -o my.sh -- my.sh",
 		"bench -o log.txt -- ./my.sh --log=log.txt",
 		"bench -o log.txt -- sh -c './my.sh >log.txt'",
 		"bench -o to-come.txt -- ./my.sh --log to-come.txt",

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -149,15 +150,22 @@ func (g *guard) collect(c *cobra.Command, args []string) {
 // A,B, /host:/container, @PATH, and whole command lines in quotes.
 const separators = "=,:@;<>'\"` \t\n"
 
-// addWord adds the files that a word may mean, of a command or of ours.
+// addWord adds the files that a word may mean.
 func (g *guard) addWord(word string, command bool) {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune(separators, r) })
-	for _, part := range append(parts, word) { // a path may have separators in it
+	for rest, found := word, true; found; _, rest, found = strings.Cut(rest, "=") {
+		parts = append(parts, rest) // a path with separators in it
+	}
+	for _, part := range parts {
 		g.add(part)
-		if !command {
-			for _, path := range g.rules.Expand(part) {
-				g.add(path)
+		if command {
+			if program, err := exec.LookPath(part); err == nil {
+				g.add(program)
 			}
+			continue
+		}
+		for _, path := range g.rules.Expand(part) {
+			g.add(path)
 		}
 	}
 }
@@ -168,6 +176,21 @@ func (g *guard) add(path string) {
 		return
 	}
 	g.inputs = append(g.inputs, p)
+}
+
+// Inputs adds the words of a command, of which relative paths begin in dir, to the
+// inputs of the verb, and checks the file against them.
+func (f *File) Inputs(dir string, words ...string) error {
+	for _, word := range words {
+		f.guard.addWord(word, true)
+		if !filepath.IsAbs(word) {
+			f.guard.add(filepath.Join(dir, word))
+		}
+	}
+	if f.Path == "" {
+		return nil
+	}
+	return f.check()
 }
 
 // claim refuses a path that another output of the verb writes, or that lies in its store. Two
