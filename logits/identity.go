@@ -143,7 +143,7 @@ var entryName = regexp.MustCompile(`_r\d+_t[^_]+_[0-9a-f]{32}\` + suffix + `$`)
 
 // IsCache reports a folder that holds an entry.
 func IsCache(dir string) bool {
-	files, _ := os.ReadDir(dir) // what cannot be listed is none
+	files, _ := os.ReadDir(dir) // ignore unreadable directories
 	return slices.ContainsFunc(files, func(e os.DirEntry) bool { return entryName.MatchString(e.Name()) })
 }
 

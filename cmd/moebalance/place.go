@@ -120,7 +120,7 @@ func (o *placeOptions) check(paths []string) error {
 	for i, path := range slices.Concat(paths, o.placing.Judge) {
 		if slices.ContainsFunc(slices.Concat(paths, o.placing.Judge)[:i],
 			func(other string) bool { return filepath.Clean(other) == filepath.Clean(path) }) {
-			return usagef("want each of the counts once, have %s twice: learning and judging on the same counts proves nothing",
+			return usagef("want each of the counts once, have %s twice: a plan is not tested by the counts it was learned from",
 				path)
 		}
 	}

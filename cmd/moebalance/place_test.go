@@ -273,7 +273,7 @@ func TestPlaceRefuses(t *testing.T) {
 		"--step-tokens -1 " + gptossNormal:                                     "want 0 or more",
 		"--nodes 0 " + gptossNormal:                                            "want at least 1 node",
 		"--judge " + gptossNormal + "/. " +
-			gptossNormal: "twice: learning and judging on the same counts proves nothing",
+			gptossNormal: "twice: a plan is not tested by the counts it was learned from",
 		gptossNormal + " " + fixtures + "deepseek-ep4-ranks/counts-normal": "want 32 experts",
 		fixtures + "counts/expert-location.json":                           "want the number of ranks",
 		"--ep 5 --redundant 3 --nodes 2 --model deepseek-v3 " + fixtures +

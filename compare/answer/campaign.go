@@ -30,6 +30,21 @@ func (c *campaign) unit() string {
 // oneServer measures both arms in each launch, which launches do not disturb.
 const oneServer = "moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"
 
+// again is the command that runs a campaign of its kind anew, with so many pairs.
+func (c *campaign) again(pairs float64) string {
+	command := fmt.Sprintf("moebalance bench --pairs %.0f ", pairs)
+	switch t := c.run.Treatment; {
+	case len(c.Arms) == 2:
+		command += fmt.Sprintf("--arms %s,%s ", c.Arms[0].Name, c.Arms[1].Name)
+	case t != "" && t != "trtllm": // which is the default
+		command += "--treatment " + launch.Quote([]string{t}) + " "
+	}
+	if c.run.Server {
+		return command + "--server SERVER --ready URL --client CLIENT"
+	}
+	return command + "-- YOUR_BENCHMARK"
+}
+
 // OfCampaign answers whether the gain of a campaign exceeds its threshold.
 func OfCampaign(r gain.Result, run gain.Run) Answer {
 	c := &campaign{r, run}
@@ -160,15 +175,16 @@ func (a *Answer) open(c *campaign, place string) {
 	case c.Design == gain.WithinLaunch && known:
 		a.Next = append(a.Next, Step{"Run more launches.", strings.Replace(oneServer, "hook",
 			fmt.Sprintf("hook --launches %.0f", c.PairsNeeded), 1)})
-	case c.Design != gain.WithinLaunch && len(c.Arms) != 2 && !few:
+	case c.Design == gain.WithinLaunch:
+	case few:
+		a.Next = append(a.Next, Step{"Run more pairs.", c.again(float64(c.PairsNeeded))})
+	case len(c.Arms) == 2:
+	case c.run.Server:
 		a.Next = append(a.Next, Step{"Hold both arms in each launch, so that launches may differ.", oneServer})
-	case c.Design != gain.WithinLaunch && few:
-		arms := ""
-		if len(c.Arms) == 2 {
-			arms = fmt.Sprintf("--arms %s,%s ", c.Arms[0].Name, c.Arms[1].Name)
-		}
-		a.Next = append(a.Next, Step{"Run more pairs.", fmt.Sprintf("moebalance bench --pairs %.0f %s-- YOUR_BENCHMARK",
-			c.PairsNeeded, arms)})
+	case len(c.Outliers) > 0:
+		a.Next = append(a.Next, Step{"Repeat it on a quiet machine.", c.again(float64(c.Gain.N))})
+	default:
+		a.Next = append(a.Next, Step{"Repeat it with longer runs, which vary less.", c.again(float64(c.Gain.N))})
 	}
 }
 
@@ -181,7 +197,7 @@ const (
 )
 
 // toDecide says how many pairs or launches in all would decide, with their range; false
-// where that is more than anyone runs, or not known.
+// where that is above a practical limit, or not known.
 func toDecide(r gain.Result, unit string) (text string, ok bool) {
 	if limit := map[string]router.Number{"launch": manyLaunches, "pair": manyPairs}[unit]; !(r.PairsNeeded < limit) {
 		return "", false
@@ -239,8 +255,12 @@ func (a *Answer) refused(c *campaign) {
 		a.Line, a.Reasons = refusal(head, failed, a.Line)
 	}
 	switch {
-	case c.Verdict == gain.Invalid && c.Balance != gain.Measured && len(c.Arms) != 2:
-		a.Next = append(a.Next, Step{"Let the hook balance: its counts prove it.", oneServer})
+	case c.Verdict == gain.Invalid && c.Balance != gain.Measured && len(c.Arms) != 2 && c.run.Treatment != "hook":
+		next := Step{"Let the hook balance: its counts prove it.", oneServer}
+		if !c.run.Server && c.Design != gain.WithinLaunch {
+			next.Command = "moebalance bench --treatment hook -- YOUR_BENCHMARK"
+		}
+		a.Next = append(a.Next, next)
 	case c.run.Folder != "":
 		a.Next = append(a.Next, Step{"See all checks.", "moebalance compare --table checks " +
 			launch.Quote([]string{c.run.Folder})})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 )
 
 // The answer of an open campaign names the launches that are far off, and what to do.
@@ -37,6 +38,39 @@ func TestOutlyingLaunches(t *testing.T) {
 		}
 		if len(a.Reasons) != len(k.reasons) || a.Reasons[0] != k.reasons[0] {
 			t.Errorf("%q, want %q", a.Reasons, k.reasons)
+		}
+	}
+}
+
+// An open campaign is run again as it was: of a command, of a server, or of two builds.
+func TestCampaignsAreRunAgain(t *testing.T) {
+	far := []gain.Outlier{{Launch: 3, Change: -0.4}}
+	builds := []gain.ArmGain{{Name: "a"}, {Name: "b"}}
+	for _, k := range []struct {
+		run     gain.Run
+		needed  float64
+		far     []gain.Outlier
+		arms    []gain.ArmGain
+		command string
+	}{
+		{gain.Run{Treatment: "hook"}, 2000, far, nil, "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
+		{gain.Run{Treatment: "trtllm"}, 2000, nil, nil, "moebalance bench --pairs 6 -- YOUR_BENCHMARK"},
+		{gain.Run{Treatment: "trtllm"}, 20, nil, nil, "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
+		{gain.Run{Treatment: "hook", Server: true}, 20, nil, nil,
+			"moebalance bench --pairs 20 --treatment hook --server SERVER --ready URL --client CLIENT"},
+		{gain.Run{Treatment: "hook", Server: true}, 2000, nil, nil, oneServer},
+		{gain.Run{}, 20, nil, builds, "moebalance bench --pairs 20 --arms a,b -- YOUR_BENCHMARK"},
+		{gain.Run{}, 2000, nil, builds, ""},
+	} {
+		r := gain.Result{Design: gain.LaunchPerArm, Verdict: gain.Inconclusive, Outliers: k.far, Arms: k.arms,
+			Gain: gain.Gain{Estimate: 0.1, Low: 0, High: 0.2, N: 6}}
+		r.PairsNeeded = router.Number(k.needed)
+		command := ""
+		for _, s := range OfCampaign(r, k.run).Next {
+			command = s.Command
+		}
+		if command != k.command {
+			t.Errorf("%+v, %v pairs: have %q, want %q", k.run, k.needed, command, k.command)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func beyond(res *place.Result) (list []string) {
 		}
 	}
 	if own, eplb := on[best.Name], on[place.PlanEPLB]; own.Folds > 0 && best.Name != place.PlanEPLB {
-		list = append(list, fmt.Sprintf("left out in turn, %s get max/mean %s, worst %s; by EPLB %s, worst %s",
+		list = append(list, fmt.Sprintf("on %s left out in turn it reaches max/mean %s (worst %s), EPLB %s (worst %s)",
 			quantity.Count(own.Folds, "kind")+" of windows", quantity.Ratio(own.Judged), quantity.Ratio(own.Worst),
 			quantity.Ratio(eplb.Judged), quantity.Ratio(eplb.Worst)))
 	}
@@ -206,9 +206,9 @@ func beyond(res *place.Result) (list []string) {
 	}
 	for _, c := range res.Copies {
 		if c.Ranks == best.Ranks && c.More == best.Redundant && c.Pay {
-			fewer := fmt.Sprintf("from that of %d", c.Fewer)
+			fewer := fmt.Sprintf("against %d", c.Fewer)
 			if c.Fewer == 0 {
-				fewer = "from that without"
+				fewer = "against none"
 			}
 			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) %s, in %d of %d kinds of windows",
 				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), fewer, c.Better,

@@ -43,7 +43,7 @@ func (a *Answer) load(t *nsys.Trace) {
 	for _, o := range t.Overall {
 		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
 			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
-				NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction,
+				NumberOf(fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction,
 					Recorded))
 		}
 	}
@@ -71,13 +71,14 @@ func (a *Answer) hidden(t *nsys.Trace) {
 // judged is the answer of a trace whose expert time over ranks is known.
 func (a *Answer) judged(t *nsys.Trace, given string) {
 	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
-	evenly, loss := NumberOf("gain if even", gain, Fraction, Inferred), NumberOf("loss per step", t.Bound.LossNS, NS,
-		basisOf(t))
+	evenly, loss := NumberOf("gain of even ranks", gain, Fraction, Inferred), NumberOf("loss per step", t.Bound.LossNS,
+		NS, basisOf(t))
 	a.Numbers = []Number{evenly, loss}
 	switch {
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.Verdict = LateLaunches
-		a.Line = fmt.Sprintf("Late launches %s; %s.", lateWho(w), wouldGain("balance", gain))
+		late := "Late launches " + stalled(w)
+		a.Line = clause(late+"; ", wouldGain("balance", gain), late+".")
 		a.Numbers = []Number{NumberOf("waiting per step", w.WaitNS, NS, Measured), evenly, loss}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 		if len(rows) > 0 {
@@ -91,8 +92,12 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	default:
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
+		if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) {
+			a.Line = fmt.Sprintf("Expert time is even; late launches stall the ranks %s per step.", lateTime(w.Cause, w.WaitNS))
+		}
 		if r, ok := noisy(t); ok {
-			a.Numbers = []Number{NumberOf("equal ranks by noise", r.Floor-1, Fraction, Inferred)} // even ones would gain nothing
+			a.Numbers[0].Label += " at most" // for equal ones would gain nothing
+			a.Numbers = append(a.Numbers, NumberOf("imbalance of equal ranks by noise", r.Floor-1, Fraction, Inferred))
 			a.Line = "Expert time is as even as its noise allows."
 			a.Reasons = append(a.Reasons, fmt.Sprintf(
 				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
@@ -109,7 +114,7 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Reasons = slices.Delete(a.Reasons, 1, 1+extra)
 	}
 	if o, ok := t.RankTime(); ok {
-		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst %s (%s)", layerNoun(t), LayerName(t, o.WorstLayer)),
+		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer)),
 			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
 	}
 	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +30,14 @@ func TestNoiseIsEven(t *testing.T) {
 	}{{1.12, 1.11, false, Even, true}, {1.12, 1.01, true, Uneven, false}, {1.02, 1.015, false, Even, false},
 		{1.08, router.Undefined(), false, Even, false}} {
 		a := OfTrace(traced(c.maxOverMean, c.floor, c.flagged), "x")
-		if gain := slices.ContainsFunc(a.Numbers, func(n Number) bool { return n.Label == "gain if even" }); c.noise && gain {
-			t.Errorf("a gain within noise: %+v", a.Numbers)
+		labels := []string{"gain of even ranks", "loss per step", "worst imbalance (layer 2)"}
+		if c.noise {
+			labels = []string{"gain of even ranks at most", "loss per step", "imbalance of equal ranks by noise", labels[2]}
+		}
+		for i, n := range a.Numbers {
+			if len(a.Numbers) != len(labels) || n.Label != labels[i] {
+				t.Errorf("%+v: have %+v, want %q", c, a.Numbers, labels)
+			}
 		}
 		if a.Verdict != c.verdict || strings.Contains(a.Line, "noise") != c.noise ||
 			c.noise != (len(a.Reasons) > 0 && strings.Contains(a.Reasons[0], "12.0 % uneven")) {
@@ -62,7 +67,7 @@ func TestWaitingReasons(t *testing.T) {
 		want    string
 	}{
 		{waiting(wait.Waiting{WaitNS: 2e5}), Even,
-			"Ranks wait 200 µs per step, and no one cause explains most of it; rank 3 is last in 30 of 50 steps."},
+			"Ranks wait 200 µs per step, and no single cause explains most of it; rank 3 is last in 30 of 50 steps."},
 		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.ExpertLoad, 1.5e5, "")}), Even,
 			"200 µs per step, 150 µs of it for expert load;"},
 		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 1.1e5, "")}), LateLaunches,
@@ -85,8 +90,46 @@ func TestWaitingReasons(t *testing.T) {
 	}
 	trace := traced(1.03, 1.01, false)
 	waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 2e5, "")}, step)(trace)
-	if a := OfTrace(trace, "x"); !strings.HasPrefix(a.Line, "Late launches on rank 11 in step 37 stall the others;") {
+	if a := OfTrace(trace, "x"); !strings.HasPrefix(a.Line, "Late launches on rank 11 in step 37 stall the others 6.00 ms; balance would gain about 5.0 %.") {
 		t.Errorf("have %q", a.Line)
+	}
+}
+
+// What stalls the ranks and how long: of a wait no more than is for late launches, and no more than it.
+func TestStalled(t *testing.T) {
+	late := func(ns router.Number) wait.Cause { return wait.Cause{Name: wait.LateHosts, NS: ns} }
+	other := wait.Cause{Name: wait.ExpertLoad, NS: 9e6}
+	first := func(ns router.Number, c wait.Cause) []wait.Arrival {
+		return []wait.Arrival{{Rank: 2, WaitNS: ns, Cause: c}}
+	}
+	for want, w := range map[string]wait.Waiting{
+		"on rank 2 stall the others 6.00 ms per step": {WaitNS: 1e7, Cause: late(8e6), Ranks: first(7e6, late(6e6))},
+		"stall the ranks 8.00 ms per step, in turn":   {WaitNS: 1e7, Cause: late(8e6), Ranks: first(4e6, late(4e6))},
+		"stall the ranks 10.0 ms per step, in turn":   {WaitNS: 1e7, Cause: late(2e7), Ranks: first(7e6, other)},
+		"in 2 of 4 steps stall the other ranks up to 30.0 ms": {Steps: 4, WaitNS: 1e7, Ranks: first(7e6, other),
+			Late: []wait.LateStep{{Step: 1, Rank: 0, WaitNS: 3e7}, {Step: 3, Rank: 1, WaitNS: 2e7}}},
+		"on rank 1 in 2 of 4 steps stall the others up to 30.0 ms": {Steps: 4, WaitNS: 1e7, Ranks: first(7e6, other),
+			Late: []wait.LateStep{{Step: 1, Rank: 1, WaitNS: 3e7}, {Step: 3, Rank: 1, WaitNS: 2e7}}},
+	} {
+		if have := stalled(w); have != want {
+			t.Errorf("have %q, want %q", have, want)
+		}
+	}
+}
+
+// Even experts lead, and what ranks wait for late launches follows where it is more than their loss.
+func TestEvenBesideLateLaunches(t *testing.T) {
+	trace := traced(1.02, router.Undefined(), false) // a loss of 50 µs of 1 ms
+	for _, c := range []struct {
+		late router.Number
+		want string
+	}{{6e4, "Expert time is even; late launches stall the ranks 60.0 µs per step."},
+		{4e4, "Expert time is even; perfectly even ranks would gain about 5.0 %."}} {
+		trace.Waiting = wait.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: wait.Cause{Name: wait.LateHosts, NS: c.late},
+			Ranks: []wait.Arrival{{}}}
+		if a := OfTrace(trace, "x"); a.Verdict != Even || a.Line != c.want {
+			t.Errorf("%s: have %q, want %q", a.Verdict, a.Line, c.want)
+		}
 	}
 }
 

@@ -10,24 +10,27 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// lateWho says whose late launches stall whom: those of a rank in few steps, of a rank, or of
-// ranks in turn.
-func lateWho(w wait.Waiting) string {
+// stalled says whose late launches stall whom, and how long: those of a rank in few steps, of a rank,
+// or of ranks in turn.
+func stalled(w wait.Waiting) string {
 	if steps, same := w.FewLate(); steps > 0 {
-		when := fmt.Sprintf("in step %d", w.Late[0].Step)
+		when, most := fmt.Sprintf("in step %d", w.Late[0].Step), quantity.Duration(w.Late[0].WaitNS)
 		if steps > 1 {
-			when = fmt.Sprintf("in %d of %s", steps, quantity.Count(w.Steps, "step"))
+			when, most = fmt.Sprintf("in %d of %s", steps, quantity.Count(w.Steps, "step")), "up to "+most
 		}
 		if same {
-			return fmt.Sprintf("on rank %d %s stall the others", w.Late[0].Rank, when)
+			return fmt.Sprintf("on rank %d %s stall the others %s", w.Late[0].Rank, when, most)
 		}
-		return when + " stall the other ranks"
+		return when + " stall the other ranks " + most
 	}
-	if 2*w.Ranks[0].WaitNS > w.WaitNS {
-		return fmt.Sprintf("on rank %d stall the others", w.Ranks[0].Rank)
+	if r := w.Ranks[0]; 2*r.WaitNS > w.WaitNS && r.Name == wait.LateHosts {
+		return fmt.Sprintf("on rank %d stall the others %s per step", r.Rank, lateTime(r.Cause, r.WaitNS))
 	}
-	return "stall the ranks in turn"
+	return fmt.Sprintf("stall the ranks %s per step, in turn", lateTime(w.Cause, w.WaitNS))
 }
+
+// lateTime is how much of a wait is for its cause, which the last rank may make up for in part.
+func lateTime(c wait.Cause, waited router.Number) string { return quantity.Duration(min(c.NS, waited)) }
 
 // waitReasons say who arrives last and why ranks wait, and in which step far longer than in
 // most; nothing where they hardly wait.
@@ -58,7 +61,7 @@ func waitReasons(t *nsys.Trace) (reasons []string) {
 // because says for what ranks wait: the part that explains most of it, and how much.
 func because(c wait.Cause, whole router.Number) string {
 	if c.Name == "" {
-		return "and no one cause explains most of it"
+		return "and no single cause explains most of it"
 	}
 	much := quantity.Duration(c.NS)
 	if c.NS >= whole || much == quantity.Duration(whole) {

@@ -62,7 +62,7 @@ func unreadable(path string, err error) error {
 
 // Files lists the files of a folder that Read may read there.
 func Files(dir string) (paths []string) {
-	entries, _ := os.ReadDir(dir) // what cannot be listed cannot be read
+	entries, _ := os.ReadDir(dir) // ignore unreadable directories
 	for _, e := range entries {
 		if slices.ContainsFunc(folderFiles, func(name *regexp.Regexp) bool { return name.MatchString(e.Name()) }) {
 			paths = append(paths, filepath.Join(dir, e.Name()))

@@ -31,7 +31,7 @@ type Prediction struct {
 	// other's (Paired), else Welch's. What a step's size explains of its difference is no
 	// spread then: the ratio estimator of Cochran, Sampling Techniques, 3rd ed., §6.3.
 	// The replicates are steps of one launch of each arm:
-	// the interval does not hold the variation between launches, nor that of StepNS.
+	// the interval does not include launch-to-launch variation, nor that of StepNS.
 	// Undefined for fewer than two steps in an arm, and for steps of unequal size that are
 	// not paired, whose spread is that of their sizes.
 	Low        router.Number `json:"low"`

@@ -199,6 +199,8 @@ type Run struct {
 	Folder         string
 	Launches, Left int     // finished, and still to be launched
 	Confidence     float64 // asked for
+	Treatment      string  // by name
+	Server         bool    // launches start one, and measure it by a client
 }
 
 // SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of

@@ -24,7 +24,7 @@ import (
 //
 //	time = FixedNS + SlotNS · slots of the rank + ExpertNS · its active experts
 //
-// A parameter that the times do not tell from the others is 0. A fit is a model: what
+// A parameter that the times cannot identify is 0. A fit is a model: what
 // follows from it is inferred.
 type Cost struct {
 	Basis    string        `json:"basis"`  // "trace", "benchmark" or "cost table"

@@ -39,6 +39,7 @@ type Campaign struct {
 type CampaignState struct {
 	Folder       string        `json:"folder"`
 	Treatment    string        `json:"treatment"`
+	Server       bool          `json:"server,omitempty"` // launches start one, and measure it by a client
 	Seed         uint64        `json:"seed"`
 	Pairs        int           `json:"pairs"`    // of the design, under the sequential rule at most
 	Launches     int           `json:"launches"` // finished
@@ -115,7 +116,7 @@ func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write Writ
 		Profiled: arms, Iterations: c.Iterations(),
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
-			Pairs:    c.Spec.Design.Pairs,
+			Server: len(c.Spec.Command.Server) > 0, Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence,
 			Looks: c.Looks(), DecidedAfter: router.Known(c.Decided), Format: c.Format(),
 			Created: c.Created, GPUs: gpus(c),
@@ -282,5 +283,5 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 // Asked is the campaign as its answer needs it.
 func (c *Campaign) Asked() (gain.Result, gain.Run) {
 	return c.Result, gain.Run{Folder: c.Campaign.Folder, Left: c.Campaign.Left, Launches: c.Campaign.Launches,
-		Confidence: c.Campaign.Confidence}
+		Confidence: c.Campaign.Confidence, Treatment: c.Campaign.Treatment, Server: c.Campaign.Server}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/moebalance/moebalance/plots"
 )
 
-// placementSection shows what another placement of the experts would win.
+// placementSection shows what another placement of the experts would gain.
 func (p *program) placementSection() section {
 	s := section{ID: "place", Title: "What would another placement gain?", Short: "Placement", tableGroup: "place"}
 	s.Answer = strings.Join(p.lines(isPlace), "\n")

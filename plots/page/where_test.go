@@ -47,7 +47,7 @@ func TestLossesAgree(t *testing.T) {
 // though the line ends with the gain.
 func TestKeyOfTheAnswer(t *testing.T) {
 	waiting := answer.NumberOf("waiting per step", 2.88e6, answer.NS, answer.Measured)
-	even := answer.NumberOf("gain if even", 0.033, answer.Fraction, answer.Inferred)
+	even := answer.NumberOf("gain of even ranks", 0.033, answer.Fraction, answer.Inferred)
 	p := program{Answer: answer.Answer{Verdict: answer.Uneven, Numbers: []answer.Number{waiting, even},
 		Line: "Rank 2 is overloaded; perfectly even ranks would gain about 3.3 %."}}
 	if got := p.Key(); got != "3.3 %" {

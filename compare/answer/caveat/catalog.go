@@ -278,8 +278,8 @@ var catalog = map[string]entry{
 	// Placements.
 	"global": {Note, "the model named, if any, has no expert groups that divide over {nodes} nodes, so experts are " +
 		"placed on any node", "experts on any node"},
-	"one_window": {Note, "one window to learn from is too few: EPLB's plan fits what it has seen; give other counts, " +
-		"too", "one window of traffic"},
+	"one_window": {Note, "one window is too few to learn from: EPLB's plan fits only what it has seen; give more " +
+		"windows", "one window of traffic"},
 	"doubles": {Note, "{doubles:copy} stay on a rank that has another of the same expert, as in what runs: more " +
 		"--max-moves may end that", "copies share a rank"},
 	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
@@ -300,8 +300,8 @@ var catalog = map[string]entry{
 		"late launches"},
 	"placement.no_windows": {Note, "no counts are left to judge on; add those of another run with --judge", ""},
 	"placement.no_load":    {Note, "the judged windows hold no load; give another run with --judge", ""},
-	"placement.repeats": {Note, "the learned counts come again in {repeats} of {windows:judged window}; give " +
-		"another run with --judge", ""},
+	"placement.repeats": {Note, "the learned counts recur in {repeats} of {windows:judged window}: judge on another " +
+		"run (--judge)", ""},
 	"placement.chance": {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile " +
 		"{null:.3})", ""},
 	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold " +
@@ -387,8 +387,8 @@ var catalog = map[string]entry{
 			"steps are not comparable", ""},
 	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded", ""},
 	"few_ranks": {Warn,
-		"{common} of the run's {world} ranks are on both sides, and another one may be the busiest: no gain " +
-			"is predicted", "only {common} of the run's {world} ranks are on both sides"},
+		"the sides share {common} of the run's {world} ranks, and another one may be the busiest: no gain " +
+			"is predicted", "the sides share only {common} of the run's {world} ranks"},
 	"kind_not_comparable.work": {Note, "{kind} excluded: the sides differ in {quantities}", "kinds of steps excluded"},
 	"kind_not_comparable.other": {Note, "{kind} excluded: the sides are not comparable in them",
 		"kinds of steps excluded"},

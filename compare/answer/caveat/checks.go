@@ -129,7 +129,7 @@ var checks = map[string]string{
 	"fresh_prompts":         "prompts repeated",
 	"fresh_prompts.drawn":   "each run of the client drew prompts of its own",
 	"fresh_prompts.reset":   "the caches were reset before each run of the client (--reset)",
-	"fresh_prompts.command": "whether a segment reuses the caches of the one before is the command's affair",
+	"fresh_prompts.command": "the command decides whether a segment reuses the caches of the one before",
 	"fresh_prompts.same": "every run of the client may send the same requests, which a prefix cache answers faster: " +
 		"write {seed} in --client, or give --reset URL",
 

@@ -54,7 +54,7 @@ func (r Rules) byLine(arm gain.Arm, l Launch) []Rank {
 			"no log line matches %s: check that the ranks see the switch, or give another %s", r.Line, OtherFlags)}
 	case !r.Printed:
 		return []Rank{proof(gain.AllRanks, Unproved,
-			"neither arm printed the proof line, so its absence proves nothing: give another %s", OtherFlags)}
+			"no proof line in either arm: give another %s", OtherFlags)}
 	}
 	return []Rank{proof(gain.AllRanks, Unbalanced, "the log lacks the proof line that the perfect arm prints")}
 }

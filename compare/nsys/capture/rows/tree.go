@@ -112,7 +112,7 @@ func (w *walker) branch(page []byte, cells, level int) error {
 		if !w.found {
 			number, _ := varint(page[at+4:])
 			if i > 0 && int64(number) <= before {
-				return errFallback // to find a row among numbers in disorder is SQLite's affair
+				return errFallback // numbers in disorder: fall back to SQLite
 			}
 			if before = int64(number); before < w.rows.First {
 				continue
