@@ -34,7 +34,7 @@ type attribution struct {
 	final     *kernel.Index[location] // of kernels
 	direct    []int32                 // by location: the final one plus 1, where no name changes it
 	recent    []recentLocation        // by kernel name
-	operators []int8                  // rule of each operator, see operatorOf
+	operators []int8                  // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
 	counts    export.Counts
 	stepNames map[int32]string // the first range of each step

@@ -87,8 +87,7 @@ func Phases() []Phase { return slices.Clone(kernel.Phases) }
 // undefined.
 const NoID = router.NoID
 
-// Trace is what one or several exports say, reduced. Its JSON keys are a
-// contract; DESIGN and README list them.
+// Trace is what one or several exports say, reduced. Others rely on its JSON keys.
 type Trace struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Kind          string                `json:"kind"` // always "trace"
