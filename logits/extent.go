@@ -7,7 +7,7 @@ import (
 
 // AnyTokens is the batch size of a periodic entry, which serves any number of tokens:
 // token t of layer l takes row (t + l·Period) mod Rows.
-const AnyTokens = router.None
+const AnyTokens = router.NoID
 
 // extent is how many tokens an entry is for, and how many rows it has: one for each
 // token, or those of the plan's table.

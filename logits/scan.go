@@ -253,7 +253,7 @@ func (b *batch) balance() BatchBalance {
 	s, tokens := b.record.Spec, b.record.Tokens
 	v := BatchBalance{
 		Model: s.Model, Method: s.Gate.Method, Plan: b.record.PlanName, Mode: s.Mode, Layer: s.Layer, DType: s.DType,
-		Ranks: s.Layout.Ranks(), TokensPerRank: router.Whole(tokens),
+		Ranks: s.Layout.Ranks(), TokensPerRank: router.OptInt(tokens),
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
 		Projected: b.projected, Entries: b.count, Bytes: b.bytes,
 	}

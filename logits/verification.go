@@ -47,7 +47,7 @@ type BatchBalance struct {
 	Ranks  int           `json:"ranks"`
 	// TokensPerRank is null for periodic entries. Their numbers are those of one
 	// whole table; Certificate has those of every number of tokens.
-	TokensPerRank      router.Whole  `json:"tokens_per_rank"`
+	TokensPerRank      router.OptInt `json:"tokens_per_rank"`
 	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
 	ExpertFloor        router.Number `json:"expert_floor"`
 	RankMaxOverMean    router.Number `json:"rank_max_over_mean"`

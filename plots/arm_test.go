@@ -27,20 +27,20 @@ import (
 // counted over two steps: 50, 100, 150 and 200 slots per step in both layers.
 func small() *nsys.Trace {
 	t := &nsys.Trace{Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
-	for step, rows := range map[router.Whole][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
+	for step, rows := range map[router.OptInt][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
 		for i, row := range rows {
 			for rank, us := range row {
 				t.Cells = append(t.Cells,
-					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseExperts,
+					nsys.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: nsys.PhaseExperts,
 						TotalNS: us * 1000},
-					nsys.Cell{Rank: rank, Step: step, Layer: router.Whole(i + 1), Phase: nsys.PhaseDispatch,
+					nsys.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: nsys.PhaseDispatch,
 						TotalNS: 4000, CollectiveNS: 3000})
 			}
 		}
 	}
-	t.Cells = append(t.Cells, nsys.Cell{Rank: 0, Step: nsys.None, Layer: nsys.None, Phase: nsys.PhaseOther,
+	t.Cells = append(t.Cells, nsys.Cell{Rank: 0, Step: nsys.NoID, Layer: nsys.NoID, Phase: nsys.PhaseOther,
 		TotalNS: 1e6})
-	for layer := router.Whole(1); layer <= 2; layer++ {
+	for layer := router.OptInt(1); layer <= 2; layer++ {
 		for e := range 4 {
 			t.Experts = append(t.Experts, nsys.ExpertStat{
 				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed, Known: true,
@@ -411,7 +411,7 @@ func TestLoadIsPerRecordedStep(t *testing.T) {
 func TestPoorTraces(t *testing.T) {
 	stepless := small()
 	for i := range stepless.Cells {
-		stepless.Cells[i].Step = nsys.None
+		stepless.Cells[i].Step = nsys.NoID
 	}
 	s := RankTimes(NewArm("normal", stepless))
 	checkValues(t, "whole capture", s.Series[0].Values, []float64{80000, 80000})

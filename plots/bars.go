@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -123,10 +122,10 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 	for s, series := range b.series {
 		if m := mean(series.Values); drawable(m) {
-			acrossLine(c, meanLine(shade(armColor(series.Name, s))), y(m/b.per))
+			across{m / b.per, meanLine(shade(armColor(series.Name, s)))}.Plot(c, p)
 		}
 		if drawable(series.Floor) {
-			acrossLine(c, floorLine(ink), y(series.Floor/b.per))
+			across{series.Floor / b.per, floorLine(ink)}.Plot(c, p)
 		}
 	}
 }
@@ -135,21 +134,6 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 func shade(c color.NRGBA) color.NRGBA {
 	dark := func(x uint8) uint8 { return uint8(float64(x) * 0.55) }
 	return color.NRGBA{dark(c.R), dark(c.G), dark(c.B), 0xff}
-}
-
-func acrossLine(c draw.Canvas, sty draw.LineStyle, y vg.Length) {
-	c.StrokeLine2(sty, c.Min.X, y, c.Max.X, y)
-}
-
-// rules draws a faint horizontal line at every labeled tick.
-type rules struct{}
-
-// Plot implements plot.Plotter.
-func (rules) Plot(c draw.Canvas, p *plot.Plot) {
-	_, y := p.Transforms(&c)
-	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
-		acrossLine(c, line(gridInk, 0.6), y(t.Value))
-	}
 }
 
 // RankTimes is the time of each rank's expert kernels. A rank without a single such

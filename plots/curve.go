@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -31,41 +30,43 @@ const curvePoints = 3
 // beside it. Without a gain the error wraps ErrNothing.
 func GainCurve(s CurveSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
-	g, tokens := &curve{crossover: nan, threshold: s.Threshold}, &curve{crossover: nan, threshold: nan}
+	g := &series{style: line(blue, 0)}
+	tokens := &series{style: line(ink, 0), glyph: draw.CircleGlyph{}, radius: pairRadius}
 	ticks := valueNames{}
-	low, high, most := 0.0, max(0, s.Threshold), 0.0
 	for _, p := range s.Points {
 		if !(p.Value > 0) || !known(p.Gain.Estimate.Float64()) {
 			continue
 		}
 		at := math.Log(p.Value)
 		ticks = append(ticks, plot.Tick{Value: at, Label: quantity.Plain(p.Value)})
-		g.add(at, 100*p.Gain.Estimate.Float64(), 100*p.Gain.Low.Float64(), 100*p.Gain.High.Float64())
-		for _, v := range []float64{p.Gain.Estimate.Float64(), p.Gain.Low.Float64(), p.Gain.High.Float64()} {
-			if known(v) {
-				low, high = min(low, v), max(high, v)
-			}
-		}
-		if t := p.TokensPerExpert.Float64(); known(t) {
-			tokens.add(at, t, nan, nan)
-			most = max(most, t)
-		}
+		g.bounded(at, 100*p.Gain.Estimate.Float64(), 100*p.Gain.Low.Float64(), 100*p.Gain.High.Float64())
+		tokens.add(at, p.TokensPerExpert)
 	}
 	if len(g.at) == 0 {
 		return Figure{}, fmt.Errorf("gain curve %q: %w: want at least one point with a gain", s.Name, ErrNothing)
 	}
-	if s.Crossover != nil && s.Crossover.Value.Defined() {
-		g.crossover = math.Log(s.Crossover.Value.Float64())
-		f.legend = []key{lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), line(softInk, 1.4, 2, 2))}
-	}
-	name, pad := s.Points[0].Name, max(0.01, (high-low)*0.08)
+	name := s.Points[0].Name
 	panels := []*plot.Plot{newPanel("", name, "throughput gain")}
-	panels[0].Y.Min, panels[0].Y.Max = 100*(low-pad), 100*(high+pad)
+	panels[0].Y.Min, panels[0].Y.Max = padded(append(slices.Concat(g.y, g.low, g.high), 100*s.Threshold)...)
 	panels[0].Y.Tick.Marker = valueTicks{6, " %"}
-	panels[0].Add(rules{}, g)
+	panels[0].Add(rules{})
+	if len(g.at) >= curvePoints {
+		g.style.Width = 1.6
+		panels[0].Add(band{g.at, g.low, g.high, tint(blue, 0.22)})
+	}
+	estimates := &series{at: g.at, y: g.y, style: line(ink, 0), glyph: draw.CircleGlyph{}, radius: pairRadius}
+	panels[0].Add(across{0, line(softInk, 0.8)}, across{100 * s.Threshold, thresholdLine}, g, estimates)
+	f.legend = append(f.legend, glyphKey("estimate", estimates.point()))
+	f.legend = append(f.legend, intervalKey(g)...)
+	f.legend = append(f.legend, lineKey("threshold "+quantity.Confidence(s.Threshold), thresholdLine))
+	if s.Crossover != nil && s.Crossover.Value.Defined() {
+		at := &uprights{[]float64{math.Log(s.Crossover.Value.Float64())}, line(softInk, 1.4, 2, 2)}
+		panels[0].Add(at)
+		f.legend = append(f.legend, lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), at.style))
+	}
 	if len(tokens.at) == len(g.at) {
 		p := newPanel("", name, "tokens per active expert, balanced")
-		p.Y.Min, p.Y.Max = 0, headroom(most)
+		p.Y.Min, p.Y.Max = 0, headroom(largest(tokens.y))
 		p.Y.Tick.Marker = valueTicks{6, ""}
 		p.Add(rules{}, tokens)
 		panels = append(panels, p)
@@ -75,8 +76,19 @@ func GainCurve(s CurveSpec) (Figure, error) {
 		p.X.Min, p.X.Max, p.X.Tick.Marker = first-max(0.1, (last-first)*0.05), last+max(0.1, (last-first)*0.05), ticks
 	}
 	f.arrange(panels, false, 250)
-	f.legend = append(g.legend(), f.legend...)
 	return f, nil
+}
+
+// intervalKey is that of the intervals of points, which are a band where a line joins them.
+func intervalKey(g *series) []key {
+	bounds := knowns(slices.Concat(g.low, g.high))
+	switch {
+	case len(bounds) == 0:
+		return nil
+	case g.style.Width > 0 && len(bounds) == 2*len(g.at):
+		return []key{fillKey("simultaneous interval", tint(blue, 0.22))}
+	}
+	return []key{lineKey("simultaneous interval", line(blue, 1.2))}
 }
 
 // DoseResponse draws how long a step takes, over that of balanced routing, by the load imbalance
@@ -95,8 +107,7 @@ func DoseResponse(d *gain.Dose, at string) (Figure, error) {
 		if a.Fitted {
 			s = set
 		}
-		s.add(a.MaxOverMean.Float64(), 100*a.Time)
-		s.low, s.high = append(s.low, 100*a.Low.Float64()), append(s.high, 100*a.High.Float64())
+		s.bounded(a.MaxOverMean.Float64(), 100*a.Time.Float64(), 100*a.Low.Float64(), 100*a.High.Float64())
 	}
 	if len(set.at) < 2 || !d.Slope.Defined() {
 		return f, fmt.Errorf("dose: %w: want two arms of known load", ErrNothing)
@@ -147,72 +158,8 @@ func costOf(d *gain.Dose) string {
 	return fmt.Sprintf("between %s and %s of time", quantity.Change(low), quantity.Change(high))
 }
 
-// legend has what Plot draws.
-func (g *curve) legend() []key {
-	keys := []key{glyphKey("estimate", pairGlyph)}
-	whole := func(v []float64) bool { return !slices.ContainsFunc(v, func(v float64) bool { return !known(v) }) }
-	switch bounded := whole(g.low) && whole(g.high); {
-	case bounded && g.joined():
-		keys = append(keys, fillKey("simultaneous interval", tint(blue, 0.22)))
-	case len(knowns(g.low)) > 0 && len(knowns(g.high)) > 0:
-		keys = append(keys, lineKey("simultaneous interval", line(blue, 1.2)))
-	}
-	if known(g.threshold) {
-		keys = append(keys, lineKey("threshold "+quantity.Confidence(g.threshold), thresholdLine))
-	}
-	return keys
-}
-
-func (g *curve) joined() bool { return len(g.at) >= curvePoints && known(g.threshold) }
-
 // valueNames are the ticks of an axis with a label at each point.
 type valueNames []plot.Tick
 
 // Ticks implements plot.Ticker.
 func (v valueNames) Ticks(_, _ float64) []plot.Tick { return v }
-
-type curve struct {
-	at, estimate, low, high []float64
-	crossover, threshold    float64 // of the x and the y axis, NaN for none
-}
-
-func (g *curve) add(at, estimate, low, high float64) {
-	g.at, g.estimate, g.low, g.high = append(g.at, at), append(g.estimate, estimate), append(g.low, low),
-		append(g.high, high)
-}
-
-// Plot implements plot.Plotter.
-func (g *curve) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	var upper, lower, middle []vg.Point
-	for i, at := range g.at {
-		middle = append(middle, vg.Point{X: x(at), Y: y(g.estimate[i])})
-		if known(g.low[i]) && known(g.high[i]) {
-			upper, lower = append(upper, vg.Point{X: x(at), Y: y(g.high[i])}),
-				append(lower, vg.Point{X: x(at), Y: y(g.low[i])})
-		}
-	}
-	if g.joined() && len(upper) == len(middle) {
-		band := append([]vg.Point{}, upper...)
-		for i := len(lower) - 1; i >= 0; i-- {
-			band = append(band, lower[i])
-		}
-		c.FillPolygon(tint(blue, 0.22), band)
-	}
-	if known(g.threshold) {
-		acrossLine(c, line(softInk, 0.8), y(0))
-		acrossLine(c, thresholdLine, y(100*g.threshold))
-	}
-	if known(g.crossover) {
-		c.StrokeLine2(line(softInk, 1.4, 2, 2), x(g.crossover), c.Min.Y, x(g.crossover), c.Max.Y)
-	}
-	if g.joined() {
-		c.StrokeLines(line(blue, 1.6), middle)
-	}
-	for i := range upper {
-		c.StrokeLine2(line(blue, 1.2), upper[i].X, lower[i].Y, upper[i].X, upper[i].Y)
-	}
-	for _, at := range middle {
-		c.DrawGlyphNoClip(pairGlyph, at)
-	}
-}

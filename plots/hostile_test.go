@@ -19,11 +19,11 @@ func TestHostileValues(t *testing.T) {
 	const most = int64(1) << 62
 	trace := &nsys.Trace{Ranks: []nsys.Rank{{Rank: -5}, {Rank: 1 << 40}}}
 	for i, ns := range []int64{most, -most, 1, -1, 0} {
-		trace.Cells = append(trace.Cells, nsys.Cell{Rank: i - 3, Step: router.Whole(i), Layer: router.Whole(-i),
+		trace.Cells = append(trace.Cells, nsys.Cell{Rank: i - 3, Step: router.OptInt(i), Layer: router.OptInt(-i),
 			Phase: nsys.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
-		trace.Experts = append(trace.Experts, nsys.ExpertStat{Rank: -i, Layer: router.Whole(i), Expert: -i,
+		trace.Experts = append(trace.Experts, nsys.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
 			Basis: imbalance.Observed, Known: true, Slots: -ns, Stats: nsys.Stats{TotalNS: ns}})
-		trace.Stragglers = append(trace.Stragglers, imbalance.Straggler{Layer: router.Whole(i),
+		trace.Stragglers = append(trace.Stragglers, imbalance.Straggler{Layer: router.OptInt(i),
 			LossNS: router.Number(1e300 * float64(i-2))})
 		trace.Collectives = append(trace.Collectives, wait.Collective{Rank: 7 * i, TotalNS: 1,
 			WaitNS: router.Number(ns), TransferNS: 1})

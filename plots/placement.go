@@ -1,14 +1,15 @@
 package plots
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"image/color"
 	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/place"
@@ -33,43 +34,6 @@ func Placement(res *place.Result) (figures []Figure, err error) {
 		}
 	}
 	return figures, err
-}
-
-// series is a line of points, with intervals where they are not nil.
-type series struct {
-	at, y, low, high []float64
-	style            draw.LineStyle
-	glyph            draw.GlyphDrawer
-}
-
-// point is the sign of a point.
-func (s *series) point() draw.GlyphStyle {
-	return draw.GlyphStyle{Color: s.style.Color, Radius: 2.5, Shape: s.glyph}
-}
-
-func (s *series) add(at float64, y router.Number) {
-	if y.Defined() {
-		s.at, s.y = append(s.at, at), append(s.y, y.Float64())
-	}
-}
-
-// Plot implements plot.Plotter.
-func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	var points []vg.Point
-	for i, v := range s.y {
-		at := vg.Point{X: x(s.at[i]), Y: y(v)}
-		if s.low != nil {
-			c.StrokeLine2(line(s.style.Color, 1.2), at.X, y(s.low[i]), at.X, y(s.high[i]))
-		}
-		if s.glyph != nil {
-			c.DrawGlyphNoClip(s.point(), at)
-		}
-		points = append(points, at)
-	}
-	if s.style.Width > 0 {
-		c.StrokeLines(s.style, points)
-	}
 }
 
 // replication draws max/mean and predicted time against redundant experts, from two
@@ -99,48 +63,32 @@ func replication(res *place.Result) (Figure, error) {
 	time.Add(rules{})
 	top, low, high, of := 1.0, 0.0, 0.5, ""
 	for i, n := range sortedKeys(byRanks) {
-		col := armColor("", i)
-		held, saved := &series{style: line(col, 1.6), glyph: draw.CircleGlyph{}},
-			&series{style: line(col, 1.6), glyph: draw.CircleGlyph{}}
-		own, flat := &series{style: line(col, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
-			&series{style: line(col, 1.2, 1, 2), glyph: draw.CrossGlyph{}}
-		for _, p := range byRanks[n] {
-			at := float64(p.Redundant)
-			held.add(at, p.Judged)
-			own.add(at, p.Learned)
-			flat.add(at, p.Baseline)
-			if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
-				of = t.Of
-				saved.add(at, 100*t.Estimate)
-				saved.low, saved.high = append(saved.low, 100*t.Low.Float64()), append(saved.high, 100*t.High.Float64())
-			}
-		}
-		if shown := held; n == res.Best().Ranks {
-			if len(held.at) == 0 {
-				shown = own
-			}
+		l := linesOf(byRanks[n], armColor("", i))
+		of = cmp.Or(l.of, of)
+		if n == res.Best().Ranks {
+			shown := l.judged.or(l.learned)
 			last := len(shown.at) - 1
 			f.Title = fmt.Sprintf("Busiest rank: %s × the mean with %s, %s with %s", quantity.Decimals(shown.y[0], 2),
 				quantity.Count(int(shown.at[0]), "redundant expert"), quantity.Decimals(shown.y[last], 2),
 				quantity.Plain(shown.at[last]))
 		}
-		top, low, high = largest([]float64{top}, held.y, own.y, flat.y), slices.Min(append(saved.low, low)),
-			largest([]float64{high}, saved.high)
+		top, low, high = largest([]float64{top}, l.judged.y, l.learned.y, l.before.y), slices.Min(append(l.time.low, low)),
+			largest([]float64{high}, l.time.high)
 		// beside those of other EP sizes
-		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), saved.at)
-		load.Add(flat, own, held)
-		time.Add(saved)
+		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), l.time.at)
+		load.Add(l.before, l.learned, l.judged)
+		time.Add(l.time)
 		for _, s := range []struct {
 			name string
 			*series
-		}{{"judged", held}, {"learned", own}, {"before", flat}} {
+		}{{"judged", l.judged}, {"learned", l.learned}, {"before", l.before}} {
 			if len(s.at) > 0 {
 				f.legend = append(f.legend, lineKey(fmt.Sprintf("%s, EP%d", s.name, n), s.style))
 			}
 		}
 	}
 	panels := []*plot.Plot{load}
-	load.Y.Min, load.Y.Max, load.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
+	fromOne(load, top)
 	if of != "" {
 		time.Y.Label.Text += of
 		time.Y.Min, time.Y.Max, time.Y.Tick.Marker = low*1.08, high*1.08, valueTicks{6, " %"}
@@ -153,6 +101,33 @@ func replication(res *place.Result) (Figure, error) {
 	}
 	f.arrange(panels, false, 240)
 	return f, nil
+}
+
+// copiesLines are what redundant experts do at one number of ranks.
+type copiesLines struct {
+	judged, learned, before *series // max/mean of load
+	time                    *series // its predicted change in percent
+	of                      string  // what that is the time of, empty where none is predicted
+}
+
+func linesOf(placements []place.Placement, c color.Color) copiesLines {
+	l := copiesLines{
+		judged:  &series{style: line(c, 1.6), glyph: draw.CircleGlyph{}},
+		learned: &series{style: line(c, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
+		before:  &series{style: line(c, 1.2, 1, 2), glyph: draw.CrossGlyph{}},
+		time:    &series{style: line(c, 1.6), glyph: draw.CircleGlyph{}},
+	}
+	for _, p := range placements {
+		at := float64(p.Redundant)
+		l.judged.add(at, p.Judged)
+		l.learned.add(at, p.Learned)
+		l.before.add(at, p.Baseline)
+		if t := p.Time; t != nil && (t.Estimate + t.Low + t.High).Defined() {
+			l.of = t.Of
+			l.time.bounded(at, 100*t.Estimate.Float64(), 100*t.Low.Float64(), 100*t.High.Float64())
+		}
+	}
+	return l
 }
 
 // layerLoads is the load of the busiest rank of each layer, as placed now and by the best placement.
@@ -174,7 +149,7 @@ func layerLoads(res *place.Result) (Figure, error) {
 		at := float64(len(layers))
 		layers = append(layers, l.Layer)
 		now.add(at, l.Baseline)
-		placed.add(at, after)
+		placed.bounded(at, after.Float64(), after.Float64(), l.Baseline.Float64())
 		if after < l.Baseline {
 			lower++
 		}
@@ -186,9 +161,9 @@ func layerLoads(res *place.Result) (Figure, error) {
 		return f, fmt.Errorf("load by layer: %w: want a layer with a placement", ErrNothing)
 	}
 	p := newPanel("", "layer", "max/mean of load over ranks")
-	p.X.Tick.Marker, p.Y.Tick.Marker = indexTicks{layers, 24}, valueTicks{6, ""}
-	p.Y.Min, p.Y.Max = 1, 1+headroom(largest(now.y, placed.y)-1)
-	p.Add(rules{}, &falls{places(len(layers)), now.y, placed.y}, now, placed)
+	p.X.Tick.Marker = indexTicks{layers, 24}
+	fromOne(p, largest(now.y, placed.y))
+	p.Add(rules{}, places(len(layers)), placed, now)
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey(best.Running(), now.point()), glyphKey(best.Title(), placed.point())}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,
@@ -197,20 +172,6 @@ func layerLoads(res *place.Result) (Figure, error) {
 	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",
 		quantity.Count(best.Ranks, "rank"))
 	return f, nil
-}
-
-// falls are upright lines from one value to another at each place.
-type falls struct {
-	places
-	from, to []float64
-}
-
-// Plot implements plot.Plotter.
-func (v *falls) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	for i := range v.from {
-		c.StrokeLine2(line(softInk, 0.8), x(float64(i)), y(v.from[i]), x(float64(i)), y(v.to[i]))
-	}
 }
 
 // unseenLoads is that of the best placement on what it was learned from and on what it was not,

@@ -98,14 +98,14 @@ func TestLegendsOfWhatIsDrawn(t *testing.T) {
 	if err != nil || len(f.legend) != 1 || f.legend[0].label != "learned, EP2" {
 		t.Errorf("%+v, %v", f.legend, err)
 	}
-	g := curve{threshold: nan}
-	g.add(1, 1, 0, 2)
-	g.add(2, 1, nan, nan)
-	if keys := g.legend(); len(keys) != 2 || keys[1].width != swatchWidth || g.joined() {
+	g := &series{}
+	g.bounded(1, 1, 0, 2)
+	g.bounded(2, 1, nan, nan)
+	if keys := intervalKey(g); len(keys) != 1 || keys[0].width != swatchWidth {
 		t.Errorf("%+v", keys)
 	}
 	g.low[0], g.high[0] = nan, nan
-	if keys := g.legend(); len(keys) != 1 {
+	if keys := intervalKey(g); len(keys) != 0 {
 		t.Errorf("%+v", keys)
 	}
 }

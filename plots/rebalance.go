@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/place"
@@ -62,7 +61,7 @@ func overTime(res *place.Result) (Figure, error) {
 		ticks = append(ticks, plot.Tick{Value: float64(i), Label: strconv.Itoa(i)})
 	}
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0.5, float64(r.Windows)+0.5, ticks
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
+	fromOne(p, top)
 	f.arrange([]*plot.Plot{p}, false, 240)
 	f.Title = fmt.Sprintf("Busiest rank, placing anew %s: %s × the mean; never: %s", chosen.Name,
 		quantity.Decimals(chosen.MaxOverMean, 2), quantity.Decimals(r.Ways[0].MaxOverMean, 2))
@@ -72,47 +71,19 @@ func overTime(res *place.Result) (Figure, error) {
 	return f, nil
 }
 
-// uprights are lines at values of the x axis.
-type uprights struct {
-	at    []float64
-	style draw.LineStyle
-}
-
-// Plot implements plot.Plotter.
-func (u *uprights) Plot(c draw.Canvas, p *plot.Plot) {
-	x, _ := p.Transforms(&c)
-	for _, at := range u.at {
-		c.StrokeLine2(u.style, x(at), c.Min.Y, x(at), c.Max.Y)
-	}
-}
-
 // byMoves draws the max/mean that so many moves from the running placement reach.
 func byMoves(res *place.Result) (Figure, error) {
 	best := res.Best()
 	f := Figure{Name: "placement-moves"}
-	own, held := &series{style: line(blue, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
-		&series{style: line(blue, 1.6), glyph: draw.CircleGlyph{}}
-	top, knee, most := 1.0, router.Undefined(), router.Number(0)
-	afresh := &series{style: line(wine, 0, 0), glyph: draw.BoxGlyph{}}
+	own, held, afresh := wayLines(res.Curve, best.Plan)
+	knee, most := router.Undefined(), router.Number(0)
 	for _, q := range res.Curve {
-		if q.Plan != best.Plan {
-			continue
+		if q.Plan == best.Plan {
+			most = max(most, q.MovedShare)
 		}
-		percent := 100 * q.MovedShare.Float64()
-		most = max(most, q.MovedShare)
-		if q.Knee {
+		if q.Plan == best.Plan && q.Knee {
 			knee = q.MovedShare
 		}
-		if q.Afresh {
-			shown := q.Judged
-			if !shown.Defined() {
-				shown = q.Learned
-			}
-			afresh.add(percent, shown)
-			continue
-		}
-		own.add(percent, q.Learned)
-		held.add(percent, q.Judged)
 	}
 	if len(own.at) < 2 {
 		return f, fmt.Errorf("moves: %w: want two placements on the way", ErrNothing)
@@ -134,17 +105,35 @@ func byMoves(res *place.Result) (Figure, error) {
 		p.Add(at)
 		f.legend = append(f.legend, lineKey("knee: "+quantity.Percent(knee), at.style))
 	}
-	top = largest([]float64{top}, own.y, held.y, afresh.y)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 105*most.Float64(), valueTicks{8, " %"}
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
-	f.arrange([]*plot.Plot{p}, false, vg.Length(240))
-	shown := held
-	if len(held.at) == 0 {
-		shown = own
-	}
+	fromOne(p, largest([]float64{1}, own.y, held.y, afresh.y))
+	f.arrange([]*plot.Plot{p}, false, 240)
+	shown := held.or(own)
 	f.Title = fmt.Sprintf("Moving up to %s of the copies takes the busiest rank from %s to %s × the mean",
 		quantity.Percent(most), quantity.Decimals(shown.y[0], 2), quantity.Decimals(slices.Min(shown.y), 2))
 	f.Caption = fmt.Sprintf("Swaps from %s on, each the one that evens the learned windows most; %s. "+
 		"Mean over steps, layers and windows.", best.Running(), quantity.Count(best.Redundant, "redundant expert"))
 	return f, nil
+}
+
+// wayLines are max/mean over the percentage of copies moved: on the way as learned and as judged,
+// and of what is learned afresh.
+func wayLines(curve []place.Point, of place.Plan) (own, held, afresh *series) {
+	own, held = &series{style: line(blue, 1.2, 5, 3), glyph: draw.PyramidGlyph{}},
+		&series{style: line(blue, 1.6), glyph: draw.CircleGlyph{}}
+	afresh = &series{style: line(wine, 0, 0), glyph: draw.BoxGlyph{}}
+	for _, q := range curve {
+		percent := 100 * q.MovedShare.Float64()
+		switch {
+		case q.Plan != of:
+		case !q.Afresh:
+			own.add(percent, q.Learned)
+			held.add(percent, q.Judged)
+		case q.Judged.Defined():
+			afresh.add(percent, q.Judged)
+		default:
+			afresh.add(percent, q.Learned)
+		}
+	}
+	return own, held, afresh
 }

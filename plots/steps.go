@@ -2,13 +2,11 @@ package plots
 
 import (
 	"fmt"
-	"image/color"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
@@ -82,7 +80,11 @@ func StepLines(s StepSpec) (Figure, error) {
 		p.X.Tick.Marker = indexTicks{a.Numbers, 8}
 		p.Y.Tick.Marker = valueTicks{6, ""}
 		p.Y.Min, p.Y.Max = 0, headroom(most/unit.Per)
-		p.Add(rules{}, &steps{places(len(a.Numbers)), a, unit.Per, armColor(a.Name, i)})
+		at, col := numbered(len(a.Numbers)), armColor(a.Name, i)
+		slowest, means := scaled(a.MaxNS, unit.Per), scaled(a.MeanNS, unit.Per)
+		p.Add(rules{}, places(len(at)), band{at, means, slowest, tint(col, 0.2)},
+			&series{at: at, y: slowest, style: line(col, 1.6), glyph: draw.CircleGlyph{}},
+			&series{at: at, y: means, style: line(col, 1.6, 5, 3), glyph: draw.PyramidGlyph{}})
 		panels = append(panels, p)
 	}
 	f.arrange(panels, false, 220)
@@ -91,44 +93,4 @@ func StepLines(s StepSpec) (Figure, error) {
 		fillKey("between them: loss", tint(softInk, 0.35)),
 	}
 	return f, nil
-}
-
-type steps struct {
-	places
-	Steps
-	per   float64
-	color color.NRGBA
-}
-
-// Plot implements plot.Plotter. Unknown steps break the lines.
-func (s *steps) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	var upper, lower []vg.Point
-	flush := func() {
-		if len(upper) == 0 {
-			return
-		}
-		band := append([]vg.Point{}, upper...)
-		for i := len(lower) - 1; i >= 0; i-- {
-			band = append(band, lower[i])
-		}
-		c.FillPolygon(tint(s.color, 0.2), band)
-		c.StrokeLines(line(s.color, 1.6), upper)
-		c.StrokeLines(line(s.color, 1.6, 5, 3), lower)
-		for i := range upper {
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.color, Radius: 2.5, Shape: draw.CircleGlyph{}}, upper[i])
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.color, Radius: 2.5, Shape: draw.PyramidGlyph{}}, lower[i])
-		}
-		upper, lower = nil, nil
-	}
-	for i := range s.Numbers {
-		if !drawable(s.MaxNS[i]) || !drawable(s.MeanNS[i]) {
-			flush()
-			continue
-		}
-		at := x(float64(i))
-		upper = append(upper, vg.Point{X: at, Y: y(s.MaxNS[i] / s.per)})
-		lower = append(lower, vg.Point{X: at, Y: y(s.MeanNS[i] / s.per)})
-	}
-	flush()
 }

@@ -247,15 +247,6 @@ func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
 	return out
 }
 
-// places is the range of an x axis of that many places, numbered from 0, each
-// one wide. The chart sets y itself.
-type places int
-
-// DataRange implements plot.DataRanger.
-func (n places) DataRange() (xmin, xmax, ymin, ymax float64) {
-	return -0.5, float64(n) - 0.5, math.Inf(1), math.Inf(-1)
-}
-
 // valueTicks are multiples of 1, 2 or 5 times a power of ten, about `about` of
 // them, written plainly (as powers of ten where that takes too much room) and
 // with a suffix such as " %".
@@ -327,4 +318,9 @@ func mean(values []float64) float64 { return stat.Mean(knowns(values), nil) }
 // largest is the largest finite value of all lists, and 0 without one.
 func largest(lists ...[]float64) float64 {
 	return slices.Max(append(knowns(slices.Concat(lists...)), 0))
+}
+
+// fromOne is the axis of max/mean up to a value.
+func fromOne(p *plot.Plot, top float64) {
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
 }

@@ -23,43 +23,14 @@ import (
 // open creates the campaign of the flags, or opens the one to resume.
 func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, error) {
 	if o.resume != "" {
-		campaign, err := bench.Resume(o.resume)
-		if err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-		s := campaign.Spec
-		if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server,
-			s.Same)...); err != nil {
-			return nil, errors.Join(err, campaign.Close())
-		}
-		if err := o.rejudge(campaign); err != nil {
-			return nil, errors.Join(fmt.Errorf("bench: %w", err), campaign.Close())
-		}
-		return campaign, nil
+		return o.reopen()
 	}
 	note, err := o.complete(words)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Spec.Check(); err != nil {
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
-	}
-	if text := o.Undeclared(); text != "" && !o.keepGoing && !o.Design.Within() {
-		return nil, withCode(exitNotComparable,
-			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
-				"--accept-difference and its name", text))
-	}
-	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && !o.Design.Within() && o.Design.Pairs < need {
-		return nil, usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more",
-			quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
-	}
-	if err := thisHost().Resolve(o.Spec); err != nil {
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w", err))
-	}
-	for _, path := range o.Same {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("bench: --same: %w", err)
-		}
+	if err := o.checkSpec(); err != nil {
+		return nil, err
 	}
 	folder := o.campaign.Path
 	_, err = os.Lstat(folder)
@@ -82,6 +53,47 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 		fmt.Fprintln(stderr, "moebalance: "+note)
 	}
 	return campaign, nil
+}
+
+// reopen opens the campaign to resume.
+func (o *benchOptions) reopen() (*bench.Campaign, error) {
+	campaign, err := bench.Resume(o.resume)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	s := campaign.Spec
+	if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server, s.Same)...); err != nil {
+		return nil, errors.Join(err, campaign.Close())
+	}
+	if err := o.rejudge(campaign); err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: %w", err), campaign.Close())
+	}
+	return campaign, nil
+}
+
+// checkSpec refuses a campaign that cannot run on this host, or cannot decide.
+func (o *benchOptions) checkSpec() error {
+	if err := o.Spec.Check(); err != nil {
+		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
+	}
+	if text := o.Undeclared(); text != "" && !o.keepGoing && !o.Design.Within() {
+		return withCode(exitNotComparable,
+			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
+				"--accept-difference and its name", text))
+	}
+	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && !o.Design.Within() && o.Design.Pairs < need {
+		return usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more",
+			quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
+	}
+	if err := thisHost().Resolve(o.Spec); err != nil {
+		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
+	}
+	for _, path := range o.Same {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("bench: --same: %w", err)
+		}
+	}
+	return nil
 }
 
 // rejudge judges a resumed campaign by the rules of the flags that were given.

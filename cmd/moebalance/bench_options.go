@@ -178,22 +178,8 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		return usagef("bench: --grace %v: want 0 or more", o.grace)
 	}
 	if o.resume != "" {
-		var idle []string
-		if len(words) > 0 {
-			idle = append(idle, "the command")
-		}
-		c.Flags().Visit(func(f *pflag.Flag) {
-			switch {
-			case slices.Contains(whileRejudging, f.Name):
-				o.rejudged = append(o.rejudged, f.Name)
-			case !whileResuming[f.Name]:
-				idle = append(idle, "--"+f.Name)
-			}
-		})
-		slices.Sort(o.rejudged)
-		if len(idle) > 0 {
-			return usagef("bench --resume uses the recorded settings of the campaign: remove %s",
-				strings.Join(idle, ", "))
+		if err := o.checkResume(c, words); err != nil {
+			return err
 		}
 		return o.checkOutput()
 	}
@@ -228,6 +214,27 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		return err
 	}
 	return o.checkOutput()
+}
+
+// checkResume refuses what a campaign to resume has recorded.
+func (o *benchOptions) checkResume(c *cobra.Command, words []string) error {
+	var idle []string
+	if len(words) > 0 {
+		idle = append(idle, "the command")
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case slices.Contains(whileRejudging, f.Name):
+			o.rejudged = append(o.rejudged, f.Name)
+		case !whileResuming[f.Name]:
+			idle = append(idle, "--"+f.Name)
+		}
+	})
+	slices.Sort(o.rejudged)
+	if len(idle) > 0 {
+		return usagef("bench --resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
+	}
+	return nil
 }
 
 // checkDesign chooses launches that hold all arms where they are asked for, and where the

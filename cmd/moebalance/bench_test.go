@@ -366,7 +366,7 @@ if [ "$ENABLE_PERFECT_ROUTER" = 1 ]; then rate=120; perfect=true; else perfect=f
 if [ $perfect$1$3 = true1noisy ]; then rate=$((100 + 40 * ($2 / 2 % 2))); fi
 echo '{"perfect_router":'$perfect',"ranks":2,"tokens_per_rank":8,"tokens_per_second":'$rate'}'
 `)
-	for kind, want := range map[string]router.Whole{"steady": 8, "noisy": router.None} {
+	for kind, want := range map[string]router.OptInt{"steady": 8, "noisy": router.NoID} {
 		stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--pairs", "8", "--points", "c=1,8",
 			"--campaign", kind, "--format", "json", "--",
 			program, "{c}", "{pair}", kind)

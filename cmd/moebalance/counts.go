@@ -16,6 +16,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -104,7 +105,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if !o.failAbove.Given {
 		return nil
 	}
-	switch worst := result.WorstRank(); {
+	switch worst := imbalance.Furthest(result.Imbalance, router.LevelRank, imbalance.Load); {
 	case worst == nil:
 		return withCode(exitInconclusive,
 			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is "+

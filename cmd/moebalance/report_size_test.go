@@ -22,10 +22,10 @@ func wideTrace(arm string, skew int64) *nsys.Trace {
 	for rank := range ranks {
 		t.Ranks = append(t.Ranks, nsys.Rank{Rank: rank})
 	}
-	for layer := range router.Whole(layers) {
+	for layer := range router.OptInt(layers) {
 		for rank := range ranks {
 			ns := 1e6 + skew*int64((rank*31+int(layer)*17)%97)
-			for step := range router.Whole(steps) {
+			for step := range router.OptInt(steps) {
 				t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: step, Layer: layer, Phase: nsys.PhaseExperts,
 					TotalNS: ns, Instances: 2},
 					nsys.Cell{Rank: rank, Step: step, Layer: layer, Phase: nsys.PhaseCombine, TotalNS: 2e5,

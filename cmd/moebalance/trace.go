@@ -193,14 +193,7 @@ func tellSkipped(stderr io.Writer) source.Skipped {
 
 // traceGate fails on the layer that is furthest above its floor, in steps of any kind.
 func traceGate(t *nsys.Trace, limit float64) error {
-	var worst *imbalance.Row
-	for i := range t.Imbalance {
-		r := &t.Imbalance[i]
-		if r.Level == router.LevelRank && r.Quantity == imbalance.Time &&
-			(worst == nil || r.AboveFloor() > worst.AboveFloor()) {
-			worst = r
-		}
-	}
+	worst := imbalance.Furthest(t.Imbalance, router.LevelRank, imbalance.Time)
 	switch {
 	case t.Undecided().Code != "":
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: imbalance is uncertain: %s",

@@ -207,7 +207,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 // Without ranges that name layers there is no layer −1 to blame. A layer is judged against
 // its floor: a noisy one with a larger max/mean does not fail, and hides no other.
 func TestTraceGate(t *testing.T) {
-	row := func(layer router.Whole, maxOverMean, floor router.Number) imbalance.Row {
+	row := func(layer router.OptInt, maxOverMean, floor router.Number) imbalance.Row {
 		return imbalance.Row{Layer: layer, Level: router.LevelRank, Quantity: imbalance.Time, MaxOverMean: maxOverMean,
 			Imbalance: maxOverMean - 1, Floor: floor}
 	}
@@ -215,7 +215,7 @@ func TestTraceGate(t *testing.T) {
 		rows []imbalance.Row
 		want string
 	}{
-		{[]imbalance.Row{row(nsys.None, 1.5, router.Undefined())}, "of all layers is 50.0 %"},
+		{[]imbalance.Row{row(nsys.NoID, 1.5, router.Undefined())}, "of all layers is 50.0 %"},
 		{[]imbalance.Row{row(0, 1.3, 1.25)}, ""},
 		{[]imbalance.Row{row(0, 1.3, 1.25), row(1, 1.2, 1.01)}, "of layer 1 is 20.0 %"},
 		{nil, "no layer has expert time"},

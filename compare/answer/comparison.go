@@ -311,7 +311,7 @@ func from(s diff.Split) string {
 // mostLoss is the layer that holds most of the reduced straggler loss; false where none holds half.
 func mostLoss(c *diff.Comparison) (string, bool) {
 	var all, most router.Number
-	at := router.Whole(router.None)
+	at := router.OptInt(router.NoID)
 	for _, s := range c.Stragglers {
 		if saved := -s.Change.DifferenceNS; saved.Defined() {
 			all += saved

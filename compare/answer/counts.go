@@ -129,7 +129,7 @@ func all(layers int) string {
 
 // busiest is which part is the busiest in how many layers; not ok where that is in few.
 func busiest(level string, rows []imbalance.Row) (text string, ok bool) {
-	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
+	most, layers := mostOften(rows, func(r imbalance.Row) router.OptInt { return r.Worst })
 	return fmt.Sprintf("%s %d is the busiest in %d of %s.", capital(level), most, layers,
 		quantity.Count(len(rows), "layer")), 4*layers > len(rows) && len(rows) > 2
 }

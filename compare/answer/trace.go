@@ -229,7 +229,7 @@ func changing(r imbalance.Row) bool { return r.Steps > 0 && 2*r.WorstSteps <= r.
 
 // slowestWords says whether one rank is behind most of the uneven layers.
 func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
-	most, layers := mostOften(rows, func(r imbalance.Row) router.Whole { return r.Worst })
+	most, layers := mostOften(rows, func(r imbalance.Row) router.OptInt { return r.Worst })
 	changed := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !changing(r) })
 	switch {
 	case 2*len(changed) > len(rows):
@@ -265,7 +265,7 @@ func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
 	return []string{text + "."}
 }
 
-func loadOf(t *nsys.Trace, layer router.Whole, level string) (imbalance.Row, bool) {
+func loadOf(t *nsys.Trace, layer router.OptInt, level string) (imbalance.Row, bool) {
 	i := slices.IndexFunc(t.Imbalance, func(r imbalance.Row) bool {
 		return r.Layer == layer && r.Level == level && r.Quantity == imbalance.Load
 	})
@@ -362,7 +362,7 @@ func layerNoun(t *nsys.Trace) string {
 
 // LayerName names a layer of a trace, or of counts, in a sentence; where none is named, all are judged
 // together.
-func LayerName(t *nsys.Trace, l router.Whole) string {
+func LayerName(t *nsys.Trace, l router.OptInt) string {
 	if !l.Defined() {
 		return "all layers"
 	}

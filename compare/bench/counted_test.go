@@ -69,8 +69,8 @@ func TestForeignCounts(t *testing.T) {
 }
 
 // even is counts at their floors of so many slots in each of four layers.
-func even(slots int64) *proof.Counted {
-	return &proof.Counted{Ranks: 2, TopK: 8, RankMaxOverMean: 1, RankFloor: 1, ExpertMaxOverMean: 1, ExpertFloor: 1,
+func even(slots int64) *proof.LoadProof {
+	return &proof.LoadProof{Ranks: 2, TopK: 8, RankMaxOverMean: 1, RankFloor: 1, ExpertMaxOverMean: 1, ExpertFloor: 1,
 		Slots: map[int]int64{0: slots, 1: slots, 2: slots, 3: slots}}
 }
 
@@ -88,7 +88,7 @@ func reporting(input, output int64) *metrics.Result {
 // Only a factor of two between counted and reported tokens contradicts the counts.
 func TestCountsAgainstReport(t *testing.T) {
 	for name, c := range map[string]struct {
-		counted *proof.Counted
+		counted *proof.LoadProof
 		result  *metrics.Result
 		proves  bool
 	}{
@@ -100,11 +100,11 @@ func TestCountsAgainstReport(t *testing.T) {
 		"output alone is a lower bound": {even(8 * 96000), reporting(-1, 1000), true},
 		"less than the output":          {even(8 * 400), reporting(-1, 1000), false},
 		"no tokens reported":            {even(32), reporting(-1, -1), true},
-		"top-k unknown, few": {&proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+		"top-k unknown, few": {&proof.LoadProof{ExpertMaxOverMean: 1, ExpertFloor: 1,
 			RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 32}}, reporting(31000, 1000), false},
-		"top-k unknown, enough": {&proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+		"top-k unknown, enough": {&proof.LoadProof{ExpertMaxOverMean: 1, ExpertFloor: 1,
 			RankMaxOverMean: router.Undefined(), Slots: map[int]int64{3: 8 * 32000}}, reporting(31000, 1000), true},
-		"a tenth of the steps recorded": {&proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1,
+		"a tenth of the steps recorded": {&proof.LoadProof{ExpertMaxOverMean: 1, ExpertFloor: 1,
 			RankMaxOverMean: router.Undefined(), TopK: 8, Recorded: 0.1, Slots: map[int]int64{3: 8 * 3200}},
 			reporting(31000, 1000), true},
 	} {
@@ -166,12 +166,12 @@ func TestPlacementOfTheCommand(t *testing.T) {
 // One layer of four whose slots differ is unequal work.
 func TestUnequalSlots(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*proof.Counted)
+		change func(*proof.LoadProof)
 		want   gain.CheckStatus
 	}{
-		"alike":           {func(c *proof.Counted) { c.Slots[2] = 992 }, gain.Pass},
-		"one layer":       {func(c *proof.Counted) { c.Slots[2] = 980 }, gain.Fail},
-		"a missing layer": {func(c *proof.Counted) { delete(c.Slots, 3) }, gain.Fail},
+		"alike":           {func(c *proof.LoadProof) { c.Slots[2] = 992 }, gain.Pass},
+		"one layer":       {func(c *proof.LoadProof) { c.Slots[2] = 980 }, gain.Fail},
+		"a missing layer": {func(c *proof.LoadProof) { delete(c.Slots, 3) }, gain.Fail},
 	} {
 		a, b := Attempt{Counted: even(1000)}, Attempt{Counted: even(1000)}
 		c.change(b.Counted)

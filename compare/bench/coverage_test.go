@@ -81,7 +81,7 @@ func simulated(t *testing.T, rng *rand.Rand, launches, blocks int, n noise, gain
 			if o.Router == routerPerfect {
 				even = 1
 			}
-			o.Counted = &proof.Counted{RankMaxOverMean: even, RankFloor: 1, ExpertMaxOverMean: even, ExpertFloor: 1}
+			o.Counted = &proof.LoadProof{RankMaxOverMean: even, RankFloor: 1, ExpertMaxOverMean: even, ExpertFloor: 1}
 		}
 	}
 	return gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))

@@ -465,7 +465,7 @@ func TestProveByCounts(t *testing.T) {
 		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, proof.Unproved},
 	} {
 		proofs := Spec{}.prove(c.arm,
-			Attempt{Counted: &proof.Counted{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
+			Attempt{Counted: &proof.LoadProof{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
 				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
@@ -486,12 +486,12 @@ func TestCountsOfALaunch(t *testing.T) {
 	c := create(t, spec)
 	h := testHost("report")
 	var paths []string
-	h.Counts = func(path, _ string) (proof.Counted, error) {
+	h.Counts = func(path, _ string) (proof.LoadProof, error) {
 		paths = append(paths, path)
 		if len(paths) == 2 {
-			return proof.Counted{}, os.ErrNotExist
+			return proof.LoadProof{}, os.ErrNotExist
 		}
-		return proof.Counted{Source: path}, nil
+		return proof.LoadProof{Source: path}, nil
 	}
 	err := c.Run(context.Background(), h)
 	if err == nil || !strings.Contains(err.Error(), "the expert counts: file does not exist") || c.Finished() != 1 {

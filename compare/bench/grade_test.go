@@ -180,11 +180,11 @@ func TestRandomRoutingIsChance(t *testing.T) {
 		}
 	}
 	random, _ := ParseTreatment("vllm")
-	even, uneven := proof.Counted{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(),
-		RankFloor: router.Undefined()}, proof.Counted{ExpertMaxOverMean: 2, ExpertFloor: 1,
+	even, uneven := proof.LoadProof{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(),
+		RankFloor: router.Undefined()}, proof.LoadProof{ExpertMaxOverMean: 2, ExpertFloor: 1,
 		RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}
 	var arms [2][]Attempt
-	for i, counted := range []proof.Counted{uneven, even} {
+	for i, counted := range []proof.LoadProof{uneven, even} {
 		arms[i] = []Attempt{{Result: &metrics.Result{}, Counted: &counted}}
 	}
 	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1]), 0.95, gain.TraceProof{}))

@@ -81,7 +81,7 @@ type Attempt struct {
 	GPUs         []launch.GPU      `json:"gpus,omitempty"`
 	// matches of the treatment's proof line, where it is the best evidence
 	LinesFound []evidence.ProofLine `json:"lines_found,omitempty"`
-	Counted    *proof.Counted       `json:"counted,omitempty"` // loads the launch recorded in files of its own
+	Counted    *proof.LoadProof     `json:"counted,omitempty"` // loads the launch recorded in files of its own
 	// OthersCPU is how many cores other processes kept busy during the launch, on
 	// average; undefined where the system does not tell.
 	OthersCPU router.Number `json:"others_cpu"`

@@ -35,7 +35,7 @@ func OfRecords(paths []string, judged Spec) (*Campaign, error) {
 		records = append(records, record)
 		c.Spec.Design.Blocks = max(c.Spec.Design.Blocks, len(record.Blocks))
 		a := Attempt{Number: 1, Session: 1, State: Finished, OthersCPU: router.Undefined()}
-		if err := r.take(&a, record, 1); err != nil {
+		if err := r.recordSegments(&a, record, 1); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		c.Launches = append(c.Launches, Launch{Position: i, Kind: Timed, Pair: i, Attempts: []Attempt{a}})
@@ -55,11 +55,11 @@ func (r *runner) readRecord(l Launch, a *Attempt, folder string) (err error) {
 		return fmt.Errorf("%w: call moebalance_hook.alternate(measure) in the command, or give --server and --client", err)
 	}
 	acks, _, _ := control.Folder(filepath.Join(folder, controlFolder)).Answers(0) // without, nothing is claimed
-	return r.take(a, record, len(acks))
+	return r.recordSegments(a, record, len(acks))
 }
 
-// take makes the segments of a record those of an attempt, of so many ranks.
-func (r *runner) take(a *Attempt, record control.Record, ranks int) error {
+// recordSegments makes the segments of a record those of an attempt, of so many ranks.
+func (r *runner) recordSegments(a *Attempt, record control.Record, ranks int) error {
 	normal := record.Normal()
 	a.Segments, a.Orders = nil, nil
 	for b, block := range record.Blocks {

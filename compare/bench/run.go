@@ -28,7 +28,7 @@ type Host struct {
 	// Counts reads the expert loads that a launch recorded at a path; needed if the spec
 	// names one. Where they do not say where the experts are, a placement file of the
 	// command may; empty for none.
-	Counts func(path, placement string) (proof.Counted, error)
+	Counts func(path, placement string) (proof.LoadProof, error)
 	// Decide says at a look whether the pairs so far decide the campaign at that
 	// confidence. Needed only under UntilDecided.
 	Decide func(c *Campaign, confidence float64) (bool, error)

@@ -26,7 +26,7 @@ func fullAttempt() Attempt {
 		Environment: map[string]string{"X": "1"}, Files: []evidence.File{{Path: "f", SHA256: "ab", Bytes: 3}},
 		GPUs:       []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, TemperatureC: 7, Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
 		LinesFound: []evidence.ProofLine{{Rank: -1, Times: 2, Text: "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
-		Counted: &proof.Counted{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2,
+		Counted: &proof.LoadProof{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2,
 			ExpertFloor: 1},
 		Result: &metrics.Result{Format: "f", Primary: "x",
 			Metrics: []metrics.Metric{{Metric: gain.Metric{Name: "x", Unit: "u", HigherIsBetter: true}, Value: 3}},

@@ -30,11 +30,11 @@ type Segment struct {
 
 // Ordered is an order that all ranks acknowledged, and what the launch recorded under it.
 type Ordered struct {
-	Sequence int            `json:"sequence"`
-	Arm      gain.Arm       `json:"arm"`
-	Router   string         `json:"router"`
-	Ranks    int            `json:"ranks"` // that acknowledged
-	Counted  *proof.Counted `json:"counted,omitempty"`
+	Sequence int              `json:"sequence"`
+	Arm      gain.Arm         `json:"arm"`
+	Router   string           `json:"router"`
+	Ranks    int              `json:"ranks"` // that acknowledged
+	Counted  *proof.LoadProof `json:"counted,omitempty"`
 }
 
 // The environment of an engine that changes its router while it runs.

@@ -112,12 +112,12 @@ func (o oneRank) Answer(a control.Ack) error {
 }
 
 // engineCounts reads what playEngine wrote.
-func engineCounts(path, _ string) (proof.Counted, error) {
+func engineCounts(path, _ string) (proof.LoadProof, error) {
 	text, err := os.ReadFile(filepath.Join(path, "router"))
 	if err != nil {
-		return proof.Counted{}, err
+		return proof.LoadProof{}, err
 	}
-	c := proof.Counted{Source: path, Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, RankMean: 1.5,
+	c := proof.LoadProof{Source: path, Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, RankMean: 1.5,
 		ExpertMaxOverMean: 2, ExpertFloor: 1}
 	if told := router.Number(control.Arm{Router: string(text)}.Target()); told > 0 {
 		c.RankMaxOverMean, c.RankMean, c.ExpertMaxOverMean = told, told, told

@@ -58,7 +58,7 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 	add := func(layer int, level string, b router.Balance, null *chance.Distribution, active router.Number) {
 		k := key{layer, level}
 		if means[k] == nil {
-			means[k] = imbalance.NewLayerMean(router.Whole(layer), level, imbalance.Load, imbalance.Recorded)
+			means[k] = imbalance.NewLayerMean(router.OptInt(layer), level, imbalance.Load, imbalance.Recorded)
 		}
 		if means[k].AddLoad(b, active); b.Total > 0 {
 			nulls[k] = append(nulls[k], null)

@@ -263,7 +263,7 @@ func TestLogsOfEngines(t *testing.T) {
 		t.Errorf("pass 13 counted nothing: warnings %v", r.Warnings)
 	}
 	r = mustRead(t, fixture("counts", "vllm-stalled.log"))
-	if len(r.Reported) != 3 || r.Reported[0].Step != router.None || r.Reported[0].Balancedness != 0.6305 ||
+	if len(r.Reported) != 3 || r.Reported[0].Step != router.NoID || r.Reported[0].Balancedness != 0.6305 ||
 		!slices.Equal(codes(r.Warnings), []string{"eplb_not_running", "vllm_axis"}) ||
 		fmt.Sprint(r.Warnings[0].Args) != "map[left:-2000 model:m why:overdue]" {
 		t.Errorf("%+v, warnings %v", r.Reported, r.Warnings)

@@ -18,7 +18,7 @@ import (
 // and several of its releases reduced over the wrong axis; vllm-ascend prints
 // the mean over layers of max/mean.
 type Reported struct {
-	Step router.Whole `json:"step"` // undefined where the line does not say
+	Step router.OptInt `json:"step"` // undefined where the line does not say
 	// where the log tells: newer releases of SGLang sum decode passes up, and print each of prefill
 	Phase        Phase         `json:"phase,omitempty"`
 	Passes       int           `json:"passes"` // forward passes that it is the mean of
@@ -42,31 +42,11 @@ var (
 // balance. They hold no counts. Idle steps, which vLLM reports as balancedness
 // 0, are left out and counted.
 func readLog(s *source, r *Record) error {
-	lines, idle, vllm, phases := bufio.NewScanner(bytes.NewReader(s.content)), 0, false, false
+	lines, idle, log := bufio.NewScanner(bytes.NewReader(s.content)), 0, engineLog{timers: countdowns{}}
 	lines.Buffer(nil, 1<<24)
-	timers := countdowns{}
 	for n := 1; lines.Scan(); n++ {
-		text := lines.Text()
-		line := Reported{Step: router.None, Passes: 1}
-		var value string
-		inverse := false
-		if m := logSGLang.FindStringSubmatch(text); m != nil {
-			line.Step, value = stepNumber(m[1]), m[2]
-			line.Phase = Prefill
-			if m := logDecode.FindStringSubmatch(text); m != nil {
-				line.Phase, phases = Decode, true
-				passes, _ := strconv.Atoi(m[1]) // nine digits at most
-				line.Passes = max(1, passes)
-			}
-			if logIdle.MatchString(text) {
-				value = "0"
-			}
-		} else if m := logVLLM.FindStringSubmatch(text); m != nil {
-			line.Step, value, vllm = stepNumber(m[1]), m[3], true
-			timers.add(m[2], line.Step, m[4])
-		} else if m := logAscend.FindStringSubmatch(text); m != nil {
-			value, inverse = m[1], true
-		} else {
+		line, value, inverse := log.read(lines.Text())
+		if value == "" {
 			continue
 		}
 		v, err := strconv.ParseFloat(value, 64)
@@ -87,46 +67,75 @@ func readLog(s *source, r *Record) error {
 		return err
 	}
 	for i := range r.Reported {
-		if !phases {
+		if !log.phases {
 			r.Reported[i].Phase = ""
 		}
 	}
-	timers.warn(r)
+	log.timers.warn(r)
 	if idle > 0 {
 		r.warn("idle_steps", "steps", idle)
 	}
-	if vllm {
+	if log.vllm {
 		r.warn("vllm_axis")
 	}
 	return nil
 }
 
+// engineLog is what the lines of a log said beside the balance.
+type engineLog struct {
+	vllm, phases bool // a line was vLLM's; of SGLang's decode
+	timers       countdowns
+}
+
+// read finds the balancedness in a line, or with inverse what it is the inverse of; a line
+// without has no value.
+func (l *engineLog) read(text string) (line Reported, value string, inverse bool) {
+	line = Reported{Step: router.NoID, Passes: 1}
+	if m := logSGLang.FindStringSubmatch(text); m != nil {
+		line.Step, line.Phase, value = stepNumber(m[1]), Prefill, m[2]
+		if m := logDecode.FindStringSubmatch(text); m != nil {
+			line.Phase, l.phases = Decode, true
+			passes, _ := strconv.Atoi(m[1]) // nine digits at most
+			line.Passes = max(1, passes)
+		}
+		if logIdle.MatchString(text) {
+			value = "0"
+		}
+	} else if m := logVLLM.FindStringSubmatch(text); m != nil {
+		line.Step, value, l.vllm = stepNumber(m[1]), m[3], true
+		l.timers.add(m[2], line.Step, m[4])
+	} else if m := logAscend.FindStringSubmatch(text); m != nil {
+		value, inverse = m[1], true
+	}
+	return line, value, inverse
+}
+
 // stepNumber is that of a line of at most 18 digits, undefined for none.
-func stepNumber(digits string) router.Whole {
+func stepNumber(digits string) router.OptInt {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
-		return router.None
+		return router.NoID
 	}
-	return router.Whole(n)
+	return router.OptInt(n)
 }
 
 // countdowns are vLLM's steps until the next rearrangement, by model.
 type countdowns map[string]*countdown
 
 type countdown struct {
-	step   router.Whole // of the last line
+	step   router.OptInt // of the last line
 	left   int64
 	frozen int // lines since the step last changed
 }
 
-func (c countdowns) add(model string, step router.Whole, left string) {
+func (c countdowns) add(model string, step router.OptInt, left string) {
 	n, err := strconv.ParseInt(left, 10, 64)
 	if err != nil {
 		return
 	}
 	last := c[model]
 	if last == nil {
-		last = &countdown{step: router.None}
+		last = &countdown{step: router.NoID}
 		c[model] = last
 	}
 	if step == last.step {
@@ -196,7 +205,7 @@ func (b balance) reported() (list []Reported) {
 	for _, mode := range slices.Sorted(maps.Keys(b)) {
 		if of := b[mode]; of.count > 0 && of.sum > 0 && mode != "idle" {
 			mean := router.Number(of.sum / of.count)
-			list = append(list, Reported{Step: router.None, Phase: phases[mode], Passes: int(of.count),
+			list = append(list, Reported{Step: router.NoID, Phase: phases[mode], Passes: int(of.count),
 				Balancedness: mean, MaxOverMean: 1 / mean})
 		}
 	}

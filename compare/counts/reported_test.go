@@ -23,8 +23,8 @@ func summaryOf(modes map[string][2]float64) string {
 // Each mode has the mean of its passes, idle ones none; of two scrapes the passes between them count.
 func TestBalancednessSummary(t *testing.T) {
 	earlier := parsed(t, summaryOf(map[string][2]float64{"decode": {90, 72}, "extend": {10, 5}, "idle": {7, 7}}))
-	if len(earlier.Reported) != 2 || earlier.Reported[0] != (Reported{router.None, Decode, 90, 0.8, 1.25}) ||
-		earlier.Reported[1] != (Reported{router.None, Prefill, 10, 0.5, 2}) {
+	if len(earlier.Reported) != 2 || earlier.Reported[0] != (Reported{router.NoID, Decode, 90, 0.8, 1.25}) ||
+		earlier.Reported[1] != (Reported{router.NoID, Prefill, 10, 0.5, 2}) {
 		t.Errorf("%+v", earlier.Reported)
 	}
 	later := parsed(t, summaryOf(map[string][2]float64{"decode": {100, 81}, "extend": {10, 5}, "target_verify": {4, 3},

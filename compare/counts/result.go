@@ -27,15 +27,15 @@ type Result struct {
 
 // ResultRecord is what a record says of itself.
 type ResultRecord struct {
-	Source     string       `json:"source"`
-	Phase      Phase        `json:"phase,omitempty"` // where the format separates phases
-	Format     string       `json:"format"`
-	Experts    router.Whole `json:"experts"` // these three are undefined where the format does not say
-	TopK       router.Whole `json:"top_k"`
-	Ranks      router.Whole `json:"ranks"`
-	Iterations int          `json:"iterations"`
-	Layers     int          `json:"layers"`
-	Slots      int64        `json:"slots"`
+	Source     string        `json:"source"`
+	Phase      Phase         `json:"phase,omitempty"` // where the format separates phases
+	Format     string        `json:"format"`
+	Experts    router.OptInt `json:"experts"` // these three are undefined where the format does not say
+	TopK       router.OptInt `json:"top_k"`
+	Ranks      router.OptInt `json:"ranks"`
+	Iterations int           `json:"iterations"`
+	Layers     int           `json:"layers"`
+	Slots      int64         `json:"slots"`
 }
 
 // Summary is the imbalance over the layers of a record.
@@ -105,17 +105,4 @@ func (res *Result) addPhase(r *Record, o Options) error {
 	}
 	res.Warnings = append(append(res.Warnings, r.Warnings...), warnings...)
 	return nil
-}
-
-// WorstRank is the layer whose rank load is furthest above its floor; nil if none has
-// a known load per rank.
-func (res *Result) WorstRank() *imbalance.SourceRow {
-	var worst *imbalance.SourceRow
-	for i, l := range res.Imbalance {
-		if l.Level == router.LevelRank && l.Steps > 0 &&
-			(worst == nil || l.AboveFloor() > worst.AboveFloor()) {
-			worst = &res.Imbalance[i]
-		}
-	}
-	return worst
 }

@@ -11,9 +11,9 @@ import (
 // ActiveExperts is how many experts of a layer each arm was seen to use on the
 // compared ranks, where both sides recorded it.
 type ActiveExperts struct {
-	Layer   router.Whole `json:"layer"`
-	Normal  int          `json:"normal"`
-	Perfect int          `json:"perfect"`
+	Layer   router.OptInt `json:"layer"`
+	Normal  int           `json:"normal"`
+	Perfect int           `json:"perfect"`
 }
 
 func activeExperts(normal, perfect *nsys.Trace, ranks []int) []ActiveExperts {
@@ -21,7 +21,7 @@ func activeExperts(normal, perfect *nsys.Trace, ranks []int) []ActiveExperts {
 	rows := []ActiveExperts{}
 	for _, layer := range slices.Sorted(maps.Keys(inNormal)) {
 		if p, ok := inPerfect[layer]; ok {
-			rows = append(rows, ActiveExperts{router.Whole(layer), len(inNormal[layer]), len(p)})
+			rows = append(rows, ActiveExperts{router.OptInt(layer), len(inNormal[layer]), len(p)})
 		}
 	}
 	return rows

@@ -34,13 +34,13 @@ type armTimes struct {
 	ranks, layers, steps []int
 	batches              []ranges.Batch // of steps, as far as their ranges say
 	times                *imbalance.Times
-	wall                 map[router.Whole]float64 // of steps
-	cells                []cellTime               // [step][rank][layer][phase]
+	wall                 map[router.OptInt]float64 // of steps
+	cells                []cellTime                // [step][rank][layer][phase]
 }
 
 func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 	a := &armTimes{ranks: ranks, layers: layers, wall: t.WallTimes()}
-	rank, layer, phase := places(ranks), places(layers), places(phases)
+	rank, layer, phase := imbalance.Places(ranks), imbalance.Places(layers), imbalance.Places(phases)
 	shared := func(c *nsys.Cell) bool {
 		_, inRanks := rank[c.Rank]
 		_, inLayers := layer[int(c.Layer)]
@@ -55,7 +55,7 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 		}
 	}
 	a.cells = make([]cellTime, len(a.steps)*len(ranks)*len(layers)*len(phases))
-	step := places(a.steps)
+	step := imbalance.Places(a.steps)
 	for i := range t.Cells {
 		c := &t.Cells[i]
 		s, counts := step[int(c.Step)]
@@ -79,15 +79,6 @@ func withoutGEMMs(t *nsys.Trace) *nsys.Trace {
 		phase.Cells[i].GEMMs, phase.Cells[i].GEMMNS = 0, 0
 	}
 	return &phase
-}
-
-// places is the position of each value in the list.
-func places[T comparable](list []T) map[T]int {
-	at := make(map[T]int, len(list))
-	for i, v := range list {
-		at[v] = i
-	}
-	return at
 }
 
 func (a *armTimes) at(step, rank, layer, phase int) *cellTime {

@@ -9,7 +9,7 @@ import (
 // BalanceChange is the imbalance that each side measured for itself, where both
 // did over as many ranks or experts: max/mean of time or load over ranks or experts, see imbalance.Row.
 type BalanceChange struct {
-	Layer    router.Whole  `json:"layer"`
+	Layer    router.OptInt `json:"layer"`
 	Level    string        `json:"level"`
 	Quantity string        `json:"quantity"`
 	Normal   router.Number `json:"normal_max_over_mean"`
@@ -20,7 +20,7 @@ type BalanceChange struct {
 // parts: max/mean of 2 ranks and of 4 are not the same quantity.
 func balanceChanges(normal, perfect *nsys.Trace) []BalanceChange {
 	type key struct {
-		layer           router.Whole
+		layer           router.OptInt
 		parts           int
 		level, quantity string
 	}

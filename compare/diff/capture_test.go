@@ -133,7 +133,7 @@ func TestCapturesOfTwoModelsDoNotCompare(t *testing.T) {
 // cells they were made from.
 func conserved(t *testing.T, capture string, normal *nsys.Trace, c Comparison) {
 	t.Helper()
-	compared := map[router.Whole]bool{}
+	compared := map[router.OptInt]bool{}
 	for _, s := range c.Steps {
 		if s.Arm == gain.Normal && s.Compared {
 			compared[s.Step] = true
@@ -177,8 +177,8 @@ func BenchmarkCompareTraces(b *testing.B) {
 	arm := func(name string, hot int64) *nsys.Trace {
 		t := &nsys.Trace{Arm: name}
 		for rank := range 64 {
-			for step := range router.Whole(20) {
-				for layer := range router.Whole(61) {
+			for step := range router.OptInt(20) {
+				for layer := range router.OptInt(61) {
 					for _, phase := range []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts,
 						nsys.PhaseCombine} {
 						t.Cells = append(t.Cells, cell(rank, step, layer, phase, 1000+hot*int64(rank), 100))
@@ -202,7 +202,7 @@ func TestCompareWaits(t *testing.T) {
 	c := Compare(captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect"))
 	want := []struct {
 		arm        gain.Arm
-		layer      router.Whole
+		layer      router.OptInt
 		last       int
 		wait, host float64
 	}{{gain.Normal, 0, 2, 626.7, -100.7}, {gain.Perfect, 0, 2, 93.3, 89.9}, {gain.Normal, 1, 2, 146.5, -10.9},

@@ -37,17 +37,22 @@ type Ceiling struct {
 
 func (p arms) ceiling(step Change) Ceiling {
 	c := Ceiling{
-		Of: p.normal.times.Of, SlowestExperts: changeOf(p.normal.slowestExperts(), p.perfect.slowestExperts()),
-		ExpertShare:         p.normal.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
-		Balancedness:        p.normal.balancedness(),
-		PerfectBalancedness: p.perfect.balancedness(), StepGain: step.Ratio - 1,
-		StragglerLoss: changeOf(p.normal.times.Loss(), p.perfect.times.Loss()),
+		Of: p.normal.times.Of, SlowestExperts: p.change((*armTimes).slowestExperts),
+		ExpertShare:  p.normal.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
+		Balancedness: p.normal.balancedness(), PerfectBalancedness: p.perfect.balancedness(),
+		StepGain: step.Ratio - 1, StragglerLoss: p.change((*armTimes).loss),
 	}
 	if p.later() != 0 { // one arm still waits in a step that the other leaves out
 		c.StepGain = router.Undefined()
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
 	return c
+}
+
+// maxOverMean is 1/balancedness of each arm, known where both are.
+func (c Ceiling) maxOverMean() (normal, perfect float64, known bool) {
+	normal, perfect = 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
+	return normal, perfect, c.Balancedness.Defined() && c.PerfectBalancedness.Defined()
 }
 
 // later is how many more steps the perfect arm excludes as warm-up.

@@ -95,7 +95,7 @@ type PhaseChange struct {
 
 // LayerChange is one phase of one layer; Layer is undefined outside layers.
 type LayerChange struct {
-	Layer router.Whole `json:"layer"`
+	Layer router.OptInt `json:"layer"`
 	PhaseChange
 }
 
@@ -111,8 +111,8 @@ type RankChange struct {
 // imbalance.Straggler. Layer is undefined where no range names a layer and all count
 // as one. Undefined where fewer than two ranks are compared.
 type StragglerChange struct {
-	Layer  router.Whole `json:"layer"`
-	Change Change       `json:"loss"`
+	Layer  router.OptInt `json:"layer"`
+	Change Change        `json:"loss"`
 }
 
 // ArmWait is the waiting of one layer in one arm, over all ranks of its trace.
@@ -165,7 +165,7 @@ func armWaits(names [2]gain.Arm, layers []int, normal, perfect *nsys.Trace) []Ar
 // StepTime is one step of one arm.
 type StepTime struct {
 	Arm      gain.Arm      `json:"arm"`
-	Step     router.Whole  `json:"step"`     // undefined where no range names one
+	Step     router.OptInt `json:"step"`     // undefined where no range names one
 	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
 	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
 	// ExpertsNS is the expert time (see Ceiling.Of) of the slowest rank of each layer.
@@ -203,14 +203,14 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
 	c.warnOfSteps(names[0], p.normal.times)
 	c.warnOfSteps(names[1], p.perfect.times)
-	c.Step = p.change(scope{every, every}, busyOf)
+	c.Step = p.mean(scope{every, every}, busyOf)
 	c.Phases = p.phases()
 	c.LayerTimes = p.layerTimes()
 	c.RankTimes = p.rankTimes()
 	c.Stragglers = p.stragglers()
 	c.Waits = armWaits(names, layers, normal, perfect)
 	c.Ceiling = p.ceiling(c.Step)
-	if c.fused = doubtful(normal, nsys.FusedExperts) || doubtful(perfect, nsys.FusedExperts); c.fused {
+	if c.fused = normal.Doubt().Code == nsys.FusedExperts || perfect.Doubt().Code == nsys.FusedExperts; c.fused {
 		c.withoutExperts()
 	}
 	c.Balance = balanceChanges(normal, perfect)
@@ -228,16 +228,14 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 		c.withoutGain()
 	}
 	c.split(nil)
-	c.pass(names[0], normal)
-	c.pass(names[1], perfect)
+	c.copyWarnings(names[0], normal)
+	c.copyWarnings(names[1], perfect)
 	return c
 }
 
 // Fused reports that kernels hold the work and the waiting of a rank in one: of the times,
 // those of whole steps are left.
 func (c Comparison) Fused() bool { return c.fused }
-
-func doubtful(t *nsys.Trace, code string) bool { return t.Doubt().Code == code }
 
 // withoutExperts takes back what rests on how long the experts of a rank took.
 func (c *Comparison) withoutExperts() {
@@ -281,8 +279,8 @@ func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 	}
 }
 
-// pass takes over what a side's reader had to say.
-func (c *Comparison) pass(arm gain.Arm, t *nsys.Trace) {
+// copyWarnings takes over what a side's reader had to say.
+func (c *Comparison) copyWarnings(arm gain.Arm, t *nsys.Trace) {
 	about := func(w router.Warning) {
 		w.Subject = strings.TrimSuffix(string(arm)+": "+w.Subject, ": ")
 		c.Warnings = append(c.Warnings, w)
@@ -309,8 +307,13 @@ func (c *Comparison) warn(code, subject string, args ...any) {
 // arms are both arms over the same ranks and layers.
 type arms struct{ normal, perfect *armTimes }
 
-func (p arms) change(in scope, of measure) Change {
-	return changeOf(p.normal.mean(in, of), p.perfect.mean(in, of))
+// change compares a series of which each step has one value.
+func (p arms) change(series func(*armTimes) []float64) Change {
+	return changeOf(series(p.normal), series(p.perfect))
+}
+
+func (p arms) mean(in scope, of measure) Change {
+	return p.change(func(a *armTimes) []float64 { return a.mean(in, of) })
 }
 
 // kinds are the two sorts of time that tables keep apart.
@@ -328,7 +331,7 @@ func (p arms) blocks(layer int) []PhaseChange {
 		in := scope{layer, i}
 		for _, kind := range kinds {
 			row := PhaseChange{
-				Phase: phase, Collective: kind.collective, Change: p.change(in, kind.of),
+				Phase: phase, Collective: kind.collective, Change: p.mean(in, kind.of),
 				NormalSlowestNS: router.Undefined(), PerfectSlowestNS: router.Undefined(),
 			}
 			if row.nothing() {
@@ -348,7 +351,7 @@ func (p arms) layerTimes() []LayerChange {
 	rows := []LayerChange{}
 	for i, layer := range p.normal.layers {
 		for _, row := range p.blocks(i) {
-			rows = append(rows, LayerChange{router.Whole(layer), row})
+			rows = append(rows, LayerChange{router.OptInt(layer), row})
 		}
 	}
 	return rows
@@ -360,10 +363,9 @@ func (p arms) rankTimes() []RankChange {
 		for i, phase := range phases {
 			for _, kind := range kinds {
 				in := scope{every, i}
-				row := RankChange{rank, phase, kind.collective, changeOf(p.normal.ofRank(r, in, kind.of),
-					p.perfect.ofRank(r, in, kind.of))}
-				if !row.nothing() {
-					rows = append(rows, row)
+				times := p.change(func(a *armTimes) []float64 { return a.ofRank(r, in, kind.of) })
+				if !times.nothing() {
+					rows = append(rows, RankChange{rank, phase, kind.collective, times})
 				}
 			}
 		}
@@ -372,7 +374,7 @@ func (p arms) rankTimes() []RankChange {
 }
 
 func (p arms) stragglers() []StragglerChange {
-	perfect := map[router.Whole][]float64{}
+	perfect := map[router.OptInt][]float64{}
 	for _, l := range p.perfect.times.Judged() {
 		perfect[l.Number] = l.Loss()
 	}

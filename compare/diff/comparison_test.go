@@ -13,7 +13,7 @@ import (
 )
 
 // cell is a short way to write one: work and collective time of a phase.
-func cell(rank int, step, layer router.Whole, phase nsys.Phase, work, collective int64) nsys.Cell {
+func cell(rank int, step, layer router.OptInt, phase nsys.Phase, work, collective int64) nsys.Cell {
 	return nsys.Cell{
 		Rank: rank, Step: step, Layer: layer, Phase: phase, Instances: 1,
 		TotalNS: work + collective, CollectiveNS: collective, BusyNS: work + collective,
@@ -30,7 +30,7 @@ func alternating() (normal, perfect *nsys.Trace) {
 		cell(1, 1, 3, nsys.PhaseExperts, 30, 0), cell(1, 1, 3, nsys.PhaseCombine, 0, 5),
 	}}
 	perfect = &nsys.Trace{Arm: "perfect"}
-	for step := range router.Whole(3) { // another number of steps: times are per step
+	for step := range router.OptInt(3) { // another number of steps: times are per step
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells,
 				cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
@@ -129,7 +129,7 @@ func TestSidesOfOtherExtent(t *testing.T) {
 		copies int // on further ranks of the normal side
 		reason string
 	}{
-		{"outside layers", cell(0, 0, nsys.None, nsys.PhaseOther, 1, 0), 1, ""},
+		{"outside layers", cell(0, 0, nsys.NoID, nsys.PhaseOther, 1, 0), 1, ""},
 		{"another layer", cell(0, 0, 4, nsys.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
 		{"half of the ranks", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 2, ""},
 		{"fewer than half", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 3,
@@ -194,7 +194,7 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 		cell(2, 0, 3, nsys.PhaseExperts, 1000, 0),         // a rank of its own
 		cell(0, 0, 4, nsys.PhaseExperts, 1000, 0),         // a layer of its own
 		cell(0, 9, 3, nsys.PhaseExperts, 1000, 0),         // a step that rank 1 lacks
-		cell(0, nsys.None, 3, nsys.PhaseExperts, 1000, 0)) // outside every step
+		cell(0, nsys.NoID, 3, nsys.PhaseExperts, 1000, 0)) // outside every step
 	c := Compare(normal, perfect)
 	for _, code := range []string{"unequal_ranks", "unequal_layers", "partial_steps", "outside_steps"} {
 		if !warned(c, code, "normal") {
@@ -221,7 +221,7 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 	}
 	normal.Cells = append(normal.Cells, cell(0, 2, 3, nsys.PhaseExperts, 50, 0))
 	for rank := range 2 {
-		for step := range router.Whole(3) {
+		for step := range router.OptInt(3) {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, nsys.PhaseExperts, 0, 0))
 		}
 	}
@@ -235,7 +235,7 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 }
 
 func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
-	long := func(trace *nsys.Trace, step router.Whole, ns int64) {
+	long := func(trace *nsys.Trace, step router.OptInt, ns int64) {
 		for i := range trace.Cells {
 			if c := &trace.Cells[i]; c.Step == step && c.Phase == nsys.PhaseCombine {
 				c.CollectiveNS, c.TotalNS, c.BusyNS = ns, ns, ns
@@ -256,7 +256,7 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 		t.Errorf("all steps are to be shown, the first of the perfect arm as not compared: %+v", c.Steps)
 	}
 	normal, perfect = alternating()
-	for step := router.Whole(3); step < 6; step++ {
+	for step := router.OptInt(3); step < 6; step++ {
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseExperts, 20, 0),
 				cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
@@ -288,7 +288,7 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 // Time that only one arm has is a row, not nothing.
 func TestPhaseOfOneArm(t *testing.T) {
 	normal, perfect := alternating()
-	for step := range router.Whole(3) {
+	for step := range router.OptInt(3) {
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 7, 0))
 		}
@@ -363,14 +363,14 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 }
 
 func TestCaptureWithoutSteps(t *testing.T) {
-	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.None, nsys.None, nsys.PhaseOther, 7, 0)}}
-	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.None, nsys.None, nsys.PhaseOther, 5, 0)}}
+	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.NoID, nsys.NoID, nsys.PhaseOther, 7, 0)}}
+	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.NoID, nsys.NoID, nsys.PhaseOther, 5, 0)}}
 	c := Compare(normal, perfect)
 	checkNear(t, "capture", float64(c.Step.DifferenceNS), -2, 0)
 	if !warned(c, "no_steps", "normal") || !warned(c, "no_steps", "perfect") || warned(c, "outside_steps", "normal") {
 		t.Errorf("warnings: %+v", c.Warnings)
 	}
-	if len(c.Layers) != 0 || len(c.LayerTimes) != 1 || c.LayerTimes[0].Layer != nsys.None {
+	if len(c.Layers) != 0 || len(c.LayerTimes) != 1 || c.LayerTimes[0].Layer != nsys.NoID {
 		t.Errorf("layers %v, %+v", c.Layers, c.LayerTimes)
 	}
 	if c.Ceiling.ExpertShare.Defined() && c.Ceiling.ExpertShare != 0 || c.Ceiling.GainBound.Defined() {

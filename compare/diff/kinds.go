@@ -63,7 +63,7 @@ func stepKinds(t *nsys.Trace) []*stepKind {
 	for i, k := range t.StepKinds {
 		kinds[i] = &stepKind{StepKind: k, batches: map[int]ranges.Batch{}}
 	}
-	names := map[router.Whole]string{}
+	names := map[router.OptInt]string{}
 	for _, s := range t.StepTimes {
 		names[s.Step] = s.Range
 	}

@@ -17,11 +17,11 @@ func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *nsy
 		t.StepKinds = append(t.StepKinds, nsys.StepKind{Kind: i, Kernels: k})
 	}
 	for s, kind := range kinds {
-		t.StepTimes = append(t.StepTimes, nsys.StepTime{Step: router.Whole(s), WallNS: 1000, Range: ranges[s]})
+		t.StepTimes = append(t.StepTimes, nsys.StepTime{Step: router.OptInt(s), WallNS: 1000, Range: ranges[s]})
 		for rank := range 2 {
 			ns := times[s] * int64(rank+1) / 2
-			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.Whole(s), Layer: 0, Phase: nsys.PhaseExperts,
-				Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: router.Whole(kind)})
+			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.OptInt(s), Layer: 0, Phase: nsys.PhaseExperts,
+				Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: router.OptInt(kind)})
 		}
 	}
 	return t

@@ -79,8 +79,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 		Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
 	}
 	if !c.Comparable || c.fused || c.partial || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 ||
-		p.normal.times.Unmarked ||
-		p.perfect.times.Unmarked {
+		p.normal.times.Unmarked || p.perfect.times.Unmarked {
 		return r
 	}
 	later := p.later()
@@ -101,8 +100,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 		return stats.PairedT(ofMeanStep(normal, needed), r.Confidence).Interval
 	}
 	r.saved = saved((*armTimes).needed)
-	r.parts = [3]stats.Interval{saved(func(a *armTimes) []float64 { return slices.Clone(a.times.Loss()) }),
-		saved((*armTimes).experts), saved((*armTimes).other)}
+	r.parts = [3]stats.Interval{saved((*armTimes).loss), saved((*armTimes).experts), saved((*armTimes).other)}
 	r.SavedNS, r.LossNS, r.ExpertsNS, r.OtherNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate),
 		router.Number(r.parts[1].Estimate), router.Number(r.parts[2].Estimate)
 	if unlike {
@@ -147,6 +145,9 @@ func (a *armTimes) needed() []float64 {
 	}
 	return steps
 }
+
+// loss is, step by step, the straggler loss.
+func (a *armTimes) loss() []float64 { return a.times.Loss() }
 
 // experts is, step by step, the mean rank's compute of the phase experts.
 func (a *armTimes) experts() []float64 { return a.mean(expertScope, workOf) }

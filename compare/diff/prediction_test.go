@@ -18,7 +18,7 @@ import (
 // elsewhere. Its step takes 40 on the wall: 20 %.
 func TestPredictionByHand(t *testing.T) {
 	normal, perfect := alternating()
-	for step := range router.Whole(3) {
+	for step := range router.OptInt(3) {
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 2, 0))
 		}
@@ -72,7 +72,7 @@ func TestPredictionByHand(t *testing.T) {
 		t.Errorf("without any step time: %+v, %v", p, all)
 	}
 	for i := range normal.Cells {
-		normal.Cells[i].Layer, normal.Cells[i].Step = router.None, router.None
+		normal.Cells[i].Layer, normal.Cells[i].Step = router.NoID, router.NoID
 	}
 	if p = Compare(normal, perfect).Prediction; p.SavedNS.Defined() || p.Gain.Defined() {
 		t.Errorf("without layers: %+v", p)

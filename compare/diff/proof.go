@@ -12,16 +12,15 @@ import (
 // in the perfect arm and be beyond it in the normal one; between the two nothing
 // is proved.
 func ProveRouting(compared Comparison) gain.TraceProof {
-	c := compared.Ceiling
-	if !c.Balancedness.Defined() || !c.PerfectBalancedness.Defined() {
+	inNormal, inPerfect, known := compared.Ceiling.maxOverMean()
+	if !known {
 		return gain.TraceProof{Evidence: "the traces of the profiled pair do not show expert time on two ranks"}
 	}
-	inNormal, inPerfect := 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
 	return gain.TraceProof{
 		Proved: inPerfect <= 1+balancedWithin && inNormal > 1+balancedWithin,
 		Evidence: fmt.Sprintf(
 			"%s over ranks of the profiled pair has max/mean %s in the normal arm (want above %.2f) and %s in the perfect arm "+
 				"(want at most that)",
-			c.Of.ExpertTime(), quantity.Ratio(inNormal), 1+balancedWithin, quantity.Ratio(inPerfect)),
+			compared.Ceiling.Of.ExpertTime(), quantity.Ratio(inNormal), 1+balancedWithin, quantity.Ratio(inPerfect)),
 	}
 }

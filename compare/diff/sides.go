@@ -30,7 +30,7 @@ func ranksOf(t *nsys.Trace) []int {
 	return sorted(seen)
 }
 
-// layersOf lists the layers that hold time, nsys.None first where there is time
+// layersOf lists the layers that hold time, nsys.NoID first where there is time
 // outside layers.
 func layersOf(t *nsys.Trace) []int {
 	seen := map[int]bool{}
@@ -131,7 +131,7 @@ func recordedExperts(t *nsys.Trace) int {
 
 // named is the layers without the time outside layers.
 func named(layers []int) []int {
-	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.None })
+	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.NoID })
 }
 
 // AssumeArm is the trace taken as the arm that it is given as, where its captures do
@@ -193,7 +193,8 @@ const balancedWithin = 0.10
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
 // and more so than normal routing. Recorded load, which judgeLoad has asked, shows it too.
 func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
-	if !c.Ceiling.Balancedness.Defined() || !c.Ceiling.PerfectBalancedness.Defined() {
+	inNormal, inPerfect, known := c.Ceiling.maxOverMean()
+	if !known {
 		loaded := slices.ContainsFunc(perfect.Imbalance,
 			func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load })
 		if c.Perfect.Arm == "" && !loaded {
@@ -203,7 +204,6 @@ func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
 		c.warn("balance_not_measured", "", "of", c.Ceiling.Of.ExpertTime())
 		return
 	}
-	inNormal, inPerfect := 1/float64(c.Ceiling.Balancedness), 1/float64(c.Ceiling.PerfectBalancedness)
 	args := []any{"of", c.Ceiling.Of.ExpertTime(), "arm", gain.Normal, "here", inNormal, "other", gain.Perfect,
 		"there", inPerfect}
 	switch {

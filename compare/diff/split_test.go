@@ -83,7 +83,7 @@ func TestSplitOfCampaigns(t *testing.T) {
 // normal step takes.
 func TestSplitByHand(t *testing.T) {
 	normal, perfect := alternating()
-	for step := range router.Whole(3) {
+	for step := range router.OptInt(3) {
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 2, 0))
 		}
@@ -92,7 +92,7 @@ func TestSplitByHand(t *testing.T) {
 	if len(c.Split.Parts) > 0 || c.Split.Gain.Defined() {
 		t.Errorf("no step time is known: %+v", c.Split)
 	}
-	for step := range router.Whole(3) {
+	for step := range router.OptInt(3) {
 		perfect.StepTimes = append(perfect.StepTimes, nsys.StepTime{Step: step, WallNS: 40})
 	}
 	c = Compare(normal, perfect)

@@ -172,7 +172,7 @@ func stepSlots(t *nsys.Trace) (mean float64) {
 	if slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == "counts_window" }) {
 		return 0
 	}
-	slots, counted := map[router.Whole]float64{}, map[router.Whole]int{}
+	slots, counted := map[router.OptInt]float64{}, map[router.OptInt]int{}
 	for _, e := range t.Experts {
 		if e.Known {
 			slots[e.Layer], counted[e.Layer] = slots[e.Layer]+float64(e.Slots), counted[e.Layer]+1
@@ -223,7 +223,7 @@ func (c *Comparison) judgeBackend(sides [2]*nsys.Trace) {
 // expertKernels is the time of expert GEMMs in the kinds of steps that a trace holds, by
 // library and, of grouped ones, by family.
 func expertKernels(t *nsys.Trace) map[string]int64 {
-	kinds := map[router.Whole]bool{}
+	kinds := map[router.OptInt]bool{}
 	for i := range t.Cells {
 		if t.Cells[i].Step.Defined() {
 			kinds[t.Cells[i].Kind] = true
@@ -232,7 +232,7 @@ func expertKernels(t *nsys.Trace) map[string]int64 {
 	ran := map[string]bool{}
 	for _, k := range t.StepKinds {
 		for _, name := range k.Kernels {
-			if kinds[router.Whole(k.Kind)] {
+			if kinds[router.OptInt(k.Kind)] {
 				ran[strings.TrimSuffix(name, " (CUDA graph)")] = true
 			}
 		}

@@ -90,10 +90,10 @@ func (m Metric) StepNS(value, tokens float64) router.Number {
 // Proof is the evidence that one rank ran its arm in every counted launch:
 // balanced routing in the perfect arm, and not in the normal one.
 type Proof struct {
-	Arm      Arm          `json:"arm"`
-	Rank     router.Whole `json:"rank"` // AllRanks where the evidence covers all together, or names none
-	Grade    Grade        `json:"grade"`
-	Evidence string       `json:"evidence"` // one line: what was seen, or what was missing
+	Arm      Arm           `json:"arm"`
+	Rank     router.OptInt `json:"rank"` // AllRanks where the evidence covers all together, or names none
+	Grade    Grade         `json:"grade"`
+	Evidence string        `json:"evidence"` // one line: what was seen, or what was missing
 }
 
 // Grade says how good the evidence for a rank is.
@@ -113,7 +113,7 @@ func Weaker(a, b Grade) Grade {
 }
 
 // AllRanks is the rank of evidence that covers all ranks of an arm together.
-const AllRanks = router.None
+const AllRanks = router.NoID
 
 // TraceProof is the evidence of traces of one launch of each arm. The zero value
 // means that there are no traces.

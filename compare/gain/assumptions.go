@@ -18,7 +18,7 @@ const (
 
 // An Outlier is a launch far from the others of its arm.
 type Outlier struct {
-	Launch router.Whole  `json:"launch"` // its position; null where that was not recorded
+	Launch router.OptInt `json:"launch"` // its position; null where that was not recorded
 	Arm    Arm           `json:"arm"`
 	Pair   int           `json:"pair"`
 	Point  router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
@@ -52,7 +52,7 @@ func (c Campaign) outliers(complete []pairResult) (check Check, far []Outlier) {
 	limit := outlierLimit(len(sizes)) * 1.4826 * stats.Median(sizes)
 	for i, l := range launches {
 		if limit > 0 && sizes[i] > limit {
-			far = append(far, Outlier{router.Whole(l.Position), c.Builds.Called(l.Arm), l.Pair,
+			far = append(far, Outlier{router.OptInt(l.Position), c.Builds.Called(l.Arm), l.Pair,
 				router.Number(c.point), fraction(logs[i])})
 		}
 	}

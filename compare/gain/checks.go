@@ -32,12 +32,12 @@ const (
 // driftLevel is the level of the tests of order effect and drift.
 const driftLevel = 0.05
 
-func (c Campaign) checks(sessions, complete []pairResult, logs logGains, r Result, outliers Check) []Check {
+func (c Campaign) checks(pairs, complete []pairResult, logs logGains, r Result, outliers Check) []Check {
 	var checks []Check
 	if !c.Builds.Named() {
 		checks = append(checks, c.checkProof())
 	}
-	checks = append(checks, c.checkDifferences(), c.checkWork(sessions))
+	checks = append(checks, c.checkDifferences(), c.checkWork(pairs))
 	if c.Design == WithinLaunch {
 		checks = append(checks, c.checksWithin(complete, r.Launches, outliers)...)
 	} else {
@@ -146,14 +146,14 @@ func (c Campaign) checkDifferences() Check {
 }
 
 // checkWork compares what the two launches of each pair did.
-func (c Campaign) checkWork(sessions []pairResult) Check {
-	sessions = slices.DeleteFunc(slices.Clone(sessions), func(s pairResult) bool {
+func (c Campaign) checkWork(pairs []pairResult) Check {
+	pairs = slices.DeleteFunc(slices.Clone(pairs), func(s pairResult) bool {
 		return s.normal == nil || s.perfect == nil
 	})
-	names := workNames(sessions)
+	names := workNames(pairs)
 	var unequal, half []string // half: what not both launches of a pair reported
 	var in []int               // these pairs
-	for _, s := range sessions {
+	for _, s := range pairs {
 		unequal = append(unequal, c.otherSetup(s)...)
 		for _, name := range names {
 			a, inNormal := s.normal.Work[name]
@@ -230,9 +230,9 @@ func (c Campaign) otherSetup(s pairResult) (out []string) {
 }
 
 // workNames lists what any launch of the pairs reported, in order.
-func workNames(sessions []pairResult) []string {
+func workNames(pairs []pairResult) []string {
 	names := map[string]bool{}
-	for _, s := range sessions {
+	for _, s := range pairs {
 		for _, l := range s.launches() {
 			for name := range l.Work {
 				names[name] = true

@@ -113,7 +113,7 @@ func (c Campaign) outlyingLaunches(complete []pairResult) (check Check, outliers
 	for i, far := range stats.Outlying(logs, outlierLevel) {
 		if far {
 			others := slices.Delete(slices.Clone(logs), i, i+1)
-			outliers = append(outliers, Outlier{Launch: router.Whole(complete[i].pair.Pair), Pair: complete[i].pair.Pair,
+			outliers = append(outliers, Outlier{Launch: router.OptInt(complete[i].pair.Pair), Pair: complete[i].pair.Pair,
 				Point: router.Number(c.point), Change: fraction(logs[i] - mean(others))})
 		}
 	}

@@ -34,11 +34,11 @@ func (c Campaign) judge(family int) Result {
 	if len(c.More) > 0 {
 		return c.judgeArms(family)
 	}
-	units, sessions, launches := c.units()
+	units, pairs, launches := c.units()
 	complete := slices.DeleteFunc(slices.Clone(units), func(s pairResult) bool { return s.pair.Status != PairComplete })
-	pairs := make([]Pair, len(units))
+	rows := make([]Pair, len(units))
 	for i, s := range units {
-		pairs[i] = s.pair
+		rows[i] = s.pair
 	}
 	logs := logsOf(complete, pairResult.logGain)
 	logs.fit = c.fit
@@ -48,13 +48,13 @@ func (c Campaign) judge(family int) Result {
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Design: c.Design, Metric: c.Metric, Threshold: c.Threshold,
-		Launches: launches, Pairs: pairs, Gain: g.adjusted(family).atLeast(c.least()), Precision: precision,
-		Outliers: outliers, Secondary: c.secondaryGains(complete, sessions, family),
+		Launches: launches, Pairs: rows, Gain: g.adjusted(family).atLeast(c.least()), Precision: precision,
+		Outliers: outliers, Secondary: c.secondaryGains(complete, pairs, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
 	r.Precision.BlockShare = blockShare(complete, g.LogSD.Float64())
-	r.Checks = append(slices.Clone(c.Checks), c.checks(sessions, complete, logs, r, outlying)...)
+	r.Checks = append(slices.Clone(c.Checks), c.checks(pairs, complete, logs, r, outlying)...)
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
 	}
@@ -164,7 +164,7 @@ func (s pairResult) launches() [2]*Launch { return [2]*Launch{s.normal, s.perfec
 
 // units are what is repeated, pairs or launches that hold all arms; the pairs of measurements
 // that they consist of; and the launches that hold all arms.
-func (c Campaign) units() (units, sessions []pairResult, launches []LaunchGain) {
+func (c Campaign) units() (units, pairs []pairResult, launches []LaunchGain) {
 	if c.Design == WithinLaunch {
 		return c.launches()
 	}

@@ -17,7 +17,7 @@ func proved() []Proof {
 	var p []Proof
 	for _, arm := range Arms {
 		for rank := range 2 {
-			p = append(p, Proof{Arm: arm, Rank: router.Whole(rank), Grade: Measured, Evidence: "expert counts"})
+			p = append(p, Proof{Arm: arm, Rank: router.OptInt(rank), Grade: Measured, Evidence: "expert counts"})
 		}
 	}
 	return p

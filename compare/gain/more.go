@@ -50,11 +50,11 @@ func (c Campaign) judgeArms(family int) Result {
 		fitting = func(arm int) *fitted { return &fitted{fit, arm} }
 	}
 	c.fit = fitting(1)
-	r := c.only(Normal, Perfect).judge(family)
+	r := c.restrictTo(Normal, Perfect).judge(family)
 	r.Arms = []ArmGain{{Name: Normal, Gain: logGains{}.gain(c.Confidence)}}
 	labels, checks, launches := []string{string(Perfect)}, [][]Check{r.Checks}, []LaunchGain(nil)
 	for i, arm := range c.More {
-		side := c.only(Normal, arm)
+		side := c.restrictTo(Normal, arm)
 		side.fit, side.Builds, side.Threshold, side.Checks = fitting(2+i), Builds{Normal, arm}, 0, nil
 		judged := side.judge(family)
 		row := ArmGain{Name: arm, Gain: judged.Gain, Verdict: judged.Verdict, Share: &Share{arm, router.Undefined(),
@@ -108,8 +108,8 @@ func ratioOf(part, whole []LaunchGain, confidence float64) stats.Interval {
 	return stats.Ratio(parts, wholes, confidence)
 }
 
-// only is the campaign of two of its arms, the second in the place of the perfect one.
-func (c Campaign) only(base, arm Arm) Campaign {
+// restrictTo is the campaign of two of its arms, the second in the place of the perfect one.
+func (c Campaign) restrictTo(base, arm Arm) Campaign {
 	all := c.Launches
 	c.Launches, c.More = nil, nil
 	for _, l := range all {

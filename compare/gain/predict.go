@@ -64,7 +64,7 @@ func (r Result) Curved() bool {
 
 // refuse is the prediction, refused where a curve does not predict it.
 func (r Result) refuse(p Predicted, d *Dose, ranks int) Predicted {
-	of := map[router.Whole]bool{}
+	of := map[router.OptInt]bool{}
 	for _, proof := range r.Proof {
 		if proof.Rank != AllRanks {
 			of[proof.Rank] = true

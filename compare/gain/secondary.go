@@ -23,9 +23,9 @@ type SecondaryGain struct {
 
 // secondaryGains are those of the metrics that both launches of a complete pair
 // reported, by name. A metric counts over the pairs that have it.
-func (c Campaign) secondaryGains(complete, sessions []pairResult, family int) []SecondaryGain {
+func (c Campaign) secondaryGains(complete, pairs []pairResult, family int) []SecondaryGain {
 	var found []Metric
-	for _, s := range sessions {
+	for _, s := range pairs {
 		for _, m := range s.reported() {
 			if m.Metric != c.Metric && !slices.Contains(found, m.Metric) {
 				found = append(found, m.Metric)

@@ -11,7 +11,7 @@ import (
 // 86 ns. One rank has nobody to lose against, and no expert time has no bound.
 func TestBound(t *testing.T) {
 	var samples []Sample
-	for step := range router.Whole(3) {
+	for step := range router.OptInt(3) {
 		samples = append(samples, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
 	}
 	over := OverSteps{Step: SpreadOf([]float64{100, 100, 100})}
@@ -50,7 +50,7 @@ func TestNobodyIsTheSlowest(t *testing.T) {
 	x := New(slices.Values([]Sample{work(0, 0, 0, 30), work(1, 0, 0, 10), work(0, 0, 1, 100), idle(0), idle(1)}))
 	near(t, "slowest", x.Steps[0].SlowestNS, 30)
 	near(t, "mean", x.Steps[0].MeanNS, 20)
-	if s := x.Layers[2].Straggler(); s.WorstRank != router.None || s.WorstSteps != 0 {
+	if s := x.Layers[2].Straggler(); s.WorstRank != router.NoID || s.WorstSteps != 0 {
 		t.Errorf("the worst of idle ranks is %d, in %d steps", s.WorstRank, s.WorstSteps)
 	}
 }
@@ -59,12 +59,12 @@ func TestNobodyIsTheSlowest(t *testing.T) {
 // of a rank takes.
 func TestLossOverStepsIsTheBounds(t *testing.T) {
 	var samples []Sample
-	for step := range router.Whole(3) {
+	for step := range router.OptInt(3) {
 		samples = append(samples, work(0, step, 0, 30+int64(step)), work(1, step, 0, 10),
 			Sample{Rank: 1, Step: step, Layer: 0, Phase: "attention", TotalNS: 500})
 	}
 	x := New(slices.Values(samples))
-	over := x.OverSteps(map[router.Whole]float64{0: 100, 1: 100, 2: 100})
+	over := x.OverSteps(map[router.OptInt]float64{0: 100, 1: 100, 2: 100})
 	near(t, "mean", over.Loss.MeanNS, 10.5)
 	near(t, "worst", over.Loss.P99NS, 11)
 	near(t, "bound", x.Bound(over).LossNS, 10.5)

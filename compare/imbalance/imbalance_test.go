@@ -11,7 +11,7 @@ import (
 )
 
 // work is compute of the phase experts.
-func work(rank int, step, layer router.Whole, ns int64) Sample {
+func work(rank int, step, layer router.OptInt, ns int64) Sample {
 	return Sample{Rank: rank, Step: step, Layer: layer, Experts: true, TotalNS: ns, BusyNS: ns}
 }
 
@@ -19,7 +19,7 @@ func work(rank int, step, layer router.Whole, ns int64) Sample {
 func alternating() (samples []Sample) {
 	for step := range 4 {
 		for rank := range 2 {
-			samples = append(samples, work(rank, router.Whole(step), 3, []int64{30, 10}[(step+rank)%2]))
+			samples = append(samples, work(rank, router.OptInt(step), 3, []int64{30, 10}[(step+rank)%2]))
 		}
 	}
 	return samples
@@ -57,17 +57,40 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 	}
 }
 
+// 1.5 over 1.25 is further than 1.6 over 1.4, of a floor that is not known 1 is meant, and on a
+// tie the first row is taken.
+func TestFurthest(t *testing.T) {
+	row := func(layer router.OptInt, level, quantity string, maxOverMean, floor router.Number) SourceRow {
+		return SourceRow{Row: Row{Layer: layer, Level: level, Quantity: quantity, MaxOverMean: maxOverMean, Floor: floor}}
+	}
+	u := router.Undefined()
+	rows := []SourceRow{
+		row(0, router.LevelRank, Load, u, 1), row(1, router.LevelRank, Load, 1.6, 1.4),
+		row(2, router.LevelRank, Load, 1.5, 1.25), row(3, router.LevelRank, Load, 1.2, u), row(4, router.LevelRank, Load, 3, 2.5),
+		row(5, router.LevelExpert, Load, 9, 1), row(6, router.LevelRank, Time, 9, 1),
+	}
+	if r := Furthest(rows, router.LevelRank, Load); r != &rows[2] {
+		t.Errorf("have %+v, want layer 2", r)
+	}
+	if r := Furthest(rows, router.LevelExpert, Time); r != nil {
+		t.Errorf("have %+v, want none", r)
+	}
+	if r := Furthest([]Row{rows[2].Row, rows[6].Row}, router.LevelRank, Time); r == nil || r.Layer != 6 {
+		t.Errorf("have %+v, want layer 6", r)
+	}
+}
+
 func TestStepsThatCount(t *testing.T) {
 	base := func() (samples []Sample) {
 		for step := range 6 {
 			for rank := range 2 {
-				samples = append(samples, work(rank, router.Whole(step), 0, 100),
-					work(rank, router.Whole(step), 1, 100))
+				samples = append(samples, work(rank, router.OptInt(step), 0, 100),
+					work(rank, router.OptInt(step), 1, 100))
 			}
 		}
 		return samples
 	}
-	long := func(steps ...router.Whole) func(Sample) []Sample {
+	long := func(steps ...router.OptInt) func(Sample) []Sample {
 		return func(s Sample) []Sample {
 			if slices.Contains(steps, s.Step) {
 				s.CollectiveNS += 201 - s.TotalNS // waiting
@@ -110,7 +133,7 @@ func TestStepsThatCount(t *testing.T) {
 		"stages of a pipeline":     {change: without(func(s Sample) bool { return int(s.Layer) != s.Rank })},
 		"time outside layers differs": {change: func(s Sample) []Sample {
 			return []Sample{s,
-				{Rank: 0, Step: 4, Layer: router.None, TotalNS: 1}}
+				{Rank: 0, Step: 4, Layer: router.NoID, TotalNS: 1}}
 		}},
 		"an incomplete, long first one": {change: func(s Sample) []Sample {
 			if s.Step == 0 && s.Rank == 1 {
@@ -145,13 +168,13 @@ func TestStepsThatCount(t *testing.T) {
 }
 
 func TestRecordingWithoutSteps(t *testing.T) {
-	x := New(slices.Values([]Sample{work(0, router.None, router.None, 30), work(1, router.None, router.None, 10)}))
+	x := New(slices.Values([]Sample{work(0, router.NoID, router.NoID, 30), work(1, router.NoID, router.NoID, 10)}))
 	if !x.Unmarked || len(x.StepsOf(Counts)) != 1 || len(x.Judged()) != 1 {
 		t.Errorf("%+v", x)
 	}
 	near(t, "outside", x.OutsideShare, 0)
 	near(t, "loss", x.Judged()[0].Straggler().LossNS, 10)
-	x = New(slices.Values([]Sample{work(0, router.None, router.None, 30), work(0, 0, 2, 10)}))
+	x = New(slices.Values([]Sample{work(0, router.NoID, router.NoID, 30), work(0, 0, 2, 10)}))
 	near(t, "outside", x.OutsideShare, 0.75)
 	if x.Unmarked || len(x.Layers) != 2 || len(x.Judged()) != 1 || x.Judged()[0].Number != 2 {
 		t.Errorf("%+v", x)
@@ -198,7 +221,7 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 	var samples []Sample
 	for step, ns := range [][4]int64{{1000, 500, 400, 400}, {1, 9, 30, 10}} { // by rank of layer 0, of layer 1
 		for i, v := range ns {
-			samples = append(samples, work(i%2, router.Whole(step), router.Whole(i/2), v))
+			samples = append(samples, work(i%2, router.OptInt(step), router.OptInt(i/2), v))
 		}
 	}
 	x := New(slices.Values(samples))
@@ -241,9 +264,9 @@ func TestTheKindOfWholeSteps(t *testing.T) {
 	var samples []Sample
 	for step, ns := range []int64{10, 10, 30, 500} {
 		for rank := range 2 {
-			s := work(rank, router.Whole(step), 0, ns)
-			if s.Kind = router.Whole(step / 2); step == 3 {
-				if s.Kind = router.None; rank == 1 {
+			s := work(rank, router.OptInt(step), 0, ns)
+			if s.Kind = router.OptInt(step / 2); step == 3 {
+				if s.Kind = router.NoID; rank == 1 {
 					continue
 				}
 			}
@@ -265,8 +288,8 @@ func TestEdgesOfARecording(t *testing.T) {
 				for _, phase := range []string{"router", "experts", "combine"} {
 					for rank := range 2 {
 						if !lost(step, layer, phase) {
-							samples = append(samples, Sample{Rank: rank, Step: router.Whole(step),
-								Layer: router.Whole(layer), Phase: phase, Experts: phase == "experts", TotalNS: 10})
+							samples = append(samples, Sample{Rank: rank, Step: router.OptInt(step),
+								Layer: router.OptInt(layer), Phase: phase, Experts: phase == "experts", TotalNS: 10})
 						}
 					}
 				}

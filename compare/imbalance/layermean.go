@@ -46,7 +46,7 @@ func (o Of) ExpertTime() string {
 // and averaged over the steps that count and have any time or load, of time by how long
 // the steps are, of load all steps alike. All are undefined without such a step.
 type Row struct {
-	Layer        router.Whole  `json:"layer"`    // undefined where no range names a layer and all count as one
+	Layer        router.OptInt `json:"layer"`    // undefined where no range names a layer and all count as one
 	Level        string        `json:"level"`    // router.LevelRank or router.LevelExpert
 	Quantity     string        `json:"quantity"` // Time or Load
 	Basis        Basis         `json:"basis"`
@@ -70,8 +70,8 @@ type Row struct {
 	NullActive router.Number `json:"null_active"` // load of experts only
 	Flagged    bool          `json:"flagged"`     // see router.Flagged
 	// the rank or expert that is the largest in most steps, the lowest one on a tie
-	Worst      router.Whole `json:"worst"`
-	WorstSteps int          `json:"worst_steps"` // in how many
+	Worst      router.OptInt `json:"worst"`
+	WorstSteps int           `json:"worst_steps"` // in how many
 }
 
 // BasisOf is what all rows together rest on: Inferred where a layer of any is.
@@ -103,6 +103,25 @@ type SourceRow struct {
 	Row
 }
 
+// row is that of a Row and of a SourceRow.
+func (r *Row) row() *Row { return r }
+
+// Furthest is the row of a level and quantity that is furthest above its floor, the first one
+// on a tie; nil without any.
+func Furthest[R any, P interface {
+	*R
+	row() *Row
+}](rows []R, level, quantity string) (furthest *R) {
+	for i := range rows {
+		r := P(&rows[i]).row()
+		if r.Level == level && r.Quantity == quantity && r.MaxOverMean.Defined() &&
+			(furthest == nil || r.AboveFloor() > P(furthest).row().AboveFloor()) {
+			furthest = &rows[i]
+		}
+	}
+	return furthest
+}
+
 // LayerMean averages the balance of one layer at one level over steps.
 type LayerMean struct {
 	sum    Row           // the running sums; counts and names as they will stand
@@ -111,7 +130,7 @@ type LayerMean struct {
 }
 
 // NewLayerMean starts the mean of a layer.
-func NewLayerMean(layer router.Whole, level, quantity string, basis Basis) *LayerMean {
+func NewLayerMean(layer router.OptInt, level, quantity string, basis Basis) *LayerMean {
 	return &LayerMean{sum: Row{Layer: layer, Level: level, Quantity: quantity, Basis: basis}}
 }
 
@@ -171,14 +190,14 @@ func (m *LayerMean) Row(threshold float64, null Null, numbers []int) Row {
 	}
 	r.NullMedian, r.NullP95 = null.Median, null.P95
 	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, r.NullP95, threshold)
-	r.Worst = router.None
+	r.Worst = router.NoID
 	for part, steps := range m.worst {
 		if steps > r.WorstSteps {
-			r.Worst, r.WorstSteps = router.Whole(part), steps
+			r.Worst, r.WorstSteps = router.OptInt(part), steps
 		}
 	}
 	if numbers != nil && r.Worst.Defined() {
-		r.Worst = router.Whole(numbers[r.Worst])
+		r.Worst = router.OptInt(numbers[r.Worst])
 	}
 	return r
 }
@@ -193,14 +212,14 @@ type Summary struct {
 	MaxOverMean      router.Number `json:"max_over_mean"`
 	Imbalance        router.Number `json:"imbalance"`
 	Balancedness     router.Number `json:"balancedness"`
-	WorstLayer       router.Whole  `json:"worst_layer"` // undefined without any
+	WorstLayer       router.OptInt `json:"worst_layer"` // undefined without any
 	WorstMaxOverMean router.Number `json:"worst_max_over_mean"`
 	WorstFloor       router.Number `json:"worst_floor"` // of that layer
 }
 
 // Summarize averages the layers of one level and quantity.
 func Summarize(rows []Row, level, quantity string) Summary {
-	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.None, WorstMaxOverMean: router.Undefined(),
+	s := Summary{Level: level, Quantity: quantity, WorstLayer: router.NoID, WorstMaxOverMean: router.Undefined(),
 		WorstFloor: router.Undefined()}
 	var weight router.Number
 	for _, r := range rows {

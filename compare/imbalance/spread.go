@@ -38,7 +38,7 @@ type OverSteps struct {
 }
 
 // OverSteps takes the wall time of each step that has one.
-func (t *Times) OverSteps(wall map[router.Whole]float64) OverSteps {
+func (t *Times) OverSteps(wall map[router.OptInt]float64) OverSteps {
 	var walls, experts []float64
 	for _, s := range t.Steps {
 		if s.Excluded != Counts {

@@ -20,9 +20,9 @@ const warmUpFactor = 1.5
 
 // Step is one step of a recording.
 type Step struct {
-	Number   router.Whole // undefined where no step is marked: the whole recording is one
-	Kind     router.Whole // see Sample
-	Excluded Exclusion    // Counts for a step that counts
+	Number   router.OptInt // undefined where no step is marked: the whole recording is one
+	Kind     router.OptInt // see Sample
+	Excluded Exclusion     // Counts for a step that counts
 	// BusyNS is GPU time, mean over ranks; of a step that is not complete, over
 	// ranks of which some lack kernels.
 	BusyNS router.Number
@@ -55,7 +55,7 @@ const (
 // of several ranks the layers are compared; where no rank has another, it is not whole
 // either if the recording ended early.
 func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly []int) {
-	layers := slices.DeleteFunc(slices.Sorted(maps.Keys(sums)), func(layer int) bool { return layer == router.None })
+	layers := slices.DeleteFunc(slices.Sorted(maps.Keys(sums)), func(layer int) bool { return layer == router.NoID })
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		if slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
@@ -132,7 +132,7 @@ func cutEdges(ran []phaseSet) (cut []int) {
 
 // excludeOtherKinds leaves the kind of steps with most expert time.
 func (t *Times) excludeOtherKinds(sums map[int]*cells) {
-	time := map[router.Whole]float64{}
+	time := map[router.OptInt]float64{}
 	for i, s := range t.Steps {
 		if s.Excluded == Counts {
 			time[s.Kind] += 0
@@ -145,7 +145,7 @@ func (t *Times) excludeOtherKinds(sums map[int]*cells) {
 	if t.Kinds = len(time); t.Kinds < 2 {
 		return
 	}
-	most := slices.MinFunc(slices.Collect(maps.Keys(time)), func(a, b router.Whole) int {
+	most := slices.MinFunc(slices.Collect(maps.Keys(time)), func(a, b router.OptInt) int {
 		return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b))
 	})
 	for i := range t.Steps {

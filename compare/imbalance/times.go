@@ -15,16 +15,16 @@ import (
 // rank, layer and step add up.
 type Sample struct {
 	Rank         int
-	Step         router.Whole // undefined outside every step
-	Layer        router.Whole // undefined outside every layer
-	Phase        string       // of at most 32
-	Experts      bool         // of the phase experts
-	TotalNS      int64        // Σ of kernel durations
-	CollectiveNS int64        // the part of it in collectives
-	BusyNS       int64        // union of the kernels' intervals
-	GEMMNS       int64        // the part of TotalNS in GEMMs of routed experts, recognized as such
-	GEMMs        int64        // how many of them
-	Kind         router.Whole // of the step, see Kinds; undefined of a step that some rank did not record whole
+	Step         router.OptInt // undefined outside every step
+	Layer        router.OptInt // undefined outside every layer
+	Phase        string        // of at most 32
+	Experts      bool          // of the phase experts
+	TotalNS      int64         // Σ of kernel durations
+	CollectiveNS int64         // the part of it in collectives
+	BusyNS       int64         // union of the kernels' intervals
+	GEMMNS       int64         // the part of TotalNS in GEMMs of routed experts, recognized as such
+	GEMMs        int64         // how many of them
+	Kind         router.OptInt // of the step, see Kinds; undefined of a step that some rank did not record whole
 }
 
 // Times is the compute time of a recording by step, layer and rank.
@@ -46,11 +46,11 @@ type Times struct {
 
 // Layer is the time of one layer in the steps that count.
 type Layer struct {
-	Number  router.Whole // undefined for time outside every layer
-	Ranks   []int        // that have the layer in any step, ascending
-	Compute [][]float64  // by step, then by rank
-	Experts [][]float64  // likewise, expert time only: see of
-	Phase   [][]float64  // likewise, all compute of the phase experts
+	Number  router.OptInt // undefined for time outside every layer
+	Ranks   []int         // that have the layer in any step, ascending
+	Compute [][]float64   // by step, then by rank
+	Experts [][]float64   // likewise, expert time only: see of
+	Phase   [][]float64   // likewise, all compute of the phase experts
 	of      Of
 }
 
@@ -78,8 +78,8 @@ func (c *cells) expertTime(of Of) []float64 {
 // is known to end before their work did.
 func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 	t := &Times{}
-	ranks, kindOf := map[int]bool{}, map[int]router.Whole{} // of steps
-	ranksOf := map[int]map[int]bool{}                       // by layer
+	ranks, kindOf := map[int]bool{}, map[int]router.OptInt{} // of steps
+	ranksOf := map[int]map[int]bool{}                        // by layer
 	var outside, all int64
 	for s := range samples {
 		ranks[s.Rank], kindOf[int(s.Step)] = true, s.Kind
@@ -92,17 +92,17 @@ func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 			outside += s.TotalNS
 		}
 	}
-	_, anyOutside := kindOf[router.None]
+	_, anyOutside := kindOf[router.NoID]
 	if t.Unmarked = len(kindOf) == 1 && anyOutside; t.Unmarked {
 		outside = 0
 	} else {
-		delete(kindOf, router.None)
+		delete(kindOf, router.NoID)
 	}
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
 	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
 		none := router.Undefined()
-		t.Steps = append(t.Steps, Step{Number: router.Whole(number), Kind: kindOf[number],
+		t.Steps = append(t.Steps, Step{Number: router.OptInt(number), Kind: kindOf[number],
 			SlowestNS: none, MeanNS: none, SlowestExpertsNS: none, MeanExpertsNS: none})
 	}
 	sums := map[int]*cells{}
@@ -125,14 +125,14 @@ func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 
 // fill adds the samples up; present is which rank has any kernel in which step.
 func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []bool) {
-	stepAt, rankAt := map[router.Whole]int{}, places(t.Ranks)
+	stepAt, rankAt := map[router.OptInt]int{}, Places(t.Ranks)
 	for i, s := range t.Steps {
 		stepAt[s.Number] = i
 	}
 	present = make([]bool, len(t.Steps)*len(t.Ranks))
 	rankIn, phaseAt := map[int]map[int]int{}, map[string]phaseSet{}
 	for layer, c := range sums {
-		rankIn[layer] = places(c.ranks)
+		rankIn[layer] = Places(c.ranks)
 	}
 	for s := range samples {
 		step, ok := stepAt[s.Step]
@@ -171,7 +171,7 @@ func (t *Times) sumSteps(sums map[int]*cells) {
 			c := sums[layer]
 			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
 			// a stage of its own in a pipeline waits for no peer
-			if judged := layer != router.None || len(layers) == 1; judged && len(c.ranks) > 1 {
+			if judged := layer != router.NoID || len(layers) == 1; judged && len(c.ranks) > 1 {
 				if !s.SlowestNS.Defined() {
 					s.SlowestNS, s.MeanNS = 0, 0
 				}
@@ -187,7 +187,7 @@ func (t *Times) sumSteps(sums map[int]*cells) {
 
 // layer takes the steps that count.
 func (t *Times) layer(number int, c *cells) *Layer {
-	l := &Layer{Number: router.Whole(number), Ranks: c.ranks, of: t.Of}
+	l := &Layer{Number: router.OptInt(number), Ranks: c.ranks, of: t.Of}
 	experts := c.expertTime(t.Of)
 	for i, s := range t.Steps {
 		if from, to := i*len(c.ranks), (i+1)*len(c.ranks); s.Excluded == Counts {
@@ -203,7 +203,7 @@ func (t *Times) layer(number int, c *cells) *Layer {
 func ofTime(sums map[int]*cells) Of {
 	recognized := false
 	for layer, c := range sums {
-		if layer == router.None && len(sums) > 1 {
+		if layer == router.NoID && len(sums) > 1 {
 			continue
 		}
 		for i, ns := range c.experts {
@@ -275,12 +275,12 @@ func (t *Times) Loss() []float64 {
 // the mean over steps of (max − mean over ranks) of compute time. Undefined without
 // a step that counts, or with one rank.
 type Straggler struct {
-	Layer      router.Whole  `json:"layer"`
+	Layer      router.OptInt `json:"layer"`
 	Steps      int           `json:"steps"`
 	LossNS     router.Number `json:"loss_ns"`
 	MeanNS     router.Number `json:"mean_ns"`
 	MaxNS      router.Number `json:"max_ns"`
-	WorstRank  router.Whole  `json:"worst_rank"`
+	WorstRank  router.OptInt `json:"worst_rank"`
 	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
 	// The same of expert GEMMs and of the phase experts alone; undefined without any.
 	GEMMLossNS    router.Number `json:"gemm_loss_ns"`
@@ -311,7 +311,7 @@ func (t *Times) ExpertsByRank() (byRank map[int]float64, sum float64) {
 func (l *Layer) Straggler() Straggler {
 	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN
 	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(),
-		MaxNS: router.Undefined(), WorstRank: router.None}
+		MaxNS: router.Undefined(), WorstRank: router.NoID}
 	s.Loss, s.Experts = SpreadOf(l.Loss()), SpreadOf(slowest(l.Experts))
 	worst := make([]int, len(l.Ranks))
 	s.ExpertsLossNS, s.ExpertsMeanNS = lossAndMean(l.Phase)
@@ -329,7 +329,7 @@ func (l *Layer) Straggler() Straggler {
 		s.MeanNS, s.MaxNS = mean, mean+loss
 	}
 	if s.WorstSteps = slices.Max(worst); s.WorstSteps > 0 {
-		s.WorstRank = router.Whole(l.Ranks[slices.Index(worst, s.WorstSteps)])
+		s.WorstRank = router.OptInt(l.Ranks[slices.Index(worst, s.WorstSteps)])
 	}
 	return s
 }
@@ -356,9 +356,9 @@ func lossAndMean(steps [][]float64) (loss, mean router.Number) {
 
 func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }
 
-// places is the position of each number in the list.
-func places(list []int) map[int]int {
-	at := make(map[int]int, len(list))
+// Places is the position of each value in the list.
+func Places[T comparable](list []T) map[T]int {
+	at := make(map[T]int, len(list))
 	for i, v := range list {
 		at[v] = i
 	}

@@ -46,13 +46,13 @@ func summaryArm(path string) (arm string, err error) {
 // refused those of both.
 func (r *reduction) arm() {
 	first := r.exports[0]
-	r.trace.Arm, r.trace.ArmEvidence = first.arm, first.armEvidence
+	r.trace.Arm, r.trace.ArmEvidence = first.Arm, first.ArmEvidence
 	said := 0
 	for _, d := range r.exports {
-		if d.arm != "" {
+		if d.Arm != "" {
 			said++
 		}
-		if d.armEvidence != first.armEvidence {
+		if d.ArmEvidence != first.ArmEvidence {
 			r.trace.ArmEvidence = "the environment recorded in each export"
 		}
 	}
@@ -93,7 +93,7 @@ func (r *reduction) selectArm() error {
 			if len(arms) > 0 {
 				found = "steps of " + strings.Join(arms, ", ")
 			}
-			return &input.Error{File: r.exports[0].export.Path, Expected: "steps of the arm " + want, Found: found,
+			return &input.Error{File: r.exports[0].Export.Path, Expected: "steps of the arm " + want, Found: found,
 				Try: "give the captures of each arm", Err: ErrArm}
 		case len(arms) == 0:
 			return nil
@@ -112,7 +112,7 @@ func (r *reduction) selectArm() error {
 // armOfStep is the arm that the ranges of all ranks name for a step.
 func (r *reduction) armOfStep(step int32) (arm string) {
 	for i, p := range r.ranks {
-		own := ranges.BatchOf(p.of.stepNames[step]).Arm
+		own := ranges.BatchOf(p.of.StepNames[step]).Arm
 		if i > 0 && own != arm {
 			return ""
 		}

@@ -109,7 +109,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 	var last step // neighbors are mostly of one
 	for i := range a.rec.Launches {
 		n := a.locations.Values[a.launches[i]].Step
-		if n == None {
+		if n == NoID {
 			continue
 		}
 		if s := (step{a.rec.Threads[a.rec.Launches[i].Thread].Process, n}); s != last || len(ran) == 0 {
@@ -118,7 +118,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 	}
 	silent := map[int32]bool{}
 	for i, line := range lines {
-		if len(line.Ranges) > 0 && !a.rec.Issues.NoPIDs {
+		if len(line.Ranges) > 0 && !a.rec.NoPIDs {
 			silent[a.rec.Threads[i].Process] = true
 		}
 		for _, m := range line.Ranges {
@@ -129,7 +129,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			if m.Start > a.counts.LastWork {
 				a.counts.LabeledAfter++
 			}
-			if m.Step == None {
+			if m.Step == NoID {
 				continue
 			}
 			a.counts.StepsSeen++
@@ -221,7 +221,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 		a.operators[i] = ranges.OperatorOf(name)
 	}
 	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
-		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != None })
+		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != NoID })
 	a.origins = nodes.Origins(a.rec.GraphNodes)
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
@@ -233,22 +233,22 @@ func (a *attribution) rankEvents() []*rankEvents {
 		ranks[i] = &rankEvents{device: d, kernels: make([]int32, 0, count[i])}
 	}
 	for _, s := range a.rec.Streams {
-		ranks[s.Device].rank.Streams++
+		ranks[s.Device].Rank.Streams++
 	}
 	for i := range a.rec.Kernels {
 		a.addKernel(int32(i), ranks)
 	}
 	for _, g := range a.rec.Graphs {
-		step := int32(None)
+		step := int32(NoID)
 		if g.Launch >= 0 {
 			step = a.locations.Values[a.launches[g.Launch]].Step
 		}
 		r := ranks[g.Device]
-		r.graphs = append(r.graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
+		r.Graphs = append(r.Graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
 	}
 	a.addEvents(ranks, inferred)
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
-	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.graphs) == 0 })
+	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.Graphs) == 0 })
 	slices.SortFunc(ranks, func(x, y *rankEvents) int {
 		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]),
 			cmp.Compare(x.device.Ordinal, y.device.Ordinal))
@@ -261,7 +261,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 func (a *attribution) addEvents(ranks []*rankEvents, wanted bool) {
 	infer, orders := make([]func(*placement), len(ranks)), make([][]int32, len(ranks))
 	for i, r := range ranks {
-		r.late = a.lateness(r)
+		r.Late = a.lateness(r)
 		if wanted {
 			infer[i] = a.inference(r)
 		}
@@ -299,7 +299,7 @@ func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
 	}
 	r := ranks[k.Device]
 	if launched {
-		r.launchedNS += k.End - k.Start
+		r.LaunchedNS += k.End - k.Start
 	}
 	if k.GraphNode > 0 {
 		a.counts.Replayed++
@@ -350,7 +350,7 @@ func (a *attribution) replay(replayed, created int32) int32 {
 		return i
 	}
 	l, c := a.locations.Values[replayed], a.locations.Values[created]
-	if c.Layer != None || c.Phase != "" || c.Expert != None || c.Operator != 0 {
+	if c.Layer != NoID || c.Phase != "" || c.Expert != NoID || c.Operator != 0 {
 		l.Layer, l.Phase, l.Expert, l.Module, l.Evidence, l.Operator = c.Layer, c.Phase, c.Expert, c.Module, c.Evidence,
 			c.Operator
 	}

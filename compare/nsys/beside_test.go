@@ -75,11 +75,11 @@ func TestLayersBesideRanges(t *testing.T) {
 func TestReplaysBesideEagerSteps(t *testing.T) {
 	const folder = "../../testdata/field/results/vllm-two-h100"
 	trace := mustRead(t, Options{}, filepath.Join(folder, "rank0.json.gz"), filepath.Join(folder, "rank1.json.gz"))
-	layers := map[int]map[router.Whole]bool{}
+	layers := map[int]map[router.OptInt]bool{}
 	for _, c := range trace.Cells {
 		if c.Kind.Defined() && c.GEMMs > 0 {
 			if layers[int(c.Kind)] == nil {
-				layers[int(c.Kind)] = map[router.Whole]bool{}
+				layers[int(c.Kind)] = map[router.OptInt]bool{}
 			}
 			layers[int(c.Kind)][c.Layer] = true
 		}

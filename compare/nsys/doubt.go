@@ -68,11 +68,11 @@ func (r *reduction) gap() (ns int64, firstRank, lastRank *rankEvents) {
 	}
 	var first, last span // the one that ended first and the one that began last
 	for _, p := range r.ranks {
-		if p.of.session == 0 || len(p.events) == 0 {
+		if p.of.Session == 0 || len(p.events) == 0 {
 			return 0, nil, nil
 		}
 		end := p.events[len(p.events)-1]
-		s := span{p, p.of.session + p.events[0].start, p.of.session + end.start + end.duration}
+		s := span{p, p.of.Session + p.events[0].start, p.of.Session + end.start + end.duration}
 		if first.of == nil || s.to < first.to {
 			first = s
 		}
@@ -87,7 +87,7 @@ func (r *reduction) gap() (ns int64, firstRank, lastRank *rankEvents) {
 // do: they meet in every layer. It warns of different models too.
 func (r *reduction) differentRuns() {
 	if ns, first, last := r.gap(); ns > clockError {
-		r.warn("different_runs", "", "why", "times", "rank", last.rank.Rank, "gap_ns", ns, "other", first.rank.Rank)
+		r.warn("different_runs", "", "why", "times", "rank", last.Rank.Rank, "gap_ns", ns, "other", first.Rank.Rank)
 		return
 	}
 	r.otherModel()
@@ -96,9 +96,9 @@ func (r *reduction) differentRuns() {
 // oneTime refuses ranks that ran at times too far apart for any clocks.
 func (r *reduction) oneTime() error {
 	if ns, first, last := r.gap(); ns > mostSkew {
-		found := fmt.Sprintf("rank %d begins %s after rank %d ended", last.rank.Rank, quantity.Duration(float64(ns)),
-			first.rank.Rank)
-		return &input.Error{File: first.rank.Export + " and " + last.rank.Export, Expected: "ranks of one run",
+		found := fmt.Sprintf("rank %d begins %s after rank %d ended", last.Rank.Rank, quantity.Duration(float64(ns)),
+			first.Rank.Rank)
+		return &input.Error{File: first.Rank.Export + " and " + last.Rank.Export, Expected: "ranks of one run",
 			Found: found, Try: "pass the exports of one run", Err: ErrNotOneRun}
 	}
 	return nil
@@ -173,8 +173,8 @@ func (r *reduction) fusedExperts(steps []int) (ns int64, kernels []*KernelStat) 
 	used := map[string]bool{}
 	for _, p := range r.ranks {
 		for i := range p.events {
-			if e := &p.events[i]; p.of.classes[e.name].FusedExperts() && counts[p.of.locations[e.location].Step] {
-				ns, used[p.of.names[e.name]] = ns+e.duration, true
+			if e := &p.events[i]; p.of.classes[e.name].FusedExperts() && counts[p.of.Places[e.location].Step] {
+				ns, used[p.of.Names[e.name]] = ns+e.duration, true
 			}
 		}
 	}

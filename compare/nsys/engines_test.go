@@ -62,6 +62,9 @@ func gemmBalance(trace *Trace) (ratios []float64, steps int) {
 // What engines ran, worked out outside the program from the expert GEMMs in order of
 // launch: no range names anything in these captures.
 func TestEnginesWithoutRanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	for _, c := range []struct {
 		captures    string
 		steps       int
@@ -173,10 +176,10 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 func agreement(a, b *Trace) float64 {
 	type place struct {
 		rank, step int
-		layer      router.Whole
+		layer      router.OptInt
 	}
 	times := func(t *Trace) (ns map[place]int64, all int64) {
-		order := map[router.Whole]int{}
+		order := map[router.OptInt]int{}
 		for _, c := range t.Cells {
 			if c.GEMMNS > 0 {
 				order[c.Step] = 0

@@ -6,7 +6,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
 )
 
 // exportSummary is everything later questions need of one export: what it says
@@ -14,31 +13,19 @@ import (
 // file holds, so a result from summaries is computed by the same code from the same
 // values as one from the exports.
 type exportSummary struct {
-	export      Export
-	arm         string // normal, perfect or empty
-	armEvidence string
-	world       int   // ranks of the whole run where the environment says, else 0
-	session     int64 // UTC nanoseconds of the capture's zero; 0 when not recorded
-	gc, gil     bool  // Python's events are recorded, see capture.Python
-	names       []string
-	classes     []kernel.Class // of names
-	rules       []kernel.Rule  // of the user, that the classes and locations follow
-	locations   []location
-	stepNames   map[int32]string // the names of the ranges of steps
-	ranks       []*rankEvents
+	summaryExport
+	classes []kernel.Class // of Names
+	rules   []kernel.Rule  // of the user, that the classes and locations follow
+	ranks   []*rankEvents
 }
 
 // rankEvents is what one rank did.
 type rankEvents struct {
-	of         *exportSummary
-	rank       Rank
-	device     capture.Device
-	events     []kernelEvent // in the order of time
-	graphs     []graphEvent
-	launchedNS int64 // of kernels whose launch is recorded
-	structure  *Structure
-	late       []wait.Late
-	kernels    []int32 // positions of events among the recording's kernels, until they are placed
+	summaryRank
+	of      *exportSummary
+	device  capture.Device
+	events  []kernelEvent // in the order of time
+	kernels []int32       // positions of events among the recording's kernels, until they are placed
 }
 
 // kernelEvent is one kernel; location and name index the export's tables.

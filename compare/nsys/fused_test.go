@@ -12,6 +12,9 @@ import (
 // Where one kernel exchanges tokens and runs the experts, steps and layers are found, and
 // no imbalance of time, which would be that of waiting: ranks end such a kernel together.
 func TestFusedExpertsHaveNoImbalanceOfTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	for _, e := range enginesOf(t) {
 		m := model{layers: 6, steps: 4, first: 1, fused: true}
 		trace := changedAgain(t, e.paths[:2], e.list, func(rank int, rec *capture.Recording) {

@@ -39,8 +39,8 @@ func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 // warnMissingRanges warns where the ranges do not give steps or layers.
 func (r *reduction) warnMissingRanges() {
 	layered := slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Layer.Defined() })
-	r.judged = func(layer router.Whole) bool { return layer.Defined() || !layered }
-	if slices.ContainsFunc(r.ranks, func(p *rankEvents) bool { return len(p.graphs) > 0 }) {
+	r.judged = func(layer router.OptInt) bool { return layer.Defined() || !layered }
+	if slices.ContainsFunc(r.ranks, func(p *rankEvents) bool { return len(p.Graphs) > 0 }) {
 		return // the ranges may be there, and what ran inside them is hidden
 	}
 	if !slices.ContainsFunc(r.trace.Cells, func(c Cell) bool { return c.Step.Defined() }) {
@@ -52,7 +52,7 @@ func (r *reduction) warnMissingRanges() {
 	case len(ranks) > 0:
 		r.warn("other_layers", "", "rank", ranks[1], "other", ranks[0])
 	}
-	if r.judged(None) {
+	if r.judged(NoID) {
 		r.warn("no_layers", "")
 	}
 }
@@ -60,21 +60,21 @@ func (r *reduction) warnMissingRanges() {
 // otherLayers is the first two ranks that have different layers, nil if none have, and
 // whether they have some in common, which stages of a pipeline have not.
 func (r *reduction) otherLayers() (ranks []int, overlap bool) {
-	layers := map[int]map[router.Whole]bool{}
+	layers := map[int]map[router.OptInt]bool{}
 	for _, c := range r.trace.Cells {
 		if c.Layer.Defined() {
 			if layers[c.Rank] == nil {
-				layers[c.Rank] = map[router.Whole]bool{}
+				layers[c.Rank] = map[router.OptInt]bool{}
 			}
 			layers[c.Rank][c.Layer] = true
 		}
 	}
 	for _, p := range r.ranks[1:] {
-		if first := r.ranks[0].rank.Rank; !maps.Equal(layers[first], layers[p.rank.Rank]) {
+		if first := r.ranks[0].Rank.Rank; !maps.Equal(layers[first], layers[p.Rank.Rank]) {
 			for layer := range layers[first] {
-				overlap = overlap || layers[p.rank.Rank][layer]
+				overlap = overlap || layers[p.Rank.Rank][layer]
 			}
-			return []int{first, p.rank.Rank}, overlap
+			return []int{first, p.Rank.Rank}, overlap
 		}
 	}
 	return nil, false
@@ -144,7 +144,7 @@ func (r *reduction) sumExperts() {
 	ns := map[*exportSummary][]int64{}
 	for i, p := range r.ranks {
 		if ns[p.of] == nil {
-			ns[p.of] = make([]int64, len(p.of.locations))
+			ns[p.of] = make([]int64, len(p.of.Places))
 		}
 		for at, sum := range r.sums[i] {
 			ns[p.of][at] += sum
@@ -152,8 +152,8 @@ func (r *reduction) sumExperts() {
 	}
 	var list []expertTime
 	for _, d := range r.exports {
-		for i, at := range d.locations {
-			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != None && r.judged(router.Whole(at.Layer)) {
+		for i, at := range d.Places {
+			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != NoID && r.judged(router.OptInt(at.Layer)) {
 				list = append(list, expertTime{at, ns[d][i]})
 			}
 		}
@@ -177,7 +177,7 @@ func (r *reduction) expertImbalance(steps []int) {
 	times := make([]float64, len(experts))
 	for len(list) > 0 {
 		layer := list[0].Layer
-		m := imbalance.NewLayerMean(router.Whole(layer), router.LevelExpert, imbalance.Time, imbalance.Observed)
+		m := imbalance.NewLayerMean(router.OptInt(layer), router.LevelExpert, imbalance.Time, imbalance.Observed)
 		for len(list) > 0 && list[0].Layer == layer {
 			step := list[0].Step
 			clear(times)
@@ -206,13 +206,13 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		}
 		return slices.Sorted(maps.Keys(held)), true
 	}
-	neighbor, last := None, 0 // the rank before with experts, and its last one
+	neighbor, last := NoID, 0 // the rank before with experts, and its last one
 	for i, p := range r.ranks {
 		first, end := r.expertSpan(i)
 		if first == end {
 			continue
 		}
-		if p.rank.Rank == neighbor+1 && last < first {
+		if p.Rank.Rank == neighbor+1 && last < first {
 			first = last + 1 // experts between two neighbors that never ran belong to one of them
 		}
 		if end-first > maxParts {
@@ -222,7 +222,7 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		for e := first; e < end; e++ {
 			held[e] = true
 		}
-		neighbor, last = p.rank.Rank, end-1
+		neighbor, last = p.Rank.Rank, end-1
 	}
 	return slices.Sorted(maps.Keys(held)), true
 }
@@ -231,8 +231,8 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 // of a rank.
 func (r *reduction) expertSpan(rank int) (first, end int) {
 	for i, sum := range r.sums[rank] {
-		at := r.ranks[rank].of.locations[i]
-		if sum == 0 || at.Expert == None || !r.judged(router.Whole(at.Layer)) {
+		at := r.ranks[rank].of.Places[i]
+		if sum == 0 || at.Expert == NoID || !r.judged(router.OptInt(at.Layer)) {
 			continue
 		}
 		if first == end {

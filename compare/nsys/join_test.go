@@ -11,7 +11,7 @@ import (
 )
 
 // phaseTime is the time of one rank, layer and phase.
-func phaseTime(trace *Trace, rank int, layer router.Whole, phase Phase) int64 {
+func phaseTime(trace *Trace, rank int, layer router.OptInt, phase Phase) int64 {
 	for _, p := range trace.Phases {
 		if p.Rank == rank && p.Layer == layer && p.Phase == phase {
 			return p.TotalNS
@@ -29,7 +29,7 @@ func TestJoinTraps(t *testing.T) {
 		what    string
 		make    func(*fixture)
 		warning string
-		layer   router.Whole
+		layer   router.OptInt
 		phase   Phase
 		want    int64 // ns on rank 0
 	}{
@@ -39,11 +39,11 @@ func TestJoinTraps(t *testing.T) {
 		}, "", 0, PhaseExperts, 7},
 		{"a kernel without a launch row is unknown, not lost", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29, "k")
-		}, "no_launch", None, PhaseUnknown, 9},
+		}, "no_launch", NoID, PhaseUnknown, 9},
 		{"NULL is no correlation id", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29,
 				"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = NULL").call(0, 0, 10)
-		}, "no_launch", None, PhaseUnknown, 9},
+		}, "no_launch", NoID, PhaseUnknown, 9},
 		{"a reused id goes to the last call before the kernel", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").push(0, 100, 150, "layer 1 experts").push(0, 200, 250,
 				"layer 2 experts")
@@ -52,7 +52,7 @@ func TestJoinTraps(t *testing.T) {
 		{"the range of another thread says nothing", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").sql("UPDATE NVTX_EVENTS SET globalTid = %d", tid(0, 2)).work(0, 1, 10,
 				7, "k")
-		}, "", None, PhaseUnknown, 7},
+		}, "", NoID, PhaseUnknown, 7},
 		{"a registered name", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,59,NULL,%d,%d,NULL,0)", f.text("layer 4 experts"),
 				tid(0, 1)).work(0, 1, 10, 7, "k")
@@ -64,7 +64,7 @@ func TestJoinTraps(t *testing.T) {
 		{"a mark is no range", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,34,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10,
 				7, "k")
-		}, "", None, PhaseUnknown, 7},
+		}, "", NoID, PhaseUnknown, 7},
 		{"an open range lasts to the end of the capture", func(f *fixture) {
 			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1,
 				10, 7, "k")
@@ -108,16 +108,16 @@ func TestJoinTraps(t *testing.T) {
 		{"ranges that go on without kernels", func(f *fixture) {
 			f.push(0, 0, 50, "[Executor] _forward_step 0:").push(0, 100, 200, "[Executor] _forward_step 1:").work(0, 1,
 				10, 7, "k")
-		}, "ended_early", None, PhaseUnknown, 7},
+		}, "ended_early", NoID, PhaseUnknown, 7},
 		{"unknown ranges that go on without kernels", func(f *fixture) {
 			f.push(0, 0, 50, "forward").push(0, 100, 200, "backward").work(0, 1, 10, 7, "k")
-		}, "ended_early", None, PhaseUnknown, 7},
+		}, "ended_early", NoID, PhaseUnknown, 7},
 		{"unknown ranges that end a program", func(f *fixture) {
 			for i := range int64(10) {
 				f.push(0, i, 50, "forward")
 			}
 			f.push(0, 100, 200, "goodbye").work(0, 1, 10, 7, "k")
-		}, "", None, PhaseUnknown, 7},
+		}, "", NoID, PhaseUnknown, 7},
 		{"a kernel without a process belongs to the only one", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, 5,
 				"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 2")
@@ -137,11 +137,11 @@ func TestJoinTraps(t *testing.T) {
 			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,102),(12,12,%d,102,101)", tid(0, 1),
 				tid(0, 1))
 			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 101")
-		}, "graph_capture", None, PhaseUnknown, 7},
+		}, "graph_capture", NoID, PhaseUnknown, 7},
 		{"graph launches whose work was not recorded", func(f *fixture) {
 			f.work(0, 1, 10, 7, "k").sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50,51,%d,9,%d)", tid(0, 1),
 				f.text("cudaGraphLaunch_v10000"))
-		}, "graph_lost", None, PhaseUnknown, 7},
+		}, "graph_lost", NoID, PhaseUnknown, 7},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			f := newFixture()

@@ -31,7 +31,7 @@ type StepKind struct {
 // prompt, and the tokens of the rank with most.
 func (r *reduction) batch(step int32) (all ranges.Batch) {
 	for _, p := range r.ranks {
-		b := ranges.BatchOf(p.of.stepNames[step])
+		b := ranges.BatchOf(p.of.StepNames[step])
 		all = ranges.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
 			Tokens: max(all.Tokens, b.Tokens)}
 	}
@@ -47,7 +47,7 @@ func (r *reduction) kinds() {
 			steps = append(steps, int(s.Number))
 		}
 	}
-	outside := map[router.Whole]float64{}
+	outside := map[router.OptInt]float64{}
 	for i := range r.trace.Cells {
 		if c := &r.trace.Cells[i]; c.Phase != PhaseExperts {
 			outside[c.Step] += float64(c.TotalNS - c.CollectiveNS)
@@ -57,19 +57,19 @@ func (r *reduction) kinds() {
 	for i, step := range steps {
 		batches[i] = r.batch(int32(step))
 		name := strings.Join(append(slices.Clone(kernels[int32(step)]), batches[i].String()), "\n")
-		work[i] = imbalance.StepWork{Kernels: name, Tokens: batches[i].Tokens, OutsideNS: outside[router.Whole(step)]}
+		work[i] = imbalance.StepWork{Kernels: name, Tokens: batches[i].Tokens, OutsideNS: outside[router.OptInt(step)]}
 	}
-	kindOf := map[router.Whole]int{}
+	kindOf := map[router.OptInt]int{}
 	for i, kind := range imbalance.Kinds(work) {
 		if kind == len(r.trace.StepKinds) {
 			r.trace.StepKinds = append(r.trace.StepKinds, StepKind{Kind: kind, Kernels: kernels[int32(steps[i])]})
 		}
 		k := &r.trace.StepKinds[kind]
-		k.Steps, kindOf[router.Whole(steps[i])] = append(k.Steps, steps[i]), kind
+		k.Steps, kindOf[router.OptInt(steps[i])] = append(k.Steps, steps[i]), kind
 	}
 	for i := range r.trace.Cells {
 		if kind, whole := kindOf[r.trace.Cells[i].Step]; whole {
-			r.trace.Cells[i].Kind = router.Whole(kind)
+			r.trace.Cells[i].Kind = router.OptInt(kind)
 		}
 	}
 	r.nameKinds(steps, batches, work)
@@ -88,11 +88,11 @@ func (r *reduction) expertKernels() map[int32][]string {
 		var last use
 		for j := range p.events {
 			e := &p.events[j]
-			c, at := &p.of.classes[e.name], &p.of.locations[e.location]
-			if at.Step == None || !c.GEMM && !slices.Contains(kernel.Routed, c.Phase) {
+			c, at := &p.of.classes[e.name], &p.of.Places[e.location]
+			if at.Step == NoID || !c.GEMM && !slices.Contains(kernel.Routed, c.Phase) {
 				continue
 			}
-			if u := (use{at.Step, p.of.names[e.name], at.Graph}); u != last {
+			if u := (use{at.Step, p.of.Names[e.name], at.Graph}); u != last {
 				seen[u], last = true, u
 			}
 		}
@@ -133,7 +133,7 @@ func (r *reduction) judgeKinds() {
 	for i := range r.trace.StepKinds {
 		k := &r.trace.StepKinds[i]
 		var rows []imbalance.Row
-		for _, l := range r.trace.Times(func(c *Cell) bool { return c.Kind == router.Whole(k.Kind) }).Judged() {
+		for _, l := range r.trace.Times(func(c *Cell) bool { return c.Kind == router.OptInt(k.Kind) }).Judged() {
 			if row, ok := l.Row(r.options.Threshold); ok {
 				rows = append(rows, row)
 			}

@@ -36,6 +36,7 @@ type Options struct {
 // there are any, and reduces them to one Trace. The order of paths does not
 // matter.
 func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
+	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return nil, err
@@ -115,8 +116,8 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	}
 	a := attribute(rec, o)
 	capture.Collect(len(rec.Kernels))
-	e := &exportSummary{names: rec.KernelNames, rules: o.Phases, session: meta.SessionUTC, ranks: a.rankEvents(),
-		classes: a.classes, locations: a.final.Values, stepNames: a.stepNames}
+	e := &exportSummary{rules: o.Phases, ranks: a.rankEvents(), classes: a.classes, summaryExport: summaryExport{
+		Names: rec.KernelNames, Session: meta.SessionUTC, Places: a.final.Values, StepNames: a.stepNames}}
 	if len(e.ranks) == 0 {
 		return nil, &input.Error{File: path, Expected: "kernels to analyze",
 			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
@@ -125,10 +126,10 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 	if err != nil {
 		return nil, err
 	}
-	e.arm, e.armEvidence = meta.Arm()
-	e.world, _ = meta.WorldSize()
-	e.gc, e.gil = len(a.python.Collects) > 0, len(a.python.Locked) > 0
-	e.export = export.Describe(path, rec, a.counts, ranks)
+	e.Arm, e.ArmEvidence = meta.Arm()
+	e.World, _ = meta.WorldSize()
+	e.GC, e.GIL = len(a.python.Collects) > 0, len(a.python.Locked) > 0
+	e.Export = export.Describe(path, rec, a.counts, ranks)
 	var wait sync.WaitGroup
 	for _, r := range e.ranks {
 		wait.Go(r.sort)
@@ -145,8 +146,8 @@ func numberRanks(path string, rec *capture.Recording, events []*rankEvents, flag
 	}
 	ranks, err := export.Ranks(path, rec, devices, flag)
 	for i := range ranks {
-		ranks[i].Streams = events[i].rank.Streams
-		events[i].rank = ranks[i]
+		ranks[i].Streams = events[i].Rank.Streams
+		events[i].Rank = ranks[i]
 	}
 	return ranks, err
 }

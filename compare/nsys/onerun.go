@@ -23,7 +23,7 @@ const mostSkew = int64(24 * 3600e9)
 func (r *reduction) oneArm() error {
 	first := map[string]string{}
 	for _, d := range r.exports {
-		first[d.arm] = cmp.Or(first[d.arm], d.export.Path+" ("+d.armEvidence+")")
+		first[d.Arm] = cmp.Or(first[d.Arm], d.Export.Path+" ("+d.ArmEvidence+")")
 	}
 	if normal, perfect := first["normal"], first["perfect"]; normal != "" && perfect != "" {
 		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm",
@@ -41,16 +41,16 @@ func (r *reduction) oneModel() error {
 	for _, p := range r.ranks[1:] {
 		found, other := "", p.used()
 		if a, b := onemodel.Gates(own, other); a != b {
-			found = fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.rank.Rank, a,
-				p.rank.Rank, b)
+			found = fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.Rank.Rank, a,
+				p.Rank.Rank, b)
 		} else if p.of != first.of {
 			if share, few := onemodel.Shared(own, other); few {
 				found = fmt.Sprintf("ranks %d and %d, of which one has %s of its compute time in kernels that the other runs",
-					first.rank.Rank, p.rank.Rank, quantity.Percent(share))
+					first.Rank.Rank, p.Rank.Rank, quantity.Percent(share))
 			}
 		}
 		if found != "" {
-			return &input.Error{File: first.rank.Export + " and " + p.rank.Export, Expected: "ranks that run one model",
+			return &input.Error{File: first.Rank.Export + " and " + p.Rank.Export, Expected: "ranks that run one model",
 				Found: found,
 				Try:   "pass the exports of one run", Err: ErrNotOneRun}
 		}
@@ -60,7 +60,7 @@ func (r *reduction) oneModel() error {
 
 // used are the kernels that the rank ran.
 func (p *rankEvents) used() onemodel.Kernels {
-	k := onemodel.Kernels{Names: p.of.names, Classes: p.of.classes, NS: make([]int64, len(p.of.names))}
+	k := onemodel.Kernels{Names: p.of.Names, Classes: p.of.classes, NS: make([]int64, len(p.of.Names))}
 	for i := range p.events {
 		k.NS[p.events[i].name] += p.events[i].duration
 	}
@@ -79,7 +79,7 @@ func (r *reduction) otherModel() {
 			names, a, b = onemodel.Alone(own, other), first, p
 		}
 		if len(names) > 0 {
-			r.warn("different_runs", "", "why", "models", "rank", a.rank.Rank, "libraries", names, "other", b.rank.Rank)
+			r.warn("different_runs", "", "why", "models", "rank", a.Rank.Rank, "libraries", names, "other", b.Rank.Rank)
 			return
 		}
 	}
@@ -95,12 +95,12 @@ func (r *reduction) checkRanks() error {
 	sameTime := func(a, b kernelEvent) bool { return a.start == b.start && a.duration == b.duration }
 	for i, p := range r.ranks {
 		for _, o := range r.ranks[:i] {
-			a, b := o.rank, p.rank
+			a, b := o.Rank, p.Rank
 			copied := p.of != o.of && len(p.events) > 0 && slices.EqualFunc(p.events, o.events, sameTime)
 			if !copied && a.Rank != b.Rank {
 				continue
 			}
-			e := &input.Error{File: o.of.export.Path + " and " + p.of.export.Path,
+			e := &input.Error{File: o.of.Export.Path + " and " + p.of.Export.Path,
 				Expected: "exports of one run, one per rank"}
 			e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence),
 				ErrSameRank

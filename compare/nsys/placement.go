@@ -79,23 +79,23 @@ func (a *attribution) inference(r *rankEvents) func(*placement) {
 	for _, i := range r.kernels {
 		k := &a.rec.Kernels[i]
 		at := &a.final.Values[k.GraphNode]
-		if at.Layer != None && !layered[at.Step] {
+		if at.Layer != NoID && !layered[at.Step] {
 			layered[at.Step] = true
 		}
 		if c := &a.classes[k.Name]; c.GEMM || c.FusedExperts() {
-			if placed = placed || at.Layer != None; !gemms[at.Step] {
+			if placed = placed || at.Layer != NoID; !gemms[at.Step] {
 				gemms[at.Step] = true
 			}
 		}
 	}
-	stepped := len(layered) > 1 || len(layered) == 1 && !layered[None]
+	stepped := len(layered) > 1 || len(layered) == 1 && !layered[NoID]
 	switch {
 	case len(gemms) > 0 && !placed:
 		return (*placement).inferLayers
 	case len(layered) > 0 && !stepped:
 		return (*placement).stepsOfLayers
 	}
-	maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == None || layered[step] })
+	maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == NoID || layered[step] })
 	if !placed || len(gemms) == 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (p *placement) inferBeside(bare map[int32]bool) {
 	p.order = slices.DeleteFunc(p.order, func(i int32) bool {
 		e := &p.r.events[i]
 		at := &p.a.final.Values[e.location]
-		if !bare[at.Step] && at.Layer != None && p.a.classes[e.name].GEMM {
+		if !bare[at.Step] && at.Layer != NoID && p.a.classes[e.name].GEMM {
 			seen[at.Layer] = true
 		}
 		return !bare[at.Step]
@@ -123,11 +123,11 @@ func (p *placement) inferBeside(bare map[int32]bool) {
 	s.Steps, s.Share = p.explained(s.Layers)
 	layers := slices.Sorted(maps.Keys(seen))
 	for b, layer := range p.layers {
-		if layer != None {
+		if layer != NoID {
 			p.layers[b] = layers[layer]
 		}
 	}
-	p.r.structure = s
+	p.r.Structure = s
 	p.place()
 }
 
@@ -137,7 +137,7 @@ func (p *placement) inferLayers() {
 	p.found = infer.Find(p.launches)
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, Stage: p.found.Stage}
-	p.r.structure = s
+	p.r.Structure = s
 	if n := p.stepsOfRanges(); n > 0 {
 		s.Layers, s.Unknown, s.Unclear = n, "", false
 	} else {
@@ -151,7 +151,7 @@ func (p *placement) inferLayers() {
 	}
 	if s.Layers == 0 {
 		for b := range p.found.Blocks {
-			p.steps[b], p.layers[b] = None, int32(b)
+			p.steps[b], p.layers[b] = NoID, int32(b)
 		}
 	}
 	p.place()
@@ -234,7 +234,7 @@ func (p *placement) stepsOfPattern() {
 	for b := range p.found.Blocks {
 		step, layer := p.found.Place(b)
 		if !p.found.Complete(step) {
-			step, layer = None, None
+			step, layer = NoID, NoID
 		}
 		p.steps[b], p.layers[b] = int32(step), int32(layer)
 	}
@@ -251,7 +251,7 @@ func (p *placement) explained(layers int) (steps int, share float64) {
 		for block < len(p.found.Blocks) && p.found.Blocks[block].Last < i {
 			block++
 		}
-		if block < len(p.layers) && p.layers[block] != None {
+		if block < len(p.layers) && p.layers[block] != NoID {
 			inside += p.r.events[at].duration
 		}
 	}
@@ -296,7 +296,7 @@ func (p *placement) place() {
 			if shared && l.Evidence >= ranges.ByOperator {
 				l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
 			}
-			if i >= begin && p.layers[b] != None {
+			if i >= begin && p.layers[b] != NoID {
 				l.Layer, l.Inferred = p.layers[b], l.Inferred|ranges.InferredLayer
 				l.Graph = replayed && p.launches[i].Anchor == infer.ExpertGEMM
 				if i >= routing {
@@ -320,7 +320,7 @@ func (p *placement) place() {
 
 // inStep gives a kernel a step where no range does.
 func (p *placement) inStep(l *location, step int32) {
-	if l.Step == None && step != None {
+	if l.Step == NoID && step != NoID {
 		l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
 	}
 }

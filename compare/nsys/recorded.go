@@ -40,7 +40,7 @@ func (r *reduction) checkRecorded() (err error) {
 	if s := r.trace.Structure; s != nil && !s.Beside {
 		r.takeInOrder(s)
 	}
-	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].rank.Export,
+	seen := recorded.Trace{Ranks: r.rankNumbers(), Export: r.ranks[len(r.ranks)-1].Rank.Export,
 		World: int(max(0, r.trace.World)), Experts: r.observedExperts(), Layers: map[recorded.Pair]bool{}}
 	for _, k := range r.trace.Kernels {
 		seen.Kernels = append(seen.Kernels, k.Name)
@@ -70,7 +70,7 @@ func (r *reduction) takeInOrder(s *Structure) {
 	given.Counts, s.Counted = counts, counted
 	given.Imbalance = slices.Clone(given.Imbalance)
 	for i, row := range given.Imbalance {
-		given.Imbalance[i].Layer = router.Whole(slices.Index(counted, int(row.Layer)))
+		given.Imbalance[i].Layer = router.OptInt(slices.Index(counted, int(row.Layer)))
 	}
 	r.warn("counts_order", "", "first", counted[0], "last", counted[s.Layers-1], "most", s.Layers-1)
 }
@@ -78,7 +78,7 @@ func (r *reduction) takeInOrder(s *Structure) {
 // rankNumbers are the numbers of the ranks, ascending.
 func (r *reduction) rankNumbers() (numbers []int) {
 	for _, p := range r.ranks {
-		numbers = append(numbers, p.rank.Rank)
+		numbers = append(numbers, p.Rank.Rank)
 	}
 	return numbers
 }
@@ -88,8 +88,8 @@ func (r *reduction) observedExperts() []recorded.Expert {
 	seen := map[recorded.Expert]bool{}
 	for i, p := range r.ranks {
 		for j, ns := range r.sums[i] {
-			if at := &p.of.locations[j]; ns > 0 && at.Expert != None && at.Layer != None {
-				seen[recorded.Expert{Layer: int(at.Layer), Expert: int(at.Expert), Rank: p.rank.Rank}] = true
+			if at := &p.of.Places[j]; ns > 0 && at.Expert != NoID && at.Layer != NoID {
+				seen[recorded.Expert{Layer: int(at.Layer), Expert: int(at.Expert), Rank: p.Rank.Rank}] = true
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (r *reduction) loadExperts() {
 		}
 		for _, p := range parts {
 			r.trace.Experts = append(r.trace.Experts, ExpertStat{
-				Rank: key[0], Layer: router.Whole(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: p.Slots,
+				Rank: key[0], Layer: router.OptInt(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: p.Slots,
 				Known: true, Stats: kernel.StatsOf(p.NS),
 			})
 		}

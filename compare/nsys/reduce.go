@@ -26,7 +26,7 @@ type reduction struct {
 	expertTimes []expertTime               // see sumExperts
 	partial     bool                       // only some steps are left of what was recorded
 	// whether the layer counts as one: all that are named, or time without any
-	judged func(layer router.Whole) bool
+	judged func(layer router.OptInt) bool
 }
 
 // reduce computes the result of export summaries taken together. Their order does
@@ -71,31 +71,31 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(),
 		names: kernel.NewIndex[string](0)}
 	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
-		return cmp.Or(slices.Compare(a.export.Ranks, b.export.Ranks), cmp.Compare(a.export.Path, b.export.Path))
+		return cmp.Or(slices.Compare(a.Export.Ranks, b.Export.Ranks), cmp.Compare(a.Export.Path, b.Export.Path))
 	})
 	for _, d := range r.exports {
 		for _, l := range d.ranks {
 			l.of = d
 			r.ranks = append(r.ranks, l)
 		}
-		r.trace.Exports = append(r.trace.Exports, d.export)
-		if d.world > 0 {
-			r.trace.World = max(r.trace.World, router.Whole(d.world))
+		r.trace.Exports = append(r.trace.Exports, d.Export)
+		if d.World > 0 {
+			r.trace.World = max(r.trace.World, router.OptInt(d.World))
 		}
 	}
-	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.rank.Rank, b.rank.Rank) })
+	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.Rank.Rank, b.Rank.Rank) })
 	if err := cmp.Or(r.oneArm(), r.checkRanks(), r.oneModel(), r.oneTime()); err != nil {
 		return nil, err
 	}
 	for _, p := range r.ranks {
-		r.trace.Ranks = append(r.trace.Ranks, p.rank)
+		r.trace.Ranks = append(r.trace.Ranks, p.Rank)
 	}
 	return r, nil
 }
 
 func newTrace() *Trace {
 	return &Trace{
-		SchemaVersion: SchemaVersion, Kind: "trace", World: None,
+		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{},
@@ -112,8 +112,8 @@ func (r *reduction) warn(code, subject string, args ...any) {
 func (r *reduction) kernels() {
 	r.nameOf = map[*exportSummary][]int32{}
 	for _, d := range r.exports {
-		to := make([]int32, len(d.names))
-		for i, name := range d.names {
+		to := make([]int32, len(d.Names))
+		for i, name := range d.Names {
 			if to[i] = r.names.Number(name); int(to[i]) == len(r.classes) {
 				r.classes = append(r.classes, d.classes[i])
 			}
@@ -167,9 +167,9 @@ type cellGroups struct {
 
 func newCellGroups(d *exportSummary) *cellGroups {
 	var g cellGroups
-	g.cellOf, g.cells = groupLocations(d.locations,
-		func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: None, Phase: l.Phase} })
-	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = None; return l })
+	g.cellOf, g.cells = groupLocations(d.Places,
+		func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: NoID, Phase: l.Phase} })
+	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = NoID; return l })
 	return &g
 }
 
@@ -196,12 +196,12 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 		func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
 	for i, at := range of.cells {
 		c := &cells[i]
-		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.rank.Rank, router.Whole(at.Step), router.Whole(at.Layer),
-			at.Phase, cellBusy[i].NS, None
+		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.Rank.Rank, router.OptInt(at.Step), router.OptInt(at.Layer),
+			at.Phase, cellBusy[i].NS, NoID
 	}
 	for i, at := range of.phases {
 		s := &phases[i]
-		s.Rank, s.Layer, s.Phase, s.Stats = p.rank.Rank, router.Whole(at.Layer), at.Phase, g.stats(i)
+		s.Rank, s.Layer, s.Phase, s.Stats = p.Rank.Rank, router.OptInt(at.Layer), at.Phase, g.stats(i)
 	}
 	// locations of other ranks in the same export have no kernels here
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
@@ -218,7 +218,7 @@ func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
 
 // sums is the time at each location.
 func (p *rankEvents) sums() []int64 {
-	ns := make([]int64, len(p.of.locations))
+	ns := make([]int64, len(p.of.Places))
 	for i := range p.events {
 		ns[p.events[i].location] += p.events[i].duration
 	}
@@ -253,7 +253,7 @@ func (r *reduction) experts() {
 // graphs fills Graphs.
 func (r *reduction) graphs() {
 	for _, p := range r.ranks {
-		runs := slices.Clone(p.graphs)
+		runs := slices.Clone(p.Graphs)
 		slices.SortFunc(runs, func(a, b graphEvent) int {
 			return cmp.Or(cmp.Compare(a.Graph, b.Graph),
 				cmp.Compare(a.Start, b.Start))
@@ -268,7 +268,7 @@ func (r *reduction) graphs() {
 			}
 			s := kernel.StatsOf(ns)
 			s.BusyNS = router.Number(union.NS)
-			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.rank.Rank, Graph: runs[0].Graph, Stats: s})
+			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.Rank.Rank, Graph: runs[0].Graph, Stats: s})
 			runs = runs[n:]
 		}
 	}
@@ -276,21 +276,21 @@ func (r *reduction) graphs() {
 
 // experts are the experts of one rank that own kernels.
 func (p *rankEvents) experts() (list []ExpertStat) {
-	of, experts := groupLocations(p.of.locations, func(l location) location {
-		if l.Expert == None {
+	of, experts := groupLocations(p.of.Places, func(l location) location {
+		if l.Expert == NoID {
 			return ranges.Unattributed
 		}
-		return location{Step: None, Layer: l.Layer, Expert: l.Expert}
+		return location{Step: NoID, Layer: l.Layer, Expert: l.Expert}
 	})
 	g := groupDurations([][]kernelEvent{p.events}, len(experts), func(_ int, e *kernelEvent) int32 {
-		if i := of[e.location]; experts[i].Expert != None {
+		if i := of[e.location]; experts[i].Expert != NoID {
 			return i
 		}
 		return -1
 	})
 	for i, at := range experts {
 		if s := g.stats(i); s.Instances > 0 {
-			list = append(list, ExpertStat{Rank: p.rank.Rank, Layer: router.Whole(at.Layer), Expert: int(at.Expert),
+			list = append(list, ExpertStat{Rank: p.Rank.Rank, Layer: router.OptInt(at.Layer), Expert: int(at.Expert),
 				Basis: imbalance.Observed, Stats: s})
 		}
 	}
@@ -308,7 +308,7 @@ func (r *reduction) warnUnevenRanks() {
 	}
 	counts, perLayer, perExpert := make([]int64, len(r.ranks)), make([]int64, len(r.ranks)), make([]int64, len(r.ranks))
 	for i, p := range r.ranks {
-		counts[i] = int64(len(p.events) + len(p.graphs))
+		counts[i] = int64(len(p.events) + len(p.Graphs))
 		perLayer[i], perExpert[i] = p.kernelsPer()
 	}
 	median := func(list []int64) float64 { return float64(kernel.StatsOf(slices.Clone(list)).MedianNS) }
@@ -316,12 +316,12 @@ func (r *reduction) warnUnevenRanks() {
 	for i, p := range r.ranks {
 		switch {
 		case float64(counts[i]) < all/2:
-			r.warn("few_kernels", p.rank.Export, "why", "all", "rank", p.rank.Rank, "kernels", counts[i], "median", all)
+			r.warn("few_kernels", p.Rank.Export, "why", "all", "rank", p.Rank.Rank, "kernels", counts[i], "median", all)
 		case float64(perLayer[i]) < leastKernels*layered:
-			r.warn("few_kernels", p.rank.Export, "why", "layer", "rank", p.rank.Rank, "kernels", perLayer[i], "median",
+			r.warn("few_kernels", p.Rank.Export, "why", "layer", "rank", p.Rank.Rank, "kernels", perLayer[i], "median",
 				layered)
 		case float64(perExpert[i]) < leastPerExpert*owned:
-			r.warn("few_kernels", p.rank.Export, "why", "expert", "rank", p.rank.Rank, "kernels",
+			r.warn("few_kernels", p.Rank.Export, "why", "expert", "rank", p.Rank.Rank, "kernels",
 				float64(perExpert[i])/1000, "median", owned/1000)
 		}
 	}
@@ -341,26 +341,26 @@ const (
 // those in ranges of single experts over how often one ran, 0 without such ranges.
 func (p *rankEvents) kernelsPer() (layer, expert int64) {
 	layers, experts := map[int32]bool{}, map[location]bool{}
-	seen := make([]bool, len(p.of.locations))
+	seen := make([]bool, len(p.of.Places))
 	kernels := int64(0)
 	for i := range p.events {
 		at := p.events[i].location
-		l := &p.of.locations[at]
-		if p.structure != nil && p.structure.Layers > 0 && l.Step == None {
+		l := &p.of.Places[at]
+		if p.Structure != nil && p.Structure.Layers > 0 && l.Step == NoID {
 			continue
 		}
 		kernels++
-		if l.Expert != None {
+		if l.Expert != NoID {
 			expert++
 		}
 		if !seen[at] {
 			seen[at], layers[l.Layer] = true, true
-			if l.Expert != None {
+			if l.Expert != NoID {
 				experts[location{Step: l.Step, Layer: l.Layer, Expert: l.Expert}] = true
 			}
 		}
 	}
-	delete(layers, None)
+	delete(layers, NoID)
 	return kernels / int64(max(len(layers), 1)), 1000 * expert / int64(max(len(experts), 1))
 }
 
@@ -368,14 +368,14 @@ func (p *rankEvents) kernelsPer() (layer, expert int64) {
 func (r *reduction) coverage() {
 	var total, launched, layered, expert int64
 	for i, p := range r.ranks {
-		launched += p.launchedNS
+		launched += p.LaunchedNS
 		for j, ns := range r.sums[i] {
-			at := &p.of.locations[j]
+			at := &p.of.Places[j]
 			total += ns
-			if at.Layer != None {
+			if at.Layer != NoID {
 				layered += ns
 			}
-			if at.Expert != None {
+			if at.Expert != NoID {
 				expert += ns
 			}
 		}

@@ -81,7 +81,7 @@ func TestPhasesAgreeWithSQL(t *testing.T) {
 		trace := mustRead(t, Options{}, path)
 		got := map[string]int64{}
 		for _, c := range trace.Cells {
-			if c.Layer != None && c.Step != None {
+			if c.Layer != NoID && c.Step != NoID {
 				got[string(rune('0'+c.Layer))+" "+string(c.Phase)+" "+string(rune('0'+c.Step))] += c.TotalNS
 			}
 		}
@@ -113,6 +113,9 @@ func TestPhasesAgreeWithSQL(t *testing.T) {
 // Reading allocates for what is distinct (names, threads, tables), not for rows:
 // the same rows again cost no allocation of their own.
 func TestReadingAllocatesNothingPerRow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pools and counts of allocations are others under the race detector")
+	}
 	rows := func(n int) string {
 		f := newFixture().push(0, 0, 1<<40,
 			"layer 0 experts and a name that is longer than thirty-two bytes, op_id = 1")

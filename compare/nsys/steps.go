@@ -64,8 +64,8 @@ func (r *reduction) selectSteps() error {
 func (r *reduction) keep(within func(step int32) bool) {
 	for _, p := range r.ranks {
 		p.events = slices.DeleteFunc(p.events,
-			func(e kernelEvent) bool { return !within(p.of.locations[e.location].Step) })
-		p.graphs = slices.DeleteFunc(p.graphs, func(g graphEvent) bool { return !within(g.Step) })
+			func(e kernelEvent) bool { return !within(p.of.Places[e.location].Step) })
+		p.Graphs = slices.DeleteFunc(p.Graphs, func(g graphEvent) bool { return !within(g.Step) })
 	}
 	r.partial = true
 }
@@ -75,12 +75,12 @@ func (r *reduction) recordedSteps() []int32 {
 	steps := map[int32]bool{}
 	for _, p := range r.ranks {
 		for i := range p.events {
-			steps[p.of.locations[p.events[i].location].Step] = true
+			steps[p.of.Places[p.events[i].location].Step] = true
 		}
-		for _, g := range p.graphs {
+		for _, g := range p.Graphs {
 			steps[g.Step] = true
 		}
 	}
-	delete(steps, None)
+	delete(steps, NoID)
 	return slices.Sorted(maps.Keys(steps))
 }

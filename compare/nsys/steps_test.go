@@ -46,7 +46,7 @@ func TestChosenSteps(t *testing.T) {
 	}
 	var whole, parts int64 // the GPU time in steps is that of each step added up
 	for _, cell := range mustRead(t, Options{}, exports...).Cells {
-		if cell.Step != router.None {
+		if cell.Step != router.NoID {
 			whole += cell.TotalNS
 		}
 	}

@@ -12,18 +12,18 @@ import (
 // and drops them where they do not: the blocks of two ranks with the same number
 // would be of different steps.
 func (r *reduction) structure() {
-	at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.structure != nil })
+	at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.Structure != nil })
 	if at < 0 {
 		r.layerSteps()
 		return
 	}
 	first := r.ranks[at]
-	if first.structure.Beside {
+	if first.Structure.Beside {
 		r.besideLayers(first)
 		return
 	}
 	unknown := r.commonSteps()
-	s := *first.structure
+	s := *first.Structure
 	r.trace.Structure = &s
 	for _, p := range r.ranks {
 		if args := first.differs(p); args != nil || unknown != nil {
@@ -33,7 +33,7 @@ func (r *reduction) structure() {
 			r.unknownLayers(s, "ranks_differ", args...)
 			return
 		}
-		s.Share = min(s.Share, p.structure.Share)
+		s.Share = min(s.Share, p.Structure.Share)
 	}
 	if s.Layers > 0 && infer.Twins(r.layerTimes(s.Layers)) {
 		r.unknownLayers(s, "microbatches", "layers", s.Layers)
@@ -54,14 +54,14 @@ func (r *reduction) structure() {
 // name, where the ranks agree.
 func (r *reduction) besideLayers(first *rankEvents) {
 	for _, p := range r.ranks {
-		if first.differs(p) != nil || !p.structure.Beside {
+		if first.differs(p) != nil || !p.Structure.Beside {
 			r.dropInferred()
 			return
 		}
 	}
-	s := *first.structure
+	s := *first.Structure
 	for _, p := range r.ranks {
-		s.Share = min(s.Share, p.structure.Share)
+		s.Share = min(s.Share, p.Structure.Share)
 	}
 	r.trace.Structure = &s
 	r.warn("inferred_beside", "", "steps", s.Steps, "layers", s.Layers)
@@ -70,8 +70,8 @@ func (r *reduction) besideLayers(first *rankEvents) {
 // inferred reports whether layers are inferred in any of some steps.
 func (r *reduction) inferred(steps []int) bool {
 	for _, d := range r.exports {
-		for i := range d.locations {
-			if l := &d.locations[i]; l.Inferred&ranges.InferredLayer > 0 && slices.Contains(steps, int(l.Step)) {
+		for i := range d.Places {
+			if l := &d.Places[i]; l.Inferred&ranges.InferredLayer > 0 && slices.Contains(steps, int(l.Step)) {
 				return true
 			}
 		}
@@ -94,8 +94,8 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 		times[rank] = make([]float64, layers)
 		for i := range p.events {
 			e := &p.events[i]
-			at := &p.of.locations[e.location]
-			if at.Inferred&ranges.InferredLayer > 0 && at.Step != None && at.Layer < int32(layers) &&
+			at := &p.of.Places[e.location]
+			if at.Inferred&ranges.InferredLayer > 0 && at.Step != NoID && at.Layer < int32(layers) &&
 				p.of.classes[e.name].GEMM {
 				times[rank][at.Layer] += float64(e.duration)
 			}
@@ -108,8 +108,8 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 func (p *rankEvents) stepSpans() (spans []infer.Span) {
 	for i := range p.events {
 		e := &p.events[i]
-		l, from := &p.of.locations[e.location], p.of.session+e.start
-		if l.Inferred&ranges.InferredLayer == 0 || l.Step == None {
+		l, from := &p.of.Places[e.location], p.of.Session+e.start
+		if l.Inferred&ranges.InferredLayer == 0 || l.Step == NoID {
 			continue
 		}
 		if n := len(spans); n == 0 || spans[n-1].Step < l.Step {
@@ -127,25 +127,25 @@ func (r *reduction) commonSteps() (unknown []any) {
 	spans, shifts := make([][]infer.Span, len(r.ranks)), make([]int, len(r.ranks))
 	first, from, to := r.ranks[0], 0, math.MaxInt // of the first rank's steps
 	for i, p := range r.ranks {
-		if spans[i] = p.stepSpans(); p.structure == nil || p.structure.Layers != first.structure.Layers ||
-			len(spans[i]) != p.structure.Steps || len(spans[i]) == 0 {
+		if spans[i] = p.stepSpans(); p.Structure == nil || p.Structure.Layers != first.Structure.Layers ||
+			len(spans[i]) != p.Structure.Steps || len(spans[i]) == 0 {
 			return nil
 		}
-		alike := p.structure.Blocks == first.structure.Blocks && len(spans[i]) == len(spans[0]) &&
+		alike := p.Structure.Blocks == first.Structure.Blocks && len(spans[i]) == len(spans[0]) &&
 			spans[i][0].Step == spans[0][0].Step
 		n, ok := 0, alike
-		if p.of == first.of || p.of.session > 0 && first.of.session > 0 {
+		if p.of == first.of || p.of.Session > 0 && first.of.Session > 0 {
 			n, ok = infer.Shift(spans[0], spans[i], alike)
 		}
 		if from, to = max(from, n), min(to, n+len(spans[i])); !ok || from >= to {
-			return []any{"why", "when", "rank", first.rank.Rank, "other", p.rank.Rank}
+			return []any{"why", "when", "rank", first.Rank.Rank, "other", p.Rank.Rank}
 		}
 		shifts[i] = n
 	}
 	for i, p := range r.ranks {
-		n, begin, number := p.structure.Steps, spans[i][from-shifts[i]].Step, spans[0][from].Step
+		n, begin, number := p.Structure.Steps, spans[i][from-shifts[i]].Step, spans[0][from].Step
 		if n > to-from {
-			r.warn("uncommon_steps", p.rank.Export, "rank", p.rank.Rank, "steps", n, "common", to-from)
+			r.warn("uncommon_steps", p.Rank.Export, "rank", p.Rank.Rank, "steps", n, "common", to-from)
 		}
 		if n > to-from || begin != number { // as the first rank's, whose ranges name the steps
 			p.keepSteps(begin, number, to-from)
@@ -156,21 +156,21 @@ func (r *reduction) commonSteps() (unknown []any) {
 
 // keepSteps keeps n steps from a first one on, which get the numbers from another on.
 func (p *rankEvents) keepSteps(first, number int32, n int) {
-	p.structure.Share *= float64(n) / float64(p.structure.Steps)
-	p.structure.Steps = n
+	p.Structure.Share *= float64(n) / float64(p.Structure.Steps)
+	p.Structure.Steps = n
 	to := map[int32]int32{}
-	p.of.locations = slices.Clone(p.of.locations)
+	p.of.Places = slices.Clone(p.of.Places)
 	for i := range p.events {
 		at := &p.events[i].location
 		if _, known := to[*at]; !known {
-			l := p.of.locations[*at]
+			l := p.of.Places[*at]
 			if l.Step >= first && l.Step < first+int32(n) {
 				l.Step += number - first
-			} else if l.Step = None; l.Inferred&ranges.InferredLayer > 0 {
-				l.Layer = None
+			} else if l.Step = NoID; l.Inferred&ranges.InferredLayer > 0 {
+				l.Layer = NoID
 			}
-			to[*at] = int32(len(p.of.locations))
-			p.of.locations = append(p.of.locations, l)
+			to[*at] = int32(len(p.of.Places))
+			p.of.Places = append(p.of.Places, l)
 		}
 		*at = to[*at]
 	}
@@ -182,13 +182,13 @@ func (r *reduction) layerSteps() {
 	steps := make([]int, len(r.ranks))
 	for i, p := range r.ranks {
 		for j := range p.events {
-			if at := &p.of.locations[p.events[j].location]; at.Inferred&ranges.InferredStep > 0 {
+			if at := &p.of.Places[p.events[j].location]; at.Inferred&ranges.InferredStep > 0 {
 				steps[i] = max(steps[i], int(at.Step)+1)
 			}
 		}
 		if steps[i] != steps[0] {
-			r.warn("ranks_differ", "", "why", "layer_steps", "rank", r.ranks[0].rank.Rank, "own", steps[0], "other",
-				p.rank.Rank, "others", steps[i])
+			r.warn("ranks_differ", "", "why", "layer_steps", "rank", r.ranks[0].Rank.Rank, "own", steps[0], "other",
+				p.Rank.Rank, "others", steps[i])
 			r.dropInferred()
 			return
 		}
@@ -201,17 +201,17 @@ func (r *reduction) layerSteps() {
 // differs are the arguments of a warning on what the structures of two ranks differ in, none
 // if they agree.
 func (p *rankEvents) differs(o *rankEvents) []any {
-	a, b := p.structure, o.structure
+	a, b := p.Structure, o.Structure
 	differ := func(why string, x, y int) []any {
-		return []any{"why", why, "rank", p.rank.Rank, "own", x, "other", o.rank.Rank, "others", y}
+		return []any{"why", why, "rank", p.Rank.Rank, "own", x, "other", o.Rank.Rank, "others", y}
 	}
 	switch {
 	case b == nil:
-		return []any{"why", "ranges", "rank", o.rank.Rank, "other", p.rank.Rank}
+		return []any{"why", "ranges", "rank", o.Rank.Rank, "other", p.Rank.Rank}
 	case a.Layers != b.Layers:
 		return differ("layers", a.Layers, b.Layers)
 	case a.Stage != b.Stage:
-		return []any{"why", "stages", "rank", p.rank.Rank, "other", o.rank.Rank}
+		return []any{"why", "stages", "rank", p.Rank.Rank, "other", o.Rank.Rank}
 	case a.Steps != b.Steps:
 		return differ("steps", a.Steps, b.Steps)
 	case a.Layers == 0 && a.Blocks != b.Blocks:
@@ -223,14 +223,14 @@ func (p *rankEvents) differs(o *rankEvents) []any {
 // dropInferred takes all inferred layers and steps back.
 func (r *reduction) dropInferred() {
 	for _, d := range r.exports {
-		d.locations = slices.Clone(d.locations)
-		for i := range d.locations {
-			l := &d.locations[i]
+		d.Places = slices.Clone(d.Places)
+		for i := range d.Places {
+			l := &d.Places[i]
 			if l.Inferred&ranges.InferredLayer > 0 {
-				l.Layer = None
+				l.Layer = NoID
 			}
 			if l.Inferred&ranges.InferredStep > 0 {
-				l.Step = None
+				l.Step = NoID
 			}
 			l.Inferred = 0
 		}

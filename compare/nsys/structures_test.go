@@ -242,7 +242,7 @@ func TestSharedExpertsAreOtherCompute(t *testing.T) {
 	})
 	gemms := int64(0)
 	for _, c := range trace.Cells {
-		if gemms += c.GEMMs; c.Phase == PhaseExperts && c.Layer == None {
+		if gemms += c.GEMMs; c.Phase == PhaseExperts && c.Layer == NoID {
 			t.Errorf("experts in no layer: %+v", c)
 		}
 	}

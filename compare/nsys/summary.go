@@ -43,26 +43,27 @@ type summaryHeader struct {
 	Exports []summaryExport `json:"exports"`
 }
 
+// summaryExport is what a summary says of an export before its events.
 type summaryExport struct {
 	Export      Export           `json:"export"`
-	Arm         string           `json:"arm"`
+	Arm         string           `json:"arm"` // normal, perfect or empty
 	ArmEvidence string           `json:"arm_evidence"`
-	World       int              `json:"world"`
-	Session     int64            `json:"session_utc_ns"`
+	World       int              `json:"world"`          // ranks of the whole run where the environment says, else 0
+	Session     int64            `json:"session_utc_ns"` // UTC nanoseconds of the capture's zero; 0 when not recorded
 	Names       []string         `json:"names"`
 	Places      []location       `json:"places"`
-	Ranks       []summaryRank    `json:"ranks"`
-	Rules       []string         `json:"phase_rules,omitempty"`
-	GC          bool             `json:"python_gc,omitempty"`
+	Ranks       []summaryRank    `json:"ranks"`                 // in a file alone
+	Rules       []string         `json:"phase_rules,omitempty"` // in a file alone
+	GC          bool             `json:"python_gc,omitempty"`   // these events are recorded, see capture.Python
 	GIL         bool             `json:"python_gil,omitempty"`
-	StepNames   map[int32]string `json:"step_names,omitempty"`
+	StepNames   map[int32]string `json:"step_names,omitempty"` // the names of the ranges of steps
 }
 
 type summaryRank struct {
 	Rank       Rank         `json:"rank"`
 	Graphs     []graphEvent `json:"graphs,omitempty"`
-	LaunchedNS int64        `json:"launched_ns"`
-	Events     int          `json:"events"`
+	LaunchedNS int64        `json:"launched_ns"` // of kernels whose launch is recorded
+	Events     int          `json:"events"`      // in a file alone: their number
 	Structure  *Structure   `json:"structure,omitempty"`
 	Late       []wait.Late  `json:"late,omitempty"`
 }
@@ -70,6 +71,7 @@ type summaryRank struct {
 // Summarize reads exports (or summaries) and writes one summary of them to w.
 // Read takes summaries wherever it takes exports.
 func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) error {
+	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {
 		return err
@@ -88,11 +90,11 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 	out := bufio.NewWriterSize(zip, 1<<16)
 	var head summaryHeader
 	for _, d := range exports {
-		e := summaryExport{Export: d.export, Arm: d.arm, ArmEvidence: d.armEvidence, World: d.world, Session: d.session,
-			Names: d.names, Places: d.locations, GC: d.gc, GIL: d.gil, StepNames: d.stepNames}
+		e := d.summaryExport
+		e.Ranks, e.Rules = nil, nil // of a summary that it was read from
 		for _, l := range d.ranks {
-			e.Ranks = append(e.Ranks, summaryRank{Rank: l.rank, Graphs: l.graphs, LaunchedNS: l.launchedNS,
-				Events: len(l.events), Structure: l.structure, Late: l.late})
+			l.Events = len(l.events)
+			e.Ranks = append(e.Ranks, l.summaryRank)
 		}
 		for _, rule := range d.rules {
 			e.Rules = append(e.Rules, rule.String())
@@ -177,8 +179,7 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 	}
 	exports := []*exportSummary{}
 	for _, e := range head.Exports {
-		d := &exportSummary{export: e.Export, arm: e.Arm, armEvidence: e.ArmEvidence, world: e.World,
-			session: e.Session, names: e.Names, locations: e.Places, gc: e.GC, gil: e.GIL, stepNames: e.StepNames}
+		d := &exportSummary{summaryExport: e}
 		for _, text := range e.Rules {
 			rule, err := kernel.ParseRule(text)
 			if err != nil {
@@ -186,11 +187,10 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 			}
 			d.rules = append(d.rules, rule)
 		}
-		d.classes = kernel.Classes(d.names, d.rules)
+		d.classes = kernel.Classes(d.Names, d.rules)
 		for _, s := range e.Ranks {
-			l := &rankEvents{rank: s.Rank, graphs: s.Graphs, launchedNS: s.LaunchedNS,
-				structure: s.Structure, late: s.Late}
-			if l.events, err = readEvents(in, s.Events, len(d.locations), len(d.names)); err != nil {
+			l := &rankEvents{summaryRank: s}
+			if l.events, err = readEvents(in, s.Events, len(d.Places), len(d.Names)); err != nil {
 				return nil, err
 			}
 			d.ranks = append(d.ranks, l)
@@ -245,7 +245,7 @@ func (h summaryHeader) check() error {
 			return fmt.Errorf("want at least one rank of %q, have none", e.Export.Path)
 		}
 		for _, at := range e.Places {
-			if min(at.Step, at.Layer, at.Expert) < None || !slices.Contains(kernel.Phases, at.Phase) ||
+			if min(at.Step, at.Layer, at.Expert) < NoID || !slices.Contains(kernel.Phases, at.Phase) ||
 				at.Evidence >= ranges.Evidences {
 				return fmt.Errorf("no kernel is in phase %q of step %d, layer %d, expert %d", at.Phase, at.Step,
 					at.Layer, at.Expert)
@@ -285,7 +285,7 @@ func (s summaryRank) check() error {
 	}
 	for _, g := range s.Graphs {
 		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit ||
-			g.Step < None {
+			g.Step < NoID {
 			return fmt.Errorf("no graph runs for %d ns at %d ns in step %d", g.NS, g.Start, g.Step)
 		}
 	}

@@ -123,7 +123,7 @@ func TestSummaryIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(exports[0].export)
+	text, err := json.Marshal(exports[0].Export)
 	if err != nil || bytes.Contains(text, []byte("SECRET")) {
 		t.Errorf("the summary holds the environment: %s, %v", text, err)
 	}
@@ -166,32 +166,32 @@ func TestImpossibleSummary(t *testing.T) {
 		"no exports": func(*exportSummary) []*exportSummary { return nil },
 		"no ranks":   func(d *exportSummary) []*exportSummary { d.ranks = nil; return []*exportSummary{d} },
 		"rank −1": func(d *exportSummary) []*exportSummary {
-			d.ranks[0].rank.Rank = -1
-			d.export.Ranks = []int{-1}
+			d.ranks[0].Rank.Rank = -1
+			d.Export.Ranks = []int{-1}
 			return []*exportSummary{d}
 		},
 		"an unlisted rank": func(
 			d *exportSummary) []*exportSummary {
-			d.export.Ranks = []int{7}
+			d.Export.Ranks = []int{7}
 			return []*exportSummary{d}
 		},
 		"expert −5": func(
 			d *exportSummary) []*exportSummary {
-			d.locations[0].Expert = -5
+			d.Places[0].Expert = -5
 			return []*exportSummary{d}
 		},
 		"an unknown phase": func(
 			d *exportSummary) []*exportSummary {
-			d.locations[0].Phase = "lunch"
+			d.Places[0].Phase = "lunch"
 			return []*exportSummary{d}
 		},
 		"a negative sum": func(
 			d *exportSummary) []*exportSummary {
-			d.ranks[0].launchedNS = -1
+			d.ranks[0].LaunchedNS = -1
 			return []*exportSummary{d}
 		},
 		"a graph's time": func(d *exportSummary) []*exportSummary {
-			d.ranks[0].graphs = []graphEvent{{NS: -1}}
+			d.ranks[0].Graphs = []graphEvent{{NS: -1}}
 			return []*exportSummary{d}
 		},
 	} {

@@ -36,7 +36,7 @@ func TestTorchTraceByHand(t *testing.T) {
 		float64(2*5125+30000+10000+60000+80000)/float64(trace.Coverage.GPUNS))
 	equal(t, "gate", phaseTime(trace, 0, 3, PhaseRouter), 5125)
 	equal(t, "placed by the stream", phaseTime(trace, 0, 4, PhaseExperts), 8000)
-	equal(t, "placed by its name alone", phaseTime(trace, 0, None, PhaseExperts), 2000)
+	equal(t, "placed by its name alone", phaseTime(trace, 0, NoID, PhaseExperts), 2000)
 	near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5)
 	near(t, "wait", trace.Collectives[1].WaitNS, 20000)
 	near(t, "transfer", trace.Collectives[1].TransferNS, 60000)

@@ -84,9 +84,9 @@ const (
 // them.
 func Phases() []Phase { return slices.Clone(kernel.Phases) }
 
-// None is the layer, step or expert of time that belongs to none; as a Whole it is
+// NoID is the layer, step or expert of time that belongs to none; as an OptInt it is
 // undefined.
-const None = router.None
+const NoID = router.NoID
 
 // Trace is what one or several exports say, reduced. Its JSON keys are a
 // contract; DESIGN and README list them.
@@ -95,7 +95,7 @@ type Trace struct {
 	Kind          string                `json:"kind"` // always "trace"
 	Arm           string                `json:"arm"`  // normal, perfect, or empty where not all captures say
 	ArmEvidence   string                `json:"arm_evidence"`
-	World         router.Whole          `json:"world_size"` // ranks of the whole run; undefined where not recorded
+	World         router.OptInt         `json:"world_size"` // ranks of the whole run; undefined where not recorded
 	Ranks         []Rank                `json:"ranks"`
 	Exports       []Export              `json:"exports"`
 	Steps         string                `json:"steps,omitempty"` // the only ones that count, such as 3-7, where chosen
@@ -170,9 +170,9 @@ type KernelStat struct {
 
 // PhaseStat is the kernel time of one rank, layer and phase over all steps.
 type PhaseStat struct {
-	Rank  int          `json:"rank"`
-	Layer router.Whole `json:"layer"` // undefined outside every layer
-	Phase Phase        `json:"phase"`
+	Rank  int           `json:"rank"`
+	Layer router.OptInt `json:"layer"` // undefined outside every layer
+	Phase Phase         `json:"phase"`
 	// CollectiveNS is the part of TotalNS in collective kernels, which is
 	// mostly waiting for the slowest rank and never counts as work.
 	CollectiveNS int64 `json:"collective_ns"`
@@ -182,23 +182,23 @@ type PhaseStat struct {
 // Cell is the kernel time of one rank, step, layer and phase: the grain at
 // which arms are compared and imbalance is computed.
 type Cell struct {
-	Rank         int          `json:"rank"`
-	Step         router.Whole `json:"step"`
-	Layer        router.Whole `json:"layer"`
-	Phase        Phase        `json:"phase"`
-	Instances    int64        `json:"instances"`
-	TotalNS      int64        `json:"total_ns"`
-	CollectiveNS int64        `json:"collective_ns"`
-	BusyNS       int64        `json:"busy_ns"`
-	GEMMs        int64        `json:"gemms"`     // recognized GEMMs of routed experts
-	GEMMNS       int64        `json:"gemm_ns"`   // the part of TotalNS in them
-	Kind         router.Whole `json:"step_kind"` // see StepKind; undefined outside every whole step
+	Rank         int           `json:"rank"`
+	Step         router.OptInt `json:"step"`
+	Layer        router.OptInt `json:"layer"`
+	Phase        Phase         `json:"phase"`
+	Instances    int64         `json:"instances"`
+	TotalNS      int64         `json:"total_ns"`
+	CollectiveNS int64         `json:"collective_ns"`
+	BusyNS       int64         `json:"busy_ns"`
+	GEMMs        int64         `json:"gemms"`     // recognized GEMMs of routed experts
+	GEMMNS       int64         `json:"gemm_ns"`   // the part of TotalNS in them
+	Kind         router.OptInt `json:"step_kind"` // see StepKind; undefined outside every whole step
 }
 
 // ExpertStat is the kernel time of one expert on one rank over all steps.
 type ExpertStat struct {
 	Rank   int             `json:"rank"`
-	Layer  router.Whole    `json:"layer"`
+	Layer  router.OptInt   `json:"layer"`
 	Expert int             `json:"expert"`
 	Basis  imbalance.Basis `json:"basis"`
 	Slots  int64           `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
@@ -237,7 +237,7 @@ func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
 // does not follow, has none; the only step ends with its last kernel. Undefined
 // where some rank has no such time.
 type StepTime struct {
-	Step   router.Whole  `json:"step"`
+	Step   router.OptInt `json:"step"`
 	WallNS router.Number `json:"wall_ns"`
 	Range  string        `json:"range,omitempty"` // the name of the range that marks it
 }

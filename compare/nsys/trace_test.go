@@ -128,7 +128,7 @@ func TestCaptureWithoutRanges(t *testing.T) {
 	equal(t, "of", trace.Imbalance[0].Of, imbalance.OfGEMM)
 	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
 	equal(t, "layers", trace.Structure.Layers, 0)
-	equal(t, "unknown time", phaseTime(trace, 0, None, PhaseUnknown), 8)
+	equal(t, "unknown time", phaseTime(trace, 0, NoID, PhaseUnknown), 8)
 	near(t, "layer share", trace.Coverage.LayerShare, 40.0/56)
 	if !hasWarning(trace.Warnings, "no_steps") || !hasWarning(trace.Warnings, "blocks") {
 		t.Errorf("have %v", trace.Warnings)
@@ -207,7 +207,7 @@ func TestGraphs(t *testing.T) {
 	// 2 grouped GEMMs × 3 layers × 4 replays = 24 in all,
 	// every one in a layer's phase experts of a step
 	var experts int64
-	steps := map[router.Whole]int64{}
+	steps := map[router.OptInt]int64{}
 	for _, c := range node.Cells {
 		if c.Phase == PhaseExperts {
 			experts += c.TotalNS

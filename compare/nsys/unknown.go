@@ -23,16 +23,16 @@ type placed struct {
 func (r *reduction) placements() map[string]map[placed]int64 {
 	ns := map[string]map[placed]int64{}
 	for _, p := range r.ranks {
-		of, ways := groupLocations(p.of.locations, func(l location) location {
+		of, ways := groupLocations(p.of.Places, func(l location) location {
 			return location{Phase: l.Phase, Evidence: l.Evidence}
 		})
-		sums := make([]int64, len(p.of.names)*len(ways))
+		sums := make([]int64, len(p.of.Names)*len(ways))
 		for i := range p.events {
 			e := &p.events[i]
 			sums[int(e.name)*len(ways)+int(of[e.location])] += e.duration
 		}
 		for i, sum := range sums {
-			name, way := p.of.names[i/len(ways)], ways[i%len(ways)]
+			name, way := p.of.Names[i/len(ways)], ways[i%len(ways)]
 			if sum > 0 {
 				if ns[name] == nil {
 					ns[name] = map[placed]int64{}

@@ -25,7 +25,7 @@ func TestUnknownAndFusedTimeByName(t *testing.T) {
 	}
 	equal(t, "mine", unknown["void mine<(int)4>(int *)"], 12)
 	equal(t, "yours", unknown["void yours<(int)4>(int *)"], 8)
-	equal(t, "unknown phase", phaseTime(trace, 0, None, PhaseUnknown), 20)
+	equal(t, "unknown phase", phaseTime(trace, 0, NoID, PhaseUnknown), 20)
 	kernelsAgree(t, trace)
 	for code, want := range map[string]router.Args{
 		"unknown_kernels": {"share": 0.2, "kernels": []any{"mine", "yours"}},

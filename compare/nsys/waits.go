@@ -19,10 +19,10 @@ func (r *reduction) waits() {
 	}
 	for _, p := range r.ranks {
 		in.Ranks = append(in.Ranks, wait.Rank{
-			Number: p.rank.Rank, Report: slices.Index(r.exports, p.of), Session: p.of.session, Late: p.late,
+			Number: p.Rank.Rank, Report: slices.Index(r.exports, p.of), Session: p.of.Session, Late: p.Late,
 			Kernels: func(yield func(wait.Kernel) bool) { p.yield(r, yield) },
 		})
-		in.GC, in.GIL = in.GC || p.of.gc, in.GIL || p.of.gil
+		in.GC, in.GIL = in.GC || p.of.GC, in.GIL || p.of.GIL
 	}
 	t, found := r.trace, wait.Of(in)
 	t.Collectives, t.Alignment = append(t.Collectives, found.Collectives...), append(t.Alignment, found.Alignment...)
@@ -36,9 +36,9 @@ func (p *rankEvents) yield(r *reduction, yield func(wait.Kernel) bool) {
 	names, gemms := r.nameOf[p.of], r.times.Of == imbalance.OfGEMM
 	for i := range p.events {
 		e := &p.events[i]
-		at, c := &p.of.locations[e.location], &p.of.classes[e.name]
+		at, c := &p.of.Places[e.location], &p.of.classes[e.name]
 		collective := c.Collective && !c.FusedExperts()
-		expert := at.Phase == PhaseExperts && !c.Collective && (c.GEMM || !gemms) && r.judged(router.Whole(at.Layer))
+		expert := at.Phase == PhaseExperts && !c.Collective && (c.GEMM || !gemms) && r.judged(router.OptInt(at.Layer))
 		if !yield(wait.Kernel{Start: e.start, End: e.start + e.duration, Step: at.Step, Layer: at.Layer,
 			Phase: at.Phase, Name: names[e.name], Collective: collective, Expert: expert}) {
 			return

@@ -14,8 +14,8 @@ import (
 )
 
 // rankRows are the max/mean over ranks by layer.
-func rankRows(t *Trace) map[router.Whole]imbalance.Row {
-	rows := map[router.Whole]imbalance.Row{}
+func rankRows(t *Trace) map[router.OptInt]imbalance.Row {
+	rows := map[router.OptInt]imbalance.Row{}
 	for _, r := range t.Imbalance {
 		if r.Level == router.LevelRank && r.Quantity == imbalance.Time {
 			rows[r.Layer] = r

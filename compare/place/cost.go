@@ -279,7 +279,7 @@ const maxSpread = 32
 func layersOf(ms [][][]float64) map[int]*imbalance.Layer {
 	layers := map[int]*imbalance.Layer{}
 	for number, row := range ms[0] {
-		l := &imbalance.Layer{Number: router.Whole(number)}
+		l := &imbalance.Layer{Number: router.OptInt(number)}
 		for rank := range row {
 			l.Ranks = append(l.Ranks, rank)
 		}

@@ -70,41 +70,32 @@ var milestones = []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.12, 0.15,
 // are none where the running one has more copies on a rank than are asked for.
 func (o Options) way(running plan, learn []Window, experts int, size placement.Size, stop bool) (
 	plans []plan, inBudget int, err error) {
-	l := lessonOf(learn, experts)
-	layers := slices.Sorted(maps.Keys(l.shares))
+	g, ok := grow(running, lessonOf(learn, experts), size)
+	if !ok {
+		return nil, 0, nil
+	}
 	at := newPlan(running.from, PlanMoves)
 	maps.Copy(at.slots, running.slots)
 	maps.Copy(at.layouts, running.layouts)
-	var windows [][][]float64
-	var slots [][]int32
-	var runs []router.Layout
-	for _, layer := range layers {
-		grown, ok := placement.Grown(running.layouts[layer], l.shares[layer], size)
-		if !ok {
-			return nil, 0, nil
-		}
-		windows, slots, runs = append(windows, l.shares[layer]), append(slots, grown),
-			append(runs, running.layouts[layer])
-	}
 	keep := func(slotsOf func(i int) []int32) error {
 		p := at.clone()
 		plans = append(plans, p)
-		return p.replace(layers, experts, size, func(layer int) ([]int32, error) {
-			return slotsOf(slices.Index(layers, layer)), nil
+		return p.replace(g.layers, experts, size, func(layer int) ([]int32, error) {
+			return slotsOf(slices.Index(g.layers, layer)), nil
 		})
 	}
-	if err := keep(func(i int) []int32 { return slots[i] }); err != nil {
+	if err := keep(func(i int) []int32 { return g.slots[i] }); err != nil {
 		return nil, 0, err
 	}
 	_, done := loads(running, plans[0], size.Ranks)
-	all := size.Slots * len(layers)
+	all := size.Slots * len(g.layers)
 	most, onRank := o.budget(all)
 	if done > most {
 		return nil, 0, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s to move (--max-moves)",
 			quantity.Count(most, "copy")), Found: fmt.Sprintf("%d that the redundant experts alone take", done),
 			Try: "allow more, or name what runs with --from", Err: errOverBudget}
 	}
-	m, err := placement.NewMover(windows, runs, slots, size, onRank)
+	m, err := placement.NewMover(g.windows, g.runs, g.slots, size, onRank)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -130,6 +121,28 @@ func (o Options) way(running plan, learn []Window, experts int, size placement.S
 		inBudget = len(plans) - 1
 	}
 	return plans, inBudget, err
+}
+
+// grown is the running placement of each layer, and with the redundant experts that are asked
+// for; with the shares of its experts.
+type grown struct {
+	layers  []int
+	windows [][][]float64 // by layer, and so on
+	runs    []router.Layout
+	slots   [][]int32
+}
+
+// grow is not ok where a rank has more copies than are asked for.
+func grow(running plan, l lesson, size placement.Size) (g grown, ok bool) {
+	for _, layer := range slices.Sorted(maps.Keys(l.shares)) {
+		slots, ok := placement.Grown(running.layouts[layer], l.shares[layer], size)
+		if !ok {
+			return g, false
+		}
+		g.layers, g.windows = append(g.layers, layer), append(g.windows, l.shares[layer])
+		g.runs, g.slots = append(g.runs, running.layouts[layer]), append(g.slots, slots)
+	}
+	return g, true
 }
 
 // follow finds the way, and what of it is within the budget. A budget of each rank's time takes

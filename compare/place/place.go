@@ -95,27 +95,9 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := &Result{
-		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.None,
-		Nodes: o.Nodes, Threshold: o.Threshold,
-		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
-		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
-		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{},
-		Slots: map[Plan]counts.Slots{}, folds: []fold{{judge, learn}},
-	}
+	res := o.result(experts, learn)
 	kinds := clusters(learn)
-	if len(judge) == 0 && len(learn) > 1 {
-		if res.folds = folds(kinds); len(kinds) < 2 {
-			res.folds = folds(slices.Collect(slices.Chunk(learn, 1)))
-		}
-		res.LeftOut = len(res.folds)
-	}
-	for _, f := range res.folds {
-		res.Judged = append(res.Judged, f.held...)
-	}
-	if len(o.Ranks) == 1 {
-		res.Ranks = router.Whole(o.Ranks[0])
-	}
+	res.split(learn, judge, kinds)
 	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
 		res.Warnings = append(res.Warnings, router.Warn("global", "EPLB", "nodes", o.Nodes))
 	}
@@ -144,6 +126,37 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	}
 	res.compareCopies()
 	return res, nil
+}
+
+// result is one without any placement yet.
+func (o Options) result(experts int, learn []Window) *Result {
+	res := &Result{
+		SchemaVersion: SchemaVersion, Kind: "place", Experts: experts, MoELayers: o.MoELayers, Ranks: router.NoID,
+		Nodes: o.Nodes, Threshold: o.Threshold,
+		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
+		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
+		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{},
+		Slots: map[Plan]counts.Slots{},
+	}
+	if len(o.Ranks) == 1 {
+		res.Ranks = router.OptInt(o.Ranks[0])
+	}
+	return res
+}
+
+// split says what is judged by what: the windows to judge by the learned ones, or else each
+// learned kind by the others.
+func (res *Result) split(learn, judge []Window, kinds [][]Window) {
+	res.folds = []fold{{judge, learn}}
+	if len(judge) == 0 && len(learn) > 1 {
+		if res.folds = folds(kinds); len(kinds) < 2 {
+			res.folds = folds(slices.Collect(slices.Chunk(learn, 1)))
+		}
+		res.LeftOut = len(res.folds)
+	}
+	for _, f := range res.folds {
+		res.Judged = append(res.Judged, f.held...)
+	}
 }
 
 // warnOf says of which windows no number can be trusted to hold.

@@ -16,7 +16,7 @@ type Result struct {
 	Kind          string           `json:"kind"` // always "place"
 	Experts       int              `json:"experts"`
 	MoELayers     []int            `json:"-"`     // of the model, nil where it is not named
-	Ranks         router.Whole     `json:"ranks"` // undefined where several EP sizes are compared
+	Ranks         router.OptInt    `json:"ranks"` // undefined where several EP sizes are compared
 	Nodes         int              `json:"nodes"`
 	Threshold     float64          `json:"threshold"`
 	Learned       []Window         `json:"learned"`

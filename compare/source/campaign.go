@@ -37,18 +37,18 @@ type Campaign struct {
 
 // CampaignState is the design of a campaign and its progress.
 type CampaignState struct {
-	Folder       string       `json:"folder"`
-	Treatment    string       `json:"treatment"`
-	Server       bool         `json:"server,omitempty"` // launches start one, and measure it by a client
-	Seed         uint64       `json:"seed"`
-	Pairs        int          `json:"pairs"`    // of the design, under the sequential rule at most
-	Launches     int          `json:"launches"` // finished
-	Left         int          `json:"left"`     // still to be launched
-	Sessions     int          `json:"sessions"`
-	Confidence   float64      `json:"confidence"`          // asked for; under the sequential rule of all looks together
-	Looks        []int        `json:"looks"`               // pairs after which the rule looks; empty without it
-	DecidedAfter router.Whole `json:"decided_after_pairs"` // undefined unless a look decided
-	Format       string       `json:"format"`              // of the benchmark's report
+	Folder       string        `json:"folder"`
+	Treatment    string        `json:"treatment"`
+	Server       bool          `json:"server,omitempty"` // launches start one, and measure it by a client
+	Seed         uint64        `json:"seed"`
+	Pairs        int           `json:"pairs"`    // of the design, under the sequential rule at most
+	Launches     int           `json:"launches"` // finished
+	Left         int           `json:"left"`     // still to be launched
+	Sessions     int           `json:"sessions"`
+	Confidence   float64       `json:"confidence"`          // asked for; under the sequential rule of all looks together
+	Looks        []int         `json:"looks"`               // pairs after which the rule looks; empty without it
+	DecidedAfter router.OptInt `json:"decided_after_pairs"` // undefined unless a look decided
+	Format       string        `json:"format"`              // of the benchmark's report
 	// flags by which it is judged, other than those it was run under
 	Rejudged []string  `json:"rejudged,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
@@ -65,7 +65,7 @@ type ProfiledArm struct {
 	SeenArm  string   `json:"seen_arm"` // what the traces themselves show: normal, perfect or nothing
 	Evidence string   `json:"evidence"` // of that; empty where traces do not record the treatment's switch
 	// with the largest imbalance of expert time over ranks; null where none is known
-	Layer       router.Whole  `json:"layer"`
+	Layer       router.OptInt `json:"layer"`
 	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
 	Error       string        `json:"error,omitempty"` // why the exports could not be read
 }
@@ -155,7 +155,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 		if len(exports) == 0 {
 			continue
 		}
-		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.None, MaxOverMean: router.Undefined(),
+		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.NoID, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
 		o := nsys.Options{Threshold: threshold}
 		if c.Spec.Design.Within() { // no summary of one arm tells it from the other
@@ -243,46 +243,41 @@ func (p ProfiledArm) check() gain.Check {
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
 // a launch was routed. The placement is a file of the command, for statistics that do not
 // say where the experts are; empty for none.
-func RecordedBalance(path, placement string) (proof.Counted, error) {
+func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 	record, err := counts.Read(path)
 	if err != nil {
-		return proof.Counted{}, err
+		return proof.LoadProof{}, err
 	}
 	var o counts.Options
 	received := record.Experts > 0
 	for s, err := range record.Steps() {
 		if err != nil {
-			return proof.Counted{}, err
+			return proof.LoadProof{}, err
 		}
 		received = received && s.Received != nil
 	}
 	placed := received || record.Placement != nil
 	if !placed && placement != "" {
 		if o.Placement, err = counts.ReadPlacement(placement, record.Ranks); err != nil {
-			return proof.Counted{}, err
+			return proof.LoadProof{}, err
 		}
 		placed = true
 	}
 	layers, _, err := record.Imbalance(o)
 	if err != nil {
-		return proof.Counted{}, err
+		return proof.LoadProof{}, err
 	}
-	c := proof.Counted{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
-		RankMean: imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean}
-	c.RankMaxOverMean, c.RankFloor = furthest(layers, router.LevelRank)
-	c.ExpertMaxOverMean, c.ExpertFloor = furthest(layers, router.LevelExpert)
+	u := router.Undefined()
+	c := proof.LoadProof{Source: path, Ranks: record.Ranks, TopK: record.TopK, Slots: record.LayerSlots(), Placed: placed,
+		RankMean:        imbalance.Summarize(layers, router.LevelRank, imbalance.Load).MaxOverMean,
+		RankMaxOverMean: u, RankFloor: u, ExpertMaxOverMean: u, ExpertFloor: u}
+	if r := imbalance.Furthest(layers, router.LevelRank, imbalance.Load); r != nil {
+		c.RankMaxOverMean, c.RankFloor = r.MaxOverMean, r.Floor
+	}
+	if r := imbalance.Furthest(layers, router.LevelExpert, imbalance.Load); r != nil {
+		c.ExpertMaxOverMean, c.ExpertFloor = r.MaxOverMean, r.Floor
+	}
 	return c, nil
-}
-
-// furthest is max/mean of the layer that is furthest above its floor, and that floor.
-func furthest(layers []imbalance.Row, level string) (maxOverMean, floor router.Number) {
-	maxOverMean, floor = router.Undefined(), router.Undefined()
-	for _, l := range layers {
-		if l.Level == level && l.MaxOverMean.Defined() && !(l.MaxOverMean/l.Floor <= maxOverMean/floor) {
-			maxOverMean, floor = l.MaxOverMean, l.Floor
-		}
-	}
-	return maxOverMean, floor
 }
 
 // Asked is the campaign as its answer needs it.

@@ -15,11 +15,11 @@ import (
 func TestProfiledArmWithoutLayer(t *testing.T) {
 	for name, overall := range map[string][]imbalance.Summary{
 		"one rank": nil,
-		"no layers": {{Level: router.LevelRank, Quantity: imbalance.Time, WorstLayer: nsys.None,
+		"no layers": {{Level: router.LevelRank, Quantity: imbalance.Time, WorstLayer: nsys.NoID,
 			WorstMaxOverMean: 1.5}},
 		"expert time": {{Level: router.LevelExpert, Quantity: imbalance.Time, WorstLayer: 3, WorstMaxOverMean: 1.5}},
 	} {
-		p := ProfiledArm{Layer: router.None, MaxOverMean: router.Undefined()}
+		p := ProfiledArm{Layer: router.NoID, MaxOverMean: router.Undefined()}
 		p.describe(&nsys.Trace{Overall: overall}, bench.Treatment{})
 		if text, err := json.Marshal(p); err != nil || !strings.Contains(string(text), `"layer":null`) ||
 			p.MaxOverMean.Defined() != (name == "no layers") {

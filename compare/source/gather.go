@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -243,17 +244,48 @@ func (g *gatherer) campaign(ctx context.Context, folder string) error {
 	return c.Close()
 }
 
-// traces reads the exports of one arm together. Exports that record no arm are of the
-// arm that they are named after, where both arms are named; else they count as one run.
+// traces reads the exports of one arm together.
 func (g *gatherer) traces(ctx context.Context) error {
 	read, done := g.Progress(g.exports)
 	defer done()
 	options := nsys.Options{Threshold: g.Threshold, Steps: g.Steps, Converter: g.Converter, Progress: read}
+	groups, err := g.byArm(ctx, options)
+	if err != nil {
+		return err
+	}
+	for arm := range g.Counts {
+		if len(groups[arm]) == 0 {
+			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
+		}
+	}
+	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), ""} {
+		if len(groups[arm]) == 0 {
+			continue
+		}
+		both, err := g.trace(ctx, arm, groups[arm], options)
+		if err != nil {
+			return err
+		}
+		if perfect := string(gain.Perfect); both && len(groups[perfect]) == 0 {
+			rest := options
+			rest.Arm = perfect
+			_, err := g.trace(ctx, perfect, groups[arm], rest)
+			if err != nil && !errors.Is(err, nsys.ErrArm) { // the others are two builds
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// byArm groups the exports by the arm that they record. Those that record none are of the arm
+// that they are named after, where both arms are named; else they count as one run.
+func (g *gatherer) byArm(ctx context.Context, options nsys.Options) (map[string][]string, error) {
 	recorded := map[string]string{}
 	for _, path := range g.exports {
 		arm, err := nsys.ReadArm(ctx, path, options)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		recorded[path] = arm
 	}
@@ -270,42 +302,23 @@ func (g *gatherer) traces(ctx context.Context) error {
 		}
 		groups[arm] = append(groups[arm], path)
 	}
-	for arm := range g.Counts {
-		if len(groups[arm]) == 0 {
-			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
-		}
+	return groups, nil
+}
+
+// trace reads the exports of an arm, "" for one that is not known; both reports that they hold
+// steps of another arm too.
+func (g *gatherer) trace(ctx context.Context, arm string, paths []string, o nsys.Options) (both bool, err error) {
+	t, err := Trace(ctx, paths, o, Statistics{Path: g.Counts[arm], Shape: g.Shape})
+	if err != nil {
+		return false, err
 	}
-	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), ""} {
-		group := groups[arm]
-		if len(group) == 0 {
-			continue
-		}
-		t, err := Trace(ctx, group, options, Statistics{Path: g.Counts[arm], Shape: g.Shape})
-		if err != nil {
-			return err
-		}
-		both := slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.OtherArms })
-		if launched, ok := g.launched[group[0]]; ok && !both {
-			t = diff.AssumeArm(t, launched)
-		}
-		name := arm
-		if name == "" {
-			name = strings.TrimSuffix(filepath.Base(group[0]), filepath.Ext(group[0]))
-		}
-		g.items = append(g.items, Item{Name: name, Given: Pattern(group), Trace: t})
-		if perfect := string(gain.Perfect); both && len(groups[perfect]) == 0 {
-			options := options
-			options.Arm = perfect
-			t, err = Trace(ctx, group, options, Statistics{Path: g.Counts[perfect], Shape: g.Shape})
-			switch {
-			case err == nil:
-				g.items = append(g.items, Item{Name: perfect, Given: Pattern(group), Trace: t})
-			case !errors.Is(err, nsys.ErrArm): // the others are two builds
-				return err
-			}
-		}
+	both = slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.OtherArms })
+	if launched, ok := g.launched[paths[0]]; ok && !both {
+		t = diff.AssumeArm(t, launched)
 	}
-	return nil
+	name := cmp.Or(arm, strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0])))
+	g.items = append(g.items, Item{Name: name, Given: Pattern(paths), Trace: t})
+	return both, nil
 }
 
 // Pattern is the one pattern that matches these files and no others, where there is one

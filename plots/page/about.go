@@ -55,26 +55,11 @@ func about(items []Input) (facts []Fact) {
 			add("Campaign", begun, c.Campaign.GPUs, shorten(c.Command, 90))
 		}
 		if t := in.Trace; t != nil {
-			var days, gpus, profilers []string
-			for _, e := range t.Exports {
-				if e.CapturedNS > 0 {
-					days = append(days, time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02"))
-				}
-				profiler, _, _ := strings.Cut(e.SchemaVersion, " profiler ") // the rest is the version of the format
-				if e.NsysVersion != "" {
-					profiler = "nsys " + e.NsysVersion
-				} else if profiler != e.SchemaVersion {
-					profiler += " profiler"
-				}
-				gpus, profilers = append(gpus, e.GPU), append(profilers, profiler)
-			}
 			of := "Trace"
 			if t.Arm != "" {
 				of += " of " + gain.Arm(t.Arm).Label()
 			}
-			add(of, slices.Concat(days[:min(1, len(days))],
-				[]string{quantity.Count(len(t.Ranks), "rank")}, gpus[:min(1, len(gpus))],
-				profilers[:min(1, len(profilers))])...)
+			add(of, recordedBy(in)...)
 		}
 		if in.Counts != nil {
 			for _, r := range in.Counts.Records {
@@ -89,4 +74,22 @@ func about(items []Input) (facts []Fact) {
 	slices.Sort(formats)
 	add("Expert counts", slices.Concat(counted, slices.Compact(formats))...)
 	return facts
+}
+
+// recordedBy is the day, the number of ranks, the GPU and the profiler of an input with a trace.
+func recordedBy(in Input) []string {
+	day, gpu, profiler := "", "", ""
+	for _, e := range slices.Backward(in.Trace.Exports) { // the first one decides
+		if e.CapturedNS > 0 {
+			day = time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02")
+		}
+		gpu = e.GPU
+		profiler, _, _ = strings.Cut(e.SchemaVersion, " profiler ") // the rest is the version of the format
+		if e.NsysVersion != "" {
+			profiler = "nsys " + e.NsysVersion
+		} else if profiler != e.SchemaVersion {
+			profiler += " profiler"
+		}
+	}
+	return []string{day, quantity.Count(len(in.Trace.Ranks), "rank"), gpu, profiler}
 }

@@ -22,7 +22,7 @@ type section struct {
 	Answer           string
 	Key, KeyOf       string // the number beside Short in the contents, if it has one, and what of
 	Blocks           []block
-	shelf            string // of its tables
+	tableGroup       string // of its tables
 	err              error  // of drawing its figures
 }
 
@@ -106,9 +106,9 @@ func upright(t table.Table) table.Table {
 	return out
 }
 
-// shelves are the tables of each section in their order, as kind of result and name of
+// tableGroups are the tables of each section in their order, as kind of result and name of
 // table. Those behind ~ are always folded.
-var shelves = map[string][]string{
+var tableGroups = map[string][]string{
 	"gain": {"bench/points", "bench/dose", "bench/arms", "bench/gain", "compare/gain", "bench/secondary", "bench/pairs",
 		"bench/steps", "compare/bound"},
 	"where": {"compare/work", "compare/kinds", "compare/phases", "compare/waits", "compare/stragglers",
@@ -148,7 +148,7 @@ const mostRows = 150
 
 // addTables appends the tables of the section that have rows.
 func (s *section) addTables(p *program) {
-	for _, place := range shelves[s.shelf] {
+	for _, place := range tableGroups[s.tableGroup] {
 		name, folded := strings.CutPrefix(place, "~")
 		kind, name, _ := strings.Cut(name, "/")
 		if kind == "trace" && slices.Contains(compared, name) && len(p.of(isCompared)) > 0 {

@@ -158,7 +158,7 @@ func build(given Program, number int) (program, error) {
 	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number,
 		arms: armsOf(given.Inputs)}
 	p.ID, p.Answer = p.unique("answer"), p.answer()
-	for _, of := range []func() section{p.gain, p.placed, p.where, p.imbalance, p.timeLoad, p.data} {
+	for _, of := range []func() section{p.gain, p.placementSection, p.where, p.imbalance, p.timeLoad, p.data} {
 		s := of()
 		if s.err != nil {
 			return p, s.err

@@ -8,9 +8,9 @@ import (
 	"github.com/moebalance/moebalance/plots"
 )
 
-// placed shows what another placement of the experts would gain.
-func (p *program) placed() section {
-	s := section{ID: "place", Title: "What would another placement gain?", Short: "Placement", shelf: "place"}
+// placementSection shows what another placement of the experts would gain.
+func (p *program) placementSection() section {
+	s := section{ID: "place", Title: "What would another placement gain?", Short: "Placement", tableGroup: "place"}
 	s.Answer = strings.Join(p.lines(isPlace), "\n")
 	for i, in := range p.of(isPlace) {
 		s.keyed(key(in.answer))

@@ -19,7 +19,7 @@ import (
 
 // gain shows what the balanced router won in each pair of launches, and what traces allow.
 func (p *program) gain() section {
-	s := section{ID: "gain", Title: "How much does balance gain?", Short: "Gain", shelf: "gain"}
+	s := section{ID: "gain", Title: "How much does balance gain?", Short: "Gain", tableGroup: "gain"}
 	for i, in := range p.of(isCampaign) {
 		c := in.Campaign
 		s.keyed(key(in.answer))
@@ -128,7 +128,7 @@ func metricLabel(m gain.Metric) string {
 
 // where shows in which phases, layers and steps the time goes.
 func (p *program) where() section {
-	s := section{ID: "where", Title: "Where does the time go?", Short: "Time", shelf: "where"}
+	s := section{ID: "where", Title: "Where does the time go?", Short: "Time", tableGroup: "where"}
 	s.Answer = strings.Join(p.lines(isCompared), "\n")
 	if len(p.arms) > 0 {
 		phases := plots.PhaseTimes(p.arms...)
@@ -205,7 +205,7 @@ func (p *program) ranks() (n int) {
 // imbalance shows how uneven ranks, layers and experts are.
 func (p *program) imbalance() section {
 	s := section{ID: "imbalance", Title: "How uneven are ranks, layers and experts?", Short: "Imbalance",
-		shelf: "imbalance"}
+		tableGroup: "imbalance"}
 	s.Answer = strings.Join(append(p.lines(isTrace), p.lines(isCounts)...), "\n")
 	for _, in := range slices.Concat(p.of(isTrace), p.of(isCounts)) {
 		s.keyed(number(in.answer, "worst"))
@@ -276,7 +276,7 @@ func (p *program) timeLoad() section {
 
 // data says whether the data is whole and balance is proved.
 func (p *program) data() section {
-	s := section{ID: "data", Title: "Is the data complete, and is balance proved?", Short: "Data", shelf: "data"}
+	s := section{ID: "data", Title: "Is the data complete, and is balance proved?", Short: "Data", tableGroup: "data"}
 	var said []string
 	for _, in := range p.of(isCampaign) {
 		said = append(said, proofSentence(in.Campaign))

@@ -26,8 +26,8 @@ type Certificate struct {
 	// Pair is slots per (source, target) rank pair: of the source that is
 	// furthest above its own floor, the row of its targets. Nil without slots, and in
 	// tep mode, where nothing is dispatched.
-	Pair       *Level       `json:"pair"`
-	PairSource router.Whole `json:"pair_source"` // that source
+	Pair       *Level        `json:"pair"`
+	PairSource router.OptInt `json:"pair_source"` // that source
 
 	ActiveExperts      int `json:"active_experts"`       // experts with a slot
 	ActiveExpertsIdeal int `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see Floors)
@@ -38,7 +38,7 @@ type Certificate struct {
 	// ReceiverConflict is the most senders that send to one rank in one step,
 	// a step being the same slot of the same token of every rank. 1 is best;
 	// undefined without slots and in tep mode.
-	ReceiverConflict router.Whole `json:"receiver_conflict"`
+	ReceiverConflict router.OptInt `json:"receiver_conflict"`
 
 	Duplicates    int64 `json:"duplicates"`    // slots whose expert the token had already
 	Disagreements int64 `json:"disagreements"` // tep only: slots in which a rank differs from rank 0
@@ -178,10 +178,10 @@ func (t *counter) certificate() Certificate {
 			f.copy),
 		ActiveExperts: router.BalanceOf(t.expert).Active, ActiveExpertsIdeal: int(f.active),
 		Groups: t.groups, GroupsLimit: p.Shape.GroupLimit(),
-		Duplicates: t.duplicate, Disagreements: t.disagree, ReceiverConflict: router.None,
+		Duplicates: t.duplicate, Disagreements: t.disagree, ReceiverConflict: router.NoID,
 	}
 	if len(t.senders) > 0 {
-		c.ReceiverConflict = router.Whole(slices.Max(t.senders))
+		c.ReceiverConflict = router.OptInt(slices.Max(t.senders))
 	}
 	c.Pair, c.PairSource = t.worstPair(f)
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
@@ -191,14 +191,14 @@ func (t *counter) certificate() Certificate {
 }
 
 // worstPair is the row of the source furthest above its floor, the first one on a tie.
-func (t *counter) worstPair(f bounds) (worst *Level, source router.Whole) {
-	source = router.None
+func (t *counter) worstPair(f bounds) (worst *Level, source router.OptInt) {
+	source = router.NoID
 	for s, tokens := range t.problem.Tokens {
 		if tokens == 0 || t.problem.Mode == router.TEP {
 			continue
 		}
 		if row := levelOf(t.pair[s], f.pair(tokens)); worst == nil || row.Excess > worst.Excess {
-			worst, source = &row, router.Whole(s)
+			worst, source = &row, router.OptInt(s)
 		}
 	}
 	return worst, source

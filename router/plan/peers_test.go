@@ -106,6 +106,9 @@ func TestPeersOfVLLM(t *testing.T) {
 // Where the plans are at the floors of ranks, copies and active experts, and by how many
 // percent they miss those of ranks and of experts elsewhere: 128 experts, top-8, 16 ranks.
 func TestPeersAgainstTheFloor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	for name, want := range map[string]string{
 		"sglang-gen1":  "8–63: 3 of 56, 100 % 100 %; 64–256: 13 of 193, 11 % 23 %",
 		"sglang-gen2":  "8–63: 56 of 56, 0 % 0 %; 64–256: 193 of 193, 0 % 0 %",

@@ -77,6 +77,9 @@ func TestEveryNumberOfTokensTEP(t *testing.T) {
 // beyond the table among them; no two sources send to one rank in the same step, and
 // no pair is more than a slot above its floor.
 func TestCertificatesAgreeWithTheProof(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	for i, p := range realShapes(t, router.DEP) {
 		rows := NewTable(p).Rows()
 		for _, tokens := range []int{1 + i, rows, rows + 1 + i, 3*rows + 7} {
@@ -144,6 +147,9 @@ func TestTableByHand(t *testing.T) {
 // taken. How far from the floors that ends is pinned for DeepSeek-V3 on every number
 // of ranks, and for placements as balancers make them.
 func TestOtherLayouts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	var rank, copies, active, optimal int
 	for ranks := 1; ranks <= 128; ranks++ {
 		for i, tokens := range []int{1, 2, 3, 4, 5, 7, 9, 16} {

@@ -176,14 +176,14 @@ type generated struct {
 }
 
 type generatedEntry struct {
-	Path          string       `json:"path"`
-	Rank          int          `json:"rank"`
-	TokensPerRank router.Whole `json:"tokens_per_rank"` // null for a periodic entry
-	Bytes         int64        `json:"bytes"`
-	New           bool         `json:"new"`    // nothing was there
-	Damage        *string      `json:"damage"` // what was wrong with the file that was replaced; null where none was
-	Status        string       `json:"status"`
-	ProjectedRows int          `json:"projected_rows"`
+	Path          string        `json:"path"`
+	Rank          int           `json:"rank"`
+	TokensPerRank router.OptInt `json:"tokens_per_rank"` // null for a periodic entry
+	Bytes         int64         `json:"bytes"`
+	New           bool          `json:"new"`    // nothing was there
+	Damage        *string       `json:"damage"` // what was wrong with the file that was replaced; null where none was
+	Status        string        `json:"status"`
+	ProjectedRows int           `json:"projected_rows"`
 	// LargestBias is the largest spread of a correction bias that the entry
 	// tolerates; null where the method adds none.
 	LargestBias router.Number `json:"bias_spread_survived"`
@@ -219,7 +219,7 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 func entryOf(o logits.Outcome) generatedEntry {
 	f := o.Feasibility
 	e := generatedEntry{
-		Path: o.Path, Rank: o.Rank, TokensPerRank: router.Whole(o.Tokens), Bytes: o.Bytes, New: o.New,
+		Path: o.Path, Rank: o.Rank, TokensPerRank: router.OptInt(o.Tokens), Bytes: o.Bytes, New: o.New,
 		Status: f.Status(), ProjectedRows: f.ProjectedRows,
 		LargestBias: router.Number(f.LargestBias),
 	}

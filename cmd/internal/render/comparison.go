@@ -121,7 +121,7 @@ func (a arms) phases(r diff.Comparison) table.Table {
 
 func (a arms) losses(r diff.Comparison) table.Table {
 	type loss struct {
-		Layer router.Whole `json:"layer"`
+		Layer router.OptInt `json:"layer"`
 		diff.Change
 	}
 	var losses []loss

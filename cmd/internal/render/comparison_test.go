@@ -14,7 +14,7 @@ func TestTablesOfManyLayers(t *testing.T) {
 	r := diff.Comparison{Comparable: true}
 	for layer := range 61 {
 		d := router.Number(layer % 40)
-		r.Stragglers = append(r.Stragglers, diff.StragglerChange{Layer: router.Whole(layer),
+		r.Stragglers = append(r.Stragglers, diff.StragglerChange{Layer: router.OptInt(layer),
 			Change: diff.Change{NormalNS: d, DifferenceNS: -d}})
 	}
 	for table, want := range map[output.Format]int{output.Text: 1, output.CSV: 0} {

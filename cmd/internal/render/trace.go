@@ -38,7 +38,7 @@ func unevenLayers(t *nsys.Trace) *table.Table {
 	out := &table.Table{Columns: []table.Column{count("layer"), count("slowest rank", "worst_rank"),
 		ratio("time (max/mean)", "time"), ratio("load (max/mean)", "load"), duration("loss per step", "loss_ns")},
 		Leading: []string{"loss_ns"}}
-	load := map[router.Whole]router.Number{}
+	load := map[router.OptInt]router.Number{}
 	for _, r := range t.Imbalance {
 		if r.Level == router.LevelRank && r.Quantity == imbalance.Load {
 			load[r.Layer] = r.MaxOverMean

@@ -69,7 +69,7 @@ func waitColumns() []table.Column {
 // of a family differ, which in those of templates is far from their beginning.
 func variantTable(variants []wait.Variant) table.Table {
 	type group struct {
-		layer         router.Whole
+		layer         router.OptInt
 		phase, family string
 	}
 	of := func(v wait.Variant) group { return group{v.Layer, string(v.Phase), v.Family} }

@@ -9,7 +9,7 @@ import (
 
 // Names of templates differ far from their beginning: people see them from there.
 func TestVariantTableShowsTheDifference(t *testing.T) {
-	of := func(rank int, layer router.Whole, name string) wait.Variant {
+	of := func(rank int, layer router.OptInt, name string) wait.Variant {
 		return wait.Variant{Layer: layer, Phase: "experts", Family: "lib::kernel", Rank: rank, Name: name}
 	}
 	table := variantTable([]wait.Variant{of(0, 0, "lib::kernel<a, Tile<64>>"), of(1, 0, "lib::kernel<a, Tile<128>>"),

@@ -6,12 +6,11 @@
 //
 // Every rank has tokens of its own. In each layer it normalizes their hidden
 // states, computes the gate, picks experts with the exact mathematics of a
-// routing method, packs one row per slot for the expert's owner (dispatch), runs
-// the experts it owns on the rows of all ranks (experts), and adds the weighted
-// results to the hidden states (combine), which the next layer starts from. The
-// ranks wait for each other after dispatch, experts and combine. With balanced
-// logits handed in, the gate is still computed and its result is then replaced,
-// as TensorRT-LLM does under ENABLE_PERFECT_ROUTER=1.
+// routing method (dispatch), runs the experts it owns on the tokens of all ranks
+// that chose them (experts), and adds the weighted results to the hidden states
+// (combine), which the next layer starts from. The ranks wait for each other after
+// each of the three. With balanced logits handed in, the gate is still computed and
+// its result is then replaced, as TensorRT-LLM does under ENABLE_PERFECT_ROUTER=1.
 //
 // # Time
 //

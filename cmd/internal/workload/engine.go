@@ -13,17 +13,17 @@ import (
 
 // Config describes an engine.
 type Config struct {
-	Gate         router.Gate
-	Hidden       int // H, width of a hidden state
-	Intermediate int // I, width inside an expert
-	Layers       int
-	Ranks        int
-	Tokens       int // T, tokens per rank and step
+	Gate         router.Gate `json:"-"`
+	Hidden       int         `json:"hidden"`       // H, width of a hidden state
+	Intermediate int         `json:"intermediate"` // I, width inside an expert
+	Layers       int         `json:"layers"`
+	Ranks        int         `json:"ranks"`
+	Tokens       int         `json:"tokens_per_rank"` // T, of each step
 	// Skew makes some experts popular: the gate's bias falls as −Skew·ln(1+i)
 	// over the experts in a random order per layer, which makes the chance of
 	// the i-th about (1+i)^−Skew. 0 leaves the load to chance.
-	Skew float64
-	Seed uint64
+	Skew float64 `json:"skew"`
+	Seed uint64  `json:"seed"`
 }
 
 // Validate finds contradictions before any memory is taken.
@@ -45,21 +45,19 @@ func (c Config) Validate() error {
 	if !(c.Skew >= 0 && c.Skew <= 100) {
 		return fmt.Errorf("want skew between 0 and 100, have %g", c.Skew)
 	}
-	size := 12 * int64(c.Layers) * int64(c.Gate.Shape.Experts) * int64(c.Hidden) * int64(c.Intermediate)
-	if size > maxWeights {
-		return fmt.Errorf("the weights need %d GiB, limit %d GiB: use fewer layers or smaller experts", size>>30,
-			maxWeights>>30)
+	const most = 16 << 30 // a typing error must not use all memory of the machine
+	if size := 12 * int64(c.Layers) * int64(c.Gate.Shape.Experts) * int64(c.Hidden) * int64(c.Intermediate); size > most {
+		return fmt.Errorf("the weights need %d GiB, limit %d GiB: use fewer layers or smaller experts", size>>30, most>>30)
 	}
 	return nil
 }
 
-// maxWeights keeps a typing error from using all memory of the machine.
-const maxWeights = 16 << 30
-
 // Engine is a model with its ranks.
 type Engine struct {
-	m     *model
-	ranks []*rank
+	c      Config
+	layout router.Layout
+	layers []layer
+	ranks  []*rank
 	// Step is called before each step, between which the router may change; may be nil.
 	Step func() error
 
@@ -71,18 +69,28 @@ func New(c Config) (*Engine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	m, err := newModel(c)
+	layout, err := router.Contiguous(c.Gate.Shape.Experts, c.Ranks)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{m: m}
+	e := &Engine{c: c, layout: layout, layers: make([]layer, c.Layers)}
+	for l := range e.layers {
+		e.layers[l] = c.newLayer(l)
+	}
 	for id := range c.Ranks {
-		r, err := newRank(id, m)
+		r, err := newRank(id, c)
 		if err != nil {
 			return nil, err
 		}
 		e.ranks = append(e.ranks, r)
 	}
+	e.together(func(r *rank) {
+		for l := range e.layers {
+			for _, x := range layout.Held(r.id) {
+				e.layers[l].experts[x] = c.newExpert(l, int(x))
+			}
+		}
+	})
 	return e, nil
 }
 
@@ -112,25 +120,25 @@ func (e *Engine) Run(ctx context.Context, warmup, steps int, prompts uint64) (Re
 				return res, err
 			}
 		}
+		e.together(func(r *rank) { e.c.embed(r.hidden, prompts, step, r.id) })
 		timed := step >= warmup
-		e.together(func(r *rank) { e.m.embed(r.hidden, prompts, step, r.id) })
-		var sum time.Duration
-		var experts [][]float64
 		if timed {
 			e.statistics = append(e.statistics, nil)
 		}
-		for layer := range e.m.c.Layers {
-			for p := range phases {
-				longest, spent, err := e.phase(p, layer)
+		var sum time.Duration
+		var experts [][]float64
+		for l := range e.c.Layers {
+			for p, work := range phases {
+				longest, err := e.phase(work, l)
 				if err != nil {
 					return res, err
 				}
-				if sum += longest; p == expert {
-					experts = append(experts, spent)
+				if sum += longest; p == 1 {
+					experts = append(experts, e.spent())
 				}
 			}
 			if timed {
-				e.count(&res, layer)
+				e.count(&res, l)
 			}
 		}
 		if timed {
@@ -142,6 +150,17 @@ func (e *Engine) Run(ctx context.Context, warmup, steps int, prompts uint64) (Re
 	return res, ctx.Err()
 }
 
+// phases are what a rank does in a layer; after each it waits for the others.
+var phases = []func(*rank, *Engine, int) error{(*rank).dispatch, (*rank).experts, (*rank).combine}
+
+// spent is the time of each rank in the phase that has ended, in milliseconds.
+func (e *Engine) spent() (ms []float64) {
+	for _, r := range e.ranks {
+		ms = append(ms, milliseconds(r.spent))
+	}
+	return ms
+}
+
 // together runs a part of every rank's work at the same time.
 func (e *Engine) together(work func(*rank)) {
 	var running sync.WaitGroup
@@ -151,44 +170,17 @@ func (e *Engine) together(work func(*rank)) {
 	running.Wait()
 }
 
-// phase takes all ranks through a phase of a layer, and returns what each one spent in it
-// and the slowest.
-func (e *Engine) phase(p phase, layer int) (longest time.Duration, spent []float64, err error) {
+// phase takes all ranks through a phase of a layer, and returns what the slowest spent in it.
+func (e *Engine) phase(work func(*rank, *Engine, int) error, layer int) (longest time.Duration, err error) {
 	e.together(func(r *rank) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		from := r.now()
-		switch p {
-		case dispatch:
-			r.err = errors.Join(r.err, r.dispatch(layer))
-		case expert:
-			r.run(layer, e.ranks)
-		case combine:
-			r.combine()
-		}
+		r.err = errors.Join(r.err, work(r, e, layer))
 		r.spent = r.now() - from
 	})
 	for _, r := range e.ranks {
-		if r.err != nil {
-			return 0, nil, r.err
-		}
-		longest, spent = max(longest, r.spent), append(spent, milliseconds(r.spent))
+		longest, err = max(longest, r.spent), errors.Join(err, r.err)
 	}
-	return longest, spent, nil
-}
-
-// count adds a layer's routing of one step to the result and the statistics.
-func (e *Engine) count(res *Result, layer int) {
-	load := router.NewLoad(e.m.c.Gate.Shape.Experts)
-	var bySource [][]int64
-	for _, r := range e.ranks {
-		load.Add(r.ids)
-		own := router.NewLoad(e.m.c.Gate.Shape.Experts)
-		own.Add(r.ids)
-		bySource = append(bySource, own.PerExpert)
-	}
-	last := len(e.statistics) - 1
-	e.statistics[last] = append(e.statistics[last], bySource)
-	res.ExpertMaxOverMean[layer] += load.Experts().MaxOverMean / router.Number(res.Steps)
-	res.RankMaxOverMean[layer] += load.Ranks(e.m.layout).MaxOverMean / router.Number(res.Steps)
+	return longest, err
 }

@@ -3,47 +3,96 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gonum.org/v1/gonum/blas/gonum"
 
 	"github.com/moebalance/moebalance/router"
 )
 
-// phase is a part of a layer; a rank works in each and then waits for the others.
-type phase int
+// layer holds weights, which come from Config.Seed and are the same for any number of ranks.
+type layer struct {
+	gate    []float32 // [E, H]
+	bias    []float32 // [E], added to the gate's logits
+	experts []weights
+}
 
-const (
-	dispatch phase = iota // normalize, gate, route, pack
-	expert                // the matrix products of the experts a rank owns
-	combine               // weighted sum into the hidden states
-	phases
-)
+// weights are those of an expert, a SwiGLU, down·(silu(gate·x) ⊙ up·x). It holds its matrices the way they are
+// multiplied: one row per output.
+type weights struct {
+	up, gate []float32 // [I, H]
+	down     []float32 // [H, I]
+}
 
-// tileRows are the most rows that an expert runs on at once.
-const tileRows = 64
+// rng is a random stream of its own for each number of a part of a kind ('g', 'e' or 't').
+func (c Config) rng(kind, a, b int) *rand.Rand {
+	return rand.New(rand.NewPCG(c.Seed, uint64(kind)<<56|uint64(a)<<28|uint64(b)))
+}
 
-// rank is one rank's memory. Others read its packed rows and write into its
+// newLayer draws a gate whose logits are about standard normal over normalized
+// hidden states, and the bias that skews it.
+func (c Config) newLayer(l int) layer {
+	rng, experts := c.rng('g', l, 0), c.Gate.Shape.Experts
+	x := layer{gate: normal(rng, experts*c.Hidden, c.Hidden), bias: make([]float32, experts),
+		experts: make([]weights, experts)}
+	for i, e := range rng.Perm(experts) {
+		x.bias[e] = float32(-c.Skew * math.Log(float64(1+i)))
+	}
+	return x
+}
+
+func (c Config) newExpert(l, e int) weights {
+	rng, n := c.rng('e', l, e), c.Intermediate*c.Hidden
+	return weights{up: normal(rng, n, c.Hidden), down: normal(rng, n, c.Intermediate), gate: normal(rng, n, c.Hidden)}
+}
+
+// normal draws n weights of variance 1/fanIn.
+func normal(rng *rand.Rand, n, fanIn int) []float32 {
+	w := make([]float32, n)
+	for i := range w {
+		w[i] = float32(rng.NormFloat64() / math.Sqrt(float64(fanIn)))
+	}
+	return w
+}
+
+// embed draws the hidden states of a rank's tokens in a step on prompts of that number.
+func (c Config) embed(hidden []float32, prompts uint64, step, rank int) {
+	c.Seed += prompts * 0x9e3779b97f4a7c15
+	copy(hidden, normal(c.rng('t', step, rank), len(hidden), 1))
+}
+
+// rank is one rank's memory. Others read its tokens and write into its
 // returned rows in the experts phase.
 type rank struct {
 	id       int
-	m        *model
 	router   *router.Router
 	balanced []float32 // logits that replace the gate's; nil without
 
-	hidden    []float32 // [T, H]
-	normal    []float32 // [T, H], normalized
-	logits    []float32 // [T, E]
-	ids       []int32   // [T, k]
-	weights   []float32 // [T, k]
-	packedRow []int     // [T·k]: of a slot
-	start     []int     // [E+1]: the first packed row of an expert
-	packed    []float32 // [T·k, H], in the order of experts: what the rank sends
-	returned  []float32 // [T·k, H]: what comes back
-	up, gate  []float32 // scratch of an expert
+	hidden   []float32 // [T, H]
+	normal   []float32 // [T, H], normalized
+	logits   []float32 // [T, E]
+	ids      []int32   // [T, k]
+	weights  []float32 // [T, k]
+	returned []float32 // [T·k, H]: what comes back
+	up, gate []float32 // [I], scratch of an expert
 
 	spent time.Duration // in the phase that is ending
 	err   error
+}
+
+func newRank(id int, c Config) (*rank, error) {
+	choice, err := router.NewRouter(c.Gate)
+	slots := c.Tokens * c.Gate.Shape.TopK
+	return &rank{
+		id: id, router: choice,
+		hidden: make([]float32, c.Tokens*c.Hidden), normal: make([]float32, c.Tokens*c.Hidden),
+		logits: make([]float32, c.Tokens*c.Gate.Shape.Experts),
+		ids:    make([]int32, slots), weights: make([]float32, slots), returned: make([]float32, slots*c.Hidden),
+		up: make([]float32, c.Intermediate), gate: make([]float32, c.Intermediate),
+	}, err
 }
 
 // now is the processor time of the rank's own thread, which calls it.
@@ -53,96 +102,81 @@ func (r *rank) now() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func newRank(id int, m *model) (*rank, error) {
-	c := m.c
-	slots := c.Tokens * c.Gate.Shape.TopK
-	r := &rank{
-		id: id, m: m,
-		hidden: make([]float32, c.Tokens*c.Hidden), normal: make([]float32, c.Tokens*c.Hidden),
-		logits: make([]float32, c.Tokens*c.Gate.Shape.Experts),
-		ids:    make([]int32, slots), weights: make([]float32, slots),
-		packedRow: make([]int, slots), start: make([]int, c.Gate.Shape.Experts+1),
-		packed: make([]float32, slots*c.Hidden), returned: make([]float32, slots*c.Hidden),
-		up: make([]float32, tileRows*c.Intermediate), gate: make([]float32, tileRows*c.Intermediate),
-	}
-	var err error
-	if r.router, err = router.NewRouter(c.Gate); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
+// row is the i-th of rows that are so wide.
+func row(of []float32, i, width int) []float32 { return of[i*width : (i+1)*width] }
 
-// dispatch routes the rank's tokens in a layer and packs a row per slot.
-func (r *rank) dispatch(l int) error {
-	c, layer := r.m.c, &r.m.layers[l]
-	normalize(r.normal, r.hidden, c.Tokens, c.Hidden)
-	e := c.Gate.Shape.Experts
-	product(r.logits, r.normal, layer.gate, c.Tokens, e, c.Hidden)
-	for t := range c.Tokens {
-		for i, b := range layer.bias {
-			r.logits[t*e+i] += b
+// dispatch routes the rank's tokens in a layer.
+func (r *rank) dispatch(e *Engine, l int) error {
+	h, k, experts := e.c.Hidden, e.c.Gate.Shape.TopK, e.c.Gate.Shape.Experts
+	for t := range e.c.Tokens {
+		x, logits := row(r.normal, t, h), row(r.logits, t, experts)
+		normalize(x, row(r.hidden, t, h))
+		product(logits, x, e.layers[l].gate)
+		for i, b := range e.layers[l].bias {
+			logits[i] += b
 		}
-	}
-	if r.balanced != nil {
-		copy(r.logits, r.balanced)
-	}
-	k := c.Gate.Shape.TopK
-	for t := range c.Tokens {
-		if err := r.router.Route(r.logits[t*e:(t+1)*e], r.ids[t*k:(t+1)*k], r.weights[t*k:(t+1)*k]); err != nil {
+		if r.balanced != nil {
+			copy(logits, row(r.balanced, t, experts))
+		}
+		if err := r.router.Route(logits, r.ids[t*k:(t+1)*k], row(r.weights, t, k)); err != nil {
 			return fmt.Errorf("layer %d, token %d of rank %d: %w", l, t, r.id, err)
 		}
 	}
-	r.pack()
 	return nil
 }
 
-// pack sorts the slots by expert, token order within one, and copies the rows.
-func (r *rank) pack() {
-	h, k := r.m.c.Hidden, r.m.c.Gate.Shape.TopK
-	clear(r.start)
-	for _, e := range r.ids {
-		r.start[e+1]++
-	}
-	for e := 1; e < len(r.start); e++ {
-		r.start[e] += r.start[e-1]
-	}
-	for slot, e := range r.ids {
-		row := r.start[e]
-		r.start[e]++
-		r.packedRow[slot] = row
-		t := slot / k
-		copy(r.packed[row*h:(row+1)*h], r.normal[t*h:(t+1)*h])
-	}
-	// Every start has moved to its expert's end, which is the next one's start.
-	copy(r.start[1:], r.start[:len(r.start)-1])
-	r.start[0] = 0
-}
-
-// run computes the experts this rank owns on the rows of all ranks.
-func (r *rank) run(l int, all []*rank) {
-	c := r.m.c
-	h := c.Hidden
-	for _, e := range r.m.layout.Held(r.id) {
-		x := &r.m.layers[l].experts[e]
-		for _, from := range all {
-			for row, end := from.start[e], from.start[e+1]; row < end; {
-				n := min(tileRows, end-row)
-				x.forward(from.returned[row*h:], from.packed[row*h:], r.up, r.gate, n, h, c.Intermediate)
-				row += n
+// experts computes the experts this rank owns on the tokens of all ranks.
+func (r *rank) experts(e *Engine, l int) error {
+	h, k := e.c.Hidden, e.c.Gate.Shape.TopK
+	for _, held := range e.layout.Held(r.id) {
+		for _, from := range e.ranks {
+			for slot, id := range from.ids {
+				if id == held {
+					e.layers[l].experts[id].forward(row(from.returned, slot, h), row(from.normal, slot/k, h), r.up, r.gate)
+				}
 			}
 		}
 	}
+	return nil
 }
 
 // combine adds the weighted rows that came back to the hidden states.
-func (r *rank) combine() {
-	h, k := r.m.c.Hidden, r.m.c.Gate.Shape.TopK
-	for slot, row := range r.packedRow {
-		w := r.weights[slot]
-		back := r.returned[row*h : (row+1)*h]
-		state := r.hidden[slot/k*h : (slot/k+1)*h]
-		for i, v := range back {
+func (r *rank) combine(e *Engine, _ int) error {
+	h, k := e.c.Hidden, e.c.Gate.Shape.TopK
+	for slot, w := range r.weights {
+		state := row(r.hidden, slot/k, h)
+		for i, v := range row(r.returned, slot, h) {
 			state[i] += w * v
 		}
+	}
+	return nil
+}
+
+// product is out = w·x, for w of a row per output, on the calling goroutine alone: gonum's own goes parallel.
+func product(out, x, w []float32) {
+	for j := range out {
+		out[j] = gonum.Implementation{}.Sdot(len(x), x, 1, row(w, j, len(x)), 1)
+	}
+}
+
+// forward runs an expert on a token; up and gate are scratch.
+func (x weights) forward(out, in, up, gate []float32) {
+	product(up, in, x.up)
+	product(gate, in, x.gate)
+	for i, g := range gate {
+		up[i] *= g / (1 + float32(math.Exp(float64(-g))))
+	}
+	product(out, up, x.down)
+}
+
+// normalize writes a hidden state of root mean square 1 (RMSNorm, ε = 10⁻⁶).
+func normalize(out, in []float32) {
+	var squares float32
+	for _, v := range in {
+		squares += v * v
+	}
+	scale := 1 / float32(math.Sqrt(float64(squares/float32(len(in))+1e-6)))
+	for i, v := range in {
+		out[i] = v * scale
 	}
 }

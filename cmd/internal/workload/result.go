@@ -5,33 +5,28 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
-	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Result is what a run measured; the command prints it as one JSON line. Times are the
 // processor time of each rank. Loads are over all ranks together, of the timed steps.
 type Result struct {
-	SchemaVersion   int          `json:"schema_version"`
-	Kind            string       `json:"kind"` // "workload"
-	PerfectRouter   bool         `json:"perfect_router"`
-	Shape           router.Shape `json:"shape"`
-	Layers          int          `json:"layers"`
-	Ranks           int          `json:"ranks"`
-	Clock           string       `json:"clock"` // "cpu"
-	TokensPerRank   int          `json:"tokens_per_rank"`
-	Steps           int          `json:"steps"` // timed
-	Skew            float64      `json:"skew"`
-	Seed            uint64       `json:"seed"`
-	InputTokens     int64        `json:"input_tokens"`      // Ranks·TokensPerRank·Steps
-	TokensPerSecond float64      `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
-	StepMS          float64      `json:"step_ms"`           // mean of IterationMS
-	IterationMS     []float64    `json:"iteration_ms"`      // every timed step
+	SchemaVersion int          `json:"schema_version"`
+	Kind          string       `json:"kind"` // "workload"
+	PerfectRouter bool         `json:"perfect_router"`
+	Shape         router.Shape `json:"shape"`
+	Config
+	Clock           string    `json:"clock"`             // "cpu"
+	Steps           int       `json:"steps"`             // timed
+	InputTokens     int64     `json:"input_tokens"`      // Ranks·TokensPerRank·Steps
+	TokensPerSecond float64   `json:"tokens_per_second"` // InputTokens over the sum of IterationMS
+	StepMS          float64   `json:"step_ms"`           // mean of IterationMS
+	IterationMS     []float64 `json:"iteration_ms"`      // every timed step
 
 	// Per layer, the mean over the timed steps of max/mean in a step.
 	ExpertMaxOverMean []router.Number `json:"expert_max_over_mean"`
@@ -45,57 +40,52 @@ type Result struct {
 
 // empty is the result of a run that is to come.
 func (e *Engine) empty(steps int) Result {
-	c := e.m.c
-	slots := int64(c.Ranks) * int64(c.Tokens) * int64(c.Gate.Shape.TopK)
-	return Result{
-		SchemaVersion: 1, Kind: "workload", Shape: c.Gate.Shape, Layers: c.Layers, Ranks: c.Ranks, Clock: "cpu",
-		TokensPerRank: c.Tokens, Steps: steps, Skew: c.Skew, Seed: c.Seed,
-		InputTokens:       int64(c.Ranks) * int64(c.Tokens) * int64(steps),
+	c := e.c
+	tokens := int64(c.Ranks) * int64(c.Tokens)
+	slots := tokens * int64(c.Gate.Shape.TopK)
+	return Result{SchemaVersion: 1, Kind: "workload", Shape: c.Gate.Shape, Config: c, Clock: "cpu", Steps: steps,
+		InputTokens:       tokens * int64(steps),
 		ExpertMaxOverMean: make([]router.Number, c.Layers), RankMaxOverMean: make([]router.Number, c.Layers),
-		ExpertFloor: router.Floor(slots, c.Gate.Shape.Experts), RankFloor: router.Floor(slots, c.Ranks),
+		ExpertFloor: router.Floor(slots, c.Gate.Shape.Experts), RankFloor: router.Floor(slots, c.Ranks)}
+}
+
+// count adds a layer's routing of one step to the result and the statistics.
+func (e *Engine) count(res *Result, layer int) {
+	all := router.NewLoad(e.c.Gate.Shape.Experts)
+	var bySource [][]int64
+	for _, r := range e.ranks {
+		own := router.NewLoad(e.c.Gate.Shape.Experts)
+		own.Add(r.ids)
+		all.Merge(own)
+		bySource = append(bySource, own.PerExpert)
 	}
+	last := len(e.statistics) - 1
+	e.statistics[last] = append(e.statistics[last], bySource)
+	res.ExpertMaxOverMean[layer] += all.Experts().MaxOverMean / router.Number(res.Steps)
+	res.RankMaxOverMean[layer] += all.Ranks(e.layout).MaxOverMean / router.Number(res.Steps)
 }
 
 // finish adds the times of all steps, of which the last were routed so.
 func (res *Result) finish(perfect bool) {
 	res.PerfectRouter = perfect
-	var total float64
-	for _, ms := range res.IterationMS {
-		total += ms
-	}
+	total := floats.Sum(res.IterationMS)
 	res.StepMS = total / float64(res.Steps)
 	res.TokensPerSecond = float64(res.InputTokens) / total * 1e3
 }
 
-// longestWaitMS is how long the rank that waits most does so behind the experts, in the mean
-// step.
-func (res Result) longestWaitMS() (longest float64) {
-	waits := make([]float64, res.Ranks)
-	for _, layers := range res.StepExpertsMS {
-		for _, ranks := range layers {
-			for r, ms := range ranks {
-				waits[r] += slices.Max(ranks) - ms
-			}
-		}
-	}
-	return slices.Max(waits) / float64(res.Steps)
-}
-
 // String is the result in a sentence.
 func (res Result) String() string {
-	ratios := make([]float64, len(res.RankMaxOverMean))
-	for i, v := range res.RankMaxOverMean {
-		ratios[i] = float64(v)
+	var load float64
+	for _, v := range res.RankMaxOverMean {
+		load += float64(v) / float64(res.Layers)
 	}
 	arm := "normal"
 	if res.PerfectRouter {
 		arm = "perfect"
 	}
-	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s, "+
-		"longest wait of a rank %s per step",
-		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.TokensPerRank, "token"),
-		res.TokensPerSecond, quantity.Duration(1e6*res.StepMS),
-		res.Clock, quantity.Ratio(stat.Mean(ratios, nil)), quantity.Duration(1e6*res.longestWaitMS()))
+	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s",
+		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.Tokens, "token"), res.TokensPerSecond,
+		quantity.Duration(1e6*res.StepMS), res.Clock, quantity.Ratio(load))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -110,14 +100,14 @@ type statistics [][][][]int64
 // each, then meta_info.json. write writes a file whole or not at all. Without a step it
 // writes nothing.
 func (e *Engine) WriteStatistics(write func(name string, render func(io.Writer) error) error) error {
-	steps := e.statistics
+	steps, shape := e.statistics, e.c.Gate.Shape
 	if e.statistics = nil; len(steps) == 0 {
 		return nil
 	}
-	shape := e.m.c.Gate.Shape
 	for r := range e.ranks {
-		if err := write(fmt.Sprintf("rank%d.safetensors", r),
-			func(w io.Writer) error { return steps.render(w, r, shape.Experts) }); err != nil {
+		if err := write(fmt.Sprintf("rank%d.safetensors", r), func(w io.Writer) error {
+			return steps.render(w, r)
+		}); err != nil {
 			return err
 		}
 	}
@@ -128,19 +118,15 @@ func (e *Engine) WriteStatistics(write func(name string, render func(io.Writer) 
 }
 
 // render writes the counts of one rank's tokens.
-func (s statistics) render(w io.Writer, rank, experts int) error {
+func (s statistics) render(w io.Writer, rank int) error {
 	var tensors []safetensors.Tensor
 	data := map[string][]byte{}
 	for step, layers := range s {
 		for l, ranks := range layers {
 			name := fmt.Sprintf("%d_%d", step, l)
 			tensors = append(tensors, safetensors.Tensor{Name: name, DType: safetensors.I64,
-				Shape: []int64{int64(experts)}})
-			var raw []byte
-			for _, n := range ranks[rank] {
-				raw = binary.LittleEndian.AppendUint64(raw, uint64(n))
-			}
-			data[name] = raw
+				Shape: []int64{int64(len(ranks[rank]))}})
+			data[name], _ = binary.Append(nil, binary.LittleEndian, ranks[rank])
 		}
 	}
 	return safetensors.Write(w, nil, tensors, data)

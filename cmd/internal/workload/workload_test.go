@@ -101,17 +101,17 @@ func TestParallelRunEqualsSerialReference(t *testing.T) {
 // reference computes the hidden states after step 0 with one token at a time,
 // in double precision, in nested loops, without ranks or buffers.
 func reference(t *testing.T, l *Engine) [][]float64 {
-	c := l.m.c
+	c := l.c
 	out := make([][]float64, c.Ranks)
 	for r := range out {
 		start := make([]float32, c.Tokens*c.Hidden)
-		l.m.embed(start, 7, 0, r)
+		l.c.embed(start, 7, 0, r)
 		for token := range c.Tokens {
 			h := make([]float64, c.Hidden)
 			for i := range h {
 				h[i] = float64(start[token*c.Hidden+i])
 			}
-			for _, layer := range l.m.layers {
+			for _, layer := range l.layers {
 				x := referenceNorm(h)
 				logits := make([]float32, c.Gate.Shape.Experts)
 				for e := range logits {
@@ -252,9 +252,6 @@ func TestProcessorTimeFollowsLoad(t *testing.T) {
 	if load, time := 86.0/42, spent[0]/spent[1]; time < 0.7*load || time > 1.4*load {
 		t.Errorf("rank 0 has %.3f times the load and %.3f times the time of rank 1", load, time)
 	}
-	if wait := res.longestWaitMS(); math.Abs(wait-(spent[0]-spent[1])/40) > 0.2*wait {
-		t.Errorf("the longest wait is %.3f ms, of %v in 40 steps", wait, spent)
-	}
 }
 
 func TestRunStopsWhenTheContextEnds(t *testing.T) {
@@ -306,7 +303,7 @@ func TestServe(t *testing.T) {
 	address := listener.Addr().String()
 	listener.Close()
 	served := make(chan error)
-	go func() { served <- e.Serve(ctx, address) }()
+	go func() { served <- e.serve(ctx, address) }()
 	var out bytes.Buffer
 	for range 200 {
 		if err = Ask(ctx, address, 3, 1, &out); err == nil {

@@ -35,7 +35,7 @@ var (
 		"inter_chunk_latency":              "itl",
 		"output_token_throughput_per_user": "user_speed",
 	}
-	aiperfCounts = map[string]entry{
+	aiperfCounts = map[string]labelRule{
 		"request_count":       requests,
 		"error_request_count": failures,
 		"total_isl":           inputTokens,
@@ -82,7 +82,7 @@ func readAIPerf(f fields) {
 			f.statistics(key, func(stat, name string) { f.withUnit(key, stat, family+"_"+name) })
 		}
 		if e, ok := aiperfCounts[key]; ok {
-			f.take([]member{{key + "/avg", e, false}})
+			f.record([]member{{key + "/avg", e, false}})
 		}
 	}
 	export.aiperfErrors()
@@ -108,7 +108,7 @@ func (f fields) aiperfErrors() {
 			sum += float64(entry.need("count"))
 		}
 	}
-	f.rep.take(failures, f.line, sum)
+	f.rep.record(failures, f.line, sum)
 }
 
 // unitFactors turn a unit as exports write it into the vocabulary's.

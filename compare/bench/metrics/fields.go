@@ -22,19 +22,19 @@ type fields struct {
 // member is what the number at a path means.
 type member struct {
 	path   string
-	is     entry
+	is     labelRule
 	needed bool
 }
 
-// take copies the numbers that are there.
-func (f fields) take(members []member) {
+// record copies the numbers that are there.
+func (f fields) record(members []member) {
 	for _, m := range members {
 		n, ok := f.number(m.path)
 		if m.needed && !ok {
 			f.need(m.path)
 		}
 		if ok {
-			f.rep.take(m.is, f.line, float64(n))
+			f.rep.record(m.is, f.line, float64(n))
 		}
 	}
 }
@@ -153,11 +153,11 @@ func (f fields) whole(path string) int64 {
 }
 
 // stated is a count of a Step that may be absent, undefined then.
-func (f fields) stated(path string) router.Whole {
+func (f fields) stated(path string) router.OptInt {
 	if n, ok := f.number(path); ok && n >= 0 && n < 1<<53 {
-		return router.Whole(n)
+		return router.OptInt(n)
 	}
-	return router.None
+	return router.NoID
 }
 
 func (f fields) flag(path string) bool {
@@ -218,7 +218,7 @@ func (f fields) statistics(path string, use func(key, name string)) {
 // it is not repeated.
 func (f fields) spread(path, family string) {
 	f.statistics(path, func(key, name string) {
-		f.take([]member{{path + "/" + key, entry{metric: family + "_" + name}, false}})
+		f.record([]member{{path + "/" + key, labelRule{metric: family + "_" + name}, false}})
 	})
 }
 

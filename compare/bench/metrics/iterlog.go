@@ -46,15 +46,15 @@ type row struct {
 
 // iterationLog is what a log remembers from row to row.
 type iterationLog struct {
-	clock string               // of the whole log: the best that its first row has
-	last  map[router.Whole]int // by rank: where its last row is in the steps
-	gaps  int64                // iterations that are missing between two rows of a rank
+	clock string                // of the whole log: the best that its first row has
+	last  map[router.OptInt]int // by rank: where its last row is in the steps
+	gaps  int64                 // iterations that are missing between two rows of a rank
 }
 
 // row adds a row to the log.
 func (rep *report) row(r row) {
 	if rep.log == nil {
-		rep.log = &iterationLog{clock: r.bestClock(), last: map[router.Whole]int{}}
+		rep.log = &iterationLog{clock: r.bestClock(), last: map[router.OptInt]int{}}
 	}
 	it := rep.log
 	rep.found = true
@@ -125,14 +125,14 @@ func isIterationDict(o *object) bool {
 
 func readIterationDict(f fields) {
 	r := row{times: map[string]router.Number{}, step: Step{
-		Iter: f.whole("iter"), Rank: router.None,
+		Iter: f.whole("iter"), Rank: router.NoID,
 		Requests:        f.stated("inflightBatchingStats/numScheduledRequests"),
 		ContextTokens:   f.stated("inflightBatchingStats/numCtxTokens"),
 		GeneratedTokens: f.stated("inflightBatchingStats/numGenRequests"),
 	}}
 	for _, key := range []string{"attentionDpRank", "rank"} {
 		if v, ok := f.number(key); ok && v >= 0 && v < 1<<31 {
-			r.step.Rank = router.Whole(v)
+			r.step.Rank = router.OptInt(v)
 		}
 	}
 	for _, key := range f.o.keys {
@@ -160,8 +160,8 @@ func iterationLine(rec record, rep *report) (label string, v float64) {
 	if at < 0 || states < at {
 		return "", 0
 	}
-	r := row{step: Step{Iter: -1, Rank: router.Whole(rec.rank), Requests: router.None, ContextTokens: router.None,
-		GeneratedTokens: router.None}, times: map[string]router.Number{}}
+	r := row{step: Step{Iter: -1, Rank: router.OptInt(rec.rank), Requests: router.NoID, ContextTokens: router.NoID,
+		GeneratedTokens: router.NoID}, times: map[string]router.Number{}}
 	for part := range strings.SplitSeq(rec.text[at:states], ", ") {
 		key, value, ok := strings.Cut(part, " = ")
 		if !ok {
@@ -205,12 +205,12 @@ func (r *row) head(key, value string) {
 }
 
 // wholeText reads a whole number that is not negative; anything else is undefined.
-func wholeText(s string) router.Whole {
+func wholeText(s string) router.OptInt {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
-		return router.None
+		return router.NoID
 	}
-	return router.Whole(n)
+	return router.OptInt(n)
 }
 
 // span reads "12.5ms" or "0.0125s" in milliseconds; "N/A" is undefined.

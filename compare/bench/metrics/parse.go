@@ -29,7 +29,7 @@ var jsonFormats = []jsonFormat{
 	{trtllmReportFormat, has("performance", "world_info"), trtllmRule, readTRTLLMReport},
 	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
 	{offlineFormat + "/json", has("successful_requests", "total_latency", "output_throughput", "request_throughput"),
-		"", func(f fields) { f.take(offlineMembers) }},
+		"", func(f fields) { f.record(offlineMembers) }},
 	{sweepFormat, isSweepRun, servingRule, func(f fields) { f.rep.sweepRun(f) }},
 	{servingFormat + "/json", has("completed", "request_throughput", "output_throughput", "duration"), servingRule,
 		readServing},

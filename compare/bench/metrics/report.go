@@ -137,8 +137,8 @@ func (rep *report) step(s Step) {
 // timed adds steps of which nothing but their times is known.
 func (rep *report) timed(times []router.Number, factor router.Number, clock string) {
 	for i, t := range times {
-		rep.step(Step{Iter: int64(i), Rank: router.None, Requests: router.None, ContextTokens: router.None,
-			GeneratedTokens: router.None, TimeMS: factor * t, Clock: clock})
+		rep.step(Step{Iter: int64(i), Rank: router.NoID, Requests: router.NoID, ContextTokens: router.NoID,
+			GeneratedTokens: router.NoID, TimeMS: factor * t, Clock: clock})
 	}
 }
 

@@ -119,10 +119,10 @@ type LayerBalance struct {
 // log does not state of it is undefined.
 type Step struct {
 	Iter            int64         `json:"iter"` // the log's own number; the position in the output where it has none
-	Rank            router.Whole  `json:"rank"`
-	Requests        router.Whole  `json:"requests"`         // scheduled requests
-	ContextTokens   router.Whole  `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
-	GeneratedTokens router.Whole  `json:"generated_tokens"` // decode tokens, draft tokens included
+	Rank            router.OptInt `json:"rank"`
+	Requests        router.OptInt `json:"requests"`         // scheduled requests
+	ContextTokens   router.OptInt `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
+	GeneratedTokens router.OptInt `json:"generated_tokens"` // decode tokens, draft tokens included
 	TimeMS          router.Number `json:"time_ms"`          // by Clock
 	// which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"; "cpu" for a workload that says so
 	Clock  string `json:"clock"`

@@ -30,7 +30,7 @@ var servingText = textFormat{
 	needs:    []string{"output_throughput", "request_throughput", "duration"},
 }
 
-var servingLabels = map[string]entry{
+var servingLabels = map[string]labelRule{
 	"Successful requests":             requests,
 	"Failed requests":                 failures,
 	"Benchmark duration (s)":          {metric: "duration", factor: 1e3},
@@ -85,11 +85,11 @@ func isSGLang(o *object) bool {
 
 // offlineMembers are the JSON of bench_offline_throughput.
 var offlineMembers = []member{
-	{"output_throughput", entry{metric: "output_throughput"}, true},
-	{"request_throughput", entry{metric: "request_throughput"}, true},
-	{"total_latency", entry{metric: "duration", factor: 1e3}, true},
-	{"input_throughput", entry{metric: "input_throughput"}, false},
-	{"total_throughput", entry{metric: "total_throughput"}, false},
+	{"output_throughput", labelRule{metric: "output_throughput"}, true},
+	{"request_throughput", labelRule{metric: "request_throughput"}, true},
+	{"total_latency", labelRule{metric: "duration", factor: 1e3}, true},
+	{"input_throughput", labelRule{metric: "input_throughput"}, false},
+	{"total_throughput", labelRule{metric: "total_throughput"}, false},
 	{"successful_requests", requests, false},
 	{"total_input_tokens", inputTokens, false},
 	{"total_output_tokens", outputTokens, false},
@@ -97,22 +97,22 @@ var offlineMembers = []member{
 
 // servingMembers are the totals in the JSON of all clients; none has all of them.
 var servingMembers = []member{
-	{"output_throughput", entry{metric: "output_throughput"}, true},
-	{"request_throughput", entry{metric: "request_throughput"}, false},
-	{"duration", entry{metric: "duration", factor: 1e3}, true},
+	{"output_throughput", labelRule{metric: "output_throughput"}, true},
+	{"request_throughput", labelRule{metric: "request_throughput"}, false},
+	{"duration", labelRule{metric: "duration", factor: 1e3}, true},
 	{"completed", requests, false},
 	{"total_input_tokens", inputTokens, false},
 	{"total_output_tokens", outputTokens, false},
 	{"failed", failures, false},
-	{"input_throughput", entry{metric: "input_throughput"}, false},
-	{"total_throughput", entry{metric: "total_throughput"}, false},
-	{"total_token_throughput", entry{metric: "total_throughput"}, false},
-	{"user_throughput", entry{metric: "user_throughput"}, false},
-	{"request_goodput:", entry{metric: "request_goodput"}, false}, // trtllm-serve's key really ends in a colon
-	{"request_goodput", entry{metric: "request_goodput"}, false},
-	{"energy/total_energy_j", entry{metric: "energy"}, false},
-	{"energy/total_gpu_power_w", entry{metric: "gpu_power"}, false},
-	{"energy/output_tps_per_w", entry{metric: "output_per_watt"}, false},
+	{"input_throughput", labelRule{metric: "input_throughput"}, false},
+	{"total_throughput", labelRule{metric: "total_throughput"}, false},
+	{"total_token_throughput", labelRule{metric: "total_throughput"}, false},
+	{"user_throughput", labelRule{metric: "user_throughput"}, false},
+	{"request_goodput:", labelRule{metric: "request_goodput"}, false}, // trtllm-serve's key really ends in a colon
+	{"request_goodput", labelRule{metric: "request_goodput"}, false},
+	{"energy/total_energy_j", labelRule{metric: "energy"}, false},
+	{"energy/total_gpu_power_w", labelRule{metric: "gpu_power"}, false},
+	{"energy/output_tps_per_w", labelRule{metric: "output_per_watt"}, false},
 }
 
 // servingKey is a statistic in the JSON of a client, such as "p99_ttft_ms".
@@ -120,7 +120,7 @@ var servingKey = regexp.MustCompile(`^([^_]+)_(ttft|tpot|itl|e2el|e2e_latency)_m
 
 // clientTotals reads what the clients have in common.
 func (f fields) clientTotals() {
-	f.take(servingMembers)
+	f.record(servingMembers)
 	f.rep.lengths = Lengths{f.lengths("input_lens"), f.lengths("output_lens")}
 	for _, key := range f.o.keys {
 		m := servingKey.FindStringSubmatch(key)
@@ -128,7 +128,7 @@ func (f fields) clientTotals() {
 			continue
 		}
 		if stat, ok := aggregateName(m[1]); ok {
-			f.take([]member{{key, entry{metric: servingFamilies[m[2]] + "_" + stat}, false}})
+			f.record([]member{{key, labelRule{metric: servingFamilies[m[2]] + "_" + stat}, false}})
 		}
 	}
 }

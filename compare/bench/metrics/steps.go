@@ -19,7 +19,7 @@ const firstFullSteps = 10
 // full one, when requests run out. A rank that never ran a pure decode step has
 // no steady state. It returns the full steps that are left, in order.
 func cutWarmup(steps []Step) (steady []int) {
-	byRank := map[router.Whole][]int{}
+	byRank := map[router.OptInt][]int{}
 	for i, s := range steps {
 		byRank[s.Rank] = append(byRank[s.Rank], i)
 	}
@@ -37,7 +37,7 @@ func cutWarmup(steps []Step) (steady []int) {
 
 // fullSteps are those of the rows that run the largest pure decode batch.
 func fullSteps(steps []Step, rows []int) (full []int) {
-	most := router.Whole(0)
+	most := router.OptInt(0)
 	for _, i := range rows {
 		size, ok := steps[i].decodeSize()
 		if !ok || size < most {
@@ -52,7 +52,7 @@ func fullSteps(steps []Step, rows []int) (full []int) {
 }
 
 // decodeSize is how full a pure decode step is; not ok for any other step.
-func (s Step) decodeSize() (router.Whole, bool) {
+func (s Step) decodeSize() (router.OptInt, bool) {
 	switch {
 	case s.ContextTokens != 0:
 		return 0, false
@@ -65,10 +65,10 @@ func (s Step) decodeSize() (router.Whole, bool) {
 // BatchShape is what decides how much work a step is, routing aside. What the log
 // does not state of it is undefined.
 type BatchShape struct {
-	Rank            router.Whole `json:"rank"`
-	Requests        router.Whole `json:"requests"`
-	ContextTokens   router.Whole `json:"context_tokens"`
-	GeneratedTokens router.Whole `json:"generated_tokens"`
+	Rank            router.OptInt `json:"rank"`
+	Requests        router.OptInt `json:"requests"`
+	ContextTokens   router.OptInt `json:"context_tokens"`
+	GeneratedTokens router.OptInt `json:"generated_tokens"`
 }
 
 // Kind is what a step of the shape does: "prefill", "decode", "mixed" for both at once, or

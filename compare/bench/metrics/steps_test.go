@@ -8,7 +8,7 @@ import (
 )
 
 // decodeStep is a pure decode step of so many requests.
-func decodeStep(rank, requests router.Whole, ms float64) Step {
+func decodeStep(rank, requests router.OptInt, ms float64) Step {
 	return Step{Rank: rank, Requests: requests, GeneratedTokens: requests, TimeMS: router.Number(ms), Clock: gpuForward}
 }
 

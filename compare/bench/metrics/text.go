@@ -13,7 +13,7 @@ type textFormat struct {
 	name string
 	rule string // how the tool takes percentiles, see metricOf
 	// labels are the lines "Label:   value".
-	labels map[string]entry
+	labels map[string]labelRule
 	// spread are the labels of statistics, such as "P99 TTFT (ms)": its groups are
 	// the aggregate, stat, and the word for what it is of, a key of families.
 	spread   *regexp.Regexp
@@ -53,7 +53,7 @@ func (f *textFormat) read(rec record, rep *report) {
 		}
 	}
 	if ok {
-		rep.take(e, rec.line, v)
+		rep.record(e, rec.line, v)
 	}
 }
 
@@ -80,9 +80,9 @@ func labeled(text string) (label string, v float64) {
 	return label, v
 }
 
-// entry is what a label or a member of a report means: a metric times a factor, a
+// labelRule is what a label or a member of a report means: a metric times a factor, a
 // number of things, or what into does with it.
-type entry struct {
+type labelRule struct {
 	metric string
 	factor float64 // 0 means 1
 	count  func(*Work) *Count
@@ -94,14 +94,14 @@ type entry struct {
 
 // The numbers of things.
 var (
-	requests     = entry{metric: "requests", count: func(w *Work) *Count { return &w.Requests }}
-	inputTokens  = entry{metric: "input tokens", count: func(w *Work) *Count { return &w.InputTokens }}
-	outputTokens = entry{metric: "output tokens", count: func(w *Work) *Count { return &w.OutputTokens }}
-	failures     = entry{metric: "failed requests", count: func(w *Work) *Count { return &w.Errors }}
+	requests     = labelRule{metric: "requests", count: func(w *Work) *Count { return &w.Requests }}
+	inputTokens  = labelRule{metric: "input tokens", count: func(w *Work) *Count { return &w.InputTokens }}
+	outputTokens = labelRule{metric: "output tokens", count: func(w *Work) *Count { return &w.OutputTokens }}
+	failures     = labelRule{metric: "failed requests", count: func(w *Work) *Count { return &w.Errors }}
 )
 
-// take puts a value into the report.
-func (rep *report) take(e entry, line int, v float64) {
+// record puts a value into the report.
+func (rep *report) record(e labelRule, line int, v float64) {
 	rep.found = rep.found || e.anchor
 	rep.generation = max(rep.generation, e.generation)
 	switch {

@@ -34,7 +34,7 @@ var trtllmText = textFormat{
 	finish:   finishTRTLLMText,
 }
 
-var trtllmLabels = map[string]entry{
+var trtllmLabels = map[string]labelRule{
 	"Token Throughput (tokens/sec)":                    {metric: "output_throughput", anchor: true},
 	"Total Output Throughput (tokens/sec)":             {metric: "output_throughput", anchor: true, generation: "b"},
 	"Total Token Throughput (tokens/sec)":              {metric: "total_throughput", anchor: true, generation: "b"},
@@ -96,25 +96,25 @@ func (rep *report) ranks(size float64) {
 
 // trtllmReport is --report_json of trtllm-bench (get_statistics_dict).
 var trtllmReport = []member{
-	{"performance/system_output_throughput_tok_s", entry{metric: "output_throughput"}, true},
-	{"performance/request_throughput_req_s", entry{metric: "request_throughput"}, true},
-	{"performance/total_latency_ms", entry{metric: "duration"}, true},
-	{"performance/system_total_throughput_tok_s", entry{metric: "total_throughput"}, false},
-	{"performance/output_throughput_per_user_tok_s", entry{metric: "user_throughput"}, false},
-	{"performance/output_throughput_per_gpu_tok_s", entry{metric: "gpu_throughput"}, false},
-	{"performance/avg_request_latency_ms", entry{metric: "request_latency_mean"}, false},
-	{"streaming_metrics/token_output_speed_tok_s", entry{metric: "user_speed"}, false},
-	{"streaming_metrics/avg_ttft_ms", entry{metric: "ttft_mean"}, false},
-	{"streaming_metrics/avg_tpot_ms", entry{metric: "tpot_mean"}, false},
-	{"energy/total_energy_j", entry{metric: "energy"}, false},
-	{"energy/average_gpu_power", entry{metric: "gpu_power"}, false},
-	{"energy/output_tps_per_w", entry{metric: "output_per_watt"}, false},
+	{"performance/system_output_throughput_tok_s", labelRule{metric: "output_throughput"}, true},
+	{"performance/request_throughput_req_s", labelRule{metric: "request_throughput"}, true},
+	{"performance/total_latency_ms", labelRule{metric: "duration"}, true},
+	{"performance/system_total_throughput_tok_s", labelRule{metric: "total_throughput"}, false},
+	{"performance/output_throughput_per_user_tok_s", labelRule{metric: "user_throughput"}, false},
+	{"performance/output_throughput_per_gpu_tok_s", labelRule{metric: "gpu_throughput"}, false},
+	{"performance/avg_request_latency_ms", labelRule{metric: "request_latency_mean"}, false},
+	{"streaming_metrics/token_output_speed_tok_s", labelRule{metric: "user_speed"}, false},
+	{"streaming_metrics/avg_ttft_ms", labelRule{metric: "ttft_mean"}, false},
+	{"streaming_metrics/avg_tpot_ms", labelRule{metric: "tpot_mean"}, false},
+	{"energy/total_energy_j", labelRule{metric: "energy"}, false},
+	{"energy/average_gpu_power", labelRule{metric: "gpu_power"}, false},
+	{"energy/output_tps_per_w", labelRule{metric: "output_per_watt"}, false},
 	{"request_info/num_requests", requests, false},
-	{"world_info/ep_size", entry{into: (*report).ranks}, false},
+	{"world_info/ep_size", labelRule{into: (*report).ranks}, false},
 }
 
 func readTRTLLMReport(f fields) {
-	f.take(trtllmReport)
+	f.record(trtllmReport)
 	f.spread("performance/request_latency_percentiles_ms", "request_latency")
 	f.spread("streaming_metrics/tpot_percentiles", "tpot")
 	f.spread("streaming_metrics/ttft_percentiles", "ttft")

@@ -18,7 +18,7 @@ const (
 // print two numbers mean requests and prompt-and-generated tokens.
 var vllmThroughputText = textFormat{
 	name:   vllmThroughputFormat + "/stdout",
-	labels: map[string]entry{"Total num prompt tokens": inputTokens, "Total num output tokens": outputTokens},
+	labels: map[string]labelRule{"Total num prompt tokens": inputTokens, "Total num output tokens": outputTokens},
 	line:   vllmThroughputLine,
 	needs:  []string{"request_throughput", "total_throughput"},
 }
@@ -34,38 +34,38 @@ func vllmThroughputLine(rec record, rep *report) (label string, v float64) {
 		rep.found = true
 		for i, name := range []string{3: "output_throughput", 2: "total_throughput", 1: "request_throughput"} {
 			if m[i] != "" && i > 0 {
-				rep.takeText(rec.line, entry{metric: name}, m[i])
+				rep.recordText(rec.line, labelRule{metric: name}, m[i])
 			}
 		}
 	}
 	return "", 0
 }
 
-// takeText is take of a number that is still text.
-func (rep *report) takeText(line int, e entry, text string) {
+// recordText records a number that is still text.
+func (rep *report) recordText(line int, e labelRule, text string) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		rep.fail(line, input.Error{Expected: "a number for " + e.metric, Found: strconv.Quote(text)})
 		return
 	}
-	rep.take(e, line, v)
+	rep.record(e, line, v)
 }
 
 // vllmThroughputMembers are the JSON of "vllm bench throughput". Its
 // tokens_per_second counts prompt and generated tokens; many releases print the
 // generated ones alone only on stdout.
 var vllmThroughputMembers = []member{
-	{"tokens_per_second", entry{metric: "total_throughput"}, true},
-	{"requests_per_second", entry{metric: "request_throughput"}, true},
-	{"elapsed_time", entry{metric: "duration", factor: 1e3}, true},
+	{"tokens_per_second", labelRule{metric: "total_throughput"}, true},
+	{"requests_per_second", labelRule{metric: "request_throughput"}, true},
+	{"elapsed_time", labelRule{metric: "duration", factor: 1e3}, true},
 	{"num_requests", requests, false},
 	{"total_input_tokens", inputTokens, false},
 	{"total_output_tokens", outputTokens, false},
-	{"output_tokens_per_second", entry{metric: "output_throughput"}, false},
+	{"output_tokens_per_second", labelRule{metric: "output_throughput"}, false},
 }
 
 func readVLLMThroughput(f fields) {
-	f.take(vllmThroughputMembers)
+	f.record(vllmThroughputMembers)
 	if _, ok := f.value("output_tokens_per_second"); !ok {
 		f.rep.warn("total_throughput (tokens_per_second) counts prompt tokens too; pass the stdout of vllm bench " +
 			"throughput for output_throughput")
@@ -92,19 +92,19 @@ func vllmLatencyLine(rec record, rep *report) (label string, v float64) {
 		if m[1] == "" {
 			stat = "p" + m[2]
 		}
-		rep.takeText(rec.line, entry{metric: "batch_latency_" + stat, factor: 1e3}, m[3])
+		rep.recordText(rec.line, labelRule{metric: "batch_latency_" + stat, factor: 1e3}, m[3])
 	}
 	return "", 0
 }
 
 // readVLLMLatency reads the JSON of "vllm bench latency", in seconds.
 func readVLLMLatency(f fields) {
-	f.take([]member{{"avg_latency", entry{metric: "batch_latency_mean", factor: 1e3}, true}})
+	f.record([]member{{"avg_latency", labelRule{metric: "batch_latency_mean", factor: 1e3}, true}})
 	v, _ := f.value("percentiles")
 	if p, ok := v.(*object); ok {
 		for _, key := range p.keys {
 			if stat := "p" + strings.TrimSpace(key); percentile.MatchString(stat) {
-				f.take([]member{{"percentiles/" + key, entry{metric: "batch_latency_" + stat, factor: 1e3}, false}})
+				f.record([]member{{"percentiles/" + key, labelRule{metric: "batch_latency_" + stat, factor: 1e3}, false}})
 			}
 		}
 	}

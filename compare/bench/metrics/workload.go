@@ -46,7 +46,7 @@ func readWorkload(f fields) {
 		put("step_time_p50", median)
 		put("step_time_min", least)
 	}
-	f.take([]member{{"requests", requests, false}, {"input_tokens", inputTokens, false}})
+	f.record([]member{{"requests", requests, false}, {"input_tokens", inputTokens, false}})
 	f.rep.proof.Ranks = int(f.whole("ranks"))
 	f.rep.proof.Perfect, f.rep.proof.Claimed = f.flag("perfect_router"), true
 	f.layers()

@@ -26,20 +26,20 @@ type Rules struct {
 
 // Launch is what one launch, or one order within it, shows of its routing.
 type Launch struct {
-	Ranks     int      // that it must prove; 0: unknown
-	Counted   *Counted // loads that it recorded
-	Doubt     string   // why these prove nothing, empty where they do
-	Placement string   // option by which its command places experts, empty for none
+	Ranks     int        // that it must prove; 0: unknown
+	Counted   *LoadProof // loads that it recorded
+	Doubt     string     // why these prove nothing, empty where they do
+	Placement string     // option by which its command places experts, empty for none
 	Report    metrics.Proof
 	Router    string // that Answered ranks acknowledged
 	Answered  int
 	Lines     []evidence.ProofLine
 }
 
-// Counted is how even the loads are that a launch recorded: max/mean of the layer that
+// LoadProof is how even the loads are that a launch recorded: max/mean of the layer that
 // is furthest above its floor, which is the best that indivisible slots allow. Undefined
 // where the files do not say.
-type Counted struct {
+type LoadProof struct {
 	Source            string        `json:"source"`
 	Ranks             int           `json:"ranks"` // 0 unknown
 	TopK              int           `json:"top_k"` // 0 unknown

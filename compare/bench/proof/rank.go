@@ -58,7 +58,7 @@ func (p *Rank) merge(o Rank) {
 // Graded is the proof for or against the arm. Traces measure what the launches only
 // claim or say nothing about, and never speak against what they show.
 func (p Rank) Graded(traces gain.TraceProof) gain.Proof {
-	graded := gain.Proof{Arm: p.Arm, Rank: router.Whole(p.Rank), Grade: gain.None, Evidence: p.Evidence}
+	graded := gain.Proof{Arm: p.Arm, Rank: router.OptInt(p.Rank), Grade: gain.None, Evidence: p.Evidence}
 	switch {
 	case p.Severity() == 0 && p.Measured:
 		graded.Grade = gain.Measured

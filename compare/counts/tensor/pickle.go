@@ -173,75 +173,58 @@ func (p *pickleReader) top() any {
 	return p.stack[len(p.stack)-1]
 }
 
-// run runs one opcode other than STOP.
-func (p *pickleReader) run(op byte) {
-	switch op {
-	case 0x80: // PROTO
-		p.take(1)
-	case 0x95: // FRAME
-		p.take(8)
-	case '(':
-		p.push(pickleMark{})
-	case 'N':
-		p.push(nil)
-	case 0x88, 0x89: // NEWTRUE, NEWFALSE
-		p.push(op == 0x88)
-	case '}':
-		p.push(Dict{})
-	case ']':
-		p.push(&[]any{})
-	case ')':
-		p.push([]any{})
-	case 't':
-		p.push(p.popMark())
-	case 0x85, 0x86, 0x87: // TUPLE1 to TUPLE3
-		p.push(p.popN(int(op) - 0x84))
-	case 'K':
-		p.push(int64(p.unsigned(1)))
-	case 'M':
-		p.push(int64(p.unsigned(2)))
-	case 'J':
-		p.push(int64(int32(binary.LittleEndian.Uint32(p.take(4)))))
-	case 0x8a:
-		p.push(p.long())
-	case 'G':
-		p.push(math.Float64frombits(binary.BigEndian.Uint64(p.take(8))))
-	case 'X':
-		p.push(string(p.take(p.unsigned(4))))
-	case 0x8c, 'U': // SHORT_BINUNICODE, SHORT_BINSTRING
-		p.push(string(p.take(p.unsigned(1))))
-	case 'q':
-		p.remember(p.unsigned(1))
-	case 'r':
-		p.remember(p.unsigned(4))
-	case 0x94: // MEMOIZE
-		p.remember(len(p.memo))
-	case 'h':
-		p.recall(p.unsigned(1))
-	case 'j':
-		p.recall(p.unsigned(4))
-	case 'a':
-		p.fill(p.popN(1))
-	case 's':
-		p.fill(p.popN(2))
-	case 'e', 'u':
-		p.fill(p.popMark())
-	case 'c':
-		p.global(p.line() + "." + p.line())
-	case 0x93: // STACK_GLOBAL
-		name := p.popN(2)
-		p.global(fmt.Sprint(name[0]) + "." + fmt.Sprint(name[1]))
-	case 'Q':
-		p.storage(p.pop())
-	case 'R':
-		call := p.popN(2)
-		p.call(call[0], call[1])
-	case 'b': // the state of a container adds nothing to its items
-		p.pop()
-	default:
-		p.fail("operation 0x%02x is not allowed", op)
-	}
+// operations are the opcodes that are allowed, other than STOP.
+var operations = [256]func(*pickleReader){
+	0x80: func(p *pickleReader) { p.take(1) }, // PROTO
+	0x95: func(p *pickleReader) { p.take(8) }, // FRAME
+
+	'(':  func(p *pickleReader) { p.push(pickleMark{}) },
+	'N':  func(p *pickleReader) { p.push(nil) },
+	0x88: func(p *pickleReader) { p.push(true) },
+	0x89: func(p *pickleReader) { p.push(false) },
+	'K':  func(p *pickleReader) { p.push(int64(p.unsigned(1))) },
+	'M':  func(p *pickleReader) { p.push(int64(p.unsigned(2))) },
+	'J':  func(p *pickleReader) { p.push(int64(int32(binary.LittleEndian.Uint32(p.take(4))))) },
+	0x8a: func(p *pickleReader) { p.push(p.long()) },
+	'G':  func(p *pickleReader) { p.push(math.Float64frombits(binary.BigEndian.Uint64(p.take(8)))) },
+	'X':  func(p *pickleReader) { p.push(string(p.take(p.unsigned(4)))) },
+	'U':  (*pickleReader).shortText, // SHORT_BINSTRING
+	0x8c: (*pickleReader).shortText, // SHORT_BINUNICODE
+
+	'}':  func(p *pickleReader) { p.push(Dict{}) },
+	']':  func(p *pickleReader) { p.push(&[]any{}) },
+	')':  func(p *pickleReader) { p.push([]any{}) },
+	't':  func(p *pickleReader) { p.push(p.popMark()) },
+	0x85: func(p *pickleReader) { p.push(p.popN(1)) }, // TUPLE1
+	0x86: func(p *pickleReader) { p.push(p.popN(2)) },
+	0x87: func(p *pickleReader) { p.push(p.popN(3)) },
+	'a':  func(p *pickleReader) { p.fill(p.popN(1)) },
+	's':  func(p *pickleReader) { p.fill(p.popN(2)) },
+	'e':  func(p *pickleReader) { p.fill(p.popMark()) },
+	'u':  func(p *pickleReader) { p.fill(p.popMark()) },
+	'b':  func(p *pickleReader) { p.pop() }, // the state of a container adds nothing to its items
+
+	'q':  func(p *pickleReader) { p.remember(p.unsigned(1)) },
+	'r':  func(p *pickleReader) { p.remember(p.unsigned(4)) },
+	0x94: func(p *pickleReader) { p.remember(len(p.memo)) }, // MEMOIZE
+	'h':  func(p *pickleReader) { p.recall(p.unsigned(1)) },
+	'j':  func(p *pickleReader) { p.recall(p.unsigned(4)) },
+
+	'c':  func(p *pickleReader) { p.global(p.line() + "." + p.line()) },
+	0x93: func(p *pickleReader) { name := p.popN(2); p.global(fmt.Sprint(name[0]) + "." + fmt.Sprint(name[1])) },
+	'Q':  func(p *pickleReader) { p.storage(p.pop()) },
+	'R':  func(p *pickleReader) { call := p.popN(2); p.call(call[0], call[1]) },
 }
+
+func (p *pickleReader) run(op byte) {
+	if operations[op] == nil {
+		p.fail("operation 0x%02x is not allowed", op)
+		return
+	}
+	operations[op](p)
+}
+
+func (p *pickleReader) shortText() { p.push(string(p.take(p.unsigned(1)))) }
 
 func (p *pickleReader) remember(key int) {
 	switch v := p.top(); {

@@ -19,7 +19,7 @@ type merger struct {
 func newMerger(a *activityReader) *merger {
 	m := &merger{threads: newIDs(), processes: a.processes}
 	m.rec = &Recording{
-		Issues: a.issues, KernelNames: a.names, Devices: a.devices.values, Streams: a.streams.values,
+		Issues: a.issues, NoPIDs: a.noPIDs, KernelNames: a.names, Devices: a.devices.values, Streams: a.streams.values,
 		Domains: []string{""}, Operators: []string{""},
 		Kernels: a.kernels, GraphNodeIDs: a.nodeIDs, GraphNodes: a.nodes, Graphs: a.graphs, End: a.end,
 	}
@@ -88,7 +88,7 @@ func (m *merger) placeLaunches(readers []*launchReader, byPair []Launch) (starts
 		again = append(again, r.again...)
 		numbers[i] = m.renumber(r.threads)
 	}
-	m.rec.Issues.ReusedCorrelations += int64(len(again))
+	m.rec.Issues[ReusedCorrelations] += int64(len(again))
 	m.rec.Launches = byPair
 	if len(again) > 0 || slices.ContainsFunc(byPair, func(l Launch) bool { return l.Thread == 0 }) {
 		starts = m.closeUp(again)

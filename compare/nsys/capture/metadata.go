@@ -2,7 +2,6 @@ package capture
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -96,27 +95,18 @@ func (p *Metadata) readCaptureData(ctx context.Context, db *database) error {
 
 // metadata visits a table of names and values, in which names repeat.
 func metadata(ctx context.Context, db *database, table string, visit func(name, value string)) error {
-	if !db.has(table, "name", "value") {
-		return nil
-	}
-	return eachRow(ctx, db.sql, []string{"name", "value"}, table+" ORDER BY rowid",
+	return columns(ctx, db, table, []string{"name", "value"}, " ORDER BY rowid",
 		func(row []string) { visit(row[0], row[1]) })
 }
 
 func (p *Metadata) readSession(ctx context.Context, db *database) error {
-	if !db.has(sessionTable, "utcEpochNs") {
-		return nil
-	}
-	return eachRow(ctx, db.sql, []string{"utcEpochNs"}, sessionTable+" LIMIT 1",
+	return columns(ctx, db, sessionTable, []string{"utcEpochNs"}, " LIMIT 1",
 		func(row []int64) { p.SessionUTC = row[0] })
 }
 
 // readRanks reads MPI_RANKS, the only table that states ranks.
 func (p *Metadata) readRanks(ctx context.Context, db *database) error {
-	if !db.has(rankTable, "globalTid", "rank") {
-		return nil
-	}
-	return eachRow(ctx, db.sql, []string{"globalTid", "rank"}, rankTable, func(row []int64) {
+	return columns(ctx, db, rankTable, []string{"globalTid", "rank"}, "", func(row []int64) {
 		if rank := row[1]; rank >= 0 && rank < MaxRanks {
 			p.MPIRanks[row[0]&processMask] = int(rank)
 		}
@@ -128,17 +118,12 @@ type PIDDevice struct{ PID, Device int64 }
 
 // readDevices reads which GPU of the machine each process's devices are.
 func (p *Metadata) readDevices(ctx context.Context, db *database) error {
-	if db.has(gpuTable, "name") {
-		named := func(row []string) { p.GPU = strings.ToValidUTF8(row[0], "\uFFFD") }
-		if err := eachRow(ctx, db.sql, []string{"name"}, gpuTable+" WHERE name IS NOT NULL LIMIT 1",
-			named); err != nil {
-			return err
-		}
+	err := columns(ctx, db, gpuTable, []string{"name"}, " WHERE name IS NOT NULL LIMIT 1",
+		func(row []string) { p.GPU = strings.ToValidUTF8(row[0], "\uFFFD") })
+	if err != nil {
+		return err
 	}
-	if !db.has(deviceTable, "gpuId", "cudaId", "pid") {
-		return nil
-	}
-	return eachRow(ctx, db.sql, []string{"pid", "cudaId", "gpuId"}, deviceTable+" WHERE gpuId IS NOT NULL",
+	return columns(ctx, db, deviceTable, []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL",
 		func(row []int64) {
 			if gpu := row[2]; gpu >= 0 && gpu < MaxRanks {
 				p.GPUs[PIDDevice{row[0], row[1]}] = gpu
@@ -167,10 +152,7 @@ var (
 const distinctTexts = " GROUP BY text ORDER BY min(rowid)"
 
 func (p *Metadata) readDiagnostics(ctx context.Context, db *database) error {
-	if !db.has(diagnosticTable, "text") {
-		return nil
-	}
-	return eachRow(ctx, db.sql, []string{"text"}, diagnosticTable+distinctTexts, func(row []string) {
+	return columns(ctx, db, diagnosticTable, []string{"text"}, distinctTexts, func(row []string) {
 		if m := lossText.FindString(row[0]); m != "" {
 			p.Losses = append(p.Losses, strings.ToValidUTF8(m, "\uFFFD"))
 		}
@@ -183,19 +165,9 @@ func (p *Metadata) readDiagnostics(ctx context.Context, db *database) error {
 // countGraphLaunches counts the calls that replayed a graph, whatever version
 // suffix their name carries.
 func (p *Metadata) countGraphLaunches(ctx context.Context, db *database) error {
-	if !db.has(callTable, "nameId") || !db.has(stringTable, "id", "value") {
+	if !db.has(stringTable, "id", "value") {
 		return nil
 	}
-	var ids []string
-	err := eachRow(ctx, db.sql, []string{"id"},
-		stringTable+" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'", func(row []int64) {
-			ids = append(ids, strconv.FormatInt(row[0], 10))
-		})
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	return eachRow(ctx, db.sql, []string{"count(*)"}, fmt.Sprintf("%s WHERE nameId IN (%s)", callTable,
-		strings.Join(ids, ",")), func(row []int64) {
-		p.GraphLaunches = row[0]
-	})
+	return columns(ctx, db, callTable, []string{"nameId"}, " WHERE nameId IN (SELECT id FROM "+stringTable+
+		" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%')", func([]int64) { p.GraphLaunches++ })
 }

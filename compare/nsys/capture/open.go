@@ -253,6 +253,15 @@ func eachRow[T int64 | string](ctx context.Context, q queryer, columns []string,
 	return found.Err()
 }
 
+// columns hands the columns of a table to visit, and nothing where one of them is not there.
+func columns[T int64 | string](ctx context.Context, db *database, table string, list []string, rest string,
+	visit func([]T)) error {
+	if !db.has(table, list...) {
+		return nil
+	}
+	return eachRow(ctx, db.sql, list, table+rest, visit)
+}
+
 // each runs every reader at once. The first error ends the others.
 func (db *database) each(ctx context.Context, readers ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -301,9 +310,8 @@ func (db *database) countRows(ctx context.Context) error {
 		if !db.has(table) {
 			continue
 		}
-		err := eachRow(ctx, db.sql, []string{"max(0, ifnull(max(rowid), 0))"}, table,
-			func(row []int64) { db.lastRow[table] = row[0] })
-		if err != nil {
+		if err := eachRow(ctx, db.sql, []string{"max(0, ifnull(max(rowid), 0))"}, table,
+			func(row []int64) { db.lastRow[table] = row[0] }); err != nil {
 			return err
 		}
 	}

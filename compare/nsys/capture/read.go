@@ -33,39 +33,35 @@ const processMask = ^int64(0xFFFFFF)
 // PID is the process's number in its operating system.
 func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 
-// Issues counts the rows that could not be used as they are.
-type Issues struct {
-	Backwards          int64 // events that end before they begin, left out
-	OutOfRange         int64 // events beyond TimeLimit, left out
-	OpenRanges         int64 // ranges never closed, taken to last to the capture's end
-	Unended            int64 // kernels whose end was not recorded, left out
-	ReusedCorrelations int64 // calls with the correlation id of another call
-	Adopted            int64 // kernels without a process, given to the only one
-	NoPID              int64 // kernels without a process, where there are several
-	OtherDevice        int64 // kernels on another device than most of their process
-	NoPIDs             bool  // no process beside any correlation id
-}
+// Issues counts the rows that could not be used as they are, by the code of their warning.
+type Issues map[string]int64
 
-func (t *Issues) add(o Issues) {
-	t.Backwards += o.Backwards
-	t.OutOfRange += o.OutOfRange
-	t.OpenRanges += o.OpenRanges
-	t.Unended += o.Unended
-	t.ReusedCorrelations += o.ReusedCorrelations
-	t.Adopted += o.Adopted
-	t.NoPID += o.NoPID
-	t.OtherDevice += o.OtherDevice
-	t.NoPIDs = t.NoPIDs || o.NoPIDs
+// The codes, of which adopted is a reason and no code of a warning.
+const (
+	Backwards          = "backwards"          // events that end before they begin, left out
+	OutOfRange         = "out_of_range"       // events beyond TimeLimit, left out
+	OpenRanges         = "open_ranges"        // ranges never closed, taken to last to the capture's end
+	Unended            = "unended_kernels"    // kernels whose end was not recorded, left out
+	ReusedCorrelations = "correlation_reused" // calls with the correlation id of another call
+	NoPID              = "no_process"         // kernels without a process, where there are several
+	OtherDevice        = "other_device"       // kernels on another device than most of their process
+	Adopted            = "adopted"            // kernels without a process, given to the only one
+)
+
+func (t Issues) add(o Issues) {
+	for code, n := range o {
+		t[code] += n
+	}
 }
 
 // believable reports whether an event's times can be used, and counts it if not.
-func (t *Issues) believable(start, end int64) bool {
+func (t Issues) believable(start, end int64) bool {
 	if start < -TimeLimit || start > TimeLimit || end < -TimeLimit || end > TimeLimit {
-		t.OutOfRange++
+		t[OutOfRange]++
 		return false
 	}
 	if end < start {
-		t.Backwards++
+		t[Backwards]++
 		return false
 	}
 	return true
@@ -105,6 +101,13 @@ func read(ctx context.Context, db *database) (*Recording, error) {
 
 // collectAbove is the number of kernels from which memory matters.
 const collectAbove = 1 << 20
+
+// KeepGC returns what sets the garbage collector back to where it stands now; Collect changes it.
+func KeepGC() (restore func()) {
+	percent := debug.SetGCPercent(100) // there is no other way to ask
+	debug.SetGCPercent(percent)
+	return func() { debug.SetGCPercent(percent) }
+}
 
 // Collect frees what the step before needed and the next one, which is about to
 // allocate as much again, does not, and lets less garbage stand from then on. Hardly any of

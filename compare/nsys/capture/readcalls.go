@@ -32,7 +32,7 @@ type processCorrelations struct {
 // newCorrelationIndex numbers the distinct pairs of everything that ran. The ids of a
 // process mostly come in order, so that sorting them costs one look.
 func newCorrelationIndex(a *activityReader) *correlationIndex {
-	l := &correlationIndex{byProcess: map[int32]*processCorrelations{}, noPIDs: a.issues.NoPIDs}
+	l := &correlationIndex{byProcess: map[int32]*processCorrelations{}, noPIDs: a.noPIDs}
 	count := make([]int, len(a.processes.values))
 	a.eachPair(func(process int32, _ int64) { count[process]++ })
 	lists := make([][]int64, len(count))
@@ -122,16 +122,16 @@ func readLaunches(ctx context.Context, db *database, index *correlationIndex, pr
 		return nil, nil
 	}
 	index.launches = make([]Launch, index.pairs)
-	half := func(number int32, of rows.Stretch) *launchReader {
+	half := func(number int32, of rows.RowRange) *launchReader {
 		return &launchReader{number: number, db: db, index: index, processes: processes, strings: strings,
-			names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs()}
+			names: map[int64]callKind{}, rows: of, seen: newIDs(), threads: newIDs(), issues: Issues{}}
 	}
 	left, right := rows.Halves(db.lastRow[callTable])
 	halves := []*launchReader{half(0, left), half(1, right)}
 	return halves, db.each(ctx, halves[0].read, halves[1].read)
 }
 
-// launchReader reads one stretch of the table of API calls and keeps those that
+// launchReader reads one range of the table of API calls and keeps those that
 // launched something.
 type launchReader struct {
 	number    int32 // among the readers of one capture
@@ -140,7 +140,7 @@ type launchReader struct {
 	processes map[int64]int32
 	strings   *stringLookup
 	names     map[int64]callKind // by id
-	rows      rows.Stretch
+	rows      rows.RowRange
 	seen      *denseIDs[int64]
 	callers   []caller // by number in seen
 	threads   *denseIDs[int64]

@@ -29,19 +29,20 @@ type activityReader struct {
 	end          int64
 	total        uint64 // ns
 	issues       Issues
+	noPIDs       bool // no process beside any correlation id
 }
 
 func newActivityReader(db *database, strings *stringLookup) *activityReader {
 	return &activityReader{
 		db: db, strings: strings, ids: newIDs(), processes: newIDs(), correlations: shortIDs{newIDs()},
 		devices: newDenseIDs(Device.bits),
-		streams: newDenseIDs(Stream.bits), threads: newIDs(),
+		streams: newDenseIDs(Stream.bits), threads: newIDs(), issues: Issues{},
 	}
 }
 
 // read reads everything but the second half of the kernels.
 func (a *activityReader) read(ctx context.Context) error {
-	a.issues.NoPIDs = a.db.has(kernelTable) && !a.db.has(kernelTable, "globalPid")
+	a.noPIDs = a.db.has(kernelTable) && !a.db.has(kernelTable, "globalPid")
 	left, _ := rows.Halves(a.db.lastRow[kernelTable])
 	if err := a.readWork(ctx, kernelTable, left, &a.kernels); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (a *activityReader) overflow(table string) error {
 }
 
 // readWork appends the rows of one table of executions.
-func (a *activityReader) readWork(ctx context.Context, table string, which rows.Stretch, to *[]Kernel) error {
+func (a *activityReader) readWork(ctx context.Context, table string, which rows.RowRange, to *[]Kernel) error {
 	if !a.db.has(table, "start", "end") {
 		return nil
 	}
@@ -151,16 +152,16 @@ func (a *activityReader) readWork(ctx context.Context, table string, which rows.
 func (a *activityReader) adoptOrphans() {
 	none, ok := a.processes.index[0]
 	if ok && len(a.processes.values) == 1 {
-		a.issues.NoPIDs = true // the column is there, and nothing in it
+		a.noPIDs = true // the column is there, and nothing in it
 	}
-	if !ok || a.issues.NoPIDs {
+	if !ok || a.noPIDs {
 		return
 	}
 	orphan := func(d int32) bool { return a.devices.values[d].Process == none }
 	if len(a.processes.values) > 2 {
 		for _, k := range a.kernels {
 			if orphan(k.Device) {
-				a.issues.NoPID++
+				a.issues[NoPID]++
 			}
 		}
 		return
@@ -169,7 +170,7 @@ func (a *activityReader) adoptOrphans() {
 	for i := range a.kernels {
 		if k := &a.kernels[i]; orphan(k.Device) {
 			k.Device = adopted(k.Device)
-			a.issues.Adopted++
+			a.issues[Adopted]++
 		}
 	}
 	for _, s := range a.streams.values {
@@ -216,7 +217,7 @@ func (a *activityReader) readNodes(ctx context.Context) error {
 	return a.db.stream(ctx, rows.Query{Table: nodeTable, Integers: columns, Rows: rows.All}, func(row *rows.Row) error {
 		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
 		if n.Created < -TimeLimit || n.Created > TimeLimit {
-			a.issues.OutOfRange++
+			a.issues[OutOfRange]++
 			return nil
 		}
 		tid := row.Int(1)

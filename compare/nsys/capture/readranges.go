@@ -32,6 +32,7 @@ type rangeReader struct {
 func newRangeReader(db *database, strings *stringLookup) *rangeReader {
 	return &rangeReader{
 		db: db, strings: strings, names: newInterner(), ids: newIDs(), threads: newIDs(), domains: newDomains(),
+		issues: Issues{},
 	}
 }
 
@@ -61,7 +62,7 @@ func (r *rangeReader) read(ctx context.Context) error {
 			} else if !r.issues.believable(s.Start, TimeLimit) {
 				return nil
 			} else {
-				r.issues.OpenRanges++
+				r.issues[OpenRanges]++
 				s.End = openEnd
 			}
 			r.end = max(r.end, s.Start)

@@ -109,6 +109,7 @@ type scrubber struct {
 	db   *database
 	ctx  context.Context
 	conn *sql.Conn // to the copy, with the original attached as export
+	err  error     // the first one, after which nothing is done
 }
 
 // scrubTo writes the copy, and lists the names in it that reveal the user or host.
@@ -130,32 +131,25 @@ func (db *database) scrubTo(ctx context.Context, path string) (revealing []strin
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	s := scrubber{db, ctx, conn}
-	err = s.run(fmt.Sprintf(
+	s := scrubber{db: db, ctx: ctx, conn: conn}
+	s.run(fmt.Sprintf(
 		"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA application_id = %d; ATTACH ? AS export",
 		scrubbedID), db.uri())
-	if err == nil {
-		err = s.run("BEGIN")
-	}
+	s.run("BEGIN")
 	for _, t := range scrubbedTables {
-		if err == nil {
-			err = s.table(t)
-		}
+		s.table(t)
 	}
-	for _, step := range []func() error{s.strings, s.metadata, s.diagnostics, func() error { return s.run("COMMIT") }} {
-		if err == nil {
-			err = step()
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.revealing(words)
+	s.strings()
+	s.metadata()
+	s.diagnostics()
+	s.run("COMMIT")
+	return s.revealing(words), s.err
 }
 
-func (s *scrubber) run(text string, args ...any) error {
-	_, err := s.conn.ExecContext(s.ctx, text, args...)
-	return err
+func (s *scrubber) run(text string, args ...any) {
+	if s.err == nil {
+		_, s.err = s.conn.ExecContext(s.ctx, text, args...)
+	}
 }
 
 // identityVariables name the user or the host in an environment.
@@ -186,27 +180,26 @@ func (db *database) identities(ctx context.Context) (words []string, err error) 
 }
 
 // revealing lists the names of the copy that contain one of the words.
-func (s *scrubber) revealing(words []string) (names []string, err error) {
-	look := func(row []string) {
-		name := strings.ToLower(row[0])
-		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) }) {
-			names = append(names, row[0])
+func (s *scrubber) revealing(words []string) (names []string) {
+	for _, c := range [][2]string{{rangeTable, "text"}, {stringTable, "value"}} {
+		if s.err != nil || !s.db.has(c[0], c[1]) {
+			continue
 		}
-	}
-	if s.db.has(rangeTable, "text") {
-		err = eachRow(s.ctx, s.conn, []string{"text"}, "main."+rangeTable+" WHERE text IS NOT NULL GROUP BY text", look)
-	}
-	if err == nil && s.db.has(stringTable, "id", "value") {
-		err = eachRow(s.ctx, s.conn, []string{"value"}, "main."+stringTable, look)
+		s.err = eachRow(s.ctx, s.conn, []string{c[1]}, "main."+c[0]+" GROUP BY "+c[1], func(row []string) {
+			name := strings.ToLower(row[0])
+			if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) }) {
+				names = append(names, row[0])
+			}
+		})
 	}
 	slices.Sort(names)
-	return slices.Compact(names), err
+	return slices.Compact(names)
 }
 
 // table copies the columns that are there, in the order of rows. A number is
 // copied as the number that readers of the export see, so that no text hides in
 // its place. Of ranges only those stay that have a name to read.
-func (s *scrubber) table(t scrubbedTable) error {
+func (s *scrubber) table(t scrubbedTable) {
 	var columns, values []string
 	for _, c := range t.numbers {
 		if s.db.has(t.name, c) {
@@ -219,21 +212,21 @@ func (s *scrubber) table(t scrubbedTable) error {
 		}
 	}
 	if len(columns) == 0 {
-		return nil
+		return
 	}
 	where := ""
 	if t.name == rangeTable && s.db.has(t.name, "eventType") {
 		where = "WHERE eventType IN (" + strings.ReplaceAll(strings.Trim(fmt.Sprint(eventTypes), "[]"), " ", ", ") + ")"
 	}
-	return s.run(fmt.Sprintf(
+	s.run(fmt.Sprintf(
 		"CREATE TABLE main.%[1]s (%[2]s); INSERT INTO main.%[1]s SELECT %[3]s FROM export.%[1]s %[4]s ORDER BY rowid",
 		t.name, strings.Join(columns, ", "), strings.Join(values, ", "), where))
 }
 
 // strings keeps the strings that the copied tables refer to.
-func (s *scrubber) strings() error {
+func (s *scrubber) strings() {
 	if !s.db.has(stringTable, "id", "value") {
-		return nil
+		return
 	}
 	used := []string{"SELECT NULL"}
 	for _, t := range scrubbedTables {
@@ -243,7 +236,7 @@ func (s *scrubber) strings() error {
 			}
 		}
 	}
-	return s.run(fmt.Sprintf(
+	s.run(fmt.Sprintf(
 		"CREATE TABLE main.%[1]s (id INTEGER NOT NULL PRIMARY KEY, value TEXT); INSERT INTO main.%[1]s SELECT id, value "+
 			"FROM export.%[1]s WHERE id IN (%[2]s) ORDER BY id",
 		stringTable, strings.Join(used, " UNION ")))
@@ -255,13 +248,13 @@ var keptMetadata = []string{"EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION", "
 
 // metadata keeps versions and limits of the export, and of the environment
 // the allowed variables by name and value and the others by number.
-func (s *scrubber) metadata() error {
+func (s *scrubber) metadata() {
 	for _, table := range []string{"META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"} {
-		if !s.db.has(table, "name", "value") {
+		if s.err != nil || !s.db.has(table, "name", "value") {
 			continue
 		}
 		var rows [][]any
-		err := metadata(s.ctx, s.db, table, func(name, value string) {
+		s.err = metadata(s.ctx, s.db, table, func(name, value string) {
 			if strings.HasSuffix(name, environmentSuffix) {
 				name = "PROCESS_0" + environmentSuffix
 				if variable, _, _ := strings.Cut(value, "="); !allowed(variable) {
@@ -272,38 +265,26 @@ func (s *scrubber) metadata() error {
 			}
 			rows = append(rows, []any{name, value})
 		})
-		if err == nil {
-			err = s.fill(table, "name TEXT, value TEXT", rows)
-		}
-		if err != nil {
-			return err
-		}
+		s.fill(table, "name TEXT, value TEXT", rows)
 	}
-	return nil
 }
 
 // fill makes a table of texts.
-func (s *scrubber) fill(table, columns string, rows [][]any) error {
-	if err := s.run("CREATE TABLE main." + table + " (" + columns + ")"); err != nil {
-		return err
-	}
+func (s *scrubber) fill(table, columns string, rows [][]any) {
+	s.run("CREATE TABLE main." + table + " (" + columns + ")")
 	for _, row := range rows {
-		if err := s.run("INSERT INTO main."+table+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")",
-			row...); err != nil {
-			return err
-		}
+		s.run("INSERT INTO main."+table+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...)
 	}
-	return nil
 }
 
 // diagnostics keeps of each text the words that mean lost events, each row a
 // text of its own as before.
-func (s *scrubber) diagnostics() error {
-	if !s.db.has(diagnosticTable, "text") {
-		return nil
+func (s *scrubber) diagnostics() {
+	if s.err != nil || !s.db.has(diagnosticTable, "text") {
+		return
 	}
 	var texts [][]any
-	err := eachRow(s.ctx, s.db.sql, []string{"text"}, diagnosticTable+distinctTexts, func(row []string) {
+	s.err = eachRow(s.ctx, s.db.sql, []string{"text"}, diagnosticTable+distinctTexts, func(row []string) {
 		loss, unsupported := lossText.FindString(row[0]), unsupportedText.FindString(row[0])
 		if !strings.Contains(loss, unsupported) {
 			loss = strings.TrimSpace(loss + " " + unsupported)
@@ -312,8 +293,5 @@ func (s *scrubber) diagnostics() error {
 			texts = append(texts, []any{loss + strings.Repeat(" ", len(texts))}) // distinct, as the texts were
 		}
 	})
-	if err != nil {
-		return err
-	}
-	return s.fill(diagnosticTable, "text TEXT", texts)
+	s.fill(diagnosticTable, "text TEXT", texts)
 }

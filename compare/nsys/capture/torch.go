@@ -174,7 +174,7 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	t := &torchReader{
 		in:          jsonScanner{in: in},
 		kernelNames: newInterner(), rangeNames: newInterner(), operators: newInterner(), ids: newInterner(),
-		threads: newDenseIDs(torchThread.bits), rank: router.None,
+		threads: newDenseIDs(torchThread.bits), rank: router.NoID,
 		work:      newActivityReader(nil, nil),
 		processes: map[int32]bool{}, annotations: map[int64]int32{},
 	}

@@ -95,9 +95,9 @@ func TestTorchTimes(t *testing.T) {
 	same(t, "kernels", len(rec.Kernels), 2)
 	same(t, "first", rec.Kernels[0].End-rec.Kernels[0].Start, 2001)
 	same(t, "second starts before the first", rec.Kernels[1].Start, -500)
-	same(t, "backwards", rec.Issues.Backwards, 1)
-	same(t, "out of range", rec.Issues.OutOfRange, 3)
-	same(t, "without a duration", rec.Issues.Unended, 1)
+	same(t, "backwards", rec.Issues[Backwards], 1)
+	same(t, "out of range", rec.Issues[OutOfRange], 3)
+	same(t, "without a duration", rec.Issues[Unended], 1)
 }
 
 // However the bytes arrive, they say the same.

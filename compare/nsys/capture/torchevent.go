@@ -97,7 +97,7 @@ func (t *torchReader) time(to *int64, known *bool) {
 	}
 	ns, ok := nanoseconds(text)
 	if !ok {
-		t.work.issues.OutOfRange++
+		t.work.issues[OutOfRange]++
 		return
 	}
 	*to, *known = ns, true

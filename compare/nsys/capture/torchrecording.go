@@ -36,7 +36,7 @@ func (t *torchReader) keep(e *torchEvent) {
 	}
 	start := e.start - t.origin
 	if (start >= 0) != (e.start >= t.origin) || e.duration > TimeLimit {
-		t.work.issues.OutOfRange++
+		t.work.issues[OutOfRange]++
 		return
 	}
 	end := start + e.duration
@@ -55,7 +55,7 @@ func (t *torchReader) keep(e *torchEvent) {
 
 func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 	if !e.lasting {
-		t.work.issues.Unended++
+		t.work.issues[Unended]++
 		return
 	}
 	device := e.device
@@ -105,7 +105,7 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 	t.rangesEnd = max(t.rangesEnd, end)
 	if !e.lasting {
-		t.work.issues.OpenRanges++
+		t.work.issues[OpenRanges]++
 		end = openEnd
 	}
 	name := bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))
@@ -259,7 +259,7 @@ func (t *torchReader) project(rec *Recording) {
 func (t *torchReader) describe() {
 	p := &t.metadata
 	p.Environment = map[string]string{}
-	if t.rank != router.None {
+	if t.rank != router.NoID {
 		p.Environment[rankVariables[0]] = strconv.Itoa(t.rank)
 		p.RankEvidence = ByDistributedInfo
 	}

@@ -205,23 +205,16 @@ func (d *description) unknownRangesAfter(at int64) (n int) {
 
 // warnIssues tells which rows could not be used as they are.
 func (d *description) warnIssues() {
-	t := d.rec.Issues
-	for _, w := range []struct {
-		code string
-		rows int64
-	}{
-		{"backwards", t.Backwards}, {"out_of_range", t.OutOfRange}, {"correlation_reused", t.ReusedCorrelations},
-		{"unended_kernels", t.Unended},
-		{"open_ranges", t.OpenRanges}, {"no_process", t.NoPID}, {"other_device", t.OtherDevice},
-	} {
-		if w.rows > 0 {
-			d.warn(w.code, "rows", w.rows)
+	for _, code := range []string{capture.Backwards, capture.OutOfRange, capture.ReusedCorrelations, capture.Unended,
+		capture.OpenRanges, capture.NoPID, capture.OtherDevice} {
+		if rows := d.rec.Issues[code]; rows > 0 {
+			d.warn(code, "rows", rows)
 		}
 	}
-	if t.Adopted > 0 {
-		d.warn("no_process", "why", "adopted", "rows", t.Adopted, "kernels", d.Kernels)
+	if n := d.rec.Issues[capture.Adopted]; n > 0 {
+		d.warn(capture.NoPID, "why", capture.Adopted, "rows", n, "kernels", d.Kernels)
 	}
-	if t.NoPIDs {
-		d.warn("no_process", "why", "none")
+	if d.rec.NoPIDs {
+		d.warn(capture.NoPID, "why", "none")
 	}
 }

@@ -128,11 +128,11 @@ func (r *recording) alike(p period, whole int, take func(Anchor) bool) float64 {
 	return float64(most) / float64(whole)
 }
 
-// uses are the GEMMs of a block, by name.
-type uses map[int32]int
+// kernelUses are the GEMMs of a block, by name.
+type kernelUses map[int32]int
 
 // within reports whether all GEMMs of a block are in another.
-func (u uses) within(o uses) bool {
+func (u kernelUses) within(o kernelUses) bool {
 	for name, n := range u {
 		if o[name] < n {
 			return false
@@ -142,15 +142,15 @@ func (u uses) within(o uses) bool {
 }
 
 // usesOf are those of the blocks of some layers, each kind once, or of the pieces of one.
-func (r *recording) usesOf(from, to int) (kinds []uses) {
+func (r *recording) usesOf(from, to int) (kinds []kernelUses) {
 	for _, run := range r.runs[r.parts[from]:r.parts[to]] {
-		u := uses{}
+		u := kernelUses{}
 		for _, l := range r.launches[run.First : run.Last+1] {
 			if l.Anchor == ExpertGEMM {
 				u[l.Name]++
 			}
 		}
-		if !slices.ContainsFunc(kinds, func(k uses) bool { return maps.Equal(k, u) }) {
+		if !slices.ContainsFunc(kinds, func(k kernelUses) bool { return maps.Equal(k, u) }) {
 			kinds = append(kinds, u)
 		}
 	}
@@ -185,7 +185,8 @@ func (r *recording) cut() (first, last bool) {
 	n := len(r.layers)
 	other := func(i, j int) bool {
 		a, b := r.usesOf(i, i+1), r.usesOf(j, j+1)
-		return r.parts[i+1]-r.parts[i] != r.parts[j+1]-r.parts[j] || !slices.EqualFunc(a, b, maps.Equal[uses, uses])
+		return r.parts[i+1]-r.parts[i] != r.parts[j+1]-r.parts[j] ||
+			!slices.EqualFunc(a, b, maps.Equal[kernelUses, kernelUses])
 	}
 	count := func(i int, a Anchor) (n int) {
 		for _, l := range r.segment(i) {

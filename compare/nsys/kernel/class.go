@@ -84,11 +84,10 @@ func Classes(names []string, rules []Rule) []Class {
 	return list
 }
 
-// Bounds on what is read of a name. CUTLASS writes some ten thousand bytes, nearly all of them
-// template arguments, which are only searched for words; a function is matched with every rule
-// from each of its components on.
+// Bounds on what is read of a function, which is matched with every rule from each of its
+// components on. Its template arguments, ten thousand bytes with CUTLASS, are only searched for
+// words.
 const (
-	longestName     = 1 << 15
 	longestFunction = 1 << 12
 	mostComponents  = 64
 )
@@ -98,7 +97,7 @@ const (
 func Classify(name string) Class { return classes(name) }
 
 var classes = remembered(func(name string) Class {
-	if i := ruleOf(name[:min(len(name), longestName)]); i >= 0 {
+	if i := ruleOf(name); i >= 0 {
 		r := kernelRules[i]
 		return Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK,
 			Fused: r.fused}

@@ -23,7 +23,7 @@ func TestEndlessNames(t *testing.T) {
 			t.Errorf("ncclDevKernel_SendRecv(%.20s…: %+v", name, c)
 		}
 	}
-	long := "void cutlass::device_kernel<" + strings.Repeat("cute::tuple<int>, ", 600) +
+	long := "void cutlass::device_kernel<" + strings.Repeat("cute::tuple<int>, ", 60_000) +
 		"cutlass::gemm::GroupProblemShape<int> >(int)"
 	if c := Classify(long); !c.GEMM {
 		t.Errorf("experts behind %d bytes of arguments: %+v", len(long), c)

@@ -46,11 +46,11 @@ func Of(source *nsys.Trace) *Trace {
 	for i, r := range t.Ranks {
 		t.at[r] = i
 	}
-	seen := make([]map[router.Whole]bool, len(t.Ranks))
+	seen := make([]map[router.OptInt]bool, len(t.Ranks))
 	for _, c := range source.Cells {
 		at := t.at[c.Rank]
 		if seen[at] == nil {
-			seen[at] = map[router.Whole]bool{}
+			seen[at] = map[router.OptInt]bool{}
 		}
 		if c.Step.Defined() {
 			seen[at][c.Step] = true
@@ -129,9 +129,9 @@ func (t *Trace) Phases() []Phases {
 	for i := range byRank {
 		byRank[i] = Phases{nil, math.NaN(), math.NaN(), math.NaN()}
 	}
-	counted := map[router.Whole]bool{}
+	counted := map[router.OptInt]bool{}
 	for _, s := range t.Times.StepsOf(imbalance.Counts) {
-		counted[router.Whole(s)] = true
+		counted[router.OptInt(s)] = true
 	}
 	n := float64(len(counted))
 	for _, c := range t.source.Cells {
@@ -164,8 +164,8 @@ func (t *Trace) Phases() []Phases {
 
 // LongestCollectives is the step that counts with the most time in collectives, and
 // its share of that of all of them; undefined for fewer than three steps.
-func (t *Trace) LongestCollectives() (step router.Whole, share router.Number) {
-	byStep, total := map[router.Whole]int64{}, int64(0)
+func (t *Trace) LongestCollectives() (step router.OptInt, share router.Number) {
+	byStep, total := map[router.OptInt]int64{}, int64(0)
 	for _, s := range t.Times.Steps {
 		if s.Excluded == imbalance.Counts && s.Number.Defined() {
 			byStep[s.Number] = 0
@@ -178,9 +178,9 @@ func (t *Trace) LongestCollectives() (step router.Whole, share router.Number) {
 		}
 	}
 	if len(byStep) < 3 || total <= 0 {
-		return router.None, router.Undefined()
+		return router.NoID, router.Undefined()
 	}
-	step = slices.MinFunc(slices.Collect(maps.Keys(byStep)), func(a, b router.Whole) int {
+	step = slices.MinFunc(slices.Collect(maps.Keys(byStep)), func(a, b router.OptInt) int {
 		return cmp.Or(cmp.Compare(byStep[b], byStep[a]), cmp.Compare(a, b))
 	})
 	return step, router.Number(byStep[step]) / router.Number(total)
@@ -221,7 +221,7 @@ func MeanPhases(traces ...*Trace) (means []Phases, ranks []int) {
 // Expert is one expert on one rank. Its time is the mean over all steps of the rank.
 type Expert struct {
 	Rank, Expert int
-	Layer        router.Whole
+	Layer        router.OptInt
 	TimeNS       float64
 	Slots        float64
 }
@@ -241,8 +241,8 @@ func (t *Trace) Experts() []Expert {
 
 // recordedSteps are the steps over which each layer's slots were counted. A layer is
 // missing where no load is recorded.
-func (t *Trace) recordedSteps() map[router.Whole]float64 {
-	steps := map[router.Whole]float64{}
+func (t *Trace) recordedSteps() map[router.OptInt]float64 {
+	steps := map[router.OptInt]float64{}
 	for _, s := range t.source.Imbalance {
 		if s.Level == router.LevelExpert && s.Quantity == imbalance.Load {
 			steps[s.Layer] = float64(s.Steps)
@@ -256,7 +256,7 @@ func (t *Trace) recordedSteps() map[router.Whole]float64 {
 // over these as whole slots, layer by layer: Σ over layers of ⌈slots/ranks⌉.
 func (t *Trace) Load() (slots []float64, floor float64) {
 	slots, floor = unknowns(len(t.Ranks)), math.NaN()
-	layers := map[router.Whole]int64{}
+	layers := map[router.OptInt]int64{}
 	for i, e := range t.Experts() {
 		if !math.IsNaN(e.Slots) {
 			add(&slots[t.at[e.Rank]], e.Slots)

@@ -33,7 +33,7 @@ func TestLongestCollectives(t *testing.T) {
 	trace := &nsys.Trace{}
 	for step, ns := range []int64{10, 70, 10, 10} {
 		for rank := range 2 {
-			trace.Cells = append(trace.Cells, nsys.Cell{Rank: rank, Step: router.Whole(step), Layer: 0,
+			trace.Cells = append(trace.Cells, nsys.Cell{Rank: rank, Step: router.OptInt(step), Layer: 0,
 				Phase: nsys.PhaseCombine, TotalNS: ns, CollectiveNS: ns, BusyNS: 10})
 		}
 	}

@@ -31,7 +31,7 @@ type rule struct {
 	groups []string
 }
 
-// Label is what a range's name says. The numbers are None where it says
+// Label is what a range's name says. The numbers are NoID where it says
 // nothing, and step unnumbered for a step without a number.
 type Label struct {
 	Step, Layer, Expert int32
@@ -50,7 +50,7 @@ const PhaseIgnored kernel.Phase = "ignored"
 
 // Empty reports that the name says nothing.
 func (l Label) Empty() bool {
-	return l.Step == None && l.Layer == None && l.Expert == None && l.Phase == "" && l.operator == 0
+	return l.Step == NoID && l.Layer == NoID && l.Expert == NoID && l.Phase == "" && l.operator == 0
 }
 
 // builtIn are the default patterns with their sources.
@@ -151,7 +151,7 @@ func (p *Patterns) add(text string, phase kernel.Phase, module bool) error {
 // Label reads one name. A number beyond 31 bits is not one. What a user called an arm says
 // nothing.
 func (p *Patterns) Label(name string) Label {
-	l := Label{Step: None, Layer: None, Expert: None, Name: name, operator: OperatorOf(name)}
+	l := Label{Step: NoID, Layer: NoID, Expert: NoID, Name: name, operator: OperatorOf(name)}
 	if m := hookStep.FindStringIndex(name); m != nil {
 		name = name[:m[1]]
 	}
@@ -169,9 +169,9 @@ func (p *Patterns) Label(name string) Label {
 			case "step":
 				setNumber(&l.Step, text, unnumbered)
 			case "layer":
-				setNumber(&l.Layer, text, None)
+				setNumber(&l.Layer, text, NoID)
 			case "expert":
-				setNumber(&l.Expert, text, None)
+				setNumber(&l.Expert, text, NoID)
 			case "phase":
 				if l.Phase == "" {
 					l.Phase = kernel.PhaseOf(text)
@@ -192,7 +192,7 @@ func (p *Patterns) Label(name string) Label {
 
 // setNumber keeps what an earlier pattern found.
 func setNumber(to *int32, text string, empty int32) {
-	if *to != None {
+	if *to != NoID {
 		return
 	}
 	if text == "" {

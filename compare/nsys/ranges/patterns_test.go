@@ -12,86 +12,86 @@ func TestBuiltInPatterns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]Label{
-		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":               {Step: 12, Layer: None, Expert: None, Phase: ""},
-		"[Executor] _forward_step: 3 ctx reqs, 5 gen reqs":                  {Step: unnumbered, Layer: None, Expert: None},
-		"[Executor] _forward_step 9: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": {Step: 9, Layer: None, Expert: None},
+		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":               {Step: 12, Layer: NoID, Expert: NoID, Phase: ""},
+		"[Executor] _forward_step: 3 ctx reqs, 5 gen reqs":                  {Step: unnumbered, Layer: NoID, Expert: NoID},
+		"[Executor] _forward_step 9: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": {Step: 9, Layer: NoID, Expert: NoID},
 		// SGLang's and vLLM's hooks of modules
 		"{'Module': 'top.model.layers.3.mlp.gate', 'TrainableParams': {}}": {
-			Step: None, Layer: 3, Expert: None, Phase: kernel.PhaseRouter},
-		"{'Module': 'top.model.layers.3.mlp.experts', 'Inputs': [[17, 8]]}": {Step: None, Layer: 3,
-			Expert: None, Phase: kernel.PhaseExperts},
-		"{'Module': 'top.model.layers.12.self_attn.o_proj'}": {Step: None,
-			Layer: 12, Expert: None, Phase: kernel.PhaseAttention},
-		"{'Module': 'top.model.layers.2.mlp.shared_experts.down_proj'}": {Step: None, Layer: 2, Expert: None,
+			Step: NoID, Layer: 3, Expert: NoID, Phase: kernel.PhaseRouter},
+		"{'Module': 'top.model.layers.3.mlp.experts', 'Inputs': [[17, 8]]}": {Step: NoID, Layer: 3,
+			Expert: NoID, Phase: kernel.PhaseExperts},
+		"{'Module': 'top.model.layers.12.self_attn.o_proj'}": {Step: NoID,
+			Layer: 12, Expert: NoID, Phase: kernel.PhaseAttention},
+		"{'Module': 'top.model.layers.2.mlp.shared_experts.down_proj'}": {Step: NoID, Layer: 2, Expert: NoID,
 			Phase: kernel.PhaseOther},
-		"layer_wise_benchmarks layer_idx 5":                              {Step: None, Layer: 5, Expert: None, Phase: ""},
-		"moebalance step=12 tokens=8192 sequence=3 arm=layer 3 expert 1": {Step: 12, Layer: None, Expert: None},
-		"moebalance layer=3":                                             {Step: None, Layer: 3, Expert: None},
-		"moebalance layer=3 router":                                      {Step: None, Layer: 3, Expert: None, Phase: kernel.PhaseRouter},
-		"b=8 s=1 past=128 EP4":                                           {Step: unnumbered, Layer: None, Expert: None, Phase: ""},
-		"layer_wise_benchmarks ignore": {Step: None, Layer: None, Expert: None,
+		"layer_wise_benchmarks layer_idx 5":                              {Step: NoID, Layer: 5, Expert: NoID, Phase: ""},
+		"moebalance step=12 tokens=8192 sequence=3 arm=layer 3 expert 1": {Step: 12, Layer: NoID, Expert: NoID},
+		"moebalance layer=3":                                             {Step: NoID, Layer: 3, Expert: NoID},
+		"moebalance layer=3 router":                                      {Step: NoID, Layer: 3, Expert: NoID, Phase: kernel.PhaseRouter},
+		"b=8 s=1 past=128 EP4":                                           {Step: unnumbered, Layer: NoID, Expert: NoID, Phase: ""},
+		"layer_wise_benchmarks ignore": {Step: NoID, Layer: NoID, Expert: NoID,
 			Phase: PhaseIgnored},
-		"layer 0 router": {Step: None, Layer: 0, Expert: None, Phase: kernel.PhaseRouter},
-		"layer 11 dispatch": {Step: None, Layer: 11, Expert: None,
+		"layer 0 router": {Step: NoID, Layer: 0, Expert: NoID, Phase: kernel.PhaseRouter},
+		"layer 11 dispatch": {Step: NoID, Layer: 11, Expert: NoID,
 			Phase: kernel.PhaseDispatch},
-		"layer 2 experts": {Step: None, Layer: 2, Expert: None,
+		"layer 2 experts": {Step: NoID, Layer: 2, Expert: NoID,
 			Phase: kernel.PhaseExperts},
-		"layer 2 expert 31": {Step: None, Layer: 2, Expert: 31, Phase: kernel.PhaseExperts},
-		"layer 2 combine": {Step: None, Layer: 2, Expert: None,
+		"layer 2 expert 31": {Step: NoID, Layer: 2, Expert: 31, Phase: kernel.PhaseExperts},
+		"layer 2 combine": {Step: NoID, Layer: 2, Expert: NoID,
 			Phase: kernel.PhaseCombine},
-		"model.layers.3.mlp.experts": {Step: None, Layer: 3, Expert: None,
+		"model.layers.3.mlp.experts": {Step: NoID, Layer: 3, Expert: NoID,
 			Phase: kernel.PhaseExperts},
-		"model.layers.3.mlp.experts.17": {Step: None, Layer: 3, Expert: 17, Phase: kernel.PhaseExperts},
-		"model.layers.10.self_attn": {Step: None, Layer: 10, Expert: None,
+		"model.layers.3.mlp.experts.17": {Step: NoID, Layer: 3, Expert: 17, Phase: kernel.PhaseExperts},
+		"model.layers.10.self_attn": {Step: NoID, Layer: 10, Expert: NoID,
 			Phase: kernel.PhaseAttention},
-		"model.layers.10.self_attn.qkv_proj": {Step: None, Layer: 10, Expert: None,
+		"model.layers.10.self_attn.qkv_proj": {Step: NoID, Layer: 10, Expert: NoID,
 			Phase: kernel.PhaseAttention},
-		"model.layers.7.mlp.gate": {Step: None, Layer: 7, Expert: None, Phase: kernel.PhaseRouter},
-		"model.layers.7.mlp":      {Step: None, Layer: 7, Expert: None, Phase: ""},
-		"{'Module': 'model.layers.4.mlp.experts', 'TrainableParams': {}}": {Step: None, Layer: 4, Expert: None,
+		"model.layers.7.mlp.gate": {Step: NoID, Layer: 7, Expert: NoID, Phase: kernel.PhaseRouter},
+		"model.layers.7.mlp":      {Step: NoID, Layer: 7, Expert: NoID, Phase: ""},
+		"{'Module': 'model.layers.4.mlp.experts', 'TrainableParams': {}}": {Step: NoID, Layer: 4, Expert: NoID,
 			Phase: kernel.PhaseExperts},
-		"DeepseekV3Gate":  {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
-		"MLA":             {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseAttention},
-		"FusedMoE":        {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
-		"execute_model":   {Step: unnumbered, Layer: None, Expert: None, Phase: ""},
-		"ProfilerStep#14": {Step: 14, Layer: None, Expert: None, Phase: ""},
-		"step 3":          {Step: 3, Layer: None, Expert: None, Phase: ""},
-		"model.layers.7.mlp.shared_experts.gate_proj": {Step: None, Layer: 7, Expert: None, Phase: kernel.PhaseOther},
-		"CutlassFusedMoE":                          {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
-		"execute_context_3(384)_generation_16(16)": {Step: unnumbered, Layer: None, Expert: None, Phase: ""},
-		"execute_new_1_cached_15":                  {Step: unnumbered, Layer: None, Expert: None},
-		"execute_new_0_cached_15":                  {Step: unnumbered, Layer: None, Expert: None},
-		"execute_new_0_cached_0":                   {Step: None, Layer: None, Expert: None},
-		"b=8 s=1 past=128  balance=1.20 EP8":       {Step: unnumbered, Layer: None, Expert: None},
-		"step[IDLE bs=0]":                          {Step: unnumbered, Layer: None, Expert: None},
-		"step[MIXED bs=66 c=2 g=64 c_sq=2048 c_sk=2048 g_sq=64 g_sk=65600]": {Step: unnumbered, Layer: None, Expert: None},
-		"decode[bs=64 tok=64 d=64 sqsq=64 sqsk=65600 sk=65600]":             {Step: unnumbered, Layer: None, Expert: None},
+		"DeepseekV3Gate":  {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
+		"MLA":             {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseAttention},
+		"FusedMoE":        {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
+		"execute_model":   {Step: unnumbered, Layer: NoID, Expert: NoID, Phase: ""},
+		"ProfilerStep#14": {Step: 14, Layer: NoID, Expert: NoID, Phase: ""},
+		"step 3":          {Step: 3, Layer: NoID, Expert: NoID, Phase: ""},
+		"model.layers.7.mlp.shared_experts.gate_proj": {Step: NoID, Layer: 7, Expert: NoID, Phase: kernel.PhaseOther},
+		"CutlassFusedMoE":                          {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
+		"execute_context_3(384)_generation_16(16)": {Step: unnumbered, Layer: NoID, Expert: NoID, Phase: ""},
+		"execute_new_1_cached_15":                  {Step: unnumbered, Layer: NoID, Expert: NoID},
+		"execute_new_0_cached_15":                  {Step: unnumbered, Layer: NoID, Expert: NoID},
+		"execute_new_0_cached_0":                   {Step: NoID, Layer: NoID, Expert: NoID},
+		"b=8 s=1 past=128  balance=1.20 EP8":       {Step: unnumbered, Layer: NoID, Expert: NoID},
+		"step[IDLE bs=0]":                          {Step: unnumbered, Layer: NoID, Expert: NoID},
+		"step[MIXED bs=66 c=2 g=64 c_sq=2048 c_sk=2048 g_sq=64 g_sk=65600]": {Step: unnumbered, Layer: NoID, Expert: NoID},
+		"decode[bs=64 tok=64 d=64 sqsq=64 sqsk=65600 sk=65600]":             {Step: unnumbered, Layer: NoID, Expert: NoID},
 		// not the router
-		"model.layers.3.mlp.shared_expert_gate": {Step: None, Layer: 3, Expert: None, Phase: kernel.PhaseOther},
-		"MoE":                                   {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
-		"GatedMLP":                              {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseOther},
-		"KimiK3MoEGate":                         {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
-		"nn.Module: Qwen3MoeDecoderLayer_5":     {Step: None, Layer: 5, Expert: None, Phase: ""},
-		"nn.Module: Qwen3MoeAttention_5":        {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseAttention},
-		"nn.Module: FusedMoE_12":                {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseExperts},
-		"nn.Module: Qwen3MoeTopKRouter_3":       {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
-		"Layer 3":                               {Step: None, Layer: 3, Expert: None, Phase: ""},
-		"layer=3":                               {Step: None, Layer: 3, Expert: None, Phase: ""},
-		"Step 3":                                {Step: 3, Layer: None, Expert: None, Phase: ""},
+		"model.layers.3.mlp.shared_expert_gate": {Step: NoID, Layer: 3, Expert: NoID, Phase: kernel.PhaseOther},
+		"MoE":                                   {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
+		"GatedMLP":                              {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseOther},
+		"KimiK3MoEGate":                         {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
+		"nn.Module: Qwen3MoeDecoderLayer_5":     {Step: NoID, Layer: 5, Expert: NoID, Phase: ""},
+		"nn.Module: Qwen3MoeAttention_5":        {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseAttention},
+		"nn.Module: FusedMoE_12":                {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
+		"nn.Module: Qwen3MoeTopKRouter_3":       {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
+		"Layer 3":                               {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
+		"layer=3":                               {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
+		"Step 3":                                {Step: 3, Layer: NoID, Expert: NoID, Phase: ""},
 		// not ours
-		`layer_wise_benchmarks args {"warmup_times": 20}`: {Step: None, Layer: None, Expert: None, Phase: ""},
-		"layer_wise_benchmarks ignored":                   {Step: None, Layer: None, Expert: None, Phase: ""},
+		`layer_wise_benchmarks args {"warmup_times": 20}`: {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		"layer_wise_benchmarks ignored":                   {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
 		// shared experts too
-		"Deepseekv3MoE":                   {Step: None, Layer: None, Expert: None, Phase: ""},
-		"nn.Module: Linear_3":             {Step: None, Layer: None, Expert: None, Phase: ""},
-		"aten::add":                       {Step: None, Layer: None, Expert: None, Phase: ""},
-		"gate_proj":                       {Step: None, Layer: None, Expert: None, Phase: ""},
-		"model.layers.3.mlp.gate_proj":    {Step: None, Layer: 3, Expert: None, Phase: ""},
-		"model.layers.3.mlp.gate_up_proj": {Step: None, Layer: 3, Expert: None, Phase: ""},
-		"cub::DispatchRadixSort":          {Step: None, Layer: None, Expert: None, Phase: ""},
-		"investigate":                     {Step: None, Layer: None, Expert: None, Phase: ""},
+		"Deepseekv3MoE":                   {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		"nn.Module: Linear_3":             {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		"aten::add":                       {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		"gate_proj":                       {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		"model.layers.3.mlp.gate_proj":    {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
+		"model.layers.3.mlp.gate_up_proj": {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
+		"cub::DispatchRadixSort":          {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		"investigate":                     {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
 		// no 32-bit number
-		"layer 99999999999 router": {Step: None, Layer: None, Expert: None, Phase: kernel.PhaseRouter},
+		"layer 99999999999 router": {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
 	} {
 		got := patterns.Label(name)
 		got.Name, got.module, got.evidence = "", false, ByNothing
@@ -126,7 +126,7 @@ func TestLayersByTheirUsualNames(t *testing.T) {
 			"decoder_layer_7", "transformer_layer_7", "moe_layer_7", "layer_7_experts",
 			"layer_7_of_9", // of 9 or not, it is one layer's
 		},
-		None: {
+		NoID: {
 			"player 7", "Player_7", "multilayer 7", "sublayer 7", "layernorm_7", "layer_norm 7", "layer_type=7",
 			"layer_count=7", "post_attention_layernorm 7",
 			"num_layers=7", "num_hidden_layers: 7", "n_layer=7", "n_layers 7", "layers=7", "layers 7", "layers 0-7",
@@ -160,7 +160,7 @@ func TestExpertsByTheirUsualNames(t *testing.T) {
 			"expert_id=7", "expert_idx 7", "layer_3_expert_7", "layer 3, expert 7", "routed_expert_7",
 			"moe_expert_7",
 		},
-		None: {
+		NoID: {
 			"num_experts=7", "n_experts 7", "experts=7", "experts 7", "local_experts.7",
 			"decoder.layers.3.mlp.experts.local_experts.7", "local_expert_7", "num_expert_7", "n_expert=7",
 			"shared_expert_7", "shared_experts.7", "mlp.shared_experts.7", "expert_parallel_7", "expert parallel 7",
@@ -169,7 +169,7 @@ func TestExpertsByTheirUsualNames(t *testing.T) {
 	} {
 		for _, name := range names {
 			got := patterns.Label(name)
-			if got.Expert != expert || expert != None && got.Phase != kernel.PhaseExperts {
+			if got.Expert != expert || expert != NoID && got.Phase != kernel.PhaseExperts {
 				t.Errorf("%q: want expert %d, have %+v", name, expert, got)
 			}
 		}
@@ -236,7 +236,7 @@ func FuzzLabel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		l := patterns.Label(name)
-		if l.Step < unnumbered || l.Layer < None || l.Expert < None || l.Phase != "" &&
+		if l.Step < unnumbered || l.Layer < NoID || l.Expert < NoID || l.Phase != "" &&
 			kernel.PhaseOf(string(l.Phase)) == "" && l.Phase != kernel.PhaseOther && l.Phase != PhaseIgnored {
 			t.Errorf("%q: %+v", name, l)
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// None is the step, layer or expert that no range says.
-const None = router.None
+// NoID is the step, layer or expert that no range says.
+const NoID = router.NoID
 
-// Location is where in the model a piece of work belongs. The numbers are None
+// Location is where in the model a piece of work belongs. The numbers are NoID
 // and the phase is empty where no range says.
 type Location struct {
 	Step   int32        `json:"s"`
@@ -37,7 +37,7 @@ const (
 )
 
 // Unattributed is the location that no range says.
-var Unattributed = Location{Step: None, Layer: None, Expert: None}
+var Unattributed = Location{Step: NoID, Layer: NoID, Expert: NoID}
 
 // Range is a range whose name says something.
 type Range struct {
@@ -90,13 +90,13 @@ type openRanges struct {
 }
 
 func (s *openRanges) push(m *Range) {
-	if m.Step != None {
+	if m.Step != NoID {
 		s.step = append(s.step, m)
 	}
-	if m.Layer != None {
+	if m.Layer != NoID {
 		s.layer = append(s.layer, m)
 	}
-	if m.Expert != None {
+	if m.Expert != NoID {
 		s.expert = append(s.expert, m)
 	}
 	if m.Phase != "" {
@@ -158,10 +158,10 @@ func (t *Timeline) Number(hooked bool) (replaced bool) {
 	for i := range t.Ranges {
 		m := &t.Ranges[i]
 		switch {
-		case m.Step == None:
+		case m.Step == NoID:
 			continue
 		case m.Step == unnumbered && m.End <= end:
-			m.Step = None
+			m.Step = NoID
 			continue
 		case m.Step == unnumbered || seen[m.Step]:
 			renumbered = true
@@ -182,7 +182,7 @@ func (t *Timeline) Number(hooked bool) (replaced bool) {
 // Hooked reports whether the hook marks steps on the thread.
 func (t *Timeline) Hooked() bool { return slices.ContainsFunc(t.Ranges, ofHook) }
 
-func ofHook(m Range) bool { return m.Step != None && hookStep.MatchString(m.Name) }
+func ofHook(m Range) bool { return m.Step != NoID && hookStep.MatchString(m.Name) }
 
 // hookSteps leaves the steps of the hook alone. On a stream a profiler shows the engine's ranges
 // again, the hook's not.
@@ -191,11 +191,11 @@ func (t *Timeline) hookSteps() {
 	for i := range t.Ranges {
 		m := &t.Ranges[i]
 		switch {
-		case m.Step == None:
+		case m.Step == NoID:
 		case ofHook(*m):
 			hook = m
 		default:
-			if m.Step = None; hook != nil && m.End <= hook.End && BatchOf(m.Name).Named {
+			if m.Step = NoID; hook != nil && m.End <= hook.End && BatchOf(m.Name).Named {
 				l := *hook.Label
 				l.Name += inner + m.Name
 				hook.Label, hook = &l, nil

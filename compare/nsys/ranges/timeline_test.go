@@ -22,13 +22,13 @@ func slowLocation(ranges []Range, at int64) Location {
 		if m.Start > at || m.End < at {
 			continue
 		}
-		if m.Step != None {
+		if m.Step != NoID {
 			better(&step, m)
 		}
-		if m.Layer != None {
+		if m.Layer != NoID {
 			better(&layer, m)
 		}
-		if m.Expert != None {
+		if m.Expert != NoID {
 			better(&expert, m)
 		}
 		if m.Phase != "" {
@@ -59,8 +59,8 @@ func TestLocateAgreesWithSearch(t *testing.T) {
 		width := int64(1 + rng.IntN(60))
 		for i := range rng.IntN(40) {
 			start := rng.Int64N(width)
-			m := Range{Start: start, End: start + rng.Int64N(width), Step: None,
-				Label: &Label{Layer: None, Expert: None}}
+			m := Range{Start: start, End: start + rng.Int64N(width), Step: NoID,
+				Label: &Label{Layer: NoID, Expert: NoID}}
 			n := int32(i)
 			switch rng.IntN(4) {
 			case 0:
@@ -99,8 +99,8 @@ func FuzzLocate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ranges, queries []byte) {
 		var line Timeline
 		for i := 0; i+2 < len(ranges); i += 3 {
-			m := Range{Start: int64(ranges[i]), End: int64(ranges[i]) + int64(ranges[i+1]), Step: None,
-				Label: &Label{Layer: None, Expert: None}}
+			m := Range{Start: int64(ranges[i]), End: int64(ranges[i]) + int64(ranges[i+1]), Step: NoID,
+				Label: &Label{Layer: NoID, Expert: NoID}}
 			n := int32(ranges[i+2] >> 3)
 			if ranges[i+2]&1 != 0 {
 				m.Step = n
@@ -125,7 +125,7 @@ func FuzzLocate(f *testing.F) {
 		})
 		line.Number(line.Hooked())
 		for _, m := range line.Ranges {
-			if m.Step < None {
+			if m.Step < NoID {
 				t.Fatalf("a step without a number is left: %+v", line.Ranges)
 			}
 		}
@@ -136,8 +136,8 @@ func TestMillionNestedRanges(t *testing.T) {
 	const n = 1_000_000
 	var line Timeline
 	for i := range int64(n) {
-		line.Ranges = append(line.Ranges, Range{Start: i, End: 3*n - i, Step: None,
-			Label: &Label{Layer: int32(i), Expert: None}})
+		line.Ranges = append(line.Ranges, Range{Start: i, End: 3*n - i, Step: NoID,
+			Label: &Label{Layer: int32(i), Expert: NoID}})
 	}
 	for i := range int64(100) {
 		line.Queries = append(line.Queries, int32(i))
@@ -162,7 +162,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 		return numbers, renumbered
 	}
 	m := func(start, end int64, step int32) Range {
-		return Range{Start: start, End: end, Step: step, Label: &Label{Step: step, Layer: None, Expert: None}}
+		return Range{Start: start, End: end, Step: step, Label: &Label{Step: step, Layer: NoID, Expert: NoID}}
 	}
 	for _, c := range []struct {
 		what       string
@@ -175,7 +175,7 @@ func TestStepsWithoutNumberAndRepeatedOnes(t *testing.T) {
 		{"no numbers: by order", []Range{m(10, 19, unnumbered), m(0, 9, unnumbered)}, []int32{0, 1}, false},
 		{"one without a number: by order", []Range{m(0, 9, 4), m(10, 19, unnumbered)}, []int32{0, 1}, true},
 		{"an unnumbered one inside a numbered one is part of it", []Range{m(0, 9, 5), m(1, 8, unnumbered),
-			m(10, 19, 6)}, []int32{5, None, 6}, false},
+			m(10, 19, 6)}, []int32{5, NoID, 6}, false},
 	} {
 		got, renumbered := steps(c.ranges...)
 		if len(got) != len(c.want) || renumbered != c.renumbered {
@@ -209,13 +209,13 @@ func TestStepsOfTheHook(t *testing.T) {
 	if line.Number(line.Hooked()) {
 		t.Error("the hook's numbers were replaced")
 	}
-	for i, want := range []int32{None, 12, None, None, 13} {
+	for i, want := range []int32{NoID, 12, NoID, NoID, 13} {
 		if have := line.Ranges[i].Step; have != want {
 			t.Errorf("%s: have step %d, want %d", line.Ranges[i].Name, have, want)
 		}
 	}
 	stream := Timeline{Ranges: []Range{line.Ranges[2]}} // where PyTorch shows the engine's ranges again
-	if stream.Ranges[0].Step = unnumbered; stream.Hooked() || stream.Number(true) || stream.Ranges[0].Step != None {
+	if stream.Ranges[0].Step = unnumbered; stream.Hooked() || stream.Number(true) || stream.Ranges[0].Step != NoID {
 		t.Errorf("have step %d of a stream in a process that the hook marks", stream.Ranges[0].Step)
 	}
 	want := Batch{Named: true, Prefill: true, Tokens: 30, Arm: "normal"}

@@ -16,7 +16,7 @@ import (
 // ranks cannot be aligned.
 type Collective struct {
 	Rank       int           `json:"rank"`
-	Layer      router.Whole  `json:"layer"`
+	Layer      router.OptInt `json:"layer"`
 	Phase      kernel.Phase  `json:"phase"`
 	Instances  int64         `json:"instances"`
 	TotalNS    int64         `json:"total_ns"`
@@ -50,14 +50,14 @@ type Rank struct {
 	Late    []Late // in order of time; nil where launches are not recorded
 
 	collectives map[key][]instance
-	used        uses
+	used        kernelUses
 	clock
 }
 
 // Kernel is one kernel. A rank's come in the order of their starts.
 type Kernel struct {
 	Start, End  int64
-	Step, Layer int32 // router.None outside
+	Step, Layer int32 // router.NoID outside
 	Phase       kernel.Phase
 	Name        int32 // among Input.Names
 	Collective  bool
@@ -179,7 +179,7 @@ func (a *analysis) gather() {
 				case k.Collective:
 					v := key{k.Step, k.Layer, k.Phase, names[k.Name]}
 					r.collectives[v] = append(r.collectives[v], instance{k.Start, k.End})
-				case len(a.Ranks) > 1 && a.Steps[k.Step] && k.Layer != router.None:
+				case len(a.Ranks) > 1 && a.Steps[k.Step] && k.Layer != router.NoID:
 					r.used.add(&k)
 				}
 			}
@@ -222,7 +222,7 @@ func (a *analysis) collectivesOf(r *Rank, arrivals map[key][]int64) []Collective
 		if !ok {
 			at = len(stats)
 			index[g] = at
-			stats = append(stats, Collective{Rank: r.Number, Layer: router.Whole(v.Layer), Phase: v.Phase})
+			stats = append(stats, Collective{Rank: r.Number, Layer: router.OptInt(v.Layer), Phase: v.Phase})
 		}
 		s := &stats[at]
 		last, known := arrivals[v]

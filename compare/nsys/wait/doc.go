@@ -1,7 +1,7 @@
 // Package wait says who waits for whom: it brings the clocks of ranks together, finds
 // the rank that arrives last at each collective, and splits the waiting for it.
 //
-// A collective of all ranks is a meeting. Ranks leave one together and arrive at the
+// Of the collectives, those of all ranks count: ranks leave one together and arrive at the
 // next when their kernel of it begins. With t_r the time from leaving to arriving,
 //
 //	arrival_r = leave_r + t_r
@@ -10,7 +10,7 @@
 //
 // holds exactly: time in which several kernels run counts once, for the first of these
 // classes. Host lateness is time in which no kernel runs and the call that launches the
-// next one has not returned. The mean wait at a meeting is the last arrival − the mean
+// next one has not returned. The mean wait at a collective is the last arrival − the mean
 // arrival, so for the last rank each term minus its mean over ranks is a part of it.
 // Host lateness, expert load, other compute and kernels of which ranks run different
 // variants are such parts; the rest (leaving at different times, GPU idle for another

@@ -20,7 +20,7 @@ type Window struct {
 func Windows(kernels iter.Seq[Kernel]) (windows []Window, begun []int32) {
 	starts, end := map[int32]int64{}, int64(0) // end of the last kernel in a step
 	for k := range kernels {
-		if k.Step == router.None {
+		if k.Step == router.NoID {
 			continue
 		}
 		end = max(end, k.End)

@@ -52,8 +52,8 @@ type Arrival struct {
 // LateStep is a step in which the ranks wait far longer than in most for one of them: it
 // arrives late, where others are even.
 type LateStep struct {
-	Step    router.Whole  `json:"step"`
-	Layer   router.Whole  `json:"layer"` // of the collective with the longest wait for it
+	Step    router.OptInt `json:"step"`
+	Layer   router.OptInt `json:"layer"` // of the collective with the longest wait for it
 	Phase   kernel.Phase  `json:"phase"`
 	Rank    int           `json:"rank"`
 	WaitNS  router.Number `json:"mean_wait_ns"`  // for it
@@ -188,7 +188,7 @@ func (a *analysis) lateSteps(byStep map[int32]map[int]*stepWait) {
 	for i, step := range steps {
 		rank := longest(byStep[step])
 		if s := byStep[step][rank]; waits[i]-usual > least {
-			a.Waiting.Late = append(a.Waiting.Late, LateStep{router.Whole(step), router.Whole(s.at.Layer), s.at.Phase,
+			a.Waiting.Late = append(a.Waiting.Late, LateStep{router.OptInt(step), router.OptInt(s.at.Layer), s.at.Phase,
 				a.Ranks[rank].Number, router.Number(s.parts[partWhole]), router.Number(usual), a.causeOf(s.parts)})
 		}
 	}

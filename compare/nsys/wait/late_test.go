@@ -118,7 +118,7 @@ func TestOverlappingMeetingsCountOnce(t *testing.T) {
 		for i, r := range ranks {
 			r.step = step
 			r.run(small, kernel.PhaseExperts, 100+int64(i)*60)
-			r.beside(collective, kernel.PhaseDispatch, 0, 90)
+			r.beside(reduce, kernel.PhaseDispatch, 0, 90)
 			r.kernels[len(r.kernels)-1].Collective = true
 		}
 		meet(ranks)

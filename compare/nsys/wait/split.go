@@ -14,13 +14,13 @@ import (
 // Wait is the waiting at the collective that ends the expert block of a layer, per step:
 // the last arrival − the mean arrival of the ranks, in nanoseconds, summed over such
 // collectives where a layer has several in a step, then the mean over the steps that
-// count. A collective ends an expert block if expert kernels ran since the ranks' last
-// meeting. Steps in which ranks disagree on its layer are left out.
+// count. A collective ends an expert block if expert kernels ran since the last
+// one of all ranks. Steps in which ranks disagree on its layer are left out.
 type Wait struct {
-	Layer      router.Whole `json:"layer"`
-	Collective string       `json:"collective"` // kernel
-	Phase      kernel.Phase `json:"phase"`      // of the collective
-	Steps      int          `json:"steps"`
+	Layer      router.OptInt `json:"layer"`
+	Collective string        `json:"collective"` // kernel
+	Phase      kernel.Phase  `json:"phase"`      // of the collective
+	Steps      int           `json:"steps"`
 	// LastRank is the rank that arrives last in most steps, the lowest one on a tie,
 	// LastSteps in how many, and LastShare in which share of Steps.
 	LastRank  int           `json:"last_rank"`
@@ -52,9 +52,9 @@ func MostlyHosts(waits []Wait) bool {
 	return 2*host > all // false where launches are not recorded
 }
 
-// Parts are what the last rank spent more than the mean rank since the ranks' last
-// meeting, in nanoseconds per step. Each can be negative: the last rank had less of it,
-// and was late all the same.
+// Parts are what the last rank spent more than the mean rank since the last
+// collective of all ranks, in nanoseconds per step. Each can be negative: the last rank had
+// less of it, and was late all the same.
 type Parts struct {
 	ExpertNS  router.Number `json:"expert_ns"`        // compute of the phase experts
 	OtherNS   router.Number `json:"other_compute_ns"` // compute of other phases
@@ -108,15 +108,15 @@ const (
 	classes
 )
 
-// meeting is a collective of all ranks.
-type meeting struct {
+// sharedCollective is a sharedCollective of all ranks.
+type sharedCollective struct {
 	key
-	of     []instance // by rank, in its own clock
-	before *meeting   // the last one that every rank left before it arrived here, nil without
-	ends   bool       // an expert block, see Wait
+	of       []instance        // by rank, in its own clock
+	previous *sharedCollective // the last one that every rank left before it arrived here, nil without
+	ends     bool              // an expert block, see Wait
 }
 
-// span is what a rank did from leaving one meeting to arriving at the next.
+// span is what a rank did from leaving one of them to arriving at the next.
 type span struct {
 	from, to    int64
 	busy        [classes]kernel.Busy // of this class and the ones before
@@ -132,27 +132,27 @@ func (s *span) part(class int) int64 {
 	return s.busy[class].NS - s.busy[class-1].NS
 }
 
-// meetings lists the collectives of all ranks that end an expert block or are in a step
+// sharedCollectives lists the sharedCollectives of all ranks that end an expert block or are in a step
 // that counts, in the order of time.
-func (a *analysis) meetings() []*meeting {
-	var list []*meeting
+func (a *analysis) sharedCollectives() []*sharedCollective {
+	var list []*sharedCollective
 	for _, v := range a.order {
 		if !a.matched[v] {
 			continue
 		}
 		for k := range a.Ranks[0].collectives[v] {
-			m := &meeting{key: v}
+			m := &sharedCollective{key: v}
 			for i := range a.Ranks {
 				m.of = append(m.of, a.Ranks[i].collectives[v][k])
 			}
 			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y *meeting) int { return cmp.Compare(x.of[0].start, y.of[0].start) })
+	slices.SortStableFunc(list, func(x, y *sharedCollective) int { return cmp.Compare(x.of[0].start, y.of[0].start) })
 	for i, m := range list {
-		for b := i - 1; b >= max(0, i-mostOverlapping) && m.before == nil; b-- {
+		for b := i - 1; b >= max(0, i-mostOverlapping) && m.previous == nil; b-- {
 			if list[b].leftBefore(m) {
-				m.before = list[b]
+				m.previous = list[b]
 			}
 		}
 	}
@@ -161,18 +161,18 @@ func (a *analysis) meetings() []*meeting {
 	}
 	a.headless = map[int32]bool{}
 	for _, m := range list {
-		a.headless[m.Step] = a.headless[m.Step] || m.before == nil
+		a.headless[m.Step] = a.headless[m.Step] || m.previous == nil
 	}
-	return slices.DeleteFunc(list, func(m *meeting) bool { return m.before == nil || !m.ends && !a.Steps[m.Step] })
+	return slices.DeleteFunc(list, func(m *sharedCollective) bool { return m.previous == nil || !m.ends && !a.Steps[m.Step] })
 }
 
 // mostOverlapping bounds how many collectives of all ranks can be under way at once.
 const mostOverlapping = 64
 
-// findEnds marks the first meeting after each expert kernel of a rank.
-func (a *analysis) findEnds(rank int, meetings []*meeting) {
-	order := slices.Clone(meetings)
-	slices.SortStableFunc(order, func(x, y *meeting) int { return cmp.Compare(x.of[rank].start, y.of[rank].start) })
+// findEnds marks the first collective after each expert kernel of a rank.
+func (a *analysis) findEnds(rank int, shared []*sharedCollective) {
+	order := slices.Clone(shared)
+	slices.SortStableFunc(order, func(x, y *sharedCollective) int { return cmp.Compare(x.of[rank].start, y.of[rank].start) })
 	at := 0
 	for k := range a.Ranks[rank].Kernels {
 		if !k.Expert {
@@ -187,8 +187,8 @@ func (a *analysis) findEnds(rank int, meetings []*meeting) {
 	}
 }
 
-// leftBefore reports whether every rank left a meeting before it arrived at another.
-func (m *meeting) leftBefore(next *meeting) bool {
+// leftBefore reports whether every rank left a collective before it arrived at another.
+func (m *sharedCollective) leftBefore(next *sharedCollective) bool {
 	for i := range m.of {
 		if m.of[i].end > next.of[i].start {
 			return false
@@ -197,12 +197,12 @@ func (m *meeting) leftBefore(next *meeting) bool {
 	return true
 }
 
-// spans are those of a rank that lead to each meeting.
-func (a *analysis) spans(rank int, meetings []*meeting) []span {
-	list := make([]span, len(meetings))
-	for i, m := range meetings {
+// spans are those of a rank that lead to each collective.
+func (a *analysis) spans(rank int, shared []*sharedCollective) []span {
+	list := make([]span, len(shared))
+	for i, m := range shared {
 		s := &list[i]
-		s.from, s.to, s.layer = m.before.of[rank].end, m.of[rank].start, router.None
+		s.from, s.to, s.layer = m.previous.of[rank].end, m.of[rank].start, router.NoID
 	}
 	order := make([]*span, len(list)) // in the rank's own order of time
 	for i := range list {
@@ -280,11 +280,11 @@ type stepWait struct {
 	expert []int64 // time by rank, of a layer
 	last   int     // the rank, as its position, that was waited for longest
 	most   float64 // for how long
-	at     *meeting
+	at     *sharedCollective
 }
 
-// add adds the waiting for a rank at a meeting.
-func (w *stepWait) add(last int, parts values, m *meeting) {
+// add adds the waiting for a rank at a collective.
+func (w *stepWait) add(last int, parts values, m *sharedCollective) {
 	w.parts.add(parts)
 	if w.at == nil || parts[partWhole] > w.most {
 		w.last, w.most, w.at = last, parts[partWhole], m
@@ -293,17 +293,17 @@ func (w *stepWait) add(last int, parts values, m *meeting) {
 
 // waits fills Waits.
 func (a *analysis) waits() {
-	meetings := a.meetings()
+	shared := a.sharedCollectives()
 	a.hosts = !slices.ContainsFunc(a.Ranks, func(r Rank) bool { return r.Late == nil })
 	spans := make([][]span, len(a.Ranks))
 	var group sync.WaitGroup
 	for i := range a.Ranks {
-		group.Go(func() { spans[i] = a.spans(i, meetings) })
+		group.Go(func() { spans[i] = a.spans(i, shared) })
 	}
 	group.Wait()
 	byLayer, byStep := map[int32]map[int32]*stepWait{}, map[int32]map[int]*stepWait{}
-	var counted *meeting // the last one in byStep
-	for number, m := range meetings {
+	var counted *sharedCollective // the last one in byStep
+	for number, m := range shared {
 		last, parts := a.partsOf(m, number, spans)
 		if a.Steps[m.Step] && (counted == nil || counted.leftBefore(m)) {
 			counted = m
@@ -341,21 +341,21 @@ func at[K, L comparable](of map[K]map[L]*stepWait, k K, l L) *stepWait {
 	return of[k][l]
 }
 
-// blockOf is the step and layer whose expert block a meeting ends; not ok for one that
+// blockOf is the step and layer whose expert block a collective ends; not ok for one that
 // ends none, or where ranks disagree.
 func blockOf(spans [][]span, m int) (step, layer int32, ok bool) {
-	layer = router.None
+	layer = router.NoID
 	for i := range spans {
 		s := &spans[i][m]
 		switch {
-		case s.layer == router.None:
-		case layer == router.None:
+		case s.layer == router.NoID:
+		case layer == router.NoID:
 			step, layer = s.step, s.layer
 		case s.step != step || s.layer != layer:
 			return 0, 0, false
 		}
 	}
-	return step, layer, layer != router.None
+	return step, layer, layer != router.NoID
 }
 
 // asLate is the share of the mean wait by which a rank may arrive before the last one and be
@@ -363,8 +363,8 @@ func blockOf(spans [][]span, m int) (step, layer int32, ok bool) {
 // not wait is the late one.
 const asLate = 0.1
 
-// partsOf is the waiting at one meeting, for the rank that arrives last.
-func (a *analysis) partsOf(m *meeting, number int, spans [][]span) (last int, parts values) {
+// partsOf is the waiting at one collective, for the rank that arrives last.
+func (a *analysis) partsOf(m *sharedCollective, number int, spans [][]span) (last int, parts values) {
 	n := len(a.Ranks)
 	arrivals, late := make([]int64, n), make([]Late, n)
 	for i := range a.Ranks {
@@ -373,7 +373,7 @@ func (a *analysis) partsOf(m *meeting, number int, spans [][]span) (last int, pa
 			last = i
 		}
 		if a.hosts {
-			late[i] = a.Ranks[i].lateBetween(m.before.of[i].start, m.of[i].start)
+			late[i] = a.Ranks[i].lateBetween(m.previous.of[i].start, m.of[i].start)
 		}
 	}
 	var more [partWhole + 1]int64 // of the last rank than of the others, added up
@@ -424,7 +424,7 @@ func (r *Rank) lateBetween(after, until int64) (sum Late) {
 
 // row is the mean over the steps of a layer.
 func (a *analysis) row(layer int32, steps map[int32]*stepWait) Wait {
-	w := Wait{Layer: router.Whole(layer), Steps: len(steps)}
+	w := Wait{Layer: router.OptInt(layer), Steps: len(steps)}
 	var values [partWhole + 1][]float64 // by step
 	last, most := make([]int, len(a.Ranks)), make([]int, len(a.Ranks))
 	for _, step := range slices.Sorted(maps.Keys(steps)) {

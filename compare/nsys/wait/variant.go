@@ -12,9 +12,9 @@ import (
 // variants of it for the same work, over the steps that count: the ranks launched
 // kernels of the family equally often there, and two of them have no variant in common.
 type Variant struct {
-	Layer  router.Whole `json:"layer"`
-	Phase  kernel.Phase `json:"phase"`
-	Family string       `json:"family"` // the name up to tile sizes and arguments
+	Layer  router.OptInt `json:"layer"`
+	Phase  kernel.Phase  `json:"phase"`
+	Family string        `json:"family"` // the name up to tile sizes and arguments
 	// ChosenBy is "rank" where two of the ranks have no variant in common in the phase
 	// of any layer either, as when each rank tunes its kernels for itself. Else it is
 	// "size": libraries choose by problem size, and the load of the layer differs.
@@ -46,14 +46,14 @@ type useKey struct {
 // use is how often a rank ran it and for how long.
 type use struct{ instances, ns int64 }
 
-// uses are a rank's kernels by place and name. Neighbors are mostly of one place.
-type uses struct {
+// kernelUses are a rank's kernels by place and name. Neighbors are mostly of one place.
+type kernelUses struct {
 	of   map[place]map[int32]*use
 	last place
 	here map[int32]*use
 }
 
-func (l *uses) add(k *Kernel) {
+func (l *kernelUses) add(k *Kernel) {
 	if at := (place{k.Layer, k.Phase}); l.here == nil || at != l.last {
 		if l.last, l.here = at, l.of[at]; l.here == nil {
 			l.here = map[int32]*use{}
@@ -69,7 +69,7 @@ func (l *uses) add(k *Kernel) {
 	u.ns += k.End - k.Start
 }
 
-// group is kernels of one family in a phase of a layer, of router.None for all layers.
+// group is kernels of one family in a phase of a layer, of router.NoID for all layers.
 type group struct {
 	place
 	family string
@@ -85,7 +85,7 @@ func (a *analysis) groups() map[group][]map[int32]use {
 	for i := range a.Ranks {
 		for at, kernels := range a.Ranks[i].used.of {
 			for name, u := range kernels {
-				for _, layer := range []int32{at.layer, router.None} {
+				for _, layer := range []int32{at.layer, router.NoID} {
 					g := group{place{layer, at.phase}, families[name]}
 					if groups[g] == nil {
 						groups[g] = make([]map[int32]use, len(a.Ranks))
@@ -107,10 +107,10 @@ func (a *analysis) variants() {
 	groups := a.groups()
 	a.different, a.apart = map[useKey]bool{}, map[[3]int32]bool{}
 	for g, byRank := range groups {
-		if g.layer == router.None || !sameWork(byRank) || shared(byRank) {
+		if g.layer == router.NoID || !sameWork(byRank) || shared(byRank) {
 			continue
 		}
-		everywhere := groups[group{place{router.None, g.phase}, g.family}]
+		everywhere := groups[group{place{router.NoID, g.phase}, g.family}]
 		some, byChoice := false, BySize
 		for i := range byRank {
 			for j := range byRank {
@@ -128,7 +128,7 @@ func (a *analysis) variants() {
 				if byChoice == ByRank {
 					a.different[useKey{g.place, name}] = true
 				}
-				a.Variants = append(a.Variants, Variant{router.Whole(g.layer), g.phase, g.family, byChoice,
+				a.Variants = append(a.Variants, Variant{router.OptInt(g.layer), g.phase, g.family, byChoice,
 					a.Ranks[i].Number, a.Names[name], u.instances, u.ns,
 					router.Number(u.ns) / router.Number(u.instances)})
 			}

@@ -14,7 +14,7 @@ import (
 var names = []string{"nccl", "gemm_64x64", "gemm_128x64", "attention", "gather"}
 
 const (
-	collective = iota
+	reduce = iota
 	small
 	large
 	attention
@@ -57,7 +57,7 @@ func meet(ranks []*recorder) {
 		r.waited.At = r.now
 		r.late, r.waited = append(r.late, r.waited), Late{}
 		r.kernels = append(r.kernels, Kernel{Start: r.now, End: leave, Step: r.step, Layer: 4,
-			Phase: kernel.PhaseCombine, Name: collective, Collective: true})
+			Phase: kernel.PhaseCombine, Name: reduce, Collective: true})
 		r.now = leave
 	}
 }
@@ -181,8 +181,8 @@ func random(seed uint64) []*recorder {
 				ns := rng.Int64N(5e5)
 				r.idle(ns, rng.Int64N(ns+1))
 			}
-			for range i + 1 { // of a part of the ranks: no meeting
-				r.beside(collective, kernel.PhaseDispatch, rng.Int64N(2e5), 1+rng.Int64N(6e5))
+			for range i + 1 { // of a part of the ranks
+				r.beside(reduce, kernel.PhaseDispatch, rng.Int64N(2e5), 1+rng.Int64N(6e5))
 				r.kernels[len(r.kernels)-1].Collective = true
 			}
 			r.now += 1e6 // every kernel ends

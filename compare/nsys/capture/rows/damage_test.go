@@ -17,7 +17,7 @@ func checkDamaged(t testing.TB, path, what string) (err error) {
 	defer db.Close()
 	q := scribbled
 	_, right := Halves(600)
-	for _, q.Rows = range []Stretch{All, right} {
+	for _, q.Rows = range []RowRange{All, right} {
 		want := bySQLite(db, q)
 		checkSame(t, fmt.Sprint(what, q.Rows), each(db, path, q), want)
 		if want.err != nil {
@@ -163,7 +163,7 @@ func TestDisorder(t *testing.T) {
 		}
 		db, q := open(t, path), scribbled
 		for first := range int64(101) {
-			q.Rows = Stretch{first, 100}
+			q.Rows = RowRange{first, 100}
 			checkSame(t, fmt.Sprintf("page %d, from row %d", page+1, first), each(db, path, q), bySQLite(db, q))
 		}
 	}

@@ -30,11 +30,11 @@ const (
 func openPages(file *os.File) (*pages, error) {
 	head := make([]byte, 100)
 	if _, err := file.ReadAt(head, 0); err != nil {
-		return nil, errUnusual
+		return nil, errFallback
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return nil, errUnusual
+		return nil, errFallback
 	}
 	size, version, reserved := int(binary.BigEndian.Uint16(head[16:])), head[19], head[20]
 	count, maps, encoding := binary.BigEndian.Uint32(head[28:]), binary.BigEndian.Uint32(head[52:]),
@@ -43,7 +43,7 @@ func openPages(file *os.File) (*pages, error) {
 		size = 1 << 16
 	}
 	if size < 512 || size&(size-1) != 0 || version > 2 || reserved != 0 || maps != 0 || encoding != 1 {
-		return nil, errUnusual
+		return nil, errFallback
 	}
 	if there := info.Size() / int64(size); count == 0 || int64(count) > there {
 		count = uint32(min(there, 1<<32-2))
@@ -63,10 +63,10 @@ func (p *pages) read(list []uint32, buffer []byte) (n int, err error) {
 	begin := (int64(list[0]) - 1) * int64(p.size)
 	end := begin + int64(n)*int64(p.size)
 	if begin < 0 || end > int64(p.count)*int64(p.size) || begin <= lockByte && lockByte < end {
-		return 0, errUnusual
+		return 0, errFallback
 	}
 	if _, err := p.file.ReadAt(buffer[:end-begin], begin); err != nil {
-		return 0, errUnusual
+		return 0, errFallback
 	}
 	return n, nil
 }

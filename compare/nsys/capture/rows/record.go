@@ -68,7 +68,7 @@ func newDecoder(t *table) *decoder {
 func (d *decoder) decode(record []byte, length int) error {
 	size, n := varint(record)
 	if n > 2 || size < uint64(n) || size > uint64(length) {
-		return errUnusual
+		return errFallback
 	}
 	header := record[:size]
 	l := &d.layouts[hash(header)]
@@ -78,7 +78,7 @@ func (d *decoder) decode(record []byte, length int) error {
 		}
 	}
 	if length < l.length || l.whole && length > l.length {
-		return errUnusual
+		return errFallback
 	}
 	row := d.row
 	for i := range row.integers {
@@ -110,13 +110,13 @@ func (l *layout) learn(record []byte, at, end int, d *decoder) error {
 	for _, c := range d.columns {
 		if at == end { // the row is older than the column
 			if c.to != unread && c.constant {
-				return errUnusual
+				return errFallback
 			}
 			continue
 		}
 		kind, n := varint(record[at:])
 		if at += n; n > 4 || at > end {
-			return errUnusual
+			return errFallback
 		}
 		begin := l.length
 		if kind < typeBlob {
@@ -128,7 +128,7 @@ func (l *layout) learn(record []byte, at, end int, d *decoder) error {
 			continue
 		}
 		if !l.place(c.to, kind, begin) {
-			return errUnusual
+			return errFallback
 		}
 	}
 	l.whole = at == end

@@ -26,19 +26,19 @@ type Query struct {
 	Table    string
 	Integers []string // columns of integers, each once, at most 64
 	Text     string   // a column of text; "" reads none
-	Rows     Stretch
+	Rows     RowRange
 }
 
-// Stretch is a range of row numbers, both ends included.
-type Stretch struct{ First, Last int64 }
+// RowRange is a range of row numbers, both ends included.
+type RowRange struct{ First, Last int64 }
 
 // All is every row.
-var All = Stretch{math.MinInt64, math.MaxInt64}
+var All = RowRange{math.MinInt64, math.MaxInt64}
 
-// Halves is every row in two stretches of as many rows each, where the rows of a
+// Halves is every row in two ranges of as many rows each, where the rows of a
 // table are numbered from 1 to last.
-func Halves(last int64) (left, right Stretch) {
-	return Stretch{math.MinInt64, last / 2}, Stretch{last/2 + 1, math.MaxInt64}
+func Halves(last int64) (left, right RowRange) {
+	return RowRange{math.MinInt64, last / 2}, RowRange{last/2 + 1, math.MaxInt64}
 }
 
 // Row is one row of a query. It is overwritten by the next one.
@@ -72,8 +72,8 @@ func (r *Row) set(i int, v int64) {
 	r.null &^= 1 << i
 }
 
-// errUnusual is anything that is left to SQLite.
-var errUnusual = errors.New("not the plain case")
+// errFallback is anything that is left to SQLite.
+var errFallback = errors.New("not the plain case")
 
 // Each hands the rows to visit, one after the other, and returns the first error
 // of SQLite or of visit. db has the file at path open; ctx interrupts both.
@@ -83,7 +83,7 @@ func (q Query) Each(ctx context.Context, db *sql.DB, path string, visit func(*Ro
 		return err
 	}
 	seen, err := t.walk(ctx, path, visit)
-	if errors.Is(err, errUnusual) {
+	if errors.Is(err, errFallback) {
 		return t.step(ctx, db, seen, visit)
 	}
 	return err

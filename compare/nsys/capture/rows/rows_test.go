@@ -136,13 +136,13 @@ func checkSame(t testing.TB, what string, have, want found) {
 // gives, for the whole table and its halves.
 func checkPlain(t testing.TB, db *sql.DB, path string, q Query) {
 	t.Helper()
-	stretches := []Stretch{All}
+	ranges := []RowRange{All}
 	for _, last := range []int64{0, 7, 1000} {
 		left, right := Halves(last)
-		stretches = append(stretches, left, right)
+		ranges = append(ranges, left, right)
 	}
-	stretches = append(stretches, Stretch{3, 2}, Stretch{17, 40}, Stretch{math.MaxInt64, math.MaxInt64})
-	for _, q.Rows = range stretches {
+	ranges = append(ranges, RowRange{3, 2}, RowRange{17, 40}, RowRange{math.MaxInt64, math.MaxInt64})
+	for _, q.Rows = range ranges {
 		what := fmt.Sprintf("%s %v", q.Table, q.Rows)
 		want := bySQLite(db, q)
 		if want.err != nil {
@@ -334,8 +334,8 @@ func TestLeftToSQLite(t *testing.T) {
 			switch {
 			case c.plain < 0 && (have.err != nil || len(have.rows) == 0):
 				t.Errorf("want all rows, have %d and %v", len(have.rows), have.err)
-			case c.plain >= 0 && (!errors.Is(have.err, errUnusual) || len(have.rows) != c.plain):
-				t.Errorf("want %d rows and %v, have %d and %v", c.plain, errUnusual, len(have.rows), have.err)
+			case c.plain >= 0 && (!errors.Is(have.err, errFallback) || len(have.rows) != c.plain):
+				t.Errorf("want %d rows and %v, have %d and %v", c.plain, errFallback, len(have.rows), have.err)
 			}
 		})
 	}
@@ -358,8 +358,8 @@ func TestHeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		table := &table{Query: scribbled, root: 2, plain: true}
-		if n, err := table.walk(context.Background(), path, new(found).visit); n != 0 || !errors.Is(err, errUnusual) {
-			t.Errorf("%d at offset %d: want %v, have %d rows and %v", c.value, c.offset, errUnusual, n, err)
+		if n, err := table.walk(context.Background(), path, new(found).visit); n != 0 || !errors.Is(err, errFallback) {
+			t.Errorf("%d at offset %d: want %v, have %d rows and %v", c.value, c.offset, errFallback, n, err)
 		}
 		content[c.offset] = head
 	}

@@ -27,7 +27,7 @@ type walker struct {
 	*pages
 	*decoder
 	ctx     context.Context
-	rows    Stretch
+	rows    RowRange
 	found   bool     // the first row is found: from here on every row is read
 	buffers [][]byte // for the pages of each level
 	rest    []byte   // a page of a spilled record
@@ -40,11 +40,11 @@ type walker struct {
 // visited. errUnusual says that there is more.
 func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (seen int64, err error) {
 	if !t.plain {
-		return 0, errUnusual
+		return 0, errFallback
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return 0, errUnusual
+		return 0, errFallback
 	}
 	defer file.Close()
 	pages, err := openPages(file)
@@ -62,14 +62,14 @@ func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (
 // subtrees visits the rows below some pages, which are of one level.
 func (w *walker) subtrees(roots []uint32, level int) error {
 	if level == deepest {
-		return errUnusual
+		return errFallback
 	}
 	if level == len(w.buffers) {
 		w.buffers = append(w.buffers, w.buffer())
 	}
 	for len(roots) > 0 {
 		if w.ctx.Err() != nil {
-			return errUnusual // the connection is interrupted too, and says so
+			return errFallback // the connection is interrupted too, and says so
 		}
 		n, err := w.read(roots, w.buffers[level])
 		if err != nil {
@@ -94,7 +94,7 @@ func (w *walker) page(page []byte, level int) error {
 	case page[0] == branchPage && branchHeader+6*cells <= w.size && cells > 0:
 		return w.branch(page, cells, level)
 	}
-	return errUnusual
+	return errFallback
 }
 
 // branch visits the rows below a page: a child for each cell, which also holds
@@ -106,13 +106,13 @@ func (w *walker) branch(page []byte, cells, level int) error {
 	for i := range cells {
 		at := int(binary.BigEndian.Uint16(page[branchHeader+2*i:]))
 		if at < branchHeader+2*cells || at > w.size-5 {
-			return errUnusual
+			return errFallback
 		}
 		child := binary.BigEndian.Uint32(page[at:])
 		if !w.found {
 			number, _ := varint(page[at+4:])
 			if i > 0 && int64(number) <= before {
-				return errUnusual // numbers in disorder: fall back to SQLite
+				return errFallback // numbers in disorder: fall back to SQLite
 			}
 			if before = int64(number); before < w.rows.First {
 				continue
@@ -143,7 +143,7 @@ func (w *walker) leaf(page []byte, cells int) error {
 				return err
 			}
 		} else if at+length > w.size {
-			return errUnusual
+			return errFallback
 		}
 		if err := w.decode(record, length); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (w *walker) start(page []byte, cells int) (first int, err error) {
 	for i := range cells {
 		number, _, _, err := w.cell(page, cells, i)
 		if err != nil || i > 0 && number <= before {
-			return 0, errUnusual
+			return 0, errFallback
 		}
 		if before = number; number < w.rows.First {
 			first = i + 1
@@ -180,12 +180,12 @@ func (w *walker) start(page []byte, cells int) (first int, err error) {
 func (w *walker) cell(page []byte, cells, i int) (number int64, at, length int, err error) {
 	at = int(binary.BigEndian.Uint16(page[leafHeader+2*i:]))
 	if at < leafHeader+2*cells || at > w.size-4 {
-		return 0, 0, 0, errUnusual
+		return 0, 0, 0, errFallback
 	}
 	size, n := varint(page[at:])
 	row, m := varint(page[at+n:])
 	if at += n + m; size > longest || n > 4 || at > w.size {
-		return 0, 0, 0, errUnusual
+		return 0, 0, 0, errFallback
 	}
 	return int64(row), at, int(size), nil
 }
@@ -199,7 +199,7 @@ func (w *walker) spilled(page []byte, at, length int) ([]byte, error) {
 		here = least
 	}
 	if at+here+4 > w.size {
-		return nil, errUnusual
+		return nil, errFallback
 	}
 	record := append(w.record[:0], page[at:at+here]...)
 	for next := page[at+here:]; len(record) < length; next = w.rest {

@@ -6,28 +6,28 @@ import (
 )
 
 // Undefined is null in both directions, and every other number keeps every digit.
-func TestWholeInJSON(t *testing.T) {
-	for want, w := range map[string]Whole{"null": None, "0": 0, "7": 7, "9007199254740993": 1<<53 + 1} {
+func TestOptIntInJSON(t *testing.T) {
+	for want, w := range map[string]OptInt{"null": NoID, "0": 0, "7": 7, "9007199254740993": 1<<53 + 1} {
 		text, err := json.Marshal(w)
 		if err != nil || string(text) != want {
 			t.Errorf("%d: want %s, have %s, %v", int64(w), want, text, err)
 		}
-		read := Whole(3)
+		read := OptInt(3)
 		if err := json.Unmarshal(text, &read); err != nil || read != w || read.Defined() != (want != "null") {
 			t.Errorf("%s is read as %d (defined %t), %v", text, int64(read), read.Defined(), err)
 		}
 	}
-	if text, err := json.Marshal(Whole(-7)); err != nil || string(text) != "null" {
+	if text, err := json.Marshal(OptInt(-7)); err != nil || string(text) != "null" {
 		t.Errorf("want null, have %s, %v", text, err)
 	}
 	for _, text := range []string{`-1`, `-7`} { // as results had it before
-		read := Whole(3)
-		if err := json.Unmarshal([]byte(text), &read); err != nil || read != None {
+		read := OptInt(3)
+		if err := json.Unmarshal([]byte(text), &read); err != nil || read != NoID {
 			t.Errorf("%s is read as %d, %v", text, int64(read), err)
 		}
 	}
 	for _, text := range []string{`"3"`, `1.5`, `1e30`, `[1]`} {
-		if err := json.Unmarshal([]byte(text), new(Whole)); err == nil {
+		if err := json.Unmarshal([]byte(text), new(OptInt)); err == nil {
 			t.Errorf("%s was read", text)
 		}
 	}
