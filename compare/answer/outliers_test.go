@@ -91,7 +91,7 @@ func TestCampaignsSayHowTheyWereJudged(t *testing.T) {
 	if a = OfCampaignWith(r, run, &diff.Comparison{}); len(a.Next) != 0 {
 		t.Errorf("have %+v", a.Next)
 	}
-	if a = OfCampaign(r, gain.Run{Decided: router.None}); len(a.Next)+len(a.Caveats) != 0 {
+	if a = OfCampaign(r, gain.Run{Decided: router.NoID}); len(a.Next)+len(a.Caveats) != 0 {
 		t.Errorf("have %+v, %+v", a.Next, a.Caveats)
 	}
 }

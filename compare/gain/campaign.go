@@ -203,7 +203,7 @@ type Run struct {
 	Server         bool    // launches start one, and measure it by a client
 	// Rejudged are the flags by which it is judged, other than those it was run under.
 	Rejudged []string
-	Decided  router.Whole // after so many pairs, by a look of the sequential rule; undefined or 0 if by none
+	Decided  router.OptInt // after so many pairs, by a look of the sequential rule; undefined or 0 if by none
 	Traces   []string     // of the profiled pair, as arguments of compare
 }
 
