@@ -417,7 +417,7 @@ func TestBenchJudgesAnew(t *testing.T) {
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"},
 			exitDone, "\nnot significant"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"},
-			exitGate, "by other rules than the campaign was run under: --metric, --proof, --ranks"},
+			exitGate, "judged by other flags than the campaign was run under: --metric, --proof, --ranks"},
 		{nil, exitNotComparable, "invalid"},
 	} {
 		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--notes", "--resume", "c"},

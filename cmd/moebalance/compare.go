@@ -156,8 +156,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 		return err
 	}
 	if !result.Comparable {
-		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict,
-			strings.Join(answer.Refusals(&result), "; ")))
+		return withCode(exitNotComparable, fmt.Errorf("%s: %s; try %s", result.Verdict,
+			strings.Join(answer.Refusals(&result), "; "), answer.OfComparison(&result).Next[0].Command))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package gain
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -204,13 +205,14 @@ type Run struct {
 	// Rejudged are the flags by which it is judged, other than those it was run under.
 	Rejudged []string
 	Decided  router.OptInt // after so many pairs, by a look of the sequential rule; undefined or 0 if by none
-	Traces   []string     // of the profiled pair, as arguments of compare
+	Traces   []string      // of the profiled pair, as arguments of compare
 }
 
 // Warnings are what to know of how the campaign was judged.
 func (r Run) Warnings() (all []router.Warning) {
 	if len(r.Rejudged) > 0 {
-		all = append(all, router.Warn("rejudged", "", "flags", r.Rejudged))
+		flags := "--" + strings.Join(r.Rejudged, ", --")
+		all = append(all, router.Warn("rejudged", "", "flags", flags))
 	}
 	if r.Decided > 0 {
 		all = append(all, router.Warn("sequential", "", "pairs", r.Decided))
