@@ -65,16 +65,10 @@ func largestBias(g router.Gate, v logitPair, fewest int) float64 {
 		return math.Inf(1)
 	}
 	gap := g.Method.Score(v.high) - g.Method.Score(v.low)
-	if entersAlone(g.Shape, fewest) {
+	if g.Shape.Grouped() && g.Shape.GroupSize() > 1 && fewest < 2 { // its score rests on an expert that is not chosen
 		return gap / 2
 	}
 	return gap
-}
-
-// entersAlone reports whether a token has a single expert in one of its groups, whose
-// score then rests on an expert that is not chosen.
-func entersAlone(s router.Shape, fewest int) bool {
-	return s.Grouped() && s.GroupSize() > 1 && fewest < 2
 }
 
 // marginSatisfied is the least number of experts that a row must have in each of

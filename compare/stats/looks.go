@@ -81,7 +81,7 @@ func PairsToDecide(distance, sd, confidence, power float64) (n int, ok bool) {
 	if !(power >= 0.5 && power < 1) {
 		return 0, false
 	}
-	return needed(math.Abs(distance), sd, confidence, power, leastPairs(confidence), 2)
+	return needed(math.Abs(distance), sd, confidence, power, max(3, MinPairs(confidence)), 2)
 }
 
 // LaunchesToDecide is PairsToDecide of PairedT's interval: n−1 degrees of freedom, and two
@@ -92,8 +92,6 @@ func LaunchesToDecide(distance, sd, confidence, power float64) (n int, ok bool) 
 	}
 	return needed(math.Abs(distance), sd, confidence, power, 2, 1)
 }
-
-func leastPairs(confidence float64) int { return max(3, MinPairs(confidence)) }
 
 // needed is the number, low at least, at which an interval with so many degrees of freedom
 // less leaves out what is a distance away.

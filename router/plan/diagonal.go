@@ -167,10 +167,6 @@ type diagonalPlan struct {
 	table   *Table
 }
 
-func newDiagonal(p Problem, _ Options) (Plan, error) {
-	return &diagonalPlan{problem: p, table: NewTable(p)}, nil
-}
-
 // Name is "diagonal/2".
 func (d *diagonalPlan) Name() string { return "diagonal/2" }
 

@@ -59,10 +59,10 @@ type planner struct {
 }
 
 var planners = []planner{
-	{"diagonal", newDiagonal},
+	{"diagonal", func(p Problem, _ Options) (Plan, error) { return &diagonalPlan{p, NewTable(p)}, nil }},
 	{"trtllm-gen1", func(p Problem, o Options) (Plan, error) { return newReference(p, o, false) }},
 	{"trtllm-gen2", func(p Problem, o Options) (Plan, error) { return newReference(p, o, true) }},
-	{"uniform", newUniform},
+	{"uniform", func(p Problem, o Options) (Plan, error) { return &uniform{p, "uniform", o.Seed}, nil }},
 }
 
 var peers = []planner{
@@ -70,7 +70,9 @@ var peers = []planner{
 	{"sglang-gen2", func(p Problem, _ Options) (Plan, error) { return &striding{p, "sglang-gen2/1", true}, nil }},
 	{"sglang-gen3", newSGLang},
 	{"vllm-uniform", newVLLMUniform},
-	{"vllm-normal", newVLLMNormal},
+	{"vllm-normal", func(p Problem, o Options) (Plan, error) {
+		return &normal{uniform{p, "vllm-normal", o.Seed}}, nil
+	}},
 }
 
 // Names lists the plans that logits can carry; the first is the default.

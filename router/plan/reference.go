@@ -70,8 +70,6 @@ type uniform struct {
 	seed    uint64
 }
 
-func newUniform(p Problem, o Options) (Plan, error) { return &uniform{p, "uniform", o.Seed}, nil }
-
 // Name holds the seed, such as "uniform/1 seed=7".
 func (u *uniform) Name() string { return fmt.Sprintf("%s/1 seed=%d", u.name, u.seed) }
 
@@ -167,10 +165,6 @@ func newVLLMUniform(p Problem, o Options) (Plan, error) {
 // Source: DistributionBasedRouting of
 // vllm/model_executor/layers/fused_moe/router/routing_simulator_router.py, 0.33.0.
 type normal struct{ uniform }
-
-func newVLLMNormal(p Problem, o Options) (Plan, error) {
-	return &normal{uniform{p, "vllm-normal", o.Seed}}, nil
-}
 
 func (n *normal) Fill(dst []int32, rank int) {
 	checkFill(n.problem, dst, rank)

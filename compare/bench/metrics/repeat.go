@@ -82,11 +82,6 @@ func (w Work) and(o Work) Work {
 
 const sweepFormat = "vllm-sweep/json"
 
-// isSweepRun recognizes one of them.
-func isSweepRun(o *object) bool {
-	return o.has("run_number", "completed", "request_throughput", "output_throughput", "duration")
-}
-
 // sweepRun takes a run into the report: its metrics are added to those of the earlier
 // runs, and the last step is finishSweep.
 func (rep *report) sweepRun(f fields) {
