@@ -22,6 +22,14 @@ func Known(n int) OptInt {
 	return OptInt(n)
 }
 
+// Stated is a number of which 0 means that it was not stated: null in JSON, in both directions.
+type Stated int64
+
+// MarshalJSON writes null for 0.
+func (s Stated) MarshalJSON() ([]byte, error) {
+	return Known(int(s)).MarshalJSON()
+}
+
 // Defined reports whether w has a value.
 func (w OptInt) Defined() bool { return w >= 0 }
 

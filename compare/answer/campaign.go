@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -95,6 +96,9 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	if c.Verdict == gain.Significant && len(a.Next) == 0 && c.run.Folder != "" {
 		a.Next = append(a.Next, Step{"See it as a page.", "moebalance report -o report.html " +
 			launch.Quote([]string{c.run.Folder})})
+	}
+	if len(c.run.Traces) > 0 && len(a.Next) < 2 {
+		a.Next = append(a.Next, Step{"Compare the profiled arms.", "moebalance compare " + launch.Quote(c.run.Traces)})
 	}
 	return a
 }
@@ -213,6 +217,7 @@ func toDecide(r gain.Result, unit string) (text string, ok bool) {
 // OfCampaignWith is the answer of a campaign beside traces of both arms, which tell how much
 // of the gain a placement of experts can reach. The gain is the measured one.
 func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer {
+	run.Traces = nil // which are these
 	a, p := OfCampaign(c, run), traces.Split.Placement
 	if c.Verdict != gain.Significant || run.Left > 0 || !traces.Split.Known() || len(c.Arms) > 0 {
 		return a
@@ -418,7 +423,8 @@ func campaignCaveats(c *campaign) []Caveat {
 			out, severities[check.Name] = append(out, check.Warnings()...), s
 		}
 	}
-	list := caveats(out, func(w router.Warning) Severity { return severities[w.Code] })
+	out = append(out, c.run.Warnings()...)
+	list := caveats(out, func(w router.Warning) Severity { return cmp.Or(severities[w.Code], caveat.SeverityOf(w)) })
 	for i, c := range list {
 		if c.Code == gain.CheckProof { // whose name is what passes
 			list[i].Code = map[Severity]string{Doubt: "balance_unproved", Warn: "balance_claimed",

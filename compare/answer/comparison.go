@@ -25,7 +25,7 @@ var (
 // OfComparison answers what balance, or a build, changes by the traces of both.
 func OfComparison(c *diff.Comparison) Answer {
 	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: caveats(c.Warnings, caveat.SeverityOf)}
+		Caveats: caveats(c.Caveats(), caveat.SeverityOf)}
 	steps := quantity.Count(c.Perfect.Steps, "step")
 	if c.Normal.Steps != c.Perfect.Steps {
 		steps = fmt.Sprintf("%d and %s", c.Normal.Steps, steps)

@@ -3,6 +3,7 @@ package answer
 import (
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -72,5 +73,25 @@ func TestCampaignsAreRunAgain(t *testing.T) {
 		if command != k.command {
 			t.Errorf("%+v, %v pairs: have %q, want %q", k.run, k.needed, command, k.command)
 		}
+	}
+}
+
+// How a campaign was judged is a caveat, and traces of its profiled pair are a next step, unless they are shown.
+func TestCampaignsSayHowTheyWereJudged(t *testing.T) {
+	r := gain.Result{Verdict: gain.Significant, Threshold: 0.1, Gain: gain.Gain{Estimate: 0.2, Low: 0.15, High: 0.25, N: 6}}
+	run := gain.Run{Rejudged: []string{"threshold"}, Decided: 6, Traces: []string{"c/a b.json", "c/p.json"}}
+	a := OfCampaign(r, run)
+	if len(a.Next) != 1 || a.Next[0].Command != "moebalance compare 'c/a b.json' c/p.json" {
+		t.Errorf("have %+v", a.Next)
+	}
+	if len(a.Caveats) != 2 || a.Caveats[0].Code != "rejudged" || a.Caveats[0].Severity != Warn ||
+		a.Caveats[1].Code != "sequential" || a.Caveats[1].Severity != Note {
+		t.Errorf("have %+v", a.Caveats)
+	}
+	if a = OfCampaignWith(r, run, &diff.Comparison{}); len(a.Next) != 0 {
+		t.Errorf("have %+v", a.Next)
+	}
+	if a = OfCampaign(r, gain.Run{Decided: router.NoID}); len(a.Next)+len(a.Caveats) != 0 {
+		t.Errorf("have %+v, %+v", a.Next, a.Caveats)
 	}
 }

@@ -168,6 +168,18 @@ func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
 	r.Gain, r.Low, r.High = r.SavedNS/stepNS, router.Number(r.saved.Low)/stepNS, router.Number(r.saved.High)/stepNS
 }
 
+// Caveats are the warnings of a comparison, and which step time its gains are of.
+func (c *Comparison) Caveats() []router.Warning {
+	all := slices.Clone(c.Warnings)
+	switch p := c.Prediction; {
+	case p.SavedNS.Defined() && p.StepBasis == "":
+		all = append(all, router.Warn("no_gain_predicted", ""))
+	case p.ProfilerOverhead.Defined():
+		all = append(all, router.Warn("profiler_overhead", "", "share", p.ProfilerOverhead))
+	}
+	return all
+}
+
 // CampaignRefused is the code of the warning of a campaign that failed a check.
 const CampaignRefused = "campaign_refused"
 

@@ -50,6 +50,9 @@ func TestPredictionByHand(t *testing.T) {
 	}}, 64)
 	checkNear(t, "gain by campaign", c.Prediction.Gain.Float64(), 0.25, 1e-12)
 	checkNear(t, "overhead", c.Prediction.ProfilerOverhead.Float64(), 0.25, 1e-12)
+	if all := c.Caveats(); all[len(all)-1].Key() != "profiler_overhead" {
+		t.Errorf("have %v", all)
+	}
 	unsaid := func(w router.Warning) bool { return w.Code == "campaign_step_time" }
 	if c.Prediction.StepBasis != FromCampaign || slices.ContainsFunc(c.Warnings, unsaid) {
 		t.Errorf("by campaign: %+v, warnings %v", c.Prediction, c.Warnings)
@@ -62,8 +65,11 @@ func TestPredictionByHand(t *testing.T) {
 		t.Errorf("without tokens: %+v, warnings %v", c.Prediction, c.Warnings)
 	}
 	perfect.StepTimes = nil
-	if p = Compare(normal, perfect).Prediction; p.Gain.Defined() || !p.SavedNS.Defined() || p.StepBasis != "" {
-		t.Errorf("without any step time: %+v", p)
+	c = Compare(normal, perfect)
+	all := c.Caveats()
+	if p = c.Prediction; p.Gain.Defined() || !p.SavedNS.Defined() || p.StepBasis != "" ||
+		all[len(all)-1].Key() != "no_gain_predicted" {
+		t.Errorf("without any step time: %+v, %v", p, all)
 	}
 	for i := range normal.Cells {
 		normal.Cells[i].Layer, normal.Cells[i].Step = router.NoID, router.NoID

@@ -291,7 +291,7 @@ func (p *rankEvents) experts() (list []ExpertStat) {
 	for i, at := range experts {
 		if s := g.stats(i); s.Instances > 0 {
 			list = append(list, ExpertStat{Rank: p.Rank.Rank, Layer: router.OptInt(at.Layer), Expert: int(at.Expert),
-				Basis: imbalance.Observed, Stats: s})
+				Basis: imbalance.Observed, Slots: NoID, Stats: s})
 		}
 	}
 	return list

@@ -271,7 +271,7 @@ func (s summaryRank) check() error {
 	if s.LaunchedNS < 0 {
 		return fmt.Errorf("want no negative sum, have %d ns launched", s.LaunchedNS)
 	}
-	if b := s.Structure; b != nil && (min(b.Blocks, b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
+	if b := s.Structure; b != nil && (b.Blocks < 0 || min(b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
 		return fmt.Errorf("no kernels repeat as %+v", *b)
 	}
 	if !slices.IsSortedFunc(s.Late, func(a, b wait.Late) int { return cmp.Compare(a.At, b.At) }) {

@@ -48,7 +48,6 @@
 package nsys
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -130,14 +129,6 @@ type (
 	Export = export.Export
 )
 
-// known is nil for 0.
-func known(n int) *int {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
 // Coverage says how much of the GPU time the attribution reached. The shares
 // are of GPUNS, in [0, 1], and undefined without GPU time.
 type Coverage struct {
@@ -200,22 +191,9 @@ type ExpertStat struct {
 	Layer  router.OptInt   `json:"layer"`
 	Expert int             `json:"expert"`
 	Basis  imbalance.Basis `json:"basis"`
-	Slots  int64           `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
+	Slots  router.OptInt   `json:"slots"` // recorded load; undefined with Known false
 	Known  bool            `json:"slots_known"`
 	Stats
-}
-
-// MarshalJSON writes slots that are not recorded as null; they are read back as 0.
-func (e ExpertStat) MarshalJSON() ([]byte, error) {
-	type plain ExpertStat
-	row := struct {
-		plain
-		Slots *int64 `json:"slots"`
-	}{plain: plain(e)}
-	if e.Known {
-		row.Slots = &e.Slots
-	}
-	return json.Marshal(row)
 }
 
 // RankTime is the imbalance of expert time over ranks; not ok where no layer's is

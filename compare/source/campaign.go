@@ -282,6 +282,11 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 
 // Asked is the campaign as its answer needs it.
 func (c *Campaign) Asked() (gain.Result, gain.Run) {
-	return c.Result, gain.Run{Folder: c.Campaign.Folder, Left: c.Campaign.Left, Launches: c.Campaign.Launches,
-		Confidence: c.Campaign.Confidence, Treatment: c.Campaign.Treatment, Server: c.Campaign.Server}
+	state, arms := c.Campaign, c.Profiled
+	run := gain.Run{Folder: state.Folder, Left: state.Left, Launches: state.Launches, Confidence: state.Confidence,
+		Treatment: state.Treatment, Server: state.Server, Rejudged: state.Rejudged, Decided: state.DecidedAfter}
+	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
+		run.Traces = slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
+	}
+	return c.Result, run
 }

@@ -81,7 +81,7 @@ func recordedBy(in Input) []string {
 	day, gpu, profiler := "", "", ""
 	for _, e := range slices.Backward(in.Trace.Exports) { // the first one decides
 		if e.CapturedNS > 0 {
-			day = time.Unix(0, e.CapturedNS).UTC().Format("2006-01-02")
+			day = time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02")
 		}
 		gpu = e.GPU
 		profiler, _, _ = strings.Cut(e.SchemaVersion, " profiler ") // the rest is the version of the format

@@ -249,16 +249,7 @@ func benchNotes(r source.Campaign) []string {
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
-	if len(r.Campaign.Rejudged) > 0 {
-		notes = append(notes,
-			"judged by other rules than the campaign was run under: --"+strings.Join(r.Campaign.Rejudged, ", --"))
-	}
-	if r.Campaign.DecidedAfter > 0 {
-		notes = append(notes,
-			fmt.Sprintf("stopped by the sequential rule after %s; the confidence shown is that of one look",
-				quantity.Count(int64(r.Campaign.DecidedAfter), "pair")))
-	}
-	return append(notes, profiledNotes(r.Profiled)...)
+	return notes
 }
 
 func profiledTable(arms []source.ProfiledArm) table.Table {
@@ -271,16 +262,6 @@ func profiledTable(arms []source.ProfiledArm) table.Table {
 	return table.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"),
 		duration("GPU time", "gpu_ns"),
 		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
-}
-
-// profiledNotes say how to see more of the pair.
-func profiledNotes(arms []source.ProfiledArm) []string {
-	var notes []string
-	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
-		sides := slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
-		notes = append(notes, "compare the profiled arms: moebalance compare "+launch.Quote(sides))
-	}
-	return notes
 }
 
 // ResumeCommand is the command that resumes a campaign.

@@ -17,7 +17,7 @@ import (
 // Comparison lays a comparison out for people; JSON carries it as it is.
 func Comparison(r diff.Comparison) output.Document {
 	a := answer.OfComparison(&r)
-	d := document(a, predictionNotes(r), struct {
+	d := document(a, nil, struct {
 		diff.Comparison
 		Answer answer.Answer `json:"answer"`
 	}{r, a}, comparisonTables(r)...)
@@ -41,18 +41,6 @@ type arms [2]gain.Arm
 // both are two columns, one for each side, of the keys normal and perfect with this tail.
 func (a arms) both(column func(string, ...string) table.Column, before, tail string) []table.Column {
 	return []table.Column{column(before+string(a[0]), "normal"+tail), column(before+string(a[1]), "perfect"+tail)}
-}
-
-// predictionNotes say which step time the gains are of, and what is not known of a placement.
-func predictionNotes(r diff.Comparison) (notes []string) {
-	switch p := r.Prediction; {
-	case p.SavedNS.Defined() && p.StepBasis == "":
-		notes = append(notes, "step time unknown, so no gain is predicted: record two whole steps, or pass --campaign")
-	case p.ProfilerOverhead.Defined():
-		notes = append(notes,
-			"the profiler makes a step with balanced routing longer by "+quantity.Percent(p.ProfilerOverhead))
-	}
-	return notes
 }
 
 // splitTable is what the gain is made of: milliseconds that add up.

@@ -121,14 +121,8 @@ func traceTables(t *nsys.Trace) []table.Table {
 }
 
 func expertTable(experts []nsys.ExpertStat) table.Table {
-	slots := computed(count("slots"), func(e nsys.ExpertStat) any {
-		if !e.Known {
-			return nil
-		}
-		return e.Slots
-	})
 	return table.Of("experts", "Time per expert, over all steps", experts,
-		append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots},
+		append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), count("slots")},
 			statColumns("instances")...)...).LeadBy("total_ns")
 }
 

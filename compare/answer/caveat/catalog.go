@@ -265,6 +265,11 @@ var catalog = map[string]entry{
 	"no_last_newline": {Note, "the last line does not end: if the file was cut, its last count is too small and more " +
 		"are missing", ""},
 
+	// How a campaign was judged.
+	"rejudged": {Warn, "judged by other flags than the campaign was run under: {flags}", "judged by other flags"},
+	"sequential": {Note, "stopped by the sequential rule after {pairs:pair}; the confidence shown is that of one look",
+		"stopped by the sequential rule"},
+
 	// Which proof of balance the launches of a campaign can give.
 	"proof_to_come.acknowledged": {Note, toCome + "claimed by what each rank acknowledges; --counts, with the server's " +
 		"MOEBALANCE_COUNTS, would measure it", ""},
@@ -416,6 +421,9 @@ var catalog = map[string]entry{
 	"campaign_step_time.kinds": {Note, noStepTime + "its steps are of all kinds", ""},
 	"campaign_step_time.refused": {Note, noStepTime + "its verdict is {verdict}, so its steps may be of other work; " +
 		"give --step-time", ""},
+	"no_gain_predicted": {Note, "step time unknown, so no gain is predicted: record two whole steps, or give --campaign",
+		"step time unknown"},
+	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}", ""},
 	"equal_work_unknown": {Warn,
 		"less than {share:%} of the compute is known to lie outside the MoE blocks: too little to show that " +
 			"both sides did the same work", "equal work not shown"},

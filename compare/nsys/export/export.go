@@ -4,7 +4,6 @@
 package export
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,21 +23,8 @@ type Export struct {
 	Ranks         []int            `json:"ranks"`
 	GraphMode     string           `json:"graph_mode"`  // "none", "node" or "graph"
 	GPU           string           `json:"gpu"`         // name of the first one; empty where not recorded
-	CapturedNS    int64            `json:"captured_ns"` // since the epoch; 0 where not recorded, null in JSON
+	CapturedNS    router.Stated    `json:"captured_ns"` // since the epoch
 	Warnings      []router.Warning `json:"warnings"`
-}
-
-// MarshalJSON writes a time that is not recorded as null; it is read back as 0.
-func (e Export) MarshalJSON() ([]byte, error) {
-	type plain Export
-	row := struct {
-		plain
-		CapturedNS *int64 `json:"captured_ns"`
-	}{plain: plain(e)}
-	if e.CapturedNS != 0 {
-		row.CapturedNS = &e.CapturedNS
-	}
-	return json.Marshal(row)
 }
 
 // Counts are what attribution found in a recording that is worth a warning.
@@ -73,7 +59,7 @@ func Describe(path string, rec *capture.Recording, counts Counts, ranks []Rank) 
 		Export: Export{
 			Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
 			Kernels: int64(len(rec.Kernels)), Launches: rec.APICalls, Ranges: int64(counts.Ranges),
-			Ranks: []int{}, GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: rec.Metadata.SessionUTC,
+			Ranks: []int{}, GraphMode: "none", GPU: rec.Metadata.GPU, CapturedNS: router.Stated(rec.Metadata.SessionUTC),
 			Warnings: []router.Warning{},
 		},
 		rec: rec, counts: counts,
