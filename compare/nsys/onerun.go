@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/onemodel"
 	"github.com/moebalance/moebalance/router/input"
@@ -25,7 +26,7 @@ func (r *reduction) oneArm() error {
 	for _, d := range r.exports {
 		first[d.Arm] = cmp.Or(first[d.Arm], d.Export.Path+" ("+d.ArmEvidence+")")
 	}
-	if normal, perfect := first["normal"], first["perfect"]; normal != "" && perfect != "" {
+	if normal, perfect := first[capture.Normal], first[capture.Perfect]; normal != "" && perfect != "" {
 		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm",
 			Found: "one of the normal and one of the perfect arm",
 			Try:   "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
