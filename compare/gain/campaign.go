@@ -205,7 +205,7 @@ type Run struct {
 	// Rejudged are the flags by which it is judged, other than those it was run under.
 	Rejudged []string
 	Decided  router.OptInt // after so many pairs, by a look of the sequential rule; undefined or 0 if by none
-	Traces   []string      // of the profiled pair, as arguments of compare
+	Traces   []string     // of the profiled pair, as arguments of compare
 }
 
 // Warnings are what to know of how the campaign was judged.
