@@ -1,0 +1,33 @@
+package render
+
+import (
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/router/table"
+)
+
+// document is an answer with its tables; notes come beside its caveats.
+func document(a answer.Answer, notes []string, value any, tables ...table.Table) output.Document {
+	shown := &output.Answer{
+		Line: a.Line, Verdict: string(a.Verdict), Tone: output.Tone(a.Verdict.Tone()), Basis: a.Basis,
+		Reasons: a.Reasons, Notes: a.CountNotes(len(notes)),
+	}
+	for _, n := range a.Numbers {
+		shown.Numbers = append(shown.Numbers, n.String())
+	}
+	for _, step := range a.Next {
+		if step.Command != "" {
+			shown.Next = append(shown.Next, step.Command)
+		}
+	}
+	d := output.Document{Answer: shown, Tables: tables, Value: value}
+	for _, c := range a.Caveats {
+		text := c.String()
+		if c.Severity != answer.Note {
+			text = string(c.Severity) + ": " + text
+		}
+		d.Notes = append(d.Notes, text)
+	}
+	d.Notes = append(d.Notes, notes...)
+	return d
+}

@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/proof"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
+)
+
+// allDifferences are those between the arms in the finished pairs, each once; compared says
+// that there are such pairs.
+func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
+	if c.Spec.Design.Within() {
+		return nil, c.Finished() > 0 // one process routes all arms
+	}
+	for _, arm := range c.Spec.arms()[1:] {
+		for _, pair := range c.versus(arm) {
+			normal, _ := pair[0].Done()
+			other, _ := pair[1].Done()
+			if pair[0].Arm != gain.Normal {
+				normal, other = other, normal
+			}
+			compared = true
+			for _, d := range c.differences(arm, normal, other) {
+				if !slices.Contains(found, d) {
+					found = append(found, d)
+				}
+			}
+		}
+	}
+	return found, compared
+}
+
+// Exports are the profiler's exports of an arm's profiled launch, which may hold all arms, sorted.
+func (c *Campaign) Exports(arm gain.Arm) []string {
+	for _, l := range c.Launches {
+		if a, ok := l.Done(); ok && l.Kind == Profiled && (l.Arm == arm || c.Spec.Design.Within()) {
+			paths, _ := filepath.Glob(filepath.Join(c.Folder, a.Folder, outName, "*.sqlite"))
+			return paths
+		}
+	}
+	return nil
+}
+
+// rankLoad is how many ranks the launches have, 0 where it is not known, and the largest
+// max/mean of their load in the normal arm, a mean over layers; undefined where no launch
+// shows it.
+func (c *Campaign) rankLoad() (ranks int, load router.Number) {
+	load = router.Undefined()
+	for _, a := range c.counted(gain.Normal) {
+		ranks = max(ranks, c.Spec.ranks(a))
+		if a.Counted != nil {
+			ranks = max(ranks, a.Counted.Ranks)
+			if named, _ := a.placement(c.Spec.Folder); named == "" || a.Counted.Placed {
+				load = proof.Most(load, a.Counted.RankMean)
+			}
+			continue
+		}
+		if a.Result != nil {
+			load = proof.Most(load, RankLoad(a.Result.Proof))
+		}
+	}
+	return ranks, load
+}
+
+// loads are those of the arms of launches that hold further ones: as the counts of their orders say,
+// or else as the arm's router was told.
+func (c *Campaign) loads() map[gain.Arm]gain.Load {
+	if !c.Spec.Design.Within() || len(c.Spec.more()) == 0 {
+		return nil
+	}
+	loads := make(map[gain.Arm]gain.Load)
+	for _, arm := range c.Spec.routers() {
+		var counted []float64
+		for _, l := range c.Launches {
+			a, _ := l.Done()
+			for _, o := range a.Orders {
+				if named, _ := a.placement(c.Spec.Folder); string(o.Arm) == arm.Name && o.Counted != nil &&
+					o.Counted.RankMean.Defined() && (named == "" || o.Counted.Placed) {
+					counted = append(counted, o.Counted.RankMean.Float64())
+				}
+			}
+		}
+		if len(counted) > 0 {
+			loads[gain.Arm(arm.Name)] = gain.Load{MaxOverMean: router.Number(stat.Mean(counted, nil)), Measured: true}
+		} else if told := arm.Target(); told > 0 {
+			loads[gain.Arm(arm.Name)] = gain.Load{MaxOverMean: router.Number(told)}
+		}
+	}
+	return loads
+}
+
+// RankLoad is max/mean of the load of ranks, a mean over layers; undefined where a report
+// does not say it.
+func RankLoad(said metrics.Proof) router.Number {
+	sum := router.Number(0)
+	for _, l := range said.Layers {
+		sum += l.RankMaxOverMean
+	}
+	return sum / router.Number(len(said.Layers)) // 0/0 is NaN: undefined
+}

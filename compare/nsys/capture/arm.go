@@ -1,0 +1,35 @@
+package capture
+
+import (
+	"fmt"
+	"slices"
+)
+
+// switchedOn reports whether a value switches a variable on. TensorRT-LLM takes
+// "1" and nothing else; "true" leaves its router as it is.
+func switchedOn(variable, value string) bool {
+	if variable == ArmVariables[0] {
+		return value == "1"
+	}
+	return slices.Contains([]string{"1", "true", "True", "uniform_random"}, value)
+}
+
+// Arm says which arm a capture is of, and why.
+func (p *Metadata) Arm() (arm, evidence string) {
+	for _, name := range ArmVariables {
+		value, ok := p.Environment[name]
+		switch {
+		case ok && switchedOn(name, value):
+			return "perfect", name + "=" + value
+		case ok && evidence == "":
+			arm, evidence = "normal", name+"="+value
+		}
+	}
+	switch {
+	case evidence != "":
+		return arm, evidence
+	case p.Variables > 0: // absence proves nothing: other engines have other switches
+		return "", fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
+	}
+	return "", "no environment recorded"
+}

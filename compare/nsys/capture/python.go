@@ -1,0 +1,63 @@
+package capture
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Python is when each process collects garbage, and when each thread waits for Python's
+// lock (GIL): ranges of TensorRT-LLM with TLLM_PROFILE_RECORD_GC, of PyTorch's profiler
+// with record_python_gc_info, and of nsys with --trace python-gil.
+type Python struct{ Collects, Locked map[int32]Intervals }
+
+// Python finds these ranges by their names.
+func (r *Recording) Python() Python {
+	p := Python{map[int32]Intervals{}, map[int32]Intervals{}}
+	names := make([]string, len(r.RangeNames))
+	for i, name := range r.RangeNames {
+		names[i] = strings.ToLower(name)
+	}
+	for _, n := range r.Ranges {
+		switch i := (interval{n.Start, n.End}); names[n.Name] {
+		case "python gc":
+			of := r.Threads[n.Thread].Process
+			p.Collects[of] = append(p.Collects[of], i)
+		case "waiting for gil":
+			p.Locked[n.Thread] = append(p.Locked[n.Thread], i)
+		}
+	}
+	for _, lists := range []map[int32]Intervals{p.Collects, p.Locked} {
+		for of, l := range lists {
+			lists[of] = l.joined()
+		}
+	}
+	return p
+}
+
+type interval struct{ start, end int64 }
+
+// Intervals do not overlap and come in the order of time.
+type Intervals []interval
+
+// joined puts intervals in order and overlapping ones together.
+func (l Intervals) joined() (joined Intervals) {
+	slices.SortFunc(l, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
+	for _, i := range l {
+		if n := len(joined); n > 0 && i.start <= joined[n-1].end {
+			joined[n-1].end = max(joined[n-1].end, i.end)
+		} else {
+			joined = append(joined, i)
+		}
+	}
+	return joined
+}
+
+// Within is how much of a stretch of time lies in the intervals.
+func (l Intervals) Within(from, to int64) (ns int64) {
+	at, _ := slices.BinarySearchFunc(l, from, func(i interval, t int64) int { return cmp.Compare(i.end, t) })
+	for ; at < len(l) && l[at].start < to; at++ {
+		ns += min(l[at].end, to) - max(l[at].start, from)
+	}
+	return ns
+}

@@ -1,0 +1,33 @@
+package stats
+
+import "math"
+
+// Interval is an estimate with a two-sided confidence interval.
+type Interval struct {
+	Estimate float64
+	// Low and High bound the interval; both are NaN where it is undefined.
+	Low, High float64
+	// Confidence is the coverage that the method really has, in (0, 1): for an
+	// exact discrete method it is at least what was asked for. NaN where the
+	// interval is undefined.
+	Confidence float64
+	N          int // differences used
+}
+
+// Defined reports whether the interval has bounds.
+func (i Interval) Defined() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
+
+// undefinedInterval has an estimate but no bounds.
+func undefinedInterval(estimate float64, n int) Interval {
+	return Interval{Estimate: estimate, Low: math.NaN(), High: math.NaN(), Confidence: math.NaN(), N: n}
+}
+
+// finite reports whether every value is a finite number.
+func finite(values []float64) bool {
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,80 @@
+package safetensors
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// DType is the element type of a tensor, spelled as in the file.
+type DType string
+
+// The element types whose values are decoded.
+const (
+	Bool DType = "BOOL"
+	U8   DType = "U8"
+	I8   DType = "I8"
+	I16  DType = "I16"
+	U16  DType = "U16"
+	F16  DType = "F16"
+	BF16 DType = "BF16"
+	I32  DType = "I32"
+	U32  DType = "U32"
+	F32  DType = "F32"
+	F64  DType = "F64"
+	I64  DType = "I64"
+	U64  DType = "U64"
+)
+
+// sizes are the bytes of one element. The F8 types are raw bytes; types narrower
+// than a byte are refused by name.
+var sizes = map[DType]int64{
+	Bool: 1, U8: 1, I8: 1, "F8_E5M2": 1, "F8_E4M3": 1, "F8_E8M0": 1, "F8_E5M2FNUZ": 1, "F8_E4M3FNUZ": 1,
+	I16: 2, U16: 2, F16: 2, BF16: 2,
+	I32: 4, U32: 4, F32: 4,
+	F64: 8, I64: 8, U64: 8,
+}
+
+// Size is the bytes of one element, 0 for an unknown type.
+func (d DType) Size() int64 { return sizes[d] }
+
+// Tensor describes one tensor of a file.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int64 // outermost dimension first; empty for a scalar
+	Begin int64   // first byte, counted from the end of the header
+	End   int64   // one past the last byte
+}
+
+// Bytes is End − Begin.
+func (t Tensor) Bytes() int64 { return t.End - t.Begin }
+
+// Elements is the product of the dimensions, 1 for a scalar.
+func (t Tensor) Elements() int64 { return t.Bytes() / t.DType.Size() }
+
+// String names the tensor the way errors do: `"logits" F32 [8 256]`.
+func (t Tensor) String() string {
+	return fmt.Sprintf("%q %s %s", t.Name, t.DType, strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "×"))
+}
+
+// byteSize is the product of the dimensions times the element size, 0 when any
+// dimension is 0; false when a dimension is negative, the product does not fit,
+// or the type is unknown.
+func byteSize(d DType, shape []int64) (int64, bool) {
+	size := d.Size()
+	if size == 0 || slices.ContainsFunc(shape, func(n int64) bool { return n < 0 }) {
+		return 0, false
+	}
+	if slices.Contains(shape, 0) {
+		return 0, true
+	}
+	for _, n := range shape {
+		if size > math.MaxInt64/n {
+			return 0, false
+		}
+		size *= n
+	}
+	return size, true
+}

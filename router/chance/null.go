@@ -1,0 +1,80 @@
+package chance
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Options says how finely chance is simulated. The zero value means
+// DefaultDraws draws from seed 0.
+type Options struct {
+	Draws int    // simulated steps; 0 means DefaultDraws
+	Seed  uint64 // same seed, same numbers
+}
+
+// DefaultDraws is the default number of simulated steps: enough that, from seed to
+// seed, the 95th percentile of an imbalance (max/mean − 1) has a standard
+// deviation of about a twentieth of itself.
+const DefaultDraws = 200
+
+// Null is what chance gives: the balance of a step in which every token chooses
+// its experts uniformly at random, distinct ones, within uniformly random
+// groups where the shape is grouped. A flag that asks less of real routing than
+// of dice would be raised at every small batch.
+type Null struct {
+	Rank, Expert *Distribution // of max/mean over ranks and over experts; nil without tokens
+	// ActiveMean is E·(1 − (1 − k/E)^T), the expected number of experts with any
+	// load: exact, since every token holds a given expert with probability k/E.
+	ActiveMean router.Number
+}
+
+// maxTopK is the largest top-k that NullOf simulates: the tables of the sampler
+// grow with k². Real models stay below top-32.
+const maxTopK = 512
+
+// NullOf simulates steps of the given number of tokens, those of all ranks
+// together. The simulation draws from the exact distribution (no normal or
+// multinomial approximation) in time that does not grow with the tokens.
+// Errors wrap ErrShape.
+func NullOf(s router.Shape, l router.Layout, tokens int64, o Options) (Null, error) {
+	if o.Draws == 0 {
+		o.Draws = DefaultDraws
+	}
+	n := Null{ActiveMean: router.Undefined()}
+	if err := s.Validate(); err != nil {
+		return n, err
+	}
+	switch {
+	case l.Experts() != s.Experts:
+		return n, fmt.Errorf("%w: a layout of %d experts for a shape of %d", router.ErrShape, l.Experts(), s.Experts)
+	case s.Experts > router.MaxExperts || s.TopK > maxTopK:
+		return n, fmt.Errorf("%w: chance is simulated for at most %d experts and top-%d, have %d and %d",
+			router.ErrShape, router.MaxExperts, maxTopK, s.Experts, s.TopK)
+	case tokens < 0 || tokens > math.MaxInt64/int64(s.TopK):
+		return n, fmt.Errorf("%w: want between 0 and %d tokens, have %d", router.ErrShape, math.MaxInt64/int64(s.TopK),
+			tokens)
+	case o.Draws < 1:
+		return n, fmt.Errorf("%w: want at least 1 draw, have %d", router.ErrShape, o.Draws)
+	case tokens == 0:
+		return n, nil
+	}
+	n.Rank, n.Expert = &Distribution{make([]float64, o.Draws)}, &Distribution{make([]float64, o.Draws)}
+	sampler, load := newSubsetSampler(s), router.NewLoad(s.Experts)
+	rng := rand.New(rand.NewPCG(o.Seed, uint64(tokens)))
+	maxOverMean := func(parts []int64) float64 {
+		return float64(router.OverMean(slices.Max(parts), tokens*int64(s.TopK), len(parts)))
+	}
+	for i := range o.Draws {
+		clear(load.PerExpert)
+		sampler.draw(rng, tokens, load.PerExpert)
+		n.Expert.draws[i] = maxOverMean(load.PerExpert)
+		n.Rank.draws[i] = maxOverMean(l.RankLoad(load.PerExpert))
+	}
+	k, e := float64(s.TopK), float64(s.Experts)
+	n.ActiveMean = router.Number(-e * math.Expm1(float64(tokens)*math.Log1p(-k/e)))
+	return n, nil
+}

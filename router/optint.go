@@ -1,0 +1,53 @@
+package router
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// OptInt is a whole number, 0 or more, that may be undefined: the number of a
+// layer, a step or a rank, or a count that was not stated. Undefined is negative in
+// Go, as a rule NoID, and null in JSON, in both directions. Unlike a Number it can
+// be compared with itself, and so be part of a key.
+type OptInt int64
+
+// NoID is the OptInt that has no value.
+const NoID = -1
+
+// Known is a number of which 0 means that it was not stated.
+func Known(n int) OptInt {
+	if n == 0 {
+		return NoID
+	}
+	return OptInt(n)
+}
+
+// Stated is a number of which 0 means that it was not stated: null in JSON, in both directions.
+type Stated int64
+
+// MarshalJSON writes null for 0.
+func (s Stated) MarshalJSON() ([]byte, error) {
+	return Known(int(s)).MarshalJSON()
+}
+
+// Defined reports whether w has a value.
+func (w OptInt) Defined() bool { return w >= 0 }
+
+// MarshalJSON writes null where w is undefined.
+func (w OptInt) MarshalJSON() ([]byte, error) {
+	if !w.Defined() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(w), 10), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote: null becomes NoID, and so does any
+// number below 0.
+func (w *OptInt) UnmarshalJSON(b []byte) error {
+	v := int64(NoID)
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*w = OptInt(max(v, NoID))
+	return nil
+}

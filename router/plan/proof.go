@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Proof is the certificate of a table for every number of tokens, as many on every
+// rank: counted after each row, against the floors of as many tokens.
+type Proof struct {
+	Rows   int `json:"rows"`
+	Period int `json:"period"` // steps after which the table is level; 0 if not known
+	// Level is that all experts have had equally many slots after the last row. More
+	// tokens than rows then add whole tables, which move loads and floors alike: what
+	// is said of the rows holds for every number of tokens.
+	Level  bool   `json:"level"`
+	Rank   Misses `json:"rank"`
+	Copy   Misses `json:"copy"` // of experts; experts without replicas
+	Active Misses `json:"active_experts"`
+	// Valid is that no token has an expert twice or too many groups.
+	Valid bool `json:"valid"`
+}
+
+// Optimal is that ranks, copies and active experts are at their floors for every
+// number of tokens.
+func (p Proof) Optimal() bool {
+	return p.Valid && p.Level && p.Rank.Tokens+p.Copy.Tokens+p.Active.Tokens == 0
+}
+
+// Misses says for how many numbers of tokens, from 1 to Rows, a floor is missed,
+// and by how many slots or experts at most.
+type Misses struct {
+	Tokens int   `json:"tokens"`
+	Worst  int64 `json:"worst"`
+}
+
+func (m *Misses) add(off int64) {
+	if off > 0 {
+		m.Tokens++
+		m.Worst = max(m.Worst, off)
+	}
+}
+
+// Prove counts the whole table of a valid problem, whose tokens do not matter.
+func Prove(p Problem) Proof {
+	t, row := NewTable(p), make([]int32, p.Shape.TopK)
+	return ProveRows(p, t.rows, t.period, func(source, token int) []int32 {
+		t.Fill(row, source, token)
+		return row
+	})
+}
+
+// ProveRows is Prove for a table that is given by its rows: the experts of a token of
+// each source. In tep mode there is one source.
+func ProveRows(p Problem, rows, period int, row func(source, token int) []int32) Proof {
+	proof := Proof{Rows: rows, Period: period, Valid: true}
+	load := router.NewLoad(p.Shape.Experts)
+	p.Tokens = make([]int, p.Layout.Ranks())
+	for token := range rows {
+		for s := range p.sources() {
+			experts := row(s, token)
+			load.Add(experts)
+			duplicates, groups := repeatsAndGroups(p.Shape, experts)
+			proof.Valid = proof.Valid && duplicates == 0 && groups <= p.Shape.GroupLimit()
+		}
+		for r := range p.Tokens {
+			p.Tokens[r]++
+		}
+		perRank := p.Layout.RankLoad(load.PerExpert)
+		f := boundsOf(p, slices.Max(perRank))
+		proof.Rank.add(slices.Max(perRank) - f.rank)
+		proof.Copy.add(slices.Max(p.Layout.CopyLoad(load.PerExpert)) - f.copy)
+		proof.Active.add(f.active - int64(load.Experts().Active))
+	}
+	proof.Level = slices.Min(load.PerExpert) == slices.Max(load.PerExpert)
+	return proof
+}
