@@ -70,9 +70,6 @@ const OtherArms = "other_arms"
 // hookEvidence is the evidence of an arm that ranges name.
 const hookEvidence = "the hook's ranges of steps"
 
-// usualArm is the arm whose steps count where several are recorded and none is asked for.
-const usualArm = "normal"
-
 // selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
 // for, else the normal arm, else the first. A step of which ranks name different arms, or
 // whose order lapsed, is of none. Where no range names an arm, and none is asked for, all
@@ -85,7 +82,7 @@ func (r *reduction) selectArm() error {
 			arms = append(arms, arm)
 		}
 	}
-	want := cmp.Or(r.options.Arm, usualArm)
+	want := cmp.Or(r.options.Arm, capture.Normal)
 	if !slices.Contains(arms, want) {
 		switch {
 		case r.options.Arm != "":

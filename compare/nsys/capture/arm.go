@@ -5,6 +5,12 @@ import (
 	"slices"
 )
 
+// The arms that a switch in the environment, or a range of the hook, names.
+const (
+	Normal  = "normal"
+	Perfect = "perfect"
+)
+
 // switchedOn reports whether a value switches a variable on. TensorRT-LLM takes
 // "1" and nothing else; "true" leaves its router as it is.
 func switchedOn(variable, value string) bool {
@@ -20,9 +26,9 @@ func (p *Metadata) Arm() (arm, evidence string) {
 		value, ok := p.Environment[name]
 		switch {
 		case ok && switchedOn(name, value):
-			return "perfect", name + "=" + value
+			return Perfect, name + "=" + value
 		case ok && evidence == "":
-			arm, evidence = "normal", name+"="+value
+			arm, evidence = Normal, name+"="+value
 		}
 	}
 	switch {
