@@ -3,8 +3,10 @@ package logits
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 // saturated is the logit at which a float32 sigmoid has long been exactly 1, and
@@ -63,16 +65,10 @@ func largestBias(g router.Gate, v logitPair, fewest int) float64 {
 		return math.Inf(1)
 	}
 	gap := g.Method.Score(v.high) - g.Method.Score(v.low)
-	if entersAlone(g.Shape, fewest) {
+	if g.Shape.Grouped() && g.Shape.GroupSize() > 1 && fewest < 2 { // its score rests on an expert that is not chosen
 		return gap / 2
 	}
 	return gap
-}
-
-// entersAlone reports whether a token has a single expert in one of its groups, whose
-// score then rests on an expert that is not chosen.
-func entersAlone(s router.Shape, fewest int) bool {
-	return s.Grouped() && s.GroupSize() > 1 && fewest < 2
 }
 
 // marginSatisfied is the least number of experts that a row must have in each of
@@ -94,4 +90,42 @@ func marginSatisfied(g router.Gate, v logitPair) (fewest int) {
 		}
 	}
 	return g.Shape.TopK + 1
+}
+
+// Feasibility says how many of an entry's planned choices the gate lets through.
+type Feasibility struct {
+	// ProjectedRows are the tokens whose experts are not the planned ones: the gate's
+	// correction bias outweighs the logits, or the plan wants more groups than the gate
+	// allows. The entry holds what the router picks instead.
+	ProjectedRows int
+	// LargestBias is the largest spread of a correction bias that the logits
+	// tolerate; +Inf for methods that add none.
+	LargestBias float64
+}
+
+// Status is "exact" where the router picks the planned experts of every token, or "projected".
+func (f Feasibility) Status() string {
+	if f.ProjectedRows > 0 {
+		return "projected"
+	}
+	return "exact"
+}
+
+// describe adds to an identity what was found while writing.
+func (f Feasibility) describe(id identity, checksum string) metadata {
+	m := metadata{id, f.ProjectedRows, "any", checksum}
+	if !math.IsInf(f.LargestBias, 1) {
+		m.Tolerated = strconv.FormatFloat(f.LargestBias, 'g', -1, 64)
+	}
+	return m
+}
+
+// certify proves how even the loads of a periodic entry are for every number of tokens:
+// counted from the stored experts of each rank after each row, and carried beyond the last
+// row where the table is level there.
+func certify(r Record, ids [][]int32) *plan.Proof {
+	k := r.Spec.Gate.Shape.TopK
+	proof := plan.ProveRows(r.Spec.problem(AnyTokens), r.Rows, r.Period,
+		func(source, token int) []int32 { return ids[source][token*k:][:k] })
+	return &proof
 }

@@ -1,6 +1,7 @@
 package logits
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -198,3 +199,9 @@ func metadataPosition(key string) string { return fmt.Sprintf("metadata %q", key
 func (r Record) wrongValue(key, want, have string) error {
 	return r.wrong(metadataPosition(key), want, strconv.Quote(have))
 }
+
+// Schema is the JSON schema (draft 2020-12) of an entry's header: the safetensors header,
+// which names the tensors and holds the metadata.
+//
+//go:embed schema.json
+var Schema string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
@@ -115,4 +116,49 @@ func (s Spec) plan(tokens int) (plan.Plan, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	return p, nil
+}
+
+// AnyTokens is the batch size of a periodic entry, which serves any number of tokens:
+// token t of layer l takes row (t + l·Period) mod Rows.
+const AnyTokens = router.NoID
+
+// extent is how many tokens an entry is for, and how many rows it has: one for each
+// token, or those of the plan's table.
+type extent struct {
+	tokens       int // of every rank; AnyTokens
+	rows, period int // period is 0 for an entry of one batch size
+}
+
+// extent is that of an entry for so many tokens. Only plans for any number of them
+// have periodic entries, see checkEntry.
+func (s Spec) extent(p plan.Plan, tokens int) extent {
+	if table, ok := p.(plan.Periodic); ok && tokens == AnyTokens {
+		return extent{AnyTokens, table.Rows(), table.Period()}
+	}
+	return extent{tokens: tokens, rows: tokens}
+}
+
+// anyTokens stands in the metadata of periodic entries for the number of tokens.
+const anyTokens = "any"
+
+// plans keeps plans for all who need one: making it can cost as much as filling
+// every rank once. The zero value is ready, also for several goroutines.
+type plans struct {
+	made sync.Map // from planKey to a function that makes the plan once
+}
+
+type planKey struct {
+	family string // of entries; "" where there is one only
+	tokens int
+}
+
+// of returns the spec's plan for so many tokens on every rank. Those who ask for one
+// that is being made wait for it; others do not.
+func (p *plans) of(family string, s Spec, tokens int) (plan.Plan, error) {
+	key := planKey{family, tokens}
+	if plan.AnyTokens(s.Plan) {
+		key.tokens = 0
+	}
+	making, _ := p.made.LoadOrStore(key, sync.OnceValues(func() (plan.Plan, error) { return s.plan(key.tokens) }))
+	return making.(func() (plan.Plan, error))()
 }

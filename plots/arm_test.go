@@ -44,7 +44,7 @@ func small() *nsys.Trace {
 		for e := range 4 {
 			t.Experts = append(t.Experts, nsys.ExpertStat{
 				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed, Known: true,
-				Slots: int64(100 * (e + 1)),
+				Slots: router.OptInt(100 * (e + 1)),
 				Stats: nsys.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
 			})
 		}

@@ -99,14 +99,10 @@ type bars struct {
 	mean   bool
 }
 
-// groupShare is the part of a group's width that its bars fill: less where
-// there are few groups, so that bars stay bars.
-func groupShare(groups int) float64 { return min(0.78, 0.3+0.06*float64(groups)) }
-
 // Plot implements plot.Plotter.
 func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	share := groupShare(int(b.places))
+	share := min(0.78, 0.3+0.06*float64(b.places)) // of a group; less of few, so that bars stay bars
 	width := share / float64(len(b.series))
 	for s, series := range b.series {
 		for g, v := range series.Values {

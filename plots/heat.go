@@ -53,7 +53,8 @@ func HeatMap(s HeatSpec) (Figure, error) {
 			p.X.Label.Text = s.ColumnLabel
 		}
 		p.X.Tick.Marker = indexTicks{g.Columns, 17}
-		height := heatHeight(len(g.Rows))
+		rows := len(g.Rows) // few get enough height to be seen, many enough to be read
+		height := vg.Length(min(max(18*rows, 40), max(220, 5*rows)))
 		p.Y.Tick.Marker = indexTicks{g.Rows, max(1, int(height/13))}
 		p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // layer 0 on top
 		p.Add(h)
@@ -103,11 +104,6 @@ func (s scale) at(v float64) float64 {
 		along = math.Log(v) / math.Log(s.span)
 	}
 	return min(max(along, -1), 1)
-}
-
-// heatHeight gives few rows enough height to be seen and many enough to be read.
-func heatHeight(rows int) vg.Length {
-	return vg.Length(min(max(18*rows, 40), max(220, 5*rows)))
 }
 
 // heat draws the cells of one grid, already relative to the mean.
@@ -277,7 +273,7 @@ func heatLegend(of string, s scale, unknown, cut bool) []key {
 		func(c draw.Canvas, r vg.Rectangle) {
 			low := textStyle(textSize, ink)
 			low.YAlign = draw.YCenter
-			c.FillText(low, vg.Point{X: r.Min.X, Y: textMiddle(r)}, least)
+			c.FillText(low, vg.Point{X: r.Min.X, Y: (r.Min.Y+r.Max.Y)/2 + textRise}, least)
 			r.Min.X += low.Width(least) + sampleGap
 			w := (r.Max.X - r.Min.X) / vg.Length(len(colors))
 			for i, col := range colors {

@@ -22,7 +22,7 @@ func TestHostileValues(t *testing.T) {
 		trace.Cells = append(trace.Cells, nsys.Cell{Rank: i - 3, Step: router.OptInt(i), Layer: router.OptInt(-i),
 			Phase: nsys.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
 		trace.Experts = append(trace.Experts, nsys.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
-			Basis: imbalance.Observed, Known: true, Slots: -ns, Stats: nsys.Stats{TotalNS: ns}})
+			Basis: imbalance.Observed, Known: true, Slots: router.OptInt(-ns), Stats: nsys.Stats{TotalNS: ns}})
 		trace.Stragglers = append(trace.Stragglers, imbalance.Straggler{Layer: router.OptInt(i),
 			LossNS: router.Number(1e300 * float64(i-2))})
 		trace.Collectives = append(trace.Collectives, wait.Collective{Rank: 7 * i, TotalNS: 1,

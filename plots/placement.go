@@ -49,13 +49,7 @@ func replication(res *place.Result) (Figure, error) {
 		quantity.Count(res.Experts, "expert"), judged)
 	load, time := newPanel("", "redundant experts", "max/mean of load over ranks"),
 		newPanel("", "redundant experts", "predicted change of ")
-	byRanks := map[int][]place.Placement{}
-	var ticks valueNames
-	for _, p := range res.Defaults() {
-		if byRanks[p.Ranks] = append(byRanks[p.Ranks], p); p.Ranks == res.Placements[0].Ranks {
-			ticks = append(ticks, plot.Tick{Value: float64(p.Redundant), Label: strconv.Itoa(p.Redundant)})
-		}
-	}
+	byRanks, ticks := sweep(res)
 	if len(ticks) < 2 {
 		return f, fmt.Errorf("replication curve: %w: want two numbers of redundant experts", ErrNothing)
 	}
@@ -78,14 +72,7 @@ func replication(res *place.Result) (Figure, error) {
 		floats.AddConst(float64(i)*0.012*(ticks[len(ticks)-1].Value-ticks[0].Value), l.time.at)
 		load.Add(l.before, l.learned, l.judged)
 		time.Add(l.time)
-		for _, s := range []struct {
-			name string
-			*series
-		}{{"judged", l.judged}, {"learned", l.learned}, {"before", l.before}} {
-			if len(s.at) > 0 {
-				f.legend = append(f.legend, lineKey(fmt.Sprintf("%s, EP%d", s.name, n), s.style))
-			}
-		}
+		f.legend = append(f.legend, l.keys(n)...)
 	}
 	panels := []*plot.Plot{load}
 	fromOne(load, top)
@@ -101,6 +88,17 @@ func replication(res *place.Result) (Figure, error) {
 	}
 	f.arrange(panels, false, 240)
 	return f, nil
+}
+
+// sweep is the placements by their number of ranks, and the numbers of redundant experts.
+func sweep(res *place.Result) (byRanks map[int][]place.Placement, redundant valueNames) {
+	byRanks = map[int][]place.Placement{}
+	for _, p := range res.Defaults() {
+		if byRanks[p.Ranks] = append(byRanks[p.Ranks], p); p.Ranks == res.Placements[0].Ranks {
+			redundant = append(redundant, plot.Tick{Value: float64(p.Redundant), Label: strconv.Itoa(p.Redundant)})
+		}
+	}
+	return byRanks, redundant
 }
 
 // copiesLines are what redundant experts do at one number of ranks.
@@ -128,6 +126,19 @@ func linesOf(placements []place.Placement, c color.Color) copiesLines {
 		}
 	}
 	return l
+}
+
+// keys are those of the lines of load, which are of so many ranks.
+func (l copiesLines) keys(ranks int) (keys []key) {
+	for _, s := range []struct {
+		name string
+		*series
+	}{{"judged", l.judged}, {"learned", l.learned}, {"before", l.before}} {
+		if len(s.at) > 0 {
+			keys = append(keys, lineKey(fmt.Sprintf("%s, EP%d", s.name, ranks), s.style))
+		}
+	}
+	return keys
 }
 
 // layerLoads is the load of the busiest rank of each layer, as placed now and by the best placement.

@@ -225,8 +225,6 @@ func drawLegend(c draw.Canvas, keys []key, width vg.Length) {
 // of its line, is level with the sample.
 const textRise = 2 * vg.Length(1)
 
-func textMiddle(r vg.Rectangle) vg.Length { return (r.Min.Y+r.Max.Y)/2 + textRise }
-
 // indexTicks labels positions 0…len(names)−1 with their names, thinned to a
 // power of two so that at most `most` labels are written and none overlap.
 type indexTicks struct {

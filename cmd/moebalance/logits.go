@@ -1,14 +1,23 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
+	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/plan"
 )
 
 func logitsCmd() *cobra.Command {
@@ -84,4 +93,74 @@ func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
 	return func(done, total int) {
 		line.Show(float64(done)/float64(max(1, total)), "%d of %d entries", done, total)
 	}, line.Clear
+}
+
+func logitsVerifyCmd() *cobra.Command {
+	return cacheCmd(command("logits-verify", nil, nil), logits.Verify, render.VerifiedCache, logits.Verification.Err)
+}
+
+func logitsListCmd() *cobra.Command {
+	return cacheCmd(command("logits-list", nil, nil), logits.List, render.ListedCache,
+		func(logits.Verification) error { return nil })
+}
+
+func logitsSchemaCmd() *cobra.Command {
+	return command("logits-schema", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) error {
+		_, err := io.WriteString(c.OutOrStdout(), logits.Schema)
+		return err
+	})
+}
+
+// cacheCmd is a verb that reads a cache folder, shows it and judges it.
+func cacheCmd(c *cobra.Command, read func(context.Context, string, func(done, total int)) (logits.Verification, error),
+	show func(dir string, v logits.Verification) output.Document,
+	judge func(logits.Verification) error) *cobra.Command {
+	var out resultFlags
+	out.bind(c, func() []string { return show("", logits.Verification{}).TableNames() })
+	c.Args = argCount(1, 1, "one cache folder")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		progress, stop := showEntries(c.ErrOrStderr())
+		v, err := read(c.Context(), args[0], progress)
+		stop()
+		if err != nil {
+			return err
+		}
+		return cmp.Or(out.write(c, show(args[0], v)), withCode(exitGate, judge(v)))
+	}
+	return c
+}
+
+func bindSeed(f *pflag.FlagSet, seed *uint64) {
+	f.Uint64Var(seed, "seed", 0, "seed of plans that draw random numbers")
+}
+
+// checkPlans finds names that are not known, and a seed that no plan uses.
+func checkPlans(f *pflag.FlagSet, flag string, known []string, plans ...string) error {
+	if len(plans) == 0 {
+		return usagef("%s: want one or several of %s, have none", flag, strings.Join(known, ", "))
+	}
+	for _, name := range plans {
+		if !slices.Contains(known, name) {
+			return usagef("%s: want %s, have %q%s", flag, strings.Join(known, ", "), name, router.Near(name, known))
+		}
+	}
+	if seeded := slices.DeleteFunc(slices.Clone(known), func(n string) bool { return !plan.Seeded(n) }); f.
+		Changed("seed") && !slices.ContainsFunc(plans, plan.Seeded) {
+		return usagef("--seed is for %s %s, have %s", flag, strings.Join(seeded, ", "), strings.Join(plans, ", "))
+	}
+	return nil
+}
+
+func bindTokens(c *cobra.Command, tokens *[]int, preset string) {
+	flags.Numbers(c, tokens, "tokens", preset, "batch sizes in tokens per rank")
+}
+
+// checkTokens compares the numbers of tokens with the most a rank may have.
+func checkTokens(tokens []int, most int) error {
+	for _, n := range tokens {
+		if n < 1 || n > most {
+			return usagef("--tokens: want 1 to %d tokens per rank, have %d", most, n)
+		}
+	}
+	return nil
 }

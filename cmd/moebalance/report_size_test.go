@@ -35,7 +35,7 @@ func wideTrace(arm string, skew int64) *nsys.Trace {
 		for e := range experts {
 			slots := 1000 + skew/100*int64((e*131+int(layer)*71)%251)
 			t.Experts = append(t.Experts, nsys.ExpertStat{Rank: e / (experts / ranks), Layer: layer, Expert: e,
-				Basis: imbalance.Allocated, Known: true, Slots: slots, Stats: nsys.Stats{TotalNS: 100 * slots}})
+				Basis: imbalance.Allocated, Known: true, Slots: router.OptInt(slots), Stats: nsys.Stats{TotalNS: 100 * slots}})
 		}
 		row := imbalance.Row{Layer: layer, Level: router.LevelRank, Quantity: imbalance.Time, Steps: steps,
 			MaxOverMean: 1.5, Imbalance: 0.5, Floor: 1, NullP95: router.Undefined(), Flagged: arm == "normal"}

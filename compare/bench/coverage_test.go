@@ -62,7 +62,7 @@ func simulated(t *testing.T, rng *rand.Rand, launches, blocks int, n noise, gain
 				return err
 			}
 			x := base + n.segment*rng.NormFloat64()
-			if routed == routerPerfect {
+			if routed == control.Perfect {
 				x += math.Log1p(gained) + extra
 			}
 			now = now.Add(10 * time.Second)
@@ -78,7 +78,7 @@ func simulated(t *testing.T, rng *rand.Rand, launches, blocks int, n noise, gain
 		for i := range l.Attempts[0].Orders {
 			o := &l.Attempts[0].Orders[i]
 			even := router.Number(1.5)
-			if o.Router == routerPerfect {
+			if o.Router == control.Perfect {
 				even = 1
 			}
 			o.Counted = &proof.LoadProof{RankMaxOverMean: even, RankFloor: 1, ExpertMaxOverMean: even, ExpertFloor: 1}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -181,4 +183,94 @@ func (r *runner) fill(l Launch, folder, template, point string) string {
 	}
 	path := r.Spec.placeholders(l, out, point).fill([]string{template})[0]
 	return evidence.InFolder(r.Spec.Folder, path)
+}
+
+// Reread judges the campaign by other rules than it was run under: another threshold,
+// metric, proof line or number of ranks. What the rules read is read again from the kept
+// output of the finished launches; nothing is launched, and the campaign file keeps the
+// rules of the run.
+func (c *Campaign) Reread(s Spec) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if s.Design.UntilDecided && c.Left() > 0 {
+		return fmt.Errorf("%s: --until-decided stops by the rules of its start: finish the campaign before judging it "+
+			"by others", c.Folder)
+	}
+	old := c.Spec
+	c.Spec = s
+	if s.Metric == old.Metric && slices.Equal(s.Custom, old.Custom) && s.Treatment.Line == old.Treatment.Line {
+		return nil
+	}
+	custom, err := s.custom()
+	if err != nil {
+		return err
+	}
+	r := runner{Campaign: c, custom: custom}
+	for _, l := range c.Launches {
+		if _, ok := l.Done(); !ok || l.Kind == Profiled {
+			continue
+		}
+		a := &l.Attempts[len(l.Attempts)-1]
+		if err := r.readReport(l, a, filepath.Join(c.Folder, a.Folder)); err != nil {
+			return fmt.Errorf("launch %d: %w", l.Position, err)
+		}
+	}
+	return nil
+}
+
+// Iterations is what the iteration logs of the timed launches show.
+type Iterations struct {
+	// Matched compares the steps of equal batch shape of both arms.
+	Matched metrics.Match `json:"matched_steps"`
+}
+
+// Iterations reads the iteration logs of the timed launches again, from what they printed
+// or from the file that the spec names, one at a time; nil where there are none. A log that
+// cannot be read any more is left out.
+func (c *Campaign) Iterations() *Iterations {
+	r := runner{Campaign: c}
+	var matcher metrics.Matcher
+	seen := [2]bool{}
+	for _, l := range c.Launches {
+		a, ok := l.Done()
+		arm := slices.Index(gain.Arms[:], l.Arm)
+		if !ok || l.Kind != Timed || a.IterationRows == 0 || arm < 0 {
+			continue
+		}
+		steps := r.iterationLog(l, a)
+		if len(steps) == 0 {
+			continue
+		}
+		matcher.Add(arm, steps)
+		seen[arm] = true
+	}
+	if !seen[0] || !seen[1] {
+		return nil
+	}
+	return &Iterations{matcher.Match()}
+}
+
+// iterationLog are the steps of a launch: those of the file that the spec names, else of
+// what the command, its server or the report's file hold.
+func (r *runner) iterationLog(l Launch, a Attempt) []metrics.Step {
+	folder := filepath.Join(r.Folder, a.Folder)
+	var paths []string
+	switch {
+	case r.Spec.IterationLog != "":
+		paths = append(paths, r.fill(l, folder, r.Spec.IterationLog, l.Point))
+	default:
+		for _, name := range launch.Logs {
+			paths = append(paths, filepath.Join(folder, name))
+		}
+		if r.Spec.Output != "" {
+			paths = append(paths, r.fill(l, folder, r.Spec.Output, l.Point))
+		}
+	}
+	for _, path := range paths {
+		if result, err := parseFile(path, nil); err == nil && result.HasShapes() {
+			return result.Steps
+		}
+	}
+	return nil
 }

@@ -42,8 +42,6 @@ const (
 	controlVariable = "MOEBALANCE_CONTROL"
 	routerVariable  = "MOEBALANCE_ROUTER"
 	controlFolder   = "control" // below the attempt's
-	routerOff       = "off"
-	routerPerfect   = "perfect"
 )
 
 // alternates reports whether the command itself leads the launch through its segments, and
@@ -55,9 +53,9 @@ func (s Spec) alternates() bool {
 // routers are the arms by what routes in them.
 func (s Spec) routers() (arms []control.Arm) {
 	for _, a := range s.arms() {
-		router := routerOff
+		router := control.Off
 		if a == gain.Perfect {
-			router = routerPerfect
+			router = control.Perfect
 		}
 		if own := s.arm(a).Env[routerVariable]; own != "" {
 			router = own

@@ -1,9 +1,12 @@
 package counts
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -183,4 +186,68 @@ func (p *Placement) placeHeld(layer int, held [][]int32) error {
 	}
 	p.layers[layer] = l
 	return nil
+}
+
+// Slots are the logical experts of the physical slots of each layer, equally many in
+// every one, which fall to the ranks in equal consecutive runs.
+type Slots map[int][]int32
+
+// WriteTensorRT writes the slots as the configuration that TensorRT-LLM takes as
+// moe_config.load_balancer, for a static placement. Layers are those of the model.
+func (s Slots) WriteTensorRT(w io.Writer) error {
+	layers, slots := s.size()
+	var b strings.Builder
+	fmt.Fprintf(&b, "num_slots: %d\ninitial_global_assignments:\n", slots)
+	for _, layer := range layers {
+		fmt.Fprintf(&b, "  %d: %s\n", layer, strings.ReplaceAll(fmt.Sprint(s[layer]), " ", ", "))
+	}
+	b.WriteString("layer_updates_per_iter: 0\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteSGLang writes the slots as SGLang takes them as --init-expert-location: one
+// row for every layer of the model from 0 on. Layers without slots, which are dense,
+// get the row that SGLang itself starts with: expert i mod experts in slot i.
+func (s Slots) WriteSGLang(w io.Writer, experts int) error {
+	layers, slots := s.size()
+	rows := slices.Repeat([][]int32{trivial(slots, experts)}, layers[len(layers)-1]+1)
+	for layer, row := range s {
+		rows[layer] = row
+	}
+	return json.NewEncoder(w).Encode(map[string]any{"physical_to_logical_map": rows})
+}
+
+// WriteVLLM writes the slots as the initial mapping of vLLM's offline EPLB (pull
+// request 41141). vLLM numbers the MoE layers alone, from 0 on: those of the model, or
+// where it is not named (nil) those that have slots. Others get the row of WriteSGLang.
+func (s Slots) WriteVLLM(w io.Writer, experts int, moe []int) error {
+	layers, slots := s.size()
+	if !slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(moe, l) }) {
+		layers = moe
+	}
+	rows := map[int][]int32{}
+	for i, layer := range layers {
+		if rows[i] = s[layer]; rows[i] == nil {
+			rows[i] = trivial(slots, experts)
+		}
+	}
+	return json.NewEncoder(w).Encode(map[string]any{
+		"record_type": "eplb_initial_mapping", "version": 1, "num_redundant_experts": slots - experts,
+		"num_slots": slots, "initial_global_assignments": rows,
+	})
+}
+
+func trivial(slots, experts int) []int32 {
+	row := make([]int32, slots)
+	for i := range row {
+		row[i] = int32(i % experts)
+	}
+	return row
+}
+
+// size is the layers in order, and the slots of each.
+func (s Slots) size() (layers []int, slots int) {
+	layers = slices.Sorted(maps.Keys(s))
+	return layers, len(s[layers[0]])
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -271,3 +272,85 @@ func checkCounts(counts []int64) error {
 	}
 	return nil
 }
+
+// totals is what one walk over all steps finds. It is of the size of the layers
+// and iterations, not of the steps.
+type totals struct {
+	steps      int
+	layers     map[int]int64 // their slots
+	iterations map[int64]bool
+	slots      int64
+	loads      map[int]router.Load // by layer, over iterations and source ranks
+	received   bool                // every step counts what the ranks received
+	sources    sources
+}
+
+// total walks over the steps once, checking each on the way.
+func (r *Record) total() error {
+	r.totals = totals{layers: map[int]int64{}, iterations: map[int64]bool{}, loads: map[int]router.Load{},
+		received: true}
+	var last stepKey
+	for s, err := range r.stream {
+		if err != nil {
+			return err
+		}
+		if r.steps > 0 && s.key() == last {
+			return fmt.Errorf("%v is recorded twice", last)
+		}
+		last = s.key()
+		if err := r.check(s); err != nil {
+			return fmt.Errorf("%v: %w", last, err)
+		}
+		r.totals.add(s)
+	}
+	return nil
+}
+
+func (c *totals) add(s Step) {
+	c.steps++
+	slots := s.total()
+	c.layers[s.Layer] += slots
+	c.iterations[s.Iteration] = true
+	c.slots += slots
+	c.received = c.received && s.Received != nil
+	c.sources.add(s.Sent)
+	if s.Load.PerExpert == nil {
+		return
+	}
+	if _, ok := c.loads[s.Layer]; !ok {
+		c.loads[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
+	}
+	c.loads[s.Layer].Merge(s.Load)
+}
+
+// sources tells whether the source ranks differ.
+type sources struct {
+	differ bool // in some step they sent other counts
+	uneven bool // before that, some step's counts were not even over the experts
+}
+
+func (c *sources) add(sent []router.Load) {
+	if c.differ || len(sent) == 0 {
+		return
+	}
+	first := sent[0].PerExpert
+	c.differ = slices.ContainsFunc(sent, func(l router.Load) bool { return !slices.Equal(l.PerExpert, first) })
+	c.uneven = c.uneven || slices.Max(first)-slices.Min(first) > 1
+}
+
+// ByLayer sums the loads over iterations and source ranks; the record keeps
+// them. Use it to see which experts are hot; an imbalance computed from it would
+// be the ratio of sums, in which busy experts that alternate cancel.
+func (r *Record) ByLayer() map[int]router.Load { return r.loads }
+
+// Slots is the number of slots recorded over all steps.
+func (r *Record) Slots() int64 { return r.slots }
+
+// LayerSlots are the slots recorded over all steps, by layer.
+func (r *Record) LayerSlots() map[int]int64 { return r.layers }
+
+// Layers lists the recorded layers in order.
+func (r *Record) Layers() []int { return slices.Sorted(maps.Keys(r.layers)) }
+
+// Iterations lists the recorded iterations in order.
+func (r *Record) Iterations() []int64 { return slices.Sorted(maps.Keys(r.iterations)) }

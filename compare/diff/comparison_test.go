@@ -478,7 +478,7 @@ func TestActiveExperts(t *testing.T) {
 	normal, perfect := alternating()
 	for e := range 20 {
 		normal.Experts = append(normal.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Stats: nsys.Stats{Instances: 1}})
-		perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Known: true, Slots: int64(e % 2),
+		perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Known: true, Slots: router.OptInt(e % 2),
 			Stats: nsys.Stats{Instances: 1}})
 	}
 	perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 9, Expert: 1, Stats: nsys.Stats{Instances: 1}},
@@ -492,7 +492,7 @@ func TestActiveExperts(t *testing.T) {
 		t.Error("half the experts idle: want a warning")
 	}
 	for i := range normal.Experts { // now the normal arm leaves a quarter idle
-		normal.Experts[i].Known, normal.Experts[i].Slots = true, int64(i%4)
+		normal.Experts[i].Known, normal.Experts[i].Slots = true, router.OptInt(i%4)
 	}
 	for i := range perfect.Experts {
 		perfect.Experts[i].Slots = 1

@@ -160,7 +160,7 @@ func TestWorkByCounts(t *testing.T) {
 			Quantity: imbalance.Load, Steps: steps, Parts: 256})
 		part.Experts = nil
 		for e := range 256 {
-			part.Experts = append(part.Experts, nsys.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: slots,
+			part.Experts = append(part.Experts, nsys.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: router.OptInt(slots),
 				Known: true})
 		}
 		return &part

@@ -34,7 +34,7 @@ type attribution struct {
 	final     *kernel.Index[location] // of kernels
 	direct    []int32                 // by location: the final one plus 1, where no name changes it
 	recent    []recentLocation        // by kernel name
-	operators []int8                  // rule of each operator, see operatorOf
+	operators []int8                  // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
 	counts    export.Counts
 	stepNames map[int32]string // the first range of each step
@@ -101,22 +101,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 	for _, g := range a.rec.Graphs {
 		a.counts.LastWork = max(a.counts.LastWork, g.End)
 	}
-	type step struct {
-		process int32
-		number  int32
-	}
-	ran := map[step]bool{}
-	var last step // neighbors are mostly of one
-	for i := range a.rec.Launches {
-		n := a.locations.Values[a.launches[i]].Step
-		if n == NoID {
-			continue
-		}
-		if s := (step{a.rec.Threads[a.rec.Launches[i].Thread].Process, n}); s != last || len(ran) == 0 {
-			ran[s], last = true, s
-		}
-	}
-	silent := map[int32]bool{}
+	ran, silent := a.launchedSteps(), map[int32]bool{}
 	for i, line := range lines {
 		if len(line.Ranges) > 0 && !a.rec.NoPIDs {
 			silent[a.rec.Threads[i].Process] = true
@@ -136,7 +121,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			if a.stepNames[m.Step] == "" {
 				a.stepNames[m.Step] = m.Name
 			}
-			if !ran[step{a.rec.Threads[i].Process, m.Step}] {
+			if !ran[processStep{a.rec.Threads[i].Process, m.Step}] {
 				a.counts.StepsWithout++
 			}
 		}
@@ -145,6 +130,24 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 		delete(silent, u.Process)
 	}
 	a.counts.IdleProcesses = len(silent)
+}
+
+type processStep struct{ process, step int32 }
+
+// launchedSteps are those in which anything was launched.
+func (a *attribution) launchedSteps() map[processStep]bool {
+	ran := map[processStep]bool{}
+	var last processStep // neighbors are mostly of one
+	for i := range a.rec.Launches {
+		step := a.locations.Values[a.launches[i]].Step
+		if step == NoID {
+			continue
+		}
+		if s := (processStep{a.rec.Threads[a.rec.Launches[i].Thread].Process, step}); s != last || len(ran) == 0 {
+			ran[s], last = true, s
+		}
+	}
+	return ran
 }
 
 // addRanges labels the ranges and gives those whose name says something to their

@@ -92,7 +92,7 @@ func TestEnginesWithoutRanges(t *testing.T) {
 				t.Error(trace.Doubt())
 			}
 			s := trace.Structure
-			if s == nil || s.Layers != len(c.truth) || s.Steps != c.steps || s.Blocks != c.blocks || s.Share < 0.9 {
+			if s == nil || int(s.Layers) != len(c.truth) || int(s.Steps) != c.steps || s.Blocks != c.blocks || s.Share < 0.9 {
 				t.Fatalf("have %+v, want %d steps of %d layers", s, c.steps, len(c.truth))
 			}
 			ratios, steps := gemmBalance(trace)
@@ -254,7 +254,7 @@ func TestStrippedOfRanges(t *testing.T) {
 			for _, c := range with.Cells {
 				named = max(named, int(c.Layer)+1)
 			}
-			equal(t, "layers", s.Layers, named)
+			equal(t, "layers", int(s.Layers), named)
 			if share := agreement(with, without); share < 0.99 {
 				t.Errorf("%.1f %% of the expert GEMM time is in the step and layer that ranges name", 100*share)
 			}
@@ -343,7 +343,7 @@ func TestDeepModels(t *testing.T) {
 			trace := changed(t, paths,
 				func(_ int, rec *capture.Recording) { deepened(rec, c.layers, want, c.alternate) })
 			s := trace.Structure
-			if s == nil || s.Layers != want || s.Steps != c.steps {
+			if s == nil || int(s.Layers) != want || int(s.Steps) != c.steps {
 				t.Errorf("%s with %d layers: have %+v", c.captures, want, s)
 				continue
 			}
@@ -595,7 +595,7 @@ func TestStepsThatAllRanksRecorded(t *testing.T) {
 			}
 		}
 		for rank := range 4 {
-			for step := range whole.Structure.Steps - 2 {
+			for step := range int(whole.Structure.Steps) - 2 {
 				if have, want := own(trace, rank, int(first)+step), own(whole, rank, step+from); len(want) != 12 ||
 					!slices.Equal(have, want) {
 					t.Errorf("%s: rank %d, step %d: GEMMs take %v ns, want %v", what, rank, step, have, want)

@@ -22,8 +22,8 @@ func TestFusedExpertsHaveNoImbalanceOfTime(t *testing.T) {
 				random: rand.New(rand.NewPCG(1, 2)), noise: rand.New(rand.NewPCG(1, uint64(rank)))}
 			*rec = *record(rec, maker.make())
 		})
-		equal(t, e.name+": layers", trace.Structure.Layers, m.layers)
-		equal(t, e.name+": steps", trace.Structure.Steps, m.steps)
+		equal(t, e.name+": layers", int(trace.Structure.Layers), m.layers)
+		equal(t, e.name+": steps", int(trace.Structure.Steps), m.steps)
 		equal(t, e.name+": doubt", trace.Undecided().Code, FusedExperts)
 		if slices.ContainsFunc(trace.Imbalance, func(r imbalance.Row) bool { return r.Quantity == imbalance.Time }) ||
 			trace.Bound.LossNS.Defined() || trace.Bound.Gain.Defined() {

@@ -123,7 +123,7 @@ func TestLateRankWithoutRanges(t *testing.T) {
 		}
 	}
 	trace := changedAgain(t, paths, list, func(int, *capture.Recording) {})
-	equal(t, "layers", trace.Structure.Layers, layers)
+	equal(t, "layers", int(trace.Structure.Layers), layers)
 	if w := trace.Waiting; len(w.Late) != 1 || w.Late[0].Step != 37 || w.Late[0].Rank != 11 ||
 		w.Late[0].Name != wait.LateHosts || math.Abs(float64(w.Late[0].WaitNS)/(4951e3*15/16)-1) > 0.01 {
 		t.Fatalf("have %+v, %v", trace.Waiting, trace.Warnings)

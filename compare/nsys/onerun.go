@@ -2,12 +2,17 @@ package nsys
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
+	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/onemodel"
+	"github.com/moebalance/moebalance/compare/nsys/ranges"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -25,7 +30,7 @@ func (r *reduction) oneArm() error {
 	for _, d := range r.exports {
 		first[d.Arm] = cmp.Or(first[d.Arm], d.Export.Path+" ("+d.ArmEvidence+")")
 	}
-	if normal, perfect := first["normal"], first["perfect"]; normal != "" && perfect != "" {
+	if normal, perfect := first[capture.Normal], first[capture.Perfect]; normal != "" && perfect != "" {
 		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm",
 			Found: "one of the normal and one of the perfect arm",
 			Try:   "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
@@ -111,4 +116,108 @@ func (r *reduction) checkRanks() error {
 		}
 	}
 	return nil
+}
+
+// ReadArm is the arm of a file by its environment: the Arm that Read would give its
+// Trace. It reads no event.
+func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
+	if IsSummary(path) {
+		return summaryArm(path)
+	}
+	p, err := capture.ReadMetadata(ctx, path, capture.Options{Converter: o.Converter})
+	if err != nil {
+		return "", err
+	}
+	arm, _ = p.Arm()
+	return arm, nil
+}
+
+func summaryArm(path string) (arm string, err error) {
+	err = inSummary(path, func(r io.Reader) error {
+		head, _, err := summaryHead(r)
+		if len(head.Exports) > 0 {
+			arm = head.Exports[0].Arm
+		}
+		if slices.ContainsFunc(head.Exports, func(e summaryExport) bool { return e.Arm != arm }) {
+			arm = "" // some do not say
+		}
+		return err
+	})
+	return arm, err
+}
+
+// arm is the arm of all exports; unknown where some of them do not say. oneArm has
+// refused those of both.
+func (r *reduction) arm() {
+	first := r.exports[0]
+	r.trace.Arm, r.trace.ArmEvidence = first.Arm, first.ArmEvidence
+	said := 0
+	for _, d := range r.exports {
+		if d.Arm != "" {
+			said++
+		}
+		if d.ArmEvidence != first.ArmEvidence {
+			r.trace.ArmEvidence = "the environment recorded in each export"
+		}
+	}
+	if said < len(r.exports) && said > 0 {
+		r.trace.Arm, r.trace.ArmEvidence = "", fmt.Sprintf("only %d of %d exports record the arm", said, len(r.exports))
+	}
+}
+
+// ErrArm is the error of captures in which no range names the arm that is asked for.
+var ErrArm = errors.New("no step of the arm")
+
+// OtherArms is the code of the warning that the captures hold steps of other arms too.
+const OtherArms = "other_arms"
+
+// hookEvidence is the evidence of an arm that ranges name.
+const hookEvidence = "the hook's ranges of steps"
+
+// selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
+// for, else the normal arm, else the first. A step of which ranks name different arms, or
+// whose order lapsed, is of none. Where no range names an arm, and none is asked for, all
+// steps stay.
+func (r *reduction) selectArm() error {
+	armOf, arms := map[int32]string{}, []string{}
+	for _, step := range r.recordedSteps() {
+		armOf[step] = r.armOfStep(step)
+		if arm := armOf[step]; arm != "" && !slices.Contains(arms, arm) {
+			arms = append(arms, arm)
+		}
+	}
+	want := cmp.Or(r.options.Arm, capture.Normal)
+	if !slices.Contains(arms, want) {
+		switch {
+		case r.options.Arm != "":
+			found := "no range that names one (moebalance step=… arm=…)"
+			if len(arms) > 0 {
+				found = "steps of " + strings.Join(arms, ", ")
+			}
+			return &input.Error{File: r.exports[0].Export.Path, Expected: "steps of the arm " + want, Found: found,
+				Try: "give the captures of each arm", Err: ErrArm}
+		case len(arms) == 0:
+			return nil
+		}
+		want = arms[0]
+	}
+	r.keep(func(step int32) bool { return armOf[step] == want })
+	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
+	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
+	if r.options.Arm == "" && len(others) > 0 {
+		r.warn(OtherArms, "", "arm", want, "others", others)
+	}
+	return nil
+}
+
+// armOfStep is the arm that the ranges of all ranks name for a step.
+func (r *reduction) armOfStep(step int32) (arm string) {
+	for i, p := range r.ranks {
+		own := ranges.BatchOf(p.of.StepNames[step]).Arm
+		if i > 0 && own != arm {
+			return ""
+		}
+		arm = own
+	}
+	return arm
 }

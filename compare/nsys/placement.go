@@ -2,7 +2,6 @@ package nsys
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys/capture"
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Structure is how the kernels of a rank repeat, where no range names the layers of
@@ -19,8 +19,8 @@ type Structure struct {
 	// Layers is the number of MoE layers per step, 0 where unknown: blocks are then
 	// numbered in order of launch, and take the place of layers. Dense layers are not
 	// counted.
-	Layers int `json:"layers"`
-	Steps  int `json:"steps"` // complete ones
+	Layers router.Stated `json:"layers"`
+	Steps  router.Stated `json:"steps"` // complete ones
 	// Share is the part of the GPU time that lies in complete steps, from the router
 	// of a step's first layer to that of the next step's.
 	Share   float64 `json:"share"`
@@ -35,16 +35,6 @@ type Structure struct {
 	Beside bool `json:"beside,omitempty"`
 	// Counted are the numbers that recorded counts have for the layers, where others.
 	Counted []int `json:"counted_layers,omitempty"`
-}
-
-// MarshalJSON writes layers and steps that are unknown as null; they are read back as 0.
-func (s Structure) MarshalJSON() ([]byte, error) {
-	type plain Structure
-	return json.Marshal(struct {
-		plain
-		Layers *int `json:"layers"`
-		Steps  *int `json:"steps"`
-	}{plain(s), known(s.Layers), known(s.Steps)})
 }
 
 // leastShare is the share of GPU time that complete steps must explain: a cut prefill may
@@ -119,7 +109,7 @@ func (p *placement) inferBeside(bare map[int32]bool) {
 	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
 		return
 	}
-	s := &Structure{Blocks: len(p.found.Blocks), Layers: len(seen), Beside: true}
+	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(len(seen)), Beside: true}
 	s.Steps, s.Share = p.explained(s.Layers)
 	layers := slices.Sorted(maps.Keys(seen))
 	for b, layer := range p.layers {
@@ -135,11 +125,11 @@ func (p *placement) inferBeside(bare map[int32]bool) {
 func (p *placement) inferLayers() {
 	p.readLaunches()
 	p.found = infer.Find(p.launches)
-	s := &Structure{Blocks: len(p.found.Blocks), Layers: p.found.Layers, Unknown: p.found.Unknown,
+	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.found.Layers), Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, Stage: p.found.Stage}
 	p.r.Structure = s
 	if n := p.stepsOfRanges(); n > 0 {
-		s.Layers, s.Unknown, s.Unclear = n, "", false
+		s.Layers, s.Unknown, s.Unclear = router.Stated(n), "", false
 	} else {
 		p.stepsOfPattern()
 	}
@@ -241,7 +231,7 @@ func (p *placement) stepsOfPattern() {
 }
 
 // explained is the number of complete steps and the share of the GPU time in them.
-func (p *placement) explained(layers int) (steps int, share float64) {
+func (p *placement) explained(layers router.Stated) (steps router.Stated, share float64) {
 	var inside, all int64
 	block := 0
 	for i := range p.r.events {

@@ -62,7 +62,7 @@ func (r *reduction) checkRecorded() (err error) {
 // takeInOrder takes the counted layers in their order as the inferred ones, which have no
 // other numbers: counts of a model whose first layers are dense begin at a later one.
 func (r *reduction) takeInOrder(s *Structure) {
-	counts, counted := r.options.Recorded.InOrder(s.Layers)
+	counts, counted := r.options.Recorded.InOrder(int(s.Layers))
 	if counted == nil {
 		return
 	}
@@ -72,7 +72,7 @@ func (r *reduction) takeInOrder(s *Structure) {
 	for i, row := range given.Imbalance {
 		given.Imbalance[i].Layer = router.OptInt(slices.Index(counted, int(row.Layer)))
 	}
-	r.warn("counts_order", "", "first", counted[0], "last", counted[s.Layers-1], "most", s.Layers-1)
+	r.warn("counts_order", "", "first", counted[0], "last", counted[len(counted)-1], "most", len(counted)-1)
 }
 
 // rankNumbers are the numbers of the ranks, ascending.
@@ -109,7 +109,7 @@ func (r *reduction) loadExperts() {
 		e := &r.trace.Experts[i]
 		observed[[2]int{e.Rank, int(e.Layer)}] = true
 		if l, ok := r.options.Recorded.Load[int(e.Layer)]; ok && e.Expert < len(l.PerExpert) {
-			e.Slots, e.Known = l.PerExpert[e.Expert], true
+			e.Slots, e.Known = router.OptInt(l.PerExpert[e.Expert]), true
 		}
 	}
 	grouped := map[[2]int][]int64{} // compute time per step
@@ -131,7 +131,7 @@ func (r *reduction) loadExperts() {
 		}
 		for _, p := range parts {
 			r.trace.Experts = append(r.trace.Experts, ExpertStat{
-				Rank: key[0], Layer: router.OptInt(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: p.Slots,
+				Rank: key[0], Layer: router.OptInt(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: router.OptInt(p.Slots),
 				Known: true, Stats: kernel.StatsOf(p.NS),
 			})
 		}

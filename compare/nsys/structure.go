@@ -6,6 +6,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"github.com/moebalance/moebalance/router"
 )
 
 // structure takes the layers that were inferred rank by rank where the ranks agree,
@@ -35,12 +36,12 @@ func (r *reduction) structure() {
 		}
 		s.Share = min(s.Share, p.Structure.Share)
 	}
-	if s.Layers > 0 && infer.Twins(r.layerTimes(s.Layers)) {
-		r.unknownLayers(s, "microbatches", "layers", s.Layers)
+	if s.Layers > 0 && infer.Twins(r.layerTimes(int(s.Layers))) {
+		r.unknownLayers(s, "microbatches", "layers", int(s.Layers))
 		return
 	}
 	if s.Layers > 0 {
-		r.warn("inferred", "", "steps", s.Steps, "layers", s.Layers)
+		r.warn("inferred", "", "steps", int(s.Steps), "layers", int(s.Layers))
 		return
 	}
 	if s.Unclear {
@@ -64,7 +65,7 @@ func (r *reduction) besideLayers(first *rankEvents) {
 		s.Share = min(s.Share, p.Structure.Share)
 	}
 	r.trace.Structure = &s
-	r.warn("inferred_beside", "", "steps", s.Steps, "layers", s.Layers)
+	r.warn("inferred_beside", "", "steps", int(s.Steps), "layers", int(s.Layers))
 }
 
 // inferred reports whether layers are inferred in any of some steps.
@@ -128,7 +129,7 @@ func (r *reduction) commonSteps() (unknown []any) {
 	first, from, to := r.ranks[0], 0, math.MaxInt // of the first rank's steps
 	for i, p := range r.ranks {
 		if spans[i] = p.stepSpans(); p.Structure == nil || p.Structure.Layers != first.Structure.Layers ||
-			len(spans[i]) != p.Structure.Steps || len(spans[i]) == 0 {
+			len(spans[i]) != int(p.Structure.Steps) || len(spans[i]) == 0 {
 			return nil
 		}
 		alike := p.Structure.Blocks == first.Structure.Blocks && len(spans[i]) == len(spans[0]) &&
@@ -143,7 +144,7 @@ func (r *reduction) commonSteps() (unknown []any) {
 		shifts[i] = n
 	}
 	for i, p := range r.ranks {
-		n, begin, number := p.Structure.Steps, spans[i][from-shifts[i]].Step, spans[0][from].Step
+		n, begin, number := int(p.Structure.Steps), spans[i][from-shifts[i]].Step, spans[0][from].Step
 		if n > to-from {
 			r.warn("uncommon_steps", p.Rank.Export, "rank", p.Rank.Rank, "steps", n, "common", to-from)
 		}
@@ -157,7 +158,7 @@ func (r *reduction) commonSteps() (unknown []any) {
 // keepSteps keeps n steps from a first one on, which get the numbers from another on.
 func (p *rankEvents) keepSteps(first, number int32, n int) {
 	p.Structure.Share *= float64(n) / float64(p.Structure.Steps)
-	p.Structure.Steps = n
+	p.Structure.Steps = router.Stated(n)
 	to := map[int32]int32{}
 	p.of.Places = slices.Clone(p.of.Places)
 	for i := range p.events {
@@ -209,11 +210,11 @@ func (p *rankEvents) differs(o *rankEvents) []any {
 	case b == nil:
 		return []any{"why", "ranges", "rank", o.Rank.Rank, "other", p.Rank.Rank}
 	case a.Layers != b.Layers:
-		return differ("layers", a.Layers, b.Layers)
+		return differ("layers", int(a.Layers), int(b.Layers))
 	case a.Stage != b.Stage:
 		return []any{"why", "stages", "rank", p.Rank.Rank, "other", o.Rank.Rank}
 	case a.Steps != b.Steps:
-		return differ("steps", a.Steps, b.Steps)
+		return differ("steps", int(a.Steps), int(b.Steps))
 	case a.Layers == 0 && a.Blocks != b.Blocks:
 		return differ("blocks", a.Blocks, b.Blocks)
 	}

@@ -57,7 +57,7 @@ func tryModel(t *testing.T, e engine, m model, ranks int, seed uint64) outcome {
 			noise: rand.New(rand.NewPCG(seed, uint64(3+rank)))}
 		*rec = *record(rec, maker.make())
 	})
-	o := outcome{layers: trace.Structure.Layers, steps: trace.Structure.Steps, unknown: trace.Structure.Unknown}
+	o := outcome{layers: int(trace.Structure.Layers), steps: int(trace.Structure.Steps), unknown: trace.Structure.Unknown}
 	if o.layers != m.layers {
 		return o
 	}

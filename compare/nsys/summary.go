@@ -271,7 +271,7 @@ func (s summaryRank) check() error {
 	if s.LaunchedNS < 0 {
 		return fmt.Errorf("want no negative sum, have %d ns launched", s.LaunchedNS)
 	}
-	if b := s.Structure; b != nil && (min(b.Blocks, b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
+	if b := s.Structure; b != nil && (b.Blocks < 0 || min(b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
 		return fmt.Errorf("no kernels repeat as %+v", *b)
 	}
 	if !slices.IsSortedFunc(s.Late, func(a, b wait.Late) int { return cmp.Compare(a.At, b.At) }) {
@@ -335,4 +335,50 @@ func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error
 		err = column(uint64(names), func(e *kernelEvent, u uint64) { e.name = int32(u) })
 	}
 	return events, err
+}
+
+// exportSummary is everything later questions need of one export: what it says
+// about itself and, per rank, every kernel with its location. It is what a summary
+// file holds, so a result from summaries is computed by the same code from the same
+// values as one from the exports.
+type exportSummary struct {
+	summaryExport
+	classes []kernel.Class // of Names
+	rules   []kernel.Rule  // of the user, that the classes and locations follow
+	ranks   []*rankEvents
+}
+
+// rankEvents is what one rank did.
+type rankEvents struct {
+	summaryRank
+	of      *exportSummary
+	device  capture.Device
+	events  []kernelEvent // in the order of time
+	kernels []int32       // positions of events among the recording's kernels, until they are placed
+}
+
+// kernelEvent is one kernel; location and name index the export's tables.
+type kernelEvent struct {
+	start, duration int64
+	location, name  int32
+}
+
+// graphEvent is one launch of a graph whose kernels the capture hid.
+type graphEvent struct {
+	Graph int64 `json:"graph"`
+	Step  int32 `json:"step"`
+	Start int64 `json:"start"`
+	NS    int64 `json:"ns"`
+}
+
+// sort puts the events in the order of time, the same for every way in which they
+// were read. They mostly are.
+func (p *rankEvents) sort() {
+	inTime := func(a, b kernelEvent) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.duration, b.duration),
+			cmp.Compare(a.location, b.location), cmp.Compare(a.name, b.name))
+	}
+	if !slices.IsSortedFunc(p.events, inTime) {
+		slices.SortFunc(p.events, inTime)
+	}
 }

@@ -48,7 +48,6 @@
 package nsys
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -88,8 +87,7 @@ func Phases() []Phase { return slices.Clone(kernel.Phases) }
 // undefined.
 const NoID = router.NoID
 
-// Trace is what one or several exports say, reduced. Its JSON keys are a
-// contract; DESIGN and README list them.
+// Trace is what one or several exports say, reduced. Others rely on its JSON keys.
 type Trace struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Kind          string                `json:"kind"` // always "trace"
@@ -130,14 +128,6 @@ type (
 	Rank   = export.Rank
 	Export = export.Export
 )
-
-// known is nil for 0.
-func known(n int) *int {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
 
 // Coverage says how much of the GPU time the attribution reached. The shares
 // are of GPUNS, in [0, 1], and undefined without GPU time.
@@ -201,22 +191,9 @@ type ExpertStat struct {
 	Layer  router.OptInt   `json:"layer"`
 	Expert int             `json:"expert"`
 	Basis  imbalance.Basis `json:"basis"`
-	Slots  int64           `json:"slots"` // recorded load; with Known false not recorded, 0 here and null in JSON
+	Slots  router.OptInt   `json:"slots"` // recorded load; undefined with Known false
 	Known  bool            `json:"slots_known"`
 	Stats
-}
-
-// MarshalJSON writes slots that are not recorded as null; they are read back as 0.
-func (e ExpertStat) MarshalJSON() ([]byte, error) {
-	type plain ExpertStat
-	row := struct {
-		plain
-		Slots *int64 `json:"slots"`
-	}{plain: plain(e)}
-	if e.Known {
-		row.Slots = &e.Slots
-	}
-	return json.Marshal(row)
 }
 
 // RankTime is the imbalance of expert time over ranks; not ok where no layer's is

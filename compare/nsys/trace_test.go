@@ -258,7 +258,7 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 		for i, e := range trace.Experts {
 			equal(t, "basis", e.Basis, imbalance.Allocated)
 			equal(t, "total", e.TotalNS, want[i])
-			equal(t, "slots", e.Slots, load.PerExpert[i])
+			equal(t, "slots", int64(e.Slots), load.PerExpert[i])
 			equal(t, "instances are steps", e.Instances, 2)
 		}
 	}
@@ -268,7 +268,7 @@ func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
 // digit. All else is as it was, and both are read back.
 func TestUnknownSlotsAreNull(t *testing.T) {
 	for want, e := range map[string]ExpertStat{
-		`"slots":null`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Stats: Stats{TotalNS: 3}},
+		`"slots":null`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Slots: NoID, Stats: Stats{TotalNS: 3}},
 		`"slots":0`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true,
 			Stats: Stats{TotalNS: 3}},
 		`"slots":9007199254740993`: {Rank: 1, Expert: 5, Basis: imbalance.Observed, Known: true, Slots: 1<<53 + 1,

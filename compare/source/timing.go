@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -18,6 +20,7 @@ import (
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // Timing is what is known of the time of expert work, as flags give it, and about the price of
@@ -181,4 +184,123 @@ func (o *Timing) tabled(record *counts.Record, m router.Model) (cost *place.Cost
 	defer file.Close()
 	cost, err = place.FromTable(o.Table, file, m, tokens)
 	return cost, reason, err
+}
+
+// Placing is what a placement is asked for with, as flags give it.
+type Placing struct {
+	Learn, Judge []string // paths of statistics; without any to judge on, the first are divided
+	Axes         string
+	From         string // a placement
+	MaxMoves     string
+	Plan, Goal   string
+	Model        *router.Model // nil where it is not named
+	WeightBits   int
+	// Options has Ranks and Redundant, nil for those that are recorded, and what is not of
+	// the other fields.
+	Options place.Options
+
+	Records []*counts.Record // once read
+}
+
+// Read reads what the paths name, and completes the options. Errors about the flags wrap
+// ErrUsage.
+func (p *Placing) Read(ctx context.Context) (err error) {
+	if err := p.choose(); err != nil {
+		return err
+	}
+	axes, err := counts.ParseAxes(p.Axes)
+	if err != nil {
+		return usagef("--axes: %v", err)
+	}
+	isFrom := func(path string) bool { return p.From != "" && filepath.Clean(path) == filepath.Clean(p.From) }
+	for _, path := range slices.Concat(p.Learn, p.Judge) {
+		r, err := ReadCounts(ctx, path, axes)
+		if err != nil && isFrom(path) && len(p.Learn) > 1 { // *.json names it too, and it has no counts
+			p.Learn = slices.DeleteFunc(slices.Clone(p.Learn), isFrom)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.Records = append(p.Records, r)
+	}
+	return p.size()
+}
+
+// choose reads the flags that name a choice.
+func (p *Placing) choose() (err error) {
+	o := &p.Options
+	switch p.Plan {
+	case place.PlanEPLB:
+		o.Policy = place.PlanEPLB
+	case place.PlanRobust:
+	default:
+		return usagef("--plan: want robust or eplb, have %q", p.Plan)
+	}
+	if o.Goal, err = placement.ParseGoal(p.Goal); err != nil {
+		return usagef("--goal: %v", err)
+	}
+	if o.Goal != "" && o.Policy == place.PlanEPLB {
+		return usagef("--goal is of robust plans: leave out --plan eplb")
+	}
+	if m := p.Model; m != nil {
+		o.Shape, o.MoELayers = &m.Shape, m.Routed()
+		o.ExpertBytes = 3 * float64(cmp.Or(m.Latent, m.Hidden)) * float64(m.Intermediate) * float64(p.WeightBits) / 8
+	}
+	if p.MaxMoves == "" {
+		return nil
+	}
+	if o.MaxMoves, err = place.ParseBudget(p.MaxMoves); err != nil {
+		return usagef("--max-moves: %v", err)
+	}
+	if b := o.MaxMoves; (b.Bytes > 0 || b.Time > 0) && o.ExpertBytes == 0 || b.Time > 0 && o.Bandwidth == 0 {
+		return usagef("--max-moves %s: name the model with --model or --config, for the size of an expert, and for "+
+			"a time the --bandwidth", p.MaxMoves)
+	}
+	return nil
+}
+
+// size finds how many ranks and redundant experts there are.
+func (p *Placing) size() (err error) {
+	o, first := &p.Options, p.Records[0]
+	if p.From != "" {
+		if len(o.Ranks) > 1 {
+			return usagef("--from: want one --ep with it, have %v", o.Ranks)
+		}
+		ranks := cmp.Or(slices.Max(append([]int{0}, o.Ranks...)), first.Ranks)
+		if o.From, err = counts.ReadPlacement(p.From, ranks); err != nil {
+			return err
+		}
+		o.Ranks = []int{o.From.Ranks}
+	}
+	if len(o.Ranks) == 0 {
+		if first.Ranks == 0 {
+			return usagef("--ep: want the number of ranks, which %s does not say", first.Source)
+		}
+		o.Ranks = []int{first.Ranks}
+	}
+	if o.Redundant == nil {
+		o.Redundant = []int{o.Running(p.Records)}
+	}
+	experts, err := first.ExpertsOf(o.Shape)
+	if err != nil {
+		return err
+	}
+	if n, err := place.Impossible(experts, o.Redundant, o.Ranks); err != nil {
+		return usagef("--redundant %d: %v", n, err)
+	}
+	return nil
+}
+
+// Windows are those to learn from and to judge on.
+func (p *Placing) Windows() (learn, judge []place.Window, err error) {
+	if p.Options.Rebalance {
+		all, err := place.InOrder(p.Records)
+		half := (len(all) + 1) / 2
+		return all[:half], all[half:], err
+	}
+	if len(p.Judge) == 0 {
+		return place.Halves(p.Records)
+	}
+	return place.Whole(p.Records[:len(p.Learn)]), place.Whole(p.Records[len(p.Learn):]), nil
 }

@@ -3,6 +3,7 @@ package safetensors
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -197,4 +198,175 @@ func jsonFault(file string, err error) error {
 // fault is an error about a byte of a file.
 func fault(file string, offset int64, want, have string) error {
 	return &input.Error{File: file, Position: fmt.Sprintf("byte %d", offset), Expected: want, Found: have}
+}
+
+// ErrTruncated is wrapped by the errors about files that end too early.
+var ErrTruncated = errors.New("the end of the file")
+
+// ErrNoTensor is wrapped by the errors about names that a file does not hold.
+var ErrNoTensor = errors.New("no such tensor")
+
+// DType is the element type of a tensor, spelled as in the file.
+type DType string
+
+// The element types whose values are decoded.
+const (
+	Bool DType = "BOOL"
+	U8   DType = "U8"
+	I8   DType = "I8"
+	I16  DType = "I16"
+	U16  DType = "U16"
+	F16  DType = "F16"
+	BF16 DType = "BF16"
+	I32  DType = "I32"
+	U32  DType = "U32"
+	F32  DType = "F32"
+	F64  DType = "F64"
+	I64  DType = "I64"
+	U64  DType = "U64"
+)
+
+// sizes are the bytes of one element. The F8 types are raw bytes; types narrower
+// than a byte are refused by name.
+var sizes = map[DType]int64{
+	Bool: 1, U8: 1, I8: 1, "F8_E5M2": 1, "F8_E4M3": 1, "F8_E8M0": 1, "F8_E5M2FNUZ": 1, "F8_E4M3FNUZ": 1,
+	I16: 2, U16: 2, F16: 2, BF16: 2,
+	I32: 4, U32: 4, F32: 4,
+	F64: 8, I64: 8, U64: 8,
+}
+
+// Size is the bytes of one element, 0 for an unknown type.
+func (d DType) Size() int64 { return sizes[d] }
+
+// Tensor describes one tensor of a file.
+type Tensor struct {
+	Name  string
+	DType DType
+	Shape []int64 // outermost dimension first; empty for a scalar
+	Begin int64   // first byte, counted from the end of the header
+	End   int64   // one past the last byte
+}
+
+// Bytes is End − Begin.
+func (t Tensor) Bytes() int64 { return t.End - t.Begin }
+
+// Elements is the product of the dimensions, 1 for a scalar.
+func (t Tensor) Elements() int64 { return t.Bytes() / t.DType.Size() }
+
+// String names the tensor the way errors do: `"logits" F32 [8 256]`.
+func (t Tensor) String() string {
+	return fmt.Sprintf("%q %s %s", t.Name, t.DType, strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "×"))
+}
+
+// byteSize is the product of the dimensions times the element size, 0 when any
+// dimension is 0; false when a dimension is negative, the product does not fit,
+// or the type is unknown.
+func byteSize(d DType, shape []int64) (int64, bool) {
+	size := d.Size()
+	if size == 0 || slices.ContainsFunc(shape, func(n int64) bool { return n < 0 }) {
+		return 0, false
+	}
+	if slices.Contains(shape, 0) {
+		return 0, true
+	}
+	for _, n := range shape {
+		if size > math.MaxInt64/n {
+			return 0, false
+		}
+		size *= n
+	}
+	return size, true
+}
+
+// Float32s reads a tensor of type F32, F16, BF16 or F64 in row-major order; F64
+// is rounded to the nearest float32, ties to even.
+func (f *File) Float32s(name string) ([]float32, error) {
+	b, t, err := f.Bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, t.Elements())
+	if err := Decode(out, b, t.DType); err != nil {
+		return nil, fmt.Errorf("%q: tensor %q: %w", f.name, name, err)
+	}
+	return out, nil
+}
+
+// DecodeIntegers turns the little-endian bytes of an integer type, or of BOOL,
+// into int64. len(src) must be len(dst) elements. A U64 above 2⁶³ − 1 is an error.
+func DecodeIntegers(dst []int64, src []byte, d DType) error {
+	le := binary.LittleEndian
+	if err := checkLength(len(dst), src, d); err != nil {
+		return err
+	}
+	switch d {
+	case Bool, U8:
+		decode(dst, src, 1, func(b []byte) int64 { return int64(b[0]) })
+	case I8:
+		decode(dst, src, 1, func(b []byte) int64 { return int64(int8(b[0])) })
+	case U16:
+		decode(dst, src, 2, func(b []byte) int64 { return int64(le.Uint16(b)) })
+	case I16:
+		decode(dst, src, 2, func(b []byte) int64 { return int64(int16(le.Uint16(b))) })
+	case U32:
+		decode(dst, src, 4, func(b []byte) int64 { return int64(le.Uint32(b)) })
+	case I32:
+		decode(dst, src, 4, func(b []byte) int64 { return int64(int32(le.Uint32(b))) })
+	case I64, U64:
+		decode(dst, src, 8, func(b []byte) int64 { return int64(le.Uint64(b)) })
+		if i := slices.IndexFunc(dst, func(n int64) bool { return n < 0 }); d == U64 && i >= 0 {
+			return fmt.Errorf("element %d: %d does not fit 63 bits", i, uint64(dst[i]))
+		}
+	default:
+		return fmt.Errorf("want integers, have %s", d)
+	}
+	return nil
+}
+
+// decode is short enough to be inlined together with value.
+func decode[T int64 | float32](dst []T, src []byte, size int, value func([]byte) T) {
+	for i := range dst {
+		dst[i] = value(src[i*size:])
+	}
+}
+
+// checkLength is about the bytes of so many elements.
+func checkLength(elements int, src []byte, d DType) error {
+	if want := int64(elements) * d.Size(); int64(len(src)) != want {
+		return fmt.Errorf("decoding %s: want %d bytes for %d elements, have %d", d, want, elements, len(src))
+	}
+	return nil
+}
+
+// Decode turns little-endian F32, F16 or BF16 bytes into float32, exactly, and F64
+// to the nearest, ties to even. len(src) must be len(dst) elements.
+func Decode(dst []float32, src []byte, d DType) error {
+	le := binary.LittleEndian
+	if err := checkLength(len(dst), src, d); err != nil {
+		return err
+	}
+	switch d {
+	case F32:
+		decode(dst, src, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
+	case BF16:
+		decode(dst, src, 2, func(b []byte) float32 { return math.Float32frombits(uint32(le.Uint16(b)) << 16) })
+	case F16:
+		decode(dst, src, 2, func(b []byte) float32 { return half(le.Uint16(b)) })
+	case F64:
+		decode(dst, src, 8, func(b []byte) float32 { return float32(math.Float64frombits(le.Uint64(b))) })
+	default:
+		return fmt.Errorf("want F32, BF16, F16 or F64, have %s", d)
+	}
+	return nil
+}
+
+// half is exact: the bits of an IEEE 754 binary16 (5 exponent and 10
+// fraction bits), moved to their places in a float32, are the value times 2⁻¹¹²,
+// subnormals included.
+func half(h uint16) float32 {
+	b := math.Float32bits(math.Float32frombits(uint32(h&0x7fff)<<13) * 0x1p112)
+	if h&0x7c00 == 0x7c00 { // infinities and NaN
+		b |= 0x7f800000
+	}
+	return math.Float32frombits(b | uint32(h&0x8000)<<16)
 }

@@ -203,3 +203,127 @@ func (t *counter) worstPair(f bounds) (worst *Level, source router.OptInt) {
 	}
 	return worst, source
 }
+
+// Proof is the certificate of a table for every number of tokens, as many on every
+// rank: counted after each row, against the floors of as many tokens.
+type Proof struct {
+	Rows   int `json:"rows"`
+	Period int `json:"period"` // steps after which the table is level; 0 if not known
+	// Level is that all experts have had equally many slots after the last row. More
+	// tokens than rows then add whole tables, which move loads and floors alike: what
+	// is said of the rows holds for every number of tokens.
+	Level  bool   `json:"level"`
+	Rank   Misses `json:"rank"`
+	Copy   Misses `json:"copy"` // of experts; experts without replicas
+	Active Misses `json:"active_experts"`
+	// Valid is that no token has an expert twice or too many groups.
+	Valid bool `json:"valid"`
+}
+
+// Optimal is that ranks, copies and active experts are at their floors for every
+// number of tokens.
+func (p Proof) Optimal() bool {
+	return p.Valid && p.Level && p.Rank.Tokens+p.Copy.Tokens+p.Active.Tokens == 0
+}
+
+// Misses says for how many numbers of tokens, from 1 to Rows, a floor is missed,
+// and by how many slots or experts at most.
+type Misses struct {
+	Tokens int   `json:"tokens"`
+	Worst  int64 `json:"worst"`
+}
+
+func (m *Misses) add(off int64) {
+	if off > 0 {
+		m.Tokens++
+		m.Worst = max(m.Worst, off)
+	}
+}
+
+// Prove counts the whole table of a valid problem, whose tokens do not matter.
+func Prove(p Problem) Proof {
+	t, row := NewTable(p), make([]int32, p.Shape.TopK)
+	return ProveRows(p, t.rows, t.period, func(source, token int) []int32 {
+		t.Fill(row, source, token)
+		return row
+	})
+}
+
+// ProveRows is Prove for a table that is given by its rows: the experts of a token of
+// each source. In tep mode there is one source.
+func ProveRows(p Problem, rows, period int, row func(source, token int) []int32) Proof {
+	proof := Proof{Rows: rows, Period: period, Valid: true}
+	load := router.NewLoad(p.Shape.Experts)
+	p.Tokens = make([]int, p.Layout.Ranks())
+	for token := range rows {
+		for s := range p.sources() {
+			experts := row(s, token)
+			load.Add(experts)
+			duplicates, groups := repeatsAndGroups(p.Shape, experts)
+			proof.Valid = proof.Valid && duplicates == 0 && groups <= p.Shape.GroupLimit()
+		}
+		for r := range p.Tokens {
+			p.Tokens[r]++
+		}
+		perRank := p.Layout.RankLoad(load.PerExpert)
+		f := boundsOf(p, slices.Max(perRank))
+		proof.Rank.add(slices.Max(perRank) - f.rank)
+		proof.Copy.add(slices.Max(p.Layout.CopyLoad(load.PerExpert)) - f.copy)
+		proof.Active.add(f.active - int64(load.Experts().Active))
+	}
+	proof.Level = slices.Min(load.PerExpert) == slices.Max(load.PerExpert)
+	return proof
+}
+
+// Case is one plan for one problem.
+type Case struct {
+	Name          string        `json:"name"`
+	Ranks         int           `json:"ranks"`
+	TokensPerRank router.Number `json:"tokens_per_rank"`           // null where ranks differ
+	TokensOfRanks []int         `json:"tokens_of_ranks,omitempty"` // only where they do, by rank
+	Certificate   *Certificate  `json:"certificate"`               // null when the plan refuses
+	Refused       string        `json:"refused,omitempty"`         // why
+}
+
+// CaseOf plans a problem and certifies the plan.
+func CaseOf(name string, p Problem, o Options) Case {
+	c := Case{Name: name, Ranks: p.Layout.Ranks(), TokensPerRank: router.Number(p.Tokens[0])}
+	if slices.Min(p.Tokens) != slices.Max(p.Tokens) {
+		c.TokensPerRank, c.TokensOfRanks = router.Undefined(), p.Tokens
+	}
+	made, err := New(name, p, o)
+	if err == nil {
+		var certificate Certificate
+		if certificate, err = Certify(p, made); err == nil {
+			c.Certificate = &certificate
+			return c
+		}
+	}
+	c.Refused = err.Error()
+	return c
+}
+
+// EveryTokens is the certificate of a plan for every number of tokens per rank.
+type EveryTokens struct {
+	Name  string `json:"name"`
+	Ranks int    `json:"ranks"`
+	Proof
+}
+
+// Certificates certify the plans that are one table for any number of tokens, once for each
+// number of ranks, where the table has a period that proves it.
+func Certificates(names []string, problems []Problem) (list []EveryTokens) {
+	for _, name := range names {
+		ranks := 0
+		for _, p := range problems {
+			if p.Layout.Ranks() == ranks || !AnyTokens(name) || NewTable(p).Period() == 0 {
+				continue
+			}
+			ranks = p.Layout.Ranks()
+			if proof := Prove(p); proof.Level {
+				list = append(list, EveryTokens{Name: name, Ranks: ranks, Proof: proof})
+			}
+		}
+	}
+	return list
+}

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/cmd/internal/output"
+	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/table"
 )
 
@@ -63,4 +67,62 @@ func short[T any](path string, all []T, of func(T) string) string {
 		return path
 	}
 	return base
+}
+
+// Of is the document of a result of any kind.
+func Of(in source.Item) output.Document {
+	switch {
+	case in.Campaign != nil:
+		return Campaign(*in.Campaign)
+	case in.Trace != nil:
+		return Trace(in.Trace, in.Name)
+	case in.Compared != nil:
+		return Comparison(*in.Compared)
+	case in.Counts != nil:
+		return Counts(in.Counts, in.Name)
+	case in.Place != nil:
+		return Place(in.Place, "")
+	}
+	return VerifiedCache(in.Name, *in.Cache)
+}
+
+// NotComparable is the first result whose sides are not comparable, and why: of campaigns, or else of
+// traces. The name is empty where there is none.
+func NotComparable(items []source.Item) (name, why string) {
+	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
+	for _, in := range items {
+		switch {
+		case in.Campaign != nil && in.Campaign.Verdict == gain.NotComparable:
+			return in.Name, answer.Why(in.Campaign.Asked())
+		case in.Compared != nil && !in.Compared.Comparable && !judged:
+			return in.Name, strings.Join(answer.Refusals(in.Compared), "; ")
+		}
+	}
+	return "", ""
+}
+
+// document is an answer with its tables; notes come beside its caveats.
+func document(a answer.Answer, notes []string, value any, tables ...table.Table) output.Document {
+	shown := &output.Answer{
+		Line: a.Line, Verdict: string(a.Verdict), Tone: output.Tone(a.Verdict.Tone()), Basis: a.Basis,
+		Reasons: a.Reasons, Notes: a.CountNotes(len(notes)),
+	}
+	for _, n := range a.Numbers {
+		shown.Numbers = append(shown.Numbers, n.String())
+	}
+	for _, step := range a.Next {
+		if step.Command != "" {
+			shown.Next = append(shown.Next, step.Command)
+		}
+	}
+	d := output.Document{Answer: shown, Tables: tables, Value: value}
+	for _, c := range a.Caveats {
+		text := c.String()
+		if c.Severity != answer.Note {
+			text = string(c.Severity) + ": " + text
+		}
+		d.Notes = append(d.Notes, text)
+	}
+	d.Notes = append(d.Notes, notes...)
+	return d
 }

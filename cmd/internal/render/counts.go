@@ -1,10 +1,17 @@
 package render
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/table"
 )
 
@@ -57,4 +64,54 @@ func (res countsView) label(source string, phase counts.Phase) string {
 		name += " (" + string(phase) + ")"
 	}
 	return name
+}
+
+// FormatList is one line per format, for help.
+func FormatList() string {
+	var b strings.Builder
+	for _, f := range counts.Formats() {
+		fmt.Fprintf(&b, "  %-19s %s\n", f.ID, f.Name)
+	}
+	return b.String()
+}
+
+// FormatHelp describes the formats that the names are of.
+func FormatHelp(names []string) string {
+	var b strings.Builder
+	for _, f := range counts.Formats() {
+		if slices.Contains(names, f.ID) {
+			fmt.Fprintf(&b, "%s: %s\n\nLooks like:\n  %s\n\nRecorded by:\n  %s\n", f.ID, f.Name, f.Header, f.Origin)
+		}
+	}
+	return b.String()
+}
+
+// modelsResult is the JSON of models.
+type modelsResult struct {
+	SchemaVersion int            `json:"schema_version"`
+	Kind          string         `json:"kind"` // always "models"
+	Models        []router.Model `json:"models"`
+}
+
+// Models lays presets out.
+func Models(models []router.Model) output.Document {
+	groups := computed(label("groups"), func(m router.Model) any {
+		if !m.Grouped() {
+			return nil // none to choose from
+		}
+		return fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
+	})
+	t := table.Of("models", "", models,
+		label("name"), count("experts"), count("top-k"), groups, label("method"), label("bias"),
+		computed(real("scale"), func(m router.Model) any { return decimal(m.Scale) }), count("hidden", "hidden_size"),
+		count("intermediate", "intermediate_size"),
+		count("layers"), count("MoE layers", "moe_layers"), label("logits", "logits_dtype"), label("source"))
+	return output.Document{Headline: quantity.Count(len(models), "model"), Tables: []table.Table{t},
+		Value: modelsResult{SchemaVersion: 1, Kind: "models", Models: models}}
+}
+
+// decimal is the float64 of the same shortest decimal text: 2.827 stays 2.827.
+func decimal(x float32) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', -1, 32), 64)
+	return y
 }

@@ -75,15 +75,6 @@ type tracedJSON struct {
 }
 
 func traceTables(t *nsys.Trace) []table.Table {
-	slots := computed(count("slots"), func(e nsys.ExpertStat) any {
-		if !e.Known {
-			return nil
-		}
-		return e.Slots
-	})
-	share := computed(percent("share"),
-		func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
-	kernel := table.Column{Name: "name", Width: 70} // a row stays on one line
 	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
 	return []table.Table{
 		table.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
@@ -106,15 +97,8 @@ func traceTables(t *nsys.Trace) []table.Table {
 		table.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
 			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"),
 			duration("transfer")).LeadBy("total_ns"),
-		table.Of("experts", "Time per expert, over all steps", t.Experts,
-			append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), slots},
-				statColumns("instances")...)...).LeadBy("total_ns"),
-		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
-			slices.Concat([]table.Column{share}, statColumns("instances"),
-				[]table.Column{duration("unknown"), label("phase", "placed"), label("evidence"),
-					label("phase by name", "phase"), label("library"), kernel})...).
-			Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library",
-				"phase", "evidence", "mean_ns", "instances", "placed", "total_ns"),
+		expertTable(t.Experts),
+		kernelTable(t),
 		table.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
 			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"),
 			duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
@@ -134,6 +118,24 @@ func traceTables(t *nsys.Trace) []table.Table {
 			count("rank"), label("evidence"), label("file", "export"), count("process", "pid"),
 			count("device", "device_id"), count("streams")),
 	}
+}
+
+func expertTable(experts []nsys.ExpertStat) table.Table {
+	return table.Of("experts", "Time per expert, over all steps", experts,
+		append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), count("slots")},
+			statColumns("instances")...)...).LeadBy("total_ns")
+}
+
+func kernelTable(t *nsys.Trace) table.Table {
+	share := computed(percent("share"),
+		func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
+	name := table.Column{Name: "name", Width: 70} // a row stays on one line
+	return table.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
+		slices.Concat([]table.Column{share}, statColumns("instances"),
+			[]table.Column{duration("unknown"), label("phase", "placed"), label("evidence"),
+				label("phase by name", "phase"), label("library"), name})...).
+		Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library",
+			"phase", "evidence", "mean_ns", "instances", "placed", "total_ns")
 }
 
 // kindTable judges each kind of steps by itself.

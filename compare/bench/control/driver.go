@@ -105,8 +105,14 @@ func (d *Driver) write(change func(*Order)) error {
 	return d.Channel.Write(d.order)
 }
 
+// The routers that every engine has.
+const (
+	Off     = "off" // its own
+	Perfect = "perfect"
+)
+
 // own is the engine's router before any order.
-var own = Arm{"normal", "off"}
+var own = Arm{"normal", Off}
 
 // Acks are the ranks' answers when all had changed for the last time.
 func (d *Driver) Acks() []Ack { return d.acks }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/moebalance/moebalance/router/draft"
 	"github.com/moebalance/moebalance/router/input"
@@ -128,4 +129,73 @@ func (f Folder) Last() (int, error) {
 		o.Sequence = max(o.Sequence, a.Sequence)
 	}
 	return o.Sequence, err
+}
+
+// Side is a rank's side of a channel.
+type Side interface {
+	Read() (o Order, ok bool, err error)
+	See(rank, sequence int) error
+	Answer(Ack) error
+}
+
+// Follower is an engine's side of the protocol for ranks that live in one process, and so
+// change at the same step.
+type Follower struct {
+	Side    Side
+	Ranks   int
+	Own     string               // the router before any order, and after one that expired
+	Set     func(r string) error // changes the router; an error leaves it as it is
+	Changed func(sequence int)   // told before the router changes; nil tells nobody
+
+	order   Order
+	router  string
+	expired bool
+}
+
+// Poll obeys the last order. It is called between two steps, so many of which were done.
+func (f *Follower) Poll(now time.Time, steps int64) error {
+	o, ok, err := f.Side.Read()
+	switch {
+	case err != nil || !ok:
+		return err
+	case o.Sequence != f.order.Sequence:
+		for r := range f.Ranks {
+			if err := f.Side.See(r, o.Sequence); err != nil {
+				return err
+			}
+		}
+		f.expired = false
+		return f.obey(o, o.Router, now, steps)
+	case !f.expired:
+		f.order.ExpiresNS = o.ExpiresNS
+	}
+	if !f.expired && now.UnixNano() > f.order.ExpiresNS && f.router != f.Own {
+		f.expired = true
+		return f.obey(f.order, f.Own, now, steps)
+	}
+	return nil
+}
+
+// Sequence is that of the order in force, 0 before the first.
+func (f *Follower) Sequence() (number int, arm string, expired bool) {
+	return f.order.Sequence, f.order.Arm, f.expired
+}
+
+func (f *Follower) obey(o Order, router string, now time.Time, steps int64) error {
+	if f.Changed != nil {
+		f.Changed(f.order.Sequence)
+	}
+	a := Ack{Sequence: o.Sequence, Arm: o.Arm, Steps: steps, TimeNS: now.UnixNano(), Ranks: f.Ranks, Expired: f.expired}
+	if err := f.Set(router); err != nil {
+		a.Error = err.Error()
+	} else {
+		f.router = router
+	}
+	f.order, a.Router = o, f.router
+	for a.Rank = range f.Ranks {
+		if err := f.Side.Answer(a); err != nil {
+			return err
+		}
+	}
+	return nil
 }

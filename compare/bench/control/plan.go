@@ -18,7 +18,7 @@ type Arm struct {
 // Target is the imbalance over ranks, max/mean, that the arm's router is told to make; 0 where it is told
 // none.
 func (a Arm) Target() float64 {
-	if a.Router == "perfect" {
+	if a.Router == Perfect {
 		return 1
 	}
 	value, _ := strings.CutPrefix(a.Router, "target:")
@@ -33,7 +33,7 @@ func ParseRouters(list string) (arms []Arm, err error) {
 		a := Arm{Router: strings.TrimSpace(r)}
 		a.Name = unnamed.ReplaceAllString(a.Router, "-")
 		switch target := a.Target(); {
-		case a.Router == own.Router || a.Router == "perfect":
+		case a.Router == own.Router || a.Router == Perfect:
 			continue
 		case !named.MatchString(a.Router):
 			return nil, fmt.Errorf("%q is no router: want target:MAX_OVER_MEAN such as target:1.2, recorded:FILE or file:FILE",

@@ -153,7 +153,7 @@ func (r Record) SameLaunch(other Record) bool {
 // record has none: of two, the one that is called so, or else the one that is not balanced.
 func (r Record) Normal() (name string) {
 	for arm, router := range r.Routers {
-		if arm == own.Name || name == "" && arm != "perfect" && router != "perfect" {
+		if arm == own.Name || name == "" && arm != Perfect && router != Perfect {
 			name = arm
 		}
 	}

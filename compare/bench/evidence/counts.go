@@ -13,7 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Foreign says which of the files of counts at a path is not written by the launch whose folder
@@ -95,4 +97,69 @@ func Placement(arguments []string, environment map[string]string, folder string)
 		}
 	}
 	return named, file
+}
+
+// Load is the load of the worst layer of a launch, over ranks or over experts.
+type Load struct {
+	Over           string
+	MaxMean, Floor router.Number // max/mean, and the least that whole slots allow, where that is known
+}
+
+// Loads are those that were measured, over ranks before experts.
+type Loads []Load
+
+// Measured are the loads of ranks and of experts that are known.
+func Measured(ranks, rankFloor, experts, expertFloor router.Number) Loads {
+	return slices.DeleteFunc(Loads{{"ranks", ranks, rankFloor}, {"experts", experts, expertFloor}},
+		func(l Load) bool { return !l.MaxMean.Defined() })
+}
+
+func (w Loads) String() string {
+	if len(w) == 0 {
+		return "no loads reported"
+	}
+	var texts []string
+	for _, l := range w {
+		text := quantity.Ratio(l.MaxMean) + " over " + l.Over
+		if l.Floor.Defined() {
+			text += " (floor " + quantity.Ratio(l.Floor) + ")"
+		}
+		texts = append(texts, text)
+	}
+	return "worst layer max/mean " + strings.Join(texts, ", ")
+}
+
+// Within reports whether there are any, and max/mean of all is at most so many times its
+// floor; where that is not known, times the 1 of large batches.
+func (w Loads) Within(limit router.Number) bool {
+	return len(w) > 0 && !slices.ContainsFunc(w, func(l Load) bool {
+		floor := router.Number(1)
+		if l.Floor.Defined() {
+			floor = l.Floor
+		}
+		return l.MaxMean > limit*floor
+	})
+}
+
+// GroupLimited is the model that words name whose routing is limited to groups
+// of experts, empty where they name none: a preset's name, perhaps with a suffix, or a
+// folder with its config.json.
+func GroupLimited(words []string, folder string) string {
+	for _, word := range words {
+		if _, value, ok := strings.Cut(word, "="); ok {
+			word = value
+		}
+		if config, err := input.ReadFile(filepath.Join(InFolder(folder, word), "config.json"), 64<<20); err == nil {
+			if m, err := router.ParseConfig(config, ""); err == nil && m.Shape.Grouped() {
+				return word
+			}
+		}
+		base := strings.ToLower(filepath.Base(word))
+		for _, m := range router.Models() {
+			if m.Shape.Grouped() && strings.HasPrefix(base, m.Name) {
+				return word
+			}
+		}
+	}
+	return ""
 }

@@ -76,11 +76,8 @@ type Outcome struct {
 // Run starts the job and waits for it. The error is nil only if everything ended as
 // it should. What was started is gone when Run returns.
 func (j Job) Run(ctx context.Context) (Outcome, error) {
-	if j.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, j.Timeout, fmt.Errorf("%w of %s passed", errTimeout, j.Timeout))
-		defer cancel()
-	}
+	ctx, cancel := limited(ctx, j.Timeout, fmt.Errorf("%w of %s passed", errTimeout, j.Timeout))
+	defer cancel()
 	if j.Stall > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = j.watchStall(ctx)
@@ -100,6 +97,14 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 	}
 	r.outcome.CPU += r.family.cpu
 	return r.outcome, err
+}
+
+// limited ends with why after a time; 0 is none.
+func limited(ctx context.Context, limit time.Duration, why error) (context.Context, context.CancelFunc) {
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, limit, why)
 }
 
 // running is a job and what has come of it so far.
@@ -223,13 +228,10 @@ func (j *running) command(ctx context.Context, r Run) error {
 	if r.Began != nil {
 		r.Began()
 	}
-	if r.Limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.Limit,
-			fmt.Errorf("the client did not end within %s, which is far longer than before: the server or the client hangs",
-				r.Limit.Round(time.Second)))
-		defer cancel()
-	}
+	ctx, cancel := limited(ctx, r.Limit,
+		fmt.Errorf("the client did not end within %s, which is far longer than before: the server or the client hangs",
+			r.Limit.Round(time.Second)))
+	defer cancel()
 	if n := len(j.started); j.Drive != nil && n > 1 { // the last client ended with its group
 		j.outcome.CPU += j.started[n-1].cpu()
 		j.started = j.started[:n-1]
@@ -292,12 +294,9 @@ func lastWords(folder string, files ...string) string {
 
 // untilReady waits for the server to answer.
 func (j Job) untilReady(ctx context.Context, server *process) error {
-	if j.ReadyTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, j.ReadyTimeout,
-			fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), j.ReadyTimeout))
-		defer cancel()
-	}
+	ctx, cancel := limited(ctx, j.ReadyTimeout,
+		fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), j.ReadyTimeout))
+	defer cancel()
 	for {
 		if answers(ctx, j.Ready) {
 			return nil
@@ -315,37 +314,31 @@ func (j Job) untilReady(ctx context.Context, server *process) error {
 
 // Post sends an empty request that a server acts on.
 func Post(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answers %s", shown.Masked(url), resp.Status)
-	}
-	return nil
+	return ask(ctx, http.MethodPost, url, 30*time.Second)
 }
 
 // answers reports whether the URL gives a 2xx answer within two seconds.
 func answers(ctx context.Context, url string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	return ask(ctx, http.MethodGet, url, 2*time.Second) == nil
+}
+
+// ask sends an empty request, and wants a 2xx answer.
+func ask(ctx context.Context, method, url string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return false
+		return err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false
+		return err
 	}
 	resp.Body.Close()
-	return resp.StatusCode/100 == 2
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s answers %s", shown.Masked(url), resp.Status)
+	}
+	return nil
 }
 
 // lastLine is the last line of a file that is not blank, cut to a readable length;

@@ -1,13 +1,20 @@
 package launch
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // Profile says how a command is put under Nsight Systems: the switches that the
@@ -167,4 +174,44 @@ func (p Profile) Script(words []string, folder, version string) string {
 	}
 	fmt.Fprintf(&b, "mkdir -p %s\nexec %s\n", Quote([]string{folder}), Quote(p.Wrap(words, folder, version)))
 	return b.String()
+}
+
+// Streams are those of a command that is recorded.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Record runs a command under nsys, and returns the reports that this wrote into the folder, which
+// it makes. Reports must not be there before.
+func (p Profile) Record(ctx context.Context, words []string, folder string, s Streams) ([]string, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	wrapped := p.Wrap(words, folder, LauncherVersion(words[0]))
+	cmd := exec.CommandContext(ctx, wrapped[0], wrapped[1:]...)
+	cmd.Env = Environ(os.Environ(), p.Variables())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nsys then still writes its report
+	cmd.WaitDelay = 5 * time.Minute
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("the command failed: %w", err)
+	}
+	reports := Reports(folder)
+	switch {
+	case len(reports) == 0:
+		return nil, errors.New("the command succeeded, but nsys wrote no report in " + folder +
+			": were the iterations reached?")
+	case !slices.ContainsFunc(reports, func(path string) bool { return filepath.Ext(path) != ".qdstrm" }):
+		return nil, fmt.Errorf("nsys wrote %s but no report: want a complete nsys installation, with its importer",
+			reports[0])
+	}
+	return reports, nil
+}
+
+// Reports lists the reports of a folder. Those of another run must not be in it: they would count
+// as ranks of this run.
+func Reports(folder string) []string {
+	reports, _ := filepath.Glob(filepath.Join(folder, "report.rank*"))
+	return reports
 }

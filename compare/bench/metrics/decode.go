@@ -30,16 +30,13 @@ func (o *object) get(key string) (v any, ok bool, err error) {
 		if k != key {
 			continue
 		}
-		if ok && !equal(v, o.values[i]) {
+		if ok && fmt.Sprintf("%#v", v) != fmt.Sprintf("%#v", o.values[i]) { // NaN equals itself
 			return nil, false, errTwice
 		}
 		v, ok = o.values[i], true
 	}
 	return v, ok, nil
 }
-
-// equal compares decoded values by what they print, so that NaN equals itself.
-func equal(a, b any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }
 
 // GoString prints the content of an object, not its place in memory.
 func (o *object) GoString() string { return fmt.Sprintf("{%#v %#v}", o.keys, o.values) }

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Status is what evidence shows about routing.
@@ -119,4 +121,54 @@ func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []Rank) {
 		all = append(all, *ranks[rank])
 	}
 	return all
+}
+
+// byLine judges a launch by the proof lines its ranks printed, of which each must
+// print its own: lines that do not name their rank may all be of one rank. Their
+// absence from the normal arm is evidence only beside their presence in every launch
+// of the perfect one: an engine that never prints the line says nothing by not printing
+// it. A launch in which the engine reports a failure claims nothing.
+func (r Rules) byLine(arm gain.Arm, l Launch) []Rank {
+	proof := func(rank int, s Status, format string, args ...any) Rank {
+		return Rank{Arm: arm, Rank: rank, Launches: 1, Status: s, Evidence: fmt.Sprintf(format, args...)}
+	}
+	failed := slices.IndexFunc(l.Lines, func(f evidence.ProofLine) bool { return f.Failed })
+	named := 0
+	for _, f := range l.Lines {
+		if f.Rank != gain.AllRanks {
+			named++
+		}
+	}
+	var proofs []Rank
+	for _, f := range l.Lines {
+		status, doubt := Unproved, ""
+		switch {
+		case arm == gain.Normal:
+			status = Balanced
+		case failed >= 0:
+			doubt = fmt.Sprintf(", but the engine says %q", l.Lines[failed].Text)
+		case r.Limited(f.Text) != "":
+			doubt = fmt.Sprintf(" is of TensorRT-LLM's first planner, which ignores the expert groups of %s and is not "+
+				"balanced there", r.Limited(f.Text))
+		case l.Ranks == 0:
+			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
+		case f.Rank == gain.AllRanks && l.Ranks > 1:
+			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the "+
+				"output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, l.Ranks)
+		default:
+			status = Balanced
+		}
+		proofs = append(proofs, proof(f.Rank, status, "log line %q (%d×)%s", f.Text, f.Times, doubt))
+	}
+	switch {
+	case len(l.Lines) > 0:
+		return proofs
+	case arm == gain.Perfect:
+		return []Rank{proof(gain.AllRanks, Unproved,
+			"no log line matches %s: check that the ranks see the switch, or give another %s", r.Line, OtherFlags)}
+	case !r.Printed:
+		return []Rank{proof(gain.AllRanks, Unproved,
+			"no proof line in either arm: give another %s", OtherFlags)}
+	}
+	return []Rank{proof(gain.AllRanks, Unbalanced, "the log lacks the proof line that the perfect arm prints")}
 }

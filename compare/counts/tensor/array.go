@@ -1,9 +1,14 @@
 package tensor
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 )
@@ -135,4 +140,76 @@ func strided(raw []byte, dtype safetensors.DType, offset int64, shape, stride []
 		i++
 	}
 	return out, nil
+}
+
+// NumPyMagic begins every .npy file.
+const NumPyMagic = "\x93NUMPY"
+
+var (
+	npyDescr   = regexp.MustCompile(`'descr':\s*'([<>|=]?)([a-zA-Z])(\d{1,6})'`)
+	npyFortran = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
+	npyShape   = regexp.MustCompile(`'shape':\s*\(([0-9, L]*)\)`)
+
+	npyTypes = map[string]safetensors.DType{
+		"i1": safetensors.I8, "i2": safetensors.I16, "i4": safetensors.I32, "i8": safetensors.I64,
+		"u1": safetensors.U8, "u2": safetensors.U16, "u4": safetensors.U32, "u8": safetensors.U64,
+	}
+)
+
+// ParseNumPy reads a .npy file of integers: magic, version, a Python dictionary as text, and
+// the elements. Exactly the promised bytes must follow.
+func ParseNumPy(b []byte) (Array, error) {
+	a, err := readNumPy(b)
+	if err != nil {
+		return a, fmt.Errorf("npy: %w", err)
+	}
+	return a, nil
+}
+
+func readNumPy(b []byte) (a Array, err error) {
+	header, data, err := npyHeader(b)
+	if err != nil {
+		return a, err
+	}
+	descr, order, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header),
+		npyShape.FindStringSubmatch(header)
+	if descr == nil || order == nil || shape == nil {
+		return a, fmt.Errorf("want an array of integers, have the header %.80q", header)
+	}
+	for _, field := range strings.FieldsFunc(shape[1], func(r rune) bool { return r == ',' || r == ' ' }) {
+		n, err := strconv.ParseInt(strings.TrimSuffix(field, "L"), 10, 63)
+		if err != nil {
+			return a, fmt.Errorf("shape (%s): %w", shape[1], err)
+		}
+		a.Shape = append(a.Shape, n)
+	}
+	kind, width := descr[2], descr[3]
+	if descr[1] == ">" {
+		return a, errors.New("big-endian elements are not read")
+	}
+	dtype, ok := npyTypes[kind+width]
+	if !ok {
+		return a, fmt.Errorf(
+			"want integers of 1, 2, 4 or 8 bytes, have elements of the NumPy type %s%s; convert whole numbers by .astype(int)",
+			kind, width)
+	}
+	return Dense(data, dtype, a.Shape, order[1] == "True")
+}
+
+// npyHeader splits a file into its header text and its elements.
+func npyHeader(b []byte) (header string, data []byte, err error) {
+	if len(b) < 10 || string(b[:6]) != NumPyMagic {
+		return "", nil, errors.New("no NumPy magic")
+	}
+	length, start := uint64(binary.LittleEndian.Uint16(b[8:])), uint64(10)
+	switch {
+	case b[6] < 1 || b[6] > 3:
+		return "", nil, fmt.Errorf("want format version 1 to 3, have %d", b[6])
+	case b[6] > 1 && len(b) >= 12:
+		length, start = uint64(binary.LittleEndian.Uint32(b[8:])), 12
+	}
+	if start+length > uint64(len(b)) || b[6] > 1 && start == 10 {
+		return "", nil, errors.New("the header is cut short")
+	}
+	return string(b[start : start+length]), b[start+length:], nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// ReadOptions says how a file is read. The zero value reads what an analysis needs.
+// Options says how a file is read. The zero value reads what an analysis needs.
 type Options struct {
 	Converter Converter // for reports given in place of exports
 	// Progress is told how many bytes more have been read; all calls together sum
@@ -26,7 +26,7 @@ type Options struct {
 	Progress func(bytes int64)
 }
 
-// ReadCapture reads an export, a report or a trace of PyTorch's profiler. A
+// Read reads an export, a report or a trace of PyTorch's profiler. A
 // recording without any kernel is not an error: see Recording.NoKernels.
 func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	if isTorchTrace(path) {

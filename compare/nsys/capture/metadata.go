@@ -2,6 +2,8 @@ package capture
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -170,4 +172,52 @@ func (p *Metadata) countGraphLaunches(ctx context.Context, db *database) error {
 	}
 	return columns(ctx, db, callTable, []string{"nameId"}, " WHERE nameId IN (SELECT id FROM "+stringTable+
 		" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%')", func([]int64) { p.GraphLaunches++ })
+}
+
+// The arms that a switch in the environment, or a range of the hook, names.
+const (
+	Normal  = "normal"
+	Perfect = "perfect"
+)
+
+// switchedOn reports whether a value switches a variable on. TensorRT-LLM takes
+// "1" and nothing else; "true" leaves its router as it is.
+func switchedOn(variable, value string) bool {
+	if variable == ArmVariables[0] {
+		return value == "1"
+	}
+	return slices.Contains([]string{"1", "true", "True", "uniform_random"}, value)
+}
+
+// Arm says which arm a capture is of, and why.
+func (p *Metadata) Arm() (arm, evidence string) {
+	for _, name := range ArmVariables {
+		value, ok := p.Environment[name]
+		switch {
+		case ok && switchedOn(name, value):
+			return Perfect, name + "=" + value
+		case ok && evidence == "":
+			arm, evidence = Normal, name+"="+value
+		}
+	}
+	switch {
+	case evidence != "":
+		return arm, evidence
+	case p.Variables > 0: // absence proves nothing: other engines have other switches
+		return "", fmt.Sprintf("no router switch is among the %d recorded environment variables", p.Variables)
+	}
+	return "", "no environment recorded"
+}
+
+// rankName wants the whole word: the r1 of "deepseek-r1.rank0.sqlite" is a model's.
+var rankName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[._-]?(\d{1,6})(?:[^0-9a-z]|$)`)
+
+// RankInName reads "normal.rank3.sqlite" and "report_np8_rank3.sqlite".
+func RankInName(path string) (int, bool) {
+	m := rankName.FindStringSubmatch(filepath.Base(path))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	return n, err == nil
 }

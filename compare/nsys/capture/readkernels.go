@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ianlancetaylor/demangle"
+
 	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -245,4 +247,20 @@ func (a *activityReader) device(row *rows.Row, process, device int) int32 {
 		Process: a.processes.of(row.Int(process)),
 		Ordinal: int32(min(max(row.Int(device), -1), math.MaxInt32)),
 	})
+}
+
+// demangledLimit is the power of 2 that bounds a demangled name: the names of CUTLASS
+// kernels take up to some ten thousand bytes, and a hostile one expands without end.
+const demangledLimit = 16
+
+// demangled spells a mangled C++ name as nsys does. PyTorch's profiler leaves those
+// mangled that its own demangler cannot read, the grouped GEMM of CUTLASS among them.
+func demangled(name string) string {
+	if !strings.HasPrefix(name, "_Z") {
+		return name
+	}
+	if text, err := demangle.ToString(name, demangle.MaxLength(demangledLimit)); err == nil {
+		return text
+	}
+	return name
 }

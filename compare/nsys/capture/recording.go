@@ -1,5 +1,11 @@
 package capture
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
 // Recording is one capture as plain events, whatever program and file format
 // they came from: the boundary between reading and analyzing. A source fills
 // one in; analysis sees nothing else of the file.
@@ -110,4 +116,107 @@ type GraphLaunch struct {
 	Graph       int64
 	Device      int32
 	Launch      int32
+}
+
+// JoinDevices makes one device of every process: that on which it
+// worked longest. A process that also touched another device (a context opened
+// by mistake on device 0 is common) is still one rank. It counts the kernels that
+// ran elsewhere.
+func (r *Recording) JoinDevices() {
+	worked := make([]int64, len(r.Devices))
+	for i := range r.Kernels {
+		worked[r.Kernels[i].Device] += r.Kernels[i].End - r.Kernels[i].Start
+	}
+	for _, g := range r.Graphs {
+		worked[g.Device] += g.End - g.Start
+	}
+	home := map[int32]int32{} // device by process
+	for i, u := range r.Devices {
+		if at, ok := home[u.Process]; !ok || worked[i] > worked[at] || worked[i] == worked[at] &&
+			u.Ordinal < r.Devices[at].Ordinal {
+			home[u.Process] = int32(i)
+		}
+	}
+	to := make([]int32, len(r.Devices))
+	for i, u := range r.Devices {
+		to[i] = home[u.Process]
+	}
+	for i := range r.Kernels {
+		k := &r.Kernels[i]
+		if at := to[k.Device]; at != k.Device {
+			k.Device = at
+			r.Issues[OtherDevice]++
+		}
+	}
+	for i := range r.Graphs {
+		r.Graphs[i].Device = to[r.Graphs[i].Device]
+	}
+	for i := range r.Streams {
+		r.Streams[i].Device = to[r.Streams[i].Device]
+	}
+}
+
+// WorkingProcesses is the number of processes that ran anything.
+func (r *Recording) WorkingProcesses() int {
+	seen := map[int32]bool{}
+	for _, u := range r.Devices {
+		seen[u.Process] = true
+	}
+	return len(seen)
+}
+
+// Python is when each process collects garbage, and when each thread waits for Python's
+// lock (GIL): ranges of TensorRT-LLM with TLLM_PROFILE_RECORD_GC, of PyTorch's profiler
+// with record_python_gc_info, and of nsys with --trace python-gil.
+type Python struct{ Collects, Locked map[int32]Intervals }
+
+// Python finds these ranges by their names.
+func (r *Recording) Python() Python {
+	p := Python{map[int32]Intervals{}, map[int32]Intervals{}}
+	names := make([]string, len(r.RangeNames))
+	for i, name := range r.RangeNames {
+		names[i] = strings.ToLower(name)
+	}
+	for _, n := range r.Ranges {
+		switch i := (interval{n.Start, n.End}); names[n.Name] {
+		case "python gc":
+			of := r.Threads[n.Thread].Process
+			p.Collects[of] = append(p.Collects[of], i)
+		case "waiting for gil":
+			p.Locked[n.Thread] = append(p.Locked[n.Thread], i)
+		}
+	}
+	for _, lists := range []map[int32]Intervals{p.Collects, p.Locked} {
+		for of, l := range lists {
+			lists[of] = l.joined()
+		}
+	}
+	return p
+}
+
+type interval struct{ start, end int64 }
+
+// Intervals do not overlap and come in the order of time.
+type Intervals []interval
+
+// joined puts intervals in order and overlapping ones together.
+func (l Intervals) joined() (joined Intervals) {
+	slices.SortFunc(l, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
+	for _, i := range l {
+		if n := len(joined); n > 0 && i.start <= joined[n-1].end {
+			joined[n-1].end = max(joined[n-1].end, i.end)
+		} else {
+			joined = append(joined, i)
+		}
+	}
+	return joined
+}
+
+// Within is how much of a stretch of time lies in the intervals.
+func (l Intervals) Within(from, to int64) (ns int64) {
+	at, _ := slices.BinarySearchFunc(l, from, func(i interval, t int64) int { return cmp.Compare(i.end, t) })
+	for ; at < len(l) && l[at].start < to; at++ {
+		ns += min(l[at].end, to) - max(l[at].start, from)
+	}
+	return ns
 }

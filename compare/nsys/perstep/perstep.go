@@ -260,7 +260,7 @@ func (t *Trace) Load() (slots []float64, floor float64) {
 	for i, e := range t.Experts() {
 		if !math.IsNaN(e.Slots) {
 			add(&slots[t.at[e.Rank]], e.Slots)
-			layers[e.Layer] += t.source.Experts[i].Slots
+			layers[e.Layer] += int64(t.source.Experts[i].Slots)
 		}
 	}
 	n, steps := len(slots)-floats.Count(math.IsNaN, slots), t.recordedSteps()

@@ -194,3 +194,233 @@ func numberList(numbers []int) string {
 	}
 	return strings.Join(words, ", ")
 }
+
+// InOrder renumbers the layers with load from 0, and returns their numbers; nil where
+// there are not so many layers, or where they have these numbers.
+func (c Counts) InOrder(layers int) (renumbered Counts, numbers []int) {
+	numbers = c.loaded()
+	if layers == 0 || len(numbers) != layers || numbers[layers-1] == layers-1 {
+		return c, nil
+	}
+	renumbered = Counts{Load: map[int]router.Load{}, Layout: map[int]router.Layout{}}
+	for i, number := range numbers {
+		renumbered.Load[i] = c.Load[number]
+		if layout, ok := c.Layout[number]; ok {
+			renumbered.Layout[i] = layout
+		}
+	}
+	return renumbered, numbers
+}
+
+// loaded are the layers with any load, ascending.
+func (c Counts) loaded() (layers []int) {
+	for _, layer := range slices.Sorted(maps.Keys(c.Load)) {
+		if load := c.Load[layer]; load.Total() > 0 {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
+}
+
+// layers compares the layers in which experts work. Recorded layers without any
+// load are no evidence: some recorders list the dense ones too.
+func (c *check) layers() error {
+	worked, recorded := map[int]bool{}, map[int]bool{}
+	for _, layer := range c.loaded() {
+		recorded[layer] = true
+	}
+	for at := range c.Trace.Layers {
+		worked[at.Layer] = true
+	}
+	switch {
+	case len(worked) == 0:
+		c.warn("counts_layers", "why", "no_time")
+		return nil
+	case len(recorded) == 0:
+		c.warn("counts_layers", "why", "zero")
+		return nil
+	}
+	without, idle := missingFrom(worked, recorded), missingFrom(recorded, worked)
+	switch {
+	case len(without) == len(worked), len(without) > 0 && len(idle) > 0:
+		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrMismatch,
+			numberList(slices.Collect(maps.Keys(recorded))), numberList(slices.Collect(maps.Keys(worked))))
+	case c.deeper(worked, idle):
+		return fmt.Errorf("%w: counts up to layer %d, and the last layer with experts is %d on every rank of the trace",
+			ErrMismatch, slices.Max(idle), slices.Max(slices.Collect(maps.Keys(worked))))
+	}
+	if len(without) > 0 {
+		c.warn("counts_layers", "why", "without", "layers", without)
+	}
+	if len(idle) > 0 {
+		c.warn("counts_layers", "why", "idle", "layers", idle)
+	}
+	return nil
+}
+
+// missingFrom lists what is in one set and not in the other.
+func missingFrom(have, other map[int]bool) (layers []int) {
+	for layer := range have {
+		if !other[layer] {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
+}
+
+// depthMargin is the share of a model's layers that counts may have beyond those of
+// a trace: layers that predict further tokens come last, and their ranges often go
+// by another name.
+const depthMargin = 0.1
+
+// deeper reports whether counts are of a deeper model than that of the trace. Every
+// step goes through all layers, so that a trace lacks some only where other ranks have
+// them (pipelines) or where the program runs single layers: all ranks must be there,
+// each with the same layers, and the counts go on behind the last of them.
+func (c *check) deeper(worked map[int]bool, idle []int) bool {
+	if float64(len(idle)) <= depthMargin*float64(len(worked)+len(idle)) ||
+		slices.Min(idle) < slices.Max(slices.Collect(maps.Keys(worked))) {
+		return false
+	}
+	for _, layout := range c.Layout {
+		if len(c.Ranks) != layout.Ranks() {
+			return false
+		}
+	}
+	return len(c.Trace.Layers) == len(worked)*len(c.Ranks) && len(c.Layout) > 0 && !c.SingleLayers
+}
+
+// Uneven reports whether the expert time of ranks or their recorded load in a layer is
+// clearly uneven, and a code of why they cannot be of one run; empty where nothing says so, or
+// where the counts lack the layer or a rank. Time is by rank, over all steps; steps is
+// how many were recorded.
+func (c Counts) Uneven(layer, steps int, ranks []int, time []float64) (uneven bool, contradiction string) {
+	recorded, known := c.Load[layer]
+	layout := c.Layout[layer]
+	if !known || layout.Experts() != len(recorded.PerExpert) || slices.Max(ranks) >= layout.Ranks() {
+		return false, ""
+	}
+	all := layout.RankLoad(recorded.PerExpert)
+	load := make([]float64, len(ranks))
+	for i, rank := range ranks {
+		load[i] = float64(all[rank])
+	}
+	if sum(time) == 0 || sum(load) == 0 {
+		return false, ""
+	}
+	slots := float64(recorded.Total()) / float64(len(recorded.PerExpert)) / float64(max(1, steps))
+	return max(excess(time), excess(load)) >= clearlyUneven, contradicts(time, load, slots)
+}
+
+// excess is max/mean − 1.
+func excess(v []float64) float64 { return slices.Max(v)*float64(len(v))/sum(v) - 1 }
+
+// contradicts is a code of why the recorded load of a layer cannot be that of its measured expert
+// time; empty where nothing says so. Both are by rank, over the same ranks; slots is
+// the mean number of slots of an expert and step.
+func contradicts(time, load []float64, slots float64) string {
+	t, l := excess(time), excess(load)
+	busiest, loaded := slices.Index(time, slices.Max(time)), slices.Index(load, slices.Max(load))
+	switch {
+	case max(t, l) < clearlyUneven:
+	case t < follows*l && slots >= computeBound:
+		return "even_time"
+	case l < follows*t:
+		return "even_load"
+	case min(t, l) > clearlyUneven && load[busiest] < sum(load)/float64(len(load)) &&
+		time[loaded] < sum(time)/float64(len(time)):
+		return "other_rank"
+	}
+	return ""
+}
+
+const (
+	// clearlyUneven is the imbalance from which load and time must go together.
+	clearlyUneven = 0.1
+	// follows is the least imbalance of one over that of the other. Of the captures in
+	// testdata the time of the right counts has 0.29 to 0.86 of the load's imbalance, and that
+	// of the other arm's at most 0.06.
+	follows = 0.15
+	// computeBound is the number of slots per expert and step from which the time of its GEMM
+	// follows them; below, it mostly reads weights.
+	computeBound = 128
+)
+
+func sum(v []float64) (total float64) {
+	for _, x := range v {
+		total += x
+	}
+	return total
+}
+
+// Part is what an expert of a rank gets of the rank's time.
+type Part struct {
+	Expert int
+	Slots  int64   // recorded on the rank
+	NS     []int64 // by step
+}
+
+// Allocate divides the times of a rank's steps in a layer over the experts that it holds,
+// in proportion to their recorded slots; copies on one rank are one. Nothing where the
+// counts lack the layer, or load on the rank.
+func (c Counts) Allocate(rank, layer int, steps []int64) (parts []Part) {
+	load, ok := c.Load[layer]
+	layout, placed := c.Layout[layer]
+	if !ok || !placed || rank >= layout.Ranks() || layout.Experts() != len(load.PerExpert) {
+		return nil
+	}
+	held := slices.Compact(slices.Sorted(slices.Values(layout.Held(rank))))
+	slots := make([]int64, len(held))
+	var total int64
+	for i, e := range held {
+		places := layout.Places(int(e))
+		for _, at := range places {
+			if at.Rank == rank {
+				slots[i] += load.PerExpert[e] / int64(len(places))
+			}
+		}
+		total += slots[i]
+		parts = append(parts, Part{Expert: int(e), Slots: slots[i]})
+	}
+	if total == 0 {
+		return nil
+	}
+	for _, ns := range steps {
+		for i, part := range apportion(ns, slots, total) {
+			parts[i].NS = append(parts[i].NS, part)
+		}
+	}
+	return parts
+}
+
+// Held are the experts that any layout puts on one of the ranks.
+func (c Counts) Held(ranks []int) map[int]bool {
+	held := map[int]bool{}
+	for _, layout := range c.Layout {
+		for _, rank := range ranks {
+			if rank < layout.Ranks() {
+				for _, e := range layout.Held(rank) {
+					held[int(e)] = true
+				}
+			}
+		}
+	}
+	return held
+}
+
+// apportion divides ns in proportion to the weights, whole nanoseconds that add up
+// to ns: each part's end is rounded down, so that rounding never accumulates.
+func apportion(ns int64, weights []int64, total int64) []int64 {
+	out := make([]int64, len(weights))
+	var sum, given int64
+	for i, w := range weights {
+		sum += w
+		upTo := int64(float64(ns) * (float64(sum) / float64(total)))
+		if sum == total {
+			upTo = ns
+		}
+		out[i] = upTo - given
+		given = upTo
+	}
+	return out
+}

@@ -2,7 +2,9 @@ package wait
 
 import (
 	"cmp"
+	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/nsys/kernel"
@@ -193,4 +195,137 @@ func (a *analysis) lateSteps(byStep map[int32]map[int]*stepWait) {
 		}
 	}
 	slices.SortStableFunc(a.Waiting.Late, func(x, y LateStep) int { return cmp.Compare(y.WaitNS, x.WaitNS) })
+}
+
+// Shares of a step.
+const (
+	leastLeading = 0.10 // from which waiting for late launches leads, where experts are even
+	leastWait    = 0.01 // from which waiting matters
+)
+
+// Leads reports that late launches, more than the loss by uneven experts, are what to look at
+// first: waiting for them takes a tenth of the step, or a hundredth where experts are uneven
+// too. All times are per step.
+func (w *Waiting) Leads(lossNS, stepNS router.Number, uneven bool) bool {
+	late := min(w.NS, w.WaitNS) // what the last rank has less of makes up for more
+	return w.Name == LateHosts && late > lossNS &&
+		(late > leastLeading*stepNS || uneven && late > leastWait*stepNS)
+}
+
+// Matters reports that ranks wait a hundredth of the step or more.
+func (w *Waiting) Matters(stepNS router.Number) bool {
+	return w.WaitNS > leastWait*stepNS && len(w.Ranks) > 0
+}
+
+// FewLate is how many late steps hold more than half of all waiting, 0 if they do not, and
+// whether they are of one rank.
+func (w *Waiting) FewLate() (steps int, same bool) {
+	var late router.Number
+	same = true
+	for _, l := range w.Late {
+		late += l.WaitNS
+		same = same && l.Rank == w.Late[0].Rank
+	}
+	if 2*late > w.WaitNS*router.Number(w.Steps) {
+		return len(w.Late), same
+	}
+	return 0, false
+}
+
+// Part is one part of a Wait by its name for people, with its interval.
+type Part struct {
+	Name, Key string // Key is that of JSON
+	NS        router.Number
+	Interval  Interval
+}
+
+// The names of parts, which are also those of causes.
+const (
+	ExpertLoad   = "expert load"
+	OtherCompute = "other compute"
+	OtherKernels = "different kernels"
+	LateHosts    = "late launches"
+	unexplained  = "not explained"
+)
+
+// List is the parts in the order in which tables show them; together they are WaitNS.
+func (w Wait) List() []Part {
+	return []Part{
+		{ExpertLoad, "expert_ns", w.Parts.ExpertNS, w.Intervals.Expert},
+		{OtherCompute, "other_compute_ns", w.Parts.OtherNS, w.Intervals.Other},
+		{OtherKernels, "kernels_ns", w.Parts.KernelsNS, w.Intervals.Kernels},
+		{LateHosts, "host_ns", w.Parts.HostNS, w.Intervals.Host},
+		{unexplained, "unexplained_ns", w.Parts.UnexplainedNS, w.Intervals.Unexplained},
+	}
+}
+
+// All is the whole, and then its parts.
+func (w Wait) All() []Part {
+	return append([]Part{{"wait", "mean_wait_ns", w.WaitNS, w.Intervals.Wait}}, w.List()...)
+}
+
+// Window is a step of one rank, from its first kernel to that of the next step. The
+// only step ends with its last kernel.
+type Window struct {
+	Step     int32
+	From, To int64
+}
+
+// Windows are the steps of a rank that have an end, in order, and the numbers of all.
+func Windows(kernels iter.Seq[Kernel]) (windows []Window, begun []int32) {
+	starts, end := map[int32]int64{}, int64(0) // end of the last kernel in a step
+	for k := range kernels {
+		if k.Step == router.NoID {
+			continue
+		}
+		end = max(end, k.End)
+		if _, known := starts[k.Step]; !known {
+			starts[k.Step] = k.Start
+			begun = append(begun, k.Step)
+		}
+	}
+	slices.Sort(begun)
+	for _, step := range begun {
+		to, next := starts[step+1]
+		if len(begun) == 1 {
+			to, next = end, true
+		}
+		if next && to >= starts[step] {
+			windows = append(windows, Window{step, starts[step], to})
+		}
+	}
+	return windows, begun
+}
+
+// Idle is how long the GPU of a rank runs no kernel in a step, and how long the step is on
+// that rank, both as means over steps. Undefined without any.
+type Idle struct {
+	Rank       int           `json:"rank"`
+	Steps      int           `json:"steps"` // that count and have an end
+	NoKernelNS router.Number `json:"no_kernel_ns"`
+	WallNS     router.Number `json:"wall_ns"`
+}
+
+// IdleOf is the mean over windows that do not overlap.
+func IdleOf(rank int, kernels iter.Seq[Kernel], windows []Window) Idle {
+	windows = slices.SortedFunc(slices.Values(windows), func(a, b Window) int { return cmp.Compare(a.From, b.From) })
+	var wall, busy int64
+	for _, w := range windows {
+		wall += w.To - w.From
+	}
+	at, until := 0, int64(math.MinInt64) // kernels up to here are counted
+	for k := range kernels {
+		for at < len(windows) && windows[at].To <= k.Start {
+			at++
+		}
+		for _, w := range windows[at:] {
+			if w.From >= k.End {
+				break
+			}
+			busy += max(0, min(k.End, w.To)-max(k.Start, w.From, until))
+		}
+		until = max(until, k.End)
+	}
+	n := router.Number(len(windows)) // 0/0 is NaN: undefined
+	return Idle{rank, len(windows), router.Number(wall-busy) / n, router.Number(wall) / n}
 }

@@ -110,25 +110,19 @@ func (a *analysis) variants() {
 		if g.layer == router.NoID || !sameWork(byRank) || shared(byRank) {
 			continue
 		}
-		everywhere := groups[group{place{router.NoID, g.phase}, g.family}]
-		some, byChoice := false, BySize
-		for i := range byRank {
-			for j := range byRank {
-				if disjoint(byRank[i], byRank[j]) {
-					some = true
-					if disjoint(everywhere[i], everywhere[j]) {
-						byChoice = ByRank
-						a.apart[[3]int32{g.layer, int32(i), int32(j)}] = true
-					}
-				}
+		everywhere, pairs, chosenBy := groups[group{place{router.NoID, g.phase}, g.family}], apart(byRank), BySize
+		for _, p := range pairs {
+			if disjoint(everywhere[p[0]], everywhere[p[1]]) {
+				chosenBy = ByRank
+				a.apart[[3]int32{g.layer, int32(p[0]), int32(p[1])}] = true
 			}
 		}
-		for i := 0; some && i < len(byRank); i++ {
+		for i := 0; len(pairs) > 0 && i < len(byRank); i++ {
 			for name, u := range byRank[i] {
-				if byChoice == ByRank {
+				if chosenBy == ByRank {
 					a.different[useKey{g.place, name}] = true
 				}
-				a.Variants = append(a.Variants, Variant{router.OptInt(g.layer), g.phase, g.family, byChoice,
+				a.Variants = append(a.Variants, Variant{router.OptInt(g.layer), g.phase, g.family, chosenBy,
 					a.Ranks[i].Number, a.Names[name], u.instances, u.ns,
 					router.Number(u.ns) / router.Number(u.instances)})
 			}
@@ -162,6 +156,18 @@ func shared(byRank []map[int32]use) bool {
 		}
 	}
 	return false
+}
+
+// apart are the pairs of ranks that ran no kernel in common.
+func apart(byRank []map[int32]use) (pairs [][2]int) {
+	for i := range byRank {
+		for j := range byRank {
+			if disjoint(byRank[i], byRank[j]) {
+				pairs = append(pairs, [2]int{i, j})
+			}
+		}
+	}
+	return pairs
 }
 
 func disjoint(x, y map[int32]use) bool {

@@ -37,7 +37,7 @@ type walker struct {
 }
 
 // walk visits the rows as long as everything is plain, and returns how many it
-// visited. errUnusual says that there is more.
+// visited. errFallback says that there is more.
 func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (seen int64, err error) {
 	if !t.plain {
 		return 0, errFallback
