@@ -63,7 +63,7 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case o.failAbove.Given && !r.Gain.Low.Defined():
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s", why))
 	case o.failAbove.Given && r.Gain.Low.Float64() > o.failAbove.Fraction:
-		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Percent(o.failAbove.Fraction),
+		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Confidence(o.failAbove.Fraction),
 			why))
 	case o.requireVerdict && r.Verdict.Open():
 		return withCode(exitInconclusive, fmt.Errorf("bench: %s: %s", r.Verdict, why))

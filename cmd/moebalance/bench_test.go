@@ -165,7 +165,7 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"missing file":    {[]string{"--same", "/no/such", "--", gain20}, exitFailed, "/no/such"},
 		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},
 		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20%", "--", gain20}, exitDone, ""},
-		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5.0 %"},
+		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5 %"},
 		"too few pairs": {[]string{"--pairs", "5", "--", gain20}, exitUsage,
 			"5 pairs cannot decide at 95 % confidence: want --pairs 6 or more"},
 		"too confident": {[]string{"--pairs", "6", "--confidence", ".99", "--", gain20}, exitUsage,

@@ -112,7 +112,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 				"not recorded"))
 	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.Fraction):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
-			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Percent(o.failAbove.Fraction),
+			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(o.failAbove.Fraction),
 			worst.Source))
 	}
 	return nil

@@ -76,7 +76,7 @@ func TestCountsOfTheCaptures(t *testing.T) {
 func TestCountsGate(t *testing.T) {
 	normal, perfect := fixtures+"deepseek-ep4-ranks/counts-normal", fixtures+"deepseek-ep4-ranks/counts-perfect"
 	stderr := ask(t, exitGate, nil, "counts", "--fail-above", "0.5", normal)
-	if !strings.Contains(stderr, "layer 0 is 84.7 % above its floor, limit 50.0 %") {
+	if !strings.Contains(stderr, "layer 0 is 84.7 % above its floor, limit 50 %") {
 		t.Error(stderr)
 	}
 	ask(t, exitDone, nil, "counts", "--fail-above", "0.85", normal)

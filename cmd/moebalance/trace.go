@@ -202,7 +202,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 		return withCode(exitInconclusive, fmt.Errorf("--fail-above: no layer has expert time on two or more ranks"))
 	case router.Above(worst.MaxOverMean, worst.Floor, limit):
 		return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s, limit %s",
-			answer.LayerName(t, worst.Layer), quantity.Percent(worst.Imbalance), quantity.Percent(limit)))
+			answer.LayerName(t, worst.Layer), quantity.Percent(worst.Imbalance), quantity.Confidence(limit)))
 	case !worst.Layer.Defined():
 		return withCode(exitInconclusive,
 			fmt.Errorf("--fail-above: layers are unknown, and the busy ranks of different layers cancel; name layers by "+
@@ -212,7 +212,7 @@ func traceGate(t *nsys.Trace, limit float64) error {
 		if k.Time.WorstFloor.Defined() && router.Above(k.Time.WorstMaxOverMean, k.Time.WorstFloor, limit) {
 			return withCode(exitGate, fmt.Errorf("expert-time imbalance of %s is %s in %s (%s), limit %s",
 				answer.LayerName(t, k.Time.WorstLayer), quantity.Percent(k.Time.WorstMaxOverMean-1),
-				quantity.Numbered("step", k.Steps), k.Name, quantity.Percent(limit)))
+				quantity.Numbered("step", k.Steps), k.Name, quantity.Confidence(limit)))
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		args []string
 	}{
 		{exitDone, "", []string{"--fail-above", "0.6", loopNormal}},
-		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50.0 %",
+		{exitGate, "expert-time imbalance of layer 1 is 51.5 %, limit 50 %",
 			[]string{"--fail-above", "0.5", loopNormal}},
 		{exitInconclusive, "2 of the run's 4 ranks were given",
 			[]string{"--fail-above", "0.9", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite",

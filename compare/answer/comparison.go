@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -223,9 +224,10 @@ func (a *Answer) predicted(c *diff.Comparison) {
 		if len(c.Kinds) > 0 {
 			kinds = " for " + c.Kinds[0].Steps
 		}
-		a.Line = predictedLine(c, kinds)
-		if len(strings.Fields(a.Line)) > MaxWords || utf8.RuneCountInString(a.Line) > MaxRunes {
-			a.Line = predictedLine(c, "")
+		// of which steps it is comes before what part makes most of it
+		if a.Line = cmp.Or(clause("", predictedLine(c, kinds, from(s)), ""),
+			clause("", predictedLine(c, kinds, ""), "")); a.Line == "" {
+			a.Line = predictedLine(c, "", from(s))
 			a.Reasons = append(a.Reasons, sentence("the prediction is"+kinds))
 		}
 	default:
@@ -280,8 +282,8 @@ func basisOfStep(b diff.StepBasis) Basis {
 	return Predicted
 }
 
-func predictedLine(c *diff.Comparison, kinds string) string {
-	s, most, tail := c.Split, "about", from(c.Split)
+func predictedLine(c *diff.Comparison, kinds, tail string) string {
+	s, most := c.Split, "about"
 	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
 		return fmt.Sprintf("No gain shown: %s would change speed by %s to %s%s.", gain.Perfect.Label(),
 			quantity.Change(s.Low), quantity.Change(s.High), kinds)

@@ -310,7 +310,7 @@ var catalog = map[string]entry{
 	"placement.chance": {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile " +
 		"{null:.3})", ""},
 	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold " +
-		"{threshold:%})", ""},
+		"{threshold:0%})", ""},
 	"placement.time_rises":    {Note, "the predicted time rises, though the load is more even", ""},
 	"placement.cost":          {Note, costErrs, ""},
 	"placement.cost_of_trace": {Note, costErrs + "; check that the counts are of the traced run", ""},
@@ -425,7 +425,7 @@ var catalog = map[string]entry{
 		"step time unknown"},
 	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}", ""},
 	"equal_work_unknown": {Warn,
-		"less than {share:%} of the compute is known to lie outside the MoE blocks: too little to show that " +
+		"less than {share:0%} of the compute is known to lie outside the MoE blocks: too little to show that " +
 			"both sides did the same work", "equal work not shown"},
 	"other_kernels": {Warn,
 		"{share:%} of the kernel time is in kernel families that the other arm did not launch: the arms ran " +

@@ -26,9 +26,9 @@ const (
 )
 
 // entry words a code. In its text, {name} is a value and {name:format} one in a format:
-// ns, %, +% (a change), p (of a test), ~ (four digits), .2 (decimals), n (a number of things), #noun (numbers
-// of things, as rank 3), ; (words between these), words (of the entry of this key, with the same
-// values) or a noun that is counted.
+// ns, %, 0% (a limit, of no more decimals than it has), +% (a change), p (of a test), ~ (four digits),
+// .2 (decimals), n (a number of things), #noun (numbers of things, as rank 3), ; (words between
+// these), words (of the entry of this key, with the same values) or a noun that is counted.
 type entry struct {
 	severity Severity
 	text     string
@@ -136,6 +136,8 @@ func one(v float64, format string) string {
 		return quantity.Duration(v)
 	case format == "%":
 		return quantity.Percent(v)
+	case format == "0%":
+		return quantity.Confidence(v)
 	case format == "+%":
 		return quantity.Change(v)
 	case format == "~":

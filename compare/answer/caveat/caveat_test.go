@@ -191,6 +191,7 @@ func TestText(t *testing.T) {
 		"20.0 % of the GPU time is in kernels whose phase neither a range nor their name tells: a, b, c and 1 more;": router.Warn(
 			"unknown_kernels", "", "share", 0.2, "kernels", []string{"a", "b", "c", "d"}),
 		"steps are unknown: too few MoE layers for two steps; expert": router.Warn("blocks", "", "reason", "few_layers"),
+		"by −9.0 % on other counts (threshold 10 %)":                  router.Warn("placement", "", "why", "load", "change", -0.09, "threshold", 0.1),
 		"the recorded counts are all zero":                            router.Warn("counts_layers", "", "why", "zero"),
 		"each step is a sum over":                                     router.Warn("counts_window", ""), // beside a trace
 		"as it was":                                                   {Code: "no_steps", Text: "as it was"},

@@ -20,13 +20,13 @@ var checks = map[string]string{
 	"only_one_difference.same":       "nothing that was recorded differs between the arms",
 	"only_one_difference.untreated":  "nothing differs between the arms: the treatment was not applied",
 	"equal_work":                     "different work",
-	"equal_work.unequal":             "the arms did different work: {differences:;} (tolerance {tolerance:%})",
-	"equal_work.other_lengths": "the arms did different work: {differences:;} (tolerance {tolerance:%}): fix the " +
+	"equal_work.unequal":             "the arms did different work: {differences:;} (tolerance {tolerance:0%})",
+	"equal_work.other_lengths": "the arms did different work: {differences:;} (tolerance {tolerance:0%}): fix the " +
 		"lengths, such as by --ignore-eos, because balanced text ends elsewhere",
 	"equal_work.none":   "no launch reported requests or tokens",
 	"equal_work.half":   "{names}: not reported by both launches of {pairs:#pair}",
-	"equal_work.equal":  "{names} within {tolerance:%} in every pair",
-	"equal_work.partly": "{names} within {tolerance:%} in every pair; not reported: {never}",
+	"equal_work.equal":  "{names} within {tolerance:0%} in every pair",
+	"equal_work.partly": "{names} within {tolerance:0%} in every pair; not reported: {never}",
 	"explained_gain":    "gain beyond even ranks",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load " +
 		"max/mean {load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance: " +
@@ -70,7 +70,7 @@ var checks = map[string]string{
 	"outliers.no_pair":  "no complete pair",
 	"outliers.noise":    "launches of one arm differ so much that not even twice or half the median is an outlier",
 	"outliers.no_noise": "most launches equal the median of their arm, so what is far from it is unknown",
-	"outliers.none":     "every launch is within {most:%} of the median of its arm",
+	"outliers.none":     "every launch is within {most:0%} of the median of its arm",
 	"outliers.launches": "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the " +
 		"machine then, and repeat the campaign; an outlier in one arm moves the estimate",
 	"outliers.pairs": "a launch of {pairs:#pair}: {changes:+%} from the median of the arm: look for what disturbed " +
@@ -124,8 +124,8 @@ var checks = map[string]string{
 	"one_server.unnamed": "the client names no server, so nothing shows that it measured the one at {ready}",
 	"one_server.same":    "the client names the server that was started",
 	"equal_slots.unequal": "the arms counted different work: pair {pair}, layer {layer}: {arm} {slots:slot}, {other} " +
-		"{others:slot} (tolerance {tolerance:%})",
-	"equal_slots.equal":     "counted slots of every layer within {tolerance:%} in {pairs:pair}",
+		"{others:slot} (tolerance {tolerance:0%})",
+	"equal_slots.equal":     "counted slots of every layer within {tolerance:0%} in {pairs:pair}",
 	"fresh_prompts":         "prompts repeated",
 	"fresh_prompts.drawn":   "each run of the client drew prompts of its own",
 	"fresh_prompts.reset":   "the caches were reset before each run of the client (--reset)",
@@ -153,7 +153,7 @@ var checks = map[string]string{
 		"was different then",
 	"outlying_segments":      "segments far from their median",
 	"outlying_segments.few":  "no block is complete",
-	"outlying_segments.none": "every segment is within {most:%} of the median of its arm in its launch",
+	"outlying_segments.none": "every segment is within {most:0%} of the median of its arm in its launch",
 	"outlying_segments.far": "{segments:segment} in {launches:#launch}: {changes:+%} from the median of the arm in " +
 		"the launch; six blocks or more take a median, which single segments do not move",
 }
