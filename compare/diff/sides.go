@@ -22,27 +22,19 @@ func sideOf(t *nsys.Trace, a *armTimes) Side {
 	return s
 }
 
-func ranksOf(t *nsys.Trace) []int {
-	seen := map[int]bool{}
-	for _, c := range t.Cells {
-		seen[c.Rank] = true
-	}
-	return sorted(seen)
-}
+func ranksOf(t *nsys.Trace) []int { return ofCells(t, func(c *nsys.Cell) int { return c.Rank }) }
 
 // layersOf lists the layers that hold time, nsys.NoID first where there is time
 // outside layers.
-func layersOf(t *nsys.Trace) []int {
-	seen := map[int]bool{}
-	for _, c := range t.Cells {
-		seen[int(c.Layer)] = true
-	}
-	return sorted(seen)
-}
+func layersOf(t *nsys.Trace) []int { return ofCells(t, func(c *nsys.Cell) int { return int(c.Layer) }) }
 
-// sorted is the members of a set, an empty list for none.
-func sorted(set map[int]bool) []int {
-	return append([]int{}, slices.Sorted(maps.Keys(set))...)
+// ofCells are the numbers of all cells, each once and sorted; an empty list for none.
+func ofCells(t *nsys.Trace, number func(*nsys.Cell) int) []int {
+	seen := map[int]bool{}
+	for i := range t.Cells {
+		seen[number(&t.Cells[i])] = true
+	}
+	return append([]int{}, slices.Sorted(maps.Keys(seen))...)
 }
 
 // judgeSides asks whether these are the two arms of one run.
