@@ -177,13 +177,13 @@ func scaled(values []float64, per float64) (out []float64) {
 	return out
 }
 
-// padded is the range of values, 0 among them, and 8 % more at both ends.
+// padded is the range of percentages, 0 among them, and 8 % more at both ends, or 1 % of nothing.
 func padded(values ...float64) (low, high float64) {
 	for _, v := range values {
 		if known(v) {
 			low, high = min(low, v), max(high, v)
 		}
 	}
-	pad := cmp.Or((high-low)*0.08, 0.01)
+	pad := cmp.Or((high-low)*0.08, 1)
 	return low - pad, high + pad
 }

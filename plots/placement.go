@@ -145,8 +145,8 @@ func (l copiesLines) keys(ranks int) (keys []key) {
 func layerLoads(res *place.Result) (Figure, error) {
 	best := res.Best()
 	f := Figure{Name: "placement-layers", height: 240}
-	now, placed := &series{style: line(slate, 0), glyph: draw.RingGlyph{}},
-		&series{style: line(blue, 0), glyph: draw.CircleGlyph{}}
+	now, placed, falls := &series{style: line(slate, 0), glyph: draw.RingGlyph{}},
+		&series{style: line(blue, 0), glyph: draw.CircleGlyph{}}, &series{style: line(softInk, 0)}
 	var layers []int
 	worst, lower := 0, 0
 	for _, l := range res.Layers {
@@ -160,7 +160,8 @@ func layerLoads(res *place.Result) (Figure, error) {
 		at := float64(len(layers))
 		layers = append(layers, l.Layer)
 		now.add(at, l.Baseline)
-		placed.bounded(at, after.Float64(), after.Float64(), l.Baseline.Float64())
+		placed.add(at, after)
+		falls.bounded(at, after.Float64(), after.Float64(), l.Baseline.Float64())
 		if after < l.Baseline {
 			lower++
 		}
@@ -174,7 +175,7 @@ func layerLoads(res *place.Result) (Figure, error) {
 	p := newPanel("", "layer", "max/mean of load over ranks")
 	p.X.Tick.Marker = indexTicks{layers, 24}
 	fromOne(p, largest(now.y, placed.y))
-	p.Add(rules{}, places(len(layers)), placed, now)
+	p.Add(rules{}, places(len(layers)), falls, now, placed)
 	f.panels = [][]*plot.Plot{{p}}
 	f.legend = []key{glyphKey(best.Running(), now.point()), glyphKey(best.Title(), placed.point())}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,

@@ -1,8 +1,8 @@
 package workload
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -176,11 +176,11 @@ func (e *Engine) phase(work func(*rank, *Engine, int) error, layer int) (longest
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		from := r.now()
-		r.err = errors.Join(r.err, work(r, e, layer))
+		r.err = work(r, e, layer)
 		r.spent = r.now() - from
 	})
 	for _, r := range e.ranks {
-		longest, err = max(longest, r.spent), errors.Join(err, r.err)
+		longest, err = max(longest, r.spent), cmp.Or(err, r.err)
 	}
 	return longest, err
 }

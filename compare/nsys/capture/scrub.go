@@ -143,7 +143,8 @@ func (db *database) scrubTo(ctx context.Context, path string) (revealing []strin
 	s.metadata()
 	s.diagnostics()
 	s.run("COMMIT")
-	return s.revealing(words), s.err
+	revealing = s.revealing(words) // may set err
+	return revealing, s.err
 }
 
 func (s *scrubber) run(text string, args ...any) {
@@ -181,8 +182,8 @@ func (db *database) identities(ctx context.Context) (words []string, err error) 
 
 // revealing lists the names of the copy that contain one of the words.
 func (s *scrubber) revealing(words []string) (names []string) {
-	for _, c := range [][2]string{{rangeTable, "text"}, {stringTable, "value"}} {
-		if s.err != nil || !s.db.has(c[0], c[1]) {
+	for _, c := range [][]string{{rangeTable, "text"}, {stringTable, "value", "id"}} {
+		if s.err != nil || !s.db.has(c[0], c[1:]...) {
 			continue
 		}
 		s.err = eachRow(s.ctx, s.conn, []string{c[1]}, "main."+c[0]+" GROUP BY "+c[1], func(row []string) {

@@ -108,7 +108,7 @@ const (
 	classes
 )
 
-// sharedCollective is a sharedCollective of all ranks.
+// sharedCollective is a collective of all ranks.
 type sharedCollective struct {
 	key
 	of       []instance        // by rank, in its own clock
@@ -132,7 +132,7 @@ func (s *span) part(class int) int64 {
 	return s.busy[class].NS - s.busy[class-1].NS
 }
 
-// sharedCollectives lists the sharedCollectives of all ranks that end an expert block or are in a step
+// sharedCollectives lists the collectives of all ranks that end an expert block or are in a step
 // that counts, in the order of time.
 func (a *analysis) sharedCollectives() []*sharedCollective {
 	var list []*sharedCollective
