@@ -25,6 +25,27 @@ type Class struct {
 // experts took cannot be told.
 func (c Class) FusedExperts() bool { return c.Phase == PhaseExperts && len(c.Fused) > 0 }
 
+// kernelRule is one row of the classifier. The first rule whose function and
+// arguments match the spelled name decides.
+type kernelRule struct {
+	function   string   // regular expression at the start of a component of the function's qualified name
+	arguments  []string // one of these is in its template arguments; none matches any
+	phase      Phase
+	library    string
+	source     string // where the names were seen
+	collective bool
+	gemm, topK bool
+	fused      []Phase
+}
+
+// functions are those of kernelRules, compiled.
+var functions = func() (list []*regexp.Regexp) {
+	for _, r := range kernelRules {
+		list = append(list, regexp.MustCompile(`^(?:`+r.function+`)`))
+	}
+	return list
+}()
+
 // Rule is a rule of the user: kernels whose demangled name it matches anywhere
 // are of the phase, whatever else their name says. As experts they count as GEMMs of
 // experts, from whose time imbalance is computed.
@@ -77,7 +98,9 @@ func Classify(name string) Class { return classes(name) }
 
 var classes = remembered(func(name string) Class {
 	if i := ruleOf(name); i >= 0 {
-		return kernelRules[i].class
+		r := kernelRules[i]
+		return Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK,
+			Fused: r.fused}
 	}
 	return Class{Phase: PhaseUnknown}
 })
@@ -123,7 +146,7 @@ func ruleOf(name string) int {
 	beginnings := componentsOf(function[:min(len(function), longestFunction)])
 	has := func(argument string) bool { return strings.Contains(arguments, argument) }
 	for i, r := range kernelRules {
-		if slices.ContainsFunc(beginnings, r.function.MatchString) &&
+		if slices.ContainsFunc(beginnings, functions[i].MatchString) &&
 			(len(r.arguments) == 0 || slices.ContainsFunc(r.arguments, has)) {
 			return i
 		}
