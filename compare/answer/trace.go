@@ -27,6 +27,9 @@ func OfTrace(t *nsys.Trace, given string) Answer {
 	case t.Undecided().Code != "":
 		a.Verdict, a.Line = NoAnswer, "No answer: "+caveat.Brief(t.Undecided())+"."
 		a.Reasons = append(a.Reasons, sentence(caveat.Text(t.Undecided())))
+		if t.Undecided().Code == "missing_ranks" {
+			a.Next = append(a.Next, recordAll)
+		}
 		a.load(t)
 	default:
 		a.judged(t, given)

@@ -117,6 +117,17 @@ func TestStalled(t *testing.T) {
 	}
 }
 
+// What ranks are missing decides, and they are to be recorded.
+func TestMissingRanks(t *testing.T) {
+	trace := traced(1.5, 1.01, true)
+	trace.Warnings = []router.Warning{router.Warn("missing_ranks", "", "given", 2, "world", 8)}
+	a := OfTrace(trace, "x")
+	if a.Verdict != NoAnswer || !strings.Contains(a.Line, "only 2 of the run's 8 ranks") || len(a.Next) != 1 ||
+		a.Next[0] != recordAll || a.Caveats[0].Severity != Doubt {
+		t.Errorf("have %+v", a)
+	}
+}
+
 // Even experts lead, and what ranks wait for late launches follows where it is more than their loss.
 func TestEvenBesideLateLaunches(t *testing.T) {
 	trace := traced(1.02, router.Undefined(), false) // a loss of 50 µs of 1 ms
