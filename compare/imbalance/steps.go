@@ -48,14 +48,26 @@ const (
 )
 
 // excludePartial marks the steps that not every rank recorded whole. present is which
-// rank has any kernel in which step. A layer that one rank ran must have been run by all
-// ranks that have it, in as many expert GEMMs. In the first and the last step of a rank
-// the recording may begin or end: a layer and a phase of it that lacks there, and in none
-// of the rank's other steps with the layer, was not recorded. Of the only step of one
-// of several ranks the layers are compared; where no rank has another, it is not whole
-// either if the recording ended early.
+// rank has any kernel in which step.
 func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly []int) {
 	layers := slices.DeleteFunc(slices.Sorted(maps.Keys(sums)), func(layer int) bool { return layer == router.NoID })
+	t.excludeUnequal(sums, layers, present)
+	for r, rank := range t.Ranks {
+		var own []int // steps
+		for i := range t.Steps {
+			if present[i*len(t.Ranks)+r] {
+				own = append(own, i)
+			}
+		}
+		if len(own) > 0 {
+			t.excludeCut(sums, layers, rank, own, len(t.Steps) == 1 && slices.Contains(endedEarly, rank))
+		}
+	}
+}
+
+// excludeUnequal marks the steps that ranks did not run alike: a layer that one rank ran must
+// have been run by all ranks that have it, in as many expert GEMMs.
+func (t *Times) excludeUnequal(sums map[int]*cells, layers []int, present []bool) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		if slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
@@ -72,35 +84,33 @@ func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly [
 			}
 		}
 	}
-	for r, rank := range t.Ranks {
-		var own []int // steps
-		for i := range t.Steps {
-			if present[i*len(t.Ranks)+r] {
-				own = append(own, i)
-			}
+}
+
+// excludeCut marks the first and the last of a rank's own steps, at which the recording may
+// begin or end: a layer and a phase of it that lacks there, and in none of the rank's other
+// steps with the layer, was not recorded. Of the only step of one of several ranks the layers
+// are compared; where no rank has another, it is not whole either if the recording ended early.
+func (t *Times) excludeCut(sums map[int]*cells, layers []int, rank int, own []int, endedEarly bool) {
+	var routed []phaseSet // of the layers with experts in the first step
+	for _, layer := range layers {
+		c := sums[layer]
+		at, has := slices.BinarySearch(c.ranks, rank)
+		if !has {
+			continue
 		}
-		var routed []phaseSet // of the layers with experts in the first step
-		for _, layer := range layers {
-			c := sums[layer]
-			at, has := slices.BinarySearch(c.ranks, rank)
-			if !has || len(own) == 0 {
-				continue
-			}
-			ran := make([]phaseSet, len(own))
-			for i, step := range own {
-				ran[i] = c.ran[step*len(c.ranks)+at]
-			}
-			for _, edge := range cutEdges(ran) {
-				t.Steps[own[edge]].Excluded = Incomplete
-			}
-			if c.experts[own[0]*len(c.ranks)+at] > 0 {
-				routed = append(routed, ran[0])
-			}
+		ran := make([]phaseSet, len(own))
+		for i, step := range own {
+			ran[i] = c.ran[step*len(c.ranks)+at]
 		}
-		early := len(t.Steps) == 1 && slices.Contains(endedEarly, rank)
-		if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (early || len(cutEdges(routed)) > 0) {
-			t.Steps[own[0]].Excluded = Incomplete
+		for _, edge := range cutEdges(ran) {
+			t.Steps[own[edge]].Excluded = Incomplete
 		}
+		if c.experts[own[0]*len(c.ranks)+at] > 0 {
+			routed = append(routed, ran[0])
+		}
+	}
+	if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (endedEarly || len(cutEdges(routed)) > 0) {
+		t.Steps[own[0]].Excluded = Incomplete
 	}
 }
 

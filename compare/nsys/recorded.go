@@ -131,8 +131,8 @@ func (r *reduction) loadExperts() {
 		}
 		for _, p := range parts {
 			r.trace.Experts = append(r.trace.Experts, ExpertStat{
-				Rank: key[0], Layer: router.OptInt(key[1]), Expert: p.Expert, Basis: imbalance.Allocated, Slots: router.OptInt(p.Slots),
-				Known: true, Stats: kernel.StatsOf(p.NS),
+				Rank: key[0], Layer: router.OptInt(key[1]), Expert: p.Expert, Basis: imbalance.Allocated,
+				Slots: router.OptInt(p.Slots), Known: true, Stats: kernel.StatsOf(p.NS),
 			})
 		}
 	}

@@ -14,8 +14,8 @@
 // names the layers of expert GEMMs, steps and MoE layers are inferred rank by rank
 // from the repetition of kernels, by package infer, which says when that fails:
 // blocks are then only numbered. Where ranges name the layers of some steps, those of the
-// others, such as replays of graphs, are inferred if they have as many. Steps that run different MoE kernels (prefill and
-// decode) are of different kinds; imbalance is over the kind with most expert time. What
+// others, such as replays of graphs, are inferred if they have as many. Steps that run different
+// MoE kernels (prefill and decode) are of different kinds; imbalance is over the kind with most expert time. What
 // speaks against all of it is a Doubt.
 //
 // What each piece of structure rests on, the strongest first:

@@ -52,8 +52,8 @@ var words = []word{
 	{"gain", "Throughput of balanced routing / learned routing − 1, per pair of launches. Mean of the two orders' mean " +
 		"log ratios with Student's t interval (crossover t), which takes out what running second costs. " +
 		"One launch is one observation.", []string{"bench", "compare"}},
-	{"even ranks, even experts", "Even ranks: no rank has more expert work than another, which ends the straggler loss and " +
-		"is all that a placement can do. Even experts: no expert has more tokens than another, so GEMMs have one size " +
+	{"even ranks, even experts", "Even ranks: no rank has more expert work than another, which ends the straggler " +
+		"loss and is all that a placement can do. Even experts: no expert has more tokens than another, so GEMMs have one size " +
 		"and run faster, which only balanced routing does.", []string{"compare"}},
 	{"predicted gain", "Compute that balance saves per step / step time of balanced routing, from traces of one launch " +
 		"of each arm. Only a paired campaign gives a verdict.", []string{"compare", "trace"}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
 // The tables of events. Every one is optional in an export.
@@ -104,9 +105,9 @@ const collectAbove = 1 << 20
 
 // KeepGC returns what sets the garbage collector back to where it stands now; Collect changes it.
 func KeepGC() (restore func()) {
-	percent := debug.SetGCPercent(100) // there is no other way to ask
-	debug.SetGCPercent(percent)
-	return func() { debug.SetGCPercent(percent) }
+	now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(now)
+	return func() { debug.SetGCPercent(int(now[0].Value.Uint64())) } // −1 is off in both
 }
 
 // Collect frees what the step before needed and the next one, which is about to

@@ -351,22 +351,7 @@ const (
 func (r *recording) sharedBehind(p period) bool {
 	shared, steps := 0, 0
 	for b := p.first; b+p.layers <= len(r.layers); b += p.layers {
-		var times [][]float64 // by GEMM and layer
-		for i, layer := range r.layers[b : b+p.layers] {
-			n := 0
-			for _, l := range r.launches[layer.First : layer.Last+1] {
-				if l.Anchor != ExpertGEMM {
-					continue
-				}
-				if n == len(times) && i == 0 {
-					times = append(times, nil)
-				}
-				if n < len(times) {
-					times[n] = append(times[n], float64(l.NS))
-				}
-				n++
-			}
-		}
+		times := r.gemmTimes(b, b+p.layers)
 		if len(times) < 3 {
 			continue
 		}
@@ -384,4 +369,25 @@ func (r *recording) sharedBehind(p period) bool {
 		}
 	}
 	return shared > 0 && 2*shared >= steps
+}
+
+// gemmTimes are the times of the expert GEMMs of some layers, by GEMM and layer: of as many
+// GEMMs as the first layer has.
+func (r *recording) gemmTimes(from, to int) (times [][]float64) {
+	for i, layer := range r.layers[from:to] {
+		n := 0
+		for _, l := range r.launches[layer.First : layer.Last+1] {
+			if l.Anchor != ExpertGEMM {
+				continue
+			}
+			if n == len(times) && i == 0 {
+				times = append(times, nil)
+			}
+			if n < len(times) {
+				times[n] = append(times[n], float64(l.NS))
+			}
+			n++
+		}
+	}
+	return times
 }

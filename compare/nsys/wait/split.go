@@ -163,7 +163,9 @@ func (a *analysis) sharedCollectives() []*sharedCollective {
 	for _, m := range list {
 		a.headless[m.Step] = a.headless[m.Step] || m.previous == nil
 	}
-	return slices.DeleteFunc(list, func(m *sharedCollective) bool { return m.previous == nil || !m.ends && !a.Steps[m.Step] })
+	return slices.DeleteFunc(list, func(m *sharedCollective) bool {
+		return m.previous == nil || !m.ends && !a.Steps[m.Step]
+	})
 }
 
 // mostOverlapping bounds how many collectives of all ranks can be under way at once.
@@ -172,7 +174,9 @@ const mostOverlapping = 64
 // findEnds marks the first collective after each expert kernel of a rank.
 func (a *analysis) findEnds(rank int, shared []*sharedCollective) {
 	order := slices.Clone(shared)
-	slices.SortStableFunc(order, func(x, y *sharedCollective) int { return cmp.Compare(x.of[rank].start, y.of[rank].start) })
+	slices.SortStableFunc(order, func(x, y *sharedCollective) int {
+		return cmp.Compare(x.of[rank].start, y.of[rank].start)
+	})
 	at := 0
 	for k := range a.Ranks[rank].Kernels {
 		if !k.Expert {
