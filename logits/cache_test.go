@@ -368,9 +368,13 @@ func TestNoAllocationPerToken(t *testing.T) {
 	}
 	cost(2048) // grows the scratch space
 	// A collection in between would empty the pools of fmt and json, which then
-	// allocate anew; the race detector drops from pools at random, so some dozens
-	// remain. One allocation per token would be 1792 more.
-	if few, many := cost(256), cost(2048); many > few+896 {
+	// allocate some dozens anew; the race detector, which runs short, drops from them at
+	// random. One allocation per token would be 1792 more.
+	most := 100.0
+	if testing.Short() {
+		most = 896
+	}
+	if few, many := cost(256), cost(2048); many > few+most {
 		t.Errorf("256 tokens make %v allocations, 2048 make %v", few, many)
 	}
 }
