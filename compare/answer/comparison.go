@@ -72,11 +72,13 @@ func otherSides(c *diff.Comparison) []Step {
 			"moebalance trace " + launch.Quote(slices.Concat(c.Normal.Exports, c.Perfect.Exports))}, wholeArms}
 	case len(c.Ranks) == 0:
 		return []Step{wholeArms}
-	case c.Normal.Arm == string(gain.Normal) && c.Perfect.Arm == string(gain.Normal): // of another switch
-		return []Step{{"If your engine has a switch of its own, accept the arms as labeled.",
-			"moebalance compare --trust-arms NORMAL PERFECT"}}
 	}
-	return []Step{{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"}}
+	steps := []Step{{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"}}
+	if c.Normal.Arm == string(gain.Normal) && c.Perfect.Arm == string(gain.Normal) && len(c.Refusals) == 1 {
+		steps = append(steps, Step{"If your engine has a switch of its own, accept the arms as labeled.",
+			"moebalance compare --trust-arms NORMAL PERFECT"})
+	}
+	return steps
 }
 
 // Slowest says what balance changes, the expert compute of the slowest rank: of the step's GPU time a part is waiting.

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/diff"
@@ -10,24 +11,37 @@ import (
 // Sides that cannot be compared are given otherwise: two files as ranks of one arm, or whole arms.
 func TestOtherSides(t *testing.T) {
 	side := func(arm string, exports ...string) diff.Side { return diff.Side{Arm: arm, Exports: exports} }
-	refused := func(why string) []router.Warning { return []router.Warning{router.Warn("refused", "", "why", why)} }
+	refused := func(all ...string) (list []router.Warning) {
+		for _, why := range all {
+			list = append(list, router.Warn("refused", "", "why", why))
+		}
+		return list
+	}
+	const record = "moebalance bench --profile -- YOUR_BENCHMARK"
 	for _, c := range []struct {
 		compared diff.Comparison
-		want     string // the first command
+		want     string // the commands
 	}{
 		{diff.Comparison{Normal: side("", "a 0"), Perfect: side("", "b"), Refusals: refused("ranks")},
-			"moebalance trace 'a 0' b"},
+			"moebalance trace 'a 0' b; " + wholeArms.Command},
 		{diff.Comparison{Normal: side("", "a", "b"), Perfect: side("", "c"), Refusals: refused("ranks")},
 			wholeArms.Command},
 		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "b"),
-			Refusals: refused("arm")}, "moebalance compare --trust-arms NORMAL PERFECT"},
+			Refusals: refused("arm")}, record + "; moebalance compare --trust-arms NORMAL PERFECT"},
+		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "a"),
+			Refusals: refused("same_recording", "arm")}, record}, // which trust does not mend
 		{diff.Comparison{Ranks: []int{0}, Normal: side("perfect", "a"), Perfect: side("normal", "b"),
 			Refusals: refused("swapped")}, "moebalance compare NORMAL PERFECT"},
 		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("perfect", "b"),
-			Refusals: refused("gates")}, "moebalance bench --profile -- YOUR_BENCHMARK"},
+			Refusals: refused("gates")}, record},
 	} {
-		if a := OfComparison(&c.compared); a.Verdict != NotComparable || a.Next[0].Command != c.want {
-			t.Errorf("%s: have %+v, want %q", a.Verdict, a.Next, c.want)
+		a := OfComparison(&c.compared)
+		var next []string
+		for _, s := range a.Next {
+			next = append(next, s.Command)
+		}
+		if have := strings.Join(next, "; "); a.Verdict != NotComparable || have != c.want {
+			t.Errorf("%s: have %q, want %q", a.Verdict, have, c.want)
 		}
 	}
 }
