@@ -34,7 +34,8 @@ type Cost struct {
 	FixedNS  router.Number `json:"fixed_ns"`
 	SlotNS   router.Number `json:"slot_ns"` // undefined where the slots of one step are not known
 	ExpertNS router.Number `json:"active_expert_ns"`
-	Slots    router.Number `json:"slots_per_step"` // of one layer, all ranks; likewise
+	Slots    router.Number `json:"slots_per_step"`  // of one layer, all ranks; likewise
+	TopK     int           `json:"top_k,omitempty"` // 0 where not known
 	// The tokens of a step of all ranks that were measured; undefined where they are not known.
 	LeastTokens router.Number `json:"least_measured_tokens"`
 	MostTokens  router.Number `json:"most_measured_tokens"`
@@ -50,7 +51,6 @@ type Cost struct {
 	fits  [][3]float64  // of all observations, then without one group each
 	other [3]float64    // of the other regime of a table; zeros for none
 	off   router.Number // of a predicted change, in nineteen of twenty cases: HeldOut.Change
-	topK  int           // 0 where not known
 	// (measured − fitted)/√fitted time, by step and layer, then rank; nil where the work of single steps is not known
 	spread [][]float64
 }
@@ -212,7 +212,7 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 		return nil, noTime("no_layer"), nil
 	}
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of,
-		StepNS: t.OverSteps.Step.MeanNS, LateHosts: wait.MostlyHosts(t.Waits), topK: topK}
+		StepNS: t.OverSteps.Step.MeanNS, LateHosts: wait.MostlyHosts(t.Waits), TopK: topK}
 	if c.StepNS.Defined() {
 		c.StepBasis = "profiled"
 	}
@@ -237,7 +237,7 @@ func FromTimes(path string, ms [][][]float64, stepMS float64, r *counts.Record) 
 		return nil, noTime("other_steps", "steps", len(ms), "counted", len(steps)), nil
 	}
 	c = &Cost{Basis: "benchmark", Source: path, Ranks: len(ms[0][0]), Of: imbalance.OfPhase, StepNS: router.Undefined(),
-		topK: r.TopK}
+		TopK: r.TopK}
 	if stepMS > 0 {
 		c.StepNS, c.StepBasis = router.Number(1e6*stepMS), "measured"
 	}
@@ -311,8 +311,8 @@ func (c *Cost) fitted(layers map[int]*imbalance.Layer, r *counts.Record, perStep
 	h.Regime = "steps of the " + c.Basis
 	c.HeldOut, c.off = []HeldOut{h}, h.Change
 	c.publish(known)
-	if c.LeastTokens = router.Undefined(); known && c.topK > 0 {
-		c.LeastTokens = c.Slots / router.Number(c.topK)
+	if c.LeastTokens = router.Undefined(); known && c.TopK > 0 {
+		c.LeastTokens = c.Slots / router.Number(c.TopK)
 	}
 	c.MostTokens = c.LeastTokens
 	return c, reason, nil
@@ -329,7 +329,7 @@ func (c *Cost) publish(known bool) {
 
 // fitAt is the fit for so many tokens in a step.
 func (c *Cost) fitAt(tokens float64) [3]float64 {
-	if mine := c.slots/float64(c.topK) <= decodeTokens; mine != (tokens <= decodeTokens) && c.other != [3]float64{} {
+	if mine := c.slots/float64(c.TopK) <= decodeTokens; mine != (tokens <= decodeTokens) && c.other != [3]float64{} {
 		return c.other
 	}
 	return c.fits[0]
@@ -343,10 +343,10 @@ func (c *Cost) Beyond() bool {
 
 // StepTokens are those of a step of the predictions, undefined where the top-k is not known.
 func (c *Cost) StepTokens() router.Number {
-	if c.topK == 0 {
+	if c.TopK == 0 {
 		return router.Undefined()
 	}
-	return router.Number(c.slots / float64(c.topK))
+	return c.Slots / router.Number(c.TopK)
 }
 
 // SlotsPerStep is the mean slots of a layer in one recorded step.

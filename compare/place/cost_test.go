@@ -273,7 +273,7 @@ func TestTimeAndPrice(t *testing.T) {
 	if err != nil || len(windows) != 2 {
 		t.Fatal(windows, err)
 	}
-	cost := &Cost{StepNS: 2000, Slots: 800, slots: 800, topK: 1, fits: [][3]float64{{0, 1, 0}, {0, 1.1, 0}}, off: 0.1}
+	cost := &Cost{StepNS: 2000, Slots: 800, slots: 800, TopK: 1, fits: [][3]float64{{0, 1, 0}, {0, 1.1, 0}}, off: 0.1}
 	res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1,
 		Cost: cost, ExpertBytes: 1e6, Bandwidth: 1e9})
 	if err != nil {
@@ -297,7 +297,7 @@ func TestBreakEven(t *testing.T) {
 	windows := Whole(read(t, counted(t, "0,0,0,300\n0,0,1,300\n0,0,2,100\n0,0,3,100\n"),
 		counted(t, "0,0,0,290\n0,0,1,310\n0,0,2,110\n0,0,3,90\n")))
 	for perExpert, want := range map[float64]router.Number{0: router.Undefined(), 50: 512, 1e9: router.Undefined()} {
-		cost := &Cost{Slots: 800, slots: 800, topK: 1, StepNS: router.Undefined(), LeastTokens: 1, MostTokens: 4096,
+		cost := &Cost{Slots: 800, slots: 800, TopK: 1, StepNS: router.Undefined(), LeastTokens: 1, MostTokens: 4096,
 			fits: [][3]float64{{0, 1, perExpert}, {0, 1, perExpert}}}
 		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{4}, Threshold: 0.1,
 			Cost: cost})
@@ -324,7 +324,7 @@ func TestBreakEvenOfTables(t *testing.T) {
 		{perExpert, perExpert, 1000, 4096, router.Undefined()}, // any
 		{perExpert, perExpert, 1000, 1000, router.Undefined()}, // one point
 	} {
-		cost := &Cost{Slots: 1000, slots: 1000, topK: 1, StepNS: router.Undefined(), LeastTokens: c.least, MostTokens: c.most,
+		cost := &Cost{Slots: 1000, slots: 1000, TopK: 1, StepNS: router.Undefined(), LeastTokens: c.least, MostTokens: c.most,
 			fits: [][3]float64{c.prefill, c.prefill}, other: c.decode}
 		res, err := Judge(windows[:1], windows[1:], Options{Ranks: []int{2}, Redundant: []int{4}, Threshold: 0.1,
 			Cost: cost})

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -295,7 +296,12 @@ func TestCaveats(t *testing.T) {
 	if have := codes(); !slices.Equal(have, want[1:3]) {
 		t.Errorf("have %q, want %q", have, want[1:3])
 	}
-	r.Cost.slots, r.Cost.topK, r.Cost.LeastTokens, r.Cost.MostTokens = 64, 8, 16, 32 // a step of 8 tokens
+	r.Cost.Slots, r.Cost.TopK, r.Cost.LeastTokens, r.Cost.MostTokens = 64, 8, 16, 32 // a step of 8 tokens
+	text, err := json.Marshal(r)
+	r = Result{}
+	if err = errors.Join(err, json.Unmarshal(text, &r)); err != nil { // as a page reads it
+		t.Fatal(err)
+	}
 	if have := codes(); !slices.Contains(have, Extrapolated) {
 		t.Errorf("have %q, want %s", have, Extrapolated)
 	}

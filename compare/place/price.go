@@ -112,7 +112,7 @@ func (o Options) costOn(ranks int) *Cost {
 // breakEven tries the powers of two that a table measured. Each window is judged by a plan of
 // its own.
 func (c *Cost) breakEven(flat plan, judged []Window, by []plan) router.Number {
-	if c == nil || c.topK == 0 || !c.Slots.Defined() || len(judged) == 0 || !(c.MostTokens > c.LeastTokens) {
+	if c == nil || c.TopK == 0 || !c.Slots.Defined() || len(judged) == 0 || !(c.MostTokens > c.LeastTokens) {
 		return router.Undefined()
 	}
 	first, last := int(math.Exp2(math.Ceil(math.Log2(c.LeastTokens.Float64())))), int(c.MostTokens)
@@ -125,7 +125,7 @@ func (c *Cost) breakEven(flat plan, judged []Window, by []plan) router.Number {
 			for _, layer := range slices.Sorted(maps.Keys(loads)) { // in order: the sign of a sum may depend on it
 				load := loads[layer].PerExpert
 				if total := loads[layer].Total(); total > 0 { // else there may be no layout
-					scale := float64(tokens*c.topK) / float64(total)
+					scale := float64(tokens*c.TopK) / float64(total)
 					ns += whole.slowest(flat.layouts[layer], load, scale, true)[0] -
 						whole.slowest(by[i].layouts[layer], load, scale, true)[0]
 				}

@@ -40,7 +40,7 @@ func FromTable(file string, in io.Reader, m router.Model, tokens float64) (*Cost
 	}
 	c := &Cost{Basis: "cost table", Source: file, Of: imbalance.OfPhase, StepNS: router.Undefined(),
 		LeastTokens: router.Number(math.Inf(1)),
-		slots:       tokens * float64(m.TopK), topK: m.TopK}
+		slots:       tokens * float64(m.TopK), TopK: m.TopK}
 	for _, regime := range []struct {
 		name string
 		has  func(tokens float64) bool
