@@ -74,7 +74,11 @@ func otherSides(c *diff.Comparison) []Step {
 		return []Step{wholeArms}
 	}
 	steps := []Step{{"Record both arms of one command.", "moebalance bench --profile -- YOUR_BENCHMARK"}}
-	if c.Normal.Arm == string(gain.Normal) && c.Perfect.Arm == string(gain.Normal) && len(c.Refusals) == 1 {
+	switch b := c.Builds; {
+	case b.Named():
+		arms := launch.Quote([]string{string(b[0] + "," + b[1])})
+		steps[0] = Step{"Record both builds.", "moebalance bench --arms " + arms + " --profile -- YOUR_BENCHMARK"}
+	case c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && c.Refusals[0].Key() == "refused.arm":
 		steps = append(steps, Step{"If your engine has a switch of its own, accept the arms as labeled.",
 			"moebalance compare --trust-arms NORMAL PERFECT"})
 	}

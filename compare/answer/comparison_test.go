@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -30,6 +31,9 @@ func TestOtherSides(t *testing.T) {
 			Refusals: refused("arm")}, record + "; moebalance compare --trust-arms NORMAL PERFECT"},
 		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "a"),
 			Refusals: refused("same_recording", "arm")}, record}, // which trust does not mend
+		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "b"),
+			Builds: gain.Builds{"old", "new"}, Refusals: refused("layers")},
+			"moebalance bench --arms old,new --profile -- YOUR_BENCHMARK"},
 		{diff.Comparison{Ranks: []int{0}, Normal: side("perfect", "a"), Perfect: side("normal", "b"),
 			Refusals: refused("swapped")}, "moebalance compare NORMAL PERFECT"},
 		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("perfect", "b"),
