@@ -95,7 +95,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	default:
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
-		if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) {
+		late := w.Leads(t.Bound.LossNS, t.Bound.StepNS, true)
+		if late {
 			a.Line = fmt.Sprintf("Expert time is even; late launches stall the ranks %s per step.", lateTime(w.Cause, w.WaitNS))
 		}
 		if r, ok := noisy(t); ok {
@@ -107,6 +108,9 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 				capital(LayerName(t, r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
 		}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
+		if late {
+			a.Reasons = append(a.Reasons, checkHost(w))
+		}
 	}
 	if t.Contradicted() {
 		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."},

@@ -121,7 +121,7 @@ type Trace struct {
 }
 
 // SchemaVersion is the version of Trace's JSON.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // Rank is one expert-parallel process, and Export one file, see package export.
 type (

@@ -22,7 +22,7 @@ func TestKnows(t *testing.T) {
 		"../../testdata/counts/spreadsheet.csv":         true,
 		"../../testdata/outputs/trtllm-report.json":     true,
 		"../../testdata/torch/rank0.pt.trace.json":      true,
-		"../../testdata/placement/series.py":            false,
+		"../../testdata/field/client.py":                false,
 		notes:                                           false,
 	} {
 		if got := Knows(path); got != want {
