@@ -73,6 +73,9 @@ func TestLayersBesideRanges(t *testing.T) {
 // vLLM's capture over two H100s names the layers of prefill steps alone: those of the decode
 // steps, replays of graphs, are inferred, and what the answer is of stays observed.
 func TestReplaysBesideEagerSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	const folder = "../../testdata/field/results/vllm-two-h100"
 	trace := mustRead(t, Options{}, filepath.Join(folder, "rank0.json.gz"), filepath.Join(folder, "rank1.json.gz"))
 	layers := map[int]map[router.OptInt]bool{}

@@ -562,6 +562,9 @@ func TestMissingKernelsRaiseADoubt(t *testing.T) {
 // One rank's capture begins later, or ends earlier, than the others': the steps that all
 // have are judged, each with the same step of the others.
 func TestStepsThatAllRanksRecorded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
 	whole := mustRead(t, Options{}, paths...)
 	own := func(trace *Trace, rank, step int) (ns []int64) {

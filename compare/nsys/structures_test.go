@@ -201,6 +201,9 @@ func drawn(r *rand.Rand) model {
 
 // Of structures drawn at random, none is told wrong, and most that can be told are.
 func TestDrawnStructures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	n, seed := 40, uint64(1)
 	if testing.Short() {
 		n = 10
@@ -227,6 +230,9 @@ func TestDrawnStructures(t *testing.T) {
 
 // Shared experts before the router are not of the phase experts, whatever their operator.
 func TestSharedExpertsAreOtherCompute(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	e := enginesOf(t)[1]
 	m := model{layers: 4, steps: 4, grouped: "before"}
 	trace := changedAgain(t, e.paths[:1], e.list, func(_ int, rec *capture.Recording) {
@@ -252,6 +258,9 @@ func TestSharedExpertsAreOtherCompute(t *testing.T) {
 // Ranks of different stages of a pipeline run other layers under the same numbers, so they
 // are not compared; those of one stage are.
 func TestStagesAreNotCompared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	for _, e := range enginesOf(t) {
 		for second, want := range map[string]bool{"first": false, "middle": true, "last": true} {
 			trace := changedAgain(t, e.paths[:2], e.list, func(rank int, rec *capture.Recording) {

@@ -52,6 +52,9 @@ func slowestNS(trace *nsys.Trace) (ns float64) {
 // seen, from its counts. What it predicts is smaller than what was measured, by a fifth at
 // most of what changed: balanced experts are also of equal size, which no placement does.
 func TestCostPredictsTheOtherArm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	const hf, vllm = "../../../shared/captures/hf-qwen3-ep4/", "../../testdata/field/results/vllm-qwen3-"
 	for _, c := range []struct {
 		name, folder, counts, steps string

@@ -16,6 +16,9 @@ import (
 // change from contiguous experts to EPLB's, at equal tokens and routing. Nine of ten intervals
 // hold what was measured.
 func TestIntervalsHoldPairsNotFitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	content, err := os.ReadFile("../../../shared/captures/third-party/aiconfigurator-h200-wideep-moe.csv")
 	if err != nil {
 		t.Skip("no shared captures")

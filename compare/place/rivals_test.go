@@ -147,6 +147,9 @@ func packed(copies []float64, ranks int, hot func(e int) float64, score func(e, 
 // On LMSYS's prefill clusters left out, the default plan is better than both, and both are
 // better than EPLB.
 func TestRivals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	windows := lmsysWindows(t, "prefill")
 	size := placement.Size{Slots: 288, Ranks: 32}
 	rows := map[string]*LeftOut{}
