@@ -393,7 +393,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"verdict demanded", []string{"--require-verdict", fewer, fewerPerfect}, exitInconclusive, "at least 6"},
 		{"verdict demanded of traces", []string{"--require-verdict", loopNormal, loopPerfect}, exitUsage,
 			"--require-verdict"},
-		{"old result", []string{old, loopPerfect}, exitFailed, "schema_version: want at most 1, have 0"},
+		{"old result", []string{old, loopPerfect}, exitFailed, "schema_version: want at most 2, have 0"},
 		{"cut result", []string{cut, loopPerfect}, exitFailed, "cut.json"},
 		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
 		{"bad confidence", []string{"--confidence", "1", normal, perfect}, exitUsage, "--confidence"},

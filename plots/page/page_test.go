@@ -381,8 +381,8 @@ func TestReadRefuses(t *testing.T) {
 		"[1, 2]":                                "cannot unmarshal",
 		"{}":                                    `have JSON without a kind`,
 		`{"kind": "lunch"}`:                     `have kind "lunch"`,
-		`{"kind": "trace"}`:                     "schema_version: want at most 1, have 0",
-		`{"kind": "trace", "schema_version":9}`: "schema_version: want at most 1, have 9",
+		`{"kind": "trace"}`:                     "schema_version: want at most 2, have 0",
+		`{"kind": "trace", "schema_version":9}`: "schema_version: want at most 2, have 9",
 		`{"kind": "bench", "schema_version":1, "pairs": 3}`: "a result of bench",
 	} {
 		_, err := source.ParseResult("in.json", []byte(doc))
