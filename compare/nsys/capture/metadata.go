@@ -165,9 +165,13 @@ func (p *Metadata) readDiagnostics(ctx context.Context, db *database) error {
 // countGraphLaunches counts the calls that replayed a graph, whatever version
 // suffix their name carries.
 func (p *Metadata) countGraphLaunches(ctx context.Context, db *database) error {
-	if !db.has(stringTable, "id", "value") {
-		return nil
+	var ids []string // none in most exports, whose calls need not be read then
+	err := columns(ctx, db, stringTable, []string{"id", "value"},
+		" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'",
+		func(row []string) { ids = append(ids, row[0]) })
+	if err != nil || len(ids) == 0 || !db.has(callTable, "nameId") {
+		return err
 	}
-	return columns(ctx, db, callTable, []string{"nameId"}, " WHERE nameId IN (SELECT id FROM "+stringTable+
-		" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%')", func([]int64) { p.GraphLaunches++ })
+	return eachRow(ctx, db.sql, []string{"count(*)"}, callTable+" WHERE nameId IN ("+strings.Join(ids, ",")+")",
+		func(row []int64) { p.GraphLaunches = row[0] })
 }
