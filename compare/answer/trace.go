@@ -95,10 +95,6 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 	default:
 		a.Verdict = Even
 		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
-		late := w.Leads(t.Bound.LossNS, t.Bound.StepNS, true)
-		if late {
-			a.Line = fmt.Sprintf("Expert time is even; late launches stall the ranks %s per step.", lateTime(w.Cause, w.WaitNS))
-		}
 		if r, ok := noisy(t); ok {
 			a.Numbers[0].Label += " at most" // for equal ones would gain nothing
 			a.Numbers = append(a.Numbers, NumberOf("imbalance of equal ranks by noise", r.Floor-1, Fraction, Inferred))
@@ -108,7 +104,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 				capital(LayerName(t, r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
 		}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
-		if late {
+		if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) { // more than what noise hides
+			a.Line = fmt.Sprintf("Expert time is even; late launches stall the ranks %s per step.", lateTime(w.Cause, w.WaitNS))
 			a.Reasons = append(a.Reasons, checkHost(w))
 		}
 	}
