@@ -55,8 +55,12 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	switch {
 	case c.run.Left > 0 && !(c.Verdict.Refused() && g.N > 0): // a check that fails before any pair may pass yet
 		a.Verdict = NoVerdict
-		a.Line = fmt.Sprintf("Unfinished: %d of %s are left.", c.run.Left, quantity.Count(c.run.Left+c.run.Launches,
-			"launch"))
+		left := fmt.Sprintf("%d of %s left", c.run.Left, quantity.Count(c.run.Left+c.run.Launches, "launch"))
+		a.Line = fmt.Sprintf("Unfinished: %s.", left)
+		if g.Low.Defined() {
+			a.Line = fmt.Sprintf("Unfinished, %s: the gain so far is %s to %s%s.", left, quantity.Change(g.Low),
+				quantity.Change(g.High), place)
+		}
 		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " +
 			launch.Quote([]string{c.run.Folder})})
 	case c.Verdict.Refused():

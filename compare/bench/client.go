@@ -29,7 +29,8 @@ func (c *Campaign) checkServer() (gain.Check, bool) {
 	if len(cmd.Server) == 0 {
 		return gain.Check{}, false
 	}
-	ready, servers := launch.Address(cmd.Ready), launch.ServersOf(cmd.Normal)
+	ready := launch.Address(cmd.Ready)
+	servers := launch.ServersOf(cmd.Normal, ready)
 	for _, at := range servers {
 		host, port, _ := net.SplitHostPort(at)
 		own := regexp.MustCompile(`(^|\D)` + port + `(\D|$)`).MatchString(strings.Join(cmd.Server, " "))

@@ -167,7 +167,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 				Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
-	for _, at := range launch.ServersOf(job.Runs[0].Words) {
+	for _, at := range launch.ServersOf(job.Runs[0].Words, launch.Address(job.Ready)) {
 		if !slices.Contains(r.Spec.Accepted, at) {
 			job.Clients = append(job.Clients, at)
 		}

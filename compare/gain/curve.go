@@ -69,7 +69,7 @@ func (c Campaign) judgeCurve() Result {
 	for i, r := range parts {
 		launches = append(launches, r.Launches...)
 		pairs, checks, outliers = append(pairs, r.Pairs...), append(checks, r.Checks), append(outliers, r.Outliers...)
-		if r.Gain.Low > parts[head].Gain.Low || !parts[head].Gain.Low.Defined() && r.Gain.Low.Defined() {
+		if a, b := parts[head].Gain, r.Gain; b.Low > a.Low || !a.Low.Defined() && (b.Low.Defined() || b.Estimate > a.Estimate) {
 			head = i
 		}
 	}

@@ -1,47 +1,63 @@
 """Both arms and more within one launch of vLLM over several GPUs, as a server that 'moebalance bench' leads.
 
-    python3 serve.py MODEL RANKS PORT       # GET /health, GET /run?tokens=8192&seed=1, which answers a throughput report
+    python3 serve.py MODEL RANKS PORT                                  # tensor-parallel attention
+    torchrun --nproc-per-node RANKS serve.py MODEL RANKS PORT          # data-parallel attention
+
+GET /health, and GET /run?tokens=8192&seed=1, which answers a throughput report. Tokens are those of a step over all ranks.
 """
 import http.server
 import json
 import os
+import queue
 import random
+import signal
 import sys
+import threading
 import time
 import urllib.parse
 
-os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-
+import torch
 from vllm import LLM, SamplingParams
 from vllm.inputs import TokensPrompt
 
-STEPS = {8192: 12, 64: 80}  # of a segment: prefill steps of eight requests, decode steps of 64
+STEPS = {8192: int(os.environ.get("PREFILLS", 12)), 64: int(os.environ.get("DECODES", 80))}  # of a segment
+RANK, REPLICAS = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))  # of data-parallel attention
 
 
 def engine(model, ranks, **more):
+    parallel = dict(tensor_parallel_size=ranks) if REPLICAS == 1 else dict(
+        tensor_parallel_size=1, data_parallel_size=ranks, distributed_executor_backend="external_launcher")
+    sizes = [tokens // REPLICAS for tokens in STEPS]  # graphs for prefill too: launching eager layers takes longer than four GPUs compute
     return LLM(**{**dict(
-        model=model, load_format="dummy", skip_tokenizer_init=True, dtype="bfloat16", tensor_parallel_size=ranks, enable_expert_parallel=True,
-        moe_backend="triton", max_model_len=2048, max_num_seqs=64, max_num_batched_tokens=8192, enable_prefix_caching=False,
-        gpu_memory_utilization=0.8, compilation_config={"cudagraph_capture_sizes": [1, 64]}, seed=0), **more})
+        model=model, load_format="dummy", skip_tokenizer_init=True, dtype="bfloat16", enable_expert_parallel=True, moe_backend="triton",
+        max_model_len=8200, max_num_seqs=min(sizes), max_num_batched_tokens=8192 // REPLICAS, enable_prefix_caching=False,
+        gpu_memory_utilization=0.8, compilation_config={"cudagraph_capture_sizes": [1, *sorted(sizes)]}, seed=0, **parallel), **more})
+
+
+def agreed(value):
+    """The first replica's, once all have come."""
+    if REPLICAS == 1:
+        return value
+    from vllm.distributed.parallel_state import get_world_group
+    said = [None] * REPLICAS
+    torch.distributed.all_gather_object(said, value, group=get_world_group().cpu_group)
+    return said[0]
 
 
 def run(llm, tokens, seed, steps=0):
     """Seconds, requests and tokens of so many steps."""
-    draw, steps = random.Random(seed), steps or STEPS[tokens]
-    requests, prompt, new = (64, 16, steps) if tokens == 64 else (steps * 8, 1024, 1)
-    batch = [TokensPrompt(prompt_token_ids=[draw.randrange(1000, 30000) for _ in range(prompt)]) for _ in range(requests)]
+    draw, steps = random.Random(seed * REPLICAS + RANK), steps or STEPS[tokens]
+    requests, prompt, new = (steps * REPLICAS, 8192 // REPLICAS, 1) if tokens == 8192 else (tokens, 16, steps)
+    batch = [TokensPrompt(prompt_token_ids=[draw.randrange(1000, 30000) for _ in range(prompt)]) for _ in range(requests // REPLICAS)]
+    agreed(None)
     start = time.perf_counter()
     llm.generate(batch, SamplingParams(ignore_eos=True, detokenize=False, max_tokens=new, temperature=0.0), use_tqdm=False)
-    return time.perf_counter() - start, requests, requests * (new if tokens == 64 else prompt)
+    return time.perf_counter() - start, requests, requests * (prompt if tokens == 8192 else new)
 
 
-def main(model, ranks, port):
-    begun = time.time()
-    llm = engine(model, int(ranks))
-    for _ in range(2):
-        for tokens in STEPS:
-            run(llm, tokens, 0)
-    print(f"ready after {time.time() - begun:.1f} s", flush=True)
+def listen(port):
+    """Orders that come by HTTP, and where their answers go."""
+    orders, answers = queue.Queue(), queue.Queue()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -49,7 +65,8 @@ def main(model, ranks, port):
             text = b"{}"
             if url.path == "/run":
                 asked = dict(urllib.parse.parse_qsl(url.query))
-                seconds, requests, tokens = run(llm, int(asked["tokens"]), int(asked["seed"]))
+                orders.put((int(asked["tokens"]), int(asked["seed"])))
+                seconds, requests, tokens = answers.get()
                 text = json.dumps({"elapsed_time": seconds, "num_requests": requests, "total_num_tokens": tokens,
                                    "requests_per_second": requests / seconds, "tokens_per_second": tokens / seconds}).encode()
             self.send_response(200)
@@ -59,7 +76,29 @@ def main(model, ranks, port):
         def log_message(self, *_):
             pass
 
-    http.server.HTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
+    threading.Thread(target=http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever, daemon=True).start()
+    return orders, answers
+
+
+def main(model, ranks, port):
+    begun = time.time()
+    llm = engine(model, int(ranks))
+    for _ in range(2):
+        for tokens in STEPS:
+            run(llm, tokens, 0)
+    print(f"ready after {time.time() - begun:.1f} s", flush=True)
+    if REPLICAS > 1:  # the hook writes where this process ends; vLLM's own workers end by themselves
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    orders, answers = listen(int(port)) if RANK == 0 else (None, None)
+    while True:
+        try:
+            order = orders.get(timeout=0.01) if orders else None
+        except queue.Empty:
+            order = None
+        if order := agreed(order):
+            answer = run(llm, *order)
+            if answers:
+                answers.put(answer)
 
 
 if __name__ == "__main__":

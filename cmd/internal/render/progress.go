@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/progress"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -47,7 +48,7 @@ func (p *Progress) Event(e bench.Event) {
 		d := p.campaign.Spec.Design
 		left := e.Blocks - e.Block + (e.Left-1)*d.Blocks
 		judged := gain.Judge(bench.Recorded(p.campaign, p.campaign.Confidence(), gain.TraceProof{}))
-		p.line.Println(soFar(e, judged.Gain, d.Launches,
+		p.line.Println(soFar(e, judged, d.Launches,
 			time.Since(p.begun)/time.Duration(p.blocks)*time.Duration(left)))
 	} else if text := event(e, p.campaign.Spec.Metric); text != "" {
 		p.line.Println(text)
@@ -96,16 +97,17 @@ func event(e bench.Event, metric string) string {
 
 // soFar is the line for a block that was measured: the estimate with its interval, and the
 // time that the rest takes at the speed so far.
-func soFar(e bench.Event, g gain.Gain, launches int, left time.Duration) string {
+func soFar(e bench.Event, r gain.Result, launches int, left time.Duration) string {
+	g, place := r.Gain, answer.AtPoint(r)
 	text := fmt.Sprintf("[%d of %d] launch %d, block %d of %d: ", e.Done, launches, e.Launch.Position, e.Block, e.Blocks)
 	switch {
 	case !g.Estimate.Defined():
 		return text + "no gain yet"
 	case g.Low.Defined():
-		text += fmt.Sprintf("gain so far %s, %s to %s", quantity.Change(g.Estimate), quantity.Change(g.Low),
-			quantity.Change(g.High))
+		text += fmt.Sprintf("gain so far %s%s, %s to %s", quantity.Change(g.Estimate), place,
+			quantity.Change(g.Low), quantity.Change(g.High))
 	default:
-		text += fmt.Sprintf("gain so far %s, no interval yet", quantity.Change(g.Estimate))
+		text += fmt.Sprintf("gain so far %s%s, no interval yet", quantity.Change(g.Estimate), place)
 	}
 	if left <= 0 {
 		return text

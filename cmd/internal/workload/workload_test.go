@@ -245,11 +245,11 @@ func TestProcessorTimeFollowsLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var spent [2]float64
+	least := [2]float64{math.Inf(1), math.Inf(1)} // of the steps: neighbors on the machine only ever add time
 	for _, layers := range res.StepExpertsMS {
-		spent[0], spent[1] = spent[0]+layers[0][0], spent[1]+layers[0][1]
+		least[0], least[1] = min(least[0], layers[0][0]), min(least[1], layers[0][1])
 	}
-	if load, time := 86.0/42, spent[0]/spent[1]; time < 0.7*load || time > 1.4*load {
+	if load, time := 86.0/42, least[0]/least[1]; time < 0.7*load || time > 1.4*load {
 		t.Errorf("rank 0 has %.3f times the load and %.3f times the time of rank 1", load, time)
 	}
 }

@@ -15,11 +15,13 @@ var (
 		`(?:^|\s)(?:--?(?:base|api|server|endpoint)?[-_]?url|--api[-_]base|--server|-u)[=\s]+["']?([^\s"']+)`)
 	serverHost = regexp.MustCompile(`(?:^|\s)--host(?:name)?[=\s]+["']?([^\s"']+)`)
 	serverPort = regexp.MustCompile(`(?:^|\s)--port[=\s]+["']?(\d+)`)
+	anyURL     = regexp.MustCompile(`https?://[^\s"']+`)
 )
 
 // ServersOf are the servers that a client's words name, as host:port; this machine is
-// localhost by any name.
-func ServersOf(words []string) (servers []string) {
+// localhost by any name. The one that is wanted may stand without an option, as other URLs
+// (of a dataset, say) do.
+func ServersOf(words []string, wanted string) (servers []string) {
 	text := strings.Join(words, " ")
 	for _, m := range serverURL.FindAllStringSubmatch(text, -1) {
 		if at := Address(m[1]); at != "" {
@@ -32,6 +34,11 @@ func ServersOf(words []string) (servers []string) {
 			host = m[1]
 		}
 		servers = append(servers, Address(net.JoinHostPort(strings.Trim(host, "[]"), port[1])))
+	}
+	for _, address := range anyURL.FindAllString(text, -1) {
+		if len(servers) == 0 && Address(address) == wanted {
+			servers = append(servers, wanted)
+		}
 	}
 	return servers
 }

@@ -1,0 +1,76 @@
+"""What a campaign of serve.py recorded, in two small files: every segment, and the counts of its steps by router and kind.
+
+    python3 summary.py CAMPAIGN SEGMENTS.jsonl COUNTS.jsonl
+
+The floor of a step is the least that whole slots allow: the busiest expert and the busiest rank have their mean, rounded up.
+"""
+import glob
+import json
+import os
+import sys
+
+import torch
+from safetensors.torch import load_file
+
+campaign, segments, counts = sys.argv[1:]
+
+
+def lines(path, rows):
+    with open(path, "w") as f:
+        f.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def segment(launch, path):
+    """A run's folder: run-012-normal, with -untimed after a change."""
+    number, arm = os.path.basename(path).removeprefix("run-").split("-", 1)
+    with open(path + "/out/r.json") as f:
+        r = json.load(f)
+    tokens = 8192 if r["total_num_tokens"] >= 1024 * r["num_requests"] else r["num_requests"]
+    return {"launch": launch, "run": int(number), "arm": arm.removesuffix("-untimed"), "timed": not arm.endswith("-untimed"),
+            "tokens_per_step": tokens, "tokens_per_second": r["tokens_per_second"]}
+
+
+def steps(folder):
+    """Slots [steps, layers, experts] of a sequence; with data-parallel attention each rank counts its own tokens."""
+    files = sorted(glob.glob(folder + "/rank*.safetensors"))
+    with open(folder + "/meta_info.json") as f:
+        meta = json.load(f)
+    total = []
+    for path in files if meta["mode"] == "dep" else files[:1]:
+        held = load_file(path)
+        layers = sorted({int(key.split("_")[1]) for key in held})
+        total.append(torch.stack([torch.stack([held[f"{i}_{layer}"] for layer in layers]) for i in range(len(held) // len(layers))]).long())
+    least = min(map(len, total))
+    return sum(x[:least] for x in total), meta
+
+
+def main():
+    found, rows = {}, []
+    for launch, folder in enumerate(sorted(glob.glob(campaign + "/launches/*"))):
+        rows += [segment(launch, path) for path in sorted(glob.glob(folder + "/run-*")) if os.path.exists(path + "/out/r.json")]
+        for sequence in sorted(glob.glob(folder + "/out/counts/sequence*")):
+            proof = sequence + "/moebalance-hook.rank0.json"
+            if not os.path.exists(proof) or not os.path.exists(sequence + "/rank0.safetensors"):
+                continue
+            with open(proof) as f:
+                router = json.load(f)["router"].split("/")[0].removesuffix(":")
+            slots, meta = steps(sequence)
+            tokens = slots.sum(-1)[:, 0] // meta["num_experts_per_token"]
+            for i, kind in enumerate(tokens.tolist()):
+                if kind in (64, 256, 8192):
+                    found.setdefault((launch, router, kind), []).append((slots[i], meta["ep_size"]))
+    lines(segments, rows)
+    out = []
+    for (launch, router, kind), of in sorted(found.items()):
+        slots, ranks = torch.cat([x for x, _ in of]), of[0][1]  # [layers of steps, experts]
+        loads, sums = slots.view(len(slots), ranks, -1).sum(-1), slots.sum(-1)
+        floor = (slots.amax(-1) == -(-sums // slots.shape[1])) & (loads.amax(-1) == -(-sums // ranks))
+        out.append({"launch": launch, "router": router, "tokens_per_step": kind, "layers_of_steps": len(slots), "at_the_floor": int(floor.sum()),
+                    "rank_max_over_mean": round(float((loads.amax(-1) * ranks / sums).mean()), 4),
+                    "expert_max_over_mean": round(float((slots.amax(-1) * slots.shape[1] / sums).mean()), 4),
+                    "active_experts": round(float((slots > 0).sum(-1).double().mean()), 2)})
+    lines(counts, out)
+
+
+if __name__ == "__main__":
+    main()
