@@ -420,6 +420,7 @@ func TestFieldRows(t *testing.T) {
 	checkRows(t, "transformers-cpu.jsonl", 1440)
 	checkRows(t, "vllm-cpu.jsonl", 14368)
 	checkRows(t, "sglang-cpu.jsonl", 26880)
+	checkRows(t, "sglang-ep-h100.jsonl", 21749760)
 	checkRows(t, "transformers-gpu.jsonl", 294912)
 }
 
@@ -442,9 +443,8 @@ func checkRows(t *testing.T, file string, want int) {
 
 // Servers on a CPU that switched routers lost no request, and the READMEs sum up what each recorded.
 func TestFieldSegments(t *testing.T) {
-	sums := map[bool][3]int{} // of vLLM, or not: requests, balanced layers of steps, learned slots
+	var requests, balanced, learned int
 	for _, m := range fieldLines[struct {
-		VLLM      string
 		Passed    bool
 		Requests  int
 		Lost      int `json:"requests_lost"`
@@ -453,20 +453,18 @@ func TestFieldSegments(t *testing.T) {
 		Learned   int `json:"learned_slots"`
 		Elsewhere int `json:"learned_slots_elsewhere"`
 	}](t, "segments-cpu.jsonl") {
-		s := sums[m.VLLM != ""]
-		sums[m.VLLM != ""] = [3]int{s[0] + m.Requests, s[1] + m.Balanced, s[2] + m.Learned}
+		requests, balanced, learned = requests+m.Requests, balanced+m.Balanced, learned+m.Learned
 		if !m.Passed || m.Lost+m.OffFloor+m.Elsewhere > 0 {
 			t.Errorf("%+v", m)
 		}
 	}
-	vllm, sglang := sums[true], sums[false]
 	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
-	for _, s := range [][3]int{vllm, sglang} {
-		inText(t, "../../README.md", "## Engines", fmt.Sprintf("no request of %s lost, all %s layers of balanced steps at the floor", thousands(s[0]), thousands(s[1])))
-	}
-	inMeasured(t, fmt.Sprintf("none of %s requests lost, all %s layers of balanced steps at the floor", thousands(vllm[0]+sglang[0]), thousands(vllm[1]+sglang[1])))
-	if vllm[2]+sglang[2] != 1216000 {
-		t.Errorf("%d and %d slots of learned steps", vllm[2], sglang[2])
+	inText(t, "../../README.md", "## Engines",
+		fmt.Sprintf("no request of %s lost, all %s balanced layers at the floor", thousands(requests), thousands(balanced)))
+	inMeasured(t, fmt.Sprintf("none of %s requests lost, all %s layers of balanced steps at the floor", thousands(requests),
+		thousands(balanced)))
+	if learned != 1216000 {
+		t.Errorf("%d slots of learned steps", learned)
 	}
 }
 
