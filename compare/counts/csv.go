@@ -93,7 +93,8 @@ func (c csvColumns) number(row []string, name string, limit int64) (int64, error
 }
 
 // readCSV reads one count per layer and expert, and per step and phase where it
-// has such columns. Without steps, the counts are sums over the recording.
+// has such columns; without a column of counts and any other, a row is one choice.
+// Without steps, the counts are sums over the recording.
 func readCSV(s *source, r *Record) error {
 	columns := csvHeader(s.content)
 	for _, name := range slices.Sorted(maps.Keys(csvNames)) {
@@ -102,8 +103,10 @@ func readCSV(s *source, r *Record) error {
 				columns[name][0].spelling, columns[name][1].spelling)
 		}
 	}
-	if columns["count"] == nil {
-		return fmt.Errorf("header: want a column named %s, have none", strings.Join(csvNames["count"], ", "))
+	if known := len(slices.Concat(slices.Collect(maps.Values(columns))...)); columns["count"] == nil &&
+		known < 1+strings.Count(string(csvFirst(s.content)), string(csvComma(csvFirst(s.content)))) {
+		return fmt.Errorf("header: want a column named %s, or none but the layer and the expert of each choice, have others",
+			strings.Join(csvNames["count"], ", "))
 	}
 	r.Window, r.atLeast = columns["step"] == nil, true
 	parts := map[stepKey]map[int]int64{}
@@ -152,7 +155,9 @@ func (r *Record) addRow(parts map[stepKey]map[int]int64, columns csvColumns, row
 	if parts[key] == nil {
 		parts[key] = map[int]int64{}
 	}
-	if _, twice := parts[key][int(expert)]; twice {
+	if columns["count"] == nil {
+		count = parts[key][int(expert)] + 1
+	} else if _, twice := parts[key][int(expert)]; twice {
 		return fmt.Errorf("%v, expert %d is recorded twice", key, expert)
 	}
 	parts[key][int(expert)] = count

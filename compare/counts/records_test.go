@@ -131,6 +131,7 @@ func TestCSVHeaders(t *testing.T) {
 	checkSteps(t, parsed(t, "# trace=a.bin tokens=6\n#\nlayer,expert,count,frac_of_layer\n0,0,5,0.4\n"+
 		"0,1,7,0.6\n# total,12\n"), want)
 	checkSteps(t, parsed(t, "layer_id,expert_id,selection_count\n0,0,5\n0,1,7\n"), want)
+	checkSteps(t, parsed(t, "layer,expert\n"+strings.Repeat("0,1\n0,0\n", 5)+"0,1\n0,1\n"), want) // its moe-trace, a row a choice
 	refused(t, map[string]string{
 		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
 		"layer,layer_id,expert,count\n0,0,1,2\n":    `have "layer" and "layer_id"`,

@@ -69,8 +69,13 @@ func Plain[F ~float64](v F) string {
 
 func minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
 
-// Ratio writes a dimensionless ratio with three decimals: 1.234.
-func Ratio[F ~float64](v F) string { return Decimals(v, 3) }
+// Ratio writes a dimensionless ratio with three decimals, and from 1,000 on with none: 1.234.
+func Ratio[F ~float64](v F) string {
+	if math.Abs(float64(v)) >= 1000 {
+		return Decimals(v, 0)
+	}
+	return Decimals(v, 3)
+}
 
 // Percent writes a fraction as a percentage with one decimal: 0.1234 is "12.3 %".
 func Percent[F ~float64](v F) string { return percent(v, false) }

@@ -15,7 +15,7 @@ func TestWriting(t *testing.T) {
 		{Change(-0.05), "−5.0 %"},
 		{Change(-0.0001), "+0.0 %"},
 		{Change(math.Inf(1)), "–"},
-		{Ratio(1.5), "1.500"},
+		{Ratio(1.5), "1.500"}, {Ratio(3878960.811), "3878961"},
 		{Duration(1234567.0), "1.23 ms"},
 		{Duration(-12.0), "−12.0 ns"},
 		{Duration(0.0), "0 ns"},
