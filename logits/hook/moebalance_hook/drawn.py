@@ -80,7 +80,7 @@ class Drawn:
         e, choose = self.entry, self.chooser(seed)
         want = (counts * e.top_k / counts.sum()).clamp(max=0.999)
         popularity = torch.log(want + 1e-6)
-        for _ in range(20):
+        for _ in range(8):  # as near as so many rows come
             got = torch.bincount(choose(popularity).flatten(), minlength=e.experts) / ROWS
             popularity += 0.7 * torch.log((want + 1 / ROWS) / (got + 1 / ROWS))
         return choose(popularity)
@@ -112,11 +112,11 @@ class Drawn:
         one = torch.ones_like(ids, dtype=torch.float64)
         load = torch.zeros(len(ids), e.ranks, dtype=torch.float64).scatter_add_(1, e.owner[ids], one)
         share, order = load.mean(0), []
-        total, free = torch.zeros(e.ranks, dtype=torch.float64), torch.zeros(len(ids), dtype=torch.float64)
-        for t in range(first):
-            i = int(((total + load - (t + 1) * share) ** 2).sum(1).add(free).argmin())
+        total, square = torch.zeros(e.ranks, dtype=torch.float64), (load**2).sum(1)
+        for t in range(first):  # the row that brings the total nearest to the share
+            i = int((square + 2 * load @ (total - (t + 1) * share)).argmin())
             order.append(i)
-            free[i] = torch.inf
+            square[i] = torch.inf
             total = total + load[i]
         rest = torch.ones(len(ids), dtype=torch.bool)
         rest[order] = False
