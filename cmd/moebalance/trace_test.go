@@ -37,7 +37,7 @@ func TestTraceVerbOverview(t *testing.T) {
 	notes, _, _ := runIn(t, "trace", "--notes", loopNormal)
 	out += waits + notes
 	for _, want := range []string{
-		"Late launches on rank 2 stall the others 2.55 ms per step; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
+		"Late launches on rank 2 stall the others; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
 		"Waiting at the collective behind the experts",
 		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  ",
 		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0",

@@ -34,7 +34,7 @@ type Answer struct {
 const MaxWords = 20
 
 // MaxRunes is the most characters of a line.
-const MaxRunes = 110
+const MaxRunes = 80
 
 // Verdict is one of a closed set; those of campaigns, comparisons and placements are the
 // verdicts of packages gain and place.

@@ -31,10 +31,14 @@ func (c *campaign) unit() string {
 // oneServer measures both arms in each launch, which launches do not disturb.
 const oneServer = "moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"
 
-// again is the command that runs a campaign of its kind anew, with so many pairs.
-func (c *campaign) again(pairs float64) string {
-	command := fmt.Sprintf("moebalance bench --pairs %.0f ", pairs)
-	switch t := c.run.Treatment; {
+// again is the command that runs a campaign of its kind anew, with so many pairs or launches.
+func (c *campaign) again(n float64) string {
+	flag, t := "--pairs", c.run.Treatment
+	if c.Design == gain.WithinLaunch {
+		flag, t = "--launches", "hook"
+	}
+	command := fmt.Sprintf("moebalance bench %s %.0f ", flag, n)
+	switch {
 	case len(c.Arms) == 2:
 		command += fmt.Sprintf("--arms %s,%s ", c.Arms[0].Name, c.Arms[1].Name)
 	case t != "" && t != "trtllm": // which is the default
@@ -181,8 +185,7 @@ func (a *Answer) open(c *campaign, place string) {
 	few := known && c.PairsNeeded < manyLaunches && !warned(c, gain.CheckOutliers)
 	switch {
 	case c.Design == gain.WithinLaunch && known:
-		a.Next = append(a.Next, Step{"Run more launches.", strings.Replace(oneServer, "hook",
-			fmt.Sprintf("hook --launches %.0f", c.PairsNeeded), 1)})
+		a.Next = append(a.Next, Step{"Run more launches.", c.again(float64(c.PairsNeeded))})
 	case c.Design == gain.WithinLaunch:
 	case few:
 		a.Next = append(a.Next, Step{"Run more pairs.", c.again(float64(c.PairsNeeded))})

@@ -50,7 +50,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"Balanced routing is 5.2 to 19.2 % faster; whether that reaches the threshold is undecided.",
 			"interval of 3 launches contains the threshold of 10 % · balance measured",
 			"About 18 launches in all (7 to 607, as the spread between launches is known) should decide.;" +
-				"moebalance bench --treatment hook --launches 18 --server SERVER --ready URL --client CLIENT"},
+				"moebalance bench --launches 18 --treatment hook -- YOUR_BENCHMARK"},
 		"one far off": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101}, []float64{0.102, 0.102},
 			[]float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive,
 			"No decision: launch 4 was far off; the gain is between −0.6 and +38.6 %.",

@@ -45,12 +45,12 @@ func OfPlacement(r *place.Result, given string) Answer {
 
 // placed says what the placement does to the load, and on what it was judged.
 func (a *Answer) placed(r *place.Result, best place.Placement) {
-	what, traffic := "Placement without copies", "unseen traffic"
+	what, traffic := "Moving experts", "unseen traffic"
 	if best.Redundant > 0 {
-		what = "Placement with " + quantity.Count(best.Redundant, "copy")
+		what = "Placing " + quantity.Count(best.Redundant, "copy")
 	}
 	if seen(r) {
-		traffic = "traffic like that learned"
+		traffic = "similar traffic"
 	}
 	why := caveat.Text(best.Reason)
 	switch {

@@ -90,7 +90,9 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		a.Reasons = append(a.Reasons, checkHost(w))
 	case len(rows) > 0:
 		a.Verdict = Uneven
-		a.Line = capital(fmt.Sprintf("%s; %s.", overloaded(t, rows), wouldGain("perfectly even ranks", gain)))
+		where := capital(overloaded(t, rows))
+		a.Line = clause(where+"; ", wouldGain("perfectly even ranks", gain),
+			clause(where+"; ", wouldGain("even ranks", gain), where+"."))
 		a.Reasons = append(append(a.Reasons, loadReasons(t, rows)...), waitReasons(t)...)
 	default:
 		a.Verdict = Even
@@ -105,7 +107,8 @@ func (a *Answer) judged(t *nsys.Trace, given string) {
 		}
 		a.Reasons = append(a.Reasons, waitReasons(t)...)
 		if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) { // more than what noise hides
-			a.Line = fmt.Sprintf("Expert time is even; late launches stall the ranks %s per step.", lateTime(w.Cause, w.WaitNS))
+			a.Line = fmt.Sprintf("Expert time is even; late launches stall the ranks %s per step.",
+				quantity.Duration(min(w.Cause.NS, w.WaitNS))) // the last rank may make up for a part
 			a.Reasons = append(a.Reasons, checkHost(w))
 		}
 	}
@@ -217,15 +220,15 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	}
 	switch {
 	case changing(first) && n == 1:
-		return "expert time is uneven in " + layer + ", on changing ranks"
+		return "changing ranks lag in " + layer
 	case changing(first):
-		return fmt.Sprintf("expert time is uneven in %s, on changing ranks", quantity.Count(n, layerNoun(t)))
+		return "changing ranks lag in " + quantity.Count(n, layerNoun(t))
 	case n == 1:
 		return fmt.Sprintf("rank %d %s in %s", first.Worst, word, layer)
 	case same:
-		return fmt.Sprintf("rank %d %s in %s, most in %s", first.Worst, word, quantity.Count(n, layerNoun(t)), layer)
+		return fmt.Sprintf("rank %d %s, most in %s", first.Worst, word, layer)
 	}
-	return fmt.Sprintf("expert time is uneven in %s, most in %s", quantity.Count(n, layerNoun(t)), layer)
+	return fmt.Sprintf("%s uneven, %s most", are(n, layerNoun(t)), layer)
 }
 
 // changing reports a layer of which no rank is the slowest in most steps.

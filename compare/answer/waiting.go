@@ -10,8 +10,8 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// stalled says whose late launches stall whom, and how long: those of a rank in few steps, of a rank,
-// or of ranks in turn.
+// stalled says whose late launches stall whom: those of a rank in few steps, with how long, of a rank, or
+// of ranks in turn.
 func stalled(w wait.Waiting) string {
 	if steps, same := w.FewLate(); steps > 0 {
 		when, most := fmt.Sprintf("in step %d", w.Late[0].Step), quantity.Duration(w.Late[0].WaitNS)
@@ -24,13 +24,10 @@ func stalled(w wait.Waiting) string {
 		return when + " stall the other ranks " + most
 	}
 	if r := w.Ranks[0]; 2*r.WaitNS > w.WaitNS && r.Name == wait.LateHosts {
-		return fmt.Sprintf("on rank %d stall the others %s per step", r.Rank, lateTime(r.Cause, r.WaitNS))
+		return fmt.Sprintf("on rank %d stall the others", r.Rank)
 	}
-	return fmt.Sprintf("stall the ranks %s per step, in turn", lateTime(w.Cause, w.WaitNS))
+	return "stall the ranks in turn"
 }
-
-// lateTime is how much of a wait is for its cause, which the last rank may make up for in part.
-func lateTime(c wait.Cause, waited router.Number) string { return quantity.Duration(min(c.NS, waited)) }
 
 // waitReasons say who arrives last and why ranks wait, and in which step far longer than in
 // most; nothing where they hardly wait.

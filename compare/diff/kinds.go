@@ -3,7 +3,6 @@ package diff
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -264,7 +263,10 @@ func kindName(pair [2]*stepKind, pairs [][2]*stepKind, ns router.Number) string 
 	}); name != "" && !same {
 		return name + " steps"
 	}
-	return strings.TrimSpace(name+" steps") + " of " + quantity.Duration(ns) + " GPU time"
+	if name == "" {
+		return "steps of " + quantity.Duration(ns)
+	}
+	return name + " steps (" + quantity.Duration(ns) + ")"
 }
 
 // different are the quantities of work in which the sides differ.

@@ -305,8 +305,8 @@ var catalog = map[string]entry{
 		"late launches"},
 	"placement.no_windows": {Note, "no counts are left to judge on; add those of another run with --judge", ""},
 	"placement.no_load":    {Note, "the judged windows hold no load; give another run with --judge", ""},
-	"placement.repeats": {Note, "the learned counts recur in {repeats} of {windows:judged window}: judge on another " +
-		"run (--judge)", ""},
+	"placement.repeats": {Note, "the learned counts recur in {repeats} of {windows:judged window}; judge on another run " +
+		"(--judge)", ""},
 	"placement.chance": {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile " +
 		"{null:.3})", ""},
 	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold " +
