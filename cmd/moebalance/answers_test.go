@@ -90,7 +90,8 @@ func toldOf(t *testing.T, path string) string {
 		lines = append(lines, "Next: "+step.Command)
 	}
 	page, errs, code := invoke(t.Context(), "report", path)
-	if code != exitDone || !strings.Contains(plainText(page), ">"+a.Line+"<") || len(strings.Fields(a.Line)) > answer.MaxWords {
+	if code != exitDone || !strings.Contains(plainText(page), ">"+a.Line+"<") || len(strings.Fields(a.Line)) > answer.MaxWords ||
+		utf8.RuneCountInString(a.Line) > answer.MaxRunes {
 		t.Errorf("%s: the page does not say %q: exit %d, %s", path, a.Line, code, errs)
 	}
 	return strings.Join(lines, "\n") + "\n"

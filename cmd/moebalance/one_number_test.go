@@ -225,7 +225,7 @@ func TestProseHasTheGains(t *testing.T) {
 			"decode:tok/s:higher=$.decode", fieldResults + "vllm-one-launch-h100"}},
 		{"testdata/README.md", "## What we measured", "**Campaign** of 6 pairs: {gain}, 95 % interval {+low %} to {+high %}: *{verdict}*",
 			[]string{fieldResults + "vllm-qwen3-campaign.json"}},
-		{"README.md", "## Engines", "two launches: prefill {gain} ({low} to {+high}), *inconclusive*",
+		{"README.md", "## Engines", "two launches of three: prefill {gain} ({low} to {+high}), unfinished",
 			[]string{fieldResults + "vllm-four-h100/campaign.json"}},
 		{"testdata/README.md", "## The gain on four H200s", "**{gain}**, 95 % interval {+low %} to {+high %}, *{verdict}*",
 			[]string{fixtures + "campaign-deepseek-ep4.json"}},

@@ -62,7 +62,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 		left := fmt.Sprintf("%d of %s left", c.run.Left, quantity.Count(c.run.Left+c.run.Launches, "launch"))
 		a.Line = fmt.Sprintf("Unfinished: %s.", left)
 		if g.Low.Defined() {
-			a.Line = fmt.Sprintf("Unfinished, %s: the gain so far is %s to %s%s.", left, quantity.Change(g.Low),
+			a.Line = fmt.Sprintf("Unfinished, %s: %s to %s so far%s.", left, quantity.Change(g.Low),
 				quantity.Change(g.High), place)
 		}
 		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " +
@@ -115,14 +115,14 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 func shown(what string, g gain.Gain, v gain.Verdict, place string) string {
 	switch {
 	case v == gain.Inconclusive && g.Low > 0:
-		return fmt.Sprintf("%s is %s to %s faster%s; whether that reaches the threshold is undecided.", capital(what),
+		return fmt.Sprintf("Undecided: %s is %s to %s faster%s.", what,
 			strings.TrimSuffix(quantity.Percent(g.Low), " %"), quantity.Percent(g.High), place)
 	case v == gain.Inconclusive:
 		return fmt.Sprintf("No decision: the gain is between %s and %s%s.", quantity.Change(g.Low),
 			quantity.Change(g.High), place)
 	case g.Low <= 0 && g.High >= 0:
-		return fmt.Sprintf("No gain shown: %s changes speed by %s to %s%s.", what, quantity.Change(g.Low),
-			quantity.Change(g.High), place)
+		return fmt.Sprintf("No gain shown: speed changes by %s to %s%s.", quantity.Change(g.Low), quantity.Change(g.High),
+			place)
 	}
 	return fmt.Sprintf("%s is %s%s.", capital(what), speed(g.Estimate, ""), place)
 }
@@ -157,10 +157,10 @@ func campaignReasons(c *campaign) (out []string) {
 // oneLaunch is the answer of blocks of one launch, which does not show how launches differ.
 func (a *Answer) oneLaunch(c *campaign, place string) {
 	what, g := c.Called(gain.Perfect).Label(), c.Gain
-	a.Line = fmt.Sprintf("In this one launch %s is %s%s; one launch cannot decide.", what, speed(g.Estimate, ""), place)
+	a.Line = fmt.Sprintf("One launch cannot decide: %s is %s%s.", what, speed(g.Estimate, ""), place)
 	if g.Low <= 0 && g.High >= 0 {
-		a.Line = fmt.Sprintf("In this launch %s changed speed by %s (%s to %s)%s; one cannot decide.", what,
-			quantity.Change(g.Estimate), strings.TrimSuffix(quantity.Change(g.Low), " %"), quantity.Change(g.High), place)
+		a.Line = fmt.Sprintf("One launch cannot decide: %s (%s to %s)%s.", quantity.Change(g.Estimate),
+			strings.TrimSuffix(quantity.Change(g.Low), " %"), quantity.Change(g.High), place)
 	}
 	a.Next = append(a.Next, Step{"Start the server anew for each of five launches.", oneServer})
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
@@ -47,7 +48,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"interval of 3 launches above the threshold of 10 % · balance measured",
 			"launches that gain 3 of 3;smallest gain of a launch 22.1 %;moebalance report"},
 		"open": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1}), gain.Inconclusive,
-			"Balanced routing is 5.2 to 19.2 % faster; whether that reaches the threshold is undecided.",
+			"Undecided: balanced routing is 5.2 to 19.2 % faster.",
 			"interval of 3 launches contains the threshold of 10 % · balance measured",
 			"About 18 launches in all (7 to 607, as the spread between launches is known) should decide.;" +
 				"moebalance bench --launches 18 --treatment hook -- YOUR_BENCHMARK"},
@@ -56,11 +57,11 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"No decision: launch 4 was far off; the gain is between −0.6 and +38.6 %.",
 			"interval of 5 launches contains the threshold of 10 % · balance measured", "Look for what"},
 		"one launch": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}), gain.NoVerdict,
-			"In this one launch balanced routing is 22.1 % faster; one launch cannot decide.",
+			"One launch cannot decide: balanced routing is 22.1 % faster.",
 			"one launch, 4 blocks · launch sd of 0.6 points assumed · balance measured",
 			"gain, widened interval 22.1 % (19.5 to 24.8 %);blocks that gain 4 of 4;" + oneServer},
 		"one quiet launch": {launchesOf([]float64{0.001, -0.001}), gain.NoVerdict,
-			"In this launch balanced routing changed speed by +0.0 % (−1.7 to +1.7 %); one cannot decide.",
+			"One launch cannot decide: +0.0 % (−1.7 to +1.7 %).",
 			"one launch, 2 blocks · launch sd of 0.6 points assumed · balance measured", ""},
 		"one block": {launchesOf([]float64{0.2}), gain.NoVerdict,
 			"No decision: 1 block is too few for an interval (at least 2).",
@@ -73,8 +74,8 @@ func TestAnswersWithinLaunches(t *testing.T) {
 		if r.Verdict != k.verdict || string(a.Verdict) != string(k.verdict) || a.Line != k.line || a.Basis != k.basis {
 			t.Errorf("%s: %s (%s)\n%q, want\n%q\n%q, want\n%q", name, a.Verdict, r.Verdict, a.Line, k.line, a.Basis, k.basis)
 		}
-		if n := len(strings.Fields(a.Line)); n > MaxWords {
-			t.Errorf("%s: a line of %d words", name, n)
+		if words, runes := len(strings.Fields(a.Line)), utf8.RuneCountInString(a.Line); words > MaxWords || runes > MaxRunes {
+			t.Errorf("%s: a line of %d words, %d characters", name, words, runes)
 		}
 		text := strings.Join(a.Reasons, "\n")
 		for _, n := range a.Numbers {

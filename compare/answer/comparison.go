@@ -226,13 +226,14 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	case s.Known():
 		a.Basis = "predicted from " + a.Basis
 		a.Numbers = append(a.Numbers, Number{"gain", s.Gain, Fraction, s.Low, s.High, Predicted})
-		kinds := ""
+		kinds, short := "", ""
 		if len(c.Kinds) > 0 {
 			kinds = " for " + c.Kinds[0].Steps
+			short, _, _ = strings.Cut(kinds, " of ")
 		}
-		// of which steps it is comes before what part makes most of it
-		if a.Line = cmp.Or(clause("", predictedLine(c, kinds, from(s)), ""),
-			clause("", predictedLine(c, kinds, ""), "")); a.Line == "" {
+		// of which steps it is comes before what part makes most of it, and before their time
+		if a.Line = cmp.Or(clause("", predictedLine(c, kinds, from(s)), ""), clause("", predictedLine(c, kinds, ""), ""),
+			clause("", predictedLine(c, short, ""), "")); a.Line == "" {
 			a.Line = predictedLine(c, "", from(s))
 			a.Reasons = append(a.Reasons, sentence("the prediction is"+kinds))
 		}

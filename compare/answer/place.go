@@ -50,7 +50,7 @@ func (a *Answer) placed(r *place.Result, best place.Placement) {
 		what = "Placing " + quantity.Count(best.Redundant, "copy")
 	}
 	if seen(r) {
-		traffic = "similar traffic"
+		traffic = "traffic already seen"
 	}
 	why := caveat.Text(best.Reason)
 	switch {

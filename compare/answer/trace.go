@@ -220,15 +220,15 @@ func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
 	}
 	switch {
 	case changing(first) && n == 1:
-		return "changing ranks lag in " + layer
+		return "the slowest rank changes in " + layer
 	case changing(first):
-		return "changing ranks lag in " + quantity.Count(n, layerNoun(t))
+		return "the slowest rank changes in " + quantity.Count(n, layerNoun(t))
 	case n == 1:
 		return fmt.Sprintf("rank %d %s in %s", first.Worst, word, layer)
 	case same:
 		return fmt.Sprintf("rank %d %s, most in %s", first.Worst, word, layer)
 	}
-	return fmt.Sprintf("%s uneven, %s most", are(n, layerNoun(t)), layer)
+	return "expert time is uneven, most in " + layer
 }
 
 // changing reports a layer of which no rank is the slowest in most steps.

@@ -150,10 +150,10 @@ func TestChangingRanks(t *testing.T) {
 	steady := row
 	steady.WorstSteps = 7
 	for want, rows := range map[string][]imbalance.Row{
-		"changing ranks lag in layer 2":      {row},
-		"changing ranks lag in 2 layers":     {row, row},
-		"rank 0 is slowest in layer 2":       {steady},
-		"rank 0 is slowest, most in layer 2": {steady, row},
+		"the slowest rank changes in layer 2":  {row},
+		"the slowest rank changes in 2 layers": {row, row},
+		"rank 0 is slowest in layer 2":         {steady},
+		"rank 0 is slowest, most in layer 2":   {steady, row},
 	} {
 		if got := overloaded(&nsys.Trace{}, rows); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -4,8 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
+
+// A shell that asks the server whether it is ready may measure another.
+func TestServerInAShell(t *testing.T) {
+	words := []string{"sh", "-c", "curl http://localhost:8000/health && bench gpu7:9000"}
+	if got := launch.ServersOf(words, "localhost:8000"); len(got) > 0 {
+		t.Errorf("%v, want none", got)
+	}
+}
 
 // A client that measures another server than the one started is seen by its words.
 func TestServerOfTheClient(t *testing.T) {
@@ -31,6 +40,12 @@ func TestServerOfTheClient(t *testing.T) {
 			gain.Unknown},
 		"as a word": {"serve.py m 4 8000", "client.py http://localhost:8000 {tokens}", "http://localhost:8000/health",
 			gain.Pass},
+		"health beside another": {"serve --port 8000", "client.py http://gpu7:9000/v1 --health http://localhost:8000/health",
+			"http://localhost:8000/health", gain.Unknown},
+		"target beside metrics": {"serve --port 8000", "guidellm benchmark --target http://gpu7:9000 --metrics http://localhost:8000/metrics",
+			"http://localhost:8000/health", gain.Warn},
+		"a proxy": {"serve --port 8000", "bench --proxy http://localhost:8000 gpu7:9000", "http://localhost:8000/health",
+			gain.Unknown},
 		"another URL as a word": {"serve.py m 4 8000", "client.py https://example.com/data.json", "http://localhost:8000/health",
 			gain.Unknown},
 		"default port": {"serve", "bench --base-url http://localhost", "http://localhost:80/health",

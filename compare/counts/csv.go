@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -22,7 +23,7 @@ var csvNames = map[string][]string{
 	"phase": {"phase"},
 }
 
-// csvColumns are the places and spellings in a header of each of csvNames.
+// csvColumns are the places and spellings in a header of each of csvNames, and of others under "".
 type csvColumns map[string][]csvColumn
 
 type csvColumn struct {
@@ -64,11 +65,13 @@ func csvHeader(content []byte) csvColumns {
 	for i, field := range strings.Split(string(line), string(csvComma(line))) {
 		spelling := strings.Trim(field, "\" \t\r")
 		field = strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(spelling))
+		known := ""
 		for name, spellings := range csvNames {
 			if slices.Contains(spellings, field) {
-				columns[name] = append(columns[name], csvColumn{i, spelling})
+				known = name
 			}
 		}
+		columns[known] = append(columns[known], csvColumn{i, spelling})
 	}
 	if columns["layer"] == nil || columns["expert"] == nil {
 		return nil
@@ -103,10 +106,10 @@ func readCSV(s *source, r *Record) error {
 				columns[name][0].spelling, columns[name][1].spelling)
 		}
 	}
-	if known := len(slices.Concat(slices.Collect(maps.Values(columns))...)); columns["count"] == nil &&
-		known < 1+strings.Count(string(csvFirst(s.content)), string(csvComma(csvFirst(s.content)))) {
-		return fmt.Errorf("header: want a column named %s, or none but the layer and the expert of each choice, have others",
-			strings.Join(csvNames["count"], ", "))
+	choices := columns["count"] == nil
+	if other := columns[""]; choices && other != nil {
+		return fmt.Errorf("header: want a column of counts (%s), or a row for each choice and no column %q",
+			strings.Join(csvNames["count"], ", "), other[0].spelling)
 	}
 	r.Window, r.atLeast = columns["step"] == nil, true
 	parts := map[stepKey]map[int]int64{}
@@ -131,12 +134,20 @@ func readCSV(s *source, r *Record) error {
 	if !bytes.HasSuffix(s.content, []byte("\n")) {
 		r.warn("no_last_newline")
 	}
+	if choices && r.Window && len(parts) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(parts)), repeated) {
+		return errors.New("each expert comes once in each layer: want a row for each choice, or a column of counts")
+	}
 	for key, counts := range parts {
 		step := key.step()
 		step.Load.PerExpert = dense(counts, r.Experts)
 		r.held = append(r.held, step)
 	}
 	return nil
+}
+
+// repeated reports whether an expert was chosen twice.
+func repeated(counts map[int]int64) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(counts)), func(n int64) bool { return n > 1 })
 }
 
 func (r *Record) addRow(parts map[stepKey]map[int]int64, columns csvColumns, row []string) error {

@@ -84,7 +84,7 @@ var formats = []Format{
 		hasLine(logLine), readLog, false,
 	}, {
 		"csv", "expert counts CSV",
-		"layer,expert,count or layer_id,expert_id,num_tokens; step and phase are optional; layer,expert alone: a row for each choice",
+		"layer,expert,count or layer_id,expert_id,num_tokens; step and phase are optional; without counts a row is a choice",
 		"spreadsheets and scripts; older SGLang",
 		func(s *source) bool { return s.values == nil && csvHeader(s.content) != nil }, readCSV, false,
 	},

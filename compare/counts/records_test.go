@@ -135,7 +135,11 @@ func TestCSVHeaders(t *testing.T) {
 	refused(t, map[string]string{
 		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
 		"layer,layer_id,expert,count\n0,0,1,2\n":    `have "layer" and "layer_id"`,
-		"layer,expert,share\n0,0,1\n":               "header: want a column named count",
+		"layer,expert,share\n0,0,1\n":               "or a row for each choice and no column \"share\"",
+		"layer,expert,cuont\n0,0,1\n":               "header: want a column of counts (count, ",
+		"layer,expert,\n0,0,1\n":                    "no column \"\"",
+		"layer,expert\n0,0\n0,1\n1,0\n":             "each expert comes once in each layer",
+		"layer,expert\n":                            "holds no counts",
 		"expert,count\n0,1\n":                       "unknown format",
 		"layer,expert,count\n0,0\n":                 "wrong number of fields",
 		"layer,expert,count\n0,0,1.5\n":             "line 2: want a whole number as count, have \"1.5\"",

@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -263,10 +264,7 @@ func kindName(pair [2]*stepKind, pairs [][2]*stepKind, ns router.Number) string 
 	}); name != "" && !same {
 		return name + " steps"
 	}
-	if name == "" {
-		return "steps of " + quantity.Duration(ns)
-	}
-	return name + " steps (" + quantity.Duration(ns) + ")"
+	return strings.TrimSpace(name+" steps") + " of " + quantity.Duration(ns) + " GPU time"
 }
 
 // different are the quantities of work in which the sides differ.

@@ -76,7 +76,7 @@ func TestKindsWithoutRanges(t *testing.T) {
 	normal := mixed([][]string{a, b, other}, []int{0, 1, 2}, make([]string, 3), []int64{400, 20, 30})
 	perfect := mixed([][]string{b, {"topk", "gemm_128x16"}}, []int{0, 1}, make([]string, 2), []int64{30, 360})
 	c := Compare(normal, perfect)
-	if len(c.Kinds) != 2 || c.Kinds[0].Steps != "steps of 300 ns" ||
+	if len(c.Kinds) != 2 || c.Kinds[0].Steps != "steps of 300 ns GPU time" ||
 		fmt.Sprint(c.Kinds[0].PerfectSteps) != "[1]" || fmt.Sprint(c.Kinds[1].PerfectSteps) != "[0]" {
 		t.Errorf("have %+v", c.Kinds)
 	}

@@ -69,7 +69,7 @@ func (c Campaign) judgeCurve() Result {
 	for i, r := range parts {
 		launches = append(launches, r.Launches...)
 		pairs, checks, outliers = append(pairs, r.Pairs...), append(checks, r.Checks), append(outliers, r.Outliers...)
-		if a, b := parts[head].Gain, r.Gain; b.Low > a.Low || !a.Low.Defined() && (b.Low.Defined() || b.Estimate > a.Estimate) {
+		if surer(r.Gain, parts[head].Gain) {
 			head = i
 		}
 	}
@@ -92,6 +92,14 @@ func (c Campaign) judgeCurve() Result {
 	out.Crossover = c.crossover(points)
 	out.Verdict = overall(points)
 	return out
+}
+
+// surer reports whether a gain leads another: by its interval's lower end, without intervals by its estimate.
+func surer(a, b Gain) bool {
+	if a.Low.Defined() || b.Low.Defined() {
+		return a.Low > b.Low || !b.Low.Defined()
+	}
+	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
 }
 
 // overall is the verdict of several points: that of all, or significant where one is.

@@ -37,6 +37,20 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Ca
 	return c
 }
 
+// The point that leads: the one whose interval lies highest, without intervals the highest estimate; an undefined one never.
+func TestSurer(t *testing.T) {
+	none := router.Undefined()
+	order := []Gain{{Estimate: none, Low: none}, {Estimate: 0.1, Low: none}, {Estimate: 0.2, Low: none}, {Estimate: 0.3, Low: -0.2},
+		{Estimate: 0.1, Low: 0.05}}
+	for i, a := range order {
+		for j, b := range order {
+			if surer(a, b) != (i > j) {
+				t.Errorf("%+v before %+v: %v", a, b, surer(a, b))
+			}
+		}
+	}
+}
+
 func TestCurveJudgesEveryPoint(t *testing.T) {
 	values, gains := []float64{1, 8, 64, 256}, []float64{-0.05, 0.02, 0.09, 0.2}
 	r := Judge(curve(rand.New(rand.NewPCG(1, 1)), 8, 0.002, values, gains))

@@ -1,10 +1,9 @@
 """SGLang with expert parallelism and dummy weights, on GPUs or its CPU engine: every row that its MoE layers route is compared
 with the cache, on the device and in CUDA graphs too, and what the hook counted with what was chosen. One line of JSON.
 
-    MOEBALANCE_CACHE=CACHE MOEBALANCE_COUNTS=COUNTS ENABLE_PERFECT_ROUTER=1 python3 sglang_ep.py MODEL RANKS ROUTED [--dp]
+    MOEBALANCE_CACHE=CACHE MOEBALANCE_COUNTS=COUNTS ENABLE_PERFECT_ROUTER=1 python3 sglang_ep.py MODEL RANKS ROUTED
 
-ROUTED is an empty folder for what each process chose. --dp: data-parallel attention. Variables: PREFILLS, DECODES, and ENGINE,
-arguments of sglang.Engine as JSON.
+ROUTED is an empty folder for what each process chose. Variables: PREFILLS, DECODES, and ENGINE, arguments of sglang.Engine as JSON.
 """
 import functools
 import glob
@@ -24,8 +23,6 @@ GPU = os.environ.get("SGLANG_USE_CPU_ENGINE") != "1"
 TOKENS, REQUESTS = (8192, 64) if GPU else (128, 16)
 PREFILLS = int(os.environ.get("PREFILLS", 6 if GPU else 2))
 DECODES = int(os.environ.get("DECODES", 100 if GPU else 8))
-ARGS = [a for a in sys.argv[1:] if a != "--dp"]
-DP = "--dp" in sys.argv
 
 
 class Seen:
@@ -93,7 +90,7 @@ class Seen:
             last = moebalance_hook.HOOK.steps
 
 
-Seen(ARGS[2])  # SGLang's worker processes import this file too
+Seen(sys.argv[3])  # SGLang's worker processes import this file too
 
 
 class Engine:
@@ -101,14 +98,13 @@ class Engine:
         begun, n = time.time(), int(ranks)
         gpu = dict(dtype="bfloat16", attention_backend="triton", moe_runner_backend="triton", disable_custom_all_reduce=True,
                    disable_flashinfer_autotune=True, enforce_disable_flashinfer_allreduce_fusion=True, disable_prefill_cuda_graph=True,
-                   cuda_graph_bs_decode=[REQUESTS // n if DP else REQUESTS], mem_fraction_static=0.8)
-        dp = dict(dp_size=n, enable_dp_attention=True)
+                   cuda_graph_bs_decode=[REQUESTS], mem_fraction_static=0.8)
         both = dict(model_path=model, load_format="dummy", tp_size=n, ep_size=n, skip_tokenizer_init=True, context_length=TOKENS + 256,
-                    max_running_requests=REQUESTS, chunked_prefill_size=TOKENS * (n if DP else 1), max_prefill_tokens=TOKENS,
+                    max_running_requests=REQUESTS, chunked_prefill_size=TOKENS, max_prefill_tokens=TOKENS,
                     max_total_tokens=16 * TOKENS, disable_radix_cache=True, grammar_backend="none", sampling_backend="pytorch", random_seed=0,
                     log_level="warning")
         given = json.loads(os.environ.get("ENGINE", "{}"))
-        self.engine = sglang.Engine(**{**both, **(gpu if GPU else {"device": "cpu"}), **(dp if DP else {}), **given})
+        self.engine = sglang.Engine(**{**both, **(gpu if GPU else {"device": "cpu"}), **given})
         self.draw = random.Random(1)
         print(f"ready after {time.time() - begun:.1f} s", file=sys.stderr, flush=True)
 
@@ -136,8 +132,7 @@ def balance(folder, ranks):
 
 def about(model, ranks):
     return {"sglang": sglang.__version__, "torch": torch.__version__, "device": torch.cuda.get_device_name() if GPU else "cpu",
-            "model": json.load(open(model + "/config.json"))["model_type"], "tensor_parallel": ranks, "expert_parallel": ranks,
-            "data_parallel_attention": ranks if DP else 0}
+            "model": json.load(open(model + "/config.json"))["model_type"], "tensor_parallel": ranks, "expert_parallel": ranks}
 
 
 def check(model, ranks, routed):
@@ -160,4 +155,4 @@ def check(model, ranks, routed):
 
 
 if __name__ == "__main__":
-    check(*ARGS)
+    check(*sys.argv[1:])

@@ -12,15 +12,15 @@ import (
 // Options of clients that name the server: by its URL, or by host and port.
 var (
 	serverURL = regexp.MustCompile(
-		`(?:^|\s)(?:--?(?:base|api|server|endpoint)?[-_]?url|--api[-_]base|--server|-u)[=\s]+["']?([^\s"']+)`)
+		`(?:^|\s)(?:--?(?:base|api|server|endpoint)?[-_]?url|--api[-_]base|--server|--target|-u)[=\s]+["']?([^\s"']+)`)
 	serverHost = regexp.MustCompile(`(?:^|\s)--host(?:name)?[=\s]+["']?([^\s"']+)`)
 	serverPort = regexp.MustCompile(`(?:^|\s)--port[=\s]+["']?(\d+)`)
 	anyURL     = regexp.MustCompile(`https?://[^\s"']+`)
 )
 
 // ServersOf are the servers that a client's words name, as host:port; this machine is
-// localhost by any name. The one that is wanted may stand without an option, as other URLs
-// (of a dataset, say) do.
+// localhost by any name. The one that is wanted may be a word of its own, where no URL
+// names another: that may be the server as well as a dataset's.
 func ServersOf(words []string, wanted string) (servers []string) {
 	text := strings.Join(words, " ")
 	for _, m := range serverURL.FindAllStringSubmatch(text, -1) {
@@ -35,8 +35,10 @@ func ServersOf(words []string, wanted string) (servers []string) {
 		}
 		servers = append(servers, Address(net.JoinHostPort(strings.Trim(host, "[]"), port[1])))
 	}
-	for _, address := range anyURL.FindAllString(text, -1) {
-		if len(servers) == 0 && Address(address) == wanted {
+	for i, word := range words {
+		alone := strings.Contains(word, "://") && (i == 0 || !strings.HasPrefix(words[i-1], "-"))
+		other := func(address string) bool { return Address(address) != wanted }
+		if len(servers) == 0 && alone && !slices.ContainsFunc(append(anyURL.FindAllString(text, -1), word), other) {
 			servers = append(servers, wanted)
 		}
 	}

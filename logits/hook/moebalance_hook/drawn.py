@@ -79,11 +79,16 @@ class Drawn:
         """Rows in which each expert comes as often as counted."""
         e, choose = self.entry, self.chooser(seed)
         want = (counts * e.top_k / counts.sum()).clamp(max=0.999)
-        popularity = torch.log(want + 1e-6)
-        for _ in range(8):  # as near as so many rows come
-            got = torch.bincount(choose(popularity).flatten(), minlength=e.experts) / ROWS
+        popularity, best, least = torch.log(want + 1e-6), None, torch.inf
+        for _ in range(20):
+            ids = choose(popularity)
+            got = torch.bincount(ids.flatten(), minlength=e.experts) / ROWS
+            off = float((got - want).abs().max())
+            if off >= least:
+                break
+            best, least = ids, off
             popularity += 0.7 * torch.log((want + 1 / ROWS) / (got + 1 / ROWS))
-        return choose(popularity)
+        return best
 
     def rows(self, layer: int) -> torch.Tensor:
         """What a layer's table repeats: the experts of each row, or whole logits."""
