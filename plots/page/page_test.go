@@ -315,7 +315,7 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		"Balanced routing is 4.0 % faster.":     campaign(0.04),
 		"Balanced routing is 10.0 % slower.":    campaign(-0.1),
 		"No decision: 2 pairs are too few":      few,
-		"whether that reaches the threshold is": near,
+		"Undecided: balanced routing is": near,
 		"Random routing is 20.0 % faster.":      random,
 		"tokens by the kitchen clock.":          campaign(0.3),
 	} {
