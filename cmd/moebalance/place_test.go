@@ -52,7 +52,7 @@ func TestPlaceAnswers(t *testing.T) {
 	}
 	stdout := captured(t, []string{"place", "--notes", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
 	for _, want := range []string{
-		"Placing 8 copies does not cut the busiest rank's load on unseen traffic.\nnot now · ",
+		"With 8 copies the busiest rank's load does not fall on unseen traffic.\nnot now · ",
 		"Worse in 1 judged window.", "busiest rank now (max/mean) 1.00   with the placement 1.06",
 		"counts-perfect: the plan raises the busiest rank's load by 6.",
 	} {

@@ -45,9 +45,9 @@ func OfPlacement(r *place.Result, given string) Answer {
 
 // placed says what the placement does to the load, and on what it was judged.
 func (a *Answer) placed(r *place.Result, best place.Placement) {
-	what, traffic := "Moving experts", "unseen traffic"
+	what, traffic := "Without copies", "unseen traffic"
 	if best.Redundant > 0 {
-		what = "Placing " + quantity.Count(best.Redundant, "copy")
+		what = "With " + quantity.Count(best.Redundant, "copy")
 	}
 	if seen(r) {
 		traffic = "traffic already seen"
@@ -59,10 +59,10 @@ func (a *Answer) placed(r *place.Result, best place.Placement) {
 	case best.Verdict == place.NoVerdict:
 		a.Line, a.Reasons = refusal("Not enough evidence: ", []string{why}, "Not enough evidence for a placement.")
 	case best.Change < 0:
-		a.Line = fmt.Sprintf("%s cuts the busiest rank's load by %s on %s.", what, quantity.Percent(-best.Change),
+		a.Line = fmt.Sprintf("%s the busiest rank's load falls by %s on %s.", what, quantity.Percent(-best.Change),
 			traffic)
 	default:
-		a.Line = fmt.Sprintf("%s does not cut the busiest rank's load on %s.", what, traffic)
+		a.Line = fmt.Sprintf("%s the busiest rank's load does not fall on %s.", what, traffic)
 	}
 	if best.Verdict == place.NotNow {
 		a.Reasons = []string{sentence(why)}

@@ -310,14 +310,14 @@ func TestVerdictsLeadSomewhere(t *testing.T) {
 		t.Error("the page of an invalid campaign tells a gain, or not that it is invalid")
 	}
 	for want, c := range map[string]*source.Campaign{
-		"Balanced routing is 20.0 % faster.":    campaign(0.2),
-		"balance claimed, not measured":         claimed,
-		"Balanced routing is 4.0 % faster.":     campaign(0.04),
-		"Balanced routing is 10.0 % slower.":    campaign(-0.1),
-		"No decision: 2 pairs are too few":      few,
-		"Undecided: balanced routing is": near,
-		"Random routing is 20.0 % faster.":      random,
-		"tokens by the kitchen clock.":          campaign(0.3),
+		"Balanced routing is 20.0 % faster.": campaign(0.2),
+		"balance claimed, not measured":      claimed,
+		"Balanced routing is 4.0 % faster.":  campaign(0.04),
+		"Balanced routing is 10.0 % slower.": campaign(-0.1),
+		"No decision: 2 pairs are too few":   few,
+		"Undecided: balanced routing is":     near,
+		"Random routing is 20.0 % faster.":   random,
+		"tokens by the kitchen clock.":       campaign(0.3),
 	} {
 		if _, doc := page(t, source.Item{Name: "bench.json", Campaign: c}); !strings.Contains(doc, want) {
 			t.Errorf("verdict %s: the page does not say %q", c.Verdict, want)
