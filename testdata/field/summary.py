@@ -12,7 +12,7 @@ import sys
 import torch
 from safetensors.torch import load_file
 
-campaign, segments, counts = sys.argv[1:]
+KINDS = 64, 256, 8192  # tokens of a step over all ranks
 
 
 def lines(path, rows):
@@ -44,33 +44,42 @@ def steps(folder):
     return sum(x[:least] for x in total), meta
 
 
-def main():
-    found, rows = {}, []
+def counted(folder):
+    """By router and kind of step: slots [layers of steps, experts], of all sequences in a launch's counts, and ranks."""
+    found, ranks = {}, 0
+    for sequence in sorted(glob.glob(folder + "/sequence*")):
+        proof = sequence + "/moebalance-hook.rank0.json"
+        if not os.path.exists(proof) or not os.path.exists(sequence + "/rank0.safetensors"):
+            continue
+        with open(proof) as f:
+            router = json.load(f)["router"].split("/")[0].removesuffix(":")
+        slots, meta = steps(sequence)
+        ranks = meta["ep_size"]
+        for step, tokens in zip(slots, (slots.sum(-1)[:, 0] // meta["num_experts_per_token"]).tolist()):
+            if tokens in KINDS:
+                found.setdefault((router, tokens), []).append(step)
+    return {key: torch.cat(rows) for key, rows in found.items()}, ranks
+
+
+def balance(slots, ranks):
+    loads, sums = slots.view(len(slots), ranks, -1).sum(-1), slots.sum(-1)
+    floor = (slots.amax(-1) == -(-sums // slots.shape[1])) & (loads.amax(-1) == -(-sums // ranks))
+    return {"layers_of_steps": len(slots), "at_the_floor": int(floor.sum()),
+            "rank_max_over_mean": round(float((loads.amax(-1) * ranks / sums).mean()), 4),
+            "expert_max_over_mean": round(float((slots.amax(-1) * slots.shape[1] / sums).mean()), 4),
+            "active_experts": round(float((slots > 0).sum(-1).double().mean()), 2)}
+
+
+def main(campaign, segments, counts):
+    runs, rows = [], []
     for launch, folder in enumerate(sorted(glob.glob(campaign + "/launches/*"))):
-        rows += [segment(launch, path) for path in sorted(glob.glob(folder + "/run-*")) if os.path.exists(path + "/out/r.json")]
-        for sequence in sorted(glob.glob(folder + "/out/counts/sequence*")):
-            proof = sequence + "/moebalance-hook.rank0.json"
-            if not os.path.exists(proof) or not os.path.exists(sequence + "/rank0.safetensors"):
-                continue
-            with open(proof) as f:
-                router = json.load(f)["router"].split("/")[0].removesuffix(":")
-            slots, meta = steps(sequence)
-            tokens = slots.sum(-1)[:, 0] // meta["num_experts_per_token"]
-            for i, kind in enumerate(tokens.tolist()):
-                if kind in (64, 256, 8192):
-                    found.setdefault((launch, router, kind), []).append((slots[i], meta["ep_size"]))
-    lines(segments, rows)
-    out = []
-    for (launch, router, kind), of in sorted(found.items()):
-        slots, ranks = torch.cat([x for x, _ in of]), of[0][1]  # [layers of steps, experts]
-        loads, sums = slots.view(len(slots), ranks, -1).sum(-1), slots.sum(-1)
-        floor = (slots.amax(-1) == -(-sums // slots.shape[1])) & (loads.amax(-1) == -(-sums // ranks))
-        out.append({"launch": launch, "router": router, "tokens_per_step": kind, "layers_of_steps": len(slots), "at_the_floor": int(floor.sum()),
-                    "rank_max_over_mean": round(float((loads.amax(-1) * ranks / sums).mean()), 4),
-                    "expert_max_over_mean": round(float((slots.amax(-1) * slots.shape[1] / sums).mean()), 4),
-                    "active_experts": round(float((slots > 0).sum(-1).double().mean()), 2)})
-    lines(counts, out)
+        runs += [segment(launch, path) for path in sorted(glob.glob(folder + "/run-*")) if os.path.exists(path + "/out/r.json")]
+        found, ranks = counted(folder + "/out/counts")
+        rows += [{"launch": launch, "router": router, "tokens_per_step": tokens, **balance(slots, ranks)}
+                 for (router, tokens), slots in sorted(found.items())]
+    lines(segments, runs)
+    lines(counts, rows)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,17 +1,19 @@
-"""A wide model within one launch of vLLM: for each router the slots that every expert got, over all layers, at decode and prefill.
+"""A wide model within one launch of vLLM: speeds under several routers, and whether every layer of every step is at its floor.
 
-    MOEBALANCE_CACHE=CACHE MOEBALANCE_COUNTS=any MOEBALANCE_ROUTER=target:1.5 VLLM_ALLOW_INSECURE_SERIALIZATION=1 \\
+    MOEBALANCE_CACHE=CACHE MOEBALANCE_CONTROL=FRESH MOEBALANCE_COUNTS=COUNTS VLLM_ALLOW_INSECURE_SERIALIZATION=1 \\
         python3 width.py MODEL RANKS RESULT.jsonl ROUTER…
 
-One JSON line per measurement. A gate may give logits of another type to small batches (DeepSeek-V3's float32): the first
-line says of which types the hook made tables.
+One JSON line per measurement, then one per router and kind of step. A gate may give logits of another type to small batches
+(DeepSeek-V3's float32): the first line says of which types the hook made tables.
 """
 import json
+import os
+import time
 
-from dose import imbalance
 from launch import Engine, arguments
+from summary import balance, counted
 
-POINTS = {"decode": (64, 16, 64, 2), "prefill": (1, 8192, 1, 6)}  # requests, prompt tokens, new tokens, times
+POINTS = {64: (64, 16, 40, 2), 8192: (1, 8192, 1, 6)}  # tokens of a step: requests, prompt tokens, new tokens, times
 
 
 def tables(_):
@@ -25,22 +27,30 @@ def main():
     parser.add_argument("routers", nargs="*")
     args = parser.parse_args()
     engine = Engine(args)
+    from moebalance_hook.control import Driver
+    driver = Driver(os.environ["MOEBALANCE_CONTROL"], int(args.ranks))
+
+    def change(router):
+        driver.set(router.partition(":")[0], router)
+        while not driver.acknowledged():
+            engine.run(64, 16, 4)
+
     with open(args.result, "w") as out:
         for requests, prompt, new, _ in POINTS.values():
             engine.run(requests, prompt, new)
         print(json.dumps({"tables": engine.llm.collective_rpc(tables)}), file=out, flush=True)
         for router in [args.router, *args.routers] * 2:
-            for point, (requests, prompt, new, times) in POINTS.items():
-                engine.set_router(router)
+            change(router)
+            for tokens, (requests, prompt, new, times) in POINTS.items():
                 engine.run(requests, prompt, new)
-                engine.reset()
                 seconds = sum(engine.run(requests, prompt, new) for _ in range(times)) / (times * new)
-                counts = engine.counted()
-                used = [row for row in counts if any(row)]
-                print(json.dumps({"router": router, "point": point, "seconds_per_step": seconds, "layers": len(used),
-                                  "layers_with_equal_experts": sum(min(row) == max(row) for row in used),
-                                  "expert_max_over_mean": sum(max(row) * len(row) / sum(row) for row in used) / len(used),
-                                  "rank_max_over_mean": imbalance(used, int(args.ranks))}), file=out, flush=True)
+                print(json.dumps({"router": router, "tokens_per_step": tokens, "seconds_per_step": seconds}), file=out, flush=True)
+        change("off")
+        driver.over.set()
+        time.sleep(4)  # the hook writes when the engine is idle
+        found, ranks = counted(os.environ["MOEBALANCE_COUNTS"])
+        for (router, tokens), slots in sorted(found.items()):
+            print(json.dumps({"router": router, "tokens_per_step": tokens, **balance(slots, ranks)}), file=out, flush=True)
 
 
 if __name__ == "__main__":
