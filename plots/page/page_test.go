@@ -332,7 +332,7 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 		c.Verdict = verdict
 		c.Campaign = source.CampaignState{Folder: "a/campaign", Pairs: 8, Left: 4}
 		p, doc := page(t, source.Item{Name: "bench.json", Campaign: c})
-		for _, want := range []string{"Unfinished, 4 of", "moebalance bench --resume a/campaign", "no verdict"} {
+		for _, want := range []string{"Unfinished, 4 of", "<title>Unfinished, 4 of", "moebalance bench --resume a/campaign", "no verdict"} {
 			if !strings.Contains(doc, want) {
 				t.Errorf("%s: the page does not say %q", verdict, want)
 			}
