@@ -62,8 +62,8 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 		left := fmt.Sprintf("%d of %s left", c.run.Left, quantity.Count(c.run.Left+c.run.Launches, "launch"))
 		a.Line = fmt.Sprintf("Unfinished: %s.", left)
 		if g.Low.Defined() {
-			a.Line = fmt.Sprintf("Unfinished, %s: %s to %s so far%s.", left, quantity.Change(g.Low),
-				quantity.Change(g.High), place)
+			a.Line = clause(fmt.Sprintf("Unfinished, %s; the gain is %s to %s", left,
+				strings.TrimSuffix(quantity.Change(g.Low), " %"), quantity.Change(g.High)), place, a.Line)
 		}
 		a.Next = append(a.Next, Step{"Run the rest.", "moebalance bench --resume " +
 			launch.Quote([]string{c.run.Folder})})
@@ -159,8 +159,8 @@ func (a *Answer) oneLaunch(c *campaign, place string) {
 	what, g := c.Called(gain.Perfect).Label(), c.Gain
 	a.Line = fmt.Sprintf("One launch cannot decide: %s is %s%s.", what, speed(g.Estimate, ""), place)
 	if g.Low <= 0 && g.High >= 0 {
-		a.Line = fmt.Sprintf("One launch cannot decide: %s (%s to %s)%s.", quantity.Change(g.Estimate),
-			strings.TrimSuffix(quantity.Change(g.Low), " %"), quantity.Change(g.High), place)
+		a.Line = fmt.Sprintf("One launch cannot decide: speed changes by %s to %s%s.", quantity.Change(g.Low),
+			quantity.Change(g.High), place)
 	}
 	a.Next = append(a.Next, Step{"Start the server anew for each of five launches.", oneServer})
 }

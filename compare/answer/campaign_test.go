@@ -61,7 +61,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"one launch, 4 blocks · launch sd of 0.6 points assumed · balance measured",
 			"gain, widened interval 22.1 % (19.5 to 24.8 %);blocks that gain 4 of 4;" + oneServer},
 		"one quiet launch": {launchesOf([]float64{0.001, -0.001}), gain.NoVerdict,
-			"One launch cannot decide: +0.0 % (−1.7 to +1.7 %).",
+			"One launch cannot decide: speed changes by −1.7 % to +1.7 %.",
 			"one launch, 2 blocks · launch sd of 0.6 points assumed · balance measured", ""},
 		"one block": {launchesOf([]float64{0.2}), gain.NoVerdict,
 			"No decision: 1 block is too few for an interval (at least 2).",

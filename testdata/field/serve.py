@@ -27,7 +27,7 @@ RANK, REPLICAS = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE"
 def engine(model, ranks, **more):
     parallel = dict(tensor_parallel_size=ranks) if REPLICAS == 1 else dict(
         tensor_parallel_size=1, data_parallel_size=ranks, distributed_executor_backend="external_launcher")
-    sizes = [tokens // REPLICAS for tokens in STEPS]  # graphs for prefill too: launching eager layers takes longer than four GPUs compute
+    sizes = [tokens // REPLICAS for tokens in STEPS]  # graphs for prefill too, so that launching its layers cannot hold the GPUs up
     return LLM(**{**dict(
         model=model, load_format="dummy", skip_tokenizer_init=True, dtype="bfloat16", enable_expert_parallel=True, moe_backend="triton",
         max_model_len=8200, max_num_seqs=min(sizes), max_num_batched_tokens=8192 // REPLICAS, enable_prefix_caching=False,

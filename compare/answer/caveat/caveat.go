@@ -205,7 +205,7 @@ func Join(w, o router.Warning) router.Warning {
 		name, format := p[1], p[2]
 		a, first := w.Args[name].(float64)
 		b, second := o.Args[name].(float64)
-		if first && second && format != "" && !strings.ContainsAny(format, "#.%~") && format != "ns" && format != "p" {
+		if first && second && !slices.Contains([]string{"", "ns", "p"}, format) && !strings.ContainsAny(format, "#.%~") {
 			joined[name] = a + b
 		}
 	}

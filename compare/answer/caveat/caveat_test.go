@@ -229,6 +229,9 @@ func TestJoin(t *testing.T) {
 			router.Warn("skew", "", "rank", 0, "spread_ns", 3e3, "transfer_ns", 1e3), router.Warn("skew", "", "rank", 1, "spread_ns", 2e3, "transfer_ns", 1e3)},
 		"layers 3, 5: 4 experts with 10.0 % to 20.0 % of": {router.Warn("counts_idle", "", "why", "unused", "layer", 3, "experts", 1, "share", 0.2),
 			router.Warn("counts_idle", "", "why", "unused", "layer", 5, "experts", 3, "share", 0.1)},
+		"running second changes the value by −3.0 % to +2.0 % (p = 0.1 to 0.8)": {
+			router.Warn("order_effect", "", "why", "none", "change", 0.02, "p", 0.8),
+			router.Warn("order_effect", "", "why", "none", "change", -0.03, "p", 0.1)},
 	} {
 		w := all[0]
 		for _, o := range all[1:] {

@@ -35,14 +35,16 @@ func ServersOf(words []string, wanted string) (servers []string) {
 		}
 		servers = append(servers, Address(net.JoinHostPort(strings.Trim(host, "[]"), port[1])))
 	}
+	other := func(address string) bool { return Address(address) != wanted }
+	if len(servers) > 0 || slices.ContainsFunc(anyURL.FindAllString(text, -1), other) {
+		return servers
+	}
 	for i, word := range words {
-		alone := strings.Contains(word, "://") && (i == 0 || !strings.HasPrefix(words[i-1], "-"))
-		other := func(address string) bool { return Address(address) != wanted }
-		if len(servers) == 0 && alone && !slices.ContainsFunc(append(anyURL.FindAllString(text, -1), word), other) {
-			servers = append(servers, wanted)
+		if strings.Contains(word, "://") && !other(word) && (i == 0 || !strings.HasPrefix(words[i-1], "-")) {
+			return []string{wanted}
 		}
 	}
-	return servers
+	return nil
 }
 
 // Address is host:port of a URL, or of that without a scheme; empty for another text.
