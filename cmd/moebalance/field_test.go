@@ -16,6 +16,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/compare/stats"
 )
 
@@ -252,9 +254,10 @@ type fieldPlaced struct {
 		Judged     float64 `json:"judged_max_over_mean"`
 		Contiguous float64 `json:"baseline_max_over_mean"`
 		Time       struct {
-			Estimate float64 `json:"estimate"`
-			Of       string  `json:"of"`
+			Estimate, Low, High float64
+			Of                  string
 		} `json:"predicted_time_change"`
+		Gains []struct{ Estimate, Low, High float64 } `json:"predicted_gains"`
 	} `json:"placements"`
 }
 
@@ -362,9 +365,6 @@ func TestFieldTwoPlacements(t *testing.T) {
 		gain, low, high := gainOver(rows, arm)
 		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("| %s | %.3f | **%s** (%.1f to %.1f) |",
 			name, stat.Mean(load[arm], nil), signed(gain), 100*low, 100*high))
-		if arm == "placed" {
-			inText(t, "../../README.md", "## Engines", fmt.Sprintf("**%s** (%.1f to %.1f)", signed(gain), 100*low, 100*high))
-		}
 	}
 	if got := stat.Mean(load["contiguous"], nil); math.Abs(got-1.2828) > 2e-4 {
 		t.Errorf("contiguous: counted max/mean %.4f", got)
@@ -382,6 +382,71 @@ func TestFieldTwoPlacements(t *testing.T) {
 			t.Errorf("%s: predicted max/mean %.4f, counted %.4f", plan, got, stat.Mean(load[arm], nil))
 		}
 	}
+}
+
+// Two plans learned from decoding and judged on prefill, which vLLM's EPLB moved over four ranks: what is predicted
+// from a trace of contiguous experts, and from a campaign's curve, lies in the measured interval of either.
+func TestFieldFourPlacements(t *testing.T) {
+	const folder = fieldResults + "vllm-four-h100/"
+	rows := fieldLines[placedRun](t, "vllm-four-h100/placement.jsonl")
+	load, measured := loadByArm(rows), map[string][3]float64{}
+	for arm, name := range map[string]string{"placed": "`place`", "eplb-decode": "EPLB", "perfect": "contiguous, balanced logits"} {
+		g := gainOverRepetitions(rows, "contiguous", arm)
+		measured[arm] = g
+		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("| %s | %.3f | %s (%.1f to %.1f) |", name,
+			stat.Mean(load[arm], nil), signed(g[0]), 100*g[1], 100*g[2]))
+	}
+	over := gainOverRepetitions(rows, "eplb-decode", "placed")
+	inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("`place` over EPLB is %s (%s to %s): not shown",
+		signed(over[0]), strings.TrimSuffix(signed(over[1]), " %"), strings.TrimSuffix(signed(over[2]), " %")))
+	learned := "../../../shared/captures/third-party/lmsys/"
+	if _, err := os.Stat(learned + "decode_in1000out1000.json"); err != nil {
+		t.Skip("the counts that the placements were learned from are not here")
+	}
+	for plan, arm := range map[string]string{"robust": "placed", "eplb": "eplb-decode"} {
+		args := []string{"place", folded(t, learned+"decode_in1000out1000.json", 128, 48),
+			folded(t, learned+"decode_in2000out100.json", 128, 48), "--judge", folded(t, learned+"prefill_in4096.json", 128, 48),
+			"--ep", "4", "--redundant", "0", "--plan", plan}
+		var traced, curved fieldPlaced
+		fieldJSON(t, &traced, append(args, "--trace", folder+"contiguous.rank?.json.gz", "--counts", folder+"contiguous.counts.json")...)
+		fieldJSON(t, &curved, append(args, "--campaign", folder+"campaign.json")...)
+		of := traced.Placements[0]
+		if math.Abs(of.Judged-stat.Mean(load[arm], nil)) > 5e-4 || math.Abs(of.Contiguous-stat.Mean(load["contiguous"], nil)) > 1e-3 {
+			t.Errorf("%s: predicted max/mean %.4f of %.4f, counted %.4f", plan, of.Judged, of.Contiguous, stat.Mean(load[arm], nil))
+		}
+		curve := curved.Placements[0].Gains[1]
+		for name, predicted := range map[string][3]float64{
+			"trace": {1/(1+of.Time.Estimate) - 1, 1/(1+of.Time.High) - 1, 1/(1+of.Time.Low) - 1},
+			"curve": {curve.Estimate, curve.Low, curve.High},
+		} {
+			if m := measured[arm]; predicted[0] < m[1] || predicted[0] > m[2] {
+				t.Errorf("%s by %s: predicted %v, measured %v", plan, name, predicted, m)
+			}
+			inText(t, "../../testdata/field/README.md", "## Results",
+				fmt.Sprintf("| %s (%.1f to %.1f) |", signed(predicted[0]), 100*predicted[1], 100*predicted[2]))
+			if plan == "robust" && name == "trace" {
+				m := measured[arm]
+				inText(t, "../../README.md", "## Engines", fmt.Sprintf("by a placement %s (%.1f to %.1f), predicted %s",
+					signed(m[0]), 100*m[1], 100*m[2], signed(predicted[0])))
+			}
+		}
+	}
+}
+
+// gainOverRepetitions is of the log ratios of the repetitions, with Student's t interval at 95 %.
+func gainOverRepetitions(rows []placedRun, from, to string) [3]float64 {
+	var logs []float64
+	for _, a := range rows {
+		for _, b := range rows {
+			if a.Arm == from && b.Arm == to && a.Launch == b.Launch && a.Repetition == b.Repetition {
+				logs = append(logs, math.Log(a.Seconds/b.Seconds))
+			}
+		}
+	}
+	mean, sd := stat.MeanStdDev(logs, nil)
+	n := float64(len(logs))
+	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n)
+	return [3]float64{math.Expm1(mean), math.Expm1(mean - half), math.Expm1(mean + half)}
 }
 
 // folded are counts of a model with more experts, neighbors added, as by testdata/field/fold.py.
@@ -586,6 +651,36 @@ func TestFieldCompare(t *testing.T) {
 				t.Errorf("kind %d, arm %d: %.3f ms, want %.3f", i, arm, got, want)
 			}
 		}
+	}
+}
+
+// Captures over four H100s with tensor- and data-parallel attention, with the hook's ranges and without: what they
+// predict is what the README says, and but for prefill of the former lies in the campaign's interval.
+func TestFieldFourCaptures(t *testing.T) {
+	const folder = fieldResults + "vllm-four-h100/"
+	for _, c := range []struct {
+		captures []string
+		campaign string
+		row      string
+		beside   bool // prefill is predicted lower than what the campaign's interval holds
+	}{
+		{fieldFiles(t, "vllm-four-h100/rank?.json.gz"), "campaign.json", "| tensor-parallel attention, with ranges |", true},
+		{fieldFiles(t, "vllm-four-h100/[np]*.rank?.json.gz"), "campaign.json", "| the same without |", true},
+		{fieldFiles(t, "vllm-four-h100/dep.rank?.json.gz"), "dep.campaign.json", "| data-parallel attention, with ranges |", false},
+	} {
+		compared := fieldComparison(t, c.captures...)
+		judged, err := source.ReadCampaign(t.Context(), folder+c.campaign, gain.DefaultThreshold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, kind := range compared.Kinds[:2] { // points are of decode, then of prefill
+			m := judged.Points[1-i].Gain
+			if within := kind.Gain >= float64(m.Low) && kind.Gain <= float64(m.High); within == (c.beside && i == 0) {
+				t.Errorf("%s kind %d: predicted %v, measured %v to %v", c.row, i, kind.Gain, m.Low, m.High)
+			}
+		}
+		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("%s %s (%.1f to %.1f) | %s |", c.row,
+			signed(compared.Kinds[0].Gain), 100**compared.Prediction.Low, 100**compared.Prediction.High, signed(compared.Kinds[1].Gain)))
 	}
 }
 

@@ -225,8 +225,9 @@ func TestProseHasTheGains(t *testing.T) {
 			"decode:tok/s:higher=$.decode", fieldResults + "vllm-one-launch-h100"}},
 		{"testdata/README.md", "## What we measured", "**Campaign** of 6 pairs: {gain}, 95 % interval {+low %} to {+high %}: *{verdict}*",
 			[]string{fieldResults + "vllm-qwen3-campaign.json"}},
-		{"README.md", "## Engines", "two launches of three: prefill {gain} ({low} to {+high}), unfinished",
-			[]string{fieldResults + "vllm-four-h100/campaign.json"}},
+		{"README.md", "## Engines", "prefill **{gain}** ({low} to {high})", []string{fieldResults + "vllm-four-h100/campaign.json"}},
+		{"README.md", "## Engines", "data-parallel attention **{gain}** ({low} to {high})",
+			[]string{fieldResults + "vllm-four-h100/dep.campaign.json"}},
 		{"testdata/README.md", "## The gain on four H200s", "**{gain}**, 95 % interval {+low %} to {+high %}, *{verdict}*",
 			[]string{fixtures + "campaign-deepseek-ep4.json"}},
 		{"testdata/README.md", "## What we measured", "10 pairs measured {gain} ({+low %} to {+high %})",
@@ -244,7 +245,7 @@ func TestProseHasTheGains(t *testing.T) {
 		}
 		g, bare := result.Gain, func(text string) string { return strings.TrimSuffix(text, " %") }
 		words := strings.NewReplacer("{gain}", quantity.Change(g.Estimate), "{low}", bare(quantity.Percent(g.Low)),
-			"{high}", bare(quantity.Percent(g.High)), "{+high}", bare(quantity.Change(g.High)),
+			"{high}", bare(quantity.Percent(g.High)),
 			"{+low %}", quantity.Change(g.Low), "{+high %}", quantity.Change(g.High),
 			"{verdict}", string(result.Verdict)).Replace(said.words)
 		inText(t, "../../"+said.file, said.heading, words)

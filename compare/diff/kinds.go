@@ -163,7 +163,7 @@ func match(normal, perfect []*stepKind) (pairs [][2]*stepKind, alone [2][]*stepK
 }
 
 // equalBatches are the steps of two kinds with equally many tokens, as many of each
-// number in both arms. Where ranges do not name the tokens of all steps, or none has
+// number in both arms: the last ones, as the first may be warm-up. Where ranges do not name the tokens of all steps, or none has
 // its like, they are all steps.
 func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 	sizes := [2]map[int][]int{{}, {}}
@@ -173,8 +173,9 @@ func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 		}
 	}
 	for tokens, normal := range sizes[0] {
-		n := min(len(normal), len(sizes[1][tokens]))
-		steps[0], steps[1] = append(steps[0], normal[:n]...), append(steps[1], sizes[1][tokens][:n]...)
+		perfect := sizes[1][tokens]
+		n := min(len(normal), len(perfect))
+		steps[0], steps[1] = append(steps[0], normal[len(normal)-n:]...), append(steps[1], perfect[len(perfect)-n:]...)
 	}
 	if len(sizes[0][0])+len(sizes[1][0]) > 0 || len(steps[0]) == 0 {
 		return [2][]int{kinds[0].steps, kinds[1].steps}

@@ -42,8 +42,8 @@ func TestKindsAreMatched(t *testing.T) {
 		t.Fatalf("have %+v", c.Kinds)
 	}
 	for i, want := range []string{
-		"prefill-like steps [0] [1] 400 360", // not 370: the normal arm has no second one
-		"decode-like steps [2] [0] 20 30",
+		"prefill-like steps [0] [2] 400 380", // not 370: the normal arm has no second one
+		"decode-like steps [3] [0] 20 30",
 	} {
 		k := c.Kinds[i]
 		if have := fmt.Sprint(k.Steps, " ", k.NormalSteps, " ", k.PerfectSteps, " ", k.SlowestExperts.NormalNS, " ",
@@ -65,7 +65,7 @@ func TestKindsAreMatchedByTokens(t *testing.T) {
 	perfect.Arm = "perfect"
 	c := Compare(normal, perfect)
 	if len(c.Kinds) != 2 || fmt.Sprint(c.Kinds[0].NormalSteps, c.Kinds[0].PerfectSteps, c.Kinds[1].NormalSteps,
-		c.Kinds[1].PerfectSteps) != "[0] [0] [1] [1]" {
+		c.Kinds[1].PerfectSteps) != "[0] [0] [1] [3]" {
 		t.Errorf("have %+v", c.Kinds)
 	}
 }

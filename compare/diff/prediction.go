@@ -107,7 +107,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 		c.warn("unequal_steps", "")
 	}
 	r.LateHosts = c.lateHosts()
-	r.over(c.Perfect.OverSteps.Step.MeanNS, Profiled)
+	r.over(c.Perfect.OverSteps.StepNS, Profiled)
 	return r
 }
 

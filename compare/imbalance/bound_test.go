@@ -14,7 +14,7 @@ func TestBound(t *testing.T) {
 	for step := range router.OptInt(3) {
 		samples = append(samples, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
 	}
-	over := OverSteps{Step: SpreadOf([]float64{100, 100, 100})}
+	over := OverSteps{StepNS: 100}
 	x := New(slices.Values(samples))
 	b := x.Bound(over)
 	near(t, "loss", b.LossNS, 14)
@@ -52,6 +52,21 @@ func TestNobodyIsTheSlowest(t *testing.T) {
 	near(t, "mean", x.Steps[0].MeanNS, 20)
 	if s := x.Layers[2].Straggler(); s.WorstRank != router.NoID || s.WorstSteps != 0 {
 		t.Errorf("the worst of idle ranks is %d, in %d steps", s.WorstRank, s.WorstSteps)
+	}
+}
+
+// A pause behind one step is no step's time; one that most have behind them is. Of two steps nobody knows.
+func TestStepHasNoPause(t *testing.T) {
+	var samples []Sample
+	for step := range router.OptInt(5) {
+		samples = append(samples, work(0, step, 0, 80), work(1, step, 0, 60))
+	}
+	x := New(slices.Values(samples)) // 70 ns of GPU time
+	near(t, "a pause", x.OverSteps(map[router.OptInt]float64{0: 100, 1: 100, 2: 5000, 3: 104}).StepNS, 102)
+	near(t, "pauses", x.OverSteps(map[router.OptInt]float64{0: 100, 1: 500, 2: 5000, 3: 500}).StepNS, 500)
+	near(t, "two steps", x.OverSteps(map[router.OptInt]float64{0: 100, 1: 200}).StepNS, 150)
+	if over := x.OverSteps(nil); over.StepNS.Defined() {
+		t.Errorf("without a wall time: %v", over.StepNS)
 	}
 }
 

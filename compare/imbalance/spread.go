@@ -30,6 +30,9 @@ type OverSteps struct {
 	// mean over ranks. The last step has none, unless it is the only one: then it ends
 	// with its last kernel.
 	Step Spread `json:"step"`
+	// StepNS is the time of a step without the pauses that few steps have in or behind them,
+	// as for want of requests: mean GPU time + median over steps of wall time − GPU time.
+	StepNS router.Number `json:"step_ns"`
 	// Experts is the expert time (see Times.Of) of the slowest rank of each layer,
 	// added over layers; Loss is the straggler loss of expert time, likewise: its mean is
 	// that of Bound. Undefined for one rank.
@@ -39,17 +42,21 @@ type OverSteps struct {
 
 // OverSteps takes the wall time of each step that has one.
 func (t *Times) OverSteps(wall map[router.OptInt]float64) OverSteps {
-	var walls, experts []float64
+	var walls, experts, busy, idle []float64
 	for _, s := range t.Steps {
 		if s.Excluded != Counts {
 			continue
 		}
 		experts = append(experts, s.SlowestExpertsNS.Float64())
 		if ns, ok := wall[s.Number]; ok {
-			walls = append(walls, ns)
+			walls, busy, idle = append(walls, ns), append(busy, s.BusyNS.Float64()), append(idle, ns-s.BusyNS.Float64())
 		}
 	}
-	return OverSteps{SpreadOf(walls), SpreadOf(experts), SpreadOf(t.expertLoss())}
+	over := OverSteps{SpreadOf(walls), router.Undefined(), SpreadOf(experts), SpreadOf(t.expertLoss())}
+	if len(idle) > 0 {
+		over.StepNS = router.Number(stat.Mean(busy, nil) + stats.Median(idle))
+	}
+	return over
 }
 
 // expertLoss is, step by step, the straggler loss of expert time over all judged layers; nil
@@ -79,7 +86,7 @@ type Bound struct {
 	Low    router.Number `json:"gain_low"`
 	High   router.Number `json:"gain_high"`
 	LossNS router.Number `json:"loss_ns"` // Σ over layers of max − mean over ranks, mean over steps
-	StepNS router.Number `json:"step_ns"` // wall time of a step under the profiler, mean over steps
+	StepNS router.Number `json:"step_ns"` // of a step under the profiler, see OverSteps
 	Of     Of            `json:"of"`
 }
 
@@ -87,7 +94,7 @@ type Bound struct {
 // layers cancel.
 func (t *Times) Bound(over OverSteps) Bound {
 	none := router.Undefined()
-	b := Bound{Gain: none, Low: none, High: none, LossNS: none, StepNS: over.Step.MeanNS, Of: t.Of}
+	b := Bound{Gain: none, Low: none, High: none, LossNS: none, StepNS: over.StepNS, Of: t.Of}
 	if len(t.Ranks) < 2 || t.Unmarked || len(t.Layers) == 0 || !t.Layers[len(t.Layers)-1].Number.Defined() {
 		return b
 	}

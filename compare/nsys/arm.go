@@ -75,12 +75,19 @@ const hookEvidence = "the hook's ranges of steps"
 // whose order lapsed, is of none. Where no range names an arm, and none is asked for, all
 // steps stay.
 func (r *reduction) selectArm() error {
-	armOf, arms := map[int32]string{}, []string{}
+	armOf, arms, last := map[int32]string{}, []string{}, ""
+	switched := map[string][]int{}
 	for _, step := range r.recordedSteps() {
-		armOf[step] = r.armOfStep(step)
-		if arm := armOf[step]; arm != "" && !slices.Contains(arms, arm) {
+		arm := r.armOfStep(step)
+		if arm != "" && !slices.Contains(arms, arm) {
 			arms = append(arms, arm)
 		}
+		if last != "" && arm != last {
+			switched[arm] = append(switched[arm], int(step))
+		} else {
+			armOf[step] = arm
+		}
+		last = arm
 	}
 	want := cmp.Or(r.options.Arm, capture.Normal)
 	if !slices.Contains(arms, want) {
@@ -99,6 +106,9 @@ func (r *reduction) selectArm() error {
 	}
 	r.keep(func(step int32) bool { return armOf[step] == want })
 	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
+	if len(switched[want]) > 0 {
+		r.warn("switched", "", "steps", switched[want])
+	}
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {
 		r.warn(OtherArms, "", "arm", want, "others", others)

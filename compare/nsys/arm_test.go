@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/router"
 )
 
 func TestArmEvidence(t *testing.T) {
@@ -36,6 +37,21 @@ func TestArmEvidence(t *testing.T) {
 	if trace := mustRead(t, Options{}, a, silent); trace.Arm != "" ||
 		trace.ArmEvidence != "only 1 of 2 exports record the arm" {
 		t.Errorf("one rank says nothing: have arm %q: %s", trace.Arm, trace.ArmEvidence)
+	}
+}
+
+// The ranks of vLLM's capture with data-parallel attention ended their switch 258 ms apart, and waited for each other
+// in the step after it, 221: it is of no arm. Before it the normal arm lacks no step.
+func TestStepAfterASwitch(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(testdata, "field/results/vllm-four-h100/dep.rank?.json.gz"))
+	if err != nil || len(paths) != 4 {
+		t.Fatal(paths, err)
+	}
+	for arm, want := range map[string][2]router.OptInt{"normal": {203, 220}, "perfect": {222, 232}} {
+		trace := mustRead(t, Options{Arm: arm}, paths...)
+		equal(t, arm+": first step", trace.StepTimes[0].Step, want[0])
+		equal(t, arm+": last step", trace.StepTimes[len(trace.StepTimes)-1].Step, want[1])
+		equal(t, arm+": said", hasWarning(trace.Warnings, "switched"), arm == "perfect")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // waits fills Collectives, Alignment, Waits and Variants.
 func (r *reduction) waits() {
 	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{},
-		StepNS: r.trace.OverSteps.Step.MeanNS.Float64()}
+		StepNS: r.trace.OverSteps.StepNS.Float64()}
 	for _, step := range r.times.StepsOf(imbalance.Counts) {
 		in.Steps[int32(step)] = true
 	}

@@ -212,7 +212,7 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 		return nil, noTime("no_layer"), nil
 	}
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of,
-		StepNS: t.OverSteps.Step.MeanNS, LateHosts: wait.MostlyHosts(t.Waits), TopK: topK}
+		StepNS: t.OverSteps.StepNS, LateHosts: wait.MostlyHosts(t.Waits), TopK: topK}
 	if c.StepNS.Defined() {
 		c.StepBasis = "profiled"
 	}

@@ -52,7 +52,7 @@ func TestFieldCampaigns(t *testing.T) {
 		balanced           int         // layers of balanced steps, all at the floor
 		points             [][]float64 // of the campaign, each at 97.5 %, so both at 95 %
 		rows               []string    // of the README
-		prefix             string      // of the files of segments and counts
+		prefix             string      // of the files
 	}{
 		{"results/vllm-two-h100/", 4, 4, 3.18245, []armGain{
 			{"normal", 8192, 9.44, 8.47, 10.43}, {"target-1.2", 8192, 7.36, 6.74, 7.98}, {"target-1.5", 8192, 14.20, 13.39, 15.01},
@@ -62,16 +62,23 @@ func TestFieldCampaigns(t *testing.T) {
 			"| target:1.2 | 1.20 | +7.4 % (6.7 to 8.0) | −1.7 % (−2.3 to −1.1) |",
 			"| target:1.5 | 1.50 | +14.2 % (13.4 to 15.0) | −0.9 % (−2.1 to +0.3) |",
 		}, ""},
-		{"results/vllm-four-h100/", 2, 2, 12.7062, []armGain{
-			{"normal", 8192, 16.64, 5.24, 29.28}, {"target-1.2", 8192, 5.48, -12.26, 26.80}, {"target-2", 8192, 16.38, 3.26, 31.15},
-			{"normal", 64, 3.51, -7.03, 15.24}, {"target-1.2", 64, 1.60, -14.94, 21.37}, {"target-2", 64, 4.35, -6.61, 16.60},
-		}, 16512, [][]float64{{3.51, -16.52, 28.34}, {16.64, -5.08, 43.34}}, []string{
-			"| recorded counts | 1.62 | +16.6 % (−5.1 to +43.3) | +3.5 % (−16.5 to +28.3) |",
-			"| target:1.2 | 1.20 | +5.5 % (−12.3 to +26.8) | +1.6 % (−14.9 to +21.4) |",
-			"| target:2 | 2.00 | +16.4 % (3.3 to 31.2) | +4.4 % (−6.6 to +16.6) |", "All 16,512 layers of balanced steps",
+		{"results/vllm-four-h100/", 5, 4, 2.77645, []armGain{
+			{"normal", 8192, 12.72, 12.52, 12.92}, {"target-1.2", 8192, 5.81, 5.61, 6.02}, {"target-2", 8192, 18.11, 17.80, 18.42},
+			{"normal", 64, -2.38, -3.16, -1.59}, {"target-1.2", 64, -0.96, -1.43, -0.50}, {"target-2", 64, -1.11, -1.47, -0.76},
+		}, 134592, [][]float64{{-2.38, -3.36, -1.39}, {12.72, 12.47, 12.98}}, []string{
+			"| tensor-parallel attention, recorded counts | 1.62 | +12.7 % (12.5 to 13.0) | −2.4 % (−3.4 to −1.4) |",
+			"| target:1.2 | 1.20 | +5.8 % (5.6 to 6.0) | −1.0 % (−1.4 to −0.5) |",
+			"| target:2 | 2.00 | +18.1 % (17.8 to 18.4) | −1.1 % (−1.5 to −0.8) |", "All 134,592 layers of balanced steps",
 		}, ""},
-		{"results/vllm-four-h100/", 3, 2, 4.30265, []armGain{{"normal", 8192, 8.52, -1.38, 19.42}}, 60624, nil,
-			[]string{"+8.5 % (−1.4 to +19.4)", "and 60,624 without are at the floor"}, "eager."},
+		{"results/vllm-four-h100/", 5, 2, 2.77645, []armGain{{"normal", 8192, 15.30, 14.74, 15.86}, {"normal", 64, -2.34, -2.86, -1.81}},
+			77952, [][]float64{{-2.34, -2.99, -1.67}, {15.30, 14.60, 16.00}}, []string{
+				"| data-parallel attention, recorded counts | 1.62 | +15.3 % (14.6 to 16.0) | −2.3 % (−3.0 to −1.7) |",
+				"and 77,952 with data-parallel attention",
+			}, "dep."},
+		{"results/vllm-four-h100/", 2, 2, 12.7062, []armGain{{"normal", 8192, 16.64, 5.24, 29.28}}, 16512, nil,
+			[]string{"+16.6 % (5.2 to 29.3)", "All 16,512 layers of balanced steps"}, "first."},
+		{"results/vllm-four-h100/", 3, 2, 4.30265, []armGain{{"normal", 8192, 8.52, -1.38, 19.42}, {"normal", 256, 4.09, -4.56, 13.53}},
+			60624, nil, []string{"+8.5 % (−1.4 to +19.4)", "+4.1 % (−4.6 to +13.5)", "and 60,624 without are at the floor"}, "eager."},
 	} {
 		folder := fieldData + c.folder
 		segments := lines[segment](t, folder+c.prefix+"segments.jsonl")
@@ -98,7 +105,7 @@ func TestFieldCampaigns(t *testing.T) {
 		if c.points == nil {
 			continue
 		}
-		text, err := os.ReadFile(folder + "campaign.json")
+		text, err := os.ReadFile(folder + c.prefix + "campaign.json")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ def engine(model, ranks, **more):
     return LLM(**{**dict(
         model=model, load_format="dummy", skip_tokenizer_init=True, dtype="bfloat16", enable_expert_parallel=True, moe_backend="triton",
         max_model_len=8200, max_num_seqs=min(sizes), max_num_batched_tokens=8192 // REPLICAS, enable_prefix_caching=False,
-        gpu_memory_utilization=0.8, compilation_config={"cudagraph_capture_sizes": [1, *sorted(sizes)]}, seed=0, **parallel), **more})
+        gpu_memory_utilization=0.8, kv_cache_memory_bytes=8 << 30, compilation_config={"cudagraph_capture_sizes": [1, *sorted(sizes)]}, seed=0, **parallel), **more})
 
 
 def agreed(value):
@@ -47,7 +47,7 @@ def agreed(value):
 def run(llm, tokens, seed, steps=0):
     """Seconds, requests and tokens of so many steps."""
     draw, steps = random.Random(seed * REPLICAS + RANK), steps or STEPS[tokens]
-    requests, prompt, new = (steps * REPLICAS, 8192 // REPLICAS, 1) if tokens == 8192 else (tokens, 16, steps)
+    requests, prompt, new = (steps * REPLICAS, 8192 // REPLICAS, 1) if tokens == 8192 else (tokens, 1, steps)
     batch = [TokensPrompt(prompt_token_ids=[draw.randrange(1000, 30000) for _ in range(prompt)]) for _ in range(requests // REPLICAS)]
     agreed(None)
     start = time.perf_counter()

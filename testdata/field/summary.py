@@ -44,7 +44,7 @@ def steps(folder):
     return sum(x[:least] for x in total), meta
 
 
-def counted(folder):
+def counted(folder, kinds=KINDS):
     """By router and kind of step: slots [layers of steps, experts], of all sequences in a launch's counts, and ranks."""
     found, ranks = {}, 0
     for sequence in sorted(glob.glob(folder + "/sequence*")):
@@ -56,7 +56,7 @@ def counted(folder):
         slots, meta = steps(sequence)
         ranks = meta["ep_size"]
         for step, tokens in zip(slots, (slots.sum(-1)[:, 0] // meta["num_experts_per_token"]).tolist()):
-            if tokens in KINDS:
+            if tokens in kinds:
                 found.setdefault((router, tokens), []).append(step)
     return {key: torch.cat(rows) for key, rows in found.items()}, ranks
 

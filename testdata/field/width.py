@@ -13,7 +13,7 @@ import time
 from launch import Engine, arguments
 from summary import balance, counted
 
-POINTS = {64: (64, 16, 40, 2), 8192: (1, 8192, 1, 6)}  # tokens of a step: requests, prompt tokens, new tokens, times
+POINTS = {8: (8, 16, 40, 2), 64: (64, 16, 40, 2), 8192: (1, 8192, 1, 6)}  # tokens of a step: requests, prompt tokens, new tokens, times
 
 
 def tables(_):
@@ -48,7 +48,7 @@ def main():
         change("off")
         driver.over.set()
         time.sleep(4)  # the hook writes when the engine is idle
-        found, ranks = counted(os.environ["MOEBALANCE_COUNTS"])
+        found, ranks = counted(os.environ["MOEBALANCE_COUNTS"], POINTS)
         for (router, tokens), slots in sorted(found.items()):
             print(json.dumps({"router": router, "tokens_per_step": tokens, **balance(slots, ranks)}), file=out, flush=True)
 
