@@ -136,10 +136,10 @@ func gainOf(g gain.Gain) Number {
 	return Number{label, g.Estimate, Fraction, g.Low, g.High, Measured}
 }
 
-// campaignReasons are the verdicts at several loads, and what leads the gain.
+// campaignReasons are the gains at other loads, and what leads the gain.
 func campaignReasons(c *campaign) (out []string) {
-	if len(c.Points) > 0 {
-		out = append(out, sentence(byVerdict(c.Points)))
+	if text := elsewhere(c.Result); text != "" {
+		out = append(out, sentence(text))
 	}
 	for _, check := range c.Leading() {
 		if c.Verdict != gain.Inconclusive || check.Name != gain.CheckOutliers || len(c.Outliers) == 0 {

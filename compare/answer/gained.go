@@ -58,7 +58,7 @@ func shareOf(s gain.Share) string {
 
 // doses says what imbalance costs, at each point; empty where no line shows it.
 func doses(r gain.Result) string {
-	var parts []string
+	var parts, free []string
 	for _, p := range append([]gain.PointGain{{Dose: r.Dose}}, r.Points...) {
 		d, at := p.Dose, ""
 		if len(r.Points) > 0 {
@@ -74,14 +74,39 @@ func doses(r gain.Result) string {
 		case low > 0:
 			parts = append(parts, fmt.Sprintf("%s of time (%s to %s)%s", quantity.Percent(cost), quantity.Percent(low),
 				quantity.Percent(high), at))
+		case at == "":
+			parts = append(parts, fmt.Sprintf("between %s and %s", quantity.Change(low), quantity.Change(high)))
 		default:
-			parts = append(parts, fmt.Sprintf("between %s and %s%s", quantity.Change(low), quantity.Change(high), at))
+			free = append(free, at)
 		}
+	}
+	if len(free) > 0 {
+		parts = append(parts, "nothing that shows"+strings.Join(free, " and"))
 	}
 	if len(parts) == 0 {
 		return ""
 	}
 	return "each 10 % of load imbalance costs " + strings.Join(parts, ", ")
+}
+
+// elsewhere says the gain at the points that the answer's line does not speak of, or the verdicts of many.
+func elsewhere(r gain.Result) string {
+	const few = 3
+	var parts []string
+	for _, p := range r.Points {
+		g, at := p.Gain, named(p.Name, fmt.Sprintf("%g", p.Value))
+		within := fmt.Sprintf("(%s to %s)", quantity.Change(g.Low), quantity.Change(g.High))
+		switch {
+		case !g.Low.Defined() || len(r.Points) > few:
+			return byVerdict(r.Points)
+		case g.Estimate == r.Gain.Estimate:
+		case g.Low <= 0 && g.High >= 0:
+			parts = append(parts, fmt.Sprintf("at %s no gain is shown %s", at, within))
+		default:
+			parts = append(parts, fmt.Sprintf("at %s it is %s %s", at, speed(g.Estimate, ""), within))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // byVerdict lists the points of each verdict, or counts many.
