@@ -14,7 +14,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
@@ -351,9 +350,8 @@ func gainOver(rows []placedRun, arm string) (gain, low, high float64) {
 	for _, l := range launches {
 		means = append(means, stat.Mean(l, nil))
 	}
-	mean, sd := stat.MeanStdDev(means, nil)
-	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: 2}.Quantile(0.975) * sd / math.Sqrt(3)
-	return math.Expm1(mean), math.Expm1(mean - half), math.Expm1(mean + half)
+	i := stats.PairedT(means, 0.95)
+	return math.Expm1(i.Estimate), math.Expm1(i.Low), math.Expm1(i.High)
 }
 
 // Two plans learned from three kinds of traffic and judged on a fourth, which vLLM's EPLB moved within
@@ -390,11 +388,12 @@ func TestFieldFourPlacements(t *testing.T) {
 	const folder = fieldResults + "vllm-four-h100/"
 	rows := fieldLines[placedRun](t, "vllm-four-h100/placement.jsonl")
 	load, measured := loadByArm(rows), map[string][3]float64{}
+	row := map[string]string{}
 	for arm, name := range map[string]string{"placed": "`place`", "eplb-decode": "EPLB", "perfect": "contiguous, balanced logits"} {
 		g := gainOverRepetitions(rows, "contiguous", arm)
 		measured[arm] = g
-		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("| %s | %.3f | %s (%.1f to %.1f) |", name,
-			stat.Mean(load[arm], nil), signed(g[0]), 100*g[1], 100*g[2]))
+		row[arm] = fmt.Sprintf("| %s | %.3f | %s (%.1f to %.1f) |", name, stat.Mean(load[arm], nil), signed(g[0]), 100*g[1], 100*g[2])
+		inText(t, "../../testdata/field/README.md", "## Results", row[arm])
 	}
 	over := gainOverRepetitions(rows, "eplb-decode", "placed")
 	inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("`place` over EPLB is %s (%s to %s): not shown",
@@ -415,22 +414,57 @@ func TestFieldFourPlacements(t *testing.T) {
 			t.Errorf("%s: predicted max/mean %.4f of %.4f, counted %.4f", plan, of.Judged, of.Contiguous, stat.Mean(load[arm], nil))
 		}
 		curve := curved.Placements[0].Gains[1]
-		for name, predicted := range map[string][3]float64{
-			"trace": {1/(1+of.Time.Estimate) - 1, 1/(1+of.Time.High) - 1, 1/(1+of.Time.Low) - 1},
-			"curve": {curve.Estimate, curve.Low, curve.High},
+		for i, predicted := range [][3]float64{
+			{1/(1+of.Time.Estimate) - 1, 1/(1+of.Time.High) - 1, 1/(1+of.Time.Low) - 1},
+			{curve.Estimate, curve.Low, curve.High},
 		} {
 			if m := measured[arm]; predicted[0] < m[1] || predicted[0] > m[2] {
-				t.Errorf("%s by %s: predicted %v, measured %v", plan, name, predicted, m)
+				t.Errorf("%s: predicted %v, measured %v", plan, predicted, m)
 			}
-			inText(t, "../../testdata/field/README.md", "## Results",
-				fmt.Sprintf("| %s (%.1f to %.1f) |", signed(predicted[0]), 100*predicted[1], 100*predicted[2]))
-			if plan == "robust" && name == "trace" {
-				m := measured[arm]
-				inText(t, "../../README.md", "## Engines", fmt.Sprintf("by a placement %s (%.1f to %.1f), predicted %s",
-					signed(m[0]), 100*m[1], 100*m[2], signed(predicted[0])))
+			row[arm] += fmt.Sprintf(" %s (%.1f to %.1f) |", signed(predicted[0]), 100*predicted[1], 100*predicted[2])
+			if plan == "robust" && i == 0 {
+				inText(t, "../../README.md", "## Engines", fmt.Sprintf("by a placement %s, predicted %s", signed(measured[arm][0]),
+					signed(predicted[0])))
 			}
 		}
+		inText(t, "../../testdata/field/README.md", "## Results", row[arm])
 	}
+}
+
+// DeepSeek-V3's width over four H100s: tables for both types of its gate's logits, every balanced layer at the floor.
+func TestFieldWidth(t *testing.T) {
+	layers, seconds := 0, map[string][]float64{}
+	for i, m := range fieldLines[struct {
+		Tables  []map[string]int
+		Router  string
+		Tokens  int     `json:"tokens_per_step"`
+		Seconds float64 `json:"seconds_per_step"`
+		Layers  int     `json:"layers_of_steps"`
+		AtFloor int     `json:"at_the_floor"`
+	}](t, "vllm-four-h100/width.jsonl") {
+		switch {
+		case i == 0:
+			for _, of := range m.Tables {
+				if len(m.Tables) != 4 || len(of) != 2 || of["torch.float32"] == 0 || of["torch.bfloat16"] == 0 {
+					t.Errorf("tables: %v", m.Tables)
+				}
+			}
+		case m.Seconds > 0 && m.Tokens == 8192:
+			seconds[m.Router] = append(seconds[m.Router], 1e3*m.Seconds)
+		case m.Router == "perfect":
+			layers += m.AtFloor
+			if m.AtFloor != m.Layers {
+				t.Errorf("%+v: want every layer at the floor", m)
+			}
+		case m.AtFloor > 0:
+			t.Errorf("%+v: want none at the floor", m)
+		}
+	}
+	thousands := fmt.Sprintf("%d,%03d", layers/1000, layers%1000)
+	inText(t, "../../README.md", "## Engines", "DeepSeek-V3's width: all "+thousands+" balanced layers at the floor")
+	inText(t, "../../testdata/field/README.md", "## Results", "All "+thousands+" layers of balanced steps, of 8, 64 and 8,192 tokens, are at the floor")
+	inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("at 8,192 tokens target:1.5 takes %.1f ms a step, balance %.1f ms",
+		stat.Mean(seconds["target:1.5"], nil), stat.Mean(seconds["perfect"], nil)))
 }
 
 // gainOverRepetitions is of the log ratios of the repetitions, with Student's t interval at 95 %.
@@ -443,10 +477,8 @@ func gainOverRepetitions(rows []placedRun, from, to string) [3]float64 {
 			}
 		}
 	}
-	mean, sd := stat.MeanStdDev(logs, nil)
-	n := float64(len(logs))
-	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n)
-	return [3]float64{math.Expm1(mean), math.Expm1(mean - half), math.Expm1(mean + half)}
+	i := stats.PairedT(logs, 0.95)
+	return [3]float64{math.Expm1(i.Estimate), math.Expm1(i.Low), math.Expm1(i.High)}
 }
 
 // folded are counts of a model with more experts, neighbors added, as by testdata/field/fold.py.
@@ -663,10 +695,13 @@ func TestFieldFourCaptures(t *testing.T) {
 		campaign string
 		row      string
 		beside   bool // prefill is predicted lower than what the campaign's interval holds
+		says     string
 	}{
-		{fieldFiles(t, "vllm-four-h100/rank?.json.gz"), "campaign.json", "| tensor-parallel attention, with ranges |", true},
-		{fieldFiles(t, "vllm-four-h100/[np]*.rank?.json.gz"), "campaign.json", "| the same without |", true},
-		{fieldFiles(t, "vllm-four-h100/dep.rank?.json.gz"), "dep.campaign.json", "| data-parallel attention, with ranges |", false},
+		{fieldFiles(t, "vllm-four-h100/rank?.json.gz"), "campaign.json", "| tensor-parallel attention, with ranges |", true,
+			"prefill **%s** (%.1f to %.1f), predicted %s"},
+		{fieldFiles(t, "vllm-four-h100/[np]*.rank?.json.gz"), "campaign.json", "| the same without |", true, ""},
+		{fieldFiles(t, "vllm-four-h100/dep.rank?.json.gz"), "dep.campaign.json", "| data-parallel attention, with ranges |", false,
+			"data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
 	} {
 		compared := fieldComparison(t, c.captures...)
 		judged, err := source.ReadCampaign(t.Context(), folder+c.campaign, gain.DefaultThreshold)
@@ -675,9 +710,13 @@ func TestFieldFourCaptures(t *testing.T) {
 		}
 		for i, kind := range compared.Kinds[:2] { // points are of decode, then of prefill
 			m := judged.Points[1-i].Gain
-			if within := kind.Gain >= float64(m.Low) && kind.Gain <= float64(m.High); within == (c.beside && i == 0) {
+			if low, want := kind.Gain < float64(m.Low), c.beside && i == 0; low != want || kind.Gain > float64(m.High) {
 				t.Errorf("%s kind %d: predicted %v, measured %v to %v", c.row, i, kind.Gain, m.Low, m.High)
 			}
+		}
+		if m := judged.Gain; c.says != "" {
+			inText(t, "../../README.md", "## Engines", fmt.Sprintf(c.says, signed(float64(m.Estimate)), 100*m.Low, 100*m.High,
+				signed(compared.Kinds[0].Gain)))
 		}
 		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("%s %s (%.1f to %.1f) | %s |", c.row,
 			signed(compared.Kinds[0].Gain), 100**compared.Prediction.Low, 100**compared.Prediction.High, signed(compared.Kinds[1].Gain)))

@@ -129,7 +129,10 @@ func TestWordsOfCampaigns(t *testing.T) {
 			Dose: &gain.Dose{Slope: 0.13}, Points: []gain.PointGain{
 				{Name: "tokens", Value: 8, Dose: &gain.Dose{Slope: 0.13, Low: none, High: none}},
 				{Name: "tokens", Value: 64, Dose: &gain.Dose{Slope: 0.005, Low: -0.01, High: 0.02}}, {Name: "tokens", Value: 512}}}),
-		"at n 1 it is 2.4 % slower (−3.4 % to −1.4 %); at n 2 no gain is shown (−1.0 % to +2.0 %)": elsewhere(gain.Result{
+		"each 10 % of load imbalance costs 1.3 % of time (1.1 % to 1.5 %) at n 3, nothing at n 1": doses(gain.Result{
+			Points: []gain.PointGain{{Name: "n", Value: 1, Dose: &gain.Dose{Slope: -0.008, Low: -0.013, High: -0.004}},
+				{Name: "n", Value: 3, Dose: &gain.Dose{Slope: 0.13, Low: 0.11, High: 0.15}}}}),
+		"at n 1 the gain is −2.4 % (−3.4 % to −1.4 %); at n 2 the gain is +1.0 % (−1.0 % to +2.0 %)": elsewhere(gain.Result{
 			Gain: gain.Gain{Estimate: 0.2}, Points: []gain.PointGain{{Name: "n", Value: 1, Gain: gain.Gain{Estimate: -0.024,
 				Low: -0.034, High: -0.014}}, {Name: "n", Value: 2, Gain: gain.Gain{Estimate: 0.01, Low: -0.01, High: 0.02}},
 				{Name: "n", Value: 3, Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3}}}}),

@@ -58,7 +58,7 @@ func shareOf(s gain.Share) string {
 
 // doses says what imbalance costs, at each point; empty where no line shows it.
 func doses(r gain.Result) string {
-	var parts, free []string
+	var parts, none, hidden []string
 	for _, p := range append([]gain.PointGain{{Dose: r.Dose}}, r.Points...) {
 		d, at := p.Dose, ""
 		if len(r.Points) > 0 {
@@ -76,12 +76,17 @@ func doses(r gain.Result) string {
 				quantity.Percent(high), at))
 		case at == "":
 			parts = append(parts, fmt.Sprintf("between %s and %s", quantity.Change(low), quantity.Change(high)))
+		case high < 0:
+			none = append(none, at)
 		default:
-			free = append(free, at)
+			hidden = append(hidden, at)
 		}
 	}
-	if len(free) > 0 {
-		parts = append(parts, "nothing that shows"+strings.Join(free, " and"))
+	if len(none) > 0 {
+		parts = append(parts, "nothing"+strings.Join(none, " and"))
+	}
+	if len(hidden) > 0 {
+		parts = append(parts, "nothing that shows"+strings.Join(hidden, " and"))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -89,21 +94,23 @@ func doses(r gain.Result) string {
 	return "each 10 % of load imbalance costs " + strings.Join(parts, ", ")
 }
 
-// elsewhere says the gain at the points that the answer's line does not speak of, or the verdicts of many.
+// elsewhere says the gain at the points that the answer's line does not speak of, or the verdicts where
+// points are many or have no interval.
 func elsewhere(r gain.Result) string {
 	const few = 3
+	if len(r.Points) > few {
+		return byVerdict(r.Points)
+	}
 	var parts []string
+	line := AtPoint(r)
 	for _, p := range r.Points {
-		g, at := p.Gain, named(p.Name, fmt.Sprintf("%g", p.Value))
-		within := fmt.Sprintf("(%s to %s)", quantity.Change(g.Low), quantity.Change(g.High))
-		switch {
-		case !g.Low.Defined() || len(r.Points) > few:
+		g, at := p.Gain, " at "+named(p.Name, fmt.Sprintf("%g", p.Value))
+		if !g.Low.Defined() {
 			return byVerdict(r.Points)
-		case g.Estimate == r.Gain.Estimate:
-		case g.Low <= 0 && g.High >= 0:
-			parts = append(parts, fmt.Sprintf("at %s no gain is shown %s", at, within))
-		default:
-			parts = append(parts, fmt.Sprintf("at %s it is %s %s", at, speed(g.Estimate, ""), within))
+		}
+		if at != line {
+			parts = append(parts, fmt.Sprintf("%s the gain is %s (%s to %s)", at[1:],
+				quantity.Change(g.Estimate), quantity.Change(g.Low), quantity.Change(g.High)))
 		}
 	}
 	return strings.Join(parts, "; ")

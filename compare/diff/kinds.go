@@ -163,8 +163,8 @@ func match(normal, perfect []*stepKind) (pairs [][2]*stepKind, alone [2][]*stepK
 }
 
 // equalBatches are the steps of two kinds with equally many tokens, as many of each
-// number in both arms: the last ones, as the first may be warm-up. Where ranges do not name the tokens of all steps, or none has
-// its like, they are all steps.
+// number in both arms: the last ones, as the first may be warm-up. Where ranges do not
+// name the tokens of all steps, or none has its like, they are all steps.
 func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 	sizes := [2]map[int][]int{{}, {}}
 	for i, k := range kinds {

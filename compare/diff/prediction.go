@@ -65,7 +65,7 @@ type StepBasis string
 // The bases.
 const (
 	FromCampaign StepBasis = "campaign" // unprofiled launches
-	Profiled     StepBasis = "profiled" // the perfect arm's own trace, see nsys.StepTime
+	Profiled     StepBasis = "profiled" // the perfect arm's own trace, see imbalance.OverSteps
 )
 
 // prediction is undefined where the sides are not comparable or two builds, without layers,

@@ -71,21 +71,19 @@ const OtherArms = "other_arms"
 const hookEvidence = "the hook's ranges of steps"
 
 // selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
-// for, else the normal arm, else the first. A step of which ranks name different arms, or
-// whose order lapsed, is of none. Where no range names an arm, and none is asked for, all
-// steps stay.
+// for, else the normal arm, else the first. A step of which ranks name different arms,
+// whose order lapsed, or that is the first after a switch (ranks end it at different
+// times, and wait for each other then), is of none. Where no range names an arm, and none
+// is asked for, all steps stay.
 func (r *reduction) selectArm() error {
 	armOf, arms, last := map[int32]string{}, []string{}, ""
-	switched := map[string][]int{}
-	for _, step := range r.recordedSteps() {
+	for i, step := range r.recordedSteps() {
 		arm := r.armOfStep(step)
-		if arm != "" && !slices.Contains(arms, arm) {
-			arms = append(arms, arm)
-		}
-		if last != "" && arm != last {
-			switched[arm] = append(switched[arm], int(step))
-		} else {
+		if i == 0 || arm == last {
 			armOf[step] = arm
+			if arm != "" && !slices.Contains(arms, arm) {
+				arms = append(arms, arm)
+			}
 		}
 		last = arm
 	}
@@ -95,7 +93,7 @@ func (r *reduction) selectArm() error {
 		case r.options.Arm != "":
 			found := "no range that names one (moebalance step=… arm=…)"
 			if len(arms) > 0 {
-				found = "steps of " + strings.Join(arms, ", ")
+				found = "steps of " + strings.Join(arms, ", ") + ", and none of " + want + " but right after a switch"
 			}
 			return &input.Error{File: r.exports[0].Export.Path, Expected: "steps of the arm " + want, Found: found,
 				Try: "give the captures of each arm", Err: ErrArm}
@@ -104,11 +102,14 @@ func (r *reduction) selectArm() error {
 		}
 		want = arms[0]
 	}
+	switched := slices.DeleteFunc(r.recordedSteps(), func(step int32) bool {
+		return armOf[step] == want || r.armOfStep(step) != want
+	})
+	if len(switched) > 0 {
+		r.warn("switched", "", "steps", switched)
+	}
 	r.keep(func(step int32) bool { return armOf[step] == want })
 	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
-	if len(switched[want]) > 0 {
-		r.warn("switched", "", "steps", switched[want])
-	}
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {
 		r.warn(OtherArms, "", "arm", want, "others", others)

@@ -3,6 +3,7 @@ package nsys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,46 @@ func TestStepAfterASwitch(t *testing.T) {
 		equal(t, arm+": first step", trace.StepTimes[0].Step, want[0])
 		equal(t, arm+": last step", trace.StepTimes[len(trace.StepTimes)-1].Step, want[1])
 		equal(t, arm+": said", hasWarning(trace.Warnings, "switched"), arm == "perfect")
+	}
+}
+
+// Steps of arms N, P and T (target:2), lower case where the order lapsed: which of them are of the arm that is asked for.
+func TestStepsOfAnArm(t *testing.T) {
+	names := map[rune]string{'N': "normal", 'P': "perfect", 'T': "target-2", 'n': "normal expired"}
+	for _, c := range []struct{ steps, ask, arm, want, switched string }{
+		{"NNPP", "", "normal", "[0 1]", ""},
+		{"NNPP", "perfect", "perfect", "[3]", "[2]"},
+		{"NNPPNN", "normal", "normal", "[0 1 5]", "[4]"},
+		{"NnPP", "perfect", "perfect", "[3]", "[2]"}, // ranks may have switched in the lapsed step, or after it
+		{"PPN", "", "perfect", "[0 1]", ""},          // the only normal step follows a switch
+		{"TTPP", "", "target-2", "[0 1]", ""},
+	} {
+		f := newFixture()
+		for i, arm := range c.steps {
+			at := int64(100 * i)
+			f.push(0, at, at+50, fmt.Sprintf("moebalance step=%d tokens=8 sequence=1 arm=%s", i, names[arm])).
+				work(0, int64(i+1), at+10, 20, "fused_moe_kernel")
+		}
+		trace := mustRead(t, Options{Arm: c.ask}, f.write(t, "x.sqlite"))
+		var have []router.OptInt
+		for _, s := range trace.StepTimes {
+			have = append(have, s.Step)
+		}
+		said := ""
+		for _, w := range trace.Warnings {
+			if w.Code == "switched" {
+				said = fmt.Sprint(w.Args["steps"])
+			}
+		}
+		equal(t, c.steps+": arm", trace.Arm, c.arm)
+		equal(t, c.steps+": steps", fmt.Sprint(have), c.want)
+		equal(t, c.steps+": said", said, c.switched)
+	}
+	path := newFixture().push(0, 0, 50, "moebalance step=0 tokens=8 sequence=1 arm=normal").work(0, 1, 10, 20, "k").
+		push(0, 100, 150, "moebalance step=1 tokens=8 sequence=2 arm=perfect").work(0, 2, 110, 20, "k").write(t, "x.sqlite")
+	if _, err := Read(context.Background(), []string{path}, Options{Arm: "perfect"}); !errors.Is(err, ErrArm) ||
+		!strings.Contains(err.Error(), "right after a switch") {
+		t.Errorf("one step after a switch: have %v", err)
 	}
 }
 

@@ -524,7 +524,7 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 		campaign *source.Campaign
 		want     []string
 	}{
-		{points, []string{"significant at concurrency 8, 64; not significant at concurrency 1",
+		{points, []string{"At concurrency 1 the gain is −7.3 % (−9.1 % to −5.6 %); at concurrency 64 the gain is +20.4 %",
 			"crossover at concurrency", "tokens per active expert", "faster at concurrency 8",
 			"simultaneous interval"}},
 		{arms, []string{"balancer recovers"}},

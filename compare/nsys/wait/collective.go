@@ -70,7 +70,7 @@ type Input struct {
 	World int            // of the whole run, 0 where not recorded
 	Names []string       // of kernels
 	Steps map[int32]bool // those that count
-	// StepNS is how long they are, in wall time, on the mean; NaN where not known.
+	// StepNS is how long they are, see imbalance.OverSteps; NaN where not known.
 	StepNS float64
 	// Whether any rank recorded garbage collection of Python, and its lock.
 	GC, GIL bool
