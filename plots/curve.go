@@ -93,9 +93,8 @@ func intervalKey(g *series) []key {
 
 // DoseResponse draws how long a step takes, over that of balanced routing, by the load imbalance
 // of the router: a point with its interval for each arm, and the line through those whose imbalance
-// was set; at names the point of the campaign, if it has several. Without two points the error wraps
-// ErrNothing.
-func DoseResponse(d *gain.Dose, at string) (Figure, error) {
+// was set, from each to the next where it is bent. Without two points the error wraps ErrNothing.
+func DoseResponse(d *gain.Dose, title string) (Figure, error) {
 	f := Figure{Name: "dose", height: 250}
 	set, learned := &series{style: line(blue, 0), glyph: draw.CircleGlyph{}},
 		&series{style: line(vermillion, 0), glyph: draw.RingGlyph{}}
@@ -113,26 +112,29 @@ func DoseResponse(d *gain.Dose, at string) (Figure, error) {
 		return f, fmt.Errorf("dose: %w: want two arms of known load", ErrNothing)
 	}
 	first, last := slices.Min(append(set.at, learned.at...)), slices.Max(append(set.at, learned.at...))
-	trend := set.trend(100*d.Slope, first, last)
+	trend, drawn := set.trend(100*d.Slope, first, last), "fitted line"
+	if d.Bent {
+		trend, drawn = &series{style: trend.style, at: set.at, y: set.y}, "between them"
+	}
 	all := slices.Concat(set.low, set.high, learned.low, learned.high, trend.y)
 	pad := max(1, (slices.Max(all)-slices.Min(all))*0.08)
 	p := newPanel("", "load imbalance (max/mean over ranks)", "time, balanced = 100 %")
 	p.X.Min, p.X.Max, p.X.Tick.Marker = first-0.05*(last-first), last+0.05*(last-first), valueTicks{6, ""}
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = slices.Min(all)-pad, slices.Max(all)+pad, valueTicks{6, " %"}
 	p.Add(rules{}, trend, set)
-	f.legend = []key{glyphKey("router with this imbalance", set.point()), lineKey("fitted line", trend.style)}
+	f.legend = []key{glyphKey("router with this imbalance", set.point()), lineKey(drawn, trend.style)}
 	if len(learned.at) > 0 {
 		p.Add(learned)
 		f.legend = append(f.legend, glyphKey("learned router", learned.point()))
 	}
 	f.panels = [][]*plot.Plot{{p}}
-	f.Title = "Each 10 % of load imbalance costs " + costOf(d) + at
+	f.Title = title
 	f.Caption = quantity.Count(d.N, "launch")
 	if d.Low.Defined() {
 		f.Caption += fmt.Sprintf("; bars are %s intervals", quantity.Confidence(d.Confidence))
 	}
 	if f.Caption += "."; len(learned.at) > 0 {
-		f.Caption += " The learned router is not part of the fit."
+		f.Caption += " The learned router is not part of the line."
 	}
 	return f, nil
 }
@@ -144,18 +146,6 @@ func (s *series) trend(slope router.Number, first, last float64) *series {
 		t.add(at, router.Number(mean(s.y))+slope*router.Number(at-mean(s.at)))
 	}
 	return t
-}
-
-// costOf is what a tenth of imbalance costs; one that may be a saving is given by its interval alone.
-func costOf(d *gain.Dose) string {
-	cost, low, high := d.Slope/10, d.Low/10, d.High/10
-	switch {
-	case !low.Defined():
-		return "about " + quantity.Percent(cost) + " of time"
-	case low > 0:
-		return fmt.Sprintf("%s of time (%s to %s)", quantity.Percent(cost), quantity.Percent(low), quantity.Percent(high))
-	}
-	return fmt.Sprintf("between %s and %s of time", quantity.Change(low), quantity.Change(high))
 }
 
 // valueNames are the ticks of an axis with a label at each point.

@@ -56,42 +56,66 @@ func shareOf(s gain.Share) string {
 		quantity.Percent(s.Estimate), quantity.Confidence(s.Confidence), quantity.Percent(s.Low), quantity.Percent(s.High))
 }
 
-// doses says what imbalance costs, at each point; empty where no line shows it.
+// CostOfLoad is a title that says what load imbalance costs at a place.
+func CostOfLoad(d *gain.Dose, place string) string { return capital(costOfLoad(d, place)) }
+
+// costOfLoad says what each 10 % of imbalance costs, or, where no line goes through the arms, the load of each.
+func costOfLoad(d *gain.Dose, place string) string {
+	const each = "each 10 % of load imbalance costs "
+	cost, low, high := d.Slope/10, d.Low/10, d.High/10
+	switch {
+	case !low.Defined():
+		return each + "about " + quantity.Percent(cost) + " of time" + place
+	case low <= 0:
+		return fmt.Sprintf("%sbetween %s and %s of time%s", each, quantity.Change(low), quantity.Change(high), place)
+	case !d.Bent:
+		return fmt.Sprintf("%s%s of time (%s to %s)%s", each, quantity.Percent(cost), quantity.Percent(low),
+			quantity.Percent(high), place)
+	}
+	var arms []string
+	for _, a := range d.Arms {
+		if a.Fitted && a.Arm != gain.Perfect {
+			with := " with"
+			if arms == nil {
+				with = " of time with a rank max/mean of"
+			}
+			arms = append(arms, fmt.Sprintf("%s%s %.2f", quantity.Percent(a.Time-1), with, a.MaxOverMean))
+		}
+	}
+	return "load imbalance costs " + strings.Join(arms, ", ") + place
+}
+
+// doses says what imbalance costs, at each point; empty where no curve shows it.
 func doses(r gain.Result) string {
-	var parts, none, hidden []string
-	for _, p := range append([]gain.PointGain{{Dose: r.Dose}}, r.Points...) {
-		d, at := p.Dose, ""
-		if len(r.Points) > 0 {
-			at = " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
-		}
-		if d == nil || !d.Slope.Defined() || p.Name == "" && at != "" {
-			continue
-		}
-		cost, low, high := d.Slope/10, d.Low/10, d.High/10
+	if len(r.Points) == 0 && r.Dose != nil && r.Dose.Slope.Defined() {
+		return costOfLoad(r.Dose, "")
+	}
+	var parts, none, hidden []string // what it costs, and where it costs nothing, or nothing that shows
+	for _, p := range r.Points {
+		d, place := p.Dose, " at "+named(p.Name, fmt.Sprintf("%g", p.Value))
 		switch {
-		case !low.Defined():
-			parts = append(parts, "about "+quantity.Percent(cost)+at)
-		case low > 0:
-			parts = append(parts, fmt.Sprintf("%s of time (%s to %s)%s", quantity.Percent(cost), quantity.Percent(low),
-				quantity.Percent(high), at))
-		case at == "":
-			parts = append(parts, fmt.Sprintf("between %s and %s", quantity.Change(low), quantity.Change(high)))
-		case high < 0:
-			none = append(none, at)
+		case d == nil || !d.Slope.Defined():
+		case d.High < 0:
+			none = append(none, place)
+		case d.Low <= 0:
+			hidden = append(hidden, place)
 		default:
-			hidden = append(hidden, at)
+			parts = append(parts, costOfLoad(d, place))
 		}
 	}
-	if len(none) > 0 {
-		parts = append(parts, "nothing"+strings.Join(none, " and"))
+	text := strings.Join(parts, "; ")
+	free := func(what string, places []string) {
+		lead := "; "
+		if text == "" {
+			lead = "load imbalance costs "
+		}
+		if len(places) > 0 {
+			text += lead + what + strings.Join(places, " and")
+		}
 	}
-	if len(hidden) > 0 {
-		parts = append(parts, "nothing that shows"+strings.Join(hidden, " and"))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "each 10 % of load imbalance costs " + strings.Join(parts, ", ")
+	free("nothing", none)
+	free("nothing that shows", hidden)
+	return text
 }
 
 // elsewhere says the gain at the points that the answer's line does not speak of, or the verdicts where

@@ -34,6 +34,9 @@ type Dose struct {
 	N          int           `json:"n"` // launches
 	Method     string        `json:"method"`
 	Arms       []DoseArm     `json:"arms"` // by load
+	// Bent says that the time of some fitted arm is off the line between its neighbors, by more than
+	// chance (t over launches, Bonferroni over arms) and by leastBend or more: no slope holds for all loads.
+	Bent bool `json:"bent"`
 }
 
 // DoseArm is a point of the curve.
@@ -91,7 +94,26 @@ func (c Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 	slices.SortFunc(d.Arms, func(a, b DoseArm) int {
 		return cmp.Or(cmp.Compare(a.MaxOverMean, b.MaxOverMean), cmp.Compare(a.Arm, b.Arm))
 	})
+	d.Bent = d.N > 1 && d.bent(launches, len(c.More)+2)
 	return d
+}
+
+// leastBend is the least part of a step's time by which a curve is worth to be called bent.
+const leastBend = 0.005
+
+// bent tests each arm between the ends, in launches that hold so many arms.
+func (d *Dose) bent(launches []LaunchGain, arms int) bool {
+	curve := d.fitted()
+	for i := 1; i < len(curve)-1; i++ {
+		rest := slices.Delete(slices.Clone(curve), i, i+1)
+		off := overLaunches(launches, arms, func(gained map[Arm]float64) float64 {
+			return timeOver(gained, curve[i].Arm) - timeAt(rest, gained, curve[i].MaxOverMean.Float64())
+		}, LaunchSD, simultaneous(d.Confidence, len(curve)-2))
+		if math.Abs(off.Estimate) >= leastBend && (off.Low > 0 || off.High < 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // leastSpread is the least standard deviation of loads through which a line is drawn.

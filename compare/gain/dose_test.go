@@ -40,7 +40,7 @@ func TestDoseByHand(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := Judge(dosed(rng, 3, 2, 0.13, 0.05, 0, 0))
 	d := r.Dose
-	if d == nil || math.Abs(float64(d.Slope)-0.13) > 1e-9 || float64(d.High-d.Low) > 1e-9 || d.N != 3 || d.Method != LaunchT {
+	if d == nil || math.Abs(float64(d.Slope)-0.13) > 1e-9 || float64(d.High-d.Low) > 1e-9 || d.N != 3 || d.Method != LaunchT || d.Bent {
 		t.Fatalf("%+v, want a slope of 0.13", d)
 	}
 	for i, want := range []DoseArm{{Perfect, 1, true, 1, 1, 1, true}, {"a", 1.2, true, 1.026, 0, 0, true},
@@ -55,6 +55,14 @@ func TestDoseByHand(t *testing.T) {
 	one := Judge(dosed(rng, 1, 4, 0.13, 0.05, 0, 0)).Dose
 	if half := float64(one.High-one.Low) / 2; one.Method != OneLaunch || math.Abs(half-1.95996*0.0042426/0.35590) > 1e-6 {
 		t.Errorf("%+v, half-width %.6f", one, half)
+	}
+	// 1.026 at a load of 1.4 is 2.6 % below the line from 1 to 1.065 at 1.5; one launch does not show it.
+	for launches, want := range map[int]bool{1: false, 3: true} {
+		c := dosed(rng, launches, 2, 0.13, 0.05, 0, 0)
+		c.Loads["a"] = Load{1.4, true}
+		if d := Judge(c).Dose; d.Bent != want {
+			t.Errorf("%d launches: bent %t", launches, d.Bent)
+		}
 	}
 	c := dosed(rng, 3, 2, 0.13, 0.05, 0, 0)
 	c.Loads = map[Arm]Load{Normal: {1.8, true}, "a": {1, true}, "b": {router.Undefined(), false}, Perfect: {1, true}}
@@ -72,15 +80,21 @@ func TestDoseCoverage(t *testing.T) {
 		campaigns, cells = 2000, []int{1, 2, 3, 5, 8}
 	}
 	for _, launches := range cells {
-		rng, covered, half := rand.New(rand.NewPCG(3, uint64(launches))), 0.0, 0.0
+		rng, covered, half, bent := rand.New(rand.NewPCG(3, uint64(launches))), 0.0, 0.0, 0.0
 		for range campaigns {
 			d := Judge(dosed(rng, launches, 2, 0.13, 0.05, 0.0055/math.Sqrt2, 0.015)).Dose
 			half += float64(d.High-d.Low) / 2 / float64(campaigns)
 			if d.Low <= 0.13 && 0.13 <= d.High {
 				covered += 1 / float64(campaigns)
 			}
+			if d.Bent {
+				bent += 1 / float64(campaigns)
+			}
 		}
-		t.Logf("%d launches: covered %.1f %%, ±%.2f %% of time for each 10 %%", launches, 100*covered, 10*half)
+		t.Logf("%d launches: covered %.1f %%, ±%.2f %% of time for each 10 %%, %.1f %% bent", launches, 100*covered, 10*half, 100*bent)
+		if bent > 0.05+3.5*math.Sqrt(0.95*0.05/float64(campaigns)) {
+			t.Errorf("%d launches: %.3f of straight lines are called bent", launches, bent)
+		}
 		if slack := 3.5 * math.Sqrt(0.95*0.05/float64(campaigns)); math.Abs(covered-0.95) > slack && launches > 1 {
 			t.Errorf("%d launches cover %.3f", launches, covered)
 		}

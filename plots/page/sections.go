@@ -35,7 +35,7 @@ func (p *program) gain() section {
 			spec.Name = fmt.Sprintf("%s-%d", spec.Name, i+1)
 		}
 		if c.Dose != nil {
-			s.addFigure(plots.DoseResponse(c.Dose, answer.AtPoint(c.Result)))
+			s.addFigure(plots.DoseResponse(c.Dose, answer.CostOfLoad(c.Dose, answer.AtPoint(c.Result))))
 		}
 		if len(c.Points) > 0 {
 			s.addFigure(plots.GainCurve(curveSpec(spec, c)))
