@@ -114,7 +114,7 @@ func DoseResponse(d *gain.Dose, title string) (Figure, error) {
 	first, last := slices.Min(append(set.at, learned.at...)), slices.Max(append(set.at, learned.at...))
 	trend, drawn := set.trend(100*d.Slope, first, last), "fitted line"
 	if d.Bent {
-		trend, drawn = &series{style: trend.style, at: set.at, y: set.y}, "between them"
+		trend.at, trend.y, drawn = set.at, set.y, "straight between routers"
 	}
 	all := slices.Concat(set.low, set.high, learned.low, learned.high, trend.y)
 	pad := max(1, (slices.Max(all)-slices.Min(all))*0.08)
@@ -134,7 +134,7 @@ func DoseResponse(d *gain.Dose, title string) (Figure, error) {
 		f.Caption += fmt.Sprintf("; bars are %s intervals", quantity.Confidence(d.Confidence))
 	}
 	if f.Caption += "."; len(learned.at) > 0 {
-		f.Caption += " The learned router is not part of the line."
+		f.Caption += " The line does not use the learned router."
 	}
 	return f, nil
 }

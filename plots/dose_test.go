@@ -22,12 +22,12 @@ func TestDoseResponse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "4 launches; bars are 95 % intervals. The learned router is not part of the line."; f.Caption != want ||
+	if want := "4 launches; bars are 95 % intervals. The line does not use the learned router."; f.Caption != want ||
 		f.Title != "What it costs" || f.legend[1].label != "fitted line" {
 		t.Errorf("%q: caption %q, want %q", f.Title, f.Caption, want)
 	}
 	d.Bent = true
-	if f, err := DoseResponse(&d, ""); err != nil || f.legend[1].label != "between them" {
+	if f, err := DoseResponse(&d, ""); err != nil || f.legend[1].label != "straight between routers" {
 		t.Errorf("%+v, %v", f.legend, err)
 	}
 	y := f.panels[0][0].Y

@@ -249,8 +249,9 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 // AtPoint is the point whose gain the campaign's is; empty where there is one load.
 func AtPoint(r gain.Result) string {
 	for _, p := range r.Points {
-		if p.Gain.Estimate == r.Gain.Estimate {
-			return " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
+		g := p.Gain
+		if g.Estimate == r.Gain.Estimate && (g.Low == r.Gain.Low || !g.Low.Defined() && !r.Gain.Low.Defined()) {
+			return atPoint(p)
 		}
 	}
 	return ""

@@ -66,23 +66,29 @@ func costOfLoad(d *gain.Dose, place string) string {
 	switch {
 	case !low.Defined():
 		return each + "about " + quantity.Percent(cost) + " of time" + place
+	case costs(d) && d.Bent:
+		var arms []string
+		for _, a := range d.Arms {
+			if with := " of time with a rank max/mean of"; a.Fitted && a.Arm != gain.Perfect {
+				if arms != nil {
+					with = " with"
+				}
+				arms = append(arms, fmt.Sprintf("%s%s %.2f", quantity.Percent(a.Time-1), with, a.MaxOverMean))
+			}
+		}
+		return "load imbalance costs " + strings.Join(arms, ", ") + place
+	case high < 0:
+		return "load imbalance costs nothing" + place
 	case low <= 0:
 		return fmt.Sprintf("%sbetween %s and %s of time%s", each, quantity.Change(low), quantity.Change(high), place)
-	case !d.Bent:
-		return fmt.Sprintf("%s%s of time (%s to %s)%s", each, quantity.Percent(cost), quantity.Percent(low),
-			quantity.Percent(high), place)
 	}
-	var arms []string
-	for _, a := range d.Arms {
-		if a.Fitted && a.Arm != gain.Perfect {
-			with := " with"
-			if arms == nil {
-				with = " of time with a rank max/mean of"
-			}
-			arms = append(arms, fmt.Sprintf("%s%s %.2f", quantity.Percent(a.Time-1), with, a.MaxOverMean))
-		}
-	}
-	return "load imbalance costs " + strings.Join(arms, ", ") + place
+	return fmt.Sprintf("%s%s of time (%s to %s)%s", each, quantity.Percent(cost), quantity.Percent(low),
+		quantity.Percent(high), place)
+}
+
+// costs reports that load imbalance is shown to cost time, in all or, on a bent curve, with the load of some arm.
+func costs(d *gain.Dose) bool {
+	return d.Low > 0 || d.Bent && slices.ContainsFunc(d.Arms, func(a gain.DoseArm) bool { return a.Fitted && a.Low > 1 })
 }
 
 // doses says what imbalance costs, at each point; empty where no curve shows it.
@@ -92,15 +98,14 @@ func doses(r gain.Result) string {
 	}
 	var parts, none, hidden []string // what it costs, and where it costs nothing, or nothing that shows
 	for _, p := range r.Points {
-		d, place := p.Dose, " at "+named(p.Name, fmt.Sprintf("%g", p.Value))
-		switch {
+		switch d := p.Dose; {
 		case d == nil || !d.Slope.Defined():
+		case !d.Low.Defined() || costs(d):
+			parts = append(parts, costOfLoad(d, atPoint(p)))
 		case d.High < 0:
-			none = append(none, place)
-		case d.Low <= 0:
-			hidden = append(hidden, place)
+			none = append(none, atPoint(p))
 		default:
-			parts = append(parts, costOfLoad(d, place))
+			hidden = append(hidden, atPoint(p))
 		}
 	}
 	text := strings.Join(parts, "; ")
@@ -128,7 +133,7 @@ func elsewhere(r gain.Result) string {
 	var parts []string
 	line := AtPoint(r)
 	for _, p := range r.Points {
-		g, at := p.Gain, " at "+named(p.Name, fmt.Sprintf("%g", p.Value))
+		g, at := p.Gain, atPoint(p)
 		if !g.Low.Defined() {
 			return byVerdict(r.Points)
 		}
@@ -161,6 +166,9 @@ func byVerdict(points []gain.PointGain) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// atPoint is the place of a point: " at 32 tokens".
+func atPoint(p gain.PointGain) string { return " at " + named(p.Name, fmt.Sprintf("%g", p.Value)) }
 
 // named are values of a point: 32 tokens, concurrency 8.
 func named(point, values string) string {

@@ -36,6 +36,7 @@ type Dose struct {
 	Arms       []DoseArm     `json:"arms"` // by load
 	// Bent says that the time of some fitted arm is off the line between its neighbors, by more than
 	// chance (t over launches, Bonferroni over arms) and by leastBend or more: no slope holds for all loads.
+	// One launch, or one arm beside the balanced one, does not show it.
 	Bent bool `json:"bent"`
 }
 
@@ -98,7 +99,7 @@ func (c Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 	return d
 }
 
-// leastBend is the least part of a step's time by which a curve is worth to be called bent.
+// leastBend is the part of a step's time from which a curve is called bent.
 const leastBend = 0.005
 
 // bent tests each arm between the ends, in launches that hold so many arms.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,21 +72,17 @@ const OtherArms = "other_arms"
 const hookEvidence = "the hook's ranges of steps"
 
 // selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
-// for, else the normal arm, else the first. A step of which ranks name different arms,
-// whose order lapsed, or that is the first after a switch (ranks end it at different
-// times, and wait for each other then), is of none. Where no range names an arm, and none
-// is asked for, all steps stay.
+// for, else the normal arm, else the first. A step of which ranks name different arms, or
+// whose order lapsed, is of none. Steps behind one that is not of the arm are left out if
+// the arm has others: ranks end a switch at different times, and wait for each other then.
+// Where no range names an arm, and none is asked for, all steps stay.
 func (r *reduction) selectArm() error {
-	armOf, arms, last := map[int32]string{}, []string{}, ""
-	for i, step := range r.recordedSteps() {
-		arm := r.armOfStep(step)
-		if i == 0 || arm == last {
-			armOf[step] = arm
-			if arm != "" && !slices.Contains(arms, arm) {
-				arms = append(arms, arm)
-			}
+	steps, armOf, arms := r.recordedSteps(), map[int32]string{}, []string{}
+	for _, step := range steps {
+		armOf[step] = r.armOfStep(step)
+		if arm := armOf[step]; arm != "" && !slices.Contains(arms, arm) {
+			arms = append(arms, arm)
 		}
-		last = arm
 	}
 	want := cmp.Or(r.options.Arm, capture.Normal)
 	if !slices.Contains(arms, want) {
@@ -93,7 +90,7 @@ func (r *reduction) selectArm() error {
 		case r.options.Arm != "":
 			found := "no range that names one (moebalance step=… arm=…)"
 			if len(arms) > 0 {
-				found = "steps of " + strings.Join(arms, ", ") + ", and none of " + want + " but right after a switch"
+				found = "steps of " + strings.Join(arms, ", ")
 			}
 			return &input.Error{File: r.exports[0].Export.Path, Expected: "steps of the arm " + want, Found: found,
 				Try: "give the captures of each arm", Err: ErrArm}
@@ -102,13 +99,22 @@ func (r *reduction) selectArm() error {
 		}
 		want = arms[0]
 	}
-	switched := slices.DeleteFunc(r.recordedSteps(), func(step int32) bool {
-		return armOf[step] == want || r.armOfStep(step) != want
-	})
-	if len(switched) > 0 {
-		r.warn("switched", "", "steps", switched)
+	own, switched := map[int32]bool{}, map[int32]bool{}
+	for i, step := range steps {
+		switch {
+		case armOf[step] != want:
+		case i > 0 && armOf[steps[i-1]] != want:
+			switched[step] = true
+		default:
+			own[step] = true
+		}
 	}
-	r.keep(func(step int32) bool { return armOf[step] == want })
+	if len(own) == 0 {
+		own = switched
+	} else if len(switched) > 0 {
+		r.warn("switched", "", "steps", slices.Sorted(maps.Keys(switched)))
+	}
+	r.keep(func(step int32) bool { return own[step] })
 	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {
