@@ -135,18 +135,18 @@ func TestWordsOfCampaigns(t *testing.T) {
 		"load imbalance costs nothing at n 1": doses(gain.Result{
 			Points: []gain.PointGain{{Name: "n", Value: 1, Dose: &gain.Dose{Slope: -0.008, Low: -0.013, High: -0.004}}}}),
 		"load imbalance costs nothing": doses(gain.Result{Dose: &gain.Dose{Slope: -0.008, Low: -0.013, High: -0.004}}),
-		"load imbalance costs 5.0 % of time with a rank max/mean of 1.20, 0.0 % with 2.00 at n 3": doses(gain.Result{
+		"load imbalance costs 5.0 % of time with a rank max/mean of 1.20, nothing that shows with 2.00 at n 3": doses(gain.Result{
 			Points: []gain.PointGain{{Name: "n", Value: 3, Dose: &gain.Dose{Slope: -0.01, Low: -0.03, High: -0.001, Bent: true,
 				Arms: []gain.DoseArm{{Arm: gain.Perfect, MaxOverMean: 1, Time: 1, Low: 1, High: 1, Fitted: true},
 					{Arm: "a", MaxOverMean: 1.2, Time: 1.05, Low: 1.04, High: 1.06, Fitted: true},
 					{Arm: "b", MaxOverMean: 2, Time: 1, Low: 0.99, High: 1.01, Fitted: true}}}}}}),
 		"each 10 % of load imbalance costs between −0.1 % and +0.2 % of time": doses(gain.Result{
 			Dose: &gain.Dose{Slope: 0.005, Low: -0.01, High: 0.02}}),
-		"load imbalance costs 5.8 % of time with a rank max/mean of 1.20, 18.1 % with 2.00 at n 3": doses(gain.Result{
+		"load imbalance costs 5.8 % of time with a rank max/mean of 1.20, 18.1 % of time with 2.00 at n 3": doses(gain.Result{
 			Points: []gain.PointGain{{Name: "n", Value: 3, Dose: &gain.Dose{Slope: 0.17, Low: 0.16, High: 0.18, Bent: true,
 				Arms: []gain.DoseArm{{Arm: gain.Perfect, MaxOverMean: 1, Time: 1, Fitted: true},
-					{Arm: "a", MaxOverMean: 1.2, Time: 1.058, Fitted: true}, {Arm: gain.Normal, MaxOverMean: 1.6, Time: 1.127},
-					{Arm: "b", MaxOverMean: 2, Time: 1.181, Fitted: true}}}}}}),
+					{Arm: "a", MaxOverMean: 1.2, Time: 1.058, Low: 1.056, Fitted: true}, {Arm: gain.Normal, MaxOverMean: 1.6, Time: 1.127},
+					{Arm: "b", MaxOverMean: 2, Time: 1.181, Low: 1.177, Fitted: true}}}}}}),
 		"at n 1 the gain is −2.4 % (−3.4 % to −1.4 %); at n 2 the gain is +1.0 % (−1.0 % to +2.0 %)": elsewhere(gain.Result{
 			Gain: gain.Gain{Estimate: 0.2, Low: 0.1}, Points: []gain.PointGain{{Name: "n", Value: 1, Gain: gain.Gain{Estimate: -0.024,
 				Low: -0.034, High: -0.014}}, {Name: "n", Value: 2, Gain: gain.Gain{Estimate: 0.01, Low: -0.01, High: 0.02}},

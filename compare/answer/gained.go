@@ -69,12 +69,17 @@ func costOfLoad(d *gain.Dose, place string) string {
 	case costs(d) && d.Bent:
 		var arms []string
 		for _, a := range d.Arms {
-			if with := " of time with a rank max/mean of"; a.Fitted && a.Arm != gain.Perfect {
-				if arms != nil {
-					with = " with"
-				}
-				arms = append(arms, fmt.Sprintf("%s%s %.2f", quantity.Percent(a.Time-1), with, a.MaxOverMean))
+			if !a.Fitted || a.Arm == gain.Perfect {
+				continue
 			}
+			time, with := "nothing that shows", " with"
+			if a.Low > 1 {
+				time = quantity.Percent(a.Time-1) + " of time"
+			}
+			if arms == nil {
+				with += " a rank max/mean of"
+			}
+			arms = append(arms, fmt.Sprintf("%s%s %.2f", time, with, a.MaxOverMean))
 		}
 		return "load imbalance costs " + strings.Join(arms, ", ") + place
 	case high < 0:

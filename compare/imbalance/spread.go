@@ -30,8 +30,9 @@ type OverSteps struct {
 	// mean over ranks. The last step has none, unless it is the only one: then it ends
 	// with its last kernel.
 	Step Spread `json:"step"`
-	// StepNS is the time of a step without the pauses that few steps have in or behind them,
-	// as for want of requests: mean GPU time + median over steps of wall time − GPU time.
+	// StepNS is the time of a step without pauses in or after a few of the steps, such as
+	// for lack of requests: mean GPU time + median over steps of wall time − GPU time.
+	// Undefined where no step has a wall time.
 	StepNS router.Number `json:"step_ns"`
 	// Experts is the expert time (see Times.Of) of the slowest rank of each layer,
 	// added over layers; Loss is the straggler loss of expert time, likewise: its mean is

@@ -73,8 +73,8 @@ const hookEvidence = "the hook's ranges of steps"
 
 // selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
 // for, else the normal arm, else the first. A step of which ranks name different arms, or
-// whose order lapsed, is of none. Steps behind one that is not of the arm are left out if
-// the arm has others: ranks end a switch at different times, and wait for each other then.
+// whose order lapsed, is of none. The first step of the arm after another's is left out if
+// the arm has more: ranks do not finish a switch together, and wait for each other then.
 // Where no range names an arm, and none is asked for, all steps stay.
 func (r *reduction) selectArm() error {
 	steps, armOf, arms := r.recordedSteps(), map[int32]string{}, []string{}
@@ -99,22 +99,20 @@ func (r *reduction) selectArm() error {
 		}
 		want = arms[0]
 	}
-	own, switched := map[int32]bool{}, map[int32]bool{}
+	own, switched := 0, []int32(nil)
 	for i, step := range steps {
-		switch {
-		case armOf[step] != want:
-		case i > 0 && armOf[steps[i-1]] != want:
-			switched[step] = true
-		default:
-			own[step] = true
+		if armOf[step] == want {
+			own++
+			if i > 0 && armOf[steps[i-1]] != want {
+				switched = append(switched, step)
+			}
 		}
 	}
-	if len(own) == 0 {
-		own = switched
-	} else if len(switched) > 0 {
-		r.warn("switched", "", "steps", slices.Sorted(maps.Keys(switched)))
+	if n := len(switched); n > 0 && n < own {
+		r.warn("switched", "", "steps", switched)
+		maps.DeleteFunc(armOf, func(step int32, _ string) bool { return slices.Contains(switched, step) })
 	}
-	r.keep(func(step int32) bool { return own[step] })
+	r.keep(func(step int32) bool { return armOf[step] == want })
 	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
 	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
 	if r.options.Arm == "" && len(others) > 0 {

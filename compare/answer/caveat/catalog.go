@@ -145,7 +145,7 @@ var catalog = map[string]entry{
 	"selected_steps": {Note, "only steps {first}-{last} of {least}-{most} count (--steps)", ""},
 	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name those of {others} too: " +
 		"'moebalance compare CAPTURE' sets both beside each other", "steps of other arms excluded"},
-	"switched": {Note, "{steps:#step} excluded: the step before is not of this router, and ranks end a switch at different times",
+	"switched": {Note, "{steps:#step} excluded: first after a router switch, which ranks do not finish together",
 		"first step after a switch excluded"},
 	"no_steps": {Note, "no range names a step: the whole capture counts as one step; 'trace --step-pattern' says " +
 		"which names do", ""},
