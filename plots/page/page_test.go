@@ -520,11 +520,14 @@ func TestPointsArmsAndBuilds(t *testing.T) {
 		c.Builds, c.Proof = [2]gain.Arm{"before", "after"}, nil
 		return launches
 	})
+	launched := *points
+	launched.Design = gain.WithinLaunch
 	for _, k := range []struct {
 		campaign *source.Campaign
 		want     []string
 	}{
-		{points, []string{"At concurrency 1 the gain is −7.3 % (−9.1 % to −5.6 %); at concurrency 64 the gain is +20.4 %",
+		{&launched, []string{"Measured at 3 points, 8 launches each;"}},
+		{points, []string{"Measured at 3 points, 8 complete pairs each;", "At concurrency 1 the gain is −7.3 % (−9.1 % to −5.6 %); at concurrency 64 the gain is +20.4 %",
 			"crossover at concurrency", "tokens per active expert", "faster at concurrency 8",
 			"simultaneous interval"}},
 		{arms, []string{"balancer recovers"}},

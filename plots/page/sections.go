@@ -52,9 +52,13 @@ func (p *program) gain() section {
 
 // curveSpec is the figure of a campaign at several loads.
 func curveSpec(s plots.GainSpec, c *source.Campaign) plots.CurveSpec {
+	unit := "complete pair"
+	if c.Design == gain.WithinLaunch {
+		unit = "launch"
+	}
 	s.Caption = fmt.Sprintf(
 		"Measured at %s, %s each; %s. The intervals hold together at %s. Values between the points are interpolated.",
-		quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, "complete pair"), metricLabel(c.Metric),
+		quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, unit), metricLabel(c.Metric),
 		quantity.Confidence(c.SimultaneousConfidence))
 	known := slices.DeleteFunc(slices.Clone(c.Points), func(p gain.PointGain) bool { return !p.Gain.Estimate.Defined() })
 	if n := len(known) - 1; n > 0 && c.Campaign.Left == 0 {
