@@ -1,9 +1,7 @@
 package main
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -84,7 +82,7 @@ var imports = map[string][]string{
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
-		"compare/nsys/capture",
+		"compare/capture",
 		"compare/place",
 		"compare/source",
 		"logits",
@@ -186,8 +184,8 @@ var imports = map[string][]string{
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
-		"compare/nsys/kernel",
-		"compare/nsys/ranges",
+		"compare/kernel",
+		"compare/kernel/ranges",
 		"compare/nsys/wait",
 		"compare/stats",
 		"router",
@@ -204,59 +202,59 @@ var imports = map[string][]string{
 	},
 	"compare/nsys": {
 		"compare/imbalance",
-		"compare/nsys/capture",
+		"compare/capture",
 		"compare/nsys/export",
 		"compare/nsys/infer",
-		"compare/nsys/kernel",
+		"compare/kernel",
 		"compare/nsys/nodes",
 		"compare/nsys/onemodel",
-		"compare/nsys/ranges",
+		"compare/kernel/ranges",
 		"compare/nsys/recorded",
 		"compare/nsys/wait",
 		"router",
 		"router/input",
 		"router/quantity",
 	},
-	"compare/nsys/capture": {
-		"compare/nsys/capture/rows",
+	"compare/capture": {
+		"compare/capture/rows",
 		"router",
 		"router/input",
 		"router/quantity",
 	},
-	"compare/nsys/capture/rows": nil,
+	"compare/capture/rows": nil,
 	"compare/nsys/export": {
-		"compare/nsys/capture",
+		"compare/capture",
 		"router",
 		"router/input",
 		"router/quantity",
 	},
 	"compare/nsys/infer": nil,
-	"compare/nsys/kernel": {
+	"compare/kernel": {
 		"compare/nsys/infer",
 		"router",
 	},
 	"compare/nsys/nodes": {
-		"compare/nsys/capture",
+		"compare/capture",
 	},
 	"compare/nsys/onemodel": {
-		"compare/nsys/kernel",
+		"compare/kernel",
 	},
 	"compare/nsys/perstep": {
 		"compare/imbalance",
 		"compare/nsys",
 		"router",
 	},
-	"compare/nsys/ranges": {
-		"compare/nsys/kernel",
+	"compare/kernel/ranges": {
+		"compare/kernel",
 		"router",
 	},
 	"compare/nsys/recorded": {
-		"compare/nsys/kernel",
+		"compare/kernel",
 		"router",
 		"router/quantity",
 	},
 	"compare/nsys/wait": {
-		"compare/nsys/kernel",
+		"compare/kernel",
 		"compare/stats",
 		"router",
 	},
@@ -284,9 +282,9 @@ var imports = map[string][]string{
 		"compare/gain",
 		"compare/imbalance",
 		"compare/nsys",
-		"compare/nsys/capture",
-		"compare/nsys/kernel",
-		"compare/nsys/ranges",
+		"compare/capture",
+		"compare/kernel",
+		"compare/kernel/ranges",
 		"compare/place",
 		"logits",
 		"logits/safetensors",
@@ -390,34 +388,5 @@ func TestArrowsOnlyRunDown(t *testing.T) {
 	}
 	if floors := height("cmd/moebalance", nil); floors != 7 {
 		t.Errorf("%d floors below the command, want 7: the number may fall, not rise", floors)
-	}
-}
-
-// A package of more lines of code, without tests, comments and blank lines, is cut.
-func TestNoPackageIsTooLarge(t *testing.T) {
-	const most = 3000
-	for pkg := range imports {
-		files, err := filepath.Glob(filepath.Join("../..", pkg, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: no files, %v", pkg, err)
-		}
-		lines := 0
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(string(content)) {
-				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
-					lines++
-				}
-			}
-		}
-		if lines > most {
-			t.Errorf("%s has %d lines of code, want at most %d", pkg, lines, most)
-		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
 )
 
 // The deepseek capture ran its grouped GEMM in two variants in the normal arm, 48 and 16

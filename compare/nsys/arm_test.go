@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/router"
 )
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/export"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
 	"github.com/moebalance/moebalance/compare/nsys/nodes"
-	"github.com/moebalance/moebalance/compare/nsys/ranges"
 )
 
 // Libraries annotate their own calls in domains of their own. Their ranges are

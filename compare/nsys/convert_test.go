@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 )
 
 // script is a stand-in for the profiler's program.

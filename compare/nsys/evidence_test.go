@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel"
 )
 
 // A rule of the user wins over a range, and makes GEMMs of experts.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel"
 )
 
 // exportSummary is everything later questions need of one export: what it says

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys/capture"
 )
 
 // Where one kernel exchanges tokens and runs the experts, steps and layers are found, and

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 )
 

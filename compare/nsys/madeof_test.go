@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 )
 
 // op is one kernel of a model that is made of real ones.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 )
 
 // secretive is a capture that knows too much: in every table in which exports do,

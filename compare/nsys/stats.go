@@ -1,7 +1,7 @@
 package nsys
 
 import (
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 )
 
 func TestStatsByHand(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 

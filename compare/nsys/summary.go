@@ -14,9 +14,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
-	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router/input"
 )

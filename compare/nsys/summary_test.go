@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 
 	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/recorded"

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys/capture"
-	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
 )
 
 var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"),

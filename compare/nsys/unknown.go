@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
-	"github.com/moebalance/moebalance/compare/nsys/ranges"
+	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
 )
 
 // unknownShare is the share of GPU time from which unknown time is worth a

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/router"
 )
 

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )

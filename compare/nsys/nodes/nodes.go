@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture"
+	"github.com/moebalance/moebalance/compare/capture"
 )
 
 // Sort puts nodes in the order in which Creation and Origins take them.

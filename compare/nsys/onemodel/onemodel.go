@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 )
 
 // Kernels are those of one rank: names, what these say, and the time of each.

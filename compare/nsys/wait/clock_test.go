@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 )
 
 // Clocks that run up to 150 millionths slower or 60 faster are brought together: the ranks wait as if

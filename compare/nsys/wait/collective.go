@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 

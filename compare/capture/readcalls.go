@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/compare/capture/rows"
 )
 
 // correlationIndex finds what ran because of a call: the executions by (process,

@@ -118,7 +118,7 @@ func FuzzScanner(f *testing.F) {
 
 // What profilers write is read alike, whole, cut and damaged.
 func TestScannerOnTraces(t *testing.T) {
-	paths, err := filepath.Glob("../../../testdata/torch/*.json")
+	paths, err := filepath.Glob("../../testdata/torch/*.json")
 	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
 	}

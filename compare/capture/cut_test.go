@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/compare/capture/rows"
 )
 
 // An export that is cut to its first two pages after the first row of a table was
 // read gives an error, with SQLite as without.
 func TestCutWhileRead(t *testing.T) {
-	whole, err := os.ReadFile("../../../testdata/gptoss-ep4-loop/normal.sqlite")
+	whole, err := os.ReadFile("../../testdata/gptoss-ep4-loop/normal.sqlite")
 	if err != nil {
 		t.Fatal(err)
 	}

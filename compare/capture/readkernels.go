@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/compare/capture/rows"
 	"github.com/moebalance/moebalance/router/input"
 )
 

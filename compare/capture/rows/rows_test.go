@@ -157,7 +157,7 @@ func checkPlain(t testing.TB, db *sql.DB, path string, q Query) {
 
 // Every table of every capture is read without SQLite, and as SQLite does.
 func TestCaptures(t *testing.T) {
-	paths, err := filepath.Glob("../../../../testdata/*/*.sqlite")
+	paths, err := filepath.Glob("../../../testdata/*/*.sqlite")
 	if err != nil || len(paths) < 15 {
 		t.Fatalf("have %d captures: %v", len(paths), err)
 	}

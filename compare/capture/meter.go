@@ -3,7 +3,7 @@ package capture
 import (
 	"sync/atomic"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/compare/capture/rows"
 )
 
 // meter tells how much of a file has been read: rows in proportion to its bytes.

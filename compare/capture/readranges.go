@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/compare/capture/rows"
 )
 
 // eventTypes are the values of NVTX_EVENTS.eventType that matter, the same from 2021 to

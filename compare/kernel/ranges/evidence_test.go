@@ -3,7 +3,7 @@ package ranges
 import (
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 )
 
 func TestOperators(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/moebalance/moebalance/compare/nsys/capture/rows"
+	"github.com/moebalance/moebalance/compare/capture/rows"
 	"github.com/moebalance/moebalance/router/input"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing/iotest"
 )
 
-var torchTraces = []string{"../../../testdata/torch/rank0.pt.trace.json",
-	"../../../testdata/torch/rank1.pt.trace.json.gz"}
+var torchTraces = []string{"../../testdata/torch/rank0.pt.trace.json",
+	"../../testdata/torch/rank1.pt.trace.json.gz"}
 
 // Cut anywhere before its last brace, plain or zipped, a trace is an error.
 func TestTorchTraceCutAnywhere(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/nsys/kernel"
+	"github.com/moebalance/moebalance/compare/kernel"
 )
 
 // Evidence is what placed a kernel in its phase, strongest first. Ranges of the user
