@@ -49,7 +49,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 // badInputs reads IN in every way there is.
 var badInputs = []string{
 	"trace IN", "trace --counts IN LOOP", "trace --phase-rules IN LOOP", "trace --config IN LOOP",
-	"trace --scrub out IN", "trace --summary out IN",
+	"trace --summary out IN",
 	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN",
 	"place --judge IN COUNTS", "place --trace IN COUNTS",
 	"place --cost-table IN --model gpt-oss-20b --step-tokens 64 COUNTS",
@@ -63,7 +63,7 @@ var badInputs = []string{
 
 // badOutputs writes OUT in every way there is.
 var badOutputs = []string{
-	"trace LOOP -o OUT", "trace LOOP --summary OUT", "trace LOOP --scrub OUT", "counts COUNTS -o OUT",
+	"trace LOOP -o OUT", "trace LOOP --summary OUT", "counts COUNTS -o OUT",
 	"place COUNTS --write-trtllm OUT", "place COUNTS --write-sglang OUT", "place COUNTS --write-vllm OUT",
 	"compare LOOP PERFECT -o OUT", "report LOOP -o OUT", "report LOOP --png OUT", "report LOOP --svg OUT",
 	"models -o OUT", "hook -o OUT", "bench dataset --num-requests 9 --input-mean 2 --output-mean 1 -o OUT",
@@ -199,7 +199,6 @@ var writers = []struct{ old, new string }{
 	{"models -o OUT", "models --format json -o OUT"},
 	{"trace LOOP -o OUT", "trace LOOP --format json -o OUT"},
 	{"trace PERFECT --summary OUT", "trace LOOP --summary OUT"},
-	{"trace PERFECT --scrub OUT", "trace LOOP --scrub OUT"},
 	{"report --date today PERFECT -o OUT", "report --date today LOOP -o OUT"}, // a page has the time of its making
 	{"place COUNTS --ep 2 --write-trtllm OUT", "place COUNTS --write-trtllm OUT"},
 	{"report PERFECT --svg OUT", "report LOOP --svg OUT"},

@@ -19,7 +19,7 @@ var first = map[string]string{
 	"profile":  "iterations cuda-graph-trace dir perfect treatment nsys-arg dry-run",
 	"hook":     "output force help",
 	"workload": "ranks tokens steps skew seed stats serve url",
-	"trace":    "counts model steps rank phase threshold fail-above summary scrub table top notes format",
+	"trace":    "counts model steps rank phase threshold fail-above summary table top notes format",
 	"compare": "arms campaign step-tokens counts-normal counts-perfect model steps metric threshold" +
 		" require-verdict trust-arms table notes format",
 	"counts": "ep placement model axes since for threshold fail-above table top notes format",

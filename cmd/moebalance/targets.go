@@ -16,12 +16,10 @@ import (
 const (
 	campaignStore = "campaign"
 	cacheStore    = "cache of logits"
-	exportStore   = "cache of exports"
 )
 
 // targetRules is what outputs must leave alone besides the inputs.
 func targetRules() target.Rules {
-	exports := reportConverter().Cache
 	records := func(folder string) bool { return len(counts.Files(folder)) > 0 }
 	return target.Rules{Expand: source.Behind, Whole: records, Ours: marks.Match, Known: source.Knows,
 		Store: func(folder string) string {
@@ -30,8 +28,6 @@ func targetRules() target.Rules {
 				return campaignStore
 			case logits.IsCache(folder):
 				return cacheStore
-			case folder == exports:
-				return exportStore
 			}
 			return ""
 		}}

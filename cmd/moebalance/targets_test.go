@@ -46,7 +46,6 @@ var outputCases = map[string]outputCase{
 	"trace --output": {words: "trace --counts counts 'runs/*' -o OUT", inputs: "runs/*.sqlite counts/*",
 		again: "trace runs -o OUT"},
 	"trace --summary": {words: "trace runs/a.sqlite --summary OUT", inputs: "runs/a.sqlite"},
-	"trace --scrub":   {words: "trace runs/a.sqlite --scrub OUT", inputs: "runs/a.sqlite"},
 	"counts --output": {words: "counts counts -o OUT", inputs: "counts/*"},
 	"place --output": {words: "place counts --trace runs/a.sqlite --campaign campaign -o OUT",
 		inputs: "counts/* runs/a.sqlite campaign/*", again: "place counts -o OUT"},
@@ -110,7 +109,6 @@ func outputFolder(t *testing.T) {
 		"bench --pairs 6 --campaign campaign -- ./my.sh",
 		"logits generate --model c.json --ep 2 --tokens 1 --cache cache",
 		"trace runs --format json -o normal.json", "trace runs/a.sqlite --summary old.summary",
-		"trace runs/a.sqlite --scrub old.scrubbed",
 	} {
 		if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
 			t.Fatalf("%s: exit %d, %s", line, code, stderr)
@@ -296,9 +294,9 @@ func checkFile(t *testing.T, name string, c outputCase) {
 			}
 		}
 	}
-	same := map[string]string{"trace --summary": "old.summary", "trace --scrub": "old.scrubbed"}[name]
+	same := map[string]string{"trace --summary": "old.summary"}[name]
 	for _, old := range []string{"old.sqlite", "old.gz", "old.zip", "old.safetensors", "old.nsys-rep", "trace.json",
-		"old.summary", "old.scrubbed", "campaign/new", "cache/new"} {
+		"old.summary", "campaign/new", "cache/new"} {
 		if old != same {
 			checkRefused(t, lineOf(c.words, old)...)
 		}
@@ -374,9 +372,6 @@ func TestOutputsReachDevices(t *testing.T) {
 		}
 		if info, err := os.Stat(device); err != nil || info.Mode().IsRegular() {
 			t.Errorf("%s became %v, %v", device, info, err)
-		}
-		if _, stderr, code := invoke(t.Context(), "trace", "--scrub", device, loop+"normal.sqlite"); code != exitUsage {
-			t.Errorf("a copy to %s: exit %d, %s", device, code, stderr)
 		}
 	}
 }

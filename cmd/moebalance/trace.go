@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,7 +32,6 @@ type traceOptions struct {
 	counts    string
 	model     modelFlags // of the counts
 	summary   target.File
-	scrub     target.File
 	failAbove flags.Share
 }
 
@@ -49,9 +46,6 @@ func traceCmd() *cobra.Command {
 	o.summary = target.File{Replaces: nsys.IsSummary}
 	o.summary.Bind(c, "summary", "",
 		"write a small summary to this `FILE`, for a later trace that merges ranks of many nodes")
-	o.scrub = target.File{Replaces: capture.IsScrubbed, Regular: true}
-	o.scrub.Bind(c, "scrub", "",
-		"write a copy to this `FILE`, without environment, host, user, paths and program output")
 	section(c, "Files instead of an answer")
 	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
@@ -64,7 +58,6 @@ func traceCmd() *cobra.Command {
 // that it can be combined with.
 var beside = map[string][]string{
 	"summary": {"rank", "step-pattern", "layer-pattern", "expert-pattern", "phase", "phase-rules"},
-	"scrub":   nil,
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
@@ -75,8 +68,6 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, er
 		return n, err
 	case o.model.named() && o.counts == "":
 		return n, usagef("--model and --config describe recorded counts: add --counts")
-	case o.scrub.Path != "" && len(paths) != 1:
-		return n, usagef("--scrub: want one export, have %d", len(paths))
 	}
 	return n, cmp.Or(source.CheckExports(paths), checkBeside(c))
 }
@@ -116,9 +107,6 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.scrub.Path != "" {
-		return o.writeScrubbed(c, paths[0])
-	}
 	options.Converter = reportConverter()
 	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
@@ -145,25 +133,6 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// writeScrubbed writes the copy without secrets, and warns of names in it that say
-// who or where the capture was made.
-func (o *traceOptions) writeScrubbed(c *cobra.Command, export string) error {
-	var revealing []string
-	err := o.scrub.Fill(func(copied string) (err error) {
-		revealing, err = capture.Scrub(c.Context(), export, copied)
-		return err
-	})
-	if err == nil && len(revealing) > 0 {
-		const most = 3
-		some := revealing[:min(len(revealing), most)]
-		fmt.Fprintf(c.ErrOrStderr(),
-			"warning: %s in the copy with the capture's user or host name, among them %q: rename these ranges or do not share "+
-				"the copy\n",
-			quantity.Count(len(revealing), "name"), some)
-	}
-	return err
-}
-
 // reportConverter finds the profiler's own program, for reports given in place
 // of exports; without one they are refused with the command to run.
 func reportConverter() capture.Converter {
@@ -171,11 +140,7 @@ func reportConverter() capture.Converter {
 	if err != nil {
 		return capture.Converter{}
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return capture.Converter{}
-	}
-	return capture.Converter{Nsys: program, Cache: filepath.Join(cache, "moebalance", "exports")}
+	return capture.Converter{Nsys: program}
 }
 
 // tellSkipped names on stderr the files of a folder that are not read.

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -176,8 +174,6 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
 		{exitUsage, "missing closing", []string{"--layer-pattern", "(?P<layer>", loopNormal}},
-		{exitUsage, "remove --counts", []string{"--scrub", "nope.sqlite", "--counts", "nope", loopNormal}},
-		{exitUsage, "remove --summary", []string{"--scrub", "nope.sqlite", "--summary", "nope", loopNormal}},
 		{exitUsage, "remove --output, --table", []string{"--summary", "nope", "-o", "none", "--table", "phases",
 			loopNormal}},
 		{exitUsage, "--summary: no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
@@ -188,8 +184,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitNotComparable, "of both arms by their names",
 			[]string{"--fail-above", "0.5", "testdata/gptoss-ep4-ranks/normal.rank0.sqlite",
 				"testdata/gptoss-ep4-ranks/perfect.rank1.sqlite"}},
-		{exitUsage, "--scrub: want one export, have 2", []string{"--scrub", "nope.sqlite", loopNormal, loopPerfect}},
-		{exitUsage, "is an input", []string{"--scrub", loopNormal, loopNormal}},
+		{exitUsage, "is an input", []string{"--summary", loopNormal, loopNormal}},
 		{exitUsage, "do not match", []string{"--counts", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal}},
 		{exitUsage, "--threshold", []string{"--threshold", "-1", loopNormal}},
 		{exitDone, "", []string{"--rank", "node-normal.sqlite=5", "testdata/gptoss-graph/node-normal.sqlite"}},
@@ -251,47 +246,6 @@ func TestTraceVerbFormats(t *testing.T) {
 	}
 }
 
-// The copy that --scrub writes is traced like the export.
-func TestTraceVerbScrub(t *testing.T) {
-	t.Chdir("../..")
-	path := filepath.Join(t.TempDir(), "normal.sqlite")
-	out, errs, code := runIn(t, "trace", "--scrub", path, loopNormal)
-	if code != exitDone || out != "" || errs != "" {
-		t.Fatalf("exit %d, %q, %q", code, out, errs)
-	}
-	want, _, _ := runIn(t, "trace", loopNormal)
-	if have, _, code := runIn(t, "trace", path); code != exitDone ||
-		strings.ReplaceAll(have, path, loopNormal) != want {
-		t.Errorf("exit %d: want\n%s\nhave\n%s", code, want, have)
-	}
-}
-
-// Names of ranges that say who made the capture stay in the copy, with a warning.
-func TestTraceVerbScrubWarns(t *testing.T) {
-	t.Chdir("../..")
-	content, err := os.ReadFile(loopNormal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "named.sqlite")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.Exec(`INSERT INTO META_DATA_CAPTURE VALUES ('PROCESS_0:ENVIRONMENT_VARIABLE', 'USER="executor"')`)
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	_, errs, code := runIn(t, "trace", "--scrub", filepath.Join(t.TempDir(), "copy.sqlite"), path)
-	if code != exitDone || !strings.Contains(errs, "names in the copy with the capture's user or host name") ||
-		!strings.Contains(errs, "[Executor] _forward_step") {
-		t.Errorf("exit %d, %q", code, errs)
-	}
-}
-
 // A folder of exports and a pattern in quotes stand for the exports, as in compare.
 func TestTraceVerbResolvesPaths(t *testing.T) {
 	t.Chdir("../..")
@@ -318,11 +272,10 @@ func TestTraceVerbResolvesPaths(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	for says, args := range map[string][]string{
-		"is named twice":        {folder, filepath.Join(folder, "normal.rank0.sqlite")},
-		"no file matches":       {ranks + "[x].sqlite"},
-		"contains no file":      {t.TempDir()},
-		"is a JSON result of":   {result},
-		"want one export, have": {"--scrub", filepath.Join(t.TempDir(), "x.sqlite"), folder},
+		"is named twice":      {folder, filepath.Join(folder, "normal.rank0.sqlite")},
+		"no file matches":     {ranks + "[x].sqlite"},
+		"contains no file":    {t.TempDir()},
+		"is a JSON result of": {result},
 	} {
 		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" ||
 			!strings.Contains(errs, says) {

@@ -11,8 +11,6 @@ package capture
 import (
 	"cmp"
 	"context"
-	"errors"
-	"os"
 	"strconv"
 
 	"github.com/moebalance/moebalance/router/input"
@@ -32,11 +30,22 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	if isTorchTrace(path) {
 		return readTorchTrace(ctx, path, o)
 	}
-	db, p, err := openExport(ctx, path, o)
+	db, err := openExport(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
-	defer db.sql.Close()
+	defer db.close()
+	p := &Metadata{}
+	if err = db.countRows(ctx); err == nil {
+		db.meter = newMeter(db, o.Progress)
+		err = p.read(ctx, db)
+	}
+	if err = cmp.Or(err, db.complete()); err == nil {
+		err = db.findBase(ctx, p.SessionUTC)
+	}
+	if err != nil {
+		return nil, db.failed("reading its metadata", err)
+	}
 	defer db.meter.finish()
 	rec, err := read(ctx, db)
 	if err != nil {
@@ -53,51 +62,32 @@ func ReadMetadata(ctx context.Context, path string, o Options) (*Metadata, error
 	if isTorchTrace(path) {
 		return p, nil
 	}
-	export, err := exportOf(ctx, path, o.Converter)
+	db, err := openExport(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
-	db, err := openDatabase(ctx, export)
-	if err != nil {
-		return nil, err
-	}
-	defer db.sql.Close()
+	defer db.close()
 	return p, db.failed("reading its metadata", p.follow(ctx, db, p.readCaptureData))
 }
 
-// exportOf is the export at path, or the one that the converter makes of the
-// report there.
-func exportOf(ctx context.Context, path string, c Converter) (string, error) {
-	if info, err := os.Stat(path); err != nil || info.IsDir() || !isReport(path) || c.Nsys == "" {
-		return path, nil // opening it tells what is wrong
+// openExport opens the export of path, or the one that a converter makes of the report there.
+func openExport(ctx context.Context, path string, o Options) (db *database, err error) {
+	export, done, err := exportOf(ctx, path, o.Converter)
+	if err != nil {
+		return nil, err
 	}
-	return c.convert(ctx, path)
+	if db, err = openDatabase(ctx, export); err != nil {
+		done()
+		return nil, err
+	}
+	db.path, db.done = path, done // a converted report goes by its own name
+	return db, nil
 }
 
-// openExport opens the export of path and reads what it says about itself.
-func openExport(ctx context.Context, path string, o Options) (*database, *Metadata, error) {
-	export, err := exportOf(ctx, path, o.Converter)
-	if err != nil {
-		return nil, nil, err
-	}
-	db, err := openDatabase(ctx, export)
-	if err != nil {
-		return nil, nil, err
-	}
-	db.path = path // a converted report goes by its own name
-	p := &Metadata{}
-	err = db.countRows(ctx)
-	if err == nil {
-		db.meter = newMeter(db, o.Progress)
-		err = p.read(ctx, db)
-	}
-	if err == nil {
-		err = cmp.Or(db.complete(), db.findBase(ctx, p.SessionUTC))
-	}
-	if err != nil {
-		return nil, nil, errors.Join(db.failed("reading its metadata", err), db.sql.Close())
-	}
-	return db, p, nil
+// close closes the export, and removes it where it was converted for this reading.
+func (db *database) close() {
+	_ = db.sql.Close() // nothing was written
+	db.done()
 }
 
 // noKernels says why an export without kernels has none.

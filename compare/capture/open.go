@@ -50,6 +50,7 @@ type database struct {
 	lastRow map[string]int64    // by table of events, see countRows
 	base    int64               // that all times are shifted by, see findBase
 	meter   *meter
+	done    func() // removes the file, where it was converted
 }
 
 // openDatabase checks what kind of file path is before SQLite sees it, so that
@@ -205,14 +206,7 @@ func (db *database) failed(doing string, err error) error {
 	}
 	var fault *sqlite.Error
 	if errors.As(err, &fault) {
-		code := fault.Code() & 0xff // without what extends it
-		if fault.Code() == sqlite3.SQLITE_IOERR_WRITE {
-			code = sqlite3.SQLITE_FULL // of what is written, not of the export
-		}
-		switch code {
-		case sqlite3.SQLITE_FULL:
-			return &input.Error{File: db.path, Position: doing, Found: "no room for the copy: " + err.Error(),
-				Try: "free some disk space, or write to another disk", Err: err}
+		switch fault.Code() & 0xff { // without what extends it
 		case sqlite3.SQLITE_INTERRUPT:
 			return fmt.Errorf("reading %q: %w", db.path, context.Canceled)
 		case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR:
