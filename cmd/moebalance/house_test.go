@@ -219,7 +219,6 @@ var imports = map[string][]string{
 		"compare/capture/rows",
 		"router",
 		"router/input",
-		"router/quantity",
 	},
 	"compare/capture/rows": nil,
 	"compare/nsys/export": {

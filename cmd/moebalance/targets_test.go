@@ -250,7 +250,7 @@ func TestOutputsAreApart(t *testing.T) {
 			}
 		}
 	}
-	if pairs < 20 {
+	if pairs < 15 {
 		t.Errorf("%d pairs of outputs, want those of place, report, trace and more", pairs)
 	}
 	if err := os.Mkdir("figures", 0o755); err != nil {
