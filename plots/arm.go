@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -12,9 +11,9 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Arm is a trace under the name that figures show it by: "normal", "perfect", or
-// the name of its input. The functions that take arms put them on one scale, over
-// the union of their ranks, layers and experts. A rank or step of which an arm has no
+// Arm is a trace under the name that figures show it by: "learned routing", "balanced
+// routing", or the name of its input. The functions that take arms put them on one scale,
+// over the union of their ranks, layers and experts. A rank or step of which an arm has no
 // kernels is unknown in it.
 type Arm struct {
 	Name    string
@@ -22,43 +21,15 @@ type Arm struct {
 	PerStep *perstep.Trace
 }
 
-// OneTrace names a trace of no arm, or counts, that stand alone. Figures need not repeat it.
-const OneTrace = "the trace"
-
 // NewArm averages the trace over its steps.
 func NewArm(name string, t *nsys.Trace) Arm { return Arm{name, t, perstep.Of(t)} }
 
-// panelTitle is the title of the panel of one of several arms.
+// panelTitle is the title of the panel of one of several arms; a single panel needs none.
 func panelTitle(name string, arms int) string {
-	if arms == 1 && name == OneTrace {
+	if arms == 1 {
 		return ""
 	}
 	return name
-}
-
-// findings are what a figure shows of each arm, for its title.
-type findings []string
-
-func (f *findings) add(arm, text string) {
-	if arm != OneTrace {
-		text += " (" + arm + ")"
-	}
-	*f = append(*f, text)
-}
-
-// of begins with what the findings are about.
-func (f findings) of(quantity string) string {
-	return strings.ToUpper(quantity[:1]) + quantity[1:] + ": " + strings.Join(f, "; ")
-}
-
-// expertTime begins a sentence on what the arms' expert time is the time of.
-func expertTime(arms []Arm) string {
-	for _, a := range arms {
-		if a.PerStep.Times.Of != imbalance.OfGEMM {
-			return "Expert time"
-		}
-	}
-	return "Expert GEMM time"
 }
 
 // per is the basis of times: a step, or the capture where no step is marked.
@@ -88,7 +59,7 @@ func (a Arm) spread(values []float64, all []int) []float64 {
 	return out
 }
 
-// position maps the numbers of a sorted list to their places in it.
+// position maps the numbers of a sorted list to their places in it: 3, 5 → {3: 0, 5: 1}.
 func position(numbers []int) map[int]int {
 	at := make(map[int]int, len(numbers))
 	for i, n := range numbers {
@@ -99,72 +70,211 @@ func position(numbers []int) map[int]int {
 
 func sortedKeys[V any](set map[int]V) []int { return slices.Sorted(maps.Keys(set)) }
 
-// extent is the first part of a caption: ranks, layers and experts, and which arms
-// have fewer ranks.
+// extent is the first part of a caption: "4 ranks, mean over 3 of 4 and 3 steps".
 func extent(arms []Arm) string {
-	all := ranks(arms)
-	text := quantity.Count(len(all), "rank")
-	var fewer []string
+	text := quantity.Count(len(ranks(arms)), "rank")
+	var counts []string
 	for _, a := range arms {
-		if own := len(a.PerStep.Ranks); own < len(all) {
-			fewer = append(fewer, fmt.Sprintf("%s has %d", a.Name, own))
+		n, all := len(a.PerStep.Times.StepsOf(imbalance.Counts)), len(a.PerStep.Times.Steps)
+		switch count := fmt.Sprint(n); {
+		case !a.PerStep.Marked():
+		case n < all:
+			counts = append(counts, fmt.Sprintf("%d of %d", n, all))
+		default:
+			counts = append(counts, count)
 		}
 	}
-	if len(fewer) > 0 {
-		text += " (" + strings.Join(fewer, ", ") + ")"
+	if counts = slices.Compact(counts); len(counts) == 0 {
+		return text
 	}
-	if layers, experts := expertAxes(arms); len(experts) > 0 {
-		text += ", " + quantity.Count(len(layers), "layer") + ", " + quantity.Count(len(experts), "expert")
+	if text += ", mean over " + counts[0]; len(counts) > 1 {
+		text += " and " + counts[1]
 	}
-	return text
+	return text + " steps"
 }
 
-// timedExtent adds the number of steps that times are means over.
-func timedExtent(arms []Arm) string {
-	var counts []string
-	var excluded, inferred bool
-	without := map[imbalance.Exclusion]bool{}
+// cancels is the caveat of every figure that adds up steps before it compares.
+func cancels(part string) string {
+	return fmt.Sprintf("A hot %s that changes from step to step cancels here, and not in the answer and the tables.", part)
+}
+
+// RankLayerTimes is the heat map of expert time by layer and rank.
+func RankLayerTimes(arms ...Arm) HeatSpec {
+	columns, seen := ranks(arms), map[int]bool{}
 	for _, a := range arms {
-		inferred = inferred || a.PerStep.Inferred()
-		if !a.PerStep.Marked() {
-			continue
+		for layer := range a.PerStep.ExpertsByLayer() {
+			seen[layer] = true
 		}
-		times := a.PerStep.Times
-		n, all := len(times.StepsOf(imbalance.Counts)), len(times.Steps)
-		if n < all {
-			counts, excluded = append(counts, fmt.Sprintf("%d of %d", n, all)), true
-			for _, step := range times.Steps {
-				without[step.Excluded] = true
+	}
+	layers := sortedKeys(seen)
+	s := HeatSpec{
+		Name: "rank-layer-time", Title: "Which rank is slow in which layer?",
+		RowLabel: "layer", ColumnLabel: "rank", Quantity: "expert time",
+		Caption: extent(arms) + ". " + cancels("rank"),
+	}
+	for _, a := range arms {
+		g := unknownGrid(a.Name, layers, columns)
+		for layer, times := range a.PerStep.ExpertsByLayer() {
+			g.Values[position(layers)[layer]] = a.spread(times, columns)
+		}
+		s.Grids = append(s.Grids, g)
+	}
+	return s
+}
+
+// ExpertTimes is the heat map of time by layer and expert. An expert on several ranks has
+// the sum over its copies. The caption says whether times are observed or allocated.
+func ExpertTimes(arms ...Arm) HeatSpec {
+	s := expertHeat("time", arms, func(e perstep.Expert) float64 { return e.TimeNS })
+	s.Name, s.Title = "expert-time", "Which experts take long?"
+	basis := "Times are observed: kernels launched inside the expert's own range."
+	for _, a := range arms {
+		if slices.ContainsFunc(a.Trace.Experts, func(e nsys.ExpertStat) bool { return e.Basis == imbalance.Allocated }) {
+			basis = "Times are allocated: the time of grouped kernels split by load, which is a model."
+		}
+	}
+	s.Caption = fmt.Sprintf("%s. %s %s", extent(arms), basis, cancels("expert"))
+	return s
+}
+
+// ExpertLoads is the heat map of recorded slots by layer and expert.
+func ExpertLoads(arms ...Arm) HeatSpec {
+	s := expertHeat("load", arms, func(e perstep.Expert) float64 { return e.Slots })
+	s.Name, s.Title = "expert-load", "Which experts get the tokens?"
+	s.Caption = fmt.Sprintf("%s. Recorded slots, one for each token and expert that it chose. %s", extent(arms),
+		cancels("expert"))
+	return s
+}
+
+func expertHeat(of string, arms []Arm, value func(perstep.Expert) float64) HeatSpec {
+	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert", Quantity: of}
+	seenLayers, seenExperts := map[int]bool{}, map[int]bool{}
+	for _, a := range arms {
+		for _, e := range a.Trace.Experts {
+			seenLayers[int(e.Layer)], seenExperts[e.Expert] = true, true
+		}
+	}
+	layers, experts := sortedKeys(seenLayers), sortedKeys(seenExperts)
+	rows, columns := position(layers), position(experts)
+	for _, a := range arms {
+		g := unknownGrid(a.Name, layers, experts)
+		g.Cuts = rankCuts(a, columns)
+		for _, e := range a.PerStep.Experts() {
+			if v := value(e); drawable(v) {
+				cell := &g.Values[rows[int(e.Layer)]][columns[e.Expert]]
+				if !known(*cell) {
+					*cell = 0
+				}
+				*cell += v
 			}
-		} else {
-			counts = append(counts, fmt.Sprint(n))
+		}
+		s.Grids = append(s.Grids, g)
+	}
+	return s
+}
+
+// rankCuts are the columns at which the owning rank changes, and nil unless every expert
+// has one owner and the owners are contiguous: experts 0, 1 on rank 0 and 2, 3 on rank 1 → 2.
+func rankCuts(a Arm, columns map[int]int) []int {
+	owner := unknowns(len(columns))
+	for _, e := range a.Trace.Experts {
+		at := &owner[columns[e.Expert]]
+		if known(*at) && *at != float64(e.Rank) {
+			return nil
+		}
+		*at = float64(e.Rank)
+	}
+	var cuts []int
+	for i := 1; i < len(owner); i++ {
+		switch {
+		case !known(owner[i-1]) || !known(owner[i]) || owner[i] < owner[i-1]:
+			return nil
+		case owner[i] > owner[i-1]:
+			cuts = append(cuts, i)
 		}
 	}
-	counts = slices.Compact(counts)
-	text := extent(arms)
-	switch {
-	case len(counts) == 0:
-		return text
-	case len(counts) == 1 && counts[0] == "1":
-		text += ", 1 step"
-	default:
-		text += ", " + strings.Join(counts, " and ") + " steps"
+	return cuts
+}
+
+// Recorded is the load that expert statistics hold, by layer, under the name that figures
+// show it by.
+type Recorded struct {
+	Name   string
+	Layers map[int][]int64 // slots of each expert by layer
+}
+
+// RecordedLoads is the heat map of slots by layer and expert, one panel per source. Layers
+// and experts that a source lacks are unknown in its panel.
+func RecordedLoads(sources ...Recorded) HeatSpec {
+	seen, experts := map[int]bool{}, 0
+	for _, r := range sources {
+		for layer, slots := range r.Layers {
+			seen[layer] = true
+			experts = max(experts, len(slots))
+		}
 	}
-	if excluded {
-		var reasons []string
-		for _, r := range []struct {
-			why  bool
-			text string
-		}{{without[imbalance.WarmUp], "warm-up"}, {without[imbalance.OtherKind], "steps of other kinds"},
-			{without[imbalance.Incomplete] || without[imbalance.Lost], "incomplete steps"}} {
-			if r.why {
-				reasons = append(reasons, r.text)
+	layers, columns := sortedKeys(seen), upTo(experts)
+	s := HeatSpec{
+		Name: "recorded-load", Title: "Which experts get the tokens?",
+		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
+		Caption: fmt.Sprintf("%s, %s. Slots, added over all recorded steps. %s", quantity.Count(len(layers), "layer"),
+			quantity.Count(experts, "expert"), cancels("expert")),
+	}
+	for _, r := range sources {
+		g := unknownGrid(r.Name, layers, columns)
+		for i, layer := range layers {
+			for e, n := range r.Layers[layer] {
+				g.Values[i][e] = float64(n)
 			}
 		}
-		text += " (" + strings.Join(reasons, " and ") + " excluded)"
+		s.Grids = append(s.Grids, g)
 	}
-	if inferred {
-		text += "; layers inferred from the repetition of kernels"
+	return s
+}
+
+// PhaseTimes is the time of each rank by phase, work and collectives apart. Phases that no
+// arm has are left out; a rank that an arm lacks is unknown in it.
+func PhaseTimes(arms ...Arm) StackSpec {
+	s := StackSpec{Name: "phase-time", Title: "Where does each rank's time go?", Per: per(arms),
+		Caption: extent(arms) + ". Kernel time; ranks wait in collectives for the last one to arrive."}
+	groups := ranks(arms)
+	byRank := make([]map[int]perstep.Phases, len(arms))
+	for i, a := range arms {
+		byRank[i] = map[int]perstep.Phases{}
+		for r, p := range a.PerStep.Phases() {
+			byRank[i][a.PerStep.Ranks[r]] = p
+		}
 	}
-	return text
+	for _, phase := range nsys.Phases() {
+		has := func(arm map[int]perstep.Phases) bool {
+			return slices.ContainsFunc(groups, func(rank int) bool { return arm[rank].Work[phase] > 0 })
+		}
+		if slices.ContainsFunc(byRank, has) {
+			s.Phases = append(s.Phases, string(phase))
+		}
+	}
+	for i, a := range arms {
+		k := Stack{Name: a.Name, Transfer: unknowns(len(groups)), Wait: unknowns(len(groups)), Idle: unknowns(len(groups))}
+		for r, rank := range groups {
+			k.Bars = append(k.Bars, fmt.Sprintf("rank %d", rank))
+			work := unknowns(len(s.Phases))
+			if p := byRank[i][rank]; p.Work != nil {
+				for j, phase := range s.Phases {
+					work[j] = p.Work[nsys.Phase(phase)]
+				}
+				k.Wait[r], k.Transfer[r] = p.Wait, p.Transfer
+				if !known(p.Wait) {
+					k.Transfer[r] = p.Collectives
+				}
+			}
+			k.Work = append(k.Work, work)
+		}
+		for _, idle := range a.Trace.Idle {
+			if r := slices.Index(groups, idle.Rank); r >= 0 && s.Per == "per step" {
+				k.Idle[r] = idle.NoKernelNS.Float64()
+			}
+		}
+		s.Arms = append(s.Arms, k)
+	}
+	return s
 }

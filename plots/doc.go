@@ -1,13 +1,13 @@
 // Package plots draws what the measurements say: values in, figures out.
 //
-// Every figure function takes plain values (a Grid, a set of Bars, Pairs) and
-// returns a Figure, which knows its question, its caption and its description
-// in words, and can be written as SVG or PNG; the same values give the same
-// bytes. Functions over Arms, such as RankTimes and ExpertLoads, turn traces into
-// those values. The package measures nothing and opens no file; package page puts
-// figures and numbers together into one report.
+// There are five figures: a heat map of time or load, bars of the parts of a rank's time,
+// the intervals of a gain, a curve over load, and a placement before and after. Each
+// function takes plain values and returns a Figure, which has a title, a caption and a
+// description in words, and can be written as SVG or PNG; the same values give the same
+// bytes. The package measures nothing and opens no file; package page puts figures and
+// numbers together into one report.
 //
-//	fig, err := plots.HeatMap(plots.HeatSpec{Title: "Which experts are hot?", Grids: []plots.Grid{g}})
+//	fig, err := plots.HeatMap(plots.RankLayerTimes(plots.NewArm("learned routing", trace)))
 //	if err != nil { … }
 //	err = fig.SVG(w)
 package plots

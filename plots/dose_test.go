@@ -30,7 +30,7 @@ func TestDoseResponse(t *testing.T) {
 	if f, err := DoseResponse(&d, ""); err != nil || f.legend[1].label != "straight between routers" {
 		t.Errorf("%+v, %v", f.legend, err)
 	}
-	y := f.panels[0][0].Y
+	y := f.panels[0].Y
 	if y.Min >= 99 || y.Max <= 121 {
 		t.Errorf("the scale from %g to %g cuts intervals between 99 and 121 %%", y.Min, y.Max)
 	}

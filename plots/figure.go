@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"html"
-	"image/color"
 	"io"
 	"math"
 	"regexp"
@@ -36,30 +35,25 @@ const pngDPI = 192
 // Figure is one drawing and the words around it. It is immutable.
 type Figure struct {
 	Name    string // file stem, such as "expert-time"
-	Title   string // what the figure shows, in words, also for those who do not see it
+	Title   string // what the figure shows, in words, also for readers who do not see it
 	Caption string // shape, basis, units: what a reader must know to trust it
 
 	legend []key
-	panels [][]*plot.Plot // rows of as many panels of equal size; nil leaves a place empty
-	height vg.Length      // of the panels together
-	width  vg.Length      // of all; 0 is figureWidth
+	panels []*plot.Plot // of equal height, one below the other
+	height vg.Length    // of all panels together
+	width  vg.Length    // of the whole figure; 0 is figureWidth
 }
 
 // Mark begins the SVG files of this program.
 const Mark = `<?xml version="1.0" encoding="UTF-8"?>` + "\n<!-- made by moebalance -->\n"
 
 // SVG writes the figure as a stand-alone SVG document with title and caption.
-// The text stays text, in Liberation Sans or what the reader's machine has
-// instead, stretched to the width it was laid out with.
+// Text stays text, in Liberation Sans or what the reader's machine has instead,
+// stretched to the width it was laid out with.
 func (f Figure) SVG(w io.Writer) error {
 	_, err := io.WriteString(w, Mark+shown.Visible(f.svg(true)))
 	return err
 }
-
-// Inline is the figure as an <svg> element for a page that shows the title and
-// the caption itself: no XML declaration, no fixed size (its aspect comes from
-// the view box), and a name and description for screen readers.
-func (f Figure) Inline() string { return f.svg(false) }
 
 // Widths of drawings for other places than a whole page, in points.
 const (
@@ -67,16 +61,11 @@ const (
 	Phone      = 290
 )
 
-// InlineAt is Inline in another width. On a phone panels stand below each other.
-func (f Figure) InlineAt(width float64) string {
+// Inline is the figure as an <svg> element for a page that shows the title and the
+// caption itself: no XML declaration, no fixed size (its aspect comes from the view
+// box), and a name and description for screen readers. A width of 0 is a whole page.
+func (f Figure) Inline(width float64) string {
 	f.width = vg.Length(width)
-	if width > Phone {
-		return f.svg(false)
-	}
-	height := f.height / vg.Length(len(f.panels))
-	panels := slices.DeleteFunc(slices.Concat(f.panels...), func(p *plot.Plot) bool { return p == nil })
-	f.panels, f.height = nil, 0
-	f.arrange(panels, true, height)
 	return f.svg(false)
 }
 
@@ -94,7 +83,7 @@ func (f Figure) PNG(w io.Writer) error {
 	return err
 }
 
-// madeBy is the chunk of a PNG that says what program made it.
+// madeBy is the chunk of a PNG that names the program that made it.
 var madeBy = func() []byte {
 	const kind, text = "tEXt", "Software\x00moebalance"
 	chunk := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), kind+text...)
@@ -118,7 +107,7 @@ func (f Figure) svg(alone bool) string {
 		html.EscapeString(f.Caption), c.body(!alone))
 }
 
-// size is the whole figure's, with room for the words if they are drawn.
+// size is the size of the whole figure, with room for its words if they are drawn.
 func (f Figure) size(words bool) (w, h vg.Length) {
 	w = cmp.Or(f.width, figureWidth)
 	h = f.height + legendHeight(f.legend, w) + 2*margin
@@ -140,38 +129,19 @@ func (f Figure) draw(c draw.Canvas, words bool) {
 	width, _ := f.size(false)
 	drawLegend(c, f.legend, width)
 	c.Max.Y -= legendHeight(f.legend, width)
-	tiles := draw.Tiles{Rows: len(f.panels), Cols: len(f.panels[0]), PadX: 14, PadY: 10}
-	for row, canvases := range plot.Align(f.panels, tiles, c) {
-		for col, canvas := range canvases {
-			if p := f.panels[row][col]; p != nil {
-				p.Draw(canvas)
-			}
-		}
+	column := make([][]*plot.Plot, len(f.panels))
+	for i, p := range f.panels {
+		column[i] = []*plot.Plot{p}
 	}
-}
-
-// panelsWide is how many panels stand side by side.
-const panelsWide = 2
-
-// arrange puts panels side by side, or below each other where each needs the
-// whole width, and gives every row the height.
-func (f *Figure) arrange(panels []*plot.Plot, wholeWidth bool, height vg.Length) {
-	wide := min(panelsWide, len(panels))
-	if wholeWidth {
-		wide = 1
-	}
-	for from := 0; from < len(panels); from += wide {
-		row := make([]*plot.Plot, wide)
-		copy(row, panels[from:min(from+wide, len(panels))])
-		f.panels = append(f.panels, row)
-		f.height += height
+	for i, row := range plot.Align(column, draw.Tiles{Rows: len(column), Cols: 1, PadY: 10}, c) {
+		f.panels[i].Draw(row[0])
 	}
 }
 
 // The styles of the words around a drawing.
 var titleStyle, captionStyle = boldStyle(titleSize, ink), textStyle(textSize, softInk)
 
-// lineHeight is that of lines of words.
+// lineHeight is the distance between two lines of words.
 func lineHeight(sty text.Style) vg.Length { return 1.35 * sty.Font.Size }
 
 // wordsHeight is the room that words take with the gap to the drawing.
@@ -220,29 +190,29 @@ func (c *svgCanvas) FillString(f font.Face, at vg.Point, s string) {
 	c.Canvas.FillString(f, at, s)
 }
 
-// themes are the colors that a page in dark mode replaces, by the names of variables.
-var themes = func() map[string]string {
-	names := map[string]string{}
-	for name, c := range map[string]color.NRGBA{
-		"ink": ink, "soft": softInk, "grid": gridInk, "wait": waitInk, "paper": paper, "learned": vermillion,
-		"balanced": blue, "slate": slate, "wine": wine,
-		"learned-line": shade(vermillion), "balanced-line": shade(blue), "slate-line": shade(slate),
-		"wine-line": shade(wine),
-	} {
-		names[fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B)] = name
-	}
-	return names
-}()
-
-// rectangle is one as box draws it: lines across, up, back and down. Heat maps hold
+// rectangle is a path as box draws it: lines across, up, back and down. Heat maps hold
 // thousands, which a page writes in half the letters.
 var rectangle = regexp.MustCompile(`M([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)L([\d.-]+),([\d.-]+)Z`)
 
-var hexColor = regexp.MustCompile(`#[0-9A-F]{6}`)
+// shortRectangle writes M1,2L3,2L3,4L1,4Z as M1,2h2v2h-2z, in tenths of a point, which are
+// finer than a screen shows.
+func shortRectangle(path string) string {
+	m := rectangle.FindStringSubmatch(path)
+	if m[2] != m[4] || m[3] != m[5] || m[6] != m[8] || m[1] != m[7] {
+		return path
+	}
+	tenths := func(number string) float64 {
+		v, _ := strconv.ParseFloat(number, 64) // of our own writing
+		return math.Round(10 * v)
+	}
+	x, y, right, top := tenths(m[1]), tenths(m[2]), tenths(m[3]), tenths(m[6])
+	return fmt.Sprintf("M%g,%gh%gv%gh%gz", x/10, y/10, (right-x)/10, (top-y)/10, (x-right)/10)
+}
 
 var styled = regexp.MustCompile(`\sstyle="([^"]*)"`)
 
-// attributes are the properties of a style attribute, each as one of its own.
+// attributes are the properties of a style attribute, each as an attribute of its own: a page
+// allows no style attributes.
 func attributes(style string) string {
 	var list []string
 	for property := range strings.SplitSeq(styled.FindStringSubmatch(style)[1], ";") {
@@ -253,43 +223,23 @@ func attributes(style string) string {
 	return " " + strings.Join(list, " ")
 }
 
-// fallback is what stands in for Liberation Sans: first faces of its metrics.
+// fallback stands in for Liberation Sans: first faces of its metrics.
 const fallback = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"
 
 // plainFont is what a page's own style says of texts.
 const plainFont = ` font-family="'Liberation Sans',Arial,Helvetica,sans-serif" font-variant="normal" ` +
 	`font-weight="normal" font-style="normal"`
 
-// tenths of a point are finer than a screen shows.
-func tenths(number string) float64 {
-	v, _ := strconv.ParseFloat(number, 64) // of our own writing
-	return math.Round(10 * v)
-}
-
-// body is the drawing without the <svg> element's own start tag, up to and with
-// its end tag. In a themed one, colors are variables that a page may set.
-func (c *svgCanvas) body(themed bool) string {
+// body is the drawing without the <svg> element's own start tag, up to and with its end tag.
+func (c *svgCanvas) body(onPage bool) string {
 	var drawn bytes.Buffer
 	_, _ = c.WriteTo(&drawn) // a bytes.Buffer takes everything
 	_, body, _ := strings.Cut(drawn.String(), "xlink\">")
 	body = strings.NewReplacer("font-family:Liberation Sans;", fallback, "\t", " ").Replace(body)
-	if themed { // a page allows no style attributes
+	if onPage {
 		body = styled.ReplaceAllStringFunc(body, attributes)
-		body = rectangle.ReplaceAllStringFunc(body, func(path string) string {
-			m := rectangle.FindStringSubmatch(path)
-			if m[2] != m[4] || m[3] != m[5] || m[6] != m[8] || m[1] != m[7] {
-				return path
-			}
-			x, y, right, top := tenths(m[1]), tenths(m[2]), tenths(m[3]), tenths(m[6])
-			return fmt.Sprintf("M%g,%gh%gv%gh%gz", x/10, y/10, (right-x)/10, (top-y)/10, (x-right)/10)
-		})
+		body = rectangle.ReplaceAllStringFunc(body, shortRectangle)
 		body = strings.ReplaceAll(body, plainFont, "")
-		body = hexColor.ReplaceAllStringFunc(body, func(hex string) string {
-			if name := themes[hex]; name != "" {
-				return "var(--fig-" + name + "," + hex + ")"
-			}
-			return hex
-		})
 	}
 	var b strings.Builder
 	for i, part := range strings.SplitAfter(body, "<text ") {

@@ -5,28 +5,22 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"image/png"
 	"io"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys/perstep"
+	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
 )
-
-// upTo is 0, 1, … n−1.
-func upTo(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
 
 // wave is n positive values that differ, around level.
 func wave(n int, level float64) []float64 {
@@ -68,20 +62,13 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	}
 	add(HeatMap(HeatSpec{Name: "heat", Title: "Which <experts>?", Caption: words, RowLabel: "layer",
 		ColumnLabel: "expert", Quantity: "time", Grids: []Grid{normal, perfect}}))
-	add(BarChart(BarSpec{Name: "bars", Title: "Which ranks?", Caption: words, GroupLabel: "rank", ValueLabel: "time",
-		Groups: upTo(ranks), Nanoseconds: true, Mean: true,
-		Series: []BarSeries{{"normal", wave(ranks, 2e6), 2e6}, {"perfect", wave(ranks, 1e6), math.NaN()}}}))
 	stack := func(name string) Stack {
-		s := Stack{Name: name, Ranks: upTo(ranks), Wait: wave(ranks, 3e5), Transfer: wave(ranks, 1e5),
+		s := Stack{Name: name, Bars: labels(upTo(ranks)), Wait: wave(ranks, 3e5), Transfer: wave(ranks, 1e5),
 			Idle: wave(ranks, 2e5)}
 		for range ranks {
 			s.Work = append(s.Work, wave(7, 1e6))
 		}
 		return s
-	}
-	cloud := func(name string, slots, ns float64) Cloud {
-		return Cloud{name, perstep.Points{Slots: wave(ranks, slots), TimeNS: wave(ranks, ns),
-			Fit: perstep.Fit{SlopeNS: 100, R2: 0.9}}}
 	}
 	phases := []string{"experts", "attention", "router", "dispatch", "combine", "other compute", "unknown"}
 	add(PhaseStacks(StackSpec{Name: "phases", Title: "Where?", Caption: words, Per: "per step", Phases: phases,
@@ -101,11 +88,15 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 		Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}))
 	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Unit: "pair", Pairs: pairs,
 		Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}, Threshold: 0.1}))
-	add(Scatter(ScatterSpec{Name: "scatter", Title: "Follows?", Caption: words, LoadLabel: "load", TimeLabel: "time",
-		Clouds: []Cloud{cloud("normal", 4e3, 4e5), cloud("perfect", 3e3, 3e5)}}))
-	add(StepLines(StepSpec{Name: "steps", Title: "When?", Caption: words,
-		Arms: []Steps{{"normal", upTo(steps), wave(steps, 3e6), wave(steps, 2e6)},
-			{"perfect", upTo(steps), wave(steps, 2e6), wave(steps, 2e6)}}}))
+	dose := gain.Dose{Slope: 0.1, Low: 0.05, High: 0.15, Confidence: 0.95, N: 4}
+	layered := place.Result{Placements: []place.Placement{{Plan: place.Plan{Ranks: ranks}}}}
+	for i := range max(2, layers) {
+		at := router.Number(1 + float64(i)/10)
+		dose.Arms = append(dose.Arms, gain.DoseArm{MaxOverMean: at, Time: at, Low: at - 0.01, High: at + 0.01, Fitted: i != 1 || layers < 3})
+		layered.Layers = append(layered.Layers, place.Layer{Plan: place.Plan{Ranks: ranks}, Layer: i, Baseline: 2 * at, Judged: at})
+	}
+	add(DoseResponse(&dose, "What does imbalance cost?"))
+	add(PlacementLayers(&layered))
 	return out
 }
 
@@ -123,11 +114,11 @@ func TestFigureBytes(t *testing.T) {
 				t.Errorf("%s: two renderings as SVG differ", f.Name)
 			}
 			checkXML(t, f.Name, svg)
-			checkXML(t, f.Name+" inline", f.Inline())
-			if strings.Contains(f.Inline(), "http") || strings.Contains(f.Inline(), "<?xml") {
+			checkXML(t, f.Name+" inline", f.Inline(0))
+			if strings.Contains(f.Inline(0), "http") || strings.Contains(f.Inline(0), "<?xml") {
 				t.Errorf("%s: the inline figure refers to something outside", f.Name)
 			}
-			if n.ranks == 1 || testing.Short() && f.Name != "bars" {
+			if n.ranks == 1 || testing.Short() && f.Name != "phases" {
 				continue // PNG takes most of the time, and one size of it is enough
 			}
 			pixels := render(t, f.PNG)
@@ -195,24 +186,6 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// Five arms stand in rows of two, and the empty sixth place draws nothing.
-func TestManyArms(t *testing.T) {
-	var spec StepSpec
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		spec.Arms = append(spec.Arms, Steps{name, upTo(3), wave(3, 2e6), wave(3, 1e6)})
-	}
-	f, err := StepLines(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(f.panels) != 3 || len(f.panels[2]) != 2 || f.panels[2][1] != nil {
-		t.Errorf("want 3 rows of 2 panels with the last place empty, have %v", f.panels)
-	}
-	if svg := f.Inline(); strings.Count(svg, ">step</text>") != 5 {
-		t.Errorf("want 5 panels drawn, have %d", strings.Count(svg, ">step</text>"))
-	}
-}
-
 type placed struct {
 	vg.Rectangle
 	text string
@@ -254,13 +227,9 @@ func TestNothingToDraw(t *testing.T) {
 		"no grids":   func() (Figure, error) { return HeatMap(HeatSpec{}) },
 		"no rows":    func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{{}}}) },
 		"only holes": func() (Figure, error) { return HeatMap(HeatSpec{Grids: []Grid{holes}}) },
-		"no bars":    func() (Figure, error) { return BarChart(BarSpec{}) },
-		"unknown bars": func() (Figure, error) {
-			return BarChart(BarSpec{Groups: []int{0}, Series: []BarSeries{{Values: []float64{math.NaN()}}}})
-		},
-		"no phases": func() (Figure, error) { return PhaseStacks(StackSpec{}) },
+		"no phases":  func() (Figure, error) { return PhaseStacks(StackSpec{}) },
 		"idle ranks": func() (Figure, error) {
-			return PhaseStacks(StackSpec{Arms: []Stack{{Ranks: []int{0}, Work: [][]float64{{}}, Wait: []float64{0},
+			return PhaseStacks(StackSpec{Arms: []Stack{{Bars: []string{"0"}, Work: [][]float64{{}}, Wait: []float64{0},
 				Transfer: []float64{0}, Idle: []float64{nan}}}})
 		},
 		"no pairs": func() (Figure, error) { return PairedGain(GainSpec{}) },
@@ -271,42 +240,60 @@ func TestNothingToDraw(t *testing.T) {
 		"only incomplete pairs": func() (Figure, error) {
 			return PairedGain(GainSpec{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}})
 		},
-		"no points":       func() (Figure, error) { return Scatter(ScatterSpec{}) },
-		"no steps":        func() (Figure, error) { return StepLines(StepSpec{}) },
-		"no traces":       func() (Figure, error) { return BarChart(RankTimes()) },
+		"no dose":         func() (Figure, error) { return DoseResponse(&gain.Dose{}, "") },
+		"no placement":    func() (Figure, error) { return PlacementLayers(&place.Result{Placements: []place.Placement{{}}}) },
 		"no trace's heat": func() (Figure, error) { return HeatMap(ExpertTimes()) },
 	} {
 		if _, err := draw(); !errors.Is(err, ErrNothing) {
 			t.Errorf("%s: want ErrNothing, have %v", name, err)
-		} else if !strings.Contains(err.Error(), "want at least one") {
+		} else if !strings.Contains(err.Error(), "want at least") {
 			t.Errorf("%s: %q does not say what was wanted", name, err)
 		}
 	}
 }
 
-// The legend of what hangs below the line names exactly what is drawn: time that
-// cannot be divided is not called transfer.
-func TestCollectiveKeys(t *testing.T) {
-	nan := math.NaN()
-	divided, undivided := Stack{Ranks: []int{0}, Idle: []float64{nan}, Wait: []float64{1}, Transfer: []float64{2}},
-		Stack{Ranks: []int{0}, Idle: []float64{nan}, Wait: []float64{nan}, Transfer: []float64{3}}
-	lacking := Stack{Ranks: []int{0}, Idle: []float64{nan}, Wait: []float64{nan}, Transfer: []float64{nan}}
-	for _, c := range []struct {
-		arms []Stack
-		want string
-	}{
-		{[]Stack{divided, lacking}, "transfer, waiting in collectives"},
-		{[]Stack{undivided}, "collectives, waiting included"},
-		{[]Stack{undivided, divided},
-			"transfer, waiting in collectives, collectives, waiting included"},
-		{[]Stack{lacking}, ""},
+// Parts of a bar are named exactly as they are drawn: time that cannot be divided is not called
+// transfer, and what an arm lacks or a broken file holds is not drawn.
+func TestPartsOfABar(t *testing.T) {
+	for want, c := range map[string][3]float64{
+		"transfer 2, waiting in collectives 1, no kernel 4": {1, 2, 4},
+		"collectives, waiting included 3":                   {nan, 3, nan},
+		"":                                                  {nan, nan, nan},
+		"transfer 3":                                        {0, 3, -1},
 	} {
-		var labels []string
-		for _, k := range otherKeys(c.arms) {
-			labels = append(labels, k.label)
+		a := Stack{Bars: []string{"0"}, Work: [][]float64{{nan}}, Wait: c[:1], Transfer: c[1:2], Idle: c[2:]}
+		ns, keys := a.parts([]string{"experts"}, 0)
+		var said []string
+		for i, k := range keys {
+			said = append(said, fmt.Sprintf("%s %g", k.label, ns[i]))
 		}
-		if got := strings.Join(labels, ", "); got != c.want {
-			t.Errorf("keys %q, want %q", got, c.want)
+		if got := strings.Join(said, ", "); got != want {
+			t.Errorf("%v: %q, want %q", c, got, want)
+		}
+	}
+}
+
+// Every text of every figure asks for the width that its words have in the face it was laid out
+// with, whatever face the reader's machine puts in its place.
+func TestSVGTextKeepsItsWidth(t *testing.T) {
+	texts := regexp.MustCompile(
+		`<text textLength="([^"]*)" lengthAdjust="spacingAndGlyphs" [^>]*?(font-weight="bold"[^>]*)?font-size="(\d+)px"[^>]*>([^<]*)</text>`)
+	for _, f := range gallery(t, 4, 3, 32, 5) {
+		svg := f.Inline(0)
+		found := texts.FindAllStringSubmatch(svg, -1)
+		if want := strings.Count(svg, "<text "); len(found) != want || want == 0 {
+			t.Fatalf("%s: %d of %d texts have a width", f.Name, len(found), want)
+		}
+		for _, m := range found {
+			size, _ := strconv.ParseFloat(m[3], 64)
+			style := textStyle(size, ink)
+			if m[2] != "" {
+				style = boldStyle(size, ink)
+			}
+			got, err := strconv.ParseFloat(m[1], 64)
+			if want := style.Width(html.UnescapeString(m[4])).Points(); err != nil || math.Abs(got-want) > 1e-3*want {
+				t.Errorf("%s: %q is asked to be %s wide, want %g", f.Name, m[4], m[1], want)
+			}
 		}
 	}
 }

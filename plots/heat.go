@@ -10,8 +10,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -52,13 +50,13 @@ func HeatMap(s HeatSpec) (Figure, error) {
 		if i == len(s.Grids)-1 {
 			p.X.Label.Text = s.ColumnLabel
 		}
-		p.X.Tick.Marker = indexTicks{g.Columns, 17}
+		p.X.Tick.Marker = indexTicks{labels(g.Columns), 17}
 		rows := len(g.Rows) // few get enough height to be seen, many enough to be read
 		height := vg.Length(min(max(18*rows, 40), max(220, 5*rows)))
-		p.Y.Tick.Marker = indexTicks{g.Rows, max(1, int(height/13))}
+		p.Y.Tick.Marker = indexTicks{labels(g.Rows), max(1, int(height/13))}
 		p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // layer 0 on top
 		p.Add(h)
-		f.panels = append(f.panels, []*plot.Plot{p})
+		f.panels = append(f.panels, p)
 		f.height = max(f.height, height)
 	}
 	if !any {
@@ -239,6 +237,9 @@ func (h *heat) write(c draw.Canvas, x, y func(float64) vg.Length) {
 // The colors of text on cells, whose own colors no dark mode changes.
 var onLight, onDark = color.NRGBA{0, 0, 0, 0xff}, color.NRGBA{0xfe, 0xfe, 0xfe, 0xff}
 
+// manyRanks is the number of ranks beyond which lines between them would hide a heat map.
+const manyRanks = 24
+
 // drawCuts marks where another rank begins: by lines, or, where so many would
 // hide the field, by notches at its edges.
 func (h *heat) drawCuts(c draw.Canvas, x func(float64) vg.Length) {
@@ -287,7 +288,9 @@ func heatLegend(of string, s scale, unknown, cut bool) []key {
 		keys = append(keys, key{"next rank", 1, func(c draw.Canvas, r vg.Rectangle) { fillBox(c, ink, r) }})
 	}
 	if unknown {
-		keys = append(keys, hatchKey("nothing recorded", paper, waitInk))
+		keys = append(keys, key{"nothing recorded", swatchWidth, func(c draw.Canvas, r vg.Rectangle) {
+			hatchBox(c, paper, waitInk, r)
+		}})
 	}
 	return keys
 }
@@ -332,165 +335,3 @@ func (g Grid) RelativeToRow() [][]float64 {
 
 // empty reports a grid without any known value.
 func (g Grid) empty() bool { return len(knowns(slices.Concat(g.Values...))) == 0 }
-
-// answer says in words where each grid is largest relative to its row.
-func (s HeatSpec) answer() string {
-	var found findings
-	for _, g := range s.Grids {
-		found.add(g.Name, g.extreme(s.RowLabel, s.ColumnLabel))
-	}
-	return found.of(s.Quantity + " by " + s.RowLabel + " and " + s.ColumnLabel)
-}
-
-// extreme says in words where the grid is largest relative to its row.
-func (g Grid) extreme(row, column string) string {
-	most, r, c := 0.0, -1, -1
-	for i, cells := range g.RelativeToRow() {
-		for j, v := range cells {
-			if known(v) && v > most {
-				most, r, c = v, i, j
-			}
-		}
-	}
-	switch {
-	case r < 0:
-		return "nothing recorded"
-	case isEven(most):
-		return "even in every " + row
-	}
-	return fmt.Sprintf("%s %d, %s %d has most, %.2f × the %s's mean", row, g.Rows[r], column, g.Columns[c], most, row)
-}
-
-// ExpertTimes is the heat map of time by layer and expert. An expert on several ranks
-// has the sum over its copies. The caption says whether times are observed or
-// allocated.
-func ExpertTimes(arms ...Arm) HeatSpec {
-	s := expertHeat("time", arms, func(e perstep.Expert) float64 { return e.TimeNS })
-	s.Name = "expert-time"
-	s.Caption = fmt.Sprintf(
-		"%s. %s Mean over all steps of the rank. Each cell is relative to the mean of its layer. %s", extent(arms),
-		basis(arms), cancels("expert", "step to step"))
-	return s
-}
-
-// ExpertLoads is the heat map of recorded slots by layer and expert.
-func ExpertLoads(arms ...Arm) HeatSpec {
-	s := expertHeat("load", arms, func(e perstep.Expert) float64 { return e.Slots })
-	s.Name = "expert-load"
-	s.Caption = fmt.Sprintf(
-		"%s. Recorded load in slots (a token times one of its chosen experts). Each cell is relative to the mean of its "+
-			"layer. %s", extent(arms), cancels("expert", "step to step"))
-	return s
-}
-
-func basis(arms []Arm) string {
-	seen := map[imbalance.Basis]bool{}
-	for _, a := range arms {
-		for _, e := range a.Trace.Experts {
-			seen[e.Basis] = true
-		}
-	}
-	switch {
-	case seen[imbalance.Observed] && seen[imbalance.Allocated]:
-		return "Some times are observed, the others are allocated by load, which is a model."
-	case seen[imbalance.Allocated]:
-		return "Times are allocated: the time of grouped kernels split by load, which is a model and no measurement of " +
-			"single experts."
-	}
-	return "Times are observed: kernels launched inside the expert's own range."
-}
-
-// expertAxes are the layers and experts that any arm has a row for.
-func expertAxes(arms []Arm) (layers, experts []int) {
-	seenLayers, seenExperts := map[int]bool{}, map[int]bool{}
-	for _, a := range arms {
-		for _, e := range a.Trace.Experts {
-			seenLayers[int(e.Layer)], seenExperts[e.Expert] = true, true
-		}
-	}
-	return sortedKeys(seenLayers), sortedKeys(seenExperts)
-}
-
-func expertHeat(of string, arms []Arm, value func(perstep.Expert) float64) HeatSpec {
-	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert", Quantity: of}
-	layers, experts := expertAxes(arms)
-	rows, columns := position(layers), position(experts)
-	for _, a := range arms {
-		g := unknownGrid(a.Name, layers, experts)
-		g.Cuts = rankCuts(a, columns)
-		for _, e := range a.PerStep.Experts() {
-			if v, cell := value(e), &g.Values[rows[int(e.Layer)]][columns[e.Expert]]; known(*cell) && known(v) {
-				*cell += v
-			} else if known(v) {
-				*cell = v
-			}
-		}
-		s.Grids = append(s.Grids, g)
-	}
-	s.Title = s.answer()
-	return s
-}
-
-// rankCuts are the columns at which the owning rank changes, and nil unless
-// every expert has one owner and the owners are contiguous.
-func rankCuts(a Arm, columns map[int]int) []int {
-	owner := unknowns(len(columns))
-	for _, e := range a.Trace.Experts {
-		at := &owner[columns[e.Expert]]
-		if known(*at) && *at != float64(e.Rank) {
-			return nil
-		}
-		*at = float64(e.Rank)
-	}
-	var cuts []int
-	for i := 1; i < len(owner); i++ {
-		switch {
-		case !known(owner[i-1]) || !known(owner[i]) || owner[i] < owner[i-1]:
-			return nil
-		case owner[i] > owner[i-1]:
-			cuts = append(cuts, i)
-		}
-	}
-	return cuts
-}
-
-// Recorded is the load that expert statistics hold, by layer, under the name
-// that figures show it by.
-type Recorded struct {
-	Name   string
-	Layers map[int][]int64 // slots of each expert by layer
-}
-
-// RecordedLoads is the heat map of slots by layer and expert, one panel per
-// source. Layers and experts that a source lacks are unknown in its panel.
-func RecordedLoads(sources ...Recorded) HeatSpec {
-	seen, experts := map[int]bool{}, 0
-	for _, r := range sources {
-		for layer, slots := range r.Layers {
-			seen[layer] = true
-			experts = max(experts, len(slots))
-		}
-	}
-	layers, columns := sortedKeys(seen), make([]int, experts)
-	for e := range columns {
-		columns[e] = e
-	}
-	s := HeatSpec{
-		Name:     "recorded-load",
-		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
-		Caption: fmt.Sprintf(
-			"%s, %s. Recorded load in slots over all recorded steps. Each cell is relative to the mean of its layer. %s",
-			quantity.Count(len(layers), "layer"), quantity.Count(experts, "expert"), cancels("expert", "step to step")),
-	}
-	for _, r := range sources {
-		g := unknownGrid(r.Name, layers, columns)
-		for i, layer := range layers {
-			for e, n := range r.Layers[layer] {
-				g.Values[i][e] = float64(n)
-			}
-		}
-		s.Grids = append(s.Grids, g)
-	}
-	s.Title = s.answer()
-	return s
-}

@@ -33,17 +33,10 @@ func (s *series) add(at float64, y router.Number) {
 	}
 }
 
-// or is s where it has points, else t.
-func (s *series) or(t *series) *series {
-	if len(s.at) == 0 {
-		return t
-	}
-	return s
-}
-
 // bounded adds a point with its interval.
-func (s *series) bounded(at, y, low, high float64) {
-	s.at, s.y, s.low, s.high = append(s.at, at), append(s.y, y), append(s.low, low), append(s.high, high)
+func (s *series) bounded(at float64, y, low, high router.Number) {
+	s.at, s.y = append(s.at, at), append(s.y, y.Float64())
+	s.low, s.high = append(s.low, low.Float64()), append(s.high, high.Float64())
 }
 
 // Plot implements plot.Plotter.
@@ -157,25 +150,6 @@ func (n places) DataRange() (xmin, xmax, ymin, ymax float64) {
 
 // Plot implements plot.Plotter: places alone draw nothing.
 func (places) Plot(draw.Canvas, *plot.Plot) {}
-
-// numbered are the positions of n places.
-func numbered(n int) (at []float64) {
-	for i := range n {
-		at = append(at, float64(i))
-	}
-	return at
-}
-
-// scaled are values in a unit, and what cannot be drawn as unknown.
-func scaled(values []float64, per float64) (out []float64) {
-	for _, v := range values {
-		if !drawable(v) {
-			v = nan
-		}
-		out = append(out, v/per)
-	}
-	return out
-}
 
 // padded is the range of percentages, 0 among them, and 8 % more at both ends, or 1 % of nothing.
 func padded(values ...float64) (low, high float64) {

@@ -15,7 +15,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -30,6 +29,7 @@ const (
 	legendGap     = 14 * vg.Length(1)
 	swatchWidth   = 18 * vg.Length(1)
 	colorBarWidth = 150 * vg.Length(1)
+	chartHeight   = 250 * vg.Length(1)
 )
 
 // The colors are those of Okabe and Ito, "Color Universal Design" (2008), which stay
@@ -51,21 +51,7 @@ var (
 	yellow     = color.NRGBA{0xf0, 0xe4, 0x42, 0xff}
 	purple     = color.NRGBA{0xcc, 0x79, 0xa7, 0xff}
 	brown      = color.NRGBA{0x8c, 0x6d, 0x46, 0xff}
-	slate      = color.NRGBA{0x5b, 0x6c, 0x8f, 0xff}
-	wine       = color.NRGBA{0x9c, 0x3f, 0x6b, 0xff}
 )
-
-// armColor is the color of an arm or series: the two routers have their own, others
-// have those of their place, which repeat.
-func armColor(name string, i int) color.NRGBA {
-	switch name {
-	case gain.Normal.Label():
-		return vermillion
-	case gain.Perfect.Label():
-		return blue
-	}
-	return []color.NRGBA{slate, wine, ink}[i%3]
-}
 
 // tint lets the ground show through: share 1 is c itself, 0 nothing of it.
 func tint(c color.NRGBA, share float64) color.NRGBA {
@@ -161,10 +147,6 @@ func fillKey(label string, col color.Color) key {
 	return key{label, swatchWidth, func(c draw.Canvas, r vg.Rectangle) { fillBox(c, col, r) }}
 }
 
-func hatchKey(label string, ground, lines color.Color) key {
-	return key{label, swatchWidth, func(c draw.Canvas, r vg.Rectangle) { hatchBox(c, ground, lines, r) }}
-}
-
 func lineKey(label string, sty draw.LineStyle) key {
 	return key{label, swatchWidth, func(c draw.Canvas, r vg.Rectangle) {
 		y := (r.Min.Y + r.Max.Y) / 2
@@ -225,10 +207,28 @@ func drawLegend(c draw.Canvas, keys []key, width vg.Length) {
 // of its line, is level with the sample.
 const textRise = 2 * vg.Length(1)
 
-// indexTicks labels positions 0…len(names)−1 with their names, thinned to a
-// power of two so that at most `most` labels are written and none overlap.
+// labels writes numbers: 3, 4 → "3", "4".
+func labels(numbers []int) []string {
+	names := make([]string, len(numbers))
+	for i, n := range numbers {
+		names[i] = strconv.Itoa(n)
+	}
+	return names
+}
+
+// upTo is 0, 1, … n−1.
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// indexTicks labels positions 0…len(names)−1 with their names, thinned to a power of two so
+// that at most `most` labels are written and none overlap.
 type indexTicks struct {
-	names []int
+	names []string
 	most  int
 }
 
@@ -240,7 +240,7 @@ func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
 	}
 	var out []plot.Tick
 	for i := 0; i < len(t.names); i += step {
-		out = append(out, plot.Tick{Value: float64(i), Label: strconv.Itoa(t.names[i])})
+		out = append(out, plot.Tick{Value: float64(i), Label: t.names[i]})
 	}
 	return out
 }
@@ -299,10 +299,6 @@ func known(v float64) bool { return quantity.Known(v) }
 // can hold anything; what is below zero is no time and no load, and is not drawn.
 func drawable(v float64) bool { return known(v) && v >= 0 }
 
-// isEven reports that the largest of some values, over their mean, is 1 give or
-// take rounding, which makes all of them equal.
-func isEven(maxOverMean float64) bool { return maxOverMean <= 1+1e-9 }
-
 func unknowns(n int) []float64 { return slices.Repeat([]float64{nan}, n) }
 
 // knowns are the finite values.
@@ -318,7 +314,10 @@ func largest(lists ...[]float64) float64 {
 	return slices.Max(append(knowns(slices.Concat(lists...)), 0))
 }
 
-// fromOne is the axis of max/mean up to a value.
-func fromOne(p *plot.Plot, top float64) {
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(top-1), valueTicks{6, ""}
+// headroom is the top of an axis that starts at 0; 1 for nothing but zeros.
+func headroom(most float64) float64 {
+	if most <= 0 {
+		return 1
+	}
+	return most * 1.06
 }

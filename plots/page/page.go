@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -45,6 +44,7 @@ type Input struct {
 // program. It is an error when there is nothing to report.
 func New(title string, about []Fact, programs ...Program) (Page, error) {
 	p := Page{title: title, about: about}
+	names := map[string]int{}
 	for i, given := range programs {
 		if len(given.Inputs) == 0 {
 			return Page{}, errors.New("building a report: want at least one result, have none")
@@ -55,7 +55,7 @@ func New(title string, about []Fact, programs ...Program) (Page, error) {
 					in.Results())
 			}
 		}
-		built, err := build(given, i)
+		built, err := build(given, i, names)
 		if err != nil {
 			return Page{}, fmt.Errorf("building a report: %w", err)
 		}
@@ -67,187 +67,177 @@ func New(title string, about []Fact, programs ...Program) (Page, error) {
 	return p, nil
 }
 
-// program is a part of the page. What is in it speaks of its own inputs only.
+// program is a part of the page. It speaks of its own inputs only.
 type program struct {
 	Program
 	Name     string
 	ID       string
 	About    []Fact
+	Of       string // the input that the answer and its figure are of, where there are several
 	Answer   answer.Answer
-	Lead     *block // the figure that shows the answer
+	Lead     *figure // shows the answer
 	Sections []section
 	number   int
-	arms     []plots.Arm // of the traces, learned before balanced
 }
 
-// Key is the number of the answer that decides: the first that its line names, else the first.
-// Where launches are late the line names the gain behind them.
-func (p program) Key() string {
-	shown, _ := key(p.Answer)
-	return shown
+// section is the results of one kind: the question that they answer, the answers, and what
+// supports them.
+type section struct {
+	ID, Title, Short string
+	Lines            []string // the answers
+	Key              string   // the number beside Short in the contents
+	Figures          []figure
+	Tables           []tableView
+	Notes            []note
+	kind             string
 }
 
-// Nth tells programs behind the first apart in the contents.
-func (p program) Nth() string {
-	if p.number == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d)", p.number+1)
+// note is what to keep in mind of one input.
+type note struct {
+	Of    string
+	Texts []string
 }
 
-// key is the number that an answer leads with.
-func key(a answer.Answer) (shown, of string) {
-	if shown, of = number(a, ""); a.Verdict == answer.LateLaunches {
-		return shown, of
-	}
-	at := len(a.Line)
-	for _, n := range a.Numbers {
-		if i := strings.Index(a.Line, n.Shown()); i >= 0 && i < at {
-			shown, of, at = n.Shown(), n.Label, i
-		}
-	}
-	return shown, of
-}
+// Key is the number that decides.
+func (p program) Key() string { return key(p.Answer) }
 
-// number is the first one of an answer whose label begins so, and its label; empty where there
-// is none.
-func number(a answer.Answer, label string) (shown, of string) {
-	for _, n := range a.Numbers {
-		if strings.HasPrefix(n.Label, label) {
-			return n.Shown(), n.Label
-		}
-	}
-	return "", ""
-}
-
-// leads are the figures that show an answer, by its verdict or the kind of its result, the
-// best first.
-var leads = map[string][]string{
-	string(answer.LateLaunches): {"phase-time"},
-	"bench":                     {"dose", "gain"},
-	"compare":                   {"phase-time", "compared-phases"},
-	"trace":                     {"rank-layer-time", "layer-loss", "phase-time"},
-	"counts":                    {"layer-load", "recorded-load"},
-	"place":                     {"placement-rebalance", "placement-moves", "placement-layers", "replication"},
-}
-
-// takeLead moves the figure that shows the answer out of its section.
-func (p *program) takeLead() {
-	for _, name := range slices.Concat(leads[string(p.Answer.Verdict)], leads[kindOf(p.lead().Item)]) {
-		for i := range p.Sections {
-			blocks := &p.Sections[i].Blocks
-			at := slices.IndexFunc(*blocks, func(b block) bool {
-				return b.Figure != nil &&
-					b.Figure.Name == p.unique(name)
-			})
-			if at >= 0 {
-				b := (*blocks)[at]
-				b.Leads, b.Beside = true, len(p.Answer.Reasons)+len(p.Answer.Next) > 0
-				p.Lead, *blocks = &b, slices.Delete(*blocks, at, at+1)
-				return
+// key is the number that an answer leads with: the first that its line names, else the first.
+func key(a answer.Answer) string {
+	shown, at := "", len(a.Line)
+	for i, n := range a.Numbers {
+		if found := strings.Index(a.Line, n.Shown()); i == 0 || found >= 0 && found < at {
+			if shown = n.Shown(); found >= 0 {
+				at = found
 			}
 		}
 	}
+	return shown
 }
 
-func build(given Program, number int) (program, error) {
+// nth tells names of programs behind the first apart.
+func (p program) nth(name, format string) string {
+	if p.number == 0 {
+		return name
+	}
+	return fmt.Sprintf(format, name, p.number+1)
+}
+
+// Nth is a name in the contents: Gain, or in the second program Gain (2).
+func (p program) Nth(name string) string { return p.nth(name, "%s (%d)") }
+
+// build makes a part of the page. names counts the figures of each name so far.
+func build(given Program, number int, names map[string]int) (program, error) {
 	given.Inputs = slices.Clone(given.Inputs)
 	for i := range given.Inputs {
 		given.Inputs[i].answer = answerOf(given.Inputs[i].Item)
 	}
-	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number,
-		arms: armsOf(given.Inputs)}
-	p.ID, p.Answer = p.unique("answer"), p.answer()
-	for _, of := range []func() section{p.gain, p.placementSection, p.where, p.imbalance, p.timeLoad, p.data} {
-		s := of()
-		if s.err != nil {
-			return p, s.err
-		}
-		if s.addTables(&p); s.Answer != "" || len(s.Blocks) > 0 {
-			s.Answer = cmp.Or(s.Answer, s.contents())
-			if !strings.Contains(s.Answer, s.Key) { // the contents say nothing that their section does not
-				s.Answer = strings.Trim(s.KeyOf+": "+s.Key+".\n"+s.Answer, "\n")
+	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number}
+	p.ID = p.nth("answer", "%s-%d")
+	lead, leads := p.lead()
+	p.Answer = p.answer(lead)
+	var err error
+	add := func(to *[]figure, list []drawing) {
+		for _, d := range list {
+			f, e := d()
+			if errors.Is(e, plots.ErrNothing) {
+				continue
 			}
-			s.ID = p.unique(s.ID)
-			for _, b := range s.Blocks {
-				if b.Figure != nil {
-					b.Figure.Name = p.unique(b.Figure.Name)
+			if err = errors.Join(err, e); e == nil {
+				if names[f.Name]++; names[f.Name] > 1 {
+					f.Name = fmt.Sprintf("%s-%d", f.Name, names[f.Name])
 				}
+				*to = append(*to, figure{Figure: f})
 			}
-			p.Sections = append(p.Sections, s)
 		}
 	}
-	p.takeLead()
-	return p, nil
-}
-
-// unique is a name that no other program of the page has.
-func (p *program) unique(name string) string {
-	if p.number == 0 {
-		return name
+	var leading []figure
+	if add(&leading, leads.figures(&p, []Input{lead})); len(leading) > 0 {
+		p.Lead = &leading[0]
+		p.Lead.Leads, p.Lead.Beside = true, len(p.Answer.Reasons)+len(p.Answer.Next) > 0
 	}
-	return fmt.Sprintf("%s-%d", name, p.number+1)
+	for _, k := range kinds() {
+		inputs := p.of(k.is)
+		if len(inputs) == 0 {
+			continue
+		}
+		s := section{ID: p.nth(k.name, "%s-%d"), Title: k.title, Short: p.Nth(k.short), kind: k.name}
+		if first := inputs[0].answer; strings.Contains(first.Line, key(first)) {
+			s.Key = key(first)
+		}
+		if k.name != leads.name {
+			add(&s.Figures, k.figures(&p, inputs))
+		} else if len(inputs) == 1 || k.alone { // the lead's own
+			s.Figures = leading[min(1, len(leading)):]
+		} else {
+			p.Of = p.called(lead)
+			add(&s.Figures, k.figures(&p, inputs))
+		}
+		s.fill(&p, inputs)
+		p.Sections = append(p.Sections, s)
+	}
+	return p, err
 }
 
-// armsOf names the traces: by their arm where the capture says it and no other trace has
-// the same, by their input otherwise. The learned router comes first and the balanced
-// one second.
-func armsOf(inputs []Input) []plots.Arm {
-	times := map[string]int{}
+// fill adds what a section has of each of its inputs.
+func (s *section) fill(p *program, inputs []Input) {
 	for _, in := range inputs {
-		if in.Trace != nil {
-			times[in.Trace.Arm]++
+		of := ""
+		if len(inputs) > 1 {
+			of = p.called(in) + ": "
+		}
+		s.Lines = append(s.Lines, of+in.answer.Line)
+		for _, t := range in.Tables {
+			if len(t.Rows) > 0 {
+				s.Tables = append(s.Tables, viewOf(t, of))
+			}
+		}
+		if rest := p.beyondChips(in); len(rest) > 0 {
+			s.Notes = append(s.Notes, note{p.called(in), rest})
 		}
 	}
-	if len(times) == 1 && times[""] == 1 {
-		return []plots.Arm{plots.NewArm(plots.OneTrace, inputs[slices.IndexFunc(inputs, func(in Input) bool {
-			return in.Trace != nil
-		})].Trace)}
-	}
-	var first, second, rest []plots.Arm
-	for _, in := range inputs {
-		switch t := in.Trace; {
-		case t == nil:
-		case t.Arm == "" || times[t.Arm] > 1:
-			rest = append(rest, plots.NewArm(shorten(in.Name, 32), t))
-		case t.Arm == string(gain.Normal):
-			first = append(first, plots.NewArm(gain.Normal.Label(), t))
-		case t.Arm == string(gain.Perfect):
-			second = append(second, plots.NewArm(gain.Perfect.Label(), t))
-		default:
-			rest = append(rest, plots.NewArm(shorten(t.Arm, 32), t))
-		}
-	}
-	return slices.Concat(first, second, rest)
 }
 
-// of lists the inputs of a kind.
-func (p *program) of(kind func(source.Item) bool) (out []Input) {
+// called is the name of an input among others: of a trace its arm, if no other trace has it.
+func (p *program) called(in Input) string {
+	same := 0
+	for _, o := range p.Inputs {
+		if in.Trace != nil && o.Trace != nil && o.Trace.Arm == in.Trace.Arm {
+			same++
+		}
+	}
+	if same == 1 && slices.Contains(gain.Arms[:], gain.Arm(in.Trace.Arm)) {
+		return gain.Arm(in.Trace.Arm).Label()
+	}
+	return shorten(in.Name, 40)
+}
+
+// of lists the inputs of a kind, of traces the learned arm first.
+func (p *program) of(is func(source.Item) bool) (out []Input) {
 	for _, in := range p.Inputs {
-		if kind(in.Item) {
+		if is(in.Item) {
 			out = append(out, in)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b Input) int { return place(a) - place(b) })
 	return out
 }
 
-func isCampaign(in source.Item) bool { return in.Campaign != nil }
-func isTrace(in source.Item) bool    { return in.Trace != nil }
-func isCompared(in source.Item) bool { return in.Compared != nil }
-func isCounts(in source.Item) bool   { return in.Counts != nil }
-func isCache(in source.Item) bool    { return in.Cache != nil }
+func place(in Input) int {
+	if in.Trace == nil {
+		return 0
+	}
+	return max(0, slices.Index([]string{string(gain.Normal), string(gain.Perfect)}, in.Trace.Arm))
+}
 
 // Figures are all figures of the page, in its order.
 func (p Page) Figures() (out []plots.Figure) {
 	for _, part := range p.programs {
 		if part.Lead != nil {
-			out = append(out, *part.Lead.Figure)
+			out = append(out, part.Lead.Figure)
 		}
 		for _, s := range part.Sections {
-			for _, b := range s.Blocks {
-				if b.Figure != nil {
-					out = append(out, *b.Figure)
-				}
+			for _, f := range s.Figures {
+				out = append(out, f.Figure)
 			}
 		}
 	}
@@ -261,8 +251,7 @@ var markup string
 var style string
 
 var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence,
-	"lines": lines, "tone": tone, "class": class, "words": strings.Fields,
-	"mask": shown.Masked}).Parse(markup))
+	"tone": tone, "class": class, "words": strings.Fields, "mask": shown.Masked}).Parse(markup))
 
 // tone is the style of a verdict.
 func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }

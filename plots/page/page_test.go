@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"html"
 	"io"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -189,11 +189,10 @@ func TestWholePage(t *testing.T) {
 	inputs := []source.Item{{Name: "b", Trace: perfect}, {Name: "a", Trace: normal}, {Name: "c", Compared: &compared},
 		{Name: "bench.json", Campaign: campaign(0.2)}, {Name: "cache", Cache: cache()}}
 	p, doc := page(t, inputs...)
-	if want := []string{"gain", "where", "imbalance", "time-load", "data"}; !slices.Equal(titles(p), want) {
+	if want := []string{"bench", "compare", "trace", "cache"}; !slices.Equal(titles(p), want) {
 		t.Errorf("sections %v, want %v", titles(p), want)
 	}
-	if want := []string{"gain", "phase-time", "layer-loss", "step-time", "rank-time",
-		"rank-layer-time", "expert-time"}; !slices.Equal(names(p), want) {
+	if want := []string{"gain", "phase-time", "rank-layer-time", "expert-time"}; !slices.Equal(names(p), want) {
 		t.Errorf("figures %v, want %v", names(p), want)
 	}
 	at := -1
@@ -202,9 +201,7 @@ func TestWholePage(t *testing.T) {
 		`<strong class="badge bad">imbalance significant</strong>`,
 		"Balanced routing is 20.0 % faster.</h1>",
 		"<dt>gain</dt>", "gain of even ranks alone",
-		" pairs gain: ",
-		"Unknown: no load is recorded beside the traces.",
-		"each arm's routing was measured", "Campaign and traces were recorded separately",
+		" pairs gain: ", "learned routing: ", "balanced routing: ",
 		"What do the numbers mean?", "yesterday",
 	} {
 		next := strings.Index(doc, want)
@@ -213,15 +210,186 @@ func TestWholePage(t *testing.T) {
 		}
 		at = next
 	}
-	if _, again := page(t, inputs...); again != doc {
-		t.Error("the same inputs gave another page")
+	swapped := slices.Clone(inputs)
+	swapped[0], swapped[1] = swapped[1], swapped[0]
+	if _, again := page(t, swapped...); again[strings.Index(again, "</h1>"):] != doc[strings.Index(doc, "</h1>"):] {
+		t.Error("the order of the arms on the command line changed the page")
 	}
-	if figures := regexp.MustCompile(`(?s)<svg.*?</svg>`); true {
-		swapped := slices.Clone(inputs)
-		swapped[0], swapped[1] = swapped[1], swapped[0]
-		if _, again := page(t, swapped...); !slices.Equal(figures.FindAllString(again, -1),
-			figures.FindAllString(doc, -1)) {
-			t.Error("the order of the arms on the command line changed the figures")
+}
+
+// A section appears only when an input speaks to it, and the answer is by the strongest evidence. A
+// trace of which nothing is defined gives a page, and no number; a refused campaign has no gain.
+func TestSectionsFollowInputs(t *testing.T) {
+	nan := router.Undefined()
+	undefined := &nsys.Trace{SchemaVersion: 1, Kind: "trace", Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}},
+		Coverage: nsys.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
+		Imbalance: []imbalance.Row{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan,
+			Floor: nan, NullP95: nan, Worst: -1}},
+		Cells: []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}}}
+	invalid := campaign(0.2)
+	invalid.Verdict = gain.Invalid
+	for says, in := range map[string]source.Item{
+		"Balanced routing is 5.0 % faster.":                                    {Name: "bench", Campaign: campaign(0.05)},
+		"All 0 files are exact; 1 of 2 batch sizes are as balanced as can be.": {Name: "cache", Cache: cache()},
+		"No answer: no load is recorded.":                                      {Name: "counts", Counts: &counts.Result{}},
+		"No answer: one rank was given;":                                       {Name: "trace", Trace: undefined},
+		"hide the kernels inside":                                              {Name: "trace", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
+		`<strong class="badge bad">invalid</strong>`:                           {Name: "bench", Campaign: invalid},
+	} {
+		p, doc := page(t, in)
+		if !slices.Equal(titles(p), []string{in.Name}) || !strings.Contains(doc, says) {
+			t.Errorf("sections %v, and the page does not say %q", titles(p), says)
+		}
+		if in.Campaign == invalid && (strings.Contains(doc, "faster") || len(p.Figures()) > 0) {
+			t.Error("the page of an invalid campaign tells a gain")
+		}
+	}
+}
+
+// Every table that has rows stands in the section of its kind, folded and cut.
+func TestTables(t *testing.T) {
+	p := programOf(source.Item{Name: "bench.json", Campaign: campaign(0.2)})
+	rows := slices.Repeat([][]any{{"pass", 12}, {"warn", 13}}, mostRows)
+	columns := []table.Column{{Name: "status"}, {Name: "n", Kind: table.Count}}
+	p.Inputs[0].Tables = []table.Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows},
+		{Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "proof", Title: "T4", Columns: columns}}
+	_, doc := write(t, p)
+	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (50 rows, 50 more left out)</summary>": true,
+		"<summary>T2 (1 row)</summary>": true, "T4": false,
+		`<td class="good">pass</td><td class="n">12</td>`: true} {
+		if strings.Contains(doc, want) != is {
+			t.Errorf("%q: want %t", want, is)
+		}
+	}
+}
+
+// A table says once what three rows and more share, and leaves out what no row knows. Two measured
+// values may agree by chance, and one row has no constants.
+func TestTablesWithoutConstants(t *testing.T) {
+	columns := []table.Column{{Name: "arm"}, {Name: "note"}, {Name: "high", Kind: table.Percent},
+		{Name: "pairs", Kind: table.Count}}
+	for want, rows := range map[string][][]any{
+		"arm high pairs []":           {{"a", "", 0.2, 6}},
+		"arm [high 20.0 % · pairs 6]": {{"a", "", 0.2, 6}, {"b", "", 0.2, 6}, {"c", "", 0.2, 6}},
+		"arm note pairs []":           {{"a", "", router.Undefined(), 6}, {"b", "late", router.Undefined(), 6}},
+		"arm note high []":            {{"a", "", 0.2, router.Undefined()}, {"b", "x", 0.3, router.Undefined()}},
+	} {
+		v := viewOf(table.Table{Columns: columns, Rows: rows}, "")
+		var heads []string
+		for _, c := range v.Columns {
+			heads = append(heads, c.Name)
+		}
+		if got := strings.Join(heads, " ") + " [" + v.Constant + "]"; got != want {
+			t.Errorf("%v: %q, want %q", rows, got, want)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, inputs := range [][]source.Item{nil, {{Name: "empty"}},
+		{{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
+		if _, err := New("t", nil, programOf(inputs...)); err == nil || !strings.Contains(err.Error(), "want") {
+			t.Errorf("%v: want a refusal, have %v", inputs, err)
+		}
+	}
+}
+
+// The number in the contents is the one that the headline names, else the first.
+func TestKeyOfTheAnswer(t *testing.T) {
+	waiting := answer.NumberOf("waiting per step", 2.88e6, answer.NS, answer.Measured)
+	even := answer.NumberOf("gain of even ranks", 0.033, answer.Fraction, answer.Inferred)
+	for line, want := range map[string]string{"even ranks would gain about 3.3 %.": "3.3 %", "No answer.": "2.88 ms",
+		"3.3 % of 2.88 ms.": "3.3 %"} {
+		if got := key(answer.Answer{Line: line, Numbers: []answer.Number{waiting, even}}); got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
+		}
+	}
+}
+
+var (
+	tag     = regexp.MustCompile(`<[^>]*>`)
+	entries = regexp.MustCompile(`<li><a href="#([\w-]+)">[^<]*(?:<i>([^<]*)</i>)?</a></li>`)
+)
+
+func gathered(t *testing.T, paths ...string) []source.Item {
+	t.Helper()
+	for i := range paths {
+		paths[i] = "../../testdata/" + paths[i]
+	}
+	items, err := source.Gather(context.Background(), paths, source.GatherOptions{Threshold: 0.1,
+		Counts:   map[string]string{},
+		Progress: func([]string) (func(int64), func()) { return func(int64) {}, func() {} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return items
+}
+
+// Every page says what to do next, and every number in its contents stands in what it points to:
+// the answer, or the line of a fold.
+func TestContentsAndNextStep(t *testing.T) {
+	for name, items := range map[string][]source.Item{
+		"no gain":          {{Name: "c", Campaign: campaign(0)}},
+		"campaign, traces": gathered(t, "campaign-deepseek-ep4.json", "deepseek-ep4-ranks"),
+		"inconclusive":     gathered(t, "field/results/vllm-qwen3-campaign.json"),
+		"kinds":            {{Name: "k", Trace: captures(t, "vllm/qwen3-normal.*")}},
+		"no answer":        {{Name: "g", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")}},
+		"comparison":       gathered(t, "gptoss-ep4-loop"),
+		"counts":           gathered(t, "deepseek-ep4-ranks/counts-normal"),
+		"even counts":      gathered(t, "deepseek-ep4-ranks/counts-perfect"),
+		"placement":        gathered(t, "field/results/vllm-qwen3-place.json"),
+		"cache":            {{Name: "cache", Cache: cache()}},
+	} {
+		_, doc := page(t, items...)
+		if _, next, ok := strings.Cut(doc, "<h2>What to do next</h2>\n<ol>\n<li>"); !ok || next[0] == '<' {
+			t.Errorf("%s: the page does not say what to do next", name)
+		}
+		sections := entries.FindAllStringSubmatch(doc, -1)
+		if len(sections) < 2 {
+			t.Errorf("%s: %d sections", name, len(sections))
+		}
+		for _, m := range sections {
+			_, section, _ := strings.Cut(doc, ` id="`+m[1]+`"`)
+			section, _, _ = strings.Cut(section, "</section>")
+			if m[1] != "answer" {
+				section, _, _ = strings.Cut(section, "</summary>")
+			}
+			if !strings.Contains(tag.ReplaceAllString(section, " "), m[2]) {
+				t.Errorf("%s: the contents say %q of %s, which does not", name, m[2], m[1])
+			}
+		}
+	}
+}
+
+// Of many records of expert counts, the one with the most uneven load leads, is named, and is drawn.
+func TestManyRecordsOfCounts(t *testing.T) {
+	even, uneven := gathered(t, "deepseek-ep4-ranks/counts-perfect"), gathered(t, "deepseek-ep4-ranks/counts-normal")
+	p, doc := page(t, slices.Concat(even, even, even, uneven)...)
+	if want := "Rank 2 gets 1.85 × the mean load"; !strings.HasPrefix(p.programs[0].Answer.Line, want) ||
+		p.programs[0].Of != uneven[0].Name || !strings.Contains(doc, " · "+uneven[0].Name+"</p>") {
+		t.Errorf("the page says %q of %q, want %q", p.programs[0].Answer.Line, p.programs[0].Of, want)
+	}
+	alone, _ := page(t, uneven...)
+	if p.programs[0].Lead.Inline(0) != alone.programs[0].Lead.Inline(0) {
+		t.Error("the first figure is not of the record that leads")
+	}
+}
+
+// Traces that cannot be told apart by arm keep the names of their inputs.
+func TestNamesOfTraces(t *testing.T) {
+	trace := func(arm string) *nsys.Trace { return &nsys.Trace{Arm: arm} }
+	for want, inputs := range map[string][]source.Item{
+		"learned routing, balanced routing": {{Name: "a", Trace: trace("perfect")}, {Name: "b", Trace: trace("normal")}},
+		"a, b, balanced routing":            {{Name: "a", Trace: trace("normal")}, {Name: "b", Trace: trace("normal")}, {Name: "c", Trace: trace("perfect")}},
+		"m":                                 {{Name: "m", Trace: trace("mixed")}, {Name: "cache", Cache: cache()}},
+	} {
+		p := program{Program: programOf(inputs...)}
+		var got []string
+		for _, a := range p.arms(p.of(isTrace)) {
+			got = append(got, a.Name)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("arms %q, want %q", got, want)
 		}
 	}
 }
@@ -248,80 +416,6 @@ func TestProgramsStayApart(t *testing.T) {
 			t.Errorf("two figures are called %s", name)
 		}
 		seen[name] = true
-	}
-}
-
-// A section appears only when an input speaks to it, and the answer is by the strongest
-// evidence.
-func TestSectionsFollowInputs(t *testing.T) {
-	for _, c := range []struct {
-		in       source.Item
-		sections []string
-		says     string
-	}{
-		{source.Item{Name: "bench.json", Campaign: campaign(0.05)}, []string{"gain", "data"},
-			"Balanced routing is 5.0 % faster."},
-		{source.Item{Name: "cache.json", Cache: cache()}, []string{"data"},
-			"All 0 files are exact; 1 of 2 batch sizes are as balanced as can be."},
-		{source.Item{Name: "counts.json", Counts: &counts.Result{}}, []string{},
-			"No answer: no load is recorded."},
-		{source.Item{Name: "graph.json", Trace: captures(t, "gptoss-graph/node-normal.sqlite")},
-			[]string{"where", "time-load", "data"}, "No answer: one rank was given;"},
-		{source.Item{Name: "hidden.json", Trace: captures(t, "gptoss-graph/graph-normal.sqlite")},
-			[]string{"where", "time-load", "data"}, "hide the kernels inside"},
-		{source.Item{Name: "one.json", Trace: captures(t, "gptoss-ep4-loop/normal.sqlite")},
-			[]string{"where", "imbalance", "time-load", "data"}, "would gain about"},
-	} {
-		p, doc := page(t, c.in)
-		if !slices.Equal(titles(p), c.sections) {
-			t.Errorf("%s: sections %v, want %v", c.in.Name, titles(p), c.sections)
-		}
-		if !strings.Contains(doc, c.says) {
-			t.Errorf("%s: the page does not say %q", c.in.Name, c.says)
-		}
-	}
-}
-
-func TestVerdictsLeadSomewhere(t *testing.T) {
-	few := campaign(0.2)
-	few.Result = gain.Judge(gain.Campaign{Criteria: defaults, Compared: true, Differences: few.Differences,
-		Proof: few.Proof, Metric: few.Metric, Launches: []gain.Launch{
-			{Pair: 1, Arm: gain.Normal, Status: "ok", Value: 100}, {Pair: 1, Arm: gain.Perfect, Position: 1,
-				Status: "ok",
-				Value:  115},
-			{Pair: 2, Arm: gain.Perfect, Position: 2, Status: "ok", Value: 118},
-			{Pair: 2, Arm: gain.Normal, Position: 3,
-				Status: "ok", Value: 100},
-		}})
-	near := campaign(0.0995) // between its threshold and its noise
-	random := campaign(0.2)
-	random.Chance = true
-	unproved := campaign(0.2)
-	unproved.Verdict = gain.Invalid
-	unproved.Checks = append(unproved.Checks, gain.Check{Name: gain.CheckProof, Status: gain.Fail,
-		Text: "rank 3 of the perfect arm is not balanced"})
-	claimed := campaign(0.2)
-	claimed.Balance = gain.Claimed
-	p, doc := page(t, source.Item{Name: "bench.json", Campaign: unproved})
-	if len(p.Figures()) > 0 {
-		t.Errorf("an invalid campaign has the figure %q", p.Figures()[0].Title)
-	}
-	if !strings.Contains(doc, `<strong class="badge bad">invalid</strong>`) || strings.Contains(doc, "faster") {
-		t.Error("the page of an invalid campaign tells a gain, or not that it is invalid")
-	}
-	for want, c := range map[string]*source.Campaign{
-		"Balanced routing is 20.0 % faster.": campaign(0.2),
-		"balance claimed, not measured":      claimed,
-		"Balanced routing is 4.0 % faster.":  campaign(0.04),
-		"Balanced routing is 10.0 % slower.": campaign(-0.1),
-		"No decision: 2 pairs are too few":   few,
-		"Undecided: balanced routing is":     near,
-		"Random routing is 20.0 % faster.":   random,
-		"tokens by the kitchen clock.":       campaign(0.3),
-	} {
-		if _, doc := page(t, source.Item{Name: "bench.json", Campaign: c}); !strings.Contains(doc, want) {
-			t.Errorf("verdict %s: the page does not say %q", c.Verdict, want)
-		}
 	}
 }
 
@@ -375,70 +469,6 @@ func TestReadWhatVerbsWrite(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
-	for doc, want := range map[string]string{
-		"":                                      "unexpected end of JSON input",
-		"[1, 2]":                                "cannot unmarshal",
-		"{}":                                    `have JSON without a kind`,
-		`{"kind": "lunch"}`:                     `have kind "lunch"`,
-		`{"kind": "trace"}`:                     "schema_version: want at most 2, have 0",
-		`{"kind": "trace", "schema_version":9}`: "schema_version: want at most 2, have 9",
-		`{"kind": "bench", "schema_version":1, "pairs": 3}`: "a result of bench",
-	} {
-		_, err := source.ParseResult("in.json", []byte(doc))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "in.json") ||
-			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v, want one line with %q", doc, err, want)
-		}
-	}
-	if _, err := source.ParseResult("in.json", []byte("{}")); !errors.Is(err, source.ErrUnknown) {
-		t.Errorf("%v does not wrap source.ErrUnknown", err)
-	}
-	for _, inputs := range [][]source.Item{nil, {{Name: "empty"}},
-		{{Name: "two", Cache: cache(), Campaign: campaign(0.2)}}} {
-		if _, err := New("t", nil, programOf(inputs...)); err == nil || !strings.Contains(err.Error(), "want") {
-			t.Errorf("%v: want a refusal, have %v", inputs, err)
-		}
-	}
-}
-
-// A trace of which nothing is defined gives a page, and no number.
-func TestUndefinedStaysUndefined(t *testing.T) {
-	nan := router.Undefined()
-	trace := &nsys.Trace{
-		SchemaVersion: 1, Kind: "trace", Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}},
-		Coverage: nsys.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
-		Imbalance: []imbalance.Row{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan,
-			Floor: nan, NullP95: nan, Worst: -1}},
-		Stragglers: []imbalance.Straggler{{LossNS: nan, MeanNS: nan, MaxNS: nan}},
-		Kernels:    []nsys.KernelStat{{Name: "k", Stats: nsys.Stats{MedianNS: nan}}},
-		Cells:      []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}},
-	}
-	if _, doc := page(t, source.Item{Name: "x", Trace: trace}); !strings.Contains(doc,
-		"– of the GPU time of learned routing is attributed") ||
-		!strings.Contains(doc, "No answer: one rank was given;") {
-		t.Error("an undefined share or answer is not shown as unknown")
-	}
-}
-
-// Tables stand in the section of their kind, long ones folded, unknown ones nowhere.
-func TestTables(t *testing.T) {
-	p := programOf(source.Item{Name: "bench.json", Campaign: campaign(0.2)})
-	rows := slices.Repeat([][]any{{"pass", 12}}, mostRows+5)
-	columns := []table.Column{{Name: "status"}, {Name: "n", Kind: table.Count}}
-	p.Inputs[0].Tables = []table.Table{{Name: "checks", Title: "T<1>", Columns: columns, Rows: rows},
-		{Name: "pairs", Title: "T2", Columns: columns, Rows: rows[:1]}, {Name: "odd", Title: "T3", Columns: columns,
-			Rows: rows}, {Name: "proof", Title: "T4", Columns: columns}}
-	_, doc := write(t, p)
-	for want, is := range map[string]bool{"<summary>T&lt;1&gt; (150 rows, 5 more left out)</summary>": true,
-		`<h3>T2</h3>`: true, "T3": false, "T4": false,
-		`<td class="good">pass</td><td class="n">12</td>`: true} {
-		if strings.Contains(doc, want) != is {
-			t.Errorf("%q: want %t", want, is)
-		}
-	}
-}
-
 // Whatever Read accepts, New and Write take without a panic, and the page stays
 // well-formed and alone.
 func FuzzRead(f *testing.F) {
@@ -465,99 +495,6 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
-}
-
-// A page of points shows the curve, one of further arms the share, and one of builds does
-// not speak of balance where it gives the verdict.
-func TestPointsArmsAndBuilds(t *testing.T) {
-	judged := func(change func(*gain.Campaign, []gain.Launch) []gain.Launch) *source.Campaign {
-		c := gain.Campaign{Criteria: defaults, Metric: gain.Metric{Name: "throughput", Unit: "tok/s",
-			HigherIsBetter: true}, Compared: true,
-			Proof: []gain.Proof{{Arm: gain.Normal, Rank: gain.AllRanks, Grade: gain.Measured},
-				{Arm: gain.Perfect, Rank: gain.AllRanks, Grade: gain.Measured}},
-			Differences: []gain.Difference{{Kind: "environment", Name: "X", Declared: true}}}
-		var launches []gain.Launch
-		for i := range 16 {
-			arm := gain.Arms[(i+i/2)%2]
-			value := 100 + float64(i%3)
-			if arm == gain.Perfect {
-				value *= 1.2
-			}
-			launches = append(launches, gain.Launch{Pair: i / 2, Arm: arm, Position: i, Status: gain.StatusOK,
-				Value: value})
-		}
-		c.Launches = change(&c, launches)
-		return &source.Campaign{Result: gain.Judge(c)}
-	}
-	points := judged(func(c *gain.Campaign, launches []gain.Launch) (out []gain.Launch) {
-		c.PointName, c.Points = "concurrency", []gain.Point{{Value: 1, TokensPerExpert: 1},
-			{Value: 8, TokensPerExpert: 2}, {Value: 64, TokensPerExpert: 16}}
-		for _, l := range launches {
-			for i, p := range c.Points {
-				l.Point = p.Value
-				if i == 0 && l.Arm == gain.Perfect {
-					l.Value /= 1.3
-				}
-				out = append(out, l)
-				if i == 0 && l.Arm == gain.Perfect {
-					l.Value *= 1.3
-				}
-			}
-		}
-		return out
-	})
-	arms := judged(func(c *gain.Campaign, launches []gain.Launch) []gain.Launch {
-		c.More = []gain.Arm{"balancer"}
-		for i := range 8 {
-			launches = append(launches, gain.Launch{Pair: i, Arm: "balancer", Position: 100 + i, Status: gain.StatusOK,
-				Value: 110})
-		}
-		c.Differences = append(c.Differences, gain.Difference{Kind: "argument", Name: "--n", Declared: true,
-			Arm: "balancer"})
-		return launches
-	})
-	builds := judged(func(c *gain.Campaign, launches []gain.Launch) []gain.Launch {
-		c.Builds, c.Proof = [2]gain.Arm{"before", "after"}, nil
-		return launches
-	})
-	launched := *points
-	launched.Design = gain.WithinLaunch
-	for _, k := range []struct {
-		campaign *source.Campaign
-		want     []string
-	}{
-		{&launched, []string{"Measured at 3 points, 8 launches each;"}},
-		{points, []string{"Measured at 3 points, 8 complete pairs each;", "At concurrency 1 the gain is −7.3 % (−9.1 % to −5.6 %); at concurrency 64 the gain is +20.4 %",
-			"crossover at concurrency", "tokens per active expert", "faster at concurrency 8",
-			"simultaneous interval"}},
-		{arms, []string{"balancer recovers"}},
-		{builds, []string{"Compare the builds at the loads that you serve.", "Which build is faster?", "after over before",
-			"after is 20.4 % faster than before.", "there is no balance to prove"}},
-	} {
-		_, text := page(t, source.Item{Name: "c", Campaign: k.campaign})
-		for _, want := range k.want {
-			if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
-				t.Errorf("the page lacks %q: %q", want, text)
-			}
-		}
-	}
-}
-
-// Checks that warn are named where the page says that none fails.
-func TestWarningsOfChecksAreNamed(t *testing.T) {
-	c := campaign(0.2)
-	c.Proof, c.Checks = []gain.Proof{{Arm: gain.Normal, Grade: gain.Measured}},
-		[]gain.Check{{Name: gain.CheckDrift, Status: gain.Pass}}
-	if got, want := proofSentence(
-		c), "The campaign passes its checks, and each arm's routing was measured (1 proof)."; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	c.Checks = append(c.Checks, gain.Check{Name: gain.CheckOutliers, Status: gain.Warn},
-		gain.Check{Name: "other_load", Status: gain.Warn})
-	if got, want := proofSentence(
-		c), "No check of the campaign fails (warnings: outliers, other load), and each arm's routing was measured (1 proof)."; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
 }
 
 // A name turns no line around, is no markup, and gives no secret away.

@@ -8,17 +8,19 @@ type word struct {
 	kinds         []string
 }
 
-// words are those that the page's results need.
-func (p Page) words() []word {
-	return slices.DeleteFunc(slices.Clone(words), func(w word) bool {
-		for _, part := range p.programs {
-			if slices.ContainsFunc(part.Inputs,
-				func(in Input) bool { return slices.Contains(w.kinds, kindOf(in.Item)) }) {
-				return false
-			}
+// words are the definitions that the page's results need.
+func (p Page) words() (out []word) {
+	needed := func(w word) bool {
+		return slices.ContainsFunc(p.programs, func(part program) bool {
+			return slices.ContainsFunc(part.Sections, func(s section) bool { return slices.Contains(w.kinds, s.kind) })
+		})
+	}
+	for _, w := range words {
+		if needed(w) {
+			out = append(out, w)
 		}
-		return true
-	})
+	}
+	return out
 }
 
 // words are the definitions a reader needs to use the page's numbers. They say

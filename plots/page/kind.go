@@ -1,0 +1,297 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/answer"
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/diff"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// drawing draws a figure; one without data fails with plots.ErrNothing.
+type drawing func() (plots.Figure, error)
+
+// kind is what the page shows of the results of one kind.
+type kind struct {
+	name, title, short string
+	is                 func(source.Item) bool
+	figures            func(*program, []Input) []drawing // the first that can be drawn shows the answer
+	alone              bool                              // one figure is of all results of the kind
+}
+
+// kinds are the kinds of results, the strongest evidence first: a campaign before traces of both
+// arms, these before one arm, a placement before the counts it was learned from.
+func kinds() []kind {
+	return []kind{
+		{"bench", "How much does balance gain?", "Gain", func(in source.Item) bool { return in.Campaign != nil },
+			(*program).gains, false},
+		{"compare", "Where does the difference come from?", "Difference", isCompared, (*program).differences, false},
+		{"trace", "Where does the time go?", "Time", isTrace, (*program).times, false},
+		{"place", "What would another placement gain?", "Placement",
+			func(in source.Item) bool { return in.Place != nil }, (*program).placements, false},
+		{"counts", "How uneven is the load?", "Load", func(in source.Item) bool { return in.Counts != nil },
+			(*program).loads, false},
+		{"cache", "Is the cache whole?", "Cache", func(in source.Item) bool { return in.Cache != nil },
+			func(*program, []Input) []drawing { return nil }, true},
+	}
+}
+
+func isTrace(in source.Item) bool    { return in.Trace != nil }
+func isCompared(in source.Item) bool { return in.Compared != nil }
+
+// lead is the input whose answer the page leads with, and its kind. Of several traces it is the
+// learned arm, which is the one to mend, and of several records of counts the most uneven.
+func (p *program) lead() (Input, kind) {
+	for _, k := range kinds() {
+		if inputs := p.of(k.is); len(inputs) > 0 {
+			return slices.MaxFunc(inputs, func(a, b Input) int { return cmp.Compare(worst(a), worst(b)) }), k
+		}
+	}
+	panic("an input without a result") // which New refuses
+}
+
+// worst is how uneven recorded load is; 0 of other results.
+func worst(in Input) (most router.Number) {
+	if in.Counts == nil {
+		return 0
+	}
+	for _, s := range in.Counts.Summary {
+		if s.Level == router.LevelRank && s.WorstMaxOverMean.Defined() {
+			most = max(most, s.WorstMaxOverMean)
+		}
+	}
+	return most
+}
+
+// answerOf is the answer of a result, whose commands name the files that it was read from.
+func answerOf(in source.Item) answer.Answer {
+	given := cmp.Or(launch.Quote(in.Given), "FILES") // which the result of a verb does not hold
+	switch {
+	case in.Campaign != nil:
+		return answer.OfCampaign(in.Campaign.Asked())
+	case in.Trace != nil:
+		return answer.OfTrace(in.Trace, given)
+	case in.Compared != nil:
+		return answer.OfComparison(in.Compared)
+	case in.Counts != nil:
+		return answer.OfCounts(in.Counts, given)
+	case in.Place != nil:
+		return answer.OfPlacement(in.Place, "")
+	}
+	return answer.OfCache(in.Cache, in.Name)
+}
+
+// answer is the lead's, with what traces of both arms add to a campaign.
+func (p *program) answer(lead Input) answer.Answer {
+	a := lead.answer
+	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 {
+		result, run := lead.Campaign.Asked()
+		a = answer.OfCampaignWith(result, run, compared[0].Compared)
+	}
+	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
+		return strings.HasPrefix(s.Command, launch.OwnName+" report ")
+	})
+	if len(a.Next) == 0 {
+		a.Next = []answer.Step{a.Further(answer.Evidence{Builds: lead.Campaign != nil && len(lead.Campaign.Arms) == 2,
+			Traces: len(p.of(isTrace)) > 0, Cache: lead.Cache != nil})}
+	}
+	return a
+}
+
+// gains are the figures of campaigns: what balance costs by load, and the gain of each point or pair.
+// A refused campaign has none: nobody should remember its gain.
+func (p *program) gains(inputs []Input) (out []drawing) {
+	for _, in := range inputs {
+		c := in.Campaign
+		if c.Verdict.Refused() {
+			continue
+		}
+		if c.Dose != nil {
+			out = append(out, func() (plots.Figure, error) {
+				return plots.DoseResponse(c.Dose, answer.CostOfLoad(c.Dose, answer.AtPoint(c.Result)))
+			})
+		}
+		out = append(out, func() (plots.Figure, error) {
+			if len(c.Points) > 0 {
+				return plots.GainCurve(curveSpec(c))
+			}
+			return plots.PairedGain(gainSpec(c))
+		})
+	}
+	return out
+}
+
+// curveSpec is the figure of a campaign at several loads.
+func curveSpec(c *source.Campaign) plots.CurveSpec {
+	unit := "complete pair"
+	if c.Design == gain.WithinLaunch {
+		unit = "launch"
+	}
+	return plots.CurveSpec{Name: "gain", Title: "At which load does balance gain?", Points: c.Points,
+		Crossover: c.Crossover, Threshold: c.Threshold,
+		Caption: fmt.Sprintf("Measured at %s, %s each; %s. The intervals hold together at %s. Values between the points "+
+			"are interpolated.", quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, unit), metricLabel(c.Metric),
+			quantity.Confidence(c.SimultaneousConfidence))}
+}
+
+func gainSpec(c *source.Campaign) plots.GainSpec {
+	s := plots.GainSpec{Name: "gain", Unit: "pair", Gain: c.Gain, Threshold: c.Threshold,
+		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" })}
+	measured := quantity.Count(c.Gain.N, "complete pair") + " of launches"
+	launches := slices.DeleteFunc(slices.Clone(c.Launches), func(l gain.LaunchGain) bool { return l.Arm != "" })
+	switch {
+	case len(launches) == 1: // whose blocks are what is known of its noise
+		s.Unit, s.Pairs = "block", nil
+		for i, b := range launches[0].Blocks {
+			s.Pairs = append(s.Pairs, gain.Pair{Pair: i, Gain: b.Gain, Status: gain.PairComplete})
+		}
+		measured = "one launch, with a widened interval"
+	case len(launches) > 0:
+		s.Unit, measured = "launch", quantity.Count(c.Gain.N, "launch")+", both arms in each"
+	}
+	s.Caption = fmt.Sprintf("Gain of %s over %s; %s; %s.", c.Called(gain.Perfect).Label(), c.Called(gain.Normal).Label(),
+		measured, metricLabel(c.Metric))
+	s.Title = gainsOf(s.Pairs, s.Unit)
+	if c.Campaign.Left > 0 { // the figure may be shown without its page
+		s.Title = fmt.Sprintf("No verdict: unfinished, %s left", quantity.Count(c.Campaign.Left, "launch"))
+	}
+	return s
+}
+
+// gainsOf says how many pairs gain, and how much: "6 of 6 pairs gain: +18.7 % to +26.0 %".
+func gainsOf(pairs []gain.Pair, unit string) string {
+	var all []router.Number
+	more := 0
+	for _, p := range pairs {
+		if p.Status == gain.PairComplete && p.Gain.Defined() {
+			if all = append(all, p.Gain); p.Gain > 0 {
+				more++
+			}
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s gain: %s to %s", more, quantity.Count(len(all), unit), quantity.Change(slices.Min(all)),
+		quantity.Change(slices.Max(all)))
+}
+
+// metricLabel names a metric with its unit and, where known, how it is computed.
+func metricLabel(m gain.Metric) string {
+	text := fmt.Sprintf("%s (%s)", m.Name, m.Unit)
+	if m.Definition != "" {
+		text += ": " + strings.TrimPrefix(m.Definition, m.Name+"/")
+	}
+	return text
+}
+
+// differences are the figures of a comparison: the time of each rank where the page has the traces,
+// else the mean step of the sides.
+func (p *program) differences(inputs []Input) (out []drawing) {
+	if traces := p.of(isTrace); len(traces) > 1 {
+		spec := plots.PhaseTimes(p.arms(traces)...)
+		if slices.ContainsFunc(inputs, func(in Input) bool { return in.Compared.UnequalSteps() }) {
+			spec.Caption += " These are each arm's own steps, which hold different numbers of tokens: compare ranks within " +
+				"an arm."
+		}
+		return []drawing{func() (plots.Figure, error) { return plots.PhaseStacks(spec) }}
+	}
+	for _, in := range inputs {
+		if in.Compared.Comparable {
+			out = append(out, func() (plots.Figure, error) { return plots.PhaseStacks(comparedPhases(in.Compared)) })
+		}
+	}
+	return out
+}
+
+// comparedPhases sets the mean step of the two sides side by side.
+func comparedPhases(c *diff.Comparison) plots.StackSpec {
+	names := c.Builds.Names()
+	s := plots.StackSpec{Name: "compared-phases", Title: "Where does the time of a step go?", Per: "per step",
+		Caption: "Mean over ranks and steps of kernel time by phase, of the steps that the comparison counts."}
+	k := plots.Stack{Bars: []string{names[0].Label(), names[1].Label()}, Work: make([][]float64, 2),
+		Transfer: make([]float64, 2), Wait: []float64{math.NaN(), math.NaN()}, Idle: make([]float64, 2)}
+	for _, phase := range c.Phases {
+		for side, ns := range []router.Number{phase.NormalNS, phase.PerfectNS} {
+			if phase.Collective {
+				k.Transfer[side] += ns.Float64()
+			} else {
+				k.Work[side] = append(k.Work[side], ns.Float64())
+			}
+		}
+		if !phase.Collective {
+			s.Phases = append(s.Phases, string(phase.Phase))
+		}
+	}
+	s.Arms = []plots.Stack{k}
+	return s
+}
+
+// arms are traces under the names that figures show them by.
+func (p *program) arms(inputs []Input) (out []plots.Arm) {
+	for _, in := range inputs {
+		out = append(out, plots.NewArm(p.called(in), in.Trace))
+	}
+	return out
+}
+
+// times are the figures of traces: who is slow where, and where each rank's time goes, which leads
+// where launches are late.
+func (p *program) times(inputs []Input) []drawing {
+	arms := p.arms(inputs)
+	phases := func() (plots.Figure, error) { return plots.PhaseStacks(plots.PhaseTimes(arms...)) }
+	heat := func(of func(...plots.Arm) plots.HeatSpec) drawing {
+		return func() (plots.Figure, error) { return plots.HeatMap(of(arms...)) }
+	}
+	out := []drawing{phases, heat(plots.ExpertTimes), heat(plots.ExpertLoads)}
+	if slices.ContainsFunc(inputs, func(in Input) bool { return len(in.Trace.Ranks) > 1 }) {
+		out = append(out[:1], append([]drawing{heat(plots.RankLayerTimes)}, out[1:]...)...)
+	}
+	switch {
+	case len(inputs) > 1 && len(p.of(isCompared)) > 0: // the comparison shows it
+		return out[1:]
+	case inputs[0].answer.Verdict == answer.Uneven:
+		out[0], out[1] = out[1], out[0]
+	}
+	return out
+}
+
+// placements are the figures of judged placements.
+func (p *program) placements(inputs []Input) (out []drawing) {
+	for _, in := range inputs {
+		if len(in.Place.Placements) > 0 {
+			out = append(out, func() (plots.Figure, error) { return plots.PlacementLayers(in.Place) },
+				func() (plots.Figure, error) { return plots.HeatMap(plots.UnseenLoads(in.Place)) })
+		}
+	}
+	return out
+}
+
+// mostMaps is how many records of expert counts are drawn expert by expert.
+const mostMaps = 3
+
+// loads is the figure of expert counts, the records of each phase apart.
+func (p *program) loads(inputs []Input) []drawing {
+	var records []plots.Recorded
+	for _, in := range inputs[:min(mostMaps, len(inputs))] {
+		at := map[string]int{}
+		for _, l := range in.Counts.Loads {
+			name := shorten(strings.TrimSpace(filepath.Base(l.Source)+" "+string(l.Phase)), 40)
+			if _, seen := at[name]; !seen {
+				at[name], records = len(records), append(records, plots.Recorded{Name: name, Layers: map[int][]int64{}})
+			}
+			records[at[name]].Layers[l.Layer] = l.Slots
+		}
+	}
+	return []drawing{func() (plots.Figure, error) { return plots.HeatMap(plots.RecordedLoads(records...)) }}
+}
