@@ -28,14 +28,12 @@ func TestCutWhileRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := 0
-		err = db.each(context.Background(), func(ctx context.Context) error {
-			return db.stream(ctx, rows.Query{Table: callTable, Text: text, Rows: rows.All}, func(*rows.Row) error {
-				if seen++; seen == 1 {
-					return os.Truncate(path, 2*4096)
-				}
-				return nil
-			})
-		})
+		err = db.each(context.Background(), []table{{name: callTable, text: text, fill: func(*rows.Row) error {
+			if seen++; seen == 1 {
+				return os.Truncate(path, 2*4096)
+			}
+			return nil
+		}}})
 		if !errors.Is(err, ErrDamaged) || seen > 10_000 {
 			t.Errorf("%s: after %d rows: want %v, have %v", what, seen, ErrDamaged, err)
 		}

@@ -1,10 +1,6 @@
 package capture
 
-import (
-	"sync/atomic"
-
-	"github.com/moebalance/moebalance/compare/capture/rows"
-)
+import "sync/atomic"
 
 // meter tells how much of a file has been read: rows in proportion to its bytes.
 // Several readers share one; a nil meter tells nobody.
@@ -31,23 +27,10 @@ func newMeter(db *database, report func(bytes int64)) *meter {
 	return m
 }
 
-// counting is visit that reports on the way, and done what is left to report at
-// its end.
-func (m *meter) counting(visit func(*rows.Row) error) (counted func(*rows.Row) error, done func()) {
-	if m == nil {
-		return visit, func() {}
-	}
-	n := int64(0)
-	counted = func(row *rows.Row) error {
-		if n++; n%meterStride == 0 {
-			m.add(meterStride)
-		}
-		return visit(row)
-	}
-	return counted, func() { m.add(n % meterStride) }
-}
-
 func (m *meter) add(rows int64) {
+	if m == nil {
+		return
+	}
 	done := min(m.done.Add(rows), m.rows)
 	if m.rows == 0 {
 		return

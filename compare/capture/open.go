@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -19,7 +20,6 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/moebalance/moebalance/compare/capture/rows"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -198,7 +198,11 @@ func (db *database) uri() string {
 // failed puts an error of SQLite into the reader's words.
 func (db *database) failed(doing string, err error) error {
 	var known *input.Error
-	if err == nil || errors.As(err, &known) {
+	if err == nil {
+		return nil
+	}
+	if errors.As(err, &known) {
+		known.File = cmp.Or(known.File, db.path)
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
@@ -256,11 +260,18 @@ func columns[T int64 | string](ctx context.Context, db *database, table string, 
 	return eachRow(ctx, db.sql, list, table+rest, visit)
 }
 
-// each runs every reader at once. The first error ends the others.
-func (db *database) each(ctx context.Context, readers ...func(context.Context) error) error {
+// each reads groups of tables, each group beside the others. The first error ends them all.
+func (db *database) each(ctx context.Context, groups ...[]table) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, read := range readers {
-		group.Go(func() error { return db.failed("reading its events", read(ctx)) })
+	for _, tables := range groups {
+		group.Go(func() error {
+			for _, t := range tables {
+				if err := db.failed("reading its events", db.stream(ctx, t)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	return group.Wait()
 }
@@ -341,24 +352,6 @@ func (db *database) findBase(ctx context.Context, sessionUTC int64) error {
 		return nil
 	}
 	return nil
-}
-
-// stream reads a table of events, with its times from the base on, and tells the meter.
-func (db *database) stream(ctx context.Context, q rows.Query, visit func(*rows.Row) error) error {
-	visit, done := db.meter.counting(visit)
-	defer done()
-	if asStored := visit; db.base != 0 {
-		start, end := slices.Index(q.Integers, "start"), slices.Index(q.Integers, "end")
-		visit = func(row *rows.Row) error {
-			for _, i := range []int{start, end} {
-				if i >= 0 {
-					row.Subtract(i, db.base)
-				}
-			}
-			return asStored(row)
-		}
-	}
-	return q.Each(ctx, db.sql, db.file, visit)
 }
 
 // room is for how many rows of a table to make room: exact for an export as the

@@ -51,29 +51,62 @@ func TestOperatorsOfATorchTrace(t *testing.T) {
 	}
 }
 
+// Launches k without a kernel are lost, but for those between the begin ( and the end ) of a
+// graph's capture on their thread, of which a recording may miss either.
 func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
-	for calls, want := range map[string]int64{
-		"k":           1,
-		"kk(kkk)k":    3,
-		"kk(kkk)(k)k": 3,
-		"(kkk":        0,
-		"k(k":         1,
-		"kkk)k":       1, // the second half of a table
-		"k.k":         2,
+	kinds := map[rune]callKind{'k': kernelCall, 'g': graphCall, '(': beginCapture, ')': endCapture}
+	for letters, want := range map[string]int64{
+		"k": 1, "kk(kkk)k": 3, "kk(kkk)(k)k": 3, "(kkk": 0, "k(k": 1, "kkk)k": 1, "kgk": 2,
 	} {
-		c := caller{}
-		for _, letter := range calls {
-			c.withoutWork(map[rune]callKind{'k': kernelCall, '(': beginCapture, ')': endCapture,
-				'.': otherCall}[letter])
+		c, w := newCalls(), newWork()
+		for i, letter := range letters {
+			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, uint32(i))
 		}
-		same(t, calls, (&launchReader{callers: []caller{c}}).lostKernels(), want)
+		if err := w.add(Kernel{Device: w.device(1<<24, 0)}, noCorrelation, 7, 0); err != nil {
+			t.Fatal(err)
+		}
+		same(t, letters, join(w, c, newSpans()).LostKernels, want)
 	}
 	for name, want := range map[string]callKind{
-		"cudaLaunchKernelExC_v11060": kernelCall, "cuLaunchKernelEx": kernelCall, "cudaGraphLaunch_v10000": otherCall,
-		"cudaLaunchHostFunc_v10000":     otherCall,
+		"cudaLaunchKernelExC_v11060": kernelCall, "cuLaunchKernelEx": kernelCall, "hipModuleLaunchKernel": kernelCall,
+		"cudaGraphLaunch_v10000": graphCall, "cudaLaunchHostFunc_v10000": graphCall,
 		"cudaStreamBeginCapture_v10000": beginCapture, "cudaStreamEndCapture_ptsz": endCapture,
 		"cudaMemcpyAsync_v3020": otherCall,
 	} {
 		same(t, name, callKindOf(name), want)
 	}
+}
+
+// An execution has the launch of its process and correlation id: of several the last that
+// began before it, or the first. Launches come in any order, and those of nothing go.
+func TestJoin(t *testing.T) {
+	const one, two = 1 << 24, 2 << 24 // processes
+	c, w := newCalls(), newWork()
+	for _, l := range []struct {
+		process, start int64
+		id             uint32
+	}{{two, 3, 5}, {one, 8, 9}, {one, 1, 5}, {one, 6, 5}, {one, 2, 7}, {two, 9, 1}, {one, 4, noCorrelation}} {
+		c.add(kernelCall, Launch{Start: l.start, End: l.start, Thread: c.threads.Number(l.process + 3)}, l.id)
+	}
+	want := []int64{3, 1, 6, 6, 1, -1, -1, 8, 2}
+	for i, k := range []struct {
+		process, start int64
+		id             uint32
+	}{{two, 9, 5}, {one, 5, 5}, {one, 6, 5}, {one, 7, 5}, {one, 0, 5}, {one, 9, 6}, {one, 9, noCorrelation}, {one, 9, 9},
+		{one, 9, 7}} {
+		if err := w.add(Kernel{Start: k.start, End: k.start, Device: w.device(k.process, 0)}, k.id, 7, 0); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	rec := join(w, c, newSpans())
+	for i, k := range rec.Kernels {
+		have := int64(-1)
+		if k.Launch >= 0 {
+			have = rec.Launches[k.Launch].Start
+		}
+		same(t, "start of the launch", have, want[i])
+	}
+	same(t, "launches", len(rec.Launches), 5)
+	same(t, "lost", rec.LostKernels, 2)
+	same(t, "used again", rec.Issues[ReusedCorrelations], 1)
 }

@@ -68,36 +68,22 @@ func (t Issues) believable(start, end int64) bool {
 	return true
 }
 
-// read streams every table of an export once into a recording: what ran on the
-// GPU in two halves beside the ranges, then the API calls in two halves.
+// read reads every table of an export once, beside the others, into a recording.
 func read(ctx context.Context, db *database) (*Recording, error) {
-	strings, err := db.strings(ctx)
+	names, err := db.strings(ctx)
 	if err != nil {
 		return nil, db.failed("reading "+stringTable, err)
 	}
-	defer strings.close()
-	left, right := newActivityReader(db, strings), newActivityReader(db, strings)
-	left.share(right)
-	ranges := newRangeReader(db, strings)
-	if err := db.each(ctx, left.read, right.readRest, ranges.read); err != nil {
+	defer names.close()
+	w, c, s := newWork(), newCalls(), newSpans()
+	if err := db.each(ctx, db.workTables(w, names), db.callTables(c, names), db.rangeTables(s, names)); err != nil {
 		return nil, err
 	}
-	if err := left.join(right); err != nil {
-		return nil, db.failed("reading its events", err)
-	}
-	right = nil
-	left.adoptOrphans()
-	index := newCorrelationIndex(left)
-	launches, err := readLaunches(ctx, db, index, left.processes.index, strings)
-	if err != nil {
-		return nil, err
-	}
-	m := newMerger(left)
-	m.launches(launches, index, left.correlations)
-	m.ranges(ranges)
-	m.finish()
-	Collect(len(m.rec.Kernels))
-	return m.rec, nil
+	w.adopt(c)
+	rec := join(w, c, s)
+	w, c, s = nil, nil, nil
+	Collect(len(rec.Kernels))
+	return rec, nil
 }
 
 // collectAbove is the number of kernels from which memory matters.
@@ -143,14 +129,14 @@ func (l *stringLookup) close() {
 	}
 }
 
-// find is the string of an id; an id without a row gives a text that says so.
-func (l *stringLookup) find(id int64) (text string, err error) {
+// find gives the text of an id; known is false for an id without a row.
+func (l *stringLookup) find(id int64) (text string, known bool, err error) {
 	err = sql.ErrNoRows
 	if l.stmt != nil {
 		err = l.stmt.QueryRowContext(l.ctx, id).Scan(&text)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Sprintf("string %d (not in the export)", id), nil
+		return fmt.Sprintf("string %d (not in the export)", id), false, nil
 	}
-	return text, err
+	return text, true, err
 }

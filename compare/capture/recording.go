@@ -51,15 +51,11 @@ type Device struct {
 	Ordinal int32
 }
 
-func (u Device) bits() uint64 { return uint64(u.Process)<<32 | uint64(uint32(u.Ordinal)) }
-
 // Stream is one on which a device ran kernels.
 type Stream struct {
 	Device int32
 	ID     int64
 }
-
-func (s Stream) bits() uint64 { return uint64(s.Device)<<32 ^ uint64(s.ID) }
 
 // Kernel is one execution on the GPU. There may be millions: its 32 bytes decide
 // how much memory an export takes.

@@ -23,12 +23,10 @@ import (
 //
 // Of an event count: ph X (complete), cat, name, pid, tid, ts and dur in
 // microseconds, and among its args correlation, device, graph node id and External
-// id: that of a kernel is its operator's. A replayed kernel has its annotation there too, as
-// name, where the program marked kernels during the capture of the graph.
+// id, by which a kernel has the operator that launched it.
 // Times are relative to baseTimeNanoseconds where the trace has it, else to the
 // epoch. The rank is in distributedInfo.
-// Sources: pytorch/kineto libkineto/src/output_json.cpp, torch/cuda/_graph_annotations.py and
-// _annotate_cuda_graph_trace.py.
+// Source: pytorch/kineto libkineto/src/output_json.cpp.
 
 // torchKinds are the categories read, in the spelling since PyTorch 1.12 and
 // before.
@@ -55,22 +53,17 @@ type torchReader struct {
 	in    jsonScanner
 	event torchEvent
 
-	work        *activityReader // kernels; their process is number 0
-	streams     []int32         // by kernel: the stream it ran on, among threads
+	work        *work // all of one process
+	calls       *calls
+	spans       *spans
 	kernelNames *interner
-	rangeNames  *interner
-	ids         *interner // of processes and threads, as text
-	threads     *denseIDs[torchThread]
-	launches    []torchLaunch
 	operators   *interner
+	ids         *interner           // of processes and threads, as text
+	threads     *Index[torchThread] // of calls, ranges and kernels' streams
+	streams     []int32             // by kernel: the stream it ran on, among threads
+	externals   []int64             // by kernel: the external id of the operator that launched it
 	called      []torchOperatorCall
-	externals   []int64         // by kernel: the external id of the operator that launched it
-	calls       int64           // API calls
-	annotations map[int64]int32 // by graph node: a name among those of ranges
-	ranges      []Range
-	rangesEnd   int64
 	processes   map[int32]bool // that made calls
-	captures    []torchCapture // of graphs, during which launches have no kernel
 
 	origin   int64 // time of the first event; all others are relative to it
 	placed   bool  // origin is known
@@ -79,20 +72,6 @@ type torchReader struct {
 	world    int
 	listed   bool // there is a list of events
 	metadata Metadata
-}
-
-// torchCapture is the begin or the end of the capture of a graph on a thread.
-type torchCapture struct {
-	thread int32
-	at     int64
-	begin  bool
-}
-
-// torchLaunch is a call that launches, with its correlation id.
-type torchLaunch struct {
-	Launch
-	correlation int64
-	kernel      bool // it launches a kernel, not a graph
 }
 
 // torchOperatorCall is one call of an operator.
@@ -107,8 +86,6 @@ type torchThread struct {
 	pid, tid int32
 	gpu      bool
 }
-
-func (t torchThread) bits() uint64 { return uint64(uint32(t.pid))<<32 | uint64(uint32(t.tid)) }
 
 // isTorchTrace looks for an object or a list at the beginning, behind gzip too.
 func isTorchTrace(path string) bool {
@@ -171,13 +148,9 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	}
 	in, stop := ahead(in)
 	defer stop()
-	t := &torchReader{
-		in:          jsonScanner{in: in},
-		kernelNames: newInterner(), rangeNames: newInterner(), operators: newInterner(), ids: newInterner(),
-		threads: newDenseIDs(torchThread.bits), rank: router.NoID,
-		work:      newActivityReader(nil, nil),
-		processes: map[int32]bool{}, annotations: map[int64]int32{},
-	}
+	t := &torchReader{in: jsonScanner{in: in}, work: newWork(), calls: newCalls(), spans: newSpans(),
+		kernelNames: newInterner(), operators: newInterner(), ids: newInterner(), threads: NewIndex[torchThread](0),
+		rank: router.NoID, processes: map[int32]bool{}}
 	t.operators.of(nil)
 	if err := t.read(); err != nil {
 		return nil, err

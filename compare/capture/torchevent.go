@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// noExternal is the external id of an event that has none.
+const noExternal = math.MinInt64
+
 // torchEvent is one event as far as it is used.
 type torchEvent struct {
 	kind        torchKind
@@ -17,11 +20,10 @@ type torchEvent struct {
 	duration    int64
 	timed       bool
 	lasting     bool // has a duration
-	correlation int64
+	correlation uint32
 	device      int64 // −1 where not recorded
 	node        int64
 	external    int64 // of an operator and the kernels it launched
-	annotation  []byte
 }
 
 // readEvent reads one event and keeps it if it counts.
@@ -30,8 +32,8 @@ func (t *torchReader) readEvent() {
 		return
 	}
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], annotation: e.annotation[:0], correlation: noCorrelation, device: -1, pid: -1,
-		tid: -1, external: noCorrelation}
+	*e = torchEvent{name: e.name[:0], correlation: noCorrelation, device: -1, pid: -1,
+		tid: -1, external: noExternal}
 	for t.in.next('}') {
 		switch string(t.in.name()) {
 		case "ph":
@@ -72,15 +74,15 @@ func (t *torchReader) readArguments(e *torchEvent) {
 	for t.in.next('}') {
 		switch string(t.in.name()) {
 		case "correlation":
-			t.number(&e.correlation)
+			id := int64(-1)
+			t.number(&id)
+			e.correlation = correlationOf(id, true)
 		case "device":
 			t.number(&e.device)
 		case "External id", "external id":
 			t.number(&e.external)
 		case "graph node id":
 			t.number(&e.node)
-		case "name":
-			e.annotation = append(e.annotation[:0], t.in.value()...)
 		default:
 			t.in.skip()
 		}

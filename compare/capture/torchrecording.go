@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -21,7 +20,7 @@ func (t *torchReader) keep(e *torchEvent) {
 		return
 	}
 	if e.kind == torchOperator {
-		if e.external != noCorrelation {
+		if e.external != noExternal {
 			t.called = append(t.called, torchOperatorCall{e.external, t.operators.of(e.name)})
 		}
 		e.kind = torchRange
@@ -45,7 +44,9 @@ func (t *torchReader) keep(e *torchEvent) {
 	}
 	switch e.kind {
 	case torchKernel:
-		t.keepKernel(e, start, end)
+		if err := t.keepKernel(e, start, end); err != nil {
+			t.in.err = err
+		}
 	case torchCall:
 		t.keepCall(e, start, end)
 	case torchRange, torchProjection:
@@ -53,10 +54,10 @@ func (t *torchReader) keep(e *torchEvent) {
 	}
 }
 
-func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
+func (t *torchReader) keepKernel(e *torchEvent, start, end int64) error {
 	if !e.lasting {
 		t.work.issues[Unended]++
-		return
+		return nil
 	}
 	device := e.device
 	if device < 0 {
@@ -65,89 +66,52 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) {
 			device = n
 		}
 	}
-	a := t.work
-	k := Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name), Launch: a.correlations.short(e.correlation)}
-	k.Device = a.devices.of(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})
-	if k.GraphNode = a.graphNode(e.node); k.GraphNode > 0 && len(e.annotation) > 0 {
-		t.annotations[e.node] = t.rangeNames.of(e.annotation)
+	if e.external == int64(e.correlation) {
+		e.external = noExternal // before PyTorch 2.1 the correlation id stands in place of an operator's
 	}
-	a.kernels = append(a.kernels, k)
-	a.end = max(a.end, end)
-	if e.external == e.correlation {
-		e.external = noCorrelation // before PyTorch 2.1 it is written in place of an operator's
-	}
-	t.externals = append(t.externals, e.external)
-	t.streams = append(t.streams, t.threads.of(torchThread{e.pid, e.tid, true}))
-	a.streams.of(Stream{k.Device, int64(t.streams[len(t.streams)-1])})
+	stream := t.threads.Number(torchThread{e.pid, e.tid, true})
+	t.streams, t.externals = append(t.streams, stream), append(t.externals, e.external)
+	return t.work.add(Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name),
+		Device: t.work.devices.Number(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})},
+		e.correlation, int64(stream), e.node)
 }
 
 // keepCall keeps the calls that launch, by name: most calls only ask or wait.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
-	t.calls++
-	if bytes.Contains(e.name, []byte("Capture")) {
-		if kind := callKindOf(string(e.name)); kind != otherCall {
-			t.captures = append(t.captures, torchCapture{t.threads.of(torchThread{e.pid, e.tid, false}), start,
-				kind == beginCapture})
-		}
-	}
-	if e.correlation == noCorrelation || !bytes.Contains(e.name, []byte("Launch")) {
+	t.calls.count++
+	if !bytes.Contains(e.name, []byte("Launch")) && !bytes.Contains(e.name, []byte("Capture")) {
 		return
+	}
+	kind := callKindOf(string(e.name))
+	if launches := kind == kernelCall || kind == graphCall; launches && e.correlation == noCorrelation {
+		return
+	} else if launches {
+		t.processes[e.pid] = true
 	}
 	if bytes.HasSuffix(e.name, []byte("GraphLaunch")) {
 		t.metadata.GraphLaunches++
 	}
-	t.processes[e.pid] = true
-	t.launches = append(t.launches,
-		torchLaunch{Launch{Start: start, End: end, Thread: t.threads.of(torchThread{e.pid, e.tid, false})},
-			e.correlation, callKindOf(string(e.name)) == kernelCall})
+	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.threads.Number(torchThread{e.pid, e.tid, false})},
+		e.correlation)
 }
 
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
-	t.rangesEnd = max(t.rangesEnd, end)
-	if !e.lasting {
-		t.work.issues[OpenRanges]++
-		end = openEnd
-	}
-	name := bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))
-	t.ranges = append(t.ranges, Range{
-		Start: start, End: end, Name: t.rangeNames.of(name),
-		Thread: t.threads.of(torchThread{e.pid, e.tid, e.kind == torchProjection}),
-	})
-}
-
-// createAnnotated makes a range of each annotation, in which its graph nodes are created, on
-// a thread that there is not.
-func (t *torchReader) createAnnotated(process int64) {
-	if len(t.annotations) == 0 {
-		return
-	}
-	thread := t.threads.of(torchThread{pid: -2, tid: -2})
-	known := map[int32]bool{}
-	for _, node := range slices.Sorted(maps.Keys(t.annotations)) {
-		name := t.annotations[node]
-		at := 2 * int64(name)
-		t.work.nodes = append(t.work.nodes,
-			GraphNode{ID: node, Created: at, Thread: t.work.threads.of(process | int64(thread))})
-		if !known[name] {
-			known[name] = true
-			t.ranges = append(t.ranges, Range{Start: at, End: at + 1, Thread: thread, Name: name})
-		}
-	}
+	t.spans.add(Range{
+		Start: start, End: end, Name: t.spans.names.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))),
+		Thread: t.threads.Number(torchThread{e.pid, e.tid, e.kind == torchProjection}),
+	}, e.lasting)
 }
 
 // callers gives every launch the operator that made it: kernel and operator carry the
 // same external id.
 func (t *torchReader) callers(rec *Recording) {
-	rec.Operators = t.operators.names
-	for i, name := range rec.Operators {
-		rec.Operators[i] = strings.ToValidUTF8(name, "\uFFFD")
-	}
+	rec.Operators = t.operators.valid()
 	byID := func(a, b torchOperatorCall) int { return cmp.Compare(a.external, b.external) }
 	if !slices.IsSortedFunc(t.called, byID) {
 		slices.SortStableFunc(t.called, byID)
 	}
 	for i, id := range t.externals {
-		if l := rec.Kernels[i].Launch; l >= 0 && id != noCorrelation {
+		if l := rec.Kernels[i].Launch; l >= 0 && id != noExternal {
 			if at, ok := slices.BinarySearchFunc(t.called, torchOperatorCall{external: id}, byID); ok {
 				rec.Launches[l].Operator = t.called[at].operator
 			}
@@ -179,53 +143,25 @@ func (t *torchReader) recording() (*Recording, error) {
 			Err: errManyProcesses}
 	}
 	process := t.process()
-	t.work.processes.of(process)
-	t.work.names = t.kernelNames.names
+	t.work.processes.Number(process)
+	t.work.names = t.kernelNames.valid()
 	for i, name := range t.work.names {
-		t.work.names[i] = demangled(strings.ToValidUTF8(name, "\uFFFD"))
+		t.work.names[i] = demangled(name)
 	}
-	t.createAnnotated(process)
-	ids := newIDs() // of threads, as the merger wants them
-	for i := range t.threads.values {
-		ids.of(process | int64(i))
+	ids := NewIndex[int64](0) // of threads, whose numbers stay
+	for i := range t.threads.Values {
+		ids.Number(process | int64(i))
 	}
-	index := newCorrelationIndex(t.work)
-	slices.SortFunc(t.captures, torchCapture.compare)
-	index.launches = make([]Launch, index.pairs)
-	calls := &launchReader{index: index, threads: ids, calls: t.calls}
-	for _, l := range t.launches {
-		if pair := index.find(0, l.correlation); pair >= 0 {
-			calls.add(pair, l.Launch)
-		} else if l.kernel && !t.capturing(l.Thread, l.Start) {
-			calls.lost++
-		}
+	t.calls.threads, t.spans.threads = ids, ids
+	rec := join(t.work, t.calls, t.spans)
+	for i, thread := range t.threads.Values {
+		rec.Threads[i].GPU = thread.gpu
 	}
-	m := newMerger(t.work)
-	m.launches([]*launchReader{calls}, index, t.work.correlations)
-	t.callers(m.rec)
-	m.ranges(&rangeReader{ranges: t.ranges, names: t.rangeNames, domains: newDomains(), threads: ids, end: t.rangesEnd})
-	t.project(m.rec)
-	m.finish()
-	for i, thread := range t.threads.values {
-		m.rec.Threads[i].GPU = thread.gpu
-	}
+	t.callers(rec)
+	t.project(rec)
 	t.describe()
-	m.rec.Metadata = t.metadata
-	return m.rec, nil
-}
-
-// capturing reports whether a thread captures a graph at a time: the capture's begin is
-// the last before it, or its end the first of all.
-func (t *torchReader) capturing(thread int32, at int64) bool {
-	i, _ := slices.BinarySearchFunc(t.captures, torchCapture{thread: thread, at: at}, torchCapture.compare)
-	if i > 0 && t.captures[i-1].thread == thread {
-		return t.captures[i-1].begin
-	}
-	return i < len(t.captures) && t.captures[i].thread == thread && !t.captures[i].begin
-}
-
-func (c torchCapture) compare(o torchCapture) int {
-	return cmp.Or(cmp.Compare(c.thread, o.thread), cmp.Compare(c.at, o.at))
+	rec.Metadata = t.metadata
+	return rec, nil
 }
 
 // errManyProcesses is the error of a trace that was merged from several.
@@ -243,9 +179,9 @@ func (t *torchReader) process() int64 {
 // project gives a kernel without a launch a place in time on its stream, where the
 // profiler projected ranges onto streams.
 func (t *torchReader) project(rec *Recording) {
-	projected := make([]bool, len(t.threads.values))
+	projected := make([]bool, len(t.threads.Values))
 	for _, r := range rec.Ranges {
-		projected[r.Thread] = projected[r.Thread] || t.threads.values[r.Thread].gpu
+		projected[r.Thread] = projected[r.Thread] || rec.Threads[r.Thread].GPU
 	}
 	for i := range rec.Kernels {
 		if k := &rec.Kernels[i]; k.Launch < 0 && projected[t.streams[i]] {

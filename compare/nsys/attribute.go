@@ -24,17 +24,17 @@ var libraryDomains = []string{"nccl", "cccl", "cub", "thrust", "cublas", "cublas
 type attribution struct {
 	rec       *capture.Recording
 	options   Options
-	labels    []ranges.Label          // by range name
-	locations *kernel.Index[location] // of launches and graph nodes
-	launches  []int32                 // location of each launch
-	created   []int32                 // location of each graph node at its creation
-	origins   []int32                 // of each graph node, see nodes.Origins
+	labels    []ranges.Label           // by range name
+	locations *capture.Index[location] // of launches and graph nodes
+	launches  []int32                  // location of each launch
+	created   []int32                  // location of each graph node at its creation
+	origins   []int32                  // of each graph node, see nodes.Origins
 	replays   map[[2]int32]int32
-	classes   []kernel.Class          // by kernel name
-	final     *kernel.Index[location] // of kernels
-	direct    []int32                 // by location: the final one plus 1, where no name changes it
-	recent    []recentLocation        // by kernel name
-	operators []int8                  // rule of each operator, see ranges.OperatorOf
+	classes   []kernel.Class           // by kernel name
+	final     *capture.Index[location] // of kernels
+	direct    []int32                  // by location: the final one plus 1, where no name changes it
+	recent    []recentLocation         // by kernel name
+	operators []int8                   // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
 	counts    export.Counts
 	stepNames map[int32]string // the first range of each step
@@ -53,7 +53,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	a.addQueries(lines)
 	var wait sync.WaitGroup
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
-	found, renumbered := make([]*kernel.Index[location], len(lines)), make([]bool, len(lines))
+	found, renumbered := make([]*capture.Index[location], len(lines)), make([]bool, len(lines))
 	most, hooked := 0, map[int32]bool{} // processes
 	for i := range lines {
 		hooked[rec.Threads[i].Process] = hooked[rec.Threads[i].Process] || lines[i].Hooked()
@@ -62,7 +62,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 		wait.Go(func() {
 			lines[i].Sort()
 			renumbered[i] = lines[i].Number(hooked[rec.Threads[i].Process])
-			found[i] = kernel.NewIndex[location](0)
+			found[i] = capture.NewIndex[location](0)
 			lines[i].Locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
 		})
 	}
@@ -71,7 +71,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	for i := range lines {
 		most = max(most, len(found[i].Values)) // threads of several ranks share most locations
 	}
-	a.locations = kernel.NewIndex[location](most)
+	a.locations = capture.NewIndex[location](most)
 	a.locations.Number(ranges.Unattributed)
 	for i := range lines { // from each thread's own numbers of locations to common ones
 		a.counts.Renumbered = a.counts.Renumbered || renumbered[i]
@@ -216,7 +216,7 @@ func (a *attribution) moment(query int32) int64 {
 // rankEvents splits what ran by the process and device it ran on, in their order,
 // and gives each kernel its location.
 func (a *attribution) rankEvents() []*rankEvents {
-	a.final = kernel.NewIndex[location](len(a.locations.Values))
+	a.final = capture.NewIndex[location](len(a.locations.Values))
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
 	a.classes = kernel.Classes(a.rec.KernelNames, a.options.Phases)
 	a.operators = make([]int8, len(a.rec.Operators))

@@ -297,9 +297,9 @@ func TestRowNumbers(t *testing.T) {
 func TestOneCorrelationIDForAll(t *testing.T) {
 	const n = 30_000
 	f := newFixture().push(0, 0, 100*n/2, "layer 0 experts").push(0, 100*n/2+1, 200*n, "layer 1 experts")
-	id := f.text("k")
+	id, call := f.text("k"), f.text("cudaLaunchKernel_v7000")
 	f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 100*i+10, 100*i+13, 0, 7, 1, %d, %d, %d, NULL FROM n", n, pid(0), id, id)
-	f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 100*i, 100*i+1, %d, 1, %d FROM n", n, tid(0, 1), id)
+	f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 100*i, 100*i+1, %d, 1, %d FROM n", n, tid(0, 1), call)
 	trace := mustRead(t, Options{}, f.write(t, "same.sqlite"))
 	// calls 1 … n/2 begin within the first range (call n/2 on its last nanosecond)
 	equal(t, "layer 0", phaseTime(trace, 0, 0, PhaseExperts), 3*n/2)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
@@ -20,7 +21,7 @@ type reduction struct {
 	ranks       []*rankEvents // in rank order
 	sums        [][]int64     // of each rank's time, by location
 	times       *imbalance.Times
-	names       *kernel.Index[string]
+	names       *capture.Index[string]
 	nameOf      map[*exportSummary][]int32 // its names among all
 	classes     []kernel.Class             // of names
 	expertTimes []expertTime               // see sumExperts
@@ -69,7 +70,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 // be ranks of one run.
 func newReduction(exports []*exportSummary, options Options) (*reduction, error) {
 	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(),
-		names: kernel.NewIndex[string](0)}
+		names: capture.NewIndex[string](0)}
 	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
 		return cmp.Or(slices.Compare(a.Export.Ranks, b.Export.Ranks), cmp.Compare(a.Export.Path, b.Export.Path))
 	})
@@ -227,7 +228,7 @@ func (p *rankEvents) sums() []int64 {
 
 // groupLocations numbers the locations that fall together under a key.
 func groupLocations(locations []location, key func(location) location) (groupOf []int32, groups []location) {
-	x := kernel.NewIndex[location](0)
+	x := capture.NewIndex[location](0)
 	groupOf = make([]int32, len(locations))
 	for i, l := range locations {
 		groupOf[i] = x.Number(key(l))

@@ -214,37 +214,3 @@ func TestTorchTracesOfH200s(t *testing.T) {
 		t.Errorf("expert time is %v uneven with the learned router, %v with the perfect one", n, p)
 	}
 }
-
-// Kernels that were marked while their graph was captured are of the layer and phase that the
-// mark names, in the step of each replay: two of two layers, whose experts take 3 and 5 µs.
-func TestTorchGraphAnnotations(t *testing.T) {
-	var events []string
-	for step := range 2 {
-		at := 100 * step
-		events = append(events,
-			fmt.Sprintf(`{"ph":"X","cat":"user_annotation","name":"ProfilerStep#%d","pid":9,"tid":9,"ts":%d,"dur":50}`, step, at),
-			fmt.Sprintf(`{"ph":"X","cat":"cuda_runtime","name":"cudaGraphLaunch","pid":9,"tid":9,"ts":%d,"dur":2,"args":{"correlation":%d}}`, at+1, step+1))
-		for layer, us := range []int{3, 5} {
-			for i, phase := range []string{"router", "experts"} {
-				events = append(events, fmt.Sprintf(`{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":%d,"dur":%d,"args":`+
-					`{"correlation":%d,"graph node id":%d,"device":0,"name":"layer %d %s"}}`, at+10+20*layer+10*i, 1+i*(us-1),
-					step+1, 4+2*layer+i, layer, phase))
-			}
-		}
-	}
-	path := filepath.Join(t.TempDir(), "annotated.json")
-	if err := os.WriteFile(path, []byte("["+strings.Join(events, ",")+"]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	trace := mustRead(t, Options{}, path)
-	equal(t, "cells", len(trace.Cells), 8)
-	for _, c := range trace.Cells {
-		want := int64(1000)
-		if c.Phase == PhaseExperts {
-			want = 3000 + 2000*int64(c.Layer)
-		}
-		if c.TotalNS != want || !c.Step.Defined() || c.Phase != PhaseRouter && c.Phase != PhaseExperts {
-			t.Errorf("want %d ns, have %+v", want, c)
-		}
-	}
-}

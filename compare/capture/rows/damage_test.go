@@ -15,16 +15,9 @@ func checkDamaged(t testing.TB, path, what string) (err error) {
 	t.Helper()
 	db := open(t, path)
 	defer db.Close()
-	q := scribbled
-	_, right := Halves(600)
-	for _, q.Rows = range []RowRange{All, right} {
-		want := bySQLite(db, q)
-		checkSame(t, fmt.Sprint(what, q.Rows), each(db, path, q), want)
-		if want.err != nil {
-			err = want.err
-		}
-	}
-	return err
+	want := bySQLite(db, scribbled)
+	checkSame(t, what, each(db, path, scribbled), want)
+	return want.err
 }
 
 // toDamage is a database in small pages with many spilled records; 1200 rows make
@@ -162,10 +155,7 @@ func TestDisorder(t *testing.T) {
 			t.Fatal(err)
 		}
 		db, q := open(t, path), scribbled
-		for first := range int64(101) {
-			q.Rows = RowRange{first, 100}
-			checkSame(t, fmt.Sprintf("page %d, from row %d", page+1, first), each(db, path, q), bySQLite(db, q))
-		}
+		checkSame(t, fmt.Sprintf("page %d", page+1), each(db, path, q), bySQLite(db, q))
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 )
 
 // Query names what to read of a table. A column that the table does not have
@@ -26,19 +25,6 @@ type Query struct {
 	Table    string
 	Integers []string // columns of integers, each once, at most 64
 	Text     string   // a column of text; "" reads none
-	Rows     RowRange
-}
-
-// RowRange is a range of row numbers, both ends included.
-type RowRange struct{ First, Last int64 }
-
-// All is every row.
-var All = RowRange{math.MinInt64, math.MaxInt64}
-
-// Halves is every row in two ranges of as many rows each, where the rows of a
-// table are numbered from 1 to last.
-func Halves(last int64) (left, right RowRange) {
-	return RowRange{math.MinInt64, last / 2}, RowRange{last/2 + 1, math.MaxInt64}
 }
 
 // Row is one row of a query. It is overwritten by the next one.

@@ -84,7 +84,7 @@ func (t *table) sql() string {
 		list = append(list, "CAST("+quote(c.name)+" AS "+kind+")")
 	}
 	return "SELECT " + strings.Join(append(list, "NULL"), ", ") + " FROM " + quote(t.Table) +
-		" NOT INDEXED WHERE rowid BETWEEN ? AND ? LIMIT -1 OFFSET ?"
+		" NOT INDEXED LIMIT -1 OFFSET ?"
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
@@ -96,7 +96,7 @@ func (t *table) wanted() []column {
 
 // step has SQLite read the rows, without the first ones.
 func (t *table) step(ctx context.Context, db *sql.DB, without int64, visit func(*Row) error) error {
-	found, err := db.QueryContext(ctx, t.sql(), t.Rows.First, t.Rows.Last, without)
+	found, err := db.QueryContext(ctx, t.sql(), without)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package rows
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"os"
 )
 
@@ -20,15 +19,11 @@ const (
 	longest = 1 << 20 // bytes of a record, more than any row of an export has
 )
 
-var errLast = errors.New("beyond the last row wanted")
-
 // walker goes through the pages of a table's tree from left to right.
 type walker struct {
 	*pages
 	*decoder
 	ctx     context.Context
-	rows    RowRange
-	found   bool     // the first row is found: from here on every row is read
 	buffers [][]byte // for the pages of each level
 	rest    []byte   // a page of a spilled record
 	record  []byte   // a spilled record
@@ -51,11 +46,8 @@ func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (
 	if err != nil {
 		return 0, err
 	}
-	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, rows: t.Rows, rest: make([]byte, pages.size),
-		visit: visit}
-	if err = w.subtrees([]uint32{t.root}, 0); err == errLast {
-		err = nil
-	}
+	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, rest: make([]byte, pages.size), visit: visit}
+	err = w.subtrees([]uint32{t.root}, 0)
 	return w.seen, err
 }
 
@@ -97,45 +89,25 @@ func (w *walker) page(page []byte, level int) error {
 	return errFallback
 }
 
-// branch visits the rows below a page: a child for each cell, which also holds
-// the largest row number below that child, and one more child to the right. The
-// first row is below the first child whose number is not smaller.
+// branch visits the rows below a page: a child for each cell and one more to the right.
 func (w *walker) branch(page []byte, cells, level int) error {
 	children := make([]uint32, 0, cells+1)
-	before := int64(0)
 	for i := range cells {
 		at := int(binary.BigEndian.Uint16(page[branchHeader+2*i:]))
 		if at < branchHeader+2*cells || at > w.size-5 {
 			return errFallback
 		}
-		child := binary.BigEndian.Uint32(page[at:])
-		if !w.found {
-			number, _ := varint(page[at+4:])
-			if i > 0 && int64(number) <= before {
-				return errFallback // numbers in disorder: fall back to SQLite
-			}
-			if before = int64(number); before < w.rows.First {
-				continue
-			}
-		}
-		children = append(children, child)
+		children = append(children, binary.BigEndian.Uint32(page[at:]))
 	}
 	return w.subtrees(append(children, binary.BigEndian.Uint32(page[8:])), level+1)
 }
 
 // leaf visits the rows on a page.
 func (w *walker) leaf(page []byte, cells int) error {
-	i, err := w.start(page, cells)
-	if err != nil {
-		return err
-	}
-	for ; i < cells; i++ {
-		number, at, length, err := w.cell(page, cells, i)
+	for i := range cells {
+		at, length, err := w.cell(page, cells, i)
 		if err != nil {
 			return err
-		}
-		if number > w.rows.Last {
-			return errLast
 		}
 		record := page[at:]
 		if length > w.size-leastSpill {
@@ -156,38 +128,19 @@ func (w *walker) leaf(page []byte, cells int) error {
 	return nil
 }
 
-// start is the first cell of a leaf to visit.
-func (w *walker) start(page []byte, cells int) (first int, err error) {
-	if w.found {
-		return 0, nil
-	}
-	w.found = true
-	before := int64(0)
-	for i := range cells {
-		number, _, _, err := w.cell(page, cells, i)
-		if err != nil || i > 0 && number <= before {
-			return 0, errFallback
-		}
-		if before = number; number < w.rows.First {
-			first = i + 1
-		}
-	}
-	return first, nil
-}
-
-// cell is a cell of a leaf: its row's number, where on the page the record begins
-// and how long it is.
-func (w *walker) cell(page []byte, cells, i int) (number int64, at, length int, err error) {
+// cell gives where on a leaf the record of a cell begins and how long it is, behind its
+// length and its row's number.
+func (w *walker) cell(page []byte, cells, i int) (at, length int, err error) {
 	at = int(binary.BigEndian.Uint16(page[leafHeader+2*i:]))
 	if at < leafHeader+2*cells || at > w.size-4 {
-		return 0, 0, 0, errFallback
+		return 0, 0, errFallback
 	}
 	size, n := varint(page[at:])
-	row, m := varint(page[at+n:])
+	_, m := varint(page[at+n:])
 	if at += n + m; size > longest || n > 4 || at > w.size {
-		return 0, 0, 0, errFallback
+		return 0, 0, errFallback
 	}
-	return int64(row), at, int(size), nil
+	return at, int(size), nil
 }
 
 // spilled is a record too long for its page, which holds the record's beginning

@@ -1,8 +1,9 @@
-package kernel
+package capture
 
 import (
 	"hash/maphash"
 	"slices"
+	"strings"
 )
 
 // Index numbers values by first sight; neighbors are often alike. It holds each value
@@ -22,7 +23,7 @@ func NewIndex[T comparable](room int) *Index[T] {
 	return x
 }
 
-// Number is that of a value.
+// Number gives a value its number: values 7, 9, 7 get 0, 1, 0.
 func (x *Index[T]) Number(v T) int32 {
 	if len(x.Values) > 0 && x.Values[x.last] == v {
 		return x.last
@@ -61,4 +62,30 @@ func (x *Index[T]) grow(room int) {
 	for i, v := range x.Values {
 		x.table[x.find(v)] = int32(i + 1)
 	}
+}
+
+// interner numbers texts by first sight. It finds a known one without allocating.
+type interner struct {
+	index map[string]int32
+	names []string
+}
+
+func newInterner() *interner { return &interner{index: map[string]int32{}} }
+
+func (n *interner) of(b []byte) int32 {
+	i, ok := n.index[string(b)]
+	if !ok {
+		i = int32(len(n.names))
+		n.names = append(n.names, string(b))
+		n.index[n.names[i]] = i
+	}
+	return i
+}
+
+// valid gives the texts with what is not UTF-8 replaced.
+func (n *interner) valid() []string {
+	for i, name := range n.names {
+		n.names[i] = strings.ToValidUTF8(name, "\uFFFD")
+	}
+	return n.names
 }

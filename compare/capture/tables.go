@@ -1,0 +1,246 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/capture/rows"
+)
+
+// table says how a table of events is read: which columns, and what a row fills.
+type table struct {
+	name    string
+	need    int      // how many of the columns, from the first on, it cannot be read without
+	columns []string // of integers; one that is not there reads as NULL
+	text    string   // a column of text, or none
+	fill    func(row *rows.Row) error
+}
+
+// stream reads a table of events, with its times from the base on.
+func (db *database) stream(ctx context.Context, t table) error {
+	if !db.has(t.name, t.columns[:t.need]...) {
+		return nil
+	}
+	n := int64(0)
+	defer func() { db.meter.add(n % meterStride) }()
+	start, end := slices.Index(t.columns, "start"), slices.Index(t.columns, "end")
+	return rows.Query{Table: t.name, Integers: t.columns, Text: t.text}.Each(ctx, db.sql, db.file,
+		func(row *rows.Row) error {
+			if n++; n%meterStride == 0 {
+				db.meter.add(meterStride)
+			}
+			if db.base != 0 {
+				row.Subtract(start, db.base)
+				if end >= 0 {
+					row.Subtract(end, db.base)
+				}
+			}
+			return t.fill(row)
+		})
+}
+
+// workTables are the tables of what ran on the GPU: kernels, whole graphs, and the creations
+// of graph nodes.
+func (db *database) workTables(w *work, names *stringLookup) []table {
+	room := db.room(kernelTable)
+	w.kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
+	ids, name := NewIndex[int64](0), "demangledName"
+	if !db.has(kernelTable, name) {
+		name = "shortName"
+	}
+	kernels := func(row *rows.Row) error {
+		k := Kernel{Start: row.Int(0), End: row.Int(1)}
+		if !w.issues.believable(k.Start, k.End) {
+			return nil
+		}
+		if k.Name = ids.Number(row.Int(4)); int(k.Name) == len(w.names) {
+			text, _, err := names.find(row.Int(4))
+			if err != nil {
+				return err
+			}
+			w.names = append(w.names, demangled(strings.ToValidUTF8(text, "\uFFFD")))
+		}
+		k.Device = w.device(row.Int(3), row.Int(5))
+		return w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(7), row.Int(6))
+	}
+	graphs := func(row *rows.Row) error {
+		g := GraphLaunch{Start: row.Int(0), End: row.Int(1), Correlation: row.Int(2), Graph: row.Int(5), Launch: -1}
+		if w.issues.believable(g.Start, g.End) {
+			if row.Null(2) {
+				g.Correlation = -1
+			}
+			g.Device = w.device(row.Int(3), row.Int(4))
+			w.end = max(w.end, g.End)
+			w.graphs = append(w.graphs, g)
+		}
+		return nil
+	}
+	nodes := func(row *rows.Row) error {
+		n := GraphNode{Created: row.Int(0), ID: row.Int(2), Origin: row.Int(3)}
+		if w.issues.believable(n.Created, n.Created) {
+			n.Thread, n.Process = w.nodeThreads.Number(row.Int(1)), w.processes.Number(row.Int(1)&processMask)
+			w.nodes = append(w.nodes, n)
+		}
+		return nil
+	}
+	return []table{
+		{kernelTable, 2, []string{"start", "end", "correlationId", "globalPid", name, "deviceId", "graphNodeId",
+			"streamId"}, "", kernels},
+		{graphTable, 2, []string{"start", "end", "correlationId", "globalPid", "deviceId", "graphId"}, "", graphs},
+		{nodeTable, 3, []string{"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, "", nodes},
+	}
+}
+
+// callTables is the table of API calls. Those that launch are kept, known by their names; a
+// call without a name may be one.
+func (db *database) callTables(c *calls, names *stringLookup) []table {
+	ids, kinds := NewIndex[int64](0), []callKind(nil)
+	kindOf := func(row *rows.Row) (callKind, error) {
+		if row.Null(4) {
+			return graphCall, nil
+		}
+		id := ids.Number(row.Int(4))
+		if int(id) == len(kinds) {
+			text, known, err := names.find(row.Int(4))
+			if err != nil {
+				return 0, err
+			}
+			kind := graphCall
+			if known {
+				kind = callKindOf(text)
+			}
+			kinds = append(kinds, kind)
+		}
+		return kinds[id], nil
+	}
+	fill := func(row *rows.Row) error {
+		c.count++
+		kind, err := kindOf(row)
+		l := Launch{Start: row.Int(2), End: row.Int(3)}
+		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.issues.believable(l.Start, l.End) {
+			return err
+		}
+		l.Thread = c.threads.Number(row.Int(1))
+		c.add(kind, l, correlationOf(row.Int(0), !row.Null(0)))
+		return nil
+	}
+	return []table{{callTable, 4, []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}, "",
+		fill}}
+}
+
+// domainCreated is the type of the event that gives a domain of ranges its name.
+const domainCreated = 75
+
+// eventTypes are the values of NVTX_EVENTS.eventType that matter, the same from 2021 to
+// 2026: ranges pushed and popped, started and ended, both of them imported, and domains.
+var eventTypes = []int64{59, 60, 70, 71, domainCreated}
+
+// rangeTables is the table of named ranges. A name is plain text in the row or the
+// id of a registered string; reading only one of the two loses ranges.
+func (db *database) rangeTables(s *spans, names *stringLookup) []table {
+	s.list = make([]Range, 0, db.room(rangeTable))
+	ids, registered := NewIndex[int64](0), []int32(nil) // names by number in ids
+	name := func(row *rows.Row) (int32, error) {
+		text, ok := row.Text()
+		if ok || row.Null(3) {
+			return s.names.of(withoutInstance(text)), nil
+		}
+		id := ids.Number(row.Int(3))
+		if int(id) == len(registered) {
+			text, _, err := names.find(row.Int(3))
+			if err != nil {
+				return 0, err
+			}
+			registered = append(registered, s.names.of(withoutInstance([]byte(text))))
+		}
+		return registered[id], nil
+	}
+	type key struct{ process, id int64 }
+	domains := NewIndex[key](0)
+	domains.Number(key{}) // the default one, of all processes
+	fill := func(row *rows.Row) error {
+		kind := row.Int(1)
+		if !slices.Contains(eventTypes, kind) || row.Null(1) {
+			return nil
+		}
+		r, tid, domain := Range{Start: row.Int(0), End: row.Int(2)}, row.Int(4), key{id: row.Int(5)}
+		if domain.id != 0 {
+			domain.process = tid & processMask
+		}
+		if r.Domain = domains.Number(domain); int(r.Domain) == len(s.domains) {
+			s.domains = append(s.domains, "")
+		}
+		number, err := name(row)
+		if kind == domainCreated {
+			s.domains[r.Domain] = strings.ToValidUTF8(s.names.names[number], "\uFFFD")
+			return err
+		}
+		r.Thread, r.Name = s.threads.Number(tid), number
+		s.add(r, !row.Null(2))
+		return err
+	}
+	return []table{{rangeTable, 2, []string{"start", "eventType", "end", "textId", "globalTid", "domainId"}, "text",
+		fill}}
+}
+
+// instanceMarks begin what PyTorch appends to an operator's name to make it
+// unique: sequence number, sizes and operator ids.
+var instanceMarks = [][]byte{[]byte(", op_id = "), []byte(", seq = "), []byte(", sizes = "),
+	[]byte(", input_op_ids = ")}
+
+// withoutInstance cuts them off, so that all instances of an operator share a
+// name: "aten::add, op_id = 3" gives "aten::add".
+func withoutInstance(name []byte) []byte {
+	for _, mark := range instanceMarks {
+		if i := bytes.Index(name, mark); i >= 0 {
+			name = name[:i]
+		}
+	}
+	return name
+}
+
+// adopt gives what ran without a process (NULL, or an export without the column) to the only
+// process there is. With several it becomes a rank of its own: whose it is is not known.
+func (w *work) adopt(c *calls) {
+	known, only := map[int64]bool{}, int64(0)
+	for _, list := range [][]int64{w.processes.Values, c.threads.Values} {
+		for _, id := range list {
+			known[id&processMask] = true
+			only |= id & processMask // the only one, if there is no other
+		}
+	}
+	if !known[0] {
+		return
+	}
+	none, single := w.processes.Number(0), len(known) == 2
+	w.noPIDs = len(w.devices.Values) > 0 &&
+		!slices.ContainsFunc(w.devices.Values, func(d Device) bool { return d.Process != none })
+	issue, to := NoPID, NewIndex[Device](0)
+	if single {
+		issue = Adopted
+	}
+	number := make([]int32, len(w.devices.Values))
+	for i, d := range w.devices.Values {
+		if d.Process == none && single {
+			d.Process = w.processes.Number(only)
+		}
+		number[i] = to.Number(d)
+	}
+	for i := range w.kernels {
+		k := &w.kernels[i]
+		if !w.noPIDs && w.devices.Values[k.Device].Process == none {
+			w.issues[issue]++
+		}
+		k.Device = number[k.Device]
+	}
+	for i := range w.graphs {
+		w.graphs[i].Device = number[w.graphs[i].Device]
+	}
+	streams := NewIndex[Stream](0)
+	for _, s := range w.streams.Values {
+		streams.Number(Stream{number[s.Device], s.ID})
+	}
+	w.devices, w.streams = to, streams
+}
