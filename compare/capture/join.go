@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/moebalance/moebalance/router/input"
@@ -67,7 +66,7 @@ func correlationOf(id int64, known bool) uint32 {
 	return uint32(id)
 }
 
-// calls are the API calls that launch, in any order.
+// calls are the API calls that launch, in the order of the source.
 type calls struct {
 	issues       Issues
 	list         []Launch
@@ -75,11 +74,20 @@ type calls struct {
 	kernel       []bool   // by launch: it launches a kernel, not a graph
 	captures     []graphCapture
 	threads      *Index[int64]
-	count        int64    // of all calls
-	keys         []uint64 // by launch, once these are sorted: process and correlation id
+	processes    *Index[int64]
+	byID         []*processLaunches // by process
+	count        int64              // of all calls
 }
 
-func newCalls() *calls { return &calls{issues: Issues{}, threads: NewIndex[int64](0)} }
+// processLaunches are the launches of a process: after sort, by correlation id and start.
+type processLaunches struct {
+	order []int32
+	last  int // the place of the one found last
+}
+
+func newCalls() *calls {
+	return &calls{issues: Issues{}, threads: NewIndex[int64](0), processes: NewIndex[int64](0)}
+}
 
 // graphCapture is the begin or the end of the capture of a graph on a thread.
 type graphCapture struct {
@@ -120,11 +128,16 @@ func callKindOf(name string) callKind {
 }
 
 // add keeps a call that launches, or begins or ends the capture of a graph.
-func (c *calls) add(kind callKind, l Launch, correlation uint32) {
+func (c *calls) add(kind callKind, l Launch, process int32, correlation uint32) {
 	switch kind {
 	case beginCapture, endCapture:
 		c.captures = append(c.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
 	case kernelCall, graphCall:
+		for int(process) >= len(c.byID) {
+			c.byID = append(c.byID, &processLaunches{})
+		}
+		p := c.byID[process]
+		p.order = append(p.order, int32(len(c.list)))
 		c.list = append(c.list, l)
 		c.correlations = append(c.correlations, correlation)
 		c.kernel = append(c.kernel, kind == kernelCall)
@@ -141,55 +154,43 @@ func (c *calls) capturing(thread int32, at int64) bool {
 	return i < len(c.captures) && c.captures[i].thread == thread && !c.captures[i].begin
 }
 
-// sort puts the launches in the order of process, correlation id and start.
-func (c *calls) sort(processes *Index[int64]) {
+// sort puts the launches of each process in the order of correlation ids, in which they
+// mostly are.
+func (c *calls) sort() {
 	slices.SortFunc(c.captures, graphCapture.compare)
-	of := make([]uint64, len(c.threads.Values))
-	for i, tid := range c.threads.Values {
-		of[i] = uint64(processes.Number(tid & processMask))
+	byID := func(a, b int32) int {
+		return cmp.Or(cmp.Compare(c.correlations[a], c.correlations[b]), cmp.Compare(c.list[a].Start, c.list[b].Start))
 	}
-	c.keys = make([]uint64, len(c.list))
-	for i, l := range c.list {
-		c.keys[i] = of[l.Thread]<<32 | uint64(c.correlations[i])
-	}
-	c.correlations = nil
-	if !sort.IsSorted(c) { // mostly it is
-		sort.Sort(c)
-	}
-}
-
-func (c *calls) Len() int { return len(c.list) }
-
-func (c *calls) Less(i, j int) bool {
-	return c.keys[i] < c.keys[j] || c.keys[i] == c.keys[j] && c.list[i].Start < c.list[j].Start
-}
-
-func (c *calls) Swap(i, j int) {
-	c.list[i], c.list[j] = c.list[j], c.list[i]
-	c.keys[i], c.keys[j] = c.keys[j], c.keys[i]
-	c.kernel[i], c.kernel[j] = c.kernel[j], c.kernel[i]
-}
-
-// find gives the number of the launch with a key, −1 for none: of several the last that
-// began before the execution did, and the first if none did. It looks first at the launch
-// found before and the one behind it, which it mostly is.
-func (c *calls) find(key uint64, start int64, before int) int {
-	is := func(at int) bool { return at >= 0 && at < len(c.keys) && c.keys[at] == key }
-	for _, at := range []int{before, before + 1} {
-		if is(at) && !is(at-1) && !is(at+1) {
-			return at
+	for _, p := range c.byID {
+		if !slices.IsSortedFunc(p.order, byID) {
+			slices.SortFunc(p.order, byID)
 		}
 	}
-	after := sort.Search(len(c.keys), func(i int) bool {
-		return c.keys[i] > key || c.keys[i] == key && c.list[i].Start > start
+}
+
+// find gives the launch with a correlation id, −1 for none: of several the last that began
+// before the execution did, and the first if none did. It looks first at the launch found
+// before and the one behind it, which it mostly is.
+func (c *calls) find(p *processLaunches, id uint32, start int64) int32 {
+	is := func(at int) bool { return at >= 0 && at < len(p.order) && c.correlations[p.order[at]] == id }
+	for _, at := range []int{p.last, p.last + 1} {
+		if is(at) && !is(at-1) && !is(at+1) {
+			p.last = at
+			return p.order[at]
+		}
+	}
+	after, _ := slices.BinarySearchFunc(p.order, id, func(l int32, id uint32) int {
+		return cmp.Or(cmp.Compare(c.correlations[l], id), cmp.Compare(c.list[l].Start, start), -1)
 	})
 	switch {
 	case is(after - 1):
-		return after - 1
+		p.last = after - 1
 	case is(after):
-		return after
+		p.last = after
+	default:
+		return -1
 	}
-	return -1
+	return p.order[p.last]
 }
 
 // spans are the named ranges of a source.
@@ -269,21 +270,24 @@ func join(w *work, c *calls, s *spans) *Recording {
 
 // joinLaunches gives executions their launches, and leaves out the launches of nothing.
 func (r *Recording) joinLaunches(w *work, c *calls) {
-	c.sort(w.processes)
-	worked := make([]bool, len(w.processes.Values)) // by process
-	for _, d := range w.devices.Values {
-		worked[d.Process] = true
+	c.sort()
+	of := make([]*processLaunches, len(w.devices.Values)) // by device
+	worked := map[int32]bool{}                            // by process of launches
+	for i, d := range w.devices.Values {
+		if p := c.processes.Number(w.processes.Values[d.Process]); int(p) < len(c.byID) {
+			of[i], worked[p] = c.byID[p], true
+		}
 	}
-	number, before := make([]int32, len(c.list)), 0 // of launches, from 1 on
+	number := make([]int32, len(c.list)) // of launches, from 1 on
 	find := func(device int32, correlation uint32, start int64) int32 {
-		at := -1
-		if correlation != noCorrelation {
-			at = c.find(uint64(w.devices.Values[device].Process)<<32|uint64(correlation), start, before)
+		if of[device] == nil || correlation == noCorrelation {
+			return -1
 		}
+		at := c.find(of[device], correlation, start)
 		if at >= 0 {
-			number[at], before = 1, at
+			number[at] = 1
 		}
-		return int32(at)
+		return at
 	}
 	for i := range r.Kernels {
 		k := &r.Kernels[i]
@@ -291,18 +295,25 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 	}
 	for i := range r.Graphs {
 		g := &r.Graphs[i]
-		g.Launch = find(g.Device, correlationOf(g.Correlation, g.Correlation >= 0), g.Start)
+		g.Launch = find(g.Device, correlationOf(g.Correlation, true), g.Start)
+	}
+	for process, p := range c.byID {
+		for i, l := range p.order {
+			id := c.correlations[l]
+			if i > 0 && id == c.correlations[p.order[i-1]] && id != noCorrelation {
+				r.Issues[ReusedCorrelations]++
+			}
+			if number[l] == 0 && c.kernel[l] && worked[int32(process)] &&
+				!c.capturing(c.list[l].Thread, c.list[l].Start) {
+				r.LostKernels++
+			}
+		}
 	}
 	r.Launches = c.list[:0]
 	for i, l := range c.list {
-		if i > 0 && c.keys[i] == c.keys[i-1] && uint32(c.keys[i]) != noCorrelation {
-			r.Issues[ReusedCorrelations]++
-		}
 		if number[i] > 0 {
 			r.Launches = append(r.Launches, l)
 			number[i] = int32(len(r.Launches))
-		} else if c.kernel[i] && worked[c.keys[i]>>32] && !c.capturing(l.Thread, l.Start) {
-			r.LostKernels++
 		}
 	}
 	for i := range r.Kernels {

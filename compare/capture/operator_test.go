@@ -60,7 +60,8 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 	} {
 		c, w := newCalls(), newWork()
 		for i, letter := range letters {
-			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, uint32(i))
+			c.add(kinds[letter], Launch{Start: int64(i), Thread: c.threads.Number(1 << 24)}, c.processes.Number(1<<24),
+				uint32(i))
 		}
 		if err := w.add(Kernel{Device: w.device(1<<24, 0)}, noCorrelation, 7, 0); err != nil {
 			t.Fatal(err)
@@ -86,7 +87,8 @@ func TestJoin(t *testing.T) {
 		process, start int64
 		id             uint32
 	}{{two, 3, 5}, {one, 8, 9}, {one, 1, 5}, {one, 6, 5}, {one, 2, 7}, {two, 9, 1}, {one, 4, noCorrelation}} {
-		c.add(kernelCall, Launch{Start: l.start, End: l.start, Thread: c.threads.Number(l.process + 3)}, l.id)
+		c.add(kernelCall, Launch{Start: l.start, End: l.start, Thread: c.threads.Number(l.process + 3)},
+			c.processes.Number(l.process), l.id)
 	}
 	want := []int64{3, 1, 6, 6, 1, -1, -1, 8, 2}
 	for i, k := range []struct {

@@ -96,6 +96,8 @@ func (db *database) workTables(w *work, names *stringLookup) []table {
 // callTables is the table of API calls. Those that launch are kept, known by their names; a
 // call without a name may be one.
 func (db *database) callTables(c *calls, names *stringLookup) []table {
+	room := db.room(kernelTable) // few calls launch nothing or more
+	c.list, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
 	ids, kinds := NewIndex[int64](0), []callKind(nil)
 	kindOf := func(row *rows.Row) (callKind, error) {
 		if row.Null(4) {
@@ -123,7 +125,8 @@ func (db *database) callTables(c *calls, names *stringLookup) []table {
 			return err
 		}
 		l.Thread = c.threads.Number(row.Int(1))
-		c.add(kind, l, correlationOf(row.Int(0), !row.Null(0)))
+		process := c.processes.Number(row.Int(1) & processMask)
+		c.add(kind, l, process, correlationOf(row.Int(0), !row.Null(0)))
 		return nil
 	}
 	return []table{{callTable, 4, []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}, "",

@@ -92,7 +92,7 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 		t.metadata.GraphLaunches++
 	}
 	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.threads.Number(torchThread{e.pid, e.tid, false})},
-		e.correlation)
+		0, e.correlation)
 }
 
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
@@ -144,6 +144,7 @@ func (t *torchReader) recording() (*Recording, error) {
 	}
 	process := t.process()
 	t.work.processes.Number(process)
+	t.calls.processes.Number(process)
 	t.work.names = t.kernelNames.valid()
 	for i, name := range t.work.names {
 		t.work.names[i] = demangled(name)
