@@ -113,7 +113,7 @@ var seenNames = [][]string{
 		"moe::dev::routing::routingInitExpertCounts", "kernel_cake_deepseek_routing_main",
 	},
 	{"_topk_forward", "_routing_compute_indx", "_combined_routing_memset", "_sum_bitmatrix_rows",
-		"_compute_writeback_idx"},
+		"_compute_writeback_idx", "pack_bitmatrix"},
 	{"void transformer_engine::fused_router::fused_topk_with_score_function_forward_kernel<float>(const T1 *)",
 		"void transformer_engine::fused_router::fused_moe_aux_loss_forward_kernel<float, int>(T1)",
 		"fused_score_for_moe_aux_loss_forward_kernel"},
@@ -210,10 +210,12 @@ var seenNames = [][]string{
 		"void tensorrt_llm::kernels::cutlass_kernels::doActivationKernel<__nv_bfloat16, (bool)1>(T1 *)",
 		"doGatedActivationKernel", "void tensorrt_llm::kernels::cute_dsl::moeActivationKernel<__nv_bfloat16>(T1 *)",
 		"void moe::dev::activation::activationDeepSeekKernel<moe::dev::activation::KernelParams<(bool)1>>(T1)",
-		"_silu_and_mul_post_quant_kernel", "void cvt_fp16_to_fp4_expert<__nv_bfloat16, (bool)0>(int)",
+		"_silu_and_mul_post_quant_kernel", "_silu_mul_per_token_group_quant_fp8_colmajor", "void cvt_fp16_to_fp4_expert<__nv_bfloat16, (bool)0>(int)",
 	},
+	{"triton_red_fused_fused_add_rms_norm_moe_forward_shared_0", "triton_poi_fused__to_copy_mean_mul_pow_rsqrt_4"},
+	{"triton_poi_fused_add_clone_copy_expand_index_mul_neg_slice_split_stack_unsqueeze_view_4"},
 	{
-		"void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, (bool)1>(T1 *, const T1 *, int)", "silu_and_mul_kernel", "silu_mul_quant_varlen_kernel", "void per_token_group_quant_8bit_kernel<c10::BFloat16, (int)16>(const T1 *)",
+		"void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, (bool)1>(T1 *, const T1 *, int)", "silu_and_mul_kernel", "void vllm::silu_and_mul_per_block_quant_kernel<c10::BFloat16>(T1 *)", "silu_mul_quant_varlen_kernel", "void per_token_group_quant_8bit_kernel<c10::BFloat16, (int)16>(const T1 *)",
 		"_per_token_quant_and_transform_kernel",
 		"void tensorrt_llm::kernels::quantize_with_block_size<(int)0, __nv_bfloat16, (int)16, (bool)0>(int)",
 		"void cvt_fp16_to_fp4<__nv_bfloat16, (bool)0>(int)", "scale_1x128_kernel",
@@ -228,7 +230,7 @@ var seenNames = [][]string{
 		"void moe_sum_reduce_kernel_warp_token_topk<c10::BFloat16, (int)8>(const T1 *)",
 		"void apply_shuffle_mul_sum_kernel<half>(T1 *)", "_reduce_grouped", "_finalize_matmul_scatter"},
 	// attention
-	{"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<(int)2, (bool)1>>>>(T1::Params)", "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<(int)4>>(T1::Params)"},
+	{"void cutlass::device_kernel<flash::FlashAttnFwdCombine<cute::tuple<cute::C<(int)16>>>>(T1::Params)", "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<(int)2, (bool)1>>>>(T1::Params)", "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<(int)4>>(T1::Params)"},
 	{
 		"void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<(int)128, (int)64, (int)128, (int)4, (bool)0, (bool)0, cutlass::bfloat16_t>, (int)4, (int)3, (bool)1>(flash::Flash_fwd_params)",
 		"void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<(int)64>, (bool)1>(pytorch_flash::Flash_fwd_params)", "flash_fwd_splitkv_mla_kernel",

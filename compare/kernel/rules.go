@@ -7,6 +7,10 @@ var (
 	combineAndShare = []Phase{PhaseCombine, PhaseCommunication}
 )
 
+// Quantizing is the library of activations and quantizations, which prepare what the GEMM
+// behind them reads.
+const Quantizing = "activation and quantization"
+
 // kernelRules is the classifier, specific rules before general ones. A family
 // that serves several phases under one name has a rule that says unknown: a
 // guess would be counted as knowledge. Dense GEMMs are other compute: the
@@ -105,8 +109,10 @@ var kernelRules = []kernelRule{
 	{function: `moe::dev::routing::|routing(?:DeepSeek|Renormalize|Llama4|Custom|Precomputed)::routing|` +
 		`kernel_cake_deepseek_routing_`,
 		phase: PhaseRouter, library: "TRTLLM-gen", source: "trtllmGenKernels/blockScaleMoe, flashinfer"},
-	{function: `_topk_forward\b|_routing_\w+|_combined_routing\w*|_sum_bitmatrix_rows|_compute_writeback_idx`,
-		phase: PhaseRouter, library: "triton_kernels", source: "triton_kernels/routing_details, topk_details"},
+	{function: `_topk_forward\b|_routing_\w+|_combined_routing\w*|_sum_bitmatrix_rows|_compute_writeback_idx|` +
+		`pack_bitmatrix\b`,
+		phase: PhaseRouter, library: "triton_kernels",
+		source: "triton_kernels/routing_details, topk_details; vllm fused_moe/gpt_oss_triton_kernels_moe.py"},
 	{function: `fused_topk_with_score_function_|fused_(?:score_for_)?moe_aux_loss_`, phase: PhaseRouter,
 		library: "TransformerEngine", source: "common/fused_router"},
 	{function: `at::native::(?:sb|mb)topk::\w+`, phase: PhaseUnknown, library: "PyTorch", topK: true,
@@ -205,12 +211,17 @@ var kernelRules = []kernelRule{
 
 	// between and after the GEMMs
 	{function: `do(?:Gated)?ActivationKernel\b|moeActivationKernel\b|moe::dev::activation::|` +
-		`_silu_and_mul_post_quant_kernel\b|cvt_fp16_to_fp4_expert`, phase: PhaseExperts, library: "TensorRT-LLM, " +
-		"TRTLLM-gen, SGLang", source: "cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu, ep_moe/kernels.py"},
-	{function: `act_and_mul_kernel\b|silu_and_mul_kernel\b|silu_mul_quant_varlen_kernel\b|` +
-		`per_token_group_quant_8bit_kernel|_per_token_quant_and_transform_kernel|quantize_with_block_size\b|` +
+		`_silu_and_mul_post_quant_kernel\b|_silu_mul_per_token_group_quant_\w+|cvt_fp16_to_fp4_expert`, phase: PhaseExperts,
+		library: "TensorRT-LLM, TRTLLM-gen, SGLang, vLLM", source: "cutlass_kernels/moe_gemm, " +
+			"blockScaleMoe/DevKernel.cu, ep_moe/kernels.py, vllm fused_moe/deep_gemm_moe.py"},
+	{function: `triton_(?:poi|per|red)_fused_\w*(?:rms_norm|mean\w*rsqrt)`, phase: PhaseOther, library: "norms",
+		source: "captures: PyTorch Inductor's name lists what it fuses, the operator that reads the norm among them"},
+	{function: `triton_(?:poi|per)_fused_\w*mul_neg_(?:slice|split)\w*`, phase: PhaseAttention,
+		library: "PyTorch Inductor", source: "captures: rotary embedding of DeepSeek-V3, halves negated and stacked"},
+	{function: `act_and_mul_kernel\b|silu_and_mul_(?:per_block_quant_)?kernel\b|silu_mul_quant_varlen_kernel\b|` +
+		`swigluoai_and_mul_kernel\b|deep_gemm::transpose_fp32\b|per_token_group_quant_8bit_kernel|_per_token_quant_and_transform_kernel|quantize_with_block_size\b|` +
 		`cvt_fp16_to_fp4|scale_1x128_kernel\b|deep_gemm::transpose_\w*pack|triton_(?:poi|per|red)_fused_`,
-		phase: PhaseUnknown, library: "activation and quantization", source: "vLLM, SGLang, TensorRT-LLM, PyTorch " +
+		phase: PhaseUnknown, library: Quantizing, source: "vLLM, SGLang, TensorRT-LLM, PyTorch " +
 			"Inductor: for routed experts and for everything else"},
 	{function: `finalizeMoeRouting(?:NoFilling)?Kernel\b|moe::dev::finalize::`, phase: PhaseCombine,
 		library: "TensorRT-LLM, TRTLLM-gen", source: "cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu"},
@@ -219,7 +230,8 @@ var kernelRules = []kernelRule{
 		source: "moe_align_sum_kernels.cu, sgl-kernel/csrc/moe, matmul_ogs_details"},
 
 	// attention
-	{function: `device_kernel\b`, arguments: []string{"flash::enable_sm", "FlashAttnFwdSm", "flash::FlashAttnBwd",
+	{function: `device_kernel\b`, arguments: []string{"flash::enable_sm", "flash::FlashAttnFwd", "FlashAttnFwdSm",
+		"flash::FlashAttnBwd",
 		"cutlass::fmha::"}, phase: PhaseAttention, library: "FlashAttention, CUTLASS",
 		source: "flash-attention hopper; cutlass fmha"},
 	{function: `(?:pytorch_)?flash::\w+|flash_fwd_\w+|flash_mla_\w+`, phase: PhaseAttention,

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/infer"
 	"github.com/moebalance/moebalance/router"
@@ -291,6 +292,8 @@ func (p *placement) place() {
 				l.Graph = replayed && p.launches[i].Anchor == infer.ExpertGEMM
 				if i >= routing {
 					p.placePhase(&l, i, routed, block)
+				} else if l.Phase == PhaseUnknown && p.a.classes[p.r.events[p.order[i]].name].Library == kernel.Quantizing {
+					l.Phase, l.Evidence = PhaseOther, ranges.ByPosition // it prepares what a dense GEMM reads
 				}
 			}
 			p.r.events[p.order[i]].location = p.a.final.Number(l)
