@@ -1,99 +1,116 @@
 package logits
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router/draft"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
-// Cache is a folder of entries and a spec to make more of them. Its methods may
-// be called from several goroutines, and several processes may use the same
-// folder at once.
+// ErrDamaged is wrapped by the errors about files that stand in the place of an
+// entry and are not that entry.
+var ErrDamaged = errors.New("damaged")
+
+// draftPrefix begins the names of files that are being written.
+const draftPrefix = ".pending-"
+
+// Cache is a folder of entries of one spec, with a manifest that says which. Several
+// processes may use the same folder at once.
 type Cache struct {
-	dir     string
-	spec    Spec
-	plans   *plans
-	writers sync.Pool // of *entryWriter
+	dir      string
+	spec     Spec
+	manifest []byte
+	writers  sync.Pool // of *entryWriter
 }
 
-// Open uses the folder as a cache for a spec; it is made with its first entry.
+// Open uses the folder as a cache for a spec, or makes it one with its first entry. A folder
+// that is the cache of another spec, or that holds entries without a manifest, is refused.
 // What killed writers left behind is removed.
 func Open(dir string, spec Spec) (*Cache, error) {
 	spec, err := spec.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := spec.plan(1); err != nil {
+	c := &Cache{dir: dir, spec: spec, manifest: spec.manifest()}
+	files, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c, nil
+	case err != nil:
 		return nil, err
 	}
-	if _, err := draft.Sweep(dir, draftPrefix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if slices.ContainsFunc(files, func(f fs.DirEntry) bool {
+		return f.Name() == ManifestName || strings.HasSuffix(f.Name(), suffix)
+	}) {
+		if err := c.match(); err != nil {
+			return nil, err
+		}
 	}
-	return &Cache{dir: dir, spec: spec, plans: new(plans)}, nil
+	_, err = draft.Sweep(dir, draftPrefix)
+	return c, err
 }
 
 // Spec is what the cache was opened for, its empty fields filled.
 func (c *Cache) Spec() Spec { return c.spec }
 
-// target is where an entry is or would be, and what it is made from.
-type target struct {
-	path string
-	plan plan.Plan
-	rank int
-	extent
+// Follow keeps the counts that a recorded plan follows in the cache, where verifying finds
+// them, and names the plan.
+func (c *Cache) Follow(counts []byte) (name string, err error) {
+	name, _, err = plan.Recorded(counts)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	if err := c.keep(); err != nil {
+		return "", err
+	}
+	a, err := draft.New(draftPrefix, filepath.Join(c.dir, name+".json"), 0o644)
+	if err != nil {
+		return "", err
+	}
+	if _, err := a.Write(counts); err != nil {
+		return "", errors.Join(err, a.Discard())
+	}
+	return name, a.Commit()
 }
 
-func (c *Cache) target(rank, tokens int) (target, error) {
-	if err := c.spec.checkEntry(rank, tokens); err != nil {
-		return target{}, err
+// plan makes a plan, a recorded one from the counts beside the entries.
+func (c *Cache) plan(name string, tokens int) (planned, error) {
+	if !strings.HasPrefix(name, "recorded-") {
+		return c.spec.plan(name, tokens, nil)
 	}
-	p, err := c.plans.of("", c.spec, tokens)
+	path := filepath.Join(c.dir, name+".json")
+	text, err := input.ReadFile(path, maxManifest)
 	if err != nil {
-		return target{}, err
+		return planned{}, err
 	}
-	x := c.spec.extent(p, tokens)
-	return target{filepath.Join(c.dir, fileName(c.spec.identify(p.Name(), rank, x))), p, rank, x}, nil
-}
-
-// Get returns the entry of a rank for so many tokens on every rank, or the periodic
-// one for AnyTokens: read from the
-// folder when it is there, made and kept when it is not. One that is there but
-// damaged is an error that wraps ErrDamaged, so that a bad disk does not go
-// unnoticed: Fill replaces it and says so.
-func (c *Cache) Get(rank, tokens int) (*Entry, error) {
-	t, err := c.target(rank, tokens)
+	of, counts, err := plan.Recorded(text)
+	if err == nil && of != name {
+		err = fmt.Errorf("%w: want counts of checksum %s", ErrDamaged, strings.TrimPrefix(name, "recorded-"))
+	}
 	if err != nil {
-		return nil, err
+		return planned{}, &input.Error{File: path, Err: err}
 	}
-	e, err := ReadEntry(t.path)
-	switch {
-	case errors.Is(err, ErrDamaged):
-		return nil, fmt.Errorf("%w; remove it, or let Cache.Fill ('moebalance logits generate') replace it", err)
-	case !errors.Is(err, fs.ErrNotExist):
-		return e, err
-	}
-	if _, err := c.write(context.Background(), t); err != nil {
-		return nil, err
-	}
-	return ReadEntry(t.path)
+	return c.spec.plan(name, tokens, counts)
 }
 
 // Outcome is what Fill found and did about one entry.
 type Outcome struct {
 	Path        string
+	Plan        string // as it was asked for
 	Rank        int
 	Tokens      int // of every rank; AnyTokens
 	Bytes       int64
@@ -102,122 +119,134 @@ type Outcome struct {
 	Damage      error // an ErrDamaged: why the file that was there was replaced; nil where none was
 }
 
-// Fill makes sure of the entries of the given ranks and batch sizes, in tokens per
+// Fill makes sure of the entries of a plan for the given ranks and batch sizes, in tokens per
 // rank or AnyTokens: it makes them all, and writes those that are missing, or whose file is not
 // byte for byte what was made. A file that the system cannot read, or that cannot be
-// replaced, is an error. It works on several entries at once. The result is in the
-// order of the batch sizes, then of the ranks. each, when not nil, is called after
-// every entry, from one goroutine at a time. Ranks that are not there and numbers of
-// tokens that they cannot hold are refused before anything is written.
-func (c *Cache) Fill(ctx context.Context, ranks, tokens []int, each func(Outcome)) ([]Outcome, error) {
-	list := make([]Outcome, 0, len(ranks)*len(tokens))
-	for _, t := range tokens {
-		for _, r := range ranks {
-			if err := c.spec.checkEntry(r, t); err != nil {
-				return nil, err
+// replaced, is an error. The result is in the order of the batch sizes, then of the ranks.
+// each, when not nil, is called after every entry, from one goroutine at a time. Ranks that
+// are not there and plans that cannot be made are refused before anything is written.
+func (c *Cache) Fill(ctx context.Context, name string, ranks, tokens []int, each func(Outcome)) ([]Outcome, error) {
+	for _, r := range ranks {
+		if last := c.spec.Layout.Ranks() - 1; r < 0 || r > last {
+			return nil, fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, last, r)
+		}
+	}
+	list, report := make([]Outcome, 0, len(ranks)*len(tokens)), sync.Mutex{}
+	for i, t := range tokens {
+		p, err := c.plan(name, t)
+		if err == nil && i == 0 {
+			err = c.keep()
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = slices.Grow(list, len(ranks))[:len(list)+len(ranks)]
+		batch := list[len(list)-len(ranks):]
+		err = forEach(ctx, len(ranks), func(ctx context.Context, i int) error {
+			batch[i] = Outcome{Path: filepath.Join(c.dir, entryName(name, ranks[i], t)), Plan: name, Rank: ranks[i], Tokens: t}
+			err := c.ensure(ctx, p, &batch[i])
+			if err == nil && each != nil {
+				report.Lock()
+				defer report.Unlock()
+				each(batch[i])
 			}
-			list = append(list, Outcome{Rank: r, Tokens: t})
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-	}
-	// The largest batches first, so that no processor is left with one at the end,
-	// and one after the other, so that each is planned once.
-	order := make([]*Outcome, len(list))
-	for i := range list {
-		order[i] = &list[i]
-	}
-	slices.SortStableFunc(order, func(a, b *Outcome) int { return b.Tokens - a.Tokens })
-	var report sync.Mutex
-	err := forEach(ctx, runtime.GOMAXPROCS(0), len(order), func(ctx context.Context, i int) error {
-		err := c.ensure(ctx, order[i])
-		if err == nil && each != nil {
-			report.Lock()
-			defer report.Unlock()
-			each(*order[i])
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
 	}
 	return list, nil
 }
 
-// ensure writes an entry unless it is there.
-func (c *Cache) ensure(ctx context.Context, o *Outcome) error {
-	t, err := c.target(o.Rank, o.Tokens)
+// ensure writes an entry unless it is there. After a power cut its length or checksum shows
+// what is missing.
+func (c *Cache) ensure(ctx context.Context, p planned, o *Outcome) error {
+	e, err := c.writer()
 	if err != nil {
 		return err
 	}
-	o.Path = t.path
-	w, err := c.compare(ctx, t)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		o.New = true
-		w, err = c.write(ctx, t)
-	case errors.Is(err, ErrDamaged):
+	defer c.writers.Put(e)
+	w, err := compareEntry(ctx, e, p, o.Rank, o.Path)
+	if o.New = errors.Is(err, fs.ErrNotExist); errors.Is(err, ErrDamaged) {
 		o.Damage = err
-		if w, err = c.write(ctx, t); err != nil {
-			err = fmt.Errorf("entry %q is %w, and cannot be replaced: %w", t.path, o.Damage, err)
+	}
+	if o.New || o.Damage != nil {
+		a, err := draft.New(draftPrefix, o.Path, 0o644)
+		if err != nil {
+			return err
 		}
+		if w, err = e.write(ctx, p, o.Rank, a); err != nil {
+			return fmt.Errorf("writing entry %q: %w", o.Path, errors.Join(err, a.Discard()))
+		}
+		if err := a.Commit(); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
 	}
 	o.Bytes, o.Feasibility = w.bytes, w.feasibility
-	return err
+	return nil
 }
 
-// compare checks the file of an entry against what would be written.
-func (c *Cache) compare(ctx context.Context, t target) (w written, err error) {
-	f, info, err := safetensors.OpenRegular(t.path)
+// writer is an idle writer, or a new one.
+func (c *Cache) writer() (*entryWriter, error) {
+	if e, ok := c.writers.Get().(*entryWriter); ok {
+		return e, nil
+	}
+	return newEntryWriter(c.spec, c.manifest)
+}
+
+// compareEntry checks the file of an entry against what is written for it. It wraps ErrDamaged
+// where they differ.
+func compareEntry(ctx context.Context, e *entryWriter, p planned, rank int, path string) (w written, err error) {
+	f, info, err := safetensors.OpenRegular(path)
 	if err != nil {
 		return written{}, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if w, err = c.writeTo(ctx, t, newCompareWriter(f)); err != nil {
-		return written{}, err
+	// A file of another length is not worth the time, and its name not the memory.
+	if content := e.spec.contentBytes(p.Rows); info.Size() < content || info.Size() > content+1<<16 {
+		return written{}, fmt.Errorf("%w: want %d bytes and a header, have %d bytes", ErrDamaged, content, info.Size())
 	}
-	if info.Size() != w.bytes {
+	if w, err = e.write(ctx, p, rank, &comparer{file: f, size: info.Size()}); err == nil && info.Size() != w.bytes {
 		err = fmt.Errorf("%w: want %d bytes, have %d", ErrDamaged, w.bytes, info.Size())
 	}
 	return w, err
 }
 
-// draftPrefix begins the names of entries that are being written.
-const draftPrefix = ".pending-"
-
-// write makes an entry aside and puts it in its place. After a power cut its length or
-// checksum shows what is missing.
-func (c *Cache) write(ctx context.Context, t target) (written, error) {
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return written{}, err
-	}
-	a, err := draft.New(draftPrefix, t.path, 0o644)
-	if err != nil {
-		return written{}, err
-	}
-	w, err := c.writeTo(ctx, t, a)
-	if err != nil {
-		return written{}, fmt.Errorf("writing entry %q: %w", t.path, errors.Join(err, a.Discard()))
-	}
-	return w, a.Commit()
+// comparer compares what is written with a file instead of writing it.
+type comparer struct {
+	file *os.File
+	size int64
+	read []byte
 }
 
-// writeTo lets an idle writer write an entry.
-func (c *Cache) writeTo(ctx context.Context, t target, to io.WriterAt) (written, error) {
-	e, ok := c.writers.Get().(*entryWriter)
-	if !ok {
-		var err error
-		if e, err = newEntryWriter(c.spec); err != nil {
-			return written{}, err
+// WriteAt reads as many bytes of the file and compares them.
+func (c *comparer) WriteAt(entry []byte, at int64) (int, error) {
+	c.read = slices.Grow(c.read[:0], len(entry))[:len(entry)]
+	n, err := c.file.ReadAt(c.read, at)
+	if !bytes.Equal(c.read[:n], entry[:n]) {
+		i := 0
+		for c.read[i] == entry[i] {
+			i++
 		}
+		return i, fmt.Errorf("%w: byte %d: want 0x%02x, have 0x%02x", ErrDamaged, at+int64(i), entry[i], c.read[i])
 	}
-	defer c.writers.Put(e)
-	return e.write(ctx, t.plan, t.rank, t.extent, to)
+	if n < len(entry) && at+int64(n) >= c.size {
+		return n, fmt.Errorf("%w: byte %d: want 0x%02x, have the end of the file", ErrDamaged, at+int64(n), entry[n])
+	}
+	if n == len(entry) {
+		err = nil // ReadAt may say that the file ends here
+	}
+	return n, err
 }
 
 // forEach calls work for 0 to n−1, started in that order, as many at once as there
-// are workers. The first error cancels the rest.
-func forEach(ctx context.Context, workers, n int, work func(ctx context.Context, i int) error) error {
+// are processors. The first error cancels the rest.
+func forEach(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
+	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
 		g.Go(func() error {
 			if ctx.Err() != nil {
@@ -227,4 +256,31 @@ func forEach(ctx context.Context, workers, n int, work func(ctx context.Context,
 		})
 	}
 	return g.Wait()
+}
+
+// Rows are the logits of a balanced batch of so many tokens, by rank: float32
+// [tokens, experts], row-major.
+func Rows(spec Spec, tokens int) (rows [][]float32, err error) {
+	if spec, err = spec.withDefaults(); err != nil {
+		return nil, err
+	}
+	p, err := spec.plan(plan.Names()[0], tokens, nil)
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEntryWriter(spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	for rank := range spec.Layout.Ranks() {
+		if _, err := e.assign(p, rank); err != nil {
+			return nil, err
+		}
+		of := slices.Repeat([]float32{e.logits.low}, tokens*spec.Gate.Shape.Experts)
+		for i, id := range e.ids {
+			of[i/spec.Gate.Shape.TopK*spec.Gate.Shape.Experts+int(id)] = e.logits.high
+		}
+		rows = append(rows, of)
+	}
+	return rows, nil
 }

@@ -14,9 +14,9 @@ import (
 // ErrSpec is wrapped by the errors about specs that no cache can serve.
 var ErrSpec = errors.New("impossible logits spec")
 
-// What an entry may claim is bounded before memory and time are spent on it: a file
-// of a few bytes can name any shape. Planning takes sources × experts of memory, and a
-// time that grows with the slots of a step.
+// What a manifest may claim is bounded before memory and time are spent on it: a few bytes
+// can name any shape. Planning takes sources × experts of memory, and a time that grows
+// with the slots of a step.
 const (
 	maxExperts = 1 << 12
 	maxRanks   = 1 << 10
@@ -24,6 +24,10 @@ const (
 	// MaxTokens is the most tokens of one rank.
 	MaxTokens = 1 << 24
 )
+
+// AnyTokens is the batch size of a periodic entry, which serves any number of tokens (see
+// plan.Extent).
+const AnyTokens = router.NoID
 
 // CommonTokens are the batch sizes, in tokens per rank, that TensorRT-LLM
 // prepares when a model with balanced routing starts: 22 of them, 41,215 tokens
@@ -35,84 +39,80 @@ func CommonTokens() []int {
 	}
 }
 
-// Spec is everything that a family of entries depends on but rank and batch size.
-// Two specs that differ in any field never share an entry.
+// Spec is everything that the entries of one cache have in common: how a layer of a model
+// routes on which ranks. An entry adds its plan, rank and batch size.
 type Spec struct {
 	Model  string        // the name reports show, such as "deepseek-v3"
 	Gate   router.Gate   // routing method, shape, scaling factor, correction bias
 	Layout router.Layout // which rank owns which expert
 	Mode   router.Mode   // DEP or TEP; "" is DEP
-	Layer  int           // the plan's phase; layer 0 is unshifted
-	Plan   string        // name of the plan as plan.New takes it; "" is the diagonal one
-	Seed   uint64        // of the plan, where it is random
+	Layer  int           // the plans' phase; layer 0 is unshifted
+	Seed   uint64        // of the plans that draw random numbers
 	DType  DType         // element type of the logits; "" is float32
-
-	text identityTexts
 }
 
 // withDefaults fills the fields that may be left empty and checks the rest.
 func (s Spec) withDefaults() (Spec, error) {
-	s.Plan, s.DType, s.Mode = cmp.Or(s.Plan, plan.Names()[0]), cmp.Or(s.DType, Float32), cmp.Or(s.Mode, router.DEP)
-	s.Gate.Scale = cmp.Or(s.Gate.Scale, 1)
+	s.DType, s.Mode, s.Gate.Scale = cmp.Or(s.DType, Float32), cmp.Or(s.Mode, router.DEP), cmp.Or(s.Gate.Scale, 1)
 	_, dtypeErr := ParseDType(string(s.DType))
 	_, modeErr := router.ParseMode(string(s.Mode))
-	shape := s.Gate.Shape
+	shape, wrong := s.Gate.Shape, cmp.Or(dtypeErr, modeErr, s.Gate.Validate())
+	refused := func(format string, args ...any) (Spec, error) {
+		return s, fmt.Errorf("%w: "+format, append([]any{ErrSpec}, args...)...)
+	}
 	switch {
 	case s.Model == "":
-		return s, fmt.Errorf("%w: want a model name, have none", ErrSpec)
-	case dtypeErr != nil:
-		return s, fmt.Errorf("%w: %w", ErrSpec, dtypeErr)
-	case modeErr != nil:
-		return s, fmt.Errorf("%w: %w", ErrSpec, modeErr)
+		return refused("want a model name, have none")
 	case shape.Experts > maxExperts:
-		return s, fmt.Errorf("%w: want at most %d experts, have %d", ErrSpec, maxExperts, shape.Experts)
+		return refused("want at most %d experts, have %d", maxExperts, shape.Experts)
+	case wrong != nil:
+		return refused("%w", wrong)
 	case s.Layout.Ranks() > maxRanks:
-		return s, fmt.Errorf("%w: want at most %d ranks, have %d", ErrSpec, maxRanks, s.Layout.Ranks())
+		return refused("want at most %d ranks, have %d", maxRanks, s.Layout.Ranks())
 	case s.Layout.Ranks()*shape.TopK > maxSlots:
-		return s, fmt.Errorf("%w: want at most %d ranks × top-k, have %d × %d", ErrSpec, maxSlots, s.Layout.Ranks(),
-			shape.TopK)
+		return refused("want at most %d ranks × top-k, have %d × %d", maxSlots, s.Layout.Ranks(), shape.TopK)
 	case s.Layout.Experts() != shape.Experts:
-		return s, fmt.Errorf("%w: a layout of %d experts for a gate of %d", ErrSpec, s.Layout.Experts(), shape.Experts)
+		return refused("a layout of %d experts for a gate of %d", s.Layout.Experts(), shape.Experts)
 	case s.Layer < 0:
-		return s, fmt.Errorf("%w: want layer 0 or more, have %d", ErrSpec, s.Layer)
-	case slices.Contains(plan.Peers(), s.Plan):
-		return s, fmt.Errorf("%w: want one of the plans %s, have %s, whose engine sets experts behind the router",
-			ErrSpec, strings.Join(plan.Names(), ", "), s.Plan)
+		return refused("want layer 0 or more, have %d", s.Layer)
 	}
-	if err := s.Gate.Validate(); err != nil {
-		return s, fmt.Errorf("%w: %w", ErrSpec, err)
-	}
-	s.text = identityTexts{bias: biasHash(s.Gate.Bias), layout: layoutText(s.Layout)}
 	return s, nil
 }
 
-// problem is what the plan has to solve for so many tokens on every rank; for
-// AnyTokens none, which do not matter then.
+// problem is what a plan has to solve for so many tokens on every rank; for AnyTokens
+// none, which do not matter then.
 func (s Spec) problem(tokens int) plan.Problem {
 	return plan.Problem{Shape: s.Gate.Shape, Layout: s.Layout, Mode: s.Mode, Layer: s.Layer,
 		Tokens: slices.Repeat([]int{max(0, tokens)}, s.Layout.Ranks())}
 }
 
-// checkEntry is an ErrSpec for a rank that the layout does not have, or a number of
-// tokens that no rank can hold.
-func (s Spec) checkEntry(rank, tokens int) error {
-	if last := s.Layout.Ranks() - 1; rank < 0 || rank > last {
-		return fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, last, rank)
-	}
-	if tokens == AnyTokens && !plan.AnyTokens(s.Plan) {
-		return fmt.Errorf("%w: want a number of tokens for the plan %s, which is another one for each", ErrSpec, s.Plan)
-	}
-	if tokens < AnyTokens || tokens > MaxTokens {
-		return fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
-	}
-	return nil
+// planned is a plan for one batch size, and the rows that its entries have.
+type planned struct {
+	plan.Plan
+	plan.Extent
+	asked  string // its name without a version
+	tokens int    // of every rank; AnyTokens
 }
 
-// plan is the plan for so many tokens on every rank.
-func (s Spec) plan(tokens int) (plan.Plan, error) {
-	p, err := plan.New(s.Plan, s.problem(tokens), plan.Options{Seed: s.Seed, Method: s.Gate.Method})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
+// plan makes the named plan for so many tokens on every rank. The error wraps ErrSpec.
+func (s Spec) plan(name string, tokens int, counts [][]float64) (planned, error) {
+	switch {
+	case slices.Contains(plan.Peers(), name):
+		return planned{}, fmt.Errorf("%w: want one of the plans %s, have %s, whose engine sets experts behind the router",
+			ErrSpec, strings.Join(plan.Names(), ", "), name)
+	case tokens == AnyTokens && !plan.AnyTokens(name):
+		return planned{}, fmt.Errorf("%w: want a number of tokens for the plan %s, which is another one for each", ErrSpec,
+			name)
+	case tokens < AnyTokens || tokens > MaxTokens:
+		return planned{}, fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
 	}
-	return p, nil
+	p, err := plan.New(name, s.problem(tokens), plan.Options{Seed: s.Seed, Method: s.Gate.Method, Counts: counts})
+	if err != nil {
+		return planned{}, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	x := plan.Extent{Rows: tokens, Layers: 1}
+	if tokens == AnyTokens {
+		x = p.(plan.Periodic).Extent()
+	}
+	return planned{p, x, name, tokens}, nil
 }

@@ -90,6 +90,7 @@ var imports = map[string][]string{
 		"plots",
 		"plots/page",
 		"router",
+		"router/input",
 		"router/plan",
 		"router/quantity",
 		"router/shown",

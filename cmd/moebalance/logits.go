@@ -13,7 +13,7 @@ import (
 
 func logitsCmd() *cobra.Command {
 	c := command("logits", nil, needsVerb)
-	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd(), logitsSchemaCmd())
+	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())
 	return c
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -19,13 +18,6 @@ func logitsVerifyCmd() *cobra.Command {
 func logitsListCmd() *cobra.Command {
 	return cacheCmd(command("logits-list", nil, nil), logits.List, render.ListedCache,
 		func(logits.Verification) error { return nil })
-}
-
-func logitsSchemaCmd() *cobra.Command {
-	return command("logits-schema", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) error {
-		_, err := io.WriteString(c.OutOrStdout(), logits.Schema)
-		return err
-	})
 }
 
 // cacheCmd is a verb that reads a cache folder, shows it and judges it.

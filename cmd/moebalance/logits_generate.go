@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
@@ -23,6 +24,8 @@ type generateOptions struct {
 	ranks  []int
 	dtype  logits.DType
 	plan   string
+	target float64
+	follow string
 	seed   uint64
 	layer  int
 	out    resultFlags
@@ -40,6 +43,10 @@ func logitsGenerateCmd() *cobra.Command {
 	flags.Parsed(c, &o.dtype, logits.ParseDType, "dtype", "",
 		"float32, bfloat16 or float16 (default: what engines use for the model)", logits.DTypes...)
 	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
+	f.Float64Var(&o.target, "target", 0,
+		"draw experts so that the busiest rank gets this many times the mean, such as 1.2, instead of --plan")
+	f.StringVar(&o.follow, "recorded", "",
+		"draw experts as often as this `FILE` counts them, {\"logical_count\": [[…], …]} by layer, instead of --plan")
 	bindSeed(f, &o.seed)
 	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
 	o.out.bind(c, func() []string { return []string{"entries"} })
@@ -48,7 +55,18 @@ func logitsGenerateCmd() *cobra.Command {
 }
 
 func (o *generateOptions) check(c *cobra.Command) error {
+	drawn := c.Flags().Changed("target") || o.follow != ""
 	switch {
+	case drawn && (len(o.tokens) > 0 || c.Flags().Changed("plan") || c.Flags().Changed("target") && o.follow != ""):
+		return usagef("want one of --plan, --target and --recorded; the drawn ones serve any number of tokens, without " +
+			"--tokens")
+	case c.Flags().Changed("target"):
+		if o.plan = plan.Target(o.target); !(o.target >= 1) {
+			return usagef("--target: want a max/mean over ranks of at least 1, have %v", o.target)
+		}
+		fallthrough
+	case drawn:
+		o.tokens = []int{logits.AnyTokens}
 	case len(o.tokens) > 0:
 		if err := checkTokens(o.tokens, logits.MaxTokens); err != nil {
 			return err
@@ -66,6 +84,9 @@ func (o *generateOptions) check(c *cobra.Command) error {
 		return usagef("want --cache, the folder to keep entries in")
 	case o.layer < 0:
 		return usagef("--layer: want 0 or more, have %d", o.layer)
+	}
+	if drawn {
+		return nil
 	}
 	return checkPlans(c.Flags(), "--plan", plan.Names(), o.plan)
 }
@@ -92,18 +113,30 @@ func (o *generateOptions) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	list, err := fillCache(c, cache, ranks, slices.Compact(slices.Sorted(slices.Values(o.tokens))))
+	if o.follow != "" {
+		text, err := input.ReadFile(o.follow, mostCounts)
+		if err != nil {
+			return err
+		}
+		if o.plan, err = cache.Follow(text); err != nil {
+			return err
+		}
+	}
+	list, err := o.fill(c, cache, ranks, slices.Compact(slices.Sorted(slices.Values(o.tokens))))
 	if err != nil {
 		return err
 	}
 	return o.out.write(c, render.GeneratedEntries(o.cache.Path, cache.Spec(), len(ranks), list))
 }
 
-func fillCache(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]logits.Outcome, error) {
+// mostCounts is the most bytes of a file of recorded counts.
+const mostCounts = 1 << 24
+
+func (o *generateOptions) fill(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]logits.Outcome, error) {
 	show, stop := showEntries(c.ErrOrStderr())
 	defer stop()
 	done, total := 0, len(ranks)*len(tokens)
-	list, err := cache.Fill(c.Context(), ranks, tokens, func(logits.Outcome) {
+	list, err := cache.Fill(c.Context(), o.plan, ranks, tokens, func(logits.Outcome) {
 		done++
 		show(done, total)
 	})
@@ -132,7 +165,6 @@ func (o *generateOptions) spec() (logits.Spec, error) {
 		}
 	}
 	return logits.Spec{
-		Model: name, Gate: gate, Layout: layout, Mode: o.gate.mode, Layer: o.layer,
-		Plan: o.plan, Seed: o.seed, DType: dtype,
+		Model: name, Gate: gate, Layout: layout, Mode: o.gate.mode, Layer: o.layer, Seed: o.seed, DType: dtype,
 	}, nil
 }

@@ -37,7 +37,7 @@ func logitsPlansCmd() *cobra.Command {
 	o.gate.bindModel(c)
 	o.gate.bindRanks(c)
 	flags.Numbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
-	bindTokens(c, &o.tokens, "1,8,64")
+	bindTokens(c, &o.tokens, "1-64,128,256,512,1024,4096,8192")
 	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
 	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"},
 		"plans: "+strings.Join(allPlans(), ", "))
@@ -91,7 +91,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 			result.Plans = append(result.Plans, plan.CaseOf(name, p, options))
 		}
 	}
-	result.EveryTokens = plan.Certificates(o.plans, problems)
+	result.Spans = plan.Spans(result.Plans, problems)
 	return o.out.write(c, result.Document())
 }
 

@@ -37,35 +37,35 @@ func TestLogitsPlansText(t *testing.T) {
 	}
 }
 
-func TestLogitsPlansFormatsAgree(t *testing.T) {
-	args := []string{"--experts", "60", "--top-k", "4", "--ep", "4,8", "--tokens", "1,3"}
-	out, _, code := runPlans(t, append(args, "--format", "json")...)
+// A line for each plan and number of ranks says for which numbers of tokens it is at the floors. 60
+// experts divide over 4 ranks and not over 8: the reference refuses those, and our table alone ends level
+// on 4. On 4 ranks 1 token of top-4 on each has 16 slots, of which the reference's first generation uses 4 experts.
+func TestLogitsPlansSpans(t *testing.T) {
+	out, _, code := runPlans(t, "--experts", "60", "--top-k", "4", "--ep", "4,8", "--tokens", "1-3", "--format", "json")
 	var result render.Plans
 	if err := json.Unmarshal([]byte(out), &result); err != nil || code != exitDone {
 		t.Fatal(err, code)
 	}
-	if result.SchemaVersion != 1 || result.Kind != "logits plans" || len(result.Plans) != 12 {
-		t.Fatalf("schema %d, kind %q, %d plans; want 1, logits plans, 2 sizes of 2 ranks of 3 plans",
-			result.SchemaVersion, result.Kind, len(result.Plans))
+	if result.SchemaVersion != 1 || result.Kind != "logits plans" || len(result.Plans) != 18 || len(result.Spans) != 6 {
+		t.Fatalf("%+v", result.Spans)
 	}
-	for _, row := range result.Plans {
-		refuses := row.Ranks == 8 && strings.HasPrefix(row.Name, "trtllm")
-		if (row.Certificate == nil) != refuses || (row.Refused != "") != refuses {
-			t.Errorf("%s on %d ranks: certificate %v, refused %q; the reference alone refuses 60 experts on 8 ranks",
-				row.Name, row.Ranks, row.Certificate, row.Refused)
+	for _, s := range result.Spans {
+		diagonal := s.Name == "diagonal"
+		if refuses := s.Ranks == 8 && !diagonal; (s.Refused != "") != refuses || (s.Every != nil) != (diagonal && s.Ranks == 4) ||
+			(len(s.AtFloors) == 3) != diagonal {
+			t.Errorf("%+v", s)
 		}
 	}
-	// 60 experts divide over 4 ranks and not over 8, so that one table ends level.
-	want := plan.EveryTokens{Name: "diagonal", Ranks: 4, Proof: plan.Proof{Rows: 270, Period: 15, Level: true,
-		Valid: true}}
-	if len(result.EveryTokens) != 1 || result.EveryTokens[0] != want {
-		t.Errorf("every number of tokens: %+v, want %+v", result.EveryTokens, want)
+	first := result.Spans[0]
+	if want := (plan.Worst{TokensPerRank: 1, Achieved: 4, Floor: 16}); first.Name != "trtllm-gen1" || first.Active != want {
+		t.Errorf("%+v, want active experts %+v", first, want)
 	}
-	text, _, _ := runPlans(t, args...)
-	md, _, _ := runPlans(t, append(args, "--format", "md")...)
-	if a, b := strings.Count(text, "diagonal"), strings.Count(md, "diagonal"); a != b || a != 6 {
-		t.Errorf("text names diagonal %d times and md %d times, want 6: the headline, 4 rows and a note for 4 ranks", a,
-			b)
+	text, _, _ := runPlans(t, "--experts", "60", "--top-k", "4", "--ep", "4", "--tokens", "1-3")
+	for _, want := range []string{"diagonal alone is as even as whole slots allow at every number of tokens.",
+		"as few as 4 of 16, at 1", "every number"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ func OfCache(v *logits.Verification, dir string) Answer {
 	a := Answer{Verdict: Complete, Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: []Caveat{}}
 	bad := 0
 	for _, e := range v.Entries {
-		if e.Err == nil {
+		if e.Fault() == "" {
 			continue
 		}
 		if bad++; bad <= 3 {
@@ -21,6 +21,7 @@ func OfCache(v *logits.Verification, dir string) Answer {
 		}
 	}
 	n := len(v.Entries)
+	at, of := v.AtFloor()
 	a.Basis = fmt.Sprintf("%d of %s exact", n-bad, quantity.Count(n, "file"))
 	switch {
 	case bad > 0:
@@ -28,14 +29,14 @@ func OfCache(v *logits.Verification, dir string) Answer {
 		a.Next = append(a.Next,
 			Step{"Write the cache again.", "moebalance logits generate --model MODEL --ep RANKS --cache " +
 				launch.Quote([]string{dir})})
-	case v.AtFloor() == len(v.Balance):
+	case at == of:
 		a.Line = fmt.Sprintf("All %s are exact and as balanced as can be.", quantity.Count(n, "file"))
 		if n == 1 {
 			a.Line = "The file is exact and as balanced as can be."
 		}
 	default:
 		a.Line = fmt.Sprintf("All %s are exact; %d of %s are as balanced as can be.", quantity.Count(n, "file"),
-			v.AtFloor(), quantity.Count(len(v.Balance), "batch size"))
+			at, quantity.Count(of, "batch size"))
 	}
 	return a
 }
@@ -44,9 +45,9 @@ func OfCache(v *logits.Verification, dir string) Answer {
 func OfWritten(s logits.Spec, list []logits.Outcome, dir string) Answer {
 	var fresh, replaced, moved int
 	var bytes int64
-	serve, why := ".", []string{}
+	serve, asked, why := ".", "", []string{}
 	for _, o := range list {
-		bytes, moved = bytes+o.Bytes, moved+o.Feasibility.ProjectedRows
+		bytes, moved, asked = bytes+o.Bytes, moved+o.Feasibility.ProjectedRows, o.Plan
 		switch {
 		case o.New:
 			fresh++
@@ -70,6 +71,6 @@ func OfWritten(s logits.Spec, list []logits.Outcome, dir string) Answer {
 	return Answer{Verdict: Complete, Line: line + serve, Numbers: []Number{}, Caveats: []Caveat{},
 		Reasons: append([]string{}, reasons(why)...),
 		Basis: fmt.Sprintf("%d new, %d replaced · %s · %s, %s, plan %s", fresh, replaced, quantity.Bytes(float64(bytes)),
-			s.DType, s.Mode, s.Plan),
+			s.DType, s.Mode, asked),
 		Next: []Step{{"Check it.", "moebalance logits verify " + launch.Quote([]string{dir})}}}
 }

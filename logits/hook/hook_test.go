@@ -13,6 +13,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+// recorded has the counts 1 to 32 in one layer, and 32 to 1 in another.
+const recorded = `{"logical_count": [[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,
+31,32], [32,31,30,29,28,27,26,25,24,23,22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1]]}`
+
 // The module's own tests run where python3, or MOEBALANCE_TEST_PYTHON, can import
 // torch and safetensors.
 func TestModule(t *testing.T) {
@@ -36,10 +40,13 @@ func TestModule(t *testing.T) {
 		gate        router.Gate
 		ranks       int
 		mode        router.Mode
+		drawn       []string
 	}{
-		{"tep4", "e32k4", flat, 4, router.TEP}, {"dep4", "e32k4", flat, 4, router.DEP},
-		{"grouped", "e32k4g8", grouped, 8, router.TEP}, {"single", "e16k2", single, 1, router.DEP},
-		{"tep5", "e32k4", flat, 5, router.TEP}, {"dep5", "e32k4", flat, 5, router.DEP}, // ranks of 7 and of 6 experts
+		{"tep4", "e32k4", flat, 4, router.TEP, []string{"target-1.2", "target-1.5", "target-2", "recorded"}},
+		{"dep4", "e32k4", flat, 4, router.DEP, nil},
+		{"grouped", "e32k4g8", grouped, 8, router.TEP, []string{"target-1.5"}},
+		{"single", "e16k2", single, 1, router.DEP, nil},
+		{"tep5", "e32k4", flat, 5, router.TEP, nil}, {"dep5", "e32k4", flat, 5, router.DEP, nil}, // 7 or 6 experts a rank
 	} {
 		layout, err := router.Contiguous(c.gate.Shape.Experts, c.ranks)
 		if err != nil {
@@ -51,11 +58,19 @@ func TestModule(t *testing.T) {
 			t.Fatal(err)
 		}
 		var held [][]int32
+		var ranks []int
 		for rank := range c.ranks {
-			if _, err := cache.Get(rank, logits.AnyTokens); err != nil {
+			ranks, held = append(ranks, rank), append(held, layout.Held(rank))
+		}
+		for _, plan := range append([]string{"diagonal"}, c.drawn...) {
+			if plan == "recorded" {
+				if plan, err = cache.Follow([]byte(recorded)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := cache.Fill(t.Context(), plan, ranks, []int{logits.AnyTokens}, nil); err != nil {
 				t.Fatal(err)
 			}
-			held = append(held, layout.Held(rank))
 		}
 		text, err := json.Marshal(held)
 		if err != nil {
@@ -64,6 +79,9 @@ func TestModule(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(caches, c.name, "held.json"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(caches, "recorded.json"), []byte(recorded), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	script, err := filepath.Abs("testdata/hook_test.py")
 	if err != nil {

@@ -24,7 +24,7 @@ type assigner struct {
 func newAssigner(p Problem) *assigner {
 	k := p.Shape.TopK
 	a := &assigner{
-		shape: p.Shape, sources: len(p.sources()),
+		shape: p.Shape, sources: len(p.Sources()),
 		load: make([]int, p.Layout.Ranks()), expert: make([]int, p.Shape.Experts),
 	}
 	a.diagonal, a.cells = diagonalOf(p)

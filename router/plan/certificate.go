@@ -26,8 +26,7 @@ type Certificate struct {
 	// Pair is slots per (source, target) rank pair: of the source that is
 	// furthest above its own floor, the row of its targets. Nil without slots, and in
 	// tep mode, where nothing is dispatched.
-	Pair       *Level        `json:"pair"`
-	PairSource router.OptInt `json:"pair_source"` // that source
+	Pair *Level `json:"pair"`
 
 	ActiveExperts      int `json:"active_experts"`       // experts with a slot
 	ActiveExpertsIdeal int `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see Floors)
@@ -56,7 +55,6 @@ type Certificate struct {
 // Level is the load of one kind of part: achieved beside the floor, in slots.
 type Level struct {
 	Max int64 `json:"max"`
-	Min int64 `json:"min"`
 	// no assignment has a smaller Max; of copies and experts: none without a busier rank (see Floors)
 	Floor  int64 `json:"floor"`
 	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal; less only where the plan is invalid
@@ -67,12 +65,9 @@ type Level struct {
 }
 
 func levelOf(parts []int64, floor int64) Level {
-	l := Level{Floor: floor, Min: slices.Min(parts), Max: slices.Max(parts)}
-	total := router.Load{PerExpert: parts}.Total()
-	l.Excess = l.Max - floor
-	l.MaxOverMean, l.FloorOverMean = router.OverMean(l.Max, total, len(parts)),
-		router.OverMean(floor, total, len(parts))
-	return l
+	most, total := slices.Max(parts), router.Load{PerExpert: parts}.Total()
+	return Level{Max: most, Floor: floor, Excess: most - floor,
+		MaxOverMean: router.OverMean(most, total, len(parts)), FloorOverMean: router.OverMean(floor, total, len(parts))}
 }
 
 // Certify counts a plan and holds it against the floors (see bounds). Ranks are
@@ -86,7 +81,7 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 	if err := p.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("certifying a plan: %w", err)
 	}
-	t := counter{problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.sources()),
+	t := counter{problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.Sources()),
 		p.Layout.Ranks())}
 	if p.Mode == router.DEP {
 		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*p.Layout.Ranks())
@@ -183,7 +178,7 @@ func (t *counter) certificate() Certificate {
 	if len(t.senders) > 0 {
 		c.ReceiverConflict = router.OptInt(slices.Max(t.senders))
 	}
-	c.Pair, c.PairSource = t.worstPair(f)
+	c.Pair = t.worstPair(f)
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
 	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 &&
 		(c.Pair == nil || c.Pair.Excess <= 0) && c.ActiveExperts >= c.ActiveExpertsIdeal
@@ -191,15 +186,14 @@ func (t *counter) certificate() Certificate {
 }
 
 // worstPair is the row of the source furthest above its floor, the first one on a tie.
-func (t *counter) worstPair(f bounds) (worst *Level, source router.OptInt) {
-	source = router.NoID
+func (t *counter) worstPair(f bounds) (worst *Level) {
 	for s, tokens := range t.problem.Tokens {
 		if tokens == 0 || t.problem.Mode == router.TEP {
 			continue
 		}
 		if row := levelOf(t.pair[s], f.pair(tokens)); worst == nil || row.Excess > worst.Excess {
-			worst, source = &row, router.OptInt(s)
+			worst = &row
 		}
 	}
-	return worst, source
+	return worst
 }

@@ -16,6 +16,8 @@ type Options struct {
 	// planner for DeepSeekV3, the flat one for all others. Empty means the
 	// group planner exactly when the shape has groups.
 	Method router.Method
+	// Counts are the slots per layer and expert that "recorded" plans follow.
+	Counts [][]float64
 }
 
 type planner struct {
@@ -25,19 +27,9 @@ type planner struct {
 
 var planners = []planner{
 	{"diagonal", func(p Problem, _ Options) (Plan, error) { return &diagonalPlan{p, NewTable(p)}, nil }},
-	{"trtllm-gen1", func(p Problem, o Options) (Plan, error) { return newReference(p, o, false) }},
-	{"trtllm-gen2", func(p Problem, o Options) (Plan, error) { return newReference(p, o, true) }},
+	contiguous(dealing("trtllm-gen1", func(p Problem, _, t, s int) int { return t*p.Shape.TopK + s })),
+	contiguous(planner{"trtllm-gen2", gen2}),
 	{"uniform", func(p Problem, o Options) (Plan, error) { return &uniform{p, "uniform", o.Seed}, nil }},
-}
-
-var peers = []planner{
-	{"sglang-gen1", func(p Problem, _ Options) (Plan, error) { return &striding{p, "sglang-gen1/1", false}, nil }},
-	{"sglang-gen2", func(p Problem, _ Options) (Plan, error) { return &striding{p, "sglang-gen2/1", true}, nil }},
-	{"sglang-gen3", newSGLang},
-	{"vllm-uniform", newVLLMUniform},
-	{"vllm-normal", func(p Problem, o Options) (Plan, error) {
-		return &normal{uniform{p, "vllm-normal", o.Seed}}, nil
-	}},
 }
 
 // Names lists the plans that logits can carry; the first is the default.
@@ -51,11 +43,15 @@ func Names() []string { return names(planners) }
 // Peers lists the plans of engines' switches for benchmarks, which set the ids of experts
 // behind the router, whatever it scores.
 //
-//	sglang-gen1    SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS of SGLang up to 0.5.18
-//	sglang-gen2    that of 0.5.19 to 0.5.21, which numbers the tokens of all ranks
-//	sglang-gen3    that from 0.5.22 on, which deals slots to ranks
-//	vllm-uniform   VLLM_MOE_ROUTING_SIMULATION_STRATEGY=uniform_random of vLLM
-//	vllm-normal    its normal_routing
+//	trtllm-layerwise  the balanced method of TensorRT-LLM's layer-wise benchmarks
+//	sglang-gen1       SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS of SGLang up to 0.5.18
+//	sglang-gen2       the same of 0.5.19 to 0.5.21, which numbers the tokens of all ranks
+//	sglang-gen3       the same from 0.5.22 on, which deals slots to ranks
+//	sglang-uniform    SGLANG_SIMULATE_UNIFORM_EXPERTS
+//	vllm-uniform      VLLM_MOE_ROUTING_SIMULATION_STRATEGY=uniform_random of vLLM
+//	vllm-normal       its normal_routing
+//	atom              --fake-eplb of ROCm's ATOM, without groups
+//	torchtitan        debug.moe_force_load_balance of torchtitan; megablocks and prime-rl do the same
 func Peers() []string { return names(peers) }
 
 func names(list []planner) (names []string) {
@@ -66,28 +62,33 @@ func names(list []planner) (names []string) {
 }
 
 // Seeded reports whether a plan draws random numbers.
-func Seeded(name string) bool { return name == "uniform" || strings.HasPrefix(name, "vllm-") }
+func Seeded(name string) bool {
+	return strings.HasSuffix(name, "uniform") || name == "vllm-normal" || Drawn(name)
+}
 
-// New makes the named plan for a problem.
+// New makes the named plan for a problem: one of Names and Peers, or a drawn one.
 func New(name string, p Problem, o Options) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("planning %q: %w", name, err)
 	}
-	for _, known := range slices.Concat(planners, peers) {
-		if known.name == name {
-			plan, err := known.make(p, o)
-			if err != nil {
-				return nil, fmt.Errorf("planning %q: %w", name, err)
-			}
-			return plan, nil
-		}
+	known := slices.Concat(planners, peers)
+	if Drawn(name) {
+		known = []planner{{name, func(p Problem, o Options) (Plan, error) { return newDrawn(name, p, o) }}}
 	}
-	return nil, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(slices.Concat(Names(), Peers()), ", "))
+	i := slices.IndexFunc(known, func(k planner) bool { return k.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(slices.Concat(Names(), Peers()), ", "))
+	}
+	plan, err := known[i].make(p, o)
+	if err != nil {
+		return nil, fmt.Errorf("planning %q: %w", name, err)
+	}
+	return plan, nil
 }
 
 // AnyTokens reports whether a plan does not depend on the numbers of tokens: made for
 // one problem it may fill any number of them on any rank.
-func AnyTokens(name string) bool { return name == Names()[0] }
+func AnyTokens(name string) bool { return name == planners[0].name || Drawn(name) }
 
 // Validate returns an error that wraps ErrShape when the parts of the problem
 // contradict each other.
@@ -121,9 +122,9 @@ func (p Problem) Validate() error {
 	return nil
 }
 
-// sources are the number of tokens of each source: one source per rank in dep
+// Sources are the number of tokens of each source: one source per rank in dep
 // mode, a single one in tep mode, where all ranks hold its tokens.
-func (p Problem) sources() []int {
+func (p Problem) Sources() []int {
 	if p.Mode == router.TEP {
 		return p.Tokens[:1]
 	}
@@ -141,7 +142,7 @@ func (p Problem) source(rank int) int {
 // total is N, the different tokens of all ranks together.
 func (p Problem) total() int {
 	n := 0
-	for _, t := range p.sources() {
+	for _, t := range p.Sources() {
 		n += t
 	}
 	return n

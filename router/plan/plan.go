@@ -29,10 +29,21 @@ type Plan interface {
 }
 
 // Periodic is a plan that takes any number of tokens from the rows of one table: Fill
-// with room for more than Rows tokens begins again, and rows may be taken from any
-// multiple of Period on.
+// takes as many rows as it has room for, and begins again behind the last.
 type Periodic interface {
 	Plan
-	Rows() int
-	Period() int // 0 where none is known
+	Extent() Extent
+}
+
+// Extent is how the layers and tokens of a periodic plan take the rows of its table. Token t
+// of layer l takes row
+//
+//	(l mod Layers)·n + (t + l·Period) mod n
+//
+// of n = Rows/Layers for a layer: in a balanced plan, which has one table for all layers,
+// row (t + l·Period) mod Rows.
+type Extent struct {
+	Rows   int `json:"rows"`
+	Period int `json:"period"` // steps after which loads are level; 0 where none is known
+	Layers int `json:"layers"`
 }

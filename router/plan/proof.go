@@ -58,7 +58,7 @@ func ProveRows(p Problem, rows, period int, row func(source, token int) []int32)
 	load := router.NewLoad(p.Shape.Experts)
 	p.Tokens = make([]int, p.Layout.Ranks())
 	for token := range rows {
-		for s := range p.sources() {
+		for s := range p.Sources() {
 			experts := row(s, token)
 			load.Add(experts)
 			duplicates, groups := repeatsAndGroups(p.Shape, experts)

@@ -47,7 +47,7 @@ const (
 
 // NewTable makes the table of a valid problem, whose tokens and layer do not matter.
 func NewTable(p Problem) *Table {
-	t := &Table{sources: len(p.sources()), topK: p.Shape.TopK, rows: tableRows, next: newAssigner(p)}
+	t := &Table{sources: len(p.Sources()), topK: p.Shape.TopK, rows: tableRows, next: newAssigner(p)}
 	if t.next.diagonal != nil {
 		t.period, t.rows = newAssigner(p).period(), mostPeriod
 		if t.period > 0 {
@@ -97,8 +97,8 @@ type diagonalPlan struct {
 // Name is "diagonal/2".
 func (d *diagonalPlan) Name() string { return "diagonal/2" }
 
-func (d *diagonalPlan) Rows() int   { return d.table.rows }
-func (d *diagonalPlan) Period() int { return d.table.period }
+// Extent is one table for all layers.
+func (d *diagonalPlan) Extent() Extent { return Extent{d.table.rows, d.table.period, 1} }
 
 func (d *diagonalPlan) Fill(dst []int32, rank int) {
 	d.table.Fill(dst, d.problem.source(rank), d.problem.Layer*d.table.period%d.table.rows)

@@ -20,7 +20,7 @@ import (
 func VerifiedCache(dir string, v logits.Verification) output.Document {
 	var failed [][]any
 	for _, e := range v.Entries {
-		if e.Err != nil {
+		if e.Fault() != "" {
 			failed = append(failed, []any{e.Path, e.Fault()})
 		}
 	}
@@ -139,7 +139,7 @@ func ListedCache(dir string, v logits.Verification) output.Document {
 		listed.Path = filepath.Base(e.Path)
 		result.Entries = append(result.Entries, listed)
 		result.Bytes += e.Bytes
-		if e.Err != nil {
+		if e.Fault() != "" {
 			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
 		}
 	}
@@ -193,7 +193,7 @@ type generatedEntry struct {
 func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outcome) output.Document {
 	result := generated{
 		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
-		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: s.Plan,
+		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: list[0].Plan,
 	}
 	t := table.Table{Name: "entries", Columns: []table.Column{
 		count("tokens/rank", "tokens_per_rank"), count("entries"), count("new"), count("replaced"),

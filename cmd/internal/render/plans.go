@@ -21,52 +21,100 @@ type Plans struct {
 	Shape         router.Shape  `json:"shape"`
 	Mode          router.Mode   `json:"mode"`
 	Layer         int           `json:"layer"`
+	Spans         []plan.Span   `json:"spans"` // of each plan and number of ranks
 	Plans         []plan.Case   `json:"plans"`
-	// EveryTokens certifies our plan for every number of tokens, for each number of
-	// ranks on which its table has a period.
-	EveryTokens []plan.EveryTokens `json:"every_tokens,omitempty"`
 }
 
-// Document lays the plans out, with how often each is optimal.
+// Document says of each plan, on each number of ranks, for which numbers of tokens it is at the
+// floors, and how far it is from them elsewhere.
 func (result Plans) Document() output.Document {
-	t := table.Table{Name: "plans", Columns: []table.Column{
-		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"),
-		ratio("floor", "rank_floor"),
-		ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"),
-		count("ideal", "active_experts_ideal"),
-		count("pair excess", "pair_excess_slots"), count("receiver conflict"), label("verdict"),
-	}}.Least("receiver_conflict", "pair_excess_slots", "active_experts_ideal", "active_experts", "expert_floor",
-		"rank_floor", "rank_max_over_mean", "expert_max_over_mean")
 	d := output.Document{Value: result}
-	names, cases, verdicts := []string{}, map[string]int{}, map[[2]string]int{}
+	tokens, off := []int{}, map[string]bool{}
 	for _, row := range result.Plans {
-		if cases[row.Name]++; cases[row.Name] == 1 {
-			names = append(names, row.Name)
-		}
-		verdicts[[2]string{row.Name, caseVerdict(row)}]++
+		tokens = append(tokens, row.TokensPerRank)
 		if note := caseFault(row, result.mostGroups(row.Name)); note != "" && !slices.Contains(d.Notes, note) {
 			d.Notes = append(d.Notes, note)
 		}
+	}
+	names := []string{}
+	for _, s := range result.Spans {
+		if names = append(names, s.Name); len(s.AtFloors) < s.Counted {
+			off[s.Name] = true
+		}
+		if s.Every != nil {
+			d.Notes = append(d.Notes, fmt.Sprintf("%s on %s: %s", s.Name, quantity.Count(s.Ranks, "rank"),
+				proofSentence(*s.Every)))
+		}
+	}
+	even := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(names))), func(n string) bool { return off[n] })
+	line := "No plan is"
+	switch len(even) {
+	case 0:
+	case 1:
+		line = even[0] + " alone is"
+	default:
+		line = strings.Join(even[:len(even)-1], ", ") + " and " + even[len(even)-1] + " are"
+	}
+	slices.Sort(tokens)
+	spans := table.Of("plans", "", result.Spans, count("ranks"), computed(label("plan"), func(s plan.Span) any { return s.Name }),
+		computed(label("at the floors for", "at_floors_for"), floorsText),
+		computed(label("busiest rank"), func(s plan.Span) any { return offText(s.Rank) }),
+		computed(label("busiest expert"), func(s plan.Span) any { return offText(s.Expert) }),
+		computed(label("active experts"), activeText))
+	d.Answer = &output.Answer{Line: line + " as even as whole slots allow at every number of tokens.", Tone: output.Fine,
+		Verdict: "complete", Basis: fmt.Sprintf("%s, %s, %s, %s tokens per rank", result.Model,
+			shapeText(result.Shape, result.Method), result.Mode, quantity.Ranges(slices.Compact(tokens)))}
+	d.Lead, d.Tables = &spans, []table.Table{result.cases(), spans}
+	return d
+}
+
+// cases is the table of every number of tokens.
+func (result Plans) cases() table.Table {
+	t := table.Table{Name: "cases", Columns: []table.Column{
+		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"),
+		ratio("floor", "rank_floor"), ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"),
+		count("ideal", "active_experts_ideal"), count("pair excess", "pair_excess_slots"), count("receiver conflict"),
+		label("verdict"),
+	}}
+	for _, row := range result.Plans {
 		t.Rows = append(t.Rows, caseCells(row, len(t.Columns)))
 	}
-	for _, e := range result.EveryTokens {
-		d.Notes = append(d.Notes, fmt.Sprintf("%s on %s: %s", e.Name, quantity.Count(e.Ranks, "rank"),
-			proofSentence(e.Proof)))
+	return t
+}
+
+// floorsText says for which numbers of tokens a plan is at the floors: "1 to 8, 64".
+func floorsText(s plan.Span) any {
+	switch at := quantity.Ranges(s.AtFloors); {
+	case s.Refused != "":
+		return refused
+	case s.Invalid == s.Counted:
+		return invalid
+	case s.Every != nil && s.Every.Optimal():
+		return "every number"
+	case len(s.AtFloors) == s.Counted:
+		return "all counted"
+	case len(s.AtFloors) > 2*s.Counted/3 || len(at) > 40:
+		return fmt.Sprintf("%d of %d", len(s.AtFloors), s.Counted)
+	default:
+		return at
 	}
-	var parts []string
-	for _, name := range names {
-		part := fmt.Sprintf("%s %d of %d", name, verdicts[[2]string{name, optimal}], cases[name])
-		for _, fault := range []string{invalid, refused} {
-			if n := verdicts[[2]string{name, fault}]; n > 0 {
-				part += fmt.Sprintf(" (%d %s)", n, fault)
-			}
-		}
-		parts = append(parts, part)
+}
+
+// offText is the worst case of a span: "up to 32.0 × the floor, at 1".
+func offText(w plan.Worst) any {
+	if !w.TokensPerRank.Defined() || w.Achieved <= w.Floor {
+		return "at the floor"
 	}
-	d.Headline = fmt.Sprintf("%s (%s), %s: optimal cases: %s", result.Model, shapeText(result.Shape, result.Method),
-		result.Mode, strings.Join(parts, ", "))
-	d.Tables = []table.Table{t}
-	return d
+	return fmt.Sprintf("up to %s × the floor, at %d", quantity.Digits3(w.Achieved/w.Floor), w.TokensPerRank)
+}
+
+// activeText is the case with the smallest share of active experts: "8 of 64 at 1".
+func activeText(s plan.Span) any {
+	w := s.Active
+	if !w.TokensPerRank.Defined() || w.Achieved >= w.Floor {
+		return "the most"
+	}
+	return fmt.Sprintf("as few as %s of %s, at %d", quantity.Plain(w.Achieved), quantity.Plain(w.Floor), w.TokensPerRank)
 }
 
 // The verdicts on a plan for one problem.

@@ -36,7 +36,7 @@ func ParseRouters(list string) (arms []Arm, err error) {
 		case a.Router == own.Router || a.Router == Perfect:
 			continue
 		case !named.MatchString(a.Router):
-			return nil, fmt.Errorf("%q is no router: want target:MAX_OVER_MEAN such as target:1.2, recorded:FILE or file:FILE",
+			return nil, fmt.Errorf("%q is no router: want target:MAX_OVER_MEAN such as target:1.2, or recorded:FILE",
 				r)
 		case strings.HasPrefix(a.Router, "target:") && !(target > 1):
 			return nil, fmt.Errorf("%q: want a max/mean over ranks above 1", r)
@@ -53,7 +53,7 @@ func ParseRouters(list string) (arms []Arm, err error) {
 }
 
 var (
-	named   = regexp.MustCompile(`^(target|recorded|file):.`)
+	named   = regexp.MustCompile(`^(target|recorded):.`)
 	unnamed = regexp.MustCompile(`[^\pL\pN._+]+`)
 )
 

@@ -5,11 +5,10 @@ always; its logits are then replaced by a view of a persistent table, which adds
 which CUDA graphs capture. Whatever the engine's release, each layer's own router is given the balanced logits once and
 must choose the entry's experts; what is not as expected is refused by name.
 
-    MOEBALANCE_CACHE=DIR        the cache: a periodic entry for every rank
+    MOEBALANCE_CACHE=DIR        the cache: for every rank an entry of each router, for any number of tokens
     ENABLE_PERFECT_ROUTER=1     balanced logits; without it MOEBALANCE_ROUTER decides
-    MOEBALANCE_ROUTER=SPEC      off (the learned logits, the default), target:1.5 (drawn: rank max/mean 1.5), or
-                                recorded:FILE (drawn: follows {"logical_count": [[...], ...]}, a list per layer), or
-                                file:FILE (rows of the tensor "logits" of a safetensors file, in every layer)
+    MOEBALANCE_ROUTER=SPEC      off (the learned logits, the default), target:1.5 (the cache's entry of generate
+                                --target 1.5: rank max/mean 1.5), or recorded:FILE (of --recorded FILE)
     MOEBALANCE_CONTROL=DIR      a fresh folder, through which a driver changes the router within the launch: control.py
     MOEBALANCE_COUNTS=DIR       record slots per step, layer and expert, for 'moebalance counts' and 'bench --counts'
     MOEBALANCE_PROOF=DIR        one JSON file per rank that says what was done (default: MOEBALANCE_COUNTS)
@@ -17,9 +16,8 @@ must choose the entry's experts; what is not as expected is refused by name.
     MOEBALANCE_PLACEMENT=FILE   with vLLM's --enable-eplb: move the experts before the first step as 'moebalance place
                                 --write-vllm' wrote, or keep (balanced logits: keep, and no redundant experts), and
                                 leave them there. Counts are those of physical experts
-    MOEBALANCE_MODEL=NAME       which model's entries, where the cache holds several of one shape
     MOEBALANCE_TOKENS=N         the engine's largest batch, where CUDA graphs are captured before it is seen
-    MOEBALANCE_STEPS=2048       most steps to record     MOEBALANCE_SEED=0   of the drawn routers
+    MOEBALANCE_STEPS=2048       most steps to record
 
 vLLM and SGLang find their entry points by themselves with this folder in PYTHONPATH. In a transformers driver, after
 the model is made:
@@ -35,7 +33,7 @@ import sys
 from typing import Any
 
 from .common import refuse, variable
-from .control import alternate
+from .driver import alternate
 from .hook import HOOK
 
 __all__ = ["HOOK", "WorkerExtension", "alternate", "set_router", "sglang", "step", "transformers", "vllm"]

@@ -1,7 +1,9 @@
 """What all files of the hook share."""
 
 import contextlib
+import fcntl
 import functools
+import glob
 import inspect
 import json
 import os
@@ -101,3 +103,40 @@ def named(text: str) -> contextlib.AbstractContextManager:
     if torch.autograd._profiler_enabled():
         return torch.profiler.record_function(text)
     return torch.cuda.nvtx.range("{}", text) if under_nsys() else contextlib.nullcontext()
+
+
+class Unwritten:
+    """A lock on a file beside the counts, held while some of them are in no file. Whoever ends the engine waits for it
+    with wait_for_files; a process that is killed lets go of it."""
+
+    def __init__(self) -> None:
+        self.file: Any = None
+        self.held = False
+
+    def hold(self, folder: str, rank: int) -> None:
+        if self.held or not folder:
+            return
+        with contextlib.suppress(OSError):  # a file system without locks
+            if self.file is None:
+                os.makedirs(variable("COUNTS") or folder, exist_ok=True)
+                self.file = open(os.path.join(variable("COUNTS") or folder, f".unwritten.rank{rank}"), "w")
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+            self.held = True
+
+    def release(self) -> None:
+        if self.held:
+            fcntl.flock(self.file, fcntl.LOCK_UN)
+            self.held = False
+
+
+def wait_for_files(seconds: float) -> None:
+    """Until no process holds Unwritten, or the time has passed."""
+
+    def wait() -> None:
+        for path in glob.glob(os.path.join(glob.escape(variable("COUNTS") or variable("PROOF")), ".unwritten.*")):
+            with contextlib.suppress(OSError), open(path, "w") as f:
+                fcntl.flock(f, fcntl.LOCK_EX)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(seconds)

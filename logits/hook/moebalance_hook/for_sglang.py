@@ -1,17 +1,16 @@
 """SGLang: every MoE layer has a TopK, which its model calls, by forward or by a device's method of it."""
 
 import inspect
-import multiprocessing
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from . import hook as core
-from .common import HASH, Gate, Site, expect, named, refuse, variable
+from .common import HASH, Gate, Site, expect, named, refuse, variable, wait_for_files
 from .hook import HOOK, Layer
+
+HIDDEN = "the experts' kernel chooses them, unseen; SGLang shows them with --moe-runner-backend triton"
 
 
 def install() -> None:
@@ -43,7 +42,8 @@ def install() -> None:
         return out
 
     def close(self):  # SGLang kills its workers, which write when they are idle
-        time.sleep(3 * core.IDLE if multiprocessing.active_children() else 0)
+        HOOK.write()
+        wait_for_files(30)
         return shutdown(self)
 
     ModelRunner.forward, Engine.shutdown = step, close
@@ -65,6 +65,8 @@ def routed(inner: Callable, version: str) -> Callable:
                     return getattr(inner(self, hidden_states, logits, *args, **given), "topk_ids", None)
 
                 layer = self.moebalance_layer = make_layer(self, version, router_logits, given, choose)
+                if layer.hidden:
+                    layer.hidden = HIDDEN
             with named(f"moebalance layer={layer.index} router"):
                 out = inner(self, hidden_states, HOOK.logits(layer, router_logits), *args, **given)
             if variable("COUNTS") and hasattr(out, "topk_ids"):  # not where the experts' kernel chooses, unseen

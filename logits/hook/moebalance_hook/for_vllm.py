@@ -11,6 +11,8 @@ import torch
 from .common import HASH, Gate, Site, expect, named, refuse, variable
 from .hook import HOOK, Chooser, Layer
 
+HIDDEN = "{}'s kernel chooses the experts, unseen; vLLM shows them with --moe-backend marlin (MXFP4) or triton"
+
 
 def install() -> None:
     from vllm import __version__ as version
@@ -52,7 +54,8 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     eplb = getattr(getattr(c, "moe_parallel_config", None), "enable_eplb", False)
     bias = getattr(router, "e_score_correction_bias", None)
     # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
-    monolithic = getattr(getattr(getattr(runner, "routed_experts", None), "quant_method", None), "is_monolithic", False)
+    kernel = getattr(getattr(runner, "routed_experts", None), "quant_method", None)
+    monolithic = getattr(kernel, "is_monolithic", False)
     parallel = f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data parallel (dep), or none (tep)"
     simulated = "its own simulation routes: want VLLM_MOE_ROUTING_SIMULATION_STRATEGY unset"
     for unfit, want in (
@@ -71,7 +74,7 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
         if unfit:
             refuse(f"vLLM {version}: {want}")
     if eplb:
-        HOOK.slots = c.num_experts
+        HOOK.recorder.slots = c.num_experts
     # Quantization methods of the old interface gather the tokens of all ranks before they are routed.
     own = c.dp_size > 1 and c.ep_size > 1 and not getattr(runner, "do_naive_dispatch_combine", False)
     many = c.ep_size > 1
@@ -81,7 +84,8 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     groups = getattr(router, "num_expert_group", None) if getattr(router, "use_grouped_topk", True) else 0
     scoring = getattr(router, "scoring_func", None)
     gate = Gate(c.experts_per_token, groups, getattr(router, "topk_group", None), scoring, bias)
-    layer = HOOK.layer(name, site, call["router_logits"], gate, None if monolithic else chooser(router, call, eplb))
+    choose = HIDDEN.format(type(kernel).__name__) if monolithic else chooser(router, call, eplb)
+    layer = HOOK.layer(name, site, call["router_logits"], gate, choose)
     if variable("COUNTS") and not monolithic:
         select = router.select_experts
 
@@ -126,7 +130,7 @@ def begin(worker: Any, version: str) -> None:
                 place(version, getattr(self.model_runner, "eplb_state", None), variable("PLACEMENT"))
             with HOOK.running(scheduled or 0):
                 out = inner(self, *args, **given)
-            if HOOK.steps == 1:
+            if HOOK.steps.begun == 1:
                 reached(self, version)
             return out
 
@@ -181,7 +185,7 @@ def place(version: str, state: Any, path: str) -> None:
                 f"{path}: want {size} layers and physical experts, have {list(slots.shape)}; set the latter with "
                 "--eplb-config '{\"num_redundant_experts\": N}'"
             )
-    if (HOOK.spec == "perfect" or HOOK.control) and (path != "keep" or slots.shape[1] > HOOK.experts):
+    if (HOOK.tables.spec == "perfect" or HOOK.control) and (path != "keep" or slots.shape[1] > HOOK.tables.experts):
         refuse(
             f"{path}: the balanced logits are made for contiguous experts: want MOEBALANCE_PLACEMENT=keep and no "
             "redundant experts in the perfect arm"

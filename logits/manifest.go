@@ -1,0 +1,197 @@
+package logits
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"syscall"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/draft"
+	"github.com/moebalance/moebalance/router/input"
+)
+
+// ManifestName is the file of a cache that says what all its entries are for.
+const ManifestName = "manifest.json"
+
+const (
+	manifestKind    = "moebalance logits"
+	manifestVersion = 3
+	maxManifest     = 1 << 24 // bytes
+)
+
+// manifest is the JSON of a spec.
+type manifest struct {
+	SchemaVersion int           `json:"schema_version"`
+	Kind          string        `json:"kind"`
+	Model         string        `json:"model"`
+	Method        router.Method `json:"method"`
+	router.Shape
+	Scale      float32     `json:"scale"`
+	Bias       []float32   `json:"bias"`        // null without one
+	BiasSHA256 string      `json:"bias_sha256"` // of the little-endian float32 values, or "none"
+	Ranks      int         `json:"ranks"`
+	Held       [][]int32   `json:"held"` // by rank: its experts; null where each has as many, in order
+	Mode       router.Mode `json:"mode"`
+	Layer      int         `json:"layer"`
+	Seed       uint64      `json:"seed"`
+	DType      DType       `json:"dtype"`
+	High       float32     `json:"high"` // logit of a chosen expert
+	Low        float32     `json:"low"`  // logit of any other
+}
+
+// manifest is the text that names a spec: two specs that differ have different ones.
+func (s Spec) manifest() []byte {
+	v := logitsOf(s.Gate)
+	m := manifest{
+		SchemaVersion: manifestVersion, Kind: manifestKind, Model: s.Model, Method: s.Gate.Method, Shape: s.Gate.Shape,
+		Scale: s.Gate.Scale, Bias: s.Gate.Bias, BiasSHA256: biasHash(s.Gate.Bias), Ranks: s.Layout.Ranks(), Mode: s.Mode,
+		Layer: s.Layer, Seed: s.Seed, DType: s.DType, High: v.high, Low: v.low,
+	}
+	if plain, err := router.Contiguous(s.Layout.Experts(), s.Layout.Ranks()); err != nil || !sameLayout(plain, s.Layout) {
+		for r := range s.Layout.Ranks() {
+			m.Held = append(m.Held, s.Layout.Held(r))
+		}
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // numbers are finite, and texts always marshal
+	}
+	return append(text, '\n')
+}
+
+func sameLayout(a, b router.Layout) bool {
+	for r := range a.Ranks() {
+		if !slices.Equal(a.Held(r), b.Held(r)) {
+			return false
+		}
+	}
+	return true
+}
+
+// biasHash is the SHA-256 of the bias as little-endian float32 values.
+func biasHash(bias []float32) string {
+	if bias == nil {
+		return "none"
+	}
+	var b []byte
+	for _, x := range bias {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// readManifest reads the spec of a cache, and checks that it is the one that its text names.
+func readManifest(dir string) (Spec, []byte, error) {
+	path := filepath.Join(dir, ManifestName)
+	text, err := input.ReadFile(path, maxManifest)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return Spec{}, nil, noManifest(dir)
+	}
+	if err != nil {
+		return Spec{}, nil, err
+	}
+	wrong := &input.Error{File: path, Expected: "the manifest of a cache of this version",
+		Try: "generate the cache anew in another folder"}
+	var m manifest
+	if wrong.Err = json.Unmarshal(text, &m); wrong.Err != nil {
+		return Spec{}, nil, wrong
+	}
+	wrong.Found = fmt.Sprintf("kind %q of version %d", m.Kind, m.SchemaVersion)
+	if m.Kind != manifestKind || m.SchemaVersion != manifestVersion {
+		return Spec{}, nil, wrong
+	}
+	s := Spec{Model: m.Model, Gate: router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale, Bias: m.Bias},
+		Mode: m.Mode, Layer: m.Layer, Seed: m.Seed, DType: m.DType}
+	if m.Held != nil {
+		s.Layout, err = router.Placed(m.Experts, m.Held)
+	} else if m.Experts <= maxExperts {
+		s.Layout, err = router.Contiguous(m.Experts, m.Ranks)
+	}
+	if err == nil {
+		s, err = s.withDefaults()
+	}
+	switch {
+	case err != nil:
+		wrong.Found, wrong.Err = "", err
+	case !bytes.Equal(text, s.manifest()):
+		wrong.Found = "a damaged one"
+	default:
+		return s, text, nil
+	}
+	return Spec{}, nil, wrong
+}
+
+// noManifest says why a folder is no cache.
+func noManifest(dir string) error {
+	info, statErr := os.Stat(dir)
+	old, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	switch {
+	case statErr != nil:
+		return fmt.Errorf("no cache at %q: %w; make one with 'moebalance logits generate --cache %s'", dir,
+			errors.Unwrap(statErr), dir)
+	case !info.IsDir():
+		return fmt.Errorf("%q is a file: want the folder of a cache", dir)
+	case len(old) > 0:
+		return fmt.Errorf("folder %q has entries of an earlier version, or of another program, and no %s: generate the "+
+			"cache anew in another folder", dir, ManifestName)
+	}
+	return fmt.Errorf("folder %q is no cache: want %s in it; make one with 'moebalance logits generate --cache %s'", dir,
+		ManifestName, dir)
+}
+
+// keep writes the manifest of a folder that has none.
+func (c *Cache) keep() error {
+	path := filepath.Join(c.dir, ManifestName)
+	if _, err := os.Stat(path); err == nil {
+		return c.match()
+	}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return err
+	}
+	a, err := draft.New(draftPrefix, path, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Write(c.manifest); err != nil {
+		return errors.Join(err, a.Discard())
+	}
+	return a.Commit()
+}
+
+// match compares the folder's manifest with the spec's.
+func (c *Cache) match() error {
+	_, text, err := readManifest(c.dir)
+	if err != nil || bytes.Equal(text, c.manifest) {
+		return err
+	}
+	var have, want map[string]any
+	if err := errors.Join(json.Unmarshal(text, &have), json.Unmarshal(c.manifest, &want)); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if key != "bias" && !reflect.DeepEqual(have[key], want[key]) {
+			return &input.Error{File: filepath.Join(c.dir, ManifestName), Position: key, Expected: fmt.Sprint(want[key]),
+				Found: fmt.Sprint(have[key]), Try: "a cache is for one spec: choose another folder"}
+		}
+	}
+	return nil
+}
+
+// IsCache reports a folder that has a manifest of ours.
+func IsCache(dir string) bool {
+	_, _, err := readManifest(dir)
+	return err == nil
+}

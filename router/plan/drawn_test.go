@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// A drawn plan has the max/mean of its target in each layer and in small batches, on another hot rank
+// in each layer, with valid tokens.
+func TestTargets(t *testing.T) {
+	for _, mode := range []router.Mode{router.DEP, router.TEP} {
+		for _, target := range []float64{1.2, 2} {
+			p := problem(t, 32, 4, 8, 4, 8, mode, drawnLayers*drawnRows)
+			hot := map[int]bool{}
+			plan, err := New(Target(target), p, Options{Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := plan.(*drawn).ids
+			for layer := range drawnLayers {
+				for _, rows := range []int{drawnRows, levelRows} {
+					load := router.NewLoad(32)
+					for _, of := range ids {
+						load.Add(of[layer*drawnRows*4:][:rows*4])
+					}
+					b := load.Ranks(p.Layout)
+					if rows == drawnRows {
+						hot[b.Worst] = true
+					}
+					if off := math.Abs(float64(b.MaxOverMean) - target); off > 0.01 && rows == drawnRows || off > 0.1 {
+						t.Errorf("%s, layer %d, %d rows: %v, want %v", mode, layer, rows, b.MaxOverMean, target)
+					}
+				}
+			}
+			if c, err := Certify(p, plan); err != nil || !c.Valid || len(hot) != drawnLayers {
+				t.Errorf("%s: hot ranks %v, %+v, %v", mode, hot, c, err)
+			}
+		}
+	}
+}
+
+// Each expert comes as often as it was counted, layer by layer; steps add up.
+func TestRecorded(t *testing.T) {
+	name, counts, err := Recorded([]byte(`{"logical_count": [[[1,2,3,4],[4,0,2,4]], [[1,2,3,4],[4,0,2,4]]]}`))
+	if err != nil || !Drawn(name) || !slices.Equal(counts[0], []float64{2, 4, 6, 8}) || !slices.Equal(counts[1], []float64{8, 0, 4, 8}) {
+		t.Fatalf("%s %v %v", name, counts, err)
+	}
+	p := problem(t, 4, 1, 0, 0, 2, router.TEP, 2*drawnRows)
+	ids := fill(t, name, p, Options{Counts: counts}, 0)
+	for layer, want := range counts {
+		load := router.NewLoad(4)
+		load.Add(ids[layer*drawnRows:][:drawnRows])
+		for e, n := range load.PerExpert {
+			if share := want[e] / 20; math.Abs(float64(n)/drawnRows-share) > 0.02 {
+				t.Errorf("layer %d, expert %d: %v of the slots, want %v", layer, e, float64(n)/drawnRows, share)
+			}
+		}
+	}
+	plan, err := New(name, p, Options{Counts: counts})
+	if err != nil || plan.(Periodic).Extent() != (Extent{Rows: 2 * drawnRows, Layers: 2}) {
+		t.Errorf("%v, %v", plan, err)
+	}
+}
+
+func TestDrawnRefuses(t *testing.T) {
+	p := problem(t, 4, 1, 0, 0, 2, router.TEP, 1)
+	for name, counts := range map[string][][]float64{
+		"target-0.5": nil, "target-1.20": nil, "target-NaN": nil, "target-": nil, "target-3": nil, "target-1e3": nil, "recorded-x": nil,
+		"recorded-short": {{1, 2}}, "recorded-minus": {{1, 2, 3, -1}}, "recorded-none": {{0, 0, 0, 0}}, "recorded-inf": {{1, 1, 1, math.Inf(1)}},
+	} {
+		if _, err := New(name, p, Options{Counts: counts}); err == nil {
+			t.Errorf("%s was planned", name)
+		}
+	}
+	for _, text := range []string{"", "[]", `{"logical_count": 3}`, `{"logical_count": [[1,2],[1]]}`, strings.Repeat("[", 1000)} {
+		if name, counts, err := Recorded([]byte(text)); err == nil && len(counts) > 0 {
+			t.Errorf("%.20q: %s %v", text, name, counts)
+		}
+	}
+}
