@@ -52,7 +52,6 @@ var badInputs = []string{
 	"trace --summary out IN",
 	"counts IN", "counts --placement IN COUNTS", "counts --config IN COUNTS", "counts --since IN COUNTS", "place IN",
 	"place --judge IN COUNTS", "place --trace IN COUNTS",
-	"place --cost-table IN --model gpt-oss-20b --step-tokens 64 COUNTS",
 	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT",
 	"compare --trust-arms IN,IN IN", "report -o out IN", "report -o out --counts-normal IN LOOP",
 	"models --config IN", "logits verify IN", "logits list IN", "logits plans --config IN --ep 2",

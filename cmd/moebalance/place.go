@@ -24,7 +24,6 @@ type placeOptions struct {
 	given     bool // redundant
 	time      source.Timing
 	nodes     int
-	rebalance bool
 	placing   source.Placing
 	model     modelFlags
 	threshold flags.Share
@@ -45,8 +44,6 @@ func bindTiming(c *cobra.Command, o *source.Timing) {
 	f.StringVar(&o.Campaign, "campaign", "",
 		"campaign folder or JSON `RESULT` of bench: for the step time with learned routing, or, of several --routers, for "+
 			"the gain")
-	f.StringVar(&o.Table, "cost-table", "",
-		"CSV `FILE` of measured MoE times in aiconfigurator's columns, for the named model")
 	f.IntVar(&o.StepTokens, "step-tokens", 0, "tokens of all ranks in one step")
 	f.DurationVar(&o.StepTime, "step-time", 0,
 		"measured `TIME` of a step with learned routing, unprofiled, such as 62.1ms")
@@ -73,10 +70,6 @@ func placeCmd() *cobra.Command {
 			"per rank such as 50ms (with --bandwidth)")
 	f.StringVar(&o.placing.Plan, "plan", place.PlanRobust,
 		"robust, for traffic that varies, or eplb, DeepSeek's plan on the sum of all windows")
-	f.StringVar(&o.placing.Goal, "goal", "",
-		"then lower this of the busiest rank's load over the learned windows: mean, max or a quantile such as p90")
-	f.BoolVar(&o.rebalance, "rebalance", false,
-		"compare policies for placing anew over the windows in order: never, once, always, every N, below a balancedness")
 	f.IntVar(&o.nodes, "nodes", 1,
 		"nodes that the ranks are on; expert groups stay on one node where nodes divide them")
 	o.model.bindCounts(c)
@@ -92,8 +85,7 @@ func placeCmd() *cobra.Command {
 	bindTiming(c, &o.time)
 	section(c, "Time")
 	o.out.bind(c, func() []string {
-		return render.Place(&place.Result{Placements: make([]place.Placement, 1),
-			Rebalance: &place.Rebalance{Ways: []place.Way{{Chosen: true}}, Settings: make([]place.Setting, 2)}}, "").TableNames()
+		return render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()
 	})
 	o.out.bindTop(c)
 	return c
@@ -105,8 +97,6 @@ func (o *placeOptions) check(paths []string) error {
 		return usagef("--ep: want at least 1 rank, have %v", o.ranks)
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
-	case o.rebalance && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--rebalance: want one value of --redundant and of --ep with it")
 	case o.writes() && (len(o.redundant) > 1 || len(o.ranks) > 1):
 		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm")
 	}
@@ -164,7 +154,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	p := &o.placing
 	p.Learn, p.WeightBits, o.time.Converter = paths, o.time.WeightBits, reportConverter()
 	p.Options = place.Options{Ranks: o.ranks, Nodes: o.nodes, Threshold: o.threshold.Fraction,
-		Bandwidth: 1e9 * o.time.Bandwidth, Rebalance: o.rebalance}
+		Bandwidth: 1e9 * o.time.Bandwidth}
 	if o.given {
 		p.Options.Redundant = o.redundant
 	}

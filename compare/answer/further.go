@@ -10,7 +10,6 @@ type Evidence struct {
 	Builds   bool // two builds, whose balance nobody asks about
 	Traces   bool // of any arm
 	Balanced bool // the answer is of a trace of the perfect arm
-	Engines  bool // the answer says when to place the experts anew, and holds settings of engines
 	Cache    bool // the answer is of a cache
 }
 
@@ -32,8 +31,6 @@ func (a Answer) Further(e Evidence) Step {
 		return Step{Text: "Leave the experts where they are; repeat this at the loads that you serve."}
 	case a.Verdict == Verdict(place.NotNow):
 		return Step{Text: "Keep the running placement; repeat this when the traffic changes."}
-	case e.Engines:
-		return Step{"See how to set your engine.", "moebalance place --rebalance --table settings COUNTS"}
 	case e.Cache:
 		return Step{"Benchmark with it.", oneServer}
 	}

@@ -21,8 +21,7 @@ func TestFurther(t *testing.T) {
 		{gains, Evidence{Builds: true}, "moebalance bench --arms"},
 		{Even, Evidence{Traces: true, Balanced: true}, "moebalance compare NORMAL PERFECT"},
 		{Even, Evidence{Traces: true}, ""},
-		{Verdict(place.NotNow), Evidence{Engines: true}, ""},
-		{Verdict(place.Trial), Evidence{Engines: true}, "moebalance place --rebalance --table settings"},
+		{Verdict(place.NotNow), Evidence{}, ""},
 		{Complete, Evidence{Cache: true}, "moebalance bench --treatment hook"},
 		{NoVerdict, Evidence{Traces: true}, "moebalance bench --"},
 	} {

@@ -15,9 +15,6 @@ import (
 // OfPlacement answers whether a placement is worth a trial. given are the arguments that it was asked
 // for with but the number of ranks and copies; empty where they are not known.
 func OfPlacement(r *place.Result, given string) Answer {
-	if r.Rebalance != nil {
-		return ofRebalance(r)
-	}
 	best := r.Best()
 	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
 		Caveats: caveats(byFile(r.Caveats()), caveat.SeverityOf)}
@@ -122,99 +119,24 @@ func baseline(p place.Placement) string {
 	return filepath.Base(p.Before)
 }
 
-// ofRebalance answers when to place the experts anew.
-func ofRebalance(res *place.Result) Answer {
-	r, w := res.Rebalance, res.Rebalance.ChosenWay()
-	a := Answer{Verdict: Verdict(r.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: caveats(byFile(res.Caveats()), caveat.SeverityOf)}
-	never := r.Ways[0]
-	loads := fmt.Sprintf("%s × the mean load, %s if never.", quantity.Decimals(w.MaxOverMean, 2),
-		quantity.Decimals(never.MaxOverMean, 2))
-	switch {
-	case w.Name == place.Never:
-		a.Line = fmt.Sprintf("Rebalancing would not pay: the busiest rank gets %s × the mean load as placed now.",
-			quantity.Decimals(never.MaxOverMean, 2))
-	case w.Name == place.Once:
-		a.Line = "Rebalance once: " + loads
-	case w.Below.Defined():
-		a.Line = fmt.Sprintf("Rebalance when balancedness falls below %s: %s", quantity.Plain(w.Below), loads)
-	default:
-		a.Line = fmt.Sprintf("Rebalance every %s: %s", quantity.Count(w.Every, "window"), loads)
-	}
-	order := "as given"
-	if r.Order == place.ByTime {
-		order = "by time"
-	}
-	a.Basis = fmt.Sprintf("%s in order, %s · decided by earlier ones alone · %s · baseline: %s",
-		quantity.Count(r.Windows, "window"), order, quantity.Count(w.Ranks, "rank"), baseline(res.Best()))
-	a.Numbers = append(a.Numbers, NumberOf("busiest rank if never (max/mean)", never.MaxOverMean, MaxMean, Recorded))
-	if w.Name != place.Never {
-		a.Numbers = append(a.Numbers, NumberOf("rebalanced", w.MaxOverMean, MaxMean, Predicted),
-			NumberOf("worst window", w.Worst, MaxMean, Predicted),
-			NumberOf("copies moved each time", w.MovedShare, Fraction, Predicted))
-		a.Reasons = append(a.Reasons, fmt.Sprintf("It rebalances before %d of %s and moves %s of the copies each time.",
-			w.Times, quantity.Count(r.Windows-1, "window"), quantity.Percent(w.MovedShare)))
-	}
-	if w.MoveNS > 0 {
-		a.Numbers = append(a.Numbers, NumberOf("time of all moves", w.MoveNS, NS, Predicted))
-	}
-	for _, o := range r.Ways {
-		if o.Name == place.Always && o.Learns == w.Learns && !o.Chosen {
-			a.Reasons = append(a.Reasons, fmt.Sprintf("Rebalancing before every window would reach %s and move %s × as many "+
-				"copies.",
-				quantity.Decimals(o.MaxOverMean, 2), quantity.Digits3(router.Number(o.Moved)/router.Number(max(1, w.Moved)))))
-		}
-	}
-	a.Reasons = append(a.Reasons, fmt.Sprintf("The best of %d ways on these windows: on others it may be another.",
-		len(r.Ways)))
-	for _, s := range r.Settings[:2] {
-		if s.Way != place.Never && s.Way != place.Once {
-			a.Next = append(a.Next, Step{fmt.Sprintf("In %s: %s.", s.Engine, s.Way), s.Text})
-		}
-	}
-	return a
-}
-
 // beyond is what is known of the best placement beyond its own numbers, a sentence each: whether
-// it is learned from too little, or judged on what it has seen, whether its time is extrapolated,
-// how its way of learning does on what is left out of it, and what fewer moves reach.
+// it is learned from too little, or judged on what it has seen, what EPLB reaches, and what fewer
+// moves reach.
 func beyond(res *place.Result) (list []string) {
-	best, on := res.Best(), map[string]place.LeftOut{}
+	best := res.Best()
 	for _, w := range res.Caveats() {
 		// the numbers say less than they seem to; of several windows one sentence says it
 		again := best.Reason.Args["why"] == "repeats" // and says it already
-		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned && !again ||
-			w.Code == place.Extrapolated && best.Time != nil) && !slices.Contains(list, text) {
+		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
+			!slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
-	for _, p := range res.Plans {
-		if p.Plan == best.Plan {
-			on[p.Name] = p
-		}
-	}
-	if own, eplb := on[best.Name], on[place.PlanEPLB]; own.Folds > 0 && best.Name != place.PlanEPLB {
-		list = append(list, fmt.Sprintf("on %s left out in turn it reaches max/mean %s (worst %s), EPLB %s (worst %s)",
-			quantity.Count(own.Folds, "kind")+" of windows", quantity.Ratio(own.Judged), quantity.Ratio(own.Worst),
-			quantity.Ratio(eplb.Judged), quantity.Ratio(eplb.Worst)))
-	}
-	for _, p := range res.Phases {
-		if p.Plan == best.Plan && p.Other > p.Own {
-			list = append(list, fmt.Sprintf("%s gets max/mean %s by a plan of the other phase, %s by its own, %s by a joint one",
-				p.Phase, quantity.Ratio(p.Other), quantity.Ratio(p.Own), quantity.Ratio(p.Joint)))
-		}
-	}
-	for _, c := range res.Copies {
-		if c.Ranks == best.Ranks && c.More == best.Redundant && c.Pay {
-			fewer := fmt.Sprintf("against %d", c.Fewer)
-			if c.Fewer == 0 {
-				fewer = "against none"
-			}
-			text := fmt.Sprintf("%d copies lower max/mean by %s (95 %%: %s to %s) %s, in %d of %d kinds of windows",
-				c.More, quantity.Ratio(-c.Difference), quantity.Ratio(-c.High), quantity.Ratio(-c.Low), fewer, c.Better,
-				c.Pairs)
-			if c.Bytes.Defined() {
-				text += ", for " + quantity.Bytes(c.Bytes) + " a rank"
+	for _, p := range res.Placements {
+		if p.Plan == best.Plan && p.Name == place.PlanEPLB && best.Name != place.PlanEPLB && p.Judged.Defined() {
+			text := fmt.Sprintf("it reaches max/mean %s, EPLB %s", quantity.Ratio(best.Judged), quantity.Ratio(p.Judged))
+			if len(res.Judged) > 1 {
+				text += fmt.Sprintf("; in the worst window %s and %s", quantity.Ratio(best.Worst), quantity.Ratio(p.Worst))
 			}
 			list = append(list, text)
 		}

@@ -28,15 +28,6 @@ func lmsysWindows(t *testing.T, phase string) []Window {
 	return Whole(read(t, paths...))
 }
 
-func leftOut(t *testing.T, res *Result, name string) LeftOut {
-	t.Helper()
-	at := slices.IndexFunc(res.Plans, func(p LeftOut) bool { return p.Name == name })
-	if at < 0 {
-		t.Fatalf("no plan %q in %+v", name, res.Plans)
-	}
-	return res.Plans[at]
-}
-
 // DeepSeek-R1's counts on traffic that was left out, 32 ranks and 288 physical experts. EPLB's
 // numbers are those of a separate program on twelve files of the same six clusters, of which
 // six are here; a swap search for the mean of the busiest ranks reached 1.066 there.
@@ -49,21 +40,18 @@ func TestTrafficLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	robust, eplb, nearest, flat := leftOut(t, res, PlanRobust), leftOut(t, res, PlanEPLB), leftOut(t, res, PlanNearest),
-		leftOut(t, res, "baseline")
-	if robust.Judged > 1.04 || robust.Folds != 4 || !robust.Default || robust.P95 > 1.1 || robust.Worst > 1.07 ||
-		robust.MovedShare > 0.9 || eplb.MovedShare < 0.9 {
+	robust, eplb := res.Placements[0], res.Placements[1]
+	if robust.Judged > 1.04 || res.LeftOut != 4 || !robust.Default || robust.P95 > 1.1 || robust.Worst > 1.07 ||
+		robust.MovedShare > 0.9 || robust.Learned > robust.Judged-0.02 {
 		t.Errorf("%+v", robust)
 	}
-	if math.Abs(float64(eplb.Judged)-1.121) > 0.01 || math.Abs(float64(nearest.Judged)-1.095) > 0.01 || eplb.Default ||
-		flat.MovedShare != 0 || flat.Judged < 2 {
-		t.Errorf("%+v, %+v, %+v", eplb, nearest, flat)
+	if math.Abs(float64(eplb.Judged)-1.121) > 0.01 || eplb.Default || eplb.MovedShare < 0.9 || eplb.Baseline < 2 {
+		t.Errorf("%+v", eplb)
 	}
-	// The default is judged so too, and each judged window by what is learned without it alone.
-	if p := res.Placements[0]; res.LeftOut != 4 || len(res.Judged) != 4 || !near(p.Judged, float64(robust.Judged)) ||
-		p.Learned > p.Judged-0.02 {
-		t.Errorf("%+v", p)
+	if d := res.Drift; len(d) != 4 || d[0].MaxOverMean != res.Workloads[0].Baseline {
+		t.Errorf("%+v", d)
 	}
+	// each judged window by what is learned without it alone
 	for i, w := range res.Judged {
 		rest := slices.DeleteFunc(slices.Clone(windows), func(o Window) bool { return o.Name == w.Name })
 		alone, err := Judge(rest, []Window{w}, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
@@ -118,7 +106,7 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 		checkCurve(t, res)
 	}
 	t.Logf("%.4f to %.4f with %.1f %% moved", before/n, after/n, 100*moved/n)
-	if after/n > 1.08 || before/n < 1.1 {
+	if math.Abs(after/n-1.0546) > 5e-4 || math.Abs(before/n-1.1340) > 5e-4 { // as testdata/README.md says
 		t.Errorf("%v to %v", before/n, after/n)
 	}
 }
@@ -139,27 +127,19 @@ func placed(t *testing.T, res *Result) *counts.Placement {
 	return p
 }
 
-// checkCurve checks that more moves never learn worse, and that the curve begins with none.
+// checkCurve checks that more moves never learn worse, that the curve begins with none, and ends
+// with the default placement and the one learned afresh.
 func checkCurve(t *testing.T, res *Result) {
 	t.Helper()
 	c := res.Curve
-	if len(c) < 8 || c[0].Moved != 0 || c[0].Judged != res.Placements[0].Baseline || !c[len(c)-1].Afresh {
+	if len(c) < 8 || c[0].Moved != 0 || c[0].Judged != res.Placements[0].Baseline || !c[len(c)-1].Afresh ||
+		!c[len(c)-2].InBudget || c[len(c)-2].Judged != res.Placements[0].Judged {
 		t.Fatalf("%+v", c)
 	}
-	knees, budgets := 0, 0
-	for i, p := range c[:len(c)-1] {
-		if i > 0 && (p.Learned > c[i-1].Learned+1e-3 || p.Moved <= c[i-1].Moved) {
-			t.Errorf("point %d: %+v after %+v", i, p, c[i-1])
+	for i, p := range c[1 : len(c)-1] {
+		if p.Learned > c[i].Learned+1e-3 || p.Moved <= c[i].Moved {
+			t.Errorf("point %d: %+v after %+v", i, p, c[i])
 		}
-		if p.Knee {
-			knees++
-		}
-		if p.InBudget {
-			budgets++
-		}
-	}
-	if knees != 1 || budgets != 1 {
-		t.Errorf("%d knees, %d budgets in %+v", knees, budgets, c)
 	}
 }
 
@@ -175,8 +155,7 @@ func TestClusters(t *testing.T) {
 	if len(list) != 2 || len(list[0]) != 3 || list[1][0].Name != windows[3].Name {
 		t.Errorf("%v", list)
 	}
-	l := lessonOf(windows, 4)
-	if share := l.shares[3]; len(share) != 2 || !near(router.Number(share[0][0]), 0.27) ||
+	if share := clusterShares(windows, 4)[3]; len(share) != 2 || !near(router.Number(share[0][0]), 0.27) ||
 		!near(router.Number(share[1][0]), 0.35) {
 		t.Errorf("%v", share)
 	}
@@ -204,7 +183,7 @@ func TestBudgets(t *testing.T) {
 	}{{nil, 50, 0}, {&Budget{Share: 0.1}, 5, 0}, {&Budget{Bytes: 1250}, 12, 0}, {&Budget{Time: 350 * time.Millisecond},
 		50, 3}, {&Budget{}, 0, 0}} {
 		o.MaxMoves = c.budget
-		if most, onRank := o.budget(50); most != c.most || onRank != c.onRank {
+		if most, onRank := o.limit(50); most != c.most || onRank != c.onRank {
 			t.Errorf("%+v: %d, %d", c.budget, most, onRank)
 		}
 	}
@@ -248,18 +227,12 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 	}
 	other.Source = "running.yaml"
 	if res, err = judge(8, Options{From: other}); err != nil || len(res.Curve) == 0 ||
-		res.Placements[0].Name != PlanRobust {
+		res.Placements[0].Name != PlanRobust || !slices.ContainsFunc(res.Curve, func(p Point) bool { return p.Knee }) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	res, err = judge(0, Options{MaxMoves: &Budget{Time: time.Second}, ExpertBytes: 1, Bandwidth: 1})
 	if err != nil || res.Placements[0].Moved > 8 {
 		t.Errorf("one copy a rank: %+v, %v", res.Placements, err)
-	}
-	// the curve goes on beyond what the ranks have time for
-	at := slices.IndexFunc(res.Curve, func(p Point) bool { return p.InBudget })
-	if at < 0 || res.Curve[at].Moved != res.Placements[0].Moved || at > len(res.Curve)-3 ||
-		res.Curve[at+1].Moved < res.Curve[at].Moved || res.Curve[len(res.Curve)-2].Moved < 16 {
-		t.Errorf("%+v", res.Curve)
 	}
 }
 

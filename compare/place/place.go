@@ -3,18 +3,17 @@
 // than it will be.
 //
 // It says how even the load over ranks becomes, and, by a cost that is fitted to a trace
-// or a table of measured times, what that is worth in time. Without one time is undefined.
+// or by a campaign's curve of time over load, what that is worth. Without one time is undefined.
 package place
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
@@ -22,9 +21,6 @@ import (
 	"github.com/moebalance/moebalance/router/placement"
 	"github.com/moebalance/moebalance/router/quantity"
 )
-
-// SchemaVersion is the version of the JSON of Result.
-const SchemaVersion = 2
 
 // Options says what is placed.
 type Options struct {
@@ -39,14 +35,12 @@ type Options struct {
 	ExpertBytes float64           // the weights of an expert, 0 where not known
 	From        *counts.Placement // that runs; nil takes the records'
 	MaxMoves    *Budget           // from the baseline; nil for any number
-	Policy      string            // PlanEPLB, PlanRobust even of one window; "" for the default
-	Goal        placement.Goal    // of a robust plan
+	Policy      string            // PlanRobust, PlanEPLB; "" for the robust plan of two kinds of windows or more
 	MoELayers   []int             // of the model, nil where it is not named
 	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
-	Rebalance   bool              // compare ways of when to place anew
 }
 
-// Impossible is the first of some numbers of copies that, with the experts, does not leave
+// Impossible is the first number of redundant copies with which the experts do not fill the
 // ranks with equally many slots, as engines ask, on each of several numbers of ranks. The
 // error names the nearest numbers of copies that do; it is nil where all do.
 func Impossible(experts int, copies, ranks []int) (int, error) {
@@ -86,17 +80,17 @@ func possible(experts, copies int, ranks []int) error {
 		quantity.Count(copies, "copy"), quantity.Count(ranks[at], "rank"), try)
 }
 
-// Judge learns placements, robust ones unless EPLB's are asked for, from some windows and judges
-// them on others, or, without any, on the learned kinds left out in turn: by what is learned from the
-// rest. Errors about windows are of type *input.Error, those about sizes wrap router.ErrShape.
+// Judge learns placements from some windows and judges them on others, or, without any, on the
+// learned kinds left out in turn, by what is learned from the rest. Errors about windows are of
+// type *input.Error, errors about sizes wrap router.ErrShape.
 func Judge(learn, judge []Window, o Options) (*Result, error) {
 	all := slices.Concat(learn, judge)
 	experts, err := commonExperts(all, o.Shape)
 	if err != nil {
 		return nil, err
 	}
-	res := o.result(experts, learn)
 	kinds := clusters(learn)
+	res := o.result(experts, learn)
 	res.split(learn, judge, kinds)
 	if o.Nodes > 1 && (o.Shape == nil || o.Shape.Groups%o.Nodes != 0 || !o.Shape.Grouped()) {
 		res.Warnings = append(res.Warnings, router.Warn("global", "EPLB", "nodes", o.Nodes))
@@ -107,25 +101,50 @@ func Judge(learn, judge []Window, o Options) (*Result, error) {
 	res.warnOf()
 	if len(kinds) < 2 && o.Policy == "" {
 		res.Warnings = append(res.Warnings, router.Warn("one_window", learn[0].Name))
+		o.Policy = PlanEPLB
 	}
+	o.Policy = cmp.Or(o.Policy, PlanRobust)
 	for _, ranks := range o.Ranks {
-		flat, warnings, err := o.baseline(all, experts, ranks)
-		if err != nil {
+		if err := res.onRanks(all, ranks, o); err != nil {
 			return nil, err
-		}
-		res.Warnings = append(res.Warnings, warnings...)
-		null, err := res.nulls(ranks, o)
-		if err != nil {
-			return nil, err
-		}
-		for _, redundant := range o.Redundant {
-			if err := res.add(Plan{ranks, redundant}, flat, null, o); err != nil {
-				return nil, err
-			}
 		}
 	}
-	res.compareCopies()
 	return res, nil
+}
+
+// onRanks judges the running placement and each number of copies on so many ranks.
+func (res *Result) onRanks(all []Window, ranks int, o Options) error {
+	if o.Cost != nil && o.Cost.Ranks != ranks {
+		o.Cost = nil
+	}
+	running, warnings, err := o.baseline(all, res.Experts, ranks)
+	if err != nil {
+		return err
+	}
+	res.Warnings = append(res.Warnings, warnings...)
+	var judged, windows []seen
+	for i, f := range res.folds {
+		for _, w := range f.held {
+			judged = append(judged, seen{Window: w, fold: i})
+		}
+	}
+	if warnings, err = nulls(judged, res.Experts, ranks, o); err != nil {
+		return err
+	}
+	res.Warnings = append(res.Warnings, warnings...)
+	for _, w := range all {
+		windows = append(windows, seen{Window: w, plans: []plan{running}})
+	}
+	if err := scoreAll(windows, res.Experts, nil); err != nil {
+		return err
+	}
+	res.drift(windows, ranks)
+	for _, redundant := range o.Redundant {
+		if err := res.add(Plan{ranks, redundant}, running, judged, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // result is one without any placement yet.
@@ -135,8 +154,7 @@ func (o Options) result(experts int, learn []Window) *Result {
 		Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
-		Plans: []LeftOut{}, Curve: []Point{}, Copies: []Copies{}, Phases: []Phase{}, Warnings: []router.Warning{},
-		Slots: map[Plan]counts.Slots{},
+		Curve: []Point{}, Drift: []Drift{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.OptInt(o.Ranks[0])
@@ -182,124 +200,178 @@ func (res *Result) warnOf() {
 	}
 }
 
-// add learns placements from all learned windows, the first of them the default.
-func (res *Result) add(at Plan, flat plan, null []router.Number, o Options) error {
+// drift is how even the running placement is on each window, by time where all tell it.
+func (res *Result) drift(windows []seen, ranks int) {
+	if !slices.ContainsFunc(windows, func(w seen) bool { return w.record.Time == 0 }) {
+		slices.SortStableFunc(windows, func(a, b seen) int { return cmp.Compare(a.record.Time, b.record.Time) })
+	}
+	for _, w := range windows {
+		s := w.scores[0]
+		res.Drift = append(res.Drift, Drift{Ranks: ranks, Window: w.Name, Time: w.record.Time, MaxOverMean: s.overall(),
+			Balancedness: mean(slices.Sorted(maps.Keys(s.ratio)), func(layer int) router.Number { return 1 / s.at(layer) })})
+	}
+}
+
+// add learns placements from all learned windows, the first of them the default, and for each
+// fold from the rest, and judges each by the windows that it was not learned from.
+func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 	size := placement.Size{Slots: res.Experts + at.Redundant, Ranks: at.Ranks, Nodes: o.Nodes}
 	if o.Shape != nil {
 		size.Groups = o.Shape.Groups
 	}
-	l, err := res.learn(flat, size, o)
+	plans, way, err := o.learn(running, res.Learned, res.Experts, size)
 	if err != nil {
 		return err
 	}
-	without, err := res.leaveOut(at, flat, l.rivals, size, o)
+	curve, err := res.curve(running, plans, way, size, o)
 	if err != nil {
 		return err
 	}
-	plans := slices.Concat([]plan{flat}, l.rivals, l.way)
-	by := slices.Repeat([][]plan{plans}, len(res.Learned)) // the plans that each window is judged by
+	byFold := make([][]plan, len(res.folds))
 	for i, f := range res.folds {
-		of := plans
+		byFold[i] = slices.Concat([]plan{running}, plans, curve)
 		if res.LeftOut > 0 {
-			of = append([]plan{flat}, without[i]...)
+			without, _, err := o.learn(running, f.rest, res.Experts, size)
+			if err != nil {
+				return err
+			}
+			byFold[i] = append([]plan{running}, without...)
 		}
-		by = append(by, slices.Repeat([][]plan{of}, len(f.held))...)
 	}
-	scores := make([][]score, len(by)) // likewise
-	var group errgroup.Group
-	for i, w := range slices.Concat(res.Learned, res.Judged) {
-		group.Go(func() (err error) {
-			scores[i], err = w.scores(by[i], res.Experts, o.costOn(at.Ranks))
-			return err
-		})
+	judged = slices.Clone(judged)
+	for i := range judged {
+		judged[i].plans = byFold[judged[i].fold]
 	}
-	if err := group.Wait(); err != nil {
+	var learned []seen
+	for _, w := range res.Learned {
+		learned = append(learned, seen{Window: w, plans: slices.Concat([]plan{running}, plans, curve)})
+	}
+	if err := scoreAll(learned, res.Experts, o.Cost); err != nil {
 		return err
 	}
-	res.rank(at, by, len(l.rivals), scores, null, o)
-	if len(l.way) > 0 {
-		if res.LeftOut > 0 { // the rest has a way of its own
-			scores = scores[:len(res.Learned)]
-		}
-		for i, s := range scores {
-			scores[i] = append(slices.Clone(s[1+len(l.rivals):]), s[1+l.afresh])
-		}
-		res.Curve = append(res.Curve, o.points(at, flat, l, scores, len(res.Learned))...)
-	}
-	if err := res.phases(at, size, o); err != nil {
+	if err := scoreAll(judged, res.Experts, o.Cost); err != nil {
 		return err
 	}
-	return res.rebalance(at, flat, size, o)
-}
-
-// learnt is the plans that are compared, the default first, and the way from what runs.
-type learnt struct {
-	rivals   []plan
-	afresh   int // which of them is the default but for --max-moves
-	way      []plan
-	inBudget int // which of the way
-}
-
-func (res *Result) learn(flat plan, size placement.Size, o Options) (l learnt, err error) {
-	if l.rivals, err = o.rivals(res.Learned, res.Experts, size); err != nil {
-		return l, err
+	for i, p := range plans {
+		res.judge(at, p, i+1, learned, judged, o)
 	}
-	if err := o.rename(l.rivals, flat, res.Experts, size); err != nil || flat.from == Contiguous && o.MaxMoves == nil {
-		return l, err
+	res.layers(at, plans[0], learned, judged)
+	if len(curve) > 0 {
+		if res.LeftOut > 0 { // the rest of a fold has a way of its own
+			judged = nil
+		}
+		res.Curve = append(res.Curve, o.points(at, running, curve, 1+len(plans), learned, judged)...)
 	}
-	if err := l.follow(flat, res.Learned, res.Experts, size, o); err != nil || o.MaxMoves == nil {
-		return l, err
+	if n := plans[0].doubles(); n > 0 && plans[0].name == PlanMoves {
+		res.Warnings = append(res.Warnings, router.Warn("doubles", running.from, "doubles", n))
 	}
-	if len(l.way) == 0 {
-		return l, &input.Error{File: flat.from, Expected: fmt.Sprintf("at most %s on a rank, as --redundant %d says",
-			quantity.Count(size.Slots/size.Ranks, "copy"), size.Slots-res.Experts), Found: "more", Err: counts.ErrOptions}
-	}
-	l.rivals, l.afresh = append([]plan{l.way[l.inBudget]}, l.rivals...), 1
-	return l, nil
-}
-
-// rank judges so many rivals, of which the first is the default, whose layers and slots are shown.
-// Each window is judged by plans of its own: the baseline, then the rivals.
-func (res *Result) rank(at Plan, by [][]plan, rivals int, scores [][]score, null []router.Number, o Options) {
-	n := len(res.Learned)
-	flat, placed := by[0][0], by[0][1]
-	base, own, held := column(scores[n:], 0), column(scores[:n], 1), column(scores[n:], 1)
-	for i := range rivals {
-		p := by[0][1+i]
-		res.judge(at, i == 0, p, base, column(scores[:n], 1+i), column(scores[n:], 1+i), null,
-			o.price(at, flat, p, res.Judged, column(by[n:], 1+i)), flat.from, o.costOn(at.Ranks))
-		added := &res.Placements[len(res.Placements)-1]
-		added.Gains = o.Dose.predict(*added)
-	}
-	if n := placed.doubles(); n > 0 && placed.name == PlanMoves {
-		res.Warnings = append(res.Warnings, router.Warn("doubles", flat.from, "doubles", n))
-	}
-	res.Slots[at] = maps.Clone(placed.slots)
-	for layer, slots := range flat.beyond { // what is not learned stays
-		if _, ok := placed.slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
+	res.Slots[at] = maps.Clone(plans[0].slots)
+	for layer, slots := range running.beyond { // a layer without counts stays
+		if _, ok := plans[0].slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
 			res.Slots[at][layer] = slots
 		}
 	}
-	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
-		res.Layers = append(res.Layers, Layer{
-			Plan: at, Layer: layer, Learned: mean(own, func(s score) router.Number { return s.at(layer) }),
-			Judged:        mean(held, func(s score) router.Number { return s.at(layer) }),
-			Baseline:      mean(base, func(s score) router.Number { return s.at(layer) }),
-			BaselineRanks: rankLoad(res.Judged, column(by[n:], 0), layer),
-			LearnedRanks:  rankLoad(res.Learned, column(by[:n], 1), layer),
-			JudgedRanks:   rankLoad(res.Judged, column(by[n:], 1), layer),
-		})
+	return nil
+}
+
+// curve is the way from a known running placement on, or as far as moves are limited, with the
+// placement that is learned afresh at its end. It is empty where more copies run than are asked
+// for.
+func (res *Result) curve(running plan, plans, way []plan, size placement.Size, o Options) ([]plan, error) {
+	switch {
+	case o.MaxMoves != nil:
+		return append(way, plans[1]), nil
+	case running.from == Contiguous:
+		return nil, nil
+	}
+	way, err := o.way(running, res.Learned, res.Experts, size)
+	if errors.Is(err, errTooLarge) {
+		return nil, nil
+	}
+	return append(way, plans[0]), err
+}
+
+// points are what the placements of a curve reach, whose scores begin at first.
+func (o Options) points(at Plan, running plan, curve []plan, first int, learned, judged []seen) (points []Point) {
+	last := len(curve) - 1 // learned afresh
+	for i, p := range curve {
+		overall := func(w seen) router.Number { return w.scores[first+i].overall() }
+		_, moved := loads(running, p, at.Ranks)
+		points = append(points, Point{Plan: at, Moved: moved,
+			MovedShare: router.Number(moved) / router.Number(max(1, p.copies())), MovedBytes: o.bytes(moved),
+			Learned: mean(learned, overall), Judged: mean(judged, overall),
+			Afresh: i == last, InBudget: o.MaxMoves != nil && i == last-1})
+	}
+	if k := knee(points[:last]); k > 0 && o.MaxMoves == nil {
+		points[k].Knee = true
+	}
+	return points
+}
+
+// judge compares one plan, whose scores are at an index, with the baseline.
+func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) {
+	running := learned[0].plans[0]
+	overall := func(w seen) router.Number { return w.scores[index].overall() }
+	base := func(w seen) router.Number { return w.scores[0].overall() }
+	p := Placement{Plan: at, Name: placed.name, Default: index == 1, Before: running.from,
+		Learned: mean(learned, overall), Judged: overFolds(judged, overWindows(overall)),
+		Baseline: overFolds(judged, overWindows(base)),
+		NullP95:  overFolds(judged, overWindows(func(w seen) router.Number { return w.null })),
+		P95:      overFolds(judged, func(fold []seen) router.Number { return p95(fold, index) }),
+		Price:    o.price(at, running, placed)}
+	p.Change = p.Judged/p.Baseline - 1
+	p.MovedShare = router.Number(p.Moved) / router.Number(max(1, placed.copies()))
+	var of []Workload
+	for _, w := range judged {
+		row := Workload{Plan: at, Window: w.Name, Judged: overall(w), Baseline: base(w), NullP95: w.null,
+			Change: overall(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats)}
+		p.Worst = max(p.Worst, row.Judged)
+		if p.Default {
+			row.Time = o.Cost.change([]seen{w})
+		}
+		switch {
+		case row.Change < 0:
+			p.Helped++
+		case row.Change > 0:
+			p.Hurt++
+		}
+		of = append(of, row)
+	}
+	if p.Default {
+		p.Time = o.Cost.change(judged)
+		p.Gains = o.Dose.predict(p)
+	}
+	if p.Time != nil && p.Time.High < 0 {
+		p.PaidBackAfter = p.MoveNS / p.Time.SavedNS
+	}
+	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
+	res.Placements = append(res.Placements, p)
+	if p.Default {
+		res.Workloads = append(res.Workloads, of...)
 	}
 }
 
-// rankLoad is that of Layer, each window by a plan of its own.
-func rankLoad(windows []Window, by []plan, layer int) []router.Number {
+// layers says what the default placement does to each layer.
+func (res *Result) layers(at Plan, placed plan, learned, judged []seen) {
+	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
+		by := func(index int) func(seen) router.Number {
+			return func(w seen) router.Number { return w.scores[index].at(layer) }
+		}
+		res.Layers = append(res.Layers, Layer{Plan: at, Layer: layer, Learned: mean(learned, by(1)),
+			Judged: overFolds(judged, overWindows(by(1))), Baseline: overFolds(judged, overWindows(by(0))),
+			LearnedRanks: rankLoad(learned, layer), JudgedRanks: rankLoad(judged, layer)})
+	}
+}
+
+// rankLoad is the load of each rank over the mean rank's by the default placement, added over
+// steps, mean over windows; empty where a window lacks the layer.
+func rankLoad(windows []seen, layer int) []router.Number {
 	out := []router.Number{}
-	for i, w := range windows {
+	for _, w := range windows {
 		if w.shares[layer] == nil {
 			return nil
 		}
-		layout := by[i].layouts[layer]
+		layout := w.plans[1].layouts[layer]
 		for rank, share := range placement.RankLoad(layout, w.shares[layer]) {
 			if rank == len(out) {
 				out = append(out, 0)
@@ -308,63 +380,6 @@ func rankLoad(windows []Window, by []plan, layer int) []router.Number {
 		}
 	}
 	return out
-}
-
-// judge compares the placement learned from all learned windows with the baseline.
-func (res *Result) judge(at Plan, best bool, placed plan, base, own, held []score, null []router.Number,
-	price Price, from string, cost *Cost) {
-	p := Placement{Plan: at, Name: placed.name, Default: best, Before: from, Learned: mean(own, score.overall),
-		Judged: mean(held, score.overall), Price: price,
-		Baseline: mean(base, score.overall), NullP95: mean(null, func(v router.Number) router.Number { return v })}
-	p.Change = p.Judged/p.Baseline - 1
-	p.MovedShare = router.Number(price.Moved) / router.Number(max(1, placed.copies()))
-	var of []Workload
-	var rest [][]Window
-	for _, f := range res.folds {
-		rest = append(rest, slices.Repeat([][]Window{f.rest}, len(f.held))...)
-	}
-	for i, s := range held {
-		w := Workload{Plan: at, Window: res.Judged[i].Name, Judged: s.overall(), Baseline: base[i].overall(),
-			NullP95: null[i]}
-		w.Change = w.Judged/w.Baseline - 1
-		w.Repeats = slices.ContainsFunc(rest[i], res.Judged[i].repeats)
-		w.Time = cost.change(base[i:i+1], held[i:i+1])
-		switch {
-		case w.Change < 0:
-			p.Helped++
-		case w.Change > 0:
-			p.Hurt++
-		}
-		of = append(of, w)
-	}
-	if p.Time = cost.change(base, held); p.Time != nil && p.Time.High < 0 {
-		p.PaidBackAfter = p.MoveNS / p.Time.SavedNS
-	}
-	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
-	res.Placements = append(res.Placements, p)
-	if best {
-		res.Workloads = append(res.Workloads, of...)
-	}
-}
-
-// column takes one plan, or its score, of each window.
-func column[T any](windows [][]T, plan int) (out []T) {
-	for _, w := range windows {
-		out = append(out, w[plan])
-	}
-	return out
-}
-
-// mean is the mean over the items for which the number is defined, undefined where it is
-// for none.
-func mean[T any](items []T, of func(T) router.Number) router.Number {
-	var sum, n router.Number
-	for _, item := range items {
-		if v := of(item); v.Defined() {
-			sum, n = sum+v, n+1
-		}
-	}
-	return sum / n // 0/0 is NaN: undefined
 }
 
 func commonExperts(windows []Window, model *router.Shape) (experts int, err error) {

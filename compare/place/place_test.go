@@ -1,7 +1,6 @@
 package place
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -72,12 +71,12 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		of[path] = i
 	}
 	for i := range windows {
-		p, err := learned(windows[i:i+1], 256, placement.Size{Slots: 288, Ranks: 32})
+		p, _, err := Options{}.learn(newPlan(Contiguous, ""), windows[i:i+1], 256, placement.Size{Slots: 288, Ranks: 32})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for j, w := range windows {
-			if s, err := w.scores([]plan{p}, 256, nil); err != nil || !near(s[0].overall(), want[i][j]) {
+			if s, err := w.score(p, 256, nil); err != nil || !near(s[0].overall(), want[i][j]) {
 				t.Errorf("learned on %s, judged on %s: %v, want %v (%v)", names[i], names[j], s, want[i][j], err)
 			}
 		}
@@ -86,13 +85,6 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		i := of[w.Window]
 		if base, ok := contiguous[i]; !near(w.Judged, want[1][i]) || ok && !near(w.Baseline, base) {
 			t.Errorf("%+v", w)
-		}
-	}
-	if other := folder + "decode_in500out1500.json"; exists(other) {
-		res, err := Judge(windows[1:2], Whole(read(t, other)), Options{Ranks: []int{32}, Redundant: []int{32},
-			Threshold: 0.1})
-		if err != nil || !near(res.Placements[0].Judged, 1.4387) || !near(res.Placements[0].Learned, 1.0070) {
-			t.Errorf("%+v, %v", res.Placements, err)
 		}
 	}
 	p := res.Placements[0]
@@ -219,58 +211,6 @@ func TestNearlyRepeatedCounts(t *testing.T) {
 	}
 }
 
-// As large as DeepSeek-V3 on 64 ranks with 64 redundant experts, from two steps to two
-// others: every rank holds five experts of every layer, every expert is somewhere, and the
-// hot ones, the same in all steps, are evened out.
-func TestDeepSeekOn64Ranks(t *testing.T) {
-	const layers, experts, ranks = 58, 256, 64
-	var rows strings.Builder
-	for step := range 4 {
-		for layer := 3; layer < 3+layers; layer++ {
-			for e := range experts {
-				hot := 1000 / (1 + (e+layer)%experts)
-				fmt.Fprintf(&rows, "%d,%d,%d,%d\n", step, layer, e, 200+hot+(7*e+3*step)%11)
-			}
-		}
-	}
-	learn, judge, err := Halves(read(t, counted(t, rows.String())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := Judge(learn, judge, Options{Ranks: []int{ranks}, Redundant: []int{64}, Threshold: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := res.Placements[0]; len(res.Layers) != layers || !(p.Judged < 1.2 && p.Baseline > 2 &&
-		p.Learned <= p.Judged) {
-		t.Errorf("%d layers, %+v", len(res.Layers), p)
-	}
-	for layer, slots := range res.Slots[Plan{ranks, 64}] {
-		held := map[int32]bool{}
-		for _, e := range slots {
-			held[e] = true
-		}
-		if len(slots) != experts+64 || len(held) != experts {
-			t.Errorf("layer %d: %d slots of %d experts", layer, len(slots), len(held))
-		}
-	}
-}
-
-// Each verdict on either side of its limit.
-// Where the cost fits the trace worse than what it predicts, the reason says so.
-func TestVerdictNamesABadFit(t *testing.T) {
-	change := &TimeChange{Estimate: -0.01, Low: -0.08, High: 0.06, Error: 0.07, Of: "step time"}
-	p := Placement{Change: -0.2, Baseline: 2, NullP95: 1.01, Helped: 1, Time: change}
-	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict ||
-		why.Args["why"] != "cost" || why.Args["error"] != 0.07 {
-		t.Errorf("%s: %s", v, why)
-	}
-	change.Error = 0.005
-	if v, why := verdict(p, []Workload{{}}, 0.1); v != NoVerdict || why.Args["why"] != "time_open" {
-		t.Errorf("%s: %s", v, why)
-	}
-}
-
 // The best placement is said to raise the load or the time of single windows, and others are not; a
 // predicted gain above what balance gained is doubted, one within its interval is not.
 func TestCaveats(t *testing.T) {
@@ -296,15 +236,6 @@ func TestCaveats(t *testing.T) {
 	if have := codes(); !slices.Equal(have, want[1:3]) {
 		t.Errorf("have %q, want %q", have, want[1:3])
 	}
-	r.Cost.Slots, r.Cost.TopK, r.Cost.LeastTokens, r.Cost.MostTokens = 64, 8, 16, 32 // a step of 8 tokens
-	text, err := json.Marshal(r)
-	r = Result{}
-	if err = errors.Join(err, json.Unmarshal(text, &r)); err != nil { // as a page reads it
-		t.Fatal(err)
-	}
-	if have := codes(); !slices.Contains(have, Extrapolated) {
-		t.Errorf("have %q, want %s", have, Extrapolated)
-	}
 }
 
 func TestVerdicts(t *testing.T) {
@@ -328,6 +259,7 @@ func TestVerdicts(t *testing.T) {
 		{-0.2, 1.01, []Workload{better}, Trial, &TimeChange{Estimate: -0.1, Low: -0.2, High: -0.01}},
 		{-0.2, 1.01, []Workload{better}, NoVerdict, &TimeChange{Estimate: -0.1, Low: -0.2, High: 0}},
 		{-0.2, 1.01, []Workload{better}, NotNow, &TimeChange{Estimate: 0.1, Low: 0, High: 0.2}},
+		{-0.2, 1.01, []Workload{better}, NoVerdict, &TimeChange{Estimate: -0.01, Low: -0.08, High: 0.06, Error: 0.07}},
 	} {
 		p := Placement{Judged: 1.5 * (1 + c.change), Baseline: 1.5, Change: c.change, NullP95: c.null, Time: c.time}
 		for _, w := range c.of {
@@ -390,7 +322,7 @@ func TestHalves(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", learn, judge, err)
 	}
 	res, err = Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
-	if err != nil || res.LeftOut != 3 || len(res.Workloads) != 3 || len(res.Plans) != 0 ||
+	if err != nil || res.LeftOut != 3 || len(res.Workloads) != 3 ||
 		res.Placements[0].Verdict != NoVerdict ||
 		!strings.Contains(caveat.Text(res.Placements[0].Reason), "recur in 3 of 3 judged windows") {
 		t.Errorf("%+v, %v", res.Placements, err)

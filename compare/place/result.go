@@ -9,6 +9,9 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+// SchemaVersion is the version of the JSON of Result.
+const SchemaVersion = 3
+
 // Result is the JSON of place. Its lists repeat what they are about, so that each row
 // stands alone.
 type Result struct {
@@ -27,11 +30,8 @@ type Result struct {
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
 	Layers        []Layer          `json:"layers"`
-	Plans         []LeftOut        `json:"plans"`
 	Curve         []Point          `json:"curve"`
-	Copies        []Copies         `json:"copies"`
-	Phases        []Phase          `json:"phases"`
-	Rebalance     *Rebalance       `json:"rebalance,omitempty"` // nil unless it is asked for
+	Drift         []Drift          `json:"drift"`
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.
 	Slots map[Plan]counts.Slots `json:"-"`
@@ -44,23 +44,26 @@ type Plan struct {
 	Redundant int `json:"redundant"`
 }
 
-// Placement is one number of redundant experts on one number of ranks. Every max/mean is
-// of the load over ranks, computed per step and layer, then averaged over steps, layers
-// and windows.
+// Placement is one way of learning a placement, with one number of redundant experts on one
+// number of ranks. Every max/mean is of the load over ranks, computed per step and layer, then
+// averaged over steps, layers and windows; where kinds of windows are left out in turn, over
+// the windows of each kind, then over kinds.
 type Placement struct {
 	Plan
-	Name       string        `json:"plan"`                  // PlanRobust, …
+	Name       string        `json:"plan"`                  // PlanRobust, PlanEPLB or PlanMoves
 	Default    bool          `json:"default"`               // of its number of redundant experts
 	MovedShare router.Number `json:"moved_share"`           // of the copies, which ranks must load
 	Before     string        `json:"baseline"`              // the placement that runs: its file, or Contiguous
 	Learned    router.Number `json:"learned_max_over_mean"` // on the windows it was learned from
-	// on the others; undefined without any, as are the next two
+	// on the others; undefined without any, as are the next four
 	Judged   router.Number `json:"judged_max_over_mean"`
+	P95      router.Number `json:"judged_p95_over_layers"` // likewise of the layers' 95th percentile
+	Worst    router.Number `json:"judged_worst_window"`
 	Baseline router.Number `json:"baseline_max_over_mean"` // on the same windows
 	Change   router.Number `json:"judged_load_change"`     // of the busiest rank's load: judged over baseline, less 1
 	NullP95  router.Number `json:"null_p95"`               // the noise floor: Workload.NullP95, mean over windows
 	Helped   int           `json:"helped_windows"`         // judged windows whose max/mean falls
-	Hurt     int           `json:"hurt_windows"`           // and those where it rises
+	Hurt     int           `json:"hurt_windows"`           // and windows where it rises
 	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time and of other plans
 	// Gains are predicted by the judged load alone, from a campaign that measured time over load; at
 	// each of its points.
@@ -71,7 +74,39 @@ type Placement struct {
 	Reason router.Warning `json:"reason"`
 }
 
-// Workload is what a placement does to one judged window.
+// Price is what a placement costs, and when it has paid. Numbers whose inputs are not known
+// are undefined.
+type Price struct {
+	ReplicaBytes router.Number `json:"replica_bytes_per_rank_and_layer"` // of redundant experts
+	MemoryBytes  router.Number `json:"replica_bytes_per_rank"`           // in all layers
+	// that ranks lack in the baseline, over ranks and layers
+	Moved      int           `json:"moved_experts"`
+	MovedBytes router.Number `json:"moved_bytes"`
+	MoveNS     router.Number `json:"move_ns"` // of the rank that loads most
+	// undefined also where the interval of the time change reaches 0
+	PaidBackAfter router.Number `json:"paid_back_after_steps"`
+}
+
+func (o Options) price(at Plan, running, placed plan) Price {
+	perRank, moved := loads(running, placed, at.Ranks)
+	p := Price{Moved: moved, MovedBytes: o.bytes(moved), MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(),
+		ReplicaBytes: o.bytes(at.Redundant) / router.Number(at.Ranks)}
+	p.MemoryBytes = p.ReplicaBytes * router.Number(len(placed.layouts))
+	if o.Bandwidth > 0 {
+		p.MoveNS = o.bytes(slices.Max(perRank)) * 1e9 / router.Number(o.Bandwidth)
+	}
+	return p
+}
+
+// bytes are the weights of so many experts, undefined where the size of one is not known.
+func (o Options) bytes(experts int) router.Number {
+	if o.ExpertBytes == 0 {
+		return router.Undefined()
+	}
+	return router.Number(o.ExpertBytes) * router.Number(experts)
+}
+
+// Workload is what the default placement does to one judged window.
 type Workload struct {
 	Plan
 	Window   string        `json:"window"`
@@ -79,23 +114,31 @@ type Workload struct {
 	Baseline router.Number `json:"baseline_max_over_mean"`
 	Change   router.Number `json:"judged_load_change"`
 	Time     *TimeChange   `json:"predicted_time_change"`
-	Repeats  bool          `json:"repeats_learned"` // the counts are those of a learned window again
-	// of contiguous: what random routing exceeds once in twenty times, mean over layers
+	Repeats  bool          `json:"repeats_learned"` // the counts are a learned window's again
+	// what random routing with contiguous experts exceeds once in twenty times, mean over layers
 	NullP95 router.Number `json:"null_p95"`
 }
 
-// Layer is one layer of a placement; see Placement.
+// Layer is one layer of a default placement; see Placement.
 type Layer struct {
 	Plan
 	Layer    int           `json:"layer"`
 	Learned  router.Number `json:"learned_max_over_mean"`
 	Judged   router.Number `json:"judged_max_over_mean"`
 	Baseline router.Number `json:"baseline_max_over_mean"`
-	// By rank, the load over the mean rank's, added over steps, mean over judged windows, and of
-	// the placement over learned ones too.
-	BaselineRanks []router.Number `json:"baseline_rank_load"`
-	LearnedRanks  []router.Number `json:"learned_rank_load"`
-	JudgedRanks   []router.Number `json:"judged_rank_load"`
+	// By rank, the placement's load over the mean rank's, added over steps, mean over windows.
+	LearnedRanks []router.Number `json:"learned_rank_load"`
+	JudgedRanks  []router.Number `json:"judged_rank_load"`
+}
+
+// Drift is how even the running placement is on one window, learned or judged, in their order
+// in time, where all windows tell it.
+type Drift struct {
+	Ranks        int           `json:"ranks"`
+	Window       string        `json:"window"`
+	Time         float64       `json:"unix_s,omitempty"` // when it was recorded, 0 where that is not known
+	MaxOverMean  router.Number `json:"max_over_mean"`
+	Balancedness router.Number `json:"balancedness"` // mean over layers of mean/max, as SGLang takes it
 }
 
 // Caveats are the warnings of a result, why it predicts no time, and what its best placement does
@@ -119,9 +162,6 @@ func (res *Result) Caveats() []router.Warning {
 	if c == nil {
 		return list
 	}
-	if c.Beyond() {
-		warn(Extrapolated, "", "tokens", c.StepTokens(), "least", c.LeastTokens, "most", c.MostTokens)
-	}
 	if !c.StepNS.Defined() {
 		warn("no_step_time", "")
 	}
@@ -134,10 +174,6 @@ func (res *Result) Caveats() []router.Warning {
 	return list
 }
 
-// Extrapolated is the code of the warning that time is predicted for a step of more or fewer tokens
-// than were measured.
-const Extrapolated = "extrapolated"
-
 // Defaults are the default placements, one of each number of ranks and redundant experts;
 // all of a result that marks none.
 func (res *Result) Defaults() []Placement {
@@ -148,43 +184,27 @@ func (res *Result) Defaults() []Placement {
 	return list
 }
 
-// Best is the default placement with the lowest max/mean on what was left out of the learned
-// windows; where nothing was, with the lowest predicted time, or without time the lowest
-// judged max/mean, or without that the fewest redundant experts; of a sweep over EP sizes, on
-// the most ranks, where balance is hardest. Of those with its verdict that are hardly
-// worse, it is the one with the fewest redundant experts, which cost memory: paired on what was
-// left out, more copies do not pay; or, where nothing was, the interval of time overlaps its own,
-// or without time the judged max/mean is less than the threshold above its own.
+// Best is the default placement with the lowest predicted time, or without time the lowest
+// max/mean on judged windows, or without that the fewest redundant experts; of a sweep over EP
+// sizes, on the most ranks, where balance is hardest. A default with its verdict, fewer redundant
+// experts and hardly more is better, for copies cost memory: an interval of time that overlaps
+// its own, or without time a judged max/mean less than the threshold above.
 func (res *Result) Best() Placement {
-	defaults, leftOut := res.Defaults(), map[Plan]router.Number{}
-	for _, l := range res.Plans {
-		if l.Default {
-			leftOut[l.Plan] = l.Judged
-		}
-	}
+	defaults := res.Defaults()
 	best := slices.MinFunc(defaults, func(a, b Placement) int {
-		unseen := -cmp.Compare(-leftOut[a.Plan], -leftOut[b.Plan]) // 0 for none
-		if unseen == 0 && a.Time != nil && b.Time != nil {
-			unseen = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
+		time := 0
+		if a.Time != nil && b.Time != nil {
+			time = -cmp.Compare(-a.Time.Estimate, -b.Time.Estimate)
 		}
 		// undefined is last
-		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), unseen, -cmp.Compare(-a.Judged, -b.Judged),
+		return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), time, -cmp.Compare(-a.Judged, -b.Judged),
 			cmp.Compare(a.Redundant, b.Redundant))
 	})
-	hardlyWorse := func(p Placement) bool {
-		for _, c := range res.Copies {
-			if c.Ranks == p.Ranks && c.Fewer == p.Redundant && c.More == best.Redundant {
-				return !c.Pay
-			}
-		}
-		if p.Time != nil && best.Time != nil {
-			return p.Time.Low <= best.Time.High
-		}
-		return p.Time == nil && best.Time == nil && p.Judged.Float64() < best.Judged.Float64()*(1+res.Threshold)
-	}
 	fewest := best
 	for _, p := range defaults {
-		if p.Ranks == best.Ranks && p.Redundant < fewest.Redundant && p.Verdict == best.Verdict && hardlyWorse(p) {
+		hardlyWorse := p.Time == nil && best.Time == nil && p.Judged.Float64() < best.Judged.Float64()*(1+res.Threshold) ||
+			p.Time != nil && best.Time != nil && p.Time.Low <= best.Time.High
+		if p.Ranks == best.Ranks && p.Redundant < fewest.Redundant && p.Verdict == best.Verdict && hardlyWorse {
 			fewest = p
 		}
 	}

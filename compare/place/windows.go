@@ -1,24 +1,15 @@
 package place
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
-
-	"golang.org/x/sync/errgroup"
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/placement"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Window is recorded counts of which one placement is learned, or on which it is judged.
+// Window is recorded counts that a placement is learned from or judged on.
 type Window struct {
 	Name       string `json:"window"` // the source, with its iterations where it was divided
 	Iterations int    `json:"iterations"`
@@ -27,7 +18,20 @@ type Window struct {
 	shares     map[int][]float64 // of each expert, by layer with load
 }
 
-// Whole takes each record as a window, or each phase of one that tells them apart.
+func windowOf(name string, r *counts.Record) Window {
+	shares := map[int][]float64{}
+	for layer, load := range r.ByLayer() {
+		if total := float64(load.Total()); total > 0 {
+			shares[layer] = make([]float64, len(load.PerExpert))
+			for e, slots := range load.PerExpert {
+				shares[layer][e] = float64(slots) / total
+			}
+		}
+	}
+	return Window{Name: name, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r, shares: shares}
+}
+
+// Whole takes each record as a window, or each kind of work in one that tells them apart.
 func Whole(records []*counts.Record) []Window {
 	list := []Window{}
 	for _, r := range records {
@@ -46,17 +50,14 @@ func Whole(records []*counts.Record) []Window {
 	return list
 }
 
-func windowOf(name string, r *counts.Record) Window {
-	return Window{Name: name, Iterations: len(r.Iterations()), Slots: r.Slots(), record: r, shares: sharesOf(r)}
-}
-
-// maxParts is the most windows of either half of a single record: enough to see a gain
-// decay, each of two iterations or more.
+// maxParts is the most windows in either half of a single record: enough to see a gain decay,
+// each of two iterations or more.
 const maxParts = 4
 
-// Halves divides the iterations of a single record into windows to learn from and to judge on,
-// the first half against the rest, each in up to maxParts windows. One iteration leaves none to judge
-// on, nor do several records: Judge leaves them out in turn.
+// Halves divides a single record into windows to learn from, its first half, and windows to
+// judge on, the rest, up to maxParts each: 10 iterations → 2 + 2 windows. Nothing is left to
+// judge on where there is one iteration, or where there are several records: Judge leaves
+// records out in turn.
 func Halves(records []*counts.Record) (learn, judge []Window, err error) {
 	if len(records) > 1 {
 		return Whole(records), nil, nil
@@ -66,26 +67,27 @@ func Halves(records []*counts.Record) (learn, judge []Window, err error) {
 	if half == len(iterations) {
 		return Whole(records), nil, nil
 	}
-	if learn, err = parts(records[0], iterations[:half], maxParts); err == nil {
-		judge, err = parts(records[0], iterations[half:], maxParts)
+	if learn, err = parts(records[0], iterations[:half]); err == nil {
+		judge, err = parts(records[0], iterations[half:])
 	}
 	return learn, judge, err
 }
 
-// parts divides some iterations of a record into at most so many windows, each of two or more.
-func parts(record *counts.Record, iterations []int64, most int) (windows []Window, err error) {
-	n := max(1, min(most, len(iterations)/2))
+// parts divides some iterations of a record into at most maxParts windows, each of two or more.
+func parts(record *counts.Record, iterations []int64) (windows []Window, err error) {
+	n := max(1, min(maxParts, len(iterations)/2))
 	for i := range n {
 		part := iterations[i*len(iterations)/n : (i+1)*len(iterations)/n]
-		r, err := record.Between(part[0], part[len(part)-1])
+		first, last := part[0], part[len(part)-1]
+		r, err := record.Between(first, last)
 		if err != nil {
 			return nil, err
 		}
-		w := windowOf(r.Source, r)
-		if w.Name += fmt.Sprintf(" (iteration %d)", part[0]); len(part) > 1 {
-			w.Name = fmt.Sprintf("%s (iterations %d to %d)", r.Source, part[0], part[len(part)-1])
+		name := fmt.Sprintf("%s (iterations %d to %d)", r.Source, first, last)
+		if len(part) == 1 {
+			name = fmt.Sprintf("%s (iteration %d)", r.Source, first)
 		}
-		windows = append(windows, w)
+		windows = append(windows, windowOf(name, r))
 	}
 	return windows, nil
 }
@@ -116,215 +118,103 @@ func (w Window) repeats(other Window) bool {
 	return len(loads) == len(others) && (chi2 == 0 || experts >= 30 && chi2 < experts/10)
 }
 
-// plan is where the experts are in every layer.
-type plan struct {
-	from    string // a window that it was learned from, or the file of what runs
-	name    string
-	slots   counts.Slots
-	beyond  counts.Slots // of what runs: layers that no window may have
-	layouts map[int]router.Layout
-}
+// nearlySame is the most total variation of expert shares, mean over layers, between windows
+// that count as one: steps of one run differ by less, other traffic by more.
+const nearlySame = 0.03
 
-// learned places the experts by the slots of all windows together.
-func learned(windows []Window, experts int, size placement.Size) (plan, error) {
-	p := newPlan(windows[0].Name, PlanEPLB)
-	sums := map[int]router.Load{}
+// clusters joins each window with those that are nearly the same as one of its cluster: three
+// windows 2 % apart in a row → one cluster. Windows without load say nothing.
+func clusters(windows []Window) (list [][]Window) {
 	for _, w := range windows {
-		for layer, load := range w.record.ByLayer() {
-			if _, ok := sums[layer]; !ok {
-				sums[layer] = router.NewLoad(experts)
-			}
-			sums[layer].Merge(load)
-		}
-	}
-	err := p.replace(slices.Sorted(maps.Keys(sums)), experts, size, func(layer int) ([]int32, error) {
-		return placement.EPLB(sums[layer].PerExpert, size)
-	})
-	return p, err
-}
-
-// rename calls the ranks of plans so that they load the fewest copies coming from what runs.
-// Where that is not known, EPLB's plan stays what others make of it.
-func (o Options) rename(plans []plan, running plan, experts int, size placement.Size) error {
-	for _, p := range plans {
-		if running.from == Contiguous && p.name != PlanRobust {
+		if len(w.shares) == 0 {
 			continue
 		}
-		if err := p.rename(running, experts, size); err != nil {
-			return err
+		near := func(c []Window) bool {
+			return slices.ContainsFunc(c, func(o Window) bool { return distance(w.shares, o.shares) <= nearlySame })
 		}
-	}
-	return nil
-}
-
-// rename calls the ranks of a plan so that they load the fewest copies coming from another.
-func (p *plan) rename(from plan, experts int, size placement.Size) error {
-	slots := maps.Clone(p.slots)
-	return p.replace(slices.Sorted(maps.Keys(slots)), experts, size, func(layer int) ([]int32, error) {
-		if from, ok := from.layouts[layer]; ok {
-			return placement.Renamed(slots[layer], from, size), nil
-		}
-		return slots[layer], nil
-	})
-}
-
-// baseline is the placement that runs on so many ranks, with its name: the one given, or
-// the last that a window records, or contiguous experts where none is known.
-func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
-	running := o.From
-	for _, w := range windows {
-		own, err := w.record.Running(ranks)
-		if o.From == nil && err != nil {
-			warnings = append(warnings, router.Warn("no_placement", w.Name, "error", err.Error()))
-		}
-		if o.From == nil && own != nil {
-			if running != nil && !running.Same(own) {
-				warnings = append(warnings, router.Warn("placements_differ", w.Name))
-			}
-			running = own
-		}
-	}
-	if running == nil || running.Ranks != ranks {
-		if running, err = counts.Contiguous(experts, ranks); err != nil {
-			return plan{}, nil, err
-		}
-	}
-	if running.Experts != experts {
-		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"),
-			Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
-	}
-	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
-	for _, w := range windows {
-		placed, err := running.For(w.record, o.MoELayers)
-		for _, layer := range w.record.Layers() {
-			if err == nil {
-				p.layouts[layer], err = placed.Layout(layer)
-			}
-		}
-		if err != nil {
-			return plan{}, nil, &input.Error{File: w.Name, Found: err.Error(), Err: counts.ErrOptions}
-		}
-		p.beyond = placed.Placed(o.MoELayers)
-	}
-	for layer, l := range p.layouts {
-		for rank := range ranks {
-			p.slots[layer] = append(p.slots[layer], l.Held(rank)...)
-		}
-	}
-	return p, warnings, nil
-}
-
-// Running is how many redundant experts run: of the placement given, or of the last recorded
-// one on the first number of ranks; 0 where none is known.
-func (o Options) Running(records []*counts.Record) int {
-	running := o.From
-	for _, r := range records {
-		for _, ranks := range o.Ranks {
-			if own, err := r.Running(ranks); o.From == nil && err == nil && own != nil {
-				running = own
-			}
-		}
-	}
-	if running == nil {
-		return 0
-	}
-	return running.Slots() - running.Experts
-}
-
-// Contiguous names the baseline where no other is known.
-const Contiguous = "contiguous"
-
-// score is what a plan does to a window, mean over its steps.
-type score struct {
-	ratio map[int]router.Number // max/mean by layer
-	// predicted time of the slowest ranks, over all layers, by fit of the cost; nil without one
-	ns []float64
-}
-
-// at is the max/mean of a layer, undefined where the window has none.
-func (s score) at(layer int) router.Number {
-	if v, ok := s.ratio[layer]; ok {
-		return v
-	}
-	return router.Undefined()
-}
-
-// overall is the mean over layers.
-func (s score) overall() router.Number {
-	return mean(slices.Sorted(maps.Keys(s.ratio)), s.at) // in order: the last digits depend on it
-}
-
-// timed is how many of the plans have their time predicted: the baseline and the default.
-const timed = 2
-
-// scores judges plans on the window, in one walk over its steps.
-func (w Window) scores(plans []plan, experts int, cost *Cost) ([]score, error) {
-	out := make([]score, len(plans))
-	for i := range out {
-		out[i].ratio = map[int]router.Number{}
-	}
-	steps, all := map[int]router.Number{}, float64(len(w.record.Iterations()))
-	load := router.NewLoad(experts)
-	for s, err := range w.record.Steps() {
-		if err != nil {
-			return nil, err
-		}
-		if s.Load.Total() == 0 {
+		at := slices.IndexFunc(list, near)
+		if at < 0 {
+			list = append(list, []Window{w})
 			continue
 		}
-		clear(load.PerExpert)
-		load.Merge(s.Load)
-		steps[s.Layer]++
-		for i, p := range plans {
-			layout, ok := p.layouts[s.Layer]
-			if !ok {
-				return nil, &input.Error{File: w.Name, Expected: fmt.Sprintf("layers %s, as in %s",
-					quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), p.from),
-					Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model",
-					Err: counts.ErrOptions}
+		for i := len(list) - 1; i > at; i-- {
+			if near(list[i]) {
+				list[at], list = append(list[at], list[i]...), slices.Delete(list, i, i+1)
 			}
-			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
-			if cost != nil && i < timed {
-				scale := cost.slots / SlotsPerStep(w.record) // to steps as large as those of the cost
-				ns := cost.slowest(layout, load.PerExpert, scale, w.record.Window && scale != 1)
-				if out[i].ns == nil {
-					out[i].ns = make([]float64, len(ns))
+		}
+		list[at] = append(list[at], w)
+	}
+	return list
+}
+
+// distance is the total variation between shares of experts, mean over the layers of both:
+// (0.7, 0.3) and (0.5, 0.5) → 0.2.
+func distance(a, b map[int][]float64) float64 {
+	sum, n := 0.0, 0.0
+	for _, layer := range slices.Sorted(maps.Keys(a)) {
+		long, short := a[layer], b[layer]
+		if len(long) < len(short) {
+			long, short = short, long
+		}
+		if len(short) == 0 {
+			continue
+		}
+		n++
+		for e, share := range long {
+			if e < len(short) {
+				share -= short[e]
+			}
+			sum += math.Abs(share) / 2
+		}
+	}
+	return sum / n // undefined without a common layer, which is no small distance
+}
+
+// clusterShares are the mean shares of each expert in each cluster of nearly equal windows, by
+// layer with load, so that no window counts for more because it came often.
+func clusterShares(windows []Window, experts int) map[int][][]float64 {
+	byLayer := map[int][][]float64{}
+	for _, cluster := range clusters(windows) {
+		sums, n := map[int][]float64{}, map[int]float64{}
+		for _, w := range cluster {
+			for layer, share := range w.shares {
+				if sums[layer] == nil {
+					sums[layer] = make([]float64, experts)
 				}
-				floats.AddScaled(out[i].ns, 1/all, ns)
+				n[layer]++
+				for e, v := range share {
+					sums[layer][e] += v
+				}
 			}
 		}
-	}
-	for _, s := range out {
-		for layer, n := range steps {
-			s.ratio[layer] /= n
+		for layer, sum := range sums {
+			for e := range sum {
+				sum[e] /= n[layer]
+			}
+			byLayer[layer] = append(byLayer[layer], sum)
 		}
 	}
-	return out, nil
+	return byLayer
 }
 
-// nulls are what random routing exceeds on each judged window once in twenty times, with
-// contiguous experts, mean over layers. Where the top-k is not known, it takes every slot for
-// a token of its own, which varies more than distinct choices do.
-func (res *Result) nulls(ranks int, o Options) ([]router.Number, error) {
-	null, warnings := make([]router.Number, len(res.Judged)), make([][]router.Warning, len(res.Judged))
-	var group errgroup.Group
-	for i, w := range res.Judged {
-		group.Go(func() (err error) {
-			shape := o.Shape
-			if shape == nil && w.record.TopK == 0 {
-				shape = &router.Shape{Experts: res.Experts, TopK: 1}
+// fold is windows that are left out, and the windows that are learned from instead.
+type fold struct{ held, rest []Window }
+
+// mostFolds bounds how often something is left out; of more clusters, several are at once.
+const mostFolds = 6
+
+// folds leave each cluster out, or several of many: seven clusters → six folds, the first of
+// two clusters.
+func folds(clusters [][]Window) []fold {
+	list := make([]fold, min(len(clusters), mostFolds))
+	for i := range list {
+		for j, c := range clusters {
+			if j%len(list) == i {
+				list[i].held = append(list[i].held, c...)
+			} else {
+				list[i].rest = append(list[i].rest, c...)
 			}
-			var rows []imbalance.Row
-			rows, warnings[i], err = w.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape,
-				Threshold: o.Threshold})
-			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool {
-				return r.Level != router.LevelRank || r.Steps == 0
-			})
-			null[i] = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 })
-			return err
-		})
+		}
 	}
-	err := group.Wait()
-	res.Warnings = append(res.Warnings, slices.Concat(warnings...)...)
-	return null, err
+	return list
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/placement"
 )
 
 // Placing is what a placement is asked for with, as flags give it.
@@ -18,7 +17,7 @@ type Placing struct {
 	Axes         string
 	From         string // a placement
 	MaxMoves     string
-	Plan, Goal   string
+	Plan         string
 	Model        *router.Model // nil where it is not named
 	WeightBits   int
 	// Options has Ranks and Redundant, nil for those that are recorded, and what is not of
@@ -62,12 +61,6 @@ func (p *Placing) choose() (err error) {
 	case place.PlanRobust:
 	default:
 		return usagef("--plan: want robust or eplb, have %q", p.Plan)
-	}
-	if o.Goal, err = placement.ParseGoal(p.Goal); err != nil {
-		return usagef("--goal: %v", err)
-	}
-	if o.Goal != "" && o.Policy == place.PlanEPLB {
-		return usagef("--goal is of robust plans: leave out --plan eplb")
 	}
 	if m := p.Model; m != nil {
 		o.Shape, o.MoELayers = &m.Shape, m.Routed()
@@ -120,11 +113,6 @@ func (p *Placing) size() (err error) {
 
 // Windows are those to learn from and to judge on.
 func (p *Placing) Windows() (learn, judge []place.Window, err error) {
-	if p.Options.Rebalance {
-		all, err := place.InOrder(p.Records)
-		half := (len(all) + 1) / 2
-		return all[:half], all[half:], err
-	}
 	if len(p.Judge) == 0 {
 		return place.Halves(p.Records)
 	}

@@ -44,7 +44,7 @@ func TestPlacementAmongItsCounts(t *testing.T) {
 	if err := p.Read(context.Background()); err == nil || !strings.Contains(err.Error(), "is a placement") {
 		t.Error(err)
 	}
-	p = Placing{Learn: paths, Plan: place.PlanEPLB, Goal: "max"}
+	p = Placing{Learn: paths, Plan: "best"}
 	if err := p.Read(context.Background()); !errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}

@@ -1,14 +1,10 @@
 package source
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/capture"
@@ -17,7 +13,6 @@ import (
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // Timing is what is known of the time of expert work, as flags give it, and about the price of
@@ -27,7 +22,6 @@ type Timing struct {
 	Counts     string // of the traced run; the first record's where it is empty
 	Steps      *nsys.Steps
 	Campaign   string
-	Table      string
 	StepTokens int
 	StepTime   time.Duration
 	WeightBits int
@@ -38,14 +32,12 @@ type Timing struct {
 // Check finds flags that do not go together.
 func (o *Timing) Check() error {
 	switch {
-	case len(o.Trace) > 0 && o.Table != "":
-		return usagef("want one of --trace and --cost-table, have both")
 	case (o.Counts != "" || o.Steps != nil) && len(o.Trace) == 0:
 		return usagef("--counts and --steps are of a trace: add --trace")
-	case o.StepTime != 0 && len(o.Trace) == 0 && o.Table == "" || o.StepTime != 0 && o.Campaign != "":
-		return usagef("--step-time: want --trace or --cost-table with it, and no --campaign")
-	case o.StepTokens > 0 && len(o.Trace) == 0 && o.Table == "" && o.Campaign == "":
-		return usagef("--step-tokens is of the time of steps: add --trace, --cost-table or --campaign")
+	case o.StepTime != 0 && (len(o.Trace) == 0 || o.Campaign != ""):
+		return usagef("--step-time: want --trace with it, and no --campaign")
+	case o.StepTokens > 0 && len(o.Trace) == 0 && o.Campaign == "":
+		return usagef("--step-tokens is of the time of steps: add --trace or --campaign")
 	case o.StepTime < 0 || o.StepTokens < 0 || o.WeightBits < 1 || !(o.Bandwidth >= 0 && o.Bandwidth < 1e9):
 		return usagef("--step-time, --step-tokens and --bandwidth: want 0 or more, --weight-bits at least 1; have %v, "+
 			"%d, %g, %d", o.StepTime, o.StepTokens, o.Bandwidth, o.WeightBits)
@@ -70,12 +62,12 @@ func (o *Timing) Predict(ctx context.Context, first string, record *counts.Recor
 		measured = &read.Result
 		if tokens := o.tokens(record, topK); measured.Curved() {
 			options.Dose = &place.Dose{Source: o.Campaign, Tokens: tokens, Result: *measured}
-		} else if len(o.Trace) == 0 && o.Table == "" {
-			return usagef("--campaign has the time of steps and not of slots: add --trace or --cost-table, or give a " +
-				"campaign of several --routers")
+		} else if len(o.Trace) == 0 {
+			return usagef("--campaign has the time of steps and not of slots: add --trace, or give a campaign of several " +
+				"--routers")
 		}
 	}
-	options.Cost, options.NoTime, err = o.cost(ctx, first, record, m, topK, options.Threshold)
+	options.Cost, options.NoTime, err = o.cost(ctx, first, m, topK, options.Threshold)
 	if options.Cost == nil || err != nil || measured == nil {
 		return err
 	}
@@ -93,41 +85,28 @@ func (o *Timing) tokens(record *counts.Record, topK int) float64 {
 	return place.SlotsPerStep(record) / float64(topK)
 }
 
-// cost is that of expert work; the reason says why there is none, and what to give.
-func (o *Timing) cost(ctx context.Context, first string, record *counts.Record, m *router.Model, topK int,
-	threshold float64) (cost *place.Cost, reason router.Warning, err error) {
+// cost is the cost of expert work; the reason says why there is none, and what to give.
+func (o *Timing) cost(ctx context.Context, first string, m *router.Model, topK int, threshold float64) (
+	cost *place.Cost, reason router.Warning, err error) {
 	switch {
-	case len(o.Trace) == 0 && o.Table == "" && o.Campaign != "":
+	case len(o.Trace) == 0 && o.Campaign != "":
 		return nil, reason, nil
 	case o.StepTokens > 0 && topK == 0:
 		return nil, reason, usagef(
 			"--step-tokens: name the model with --model or --config, for the experts per token are not recorded")
-	case len(o.Trace) > 0:
-		cost, reason, err = o.traced(ctx, first, topK, m, threshold)
-	case o.Table == "":
+	case len(o.Trace) == 0:
 		return nil, router.Warn("no_time", "", "why", "no_evidence"), nil
-	case m == nil || m.Hidden == 0:
-		return nil, reason, usagef("--cost-table: name the model with --model or --config")
-	default:
-		cost, reason, err = o.tabled(record, *m)
 	}
+	cost, reason, err = o.traced(ctx, first, topK, m, threshold)
 	if cost != nil && o.StepTime > 0 {
 		cost.StepNS, cost.StepBasis = router.Number(o.StepTime), "measured"
 	}
 	return cost, reason, err
 }
 
-// traced fits the cost to a trace, or to a result of the built-in workload, and the counts
-// of its run.
+// traced fits the cost to a trace and the counts of its run.
 func (o *Timing) traced(ctx context.Context, first string, topK int, m *router.Model,
 	threshold float64) (cost *place.Cost, reason router.Warning, err error) {
-	if res, ok := readWorkload(o.Trace[0]); ok && len(o.Trace) == 1 {
-		record, err := ReadCounts(ctx, cmp.Or(o.Counts, first), nil)
-		if err != nil {
-			return nil, reason, err
-		}
-		return place.FromTimes(o.Trace[0], res.StepExpertsMS, res.StepMS, record)
-	}
 	paths, err := Exports(o.Trace, nil)
 	if err != nil {
 		return nil, reason, err
@@ -146,39 +125,4 @@ func (o *Timing) traced(ctx context.Context, first string, topK int, m *router.M
 		return nil, reason, err
 	}
 	return place.FromTrace(t, record, float64(o.StepTokens*topK), topK)
-}
-
-// readWorkload reads a result of the built-in workload; not ok if the file is something else.
-func readWorkload(path string) (res stepTimes, ok bool) {
-	file, err := input.Open(path)
-	if err != nil {
-		return res, false
-	}
-	defer file.Close()
-	head := make([]byte, 64)
-	if n, _ := io.ReadFull(file, head); !bytes.Contains(head[:n], []byte(`"kind":"workload"`)) {
-		return res, false
-	}
-	return res, json.UnmarshalRead(io.MultiReader(bytes.NewReader(head), file), &res) == nil
-}
-
-// stepTimes are what a result of the built-in workload says of its time.
-type stepTimes struct {
-	StepExpertsMS [][][]float64 `json:"step_experts_ms"`
-	StepMS        float64       `json:"step_ms"`
-}
-
-// tabled fits the cost to a table.
-func (o *Timing) tabled(record *counts.Record, m router.Model) (cost *place.Cost, reason router.Warning, err error) {
-	tokens := o.tokens(record, m.TopK)
-	if tokens == 0 {
-		return nil, router.Warn("no_time", "", "why", "window"), nil
-	}
-	file, err := input.Open(o.Table)
-	if err != nil {
-		return nil, reason, err
-	}
-	defer file.Close()
-	cost, err = place.FromTable(o.Table, file, m, tokens)
-	return cost, reason, err
 }

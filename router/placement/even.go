@@ -15,9 +15,8 @@ import (
 //
 // which evens all ranks in all windows. To lower the busiest rank's load alone fits the
 // windows that it sees, and holds less on others. No rank gets two copies of an expert where
-// that can be, and experts keep to the nodes of EPLB. Then, where a goal is given, swaps of
-// the busiest ranks' experts lower it further. Errors wrap router.ErrShape.
-func Robust(windows [][]float64, s Size, goal Goal) ([]int32, error) {
+// that can be, and experts keep to the nodes of EPLB. Errors wrap router.ErrShape.
+func Robust(windows [][]float64, s Size) ([]int32, error) {
 	shares := normal(windows, s.Ranks)
 	mean := make([]float32, len(windows[0]))
 	for e, v := range meanOf(shares) {
@@ -35,9 +34,6 @@ func Robust(windows [][]float64, s Size, goal Goal) ([]int32, error) {
 	x := newEven(shares, slots, s)
 	x.separate()
 	for sweeps := 0; x.sweep() && sweeps < mostSweeps; sweeps++ {
-	}
-	if goal != "" {
-		x.reach(shares, goal)
 	}
 	return x.slots, nil
 }

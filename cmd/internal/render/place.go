@@ -21,10 +21,8 @@ func Place(result *place.Result, given string) output.Document {
 		*place.Result
 		Answer answer.Answer `json:"answer"`
 	}{result, a}, placeView{result}.tables()...)
-	if result.Rebalance != nil {
-		d.Lead = d.Named("rebalance").Without("worst_max_over_mean", "moved_experts", "chosen")
-	} else if len(result.Placements) > 1 {
-		d.Lead = d.Named("placements").Without("null_p95", "verdict")
+	if len(result.Placements) > 1 {
+		d.Lead = d.Named("placements").Without("null_p95", "verdict", "judged_p95_over_layers", "judged_worst_window")
 	}
 	return d
 }
@@ -46,9 +44,8 @@ func (res placeView) notes() []string {
 		"active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot,
 		quantity.Duration(c.ExpertNS))
 	for _, h := range c.HeldOut {
-		text += fmt.Sprintf("; held-out error in %s, one %s left out at a time: median %s, p90 %s, of changes p95 %s",
-			h.Regime,
-			h.Group, quantity.Percent(h.Median), quantity.Percent(h.P90), quantity.Percent(h.Change))
+		text += fmt.Sprintf("; held-out error, one layer left out at a time: median %s, p90 %s, of changes p95 %s",
+			quantity.Percent(h.Median), quantity.Percent(h.P90), quantity.Percent(h.Change))
 	}
 	if c.StepNS.Defined() {
 		text += fmt.Sprintf("; a step takes %s (%s)", quantity.Duration(c.StepNS), c.StepBasis)
@@ -57,12 +54,9 @@ func (res placeView) notes() []string {
 		text += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, the most a placement can reach",
 			quantity.Change(m.Estimate), quantity.Change(m.Low), quantity.Change(m.High))
 	}
-	lack := "dispatch, combine, "
-	if c.Basis != "benchmark" {
-		lack += "different times of ranks with equal load, "
-	}
-	return []string{text, "intervals of time are over judged windows and fits without one group, widened by what 95 % " +
-		"of held-out changes err by; they lack " + lack + "and expert GEMMs that run faster at equal sizes"}
+	return []string{text, "intervals of time are over judged windows, widened by what 95 % of held-out changes err by; " +
+		"they lack dispatch, combine, different times of ranks with equal load, and expert GEMMs that run faster at equal " +
+		"sizes"}
 }
 
 // tables are all of them.
@@ -72,7 +66,8 @@ func (res placeView) tables() []table.Table {
 	tables := []table.Table{table.Of("placements", "Placements, mean over layers and windows", res.Placements,
 		slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"), ratio("learned max/mean")},
 			judged,
-			[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")},
+			[]table.Column{ratio("p95 over layers", "judged_p95_over_layers"), ratio("worst window", "judged_worst_window"),
+				percent("load change", "judged_load_change"), ratio("null p95")},
 			timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }),
 			[]table.Column{percent("moved", "moved_share"), label("verdict")})...),
 		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
@@ -84,41 +79,17 @@ func (res placeView) tables() []table.Table {
 		size("copies per rank and layer", "replica_bytes_per_rank_and_layer")},
 		within("rank", size("copies per rank", "replica_bytes_per_rank")),
 		[]table.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
-		[]table.Column{duration("move"), real("steps to pay back", "paid_back_after_steps"),
-			real("break-even tokens")})
-	plans := []table.Column{count("ranks"), count("redundant"), label("plan"), count("left out"),
-		ratio("judged max/mean"), ratio("p95 over layers", "judged_p95_over_layers"),
-		ratio("worst left out", "judged_worst_of_left_out"), percent("moved", "moved_share")}
+		[]table.Column{duration("move"), real("steps to pay back", "paid_back_after_steps")})
 	curve := slices.Concat([]table.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"),
 		count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
 		[]table.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"),
 			label("in budget")})
 	tables = append(tables,
-		empty(table.Of("plans", "Ways of learning, on windows left out of it, mean over layers and windows", res.Plans,
-			plans...), "give windows of other traffic: these are one kind"),
 		empty(table.Of("curve", "From the running placement on, by moves", res.Curve, curve...),
 			"name what runs by --from, or give --max-moves"))
-	tables = append(tables, empty(table.Of("copies", "More copies against fewer, paired on windows left out", res.Copies,
-		count("ranks"), count("fewer"), count("more"), count("left out"), count("better"),
-		ratio("difference", "max_over_mean_difference"), ratio("low"), ratio("high"),
-		percent("time difference", "predicted_time_difference"), size("further bytes per rank"),
-		label("pay", "more_are_clearly_more_even")), "give several --redundant, and windows of two kinds"),
-		empty(table.Of("phases", "Each phase on plans of its own, of the other, of both, on windows left out", res.Phases,
-			count("ranks"), count("redundant"), label("phase"), count("left out"), ratio("own plan", "own_max_over_mean"),
-			ratio("other's plan", "other_max_over_mean"), ratio("joint plan", "joint_max_over_mean")),
-			"no record tells prefill from decode, of both"))
-	if r := res.Rebalance; r != nil {
-		tables = append(tables, table.Of("rebalance", "Ways of when to place anew, over windows in order", r.Ways,
-			count("ranks"), count("redundant"), label("way"), label("plan"), count("rebalances"), ratio("max/mean"),
-			ratio("worst window", "worst_max_over_mean"), percent("load change"), percent("moved each time", "moved_share"),
-			count("experts to move", "moved_experts"), duration("moves", "move_ns"),
-			duration("experts and moves", "predicted_expert_move_ns"), label("chosen")),
-			table.Of("served", "Load over the windows in order", r.Served, count("ranks"), count("redundant"), label("way"),
-				label("plan"), computed(label("window"), func(s place.Served) any { return res.label(s.Window) }),
-				ratio("max/mean"), ratio("balancedness"), percent("moved", "moved_share")),
-			table.Of("settings", "Settings of engines", r.Settings, count("ranks"), count("redundant"), label("engine"),
-				label("way"), ratio("max/mean"), percent("load change"), label("setting")))
-	}
+	tables = append(tables, table.Of("drift", "Load under the running placement, over windows in order", res.Drift,
+		count("ranks"), computed(label("window"), func(d place.Drift) any { return res.label(d.Window) }),
+		ratio("max/mean"), ratio("balancedness")))
 	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},

@@ -289,15 +289,13 @@ var catalog = map[string]entry{
 		"windows", "one window of traffic"},
 	"doubles": {Note, "{doubles:copy} stay on a rank that has another of the same expert, as in what runs: more " +
 		"--max-moves may end that", "copies share a rank"},
-	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: --table phases", ""},
+	"two_phases": {Note, "prefill and decode want placements of their own where they run apart: place each alone", ""},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which " +
-		"flatters every plan: --table plans leaves both out", "judged traffic resembles learned"},
+		"flatters every plan: judge on other traffic", "judged traffic resembles learned"},
 	"raises_load": {Warn, "the plan raises the busiest rank's load by {change:%}: max/mean {judged:.3}, before " +
 		"{baseline:.3}", "load rises in some windows"},
 	"costs_time": {Warn, "the plan evens the load and raises the predicted {of} by {change:%}",
 		"time rises in some windows"},
-	"extrapolated": {Warn, "times are extrapolated: a step has {tokens} tokens, {least} to {most} were measured",
-		"times extrapolated"},
 	"no_step_time": {Note, "the time of a step is unknown, so changes are of expert time: give --campaign or " +
 		"--step-time", "step time unknown"},
 	"more_than_balance": {Warn, "the predicted gain of {gain:+%} is more than the campaign measured for balanced " +
@@ -313,29 +311,23 @@ var catalog = map[string]entry{
 		"{null:.3})", ""},
 	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold " +
 		"{threshold:0%})", ""},
-	"placement.time_rises":    {Note, "the predicted time rises, though the load is more even", ""},
-	"placement.cost":          {Note, costErrs, ""},
-	"placement.cost_of_trace": {Note, costErrs + "; check that the counts are of the traced run", ""},
-	"placement.time_open":     {Note, "the predicted time may rise or fall", ""},
-	"placement.no_change":     {Note, "no change in {windows:judged window}", ""},
-	"placement.worse":         {Note, "worse in {windows:judged window}", ""},
-	"placement.mixed":         {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
+	"placement.time_rises": {Note, "the predicted time rises, though the load is more even", ""},
+	"placement.cost":       {Note, costErrs + "; check that the counts are of the traced run", ""},
+	"placement.time_open":  {Note, "the predicted time may rise or fall", ""},
+	"placement.no_change":  {Note, "no change in {windows:judged window}", ""},
+	"placement.worse":      {Note, "worse in {windows:judged window}", ""},
+	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
 
-	"no_time.no_evidence": {Note, "no evidence of time: give --trace EXPORT of the same model, or --cost-table FILE",
-		""},
+	"no_time.no_evidence": {Note, "no evidence of time: give --trace EXPORT of the same model, or a --campaign of " +
+		"several routers", ""},
 	"no_time.no_layer": {Note, noTime + "it has no expert time of two or more ranks in a known layer", ""},
 	"no_time.few": {Note, "no time is predicted: counts and times share {groups} of the {least} {group}s that a cost " +
 		"takes", ""},
-	"no_time.ranks": {Note, noTime + "it is of {ranks:rank}; give --ep {ranks}, a trace on {asked:rank}, or " +
-		"--cost-table", ""},
+	"no_time.ranks": {Note, noTime + "it is of {ranks:rank}; give --ep {ranks}, or a trace on {asked:rank}",
+		""},
 	"no_time.trace": {Note, noTime + "{doubt:words}", ""},
-	"no_time.window": {Note, "no time is predicted from the table: the counts are sums over an unknown number of " +
-		"steps; give --step-tokens", ""},
 	"no_time.negative": {Note, "no time is predicted: the times follow no non-negative cost of slots and " +
 		"experts", ""},
-	"no_time.unequal_steps": {Note, noTime + "its steps differ in layers or ranks", ""},
-	"no_time.other_steps": {Note, noTime + "it has {steps:step} and the counts have {counted}: give both of one run",
-		""},
 
 	// Why a curve of time over imbalance predicts no gain.
 	"no_prediction.not_measured": {Note, "not measured: bench --points {point}={tokens}", ""},

@@ -1,0 +1,221 @@
+package place
+
+import (
+	"cmp"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// The ways of learning a placement, by name.
+const (
+	PlanRobust = "robust"
+	PlanEPLB   = "eplb"
+	PlanMoves  = "moves"
+)
+
+// Contiguous names the baseline where no running placement is known.
+const Contiguous = "contiguous"
+
+// plan is where the experts are in every layer.
+type plan struct {
+	from    string // a window that it was learned from, or the file of the running placement
+	name    string
+	slots   counts.Slots
+	beyond  counts.Slots // of a running placement: layers that no window may have
+	layouts map[int]router.Layout
+}
+
+func newPlan(from, name string) plan {
+	return plan{from: from, name: name, slots: counts.Slots{}, layouts: map[int]router.Layout{}}
+}
+
+func (p plan) clone() plan {
+	p.slots, p.layouts = maps.Clone(p.slots), maps.Clone(p.layouts)
+	return p
+}
+
+// replace sets the slots of some layers, which are found side by side.
+func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf func(layer int) ([]int32, error)) error {
+	var group errgroup.Group
+	var mutex sync.Mutex
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, layer := range layers {
+		group.Go(func() error {
+			slots, err := slotsOf(layer)
+			if err != nil {
+				return err
+			}
+			layout, err := placement.Layout(experts, slots, size.Ranks)
+			mutex.Lock()
+			defer mutex.Unlock()
+			p.slots[layer], p.layouts[layer] = slots, layout
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// learn takes a placement from windows by each way, the default first: few moves where they are
+// limited, the robust plan where Policy says so, and EPLB of the summed windows. way is all
+// placements of few moves, where they are limited.
+func (o Options) learn(running plan, windows []Window, experts int, size placement.Size) (plans, way []plan,
+	err error) {
+	if o.MaxMoves != nil {
+		if way, err = o.way(running, windows, experts, size); err != nil {
+			return nil, nil, err
+		}
+		plans = append(plans, way[len(way)-1])
+	}
+	if o.Policy == PlanRobust {
+		p, shares := newPlan(windows[0].Name, PlanRobust), clusterShares(windows, experts)
+		if err := p.replace(slices.Sorted(maps.Keys(shares)), experts, size, func(layer int) ([]int32, error) {
+			return placement.Robust(shares[layer], size)
+		}); err != nil {
+			return nil, nil, err
+		}
+		plans = append(plans, p)
+	}
+	eplb, sums := newPlan(windows[0].Name, PlanEPLB), map[int]router.Load{}
+	for _, w := range windows {
+		for layer, load := range w.record.ByLayer() {
+			if _, ok := sums[layer]; !ok {
+				sums[layer] = router.NewLoad(experts)
+			}
+			sums[layer].Merge(load)
+		}
+	}
+	if err := eplb.replace(slices.Sorted(maps.Keys(sums)), experts, size, func(layer int) ([]int32, error) {
+		return placement.EPLB(sums[layer].PerExpert, size)
+	}); err != nil {
+		return nil, nil, err
+	}
+	plans = append(plans, eplb)
+	for _, p := range plans {
+		// without a known running placement, EPLB's plan stays what other programs make of it
+		if p.name == PlanRobust || p.name == PlanEPLB && running.from != Contiguous {
+			if err := p.rename(running, experts, size); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return plans, way, nil
+}
+
+// rename numbers the ranks of a plan so that they load the fewest copies coming from another.
+func (p *plan) rename(from plan, experts int, size placement.Size) error {
+	slots := maps.Clone(p.slots)
+	return p.replace(slices.Sorted(maps.Keys(slots)), experts, size, func(layer int) ([]int32, error) {
+		if from, ok := from.layouts[layer]; ok {
+			return placement.Renamed(slots[layer], from, size), nil
+		}
+		return slots[layer], nil
+	})
+}
+
+// loads is how many copies each rank loads that comes from one plan to another, and all ranks
+// together.
+func loads(from, to plan, ranks int) (perRank []int, all int) {
+	perRank = make([]int, ranks)
+	for layer, l := range to.layouts {
+		for rank, n := range placement.Loaded(from.layouts[layer], l) {
+			perRank[rank] += n
+			all += n
+		}
+	}
+	return perRank, all
+}
+
+func (p plan) copies() (n int) {
+	for _, slots := range p.slots {
+		n += len(slots)
+	}
+	return n
+}
+
+// doubles is how many copies are on a rank that has the expert already: [3 3 5] on one rank → 1.
+func (p plan) doubles() (n int) {
+	for _, l := range p.layouts {
+		for rank := range l.Ranks() {
+			held := slices.Sorted(slices.Values(l.Held(rank)))
+			n += len(held) - len(slices.Compact(held))
+		}
+	}
+	return n
+}
+
+// baseline is the placement that runs on so many ranks, with its name: the one given, or
+// the last that a window records, or contiguous experts where none is known.
+func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warnings []router.Warning, err error) {
+	running := o.From
+	for _, w := range windows {
+		if o.From != nil {
+			break
+		}
+		own, err := w.record.Running(ranks)
+		if err != nil {
+			warnings = append(warnings, router.Warn("no_placement", w.Name, "error", err.Error()))
+		}
+		if own != nil {
+			if running != nil && !running.Same(own) {
+				warnings = append(warnings, router.Warn("placements_differ", w.Name))
+			}
+			running = own
+		}
+	}
+	if running == nil || running.Ranks != ranks {
+		if running, err = counts.Contiguous(experts, ranks); err != nil {
+			return plan{}, nil, err
+		}
+	}
+	if running.Experts != experts {
+		return plan{}, nil, &input.Error{File: running.Source, Expected: quantity.Count(experts, "expert"),
+			Found: strconv.Itoa(running.Experts), Err: counts.ErrOptions}
+	}
+	p = newPlan(cmp.Or(running.Source, Contiguous), "baseline")
+	for _, w := range windows {
+		placed, err := running.For(w.record, o.MoELayers)
+		for _, layer := range w.record.Layers() {
+			if err == nil {
+				p.layouts[layer], err = placed.Layout(layer)
+			}
+		}
+		if err != nil {
+			return plan{}, nil, &input.Error{File: w.Name, Found: err.Error(), Err: counts.ErrOptions}
+		}
+		p.beyond = placed.Placed(o.MoELayers)
+	}
+	for layer, l := range p.layouts {
+		for rank := range ranks {
+			p.slots[layer] = append(p.slots[layer], l.Held(rank)...)
+		}
+	}
+	return p, warnings, nil
+}
+
+// Running is how many redundant experts run: in the placement given, or in the last recorded
+// one on the first number of ranks; 0 where none is known.
+func (o Options) Running(records []*counts.Record) int {
+	running := o.From
+	for _, r := range records {
+		for _, ranks := range o.Ranks {
+			if own, err := r.Running(ranks); o.From == nil && err == nil && own != nil {
+				running = own
+			}
+		}
+	}
+	if running == nil {
+		return 0
+	}
+	return running.Slots() - running.Experts
+}

@@ -1,0 +1,170 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/moebalance/moebalance/compare/counts"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/placement"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// seen is a window and the plans that it is scored by: the baseline, then one for each way of
+// learning, then those of the curve.
+type seen struct {
+	Window
+	plans  []plan
+	scores []score
+	fold   int // that the window is held in, where it is judged
+	null   router.Number
+}
+
+// score is what a plan does to a window, mean over its steps.
+type score struct {
+	ratio map[int]router.Number // max/mean by layer
+	ns    router.Number         // predicted time of the slowest ranks over all layers; undefined without a cost
+}
+
+// at is the max/mean of a layer, undefined where the window has none.
+func (s score) at(layer int) router.Number {
+	if v, ok := s.ratio[layer]; ok {
+		return v
+	}
+	return router.Undefined()
+}
+
+// overall is the mean over layers.
+func (s score) overall() router.Number {
+	return mean(slices.Sorted(maps.Keys(s.ratio)), s.at) // in order: the last digits depend on it
+}
+
+// timed is how many of the plans have their time predicted: the baseline and the default.
+const timed = 2
+
+// scoreAll scores the windows side by side.
+func scoreAll(views []seen, experts int, cost *Cost) error {
+	var group errgroup.Group
+	for i := range views {
+		group.Go(func() (err error) {
+			views[i].scores, err = views[i].score(views[i].plans, experts, cost)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// score judges plans on the window, in one walk over its steps.
+func (w Window) score(plans []plan, experts int, cost *Cost) ([]score, error) {
+	out := make([]score, len(plans))
+	for i := range out {
+		out[i] = score{map[int]router.Number{}, router.Undefined()}
+	}
+	steps, all := map[int]router.Number{}, router.Number(len(w.record.Iterations()))
+	load := router.NewLoad(experts)
+	for s, err := range w.record.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		if s.Load.Total() == 0 {
+			continue
+		}
+		clear(load.PerExpert)
+		load.Merge(s.Load)
+		steps[s.Layer]++
+		for i, p := range plans {
+			layout, ok := p.layouts[s.Layer]
+			if !ok {
+				return nil, &input.Error{File: w.Name, Expected: fmt.Sprintf("layers %s, as in %s",
+					quantity.Ranges(slices.Sorted(maps.Keys(p.layouts))), p.from),
+					Found: fmt.Sprintf("layer %d", s.Layer), Try: "give counts of one model",
+					Err: counts.ErrOptions}
+			}
+			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
+			if cost != nil && i < timed {
+				if !out[i].ns.Defined() {
+					out[i].ns = 0
+				}
+				scale := cost.slots / SlotsPerStep(w.record) // to steps as large as those of the cost
+				out[i].ns += router.Number(cost.slowest(layout, load.PerExpert, scale, w.record.Window && scale != 1)) / all
+			}
+		}
+	}
+	for _, s := range out {
+		for layer, n := range steps {
+			s.ratio[layer] /= n
+		}
+	}
+	return out, nil
+}
+
+// nulls are what random routing exceeds on each judged window once in twenty times, with
+// contiguous experts, mean over layers. Where the top-k is not known, every slot counts as a
+// token of its own, which varies more than distinct choices do.
+func nulls(views []seen, experts, ranks int, o Options) ([]router.Warning, error) {
+	warnings := make([][]router.Warning, len(views))
+	var group errgroup.Group
+	for i, v := range views {
+		group.Go(func() (err error) {
+			shape := o.Shape
+			if shape == nil && v.record.TopK == 0 {
+				shape = &router.Shape{Experts: experts, TopK: 1}
+			}
+			var rows []imbalance.Row
+			rows, warnings[i], err = v.record.Imbalance(counts.Options{Ranks: ranks, Shape: shape, Threshold: o.Threshold})
+			ofRanks := slices.DeleteFunc(rows, func(r imbalance.Row) bool {
+				return r.Level != router.LevelRank || r.Steps == 0
+			})
+			views[i].null = mean(ofRanks, func(r imbalance.Row) router.Number { return r.NullP95 })
+			return err
+		})
+	}
+	err := group.Wait()
+	return slices.Concat(warnings...), err
+}
+
+// mean is the mean over the items for which the number is defined, undefined where it is
+// for none.
+func mean[T any](items []T, of func(T) router.Number) router.Number {
+	var sum, n router.Number
+	for _, item := range items {
+		if v := of(item); v.Defined() {
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum / n // 0/0 is NaN: undefined
+}
+
+// overFolds takes a number from the windows of each fold, and its mean over folds, so that no
+// kind of traffic counts for more because it has more windows.
+func overFolds(views []seen, of func(fold []seen) router.Number) router.Number {
+	byFold := map[int][]seen{}
+	for _, v := range views {
+		byFold[v.fold] = append(byFold[v.fold], v)
+	}
+	return mean(slices.Sorted(maps.Keys(byFold)), func(f int) router.Number { return of(byFold[f]) })
+}
+
+// overWindows takes the mean of a number over windows.
+func overWindows(of func(seen) router.Number) func([]seen) router.Number {
+	return func(windows []seen) router.Number { return mean(windows, of) }
+}
+
+// p95 is the 95th percentile over the layers of a plan of their mean over windows.
+func p95(windows []seen, index int) router.Number {
+	layers := []float64{}
+	for layer := range windows[0].plans[index].layouts {
+		if v := mean(windows, func(w seen) router.Number { return w.scores[index].at(layer) }); v.Defined() {
+			layers = append(layers, v.Float64())
+		}
+	}
+	if len(layers) == 0 {
+		return router.Undefined()
+	}
+	return quantile(layers, 0.95)
+}
