@@ -16,7 +16,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-var folders = []string{"nsys", "counts", "source", "place", "imbalance", "diff", "gain"}
+var folders = []string{"capture", "nsys", "counts", "source", "place", "imbalance", "diff", "gain"}
 
 // sources are those of the packages that leave their words to the catalog.
 func sources(t *testing.T, folders ...string) string {
