@@ -77,14 +77,19 @@ func (c *Cache) Follow(counts []byte) (name string, err error) {
 	if err := c.keep(); err != nil {
 		return "", err
 	}
-	a, err := draft.New(draftPrefix, filepath.Join(c.dir, name+".json"), 0o644)
+	return name, c.write(name+".json", func(a *draft.File) error { _, err := a.Write(counts); return err })
+}
+
+// write puts a file in the folder, whole or not at all.
+func (c *Cache) write(name string, fill func(*draft.File) error) error {
+	a, err := draft.New(draftPrefix, filepath.Join(c.dir, name), 0o644)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if _, err := a.Write(counts); err != nil {
-		return "", errors.Join(err, a.Discard())
+	if err := fill(a); err != nil {
+		return errors.Join(err, a.Discard())
 	}
-	return name, a.Commit()
+	return a.Commit()
 }
 
 // plan makes a plan, a recorded one from the counts beside the entries.
@@ -107,7 +112,7 @@ func (c *Cache) plan(name string, tokens int) (planned, error) {
 	return c.spec.plan(name, tokens, counts)
 }
 
-// Outcome is what Fill found and did about one entry.
+// Outcome is what was found and done about one entry.
 type Outcome struct {
 	Path        string
 	Plan        string // as it was asked for
@@ -115,8 +120,10 @@ type Outcome struct {
 	Tokens      int // of every rank; AnyTokens
 	Bytes       int64
 	Feasibility Feasibility
-	New         bool  // nothing was there, and it was written
-	Damage      error // an ErrDamaged: why the file that was there was replaced; nil where none was
+	New         bool  // nothing was there
+	Damage      error // why the file that was there is not the entry; nil where none was
+
+	ids []int32 // of the entry as it has to be
 }
 
 // Fill makes sure of the entries of a plan for the given ranks and batch sizes, in tokens per
@@ -125,13 +132,12 @@ type Outcome struct {
 // replaced, is an error. The result is in the order of the batch sizes, then of the ranks.
 // each, when not nil, is called after every entry, from one goroutine at a time. Ranks that
 // are not there and plans that cannot be made are refused before anything is written.
-func (c *Cache) Fill(ctx context.Context, name string, ranks, tokens []int, each func(Outcome)) ([]Outcome, error) {
+func (c *Cache) Fill(ctx context.Context, name string, ranks, tokens []int, each func(Outcome)) (all []Outcome, err error) {
 	for _, r := range ranks {
 		if last := c.spec.Layout.Ranks() - 1; r < 0 || r > last {
 			return nil, fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, last, r)
 		}
 	}
-	list, report := make([]Outcome, 0, len(ranks)*len(tokens)), sync.Mutex{}
 	for i, t := range tokens {
 		p, err := c.plan(name, t)
 		if err == nil && i == 0 {
@@ -140,50 +146,64 @@ func (c *Cache) Fill(ctx context.Context, name string, ranks, tokens []int, each
 		if err != nil {
 			return nil, err
 		}
-		list = slices.Grow(list, len(ranks))[:len(list)+len(ranks)]
-		batch := list[len(list)-len(ranks):]
-		err = forEach(ctx, len(ranks), func(ctx context.Context, i int) error {
-			batch[i] = Outcome{Path: filepath.Join(c.dir, entryName(name, ranks[i], t)), Plan: name, Rank: ranks[i], Tokens: t}
-			err := c.ensure(ctx, p, &batch[i])
-			if err == nil && each != nil {
-				report.Lock()
-				defer report.Unlock()
-				each(batch[i])
-			}
-			return err
-		})
+		list, err := c.visit(ctx, p, ranks, c.ensure, each)
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, list...)
 	}
-	return list, nil
+	return all, nil
+}
+
+// visit does something about the entries of a plan, several at once.
+func (c *Cache) visit(ctx context.Context, p planned, ranks []int, do func(context.Context, *entryWriter, planned, *Outcome) error,
+	each func(Outcome)) ([]Outcome, error) {
+	list, report := make([]Outcome, len(ranks)), sync.Mutex{}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, rank := range ranks {
+		list[i] = Outcome{Path: filepath.Join(c.dir, entryName(p.asked, rank, p.tokens)), Plan: p.asked, Rank: rank,
+			Tokens: p.tokens}
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			e, err := c.writer()
+			if err != nil {
+				return err
+			}
+			defer c.writers.Put(e)
+			if err := do(ctx, e, p, &list[i]); err != nil {
+				return err
+			}
+			report.Lock()
+			defer report.Unlock()
+			if each != nil {
+				each(list[i])
+			}
+			return nil
+		})
+	}
+	return list, g.Wait()
 }
 
 // ensure writes an entry unless it is there. After a power cut its length or checksum shows
 // what is missing.
-func (c *Cache) ensure(ctx context.Context, p planned, o *Outcome) error {
-	e, err := c.writer()
-	if err != nil {
-		return err
-	}
-	defer c.writers.Put(e)
+func (c *Cache) ensure(ctx context.Context, e *entryWriter, p planned, o *Outcome) error {
 	w, err := compareEntry(ctx, e, p, o.Rank, o.Path)
-	if o.New = errors.Is(err, fs.ErrNotExist); errors.Is(err, ErrDamaged) {
+	switch o.New = errors.Is(err, fs.ErrNotExist); {
+	case errors.Is(err, ErrDamaged):
 		o.Damage = err
-	}
-	if o.New || o.Damage != nil {
-		a, err := draft.New(draftPrefix, o.Path, 0o644)
-		if err != nil {
-			return err
-		}
-		if w, err = e.write(ctx, p, o.Rank, a); err != nil {
-			return fmt.Errorf("writing entry %q: %w", o.Path, errors.Join(err, a.Discard()))
-		}
-		if err := a.Commit(); err != nil {
-			return err
-		}
-	} else if err != nil {
+	case err != nil && !o.New:
 		return err
+	}
+	if err != nil {
+		if err := c.write(filepath.Base(o.Path), func(a *draft.File) (err error) {
+			w, err = e.write(ctx, p, o.Rank, a)
+			return err
+		}); err != nil {
+			return fmt.Errorf("writing entry %q: %w", o.Path, err)
+		}
 	}
 	o.Bytes, o.Feasibility = w.bytes, w.feasibility
 	return nil
@@ -240,22 +260,6 @@ func (c *comparer) WriteAt(entry []byte, at int64) (int, error) {
 		err = nil // ReadAt may say that the file ends here
 	}
 	return n, err
-}
-
-// forEach calls work for 0 to n−1, started in that order, as many at once as there
-// are processors. The first error cancels the rest.
-func forEach(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		g.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return work(ctx, i)
-		})
-	}
-	return g.Wait()
 }
 
 // Rows are the logits of a balanced batch of so many tokens, by rank: float32

@@ -1,7 +1,9 @@
 package logits
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -38,4 +40,17 @@ func (d DType) stored() safetensors.DType {
 		return safetensors.F16
 	}
 	return safetensors.F32
+}
+
+// encode is a logit in the element type, little-endian: a power of two from 2⁻¹⁴ to 2¹⁵ or its
+// negative, whose fraction bits are all zero.
+func (d DType) encode(x float32) []byte {
+	b := math.Float32bits(x)
+	switch d {
+	case BFloat16:
+		b >>= 16
+	case Float16: // another bias of the exponent
+		b = b>>16&0x8000 | (b&0x7fffffff-(127-15)<<23)>>13
+	}
+	return binary.LittleEndian.AppendUint32(nil, b)[:d.stored().Size()]
 }

@@ -1,11 +1,13 @@
 package logits
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -77,6 +79,10 @@ func (s Spec) tensors(rows int) []safetensors.Tensor {
 	}
 }
 
+// chunkBytes is about how many bytes of an entry are made, written, read or compared
+// at a time: few enough to stay in a processor's nearest caches all the while.
+const chunkBytes = 1 << 17
+
 // contentBytes are the bytes of the tensors.
 func (s Spec) contentBytes(rows int) int64 {
 	shape := s.Gate.Shape
@@ -90,16 +96,25 @@ type entryWriter struct {
 	spec     Spec
 	manifest string // its checksum
 	router   *router.Router
-	rows     *rowEncoder
 	logits   logitPair
-	fewest   int // experts per group from which the margin is satisfied
+	low      []byte // an encoded row in which no expert is chosen
 	ids      []int32
 	row      []float32 // one row of decoded logits, all low between uses
 	picked   []int32
 	weights  []float32
-	chunk    []byte
-	inGroup  []int
+	buf      []byte
+	routed   map[string]routed // by the ids of a row: equal rows are routed once
 }
+
+// routed is what the router made of a planned row.
+type routed struct {
+	to     []int32 // nil where it picks the planned experts
+	fewest int     // experts in one of its groups
+}
+
+// mostRouted bounds what a writer remembers: the tables of our plan have a few hundred rows
+// a source.
+const mostRouted = 1 << 16
 
 func newEntryWriter(s Spec, manifest []byte) (*entryWriter, error) {
 	r, err := router.NewRouter(s.Gate)
@@ -108,10 +123,9 @@ func newEntryWriter(s Spec, manifest []byte) (*entryWriter, error) {
 	}
 	shape, v := s.Gate.Shape, logitsOf(s.Gate)
 	return &entryWriter{
-		spec: s, manifest: checksum(crc32.ChecksumIEEE(manifest)), router: r, rows: newRowEncoder(shape, s.DType, v),
-		logits: v, fewest: marginSatisfied(s.Gate, v),
-		row: slices.Repeat([]float32{v.low}, shape.Experts), picked: make([]int32, shape.TopK),
-		weights: make([]float32, shape.TopK), inGroup: make([]int, max(1, shape.Groups)),
+		spec: s, manifest: checksum(crc32.ChecksumIEEE(manifest)), router: r, logits: v,
+		low: bytes.Repeat(s.DType.encode(v.low), shape.Experts), row: slices.Repeat([]float32{v.low}, shape.Experts),
+		picked: make([]int32, shape.TopK), weights: make([]float32, shape.TopK), routed: map[string]routed{},
 	}, nil
 }
 
@@ -146,17 +160,26 @@ func (e *entryWriter) write(ctx context.Context, p planned, rank int, w io.Write
 	}
 	out := crcWriter{w: w, at: int64(len(head))}
 	for ids := range slices.Chunk(e.ids, chunkBytes/4) {
-		e.chunk = e.chunk[:0]
+		e.buf = e.buf[:0]
 		for _, id := range ids {
-			e.chunk = binary.LittleEndian.AppendUint32(e.chunk, uint32(id))
+			e.buf = binary.LittleEndian.AppendUint32(e.buf, uint32(id))
 		}
-		out.write(e.chunk)
+		out.write(e.buf)
 	}
-	for ids := range slices.Chunk(e.ids, e.rows.rows()*e.rows.topK) {
+	topK, high := e.spec.Gate.Shape.TopK, e.spec.DType.encode(e.logits.high)
+	for ids := range slices.Chunk(e.ids, topK*max(1, chunkBytes/len(e.low))) {
 		if ctx.Err() != nil {
 			return written{}, context.Cause(ctx)
 		}
-		out.write(e.rows.encode(ids))
+		e.buf = e.buf[:0]
+		for row := range slices.Chunk(ids, topK) {
+			at := len(e.buf)
+			e.buf = append(e.buf, e.low...)
+			for _, id := range row {
+				copy(e.buf[at+int(id)*len(high):], high)
+			}
+		}
+		out.write(e.buf)
 	}
 	if out.err != nil {
 		return written{}, out.err
@@ -188,83 +211,80 @@ func (c *crcWriter) write(b []byte) {
 }
 
 // assign fills ids with the experts that a rank's rows get: the planned ones, as far as the
-// gate lets them through. Planned rows that the two logits alone do not decide are routed,
-// and what the router picks takes their place, so that an entry never promises what its
-// logits do not do. A row of k distinct experts in no more groups than the gate allows is
-// picked as it stands when no bias is large enough to matter.
+// gate lets them through. Each row is routed by the exact method, and what the router picks
+// takes its place, so that an entry never promises what its logits do not do.
 func (e *entryWriter) assign(p planned, rank int) (Feasibility, error) {
 	gate, slots := e.spec.Gate, p.Rows*e.spec.Gate.Shape.TopK
 	e.ids = slices.Grow(e.ids[:0], slots)[:slots]
 	p.Fill(e.ids, rank)
-	f, least := Feasibility{}, gate.Shape.TopK
+	f, least, key := Feasibility{}, gate.Shape.TopK, []byte(nil)
 	for row := range slices.Chunk(e.ids, gate.Shape.TopK) {
-		groups, fewest := e.groups(row)
-		if fewest < e.fewest || groups > gate.Shape.GroupLimit() {
-			projected, err := e.project(row)
-			if err != nil {
+		key = key[:0]
+		for _, id := range row {
+			key = binary.LittleEndian.AppendUint16(key, uint16(id))
+		}
+		r, known := e.routed[string(key)]
+		if !known {
+			var err error
+			if r, err = e.route(row); err != nil {
 				return f, err
 			}
-			if projected {
-				f.ProjectedRows++
-				_, fewest = e.groups(row)
+			if len(e.routed) < mostRouted {
+				e.routed[string(key)] = r
 			}
 		}
-		least = min(least, fewest)
+		if r.to != nil {
+			f.ProjectedRows++
+			copy(row, r.to)
+		}
+		least = min(least, r.fewest)
 	}
 	f.LargestBias = largestBias(gate, e.logits, least)
 	return f, nil
 }
 
-// projectRounds bounds how often a row is routed anew. The router's own pick at the
+// mostRounds bounds how often a row is routed anew. The router's own pick at the
 // high logit stays in front of what it had beaten already, so one round is enough
 // for a row; only group scores can make it take more.
-const projectRounds = 8
+const mostRounds = 8
 
-// project replaces the experts of a row by those that the router picks.
-func (e *entryWriter) project(row []int32) (projected bool, err error) {
-	for range projectRounds {
-		same, err := e.picks(row)
-		if err != nil || same {
-			return projected, err
+// route routes the logits that show a row, and those that show what is picked, until the
+// router brings back the same set, with equal weights.
+func (e *entryWriter) route(planned []int32) (routed, error) {
+	row := slices.Clone(planned)
+	for round := range mostRounds {
+		for _, id := range row {
+			e.row[id] = e.logits.high
 		}
-		projected = true
+		err := e.router.Route(e.row, e.picked, e.weights)
+		same := !slices.ContainsFunc(e.picked, func(id int32) bool { return e.row[id] != e.logits.high })
+		for _, id := range row {
+			e.row[id] = e.logits.low
+		}
+		switch {
+		case err != nil:
+			return routed{}, err
+		case same && !fair(e.weights):
+			return routed{}, fmt.Errorf("want equal weights of experts %v, have %v", e.picked, e.weights)
+		case same && round == 0:
+			return routed{fewest: e.fewest(row)}, nil
+		case same:
+			return routed{row, e.fewest(row)}, nil
+		}
 		copy(row, e.picked)
 	}
-	return projected, fmt.Errorf(
-		"the correction bias of %s lets no set of experts stand: routing %v gives other ones each time", e.spec.Model,
-		row)
+	return routed{}, fmt.Errorf("the correction bias of %s lets no set of experts stand: routing %v gives other ones each "+
+		"time", e.spec.Model, row)
 }
 
-// picks routes the logits that show a row and reports whether they bring back
-// the same set. What the router picked is left in e.picked and e.weights.
-func (e *entryWriter) picks(row []int32) (same bool, err error) {
-	for _, id := range row {
-		e.row[id] = e.logits.high
-	}
-	err = e.router.Route(e.row, e.picked, e.weights)
-	same = true
-	for _, id := range e.picked {
-		same = same && e.row[id] == e.logits.high
-	}
-	for _, id := range row {
-		e.row[id] = e.logits.low
-	}
-	return same, err
-}
+// fair reports weights that are all equal.
+func fair(weights []float32) bool { return slices.Min(weights) == slices.Max(weights) }
 
-// groups is the number of groups that a row enters, and the least number of experts that it
-// has in one of them. A shape without groups is one group.
-func (e *entryWriter) groups(row []int32) (entered, fewest int) {
-	clear(e.inGroup)
-	size, fewest := int32(e.spec.Gate.Shape.GroupSize()), len(row)
+// fewest is the least number of experts that a row has in one of its groups.
+func (e *entryWriter) fewest(row []int32) int {
+	size, inGroup := int32(e.spec.Gate.Shape.GroupSize()), map[int32]int{}
 	for _, id := range row {
-		e.inGroup[id/size]++
+		inGroup[id/size]++
 	}
-	for _, n := range e.inGroup {
-		if n > 0 {
-			entered++
-			fewest = min(fewest, n)
-		}
-	}
-	return entered, fewest
+	return slices.Min(slices.Collect(maps.Values(inGroup)))
 }

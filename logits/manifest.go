@@ -154,21 +154,13 @@ func noManifest(dir string) error {
 
 // keep writes the manifest of a folder that has none.
 func (c *Cache) keep() error {
-	path := filepath.Join(c.dir, ManifestName)
-	if _, err := os.Stat(path); err == nil {
+	if _, err := os.Stat(filepath.Join(c.dir, ManifestName)); err == nil {
 		return c.match()
 	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
-	a, err := draft.New(draftPrefix, path, 0o644)
-	if err != nil {
-		return err
-	}
-	if _, err := a.Write(c.manifest); err != nil {
-		return errors.Join(err, a.Discard())
-	}
-	return a.Commit()
+	return c.write(ManifestName, func(a *draft.File) error { _, err := a.Write(c.manifest); return err })
 }
 
 // match compares the folder's manifest with the spec's.

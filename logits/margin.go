@@ -55,9 +55,7 @@ func Spread(bias []float32) float64 {
 // best of its group has the low logit, and two biased ones elsewhere may pass it.
 // Methods without a bias tolerate any: +Inf.
 //
-// It is that of real numbers. Routers add float32 ones, whose sums round: a bias
-// so large, or a spread so close to the limit, that its last places matter may
-// tie. marginSatisfied leaves room for that, and routing decides the rest.
+// It holds for real numbers. Routers add float32 ones, whose sums round: routing decides.
 func largestBias(g router.Gate, v logitPair, fewest int) float64 {
 	if !g.Method.Biased() {
 		return math.Inf(1)
@@ -67,25 +65,4 @@ func largestBias(g router.Gate, v logitPair, fewest int) float64 {
 		return gap / 2
 	}
 	return gap
-}
-
-// marginSatisfied is the least number of experts that a row must have in each of
-// its groups for the two logits alone to decide what a router picks of it: the
-// spread of the bias is below the largest tolerated, with room for rounding. Where
-// no number suffices it is more than any row has. The score of a group is a float32
-// sum of two scores and two biases: three roundings, each of at most 2⁻²⁴ of a sum
-// that is at most twice the largest score with its bias. Both sides of a comparison
-// together, the rounding of the scores themselves included, stay below 2⁻¹⁹ of that
-// largest.
-func marginSatisfied(g router.Gate, v logitPair) (fewest int) {
-	largest := g.Method.Score(v.high)
-	for _, b := range g.Bias {
-		largest = max(largest, g.Method.Score(v.high)+math.Abs(float64(b)))
-	}
-	for fewest := 1; fewest <= 2; fewest++ {
-		if Spread(g.Bias)+largest*0x1p-19 < largestBias(g, v, fewest) {
-			return fewest
-		}
-	}
-	return g.Shape.TopK + 1
 }

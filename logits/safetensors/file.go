@@ -147,21 +147,14 @@ func (f *File) Metadata() map[string]string { return maps.Clone(f.header.metadat
 // Tensors lists the tensors in the order of their bytes. The caller owns it.
 func (f *File) Tensors() []Tensor { return slices.Clone(f.header.tensors) }
 
-// Tensor finds a tensor by name; the error wraps ErrNoTensor and lists up to
-// eight of the names there are.
+// Tensor finds a tensor by name; the error wraps ErrNoTensor.
 func (f *File) Tensor(name string) (Tensor, error) {
 	if i, ok := f.header.byName[name]; ok {
 		return f.header.tensors[i], nil
 	}
-	var names []string
-	for _, t := range f.header.tensors[:min(8, len(f.header.tensors))] {
-		names = append(names, t.Name)
-	}
-	if rest := len(f.header.tensors) - len(names); rest > 0 {
-		names = append(names, fmt.Sprintf("and %d more", rest))
-	}
-	return Tensor{}, fmt.Errorf("%q: %w: want %q, have %s", filepath.Base(f.name), ErrNoTensor, name,
-		strings.Join(names, ", "))
+	some := slices.Sorted(maps.Keys(f.header.byName))
+	return Tensor{}, fmt.Errorf("%q: %w: want %q among %d, such as %s", filepath.Base(f.name), ErrNoTensor, name, len(some),
+		strings.Join(some[:min(8, len(some))], ", "))
 }
 
 // Offset is where the tensor's first byte is, counted from the start of the file.
@@ -169,16 +162,6 @@ func (f *File) Offset(t Tensor) int64 { return f.data + t.Begin }
 
 // ReadAt reads bytes of the file, wherever they are.
 func (f *File) ReadAt(b []byte, offset int64) (int, error) { return f.r.ReadAt(b, offset) }
-
-// Place names a byte of the file: with the tensor that it is of, and the row.
-func (f *File) Place(at int64) string {
-	for _, t := range f.header.tensors {
-		if begin := f.Offset(t); at >= begin && at < begin+t.Bytes() && len(t.Shape) > 0 {
-			return fmt.Sprintf("byte %d, %s of row %d", at, t.Name, (at-begin)/(t.Bytes()/t.Shape[0]))
-		}
-	}
-	return fmt.Sprintf("byte %d", at)
-}
 
 // Bytes reads the raw little-endian bytes of the named tensor.
 func (f *File) Bytes(name string) ([]byte, Tensor, error) {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/moebalance/moebalance/router/input"
@@ -53,13 +54,8 @@ func TestReadHandMadeFile(t *testing.T) {
 	if all, _, err := f.Bytes("a"); err != nil || len(all) != 16 {
 		t.Errorf("%d bytes, %v", len(all), err)
 	}
-	if _, err := int64s(f, "c"); !errors.Is(err, ErrNoTensor) || !strings.Contains(err.Error(), "have a, b") {
+	if _, err := int64s(f, "c"); !errors.Is(err, ErrNoTensor) || !strings.Contains(err.Error(), "such as a, b") {
 		t.Errorf("missing tensor: %v", err)
-	}
-	for at, want := range map[int64]string{0: "byte 0", f.Offset(tensor) + 9: ", a of row 1", f.Size(): "byte "} {
-		if have := f.Place(at); !strings.HasPrefix(have, fmt.Sprintf("byte %d", at)) || !strings.Contains(have, want) {
-			t.Errorf("byte %d is %q, want %q", at, have, want)
-		}
 	}
 	if _, err := f.Float32s("a"); err == nil {
 		t.Error("integers read as floats")
@@ -106,74 +102,50 @@ func TestShrinkingFile(t *testing.T) {
 
 func TestHostileHeaders(t *testing.T) {
 	const ok = `"dtype":"U8","shape":[4]`
+	tensor := func(fields string) []byte { return raw(`{"a":{`+fields+`}}`, "0123") }
 	for name, c := range map[string]struct {
 		file []byte
 		want string
 	}{
-		"huge header":      {append([]byte{0, 0, 0, 0, 1, 0, 0, 0}, make([]byte, 8)...), "at most 100000000"},
-		"largest length":   {bytes.Repeat([]byte{255}, 16), "at most 100000000"},
-		"empty header":     {raw("", ""), "have its end"},
-		"array header":     {raw(`[]`, ""), "want an object"},
-		"null header":      {raw(`null`, ""), "want an object"},
-		"cut JSON":         {raw(`{"a":`, ""), "valid JSON"},
-		"text after JSON":  {raw(`{} {}`, ""), "after top-level value"},
-		"not UTF-8":        {raw("{\"\xff\":{"+ok+`,"data_offsets":[0,4]}}`, "0123"), "UTF-8"},
-		"tensor no object": {raw(`{"a":7}`, ""), "want an object"},
-		"no dtype":         {raw(`{"a":{"shape":[4],"data_offsets":[0,4]}}`, "0123"), "supported dtype"},
-		"unknown dtype": {raw(`{"a":{"dtype":"F4","shape":[4],"data_offsets":[0,4]}}`, "0123"),
-			`tensor "a": want a supported dtype, have "F4"`},
-		"dtype number":     {raw(`{"a":{"dtype":1,"shape":[4],"data_offsets":[0,4]}}`, "0123"), "want a string"},
-		"want a shape":     {raw(`{"a":{"dtype":"U8","data_offsets":[0,4]}}`, "0123"), "want a shape"},
-		"no offsets":       {raw(`{"a":{`+ok+`}}`, "0123"), "data_offsets"},
-		"one offset":       {raw(`{"a":{`+ok+`,"data_offsets":[4]}}`, "0123"), "data_offsets"},
-		"backward offsets": {raw(`{"a":{`+ok+`,"data_offsets":[4,0]}}`, "0123"), "begin ≤ end"},
-		"negative offset":  {raw(`{"a":{`+ok+`,"data_offsets":[-4,0]}}`, "0123"), "whole numbers"},
-		"negative shape": {raw(`{"a":{"dtype":"U8","shape":[-1,-4],"data_offsets":[0,4]}}`, "0123"),
-			"whole numbers"},
-		"fraction in shape": {raw(`{"a":{"dtype":"U8","shape":[4.0],"data_offsets":[0,4]}}`, "0123"), "whole numbers"},
-		"exponent in shape": {raw(`{"a":{"dtype":"U8","shape":[4e0],"data_offsets":[0,4]}}`, "0123"), "whole numbers"},
-		"string in shape":   {raw(`{"a":{"dtype":"U8","shape":["4"],"data_offsets":[0,4]}}`, "0123"), "whole numbers"},
-		"shape too small":   {raw(`{"a":{"dtype":"U8","shape":[3],"data_offsets":[0,4]}}`, "0123"), "the 3 bytes"},
-		"shape overflows": {raw(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, ""),
-			"2^63 bytes"},
-		"bytes overflow": {raw(`{"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, ""),
-			"2^63 bytes"},
-		"beyond 63 bits": {raw(`{"a":{"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,0]}}`, ""),
-			"2^63 bytes"},
+		"huge header":       {append([]byte{0, 0, 0, 0, 1, 0, 0, 0}, make([]byte, 8)...), "at most 100000000"},
+		"largest length":    {bytes.Repeat([]byte{255}, 16), "at most 100000000"},
+		"empty header":      {raw("", ""), "have its end"},
+		"array header":      {raw(`[]`, ""), "want tensors with"},
+		"null header":       {raw(`null`, ""), "want tensors with"},
+		"cut JSON":          {raw(`{"a":`, ""), "valid JSON"},
+		"text after JSON":   {raw(`{} {}`, ""), "after top-level value"},
+		"not UTF-8":         {raw("{\"\xff\":{"+ok+`,"data_offsets":[0,4]}}`, "0123"), "UTF-8"},
+		"tensor no object":  {raw(`{"a":7}`, ""), "want tensors with"},
+		"no dtype":          {tensor(`"shape":[4],"data_offsets":[0,4]`), "supported dtype"},
+		"unknown dtype":     {tensor(`"dtype":"F4","shape":[4],"data_offsets":[0,4]`), `tensor "a": want a supported dtype, have "F4"`},
+		"dtype number":      {tensor(`"dtype":1,"shape":[4],"data_offsets":[0,4]`), "want tensors with"},
+		"no shape":          {tensor(`"dtype":"U8","data_offsets":[0,4]`), "want a shape"},
+		"one offset":        {tensor(ok + `,"data_offsets":[4]`), "data_offsets"},
+		"backward offsets":  {tensor(ok + `,"data_offsets":[4,0]`), "begin ≤ end"},
+		"negative offset":   {tensor(ok + `,"data_offsets":[-4,0]`), "want tensors with"},
+		"negative shape":    {tensor(`"dtype":"U8","shape":[-1,-4],"data_offsets":[0,4]`), "want tensors with"},
+		"fraction in shape": {tensor(`"dtype":"U8","shape":[4.0],"data_offsets":[0,4]`), "want tensors with"},
+		"shape too small":   {tensor(`"dtype":"U8","shape":[3],"data_offsets":[0,4]`), "the 3 bytes"},
+		"shape overflows":   {tensor(`"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]`), "2^63 bytes"},
+		"bytes overflow":    {tensor(`"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]`), "2^63 bytes"},
+		"beyond 63 bits":    {tensor(`"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,0]`), "2^63 bytes"},
+		"offsets of 64 bits": {tensor(`"dtype":"U8","shape":[4],"data_offsets":[18446744073709551611,18446744073709551615]`),
+			"begin ≤ end"},
 		"data past the end": {raw(`{"a":{`+ok+`,"data_offsets":[0,4]}}`, "012"), "want 4 tensor bytes"},
-		"hole at the start": {raw(`{"a":{`+ok+`,"data_offsets":[1,5]}}`, "01234"), "without bytes between"},
-		"hole between": {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"b":{`+ok+`,"data_offsets":[5,9]}}`,
-			"012345678"), "without bytes between"},
-		"overlap": {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"b":{`+ok+`,"data_offsets":[3,7]}}`, "0123456"),
-			"do not overlap"},
-		"same bytes twice": {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"b":{`+ok+`,"data_offsets":[0,4]}}`, "0123"),
-			"do not overlap"},
-		"trailing bytes": {raw(`{"a":{`+ok+`,"data_offsets":[0,4]}}`, "01234"), "1 more byte"},
-		"duplicate tensor": {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"a":{`+ok+`,"data_offsets":[4,8]}}`, "01234567"),
-			"twice"},
-		"duplicate field": {raw(`{"a":{"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]}}`, "0123"),
-			"twice"},
-		"duplicate metadata": {raw(`{"__metadata__":{"a":"1","a":"2"}}`, ""), "twice"},
-		"two metadata":       {raw(`{"__metadata__":{},"__metadata__":{}}`, ""), "twice"},
-		"metadata number":    {raw(`{"__metadata__":{"a":1}}`, ""), "want a string"},
-		"null in a shape":    {raw(`{"a":{"dtype":"U8","shape":[null],"data_offsets":[0,0]}}`, ""), "whole numbers"},
-		"null in metadata":   {raw(`{"__metadata__":{"a":null}}`, ""), "want a string"},
-		"metadata no object": {raw(`{"__metadata__":"x"}`, ""), "want an object"},
-		"Git LFS pointer": {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"),
-			"git lfs pull"},
-		"zero-sized hole": {raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[2,2]}}`, "01"),
-			"without bytes between"},
-		"deep unknown field": {raw(`{"a":{"x":`+strings.Repeat("[", 20000)+`}}`, ""), "max depth"},
+		"hole":              {raw(`{"a":{`+ok+`,"data_offsets":[1,5]}}`, "01234"), "without bytes between"},
+		"zero-sized hole":   {raw(`{"a":{"dtype":"U8","shape":[0],"data_offsets":[2,2]}}`, "01"), "without bytes between"},
+		"overlap":           {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"b":{`+ok+`,"data_offsets":[3,7]}}`, "0123456"), "without overlap"},
+		"trailing bytes":    {raw(`{"a":{`+ok+`,"data_offsets":[0,4]}}`, "01234"), "1 more byte"},
+		"duplicate tensor":  {raw(`{"a":{`+ok+`,"data_offsets":[0,4]},"a":{`+ok+`,"data_offsets":[4,8]}}`, "01234567"), "duplicate"},
+		"duplicate field":   {tensor(`"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]`), "duplicate"},
+		"metadata number":   {raw(`{"__metadata__":{"a":1}}`, ""), "metadata of texts"},
+		"Git LFS pointer":   {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"), "git lfs pull"},
+		"deep field":        {raw(`{"a":{"x":`+strings.Repeat("[", 20000)+`}}`, ""), "max depth"},
 	} {
 		_, err := read(c.file)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") ||
+			!errors.As(err, new(*input.Error)) {
 			t.Errorf("%s: got %v, want something about %q", name, err, c.want)
-		}
-		if err != nil && !errors.As(err, new(*input.Error)) {
-			t.Errorf("%s: %T is no *input.Error", name, err)
-		}
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: more than one line: %q", name, err)
 		}
 	}
 }
@@ -280,20 +252,18 @@ func TestIntegerAndFloatKinds(t *testing.T) {
 	}
 }
 
+// A folder, a missing and an empty file are told, and a pipe that nobody writes to holds nothing up.
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "folder") {
-		t.Errorf("folder: %v", err)
+	empty, pipe := filepath.Join(dir, "empty"), filepath.Join(dir, "pipe.safetensors")
+	if err := errors.Join(os.WriteFile(empty, nil, 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Skip(err)
 	}
-	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
-	empty := filepath.Join(dir, "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(empty); !errors.Is(err, ErrTruncated) {
-		t.Errorf("empty: %v", err)
+	for path, want := range map[string]string{dir: "a folder", filepath.Join(dir, "none"): "no such file",
+		empty: ErrTruncated.Error(), pipe: "want a regular file, have a pipe"} {
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
 	}
 }
 

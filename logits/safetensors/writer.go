@@ -17,31 +17,20 @@ import (
 // element size, which wide types first always gives: readers that map a file
 // into memory need it.
 func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
-	buf := append(make([]byte, lengthBytes), '{')
+	var fields []string
 	field := func(key string, value any) error {
-		object, err := json.Marshal(map[string]any{key: value})
-		if err != nil {
-			return err
+		object, err := json.Marshal(map[string]any{key: value}) // maps in the order of their keys
+		if err == nil {
+			fields = append(fields, string(object[1:len(object)-1]))
 		}
-		if len(buf) > lengthBytes+1 {
-			buf = append(buf, ',')
-		}
-		buf = append(buf, object[1:len(object)-1]...)
-		return nil
+		return err
 	}
 	if len(metadata) > 0 {
-		// encoding/json writes maps in the order of their keys.
 		if err := field(metadataKey, metadata); err != nil {
 			return nil, err
 		}
 	}
-	type entry struct {
-		DType   DType    `json:"dtype"`
-		Shape   []int64  `json:"shape"`
-		Offsets [2]int64 `json:"data_offsets"`
-	}
-	seen := map[string]bool{metadataKey: true}
-	var end int64
+	seen, end := map[string]bool{metadataKey: true}, int64(0)
 	for _, t := range tensors {
 		size, ok := byteSize(t.DType, t.Shape)
 		switch {
@@ -55,21 +44,21 @@ func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
 				t.DType.Size(), end)
 		}
 		seen[t.Name] = true
-		shape := append([]int64{}, t.Shape...)
-		if err := field(t.Name, entry{t.DType, shape, [2]int64{end, end + size}}); err != nil {
+		if err := field(t.Name, struct {
+			DType   DType    `json:"dtype"`
+			Shape   []int64  `json:"shape"`
+			Offsets [2]int64 `json:"data_offsets"`
+		}{t.DType, append([]int64{}, t.Shape...), [2]int64{end, end + size}}); err != nil {
 			return nil, err
 		}
 		end += size
 	}
-	buf = append(buf, '}')
-	for len(buf)%8 != 0 {
-		buf = append(buf, ' ')
+	text := "{" + strings.Join(fields, ",") + "}"
+	text += strings.Repeat(" ", -len(text)&7)
+	if len(text) > maxHeader {
+		return nil, fmt.Errorf("writing a header of %d bytes: want at most %d", len(text), maxHeader)
 	}
-	if len(buf)-lengthBytes > maxHeader {
-		return nil, fmt.Errorf("writing a header of %d bytes: want at most %d", len(buf)-lengthBytes, maxHeader)
-	}
-	binary.LittleEndian.PutUint64(buf, uint64(len(buf)-lengthBytes))
-	return buf, nil
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
 }
 
 // Write writes a whole file from tensors in memory, the widest types first and

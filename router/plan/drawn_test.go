@@ -22,7 +22,7 @@ func TestTargets(t *testing.T) {
 			}
 			ids := plan.(*drawn).ids
 			for layer := range drawnLayers {
-				for _, rows := range []int{drawnRows, levelRows} {
+				for _, rows := range []int{drawnRows, 64} {
 					load := router.NewLoad(32)
 					for _, of := range ids {
 						load.Add(of[layer*drawnRows*4:][:rows*4])
@@ -69,7 +69,7 @@ func TestRecorded(t *testing.T) {
 func TestDrawnRefuses(t *testing.T) {
 	p := problem(t, 4, 1, 0, 0, 2, router.TEP, 1)
 	for name, counts := range map[string][][]float64{
-		"target-0.5": nil, "target-1.20": nil, "target-NaN": nil, "target-": nil, "target-3": nil, "target-1e3": nil, "recorded-x": nil,
+		"target-0.5": nil, "target-1.20": nil, "target-NaN": nil, "target-": nil, "target-9": nil, "target-1e3": nil, "recorded-x": nil,
 		"recorded-short": {{1, 2}}, "recorded-minus": {{1, 2, 3, -1}}, "recorded-none": {{0, 0, 0, 0}}, "recorded-inf": {{1, 1, 1, math.Inf(1)}},
 	} {
 		if _, err := New(name, p, Options{Counts: counts}); err == nil {
