@@ -140,7 +140,7 @@ func TestReportOfCampaign(t *testing.T) {
 	}
 	code, out, errs := report(t, folder)
 	if code != exitDone || !strings.Contains(out, "<span>a-benchmark --fast</span>") ||
-		!strings.Contains(out, "Unfinished: 12 of 12 launches left.") ||
+		!strings.Contains(out, "Unfinished, 12 of 12 launches left.") ||
 		!strings.Contains(out, "<span>--resume</span> <span>"+folder) || !strings.Contains(out, "begun 1970-01-01 00:00 UTC") {
 		t.Errorf("exit %d, stderr %q: the page of a campaign without launches should say so", code, errs)
 	}

@@ -2,9 +2,9 @@
 // sentence, a few numbers, where and why, what to do, and what to keep in mind. Terminal,
 // --brief, page, Markdown and JSON show this one value, and nothing else writes a headline.
 //
-// It measures nothing: every number of an Answer is one of the result it is of, or a sum or
-// ratio of some. An answer names the largest effect that the result shows, and what is wrong with the data where
-// that decides.
+// It measures nothing: every number of an Answer is a number of the result, or a sum or ratio
+// of such numbers. An answer leads with the largest effect that the result shows, or with what
+// is wrong with the data where that decides. Its words are in package caveat.
 package answer
 
 import (
@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -22,7 +24,7 @@ type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	// Basis is what the verdict rests on: measured, inferred, predicted or claimed, on how much.
 	Basis string `json:"basis"`
-	// Line is one sentence of at most MaxWords words and MaxRunes characters. Its first clause stands alone as a title.
+	// Line is one sentence. Its first clause stands alone as a title.
 	Line    string   `json:"line"`
 	Numbers []Number `json:"numbers"` // at most five, the one that decides first
 	Reasons []string `json:"reasons"` // at most three: where, why, how much of the effect
@@ -30,14 +32,8 @@ type Answer struct {
 	Caveats []Caveat `json:"caveats"` // grouped by code, doubts first
 }
 
-// MaxWords is the most words of a line, a number with its unit counting as two.
-const MaxWords = 20
-
-// MaxRunes is the most characters of a line.
-const MaxRunes = 80
-
-// Verdict is one of a closed set; those of campaigns, comparisons and placements are the
-// verdicts of packages gain and place.
+// Verdict is one of a closed set. Campaigns and placements have the verdicts of packages gain
+// and place.
 type Verdict string
 
 // The verdicts on traces and counts, on comparisons, and on caches.
@@ -62,12 +58,14 @@ const (
 	Costs                 // red
 )
 
-// Tone of a verdict. One that compares builds is a fact like any other: fine or not.
+// Tone of a verdict, by what it means for the user: a placement that is worth a trial is good news.
 func (v Verdict) Tone() Tone {
 	switch v {
-	case Even, Complete, "not significant", "faster", "equivalent", "not now":
+	case Even, Complete, Verdict(gain.NotSignificant), Verdict(gain.Faster), Verdict(gain.Equal),
+		Verdict(place.NotNow), Verdict(place.Trial):
 		return Fine
-	case Uneven, LateLaunches, Failed, "imbalance significant", "slower", "invalid", NotComparable, "worth a trial":
+	case Uneven, LateLaunches, Failed, Verdict(gain.Significant), Verdict(gain.Slower), Verdict(gain.Invalid),
+		NotComparable:
 		return Costs
 	}
 	return Undecided
@@ -145,10 +143,7 @@ func (n Number) shown(v router.Number) string {
 	case MaxMean:
 		return quantity.Decimals(v, 2)
 	}
-	if n.Unit != Plain {
-		return quantity.Plain(v) + " " + string(n.Unit)
-	}
-	return quantity.Plain(v)
+	return strings.TrimSuffix(quantity.Plain(v)+" "+string(n.Unit), " "+string(Plain))
 }
 
 // outOf is the unit of a count of so many.
@@ -172,8 +167,8 @@ const (
 	Note    = caveat.Note
 )
 
-// Caveat is something to keep in mind. Those of one case of a code are one, with the
-// subjects they are about and their values together.
+// Caveat is something to keep in mind. Warnings of one case of a code are one caveat, with their
+// subjects and values together.
 type Caveat struct {
 	Code     string      `json:"code"`
 	Args     router.Args `json:"args,omitempty"`
@@ -187,7 +182,7 @@ type Caveat struct {
 func (c Caveat) String() string {
 	text := c.Text
 	if len(c.Subjects) > 0 {
-		text = few(c.Subjects) + ": " + text
+		text = firstOf(c.Subjects) + ": " + text
 	}
 	if c.More > 0 {
 		text += fmt.Sprintf(" (and %d more like this)", c.More)
@@ -203,8 +198,8 @@ func (c Caveat) Label() string {
 	return caveat.Label(router.Warning{Code: c.Code, Args: c.Args})
 }
 
-// few lists the first two names and counts the rest.
-func few(names []string) string {
+// firstOf lists the first two names and counts the rest.
+func firstOf(names []string) string {
 	if more := len(names) - 2; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:2], ", "), more)
 	}
@@ -253,18 +248,51 @@ func group(warnings []router.Warning, severity func(router.Warning) Severity) Ca
 	return c
 }
 
-// Status is line 2: the verdict and what it rests on.
-func (a Answer) Status() string {
-	if a.Basis == "" {
-		return string(a.Verdict)
-	}
-	return string(a.Verdict) + " · " + a.Basis
-}
-
 // Title is the first clause of the line, without a stop.
 func (a Answer) Title() string {
 	clause, _, _ := strings.Cut(a.Line, "; ")
 	return strings.TrimSuffix(clause, ".")
+}
+
+// answering is an answer without content. JSON shows empty lists as such.
+func answering(caveats []Caveat) Answer {
+	return Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: caveats}
+}
+
+// say words the line of an answer.
+func (a *Answer) say(v Verdict, key string, args ...any) {
+	a.Verdict, a.Line = v, caveat.Say(key, args...)
+}
+
+// because adds a reason.
+func (a *Answer) because(key string, args ...any) { a.reason(caveat.Say(key, args...)) }
+
+// reason adds a reason in words; empty ones say nothing.
+func (a *Answer) reason(words string) {
+	if words != "" {
+		a.Reasons = append(a.Reasons, sentence(words))
+	}
+}
+
+// next adds a step. run is the key of its command where several steps share one.
+func (a *Answer) next(key string, args ...any) { a.nextBy(key, key, args...) }
+
+func (a *Answer) nextBy(key, run string, args ...any) {
+	a.Next = append(a.Next, Step{caveat.Say("next."+key, args...), caveat.Say("run."+run, args...)})
+}
+
+// number adds a number without an interval, unless it is undefined.
+func (a *Answer) number(label string, v router.Number, u Unit, b Basis) {
+	if v.Defined() {
+		a.Numbers = append(a.Numbers, NumberOf(label, v, u, b))
+	}
+}
+
+// few keeps the first numbers, reasons and steps: no more are read.
+func (a Answer) few() Answer {
+	a.Numbers = a.Numbers[:min(5, len(a.Numbers))]
+	a.Reasons, a.Next = a.Reasons[:min(3, len(a.Reasons))], a.Next[:min(2, len(a.Next))]
+	return a
 }
 
 // CountNotes says how many notes there are, by severity: 3 (1 warning). They are the caveats
@@ -294,11 +322,20 @@ func (a Answer) CountNotes(more int) string {
 	return text
 }
 
-// speed says how much faster or slower something is: "4.5 % faster", "about 2.0 % slower".
-func speed(g router.Number, how string) string {
-	word := "faster"
-	if g < 0 {
-		g, word = -g, "slower"
+// be is the verb behind so many things: is, are.
+func be(n int) string {
+	if n == 1 {
+		return "is"
 	}
-	return strings.TrimSpace(how + " " + quantity.Percent(g) + " " + word)
+	return "are"
+}
+
+// sentence begins with a capital and ends with a stop.
+func sentence(text string) string { return strings.TrimSuffix(capital(text), ".") + "." }
+
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -2,16 +2,15 @@ package answer
 
 import (
 	"math"
-	"strings"
 	"testing"
-	"unicode/utf8"
 
+	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
 // launchesOf is a campaign whose launches hold all arms; each has blocks of these log gains.
-func launchesOf(launches ...[]float64) gain.Campaign {
+func launchesOf(launches ...[]float64) gain.Result {
 	c := gain.Campaign{Design: gain.WithinLaunch, Metric: gain.Metric{Name: "throughput", HigherIsBetter: true},
 		Criteria: gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: 0.95, Tolerance: gain.DefaultTolerance}}
 	for _, arm := range gain.Arms {
@@ -29,157 +28,143 @@ func launchesOf(launches ...[]float64) gain.Campaign {
 			}
 		}
 	}
-	return c
+	return gain.Judge(c)
 }
 
-// What is said of launches that hold all arms: line, basis, numbers, reasons and what to do.
 func TestAnswersWithinLaunches(t *testing.T) {
-	failed := launchesOf([]float64{0.2}, []float64{0.2})
-	for i := range failed.Launches {
-		failed.Launches[i].Status = "timed out"
-	}
-	for name, k := range map[string]struct {
-		campaign           gain.Campaign
-		verdict            gain.Verdict
-		line, basis, wants string
+	const again = "moebalance bench --treatment hook --server SERVER"
+	for line, k := range map[string]struct {
+		result        gain.Result
+		verdict       gain.Verdict
+		reasons, next string
 	}{
-		"significant": {launchesOf([]float64{0.19, 0.21}, []float64{0.20, 0.24}, []float64{0.21, 0.19}),
-			gain.Significant, "Balanced routing is 23.0 % faster.",
-			"interval of 3 launches above the threshold of 10 % · balance measured",
-			"launches that gain 3 of 3;smallest gain of a launch 22.1 %;moebalance report"},
-		"open": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1}), gain.Inconclusive,
-			"Undecided: balanced routing is 5.2 to 19.2 % faster.",
-			"interval of 3 launches contains the threshold of 10 % · balance measured",
-			"About 18 launches in all (7 to 607, as the spread between launches is known) should decide.;" +
-				"moebalance bench --launches 18 --treatment hook -- YOUR_BENCHMARK"},
-		"one far off": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101}, []float64{0.102, 0.102},
-			[]float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive,
-			"No decision: launch 4 was far off; the gain is between −0.6 and +38.6 %.",
-			"interval of 5 launches contains the threshold of 10 % · balance measured", "Look for what"},
-		"one launch": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}), gain.NoVerdict,
-			"One launch cannot decide: balanced routing is 22.1 % faster.",
-			"one launch, 4 blocks · launch sd of 0.6 points assumed · balance measured",
-			"gain, widened interval 22.1 % (19.5 to 24.8 %);blocks that gain 4 of 4;" + oneServer},
-		"one quiet launch": {launchesOf([]float64{0.001, -0.001}), gain.NoVerdict,
-			"One launch cannot decide: speed changes by −1.7 % to +1.7 %.",
-			"one launch, 2 blocks · launch sd of 0.6 points assumed · balance measured", ""},
-		"one block": {launchesOf([]float64{0.2}), gain.NoVerdict,
-			"No decision: 1 block is too few for an interval (at least 2).",
-			"one launch, 1 block · launch sd of 0.6 points assumed · balance measured", ""},
-		"failed": {failed, gain.Inconclusive, "No decision: no launch has a complete block.",
-			"no interval from 0 launches · balance measured", ""},
+		"Balanced routing is 22.9 % faster.": {launchesOf([]float64{0.19, 0.21}, []float64{0.20, 0.22},
+			[]float64{0.21, 0.19}, []float64{0.2, 0.21}, []float64{0.21, 0.22}), gain.Significant, "",
+			"moebalance report -o report.html c"},
+		"Undecided: balanced routing is ": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1},
+			[]float64{0.08, 0.1}, []float64{0.1, 0.13}), gain.Inconclusive, "launches in all should decide", "--launches "},
+		"launch 4 was far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
+			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive, "Look for what", ""},
+		"One launch cannot decide: balanced routing is 22.1 % faster.": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}),
+			gain.NoVerdict, "", again},
+		"One launch cannot decide: speed changes by −1.7 % to +1.7 %.": {launchesOf([]float64{0.001, -0.001}),
+			gain.NoVerdict, "", again},
+		"1 block is too few": {launchesOf([]float64{0.2}), gain.NoVerdict, "", ""},
 	} {
-		r := gain.Judge(k.campaign)
-		a := OfCampaign(r, gain.Run{Folder: "c", Launches: 3})
-		if r.Verdict != k.verdict || string(a.Verdict) != string(k.verdict) || a.Line != k.line || a.Basis != k.basis {
-			t.Errorf("%s: %s (%s)\n%q, want\n%q\n%q, want\n%q", name, a.Verdict, r.Verdict, a.Line, k.line, a.Basis, k.basis)
-		}
-		if words, runes := len(strings.Fields(a.Line)), utf8.RuneCountInString(a.Line); words > MaxWords || runes > MaxRunes {
-			t.Errorf("%s: a line of %d words, %d characters", name, words, runes)
-		}
-		text := strings.Join(a.Reasons, "\n")
-		for _, n := range a.Numbers {
-			text += "\n" + n.String()
-		}
-		for _, n := range a.Next {
-			text += "\n" + n.Command
-		}
-		for _, want := range strings.Split(k.wants, ";") {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s lacks %q: %s", name, want, text)
-			}
-		}
+		a := OfCampaign(k.result, gain.Run{Folder: "c", Launches: 3})
+		check(t, line, a, Verdict(k.verdict), line, k.reasons, k.next)
 	}
 }
 
-// Points, shares and crossovers in words.
-func TestWordsOfCampaigns(t *testing.T) {
-	var points []gain.PointGain
-	for i := range 30 {
-		points = append(points, gain.PointGain{Name: "n", Value: float64(i + 1),
-			Verdict: []gain.Verdict{gain.NotSignificant, gain.Significant}[i/28]})
+// judged is a result of pairs with this interval.
+func judged(v gain.Verdict, low, high router.Number) gain.Result {
+	r := gain.Result{Verdict: v, Threshold: 0.1, Balance: gain.Measured}
+	r.Gain, r.Metric.HigherIsBetter = gain.Gain{Estimate: (low + high) / 2, Low: low, High: high, N: 6}, true
+	return r
+}
+
+// What a campaign says and what to do, by its verdict and by how it was run.
+func TestAnswersOfPairs(t *testing.T) {
+	with := func(r gain.Result, change func(*gain.Result)) gain.Result { change(&r); return r }
+	open := judged(gain.Inconclusive, -0.17, 0.39)
+	needs := func(n router.Number) gain.Result {
+		return with(open, func(r *gain.Result) { r.PairsNeeded = n })
 	}
-	at := func(x gain.Crossover, arms ...gain.ArmGain) string {
-		x.Name, x.Value, x.Confidence = "n", 4.5, 0.95
-		return crossover(gain.Result{Crossover: &x, Points: points[:3], Arms: arms})
+	far := func(o ...gain.Outlier) gain.Result {
+		return with(needs(2000), func(r *gain.Result) {
+			r.Outliers, r.Checks = o, []gain.Check{{Name: gain.CheckOutliers, Status: gain.Warn}}
+		})
 	}
+	invalid := with(judged(gain.Invalid, 0, 0), func(r *gain.Result) {
+		r.Balance = gain.None
+		r.Checks = []gain.Check{{Name: gain.CheckProof, Status: gain.Fail, Text: "no proof"}}
+	})
+	builds := []gain.ArmGain{{Name: "a"}, {Name: "b"}}
+	hook := gain.Run{Treatment: "hook"}
+	server := gain.Run{Treatment: "hook", Server: true}
+	for name, k := range map[string]struct {
+		result              gain.Result
+		run                 gain.Run
+		line, reasons, next string
+	}{
+		"unfinished": {judged(gain.Significant, 0.2, 0.3), gain.Run{Folder: "a b", Left: 4, Launches: 8},
+			"Unfinished, 4 of 12 launches left; the gain is +20.0 % to +30.0 %.", "", "moebalance bench --resume 'a b'"},
+		"unshown":      {judged(gain.NotSignificant, -0.01, 0.02), hook, "No gain shown: speed changes by −1.0 % to +2.0 %.", "", ""},
+		"slower":       {judged(gain.NotSignificant, -0.03, -0.01), hook, "Balanced routing is 2.0 % slower.", "", ""},
+		"few":          {with(open, func(r *gain.Result) { r.Gain.Low, r.Gain.N = router.Undefined(), 2 }), hook, "2 pairs are too few", "", "--pairs 6 --treatment hook"},
+		"none":         {with(open, func(r *gain.Result) { r.Gain.Estimate = router.Undefined() }), hook, "no pair of launches is complete", "", ""},
+		"pairs":        {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %", "About 20 pairs in all", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
+		"hopeless":     {needs(2000), hook, "", "will not narrow this", "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
+		"server":       {needs(2000), server, "", "", "moebalance bench --treatment hook --server SERVER"},
+		"builds":       {with(needs(20), func(r *gain.Result) { r.Arms = builds }), gain.Run{}, "", "", "--pairs 20 --arms a,b -- YOUR_BENCHMARK"},
+		"slow":         {far(gain.Outlier{Launch: 7, Change: -0.3}, gain.Outlier{Launch: 8, Change: -0.2}), hook, "launches 7 and 8 were slow; the gain is between", "Look for", ""},
+		"mixed":        {far(gain.Outlier{Launch: 3, Change: 0.4}, gain.Outlier{Launch: 5, Change: -0.4}), hook, "launches 3 and 5 were far off", "Look for", ""},
+		"many":         {far(make([]gain.Outlier, 4)...), hook, "4 launches were far off", "", ""},
+		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --counts COUNTS -- YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
+		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
+		"traces":       {judged(gain.Significant, 0.2, 0.3), gain.Run{Traces: []string{"c/a b.json", "c/p.json"}}, "", "", "moebalance compare 'c/a b.json' c/p.json"},
+	} {
+		a := OfCampaign(k.result, k.run)
+		verdict := Verdict(k.result.Verdict)
+		if k.run.Left > 0 {
+			verdict = NoVerdict
+		}
+		check(t, name, a, verdict, k.line, k.reasons, k.next)
+	}
+}
+
+// A campaign at several loads says where its gain is, what it is elsewhere, and where it changes its sign.
+func TestPoints(t *testing.T) {
+	r := judged(gain.Significant, 0.11, 0.13)
+	point := func(value float64, low, high router.Number) gain.PointGain {
+		return gain.PointGain{Name: "tokens", Value: value, Gain: gain.Gain{Estimate: (low + high) / 2, Low: low, High: high}}
+	}
+	r.Points = []gain.PointGain{point(64, -0.03, -0.02), point(8192, 0.11, 0.13)}
+	r.Gain = r.Points[1].Gain
+	r.Crossover = &gain.Crossover{Name: "tokens", Value: 300, Why: gain.Crosses, Below: true, Low: 200,
+		High: router.Undefined(), Confidence: 0.95}
+	a := OfCampaign(r, gain.Run{})
+	check(t, "two loads", a, Verdict(gain.Significant), "Balanced routing is 12.0 % faster at 8192 tokens.",
+		"At 64 tokens the gain is −2.5 % (−3.0 % to −2.0 %).;changes its sign at 300 tokens. Below it balance costs", "")
+	for i := range 5 {
+		r.Points = append(r.Points, point(float64(i), router.Number(i)/10, router.Number(i)/10+0.02))
+	}
+	check(t, "many loads", OfCampaign(r, gain.Run{}), Verdict(gain.Significant), "at 8192 tokens",
+		"At 64 tokens the gain is −2.5 %;At 4 tokens the gain is +41.0 %", "")
+	one := r.Points[0]
+	one.Name = "batch size"
+	r.Points, r.Gain = []gain.PointGain{one}, one.Gain
+	if have := AtPoint(r); have != " at batch size 64" {
+		t.Errorf("have %q", have)
+	}
+}
+
+// What load imbalance costs, by what the interval of its slope shows.
+func TestCostOfLoad(t *testing.T) {
 	none := router.Undefined()
-	needs := func(n router.Number) string {
-		text, ok := toDecide(gain.Result{PairsNeeded: n, PairsNeededLow: 8, PairsNeededHigh: 6258}, "pair")
-		if ok != (n < manyPairs) {
-			t.Errorf("%v pairs: %v", n, ok)
-		}
-		return text
-	}
-	for want, have := range map[string]string{
-		"imbalance significant at n 29, 30; not significant at 28 of 30 points between n 1 and 28": byVerdict(points),
-		"crossover at n 4.50 (95 % interval 2.00 to 8.00): below it load balance costs speed; measured at 3 points, " +
-			"interpolated between them": at(gain.Crossover{Why: gain.Crosses, Below: true, Low: 2, High: 8}),
-		"crossover at n 4.50 (95 % interval from 2.00 to beyond the largest point): above it after is slower than before; " +
-			"measured at 3 points, interpolated between them": at(gain.Crossover{Why: gain.Crosses, Low: 2, High: none},
-			gain.ArmGain{Name: "before"}, gain.ArmGain{Name: "after"}),
-		"measured at 3 points: the estimates have one sign, so no crossover is shown": at(gain.Crossover{Why: gain.OneSign}),
-		"Balancer recovers 50.0 % of the ceiling, 95 % interval 40.0 % to 60.0 %.": shareOf(gain.Share{Arm: "balancer",
-			Estimate: 0.5, Low: 0.4, High: 0.6, Confidence: 0.95}),
-		"Balancer: no share of the ceiling, because the gain of balanced routing is not above zero.": shareOf(
-			gain.Share{Arm: "balancer", Estimate: none}),
-		"each 10 % of load imbalance costs 1.3 % of time (1.1 % to 1.5 %)": doses(gain.Result{
-			Dose: &gain.Dose{Slope: 0.13, Low: 0.11, High: 0.15}}),
-		"each 10 % of load imbalance costs about 1.3 % of time at 8 tokens; nothing that shows at 64 tokens": doses(gain.Result{
-			Dose: &gain.Dose{Slope: 0.13}, Points: []gain.PointGain{
-				{Name: "tokens", Value: 8, Dose: &gain.Dose{Slope: 0.13, Low: none, High: none}},
-				{Name: "tokens", Value: 64, Dose: &gain.Dose{Slope: 0.005, Low: -0.01, High: 0.02}}, {Name: "tokens", Value: 512}}}),
-		"each 10 % of load imbalance costs 1.3 % of time (1.1 % to 1.5 %) at n 3; nothing at n 1": doses(gain.Result{
-			Points: []gain.PointGain{{Name: "n", Value: 1, Dose: &gain.Dose{Slope: -0.008, Low: -0.013, High: -0.004}},
-				{Name: "n", Value: 3, Dose: &gain.Dose{Slope: 0.13, Low: 0.11, High: 0.15}}}}),
-		"load imbalance costs nothing at n 1": doses(gain.Result{
-			Points: []gain.PointGain{{Name: "n", Value: 1, Dose: &gain.Dose{Slope: -0.008, Low: -0.013, High: -0.004}}}}),
-		"load imbalance costs nothing": doses(gain.Result{Dose: &gain.Dose{Slope: -0.008, Low: -0.013, High: -0.004}}),
-		"load imbalance costs 5.0 % of time with a rank max/mean of 1.20, nothing that shows with 2.00 at n 3": doses(gain.Result{
-			Points: []gain.PointGain{{Name: "n", Value: 3, Dose: &gain.Dose{Slope: -0.01, Low: -0.03, High: -0.001, Bent: true,
-				Arms: []gain.DoseArm{{Arm: gain.Perfect, MaxOverMean: 1, Time: 1, Low: 1, High: 1, Fitted: true},
-					{Arm: "a", MaxOverMean: 1.2, Time: 1.05, Low: 1.04, High: 1.06, Fitted: true},
-					{Arm: "b", MaxOverMean: 2, Time: 1, Low: 0.99, High: 1.01, Fitted: true}}}}}}),
-		"each 10 % of load imbalance costs between −0.1 % and +0.2 % of time": doses(gain.Result{
-			Dose: &gain.Dose{Slope: 0.005, Low: -0.01, High: 0.02}}),
-		"load imbalance costs 5.8 % of time with a rank max/mean of 1.20, 18.1 % of time with 2.00 at n 3": doses(gain.Result{
-			Points: []gain.PointGain{{Name: "n", Value: 3, Dose: &gain.Dose{Slope: 0.17, Low: 0.16, High: 0.18, Bent: true,
-				Arms: []gain.DoseArm{{Arm: gain.Perfect, MaxOverMean: 1, Time: 1, Fitted: true},
-					{Arm: "a", MaxOverMean: 1.2, Time: 1.058, Low: 1.056, Fitted: true}, {Arm: gain.Normal, MaxOverMean: 1.6, Time: 1.127},
-					{Arm: "b", MaxOverMean: 2, Time: 1.181, Low: 1.177, Fitted: true}}}}}}),
-		"at n 1 the gain is −2.4 % (−3.4 % to −1.4 %); at n 2 the gain is +1.0 % (−1.0 % to +2.0 %)": elsewhere(gain.Result{
-			Gain: gain.Gain{Estimate: 0.2, Low: 0.1}, Points: []gain.PointGain{{Name: "n", Value: 1, Gain: gain.Gain{Estimate: -0.024,
-				Low: -0.034, High: -0.014}}, {Name: "n", Value: 2, Gain: gain.Gain{Estimate: 0.01, Low: -0.01, High: 0.02}},
-				{Name: "n", Value: 3, Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3}}}}),
-		"about 12 pairs in all (8 to 1,000 or more, as the spread between pairs is known)": needs(12),
-		"": needs(none) + needs(1000),
+	arms := []gain.DoseArm{{MaxOverMean: 1, Time: 1, Fitted: true}, {MaxOverMean: 2, Time: 1.18, Low: 1.17, Fitted: true}}
+	for want, d := range map[string]gain.Dose{
+		"Each 10 % of load imbalance costs 1.0 % of time (0.5 % to 1.5 %) here":    {Slope: 0.1, Low: 0.05, High: 0.15},
+		"Each 10 % of load imbalance costs 1.0 % of time here":                     {Slope: 0.1, Low: none, High: none},
+		"Each 10 % of load imbalance costs between −0.5 % and +1.5 % of time here": {Slope: 0.1, Low: -0.05, High: 0.15},
+		"Load imbalance costs nothing here":                                        {Slope: -0.1, Low: -0.2, High: -0.05},
+		"Load imbalance of max/mean 2.00 costs 18.0 % of time here":                {Slope: 0.1, Low: -0.05, High: 0.15, Bent: true, Arms: arms},
 	} {
-		if have != want {
-			t.Errorf("%q, want %q", have, want)
+		if have := CostOfLoad(&d, " here"); have != want {
+			t.Errorf("have %q, want %q", have, want)
 		}
 	}
 }
 
-// Of the parts of a check those speak on which its status rests, and none where all say the same.
-func TestWordsOfParts(t *testing.T) {
-	part := func(name string, status gain.CheckStatus, text string) gain.Check {
-		return gain.Check{Name: name, Status: status, Text: text}
-	}
-	for want, parts := range map[string][]gain.Check{
-		"n 2: b": {part("n 1", gain.Pass, "a"), part("n 2", gain.Warn, "b")},
-		"b":      {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b")},
-		"n 1 (A), n 2: b": {{Name: "n 1", Status: gain.Warn, Parts: []gain.Check{part("A", gain.Warn, "b"), part("B", gain.Pass, "c")}},
-			{Name: "n 2", Status: gain.Warn, Parts: []gain.Check{part("B", gain.Warn, "b")}}},
-		"n 1, n 2: b": {part("n 1", gain.Warn, "b"), part("n 2", gain.Warn, "b"), part("n 3", gain.Pass, "b")},
-	} {
-		if have := said(gain.Check{Name: "other_load", Status: gain.Warn, Parts: parts}); have != want {
-			t.Errorf("%q, want %q", have, want)
-		}
-	}
-	r := Worded(gain.Judge(launchesOf([]float64{0.2, 0.2}, []float64{0.2, 0.2})))
-	for _, c := range r.Checks {
-		if c.Text == "" || strings.Contains(c.Text, "{") || strings.Contains(c.Text, "_") && c.Text != c.Name {
-			t.Errorf("%s: %q", c.Name, c.Text)
-		}
+// The gain that a placement alone would give stands beside a measured one; where it is below the threshold
+// the answer says so.
+func TestPlacementAloneBesideTheCampaign(t *testing.T) {
+	traces := &diff.Comparison{Split: diff.Split{Parts: make([]diff.Part, 1), Gain: 0.2, Low: 0.1, High: 0.3, PerfectNS: 1e6,
+		Placement: diff.Placement{GainBound: 0.08, Low: 0.07, High: 0.09}}}
+	a := OfCampaignWith(judged(gain.Significant, 0.2, 0.26), gain.Run{}, traces)
+	check(t, "below", a, Verdict(gain.Significant), "23.0 % faster", "Do not expect the 23.0 % from placement: even ranks "+
+		"alone would gain about 8.0 %", "")
+	if last := a.Numbers[len(a.Numbers)-1]; last.Label != "gain of even ranks alone" || last.Value != 0.08 {
+		t.Errorf("%+v", last)
 	}
 }

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/diff"
@@ -18,34 +17,55 @@ func TestOtherSides(t *testing.T) {
 		}
 		return list
 	}
-	const record = "moebalance bench --profile -- YOUR_BENCHMARK"
-	for _, c := range []struct {
-		compared diff.Comparison
-		want     string // the commands
-	}{
-		{diff.Comparison{Normal: side("", "a 0"), Perfect: side("", "b"), Refusals: refused("ranks")},
-			"moebalance trace 'a 0' b; " + wholeArms.Command},
-		{diff.Comparison{Normal: side("", "a", "b"), Perfect: side("", "c"), Refusals: refused("ranks")},
-			wholeArms.Command},
-		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "b"),
-			Refusals: refused("arm")}, record + "; moebalance compare --trust-arms NORMAL PERFECT"},
-		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "a"),
-			Refusals: refused("same_recording", "arm")}, record}, // which trust does not mend
-		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "b"),
+	const record, whole = "moebalance profile --perfect -- YOUR_COMMAND", "moebalance compare NORMAL_DIR PERFECT_DIR"
+	for want, c := range map[string]diff.Comparison{
+		"moebalance trace 'a 0' b; " + whole: {Normal: side("", "a 0"), Perfect: side("", "b"), Refusals: refused("ranks")},
+		whole:                                {Normal: side("", "a", "b"), Perfect: side("", "c"), Refusals: refused("ranks")},
+		record + "; moebalance compare --trust-arms a b": {Ranks: []int{0}, Normal: side("normal", "a"),
+			Perfect: side("normal", "b"), Refusals: refused("arm")},
+		record: {Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "a"),
+			Refusals: refused("same_recording", "arm")}, // which trust does not mend
+		"moebalance bench --arms old,new": {Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "b"),
 			Builds: gain.Builds{"old", "new"}, Refusals: refused("layers")},
-			"moebalance bench --arms old,new --profile -- YOUR_BENCHMARK"},
-		{diff.Comparison{Ranks: []int{0}, Normal: side("perfect", "a"), Perfect: side("normal", "b"),
-			Refusals: refused("swapped")}, "moebalance compare NORMAL PERFECT"},
-		{diff.Comparison{Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("perfect", "b"),
-			Refusals: refused("gates")}, record},
+		"moebalance compare b a": {Ranks: []int{0}, Normal: side("perfect", "a"), Perfect: side("normal", "b"),
+			Refusals: refused("swapped")},
 	} {
-		a := OfComparison(&c.compared)
-		var next []string
-		for _, s := range a.Next {
-			next = append(next, s.Command)
-		}
-		if have := strings.Join(next, "; "); a.Verdict != NotComparable || have != c.want {
-			t.Errorf("%s: have %q, want %q", a.Verdict, have, c.want)
-		}
+		check(t, want, OfComparison(&c), NotComparable, "Not comparable: ", "", want)
 	}
+}
+
+// split is a predicted gain with these parts, as fractions of a step of 1 ms.
+func split(ranks, compute router.Number) diff.Comparison {
+	c := diff.Comparison{Comparable: true, Ranks: []int{0, 1}}
+	whole := ranks + compute
+	c.Split = diff.Split{Gain: whole, Low: whole - 0.001, High: whole + 0.001, PerfectNS: 1e6, Basis: diff.Profiled,
+		Parts: []diff.Part{{Name: diff.EvenRanks, SavedNS: 1e6 * ranks, Gain: ranks},
+			{Name: diff.OtherCompute, SavedNS: 1e6 * compute, Gain: compute}}}
+	return c
+}
+
+// A prediction names the part that makes most of it; where another part costs half as much as the whole, as
+// the switch between routers does, it names both. Two sides that are equally uneven show no gain, and why.
+func TestPredictions(t *testing.T) {
+	alike := split(0.0001, 0)
+	alike.Warnings = []router.Warning{router.Warn("perfect_not_balanced", "", "of", "expert time", "arm", "normal",
+		"other", "perfect", "here", 1.5, "there", 1.48)}
+	for want, c := range map[string]diff.Comparison{
+		"about 10.0 % faster, mostly from even ranks.": split(0.11, -0.01),
+		"about 10.0 % faster.":                         split(0.05, 0.05),
+		"about 30.0 % faster, as even ranks save 633 µs and other compute costs 333 µs per step.":   split(0.633, -0.333),
+		"The perfect side is not balanced: its expert time over ranks has max/mean 1.480, the norm": alike,
+	} {
+		check(t, want, OfComparison(&c), NoVerdict, want, "", "moebalance bench -- YOUR_BENCHMARK")
+	}
+}
+
+// The share of a layer is a share of what all layers save: never more than all of it.
+func TestShareOfTheLoss(t *testing.T) {
+	c := split(0.1, 0)
+	for layer, saved := range []router.Number{500, 80, -160} {
+		c.Stragglers = append(c.Stragglers, diff.StragglerChange{Layer: router.OptInt(layer),
+			Change: diff.Change{DifferenceNS: -saved}})
+	}
+	check(t, "layers", OfComparison(&c), NoVerdict, "", "Layer 0 holds 86.2 % of the loss that balance removes.", "")
 }

@@ -7,62 +7,79 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
+// Written is a placement in a file for an engine: sglang, vllm or trtllm.
+type Written struct{ Engine, File string }
+
 // OfPlacement answers whether a placement is worth a trial. given are the arguments that it was asked
-// for with but the number of ranks and copies; empty where they are not known.
-func OfPlacement(r *place.Result, given string) Answer {
+// for with but the number of ranks and copies; empty where they are not known. files are what was
+// written for engines.
+func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	best := r.Best()
-	a := Answer{Verdict: Verdict(best.Verdict), Numbers: []Number{}, Reasons: []string{}, Next: []Step{},
-		Caveats: caveats(byFile(r.Caveats()), caveat.SeverityOf)}
+	a := answering(caveats(byFile(r.Caveats()), caveat.SeverityOf))
 	a.placed(r, best)
 	a.foretold(best)
-	for _, text := range beyond(r) {
-		a.Reasons = append(a.Reasons, sentence(text))
+	a.beyond(r)
+	given = cmp.Or(given, givenOf(r))
+	args := []any{"ranks", best.Ranks, "copies", best.Redundant, "given", given}
+	for _, f := range files {
+		copies := ""
+		if best.Redundant > 0 {
+			copies = fmt.Sprint(best.Redundant)
+		}
+		a.next(f.Engine, "file", launch.Quote([]string{f.File}), "copies", copies)
 	}
-	if best.PaidBackAfter.Defined() {
-		a.Reasons = append(a.Reasons, fmt.Sprintf("Moving the weights is paid back after %s steps.",
-			quantity.Digits3(best.PaidBackAfter)))
+	switch {
+	case !best.Judged.Defined():
+		a.next("judge", args...)
+	case best.Verdict == place.Trial && len(files) == 0:
+		a.next("write", args...)
+	case best.Verdict == place.Trial:
+		a.next("gain_placed")
+	case len(files) == 0:
+		a.next("keep", args...)
 	}
-	a.Reasons = a.Reasons[:min(3, len(a.Reasons))]
-	command := fmt.Sprintf("moebalance place --ep %d --redundant %d ", best.Ranks, best.Redundant)
-	if best.Verdict == place.Trial {
-		a.Next = append(a.Next, Step{"Write it for an engine.", command + "--write-sglang NEW.json " +
-			cmp.Or(given, "--judge OTHER_COUNTS COUNTS")})
+	return a.few()
+}
+
+// givenOf are the counts that a placement was learned from and judged on, as arguments.
+func givenOf(r *place.Result) string {
+	var words []string
+	for _, w := range r.Judged {
+		words = append(words, "--judge", w.Name)
 	}
-	if !best.Judged.Defined() {
-		a.Next = append(a.Next, Step{"Judge it on other counts.", command + "--judge OTHER_COUNTS " +
-			cmp.Or(given, "COUNTS")})
+	for _, w := range r.Learned {
+		words = append(words, w.Name)
 	}
-	return a
+	return launch.Quote(slices.Compact(words))
 }
 
 // placed says what the placement does to the load, and on what it was judged.
 func (a *Answer) placed(r *place.Result, best place.Placement) {
-	what, traffic := "Without copies", "unseen traffic"
+	copies, traffic := "Without copies", "unseen traffic"
 	if best.Redundant > 0 {
-		what = "With " + quantity.Count(best.Redundant, "copy")
+		copies = "With " + quantity.Count(best.Redundant, "copy")
 	}
 	if seen(r) {
 		traffic = "traffic already seen"
 	}
-	why := caveat.Text(best.Reason)
-	switch {
-	case !best.Judged.Defined():
-		a.Line, a.Reasons = "Not enough evidence: no other counts to judge the placement on.", []string{sentence(why)}
-	case best.Verdict == place.NoVerdict:
-		a.Line, a.Reasons = refusal("Not enough evidence: ", []string{why}, "Not enough evidence for a placement.")
-	case best.Change < 0:
-		a.Line = fmt.Sprintf("%s the busiest rank's load falls by %s on %s.", what, quantity.Percent(-best.Change),
-			traffic)
-	default:
-		a.Line = fmt.Sprintf("%s the busiest rank's load does not fall on %s.", what, traffic)
+	key := "place.same"
+	if best.Change < 0 {
+		key = "place.fewer"
 	}
-	if best.Verdict == place.NotNow {
-		a.Reasons = []string{sentence(why)}
+	switch why := caveat.Text(best.Reason); {
+	case best.Verdict == place.NoVerdict || !best.Judged.Defined():
+		a.say(Verdict(best.Verdict), "place.unknown", "why", why)
+	default:
+		a.say(Verdict(best.Verdict), key, "copies", copies, "change", -best.Change, "traffic", traffic)
+		if best.Verdict == place.NotNow {
+			a.reason(why)
+		}
 	}
 	judged := "judged on " + quantity.Count(len(r.Judged), "other window")
 	if len(r.Judged) == 0 {
@@ -74,8 +91,9 @@ func (a *Answer) placed(r *place.Result, best place.Placement) {
 	}
 	a.Basis = fmt.Sprintf("%s · %s · baseline: %s", judged, quantity.Count(best.Ranks, "rank"), baseline(best))
 	if best.Judged.Defined() {
-		a.Numbers = append(a.Numbers, NumberOf("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded),
-			NumberOf("with the placement", best.Judged, MaxMean, Predicted))
+		a.number("fall of the busiest rank's load", -best.Change, Fraction, Predicted)
+		a.number("busiest rank now (max/mean)", best.Baseline, MaxMean, Recorded)
+		a.number("with the placement", best.Judged, MaxMean, Predicted)
 	}
 }
 
@@ -96,12 +114,12 @@ func (a *Answer) foretold(best place.Placement) {
 		if g.Refused == nil {
 			a.Numbers = append(a.Numbers, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
 		} else {
-			a.Reasons = append(a.Reasons, sentence("no gain is predicted "+at+": "+caveat.Text(*g.Refused)))
+			a.because("why.no_gain", "at", at, "why", caveat.Text(*g.Refused))
 		}
 	}
 }
 
-// seen reports that no judged window differs from those learned.
+// seen reports that no judged window differs from the learned ones.
 func seen(r *place.Result) bool {
 	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool {
 		return w.Code == judgedLearned && w.Args["alike"] == w.Args["windows"]
@@ -119,52 +137,34 @@ func baseline(p place.Placement) string {
 	return filepath.Base(p.Before)
 }
 
-// beyond is what is known of the best placement beyond its own numbers, a sentence each: whether
-// it is learned from too little, or judged on what it has seen, what EPLB reaches, and what fewer
-// moves reach.
-func beyond(res *place.Result) (list []string) {
+// beyond adds what is known of the best placement beyond its own numbers: whether it is learned from too
+// little, or judged on what it has seen, what EPLB reaches, and what fewer moves reach.
+func (a *Answer) beyond(res *place.Result) {
 	best := res.Best()
 	for _, w := range res.Caveats() {
-		// the numbers say less than they seem to; of several windows one sentence says it
-		again := best.Reason.Args["why"] == "repeats" // and says it already
-		if text := caveat.Text(w); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
-			!slices.Contains(list, text) {
-			list = append(list, text)
+		again := best.Reason.Args["why"] == "repeats" // says it already
+		if text := sentence(caveat.Text(w)); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
+			!slices.Contains(a.Reasons, text) { // of several windows one sentence says it
+			a.reason(text)
 		}
 	}
 	for _, p := range res.Placements {
 		if p.Plan == best.Plan && p.Name == place.PlanEPLB && best.Name != place.PlanEPLB && p.Judged.Defined() {
-			text := fmt.Sprintf("it reaches max/mean %s, EPLB %s", quantity.Ratio(best.Judged), quantity.Ratio(p.Judged))
+			args := []any{"own", quantity.Ratio(best.Judged), "eplb", quantity.Ratio(p.Judged)}
 			if len(res.Judged) > 1 {
-				text += fmt.Sprintf("; in the worst window %s and %s", quantity.Ratio(best.Worst), quantity.Ratio(p.Worst))
+				args = append(args, "worst", quantity.Ratio(best.Worst), "eplb_worst", quantity.Ratio(p.Worst))
 			}
-			list = append(list, text)
+			a.because("why.eplb", args...)
 		}
 	}
-	if text := fewMoves(res); text != "" {
-		list = append(list, text)
-	}
-	return list
-}
-
-// fewMoves is what few moves reach of what all do; empty where that is not known.
-func fewMoves(res *place.Result) string {
-	var none, knee, all *place.Point
-	for i, p := range res.Curve {
-		switch of := &res.Curve[i]; {
-		case p.Plan != res.Best().Plan:
-		case none == nil:
-			none = of
-		case p.Knee:
-			knee = of
-		case p.Afresh:
-			all = of
+	var points []place.Point
+	for _, p := range res.Curve {
+		if p.Plan == best.Plan && (len(points) == 0 || p.Knee || p.Afresh) {
+			points = append(points, p)
 		}
 	}
-	if none != nil && knee != nil && all != nil {
-		const text = "moving %s of the copies lowers the learned max/mean from %s to %s, and %s to %s"
-		return fmt.Sprintf(text, quantity.Percent(knee.MovedShare), quantity.Ratio(none.Learned),
-			quantity.Ratio(knee.Learned), quantity.Percent(all.MovedShare), quantity.Ratio(all.Learned))
+	if len(points) == 3 { // none, the knee, all
+		a.because("why.moves", "few", points[1].MovedShare, "from", quantity.Ratio(points[0].Learned), "to",
+			quantity.Ratio(points[1].Learned), "all", points[2].MovedShare, "best", quantity.Ratio(points[2].Learned))
 	}
-	return ""
 }

@@ -1,38 +1,35 @@
 package answer
 
 import (
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/router"
 )
 
-// What is known of a placement of DeepSeek-R1's experts beyond its own numbers: what EPLB does
-// on the same kinds of windows left out.
-func TestBeyondThePlacement(t *testing.T) {
-	paths, _ := filepath.Glob("../../../shared/captures/third-party/lmsys/prefill*.json")
-	if len(paths) < 4 {
-		t.Skip("no shared captures")
+// What is said of a placement leads on: to counts to judge it on, to a file for an engine, to what the engine
+// needs to load it, and to a measurement; without a placeholder for what the result knows.
+func TestPlacementsLeadOn(t *testing.T) {
+	trial := place.Placement{Plan: place.Plan{Ranks: 4, Redundant: 2}, Verdict: place.Trial, Baseline: 2, Judged: 1.5, Change: -0.25}
+	later := trial
+	later.Verdict, later.Change, later.Reason = place.NotNow, 0.01, router.Warn("placement", "", "why", "worse", "windows", 1)
+	open := place.Placement{Plan: place.Plan{Ranks: 4}, Verdict: place.NoVerdict, Judged: router.Undefined(),
+		Reason: router.Warn("placement", "", "why", "no_windows")}
+	windows := func(p place.Placement) *place.Result {
+		return &place.Result{Placements: []place.Placement{p}, Learned: []place.Window{{Name: "a b.json"}},
+			Judged: []place.Window{{Name: "c.json"}}}
 	}
-	var records []*counts.Record
-	for _, path := range paths {
-		r, err := counts.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		records = append(records, r)
-	}
-	res, err := place.Judge(place.Whole(records), nil, place.Options{Ranks: []int{32}, Redundant: []int{0, 32},
-		Threshold: 0.1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := strings.Join(beyond(res), "\n")
-	if !strings.Contains(said, "it reaches max/mean 1.03") || !strings.Contains(said, ", EPLB 1.11") {
-		t.Error(said)
-	}
+	const line = "With 2 copies the busiest rank's load falls by 25.0 % on unseen traffic."
+	check(t, "trial", OfPlacement(windows(trial), ""), Verdict(place.Trial), line, "",
+		"moebalance place --ep 4 --redundant 2 --write-sglang NEW.json --judge c.json 'a b.json'")
+	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "", "--write-sglang NEW.json x.json")
+	check(t, "written", OfPlacement(windows(trial), "x.json", Written{"sglang", "n.json"}), Verdict(place.Trial), line, "",
+		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arms running,placed")
+	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow), "With 2 copies the busiest rank's load does "+
+		"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
+	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict), "Not enough evidence: no counts are left",
+		"", "moebalance place --ep 4 --redundant 0 --judge OTHER_COUNTS x.json")
 }
 
 // Windows that share a caveat say it once.
@@ -41,13 +38,15 @@ func TestOneReasonForManyWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := place.Whole([]*counts.Record{r, r, r})
-	res, err := place.Judge(all[:1], all[1:], place.Options{Ranks: []int{2}, Redundant: []int{0}})
+	res, err := place.Judge(place.Whole([]*counts.Record{r, r}), place.Whole([]*counts.Record{r}), place.Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := beyond(res)
-	if len(said) != 1 { // that the learned counts come again is the reason of the verdict
-		t.Errorf("%q", said)
+	seen := map[string]bool{}
+	for _, reason := range OfPlacement(res, "").Reasons {
+		if seen[reason] {
+			t.Errorf("said twice: %s", reason)
+		}
+		seen[reason] = true
 	}
 }

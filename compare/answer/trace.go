@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
@@ -17,172 +18,194 @@ import (
 // OfTrace answers what uneven experts cost in the run of a trace. given are its captures
 // as arguments of a command.
 func OfTrace(t *nsys.Trace, given string) Answer {
-	a := Answer{Numbers: []Number{}, Reasons: []string{}, Next: []Step{}, Caveats: traceCaveats(t)}
-	switch {
-	case hiddenNS(t) > t.Coverage.GPUNS:
-		a.hidden(t)
+	a := answering(traceCaveats(t))
+	hidden, launches := hiddenGraphs(t)
+	switch why := t.Undecided(); {
+	case hidden > t.Coverage.GPUNS:
+		a.say(NoAnswer, "trace.hidden", "launches", launches, "ns", hidden)
+		a.next("graphs")
 	case len(t.Ranks) < 2:
-		a.Verdict, a.Line = NoAnswer, "No answer: one rank was given; imbalance needs at least two ranks of one run."
-		a.Next = append(a.Next, recordAll)
-	case t.Undecided().Code != "":
-		a.Verdict, a.Line = NoAnswer, "No answer: "+caveat.Brief(t.Undecided())+"."
-		a.Reasons = append(a.Reasons, sentence(caveat.Text(t.Undecided())))
-		if t.Undecided().Code == "missing_ranks" {
-			a.Next = append(a.Next, recordAll)
-		}
-		a.load(t)
+		a.say(NoAnswer, "trace.one_rank")
+		a.next("ranks")
+	case why.Code != "":
+		a.say(NoAnswer, "trace.unknown", "why", caveat.Brief(why))
+		a.reason(caveat.Text(why))
+		a.undecided(t, why, given)
 	default:
-		a.judged(t, given)
+		a.judged(t)
+		a.look(t, given)
 	}
 	a.Basis = traceBasis(t, a.Verdict)
-	return a
+	return a.few()
 }
 
-// load says what recorded counts do, where fused kernels hide how long ranks work.
-func (a *Answer) load(t *nsys.Trace) {
-	if t.Undecided().Code != nsys.FusedExperts {
+// undecided says what would let a trace decide.
+func (a *Answer) undecided(t *nsys.Trace, why router.Warning, given string) {
+	switch why.Code {
+	case nsys.FusedExperts:
+		for _, o := range t.Overall {
+			if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
+				a.number("load imbalance over ranks", o.Imbalance, Fraction, Recorded)
+				a.number(worstOf(t, o), o.WorstMaxOverMean-1, Fraction, Recorded)
+			}
+		}
+		if len(a.Numbers) == 0 {
+			a.next("fused", "given", given)
+		}
+	case "no_experts", "unplaced_experts", "unknown_kernels":
+		a.next("names", "given", given)
 		return
 	}
-	for _, o := range t.Overall {
-		if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
-			a.Numbers = append(a.Numbers, NumberOf("load imbalance over ranks", o.Imbalance, Fraction, Recorded),
-				NumberOf(fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer)), o.WorstMaxOverMean-1, Fraction,
-					Recorded))
-		}
+	if len(a.Next) == 0 {
+		a.next("ranks")
 	}
 }
 
-// hiddenNS is the time of CUDA graphs that were recorded whole.
-func hiddenNS(t *nsys.Trace) (ns int64) {
+// hiddenGraphs is the time of CUDA graphs that were recorded whole, and the number of their launches.
+func hiddenGraphs(t *nsys.Trace) (ns, launches int64) {
 	for _, g := range t.Graphs {
-		ns += g.TotalNS
+		ns, launches = ns+g.TotalNS, launches+g.Instances
 	}
-	return ns
-}
-
-func (a *Answer) hidden(t *nsys.Trace) {
-	launches := int64(0)
-	for _, g := range t.Graphs {
-		launches += g.Instances
-	}
-	a.Verdict = NoAnswer
-	a.Line = fmt.Sprintf("No answer: %s hide the kernels inside %s of GPU time.",
-		quantity.Count(launches, "CUDA graph launch"), quantity.Duration(float64(hiddenNS(t))))
-	a.Next = append(a.Next, Step{"Record the kernels inside CUDA graphs.", "moebalance profile -- YOUR_COMMAND"})
+	return ns, launches
 }
 
 // judged is the answer of a trace whose expert time over ranks is known.
-func (a *Answer) judged(t *nsys.Trace, given string) {
-	rows, gain, w := uneven(t), t.Bound.Gain, t.Waiting
-	evenly, loss := NumberOf("gain of even ranks", gain, Fraction, Inferred), NumberOf("loss per step", t.Bound.LossNS,
-		NS, basisOf(t))
-	a.Numbers = []Number{evenly, loss}
+func (a *Answer) judged(t *nsys.Trace) {
+	rows, w := uneven(t), t.Waiting
+	a.number("gain of even ranks", t.Bound.Gain, Fraction, Inferred)
+	a.number("loss per step", t.Bound.LossNS, NS, basisOf(t))
+	if t.Contradicted() {
+		a.because("why.contradicted")
+	}
 	switch {
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
-		a.Verdict = LateLaunches
-		late := "Late launches " + stalled(w)
-		a.Line = clause(late+"; ", wouldGain("balance", gain), late+".")
-		a.Numbers = []Number{NumberOf("waiting per step", w.WaitNS, NS, Measured), evenly, loss}
-		a.Reasons = append(a.Reasons, waitReasons(t)...)
+		a.late(t)
 		if len(rows) > 0 {
-			a.Reasons = append(a.Reasons, slowestWords(t, rows))
+			a.reason(slowestWords(t, rows))
 		}
-		a.Reasons = append(a.Reasons, checkHost(w))
+		a.reason(checkHost(w))
 	case len(rows) > 0:
-		a.Verdict = Uneven
-		where := capital(overloaded(t, rows))
-		a.Line = clause(where+"; ", wouldGain("perfectly even ranks", gain),
-			clause(where+"; ", wouldGain("even ranks", gain), where+"."))
-		a.Reasons = append(append(a.Reasons, loadReasons(t, rows)...), waitReasons(t)...)
+		a.say(Uneven, "trace.uneven", "where", slow(t, rows), "gain", wouldGain(t, "gain"))
+		a.loaded(t, rows)
+		a.waits(t)
 	default:
-		a.Verdict = Even
-		a.Line = fmt.Sprintf("Expert time is even; %s.", wouldGain("perfectly even ranks", gain))
-		if r, ok := noisy(t); ok {
-			a.Numbers[0].Label += " at most" // for equal ones would gain nothing
-			a.Numbers = append(a.Numbers, NumberOf("imbalance of equal ranks by noise", r.Floor-1, Fraction, Inferred))
-			a.Line = "Expert time is as even as its noise allows."
-			a.Reasons = append(a.Reasons, fmt.Sprintf(
-				"%s is %s uneven; %d equal ranks whose times vary as much from step to step are %s.",
-				capital(LayerName(t, r.Layer)), quantity.Percent(r.Imbalance), r.Parts, quantity.Percent(r.Floor-1)))
-		}
-		a.Reasons = append(a.Reasons, waitReasons(t)...)
-		if w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) { // more than what noise hides
-			a.Line = fmt.Sprintf("Expert time is even; late launches stall the ranks %s per step.",
-				quantity.Duration(min(w.Cause.NS, w.WaitNS))) // the last rank may make up for a part
-			a.Reasons = append(a.Reasons, checkHost(w))
-		}
+		a.even(t)
 	}
-	if t.Contradicted() {
-		a.Reasons = append([]string{"The recorded counts contradict the measured expert time: they may be of another run."},
-			a.Reasons...)
-	}
-	a.Reasons = append(a.Reasons, otherKinds(t)...)
-	if extra := len(a.Reasons) - 3; extra > 0 { // what kinds there are says what the answer is of
-		a.Reasons = slices.Delete(a.Reasons, 1, 1+extra)
-	}
+	a.kinds(t)
 	if o, ok := t.RankTime(); ok {
-		a.Numbers = append(a.Numbers, NumberOf(fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer)),
-			o.WorstMaxOverMean-1, Fraction, basisOf(t)))
+		a.number(worstOf(t, o), o.WorstMaxOverMean-1, Fraction, basisOf(t))
 	}
-	a.Numbers = slices.DeleteFunc(a.Numbers, func(n Number) bool { return !n.Value.Defined() })
-	a.look(t, given)
 }
 
-// look says where to look next.
+func worstOf(t *nsys.Trace, o imbalance.Summary) string {
+	return fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer))
+}
+
+// even is the answer of a trace without an uneven layer: by its noise, or beside late launches that
+// stall the ranks more than their experts do.
+func (a *Answer) even(t *nsys.Trace) {
+	a.say(Even, "trace.even", "gain", wouldGain(t, "left"))
+	if r, ok := noisy(t); ok {
+		a.Numbers[0].Label += " at most" // for equal ones would gain nothing
+		a.number("imbalance of equal ranks by noise", r.Floor-1, Fraction, Inferred)
+		a.say(Even, "trace.noise", "steps", counted(t))
+		a.because("why.noise", "where", capital(LayerName(t, r.Layer)), "own", r.Imbalance, "parts", r.Parts, "noise",
+			r.Floor-1)
+	}
+	a.waits(t)
+	if w := t.Waiting; w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) { // more than what noise hides
+		a.say(Even, "trace.even_late", "ns", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
+		a.reason(checkHost(w))
+	}
+}
+
+// look says where to look next: from uneven time on to the experts behind it, from these to a placement.
 func (a *Answer) look(t *nsys.Trace, given string) {
 	both := slices.ContainsFunc(t.AllWarnings(), func(w router.Warning) bool { return w.Code == "other_arms" })
 	if both && !strings.Contains(given, " ") { // compare takes several words for two sides
-		a.Next = append(a.Next, Step{"Both arms are in this capture: compare them.", "moebalance compare " + given})
+		a.next("both", "given", given)
 	}
-	if a.Verdict == LateLaunches {
-		a.Next = append(a.Next, Step{"See who arrives last, and when.", "moebalance trace --table " + lateTable(t.Waiting) +
-			" " + given})
-	} else if a.Verdict == Uneven {
-		a.Next = append(a.Next, Step{"See which layers and ranks.", "moebalance trace --table imbalance " + given})
+	few, _ := t.Waiting.FewLate()
+	counts, recorded := countsOf(given)
+	switch {
+	case a.Verdict == LateLaunches && few > 0:
+		a.next("late", "given", given)
+	case a.Verdict == LateLaunches:
+		a.next("again")
+	case a.Verdict == Uneven && recorded:
+		a.next("place", "ranks", len(t.Ranks), "given", counts)
+		a.next("measure")
+	case a.Verdict == Uneven:
+		a.next("experts", "ranks", len(t.Ranks))
+		a.next("measure")
+	case t.Arm == string(gain.Perfect) && !both:
+		a.next("balanced")
+	case !both:
+		a.next("loads")
 	}
 }
 
-// kindWord is the word of a kind of steps: prefill or decode, or counted where its name does
-// not begin so.
-func kindWord(k *nsys.StepKind) string {
-	word, _, _ := strings.Cut(k.Name, ",")
-	if word == "prefill" || word == "decode" {
-		return word
+// countsOf are the recorded counts among the arguments of trace, with their model:
+// "--counts c --model m a.sqlite" → "--model m c".
+func countsOf(given string) (counts string, ok bool) {
+	words := strings.Fields(given)
+	for i := 0; i+1 < len(words); i += 2 {
+		switch words[i] {
+		case "--counts":
+			counts = strings.TrimSpace(counts + " " + words[i+1])
+		case "--model", "--config":
+			counts = strings.TrimSpace(words[i] + " " + words[i+1] + " " + counts)
+		}
 	}
-	return "counted"
+	return counts, strings.Contains(given, "--counts ")
 }
 
-// otherKinds is a reason on the steps that the answer is of, and how uneven others are; empty where all
+// counted names the steps that an answer is of, where others were recorded too: "prefill, 8192 tokens" →
+// "prefill steps of 8192 tokens".
+func counted(t *nsys.Trace) string {
+	kind, others := t.OtherKinds()
+	if kind == nil || len(others) == 0 {
+		return ""
+	}
+	word, size, sized := strings.Cut(kind.Name, ", ")
+	switch {
+	case sized:
+		return word + " steps of " + size
+	case word == "prefill" || word == "decode":
+		return word + " steps"
+	}
+	return "steps of " + word
+}
+
+// kinds is a reason on the steps that the answer is of, and how uneven others are; none where all
 // are of one kind.
-func otherKinds(t *nsys.Trace) []string {
+func (a *Answer) kinds(t *nsys.Trace) {
 	kind, others := t.OtherKinds()
 	others = slices.DeleteFunc(slices.Clone(others), func(k nsys.StepKind) bool { return k.Time.Layers == 0 })
 	if kind == nil || len(others) == 0 {
-		return nil
+		return
 	}
-	uneven := func(a, b nsys.StepKind) int { return cmp.Compare(a.Time.Imbalance, b.Time.Imbalance) }
-	least, most := slices.MinFunc(others, uneven), slices.MaxFunc(others, uneven)
-	those := quantity.Count(len(others), "other kind") + ": " + quantity.Percent(least.Time.Imbalance)
+	by := func(a, b nsys.StepKind) int { return cmp.Compare(a.Time.Imbalance, b.Time.Imbalance) }
+	least, most := slices.MinFunc(others, by).Time.Imbalance, slices.MaxFunc(others, by).Time.Imbalance
+	from, to := quantity.Percent(least), ""
 	if len(others) > 1 {
-		those = strings.TrimSuffix(those, " %") + " to " + quantity.Percent(most.Time.Imbalance)
+		from, to = strings.TrimSuffix(from, " %"), quantity.Percent(most)
 	}
-	be := "are"
-	if len(kind.Steps) == 1 {
-		be = "is"
-	}
-	return []string{fmt.Sprintf("%s (%s) %s %s uneven; %s (--table kinds).",
-		capital(quantity.Numbered("step", kind.Steps)), kind.Name, be, quantity.Percent(kind.Time.Imbalance), those)}
+	a.Reasons = a.Reasons[:min(2, len(a.Reasons))] // of which steps the answer is, has a place
+	a.because("why.kinds", "steps", capital(quantity.Numbered("step", kind.Steps)), "kind", kind.Name, "be",
+		be(len(kind.Steps)), "own", kind.Time.Imbalance, "others", len(others), "least", from, "most", to)
 }
 
-// wouldGain says what would gain how much: "perfectly even ranks would gain about 6.0 %".
-func wouldGain(what string, gain router.Number) string {
-	if !gain.Defined() {
-		return "what that costs is unknown"
+// wouldGain says what even ranks would gain: "even ranks would gain about 6.0 % in prefill steps". The key
+// "left" says it where experts are even: "about 0.2 % is left to gain".
+func wouldGain(t *nsys.Trace, key string) string {
+	switch gain := t.Bound.Gain; {
+	case !gain.Defined():
+		key = "gain.unknown"
+	case gain < 0.0005:
+		key += ".little"
 	}
-	if gain < 0.0005 {
-		return what + " would gain less than 0.1 %"
-	}
-	return fmt.Sprintf("%s would gain about %s", what, quantity.Percent(gain))
+	return caveat.Say(key, "gain", t.Bound.Gain, "steps", counted(t))
 }
 
 // uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
@@ -204,31 +227,29 @@ func noisy(t *nsys.Trace) (worst imbalance.Row, ok bool) {
 	return worst, worst.Noise()
 }
 
-// overloaded is who is slow where. Load is only spoken of where it is recorded and agrees.
-func overloaded(t *nsys.Trace, rows []imbalance.Row) string {
+// slow is who is slow where. Load is only spoken of where it is recorded and agrees.
+func slow(t *nsys.Trace, rows []imbalance.Row) string {
 	first := rows[0]
-	if !first.Layer.Defined() {
-		return fmt.Sprintf("rank %d is slowest over all layers", first.Worst)
-	}
-	word := "is slowest"
+	where, how := LayerName(t, first.Layer), "slowest"
 	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
-		word = "is overloaded"
+		how = "overloaded"
 	}
-	n, same, layer := len(rows), true, LayerName(t, first.Layer)
-	for _, r := range rows {
-		same = same && r.Worst == first.Worst
-	}
+	other := slices.ContainsFunc(rows, func(r imbalance.Row) bool { return r.Worst != first.Worst })
+	say := func(key string) string { return caveat.Say(key, "rank", first.Worst, "where", where, "how", how) }
 	switch {
-	case changing(first) && n == 1:
-		return "the slowest rank changes in " + layer
+	case !first.Layer.Defined():
+		return say("slow.all")
+	case changing(first) && len(rows) > 1:
+		where = quantity.Count(len(rows), layerNoun(t))
+		return say("slow.changing")
 	case changing(first):
-		return "the slowest rank changes in " + quantity.Count(n, layerNoun(t))
-	case n == 1:
-		return fmt.Sprintf("rank %d %s in %s", first.Worst, word, layer)
-	case same:
-		return fmt.Sprintf("rank %d %s, most in %s", first.Worst, word, layer)
+		return say("slow.changing")
+	case len(rows) == 1:
+		return say("slow.one")
+	case !other:
+		return say("slow.many")
 	}
-	return "expert time is uneven, most in " + layer
+	return say("slow.layers")
 }
 
 // changing reports a layer of which no rank is the slowest in most steps.
@@ -236,40 +257,38 @@ func changing(r imbalance.Row) bool { return r.Steps > 0 && 2*r.WorstSteps <= r.
 
 // slowestWords says whether one rank is behind most of the uneven layers.
 func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
-	most, layers := mostOften(rows, func(r imbalance.Row) router.OptInt { return r.Worst })
+	rank, most := mostOften(rows, func(r imbalance.Row) router.OptInt { return r.Worst })
 	changed := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !changing(r) })
+	key, of := "why.no_rank", fmt.Sprintf("%d of them", most)
 	switch {
 	case 2*len(changed) > len(rows):
-		return fmt.Sprintf("%s uneven, but the slow rank changes from step to step.", are(len(rows), layerNoun(t)))
+		key = "why.changing"
 	case len(rows) == 1:
-		return fmt.Sprintf("%s is uneven; rank %d is slowest there.", capital(LayerName(t, rows[0].Layer)), most)
-	case 2*layers > len(rows):
-		of := fmt.Sprintf("%d of them", layers)
-		if layers == len(rows) {
+		key = "why.one_layer"
+	case 2*most > len(rows):
+		if key = "why.one_rank"; most == len(rows) {
 			of = "each"
 		}
-		return fmt.Sprintf("%s uneven; rank %d is slowest in %s.", are(len(rows), layerNoun(t)), most, of)
 	}
-	return fmt.Sprintf("%s uneven, but no rank is slowest in more than %d: the slow rank changes from %[3]s to %[3]s.",
-		are(len(rows), layerNoun(t)), layers, layerNoun(t))
+	return caveat.Say(key, "layers", quantity.Count(len(rows), layerNoun(t))+" "+be(len(rows)), "where",
+		capital(LayerName(t, rows[0].Layer)), "rank", rank, "most", most, "of", of)
 }
 
-// loadReasons say which expert is behind the most uneven layer, by recorded counts, or without
-// them which rank is behind most layers.
-func loadReasons(t *nsys.Trace, rows []imbalance.Row) []string {
+// loaded says which expert is behind the most uneven layer, by recorded counts, or without them which
+// rank is behind most layers.
+func (a *Answer) loaded(t *nsys.Trace, rows []imbalance.Row) {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
-	if !ok || !load.Flagged || t.Contradicted() {
-		if len(rows) > 1 {
-			return []string{slowestWords(t, rows)}
+	switch {
+	case ok && load.Flagged && !t.Contradicted():
+		null := ""
+		if load.NullP95.Defined() {
+			null = quantity.Digits3(load.NullP95)
 		}
-		return nil
+		a.because("why.expert", "where", LayerName(t, rows[0].Layer), "expert", load.Worst, "load",
+			quantity.Digits3(load.MaxOverMean), "null", null)
+	case len(rows) > 1:
+		a.reason(slowestWords(t, rows))
 	}
-	text := fmt.Sprintf("In layer %d expert %d has %s × the mean load", rows[0].Layer, load.Worst,
-		quantity.Digits3(load.MaxOverMean))
-	if load.NullP95.Defined() {
-		text += fmt.Sprintf(" (95th percentile under random routing: %s)", quantity.Digits3(load.NullP95))
-	}
-	return []string{text + "."}
 }
 
 func loadOf(t *nsys.Trace, layer router.OptInt, level string) (imbalance.Row, bool) {
@@ -315,11 +334,12 @@ func traceBasis(t *nsys.Trace, v Verdict) string {
 	}
 	parts := []string{text}
 	if steps := t.OverSteps.Experts.Steps; steps > 0 && t.Bound.StepNS.Defined() {
-		counted := quantity.Count(steps, "step")
-		if kind, others := t.OtherKinds(); kind != nil && len(others) > 0 {
-			counted = quantity.Count(steps, kindWord(kind)+" step")
+		all := len(t.Times(nil).Steps)
+		text := quantity.Count(steps, "step")
+		if all > steps {
+			text = fmt.Sprintf("%d of %s", steps, quantity.Count(all, "step"))
 		}
-		parts = append(parts, counted+" of "+quantity.Duration(t.Bound.StepNS))
+		parts = append(parts, text+" of "+quantity.Duration(t.Bound.StepNS))
 	}
 	parts = append(parts, quantity.Count(len(t.Ranks), "rank"))
 	if t.Arm != "" {
@@ -352,13 +372,6 @@ func byFile(warnings []router.Warning) []router.Warning {
 	return out
 }
 
-func are(n int, noun string) string {
-	if n == 1 {
-		return quantity.Count(n, noun) + " is"
-	}
-	return quantity.Count(n, noun) + " are"
-}
-
 // layerNoun is what the numbers of layers count: blocks, where layers are not known.
 func layerNoun(t *nsys.Trace) string {
 	if t != nil && t.Structure != nil && t.Structure.Layers == 0 {
@@ -374,14 +387,4 @@ func LayerName(t *nsys.Trace, l router.OptInt) string {
 		return "all layers"
 	}
 	return fmt.Sprintf("%s %d", layerNoun(t), l)
-}
-
-// sentence begins with a capital and ends with a stop.
-func sentence(text string) string { return strings.TrimSuffix(capital(text), ".") + "." }
-
-func capital(text string) string {
-	if text == "" {
-		return text
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
 }

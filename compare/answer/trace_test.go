@@ -88,57 +88,66 @@ func TestWaitingReasons(t *testing.T) {
 			t.Errorf("want %q, have %+v", c.want, a)
 		}
 	}
-	trace := traced(1.03, 1.01, false)
-	waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 2e5, "")}, step)(trace)
-	if a := OfTrace(trace, "x"); a.Line != "Late launches on rank 11 in step 37 stall the others 6.00 ms." {
-		t.Errorf("have %q", a.Line)
-	}
-}
-
-// What stalls the ranks, and how long if it is in few steps.
-func TestStalled(t *testing.T) {
-	late := func(ns router.Number) wait.Cause { return wait.Cause{Name: wait.LateHosts, NS: ns} }
-	other := wait.Cause{Name: wait.ExpertLoad, NS: 9e6}
-	first := func(ns router.Number, c wait.Cause) []wait.Arrival {
-		return []wait.Arrival{{Rank: 2, WaitNS: ns, Cause: c}}
-	}
 	for want, w := range map[string]wait.Waiting{
-		"on rank 2 stall the others": {WaitNS: 1e7, Cause: late(8e6), Ranks: first(7e6, late(6e6))},
-		"stall the ranks in turn":    {WaitNS: 1e7, Cause: late(8e6), Ranks: first(4e6, late(4e6))},
-		"in 2 of 4 steps stall the other ranks up to 30.0 ms": {Steps: 4, WaitNS: 1e7, Ranks: first(7e6, other),
-			Late: []wait.LateStep{{Step: 1, Rank: 0, WaitNS: 3e7}, {Step: 3, Rank: 1, WaitNS: 2e7}}},
-		"on rank 1 in 2 of 4 steps stall the others up to 30.0 ms": {Steps: 4, WaitNS: 1e7, Ranks: first(7e6, other),
-			Late: []wait.LateStep{{Step: 1, Rank: 1, WaitNS: 3e7}, {Step: 3, Rank: 1, WaitNS: 2e7}}},
+		"Late launches on rank 2 stall the others 10.0 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
+			Cause: cause(wait.LateHosts, 8e6, ""), Ranks: []wait.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(wait.LateHosts, 6e6, "")}}},
+		"Late launches stall the ranks in turn 10.0 ms per step": {WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
+			Ranks: []wait.Arrival{{Rank: 2, WaitNS: 4e6, Cause: cause(wait.LateHosts, 4e6, "")}}},
+		"Late launches in 2 of 4 steps stall the other ranks up to 30.0 ms;": {Steps: 4, WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
+			Ranks: []wait.Arrival{{Rank: 2}}, Late: []wait.LateStep{{Step: 1, Rank: 0, WaitNS: 3e7}, {Step: 3, Rank: 1, WaitNS: 2e7}}},
+		"Late launches on rank 1 in step 37 stall the others 30.0 ms;": {Steps: 1, WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
+			Ranks: []wait.Arrival{{Rank: 2}}, Late: []wait.LateStep{{Step: 37, Rank: 1, WaitNS: 3e7}}},
 	} {
-		if have := stalled(w); have != want {
-			t.Errorf("have %q, want %q", have, want)
-		}
-	}
-}
-
-// What ranks are missing decides, and they are to be recorded.
-func TestMissingRanks(t *testing.T) {
-	trace := traced(1.5, 1.01, true)
-	trace.Warnings = []router.Warning{router.Warn("missing_ranks", "", "given", 2, "world", 8)}
-	a := OfTrace(trace, "x")
-	if a.Verdict != NoAnswer || !strings.Contains(a.Line, "only 2 of the run's 8 ranks") || len(a.Next) != 1 ||
-		a.Next[0] != recordAll || a.Caveats[0].Severity != Doubt {
-		t.Errorf("have %+v", a)
+		trace := traced(1.03, 1.01, false)
+		trace.Waiting = w
+		check(t, want, OfTrace(trace, "x"), LateLaunches, want, "", "moebalance ")
 	}
 }
 
 // Even experts lead, and what ranks wait for late launches follows where it is more than their loss.
 func TestEvenBesideLateLaunches(t *testing.T) {
 	trace := traced(1.02, router.Undefined(), false) // a loss of 50 µs of 1 ms
-	for _, c := range []struct {
-		late router.Number
-		want string
-	}{{6e4, "Expert time is even; late launches stall the ranks 60.0 µs per step."},
-		{4e4, "Expert time is even; perfectly even ranks would gain about 5.0 %."}} {
-		trace.Waiting = wait.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: wait.Cause{Name: wait.LateHosts, NS: c.late},
+	for want, late := range map[string]router.Number{"Expert time is even; late launches stall the ranks 60.0 µs per step.": 6e4,
+		"Expert time is even; about 5.0 % is left to gain.": 4e4} {
+		trace.Waiting = wait.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: wait.Cause{Name: wait.LateHosts, NS: late},
 			Ranks: []wait.Arrival{{}}}
-		if a := OfTrace(trace, "x"); a.Verdict != Even || a.Line != c.want {
-			t.Errorf("%s: have %q, want %q", a.Verdict, a.Line, c.want)
+		check(t, want, OfTrace(trace, "x"), Even, want, "", "")
+	}
+}
+
+// Uneven time leads on to the experts behind it, and these to a placement; the arms of one capture to their
+// comparison. Missing ranks decide, and are to be given.
+func TestTracesLeadOn(t *testing.T) {
+	uneven := func() *nsys.Trace { return traced(1.5, 1.01, true) }
+	warned := func(w router.Warning) *nsys.Trace { t := uneven(); t.Warnings = []router.Warning{w}; return t }
+	check(t, "uneven", OfTrace(uneven(), "a.sqlite b.sqlite"), Uneven, "Rank 1 is slowest in layer 2; even ranks would gain about 5.0 %.",
+		"", "moebalance counts --ep 2 COUNTS; moebalance bench")
+	check(t, "counted", OfTrace(uneven(), "--counts c --model m a.sqlite"), Uneven, "", "",
+		"moebalance place --ep 2 --judge OTHER_COUNTS --model m c; moebalance bench")
+	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
+		Uneven, "", "", "moebalance compare a.sqlite; ")
+	a := OfTrace(warned(router.Warn("missing_ranks", "", "given", 2, "world", 8)), "x")
+	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "give the other ranks' files", "moebalance profile")
+	if a.Caveats[0].Severity != Doubt {
+		t.Errorf("%+v", a.Caveats)
+	}
+	perfect := traced(1.02, 1.01, false)
+	perfect.Arm = "perfect"
+	check(t, "perfect", OfTrace(perfect, "x"), Even, "", "", "moebalance compare NORMAL_DIR PERFECT_DIR")
+	graph := &nsys.Trace{Graphs: []nsys.GraphStat{{Stats: nsys.Stats{TotalNS: 8e6, Instances: 4}}}}
+	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "", "profile")
+}
+
+// The answer says of which steps it is, where others were recorded too.
+func TestCountedSteps(t *testing.T) {
+	for name, want := range map[string]string{"prefill, 8192 tokens": "prefill steps of 8192 tokens", "decode": "decode steps",
+		"52.4 ms outside the experts": "steps of 52.4 ms outside the experts"} {
+		trace := traced(1.5, 1.01, true)
+		trace.StepKinds = []nsys.StepKind{{Name: name, Steps: []int{3}}, {Name: "other", Steps: []int{4}}}
+		trace.Cells = []nsys.Cell{{Rank: 0, Step: 3, Layer: 2, Phase: nsys.PhaseExperts, TotalNS: 9},
+			{Rank: 1, Step: 3, Layer: 2, Phase: nsys.PhaseExperts, TotalNS: 9}}
+		if have := counted(trace); have != want {
+			t.Errorf("%q: %q, want %q", name, have, want)
 		}
 	}
 }
@@ -146,16 +155,16 @@ func TestEvenBesideLateLaunches(t *testing.T) {
 // A rank that is the slowest in a quarter of the steps is not behind an imbalance: no rank is.
 func TestChangingRanks(t *testing.T) {
 	row := imbalance.Row{Layer: 2, Level: router.LevelRank, Quantity: imbalance.Time, Flagged: true, MaxOverMean: 1.39,
-		Steps: 8, Worst: 0, WorstSteps: 2}
+		Steps: 8, Worst: 0, WorstSteps: 4}
 	steady := row
-	steady.WorstSteps = 7
+	steady.WorstSteps = 5
 	for want, rows := range map[string][]imbalance.Row{
-		"the slowest rank changes in layer 2":  {row},
-		"the slowest rank changes in 2 layers": {row, row},
-		"rank 0 is slowest in layer 2":         {steady},
-		"rank 0 is slowest, most in layer 2":   {steady, row},
+		"The slowest rank changes in layer 2":  {row},
+		"The slowest rank changes in 2 layers": {row, row},
+		"Rank 0 is slowest in layer 2":         {steady},
+		"Rank 0 is slowest, most in layer 2":   {steady, row},
 	} {
-		if got := overloaded(&nsys.Trace{}, rows); got != want {
+		if got := slow(&nsys.Trace{}, rows); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

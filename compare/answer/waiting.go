@@ -4,34 +4,43 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// stalled says whose late launches stall whom: those of a rank in few steps, with how long, of a rank, or
-// of ranks in turn.
-func stalled(w wait.Waiting) string {
+// late says whose late launches stall whom, and how long: launches of a rank in few steps, of a rank,
+// or of ranks in turn.
+func (a *Answer) late(t *nsys.Trace) {
+	w := t.Waiting
+	rank, when, whom, most, ns, step := router.OptInt(router.NoID), "", "the others", "", w.WaitNS, "step"
 	if steps, same := w.FewLate(); steps > 0 {
-		when, most := fmt.Sprintf("in step %d", w.Late[0].Step), quantity.Duration(w.Late[0].WaitNS)
+		when, ns, step = fmt.Sprintf("step %d", w.Late[0].Step), w.Late[0].WaitNS, ""
 		if steps > 1 {
-			when, most = fmt.Sprintf("in %d of %s", steps, quantity.Count(w.Steps, "step")), "up to "+most
+			when, most = fmt.Sprintf("%d of %s", steps, quantity.Count(w.Steps, "step")), "up to"
 		}
-		if same {
-			return fmt.Sprintf("on rank %d %s stall the others %s", w.Late[0].Rank, when, most)
+		if rank = router.OptInt(w.Late[0].Rank); !same {
+			rank, whom = router.NoID, "the other ranks"
 		}
-		return when + " stall the other ranks " + most
+	} else if r := w.Ranks[0]; 2*r.WaitNS > w.WaitNS && r.Name == wait.LateHosts {
+		rank = router.OptInt(r.Rank)
+	} else {
+		whom = "the ranks in turn"
 	}
-	if r := w.Ranks[0]; 2*r.WaitNS > w.WaitNS && r.Name == wait.LateHosts {
-		return fmt.Sprintf("on rank %d stall the others", r.Rank)
+	args := []any{"when", when, "whom", whom, "most", most, "ns", ns, "step", step, "gain", wouldGain(t, "gain")}
+	if rank.Defined() {
+		args = append(args, "rank", rank)
 	}
-	return "stall the ranks in turn"
+	a.say(LateLaunches, "trace.late", args...)
+	a.Numbers = append([]Number{NumberOf("waiting per step", w.WaitNS, NS, Measured)}, a.Numbers...)
+	a.waits(t)
 }
 
-// waitReasons say who arrives last and why ranks wait, and in which step far longer than in
-// most; nothing where they hardly wait.
-func waitReasons(t *nsys.Trace) (reasons []string) {
+// waits says who arrives last and why ranks wait, and in which step far longer than in most; nothing
+// where they hardly wait.
+func (a *Answer) waits(t *nsys.Trace) {
 	w := t.Waiting
 	if few, _ := w.FewLate(); few == 0 && w.Matters(t.Bound.StepNS) {
 		first := w.Ranks[0]
@@ -40,37 +49,31 @@ func waitReasons(t *nsys.Trace) (reasons []string) {
 				first = r
 			}
 		}
-		reasons = append(reasons, fmt.Sprintf("Ranks wait %s per step, %s; rank %d is last in %d of %s.",
-			quantity.Duration(w.WaitNS), because(w.Cause, w.WaitNS), first.Rank, first.LastSteps,
-			quantity.Count(w.Steps, "step")))
+		a.because("why.wait", "ns", w.WaitNS, "cause", because(w.Cause, w.WaitNS), "rank", first.Rank, "last",
+			first.LastSteps, "steps", w.Steps)
 	}
 	if len(w.Late) > 0 {
-		l, more := w.Late[0], ""
+		l := w.Late[0]
+		args := []any{"step", l.Step, "ns", l.WaitNS, "rank", l.Rank, "cause", because(l.Cause, l.WaitNS)}
 		if n := len(w.Late) - 1; n > 0 {
-			more = fmt.Sprintf("; %s late", are(n, "more step"))
+			args = append(args, "more", n)
 		}
-		reasons = append(reasons, fmt.Sprintf("In step %d ranks wait %s for rank %d, %s%s.", l.Step,
-			quantity.Duration(l.WaitNS), l.Rank, because(l.Cause, l.WaitNS), more))
+		a.because("why.late", args...)
 	}
-	return reasons
 }
 
 // because says for what ranks wait: the part that explains most of it, and how much.
 func because(c wait.Cause, whole router.Number) string {
 	if c.Name == "" {
-		return "and no single cause explains most of it"
+		return caveat.Say("cause.none")
 	}
 	much := quantity.Duration(c.NS)
 	if c.NS >= whole || much == quantity.Duration(whole) {
 		much = "all" // where it is more, the rank has less of something else
 	}
-	text := fmt.Sprintf("%s of it for %s", much, map[string]string{wait.ExpertLoad: "expert load",
-		wait.LateHosts: "late launches", wait.OtherCompute: "other compute of the last rank",
-		wait.OtherKernels: "kernels of its own"}[c.Name])
-	if c.Did != "" {
-		text += " (" + string(c.Did) + ")"
-	}
-	return text
+	what := map[string]string{wait.ExpertLoad: "expert load", wait.LateHosts: "late launches",
+		wait.OtherCompute: "other compute of the last rank", wait.OtherKernels: "kernels of its own"}[c.Name]
+	return caveat.Say("cause", "much", much, "what", what, "did", string(c.Did))
 }
 
 // checkHost says what to look at where hosts launch late.
@@ -79,21 +82,6 @@ func checkHost(w wait.Waiting) string {
 	if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS {
 		whose, did = fmt.Sprintf("rank %d's CPU", w.Ranks[0].Rank), cmp.Or(w.Ranks[0].Did, did)
 	}
-	switch did {
-	case wait.CollectsGarbage:
-		return "Keep Python from collecting garbage there: gc.freeze() after loading, gc.disable() while serving."
-	case wait.WaitsForLock:
-		return "Find the Python threads that hold the lock meanwhile, and move their work to other processes."
-	case wait.Launches:
-		return "The launch calls take too long: use CUDA graphs, or check " + whose + " for other processes."
-	}
-	return "The launch queue ran dry. Check " + whose + ": pinning, other processes, Python garbage collection."
-}
-
-// lateTable is the table that shows why a run's verdict is late launches.
-func lateTable(w wait.Waiting) string {
-	if few, _ := w.FewLate(); few > 0 {
-		return "late"
-	}
-	return "arrivals"
+	return caveat.Say(map[wait.Deed]string{"": "host", wait.CollectsGarbage: "host.garbage",
+		wait.WaitsForLock: "host.lock", wait.Launches: "host.launches"}[did], "whose", whose)
 }

@@ -101,10 +101,6 @@ func (p *program) answer(lead Input) answer.Answer {
 	a.Next = slices.DeleteFunc(slices.Clone(a.Next), func(s answer.Step) bool { // this is the page
 		return strings.HasPrefix(s.Command, launch.OwnName+" report ")
 	})
-	if len(a.Next) == 0 {
-		a.Next = []answer.Step{a.Further(answer.Evidence{Builds: lead.Campaign != nil && len(lead.Campaign.Arms) == 2,
-			Traces: len(p.of(isTrace)) > 0, Cache: lead.Cache != nil})}
-	}
 	return a
 }
 

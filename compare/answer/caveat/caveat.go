@@ -1,10 +1,12 @@
-// Package caveat words the warnings of results: a code with values in, a sentence out. The
-// catalog is the one place that has their words; who warns has codes and numbers.
+// Package caveat words what results say: a key with values in, a sentence out. It is the one
+// place that has the words of answers, warnings and checks, so that one thing has one name;
+// who warns or answers has keys and numbers.
 package caveat
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,14 +27,16 @@ const (
 	Note    Severity = "note"
 )
 
-// entry words a code. In its text, {name} is a value and {name:format} one in a format:
-// ns, %, 0% (a limit, of no more decimals than it has), +% (a change), p (of a test), ~ (four digits),
-// .2 (decimals), n (a number of things), #noun (numbers of things, as rank 3), ; (words between
-// these), words (of the entry of this key, with the same values) or a noun that is counted.
+// entry words a key. In its text, {name} is a value and {name:format} one in a format:
+// ns, %, 0% (a limit, of no more decimals than it has), +% (a change), speed (2 % faster),
+// p (of a test), ~ (four digits), .2 (decimals), n (a number of things), is (3 layers are),
+// #noun (numbers of things, as rank 3), ; (words between these), words (of the entry of this
+// key, with the same values) or a noun that is counted. What stands in [brackets] is left out
+// where one of its values is missing: "[ on {arm}]" without an arm is nothing.
 type entry struct {
 	severity Severity
 	text     string
-	brief    string // in few words; why a trace decides nothing, where that is why
+	brief    string // in few words; why a trace decides nothing, where it does not
 }
 
 // Group is what warnings that make one caveat have in common: their key, and lists of
@@ -47,17 +51,29 @@ func Group(w router.Warning) string {
 	return w.Key() + fmt.Sprint(lists)
 }
 
-// find is the entry of a warning. What the reader of counts says beside a trace has a prefix.
-func find(w router.Warning) (entry, bool) {
-	key := w.Key()
-	e, ok := catalog[key]
-	if !ok {
-		e, ok = catalog[strings.TrimPrefix(key, "counts_")]
+// find is the entry of a warning: of its case, or else of its code. What the reader of counts says
+// beside a trace has a prefix.
+func find(w router.Warning) (e entry, ok bool) {
+	for _, key := range []string{w.Key(), w.Code} {
+		for _, key := range []string{key, strings.TrimPrefix(key, "counts_")} {
+			if e, ok = catalog[key]; ok {
+				return e, w.Args != nil || w.Text == ""
+			}
+			if e.text, ok = checks[key]; ok && key != w.Code { // under the code alone is the label
+				return e, true
+			}
+		}
 	}
-	if !ok && key != w.Code { // under the code alone is the label
-		e.text, ok = checks[key]
-	}
-	return e, ok && (w.Args != nil || w.Text == "")
+	return entry{}, false
+}
+
+// Say words a key of the lines of answers. args are names and values in turn.
+func Say(key string, args ...any) string { return fill(lines[key], router.Warn(key, "", args...).Args) }
+
+// Known reports a warning that the catalog has words for.
+func Known(w router.Warning) bool {
+	_, ok := find(w)
+	return ok
 }
 
 // SeverityOf is how much a warning weighs.
@@ -66,12 +82,23 @@ func SeverityOf(w router.Warning) Severity {
 	return cmp.Or(e.severity, Note)
 }
 
-// Text words a warning; one that the catalog lacks brings its own words.
+// Text words a warning. A warning that the catalog lacks brings its own words, or is told by its
+// name and values: open_ranges with 3 rows → "open ranges (rows 3)".
 func Text(w router.Warning) string {
 	if e, ok := find(w); ok {
 		return fill(e.text, w.Args)
 	}
-	return cmp.Or(w.Text, w.Code)
+	var values []string
+	for _, name := range slices.Sorted(maps.Keys(w.Args)) {
+		if name != "why" {
+			values = append(values, strings.ReplaceAll(name, "_", " ")+" "+write(w.Args[name], ""))
+		}
+	}
+	name := strings.NewReplacer("_", " ", ".", ": ").Replace(w.Key())
+	if len(values) > 0 {
+		name += " (" + strings.Join(values, ", ") + ")"
+	}
+	return cmp.Or(w.Text, name)
 }
 
 // Brief says in few words why a trace with this doubt decides nothing.
@@ -86,9 +113,20 @@ func Label(w router.Warning) string {
 	return cmp.Or(fill(e.brief, w.Args), checks[w.Code], strings.ReplaceAll(w.Code, "_", " "))
 }
 
-var placeholder = regexp.MustCompile(`\{(\w+)(?::([^}]*))?\}`)
+var (
+	placeholder = regexp.MustCompile(`\{(\w+)(?::([^}]*))?\}`)
+	optional    = regexp.MustCompile(`\[([^]]*)\]`)
+)
 
 func fill(text string, args router.Args) string {
+	text = optional.ReplaceAllStringFunc(text, func(part string) string {
+		for _, p := range placeholder.FindAllStringSubmatch(part, -1) {
+			if v, ok := args[p[1]]; !ok || v == "" || v == nil {
+				return ""
+			}
+		}
+		return part[1 : len(part)-1]
+	})
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		parts := placeholder.FindStringSubmatch(p)
 		if key, ok := args[parts[1]].(string); ok && parts[2] == "words" && catalog[key].text != "" {
@@ -140,6 +178,12 @@ func one(v float64, format string) string {
 		return quantity.Confidence(v)
 	case format == "+%":
 		return quantity.Change(v)
+	case strings.HasPrefix(format, "is "):
+		return quantity.Count(int64(v), format[3:]) + map[bool]string{true: " is", false: " are"}[v == 1]
+	case format == "speed" && v < 0:
+		return quantity.Percent(-v) + " slower"
+	case format == "speed":
+		return quantity.Percent(v) + " faster"
 	case format == "~":
 		return quantity.Digits4(v)
 	case format == "p":

@@ -1,0 +1,102 @@
+package answer
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/compare/place"
+)
+
+// commands are the commands of an answer's next steps.
+func commands(a Answer) string {
+	var list []string
+	for _, s := range a.Next {
+		list = append(list, s.Command)
+	}
+	return strings.Join(list, "; ")
+}
+
+// check wants a verdict, a line that contains one, reasons that contain others, and commands.
+func check(t *testing.T, name string, a Answer, verdict Verdict, line, reasons, next string) {
+	t.Helper()
+	if a.Verdict != verdict || !strings.Contains(a.Line, line) {
+		t.Errorf("%s: %s: %q, want %s: %q", name, a.Verdict, a.Line, verdict, line)
+	}
+	said := strings.Join(a.Reasons, "\n")
+	for want := range strings.SplitSeq(reasons, ";") {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s: %q lacks %q", name, said, want)
+		}
+	}
+	if have := commands(a); !strings.Contains(have, next) {
+		t.Errorf("%s: next %q, want %q", name, have, next)
+	}
+	if len(a.Numbers) > 5 || len(a.Reasons) > 3 || len(a.Next) > 2 {
+		t.Errorf("%s: %d numbers, %d reasons, %d steps", name, len(a.Numbers), len(a.Reasons), len(a.Next))
+	}
+}
+
+// Every answer of the corpus, which are those of all real captures, says in a whole sentence what is, and
+// leads on: to a command that is not the one just run.
+func TestAnswersLeadOn(t *testing.T) {
+	corpus, err := os.ReadFile("../../testdata/corpus.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range strings.Split(strings.TrimPrefix(string(corpus), "$ "), "\n$ ") {
+		command, rest, _ := strings.Cut(entry, "\n")
+		if !strings.Contains(rest, "answer verdict=") {
+			continue
+		}
+		_, line, _ := strings.Cut(rest, ` line="`)
+		line, _, _ = strings.Cut(line, "\"\n")
+		if !strings.HasSuffix(line, ".") || strings.ContainsAny(line, "{}[]") {
+			t.Errorf("%s: %q is no sentence", command, line)
+		}
+		next, steps := rest, 0
+		for {
+			var found bool
+			if _, next, found = strings.Cut(next, ` command="`); !found {
+				break
+			}
+			run, _, _ := strings.Cut(next, "\"\n")
+			if run = strings.ReplaceAll(run, "'", ""); run == command || run == "" || strings.ContainsAny(run, "<[") &&
+				!strings.Contains(command, "[") {
+				t.Errorf("%s: next is %q", command, run)
+			}
+			steps++
+		}
+		if steps == 0 && !strings.HasPrefix(rest, "exit 1\n") {
+			t.Errorf("%s: no next step", command)
+		}
+	}
+}
+
+// Colors tell good from bad for the user: a placement that is worth a trial is good news.
+func TestTones(t *testing.T) {
+	for verdict, want := range map[Verdict]Tone{Even: Fine, Uneven: Costs, LateLaunches: Costs, NoAnswer: Undecided,
+		Verdict(place.Trial): Fine, Verdict(place.NotNow): Fine, Verdict(place.NoVerdict): Undecided,
+		Verdict(gain.Significant): Costs, Verdict(gain.NotSignificant): Fine, Verdict(gain.Inconclusive): Undecided,
+		Verdict(gain.Slower): Costs, Verdict(gain.Faster): Fine} {
+		if have := verdict.Tone(); have != want {
+			t.Errorf("%s: tone %d, want %d", verdict, have, want)
+		}
+	}
+}
+
+// A number is shown in its unit, with its interval.
+func TestNumbers(t *testing.T) {
+	for want, n := range map[string]Number{
+		"gain 12.7 % (12.5 to 13.0 %)": {"gain", 0.127, Fraction, 0.125, 0.13, Measured},
+		"wait 2.65 ms":                 NumberOf("wait", 2.65e6, NS, Measured),
+		"load 1.85":                    NumberOf("load", 1.847, MaxMean, Recorded),
+		"pairs 6 of 6":                 NumberOf("pairs", 6, outOf(6), Measured),
+		"files 3":                      NumberOf("files", 3, Plain, Measured),
+	} {
+		if have := n.String(); have != want {
+			t.Errorf("have %q, want %q", have, want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// AtPoint is the point whose gain the campaign's is: " at 32 tokens"; empty where there is one load.
+func AtPoint(r gain.Result) string {
+	for _, p := range r.Points {
+		g := p.Gain
+		if g.Estimate == r.Gain.Estimate && (g.Low == r.Gain.Low || !g.Low.Defined() && !r.Gain.Low.Defined()) {
+			return " at " + named(p.Name, fmt.Sprintf("%g", p.Value))
+		}
+	}
+	return ""
+}
+
+// named are values of a point: 32 tokens, concurrency 8.
+func named(point, values string) string {
+	if strings.HasSuffix(point, "s") {
+		return values + " " + point
+	}
+	return point + " " + values
+}
+
+// CostOfLoad is a title that says what load imbalance costs at a place.
+func CostOfLoad(d *gain.Dose, place string) string { return capital(costOfLoad(d, place)) }
+
+// costOfLoad says what each 10 % of imbalance costs, or, where no line goes through the arms, the largest load.
+func costOfLoad(d *gain.Dose, place string) string {
+	key := "dose"
+	switch {
+	case !d.Low.Defined():
+	case d.Bent:
+		fitted := slices.DeleteFunc(slices.Clone(d.Arms), func(a gain.DoseArm) bool { return !a.Fitted })
+		most := slices.MaxFunc(fitted, func(a, b gain.DoseArm) int { return cmp.Compare(a.MaxOverMean, b.MaxOverMean) })
+		if most.Low > 1 {
+			return caveat.Say("dose.bent", "load", most.MaxOverMean, "cost", most.Time-1, "place", place)
+		}
+		key = "dose.open"
+	case d.High < 0:
+		key = "dose.nothing"
+	case d.Low <= 0:
+		key = "dose.open"
+	}
+	return caveat.Say(key, "cost", d.Slope/10, "low", d.Low/10, "high", d.High/10, "place", place)
+}
+
+// atLoads says what imbalance costs where the line of a campaign is, and the gains at the other loads: of
+// at most three one by one, of more the least and the largest.
+func (a *Answer) atLoads(r gain.Result) {
+	dose, place, others := r.Dose, AtPoint(r), []gain.PointGain{}
+	for _, p := range r.Points {
+		if at := named(p.Name, fmt.Sprintf("%g", p.Value)); " at "+at == place {
+			dose = cmp.Or(dose, p.Dose)
+		} else if p.Gain.Estimate.Defined() {
+			others = append(others, p)
+		}
+	}
+	if dose != nil && dose.Slope.Defined() {
+		a.reason(costOfLoad(dose, place))
+	}
+	if len(others) > 3 {
+		by := func(a, b gain.PointGain) int { return cmp.Compare(a.Gain.Estimate, b.Gain.Estimate) }
+		others = []gain.PointGain{slices.MinFunc(others, by), slices.MaxFunc(others, by)}
+	}
+	for _, p := range others {
+		a.because("why.points", "at", named(p.Name, fmt.Sprintf("%g", p.Value)), "gain", p.Gain.Estimate, "low", p.Gain.Low,
+			"high", p.Gain.High)
+	}
+}
+
+// crossover says at which load the gain changes its sign, where that is shown.
+func (a *Answer) crossover(r gain.Result) {
+	if x := r.Crossover; x != nil && x.Why == gain.Crosses {
+		args := []any{"at", named(x.Name, quantity.Digits3(x.Value)), "confidence", x.Confidence,
+			"side", map[bool]string{true: "Below", false: "Above"}[x.Below]}
+		if x.Low.Defined() && x.High.Defined() {
+			args = append(args, "low", quantity.Digits3(x.Low), "high", quantity.Digits3(x.High))
+		}
+		a.because("why.crossover", args...)
+	}
+}
