@@ -81,84 +81,6 @@ func TestOverwrittenBytes(t *testing.T) {
 	}
 }
 
-// Every byte of a page's header matters, and that there are cells.
-func TestPageHeaders(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a thousand files")
-	}
-	content := toDamage(t, 1200)
-	path := filepath.Join(t.TempDir(), "header.sqlite")
-	for page := 1; page < len(content)/512; page += 80 {
-		for at := 512 * page; at < 512*page+branchHeader+2; at++ {
-			for _, value := range []byte{0, content[at] + 1, content[at] ^ 0x80} {
-				checkPatched(t, path, content, at, value)
-			}
-		}
-	}
-	for page := 1; page < len(content)/512; page += 20 {
-		checkPatched(t, path, content, 512*page+3, 0, 0)
-	}
-	checkPatched(t, path, content, 28, 0, 0, 0, 200) // pages in the file, fewer than it has
-}
-
-// So do every byte of a cell's pointer, sizes and header.
-func TestCells(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a thousand files")
-	}
-	content := toDamage(t, 1200)
-	path := filepath.Join(t.TempDir(), "cell.sqlite")
-	leaves := 0
-	for page := 1; page < len(content)/512; page++ {
-		if content[512*page] != leafPage {
-			continue
-		}
-		if leaves++; leaves%80 != 0 {
-			continue
-		}
-		pointer, cell := 0, 0 // of the last cell of the page's bytes
-		for i := range int(binary.BigEndian.Uint16(content[512*page+3:])) {
-			p := 512*page + leafHeader + 2*i
-			if at := int(binary.BigEndian.Uint16(content[p:])); at > cell {
-				pointer, cell = p, at
-			}
-		}
-		for _, to := range []uint16{0, 1, 8, 11, 511, 510, 509, 508, 512, 0xffff} {
-			checkPatched(t, path, content, pointer, byte(to>>8), byte(to))
-		}
-		for at := 512*page + cell; at < min(512*page+cell+16, 512*(page+1)); at++ {
-			for _, value := range []byte{0, content[at] + 1, content[at] - 1, content[at] ^ 0x80, 0x7f, 0xff} {
-				checkPatched(t, path, content, at, value)
-			}
-		}
-	}
-}
-
-// Rows out of order are found where SQLite looks for them.
-func TestDisorder(t *testing.T) {
-	path := makeDatabase(t, "PRAGMA page_size = 512", `CREATE TABLE t (a INTEGER, s TEXT);
-		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) INSERT INTO t (a, s) SELECT i, 'x' || i FROM n;`)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for page := 1; page < len(content)/512; page++ {
-		bad := bytes.Clone(content)
-		pointers := bad[512*page+leafHeader:]
-		if bad[512*page] == branchPage {
-			pointers = bad[512*page+branchHeader:]
-		}
-		last := 2 * (int(binary.BigEndian.Uint16(bad[512*page+3:])) - 1)
-		pointers[0], pointers[1], pointers[last], pointers[last+1] = pointers[last], pointers[last+1], pointers[0],
-			pointers[1]
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		db, q := open(t, path), scribbled
-		checkSame(t, fmt.Sprintf("page %d", page+1), each(db, path, q), bySQLite(db, q))
-	}
-}
-
 // A record that says it goes on behind the end of its page.
 func TestRecordBeyondItsPage(t *testing.T) {
 	path := makeDatabase(t, "PRAGMA page_size = 512",
@@ -179,17 +101,6 @@ func TestRecordBeyondItsPage(t *testing.T) {
 	if checkDamaged(t, path, "beyond its page") == nil {
 		t.Error("want an error")
 	}
-}
-
-// checkPatched checks a database with some other bytes at an offset.
-func checkPatched(t *testing.T, path string, content []byte, at int, patch ...byte) {
-	t.Helper()
-	bad := bytes.Clone(content)
-	copy(bad[at:], patch)
-	if err := os.WriteFile(path, bad, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_ = checkDamaged(t, path, fmt.Sprintf("%x at %d", patch, at))
 }
 
 // Trees that bite their own tail, and pages that stand in for others.

@@ -1,6 +1,7 @@
 package ranges
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -11,87 +12,79 @@ func TestBuiltInPatterns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	is := func(step, layer, expert int32, phase kernel.Phase) Label {
+		return Label{Step: step, Layer: layer, Expert: expert, Phase: phase}
+	}
 	for name, want := range map[string]Label{
-		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":               {Step: 12, Layer: NoID, Expert: NoID, Phase: ""},
-		"[Executor] _forward_step: 3 ctx reqs, 5 gen reqs":                  {Step: unnumbered, Layer: NoID, Expert: NoID},
-		"[Executor] _forward_step 9: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": {Step: 9, Layer: NoID, Expert: NoID},
+		"[Executor] _forward_step 12: 3 ctx reqs, 5 gen reqs":               is(12, NoID, NoID, ""),
+		"[Executor] _forward_step: 3 ctx reqs, 5 gen reqs":                  is(unnumbered, NoID, NoID, ""),
+		"[Executor] _forward_step 9: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": is(9, NoID, NoID, ""),
 		// SGLang's and vLLM's hooks of modules
 		"{'Module': 'top.model.layers.3.mlp.gate', 'TrainableParams': {}}": {
 			Step: NoID, Layer: 3, Expert: NoID, Phase: kernel.PhaseRouter},
-		"{'Module': 'top.model.layers.3.mlp.experts', 'Inputs': [[17, 8]]}": {Step: NoID, Layer: 3,
-			Expert: NoID, Phase: kernel.PhaseExperts},
-		"{'Module': 'top.model.layers.12.self_attn.o_proj'}": {Step: NoID,
-			Layer: 12, Expert: NoID, Phase: kernel.PhaseAttention},
-		"{'Module': 'top.model.layers.2.mlp.shared_experts.down_proj'}": {Step: NoID, Layer: 2, Expert: NoID,
-			Phase: kernel.PhaseOther},
-		"layer_wise_benchmarks layer_idx 5":                              {Step: NoID, Layer: 5, Expert: NoID, Phase: ""},
-		"moebalance step=12 tokens=8192 sequence=3 arm=layer 3 expert 1": {Step: 12, Layer: NoID, Expert: NoID},
-		"moebalance layer=3":                                             {Step: NoID, Layer: 3, Expert: NoID},
-		"moebalance layer=3 router":                                      {Step: NoID, Layer: 3, Expert: NoID, Phase: kernel.PhaseRouter},
-		"b=8 s=1 past=128 EP4":                                           {Step: unnumbered, Layer: NoID, Expert: NoID, Phase: ""},
-		"layer_wise_benchmarks ignore": {Step: NoID, Layer: NoID, Expert: NoID,
-			Phase: PhaseIgnored},
-		"layer 0 router": {Step: NoID, Layer: 0, Expert: NoID, Phase: kernel.PhaseRouter},
-		"layer 11 dispatch": {Step: NoID, Layer: 11, Expert: NoID,
-			Phase: kernel.PhaseDispatch},
-		"layer 2 experts": {Step: NoID, Layer: 2, Expert: NoID,
-			Phase: kernel.PhaseExperts},
-		"layer 2 expert 31": {Step: NoID, Layer: 2, Expert: 31, Phase: kernel.PhaseExperts},
-		"layer 2 combine": {Step: NoID, Layer: 2, Expert: NoID,
-			Phase: kernel.PhaseCombine},
-		"model.layers.3.mlp.experts": {Step: NoID, Layer: 3, Expert: NoID,
-			Phase: kernel.PhaseExperts},
-		"model.layers.3.mlp.experts.17": {Step: NoID, Layer: 3, Expert: 17, Phase: kernel.PhaseExperts},
-		"model.layers.10.self_attn": {Step: NoID, Layer: 10, Expert: NoID,
-			Phase: kernel.PhaseAttention},
-		"model.layers.10.self_attn.qkv_proj": {Step: NoID, Layer: 10, Expert: NoID,
-			Phase: kernel.PhaseAttention},
-		"model.layers.7.mlp.gate": {Step: NoID, Layer: 7, Expert: NoID, Phase: kernel.PhaseRouter},
-		"model.layers.7.mlp":      {Step: NoID, Layer: 7, Expert: NoID, Phase: ""},
-		"{'Module': 'model.layers.4.mlp.experts', 'TrainableParams': {}}": {Step: NoID, Layer: 4, Expert: NoID,
-			Phase: kernel.PhaseExperts},
-		"DeepseekV3Gate":  {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
-		"MLA":             {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseAttention},
-		"FusedMoE":        {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
-		"execute_model":   {Step: unnumbered, Layer: NoID, Expert: NoID, Phase: ""},
-		"ProfilerStep#14": {Step: 14, Layer: NoID, Expert: NoID, Phase: ""},
-		"step 3":          {Step: 3, Layer: NoID, Expert: NoID, Phase: ""},
-		"model.layers.7.mlp.shared_experts.gate_proj": {Step: NoID, Layer: 7, Expert: NoID, Phase: kernel.PhaseOther},
-		"CutlassFusedMoE":                          {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
-		"execute_context_3(384)_generation_16(16)": {Step: unnumbered, Layer: NoID, Expert: NoID, Phase: ""},
-		"execute_new_1_cached_15":                  {Step: unnumbered, Layer: NoID, Expert: NoID},
-		"execute_new_0_cached_15":                  {Step: unnumbered, Layer: NoID, Expert: NoID},
-		"execute_new_0_cached_0":                   {Step: NoID, Layer: NoID, Expert: NoID},
-		"b=8 s=1 past=128  balance=1.20 EP8":       {Step: unnumbered, Layer: NoID, Expert: NoID},
-		"step[IDLE bs=0]":                          {Step: unnumbered, Layer: NoID, Expert: NoID},
-		"step[MIXED bs=66 c=2 g=64 c_sq=2048 c_sk=2048 g_sq=64 g_sk=65600]": {Step: unnumbered, Layer: NoID, Expert: NoID},
-		"decode[bs=64 tok=64 d=64 sqsq=64 sqsk=65600 sk=65600]":             {Step: unnumbered, Layer: NoID, Expert: NoID},
+		"{'Module': 'top.model.layers.3.mlp.experts', 'Inputs': [[17, 8]]}": is(NoID, 3, NoID, kernel.PhaseExperts),
+		"{'Module': 'top.model.layers.12.self_attn.o_proj'}":                is(NoID, 12, NoID, kernel.PhaseAttention),
+		"{'Module': 'top.model.layers.2.mlp.shared_experts.down_proj'}":     is(NoID, 2, NoID, kernel.PhaseOther),
+		"layer_wise_benchmarks layer_idx 5":                                 is(NoID, 5, NoID, ""),
+		"moebalance step=12 tokens=8192 sequence=3 arm=layer 3 expert 1":    is(12, NoID, NoID, ""),
+		"moebalance layer=3":                 is(NoID, 3, NoID, ""),
+		"moebalance layer=3 router":          is(NoID, 3, NoID, kernel.PhaseRouter),
+		"b=8 s=1 past=128 EP4":               is(unnumbered, NoID, NoID, ""),
+		"layer_wise_benchmarks ignore":       is(NoID, NoID, NoID, PhaseIgnored),
+		"layer 0 router":                     is(NoID, 0, NoID, kernel.PhaseRouter),
+		"layer 11 dispatch":                  is(NoID, 11, NoID, kernel.PhaseDispatch),
+		"layer 2 experts":                    is(NoID, 2, NoID, kernel.PhaseExperts),
+		"layer 2 expert 31":                  is(NoID, 2, 31, kernel.PhaseExperts),
+		"layer 2 combine":                    is(NoID, 2, NoID, kernel.PhaseCombine),
+		"model.layers.3.mlp.experts":         is(NoID, 3, NoID, kernel.PhaseExperts),
+		"model.layers.3.mlp.experts.17":      is(NoID, 3, 17, kernel.PhaseExperts),
+		"model.layers.10.self_attn":          is(NoID, 10, NoID, kernel.PhaseAttention),
+		"model.layers.10.self_attn.qkv_proj": is(NoID, 10, NoID, kernel.PhaseAttention),
+		"model.layers.7.mlp.gate":            is(NoID, 7, NoID, kernel.PhaseRouter),
+		"model.layers.7.mlp":                 is(NoID, 7, NoID, ""),
+		"{'Module': 'model.layers.4.mlp.experts', 'TrainableParams': {}}": is(NoID, 4, NoID, kernel.PhaseExperts),
+		"DeepseekV3Gate":  is(NoID, NoID, NoID, kernel.PhaseRouter),
+		"MLA":             is(NoID, NoID, NoID, kernel.PhaseAttention),
+		"FusedMoE":        is(NoID, NoID, NoID, kernel.PhaseExperts),
+		"execute_model":   is(unnumbered, NoID, NoID, ""),
+		"ProfilerStep#14": is(14, NoID, NoID, ""),
+		"step 3":          is(3, NoID, NoID, ""),
+		"model.layers.7.mlp.shared_experts.gate_proj": is(NoID, 7, NoID, kernel.PhaseOther),
+		"CutlassFusedMoE":                          is(NoID, NoID, NoID, kernel.PhaseExperts),
+		"execute_context_3(384)_generation_16(16)": is(unnumbered, NoID, NoID, ""),
+		"execute_new_1_cached_15":                  is(unnumbered, NoID, NoID, ""),
+		"execute_new_0_cached_15":                  is(unnumbered, NoID, NoID, ""),
+		"execute_new_0_cached_0":                   is(NoID, NoID, NoID, ""),
+		"b=8 s=1 past=128  balance=1.20 EP8":       is(unnumbered, NoID, NoID, ""),
+		"step[IDLE bs=0]":                          is(unnumbered, NoID, NoID, ""),
+		"step[MIXED bs=66 c=2 g=64 c_sq=2048 c_sk=2048 g_sq=64 g_sk=65600]": is(unnumbered, NoID, NoID, ""),
+		"decode[bs=64 tok=64 d=64 sqsq=64 sqsk=65600 sk=65600]":             is(unnumbered, NoID, NoID, ""),
 		// not the router
-		"model.layers.3.mlp.shared_expert_gate": {Step: NoID, Layer: 3, Expert: NoID, Phase: kernel.PhaseOther},
-		"MoE":                                   {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
-		"GatedMLP":                              {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseOther},
-		"KimiK3MoEGate":                         {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
-		"nn.Module: Qwen3MoeDecoderLayer_5":     {Step: NoID, Layer: 5, Expert: NoID, Phase: ""},
-		"nn.Module: Qwen3MoeAttention_5":        {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseAttention},
-		"nn.Module: FusedMoE_12":                {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseExperts},
-		"nn.Module: Qwen3MoeTopKRouter_3":       {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
-		"Layer 3":                               {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
-		"layer=3":                               {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
-		"Step 3":                                {Step: 3, Layer: NoID, Expert: NoID, Phase: ""},
+		"model.layers.3.mlp.shared_expert_gate": is(NoID, 3, NoID, kernel.PhaseOther),
+		"MoE":                                   is(NoID, NoID, NoID, kernel.PhaseExperts),
+		"GatedMLP":                              is(NoID, NoID, NoID, kernel.PhaseOther),
+		"KimiK3MoEGate":                         is(NoID, NoID, NoID, kernel.PhaseRouter),
+		"nn.Module: Qwen3MoeDecoderLayer_5":     is(NoID, 5, NoID, ""),
+		"nn.Module: Qwen3MoeAttention_5":        is(NoID, NoID, NoID, kernel.PhaseAttention),
+		"nn.Module: FusedMoE_12":                is(NoID, NoID, NoID, kernel.PhaseExperts),
+		"nn.Module: Qwen3MoeTopKRouter_3":       is(NoID, NoID, NoID, kernel.PhaseRouter),
+		"Layer 3":                               is(NoID, 3, NoID, ""),
+		"layer=3":                               is(NoID, 3, NoID, ""),
+		"Step 3":                                is(3, NoID, NoID, ""),
 		// not ours
-		`layer_wise_benchmarks args {"warmup_times": 20}`: {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
-		"layer_wise_benchmarks ignored":                   {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		`layer_wise_benchmarks args {"warmup_times": 20}`: is(NoID, NoID, NoID, ""),
+		"layer_wise_benchmarks ignored":                   is(NoID, NoID, NoID, ""),
 		// shared experts too
-		"Deepseekv3MoE":                   {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
-		"nn.Module: Linear_3":             {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
-		"aten::add":                       {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
-		"gate_proj":                       {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
-		"model.layers.3.mlp.gate_proj":    {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
-		"model.layers.3.mlp.gate_up_proj": {Step: NoID, Layer: 3, Expert: NoID, Phase: ""},
-		"cub::DispatchRadixSort":          {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
-		"investigate":                     {Step: NoID, Layer: NoID, Expert: NoID, Phase: ""},
+		"Deepseekv3MoE":                   is(NoID, NoID, NoID, ""),
+		"nn.Module: Linear_3":             is(NoID, NoID, NoID, ""),
+		"aten::add":                       is(NoID, NoID, NoID, ""),
+		"gate_proj":                       is(NoID, NoID, NoID, ""),
+		"model.layers.3.mlp.gate_proj":    is(NoID, 3, NoID, ""),
+		"model.layers.3.mlp.gate_up_proj": is(NoID, 3, NoID, ""),
+		"cub::DispatchRadixSort":          is(NoID, NoID, NoID, ""),
+		"investigate":                     is(NoID, NoID, NoID, ""),
 		// no 32-bit number
-		"layer 99999999999 router": {Step: NoID, Layer: NoID, Expert: NoID, Phase: kernel.PhaseRouter},
+		"layer 99999999999 router": is(NoID, NoID, NoID, kernel.PhaseRouter),
 	} {
 		got := patterns.Label(name)
 		got.Name, got.module, got.evidence = "", false, ByNothing
@@ -101,12 +94,19 @@ func TestBuiltInPatterns(t *testing.T) {
 	}
 }
 
-// The names by which modules, classes and annotations usually number layers, and
-// names that hold a number of something else.
-func TestLayersByTheirUsualNames(t *testing.T) {
+// The names by which modules, classes and annotations usually number layers and experts and
+// name phases, and names that hold a number of something else.
+func TestUsualNames(t *testing.T) {
 	patterns, err := NewPatterns()
 	if err != nil {
 		t.Fatal(err)
+	}
+	check := func(names []string, what string, right func(Label) bool) {
+		for _, name := range names {
+			if have := patterns.Label(name); !right(have) {
+				t.Errorf("%q: want %s, have %+v", name, what, have)
+			}
+		}
 	}
 	for layer, names := range map[int32][]string{
 		7: {
@@ -138,19 +138,7 @@ func TestLayersByTheirUsualNames(t *testing.T) {
 			"TransformerBlock_7",
 		},
 	} {
-		for _, name := range names {
-			if got := patterns.Label(name); got.Layer != layer {
-				t.Errorf("%q: want layer %d, have %+v", name, layer, got)
-			}
-		}
-	}
-}
-
-// Likewise for experts; those that are named are of the phase experts.
-func TestExpertsByTheirUsualNames(t *testing.T) {
-	patterns, err := NewPatterns()
-	if err != nil {
-		t.Fatal(err)
+		check(names, fmt.Sprint("layer ", layer), func(l Label) bool { return l.Layer == layer })
 	}
 	for expert, names := range map[int32][]string{
 		7: {
@@ -167,20 +155,9 @@ func TestExpertsByTheirUsualNames(t *testing.T) {
 			"experts", "inexpert 7", "expert 7x",
 		},
 	} {
-		for _, name := range names {
-			got := patterns.Label(name)
-			if got.Expert != expert || expert != NoID && got.Phase != kernel.PhaseExperts {
-				t.Errorf("%q: want expert %d, have %+v", name, expert, got)
-			}
-		}
-	}
-}
-
-// Modules and classes whose phase is known by name.
-func TestPhasesByTheirUsualNames(t *testing.T) {
-	patterns, err := NewPatterns()
-	if err != nil {
-		t.Fatal(err)
+		check(names, fmt.Sprint("expert ", expert), func(l Label) bool {
+			return l.Expert == expert && (expert == NoID || l.Phase == kernel.PhaseExperts)
+		})
 	}
 	for phase, names := range map[kernel.Phase][]string{
 		kernel.PhaseExperts: {"model.layers.3.mlp.experts", "model.layers.3.feed_forward.experts",
@@ -198,11 +175,7 @@ func TestPhasesByTheirUsualNames(t *testing.T) {
 			"model.layers.3.input_layernorm", "model.layers.3.mlp.gate_up_proj", "nn.Module: MixtralSparseMoeBlock_3",
 			"attention_mask", "forward", "mlp(F)", "BackwardHook"},
 	} {
-		for _, name := range names {
-			if got := patterns.Label(name); got.Phase != phase {
-				t.Errorf("%q: want phase %q, have %+v", name, phase, got)
-			}
-		}
+		check(names, fmt.Sprint("phase ", phase), func(l Label) bool { return l.Phase == phase })
 	}
 }
 

@@ -50,50 +50,20 @@ func slowLocation(ranges []Range, at int64) Location {
 	return p
 }
 
-// Ranges that nest, overlap, touch, are empty or repeat: the sweep and the slow
-// search agree on every moment.
-func TestLocateAgreesWithSearch(t *testing.T) {
+// Ranges that nest, overlap, touch, are empty or repeat: the sweep and the slow search agree on
+// every moment.
+func FuzzLocate(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		var line Timeline
-		width := int64(1 + rng.IntN(60))
-		for i := range rng.IntN(40) {
-			start := rng.Int64N(width)
-			m := Range{Start: start, End: start + rng.Int64N(width), Step: NoID,
-				Label: &Label{Layer: NoID, Expert: NoID}}
-			n := int32(i)
-			switch rng.IntN(4) {
-			case 0:
-				m.Step = n
-			case 1:
-				m.Layer = n
-			case 2:
-				m.Layer, m.Expert, m.Phase = n, n, kernel.PhaseExperts
-			default:
-				m.Phase = kernel.Phases[rng.IntN(len(kernel.Phases))]
+		bytes := func(most, below int) []byte {
+			list := make([]byte, rng.IntN(most))
+			for i := range list {
+				list[i] = byte(rng.IntN(below))
 			}
-			line.Ranges = append(line.Ranges, m)
+			return list
 		}
-		var at []int64
-		for i := range rng.IntN(50) {
-			at, line.Queries = append(at, rng.Int64N(2*width)), append(line.Queries, int32(i))
-		}
-		line.Sort()
-		seen := 0
-		line.Locate(func(query int32) int64 { return at[query] }, func(target int32, got Location) {
-			seen++
-			if want := slowLocation(line.Ranges, at[target]); got != want {
-				t.Fatalf("at %d of %+v:\nwant %+v\nhave %+v", at[target], line.Ranges, want, got)
-			}
-		})
-		if seen != len(at) {
-			t.Fatalf("want %d queries, have %d", len(at), seen)
-		}
+		f.Add(bytes(120, 60), bytes(50, 120))
 	}
-}
-
-// Whatever the ranges, the sweep and the search agree.
-func FuzzLocate(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 5, 20, 2, 7, 3, 3}, []byte{1, 6, 30})
 	f.Add([]byte{9, 0, 0, 9, 0, 1, 9, 0, 2}, []byte{9, 9})
 	f.Fuzz(func(t *testing.T, ranges, queries []byte) {
@@ -128,25 +98,6 @@ func FuzzLocate(f *testing.F) {
 			if m.Step < NoID {
 				t.Fatalf("a step without a number is left: %+v", line.Ranges)
 			}
-		}
-	})
-}
-
-func TestMillionNestedRanges(t *testing.T) {
-	const n = 1_000_000
-	var line Timeline
-	for i := range int64(n) {
-		line.Ranges = append(line.Ranges, Range{Start: i, End: 3*n - i, Step: NoID,
-			Label: &Label{Layer: int32(i), Expert: NoID}})
-	}
-	for i := range int64(100) {
-		line.Queries = append(line.Queries, int32(i))
-	}
-	line.Sort()
-	line.Locate(func(query int32) int64 { return n + int64(query)*n/100 }, func(target int32, got Location) {
-		// at n + 10 000 i the ranges with 3n − m ≥ n + 10 000 i are open
-		if want := min(int32(n)-1, int32(2*n-int(target)*n/100)); got.Layer != want {
-			t.Fatalf("moment %d: want layer %d, have %d", target, want, got.Layer)
 		}
 	})
 }
