@@ -230,46 +230,27 @@ type Mover struct {
 	full   []bool
 }
 
-// moving is a layer, with the best swap of each slot with one of a later rank of its node.
+// moving is a layer, with the best swap of two slots on ranks that may load more.
 type moving struct {
 	*even
 	from router.Layout // that runs
-	to   []int         // by slot
-	gain []float64     // likewise; 0 for no swap
+	a, b int
+	gain float64 // 0 for no swap
 }
 
-// seek finds the best swaps of a slot with some later ranks, besides the one that it has.
-func (x *moving) seek(a, first, end int, full []bool) {
-	own := a / x.perRank
-	if full[own] {
-		return
-	}
-	for rank := max(first, own+1); rank < end; rank++ {
-		if full[rank] {
-			continue
-		}
-		for i, d := range x.look(a, rank) {
-			if b := rank*x.perRank + i; d < least && -d > x.gain[a] && x.allowed(a, b) {
-				x.to[a], x.gain[a] = b, -d
-			}
-		}
-	}
-}
-
-// renew finds the best swaps again after one of two ranks; those of other ranks with each
-// other are as good as they were. Without two ranks it finds all.
-func (x *moving) renew(ra, rb int, full []bool) {
+// seek finds the best swap.
+func (x *moving) seek(full []bool) {
+	x.gain = 0
 	for a := range x.slots {
-		own, with := a/x.perRank, x.to[a]/x.perRank
-		_, end := x.partners(a)
-		if ra == rb || own == ra || own == rb || x.gain[a] > 0 && (with == ra || with == rb) {
-			x.gain[a] = 0
-			x.seek(a, own+1, end, full)
-			continue
-		}
-		for _, rank := range [2]int{ra, rb} {
-			if rank < end {
-				x.seek(a, rank, rank+1, full)
+		own := a / x.perRank
+		for rank := own + 1; rank < (own/x.perNode+1)*x.perNode && !full[own]; rank++ {
+			if full[rank] {
+				continue
+			}
+			for i, d := range x.look(a, rank) {
+				if b := rank*x.perRank + i; d < least && -d > x.gain && x.allowed(a, b) {
+					x.a, x.b, x.gain = a, b, -d
+				}
 			}
 		}
 	}
@@ -285,8 +266,7 @@ func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s
 			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape,
 				len(slots[l]), s.Ranks)
 		}
-		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l],
-			to: make([]int, len(slots[l])), gain: make([]float64, len(slots[l]))}
+		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l]}
 		for rank := range m.loaded {
 			m.loaded[rank] += x.lacks(rank)
 		}
@@ -296,7 +276,7 @@ func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s
 		m.full[rank] = most > 0 && n >= most
 	}
 	for l := range m.layers {
-		m.layers[l].renew(0, 0, m.full)
+		m.layers[l].seek(m.full)
 	}
 	return m, nil
 }
@@ -304,32 +284,28 @@ func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s
 // Next makes the next swap, and says in which layer, and how many copies more are then moved
 // in all. Not ok: no swap betters anything.
 func (m *Mover) Next() (layer, copies int, ok bool) {
-	a := -1
-	for l := range m.layers {
-		for slot, gain := range m.layers[l].gain {
-			if gain > 0 && (a < 0 || gain > m.layers[layer].gain[a]) {
-				layer, a = l, slot
-			}
+	for l, x := range m.layers {
+		if x.gain > m.layers[layer].gain {
+			layer = l
 		}
 	}
-	if a < 0 {
+	x := &m.layers[layer]
+	if x.gain == 0 {
 		return 0, 0, false
 	}
-	x := &m.layers[layer]
-	b, filled := x.to[a], false
-	ra, rb := a/x.perRank, b/x.perRank
-	before := [2]int{x.lacks(ra), x.lacks(rb)}
-	x.swap(a, b)
-	for i, r := range [2]int{ra, rb} {
+	ranks, changed := [2]int{x.a / x.perRank, x.b / x.perRank}, false
+	before := [2]int{x.lacks(ranks[0]), x.lacks(ranks[1])}
+	x.swap(x.a, x.b)
+	for i, r := range ranks {
 		d := x.lacks(r) - before[i]
 		m.loaded[r] += d
 		copies += d
 		full := m.most > 0 && m.loaded[r] >= m.most
-		filled, m.full[r] = filled || full != m.full[r], full
+		changed, m.full[r] = changed || full != m.full[r], full
 	}
-	if x.renew(ra, rb, m.full); filled {
-		for l := range m.layers {
-			m.layers[l].renew(0, 0, m.full)
+	for l := range m.layers {
+		if l == layer || changed {
+			m.layers[l].seek(m.full)
 		}
 	}
 	return layer, copies, true
