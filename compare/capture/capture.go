@@ -36,16 +36,13 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	}
 	defer db.close()
 	p := &Metadata{}
-	if err = db.countRows(ctx); err == nil {
-		db.meter = newMeter(db, o.Progress)
-		err = p.read(ctx, db)
-	}
-	if err = cmp.Or(err, db.complete()); err == nil {
-		err = db.findBase(ctx, p.SessionUTC)
+	if err = cmp.Or(db.complete(), p.read(ctx, db)); err == nil {
+		err = db.look(ctx, p.SessionUTC)
 	}
 	if err != nil {
 		return nil, db.failed("reading its metadata", err)
 	}
+	db.meter = newMeter(db, o.Progress)
 	defer db.meter.finish()
 	rec, err := read(ctx, db)
 	if err != nil {
@@ -67,7 +64,7 @@ func ReadMetadata(ctx context.Context, path string, o Options) (*Metadata, error
 		return nil, err
 	}
 	defer db.close()
-	return p, db.failed("reading its metadata", p.follow(ctx, db, p.readCaptureData))
+	return p, db.failed("reading its metadata", p.readEnvironment(ctx, db))
 }
 
 // openExport opens the export of path, or the one that a converter makes of the report there.

@@ -28,7 +28,7 @@ func TestCutWhileRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := 0
-		err = db.each(context.Background(), []table{{name: callTable, text: text, fill: func(*rows.Row) error {
+		err = db.readAll(context.Background(), []table{{name: callTable, text: text, fill: func(*rows.Row) error {
 			if seen++; seen == 1 {
 				return os.Truncate(path, 2*4096)
 			}

@@ -85,7 +85,10 @@ func (n *interner) of(b []byte) int32 {
 // valid gives the texts with what is not UTF-8 replaced.
 func (n *interner) valid() []string {
 	for i, name := range n.names {
-		n.names[i] = strings.ToValidUTF8(name, "\uFFFD")
+		n.names[i] = valid(name)
 	}
 	return n.names
 }
+
+// valid gives a text with what is not UTF-8 replaced.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -38,51 +38,73 @@ func allowed(name string) bool {
 		slices.Contains(ArmVariables, name)
 }
 
-// read fills in the probe. Tables that are not there leave their part empty.
+// read fills in what the tables of metadata say, whichever there are. The table of the export
+// was EXPORT_META_DATA before 2023.3.1; MPI_RANKS is the only one that states ranks.
 func (p *Metadata) read(ctx context.Context, db *database) error {
-	return p.follow(ctx, db, p.readExportData, p.readCaptureData, p.readSession, p.readRanks, p.readDevices,
-		p.readDiagnostics, p.countGraphLaunches)
-}
-
-func (p *Metadata) follow(ctx context.Context, db *database, steps ...func(context.Context, *database) error) error {
-	p.Environment, p.MPIRanks, p.GPUs = map[string]string{}, map[int64]int{}, map[PIDDevice]int64{}
-	for _, step := range steps {
-		if err := step(ctx, db); err != nil {
+	p.MPIRanks, p.GPUs = map[int64]int{}, map[PIDDevice]int64{}
+	var launches []string // ids of the calls that replay a graph; none in most exports
+	for _, t := range []struct {
+		table   string
+		columns []string
+		rest    string
+		fill    func([]string)
+	}{
+		{"META_DATA_EXPORT", []string{"name", "value"}, "", p.exportFact},
+		{"EXPORT_META_DATA", []string{"name", "value"}, "", p.exportFact},
+		{sessionTable, []string{"utcEpochNs"}, " LIMIT 1", func(row []string) { p.SessionUTC = whole(row[0]) }},
+		{rankTable, []string{"globalTid", "rank"}, "", func(row []string) {
+			if rank := whole(row[1]); rank >= 0 && rank < MaxRanks {
+				p.MPIRanks[whole(row[0])&processMask] = int(rank)
+			}
+		}},
+		{gpuTable, []string{"name"}, " WHERE name IS NOT NULL LIMIT 1", func(row []string) { p.GPU = valid(row[0]) }},
+		{deviceTable, []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL", func(row []string) {
+			if gpu := whole(row[2]); gpu >= 0 && gpu < MaxRanks {
+				p.GPUs[PIDDevice{whole(row[0]), whole(row[1])}] = gpu
+			}
+		}},
+		{diagnosticTable, []string{"text"}, " GROUP BY text ORDER BY min(rowid)", p.diagnostic},
+		{stringTable, []string{"id", "value"}, " WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'",
+			func(row []string) { launches = append(launches, row[0]) }},
+	} {
+		if err := db.rows(ctx, t.table, t.columns, t.rest, t.fill); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// readExportData reads the table that was EXPORT_META_DATA before 2023.3.1 and
-// META_DATA_EXPORT since; files of 2021 have neither.
-func (p *Metadata) readExportData(ctx context.Context, db *database) error {
-	table := "META_DATA_EXPORT"
-	if !db.has(table) {
-		table = "EXPORT_META_DATA"
-	}
-	return metadata(ctx, db, table, func(name, value string) {
-		switch name {
-		case "EXPORT_PRODUCT_VERSION":
-			p.NsysVersion = value
-		case "EXPORT_SCHEMA_VERSION":
-			p.SchemaVersion = value
-		case "EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT":
-			if value != "" {
-				what := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "EXPORT_PARAM_"), "_TO_EXPORT"))
-				p.Partial = strings.TrimPrefix(p.Partial+", "+what+" "+value, ", ")
-			}
+	if len(launches) > 0 && db.has(callTable, "nameId") {
+		err := db.each(ctx, []string{"count(*)"}, callTable+" WHERE nameId IN ("+strings.Join(launches, ",")+")",
+			func(row []string) { p.GraphLaunches = whole(row[0]) })
+		if err != nil {
+			return err
 		}
-	})
+	}
+	return p.readEnvironment(ctx, db)
 }
 
-func (p *Metadata) readCaptureData(ctx context.Context, db *database) error {
-	return metadata(ctx, db, "META_DATA_CAPTURE", func(name, value string) {
-		if !strings.HasSuffix(name, ":ENVIRONMENT_VARIABLE") {
+// exportFact takes a name and value of the table about the export.
+func (p *Metadata) exportFact(row []string) {
+	switch name, value := row[0], row[1]; name {
+	case "EXPORT_PRODUCT_VERSION":
+		p.NsysVersion = value
+	case "EXPORT_SCHEMA_VERSION":
+		p.SchemaVersion = value
+	case "EXPORT_PARAM_TABLES_TO_EXPORT", "EXPORT_PARAM_TIMES_TO_EXPORT":
+		if value != "" {
+			what := strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "EXPORT_PARAM_"), "_TO_EXPORT"))
+			p.Partial = strings.TrimPrefix(p.Partial+", "+what+" "+value, ", ")
+		}
+	}
+}
+
+// readEnvironment reads the allowed variables, each a row such as RANK="3".
+func (p *Metadata) readEnvironment(ctx context.Context, db *database) error {
+	p.Environment = map[string]string{}
+	return db.rows(ctx, "META_DATA_CAPTURE", []string{"name", "value"}, " ORDER BY rowid", func(row []string) {
+		if !strings.HasSuffix(row[0], ":ENVIRONMENT_VARIABLE") {
 			return
 		}
 		p.Variables++
-		key, quoted, _ := strings.Cut(value, "=")
+		key, quoted, _ := strings.Cut(row[1], "=")
 		if !allowed(key) {
 			return
 		}
@@ -93,43 +115,8 @@ func (p *Metadata) readCaptureData(ctx context.Context, db *database) error {
 	})
 }
 
-// metadata visits a table of names and values, in which names repeat.
-func metadata(ctx context.Context, db *database, table string, visit func(name, value string)) error {
-	return columns(ctx, db, table, []string{"name", "value"}, " ORDER BY rowid",
-		func(row []string) { visit(row[0], row[1]) })
-}
-
-func (p *Metadata) readSession(ctx context.Context, db *database) error {
-	return columns(ctx, db, sessionTable, []string{"utcEpochNs"}, " LIMIT 1",
-		func(row []int64) { p.SessionUTC = row[0] })
-}
-
-// readRanks reads MPI_RANKS, the only table that states ranks.
-func (p *Metadata) readRanks(ctx context.Context, db *database) error {
-	return columns(ctx, db, rankTable, []string{"globalTid", "rank"}, "", func(row []int64) {
-		if rank := row[1]; rank >= 0 && rank < MaxRanks {
-			p.MPIRanks[row[0]&processMask] = int(rank)
-		}
-	})
-}
-
 // PIDDevice is a device as one process numbers it.
 type PIDDevice struct{ PID, Device int64 }
-
-// readDevices reads which GPU of the machine each process's devices are.
-func (p *Metadata) readDevices(ctx context.Context, db *database) error {
-	err := columns(ctx, db, gpuTable, []string{"name"}, " WHERE name IS NOT NULL LIMIT 1",
-		func(row []string) { p.GPU = strings.ToValidUTF8(row[0], "\uFFFD") })
-	if err != nil {
-		return err
-	}
-	return columns(ctx, db, deviceTable, []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL",
-		func(row []int64) {
-			if gpu := row[2]; gpu >= 0 && gpu < MaxRanks {
-				p.GPUs[PIDDevice{row[0], row[1]}] = gpu
-			}
-		})
-}
 
 // ByDistributedInfo is the evidence of a rank that a PyTorch trace states.
 const ByDistributedInfo = "distributedInfo"
@@ -148,30 +135,12 @@ var (
 			`permitted))|No CUDA events collected`)
 )
 
-// distinctTexts is each text once, in the order in which they came.
-const distinctTexts = " GROUP BY text ORDER BY min(rowid)"
-
-func (p *Metadata) readDiagnostics(ctx context.Context, db *database) error {
-	return columns(ctx, db, diagnosticTable, []string{"text"}, distinctTexts, func(row []string) {
-		if m := lossText.FindString(row[0]); m != "" {
-			p.Losses = append(p.Losses, strings.ToValidUTF8(m, "\uFFFD"))
-		}
-		if m := unsupportedText.FindString(row[0]); m != "" && p.Unsupported == "" {
-			p.Unsupported = strings.ToValidUTF8(m, "\uFFFD")
-		}
-	})
-}
-
-// countGraphLaunches counts the calls that replayed a graph, whatever version
-// suffix their name carries.
-func (p *Metadata) countGraphLaunches(ctx context.Context, db *database) error {
-	var ids []string // none in most exports, whose calls need not be read then
-	err := columns(ctx, db, stringTable, []string{"id", "value"},
-		" WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'",
-		func(row []string) { ids = append(ids, row[0]) })
-	if err != nil || len(ids) == 0 || !db.has(callTable, "nameId") {
-		return err
+// diagnostic takes what a text says of lost events.
+func (p *Metadata) diagnostic(row []string) {
+	if m := lossText.FindString(row[0]); m != "" {
+		p.Losses = append(p.Losses, valid(m))
 	}
-	return eachRow(ctx, db.sql, []string{"count(*)"}, callTable+" WHERE nameId IN ("+strings.Join(ids, ",")+")",
-		func(row []int64) { p.GraphLaunches = row[0] })
+	if m := unsupportedText.FindString(row[0]); m != "" && p.Unsupported == "" {
+		p.Unsupported = valid(m)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -47,8 +48,8 @@ type database struct {
 	size    int64
 	sql     *sql.DB
 	tables  map[string][]string // columns by table
-	lastRow map[string]int64    // by table of events, see countRows
-	base    int64               // that all times are shifted by, see findBase
+	lastRow map[string]int64    // by table of events, see look
+	base    int64               // that all times are shifted by, see look
 	meter   *meter
 	done    func() // removes the file, where it was converted
 }
@@ -69,7 +70,7 @@ func openDatabase(ctx context.Context, path string) (*database, error) {
 	if db.sql, err = sql.Open("sqlite", db.uri()); err != nil {
 		return nil, err
 	}
-	err = eachRow(ctx, db.sql, []string{"m.name", "c.name"}, `sqlite_master m, pragma_table_info(m.name) c
+	err = db.each(ctx, []string{"m.name", "c.name"}, `sqlite_master m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.name, c.cid`,
 		func(row []string) { db.tables[row[0]] = append(db.tables[row[0]], row[1]) })
 	if err != nil {
@@ -221,23 +222,23 @@ func (db *database) failed(doing string, err error) error {
 	return &input.Error{File: db.path, Position: doing, Found: err.Error(), Err: err}
 }
 
-// queryer is a database or one connection to it.
-type queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+// rows hands the columns of a table to visit as texts, "" for NULL, and nothing where the table
+// or one of them is not there. visit must not keep the slice.
+func (db *database) rows(ctx context.Context, table string, list []string, rest string, visit func([]string)) error {
+	if !db.has(table, list...) {
+		return nil
+	}
+	return db.each(ctx, list, table+rest, visit)
 }
 
-// eachRow hands the columns of rows to visit as SQLite converts them, the zero value
-// for NULL. visit must not keep the slice.
-func eachRow[T int64 | string](ctx context.Context, q queryer, columns []string, from string, visit func([]T)) error {
-	values := make([]T, len(columns))
-	list, targets := make([]string, len(columns)), make([]any, len(columns))
-	for i, c := range columns {
-		list[i], targets[i] = "ifnull(CAST("+c+" AS INTEGER), 0)", &values[i]
-		if _, text := targets[i].(*string); text {
-			list[i] = "ifnull(CAST(" + c + " AS TEXT), '')"
-		}
+// each is rows of any expressions.
+func (db *database) each(ctx context.Context, list []string, from string, visit func([]string)) error {
+	values := make([]string, len(list))
+	texts, targets := make([]string, len(list)), make([]any, len(list))
+	for i, c := range list {
+		texts[i], targets[i] = "ifnull(CAST("+c+" AS TEXT), '')", &values[i]
 	}
-	found, err := q.QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+from)
+	found, err := db.sql.QueryContext(ctx, "SELECT "+strings.Join(texts, ", ")+" FROM "+from)
 	if err != nil {
 		return err
 	}
@@ -251,17 +252,8 @@ func eachRow[T int64 | string](ctx context.Context, q queryer, columns []string,
 	return found.Err()
 }
 
-// columns hands the columns of a table to visit, and nothing where one of them is not there.
-func columns[T int64 | string](ctx context.Context, db *database, table string, list []string, rest string,
-	visit func([]T)) error {
-	if !db.has(table, list...) {
-		return nil
-	}
-	return eachRow(ctx, db.sql, list, table+rest, visit)
-}
-
-// each reads groups of tables, each group beside the others. The first error ends them all.
-func (db *database) each(ctx context.Context, groups ...[]table) error {
+// readAll reads groups of tables, each group beside the others. The first error ends them all.
+func (db *database) readAll(ctx context.Context, groups ...[]table) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, tables := range groups {
 		group.Go(func() error {
@@ -288,70 +280,57 @@ func (db *database) has(table string, columns ...string) bool {
 // complete wants what kernels cannot be told without. All other tables and columns are
 // optional.
 func (db *database) complete() error {
-	if !db.has(kernelTable) {
-		return nil
-	}
-	for _, want := range []struct {
-		table   string
-		columns []string
-	}{{kernelTable, []string{"start"}}, {kernelTable, []string{"end"}}, {stringTable, []string{"id", "value"}}} {
-		if !db.has(want.table, want.columns...) {
-			found := "only " + strings.Join(db.tables[want.table], ", ")
-			if !db.has(want.table) {
+	for table, column := range map[string]string{kernelTable: "start, end", stringTable: "id, value"} {
+		if db.has(kernelTable) && !db.has(table, strings.Split(column, ", ")...) {
+			found := "only " + strings.Join(db.tables[table], ", ")
+			if !db.has(table) {
 				found = "no such table"
 			}
-			return &input.Error{File: db.path, Position: "table " + want.table, Expected: "the column " +
-				strings.Join(want.columns, " and the column "), Found: found, Try: exportAgain, Err: ErrDamaged}
+			return &input.Error{File: db.path, Position: "table " + table, Expected: "the columns " + column,
+				Found: found, Try: exportAgain, Err: ErrDamaged}
 		}
 	}
 	return nil
 }
 
-// countRows learns the largest row number of every table of events: the number of
-// its rows in any export as the profiler wrote it. That costs no scan.
-func (db *database) countRows(ctx context.Context) error {
+// look learns the largest row number of every table of events, the number of its rows in any
+// export as the profiler wrote it, and what times are shifted by. That costs no scan.
+//
+// 'nsys export' shifts times on demand: to the clock of the host (--ts-normalize), whose time at
+// the capture's zero the session table gives, or by any number (--ts-shift). The latter is only
+// known roughly, but the same for all ranks, so that they stay aligned.
+func (db *database) look(ctx context.Context, sessionUTC int64) error {
 	db.lastRow = map[string]int64{}
 	for _, table := range []string{kernelTable, callTable, rangeTable} {
-		if !db.has(table) {
-			continue
-		}
-		if err := eachRow(ctx, db.sql, []string{"max(0, ifnull(max(rowid), 0))"}, table,
-			func(row []int64) { db.lastRow[table] = row[0] }); err != nil {
+		if err := db.each(ctx, []string{"max(0, ifnull(max(rowid), 0))"}, table,
+			func(row []string) { db.lastRow[table] = whole(row[0]) }); db.has(table) && err != nil {
 			return err
+		}
+	}
+	for _, table := range []string{graphTable, kernelTable} {
+		within, first := false, int64(0) // one of the first and last may be damaged
+		for _, rest := range []string{" ORDER BY rowid DESC LIMIT 1", " LIMIT 1"} {
+			err := db.rows(ctx, table, []string{"start"}, rest, func(row []string) {
+				first = whole(row[0])
+				within = within || first >= -TimeLimit && first <= TimeLimit
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if since := first - sessionUTC; !within && sessionUTC > 0 && since >= 0 && since <= TimeLimit {
+			db.base = sessionUTC
+		} else if !within {
+			db.base = first - first%TimeLimit
 		}
 	}
 	return nil
 }
 
-// findBase finds what the times of an export are shifted by, which 'nsys export' does on
-// demand: to the clock of the host (--ts-normalize), whose time at the capture's zero the
-// session table gives, or by any number (--ts-shift). The latter is only known roughly, but
-// the same for all ranks, so that they stay aligned.
-func (db *database) findBase(ctx context.Context, sessionUTC int64) error {
-	for _, table := range []string{kernelTable, graphTable} {
-		if !db.has(table, "start") {
-			continue
-		}
-		var first, last int64 // one of them may be damaged
-		err := eachRow(ctx, db.sql, []string{"start"}, table+" LIMIT 1", func(row []int64) { first = row[0] })
-		if err == nil {
-			err = eachRow(ctx, db.sql, []string{"start"}, table+" ORDER BY rowid DESC LIMIT 1",
-				func(row []int64) { last = row[0] })
-		}
-		if err != nil {
-			return err
-		}
-		within := func(ns int64) bool { return ns >= -TimeLimit && ns <= TimeLimit }
-		switch {
-		case within(first) || within(last):
-		case sessionUTC > 0 && first >= sessionUTC && first-sessionUTC <= TimeLimit:
-			db.base = sessionUTC
-		default:
-			db.base = first - first%TimeLimit
-		}
-		return nil
-	}
-	return nil
+// whole reads a whole number, 0 for anything else.
+func whole(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
 }
 
 // room is for how many rows of a table to make room: exact for an export as the

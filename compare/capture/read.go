@@ -76,7 +76,7 @@ func read(ctx context.Context, db *database) (*Recording, error) {
 	}
 	defer names.close()
 	w, c, s := newWork(), newCalls(), newSpans()
-	if err := db.each(ctx, db.workTables(w, names), db.callTables(c, names), db.rangeTables(s, names)); err != nil {
+	if err := db.readAll(ctx, db.workTables(w, names), db.callTables(c, names), db.rangeTables(s, names)); err != nil {
 		return nil, err
 	}
 	w.adopt(c)

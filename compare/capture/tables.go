@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/capture/rows"
 )
@@ -60,7 +59,7 @@ func (db *database) workTables(w *work, names *stringLookup) []table {
 			if err != nil {
 				return err
 			}
-			w.names = append(w.names, demangled(strings.ToValidUTF8(text, "\uFFFD")))
+			w.names = append(w.names, demangled(valid(text)))
 		}
 		k.Device = w.device(row.Int(3), row.Int(5))
 		return w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(7), row.Int(6))
@@ -177,7 +176,7 @@ func (db *database) rangeTables(s *spans, names *stringLookup) []table {
 		}
 		number, err := name(row)
 		if kind == domainCreated {
-			s.domains[r.Domain] = strings.ToValidUTF8(s.names.names[number], "\uFFFD")
+			s.domains[r.Domain] = valid(s.names.names[number])
 			return err
 		}
 		r.Thread, r.Name = s.threads.Number(tid), number
@@ -204,46 +203,25 @@ func withoutInstance(name []byte) []byte {
 	return name
 }
 
-// adopt gives what ran without a process (NULL, or an export without the column) to the only
-// process there is. With several it becomes a rank of its own: whose it is is not known.
+// adopt gives what ran in an export without processes (no such column, or NULL in every row) to
+// the only process that launched anything. With several, whose it is is not known.
 func (w *work) adopt(c *calls) {
-	known, only := map[int64]bool{}, int64(0)
-	for _, list := range [][]int64{w.processes.Values, c.threads.Values} {
-		for _, id := range list {
-			known[id&processMask] = true
-			only |= id & processMask // the only one, if there is no other
-		}
-	}
-	if !known[0] {
+	none := slices.Index(w.processes.Values, 0)
+	if none < 0 {
 		return
 	}
-	none, single := w.processes.Number(0), len(known) == 2
 	w.noPIDs = len(w.devices.Values) > 0 &&
-		!slices.ContainsFunc(w.devices.Values, func(d Device) bool { return d.Process != none })
-	issue, to := NoPID, NewIndex[Device](0)
-	if single {
-		issue = Adopted
-	}
-	number := make([]int32, len(w.devices.Values))
-	for i, d := range w.devices.Values {
-		if d.Process == none && single {
-			d.Process = w.processes.Number(only)
+		!slices.ContainsFunc(w.devices.Values, func(d Device) bool { return int(d.Process) != none })
+	if w.noPIDs && len(c.processes.Values) == 1 {
+		only, devices := w.processes.Number(c.processes.Values[0]), NewIndex[Device](0)
+		for _, d := range w.devices.Values { // which keep their numbers
+			devices.Number(Device{only, d.Ordinal})
 		}
-		number[i] = to.Number(d)
+		w.devices = devices
 	}
-	for i := range w.kernels {
-		k := &w.kernels[i]
-		if !w.noPIDs && w.devices.Values[k.Device].Process == none {
-			w.issues[issue]++
+	for _, k := range w.kernels {
+		if !w.noPIDs && int(w.devices.Values[k.Device].Process) == none {
+			w.issues[NoPID]++
 		}
-		k.Device = number[k.Device]
 	}
-	for i := range w.graphs {
-		w.graphs[i].Device = number[w.graphs[i].Device]
-	}
-	streams := NewIndex[Stream](0)
-	for _, s := range w.streams.Values {
-		streams.Number(Stream{number[s.Device], s.ID})
-	}
-	w.devices, w.streams = to, streams
 }

@@ -118,10 +118,6 @@ func TestJoinTraps(t *testing.T) {
 			}
 			f.push(0, 100, 200, "goodbye").work(0, 1, 10, 7, "k")
 		}, "", NoID, PhaseUnknown, 7},
-		{"a kernel without a process belongs to the only one", func(f *fixture) {
-			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, 5,
-				"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 2")
-		}, "no_process", 0, PhaseExperts, 12},
 		{"no process in the kernels: joined by id alone", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7,
 				"k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
