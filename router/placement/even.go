@@ -293,7 +293,7 @@ func (m *Mover) Next() (layer, copies int, ok bool) {
 	if x.gain == 0 {
 		return 0, 0, false
 	}
-	ranks, changed := [2]int{x.a / x.perRank, x.b / x.perRank}, false
+	ranks, freed := [2]int{x.a / x.perRank, x.b / x.perRank}, false
 	before := [2]int{x.lacks(ranks[0]), x.lacks(ranks[1])}
 	x.swap(x.a, x.b)
 	for i, r := range ranks {
@@ -301,10 +301,10 @@ func (m *Mover) Next() (layer, copies int, ok bool) {
 		m.loaded[r] += d
 		copies += d
 		full := m.most > 0 && m.loaded[r] >= m.most
-		changed, m.full[r] = changed || full != m.full[r], full
+		freed, m.full[r] = freed || m.full[r] && !full, full
 	}
-	for l := range m.layers {
-		if l == layer || changed {
+	for l, x := range m.layers {
+		if l == layer || freed || m.full[x.a/x.perRank] || m.full[x.b/x.perRank] {
 			m.layers[l].seek(m.full)
 		}
 	}
