@@ -240,26 +240,6 @@ func checkQuantile(t *testing.T, name string, values []float64, quantile router.
 	}
 }
 
-func TestNullActiveExperts(t *testing.T) {
-	// 256·(1 − (1 − 8/256)^64) = 222.4; grouping does not change it.
-	for _, s := range []router.Shape{{Experts: 256, TopK: 8}, {Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}} {
-		n, err := NullOf(s, mustLayout(t, 256, 8), 64, Options{Draws: 1})
-		if err != nil || math.Abs(float64(n.ActiveMean)-222.4) > 0.05 {
-			t.Errorf("%v: %v active experts (%v), want 222.4", s, n.ActiveMean, err)
-		}
-		sampler, rng, load := newSubsetSampler(s), rand.New(rand.NewPCG(1, 1)), make([]int64, 256)
-		var active moments
-		for range 300 {
-			clear(load)
-			sampler.draw(rng, 64, load)
-			active.add(float64(router.BalanceOf(load).Active))
-		}
-		if math.Abs(active.mean()-222.4) > 1 {
-			t.Errorf("%v: %.2f active experts drawn, want 222.4", s, active.mean())
-		}
-	}
-}
-
 func TestNullEdges(t *testing.T) {
 	one, l := router.Shape{Experts: 4, TopK: 4}, mustLayout(t, 4, 2)
 	n, err := NullOf(one, l, 10, Options{})
@@ -299,31 +279,6 @@ func TestNullEdges(t *testing.T) {
 	} {
 		if call() == nil {
 			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-// The size the time must not depend on: 200 steps of 65,536 tokens.
-func BenchmarkNull(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		shape router.Shape
-	}{
-		{"256_top8", router.Shape{Experts: 256, TopK: 8}},
-		{"256_top8_grouped", router.Shape{Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}},
-		{"128_top4", router.Shape{Experts: 128, TopK: 4}},
-		{"512_top10", router.Shape{Experts: 512, TopK: 10}},
-	} {
-		l := mustLayout(b, c.shape.Experts, 8)
-		for _, tokens := range []int64{64, 65536} {
-			b.Run(c.name, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := NullOf(c.shape, l, tokens, Options{}); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
 		}
 	}
 }

@@ -193,15 +193,3 @@ func TestGrown(t *testing.T) {
 		t.Error(slots)
 	}
 }
-
-// 58 layers of DeepSeek-R1's size and 24 windows.
-func BenchmarkRobustDeepSeek(b *testing.B) {
-	windows := randomWindows(rand.New(rand.NewPCG(1, 2)), 24, 256)
-	for b.Loop() {
-		for range 58 {
-			if _, err := Robust(windows, Size{Slots: 288, Ranks: 32}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}

@@ -148,19 +148,3 @@ func TestLaws(t *testing.T) {
 		t.Error("no load has a max/mean")
 	}
 }
-
-// 58 layers of DeepSeek-R1's size.
-func BenchmarkPlanDeepSeek(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	load := make([]int64, 256)
-	for e := range load {
-		load[e] = rng.Int64N(1e6)
-	}
-	for b.Loop() {
-		for range 58 {
-			if _, err := EPLB(load, Size{Slots: 320, Ranks: 64}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}

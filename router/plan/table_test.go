@@ -118,25 +118,6 @@ func TestAnyTokens(t *testing.T) {
 	}
 }
 
-// Unequal tokens, which no rank knows of the others: from some 32 tokens on ranks are
-// within a few percent.
-func TestUnequalTokens(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 5))
-	for _, p := range realShapes(t, router.DEP) {
-		if p.Shape.TopK == 1 || p.Layout.Ranks() < 4 || p.Layout.Ranks() > 32 {
-			continue
-		}
-		for r := range p.Tokens {
-			p.Tokens[r] = random.IntN(257)
-		}
-		if c := certify(t, "diagonal", p, Options{}); !c.Valid || c.Rank.MaxOverMean > 1.1 ||
-			c.Expert.MaxOverMean > 1.35 {
-			t.Errorf("%v on %d ranks, tokens %v: ranks %v, experts %v", p.Shape, p.Layout.Ranks(), p.Tokens,
-				c.Rank.MaxOverMean, c.Expert.MaxOverMean)
-		}
-	}
-}
-
 // Shapes that are served are at the floors for every number of tokens, but for what is pinned: the
 // exhaustive test has all 78.
 func TestRealShapes(t *testing.T) {
