@@ -7,7 +7,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -18,11 +17,11 @@ import (
 type Arm struct {
 	Name    string
 	Trace   *nsys.Trace
-	PerStep *perstep.Trace
+	PerStep *nsys.PerStep
 }
 
 // NewArm averages the trace over its steps.
-func NewArm(name string, t *nsys.Trace) Arm { return Arm{name, t, perstep.Of(t)} }
+func NewArm(name string, t *nsys.Trace) Arm { return Arm{name, t, t.PerStep()} }
 
 // panelTitle is the title of the panel of one of several arms; a single panel needs none.
 func panelTitle(name string, arms int) string {
@@ -125,7 +124,7 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 // ExpertTimes is the heat map of time by layer and expert. An expert on several ranks has
 // the sum over its copies. The caption says whether times are observed or allocated.
 func ExpertTimes(arms ...Arm) HeatSpec {
-	s := expertHeat("time", arms, func(e perstep.Expert) float64 { return e.TimeNS })
+	s := expertHeat("time", arms, func(e nsys.ExpertMean) float64 { return e.TimeNS })
 	s.Name, s.Title = "expert-time", "Which experts take long?"
 	basis := "Times are observed: kernels launched inside the expert's own range."
 	for _, a := range arms {
@@ -139,14 +138,14 @@ func ExpertTimes(arms ...Arm) HeatSpec {
 
 // ExpertLoads is the heat map of recorded slots by layer and expert.
 func ExpertLoads(arms ...Arm) HeatSpec {
-	s := expertHeat("load", arms, func(e perstep.Expert) float64 { return e.Slots })
+	s := expertHeat("load", arms, func(e nsys.ExpertMean) float64 { return e.Slots })
 	s.Name, s.Title = "expert-load", "Which experts get the tokens?"
 	s.Caption = fmt.Sprintf("%s. Recorded slots, one for each token and expert that it chose. %s", extent(arms),
 		cancels("expert"))
 	return s
 }
 
-func expertHeat(of string, arms []Arm, value func(perstep.Expert) float64) HeatSpec {
+func expertHeat(of string, arms []Arm, value func(nsys.ExpertMean) float64) HeatSpec {
 	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert", Quantity: of}
 	seenLayers, seenExperts := map[int]bool{}, map[int]bool{}
 	for _, a := range arms {
@@ -238,15 +237,15 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{Name: "phase-time", Title: "Where does each rank's time go?", Per: per(arms),
 		Caption: extent(arms) + ". Kernel time; ranks wait in collectives for the last one to arrive."}
 	groups := ranks(arms)
-	byRank := make([]map[int]perstep.Phases, len(arms))
+	byRank := make([]map[int]nsys.RankPhases, len(arms))
 	for i, a := range arms {
-		byRank[i] = map[int]perstep.Phases{}
+		byRank[i] = map[int]nsys.RankPhases{}
 		for r, p := range a.PerStep.Phases() {
 			byRank[i][a.PerStep.Ranks[r]] = p
 		}
 	}
 	for _, phase := range nsys.Phases() {
-		has := func(arm map[int]perstep.Phases) bool {
+		has := func(arm map[int]nsys.RankPhases) bool {
 			return slices.ContainsFunc(groups, func(rank int) bool { return arm[rank].Work[phase] > 0 })
 		}
 		if slices.ContainsFunc(byRank, has) {

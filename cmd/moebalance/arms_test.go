@@ -82,7 +82,7 @@ func TestCompareVerbNamesBuilds(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &result); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"waits", "steps", "kernels", "warnings", "answer"} {
+	for _, key := range []string{"steps", "warnings", "answer"} {
 		walk(key, result[key])
 	}
 	for _, side := range []string{"normal", "perfect"} {
@@ -91,7 +91,7 @@ func TestCompareVerbNamesBuilds(t *testing.T) {
 	if len(arms) != 2 || arms["before"] == 0 || arms["after"] == 0 {
 		t.Errorf("JSON names the arms %v", arms)
 	}
-	for _, table := range []string{"waits", "steps", "kernels"} {
+	for _, table := range []string{"steps"} {
 		text, _, _ := invoke(t.Context(), append(args, "--format", "csv", "--table", table)...)
 		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
 			if arm, _, _ := strings.Cut(line, ","); arm != "before" && arm != "after" {

@@ -106,7 +106,7 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 			"gptoss-ep4-loop/normal.sqlite"}, model...)...)
 		for _, w := range a.Warnings {
 			if strings.HasPrefix(w.Code, "counts_") {
-				codes = append(codes, w.Code) // counts_idle is the trace's own: some of the experts never ran
+				codes = append(codes, w.Code)
 			}
 			if text := caveat.Text(w); strings.Contains(text, "EP size") {
 				t.Errorf("trace has no flag for the EP size, and the warning asks for it: %s", text)
@@ -114,12 +114,10 @@ func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
 		}
 		return codes
 	}
-	if have := codes(); !slices.Equal(have, []string{"counts_no_ranks", "counts_no_top_k", "counts_window",
-		"counts_idle"}) {
+	if have := codes(); !slices.Equal(have, []string{"counts_no_ranks", "counts_no_top_k", "counts_window"}) {
 		t.Errorf("have %v", have)
 	}
-	if have := codes("--model", "gpt-oss-20b"); !slices.Equal(have, []string{"counts_no_ranks", "counts_window",
-		"counts_idle"}) {
+	if have := codes("--model", "gpt-oss-20b"); !slices.Equal(have, []string{"counts_no_ranks", "counts_window"}) {
 		t.Errorf("with the model: have %v", have)
 	}
 }

@@ -119,7 +119,7 @@ func programsOf(items []source.Item) (programs []page.Program) {
 			d := render.Of(in)
 			shown := page.Input{Item: in, Notes: d.Notes}
 			for _, t := range d.Tables {
-				shown.Tables = append(shown.Tables, render.Narrow(t))
+				shown.Tables = append(shown.Tables, t)
 			}
 			p.Inputs = append(p.Inputs, shown)
 		}

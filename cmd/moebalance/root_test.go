@@ -158,7 +158,7 @@ func TestCompletion(t *testing.T) {
 		"logits plans --model ":                 "deepseek-v3",
 		"models ":                               "mixtral-8x22b",
 		"logits plans --plans ":                 "diagonal",
-		"trace --table ":                        "waits",
+		"trace --table ":                        "arrivals",
 		"compare --table ":                      "phases",
 		"bench --table ":                        "points",
 		"place --format ":                       "csv",

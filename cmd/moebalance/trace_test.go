@@ -31,15 +31,12 @@ func TestTraceVerbOverview(t *testing.T) {
 	if code != exitDone || errs != "" {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
-	waits, _, _ := runIn(t, "trace", "--table", "waits", loopNormal)
 	notes, _, _ := runIn(t, "trace", "--notes", loopNormal)
-	out += waits + notes
+	out += notes
 	for _, want := range []string{
 		"Late launches on rank 2 stall the others; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
-		"Waiting at the collective behind the experts",
-		"layer  steps  last rank  in steps  most experts  wait (µs)  ± (µs)  expert load (µs)  ",
 		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0",
-		"tables: --table imbalance, kinds, stragglers, waits, ",
+		"tables: --table imbalance, kinds, stragglers, arrivals, ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -65,9 +62,6 @@ func TestTraceVerbJSON(t *testing.T) {
 		"kernels": {"name", "instances", "total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns"},
 		"phases":  {"rank", "layer", "phase", "instances", "total_ns"},
 		"experts": {"rank", "layer", "expert", "basis", "instances", "total_ns", "median_ns"},
-		"waits": {"layer", "collective", "steps", "last_rank", "last_share", "most_expert_rank", "agrees",
-			"mean_wait_ns", "parts", "intervals"},
-		"variants": {"layer", "phase", "family", "chosen_by", "rank", "name", "instances", "total_ns", "mean_ns"},
 		"imbalance": {"layer", "level", "quantity", "max_over_mean", "imbalance", "floor", "null_p95", "flagged",
 			"worst"},
 	}
@@ -236,8 +230,8 @@ func TestTraceGate(t *testing.T) {
 func TestTraceVerbFormats(t *testing.T) {
 	t.Chdir("../..")
 	for format, want := range map[string]string{
-		"csv": "rank,layer,phase,collective_ns,instances,total_ns,busy_ns,mean_ns,median_ns,min_ns,max_ns,stddev_ns,p90_ns,p99_ns\n0,,unknown,0,12,61758,61758,",
-		"md":  "| rank | layer | phase | collective (ms) | kernels | total (ms) |",
+		"csv": "rank,layer,phase,instances,total_ns,collective_ns,busy_ns\n0,,unknown,12,61758,0,61758\n",
+		"md":  "| rank | layer | phase | kernels | total (ms) | collective (ms) | busy (ms) |",
 	} {
 		out, _, code := runIn(t, "trace", "--format", format, "--table", "phases", loopNormal)
 		if code != exitDone || !strings.Contains(out, want) {
@@ -296,7 +290,7 @@ func TestTablesMixNoUnits(t *testing.T) {
 		{"trace", "--table", "experts", loopNormal},
 		{"trace", "--table", "cells", loopNormal}, {"trace", "--table", "collectives", loopNormal},
 		{"compare", arms + "normal.rank?.sqlite", arms + "perfect.rank?.sqlite"},
-		{"compare", "--table", "ranks", arms + "normal.rank?.sqlite", arms + "perfect.rank?.sqlite"},
+		{"compare", "--table", "layers", arms + "normal.rank?.sqlite", arms + "perfect.rank?.sqlite"},
 	} {
 		out, stderr, code := invoke(t.Context(), args...)
 		if code != exitDone {

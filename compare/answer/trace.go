@@ -333,7 +333,7 @@ func traceBasis(t *nsys.Trace, v Verdict) string {
 		text = "loss measured in one trace, gain inferred"
 	}
 	parts := []string{text}
-	if steps := t.OverSteps.Experts.Steps; steps > 0 && t.Bound.StepNS.Defined() {
+	if steps := t.Bound.Steps; steps > 0 && t.Bound.StepNS.Defined() {
 		all := len(t.Times(nil).Steps)
 		text := quantity.Count(steps, "step")
 		if all > steps {

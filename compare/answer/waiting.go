@@ -72,7 +72,7 @@ func because(c wait.Cause, whole router.Number) string {
 		much = "all" // where it is more, the rank has less of something else
 	}
 	what := map[string]string{wait.ExpertLoad: "expert load", wait.LateHosts: "late launches",
-		wait.OtherCompute: "other compute of the last rank", wait.OtherKernels: "kernels of its own"}[c.Name]
+		wait.OtherCompute: "other compute of the last rank"}[c.Name]
 	return caveat.Say("cause", "much", much, "what", what, "did", string(c.Did))
 }
 

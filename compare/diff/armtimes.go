@@ -171,15 +171,6 @@ func (a *armTimes) slowest(in scope) []float64 {
 	return slowest
 }
 
-// ofRank is, step by step, a measure of one rank.
-func (a *armTimes) ofRank(rank int, in scope, of measure) []float64 {
-	values := make([]float64, len(a.steps))
-	for s := range a.steps {
-		values[s] = float64(of(a.sum(s, rank, in)))
-	}
-	return values
-}
-
 // perStep is the mean of a ratio over the steps that count and have it.
 func (a *armTimes) perStep(ratio func(imbalance.Step) router.Number) router.Number {
 	var values []float64

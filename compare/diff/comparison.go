@@ -48,16 +48,13 @@ type Comparison struct {
 	Split      Split             `json:"gain_split"`
 	Phases     []PhaseChange     `json:"phases"`
 	LayerTimes []LayerChange     `json:"layer_times"`
-	RankTimes  []RankChange      `json:"rank_times"`
 	Stragglers []StragglerChange `json:"stragglers"`
-	Waits      []ArmWait         `json:"waits"`
-	Balance    []BalanceChange   `json:"balance"`
 	Steps      []StepTime        `json:"steps"`
-	Kernels    []KernelFamily    `json:"kernels"`
-	Active     []ActiveExperts   `json:"active_experts"`
+	Kernels    []KernelChange    `json:"kernels"`
 	Warnings   []router.Warning  `json:"warnings"`
 
-	fused, partial bool // see Fused, FewRanks
+	fused, partial bool            // see Fused, FewRanks
+	waiting        [2]wait.Waiting // by arm, unknown where other steps are compared
 }
 
 // FewRanks is the code of the warning that a run has ranks which are not on both sides.
@@ -75,9 +72,9 @@ type Side struct {
 	Steps    int      `json:"steps"` // compared
 	// OutsideSteps is the share of the compared ranks' kernel time that lies
 	// outside every step, and so outside every number; undefined without time.
-	OutsideSteps router.Number       `json:"outside_steps_share"`
-	OverSteps    imbalance.OverSteps `json:"over_steps"`
-	Structure    *nsys.Structure     `json:"structure"` // where layers are inferred in any step, else nil
+	OutsideSteps router.Number   `json:"outside_steps_share"`
+	StepNS       router.Number   `json:"step_ns"`   // under the profiler, see imbalance.Times
+	Structure    *nsys.Structure `json:"structure"` // where layers are inferred in any step, else nil
 }
 
 // PhaseChange is one phase over all compared layers.
@@ -99,14 +96,6 @@ type LayerChange struct {
 	PhaseChange
 }
 
-// RankChange is one phase of one rank over all compared layers.
-type RankChange struct {
-	Rank       int        `json:"rank"`
-	Phase      nsys.Phase `json:"phase"`
-	Collective bool       `json:"collective"`
-	Change
-}
-
 // StragglerChange is the straggler loss of a layer in both arms, see
 // imbalance.Straggler. Layer is undefined where no range names a layer and all count
 // as one. Undefined where fewer than two ranks are compared.
@@ -115,51 +104,9 @@ type StragglerChange struct {
 	Change Change        `json:"loss"`
 }
 
-// ArmWait is the waiting of one layer in one arm, over all ranks of its trace.
-type ArmWait struct {
-	Arm gain.Arm `json:"arm"`
-	wait.Wait
-}
-
 // BothInOneLaunch reports that the same captures hold both arms.
 func (c Comparison) BothInOneLaunch() bool {
 	return len(c.Normal.Exports) > 0 && slices.Equal(c.Normal.Exports, c.Perfect.Exports)
-}
-
-// waiting adds the mean wait of each arm over the layers of Waits, of which there are some, in
-// nanoseconds per step.
-func (c Comparison) waiting() (normal, perfect router.Number) {
-	for _, w := range c.Waits {
-		if w.Arm == c.Builds.Names()[0] {
-			normal += w.WaitNS
-		} else {
-			perfect += w.WaitNS
-		}
-	}
-	return normal, perfect
-}
-
-// lateHosts reports whether most of the normal arm's waiting is for hosts.
-func (c Comparison) lateHosts() bool {
-	var waits []wait.Wait
-	for _, w := range c.Waits {
-		if w.Arm == c.Builds.Names()[0] {
-			waits = append(waits, w.Wait)
-		}
-	}
-	return wait.MostlyHosts(waits)
-}
-
-// armWaits lists the layers that both sides have, the normal arm's longest wait first.
-func armWaits(names [2]gain.Arm, layers []int, normal, perfect *nsys.Trace) []ArmWait {
-	rows := []ArmWait{}
-	for _, n := range normal.Waits {
-		i := slices.IndexFunc(perfect.Waits, func(p wait.Wait) bool { return p.Layer == n.Layer })
-		if i >= 0 && slices.Contains(layers, int(n.Layer)) {
-			rows = append(rows, ArmWait{names[0], n}, ArmWait{names[1], perfect.Waits[i]})
-		}
-	}
-	return rows
 }
 
 // StepTime is one step of one arm.
@@ -206,18 +153,15 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.Step = p.mean(scope{every, every}, busyOf)
 	c.Phases = p.phases()
 	c.LayerTimes = p.layerTimes()
-	c.RankTimes = p.rankTimes()
 	c.Stragglers = p.stragglers()
-	c.Waits = armWaits(names, layers, normal, perfect)
+	c.waiting = [2]wait.Waiting{normal.Waiting, perfect.Waiting}
 	c.Ceiling = p.ceiling(c.Step)
 	if c.fused = normal.Doubt().Code == nsys.FusedExperts || perfect.Doubt().Code == nsys.FusedExperts; c.fused {
 		c.withoutExperts()
 	}
-	c.Balance = balanceChanges(normal, perfect)
-	c.Kernels = kernelFamilies(names, normal, perfect)
-	c.Active = activeExperts(normal, perfect, ranks)
+	c.Kernels = kernelChanges(normal, perfect)
 	c.judgeSides(p, normal, perfect)
-	c.warnOtherKernels([2]*nsys.Trace{normal, perfect})
+	c.warnOtherKernels()
 	c.Prediction = p.prediction(&c)
 	if builds.Named() {
 		c.Ceiling.GainBound = router.Undefined()
@@ -352,22 +296,6 @@ func (p arms) layerTimes() []LayerChange {
 	for i, layer := range p.normal.layers {
 		for _, row := range p.blocks(i) {
 			rows = append(rows, LayerChange{router.OptInt(layer), row})
-		}
-	}
-	return rows
-}
-
-func (p arms) rankTimes() []RankChange {
-	rows := []RankChange{}
-	for r, rank := range p.normal.ranks {
-		for i, phase := range phases {
-			for _, kind := range kinds {
-				in := scope{every, i}
-				times := p.change(func(a *armTimes) []float64 { return a.ofRank(r, in, kind.of) })
-				if !times.nothing() {
-					rows = append(rows, RankChange{rank, phase, kind.collective, times})
-				}
-			}
 		}
 	}
 	return rows

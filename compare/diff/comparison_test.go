@@ -347,14 +347,6 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	if !c.Comparable {
 		t.Errorf("refused for what is not the load of ranks: %v", reasons(c))
 	}
-	perfect.Imbalance[2].Parts = 4
-	if few := Compare(normal, perfect).Balance; len(few) != 0 {
-		t.Errorf("2 ranks against 4: %+v", few)
-	}
-	perfect.Imbalance[2].Parts = 2
-	if len(c.Balance) != 1 || c.Balance[0] != (BalanceChange{3, router.LevelRank, imbalance.Load, 1.9, 1.2}) {
-		t.Errorf("balance of both sides: %+v", c.Balance)
-	}
 	perfect.Imbalance[2].Flagged = true
 	c = Compare(normal, perfect)
 	if c.Comparable || !strings.Contains(reasons(c)[0], "max/mean 1.200 over ranks in layer 3 (floor 1.000)") {
@@ -435,71 +427,6 @@ func TestSidesRefused(t *testing.T) {
 	}
 	if c := Compare(normal, normal); c.Comparable {
 		t.Error("the same recording twice: want it refused")
-	}
-}
-
-func TestKernelFamilies(t *testing.T) {
-	kernel := func(name string, n, ns int64) nsys.KernelStat {
-		return nsys.KernelStat{Name: name, Stats: nsys.Stats{Instances: n, TotalNS: ns}}
-	}
-	normal := &nsys.Trace{Kernels: []nsys.KernelStat{
-		kernel("nvjet_sm90_tst_256x128_64x4_2x1_v_bz_NNT", 2, 50),
-		kernel("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_NNT", 3, 60),
-		kernel("void silu<(int)4, float>(T1 *)", 1, 5),
-		kernel("void only_here(long)", 1, 500),
-	}}
-	perfect := &nsys.Trace{Kernels: []nsys.KernelStat{
-		kernel("nvjet_sm90_tst_192x128_64x5_2x4_v_bz_NNT", 1, 10),
-		kernel("silu<4u, float>(T1*)", 1, 5), // another demangler's spelling
-	}}
-	rows := kernelFamilies(gain.Arms, normal, perfect)
-	if len(rows) != 3 {
-		t.Fatalf("have %+v, want three families", rows)
-	}
-	first, second, third := rows[0], rows[1], rows[2]
-	if first.Family != "only_here" || first.Elsewhere || first.TotalNS != 500 || first.Arm != gain.Normal {
-		t.Errorf("first: %+v", first)
-	}
-	if second.Family != "nvjet_sm90_tst" || !second.Elsewhere || second.TotalNS != 110 || second.Instances != 5 ||
-		len(second.Names) != 2 {
-		t.Errorf("second: %+v", second)
-	}
-	if third.Arm != gain.Perfect || third.TotalNS != 10 {
-		t.Errorf("third: %+v", third)
-	}
-	// 500 of 615 ns of the normal arm, none of the perfect one: nvjet_sm90_tst is in both.
-	c := Compare(normal, perfect)
-	if !warned(c, "other_kernels", "normal") || warned(c, "other_kernels", "perfect") {
-		t.Errorf("warnings %+v", c.Warnings)
-	}
-}
-
-func TestActiveExperts(t *testing.T) {
-	normal, perfect := alternating()
-	for e := range 20 {
-		normal.Experts = append(normal.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Stats: nsys.Stats{Instances: 1}})
-		perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 3, Expert: e, Known: true, Slots: router.OptInt(e % 2),
-			Stats: nsys.Stats{Instances: 1}})
-	}
-	perfect.Experts = append(perfect.Experts, nsys.ExpertStat{Layer: 9, Expert: 1, Stats: nsys.Stats{Instances: 1}},
-		// a rank that the normal side lacks
-		nsys.ExpertStat{Rank: 7, Layer: 3, Expert: 0, Stats: nsys.Stats{Instances: 1}})
-	c := Compare(normal, perfect)
-	if len(c.Active) != 1 || c.Active[0] != (ActiveExperts{Layer: 3, Normal: 20, Perfect: 10}) {
-		t.Errorf("have %+v", c.Active)
-	}
-	if !warned(c, "fewer_active_experts", "perfect") {
-		t.Error("half the experts idle: want a warning")
-	}
-	for i := range normal.Experts { // now the normal arm leaves a quarter idle
-		normal.Experts[i].Known, normal.Experts[i].Slots = true, router.OptInt(i%4)
-	}
-	for i := range perfect.Experts {
-		perfect.Experts[i].Slots = 1
-	}
-	if c := Compare(normal, perfect); !warned(c, "more_active_experts", "perfect") ||
-		warned(c, "fewer_active_experts", "perfect") {
-		t.Errorf("15 experts against 20: %+v", c.Active)
 	}
 }
 

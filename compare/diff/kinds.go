@@ -10,6 +10,7 @@ import (
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -185,8 +186,8 @@ func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 	return steps
 }
 
-// restrictTo is the trace with these steps alone, and what is outside all steps. Waits are
-// means over the steps of the trace that count: they stay where these hold all steps.
+// restrictTo is the trace with these steps alone, and what is outside all steps. Waiting is a
+// mean over the steps of the trace that count: it stays where these hold all steps.
 func restrictTo(t *nsys.Trace, steps []int) *nsys.Trace {
 	part := *t
 	part.Cells = slices.DeleteFunc(slices.Clone(t.Cells), func(c nsys.Cell) bool {
@@ -195,7 +196,7 @@ func restrictTo(t *nsys.Trace, steps []int) *nsys.Trace {
 	times := part.Times(nil)
 	have, of := times.StepsOf(imbalance.Counts), t.Times(nil).StepsOf(imbalance.Counts)
 	if slices.ContainsFunc(have, func(s int) bool { return !slices.Contains(of, s) }) {
-		part.Waits = nil
+		part.Waiting = wait.Unknown()
 	}
 	if !slices.Equal(have, of) {
 		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance),

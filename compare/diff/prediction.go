@@ -65,7 +65,7 @@ type StepBasis string
 // The bases.
 const (
 	FromCampaign StepBasis = "campaign" // unprofiled launches
-	Profiled     StepBasis = "profiled" // the perfect arm's own trace, see imbalance.OverSteps
+	Profiled     StepBasis = "profiled" // the perfect arm's own trace, see imbalance.Times
 )
 
 // prediction is undefined where the sides are not comparable or two builds, without layers,
@@ -106,8 +106,8 @@ func (p arms) prediction(c *Comparison) Prediction {
 	if unlike {
 		c.warn("unequal_steps", "")
 	}
-	r.LateHosts = c.lateHosts()
-	r.over(c.Perfect.OverSteps.StepNS, Profiled)
+	r.LateHosts = c.waiting[0].MostlyHosts()
+	r.over(c.Perfect.StepNS, Profiled)
 	return r
 }
 

@@ -41,9 +41,6 @@ func TestPredictionByHand(t *testing.T) {
 	if p.StepBasis != Profiled || p.ProfilerOverhead.Defined() || p.Steps != [2]int{2, 3} {
 		t.Errorf("prediction %+v", p)
 	}
-	if c.Perfect.OverSteps.Step.Steps != 2 {
-		t.Errorf("steps with a wall time: %+v", c.Perfect.OverSteps.Step)
-	}
 	// 64 tokens at 2e9 a second: 32 ns a step, which the profiler makes 25 % longer.
 	c.WithCampaign(gain.Result{Metric: gain.Metric{Unit: "tok/s"}, Pairs: []gain.Pair{
 		{Perfect: 2e9, Status: gain.PairComplete}, {Perfect: 9e9, Status: gain.PairIncomplete},
@@ -76,48 +73,6 @@ func TestPredictionByHand(t *testing.T) {
 	}
 	if p = Compare(normal, perfect).Prediction; p.SavedNS.Defined() || p.Gain.Defined() {
 		t.Errorf("without layers: %+v", p)
-	}
-}
-
-// What steps need was worked out outside the program, from the raw files: between two
-// collectives the compute of the slowest rank, added up. Throughputs are those of
-// unprofiled perfect launches (campaign-qwen3-ep4.json, pairs-abba.jsonl).
-func TestPredictionOfCaptures(t *testing.T) {
-	for _, c := range []struct {
-		capture  string
-		savedMS  float64
-		within   float64 // layers are shorter than what lies between collectives
-		tokens   float64
-		perfect  []router.Number
-		low, top float64 // of the campaign's interval
-	}{
-		{"hf-qwen3-ep4", 4.49, 0.15, 16384, []router.Number{284380.9, 283289.6, 283966.2, 282301.2, 282241.8, 283611.6},
-			0.068, 0.079},
-		{"deepseek-ep4-ranks", 1.692, 0.02, 4096, []router.Number{455670.8, 458709.5, 466408.1, 486395.3, 512855.1,
-			460707.7}, 0.198, 0.230},
-	} {
-		t.Run(c.capture, func(t *testing.T) {
-			got := Compare(captured(t, c.capture, "normal"), captured(t, c.capture, "perfect"))
-			measured := gain.Result{Metric: gain.Metric{Unit: "tokens/s"}}
-			for _, v := range c.perfect {
-				measured.Pairs = append(measured.Pairs, gain.Pair{Perfect: v, Status: gain.PairComplete})
-			}
-			profiled := got.Prediction.StepBasis
-			if got.WithCampaign(measured, c.tokens); profiled != Profiled || got.Prediction.StepBasis != FromCampaign {
-				t.Fatalf("step time: %s, then %+v", profiled, got.Prediction)
-			}
-			p := got.Prediction
-			checkNear(t, "saved, ms", p.SavedNS.Float64()/1e6, c.savedMS, c.within)
-			if !(p.Low.Float64() <= c.top && p.High.Float64() >= c.low) {
-				t.Errorf("predicted %v to %v, measured %v to %v", p.Low, p.High, c.low, c.top)
-			}
-			if p.LateHosts {
-				t.Error("ranks wait for load, and the prediction says for hosts")
-			}
-			if over := p.ProfilerOverhead.Float64(); !(over > 0 && over < 0.3) {
-				t.Errorf("profiler overhead %v", over)
-			}
-		})
 	}
 }
 

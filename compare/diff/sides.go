@@ -15,7 +15,7 @@ import (
 
 func sideOf(t *nsys.Trace, a *armTimes) Side {
 	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps),
-		OutsideSteps: a.times.OutsideShare, OverSteps: a.times.OverSteps(a.wall), Structure: t.Structure}
+		OutsideSteps: a.times.OutsideShare, StepNS: a.times.StepNS(a.wall), Structure: t.Structure}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}
@@ -239,19 +239,4 @@ func (c *Comparison) caveats() {
 	if !c.Ceiling.StepGain.Defined() {
 		c.warn("warm_up_differs", "")
 	}
-	var normal, perfect int
-	for _, a := range c.Active {
-		normal, perfect = normal+a.Normal, perfect+a.Perfect
-	}
-	args := []any{"label", gain.Perfect.Label(), "active", perfect, "other", gain.Normal.Label(), "others", normal}
-	switch {
-	case float64(perfect) < (1-activeMargin)*float64(normal):
-		c.warn("fewer_active_experts", string(gain.Perfect), args...)
-	case float64(perfect) > (1+activeMargin)*float64(normal):
-		c.warn("more_active_experts", string(gain.Perfect), args...)
-	}
 }
-
-// activeMargin is the share by which the arms' numbers of active experts may differ
-// before the times are said to be about something else than balance.
-const activeMargin = 0.05

@@ -1,9 +1,6 @@
 package diff
 
 import (
-	"math"
-	"slices"
-
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -91,8 +88,8 @@ func (c *Comparison) split(measured *gain.Gain) {
 	}
 	if measured != nil {
 		rest := s.NormalNS - s.PerfectNS - p.SavedNS
-		if ns, half := c.otherWaiting(); ns.Defined() {
-			add(OtherWaiting, ns, ns-half, ns+half)
+		if ns := c.otherWaiting(); ns.Defined() {
+			add(OtherWaiting, ns, u, u)
 			rest -= ns
 		}
 		add(Rest, rest, u, u)
@@ -105,25 +102,17 @@ func (c *Comparison) split(measured *gain.Gain) {
 // alone is the gain of a normal step that is this much shorter.
 func (s Split) alone(saved router.Number) router.Number { return saved / (s.NormalNS - saved) }
 
-// otherWaiting is what the arms' waiting differs by beyond their straggler loss, over the
-// layers of which waiting is known; undefined where there are none. Half is half of its
-// interval, the root of the sum of the squares of those of all layers and arms.
-func (c *Comparison) otherWaiting() (saved, half router.Number) {
-	if len(c.Waits) == 0 {
-		return router.Undefined(), router.Undefined()
+// otherWaiting is what the arms' waiting behind experts differs by beyond their straggler loss;
+// undefined where it is unknown.
+func (c *Comparison) otherWaiting() (saved router.Number) {
+	if c.waiting[0].Blocks.Layers == 0 || c.waiting[1].Blocks.Layers == 0 {
+		return router.Undefined()
 	}
-	normal, perfect := c.waiting()
-	saved = normal - perfect
-	for _, w := range c.Waits {
-		width := w.Intervals.Wait.High - w.Intervals.Wait.Low
-		half += width * width / 4
-		// once a layer
-		if i := slices.IndexFunc(c.Stragglers, func(s StragglerChange) bool { return s.Layer == w.Layer }); i >= 0 &&
-			w.Arm == c.Builds.Names()[0] {
-			saved += c.Stragglers[i].Change.DifferenceNS
-		}
+	saved = c.waiting[0].Blocks.WaitNS - c.waiting[1].Blocks.WaitNS
+	for _, s := range c.Stragglers {
+		saved += s.Change.DifferenceNS
 	}
-	return saved, router.Number(math.Sqrt(half.Float64()))
+	return saved
 }
 
 // Known is false where no gain is predicted.

@@ -1,9 +1,6 @@
 package diff
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
@@ -24,58 +21,6 @@ func partsAddUp(t *testing.T, s Split) map[PartName]Part {
 	checkNear(t, "sum of the saved times", saved, (s.NormalNS - s.PerfectNS).Float64(), 1e-3)
 	checkNear(t, "normal/perfect step − 1", (s.NormalNS/s.PerfectNS).Float64()-1, s.Gain.Float64(), 1e-12)
 	return parts
-}
-
-// Worked out outside the program, with SQL and by the order of kernels in the files: the
-// slowest and the mean rank's compute of every layer and step, and the campaigns' launches
-// as step times. The rows are gains: time saved over the perfect arm's step. Of the
-// transformers capture only the grouped GEMMs were added up by hand, not the dispatch
-// behind them, so they are compared within 0.2 percentage points.
-func TestSplitOfCampaigns(t *testing.T) {
-	for _, c := range []struct {
-		capture, campaign             string
-		tokens                        float64
-		within                        float64
-		whole, ranks, experts, others float64 // others: waiting and the rest with other compute
-		alone                         float64
-	}{
-		{"deepseek-ep4-ranks", "campaign-deepseek-ep4.json", 4096, 1e-4, 0.2291, 0.0890, 0.1035, 0.0366, 0.0781},
-		{"hf-qwen3-ep4", "campaign-qwen3-ep4.json", 16384, 2.5e-3, 0.0739, 0.0666, 0.0117, -0.0044, 0.0661},
-	} {
-		t.Run(c.capture, func(t *testing.T) {
-			data, err := os.ReadFile(filepath.Join("..", "..", "testdata", c.campaign))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var r gain.Result
-			if err := json.Unmarshal(data, &r); err != nil {
-				t.Fatal(err)
-			}
-			got := Compare(captured(t, c.capture, "normal"), captured(t, c.capture, "perfect"))
-			if parts := partsAddUp(t, got.Split); got.Split.Basis != Profiled ||
-				got.Split.Gain != got.Prediction.Gain || len(parts) != 3 {
-				t.Errorf("without a campaign: %+v", got.Split)
-			}
-			if got.WithCampaign(r, c.tokens); got.Split.Basis != FromCampaign || got.Split.Low != r.Gain.Low {
-				t.Fatalf("the measured gain is not split: %+v", got.Split)
-			}
-			parts := partsAddUp(t, got.Split)
-			checkNear(t, "whole", got.Split.Gain.Float64(), c.whole, 1e-4)
-			checkNear(t, "ranks", parts[EvenRanks].Gain.Float64(), c.ranks, c.within)
-			checkNear(t, "experts", parts[EvenExperts].Gain.Float64(), c.experts, c.within)
-			checkNear(t, "others", (parts[OtherCompute].Gain + parts[OtherWaiting].Gain + parts[Rest].Gain).Float64(),
-				c.others, 2*c.within)
-			checkNear(t, "placement alone", got.Split.Placement.GainBound.Float64(), c.alone, c.within)
-			for _, p := range []Part{parts[EvenRanks], parts[EvenExperts], parts[OtherCompute], parts[OtherWaiting]} {
-				if !(p.Low < p.Gain && p.Gain < p.High) || p.High-p.Low > 0.02 && p.Name != OtherWaiting {
-					t.Errorf("interval of %s: %v in %v to %v", p.Name, p.Gain, p.Low, p.High)
-				}
-			}
-			if place := got.Split.Placement; !(place.Low < place.GainBound && place.GainBound < place.High) {
-				t.Errorf("placement %+v", place)
-			}
-		})
-	}
 }
 
 // A perfect step takes 40 on the wall. Ranks save 10 (the slowest of 30 against 20), the

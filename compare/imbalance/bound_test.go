@@ -14,9 +14,8 @@ func TestBound(t *testing.T) {
 	for step := range router.OptInt(3) {
 		samples = append(samples, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
 	}
-	over := OverSteps{StepNS: 100}
 	x := New(slices.Values(samples))
-	b := x.Bound(over)
+	b := x.Bound(100)
 	near(t, "loss", b.LossNS, 14)
 	near(t, "gain", b.Gain, 14.0/86)
 	near(t, "step", b.StepNS, 100)
@@ -25,7 +24,7 @@ func TestBound(t *testing.T) {
 		samples[i].Experts = false
 	}
 	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(slices.Values(samples))} {
-		if b := x.Bound(over); b.Gain.Defined() || b.LossNS.Defined() {
+		if b := x.Bound(100); b.Gain.Defined() || b.LossNS.Defined() {
 			t.Errorf("%s: %+v", name, b)
 		}
 	}
@@ -62,25 +61,10 @@ func TestStepHasNoPause(t *testing.T) {
 		samples = append(samples, work(0, step, 0, 80+4*int64(step)), work(1, step, 0, 60))
 	}
 	x := New(slices.Values(samples)) // 70, 72, 74, 76 and 78 ns of GPU time
-	near(t, "a pause", x.OverSteps(map[router.OptInt]float64{0: 100, 1: 102, 2: 5000, 3: 110}).StepNS, 73+32)
-	near(t, "pauses", x.OverSteps(map[router.OptInt]float64{0: 100, 1: 502, 2: 5000, 3: 506}).StepNS, 73+430)
-	near(t, "two steps", x.OverSteps(map[router.OptInt]float64{0: 100, 1: 200}).StepNS, 150)
-	if over := x.OverSteps(nil); over.StepNS.Defined() {
-		t.Errorf("without a wall time: %v", over.StepNS)
+	near(t, "a pause", x.StepNS(map[router.OptInt]float64{0: 100, 1: 102, 2: 5000, 3: 110}), 73+32)
+	near(t, "pauses", x.StepNS(map[router.OptInt]float64{0: 100, 1: 502, 2: 5000, 3: 506}), 73+430)
+	near(t, "two steps", x.StepNS(map[router.OptInt]float64{0: 100, 1: 200}), 150)
+	if step := x.StepNS(nil); step.Defined() {
+		t.Errorf("without a wall time: %v", step)
 	}
-}
-
-// One loss: what steps differ in is the loss that the bound is of, whatever other compute
-// of a rank takes.
-func TestLossOverStepsIsTheBounds(t *testing.T) {
-	var samples []Sample
-	for step := range router.OptInt(3) {
-		samples = append(samples, work(0, step, 0, 30+int64(step)), work(1, step, 0, 10),
-			Sample{Rank: 1, Step: step, Layer: 0, Phase: "attention", TotalNS: 500})
-	}
-	x := New(slices.Values(samples))
-	over := x.OverSteps(map[router.OptInt]float64{0: 100, 1: 100, 2: 100})
-	near(t, "mean", over.Loss.MeanNS, 10.5)
-	near(t, "worst", over.Loss.P99NS, 11)
-	near(t, "bound", x.Bound(over).LossNS, 10.5)
 }

@@ -58,9 +58,7 @@ type Row struct {
 	Imbalance    router.Number `json:"imbalance"`     // max_over_mean − 1
 	MeanNS       router.Number `json:"mean_ns"`       // of a part per step; time only
 	Balancedness router.Number `json:"balancedness"`  // of time 1/max_over_mean; of load the mean of mean/max
-	CV           router.Number `json:"cv"`
-	Gini         router.Number `json:"gini"`
-	Active       router.Number `json:"active"` // parts with any time or load
+	Active       router.Number `json:"active"`        // parts with any time or load
 	// Floor is the least max_over_mean that whole slots allow; of the time of ranks what
 	// equal ranks show whose times vary as much from step to step, see noiseFloor.
 	Floor      router.Number `json:"floor"`
@@ -163,8 +161,6 @@ func (m *LayerMean) add(b router.Balance, weight, floor, active router.Number) {
 	m.weight += weight
 	s.MaxOverMean += weight * b.MaxOverMean
 	s.Balancedness += weight * b.Balancedness
-	s.CV += weight * b.CV
-	s.Gini += weight * b.Gini
 	s.Active += weight * router.Number(b.Active)
 	s.Floor += weight * floor
 	s.NullActive += weight * active
@@ -180,8 +176,7 @@ func NoNull() Null { return Null{router.Undefined(), router.Undefined()} }
 // numbers them from 0.
 func (m *LayerMean) Row(threshold float64, null Null, numbers []int) Row {
 	r := m.sum
-	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.CV, &r.Gini, &r.Active, &r.Floor,
-		&r.NullActive} {
+	for _, v := range []*router.Number{&r.MaxOverMean, &r.Balancedness, &r.Active, &r.Floor, &r.NullActive} {
 		*v /= m.weight // 0/0 is NaN: undefined
 	}
 	r.Imbalance, r.MeanNS = r.MaxOverMean-1, router.Undefined()

@@ -8,56 +8,20 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Spread is a time per step over the steps that count, in nanoseconds. Percentiles are
-// nearest ranks (stats.Percentile): P99NS of fewer than 100 steps is the largest. All are
-// undefined without a step, and where a step has no such time.
-type Spread struct {
-	Steps  int           `json:"steps"` // that have the time
-	MeanNS router.Number `json:"mean_ns"`
-	P50NS  router.Number `json:"p50_ns"`
-	P99NS  router.Number `json:"p99_ns"`
-}
-
-// SpreadOf takes the values step by step.
-func SpreadOf(steps []float64) Spread {
-	return Spread{len(steps), router.Number(stat.Mean(steps, nil)), router.Number(stats.Percentile(steps, 50)),
-		router.Number(stats.Percentile(steps, 99))}
-}
-
-// OverSteps is how the steps that count differ: users of decoding feel the worst one.
-type OverSteps struct {
-	// Step is the wall time of a step, from its first kernel to that of the next step,
-	// mean over ranks. The last step has none, unless it is the only one: then it ends
-	// with its last kernel.
-	Step Spread `json:"step"`
-	// StepNS is the time of a step without pauses in or after a few of the steps, such as
-	// for lack of requests: mean GPU time + median over steps of wall time − GPU time.
-	// Undefined where no step has a wall time.
-	StepNS router.Number `json:"step_ns"`
-	// Experts is the expert time (see Times.Of) of the slowest rank of each layer,
-	// added over layers; Loss is the straggler loss of expert time, likewise: its mean is
-	// that of Bound. Undefined for one rank.
-	Experts Spread `json:"experts"`
-	Loss    Spread `json:"loss"`
-}
-
-// OverSteps takes the wall time of each step that has one.
-func (t *Times) OverSteps(wall map[router.OptInt]float64) OverSteps {
-	var walls, experts, busy, idle []float64
+// StepNS is the time of a step that counts, without pauses in or after a few of the steps, such
+// as for lack of requests: mean GPU time + median over steps of wall time − GPU time. It is
+// undefined where no step has a wall time.
+func (t *Times) StepNS(wall map[router.OptInt]float64) router.Number {
+	var busy, idle []float64
 	for _, s := range t.Steps {
-		if s.Excluded != Counts {
-			continue
-		}
-		experts = append(experts, s.SlowestExpertsNS.Float64())
-		if ns, ok := wall[s.Number]; ok {
-			walls, busy, idle = append(walls, ns), append(busy, s.BusyNS.Float64()), append(idle, ns-s.BusyNS.Float64())
+		if ns, ok := wall[s.Number]; ok && s.Excluded == Counts {
+			busy, idle = append(busy, s.BusyNS.Float64()), append(idle, ns-s.BusyNS.Float64())
 		}
 	}
-	over := OverSteps{SpreadOf(walls), router.Undefined(), SpreadOf(experts), SpreadOf(t.expertLoss())}
-	if len(idle) > 0 {
-		over.StepNS = router.Number(stat.Mean(busy, nil) + stats.Median(idle))
+	if len(idle) == 0 {
+		return router.Undefined()
 	}
-	return over
+	return router.Number(stat.Mean(busy, nil) + stats.Median(idle))
 }
 
 // expertLoss is, step by step, the straggler loss of expert time over all judged layers; nil
@@ -87,15 +51,16 @@ type Bound struct {
 	Low    router.Number `json:"gain_low"`
 	High   router.Number `json:"gain_high"`
 	LossNS router.Number `json:"loss_ns"` // Σ over layers of max − mean over ranks, mean over steps
-	StepNS router.Number `json:"step_ns"` // of a step under the profiler, see OverSteps
+	StepNS router.Number `json:"step_ns"` // of a step under the profiler, see Times.StepNS
+	Steps  int           `json:"steps"`
 	Of     Of            `json:"of"`
 }
 
 // Bound is undefined for one rank, and where no layer is named: busy ranks of different
 // layers cancel.
-func (t *Times) Bound(over OverSteps) Bound {
+func (t *Times) Bound(stepNS router.Number) Bound {
 	none := router.Undefined()
-	b := Bound{Gain: none, Low: none, High: none, LossNS: none, StepNS: over.StepNS, Of: t.Of}
+	b := Bound{Gain: none, Low: none, High: none, LossNS: none, StepNS: stepNS, Steps: len(t.StepsOf(Counts)), Of: t.Of}
 	if len(t.Ranks) < 2 || t.Unmarked || len(t.Layers) == 0 || !t.Layers[len(t.Layers)-1].Number.Defined() {
 		return b
 	}

@@ -284,12 +284,7 @@ type Straggler struct {
 	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
 	// The same of expert GEMMs and of the phase experts alone; undefined without any.
 	GEMMLossNS    router.Number `json:"gemm_loss_ns"`
-	GEMMMeanNS    router.Number `json:"gemm_mean_ns"`
 	ExpertsLossNS router.Number `json:"experts_loss_ns"`
-	ExpertsMeanNS router.Number `json:"experts_mean_ns"`
-	// Over the steps: the loss, and the expert time (see Times.Of) of the slowest rank.
-	Loss    Spread `json:"loss"`
-	Experts Spread `json:"slowest_experts"`
 }
 
 // ExpertsByRank is the expert time of each rank that has a judged layer, in the steps
@@ -312,12 +307,11 @@ func (l *Layer) Straggler() Straggler {
 	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN
 	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(),
 		MaxNS: router.Undefined(), WorstRank: router.NoID}
-	s.Loss, s.Experts = SpreadOf(l.Loss()), SpreadOf(slowest(l.Experts))
 	worst := make([]int, len(l.Ranks))
-	s.ExpertsLossNS, s.ExpertsMeanNS = lossAndMean(l.Phase)
-	s.GEMMLossNS, s.GEMMMeanNS = router.Undefined(), router.Undefined()
+	s.ExpertsLossNS, _ = lossAndMean(l.Phase)
+	s.GEMMLossNS = router.Undefined()
 	if l.of == OfGEMM {
-		s.GEMMLossNS, s.GEMMMeanNS = lossAndMean(l.Experts)
+		s.GEMMLossNS, _ = lossAndMean(l.Experts)
 	}
 	_, mean := lossAndMean(l.Compute)
 	for _, step := range l.Compute {
@@ -332,14 +326,6 @@ func (l *Layer) Straggler() Straggler {
 		s.WorstRank = router.OptInt(l.Ranks[slices.Index(worst, s.WorstSteps)])
 	}
 	return s
-}
-
-// slowest is, step by step, the longest time of any rank.
-func slowest(steps [][]float64) (most []float64) {
-	for _, step := range steps {
-		most = append(most, slices.Max(step))
-	}
-	return most
 }
 
 // lossAndMean are the mean over steps of (max − mean over ranks) and of the mean;

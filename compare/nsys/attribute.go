@@ -9,8 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/nsys/export"
-	"github.com/moebalance/moebalance/compare/nsys/nodes"
 )
 
 // Libraries annotate their own calls in domains of their own. Their ranges are
@@ -28,7 +26,7 @@ type attribution struct {
 	locations *capture.Index[location] // of launches and graph nodes
 	launches  []int32                  // location of each launch
 	created   []int32                  // location of each graph node at its creation
-	origins   []int32                  // of each graph node, see nodes.Origins
+	origins   []int32                  // of each graph node, see origins
 	replays   map[[2]int32]int32
 	classes   []kernel.Class           // by kernel name
 	final     *capture.Index[location] // of kernels
@@ -36,7 +34,7 @@ type attribution struct {
 	recent    []recentLocation         // by kernel name
 	operators []int8                   // rule of each operator, see ranges.OperatorOf
 	python    capture.Python
-	counts    export.Counts
+	counts    exportCounts
 	stepNames map[int32]string // the first range of each step
 }
 
@@ -44,10 +42,10 @@ type attribution struct {
 func attribute(rec *capture.Recording, options Options) *attribution {
 	a := &attribution{
 		rec: rec, options: options, labels: make([]ranges.Label, len(rec.RangeNames)),
-		python: rec.Python(), counts: export.Counts{Launches: len(rec.Launches), Ranges: len(rec.Ranges)},
+		python: rec.Python(), counts: exportCounts{Launches: len(rec.Launches), Ranges: len(rec.Ranges)},
 	}
 	lines := make([]ranges.Timeline, len(rec.Threads))
-	nodes.Sort(rec.GraphNodes)
+	sortNodes(rec.GraphNodes)
 	a.addRanges(lines, options.Patterns)
 	capture.Collect(len(rec.Kernels))
 	a.addQueries(lines)
@@ -225,7 +223,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 	}
 	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
 		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != NoID })
-	a.origins = nodes.Origins(a.rec.GraphNodes)
+	a.origins = origins(a.rec.GraphNodes)
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
 	count := make([]int, len(a.rec.Devices))
@@ -329,7 +327,7 @@ func (a *attribution) locationOf(k *capture.Kernel) int32 {
 	if k.GraphNode > 0 {
 		origin := int32(-1)
 		id := a.rec.GraphNodeIDs[k.GraphNode-1]
-		if n := nodes.Creation(a.rec.GraphNodes, a.rec.Devices[k.Device].Process, id, k.Start); n >= 0 {
+		if n := creation(a.rec.GraphNodes, a.rec.Devices[k.Device].Process, id, k.Start); n >= 0 {
 			origin = a.origins[n]
 		}
 		if origin >= 0 {

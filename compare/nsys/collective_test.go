@@ -3,10 +3,7 @@ package nsys
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"testing"
-
-	"github.com/moebalance/moebalance/compare/nsys/wait"
 )
 
 // clockedRank is an export of one rank whose capture began at session (UTC) and
@@ -51,29 +48,6 @@ func TestWaitAcrossReports(t *testing.T) {
 	d := clockedRank(t, 0, 1000, 0, []int64{2000, 2190, 2230}, []int64{2100, 2200, 2700})
 	if trace := mustRead(t, Options{}, c, d); !hasWarning(trace.Warnings, "skew") {
 		t.Errorf("have %+v, %v", trace.Alignment, trace.Warnings)
-	}
-}
-
-func TestWaitIsUnknown(t *testing.T) {
-	ends := []int64{2100, 2200}
-	a := clockedRank(t, 0, 1000, 0, []int64{2000, 2190}, ends)
-	for what, paths := range map[string][]string{
-		"one rank of two":          {a},
-		"no session time":          {a, clockedRank(t, 1, 0, 0, []int64{2000, 2190}, ends)},
-		"not the same collectives": {a, clockedRank(t, 1, 1000, 0, []int64{2000}, ends[:1])},
-	} {
-		trace := mustRead(t, Options{}, paths...)
-		if missing := len(paths) == 1; hasWarning(trace.Warnings, "missing_ranks") != missing {
-			t.Errorf("%s: have %v", what, trace.Warnings)
-		}
-		if !hasWarning(trace.Warnings, "no_wait") || slices.ContainsFunc(trace.Collectives,
-			func(c wait.Collective) bool { return c.WaitNS.Defined() }) {
-			t.Errorf("%s: have %+v, %v", what, trace.Collectives, trace.Warnings)
-		}
-	}
-	none := mustRead(t, Options{}, newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite"))
-	if hasWarning(none.Warnings, "no_wait") || len(none.Collectives) != 0 {
-		t.Errorf("without collectives there is nothing to say: have %v", none.Warnings)
 	}
 }
 

@@ -13,24 +13,6 @@ func worked() *fixture {
 	return f
 }
 
-// A kernel that a process ran on another device by mistake makes no rank of its
-// own, which would also move the numbers of the others.
-func TestStrayDeviceIsNoRank(t *testing.T) {
-	f := worked().call(6, 2, 20).kernel(6, 2, 30, 31,
-		"fill").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0 WHERE correlationId = 2 OR globalPid = %d",
-		pid(5)).
-		sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE correlationId = 1 AND globalPid = %d", pid(6))
-	trace := mustRead(t, Options{}, f.write(t, "stray.sqlite"))
-	if len(trace.Ranks) != 2 || trace.Ranks[0].PID != 5 || trace.Ranks[1].Evidence != "device ordinal" ||
-		trace.Ranks[1].DeviceID != 1 {
-		t.Errorf("have %+v", trace.Ranks)
-	}
-	equal(t, "the stray kernel is its process's", phaseTime(trace, 1, 0, PhaseExperts), 6+1)
-	if !hasWarning(trace.Exports[0].Warnings, "other_device") {
-		t.Errorf("have %v", trace.Exports[0].Warnings)
-	}
-}
-
 // One process on two devices is two ranks, unless it says that it is one.
 func TestDevicesOfOneProcess(t *testing.T) {
 	for _, c := range []struct {
@@ -83,37 +65,5 @@ func TestDevicesByTheMachinesNumbers(t *testing.T) {
 			trace.Ranks[0].Evidence != c.evidence {
 			t.Errorf("%s: have %+v", c.what, trace.Ranks)
 		}
-	}
-}
-
-// A rank without any kernel is no rank of the result, and that is said.
-func TestProcessWithoutKernels(t *testing.T) {
-	trace := mustRead(t, Options{}, worked().push(9, 0, 50, "layer 0 experts").write(t, "silent.sqlite"))
-	equal(t, "ranks", len(trace.Ranks), 2)
-	if w := trace.Exports[0].Warnings; len(w) != 1 || w[0].Code != "no_kernels" {
-		t.Errorf("have %v", w)
-	}
-}
-
-// Kernels without a process stand alone where there are several to own them, and
-// that is said.
-func TestKernelsOfNobody(t *testing.T) {
-	f := worked().kernel(5, 9, 60, 63,
-		"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL WHERE correlationId = 9")
-	trace := mustRead(t, Options{}, f.write(t, "nobody.sqlite"))
-	if !hasWarning(trace.Exports[0].Warnings, "no_process") || len(trace.Ranks) != 3 || trace.Coverage.GPUNS != 5+6+3 {
-		t.Errorf("have %+v, %v", trace.Ranks, trace.Exports[0].Warnings)
-	}
-}
-
-// Processes × devices × streams: a stream id means another stream in every
-// process and on every device.
-func TestStreamsOfRanks(t *testing.T) {
-	f := newFixture().work(5, 1, 10, 9, "k").work(5, 2, 40, 9, "k").work(5, 3, 60, 9, "k").work(6, 1, 10, 9, "k").
-		sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET streamId = 13 WHERE correlationId = 2").
-		sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0 WHERE correlationId = 3")
-	trace := mustRead(t, Options{}, f.write(t, "streams.sqlite"))
-	if len(trace.Ranks) != 2 || trace.Ranks[0].Streams != 3 || trace.Ranks[1].Streams != 1 {
-		t.Errorf("want 2 streams on device 5 and 1 on device 0, and 1 of the other process: have %+v", trace.Ranks)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -18,7 +17,7 @@ var doubts = []string{FusedExperts, "lost_kernels", "ranks_differ", "few_kernels
 	"graph_lost",
 	"no_experts", "microbatches", "unclear_blocks",
 	"unplaced_experts",
-	"little_evidence", export.EndedEarly, "open_ranges"}
+	"little_evidence", EndedEarly, "open_ranges"}
 
 // FusedExperts is the code of the warning that kernels exchange tokens and run the experts in
 // one, so that the time of ranks is work and waiting together.
@@ -84,13 +83,11 @@ func (r *reduction) gap() (ns int64, firstRank, lastRank *rankEvents) {
 }
 
 // differentRuns warns of ranks that ran at different times, which one run's ranks never
-// do: they meet in every layer. It warns of different models too.
+// do: they meet in every layer.
 func (r *reduction) differentRuns() {
 	if ns, first, last := r.gap(); ns > clockError {
 		r.warn("different_runs", "", "why", "times", "rank", last.Rank.Rank, "gap_ns", ns, "other", first.Rank.Rank)
-		return
 	}
-	r.otherModel()
 }
 
 // oneTime refuses ranks that ran at times too far apart for any clocks.
@@ -171,11 +168,9 @@ func (r *reduction) fusedExperts(steps []int) (ns int64, kernels []*KernelStat) 
 		counts[int32(step)] = true
 	}
 	used := map[string]bool{}
-	for _, p := range r.ranks {
-		for i := range p.events {
-			if e := &p.events[i]; p.of.classes[e.name].FusedExperts() && counts[p.of.Places[e.location].Step] {
-				ns, used[p.of.Names[e.name]] = ns+e.duration, true
-			}
+	for g := range r.groups() {
+		if g.class.FusedExperts() && counts[g.at.Step] {
+			ns, used[g.rank.of.Names[g.name]] = ns+g.ns, true
 		}
 	}
 	for i := range r.trace.Kernels {

@@ -25,6 +25,7 @@ type rankEvents struct {
 	of      *exportSummary
 	device  capture.Device
 	events  []kernelEvent // in the order of time
+	rows    []row         // see table; nil before it is asked for, and where events change
 	kernels []int32       // positions of events among the recording's kernels, until they are placed
 }
 

@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -72,42 +69,6 @@ func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: want one line of %q with %q, have %v", c.what, c.want, c.text, err)
 		}
-	}
-}
-
-// An error quotes no more of a file than a line takes.
-func TestErrorsAreShort(t *testing.T) {
-	long := strings.Repeat("x", 5000)
-	path := newFixture().work(0, 1, 10, 7, "k").sql("PRAGMA writable_schema = ON").
-		sql("INSERT INTO sqlite_master VALUES ('table', '%s', '%s', 2, 'CREATE TABLE %s (')", long, long, long).write(t,
-		"long.sqlite")
-	_, err := Read(context.Background(), []string{path}, Options{})
-	if !errors.Is(err, capture.ErrDamaged) || len(err.Error()) > 600+len(path) {
-		t.Errorf("want %v in 600 bytes, have %v", capture.ErrDamaged, err)
-	}
-}
-
-// The first error ends the reading of the other files: their rows are not all read.
-func TestErrorCancelsTheOthers(t *testing.T) {
-	bad := filepath.Join(t.TempDir(), "bad.sqlite")
-	if err := os.WriteFile(bad, []byte("no database"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	paths := []string{bad}
-	size := int64(0)
-	for range 20 {
-		path := filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths, size = append(paths, path), size+info.Size()
-	}
-	var read atomic.Int64
-	_, err := Read(context.Background(), paths, Options{Progress: func(n int64) { read.Add(n) }})
-	if !errors.Is(err, capture.ErrNotExport) || read.Load() > size/2 {
-		t.Errorf("want %v and most files unread, have %v after %d of %d bytes", capture.ErrNotExport, err, read.Load(),
-			size)
 	}
 }
 
@@ -196,19 +157,6 @@ func checkConsistent(t *testing.T, trace *Trace) {
 	}
 }
 
-func TestStrangeNamesAndTimes(t *testing.T) {
-	f := newFixture().push(0, 0, 5000, "layer 0 experts")
-	f.work(0, 1, 10, 7, strings.Repeat("cutlass::device_kernel<", 3000))
-	f.sql("INSERT INTO StringIds VALUES (900, CAST(x'6bff41' AS TEXT))").call(0, 2, 40).
-		sql("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (50,60,0,7,2,%d,900,900,NULL)", pid(0)).
-		call(0, 3, 70).sql("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (80,90,0,7,3,%d,12345,12345,NULL)", pid(0)).
-		sql("INSERT INTO NVTX_EVENTS VALUES (0,5000,59,CAST(x'6c61796572ff' AS TEXT),NULL,%d,NULL,0)", tid(0, 1)).
-		sql("INSERT INTO NVTX_EVENTS VALUES (0,5000,59,NULL,NULL,NULL,NULL,NULL)")
-	trace := mustRead(t, Options{}, f.write(t, "strange.sqlite"))
-	equal(t, "time", phaseTime(trace, 0, 0, PhaseExperts), 27)
-	checkConsistent(t, trace)
-}
-
 // Σ of times beyond 64 bits is an error, not a negative total.
 func TestSumThatOverflows(t *testing.T) {
 	f := newFixture()
@@ -217,37 +165,6 @@ func TestSumThatOverflows(t *testing.T) {
 	_, err := Read(context.Background(), []string{f.write(t, "sum.sqlite")}, Options{})
 	if !errors.Is(err, capture.ErrDamaged) {
 		t.Errorf("want ErrDamaged, have %v", err)
-	}
-}
-
-// Reading creates nothing, beside the file or in it.
-func TestReadingLeavesNoTrace(t *testing.T) {
-	path := newFixture().work(0, 1, 10, 7, "k").sql("PRAGMA user_version = 1").write(t, "ro file?#%.sqlite")
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Dir(path), 0o500); err != nil {
-		t.Fatal(err)
-	}
-	defer os.Chmod(filepath.Dir(path), 0o700)
-	mustRead(t, Options{}, path)
-	after, err := os.ReadFile(path)
-	if err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the export changed: %v", err)
-	}
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(entries) != 1 {
-		t.Errorf("want only the export in its folder, have %v, %v", entries, err)
-	}
-}
-
-func TestInterrupt(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := Read(ctx, []string{filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")}, Options{})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("want context.Canceled, have %v", err)
 	}
 }
 
@@ -270,41 +187,4 @@ func FuzzExport(f *testing.F) {
 			checkConsistent(t, trace)
 		}
 	})
-}
-
-// Rows are read wherever their numbers are: below zero, with holes, at the ends of
-// 64 bits, and more of them than the last number says.
-func TestRowNumbers(t *testing.T) {
-	few := []int64{-1, 0, 1, 9}
-	for n := range int64(40) {
-		few = append(few, -100-n, 20+n)
-	}
-	for _, numbers := range [][]int64{few, append(slices.Clone(few), math.MinInt64, math.MaxInt64)} {
-		f := newFixture()
-		for i, n := range numbers {
-			f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (rowid, start, end, deviceId, streamId, correlationId, globalPid, demangledName, shortName) VALUES (%d, %d, %d, 0, 7, %d, %d, %d, 1)",
-				n, 1000*i, 1000*i+i, i+1, pid(0), f.text("k")).call(0, int64(i+1), int64(1000*i-1))
-		}
-		trace := mustRead(t, Options{}, f.write(t, "numbers.sqlite"))
-		equal(t, "kernels", trace.Exports[0].Kernels, int64(len(numbers)))
-		equal(t, "time", trace.Coverage.GPUNS, int64(len(numbers)*(len(numbers)-1)/2))
-		near(t, "launched", trace.Coverage.LaunchShare, 1)
-	}
-}
-
-// One correlation id for all of 30,000 calls and kernels: every kernel gets the
-// last call before it, in n log n.
-func TestOneCorrelationIDForAll(t *testing.T) {
-	const n = 30_000
-	f := newFixture().push(0, 0, 100*n/2, "layer 0 experts").push(0, 100*n/2+1, 200*n, "layer 1 experts")
-	id, call := f.text("k"), f.text("cudaLaunchKernel_v7000")
-	f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 100*i+10, 100*i+13, 0, 7, 1, %d, %d, %d, NULL FROM n", n, pid(0), id, id)
-	f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 100*i, 100*i+1, %d, 1, %d FROM n", n, tid(0, 1), call)
-	trace := mustRead(t, Options{}, f.write(t, "same.sqlite"))
-	// calls 1 … n/2 begin within the first range (call n/2 on its last nanosecond)
-	equal(t, "layer 0", phaseTime(trace, 0, 0, PhaseExperts), 3*n/2)
-	equal(t, "layer 1", phaseTime(trace, 0, 1, PhaseExperts), 3*n/2)
-	if !hasWarning(trace.Exports[0].Warnings, "correlation_reused") {
-		t.Errorf("have %v", trace.Exports[0].Warnings)
-	}
 }

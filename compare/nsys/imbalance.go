@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -14,7 +13,7 @@ import (
 // take lets in; nil takes all.
 func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
 	var endedEarly []int // matters where no other step was recorded
-	ended := func(w router.Warning) bool { return w.Code == export.EndedEarly }
+	ended := func(w router.Warning) bool { return w.Code == EndedEarly }
 	for _, e := range t.Exports {
 		if t.Steps == "" && len(t.StepTimes) < 2 && slices.ContainsFunc(e.Warnings, ended) {
 			endedEarly = append(endedEarly, e.Ranks...)
@@ -90,8 +89,7 @@ func (r *reduction) imbalance() {
 	r.placedExperts(times)
 	r.stepTimes()
 	r.judgeKinds()
-	r.trace.OverSteps = times.OverSteps(r.trace.WallTimes())
-	r.trace.Bound = times.Bound(r.trace.OverSteps)
+	r.trace.Bound = times.Bound(times.StepNS(r.trace.WallTimes()))
 	inferred := r.inferred(times.StepsOf(imbalance.Counts))
 	for _, layer := range times.Judged() {
 		if row, ok := layer.Row(r.options.Threshold); ok {
@@ -138,30 +136,20 @@ type expertTime struct {
 	ns int64
 }
 
-// sumExperts lists the experts that own kernels, by layer, step and expert. One
-// may come several times, from several phases or exports.
+// sumExperts lists the experts that own kernels, by layer, step and expert.
 func (r *reduction) sumExperts() {
-	ns := map[*exportSummary][]int64{}
-	for i, p := range r.ranks {
-		if ns[p.of] == nil {
-			ns[p.of] = make([]int64, len(p.of.Places))
-		}
-		for at, sum := range r.sums[i] {
-			ns[p.of][at] += sum
+	ns := map[location]int64{}
+	for g := range r.groups() {
+		if g.at.Expert != NoID && g.ns > 0 && r.judged(router.OptInt(g.at.Layer)) {
+			ns[location{Step: g.at.Step, Layer: g.at.Layer, Expert: g.at.Expert}] += g.ns
 		}
 	}
-	var list []expertTime
-	for _, d := range r.exports {
-		for i, at := range d.Places {
-			if len(ns[d]) > 0 && ns[d][i] > 0 && at.Expert != NoID && r.judged(router.OptInt(at.Layer)) {
-				list = append(list, expertTime{at, ns[d][i]})
-			}
-		}
+	for at, sum := range ns {
+		r.expertTimes = append(r.expertTimes, expertTime{at, sum})
 	}
-	slices.SortFunc(list, func(a, b expertTime) int {
+	slices.SortFunc(r.expertTimes, func(a, b expertTime) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Expert, b.Expert))
 	})
-	r.expertTimes = list
 }
 
 // expertImbalance is over the experts of expertParts, in the steps given.
@@ -199,7 +187,7 @@ func (r *reduction) expertImbalance(steps []int) {
 // the ranks that are there, by the recorded layout or, without one, by the numbers
 // of the experts that own kernels. One that never ran had no time.
 func (r *reduction) expertParts() (experts []int, ok bool) {
-	held := r.options.Recorded.Held(r.rankNumbers())
+	held := r.options.Recorded.held(r.rankNumbers())
 	if len(held) > 0 {
 		for _, e := range r.expertTimes {
 			held[int(e.Expert)] = true
@@ -207,8 +195,8 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 		return slices.Sorted(maps.Keys(held)), true
 	}
 	neighbor, last := NoID, 0 // the rank before with experts, and its last one
-	for i, p := range r.ranks {
-		first, end := r.expertSpan(i)
+	for _, p := range r.ranks {
+		first, end := r.expertSpan(p.Rank.Rank)
 		if first == end {
 			continue
 		}
@@ -230,15 +218,15 @@ func (r *reduction) expertParts() (experts []int, ok bool) {
 // expertSpan is the half-open range of the numbers of the experts that own kernels
 // of a rank.
 func (r *reduction) expertSpan(rank int) (first, end int) {
-	for i, sum := range r.sums[rank] {
-		at := r.ranks[rank].of.Places[i]
-		if sum == 0 || at.Expert == NoID || !r.judged(router.OptInt(at.Layer)) {
+	for i := range r.trace.Experts {
+		e := &r.trace.Experts[i]
+		if e.Rank != rank || e.Basis != imbalance.Observed || e.TotalNS == 0 || !r.judged(e.Layer) {
 			continue
 		}
 		if first == end {
-			first, end = int(at.Expert), int(at.Expert)+1
+			first, end = e.Expert, e.Expert+1
 		}
-		first, end = min(first, int(at.Expert)), max(end, int(at.Expert)+1)
+		first, end = min(first, e.Expert), max(end, e.Expert+1)
 	}
 	return first, end
 }

@@ -2,11 +2,9 @@ package nsys
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -219,38 +217,12 @@ func TestRankEvidence(t *testing.T) {
 		})
 	}
 	a, b := kernels(0).write(t, "a.sqlite"), kernels(0).work(0, 2, 30, 7, "k").write(t, "b.sqlite")
-	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, export.ErrRank) {
-		t.Errorf("two files of rank 0: want export.ErrRank, have %v", err)
+	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, ErrRank) {
+		t.Errorf("two files of rank 0: want ErrRank, have %v", err)
 	}
 	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")},
-		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, export.ErrRank) {
-		t.Errorf("one rank for two processes: want export.ErrRank, have %v", err)
-	}
-}
-
-// A rank whose capture ended after its first step: the steps that not every
-// rank has are left out, and it is said.
-func TestRankThatEndedEarly(t *testing.T) {
-	ranks := make([]string, 3)
-	for p := range int64(3) {
-		f := newFixture()
-		for step := range int64(4) {
-			at := 1000 * step
-			f.push(p, at, at+900, "[Executor] _forward_step "+string(rune('0'+step))+":").push(p, at+10, at+800,
-				"layer 0 experts")
-			if p < 2 || step < 1 {
-				f.work(p, step+1, at+20, 10+10*p, "gemm")
-			}
-		}
-		ranks[p] = f.write(t, "r.rank"+string(rune('0'+p))+".sqlite")
-	}
-	trace := mustRead(t, Options{}, ranks...)
-	// only step 0 is on all: times 10, 20, 30, mean 20, max/mean 1.5
-	near(t, "max/mean", trace.Imbalance[0].MaxOverMean, 1.5)
-	equal(t, "steps", trace.Imbalance[0].Steps, 1)
-	if !hasWarning(trace.Warnings, "partial_steps") || !hasWarning(trace.Warnings, "few_kernels") ||
-		!hasWarning(trace.Exports[2].Warnings, "ended_early") {
-		t.Errorf("have %v and %v", trace.Warnings, trace.Exports[2].Warnings)
+		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
+		t.Errorf("one rank for two processes: want ErrRank, have %v", err)
 	}
 }
 
@@ -282,26 +254,6 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 	}
 	if !hasWarning(trace.Warnings, "partial_steps") {
 		t.Errorf("have %v", trace.Warnings)
-	}
-}
-
-// Of four ranks with eight experts each, two are given: their sixteen experts are
-// compared, and those of the others are not idle ones.
-func TestExpertsOfRanksNotGiven(t *testing.T) {
-	capture := filepath.Join(testdata, "gptoss-ep4-ranks")
-	for _, c := range []struct {
-		ranks []string
-		parts int
-	}{{[]string{"0", "3"}, 16}, {[]string{"1", "2"}, 16}, {[]string{"2"}, 8}, {[]string{"0", "1", "2", "3"}, 32}} {
-		var paths []string
-		for _, rank := range c.ranks {
-			paths = append(paths, filepath.Join(capture, "normal.rank"+rank+".sqlite"))
-		}
-		for _, s := range mustRead(t, Options{}, paths...).Imbalance {
-			if s.Level == router.LevelExpert && s.Parts != c.parts {
-				t.Errorf("ranks %v, layer %d: want %d experts, have %d", c.ranks, s.Layer, c.parts, s.Parts)
-			}
-		}
 	}
 }
 

@@ -84,17 +84,9 @@ func (r *reduction) expertKernels() map[int32][]string {
 		graph bool
 	}
 	seen := map[use]bool{}
-	for _, p := range r.ranks {
-		var last use
-		for j := range p.events {
-			e := &p.events[j]
-			c, at := &p.of.classes[e.name], &p.of.Places[e.location]
-			if at.Step == NoID || !c.GEMM && !slices.Contains(kernel.Routed, c.Phase) {
-				continue
-			}
-			if u := (use{at.Step, p.of.Names[e.name], at.Graph}); u != last {
-				seen[u], last = true, u
-			}
+	for g := range r.groups() {
+		if g.at.Step != NoID && (g.class.GEMM || slices.Contains(kernel.Routed, g.class.Phase)) {
+			seen[use{g.at.Step, g.rank.of.Names[g.name], g.at.Graph}] = true
 		}
 	}
 	ran := map[int32][]string{}

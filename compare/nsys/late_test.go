@@ -2,12 +2,8 @@ package nsys
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"slices"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 )
 
@@ -78,54 +74,5 @@ func TestLateRankOfManyClocks(t *testing.T) {
 		equal(t, "host", l.Did, wait.CollectsGarbage)
 		near(t, "usually", l.UsualNS, 0)
 		equal(t, "the rank that is last", w.Ranks[0].LastSteps, 1)
-	}
-}
-
-// The same without any range, in a model of 3 layers made of real kernels, by inferred steps.
-func TestLateRankWithoutRanges(t *testing.T) {
-	if testing.Short() {
-		t.Skip("much work, of which smaller tests do the same")
-	}
-	const us, ranks, layers, steps = 1000, 16, 3, 50
-	e := enginesOf(t)[0]
-	m := maker{model: model{layers: layers, steps: steps}, parts: e.ranks[0], load: []float64{0.3, 0.3, 0.3},
-		random: rand.New(rand.NewPCG(1, 2)), noise: rand.New(rand.NewPCG(1, 3))}
-	like := record(e.list[0], m.make())
-	perStep := len(like.Kernels) / steps
-	begin := func(rank int) int64 { return 1000*us + int64(rank)*7_654_321 }
-	var paths []string
-	var list []*capture.Recording
-	for rank := range ranks {
-		rec := *like
-		rec.Kernels, rec.Launches = slices.Clone(like.Kernels), slices.Clone(like.Launches)
-		rec.Metadata.Environment = map[string]string{"RANK": fmt.Sprint(rank), "WORLD_SIZE": fmt.Sprint(ranks)}
-		rec.Metadata.SessionUTC = 1_700_000_000_000_000_000 - begin(rank) + int64(rank%3)*400*us // clocks disagree
-		paths, list = append(paths, fmt.Sprintf("late.rank%d.sqlite", rank)), append(list, &rec)
-	}
-	free, late := make([]int64, ranks), 37*perStep+perStep/2
-	for i, k := range like.Kernels {
-		arrive, ns := int64(0), k.End-k.Start
-		for rank, rec := range list {
-			host := free[rank] - 50*us
-			if rank == 11 && i == late {
-				host += 5000 * us
-			}
-			start := max(free[rank], host+us)
-			rec.Launches[k.Launch] = capture.Launch{Start: begin(rank) + host, End: begin(rank) + host + us}
-			rec.Kernels[i].Start, free[rank], arrive = begin(rank)+start, start+ns, max(arrive, start)
-		}
-		for rank, rec := range list {
-			if realCollective.MatchString(like.KernelNames[k.Name]) {
-				free[rank] = arrive + ns
-			}
-			rec.Kernels[i].End = begin(rank) + free[rank]
-			rec.End = rec.Kernels[i].End
-		}
-	}
-	trace := changedAgain(t, paths, list, func(int, *capture.Recording) {})
-	equal(t, "layers", int(trace.Structure.Layers), layers)
-	if w := trace.Waiting; len(w.Late) != 1 || w.Late[0].Step != 37 || w.Late[0].Rank != 11 ||
-		w.Late[0].Name != wait.LateHosts || math.Abs(float64(w.Late[0].WaitNS)/(4951e3*15/16)-1) > 0.01 {
-		t.Fatalf("have %+v, %v", trace.Waiting, trace.Warnings)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/router/input"
 	"golang.org/x/sync/errgroup"
 )
@@ -77,9 +76,9 @@ func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSumm
 // summarizeFile reads a summary, or any capture.
 func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummary, error) {
 	if IsSummary(path) {
-		if _, ok := export.Given(o.Rank, path); ok {
+		if _, ok := givenRank(o.Rank, path); ok {
 			return nil, &input.Error{File: path, Expected: "an export, to give it a rank",
-				Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: export.ErrRank}
+				Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
 		}
 		if len(o.Phases) > 0 {
 			return nil, &input.Error{File: path, Expected: "an export, to place its kernels",
@@ -111,7 +110,7 @@ func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummar
 // their ranks. From here on it does not matter what was read.
 func summarizeRecording(path string, rec *capture.Recording, o Options) (*exportSummary, error) {
 	meta := &rec.Metadata
-	if rec.WorkingProcesses() > 1 || export.OneRank(path, meta, o.Rank) {
+	if rec.WorkingProcesses() > 1 || oneRank(path, meta, o.Rank) {
 		rec.JoinDevices()
 	}
 	a := attribute(rec, o)
@@ -122,34 +121,27 @@ func summarizeRecording(path string, rec *capture.Recording, o Options) (*export
 		return nil, &input.Error{File: path, Expected: "kernels to analyze",
 			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
 	}
-	ranks, err := numberRanks(path, rec, e.ranks, o.Rank)
+	devices := make([]capture.Device, len(e.ranks))
+	for i, p := range e.ranks {
+		devices[i] = p.device
+	}
+	ranks, err := numberRanks(path, rec, devices, o.Rank)
 	if err != nil {
 		return nil, err
 	}
+	for i, p := range e.ranks {
+		ranks[i].Streams = p.Rank.Streams
+		p.Rank = ranks[i]
+	}
 	e.Arm, e.ArmEvidence = meta.Arm()
 	e.World, _ = meta.WorldSize()
-	e.GC, e.GIL = len(a.python.Collects) > 0, len(a.python.Locked) > 0
-	e.Export = export.Describe(path, rec, a.counts, ranks)
+	e.Export = describe(path, rec, a.counts, ranks)
 	var wait sync.WaitGroup
 	for _, r := range e.ranks {
 		wait.Go(r.sort)
 	}
 	wait.Wait()
 	return e, nil
-}
-
-// numberRanks gives what ran on each device its rank.
-func numberRanks(path string, rec *capture.Recording, events []*rankEvents, flag map[string]int) ([]Rank, error) {
-	devices := make([]capture.Device, len(events))
-	for i, p := range events {
-		devices[i] = p.device
-	}
-	ranks, err := export.Ranks(path, rec, devices, flag)
-	for i := range ranks {
-		ranks[i].Streams = events[i].Rank.Streams
-		events[i].Rank = ranks[i]
-	}
-	return ranks, err
 }
 
 // Takes reports whether the file at path is of a kind that Read takes, or is so

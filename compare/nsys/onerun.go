@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/moebalance/moebalance/compare/nsys/export"
-	"github.com/moebalance/moebalance/compare/nsys/onemodel"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // ErrNotOneRun is the error of exports that cannot be ranks of one run.
@@ -33,61 +31,39 @@ func (r *reduction) oneArm() error {
 	return nil
 }
 
-// oneModel refuses ranks whose gates choose among different numbers of experts, and ranks
-// that run almost no kernel in common.
+// oneModel refuses ranks whose gates choose among different numbers of experts.
 func (r *reduction) oneModel() error {
 	first := r.ranks[0]
-	own := first.used()
+	own := first.gateExperts()
 	for _, p := range r.ranks[1:] {
-		found, other := "", p.used()
-		if a, b := onemodel.Gates(own, other); a != b {
-			found = fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.Rank.Rank, a,
-				p.Rank.Rank, b)
-		} else if p.of != first.of {
-			if share, few := onemodel.Shared(own, other); few {
-				found = fmt.Sprintf("ranks %d and %d, of which one has %s of its compute time in kernels that the other runs",
-					first.Rank.Rank, p.Rank.Rank, quantity.Percent(share))
-			}
+		other := p.gateExperts()
+		if len(own) == 0 || len(other) == 0 ||
+			slices.ContainsFunc(own, func(n int) bool { return slices.Contains(other, n) }) {
+			continue
 		}
-		if found != "" {
-			return &input.Error{File: first.Rank.Export + " and " + p.Rank.Export, Expected: "ranks that run one model",
-				Found: found,
-				Try:   "pass the exports of one run", Err: ErrNotOneRun}
-		}
+		return &input.Error{File: first.Rank.Export + " and " + p.Rank.Export, Expected: "ranks that run one model",
+			Found: fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.Rank.Rank, own[0],
+				p.Rank.Rank, other[0]),
+			Try: "pass the exports of one run", Err: ErrNotOneRun}
 	}
 	return nil
 }
 
-// used are the kernels that the rank ran.
-func (p *rankEvents) used() onemodel.Kernels {
-	k := onemodel.Kernels{Names: p.of.Names, Classes: p.of.classes, NS: make([]int64, len(p.of.Names))}
-	for i := range p.events {
-		k.NS[p.events[i].name] += p.events[i].duration
-	}
-	return k
-}
-
-// otherModel warns of ranks that do the same work by other libraries than the first, or
-// work that it does not have.
-func (r *reduction) otherModel() {
-	first := r.ranks[0]
-	own := first.used()
-	for _, p := range r.ranks[1:] {
-		other, a, b := p.used(), p, first
-		names := onemodel.Alone(other, own)
-		if len(names) == 0 {
-			names, a, b = onemodel.Alone(own, other), first, p
-		}
-		if len(names) > 0 {
-			r.warn("different_runs", "", "why", "models", "rank", a.Rank.Rank, "libraries", names, "other", b.Rank.Rank)
-			return
+// gateExperts are the numbers of experts that the rank's gates are compiled for, ascending:
+// several where one model drafts for another, none where no name tells.
+func (p *rankEvents) gateExperts() (numbers []int) {
+	for g := range p.groups() {
+		if experts, ok := kernel.GateExperts(p.of.Names[g.name]); ok {
+			numbers = append(numbers, experts)
 		}
 	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
 }
 
 // ErrSameRank is the error of exports that are of one rank, which a number given by
-// hand can tell apart. It wraps export.ErrRank.
-var ErrSameRank = fmt.Errorf("%w", export.ErrRank)
+// hand can tell apart. It wraps ErrRank.
+var ErrSameRank = fmt.Errorf("%w", ErrRank)
 
 // checkRanks refuses one capture given as two ranks, which would be in perfect balance, and
 // two ranks of the same number: their times would be added.

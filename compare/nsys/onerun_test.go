@@ -9,10 +9,9 @@ import (
 	"testing"
 )
 
-// Ranks of two engines, and of arms and runs two days apart, are refused.
+// Ranks of two arms, and of runs two days apart, are refused.
 func TestExportsOfTwoRuns(t *testing.T) {
 	for what, paths := range map[string][]string{
-		"two engines":    {"hf-qwen3-ep4/normal.rank0.json.gz", "vllm/qwen3-normal.rank1.json.gz"},
 		"two days apart": {"deepseek-ep4-ranks/normal.rank0.sqlite", "hf-qwen3-ep4-nsys/normal.rank1.sqlite"},
 		"two arms":       {"deepseek-ep4-ranks/normal.rank0.sqlite", "deepseek-ep4-ranks/perfect.rank0.sqlite"},
 	} {

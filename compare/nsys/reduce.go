@@ -8,7 +8,6 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 )
@@ -19,7 +18,6 @@ type reduction struct {
 	options     Options
 	trace       *Trace
 	ranks       []*rankEvents // in rank order
-	sums        [][]int64     // of each rank's time, by location
 	times       *imbalance.Times
 	names       *capture.Index[string]
 	nameOf      map[*exportSummary][]int32 // its names among all
@@ -43,16 +41,19 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 		return nil, err
 	}
 	r.differentRuns()
+	r.tabulate()
 	var wait sync.WaitGroup
 	wait.Go(r.kernels)
 	r.cells()
 	wait.Wait()
 	r.warnMissingRanges()
 	r.unknownTime()
+	r.experts()
 	if err := r.checkRecorded(); err != nil {
 		return nil, err
 	}
-	r.experts()
+	r.loadExperts()
+	r.sortExperts()
 	r.graphs()
 	r.sumExperts()
 	r.imbalance()
@@ -100,8 +101,7 @@ func newTrace() *Trace {
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{},
-		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Waits: []wait.Wait{},
-		Variants: []wait.Variant{}, Warnings: []router.Warning{},
+		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -139,91 +139,67 @@ func (r *reduction) kernels() {
 	})
 }
 
-// cells fills Cells and Phases and what later questions need of every event, the
-// ranks side by side.
+// cells fills Cells and Phases, the ranks side by side.
 func (r *reduction) cells() {
-	cells, phases := make([][]Cell, len(r.ranks)), make([][]PhaseStat, len(r.ranks))
-	r.sums = make([][]int64, len(r.ranks))
+	cells := make([][]Cell, len(r.ranks))
 	var wait sync.WaitGroup
 	for i, p := range r.ranks {
-		wait.Go(func() {
-			cells[i], phases[i] = p.cells(newCellGroups(p.of))
-			r.sums[i] = p.sums()
-		})
+		wait.Go(func() { cells[i] = p.cells() })
 	}
 	wait.Wait()
 	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
 	r.kinds()
-	r.trace.Phases = append(r.trace.Phases, slices.Concat(phases...)...)
+	at := map[PhaseStat]int{}
+	for i := range r.trace.Cells {
+		c := &r.trace.Cells[i]
+		key := PhaseStat{Rank: c.Rank, Layer: c.Layer, Phase: c.Phase}
+		n, known := at[key]
+		if !known {
+			n = len(r.trace.Phases)
+			at[key], r.trace.Phases = n, append(r.trace.Phases, key)
+		}
+		s := &r.trace.Phases[n]
+		s.Instances, s.TotalNS = s.Instances+c.Instances, s.TotalNS+c.TotalNS
+		s.CollectiveNS, s.BusyNS = s.CollectiveNS+c.CollectiveNS, s.BusyNS+c.BusyNS
+	}
+	slices.SortFunc(r.trace.Phases, func(a, b PhaseStat) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Layer, b.Layer), kernel.ComparePhases(a.Phase, b.Phase))
+	})
 }
 
-// cellGroups says which locations of an export make one cell, and which cells one
-// phase of a layer.
-type cellGroups struct {
-	cellOf  []int32 // by location
-	cells   []location
-	phaseOf []int32 // by cell
-	phases  []location
-}
-
-func newCellGroups(d *exportSummary) *cellGroups {
-	var g cellGroups
-	g.cellOf, g.cells = groupLocations(d.Places,
+// cells sums one rank by step, layer and phase.
+func (p *rankEvents) cells() []Cell {
+	of, places := groupLocations(p.of.Places,
 		func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: NoID, Phase: l.Phase} })
-	g.phaseOf, g.phases = groupLocations(g.cells, func(l location) location { l.Step = NoID; return l })
-	return &g
-}
-
-// cells sums one rank by step, layer and phase, and by layer and phase.
-func (p *rankEvents) cells(of *cellGroups) (cells []Cell, phases []PhaseStat) {
-	cells, phases = make([]Cell, len(of.cells)), make([]PhaseStat, len(of.phases))
-	cellBusy := make([]kernel.Busy, len(cells))
+	cells, busy := make([]Cell, len(places)), make([]kernel.Busy, len(places))
+	for g := range p.groups() {
+		c := &cells[of[g.location]]
+		c.Instances += g.kernels
+		c.TotalNS += g.ns
+		if g.class.Collective {
+			c.CollectiveNS += g.ns
+		}
+		if g.class.GEMM && g.at.Phase == PhaseExperts {
+			c.GEMMs += g.kernels
+			c.GEMMNS += g.ns
+		}
+	}
 	for i := range p.events {
 		e := &p.events[i]
-		c := of.cellOf[e.location]
-		cells[c].Instances++
-		cells[c].TotalNS += e.duration
-		if p.of.classes[e.name].Collective {
-			cells[c].CollectiveNS += e.duration
-			phases[of.phaseOf[c]].CollectiveNS += e.duration
-		}
-		if p.of.classes[e.name].GEMM && of.cells[c].Phase == PhaseExperts {
-			cells[c].GEMMs++
-			cells[c].GEMMNS += e.duration
-		}
-		cellBusy[c].Add(e.start, e.duration)
+		busy[of[e.location]].Add(e.start, e.duration)
 	}
-	g := groupDurations([][]kernelEvent{p.events}, len(phases),
-		func(_ int, e *kernelEvent) int32 { return of.phaseOf[of.cellOf[e.location]] })
-	for i, at := range of.cells {
+	for i, at := range places {
 		c := &cells[i]
 		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.Rank.Rank, router.OptInt(at.Step), router.OptInt(at.Layer),
-			at.Phase, cellBusy[i].NS, NoID
-	}
-	for i, at := range of.phases {
-		s := &phases[i]
-		s.Rank, s.Layer, s.Phase, s.Stats = p.Rank.Rank, router.OptInt(at.Layer), at.Phase, g.stats(i)
+			at.Phase, busy[i].NS, NoID
 	}
 	// locations of other ranks in the same export have no kernels here
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
-	phases = slices.DeleteFunc(phases, func(s PhaseStat) bool { return s.Instances == 0 })
 	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
 			kernel.ComparePhases(a.Phase, b.Phase))
 	})
-	slices.SortFunc(phases, func(a, b PhaseStat) int {
-		return cmp.Or(cmp.Compare(a.Layer, b.Layer), kernel.ComparePhases(a.Phase, b.Phase))
-	})
-	return cells, phases
-}
-
-// sums is the time at each location.
-func (p *rankEvents) sums() []int64 {
-	ns := make([]int64, len(p.of.Places))
-	for i := range p.events {
-		ns[p.events[i].location] += p.events[i].duration
-	}
-	return ns
+	return cells
 }
 
 // groupLocations numbers the locations that fall together under a key.
@@ -245,7 +221,10 @@ func (r *reduction) experts() {
 	}
 	wait.Wait()
 	r.trace.Experts = append(r.trace.Experts, slices.Concat(found...)...)
-	r.loadExperts()
+}
+
+// sortExperts puts the experts in the order of layers, experts and ranks.
+func (r *reduction) sortExperts() {
 	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
 	})
@@ -277,20 +256,10 @@ func (r *reduction) graphs() {
 
 // experts are the experts of one rank that own kernels.
 func (p *rankEvents) experts() (list []ExpertStat) {
-	of, experts := groupLocations(p.of.Places, func(l location) location {
-		if l.Expert == NoID {
-			return ranges.Unattributed
-		}
-		return location{Step: NoID, Layer: l.Layer, Expert: l.Expert}
-	})
-	g := groupDurations([][]kernelEvent{p.events}, len(experts), func(_ int, e *kernelEvent) int32 {
-		if i := of[e.location]; experts[i].Expert != NoID {
-			return i
-		}
-		return -1
-	})
+	of, experts := groupLocations(p.of.Places, expertOf)
+	durations := p.durationsBy(len(experts), of)
 	for i, at := range experts {
-		if s := g.stats(i); s.Instances > 0 {
+		if s := durations.stats(i); s.Instances > 0 && at.Expert != NoID {
 			list = append(list, ExpertStat{Rank: p.Rank.Rank, Layer: router.OptInt(at.Layer), Expert: int(at.Expert),
 				Basis: imbalance.Observed, Slots: NoID, Stats: s})
 		}
@@ -342,23 +311,16 @@ const (
 // those in ranges of single experts over how often one ran, 0 without such ranges.
 func (p *rankEvents) kernelsPer() (layer, expert int64) {
 	layers, experts := map[int32]bool{}, map[location]bool{}
-	seen := make([]bool, len(p.of.Places))
 	kernels := int64(0)
-	for i := range p.events {
-		at := p.events[i].location
-		l := &p.of.Places[at]
-		if p.Structure != nil && p.Structure.Layers > 0 && l.Step == NoID {
+	for g := range p.groups() {
+		if p.Structure != nil && p.Structure.Layers > 0 && g.at.Step == NoID {
 			continue
 		}
-		kernels++
-		if l.Expert != NoID {
-			expert++
-		}
-		if !seen[at] {
-			seen[at], layers[l.Layer] = true, true
-			if l.Expert != NoID {
-				experts[location{Step: l.Step, Layer: l.Layer, Expert: l.Expert}] = true
-			}
+		kernels += g.kernels
+		layers[g.at.Layer] = true
+		if g.at.Expert != NoID {
+			expert += g.kernels
+			experts[location{Step: g.at.Step, Layer: g.at.Layer, Expert: g.at.Expert}] = true
 		}
 	}
 	delete(layers, NoID)
@@ -368,25 +330,19 @@ func (p *rankEvents) kernelsPer() (layer, expert int64) {
 // coverage sums what the attribution reached.
 func (r *reduction) coverage() {
 	var total, launched, layered, expert int64
-	for i, p := range r.ranks {
+	for _, p := range r.ranks {
 		launched += p.LaunchedNS
-		for j, ns := range r.sums[i] {
-			at := &p.of.Places[j]
-			total += ns
-			if at.Layer != NoID {
-				layered += ns
-			}
-			if at.Expert != NoID {
-				expert += ns
-			}
+	}
+	for g := range r.groups() {
+		total += g.ns
+		if g.at.Layer != NoID {
+			layered += g.ns
+		}
+		if g.at.Expert != NoID {
+			expert += g.ns
 		}
 	}
-	share := func(part int64) router.Number {
-		if total == 0 {
-			return router.Undefined()
-		}
-		return router.Number(float64(part) / float64(total))
-	}
+	share := func(part int64) router.Number { return router.Number(part) / router.Number(total) } // 0/0 is undefined
 	r.trace.Coverage = Coverage{GPUNS: total, LaunchShare: share(launched), LayerShare: share(layered),
 		ExpertShare: share(expert)}
 	if r.partial { // launches are counted over whole captures

@@ -56,23 +56,6 @@ func TestBusyIsTheUnion(t *testing.T) {
 	}
 }
 
-// Kernels that overlap are busy once on a rank, and once on each rank: rank 0 runs
-// k in [10, 30) and [20, 50), rank 1 in [10, 15), so the sum is 20+30+5 and the
-// union 40+5. Expert 1 holds both of rank 0.
-func TestBusyIsPerRank(t *testing.T) {
-	f := newFixture().push(0, 0, 90, "layer 0 expert 1").push(1, 0, 90, "layer 0 expert 2")
-	f.call(0, 1, 5).kernel(0, 1, 10, 30, "k").call(0, 2, 6).kernel(0, 2, 20, 50, "k").call(1, 1, 5).kernel(1, 1, 10, 15,
-		"k")
-	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,8,%d,5,6),(40,70,0,8,9,%d,5,6)", pid(0),
-		pid(0))
-	trace := mustRead(t, Options{}, f.write(t, "busy.sqlite"))
-	equal(t, "sum", trace.Kernels[0].TotalNS, 20+30+5)
-	near(t, "union", trace.Kernels[0].BusyNS, 40+5)
-	near(t, "expert 1", trace.Experts[0].BusyNS, 40)
-	near(t, "phase of rank 1", trace.Phases[1].BusyNS, 5)
-	near(t, "graph 5, in [20, 70)", trace.Graphs[0].BusyNS, 50)
-}
-
 // A second opinion by SQL alone: kernels joined to calls and to the ranges
 // around them, one nested loop.
 func TestPhasesAgreeWithSQL(t *testing.T) {
@@ -107,30 +90,5 @@ func TestPhasesAgreeWithSQL(t *testing.T) {
 		if rows != len(got) || rows == 0 {
 			t.Errorf("%s: SQL finds %d groups, the trace %d", name, rows, len(got))
 		}
-	}
-}
-
-// Reading allocates for what is distinct (names, threads, tables), not for rows:
-// the same rows again cost no allocation of their own.
-func TestReadingAllocatesNothingPerRow(t *testing.T) {
-	if testing.Short() {
-		t.Skip("pools and counts of allocations are others under the race detector")
-	}
-	rows := func(n int) string {
-		f := newFixture().push(0, 0, 1<<40,
-			"layer 0 experts and a name that is longer than thirty-two bytes, op_id = 1")
-		id := f.text("gemm")
-		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 100*i+10, 100*i+20, 0, 7, i, %d, %d, %d, NULL FROM n", n, pid(0), id, id)
-		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 100*i, 100*i+1, %d, i, %d FROM n", n, tid(0, 1), id)
-		f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO NVTX_EVENTS SELECT 100*i-1, 100*i+30, 59, text, NULL, globalTid, NULL, 0 FROM n, NVTX_EVENTS WHERE NVTX_EVENTS.rowid = 1", n)
-		return f.write(t, "rows.sqlite")
-	}
-	allocations := func(path string) float64 {
-		return testing.AllocsPerRun(3, func() { mustRead(t, Options{}, path) })
-	}
-	few, many := allocations(rows(1000)), allocations(rows(21_000))
-	// a growing slice allocates log(n) times: 60 000 rows more may cost a few hundred
-	if more := many - few; more > 300 {
-		t.Errorf("60 000 rows more cost %.0f allocations more (%.0f before)", more, few)
 	}
 }

@@ -65,6 +65,7 @@ func (r *reduction) keep(within func(step int32) bool) {
 	for _, p := range r.ranks {
 		p.events = slices.DeleteFunc(p.events,
 			func(e kernelEvent) bool { return !within(p.of.Places[e.location].Step) })
+		p.rows = nil
 		p.Graphs = slices.DeleteFunc(p.Graphs, func(g graphEvent) bool { return !within(g.Step) })
 	}
 	r.partial = true
@@ -73,10 +74,10 @@ func (r *reduction) keep(within func(step int32) bool) {
 // recordedSteps are the numbers of the steps in which any rank ran, ascending.
 func (r *reduction) recordedSteps() []int32 {
 	steps := map[int32]bool{}
+	for g := range r.groups() {
+		steps[g.at.Step] = true
+	}
 	for _, p := range r.ranks {
-		for i := range p.events {
-			steps[p.of.Places[p.events[i].location].Step] = true
-		}
 		for _, g := range p.Graphs {
 			steps[g.Step] = true
 		}

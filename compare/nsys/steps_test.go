@@ -1,15 +1,12 @@
 package nsys
 
 import (
-	"bytes"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -75,31 +72,5 @@ func TestStepsOutOfRange(t *testing.T) {
 		if s, err := ParseSteps(text); err == nil {
 			t.Errorf("%q: read as %v", text, s)
 		}
-	}
-}
-
-// A summary keeps the rules that placed its kernels; steps are chosen when it is read.
-func TestSummaryKeepsItsPhases(t *testing.T) {
-	exports, _ := filepath.Glob(filepath.Join(testdata, "hf-qwen3-ep4-nsys/normal.rank?.sqlite"))
-	rule, err := kernel.ParseRule("experts=prepare_grouped_gemm_data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Phases: []kernel.Rule{rule}, Steps: &Steps{1, 2}}
-	want := asJSON(t, mustRead(t, o, exports...))
-	var summary bytes.Buffer
-	if err := Summarize(t.Context(), &summary, exports, Options{Phases: o.Phases}); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "summary")
-	if err := os.WriteFile(path, summary.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if asJSON(t, mustRead(t, Options{Steps: o.Steps}, path)) != want {
-		t.Error("the summary gives another result than the exports")
-	}
-	if _, err := Read(t.Context(), []string{path}, o); err == nil ||
-		!strings.Contains(err.Error(), "phases are fixed") {
-		t.Errorf("want other rules refused, have %v", err)
 	}
 }

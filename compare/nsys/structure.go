@@ -93,12 +93,9 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 	times := make([][]float64, len(r.ranks))
 	for rank, p := range r.ranks {
 		times[rank] = make([]float64, layers)
-		for i := range p.events {
-			e := &p.events[i]
-			at := &p.of.Places[e.location]
-			if at.Inferred&ranges.InferredLayer > 0 && at.Step != NoID && at.Layer < int32(layers) &&
-				p.of.classes[e.name].GEMM {
-				times[rank][at.Layer] += float64(e.duration)
+		for g := range p.groups() {
+			if g.at.Inferred&ranges.InferredLayer > 0 && g.at.Step != NoID && g.at.Layer < int32(layers) && g.class.GEMM {
+				times[rank][g.at.Layer] += float64(g.ns)
 			}
 		}
 	}
@@ -159,6 +156,7 @@ func (r *reduction) commonSteps() (unknown []any) {
 func (p *rankEvents) keepSteps(first, number int32, n int) {
 	p.Structure.Share *= float64(n) / float64(p.Structure.Steps)
 	p.Structure.Steps = router.Stated(n)
+	p.rows = nil
 	to := map[int32]int32{}
 	p.of.Places = slices.Clone(p.of.Places)
 	for i := range p.events {
@@ -182,9 +180,9 @@ func (p *rankEvents) keepSteps(first, number int32, n int) {
 func (r *reduction) layerSteps() {
 	steps := make([]int, len(r.ranks))
 	for i, p := range r.ranks {
-		for j := range p.events {
-			if at := &p.of.Places[p.events[j].location]; at.Inferred&ranges.InferredStep > 0 {
-				steps[i] = max(steps[i], int(at.Step)+1)
+		for g := range p.groups() {
+			if g.at.Inferred&ranges.InferredStep > 0 {
+				steps[i] = max(steps[i], int(g.at.Step)+1)
 			}
 		}
 		if steps[i] != steps[0] {

@@ -54,9 +54,7 @@ type summaryExport struct {
 	Places      []location       `json:"places"`
 	Ranks       []summaryRank    `json:"ranks"`                 // in a file alone
 	Rules       []string         `json:"phase_rules,omitempty"` // in a file alone
-	GC          bool             `json:"python_gc,omitempty"`   // these events are recorded, see capture.Python
-	GIL         bool             `json:"python_gil,omitempty"`
-	StepNames   map[int32]string `json:"step_names,omitempty"` // the names of the ranges of steps
+	StepNames   map[int32]string `json:"step_names,omitempty"`  // the names of the ranges of steps
 }
 
 type summaryRank struct {

@@ -10,13 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture"
 
-	"github.com/moebalance/moebalance/compare/nsys/export"
-	"github.com/moebalance/moebalance/compare/nsys/recorded"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -77,33 +74,6 @@ func TestMergedEqualsDirect(t *testing.T) {
 	graph := filepath.Join(testdata, "gptoss-graph/graph-normal.sqlite")
 	if asJSON(t, mustRead(t, Options{}, graph)) != asJSON(t, mustRead(t, Options{}, summaryOf(t, graph))) {
 		t.Error("whole graphs: not the same result")
-	}
-}
-
-// The bytes told while reading are those of the files, told by and by.
-func TestProgressSumsToTheFiles(t *testing.T) {
-	var calls, bytes atomic.Int64
-	o := Options{Progress: func(n int64) { calls.Add(1); bytes.Add(n) }}
-	export := filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite")
-	summary := summaryOf(t, filepath.Join(testdata, "gptoss-ep4-loop/normal.sqlite"))
-	for _, path := range []string{export, summary} {
-		calls.Store(0)
-		bytes.Store(0)
-		mustRead(t, o, path)
-		info, err := os.Stat(path)
-		if err != nil || bytes.Load() != info.Size() {
-			t.Errorf("want %d bytes, have %d (%v)", info.Size(), bytes.Load(), err)
-		}
-		if path == export && calls.Load() < 4 {
-			t.Errorf("want progress while reading, have %d calls", calls.Load())
-		}
-	}
-}
-
-func TestSummaryKeepsItsRanks(t *testing.T) {
-	path := summaryOf(t, newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite"))
-	if _, err := Read(t.Context(), []string{path}, Options{Rank: map[string]int{"": 3}}); !errors.Is(err, export.ErrRank) {
-		t.Errorf("want export.ErrRank, have %v", err)
 	}
 }
 
@@ -217,8 +187,8 @@ func oneExpertRecorded() Options {
 	if err != nil {
 		panic(err)
 	}
-	return Options{Recorded: Recorded{Counts: recorded.Counts{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}},
-		Layout: map[int]router.Layout{0: layout}}}}
+	return Options{Recorded: Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}},
+		Layout: map[int]router.Layout{0: layout}}}
 }
 
 func FuzzSummary(f *testing.F) {

@@ -1,7 +1,6 @@
 package nsys
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 )
 
@@ -125,25 +123,6 @@ func mustJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// Summaries of traces merge as those of exports do.
-func TestTorchSummaries(t *testing.T) {
-	var parts []string
-	for _, path := range torchRanks {
-		var b bytes.Buffer
-		if err := Summarize(context.Background(), &b, []string{path}, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		parts = append([]string{filepath.Join(t.TempDir(), "summary")}, parts...)
-		if err := os.WriteFile(parts[0], b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if a, b := mustJSON(t, mustRead(t, Options{}, torchRanks...)), mustJSON(t,
-		mustRead(t, Options{}, parts...)); a != b {
-		t.Errorf("direct\n%.500s\nmerged\n%.500s", a, b)
-	}
-}
-
 // Any bytes: an error or a consistent trace.
 func FuzzTorchTrace(f *testing.F) {
 	for _, path := range torchRanks {
@@ -175,42 +154,4 @@ func FuzzTorchTrace(f *testing.F) {
 			checkConsistent(t, trace)
 		}
 	})
-}
-
-// The traces that PyTorch 2.11 wrote on two H200s: every kernel has its launch,
-// steps, layers and experts come from record_function, and the ranks' clocks
-// meet in the all-to-alls.
-func TestTorchTracesOfH200s(t *testing.T) {
-	ranks := func(name string) []string {
-		return []string{filepath.Join(testdata, "torch", name+".rank0.json.gz"),
-			filepath.Join(testdata, "torch", name+".rank1.json.gz")}
-	}
-	loop := mustRead(t, Options{Threshold: 0.1}, ranks("loop-normal")...)
-	near(t, "launch share", loop.Coverage.LaunchShare, 1)
-	equal(t, "kernels", loop.Exports[0].Kernels+loop.Exports[1].Kernels, 608+632) // grep -c '"cat": "kernel"'
-	layers := map[[2]int]bool{}
-	for _, e := range loop.Experts {
-		equal(t, "basis", e.Basis, imbalance.Observed)
-		layers[[2]int{int(e.Layer), e.Rank}] = true
-		if e.Expert/16 != e.Rank {
-			t.Errorf("expert %d of 32 on rank %d of 2", e.Expert, e.Rank)
-		}
-	}
-	equal(t, "layers and ranks with experts", len(layers), 4)
-	for _, s := range loop.Stragglers {
-		equal(t, "steps", s.Steps, 2)
-	}
-	if !hasWarning(loop.Warnings, "start_up") {
-		t.Errorf("step 0 is warm-up: have %v", loop.Warnings)
-	}
-	for _, a := range loop.Alignment {
-		if !(a.ResidualNS < 100e3) {
-			t.Errorf("want the ranks to leave all-to-alls within 100 µs, have %+v", a)
-		}
-	}
-	normal, perfect := mustRead(t, Options{}, ranks("grouped-normal")...),
-		mustRead(t, Options{}, ranks("grouped-perfect")...)
-	if n, p := normal.Overall[0].Imbalance, perfect.Overall[0].Imbalance; !(p < 0.02 && n > 4*p) {
-		t.Errorf("expert time is %v uneven with the learned router, %v with the perfect one", n, p)
-	}
 }

@@ -24,7 +24,7 @@
 //	layers  ranges around the launch, or around the capture of its graph; PyTorch's annotations
 //	        of graph nodes; modules on the stack; package infer
 //	kinds   the batch that ranges name; MoE kernels; tokens; time outside the experts
-//	ranks   see package export
+//	ranks   see numberRanks
 //
 // Not found: the time of single experts in grouped kernels, and how much of a kernel that
 // exchanges tokens and runs experts in one is work (see FusedExperts).
@@ -53,7 +53,6 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/nsys/export"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 )
@@ -110,24 +109,15 @@ type Trace struct {
 	StepTimes     []StepTime            `json:"step_times"`
 	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
 	Idle          []wait.Idle           `json:"idle"`       // by rank
-	OverSteps     imbalance.OverSteps   `json:"over_steps"`
-	Bound         imbalance.Bound       `json:"bound"` // from one arm alone; undefined where Undecided says why
+	Bound         imbalance.Bound       `json:"bound"`      // from one arm alone; undefined where Undecided says why
 	Collectives   []wait.Collective     `json:"collectives"`
 	Alignment     []wait.Alignment      `json:"alignment"`
-	Waits         []wait.Wait           `json:"waits"`
 	Waiting       wait.Waiting          `json:"waiting"` // at all collectives
-	Variants      []wait.Variant        `json:"variants"`
 	Warnings      []router.Warning      `json:"warnings"`
 }
 
 // SchemaVersion is the version of Trace's JSON.
 const SchemaVersion = 2
-
-// Rank is one expert-parallel process, and Export one file, see package export.
-type (
-	Rank   = export.Rank
-	Export = export.Export
-)
 
 // Coverage says how much of the GPU time the attribution reached. The shares
 // are of GPUNS, in [0, 1], and undefined without GPU time.
@@ -166,7 +156,9 @@ type PhaseStat struct {
 	// CollectiveNS is the part of TotalNS in collective kernels, which is
 	// mostly waiting for the slowest rank and never counts as work.
 	CollectiveNS int64 `json:"collective_ns"`
-	Stats
+	BusyNS       int64 `json:"busy_ns"` // union of the kernels' intervals in each step, added up
+	Instances    int64 `json:"instances"`
+	TotalNS      int64 `json:"total_ns"`
 }
 
 // Cell is the kernel time of one rank, step, layer and phase: the grain at

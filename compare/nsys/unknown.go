@@ -22,24 +22,12 @@ type placed struct {
 // placements is the time of each name by phase and evidence.
 func (r *reduction) placements() map[string]map[placed]int64 {
 	ns := map[string]map[placed]int64{}
-	for _, p := range r.ranks {
-		of, ways := groupLocations(p.of.Places, func(l location) location {
-			return location{Phase: l.Phase, Evidence: l.Evidence}
-		})
-		sums := make([]int64, len(p.of.Names)*len(ways))
-		for i := range p.events {
-			e := &p.events[i]
-			sums[int(e.name)*len(ways)+int(of[e.location])] += e.duration
+	for g := range r.groups() {
+		name := g.rank.of.Names[g.name]
+		if ns[name] == nil {
+			ns[name] = map[placed]int64{}
 		}
-		for i, sum := range sums {
-			name, way := p.of.Names[i/len(ways)], ways[i%len(ways)]
-			if sum > 0 {
-				if ns[name] == nil {
-					ns[name] = map[placed]int64{}
-				}
-				ns[name][placed{way.Phase, way.Evidence}] += sum
-			}
-		}
+		ns[name][placed{g.at.Phase, g.at.Evidence}] += g.ns
 	}
 	return ns
 }

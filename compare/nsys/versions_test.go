@@ -19,11 +19,11 @@ const (
 	ranges2021 = "start end eventType rangeId category color text globalTid endGlobalTid textId domainId uint64Value int64Value doubleValue uint32Value int32Value floatValue jsonTextId jsonText"
 )
 
-// row is one row: the columns that matter, others NULL or 0.
-type row map[string]any
+// tableRow is one tableRow: the columns that matter, others NULL or 0.
+type tableRow map[string]any
 
-// insert writes a row with all columns of its table.
-func (r row) insert(table, columns string) string {
+// insert writes a tableRow with all columns of its table.
+func (r tableRow) insert(table, columns string) string {
 	var values []string
 	for _, c := range strings.Fields(columns) {
 		switch v := r[c].(type) {
@@ -71,7 +71,7 @@ var tableVersions = []struct {
 // and expert each come from a plain push/pop range, a registered one, a start/end
 // range, the two kinds that NVTXT imports, and one that was never closed.
 func TestVersionsAreTheSameTrace(t *testing.T) {
-	ranges := []row{
+	ranges := []tableRow{
 		{"start": 0, "end": 1000, "eventType": 59, "text": "[Executor] _forward_step 4: 1 ctx reqs, 2 gen reqs"},
 		{"start": 10, "end": 90, "eventType": 59, "text": "layer 0 router"},
 		{"start": 110, "end": 190, "eventType": 59, "textId": 4},
@@ -100,9 +100,9 @@ func TestVersionsAreTheSameTrace(t *testing.T) {
 			for i := range 6 {
 				at := 100*i + 20
 				f.statements = append(f.statements,
-					row{"start": at, "end": at + 2, "eventClass": i % 2, "globalTid": tid(5, 5), "correlationId": i + 1,
+					tableRow{"start": at, "end": at + 2, "eventClass": i % 2, "globalTid": tid(5, 5), "correlationId": i + 1,
 						"nameId": 3, "returnValue": 0}.insert(callTable, calls2021),
-					row{"start": at + 1000, "end": at + 1010 + i, "deviceId": 0, "contextId": 1, "greenContextId": 0,
+					tableRow{"start": at + 1000, "end": at + 1010 + i, "deviceId": 0, "contextId": 1, "greenContextId": 0,
 						"streamId": 7 + i, "correlationId": i + 1, "globalPid": pid(5),
 						"demangledName": 1, "shortName": 2, "tensorSizeMinusOneElements": "[]"}.insert(kernelTable,
 						v.kernels))
@@ -132,32 +132,5 @@ func TestVersionsAreTheSameTrace(t *testing.T) {
 				t.Errorf("have %v", e.Warnings)
 			}
 		})
-	}
-}
-
-// Tables that are not there: no metadata and no node table (2021), the old name of
-// the metadata table (2022), columns that are not there.
-func TestOtherVersions(t *testing.T) {
-	f := newFixture().push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k")
-	for _, table := range []string{"META_DATA_EXPORT", "META_DATA_CAPTURE", nodeTable, graphTable, sessionTable} {
-		f.sql("DROP TABLE %s", table)
-	}
-	f.sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN graphNodeId").sql(
-		"ALTER TABLE NVTX_EVENTS DROP COLUMN domainId").sql("ALTER TABLE NVTX_EVENTS DROP COLUMN textId")
-	trace := mustRead(t, Options{}, f.write(t, "old.sqlite"))
-	equal(t, "time", phaseTime(trace, 0, 0, PhaseExperts), 7)
-	equal(t, "version", trace.Exports[0].NsysVersion, "")
-	equal(t, "arm", trace.Arm, "")
-
-	f = newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE META_DATA_EXPORT RENAME TO EXPORT_META_DATA").
-		sql("INSERT INTO EXPORT_META_DATA VALUES ('EXPORT_PRODUCT_VERSION','2022.4.2.1'),('EXPORT_SCHEMA_VERSION','3.0.0'),('EXPORT_PARAM_TIMES_TO_EXPORT','1s/2s')")
-	for _, table := range []string{rangeTable, callTable} {
-		f.sql("DROP TABLE %s", table)
-	}
-	trace = mustRead(t, Options{}, f.write(t, "bare.sqlite"))
-	equal(t, "version", trace.Exports[0].NsysVersion, "2022.4.2.1")
-	if trace.Coverage.GPUNS != 7 || trace.Coverage.LaunchShare != 0 || !hasWarning(trace.Exports[0].Warnings,
-		"partial_export") {
-		t.Errorf("have %+v, %v", trace.Coverage, trace.Exports[0].Warnings)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// waits fills Collectives, Alignment, Waits and Variants.
+// waits fills Collectives, Alignment and Waiting.
 func (r *reduction) waits() {
 	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{},
-		StepNS: r.trace.OverSteps.StepNS.Float64()}
+		StepNS: r.trace.Bound.StepNS.Float64()}
 	for _, step := range r.times.StepsOf(imbalance.Counts) {
 		in.Steps[int32(step)] = true
 	}
@@ -22,12 +22,10 @@ func (r *reduction) waits() {
 			Number: p.Rank.Rank, Report: slices.Index(r.exports, p.of), Session: p.of.Session, Late: p.Late,
 			Kernels: func(yield func(wait.Kernel) bool) { p.yield(r, yield) },
 		})
-		in.GC, in.GIL = in.GC || p.of.GC, in.GIL || p.of.GIL
 	}
 	t, found := r.trace, wait.Of(in)
 	t.Collectives, t.Alignment = append(t.Collectives, found.Collectives...), append(t.Alignment, found.Alignment...)
 	t.Waiting = found.Waiting
-	t.Waits, t.Variants = append(t.Waits, found.Waits...), append(t.Variants, found.Variants...)
 	t.Warnings = append(t.Warnings, found.Warnings...)
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -120,50 +119,6 @@ func rawBalance(list []*capture.Recording, steps []int) (fifth, all float64) {
 		}
 	}
 	return most[0]/mean[0] - 1, most[1]/mean[1] - 1
-}
-
-// Prefill, decode, and batches more than twofold apart are not averaged, whether kernels
-// have the same names in all or graphs mark the decode steps, and whether ranges name the
-// batches or not. Each kind is judged by itself.
-func TestKindsOfStepsStandApart(t *testing.T) {
-	paths := inTestdata(t, "vllm/qwen3-normal.rank?.json.gz")
-	list := recordings(t, paths)
-	none := func(*capture.Recording) {}
-	anonymous := func(rec *capture.Recording) {
-		eager(rec)
-		rec.RangeNames = slices.Clone(rec.RangeNames)
-		for i, name := range rec.RangeNames {
-			if ranges.BatchOf(name).Tokens > 0 {
-				rec.RangeNames[i] = "execute_model(x)"
-			}
-		}
-	}
-	for what, change := range map[string]func(*capture.Recording){"graphs": none, "eager": eager,
-		"without tokens": anonymous} {
-		trace := changedAgain(t, paths, list, func(_ int, rec *capture.Recording) { change(rec) })
-		if trace.Doubt().Code != "" {
-			t.Errorf("%s: %v", what, trace.Doubt())
-		}
-		var kinds []string
-		for _, k := range trace.StepKinds {
-			kinds = append(kinds, k.Name+" "+fmt.Sprint(k.Steps))
-			fifth, all := rawBalance(list, k.Steps)
-			if math.Abs(float64(k.Time.Imbalance)-all) > 1e-9 {
-				t.Errorf("%s: %s: %.4f over layers, want %.4f", what, k.Name, k.Time.Imbalance, all)
-			}
-			if counted, _ := trace.OtherKinds(); counted.Kind == k.Kind &&
-				math.Abs(float64(rankRows(trace)[5].Imbalance)-fifth) > 1e-9 {
-				t.Errorf("%s: layer 5 %.4f, want %.4f", what, rankRows(trace)[5].Imbalance, fifth)
-			}
-		}
-		equal(t, what+": counted", fmt.Sprint(trace.Times(nil).StepsOf(imbalance.Counts)), "[2 3 4 5]")
-		if want := "[prefill, 1024 tokens [0] decode, 1 token [1] prefill, 7217 to 8192 tokens [2 3 4 5] decode, 16 to 32 tokens [6 7 8 9 10 11] decode, 8 tokens [12]]"; what != "without tokens" {
-			equal(t, what, fmt.Sprint(kinds), want)
-		}
-		// 415.8 in steps 2 to 4, 413.1 in step 5
-		near(t, what+": layer 5 of the steps of 8192 tokens",
-			router.Number(math.Round(1000*float64(rankRows(trace)[5].Imbalance))), 415)
-	}
 }
 
 // A recording that holds next to nothing of the experts is no evidence.

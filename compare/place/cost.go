@@ -13,7 +13,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
 )
@@ -38,7 +37,7 @@ type Cost struct {
 	StepNS   router.Number `json:"step_ns"`
 	// StepBasis is "profiled", "measured" or "campaign", empty where StepNS is undefined.
 	StepBasis string `json:"step_basis"`
-	LateHosts bool   `json:"late_hosts"` // in the trace, see wait.MostlyHosts
+	LateHosts bool   `json:"late_hosts"` // in the trace, see wait.Waiting
 	// of balanced routing, which no placement should exceed; nil without a campaign
 	Measured *gain.Gain `json:"campaign"`
 	HeldOut  []HeldOut  `json:"held_out"` // one
@@ -96,7 +95,7 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 	}
 	own := SlotsPerStep(r)
 	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of, TopK: topK,
-		StepNS: t.OverSteps.StepNS, LateHosts: wait.MostlyHosts(t.Waits), slots: cmp.Or(perStep, own)}
+		StepNS: t.Bound.StepNS, LateHosts: t.Waiting.MostlyHosts(), slots: cmp.Or(perStep, own)}
 	if c.StepNS.Defined() {
 		c.StepBasis = "profiled"
 	}

@@ -23,7 +23,7 @@ func Comparison(r diff.Comparison) output.Document {
 	}{r, a}, comparisonTables(r)...)
 	if r.Builds.Named() {
 		d.Tables = slices.DeleteFunc(d.Tables, func(t table.Table) bool {
-			return t.Name == "gain" || t.Name == "balance"
+			return t.Name == "gain"
 		})
 		// or the parts are of another step
 	} else if r.Comparable && (r.Prediction.Measured == nil || r.Split.Basis == diff.FromCampaign) {
@@ -134,30 +134,19 @@ func (a arms) losses(r diff.Comparison) table.Table {
 
 func comparisonTables(r diff.Comparison) []table.Table {
 	a := arms(r.Builds.Names())
-	variants := computed(count("variants"), func(k diff.KernelFamily) any { return len(k.Names) })
 	tables := []table.Table{
 		a.phases(r),
 		changeTable(a, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes,
 			[]table.Column{count("layer"), label("phase"), timeKind}, a.slowest()...).LeadBy("difference_ns"),
 		a.losses(r),
-		table.Of("waits", waitTitle, r.Waits, append([]table.Column{label("arm")}, waitColumns()...)...).
-			LeadBy("mean_wait_ns").Least("last_steps", "most_expert_rank", "last_rank"),
-		changeTable(a, "ranks", "Time per step by rank and phase", r.RankTimes,
-			[]table.Column{count("rank"), label("phase"), timeKind}).LeadBy("difference_ns"),
 		splitTable(r.Split),
-		table.Of("balance", "max/mean in both arms, mean over steps", r.Balance,
-			append([]table.Column{count("layer"), label("level"), label("quantity")},
-				a.both(ratio, "", "_max_over_mean")...)...),
 		table.Of("steps", "Steps", r.Steps, label("arm"),
 			count("step"), label("compared"), duration("GPU time, mean rank", "mean_ns"),
 			duration("experts, slowest rank", "experts_slowest_ns"), duration("wall time", "wall_ns")),
-		table.Of("active", "Active experts", r.Active, append([]table.Column{count("layer")},
-			a.both(count, "", "")...)...),
-		table.Of("kernels", "Kernels launched by one arm only", r.Kernels,
-			append([]table.Column{label("arm"), label("phase"), label("family"), label("family in other arm"), variants,
-				count("instances"), duration("total")},
-				within("each", duration("mean"), duration("mean in other arm", "other_arm_mean_ns"))...)...).LeadBy(
-			"total_ns"),
+		table.Of("kernels", "Kernels of both sides, over all ranks and steps", r.Kernels, slices.Concat(
+			[]table.Column{label("phase")}, a.both(count, "launches ", "_instances"), a.both(duration, "total ", "_ns"),
+			a.both(duration, "mean ", "_mean_ns"), []table.Column{{Name: "name", Width: 70}})...).LeadBy("normal_ns",
+			"perfect_ns"),
 	}
 	if len(r.Kinds) > 0 {
 		tables = append([]table.Table{a.kinds(r)}, tables...)

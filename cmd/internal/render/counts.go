@@ -32,10 +32,10 @@ func (res countsView) tables() (tables []table.Table) {
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
 		tables = append(tables, table.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
 			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"),
-			ratio("balancedness"), ratio("CV", "cv"), ratio("Gini", "gini"),
+			ratio("balancedness"),
 			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), alarming(label("flagged"), "yes"),
 			count("worst"),
-		).LeadBy("level", "max_over_mean").Least("cv", "gini", "balancedness", "active", "null_median", "null_p95",
+		).LeadBy("level", "max_over_mean").Least("balancedness", "active", "null_median", "null_p95",
 			"floor", "max_over_mean"), table.Of("summary", "Over layers", res.Summary,
 			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"),
 			ratio("balancedness"),

@@ -5,13 +5,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/perstep"
 	"github.com/moebalance/moebalance/compare/nsys/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -87,13 +85,11 @@ func traceTables(t *nsys.Trace) []table.Table {
 			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"),
 			count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
 			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
-		waitTable(t.Waits),
 		arrivalTable(t.Waiting),
 		lateTable(t.Waiting),
-		variantTable(t.Variants),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
-			append([]table.Column{count("rank"), count("layer"), label("phase"), duration("collective")},
-				statColumns("kernels")...)...).LeadBy("total_ns"),
+			count("rank"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"),
+			duration("collective"), duration("busy")).LeadBy("total_ns"),
 		table.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
 			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"),
 			duration("transfer")).LeadBy("total_ns"),
@@ -174,7 +170,7 @@ func statColumns(instances string) []table.Column {
 // timeTable is each rank's time per step: work by phase, waiting and transfer of the
 // collectives apart from it, and time without any kernel.
 func timeTable(t *nsys.Trace) table.Table {
-	steps := perstep.Of(t)
+	steps := t.PerStep()
 	title := "GPU time per rank, collectives separate"
 	if steps.Marked() {
 		title = "Time per rank, mean over the steps that count, collectives separate"
@@ -184,7 +180,7 @@ func timeTable(t *nsys.Trace) table.Table {
 	byRank := steps.Phases()
 	var phases []nsys.Phase
 	for _, p := range nsys.Phases() {
-		if slices.ContainsFunc(byRank, func(r perstep.Phases) bool { return r.Work[p] > 0 }) {
+		if slices.ContainsFunc(byRank, func(r nsys.RankPhases) bool { return r.Work[p] > 0 }) {
 			phases = append(phases, p)
 			out.Columns = append(out.Columns, duration(string(p)))
 		}
@@ -208,33 +204,9 @@ func timeTable(t *nsys.Trace) table.Table {
 }
 
 // traceNotes are what a trace says beside its warnings.
-func traceNotes(t *nsys.Trace) (notes []string) {
-	if t.Arm != "" {
-		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
-	}
-	return append(notes, overSteps(t.OverSteps)...)
-}
-
-// overSteps is a line on the worst step of a trace, about the times of which it is longer
-// than the median by more than a twentieth. What the answer says of all steps it leaves out.
-func overSteps(o imbalance.OverSteps) []string {
-	var parts []string
-	for _, v := range []struct {
-		name string
-		imbalance.Spread
-	}{{"profiled step time", o.Step}, {"loss per step", o.Loss}} {
-		if v.Steps < 2 || !(v.P99NS > 1.05*v.P50NS) {
-			continue
-		}
-		worst := "the worst"
-		if v.Steps >= 100 { // before, p99 is the largest
-			worst = "p99"
-		}
-		parts = append(parts, fmt.Sprintf("%s up to %s (%s of %d steps)", v.name, quantity.Duration(v.P99NS), worst,
-			v.Steps))
-	}
-	if len(parts) == 0 {
+func traceNotes(t *nsys.Trace) []string {
+	if t.Arm == "" {
 		return nil
 	}
-	return []string{"steps differ: " + strings.Join(parts, "; ")}
+	return []string{fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence)}
 }

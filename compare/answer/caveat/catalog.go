@@ -25,8 +25,8 @@ var catalog = map[string]entry{
 		"give the other ranks' files, too", "only {given} of the run's {world} ranks were given"},
 
 	// Ranks that do not fit together.
-	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]" +
-		"[: only the first runs kernels of {libraries}]", "the captures are of different runs"},
+	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]",
+		"the captures are of different runs"},
 	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps[ ({own} and {others})]: kernels " +
 		"were lost, a capture ended early, or they are of different runs, models or pipeline stages",
 		"the ranks recorded different layers or steps"},
@@ -227,8 +227,6 @@ var catalog = map[string]entry{
 	"balance_not_measured": {Note, "{of}" + unmeasured, ""},
 	"perfect_not_balanced": {Warn, overRanks + ": uneven hardware, or routing that is not balanced", ""},
 	"arms_look_alike":      {Warn, overRanks + ": no imbalance to remove, or the sides are swapped", "arms look alike"},
-	"fewer_active_experts": {Warn, active + "fewer weights, a gain that is not balance", ""},
-	"more_active_experts":  {Warn, active + "more weights, which can cost more than balance gains", ""},
 }
 
 const (

@@ -175,44 +175,6 @@ func differently(l []Launch) []Launch {
 	return l
 }
 
-// Prefill in a regular order begins no longer step: its kernels are others, or take longer.
-func TestKindsOfSteps(t *testing.T) {
-	begin, sampled := []int{head, embedding, positions, gather}, []int{tables, gather + 4}
-	prefill := func(change func(*Launch)) []Launch {
-		var l []Launch
-		for n := range 12 {
-			marks := append(begin[:len(begin):len(begin)], head+60)
-			if n%3 == 0 {
-				marks = append(begin[:len(begin):len(begin)], sampled...)
-			}
-			step := launchesOf(steps(1, 4, marks, part{length: 5}))
-			for i := range step {
-				if n%3 == 0 {
-					change(&step[i])
-				}
-			}
-			l = append(l, step...)
-		}
-		return l
-	}
-	for name, c := range map[string]struct {
-		change func(*Launch)
-		layers int
-	}{
-		"other attention":    {func(l *Launch) { l.Name += 5 * int32(b2i(l.Anchor == Attention)) }, 4},
-		"other expert GEMMs": {func(l *Launch) { l.Name += 50 * int32(b2i(l.Anchor == ExpertGEMM)) }, 4},
-		"longer dense GEMMs": {func(l *Launch) { l.NS *= 2 }, 4},
-		"longer by a third":  {func(l *Launch) { l.NS = l.NS * 4 / 3 }, 0},
-		"nothing of its own": {func(*Launch) {}, 0},
-		"longer attention":   {func(l *Launch) { l.NS *= 1 + uint32(b2i(l.Anchor == Attention)) }, 0},
-	} {
-		l := prefill(c.change)
-		if s := Find(l); s.Layers != c.layers {
-			t.Errorf("%s: %d layers (%s), want %d", name, s.Layers, s.Unknown, c.layers)
-		}
-	}
-}
-
 func b2i(b bool) int {
 	if b {
 		return 1
@@ -258,28 +220,6 @@ func TestCutLayers(t *testing.T) {
 		s := Find(l[c.from:c.to])
 		if s.Layers != 3 || s.CutFirst != c.first || s.CutLast != c.last {
 			t.Errorf("%s: %d layers (%s), cut %t, %t", name, s.Layers, s.Unknown, s.CutFirst, s.CutLast)
-		}
-	}
-}
-
-// Without any collective, as on one rank, none is missing.
-func TestNoCollectives(t *testing.T) {
-	l := launchesOf(steps(4, 3, []int{embedding, gather}, part{length: 5}))
-	l = slices.DeleteFunc(l, func(l Launch) bool { return l.Anchor == Collective })
-	if s := Find(l); s.Layers != 3 || s.CutFirst || s.CutLast {
-		t.Errorf("%d layers (%s), cut %t, %t", s.Layers, s.Unknown, s.CutFirst, s.CutLast)
-	}
-}
-
-// All GEMMs of a step are lost, or the experts of a layer in it.
-func TestLostGEMMs(t *testing.T) {
-	l := launchesOf(steps(5, 3, []int{embedding, gather}, part{length: 5}))
-	for name, to := range map[string]int{"a step": 6, "a layer": 2} {
-		n := 0
-		lost := slices.DeleteFunc(slices.Clone(l),
-			func(l Launch) bool { n += b2i(l.Name == gemm); return l.Name == gemm && n <= to })
-		if s := Find(lost); s.Layers != 0 {
-			t.Errorf("%s: %d layers", name, s.Layers)
 		}
 	}
 }
@@ -332,158 +272,6 @@ func TestPiecesOfLayers(t *testing.T) {
 	}
 }
 
-// Shared experts run as GEMMs of the same name: before the router, where their place tells
-// them from routed ones, or behind it, where only equal times in all layers do.
-func TestSharedExperts(t *testing.T) {
-	const layers, n = 6, 4
-	routed := func(layer int) []Launch {
-		l := launches(gemm, activation, gemm)
-		l[0].NS, l[2].NS = uint32(500+100*layer), uint32(300+60*layer)
-		return l
-	}
-	same := launches(gemm, activation, gemm)
-	attend, choose, combine := launches(attention, projection), launches(projection, gate), launches(exchange)
-	for _, c := range []struct {
-		name   string
-		layer  func(routed []Launch) []Launch
-		layers int
-		gemms  int // by layer
-	}{
-		{"none", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine) }, layers, 2},
-		{"before", func(l []Launch) []Launch { return slices.Concat(attend, same, choose, l, combine) }, layers, 2},
-		{"behind", func(l []Launch) []Launch { return slices.Concat(attend, choose, same, combine, l, combine) }, 0, 4},
-		{"short ones", func(l []Launch) []Launch {
-			return slices.Concat(attend, choose, []Launch{{Name: 9, NS: 9, Anchor: ExpertGEMM}}, l, combine)
-		}, layers, 3},
-		{"chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, combine, l, combine) }, layers,
-			4},
-		{"routed chunks", func(l []Launch) []Launch { return slices.Concat(attend, choose, l, choose, l, combine) },
-			layers, 4},
-		{"first chunks of equal time", func(l []Launch) []Launch {
-			return slices.Concat(attend, choose, same, choose, l,
-				combine)
-		}, 0, 4},
-	} {
-		var l []Launch
-		for range n {
-			l = append(l, launches(embedding, gather)...)
-			for layer := range layers {
-				l = append(l, c.layer(routed(layer))...)
-			}
-		}
-		s, gemms := Find(l), 0
-		for _, l := range l {
-			gemms += b2i(l.Anchor == ExpertGEMM)
-		}
-		if s.Layers != c.layers || gemms != c.gemms*layers*n {
-			t.Errorf("%s: %d layers (%s), want %d; %d GEMMs, want %d", c.name, s.Layers, s.Unknown, c.layers, gemms,
-				c.gemms*layers*n)
-		}
-	}
-}
-
-// Shared experts behind the router in half of the steps are doubted too; in a third, which may be by
-// chance, not.
-func TestSharedExpertsInSomeSteps(t *testing.T) {
-	for every, layers := range map[int]int{2: 0, 3: 6} {
-		var l []Launch
-		for step := range 6 {
-			l = append(l, launches(embedding, gather)...)
-			for layer := range 6 {
-				routed := launches(gemm, activation, gemm)
-				routed[0].NS, routed[2].NS = uint32(500+100*layer), uint32(300+60*layer)
-				other := slices.Clone(routed)
-				if step%every == 0 {
-					other = launches(gemm, activation, gemm)
-				}
-				l = slices.Concat(l, launches(attention, projection, gate), other, launches(exchange), routed,
-					launches(exchange))
-			}
-		}
-		if s := Find(l); s.Layers != layers {
-			t.Errorf("in one of %d steps: %d layers (%s), want %d", every, s.Layers, s.Unknown, layers)
-		}
-	}
-}
-
-// The outermost layers may be cut between the shared experts and the routed ones.
-func TestSharedExpertsOfCutLayers(t *testing.T) {
-	layer := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
-	step := slices.Concat(launches(embedding, gather), layer, layer, layer)
-	l := slices.Repeat(step, 5)
-	// whole, before the router, behind it, one layer less
-	for from, first := range map[int]int{0: 0, 6: 0, 7: 0, 11: 1} {
-		for _, cut := range []int{0, 1, 4, 5, 9} {
-			if s := Find(slices.Clone(l[from : len(l)-cut])); s.Layers != 3 || s.FirstLayer != first {
-				t.Errorf("from %d, without the last %d: %d layers from %d (%s)", from, cut, s.Layers, s.FirstLayer,
-					s.Unknown)
-			}
-		}
-	}
-}
-
-// Where some layers have GEMMs before the router and others have none, these may be anything.
-func TestGEMMsBeforeSomeRouters(t *testing.T) {
-	plain := launches(attention, gate, gemm, activation, gemm, exchange)
-	more := launches(attention, gemm, activation, gemm, gate, gemm, activation, gemm, exchange)
-	l := slices.Repeat(slices.Concat(launches(embedding, gather), more, plain, more), 4)
-	s := Find(l)
-	if n := len(slices.DeleteFunc(l, func(l Launch) bool { return l.Anchor != ExpertGEMM })); s.Layers != 0 || n != 40 {
-		t.Errorf("%d layers, %d GEMMs", s.Layers, n)
-	}
-}
-
-// With the attention of the next layer between, microbatches leave two blocks together in
-// the last layer only.
-func TestMicrobatches(t *testing.T) {
-	attend, experts := launches(attention, projection, gate), launches(exchange, gemm, activation, gemm, exchange)
-	const layers, n = 26, 4
-	var l []Launch
-	for range n {
-		l = slices.Concat(l, launches(embedding, gather), attend, attend)
-		for at := range layers {
-			for range 2 {
-				if l = append(l, experts...); at < layers-1 {
-					l = append(l, attend...)
-				}
-			}
-		}
-	}
-	s := Find(l)
-	if s.Layers != 0 || len(s.Blocks) != 2*layers*n || s.Unknown != overlapping {
-		t.Errorf("%d layers in %d blocks (%s), want none", s.Layers, len(s.Blocks), s.Unknown)
-	}
-	if list, layers := s.LayersOfSteps(make([]int32, len(s.Blocks))); layers != 0 {
-		t.Errorf("layers %v of overlapping microbatches", list)
-	}
-}
-
-// Shared experts on a stream of their own, in a CUDA graph, start before, inside or behind
-// the expert block, in another way in every layer.
-func TestKernelsOfAnotherStream(t *testing.T) {
-	const layers = 26
-	for seed := range uint64(20) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		var l []Launch
-		for range 6 {
-			l = append(l, launches(head, positions, embedding, gather)...)
-			for range layers {
-				main := launches(exchange, attention, projection, 16, gate, 17, 18, gemm, activation, gemm, 19, 20,
-					exchange)
-				for at, n := 5, 0; n < 3; n++ {
-					at += random.IntN(len(main) - at)
-					main = slices.Insert(main, at, Launch{Name: int32(30 + n), Anchor: Dense})
-					at++
-				}
-				l = append(l, main...)
-			}
-		}
-		if s := Find(l); s.Layers != layers || s.FirstLayer != 0 {
-			t.Errorf("seed %d: %d layers from %d (%s), want %d", seed, s.Layers, s.FirstLayer, s.Unknown, layers)
-		}
-	}
-}
-
 func TestTwins(t *testing.T) {
 	for name, c := range map[string]struct {
 		times [][]float64
@@ -506,14 +294,6 @@ func TestTwins(t *testing.T) {
 		if have := Twins(c.times); have != c.want {
 			t.Errorf("%s: %t", name, have)
 		}
-	}
-}
-
-func BenchmarkFind(b *testing.B) {
-	l := launchesOf(steps(200, 58, []int{head, embedding, gather}, part{length: 22}))
-	b.ReportMetric(float64(len(l)), "launches")
-	for b.Loop() {
-		Find(l)
 	}
 }
 

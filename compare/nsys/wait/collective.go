@@ -50,7 +50,6 @@ type Rank struct {
 	Late    []Late // in order of time; nil where launches are not recorded
 
 	collectives map[key][]instance
-	used        kernelUses
 	clock
 }
 
@@ -70,21 +69,15 @@ type Input struct {
 	World int            // of the whole run, 0 where not recorded
 	Names []string       // of kernels
 	Steps map[int32]bool // those that count
-	// StepNS is how long they are, see imbalance.OverSteps; NaN where not known.
+	// StepNS is how long they are, see imbalance.Times; NaN where not known.
 	StepNS float64
-	// Whether any rank recorded garbage collection of Python, and its lock.
-	GC, GIL bool
 }
 
-// Result is what Of finds. Collectives are by rank, layer and phase; Waits by layer, the
-// longest mean wait first; Variants by choice, layer
-// and phase.
+// Result is what Of finds. Collectives are by rank, layer and phase.
 type Result struct {
 	Collectives []Collective
 	Alignment   []Alignment
-	Waits       []Wait
 	Waiting     Waiting
-	Variants    []Variant
 	Warnings    []router.Warning
 }
 
@@ -108,12 +101,10 @@ func (v key) compare(o key) int {
 type analysis struct {
 	Input
 	Result
-	order     []key
-	matched   map[key]bool      // every rank has as many instances
-	hosts     bool              // lateness of every rank is known
-	headless  map[int32]bool    // steps with a collective that nobody is known to have left one before
-	different map[useKey]bool   // kernels of which ranks ran different variants, chosen by rank
-	apart     map[[3]int32]bool // layer and two ranks that did
+	order    []key
+	matched  map[key]bool   // every rank has as many instances
+	hosts    bool           // lateness of every rank is known
+	headless map[int32]bool // steps with a collective that nobody is known to have left one before
 }
 
 // Of finds who waits for whom.
@@ -124,7 +115,7 @@ type analysis struct {
 // from the lowest rank's. A rank waits until the last rank arrives, in aligned
 // time and never longer than its own kernel lasts; the rest is transfer.
 func Of(in Input) Result {
-	a := &analysis{Input: in, Result: Result{Waiting: noWaiting()}, matched: map[key]bool{}}
+	a := &analysis{Input: in, Result: Result{Waiting: Unknown()}, matched: map[key]bool{}}
 	a.gather()
 	keys := map[key]bool{}
 	for i := range a.Ranks {
@@ -155,15 +146,13 @@ func Of(in Input) Result {
 	for i := range a.Ranks {
 		a.Collectives = append(a.Collectives, a.collectivesOf(&a.Ranks[i], arrivals)...)
 	}
-	a.variants()
 	if possible && !a.warnSkew() {
 		a.waits()
 	}
 	return a.Result
 }
 
-// gather lists each rank's collectives by key in order of time, and sums its other
-// kernels by name, the ranks side by side.
+// gather lists each rank's collectives by key in order of time, the ranks side by side.
 func (a *analysis) gather() {
 	names := make([]string, len(a.Names)) // spelt the same for every version
 	for i, name := range a.Names {
@@ -173,14 +162,11 @@ func (a *analysis) gather() {
 	for i := range a.Ranks {
 		r := &a.Ranks[i]
 		wait.Go(func() {
-			r.collectives, r.used.of = map[key][]instance{}, map[place]map[int32]*use{}
+			r.collectives = map[key][]instance{}
 			for k := range r.Kernels {
-				switch {
-				case k.Collective:
+				if k.Collective {
 					v := key{k.Step, k.Layer, k.Phase, names[k.Name]}
 					r.collectives[v] = append(r.collectives[v], instance{k.Start, k.End})
-				case len(a.Ranks) > 1 && a.Steps[k.Step] && k.Layer != router.NoID:
-					r.used.add(&k)
 				}
 			}
 		})

@@ -12,8 +12,7 @@
 // classes. Host lateness is time in which no kernel runs and the call that launches the
 // next one has not returned. The mean wait at a collective is the last arrival − the mean
 // arrival, so for the last rank each term minus its mean over ranks is a part of it.
-// Host lateness, expert load, other compute and kernels of which ranks run different
-// variants are such parts; the rest (leaving at different times, GPU idle for another
+// Host lateness, expert load and other compute are such parts; the rest (leaving at different times, GPU idle for another
 // reason, collectives of a part of the ranks) is not explained.
 //
 // What slower hardware adds to a rank's compute is in the part of that compute: one

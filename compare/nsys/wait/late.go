@@ -18,14 +18,28 @@ type Waiting struct {
 	WaitNS router.Number `json:"mean_wait_ns"`
 	Parts  Parts         `json:"parts"`
 	Cause
-	Ranks []Arrival  `json:"ranks"` // that are last at any, the longest wait first
-	Late  []LateStep `json:"late"`  // the longest wait first
+	Ranks  []Arrival  `json:"ranks"` // that are last at any, the longest wait first
+	Late   []LateStep `json:"late"`  // the longest wait first
+	Blocks Blocks     `json:"blocks"`
 }
 
-// Cause is the part that explains more than half of a wait, empty where none does; of late
+// Blocks is the waiting at the collectives that end an expert block alone, per step, added over
+// the layers. Steps in which ranks disagree on the layer of a block are left out.
+type Blocks struct {
+	Layers int           `json:"layers"`
+	WaitNS router.Number `json:"mean_wait_ns"`
+	HostNS router.Number `json:"host_ns"` // for late launches
+}
+
+// MostlyHosts reports whether more than half of the waiting behind experts is for hosts that
+// launch late: steps are then longer than their compute, and cutting compute shortens them only
+// partly. It is false where launches are not recorded.
+func (w *Waiting) MostlyHosts() bool { return 2*w.Blocks.HostNS > w.Blocks.WaitNS }
+
+// Cause is the part that explains more than half of a wait, empty where none does; for late
 // launches also what the host did in more than half of that time.
 type Cause struct {
-	Name  string        `json:"cause"` // see Part
+	Name  string        `json:"cause"`
 	NS    router.Number `json:"cause_ns"`
 	Did   Deed          `json:"host_did"`
 	DidNS router.Number `json:"host_did_ns"`
@@ -67,16 +81,17 @@ func (a Arrival) Explained() router.Number { return min(a.WaitNS, a.NS) }
 // Explained is how much of the wait the cause explains.
 func (l LateStep) Explained() router.Number { return min(l.WaitNS, l.NS) }
 
-func noWaiting() Waiting {
+// Unknown is the waiting of which nothing is known.
+func Unknown() Waiting {
 	none := router.Undefined()
-	return Waiting{WaitNS: none, Parts: Parts{none, none, none, none, none}, Cause: Cause{NS: none, DidNS: none},
-		Ranks: []Arrival{}, Late: []LateStep{}}
+	return Waiting{WaitNS: none, Parts: Parts{none, none, none, none}, Cause: Cause{NS: none, DidNS: none},
+		Ranks: []Arrival{}, Late: []LateStep{}, Blocks: Blocks{WaitNS: none, HostNS: none}}
 }
 
 // partsIn are the parts; that of hosts is undefined where launches are not recorded.
 func (a *analysis) partsIn(v values) Parts {
-	p := Parts{router.Number(v[partExpert]), router.Number(v[partOther]), router.Number(v[partKernels]),
-		router.Number(v[partHost]), router.Number(v[partUnexplained])}
+	p := Parts{router.Number(v[partExpert]), router.Number(v[partOther]), router.Number(v[partHost]),
+		router.Number(v[partUnexplained])}
 	if !a.hosts {
 		p.HostNS = router.Undefined()
 	}
@@ -85,12 +100,7 @@ func (a *analysis) partsIn(v values) Parts {
 
 func (a *analysis) causeOf(v values) Cause {
 	c := Cause{NS: router.Undefined(), DidNS: router.Undefined()}
-	part, ok := mainPart(router.Number(v[partWhole]), a.partsIn(v))
-	if !ok {
-		return c
-	}
-	c.Name, c.NS = part.Name, part.NS
-	if part.Name != LateHosts {
+	if c.Name, c.NS = mainPart(router.Number(v[partWhole]), a.partsIn(v)); c.Name != LateHosts {
 		return c
 	}
 	for _, did := range []struct {
@@ -106,13 +116,17 @@ func (a *analysis) causeOf(v values) Cause {
 }
 
 // mainPart is the largest part, if it explains more than half of a wait.
-func mainPart(whole router.Number, p Parts) (main Part, ok bool) {
-	for _, part := range (Wait{Parts: p}).List() {
-		if part.Name != unexplained && part.NS > 0 && 2*part.NS > whole && !(part.NS <= main.NS) {
-			main, ok = part, true
+func mainPart(whole router.Number, p Parts) (cause string, ns router.Number) {
+	ns = router.Undefined()
+	for _, part := range []struct {
+		cause string
+		ns    router.Number
+	}{{ExpertLoad, p.ExpertNS}, {OtherCompute, p.OtherNS}, {LateHosts, p.HostNS}} {
+		if part.ns > 0 && 2*part.ns > whole && !(part.ns <= ns) {
+			cause, ns = part.cause, part.ns
 		}
 	}
-	return main, ok
+	return cause, ns
 }
 
 // lateness fills Waiting from the waits by step and rank. The waiting of the first step

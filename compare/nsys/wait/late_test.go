@@ -52,7 +52,6 @@ func TestOneLateRankInOneStep(t *testing.T) {
 				r.waited.GC, r.waited.GIL, r.waited.Call = late.GC, late.GIL, late.Call
 			}
 		})
-		in.GC, in.GIL = true, true
 		w := Of(in).Waiting
 		if len(w.Late) != 1 || w.Late[0].Step != 37 || w.Late[0].Rank != 11 || w.Late[0].Layer != 4 ||
 			w.Late[0].Name != LateHosts || w.Late[0].Did != did {
@@ -101,11 +100,11 @@ func TestMainCause(t *testing.T) {
 		{Parts{ExpertNS: 70, HostNS: 90, UnexplainedNS: -60}, LateHosts},
 		{Parts{UnexplainedNS: 100, HostNS: unknown}, ""},
 	} {
-		if have, ok := mainPart(100, c.parts); have.Name != c.want || ok != (c.want != "") {
-			t.Errorf("%+v: have %+v", c.parts, have)
+		if have, ns := mainPart(100, c.parts); have != c.want || ns.Defined() != (c.want != "") {
+			t.Errorf("%+v: have %q, %v", c.parts, have, ns)
 		}
 	}
-	if _, ok := mainPart(unknown, Parts{ExpertNS: 1}); ok {
+	if have, _ := mainPart(unknown, Parts{ExpertNS: 1}); have != "" {
 		t.Error("nothing explains an unknown wait")
 	}
 }

@@ -7,83 +7,27 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
-
-// Wait is the waiting at the collective that ends the expert block of a layer, per step:
-// the last arrival − the mean arrival of the ranks, in nanoseconds, summed over such
-// collectives where a layer has several in a step, then the mean over the steps that
-// count. A collective ends an expert block if expert kernels ran since the last
-// one of all ranks. Steps in which ranks disagree on its layer are left out.
-type Wait struct {
-	Layer      router.OptInt `json:"layer"`
-	Collective string        `json:"collective"` // kernel
-	Phase      kernel.Phase  `json:"phase"`      // of the collective
-	Steps      int           `json:"steps"`
-	// LastRank is the rank that arrives last in most steps, the lowest one on a tie,
-	// LastSteps in how many, and LastShare in which share of Steps.
-	LastRank  int           `json:"last_rank"`
-	LastSteps int           `json:"last_steps"`
-	LastShare router.Number `json:"last_share"`
-	// MostExpertRank is the rank with most expert time in most steps, the lowest one on
-	// a tie. Agrees says that it is LastRank, AgreeSteps in how many steps the last rank
-	// was the one with most expert time.
-	MostExpertRank int  `json:"most_expert_rank"`
-	Agrees         bool `json:"agrees"`
-	AgreeSteps     int  `json:"agree_steps"`
-	// WaitNS is the whole, the sum of Parts.
-	WaitNS    router.Number `json:"mean_wait_ns"`
-	Parts     Parts         `json:"parts"`
-	Intervals Intervals     `json:"intervals"`
-	// The parts of HostNS that coincide with garbage collection of Python, and with
-	// waiting for its lock (GIL). Undefined where the capture records no such event.
-	GCNS  router.Number `json:"host_gc_ns"`
-	GILNS router.Number `json:"host_gil_ns"`
-}
-
-// MostlyHosts reports whether more than half of the waiting is for hosts that launch late:
-// steps are then longer than their compute, and cutting compute shortens them only partly.
-func MostlyHosts(waits []Wait) bool {
-	var host, all router.Number
-	for _, w := range waits {
-		host, all = host+w.Parts.HostNS, all+w.WaitNS
-	}
-	return 2*host > all // false where launches are not recorded
-}
 
 // Parts are what the last rank spent more than the mean rank since the last
 // collective of all ranks, in nanoseconds per step. Each can be negative: the last rank had
 // less of it, and was late all the same.
 type Parts struct {
-	ExpertNS  router.Number `json:"expert_ns"`        // compute of the phase experts
-	OtherNS   router.Number `json:"other_compute_ns"` // compute of other phases
-	KernelsNS router.Number `json:"kernels_ns"`       // kernels of which ranks ran different variants, see Variant
+	ExpertNS router.Number `json:"expert_ns"`        // compute of the phase experts
+	OtherNS  router.Number `json:"other_compute_ns"` // compute of other phases
 	// HostNS is time without a kernel until the call that launches the next one
 	// returned; undefined where launches are not recorded.
 	HostNS        router.Number `json:"host_ns"`
 	UnexplainedNS router.Number `json:"unexplained_ns"`
 }
 
-// Intervals are Student's t intervals of the whole and its parts over steps, at 95 %;
-// undefined for fewer than 2 steps. Steps of one launch are not independent launches.
-type Intervals struct {
-	Wait        Interval `json:"mean_wait_ns"`
-	Expert      Interval `json:"expert_ns"`
-	Other       Interval `json:"other_compute_ns"`
-	Kernels     Interval `json:"kernels_ns"`
-	Host        Interval `json:"host_ns"`
-	Unexplained Interval `json:"unexplained_ns"`
-}
-
-// Interval is bounds in nanoseconds.
-type Interval struct {
-	Low  router.Number `json:"low_ns"`
-	High router.Number `json:"high_ns"`
-}
-
-// confidence is that of Intervals.
-const confidence = 0.95
+// The causes of waiting.
+const (
+	ExpertLoad   = "expert load"
+	OtherCompute = "other compute"
+	LateHosts    = "late launches"
+)
 
 // Late is the host lateness of a rank since the collective before: time in which no
 // kernel ran and the call that launches the next one had not returned, up to the start
@@ -100,9 +44,7 @@ type Late struct {
 
 // The classes of a kernel's time. Where kernels overlap, the first class counts.
 const (
-	ofExpertVariants = iota // see Variant
-	ofVariants
-	ofExperts
+	ofExperts = iota
 	ofOther
 	ofCollectives
 	classes
@@ -113,7 +55,7 @@ type sharedCollective struct {
 	key
 	of       []instance        // by rank, in its own clock
 	previous *sharedCollective // the last one that every rank left before it arrived here, nil without
-	ends     bool              // an expert block, see Wait
+	ends     bool              // an expert block: experts ran since the last collective
 }
 
 // span is what a rank did from leaving one of them to arriving at the next.
@@ -218,7 +160,7 @@ func (a *analysis) spans(rank int, shared []*sharedCollective) []span {
 		for at < len(order) && order[at].to <= k.Start {
 			at++
 		}
-		class := a.class(&k)
+		class := k.class()
 		for _, s := range order[at:] {
 			if s.from >= k.End {
 				break
@@ -236,30 +178,20 @@ func (a *analysis) spans(rank int, shared []*sharedCollective) []span {
 	return list
 }
 
-func (a *analysis) class(k *Kernel) int {
+func (k *Kernel) class() int {
 	switch {
 	case k.Collective:
 		return ofCollectives
-	case k.Phase == kernel.PhaseExperts && a.isVariant(k):
-		return ofExpertVariants
 	case k.Phase == kernel.PhaseExperts:
 		return ofExperts
-	case a.isVariant(k):
-		return ofVariants
 	}
 	return ofOther
-}
-
-// isVariant reports whether ranks ran different variants of a kernel, chosen by rank.
-func (a *analysis) isVariant(k *Kernel) bool {
-	return len(a.different) > 0 && a.different[useKey{place{k.Layer, k.Phase}, k.Name}]
 }
 
 // The parts of the waiting, and then what parts of the host's lateness coincide with.
 const (
 	partExpert = iota
 	partOther
-	partKernels
 	partHost
 	partGC
 	partGIL
@@ -278,24 +210,28 @@ func (v *values) add(o values) {
 	}
 }
 
-// stepWait is the waiting of one layer in one step, or that for one rank.
+// stepWait is the waiting for one rank in one step.
 type stepWait struct {
-	parts  values
-	expert []int64 // time by rank, of a layer
-	last   int     // the rank, as its position, that was waited for longest
-	most   float64 // for how long
-	at     *sharedCollective
+	parts values
+	most  float64 // the longest wait at one collective
+	at    *sharedCollective
 }
 
-// add adds the waiting for a rank at a collective.
-func (w *stepWait) add(last int, parts values, m *sharedCollective) {
+// add adds the waiting at a collective.
+func (w *stepWait) add(parts values, m *sharedCollective) {
 	w.parts.add(parts)
 	if w.at == nil || parts[partWhole] > w.most {
-		w.last, w.most, w.at = last, parts[partWhole], m
+		w.most, w.at = parts[partWhole], m
 	}
 }
 
-// waits fills Waits.
+// layerWait is the waiting at the collectives that end the expert blocks of a layer.
+type layerWait struct {
+	parts values
+	steps map[int32]bool
+}
+
+// waits fills Waiting.
 func (a *analysis) waits() {
 	shared := a.sharedCollectives()
 	a.hosts = !slices.ContainsFunc(a.Ranks, func(r Rank) bool { return r.Late == nil })
@@ -305,44 +241,50 @@ func (a *analysis) waits() {
 		group.Go(func() { spans[i] = a.spans(i, shared) })
 	}
 	group.Wait()
-	byLayer, byStep := map[int32]map[int32]*stepWait{}, map[int32]map[int]*stepWait{}
+	byLayer, byStep := map[int32]*layerWait{}, map[int32]map[int]*stepWait{}
 	var counted *sharedCollective // the last one in byStep
 	for number, m := range shared {
 		last, parts := a.partsOf(m, number, spans)
 		if a.Steps[m.Step] && (counted == nil || counted.leftBefore(m)) {
 			counted = m
-			at(byStep, m.Step, last).add(last, parts, m)
+			if byStep[m.Step] == nil {
+				byStep[m.Step] = map[int]*stepWait{}
+			}
+			if byStep[m.Step][last] == nil {
+				byStep[m.Step][last] = &stepWait{}
+			}
+			byStep[m.Step][last].add(parts, m)
 		}
 		step, layer, ok := blockOf(spans, number)
 		if !m.ends || !ok || !a.Steps[step] {
 			continue
 		}
-		w := at(byLayer, layer, step)
-		w.add(last, parts, m)
-		if w.expert == nil {
-			w.expert = make([]int64, len(a.Ranks))
+		if byLayer[layer] == nil {
+			byLayer[layer] = &layerWait{steps: map[int32]bool{}}
 		}
-		for i := range a.Ranks {
-			w.expert[i] += spans[i][number].expert
-		}
+		byLayer[layer].parts.add(parts)
+		byLayer[layer].steps[step] = true
 	}
-	for layer, steps := range byLayer {
-		a.Waits = append(a.Waits, a.row(layer, steps))
-	}
-	slices.SortFunc(a.Waits,
-		func(x, y Wait) int { return cmp.Or(cmp.Compare(y.WaitNS, x.WaitNS), cmp.Compare(x.Layer, y.Layer)) })
+	a.blocks(byLayer)
 	a.lateness(byStep)
 }
 
-// at is the stepWait of two keys.
-func at[K, L comparable](of map[K]map[L]*stepWait, k K, l L) *stepWait {
-	if of[k] == nil {
-		of[k] = map[L]*stepWait{}
+// blocks adds the layers' waiting per step.
+func (a *analysis) blocks(byLayer map[int32]*layerWait) {
+	if len(byLayer) == 0 {
+		return
 	}
-	if of[k][l] == nil {
-		of[k][l] = &stepWait{}
+	w := &a.Waiting.Blocks
+	*w = Blocks{Layers: len(byLayer)}
+	for _, layer := range slices.Sorted(maps.Keys(byLayer)) {
+		l := byLayer[layer]
+		n := float64(len(l.steps))
+		w.WaitNS += router.Number(l.parts[partWhole] / n)
+		w.HostNS += router.Number(l.parts[partHost] / n)
 	}
-	return of[k][l]
+	if !a.hosts {
+		w.HostNS = router.Undefined()
+	}
 }
 
 // blockOf is the step and layer whose expert block a collective ends; not ok for one that
@@ -399,15 +341,8 @@ func (a *analysis) partsOf(m *sharedCollective, number int, spans [][]span) (las
 		more[partGC] += late[last].GC - late[i].GC
 		more[partGIL] += late[last].GIL - late[i].GIL
 		more[partCall] += late[last].Call - late[i].Call
-		experts, others := own.part(ofExpertVariants)-s.part(ofExpertVariants), own.part(ofVariants)-s.part(ofVariants)
-		if a.apart[[3]int32{own.layer, int32(last), int32(i)}] {
-			more[partKernels] += experts + others
-		} else {
-			more[partExpert] += experts
-			more[partOther] += others
-		}
 	}
-	more[partUnexplained] = more[partWhole] - more[partExpert] - more[partOther] - more[partKernels] - more[partHost]
+	more[partUnexplained] = more[partWhole] - more[partExpert] - more[partOther] - more[partHost]
 	for p := range more {
 		parts[p] = float64(more[p]) / float64(n)
 	}
@@ -424,51 +359,4 @@ func (r *Rank) lateBetween(after, until int64) (sum Late) {
 		sum.Call += r.Late[at].Call
 	}
 	return sum
-}
-
-// row is the mean over the steps of a layer.
-func (a *analysis) row(layer int32, steps map[int32]*stepWait) Wait {
-	w := Wait{Layer: router.OptInt(layer), Steps: len(steps)}
-	var values [partWhole + 1][]float64 // by step
-	last, most := make([]int, len(a.Ranks)), make([]int, len(a.Ranks))
-	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		s := steps[step]
-		w.Collective, w.Phase = s.at.name, s.at.Phase
-		for p, ns := range s.parts {
-			values[p] = append(values[p], ns)
-		}
-		busiest := slices.Index(s.expert, slices.Max(s.expert))
-		last[s.last]++
-		most[busiest]++
-		if s.last == busiest {
-			w.AgreeSteps++
-		}
-	}
-	w.LastSteps = slices.Max(last)
-	w.LastRank = a.Ranks[slices.Index(last, w.LastSteps)].Number
-	w.MostExpertRank = a.Ranks[slices.Index(most, slices.Max(most))].Number
-	w.Agrees = w.LastRank == w.MostExpertRank
-	w.LastShare = router.Number(w.LastSteps) / router.Number(w.Steps)
-	mean := func(p int) (router.Number, Interval) {
-		t := stats.PairedT(values[p], confidence)
-		return router.Number(t.Estimate), Interval{router.Number(t.Low), router.Number(t.High)}
-	}
-	i := &w.Intervals
-	w.WaitNS, i.Wait = mean(partWhole)
-	w.Parts.ExpertNS, i.Expert = mean(partExpert)
-	w.Parts.OtherNS, i.Other = mean(partOther)
-	w.Parts.KernelsNS, i.Kernels = mean(partKernels)
-	w.Parts.UnexplainedNS, i.Unexplained = mean(partUnexplained)
-	w.Parts.HostNS, i.Host = router.Undefined(), Interval{router.Undefined(), router.Undefined()}
-	w.GCNS, w.GILNS = router.Undefined(), router.Undefined()
-	if a.hosts {
-		w.Parts.HostNS, i.Host = mean(partHost)
-		if a.GC {
-			w.GCNS, _ = mean(partGC)
-		}
-		if a.GIL {
-			w.GILNS, _ = mean(partGIL)
-		}
-	}
-	return w
 }

@@ -74,15 +74,6 @@ func inputOf(ranks []*recorder) Input {
 	return in
 }
 
-func only(t *testing.T, in Input) Wait {
-	t.Helper()
-	waits := Of(in).Waits
-	if len(waits) != 1 {
-		t.Fatalf("want the waiting of one layer, have %+v", waits)
-	}
-	return waits[0]
-}
-
 func near(t *testing.T, what string, have router.Number, want float64) {
 	t.Helper()
 	if math.Abs(float64(have)-want) > 1e-6 {
@@ -113,32 +104,21 @@ func lateRank() []*recorder {
 }
 
 func TestWaitIsForTheLast(t *testing.T) {
-	w := only(t, inputOf(lateRank()))
-	if w.LastRank != 2 || w.LastSteps != 2 || w.Steps != 2 || w.MostExpertRank != 1 || w.Agrees || w.AgreeSteps != 0 ||
-		w.Collective != "nccl" || w.Layer != 4 {
+	w := Of(inputOf(lateRank())).Waiting
+	if w.Ranks[0].Rank != 2 || w.Ranks[0].LastSteps != 2 || w.Steps != 2 || len(w.Ranks) != 1 || w.Name != LateHosts {
 		t.Errorf("have %+v", w)
 	}
-	near(t, "share", w.LastShare, 1)
 	near(t, "wait", w.WaitNS, 200-470.0/3)
 	near(t, "expert load", w.Parts.ExpertNS, 90-350.0/3)
 	near(t, "other compute", w.Parts.OtherNS, 20)
-	near(t, "kernels", w.Parts.KernelsNS, 0)
 	near(t, "host", w.Parts.HostNS, 70-70.0/3)
 	near(t, "unexplained: 10 idle, and 5 of the others", w.Parts.UnexplainedNS, 10-20.0/3)
-	near(t, "equal steps leave no doubt", w.Intervals.Wait.High-w.Intervals.Wait.Low, 0)
-	if w.GCNS.Defined() || w.GILNS.Defined() {
-		t.Errorf("no event of Python is recorded: have %v, %v", w.GCNS, w.GILNS)
-	}
-
-	one := inputOf(lateRank())
-	delete(one.Steps, 2)
-	if i := only(t, one).Intervals; i.Wait.Low.Defined() || i.Host.High.Defined() {
-		t.Errorf("one step has no interval: have %+v", i)
+	if b := w.Blocks; b.Layers != 1 || b.WaitNS != w.WaitNS || b.HostNS != w.Parts.HostNS || !w.MostlyHosts() {
+		t.Errorf("behind the experts of the only layer: have %+v", b)
 	}
 	blind := inputOf(lateRank())
 	blind.Ranks[0].Late = nil
-	w = only(t, blind)
-	if w.Parts.HostNS.Defined() || w.Intervals.Host.Low.Defined() {
+	if w = Of(blind).Waiting; w.Parts.HostNS.Defined() || w.MostlyHosts() {
 		t.Errorf("a rank without launches: have %+v", w.Parts)
 	}
 	near(t, "unexplained holds the host's part", w.Parts.UnexplainedNS, 80-90.0/3)
@@ -160,7 +140,7 @@ func TestOverlappingKernelsCountOnce(t *testing.T) {
 		ranks[1].idle(60, 0)
 		meet(ranks)
 	}
-	w := only(t, inputOf(ranks))
+	w := Of(inputOf(ranks)).Waiting
 	near(t, "wait", w.WaitNS, 10.0/2)
 	near(t, "experts", w.Parts.ExpertNS, 60.0/2)
 	near(t, "beside them", w.Parts.OtherNS, 60.0/2)
@@ -192,13 +172,13 @@ func random(seed uint64) []*recorder {
 	return ranks
 }
 
-func parts(w Wait) []router.Number {
-	return []router.Number{w.Parts.ExpertNS, w.Parts.OtherNS, w.Parts.KernelsNS, w.Parts.HostNS, w.Parts.UnexplainedNS}
+func parts(w Waiting) []router.Number {
+	return []router.Number{w.Parts.ExpertNS, w.Parts.OtherNS, w.Parts.HostNS, w.Parts.UnexplainedNS}
 }
 
 func TestLawsOfWaiting(t *testing.T) {
 	for seed := range uint64(20) {
-		w := only(t, inputOf(random(seed)))
+		w := Of(inputOf(random(seed))).Waiting
 		sum := router.Number(0)
 		for _, p := range parts(w) {
 			sum += p
@@ -207,10 +187,7 @@ func TestLawsOfWaiting(t *testing.T) {
 
 		turned := random(seed)
 		slices.Reverse(turned)
-		other := only(t, inputOf(turned))
-		if other.LastSteps != w.LastSteps || other.AgreeSteps != w.AgreeSteps {
-			t.Errorf("ranks in another order: have %+v, want %+v", other, w)
-		}
+		other := Of(inputOf(turned)).Waiting
 		for i, p := range parts(other) {
 			near(t, "ranks in another order", p, float64(parts(w)[i]))
 		}
@@ -225,7 +202,7 @@ func TestLawsOfWaiting(t *testing.T) {
 		}
 		in := inputOf(shifted)
 		in.Ranks[2].Report = 1
-		for i, p := range parts(only(t, in)) {
+		for i, p := range parts(Of(in).Waiting) {
 			near(t, "a clock that is ahead", p, float64(parts(w)[i]))
 		}
 	}
@@ -248,10 +225,10 @@ func TestIdleTimeMovesOnePart(t *testing.T) {
 			}
 			meet(ranks)
 		}
-		return parts(only(t, inputOf(ranks)))
+		return parts(Of(inputOf(ranks)).Waiting)
 	}
 	plain := with(-1)
-	for host, part := range map[int64]int{1e6: 3, 0: 4} {
+	for host, part := range map[int64]int{1e6: 2, 0: 3} {
 		for i, p := range with(host) {
 			want := float64(plain[i])
 			if i == part {
@@ -259,64 +236,6 @@ func TestIdleTimeMovesOnePart(t *testing.T) {
 			}
 			near(t, "part", p, want)
 		}
-	}
-}
-
-// tuned ranks run variants of one kernel in two layers, by name.
-func tuned(byRank [][2]int32, ns []int64) []*recorder {
-	var ranks []*recorder
-	for range byRank {
-		ranks = append(ranks, &recorder{})
-	}
-	meet(ranks)
-	for step := range int32(3) {
-		for layer := range 2 {
-			for i, r := range ranks {
-				r.step = step
-				r.run(byRank[i][layer], kernel.PhaseExperts, ns[i])
-				for k := range r.kernels {
-					if k == len(r.kernels)-1 {
-						r.kernels[k].Layer = int32(layer)
-					}
-				}
-			}
-			meet(ranks)
-		}
-	}
-	return ranks
-}
-
-func TestVariantsByRankAndBySize(t *testing.T) {
-	ns := []int64{100, 100, 100, 180}
-	byRank := Of(inputOf(tuned([][2]int32{{small, small}, {small, small}, {small, small}, {large, large}}, ns)))
-	if len(byRank.Variants) != 8 || byRank.Variants[0].ChosenBy != ByRank || byRank.Variants[3].Name != names[large] ||
-		byRank.Variants[3].Instances != 2 || byRank.Variants[3].TotalNS != 360 {
-		t.Errorf("have %+v", byRank.Variants)
-	}
-	for _, w := range byRank.Waits {
-		near(t, "a kernel of its own", w.Parts.KernelsNS, 60)
-		near(t, "no load", w.Parts.ExpertNS, 0)
-	}
-	// The hot rank shares its kernel with two others: only the one that runs another
-	// differs in the kernel, by 180 − 60 over 4 ranks.
-	mixed := Of(inputOf(tuned([][2]int32{{large, large}, {small, small}, {small, small}, {small, small}},
-		[]int64{60, 100, 100, 180})))
-	for _, w := range mixed.Waits {
-		near(t, "against the rank with another kernel", w.Parts.KernelsNS, 120.0/4)
-		near(t, "against the ranks with the same", w.Parts.ExpertNS, 160.0/4)
-	}
-	// The last rank runs both: a choice by size, which load explains.
-	bySize := Of(inputOf(tuned([][2]int32{{small, small}, {small, small}, {small, small}, {large, small}}, ns)))
-	if len(bySize.Variants) != 4 || bySize.Variants[0].ChosenBy != BySize || bySize.Variants[0].Layer != 0 {
-		t.Errorf("have %+v", bySize.Variants)
-	}
-	for _, w := range bySize.Waits {
-		near(t, "by size", w.Parts.KernelsNS, 0)
-		near(t, "load", w.Parts.ExpertNS, 60)
-	}
-	if same := Of(inputOf(tuned([][2]int32{{small, large}, {small, large}, {small, large}, {small, large}}, ns))); len(
-		same.Variants) != 0 {
-		t.Errorf("the same kernels on every rank: have %+v", same.Variants)
 	}
 }
 
@@ -333,8 +252,8 @@ func TestWaitingIsUnknown(t *testing.T) {
 	} {
 		in := inputOf(lateRank())
 		change(&in)
-		if r := Of(in); len(r.Waits) != 0 || len(r.Warnings) != 1 || r.Warnings[0].Code != "no_wait" {
-			t.Errorf("%s: have %+v, %v", what, r.Waits, r.Warnings)
+		if r := Of(in); r.Waiting.WaitNS.Defined() || len(r.Warnings) != 1 || r.Warnings[0].Code != "no_wait" {
+			t.Errorf("%s: have %+v, %v", what, r.Waiting, r.Warnings)
 		}
 	}
 }

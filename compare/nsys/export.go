@@ -1,12 +1,7 @@
-// Package export says what one export, or any other capture, says about itself: the ranks
-// that it holds, and by which evidence, how its CUDA graphs were recorded, and what it or its
-// recording lost. It sees one recording at a time and judges no times.
-package export
+package nsys
 
 import (
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/router"
@@ -27,8 +22,8 @@ type Export struct {
 	Warnings      []router.Warning `json:"warnings"`
 }
 
-// Counts are what attribution found in a recording that is worth a warning.
-type Counts struct {
+// exportCounts are what attribution found in a recording that is worth a warning.
+type exportCounts struct {
 	Launches, Ranges int   // recorded
 	Launchless       int   // kernels without a recorded launch
 	Detached         int64 // replayed kernels whose node was created outside the capture
@@ -46,15 +41,14 @@ type Counts struct {
 
 // Codes of warnings.
 const (
-	EndedEarly   = "ended_early"   // the capture of kernels ended before the work
-	SingleLayers = "single_layers" // a program runs single layers of its model, not all of a step
+	EndedEarly = "ended_early" // the capture of kernels ended before the work
 )
 
 // mostLost is the share of launches whose kernel may be missing: profilers drop some at the ends.
 const mostLost = 0.002
 
-// Describe is the export's entry in a result, with everything its reader must know.
-func Describe(path string, rec *capture.Recording, counts Counts, ranks []Rank) Export {
+// describe is the export's entry in a result, with everything its reader must know.
+func describe(path string, rec *capture.Recording, counts exportCounts, ranks []Rank) Export {
 	d := description{
 		Export: Export{
 			Path: path, NsysVersion: rec.Metadata.NsysVersion, SchemaVersion: rec.Metadata.SchemaVersion,
@@ -70,7 +64,6 @@ func Describe(path string, rec *capture.Recording, counts Counts, ranks []Rank) 
 	d.describeGraphs()
 	d.warnLosses()
 	d.warnSteps()
-	d.warnSingleLayers()
 	d.warnIssues()
 	return d.Export
 }
@@ -79,7 +72,7 @@ func Describe(path string, rec *capture.Recording, counts Counts, ranks []Rank) 
 type description struct {
 	Export
 	rec    *capture.Recording
-	counts Counts
+	counts exportCounts
 }
 
 func (d *description) warn(code string, args ...any) {
@@ -164,15 +157,6 @@ func (d *description) warnSteps() {
 // mostAfter is the share of ranges that begin after the last kernel ended and are not
 // worth a warning: programs end with a few.
 const mostAfter = 0.01
-
-// warnSingleLayers tells of a benchmark of single layers.
-func (d *description) warnSingleLayers() {
-	// TensorRT-LLM's range has its arguments behind.
-	if slices.ContainsFunc(d.rec.RangeNames,
-		func(name string) bool { return strings.HasPrefix(name, "layer_wise_benchmarks args ") }) {
-		d.warn(SingleLayers)
-	}
-}
 
 // unknownRangesAfter counts the ranges that begin after a time, where no pattern
 // knows any range. Programs end with a few of them; a tenth of all is more than

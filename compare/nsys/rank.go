@@ -1,4 +1,4 @@
-package export
+package nsys
 
 import (
 	"cmp"
@@ -33,17 +33,17 @@ type Rank struct {
 	Evidence string `json:"evidence"`
 }
 
-// Ranks gives what ran on each device of an export, in the order of processes, its number
+// numberRanks gives what ran on each device of an export, in the order of processes, its number
 // by the strongest evidence there is. Flag, environment and file name speak of one process,
 // so they count only where the export holds one rank; the environment recorded is that of
 // the command that was profiled, which in a report of several processes is their launcher.
-func Ranks(path string, rec *capture.Recording, devices []capture.Device, flag map[string]int) ([]Rank, error) {
+func numberRanks(path string, rec *capture.Recording, devices []capture.Device, flag map[string]int) ([]Rank, error) {
 	ranks := make([]Rank, len(devices))
 	for i, d := range devices {
 		ranks[i] = Rank{Export: filepath.Base(path), PID: capture.PID(rec.Processes[d.Process]),
 			DeviceID: int64(d.Ordinal)}
 	}
-	number, given := Given(flag, path)
+	number, given := givenRank(flag, path)
 	if given && len(ranks) != 1 {
 		return nil, &input.Error{File: path, Expected: "one process, to give it a rank",
 			Found: quantity.Count(len(ranks), "process"), Try: "leave the rank out", Err: ErrRank}
@@ -85,11 +85,11 @@ func numbered(ranks []Rank, numbers []int, evidence string) []Rank {
 	return ranks
 }
 
-// OneRank reports whether something says that the only process of an export is
+// oneRank reports whether something says that the only process of an export is
 // one rank, on however many devices it worked: a rank given by hand, or one of
 // several ranks. Without it, each device of a process is a rank.
-func OneRank(path string, p *capture.Metadata, flag map[string]int) bool {
-	if _, ok := Given(flag, path); ok {
+func oneRank(path string, p *capture.Metadata, flag map[string]int) bool {
+	if _, ok := givenRank(flag, path); ok {
 		return true
 	}
 	rank, ok := p.Rank()
@@ -120,8 +120,8 @@ func deviceOrdinals(rec *capture.Recording, devices []capture.Device) (ordinals 
 	return ordinals, len(seen) == len(devices)
 }
 
-// Given looks a path up in the flags: as given, by base name, or "" for all.
-func Given(flag map[string]int, path string) (int, bool) {
+// givenRank looks a path up in the flags: as given, by base name, or "" for all.
+func givenRank(flag map[string]int, path string) (int, bool) {
 	for _, key := range []string{path, filepath.Base(path), ""} {
 		if rank, ok := flag[key]; ok {
 			return rank, true

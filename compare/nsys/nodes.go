@@ -1,7 +1,4 @@
-// Package nodes follows the nodes of CUDA graphs to where they were created: a kernel that a
-// graph replays runs where the stream was captured, not where the graph is launched. It knows
-// nothing of ranges, nor of what ran.
-package nodes
+package nsys
 
 import (
 	"cmp"
@@ -10,16 +7,16 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 )
 
-// Sort puts nodes in the order in which Creation and Origins take them.
-func Sort(nodes []capture.GraphNode) {
+// sortNodes puts the nodes of CUDA graphs in the order in which creation and origins take them.
+func sortNodes(nodes []capture.GraphNode) {
 	slices.SortStableFunc(nodes, func(x, y capture.GraphNode) int {
 		return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.ID, y.ID), cmp.Compare(x.Created, y.Created))
 	})
 }
 
-// Creation is the node's latest row that is not after the given time, its first
+// creation is the node's latest row that is not after the given time, its first
 // row if all are, and −1 without one: ids come again after a graph is destroyed.
-func Creation(nodes []capture.GraphNode, process int32, id, before int64) int32 {
+func creation(nodes []capture.GraphNode, process int32, id, before int64) int32 {
 	after, _ := slices.BinarySearchFunc(nodes, capture.GraphNode{Process: process, ID: id, Created: before},
 		func(n, t capture.GraphNode) int {
 			return cmp.Or(cmp.Compare(n.Process, t.Process), cmp.Compare(n.ID, t.ID),
@@ -35,10 +32,11 @@ func Creation(nodes []capture.GraphNode, process int32, id, before int64) int32 
 	return -1
 }
 
-// Origins follows every node from clone to clone to the node that was created
+// origins follows every node from clone to clone to the node that was created
 // while a stream was captured. It is −1 where the chain leaves the capture or
-// is a cycle.
-func Origins(nodes []capture.GraphNode) []int32 {
+// is a cycle. A kernel that a graph replays runs where the stream was captured, not where the
+// graph is launched.
+func origins(nodes []capture.GraphNode) []int32 {
 	const unknown, walking = -2, -3
 	roots := make([]int32, len(nodes))
 	for i := range roots {
@@ -56,7 +54,7 @@ func Origins(nodes []capture.GraphNode) []int32 {
 				root = at
 				break
 			}
-			at = Creation(nodes, n.Process, n.Origin, n.Created)
+			at = creation(nodes, n.Process, n.Origin, n.Created)
 			if at >= 0 && roots[at] >= -1 {
 				root = roots[at]
 			}
