@@ -74,7 +74,7 @@ func TestCampaignWithinLaunches(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	for _, c := range result.Checks {
-		if c.Text == "" {
+		if c.Text == "" && c.Status != string(gain.Pass) {
 			t.Errorf("check %s (%s) without words", c.Name, c.Status)
 		}
 	}
