@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -60,11 +61,12 @@ type Router struct {
 	shape   Shape
 	scoring scoring
 	scale   float32
-	bias    []float32 // one per expert, zeros without a bias; nil if the method has none
+	bias    []float32 // one per expert; nil without
 	score   []float32 // what the method chooses by, per expert; the logits themselves if it is those
 	best    ranking   // the chosen experts
 	power   []float64 // eˣ⁻ᵐ of all experts, or of those chosen; nil if the method takes no softmax
 	groups  ranking   // the chosen groups
+	two     ranking   // the best of a group
 	open    []bool    // by group: may its experts be chosen
 }
 
@@ -74,16 +76,10 @@ func NewRouter(g Gate) (*Router, error) {
 		return nil, fmt.Errorf("making a router: %w", err)
 	}
 	r := &Router{
-		method: g.Method, scoring: g.Method.scoring(), shape: g.Shape, scale: g.Scale,
+		method: g.Method, scoring: g.Method.scoring(), shape: g.Shape, scale: cmp.Or(g.Scale, 1),
 		best: newRanking(g.Shape.TopK),
 	}
-	if r.scale == 0 {
-		r.scale = 1
-	}
-	if g.Method.Biased() {
-		r.bias = make([]float32, g.Shape.Experts)
-		copy(r.bias, g.Bias)
-	}
+	r.bias = slices.Clone(g.Bias)
 	if r.scoring != byLogit {
 		r.score = make([]float32, g.Shape.Experts)
 	}
@@ -91,7 +87,7 @@ func NewRouter(g Gate) (*Router, error) {
 		r.power = make([]float64, g.Shape.Experts)
 	}
 	if g.Shape.Grouped() {
-		r.groups = newRanking(g.Shape.TopKGroups)
+		r.groups, r.two = newRanking(g.Shape.TopKGroups), newRanking(min(2, g.Shape.GroupSize()))
 		r.open = make([]bool, g.Shape.Groups)
 	}
 	return r, nil
@@ -149,17 +145,10 @@ func (r *Router) rate(logits []float32) error {
 	case bySoftmax:
 		return r.softmax(r.score, logits)
 	default:
-		// Balanced logits hold two values: the score of the last one is worth
-		// remembering.
-		last, score := float32(0), r.plainScore(0)
 		for e, x := range logits {
-			if x != last {
-				last, score = x, r.plainScore(x)
+			if r.score[e] = r.plainScore(x); r.bias != nil {
+				r.score[e] += r.bias[e]
 			}
-			r.score[e] = score
-		}
-		for e, b := range r.bias {
-			r.score[e] += b
 		}
 	}
 	return nil
@@ -199,37 +188,24 @@ func (r *Router) choose() {
 	}
 }
 
-// rankGroups opens the groups with the largest sums of two scores.
+// rankGroups opens the groups with the largest scores: DeepSeekV3's is the sum of a group's two
+// largest, or its only one.
 func (r *Router) rankGroups() {
 	size := r.shape.GroupSize()
 	r.groups.reset()
 	for g := range r.open {
 		r.open[g] = false
-		r.groups.offer(int32(g), groupScore(r.score[g*size:(g+1)*size]))
+		r.two.reset()
+		r.two.offerAll(0, r.score[g*size:(g+1)*size])
+		var sum float32
+		for _, score := range r.two.value {
+			sum += score
+		}
+		r.groups.offer(int32(g), sum)
 	}
 	for _, g := range r.groups.index {
 		r.open[g] = true
 	}
-}
-
-// groupScore is the score by which DeepSeekV3 ranks a group of experts: the sum of its
-// two largest scores, or the only one.
-func groupScore(scores []float32) float32 {
-	if len(scores) == 1 {
-		return scores[0]
-	}
-	first, second := scores[0], scores[1]
-	if second > first {
-		first, second = second, first
-	}
-	for _, s := range scores[2:] {
-		if s > first {
-			first, second = s, first
-		} else if s > second {
-			second = s
-		}
-	}
-	return first + second
 }
 
 // weigh turns the plain scores of the chosen experts into their weights.

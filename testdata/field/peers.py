@@ -57,14 +57,14 @@ def counted(e, ranks, each):
     load = torch.bincount(torch.cat(each).flatten().long(), minlength=e)
     rank = load.reshape(ranks, -1).sum(1)
     twice = sum(len(row) - len(set(row)) for rows in each for row in rows.tolist())
-    return {"rank": int(rank.max()), "expert": int(load.max()), "least": int(load.min()), "active": int((load > 0).sum()), "twice": twice}
+    return {"rank": int(rank.max()), "expert": int(load.max()), "active": int((load > 0).sum()), "twice": twice}
 
 
 def ours(program, plan, e, k, ranks, layer, seed=None):
     command = [program, "logits", "plans", "--experts", e, "--top-k", k, "--ep", ranks, "--tokens", ",".join(map(str, TOKENS)), "--layer", layer, "--plans", plan,
                "--format", "json"] + (["--seed", seed] if seed is not None else [])
     cases = json.loads(subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True).stdout)["plans"]
-    return [{"rank": c["rank"]["max"], "expert": c["expert"]["max"], "least": c["expert"]["min"], "active": c["active_experts"], "twice": c["duplicates"]}
+    return [{"rank": c["rank"]["max"], "expert": c["expert"]["max"], "active": c["active_experts"], "twice": c["duplicates"]}
             for c in (case["certificate"] for case in cases)]
 
 

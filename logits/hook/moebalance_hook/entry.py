@@ -50,27 +50,22 @@ class Entry:
                 wrong(path, f"{key} {want}", f"{self.meta.get(key)}: a damaged file, or another cache's")
         try:
             self.ids = tensors["expert_ids"].long().unflatten(0, (int(self.meta["layers"]), -1))
-            self.period, self.tolerates = (
-                int(self.meta["period"]),
-                float(self.meta["bias_spread_survived"].replace("any", "inf")),
-            )
+            self.period = int(self.meta["period"])
+            self.tolerates = float(self.meta["bias_spread_survived"].replace("any", "inf"))
         except (KeyError, ValueError, RuntimeError) as e:
             wrong(path, "metadata layers, period, bias_spread_survived and the tensor expert_ids", repr(e))
         self.check(cache)
 
     def check(self, cache: "Cache") -> None:
-        n, k, ordered = cache.experts, cache.top_k, self.ids.flatten(0, 1).sort(-1).values
-        if not ordered.numel() or ordered.shape[-1] != k:
-            wrong(self.path, f"rows of {k} experts", str(list(ordered.shape)))
-        bad = (ordered[:, 0] < 0) | (ordered[:, -1] >= n) | (ordered[:, 1:] == ordered[:, :-1]).any(-1)
-        groups = ""
-        if cache.groups > 1:
-            group, groups = ordered * cache.groups // n, f" in at most {cache.keep} groups"
-            bad |= (group[:, 1:] != group[:, :-1]).sum(-1) >= cache.keep
-        if bad.any():
-            row = int(bad.nonzero()[0, 0])
-            have = f"{self.ids.flatten(0, 1)[row].tolist()} in row {row}"
-            wrong(self.path, f"{k} distinct experts from 0 to {n - 1}{groups}", have)
+        rows = self.ids.flatten(0, 1)
+        ordered = rows.sort(-1).values
+        bad = (ordered[:, 0] < 0) | (ordered[:, -1] >= cache.experts) | (ordered.diff() == 0).any(-1)
+        bad |= ((ordered * cache.groups // cache.experts).diff() != 0).sum(-1) >= max(1, cache.keep)
+        if rows.shape[-1] != cache.top_k or bad.any():
+            row = int(bad.nonzero()[0, 0]) if bad.any() else 0
+            groups = f" in at most {cache.keep} groups" if cache.groups > 1 else ""
+            want = f"{cache.top_k} distinct experts from 0 to {cache.experts - 1}{groups}"
+            wrong(self.path, want, f"{rows[row].tolist()} in row {row}")
 
     def of_layer(self, layer: int, tokens: int) -> torch.Tensor:
         """The experts of a layer's first tokens."""

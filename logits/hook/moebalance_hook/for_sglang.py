@@ -36,7 +36,7 @@ def install() -> None:
         tokens = len(forward_batch.input_ids)
         with HOOK.running(tokens):
             out = run(self, forward_batch, *args, **given)
-        if tokens and HOOK.routes and not hasattr(self, "moebalance_hook"):
+        if tokens and HOOK.tables.routes and not hasattr(self, "moebalance_hook"):
             self.moebalance_hook = version
             reached(self.model, version)
         return out
@@ -54,7 +54,9 @@ def routed(inner: Callable, version: str) -> Callable:
         idle = router_logits is not None and not len(router_logits)
         if idle or getattr(self, "moebalance_inside", False):  # one device's method calls another's
             return inner(self, hidden_states, router_logits, *args, **given)
-        if HOOK.routes and given.get("dynamic_expert_bias") is not None:  # in batches with images, where text has none
+        if (
+            HOOK.tables.routes and given.get("dynamic_expert_bias") is not None
+        ):  # in batches with images, where text has none
             refuse(f"SGLang {version}: want no correction bias of each token, which moves balanced logits: text alone")
         self.moebalance_inside = True
         try:
@@ -70,7 +72,7 @@ def routed(inner: Callable, version: str) -> Callable:
             with named(f"moebalance layer={layer.index} router"):
                 out = inner(self, hidden_states, HOOK.logits(layer, router_logits), *args, **given)
             if variable("COUNTS") and hasattr(out, "topk_ids"):  # not where the experts' kernel chooses, unseen
-                HOOK.seen(layer, out.topk_ids)
+                HOOK.recorder.seen(layer.slot, out.topk_ids)
             return out
         finally:
             self.moebalance_inside = False

@@ -41,7 +41,7 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
     routers = {name: m for name, m in model.named_modules() if re.search(r"(Top[kK]|Llama4)Router$", type(m).__name__)}
     if not routers:
         refuse(f"{version}: no module of {type(model).__name__} is a ...TopKRouter")
-    for name, block in model.named_modules() if HOOK.routes else ():
+    for name, block in model.named_modules() if HOOK.tables.routes else ():
         if hasattr(block, "experts") and not any(router.startswith(name + ".") for router in routers):
             kinds = sorted({type(m).__name__ for m in block.children()} - {type(block.experts).__name__})
             refuse(
@@ -61,7 +61,7 @@ def install(model: Any, rank: int | None, ranks: int | None, mode: str) -> None:
         if not capturing():
             HOOK.finish()
             missed = [name for name in routers if name not in HOOK.layers]
-            if HOOK.routes and missed:
+            if HOOK.tables.routes and missed:
                 refuse(f"{version}: router {missed[0]} was not called in a step: hook the part of the model that runs")
 
     model.register_forward_pre_hook(begin, with_kwargs=True)
@@ -94,13 +94,13 @@ def routed(site: Site, name: str, router: torch.nn.Module) -> Callable:
 
         layer = HOOK.layers.get(name)
         with named(f"moebalance layer={layer.index} router") if layer else contextlib.nullcontext():
-            if layer and not (HOOK.routes or counts):
+            if layer and not (HOOK.tables.routes or counts):
                 return inner(*args, **given)
             out, chosen = by(replace)
         if counts:
             if chosen is None:
                 refuse(f"{kind} chooses without topk: its experts cannot be counted")
-            HOOK.seen(HOOK.layers[name], chosen)
+            HOOK.recorder.seen(HOOK.layers[name].slot, chosen)
         return out
 
     return forward

@@ -50,7 +50,7 @@ def install() -> None:
 
 
 def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
-    c, name, router, routes = runner.moe_config, runner.layer_name, runner.router, HOOK.routes
+    c, name, router, routes = runner.moe_config, runner.layer_name, runner.router, HOOK.tables.routes
     eplb = getattr(getattr(c, "moe_parallel_config", None), "enable_eplb", False)
     bias = getattr(router, "e_score_correction_bias", None)
     # A monolithic kernel chooses the experts itself, unseen: it has no counts, and no measured proof.
@@ -91,7 +91,7 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
 
         def counted(*args, **given):
             chosen = select(*args, **given)
-            HOOK.seen(layer, chosen[1])
+            HOOK.recorder.seen(layer.slot, chosen[1])
             return chosen
 
         router.select_experts = counted
@@ -152,7 +152,7 @@ def reached(worker: Any, version: str) -> None:
     held = worker.vllm_config.compilation_config.static_forward_context
     kinds = {name: type(m).__name__ for name, m in held.items() if name not in HOOK.layers}
     missed = [f"{name} ({kind})" for name, kind in kinds.items() if "MoE" in kind]
-    if HOOK.routes and (missed or not HOOK.layers):
+    if HOOK.tables.routes and (missed or not HOOK.layers):
         refuse(f"vLLM {version}: {(missed or ['every layer'])[0]} routes past MoERunner: no logits reach it")
 
 

@@ -29,20 +29,13 @@ class Hook:
         spec, folder = variable("ROUTER", "off"), variable("CONTROL")
         spec = "perfect" if os.environ.get("ENABLE_PERFECT_ROUTER") == "1" else spec
         self.tables, self.recorder, self.steps = Tables(spec, bool(folder)), Recorder(), Steps()
+        self.layers, self.logits, self.set_router = self.tables.layers, self.tables.logits, self.tables.set_router
         self.control = Control(folder, spec, self.turn) if folder else None
         self.site: Site = None  # type: ignore # until the first layer
         self.world, self.placement = (0, 1), ""  # global rank, and how many; what moved the experts
         self.writing, self.over = threading.Lock(), threading.Event()
         self.writer, self.unwritten = threading.Thread(target=self.write_when_idle, daemon=True), Unwritten()
         self.range, self.claimed = contextlib.ExitStack(), False  # of the step
-
-    @property
-    def routes(self) -> bool:
-        return self.tables.routes
-
-    @property
-    def layers(self) -> dict[str, Layer]:
-        return self.tables.layers
 
     def layer(self, name: str, site: Site, learned: torch.Tensor, gate: Gate, choose: Chooser | str) -> Layer:
         """The state of a layer, made at its first call; see Tables.add."""
@@ -60,15 +53,6 @@ class Hook:
         self.recorder.slots = self.recorder.slots or self.tables.experts
         return layer
 
-    def logits(self, layer: Layer, learned: torch.Tensor) -> torch.Tensor:
-        return self.tables.logits(layer, learned)
-
-    def seen(self, layer: Layer, ids: torch.Tensor) -> None:
-        self.recorder.seen(layer.slot, ids)
-
-    def set_router(self, spec: str) -> None:
-        self.tables.set_router(spec)
-
     def turn(self, order: Order, expired: bool) -> str:
         """Ends the sequence that was: writes what was counted under its arm, and has an order's router route."""
         with self.writing:
@@ -82,19 +66,22 @@ class Hook:
             torch.cuda.synchronize()
         return self.tables.spec
 
+    @property
+    def arm(self) -> str:
+        return "perfect" if self.tables.spec == "perfect" else "normal"
+
     # Steps
 
     def step(self, tokens: int = 0) -> None:
         """Begins a step."""
-        steps, now = self.steps, self.control.now if self.control else None
+        steps, control = self.steps, self.control
         if self.recorder.last is None:
             self.world = place_in_world()
             self.writer.start()
             atexit.register(self.close)
         self.recorder.begin()
-        if self.control and self.layers:
-            self.control.poll(self.world, steps.begun)
-            now = self.control.now
+        if control and self.layers:
+            control.poll(self.world, steps.begun)
         with self.recorder.lock:
             steps.begun, steps.tokens, self.recorder.unfinished = steps.begun + 1, steps.tokens + tokens, True
             self.unwritten.hold(self.folder("COUNTS") or self.folder("PROOF"), self.world[0])
@@ -102,13 +89,11 @@ class Hook:
             self.claimed = True
             self.prove()
             print(self.claim(), file=sys.stderr, flush=True)
-        arm = "perfect" if self.tables.spec == "perfect" else "normal"
-        if now:
-            arm = now.arm + (" expired" if self.control.expired else "")
-        sequence = now.sequence if now else 0
+        said = f"0 arm={self.arm}"
+        if control:
+            said = f"{control.now.sequence} arm={control.now.arm}{' expired' if control.expired else ''}"
         self.range.close()
-        text = f"moebalance step={steps.begun} tokens={tokens} sequence={sequence} arm={arm}"
-        self.range.enter_context(named(text))
+        self.range.enter_context(named(f"moebalance step={steps.begun} tokens={tokens} sequence={said}"))
 
     def finish(self) -> None:
         """Ends a step; a step that fails is never ended."""
@@ -185,8 +170,7 @@ class Hook:
         proof = {"schema_version": 1, "kind": "moebalance hook", "claim": self.claim(), **site._asdict()}
         del proof["writes"]
         proof.update(releases_tried=TRIED[site.engine], global_rank=self.world[0], router=tables.spec)
-        proof.update(arm="perfect" if tables.spec == "perfect" else "normal")
-        proof.update(layers=len(layers), layers_proved=sum(layer.proved for layer in layers))
+        proof.update(arm=self.arm, layers=len(layers), layers_proved=sum(layer.proved for layer in layers))
         # What hides choices, which are then not counted, and which backend shows them.
         proof.update(hidden=sorted({layer.hidden for layer in layers if layer.hidden}))
         proof.update(
@@ -194,8 +178,8 @@ class Hook:
         )
         proof.update(top_k=self.recorder.top_k or (cache.top_k if cache else 0), correction_bias=sorted(tables.bias))
         if tables.entry:
-            entry = tables.entry
-            proof.update(entry=os.path.basename(entry.path), entry_sha256=entry.sha256, plan=entry.meta.get("plan"))
+            proof.update(entry=os.path.basename(tables.entry.path), entry_sha256=tables.entry.sha256)
+            proof.update(plan=tables.entry.meta.get("plan"))
         proof.update(steps=steps.begun - steps.before, tokens=steps.tokens or None, steps_recorded=recorded)
         if self.control:
             proof.update(sequence=self.control.now.sequence, sequence_arm=self.control.now.arm)

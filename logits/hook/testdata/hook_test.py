@@ -383,9 +383,7 @@ class VLLM(unittest.TestCase):
         hook, worker = self.start("tep4", [{"rank": 0, "ranks": 4}], COUNTS="unused")
         worker.profile(10)
         before = torch.tensor(hook.HOOK.totals()["counts"][0])
-        hook.HOOK.seen(
-            next(iter(hook.HOOK.layers.values())), torch.tensor([[0, 5, 31, -1], [-1, -1, -1, -1]], dtype=torch.int32)
-        )
+        hook.HOOK.recorder.seen(0, torch.tensor([[0, 5, 31, -1], [-1, -1, -1, -1]], dtype=torch.int32))
         self.assertEqual(
             (torch.tensor(hook.HOOK.totals()["counts"][0]) - before).nonzero().flatten().tolist(), [0, 5, 31]
         )
