@@ -409,22 +409,6 @@ func TestSpecsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A name is read back as it was made, and no other is.
-func TestEntryNames(t *testing.T) {
-	for _, tokens := range []int{AnyTokens, 0, 1, 8192} {
-		if name, rank, n, ok := parseEntryName(entryName("target-1.2", 31, tokens)); !ok || name != "target-1.2" || rank != 31 ||
-			n != tokens {
-			t.Errorf("%s %d %d %v", name, rank, n, ok)
-		}
-	}
-	for _, name := range []string{"diagonal-rank01-8.safetensors", "diagonal-rank1-08.safetensors", "-rank1-8.safetensors",
-		"a/b-rank1-8.safetensors", "diagonal-rank1-8.safetensors.bak", "diagonal-rank1--1.safetensors"} {
-		if _, _, _, ok := parseEntryName(name); ok {
-			t.Errorf("%s is the name of an entry", name)
-		}
-	}
-}
-
 // A pipe in the place of an entry holds nothing up, drafts of dead writers go, and an interrupted
 // Fill leaves whole entries alone.
 func TestBadDays(t *testing.T) {

@@ -41,26 +41,6 @@ func TestPublishedExample(t *testing.T) {
 	}
 }
 
-// The global policy, by a separate program; also where the nodes do not divide the groups.
-func TestGlobal(t *testing.T) {
-	want := []int32{10, 6, 10, 7, 0, 2, 11, 4, 5, 9, 5, 4, 8, 3, 1, 1}
-	for _, s := range []Size{{Slots: 16, Ranks: 8}, {Slots: 16, Ranks: 8, Groups: 4, Nodes: 3}} {
-		if slots, err := EPLB(published[0].load, s); err != nil || !slices.Equal(slots, want) {
-			t.Errorf("%+v: %v, want %v (%v)", s, slots, want, err)
-		}
-	}
-	// One slot a rank takes copies in their order, the first of equal loads first.
-	if slots, err := EPLB([]int64{5, 9, 9, 1}, Size{Slots: 6, Ranks: 6}); err != nil ||
-		!slices.Equal(slots, []int32{0, 1, 2, 3, 1, 2}) {
-		t.Errorf("%v (%v)", slots, err)
-	}
-	// Without load the first expert gets the copy, and the first rank fills up first.
-	if slots, err := EPLB(make([]int64, 3), Size{Slots: 4, Ranks: 2}); err != nil ||
-		!slices.Equal(slots, []int32{0, 1, 2, 0}) {
-		t.Errorf("%v (%v)", slots, err)
-	}
-}
-
 func TestRefused(t *testing.T) {
 	for _, s := range []Size{{Slots: 11, Ranks: 1}, {Slots: 12}, {Slots: 14, Ranks: 8},
 		{Slots: 16, Ranks: 8, Groups: 5}, {Slots: 14, Ranks: 7, Groups: 4, Nodes: 2}} {

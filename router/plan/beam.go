@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -49,9 +48,9 @@ func newBeam(p Problem, perRank int) (Plan, error) {
 				continue
 			}
 			best := b.search(key[0], key[1])
-			if best.most > size {
+			if most := best.cost[1]; most > size {
 				return nil, fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts",
-					router.ErrShape, best.most, size)
+					router.ErrShape, most, size)
 			}
 			b.groups[key] = best.groups
 		}
@@ -96,18 +95,16 @@ func unused(from, to, turn int, taken []int32) (e int32, ok bool) {
 
 // partial is a token whose first slots have their groups.
 type partial struct {
-	groups     []int32 // by slot
-	mismatch   int     // slots away from the wanted rank
-	most       int     // slots in one group
-	preference int     // sum of the places in the rotated lists
-	active     int     // distinct groups
+	groups []int32 // by slot
+	// cost has, in the order of their weight: slots away from the wanted rank, the most slots
+	// in one group, the sum of places in the rotated lists, and distinct groups, negative.
+	cost [4]int
 }
 
 // search is the beam search for a token whose slot s wants rank (first+s) mod R,
 // the groups of that rank rotated by turn+s.
 func (b *beam) search(first, turn int) partial {
-	limit := visitsPerToken(b.problem.Shape)
-	kept := []partial{{}}
+	limit, kept := visitsPerToken(b.problem.Shape), []partial{{}}
 	for s := range b.problem.Shape.TopK {
 		on := b.on[(first+s)%len(b.on)]
 		at := (turn + s) % len(on)
@@ -118,9 +115,7 @@ func (b *beam) search(first, turn int) partial {
 				next = append(next, p.with(g, preferred))
 			}
 		}
-		slices.SortStableFunc(next, func(x, y partial) int {
-			return cmp.Or(x.mismatch-y.mismatch, x.most-y.most, x.preference-y.preference, y.active-x.active)
-		})
+		slices.SortStableFunc(next, func(x, y partial) int { return slices.Compare(x.cost[:], y.cost[:]) })
 		kept = next[:min(len(next), beamWidth)]
 	}
 	return kept[0]
@@ -130,10 +125,10 @@ func (b *beam) search(first, turn int) partial {
 // preferred ones, then those in use in the order of their first slot. A token in as
 // many groups as it may use takes the preferred ones of those, or any if there are none.
 func (p partial) candidates(preferred []int32, limit int) []int32 {
-	var both, others []int32 // in use: preferred, and not
+	var used, others []int32 // preferred and in use, in use alone
 	for _, g := range preferred {
 		if slices.Contains(p.groups, g) {
-			both = append(both, g)
+			used = append(used, g)
 		}
 	}
 	for _, g := range p.groups {
@@ -141,42 +136,39 @@ func (p partial) candidates(preferred []int32, limit int) []int32 {
 			others = append(others, g)
 		}
 	}
-	switch {
-	case p.active < limit:
+	if -p.cost[3] < limit {
 		return slices.Concat(preferred, others)
-	case both != nil:
-		return both
+	}
+	if used != nil {
+		return used
 	}
 	return others
 }
 
 // with is the token with a group for its next slot.
 func (p partial) with(group int32, preferred []int32) partial {
-	slots := 1
+	slots, at := 1, slices.Index(preferred, group)
 	for _, g := range p.groups {
 		if g == group {
 			slots++
 		}
 	}
 	if slots == 1 {
-		p.active++
+		p.cost[3]--
 	}
-	at := slices.Index(preferred, group)
 	if at < 0 {
-		p.mismatch++
+		p.cost[0]++
 		at = len(preferred)
 	}
-	p.preference += at
-	p.most = max(p.most, slots)
+	p.cost[1], p.cost[2] = max(p.cost[1], slots), p.cost[2]+at
 	p.groups = append(slices.Clone(p.groups), group)
 	return p
 }
 
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
+func lcm(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
 	}
-	return a
+	return a / x * b
 }
-
-func lcm(a, b int) int { return a / gcd(a, b) * b }

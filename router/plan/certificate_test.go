@@ -79,16 +79,6 @@ func TestCertificateTEP(t *testing.T) {
 	}
 }
 
-// No slots: nothing is defined, nothing is wrong, and JSON says null.
-func TestCertificateOfNothing(t *testing.T) {
-	c := certify(t, "diagonal", problem(t, 4, 2, 0, 0, 2, router.DEP, 0), Options{})
-	text, err := json.Marshal(c)
-	if err != nil || !c.Optimal || c.Rank.MaxOverMean.Defined() ||
-		!strings.Contains(string(text), `"max_over_mean":null`) || !strings.Contains(string(text), `"pair":null`) {
-		t.Errorf("%s, %v", text, err)
-	}
-}
-
 // The floors against trying every assignment there is. No assignment may be better
 // than a floor; without groups or replicas some must be as good. The floors of copies
 // and experts, and the most active experts, are held against the assignments whose
@@ -122,20 +112,6 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 			f.active != best.active) {
 			t.Fatalf("%v, %d tokens, layout %v: bounds %+v are not reached by %+v", s, tokens, layout, f, best)
 		}
-	}
-}
-
-// Eight tokens, six experts in two groups, top-3 in one of them, on four ranks, two of
-// which hold two experts. Each token takes a whole group, so the busiest rank has 8
-// slots and not 6; every expert can have the mean of 4. Were it 6, some would need 6.
-func TestFloorWhereRanksCannotBeLevel(t *testing.T) {
-	p := problem(t, 6, 3, 2, 1, 4, router.DEP, 2)
-	best := bruteForce(p)
-	if level := boundsOf(p, 0); level.rank != 6 || level.expert != 6 || best.rank != 8 || best.expert != 4 {
-		t.Fatalf("bounds of level ranks %+v, the best of all assignments %+v", level, best)
-	}
-	if c := certify(t, "diagonal", p, Options{}); c.Rank.Max != 8 || c.Expert.FloorOverMean != 1 {
-		t.Errorf("ranks %+v, experts %+v, want a floor of 1 over the mean", c.Rank, c.Expert)
 	}
 }
 

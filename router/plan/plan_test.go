@@ -169,24 +169,3 @@ func TestWhereNoDiagonalFits(t *testing.T) {
 		}
 	}
 }
-
-func TestUniform(t *testing.T) {
-	p := problem(t, 64, 4, 0, 0, 8, router.DEP, 4000)
-	load := router.NewLoad(64)
-	for rank := range 8 {
-		load.Add(fill(t, "uniform", p, Options{Seed: 5}, rank))
-	}
-	// 32,000 tokens choose each expert with chance 1/16: 2000 with a standard
-	// deviation of √(32000·15/256) = 43. Five of them are never exceeded by chance.
-	for e, n := range load.PerExpert {
-		if n < 2000-5*43 || n > 2000+5*43 {
-			t.Errorf("expert %d has %d slots, want about 2000", e, n)
-		}
-	}
-	a, b := fill(t, "uniform", p, Options{Seed: 5}, 0), fill(t, "uniform", p, Options{Seed: 6}, 0)
-	p.Layer = 1
-	c := fill(t, "uniform", p, Options{Seed: 5}, 0)
-	if slices.Equal(a, b) || slices.Equal(a, c) || slices.Equal(a, fill(t, "uniform", p, Options{Seed: 5}, 1)) {
-		t.Error("seeds, layers and ranks are not independent")
-	}
-}

@@ -33,40 +33,6 @@ func realShapes(t testing.TB, mode router.Mode) (list []Problem) {
 	return list
 }
 
-// From any multiple of the period on, and up to any, all experts have equally many
-// slots; shapes without a divisor in common have long periods.
-func TestPeriod(t *testing.T) {
-	for _, c := range []struct{ experts, topK, groups, tg, ranks, period, rows int }{
-		{256, 8, 8, 4, 8, 4, 256},
-		{384, 8, 0, 0, 8, 6, 258},
-		{512, 10, 0, 0, 1, 256, 256},
-		{60, 7, 0, 0, 5, 60, 300},
-		{60, 4, 0, 0, 8, 14, 266}, // ranks of 8 and of 7 experts
-	} {
-		p := problem(t, c.experts, c.topK, c.groups, c.tg, c.ranks, router.DEP, 1)
-		table := NewTable(p)
-		if table.Period() != c.period || table.Rows() != c.rows {
-			t.Errorf("%v on %d ranks: period %d of %d rows, want %d of %d", p.Shape, c.ranks, table.Period(),
-				table.Rows(), c.period, c.rows)
-		}
-		for _, from := range []int{0, c.period, c.rows - c.period} {
-			load := router.NewLoad(c.experts)
-			for source := range c.ranks {
-				ids := make([]int32, 3*c.period*c.topK)
-				table.Fill(ids, source, from)
-				load.Add(ids)
-			}
-			for r := range c.ranks {
-				held := p.Layout.Held(r)
-				of := load.PerExpert[held[0] : held[len(held)-1]+1]
-				if slices.Min(of) != slices.Max(of) {
-					t.Errorf("%v on %d ranks, from row %d: rank %d has %v", p.Shape, c.ranks, from, r, of)
-				}
-			}
-		}
-	}
-}
-
 // Eight experts, top-2, four ranks of two, by hand. Source s sends token t to ranks
 // s + 2t and s + 2t + 1. In the first step rank 0 gets source 0 and, from its second
 // slot, source 3; the first to choose takes the second expert, where the next lap
