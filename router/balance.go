@@ -1,10 +1,5 @@
 package router
 
-import (
-	"math"
-	"slices"
-)
-
 // The levels at which a load or a time is spread: over ranks or over experts.
 const (
 	LevelRank   = "rank"
@@ -22,8 +17,6 @@ type Balance struct {
 	MaxOverMean  Number `json:"max_over_mean"` // max/mean, in [1, n]; 1 is best
 	Imbalance    Number `json:"imbalance"`     // max/mean − 1, in [0, n−1]; the number the 10 % threshold is about
 	Balancedness Number `json:"balancedness"`  // mean/max, in (0, 1]; what SGLang, vLLM and LMSYS print
-	CV           Number `json:"cv"`            // population standard deviation (divisor n) over mean, in [0, √(n−1)]
-	Gini         Number `json:"gini"`          // Σ(2i−n−1)·x₍ᵢ₎ / (n·Σx) over ascending x, in [0, 1)
 	Active       int    `json:"active"`        // parts with x > 0
 	Worst        int    `json:"worst"`         // index of the largest part, the lowest one on a tie; −1 without parts
 }
@@ -33,17 +26,14 @@ func BalanceOf[T int64 | float64](parts []T) Balance {
 	b := Balance{
 		Parts: len(parts), Worst: -1,
 		Max: Undefined(), MaxOverMean: Undefined(), Imbalance: Undefined(),
-		Balancedness: Undefined(), CV: Undefined(), Gini: Undefined(),
+		Balancedness: Undefined(),
 	}
 	if len(parts) == 0 {
 		return b
 	}
-	n := float64(len(parts))
-	sorted := make([]float64, len(parts))
 	var total, most float64
 	for i, p := range parts {
 		x := float64(p)
-		sorted[i] = x
 		total += x
 		if x > 0 {
 			b.Active++
@@ -53,21 +43,10 @@ func BalanceOf[T int64 | float64](parts []T) Balance {
 		}
 	}
 	b.Total, b.Max = Number(total), Number(most)
-	if total == 0 {
-		return b
+	if total > 0 {
+		b.MaxOverMean = OverMean(most, total, len(parts))
+		b.Imbalance, b.Balancedness = b.MaxOverMean-1, Number(total/float64(len(parts))/most)
 	}
-	mean := total / n
-	slices.Sort(sorted)
-	var squares, ranked float64
-	for i, x := range sorted {
-		squares += (x - mean) * (x - mean)
-		ranked += (2*float64(i+1) - n - 1) * x
-	}
-	b.MaxOverMean = OverMean(most, total, len(parts))
-	b.Imbalance = b.MaxOverMean - 1
-	b.Balancedness = Number(mean / most)
-	b.CV = Number(math.Sqrt(squares/n) / mean)
-	b.Gini = Number(ranked / (n * total))
 	return b
 }
 

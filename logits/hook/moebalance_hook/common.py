@@ -52,6 +52,13 @@ def refuse(text: str) -> NoReturn:
     raise RuntimeError("moebalance_hook: " + text.replace("\n", " "))
 
 
+def refuse_first(engine: str, *cases: tuple[Any, str]) -> None:
+    """Refuses by the first case that is so."""
+    for so, want in cases:
+        if so:
+            refuse(f"{engine} {want}")
+
+
 def persistent(make: Callable, *shape, like: torch.Tensor, **options) -> torch.Tensor:
     """A tensor that outlives its step: engines compute in inference mode, routers and counts change outside as well."""
     with torch.inference_mode(False):
@@ -64,11 +71,10 @@ def capturing() -> bool:
 
 def expect(engine: str, owner: Any, method: str, *parameters: str) -> None:
     """Refuses by name what an engine's release has otherwise."""
-    have = list(inspect.signature(getattr(owner, method)).parameters) if hasattr(owner, method) else None
-    if have is None or any(p not in have for p in parameters):
+    have = inspect.signature(getattr(owner, method)).parameters if hasattr(owner, method) else None
+    if have is None or not have.keys() >= {*parameters}:
         want = f"{owner.__name__}.{method} with {', '.join(parameters) or 'any parameters'}"
-        found = "no such method" if have is None else ", ".join(have)
-        kind = engine.split()[0]
+        found, kind = "no such method" if have is None else ", ".join(have), engine.split()[0]
         refuse(f"{engine}: want {want}, have {found}; {kind} {TRIED[kind.lower()]} has it")
 
 
@@ -93,9 +99,8 @@ def save_json(folder: str, name: str, value: dict[str, Any]) -> None:
 
 @functools.cache
 def under_nsys() -> bool:
-    return (
-        bool({"NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"} & os.environ.keys()) and torch.cuda.is_available()
-    )
+    injected = {"NVTX_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"} & os.environ.keys()
+    return bool(injected) and torch.cuda.is_available()
 
 
 def named(text: str) -> contextlib.AbstractContextManager:
@@ -109,24 +114,20 @@ class Unwritten:
     """A lock on a file beside the counts, held while some of them are in no file. Whoever ends the engine waits for it
     with wait_for_files; a process that is killed lets go of it."""
 
-    def __init__(self) -> None:
-        self.file: Any = None
-        self.held = False
+    file: Any = None
 
-    def hold(self, folder: str, rank: int) -> None:
-        if self.held or not folder:
-            return
-        with contextlib.suppress(OSError):  # a file system without locks
-            if self.file is None:
-                os.makedirs(variable("COUNTS") or folder, exist_ok=True)
-                self.file = open(os.path.join(variable("COUNTS") or folder, f".unwritten.rank{rank}"), "w")
-            fcntl.flock(self.file, fcntl.LOCK_EX)
-            self.held = True
+    def hold(self, rank: int) -> None:
+        folder = variable("COUNTS") or variable("PROOF")
+        if folder and self.file is None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                os.makedirs(folder, exist_ok=True)
+                self.file = open(os.path.join(folder, f".unwritten.rank{rank}"), "w")
+                fcntl.flock(self.file, fcntl.LOCK_EX)
 
     def release(self) -> None:
-        if self.held:
-            fcntl.flock(self.file, fcntl.LOCK_UN)
-            self.held = False
+        if self.file:
+            self.file.close()
+            self.file = None
 
 
 def wait_for_files(seconds: float) -> None:

@@ -48,14 +48,6 @@ class Driver:
         return bool(said) and len(said) >= (self.ranks or next(iter(said.values()))["ranks"])
 
 
-def agreed(value: str) -> str:
-    """What the first rank says, where ranks run the same program."""
-    said = [value]
-    if place_in_world()[1] > 1:
-        torch.distributed.broadcast_object_list(said, src=0)
-    return said[0]
-
-
 def alternate(
     measure: Callable[[], Any], blocks: int = 6, routers: dict[str, str] | None = None, ranks: int | None = None
 ) -> dict[str, Any]:
@@ -77,7 +69,9 @@ def alternate(
             measure()
             if driver:
                 state = "done" if driver.acknowledged() else "late" if time.monotonic() > end else "wait"
-            state = agreed(state)
+            if place_in_world()[1] > 1:  # what the first rank says, where ranks run the same program
+                torch.distributed.broadcast_object_list(said := [state], src=0)
+                state = said[0]
         if state == "late":
             refuse(f"alternate: no answer of all ranks in {folder}: was the engine started with MOEBALANCE_CONTROL?")
 

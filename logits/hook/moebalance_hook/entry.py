@@ -27,11 +27,9 @@ def wrong(path: str, want: str, have: str) -> NoReturn:
 
 
 def read(path: str, make: str) -> bytes:
-    if not os.path.exists(path):
-        refuse(f"{path} is missing: make it with 'moebalance logits generate {make}'")
-    if not os.path.isfile(path):
-        wrong(path, "a regular file", "another kind of file")
-    return pathlib.Path(path).read_bytes()
+    if os.path.isfile(path):
+        return pathlib.Path(path).read_bytes()
+    refuse(f"{path} is missing, or no regular file: make it with 'moebalance logits generate {make}'")
 
 
 class Entry:

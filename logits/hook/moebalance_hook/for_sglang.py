@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .common import HASH, Gate, Site, expect, named, refuse, variable, wait_for_files
+from .common import HASH, Gate, Site, expect, named, refuse, refuse_first, variable, wait_for_files
 from .hook import HOOK, Layer
 
 HIDDEN = "the experts' kernel chooses them, unseen; SGLang shows them with --moe-runner-backend triton"
@@ -108,7 +108,8 @@ def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, 
     moved = args.enable_eplb or args.ep_num_redundant_experts or args.init_expert_location != "trivial"
     compiled = args.enable_torch_compile or args.cuda_graph_config.prefill.backend == "tc_piecewise"
     bias, replicas = config.correction_bias, p.moe_dp_size > 1 or args.dp_size > 1 and not args.enable_dp_attention
-    for unfit, want in (
+    refuse_first(
+        f"SGLang {version}: want",
         (learned is None or given.get("router_logits_partials") is not None, "a layer whose router has logits"),
         (args.speculative_algorithm or getattr(topk, "is_draft", False), "no speculative decoding"),
         (shared, "--disable-shared-experts-fusion"),
@@ -121,9 +122,7 @@ def make_layer(topk: Any, version: str, learned: torch.Tensor, given: dict[str, 
             HOOK.control and variable("BIAS") and bias is not None and bias.dtype != learned.dtype,
             "no MOEBALANCE_BIAS with MOEBALANCE_CONTROL: the engine keeps a copy of the bias",
         ),
-    ):
-        if unfit:
-            refuse(f"SGLang {version}: want {want}")
+    )
     # Graphs of decode are captured before a prefill is seen. Without an all-to-all backend each rank routes all tokens.
     most = args.dp_size * max(args.chunked_prefill_size, 0) or args.max_prefill_tokens
     os.environ.setdefault("MOEBALANCE_TOKENS", str(most))

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .common import HASH, Gate, Site, expect, named, refuse, variable
+from .common import HASH, Gate, Site, expect, named, refuse, refuse_first, variable
 from .hook import HOOK, Chooser, Layer
 
 HIDDEN = "{}'s kernel chooses the experts, unseen; vLLM shows them with --moe-backend marlin (MXFP4) or triton"
@@ -58,7 +58,8 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
     monolithic = getattr(kernel, "is_monolithic", False)
     parallel = f"data parallel {c.dp_size} and expert parallel {c.ep_size}: want all data parallel (dep), or none (tep)"
     simulated = "its own simulation routes: want VLLM_MOE_ROUTING_SIMULATION_STRATEGY unset"
-    for unfit, want in (
+    refuse_first(
+        f"vLLM {version}:",
         (c.dp_size > 1 and c.ep_size not in (1, c.dp_size), parallel),
         (getattr(c, "pcp_size", 1) > 1, "prefill context parallelism: want tensor or data parallel"),
         (getattr(c, "is_sequence_parallel", False), "sequence-parallel MoE: want tensor or data parallel"),
@@ -70,9 +71,7 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
             monolithic and bias is not None and variable("BIAS"),
             f"layer {name} routes in its experts' kernel, which may keep a copy of the bias: want no MOEBALANCE_BIAS",
         ),
-    ):
-        if unfit:
-            refuse(f"vLLM {version}: {want}")
+    )
     if eplb:
         HOOK.recorder.slots = c.num_experts
     # Quantization methods of the old interface gather the tokens of all ranks before they are routed.
@@ -100,9 +99,7 @@ def make_layer(runner: Any, version: str, call: dict[str, Any]) -> Layer:
 
 def chooser(router: Any, call: dict[str, Any], eplb: bool) -> Chooser:
     """What the layer's router chooses by given logits: logical experts, also where EPLB numbers them otherwise."""
-    hidden, tokens = call["hidden_states"], {}
-    if call.get("input_ids") is not None:
-        tokens["input_ids"] = call["input_ids"]
+    hidden, tokens = call["hidden_states"], {k: v for k, v in call.items() if k == "input_ids" and v is not None}
     if eplb and hasattr(router, "_compute_routing"):
         return lambda logits: router._compute_routing(hidden, logits, None, **tokens)[1]
     return lambda logits: router.select_experts(hidden_states=hidden, router_logits=logits, **tokens)[1]
@@ -111,10 +108,12 @@ def chooser(router: Any, call: dict[str, Any], eplb: bool) -> Chooser:
 def begin(worker: Any, version: str) -> None:
     """After the engine's warm-up: steps are named and counted. Without a GPU no layer may have run yet."""
     kind, drafts = type(worker), worker.vllm_config.speculative_config
-    if worker.parallel_config.pipeline_parallel_size > 1:
-        refuse(f"vLLM {version}: pipeline stages have the same expert-parallel ranks: want pipeline_parallel_size 1")
-    if drafts is not None:
-        refuse(f"vLLM {version}: speculative decoding ({drafts.method}) routes drafts in the same steps: want none")
+    stages, method = worker.parallel_config.pipeline_parallel_size, getattr(drafts, "method", None)
+    refuse_first(
+        f"vLLM {version}:",
+        (stages > 1, "pipeline stages have the same expert-parallel ranks: want pipeline_parallel_size 1"),
+        (drafts is not None, f"speculative decoding ({method}) routes drafts in the same steps: want none"),
+    )
     if HOOK.layers:
         reached(worker, version)
     for method, parameters in (("execute_model", ["scheduler_output"]), ("execute_dummy_batch", []), ("shutdown", [])):

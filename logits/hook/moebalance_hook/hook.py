@@ -84,7 +84,7 @@ class Hook:
             control.poll(self.world, steps.begun)
         with self.recorder.lock:
             steps.begun, steps.tokens, self.recorder.unfinished = steps.begun + 1, steps.tokens + tokens, True
-            self.unwritten.hold(self.folder("COUNTS") or self.folder("PROOF"), self.world[0])
+            self.unwritten.hold(self.world[0])
         if self.layers and steps.begun > 1 and not self.claimed:
             self.claimed = True
             self.prove()
