@@ -3,6 +3,8 @@
     python3 serve.py MODEL RANKS PORT                                  # tensor-parallel attention
     torchrun --nproc-per-node RANKS serve.py MODEL RANKS PORT          # data-parallel attention
 
+More arguments of vllm.LLM come as JSON in ENGINE: '{"moe_backend": "marlin"}'.
+
 GET /health, and GET /run?tokens=8192&seed=1, which answers a throughput report. Tokens are those of a step over all ranks.
 """
 import http.server
@@ -31,7 +33,7 @@ def engine(model, ranks, **more):
     return LLM(**{**dict(
         model=model, load_format="dummy", skip_tokenizer_init=True, dtype="bfloat16", enable_expert_parallel=True, moe_backend="triton",
         max_model_len=8200, max_num_seqs=min(sizes), max_num_batched_tokens=8192 // REPLICAS, enable_prefix_caching=False,
-        gpu_memory_utilization=0.8, kv_cache_memory_bytes=8 << 30, compilation_config={"cudagraph_capture_sizes": [1, *sorted(sizes)]}, seed=0, **parallel), **more})
+        gpu_memory_utilization=0.8, kv_cache_memory_bytes=8 << 30, compilation_config={"cudagraph_capture_sizes": [1, *sorted(sizes)]}, seed=0, **parallel), **json.loads(os.environ.get("ENGINE", "{}")), **more})
 
 
 def agreed(value):
