@@ -124,75 +124,34 @@ func RankLayerTimes(arms ...Arm) HeatSpec {
 // ExpertTimes is the heat map of time by layer and expert. An expert on several ranks has
 // the sum over its copies. The caption says whether times are observed or allocated.
 func ExpertTimes(arms ...Arm) HeatSpec {
-	s := expertHeat("time", arms, func(e nsys.ExpertMean) float64 { return e.TimeNS })
-	s.Name, s.Title = "expert-time", "Which experts take long?"
-	basis := "Times are observed: kernels launched inside the expert's own range."
-	for _, a := range arms {
-		if slices.ContainsFunc(a.Trace.Experts, func(e nsys.ExpertStat) bool { return e.Basis == imbalance.Allocated }) {
-			basis = "Times are allocated: the time of grouped kernels split by load, which is a model."
-		}
-	}
-	s.Caption = fmt.Sprintf("%s. %s %s", extent(arms), basis, cancels("expert"))
-	return s
-}
-
-// ExpertLoads is the heat map of recorded slots by layer and expert.
-func ExpertLoads(arms ...Arm) HeatSpec {
-	s := expertHeat("load", arms, func(e nsys.ExpertMean) float64 { return e.Slots })
-	s.Name, s.Title = "expert-load", "Which experts get the tokens?"
-	s.Caption = fmt.Sprintf("%s. Recorded slots, one for each token and expert that it chose. %s", extent(arms),
-		cancels("expert"))
-	return s
-}
-
-func expertHeat(of string, arms []Arm, value func(nsys.ExpertMean) float64) HeatSpec {
-	s := HeatSpec{RowLabel: "layer", ColumnLabel: "expert", Quantity: of}
+	s := HeatSpec{Name: "expert-time", Title: "Which experts take long?", RowLabel: "layer", ColumnLabel: "expert",
+		Quantity: "time"}
 	seenLayers, seenExperts := map[int]bool{}, map[int]bool{}
+	basis := "Times are observed: kernels launched inside the expert's own range."
 	for _, a := range arms {
 		for _, e := range a.Trace.Experts {
 			seenLayers[int(e.Layer)], seenExperts[e.Expert] = true, true
+			if e.Basis == imbalance.Allocated {
+				basis = "Times are allocated: the time of grouped kernels split by load, which is a model."
+			}
 		}
 	}
+	s.Caption = fmt.Sprintf("%s. %s %s", extent(arms), basis, cancels("expert"))
 	layers, experts := sortedKeys(seenLayers), sortedKeys(seenExperts)
 	rows, columns := position(layers), position(experts)
 	for _, a := range arms {
 		g := unknownGrid(a.Name, layers, experts)
-		g.Cuts = rankCuts(a, columns)
 		for _, e := range a.PerStep.Experts() {
-			if v := value(e); drawable(v) {
-				cell := &g.Values[rows[int(e.Layer)]][columns[e.Expert]]
+			if cell := &g.Values[rows[int(e.Layer)]][columns[e.Expert]]; drawable(e.TimeNS) {
 				if !known(*cell) {
 					*cell = 0
 				}
-				*cell += v
+				*cell += e.TimeNS
 			}
 		}
 		s.Grids = append(s.Grids, g)
 	}
 	return s
-}
-
-// rankCuts are the columns at which the owning rank changes, and nil unless every expert
-// has one owner and the owners are contiguous: experts 0, 1 on rank 0 and 2, 3 on rank 1 → 2.
-func rankCuts(a Arm, columns map[int]int) []int {
-	owner := unknowns(len(columns))
-	for _, e := range a.Trace.Experts {
-		at := &owner[columns[e.Expert]]
-		if known(*at) && *at != float64(e.Rank) {
-			return nil
-		}
-		*at = float64(e.Rank)
-	}
-	var cuts []int
-	for i := 1; i < len(owner); i++ {
-		switch {
-		case !known(owner[i-1]) || !known(owner[i]) || owner[i] < owner[i-1]:
-			return nil
-		case owner[i] > owner[i-1]:
-			cuts = append(cuts, i)
-		}
-	}
-	return cuts
 }
 
 // Recorded is the load that expert statistics hold, by layer, under the name that figures

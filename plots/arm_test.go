@@ -75,9 +75,6 @@ func TestExpertHeat(t *testing.T) {
 	s := ExpertTimes(NewArm("normal", small()), NewArm("perfect", perfect))
 	checkValues(t, "layer 2 per step", s.Grids[0].Values[1], []float64{1000, 2000, 3000, 4000})
 	checkValues(t, "layer 1 without expert 0", s.Grids[1].Values[0], []float64{nan, 1000, 1500, 2000})
-	if !slices.Equal(s.Grids[0].Cuts, []int{2}) {
-		t.Errorf("cuts %v, want one before expert 2", s.Grids[0].Cuts)
-	}
 	if !strings.Contains(s.Caption, "observed") {
 		t.Errorf("caption %q does not say how the times came about", s.Caption)
 	}
@@ -87,8 +84,7 @@ func TestExpertHeat(t *testing.T) {
 	}
 }
 
-// An expert with copies on several ranks counts with their sum, and draws no
-// boundary between ranks.
+// An expert with copies on several ranks counts with their sum.
 func TestReplicatedExpert(t *testing.T) {
 	trace := small()
 	copied := trace.Experts[0]
@@ -96,9 +92,6 @@ func TestReplicatedExpert(t *testing.T) {
 	trace.Experts = append(trace.Experts, copied)
 	s := ExpertTimes(NewArm("normal", trace))
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
-	if s.Grids[0].Cuts != nil {
-		t.Errorf("cuts %v, want none", s.Grids[0].Cuts)
-	}
 }
 
 func TestRecordedLoads(t *testing.T) {
@@ -218,7 +211,6 @@ func TestPoorTraces(t *testing.T) {
 		a := NewArm("empty", trace)
 		for name, draw := range map[string]func() (Figure, error){
 			"experts": func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
-			"loads":   func() (Figure, error) { return HeatMap(ExpertLoads(a)) },
 			"phases":  func() (Figure, error) { return PhaseStacks(PhaseTimes(a)) },
 			"grid":    func() (Figure, error) { return HeatMap(RankLayerTimes(a)) },
 		} {

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -47,7 +46,7 @@ func GainCurve(s CurveSpec) (Figure, error) {
 	pad := max(0.1, (last-first)*0.05)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = first-pad, last+pad, ticks
 	p.Y.Min, p.Y.Max = padded(append(slices.Concat(g.y, g.low, g.high), 100*s.Threshold)...)
-	p.Y.Tick.Marker = valueTicks{6, " %"}
+	p.Y.Tick.Marker = valueTicks{" %"}
 	p.Add(rules{})
 	interval := lineKey("simultaneous interval", line(blue, 1.2))
 	if len(g.at) >= curvePoints {
@@ -71,58 +70,36 @@ func GainCurve(s CurveSpec) (Figure, error) {
 }
 
 // DoseResponse draws how long a step takes, over that of balanced routing, by the load imbalance
-// of the router: a point with its interval for each arm, and the line through the arms whose
-// imbalance was set, from each to the next where it is bent. Without two points the error wraps
-// ErrNothing.
+// of the router: a point with its interval for each arm, and a line through the arms whose
+// imbalance was set. Without two such points the error wraps ErrNothing.
 func DoseResponse(d *gain.Dose, title string) (Figure, error) {
-	f := Figure{Name: "dose", Title: title, height: chartHeight}
-	set, learned := &series{style: line(blue, 0), glyph: draw.CircleGlyph{}},
-		&series{style: line(vermillion, 0), glyph: draw.RingGlyph{}}
+	f := Figure{Name: "dose", Title: title, height: chartHeight, Caption: quantity.Count(d.N, "launch") +
+		"; bars are " + quantity.Confidence(d.Confidence) + " intervals."}
+	set, learned := &series{style: line(blue, 1.6), glyph: draw.CircleGlyph{}, radius: pairRadius},
+		&series{style: line(vermillion, 0), glyph: draw.RingGlyph{}, radius: pairRadius}
 	for _, a := range d.Arms {
-		if !(a.MaxOverMean + a.Time + a.Low + a.High).Defined() {
-			continue
-		}
 		s := learned
 		if a.Fitted {
 			s = set
 		}
-		s.bounded(a.MaxOverMean.Float64(), 100*a.Time, 100*a.Low, 100*a.High)
+		if (a.MaxOverMean + a.Time + a.Low + a.High).Defined() {
+			s.bounded(a.MaxOverMean.Float64(), 100*a.Time, 100*a.Low, 100*a.High)
+		}
 	}
-	if len(set.at) < 2 || !d.Slope.Defined() {
+	if len(set.at) < 2 {
 		return f, fmt.Errorf("dose: %w: want at least two arms of known load", ErrNothing)
 	}
-	first, last := slices.Min(append(set.at, learned.at...)), slices.Max(append(set.at, learned.at...))
-	trend, drawn := set.trend(100*d.Slope, first, last), "fitted line"
-	if d.Bent {
-		trend.at, trend.y, drawn = set.at, set.y, "straight between routers"
-	}
-	all := slices.Concat(set.low, set.high, learned.low, learned.high, trend.y)
-	pad := max(1, (slices.Max(all)-slices.Min(all))*0.08)
+	at, all := append(slices.Clone(set.at), learned.at...), slices.Concat(set.low, set.high, learned.low, learned.high)
+	pad, room := max(1, (slices.Max(all)-slices.Min(all))*0.08), 0.05*(slices.Max(at)-slices.Min(at))
 	p := newPanel("", "load imbalance (max/mean over ranks)", "time, balanced = 100 %")
-	p.X.Min, p.X.Max, p.X.Tick.Marker = first-0.05*(last-first), last+0.05*(last-first), valueTicks{6, ""}
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = slices.Min(all)-pad, slices.Max(all)+pad, valueTicks{6, " %"}
-	p.Add(rules{}, trend, set)
-	f.legend = []key{glyphKey("router with this imbalance", set.point()), lineKey(drawn, trend.style)}
-	f.Caption = quantity.Count(d.N, "launch")
-	if d.Low.Defined() {
-		f.Caption += fmt.Sprintf("; bars are %s intervals", quantity.Confidence(d.Confidence))
-	}
-	if f.Caption += "."; len(learned.at) > 0 {
-		p.Add(learned)
+	p.X.Min, p.X.Max, p.X.Tick.Marker = slices.Min(at)-room, slices.Max(at)+room, valueTicks{""}
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = slices.Min(all)-pad, slices.Max(all)+pad, valueTicks{" %"}
+	p.Add(rules{}, set, learned)
+	f.panels, f.legend = []*plot.Plot{p}, []key{glyphKey("router with this imbalance", set.point())}
+	if len(learned.at) > 0 {
 		f.legend = append(f.legend, glyphKey("learned router", learned.point()))
-		f.Caption += " The line does not use the learned router."
 	}
-	f.panels = []*plot.Plot{p}
 	return f, nil
-}
-
-// trend is the line of this slope through the mean of the points.
-func (s *series) trend(slope router.Number, first, last float64) *series {
-	t := &series{style: line(blue, 1.6)}
-	for _, at := range []float64{first, last} {
-		t.add(at, router.Number(mean(s.y))+slope*router.Number(at-mean(s.at)))
-	}
-	return t
 }
 
 // valueNames are the ticks of an axis with a label at each point.

@@ -17,7 +17,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -47,7 +46,7 @@ type Figure struct {
 // Mark begins the SVG files of this program.
 const Mark = `<?xml version="1.0" encoding="UTF-8"?>` + "\n<!-- made by moebalance -->\n"
 
-// SVG writes the figure as a stand-alone SVG document with title and caption.
+// SVG writes the figure as a stand-alone SVG document with its title, and its caption as description.
 // Text stays text, in Liberation Sans or what the reader's machine has instead,
 // stretched to the width it was laid out with.
 func (f Figure) SVG(w io.Writer) error {
@@ -69,7 +68,7 @@ func (f Figure) Inline(width float64) string {
 	return f.svg(false)
 }
 
-// PNG writes the figure with title and caption at 192 dots per inch.
+// PNG writes the figure with its title at 192 dots per inch.
 func (f Figure) PNG(w io.Writer) error {
 	width, height := f.size(true)
 	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(pngDPI), vgimg.UseBackgroundColor(paper))
@@ -107,24 +106,21 @@ func (f Figure) svg(alone bool) string {
 		html.EscapeString(f.Caption), c.body(!alone))
 }
 
-// size is the size of the whole figure, with room for its words if they are drawn.
-func (f Figure) size(words bool) (w, h vg.Length) {
+// size is the size of the whole figure, with room for its title if that is drawn.
+func (f Figure) size(titled bool) (w, h vg.Length) {
 	w = cmp.Or(f.width, figureWidth)
 	h = f.height + legendHeight(f.legend, w) + 2*margin
-	if words {
-		h += wordsHeight(f.Title, titleStyle) + wordsHeight(f.Caption, captionStyle)
+	if titled {
+		h += titleHeight
 	}
 	return w, h
 }
 
-func (f Figure) draw(c draw.Canvas, words bool) {
+func (f Figure) draw(c draw.Canvas, titled bool) {
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	if words {
-		drawWords(c, f.Title, titleStyle)
-		c.Max.Y -= wordsHeight(f.Title, titleStyle)
-		caption := wordsHeight(f.Caption, captionStyle)
-		drawWords(draw.Crop(c, 0, 0, 0, caption-6-(c.Max.Y-c.Min.Y)), f.Caption, captionStyle)
-		c.Min.Y += caption
+	if titled {
+		c.FillText(boldStyle(titleSize, ink), vg.Point{X: c.Min.X, Y: c.Max.Y}, f.Title)
+		c.Max.Y -= titleHeight
 	}
 	width, _ := f.size(false)
 	drawLegend(c, f.legend, width)
@@ -136,43 +132,6 @@ func (f Figure) draw(c draw.Canvas, words bool) {
 	for i, row := range plot.Align(column, draw.Tiles{Rows: len(column), Cols: 1, PadY: 10}, c) {
 		f.panels[i].Draw(row[0])
 	}
-}
-
-// The styles of the words around a drawing.
-var titleStyle, captionStyle = boldStyle(titleSize, ink), textStyle(textSize, softInk)
-
-// lineHeight is the distance between two lines of words.
-func lineHeight(sty text.Style) vg.Length { return 1.35 * sty.Font.Size }
-
-// wordsHeight is the room that words take with the gap to the drawing.
-func wordsHeight(words string, sty text.Style) vg.Length {
-	if words == "" {
-		return 0
-	}
-	return vg.Length(len(wrap(words, sty)))*lineHeight(sty) + 6
-}
-
-func drawWords(c draw.Canvas, words string, sty text.Style) {
-	at := vg.Point{X: c.Min.X, Y: c.Max.Y}
-	for _, l := range wrap(words, sty) {
-		c.FillText(sty, at, l)
-		at.Y -= lineHeight(sty)
-	}
-}
-
-// wrap breaks words into lines that fit the figure.
-func wrap(words string, sty text.Style) []string {
-	var lines []string
-	current := ""
-	for _, word := range strings.Fields(words) {
-		longer := strings.TrimSpace(current + " " + word)
-		if current != "" && sty.Width(longer) > figureWidth-2*margin {
-			lines = append(lines, current)
-			longer = word
-		}
-		current = longer
-	}
-	return append(lines, current)
 }
 
 // svgCanvas draws SVG that looks the same whatever fonts the reader has: it

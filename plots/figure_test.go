@@ -54,9 +54,6 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	words := "256 experts, top-8 & more <of> the same, to make a caption that is long enough to need a second line in every figure of this gallery."
 	normal, perfect := waveGrid("normal", layers, experts), waveGrid("perfect", layers, experts)
 	normal.Values[0][experts/2] = math.NaN()
-	if experts > 1 {
-		normal.Cuts = []int{experts / 2}
-	}
 	if experts == 1 {
 		normal.Values[0][0] = 5
 	}

@@ -39,7 +39,7 @@ func PairedGain(s GainSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: chartHeight}
 	p := newPanel("", s.Unit+", in the order run", "throughput gain")
 	p.X.Tick.Marker = indexTicks{labels(numbers), 24}
-	p.Y.Tick.Marker = valueTicks{6, " %"}
+	p.Y.Tick.Marker = valueTicks{" %"}
 	p.Y.Min, p.Y.Max = padded(append(pairs.y, low, high, estimate, 100*s.Threshold)...)
 	ends := []float64{-0.5, float64(len(numbers)) - 0.5}
 	p.Add(rules{}, places(len(numbers)), band{ends, []float64{low, low}, []float64{high, high}, intervalFill},

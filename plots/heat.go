@@ -37,15 +37,15 @@ const heatLevels = 41
 // that it reads in gray and with the common color deficiencies, and without the colors of the arms.
 func HeatMap(s HeatSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption}
-	unknown, cut, any := false, false, false
+	unknown, any := false, false
 	span := s.scale()
 	for i, g := range s.Grids {
 		if g.empty() {
 			continue
 		}
 		any = true
-		h := &heat{cells: g.RelativeToRow(), cuts: g.Cuts, colors: heatColors(), scale: span}
-		unknown, cut = unknown || h.holes(), cut || len(g.Cuts) > 0
+		h := &heat{cells: g.RelativeToRow(), colors: heatColors(), scale: span}
+		unknown = unknown || len(knowns(slices.Concat(h.cells...))) < len(h.cells)*len(h.cells[0])
 		p := newPanel(panelTitle(g.Name, len(s.Grids)), "", s.RowLabel)
 		if i == len(s.Grids)-1 {
 			p.X.Label.Text = s.ColumnLabel
@@ -63,7 +63,7 @@ func HeatMap(s HeatSpec) (Figure, error) {
 		return Figure{}, fmt.Errorf("heat map %q: %w: want at least one cell with a value", s.Name, ErrNothing)
 	}
 	f.height = (f.height + 52) * vg.Length(len(f.panels))
-	f.legend = heatLegend(s.Quantity, span, unknown, cut)
+	f.legend = heatLegend(s.Quantity, span, unknown)
 	return f, nil
 }
 
@@ -107,7 +107,6 @@ func (s scale) at(v float64) float64 {
 // heat draws the cells of one grid, already relative to the mean.
 type heat struct {
 	cells  [][]float64
-	cuts   []int
 	colors []color.Color
 	scale  scale
 }
@@ -157,17 +156,6 @@ func (h *heat) runs(row []float64) (out []run) {
 	return out
 }
 
-func (h *heat) holes() bool {
-	for _, row := range h.cells {
-		for _, v := range row {
-			if !known(v) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // DataRange implements plot.DataRanger: cell i covers i − ½ to i + ½.
 func (h *heat) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return -0.5, float64(len(h.cells[0])) - 0.5, -0.5, float64(len(h.cells)) - 0.5
@@ -178,7 +166,6 @@ func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	h.fill(c, x, y)
 	h.write(c, x, y)
-	h.drawCuts(c, x)
 	c.SetLineStyle(line(softInk, 0.5))
 	c.Stroke(c.Rectangle.Path())
 }
@@ -237,30 +224,7 @@ func (h *heat) write(c draw.Canvas, x, y func(float64) vg.Length) {
 // The colors of text on cells, whose own colors no dark mode changes.
 var onLight, onDark = color.NRGBA{0, 0, 0, 0xff}, color.NRGBA{0xfe, 0xfe, 0xfe, 0xff}
 
-// manyRanks is the number of ranks beyond which lines between them would hide a heat map.
-const manyRanks = 24
-
-// drawCuts marks where another rank begins: by lines, or, where so many would
-// hide the field, by notches at its edges.
-func (h *heat) drawCuts(c draw.Canvas, x func(float64) vg.Length) {
-	for _, cut := range h.cuts {
-		at := x(float64(cut) - 0.5)
-		if len(h.cuts) <= manyRanks {
-			c.StrokeLine2(line(ink, 0.7), at, c.Min.Y, at, c.Max.Y)
-			continue
-		}
-		c.StrokeLine2(line(ink, 0.7), at, c.Min.Y, at, c.Min.Y+5)
-		c.StrokeLine2(line(ink, 0.7), at, c.Max.Y-5, at, c.Max.Y)
-	}
-}
-
-// meanMark marks the middle of the scale.
-func meanMark(c draw.Canvas, r vg.Rectangle) {
-	middle := (r.Min.X + r.Max.X) / 2
-	c.StrokeLine2(line(ink, 0.8), middle, r.Min.Y-2, middle, r.Max.Y+2)
-}
-
-func heatLegend(of string, s scale, unknown, cut bool) []key {
+func heatLegend(of string, s scale, unknown bool) []key {
 	colors := heatColors()
 	least, most, middle := quantity.Decimals(1-s.span, 1), quantity.Decimals(1+s.span, 1), "the mean of its layer"
 	if s.span == 1 {
@@ -281,12 +245,8 @@ func heatLegend(of string, s scale, unknown, cut bool) []key {
 				left := r.Min.X + vg.Length(i)*w
 				fillBox(c, col, box(left, r.Min.Y, min(left+w+0.2, r.Max.X), r.Max.Y))
 			}
-			meanMark(c, r)
 		},
-	}, {middle, 2, meanMark}}
-	if cut {
-		keys = append(keys, key{"next rank", 1, func(c draw.Canvas, r vg.Rectangle) { fillBox(c, ink, r) }})
-	}
+	}, {"middle: " + middle, 0, func(draw.Canvas, vg.Rectangle) {}}}
 	if unknown {
 		keys = append(keys, key{"nothing recorded", swatchWidth, func(c draw.Canvas, r vg.Rectangle) {
 			hatchBox(c, paper, waitInk, r)
@@ -303,7 +263,6 @@ type Grid struct {
 	Rows    []int       // the number of each row, such as layers 3, 4, 5
 	Columns []int       // the number of each column, such as experts 0…255
 	Values  [][]float64 // [row][column]
-	Cuts    []int       // column positions, above 0, at which another rank begins; nil if unknown
 }
 
 // unknownGrid is a grid of which nothing is known yet.

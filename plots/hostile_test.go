@@ -31,7 +31,6 @@ func TestHostileValues(t *testing.T) {
 	a := NewArm("broken", trace)
 	for _, draw := range []func() (Figure, error){
 		func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
-		func() (Figure, error) { return HeatMap(ExpertLoads(a)) },
 		func() (Figure, error) { return HeatMap(RankLayerTimes(a)) },
 		func() (Figure, error) { return PhaseStacks(PhaseTimes(a)) },
 	} {

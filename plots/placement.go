@@ -2,13 +2,11 @@ package plots
 
 import (
 	"fmt"
-	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/place"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -47,7 +45,7 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 	}
 	p := newPanel("", "layer", "busiest rank (max/mean of load)")
 	p.X.Tick.Marker = indexTicks{labels(layers), 24}
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(largest(now.y, placed.y)-1), valueTicks{6, ""}
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(largest(now.y, placed.y)-1), valueTicks{""}
 	p.Add(rules{}, places(len(layers)), falls, now, placed)
 	f.panels = []*plot.Plot{p}
 	f.legend = []key{glyphKey(best.Running(), now.point()), glyphKey(best.Title(), placed.point())}
@@ -57,35 +55,4 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 	f.Caption = fmt.Sprintf("Load of the busiest of %s in each layer, over the mean rank's, mean over steps and windows.",
 		quantity.Count(best.Ranks, "rank"))
 	return f, nil
-}
-
-// UnseenLoads is the heat map of the best placement's load on what it was learned from and on
-// what it was not, in colors of its own, for both are far more even than what runs.
-func UnseenLoads(res *place.Result) HeatSpec {
-	best := res.Best()
-	s := HeatSpec{Name: "placement-unseen", Title: "Does the placement hold on traffic that it has not seen?",
-		RowLabel: "layer", ColumnLabel: "rank", Quantity: "load",
-		Caption: fmt.Sprintf("Load over %s with %s, added over steps, mean over windows.",
-			quantity.Count(best.Ranks, "rank"), quantity.Count(best.Redundant, "redundant expert"))}
-	for _, side := range []struct {
-		name string
-		of   func(place.Layer) []router.Number
-	}{
-		{quantity.Count(len(res.Learned), "learned window"), func(l place.Layer) []router.Number { return l.LearnedRanks }},
-		{quantity.Count(len(res.Judged), "judged window"), func(l place.Layer) []router.Number { return l.JudgedRanks }},
-	} {
-		g := Grid{Name: side.name, Columns: upTo(best.Ranks)}
-		for _, l := range res.Layers {
-			whole := len(l.LearnedRanks) == best.Ranks && len(l.JudgedRanks) == best.Ranks
-			if l.Plan == best.Plan && whole && !slices.Contains(g.Rows, l.Layer) {
-				var row []float64
-				for _, n := range side.of(l) {
-					row = append(row, n.Float64())
-				}
-				g.Rows, g.Values = append(g.Rows, l.Layer), append(g.Values, row)
-			}
-		}
-		s.Grids = append(s.Grids, g)
-	}
-	return s
 }

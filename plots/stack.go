@@ -106,7 +106,7 @@ func PhaseStacks(s StackSpec) (Figure, error) {
 	for _, a := range s.Arms {
 		p := newPanel(panelTitle(a.Name, len(s.Arms)), "time "+s.Per+" ("+unit.Name+")", "")
 		p.X.Min, p.X.Max = 0, headroom(longest/unit.Per)
-		p.X.Tick.Marker = valueTicks{6, ""}
+		p.X.Tick.Marker = valueTicks{""}
 		p.Y.Tick.Marker = indexTicks{a.Bars, mostBars}
 		p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}} // the first rank on top
 		p.Add(&stack{a, s.Phases, unit.Per})

@@ -24,6 +24,7 @@ const (
 	figureWidth   = 700 * vg.Length(1)
 	margin        = 12 * vg.Length(1)
 	titleSize     = 13
+	titleHeight   = 24 * vg.Length(1)
 	textSize      = 10
 	tickSize      = 9
 	legendGap     = 14 * vg.Length(1)
@@ -245,49 +246,17 @@ func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
 	return out
 }
 
-// valueTicks are multiples of 1, 2 or 5 times a power of ten, about `about` of
-// them, written plainly (as powers of ten where that takes too much room) and
-// with a suffix such as " %".
-type valueTicks struct {
-	about  int
-	suffix string
-}
-
-// Plain numbers take too much room from this end of an axis on, and beyond these
-// decimals.
-const (
-	manyDigits   = 1e8
-	manyDecimals = 6
-)
+// valueTicks are the ticks of an axis of values, with a suffix such as " %" on its labels.
+type valueTicks struct{ suffix string }
 
 // Ticks implements plot.Ticker.
-func (t valueTicks) Ticks(low, high float64) []plot.Tick {
-	step, digits := niceStep((high - low) / float64(t.about))
-	var out []plot.Tick
-	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
-		v := i*step + 0 // + 0 turns −0 into 0
-		label := strconv.FormatFloat(v, 'f', digits, 64)
-		if high >= manyDigits || digits > manyDecimals {
-			label = strconv.FormatFloat(v, 'g', 3, 64)
+func (t valueTicks) Ticks(low, high float64) (out []plot.Tick) {
+	for _, tick := range (plot.DefaultTicks{}).Ticks(low, high) {
+		if !tick.IsMinor() {
+			out = append(out, plot.Tick{Value: tick.Value, Label: strings.Replace(tick.Label, "-", "−", 1) + t.suffix})
 		}
-		out = append(out, plot.Tick{Value: v, Label: strings.Replace(label, "-", "−", 1) + t.suffix})
 	}
 	return out
-}
-
-// niceStep is the smallest of 1, 2, 5 × 10ᵏ that is not below the wanted step,
-// and the decimals its multiples need. A step that is not positive becomes 1.
-func niceStep(want float64) (step float64, digits int) {
-	if !(want > 0) || math.IsInf(want, 0) {
-		return 1, 0
-	}
-	power := math.Floor(math.Log10(want))
-	for _, m := range []float64{1, 2, 5, 10} {
-		if step = m * math.Pow(10, power); step >= want*(1-1e-9) {
-			break
-		}
-	}
-	return step, max(0, int(-math.Floor(math.Log10(step)+1e-9)))
 }
 
 // nan is the unknown value.

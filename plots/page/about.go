@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -35,17 +34,11 @@ func titleOf(items []Input) string {
 // about is what is known of where and when results were recorded.
 func about(items []Input) (facts []Fact) {
 	add := func(name string, values ...string) {
-		values = slices.DeleteFunc(slices.Compact(values), func(v string) bool { return v == "" })
-		fact := Fact{Name: name, Value: strings.Join(values, ", ")}
-		switch last := len(facts) - 1; {
-		case len(values) == 0:
-		case last >= 0 && facts[last].Value == fact.Value && strings.HasPrefix(name, "Trace"):
-			facts[last].Name = "Traces"
-		default:
-			facts = append(facts, fact)
+		values = slices.DeleteFunc(values, func(v string) bool { return v == "" })
+		if f := (Fact{name, strings.Join(values, ", ")}); len(values) > 0 && !slices.Contains(facts, f) {
+			facts = append(facts, f)
 		}
 	}
-	var counted, formats []string
 	for _, in := range items {
 		if c := in.Campaign; c != nil {
 			begun := ""
@@ -54,42 +47,19 @@ func about(items []Input) (facts []Fact) {
 			}
 			add("Campaign", begun, c.Campaign.GPUs, shorten(c.Command, 90))
 		}
-		if t := in.Trace; t != nil {
-			of := "Trace"
-			if t.Arm != "" {
-				of += " of " + gain.Arm(t.Arm).Label()
+		if in.Trace != nil && len(in.Trace.Exports) > 0 {
+			e, day, profiler := in.Trace.Exports[0], "", "PyTorch profiler"
+			if e.CapturedNS > 0 {
+				day = time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02")
 			}
-			add(of, recordedBy(in)...)
+			if e.NsysVersion != "" {
+				profiler = "nsys " + e.NsysVersion
+			}
+			add("Trace", day, quantity.Count(len(in.Trace.Ranks), "rank"), e.GPU, profiler)
 		}
-		if in.Counts != nil {
-			for _, r := range in.Counts.Records {
-				counted = append(counted, filepath.Base(r.Source))
-				formats = append(formats, r.Format)
-			}
+		if in.Counts != nil && len(in.Counts.Records) > 0 {
+			add("Expert counts", quantity.Count(len(in.Counts.Records), "record"), in.Counts.Records[0].Format)
 		}
 	}
-	if more := len(counted) - 3; more > 1 {
-		counted = append(counted[:3], quantity.Count(more, "other"))
-	}
-	slices.Sort(formats)
-	add("Expert counts", slices.Concat(counted, slices.Compact(formats))...)
 	return facts
-}
-
-// recordedBy is the day, the number of ranks, the GPU and the profiler of an input with a trace.
-func recordedBy(in Input) []string {
-	day, gpu, profiler := "", "", ""
-	for _, e := range slices.Backward(in.Trace.Exports) { // the first one decides
-		if e.CapturedNS > 0 {
-			day = time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02")
-		}
-		gpu = e.GPU
-		profiler, _, _ = strings.Cut(e.SchemaVersion, " profiler ") // the rest is the version of the format
-		if e.NsysVersion != "" {
-			profiler = "nsys " + e.NsysVersion
-		} else if profiler != e.SchemaVersion {
-			profiler += " profiler"
-		}
-	}
-	return []string{day, quantity.Count(len(in.Trace.Ranks), "rank"), gpu, profiler}
 }

@@ -118,26 +118,16 @@ func (p *program) gains(inputs []Input) (out []drawing) {
 			})
 		}
 		out = append(out, func() (plots.Figure, error) {
+			s := gainSpec(c)
 			if len(c.Points) > 0 {
-				return plots.GainCurve(curveSpec(c))
+				return plots.GainCurve(plots.CurveSpec{Name: s.Name, Title: "At which load does balance gain?", Points: c.Points,
+					Crossover: c.Crossover, Threshold: c.Threshold, Caption: s.Caption + " The intervals hold together at " +
+						quantity.Confidence(c.SimultaneousConfidence) + "."})
 			}
-			return plots.PairedGain(gainSpec(c))
+			return plots.PairedGain(s)
 		})
 	}
 	return out
-}
-
-// curveSpec is the figure of a campaign at several loads.
-func curveSpec(c *source.Campaign) plots.CurveSpec {
-	unit := "complete pair"
-	if c.Design == gain.WithinLaunch {
-		unit = "launch"
-	}
-	return plots.CurveSpec{Name: "gain", Title: "At which load does balance gain?", Points: c.Points,
-		Crossover: c.Crossover, Threshold: c.Threshold,
-		Caption: fmt.Sprintf("Measured at %s, %s each; %s. The intervals hold together at %s. Values between the points "+
-			"are interpolated.", quantity.Count(len(c.Points), "point"), quantity.Count(c.Gain.N, unit), metricLabel(c.Metric),
-			quantity.Confidence(c.SimultaneousConfidence))}
 }
 
 func gainSpec(c *source.Campaign) plots.GainSpec {
@@ -157,29 +147,11 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 	}
 	s.Caption = fmt.Sprintf("Gain of %s over %s; %s; %s.", c.Called(gain.Perfect).Label(), c.Called(gain.Normal).Label(),
 		measured, metricLabel(c.Metric))
-	s.Title = gainsOf(s.Pairs, s.Unit)
+	s.Title = fmt.Sprintf("What did each %s gain?", s.Unit)
 	if c.Campaign.Left > 0 { // the figure may be shown without its page
 		s.Title = fmt.Sprintf("No verdict: unfinished, %s left", quantity.Count(c.Campaign.Left, "launch"))
 	}
 	return s
-}
-
-// gainsOf says how many pairs gain, and how much: "6 of 6 pairs gain: +18.7 % to +26.0 %".
-func gainsOf(pairs []gain.Pair, unit string) string {
-	var all []router.Number
-	more := 0
-	for _, p := range pairs {
-		if p.Status == gain.PairComplete && p.Gain.Defined() {
-			if all = append(all, p.Gain); p.Gain > 0 {
-				more++
-			}
-		}
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %s gain: %s to %s", more, quantity.Count(len(all), unit), quantity.Change(slices.Min(all)),
-		quantity.Change(slices.Max(all)))
 }
 
 // metricLabel names a metric with its unit and, where known, how it is computed.
@@ -249,7 +221,7 @@ func (p *program) times(inputs []Input) []drawing {
 	heat := func(of func(...plots.Arm) plots.HeatSpec) drawing {
 		return func() (plots.Figure, error) { return plots.HeatMap(of(arms...)) }
 	}
-	out := []drawing{phases, heat(plots.ExpertTimes), heat(plots.ExpertLoads)}
+	out := []drawing{phases, heat(plots.ExpertTimes)}
 	if slices.ContainsFunc(inputs, func(in Input) bool { return len(in.Trace.Ranks) > 1 }) {
 		out = append(out[:1], append([]drawing{heat(plots.RankLayerTimes)}, out[1:]...)...)
 	}
@@ -266,8 +238,7 @@ func (p *program) times(inputs []Input) []drawing {
 func (p *program) placements(inputs []Input) (out []drawing) {
 	for _, in := range inputs {
 		if len(in.Place.Placements) > 0 {
-			out = append(out, func() (plots.Figure, error) { return plots.PlacementLayers(in.Place) },
-				func() (plots.Figure, error) { return plots.HeatMap(plots.UnseenLoads(in.Place)) })
+			out = append(out, func() (plots.Figure, error) { return plots.PlacementLayers(in.Place) })
 		}
 	}
 	return out

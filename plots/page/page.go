@@ -87,7 +87,7 @@ type section struct {
 	Lines            []string // the answers
 	Key              string   // the number beside Short in the contents
 	Figures          []figure
-	Tables           []tableView
+	Tables           []table.Table
 	Notes            []note
 	kind             string
 }

@@ -43,35 +43,20 @@ func (f figure) Narrow() template.HTML {
 	return template.HTML(drawing)
 }
 
-// tableView is a table as the page shows it, folded.
-type tableView struct {
-	table.Table
-	Constant string // the columns that a table need not repeat
-}
-
 // mostRows is how many rows of a table the page holds, the largest.
 const mostRows = 50
 
-// viewOf shows a table without the columns that say the same in every one of three rows and more,
-// or nothing in any.
-func viewOf(t table.Table, of string) tableView {
-	var same, said []string
+// viewOf is a table without the columns that no row has a value of, cut to the rows that matter.
+func viewOf(t table.Table, of string) table.Table {
+	var empty []string
 	for i, c := range t.Shown() {
-		blank := c.Cells[0] == "" || c.Cells[0] == quantity.Unknown
-		differs := slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != c.Cells[0] })
-		if differs || len(t.Rows) < 3 && !blank {
-			continue
-		}
-		if same = append(same, t.Columns[i].ID()); !blank {
-			said = append(said, c.Head+" "+c.Cells[0])
+		if !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != "" && cell != quantity.Unknown }) {
+			empty = append(empty, t.Columns[i].ID())
 		}
 	}
-	v := tableView{Table: t}
-	if len(same) < len(t.Columns) {
-		v.Table, v.Constant = *t.Without(same...), strings.Join(said, " · ")
-	}
-	v.Table, v.Title = v.Cut(mostRows), of+t.Title
-	return v
+	t = t.Without(empty...).Cut(mostRows)
+	t.Title = of + t.Title
+	return t
 }
 
 // marks color the words of checks and of proof, which say it too.
