@@ -274,11 +274,10 @@ func (a *Answer) reason(words string) {
 	}
 }
 
-// next adds a step. run is the key of its command where several steps share one.
-func (a *Answer) next(key string, args ...any) { a.nextBy(key, key, args...) }
-
-func (a *Answer) nextBy(key, run string, args ...any) {
-	a.Next = append(a.Next, Step{caveat.Say("next."+key, args...), caveat.Say("run."+run, args...)})
+// next adds a step.
+func (a *Answer) next(key string, args ...any) {
+	text, command := caveat.Step(key, args...)
+	a.Next = append(a.Next, Step{text, command})
 }
 
 // number adds a number without an interval, unless it is undefined.

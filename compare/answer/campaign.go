@@ -51,7 +51,7 @@ func (a *Answer) again(key string, c *campaign, n router.Number) {
 	} else if treatment != "" {
 		treatment = launch.Quote([]string{treatment})
 	}
-	a.nextBy(key, "bench", "flag", flag, "n", fmt.Sprintf("%.0f", n), "treatment", treatment, "what", what, "units",
+	a.next(key, "flag", flag, "n", fmt.Sprintf("%.0f", n), "treatment", treatment, "what", what, "units",
 		many(c.unit()))
 }
 
@@ -104,7 +104,7 @@ func (a *Answer) judge(c *campaign) {
 			key = "bench.one_open"
 		}
 		a.say(v, key, "what", what, "gain", g.Estimate, "low", g.Low, "high", g.High, "place", place)
-		a.nextBy("five", "one_server")
+		a.next("five")
 	case c.Verdict == gain.Inconclusive:
 		a.shown(v, what, g, place, "")
 		a.open(c, place)

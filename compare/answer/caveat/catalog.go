@@ -14,13 +14,9 @@ var catalog = map[string]entry{
 	"loss": {Warn, "the profiler says: {messages}", "profiler lost events"},
 	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel: it was lost; record a shorter capture",
 		"the profiler lost kernels"},
-	"lost_kernels.steps": {Note, "{steps:#step} excluded: kernels were lost, as ranks differ in their expert GEMMs",
-		"the profiler lost kernels"},
 	"no_launch": {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them", ""},
 	"few_kernels": {Note, "{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; kernels were lost",
 		"one rank's capture lacks kernels"},
-	"few_kernels.layer": {Note, "{rank:#rank}: {kernels:.0} kernels per layer, the median rank {median:.0}; " +
-		"kernels were lost", "one rank's capture lacks kernels"},
 	"missing_ranks": {Note, "{given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
 		"give the other ranks' files, too", "only {given} of the run's {world} ranks were given"},
 
@@ -41,8 +37,6 @@ var catalog = map[string]entry{
 	// Steps and layers.
 	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE layers",
 		"layers inferred"},
-	"inferred_beside": {Note, "in {steps:step} no range names the layers: they are inferred, as many as the {layers} that " +
-		"ranges name elsewhere", "layers partly inferred"},
 	"blocks": {Note, "layers and steps are unknown: kernels show no regular order of steps; expert blocks are numbered in " +
 		"order of launch", "steps and layers unknown"},
 	"unclear_blocks": {Note, "layers and steps are unknown: kernels show no regular order of steps; NVTX ranges would " +
@@ -51,10 +45,9 @@ var catalog = map[string]entry{
 		"which kernels make a layer is unknown"},
 	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name steps of {others} too",
 		"steps of other arms excluded"},
-	"switched":          {Note, "{steps:#step} excluded: first after a router switch", "first step after a switch excluded"},
-	"no_steps":          {Note, "no range names a step: the whole capture counts as one step", ""},
-	"no_steps.compared": {Note, "no range marks the steps, so the whole capture counts as one step", ""},
-	"partial_steps":     {Note, "{steps:#step} excluded as incomplete: some rank lacks a part", "incomplete steps excluded"},
+	"switched":      {Note, "{steps:#step} excluded: first after a router switch", "first step after a switch excluded"},
+	"no_steps":      {Note, "no range names a step: the whole capture counts as one step", ""},
+	"partial_steps": {Note, "{steps:#step} excluded as incomplete: some rank lacks a part", "incomplete steps excluded"},
 	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts " +
 		"more than twofold apart) only the one with most expert time counts", "other kinds of steps excluded"},
 	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps",
@@ -69,8 +62,6 @@ var catalog = map[string]entry{
 		"experts=REGEX", "no expert kernel is recognized"},
 	"unplaced_experts": {Note, "{share:%} of the expert GEMM time is in no layer: record more whole steps, or name layers " +
 		"by NVTX ranges", "most expert time is in no known layer"},
-	"unplaced_experts.gemms": {Note, "no expert GEMM is recognized: --phase experts=REGEX names kernels",
-		"most expert time is in no known layer"},
 	"little_evidence": {Note, "no step was recorded whole by all ranks; record more steps", ""},
 	"little_evidence.time": {Note, "the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time " +
 		"without collectives; record more whole steps", ""},
@@ -91,7 +82,6 @@ var catalog = map[string]entry{
 	// Counts.
 	"ambiguous_array": {Warn, "read as counts by layer and expert; so few numbers could also be the experts each token " +
 		"chose (--axes tokens,topk)", ""},
-	"empty_steps":  {Note, "{empty:n} of {steps:step} excluded: the recorder's buffer was not full", ""},
 	"no_ranks":     {Note, "the number of ranks is not recorded, so only expert load is reported", "number of ranks unknown"},
 	"experts_seen": {Note, "the number of experts is not recorded; {experts} are assumed, the largest that occurs", ""},
 	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name the " +
@@ -205,15 +195,10 @@ var catalog = map[string]entry{
 		"variation between launches; only a campaign (bench) gives a verdict", "one launch"},
 	"one_launch.both": {Note, "both arms in one launch ({steps} and {others:step}): the spread over steps does not cover " +
 		"the variation between launches; run several (bench --treatment hook)", "one launch"},
-	"campaign_refused": {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
-	"campaign_step_time.points": {Note, "the campaign gives no step time: it measured several loads, whose steps differ",
-		""},
-	"campaign_step_time.no_pair": {Note, "the campaign gives no step time: it has no complete pair", ""},
+	"campaign_refused":   {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
+	"campaign_step_time": {Note, "the campaign gives no step time: it has several loads, kinds of steps or no complete pair", ""},
 	"campaign_step_time.metric": {Note, "the campaign gives no step time: its metric is {name} in {unit}; for tokens per " +
 		"second, add --step-tokens, the tokens of all ranks in one step", ""},
-	"campaign_step_time.kinds": {Note, "the campaign gives no step time: its steps are of all kinds", ""},
-	"campaign_step_time.refused": {Note, "the campaign gives no step time: its verdict is {verdict}; give --step-time",
-		""},
 	"no_gain_predicted": {Note, "step time unknown, so no gain is predicted: record two whole steps, or give --campaign",
 		"step time unknown"},
 	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}", ""},

@@ -70,6 +70,12 @@ func find(w router.Warning) (e entry, ok bool) {
 // Say words a key of the lines of answers. args are names and values in turn.
 func Say(key string, args ...any) string { return fill(lines[key], router.Warn(key, "", args...).Args) }
 
+// Step words what to do next, and its command.
+func Step(key string, args ...any) (text, command string) {
+	values := router.Warn(key, "", args...).Args
+	return fill(steps[key][0], values), fill(steps[key][1], values)
+}
+
 // Known reports a warning that the catalog has words for.
 func Known(w router.Warning) bool {
 	_, ok := find(w)

@@ -14,11 +14,10 @@ var checks = map[string]string{
 	"only_one_difference":       "arms differ otherwise",
 	"only_one_difference.other": "the arms also differ in {differences:;}: make them equal, or accept the difference by " +
 		"--accept-difference and its name",
-	"only_one_difference.within":     "each launch holds all arms: only the switch differs",
-	"only_one_difference.unrecorded": "environment, arguments and files of the arms were not recorded",
-	"only_one_difference.untreated":  "nothing differs between the arms: the treatment was not applied",
-	"equal_work":                     "different work",
-	"equal_work.unequal":             "the arms did different work: {differences:;} (tolerance {tolerance:0%})",
+	"only_one_difference.within":    "each launch holds all arms: only the switch differs",
+	"only_one_difference.untreated": "nothing differs between the arms: the treatment was not applied",
+	"equal_work":                    "different work",
+	"equal_work.unequal":            "the arms did different work: {differences:;} (tolerance {tolerance:0%})",
 	"equal_work.other_lengths": "the arms did different work: {differences:;} (tolerance {tolerance:0%}): fix the lengths, " +
 		"such as by --ignore-eos, because balanced text ends elsewhere",
 	"equal_work.none":  "no launch reported requests or tokens",
@@ -27,11 +26,13 @@ var checks = map[string]string{
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load max/mean " +
 		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
 	"explained_gain.enough": "even ranks can give up to {most:+%} (rank load max/mean {load:.3} in the normal arm)",
-	"one_rank":              "only one rank",
 	"one_rank.experts":      "one rank: balance acts through the experts alone",
 	"equal_compute.other": "the arms did different work: {quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} " +
 		"{unit}",
-	"sign_of_gain": "balance slows some load",
+	"kernel_tactics.other": "one arm launched kernel variants that the other did not: {variants}; give both arms the same " +
+		"autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)",
+	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
+	"sign_of_gain":      "balance slows some load",
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
 		"than real traffic",
 
@@ -44,7 +45,6 @@ var checks = map[string]string{
 	"drift.confounded": "the values change by {change:+%} from first to last (p = {p:p}), and one arm always ran first, so " +
 		"drift and gain cannot be separated; alternate the order",
 	"outliers":          "outlying launches",
-	"outliers.noise":    "launches of one arm differ so much that not even twice or half the median is an outlier",
 	"outliers.launches": "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
 	"outliers.pairs":    "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
 	"outliers.gains":    "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
@@ -57,7 +57,6 @@ var checks = map[string]string{
 		"{p:p}): a launch affects the next, and the gain contains that; use --cool-down",
 
 	// What only the launches themselves show.
-	"treatment.chance":     "random routing is even only on average: at small batches its busiest rank has more load",
 	"launcher.said":        "{messages:;}",
 	"same_files":           "files differ",
 	"same_files.changed":   "{file} changed before launch {launch} (SHA-256 {sum}, was {before})",
@@ -71,12 +70,9 @@ var checks = map[string]string{
 	"clocks":               "GPU clocks differ",
 	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with nvidia-smi " +
 		"--lock-gpu-clocks",
-	"report_time.longer": "launch {launch} has the report of another run: of {reported_ns:ns}, while it took {ns:ns}",
-	"other_load":         "other processes ran",
-	"other_load.warn":    "other processes used up to {used:.1} of {cores:core}, in launch {launch}: stop them",
-	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency, such as " +
-		"--metric ttft_mean",
-	"one_server": "another server measured",
+	"other_load":      "other processes ran",
+	"other_load.warn": "other processes used up to {used:.1} of {cores:core}, in launch {launch}: stop them",
+	"one_server":      "another server measured",
 	"one_server.other": "the client measures {at}, but the server that was started answers at {ready} (--ready): name the " +
 		"same in both, or accept it by --accept-difference {at}",
 	"equal_slots.unequal": "the arms counted different work: pair {pair}, layer {layer}: {arm} {slots:slot}, {other} " +
@@ -90,7 +86,6 @@ var checks = map[string]string{
 		"belong into one file",
 
 	// Launches that hold all arms.
-	"balanced_order.not_reversed": "{launches:#launch}: a block is no order and its reverse, so drift does not cancel",
 	"outlying_segments.far": "{segments:segment} in {launches:#launch}: {changes:+%} from the median of the arm in the " +
 		"launch; six blocks or more take a median, which single segments do not move",
 }
