@@ -169,8 +169,15 @@ func TestTicks(t *testing.T) {
 	if got := (indexTicks{[]string{"3", "4", "5"}, 17}).Ticks(0, 2); len(got) != 3 || got[2].Label != "5" {
 		t.Errorf("three layers get %v, want 3, 4 and 5", got)
 	}
-	if got := (valueTicks{" %"}).Ticks(-12, 3); len(got) < 2 || got[0].Label != "−10 %" {
-		t.Errorf("−12 to 3 gets %v", got)
+	for want, ends := range map[string][2]float64{"0 2 4 6 8 10": {0, 10}, "0 0.1 0.2 0.3": {0, 0.35}, "0 5 10": {-0.3, 12},
+		"−10 −5 0": {-12, 3}, "0 2e+11 4e+11 6e+11 8e+11 1e+12": {0, 1e12}} {
+		var got []string
+		for _, tick := range (valueTicks{}).Ticks(ends[0], ends[1]) {
+			got = append(got, tick.Label)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%v: %q, want %q", ends, got, want)
+		}
 	}
 }
 

@@ -246,15 +246,25 @@ func (t indexTicks) Ticks(_, _ float64) []plot.Tick {
 	return out
 }
 
-// valueTicks are the ticks of an axis of values, with a suffix such as " %" on its labels.
+// valueTicks are multiples of 1, 2 or 5 times a power of ten, about six of them, with a suffix
+// such as " %" on their labels.
 type valueTicks struct{ suffix string }
 
 // Ticks implements plot.Ticker.
 func (t valueTicks) Ticks(low, high float64) (out []plot.Tick) {
-	for _, tick := range (plot.DefaultTicks{}).Ticks(low, high) {
-		if !tick.IsMinor() {
-			out = append(out, plot.Tick{Value: tick.Value, Label: strings.Replace(tick.Label, "-", "−", 1) + t.suffix})
+	if !(high > low) {
+		high = low + 0.1
+	}
+	power := math.Pow(10, math.Floor(math.Log10((high-low)/6)))
+	step := power
+	for _, m := range []float64{2, 5, 10} {
+		if (high-low)/step > 6.01 {
+			step = m * power
 		}
+	}
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step && len(out) < 20; i++ {
+		label := strconv.FormatFloat(i*step+0, 'g', 6, 64) // + 0 turns −0 into 0
+		out = append(out, plot.Tick{Value: i * step, Label: strings.Replace(label, "-", "−", 1) + t.suffix})
 	}
 	return out
 }

@@ -68,8 +68,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	a.judge(c)
 	a.crossover(c.Result)
 	if s := c.Share; s != nil && s.Estimate.Defined() {
-		a.because("why.share", "arm", capital(string(s.Arm)), "share", s.Estimate, "confidence", s.Confidence, "low", s.Low,
-			"high", s.High)
+		a.because("why.share", "arm", capital(string(s.Arm)), "share", s.Estimate, "low", s.Low, "high", s.High)
 	}
 	if c.Chance {
 		a.because("why.chance")
@@ -202,6 +201,8 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 			a.Reasons...)
 	}
 	a.reason(mostLoss(traces))
+	a.Next = nil
+	a.next("plan")
 	return a.few()
 }
 

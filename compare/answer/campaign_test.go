@@ -150,7 +150,7 @@ func TestCostOfLoad(t *testing.T) {
 		"Load imbalance costs nothing here":                                        {Slope: -0.1, Low: -0.2, High: -0.05},
 		"Load imbalance of max/mean 2.00 costs 18.0 % of time here":                {Slope: 0.1, Low: -0.05, High: 0.15, Bent: true, Arms: arms},
 	} {
-		if have := CostOfLoad(&d, " here"); have != want {
+		if have := capital(costOfLoad(&d, " here")); have != want {
 			t.Errorf("have %q, want %q", have, want)
 		}
 	}

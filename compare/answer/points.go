@@ -30,9 +30,6 @@ func named(point, values string) string {
 	return point + " " + values
 }
 
-// CostOfLoad is a title that says what load imbalance costs at a place.
-func CostOfLoad(d *gain.Dose, place string) string { return capital(costOfLoad(d, place)) }
-
 // costOfLoad says what each 10 % of imbalance costs, or, where no line goes through the arms, the largest load.
 func costOfLoad(d *gain.Dose, place string) string {
 	key := "dose"

@@ -80,10 +80,10 @@ func (a *Answer) judged(t *nsys.Trace) {
 	switch {
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.late(t)
+		a.reason(checkHost(w))
 		if len(rows) > 0 {
 			a.reason(slowestWords(t, rows))
 		}
-		a.reason(checkHost(w))
 	case len(rows) > 0:
 		a.say(Uneven, "trace.uneven", "where", slow(t, rows), "gain", wouldGain(t, "gain"))
 		a.loaded(t, rows)

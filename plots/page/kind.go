@@ -104,18 +104,13 @@ func (p *program) answer(lead Input) answer.Answer {
 	return a
 }
 
-// gains are the figures of campaigns: what balance costs by load, and the gain of each point or pair.
+// gains are the figures of campaigns: the gain of each point or pair, and what load imbalance costs.
 // A refused campaign has none: nobody should remember its gain.
 func (p *program) gains(inputs []Input) (out []drawing) {
 	for _, in := range inputs {
 		c := in.Campaign
 		if c.Verdict.Refused() {
 			continue
-		}
-		if c.Dose != nil {
-			out = append(out, func() (plots.Figure, error) {
-				return plots.DoseResponse(c.Dose, answer.CostOfLoad(c.Dose, answer.AtPoint(c.Result)))
-			})
 		}
 		out = append(out, func() (plots.Figure, error) {
 			s := gainSpec(c)
@@ -126,6 +121,11 @@ func (p *program) gains(inputs []Input) (out []drawing) {
 			}
 			return plots.PairedGain(s)
 		})
+		if c.Dose != nil {
+			out = append(out, func() (plots.Figure, error) {
+				return plots.DoseResponse(c.Dose, "What does load imbalance cost"+answer.AtPoint(c.Result)+"?")
+			})
+		}
 	}
 	return out
 }

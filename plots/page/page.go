@@ -15,6 +15,7 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
+	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -172,7 +173,10 @@ func build(given Program, number int, names map[string]int) (program, error) {
 			p.Of = p.called(lead)
 			add(&s.Figures, k.figures(&p, inputs))
 		}
-		s.fill(&p, inputs)
+		if s.fill(&p, inputs); len(s.Lines) == 0 { // the page says it above
+			s.Key, s.Lines = "", []string{fmt.Sprintf("%s, %s", quantity.Count(len(s.Figures), "more figure"),
+				quantity.Count(len(s.Tables), "table"))}
+		}
 		p.Sections = append(p.Sections, s)
 	}
 	return p, err
@@ -185,7 +189,9 @@ func (s *section) fill(p *program, inputs []Input) {
 		if len(inputs) > 1 {
 			of = p.called(in) + ": "
 		}
-		s.Lines = append(s.Lines, of+in.answer.Line)
+		if in.answer.Line != p.Answer.Line || of != "" {
+			s.Lines = append(s.Lines, of+in.answer.Line)
+		}
 		for _, t := range in.Tables {
 			if len(t.Rows) > 0 {
 				s.Tables = append(s.Tables, viewOf(t, of))

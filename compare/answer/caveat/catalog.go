@@ -137,7 +137,7 @@ var catalog = map[string]entry{
 
 	"no_time.no_layer":      {Note, "no time is predicted from the trace: it has no expert time of two or more ranks in a layer", ""},
 	"no_time.unequal_steps": {Note, "no time is predicted from the trace: its steps differ in layers or ranks", ""},
-	"no_time.no_evidence":   {Note, "no evidence of time: give --trace EXPORT of the same model", ""},
+	"no_time.no_evidence":   {Note, "no evidence of time: give --trace EXPORT of the same model", "no time predicted"},
 	"no_time.ranks":         {Note, "no time is predicted from the trace: it is of {ranks:rank}; give --ep {ranks}", ""},
 	"no_time.trace":         {Note, "no time is predicted from the trace: {doubt:words}", ""},
 

@@ -29,8 +29,6 @@ var checks = map[string]string{
 	"one_rank.experts":      "one rank: balance acts through the experts alone",
 	"equal_compute.other": "the arms did different work: {quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} " +
 		"{unit}",
-	"kernel_tactics.other": "one arm launched kernel variants that the other did not: {variants}; give both arms the same " +
-		"autotuner cache (TLLM_AUTOTUNER_CACHE_PATH for TensorRT-LLM)",
 	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
 	"sign_of_gain":      "balance slows some load",
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +

@@ -35,7 +35,7 @@ var lines = map[string]string{
 	"why.expert":    "In {where} expert {expert} has {load} × the mean load[ (95th percentile under random routing: {null})].",
 	"why.wait":      "Ranks wait {ns:ns} per step, {cause}; rank {rank} is last in {last} of {steps:step}.",
 	"why.late":      "In step {step} ranks wait {ns:ns} for rank {rank}, {cause}[; {more:is more step} late].",
-	"why.kinds":     "{steps} ({kind}) {be} {own:%} uneven; {others:other kind}: {least}[ to {most}] (--table kinds).",
+	"why.kinds":     "{steps} ({kind}) {be} {own:%} uneven; {others:other kind}: {least}[ to {most}].",
 
 	"cause":      "{much} of it for {what}[ ({did})]",
 	"cause.none": "and no single cause explains most of it",
@@ -94,7 +94,7 @@ var lines = map[string]string{
 	"why.hopeless":  "More {units} will not narrow this: they differ too much.",
 	"why.disturbed": "Look for what disturbed the machine then, and repeat the campaign.",
 	"why.points":    "At {at} the gain is {gain:+%}[ ({low:+%} to {high:+%})].",
-	"why.share":     "{arm} recovers {share:%} of the ceiling[, {confidence:0%} interval {low:%} to {high:%}].",
+	"why.share":     "{arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
 	"why.placement": "Do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
 		"traces.",
 	"why.crossover": "The gain changes its sign at {at}[ ({confidence:0%} interval {low} to {high})]. {side} it balance costs speed.",
@@ -170,7 +170,7 @@ var steps = map[string][2]string{
 	"checks":   {"See all checks.", "moebalance compare --table checks {folder}"},
 	"page":     {"See it as a page.", "moebalance report -o report.html {folder}"},
 	"profiled": {"Compare the profiled arms.", "moebalance compare {traces}"},
-	"trace":    {"Record where the time goes, and add the traces to this page.", "moebalance profile -- YOUR_COMMAND"},
+	"trace":    {"Record where the time goes.", "moebalance profile -- YOUR_COMMAND"},
 	"builds": {"Compare the builds at the loads that you serve.",
 		"moebalance bench --arms {arms} --points concurrency=8,64,256 -- YOUR_BENCHMARK {concurrency}"},
 	"place": {"Find a placement, judged on other counts.",
