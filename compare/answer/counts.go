@@ -29,6 +29,7 @@ func OfCounts(c *counts.Result, given string) Answer {
 	if len(c.Records) > 1 {
 		a.Basis += " of " + recordOf(s)
 	}
+	a.Basis += leftOut(c.Warnings)
 	a.number("mean over layers (max/mean)", s.MaxOverMean, MaxMean, Recorded)
 	a.number("worst layer", worst.MaxOverMean, MaxMean, Recorded)
 	a.number("floor there", worst.Floor, MaxMean, Recorded)
@@ -55,6 +56,25 @@ func recordOf(s counts.Summary) string {
 		return filepath.Base(s.Source)
 	}
 	return fmt.Sprintf("%s (%s)", filepath.Base(s.Source), s.Phase)
+}
+
+// mostUnsaid is the share of rows that line 2 need not speak of.
+const mostUnsaid = 0.05
+
+// leftOut says what is counted that may be none of the traffic, and what of it is not counted.
+func leftOut(warnings []router.Warning) (text string) {
+	for _, w := range warnings {
+		number := func(name string) float64 { v, _ := w.Args[name].(float64); return v }
+		switch {
+		case w.Code == counts.AlikeKept:
+			text += fmt.Sprintf(" · %s of the rows look like warm-up, and are counted",
+				quantity.Percent(router.Number(number("alike")/number("choices"))))
+		case w.Code == counts.Incomplete && number("excluded") > mostUnsaid*number("passes"):
+			text += fmt.Sprintf(" · %s of the passes left out",
+				quantity.Percent(router.Number(number("excluded")/number("passes"))))
+		}
+	}
+	return text
 }
 
 // loads says how uneven the rows of a record are, and by which row. A layer that is more uneven than
@@ -117,16 +137,40 @@ func rowsOf(c *counts.Result, s counts.Summary) (rows []imbalance.Row) {
 	return rows
 }
 
-// reported is the answer of logs that say how balanced the load was, without counts.
+// reported is the answer of logs that say how balanced the load was, without counts. Kinds of work
+// that the log tells apart are no one average: line 1 has the most uneven.
 func (a *Answer) reported(c *counts.Result) {
 	a.say(NoAnswer, "counts.none")
-	var passes, total router.Number
-	for _, r := range c.Reported {
-		passes, total = passes+router.Number(r.Passes), total+router.Number(r.Passes)*r.MaxOverMean
+	for _, w := range c.Warnings {
+		if w.Code == counts.OneRank {
+			a.say(NoAnswer, "counts.one_rank", "why", caveat.Text(w))
+		}
 	}
-	if mean := total / passes; passes > 0 {
-		a.say(NoAnswer, "counts.reported", "load", quantity.Decimals(mean, 2))
-		a.Basis = "claimed by the engine over " + quantity.Count(int(passes), "pass")
-		a.number("rank load (max/mean)", mean, MaxMean, Claimed)
+	type kind struct {
+		source string
+		phase  counts.Phase
+	}
+	var kinds []kind
+	passes, totals := map[kind]router.Number{}, map[kind]router.Number{}
+	for _, r := range c.Reported {
+		k := kind{r.Source, r.Phase}
+		if !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+		passes[k] += router.Number(r.Passes)
+		totals[k] += router.Number(r.Passes) * r.MaxOverMean
+	}
+	worst := router.Number(0)
+	for _, k := range kinds {
+		mean, of := totals[k]/passes[k], ""
+		if k.phase != "" {
+			of = " of " + string(k.phase)
+		}
+		a.number("rank load"+of+" (max/mean)", mean, MaxMean, Claimed)
+		if mean > worst {
+			worst = mean
+			a.say(NoAnswer, "counts.reported", "of", string(k.phase), "load", quantity.Decimals(mean, 2))
+			a.Basis = "claimed by the engine over " + quantity.Count(int(passes[k]), "pass")
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 type Axes []string
 
 // The names of axes, in the order in which the rest of the package reads them. With ranks,
-// experts are those of each rank, and topk holds the experts that a token chose.
+// experts are counted from 0 on each rank; tokens chose experts, one each where topk is absent.
 var (
 	countAxes = Axes{"steps", "layers", "ranks", "experts"}
 	routeAxes = Axes{"tokens", "layers", "topk"}
@@ -36,8 +36,8 @@ func ParseAxes(text string) (Axes, error) {
 				strings.Join(countAxes, ", "), strings.Join(routeAxes, ", "), text)
 		}
 	}
-	if last := axes.order(); !slices.Contains(axes, last[len(last)-1]) {
-		return nil, fmt.Errorf("want experts (counts) or topk (ids of experts) among the axes, have %q", text)
+	if !slices.ContainsFunc(axes, func(name string) bool { return slices.Contains(Axes{"experts", "tokens", "topk"}, name) }) {
+		return nil, fmt.Errorf("want experts (counts) or tokens (ids of experts) among the axes, have %q", text)
 	}
 	return axes, nil
 }
@@ -75,12 +75,6 @@ func (r *Record) addArray(a tensor.Array, asked, axes Axes) error {
 	if asked != nil {
 		axes = asked
 	}
-	if axes == nil {
-		var err error
-		if axes, err = r.assumed(a); err != nil {
-			return err
-		}
-	}
 	a, err := axes.canonical(a)
 	if err != nil {
 		return err
@@ -88,7 +82,7 @@ func (r *Record) addArray(a tensor.Array, asked, axes Axes) error {
 	if len(a.Shape) == len(routeAxes) {
 		r.Format, r.Window, r.atLeast = routedFormat, true, true
 		routes := routes{record: r, layers: map[stepKey]*routedLayer{}}
-		if err := routes.addArray(a, &routedRecord{}); err != nil {
+		if err := routes.addArray(a, &choice{}); err != nil {
 			return err
 		}
 		return routes.finish()
@@ -102,66 +96,120 @@ func (r *Record) addArray(a tensor.Array, asked, axes Axes) error {
 	if slices.Contains(axes, "ranks") {
 		r.Ranks = int(ranks)
 	}
-	if r.Window = !slices.Contains(axes, "steps"); r.Window {
-		return r.addLayers(0, rowsOf(a, 0))
+	r.Window = !slices.Contains(axes, "steps")
+	empty := 0
+	for step := range int(steps) {
+		rows := tensor.Array{Shape: []int64{layers, ranks * local}, Values: a.Row(step).Values}.Rows()
+		if !r.Window && !slices.ContainsFunc(rows, holdsAny) {
+			empty++ // SGLang's recorder is a ring buffer, which may not be full
+			continue
+		}
+		if err := r.addLayers(stepKey{iteration: int64(step)}, rows); err != nil {
+			return err
+		}
 	}
-	return r.addPasses(int(steps), func(step int) [][]int64 { return rowsOf(a, step) })
+	if empty > 0 {
+		r.warn("empty_steps", "empty", empty, "steps", steps)
+	}
+	return nil
 }
 
-// rowsOf are the counts of each layer in one step of a canonical array.
-func rowsOf(a tensor.Array, step int) [][]int64 {
-	layers := tensor.Array{Shape: []int64{a.Shape[1], a.Shape[2] * a.Shape[3]}, Values: a.Row(step).Values}
-	return layers.Rows()
+func holdsAny(row []int64) bool {
+	return slices.ContainsFunc(row, func(n int64) bool { return n != 0 })
 }
 
-// assumed are the axes of an array that nothing names.
-func (r *Record) assumed(a tensor.Array) (Axes, error) {
-	if len(a.Shape) != 2 {
-		return nil, fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
+// readArray reads a list of lists, a tensor or an array that is alone in its file. Two dimensions
+// are layers and experts unless they are named.
+func readArray(d *document, r *Record) error {
+	if len(d.values) != 1 {
+		return fmt.Errorf("want one list of layers × experts, have %d values", len(d.values))
+	}
+	a, err := d.values[0].array()
+	if err != nil {
+		return err
+	}
+	r.Time = torchTime(d.path)
+	switch {
+	case d.axes == nil && isMap(a):
+		return fmt.Errorf("%w; or say that these are counts, by --axes layers,experts", errPlacement)
+	case d.axes == nil && len(a.Shape) != 2:
+		return fmt.Errorf("want counts of layers × experts, have %s, %v, whose order the file does not tell: "+
 			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
 			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
 	}
-	switch ids, sure := likeIDs(a); {
-	case sure:
-		return nil, fmt.Errorf("want counts of layers × experts, have numbers that look like the experts each "+
-			"token chose, %v: name the dimensions, by --axes tokens,topk or --axes layers,experts", a.Shape)
-	case ids:
-		r.warn("ambiguous_array")
-	}
-	return Axes{"layers", "experts"}, nil
+	return r.addArray(a, d.axes, Axes{"layers", "experts"})
 }
 
-// likeIDs tells the ids of [tokens, top-k] from counts of [layers, experts]: a token never
-// chooses an expert twice, and the layers of a model have equally many slots. It is sure where
-// numbers that come again as often would coincide within the rows at least surely times.
-func likeIDs(a tensor.Array) (ids, sure bool) {
-	if len(a.Values) == 0 || a.Shape[1] < 2 || a.Shape[1] > maxTopK {
-		return false, false
+// isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do:
+// every list holds each number from 0 to the largest of all, and nothing below −1.
+func isMap(a tensor.Array) bool {
+	if len(a.Values) == 0 {
+		return false
 	}
-	totals, times := map[int64]bool{}, map[int64]float64{}
-	for _, row := range a.Rows() {
-		if repeats(row) && !isPlaceholder(row) {
-			return false, false
-		}
-		var total int64
+	largest, width := slices.Max(a.Values), int(a.Shape[len(a.Shape)-1])
+	if largest < 1 || largest >= int64(width) || slices.Min(a.Values) < -1 {
+		return false
+	}
+	for row := range slices.Chunk(a.Values, width) {
+		seen := map[int64]bool{}
 		for _, n := range row {
-			total += n
-			times[n]++
+			seen[n] = true
 		}
-		if total > 0 {
-			totals[total] = true
+		delete(seen, -1)
+		if int64(len(seen)) != largest+1 {
+			return false
 		}
 	}
-	again, n := 0.0, float64(len(a.Values)) // pairs of equal numbers, of n·(n − 1)
-	for _, t := range times {
-		again += t * (t - 1)
-	}
-	within := n * float64(a.Shape[1]-1) / 2 * again / (n * max(1, n-1))
-	return len(totals) > 1, len(totals) > 1 && within >= surely
+	return true
 }
 
-// surely is how many coincidences do not fail to come but once in fifty times.
-const surely = 4
+// mapKeys may stand beside logical_count: the expert of each physical slot, by layer.
+var mapKeys = []string{"physical_to_logical_map", "last_physical_to_logical_map", "p2l_map"}
+
+// readLogicalCount reads logical_count as SGLang saves it, and takes it as
+// --init-expert-location: steps × layers × experts, or the sum over the steps, summed over the
+// ranks already.
+func readLogicalCount(d *document, r *Record) error {
+	if len(d.values) != 1 {
+		return fmt.Errorf("want one JSON object, have %d", len(d.values))
+	}
+	r.Time = torchTime(d.path)
+	a, err := d.keys["logical_count"].array()
+	if err != nil {
+		return fmt.Errorf("logical_count: %w", err)
+	}
+	for _, key := range mapKeys {
+		if !d.has(key) || !d.keys[key].isList() {
+			continue
+		}
+		placed, err := d.keys[key].array()
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		r.keepMap(placed)
+	}
+	axes := Axes{"steps", "layers", "experts"}
+	if len(a.Shape) == 2 {
+		axes = axes[1:]
+	}
+	if err := r.addArray(a, d.axes, axes); err != nil {
+		return fmt.Errorf("logical_count: %w", err)
+	}
+	return nil
+}
+
+// keepMap keeps where the experts are until the number of ranks is known; see Running.
+func (r *Record) keepMap(placed tensor.Array) {
+	if len(placed.Shape) != 2 || len(placed.Values) == 0 {
+		return
+	}
+	r.copies = map[int][]int32{}
+	for layer, row := range placed.Rows() {
+		for _, e := range row {
+			r.copies[layer] = append(r.copies[layer], int32(min(max(e, -1), maxExperts)))
+		}
+	}
+}
 
 // maxDimensions is more than any axes have.
 const maxDimensions = 4
@@ -229,95 +277,4 @@ func whole(text []byte) (int64, error) {
 		return 0, fmt.Errorf("want whole counts below %d, have %.60s", int64(maxCount), text)
 	}
 	return int64(v), nil
-}
-
-// readLogicalCount reads {"logical_count": …} as SGLang saves it, and takes it as
-// --init-expert-location: steps × layers × experts, or the sum over the steps.
-func readLogicalCount(s *source, r *Record) error {
-	if len(s.values) != 1 {
-		return fmt.Errorf("want one JSON object, have %d", len(s.values))
-	}
-	a, err := numbers(s.keys["logical_count"])
-	if err != nil {
-		return fmt.Errorf("logical_count: %w", err)
-	}
-	for _, key := range mapKeys {
-		if text := s.keys[key]; len(text) > 0 && text[0] == '[' {
-			placed, err := numbers(text)
-			if err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-			r.keepMap(placed)
-		}
-	}
-	return r.addArray(a, s.axes, logicalAxes(a))
-}
-
-// mapKeys may stand beside logical_count: the expert of each physical slot, by layer.
-var mapKeys = []string{"physical_to_logical_map", "last_physical_to_logical_map", "p2l_map"}
-
-// keepMap keeps where the experts are, once the number of ranks is known; see Running.
-func (r *Record) keepMap(placed tensor.Array) {
-	if len(placed.Shape) != 2 || len(placed.Values) == 0 {
-		return
-	}
-	r.copies = map[int][]int32{}
-	for layer, row := range placed.Rows() {
-		for _, e := range row {
-			r.copies[layer] = append(r.copies[layer], int32(min(max(e, -1), maxExperts)))
-		}
-	}
-}
-
-// logicalAxes are those of SGLang's logical_count.
-func logicalAxes(a tensor.Array) Axes {
-	if len(a.Shape) == 2 {
-		return Axes{"layers", "experts"}
-	}
-	return Axes{"steps", "layers", "experts"}
-}
-
-// readMatrix reads a list of lists alone in its file.
-func readMatrix(s *source, r *Record) error {
-	if len(s.values) != 1 {
-		return fmt.Errorf("want one list of layers × experts, have %d values", len(s.values))
-	}
-	a, err := numbers(s.values[0])
-	if err == nil {
-		err = r.addArray(a, s.axes, nil)
-	}
-	return err
-}
-
-// readNPY reads an array of numpy.save.
-func readNPY(s *source, r *Record) error {
-	a, err := tensor.ParseNumPy(s.content)
-	if err == nil {
-		err = r.addArray(a, s.axes, nil)
-	}
-	return err
-}
-
-// addPasses adds the layers of n passes. Those without any count are left out:
-// SGLang's recorder is a ring buffer, which may not be full.
-func (r *Record) addPasses(n int, layers func(pass int) [][]int64) error {
-	empty := 0
-	for pass := range n {
-		rows := layers(pass)
-		if !slices.ContainsFunc(rows, func(row []int64) bool { return !isZero(row) }) {
-			empty++
-			continue
-		}
-		if err := r.addLayers(int64(pass), rows); err != nil {
-			return err
-		}
-	}
-	if empty > 0 {
-		r.warn("empty_steps", "empty", empty, "steps", n)
-	}
-	return nil
-}
-
-func isZero(counts []int64) bool {
-	return !slices.ContainsFunc(counts, func(n int64) bool { return n != 0 })
 }

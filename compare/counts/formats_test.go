@@ -70,7 +70,7 @@ func TestFormats(t *testing.T) {
 			// 32 15 8 0 0 | 10 10 3 31 32, together 49 26 31 16 29 | 14 24 28 52 55 (151
 			// and 173); copies 8 and 9 are of experts 0 and 3. Layer 1 runs from expert 7
 			// down to 0, and ends in copies of 1 and 2.
-			path: []string{"sglang-pass"}, format: torchPassFormat, experts: 8, ranks: 2,
+			path: []string{"sglang-pass"}, format: "SGLang expert distribution (per pass)", experts: 8, ranks: 2,
 			steps: []step{
 				{100, 0, []int64{49 + 52, 26, 31, 16 + 55, 29, 14, 24, 28}, []int64{151, 173}},
 				{100, 1, []int64{53, 49 + 19, 45 + 40, 62, 45, 17, 41, 21}, []int64{186, 206}},
@@ -132,7 +132,7 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 		t.Errorf("asked for the placement instead of the counts per rank: %v, %v", warnings, err)
 	}
 	holes := &Record{Experts: 3, Ranks: 2}
-	err = errors.Join(holes.addPhysical(stepKey{}, []int64{1, 2}, []int32{0, 1}), holes.finish())
+	err = errors.Join(holes.addCopies(stepKey{}, []int64{1, 2}, []int32{0, 1}), holes.finish())
 	if err != nil || holes.Placement != nil || !slices.Equal(codes(holes.Warnings), []string{"no_placement"}) {
 		t.Errorf("a map without expert 2: %+v, %v", holes, err)
 	}
@@ -248,7 +248,7 @@ func TestPlacementRefusals(t *testing.T) {
 		}
 	}
 	if _, err := ReadPlacement(fixture("counts", "expert-map.json"), 3); err == nil ||
-		!strings.Contains(err.Error(), "2 devices") {
+		!strings.Contains(err.Error(), "the file is of 2") {
 		t.Errorf("3 ranks for a map of 2: %v", err)
 	}
 	if _, err := ReadPlacement(fixture("counts", "missing"), 0); !os.IsNotExist(unwrapAll(err)) {
@@ -285,21 +285,6 @@ func TestTextRefusals(t *testing.T) {
 	} {
 		if r, err := parse("x", []byte(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: want an error with %q, have %v (%+v)", content, want, err, r)
-		}
-	}
-}
-
-func TestRankCounts(t *testing.T) {
-	for _, c := range []struct {
-		ranks []int // that recorded the step, in order
-		want  int
-	}{{[]int{0, 1, 2}, 3}, {[]int{0, 1}, 2}, {[]int{0, 0, 1}, -1}, {[]int{0, 2, 2}, -1}, {[]int{1, 2}, -1}} {
-		got, key := rankCounts{}, stepKey{iteration: 1, layer: 2}
-		for _, rank := range c.ranks {
-			got.add(key, rank)
-		}
-		if got[key] != c.want {
-			t.Errorf("%v: %d, want %d", c.ranks, got[key], c.want)
 		}
 	}
 }

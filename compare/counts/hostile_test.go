@@ -92,7 +92,7 @@ func TestTorchRefusals(t *testing.T) {
 			"x/data/0": eight, "x/byteorder": "big"}, "little byte order"},
 		"no layers": {map[string]string{"x/data.pkl": tensorPickle("\x01\x00\x04", "\x08\x04\x01"),
 			"x/data/0": eight}, "want steps, layers and experts"},
-		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a dictionary or a tensor"},
+		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a tensor"},
 		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "logical_count or records"},
 		"no pickle":         {map[string]string{"x/y": ""}, "want a zip that torch.save wrote"},
 		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array of counts"},

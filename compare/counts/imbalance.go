@@ -32,6 +32,9 @@ func (r *Record) contradicted(err error) error {
 // ExpertsOf is the number of experts, those of the model where it is named (nil where it
 // is not), of a record that counts slots per expert. Errors are of type *input.Error.
 func (r *Record) ExpertsOf(model *router.Shape) (int, error) {
+	if r.oneRank() {
+		return 0, &input.Error{File: r.Source, Expected: "counts of all ranks", Found: "counts of one"}
+	}
 	if r.Experts == 0 {
 		return 0, &input.Error{File: r.Source, Expected: "slots per expert", Found: r.Format + " without any"}
 	}

@@ -283,7 +283,7 @@ func TestContradictions(t *testing.T) {
 				err := record(2, 2, load[:2]).Imbalance(Options{Placement: place})
 			return err
 		},
-		"no layer 3": func() error {
+		"is of layers 1, the counts are of layers 3": func() error {
 			other := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
 			other.layers = map[int]router.Layout{1: other.layers[3]}
 			_, _, err := record(2, 2, load).Imbalance(Options{Placement: other})

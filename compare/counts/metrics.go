@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -51,13 +50,13 @@ func ParseMetrics(address string, content []byte) (*Record, error) {
 
 // readMetrics reads one scrape, which is one step: a window, but for vLLM's branches that set
 // a gauge in each step; see Since for the difference of two.
-func readMetrics(s *source, r *Record) error {
-	if !bytes.HasSuffix(s.content, []byte("\n")) { // which the format asks for
+func readMetrics(d *document, r *Record) error {
+	if !bytes.HasSuffix(d.text, []byte("\n")) { // which the format asks for
 		return errors.New("the text ends within a line, so the last number may be cut: scrape again")
 	}
-	c := counters{}
+	c := counters{tally{}, map[int]series{}}
 	r.balance = balance{}
-	lines := bufio.NewScanner(bytes.NewReader(s.content))
+	lines := bufio.NewScanner(bytes.NewReader(d.text))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		if m := metricsSample.FindStringSubmatch(lines.Text()); m != nil {
@@ -73,19 +72,18 @@ func readMetrics(s *source, r *Record) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	r.gauge, r.atLeast, r.Reported = metricsGauge.Match(s.content), true, r.balance.reported()
+	r.gauge, r.atLeast, r.Reported = metricsGauge.Match(d.text), true, r.balance.reported()
 	if r.Window = !r.gauge; r.Window {
 		r.warn("cumulative")
 	}
-	return c.addSteps(r)
+	c.steps(r)
+	return nil
 }
 
-// counters are the slots of each part, by layer and series.
-type counters map[counterKey]map[int]int64
-
-type counterKey struct {
-	layer int
-	series
+// counters collect the slots of each part, by layer; a layer has one series of ranks.
+type counters struct {
+	tally
+	ranks map[int]series
 }
 
 // add adds a sample to its counter; those of other metrics are passed over.
@@ -111,11 +109,13 @@ func (c counters) add(name, labeled, value string) error {
 	if err != nil || !(count >= 0 && count <= maxCount) {
 		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), value)
 	}
-	key := counterKey{layer, s}
-	if c[key] == nil {
-		c[key] = map[int]int64{}
+	if s.level == router.LevelRank {
+		if other, ok := c.ranks[layer]; ok && other != s {
+			return fmt.Errorf("layer %d: want one counter of the load per rank, have two", layer)
+		}
+		c.ranks[layer] = s
 	}
-	c[key][int(part)] += int64(count)
+	c.at(stepKey{layer: layer}).add(s.level, int(part), int64(count))
 	return nil
 }
 
@@ -128,48 +128,14 @@ func labelsOf(text string) map[string]string {
 	return labels
 }
 
-// addSteps adds one step per layer, of as many parts as the largest number says.
-func (c counters) addSteps(r *Record) error {
-	for key, parts := range c {
-		most := slices.Max(slices.Collect(maps.Keys(parts))) + 1
-		if key.level == router.LevelRank {
-			r.Ranks = max(r.Ranks, most)
-		} else {
-			r.Experts = max(r.Experts, most)
+// steps makes one step per layer. Buckets count the ranks up to their own.
+func (c counters) steps(r *Record) {
+	r.hold(c.tally)
+	for _, s := range r.held {
+		for rank := len(s.Received) - 1; c.ranks[s.Layer].histogram && rank > 0; rank-- {
+			s.Received[rank] -= s.Received[rank-1]
 		}
 	}
-	layers := map[int]*Step{}
-	for key, parts := range c {
-		if layers[key.layer] == nil {
-			layers[key.layer] = &Step{Layer: key.layer}
-		}
-		s := layers[key.layer]
-		switch {
-		case key.level == router.LevelExpert:
-			s.Load.PerExpert = dense(parts, r.Experts)
-			continue
-		case s.Received != nil:
-			return fmt.Errorf("layer %d: want one counter of the load per rank, have two", key.layer)
-		}
-		s.Received = dense(parts, r.Ranks)
-		if key.histogram {
-			for rank := r.Ranks - 1; rank > 0; rank-- {
-				s.Received[rank] -= s.Received[rank-1]
-			}
-		}
-	}
-	for _, s := range layers {
-		r.held = append(r.held, *s)
-	}
-	return nil
-}
-
-func dense(parts map[int]int64, n int) []int64 {
-	out := make([]int64, n)
-	for i, v := range parts {
-		out[i] = v
-	}
-	return out
 }
 
 // Since is what was added to cumulative counters after an earlier record of the

@@ -43,40 +43,40 @@ func (p *Placement) Layout(layer int) (router.Layout, error) {
 }
 
 // For is the placement by the layer numbers of a record. Files and records number the layers
-// of the model, or its MoE layers alone: moe, the model's MoE layers, tells which, or else
-// the number of layers; where neither does, it is an error.
+// of the model, or its MoE layers alone, which moe, the model's MoE layers, tells. Without a model
+// the numbers must agree: it is an error where the record has a layer that is not placed, where only
+// the file numbers MoE layers alone, or where only the record may, as it begins at layer 0 and has
+// fewer layers than are placed.
 func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	layers, placed := r.Layers(), slices.Sorted(maps.Keys(p.layers))
-	first := !slices.ContainsFunc(layers, func(l int) bool { return l >= len(layers) }) // they are 0, 1, …
-	// and not behind the others, as layers of MTP are
-	outside := func(l int) bool {
-		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
-	}
-	switch recordMoE := slices.ContainsFunc(layers, outside); {
-	case p.layers == nil: // all layers share one layout
+	if p.layers == nil || len(layers) == 0 { // all layers share one layout
 		return p, nil
-	case moe != nil && recordMoE && len(layers) > 0 && slices.Max(layers) >= len(moe):
+	}
+	if moe == nil {
+		missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(placed, l) })
+		if missing || p.moeOnly && layers[0] > 0 || !p.moeOnly && layers[0] == 0 && len(layers) < len(placed) {
+			return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s: name the model, by --model "+
+				"or --config, which tells how they are numbered", p.Source, quantity.Ranges(placed), quantity.Ranges(layers))
+		}
+		return p, nil
+	}
+	// the record numbers MoE layers alone where it has a layer that is dense, but for layers of MTP, behind all others
+	recordMoE := slices.ContainsFunc(layers, func(l int) bool {
+		return !slices.Contains(moe, l) && len(moe) > 0 && l < moe[len(moe)-1]
+	})
+	switch {
+	case recordMoE && slices.Max(layers) >= len(moe):
 		return nil, fmt.Errorf("layer %d is none of the %s of the model", slices.Max(layers),
 			quantity.Count(len(moe), "MoE layer"))
-	case moe != nil && p.moeOnly && slices.Max(placed) >= len(moe):
+	case p.moeOnly && slices.Max(placed) >= len(moe):
 		return nil, fmt.Errorf("the placement %q has MoE layer %d, the model %s", p.Source, slices.Max(placed),
 			quantity.Count(len(moe), "MoE layer"))
-	case moe != nil && p.moeOnly == recordMoE:
+	case p.moeOnly == recordMoE:
 		return p, nil
-	case moe != nil && p.moeOnly:
+	case p.moeOnly:
 		return p.renumbered(func(l int) int { return moe[l] }), nil
-	case moe != nil:
-		return p.renumbered(func(l int) int { return slices.Index(moe, l) }), nil
-	case len(layers) == len(placed) && (p.moeOnly || first):
-		return p.renumbered(func(l int) int { return layers[slices.Index(placed, l)] }), nil
-	case p.moeOnly && !first:
-		return nil, fmt.Errorf("the placement %q numbers %s from 0, the counts are of layers %s: name the model, "+
-			"by --model or --config", p.Source, quantity.Count(len(placed), "MoE layer"), quantity.Ranges(layers))
-	case !p.moeOnly && first && p.beginsDense():
-		return nil, fmt.Errorf("the placement %q begins with dense layers, the counts have load in layer 0, so "+
-			"they number MoE layers alone: name the model, by --model or --config", p.Source)
 	}
-	return p, nil
+	return p.renumbered(func(l int) int { return slices.Index(moe, l) }), nil
 }
 
 // Placed are the layers that are placed one by one, by number; those of moe where it is not
@@ -131,14 +131,6 @@ func (p *Placement) renumbered(number func(int) int) *Placement {
 		}
 	}
 	return &out
-}
-
-// beginsDense reports whether layer 0, unlike others, has expert i mod experts in slot i, as
-// SGLang's files have it for dense layers.
-func (p *Placement) beginsDense() bool {
-	first, ok := p.layers[0]
-	return ok && p.trivial(first) && slices.ContainsFunc(slices.Collect(maps.Values(p.layers)),
-		func(l router.Layout) bool { return !p.trivial(l) })
 }
 
 // trivial reports expert i mod experts in slot i.

@@ -1,12 +1,13 @@
 package counts
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -20,114 +21,154 @@ var eplbLine = regexp.MustCompile(`(?m)^\s*"?initial_global_assignments"?\s*:`)
 // ErrRanks is wrapped where a placement lists slots and nothing tells over how many ranks.
 var ErrRanks = errors.New("give the EP size, by --ep")
 
-// slotPlacement lists the logical expert of every physical slot, layer by layer,
-// as TensorRT-LLM's EPLB configuration and vLLM's eplb_initial_mapping do. The
-// slots of a rank are num_slots / ep_size consecutive ones.
-type slotPlacement struct {
-	Type        string          `json:"record_type" yaml:"-"` // of vLLM's
-	Ranks       int             `json:"ep_size" yaml:"ep_size"`
-	Slots       int             `json:"num_slots" yaml:"num_slots"`
-	Assignments map[int][]int32 `json:"initial_global_assignments" yaml:"initial_global_assignments"`
-}
-
-// ReadPlacement reads where the experts are: a TensorRT-LLM EPLB configuration,
-// a vllm-ascend or MindIE expert map, vLLM's initial mapping, or the physical to
-// logical map that SGLang takes as --init-expert-location. ranks is the
-// EP size for the formats that list slots only; 0 where the file says it. Errors
-// are of type *input.Error.
+// ReadPlacement reads where the experts are: a TensorRT-LLM EPLB configuration, vllm-ascend's
+// expert map, vLLM's initial mapping or its maps by model, the physical to logical map that SGLang
+// takes as --init-expert-location, or bare lists: of slots for all layers, of slots by layer, or
+// of experts by layer and rank. ranks is the EP size for files that list slots only; 0 where the
+// file says it. Errors are of type *input.Error.
 func ReadPlacement(path string, ranks int) (*Placement, error) {
-	content, err := input.ReadFile(path, maxFile)
+	text, err := input.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	return parsePlacement(path, content, ranks)
+	return parsePlacement(path, text, ranks)
 }
 
 // parsePlacement is ReadPlacement of a file's content.
-func parsePlacement(path string, content []byte, ranks int) (*Placement, error) {
-	s, err := newSource(path, content)
+func parsePlacement(path string, text []byte, ranks int) (*Placement, error) {
+	d, err := newDocument(path, text)
+	if err == nil {
+		err = d.broken
+	}
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	p, err := s.placement(ranks)
+	read := d.placed()
+	if read == nil && d.isArray() {
+		read = (*document).bareLists
+	}
+	if read == nil {
+		return nil, unreadable(path, errors.New(
+			"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map "+
+				"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map"))
+	}
+	found, err := read(d)
+	var p *Placement
+	if err == nil {
+		p, err = found.placement(path, ranks)
+	}
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
 	return p, nil
 }
 
-func (s *source) placement(ranks int) (*Placement, error) {
-	if s.broken != nil {
-		return nil, s.broken
-	}
-	if s.keys["layer_list"] != nil {
-		return readExpertMap(s, ranks)
-	}
-	if s.keys["physical_to_logical_map"] != nil {
-		var file struct {
-			Layers [][]int32 `json:"physical_to_logical_map"`
-		}
-		if err := s.object(&file); err != nil {
-			return nil, err
-		}
-		slots := slotPlacement{Assignments: map[int][]int32{}}
-		for layer, physical := range file.Layers {
-			slots.Slots, slots.Assignments[layer] = len(physical), physical
-		}
-		return slots.placement(s.path, ranks)
-	}
-	for _, value := range s.values { // in JSONL the mapping is one record of several
-		var slots slotPlacement
-		if err := json.Unmarshal(value, &slots); err == nil && slots.Assignments != nil {
-			return slots.placement(s.path, ranks)
-		}
-	}
-	if s.values == nil && eplbLine.Match(s.content) {
-		var slots slotPlacement
-		if err := yaml.Unmarshal(s.content, &slots); err != nil {
-			return nil, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
-		}
-		return slots.placement(s.path, ranks)
-	}
-	return nil, errors.New(
-		"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map " +
-			"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map")
+// found is what a file says of a placement.
+type found struct {
+	ranks   int               // 0 where it lists slots alone
+	slots   int               // of each layer
+	layers  map[int][]int32   // slots by layer, which ranks hold in equal consecutive runs
+	held    map[int][][]int32 // or experts by layer and rank
+	every   []int32           // or slots of all layers
+	moeOnly bool              // layers are numbered without dense ones
 }
 
-func (s slotPlacement) placement(path string, ranks int) (*Placement, error) {
+// placed is what reads a document as a placement, nil for a document that is none. A bare list may
+// be of counts.
+func (d *document) placed() func(*document) (found, error) {
 	switch {
-	case ranks == 0:
-		ranks = s.Ranks
-	case s.Ranks != 0 && s.Ranks != ranks:
-		return nil, fmt.Errorf("%s asked for, but ep_size is %d", quantity.Count(ranks, "rank"), s.Ranks)
+	case d.has("layer_list"):
+		return (*document).expertMap
+	case d.has("physical_to_logical_map"), d.has("model_maps"):
+		return (*document).physicalMap
+	case bytes.Contains(d.text, []byte(`"initial_global_assignments"`)) && d.values != nil,
+		d.isText() && eplbLine.Match(d.text):
+		return (*document).assignments
 	}
-	if ranks == 0 {
-		return nil, fmt.Errorf("%d slots over an unknown number of ranks: %w", s.Slots, ErrRanks)
-	}
-	p := &Placement{Source: path, Ranks: ranks, moeOnly: s.Type == "eplb_initial_mapping"}
-	for _, slots := range s.Assignments {
-		p.Experts = max(p.Experts, mapped(slots))
-	}
-	if err := bounded(p.Experts, p.Ranks); err != nil {
-		return nil, err
-	}
-	for _, layer := range slices.Sorted(maps.Keys(s.Assignments)) {
-		slots := s.Assignments[layer]
-		if len(slots) != s.Slots {
-			return nil, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, s.Slots, len(slots))
-		}
-		if err := p.placeSlots(layer, slots); err != nil {
-			return nil, err
-		}
-	}
-	if p.layers == nil {
-		return nil, fmt.Errorf("initial_global_assignments names no layer")
-	}
-	return p, nil
+	return nil
 }
 
-// readExpertMap reads the expert map of vllm-ascend and MindIE, which number MoE layers alone.
-func readExpertMap(s *source, ranks int) (*Placement, error) {
+// assignments reads the logical expert of every physical slot, layer by layer, of TensorRT-LLM's
+// EPLB configuration and vLLM's initial mapping.
+func (d *document) assignments() (found, error) {
+	var file struct {
+		Type   string          `json:"record_type" yaml:"-"` // of vLLM's
+		Ranks  int             `json:"ep_size" yaml:"ep_size"`
+		Slots  int             `json:"num_slots" yaml:"num_slots"`
+		Layers map[int][]int32 `json:"initial_global_assignments" yaml:"initial_global_assignments"`
+	}
+	for _, v := range d.values { // in JSONL the mapping is one record of several
+		if v.into(&file) == nil && file.Layers != nil {
+			break
+		}
+	}
+	if d.isText() {
+		if err := yaml.Unmarshal(d.text, &file); err != nil {
+			return found{}, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
+		}
+	}
+	if len(file.Layers) == 0 {
+		return found{}, errors.New("initial_global_assignments names no layer")
+	}
+	return found{ranks: file.Ranks, slots: file.Slots, layers: file.Layers,
+		moeOnly: file.Type == "eplb_initial_mapping"}, nil
+}
+
+// physicalMap reads the experts of the physical slots by layer, which SGLang takes, or which a fork
+// of vLLM writes by model, for MoE layers alone.
+func (d *document) physicalMap() (found, error) {
+	from := d.values[0]
+	models := d.keys["model_maps"].keys()
+	if names := slices.Sorted(maps.Keys(models)); len(names) > 1 {
+		return found{}, fmt.Errorf("maps of %s: want a file of one model", strings.Join(names, ", "))
+	} else if len(names) == 1 {
+		from = models[names[0]]
+	}
+	var file struct {
+		Layers [][]int32 `json:"physical_to_logical_map"`
+	}
+	if err := from.into(&file); err != nil {
+		return found{}, err
+	}
+	f := found{layers: map[int][]int32{}, moeOnly: len(models) > 0}
+	for layer, slots := range file.Layers {
+		f.slots, f.layers[layer] = len(slots), slots
+	}
+	return f, nil
+}
+
+// bareLists reads slots of all layers [0 1 2 0], slots by layer, or experts by layer and rank.
+func (d *document) bareLists() (f found, err error) {
+	a, err := d.values[0].array()
+	if err != nil {
+		return f, err
+	}
+	experts, err := expertsOf(a.Values)
+	if err != nil {
+		return f, err
+	}
+	f.moeOnly = true
+	switch len(a.Shape) {
+	case 1:
+		f.every = experts
+	case 2:
+		f.layers, f.slots = map[int][]int32{}, int(a.Shape[1])
+		for layer := range int(a.Shape[0]) {
+			f.layers[layer] = experts[layer*f.slots : (layer+1)*f.slots]
+		}
+	case 3:
+		f.held, f.ranks = map[int][][]int32{}, int(a.Shape[1])
+		for i, held := range slices.Collect(slices.Chunk(experts, max(1, int(a.Shape[2])))) {
+			f.held[i/f.ranks] = append(f.held[i/f.ranks], held)
+		}
+	default:
+		return f, fmt.Errorf("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
+	}
+	return f, nil
+}
+
+// expertMap reads the expert map of vllm-ascend, which numbers MoE layers alone.
+func (d *document) expertMap() (f found, err error) {
 	var file struct {
 		Layers int `json:"moe_layer_count"`
 		List   []struct {
@@ -139,40 +180,73 @@ func readExpertMap(s *source, ranks int) (*Placement, error) {
 			} `json:"device_list"`
 		} `json:"layer_list"`
 	}
-	if err := s.object(&file); err != nil {
-		return nil, err
+	if err := d.values[0].into(&file); err != nil {
+		return f, err
 	}
 	if len(file.List) == 0 || len(file.List) != file.Layers {
-		return nil, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"),
+		return f, fmt.Errorf("want %s (moe_layer_count), have %d", quantity.Count(file.Layers, "layer"),
 			len(file.List))
 	}
-	p := &Placement{Source: s.path, Ranks: file.List[0].Devices, moeOnly: true}
-	if ranks != 0 && ranks != p.Ranks {
-		return nil, fmt.Errorf("%d ranks asked for, but the map has %d devices", ranks, p.Ranks)
+	f = found{ranks: file.List[0].Devices, held: map[int][][]int32{}, moeOnly: true}
+	if err := bounded(0, f.ranks); err != nil {
+		return f, err
 	}
 	for _, layer := range file.List {
-		for _, device := range layer.List {
-			p.Experts = max(p.Experts, mapped(device.Experts))
-		}
-	}
-	if err := bounded(p.Experts, p.Ranks); err != nil {
-		return nil, err
-	}
-	for _, layer := range file.List {
-		held := make([][]int32, p.Ranks)
-		if len(layer.List) != p.Ranks || layer.Devices != p.Ranks {
-			return nil, fmt.Errorf("layer %d: want %d devices, have %d", layer.Layer, p.Ranks, len(layer.List))
+		held := make([][]int32, f.ranks)
+		if len(layer.List) != f.ranks || layer.Devices != f.ranks || f.held[layer.Layer] != nil {
+			return f, fmt.Errorf("layer %d: want %d devices once, have %d", layer.Layer, f.ranks, len(layer.List))
 		}
 		for _, device := range layer.List {
-			if device.Device < 0 || device.Device >= p.Ranks || held[device.Device] != nil {
-				return nil, fmt.Errorf("layer %d: want each device from 0 to %d once, have %d", layer.Layer, p.Ranks-1,
+			if device.Device < 0 || device.Device >= f.ranks || held[device.Device] != nil {
+				return f, fmt.Errorf("layer %d: want each device from 0 to %d once, have %d", layer.Layer, f.ranks-1,
 					device.Device)
 			}
 			held[device.Device] = append([]int32{}, device.Experts...)
 		}
-		if err := p.placeHeld(layer.Layer, held); err != nil {
+		f.held[layer.Layer] = held
+	}
+	return f, nil
+}
+
+// placement is what a file says, on so many ranks where it does not say how many.
+func (f found) placement(path string, ranks int) (p *Placement, err error) {
+	switch {
+	case f.ranks != 0 && ranks != 0 && f.ranks != ranks:
+		return nil, fmt.Errorf("%s asked for, but the file is of %d", quantity.Count(ranks, "rank"), f.ranks)
+	case f.ranks == 0 && ranks == 0:
+		return nil, fmt.Errorf("%d slots over an unknown number of ranks: %w", max(f.slots, len(f.every)), ErrRanks)
+	}
+	p = &Placement{Source: path, Ranks: max(f.ranks, ranks), moeOnly: f.moeOnly}
+	p.Experts = mapped(f.every)
+	for _, slots := range f.layers {
+		p.Experts = max(p.Experts, mapped(slots))
+	}
+	for _, held := range f.held {
+		p.Experts = max(p.Experts, mapped(slices.Concat(held...)))
+	}
+	if err := bounded(p.Experts, p.Ranks); err != nil {
+		return nil, err
+	}
+	if f.every != nil {
+		err = p.placeSlots(0, f.every)
+		p.every, p.layers = p.layers[0], nil
+		return p, err
+	}
+	for _, layer := range slices.Sorted(maps.Keys(f.layers)) {
+		if n := len(f.layers[layer]); n != f.slots {
+			return nil, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, f.slots, n)
+		}
+		if err := p.placeSlots(layer, f.layers[layer]); err != nil {
 			return nil, err
 		}
+	}
+	for _, layer := range slices.Sorted(maps.Keys(f.held)) {
+		if err := p.placeHeld(layer, f.held[layer]); err != nil {
+			return nil, err
+		}
+	}
+	if p.layers == nil {
+		return nil, errors.New("it names no layer")
 	}
 	return p, nil
 }

@@ -83,7 +83,7 @@ func TestPlacementsNumberLayers(t *testing.T) {
 		layer    int // of the counts that is the model's layer 2
 		refused  string
 	}{
-		{1, 3, nil, 2, ""}, {1, 3, moe, 2, ""}, {0, 3, nil, 1, "sglang"}, {0, 3, moe, 1, ""},
+		{1, 3, nil, 2, "ascend vllm"}, {1, 3, moe, 2, ""}, {0, 3, nil, 1, "sglang trtllm"}, {0, 3, moe, 1, ""},
 		{1, 2, nil, 2, "ascend vllm"}, {1, 2, moe, 2, ""}, {0, 2, nil, 1, "sglang trtllm"}, {0, 2, moe, 1, ""},
 		{2, 1, nil, 2, "ascend vllm"}, {2, 1, moe, 2, ""}, {0, 5, moe, 0, "ascend sglang trtllm vllm"},
 	} {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -49,8 +51,8 @@ type Record struct {
 	totals                         // of all steps
 }
 
-// Phase is what the tokens of a step were run for. It is empty where the format
-// does not say.
+// Phase is the kind of work that a file labels a step with: prefill or decode, or the model or data
+// set, which are judged apart. It is empty where the file does not say.
 type Phase string
 
 // The phases of inference. A mixed step runs both.
@@ -60,9 +62,30 @@ const (
 	Mixed   Phase = "mixed"
 )
 
-// Phases splits a record whose format tells the phases apart into one record each,
-// in the order of the constants; the rest, of no phase, comes last. Any other record
-// is its own only part.
+// and is the phase of steps that a second label tells apart: decode, "draft" → "decode, draft".
+func (p Phase) and(label string) Phase {
+	if p == "" {
+		return Phase(label)
+	}
+	return p + ", " + Phase(label)
+}
+
+// phases by the names that engines and people give them; verifying drafts is decoding.
+var phases = map[string]Phase{"": "", "prefill": Prefill, "prompt": Prefill, "context": Prefill, "extend": Prefill,
+	"split_prefill": Prefill, "decode": Decode, "generation": Decode, "gen": Decode, "target_verify": Decode,
+	"mixed": Mixed}
+
+// phaseOf reads a name of a phase.
+func phaseOf(text string) (Phase, error) {
+	if phase, ok := phases[strings.ToLower(strings.TrimSpace(text))]; ok {
+		return phase, nil
+	}
+	return "", fmt.Errorf(`want a phase of "prefill", "decode" or "mixed", have %q`, text)
+}
+
+// Phases splits a record whose file tells kinds of work apart into one record each,
+// in the order of the constants, then of other labels; the rest, without a label, comes last. Any
+// other record is its own only part.
 func (r *Record) Phases() ([]*Record, error) {
 	byPhase := map[Phase][]Step{}
 	for _, s := range r.held {
@@ -72,7 +95,13 @@ func (r *Record) Phases() ([]*Record, error) {
 		return []*Record{r}, nil
 	}
 	var parts []*Record
-	for _, phase := range []Phase{Prefill, Decode, Mixed, ""} {
+	known := []Phase{Prefill, Decode, Mixed}
+	for _, phase := range slices.Sorted(maps.Keys(byPhase)) {
+		if phase != "" && !slices.Contains(known, phase) {
+			known = append(known, phase)
+		}
+	}
+	for _, phase := range append(known, "") {
 		if steps := byPhase[phase]; len(steps) > 0 {
 			part, err := r.with(steps)
 			if err != nil {
@@ -162,32 +191,6 @@ func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", 
 
 func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
 
-// rankCounts counts the ranks that recorded a step. They come in order, and one
-// that is missing or comes twice spoils the step: the load is the sum over the
-// ranks, and a part of it has another balance.
-type rankCounts map[stepKey]int
-
-func (c rankCounts) add(key stepKey, rank int) {
-	if c[key] == rank {
-		c[key]++
-	} else {
-		c[key] = -1
-	}
-}
-
-// warnAboutIncomplete says how many steps not every rank recorded exactly once.
-func (r *Record) warnAboutIncomplete(c rankCounts) {
-	dropped := 0
-	for _, ranks := range c {
-		if ranks != r.Ranks {
-			dropped++
-		}
-	}
-	if dropped > 0 {
-		r.warn("incomplete_passes", "excluded", dropped, "passes", len(c), "ranks", r.Ranks)
-	}
-}
-
 func (r *Record) warn(code string, args ...any) {
 	r.Warnings = append(r.Warnings, router.Warn(code, r.Source, args...))
 }
@@ -214,10 +217,51 @@ func (r *Record) finish() error {
 		return err
 	}
 	r.placeCopies()
+	r.findOneRank()
 	if r.review != nil {
 		r.review()
 	}
 	return nil
+}
+
+// OneRank is the code of the warning that a record is of one rank, whose load says nothing of all.
+const OneRank = "one_rank"
+
+// leastSeen is the fewest slots that do not by chance all fall to half of the experts.
+const leastSeen = 64
+
+// findOneRank warns where all slots are on one rank: on an equal run of the experts, each of which
+// has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
+// of 16 ranks.
+func (r *Record) findOneRank() {
+	level, load := router.LevelExpert, make([]int64, r.Experts)
+	for s := range r.stream {
+		if r.held == nil || r.atLeast || r.slots < leastSeen { // what tokens chose is of all ranks
+			return
+		}
+		if r.Experts == 0 {
+			level, load = router.LevelRank, append(load, make([]int64, max(0, len(s.Received)-len(load)))...)
+			router.Load{PerExpert: load}.Merge(router.Load{PerExpert: s.Received})
+			continue
+		}
+		router.Load{PerExpert: load}.Merge(s.Load)
+	}
+	idle := func(n int64) bool { return n == 0 }
+	first := slices.IndexFunc(load, func(n int64) bool { return n > 0 })
+	if first < 0 {
+		return
+	}
+	run := slices.IndexFunc(load[first:], idle)
+	if run < 1 || len(load)%run != 0 || first%run != 0 || holdsAny(load[first+run:]) ||
+		level == router.LevelRank && run > 1 {
+		return
+	}
+	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", len(load)/run)
+}
+
+// oneRank reports a record of one rank alone.
+func (r *Record) oneRank() bool {
+	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool { return w.Code == OneRank })
 }
 
 // dropDense leaves out layers that no step gave any slot, as dense layers have none.

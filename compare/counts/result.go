@@ -83,6 +83,9 @@ func (res *Result) addPhase(r *Record, o Options) error {
 	if err != nil {
 		return err
 	}
+	if r.oneRank() {
+		layers = nil // which would say how many ranks there are
+	}
 	res.Records = append(res.Records, ResultRecord{
 		Source: r.Source, Phase: r.Phase, Format: r.Format, Experts: router.Known(r.Experts), TopK: router.Known(r.TopK),
 		Ranks:      router.Known(r.Ranks),

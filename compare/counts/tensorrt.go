@@ -29,13 +29,13 @@ var (
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
 // "{iteration}_{layer}" of slots that rank's own tokens chose, so the load is
 // the sum over the files, and the number of files is the EP size.
-func readTensorRT(s *source, r *Record) error {
-	meta, err := readTensorRTMeta(filepath.Join(s.path, tensorrtMeta))
+func readTensorRT(d *document, r *Record) error {
+	meta, err := readTensorRTMeta(filepath.Join(d.path, tensorrtMeta))
 	if err != nil {
 		return err
 	}
 	r.Experts, r.TopK = meta.Experts, meta.TopK
-	files, err := s.tensorrtFiles(r)
+	files, err := d.tensorrtFiles(r)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func readTensorRT(s *source, r *Record) error {
 		return fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks,
 			quantity.Count(r.Ranks, "rank file"))
 	}
-	index, err := indexTensorRT(s.path, files, r.Experts)
+	index, err := indexTensorRT(d.path, files, r.Experts)
 	if err != nil {
 		return err
 	}
@@ -90,10 +90,10 @@ func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 }
 
 // tensorrtFiles lists the count files in rank order, without a gap.
-func (s *source) tensorrtFiles(r *Record) ([]string, error) {
+func (d *document) tensorrtFiles(r *Record) ([]string, error) {
 	byRank := map[int]string{}
 	var other []string
-	for _, path := range s.files {
+	for _, path := range d.files {
 		name := filepath.Base(path)
 		switch m := tensorrtCounts.FindStringSubmatch(name); {
 		case m != nil:

@@ -80,8 +80,8 @@ var catalog = map[string]entry{
 		"contiguous experts", ""},
 
 	// Counts.
-	"ambiguous_array": {Warn, "read as counts by layer and expert; so few numbers could also be the experts each token " +
-		"chose (--axes tokens,topk)", ""},
+	"one_rank": {Warn, "{level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",
+		"one rank recorded"},
 	"no_ranks":     {Note, "the number of ranks is not recorded, so only expert load is reported", "number of ranks unknown"},
 	"experts_seen": {Note, "the number of experts is not recorded; {experts} are assumed, the largest that occurs", ""},
 	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name the " +
@@ -100,6 +100,8 @@ var catalog = map[string]entry{
 	"eplb_not_running.stuck": {Warn, "EPLB is not running for model {model}: the last {lines} lines are all of step {step} " +
 		"(vLLM issue 57883)", ""},
 	"repeated_experts": {Warn, "{repeated:n} of {choices:n} choices name an expert twice, which no router does", ""},
+	"alike_kept": {Warn, "{alike:n} of {choices:choice} name the same experts {run} times or more in a row, as in warm-up: " +
+		"too many to leave out, so all are counted", "warm-up counted"},
 	"alike_tokens": {Note, "{excluded:n} of {choices:choice} excluded: the same experts {run} times or more in a row, as in " +
 		"warm-up", ""},
 	"same_sources": {Warn, "all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is " +

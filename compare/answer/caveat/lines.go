@@ -114,7 +114,8 @@ var lines = map[string]string{
 
 	// Expert counts.
 	"counts.none":     "No answer: no load is recorded.",
-	"counts.reported": "The engine reports a rank load of {load} × the mean; it recorded no counts.",
+	"counts.one_rank": "No answer: {why}.",
+	"counts.reported": "The engine reports a rank load of {load} × the mean[ ({of})]; it recorded no counts.",
 	"counts.even":     "The {level} load is {how}: at most {load} × the mean[ in {where}][ of {source}].",
 	"counts.uneven":   "{part} gets {load} × the mean load in {where}[ of {source}][; {flagged} uneven].",
 	"why.busiest":     "{part} is the busiest in {n} of {layers:layer}.",

@@ -12,7 +12,7 @@ import (
 
 // Torch is a file of torch.save: a zip of a pickle and raw storages.
 type Torch struct {
-	Root     Dict
+	Root     any // a Dict, a tensor, …
 	prefix   string
 	members  map[string]*zip.File
 	storages map[string][]byte // by member: several tensors may view one storage
@@ -29,10 +29,7 @@ var storageTypes = map[string]safetensors.DType{
 	"HalfStorage": "", "BFloat16Storage": "", "FloatStorage": "", "DoubleStorage": "", "BoolStorage": "",
 }
 
-// Alone is the key of a tensor that is not in a dictionary.
-const Alone = "\x00"
-
-// OpenTorch opens a file whose pickle is a dictionary or a tensor.
+// OpenTorch opens a file of torch.save.
 func OpenTorch(members []*zip.File) (*Torch, error) {
 	f := &Torch{members: map[string]*zip.File{}, storages: map[string][]byte{}}
 	found := false
@@ -43,7 +40,8 @@ func OpenTorch(members []*zip.File) (*Torch, error) {
 		}
 	}
 	if !found {
-		return nil, errors.New("a zip without data.pkl, so not of torch.save")
+		return nil, errors.New("want a zip that torch.save wrote, such as expert_distribution_recorder_*.pt of SGLang, have " +
+			"another one; of an .npz, save the array of counts [layers, experts] by numpy.save, as .npy")
 	}
 	if order, ok := f.members[f.prefix+"byteorder"]; ok {
 		b, err := f.read(order)
@@ -58,19 +56,8 @@ func OpenTorch(members []*zip.File) (*Torch, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := unpickle(b)
-	if err != nil {
-		return nil, err
-	}
-	switch root := root.(type) {
-	case Dict:
-		f.Root = root
-	case *pickleTensor:
-		f.Root = Dict{Alone: root}
-	default:
-		return nil, errors.New("want a dictionary or a tensor that torch.save wrote, have something else")
-	}
-	return f, nil
+	f.Root, err = unpickle(b)
+	return f, err
 }
 
 // read takes a member whole.
@@ -106,23 +93,19 @@ func (f *Torch) storage(key string) ([]byte, error) {
 	return b, err
 }
 
-// Array reads the tensor of integers under a key of a dictionary of the file.
-func (f *Torch) Array(d Dict, key string) (Array, error) {
-	t, ok := d[key].(*pickleTensor)
+// Array reads a tensor of integers in the file.
+func (f *Torch) Array(item any) (Array, error) {
+	t, ok := item.(*pickleTensor)
 	if !ok {
-		return Array{}, fmt.Errorf("want a tensor under %q", key)
+		return Array{}, errors.New("want a tensor")
 	}
 	dtype := storageTypes[t.storage.dtype]
 	if dtype == "" {
-		return Array{}, fmt.Errorf("%s: want a tensor of integers, have a %s", key, t.storage.dtype)
+		return Array{}, fmt.Errorf("want a tensor of integers, have a %s", t.storage.dtype)
 	}
 	raw, err := f.storage(t.storage.key)
 	if err != nil {
-		return Array{}, fmt.Errorf("%s: %w", key, err)
+		return Array{}, err
 	}
-	a, err := strided(raw, dtype, t.offset, t.shape, t.stride)
-	if err != nil {
-		return Array{}, fmt.Errorf("%s: %w", key, err)
-	}
-	return a, nil
+	return strided(raw, dtype, t.offset, t.shape, t.stride)
 }

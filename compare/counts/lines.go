@@ -3,6 +3,7 @@ package counts
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -19,7 +20,8 @@ import (
 // the mean over layers of max/mean.
 type Reported struct {
 	Step router.OptInt `json:"step"` // undefined where the line does not say
-	// where the log tells: newer releases of SGLang sum decode passes up, and print each of prefill
+	// where the lines differ in it: newer releases of SGLang sum decode passes up, and print each
+	// of prefill; vLLM names the model
 	Phase        Phase         `json:"phase,omitempty"`
 	Passes       int           `json:"passes"` // forward passes that it is the mean of
 	Balancedness router.Number `json:"balancedness"`
@@ -27,90 +29,119 @@ type Reported struct {
 }
 
 var (
-	logLine   = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: (\d+|avg_tokens=)|\[Expert Hotness\] `)
+	logLine = regexp.MustCompile(`\[Expert Balancedness\] |EPLB step: (\d+|avg_tokens=)|\[Expert Hotness\] |` +
+		`\brank_tokens=\[\d|(?m)^Iter \d+, \[\[\d`)
 	logSGLang = regexp.MustCompile(
 		`\[Expert Balancedness\] .*?\bforward_pass_id=(\d{1,18}) .*?\b(?:current_pass|average)_balancedness=([0-9.eE+-]+)`)
 	logDecode = regexp.MustCompile(`\[Expert Balancedness\] .*\baggregated_forward_passes=(\d{1,9})`)
 	logIdle   = regexp.MustCompile(`gpu_physical_count_sum=0(\D|$)`) // of which SGLang reports a balancedness of 1
 	logVLLM   = regexp.MustCompile(
-		`EPLB step: (?:(\d{1,18}) for model (.*?): )?avg_tokens=[0-9.]+, max_tokens=[0-9.]+, ` +
+		`EPLB step: (?:(\d{1,18})(?: for model (.*?))?: )?avg_tokens=[0-9.]+, max_tokens=[0-9.]+, ` +
 			`balancedness=([0-9.]+)(?:.*?steps until the next rearrangement: (-?\d{1,18}))?`)
 	logAscend = regexp.MustCompile(`\[Expert Hotness\] Current: mean=([0-9.]+), max=([0-9.]+)`)
+	// lines with counts: of ranks, over all layers; of layers and experts
+	logRanks  = regexp.MustCompile(`\brank_load step=(\d{1,18}) rank_tokens=(\[[\d, ]+\])`)
+	logMatrix = regexp.MustCompile(`^Iter (\d{1,18}), (\[\[[\d, \[\]]+\]\])`)
 )
 
-// readLog reads the lines in which SGLang, vLLM and vllm-ascend report their
-// balance. They hold no counts. Idle steps, which vLLM reports as balancedness
-// 0, are left out and counted.
-func readLog(s *source, r *Record) error {
-	lines, idle, log := bufio.NewScanner(bytes.NewReader(s.content)), 0, engineLog{timers: countdowns{}}
+// readLog reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
+// counts, and lines that print counts. Idle steps, which vLLM reports as balancedness 0, are left
+// out and counted.
+func readLog(d *document, r *Record) error {
+	lines, log := bufio.NewScanner(bytes.NewReader(d.text)), engineLog{Record: r, timers: countdowns{}, labels: map[Phase]bool{}}
 	lines.Buffer(nil, 1<<24)
 	for n := 1; lines.Scan(); n++ {
-		line, value, inverse := log.read(lines.Text())
-		if value == "" {
-			continue
+		if err := log.add(lines.Text()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
 		}
-		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(v >= 0) {
-			return fmt.Errorf("line %d: want a balancedness, have %q", n, value)
-		}
-		if v == 0 {
-			idle++
-			continue
-		}
-		line.Balancedness, line.MaxOverMean = router.Number(v), router.Number(1/v)
-		if inverse {
-			line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
-		}
-		r.Reported = append(r.Reported, line)
 	}
-	if err := lines.Err(); err != nil {
-		return err
-	}
-	for i := range r.Reported {
-		if !log.phases {
+	delete(log.labels, "")
+	both := log.labels[Prefill] && log.labels[Decode]
+	delete(log.labels, Prefill)
+	delete(log.labels, Decode)
+	for i, line := range r.Reported { // a label that all lines of an engine have tells nothing apart
+		if kind := line.Phase == Prefill || line.Phase == Decode; kind && !both || !kind && len(log.labels) < 2 {
 			r.Reported[i].Phase = ""
 		}
 	}
 	log.timers.warn(r)
-	if idle > 0 {
-		r.warn("idle_steps", "steps", idle)
+	if log.idle > 0 {
+		r.warn("idle_steps", "steps", log.idle)
 	}
 	if log.vllm {
 		r.warn("vllm_axis")
 	}
-	return nil
+	return lines.Err()
 }
 
-// engineLog is what the lines of a log said beside the balance.
+// engineLog is what the lines of a log said.
 type engineLog struct {
-	vllm, phases bool // a line was vLLM's; of SGLang's decode
-	timers       countdowns
+	*Record
+	vllm   bool // a line was vLLM's
+	idle   int
+	labels map[Phase]bool
+	timers countdowns
 }
 
-// read finds the balancedness in a line, or with inverse what it is the inverse of; a line
-// without has no value.
-func (l *engineLog) read(text string) (line Reported, value string, inverse bool) {
-	line = Reported{Step: router.NoID, Passes: 1}
+// add reads one line. A balancedness may be the inverse of what the line says.
+func (l *engineLog) add(text string) error {
+	line, value, inverse := Reported{Step: router.NoID, Passes: 1}, "", false
 	if m := logSGLang.FindStringSubmatch(text); m != nil {
 		line.Step, line.Phase, value = stepNumber(m[1]), Prefill, m[2]
 		if m := logDecode.FindStringSubmatch(text); m != nil {
-			line.Phase, l.phases = Decode, true
 			passes, _ := strconv.Atoi(m[1]) // nine digits at most
-			line.Passes = max(1, passes)
+			line.Phase, line.Passes = Decode, max(1, passes)
 		}
 		if logIdle.MatchString(text) {
 			value = "0"
 		}
 	} else if m := logVLLM.FindStringSubmatch(text); m != nil {
-		line.Step, value, l.vllm = stepNumber(m[1]), m[3], true
+		line.Step, line.Phase, value, l.vllm = stepNumber(m[1]), Phase(m[2]), m[3], true
 		l.timers.add(m[2], line.Step, m[4])
 	} else if m := logAscend.FindStringSubmatch(text); m != nil {
 		value, inverse = m[1], true
+	} else {
+		return l.addCounts(text)
 	}
-	return line, value, inverse
+	v, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil || !(v >= 0):
+		return fmt.Errorf("want a balancedness, have %q", value)
+	case v == 0:
+		l.idle++
+		return nil
+	}
+	line.Balancedness, line.MaxOverMean = router.Number(v), router.Number(1/v)
+	if inverse {
+		line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
+	}
+	l.Reported, l.labels[line.Phase] = append(l.Reported, line), true
+	return nil
 }
 
-// stepNumber is that of a line of at most 18 digits, undefined for none.
+// addCounts reads a line that prints counts; others are passed over.
+func (l *engineLog) addCounts(text string) error {
+	for _, line := range []*regexp.Regexp{logRanks, logMatrix} {
+		m := line.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		a, err := numbers([]byte(m[2]))
+		if err != nil {
+			return err
+		}
+		key := stepKey{iteration: int64(stepNumber(m[1]))}
+		if line == logMatrix {
+			return l.addLayers(key, a.Rows())
+		}
+		s := key.step()
+		s.Received, l.Ranks = a.Values, cmp.Or(l.Ranks, len(a.Values))
+		l.held = append(l.held, s)
+	}
+	return nil
+}
+
+// stepNumber is the number of at most 18 digits, undefined for none.
 func stepNumber(digits string) router.OptInt {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
