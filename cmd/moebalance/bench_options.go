@@ -61,13 +61,12 @@ func (o *benchOptions) bind(c *cobra.Command) {
 	o.bindJudging(c)
 
 	f := c.Flags()
-	o.campaign.Store = campaignStore
+	o.campaign.Keeps = true
 	o.campaign.Bind(c, "campaign", "", "new campaign `DIR` (default moebalance-bench-DATE-TIME)")
 	f.StringVar(&o.resume, "resume", "", "continue the campaign in this `DIR`, or print its result")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict is inconclusive")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the whole interval of the gain is above this")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress on stderr")
-	section(c, outputSection)
 	o.out.bind(c, func() []string { return render.CampaignTables })
 }
 
@@ -95,7 +94,6 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 		"`A,B`: compare two builds of these names, without a balanced arm and without proof")
 	o.model.bind(c)
 	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
-	section(c, "What to run")
 
 	f.IntVar(&o.launches, "launches", 5, "launches that switch between the arms inside (--treatment hook)")
 	f.IntVar(&o.Design.Blocks, "blocks", 2, "blocks of segments in each of --launches: ABBA, then BAAB")
@@ -105,7 +103,6 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
 	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
 	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
-	section(c, "Design")
 
 	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
 	f.DurationVar(&o.Stall, "stall", 0,
@@ -113,7 +110,6 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.DurationVar(&o.grace, "grace", launch.DefaultGrace, "time for a command to end after SIGINT, until SIGKILL")
 	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
-	section(c, "Failed launches")
 }
 
 // bindJudging binds what a launch has to prove, and how it is read and judged.
@@ -135,7 +131,6 @@ func (o *benchOptions) bindJudging(c *cobra.Command) {
 		"`WORD`: an option, argument or variable in which the arms may differ, too; repeatable")
 	o.workTolerance = flags.Share{Fraction: gain.DefaultTolerance}
 	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
-	section(c, "Proof that the arms differ in balance, and in nothing else")
 
 	f.StringArrayVar(&o.metrics, "metric", nil,
 		"metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
@@ -146,7 +141,6 @@ func (o *benchOptions) bindJudging(c *cobra.Command) {
 	o.threshold, o.confidence = flags.Share{Fraction: gain.DefaultThreshold}, flags.Share{Fraction: gain.DefaultConfidence}
 	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
 	f.Var(&o.confidence, "confidence", "confidence level of the interval")
-	section(c, "Reading and judging of results")
 }
 
 // treatmentNames are the treatments of engines.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
-	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -44,7 +43,6 @@ func compareCmd() *cobra.Command {
 	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
 	o.model.bindCounts(c)
-	section(c, "Expert counts")
 	o.read.threshold.Fraction = gain.DefaultThreshold
 	f.Var(&o.read.threshold, "threshold", "gain (reports) or imbalance (traces) that counts as significant")
 	f.StringVar(&o.metric, "metric", "",
@@ -55,11 +53,9 @@ func compareCmd() *cobra.Command {
 	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
 	o.confidence.Fraction = gain.DefaultConfidence
 	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
-	section(c, manual.OwnSection)
 	f.StringVar(&o.campaign, "campaign", "",
 		"campaign folder or JSON `RESULT` of bench, for the measured gain and step time")
 	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
-	section(c, "Beside traces")
 	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
-	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -47,31 +45,12 @@ func countsCmd() *cobra.Command {
 	f.StringVar(&o.since, "since", "",
 		"report what was added since this earlier `FILE` of the same counters")
 	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this far apart, and report what was added")
-	section(c, manual.OwnSection)
 	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
-	section(c, "Gates")
 	o.out.bind(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
 	o.out.bindTop(c)
-	c.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if text := render.FormatHelp(c.Flags().Args()); text != "" {
-			fmt.Fprint(c.OutOrStdout(), text)
-			return
-		}
-		c.Root().HelpFunc()(c, args)
-	})
 	return c
-}
-
-// noFormat refuses words beside --help that are no files either.
-func noFormat(words []string) error {
-	for _, word := range words {
-		if _, err := os.Stat(word); err != nil {
-			return usagef("counts: %q beside --help is neither a file nor a format; see 'moebalance counts --help-all'", word)
-		}
-	}
-	return nil
 }
 
 func (o *countsOptions) check(c *cobra.Command, paths []string) error {

@@ -6,12 +6,12 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
-	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -38,19 +38,16 @@ func (f *resultFlags) bindTop(c *cobra.Command) {
 	c.Flags().IntVar(&f.top, "top", output.Page,
 		"`N`: print at most this many rows of a table as text, the largest; 0: all (default: a page)")
 	c.Flags().Lookup("top").DefValue = "0" // which help leaves out
-	section(c, outputSection)
 }
 
 // bind adds the flags; tables are the names that --table takes.
 func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
-	section(c, manual.OwnSection)
 	flags.Choice(c, &f.format, "format", output.Text, "text, json, csv or md", output.Formats...)
-	c.Flags().StringVar(&f.table, "table", "", "print this table only")
+	c.Flags().StringVar(&f.table, "table", "", "print this table only: "+strings.Join(tables(), ", "))
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
 	c.Flags().BoolVar(&f.notes, "notes", false, "print all notes after the answer, and the names of the tables")
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, even on a narrow terminal")
 	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
-	section(c, outputSection)
 	_ = c.RegisterFlagCompletionFunc("table", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return tables(), cobra.ShellCompDirectiveNoFileComp
@@ -88,11 +85,14 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 	return err
 }
 
+// outputFlags say how a result is shown, and change nothing about it.
+var outputFlags = []string{"format", "table", "top", "brief", "notes", "wide", "output", "force"}
+
 // sameResult are the arguments with which a verb gives the same result: its flags but for those of output
 // and those named, and its files.
 func sameResult(c *cobra.Command, files []string, but ...string) string {
 	words := flags.Typed(c, func(f *pflag.Flag) bool {
-		return manual.SectionOf(f) != outputSection && f.Name != "force" && !slices.Contains(but, f.Name)
+		return !slices.Contains(outputFlags, f.Name) && !slices.Contains(but, f.Name)
 	})
 	return launch.Quote(append(words, source.Pattern(files)...))
 }
@@ -156,7 +156,6 @@ func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 		"`PHASE=REGEX`: phase of the kernels whose names match, such as experts=my_gemm; repeatable")
 	f.StringVar(&r.Rules, "phase-rules", "",
 		"`FILE` with one PHASE=REGEX per line, after those of --phase; # begins a comment")
-	section(c, "What to read")
 	o.out.bind(c, tables)
 	o.out.bindTop(c)
 }

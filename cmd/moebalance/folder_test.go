@@ -87,21 +87,3 @@ func TestFolderOfBothArms(t *testing.T) {
 		t.Errorf("folders of the arms: exit %d, %s\n%s", code, errs, have)
 	}
 }
-
-// No output goes into a folder of recorded statistics, which would be read with it.
-func TestOutputInFolderOfCounts(t *testing.T) {
-	t.Chdir("../..")
-	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS("testdata/gptoss-ep4-ranks/counts-normal")); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{
-		{"counts", folder, "-o", filepath.Join(folder, "rank9.safetensors")},
-		{"trace", "--counts", folder, "-o", filepath.Join(folder, "out.json"),
-			"testdata/gptoss-ep4-ranks/normal.rank?.sqlite"},
-	} {
-		if _, errs, code := runIn(t, args...); code != exitUsage || !strings.Contains(errs, "lies in an input folder") {
-			t.Errorf("%v: exit %d, %q", args, code, errs)
-		}
-	}
-}

@@ -15,9 +15,6 @@ var imports = map[string][]string{
 	"cmd/internal/flags": {
 		"router/input",
 	},
-	"cmd/internal/manual": {
-		"cmd/internal/output",
-	},
 	"cmd/internal/output": {
 		"router",
 		"router/quantity",
@@ -62,7 +59,6 @@ var imports = map[string][]string{
 	},
 	"cmd/moebalance": {
 		"cmd/internal/flags",
-		"cmd/internal/manual",
 		"cmd/internal/output",
 		"cmd/internal/progress",
 		"cmd/internal/render",

@@ -36,7 +36,7 @@ func logitsGenerateCmd() *cobra.Command {
 	c := command("logits-generate", argCount(0, 0, "flags only"), o.run)
 	f := c.Flags()
 	o.gate.bind(c)
-	o.cache.Store = cacheStore
+	o.cache.Keeps = true
 	o.cache.Bind(c, "cache", "", "cache `FOLDER`, created if missing")
 	bindTokens(c, &o.tokens, "")
 	flags.Numbers(c, &o.ranks, "rank", "", "ranks to write entries for (default all)")

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
-	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/place"
@@ -76,14 +75,11 @@ func placeCmd() *cobra.Command {
 	bindAxes(c, &o.placing.Axes)
 	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "smallest reduction of the busiest rank's load that is worth a trial")
-	section(c, manual.OwnSection)
 	o.tensorrt.Bind(c, "write-trtllm", "",
 		"write the placement to this `FILE`, as TensorRT-LLM's EPLB configuration")
 	o.sglang.Bind(c, "write-sglang", "", "write it to this `FILE`, for SGLang's --init-expert-location")
 	o.vllm.Bind(c, "write-vllm", "", "write it to this `FILE`, as the initial mapping of vLLM's offline EPLB")
-	section(c, "Placements for engines")
 	bindTiming(c, &o.time)
-	section(c, "Time")
 	o.out.bind(c, func() []string {
 		return render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()
 	})

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
-	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -50,7 +49,6 @@ func reportCmd() *cobra.Command {
 	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
 	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
 	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
-	section(c, manual.OwnSection)
 	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
 	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
 	f.IntVar(&o.ranks, "ep", 0, "place the experts of counts contiguously on this many ranks (default as recorded)")
@@ -60,7 +58,6 @@ func reportCmd() *cobra.Command {
 		"tokens of all ranks in one step: turns a campaign's tokens/s into the step time of traces")
 	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert counts")
-	section(c, "Traces and expert counts")
 	return c
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/moebalance/moebalance/cmd/internal/manual"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/nsys"
@@ -98,20 +97,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	nameStandard(root)
-	var stray error // a word where a verb or a format belongs
-	root.SetHelpFunc(func(c *cobra.Command, words []string) {
-		if c.HasSubCommands() && !c.Runnable() && c.Flags().NArg() > 0 {
-			stray = needsVerb(c, c.Flags().Args())
-			return
-		}
-		if c.Name() == "counts" {
-			stray = noFormat(c.Flags().Args())
-		}
-		if stray == nil {
-			manual.Show(c, words)
-		}
-	})
-	err := cmp.Or(root.ExecuteContext(ctx), stray)
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
 	}
@@ -159,7 +145,7 @@ func rootCmd() *cobra.Command {
 	for _, topic := range []string{"numbers", "formats", "exit-codes", "proof", "loader"} {
 		root.AddCommand(command(topic, cobra.NoArgs, nil)) // a page of help that belongs to no verb
 	}
-	target.Guard(root, targetRules())
+	target.Guard(root, marks.Match)
 	return root
 }
 
@@ -173,10 +159,7 @@ func nameStandard(root *cobra.Command) {
 		case "help":
 			c.Args = namesCommand
 		case "completion":
-			c.Short, c.GroupID = "enable shell completion", "Start"
-			c.Long = "Prints the completion script of a shell: bash, zsh, fish or powershell. In bash,\n" +
-				"'source <(moebalance completion bash)' enables it; 'moebalance completion SHELL --help'\n" +
-				"says how to keep it."
+			c.GroupID = "Start"
 		}
 	}
 }

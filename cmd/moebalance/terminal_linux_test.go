@@ -87,7 +87,7 @@ func TestTerminal(t *testing.T) {
 		}
 		t.Setenv("COLUMNS", "")
 	}
-	help, _, _ := strings.Cut(onTerminal(t, 60, "report", "--help-all"), "\nUsage:")
+	help, _, _ := strings.Cut(onTerminal(t, 60, "report", "--help"), "\nUsage:")
 	for line := range strings.Lines(help) {
 		if text.StringWidth(strings.TrimSpace(line)) > 60 {
 			t.Errorf("help on 60 columns: %q", line)

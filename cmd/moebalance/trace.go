@@ -42,15 +42,12 @@ func traceCmd() *cobra.Command {
 	o.readOptions.bind(c, func() []string { return render.Trace(&nsys.Trace{}, "").TableNames() })
 	f.StringVar(&o.counts, "counts", "", "`PATH`: folder or file of expert counts from the same run")
 	o.model.bindCounts(c)
-	section(c, "Expert counts")
 	o.summary = target.File{Replaces: nsys.IsSummary}
 	o.summary.Bind(c, "summary", "",
 		"write a small summary to this `FILE`, for a later trace that merges ranks of many nodes")
-	section(c, "Files instead of an answer")
 	o.threshold.Fraction = defaultThreshold
 	f.Var(&o.threshold, "threshold", "flag imbalance above this")
 	f.Var(&o.failAbove, "fail-above", "exit 3 if the expert-time imbalance over ranks of any layer is above this")
-	section(c, "Gates")
 	return c
 }
 

@@ -3,8 +3,7 @@
 // Folder, Guard finds these flags, and everything else on the command line counts as
 // an input.
 //
-// It knows no format of ours: Rules says which folders are stores, and which files
-// an input stands for.
+// It knows no format: Guard is told how to recognize what this program wrote.
 package target
 
 import (
@@ -36,11 +35,9 @@ func (r refusal) Unwrap() error { return ErrRefused }
 // File is the flag of an output file. An empty path means no output.
 type File struct {
 	output
-	// Replaces reports whether an existing file is an earlier output of the same kind,
-	// where Rules.Ours cannot tell.
+	// Replaces reports whether an existing file is an earlier output of the same kind, where the
+	// guard cannot tell.
 	Replaces func(path string) bool
-	// Regular refuses pipes and devices, which cannot be filled by Fill.
-	Regular bool
 }
 
 // Folder is the flag of a folder of output files.
@@ -51,7 +48,7 @@ type output struct {
 	Path   string
 	flag   string
 	folder bool
-	Store  string // what Rules.Store calls the folder, empty for one of separate results
+	Keeps  bool // of a folder: what is in it belongs together, and no other output goes there
 	guard  *guard
 }
 
@@ -78,13 +75,13 @@ func (o *output) refusal(format string, args ...any) error {
 	return refusal{o.flag + ": " + fmt.Sprintf(format, args...)}
 }
 
-func (f *File) check() error { return f.checkFile(f.Path, f.Replaces, f.Regular) }
+func (f *File) check() error { return f.checkFile(f.Path, f.Replaces) }
 
 func (d *Folder) check() error {
 	if info, err := os.Stat(d.Path); err == nil && !info.IsDir() {
 		return d.refusal("want a folder, but %q is a file", d.Path)
 	}
-	return d.checkPlace(d.Path, d.Store)
+	return nil
 }
 
 // CheckEmpty refuses a folder with something in it.
@@ -105,7 +102,7 @@ func (f *File) Write(render func(io.Writer) error) error {
 		}
 		return writeThrough(f.Path, render)
 	}
-	return f.replace(f.Path, f.Replaces, func(draft *os.File) error { return render(draft) })
+	return f.replace(f.Path, f.Replaces, render)
 }
 
 // WriteOr writes the file, or to w where none is named.
@@ -114,12 +111,6 @@ func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
 		return render(w)
 	}
 	return f.Write(render)
-}
-
-// Fill is Write for what needs a file of its own to write in: fill gets the path of
-// an empty one.
-func (f *File) Fill(fill func(path string) error) error {
-	return f.replace(f.Path, f.Replaces, func(draft *os.File) error { return fill(draft.Name()) })
 }
 
 // Write writes one file of the folder as File.Write does. The folder is made if it
@@ -135,28 +126,20 @@ func (d *Folder) Write(name string, render func(io.Writer) error) error {
 	if err := d.guard.claim(path, &d.output); err != nil {
 		return err
 	}
-	return d.replace(path, nil, func(draft *os.File) error { return render(draft) })
+	return d.replace(path, nil, render)
 }
 
 // replace is atomically where the target may be replaced by the time that it is.
-func (o *output) replace(path string, ours func(string) bool, fill func(*os.File) error) error {
-	return atomically(path, func(draft *os.File) error {
-		return cmp.Or(fill(draft), o.checkFile(path, ours, true))
-	})
-}
-
-// WriteOwn writes a file of a store of ours, whole or not at all, without asking
-// what was there.
-func WriteOwn(path string, render func(io.Writer) error) error {
-	return atomically(path, func(f *os.File) error { return render(f) })
+func (o *output) replace(path string, ours func(string) bool, render func(io.Writer) error) error {
+	return WriteOwn(path, func(w io.Writer) error { return cmp.Or(render(w), o.checkFile(path, ours)) })
 }
 
 // draftPrefix begins the names of outputs that are being written.
 const draftPrefix = ".moebalance-"
 
-// atomically makes a draft beside the target and renames it. Drafts of killed writers
-// beside it go.
-func atomically(path string, fill func(*os.File) error) (err error) {
+// WriteOwn writes a file whole or not at all, without asking what was there: a draft beside the
+// target is renamed. Drafts of killed writers beside it go.
+func WriteOwn(path string, render func(io.Writer) error) (err error) {
 	there, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -177,7 +160,7 @@ func atomically(path string, fill func(*os.File) error) (err error) {
 		err = d.Chmod(there.Mode().Perm())
 	}
 	if err == nil {
-		err = fill(d.File)
+		err = render(d.File)
 	}
 	if err = cmp.Or(err, d.Sync()); err != nil {
 		return errors.Join(err, d.Discard())
