@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // customFormat is the format of an output that only custom metrics were read from.
@@ -21,9 +23,11 @@ type Custom struct {
 	// Exactly one of the two is set.
 	Pattern *regexp.Regexp // matched against every line; the first group, or the whole match, is the number
 	Path    []string       // members from the root of any JSON object; a number selects an element of a list
+	// Pick chooses among several matches: "last" or "median"; empty where all must be equal.
+	Pick string
 }
 
-// ParseCustom reads NAME[:UNIT[:higher|lower]]=PATTERN. A pattern that begins
+// ParseCustom reads NAME[:UNIT[:higher|lower[:last|median]]]=PATTERN. A pattern that begins
 // with "$." is a path into a JSON object ($.performance.total_latency_ms, also
 // $.runs[0].latency and $['key.with.dots']), anything else a regular expression
 // (RE2) whose first group is the number. Without a direction, the unit or the name must
@@ -35,7 +39,7 @@ func ParseCustom(s string) (Custom, error) {
 	}
 	parts := strings.Split(name, ":")
 	c := Custom{Name: parts[0]}
-	if c.Name == "" || len(parts) > 3 {
+	if c.Name == "" || len(parts) > 4 {
 		return Custom{}, fmt.Errorf("metric '%s': want NAME, NAME:UNIT or NAME:UNIT:lower before the equals sign", s)
 	}
 	if len(parts) > 1 {
@@ -50,7 +54,11 @@ func ParseCustom(s string) (Custom, error) {
 	if err != nil {
 		return Custom{}, fmt.Errorf("metric %q: %w", c.Name, err)
 	}
-	direction := append(parts, "", "")[2]
+	parts = append(parts, "", "", "")
+	if c.Pick = parts[3]; c.Pick != "" && c.Pick != "last" && c.Pick != "median" {
+		return Custom{}, fmt.Errorf("metric '%s': want last or median of several matches, not %q", s, c.Pick)
+	}
+	direction := parts[2]
 	if direction == "" {
 		direction = impliedDirection(c.Name, c.Unit)
 	}
@@ -131,23 +139,42 @@ func (c Custom) text(rec record, rep *report) {
 	if c.Pattern == nil {
 		return
 	}
-	m := c.Pattern.FindStringSubmatch(rec.raw)
-	if m == nil {
+	at := c.Pattern.FindStringSubmatchIndex(rec.raw)
+	if at == nil {
 		return
 	}
-	found := m[0]
-	if len(m) > 1 {
-		found = m[1]
+	if len(at) > 2 {
+		at = at[2:] // the first group instead of the whole match
+	}
+	found, rest := "", ""
+	if at[0] >= 0 {
+		found, rest = rec.raw[at[0]:at[1]], rec.raw[at[1]:]
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
-	if err != nil {
+	switch {
+	case err != nil:
 		rep.fail(rec.line, input.Error{Expected: "a number where the rule of metric " + strconv.Quote(c.Name) +
 			" matches", Found: strconv.Quote(found)})
-		return
+	case c.goesOn(rest):
+		rep.fail(rec.line, input.Error{Expected: "the whole number in the group of metric " + strconv.Quote(c.Name),
+			Found: fmt.Sprintf("%q, which goes on in %.80q", found, strings.TrimSpace(rec.raw)),
+			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
+	default:
+		c.found(v, rec, rep)
 	}
-	n, _ := number(v)
-	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
-		Definition: "custom/" + c.rule()}, n})
+}
+
+// numberGoesOn is text behind a number that belongs to it: "1" of "1,150", "1.15" of "1.15e3" or of "1.15k".
+var numberGoesOn = regexp.MustCompile(`^(?:\d|[.,]\d|[eE][+-]?\d|[kKMGT]\b)`)
+
+// goesOn reports whether a match stops within its number, or before a prefix of its unit: "1.0x ktok/s"
+// is not 1 tok/s.
+func (c Custom) goesOn(rest string) bool {
+	if numberGoesOn.MatchString(rest) {
+		return true
+	}
+	unit := strings.TrimLeft(rest, " x")
+	return c.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 && strings.HasPrefix(unit[1:], c.Unit)
 }
 
 // object follows the path.
@@ -162,12 +189,44 @@ func (c Custom) object(rec record, rep *report) {
 			return
 		}
 	}
-	n, ok := number(v)
+	x, ok := v.(float64)
 	if !ok {
 		rep.fail(rec.line, input.Error{Expected: "a number at " + c.rule() + " for metric " + strconv.Quote(c.Name),
 			Found: kind(v)})
 		return
 	}
-	rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
-		Definition: "custom/" + c.rule()}, n})
+	c.found(x, rec, rep)
+}
+
+// found records a match, or keeps it for pick to choose.
+func (c Custom) found(v float64, rec record, rep *report) {
+	n, _ := number(v)
+	if c.Pick == "" {
+		rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
+			Definition: "custom/" + c.rule()}, n})
+		return
+	}
+	if rep.matches == nil {
+		rep.matches = map[string][]router.Number{}
+	}
+	if all := rep.matches[c.Name]; len(all) < maxSteps {
+		rep.matches[c.Name] = append(all, n)
+	} else {
+		all[len(all)-1] = n // later ones than the limit change the last, not the median
+	}
+}
+
+// pick makes a metric of the last or the median of the matches, and says of how many.
+func (c Custom) pick(rep *report) {
+	matches := rep.matches[c.Name]
+	if len(matches) == 0 {
+		return
+	}
+	v := matches[len(matches)-1]
+	if c.Pick == "median" {
+		_, v, _ = summary(matches)
+	}
+	rep.metric(0, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
+		Definition: "custom/" + c.rule() + ", " + c.Pick}, v})
+	rep.warn(fmt.Sprintf("%s is the %s of %s", c.Name, c.Pick, quantity.Count(len(matches), "match")))
 }

@@ -65,9 +65,9 @@ const (
 
 // decoder reads one object from a stream. It accepts JSON, the NaN and Infinity
 // that Python's json module writes, and the repr of a Python dict, which is what
-// TensorRT-LLM's iteration logs hold. An object that does not begin a new line
-// after its brace must end on the line it began on, so that a cut row never
-// swallows the rows after it.
+// TensorRT-LLM's iteration logs hold. An object may run over several lines, but a line
+// that begins as a row or a log does, not as the rest of an object, ends an object that
+// began beside its brace: a cut row never swallows the rows after it.
 type decoder struct {
 	in     *reader
 	oneRow bool
@@ -124,7 +124,7 @@ func (d *decoder) skip() {
 func (d *decoder) token() byte {
 	for {
 		c := d.peek()
-		if c == '\n' && d.oneRow {
+		if c == '\n' && d.oneRow && !d.continues() {
 			d.fail(errCut)
 			return 0
 		}
@@ -133,6 +133,13 @@ func (d *decoder) token() byte {
 		}
 		d.skip()
 	}
+}
+
+// continues reports whether the line after the next byte, a newline, begins as the rest of an
+// object does: indented, or with a key, a text or a closing bracket.
+func (d *decoder) continues() bool {
+	b, _ := d.in.Peek(2)
+	return len(b) == 2 && strings.IndexByte(" \t\r\n\"'}]", b[1]) >= 0
 }
 
 // accept consumes the next token if it is c.

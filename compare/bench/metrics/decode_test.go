@@ -56,7 +56,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a" 1}`, `{a: 1}`, `{"a": 1 "b": 2}`, `{"a": }`, `{"a": 1]`,
 		`{"a": [1}`,
 		`{"a": 0x10}`, `{"a": 1_000}`, `{"a": --1}`, `{"a": nothing}`, `{"a": "\u12g4"}`, `{"a": "\u12`, `{"a": "x`,
-		"{\"a\": \"line\nend\"}", "{\"a\": 1,\n\"b\": 2}", // an object that began on its line ends on it
+		"{\"a\": \"line\nend\"}", "{\"a\": 1,\n{\"b\": 2}}", // a line that begins as a row does is one
 		`{"a": ` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`,
 		`{"a": ` + strings.Repeat("9", 1000) + `}`,
 	} {

@@ -55,9 +55,19 @@ func (f fields) setup() {
 	for _, s := range setups {
 		switch v, _ := f.value(s[1]); v.(type) {
 		case string, float64:
-			f.rep.set(s[0], fmt.Sprint(v))
+			f.rep.set(s[0], settingText(v))
 		}
 	}
+}
+
+// settingText is a setting as text, in which every spelling of infinity is one: JSON's Infinity
+// of one client is the text "inf" of another.
+func settingText(v any) string {
+	text := fmt.Sprint(v)
+	if n, err := strconv.ParseFloat(text, 64); err == nil && math.IsInf(n, 1) {
+		return "inf"
+	}
+	return text
 }
 
 // set keeps the first value.

@@ -30,6 +30,8 @@ var jsonFormats = []jsonFormat{
 	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
 	{offlineFormat + "/json", has("successful_requests", "total_latency", "output_throughput", "request_throughput"),
 		"", func(f fields) { f.record(offlineMembers) }},
+	{benchMoEFormat, isBenchMoE, "", readBenchMoE},
+	{oneBatchFormat, has("overall_throughput", "total_latency", "prefill_latency", "batch_size"), "", readOneBatch},
 	{sweepFormat, has("run_number", "completed", "request_throughput", "output_throughput", "duration"), servingRule,
 		func(f fields) { f.rep.sweepRun(f) }},
 	{servingFormat + "/json", has("completed", "request_throughput", "output_throughput", "duration"), servingRule,
@@ -240,6 +242,7 @@ func (p *parser) result(cut error) (Result, error) {
 		return Result{}, p.custom.err
 	}
 	for _, c := range p.wanted {
+		c.pick(p.custom)
 		if _, ok := (Result{Metrics: p.custom.metrics}).Metric(c.Name); !ok {
 			return Result{}, &input.Error{Expected: "a match of metric " + strconv.Quote(c.Name) + ", " + c.rule(),
 				Found: "none in " + quantity.Count(p.records, "line")}

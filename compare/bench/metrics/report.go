@@ -30,9 +30,13 @@ type report struct {
 	generation                string // of trtllm-bench's labels: "" for a, b or c
 	// log is set by the first row of an iteration log.
 	log *iterationLog
+	// matches are the numbers found so far for rules that pick one of several, by metric.
+	matches map[string][]router.Number
 	// The runs of a sweep, and their numbers.
 	runs       []Result
 	runNumbers []router.Number
+
+	warmup bool // lines of a warm-up are being passed over
 
 	found bool  // the format has recognized itself
 	err   error // the first fault

@@ -33,6 +33,7 @@ var textFormats = []textFormat{
 	vllmThroughputText,
 	vllmLatencyText,
 	iterationText,
+	oneBatchServerText,
 }
 
 // read takes a line into the report.

@@ -32,6 +32,7 @@ var definitions = map[string]definition{
 	"prefill_throughput": {"tok/s", true, "prompt tokens over prefill time"},
 	"decode_throughput":  {"tok/s", true, "generated tokens over decode time"},
 	"duration":           {"ms", false, "wall time"},
+	"moe_latency":        {"ms", false, "one MoE layer on the slowest rank"},
 	"energy":             {"J", false, "energy of all GPUs over the run"},
 	"gpu_power":          {"W", false, "energy of all GPUs over wall time"},
 	"output_per_watt":    {"tok/s/W", true, "generated tokens over energy of all GPUs"},
