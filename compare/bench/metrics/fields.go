@@ -45,7 +45,7 @@ var setups = [][2]string{
 	{"model", "input_config/model/0"},
 	{"router", "router"}, {"experts", "shape/experts"}, {"top_k", "shape/top_k"}, {"layers", "layers"},
 	{"hidden", "hidden"},
-	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"},
+	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"}, {"backend", "backend"},
 	{"quantization", "engine/quantization"}, {"max_concurrency", "max_concurrency"}, {"request_rate", "request_rate"},
 	{"num_prompts", "num_prompts"},
 }

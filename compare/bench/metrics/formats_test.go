@@ -185,8 +185,8 @@ func TestSetup(t *testing.T) {
 		"trtllm-bench-a.txt": {"model": "meta-llama/Llama-3.1-8B"},
 		"trtllm-report.json": {"model": "deepseek-ai/DeepSeek-R1", "backend": "Pytorch",
 			"quantization": "FP8_BLOCK_SCALES"},
-		"serving-trtllm.json": {"model": "openai/gpt-oss-20b", "num_prompts": "8", "request_rate": "inf"},
-		"serving-vllm.jsonl":  {"model": "m", "num_prompts": "8", "request_rate": "inf"},
+		"serving-trtllm.json": {"model": "openai/gpt-oss-20b", "backend": "openai", "num_prompts": "8", "request_rate": "inf"},
+		"serving-vllm.jsonl":  {"model": "m", "backend": "vllm", "num_prompts": "8", "request_rate": "inf"},
 		"aiperf.json":         {"model": "m"},
 		"genai-perf.json":     {"model": "m"},
 	} {
