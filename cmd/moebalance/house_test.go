@@ -17,7 +17,6 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/output": {
 		"router",
-		"router/quantity",
 		"router/shown",
 		"router/table",
 	},

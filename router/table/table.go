@@ -32,6 +32,10 @@ const (
 	Real                 // a number of no fixed unit: four significant digits, more only before the point
 )
 
+// kinds are the words for the kinds in a description of columns.
+var kinds = map[string]Kind{"label": Label, "short": Label, "count": Count, "ratio": Ratio, "percent": Percent,
+	"duration": Duration, "bytes": Bytes, "real": Real}
+
 // Column is a heading. Name is for people; Key is the CSV header and carries
 // the unit ("total_ns"). An empty Key means Name.
 type Column struct {
@@ -46,8 +50,6 @@ type Column struct {
 	Width int
 	// Alarm are the cells, as people read them, that mark a row to look at.
 	Alarm []string
-	// Cell computes the cell of an item, for columns that are no field of it.
-	Cell func(item any) any
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
@@ -60,7 +62,6 @@ type Table struct {
 	Rows    [][]any
 	Left    int      // rows that were cut
 	Leading []string // keys of columns: a table that is cut keeps the rows that are largest in these
-	Minor   []string // keys of the columns that a narrow screen hides first
 }
 
 // LeadBy names the columns whose largest rows are kept where the table is cut.
@@ -69,41 +70,112 @@ func (t Table) LeadBy(keys ...string) Table {
 	return t
 }
 
-// Least names the columns that a narrow screen hides first, in this order. After them it
-// hides from the right.
-func (t Table) Least(keys ...string) Table {
-	t.Minor = keys
+// Alarm marks the rows in which a column has one of these cells.
+func (t Table) Alarm(key string, cells ...string) Table {
+	for i, c := range t.Columns {
+		if c.ID() == key {
+			t.Columns[i].Alarm = cells
+		}
+	}
 	return t
 }
 
-// Of is a table with a row for each item. Unless a column computes its cells, they are
-// the field whose JSON key is the column's; a column that is neither is a programming
-// error, and panics.
-func Of[T any](name, title string, items []T, columns ...Column) Table {
-	fields := map[string][]int{}
+// New is a table without rows. The description lists its columns by key, with commas between them,
+// each with what its key and its cells do not tell: key:kind@group=name for people. So
+// "rank:count, total_ns, share:percent=of step" are the columns rank, total (in a unit of time)
+// and "of step".
+func New(name, title, columns string) Table {
+	t := Table{Name: name, Title: title}
+	for text := range strings.SplitSeq(columns, ", ") {
+		text, shown, named := strings.Cut(text, "=")
+		text, group, _ := strings.Cut(text, "@")
+		key, kind, given := strings.Cut(text, ":")
+		c := Column{Key: key, Name: nameOf(key), Group: group, Kind: kindOf(key)}
+		if named {
+			c.Name = shown
+		}
+		if given {
+			c.Kind = kinds[kind]
+		}
+		if kind == "short" {
+			c.Width = 70
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	return t
+}
+
+// nameOf is a key in words: "total_ns" → "total", "rank_max_over_mean" → "rank max/mean".
+func nameOf(key string) string {
+	return strings.NewReplacer("_over_", "/", "_", " ").Replace(strings.TrimSuffix(key, "_ns"))
+}
+
+// kindOf is the kind that a key tells, Label where it tells none.
+func kindOf(key string) Kind {
+	switch {
+	case strings.HasSuffix(key, "_ns"):
+		return Duration
+	case strings.HasSuffix(key, "bytes"):
+		return Bytes
+	case strings.HasSuffix(key, "max_over_mean"), strings.HasSuffix(key, "floor"), strings.HasPrefix(key, "null_"),
+		key == "balancedness":
+		return Ratio
+	}
+	return Label
+}
+
+// Cell computes the cells of a column that is no field of its items.
+type Cell struct {
+	key string
+	of  func(item any) any
+}
+
+// Computed is the cell of a column for an item.
+func Computed[T any](key string, of func(T) any) Cell {
+	return Cell{key, func(item any) any { return of(item.(T)) }}
+}
+
+// Of is a table with a row for each item. Cells that are not computed are the field whose JSON key
+// is the column's; a column that is neither is a programming error, and panics.
+func Of[T any](name, title string, items []T, columns string, computed ...Cell) Table {
+	t := New(name, title, columns)
+	cells := map[string]func(any) any{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		fields[key] = f.Index
+		cells[key] = func(item any) any { return reflect.ValueOf(item).FieldByIndex(f.Index).Interface() }
+		for i, c := range t.Columns {
+			if c.Key == key && c.Kind == Label && !strings.Contains(columns, key+":") {
+				t.Columns[i].Kind = kindOfType(f.Type)
+			}
+		}
 	}
-	t := Table{Name: name, Title: title, Columns: columns}
-	for i, c := range columns {
-		if c.Cell != nil {
-			continue
+	for _, c := range computed {
+		cells[c.key] = c.of
+	}
+	for _, c := range t.Columns {
+		if cells[c.Key] == nil {
+			panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.Key))
 		}
-		index, ok := fields[c.ID()]
-		if !ok {
-			panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.ID()))
-		}
-		columns[i].Cell = func(item any) any { return reflect.ValueOf(item).FieldByIndex(index).Interface() }
 	}
 	for _, item := range items {
-		row := make([]any, len(columns))
-		for i, c := range columns {
-			row[i] = c.Cell(item)
+		row := make([]any, len(t.Columns))
+		for i, c := range t.Columns {
+			row[i] = cells[c.Key](item)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// kindOfType is the kind of cells of a Go type.
+func kindOfType(t reflect.Type) Kind {
+	switch zero := reflect.Zero(t); {
+	case zero.CanInt(), zero.CanUint():
+		return Count
+	case zero.CanFloat():
+		return Real
+	}
+	return Label
 }
 
 // ID is the column's key.
@@ -331,6 +403,9 @@ func raw(v any) string {
 		return strconv.FormatInt(x.Int(), 10)
 	case x.CanUint():
 		return strconv.FormatUint(x.Uint(), 10)
+	}
+	if n == math.Trunc(n) && math.Abs(n) < 1e15 { // times in whole nanoseconds
+		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(n, 'g', -1, 64)
 }

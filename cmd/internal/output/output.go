@@ -252,47 +252,53 @@ func (v View) prose(words, indent string) string {
 var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`,
 	"]", `\]`, "~", `\~`)
 
-// pretty draws the table for people, and names the columns for which the screen is too
-// narrow.
-func pretty(t table.Table, v View) (drawn string, hidden []string) {
-	s := textTableOf(t)
-	if !v.Wide && v.Screen.Width > 0 {
-		hidden = s.hideColumns(v.Screen.Width, t.Minor)
-	}
+// gap is between two columns.
+const gap = "  "
+
+// pretty draws the table for people, and says whether lines are cut where the screen ends.
+func pretty(t table.Table, v View) (drawn string, cut bool) {
 	p := gopretty.NewWriter()
 	style := gopretty.StyleLight
 	style.Format.Header = text.FormatDefault
 	style.Options = gopretty.Options{SeparateHeader: true}
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", gap
-	p.SetStyle(style)
-	p.SuppressTrailingSpaces()
-	head := make(gopretty.Row, len(s.columns))
-	configs := make([]gopretty.ColumnConfig, len(s.columns))
-	for i, c := range s.columns {
+	style.Box.PaddingLeft, style.Box.PaddingRight, style.Box.UnfinishedRow = "", gap, "…"
+	columns := t.Shown()
+	head, configs := make(gopretty.Row, len(columns)), make([]gopretty.ColumnConfig, len(columns))
+	width, alarms := 0, make([]bool, len(t.Rows))
+	for i, c := range columns {
 		head[i] = c.Head
-		configs[i] = gopretty.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight,
-			VAlignHeader: text.VAlignBottom}
-		if c.Kind == table.Label {
+		configs[i] = gopretty.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
+		if !c.Numeric() {
 			configs[i].Align, configs[i].AlignHeader = text.AlignLeft, text.AlignLeft
 		}
+		widest := text.StringWidth(c.Head)
+		for row, cell := range c.Cells {
+			widest = max(widest, text.StringWidth(cell))
+			alarms[row] = alarms[row] || slices.Contains(c.Alarm, cell)
+		}
+		width += widest + len(gap)
 	}
+	if !v.Wide && v.Screen.Width > 0 && width > v.Screen.Width {
+		style.Size.WidthMax, cut = v.Screen.Width, true
+	}
+	p.SetStyle(style)
+	p.SuppressTrailingSpaces()
 	p.SetColumnConfigs(configs)
 	p.AppendHeader(head)
 	for row := range t.Rows {
-		cells := make(gopretty.Row, len(s.columns))
-		for i, c := range s.columns {
+		cells := make(gopretty.Row, len(columns))
+		for i, c := range columns {
 			if cells[i] = c.Cells[row]; v.Format == Markdown {
 				cells[i] = markdown.Replace(c.Cells[row])
 			}
-			if s.alarms[row] && (c.Kind == table.Ratio || c.Kind == table.Percent ||
-				slices.Contains(c.Alarm, c.Cells[row])) {
+			if alarms[row] && (c.Kind == table.Ratio || c.Kind == table.Percent || slices.Contains(c.Alarm, c.Cells[row])) {
 				cells[i] = v.Screen.warn(c.Cells[row])
 			}
 		}
 		p.AppendRow(cells)
 	}
 	if v.Format == Markdown {
-		return p.RenderMarkdown(), nil
+		return p.RenderMarkdown(), false
 	}
-	return p.Render(), hidden
+	return p.Render(), cut
 }

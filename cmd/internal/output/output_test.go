@@ -13,26 +13,17 @@ import (
 )
 
 func sample() Document {
+	phases := table.New("phases", "Phases", "phase, instances:count=launches, total_ns, max_over_mean, "+
+		"imbalance:percent, size_bytes=size")
+	phases.Rows = [][]any{
+		{"experts", int64(384), int64(9_007_199_254_740_993), 1.25, 0.25, int64(3 << 20)},
+		{"a | b", 1, int64(2_500_000), math.NaN(), nil, int64(1 << 19)},
+	}
 	return Document{
 		Headline: "Rank 2 waits least.",
-		Tables: []table.Table{{
-			Name:  "phases",
-			Title: "Phases",
-			Columns: []table.Column{
-				{Name: "phase"},
-				{Name: "launches", Key: "instances", Kind: table.Count},
-				{Name: "total", Key: "total_ns", Kind: table.Duration},
-				{Name: "max/mean", Key: "max_over_mean", Kind: table.Ratio},
-				{Name: "imbalance", Kind: table.Percent},
-				{Name: "size", Key: "size_bytes", Kind: table.Bytes},
-			},
-			Rows: [][]any{
-				{"experts", int64(384), int64(9_007_199_254_740_993), 1.25, 0.25, int64(3 << 20)},
-				{"a | b", 1, int64(2_500_000), math.NaN(), nil, int64(1 << 19)},
-			},
-		}, {Name: "empty", Columns: []table.Column{{Name: "only"}}}},
-		Notes: []string{"time is kernel time"},
-		Value: map[string]any{"schema_version": 1, "note": "<a>"},
+		Tables:   []table.Table{phases, table.New("empty", "", "only")},
+		Notes:    []string{"time is kernel time"},
+		Value:    map[string]any{"schema_version": 1, "note": "<a>"},
 	}
 }
 
@@ -85,7 +76,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		{float32(0.5), "0.5", "0.5"}, {named(0.12345), "0.1235", "0.12345"}, {named(math.NaN()), "–", ""},
 		{math.Inf(1), "–", ""},
 		{absent(-1), "–", ""}, {absent(4), "4", "4"}, {18711.4, "18711", "18711.4"}, {0.09375, "0.09375", "0.09375"},
-		{1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2.5e+09"},
+		{1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2500000000"},
 	} {
 		d := Document{Tables: []table.Table{{Columns: []table.Column{{Name: "x", Kind: table.Real}},
 			Rows: [][]any{{c.value}}}}}
@@ -171,9 +162,15 @@ func TestTableOfFields(t *testing.T) {
 		Name string `json:"name,omitempty"`
 		inner
 	}
-	twice := table.Column{Name: "twice", Cell: func(i any) any { return 2 * i.(item).Total }}
-	made := table.Of("t", "", []item{{"a", inner{3}}}, table.Column{Name: "name"},
-		table.Column{Name: "total", Key: "total_ns"}, twice)
+	made := table.Of("t", "", []item{{"a", inner{3}}}, "name, total_ns, twice:percent@own=of it",
+		table.Computed("twice", func(i item) any { return 2 * i.Total }))
+	for i, want := range []table.Column{{Name: "name", Key: "name"}, {Name: "total", Key: "total_ns", Kind: table.Duration},
+		{Name: "of it", Key: "twice", Kind: table.Percent, Group: "own"}} {
+		if got := made.Columns[i]; got.Name != want.Name || got.Key != want.Key || got.Kind != want.Kind ||
+			got.Group != want.Group {
+			t.Errorf("column %+v, want %+v", got, want)
+		}
+	}
 	if got := made.Rows[0]; got[0] != "a" || got[1] != int64(3) || got[2] != int64(6) {
 		t.Errorf("row %v", got)
 	}
@@ -182,7 +179,7 @@ func TestTableOfFields(t *testing.T) {
 			t.Errorf("a column without a field: %v", fault)
 		}
 	}()
-	table.Of("t", "", []item{}, table.Column{Name: "other"})
+	table.Of("t", "", []item{}, "other")
 }
 
 // People are shown the largest rows of a long table, and how many more there are; CSV is

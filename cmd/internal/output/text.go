@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -90,7 +89,7 @@ func (w *writer) table(t table.Table) {
 		}
 		w.WriteString(title + "\n")
 	}
-	drawn, hidden := pretty(t, w.View)
+	drawn, cut := pretty(t, w.View)
 	w.WriteString(drawn + "\n")
 	if t.Left > 0 {
 		order := ""
@@ -102,9 +101,8 @@ func (w *writer) table(t table.Table) {
 		}
 		w.line("  ", fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.Left, order))
 	}
-	if len(hidden) > 0 {
-		w.line("  ", fmt.Sprintf("… %s hidden: %s (--wide shows all)", quantity.Count(len(hidden), "column"),
-			strings.Join(hidden, ", ")))
+	if cut {
+		w.line("  ", "… cut where the terminal ends (--wide shows all columns)")
 	}
 }
 

@@ -30,10 +30,9 @@ func VerifiedCache(dir string, v logits.Verification) output.Document {
 		Answer answer.Answer `json:"answer"`
 	}{v, a}, balanceTable(v.Balance))
 	if len(failed) > 0 {
-		d.Tables = append(d.Tables, table.Table{
-			Name: "failed", Title: "Failed entries", Columns: []table.Column{{Name: "path"}, {Name: "reason"}},
-			Rows: failed,
-		})
+		t := table.New("failed", "Failed entries", "path, reason")
+		t.Rows = failed
+		d.Tables = append(d.Tables, t)
 	}
 	return d
 }
@@ -82,16 +81,13 @@ func proofSentence(p plan.Proof) string {
 
 // balanceTable shows balance beside its floor, one row per batch size.
 func balanceTable(balance []logits.BatchBalance) table.Table {
-	return table.Of("balance", "Balance over all ranks together", balance,
-		label("model"), label("method"), label("plan"), label("mode"), count("layer"),
-		label("dtype"), count("ranks"), computed(count("tokens/rank", "tokens_per_rank"),
-			func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }), ratio("expert max/mean"),
-		ratio("floor", "expert_floor"),
-		ratio("rank max/mean"), ratio("floor", "rank_floor"), count("active experts"),
-		count("ideal", "active_experts_ideal"),
-		computed(count("entries"), func(b logits.BatchBalance) any { return b.Entries }),
-		computed(size("size", "bytes"), func(b logits.BatchBalance) any { return b.Bytes }),
-		computed(label("status"), func(b logits.BatchBalance) any { return balanceStatus(b) }))
+	return table.Of("balance", "Balance over all ranks together", balance, "model, method, plan, mode, layer, dtype, "+
+		"ranks, tokens_per_rank:count=tokens/rank, expert_max_over_mean, expert_floor=floor, rank_max_over_mean, "+
+		"rank_floor=floor, active_experts:count, active_experts_ideal:count=ideal, entries:count, bytes=size, status",
+		table.Computed("tokens_per_rank", func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }),
+		table.Computed("entries", func(b logits.BatchBalance) any { return b.Entries }),
+		table.Computed("bytes", func(b logits.BatchBalance) any { return b.Bytes }),
+		table.Computed("status", func(b logits.BatchBalance) any { return balanceStatus(b) }))
 }
 
 // tokensText is a batch size; a periodic entry serves all.
@@ -195,11 +191,8 @@ func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outc
 		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: list[0].Plan,
 	}
-	t := table.Table{Name: "entries", Columns: []table.Column{
-		count("tokens/rank", "tokens_per_rank"), count("entries"), count("new"), count("replaced"),
-		size("size", "bytes"),
-		label("status"), real("bias spread tolerated", "bias_spread_survived"),
-	}}
+	t := table.New("entries", "", "tokens_per_rank:count=tokens/rank, entries:count, new:count, replaced:count, "+
+		"bytes=size, status, bias_spread_survived:real=bias spread tolerated")
 	for group := range slices.Chunk(list, ranks) {
 		n := totalsOf(group)
 		for _, outcome := range group {

@@ -26,13 +26,6 @@ var CampaignTables = []string{"points", "arms", "pairs", "launches", "blocks", "
 // what it rests on.
 func Campaign(r source.Campaign) output.Document {
 	r.Result = answer.Worded(r.Result)
-	rank := computed(label("rank"), func(p gain.Proof) any {
-		if p.Rank == gain.AllRanks {
-			return "all"
-		}
-		return fmt.Sprint(p.Rank)
-	})
-	arm := computed(label("arm"), func(p gain.Proof) any { return r.Called(p.Arm) })
 	normal, perfect := string(r.Called(gain.Normal)), string(r.Called(gain.Perfect))
 	tables := append(curveTables(r.Result), unitTables(r.Result, normal, perfect)...) // their names are CampaignTables
 	tables = append(tables, gainTable(r.Result, normal, perfect))
@@ -43,12 +36,17 @@ func Campaign(r source.Campaign) output.Document {
 		tables = append(tables, secondaryTable(r.Result))
 	}
 	if len(r.Proof) > 0 {
-		tables = append(tables, table.Of("proof", "Evidence of the routing", r.Proof, arm, rank, label("grade"),
-			label("evidence")))
+		tables = append(tables, table.Of("proof", "Evidence of the routing", r.Proof, "arm, rank:label, grade, evidence",
+			table.Computed("arm", func(p gain.Proof) any { return r.Called(p.Arm) }),
+			table.Computed("rank", func(p gain.Proof) any {
+				if p.Rank == gain.AllRanks {
+					return "all"
+				}
+				return fmt.Sprint(p.Rank)
+			})))
 	}
-	tables = append(tables, table.Of("checks", "Checks", r.Checks,
-		computed(label("check"), func(c gain.Check) any { return c.Name }), alarming(label("status"), "warn", "fail"),
-		label("text")))
+	tables = append(tables, table.Of("checks", "Checks", r.Checks, "check, status, text",
+		table.Computed("check", func(c gain.Check) any { return c.Name })).Alarm("status", "warn", "fail"))
 	if len(r.Profiled) > 0 {
 		tables = append(tables, profiledTable(r.Profiled))
 	}
@@ -83,40 +81,41 @@ func unitTables(r gain.Result, normal, perfect string) []table.Table {
 	if r.Metric.Unit != "" {
 		quantity += " in " + r.Metric.Unit
 	}
-	held := r.Design == gain.WithinLaunch
-	unit := count("pair")
-	if held {
-		unit = count("launch", "pair")
-	}
-	columns := []table.Column{unit, label("order"), real(normal, "normal"), real(perfect, "perfect"),
-		percent("gain"), label("status"), label("note")}
-	if held { // the orders are those of the blocks
-		columns = slices.Delete(columns, 1, 2)
-	}
-	if r.Share != nil { // pairs of several arms, told apart by the one beside normal
-		columns[len(columns)-4] = real("other arm", "perfect")
-		columns = slices.Insert(columns, len(columns)-5,
-			computed(label("arm"), func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
+	name, title, columns := "pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), "pair"
+	if held := r.Design == gain.WithinLaunch; held {
+		name, title = "launches", fmt.Sprintf("Launches, %s (geometric means of their segments)", quantity)
+		columns = "pair=launch"
 	}
 	if len(r.Points) > 0 {
-		columns = slices.Insert(columns, 1, real(r.Points[0].Name, "point"))
+		columns += ", point:real=" + r.Points[0].Name
 	}
-	if !held {
-		return []table.Table{table.Of("pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", quantity, normal), r.Pairs,
-			columns...)}
+	if r.Share != nil { // of several arms, told apart by the one beside normal
+		columns += ", arm"
 	}
-	return []table.Table{
-		table.Of("launches", fmt.Sprintf("Launches, %s (geometric means of their segments)", quantity), r.Pairs,
-			columns...),
-		blockTable(r, normal, perfect),
+	if name == "pairs" { // else the orders are those of the blocks
+		columns += ", order"
 	}
+	units := table.Of(name, title, r.Pairs, fmt.Sprintf("%s, normal:real=%s, perfect:real=%s, gain:percent, status, note",
+		columns, normal, otherArm(r, perfect)),
+		table.Computed("arm", func(p gain.Pair) any { return cmp.Or(p.Arm, gain.Perfect) }))
+	if name == "pairs" {
+		return []table.Table{units}
+	}
+	return []table.Table{units, blockTable(r, normal, perfect)}
+}
+
+// otherArm names the column of the arm beside normal.
+func otherArm(r gain.Result, perfect string) string {
+	if r.Share != nil {
+		return "other arm"
+	}
+	return perfect
 }
 
 // blockTable has a row for each block of a launch.
 func blockTable(r gain.Result, normal, perfect string) table.Table {
-	t := table.Table{Name: "blocks", Title: fmt.Sprintf("Blocks (A: %s, B: the other arm)", normal),
-		Columns: []table.Column{count("launch"), real("point"), label("arm"), count("block"), label("order"),
-			real(normal, "normal"), real(perfect, "perfect"), percent("gain"), label("status"), label("note")}}
+	t := table.New("blocks", fmt.Sprintf("Blocks (A: %s, B: the other arm)", normal), fmt.Sprintf("launch:count, "+
+		"point:real, arm, block:count, order, normal:real=%s, perfect:real=%s, gain:percent, status, note", normal, perfect))
 	for _, l := range r.Launches {
 		for _, b := range l.Blocks {
 			t.Rows = append(t.Rows, []any{l.Launch, l.Point, cmp.Or(l.Arm, gain.Arm(perfect)), b.Block, b.Order, b.Normal,
@@ -134,63 +133,56 @@ func blockTable(r gain.Result, normal, perfect string) table.Table {
 
 func gainTable(r gain.Result, normal, perfect string) table.Table {
 	g := r.Gain
-	t := table.Table{Name: "gain", Title: fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
-		Columns: []table.Column{
-			label("method"), percent("estimate"), percent("low"), percent("high"), percent("confidence"),
-			counted(r),
-		}, Rows: [][]any{
-			{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-			{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
-		}}
+	t := table.New("gain", fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
+		"method, estimate:percent, low:percent, high:percent, confidence:percent, "+unitsOf(r))
+	t.Rows = [][]any{
+		{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
+		{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
+	}
 	if r.Design == gain.WithinLaunch || g.MedianLow == 0 && g.MedianHigh == 0 { // or of a result older than medians
 		t.Rows = t.Rows[:1]
 	}
 	return t
 }
 
-// counted is the column of how many pairs a gain is of, which are launches where each holds all arms.
-func counted(r gain.Result) table.Column {
+// unitsOf is the column of how many pairs a gain is of, which are launches where each holds all arms.
+func unitsOf(r gain.Result) string {
 	if r.Design == gain.WithinLaunch {
-		return count("launches", "pairs")
+		return "pairs:count=launches"
 	}
-	return count("pairs")
+	return "pairs:count"
 }
 
 // curveTables are the gain at each point and of each arm, where there are several.
 func curveTables(r gain.Result) (tables []table.Table) {
 	if len(r.Points) > 0 {
-		name := r.Points[0].Name
-		gained := func(key string, of func(gain.Gain) router.Number) table.Column {
-			return computed(percent(key), func(p gain.PointGain) any { return of(p.Gain) })
-		}
-		columns := []table.Column{real(name, "value"),
-			gained("gain", func(g gain.Gain) router.Number { return g.Estimate }),
-			gained("low", func(g gain.Gain) router.Number { return g.Low }),
-			gained("high", func(g gain.Gain) router.Number { return g.High }),
-			computed(counted(r), func(p gain.PointGain) any { return p.Gain.N }),
-			alarming(label("verdict"), string(gain.Significant))}
+		gained := func(key string, of func(gain.PointGain) any) table.Cell { return table.Computed(key, of) }
+		columns := "value:real=" + r.Points[0].Name + ", gain:percent, low:percent, high:percent, " + unitsOf(r) +
+			", verdict"
 		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
-			columns = append(columns, real("tokens per active expert"))
+			columns += ", tokens_per_active_expert:real"
 		}
 		if r.Share != nil {
-			columns = append(columns, computed(percent("share of ceiling"),
-				func(p gain.PointGain) any {
+			columns += ", share_of_ceiling:percent"
+		}
+		tables = append(tables,
+			table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", r.Points[0].Name,
+				quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns,
+				gained("gain", func(p gain.PointGain) any { return p.Gain.Estimate }),
+				gained("low", func(p gain.PointGain) any { return p.Gain.Low }),
+				gained("high", func(p gain.PointGain) any { return p.Gain.High }),
+				gained("pairs", func(p gain.PointGain) any { return p.Gain.N }),
+				gained("share_of_ceiling", func(p gain.PointGain) any {
 					if p.Share == nil {
 						return router.Undefined()
 					}
 					return p.Share.Estimate
-				}))
-		}
-		tables = append(tables,
-			table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", name,
-				quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns...))
+				})).Alarm("verdict", string(gain.Significant)))
 	}
 	if r.Share != nil && len(r.Points) == 0 {
-		t := table.Table{Name: "arms",
-			Title: "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
-			Columns: []table.Column{label("arm"), percent("gain"), percent("low"), percent("high"),
-				alarming(label("verdict"), string(gain.Significant)), percent("share", "share_of_ceiling"),
-				percent("share low"), percent("share high")}}
+		t := table.New("arms", "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
+			"arm, gain:percent, low:percent, high:percent, verdict, share_of_ceiling:percent=share, share_low:percent, "+
+				"share_high:percent").Alarm("verdict", string(gain.Significant))
 		for _, a := range r.Arms[1:] {
 			share := gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}
 			if a.Share != nil {
@@ -206,10 +198,12 @@ func curveTables(r gain.Result) (tables []table.Table) {
 
 // doseTable is the time under each arm by its load imbalance.
 func doseTable(r gain.Result) table.Table {
-	t := table.Table{Name: "dose", Title: "Time by load imbalance, over balanced routing's; the line is drawn through " +
-		"arms marked so",
-		Columns: []table.Column{real("point"), label("arm"), ratio("rank load, max/mean", "rank_max_over_mean"),
-			label("load"), ratio("time"), ratio("low"), ratio("high"), label("line")}}
+	point := "point"
+	if len(r.Points) > 0 {
+		point = r.Points[0].Name
+	}
+	t := table.New("dose", "Time by load imbalance, over balanced routing's; the line is drawn through arms marked so",
+		"point:real="+point+", arm, rank_max_over_mean=rank load (max/mean), load, time:ratio, low:ratio, high:ratio, line")
 	add := func(point router.Number, d *gain.Dose) {
 		if d == nil {
 			return
@@ -226,17 +220,13 @@ func doseTable(r gain.Result) table.Table {
 	if len(r.Points) == 0 {
 		add(router.Undefined(), r.Dose)
 		t = *t.Without("point")
-	} else {
-		t.Columns[0] = real(r.Points[0].Name, "point")
 	}
 	return t
 }
 
 func secondaryTable(r gain.Result) table.Table {
-	t := table.Table{Name: "secondary", Title: "Other metrics (positive gain: better; interval and p adjusted for all)",
-		Columns: []table.Column{
-			label("metric"), label("unit"), percent("gain"), percent("low"), percent("high"), counted(r),
-			real("p")}}
+	t := table.New("secondary", "Other metrics (positive gain: better; interval and p adjusted for all)",
+		"metric, unit, gain:percent, low:percent, high:percent, "+unitsOf(r)+", p:real")
 	for _, s := range r.Secondary {
 		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N,
 			s.Gain.P})
@@ -253,15 +243,14 @@ func benchNotes(r source.Campaign) []string {
 }
 
 func profiledTable(arms []source.ProfiledArm) table.Table {
-	evidence := computed(label("evidence"), func(p source.ProfiledArm) any {
-		if p.Error != "" {
-			return "unreadable: " + p.Error
-		}
-		return p.Evidence
-	})
-	return table.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"),
-		duration("GPU time", "gpu_ns"),
-		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
+	return table.Of("profiled", "Profiled pair (not timed)", arms, "arm, ranks, gpu_ns=GPU time, layer=worst layer, "+
+		"rank_time_max_over_mean=expert time over ranks (max/mean), evidence",
+		table.Computed("evidence", func(p source.ProfiledArm) any {
+			if p.Error != "" {
+				return "unreadable: " + p.Error
+			}
+			return p.Evidence
+		}))
 }
 
 // ResumeCommand is the command that resumes a campaign.
@@ -290,12 +279,11 @@ func Reports(r gain.Result, set source.ReportSet) output.Document {
 }
 
 func matchedSteps(m *metrics.Match, normal, perfect string) table.Table {
-	gained := computed(percent("gain"), func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })
 	title := fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the step time: %s %s, %s %s",
 		quantity.Change(m.Gain), m.Clock, normal, quantity.Percent(m.NormalShare), perfect,
 		quantity.Percent(m.PerfectShare))
-	return table.Of("steps", title, m.Strata,
-		label("kind"), count("rank"), count("requests"), count("context tokens"), count("generated tokens"),
-		count(normal+" steps", "normal_steps"), count(perfect+" steps", "perfect_steps"),
-		real(normal+" mean (ms)", "normal_mean_ms"), real(perfect+" mean (ms)", "perfect_mean_ms"), gained)
+	return table.Of("steps", title, m.Strata, named("kind, rank, requests, context_tokens, generated_tokens, "+
+		"normal_steps={A} steps, perfect_steps={B} steps, normal_mean_ms={A} mean (ms), perfect_mean_ms={B} mean (ms), "+
+		"gain:percent", [2]gain.Arm{gain.Arm(normal), gain.Arm(perfect)}),
+		table.Computed("gain", func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 }))
 }

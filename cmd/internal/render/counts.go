@@ -1,6 +1,9 @@
 package render
 
 import (
+	"path/filepath"
+	"slices"
+
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -14,47 +17,45 @@ func Counts(result *counts.Result, given string) output.Document {
 	d := document(a, nil, struct {
 		*counts.Result
 		Answer answer.Answer `json:"answer"`
-	}{result, a}, countsView{result}.tables()...)
+	}{result, a}, countsTables(result)...)
 	if len(result.Records) > 1 {
 		d.Lead = d.Named("summary").Without("layers", "flagged", "balancedness", "imbalance", "worst_floor")
 	}
 	return d
 }
 
-// countsView writes counts for people.
-type countsView struct{ *counts.Result }
-
-func (res countsView) tables() (tables []table.Table) {
-	summary := computed(label("source"), func(s counts.Summary) any { return res.label(s.Source, s.Phase) })
-	layer := computed(label("source"),
-		func(l imbalance.SourceRow) any { return res.label(l.Source, counts.Phase(l.Phase)) })
-	line := computed(label("source"), func(l counts.ResultReported) any { return res.label(l.Source, l.Phase) })
+func countsTables(res *counts.Result) (tables []table.Table) {
+	// a record is named by the last part of its path where that tells it from the others, and its phase
+	name := func(source string, phase counts.Phase) any {
+		name := short(source, res.Records, func(r counts.ResultRecord) string { return r.Source })
+		if phase != "" {
+			name += " (" + string(phase) + ")"
+		}
+		return name
+	}
 	if len(res.Imbalance) > 0 || len(res.Reported) == 0 {
-		tables = append(tables, table.Of("imbalance", "Per layer, mean over steps", res.Imbalance,
-			layer, count("layer"), label("level"), count("steps"), ratio("max/mean"), percent("imbalance"),
-			ratio("balancedness"),
-			real("active"), ratio("floor"), ratio("null median"), ratio("null p95"), alarming(label("flagged"), "yes"),
-			count("worst"),
-		).LeadBy("level", "max_over_mean").Least("balancedness", "active", "null_median", "null_p95",
-			"floor", "max_over_mean"), table.Of("summary", "Over layers", res.Summary,
-			summary, label("level"), count("layers"), count("flagged"), ratio("max/mean"), percent("imbalance"),
-			ratio("balancedness"),
-			count("worst layer"), ratio("its max/mean", "worst_max_over_mean"),
-			ratio("its floor", "worst_floor")).Least("balancedness"))
+		tables = append(tables,
+			table.Of("imbalance", "Per layer, mean over steps", res.Imbalance, "source, layer, level, steps, max_over_mean, "+
+				"imbalance:percent, balancedness, active, floor, null_median, null_p95, flagged, worst",
+				table.Computed("source", func(l imbalance.SourceRow) any { return name(l.Source, counts.Phase(l.Phase)) })).
+				LeadBy("level", "max_over_mean").Alarm("flagged", "yes"),
+			table.Of("summary", "Over layers", res.Summary, "source, level, layers, flagged, max_over_mean, "+
+				"imbalance:percent, balancedness, worst_layer, worst_max_over_mean=its max/mean, worst_floor=its floor",
+				table.Computed("source", func(s counts.Summary) any { return name(s.Source, s.Phase) })))
 	}
 	if len(res.Reported) > 0 {
 		tables = append(tables, table.Of("reported", "Rank load as reported by the engine", res.Reported,
-			line, count("step"), count("passes"), ratio("balancedness"), ratio("max/mean")))
+			"source, step, passes, balancedness, max_over_mean",
+			table.Computed("source", func(l counts.ResultReported) any { return name(l.Source, l.Phase) })))
 	}
 	return tables
 }
 
-// label names a record: by the last part of its path where that tells it from the
-// others, and by its phase.
-func (res countsView) label(source string, phase counts.Phase) string {
-	name := short(source, res.Records, func(r counts.ResultRecord) string { return r.Source })
-	if phase != "" {
-		name += " (" + string(phase) + ")"
+// short is the last part of a path where that tells it from the paths of all items.
+func short[T any](path string, all []T, of func(T) string) string {
+	base := filepath.Base(path)
+	if slices.ContainsFunc(all, func(o T) bool { return of(o) != path && filepath.Base(of(o)) == base }) {
+		return path
 	}
-	return name
+	return base
 }

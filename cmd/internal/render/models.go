@@ -19,17 +19,14 @@ type modelsResult struct {
 
 // Models lays presets out.
 func Models(models []router.Model) output.Document {
-	groups := computed(label("groups"), func(m router.Model) any {
-		if !m.Grouped() {
-			return nil // none to choose from
-		}
-		return fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
-	})
-	t := table.Of("models", "", models,
-		label("name"), count("experts"), count("top-k"), groups, label("method"), label("bias"),
-		computed(real("scale"), func(m router.Model) any { return decimal(m.Scale) }), count("hidden", "hidden_size"),
-		count("intermediate", "intermediate_size"),
-		count("layers"), count("MoE layers", "moe_layers"), label("logits", "logits_dtype"), label("source"))
+	t := table.Of("models", "", models, "name, experts, top_k=top-k, groups:label, method, bias, scale:real, "+
+		"hidden_size=hidden, intermediate_size=intermediate, layers, moe_layers=MoE layers, logits_dtype=logits, source",
+		table.Computed("groups", func(m router.Model) any {
+			if !m.Grouped() {
+				return nil // none to choose from
+			}
+			return fmt.Sprintf("%d of %d", m.TopKGroups, m.Groups)
+		}), table.Computed("scale", func(m router.Model) any { return decimal(m.Scale) }))
 	return output.Document{Headline: quantity.Count(len(models), "model"), Tables: []table.Table{t},
 		Value: modelsResult{SchemaVersion: 1, Kind: "models", Models: models}}
 }

@@ -59,41 +59,38 @@ func (res placeView) notes() []string {
 		"sizes"}
 }
 
-// tables are all of them.
+// loads are the columns of the load of a placement, and of the predicted change of time.
+const (
+	loads      = "judged_max_over_mean, baseline_max_over_mean"
+	timeChange = "predicted_time_change:percent=time change, predicted_time_change_low:percent=low, " +
+		"predicted_time_change_high:percent=high"
+)
+
 func (res placeView) tables() []table.Table {
-	window := computed(label("window"), func(w place.Workload) any { return res.label(w.Window) })
-	judged := []table.Column{ratio("judged max/mean"), ratio("baseline max/mean")}
-	tables := []table.Table{table.Of("placements", "Placements, mean over layers and windows", res.Placements,
-		slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"), ratio("learned max/mean")},
-			judged,
-			[]table.Column{ratio("p95 over layers", "judged_p95_over_layers"), ratio("worst window", "judged_worst_window"),
-				percent("load change", "judged_load_change"), ratio("null p95")},
-			timeColumns(func(p place.Placement) *place.TimeChange { return p.Time }),
-			[]table.Column{percent("moved", "moved_share"), label("verdict")})...),
+	placed := timeCells(func(p place.Placement) *place.TimeChange { return p.Time })
+	judged := timeCells(func(w place.Workload) *place.TimeChange { return w.Time })
+	return []table.Table{
+		table.Of("placements", "Placements, mean over layers and windows", res.Placements,
+			"ranks, redundant, plan, learned_max_over_mean, "+loads+", judged_p95_over_layers:ratio=p95 over layers, "+
+				"judged_worst_window:ratio=worst window, judged_load_change:percent=load change, null_p95, "+timeChange+
+				", moved_share:percent=moved, verdict", placed...),
 		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
-			slices.Concat([]table.Column{count("ranks"), count("redundant"), window}, judged,
-				[]table.Column{percent("load change", "judged_load_change"), ratio("null p95")},
-				timeColumns(func(w place.Workload) *place.TimeChange { return w.Time }))...)}
-	tables = append(tables, gainsTable(res.Placements))
-	price := slices.Concat([]table.Column{count("ranks"), count("redundant"), label("plan"),
-		size("copies per rank and layer", "replica_bytes_per_rank_and_layer")},
-		within("rank", size("copies per rank", "replica_bytes_per_rank")),
-		[]table.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
-		[]table.Column{duration("move"), real("steps to pay back", "paid_back_after_steps")})
-	curve := slices.Concat([]table.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"),
-		count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
-		[]table.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"),
-			label("in budget")})
-	tables = append(tables,
-		empty(table.Of("curve", "From the running placement on, by moves", res.Curve, curve...),
-			"name what runs by --from, or give --max-moves"))
-	tables = append(tables, table.Of("drift", "Load under the running placement, over windows in order", res.Drift,
-		count("ranks"), computed(label("window"), func(d place.Drift) any { return res.label(d.Window) }),
-		ratio("max/mean"), ratio("balancedness")))
-	return append(tables, table.Of("price", "Price of each placement", res.Placements, price...),
+			"ranks, redundant, window, "+loads+", judged_load_change:percent=load change, null_p95, "+timeChange,
+			append(judged, table.Computed("window", func(w place.Workload) any { return res.label(w.Window) }))...),
+		gainsTable(res.Placements),
+		empty(table.Of("curve", "From the running placement on, by moves", res.Curve, "ranks, redundant, "+
+			"moved_share:percent=moved, moved_experts=experts to move, moved_bytes@moved=to move, learned_max_over_mean, "+
+			"judged_max_over_mean, knee, afresh, in_budget"), "name what runs by --from, or give --max-moves"),
+		table.Of("drift", "Load under the running placement, over windows in order", res.Drift,
+			"ranks, window, max_over_mean, balancedness",
+			table.Computed("window", func(d place.Drift) any { return res.label(d.Window) })),
+		table.Of("price", "Price of each placement", res.Placements, "ranks, redundant, plan, "+
+			"replica_bytes_per_rank_and_layer:bytes=copies per rank and layer, "+
+			"replica_bytes_per_rank:bytes@rank=copies per rank, moved_experts=experts to move, moved_bytes@moved=to move, "+
+			"move_ns, paid_back_after_steps:real=steps to pay back"),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
-			slices.Concat([]table.Column{count("ranks"), count("redundant"), count("layer"), ratio("learned max/mean")},
-				judged)...).LeadBy("judged_max_over_mean", "learned_max_over_mean"))
+			"ranks, redundant, layer, learned_max_over_mean, "+loads).LeadBy("judged_max_over_mean", "learned_max_over_mean"),
+	}
 }
 
 // gainsTable is what the curve of a campaign predicts for the load of each placement.
@@ -109,35 +106,25 @@ func gainsTable(placements []place.Placement) table.Table {
 			rows = append(rows, row{p.Plan, p.Name, g})
 		}
 	}
-	return empty(table.Of("gains", "Gain predicted from the campaign's curve of time over load", rows, count("ranks"),
-		count("redundant"), label("plan"), label("point"), real("value"), ratio("from", "from_max_over_mean"),
-		ratio("to", "to_max_over_mean"), percent("gain", "estimate"), percent("low"), percent("high"),
-		label("refused")), "give a --campaign of several --routers")
+	return empty(table.Of("gains", "Gain predicted from the campaign's curve of time over load", rows,
+		"ranks, redundant, plan, point, value, from_max_over_mean=from, to_max_over_mean=to, estimate:percent=gain, "+
+			"low:percent, high:percent, refused"), "give a --campaign of several routers")
 }
 
-// empty says why a table has no rows, where it has none.
-func empty(t table.Table, why string) table.Table {
-	if len(t.Rows) == 0 {
-		t.Title += ": none; " + why
-	}
-	return t
-}
-
-// timeColumns are the predicted change of time and its interval.
-func timeColumns[T any](of func(T) *place.TimeChange) []table.Column {
-	cell := func(c table.Column, number func(*place.TimeChange) router.Number) table.Column {
-		return computed(c, func(item T) any {
+// timeCells are the predicted change of time and its interval.
+func timeCells[T any](of func(T) *place.TimeChange) []table.Cell {
+	cell := func(key string, number func(*place.TimeChange) router.Number) table.Cell {
+		return table.Computed(key, func(item T) any {
 			if t := of(item); t != nil {
 				return number(t)
 			}
 			return router.Undefined()
 		})
 	}
-	return []table.Column{
-		cell(percent("time change", "predicted_time_change"),
-			func(t *place.TimeChange) router.Number { return t.Estimate }),
-		cell(percent("low", "predicted_time_change_low"), func(t *place.TimeChange) router.Number { return t.Low }),
-		cell(percent("high", "predicted_time_change_high"), func(t *place.TimeChange) router.Number { return t.High }),
+	return []table.Cell{
+		cell("predicted_time_change", func(t *place.TimeChange) router.Number { return t.Estimate }),
+		cell("predicted_time_change_low", func(t *place.TimeChange) router.Number { return t.Low }),
+		cell("predicted_time_change_high", func(t *place.TimeChange) router.Number { return t.High }),
 	}
 }
 

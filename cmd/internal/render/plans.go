@@ -56,11 +56,12 @@ func (result Plans) Document() output.Document {
 		line = strings.Join(even[:len(even)-1], ", ") + " and " + even[len(even)-1] + " are"
 	}
 	slices.Sort(tokens)
-	spans := table.Of("plans", "", result.Spans, count("ranks"), computed(label("plan"), func(s plan.Span) any { return s.Name }),
-		computed(label("at the floors for", "at_floors_for"), floorsText),
-		computed(label("busiest rank"), func(s plan.Span) any { return offText(s.Rank) }),
-		computed(label("busiest expert"), func(s plan.Span) any { return offText(s.Expert) }),
-		computed(label("active experts"), activeText))
+	spans := table.Of("plans", "", result.Spans, "ranks, plan, at_floors_for=at the floors for, busiest_rank, "+
+		"busiest_expert, active_experts", table.Computed("plan", func(s plan.Span) any { return s.Name }),
+		table.Computed("at_floors_for", floorsText),
+		table.Computed("busiest_rank", func(s plan.Span) any { return offText(s.Rank) }),
+		table.Computed("busiest_expert", func(s plan.Span) any { return offText(s.Expert) }),
+		table.Computed("active_experts", activeText))
 	d.Answer = &output.Answer{Line: line + " as even as whole slots allow at every number of tokens.", Tone: output.Fine,
 		Verdict: "complete", Basis: fmt.Sprintf("%s, %s, %s, %s tokens per rank", result.Model,
 			shapeText(result.Shape, result.Method), result.Mode, quantity.Ranges(slices.Compact(tokens)))}
@@ -70,12 +71,9 @@ func (result Plans) Document() output.Document {
 
 // cases is the table of every number of tokens.
 func (result Plans) cases() table.Table {
-	t := table.Table{Name: "cases", Columns: []table.Column{
-		count("ranks"), count("tokens/rank", "tokens_per_rank"), label("plan"), ratio("rank max/mean"),
-		ratio("floor", "rank_floor"), ratio("expert max/mean"), ratio("floor", "expert_floor"), count("active experts"),
-		count("ideal", "active_experts_ideal"), count("pair excess", "pair_excess_slots"), count("receiver conflict"),
-		label("verdict"),
-	}}
+	t := table.New("cases", "", "ranks:count, tokens_per_rank:count=tokens/rank, plan, rank_max_over_mean, "+
+		"rank_floor=floor, expert_max_over_mean, expert_floor=floor, active_experts:count, "+
+		"active_experts_ideal:count=ideal, pair_excess_slots:count=pair excess, receiver_conflict:count, verdict")
 	for _, row := range result.Plans {
 		t.Rows = append(t.Rows, caseCells(row, len(t.Columns)))
 	}

@@ -3,8 +3,8 @@ package render
 import (
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -20,22 +20,27 @@ import (
 // arguments of a command.
 func Trace(t *nsys.Trace, given string) output.Document {
 	a := answer.OfTrace(t, given)
-	d := document(a, traceNotes(t), tracedJSON{t, a}, traceTables(t)...)
+	var notes []string
+	if t.Arm != "" {
+		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
+	}
+	d := document(a, notes, struct {
+		*nsys.Trace
+		Answer answer.Answer `json:"answer"`
+	}{t, a}, traceTables(t)...)
 	switch a.Verdict {
 	case answer.Uneven:
 		d.Lead = unevenLayers(t)
 	case answer.LateLaunches:
-		arrivals := arrivalTable(t.Waiting)
-		d.Lead = arrivals.Only("rank", "last_steps", "mean_wait_ns", "cause", "explained_ns")
+		d.Lead = d.Named("arrivals").Only("rank", "last_steps", "mean_wait_ns", "cause", "explained_ns")
 	}
 	return d
 }
 
 // unevenLayers are the layers with the largest loss, by time and, where it is recorded, by load.
 func unevenLayers(t *nsys.Trace) *table.Table {
-	out := &table.Table{Columns: []table.Column{count("layer"), count("slowest rank", "worst_rank"),
-		ratio("time (max/mean)", "time"), ratio("load (max/mean)", "load"), duration("loss per step", "loss_ns")},
-		Leading: []string{"loss_ns"}}
+	out := table.New("", "", "layer:count, worst_rank:count=slowest rank, time:ratio=time (max/mean), "+
+		"load:ratio=load (max/mean), loss_ns=loss per step").LeadBy("loss_ns")
 	load := map[router.OptInt]router.Number{}
 	for _, r := range t.Imbalance {
 		if r.Level == router.LevelRank && r.Quantity == imbalance.Load {
@@ -47,12 +52,9 @@ func unevenLayers(t *nsys.Trace) *table.Table {
 			continue
 		}
 		loss, at := router.Undefined(), router.Undefined()
-		for _, s := range t.Stragglers {
-			if s.Layer != r.Layer {
-				continue
-			}
-			if loss = s.ExpertsLossNS; r.Of == imbalance.OfGEMM {
-				loss = s.GEMMLossNS
+		if i := slices.IndexFunc(t.Stragglers, func(s imbalance.Straggler) bool { return s.Layer == r.Layer }); i >= 0 {
+			if loss = t.Stragglers[i].ExpertsLossNS; r.Of == imbalance.OfGEMM {
+				loss = t.Stragglers[i].GEMMLossNS
 			}
 		}
 		if l, ok := load[r.Layer]; ok {
@@ -63,81 +65,74 @@ func unevenLayers(t *nsys.Trace) *table.Table {
 	if len(load) == 0 {
 		return out.Without("load")
 	}
-	return out
+	return &out
 }
 
-// tracedJSON is the JSON of a trace.
-type tracedJSON struct {
-	*nsys.Trace
-	Answer answer.Answer `json:"answer"`
-}
+// statistics are the columns of nsys.Stats behind the number of instances. The statistics of one
+// instance are not read against totals.
+const statistics = ", total_ns, busy_ns, mean_ns@each, median_ns@each, min_ns@each, max_ns@each, " +
+	"stddev_ns@each=std dev, p90_ns@each, p99_ns@each"
+
+// cause are the columns of an item that embeds a Cause. What a cause adds beyond the wait, the
+// rank makes up for by having less of something else.
+const cause = "cause, explained_ns=of it, host_did=host"
 
 func traceTables(t *nsys.Trace) []table.Table {
-	file := computed(label("file"), func(e nsys.Export) any { return filepath.Base(e.Path) })
+	explained := table.Computed("explained_ns",
+		func(c interface{ Explained() router.Number }) any { return c.Explained() })
 	return []table.Table{
 		table.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
-			count("layer"), label("level"), label("quantity"), label("of"), label("basis"), count("steps"),
-			count("parts"), ratio("max/mean"), percent("imbalance"),
-			ratio("floor"), ratio("null p95"), alarming(label("flagged"), "yes"), count("worst")).LeadBy("level",
-			"quantity", "max_over_mean").Least("parts", "steps", "max_over_mean", "quantity", "of", "basis"),
+			"layer, level, quantity, of, basis, steps, parts, max_over_mean, imbalance:percent, floor, null_p95, flagged, "+
+				"worst").LeadBy("level", "quantity", "max_over_mean").Alarm("flagged", "yes"),
 		kindTable(t.StepKinds),
 		table.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
-			count("layer"), count("steps"), duration("loss"), duration("mean"), duration("max"),
-			count("slowest rank", "worst_rank"), count("in steps", "worst_steps"),
-			duration("loss of GEMM", "gemm_loss_ns"), duration("of experts", "experts_loss_ns")).LeadBy("loss_ns"),
-		arrivalTable(t.Waiting),
-		lateTable(t.Waiting),
+			"layer, steps, loss_ns, mean_ns, max_ns, worst_rank=slowest rank, worst_steps=in steps, "+
+				"gemm_loss_ns=loss of GEMM, experts_loss_ns=of experts").LeadBy("loss_ns"),
+		table.Of("arrivals", "Who arrives last at the collectives: how long ranks wait for it per step, and mostly why",
+			t.Waiting.Ranks, "rank, last_steps=last in steps, mean_wait_ns=ranks wait, "+cause, explained).
+			LeadBy("mean_wait_ns"),
+		table.Of("late", "Steps in which ranks wait far longer than in most, for whom, and mostly why", t.Waiting.Late,
+			"step, rank, layer, phase, mean_wait_ns=ranks wait, usual_wait_ns=usually, "+cause, explained).
+			LeadBy("mean_wait_ns"),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
-			count("rank"), count("layer"), label("phase"), count("kernels", "instances"), duration("total"),
-			duration("collective"), duration("busy")).LeadBy("total_ns"),
+			"rank, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),
 		table.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
-			count("rank"), count("layer"), label("phase"), count("instances"), duration("total"), duration("wait"),
-			duration("transfer")).LeadBy("total_ns"),
-		expertTable(t.Experts),
-		kernelTable(t),
+			"rank, layer, phase, instances, total_ns, wait_ns, transfer_ns").LeadBy("total_ns"),
+		empty(table.Of("experts", "Time per expert, over all steps", t.Experts,
+			"layer, expert, rank, basis, slots, instances"+statistics).LeadBy("total_ns"),
+			"experts have no kernels or ranges of their own; --counts allocates the time of grouped kernels by recorded load"),
+		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels, "share:percent, instances"+statistics+
+			", unknown_ns, placed=phase, evidence, phase=phase by name, library, name:short",
+			table.Computed("share", func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })),
 		table.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
-			count("rank"), count("step"), count("layer"), label("phase"), count("kernels", "instances"),
-			duration("total"), duration("collective"), duration("busy")).LeadBy("total_ns"),
+			"rank, step, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),
 		table.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
-			append([]table.Column{count("rank"), count("graph", "graph_id")}, statColumns("launches")...)...),
+			"rank, graph_id=graph, instances=launches"+statistics),
 		timeTable(t),
-		table.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage},
-			duration("GPU time", "gpu_ns"), percent("with launch", "launch_share"),
-			percent("in a layer", "layer_share"), percent("in one expert", "expert_share")),
-		table.Of("alignment", "Clock alignment of the ranks", t.Alignment, append([]table.Column{
-			count("rank"), label("basis"), duration("offset"), real("drift (ppm)", "drift_ppm"), count("collectives")},
-			within("residual", duration("median residual", "residual_ns"))...)...).LeadBy("residual_ns"),
-		table.Of("exports", "Exports", t.Exports,
-			file, label("nsys", "nsys_version"), label("schema", "schema_version"), count("kernels"),
-			count("API calls", "launches"), count("ranges"), label("CUDA graphs", "graph_mode")),
+		table.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage}, "gpu_ns=GPU time, "+
+			"launch_share:percent=with launch, layer_share:percent=in a layer, expert_share:percent=in one expert"),
+		table.Of("alignment", "Clock alignment of the ranks", t.Alignment, "rank, basis, offset_ns, "+
+			"drift_ppm=drift (ppm), collectives, residual_ns@residual=median residual").LeadBy("residual_ns"),
+		table.Of("exports", "Exports", t.Exports, "file, nsys_version=nsys, schema_version=schema, kernels, "+
+			"launches=API calls, ranges, graph_mode=CUDA graphs",
+			table.Computed("file", func(e nsys.Export) any { return filepath.Base(e.Path) })),
 		table.Of("ranks", "Ranks", t.Ranks,
-			count("rank"), label("evidence"), label("file", "export"), count("process", "pid"),
-			count("device", "device_id"), count("streams")),
+			"rank, evidence, export=file, pid=process, device_id=device, streams"),
 	}
 }
 
-func expertTable(experts []nsys.ExpertStat) table.Table {
-	return table.Of("experts", "Time per expert, over all steps", experts,
-		append([]table.Column{count("layer"), count("expert"), count("rank"), label("basis"), count("slots")},
-			statColumns("instances")...)...).LeadBy("total_ns")
-}
-
-func kernelTable(t *nsys.Trace) table.Table {
-	share := computed(percent("share"),
-		func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })
-	name := table.Column{Name: "name", Width: 70} // a row stays on one line
-	return table.Of("kernels", "Kernels, all ranks and steps", t.Kernels,
-		slices.Concat([]table.Column{share}, statColumns("instances"),
-			[]table.Column{duration("unknown"), label("phase", "placed"), label("evidence"),
-				label("phase by name", "phase"), label("library"), name})...).
-		Least("p99_ns", "p90_ns", "stddev_ns", "min_ns", "max_ns", "median_ns", "busy_ns", "unknown_ns", "library",
-			"phase", "evidence", "mean_ns", "instances", "placed", "total_ns")
+// empty says why a table has no rows, where it has none.
+func empty(t table.Table, why string) table.Table {
+	if len(t.Rows) == 0 {
+		t.Title += ": none; " + why
+	}
+	return t
 }
 
 // kindTable judges each kind of steps by itself.
 func kindTable(kinds []nsys.StepKind) table.Table {
-	of := func(c table.Column, value func(imbalance.Summary) any) table.Column {
-		return computed(c, func(k nsys.StepKind) any {
+	of := func(key string, value func(imbalance.Summary) any) table.Cell {
+		return table.Computed(key, func(k nsys.StepKind) any {
 			if k.Time.Layers == 0 {
 				return nil
 			}
@@ -145,26 +140,12 @@ func kindTable(kinds []nsys.StepKind) table.Table {
 		})
 	}
 	return table.Of("kinds", "Kinds of steps, each by itself", kinds,
-		label("kind", "name"), computed(label("steps"), func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
-		of(percent("mean"), func(s imbalance.Summary) any { return s.Imbalance }),
-		of(percent("worst"), func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
-		of(count("worst layer"), func(s imbalance.Summary) any { return s.WorstLayer }),
-		of(count("flagged layers"), func(s imbalance.Summary) any { return s.Flagged }))
-}
-
-// statColumns are the columns of nsys.Stats, with the people's word for what is
-// counted. The statistics of one instance are not read against totals.
-func statColumns(instances string) []table.Column {
-	busy := duration("busy")
-	busy.Cell = func(item any) any { // whole nanoseconds
-		if ns := reflect.ValueOf(item).FieldByName("BusyNS").Interface().(router.Number); ns.Defined() {
-			return int64(ns)
-		}
-		return nil
-	}
-	return append([]table.Column{count(instances, "instances"), duration("total"), busy}, within("each",
-		duration("mean"), duration("median"), duration("min"), duration("max"), duration("std dev", "stddev_ns"),
-		duration("p90"), duration("p99"))...)
+		"name=kind, steps, mean:percent, worst:percent, worst_layer:count, flagged_layers:count",
+		table.Computed("steps", func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
+		of("mean", func(s imbalance.Summary) any { return s.Imbalance }),
+		of("worst", func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
+		of("worst_layer", func(s imbalance.Summary) any { return s.WorstLayer }),
+		of("flagged_layers", func(s imbalance.Summary) any { return s.Flagged }))
 }
 
 // timeTable is each rank's time per step: work by phase, waiting and transfer of the
@@ -175,18 +156,16 @@ func timeTable(t *nsys.Trace) table.Table {
 	if steps.Marked() {
 		title = "Time per rank, mean over the steps that count, collectives separate"
 	}
-	out := table.Table{Name: "time", Title: title, Columns: []table.Column{count("rank")}}
-	out.Leading = []string{"experts_ns"}
-	byRank := steps.Phases()
+	byRank, columns := steps.Phases(), "rank:count"
 	var phases []nsys.Phase
 	for _, p := range nsys.Phases() {
 		if slices.ContainsFunc(byRank, func(r nsys.RankPhases) bool { return r.Work[p] > 0 }) {
 			phases = append(phases, p)
-			out.Columns = append(out.Columns, duration(string(p)))
+			columns += fmt.Sprintf(", %s_ns=%s", strings.ReplaceAll(string(p), " ", "_"), p)
 		}
 	}
-	out.Columns = append(out.Columns, duration("collectives", "collective_ns"), duration("wait"), duration("transfer"),
-		duration("no kernel"))
+	out := table.New("time", title, columns+", collective_ns=collectives, wait_ns, transfer_ns, no_kernel_ns").
+		LeadBy("experts_ns")
 	for i, r := range steps.Ranks {
 		row := []any{r}
 		for _, p := range phases {
@@ -201,12 +180,4 @@ func timeTable(t *nsys.Trace) table.Table {
 		out.Rows = append(out.Rows, row)
 	}
 	return out
-}
-
-// traceNotes are what a trace says beside its warnings.
-func traceNotes(t *nsys.Trace) []string {
-	if t.Arm == "" {
-		return nil
-	}
-	return []string{fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence)}
 }
