@@ -37,7 +37,7 @@ func PID(globalPid int64) int64 { return globalPid >> 24 & 0xFFFFFF }
 // Issues counts the rows that could not be used as they are, by the code of their warning.
 type Issues map[string]int64
 
-// The codes, of which adopted is a reason and no code of a warning.
+// The codes.
 const (
 	Backwards          = "backwards"          // events that end before they begin, left out
 	OutOfRange         = "out_of_range"       // events beyond TimeLimit, left out
@@ -46,7 +46,6 @@ const (
 	ReusedCorrelations = "correlation_reused" // calls with the correlation id of another call
 	NoPID              = "no_process"         // kernels without a process, where there are several
 	OtherDevice        = "other_device"       // kernels on another device than most of their process
-	Adopted            = "adopted"            // kernels without a process, given to the only one
 )
 
 func (t Issues) add(o Issues) {

@@ -181,9 +181,6 @@ func (d *description) warnIssues() {
 			d.warn(code, "rows", rows)
 		}
 	}
-	if n := d.rec.Issues[capture.Adopted]; n > 0 {
-		d.warn(capture.NoPID, "why", capture.Adopted, "rows", n, "kernels", d.Kernels)
-	}
 	if d.rec.NoPIDs {
 		d.warn(capture.NoPID, "why", "none")
 	}
