@@ -145,6 +145,11 @@ func TestBalanceByHand(t *testing.T) {
 	if want := fmt.Sprint(2/1.5, 2/1.5, 1., 1., 16, 16); got != want {
 		t.Errorf("balance %s, want %s", got, want)
 	}
+	// The reference's first generation gives each rank the same 6 experts, 4 slots each.
+	other, _ := filled(t, specOf(t, small(router.Renormalize), 4), "trtllm-gen1", 3)
+	if o := verified(t, other).Balance[0]; !b.AtFloor || o.AtFloor || o.ActiveExperts != 6 || o.ExpertMaxOverMean != 4/1.5 {
+		t.Errorf("at the floor: %v, and the reference %+v", b.AtFloor, o)
+	}
 	rows, err := Rows(specOf(t, small(router.Renormalize), 4), 3)
 	if err != nil {
 		t.Fatal(err)

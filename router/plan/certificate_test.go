@@ -175,21 +175,6 @@ func choices(s router.Shape) (all [][]int) {
 	return all
 }
 
-// The floors of a problem are those that the certificate of any of its plans states.
-func TestFloorsAreThoseOfTheCertificate(t *testing.T) {
-	random := rand.New(rand.NewPCG(21, 22))
-	same := func(a, b router.Number) bool { return a == b || !a.Defined() && !b.Defined() }
-	for range 300 {
-		p := anyProblem(t, random)
-		c := certify(t, "uniform", p, Options{})
-		f := p.Floors(c.Rank.Max)
-		if !same(f.Rank, c.Rank.FloorOverMean) || !same(f.Copy, c.Copy.FloorOverMean) ||
-			!same(f.Expert, c.Expert.FloorOverMean) || f.Active != c.ActiveExpertsIdeal {
-			t.Fatalf("%v, tokens %v: floors %+v, the certificate has %+v", p.Shape, p.Tokens, f, c)
-		}
-	}
-}
-
 // Floors round up. One token of top-3 in one group of 4 experts, whose experts lie on 2 of 4 ranks,
 // sends 2 slots to one of them, though 3 slots on 4 ranks are one each. With a second copy of expert 0,
 // 5 slots on 4 experts need an expert with 2, as 4 do not.
