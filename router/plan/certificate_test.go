@@ -208,11 +208,13 @@ func TestSpans(t *testing.T) {
 	}
 	cases = append(cases, CaseOf("sglang-gen3", problem(t, 10, 2, 0, 0, 4, router.DEP, 1), Options{}))
 	spans := Spans(cases, problems)
-	if len(spans) != 4 || !slices.Equal(spans[0].AtFloors, []int{1, 2, 3}) || spans[0].Every == nil || !spans[0].Every.Optimal() {
+	if len(spans) != 4 || !slices.Equal(spans[0].AtFloors, []int{1, 2, 3}) || spans[0].Every == nil ||
+		!spans[0].Every.Optimal() {
 		t.Errorf("%+v", spans)
 	}
 	// Of 64 slots of one token on each of 8 ranks the first generation uses 8 experts; 8 times the floor of 4.
-	if g := spans[1]; g.Invalid != 3 || len(g.AtFloors) != 0 || g.Active != (Worst{1, 8, 64}) || g.Expert != (Worst{1, 32, 4}) ||
+	if g := spans[1]; g.Invalid != 3 || len(g.AtFloors) != 0 || g.Active != (Worst{1, 8, 64}) ||
+		g.Expert != (Worst{1, 32, 4}) ||
 		g.Every != nil {
 		t.Errorf("%+v", g)
 	}
