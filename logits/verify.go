@@ -21,7 +21,7 @@ import (
 // routes it by the exact method of the gate, token by token: to the experts that it promises,
 // with equal weights, on all tep ranks the same. Of a batch size that lacks ranks the
 // missing entries are listed too. each, when not nil, is called after every file, from one
-// goroutine at a time. The error is about the folder; those of entries are in the result.
+// goroutine at a time. The error is about the folder; each entry has its own in the result.
 func Verify(ctx context.Context, dir string, each func(done, total int)) (Verification, error) {
 	return scan(ctx, dir, each, true)
 }

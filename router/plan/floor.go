@@ -18,7 +18,7 @@ import (
 // the least x with Σₚ min(F, x·Lₚ) ≥ N·k. That is ⌈N·k/copies⌉, or more where ranks
 // hold unequally many.
 //
-// expert: that of copies without replicas, ⌈N·k/E⌉ with them.
+// expert: the same as copy without replicas, ⌈N·k/E⌉ with them.
 //
 // pair: the same as rank for the tokens of one source.
 type bounds struct {
