@@ -132,7 +132,8 @@ type Outcome struct {
 // replaced, is an error. The result is in the order of the batch sizes, then of the ranks.
 // each, when not nil, is called after every entry, from one goroutine at a time. Ranks that
 // are not there and plans that cannot be made are refused before anything is written.
-func (c *Cache) Fill(ctx context.Context, name string, ranks, tokens []int, each func(Outcome)) (all []Outcome, err error) {
+func (c *Cache) Fill(ctx context.Context, name string, ranks, tokens []int, each func(Outcome)) ([]Outcome, error) {
+	var all []Outcome
 	for _, r := range ranks {
 		if last := c.spec.Layout.Ranks() - 1; r < 0 || r > last {
 			return nil, fmt.Errorf("%w: want a rank from 0 to %d, have %d", ErrSpec, last, r)
@@ -155,9 +156,11 @@ func (c *Cache) Fill(ctx context.Context, name string, ranks, tokens []int, each
 	return all, nil
 }
 
-// visit does something about the entries of a plan, several at once.
-func (c *Cache) visit(ctx context.Context, p planned, ranks []int, do func(context.Context, *entryWriter, planned, *Outcome) error,
-	each func(Outcome)) ([]Outcome, error) {
+// work is done on one entry, with an idle writer.
+type work func(ctx context.Context, e *entryWriter, p planned, o *Outcome) error
+
+// visit works on the entries of a plan, several at once.
+func (c *Cache) visit(ctx context.Context, p planned, ranks []int, do work, each func(Outcome)) ([]Outcome, error) {
 	list, report := make([]Outcome, len(ranks)), sync.Mutex{}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))

@@ -273,8 +273,8 @@ func (e *entryWriter) route(planned []int32) (routed, error) {
 		}
 		copy(row, e.picked)
 	}
-	return routed{}, fmt.Errorf("the correction bias of %s lets no set of experts stand: routing %v gives other ones each "+
-		"time", e.spec.Model, row)
+	return routed{}, fmt.Errorf("the correction bias of %s lets no set of experts stand: routing %v gives other ones "+
+		"each time", e.spec.Model, row)
 }
 
 // fair reports weights that are all equal.

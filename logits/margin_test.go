@@ -40,7 +40,8 @@ func (s Spec) assigned(t *testing.T, w *entryWriter, tokens int) (Feasibility, [
 		for _, id := range row {
 			logits[id] = v.high
 		}
-		if err := r.Route(logits, picked, nil); err != nil || slices.ContainsFunc(picked, func(id int32) bool { return !slices.Contains(row, id) }) {
+		broken := func(id int32) bool { return !slices.Contains(row, id) }
+		if err := r.Route(logits, picked, nil); err != nil || slices.ContainsFunc(picked, broken) {
 			t.Fatalf("%v: promised %v, the router picks %v, %v", s.Gate, row, picked, err)
 		}
 	}
@@ -98,8 +99,8 @@ func TestMarginIsTight(t *testing.T) {
 // any other, so it is always picked. DeepSeekV3 of 4 groups: group 3 starts 5 ahead, and its two best
 // have 10 when no logit helps them, above 2 of any other group.
 func TestBiasBeyondLogitsByHand(t *testing.T) {
-	s, w := writerOf(t, router.Gate{Method: router.MiniMax2, Shape: router.Shape{Experts: 4, TopK: 2}, Bias: []float32{0, 0, 1.5,
-		0}})
+	s, w := writerOf(t, router.Gate{Method: router.MiniMax2, Shape: router.Shape{Experts: 4, TopK: 2},
+		Bias: []float32{0, 0, 1.5, 0}})
 	f, ids := s.assigned(t, w, 6)
 	for row := range slices.Chunk(ids, 2) {
 		if !slices.Contains(row, 2) || f.ProjectedRows == 0 {
@@ -111,7 +112,8 @@ func TestBiasBeyondLogitsByHand(t *testing.T) {
 	_, w = writerOf(t, g)
 	for _, row := range [][]int32{{0, 1, 4, 5}, {0, 1, 12, 13}, {0, 1, 2, 3}, {12, 13, 14, 15}, {0, 4, 8, 12}} {
 		to, err := w.route(row)
-		if slices.Sort(to.to); err != nil || (to.to == nil) != (row[0] == 12) || to.to != nil && !slices.Equal(to.to, []int32{12, 13, 14, 15}) {
+		if slices.Sort(to.to); err != nil || (to.to == nil) != (row[0] == 12) ||
+			to.to != nil && !slices.Equal(to.to, []int32{12, 13, 14, 15}) {
 			t.Errorf("row %v: %v, %v", row, to, err)
 		}
 	}
@@ -168,7 +170,8 @@ func TestWildBiases(t *testing.T) {
 // A plan that ignores the gate's groups cannot be routed as it stands; the entry holds what the router does.
 func TestPlanThatIgnoresGroups(t *testing.T) {
 	dir, list := filled(t, specOf(t, deepSeek(), 8), "trtllm-gen1", 16)
-	if f := list[0].Feasibility; f.Status() != "projected" || f.ProjectedRows != 16 || !verified(t, dir).Balance[0].Projected {
+	if f := list[0].Feasibility; f.Status() != "projected" || f.ProjectedRows != 16 ||
+		!verified(t, dir).Balance[0].Projected {
 		t.Errorf("%+v", f)
 	}
 }

@@ -48,8 +48,8 @@ type BatchBalance struct {
 	Layer  int           `json:"layer"`
 	DType  DType         `json:"dtype"`
 	Ranks  int           `json:"ranks"`
-	// TokensPerRank is null for periodic entries. Their numbers are those of one
-	// whole table; Certificate has those of every number of tokens.
+	// TokensPerRank is null for periodic entries. Their numbers are for one
+	// whole table; Certificate covers every number of tokens.
 	TokensPerRank      router.OptInt `json:"tokens_per_rank"`
 	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
 	ExpertFloor        router.Number `json:"expert_floor"`

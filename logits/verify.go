@@ -21,7 +21,7 @@ import (
 // routes it by the exact method of the gate, token by token: to the experts that it promises,
 // with equal weights, on all tep ranks the same. Of a batch size that lacks ranks the
 // missing entries are listed too. each, when not nil, is called after every file, from one
-// goroutine at a time. The error is about the folder; those of entries are in the result.
+// goroutine at a time. The error is about the folder; each entry has its own in the result.
 func Verify(ctx context.Context, dir string, each func(done, total int)) (Verification, error) {
 	return scan(ctx, dir, each, true)
 }
@@ -179,28 +179,28 @@ func (s Spec) balance(p planned, list []Outcome) BatchBalance {
 		}
 		v.Projected = v.Projected || o.Feasibility.ProjectedRows > 0
 	}
-	if p.Plan == nil {
+	if p.Plan == nil || len(v.MissingRanks) > 0 {
 		return v
 	}
 	problem, k := s.problem(p.Rows/p.Layers), s.Gate.Shape.TopK
-	floors := problem.Floors(0)
-	if len(v.MissingRanks) == 0 {
-		load := router.NewLoad(s.Gate.Shape.Experts)
-		for _, o := range list[:len(problem.Sources())] {
-			load.Add(o.ids[:len(o.ids)/p.Layers])
-		}
-		ranks, experts, copies := load.Ranks(s.Layout), load.Experts(), load.Copies(s.Layout)
-		floors = problem.Floors(int64(ranks.Max))
-		v.ExpertMaxOverMean, v.RankMaxOverMean, v.ActiveExperts = experts.MaxOverMean, ranks.MaxOverMean,
-			router.Number(experts.Active)
-		v.AtFloor = !(ranks.MaxOverMean > floors.Rank) && !(copies.MaxOverMean > floors.Copy)
-		if p.tokens == AnyTokens && !v.Drawn {
-			proof := plan.ProveRows(problem, p.Rows, p.Period, func(source, token int) []int32 {
-				return list[source].ids[token*k:][:k]
-			})
-			v.Certificate, v.AtFloor = &proof, proof.Optimal()
-		}
+	c, err := plan.Certify(problem, stored(list))
+	if err != nil {
+		panic(err) // the spec is valid, and the router picked the experts
 	}
-	v.ExpertFloor, v.RankFloor, v.ActiveExpertsIdeal = floors.Expert, floors.Rank, floors.Active
+	v.ExpertMaxOverMean, v.ExpertFloor = c.Expert.MaxOverMean, c.Expert.FloorOverMean
+	v.RankMaxOverMean, v.RankFloor = c.Rank.MaxOverMean, c.Rank.FloorOverMean
+	v.ActiveExperts, v.ActiveExpertsIdeal = router.Number(c.ActiveExperts), c.ActiveExpertsIdeal
+	if v.AtFloor = c.Rank.Excess <= 0 && c.Copy.Excess <= 0; p.tokens == AnyTokens && !v.Drawn {
+		proof := plan.ProveRows(problem, p.Rows, p.Period, func(source, token int) []int32 {
+			return list[source].ids[token*k:][:k]
+		})
+		v.Certificate, v.AtFloor = &proof, proof.Optimal()
+	}
 	return v
 }
+
+// stored is the plan that the entries hold.
+type stored []Outcome
+
+func (s stored) Name() string               { return s[0].Plan }
+func (s stored) Fill(dst []int32, rank int) { copy(dst, s[rank].ids) }

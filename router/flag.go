@@ -6,7 +6,7 @@ package router
 //	Above(m, floor, threshold)   the imbalance is beyond the threshold, and
 //	m > nullP95                  uniformly random routing is this uneven less than once in twenty times
 //
-// The null is that of m itself: where m is a mean over steps, of such a mean
+// The null must be for m itself: where m is a mean over steps, for such a mean
 // (see MeanOf). An undefined nullP95 is not compared.
 func Flagged(maxOverMean, floor, nullP95 Number, threshold float64) bool {
 	return Above(maxOverMean, floor, threshold) && !(nullP95.Defined() && !exceeds(maxOverMean, nullP95))

@@ -27,7 +27,7 @@ import (
 // best groups, and chooses inside them.
 //
 // Source: the routing classes of TensorRT-LLM's fused MoE module and its
-// noAuxTc kernel; F of MiniMax2 is that of MiniMax-M3.
+// noAuxTc kernel; F of MiniMax2 stands in MiniMax-M3.
 type Method string
 
 // The methods.

@@ -101,8 +101,8 @@ func (c *modelConfig) sizes(m *Model) error {
 	return m.Validate()
 }
 
-// groups are those that limit a token: topk_method greedy and use_grouped_topk false ignore
-// those that there are.
+// groups is how many groups limit a token: topk_method greedy and use_grouped_topk false
+// ignore the groups that a config has.
 func (c *modelConfig) groups() int {
 	grouped, said := read[bool](c, "use_grouped_topk")
 	if c.text("topk_method") == "greedy" || said != "" && !grouped {

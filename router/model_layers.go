@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// otherLayers are those without routed experts, and those that find them by a hash of
-// the token, whatever its logits.
+// otherLayers lists the layers without routed experts, and the layers that find them by
+// hashing the token, whatever its logits.
 func (c *modelConfig) otherLayers(m Model) (dense, hash []int, err error) {
 	types, err := c.layerTypes(m.Layers)
 	if err != nil {

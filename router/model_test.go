@@ -251,72 +251,39 @@ func TestConfigRefusals(t *testing.T) {
 	base := `"num_experts":8,"num_experts_per_tok":2,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2`
 	for config, want := range map[string]string{
 		``:                                       "unexpected end",
-		`[]`:                                     "the file: want an object, have []",
 		`{"model_type":"llama","hidden_size":4}`: "no routed experts",
 		`{"model_type":"mixtral","num_local_experts":8}`: "no experts per token",
 		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":9,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":2}`: "top-k between 1 and 8",
-		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2}`:                                                             "num_hidden_layers",
-		`{"model_type":"mixtral","num_local_experts":8,"num_experts_per_tok":2,"num_hidden_layers":2}`:                                       "hidden_size",
 		`{"model_type":"new",` + base + `}`:    "routing method is not known",
 		`{"model_type":"phimoe",` + base + `}`: "sparse mixer",
-		`{"model_type":"longcat_flash","zero_expert_num":256,"scoring_func":"softmax",` + base +
-			`}`: "256 zero experts",
-		`{"model_type":"deepseek_v3","scoring_func":"softmax","topk_method":"noaux_tc",` + base +
-			`}`: "a bias on softmax scores",
-		`{"model_type":"deepseek_v3","scoring_func":"tanh",` + base +
-			`}`: "\"tanh\"",
-		`{"model_type":"deepseek_v3","topk_method":"greedy","n_group":2,"topk_group":1,` + base +
-			`}`: "groups of sigmoid scores without a bias",
-		`{"model_type":"mixtral","mlp_layer_types":["sparse"],` + base +
-			`}`: "lists 1 layers",
-		`{"model_type":"mixtral","mlp_layer_types":["sparse","odd"],` + base +
-			`}`: "for layer 1, have \"odd\"",
-		`{"model_type":"deepseek_v4","mlp_layer_types":["hash_moe","hash_moe"],` + base +
-			`}`: "none of its 2 layers",
-		`{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":2,"topk_group":1,` + base +
-			`}`: "group_limited_greedy",
-		`{"model_type":"mixtral","n_group":2,"topk_group":1,` + base +
-			`}`: "which has none",
-		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base +
-			`}`: "do not divide",
-		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base +
-			`}`: "want the same in every layer, have 2 and 3",
-		`{"model_type":"mixtral","moe_layer_freq":[1],` + base +
-			`}`: "lists 1 layers",
-		`{"model_type":"mixtral","moe_layer_freq":-1,` + base +
-			`}`: "at least 1",
-		`{"model_type":"mixtral","first_k_dense_replace":2,` + base +
-			`}`: "none of its 2 layers",
-		`{"model_type":"mixtral","moe_layer_freq":[1,2],` + base +
-			`}`: "want 1 or 0 for layer 1, have 2",
-		`{"model_type":"mixtral","first_k_dense_replace":-1,` + base +
-			`}`: "first_k_dense_replace of at least 0",
-		`{"model_type":"mixtral","routed_scaling_factor":0,` + base +
-			`}`: "positive routed_scaling_factor",
-		`{"model_type":"mixtral","n_group":-2,` + base +
-			`}`: "n_group of at least 1",
-		`{"model_type":"new","scoring_func":"sigmoid",` + base + `}`:                         "routing method is not known",
-		`{"model_type":"new","scoring_func":"softmax",` + base + `}`:                         "routing method is not known",
-		`{"model_type":"zaya",` + base + `}`:                                                 "skip expert",
-		`{"model_type":"new","shared_expert_sink":true,` + base + `}`:                        "shared_expert_sink",
-		`{"model_type":"laguna","moe_router_logit_softcapping":30.0,` + base + `}`:           "capped at 30",
-		`{"model_type":"new","architectures":["PhimoeForCausalLM"],` + base + `}`:            "sparse mixer",
-		`{"model_type":"new","moe_gate_act":"softmax","moe_use_aux_free":true,` + base + `}`: "a bias on softmax scores",
-		`{"model_type":"mixtral","hybrid_override_pattern":"MEM",` + base + `}`:              "lists 3 layers",
-		`{"model_type":"mixtral","n_routed_experts":16,` + base +
-			`}`: "n_routed_experts 16 and num_experts 8 contradict each other",
-		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1): "at most 65536 routed experts",
-		`{"model_type":"mixtral","n_routed_experts":"8",` + base +
-			`}`: `n_routed_experts: want a whole number, have "8"`,
-		`{"model_type":"llama4","text_config":7}`:                                                      "text_config: want an object, have 7",
-		`{"model_type":"llama4","text_config":{"num_experts":16},` + base + `}`:                        "8 experts, and 16 in text_config, contradict",
-		`{"model_type":"deepseek_v3","topk_method":"aux_max",` + base + `}`:                            `topk_method "aux_max"`,
-		`{"model_type":"deepseek_v3","n_group":4,` + base + `}`:                                        "4 groups, and no groups per token",
-		`{"model_type":"deepseek_v3","routed_scaling_factor":NaN,` + base + `}`:                        `want a number, have "NaN"`,
-		`{"model_type":"deepseek_v3","norm_topk_prob":"false",` + base + `}`:                           `want true or false, have "false"`,
-		`{"model_type":"mixtral","mlp_layer_types":[1,1],` + base + `}`:                                "mlp_layer_types: want a list of texts, have [1,1]",
-		`{"model_type":"mixtral","moe_layer_freq":["a"],` + base + `}`:                                 `want a list of whole numbers, have ["a"]`,
-		`{"model_type":"mixtral","scoring_func":{"a":"` + strings.Repeat("é", 30) + `"},` + base + `}`: `want a text, have {"a":"ééé`,
+		`{"model_type":"longcat_flash","zero_expert_num":256,"scoring_func":"softmax",` + base + `}`:                "256 zero experts",
+		`{"model_type":"deepseek_v3","scoring_func":"softmax","topk_method":"noaux_tc",` + base + `}`:               "a bias on softmax scores",
+		`{"model_type":"deepseek_v3","scoring_func":"tanh",` + base + `}`:                                           "\"tanh\"",
+		`{"model_type":"deepseek_v3","topk_method":"greedy","n_group":2,"topk_group":1,` + base + `}`:               "groups of sigmoid scores without a bias",
+		`{"model_type":"mixtral","mlp_layer_types":["sparse"],` + base + `}`:                                        "lists 1 layers",
+		`{"model_type":"mixtral","mlp_layer_types":["sparse","odd"],` + base + `}`:                                  "for layer 1, have \"odd\"",
+		`{"model_type":"deepseek_v4","mlp_layer_types":["hash_moe","hash_moe"],` + base + `}`:                       "none of its 2 layers",
+		`{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":2,"topk_group":1,` + base + `}`: "group_limited_greedy",
+		`{"model_type":"mixtral","n_group":2,"topk_group":1,` + base + `}`:                                          "which has none",
+		`{"model_type":"deepseek_v3","n_group":3,"topk_group":1,` + base + `}`:                                      "do not divide",
+		`{"model_type":"hunyuan_v1_moe","moe_topk":[2,3],` + base + `}`:                                             "want the same in every layer, have 2 and 3",
+		`{"model_type":"mixtral","first_k_dense_replace":2,` + base + `}`:                                           "none of its 2 layers",
+		`{"model_type":"mixtral","moe_layer_freq":[1,2],` + base + `}`:                                              "want 1 or 0 for layer 1, have 2",
+		`{"model_type":"mixtral","routed_scaling_factor":0,` + base + `}`:                                           "positive routed_scaling_factor",
+		`{"model_type":"new","scoring_func":"sigmoid",` + base + `}`:                                                "routing method is not known",
+		`{"model_type":"zaya",` + base + `}`:                                                                        "skip expert",
+		`{"model_type":"new","shared_expert_sink":true,` + base + `}`:                                               "shared_expert_sink",
+		`{"model_type":"laguna","moe_router_logit_softcapping":30.0,` + base + `}`:                                  "capped at 30",
+		`{"model_type":"new","moe_gate_act":"softmax","moe_use_aux_free":true,` + base + `}`:                        "a bias on softmax scores",
+		`{"model_type":"mixtral","n_routed_experts":16,` + base + `}`:                                               "n_routed_experts 16 and num_experts 8 contradict each other",
+		strings.Replace(`{"model_type":"mixtral",`+base+`}`, `8`, `65537`, 1):                                       "at most 65536 routed experts",
+		`{"model_type":"mixtral","n_routed_experts":"8",` + base + `}`:                                              `n_routed_experts: want a whole number, have "8"`,
+		`{"model_type":"llama4","text_config":7}`:                                                                   "text_config: want an object, have 7",
+		`{"model_type":"llama4","text_config":{"num_experts":16},` + base + `}`:                                     "8 experts, and 16 in text_config, contradict",
+		`{"model_type":"deepseek_v3","n_group":4,` + base + `}`:                                                     "4 groups, and no groups per token",
+		`{"model_type":"deepseek_v3","routed_scaling_factor":NaN,` + base + `}`:                                     `want a number, have "NaN"`,
+		`{"model_type":"deepseek_v3","norm_topk_prob":"false",` + base + `}`:                                        `want true or false, have "false"`,
+		`{"model_type":"mixtral","moe_layer_freq":["a"],` + base + `}`:                                              `want a list of whole numbers, have ["a"]`,
 	} {
 		if m, err := ParseConfig([]byte(config), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want an error with %q", config, m, err, want)

@@ -14,7 +14,7 @@ type OptInt int64
 // NoID is the OptInt that has no value.
 const NoID = -1
 
-// Known is a number of which 0 means that it was not stated.
+// Known is a number that was not stated if it is 0: Known(3) is 3, Known(0) is NoID.
 func Known(n int) OptInt {
 	if n == 0 {
 		return NoID
@@ -22,7 +22,7 @@ func Known(n int) OptInt {
 	return OptInt(n)
 }
 
-// Stated is a number of which 0 means that it was not stated: null in JSON, in both directions.
+// Stated is a number that was not stated if it is 0, which is null in JSON.
 type Stated int64
 
 // MarshalJSON writes null for 0.

@@ -11,7 +11,7 @@ import (
 // ErrLogits is wrapped by every error about logits that cannot be routed.
 var ErrLogits = errors.New("logits cannot be routed")
 
-// Gate is what a model's router is made of.
+// Gate describes a model's router.
 type Gate struct {
 	Method Method
 	Shape  Shape
@@ -24,8 +24,8 @@ type Gate struct {
 }
 
 // Validate says what is impossible about a gate: a shape that contradicts
-// itself, groups or a bias that the method does not know, a bias of
-// the wrong length or with a value that is not finite.
+// itself, groups or a bias that the method does not know, a bias with
+// too few or too many values, or with one that is not finite.
 func (g Gate) Validate() error {
 	if _, err := ParseMethod(string(g.Method)); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 // Warning is something the reader of a result must know: a stable code and the values that
 // its words need. Subject names the file, arm or rank concerned. Package caveat words it;
 // Text is of results that were worded before. It stands here because traces, counts and
-// comparisons all have warnings, and pass on those of each other.
+// comparisons all have warnings, and pass on each other's.
 type Warning struct {
 	Code    string `json:"code"`
 	Subject string `json:"subject,omitempty"`

@@ -51,13 +51,15 @@ func TestLogitsPlansSpans(t *testing.T) {
 	}
 	for _, s := range result.Spans {
 		diagonal := s.Name == "diagonal"
-		if refuses := s.Ranks == 8 && !diagonal; (s.Refused != "") != refuses || (s.Every != nil) != (diagonal && s.Ranks == 4) ||
+		if refuses := s.Ranks == 8 && !diagonal; (s.Refused != "") != refuses ||
+			(s.Every != nil) != (diagonal && s.Ranks == 4) ||
 			(len(s.AtFloors) == 3) != diagonal {
 			t.Errorf("%+v", s)
 		}
 	}
 	first := result.Spans[0]
-	if want := (plan.Worst{TokensPerRank: 1, Achieved: 4, Floor: 16}); first.Name != "trtllm-gen1" || first.Active != want {
+	if want := (plan.Worst{TokensPerRank: 1, Achieved: 4, Floor: 16}); first.Name != "trtllm-gen1" ||
+		first.Active != want {
 		t.Errorf("%+v, want active experts %+v", first, want)
 	}
 	text, _, _ := runPlans(t, "--experts", "60", "--top-k", "4", "--ep", "4", "--tokens", "1-3")

@@ -280,70 +280,51 @@ func TestLogitsExitCodes(t *testing.T) {
 	if err := os.WriteFile(placement, []byte("[[0,1,0],[2]]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cache := filepath.Join(dir, "cache")
-	generate := func(args ...string) []string {
-		return append([]string{"logits", "generate", "--cache", cache, "--tokens", "1"}, args...)
-	}
-	for name, c := range map[string]struct {
-		args []string
-		code int
-		want string
-	}{
-		"no verb":        {[]string{"logits"}, exitUsage, "needs a verb"},
-		"unknown verb":   {[]string{"logits", "verfy"}, exitUsage, `did you mean "verify"`},
-		"no folder":      {[]string{"logits", "verify"}, exitUsage, "one cache folder"},
-		"missing folder": {[]string{"logits", "verify", filepath.Join(dir, "none")}, exitFailed, "no such file"},
-		"empty folder":   {[]string{"logits", "list", t.TempDir()}, exitFailed, "logits generate"},
-		"a file":         {[]string{"logits", "verify", placement}, exitFailed, "is a file: want the folder"},
-		"no model":       {generate("--ep", "8"), exitUsage, "--model"},
-		"two models": {generate("--model", "deepseek-v3", "--experts", "8", "--top-k", "2", "--ep", "8"),
-			exitUsage, "one of"},
-		"unknown model":  {generate("--model", "deepsek-v3", "--ep", "8"), exitUsage, `did you mean "deepseek-v3"`},
-		"no ranks":       {generate("--model", "deepseek-v3"), exitUsage, "--ep"},
-		"too many ranks": {generate("--model", "deepseek-v3", "--ep", "257"), exitUsage, "between 1 and 256"},
-		"no cache": {[]string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8"}, exitUsage,
-			"--cache"},
-		"target and plan": {[]string{"logits", "generate", "--cache", cache, "--model", "deepseek-v3", "--ep", "8", "--target",
-			"1.2", "--plan", "uniform"}, exitUsage, "one of --plan, --target and --recorded"},
-		"target below 1": {[]string{"logits", "generate", "--cache", cache, "--model", "deepseek-v3", "--ep", "8", "--target",
-			"0.9"}, exitUsage, "at least 1"},
-		"recorded of others": {[]string{"logits", "generate", "--cache", cache, "--experts", "8", "--top-k", "2", "--ep", "2",
-			"--recorded", placement}, exitUsage, "logical_count"},
-		"bad type": {generate("--model", "deepseek-v3", "--ep", "8", "--dtype", "fp8"), exitUsage,
-			"float32, bfloat16, float16"},
-		"bad plan": {generate("--model", "deepseek-v3", "--ep", "8", "--plan", "wave"), exitUsage, "diagonal"},
-		"bad rank": {generate("--model", "deepseek-v3", "--ep", "8", "--rank", "8"), exitUsage, "0 to 7"},
-		"bad mode": {generate("--model", "deepseek-v3", "--ep", "8", "--mode", "ep"), exitUsage,
-			"unknown mode"},
-		"bad tokens": {generate("--model", "deepseek-v3", "--ep", "8", "--tokens=-1"), exitUsage, "--tokens"},
-		"no tokens":  {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", "0"), exitUsage, "want 1 to"},
-		"ranks twice": {generate("--model", "deepseek-v3", "--ep", "2", "--placement", placement), exitUsage,
-			"--ep or --placement, which"},
-		"many tokens": {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", "99999999999"), exitUsage,
-			"tokens per rank"},
-		"tokens nowhere": {generate("--model", "deepseek-v3", "--ep", "8", "--tokens", ""), exitUsage, "--tokens"},
-		"two mistakes":   {generate("--format", "xml"), exitUsage, "--format"},
-		"another's seed": {generate("--model", "deepseek-v3", "--ep", "8", "--seed", "3"), exitUsage,
-			"--seed is for --plan uniform, have diagonal"},
-		"top-k of a model": {generate("--model", "deepseek-v3", "--ep", "8", "--top-k", "4"), exitUsage,
-			"need --experts"},
-		"no top-k": {generate("--experts", "8", "--ep", "8"), exitUsage, "--top-k"},
-		"top-k too large": {generate("--experts", "8", "--top-k", "9", "--ep", "8"), exitUsage,
-			"top-k between 1 and 8"},
-		"bias alone": {generate("--model", "deepseek-v3", "--ep", "8", "--bias", "x"), exitUsage, "go together"},
-		"missing bias": {generate("--model", "deepseek-v3", "--ep", "8", "--bias", filepath.Join(dir, "x"),
-			"--bias-tensor", "b"), exitFailed, "no such file"},
-		"bias unknown": {generate("--model", "gpt-oss-20b", "--ep", "8", "--bias",
-			checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "no correction bias"},
-		"bias too short": {generate("--model", "deepseek-v3", "--ep", "8", "--bias",
-			checkpoint(t, "b", make([]float32, 32)), "--bias-tensor", "b"), exitUsage, "256 bias values"},
-		"missing config": {generate("--config", filepath.Join(dir, "x"), "--ep", "8"), exitFailed, "no such file"},
-		"placed nowhere": {generate("--experts", "4", "--top-k", "1", "--placement", placement), exitFailed,
-			"no rank holds expert 3"},
-	} {
-		_, stderr, code := invoke(t.Context(), c.args...)
-		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: exit %d, want %d with %q: %q", name, code, c.code, c.want, stderr)
+	cache, bias := filepath.Join(dir, "cache"), checkpoint(t, "b", make([]float32, 32))
+	words := strings.NewReplacer("DIR", dir, "PLACED", placement, "BIAS", bias)
+	for _, line := range strings.Split(strings.TrimSpace(`
+2 logits: needs a verb
+2 logits verfy: did you mean "verify"
+2 logits verify: one cache folder
+1 logits verify DIR/none: no such file
+1 logits list DIR: is no cache
+1 logits verify PLACED: is a file: want the folder
+2 logits generate --model deepseek-v3 --ep 8: --cache
+2 --ep 8: --model
+2 --model deepseek-v3 --experts 8 --top-k 2 --ep 8: one of
+2 --model deepsek-v3 --ep 8: did you mean "deepseek-v3"
+2 --model deepseek-v3: --ep
+2 --model deepseek-v3 --ep 257: between 1 and 256
+2 --model deepseek-v3 --ep 8 --target 1.2 --plan uniform: one of --plan, --target and --recorded
+2 --model deepseek-v3 --ep 8 --target 0.9: at least 1
+2 --experts 8 --top-k 2 --ep 2 --recorded PLACED: logical_count
+2 --model deepseek-v3 --ep 8 --dtype fp8: float32, bfloat16, float16
+2 --model deepseek-v3 --ep 8 --plan wave: diagonal
+2 --model deepseek-v3 --ep 8 --rank 8: 0 to 7
+2 --model deepseek-v3 --ep 8 --mode ep: unknown mode
+2 --model deepseek-v3 --ep 8 --tokens=-1: --tokens
+2 --model deepseek-v3 --ep 8 --tokens 0: want 1 to
+2 --model deepseek-v3 --ep 8 --tokens 99999999999: tokens per rank
+2 --model deepseek-v3 --ep 2 --placement PLACED: --ep or --placement, which
+2 --format xml: --format
+2 --model deepseek-v3 --ep 8 --seed 3: --seed is for --plan uniform, have diagonal
+2 --model deepseek-v3 --ep 8 --top-k 4: need --experts
+2 --experts 8 --ep 8: --top-k
+2 --experts 8 --top-k 9 --ep 8: top-k between 1 and 8
+2 --model deepseek-v3 --ep 8 --bias x: go together
+1 --model deepseek-v3 --ep 8 --bias DIR/x --bias-tensor b: no such file
+2 --model gpt-oss-20b --ep 8 --bias BIAS --bias-tensor b: no correction bias
+2 --model deepseek-v3 --ep 8 --bias BIAS --bias-tensor b: 256 bias values
+1 --config DIR/x --ep 8: no such file
+1 --experts 4 --top-k 1 --placement PLACED: no rank holds expert 3`), "\n") {
+		command, want, _ := strings.Cut(line[2:], ": ")
+		args := strings.Fields(words.Replace(command))
+		if args[0] != "logits" {
+			args = append([]string{"logits", "generate", "--cache", cache}, args...)
+		}
+		_, stderr, code := invoke(t.Context(), args...)
+		if code != int(line[0]-'0') || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d, want %c with %q: %q", command, code, line[0], want, stderr)
 		}
 	}
 	if _, err := os.Stat(cache); err == nil {

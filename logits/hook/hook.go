@@ -36,7 +36,7 @@ type File struct {
 	Text []byte
 }
 
-// Files are those of the hook, for a version of this tool.
+// Files lists the hook's files, for a version of this tool.
 func Files(version string) []File {
 	var files []File
 	list, _ := modules.ReadDir("moebalance_hook") // embedded: neither fails

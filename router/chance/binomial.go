@@ -38,8 +38,8 @@ func binomialInversion(rng *rand.Rand, n int64, p float64) int64 {
 	}
 }
 
-// binomialRejection expects p ≤ 0.5 and n·p ≥ 10. The constants are those of
-// the paper's table of the BTRS algorithm.
+// binomialRejection expects p ≤ 0.5 and n·p ≥ 10. The constants stand in
+// the paper's table for the BTRS algorithm.
 func binomialRejection(rng *rand.Rand, n int64, p float64) int64 {
 	trials := float64(n)
 	deviation := math.Sqrt(trials * p * (1 - p))

@@ -10,8 +10,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Distribution is that of a max/mean under chance, of one step or of the
-// mean over several, as equally likely simulated values. A nil Distribution is that of
+// Distribution is how a max/mean is distributed under chance, for one step or the
+// mean over several, as equally likely simulated values. A nil Distribution describes
 // nothing: all of it is undefined.
 type Distribution struct{ draws []float64 }
 
@@ -31,12 +31,12 @@ func (c *Distribution) quantile(q float64) router.Number {
 	return router.Number(sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)])
 }
 
-// MeanOf is the chance of the mean over independent steps, given that of each,
-// all of as many draws; of one step it is that step's own. Undefined without
+// MeanOf is the chance of the mean over independent steps, given each step's
+// own, all with as many draws; for one step it is that step's. Undefined without
 // steps, and where the chance of any step is.
 //
 // Each simulated mean takes one draw of every step. Steps that share a Distribution
-// also share its error, that of a mean of D draws instead of infinitely many,
+// also share its error, because D draws stand for infinitely many,
 // which does not average out: with n steps sharing draws of variance s², the
 // deviations from the mean are widened by
 //

@@ -36,7 +36,7 @@ type Null struct {
 // grow with k². Real models stay below top-32.
 const maxTopK = 512
 
-// NullOf simulates steps of the given number of tokens, those of all ranks
+// NullOf simulates steps of the given number of tokens, counted over all ranks
 // together. The simulation draws from the exact distribution (no normal or
 // multinomial approximation) in time that does not grow with the tokens.
 // Errors wrap ErrShape.

@@ -77,7 +77,7 @@ type even struct {
 	perNode int // ranks that experts do not leave
 	experts int
 	product []float64 // by expert and expert: of the loads of one copy of each
-	onRank  []float64 // by rank and expert: of the rank's load and that of a copy
+	onRank  []float64 // by rank and expert: of the rank's load and the copy's
 	own     []float64 // by slot: of its copy with itself, less that with its rank
 	changes []float64 // scratch of look, by slot of a rank
 }
@@ -119,7 +119,7 @@ func newEven(shares [][]float64, slots []int32, s Size) *even {
 	return x
 }
 
-// add adds an expert's products to those of a rank.
+// add adds an expert's products to a rank's.
 func (x *even) add(rank int, products []float64, sign float64) {
 	row := x.onRank[rank*x.experts : (rank+1)*x.experts]
 	for e := range row {
@@ -257,7 +257,7 @@ func (x *moving) seek(full []bool) {
 }
 
 // NewMover takes of each layer the load of windows and experts, what runs, and the slots to
-// begin with: those that run, or Grown from them. No rank loads more than so many copies, 0 for
+// begin with: the running ones, or Grown from them. No rank loads more than so many copies, 0 for
 // any number. Errors wrap router.ErrShape.
 func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s Size, most int) (*Mover, error) {
 	m := &Mover{most: most, loaded: make([]int, s.Ranks), full: make([]bool, s.Ranks)}
@@ -316,7 +316,7 @@ func (x *moving) lacks(rank int) int {
 	return lacks(x.from.Held(rank), x.slots[rank*x.perRank:(rank+1)*x.perRank])
 }
 
-// Slots are those of a layer now.
+// Slots is where the experts of a layer are now.
 func (m *Mover) Slots(layer int) []int32 { return slices.Clone(m.layers[layer].slots) }
 
 // Grown has the copies of a running placement where they are, and fills further slots, as

@@ -161,7 +161,8 @@ func pack(weights []float32, packs int) [][]int {
 	return out
 }
 
-// Layout is that of physical slots, equally many consecutive ones on each rank.
+// Layout puts physical slots on ranks, equally many consecutive ones on each: slots 0 2 1 3 on
+// 2 ranks are experts 0 and 2 on rank 0.
 // Errors wrap router.ErrShape.
 func Layout(experts int, slots []int32, ranks int) (router.Layout, error) {
 	if ranks < 1 || len(slots)%ranks != 0 {

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -38,21 +37,6 @@ func TestPublishedExample(t *testing.T) {
 		if m, want := MaxOverMean(l, c.load), []float64{1.2081, 1.2422}[i]; math.Abs(float64(m)-want) > 5e-5 {
 			t.Errorf("layer %d: max/mean %v, want %v", i, m, want)
 		}
-	}
-}
-
-func TestRefused(t *testing.T) {
-	for _, s := range []Size{{Slots: 11, Ranks: 1}, {Slots: 12}, {Slots: 14, Ranks: 8},
-		{Slots: 16, Ranks: 8, Groups: 5}, {Slots: 14, Ranks: 7, Groups: 4, Nodes: 2}} {
-		if slots, err := EPLB(published[0].load, s); !errors.Is(err, router.ErrShape) {
-			t.Errorf("%+v: %v, %v", s, slots, err)
-		}
-	}
-	if _, err := Layout(3, []int32{0, 1, 2}, 2); !errors.Is(err, router.ErrShape) {
-		t.Error(err)
-	}
-	if _, err := Layout(3, []int32{0, 1, 1, 0}, 2); !errors.Is(err, router.ErrShape) {
-		t.Error("an expert without a slot:", err)
 	}
 }
 

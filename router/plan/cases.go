@@ -70,8 +70,8 @@ func (w *Worst) add(tokens int, achieved, floor router.Number) {
 	}
 }
 
-// Spans sums up the cases of each plan and number of ranks, in their order. The problems are
-// those of the cases.
+// Spans sums up the cases of each plan and number of ranks, in their order: 64 cases of one
+// plan on 8 ranks are one span. The problems are what the cases solve.
 func Spans(cases []Case, problems []Problem) (spans []Span) {
 	known := map[Case]int{}
 	for _, c := range cases {

@@ -21,7 +21,7 @@ func (c *cell) copies() int { return len(c.experts) * len(c.ranks) }
 func (c *cell) idle() int { return min(1, c.slots/len(c.experts)) }
 
 // cellsOf are the cells of a layout, in the order of their first experts; where
-// groups do not matter, those of a rank are one.
+// groups do not matter, a rank is one cell.
 func cellsOf(s router.Shape, l router.Layout, groups bool) (cells []cell) {
 	known := map[[2]int]int{} // by group and rank
 	for e := range s.Experts {

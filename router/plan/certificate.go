@@ -29,7 +29,7 @@ type Certificate struct {
 	Pair *Level `json:"pair"`
 
 	ActiveExperts      int `json:"active_experts"`       // experts with a slot
-	ActiveExpertsIdeal int `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see Floors)
+	ActiveExpertsIdeal int `json:"active_experts_ideal"` // the most that ranks no busier than these allow (see bounds)
 
 	Groups      int `json:"groups"`       // most groups one token uses; 1 without groups
 	GroupsLimit int `json:"groups_limit"` // how many it may use; 1 without groups
@@ -55,7 +55,7 @@ type Certificate struct {
 // Level is the load of one kind of part: achieved beside the floor, in slots.
 type Level struct {
 	Max int64 `json:"max"`
-	// no assignment has a smaller Max; of copies and experts: none without a busier rank (see Floors)
+	// no assignment has a smaller Max; of copies and experts: none without a busier rank (see bounds)
 	Floor  int64 `json:"floor"`
 	Excess int64 `json:"excess"` // Max − Floor: 0 is optimal; less only where the plan is invalid
 

@@ -108,7 +108,8 @@ func newDrawn(name string, p Problem, o Options) (Plan, error) {
 			load.Add(d.ids[s][layer*drawnRows*p.Shape.TopK:])
 		}
 		if got := load.Ranks(p.Layout).MaxOverMean.Float64(); target && math.Abs(got-aim) > 0.02 {
-			return nil, fmt.Errorf("%v cannot have a max/mean of %g over %d ranks, but %.2f", p.Shape, aim, p.Layout.Ranks(), got)
+			return nil, fmt.Errorf("%v cannot have a max/mean of %g over %d ranks, but %.2f", p.Shape, aim,
+				p.Layout.Ranks(), got)
 		}
 	}
 	return d, nil

@@ -46,7 +46,8 @@ func TestTargets(t *testing.T) {
 // Each expert comes as often as it was counted, layer by layer; steps add up.
 func TestRecorded(t *testing.T) {
 	name, counts, err := Recorded([]byte(`{"logical_count": [[[1,2,3,4],[4,0,2,4]], [[1,2,3,4],[4,0,2,4]]]}`))
-	if err != nil || !Drawn(name) || !slices.Equal(counts[0], []float64{2, 4, 6, 8}) || !slices.Equal(counts[1], []float64{8, 0, 4, 8}) {
+	if err != nil || !Drawn(name) || !slices.Equal(counts[0], []float64{2, 4, 6, 8}) ||
+		!slices.Equal(counts[1], []float64{8, 0, 4, 8}) {
 		t.Fatalf("%s %v %v", name, counts, err)
 	}
 	p := problem(t, 4, 1, 0, 0, 2, router.TEP, 2*drawnRows)
@@ -69,14 +70,17 @@ func TestRecorded(t *testing.T) {
 func TestDrawnRefuses(t *testing.T) {
 	p := problem(t, 4, 1, 0, 0, 2, router.TEP, 1)
 	for name, counts := range map[string][][]float64{
-		"target-0.5": nil, "target-1.20": nil, "target-NaN": nil, "target-": nil, "target-9": nil, "target-1e3": nil, "recorded-x": nil,
-		"recorded-short": {{1, 2}}, "recorded-minus": {{1, 2, 3, -1}}, "recorded-none": {{0, 0, 0, 0}}, "recorded-inf": {{1, 1, 1, math.Inf(1)}},
+		"target-0.5": nil, "target-1.20": nil, "target-NaN": nil, "target-": nil, "target-9": nil, "target-1e3": nil,
+		"recorded-x":     nil,
+		"recorded-short": {{1, 2}}, "recorded-minus": {{1, 2, 3, -1}}, "recorded-none": {{0, 0, 0, 0}},
+		"recorded-inf": {{1, 1, 1, math.Inf(1)}},
 	} {
 		if _, err := New(name, p, Options{Counts: counts}); err == nil {
 			t.Errorf("%s was planned", name)
 		}
 	}
-	for _, text := range []string{"", "[]", `{"logical_count": 3}`, `{"logical_count": [[1,2],[1]]}`, strings.Repeat("[", 1000)} {
+	for _, text := range []string{"", "[]", `{"logical_count": 3}`, `{"logical_count": [[1,2],[1]]}`,
+		strings.Repeat("[", 1000)} {
 		if name, counts, err := Recorded([]byte(text)); err == nil && len(counts) > 0 {
 			t.Errorf("%.20q: %s %v", text, name, counts)
 		}

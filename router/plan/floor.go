@@ -3,34 +3,7 @@ package plan
 import (
 	"slices"
 	"sort"
-
-	"github.com/moebalance/moebalance/router"
 )
-
-// Floors are the least max/mean that any assignment of a problem can reach, by
-// the bounds that its certificates state. Without slots they are undefined.
-type Floors struct {
-	Rank   router.Number // over ranks
-	Copy   router.Number // over copies of experts
-	Expert router.Number // over logical experts; that of copies without replicas
-	// Active is the most experts that can have a slot.
-	Active int
-}
-
-// Floors are those of a problem that Validate accepts. Ranks come first, because the
-// step waits for the slowest one: the floors of copies and experts, and the most
-// active experts, are those of assignments whose busiest rank has at most so many
-// slots, or as many as the floor of ranks if that is more.
-func (p Problem) Floors(busiest int64) Floors {
-	b := boundsOf(p, busiest)
-	slots := int64(p.total() * p.Shape.TopK)
-	return Floors{
-		Rank:   router.OverMean(b.rank, slots, len(b.held)),
-		Copy:   router.OverMean(b.copy, slots, b.copies),
-		Expert: router.OverMean(b.expert, slots, p.Shape.Experts),
-		Active: int(b.active),
-	}
-}
 
 // bounds are loads that no assignment of a problem can stay below. Each is a
 // bound by counting, not by search: an assignment that reaches it is optimal,
@@ -45,7 +18,7 @@ func (p Problem) Floors(busiest int64) Floors {
 // the least x with Σₚ min(F, x·Lₚ) ≥ N·k. That is ⌈N·k/copies⌉, or more where ranks
 // hold unequally many.
 //
-// expert: that of copies without replicas, ⌈N·k/E⌉ with them.
+// expert: the same as copy without replicas, ⌈N·k/E⌉ with them.
 //
 // pair: the same as rank for the tokens of one source.
 type bounds struct {

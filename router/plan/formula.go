@@ -25,7 +25,8 @@ func (f *formula) Fill(dst []int32, rank int) {
 	}
 }
 
-// number is how a switch numbers the slots of all ranks before it deals them out.
+// number is how a switch numbers the slots of all ranks before it deals them out: t·k + s for
+// slot s of token t where all ranks begin at 0.
 type number func(p Problem, rank, t, s int) int
 
 // dealing is the planner of a switch that deals slots to the ranks in turn, and on each

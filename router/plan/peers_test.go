@@ -2,8 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -70,34 +70,15 @@ func TestPeersOfSGLang(t *testing.T) {
 	}
 }
 
-// Experts are as likely as a standard normal number lies where σ takes it to their share:
-// between the logits of e/E and (e+1)/E.
-func TestPeersOfVLLM(t *testing.T) {
-	p := problem(t, 64, 4, 8, 2, 4, router.DEP, 8000)
-	below := func(share float64) float64 { return math.Erfc(-math.Log(share/(1-share))/math.Sqrt2) / 2 }
-	for name, chance := range map[string]func(e int) float64{
-		"vllm-uniform": func(int) float64 { return 1. / 64 },
-		"vllm-normal":  func(e int) float64 { return below(float64(e+1)/64) - below(float64(e)/64) },
-	} {
-		load := router.NewLoad(64)
-		for rank := range 4 {
-			load.Add(fill(t, name, p, Options{Seed: 3}, rank))
-		}
-		for e, n := range load.PerExpert {
-			want := chance(e) * 4 * 4 * 8000
-			if math.Abs(float64(n)-want) > 5*math.Sqrt(want)+1 {
-				t.Errorf("%s: expert %d has %d slots, want about %.0f", name, e, n, want)
-			}
-		}
-		c := certify(t, name, p, Options{Seed: 3})
-		if c.Groups != 4 || c.Valid || (c.Duplicates > 0) != (name == "vllm-normal") {
-			t.Errorf("%s: %d groups, %d duplicates", name, c.Groups, c.Duplicates)
-		}
-	}
+// A seed matters where it is said to; vLLM's switches know no groups, and its normal one gives a token an expert twice.
+func TestSeededPeers(t *testing.T) {
+	p := problem(t, 64, 4, 8, 2, 4, router.DEP, 400)
 	for _, name := range Peers() {
-		if a, b := certify(t, name, p, Options{Seed: 3}), certify(t, name, p, Options{Seed: 4}); Seeded(name) == (a.
-			Expert == b.Expert) {
-			t.Errorf("%s: a seed that is said to matter does not, or the other way", name)
+		a := certify(t, name, p, Options{Seed: 3})
+		same := slices.Equal(fill(t, name, p, Options{Seed: 3}, 1), fill(t, name, p, Options{Seed: 4}, 1))
+		if Seeded(name) == same || strings.HasPrefix(name, "vllm") && (a.Groups != 4 || a.Valid ||
+			(a.Duplicates > 0) != (name == "vllm-normal")) {
+			t.Errorf("%s: %+v", name, a)
 		}
 	}
 }

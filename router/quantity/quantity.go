@@ -119,8 +119,8 @@ var (
 	sizes = []Unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 )
 
-// TimeUnit is the unit for durations in nanoseconds of which the largest is most:
-// the largest unit of which most holds at least one. Values that are compared share
+// TimeUnit is the unit for durations in nanoseconds up to most: the largest unit that most
+// fills at least once, ms for 2,500,000. Values that are compared share
 // a unit.
 func TimeUnit[F ~float64](most F) Unit { return fitting(times, float64(most)) }
 

@@ -26,6 +26,6 @@ func Error(err error) string {
 		text = strings.ReplaceAll(text, dial.Error(),
 			fmt.Sprintf("no server answers (%v); start it, or check host and port", cause))
 	}
-	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats that of writing it
+	lines := slices.Compact(strings.Split(text, "\n")) // several errors: closing a file repeats the error of writing it
 	return Text(strings.Join(lines, "; "))             // names of files may be anything
 }

@@ -15,7 +15,7 @@ must choose the entry's experts; what is not as expected is refused by name.
     MOEBALANCE_BIAS=zero        set correction biases to zero, in whatever arm but a learned one of MOEBALANCE_CONTROL
     MOEBALANCE_PLACEMENT=FILE   with vLLM's --enable-eplb: move the experts before the first step as 'moebalance place
                                 --write-vllm' wrote, or keep (balanced logits: keep, and no redundant experts), and
-                                leave them there. Counts are those of physical experts
+                                leave them there. Counts are then by physical expert
     MOEBALANCE_TOKENS=N         the engine's largest batch, where CUDA graphs are captured before it is seen
     MOEBALANCE_STEPS=2048       most steps to record
 
@@ -60,8 +60,8 @@ def sglang() -> None:
 
 
 def transformers(model: Any, rank: int | None = None, ranks: int | None = None, mode: str = "tep") -> Any:
-    """Hooks every router of a transformers model. Rank and ranks are those of torch.distributed; its own expert
-    parallelism is tep."""
+    """Hooks every router of a transformers model. Rank and ranks come from torch.distributed; its own
+    expert parallelism is tep."""
     if variable("CACHE"):
         from .for_transformers import install
 

@@ -1,4 +1,4 @@
-"""What a process records: slots per step, layer and expert, in a ring on the device, from which whole steps are taken."""
+"""What a process records: slots per step, layer and expert, in a ring on the device that gives whole steps."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""What routes in the place of the learned logits: a table for each layer, which keeps its memory while routers change."""
+"""What routes in place of the learned logits: a table for each layer, which keeps its memory while routers change."""
 
 import dataclasses
 import hashlib
