@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
 )
 
@@ -44,7 +46,7 @@ func TestReportOfCaptures(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	for _, figure := range []string{"rank-layer-time", "expert-time", "expert-load", "phase-time"} {
+	for _, figure := range []string{"rank-layer-time", "expert-time", "phase-time"} {
 		for suffix, magic := range map[string]string{"png": "\x89PNG", "svg": "<?xml"} {
 			b, err := os.ReadFile(filepath.Join(dir, suffix, figure+"."+suffix))
 			if err != nil || !bytes.HasPrefix(b, []byte(magic)) {
@@ -55,41 +57,6 @@ func TestReportOfCaptures(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, "*", ".moebalance-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// What a verb writes as JSON, report takes; without -o the page is the result
-// on stdout.
-func TestReportOfResults(t *testing.T) {
-	dir := t.TempDir()
-	normal, perfect := "../../testdata/gptoss-ep4-loop/normal.sqlite", "../../testdata/gptoss-ep4-loop/perfect.sqlite"
-	write := func(name string, args ...string) string {
-		t.Helper()
-		file := filepath.Join(dir, name)
-		var out, errs bytes.Buffer
-		if code := run(context.Background(), append(args, "--format", "json", "-o", file), nil, &out,
-			&errs); code != exitDone {
-			t.Fatalf("%v: exit %d: %s", args, code, errs.String())
-		}
-		return file
-	}
-	results := []string{
-		write("normal.json", "trace", normal), write("perfect.json", "trace", perfect),
-		write("compare.json", "compare", normal, perfect),
-		write("counts.json", "counts", "../../testdata/gptoss-ep4-ranks/counts-normal"),
-	}
-	code, fromJSON, errs := report(t, append(results, "--title", "T")...)
-	if code != exitDone {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	if !strings.HasPrefix(fromJSON, "<!DOCTYPE html>") ||
-		!strings.Contains(fromJSON, "Rank 1 gets 1.51\u00a0× the mean load") {
-		t.Error("stdout holds no page with the counts' imbalance")
-	}
-	_, direct, _ := report(t, "--title", "T", "--date", "2026-11-23", normal, perfect)
-	_, viaJSON, _ := report(t, "--title", "T", "--date", "2026-11-23", results[0], results[1])
-	if direct != viaJSON {
-		t.Error("the page differs between exports and the JSON of their traces")
 	}
 }
 
@@ -108,7 +75,7 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{"Report: D, moebalance " + version, "vllm-qwen3-normal.counts.json",
-		"Traces: ", "learned routing: ", "balanced routing: ",
+		"learned routing: ", "balanced routing: ",
 		"-line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant",
 		`-line">No decision: `, "gain of even ranks alone"} {
 		if !strings.Contains(out, want) {
@@ -238,6 +205,49 @@ func TestReportOfDifferentWork(t *testing.T) {
 		}
 		if found := regexp.MustCompile(`(?i)(gain|wins)[^<\n]{0,20}[+−][0-9]`).Find(page); found != nil {
 			t.Errorf("%s: the page says %q", input, found)
+		}
+	}
+}
+
+// One result has one number for one thing: every number of its answer, as JSON has it, is on the page, and
+// text, Markdown and --brief say the same line and the same first numbers.
+func TestOneResultHasOneNumber(t *testing.T) {
+	for _, args := range [][]string{
+		{"trace", "../../testdata/torch/grouped-normal.rank0.json.gz", "../../testdata/torch/grouped-normal.rank1.json.gz"},
+		{"compare", "../../testdata/gptoss-ep4-loop"},
+		{"counts", "../../testdata/deepseek-ep4-ranks/counts-normal"},
+		{"place", "--ep", "4", "../../testdata/placement/stats"},
+	} {
+		out := map[string]string{}
+		for _, format := range []string{"json", "text", "md"} {
+			var code int
+			if out[format], _, code = invoke(t.Context(), append(args, "--format", format)...); code != exitDone {
+				t.Fatalf("%v: exit %d", args, code)
+			}
+		}
+		brief, _, _ := invoke(t.Context(), append(args, "--brief")...)
+		file := filepath.Join(t.TempDir(), "r.json")
+		if err := os.WriteFile(file, []byte(out["json"]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		page, errs, code := invoke(t.Context(), "report", file)
+		var result struct{ Answer answer.Answer }
+		if err := json.Unmarshal([]byte(out["json"]), &result); err != nil || code != exitDone {
+			t.Fatalf("%v: %v, exit %d, %s", args, err, code, errs)
+		}
+		a, page := result.Answer, plainText(page)
+		if strings.TrimSpace(brief) != a.Line {
+			t.Errorf("%v: --brief says %q, JSON %q", args, brief, a.Line)
+		}
+		for place, text := range map[string]string{"page": page, "text": out["text"], "md": out["md"]} {
+			if !strings.Contains(text, a.Line) || !strings.Contains(text, a.Basis) {
+				t.Errorf("%v: the %s lacks %q or %q", args, place, a.Line, a.Basis)
+			}
+			for i, n := range a.Numbers {
+				if (i < 3 || place == "page") && (!strings.Contains(text, n.Shown()) || !strings.Contains(text, n.Label)) {
+					t.Errorf("%v: the %s lacks %s", args, place, n)
+				}
+			}
 		}
 	}
 }
