@@ -80,13 +80,6 @@ func (res placeView) tables() []table.Table {
 		within("rank", size("copies per rank", "replica_bytes_per_rank")),
 		[]table.Column{count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
 		[]table.Column{duration("move"), real("steps to pay back", "paid_back_after_steps")})
-	curve := slices.Concat([]table.Column{count("ranks"), count("redundant"), percent("moved", "moved_share"),
-		count("experts to move", "moved_experts")}, within("moved", size("to move", "moved_bytes")),
-		[]table.Column{ratio("learned max/mean"), ratio("judged max/mean"), label("knee"), label("afresh"),
-			label("in budget")})
-	tables = append(tables,
-		empty(table.Of("curve", "From the running placement on, by moves", res.Curve, curve...),
-			"name what runs by --from, or give --max-moves"))
 	tables = append(tables, table.Of("drift", "Load under the running placement, over windows in order", res.Drift,
 		count("ranks"), computed(label("window"), func(d place.Drift) any { return res.label(d.Window) }),
 		ratio("max/mean"), ratio("balancedness")))
