@@ -12,6 +12,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/place"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
@@ -133,7 +134,7 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err := o.write(result); err != nil {
 		return err
 	}
-	return o.out.write(c, render.Place(result, o.apart(c, paths)))
+	return o.out.write(c, render.Place(result, o.apart(c, paths), o.written()...))
 }
 
 // apart are the arguments but for the number of copies and the files to write; none where files were
@@ -177,6 +178,17 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 			options.Ranks[0])
 	}
 	return place.Judge(learn, judge, options)
+}
+
+// written are the files that the placement is in, by engine.
+func (o *placeOptions) written() (files []answer.Written) {
+	for _, f := range []answer.Written{{Engine: "sglang", File: o.sglang.Path}, {Engine: "vllm", File: o.vllm.Path},
+		{Engine: "trtllm", File: o.tensorrt.Path}} {
+		if f.File != "" {
+			files = append(files, f)
+		}
+	}
+	return files
 }
 
 // write writes the placement for the engines that are asked for.

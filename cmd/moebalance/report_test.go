@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench"
 )
 
@@ -238,6 +240,49 @@ func TestReportOfDifferentWork(t *testing.T) {
 		}
 		if found := regexp.MustCompile(`(?i)(gain|wins)[^<\n]{0,20}[+−][0-9]`).Find(page); found != nil {
 			t.Errorf("%s: the page says %q", input, found)
+		}
+	}
+}
+
+// One result has one number for one thing: every number of its answer, as JSON has it, is on the page, and
+// text, Markdown and --brief say the same line and the same first numbers.
+func TestOneResultHasOneNumber(t *testing.T) {
+	for _, args := range [][]string{
+		{"trace", "../../testdata/torch/grouped-normal.rank0.json.gz", "../../testdata/torch/grouped-normal.rank1.json.gz"},
+		{"compare", "../../testdata/gptoss-ep4-loop"},
+		{"counts", "../../testdata/deepseek-ep4-ranks/counts-normal"},
+		{"place", "--ep", "4", "../../testdata/placement/stats"},
+	} {
+		out := map[string]string{}
+		for _, format := range []string{"json", "text", "md"} {
+			var code int
+			if out[format], _, code = invoke(t.Context(), append(args, "--format", format)...); code != exitDone {
+				t.Fatalf("%v: exit %d", args, code)
+			}
+		}
+		brief, _, _ := invoke(t.Context(), append(args, "--brief")...)
+		file := filepath.Join(t.TempDir(), "r.json")
+		if err := os.WriteFile(file, []byte(out["json"]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		page, errs, code := invoke(t.Context(), "report", file)
+		var result struct{ Answer answer.Answer }
+		if err := json.Unmarshal([]byte(out["json"]), &result); err != nil || code != exitDone {
+			t.Fatalf("%v: %v, exit %d, %s", args, err, code, errs)
+		}
+		a, page := result.Answer, plainText(page)
+		if strings.TrimSpace(brief) != a.Line {
+			t.Errorf("%v: --brief says %q, JSON %q", args, brief, a.Line)
+		}
+		for place, text := range map[string]string{"page": page, "text": out["text"], "md": out["md"]} {
+			if !strings.Contains(text, a.Line) || !strings.Contains(text, a.Basis) {
+				t.Errorf("%v: the %s lacks %q or %q", args, place, a.Line, a.Basis)
+			}
+			for i, n := range a.Numbers {
+				if (i < 3 || place == "page") && (!strings.Contains(text, n.Shown()) || !strings.Contains(text, n.Label)) {
+					t.Errorf("%v: the %s lacks %s", args, place, n)
+				}
+			}
 		}
 	}
 }
