@@ -135,35 +135,6 @@ func TestPhaseTimes(t *testing.T) {
 	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
 }
 
-// A warm-up step stays out of the means.
-func TestWarmUp(t *testing.T) {
-	trace := small()
-	for _, c := range trace.Cells {
-		if c.Step == 6 {
-			c.Step = 7
-			trace.Cells = append(trace.Cells, c)
-		}
-	}
-	for i, c := range trace.Cells {
-		if c.Step == 5 && c.CollectiveNS > 0 {
-			trace.Cells[i].TotalNS, trace.Cells[i].CollectiveNS = 104000, 103000
-		}
-		trace.Cells[i].BusyNS = trace.Cells[i].TotalNS
-	}
-	for i := range trace.Collectives { // per rank 2·103 + 4·3 µs in all, of which 9 + 3 count
-		trace.Collectives[i].TotalNS, trace.Collectives[i].WaitNS, trace.Collectives[i].TransferNS = 218000, 213500,
-			4500
-	}
-	arm := NewArm("normal", trace)
-	a := PhaseTimes(arm).Arms[0]
-	checkValues(t, "work of rank 0 in steps 6 and 7", a.Work[0], []float64{2000, 50000})
-	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500}) // in steps 6 and 7
-	checkValues(t, "wait", a.Wait, []float64{4500, 4500})
-	if s := PhaseTimes(arm); !strings.Contains(s.Caption, "mean over 2 of 3 steps") {
-		t.Errorf("caption %q does not say that a step is excluded", s.Caption)
-	}
-}
-
 // A rank that one arm lacks is unknown there.
 func TestMissingRank(t *testing.T) {
 	lacking := small()
@@ -178,23 +149,6 @@ func TestMissingRank(t *testing.T) {
 	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]},
 		[]float64{nan, nan})
 	checkValues(t, "ranks of layer 1", RankLayerTimes(normal, perfect).Grids[1].Values[0], []float64{20000, nan})
-}
-
-// A step that one rank lacks is left out of every mean over steps.
-func TestMissingStep(t *testing.T) {
-	trace := small()
-	trace.Cells = slices.DeleteFunc(trace.Cells, func(c nsys.Cell) bool { return c.Rank == 1 && c.Step == 6 })
-	for i := range trace.Collectives { // in step 5
-		trace.Collectives[i].CountedWaitNS, trace.Collectives[i].CountedTransferNS = 4500, 1500
-	}
-	arm := NewArm("normal", trace)
-	checkValues(t, "layer 1 of step 5", RankLayerTimes(arm).Grids[0].Values[0], []float64{10000, 30000})
-	a := PhaseTimes(arm).Arms[0]
-	checkValues(t, "work of rank 1", a.Work[1], []float64{2000, 50000})
-	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
-	// The experts of rank 1 took their time in one step, those of rank 0 in two.
-	arm.Trace.Experts[2].TotalNS = 1500
-	checkValues(t, "expert times per step", ExpertTimes(arm).Grids[0].Values[0][:3], []float64{500, 1000, 1500})
 }
 
 // A trace without steps, ranks or anything at all draws what it has and refuses
