@@ -6,23 +6,23 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 )
 
 // captured reads one arm of a recorded capture.
-func captured(t *testing.T, capture, arm string) *nsys.Trace {
+func captured(t *testing.T, capture, arm string) *trace.Trace {
 	t.Helper()
 	return matched(t, filepath.Join(capture, arm+".*"))
 }
 
 // matched reads the captures of testdata that a pattern names.
-func matched(t *testing.T, pattern string) *nsys.Trace {
+func matched(t *testing.T, pattern string) *trace.Trace {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", pattern))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no exports of %s: %v", pattern, err)
 	}
-	trace, err := nsys.Read(context.Background(), paths, nsys.Options{Threshold: 0.1})
+	trace, err := trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
 // cell is a short way to write one: work and collective time of a phase.
-func cell(rank int, step, layer router.OptInt, phase nsys.Phase, work, collective int64) nsys.Cell {
-	return nsys.Cell{
+func cell(rank int, step, layer router.OptInt, phase trace.Phase, work, collective int64) trace.Cell {
+	return trace.Cell{
 		Rank: rank, Step: step, Layer: layer, Phase: phase, Instances: 1,
 		TotalNS: work + collective, CollectiveNS: collective, BusyNS: work + collective,
 	}
@@ -22,18 +22,18 @@ func cell(rank int, step, layer router.OptInt, phase nsys.Phase, work, collectiv
 
 // alternating is two ranks that take turns at being hot, and their balanced
 // twin: one layer, experts and a collective that waits for the slower rank.
-func alternating() (normal, perfect *nsys.Trace) {
-	normal = &nsys.Trace{Arm: "normal", Cells: []nsys.Cell{
-		cell(0, 0, 3, nsys.PhaseExperts, 30, 0), cell(0, 0, 3, nsys.PhaseCombine, 0, 5),
-		cell(1, 0, 3, nsys.PhaseExperts, 10, 0), cell(1, 0, 3, nsys.PhaseCombine, 0, 25),
-		cell(0, 1, 3, nsys.PhaseExperts, 10, 0), cell(0, 1, 3, nsys.PhaseCombine, 0, 25),
-		cell(1, 1, 3, nsys.PhaseExperts, 30, 0), cell(1, 1, 3, nsys.PhaseCombine, 0, 5),
+func alternating() (normal, perfect *trace.Trace) {
+	normal = &trace.Trace{Arm: "normal", Cells: []trace.Cell{
+		cell(0, 0, 3, trace.PhaseExperts, 30, 0), cell(0, 0, 3, trace.PhaseCombine, 0, 5),
+		cell(1, 0, 3, trace.PhaseExperts, 10, 0), cell(1, 0, 3, trace.PhaseCombine, 0, 25),
+		cell(0, 1, 3, trace.PhaseExperts, 10, 0), cell(0, 1, 3, trace.PhaseCombine, 0, 25),
+		cell(1, 1, 3, trace.PhaseExperts, 30, 0), cell(1, 1, 3, trace.PhaseCombine, 0, 5),
 	}}
-	perfect = &nsys.Trace{Arm: "perfect"}
+	perfect = &trace.Trace{Arm: "perfect"}
 	for step := range router.OptInt(3) { // another number of steps: times are per step
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells,
-				cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
+				cell(rank, step, 3, trace.PhaseExperts, 20, 0), cell(rank, step, 3, trace.PhaseCombine, 0, 5))
 		}
 	}
 	return normal, perfect
@@ -51,7 +51,7 @@ func TestCompareTracesByHand(t *testing.T) {
 	// Both arms do the same expert work, 20 per rank; the slowest rank does 30
 	// in each normal step, although over the capture the ranks are equal.
 	experts, combine := c.Phases[0], c.Phases[1]
-	if experts.Phase != nsys.PhaseExperts || experts.Collective || combine.Phase != nsys.PhaseCombine ||
+	if experts.Phase != trace.PhaseExperts || experts.Collective || combine.Phase != trace.PhaseCombine ||
 		!combine.Collective || len(c.Phases) != 2 {
 		t.Fatalf("phases: %+v", c.Phases)
 	}
@@ -101,8 +101,8 @@ func TestSpreadOverSteps(t *testing.T) {
 // One rank alone is neither balanced nor the slowest: nothing is known.
 func TestOneRankSaysNothingAboutBalance(t *testing.T) {
 	normal, perfect := alternating()
-	for _, side := range []*nsys.Trace{normal, perfect} {
-		side.Cells = slices.DeleteFunc(side.Cells, func(c nsys.Cell) bool { return c.Rank > 0 })
+	for _, side := range []*trace.Trace{normal, perfect} {
+		side.Cells = slices.DeleteFunc(side.Cells, func(c trace.Cell) bool { return c.Rank > 0 })
 	}
 	c := Compare(normal, perfect)
 	k := c.Ceiling
@@ -125,14 +125,14 @@ func TestOneRankSaysNothingAboutBalance(t *testing.T) {
 func TestSidesOfOtherExtent(t *testing.T) {
 	for _, k := range []struct {
 		what   string
-		add    nsys.Cell
+		add    trace.Cell
 		copies int // on further ranks of the normal side
 		reason string
 	}{
-		{"outside layers", cell(0, 0, nsys.NoID, nsys.PhaseOther, 1, 0), 1, ""},
-		{"another layer", cell(0, 0, 4, nsys.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
-		{"half of the ranks", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 2, ""},
-		{"fewer than half", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 3,
+		{"outside layers", cell(0, 0, trace.NoID, trace.PhaseOther, 1, 0), 1, ""},
+		{"another layer", cell(0, 0, 4, trace.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
+		{"half of the ranks", cell(2, 0, 3, trace.PhaseOther, 1, 0), 2, ""},
+		{"fewer than half", cell(2, 0, 3, trace.PhaseOther, 1, 0), 3,
 			"2 of 5 ranks in common: normal has 0 to 4; perfect has 0, 1"},
 	} {
 		normal, perfect := alternating()
@@ -191,10 +191,10 @@ func warned(c Comparison, code, subject string) bool {
 func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 	normal, perfect := alternating()
 	normal.Cells = append(normal.Cells,
-		cell(2, 0, 3, nsys.PhaseExperts, 1000, 0),         // a rank of its own
-		cell(0, 0, 4, nsys.PhaseExperts, 1000, 0),         // a layer of its own
-		cell(0, 9, 3, nsys.PhaseExperts, 1000, 0),         // a step that rank 1 lacks
-		cell(0, nsys.NoID, 3, nsys.PhaseExperts, 1000, 0)) // outside every step
+		cell(2, 0, 3, trace.PhaseExperts, 1000, 0),          // a rank of its own
+		cell(0, 0, 4, trace.PhaseExperts, 1000, 0),          // a layer of its own
+		cell(0, 9, 3, trace.PhaseExperts, 1000, 0),          // a step that rank 1 lacks
+		cell(0, trace.NoID, 3, trace.PhaseExperts, 1000, 0)) // outside every step
 	c := Compare(normal, perfect)
 	for _, code := range []string{"unequal_ranks", "unequal_layers", "partial_steps", "outside_steps"} {
 		if !warned(c, code, "normal") {
@@ -216,13 +216,13 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 	normal, perfect := alternating()
 	want := Compare(normal, perfect)
 	for rank := range 2 { // a third normal step, in which rank 1 lacks layer 3
-		normal.Cells = append(normal.Cells, cell(rank, 2, 7, nsys.PhaseExperts, 40, 0),
-			cell(rank, 0, 7, nsys.PhaseExperts, 0, 0), cell(rank, 1, 7, nsys.PhaseExperts, 0, 0))
+		normal.Cells = append(normal.Cells, cell(rank, 2, 7, trace.PhaseExperts, 40, 0),
+			cell(rank, 0, 7, trace.PhaseExperts, 0, 0), cell(rank, 1, 7, trace.PhaseExperts, 0, 0))
 	}
-	normal.Cells = append(normal.Cells, cell(0, 2, 3, nsys.PhaseExperts, 50, 0))
+	normal.Cells = append(normal.Cells, cell(0, 2, 3, trace.PhaseExperts, 50, 0))
 	for rank := range 2 {
 		for step := range router.OptInt(3) {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, nsys.PhaseExperts, 0, 0))
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, trace.PhaseExperts, 0, 0))
 		}
 	}
 	have := Compare(normal, perfect)
@@ -235,9 +235,9 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 }
 
 func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
-	long := func(trace *nsys.Trace, step router.OptInt, ns int64) {
-		for i := range trace.Cells {
-			if c := &trace.Cells[i]; c.Step == step && c.Phase == nsys.PhaseCombine {
+	long := func(side *trace.Trace, step router.OptInt, ns int64) {
+		for i := range side.Cells {
+			if c := &side.Cells[i]; c.Step == step && c.Phase == trace.PhaseCombine {
 				c.CollectiveNS, c.TotalNS, c.BusyNS = ns, ns, ns
 			}
 		}
@@ -258,8 +258,8 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	normal, perfect = alternating()
 	for step := router.OptInt(3); step < 6; step++ {
 		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseExperts, 20, 0),
-				cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, trace.PhaseExperts, 20, 0),
+				cell(rank, step, 3, trace.PhaseCombine, 0, 5))
 		}
 	}
 	long(perfect, 0, 10000)
@@ -290,11 +290,11 @@ func TestPhaseOfOneArm(t *testing.T) {
 	normal, perfect := alternating()
 	for step := range router.OptInt(3) {
 		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 7, 0))
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, trace.PhaseRouter, 7, 0))
 		}
 	}
 	c := Compare(normal, perfect)
-	if len(c.Phases) != 3 || c.Phases[0].Phase != nsys.PhaseRouter || c.Phases[0].NormalNS != 0 ||
+	if len(c.Phases) != 3 || c.Phases[0].Phase != trace.PhaseRouter || c.Phases[0].NormalNS != 0 ||
 		c.Phases[0].PerfectNS != 7 || c.Phases[0].Ratio != 0 {
 		t.Errorf("have %+v", c.Phases)
 	}
@@ -304,7 +304,7 @@ func TestPhaseOfOneArm(t *testing.T) {
 func TestSideWithoutMoEKernels(t *testing.T) {
 	normal, perfect := alternating()
 	for i := range normal.Cells {
-		normal.Cells[i].Phase = nsys.PhaseOther
+		normal.Cells[i].Phase = trace.PhaseOther
 	}
 	normal.Arm = ""
 	if c := Compare(normal, perfect); c.Comparable ||
@@ -317,8 +317,8 @@ func TestSideWithoutMoEKernels(t *testing.T) {
 func TestNoExpertWorkInOneArm(t *testing.T) {
 	normal, perfect := alternating()
 	for i := range normal.Cells {
-		if normal.Cells[i].Phase == nsys.PhaseExperts {
-			normal.Cells[i].Phase = nsys.PhaseOther
+		if normal.Cells[i].Phase == trace.PhaseExperts {
+			normal.Cells[i].Phase = trace.PhaseOther
 		}
 	}
 	c := Compare(normal, perfect)
@@ -355,14 +355,14 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 }
 
 func TestCaptureWithoutSteps(t *testing.T) {
-	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.NoID, nsys.NoID, nsys.PhaseOther, 7, 0)}}
-	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.NoID, nsys.NoID, nsys.PhaseOther, 5, 0)}}
+	normal := &trace.Trace{Cells: []trace.Cell{cell(0, trace.NoID, trace.NoID, trace.PhaseOther, 7, 0)}}
+	perfect := &trace.Trace{Cells: []trace.Cell{cell(0, trace.NoID, trace.NoID, trace.PhaseOther, 5, 0)}}
 	c := Compare(normal, perfect)
 	checkNear(t, "capture", float64(c.Step.DifferenceNS), -2, 0)
 	if !warned(c, "no_steps", "normal") || !warned(c, "no_steps", "perfect") || warned(c, "outside_steps", "normal") {
 		t.Errorf("warnings: %+v", c.Warnings)
 	}
-	if len(c.Layers) != 0 || len(c.LayerTimes) != 1 || c.LayerTimes[0].Layer != nsys.NoID {
+	if len(c.Layers) != 0 || len(c.LayerTimes) != 1 || c.LayerTimes[0].Layer != trace.NoID {
 		t.Errorf("layers %v, %+v", c.Layers, c.LayerTimes)
 	}
 	if c.Ceiling.ExpertShare.Defined() && c.Ceiling.ExpertShare != 0 || c.Ceiling.GainBound.Defined() {
@@ -371,7 +371,7 @@ func TestCaptureWithoutSteps(t *testing.T) {
 }
 
 func TestEmptyTraces(t *testing.T) {
-	c := Compare(&nsys.Trace{}, &nsys.Trace{})
+	c := Compare(&trace.Trace{}, &trace.Trace{})
 	if c.Comparable || len(reasons(c)) == 0 || c.Step.NormalNS.Defined() {
 		t.Errorf("have %+v, want nothing to compare", c)
 	}
