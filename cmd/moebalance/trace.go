@@ -124,8 +124,11 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err := o.out.write(c, render.Trace(t, sameResult(c, args, "fail-above"))); err != nil {
 		return err
 	}
-	if o.failAbove.Given {
+	switch doubt := t.Doubt(); {
+	case o.failAbove.Given:
 		return traceGate(t, o.failAbove.Fraction)
+	case doubt.Code == trace.CountsContradict:
+		return withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}
 	return nil
 }

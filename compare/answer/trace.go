@@ -74,10 +74,10 @@ func (a *Answer) judged(t *trace.Trace) {
 	rows, w := uneven(t), t.Waiting
 	a.number("gain of even ranks", t.Bound.Gain, Fraction, Inferred)
 	a.number("loss per step", t.Bound.LossNS, NS, basisOf(t))
-	if t.Contradicted() {
-		a.because("why.contradicted")
-	}
+	rank, by, slower := t.SlowGPU()
 	switch {
+	case slower:
+		a.slowGPU(t, rank, by)
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.late(t)
 		a.reason(checkHost(w))
@@ -101,9 +101,38 @@ func worstOf(t *trace.Trace, o imbalance.Summary) string {
 	return fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer))
 }
 
+// slowGPU is the answer where one rank takes longer whatever it runs: what balance would gain beside
+// that cannot be told.
+func (a *Answer) slowGPU(t *trace.Trace, rank int, by router.Number) {
+	a.say(SlowerGPU, "trace.slower_gpu", "rank", rank, "by", by)
+	a.Numbers = nil
+	a.number(fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
+	a.because("why.slower_gpu", "rank", rank)
+	a.waits(t)
+}
+
+// loadWithoutTime is the answer where recorded load is uneven and the time of experts is not.
+func (a *Answer) loadWithoutTime(t *trace.Trace) bool {
+	for _, load := range t.Overall {
+		time, ok := t.RankTime()
+		if load.Level == router.LevelRank && load.Quantity == imbalance.Load && ok && t.Warned(trace.LoadWithoutTime) {
+			a.say(LoadWithoutTime, "trace.load_without_time", "load", load.Imbalance, "time", time.Imbalance, "gain",
+				wouldGain(t, "gain"))
+			a.number("load imbalance over ranks", load.Imbalance, Fraction, Recorded)
+			a.number("time imbalance over ranks", time.Imbalance, Fraction, basisOf(t))
+			a.because("why.load_without_time")
+			return true
+		}
+	}
+	return false
+}
+
 // even is the answer of a trace without an uneven layer: by its noise, or beside late launches that
 // stall the ranks more than their experts do.
 func (a *Answer) even(t *trace.Trace) {
+	if a.loadWithoutTime(t) {
+		return
+	}
 	a.say(Even, "trace.even", "gain", wouldGain(t, "left"))
 	if r, ok := noisy(t); ok {
 		a.Numbers[0].Label += " at most" // for equal ones would gain nothing
@@ -128,6 +157,10 @@ func (a *Answer) look(t *trace.Trace, given string) {
 	few, _ := t.Waiting.FewLate()
 	counts, recorded := countsOf(given)
 	switch {
+	case a.Verdict == SlowerGPU:
+		a.next("gpu")
+	case a.Verdict == LoadWithoutTime:
+		a.next("backend")
 	case a.Verdict == LateLaunches && few > 0:
 		a.next("late", "given", given)
 	case a.Verdict == LateLaunches:
@@ -279,7 +312,7 @@ func slowestWords(t *trace.Trace, rows []imbalance.Row) string {
 func (a *Answer) loaded(t *trace.Trace, rows []imbalance.Row) {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
 	switch {
-	case ok && load.Flagged && !t.Contradicted():
+	case ok && load.Flagged:
 		null := ""
 		if load.NullP95.Defined() {
 			null = quantity.Digits3(load.NullP95)

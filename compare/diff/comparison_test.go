@@ -1,12 +1,10 @@
 package diff
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
@@ -79,48 +77,6 @@ func TestCompareTracesByHand(t *testing.T) {
 	}
 }
 
-func TestSpreadOverSteps(t *testing.T) {
-	// Steps of 10 and 14 against 5 and 7: s²ₙ = 8, s²ₚ = 2.
-	c := changeOf([]float64{10, 14}, []float64{5, 7})
-	checkNear(t, "difference", float64(c.DifferenceNS), -6, 0)
-	checkNear(t, "spread", float64(c.DifferenceSDNS), 3.1622777, 1e-6)
-	checkNear(t, "ratio", float64(c.Ratio), 2, 0)
-	one := changeOf([]float64{10}, []float64{6, 6})
-	if one.DifferenceSDNS.Defined() {
-		t.Error("one step has no spread")
-	}
-	none := changeOf(nil, []float64{0})
-	if none.NormalNS.Defined() || none.DifferenceNS.Defined() || none.Ratio.Defined() {
-		t.Errorf("no step: have %+v, want undefined", none)
-	}
-	if zero := changeOf([]float64{1}, []float64{0}); zero.Ratio.Defined() || zero.DifferenceNS != -1 {
-		t.Errorf("nothing in perfect: have %+v", zero)
-	}
-}
-
-// One rank alone is neither balanced nor the slowest: nothing is known.
-func TestOneRankSaysNothingAboutBalance(t *testing.T) {
-	normal, perfect := alternating()
-	for _, side := range []*trace.Trace{normal, perfect} {
-		side.Cells = slices.DeleteFunc(side.Cells, func(c trace.Cell) bool { return c.Rank > 0 })
-	}
-	c := Compare(normal, perfect)
-	k := c.Ceiling
-	for what, v := range map[string]router.Number{
-		"f": k.ExpertShare, "b": k.Balancedness, "bound": k.GainBound, "loss": k.StragglerLoss.NormalNS,
-		"layer loss": c.Stragglers[0].Change.PerfectNS, "slowest": c.Phases[0].NormalSlowestNS,
-		"slowest of a step": c.Steps[0].ExpertsNS,
-	} {
-		if v.Defined() {
-			t.Errorf("%s is %v, want it undefined", what, v)
-		}
-	}
-	if !warned(c, "balance_not_measured", "") || !c.Comparable {
-		t.Errorf("warnings %+v, %v", c.Warnings, reasons(c))
-	}
-	checkNear(t, "step", float64(c.Step.NormalNS), 35, 0) // 30 + 5 and 10 + 25
-}
-
 // The layers must be the same; of the ranks, half must be there.
 func TestSidesOfOtherExtent(t *testing.T) {
 	for _, k := range []struct {
@@ -148,26 +104,6 @@ func TestSidesOfOtherExtent(t *testing.T) {
 	}
 }
 
-func TestSidesOfOtherExperts(t *testing.T) {
-	load := func(experts int) []imbalance.Row {
-		return []imbalance.Row{
-			// those with time, by chance
-			{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Time, Parts: experts + 1},
-			{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Load, Parts: experts},
-		}
-	}
-	normal, perfect := alternating()
-	normal.Imbalance, perfect.Imbalance = load(32), load(256)
-	if c := Compare(normal, perfect); c.Comparable ||
-		reasons(c)[0] != "the recorded load covers 32 experts in the normal arm and 256 in the perfect arm" {
-		t.Errorf("%v", reasons(c))
-	}
-	perfect.Imbalance = perfect.Imbalance[:1] // not recorded
-	if c := Compare(normal, perfect); !c.Comparable {
-		t.Errorf("%v", reasons(c))
-	}
-}
-
 // reasons are the refusals in words.
 func reasons(c Comparison) (texts []string) {
 	for _, w := range c.Refusals {
@@ -175,9 +111,6 @@ func reasons(c Comparison) (texts []string) {
 	}
 	return texts
 }
-
-// words are what a check found.
-func words(c gain.Check) string { return caveat.Text(c.Warnings()[0]) }
 
 func warned(c Comparison, code, subject string) bool {
 	for _, w := range c.Warnings {
@@ -207,30 +140,6 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 	checkNear(t, "normal step", float64(c.Step.NormalNS), 35, 0)
 	if len(c.Ranks) != 2 || len(c.Layers) != 1 || c.Normal.Steps != 2 {
 		t.Errorf("compared ranks %v, layers %v, steps %d", c.Ranks, c.Layers, c.Normal.Steps)
-	}
-}
-
-// A rank whose kernels of a layer were lost in one step did not do it in no time:
-// that step is left out, and the straggler loss stays what it is.
-func TestLostKernelsAreNoZeros(t *testing.T) {
-	normal, perfect := alternating()
-	want := Compare(normal, perfect)
-	for rank := range 2 { // a third normal step, in which rank 1 lacks layer 3
-		normal.Cells = append(normal.Cells, cell(rank, 2, 7, trace.PhaseExperts, 40, 0),
-			cell(rank, 0, 7, trace.PhaseExperts, 0, 0), cell(rank, 1, 7, trace.PhaseExperts, 0, 0))
-	}
-	normal.Cells = append(normal.Cells, cell(0, 2, 3, trace.PhaseExperts, 50, 0))
-	for rank := range 2 {
-		for step := range router.OptInt(3) {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, trace.PhaseExperts, 0, 0))
-		}
-	}
-	have := Compare(normal, perfect)
-	if !warned(have, "partial_steps", "normal") || have.Normal.Steps != 2 {
-		t.Errorf("%d steps compared, warnings %v", have.Normal.Steps, have.Warnings)
-	}
-	if have.Ceiling.StragglerLoss.NormalNS != want.Ceiling.StragglerLoss.NormalNS {
-		t.Errorf("straggler loss %+v, want %+v", have.Ceiling.StragglerLoss, want.Ceiling.StragglerLoss)
 	}
 }
 
@@ -285,34 +194,6 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	}
 }
 
-// Time that only one arm has is a row, not nothing.
-func TestPhaseOfOneArm(t *testing.T) {
-	normal, perfect := alternating()
-	for step := range router.OptInt(3) {
-		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, trace.PhaseRouter, 7, 0))
-		}
-	}
-	c := Compare(normal, perfect)
-	if len(c.Phases) != 3 || c.Phases[0].Phase != trace.PhaseRouter || c.Phases[0].NormalNS != 0 ||
-		c.Phases[0].PerfectNS != 7 || c.Phases[0].Ratio != 0 {
-		t.Errorf("have %+v", c.Phases)
-	}
-}
-
-// A capture without MoE kernels is of neither arm, whatever it is given as.
-func TestSideWithoutMoEKernels(t *testing.T) {
-	normal, perfect := alternating()
-	for i := range normal.Cells {
-		normal.Cells[i].Phase = trace.PhaseOther
-	}
-	normal.Arm = ""
-	if c := Compare(normal, perfect); c.Comparable ||
-		reasons(c)[0] != "the normal side has no MoE kernel, so no routing is compared" {
-		t.Errorf("comparable %v, %v", c.Comparable, reasons(c))
-	}
-}
-
 // Without expert work on both sides balance is not judged.
 func TestNoExpertWorkInOneArm(t *testing.T) {
 	normal, perfect := alternating()
@@ -351,22 +232,6 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	c = Compare(normal, perfect)
 	if c.Comparable || !strings.Contains(reasons(c)[0], "max/mean 1.200 over ranks in layer 3 (floor 1.000)") {
 		t.Errorf("uneven load of the perfect arm: comparable %v, %v", c.Comparable, reasons(c))
-	}
-}
-
-func TestCaptureWithoutSteps(t *testing.T) {
-	normal := &trace.Trace{Cells: []trace.Cell{cell(0, trace.NoID, trace.NoID, trace.PhaseOther, 7, 0)}}
-	perfect := &trace.Trace{Cells: []trace.Cell{cell(0, trace.NoID, trace.NoID, trace.PhaseOther, 5, 0)}}
-	c := Compare(normal, perfect)
-	checkNear(t, "capture", float64(c.Step.DifferenceNS), -2, 0)
-	if !warned(c, "no_steps", "normal") || !warned(c, "no_steps", "perfect") || warned(c, "outside_steps", "normal") {
-		t.Errorf("warnings: %+v", c.Warnings)
-	}
-	if len(c.Layers) != 0 || len(c.LayerTimes) != 1 || c.LayerTimes[0].Layer != trace.NoID {
-		t.Errorf("layers %v, %+v", c.Layers, c.LayerTimes)
-	}
-	if c.Ceiling.ExpertShare.Defined() && c.Ceiling.ExpertShare != 0 || c.Ceiling.GainBound.Defined() {
-		t.Errorf("no expert work, no bound: have %+v", c.Ceiling)
 	}
 }
 

@@ -182,23 +182,6 @@ func TestWorkByCounts(t *testing.T) {
 	}
 }
 
-// TensorRT-LLM's ranges name requests, not tokens: half of them are half of the work.
-func TestWorkByRequests(t *testing.T) {
-	normal, perfect := *captured(t, "deepseek-ep4-ranks", "normal"), *captured(t, "deepseek-ep4-ranks", "perfect")
-	if w, ok := Compare(&normal, &perfect).work("requests per step"); !ok || !w.Equal || w.Normal != 1024 {
-		t.Errorf("as recorded: %+v", w)
-	}
-	perfect.StepTimes = slices.Clone(perfect.StepTimes)
-	for i := range perfect.StepTimes {
-		perfect.StepTimes[i].Range = strings.Replace(perfect.StepTimes[i].Range, "1024 ctx", "512 ctx", 1)
-	}
-	c := Compare(&normal, &perfect)
-	if !strings.Contains(strings.Join(reasons(c), "; "), "the sides hold 1024 and 512 requests per step") {
-		t.Errorf("half the requests: %v", reasons(c))
-	}
-	noGain(t, "half the requests", c)
-}
-
 // The rank that is missing may be the busiest: rank 2 is, of the four.
 func TestFewRanks(t *testing.T) {
 	normal, perfect := *captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
@@ -223,33 +206,6 @@ func TestWorkOfBuilds(t *testing.T) {
 	}
 }
 
-// Bare layers show no compute outside the blocks: equal work is unknown, and said to be.
-// Where nothing names the experts, a loop over them cannot be told from projections.
-func TestUnknownWork(t *testing.T) {
-	normal, perfect := matched(t, "hf-qwen3-ep4-nsys/normal.*"), matched(t, "hf-qwen3-ep4-nsys/perfect.*")
-	bare := func(t *trace.Trace) *trace.Trace { return scaled(t, 0.01, trace.PhaseAttention, trace.PhaseOther) }
-	unnamed := func(t *trace.Trace) *trace.Trace {
-		loop := *t
-		loop.Kernels, loop.Cells = nil, slices.Clone(t.Cells)
-		for i := range loop.Cells {
-			if loop.Cells[i].Phase == trace.PhaseExperts {
-				loop.Cells[i].Phase = trace.PhaseOther
-			}
-		}
-		return &loop
-	}
-	for what, c := range map[string]Comparison{
-		"bare layers":     Compare(bare(normal), bare(perfect)),
-		"unnamed experts": Compare(unnamed(normal), unnamed(AssumeArm(perfect, gain.Perfect))),
-	} {
-		if !c.Comparable || !warned(c, "equal_work_unknown", "") {
-			t.Errorf("%s: %v", what, reasons(c))
-		}
-	}
-	// One side alone without compute outside did not do the same.
-	noGain(t, "bare layers against a model", Compare(normal, bare(perfect)))
-}
-
 // Of a profiled pair, what depends on the recorded steps is a warning; another library or
 // slower compute for each token is not.
 func TestCheckCompute(t *testing.T) {
@@ -269,22 +225,5 @@ func TestCheckCompute(t *testing.T) {
 		if c := CheckCompute(Compare(k.normal, k.perfect)); c.Status != k.want {
 			t.Errorf("%s: %+v, want %s", what, c, k.want)
 		}
-	}
-}
-
-// What runs beside the expert GEMMs, such as their activation, is no backend of experts; a
-// fused kernel of all of the block is.
-func TestExpertKernelsAreGEMMs(t *testing.T) {
-	all := &trace.Trace{}
-	for name, phase := range map[string]trace.Phase{
-		"void moe::dev::activation::activationKernel<x>":                trace.PhaseExperts,
-		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<m_grouped_contiguous>": trace.PhaseExperts,
-	} {
-		k := trace.KernelStat{}
-		k.Name, k.Phase, k.TotalNS = name, phase, 10
-		all.Kernels = append(all.Kernels, k)
-	}
-	if got := expertKernels(all); len(got) != 1 {
-		t.Errorf("%v", got)
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -89,56 +87,5 @@ func TestStepsOfAnArm(t *testing.T) {
 		equal(t, c.steps+": arm", trace.Arm, c.arm)
 		equal(t, c.steps+": steps", fmt.Sprint(have), c.want)
 		equal(t, c.steps+": said", said, c.switched)
-	}
-}
-
-// Without a switch, the arm is unknown: absence proves nothing.
-func TestNoArmWithoutSwitch(t *testing.T) {
-	trace := mustRead(t, Options{},
-		newFixture().work(0, 1, 10, 7, "fused_moe_kernel").environment("HOME=/root").write(t, "x.sqlite"))
-	if trace.Arm != "" || !strings.Contains(trace.ArmEvidence, "no router switch") {
-		t.Errorf("have arm %q: %s", trace.Arm, trace.ArmEvidence)
-	}
-}
-
-// ReadArm says what Read says, for whatever kind of file.
-func TestReadArmIsTheTracesArm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
-	}
-	paths, err := filepath.Glob(filepath.Join(testdata, "*-*", "*.sqlite"))
-	if err != nil || len(paths) < 18 {
-		t.Fatalf("want the captures, have %v, %v", paths, err)
-	}
-	unsaid := newFixture().work(9, 1, 10, 7, "k").sql("DROP TABLE META_DATA_CAPTURE").write(t, "unsaid.sqlite")
-	torch := filepath.Join(t.TempDir(), "t.json")
-	text := `{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":2,"args":{"device":0,"stream":7,"correlation":1}}]}`
-	if err := os.WriteFile(torch, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	paths = append(paths, unsaid, torch,
-		summaryOf(t, filepath.Join(testdata, "gptoss-ep4-loop/perfect.sqlite")))
-	seen := map[string]bool{}
-	for _, path := range paths {
-		arm, err := ReadArm(context.Background(), path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal(t, path, arm, mustRead(t, Options{}, path).Arm)
-		seen[arm] = true
-	}
-	if len(seen) != 3 {
-		t.Errorf("want normal, perfect and not said, have %v", seen)
-	}
-	bad := filepath.Join(t.TempDir(), "cut")
-	content, err := os.ReadFile(paths[len(paths)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(bad, content[:200], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadArm(context.Background(), bad, Options{}); !errors.Is(err, capture.ErrTruncated) {
-		t.Errorf("a summary cut short: have %v", err)
 	}
 }

@@ -3,12 +3,8 @@ package trace
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
-
-	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/router"
 )
 
 // Two prefill steps whose ranges name the layers 3 and 5, and three decode steps in which no
@@ -67,39 +63,5 @@ func TestLayersBesideRanges(t *testing.T) {
 		if s := trace.Structure; (s != nil) != (c.want != nil) || s != nil && (!s.Beside || s.Layers != 2 || s.Steps != 3) {
 			t.Errorf("%s: %+v, want that of 3 steps beside ranges where layers are inferred", c.name, s)
 		}
-	}
-}
-
-// vLLM's capture over two H100s names the layers of prefill steps alone: those of the decode
-// steps, replays of graphs, are inferred, and what the answer is of stays observed.
-func TestReplaysBesideEagerSteps(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long under the race detector")
-	}
-	const folder = "../../testdata/field/results/vllm-two-h100"
-	trace := mustRead(t, Options{}, filepath.Join(folder, "rank0.json.gz"), filepath.Join(folder, "rank1.json.gz"))
-	layers := map[int]map[router.OptInt]bool{}
-	for _, c := range trace.Cells {
-		if c.Kind.Defined() && c.GEMMs > 0 {
-			if layers[int(c.Kind)] == nil {
-				layers[int(c.Kind)] = map[router.OptInt]bool{}
-			}
-			layers[int(c.Kind)][c.Layer] = true
-		}
-	}
-	kernelsAgree(t, trace)
-	equal(t, "kinds", len(trace.StepKinds), 3)
-	for kind, of := range layers {
-		if len(of) != 48 || !of[0] || !of[47] {
-			t.Errorf("%s: layers %v, want 0 to 47", trace.StepKinds[kind].Name, of)
-		}
-	}
-	equal(t, "basis of the answer", imbalance.BasisOf(trace.Imbalance), imbalance.Observed)
-	equal(t, "structure beside", trace.Structure.Beside, true)
-	decode := mustRead(t, Options{Steps: &Steps{201, 204}}, filepath.Join(folder, "rank0.json.gz"),
-		filepath.Join(folder, "rank1.json.gz"))
-	equal(t, "basis of an answer on decode", imbalance.BasisOf(decode.Imbalance), imbalance.Inferred)
-	for _, row := range decode.Imbalance {
-		equal(t, "basis in decode", row.Basis, imbalance.Inferred)
 	}
 }

@@ -17,7 +17,7 @@ var doubts = []string{FusedExperts, "lost_kernels", "ranks_differ", "few_kernels
 	"graph_lost",
 	"no_experts", "microbatches", "unclear_blocks",
 	"unplaced_experts",
-	"little_evidence", EndedEarly, "open_ranges"}
+	"little_evidence", EndedEarly, "open_ranges", CountsContradict}
 
 // FusedExperts is the code of the warning that kernels exchange tokens and run the experts in
 // one, so that the time of ranks is work and waiting together.
@@ -196,7 +196,7 @@ func (r *reduction) warnLittleEvidence(times *imbalance.Times, all int64) {
 	}
 }
 
-// Contradicted reports recorded counts that contradict the measured expert time.
-func (t *Trace) Contradicted() bool {
-	return slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == CountsContradict })
+// Warned reports a warning of this code, of the ranks together.
+func (t *Trace) Warned(code string) bool {
+	return slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == code })
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/router"
 )
 
 // inTestdata lists captures; of others, in ../shared, the test is skipped where they
@@ -165,98 +163,6 @@ func tryChanged(t *testing.T, paths []string, list []*capture.Recording,
 		exports = append(exports, e)
 	}
 	return reduce(exports, options)
-}
-
-// agreement is the share of the expert GEMM time that two traces place in the same step
-// and layer of the same rank. Steps are numbered by their order: ranges may name some in
-// which nothing runs.
-func agreement(a, b *Trace) float64 {
-	type place struct {
-		rank, step int
-		layer      router.OptInt
-	}
-	times := func(t *Trace) (ns map[place]int64, all int64) {
-		order := map[router.OptInt]int{}
-		for _, c := range t.Cells {
-			if c.GEMMNS > 0 {
-				order[c.Step] = 0
-			}
-		}
-		for i, step := range slices.Sorted(maps.Keys(order)) {
-			order[step] = i
-		}
-		ns = map[place]int64{}
-		for _, c := range t.Cells {
-			if c.GEMMNS > 0 {
-				ns[place{c.Rank, order[c.Step], c.Layer}] += c.GEMMNS
-				all += c.GEMMNS
-			}
-		}
-		return ns, all
-	}
-	have, all := times(a)
-	other, _ := times(b)
-	var same int64
-	for p, ns := range other {
-		same += min(ns, have[p])
-	}
-	return float64(same) / float64(all)
-}
-
-// Without their ranges, captures give the steps and layers that the ranges name for 99 %
-// of the expert GEMM time, or say that layers are unknown and number the blocks; where
-// the experts are plain GEMMs, they say that none is recognized.
-func TestStrippedOfRanges(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long under the race detector")
-	}
-	for pattern, blocks := range map[string]int{
-		"deepseek-ep4-ranks/normal.rank?.sqlite":  8,
-		"deepseek-ep4-ranks/perfect.rank?.sqlite": 8,
-		"gptoss-graph/node-normal.sqlite":         12,
-		"gptoss-graph/graph-normal.sqlite":        0, // recorded as a whole
-		"torch/grouped-normal.rank?.json.gz":      6,
-		"torch/grouped-perfect.rank?.json.gz":     6,
-		"gptoss-ep4-loop/normal.sqlite":           0, // plain GEMMs: nothing says which are of experts
-		"gptoss-ep4-loop/perfect.sqlite":          0,
-		"gptoss-ep4-ranks/normal.rank?.sqlite":    0,
-		"gptoss-ep4-ranks/perfect.rank?.sqlite":   0,
-		"torch/loop-normal.rank?.json.gz":         0,
-		"vllm/qwen3-normal.rank?.json.gz":         156, // execute_… gave its steps
-		"hf-qwen3-ep4/normal.rank?.json.gz":       9,
-		"hf-qwen3-ep4/perfect.rank?.json.gz":      9,
-		"hf-qwen3-ep4-nsys/normal.rank?.sqlite":   9,
-		"hf-qwen3-ep4-nsys/perfect.rank?.sqlite":  9,
-		"hf-qwen3-serving/rank0.json.gz":          125,
-	} {
-		t.Run(pattern, func(t *testing.T) {
-			paths := inTestdata(t, pattern)
-			with := mustRead(t, Options{}, paths...)
-			without := changed(t, paths, func(_ int, rec *capture.Recording) { rec.Ranges = nil })
-			s := without.Structure
-			if s == nil {
-				if blocks > 0 || without.Doubt().Code == "" {
-					t.Errorf("no expert block was found, doubt: %v", without.Doubt())
-				}
-				return
-			}
-			equal(t, "blocks", s.Blocks, blocks)
-			if s.Layers == 0 {
-				if s.Unknown == "" || strings.HasPrefix(pattern, "hf") || strings.HasPrefix(pattern, "vllm") {
-					t.Errorf("layers are unknown: %q", s.Unknown)
-				}
-				return
-			}
-			named := 0
-			for _, c := range with.Cells {
-				named = max(named, int(c.Layer)+1)
-			}
-			equal(t, "layers", int(s.Layers), named)
-			if share := agreement(with, without); share < 0.99 {
-				t.Errorf("%.1f %% of the expert GEMM time is in the step and layer that ranges name", 100*share)
-			}
-		})
-	}
 }
 
 // Ranges that name layers and no steps give the steps by the order of the layers: the

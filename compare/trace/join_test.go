@@ -256,23 +256,3 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 		t.Errorf("have %v", trace.Warnings)
 	}
 }
-
-// Exports whose layers differ are of a pipeline, or of two runs.
-func TestOtherLayersAreSaid(t *testing.T) {
-	of := func(layers ...string) string {
-		f := newFixture()
-		for i, layer := range layers {
-			at := int64(100 * i)
-			f.push(int64(len(layers)), at, at+90, "layer "+layer+" experts").work(int64(len(layers)), int64(i+1), at+10,
-				10, "gemm")
-		}
-		return f.write(t, "r.rank"+layers[0]+".sqlite")
-	}
-	if trace := mustRead(t, Options{}, of("0", "1"), of("2")); !hasWarning(trace.Warnings, "other_layers") ||
-		trace.Doubt().Code != "" {
-		t.Errorf("stages: have %v", trace.Warnings)
-	}
-	if trace := mustRead(t, Options{}, of("0", "1"), of("1")); trace.Doubt().Args["why"] != "shared" {
-		t.Errorf("one with a layer more: have %v", trace.Warnings)
-	}
-}

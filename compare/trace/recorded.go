@@ -320,8 +320,12 @@ func (c *Recorded) held(ranks []int) map[int]bool {
 	return held
 }
 
-// CountsContradict is the code of the warning of counts that cannot be of the trace.
-const CountsContradict = "counts_contradict"
+// Codes of warnings of counts beside a trace.
+const (
+	CountsContradict = "counts_contradict" // they cannot be of the trace
+	LoadWithoutTime  = "load_without_time" // their load is uneven, and the time of experts is not
+	evenTime         = "even_time"         // the same of one layer, see contradicts
+)
 
 // checkLoadFits warns of counts whose load contradicts the expert time in most of the
 // layers in which either is uneven: they are of the other arm, or of another run.
@@ -330,7 +334,7 @@ func (r *reduction) checkLoadFits() {
 	for _, row := range r.options.Recorded.Imbalance {
 		steps[int(row.Layer)] = max(row.Steps, steps[int(row.Layer)])
 	}
-	uneven, against, reason, at := 0, 0, "", 0
+	uneven, against, even, reason, at, evenAt := 0, 0, 0, "", 0, 0
 	for _, l := range r.times.Judged() {
 		if len(l.Experts) == 0 || len(l.Ranks) < 2 {
 			continue
@@ -346,7 +350,12 @@ func (r *reduction) checkLoadFits() {
 		if max(excess(time), excess(load)) >= clearlyUneven {
 			uneven++
 		}
-		if why := contradicts(time, load, slots); why != "" {
+		switch why := contradicts(time, load, slots); {
+		case why == evenTime:
+			if even++; even == 1 {
+				evenAt = layer
+			}
+		case why != "":
 			if against++; against == 1 {
 				reason, at = why, layer
 			}
@@ -354,6 +363,8 @@ func (r *reduction) checkLoadFits() {
 	}
 	if against > 0 && 2*against > uneven {
 		r.warn(CountsContradict, "", "why", reason, "layer", at)
+	} else if even > 0 && 2*even > uneven {
+		r.warn(LoadWithoutTime, "", "layer", evenAt)
 	}
 }
 
@@ -388,7 +399,7 @@ func contradicts(time, load []float64, slots float64) string {
 	switch {
 	case max(t, l) < clearlyUneven:
 	case t < follows*l && slots >= computeBound:
-		return "even_time"
+		return evenTime
 	case l < follows*t:
 		return "even_load"
 	case min(t, l) > clearlyUneven && load[busiest] < floats.Sum(load)/n && time[loaded] < floats.Sum(time)/n:

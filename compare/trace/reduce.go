@@ -57,6 +57,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.graphs()
 	r.sumExperts()
 	r.imbalance()
+	r.speeds()
 	r.checkLoadFits()
 	r.waits()
 	r.coverage()
@@ -100,7 +101,7 @@ func newTrace() *Trace {
 		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
-		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{},
+		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{}, Speeds: []Speed{},
 		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Warnings: []router.Warning{},
 	}
 }
@@ -308,15 +309,18 @@ const (
 
 // kernelsPer are the rank's kernels, in steps where these are inferred, over the number
 // of its layers, so that the stages of a pipeline can be compared, and a thousand times
-// those in ranges of single experts over how often one ran, 0 without such ranges.
+// those in ranges of single experts over how often one ran, 0 without such ranges. Dense GEMMs
+// do not count: a second stream on one GPU may run any number of them beside the model's.
 func (p *rankEvents) kernelsPer() (layer, expert int64) {
 	layers, experts := map[int32]bool{}, map[location]bool{}
-	kernels := int64(0)
+	kernels, dense := int64(0), p.of.dense()
 	for g := range p.groups() {
 		if p.Structure != nil && p.Structure.Layers > 0 && g.at.Step == NoID {
 			continue
 		}
-		kernels += g.kernels
+		if !dense[g.name] {
+			kernels += g.kernels
+		}
 		layers[g.at.Layer] = true
 		if g.at.Expert != NoID {
 			expert += g.kernels

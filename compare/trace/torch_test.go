@@ -3,11 +3,8 @@ package trace
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture"
@@ -43,74 +40,6 @@ func TestTorchTraceByHand(t *testing.T) {
 		if c.Layer == 3 && c.Step != 7 {
 			t.Errorf("want step 7, have %+v", c)
 		}
-	}
-}
-
-// asTorch writes a recording as PyTorch's profiler would have traced it, with
-// its events in any order.
-func asTorch(t *testing.T, rec *capture.Recording, rank int, seed uint64) []byte {
-	t.Helper()
-	const base, origin = 1763400000000000000, 7_000_000_000
-	var events []string
-	us := func(ns int64) string { return fmt.Sprintf("%d.%03d", (ns+origin)/1000, (ns+origin)%1000) }
-	event := func(cat, name string, tid int32, start, end int64, pid int, args string) {
-		quoted, err := json.Marshal(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		events = append(events,
-			fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %s, "pid": %d, "tid": %d, "ts": %s, "dur": %d.%03d, "args": {%s}}`,
-				cat, quoted, pid, tid, us(start), (end-start)/1000, (end-start)%1000, args))
-	}
-	for _, k := range rec.Kernels {
-		event("kernel", rec.KernelNames[k.Name], 7, k.Start, k.End, int(rec.Devices[k.Device].Ordinal),
-			fmt.Sprintf(`"device": %d, "correlation": %d`, rec.Devices[k.Device].Ordinal, k.Launch+1))
-	}
-	for i, c := range rec.Launches {
-		event("cuda_runtime", "cudaLaunchKernel", c.Thread+40, c.Start, c.End, 77,
-			fmt.Sprintf(`"correlation": %d`, i+1))
-	}
-	for _, r := range rec.Ranges {
-		if r.Domain == 0 {
-			event("user_annotation", rec.RangeNames[r.Name], r.Thread+40, r.Start, r.End, 77, "")
-		}
-	}
-	rand.New(rand.NewPCG(seed, 1)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-	return fmt.Appendf(nil,
-		`{"schemaVersion": 1, "traceEvents": [%s], "baseTimeNanoseconds": %d, "distributedInfo": {"rank": %d}}`,
-		strings.Join(events, ",\n"), int64(base), rank)
-}
-
-// A capture written as a PyTorch trace, in any order of events, gives the same
-// numbers as its export.
-func TestTorchTraceOfACaptureEqualsItsExport(t *testing.T) {
-	export := filepath.Join(testdata, "gptoss-ep4-ranks/normal.rank2.sqlite")
-	rec, err := capture.Read(context.Background(), export, capture.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := mustRead(t, Options{}, export)
-	for seed := range uint64(3) {
-		path := filepath.Join(t.TempDir(), "trace.json")
-		if err := os.WriteFile(path, asTorch(t, rec, 2, seed), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		have := mustRead(t, Options{}, path)
-		for _, part := range []struct {
-			what       string
-			want, have any
-		}{
-			{"coverage", want.Coverage, have.Coverage}, {"kernels", want.Kernels, have.Kernels},
-			{"phases", want.Phases, have.Phases},
-			{"cells", want.Cells, have.Cells}, {"experts", want.Experts, have.Experts},
-			{"imbalance", want.Imbalance, have.Imbalance},
-			{"stragglers", want.Stragglers, have.Stragglers},
-		} {
-			if a, b := mustJSON(t, part.want), mustJSON(t, part.have); a != b {
-				t.Errorf("%s differ:\n%.300s\n%.300s", part.what, a, b)
-			}
-		}
-		equal(t, "rank", have.Ranks[0].Rank, 2)
 	}
 }
 

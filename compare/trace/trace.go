@@ -97,6 +97,7 @@ type Trace struct {
 	Exports       []Export              `json:"exports"`
 	Steps         string                `json:"steps,omitempty"` // the only ones that count, such as 3-7, where chosen
 	Coverage      Coverage              `json:"coverage"`
+	Speeds        []Speed               `json:"speeds"`    // by rank; empty where not known
 	Structure     *Structure            `json:"structure"` // where layers are inferred in any step, else null
 	Kernels       []KernelStat          `json:"kernels"`
 	Phases        []PhaseStat           `json:"phases"`

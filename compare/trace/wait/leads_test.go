@@ -32,18 +32,6 @@ func TestLeads(t *testing.T) {
 	}
 }
 
-func TestMatters(t *testing.T) {
-	for ns, want := range map[router.Number]bool{10: false, 11: true} {
-		w := Waiting{WaitNS: ns, Ranks: make([]Arrival, 1)}
-		if w.Matters(1000) != want {
-			t.Errorf("%v of 1000: %t", ns, !want)
-		}
-		if w.Ranks = nil; w.Matters(1000) {
-			t.Errorf("%v of 1000, for nobody", ns)
-		}
-	}
-}
-
 // More than half of 4 × 100 ns: 201 do, 200 do not.
 func TestFewLate(t *testing.T) {
 	for _, c := range []struct {
