@@ -34,7 +34,7 @@ func TestTraceVerbOverview(t *testing.T) {
 	notes, _, _ := runIn(t, "trace", "--notes", loopNormal)
 	out += notes
 	for _, want := range []string{
-		"Late launches on rank 2 stall the others; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
+		"even ranks would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
 		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0",
 		"tables: --table imbalance, kinds, stragglers, arrivals, ",
 	} {
