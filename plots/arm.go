@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -16,12 +16,12 @@ import (
 // kernels is unknown in it.
 type Arm struct {
 	Name    string
-	Trace   *nsys.Trace
-	PerStep *nsys.PerStep
+	Trace   *trace.Trace
+	PerStep *trace.PerStep
 }
 
 // NewArm averages the trace over its steps.
-func NewArm(name string, t *nsys.Trace) Arm { return Arm{name, t, t.PerStep()} }
+func NewArm(name string, t *trace.Trace) Arm { return Arm{name, t, t.PerStep()} }
 
 // panelTitle is the title of the panel of one of several arms; a single panel needs none.
 func panelTitle(name string, arms int) string {
@@ -196,15 +196,15 @@ func PhaseTimes(arms ...Arm) StackSpec {
 	s := StackSpec{Name: "phase-time", Title: "Where does each rank's time go?", Per: per(arms),
 		Caption: extent(arms) + ". Kernel time; ranks wait in collectives for the last one to arrive."}
 	groups := ranks(arms)
-	byRank := make([]map[int]nsys.RankPhases, len(arms))
+	byRank := make([]map[int]trace.RankPhases, len(arms))
 	for i, a := range arms {
-		byRank[i] = map[int]nsys.RankPhases{}
+		byRank[i] = map[int]trace.RankPhases{}
 		for r, p := range a.PerStep.Phases() {
 			byRank[i][a.PerStep.Ranks[r]] = p
 		}
 	}
-	for _, phase := range nsys.Phases() {
-		has := func(arm map[int]nsys.RankPhases) bool {
+	for _, phase := range trace.Phases() {
+		has := func(arm map[int]trace.RankPhases) bool {
 			return slices.ContainsFunc(groups, func(rank int) bool { return arm[rank].Work[phase] > 0 })
 		}
 		if slices.ContainsFunc(byRank, has) {
@@ -218,7 +218,7 @@ func PhaseTimes(arms ...Arm) StackSpec {
 			work := unknowns(len(s.Phases))
 			if p := byRank[i][rank]; p.Work != nil {
 				for j, phase := range s.Phases {
-					work[j] = p.Work[nsys.Phase(phase)]
+					work[j] = p.Work[trace.Phase(phase)]
 				}
 				k.Wait[r], k.Transfer[r] = p.Wait, p.Transfer
 				if !known(p.Wait) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -24,27 +24,27 @@ import (
 // Each step and layer also has a dispatch phase of 4 µs per rank, of which 3 µs
 // are collectives, and a kernel outside every step takes 1 ms. The load was
 // counted over two steps: 50, 100, 150 and 200 slots per step in both layers.
-func small() *nsys.Trace {
-	t := &nsys.Trace{Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
+func small() *trace.Trace {
+	t := &trace.Trace{Ranks: []trace.Rank{{Rank: 0}, {Rank: 1}}}
 	for step, rows := range map[router.OptInt][2][2]int64{5: {{10, 30}, {20, 20}}, 6: {{30, 10}, {20, 20}}} {
 		for i, row := range rows {
 			for rank, us := range row {
 				t.Cells = append(t.Cells,
-					nsys.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: nsys.PhaseExperts,
+					trace.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: trace.PhaseExperts,
 						TotalNS: us * 1000},
-					nsys.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: nsys.PhaseDispatch,
+					trace.Cell{Rank: rank, Step: step, Layer: router.OptInt(i + 1), Phase: trace.PhaseDispatch,
 						TotalNS: 4000, CollectiveNS: 3000})
 			}
 		}
 	}
-	t.Cells = append(t.Cells, nsys.Cell{Rank: 0, Step: nsys.NoID, Layer: nsys.NoID, Phase: nsys.PhaseOther,
+	t.Cells = append(t.Cells, trace.Cell{Rank: 0, Step: trace.NoID, Layer: trace.NoID, Phase: trace.PhaseOther,
 		TotalNS: 1e6})
 	for layer := router.OptInt(1); layer <= 2; layer++ {
 		for e := range 4 {
-			t.Experts = append(t.Experts, nsys.ExpertStat{
+			t.Experts = append(t.Experts, trace.ExpertStat{
 				Rank: e / 2, Layer: layer, Expert: e, Basis: imbalance.Observed, Known: true,
 				Slots: router.OptInt(100 * (e + 1)),
-				Stats: nsys.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
+				Stats: trace.Stats{TotalNS: int64(1000*(e+1)) * int64(layer)},
 			})
 		}
 		t.Imbalance = append(t.Imbalance, imbalance.Row{Layer: layer, Level: router.LevelExpert,
@@ -54,7 +54,7 @@ func small() *nsys.Trace {
 	}
 	for rank := range 2 {
 		// 12 µs of collectives per rank in all: 9 waiting, 3 transferring.
-		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: nsys.PhaseDispatch,
+		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: trace.PhaseDispatch,
 			TotalNS: 12000, WaitNS: 9000, TransferNS: 3000, CountedWaitNS: 9000, CountedTransferNS: 3000})
 	}
 	return t
@@ -86,11 +86,11 @@ func TestExpertHeat(t *testing.T) {
 
 // An expert with copies on several ranks counts with their sum.
 func TestReplicatedExpert(t *testing.T) {
-	trace := small()
-	copied := trace.Experts[0]
+	of := small()
+	copied := of.Experts[0]
 	copied.Rank = 1
-	trace.Experts = append(trace.Experts, copied)
-	s := ExpertTimes(NewArm("normal", trace))
+	of.Experts = append(of.Experts, copied)
+	s := ExpertTimes(NewArm("normal", of))
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
 }
 
@@ -119,7 +119,7 @@ func TestPhaseTimes(t *testing.T) {
 
 	foreign := small()
 	for i := range foreign.Cells {
-		if foreign.Cells[i].Phase == nsys.PhaseDispatch {
+		if foreign.Cells[i].Phase == trace.PhaseDispatch {
 			foreign.Cells[i].Phase = "lunch"
 		}
 	}
@@ -139,8 +139,8 @@ func TestPhaseTimes(t *testing.T) {
 func TestMissingRank(t *testing.T) {
 	lacking := small()
 	lacking.Ranks = lacking.Ranks[:1]
-	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c nsys.Cell) bool { return c.Rank == 1 })
-	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e nsys.ExpertStat) bool { return e.Rank == 1 })
+	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 1 })
+	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e trace.ExpertStat) bool { return e.Rank == 1 })
 	lacking.Collectives = lacking.Collectives[:1]
 	normal, perfect := NewArm("normal", small()), NewArm("perfect", lacking)
 
@@ -156,13 +156,13 @@ func TestMissingRank(t *testing.T) {
 func TestPoorTraces(t *testing.T) {
 	stepless := small()
 	for i := range stepless.Cells {
-		stepless.Cells[i].Step = nsys.NoID
+		stepless.Cells[i].Step = trace.NoID
 	}
 	if s := PhaseTimes(NewArm("normal", stepless)); s.Per != "in the capture" {
 		t.Errorf("times %s", s.Per)
 	}
-	for _, trace := range []*nsys.Trace{{}, {Ranks: []nsys.Rank{{Rank: 3}}}} {
-		a := NewArm("empty", trace)
+	for _, of := range []*trace.Trace{{}, {Ranks: []trace.Rank{{Rank: 3}}}} {
+		a := NewArm("empty", of)
 		for name, draw := range map[string]func() (Figure, error){
 			"experts": func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
 			"phases":  func() (Figure, error) { return PhaseStacks(PhaseTimes(a)) },

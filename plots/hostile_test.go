@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/plot/vg/recorder"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -17,18 +17,18 @@ import (
 // them, are left out and draw nothing outside the figure.
 func TestHostileValues(t *testing.T) {
 	const most = int64(1) << 62
-	trace := &nsys.Trace{Ranks: []nsys.Rank{{Rank: -5}, {Rank: 1 << 40}}}
+	broken := &trace.Trace{Ranks: []trace.Rank{{Rank: -5}, {Rank: 1 << 40}}}
 	for i, ns := range []int64{most, -most, 1, -1, 0} {
-		trace.Cells = append(trace.Cells, nsys.Cell{Rank: i - 3, Step: router.OptInt(i), Layer: router.OptInt(-i),
-			Phase: nsys.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
-		trace.Experts = append(trace.Experts, nsys.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
-			Basis: imbalance.Observed, Known: true, Slots: router.OptInt(-ns), Stats: nsys.Stats{TotalNS: ns}})
-		trace.Stragglers = append(trace.Stragglers, imbalance.Straggler{Layer: router.OptInt(i),
+		broken.Cells = append(broken.Cells, trace.Cell{Rank: i - 3, Step: router.OptInt(i), Layer: router.OptInt(-i),
+			Phase: trace.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
+		broken.Experts = append(broken.Experts, trace.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
+			Basis: imbalance.Observed, Known: true, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
+		broken.Stragglers = append(broken.Stragglers, imbalance.Straggler{Layer: router.OptInt(i),
 			LossNS: router.Number(1e300 * float64(i-2))})
-		trace.Collectives = append(trace.Collectives, wait.Collective{Rank: 7 * i, TotalNS: 1,
+		broken.Collectives = append(broken.Collectives, wait.Collective{Rank: 7 * i, TotalNS: 1,
 			WaitNS: router.Number(ns), TransferNS: 1})
 	}
-	a := NewArm("broken", trace)
+	a := NewArm("broken", broken)
 	for _, draw := range []func() (Figure, error){
 		func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
 		func() (Figure, error) { return HeatMap(RankLayerTimes(a)) },

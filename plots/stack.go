@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -34,9 +34,9 @@ type Stack struct {
 
 // phaseColors belong to the phases by name, so that a phase looks the same on every page.
 var phaseColors = map[string]color.NRGBA{
-	string(nsys.PhaseExperts): orange, string(nsys.PhaseAttention): purple, string(nsys.PhaseRouter): yellow,
-	string(nsys.PhaseDispatch): tint(skyBlue, 0.55), string(nsys.PhaseCombine): green, string(nsys.PhaseOther): brown,
-	string(nsys.PhaseCommunication): softInk,
+	string(trace.PhaseExperts): orange, string(trace.PhaseAttention): purple, string(trace.PhaseRouter): yellow,
+	string(trace.PhaseDispatch): tint(skyBlue, 0.55), string(trace.PhaseCombine): green, string(trace.PhaseOther): brown,
+	string(trace.PhaseCommunication): softInk,
 }
 
 // phaseColor is the color of a phase; a phase of another program is drawn as unknown.

@@ -12,7 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -38,7 +38,7 @@ func TestOutputsOfOneCaptureAgree(t *testing.T) {
 		{glob(t, "testdata/torch/grouped-normal.*"), glob(t, "testdata/torch/grouped-perfect.*")},
 	} {
 		name := sides[0][0]
-		var traces [2]nsys.Trace
+		var traces [2]trace.Trace
 		var c diff.Comparison
 		for i, side := range sides {
 			run(&traces[i], append([]string{"trace"}, side...)...)
@@ -98,7 +98,7 @@ func glob(t *testing.T, pattern string) []string {
 }
 
 // reportOf is the text of the report on JSON results.
-func reportOf(t *testing.T, c diff.Comparison, traces ...nsys.Trace) string {
+func reportOf(t *testing.T, c diff.Comparison, traces ...trace.Trace) string {
 	t.Helper()
 	dir := t.TempDir()
 	args := []string{"report", "-o", filepath.Join(dir, "report.html")}

@@ -16,8 +16,8 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/compare/trace"
 )
 
 type compareOptions struct {
@@ -106,7 +106,7 @@ func (o *compareOptions) checkArms() (err error) {
 }
 
 // traces compares the traces of both arms.
-func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options nsys.Options) error {
+func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options trace.Options) error {
 	if o.metric != "" || o.requireVerdict {
 		return usagef("--metric and --require-verdict go with benchmark reports, not with traces")
 	}
@@ -130,7 +130,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
 	options.Progress = read
-	var arms [2]*nsys.Trace
+	var arms [2]*trace.Trace
 	for i, s := range sides {
 		if s.Arm != "" {
 			s.Arm = string(o.builds.Names()[i])

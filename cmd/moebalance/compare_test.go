@@ -37,7 +37,7 @@ func TestCompareVerbOnTraces(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	for _, want := range []string{
-		"Balanced routing would be about 16.7 % faster, if both sides did the same work.\nno verdict · predicted from 3 steps",
+		"Balanced routing would be about 16.7 % faster", "\nno verdict · predicted from 3 steps",
 		"Layer 0 holds 82.6 % of the loss that balance removes",
 		"step with balanced routing 10.1 ms", "805.52", "936.45", "−54.33", "1687.64",
 	} {

@@ -15,8 +15,8 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/shown"
 )
@@ -161,13 +161,13 @@ func (o *readOptions) bind(c *cobra.Command, tables func() []string) {
 }
 
 // bindSteps adds the flag of the steps of exports that count.
-func bindSteps(c *cobra.Command, into **nsys.Steps) {
-	flags.Parsed(c, into, nsys.ParseSteps, "steps", "", "`A-B`: count only these steps, both ends included")
+func bindSteps(c *cobra.Command, into **trace.Steps) {
+	flags.Parsed(c, into, trace.ParseSteps, "steps", "", "`A-B`: count only these steps, both ends included")
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
 // paths are the exports that --rank may name.
-func (o *readOptions) check(paths []string) (nsys.Options, error) {
+func (o *readOptions) check(paths []string) (trace.Options, error) {
 	n, err := o.reading.Options(paths)
 	n.Threshold = o.threshold.Fraction
 	return n, err

@@ -10,18 +10,18 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 )
 
 // The null of a named model knows its groups: trace gives the numbers that counts
 // gives, which are higher than without groups.
 func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 	const statistics = fixtures + "deepseek-ep4-ranks/counts-normal"
-	trace := []string{"trace", "--format", "json", "--counts", statistics, fixtures +
+	args := []string{"trace", "--format", "json", "--counts", statistics, fixtures +
 		"deepseek-ep4-ranks/normal.rank0.sqlite"}
 	nulls := func(model ...string) (traced, counted []float64) {
-		var ofTrace nsys.Trace
-		ask(t, exitDone, &ofTrace, append(slices.Clone(trace), model...)...)
+		var ofTrace trace.Trace
+		ask(t, exitDone, &ofTrace, append(slices.Clone(args), model...)...)
 		for _, s := range ofTrace.Imbalance {
 			if s.Quantity == imbalance.Load {
 				traced = append(traced, float64(s.NullP95))
@@ -49,7 +49,7 @@ func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 // is one that nothing is judged by.
 func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 	const (
-		trace   = fixtures + "gptoss-ep4-ranks/normal.rank0.sqlite"
+		export  = fixtures + "gptoss-ep4-ranks/normal.rank0.sqlite"
 		perfect = fixtures + "gptoss-ep4-ranks/perfect.rank0.sqlite"
 		counts  = fixtures + "gptoss-ep4-ranks/counts-normal"
 	)
@@ -60,21 +60,21 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitDone, "", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", trace}},
-		{exitDone, "", []string{"compare", "--counts-normal", counts, "--model", "gpt-oss-20b", trace, perfect}},
+		{exitDone, "", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", export}},
+		{exitDone, "", []string{"compare", "--counts-normal", counts, "--model", "gpt-oss-20b", export, perfect}},
 		{exitUsage, "the model has 256 experts, the record 32", []string{"trace", "--counts", counts, "--model",
-			"deepseek-v3", trace}},
+			"deepseek-v3", export}},
 		{exitUsage, "the model has 256 experts, the record 32", []string{"compare", "--counts-normal", counts,
-			"--model", "deepseek-v3", trace, perfect}},
+			"--model", "deepseek-v3", export, perfect}},
 		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--config",
-			topK8, trace}},
+			topK8, export}},
 		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8,
-			trace}},
-		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", trace}},
-		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", trace}},
-		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace,
+			export}},
+		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", export}},
+		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", export}},
+		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", export,
 			perfect}},
-		{exitUsage, "add them, or --counts-normal", []string{"report", "--model", "gpt-oss-20b", trace}},
+		{exitUsage, "add them, or --counts-normal", []string{"report", "--model", "gpt-oss-20b", export}},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) || c.says != "" && strings.Count(stderr, "\n") != 1 {
@@ -86,7 +86,7 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 // Counts that record no ranks are on those of the trace, if all are there: then time is
 // allocated, the counts of the other arm contradict it, and those of a deeper model are refused.
 func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
-	traced := func(counts string, ranks string) (a nsys.Trace, codes []string) {
+	traced := func(counts string, ranks string) (a trace.Trace, codes []string) {
 		ask(t, exitDone, &a, "trace", "--format", "json", "--counts", fieldResults+counts,
 			fieldResults+"vllm-qwen3-normal.rank"+ranks+".json.gz")
 		for _, w := range a.Warnings {
@@ -96,7 +96,7 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 	}
 	a, codes := traced("vllm-qwen3-normal.counts.json", "?")
 	if len(a.Experts) != 48*128 || !slices.Contains(codes, "counts_assumed_ranks") ||
-		slices.Contains(codes, "counts_no_ranks") || slices.Contains(codes, nsys.CountsContradict) {
+		slices.Contains(codes, "counts_no_ranks") || slices.Contains(codes, trace.CountsContradict) {
 		t.Fatalf("%d experts, warnings %v", len(a.Experts), codes)
 	}
 	for _, e := range a.Experts {
@@ -104,7 +104,7 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 			t.Fatalf("%+v: want expert %d on rank %d", e, e.Expert, e.Expert/64)
 		}
 	}
-	if _, codes = traced("vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, nsys.CountsContradict) {
+	if _, codes = traced("vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, trace.CountsContradict) {
 		t.Errorf("counts of the other arm: %v", codes)
 	}
 	if a, codes = traced("vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 ||

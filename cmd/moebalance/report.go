@@ -17,8 +17,8 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
 )
@@ -32,7 +32,7 @@ type reportOptions struct {
 	counts    [2]string  // of exports, by arm
 	model     modelFlags // of these and of folders of expert statistics
 	ranks     int
-	steps     *nsys.Steps
+	steps     *trace.Steps
 	perStep   float64 // tokens
 	threshold flags.Share
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -118,8 +118,8 @@ func exitCode(ctx context.Context, err error) int {
 		code int
 	}{
 		{target.ErrRefused, exitUsage}, {source.ErrUsage, exitUsage}, {counts.ErrOptions, exitUsage},
-		{nsys.ErrCounts, exitUsage}, {nsys.ErrSteps, exitUsage}, {logits.ErrSpec, exitUsage},
-		{source.ErrNotComparable, exitNotComparable}, {nsys.ErrNotOneRun, exitNotComparable},
+		{trace.ErrCounts, exitUsage}, {trace.ErrSteps, exitUsage}, {logits.ErrSpec, exitUsage},
+		{source.ErrNotComparable, exitNotComparable}, {trace.ErrNotOneRun, exitNotComparable},
 	} {
 		if errors.Is(err, kind.is) {
 			return kind.code

@@ -20,8 +20,8 @@ import (
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
@@ -39,10 +39,10 @@ func traceCmd() *cobra.Command {
 	var o traceOptions
 	c := command("trace", argCount(1, -1, "at least one export"), o.run)
 	f := c.Flags()
-	o.readOptions.bind(c, func() []string { return render.Trace(&nsys.Trace{}, "").TableNames() })
+	o.readOptions.bind(c, func() []string { return render.Trace(&trace.Trace{}, "").TableNames() })
 	f.StringVar(&o.counts, "counts", "", "`PATH`: folder or file of expert counts from the same run")
 	o.model.bindCounts(c)
-	o.summary = target.File{Replaces: nsys.IsSummary}
+	o.summary = target.File{Replaces: trace.IsSummary}
 	o.summary.Bind(c, "summary", "",
 		"write a small summary to this `FILE`, for a later trace that merges ranks of many nodes")
 	o.threshold.Fraction = defaultThreshold
@@ -58,7 +58,7 @@ var beside = map[string][]string{
 }
 
 // check finds bad flags before a file is opened, and turns them into options.
-func (o *traceOptions) check(c *cobra.Command, paths []string) (nsys.Options, error) {
+func (o *traceOptions) check(c *cobra.Command, paths []string) (trace.Options, error) {
 	n, err := o.readOptions.check(paths)
 	switch {
 	case err != nil:
@@ -109,7 +109,7 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	defer done()
 	options.Progress = read
 	if o.summary.Path != "" {
-		err := o.summary.Write(func(w io.Writer) error { return nsys.Summarize(c.Context(), w, paths, options) })
+		err := o.summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 		return withRankHint(err, rankFlag)
 	}
 	shape, err := o.model.shape()
@@ -124,8 +124,11 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err := o.out.write(c, render.Trace(t, sameResult(c, args, "fail-above"))); err != nil {
 		return err
 	}
-	if o.failAbove.Given {
+	switch doubt := t.Doubt(); {
+	case o.failAbove.Given:
 		return traceGate(t, o.failAbove.Fraction)
+	case doubt.Code == trace.CountsContradict:
+		return withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}
 	return nil
 }
@@ -154,7 +157,7 @@ func tellSkipped(stderr io.Writer) source.Skipped {
 }
 
 // traceGate fails on the layer that is furthest above its floor, in steps of any kind.
-func traceGate(t *nsys.Trace, limit float64) error {
+func traceGate(t *trace.Trace, limit float64) error {
 	worst := imbalance.Furthest(t.Imbalance, router.LevelRank, imbalance.Time)
 	switch {
 	case t.Undecided().Code != "":
@@ -185,7 +188,7 @@ const rankFlag = "give those of one run only; --rank FILE=N gives an export its 
 
 // withRankHint adds what to try where two exports are of one rank.
 func withRankHint(err error, hint string) error {
-	if errors.Is(err, nsys.ErrSameRank) {
+	if errors.Is(err, trace.ErrSameRank) {
 		return fmt.Errorf("%w; %s", err, hint)
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -34,7 +34,7 @@ func TestTraceVerbOverview(t *testing.T) {
 	notes, _, _ := runIn(t, "trace", "--notes", loopNormal)
 	out += notes
 	for _, want := range []string{
-		"Late launches on rank 2 stall the others; balance would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
+		"even ranks would gain about 3.4 %.\nlate launches · ", "· normal arm\n",
 		"evidence of the arm (normal): ENABLE_PERFECT_ROUTER=0",
 		"tables: --table imbalance, kinds, stragglers, arrivals, ",
 	} {
@@ -81,29 +81,29 @@ func TestTraceVerbJSON(t *testing.T) {
 		coverage["launch_share"] != 1.0 {
 		t.Errorf("coverage: %v, %v", coverage, err)
 	}
-	var trace nsys.Trace
-	if err := json.Unmarshal([]byte(out), &trace); err != nil {
+	var traced trace.Trace
+	if err := json.Unmarshal([]byte(out), &traced); err != nil {
 		t.Fatal(err)
 	}
 	// 256 experts in each of 2 layers, allocated, since one kernel serves all;
 	// together they have the time of the phase experts
 	var allocated, experts int64
-	for _, e := range trace.Experts {
+	for _, e := range traced.Experts {
 		if e.Basis != imbalance.Allocated || !e.Known {
 			t.Fatalf("have %+v", e)
 		}
 		allocated += e.TotalNS
 	}
-	for _, p := range trace.Phases {
-		if p.Phase == nsys.PhaseExperts {
+	for _, p := range traced.Phases {
+		if p.Phase == trace.PhaseExperts {
 			experts += p.TotalNS
 		}
 	}
-	if len(trace.Experts) != 512 || allocated != experts {
-		t.Errorf("%d experts with %d ns, the phase has %d", len(trace.Experts), allocated, experts)
+	if len(traced.Experts) != 512 || allocated != experts {
+		t.Errorf("%d experts with %d ns, the phase has %d", len(traced.Experts), allocated, experts)
 	}
 	loads := 0
-	for _, s := range trace.Imbalance {
+	for _, s := range traced.Imbalance {
 		if s.Quantity == imbalance.Load && s.Floor.Defined() && s.NullP95.Defined() {
 			loads++
 		}
@@ -204,20 +204,20 @@ func TestTraceGate(t *testing.T) {
 		rows []imbalance.Row
 		want string
 	}{
-		{[]imbalance.Row{row(nsys.NoID, 1.5, router.Undefined())}, "of all layers is 50.0 %"},
+		{[]imbalance.Row{row(trace.NoID, 1.5, router.Undefined())}, "of all layers is 50.0 %"},
 		{[]imbalance.Row{row(0, 1.3, 1.25)}, ""},
 		{[]imbalance.Row{row(0, 1.3, 1.25), row(1, 1.2, 1.01)}, "of layer 1 is 20.0 %"},
 		{nil, "no layer has expert time"},
 	} {
-		if err := traceGate(&nsys.Trace{Imbalance: c.rows}, 0.1); fmt.Sprint(err) == "<nil>" != (c.want == "") ||
+		if err := traceGate(&trace.Trace{Imbalance: c.rows}, 0.1); fmt.Sprint(err) == "<nil>" != (c.want == "") ||
 			err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: have %v", c.rows, err)
 		}
 	}
 	// the decode steps are none that the answer is of
-	decode := nsys.StepKind{Name: "decode, 8 tokens", Steps: []int{1, 2, 3}, Time: imbalance.Summary{WorstLayer: 2,
+	decode := trace.StepKind{Name: "decode, 8 tokens", Steps: []int{1, 2, 3}, Time: imbalance.Summary{WorstLayer: 2,
 		WorstMaxOverMean: 1.5, WorstFloor: 1.01}}
-	trace := &nsys.Trace{Imbalance: []imbalance.Row{row(0, 1.02, 1.01)}, StepKinds: []nsys.StepKind{decode}}
+	trace := &trace.Trace{Imbalance: []imbalance.Row{row(0, 1.02, 1.01)}, StepKinds: []trace.StepKind{decode}}
 	if err := traceGate(trace, 0.1); err == nil ||
 		!strings.Contains(err.Error(), "of layer 2 is 50.0 % in steps 1 to 3 (decode, 8 tokens)") {
 		t.Error(err)

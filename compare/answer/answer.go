@@ -38,14 +38,17 @@ type Verdict string
 
 // The verdicts on traces and counts, on comparisons, and on caches.
 const (
-	Even          Verdict = "even"          // no layer is more uneven than the threshold and chance
-	Uneven        Verdict = "uneven"        // one is
-	LateLaunches  Verdict = "late launches" // ranks wait for the CPU of one more than for experts
-	NoAnswer      Verdict = "no answer"     // the data does not tell
-	NotComparable Verdict = "not comparable"
-	NoVerdict     Verdict = "no verdict" // a prediction, or one launch
-	Complete      Verdict = "complete"
-	Failed        Verdict = "failed"
+	Even         Verdict = "even"          // no layer is more uneven than the threshold and chance
+	Uneven       Verdict = "uneven"        // one is
+	LateLaunches Verdict = "late launches" // ranks wait for the CPU of one more than for experts
+	SlowerGPU    Verdict = "slower GPU"    // one rank takes longer whatever it runs
+	NoAnswer     Verdict = "no answer"     // the data does not tell
+	// LoadWithoutTime is uneven counts whose experts take even time.
+	LoadWithoutTime Verdict = "load without time"
+	NotComparable   Verdict = "not comparable"
+	NoVerdict       Verdict = "no verdict" // a prediction, or one launch
+	Complete        Verdict = "complete"
+	Failed          Verdict = "failed"
 )
 
 // Tone is how a verdict is colored: whether something is to be done.
@@ -64,7 +67,7 @@ func (v Verdict) Tone() Tone {
 	case Even, Complete, Verdict(gain.NotSignificant), Verdict(gain.Faster), Verdict(gain.Equal),
 		Verdict(place.NotNow), Verdict(place.Trial):
 		return Fine
-	case Uneven, LateLaunches, Failed, Verdict(gain.Significant), Verdict(gain.Slower), Verdict(gain.Invalid),
+	case Uneven, LateLaunches, SlowerGPU, Failed, Verdict(gain.Significant), Verdict(gain.Slower), Verdict(gain.Invalid),
 		NotComparable:
 		return Costs
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // OfTrace answers what uneven experts cost in the run of a trace. given are its captures
 // as arguments of a command.
-func OfTrace(t *nsys.Trace, given string) Answer {
+func OfTrace(t *trace.Trace, given string) Answer {
 	a := answering(traceCaveats(t))
 	hidden, launches := hiddenGraphs(t)
 	switch why := t.Undecided(); {
@@ -40,9 +40,9 @@ func OfTrace(t *nsys.Trace, given string) Answer {
 }
 
 // undecided says what would let a trace decide.
-func (a *Answer) undecided(t *nsys.Trace, why router.Warning, given string) {
+func (a *Answer) undecided(t *trace.Trace, why router.Warning, given string) {
 	switch why.Code {
-	case nsys.FusedExperts:
+	case trace.FusedExperts:
 		for _, o := range t.Overall {
 			if o.Level == router.LevelRank && o.Quantity == imbalance.Load {
 				a.number("load imbalance over ranks", o.Imbalance, Fraction, Recorded)
@@ -62,7 +62,7 @@ func (a *Answer) undecided(t *nsys.Trace, why router.Warning, given string) {
 }
 
 // hiddenGraphs is the time of CUDA graphs that were recorded whole, and the number of their launches.
-func hiddenGraphs(t *nsys.Trace) (ns, launches int64) {
+func hiddenGraphs(t *trace.Trace) (ns, launches int64) {
 	for _, g := range t.Graphs {
 		ns, launches = ns+g.TotalNS, launches+g.Instances
 	}
@@ -70,14 +70,14 @@ func hiddenGraphs(t *nsys.Trace) (ns, launches int64) {
 }
 
 // judged is the answer of a trace whose expert time over ranks is known.
-func (a *Answer) judged(t *nsys.Trace) {
+func (a *Answer) judged(t *trace.Trace) {
 	rows, w := uneven(t), t.Waiting
 	a.number("gain of even ranks", t.Bound.Gain, Fraction, Inferred)
 	a.number("loss per step", t.Bound.LossNS, NS, basisOf(t))
-	if t.Contradicted() {
-		a.because("why.contradicted")
-	}
+	rank, by, slower := t.SlowGPU()
 	switch {
+	case slower:
+		a.slowGPU(t, rank, by)
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.late(t)
 		a.reason(checkHost(w))
@@ -97,13 +97,42 @@ func (a *Answer) judged(t *nsys.Trace) {
 	}
 }
 
-func worstOf(t *nsys.Trace, o imbalance.Summary) string {
+func worstOf(t *trace.Trace, o imbalance.Summary) string {
 	return fmt.Sprintf("worst imbalance (%s)", LayerName(t, o.WorstLayer))
+}
+
+// slowGPU is the answer where one rank takes longer whatever it runs: what balance would gain beside
+// that cannot be told.
+func (a *Answer) slowGPU(t *trace.Trace, rank int, by router.Number) {
+	a.say(SlowerGPU, "trace.slower_gpu", "rank", rank, "by", by)
+	a.Numbers = nil
+	a.number(fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
+	a.because("why.slower_gpu", "rank", rank)
+	a.waits(t)
+}
+
+// loadWithoutTime is the answer where recorded load is uneven and the time of experts is not.
+func (a *Answer) loadWithoutTime(t *trace.Trace) bool {
+	for _, load := range t.Overall {
+		time, ok := t.RankTime()
+		if load.Level == router.LevelRank && load.Quantity == imbalance.Load && ok && t.Warned(trace.LoadWithoutTime) {
+			a.say(LoadWithoutTime, "trace.load_without_time", "load", load.Imbalance, "time", time.Imbalance, "gain",
+				wouldGain(t, "gain"))
+			a.number("load imbalance over ranks", load.Imbalance, Fraction, Recorded)
+			a.number("time imbalance over ranks", time.Imbalance, Fraction, basisOf(t))
+			a.because("why.load_without_time")
+			return true
+		}
+	}
+	return false
 }
 
 // even is the answer of a trace without an uneven layer: by its noise, or beside late launches that
 // stall the ranks more than their experts do.
-func (a *Answer) even(t *nsys.Trace) {
+func (a *Answer) even(t *trace.Trace) {
+	if a.loadWithoutTime(t) {
+		return
+	}
 	a.say(Even, "trace.even", "gain", wouldGain(t, "left"))
 	if r, ok := noisy(t); ok {
 		a.Numbers[0].Label += " at most" // for equal ones would gain nothing
@@ -120,7 +149,7 @@ func (a *Answer) even(t *nsys.Trace) {
 }
 
 // look says where to look next: from uneven time on to the experts behind it, from these to a placement.
-func (a *Answer) look(t *nsys.Trace, given string) {
+func (a *Answer) look(t *trace.Trace, given string) {
 	both := slices.ContainsFunc(t.AllWarnings(), func(w router.Warning) bool { return w.Code == "other_arms" })
 	if both && !strings.Contains(given, " ") { // compare takes several words for two sides
 		a.next("both", "given", given)
@@ -128,6 +157,10 @@ func (a *Answer) look(t *nsys.Trace, given string) {
 	few, _ := t.Waiting.FewLate()
 	counts, recorded := countsOf(given)
 	switch {
+	case a.Verdict == SlowerGPU:
+		a.next("gpu")
+	case a.Verdict == LoadWithoutTime:
+		a.next("backend")
 	case a.Verdict == LateLaunches && few > 0:
 		a.next("late", "given", given)
 	case a.Verdict == LateLaunches:
@@ -162,7 +195,7 @@ func countsOf(given string) (counts string, ok bool) {
 
 // counted names the steps that an answer is of, where others were recorded too: "prefill, 8192 tokens" →
 // "prefill steps of 8192 tokens".
-func counted(t *nsys.Trace) string {
+func counted(t *trace.Trace) string {
 	kind, others := t.OtherKinds()
 	if kind == nil || len(others) == 0 {
 		return ""
@@ -179,13 +212,13 @@ func counted(t *nsys.Trace) string {
 
 // kinds is a reason on the steps that the answer is of, and how uneven others are; none where all
 // are of one kind.
-func (a *Answer) kinds(t *nsys.Trace) {
+func (a *Answer) kinds(t *trace.Trace) {
 	kind, others := t.OtherKinds()
-	others = slices.DeleteFunc(slices.Clone(others), func(k nsys.StepKind) bool { return k.Time.Layers == 0 })
+	others = slices.DeleteFunc(slices.Clone(others), func(k trace.StepKind) bool { return k.Time.Layers == 0 })
 	if kind == nil || len(others) == 0 {
 		return
 	}
-	by := func(a, b nsys.StepKind) int { return cmp.Compare(a.Time.Imbalance, b.Time.Imbalance) }
+	by := func(a, b trace.StepKind) int { return cmp.Compare(a.Time.Imbalance, b.Time.Imbalance) }
 	least, most := slices.MinFunc(others, by).Time.Imbalance, slices.MaxFunc(others, by).Time.Imbalance
 	from, to := quantity.Percent(least), ""
 	if len(others) > 1 {
@@ -198,7 +231,7 @@ func (a *Answer) kinds(t *nsys.Trace) {
 
 // wouldGain says what even ranks would gain: "even ranks would gain about 6.0 % in prefill steps". The key
 // "left" says it where experts are even: "about 0.2 % is left to gain".
-func wouldGain(t *nsys.Trace, key string) string {
+func wouldGain(t *trace.Trace, key string) string {
 	switch gain := t.Bound.Gain; {
 	case !gain.Defined():
 		key = "gain.unknown"
@@ -209,7 +242,7 @@ func wouldGain(t *nsys.Trace, key string) string {
 }
 
 // uneven are the rows of layers whose expert time over ranks is flagged, the largest first.
-func uneven(t *nsys.Trace) []imbalance.Row {
+func uneven(t *trace.Trace) []imbalance.Row {
 	rows := slices.DeleteFunc(slices.Clone(t.Imbalance), func(r imbalance.Row) bool {
 		return r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Flagged
 	})
@@ -218,7 +251,7 @@ func uneven(t *nsys.Trace) []imbalance.Row {
 }
 
 // noisy is the layer with the most uneven time over ranks, where that is noise.
-func noisy(t *nsys.Trace) (worst imbalance.Row, ok bool) {
+func noisy(t *trace.Trace) (worst imbalance.Row, ok bool) {
 	for _, r := range t.Imbalance {
 		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Imbalance > worst.Imbalance {
 			worst = r
@@ -228,7 +261,7 @@ func noisy(t *nsys.Trace) (worst imbalance.Row, ok bool) {
 }
 
 // slow is who is slow where. Load is only spoken of where it is recorded and agrees.
-func slow(t *nsys.Trace, rows []imbalance.Row) string {
+func slow(t *trace.Trace, rows []imbalance.Row) string {
 	first := rows[0]
 	where, how := LayerName(t, first.Layer), "slowest"
 	if load, ok := loadOf(t, first.Layer, router.LevelRank); ok && load.Flagged && load.Worst == first.Worst {
@@ -256,7 +289,7 @@ func slow(t *nsys.Trace, rows []imbalance.Row) string {
 func changing(r imbalance.Row) bool { return r.Steps > 0 && 2*r.WorstSteps <= r.Steps }
 
 // slowestWords says whether one rank is behind most of the uneven layers.
-func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
+func slowestWords(t *trace.Trace, rows []imbalance.Row) string {
 	rank, most := mostOften(rows, func(r imbalance.Row) router.OptInt { return r.Worst })
 	changed := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !changing(r) })
 	key, of := "why.no_rank", fmt.Sprintf("%d of them", most)
@@ -276,10 +309,10 @@ func slowestWords(t *nsys.Trace, rows []imbalance.Row) string {
 
 // loaded says which expert is behind the most uneven layer, by recorded counts, or without them which
 // rank is behind most layers.
-func (a *Answer) loaded(t *nsys.Trace, rows []imbalance.Row) {
+func (a *Answer) loaded(t *trace.Trace, rows []imbalance.Row) {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
 	switch {
-	case ok && load.Flagged && !t.Contradicted():
+	case ok && load.Flagged:
 		null := ""
 		if load.NullP95.Defined() {
 			null = quantity.Digits3(load.NullP95)
@@ -291,7 +324,7 @@ func (a *Answer) loaded(t *nsys.Trace, rows []imbalance.Row) {
 	}
 }
 
-func loadOf(t *nsys.Trace, layer router.OptInt, level string) (imbalance.Row, bool) {
+func loadOf(t *trace.Trace, layer router.OptInt, level string) (imbalance.Row, bool) {
 	i := slices.IndexFunc(t.Imbalance, func(r imbalance.Row) bool {
 		return r.Layer == layer && r.Level == level && r.Quantity == imbalance.Load
 	})
@@ -315,14 +348,14 @@ func mostOften[T any, K cmp.Ordered](items []T, of func(T) K) (most K, times int
 	return most, times
 }
 
-func basisOf(t *nsys.Trace) Basis {
+func basisOf(t *trace.Trace) Basis {
 	if imbalance.BasisOf(t.Imbalance) == imbalance.Inferred {
 		return Inferred
 	}
 	return Measured
 }
 
-func traceBasis(t *nsys.Trace, v Verdict) string {
+func traceBasis(t *trace.Trace, v Verdict) string {
 	text := "inferred from one trace"
 	switch {
 	case v == NoAnswer:
@@ -351,7 +384,7 @@ func traceBasis(t *nsys.Trace, v Verdict) string {
 	return strings.Join(parts, " · ")
 }
 
-func traceCaveats(t *nsys.Trace) []Caveat {
+func traceCaveats(t *trace.Trace) []Caveat {
 	undecided := t.Undecided().Key()
 	return caveats(byFile(t.AllWarnings()), func(w router.Warning) Severity {
 		if w.Key() == undecided {
@@ -373,7 +406,7 @@ func byFile(warnings []router.Warning) []router.Warning {
 }
 
 // layerNoun is what the numbers of layers count: blocks, where layers are not known.
-func layerNoun(t *nsys.Trace) string {
+func layerNoun(t *trace.Trace) string {
 	if t != nil && t.Structure != nil && t.Structure.Layers == 0 {
 		return "block"
 	}
@@ -382,7 +415,7 @@ func layerNoun(t *nsys.Trace) string {
 
 // LayerName names a layer of a trace, or of counts, in a sentence; where none is named, all are judged
 // together.
-func LayerName(t *nsys.Trace, l router.OptInt) string {
+func LayerName(t *trace.Trace, l router.OptInt) string {
 	if !l.Defined() {
 		return "all layers"
 	}

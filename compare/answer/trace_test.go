@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
 // traced is a trace of two ranks whose one layer is so uneven, with this floor.
-func traced(maxOverMean, floor router.Number, flagged bool) *nsys.Trace {
-	t := &nsys.Trace{Ranks: []nsys.Rank{{Rank: 0}, {Rank: 1}}}
+func traced(maxOverMean, floor router.Number, flagged bool) *trace.Trace {
+	t := &trace.Trace{Ranks: []trace.Rank{{Rank: 0}, {Rank: 1}}}
 	t.Imbalance = []imbalance.Row{{Layer: 2, Level: router.LevelRank, Quantity: imbalance.Time, Parts: 2,
 		MaxOverMean: maxOverMean, Imbalance: maxOverMean - 1, Floor: floor, Flagged: flagged, Worst: 1}}
 	t.Overall = []imbalance.Summary{imbalance.Summarize(t.Imbalance, router.LevelRank, imbalance.Time)}
@@ -52,8 +52,8 @@ func TestWaitingReasons(t *testing.T) {
 	cause := func(name string, ns router.Number, did wait.Deed) wait.Cause {
 		return wait.Cause{Name: name, NS: ns, Did: did}
 	}
-	waiting := func(w wait.Waiting, late ...wait.LateStep) func(*nsys.Trace) {
-		return func(t *nsys.Trace) {
+	waiting := func(w wait.Waiting, late ...wait.LateStep) func(*trace.Trace) {
+		return func(t *trace.Trace) {
 			w.Steps, w.Late = 50, late
 			w.Ranks = []wait.Arrival{{Rank: 3, LastSteps: 30, WaitNS: w.WaitNS / 2, Cause: w.Cause},
 				{Rank: 1, LastSteps: 20, WaitNS: w.WaitNS / 2}}
@@ -62,7 +62,7 @@ func TestWaitingReasons(t *testing.T) {
 	}
 	step := wait.LateStep{Step: 37, Rank: 11, WaitNS: 6e6, Cause: cause(wait.LateHosts, 5e6, wait.CollectsGarbage)}
 	for _, c := range []struct {
-		change  func(*nsys.Trace)
+		change  func(*trace.Trace)
 		verdict Verdict
 		want    string
 	}{
@@ -80,9 +80,9 @@ func TestWaitingReasons(t *testing.T) {
 		{waiting(wait.Waiting{WaitNS: 2e5, Cause: cause(wait.LateHosts, 2e5, wait.CollectsGarbage)}, step), LateLaunches,
 			"In step 37 ranks wait 6.00 ms for rank 11, 5.00 ms of it for late launches (Python garbage collection)."},
 	} {
-		trace := traced(1.03, 1.01, false)
-		c.change(trace)
-		a := OfTrace(trace, "x")
+		of := traced(1.03, 1.01, false)
+		c.change(of)
+		a := OfTrace(of, "x")
 		if said := strings.Join(a.Reasons, " "); a.Verdict != c.verdict || !strings.Contains(said, c.want) ||
 			c.want == "" && len(a.Reasons) > 0 {
 			t.Errorf("want %q, have %+v", c.want, a)
@@ -98,28 +98,28 @@ func TestWaitingReasons(t *testing.T) {
 		"Late launches on rank 1 in step 37 stall the others 30.0 ms;": {Steps: 1, WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
 			Ranks: []wait.Arrival{{Rank: 2}}, Late: []wait.LateStep{{Step: 37, Rank: 1, WaitNS: 3e7}}},
 	} {
-		trace := traced(1.03, 1.01, false)
-		trace.Waiting = w
-		check(t, want, OfTrace(trace, "x"), LateLaunches, want, "", "moebalance ")
+		of := traced(1.03, 1.01, false)
+		of.Waiting = w
+		check(t, want, OfTrace(of, "x"), LateLaunches, want, "", "moebalance ")
 	}
 }
 
 // Even experts lead, and what ranks wait for late launches follows where it is more than their loss.
 func TestEvenBesideLateLaunches(t *testing.T) {
-	trace := traced(1.02, router.Undefined(), false) // a loss of 50 µs of 1 ms
+	of := traced(1.02, router.Undefined(), false) // a loss of 50 µs of 1 ms
 	for want, late := range map[string]router.Number{"Expert time is even; late launches stall the ranks 60.0 µs per step.": 6e4,
 		"Expert time is even; about 5.0 % is left to gain.": 4e4} {
-		trace.Waiting = wait.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: wait.Cause{Name: wait.LateHosts, NS: late},
+		of.Waiting = wait.Waiting{WaitNS: 6.5e4, Steps: 2, Cause: wait.Cause{Name: wait.LateHosts, NS: late},
 			Ranks: []wait.Arrival{{}}}
-		check(t, want, OfTrace(trace, "x"), Even, want, "", "")
+		check(t, want, OfTrace(of, "x"), Even, want, "", "")
 	}
 }
 
 // Uneven time leads on to the experts behind it, and these to a placement; the arms of one capture to their
 // comparison. Missing ranks decide, and are to be given.
 func TestTracesLeadOn(t *testing.T) {
-	uneven := func() *nsys.Trace { return traced(1.5, 1.01, true) }
-	warned := func(w router.Warning) *nsys.Trace { t := uneven(); t.Warnings = []router.Warning{w}; return t }
+	uneven := func() *trace.Trace { return traced(1.5, 1.01, true) }
+	warned := func(w router.Warning) *trace.Trace { t := uneven(); t.Warnings = []router.Warning{w}; return t }
 	check(t, "uneven", OfTrace(uneven(), "a.sqlite b.sqlite"), Uneven, "Rank 1 is slowest in layer 2; even ranks would gain about 5.0 %.",
 		"", "moebalance counts --ep 2 COUNTS; moebalance bench")
 	check(t, "counted", OfTrace(uneven(), "--counts c --model m a.sqlite"), Uneven, "", "",
@@ -134,7 +134,7 @@ func TestTracesLeadOn(t *testing.T) {
 	perfect := traced(1.02, 1.01, false)
 	perfect.Arm = "perfect"
 	check(t, "perfect", OfTrace(perfect, "x"), Even, "", "", "moebalance compare NORMAL_DIR PERFECT_DIR")
-	graph := &nsys.Trace{Graphs: []nsys.GraphStat{{Stats: nsys.Stats{TotalNS: 8e6, Instances: 4}}}}
+	graph := &trace.Trace{Graphs: []trace.GraphStat{{Stats: trace.Stats{TotalNS: 8e6, Instances: 4}}}}
 	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "", "profile")
 }
 
@@ -142,11 +142,11 @@ func TestTracesLeadOn(t *testing.T) {
 func TestCountedSteps(t *testing.T) {
 	for name, want := range map[string]string{"prefill, 8192 tokens": "prefill steps of 8192 tokens", "decode": "decode steps",
 		"52.4 ms outside the experts": "steps of 52.4 ms outside the experts"} {
-		trace := traced(1.5, 1.01, true)
-		trace.StepKinds = []nsys.StepKind{{Name: name, Steps: []int{3}}, {Name: "other", Steps: []int{4}}}
-		trace.Cells = []nsys.Cell{{Rank: 0, Step: 3, Layer: 2, Phase: nsys.PhaseExperts, TotalNS: 9},
-			{Rank: 1, Step: 3, Layer: 2, Phase: nsys.PhaseExperts, TotalNS: 9}}
-		if have := counted(trace); have != want {
+		of := traced(1.5, 1.01, true)
+		of.StepKinds = []trace.StepKind{{Name: name, Steps: []int{3}}, {Name: "other", Steps: []int{4}}}
+		of.Cells = []trace.Cell{{Rank: 0, Step: 3, Layer: 2, Phase: trace.PhaseExperts, TotalNS: 9},
+			{Rank: 1, Step: 3, Layer: 2, Phase: trace.PhaseExperts, TotalNS: 9}}
+		if have := counted(of); have != want {
 			t.Errorf("%q: %q, want %q", name, have, want)
 		}
 	}
@@ -164,11 +164,11 @@ func TestChangingRanks(t *testing.T) {
 		"Rank 0 is slowest in layer 2":         {steady},
 		"Rank 0 is slowest, most in layer 2":   {steady, row},
 	} {
-		if got := slow(&nsys.Trace{}, rows); got != want {
+		if got := slow(&trace.Trace{}, rows); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := slowestWords(&nsys.Trace{}, []imbalance.Row{row, row, steady}); !strings.Contains(got, "from step to step") {
+	if got := slowestWords(&trace.Trace{}, []imbalance.Row{row, row, steady}); !strings.Contains(got, "from step to step") {
 		t.Error(got)
 	}
 }

@@ -5,15 +5,15 @@ import (
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // late says whose late launches stall whom, and how long: launches of a rank in few steps, of a rank,
 // or of ranks in turn.
-func (a *Answer) late(t *nsys.Trace) {
+func (a *Answer) late(t *trace.Trace) {
 	w := t.Waiting
 	rank, when, whom, most, ns, step := router.OptInt(router.NoID), "", "the others", "", w.WaitNS, "step"
 	if steps, same := w.FewLate(); steps > 0 {
@@ -40,7 +40,7 @@ func (a *Answer) late(t *nsys.Trace) {
 
 // waits says who arrives last and why ranks wait, and in which step far longer than in most; nothing
 // where they hardly wait.
-func (a *Answer) waits(t *nsys.Trace) {
+func (a *Answer) waits(t *trace.Trace) {
 	w := t.Waiting
 	if few, _ := w.FewLate(); few == 0 && w.Matters(t.Bound.StepNS) {
 		first := w.Ranks[0]

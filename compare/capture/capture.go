@@ -5,7 +5,7 @@
 // An export is a database of lazily created tables whose columns move between
 // versions. It is opened read-only, probed for what is there, and each table is
 // streamed once in order. Whoever analyzes a Recording sees nothing of the file.
-// Nothing is attributed or judged here; package nsys does.
+// Nothing is attributed or judged here; package trace does.
 package capture
 
 import (

@@ -9,12 +9,12 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
 // phases in the order of every table.
-var phases = nsys.Phases()
+var phases = trace.Phases()
 
 // cellTime is kernel time of one cell in nanoseconds. Work is time in kernels
 // that compute; collective kernels mostly wait and are kept apart.
@@ -38,10 +38,10 @@ type armTimes struct {
 	cells                []cellTime                // [step][rank][layer][phase]
 }
 
-func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
+func newArmTimes(t *trace.Trace, ranks, layers []int) *armTimes {
 	a := &armTimes{ranks: ranks, layers: layers, wall: t.WallTimes()}
 	rank, layer, phase := imbalance.Places(ranks), imbalance.Places(layers), imbalance.Places(phases)
-	shared := func(c *nsys.Cell) bool {
+	shared := func(c *trace.Cell) bool {
 		_, inRanks := rank[c.Rank]
 		_, inLayers := layer[int(c.Layer)]
 		return inRanks && inLayers
@@ -64,7 +64,7 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 		}
 		p, known := phase[c.Phase]
 		if !known {
-			p = phase[nsys.PhaseUnknown]
+			p = phase[trace.PhaseUnknown]
 		}
 		a.at(s, rank[c.Rank], layer[int(c.Layer)], p).add(cellTime{c.TotalNS - c.CollectiveNS, c.CollectiveNS, c.BusyNS})
 	}
@@ -72,7 +72,7 @@ func newArmTimes(t *nsys.Trace, ranks, layers []int) *armTimes {
 }
 
 // withoutGEMMs is the trace with expert time of the phase alone.
-func withoutGEMMs(t *nsys.Trace) *nsys.Trace {
+func withoutGEMMs(t *trace.Trace) *trace.Trace {
 	phase := *t
 	phase.Cells = slices.Clone(t.Cells)
 	for i := range phase.Cells {
@@ -107,7 +107,7 @@ const every = -1
 type scope struct{ layer, phase int }
 
 // expertScope is expert compute over all layers.
-var expertScope = scope{every, slices.Index(phases, nsys.PhaseExperts)}
+var expertScope = scope{every, slices.Index(phases, trace.PhaseExperts)}
 
 // indices is the half-open range that an index of a scope stands for.
 func indices(index, n int) (from, to int) {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -72,15 +72,15 @@ type Side struct {
 	Steps    int      `json:"steps"` // compared
 	// OutsideSteps is the share of the compared ranks' kernel time that lies
 	// outside every step, and so outside every number; undefined without time.
-	OutsideSteps router.Number   `json:"outside_steps_share"`
-	StepNS       router.Number   `json:"step_ns"`   // under the profiler, see imbalance.Times
-	Structure    *nsys.Structure `json:"structure"` // where layers are inferred in any step, else nil
+	OutsideSteps router.Number    `json:"outside_steps_share"`
+	StepNS       router.Number    `json:"step_ns"`   // under the profiler, see imbalance.Times
+	Structure    *trace.Structure `json:"structure"` // where layers are inferred in any step, else nil
 }
 
 // PhaseChange is one phase over all compared layers.
 type PhaseChange struct {
-	Phase      nsys.Phase `json:"phase"`
-	Collective bool       `json:"collective"` // time in collective kernels; otherwise work
+	Phase      trace.Phase `json:"phase"`
+	Collective bool        `json:"collective"` // time in collective kernels; otherwise work
 	Change
 	// The slowest rank of every layer, added over layers: what the phase takes
 	// when ranks wait for each other after each layer. Work only; undefined for
@@ -117,7 +117,7 @@ type StepTime struct {
 	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
 	// ExpertsNS is the expert time (see Ceiling.Of) of the slowest rank of each layer.
 	ExpertsNS router.Number `json:"experts_slowest_ns"` // undefined for fewer than two ranks
-	WallNS    router.Number `json:"wall_ns"`            // see nsys.StepTime
+	WallNS    router.Number `json:"wall_ns"`            // see trace.StepTime
 }
 
 // Compare compares the traces of a normal and a perfect arm. What both
@@ -125,11 +125,11 @@ type StepTime struct {
 // numbers are per step, so the arms may have recorded different numbers of
 // steps. It does not fail: sides that are no pair of arms come back with
 // Comparable false.
-func Compare(normal, perfect *nsys.Trace) Comparison {
+func Compare(normal, perfect *trace.Trace) Comparison {
 	return CompareBuilds(normal, perfect, gain.Builds{})
 }
 
-func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
+func compare(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
 	c := Comparison{
 		Builds: builds, SchemaVersion: SchemaVersion, Kind: "compare", Comparable: true, Refusals: []router.Warning{},
 		Verdict: gain.NoVerdict, Work: []Work{}, Warnings: []router.Warning{},
@@ -156,7 +156,7 @@ func compare(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
 	c.Stragglers = p.stragglers()
 	c.waiting = [2]wait.Waiting{normal.Waiting, perfect.Waiting}
 	c.Ceiling = p.ceiling(c.Step)
-	if c.fused = normal.Doubt().Code == nsys.FusedExperts || perfect.Doubt().Code == nsys.FusedExperts; c.fused {
+	if c.fused = normal.Doubt().Code == trace.FusedExperts || perfect.Doubt().Code == trace.FusedExperts; c.fused {
 		c.withoutExperts()
 	}
 	c.Kernels = kernelChanges(normal, perfect)
@@ -224,7 +224,7 @@ func (c *Comparison) warnOfSteps(arm gain.Arm, t *imbalance.Times) {
 }
 
 // copyWarnings takes over what a side's reader had to say.
-func (c *Comparison) copyWarnings(arm gain.Arm, t *nsys.Trace) {
+func (c *Comparison) copyWarnings(arm gain.Arm, t *trace.Trace) {
 	about := func(w router.Warning) {
 		w.Subject = strings.TrimSuffix(string(arm)+": "+w.Subject, ": ")
 		c.Warnings = append(c.Warnings, w)

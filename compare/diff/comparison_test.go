@@ -1,20 +1,18 @@
 package diff
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
 // cell is a short way to write one: work and collective time of a phase.
-func cell(rank int, step, layer router.OptInt, phase nsys.Phase, work, collective int64) nsys.Cell {
-	return nsys.Cell{
+func cell(rank int, step, layer router.OptInt, phase trace.Phase, work, collective int64) trace.Cell {
+	return trace.Cell{
 		Rank: rank, Step: step, Layer: layer, Phase: phase, Instances: 1,
 		TotalNS: work + collective, CollectiveNS: collective, BusyNS: work + collective,
 	}
@@ -22,18 +20,18 @@ func cell(rank int, step, layer router.OptInt, phase nsys.Phase, work, collectiv
 
 // alternating is two ranks that take turns at being hot, and their balanced
 // twin: one layer, experts and a collective that waits for the slower rank.
-func alternating() (normal, perfect *nsys.Trace) {
-	normal = &nsys.Trace{Arm: "normal", Cells: []nsys.Cell{
-		cell(0, 0, 3, nsys.PhaseExperts, 30, 0), cell(0, 0, 3, nsys.PhaseCombine, 0, 5),
-		cell(1, 0, 3, nsys.PhaseExperts, 10, 0), cell(1, 0, 3, nsys.PhaseCombine, 0, 25),
-		cell(0, 1, 3, nsys.PhaseExperts, 10, 0), cell(0, 1, 3, nsys.PhaseCombine, 0, 25),
-		cell(1, 1, 3, nsys.PhaseExperts, 30, 0), cell(1, 1, 3, nsys.PhaseCombine, 0, 5),
+func alternating() (normal, perfect *trace.Trace) {
+	normal = &trace.Trace{Arm: "normal", Cells: []trace.Cell{
+		cell(0, 0, 3, trace.PhaseExperts, 30, 0), cell(0, 0, 3, trace.PhaseCombine, 0, 5),
+		cell(1, 0, 3, trace.PhaseExperts, 10, 0), cell(1, 0, 3, trace.PhaseCombine, 0, 25),
+		cell(0, 1, 3, trace.PhaseExperts, 10, 0), cell(0, 1, 3, trace.PhaseCombine, 0, 25),
+		cell(1, 1, 3, trace.PhaseExperts, 30, 0), cell(1, 1, 3, trace.PhaseCombine, 0, 5),
 	}}
-	perfect = &nsys.Trace{Arm: "perfect"}
+	perfect = &trace.Trace{Arm: "perfect"}
 	for step := range router.OptInt(3) { // another number of steps: times are per step
 		for rank := range 2 {
 			perfect.Cells = append(perfect.Cells,
-				cell(rank, step, 3, nsys.PhaseExperts, 20, 0), cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
+				cell(rank, step, 3, trace.PhaseExperts, 20, 0), cell(rank, step, 3, trace.PhaseCombine, 0, 5))
 		}
 	}
 	return normal, perfect
@@ -51,7 +49,7 @@ func TestCompareTracesByHand(t *testing.T) {
 	// Both arms do the same expert work, 20 per rank; the slowest rank does 30
 	// in each normal step, although over the capture the ranks are equal.
 	experts, combine := c.Phases[0], c.Phases[1]
-	if experts.Phase != nsys.PhaseExperts || experts.Collective || combine.Phase != nsys.PhaseCombine ||
+	if experts.Phase != trace.PhaseExperts || experts.Collective || combine.Phase != trace.PhaseCombine ||
 		!combine.Collective || len(c.Phases) != 2 {
 		t.Fatalf("phases: %+v", c.Phases)
 	}
@@ -79,60 +77,18 @@ func TestCompareTracesByHand(t *testing.T) {
 	}
 }
 
-func TestSpreadOverSteps(t *testing.T) {
-	// Steps of 10 and 14 against 5 and 7: s²ₙ = 8, s²ₚ = 2.
-	c := changeOf([]float64{10, 14}, []float64{5, 7})
-	checkNear(t, "difference", float64(c.DifferenceNS), -6, 0)
-	checkNear(t, "spread", float64(c.DifferenceSDNS), 3.1622777, 1e-6)
-	checkNear(t, "ratio", float64(c.Ratio), 2, 0)
-	one := changeOf([]float64{10}, []float64{6, 6})
-	if one.DifferenceSDNS.Defined() {
-		t.Error("one step has no spread")
-	}
-	none := changeOf(nil, []float64{0})
-	if none.NormalNS.Defined() || none.DifferenceNS.Defined() || none.Ratio.Defined() {
-		t.Errorf("no step: have %+v, want undefined", none)
-	}
-	if zero := changeOf([]float64{1}, []float64{0}); zero.Ratio.Defined() || zero.DifferenceNS != -1 {
-		t.Errorf("nothing in perfect: have %+v", zero)
-	}
-}
-
-// One rank alone is neither balanced nor the slowest: nothing is known.
-func TestOneRankSaysNothingAboutBalance(t *testing.T) {
-	normal, perfect := alternating()
-	for _, side := range []*nsys.Trace{normal, perfect} {
-		side.Cells = slices.DeleteFunc(side.Cells, func(c nsys.Cell) bool { return c.Rank > 0 })
-	}
-	c := Compare(normal, perfect)
-	k := c.Ceiling
-	for what, v := range map[string]router.Number{
-		"f": k.ExpertShare, "b": k.Balancedness, "bound": k.GainBound, "loss": k.StragglerLoss.NormalNS,
-		"layer loss": c.Stragglers[0].Change.PerfectNS, "slowest": c.Phases[0].NormalSlowestNS,
-		"slowest of a step": c.Steps[0].ExpertsNS,
-	} {
-		if v.Defined() {
-			t.Errorf("%s is %v, want it undefined", what, v)
-		}
-	}
-	if !warned(c, "balance_not_measured", "") || !c.Comparable {
-		t.Errorf("warnings %+v, %v", c.Warnings, reasons(c))
-	}
-	checkNear(t, "step", float64(c.Step.NormalNS), 35, 0) // 30 + 5 and 10 + 25
-}
-
 // The layers must be the same; of the ranks, half must be there.
 func TestSidesOfOtherExtent(t *testing.T) {
 	for _, k := range []struct {
 		what   string
-		add    nsys.Cell
+		add    trace.Cell
 		copies int // on further ranks of the normal side
 		reason string
 	}{
-		{"outside layers", cell(0, 0, nsys.NoID, nsys.PhaseOther, 1, 0), 1, ""},
-		{"another layer", cell(0, 0, 4, nsys.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
-		{"half of the ranks", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 2, ""},
-		{"fewer than half", cell(2, 0, 3, nsys.PhaseOther, 1, 0), 3,
+		{"outside layers", cell(0, 0, trace.NoID, trace.PhaseOther, 1, 0), 1, ""},
+		{"another layer", cell(0, 0, 4, trace.PhaseOther, 1, 0), 1, "different layers: normal has 3, 4; perfect has 3"},
+		{"half of the ranks", cell(2, 0, 3, trace.PhaseOther, 1, 0), 2, ""},
+		{"fewer than half", cell(2, 0, 3, trace.PhaseOther, 1, 0), 3,
 			"2 of 5 ranks in common: normal has 0 to 4; perfect has 0, 1"},
 	} {
 		normal, perfect := alternating()
@@ -148,26 +104,6 @@ func TestSidesOfOtherExtent(t *testing.T) {
 	}
 }
 
-func TestSidesOfOtherExperts(t *testing.T) {
-	load := func(experts int) []imbalance.Row {
-		return []imbalance.Row{
-			// those with time, by chance
-			{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Time, Parts: experts + 1},
-			{Layer: 3, Level: router.LevelExpert, Quantity: imbalance.Load, Parts: experts},
-		}
-	}
-	normal, perfect := alternating()
-	normal.Imbalance, perfect.Imbalance = load(32), load(256)
-	if c := Compare(normal, perfect); c.Comparable ||
-		reasons(c)[0] != "the recorded load covers 32 experts in the normal arm and 256 in the perfect arm" {
-		t.Errorf("%v", reasons(c))
-	}
-	perfect.Imbalance = perfect.Imbalance[:1] // not recorded
-	if c := Compare(normal, perfect); !c.Comparable {
-		t.Errorf("%v", reasons(c))
-	}
-}
-
 // reasons are the refusals in words.
 func reasons(c Comparison) (texts []string) {
 	for _, w := range c.Refusals {
@@ -175,9 +111,6 @@ func reasons(c Comparison) (texts []string) {
 	}
 	return texts
 }
-
-// words are what a check found.
-func words(c gain.Check) string { return caveat.Text(c.Warnings()[0]) }
 
 func warned(c Comparison, code, subject string) bool {
 	for _, w := range c.Warnings {
@@ -191,10 +124,10 @@ func warned(c Comparison, code, subject string) bool {
 func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 	normal, perfect := alternating()
 	normal.Cells = append(normal.Cells,
-		cell(2, 0, 3, nsys.PhaseExperts, 1000, 0),         // a rank of its own
-		cell(0, 0, 4, nsys.PhaseExperts, 1000, 0),         // a layer of its own
-		cell(0, 9, 3, nsys.PhaseExperts, 1000, 0),         // a step that rank 1 lacks
-		cell(0, nsys.NoID, 3, nsys.PhaseExperts, 1000, 0)) // outside every step
+		cell(2, 0, 3, trace.PhaseExperts, 1000, 0),          // a rank of its own
+		cell(0, 0, 4, trace.PhaseExperts, 1000, 0),          // a layer of its own
+		cell(0, 9, 3, trace.PhaseExperts, 1000, 0),          // a step that rank 1 lacks
+		cell(0, trace.NoID, 3, trace.PhaseExperts, 1000, 0)) // outside every step
 	c := Compare(normal, perfect)
 	for _, code := range []string{"unequal_ranks", "unequal_layers", "partial_steps", "outside_steps"} {
 		if !warned(c, code, "normal") {
@@ -210,34 +143,10 @@ func TestUnequalSidesAreSaidNotMixed(t *testing.T) {
 	}
 }
 
-// A rank whose kernels of a layer were lost in one step did not do it in no time:
-// that step is left out, and the straggler loss stays what it is.
-func TestLostKernelsAreNoZeros(t *testing.T) {
-	normal, perfect := alternating()
-	want := Compare(normal, perfect)
-	for rank := range 2 { // a third normal step, in which rank 1 lacks layer 3
-		normal.Cells = append(normal.Cells, cell(rank, 2, 7, nsys.PhaseExperts, 40, 0),
-			cell(rank, 0, 7, nsys.PhaseExperts, 0, 0), cell(rank, 1, 7, nsys.PhaseExperts, 0, 0))
-	}
-	normal.Cells = append(normal.Cells, cell(0, 2, 3, nsys.PhaseExperts, 50, 0))
-	for rank := range 2 {
-		for step := range router.OptInt(3) {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 7, nsys.PhaseExperts, 0, 0))
-		}
-	}
-	have := Compare(normal, perfect)
-	if !warned(have, "partial_steps", "normal") || have.Normal.Steps != 2 {
-		t.Errorf("%d steps compared, warnings %v", have.Normal.Steps, have.Warnings)
-	}
-	if have.Ceiling.StragglerLoss.NormalNS != want.Ceiling.StragglerLoss.NormalNS {
-		t.Errorf("straggler loss %+v, want %+v", have.Ceiling.StragglerLoss, want.Ceiling.StragglerLoss)
-	}
-}
-
 func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
-	long := func(trace *nsys.Trace, step router.OptInt, ns int64) {
-		for i := range trace.Cells {
-			if c := &trace.Cells[i]; c.Step == step && c.Phase == nsys.PhaseCombine {
+	long := func(side *trace.Trace, step router.OptInt, ns int64) {
+		for i := range side.Cells {
+			if c := &side.Cells[i]; c.Step == step && c.Phase == trace.PhaseCombine {
 				c.CollectiveNS, c.TotalNS, c.BusyNS = ns, ns, ns
 			}
 		}
@@ -258,8 +167,8 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	normal, perfect = alternating()
 	for step := router.OptInt(3); step < 6; step++ {
 		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseExperts, 20, 0),
-				cell(rank, step, 3, nsys.PhaseCombine, 0, 5))
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, trace.PhaseExperts, 20, 0),
+				cell(rank, step, 3, trace.PhaseCombine, 0, 5))
 		}
 	}
 	long(perfect, 0, 10000)
@@ -285,40 +194,12 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	}
 }
 
-// Time that only one arm has is a row, not nothing.
-func TestPhaseOfOneArm(t *testing.T) {
-	normal, perfect := alternating()
-	for step := range router.OptInt(3) {
-		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 7, 0))
-		}
-	}
-	c := Compare(normal, perfect)
-	if len(c.Phases) != 3 || c.Phases[0].Phase != nsys.PhaseRouter || c.Phases[0].NormalNS != 0 ||
-		c.Phases[0].PerfectNS != 7 || c.Phases[0].Ratio != 0 {
-		t.Errorf("have %+v", c.Phases)
-	}
-}
-
-// A capture without MoE kernels is of neither arm, whatever it is given as.
-func TestSideWithoutMoEKernels(t *testing.T) {
-	normal, perfect := alternating()
-	for i := range normal.Cells {
-		normal.Cells[i].Phase = nsys.PhaseOther
-	}
-	normal.Arm = ""
-	if c := Compare(normal, perfect); c.Comparable ||
-		reasons(c)[0] != "the normal side has no MoE kernel, so no routing is compared" {
-		t.Errorf("comparable %v, %v", c.Comparable, reasons(c))
-	}
-}
-
 // Without expert work on both sides balance is not judged.
 func TestNoExpertWorkInOneArm(t *testing.T) {
 	normal, perfect := alternating()
 	for i := range normal.Cells {
-		if normal.Cells[i].Phase == nsys.PhaseExperts {
-			normal.Cells[i].Phase = nsys.PhaseOther
+		if normal.Cells[i].Phase == trace.PhaseExperts {
+			normal.Cells[i].Phase = trace.PhaseOther
 		}
 	}
 	c := Compare(normal, perfect)
@@ -354,24 +235,8 @@ func TestRecordedLoadMustBeBalanced(t *testing.T) {
 	}
 }
 
-func TestCaptureWithoutSteps(t *testing.T) {
-	normal := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.NoID, nsys.NoID, nsys.PhaseOther, 7, 0)}}
-	perfect := &nsys.Trace{Cells: []nsys.Cell{cell(0, nsys.NoID, nsys.NoID, nsys.PhaseOther, 5, 0)}}
-	c := Compare(normal, perfect)
-	checkNear(t, "capture", float64(c.Step.DifferenceNS), -2, 0)
-	if !warned(c, "no_steps", "normal") || !warned(c, "no_steps", "perfect") || warned(c, "outside_steps", "normal") {
-		t.Errorf("warnings: %+v", c.Warnings)
-	}
-	if len(c.Layers) != 0 || len(c.LayerTimes) != 1 || c.LayerTimes[0].Layer != nsys.NoID {
-		t.Errorf("layers %v, %+v", c.Layers, c.LayerTimes)
-	}
-	if c.Ceiling.ExpertShare.Defined() && c.Ceiling.ExpertShare != 0 || c.Ceiling.GainBound.Defined() {
-		t.Errorf("no expert work, no bound: have %+v", c.Ceiling)
-	}
-}
-
 func TestEmptyTraces(t *testing.T) {
-	c := Compare(&nsys.Trace{}, &nsys.Trace{})
+	c := Compare(&trace.Trace{}, &trace.Trace{})
 	if c.Comparable || len(reasons(c)) == 0 || c.Step.NormalNS.Defined() {
 		t.Errorf("have %+v, want nothing to compare", c)
 	}

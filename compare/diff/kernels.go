@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -13,7 +13,7 @@ import (
 // are 0 where it did not run the kernel.
 type KernelChange struct {
 	Name             string        `json:"name"`
-	Phase            nsys.Phase    `json:"phase"` // in which most of its time is
+	Phase            trace.Phase   `json:"phase"` // in which most of its time is
 	NormalInstances  int64         `json:"normal_instances"`
 	PerfectInstances int64         `json:"perfect_instances"`
 	NormalNS         int64         `json:"normal_ns"`
@@ -23,9 +23,9 @@ type KernelChange struct {
 }
 
 // kernelChanges lists the kernels of both sides, the most time first.
-func kernelChanges(normal, perfect *nsys.Trace) []KernelChange {
+func kernelChanges(normal, perfect *trace.Trace) []KernelChange {
 	rows, at := []KernelChange{}, map[string]int{}
-	row := func(k *nsys.KernelStat) *KernelChange {
+	row := func(k *trace.KernelStat) *KernelChange {
 		name := kernel.NormalName(k.Name) // spelt the same for every version of the profiler
 		i, known := at[name]
 		if !known {

@@ -9,13 +9,13 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// KindChange is one kind of steps that both arms ran (see nsys.StepKind), compared by
+// KindChange is one kind of steps that both arms ran (see trace.StepKind), compared by
 // itself. Where ranges name the tokens of steps, only steps with equally many are
 // compared.
 type KindChange struct {
@@ -31,7 +31,7 @@ type KindChange struct {
 
 // stepKind is one kind of steps of one arm.
 type stepKind struct {
-	nsys.StepKind
+	trace.StepKind
 	steps     []int
 	batches   map[int]ranges.Batch // by step
 	expertNS  int64
@@ -59,7 +59,7 @@ func (k *stepKind) like() string {
 }
 
 // stepKinds are those of a trace, the one with most expert time first.
-func stepKinds(t *nsys.Trace) []*stepKind {
+func stepKinds(t *trace.Trace) []*stepKind {
 	kinds := make([]*stepKind, len(t.StepKinds))
 	for i, k := range t.StepKinds {
 		kinds[i] = &stepKind{StepKind: k, batches: map[int]ranges.Batch{}}
@@ -79,7 +79,7 @@ func stepKinds(t *nsys.Trace) []*stepKind {
 			k.steps = append(k.steps, step)
 		}
 		k.instances += c.Instances
-		if c.Phase == nsys.PhaseExperts {
+		if c.Phase == trace.PhaseExperts {
 			k.expertNS += c.TotalNS - c.CollectiveNS
 		}
 	}
@@ -188,9 +188,9 @@ func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 
 // restrictTo is the trace with these steps alone, and what is outside all steps. Waiting is a
 // mean over the steps of the trace that count: it stays where these hold all steps.
-func restrictTo(t *nsys.Trace, steps []int) *nsys.Trace {
+func restrictTo(t *trace.Trace, steps []int) *trace.Trace {
 	part := *t
-	part.Cells = slices.DeleteFunc(slices.Clone(t.Cells), func(c nsys.Cell) bool {
+	part.Cells = slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
 		return c.Step.Defined() && !slices.Contains(steps, int(c.Step))
 	})
 	times := part.Times(nil)
@@ -214,7 +214,7 @@ func restrictTo(t *nsys.Trace, steps []int) *nsys.Trace {
 // about arms and balance, and what needs a balanced arm is undefined or empty: the gain of balance, bounded,
 // predicted or split. Each kind of steps is compared with its like; the comparison is that of the kind with most
 // expert time in the normal arm.
-func CompareBuilds(normal, perfect *nsys.Trace, builds gain.Builds) Comparison {
+func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
 	n, p := stepKinds(normal), stepKinds(perfect)
 	pairs, alone := match(n, p)
 	if len(pairs) == 0 {

@@ -5,22 +5,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
 // mixed is a trace of two ranks and one layer whose steps are named by ranges: kinds[i]
 // is the kind of step i, and rank 1 takes times[i], rank 0 half of it.
-func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *nsys.Trace {
-	t := &nsys.Trace{Arm: "normal"}
+func mixed(kernels [][]string, kinds []int, ranges []string, times []int64) *trace.Trace {
+	t := &trace.Trace{Arm: "normal"}
 	for i, k := range kernels {
-		t.StepKinds = append(t.StepKinds, nsys.StepKind{Kind: i, Kernels: k})
+		t.StepKinds = append(t.StepKinds, trace.StepKind{Kind: i, Kernels: k})
 	}
 	for s, kind := range kinds {
-		t.StepTimes = append(t.StepTimes, nsys.StepTime{Step: router.OptInt(s), WallNS: 1000, Range: ranges[s]})
+		t.StepTimes = append(t.StepTimes, trace.StepTime{Step: router.OptInt(s), WallNS: 1000, Range: ranges[s]})
 		for rank := range 2 {
 			ns := times[s] * int64(rank+1) / 2
-			t.Cells = append(t.Cells, nsys.Cell{Rank: rank, Step: router.OptInt(s), Layer: 0, Phase: nsys.PhaseExperts,
+			t.Cells = append(t.Cells, trace.Cell{Rank: rank, Step: router.OptInt(s), Layer: 0, Phase: trace.PhaseExperts,
 				Instances: int64(kind + 1), TotalNS: ns, BusyNS: ns, GEMMs: 1, GEMMNS: ns, Kind: router.OptInt(kind)})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -20,9 +20,9 @@ func TestPredictionByHand(t *testing.T) {
 	normal, perfect := alternating()
 	for step := range router.OptInt(3) {
 		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 2, 0))
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, trace.PhaseRouter, 2, 0))
 		}
-		perfect.StepTimes = append(perfect.StepTimes, nsys.StepTime{Step: step, WallNS: 40})
+		perfect.StepTimes = append(perfect.StepTimes, trace.StepTime{Step: step, WallNS: 40})
 	}
 	perfect.StepTimes[2].WallNS = router.Undefined() // as of a last step
 	c := Compare(normal, perfect)

@@ -9,11 +9,11 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
-func sideOf(t *nsys.Trace, a *armTimes) Side {
+func sideOf(t *trace.Trace, a *armTimes) Side {
 	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps),
 		OutsideSteps: a.times.OutsideShare, StepNS: a.times.StepNS(a.wall), Structure: t.Structure}
 	for _, e := range t.Exports {
@@ -22,14 +22,16 @@ func sideOf(t *nsys.Trace, a *armTimes) Side {
 	return s
 }
 
-func ranksOf(t *nsys.Trace) []int { return ofCells(t, func(c *nsys.Cell) int { return c.Rank }) }
+func ranksOf(t *trace.Trace) []int { return ofCells(t, func(c *trace.Cell) int { return c.Rank }) }
 
-// layersOf lists the layers that hold time, nsys.NoID first where there is time
+// layersOf lists the layers that hold time, trace.NoID first where there is time
 // outside layers.
-func layersOf(t *nsys.Trace) []int { return ofCells(t, func(c *nsys.Cell) int { return int(c.Layer) }) }
+func layersOf(t *trace.Trace) []int {
+	return ofCells(t, func(c *trace.Cell) int { return int(c.Layer) })
+}
 
 // ofCells are the numbers of all cells, each once and sorted; an empty list for none.
-func ofCells(t *nsys.Trace, number func(*nsys.Cell) int) []int {
+func ofCells(t *trace.Trace, number func(*trace.Cell) int) []int {
 	seen := map[int]bool{}
 	for i := range t.Cells {
 		seen[number(&t.Cells[i])] = true
@@ -38,13 +40,13 @@ func ofCells(t *nsys.Trace, number func(*nsys.Cell) int) []int {
 }
 
 // judgeSides asks whether these are the two arms of one run.
-func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
+func (c *Comparison) judgeSides(p arms, normal, perfect *trace.Trace) {
 	names := c.Builds.Names()
-	for i, side := range []*nsys.Trace{normal, perfect} {
+	for i, side := range []*trace.Trace{normal, perfect} {
 		if len(side.Cells) == 0 {
 			c.refuse("no_kernels", "arm", names[i])
 		} else if !c.Builds.Named() &&
-			!slices.ContainsFunc(side.Cells, func(x nsys.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
+			!slices.ContainsFunc(side.Cells, func(x trace.Cell) bool { return slices.Contains(moePhases, x.Phase) }) {
 			c.refuse("no_moe", "arm", names[i])
 		}
 	}
@@ -52,7 +54,7 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *nsys.Trace) {
 		c.judgeExtent(normal, perfect)
 	}
 	if c.Comparable {
-		c.judgeWork(p, [2]*nsys.Trace{normal, perfect})
+		c.judgeWork(p, [2]*trace.Trace{normal, perfect})
 	}
 	if byPyTorch(normal) != byPyTorch(perfect) {
 		c.refuse("profilers")
@@ -79,25 +81,25 @@ func (c *Comparison) refuse(why string, args ...any) {
 }
 
 // byPyTorch reports a trace of PyTorch's profiler.
-func byPyTorch(t *nsys.Trace) bool {
+func byPyTorch(t *trace.Trace) bool {
 	return slices.ContainsFunc(t.Exports,
-		func(e nsys.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
+		func(e trace.Export) bool { return strings.HasPrefix(e.SchemaVersion, "PyTorch") })
 }
 
 // moePhases are those that only an MoE layer has.
-var moePhases = []nsys.Phase{nsys.PhaseRouter, nsys.PhaseDispatch, nsys.PhaseExperts, nsys.PhaseCombine}
+var moePhases = []trace.Phase{trace.PhaseRouter, trace.PhaseDispatch, trace.PhaseExperts, trace.PhaseCombine}
 
 // judgeExtent wants both arms to have run the same layers and experts on the
 // same ranks. A report of a rank can get lost, a layer cannot: every step goes
 // through all.
-func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace) {
+func (c *Comparison) judgeExtent(normal, perfect *trace.Trace) {
 	names := c.Builds.Names()
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
 		c.refuse("ranks", "common", len(c.Ranks), "all", most, "arm", names[0], "ranks", c.Normal.Ranks,
 			"other", names[1], "others", c.Perfect.Ranks)
 	}
-	for i, t := range []*nsys.Trace{normal, perfect} {
-		if doubt := t.Doubt(); doubt.Code != "" && doubt.Code != nsys.FusedExperts { // which leaves the times of steps
+	for i, t := range []*trace.Trace{normal, perfect} {
+		if doubt := t.Doubt(); doubt.Code != "" && doubt.Code != trace.FusedExperts { // which leaves the times of steps
 			c.Comparable, doubt.Subject = false, string(names[i])
 			c.Refusals = append(c.Refusals, doubt)
 		}
@@ -112,7 +114,7 @@ func (c *Comparison) judgeExtent(normal, perfect *nsys.Trace) {
 
 // recordedExperts is the number of experts of a layer that the load was recorded
 // of, 0 where it was not. All layers have as many.
-func recordedExperts(t *nsys.Trace) int {
+func recordedExperts(t *trace.Trace) int {
 	for _, s := range t.Imbalance {
 		if s.Level == router.LevelExpert && s.Quantity == imbalance.Load {
 			return s.Parts
@@ -123,14 +125,14 @@ func recordedExperts(t *nsys.Trace) int {
 
 // named is the layers without the time outside layers.
 func named(layers []int) []int {
-	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == nsys.NoID })
+	return slices.DeleteFunc(slices.Clone(layers), func(l int) bool { return l == trace.NoID })
 }
 
 // AssumeArm is the trace taken as the arm that it is given as, where its captures do
 // not show that arm: a switch that they do not record, or none in the environment
 // at all. The result says so, and what they do say. Whether routing was balanced
 // is asked all the same.
-func AssumeArm(t *nsys.Trace, arm gain.Arm) *nsys.Trace {
+func AssumeArm(t *trace.Trace, arm gain.Arm) *trace.Trace {
 	if t.Arm == string(arm) {
 		return t
 	}
@@ -166,7 +168,7 @@ func (c *Comparison) judgeArms() bool {
 
 // judgeLoad asks the recorded load of the perfect arm, where there is one,
 // whether its ranks were balanced.
-func (c *Comparison) judgeLoad(perfect *nsys.Trace) {
+func (c *Comparison) judgeLoad(perfect *trace.Trace) {
 	for _, s := range perfect.Imbalance {
 		if s.Level == router.LevelRank && s.Quantity == imbalance.Load && s.Flagged {
 			c.refuse("load", "arm", gain.Perfect, "load", s.MaxOverMean, "layer", s.Layer, "floor", s.Floor)
@@ -184,7 +186,7 @@ const balancedWithin = 0.10
 
 // judgeBalance asks the traces' own times whether perfect routing was balanced,
 // and more so than normal routing. Recorded load, which judgeLoad has asked, shows it too.
-func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
+func (c *Comparison) judgeBalance(perfect *trace.Trace) {
 	inNormal, inPerfect, known := c.Ceiling.maxOverMean()
 	if !known {
 		loaded := slices.ContainsFunc(perfect.Imbalance,
@@ -210,7 +212,7 @@ func (c *Comparison) judgeBalance(perfect *nsys.Trace) {
 
 // sameRecording is the first rank whose cells are identical on both sides, which
 // no two launches are.
-func sameRecording(normal, perfect *nsys.Trace) (rank int, same bool) {
+func sameRecording(normal, perfect *trace.Trace) (rank int, same bool) {
 	other := cellsByRank(perfect)
 	own := cellsByRank(normal)
 	for _, rank := range slices.Sorted(maps.Keys(own)) {
@@ -221,8 +223,8 @@ func sameRecording(normal, perfect *nsys.Trace) (rank int, same bool) {
 	return 0, false
 }
 
-func cellsByRank(t *nsys.Trace) map[int][]nsys.Cell {
-	cells := map[int][]nsys.Cell{}
+func cellsByRank(t *trace.Trace) map[int][]trace.Cell {
+	cells := map[int][]trace.Cell{}
 	for _, c := range t.Cells {
 		cells[c.Rank] = append(cells[c.Rank], c)
 	}

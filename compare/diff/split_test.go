@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -30,7 +30,7 @@ func TestSplitByHand(t *testing.T) {
 	normal, perfect := alternating()
 	for step := range router.OptInt(3) {
 		for rank := range 2 {
-			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, nsys.PhaseRouter, 2, 0))
+			perfect.Cells = append(perfect.Cells, cell(rank, step, 3, trace.PhaseRouter, 2, 0))
 		}
 	}
 	c := Compare(normal, perfect)
@@ -38,7 +38,7 @@ func TestSplitByHand(t *testing.T) {
 		t.Errorf("no step time is known: %+v", c.Split)
 	}
 	for step := range router.OptInt(3) {
-		perfect.StepTimes = append(perfect.StepTimes, nsys.StepTime{Step: step, WallNS: 40})
+		perfect.StepTimes = append(perfect.StepTimes, trace.StepTime{Step: step, WallNS: 40})
 	}
 	c = Compare(normal, perfect)
 	parts := partsAddUp(t, c.Split)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -75,7 +75,7 @@ func noGain(t *testing.T, what string, c Comparison) {
 }
 
 // scaled is a trace whose kernels take so much longer, or those of some phases alone.
-func scaled(t *nsys.Trace, by float64, phases ...nsys.Phase) *nsys.Trace {
+func scaled(t *trace.Trace, by float64, phases ...trace.Phase) *trace.Trace {
 	part := *t
 	part.Cells = slices.Clone(t.Cells)
 	for i := range part.Cells {
@@ -91,7 +91,7 @@ func scaled(t *nsys.Trace, by float64, phases ...nsys.Phase) *nsys.Trace {
 var stepTokens = regexp.MustCompile(`\((\d+)\)`)
 
 // halved is a trace whose ranges name half as many tokens for each step.
-func halved(t *nsys.Trace) *nsys.Trace {
+func halved(t *trace.Trace) *trace.Trace {
 	half := *t
 	half.StepTimes = slices.Clone(t.StepTimes)
 	for i := range half.StepTimes {
@@ -110,12 +110,12 @@ func TestOtherWork(t *testing.T) {
 	vllmNormal, vllmPerfect := matched(t, vllm+"normal.rank*"), matched(t, vllm+"perfect.rank*")
 	small := *perfect
 	small.Kernels = append(slices.Clone(perfect.Kernels),
-		nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)64, (int)4, (int)16>(float *)"})
+		trace.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)64, (int)4, (int)16>(float *)"})
 	large := *normal
 	large.Kernels = append(slices.Clone(normal.Kernels),
-		nsys.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)128, (int)4, (int)16>(float *)"})
+		trace.KernelStat{Name: "void topkGatingSoftmax<float, (int)8, (int)128, (int)4, (int)16>(float *)"})
 	cut := *perfect
-	cut.Cells = slices.DeleteFunc(slices.Clone(perfect.Cells), func(c nsys.Cell) bool { return c.Layer == 2 })
+	cut.Cells = slices.DeleteFunc(slices.Clone(perfect.Cells), func(c trace.Cell) bool { return c.Layer == 2 })
 	triton := *perfect
 	triton.Kernels, triton.StepKinds = slices.Clone(perfect.Kernels), nil
 	for i := range triton.Kernels {
@@ -125,11 +125,11 @@ func TestOtherWork(t *testing.T) {
 	}
 	for _, k := range []struct {
 		what            string
-		normal, perfect *nsys.Trace
+		normal, perfect *trace.Trace
 		reason          string
 	}{
 		{"half the batch", normal, scaled(perfect, 0.5), "takes 5.78 ms and 2.88 ms per step"},
-		{"faster outside", normal, scaled(perfect, 0.9, nsys.PhaseAttention, nsys.PhaseOther),
+		{"faster outside", normal, scaled(perfect, 0.9, trace.PhaseAttention, trace.PhaseOther),
 			"takes 5.78 ms and 5.19 ms per step"},
 		{"all faster", normal, scaled(perfect, 0.9), "takes 5.78 ms and 5.19 ms per step"},
 		{"half the tokens", vllmNormal, scaled(halved(vllmPerfect), 0.5), "tokens per step"},
@@ -154,13 +154,13 @@ func TestOtherWork(t *testing.T) {
 
 // Counts say how many tokens a step holds where ranges do not, if they count single steps.
 func TestWorkByCounts(t *testing.T) {
-	counted := func(arm string, slots int64, steps int) *nsys.Trace {
+	counted := func(arm string, slots int64, steps int) *trace.Trace {
 		part := *captured(t, "deepseek-ep4-ranks", arm)
 		part.Imbalance = append(slices.Clone(part.Imbalance), imbalance.Row{Layer: 0, Level: router.LevelExpert,
 			Quantity: imbalance.Load, Steps: steps, Parts: 256})
 		part.Experts = nil
 		for e := range 256 {
-			part.Experts = append(part.Experts, nsys.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: router.OptInt(slots),
+			part.Experts = append(part.Experts, trace.ExpertStat{Layer: 0, Expert: e, Rank: e / 64, Slots: router.OptInt(slots),
 				Known: true})
 		}
 		return &part
@@ -182,27 +182,10 @@ func TestWorkByCounts(t *testing.T) {
 	}
 }
 
-// TensorRT-LLM's ranges name requests, not tokens: half of them are half of the work.
-func TestWorkByRequests(t *testing.T) {
-	normal, perfect := *captured(t, "deepseek-ep4-ranks", "normal"), *captured(t, "deepseek-ep4-ranks", "perfect")
-	if w, ok := Compare(&normal, &perfect).work("requests per step"); !ok || !w.Equal || w.Normal != 1024 {
-		t.Errorf("as recorded: %+v", w)
-	}
-	perfect.StepTimes = slices.Clone(perfect.StepTimes)
-	for i := range perfect.StepTimes {
-		perfect.StepTimes[i].Range = strings.Replace(perfect.StepTimes[i].Range, "1024 ctx", "512 ctx", 1)
-	}
-	c := Compare(&normal, &perfect)
-	if !strings.Contains(strings.Join(reasons(c), "; "), "the sides hold 1024 and 512 requests per step") {
-		t.Errorf("half the requests: %v", reasons(c))
-	}
-	noGain(t, "half the requests", c)
-}
-
 // The rank that is missing may be the busiest: rank 2 is, of the four.
 func TestFewRanks(t *testing.T) {
 	normal, perfect := *captured(t, "deepseek-ep4-ranks", "normal"), captured(t, "deepseek-ep4-ranks", "perfect")
-	normal.Cells = slices.DeleteFunc(slices.Clone(normal.Cells), func(c nsys.Cell) bool { return c.Rank == 2 })
+	normal.Cells = slices.DeleteFunc(slices.Clone(normal.Cells), func(c trace.Cell) bool { return c.Rank == 2 })
 	c := Compare(&normal, perfect)
 	if !c.Comparable || !warned(c, FewRanks, "") || c.Prediction.Gain.Defined() || c.Split.Known() {
 		t.Errorf("three of four ranks: %v, %+v", reasons(c), c.Prediction)
@@ -223,33 +206,6 @@ func TestWorkOfBuilds(t *testing.T) {
 	}
 }
 
-// Bare layers show no compute outside the blocks: equal work is unknown, and said to be.
-// Where nothing names the experts, a loop over them cannot be told from projections.
-func TestUnknownWork(t *testing.T) {
-	normal, perfect := matched(t, "hf-qwen3-ep4-nsys/normal.*"), matched(t, "hf-qwen3-ep4-nsys/perfect.*")
-	bare := func(t *nsys.Trace) *nsys.Trace { return scaled(t, 0.01, nsys.PhaseAttention, nsys.PhaseOther) }
-	unnamed := func(t *nsys.Trace) *nsys.Trace {
-		loop := *t
-		loop.Kernels, loop.Cells = nil, slices.Clone(t.Cells)
-		for i := range loop.Cells {
-			if loop.Cells[i].Phase == nsys.PhaseExperts {
-				loop.Cells[i].Phase = nsys.PhaseOther
-			}
-		}
-		return &loop
-	}
-	for what, c := range map[string]Comparison{
-		"bare layers":     Compare(bare(normal), bare(perfect)),
-		"unnamed experts": Compare(unnamed(normal), unnamed(AssumeArm(perfect, gain.Perfect))),
-	} {
-		if !c.Comparable || !warned(c, "equal_work_unknown", "") {
-			t.Errorf("%s: %v", what, reasons(c))
-		}
-	}
-	// One side alone without compute outside did not do the same.
-	noGain(t, "bare layers against a model", Compare(normal, bare(perfect)))
-}
-
 // Of a profiled pair, what depends on the recorded steps is a warning; another library or
 // slower compute for each token is not.
 func TestCheckCompute(t *testing.T) {
@@ -257,7 +213,7 @@ func TestCheckCompute(t *testing.T) {
 		matched(t, "field/results/vllm-qwen3-perfect.rank*")
 	hf := matched(t, "hf-qwen3-ep4/perfect.*")
 	for what, k := range map[string]struct {
-		normal, perfect *nsys.Trace
+		normal, perfect *trace.Trace
 		want            gain.CheckStatus
 	}{
 		"equal":              {normal, perfect, gain.Pass},
@@ -269,22 +225,5 @@ func TestCheckCompute(t *testing.T) {
 		if c := CheckCompute(Compare(k.normal, k.perfect)); c.Status != k.want {
 			t.Errorf("%s: %+v, want %s", what, c, k.want)
 		}
-	}
-}
-
-// What runs beside the expert GEMMs, such as their activation, is no backend of experts; a
-// fused kernel of all of the block is.
-func TestExpertKernelsAreGEMMs(t *testing.T) {
-	trace := &nsys.Trace{}
-	for name, phase := range map[string]nsys.Phase{
-		"void moe::dev::activation::activationKernel<x>":                nsys.PhaseExperts,
-		"void deep_gemm::sm90_fp8_gemm_1d2d_impl<m_grouped_contiguous>": nsys.PhaseExperts,
-	} {
-		k := nsys.KernelStat{}
-		k.Name, k.Phase, k.TotalNS = name, phase, 10
-		trace.Kernels = append(trace.Kernels, k)
-	}
-	if got := expertKernels(trace); len(got) != 1 {
-		t.Errorf("%v", got)
 	}
 }

@@ -167,28 +167,6 @@ func TestStepsThatCount(t *testing.T) {
 	}
 }
 
-func TestRecordingWithoutSteps(t *testing.T) {
-	x := New(slices.Values([]Sample{work(0, router.NoID, router.NoID, 30), work(1, router.NoID, router.NoID, 10)}))
-	if !x.Unmarked || len(x.StepsOf(Counts)) != 1 || len(x.Judged()) != 1 {
-		t.Errorf("%+v", x)
-	}
-	near(t, "outside", x.OutsideShare, 0)
-	near(t, "loss", x.Judged()[0].Straggler().LossNS, 10)
-	x = New(slices.Values([]Sample{work(0, router.NoID, router.NoID, 30), work(0, 0, 2, 10)}))
-	near(t, "outside", x.OutsideShare, 0.75)
-	if x.Unmarked || len(x.Layers) != 2 || len(x.Judged()) != 1 || x.Judged()[0].Number != 2 {
-		t.Errorf("%+v", x)
-	}
-	l := x.Judged()[0]
-	if _, ok := l.Row(0.1); ok || l.Straggler().LossNS.Defined() {
-		t.Error("one rank has no imbalance and no loss")
-	}
-	if none := New(slices.Values([]Sample(nil))); len(none.Steps)+len(none.Judged()) != 0 ||
-		none.OutsideShare.Defined() {
-		t.Errorf("%+v", none)
-	}
-}
-
 func TestLoadOfExperts(t *testing.T) {
 	m := NewLayerMean(4, router.LevelExpert, Load, Recorded)
 	m.AddLoad(router.BalanceOf([]int64{3, 1, 1}), router.Undefined())
@@ -255,28 +233,6 @@ func TestKinds(t *testing.T) {
 		if have := Kinds(c.steps); !slices.Equal(have, c.want) {
 			t.Errorf("%s: have %v, want %v", what, have, c.want)
 		}
-	}
-}
-
-// The kind with most expert time counts, of whole steps alone: a partial one, however
-// long, is of no kind.
-func TestTheKindOfWholeSteps(t *testing.T) {
-	var samples []Sample
-	for step, ns := range []int64{10, 10, 30, 500} {
-		for rank := range 2 {
-			s := work(rank, router.OptInt(step), 0, ns)
-			if s.Kind = router.OptInt(step / 2); step == 3 {
-				if s.Kind = router.NoID; rank == 1 {
-					continue
-				}
-			}
-			samples = append(samples, s)
-		}
-	}
-	x := New(slices.Values(samples))
-	if have := [][]int{x.StepsOf(Counts), x.StepsOf(OtherKind), x.StepsOf(Incomplete)}; x.Kinds != 2 ||
-		!slices.Equal(have[0], []int{2}) || !slices.Equal(have[1], []int{0, 1}) || !slices.Equal(have[2], []int{3}) {
-		t.Errorf("have %v of %d kinds", have, x.Kinds)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/nsys/infer"
+	"github.com/moebalance/moebalance/compare/steps"
 )
 
 // backward are the kernels of a backward pass.
@@ -30,67 +30,67 @@ var eagerSoftmax = regexp.MustCompile(
 // marks are in the names of kernels by what these do once a step. Those of rotary
 // embedding are of attention, and run in every layer.
 var marks = []struct {
-	mark  infer.Mark
+	mark  steps.Mark
 	words []string
 }{
-	{infer.Transfer, []string{"sendrecv"}},
-	{infer.Sure, []string{
+	{steps.Transfer, []string{"sendrecv"}},
+	{steps.Sure, []string{
 		"embedding", "argmax", "sampl", "multinomial", "logits", "penalt", "topp_", "top_p_", "cos_kernel",
 		"sin_kernel",
 		"slot_mapping", "block_table", "position", "req_to_token", "kv_indices",
 	}},
-	{infer.Perhaps, []string{
+	{steps.Perhaps, []string{
 		"vectorized_gather", "indexselect", "distribution_", "arange", "tensor_kernel_scan", "triu_tril",
 		"and_kernel_cuda", "allgather",
 	}},
 }
 
-// Launch is what a kernel of the name is to infer.Find, but for its number and time.
-func (c Class) Launch(name string) infer.Launch {
+// Launch is what a kernel of the name is to steps.Find, but for its number and time.
+func (c Class) Launch(name string) steps.Launch {
 	lower := strings.ToLower(name)
-	l := infer.Launch{Anchor: c.anchor(name, lower)}
+	l := steps.Launch{Anchor: c.anchor(name, lower)}
 	switch c.Phase {
 	case PhaseUnknown, PhaseOther, PhaseCommunication: // the others are of layers
-		if l.Anchor != infer.Attention && l.Anchor != infer.Router && l.Anchor != infer.Backward {
-			l.Mark = markOf(lower, l.Anchor == infer.Collective)
+		if l.Anchor != steps.Attention && l.Anchor != steps.Router && l.Anchor != steps.Backward {
+			l.Mark = markOf(lower, l.Anchor == steps.Collective)
 		}
 	}
 	return l
 }
 
-func (c Class) anchor(name, lower string) infer.Anchor {
+func (c Class) anchor(name, lower string) steps.Anchor {
 	within := func(word string) bool { return strings.Contains(lower, word) }
 	switch {
 	case backward.MatchString(name):
-		return infer.Backward
+		return steps.Backward
 	case c.GEMM || c.FusedExperts():
-		return infer.ExpertGEMM
+		return steps.ExpertGEMM
 	case c.Collective:
-		return infer.Collective
+		return steps.Collective
 	case c.Phase == PhaseAttention:
-		return infer.Attention
+		return steps.Attention
 	case c.Phase == PhaseRouter || c.TopK:
-		return infer.Router
+		return steps.Router
 	case c.Phase == PhaseOther && !c.Given && (c.Library == "norms" || within("splitkreduce")):
-		return infer.Norm
+		return steps.Norm
 	case c.Phase == PhaseOther:
-		return infer.Dense
+		return steps.Dense
 	case c.Phase != PhaseUnknown || generated.MatchString(name):
 	case slices.ContainsFunc(mixers, within) || eagerSoftmax.MatchString(name):
-		return infer.Attention
+		return steps.Attention
 	}
-	return infer.None
+	return steps.None
 }
 
 // markOf is the mark of a name in lower case. Of collectives, only transfers are marks,
 // and gathers perhaps.
-func markOf(lower string, collective bool) infer.Mark {
+func markOf(lower string, collective bool) steps.Mark {
 	if strings.Contains(lower, "rotary") {
 		return 0
 	}
 	for _, m := range marks {
 		named := slices.ContainsFunc(m.words, func(word string) bool { return strings.Contains(lower, word) })
-		if named && (!collective || m.mark != infer.Sure) {
+		if named && (!collective || m.mark != steps.Sure) {
 			return m.mark
 		}
 	}

@@ -2,7 +2,7 @@
 // library it comes from, and whether it is a collective or a GEMM of experts. Rules
 // stand in one table (rules.go), each with its source; the first that matches decides.
 // The package sees names only: ranges, operators and the order of launches, which are
-// other evidence, are the business of package nsys.
+// other evidence, are the business of package trace.
 package kernel
 
 import (

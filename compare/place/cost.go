@@ -12,7 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
 )
@@ -72,7 +72,7 @@ const leastLayers = 3
 // FromTrace fits the expert time of a trace to the counts of the same run, of which
 // perStep are the slots of a layer in one step (0: what one recorded step has). The
 // reason says why there is no cost; the error is of reading the counts.
-func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *Cost, reason router.Warning,
+func FromTrace(t *trace.Trace, r *counts.Record, perStep float64, topK int) (c *Cost, reason router.Warning,
 	err error) {
 	layers, times := map[int]*imbalance.Layer{}, t.Times(nil)
 	for _, l := range times.Judged() {
@@ -85,7 +85,7 @@ func FromTrace(t *nsys.Trace, r *counts.Record, perStep float64, topK int) (c *C
 		}
 	}
 	switch contradicts := slices.IndexFunc(t.Warnings,
-		func(w router.Warning) bool { return w.Code == nsys.CountsContradict }); {
+		func(w router.Warning) bool { return w.Code == trace.CountsContradict }); {
 	case contradicts >= 0:
 		return nil, doubted(t.Warnings[contradicts]), nil
 	case t.Doubt().Code != "":

@@ -10,24 +10,24 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 )
 
 // traced reads the traces of one arm.
-func traced(t *testing.T, pattern, steps string) *nsys.Trace {
+func traced(t *testing.T, pattern, steps string) *trace.Trace {
 	t.Helper()
 	paths, _ := filepath.Glob(pattern)
 	if len(paths) == 0 {
 		t.Skip("no shared captures")
 	}
-	var o nsys.Options
+	var o trace.Options
 	if steps != "" {
 		var err error
-		if o.Steps, err = nsys.ParseSteps(steps); err != nil {
+		if o.Steps, err = trace.ParseSteps(steps); err != nil {
 			t.Fatal(err)
 		}
 	}
-	trace, err := nsys.Read(t.Context(), paths, o)
+	trace, err := trace.Read(t.Context(), paths, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func traced(t *testing.T, pattern, steps string) *nsys.Trace {
 
 // slowestNS is the measured time of the slowest rank's experts over all layers, mean over
 // steps.
-func slowestNS(trace *nsys.Trace) (ns float64) {
+func slowestNS(trace *trace.Trace) (ns float64) {
 	for _, l := range trace.Times(nil).Judged() {
 		for _, step := range l.Experts {
 			ns += slices.Max(step) / float64(len(l.Experts))
@@ -62,7 +62,7 @@ func TestCostPredictsTheOtherArm(t *testing.T) {
 		{"vLLM, decode", vllm, "%s.decode.counts.json", "7-10", 0.75},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			of := func(arm string) *nsys.Trace { return traced(t, c.folder+arm+".rank*", c.steps) }
+			of := func(arm string) *trace.Trace { return traced(t, c.folder+arm+".rank*", c.steps) }
 			normal, perfect := of("normal"), of("perfect")
 			windows := Whole(read(t, c.folder+fmt.Sprintf(c.counts, "normal"),
 				c.folder+fmt.Sprintf(c.counts, "perfect")))

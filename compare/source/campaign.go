@@ -18,7 +18,7 @@ import (
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -149,7 +149,7 @@ func gpus(c *bench.Campaign) string {
 func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm,
 	proof gain.TraceProof, found []gain.Check, err error) {
 	arms = []ProfiledArm{}
-	traces := make(map[gain.Arm]*nsys.Trace)
+	traces := make(map[gain.Arm]*trace.Trace)
 	for _, arm := range gain.Arms {
 		exports := c.Exports(arm)
 		if len(exports) == 0 {
@@ -157,7 +157,7 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 		}
 		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.NoID, MaxOverMean: router.Undefined(),
 			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
-		o := nsys.Options{Threshold: threshold}
+		o := trace.Options{Threshold: threshold}
 		if c.Spec.Design.Within() { // no summary of one arm tells it from the other
 			o.Arm, p.Summary, write = string(arm), "", nil
 		}
@@ -186,21 +186,21 @@ func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, wri
 
 // read reads the arm's summary, which it writes first if it may and there is none.
 // Without a summary it reads the exports themselves.
-func (p *ProfiledArm) read(ctx context.Context, o nsys.Options, write WriteFile) (*nsys.Trace, error) {
+func (p *ProfiledArm) read(ctx context.Context, o trace.Options, write WriteFile) (*trace.Trace, error) {
 	if _, err := os.Stat(p.Summary); err != nil && write != nil {
 		// A failure here either shows again when the exports are read, or does not matter.
-		_ = write(p.Summary, func(w io.Writer) error { return nsys.Summarize(ctx, w, p.Exports, o) })
+		_ = write(p.Summary, func(w io.Writer) error { return trace.Summarize(ctx, w, p.Exports, o) })
 	}
 	if _, err := os.Stat(p.Summary); err != nil {
 		p.Summary = ""
-		return nsys.Read(ctx, p.Exports, o)
+		return trace.Read(ctx, p.Exports, o)
 	}
-	return nsys.Read(ctx, []string{p.Summary}, o)
+	return trace.Read(ctx, []string{p.Summary}, o)
 }
 
 // describe takes the arm's numbers from its trace. Traces of a treatment whose switch
 // they do not record say nothing about the arm.
-func (p *ProfiledArm) describe(t *nsys.Trace, treatment bench.Treatment) {
+func (p *ProfiledArm) describe(t *trace.Trace, treatment bench.Treatment) {
 	p.Ranks, p.GPUNS = len(t.Ranks), t.Coverage.GPUNS
 	if recordsSwitch(treatment) {
 		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence

@@ -16,7 +16,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -46,10 +46,10 @@ func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Rec
 // holdsTraces reports whether a file is a trace, or a folder has one.
 func holdsTraces(path string) bool {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return err == nil && nsys.Takes(path)
+		return err == nil && trace.Takes(path)
 	}
 	files, err := folderFiles(path, nil)
-	return err == nil && len(files) > 0 && nsys.Takes(files[0])
+	return err == nil && len(files) > 0 && trace.Takes(files[0])
 }
 
 // Earlier are the records of each path to subtract, nil for none: that of the file since, or
@@ -90,19 +90,19 @@ type Statistics struct {
 
 // Trace reads the exports of one run, and sets the expert statistics of the
 // same run beside them.
-func Trace(ctx context.Context, exports []string, o nsys.Options, s Statistics) (*nsys.Trace, error) {
+func Trace(ctx context.Context, exports []string, o trace.Options, s Statistics) (*trace.Trace, error) {
 	if s.Path != "" {
 		var err error
 		if o.Recorded, err = Interruptible(ctx,
-			func() (nsys.Recorded, error) { return s.load(o.Threshold, 0) }); err != nil {
+			func() (trace.Recorded, error) { return s.load(o.Threshold, 0) }); err != nil {
 			return nil, err
 		}
 	}
-	t, err := nsys.Read(ctx, exports, o)
-	if errors.Is(err, nsys.ErrCounts) {
+	t, err := trace.Read(ctx, exports, o)
+	if errors.Is(err, trace.ErrCounts) {
 		err = fmt.Errorf("expert counts %q: %w", s.Path, err)
 	}
-	if errors.Is(err, nsys.ErrSameRank) {
+	if errors.Is(err, trace.ErrSameRank) {
 		err = cmp.Or(severalRuns(exports), err)
 	}
 	return t, err
@@ -135,7 +135,7 @@ func severalRuns(exports []string) error {
 
 // onRanks takes counts that record no ranks to be on those of the trace. That experts are
 // contiguous there is the engines' default, and assumed.
-func (s Statistics) onRanks(threshold float64, ranks int) (nsys.Recorded, error) {
+func (s Statistics) onRanks(threshold float64, ranks int) (trace.Recorded, error) {
 	r, err := s.load(threshold, ranks)
 	r.Warnings = append(r.Warnings, router.Warn("counts_assumed_ranks", filepath.Base(s.Path), "ranks", ranks))
 	return r, err
@@ -143,20 +143,20 @@ func (s Statistics) onRanks(threshold float64, ranks int) (nsys.Recorded, error)
 
 // load reads them into what a trace can use of them, with contiguous experts on so
 // many ranks; 0 takes the ranks that they record.
-func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
+func (s Statistics) load(threshold float64, ranks int) (trace.Recorded, error) {
 	record, err := counts.Read(s.Path)
 	if err != nil {
-		return nsys.Recorded{}, err
+		return trace.Recorded{}, err
 	}
 	if record.Experts == 0 {
-		return nsys.Recorded{}, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format +
+		return trace.Recorded{}, &input.Error{File: s.Path, Expected: "slots per expert", Found: record.Format +
 			" without any", Try: "see 'moebalance counts' for its contents"}
 	}
 	layers, warnings, err := record.Imbalance(counts.Options{Threshold: threshold, Shape: s.Shape, Ranks: ranks})
 	if err != nil {
-		return nsys.Recorded{}, err
+		return trace.Recorded{}, err
 	}
-	r := nsys.Recorded{Imbalance: layers}
+	r := trace.Recorded{Imbalance: layers}
 	r.Load, r.Layout = record.ByLayer(), map[int]router.Layout{}
 	for _, w := range slices.Concat(record.Warnings, warnings) {
 		w.Code, w.Subject = "counts_"+w.Code, filepath.Base(w.Subject)
@@ -165,7 +165,7 @@ func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
 	placement := record.Placement
 	switch ranks = max(ranks, record.Ranks); {
 	case placement == nil && ranks == 0:
-		r.OnRanks = func(run, traced int) (nsys.Recorded, error) {
+		r.OnRanks = func(run, traced int) (trace.Recorded, error) {
 			if run != traced || run > record.Experts {
 				return r, nil
 			}
@@ -173,7 +173,7 @@ func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
 		}
 	case placement == nil:
 		if placement, err = counts.Contiguous(record.Experts, ranks); err != nil {
-			return nsys.Recorded{}, fmt.Errorf("reading expert counts %q: %w", s.Path, err)
+			return trace.Recorded{}, fmt.Errorf("reading expert counts %q: %w", s.Path, err)
 		}
 	}
 	for layer := range r.Load {
@@ -181,7 +181,7 @@ func (s Statistics) load(threshold float64, ranks int) (nsys.Recorded, error) {
 			break
 		}
 		if r.Layout[layer], err = placement.Layout(layer); err != nil {
-			return nsys.Recorded{}, err
+			return trace.Recorded{}, err
 		}
 	}
 	return r, nil

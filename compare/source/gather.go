@@ -18,7 +18,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -29,7 +29,7 @@ type GatherOptions struct {
 	Counts    map[string]string // paths of the expert statistics of exports, by arm
 	Shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
 	Ranks     int               // that expert statistics are placed on, 0 for those recorded
-	Steps     *nsys.Steps       // of exports that count, nil for all
+	Steps     *trace.Steps      // of exports that count, nil for all
 	// StepTokens are the tokens of all ranks in one step, 0 where they are unknown.
 	StepTokens float64
 	Converter  capture.Converter
@@ -68,7 +68,7 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 
 // compare adds the comparison of the traces.
 func (g *gatherer) compare() {
-	var arms [2][]*nsys.Trace
+	var arms [2][]*trace.Trace
 	var campaigns []*Campaign
 	for _, in := range g.items {
 		if in.Campaign != nil {
@@ -154,7 +154,7 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if nsys.Takes(path) {
+	if trace.Takes(path) {
 		g.exports = append(g.exports, path)
 		return nil
 	}
@@ -189,7 +189,7 @@ func (g *gatherer) folder(ctx context.Context, path string) error {
 		g.records = append(g.records, records...)
 		return err
 	}
-	if files, err := folderFiles(path, g.Skipped); err == nil && nsys.Takes(files[0]) {
+	if files, err := folderFiles(path, g.Skipped); err == nil && trace.Takes(files[0]) {
 		g.exports = append(g.exports, files...)
 		return nil
 	}
@@ -248,7 +248,7 @@ func (g *gatherer) campaign(ctx context.Context, folder string) error {
 func (g *gatherer) traces(ctx context.Context) error {
 	read, done := g.Progress(g.exports)
 	defer done()
-	options := nsys.Options{Threshold: g.Threshold, Steps: g.Steps, Converter: g.Converter, Progress: read}
+	options := trace.Options{Threshold: g.Threshold, Steps: g.Steps, Converter: g.Converter, Progress: read}
 	groups, err := g.byArm(ctx, options)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (g *gatherer) traces(ctx context.Context) error {
 			rest := options
 			rest.Arm = perfect
 			_, err := g.trace(ctx, perfect, groups[arm], rest)
-			if err != nil && !errors.Is(err, nsys.ErrArm) { // the others are two builds
+			if err != nil && !errors.Is(err, trace.ErrArm) { // the others are two builds
 				return err
 			}
 		}
@@ -280,10 +280,10 @@ func (g *gatherer) traces(ctx context.Context) error {
 
 // byArm groups the exports by the arm that they record. Those that record none are of the arm
 // that they are named after, where both arms are named; else they count as one run.
-func (g *gatherer) byArm(ctx context.Context, options nsys.Options) (map[string][]string, error) {
+func (g *gatherer) byArm(ctx context.Context, options trace.Options) (map[string][]string, error) {
 	recorded := map[string]string{}
 	for _, path := range g.exports {
-		arm, err := nsys.ReadArm(ctx, path, options)
+		arm, err := trace.ReadArm(ctx, path, options)
 		if err != nil {
 			return nil, err
 		}
@@ -307,12 +307,12 @@ func (g *gatherer) byArm(ctx context.Context, options nsys.Options) (map[string]
 
 // trace reads the exports of an arm, "" for one that is not known; both reports that they hold
 // steps of another arm too.
-func (g *gatherer) trace(ctx context.Context, arm string, paths []string, o nsys.Options) (both bool, err error) {
+func (g *gatherer) trace(ctx context.Context, arm string, paths []string, o trace.Options) (both bool, err error) {
 	t, err := Trace(ctx, paths, o, Statistics{Path: g.Counts[arm], Shape: g.Shape})
 	if err != nil {
 		return false, err
 	}
-	both = slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == nsys.OtherArms })
+	both = slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.OtherArms })
 	if launched, ok := g.launched[paths[0]]; ok && !both {
 		t = diff.AssumeArm(t, launched)
 	}

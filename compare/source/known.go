@@ -9,7 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -19,7 +19,7 @@ import (
 // larger than settings are, counts as known.
 func Knows(path string) bool {
 	text, err := input.ReadFile(path, maxSettings)
-	if err != nil || nsys.Takes(path) {
+	if err != nil || trace.Takes(path) {
 		return true
 	}
 	if _, err := router.ParseConfig(text, ""); err == nil {
@@ -57,7 +57,7 @@ func Behind(path string) []string {
 	}
 	recorded := counts.Files(path)
 	files, err := folderFiles(path, nil)
-	if err == nil && (len(recorded) == 0 || nsys.Takes(files[0])) {
+	if err == nil && (len(recorded) == 0 || trace.Takes(files[0])) {
 		recorded = append(recorded, files...)
 	}
 	return recorded

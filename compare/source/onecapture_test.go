@@ -14,7 +14,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/diff"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 )
 
 // joined writes one capture of what two captures of a rank recorded, one behind the other,
@@ -148,9 +148,9 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var arms [2]*nsys.Trace
+		var arms [2]*trace.Trace
 		for i, s := range sides {
-			if arms[i], err = s.Trace(context.Background(), nsys.Options{Threshold: 0.1}, Statistics{}); err != nil {
+			if arms[i], err = s.Trace(context.Background(), trace.Options{Threshold: 0.1}, Statistics{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -170,7 +170,7 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 		math.Abs(float64(items[2].Compared.Ceiling.StepGain/want.Ceiling.StepGain-1)) > 1e-9 {
 		t.Errorf("a report has %+v, %v", items, err)
 	}
-	alone, err := nsys.Read(context.Background(), []string{filepath.Join(folder, "rank0.sqlite")}, nsys.Options{})
+	alone, err := trace.Read(context.Background(), []string{filepath.Join(folder, "rank0.sqlite")}, trace.Options{})
 	if err != nil || alone.Arm != "normal" || alone.Warnings[0].Code != "other_arms" {
 		t.Errorf("have %v, %+v", err, alone)
 	}

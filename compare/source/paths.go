@@ -13,7 +13,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -84,7 +84,7 @@ func Exports(args []string, skipped Skipped) (paths []string, err error) {
 			if found, err = expand(arg, skipped); err != nil {
 				return nil, err
 			}
-			if missing == nil && !nsys.Takes(found[0]) {
+			if missing == nil && !trace.Takes(found[0]) {
 				return nil, &input.Error{File: arg, Expected: "a folder with exports or traces", Found: "none in it",
 					Try: "'moebalance counts' reads expert counts"}
 			}
@@ -145,7 +145,7 @@ func folderFiles(folder string, skipped Skipped) ([]string, error) {
 			continue
 		}
 		files = append(files, path)
-		if !nsys.Takes(path) || otherForm(path) || e.Type()&fs.ModeSymlink != 0 && linksWithin(path) {
+		if !trace.Takes(path) || otherForm(path) || e.Type()&fs.ModeSymlink != 0 && linksWithin(path) {
 			continue
 		}
 		captures = append(captures, path)

@@ -12,7 +12,7 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
@@ -26,11 +26,11 @@ type Reading struct {
 	StepPatterns, LayerPatterns, ExpertPatterns []string
 	Phases                                      []string // PHASE=REGEX
 	Rules                                       string   // a file with such lines
-	Steps                                       *nsys.Steps
+	Steps                                       *trace.Steps
 }
 
 // Options are those of the flags. paths are the exports that Ranks may name.
-func (r *Reading) Options(paths []string) (o nsys.Options, err error) {
+func (r *Reading) Options(paths []string) (o trace.Options, err error) {
 	o.Steps = r.Steps
 	if o.Rank, err = r.rankOf(paths); err != nil {
 		return o, err
@@ -90,7 +90,7 @@ func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 }
 
 // patterns puts the user's patterns before the built-in ones.
-func (r *Reading) patterns() (*nsys.Patterns, error) {
+func (r *Reading) patterns() (*trace.Patterns, error) {
 	var user []string
 	for i, given := range [][]string{r.StepPatterns, r.LayerPatterns, r.ExpertPatterns} {
 		group := []string{"step", "layer", "expert"}[i]

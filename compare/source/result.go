@@ -11,8 +11,8 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -26,7 +26,7 @@ var ErrUnknown = errors.New("not a result of moebalance")
 type Item struct {
 	Name     string
 	Given    []string // the files that it was read from, of traces and counts; none of a verb's JSON
-	Trace    *nsys.Trace
+	Trace    *trace.Trace
 	Campaign *Campaign // judged, also while it runs
 	Cache    *logits.Verification
 	Counts   *counts.Result
@@ -59,7 +59,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 		schema int // newest understood; results of all earlier ones still read
 		into   any
 	}{
-		{"trace", nsys.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign},
+		{"trace", trace.SchemaVersion, &in.Trace}, {"bench", gain.SchemaVersion, &in.Campaign},
 		{logits.VerificationKind, logits.VerificationSchema, &in.Cache},
 		{"counts", counts.ResultSchema, &in.Counts}, {"compare", diff.SchemaVersion, &in.Compared},
 		{"place", place.SchemaVersion, &in.Place},

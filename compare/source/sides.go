@@ -12,7 +12,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -105,7 +105,7 @@ func captures(list string) (paths []string, ok bool) {
 func mayHoldBoth(paths []string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool {
 		_, ofOne := namedArm(filepath.Base(path))
-		return ofOne || !nsys.Takes(path)
+		return ofOne || !trace.Takes(path)
 	})
 }
 
@@ -120,7 +120,7 @@ func folderOfBoth(folder string, skipped Skipped) (parts []string, err error) {
 			"'moebalance trace' reads one arm alone", folder)
 	}
 	files, noFiles := folderFiles(folder, skipped)
-	if noFiles == nil && nsys.Takes(files[0]) {
+	if noFiles == nil && trace.Takes(files[0]) {
 		return files, nil
 	}
 	for _, arm := range gain.Arms {
@@ -141,7 +141,7 @@ func namedSides(args []string) (named [2][]string, err error) {
 	for _, arg := range args {
 		arm, ok := armOf(arg)
 		if !ok {
-			if recorded, err := nsys.ReadArm(context.Background(), arg, nsys.Options{}); err == nil {
+			if recorded, err := trace.ReadArm(context.Background(), arg, trace.Options{}); err == nil {
 				arm = slices.Index(gain.Arms[:], gain.Arm(recorded))
 				ok = arm >= 0
 			}
@@ -215,7 +215,7 @@ func kindOf(path string) (Kind, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case nsys.Takes(path):
+	case trace.Takes(path):
 		return Captures, nil
 	}
 	switch verbOf(head) {
@@ -266,11 +266,11 @@ func CheckExports(paths []string) error {
 }
 
 // Trace reads the traces of a side, with the expert statistics of the same run.
-func (s Side) Trace(ctx context.Context, o nsys.Options, recorded Statistics) (*nsys.Trace, error) {
+func (s Side) Trace(ctx context.Context, o trace.Options, recorded Statistics) (*trace.Trace, error) {
 	if s.Kind != TraceResults {
 		o.Arm = s.Arm
 		t, err := Trace(ctx, s.Paths, o, recorded)
-		if errors.Is(err, nsys.ErrArm) && s.Unsorted != nil {
+		if errors.Is(err, trace.ErrArm) && s.Unsorted != nil {
 			err = s.Unsorted
 		}
 		return t, err

@@ -10,8 +10,8 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -20,7 +20,7 @@ import (
 type Timing struct {
 	Trace      []string
 	Counts     string // of the traced run; the first record's where it is empty
-	Steps      *nsys.Steps
+	Steps      *trace.Steps
 	Campaign   string
 	StepTokens int
 	StepTime   time.Duration
@@ -115,7 +115,7 @@ func (o *Timing) traced(ctx context.Context, first string, topK int, m *router.M
 	if m != nil {
 		statistics.Shape = &m.Shape
 	}
-	t, err := Trace(ctx, paths, nsys.Options{Threshold: threshold, Steps: o.Steps, Converter: o.Converter},
+	t, err := Trace(ctx, paths, trace.Options{Threshold: threshold, Steps: o.Steps, Converter: o.Converter},
 		statistics)
 	if err != nil {
 		return nil, reason, fmt.Errorf("--trace: %w", err)

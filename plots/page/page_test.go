@@ -21,8 +21,8 @@ import (
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/compare/source"
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/table"
@@ -32,13 +32,13 @@ var defaults = gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.
 	Tolerance: gain.DefaultTolerance}
 
 // captures reads one arm of a real capture.
-func captures(t *testing.T, pattern string) *nsys.Trace {
+func captures(t *testing.T, pattern string) *trace.Trace {
 	t.Helper()
 	paths, err := filepath.Glob("../../testdata/" + pattern)
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no capture %s: %v", pattern, err)
 	}
-	trace, err := nsys.Read(context.Background(), paths, nsys.Options{Threshold: 0.1})
+	trace, err := trace.Read(context.Background(), paths, trace.Options{Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,11 +221,11 @@ func TestWholePage(t *testing.T) {
 // trace of which nothing is defined gives a page, and no number; a refused campaign has no gain.
 func TestSectionsFollowInputs(t *testing.T) {
 	nan := router.Undefined()
-	undefined := &nsys.Trace{SchemaVersion: 1, Kind: "trace", Arm: "normal", Ranks: []nsys.Rank{{Rank: 0}},
-		Coverage: nsys.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
+	undefined := &trace.Trace{SchemaVersion: 1, Kind: "trace", Arm: "normal", Ranks: []trace.Rank{{Rank: 0}},
+		Coverage: trace.Coverage{LaunchShare: nan, LayerShare: nan, ExpertShare: nan},
 		Imbalance: []imbalance.Row{{Layer: 0, Level: "rank", Quantity: "time", MaxOverMean: nan, Imbalance: nan,
 			Floor: nan, NullP95: nan, Worst: -1}},
-		Cells: []nsys.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: nsys.PhaseExperts, TotalNS: 10}}}
+		Cells: []trace.Cell{{Rank: 0, Step: 0, Layer: 0, Phase: trace.PhaseExperts, TotalNS: 10}}}
 	invalid := campaign(0.2)
 	invalid.Verdict = gain.Invalid
 	for says, in := range map[string]source.Item{
@@ -355,7 +355,7 @@ func TestManyRecordsOfCounts(t *testing.T) {
 
 // Traces that cannot be told apart by arm keep the names of their inputs.
 func TestNamesOfTraces(t *testing.T) {
-	trace := func(arm string) *nsys.Trace { return &nsys.Trace{Arm: arm} }
+	trace := func(arm string) *trace.Trace { return &trace.Trace{Arm: arm} }
 	for want, inputs := range map[string][]source.Item{
 		"learned routing, balanced routing": {{Name: "a", Trace: trace("perfect")}, {Name: "b", Trace: trace("normal")}},
 		"a, b, balanced routing":            {{Name: "a", Trace: trace("normal")}, {Name: "b", Trace: trace("normal")}, {Name: "c", Trace: trace("perfect")}},

@@ -9,8 +9,8 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
-	"github.com/moebalance/moebalance/compare/nsys/wait"
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/table"
@@ -18,14 +18,14 @@ import (
 
 // Trace lays a trace out for people; JSON carries it as it is. given are its captures as
 // arguments of a command.
-func Trace(t *nsys.Trace, given string) output.Document {
+func Trace(t *trace.Trace, given string) output.Document {
 	a := answer.OfTrace(t, given)
 	var notes []string
 	if t.Arm != "" {
 		notes = append(notes, fmt.Sprintf("evidence of the arm (%s): %s", t.Arm, t.ArmEvidence))
 	}
 	d := document(a, notes, struct {
-		*nsys.Trace
+		*trace.Trace
 		Answer answer.Answer `json:"answer"`
 	}{t, a}, traceTables(t)...)
 	switch a.Verdict {
@@ -38,7 +38,7 @@ func Trace(t *nsys.Trace, given string) output.Document {
 }
 
 // unevenLayers are the layers with the largest loss, by time and, where it is recorded, by load.
-func unevenLayers(t *nsys.Trace) *table.Table {
+func unevenLayers(t *trace.Trace) *table.Table {
 	out := table.New("", "", "layer:count, worst_rank:count=slowest rank, time:ratio=time (max/mean), "+
 		"load:ratio=load (max/mean), loss_ns=loss per step").LeadBy("loss_ns")
 	load := map[router.OptInt]router.Number{}
@@ -68,7 +68,7 @@ func unevenLayers(t *nsys.Trace) *table.Table {
 	return &out
 }
 
-// statistics are the columns of nsys.Stats behind the number of instances. The statistics of one
+// statistics are the columns of trace.Stats behind the number of instances. The statistics of one
 // instance are not read against totals.
 const statistics = ", total_ns, busy_ns, mean_ns@each, median_ns@each, min_ns@each, max_ns@each, " +
 	"stddev_ns@each=std dev, p90_ns@each, p99_ns@each"
@@ -77,7 +77,7 @@ const statistics = ", total_ns, busy_ns, mean_ns@each, median_ns@each, min_ns@ea
 // rank makes up for by having less of something else.
 const cause = "cause, explained_ns=of it, host_did=host"
 
-func traceTables(t *nsys.Trace) []table.Table {
+func traceTables(t *trace.Trace) []table.Table {
 	explained := table.Computed("explained_ns",
 		func(c interface{ Explained() router.Number }) any { return c.Explained() })
 	return []table.Table{
@@ -103,19 +103,19 @@ func traceTables(t *nsys.Trace) []table.Table {
 			"experts have no kernels or ranges of their own; --counts allocates the time of grouped kernels by recorded load"),
 		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels, "share:percent, instances"+statistics+
 			", unknown_ns, placed=phase, evidence, phase=phase by name, library, name:short",
-			table.Computed("share", func(k nsys.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })),
+			table.Computed("share", func(k trace.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })),
 		table.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
 			"rank, step, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),
 		table.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
 			"rank, graph_id=graph, instances=launches"+statistics),
 		timeTable(t),
-		table.Of("coverage", "Attributed share of the GPU time", []nsys.Coverage{t.Coverage}, "gpu_ns=GPU time, "+
+		table.Of("coverage", "Attributed share of the GPU time", []trace.Coverage{t.Coverage}, "gpu_ns=GPU time, "+
 			"launch_share:percent=with launch, layer_share:percent=in a layer, expert_share:percent=in one expert"),
 		table.Of("alignment", "Clock alignment of the ranks", t.Alignment, "rank, basis, offset_ns, "+
 			"drift_ppm=drift (ppm), collectives, residual_ns@residual=median residual").LeadBy("residual_ns"),
 		table.Of("exports", "Exports", t.Exports, "file, nsys_version=nsys, schema_version=schema, kernels, "+
 			"launches=API calls, ranges, graph_mode=CUDA graphs",
-			table.Computed("file", func(e nsys.Export) any { return filepath.Base(e.Path) })),
+			table.Computed("file", func(e trace.Export) any { return filepath.Base(e.Path) })),
 		table.Of("ranks", "Ranks", t.Ranks,
 			"rank, evidence, export=file, pid=process, device_id=device, streams"),
 	}
@@ -130,9 +130,9 @@ func empty(t table.Table, why string) table.Table {
 }
 
 // kindTable judges each kind of steps by itself.
-func kindTable(kinds []nsys.StepKind) table.Table {
+func kindTable(kinds []trace.StepKind) table.Table {
 	of := func(key string, value func(imbalance.Summary) any) table.Cell {
-		return table.Computed(key, func(k nsys.StepKind) any {
+		return table.Computed(key, func(k trace.StepKind) any {
 			if k.Time.Layers == 0 {
 				return nil
 			}
@@ -141,7 +141,7 @@ func kindTable(kinds []nsys.StepKind) table.Table {
 	}
 	return table.Of("kinds", "Kinds of steps, each by itself", kinds,
 		"name=kind, steps, mean:percent, worst:percent, worst_layer:count, flagged_layers:count",
-		table.Computed("steps", func(k nsys.StepKind) any { return quantity.Ranges(k.Steps) }),
+		table.Computed("steps", func(k trace.StepKind) any { return quantity.Ranges(k.Steps) }),
 		of("mean", func(s imbalance.Summary) any { return s.Imbalance }),
 		of("worst", func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
 		of("worst_layer", func(s imbalance.Summary) any { return s.WorstLayer }),
@@ -150,16 +150,16 @@ func kindTable(kinds []nsys.StepKind) table.Table {
 
 // timeTable is each rank's time per step: work by phase, waiting and transfer of the
 // collectives apart from it, and time without any kernel.
-func timeTable(t *nsys.Trace) table.Table {
+func timeTable(t *trace.Trace) table.Table {
 	steps := t.PerStep()
 	title := "GPU time per rank, collectives separate"
 	if steps.Marked() {
 		title = "Time per rank, mean over the steps that count, collectives separate"
 	}
 	byRank, columns := steps.Phases(), "rank:count"
-	var phases []nsys.Phase
-	for _, p := range nsys.Phases() {
-		if slices.ContainsFunc(byRank, func(r nsys.RankPhases) bool { return r.Work[p] > 0 }) {
+	var phases []trace.Phase
+	for _, p := range trace.Phases() {
+		if slices.ContainsFunc(byRank, func(r trace.RankPhases) bool { return r.Work[p] > 0 }) {
 			phases = append(phases, p)
 			columns += fmt.Sprintf(", %s_ns=%s", strings.ReplaceAll(string(p), " ", "_"), p)
 		}

@@ -75,7 +75,8 @@ var catalog = map[string]entry{
 	// Counts beside a trace.
 	"counts_contradict": {Warn, "the recorded counts contradict the measured expert time (in layer {layer}): they may be " +
 		"of the other arm or of another run", ""},
-	"counts_layers": {Warn, "the recorded counts and the trace share no layer with expert time", ""},
+	"load_without_time": {Note, "the recorded load is uneven and the expert time is even (in layer {layer})", ""},
+	"counts_layers":     {Warn, "the recorded counts and the trace share no layer with expert time", ""},
 	"counts_assumed_ranks": {Note, "the ranks of the counts are not recorded; assumed: the {ranks} ranks of the trace, " +
 		"contiguous experts", ""},
 

@@ -13,6 +13,9 @@ var lines = map[string]string{
 	"trace.even_late": "Expert time is even; late launches stall the ranks {ns:ns} per step.",
 	"trace.noise":     "Expert time is as even as its noise allows[ in {steps}].",
 
+	"trace.slower_gpu":        "Rank {rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU, or more tokens.",
+	"trace.load_without_time": "Load is {load:%} uneven, expert time {time:%}; {gain}.",
+
 	"gain":         "even ranks would gain about {gain:%}[ in {steps}]",
 	"gain.little":  "even ranks would gain less than 0.1 %[ in {steps}]",
 	"gain.unknown": "what that costs is unknown",
@@ -25,9 +28,10 @@ var lines = map[string]string{
 	"slow.many":     "Rank {rank} is {how}, most in {where}",
 	"slow.layers":   "Expert time is uneven, most in {where}",
 
-	"why.noise": "{where} is {own:%} uneven; {parts} equal ranks whose times vary as much from step to step are {noise:%}.",
-	"why.contradicted": "The recorded counts contradict the measured expert time: they may be of another " +
-		"run.",
+	"why.noise":      "{where} is {own:%} uneven; {parts} equal ranks whose times vary as much from step to step are {noise:%}.",
+	"why.slower_gpu": "No load of experts does that; what balance would gain is unknown until rank {rank} is as fast.",
+	"why.load_without_time": "These kernels take as long for few tokens as for many, or the counts are of another run: " +
+		"a placement would gain little.",
 	"why.changing":  "{layers} uneven, but the slow rank changes from step to step.",
 	"why.one_layer": "{where} is uneven; rank {rank} is slowest there.",
 	"why.one_rank":  "{layers} uneven; rank {rank} is slowest in {of}.",
@@ -138,8 +142,11 @@ var steps = map[string][2]string{
 		"moebalance profile -- YOUR_COMMAND"},
 	"fused": {"Give the recorded expert counts of the same run.", "moebalance trace --counts COUNTS {given}"},
 	"names": {"See which kernels are not recognized.", "moebalance trace --table kernels {given}"},
-	"again": {"Mend that, and record again.", "moebalance profile -- YOUR_COMMAND"},
-	"late":  {"See the steps, and what the ranks waited for.", "moebalance trace --table late {given}"},
+	"gpu": {"Look for other work, clocks and power limits on that GPU, then record again.",
+		"moebalance profile -- YOUR_COMMAND"},
+	"backend": {"Try another expert backend, and measure both.", "moebalance bench -- YOUR_BENCHMARK"},
+	"again":   {"Mend that, and record again.", "moebalance profile -- YOUR_COMMAND"},
+	"late":    {"See the steps, and what the ranks waited for.", "moebalance trace --table late {given}"},
 	"experts": {"Record the engine's expert counts: they show which experts to move.",
 		"moebalance counts --ep {ranks} COUNTS"},
 	"both":     {"Both arms are in this capture: compare them.", "moebalance compare {given}"},

@@ -1,6 +1,6 @@
 // Package ranges reads what the ranges and operators around a launch say of it: the step, the
 // layer, the expert and the phase, and of a step the arm and the batch. What kernels' own
-// names say is package kernel's business, and what their order says package infer's.
+// names say is package kernel's business, and what their order says package steps'.
 package ranges
 
 import (

@@ -1,0 +1,162 @@
+package steps
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// recording is one rank's launches, cut into runs of expert GEMMs, and these joined to
+// layers.
+type recording struct {
+	launches []Launch
+	runs     []Block
+	layers   []Block
+	parts    []int // the first run of each layer, and the number of runs behind the last
+}
+
+// fewestBlocks is less than two steps of two layers have.
+const fewestBlocks = 4
+
+// runsOf are the runs of expert GEMMs with no anchors between them but those of GEMMs and
+// norms, of shared experts.
+func runsOf(launches []Launch) []Block {
+	var runs []Block
+	inside := false
+	for i, l := range launches {
+		switch l.Anchor {
+		case ExpertGEMM:
+			if !inside {
+				runs = append(runs, Block{First: i})
+			}
+			runs[len(runs)-1].Last, inside = i, true
+		case Attention, Router, Collective, Backward:
+			inside = false
+		}
+	}
+	return runs
+}
+
+func (r *recording) backward() bool {
+	return slices.ContainsFunc(r.launches, func(l Launch) bool { return l.Anchor == Backward })
+}
+
+// join makes layers of the runs, and says why that cannot be: each run is then one.
+func (r *recording) join() (unknown string) {
+	r.layers = r.runs
+	switch {
+	case len(r.runs) == 0:
+		return noGEMM
+	case r.backward():
+		return backwardToo
+	case len(r.runs) < fewestBlocks:
+		return fewBlocks
+	}
+	layers, parts := slices.Clone(r.runs[:1]), []int{0}
+	routed, several := true, [2]bool{} // gaps of several dense GEMMs and no mixer, without a router and with one
+	within, again := false, false      // attention within a step, and a router where there is none
+	for i := 1; i < len(r.runs); i++ {
+		var n [Norm + 1]int
+		sure := false
+		for _, l := range r.launches[r.runs[i-1].Last+1 : r.runs[i].First] {
+			n[l.Anchor]++
+			sure = sure || l.Mark == Sure
+		}
+		if n[Attention] > 0 {
+			within = within || !sure
+			routed = routed && n[Router] > 0
+			layers, parts = append(layers, r.runs[i]), append(parts, i)
+			continue
+		}
+		layers[len(layers)-1].Last = r.runs[i].Last
+		again = again || n[Router] > 0
+		if n[Dense] > 1 { // the gate is one
+			several[min(n[Router], 1)] = true
+		}
+	}
+	switch {
+	case len(layers) == 1, again && !within: // a step of one layer in parts is one of layers with unknown attention
+		return noAttention
+	case several[1] || several[0] && !routed: // where every layer has a router, what has none is no layer
+		return denseBetween
+	}
+	if r.layers, r.parts = layers, append(parts, len(r.runs)); len(layers) < fewestBlocks {
+		return fewLayers
+	}
+	return ""
+}
+
+// sharedFirst reports whether the first block of every layer precedes the router: it is of
+// shared experts, which all tokens pass. Its GEMMs become dense. The outermost layers may
+// be cut.
+func (r *recording) sharedFirst() bool {
+	routed := func(l []Launch) bool {
+		return slices.ContainsFunc(l, func(l Launch) bool { return l.Anchor == Router })
+	}
+	var shared []Block
+	for i, layer := range r.layers {
+		first := r.runs[r.parts[i]]
+		switch last := i == len(r.layers)-1; {
+		case !routed(r.segment(i)) && (last || routed(r.launches[first.Last+1:layer.Last+1])):
+			shared = append(shared, first)
+		case i > 0 && !last:
+			return false
+		}
+	}
+	for _, b := range shared {
+		for i := b.First; i <= b.Last; i++ {
+			if r.launches[i].Anchor == ExpertGEMM {
+				r.launches[i].Anchor = Dense
+			}
+		}
+	}
+	return len(shared) > 0
+}
+
+// segment is what was launched between the layer before and the one of its index; that
+// of index 0 is what precedes all, the last one what follows all.
+func (r *recording) segment(i int) []Launch {
+	from, to := 0, len(r.launches)
+	if i > 0 {
+		from = r.layers[i-1].Last + 1
+	}
+	if i < len(r.layers) {
+		to = r.layers[i].First
+	}
+	return r.launches[from:to]
+}
+
+// symbols number lists of names by first sight.
+type symbols struct {
+	numbers map[string]int32
+	names   []int32
+	key     []byte
+}
+
+func newSymbols() *symbols { return &symbols{numbers: map[string]int32{}} }
+
+// of is the number of the names of the launches that are taken, in whatever order: streams
+// that overlap start them in any.
+func (s *symbols) of(launches []Launch, take func(Anchor) bool) int32 {
+	s.names = s.names[:0]
+	for _, l := range launches {
+		if take(l.Anchor) {
+			s.names = append(s.names, l.Name)
+		}
+	}
+	slices.Sort(s.names)
+	return s.number()
+}
+
+// number is that of the names, in their order.
+func (s *symbols) number() int32 {
+	s.key = s.key[:0]
+	for _, n := range s.names {
+		s.key = binary.LittleEndian.AppendUint32(s.key, uint32(n))
+	}
+	number, known := s.numbers[string(s.key)]
+	if !known {
+		number = int32(len(s.numbers))
+		s.numbers[string(s.key)] = number
+	}
+	return number
+}

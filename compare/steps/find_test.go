@@ -1,0 +1,198 @@
+package steps
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// The kernels of made models, by what they are. Marks are known by their names.
+const (
+	gemm = 1 + iota
+	activation
+	exchange
+	attention
+	gate
+	projection
+	head      // the LM head, which is no mark
+	embedding = 100
+	positions = 101
+	tables    = 105 // and once more
+	gather    = 102 // layers use it too
+	send      = 103
+	kind      = 1000 // the first of those of a kind of layers
+	mixed     = 3    // the kind of layers without attention
+	mixer     = 104
+)
+
+func launch(name int) Launch {
+	l := Launch{Name: int32(name), NS: 1000}
+	switch name {
+	case gemm:
+		l.Anchor = ExpertGEMM
+	case exchange:
+		l.Anchor = Collective
+	case attention, mixer:
+		l.Anchor = Attention
+	case gate:
+		l.Anchor = Router
+	case projection, head:
+		l.Anchor = Dense
+	case embedding, positions, tables:
+		l.Mark = Sure
+	case gather, gather + 4:
+		l.Mark = Perhaps
+	case send:
+		l.Anchor, l.Mark = Collective, Transfer
+	}
+	return l
+}
+
+func launches(names ...int) (l []Launch) {
+	for _, name := range names {
+		l = append(l, launch(name))
+	}
+	return l
+}
+
+// part is a layer: kernels of some kind before its experts, and those before it that begin
+// a step.
+type part struct {
+	kind, length int
+	begin        []int
+}
+
+func launchesOf(parts []part) (l []Launch) {
+	for _, p := range parts {
+		l = append(l, launches(p.begin...)...)
+		token := attention
+		if p.kind == mixed {
+			token = mixer
+		}
+		l = append(l, launches(exchange, token, projection)...)
+		for n := range p.length {
+			l = append(l, launch(kind*(1+p.kind)+n))
+		}
+		l = append(l, launches(gate, gemm, activation, gemm)...)
+	}
+	return append(l, launch(exchange))
+}
+
+// steps repeats a step of layers of some kinds in turn, before which its marks stand.
+func steps(n, layers int, begin []int, kinds ...part) (parts []part) {
+	for range n {
+		step := repeat(layers, kinds...)
+		step[0].begin = begin
+		parts = append(parts, step...)
+	}
+	return parts
+}
+
+func repeat(n int, p ...part) (parts []part) {
+	for len(parts) < n {
+		parts = append(parts, p...)
+	}
+	return slices.Clone(parts[:n])
+}
+
+// marksAt puts marks before some layers.
+func marksAt(parts []part, begin []int, at ...int) []part {
+	for _, i := range at {
+		parts[i].begin = append(slices.Clone(parts[i].begin), begin...)
+	}
+	return parts
+}
+
+func TestFind(t *testing.T) {
+	begin, other := []int{head, embedding, gather}, []int{head, positions, gather}
+	full, sliding, long := part{kind: 1, length: 20}, part{kind: 2, length: 22}, part{length: 500}
+	plain, linear := part{length: 5}, part{kind: mixed, length: 20}
+	for _, c := range []struct {
+		name          string
+		parts         []part
+		layers, first int
+	}{
+		{"3 layers, 3 steps", steps(3, 3, begin, plain), 3, 0},
+		{"2 layers", steps(3, 2, begin, plain), 2, 0},
+		{"94 layers, 3 steps", steps(3, 94, begin, plain), 94, 0},
+		{"alternating attention, 36 layers", steps(3, 36, begin, full, sliding), 36, 0},
+		{"every third layer is much longer than what begins a step", steps(5, 48, begin, plain, plain, long), 48, 0},
+		{"every fourth layer gathers", marksAt(steps(4, 12, append(begin, positions), plain), []int{gather, gather}, 3,
+			7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47), 12, 0},
+		{"begins within a step", steps(4, 4, begin, plain)[2:], 4, 2},
+		{"two steps", steps(2, 3, begin, plain), 3, 0},
+		{"two kinds of steps that share no mark", slices.Concat(steps(2, 4, begin, full), steps(2, 4, other, sliding)),
+			4, 0},
+		{"drafts of another model, fewer each time", slices.Concat(
+			steps(1, 3, []int{embedding, gather, mixer, mixer, mixer}, plain),
+			steps(1, 3, []int{embedding, gather, mixer, mixer}, plain),
+			steps(2, 3, []int{embedding, gather, mixer}, plain)), 3, 0},
+		{"every third step is of a kind that has marks of its own", repeat(48, slices.Concat(
+			steps(1, 4, []int{embedding, tables}, linear), steps(2, 4, other, plain))...), 4, 0},
+		{"a mark in some steps only", marksAt(steps(6, 4, begin, plain), []int{tables, positions, gather + 4}, 4, 8,
+			20), 4, 0},
+		{"a layer that predicts a further token", marksAt(steps(4, 6, begin, plain), begin, 5, 11, 17, 23), 6, 0},
+		{"three such layers, and more before a step", marksAt(steps(4, 8, append(begin, positions), plain), begin, 5, 6,
+			7, 13, 14, 15, 21, 22, 23, 29, 30, 31), 8, 0},
+		{"a stage of a pipeline", steps(4, 7, []int{send}, plain), 7, 0},
+		{"tokens sent in every layer, by the kernel of the stages", marksAt(steps(4, 6, []int{send, send}, plain),
+			[]int{send}, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23), 0, 0},
+		{"all alike", repeat(12, plain), 0, 0},
+		{"alternating attention, nothing between steps", repeat(72, full, sliding), 0, 0},
+		{"every third layer is longer, nothing between steps", repeat(72, plain, plain, long), 0, 0},
+		{"marks in the first half only", marksAt(repeat(24, plain), begin, 0, 4, 8, 12), 0, 0},
+		{"marks in the second half only", marksAt(repeat(24, plain), begin, 12, 16, 20), 0, 0},
+		{"one beginning of a step, and none before it", marksAt(repeat(8, plain), begin, 4), 0, 0},
+		{"one mark alone", steps(4, 6, []int{embedding}, plain), 0, 0},
+		{"gathers alone", steps(4, 6, []int{gather, gather}, plain), 0, 0},
+		{"marks at 4 and at 6 layers", marksAt(steps(6, 4, begin, plain), other, 6, 12, 18), 0, 0},
+		{"marks before two layers of a step", marksAt(steps(5, 6, begin, plain), other, 2, 8, 14, 20, 26), 0, 0},
+		{"steps of different lengths", slices.Concat(steps(2, 4, begin, plain), steps(2, 5, begin, plain),
+			steps(1, 4, begin, plain)), 0, 0},
+		{"one step", steps(1, 9, begin, plain), 0, 0},
+		{"one layer a step", steps(9, 1, begin, plain), 0, 0},
+		{"every second step has all of the others and more",
+			slices.Concat(slices.Repeat(slices.Concat(steps(1, 4, append(begin, head), plain),
+				steps(1, 4, begin, plain)), 5)), 0, 0},
+		{"steps whose layers differ in an order of their own", slices.Concat(steps(2, 4, begin, full),
+			steps(1, 4, begin, full, linear), steps(1, 4, begin, full, full, linear)), 0, 0},
+	} {
+		s := Find(differently(launchesOf(c.parts)))
+		if s.Layers != c.layers || s.FirstLayer != c.first || len(s.Blocks) != len(c.parts) ||
+			(s.Unknown == "") != (c.layers > 0) {
+			t.Errorf("%s: %d layers from %d in %d blocks (%s), want %d from %d in %d", c.name, s.Layers, s.FirstLayer,
+				len(s.Blocks), s.Unknown, c.layers, c.first, len(c.parts))
+		}
+	}
+}
+
+// differently gives the kernels other numbers: names are only labels.
+func differently(l []Launch) []Launch {
+	rename := rand.New(rand.NewPCG(1, 2)).Perm(20000)
+	for i := range l {
+		l[i].Name = int32(rename[l[i].Name])
+	}
+	return l
+}
+
+func TestPlaceAndComplete(t *testing.T) {
+	s := Structure{Blocks: make([]Block, 7), Layers: 3, FirstLayer: 2}
+	for block, want := range [][2]int{{0, 2}, {1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}} {
+		if step, layer := s.Place(block); step != want[0] || layer != want[1] {
+			t.Errorf("block %d is layer %d of step %d, want %v", block, layer, step, want)
+		}
+	}
+	if s.Complete(0) || !s.Complete(1) || !s.Complete(2) || s.Complete(3) {
+		t.Error("the completeness of steps is wrong")
+	}
+	if s.CutLast = true; !s.Complete(1) || s.Complete(2) {
+		t.Error("a cut block completes a step")
+	}
+	s = Structure{Blocks: make([]Block, 6), Layers: 3, CutFirst: true}
+	if s.Complete(0) || !s.Complete(1) {
+		t.Error("a cut block completes a step")
+	}
+	if step, layer := (Structure{Blocks: make([]Block, 2)}).Place(1); step != -1 || layer != -1 {
+		t.Error("an unknown structure places blocks")
+	}
+}

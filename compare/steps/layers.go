@@ -1,0 +1,127 @@
+package steps
+
+import "slices"
+
+// StepsOfLayers numbers the steps of launches whose layers are known, −1 where not: a
+// step ends where the numbers of the layers begin again. All steps but the first and the
+// last must have the same layers in ascending order, else nothing is known of them and
+// the result is nil. What stands between the layers of two steps belongs to the later
+// one, what follows the last layer to none (−1).
+func StepsOfLayers(layers []int32) []int32 {
+	steps := [][]int32{{}} // the layers of each
+	of := make([]int32, len(layers))
+	for i, l := range layers {
+		last := &steps[len(steps)-1]
+		switch n := len(*last); {
+		case l < 0 || n > 0 && l == (*last)[n-1]:
+		case n > 0 && l < (*last)[n-1]:
+			steps = append(steps, []int32{l})
+		default:
+			*last = append(*last, l)
+		}
+		if of[i] = int32(len(steps) - 1); l < 0 {
+			of[i] = -1
+		}
+	}
+	if !sameLayers(steps) {
+		return nil
+	}
+	next := int32(-1)
+	for i := len(of) - 1; i >= 0; i-- {
+		if of[i] < 0 {
+			of[i] = next
+		}
+		next = of[i]
+	}
+	return of
+}
+
+// sameLayers reports whether steps are whole, but the first for its beginning and the
+// last for its end.
+func sameLayers(steps [][]int32) bool {
+	n := len(steps)
+	first, last, whole := steps[0], steps[n-1], steps[n/2]
+	if n < 3 || len(first) > len(whole) || len(last) > len(whole) {
+		return n == 2 && slices.Equal(first, last)
+	}
+	return slices.Equal(first, whole[len(whole)-len(first):]) && slices.Equal(last, whole[:len(last)]) &&
+		!slices.ContainsFunc(steps[1:n-1], func(s []int32) bool { return !slices.Equal(s, whole) })
+}
+
+// LayersOfSteps numbers the blocks in steps that are known by other means, −1 for no step,
+// where all but the first and the last have the same number of blocks, which is then that
+// of the layers. It is 0 if they have not, where a step may be a piece of one, and where
+// microbatches overlap. Blocks of steps that are not whole have layer −1.
+func (s Structure) LayersOfSteps(steps []int32) (layers []int32, n int) {
+	if len(steps) == 0 || slices.Contains(steps, -1) || s.Backward || s.of == nil {
+		return nil, 0
+	}
+	var begins []int
+	for b := range steps {
+		if b == 0 || steps[b] != steps[b-1] {
+			begins = append(begins, b)
+		}
+	}
+	begins = append(begins, len(steps))
+	whole := 0
+	for i, b := range begins[1:] {
+		n = max(n, b-begins[i])
+	}
+	layers = make([]int32, len(steps))
+	for i, b := range begins[1:] {
+		switch own := b - begins[i]; {
+		case own == n:
+			whole++
+		case 0 < i && i < len(begins)-2:
+			return nil, 0
+		}
+		for at := begins[i]; at < b; at++ {
+			if layers[at] = int32(at - begins[i]); b-begins[i] < n {
+				layers[at] = -1
+			}
+		}
+	}
+	if whole < 2 && n != s.Layers || s.Layers > n && s.Layers%n == 0 {
+		return nil, 0 // of the second kind: a range for each piece of a step
+	}
+	if s.of.parts != nil && s.of.overlap(period{n, begins[1] % n}) {
+		return nil, 0
+	}
+	return layers, n
+}
+
+// Ends is the last launch of the layer of each block: the first collective behind it, or
+// without one what stands before the next attention or dense GEMM.
+func (s Structure) Ends(launches []Launch) []int {
+	ends := make([]int, len(s.Blocks))
+	for b, block := range s.Blocks {
+		next := len(launches)
+		if b+1 < len(s.Blocks) {
+			next = s.Blocks[b+1].First
+		}
+		ends[b] = endOf(launches[:next], block.Last)
+	}
+	return ends
+}
+
+func endOf(launches []Launch, last int) int {
+	end, dense := last, false
+	for i := last + 1; i < len(launches); i++ {
+		switch launches[i].Anchor {
+		case Collective:
+			return i
+		case None:
+		case Dense, Norm:
+			dense = true
+		default:
+			return end
+		}
+		if !dense {
+			end = i
+		}
+	}
+	if dense { // which only follows a whole layer
+		return end
+	}
+	return last // the recording ends, with or without the layer
+}

@@ -1,0 +1,134 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/router/input"
+)
+
+// ReadArm is the arm of a file by its environment: the Arm that Read would give its
+// Trace. It reads no event.
+func ReadArm(ctx context.Context, path string, o Options) (arm string, err error) {
+	if IsSummary(path) {
+		return summaryArm(path)
+	}
+	p, err := capture.ReadMetadata(ctx, path, capture.Options{Converter: o.Converter})
+	if err != nil {
+		return "", err
+	}
+	arm, _ = p.Arm()
+	return arm, nil
+}
+
+func summaryArm(path string) (arm string, err error) {
+	err = inSummary(path, func(r io.Reader) error {
+		head, _, err := summaryHead(r)
+		if len(head.Exports) > 0 {
+			arm = head.Exports[0].Arm
+		}
+		if slices.ContainsFunc(head.Exports, func(e summaryExport) bool { return e.Arm != arm }) {
+			arm = "" // some do not say
+		}
+		return err
+	})
+	return arm, err
+}
+
+// arm is the arm of all exports; unknown where some of them do not say. oneArm has
+// refused those of both.
+func (r *reduction) arm() {
+	first := r.exports[0]
+	r.trace.Arm, r.trace.ArmEvidence = first.Arm, first.ArmEvidence
+	said := 0
+	for _, d := range r.exports {
+		if d.Arm != "" {
+			said++
+		}
+		if d.ArmEvidence != first.ArmEvidence {
+			r.trace.ArmEvidence = "the environment recorded in each export"
+		}
+	}
+	if said < len(r.exports) && said > 0 {
+		r.trace.Arm, r.trace.ArmEvidence = "", fmt.Sprintf("only %d of %d exports record the arm", said, len(r.exports))
+	}
+}
+
+// ErrArm is the error of captures in which no range names the arm that is asked for.
+var ErrArm = errors.New("no step of the arm")
+
+// OtherArms is the code of the warning that the captures hold steps of other arms too.
+const OtherArms = "other_arms"
+
+// hookEvidence is the evidence of an arm that ranges name.
+const hookEvidence = "the hook's ranges of steps"
+
+// selectArm keeps the steps of one arm where the hook's ranges name arms: the one asked
+// for, else the normal arm, else the first. A step of which ranks name different arms, or
+// whose order lapsed, is of none. The first step of the arm after another's is left out if
+// the arm has more: ranks do not finish a switch together, and wait for each other then.
+// Where no range names an arm, and none is asked for, all steps stay.
+func (r *reduction) selectArm() error {
+	steps, armOf, arms := r.recordedSteps(), map[int32]string{}, []string{}
+	for _, step := range steps {
+		armOf[step] = r.armOfStep(step)
+		if arm := armOf[step]; arm != "" && !slices.Contains(arms, arm) {
+			arms = append(arms, arm)
+		}
+	}
+	want := cmp.Or(r.options.Arm, capture.Normal)
+	if !slices.Contains(arms, want) {
+		switch {
+		case r.options.Arm != "":
+			found := "no range that names one (moebalance step=… arm=…)"
+			if len(arms) > 0 {
+				found = "steps of " + strings.Join(arms, ", ")
+			}
+			return &input.Error{File: r.exports[0].Export.Path, Expected: "steps of the arm " + want, Found: found,
+				Try: "give the captures of each arm", Err: ErrArm}
+		case len(arms) == 0:
+			return nil
+		}
+		want = arms[0]
+	}
+	own, switched := 0, []int32(nil)
+	for i, step := range steps {
+		if armOf[step] == want {
+			own++
+			if i > 0 && armOf[steps[i-1]] != want {
+				switched = append(switched, step)
+			}
+		}
+	}
+	if n := len(switched); n > 0 && n < own {
+		r.warn("switched", "", "steps", switched)
+		maps.DeleteFunc(armOf, func(step int32, _ string) bool { return slices.Contains(switched, step) })
+	}
+	r.keep(func(step int32) bool { return armOf[step] == want })
+	r.trace.Arm, r.trace.ArmEvidence = want, hookEvidence
+	others := slices.DeleteFunc(arms, func(arm string) bool { return arm == want })
+	if r.options.Arm == "" && len(others) > 0 {
+		r.warn(OtherArms, "", "arm", want, "others", others)
+	}
+	return nil
+}
+
+// armOfStep is the arm that the ranges of all ranks name for a step.
+func (r *reduction) armOfStep(step int32) (arm string) {
+	for i, p := range r.ranks {
+		own := ranges.BatchOf(p.of.StepNames[step]).Arm
+		if i > 0 && own != arm {
+			return ""
+		}
+		arm = own
+	}
+	return arm
+}

@@ -1,0 +1,123 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// recordedCounts are the same loads in the given layers, experts split evenly.
+func recordedCounts(t *testing.T, ranks int, perExpert []int64, layers ...int) Recorded {
+	t.Helper()
+	layout, err := router.Contiguous(len(perExpert), ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Recorded{Load: map[int]router.Load{}, Layout: map[int]router.Layout{}}
+	for _, layer := range layers {
+		r.Load[layer], r.Layout[layer] = router.Load{PerExpert: slices.Clone(perExpert)}, layout
+	}
+	return r
+}
+
+// The run has 4 experts on 2 ranks in layers 0 and 1; experts 0 (30 ns) and 1
+// (10 ns) run on rank 0, experts 2 (10 ns) and 3 (never) on rank 1.
+func fourExperts(t *testing.T) string {
+	f := newFixture()
+	for layer, name := range []string{"layer 0 expert ", "layer 1 expert "} {
+		at := int64(1000 * layer)
+		f.push(0, at, at+99, name+"0").work(0, at+1, at+10, 30, "gemm")
+		f.push(0, at+100, at+199, name+"1").work(0, at+2, at+110, 10, "gemm")
+		f.push(1, at, at+99, name+"2").work(1, at+1, at+10, 10, "gemm")
+	}
+	return f.write(t, "four.sqlite")
+}
+
+func TestCountsThatDoNotFitAreRefused(t *testing.T) {
+	path := fourExperts(t)
+	for _, c := range []struct {
+		what     string
+		recorded Recorded
+		text     string
+	}{
+		{"fewer experts", recordedCounts(t, 2, []int64{5, 5}, 0, 1),
+			"with 2 experts on 2 ranks, expert 1 of layer 0 belongs to rank 1, in the trace it ran on rank 0"},
+		{"too few experts on the same owners",
+			Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{5, 5}}}},
+			"counts of 2 experts, expert 2 of layer 0 ran on rank 1"},
+		{"more experts", recordedCounts(t, 2, make([]int64, 256), 0, 1),
+			"with 256 experts on 2 ranks, expert 2 of layer 0 belongs to rank 0, in the trace it ran on rank 1"},
+		{"fewer ranks", recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0, 1), "of 1 rank, the trace has rank 1"},
+		{"no layer in common", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 3, 4),
+			"counts of layers 3, 4, experts run in layers 0, 1"},
+		{"layers counted from another one", recordedCounts(t, 2, []int64{1, 1, 1, 1}, 1, 2),
+			"counts of layers 1, 2, experts run in layers 0, 1"},
+	} {
+		_, err := Read(context.Background(), []string{path}, Options{Recorded: c.recorded})
+		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: want %q, have %v", c.what, c.text, err)
+		}
+	}
+}
+
+func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
+	path := fourExperts(t)
+	text := func(r Recorded) string {
+		var all []string
+		for _, w := range mustRead(t, Options{Recorded: r}, path).Warnings {
+			if strings.HasPrefix(w.Code, "counts_") {
+				all = append(all, fmt.Sprint(w.Code, w.Args))
+			}
+		}
+		return strings.Join(all, "\n")
+	}
+	if all := text(recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)); all != "" {
+		t.Errorf("the run's own counts: %s", all)
+	}
+	if all := text(recordedCounts(t, 2, []int64{0, 0, 0, 0}, 5)); all != "counts_layersmap[why:zero]" {
+		t.Errorf("no load: %s", all)
+	}
+	dense := recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)
+	dense.Load[7], dense.Layout[7] = router.NewLoad(4), dense.Layout[0]
+	if all := text(dense); all != "" {
+		t.Errorf("a recorded layer without load: %s", all)
+	}
+	if all := text(recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0)); all != "counts_layersmap[layers:[1] why:without]" {
+		t.Errorf("counts of one layer: %s", all)
+	}
+}
+
+// The gate's kernel is made for a number of experts; counts of another are refused,
+// unless a second model in the trace has theirs.
+func TestCountsForAnotherGate(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		text  string
+	}{
+		{[]string{"void vllm::moe::topkGatingSoftmax<(int)8, (int)256, (int)4, (int)16, (int)32, int>(const float *)"},
+			"counts of 4 experts, the top-k kernel in the trace is compiled for 256"},
+		{[]string{"void topkGatingSigmoid<__nv_bfloat16, 4, 128, 4, 8>(T1 const*)"}, "compiled for 128"},
+		{[]string{"void topkGatingSoftmax<float, 1, 4, 4, 4>(T1 const*)"}, ""},
+		{[]string{"void topkGatingSoftmax<8, 256, 4, 16>(float const*)",
+			"void topkGatingSoftmax<1, 4, 4, 4>(float const*)"}, ""},
+		// threads; not the gate
+		{[]string{"void moeTopK<(int)256>(const float *)", "mytopkGatingSoftmax<8, 256>()",
+			"f<topkGatingSoftmax<8, 256>>()"}, ""},
+	} {
+		f := newFixture()
+		for i, name := range c.names {
+			f.push(0, 0, 99, "layer 0 experts").work(0, int64(i+1), int64(10+i), 5, name)
+		}
+		_, err := Read(context.Background(), []string{f.write(t, "gate.sqlite")},
+			Options{Recorded: recordedCounts(t, 1, []int64{1, 1, 1, 1}, 0)})
+		if c.text == "" && err != nil || c.text != "" &&
+			(!errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%q: want %q, have %v", c.names, c.text, err)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/moebalance/moebalance/compare/capture"
+)
+
+func TestWrongFilesAreNamedForWhatTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := newFixture().work(0, 1, 10, 7, "k").write(t, "good.sqlite")
+	content, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := string(content)
+	wal := file("wal.sqlite", whole)
+	file("wal.sqlite-wal", "something")
+	noTable := newFixture().sql("DROP TABLE %s", kernelTable).sql("DROP TABLE %s", graphTable)
+	driver := newFixture().sql("DROP TABLE %s", kernelTable).sql("DROP TABLE %s", graphTable).
+		sql("CREATE TABLE DIAGNOSTIC_EVENT (text TEXT); INSERT INTO DIAGNOSTIC_EVENT VALUES ('Installed CUDA driver version 11.4 is not supported by this build of Nsight Systems')")
+	unnamed := newFixture().work(0, 1, 10, 7, "k").write(t, "unnamed.sqlite")
+	execFile(t, unnamed, "DROP TABLE StringIds")
+	for _, c := range []struct {
+		what, path string
+		want       error
+		text       string
+	}{
+		{"missing", filepath.Join(dir, "no.sqlite"), fs.ErrNotExist, "nsys export"},
+		{"a folder", dir, capture.ErrNotExport, "folder"},
+		{"empty", file("empty.sqlite", ""), capture.ErrNotExport, "empty"},
+		{"text", file("text.sqlite", "hello"), capture.ErrNotExport, `"hello"`},
+		{"a Git LFS pointer", file("lfs.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+			capture.ErrNotExport, "git lfs pull"},
+		{"a report", file("x.nsys-rep", "…"), capture.ErrReport, "nsys export --type sqlite"},
+		{"a half header", file("half.sqlite", whole[:60]), capture.ErrTruncated, "want a header of 100 bytes, have 60"},
+		{"cut", file("cut.sqlite", whole[:len(whole)-1000]), capture.ErrTruncated, "export it again"},
+		{"a write-ahead log beside it", wal, capture.ErrUnfinished, "wal.sqlite-wal"},
+		{"a write-ahead log that is gone", file("logged.sqlite", whole[:18]+"\x02\x02"+whole[20:]),
+			capture.ErrUnfinished, "logged.sqlite-wal"},
+		{"no strings", unnamed, capture.ErrDamaged,
+			"table StringIds: want the columns id, value, have no such table; export it again"},
+		{"no ends", newFixture().work(0, 1, 10, 7, "k").sql("ALTER TABLE %s DROP COLUMN \"end\"", kernelTable).write(t,
+			"noends.sqlite"), capture.ErrDamaged, "want the columns start, end, have only start, "},
+		{"no kernel table", noTable.write(t, "none.sqlite"), capture.ErrNoKernels, "API calls but no kernels"},
+		{"a driver that nsys does not know", driver.write(t, "driver.sqlite"), capture.ErrNoKernels,
+			"driver version 11.4 is not supported"},
+		{"no kernels", newFixture().write(t, "zero.sqlite"), capture.ErrNoKernels, ""},
+	} {
+		_, err := Read(context.Background(), []string{c.path}, Options{})
+		if !errors.Is(err, c.want) || err == nil || !strings.Contains(err.Error(), c.text) ||
+			strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: want one line of %q with %q, have %v", c.what, c.want, c.text, err)
+		}
+	}
+}
+
+// An export cut at any length gives an error, never a result: SQLite would read
+// the pages that are left.
+func TestCutAtManyLengths(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cut.sqlite")
+	for n := 0; n < len(content); n += 1 + len(content)/97 {
+		if err := os.WriteFile(path, content[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if trace, err := Read(context.Background(), []string{path}, Options{}); err == nil {
+			t.Fatalf("cut at %d of %d bytes: want an error, have %d kernels", n, len(content), trace.Exports[0].Kernels)
+		}
+	}
+}
+
+// Overwritten pages give an error or a result that is consistent in itself.
+func TestOverwrittenPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
+	content, err := os.ReadFile(filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	path := filepath.Join(t.TempDir(), "damaged.sqlite")
+	failed := 0
+	for range 150 {
+		bad := bytes.Clone(content)
+		for range 1 + rng.IntN(4) {
+			at := 100 + rng.IntN(len(bad)-100)
+			end := min(len(bad), at+1+rng.IntN(4096))
+			for i := at; i < end; i++ {
+				bad[i] = byte(rng.Uint32())
+			}
+		}
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		trace, err := Read(context.Background(), []string{path}, Options{})
+		if err != nil {
+			failed++
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("want one line, have %v", err)
+			}
+			continue
+		}
+		checkConsistent(t, trace)
+	}
+	if failed == 0 || failed == 150 {
+		t.Errorf("want some of 150 damaged files to be unreadable, have %d", failed)
+	}
+}
+
+// checkConsistent checks what holds of every trace.
+func checkConsistent(t *testing.T, trace *Trace) {
+	t.Helper()
+	var cells, kernels int64
+	for _, c := range trace.Cells {
+		cells += c.TotalNS
+		if c.TotalNS < 0 || c.BusyNS < 0 || c.BusyNS > c.TotalNS || c.CollectiveNS > c.TotalNS {
+			t.Fatalf("have cell %+v", c)
+		}
+	}
+	for _, k := range trace.Kernels {
+		kernels += k.TotalNS
+		if busy := float64(k.BusyNS); !(busy <= float64(k.TotalNS)) {
+			t.Fatalf("have kernel %+v", k)
+		}
+		if k.MinNS > k.MaxNS || float64(k.MedianNS) < float64(k.MinNS) || float64(k.MedianNS) > float64(k.MaxNS) {
+			t.Fatalf("have kernel %+v", k)
+		}
+	}
+	if cells != kernels || kernels != trace.Coverage.GPUNS {
+		t.Fatalf("cells %d, kernels %d, coverage %d", cells, kernels, trace.Coverage.GPUNS)
+	}
+	text, err := json.Marshal(trace)
+	if err != nil || !utf8.Valid(text) {
+		t.Fatalf("want JSON in UTF-8, have %v", err)
+	}
+}
+
+// Σ of times beyond 64 bits is an error, not a negative total.
+func TestSumThatOverflows(t *testing.T) {
+	f := newFixture()
+	f.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100) INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 0, %d, 0, 7, i, %d, %d, 1, NULL FROM n",
+		capture.TimeLimit, pid(0), f.text("k"))
+	_, err := Read(context.Background(), []string{f.write(t, "sum.sqlite")}, Options{})
+	if !errors.Is(err, capture.ErrDamaged) {
+		t.Errorf("want ErrDamaged, have %v", err)
+	}
+}
+
+// Any bytes: an error or a trace that is consistent in itself.
+func FuzzExport(f *testing.F) {
+	path := newFixture().push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").write(f, "seed.sqlite")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(content)
+	f.Add([]byte("version https://git-lfs.github.com/spec/v1\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "x.sqlite")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		trace, err := Read(context.Background(), []string{path}, Options{})
+		if err == nil {
+			checkConsistent(t, trace)
+		}
+	})
+}

@@ -1,0 +1,258 @@
+package trace
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// phaseTime is the time of one rank, layer and phase.
+func phaseTime(trace *Trace, rank int, layer router.OptInt, phase Phase) int64 {
+	for _, p := range trace.Phases {
+		if p.Rank == rank && p.Layer == layer && p.Phase == phase {
+			return p.TotalNS
+		}
+	}
+	return 0
+}
+
+func hasWarning(list []router.Warning, code string) bool {
+	return slices.ContainsFunc(list, func(w router.Warning) bool { return w.Code == code })
+}
+
+func TestJoinTraps(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		make    func(*fixture)
+		warning string
+		layer   router.OptInt
+		phase   Phase
+		want    int64 // ns on rank 0
+	}{
+		{"the same correlation id in another process is another launch", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "gemm")
+			f.push(1, 0, 50, "layer 1 experts").work(1, 1, 10, 5, "gemm")
+		}, "", 0, PhaseExperts, 7},
+		{"a kernel without a launch row is unknown, not lost", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29, "k")
+		}, "no_launch", NoID, PhaseUnknown, 9},
+		{"NULL is no correlation id", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").kernel(0, 9, 20, 29,
+				"k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = NULL").call(0, 0, 10)
+		}, "no_launch", NoID, PhaseUnknown, 9},
+		{"a reused id goes to the last call before the kernel", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").push(0, 100, 150, "layer 1 experts").push(0, 200, 250,
+				"layer 2 experts")
+			f.call(0, 1, 10).call(0, 1, 110).call(0, 1, 210).kernel(0, 1, 120, 124, "k")
+		}, "correlation_reused", 1, PhaseExperts, 4},
+		{"the range of another thread says nothing", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").sql("UPDATE NVTX_EVENTS SET globalTid = %d", tid(0, 2)).work(0, 1, 10,
+				7, "k")
+		}, "", NoID, PhaseUnknown, 7},
+		{"a registered name", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,59,NULL,%d,%d,NULL,0)", f.text("layer 4 experts"),
+				tid(0, 1)).work(0, 1, 10, 7, "k")
+		}, "", 4, PhaseExperts, 7},
+		{"a start/end range", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,60,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
+		}, "", 4, PhaseExperts, 7},
+		{"a mark is no range", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,50,34,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
+		}, "", NoID, PhaseUnknown, 7},
+		{"an open range lasts to the end of the capture", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (0,NULL,59,'layer 4 experts',NULL,%d,NULL,0)", tid(0, 1)).work(0, 1,
+				10, 7, "k")
+		}, "open_ranges", 4, PhaseExperts, 7},
+		{"NCCL's own ranges are no phases", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'NCCL',NULL,%d,NULL,3)", tid(0, 1))
+			f.push(0, 0, 50, "layer 0 experts").sql(
+				"INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
+		}, "", 0, PhaseExperts, 7},
+		{"the user's own domain counts", func(f *fixture) {
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (-5,NULL,75,'TensorRT-LLM',NULL,%d,NULL,3)", tid(0, 1))
+			f.sql("INSERT INTO NVTX_EVENTS VALUES (5,40,59,'layer 9 combine',NULL,%d,NULL,3)", tid(0, 1)).work(0, 1, 10,
+				7, "k")
+		}, "", 9, PhaseCombine, 7},
+		{"PyTorch's suffix is cut", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts, op_id = 314359").work(0, 1, 10, 7, "k")
+		}, "", 0, PhaseExperts, 7},
+		{"a range's phase wins over the kernel's name", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 combine").work(0, 1, 10, 7,
+				"void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
+		}, "", 0, PhaseCombine, 7},
+		{"without a range the name decides", func(f *fixture) {
+			f.push(0, 0, 50, "model.layers.6.mlp").work(0, 1, 10, 7,
+				"void at::cuda::detail::prepare_grouped_gemm_data<int>(x)")
+		}, "", 6, PhaseExperts, 7},
+		{"a kernel's name knows better than a module", func(f *fixture) {
+			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2,
+				30, 5, "nvjet_tst_1")
+		}, "", 6, PhaseRouter, 7},
+		{"a module knows better than a plain GEMM", func(f *fixture) {
+			f.push(0, 0, 50, "model.layers.6.mlp.experts").work(0, 1, 10, 7, "void topkGatingSoftmax<4>(x)").work(0, 2,
+				30, 5, "nvjet_tst_1")
+		}, "", 6, PhaseExperts, 5},
+		{"an event that ends before it begins is left out", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").work(0, 2, 30, -5, "k")
+		}, "backwards", 0, PhaseExperts, 7},
+		{"an impossible time is left out", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7, "k").kernel(0, 2, -9e18, 9e18, "k")
+		}, "out_of_range", 0, PhaseExperts, 7},
+		{"ranges that go on without kernels", func(f *fixture) {
+			f.push(0, 0, 50, "[Executor] _forward_step 0:").push(0, 100, 200, "[Executor] _forward_step 1:").work(0, 1,
+				10, 7, "k")
+		}, "ended_early", NoID, PhaseUnknown, 7},
+		{"unknown ranges that go on without kernels", func(f *fixture) {
+			f.push(0, 0, 50, "forward").push(0, 100, 200, "backward").work(0, 1, 10, 7, "k")
+		}, "ended_early", NoID, PhaseUnknown, 7},
+		{"unknown ranges that end a program", func(f *fixture) {
+			for i := range int64(10) {
+				f.push(0, i, 50, "forward")
+			}
+			f.push(0, 100, 200, "goodbye").work(0, 1, 10, 7, "k")
+		}, "", NoID, PhaseUnknown, 7},
+		{"no process in the kernels: joined by id alone", func(f *fixture) {
+			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7,
+				"k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
+		}, "no_process", 0, PhaseExperts, 7},
+		{"a replayed clone of a clone belongs where its origin was captured", func(f *fixture) {
+			f.push(0, 0, 50, "layer 3 experts").push(0, 200, 300, "[Executor] _forward_step 0:")
+			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,NULL),(60,60,%d,102,101),(70,70,%d,103,102)",
+				tid(0, 1), tid(0, 1), tid(0, 1))
+			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 103")
+		}, "", 3, PhaseExperts, 7},
+		{"a chain of clones that bites its tail is unknown", func(f *fixture) {
+			f.push(0, 0, 50, "layer 3 experts")
+			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,102),(12,12,%d,102,101)", tid(0, 1),
+				tid(0, 1))
+			f.work(0, 1, 210, 7, "k").sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET graphNodeId = 101")
+		}, "graph_capture", NoID, PhaseUnknown, 7},
+		{"graph launches whose work was not recorded", func(f *fixture) {
+			f.work(0, 1, 10, 7, "k").sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50,51,%d,9,%d)", tid(0, 1),
+				f.text("cudaGraphLaunch_v10000"))
+		}, "graph_lost", NoID, PhaseUnknown, 7},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			f := newFixture()
+			c.make(f)
+			trace := mustRead(t, Options{}, f.write(t, "trap.sqlite"))
+			if got := phaseTime(trace, 0, c.layer, c.phase); got != c.want {
+				t.Errorf("want %d ns in layer %d, %s; have %+v", c.want, c.layer, c.phase, trace.Phases)
+			}
+			if w := trace.Exports[0].Warnings; c.warning == "" && len(w) > 0 || c.warning != "" &&
+				!hasWarning(w, c.warning) {
+				t.Errorf("want warning %q, have %v", c.warning, w)
+			}
+		})
+	}
+}
+
+// Graphs recorded whole are no kernels: their time stands apart, and lost
+// launches are counted.
+func TestWholeGraphs(t *testing.T) {
+	f := newFixture().push(0, 0, 500, "[Executor] _forward_step 0:")
+	launch := f.text("cudaGraphLaunch_v10000")
+	for i, at := range []int{10, 110, 210} {
+		f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (%d,%d,%d,%d,%d)", at, at+1, tid(0, 1), i+1, launch)
+	}
+	f.sql("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20,60,0,7,1,%d,5,6),(120,150,0,7,2,%d,5,6)", pid(0),
+		pid(0))
+	trace := mustRead(t, Options{}, f.write(t, "graphs.sqlite"))
+	equal(t, "mode", trace.Exports[0].GraphMode, "graph")
+	equal(t, "time of kernels", trace.Coverage.GPUNS, 0)
+	if trace.Coverage.LaunchShare.Defined() {
+		t.Errorf("a share of nothing is undefined: have %v", trace.Coverage.LaunchShare)
+	}
+	equal(t, "graph", trace.Graphs[0].Graph, 5)
+	equal(t, "its launches", trace.Graphs[0].Instances, 2)
+	equal(t, "their time", trace.Graphs[0].TotalNS, 40+30)
+	if w := trace.Exports[0].Warnings; !hasWarning(w, "graph_mode") || !hasWarning(w, "graph_coverage") || len(w) != 2 {
+		t.Errorf("have %v", w)
+	}
+}
+
+func TestRankEvidence(t *testing.T) {
+	kernels := func(processes ...int64) *fixture {
+		f := newFixture()
+		for _, p := range processes {
+			f.work(p, 1, 10, 7, "k")
+		}
+		return f
+	}
+	mpi := "CREATE TABLE MPI_RANKS (globalTid INTEGER, rank INTEGER); INSERT INTO MPI_RANKS VALUES (%d,5),(%d,4)"
+	for _, c := range []struct {
+		what     string
+		fixture  *fixture
+		file     string
+		flag     map[string]int
+		rank     int
+		evidence string
+	}{
+		{"the flag before all", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite",
+			map[string]int{"x.rank4.sqlite": 9}, 9, "flag"},
+		{"a quoted variable", kernels(2).environment(`RANK="3"`), "x.rank4.sqlite", nil, 3, "environment"},
+		{"RANK before SLURM_PROCID", kernels(2).environment(`SLURM_PROCID="7"`).environment(`RANK="3"`), "x.sqlite",
+			nil, 3, "environment"},
+		{"no number", kernels(2).environment(`RANK="three"`), "x.rank4.sqlite", nil, 4, "file name"},
+		{"the launcher's variable says nothing of its processes", kernels(2, 3).environment(`RANK="0"`), "x.sqlite",
+			nil, 2, "device ordinal"},
+		{"MPI_RANKS", kernels(2, 3).sql(mpi, tid(2, 1), tid(3, 1)), "x.sqlite", nil, 4, "mpi_ranks"},
+		{"the file's name", kernels(2), "report_np8_rank6.sqlite", nil, 6, "file name"},
+		{"a model's name before it", kernels(2), "deepseek-r1.ep4.rank0.sqlite", nil, 0, "file name"},
+		{"a model's name alone", kernels(2), "deepseek-r1.sqlite", nil, 2, "device ordinal"},
+		{"the device", kernels(2), "forward4.sqlite", nil, 2, "device ordinal"},
+		{"several processes on one device", kernels(2, 3).sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0"),
+			"x.sqlite", nil, 0, "process order"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			trace := mustRead(t, Options{Rank: c.flag}, c.fixture.write(t, c.file))
+			if r := trace.Ranks[0]; r.Rank != c.rank || r.Evidence != c.evidence {
+				t.Errorf("want rank %d by %s, have %+v", c.rank, c.evidence, trace.Ranks)
+			}
+		})
+	}
+	a, b := kernels(0).write(t, "a.sqlite"), kernels(0).work(0, 2, 30, 7, "k").write(t, "b.sqlite")
+	if _, err := Read(t.Context(), []string{a, b}, Options{}); !errors.Is(err, ErrRank) {
+		t.Errorf("two files of rank 0: want ErrRank, have %v", err)
+	}
+	if _, err := Read(t.Context(), []string{kernels(0, 1).write(t, "c.sqlite")},
+		Options{Rank: map[string]int{"": 1}}); !errors.Is(err, ErrRank) {
+		t.Errorf("one rank for two processes: want ErrRank, have %v", err)
+	}
+}
+
+// A rank whose kernels of a layer were lost did not do that layer in no time: the
+// step is incomplete and counts in no layer, so that all are over the same steps.
+func TestLostKernelsAreNoZeros(t *testing.T) {
+	ranks := make([]string, 2)
+	for p := range int64(2) {
+		f := newFixture()
+		for step := range int64(2) {
+			at := 1000 * step
+			f.push(p, at, at+900, "[Executor] _forward_step "+string(rune('0'+step))+":")
+			for layer := range int64(2) {
+				from := at + 10 + 400*layer
+				f.push(p, from, from+300, "layer "+string(rune('0'+layer))+" experts")
+				if p == 0 || step == 0 || layer == 0 {
+					f.work(p, 2*step+layer+1, from+20, 10+20*p, "gemm")
+				}
+			}
+		}
+		ranks[p] = f.write(t, "r.rank"+string(rune('0'+p))+".sqlite")
+	}
+	trace := mustRead(t, Options{}, ranks...)
+	// times 10 and 30 wherever both ran: max/mean 1.5, loss 30 − 20
+	for layer := range 2 {
+		near(t, "max/mean", trace.Imbalance[layer].MaxOverMean, 1.5)
+		equal(t, "steps", trace.Imbalance[layer].Steps, 1)
+		near(t, "loss", trace.Stragglers[layer].LossNS, 10)
+	}
+	if !hasWarning(trace.Warnings, "partial_steps") {
+		t.Errorf("have %v", trace.Warnings)
+	}
+}

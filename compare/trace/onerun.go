@@ -1,0 +1,90 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/router/input"
+)
+
+// ErrNotOneRun is the error of exports that cannot be ranks of one run.
+var ErrNotOneRun = errors.New("the exports are not of one run")
+
+// mostSkew is by how many nanoseconds the clocks of two hosts of one run can disagree at
+// most: one that runs on local time is up to 14 hours off.
+const mostSkew = int64(24 * 3600e9)
+
+// oneArm refuses exports of both arms.
+func (r *reduction) oneArm() error {
+	first := map[string]string{}
+	for _, d := range r.exports {
+		first[d.Arm] = cmp.Or(first[d.Arm], d.Export.Path+" ("+d.ArmEvidence+")")
+	}
+	if normal, perfect := first["normal"], first["perfect"]; normal != "" && perfect != "" {
+		return &input.Error{File: normal + " and " + perfect, Expected: "exports of one arm",
+			Found: "one of the normal and one of the perfect arm",
+			Try:   "'moebalance compare' takes both arms, also as a folder that holds both", Err: ErrNotOneRun}
+	}
+	return nil
+}
+
+// oneModel refuses ranks whose gates choose among different numbers of experts.
+func (r *reduction) oneModel() error {
+	first := r.ranks[0]
+	own := first.gateExperts()
+	for _, p := range r.ranks[1:] {
+		other := p.gateExperts()
+		if len(own) == 0 || len(other) == 0 ||
+			slices.ContainsFunc(own, func(n int) bool { return slices.Contains(other, n) }) {
+			continue
+		}
+		return &input.Error{File: first.Rank.Export + " and " + p.Rank.Export, Expected: "ranks that run one model",
+			Found: fmt.Sprintf("rank %d with a gate of %d experts and rank %d with one of %d", first.Rank.Rank, own[0],
+				p.Rank.Rank, other[0]),
+			Try: "pass the exports of one run", Err: ErrNotOneRun}
+	}
+	return nil
+}
+
+// gateExperts are the numbers of experts that the rank's gates are compiled for, ascending:
+// several where one model drafts for another, none where no name tells.
+func (p *rankEvents) gateExperts() (numbers []int) {
+	for g := range p.groups() {
+		if experts, ok := kernel.GateExperts(p.of.Names[g.name]); ok {
+			numbers = append(numbers, experts)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// ErrSameRank is the error of exports that are of one rank, which a number given by
+// hand can tell apart. It wraps ErrRank.
+var ErrSameRank = fmt.Errorf("%w", ErrRank)
+
+// checkRanks refuses one capture given as two ranks, which would be in perfect balance, and
+// two ranks of the same number: their times would be added.
+func (r *reduction) checkRanks() error {
+	sameTime := func(a, b kernelEvent) bool { return a.start == b.start && a.duration == b.duration }
+	for i, p := range r.ranks {
+		for _, o := range r.ranks[:i] {
+			a, b := o.Rank, p.Rank
+			copied := p.of != o.of && len(p.events) > 0 && slices.EqualFunc(p.events, o.events, sameTime)
+			if !copied && a.Rank != b.Rank {
+				continue
+			}
+			e := &input.Error{File: o.of.Export.Path + " and " + p.of.Export.Path,
+				Expected: "exports of one run, one per rank"}
+			e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence),
+				ErrSameRank
+			if copied {
+				e.Found, e.Err = "one capture twice: all kernels of both run at the same times", ErrNotOneRun
+			}
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Ranks of two arms, and of runs two days apart, are refused.
+func TestExportsOfTwoRuns(t *testing.T) {
+	for what, paths := range map[string][]string{
+		"two days apart": {"deepseek-ep4-ranks/normal.rank0.sqlite", "hf-qwen3-ep4-nsys/normal.rank1.sqlite"},
+		"two arms":       {"deepseek-ep4-ranks/normal.rank0.sqlite", "deepseek-ep4-ranks/perfect.rank0.sqlite"},
+	} {
+		for i := range paths {
+			paths[i] = filepath.Join(testdata, paths[i])
+		}
+		if _, err := Read(context.Background(), paths, Options{}); !errors.Is(err, ErrNotOneRun) {
+			t.Errorf("%s: have %v", what, err)
+		}
+	}
+}
+
+// A capture and its copy, given as two ranks, would show perfect balance, and so would a
+// summary of it; two ranks of one run do not run at the same nanoseconds.
+func TestOneCaptureAsTwoRanks(t *testing.T) {
+	paths := inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank[01].sqlite")
+	content, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, summary := filepath.Join(t.TempDir(), "copy.rank1.sqlite"), filepath.Join(t.TempDir(), "summary")
+	if err := os.WriteFile(copied, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := Summarize(t.Context(), f, []string{copied}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{copied, summary} {
+		for _, ranks := range []map[string]int{{paths[0]: 0}, {paths[0]: 1}} {
+			_, err := Read(t.Context(), []string{paths[0], other}, Options{Rank: ranks})
+			if !errors.Is(err, ErrNotOneRun) || !strings.Contains(err.Error(), "one capture twice") {
+				t.Errorf("%s with %s as rank %v: have %v", paths[0], other, ranks, err)
+			}
+		}
+	}
+	if trace := mustRead(t, Options{}, paths...); trace.Doubt().Code != "" {
+		t.Errorf("two ranks of one run: %v", trace.Doubt())
+	}
+}

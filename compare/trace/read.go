@@ -1,0 +1,153 @@
+package trace
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/router/input"
+	"golang.org/x/sync/errgroup"
+)
+
+// Options says how exports are read and judged. The zero value uses the
+// built-in patterns, a threshold of 0 and no recorded load.
+type Options struct {
+	Patterns  *Patterns      // nil means the built-in ones
+	Phases    []kernel.Rule  // of kernels, before all other evidence
+	Rank      map[string]int // ranks given by hand, by path or base name; "" means every export
+	Threshold float64        // of router.Flagged, as a fraction
+	Steps     *Steps         // that count, nil for all
+	Arm       string         // whose steps count, where the hook's ranges name the arms of steps; see selectArm
+	Recorded  Recorded
+	Converter capture.Converter // for reports given in place of exports
+	// Progress is told how many bytes more have been read, by any of the
+	// goroutines that read; all calls together sum to the files' sizes. Nil tells
+	// nobody.
+	Progress func(bytes int64)
+}
+
+// Read reads exports of one run, together, each on its own processor as far as
+// there are any, and reduces them to one Trace. The order of paths does not
+// matter.
+func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
+	defer capture.KeepGC()()
+	exports, err := summarizeAll(ctx, paths, o)
+	if err != nil {
+		return nil, err
+	}
+	return reduce(exports, o)
+}
+
+// summarizeAll reads every path. The first error ends the reading of the others.
+func summarizeAll(ctx context.Context, paths []string, o Options) ([]*exportSummary, error) {
+	if o.Patterns == nil {
+		var err error
+		if o.Patterns, err = ranges.NewPatterns(); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range paths {
+		if _, err := capture.CheckExists(path); err != nil {
+			return nil, err
+		}
+	}
+	found := make([][]*exportSummary, len(paths))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, path := range paths {
+		group.Go(func() (err error) {
+			if err = ctx.Err(); err == nil {
+				found[i], err = summarizeFile(ctx, path, o)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(found...), nil
+}
+
+// summarizeFile reads a summary, or any capture.
+func summarizeFile(ctx context.Context, path string, o Options) ([]*exportSummary, error) {
+	if IsSummary(path) {
+		if _, ok := givenRank(o.Rank, path); ok {
+			return nil, &input.Error{File: path, Expected: "an export, to give it a rank",
+				Found: "a summary, whose ranks are fixed", Try: "give ranks when the summary is written", Err: ErrRank}
+		}
+		if len(o.Phases) > 0 {
+			return nil, &input.Error{File: path, Expected: "an export, to place its kernels",
+				Found: "a summary, whose phases are fixed", Try: "give --phase when the summary is written"}
+		}
+		exports, err := readSummary(path)
+		if info, sizeErr := os.Stat(path); err == nil && sizeErr == nil && o.Progress != nil {
+			o.Progress(info.Size())
+		}
+		return exports, err
+	}
+	rec, err := capture.Read(ctx, path, capture.Options{Converter: o.Converter, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	if len(rec.Kernels) == 0 && len(rec.Graphs) == 0 {
+		return nil, rec.NoKernels()
+	}
+	n := len(rec.Kernels)
+	summary, err := summarizeRecording(path, rec, o)
+	capture.Collect(n)
+	if err != nil {
+		return nil, err
+	}
+	return []*exportSummary{summary}, nil
+}
+
+// summarizeRecording attributes a recording, which it uses up, and gives its devices
+// their ranks. From here on it does not matter what was read.
+func summarizeRecording(path string, rec *capture.Recording, o Options) (*exportSummary, error) {
+	meta := &rec.Metadata
+	if rec.WorkingProcesses() > 1 || oneRank(path, meta, o.Rank) {
+		rec.JoinDevices()
+	}
+	a := attribute(rec, o)
+	capture.Collect(len(rec.Kernels))
+	e := &exportSummary{rules: o.Phases, ranks: a.rankEvents(), classes: a.classes, summaryExport: summaryExport{
+		Names: rec.KernelNames, Session: meta.SessionUTC, Places: a.final.Values, StepNames: a.stepNames}}
+	if len(e.ranks) == 0 {
+		return nil, &input.Error{File: path, Expected: "kernels to analyze",
+			Found: "only kernels in ranges that ask to be ignored", Err: capture.ErrNoKernels}
+	}
+	devices := make([]capture.Device, len(e.ranks))
+	for i, p := range e.ranks {
+		devices[i] = p.device
+	}
+	ranks, err := numberRanks(path, rec, devices, o.Rank)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range e.ranks {
+		ranks[i].Streams = p.Rank.Streams
+		p.Rank = ranks[i]
+	}
+	e.Arm, e.ArmEvidence = meta.Arm()
+	e.World, _ = meta.WorldSize()
+	e.Export = describe(path, rec, a.counts, ranks)
+	var wait sync.WaitGroup
+	for _, r := range e.ranks {
+		wait.Go(r.sort)
+	}
+	wait.Wait()
+	return e, nil
+}
+
+// Takes reports whether the file at path is of a kind that Read takes, or is so
+// plainly meant to be one that Read has the best reason to refuse it: an export, a
+// report of nsys, a summary, or a trace of PyTorch's profiler. What cannot be opened
+// is judged by its name.
+func Takes(path string) bool {
+	return IsSummary(path) || capture.Takes(path)
+}

@@ -1,0 +1,421 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
+)
+
+// Recorded is what expert statistics say about the same run, by layer. Traces hold no
+// counts: without them no time is allocated and no load is judged.
+type Recorded struct {
+	Load      map[int]router.Load // slots per expert
+	Layout    map[int]router.Layout
+	Imbalance []imbalance.Row  // of the load, at both levels
+	Warnings  []router.Warning // of whoever read it, passed on
+	// OnRanks is the same on the ranks of a run, 0 where unknown, of which some are in
+	// the trace; nil where the counts record their ranks.
+	OnRanks func(run, traced int) (Recorded, error)
+}
+
+// ErrCounts is the error of recorded counts that cannot be of the captured run.
+var ErrCounts = errors.New("the recorded counts do not match the trace")
+
+// checkRecorded compares the recorded counts with what the trace shows. It refuses, with an
+// error that wraps ErrCounts, counts that contradict the trace:
+//
+//   - a rank in the trace that they do not have;
+//   - an expert that they do not have, or that ran on a rank that does not own it;
+//   - a kernel of the gate that is made for another number of experts;
+//   - layers numbered otherwise: none in common, or each side has some that the
+//     other lacks.
+//
+// A trace says nothing of the model's top-k and, where one kernel serves all
+// experts, nothing of its tokens. What only looks odd is a warning, because counts may be
+// of more steps, and a trace of fewer ranks and layers.
+func (r *reduction) checkRecorded() (err error) {
+	if len(r.options.Recorded.Load) == 0 {
+		return nil
+	}
+	if onRanks := r.options.Recorded.OnRanks; onRanks != nil {
+		if r.options.Recorded, err = onRanks(int(max(0, r.trace.World)), len(r.ranks)); err != nil {
+			return err
+		}
+	}
+	if s := r.trace.Structure; s != nil && !s.Beside {
+		r.takeInOrder(s)
+	}
+	r.trace.Warnings = append(r.trace.Warnings, r.options.Recorded.Warnings...)
+	return cmp.Or(r.countedRanks(), r.countedExperts(), r.countedLayers(), r.owners())
+}
+
+// takeInOrder takes the counted layers in their order as the inferred ones, which have no
+// other numbers: counts of a model whose first three layers are dense begin at layer 3.
+func (r *reduction) takeInOrder(s *Structure) {
+	given := &r.options.Recorded
+	counted := given.loaded()
+	if s.Layers == 0 || len(counted) != int(s.Layers) || counted[len(counted)-1] == len(counted)-1 {
+		return
+	}
+	load, layout := map[int]router.Load{}, map[int]router.Layout{}
+	for i, number := range counted {
+		load[i] = given.Load[number]
+		if l, ok := given.Layout[number]; ok {
+			layout[i] = l
+		}
+	}
+	given.Load, given.Layout, s.Counted = load, layout, counted
+	given.Imbalance = slices.Clone(given.Imbalance)
+	for i, row := range given.Imbalance {
+		given.Imbalance[i].Layer = router.OptInt(slices.Index(counted, int(row.Layer)))
+	}
+	r.warn("counts_order", "", "first", counted[0], "last", counted[len(counted)-1], "most", len(counted)-1)
+}
+
+// loaded are the layers with any load, ascending: some recorders list the dense ones too.
+func (c *Recorded) loaded() (layers []int) {
+	for _, layer := range slices.Sorted(maps.Keys(c.Load)) {
+		if load := c.Load[layer]; load.Total() > 0 {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
+}
+
+// rankNumbers are the numbers of the ranks, ascending.
+func (r *reduction) rankNumbers() (numbers []int) {
+	for _, p := range r.ranks {
+		numbers = append(numbers, p.Rank.Rank)
+	}
+	return numbers
+}
+
+// countedRanks compares the numbers of ranks.
+func (r *reduction) countedRanks() error {
+	last := r.ranks[len(r.ranks)-1].Rank
+	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Layout)) {
+		ranks := r.options.Recorded.Layout[layer].Ranks()
+		if last.Rank >= ranks {
+			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrCounts,
+				quantity.Count(ranks, "rank"), last.Rank, last.Export)
+		}
+		if world := int(r.trace.World); world > 0 && world != ranks {
+			r.warn("counts_ranks", "", "ranks", ranks, "world", world)
+			return nil
+		}
+	}
+	return nil
+}
+
+// countedExperts compares the number of experts with what the gate's kernels are made
+// for. Several models may run, one to draft for the other: one of them is enough.
+func (r *reduction) countedExperts() error {
+	made := map[int]bool{}
+	for _, k := range r.trace.Kernels {
+		if experts, ok := kernel.GateExperts(k.Name); ok {
+			made[experts] = true
+		}
+	}
+	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Load)) {
+		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !made[experts] {
+			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrCounts,
+				quantity.Count(experts, "expert"), numberList(slices.Sorted(maps.Keys(made))))
+		}
+	}
+	return nil
+}
+
+// countedLayers compares the layers in which experts work with those that have load.
+func (r *reduction) countedLayers() error {
+	worked, recorded := map[int]bool{}, r.options.Recorded.loaded()
+	for i := range r.trace.Cells {
+		if c := &r.trace.Cells[i]; c.Phase == PhaseExperts && c.Layer.Defined() {
+			worked[int(c.Layer)] = true
+		}
+	}
+	switch {
+	case len(worked) == 0:
+		r.warn("counts_layers", "", "why", "no_time")
+		return nil
+	case len(recorded) == 0:
+		r.warn("counts_layers", "", "why", "zero")
+		return nil
+	}
+	in := func(layers []int) func(int) bool {
+		return func(layer int) bool { return slices.Contains(layers, layer) }
+	}
+	all := slices.Sorted(maps.Keys(worked))
+	without := slices.DeleteFunc(slices.Clone(all), in(recorded))
+	idle := slices.DeleteFunc(slices.Clone(recorded), in(all))
+	if len(without) == len(worked) || len(without) > 0 && len(idle) > 0 {
+		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
+			numberList(recorded), numberList(all))
+	}
+	if len(without) > 0 {
+		r.warn("counts_layers", "", "why", "without", "layers", without)
+	}
+	if len(idle) > 0 {
+		r.warn("counts_layers", "", "why", "idle", "layers", idle)
+	}
+	return nil
+}
+
+// owners looks for experts that the counts do not have, and for experts that
+// ran on a rank that does not own them.
+func (r *reduction) owners() error {
+	for _, s := range r.trace.Experts {
+		load, ok := r.options.Recorded.Load[int(s.Layer)]
+		if !ok || !s.Layer.Defined() {
+			continue
+		}
+		if experts := len(load.PerExpert); s.Expert >= experts {
+			return fmt.Errorf("%w: counts of %s, expert %d of layer %d ran on rank %d", ErrCounts,
+				quantity.Count(experts, "expert"), s.Expert, s.Layer, s.Rank)
+		}
+		layout, placed := r.options.Recorded.Layout[int(s.Layer)]
+		if !placed || s.Expert >= layout.Experts() {
+			continue
+		}
+		var owners []int
+		for _, p := range layout.Places(s.Expert) {
+			owners = append(owners, p.Rank)
+		}
+		if !slices.Contains(owners, s.Rank) {
+			return fmt.Errorf("%w: with %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
+				ErrCounts, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"),
+				s.Expert, s.Layer, numberList(owners), s.Rank)
+		}
+	}
+	return nil
+}
+
+// numberList writes ascending numbers, 0, 1, 2, and cuts long lists.
+func numberList(numbers []int) string {
+	const most = 8
+	var words []string
+	for _, n := range numbers[:min(most, len(numbers))] {
+		words = append(words, fmt.Sprint(n))
+	}
+	if more := len(numbers) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(words, ", "), more)
+	}
+	return strings.Join(words, ", ")
+}
+
+// loadExperts adds the recorded load to the observed experts, and allocates
+// grouped kernels' time where no range shows single experts: the compute time of
+// the phase experts of a rank and step is divided over the rank's experts in
+// proportion to their recorded slots. That is a model: it says what an expert's
+// slots cost at the rank's average price, not what the expert itself took.
+func (r *reduction) loadExperts() {
+	observed := map[[2]int]bool{} // rank and layer
+	for i := range r.trace.Experts {
+		e := &r.trace.Experts[i]
+		observed[[2]int{e.Rank, int(e.Layer)}] = true
+		if l, ok := r.options.Recorded.Load[int(e.Layer)]; ok && e.Expert < len(l.PerExpert) {
+			e.Slots, e.Known = router.OptInt(l.PerExpert[e.Expert]), true
+		}
+	}
+	grouped := map[[2]int][]int64{} // compute time per step
+	for i := range r.trace.Cells {
+		c := &r.trace.Cells[i]
+		if key := [2]int{c.Rank, int(c.Layer)}; c.Phase == PhaseExperts && c.Layer.Defined() && !observed[key] {
+			grouped[key] = append(grouped[key], c.TotalNS-c.CollectiveNS)
+		}
+	}
+	if len(grouped) > 0 && len(r.options.Recorded.Load) == 0 {
+		r.warn("no_expert_times", "")
+		return
+	}
+	missing := 0
+	for key, steps := range grouped {
+		parts := r.options.Recorded.allocate(key[0], key[1], steps)
+		if len(parts) == 0 {
+			missing++
+		}
+		r.trace.Experts = append(r.trace.Experts, parts...)
+	}
+	if missing > 0 {
+		r.warn("no_load", "", "missing", missing, "pairs", len(grouped))
+	}
+}
+
+// allocate divides the times of a rank's steps in a layer over the experts that it holds,
+// in proportion to their recorded slots; copies on one rank are one. Nothing where the
+// counts lack the layer, or load on the rank.
+func (c *Recorded) allocate(rank, layer int, steps []int64) (parts []ExpertStat) {
+	load, ok := c.Load[layer]
+	layout, placed := c.Layout[layer]
+	if !ok || !placed || rank >= layout.Ranks() || layout.Experts() != len(load.PerExpert) {
+		return nil
+	}
+	held := slices.Compact(slices.Sorted(slices.Values(layout.Held(rank))))
+	slots := make([]int64, len(held))
+	var total int64
+	for i, e := range held {
+		places := layout.Places(int(e))
+		for _, at := range places {
+			if at.Rank == rank {
+				slots[i] += load.PerExpert[e] / int64(len(places))
+			}
+		}
+		total += slots[i]
+	}
+	if total == 0 {
+		return nil
+	}
+	times := make([][]int64, len(held)) // by step
+	for _, ns := range steps {
+		for i, part := range apportion(ns, slots, total) {
+			times[i] = append(times[i], part)
+		}
+	}
+	for i, e := range held {
+		parts = append(parts, ExpertStat{Rank: rank, Layer: router.OptInt(layer), Expert: int(e),
+			Basis: imbalance.Allocated, Slots: router.OptInt(slots[i]), Known: true, Stats: kernel.StatsOf(times[i])})
+	}
+	return parts
+}
+
+// apportion divides ns in proportion to the weights, whole nanoseconds that add up
+// to ns: each part's end is rounded down, so that rounding never accumulates. For example,
+// 10 by weights 1, 1, 1 is 3, 3, 4.
+func apportion(ns int64, weights []int64, total int64) []int64 {
+	out := make([]int64, len(weights))
+	var sum, given int64
+	for i, w := range weights {
+		sum += w
+		upTo := int64(float64(ns) * (float64(sum) / float64(total)))
+		if sum == total {
+			upTo = ns
+		}
+		out[i] = upTo - given
+		given = upTo
+	}
+	return out
+}
+
+// held are the experts that any layout puts on one of the ranks.
+func (c *Recorded) held(ranks []int) map[int]bool {
+	held := map[int]bool{}
+	for _, layout := range c.Layout {
+		for _, rank := range ranks {
+			if rank < layout.Ranks() {
+				for _, e := range layout.Held(rank) {
+					held[int(e)] = true
+				}
+			}
+		}
+	}
+	return held
+}
+
+// Codes of warnings of counts beside a trace.
+const (
+	CountsContradict = "counts_contradict" // they cannot be of the trace
+	LoadWithoutTime  = "load_without_time" // their load is uneven, and the time of experts is not
+	evenTime         = "even_time"         // the same of one layer, see contradicts
+)
+
+// checkLoadFits warns of counts whose load contradicts the expert time in most of the
+// layers in which either is uneven: they are of the other arm, or of another run.
+func (r *reduction) checkLoadFits() {
+	steps := map[int]int{}
+	for _, row := range r.options.Recorded.Imbalance {
+		steps[int(row.Layer)] = max(row.Steps, steps[int(row.Layer)])
+	}
+	uneven, against, even, reason, at, evenAt := 0, 0, 0, "", 0, 0
+	for _, l := range r.times.Judged() {
+		if len(l.Experts) == 0 || len(l.Ranks) < 2 {
+			continue
+		}
+		time, layer := make([]float64, len(l.Ranks)), int(l.Number)
+		for _, step := range l.Experts {
+			floats.Add(time, step)
+		}
+		load, slots := r.options.Recorded.rankLoad(layer, steps[layer], l.Ranks)
+		if load == nil || floats.Sum(time) == 0 {
+			continue
+		}
+		if max(excess(time), excess(load)) >= clearlyUneven {
+			uneven++
+		}
+		switch why := contradicts(time, load, slots); {
+		case why == evenTime:
+			if even++; even == 1 {
+				evenAt = layer
+			}
+		case why != "":
+			if against++; against == 1 {
+				reason, at = why, layer
+			}
+		}
+	}
+	if against > 0 && 2*against > uneven {
+		r.warn(CountsContradict, "", "why", reason, "layer", at)
+	} else if even > 0 && 2*even > uneven {
+		r.warn(LoadWithoutTime, "", "layer", evenAt)
+	}
+}
+
+// rankLoad is the recorded load of ranks in a layer, and the mean number of slots of an expert
+// and step; nil where the counts lack the layer or a rank, or hold no load there.
+func (c *Recorded) rankLoad(layer, steps int, ranks []int) (load []float64, slots float64) {
+	recorded, known := c.Load[layer]
+	layout := c.Layout[layer]
+	if !known || layout.Experts() != len(recorded.PerExpert) || slices.Max(ranks) >= layout.Ranks() {
+		return nil, 0
+	}
+	all := layout.RankLoad(recorded.PerExpert)
+	for _, rank := range ranks {
+		load = append(load, float64(all[rank]))
+	}
+	if floats.Sum(load) == 0 {
+		return nil, 0
+	}
+	return load, float64(recorded.Total()) / float64(len(recorded.PerExpert)) / float64(max(1, steps))
+}
+
+// excess is max/mean − 1.
+func excess(v []float64) float64 { return slices.Max(v)*float64(len(v))/floats.Sum(v) - 1 }
+
+// contradicts is a code of why the recorded load of a layer cannot be that of its measured expert
+// time; empty where nothing says so. Both are by rank, over the same ranks; slots is
+// the mean number of slots of an expert and step.
+func contradicts(time, load []float64, slots float64) string {
+	t, l := excess(time), excess(load)
+	busiest, loaded := floats.MaxIdx(time), floats.MaxIdx(load)
+	n := float64(len(time))
+	switch {
+	case max(t, l) < clearlyUneven:
+	case t < follows*l && slots >= computeBound:
+		return evenTime
+	case l < follows*t:
+		return "even_load"
+	case min(t, l) > clearlyUneven && load[busiest] < floats.Sum(load)/n && time[loaded] < floats.Sum(time)/n:
+		return "other_rank"
+	}
+	return ""
+}
+
+const (
+	// clearlyUneven is the imbalance from which load and time must go together.
+	clearlyUneven = 0.1
+	// follows is the least imbalance of one over that of the other. Of the captures in
+	// testdata the time of the right counts has 0.29 to 0.86 of the load's imbalance, and that
+	// of the other arm's at most 0.06.
+	follows = 0.15
+	// computeBound is the number of slots per expert and step from which the time of its GEMM
+	// follows them; below, it mostly reads weights.
+	computeBound = 128
+)

@@ -1,0 +1,247 @@
+package trace
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/capture"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+func summaryOf(t testing.TB, paths ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Summarize(context.Background(), &b, paths, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "summary")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func asJSON(t testing.TB, trace *Trace) string {
+	t.Helper()
+	text, err := json.Marshal(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Summaries merged in any order and grouping, exports in any order, and a mix
+// give the same bytes as the exports read together.
+func TestMergedEqualsDirect(t *testing.T) {
+	for _, folder := range []string{"gptoss-ep4-ranks", "deepseek-ep4-ranks"} {
+		exports, _ := filepath.Glob(filepath.Join(testdata, folder, "normal.rank?.sqlite"))
+		if len(exports) != 4 {
+			t.Fatalf("want 4 exports, have %v", exports)
+		}
+		want := asJSON(t, mustRead(t, Options{Threshold: 0.1}, exports...))
+		var each []string
+		for _, e := range exports {
+			each = append(each, summaryOf(t, e))
+		}
+		reversed := slices.Clone(exports)
+		slices.Reverse(reversed)
+		for what, paths := range map[string][]string{
+			"summaries":              each,
+			"in another order":       {each[2], each[0], each[3], each[1]},
+			"two by two":             {summaryOf(t, exports[3], exports[0]), summaryOf(t, exports[1], exports[2])},
+			"a summary of all":       {summaryOf(t, exports...)},
+			"a summary of summaries": {summaryOf(t, each...)},
+			"exports reversed":       reversed,
+			"mixed":                  {each[1], exports[0], each[3], exports[2]},
+		} {
+			if got := asJSON(t, mustRead(t, Options{Threshold: 0.1}, paths...)); got != want {
+				t.Errorf("%s, %s: not the same result", folder, what)
+			}
+		}
+		if info, err := os.Stat(each[0]); err != nil || info.Size() > 40_000 {
+			t.Errorf("%s: want a small summary, have %d bytes (%v)", folder, info.Size(), err)
+		}
+	}
+	graph := filepath.Join(testdata, "gptoss-graph/graph-normal.sqlite")
+	if asJSON(t, mustRead(t, Options{}, graph)) != asJSON(t, mustRead(t, Options{}, summaryOf(t, graph))) {
+		t.Error("whole graphs: not the same result")
+	}
+}
+
+// A summary holds nothing of the environment.
+func TestSummaryIsPrivate(t *testing.T) {
+	path := newFixture().work(0, 1, 10, 7, "k").environment(`SECRET_TOKEN="hunter2"`).environment(`RANK="0"`).write(t,
+		"x.sqlite")
+	var b bytes.Buffer
+	if err := Summarize(context.Background(), &b, []string{path}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	trace := mustRead(t, Options{}, path)
+	if bytes.Contains([]byte(asJSON(t, trace)), []byte("hunter2")) {
+		t.Error("the result holds the environment")
+	}
+	exports, err := decodeSummary(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(exports[0].Export)
+	if err != nil || bytes.Contains(text, []byte("SECRET")) {
+		t.Errorf("the summary holds the environment: %s, %v", text, err)
+	}
+}
+
+func TestDamagedSummary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, which has no more to find here than in the other tests")
+	}
+	path := summaryOf(t, filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad, whole := filepath.Join(t.TempDir(), "bad"), mustJSON(t, mustRead(t, Options{}, path))
+	try := func(what string, content []byte) {
+		if err := os.WriteFile(bad, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Read(context.Background(), []string{bad}, Options{}); err == nil &&
+			(what != "a flipped bit" || mustJSON(t, got) != whole) {
+			t.Errorf("%s: want an error", what)
+		}
+	}
+	for n := 0; n < len(content); n += 1 + len(content)/211 {
+		try("cut", content[:n])
+		flipped := bytes.Clone(content)
+		flipped[n] ^= 0x10
+		// harmless in the gzip header and in the padding of blocks, whose bits nobody checks
+		try("a flipped bit", flipped)
+	}
+	try("more behind the end", append(bytes.Clone(content), 'x'))
+}
+
+// What decodes can be reduced and written again, and reads back the same.
+// A summary whose bytes are whole and whose words nobody can have written is
+// damaged, also for those who bring recorded load along.
+func TestImpossibleSummary(t *testing.T) {
+	for what, spoil := range map[string]func(*exportSummary) []*exportSummary{
+		"no exports": func(*exportSummary) []*exportSummary { return nil },
+		"no ranks":   func(d *exportSummary) []*exportSummary { d.ranks = nil; return []*exportSummary{d} },
+		"rank −1": func(d *exportSummary) []*exportSummary {
+			d.ranks[0].Rank.Rank = -1
+			d.Export.Ranks = []int{-1}
+			return []*exportSummary{d}
+		},
+		"an unlisted rank": func(
+			d *exportSummary) []*exportSummary {
+			d.Export.Ranks = []int{7}
+			return []*exportSummary{d}
+		},
+		"expert −5": func(
+			d *exportSummary) []*exportSummary {
+			d.Places[0].Expert = -5
+			return []*exportSummary{d}
+		},
+		"an unknown phase": func(
+			d *exportSummary) []*exportSummary {
+			d.Places[0].Phase = "lunch"
+			return []*exportSummary{d}
+		},
+		"a negative sum": func(
+			d *exportSummary) []*exportSummary {
+			d.ranks[0].LaunchedNS = -1
+			return []*exportSummary{d}
+		},
+		"a graph's time": func(d *exportSummary) []*exportSummary {
+			d.ranks[0].Graphs = []graphEvent{{NS: -1}}
+			return []*exportSummary{d}
+		},
+	} {
+		found, err := summarizeAll(t.Context(), []string{newFixture().work(0, 1, 10, 7, "k").write(t, "x.sqlite")},
+			Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "x.summary")
+		var b bytes.Buffer
+		if err := errors.Join(writeSummary(&b, spoil(found[0])), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(t.Context(), []string{path}, oneExpertRecorded()); !errors.Is(err, capture.ErrDamaged) {
+			t.Errorf("%s: want ErrDamaged, have %v", what, err)
+		}
+	}
+}
+
+// oneExpertRecorded is recorded load of the smallest kind.
+func oneExpertRecorded() Options {
+	layout, err := router.Contiguous(2, 1)
+	if err != nil {
+		panic(err)
+	}
+	return Options{Recorded: Recorded{Load: map[int]router.Load{0: {PerExpert: []int64{1, 1}}},
+		Layout: map[int]router.Layout{0: layout}}}
+}
+
+func FuzzSummary(f *testing.F) {
+	found, err := summarizeAll(context.Background(),
+		[]string{filepath.Join(testdata, "gptoss-graph/node-normal.sqlite")}, Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	d := found[0]
+	d.ranks[0].events = d.ranks[0].events[:20]
+	var b bytes.Buffer
+	if err := writeSummary(&b, []*exportSummary{d}); err != nil {
+		f.Fatal(err)
+	}
+	zip, err := gzip.NewReader(&b)
+	if err != nil {
+		f.Fatal(err)
+	}
+	plain, err := io.ReadAll(zip)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(plain)
+	f.Add([]byte(summaryMagic))
+	f.Fuzz(func(t *testing.T, plain []byte) {
+		var packed bytes.Buffer
+		zip := gzip.NewWriter(&packed)
+		if _, err := zip.Write(plain); err != nil {
+			t.Fatal(err)
+		}
+		if err := zip.Close(); err != nil {
+			t.Fatal(err)
+		}
+		exports, err := decodeSummary(&packed)
+		if err != nil {
+			return
+		}
+		_, _ = reduce(exports, oneExpertRecorded()) // refuses or fits, and does not panic
+		trace, err := reduce(exports, Options{})
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := writeSummary(&b, exports); err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeSummary(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := reduce(again, Options{})
+		if err != nil || asJSON(t, second) != asJSON(t, trace) {
+			t.Fatalf("written and read again it is another: %v", err)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package trace
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
+)
+
+var torchRanks = []string{filepath.Join(testdata, "torch/rank0.pt.trace.json"),
+	filepath.Join(testdata, "torch/rank1.pt.trace.json.gz")}
+
+// The fixtures are two ranks of one step. Layer 3: gate 5.125 µs; experts 30 µs on
+// rank 0 and 10 µs on rank 1, so max/mean is 30/20; an all-to-all that rank 0
+// enters 20 µs after rank 1 and both leave together. Layer 4: 8 µs on a stream,
+// launch not recorded, placed by the annotation on that stream. 2 µs nowhere.
+func TestTorchTraceByHand(t *testing.T) {
+	trace := mustRead(t, Options{Threshold: 0.1}, torchRanks...)
+	equal(t, "ranks", len(trace.Ranks), 2)
+	equal(t, "evidence", trace.Ranks[1].Evidence, capture.ByDistributedInfo)
+	equal(t, "process", trace.Ranks[1].PID, 5200)
+	equal(t, "format", trace.Exports[0].SchemaVersion, "PyTorch profiler 1")
+	equal(t, "kernels", trace.Exports[0].Kernels, 5)
+	equal(t, "API calls", trace.Exports[0].Launches, 4)
+	equal(t, "gpu time", trace.Coverage.GPUNS, 2*(5125+8000+2000)+30000+10000+60000+80000)
+	near(t, "launch share", trace.Coverage.LaunchShare,
+		float64(2*5125+30000+10000+60000+80000)/float64(trace.Coverage.GPUNS))
+	equal(t, "gate", phaseTime(trace, 0, 3, PhaseRouter), 5125)
+	equal(t, "placed by the stream", phaseTime(trace, 0, 4, PhaseExperts), 8000)
+	equal(t, "placed by its name alone", phaseTime(trace, 0, NoID, PhaseExperts), 2000)
+	near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5)
+	near(t, "wait", trace.Collectives[1].WaitNS, 20000)
+	near(t, "transfer", trace.Collectives[1].TransferNS, 60000)
+	near(t, "wait of the last", trace.Collectives[0].WaitNS, 0)
+	for _, c := range trace.Cells {
+		if c.Layer == 3 && c.Step != 7 {
+			t.Errorf("want step 7, have %+v", c)
+		}
+	}
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Any bytes: an error or a consistent trace.
+func FuzzTorchTrace(f *testing.F) {
+	for _, path := range torchRanks {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(content)
+	}
+	f.Add([]byte(`[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"graph node id":3}}]`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "trace.json")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := capture.Read(context.Background(), path, capture.Options{})
+		if err != nil {
+			return
+		}
+		patterns, err := ranges.NewPatterns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := summarizeRecording("x", rec, Options{Patterns: patterns})
+		if err != nil {
+			return
+		}
+		if trace, err := reduce([]*exportSummary{d}, Options{}); err == nil {
+			checkConsistent(t, trace)
+		}
+	})
+}

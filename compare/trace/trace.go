@@ -1,0 +1,222 @@
+// Package nsys attributes the GPU time of captures to ranks, steps, layers, phases and
+// experts.
+//
+// Package capture reads a file into a recording; what this package sees is the
+// recording alone. Each kernel gets a location by the ranges around its launch and by
+// its name, and becomes one event of its rank in an export summary. Export summaries
+// are small, can be written to a file, and reduce to a Trace whatever their order and
+// whether they come from files or from captures. What a capture did not record stays
+// "unknown"; it never becomes zero.
+//
+// Every kernel is placed in a phase by the strongest evidence there is: a rule of the
+// user, a range, the operator of the framework that launched it, its name, and its
+// position between the anchors of an expert block (see evidence). Where no range
+// names the layers of expert GEMMs, steps and MoE layers are inferred rank by rank
+// from the repetition of kernels, by package steps, which says when that fails:
+// blocks are then only numbered. Where ranges name the layers of some steps, those of the
+// others, such as replays of graphs, are inferred if they have as many. Steps that run different
+// MoE kernels (prefill and decode) are of different kinds; imbalance is over the kind with most expert time. What
+// speaks against all of it is a Doubt.
+//
+// What each piece of structure rests on, the strongest first:
+//
+//	steps   ranges of the hook, of engines or of the profiler; the order of layers; package steps
+//	layers  ranges around the launch, or around the capture of its graph; PyTorch's annotations
+//	        of graph nodes; modules on the stack; package steps
+//	kinds   the batch that ranges name; MoE kernels; tokens; time outside the experts
+//	ranks   see numberRanks
+//
+// Not found: the time of single experts in grouped kernels, and how much of a kernel that
+// exchanges tokens and runs experts in one is work (see FusedExperts).
+//
+// Inference takes these passes. Each keeps what the one before found, or says why layers
+// are unknown.
+//
+//   - By rank: launches are put in order and expert GEMMs into blocks; the steps of ranges
+//     are taken if all but the outermost have equally many blocks, else those of infer.
+//   - By rank: steps that are not whole are dropped, and all of them where the rest holds
+//     less than half of the GPU time.
+//   - Over ranks: where they recorded unequally many steps, those that all recorded whole
+//     are kept, matched by the clocks of their sessions; without these none are.
+//   - Over ranks: unless all now have the same numbers of layers and steps, and layers do
+//     not carry the same load in pairs, nothing that is inferred is kept.
+//
+// So ranks that recorded equally many steps, and not the same ones, are compared step by
+// step as if they had: nothing notices that.
+//
+// Nothing is decided about two arms here; package diff does.
+package trace
+
+import (
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/kernel"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/compare/trace/wait"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Phase is a part of a step; package kernel owns the phases.
+type Phase = kernel.Phase
+
+// Patterns turn the names of ranges into what they say, see package ranges.
+type Patterns = ranges.Patterns
+
+// location is where in the model a piece of work belongs.
+type location = ranges.Location
+
+// The phases, see package kernel.
+const (
+	PhaseRouter        = kernel.PhaseRouter
+	PhaseDispatch      = kernel.PhaseDispatch
+	PhaseExperts       = kernel.PhaseExperts
+	PhaseCombine       = kernel.PhaseCombine
+	PhaseAttention     = kernel.PhaseAttention
+	PhaseOther         = kernel.PhaseOther
+	PhaseCommunication = kernel.PhaseCommunication
+	PhaseUnknown       = kernel.PhaseUnknown
+)
+
+// Phases lists all phases in the order of a layer's work, in which tables show
+// them.
+func Phases() []Phase { return slices.Clone(kernel.Phases) }
+
+// NoID is the layer, step or expert of time that belongs to none; as an OptInt it is
+// undefined.
+const NoID = router.NoID
+
+// Trace is what one or several exports say, reduced. Others rely on its JSON keys.
+type Trace struct {
+	SchemaVersion int                   `json:"schema_version"`
+	Kind          string                `json:"kind"` // always "trace"
+	Arm           string                `json:"arm"`  // normal, perfect, or empty where not all captures say
+	ArmEvidence   string                `json:"arm_evidence"`
+	World         router.OptInt         `json:"world_size"` // ranks of the whole run; undefined where not recorded
+	Ranks         []Rank                `json:"ranks"`
+	Exports       []Export              `json:"exports"`
+	Steps         string                `json:"steps,omitempty"` // the only ones that count, such as 3-7, where chosen
+	Coverage      Coverage              `json:"coverage"`
+	Speeds        []Speed               `json:"speeds"`    // by rank; empty where not known
+	Structure     *Structure            `json:"structure"` // where layers are inferred in any step, else null
+	Kernels       []KernelStat          `json:"kernels"`
+	Phases        []PhaseStat           `json:"phases"`
+	Cells         []Cell                `json:"cells"`
+	Experts       []ExpertStat          `json:"experts"`
+	Graphs        []GraphStat           `json:"graphs"`
+	Imbalance     []imbalance.Row       `json:"imbalance"`
+	Overall       []imbalance.Summary   `json:"overall"`
+	Stragglers    []imbalance.Straggler `json:"stragglers"`
+	StepTimes     []StepTime            `json:"step_times"`
+	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
+	Idle          []wait.Idle           `json:"idle"`       // by rank
+	Bound         imbalance.Bound       `json:"bound"`      // from one arm alone; undefined where Undecided says why
+	Collectives   []wait.Collective     `json:"collectives"`
+	Alignment     []wait.Alignment      `json:"alignment"`
+	Waiting       wait.Waiting          `json:"waiting"` // at all collectives
+	Warnings      []router.Warning      `json:"warnings"`
+}
+
+// SchemaVersion is the version of Trace's JSON.
+const SchemaVersion = 2
+
+// Coverage says how much of the GPU time the attribution reached. The shares
+// are of GPUNS, in [0, 1], and undefined without GPU time.
+type Coverage struct {
+	GPUNS       int64         `json:"gpu_ns"`       // Σ of kernel durations
+	LaunchShare router.Number `json:"launch_share"` // kernels whose launch row exists
+	LayerShare  router.Number `json:"layer_share"`  // kernels placed in a layer
+	ExpertShare router.Number `json:"expert_share"` // kernels placed in one expert, observed only
+}
+
+// Stats are those of kernels' durations, see package kernel.
+type Stats = kernel.Stats
+
+// KernelStat groups kernels by name over all ranks.
+type KernelStat struct {
+	Name    string `json:"name"`
+	Phase   Phase  `json:"phase"`   // by the kernel's own name
+	Library string `json:"library"` // likewise; empty where the name tells none
+	// UnknownNS is the part of TotalNS that neither a range nor the name places
+	// in a phase.
+	UnknownNS int64 `json:"unknown_ns"`
+	// The phase that most of TotalNS is placed in, and by what: a range, a framework's
+	// range, the operator that launched it, its name or its position in a layer.
+	Placed   Phase  `json:"placed"`
+	Evidence string `json:"evidence"`
+	// PlacedNS divides TotalNS by phase: over all kernels it is that of Phases.
+	PlacedNS map[Phase]int64 `json:"placed_ns"`
+	Stats
+}
+
+// PhaseStat is the kernel time of one rank, layer and phase over all steps.
+type PhaseStat struct {
+	Rank  int           `json:"rank"`
+	Layer router.OptInt `json:"layer"` // undefined outside every layer
+	Phase Phase         `json:"phase"`
+	// CollectiveNS is the part of TotalNS in collective kernels, which is
+	// mostly waiting for the slowest rank and never counts as work.
+	CollectiveNS int64 `json:"collective_ns"`
+	BusyNS       int64 `json:"busy_ns"` // union of the kernels' intervals in each step, added up
+	Instances    int64 `json:"instances"`
+	TotalNS      int64 `json:"total_ns"`
+}
+
+// Cell is the kernel time of one rank, step, layer and phase: the grain at
+// which arms are compared and imbalance is computed.
+type Cell struct {
+	Rank         int           `json:"rank"`
+	Step         router.OptInt `json:"step"`
+	Layer        router.OptInt `json:"layer"`
+	Phase        Phase         `json:"phase"`
+	Instances    int64         `json:"instances"`
+	TotalNS      int64         `json:"total_ns"`
+	CollectiveNS int64         `json:"collective_ns"`
+	BusyNS       int64         `json:"busy_ns"`
+	GEMMs        int64         `json:"gemms"`     // recognized GEMMs of routed experts
+	GEMMNS       int64         `json:"gemm_ns"`   // the part of TotalNS in them
+	Kind         router.OptInt `json:"step_kind"` // see StepKind; undefined outside every whole step
+}
+
+// ExpertStat is the kernel time of one expert on one rank over all steps.
+type ExpertStat struct {
+	Rank   int             `json:"rank"`
+	Layer  router.OptInt   `json:"layer"`
+	Expert int             `json:"expert"`
+	Basis  imbalance.Basis `json:"basis"`
+	Slots  router.OptInt   `json:"slots"` // recorded load; undefined with Known false
+	Known  bool            `json:"slots_known"`
+	Stats
+}
+
+// RankTime is the imbalance of expert time over ranks; not ok where no layer's is
+// known on two of them.
+func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
+	i := slices.IndexFunc(t.Overall, func(o imbalance.Summary) bool {
+		return o.Level == router.LevelRank &&
+			o.Quantity == imbalance.Time
+	})
+	if i < 0 {
+		return o, false
+	}
+	return t.Overall[i], true
+}
+
+// StepTime is the wall time of one step under the profiler: from the step's first kernel
+// to that of the next step, mean over ranks. The last step, and one that the next number
+// does not follow, has none; the only step ends with its last kernel. Undefined
+// where some rank has no such time.
+type StepTime struct {
+	Step   router.OptInt `json:"step"`
+	WallNS router.Number `json:"wall_ns"`
+	Range  string        `json:"range,omitempty"` // the name of the range that marks it
+}
+
+// GraphStat is one CUDA graph of one rank in a capture that recorded graphs
+// whole (--cuda-graph-trace=graph). Its kernels, and with them its phases, are
+// hidden: its time is in no other number of the trace.
+type GraphStat struct {
+	Rank  int   `json:"rank"`
+	Graph int64 `json:"graph_id"`
+	Stats
+}

@@ -1,0 +1,206 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/router"
+)
+
+func mustRead(t testing.TB, o Options, paths ...string) *Trace {
+	t.Helper()
+	trace, err := Read(context.Background(), paths, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// near compares to within rounding of a float64.
+func near(t *testing.T, what string, got router.Number, want float64) {
+	t.Helper()
+	if math.IsNaN(want) != math.IsNaN(float64(got)) || math.Abs(float64(got)-want) > 1e-9*math.Max(1, math.Abs(want)) {
+		t.Errorf("%s: want %v, have %v", what, want, got)
+	}
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: want %v, have %v", what, want, got)
+	}
+}
+
+// twoRanks is one report of two processes, two steps, one layer. Expert time per
+// step: rank 0 has 30 and 10, rank 1 has 10 and 30; the hot rank alternates.
+// Correlation ids repeat in both processes, as real ones do.
+func twoRanks() *fixture {
+	f := newFixture()
+	for p, times := range [][]int64{{30, 10}, {10, 30}} {
+		p := int64(p)
+		for step, ns := range times {
+			at := int64(step) * 1000
+			f.push(p, at, at+900, []string{"[Executor] _forward_step 0: 8 ctx reqs",
+				"[Executor] _forward_step 1: 8 ctx reqs"}[step])
+			f.push(p, at+10, at+99, "layer 0 router").work(p, 10*int64(step)+1, at+20, 4, "gate")
+			f.push(p, at+100, at+400, "layer 0 experts").work(p, 10*int64(step)+2, at+110, ns, "gemm")
+			f.push(p, at+500, at+700, "layer 0 combine")
+			// arrives at the same time as its peer's in step 0, 5 ns later on rank 1 in
+			// step 1; both ends are the same
+			f.call(p, 10*int64(step)+3, at+510).kernel(p, 10*int64(step)+3, at+520+5*p*int64(step), at+560,
+				"ncclDevKernel_SendRecv(x)")
+		}
+	}
+	return f
+}
+
+func TestTwoRanksByHand(t *testing.T) {
+	trace := mustRead(t, Options{Threshold: 0.1}, twoRanks().write(t, "two.sqlite"))
+
+	equal(t, "kernels", trace.Exports[0].Kernels, 12)
+	equal(t, "ranks", len(trace.Ranks), 2)
+	equal(t, "evidence", trace.Ranks[1].Evidence, "device ordinal")
+	// 2 ranks × (4+4 gate + 30+10 gemm) + collectives 40+40 on rank 0, 40+35 on rank 1
+	equal(t, "gpu time", trace.Coverage.GPUNS, 2*48+80+75)
+	near(t, "launch share", trace.Coverage.LaunchShare, 1)
+	near(t, "layer share", trace.Coverage.LayerShare, 1)
+
+	// each step: max/mean of (30,10) = 30/20 = 1.5. The ratio of sums would be 1.
+	if len(trace.Imbalance) != 1 {
+		t.Fatalf("want one imbalance, have %+v", trace.Imbalance)
+	}
+	i := trace.Imbalance[0]
+	near(t, "max/mean", i.MaxOverMean, 1.5)
+	equal(t, "steps", i.Steps, 2)
+	equal(t, "worst, lowest on the tie of one step each", i.Worst, 0)
+	equal(t, "flagged", i.Flagged, true)
+
+	// compute per step: rank 0 34 and 14, rank 1 14 and 34 (experts and router):
+	// max 34, mean 24, so the loss is 10 in both steps
+	s := trace.Stragglers[0]
+	near(t, "loss", s.LossNS, 10)
+	near(t, "mean", s.MeanNS, 24)
+	near(t, "max", s.MaxNS, 34)
+	equal(t, "slowest, lowest on the tie", s.WorstRank, 0)
+	slices.Reverse(trace.Cells) // as a file made by others may have them
+	equal(t, "in all steps", fmt.Sprint(trace.Times(nil).Layers[0].Straggler()), fmt.Sprint(s))
+	s.Steps, s.WorstRank, s.WorstSteps = 1, 1, 1
+	equal(t, "in the last step",
+		fmt.Sprint(trace.Times(func(c *Cell) bool { return c.Step == 1 }).Layers[0].Straggler()), fmt.Sprint(s))
+	slices.Reverse(trace.Cells)
+
+	// rank 0 waits 5 in step 1, nobody waits in step 0
+	for _, c := range trace.Collectives {
+		wait := []float64{5, 0}[c.Rank]
+		near(t, "wait", c.WaitNS, wait)
+		near(t, "transfer", c.TransferNS, []float64{75, 75}[c.Rank])
+	}
+	for _, p := range trace.Phases {
+		if p.Phase == PhaseCombine {
+			equal(t, "collective time stays in the range's phase", p.CollectiveNS, p.TotalNS)
+		}
+	}
+	if len(trace.Cells) != 2*2*3 {
+		t.Errorf("want 12 cells, have %d", len(trace.Cells))
+	}
+}
+
+// Cells, phases and kernels count the same time in three ways.
+func TestTimeIsConserved(t *testing.T) {
+	for _, pattern := range []string{"gptoss-ep4-loop/normal.sqlite", "gptoss-ep4-ranks/normal.rank?.sqlite",
+		"deepseek-ep4-ranks/perfect.rank?.sqlite", "gptoss-graph/node-normal.sqlite"} {
+		paths, _ := filepath.Glob(filepath.Join(testdata, pattern))
+		trace := mustRead(t, Options{}, paths...)
+		var cells, phases, kernels, collective, collectives int64
+		for _, c := range trace.Cells {
+			cells += c.TotalNS
+			collective += c.CollectiveNS
+			if c.BusyNS > c.TotalNS || c.BusyNS <= 0 {
+				t.Errorf("%s: a cell is busy for %d of %d ns", pattern, c.BusyNS, c.TotalNS)
+			}
+		}
+		for _, p := range trace.Phases {
+			phases += p.TotalNS
+		}
+		for _, k := range trace.Kernels {
+			kernels += k.TotalNS
+		}
+		for _, c := range trace.Collectives {
+			collectives += c.TotalNS
+		}
+		if cells != kernels || phases != kernels || kernels != trace.Coverage.GPUNS || collective != collectives {
+			t.Errorf("%s: cells %d, phases %d, kernels %d, coverage %d; collectives %d and %d", pattern, cells, phases,
+				kernels, trace.Coverage.GPUNS, collective, collectives)
+		}
+	}
+}
+
+// In node mode the layer comes from the range at capture time, the step from
+// the replay; in graph mode only whole graphs are seen, and that is said.
+func TestGraphs(t *testing.T) {
+	node := mustRead(t, Options{}, filepath.Join(testdata, "gptoss-graph/node-normal.sqlite"))
+	equal(t, "graph mode", node.Exports[0].GraphMode, "node")
+	// 2 grouped GEMMs × 3 layers × 4 replays = 24 in all,
+	// every one in a layer's phase experts of a step
+	var experts int64
+	steps := map[router.OptInt]int64{}
+	for _, c := range node.Cells {
+		if c.Phase == PhaseExperts {
+			experts += c.TotalNS
+			steps[c.Step]++
+		}
+	}
+	if len(steps) != 4 || steps[0] != 3 {
+		t.Errorf("want 3 layers of experts in each of 4 steps, have %v", steps)
+	}
+	for _, k := range node.Kernels {
+		if k.Phase == PhaseExperts && k.Instances == 24 && k.TotalNS > 6e6 && experts < k.TotalNS {
+			t.Errorf("phase experts has %d ns, its GEMM alone %d", experts, k.TotalNS)
+		}
+	}
+
+	graph := mustRead(t, Options{}, filepath.Join(testdata, "gptoss-graph/graph-normal.sqlite"))
+	equal(t, "graph mode", graph.Exports[0].GraphMode, "graph")
+	equal(t, "whole graphs", graph.Graphs[0].Instances, 4)
+	// 43259388−41322954 + 45246861−43309339 + 47237375−45299117 + 49203889−47272447
+	equal(t, "their time", graph.Graphs[0].TotalNS, 1936434+1937522+1938258+1931442)
+	if !slices.ContainsFunc(graph.Exports[0].Warnings, func(w router.Warning) bool { return w.Code == "graph_mode" }) {
+		t.Error("no warning says that phases are hidden")
+	}
+}
+
+func TestAllocatedTimeNeedsLoadAndIsConserved(t *testing.T) {
+	f := newFixture()
+	f.push(0, 0, 900, "[Executor] _forward_step 0:").push(0, 100, 400, "layer 0 experts").work(0, 1, 110, 100, "gemm")
+	f.push(0, 1000, 1900, "[Executor] _forward_step 1:").push(0, 1100, 1400, "layer 0 experts").work(0, 2, 1110, 11,
+		"gemm")
+	path := f.write(t, "one.sqlite")
+	bare := mustRead(t, Options{}, path)
+	if len(bare.Experts) != 0 ||
+		!slices.ContainsFunc(bare.Warnings, func(w router.Warning) bool { return w.Code == "no_expert_times" }) {
+		t.Errorf("want no expert times and a reason, have %v and %v", bare.Experts, bare.Warnings)
+	}
+	load := router.Load{PerExpert: []int64{2, 0, 6}}
+	for _, held := range [][]int32{{0, 1, 2}, {2, 1, 2, 0}} { // two copies of expert 2 on one rank are one expert
+		layout, err := router.Placed(3, [][]int32{held})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace := mustRead(t, Options{Recorded: Recorded{Load: map[int]router.Load{0: load},
+			Layout: map[int]router.Layout{0: layout}}}, path)
+		// step 0: 100 ns as 25, 0, 75; step 1: 11 ns as ⌊11/4⌋ = 2, 0, 9
+		want := []int64{27, 0, 84}
+		equal(t, "experts", len(trace.Experts), len(want))
+		for i, e := range trace.Experts {
+			equal(t, "basis", e.Basis, imbalance.Allocated)
+			equal(t, "total", e.TotalNS, want[i])
+			equal(t, "slots", int64(e.Slots), load.PerExpert[i])
+			equal(t, "instances are steps", e.Instances, 2)
+		}
+	}
+}
