@@ -23,15 +23,15 @@ type Custom struct {
 	// Exactly one of the two is set.
 	Pattern *regexp.Regexp // matched against every line; the first group, or the whole match, is the number
 	Path    []string       // members from the root of any JSON object; a number selects an element of a list
-	// Pick chooses among several matches: "last" or "median"; empty where all must be equal.
-	Pick string
+	Pick    string         // "last" or "median" of several matches; "" demands one value
 }
 
-// ParseCustom reads NAME[:UNIT[:higher|lower[:last|median]]]=PATTERN. A pattern that begins
+// ParseCustom reads NAME[:UNIT[:higher|lower]]=PATTERN. A pattern that begins
 // with "$." is a path into a JSON object ($.performance.total_latency_ms, also
 // $.runs[0].latency and $['key.with.dots']), anything else a regular expression
 // (RE2) whose first group is the number. Without a direction, the unit or the name must
-// tell a time, of which lower is better, from a rate: NAME:ms, latency, throughput.
+// tell a time, of which lower is better, from a rate: NAME:ms, latency, throughput. Of several
+// matches, NAME:UNIT:higher:last or :median takes one.
 func ParseCustom(s string) (Custom, error) {
 	name, pattern, ok := strings.Cut(s, "=")
 	if !ok || name == "" || pattern == "" {
@@ -39,7 +39,10 @@ func ParseCustom(s string) (Custom, error) {
 	}
 	parts := strings.Split(name, ":")
 	c := Custom{Name: parts[0]}
-	if c.Name == "" || len(parts) > 4 {
+	if last := parts[len(parts)-1]; len(parts) > 1 && (last == "last" || last == "median") {
+		c.Pick, parts = last, parts[:len(parts)-1]
+	}
+	if c.Name == "" || len(parts) > 3 {
 		return Custom{}, fmt.Errorf("metric '%s': want NAME, NAME:UNIT or NAME:UNIT:lower before the equals sign", s)
 	}
 	if len(parts) > 1 {
@@ -54,11 +57,7 @@ func ParseCustom(s string) (Custom, error) {
 	if err != nil {
 		return Custom{}, fmt.Errorf("metric %q: %w", c.Name, err)
 	}
-	parts = append(parts, "", "", "")
-	if c.Pick = parts[3]; c.Pick != "" && c.Pick != "last" && c.Pick != "median" {
-		return Custom{}, fmt.Errorf("metric '%s': want last or median of several matches, not %q", s, c.Pick)
-	}
-	direction := parts[2]
+	direction := append(parts, "", "")[2]
 	if direction == "" {
 		direction = impliedDirection(c.Name, c.Unit)
 	}
@@ -134,34 +133,45 @@ func (c Custom) rule() string {
 	return "$." + strings.Join(c.Path, ".")
 }
 
-// text looks for the pattern in a line.
-func (c Custom) text(rec record, rep *report) {
-	if c.Pattern == nil {
+// read looks for the pattern in the lines of a document, or follows the path.
+func (c Custom) read(doc *document, rep *report, picked *[]float64) {
+	if c.Path != nil {
+		if doc.text == "" {
+			c.follow(doc, rep, picked)
+		}
 		return
 	}
-	at := c.Pattern.FindStringSubmatchIndex(rec.raw)
-	if at == nil {
+	line := doc.line
+	for text := range strings.SplitSeq(doc.raw, "\n") {
+		c.match(text, line, rep, picked)
+		line++
+	}
+}
+
+// match looks for the pattern in a line.
+func (c Custom) match(text string, line int, rep *report, picked *[]float64) {
+	m := c.Pattern.FindStringSubmatchIndex(text)
+	if m == nil {
 		return
 	}
-	if len(at) > 2 {
-		at = at[2:] // the first group instead of the whole match
+	from, to := m[0], m[1]
+	if len(m) > 2 && m[2] >= 0 {
+		from, to = m[2], m[3]
 	}
-	found, rest := "", ""
-	if at[0] >= 0 {
-		found, rest = rec.raw[at[0]:at[1]], rec.raw[at[1]:]
-	}
+	found := text[from:to]
 	v, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
-	switch {
-	case err != nil:
-		rep.fail(rec.line, input.Error{Expected: "a number where the rule of metric " + strconv.Quote(c.Name) +
+	if err != nil {
+		rep.fail(line, input.Error{Expected: "a number where the rule of metric " + strconv.Quote(c.Name) +
 			" matches", Found: strconv.Quote(found)})
-	case c.goesOn(rest):
-		rep.fail(rec.line, input.Error{Expected: "the whole number in the group of metric " + strconv.Quote(c.Name),
-			Found: fmt.Sprintf("%q, which goes on in %.80q", found, strings.TrimSpace(rec.raw)),
-			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
-	default:
-		c.found(v, rec, rep)
+		return
 	}
+	if c.goesOn(text[to:]) {
+		rep.fail(line, input.Error{Expected: "the whole number in the group of metric " + strconv.Quote(c.Name),
+			Found: fmt.Sprintf("%q, which goes on in %.80q", found, strings.TrimSpace(text)),
+			Try:   `a group such as ([\d.,eE+-]+), and the unit behind it in the rule`})
+		return
+	}
+	c.put(v, line, rep, picked)
 }
 
 // numberGoesOn is text behind a number that belongs to it: "1" of "1,150", "1.15" of "1.15e3" or of "1.15k".
@@ -174,59 +184,63 @@ func (c Custom) goesOn(rest string) bool {
 		return true
 	}
 	unit := strings.TrimLeft(rest, " x")
-	return c.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 && strings.HasPrefix(unit[1:], c.Unit)
+	return c.Unit != "" && len(unit) > 1 && strings.IndexByte("kKMGTmun", unit[0]) >= 0 &&
+		strings.HasPrefix(unit[1:], c.Unit)
 }
 
-// object follows the path.
-func (c Custom) object(rec record, rep *report) {
-	if c.Path == nil {
-		return
-	}
-	var v any = rec.doc
-	for _, step := range c.Path {
-		var ok bool
-		if v, ok = rep.part(rec.line, v, step); !ok {
+// follow takes the number at the path.
+func (c Custom) follow(doc *document, rep *report, picked *[]float64) {
+	path := strings.Join(c.Path, "/")
+	if _, there := doc.values[path]; !there {
+		if _, there = doc.get(path); !there {
 			return
 		}
 	}
-	x, ok := v.(float64)
-	if !ok {
-		rep.fail(rec.line, input.Error{Expected: "a number at " + c.rule() + " for metric " + strconv.Quote(c.Name),
+	v, _ := rep.value(doc, path)
+	if _, ok := number(v); !ok {
+		rep.fail(doc.line, input.Error{Expected: "a number at " + c.rule() + " for metric " + strconv.Quote(c.Name),
 			Found: kind(v)})
 		return
 	}
-	c.found(x, rec, rep)
+	c.put(v.(float64), doc.line, rep, picked)
 }
 
-// found records a match, or keeps it for pick to choose.
-func (c Custom) found(v float64, rec record, rep *report) {
-	n, _ := number(v)
+// put takes a match: at once, or to choose from when all are known.
+func (c Custom) put(v float64, line int, rep *report, picked *[]float64) {
 	if c.Pick == "" {
-		rep.metric(rec.line, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
-			Definition: "custom/" + c.rule()}, n})
-		return
-	}
-	if rep.matches == nil {
-		rep.matches = map[string][]router.Number{}
-	}
-	if all := rep.matches[c.Name]; len(all) < maxSteps {
-		rep.matches[c.Name] = append(all, n)
-	} else {
-		all[len(all)-1] = n // later ones than the limit change the last, not the median
+		rep.metric(line, c.metric(v))
+	} else if len(*picked) < maxSteps || c.Pick == "last" {
+		if *picked = append(*picked, v); len(*picked) > maxSteps {
+			*picked = (*picked)[1:]
+		}
 	}
 }
 
-// pick makes a metric of the last or the median of the matches, and says of how many.
-func (c Custom) pick(rep *report) {
-	matches := rep.matches[c.Name]
-	if len(matches) == 0 {
+func (c Custom) metric(v float64) Metric {
+	n, _ := number(v)
+	rule := c.rule()
+	if c.Pick != "" {
+		rule = c.Pick + " of " + rule
+	}
+	return Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
+		Definition: "custom/" + rule}, n}
+}
+
+// choose takes the last or the median match, and says of how many.
+func (c Custom) choose(picked []float64, rep *report) {
+	if c.Pick == "" || len(picked) == 0 {
 		return
 	}
-	v := matches[len(matches)-1]
-	if c.Pick == "median" {
-		_, v, _ = summary(matches)
+	numbers := make([]router.Number, len(picked))
+	for i, v := range picked {
+		numbers[i], _ = number(v)
 	}
-	rep.metric(0, Metric{gain.Metric{Name: c.Name, Unit: c.Unit, HigherIsBetter: c.HigherIsBetter,
-		Definition: "custom/" + c.rule() + ", " + c.Pick}, v})
-	rep.warn(fmt.Sprintf("%s is the %s of %s", c.Name, c.Pick, quantity.Count(len(matches), "match")))
+	_, median, _ := summary(numbers)
+	v := picked[len(picked)-1]
+	if c.Pick == "median" {
+		v = float64(median)
+	}
+	rep.metric(0, c.metric(v))
+	rep.warn(fmt.Sprintf("%s is the %s of %s, whose median is %s", c.Name, c.Pick,
+		quantity.Count(len(picked), "match"), quantity.Digits3(median)))
 }

@@ -10,50 +10,6 @@ import (
 	"strings"
 )
 
-// object is a decoded JSON object or Python dict, members in order. Values are
-// *object, *list, string, float64, bool or nil.
-type object struct {
-	keys   []string
-	values []any
-}
-
-// list is a decoded array. Elements beyond the document's budget are read but
-// not kept.
-type list struct {
-	items   []any
-	dropped int
-}
-
-// get returns the value of a key. A key given twice must have one value.
-func (o *object) get(key string) (v any, ok bool, err error) {
-	for i, k := range o.keys {
-		if k != key {
-			continue
-		}
-		if ok && fmt.Sprintf("%#v", v) != fmt.Sprintf("%#v", o.values[i]) { // NaN equals itself
-			return nil, false, errTwice
-		}
-		v, ok = o.values[i], true
-	}
-	return v, ok, nil
-}
-
-// GoString prints the content of an object, not its place in memory.
-func (o *object) GoString() string { return fmt.Sprintf("{%#v %#v}", o.keys, o.values) }
-
-// GoString prints the content of a list.
-func (l *list) GoString() string { return fmt.Sprintf("[%#v %d]", l.items, l.dropped) }
-
-// has reports whether all the keys are there.
-func (o *object) has(keys ...string) bool {
-	for _, key := range keys {
-		if _, ok, err := o.get(key); !ok && err == nil {
-			return false
-		}
-	}
-	return true
-}
-
 // maxDepth bounds the nesting of a document, maxString the bytes kept of one string in it
 // (generated texts are long and never needed). Beyond the budget, maxMembers of the document
 // itself are still kept: totals may stand after the lists of every request.
@@ -63,32 +19,29 @@ const (
 	maxMembers = 1 << 10
 )
 
-// decoder reads one object from a stream. It accepts JSON, the NaN and Infinity
-// that Python's json module writes, and the repr of a Python dict, which is what
-// TensorRT-LLM's iteration logs hold. An object may run over several lines, but a line
-// that begins as a row or a log does, not as the rest of an object, ends an object that
-// began beside its brace: a cut row never swallows the rows after it.
+// decoder reads one object from a stream by its grammar, over as many lines as it takes.
+// It accepts JSON, the NaN and Infinity that Python's json module writes, and the repr of a
+// Python dict, which TensorRT-LLM's iteration logs hold.
 type decoder struct {
-	in     *reader
-	oneRow bool
-	budget int
-	err    error // the first one, after which nothing is read
+	in      *reader
+	doc     *document
+	budget  int
+	members int   // kept members of the document itself
+	err     error // the first one, after which nothing is read
 }
 
 // errCut is an object that ends before its closing brace.
 var errCut = errors.New("ends before its closing brace")
 
-// decodeObject reads the object whose opening brace is the next byte.
-func decodeObject(in *reader) (*object, error) {
-	d := &decoder{in: in, budget: maxElements, oneRow: true}
+// errTwice is the cause of an error about two values of one thing.
+var errTwice = errors.New("two values")
+
+// decodeObject reads the object whose opening brace is the next byte into the document.
+func decodeObject(in *reader, doc *document) error {
+	d := &decoder{in: in, doc: doc, budget: maxElements}
 	d.expect('{')
-	// Pretty-printed documents break the line right after their first brace.
-	for strings.IndexByte(" \t\r", d.peek()) >= 0 {
-		d.skip()
-	}
-	d.oneRow = d.peek() != '\n'
-	o := d.object(1)
-	return o, d.err
+	d.object("", 1)
+	return d.err
 }
 
 func (d *decoder) fail(err error) {
@@ -113,40 +66,22 @@ func (d *decoder) peek() byte {
 	return 0
 }
 
-// skip consumes the byte that peek showed.
-func (d *decoder) skip() {
-	if c, err := d.in.ReadByte(); err == nil {
-		d.in.passed(c)
-	}
-}
-
 // token is the next byte that is not white space, unread; 0 after an error.
 func (d *decoder) token() byte {
 	for {
 		c := d.peek()
-		if c == '\n' && d.oneRow && !d.continues() {
-			d.fail(errCut)
-			return 0
-		}
 		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return c
 		}
-		d.skip()
+		d.in.pass(1)
 	}
-}
-
-// continues reports whether the line after the next byte, a newline, begins as the rest of an
-// object does: indented, or with a key, a text or a closing bracket.
-func (d *decoder) continues() bool {
-	b, _ := d.in.Peek(2)
-	return len(b) == 2 && strings.IndexByte(" \t\r\n\"'}]", b[1]) >= 0
 }
 
 // accept consumes the next token if it is c.
 func (d *decoder) accept(c byte) bool {
 	ok := d.token() == c && d.err == nil
 	if ok {
-		d.skip()
+		d.in.pass(1)
 	}
 	return ok
 }
@@ -173,34 +108,42 @@ func (d *decoder) sequence(closing byte, one func()) {
 
 func (d *decoder) keep() bool {
 	d.budget--
-	return d.budget >= 0
+	return d.err == nil && d.budget >= 0
 }
 
 // object reads "key: value, …}" after the opening brace.
-func (d *decoder) object(depth int) *object {
-	o := &object{}
+func (d *decoder) object(path string, depth int) {
 	d.sequence('}', func() {
 		quote := d.token()
-		if quote != '"' && quote != '\'' {
-			d.fail(fmt.Errorf("want a quoted key, found %q", quote))
+		if d.err == nil && quote != '"' && quote != '\'' {
+			d.fail(fmt.Errorf("want a key, found %q", quote))
 			return
 		}
-		key := d.text(quote)
+		at := path + d.text(quote)
 		d.expect(':')
-		v := d.value(depth)
-		if d.keep() || depth == 1 && len(o.keys) < maxMembers {
-			o.keys, o.values = append(o.keys, key), append(o.values, v)
+		v := d.value(at, depth)
+		if d.keep() {
+			d.doc.set(at, v)
+		} else if depth == 1 && d.members < maxMembers {
+			d.members++
+			d.doc.set(at, v)
 		}
 	})
-	return o
 }
 
 // list reads "value, …]" after the opening bracket.
-func (d *decoder) list(closing byte, depth int) *list {
+func (d *decoder) list(closing byte, path string, depth int) *list {
 	l := &list{}
 	d.sequence(closing, func() {
-		if v := d.value(depth); d.keep() {
+		at := path
+		if c := d.token(); d.budget > 0 && (c == '{' || c == '[') {
+			at += "/" + strconv.Itoa(len(l.items))
+		}
+		if v := d.value(at, depth); d.keep() {
 			l.items = append(l.items, v)
+			if _, nested := v.(*list); nested {
+				d.doc.set(at, v)
+			}
 		} else {
 			l.dropped++
 		}
@@ -208,7 +151,7 @@ func (d *decoder) list(closing byte, depth int) *list {
 	return l
 }
 
-func (d *decoder) value(depth int) any {
+func (d *decoder) value(path string, depth int) any {
 	c := d.token()
 	if depth >= maxDepth {
 		d.fail(fmt.Errorf("nested deeper than %d", maxDepth))
@@ -218,14 +161,15 @@ func (d *decoder) value(depth int) any {
 	}
 	switch c {
 	case '{':
-		d.skip()
-		return d.object(depth + 1)
+		d.in.pass(1)
+		d.object(path+"/", depth+1)
+		return object{}
 	case '[':
-		d.skip()
-		return d.list(']', depth+1)
+		d.in.pass(1)
+		return d.list(']', path, depth+1)
 	case '(': // a Python tuple
-		d.skip()
-		return d.list(')', depth+1)
+		d.in.pass(1)
+		return d.list(')', path, depth+1)
 	case '"', '\'':
 		return d.text(c)
 	}
@@ -252,7 +196,7 @@ func (d *decoder) word() any {
 			return nil
 		}
 		b = append(b, c)
-		d.skip()
+		d.in.pass(1)
 	}
 	w := string(b)
 	if v, ok := words[w]; ok {
@@ -268,7 +212,7 @@ func (d *decoder) word() any {
 // text reads a quoted string. It keeps at most maxString bytes and lets any
 // byte through, so that Latin-1 output is read too.
 func (d *decoder) text(quote byte) string {
-	d.skip()
+	d.in.pass(1)
 	var b strings.Builder
 	stops := "\n\\" + string(quote)
 	for d.err == nil {
@@ -276,11 +220,11 @@ func (d *decoder) text(quote byte) string {
 		case '\n':
 			d.fail(errors.New("line ends inside a string"))
 		case quote:
-			d.skip()
+			d.in.pass(1)
 			d.budget -= b.Len() / 32
 			return b.String()
 		case '\\':
-			d.skip()
+			d.in.pass(1)
 			s := d.escape()
 			b.WriteString(s[:min(len(s), max(0, maxString-b.Len()))])
 		default:
@@ -289,15 +233,13 @@ func (d *decoder) text(quote byte) string {
 				plain = plain[:end]
 			}
 			b.Write(plain[:min(len(plain), max(0, maxString-b.Len()))])
-			if err := d.in.discard(len(plain)); err != nil {
-				d.fail(err)
-			}
+			d.in.pass(len(plain))
 		}
 	}
 	return ""
 }
 
-// hexDigits are those of the escapes that name a rune.
+// hexDigits are the lengths of the escapes that name a rune: \x41, \u00e9.
 var hexDigits = [256]int{'x': 2, 'u': 4, 'U': 8}
 
 // escape reads what stands after a backslash. Surrogate halves come out as U+FFFD,
@@ -307,7 +249,7 @@ func (d *decoder) escape() string {
 	if c == '\n' {
 		return "" // text fails
 	}
-	d.skip()
+	d.in.pass(1)
 	if i := strings.IndexByte("ntrbf", c); i >= 0 {
 		return "\n\t\r\b\f"[i : i+1]
 	}
@@ -325,6 +267,6 @@ func (d *decoder) escape() string {
 		d.fail(fmt.Errorf("want %d hexadecimal digits after \\%c, found %q", digits, c, b))
 		return ""
 	}
-	d.fail(d.in.discard(digits))
+	d.in.pass(digits)
 	return string(rune(code))
 }

@@ -5,31 +5,47 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-func decode(text string) (*object, error) {
-	return decodeObject(newSource(strings.NewReader(text), false).in)
+func decode(text string) (*document, error) {
+	doc := newDocument(1, -1)
+	err := decodeObject(newSource(strings.NewReader(text)).in, doc)
+	return doc, err
 }
 
-// plain turns decoded values into what encoding/json makes of the same text.
-func plain(v any) any {
-	switch x := v.(type) {
-	case *object:
-		m := map[string]any{}
-		for i, k := range x.keys {
-			m[k] = plain(x.values[i])
+// flat turns what encoding/json made of an object into paths and values.
+func flat(of map[string]any, path string, into map[string]any) map[string]any {
+	var value func(v any, path string) any
+	value = func(v any, path string) any {
+		switch x := v.(type) {
+		case map[string]any:
+			flat(x, path+"/", into)
+			return object{}
+		case []any:
+			l := &list{}
+			for i, item := range x {
+				at := path
+				switch item.(type) {
+				case map[string]any, []any:
+					at += "/" + strconv.Itoa(i)
+				}
+				v := value(item, at)
+				if _, nested := v.(*list); nested {
+					into[at] = v
+				}
+				l.items = append(l.items, v)
+			}
+			return l
 		}
-		return m
-	case *list:
-		l := make([]any, 0, len(x.items))
-		for _, item := range x.items {
-			l = append(l, plain(item))
-		}
-		return l
+		return v
 	}
-	return v
+	for key, v := range of {
+		into[path+key] = value(v, path+key)
+	}
+	return into
 }
 
 func TestDecodeReadsPythonDicts(t *testing.T) {
@@ -37,14 +53,14 @@ func TestDecodeReadsPythonDicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := plain(got).(map[string]any)
+	m := got.values
 	if j := m["j"].(float64); !math.IsNaN(j) {
 		t.Errorf("nan is %v", j)
 	}
 	delete(m, "j")
 	want := map[string]any{
-		"a": nil, "b": true, "c's": false, "d": -1.5e-3, "e": []any{1.0, 2.0}, "f": "it's Aé\n",
-		"g": map[string]any{"h": []any{}}, "i": math.Inf(1),
+		"a": nil, "b": true, "c's": false, "d": -1.5e-3, "e": &list{items: []any{1.0, 2.0}}, "f": "it's Aé\n",
+		"g": object{}, "g/h": &list{}, "i": math.Inf(1),
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("have %v, want %v", m, want)
@@ -56,52 +72,35 @@ func TestDecodeRefuses(t *testing.T) {
 		`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a" 1}`, `{a: 1}`, `{"a": 1 "b": 2}`, `{"a": }`, `{"a": 1]`,
 		`{"a": [1}`,
 		`{"a": 0x10}`, `{"a": 1_000}`, `{"a": --1}`, `{"a": nothing}`, `{"a": "\u12g4"}`, `{"a": "\u12`, `{"a": "x`,
-		"{\"a\": \"line\nend\"}", "{\"a\": 1,\n{\"b\": 2}}", // a line that begins as a row does is one
+		"{\"a\": \"line\nend\"}",
 		`{"a": ` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`,
 		`{"a": ` + strings.Repeat("9", 1000) + `}`,
 	} {
 		if got, err := decode(bad); err == nil {
-			t.Errorf("%.60q decoded to %v", bad, plain(got))
+			t.Errorf("%.60q decoded to %v", bad, got.values)
 		}
 	}
-	if _, err := decode("{\n \"a\": 1,\n \"b\": 2\n}"); err != nil {
-		t.Errorf("a pretty-printed document: %v", err)
+	for _, good := range []string{"{\n \"a\": 1,\n \"b\": 2\n}", "{\"a\": 1,\n \"b\": 2}"} { // grammar, not lines
+		if got, err := decode(good); err != nil || got.values["b"] != 2.0 {
+			t.Errorf("%q: %v, %v", good, got.values, err)
+		}
 	}
 }
 
-func TestDuplicateKeys(t *testing.T) {
-	same, err := decode(`{"a": 1, "a": 1.0}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v, ok, err := same.get("a"); v != 1.0 || !ok || err != nil {
-		t.Errorf("a key given twice with one value: %v, %v, %v", v, ok, err)
-	}
-	different, err := decode(`{"a": 1, "a": 2}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := different.get("a"); err == nil {
-		t.Error("a key given twice with two values passed")
-	}
-}
-
-// Nested objects are compared by content, whatever their place in memory.
-func TestDuplicateKeysOfEqualObjects(t *testing.T) {
-	for in, want := range map[string]bool{
-		`{"a": {"b": [1, NaN], "c": null}, "a": {"b": [1, NaN], "c": null}}`: true,
-		`{"a": [{"b": 1}], "a": [{"b": 1.0}]}`:                               true,
-		`{"a": {"b": 1}, "a": {"b": 2}}`:                                     false,
-		`{"a": {"b": 1}, "a": {"b": 1, "c": 1}}`:                             false,
-		`{"a": [1], "a": [1, 2]}`:                                            false,
-		`{"a": 1, "a": "1"}`:                                                 false,
+// Values of one path are compared by content, whatever their place in memory.
+func TestPathsGivenTwice(t *testing.T) {
+	for in, clash := range map[string]string{
+		`{"a": 1, "a": 1.0}`: "",
+		`{"a": {"b": [1, NaN], "c": null}, "a": {"b": [1, NaN], "c": null}}`: "",
+		`{"a": 1, "a": 2}`:               "a",
+		`{"a": {"b": 1}, "a": {"b": 2}}`: "a/b",
+		`{"a": [1], "a": [1, 2]}`:        "a",
+		`{"a": 1, "a": "1"}`:             "a",
+		`{"a": {"b": 1}, "a": 1}`:        "a",
 	} {
-		o, err := decode(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := o.get("a"); (err == nil) != want {
-			t.Errorf("%s: error %v, want equal values: %v", in, err, want)
+		doc, err := decode(in)
+		if err != nil || len(doc.clash) > 0 != (clash != "") || clash != "" && !doc.clash[clash] {
+			t.Errorf("%s: clash of %v, error %v, want %q", in, doc.clash, err, clash)
 		}
 	}
 }
@@ -116,15 +115,11 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte(`{"a": [1, -0.5e7, "x\u00e9\n\"", null, true, {"b": {}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in := newSource(bytes.NewReader(data), false).in
-		got, err := decodeObject(in)
-		if n := bytes.Count(data[:in.read], []byte("\n")); n != in.line-1 {
-			t.Errorf("line %d after %q", in.line, data[:in.read])
-		}
+		got, err := decode(string(data))
 		trimmed := bytes.TrimRight(data, " \t\r\n")
 		var want map[string]any
 		if !bytes.HasPrefix(data, []byte("{")) || json.Unmarshal(trimmed, &want) != nil ||
-			bytes.ContainsAny(trimmed, "\n\\") || len(data) > 1<<12 || bytes.Count(data, []byte("[")) > 20 {
+			bytes.ContainsAny(trimmed, "/\n\\") || len(data) > 1<<12 || bytes.Count(data, []byte("[")) > 20 {
 			return
 		}
 		if err != nil {
@@ -135,8 +130,8 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if text := bytes.ToValidUTF8(trimmed, nil); len(text) == len(trimmed) &&
-			!reflect.DeepEqual(plain(got), any(want)) {
-			t.Errorf("%q: have %v, want %v", data, plain(got), want)
+			!reflect.DeepEqual(got.values, flat(want, "", map[string]any{})) {
+			t.Errorf("%q: have %v, want %v", data, got.values, want)
 		}
 	})
 }

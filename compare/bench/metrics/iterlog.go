@@ -1,17 +1,16 @@
 package metrics
 
 import (
+	"bufio"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
-
-// iterationFormat is an engine's iteration log: TensorRT-LLM's --iteration_log
-// (one Python dict per line), and its lines under print_iter_log.
-const iterationFormat = "iteration-log"
 
 // The clocks, best first. Under TensorRT-LLM's overlap scheduler iterLatencyMS
 // spans about two loops, and the device time a row prints is that of the row
@@ -24,24 +23,82 @@ const (
 	iteration  = "iteration"
 )
 
-// clocks are all of them in that order, clockOf by the names of the times in rows.
-var (
-	clocks  = []string{gpuForward, deviceStep, hostStep, elapsed, iteration}
-	clockOf = map[string]string{
-		"gpuForwardTimeMS":      gpuForward,
-		"prevDeviceStepTimeMS":  deviceStep,
-		"prev_device_step_time": deviceStep,
-		"hostStepTimeMS":        hostStep,
-		"host_step_time":        hostStep,
-		"elapsed_time":          elapsed,
-		"iterLatencyMS":         iteration,
-	}
-)
+// rowTimes are the names of the times in the rows of iteration logs, the best clock first.
+var rowTimes = []struct{ path, clock string }{
+	{"gpuForwardTimeMS", gpuForward},
+	{"prevDeviceStepTimeMS", deviceStep},
+	{"prev_device_step_time", deviceStep},
+	{"hostStepTimeMS", hostStep},
+	{"host_step_time", hostStep},
+	{"elapsed_time", elapsed},
+	{"iterLatencyMS", iteration},
+}
 
-// row is one line of an iteration log before its time is chosen.
-type row struct {
-	step  Step
-	times map[string]router.Number // by clock; undefined for "N/A" and null
+// rowNumbers are the names of what else rows say, the first that is there: of TensorRT-LLM's
+// --iteration_log and /metrics, of print_iter_log, and of --log_iteration_data.
+var rowNumbers = [...][]string{
+	{"iter", "Iteration Counter"},
+	{"global_rank", "rank", "attentionDpRank"},
+	{"inflightBatchingStats/numScheduledRequests", "num_scheduled_requests", "Scheduled Requests"},
+	{"inflightBatchingStats/numCtxTokens", "states/num_ctx_tokens", "Total Context Tokens"},
+	{"inflightBatchingStats/numGenRequests", "states/num_generation_tokens", "Generation Requests"},
+}
+
+// isIteration recognizes a row that is an object.
+func isIteration(d *document) bool {
+	return d.has("iter") && (d.has("iterLatencyMS") || d.has("hostStepTimeMS")) ||
+		d.has("Iteration Counter", "Active Request Count", "Timestamp")
+}
+
+// iterationRow is a line of print_iter_log as a document, of which there are four layouts: between
+// "iter = " and "states = " stand "key = value" or "key: value", and the states are a Python dict.
+func iterationRow(line *document) (*document, bool) {
+	at := strings.Index(line.text, "iter = ")
+	states := strings.Index(line.text, "states = {")
+	if at < 0 || states < at {
+		return nil, false
+	}
+	row := newDocument(line.line, line.rank)
+	for part := range strings.SplitSeq(line.text[at:states], ", ") {
+		key, value, ok := strings.Cut(part, " = ")
+		if !ok {
+			key, value, _ = strings.Cut(part, ": ")
+		}
+		if value = strings.TrimSpace(value); strings.Trim(value, "0123456789") == "" && value != "" {
+			n, _ := strconv.ParseFloat(value, 64)
+			row.set(strings.TrimSpace(key), n)
+		} else {
+			row.set(strings.TrimSpace(key), value)
+		}
+	}
+	of := newDocument(line.line, line.rank)
+	text := line.text[states+len("states = "):]
+	_ = decodeObject(&reader{Reader: bufio.NewReader(strings.NewReader(text))}, of) // what a cut row still says
+	for _, path := range of.paths {
+		row.set("states/"+path, of.values[path])
+	}
+	return row, true
+}
+
+// span is a time in milliseconds: 12.5, "12.5ms" or "0.0125s"; "N/A" and null are undefined.
+func span(v any) router.Number {
+	text, ok := v.(string)
+	if !ok {
+		n, _ := number(v)
+		return n
+	}
+	factor := 1.0
+	digits, ok := strings.CutSuffix(text, "ms")
+	if !ok {
+		if digits, ok = strings.CutSuffix(text, "s"); ok {
+			factor = 1e3
+		}
+	}
+	x, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !router.Number(x).Defined() {
+		return router.Undefined()
+	}
+	return router.Number(x * factor)
 }
 
 // iterationLog is what a log remembers from row to row.
@@ -51,180 +108,151 @@ type iterationLog struct {
 	gaps  int64                 // iterations that are missing between two rows of a rank
 }
 
-// row adds a row to the log.
-func (rep *report) row(r row) {
-	if rep.log == nil {
-		rep.log = &iterationLog{clock: r.bestClock(), last: map[router.OptInt]int{}}
-	}
-	it := rep.log
-	rep.found = true
-	r.step.Clock, r.step.TimeMS = it.clock, router.Undefined()
-	if v, ok := r.times[it.clock]; ok {
-		r.step.TimeMS = v
-	}
-	previous, have := it.last[r.step.Rank]
-	if have && len(rep.steps) < maxSteps && r.step.Iter > rep.steps[previous].Iter+1 {
-		it.gaps += r.step.Iter - rep.steps[previous].Iter - 1
-	}
-	if it.clock == deviceStep { // the time is that of the row before
-		if have && r.step.Iter == rep.steps[previous].Iter+1 {
-			rep.steps[previous].TimeMS = r.step.TimeMS
+// readIteration adds a row to the log.
+func readIteration(r *report, doc *document) {
+	if doc.text != "" {
+		row, ok := iterationRow(doc)
+		if !ok {
+			return
 		}
-		r.step.TimeMS = router.Undefined()
+		doc = row
 	}
-	if len(rep.steps) < maxSteps && (have || len(it.last) < maxRanks) {
-		it.last[r.step.Rank] = len(rep.steps)
-	}
-	rep.step(r.step)
-}
-
-// bestClock is the clock of a row's best time; "" without any.
-func (r row) bestClock() string {
-	for _, clock := range clocks {
-		if _, ok := r.times[clock]; ok {
-			return clock
+	var numbers [len(rowNumbers)]router.OptInt
+	for i, names := range rowNumbers {
+		numbers[i] = router.NoID
+		for _, name := range slices.Backward(names) {
+			if v, ok := r.number(doc, name); ok && v >= 0 && v < 1<<53 {
+				numbers[i] = router.OptInt(v)
+			}
 		}
 	}
-	return ""
-}
-
-// maxRanks bounds what a hostile log can make the parser remember.
-const maxRanks = 1 << 16
-
-// finishIterations cuts the warm-up and summarizes the rest.
-func finishIterations(rep *report) {
-	it := rep.log
-	if it.gaps > 0 {
-		rep.warn("the iteration log lacks " + quantity.Count(it.gaps, "iteration") + " between its rows")
+	s := Step{int64(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], router.Undefined(), "", false}
+	if !s.Rank.Defined() || s.Rank >= 1<<31 {
+		s.Rank = router.OptInt(doc.rank)
 	}
-	if it.clock == iteration {
-		rep.warn("iterLatencyMS spans about two steps under the overlap scheduler: compare it only with iterLatencyMS")
-	}
-	var kept []router.Number
-	for _, i := range cutWarmup(rep.steps) {
-		if rep.steps[i].TimeMS.Defined() {
-			kept = append(kept, rep.steps[i].TimeMS)
-		}
-	}
-	if len(kept) == 0 {
-		rep.warn("the iteration log has no steady decode step after its warm-up")
+	if s.Iter < 0 {
+		r.warn(fmt.Sprintf("line %d is not used: an iteration row without an iteration number", doc.line))
 		return
 	}
-	mean, median, _ := summary(kept)
-	what := it.clock + " of steady full decode batches"
-	rep.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
-	rep.metric(0, metricOf("step_time_p50", "", "median "+what, median))
-	rep.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", len(kept),
-		quantity.Count(len(rep.steps), "iteration row")))
+	if v, ok := r.number(doc, "statsDroppedFrames"); ok && v > 0 {
+		r.warn("the engine dropped rows of its statistics: the iteration log has gaps")
+	}
+	if drafts, ok := r.number(doc, "specDecodingStats/numDraftTokens"); ok && drafts > 0 {
+		r.warn(speculation)
+	}
+	if r.log == nil {
+		r.log = &iterationLog{last: map[router.OptInt]int{}}
+		for _, t := range slices.Backward(rowTimes) {
+			if doc.has(t.path) {
+				r.log.clock = t.clock
+			}
+		}
+	}
+	for _, t := range rowTimes {
+		if t.clock == r.log.clock && doc.has(t.path) {
+			s.TimeMS = span(doc.values[t.path])
+		}
+	}
+	r.found, s.Clock = true, r.log.clock
+	r.follow(s)
 }
 
-// isIterationDict recognizes a row of --iteration_log and of /metrics.
-func isIterationDict(o *object) bool {
-	return o.has("iter") && (o.has("iterLatencyMS") || o.has("hostStepTimeMS"))
+// maxRanks bounds what a hostile report can make the parser remember.
+const maxRanks = 1 << 16
+
+// follow adds a step after the last one of its rank.
+func (r *report) follow(s Step) {
+	it := r.log
+	previous, have := it.last[s.Rank]
+	if have && len(r.steps) < maxSteps && s.Iter > r.steps[previous].Iter+1 {
+		it.gaps += s.Iter - r.steps[previous].Iter - 1
+	}
+	if it.clock == deviceStep { // the time is that of the row before
+		if have && s.Iter == r.steps[previous].Iter+1 {
+			r.steps[previous].TimeMS = s.TimeMS
+		}
+		s.TimeMS = router.Undefined()
+	}
+	if len(r.steps) < maxSteps && (have || len(it.last) < maxRanks) {
+		it.last[s.Rank] = len(r.steps)
+	}
+	r.step(s)
 }
 
-func readIterationDict(f fields) {
-	r := row{times: map[string]router.Number{}, step: Step{
-		Iter: f.whole("iter"), Rank: router.NoID,
-		Requests:        f.stated("inflightBatchingStats/numScheduledRequests"),
-		ContextTokens:   f.stated("inflightBatchingStats/numCtxTokens"),
-		GeneratedTokens: f.stated("inflightBatchingStats/numGenRequests"),
-	}}
-	for _, key := range []string{"attentionDpRank", "rank"} {
-		if v, ok := f.number(key); ok && v >= 0 && v < 1<<31 {
-			r.step.Rank = router.OptInt(v)
+// finishIterations cuts the warm-up and summarizes the rest. Ranks of attention data parallelism run
+// batches of their own in step with each other, so an iteration takes as long as its slowest rank.
+func finishIterations(r *report) {
+	if r.log == nil {
+		return
+	}
+	if r.log.gaps > 0 {
+		r.warn("the iteration log lacks " + quantity.Count(r.log.gaps, "iteration") + " between its rows")
+	}
+	if r.log.clock == iteration {
+		r.warn("iterLatencyMS spans about two steps under the overlap scheduler: compare it only with iterLatencyMS")
+	}
+	slowest := map[int64]router.Number{}
+	byRank := map[router.OptInt][]router.Number{}
+	used := 0
+	steady := cutWarmup(r.steps)
+	for _, i := range steady {
+		if s := r.steps[i]; s.TimeMS.Defined() {
+			used++
+			slowest[s.Iter] = max(slowest[s.Iter], s.TimeMS)
+			byRank[s.Rank] = append(byRank[s.Rank], s.TimeMS)
 		}
 	}
-	for _, key := range f.o.keys {
-		if clock := clockOf[key]; clock != "" {
-			r.times[clock], _ = f.number(key)
+	if advice := worthRecording(r.steps, steady); advice != "" && r.log.clock == "" {
+		r.warn(advice)
+	}
+	if used == 0 {
+		r.warn("the iteration log has no steady decode step after its warm-up")
+		return
+	}
+	what := r.log.clock + " of steady full decode batches"
+	if len(byRank) > 1 {
+		what += ", slowest rank of each iteration"
+		var means []string
+		for _, rank := range slices.Sorted(maps.Keys(byRank)) {
+			mean, _, _ := summary(byRank[rank])
+			means = append(means, fmt.Sprintf("%d: %s ms", rank, quantity.Digits3(mean)))
 		}
+		r.warn("step time is of the slowest rank of each iteration; means by rank " + shortened(means))
 	}
-	if v, ok := f.number("statsDroppedFrames"); ok && v > 0 {
-		f.rep.warn("the engine dropped rows of its statistics: the iteration log has gaps")
-	}
-	if drafts, ok := f.number("specDecodingStats/numDraftTokens"); ok && drafts > 0 {
-		f.rep.warn(speculation)
-	}
-	f.rep.row(r)
+	mean, median, _ := summary(slices.Collect(maps.Values(slowest)))
+	r.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
+	r.metric(0, metricOf("step_time_p50", "", "median "+what, median))
+	r.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", used,
+		quantity.Count(len(r.steps), "iteration row")))
 }
 
-// iterationText are the lines of print_iter_log, of which there are four
-// layouts. They are read by key: between "iter = " and "states = " as
-// "key = value" or "key: value", and the states as a Python dict of integers.
-var iterationText = textFormat{name: iterationFormat, line: iterationLine, finish: finishIterations}
-
-func iterationLine(rec record, rep *report) (label string, v float64) {
-	at := strings.Index(rec.text, "iter = ")
-	states := strings.Index(rec.text, "states = {")
-	if at < 0 || states < at {
-		return "", 0
+// shortened lists eight at most.
+func shortened(list []string) string {
+	if len(list) > 8 {
+		list = append(list[:8:8], "…")
 	}
-	r := row{step: Step{Iter: -1, Rank: router.OptInt(rec.rank), Requests: router.NoID, ContextTokens: router.NoID,
-		GeneratedTokens: router.NoID}, times: map[string]router.Number{}}
-	for part := range strings.SplitSeq(rec.text[at:states], ", ") {
-		key, value, ok := strings.Cut(part, " = ")
-		if !ok {
-			key, value, _ = strings.Cut(part, ": ")
-		}
-		r.head(strings.TrimSpace(key), strings.TrimSpace(value))
-	}
-	for part := range strings.SplitSeq(strings.Trim(rec.text[states+len("states = "):], "{} "), ", ") {
-		key, value, _ := strings.Cut(part, ": ")
-		switch strings.Trim(key, "'") {
-		case "num_ctx_tokens":
-			r.step.ContextTokens = wholeText(value)
-		case "num_generation_tokens":
-			r.step.GeneratedTokens = wholeText(value)
-		}
-	}
-	if r.step.Iter < 0 {
-		rep.warn(fmt.Sprintf("line %d is not used: an iteration row without an iteration number", rec.line))
-		return "", 0
-	}
-	rep.row(r)
-	return "", 0
+	return strings.Join(list, ", ")
 }
 
-// head takes one of the pairs before the states.
-func (r *row) head(key, value string) {
-	switch key {
-	case "iter":
-		r.step.Iter = int64(wholeText(value))
-	case "global_rank":
-		if n := wholeText(value); n >= 0 && n < 1<<31 {
-			r.step.Rank = n
-		}
-	case "num_scheduled_requests":
-		r.step.Requests = wholeText(value)
-	default:
-		if clock := clockOf[key]; clock != "" {
-			r.times[clock] = span(value)
+// worthRecording names the iterations that a profile should hold: steady decode steps, and the
+// largest prefill.
+func worthRecording(steps []Step, steady []int) string {
+	prefill := -1
+	for i, s := range steps {
+		if s.ContextTokens > 0 && (prefill < 0 || s.ContextTokens > steps[prefill].ContextTokens) {
+			prefill = i
 		}
 	}
-}
-
-// wholeText reads a whole number that is not negative; anything else is undefined.
-func wholeText(s string) router.OptInt {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return router.NoID
+	var worth []string
+	if len(steady) > 0 {
+		first := steps[steady[len(steady)/2]].Iter
+		worth = append(worth, fmt.Sprintf("%d to %d (full decode)", first, first+9))
 	}
-	return router.OptInt(n)
-}
-
-// span reads "12.5ms" or "0.0125s" in milliseconds; "N/A" is undefined.
-func span(s string) router.Number {
-	factor := 1.0
-	number, ok := strings.CutSuffix(s, "ms")
-	if !ok {
-		if number, ok = strings.CutSuffix(s, "s"); ok {
-			factor = 1e3
-		}
+	if prefill >= 0 {
+		worth = append(worth, fmt.Sprintf("%d (%d prompt tokens)", steps[prefill].Iter, steps[prefill].ContextTokens))
 	}
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !router.Number(v).Defined() {
-		return router.Undefined()
+	if len(worth) == 0 {
+		return ""
 	}
-	return router.Number(v * factor)
+	return "iterations worth recording, with moebalance profile --iterations: " + strings.Join(worth, " and ")
 }

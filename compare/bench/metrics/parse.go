@@ -12,41 +12,6 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// jsonFormat is one kind of JSON object that a tool writes.
-type jsonFormat struct {
-	format string
-	is     func(*object) bool
-	rule   string // how the tool takes percentiles, see metricOf
-	read   func(fields)
-}
-
-// jsonFormats in the order they are tried; the first that fits takes the object.
-var jsonFormats = []jsonFormat{
-	{workloadFormat, has("perfect_router", "ranks", "tokens_per_rank", "tokens_per_second"), workloadFormat +
-		", linear", readWorkload},
-	{iterationFormat, isIterationDict, "", readIterationDict},
-	{trtllmReportFormat, has("performance", "request_info", "engine"), trtllmRule, readTRTLLMReport},
-	{trtllmReportFormat, has("performance", "world_info"), trtllmRule, readTRTLLMReport},
-	{sglangFormat + "/json", isSGLang, sglangRule, readSGLang},
-	{offlineFormat + "/json", has("successful_requests", "total_latency", "output_throughput", "request_throughput"),
-		"", func(f fields) { f.record(offlineMembers) }},
-	{benchMoEFormat, isBenchMoE, "", readBenchMoE},
-	{oneBatchFormat, has("overall_throughput", "total_latency", "prefill_latency", "batch_size"), "", readOneBatch},
-	{sweepFormat, has("run_number", "completed", "request_throughput", "output_throughput", "duration"), servingRule,
-		func(f fields) { f.rep.sweepRun(f) }},
-	{servingFormat + "/json", has("completed", "request_throughput", "output_throughput", "duration"), servingRule,
-		readServing},
-	{vllmThroughputFormat + "/json", has("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second",
-		"tokens_per_second"), "", readVLLMThroughput},
-	{vllmLatencyFormat + "/json", has("avg_latency", "latencies", "percentiles"), vllmRule, readVLLMLatency},
-	{aiperfFormat, isAIPerf, "", readAIPerf},
-}
-
-// has recognizes objects with all the keys.
-func has(keys ...string) func(*object) bool {
-	return func(o *object) bool { return o.has(keys...) }
-}
-
 // Parse reads the output of one launch, which errors call by its name. Custom metrics
 // must be found. With at least one of them the rest of the output need not be a known
 // format, and a report in it that cannot be used is a warning.
@@ -56,7 +21,7 @@ func has(keys ...string) func(*object) bool {
 // missing or contradicts itself, and when reading fails.
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	p := newParser(custom)
-	src := newSource(r, len(custom) > 0)
+	src := newSource(r)
 	if err := src.each(p.offer); err != nil {
 		return Result{}, named(name, err)
 	}
@@ -72,15 +37,15 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 // collected lines of the built-in workload or a client's JSON Lines, and returns
 // one Result per object in order. Text between the objects is ignored.
 func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
-	src := newSource(r, len(custom) > 0)
+	src := newSource(r)
 	var runs []Result
 	var failed error
-	err := src.each(func(rec record) {
-		if rec.doc == nil || failed != nil {
+	err := src.each(func(doc *document) {
+		if doc.text != "" || doc.paths == nil || failed != nil {
 			return
 		}
 		p := newParser(custom)
-		p.offer(rec)
+		p.offer(doc)
 		run, err := p.result(nil)
 		runs, failed = append(runs, run), err
 	})
@@ -105,127 +70,95 @@ func named(name string, err error) error {
 	return err
 }
 
-// parser offers every record to every format.
+// parser offers every document to the formats.
 type parser struct {
 	wanted  []Custom
+	picked  [][]float64 // by wanted: the matches of a rule that chooses one
 	custom  *report
-	texts   []*report // one for each of textFormats
-	objects []*report // of the layouts found, in the order they were found
+	reports []*report // one for each of formats
+	log     *report   // of iteration rows, which are objects or lines
 	records int
 	open    int // the line the output ends in, 0 when its last line is whole
 }
 
 func newParser(custom []Custom) *parser {
-	p := &parser{wanted: custom, custom: newReport(customFormat)}
-	for _, f := range textFormats {
-		rep := newReport(f.name)
-		rep.rule = f.rule
-		p.texts = append(p.texts, rep)
+	p := &parser{wanted: custom, picked: make([][]float64, len(custom)), custom: newReport(&format{format: customFormat})}
+	for _, f := range formats {
+		p.reports = append(p.reports, newReport(f))
+		if f.format == iterationFormat {
+			p.log = p.reports[len(p.reports)-1]
+		}
 	}
 	return p
 }
 
-func (p *parser) offer(rec record) {
-	if rec.doc == nil && rec.text == "" {
+func (p *parser) offer(doc *document) {
+	if doc.text == "" && doc.paths == nil {
 		return
 	}
 	p.records++
-	if rec.doc != nil {
-		p.object(rec)
-		return
+	for i, c := range p.wanted {
+		c.read(doc, p.custom, &p.picked[i])
 	}
-	if rec.open {
-		p.open = rec.line
+	if doc.open {
+		p.open = doc.line
 	}
-	for _, c := range p.wanted {
-		c.text(rec, p.custom)
-	}
-	for i := range textFormats {
-		textFormats[i].read(rec, p.texts[i])
-	}
-}
-
-func (p *parser) object(rec record) {
-	for _, c := range p.wanted {
-		c.object(rec, p.custom)
-		at := rec
-		for line := range strings.SplitSeq(rec.raw, "\n") {
-			at.raw = line
-			c.text(at, p.custom)
-			at.line++
-		}
-	}
-	for _, l := range jsonFormats {
-		if l.is(rec.doc) {
-			rep := p.reportOf(l.format)
-			rep.found, rep.rule = true, l.rule
-			f := fields{o: rec.doc, line: rec.line, rep: rep}
-			l.read(f)
-			f.setup()
-			return
-		}
-	}
-}
-
-// reportOf is the report of a format of objects. Rows of an iteration log go
-// to one place whether they are objects or text.
-func (p *parser) reportOf(format string) *report {
-	for _, of := range [][]*report{p.objects, p.texts} {
-		for _, rep := range of {
-			if rep.format == format {
-				return rep
+	if doc.text == "" {
+		for _, r := range p.reports {
+			if r.is != nil && r.is(doc) {
+				r.found = true
+				r.read(doc)
+				return
 			}
 		}
+		return
 	}
-	rep := newReport(format)
-	p.objects = append(p.objects, rep)
-	return rep
+	for _, r := range p.reports {
+		if r.is == nil {
+			r.read(doc)
+		}
+	}
+	readIteration(p.log, doc)
 }
 
-// reports ends the formats that recognized themselves and returns them: one report
+// found ends the formats that recognized themselves and returns them: one report
 // at most, then an iteration log, which may accompany any report. Under custom
 // metrics a report that cannot be used is only a warning.
-func (p *parser) reports() ([]*report, error) {
-	var found, logs []*report
-	for i, rep := range p.texts {
-		if !rep.found {
+func (p *parser) found() ([]*report, error) {
+	var found []*report
+	for _, r := range p.reports {
+		if !r.found {
 			continue
 		}
-		if finish := textFormats[i].finish; finish != nil && rep.err == nil {
-			finish(rep)
+		if r.finish != nil && r.err == nil {
+			r.finish(r)
 		}
-		rep.demand(textFormats[i].needs)
-		if rep.log != nil {
-			logs = append(logs, rep)
-		} else {
-			found = append(found, rep)
+		if r.demand(); r != p.log {
+			found = append(found, r)
 		}
 	}
-	for _, rep := range p.objects {
-		if rep.format == sweepFormat && rep.err == nil {
-			rep.finishSweep()
-		}
-	}
-	found = append(found, p.objects...)
 	if len(found) > 1 {
-		var formats []string
-		for _, rep := range found {
-			formats = append(formats, rep.format)
+		var names []string
+		for _, r := range found {
+			names = append(names, r.name)
 		}
-		found[0].err = &input.Error{Expected: "one report", Found: strings.Join(formats, " and "),
+		found[0].err = &input.Error{Expected: "one report", Found: strings.Join(names, " and "),
 			Try: "pass them one at a time"}
 	}
-	for _, rep := range append(slices.Clip(found), logs...) {
+	if p.log.found {
+		found = append(found, p.log)
+	}
+	for _, r := range found {
 		switch {
-		case rep.err == nil:
+		case r.err == nil:
 		case len(p.wanted) == 0:
-			return nil, rep.err
+			return nil, r.err
 		default:
-			p.custom.warn("only --metric was read: " + fault(rep.err))
+			p.custom.warn("only --metric was read: " + fault(r.err))
 			return nil, nil
 		}
 	}
-	return append(found, logs...), nil
+	return found, nil
 }
 
 // fault is an error without the name of the output.
@@ -238,29 +171,31 @@ func fault(err error) string {
 
 // result puts the reports together. cut is the first object that did not parse.
 func (p *parser) result(cut error) (Result, error) {
+	for i, c := range p.wanted {
+		c.choose(p.picked[i], p.custom)
+	}
 	if p.custom.err != nil {
 		return Result{}, p.custom.err
 	}
 	for _, c := range p.wanted {
-		c.pick(p.custom)
 		if _, ok := (Result{Metrics: p.custom.metrics}).Metric(c.Name); !ok {
 			return Result{}, &input.Error{Expected: "a match of metric " + strconv.Quote(c.Name) + ", " + c.rule(),
 				Found: "none in " + quantity.Count(p.records, "line")}
 		}
 	}
-	reports, err := p.reports()
+	reports, err := p.found()
 	if err != nil {
 		return Result{}, err
 	}
 	if len(reports) == 0 && len(p.wanted) == 0 {
 		return Result{}, p.nothing(cut)
 	}
-	out := Result{Format: p.custom.format, Metrics: p.custom.metrics, Warnings: p.custom.warnings}
-	for i, rep := range reports {
-		out.add(rep, i == 0)
+	out := Result{Format: p.custom.name, Metrics: p.custom.metrics, Warnings: p.custom.warnings}
+	for i, r := range reports {
+		out.add(r, i == 0)
 	}
 	if p.open > 0 && slices.ContainsFunc(append(reports, p.custom),
-		func(rep *report) bool { return slices.Contains(rep.lines, p.open) }) {
+		func(r *report) bool { return slices.Contains(r.lines, p.open) }) {
 		out.Warnings = append(out.Warnings,
 			fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.open))
 	}
@@ -296,7 +231,7 @@ func (r *Result) primary(custom bool) string {
 // custom metric hides the format's own of that name.
 func (r *Result) add(rep *report, first bool) {
 	if first {
-		r.Format, r.Work, r.Lengths, r.Proof, r.Setup = rep.format, rep.work, rep.lengths, rep.proof, rep.setup
+		r.Format, r.Work, r.Lengths, r.Proof, r.Setup = rep.name, rep.work, rep.lengths, rep.proof, rep.setup
 	}
 	for _, m := range rep.metrics {
 		if _, taken := r.Metric(m.Name); !taken {

@@ -83,12 +83,12 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Of several faults in one object it is always the first that is named.
+// Of several faults in one object it is always the first in the output that is named.
 func TestParseNamesTheSameFault(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"iteration row": {`{"iter": 1, "iterLatencyMS": 2, "inflightBatchingStats": {"numGenRequests": "a", "numCtxTokens": "b", "numScheduledRequests": "c"}}`, "numScheduledRequests"},
-		"trtllm-bench":  {`{"engine": {}, "performance": {"system_output_throughput_tok_s": 1, "request_throughput_req_s": 1, "total_latency_ms": 1}, "request_info": {"num_requests": 1, "avg_output_length": "a", "avg_input_length": "b"}}`, "avg_input_length"},
-		"aiperf":        {`{"output_token_throughput": {"unit": "tokens/sec", "avg": 1}, "request_count": {"unit": "requests", "avg": 1}, "output_sequence_length": {"avg": "a"}, "input_sequence_length": {"avg": "b"}}`, "input_sequence_length"},
+		"trtllm-bench":  {`{"engine": {}, "performance": {"system_output_throughput_tok_s": 1, "request_throughput_req_s": 1, "total_latency_ms": 1}, "request_info": {"num_requests": 1, "avg_output_length": "a", "avg_input_length": "b"}}`, "avg_output_length"},
+		"aiperf":        {`{"output_token_throughput": {"unit": "tokens/sec", "avg": 1}, "request_count": {"unit": "requests", "avg": 1}, "output_sequence_length": {"avg": "a"}, "input_sequence_length": {"avg": "b"}}`, "output_sequence_length"},
 	} {
 		for range 30 {
 			if _, err := Parse("output", strings.NewReader(c.in), nil); err == nil ||

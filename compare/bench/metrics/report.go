@@ -1,10 +1,11 @@
 package metrics
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -13,7 +14,8 @@ import (
 
 // report is what one format has found in an output so far.
 type report struct {
-	format   string
+	*format
+	name     string // of the format, or of the variant that a line names
 	rule     string // how the tool takes percentiles, see metricOf
 	metrics  []Metric
 	lines    []int // where each metric was found
@@ -27,149 +29,260 @@ type report struct {
 	// inputLength and outputLength are means over the requests, for reports without
 	// totals; undefined where the report does not give them.
 	inputLength, outputLength router.Number
-	generation                string // of trtllm-bench's labels: "" for a, b or c
-	// log is set by the first row of an iteration log.
-	log *iterationLog
-	// matches are the numbers found so far for rules that pick one of several, by metric.
-	matches map[string][]router.Number
-	// The runs of a sweep, and their numbers.
-	runs       []Result
-	runNumbers []router.Number
+	since                     string // the newest label of trtllm-bench: "" for a, b or c
+	log                       *iterationLog
+	runs                      []Result // of a sweep
 
-	warmup bool // lines of a warm-up are being passed over
-
+	skips bool  // within the gap
 	found bool  // the format has recognized itself
 	err   error // the first fault
 }
 
-func newReport(format string) *report {
-	return &report{format: format, inputLength: router.Undefined(), outputLength: router.Undefined()}
+func newReport(f *format) *report {
+	return &report{format: f, name: f.format, rule: f.percentiles, inputLength: router.Undefined(),
+		outputLength: router.Undefined()}
 }
 
-// errTwice is the cause of an error about two values of one thing.
-var errTwice = errors.New("two values")
-
 // fail keeps the first fault. Line 0 is the whole report.
-func (rep *report) fail(line int, e input.Error) {
-	if rep.err != nil {
+func (r *report) fail(line int, e input.Error) {
+	if r.err != nil {
 		return
 	}
-	e.Position = rep.format + " report"
+	e.Position = r.name + " report"
 	if line > 0 {
-		e.Position = "line " + strconv.Itoa(line) + " (" + rep.format + ")"
+		e.Position = "line " + strconv.Itoa(line) + " (" + r.name + ")"
 	}
-	rep.err = &e
+	r.err = &e
 }
 
 // failTwice is about two values of one thing.
-func (rep *report) failTwice(line int, what, first, second string) {
+func (r *report) failTwice(line int, what, first, second string) {
 	try := "pass the output of one launch"
-	if rep.format == customFormat {
-		try = "make the --metric rule match only one of them"
+	if r.name == customFormat {
+		try = "make the --metric rule match only one of them, or choose: NAME:UNIT:higher:last=REGEX, or :median"
 	}
-	rep.fail(line, input.Error{Expected: what + " = " + first + " as before", Found: second, Try: try, Err: errTwice})
+	r.fail(line, input.Error{Expected: what + " = " + first + " as before", Found: second, Try: try, Err: errTwice})
 }
 
 // demand fails when a report that was found lacks a metric that a whole one has.
-func (rep *report) demand(needs []string) {
-	for _, name := range needs {
-		if !slices.ContainsFunc(rep.metrics, func(m Metric) bool { return m.Name == name }) {
-			rep.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
+func (r *report) demand() {
+	for _, name := range r.needs {
+		if !slices.ContainsFunc(r.metrics, func(m Metric) bool { return m.Name == name }) {
+			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
 		}
 	}
 }
 
 // metric records a metric. The same metric again must have the same value:
 // a warm-up report and a main report in one output are two launches.
-func (rep *report) metric(line int, m Metric) {
-	for i, old := range rep.metrics {
+func (r *report) metric(line int, m Metric) {
+	for i, old := range r.metrics {
 		if old.Name != m.Name {
 			continue
 		}
 		if !sameNumber(old.Value, m.Value) || old.Definition != m.Definition {
-			at := strconv.FormatFloat(float64(old.Value), 'g', -1, 64) + " (line " + strconv.Itoa(rep.lines[i]) + ")"
-			rep.failTwice(line, m.Name, at, strconv.FormatFloat(float64(m.Value), 'g', -1, 64))
+			at := strconv.FormatFloat(float64(old.Value), 'g', -1, 64) + " (line " + strconv.Itoa(r.lines[i]) + ")"
+			r.failTwice(line, m.Name, at, strconv.FormatFloat(float64(m.Value), 'g', -1, 64))
 		}
 		return
 	}
-	rep.metrics, rep.lines = append(rep.metrics, m), append(rep.lines, line)
-}
-
-// count records a number of things, which must not contradict an earlier one.
-func (rep *report) count(line int, what string, into *Count, v float64) {
-	n := Exactly(int64(v))
-	switch {
-	case !(v >= 0 && v <= 1<<53) || v != math.Trunc(v):
-		rep.fail(line, input.Error{Expected: "a whole number of " + what, Found: strconv.FormatFloat(v, 'g', -1, 64)})
-	case into.Known && *into != n:
-		rep.failTwice(line, what, strconv.FormatInt(into.N, 10), strconv.FormatInt(n.N, 10))
-	default:
-		*into = n
-	}
-}
-
-// countTokens turns mean lengths into the token counts that were not given.
-func (rep *report) countTokens() {
-	if !rep.work.Requests.Known {
-		return
-	}
-	n := router.Number(rep.work.Requests.N)
-	if !rep.work.InputTokens.Known {
-		rep.work.InputTokens = wholeTokens(n * rep.inputLength)
-	}
-	if !rep.work.OutputTokens.Known {
-		rep.work.OutputTokens = wholeTokens(n * rep.outputLength)
-	}
-}
-
-// wholeTokens is the count that requests times a mean length stands for.
-func wholeTokens(v router.Number) Count {
-	if !(v >= 0 && v <= 1<<53) {
-		return Count{}
-	}
-	return Exactly(int64(math.Round(float64(v))))
-}
-
-func (rep *report) step(s Step) {
-	if len(rep.steps) >= maxSteps {
-		rep.cutRows++
-		return
-	}
-	rep.steps = append(rep.steps, s)
-}
-
-// timed adds steps of which nothing but their times is known.
-func (rep *report) timed(times []router.Number, factor router.Number, clock string) {
-	for i, t := range times {
-		rep.step(Step{Iter: int64(i), Rank: router.NoID, Requests: router.NoID, ContextTokens: router.NoID,
-			GeneratedTokens: router.NoID, TimeMS: factor * t, Clock: clock})
-	}
-}
-
-// warn adds a warning that is not there yet.
-func (rep *report) warn(text string) {
-	if !slices.Contains(rep.warnings, text) {
-		rep.warnings = append(rep.warnings, text)
-	}
-}
-
-// end adds the warnings that are known only at the end.
-func (rep *report) end() {
-	if rep.cutRows > 0 {
-		rep.warn(quantity.Count(rep.cutRows, "iteration row") + " beyond the first " + strconv.Itoa(maxSteps) +
-			" were dropped")
-	}
+	r.metrics, r.lines = append(r.metrics, m), append(r.lines, line)
 }
 
 func sameNumber(a, b router.Number) bool {
 	return a == b || !a.Defined() && !b.Defined()
 }
 
-// number is the float of a decoded value; an infinity or NaN is undefined.
-func number(v any) (router.Number, bool) {
-	x, ok := v.(float64)
-	if !ok || math.IsInf(x, 0) {
-		return router.Undefined(), ok
+// count records a number of things, which must not contradict an earlier one.
+func (r *report) count(line int, what string, into *Count, v float64) {
+	n := Exactly(int64(v))
+	switch {
+	case !(v >= 0 && v <= 1<<53) || v != math.Trunc(v):
+		r.fail(line, input.Error{Expected: "a whole number of " + what, Found: strconv.FormatFloat(v, 'g', -1, 64)})
+	case into.Known && *into != n:
+		r.failTwice(line, what, strconv.FormatInt(into.N, 10), strconv.FormatInt(n.N, 10))
+	default:
+		*into = n
 	}
-	return router.Number(x), true
+}
+
+// countTokens turns mean lengths into the token counts that were not given.
+func (r *report) countTokens() {
+	if !r.work.Requests.Known {
+		return
+	}
+	n := router.Number(r.work.Requests.N)
+	for _, t := range []struct {
+		into *Count
+		mean router.Number
+	}{{&r.work.InputTokens, r.inputLength}, {&r.work.OutputTokens, r.outputLength}} {
+		if v := n * t.mean; !t.into.Known && v >= 0 && v <= 1<<53 {
+			*t.into = Exactly(int64(math.Round(float64(v))))
+		}
+	}
+}
+
+func (r *report) step(s Step) {
+	if len(r.steps) >= maxSteps {
+		r.cutRows++
+		return
+	}
+	r.steps = append(r.steps, s)
+}
+
+// timed adds steps of which nothing but their times is known.
+func (r *report) timed(times []router.Number, factor router.Number, clock string) {
+	for i, t := range times {
+		r.step(Step{Iter: int64(i), Rank: router.NoID, Requests: router.NoID, ContextTokens: router.NoID,
+			GeneratedTokens: router.NoID, TimeMS: factor * t, Clock: clock})
+	}
+}
+
+// warn adds a warning that is not there yet.
+func (r *report) warn(text string) {
+	if !slices.Contains(r.warnings, text) {
+		r.warnings = append(r.warnings, text)
+	}
+}
+
+// setups are where reports say what they ran, with the name of it.
+var setups = [][2]string{
+	{"model", "model_id"}, {"model", "engine/model"}, {"model", "input_config/endpoint/model_names/0"},
+	{"model", "input_config/model/0"}, {"model", "model/name"},
+	{"router", "router"}, {"experts", "shape/experts"}, {"top_k", "shape/top_k"}, {"layers", "layers"},
+	{"hidden", "hidden"},
+	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"}, {"backend", "backend"},
+	{"quantization", "engine/quantization"}, {"max_concurrency", "max_concurrency"}, {"request_rate", "request_rate"},
+	{"num_prompts", "num_prompts"}, {"batch_size", "batch_size"}, {"input_len", "input_len"},
+	{"output_len", "output_len"}, {"tokens", "results/0/workload/num_tokens"},
+	{"backend", "results/0/actual_config/backend"}, {"top_k", "model/top_k"},
+}
+
+// note keeps what the document says of its model and of how that was run.
+func (r *report) note(doc *document) {
+	for _, s := range setups {
+		switch v, _ := doc.get(s[1]); v.(type) {
+		case string, float64:
+			r.set(s[0], settingText(v))
+		}
+	}
+}
+
+// settingText is a setting as text, in which every spelling of infinity is one: JSON's Infinity
+// of one client is the text "inf" of another.
+func settingText(v any) string {
+	text := fmt.Sprint(v)
+	if n, err := strconv.ParseFloat(text, 64); err == nil && math.IsInf(n, 1) {
+		return "inf"
+	}
+	return text
+}
+
+// set keeps the first value of a setting.
+func (r *report) set(name, value string) {
+	if r.setup == nil {
+		r.setup = map[string]string{}
+	}
+	if r.setup[name] == "" {
+		r.setup[name] = value
+	}
+}
+
+func (r *report) wrong(doc *document, path, want string, v any) {
+	r.fail(doc.line, input.Error{Expected: want + " in " + strconv.Quote(path), Found: kind(v)})
+}
+
+// value follows a path, which must not have two values; absent or null is not ok.
+func (r *report) value(doc *document, path string) (v any, ok bool) {
+	if doc.clash[path] {
+		key := path[strings.LastIndexByte(path, '/')+1:]
+		r.fail(doc.line, input.Error{Expected: "one value of key " + strconv.Quote(key), Found: "two that differ",
+			Try: "pass the output of one launch", Err: errTwice})
+	}
+	return doc.get(path)
+}
+
+// number is a number that may be absent.
+func (r *report) number(doc *document, path string) (router.Number, bool) {
+	v, ok := r.value(doc, path)
+	if !ok {
+		return router.Undefined(), false
+	}
+	n, ok := number(v)
+	if !ok {
+		r.wrong(doc, path, "a number", v)
+	}
+	return n, ok
+}
+
+// size is a number of ranks, of which no report has more than maxRanks; 0 where it is absent.
+func (r *report) size(doc *document, path string) int {
+	n, ok := r.number(doc, path)
+	if ok && !(n >= 1 && n <= maxRanks && n == router.Number(math.Trunc(float64(n)))) {
+		r.wrong(doc, path, "1 to "+strconv.Itoa(maxRanks)+" ranks", float64(n))
+		return 0
+	}
+	if !ok {
+		return 0
+	}
+	return int(n)
+}
+
+// list is a list of numbers that may be absent. One that was longer than
+// maxElements is refused rather than averaged over its first part.
+func (r *report) list(doc *document, path string) ([]router.Number, bool) {
+	v, ok := r.value(doc, path)
+	if !ok {
+		return nil, false
+	}
+	l, ok := v.(*list)
+	var numbers []router.Number
+	for i := 0; ok && i < len(l.items); i++ {
+		var n router.Number
+		n, ok = number(l.items[i])
+		numbers = append(numbers, n)
+	}
+	switch {
+	case !ok:
+		r.wrong(doc, path, "a list of numbers", v)
+		return nil, false
+	case l.dropped > 0:
+		r.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, l.dropped,
+			maxElements))
+		return nil, false
+	}
+	return numbers, true
+}
+
+// rootMeanSquare is of a list of lengths, or of the statistics of one; 0
+// where neither is there, or only its mean.
+func (r *report) rootMeanSquare(doc *document, path string) router.Number {
+	var values []any
+	if l, ok := doc.values[path].(*list); ok && l.dropped == 0 {
+		values = l.items
+	}
+	for _, at := range slices.Sorted(slices.Values(doc.paths)) {
+		if key, ok := strings.CutPrefix(at, path+"/"); ok && !strings.Contains(key, "/") {
+			if name, _ := aggregateName(key); name != "mean" && doc.values[at] != nil {
+				values = append(values, doc.values[at])
+			}
+		}
+	}
+	sum := 0.0
+	for _, v := range values {
+		n, _ := number(v)
+		sum += float64(n * n)
+	}
+	if mean := sum / float64(len(values)); mean > 0 { // not NaN, of none or of something else
+		return router.Number(math.Sqrt(mean))
+	}
+	return 0
+}
+
+// end adds the warnings that are known only at the end.
+func (r *report) end() {
+	if r.cutRows > 0 {
+		r.warn(quantity.Count(r.cutRows, "iteration row") + " beyond the first " + strconv.Itoa(maxSteps) +
+			" were dropped")
+	}
 }

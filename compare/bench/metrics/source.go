@@ -13,57 +13,74 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// record is one thing found in an output: a line of text, or an object with
-// what stood before it on its line already taken off.
-type record struct {
-	line int    // counted from 1
-	raw  string // without color codes; of an object its beginning, where asked for
-	text string // of a line, and without what a launcher or logger put before it
-	doc  *object
-	rank int  // the rank a launcher's prefix names; −1 without one
-	open bool // the output ends inside this line
-
-	// A line "Label:   12.5" taken apart, see labeled; label is "" for others.
-	label string
-	value float64
-}
-
-// source streams the records of an output. Carriage returns end a line as
+// source streams the documents of an output. Carriage returns end a line as
 // newlines do, which takes progress bars apart from the results they overwrite.
 type source struct {
 	in *reader
-	// raw keeps the text of objects too, for the rules of users.
-	raw bool
 	// cut is the first object that did not parse, for the error message when
 	// nothing else was found.
 	cut  error
 	long int // text lines longer than maxLine
 }
 
-func newSource(r io.Reader, raw bool) *source {
-	return &source{in: &reader{Reader: bufio.NewReaderSize(r, maxLine), line: 1}, raw: raw}
+func newSource(r io.Reader) *source {
+	back := &pushback{from: r}
+	return &source{in: &reader{Reader: bufio.NewReaderSize(back, maxLine), back: back, line: 1}}
 }
 
-// reader counts what is read of an output.
+// pushback reads again what was given back, then the rest.
+type pushback struct {
+	from  io.Reader
+	again []byte
+}
+
+func (p *pushback) Read(b []byte) (int, error) {
+	if len(p.again) > 0 {
+		n := copy(b, p.again)
+		p.again = p.again[n:]
+		return n, nil
+	}
+	return p.from.Read(b)
+}
+
+// reader counts the lines of an output, and keeps what was read since mark.
 type reader struct {
 	*bufio.Reader
-	line int   // of the next byte, from 1
-	read int64 // bytes before it
+	back   *pushback
+	line   int // of the next byte, from 1
+	marked bool
+	seen   []byte // since mark, maxSeen bytes at most
+	over   bool   // more were seen than are kept
 }
 
-// passed counts one byte that was read.
-func (in *reader) passed(c byte) {
-	in.read++
-	if c == '\n' {
-		in.line++
+// maxSeen bounds what of a broken object is read again.
+const maxSeen = 1 << 20
+
+func (in *reader) mark() { in.marked, in.seen, in.over = true, in.seen[:0], false }
+
+// pass consumes bytes that were peeked at.
+func (in *reader) pass(n int) {
+	b, _ := in.Peek(n)
+	in.line += bytes.Count(b, []byte("\n"))
+	if in.over = in.over || in.marked && len(in.seen)+n > maxSeen; in.marked && !in.over {
+		in.seen = append(in.seen, b...)
 	}
+	_, _ = in.Discard(len(b)) // which Peek has buffered
 }
 
-// discard reads over bytes that were peeked at and hold no newline.
-func (in *reader) discard(n int) error {
-	_, err := in.Discard(n)
-	in.read += int64(n)
-	return err
+// giveBack returns to the second line since mark, if there is one: an object that is cut at the
+// end of its line does not swallow the lines after it.
+func (in *reader) giveBack() {
+	in.marked = false
+	end := bytes.IndexByte(in.seen, '\n')
+	if end < 0 || in.over {
+		return
+	}
+	rest := in.seen[end+1:]
+	in.line -= bytes.Count(rest, []byte("\n"))
+	ahead, _ := in.Peek(in.Buffered())
+	in.back.again = bytes.Join([][]byte{rest, ahead, in.back.again}, nil)
+	in.Reset(in.back)
 }
 
 // What may stand before a record: color codes, a launcher's rank ("0: " of
@@ -83,49 +100,51 @@ func prefix(head []byte) (length, rank int) {
 	rank = -1
 	for length < len(head) {
 		rest := head[length:]
-		if rest[0] == ' ' || rest[0] == '\t' {
+		if rest[0] == ' ' || rest[0] == '\t' || bytes.HasPrefix(rest, []byte("[{")) { // a list of objects on one line
 			length++
 			continue
 		}
 		var m [][]byte
 		switch c := rest[0]; {
-		case bytes.HasPrefix(rest, []byte("[{")): // a list of objects on one line
-			length++
-			continue
 		case c == '[':
 			if m = rankPrefix.FindSubmatch(rest); m == nil {
 				m = logPrefix.FindSubmatch(rest)
 			}
 		case c == '(' || c >= '0' && c <= '9':
 			m = rankPrefix.FindSubmatch(rest)
-		case c != 0x1b:
-			return length, rank
+		case c == 0x1b:
+			if at := color.FindIndex(rest); at != nil && at[0] == 0 {
+				m = [][]byte{rest[:at[1]]}
+			}
 		}
 		if m == nil {
-			if at := color.FindIndex(rest); at != nil && at[0] == 0 {
-				length += at[1]
-				continue
-			}
 			break
 		}
 		length += len(m[0])
-		if r := prefixRank(m); r >= 0 {
-			rank = r
+		for _, digits := range m[1:] {
+			if r, err := strconv.Atoi(string(digits)); err == nil && len(digits) <= 6 {
+				rank = r
+				break
+			}
 		}
 	}
 	return length, rank
 }
 
-// each offers every record of the output.
-func (s *source) each(offer func(record)) error {
-	if err := s.skipMark(); err != nil {
-		return err
+// each offers every document of the output.
+func (s *source) each(offer func(*document)) error {
+	head, _ := s.in.Peek(3)
+	switch {
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")): // a byte order mark
+		s.in.pass(3)
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return &input.Error{Expected: "UTF-8", Found: "UTF-16", Try: "convert it with iconv -f utf-16 -t utf-8"}
 	}
 	for {
-		rec, err := s.next()
+		doc, err := s.next()
 		switch {
 		case err == nil:
-			offer(rec)
+			offer(doc)
 		case err == io.EOF:
 			return nil
 		default:
@@ -137,146 +156,90 @@ func (s *source) each(offer func(record)) error {
 // prefixBytes is how far into a line the brace of an object may stand.
 const prefixBytes = 512
 
-// next returns the next record, or io.EOF.
-func (s *source) next() (record, error) {
+// next returns the next document, or io.EOF.
+func (s *source) next() (*document, error) {
 	for {
 		head, err := s.in.Peek(prefixBytes)
 		if len(head) == 0 {
-			return record{}, err
+			return nil, err
 		}
 		if end := bytes.IndexAny(head, "\r\n"); end >= 0 {
 			head = head[:end]
 		}
-		if bytes.IndexByte(head, '{') >= 0 {
-			if at, rank := prefix(head); at < len(head) && head[at] == '{' {
-				if rec, ok := s.object(at, rank); ok {
-					return rec, nil
-				}
-				continue
-			}
+		if bytes.IndexByte(head, '{') < 0 {
+			return s.textLine()
 		}
-		return s.textLine()
+		at, rank := prefix(head)
+		if at == len(head) || head[at] != '{' {
+			return s.textLine()
+		}
+		if doc := s.object(at, rank); doc != nil {
+			return doc, nil
+		}
 	}
 }
 
-// skipMark takes a byte order mark off the beginning of the output.
-func (s *source) skipMark() error {
-	head, _ := s.in.Peek(3)
-	switch {
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		return s.in.discard(3)
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return &input.Error{Expected: "UTF-8", Found: "UTF-16", Try: "convert it with iconv -f utf-16 -t utf-8"}
-	}
-	return nil
-}
-
-// prefixRank is the number that a prefix's submatches hold; −1 without one.
-func prefixRank(m [][]byte) int {
-	for _, digits := range m[1:] {
-		if len(digits) == 0 || len(digits) > 6 {
-			continue
-		}
-		if rank, err := strconv.Atoi(string(digits)); err == nil {
-			return rank
-		}
-	}
-	return -1
-}
-
-// object reads the object that begins at bytes from here; not ok means it did
+// object reads the object that begins at bytes from here; nil means it did
 // not parse, and the source stands where reading goes on.
-func (s *source) object(at, rank int) (record, bool) {
-	if s.in.discard(at) != nil {
-		return record{}, false
-	}
-	rec := record{line: s.in.line, rank: rank}
-	text, began := s.rawText(), s.in.read
-	var err error
-	if rec.doc, err = decodeObject(s.in); err != nil {
+func (s *source) object(at, rank int) *document {
+	s.in.pass(at)
+	s.in.mark()
+	doc := newDocument(s.in.line, rank)
+	if err := decodeObject(s.in, doc); err != nil {
 		if s.cut == nil {
-			s.cut = &input.Error{Position: "line " + strconv.Itoa(rec.line), Expected: "a whole JSON object",
-				Found: "one that " + cutReason(err)}
+			reason := err.Error()
+			if !errors.Is(err, errCut) {
+				reason = "does not parse: " + reason
+			}
+			s.cut = &input.Error{Position: "line " + strconv.Itoa(doc.line), Expected: "a whole JSON object",
+				Found: "one that " + reason}
 		}
-		return record{}, false
-	}
-	rec.raw = strings.ToValidUTF8(string(text[:min(int64(len(text)), s.in.read-began)]), "\uFFFD")
-	if c, err := s.in.Peek(1); err == nil && c[0] == ',' {
-		return rec, s.in.discard(1) == nil // between the objects of a list on one line
-	}
-	return rec, true
-}
-
-// rawText is a copy of what comes next, to the end of the line at least and
-// maxLine at most; nil unless raw text is kept.
-func (s *source) rawText() []byte {
-	if !s.raw {
+		s.in.giveBack()
 		return nil
 	}
-	ahead, _ := s.in.Peek(s.in.Buffered())
-	end := bytes.IndexByte(ahead, '\n')
-	if end < 0 || len(bytes.TrimSpace(ahead[:end])) < 2 { // longer than what is buffered, or over several lines
-		ahead, _ = s.in.Peek(maxLine)
-		end = len(ahead)
+	s.in.marked = false
+	doc.raw = strings.ToValidUTF8(string(s.in.seen[:min(len(s.in.seen), maxLine)]), "\uFFFD")
+	if c, err := s.in.Peek(1); err == nil && c[0] == ',' {
+		s.in.pass(1) // between the objects of a list on one line
 	}
-	return bytes.Clone(ahead[:end])
-}
-
-// cutReason says why an object was not decoded.
-func cutReason(err error) string {
-	if errors.Is(err, errCut) {
-		return err.Error()
-	}
-	return "does not parse: " + err.Error()
+	return doc
 }
 
 // textLine reads up to the next line end and keeps at most maxLine bytes.
-func (s *source) textLine() (record, error) {
-	rec := record{line: s.in.line, rank: -1}
+func (s *source) textLine() (*document, error) {
+	doc := newDocument(s.in.line, -1)
 	var kept []byte
 	total := 0
-	for {
+	for ended := false; !ended; {
 		piece, err := s.in.Peek(max(1, s.in.Buffered()))
 		if len(piece) == 0 {
 			if err != io.EOF {
-				return record{}, err
+				return nil, err
 			}
-			rec.open = true
+			doc.open = true
 			break
 		}
-		end := bytes.IndexAny(piece, "\r\n")
-		if end >= 0 {
-			piece = piece[:end+1]
+		if end := bytes.IndexAny(piece, "\r\n"); end >= 0 {
+			piece, ended = piece[:end+1], true
 		}
 		total += len(piece)
 		kept = append(kept, piece[:min(len(piece), maxLine-len(kept))]...)
-		last := piece[len(piece)-1]
-		if err := s.in.discard(len(piece)); err != nil {
-			return record{}, err
-		}
-		if last == '\n' {
-			s.in.line++
-		}
-		if end >= 0 {
-			break
-		}
+		s.in.pass(len(piece))
 	}
 	if total > maxLine {
 		s.long++
 	}
-	kept = bytes.TrimRight(kept, "\r\n")
-	if bytes.IndexByte(kept, 0x1b) >= 0 {
-		kept = color.ReplaceAll(kept, nil)
-	}
+	kept = color.ReplaceAll(bytes.TrimRight(kept, "\r\n"), nil)
 	at := 0
-	if at, rec.rank = prefix(kept[:min(len(kept), prefixBytes)]); at == len(kept) {
+	if at, doc.rank = prefix(kept[:min(len(kept), prefixBytes)]); at == len(kept) {
 		at = 0 // a line of nothing but prefixes is text
 	}
-	rec.raw = string(kept)
-	rec.text = rec.raw[at:]
-	if !utf8.ValidString(rec.raw) {
-		rec.raw, rec.text = strings.ToValidUTF8(rec.raw, "\uFFFD"), strings.ToValidUTF8(rec.text, "\uFFFD")
+	doc.raw, doc.text = string(kept), string(kept[at:])
+	if !utf8.ValidString(doc.raw) {
+		doc.raw, doc.text = strings.ToValidUTF8(doc.raw, "\uFFFD"), strings.ToValidUTF8(doc.text, "\uFFFD")
 	}
-	rec.label, rec.value = labeled(rec.text)
-	return rec, nil
+	if label, v := labeled(doc.text); label != "" {
+		doc.set(label, v)
+	}
+	return doc, nil
 }

@@ -31,8 +31,8 @@ var definitions = map[string]definition{
 	"gpu_throughput":     {"tok/s", true, "generated tokens over wall time over GPUs"},
 	"prefill_throughput": {"tok/s", true, "prompt tokens over prefill time"},
 	"decode_throughput":  {"tok/s", true, "generated tokens over decode time"},
-	"duration":           {"ms", false, "wall time"},
 	"moe_latency":        {"ms", false, "one MoE layer on the slowest rank"},
+	"duration":           {"ms", false, "wall time"},
 	"energy":             {"J", false, "energy of all GPUs over the run"},
 	"gpu_power":          {"W", false, "energy of all GPUs over wall time"},
 	"output_per_watt":    {"tok/s/W", true, "generated tokens over energy of all GPUs"},
@@ -98,7 +98,11 @@ func aggregateName(s string) (string, bool) {
 	case "maximum", "max":
 		return "max", true
 	}
-	return s, percentile.MatchString(s)
+	m := percentile.FindStringSubmatch(s)
+	if m == nil {
+		return s, false
+	}
+	return "p" + m[1], true
 }
 
-var percentile = regexp.MustCompile(`^p\d{1,2}(\.\d+)?$`)
+var percentile = regexp.MustCompile(`^p?(\d{1,2}(?:\.\d+)?)$`)
