@@ -49,9 +49,6 @@ func Campaign(r source.Campaign) output.Document {
 	tables = append(tables, table.Of("checks", "Checks", r.Checks,
 		computed(label("check"), func(c gain.Check) any { return c.Name }), alarming(label("status"), "warn", "fail"),
 		label("text")))
-	if len(r.Profiled) > 0 {
-		tables = append(tables, profiledTable(r.Profiled))
-	}
 	if r.Iterations != nil && len(r.Iterations.Matched.Strata) > 0 {
 		tables = append(tables, matchedSteps(&r.Iterations.Matched, normal, perfect))
 	}
@@ -250,18 +247,6 @@ func benchNotes(r source.Campaign) []string {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	return notes
-}
-
-func profiledTable(arms []source.ProfiledArm) table.Table {
-	evidence := computed(label("evidence"), func(p source.ProfiledArm) any {
-		if p.Error != "" {
-			return "unreadable: " + p.Error
-		}
-		return p.Evidence
-	})
-	return table.Of("profiled", "Profiled pair (not timed)", arms, label("arm"), count("ranks"),
-		duration("GPU time", "gpu_ns"),
-		count("worst layer", "layer"), ratio("expert time over ranks, max/mean", "rank_time_max_over_mean"), evidence)
 }
 
 // ResumeCommand is the command that resumes a campaign.

@@ -112,7 +112,7 @@ func gainsTable(placements []place.Placement) table.Table {
 	return empty(table.Of("gains", "Gain predicted from the campaign's curve of time over load", rows, count("ranks"),
 		count("redundant"), label("plan"), label("point"), real("value"), ratio("from", "from_max_over_mean"),
 		ratio("to", "to_max_over_mean"), percent("gain", "estimate"), percent("low"), percent("high"),
-		label("refused")), "give a --campaign of several --routers")
+		label("refused")), "give a --campaign of several routers")
 }
 
 // empty says why a table has no rows, where it has none.
