@@ -86,3 +86,10 @@ func TestNoiseOfFewSteps(t *testing.T) {
 		t.Errorf("two steps: %v", f)
 	}
 }
+
+// Shares of two ranks of 1 ± 0, 0.01 and 0.03 differ by 0.01, 0.02 and 0.03, each twice: the lower
+// quartile is 0.01. A difference of two shares of two ranks has the variance 2σ²·(1 − ½) = σ², and the
+// larger of two normals is 1/√π above their mean: 1 + 0.01/0.318639/√π.
+func TestNoiseFloorByHand(t *testing.T) {
+	near(t, "floor", noiseFloor([][]float64{{100, 100}, {101, 99}, {103, 97}}), 1+0.01/0.31863936396/math.Sqrt(math.Pi))
+}

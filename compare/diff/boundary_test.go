@@ -1,0 +1,62 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/router"
+)
+
+// A tenth of the expert time in kernels of one side alone passes, more is refused, on either side.
+func TestBackendMarginOfEitherSide(t *testing.T) {
+	side := func(alone int64) *trace.Trace {
+		of := &trace.Trace{}
+		for name, ns := range map[string]int64{"both": 1000 - alone, "alone": alone} {
+			k := trace.KernelStat{Name: name, Phase: trace.PhaseExperts}
+			if k.TotalNS = ns; ns > 0 {
+				of.Kernels = append(of.Kernels, k)
+			}
+		}
+		return of
+	}
+	for alone, equal := range map[int64]bool{0: true, 100: true, 101: false} {
+		for _, sides := range [][2]*trace.Trace{{side(alone), side(0)}, {side(0), side(alone)}} {
+			c := Comparison{Comparable: true}
+			c.judgeBackend(sides)
+			if c.Comparable != equal || c.Work[0].Equal != equal {
+				t.Errorf("%d of 1000 alone: %+v", alone, c.Work)
+			}
+		}
+	}
+}
+
+// Routing is proved where max/mean is at most 1.1 in the perfect arm and above it in the normal one.
+func TestProofOfRouting(t *testing.T) {
+	for _, c := range []struct {
+		normal, perfect float64
+		proved          bool
+	}{{1.12, 1.09, true}, {1.09, 1.05, false}, {1.3, 1.12, false}, {1.11, 1.09, true}} {
+		k := Ceiling{Balancedness: router.Number(1 / c.normal), PerfectBalancedness: router.Number(1 / c.perfect)}
+		if have := ProveRouting(Comparison{Ceiling: k}); have.Proved != c.proved {
+			t.Errorf("%+v: %+v", c, have)
+		}
+	}
+}
+
+// A perfect arm beyond 1.1 is refused only if it is more uneven than the normal one; within 1.1 that is a doubt.
+func TestBalanceOfThePerfectArm(t *testing.T) {
+	for _, c := range []struct {
+		normal, perfect float64
+		comparable      bool
+		warned          string
+	}{{1.3, 1.05, true, ""}, {1.3, 1.2, true, "perfect_not_balanced"}, {1.15, 1.2, false, ""},
+		{1.04, 1.05, true, "arms_look_alike"}, {1.05, 1.04, true, ""}} {
+		d := Comparison{Comparable: true, Ceiling: Ceiling{Balancedness: router.Number(1 / c.normal),
+			PerfectBalancedness: router.Number(1 / c.perfect)}}
+		d.judgeBalance(&trace.Trace{})
+		if d.Comparable != c.comparable || (len(d.Warnings) > 0) != (c.warned != "") ||
+			c.warned != "" && d.Warnings[0].Code != c.warned {
+			t.Errorf("%+v: comparable %t, %v", c, d.Comparable, d.Warnings)
+		}
+	}
+}
