@@ -30,19 +30,6 @@ func TestBackendMarginOfEitherSide(t *testing.T) {
 	}
 }
 
-// Routing is proved where max/mean is at most 1.1 in the perfect arm and above it in the normal one.
-func TestProofOfRouting(t *testing.T) {
-	for _, c := range []struct {
-		normal, perfect float64
-		proved          bool
-	}{{1.12, 1.09, true}, {1.09, 1.05, false}, {1.3, 1.12, false}, {1.11, 1.09, true}} {
-		k := Ceiling{Balancedness: router.Number(1 / c.normal), PerfectBalancedness: router.Number(1 / c.perfect)}
-		if have := ProveRouting(Comparison{Ceiling: k}); have.Proved != c.proved {
-			t.Errorf("%+v: %+v", c, have)
-		}
-	}
-}
-
 // A perfect arm beyond 1.1 is refused only if it is more uneven than the normal one; within 1.1 that is a doubt.
 func TestBalanceOfThePerfectArm(t *testing.T) {
 	for _, c := range []struct {
