@@ -64,6 +64,25 @@ func (x *Index[T]) grow(room int) {
 	}
 }
 
+// textIDs numbers the ids of texts as Index does. They are small, so that a look into a table
+// mostly finds them.
+type textIDs struct {
+	all   *Index[int64]
+	small [1 << 13]int32 // numbers plus 1, 0 for none
+}
+
+func newTextIDs() *textIDs { return &textIDs{all: NewIndex[int64](0)} }
+
+func (x *textIDs) number(id int64) int32 {
+	if id < 0 || id >= int64(len(x.small)) {
+		return x.all.Number(id)
+	}
+	if x.small[id] == 0 {
+		x.small[id] = x.all.Number(id) + 1
+	}
+	return x.small[id] - 1
+}
+
 // interner numbers texts by first sight. It finds a known one without allocating.
 type interner struct {
 	index map[string]int32

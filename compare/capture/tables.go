@@ -45,7 +45,7 @@ func (db *database) stream(ctx context.Context, t table) error {
 func (db *database) workTables(w *work, names *stringLookup) []table {
 	room := db.room(kernelTable)
 	w.kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
-	ids, name := NewIndex[int64](0), "demangledName"
+	ids, name := newTextIDs(), "demangledName"
 	if !db.has(kernelTable, name) {
 		name = "shortName"
 	}
@@ -54,7 +54,7 @@ func (db *database) workTables(w *work, names *stringLookup) []table {
 		if !w.issues.believable(k.Start, k.End) {
 			return nil
 		}
-		if k.Name = ids.Number(row.Int(4)); int(k.Name) == len(w.names) {
+		if k.Name = ids.number(row.Int(4)); int(k.Name) == len(w.names) {
 			text, _, err := names.find(row.Int(4))
 			if err != nil {
 				return err
@@ -97,12 +97,12 @@ func (db *database) workTables(w *work, names *stringLookup) []table {
 func (db *database) callTables(c *calls, names *stringLookup) []table {
 	room := db.room(kernelTable) // few calls launch nothing or more
 	c.list, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
-	ids, kinds := NewIndex[int64](0), []callKind(nil)
+	ids, kinds := newTextIDs(), []callKind(nil)
 	kindOf := func(row *rows.Row) (callKind, error) {
 		if row.Null(4) {
 			return graphCall, nil
 		}
-		id := ids.Number(row.Int(4))
+		id := ids.number(row.Int(4))
 		if int(id) == len(kinds) {
 			text, known, err := names.find(row.Int(4))
 			if err != nil {
@@ -143,13 +143,13 @@ var eventTypes = []int64{59, 60, 70, 71, domainCreated}
 // id of a registered string; reading only one of the two loses ranges.
 func (db *database) rangeTables(s *spans, names *stringLookup) []table {
 	s.list = make([]Range, 0, db.room(rangeTable))
-	ids, registered := NewIndex[int64](0), []int32(nil) // names by number in ids
+	ids, registered := newTextIDs(), []int32(nil) // names by number in ids
 	name := func(row *rows.Row) (int32, error) {
 		text, ok := row.Text()
 		if ok || row.Null(3) {
 			return s.names.of(withoutInstance(text)), nil
 		}
-		id := ids.Number(row.Int(3))
+		id := ids.number(row.Int(3))
 		if int(id) == len(registered) {
 			text, _, err := names.find(row.Int(3))
 			if err != nil {
