@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,38 +102,6 @@ func TestPlacePredictsTime(t *testing.T) {
 	}
 }
 
-// A torch trace of vLLM with the hook's counts, whose sums over steps are judged on those of
-// other steps: the time saved does not depend on the step time that it is divided by.
-func TestPlaceOnVLLM(t *testing.T) {
-	const dir = fixtures + "field/results/vllm-qwen3-normal."
-	var a, b struct {
-		Cost struct {
-			StepNS    float64 `json:"step_ns"`
-			StepBasis string  `json:"step_basis"`
-		}
-		Placements []struct {
-			Time struct{ Estimate, Low, High float64 } `json:"predicted_time_change"`
-		}
-	}
-	args := []string{"place", "--format", "json", "--ep", "2", "--trace", dir + "rank?.json.gz", "--judge", dir +
-		"decode.counts.json", dir + "counts.json"}
-	ask(t, exitDone, &a, args...)
-	ask(t, exitDone, &b, append(args, "--step-time", "62.5ms")...)
-	if a.Cost.StepBasis != "profiled" || b.Cost.StepBasis != "measured" || b.Cost.StepNS != 62.5e6 {
-		t.Errorf("%+v, %+v", a.Cost, b.Cost)
-	}
-	profiled, measured := a.Placements[0].Time, b.Placements[0].Time
-	if stdout := captured(t, append([]string{"place", "--notes"}, args[3:]...)); !strings.Contains(stdout,
-		"predicted step time at most −") ||
-		!strings.Contains(stdout, "ranks wait mostly for late launches, so less time may be saved") {
-		t.Error(stdout)
-	}
-	if math.Abs(profiled.Estimate*a.Cost.StepNS/(measured.Estimate*b.Cost.StepNS)-1) > 1e-9 ||
-		!(measured.Low < measured.Estimate && measured.Estimate < measured.High && measured.High < 0) {
-		t.Errorf("%+v of %v, %+v of %v", profiled, a.Cost.StepNS, measured, b.Cost.StepNS)
-	}
-}
-
 // The written files hold one placement, which counts takes.
 func TestPlaceWrites(t *testing.T) {
 	dir := t.TempDir()
@@ -231,15 +198,11 @@ func TestPlaceMovesFew(t *testing.T) {
 			Moved          int     `json:"moved_experts"`
 			Share          float64 `json:"moved_share"`
 		}
-		Curve []struct {
-			Moved int `json:"moved_experts"`
-		}
 	}
 	ask(t, exitDone, &a, "place", "--format", "json", "--ep", "4", "--from", running, "--max-moves", "10%",
 		"--write-trtllm", next, gptossNormal)
 	p := a.Placements[0]
-	if p.Plan != "moves" || !p.Default || p.Baseline != running || p.Redundant != 8 || p.Moved == 0 || p.Share > 0.1 ||
-		len(a.Curve) < 3 {
+	if p.Plan != "moves" || !p.Default || p.Baseline != running || p.Redundant != 8 || p.Moved == 0 || p.Share > 0.1 {
 		t.Fatalf("%+v", a)
 	}
 	from, err1 := counts.ReadPlacement(running, 4)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
@@ -68,16 +66,10 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 			"deepseek-v3", trace}},
 		{exitUsage, "the model has 256 experts, the record 32", []string{"compare", "--counts-normal", counts,
 			"--model", "deepseek-v3", trace, perfect}},
-		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--counts-normal", counts, "--model",
-			"deepseek-v3", trace}},
-		{exitUsage, "the model has 256 experts, the record 32", []string{"report", "--model", "deepseek-v3", counts}},
 		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--config",
 			topK8, trace}},
-		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--model",
-			filepath.Dir(topK8), trace}},
 		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8,
 			trace}},
-		{exitUsage, "unknown model", []string{"trace", "--counts", counts, "--model", "nope", trace}},
 		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", trace}},
 		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", trace}},
 		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", trace,
@@ -88,37 +80,6 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.says) || c.says != "" && strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%v: exit %d, want %d with %q: %q", c.args, code, c.code, c.says, stderr)
 		}
-	}
-}
-
-// What the reader of the statistics has to say is in the trace's result too.
-func TestWarningsOfRecordedCountsArePassedOn(t *testing.T) {
-	lines := []string{"layer_id,expert_id,count"} // which names neither ranks nor top-k
-	for layer := range 3 {
-		for expert := range 32 {
-			lines = append(lines, fmt.Sprintf("%d,%d,4", layer, expert))
-		}
-	}
-	path := writeReports(t, "expert_distribution.csv", lines...)
-	codes := func(model ...string) (codes []string) {
-		var a nsys.Trace
-		ask(t, exitDone, &a, append([]string{"trace", "--format", "json", "--counts", path, fixtures +
-			"gptoss-ep4-loop/normal.sqlite"}, model...)...)
-		for _, w := range a.Warnings {
-			if strings.HasPrefix(w.Code, "counts_") {
-				codes = append(codes, w.Code)
-			}
-			if text := caveat.Text(w); strings.Contains(text, "EP size") {
-				t.Errorf("trace has no flag for the EP size, and the warning asks for it: %s", text)
-			}
-		}
-		return codes
-	}
-	if have := codes(); !slices.Equal(have, []string{"counts_no_ranks", "counts_no_top_k", "counts_window"}) {
-		t.Errorf("have %v", have)
-	}
-	if have := codes("--model", "gpt-oss-20b"); !slices.Equal(have, []string{"counts_no_ranks", "counts_window"}) {
-		t.Errorf("with the model: have %v", have)
 	}
 }
 

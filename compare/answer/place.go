@@ -138,7 +138,7 @@ func baseline(p place.Placement) string {
 }
 
 // beyond adds what is known of the best placement beyond its own numbers: whether it is learned from too
-// little, or judged on what it has seen, what EPLB reaches, and what fewer moves reach.
+// little, or judged on what it has seen, and what EPLB reaches.
 func (a *Answer) beyond(res *place.Result) {
 	best := res.Best()
 	for _, w := range res.Caveats() {
@@ -156,15 +156,5 @@ func (a *Answer) beyond(res *place.Result) {
 			}
 			a.because("why.eplb", args...)
 		}
-	}
-	var points []place.Point
-	for _, p := range res.Curve {
-		if p.Plan == best.Plan && (len(points) == 0 || p.Knee || p.Afresh) {
-			points = append(points, p)
-		}
-	}
-	if len(points) == 3 { // none, the knee, all
-		a.because("why.moves", "few", points[1].MovedShare, "from", quantity.Ratio(points[0].Learned), "to",
-			quantity.Ratio(points[1].Learned), "all", points[2].MovedShare, "best", quantity.Ratio(points[2].Learned))
 	}
 }

@@ -305,34 +305,6 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// The captures were made with a biased gate and with balanced logits: the
-// former is far beyond chance at both levels, the latter exactly even.
-func TestCapturesAreJudged(t *testing.T) {
-	for _, c := range []struct {
-		path    string
-		flagged int
-		mean    float64
-	}{
-		{fixture("gptoss-ep4-ranks", "counts-normal"), 3, 1.354}, {fixture("gptoss-ep4-ranks", "counts-perfect"), 0, 1},
-		{fixture("deepseek-ep4-ranks", "counts-normal"), 2, 1.496}, {fixture("deepseek-ep4-ranks", "counts-perfect"), 0,
-			1},
-	} {
-		layers, _, err := mustRead(t, c.path).Imbalance(Options{Threshold: 0.1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, level := range []string{router.LevelRank, router.LevelExpert} {
-			if s := imbalance.Summarize(layers, level, imbalance.Load); s.Flagged != c.flagged {
-				t.Errorf("%s, %s: %d layers flagged, want %d", c.path, level, s.Flagged, c.flagged)
-			}
-		}
-		if s := imbalance.Summarize(layers, router.LevelRank,
-			imbalance.Load); math.Abs(float64(s.MaxOverMean)-c.mean) > 0.0005 {
-			t.Errorf("%s: mean rank max/mean %v, want %v", c.path, s.MaxOverMean, c.mean)
-		}
-	}
-}
-
 // One rank holds all the load: that it is even over one says nothing, and must pass no gate.
 func TestOneRankIsNoEvidence(t *testing.T) {
 	res := NewResult(0.1)

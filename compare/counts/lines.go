@@ -48,7 +48,8 @@ var (
 // counts, and lines that print counts. Idle steps, which vLLM reports as balancedness 0, are left
 // out and counted.
 func readLog(d *document, r *Record) error {
-	lines, log := bufio.NewScanner(bytes.NewReader(d.text)), engineLog{Record: r, timers: countdowns{}, labels: map[Phase]bool{}}
+	lines, log := bufio.NewScanner(bytes.NewReader(d.text)),
+		engineLog{Record: r, labels: map[Phase]bool{}, models: map[string]*countdown{}}
 	lines.Buffer(nil, 1<<24)
 	for n := 1; lines.Scan(); n++ {
 		if err := log.add(lines.Text()); err != nil {
@@ -64,7 +65,7 @@ func readLog(d *document, r *Record) error {
 			r.Reported[i].Phase = ""
 		}
 	}
-	log.timers.warn(r)
+	log.warnStalled()
 	if log.idle > 0 {
 		r.warn("idle_steps", "steps", log.idle)
 	}
@@ -80,7 +81,45 @@ type engineLog struct {
 	vllm   bool // a line was vLLM's
 	idle   int
 	labels map[Phase]bool
-	timers countdowns
+	models map[string]*countdown // of vLLM
+}
+
+// countdown is vLLM's steps until the next rearrangement.
+type countdown struct {
+	step   router.OptInt // of the last line
+	left   int64
+	frozen int // lines since the step last changed
+}
+
+func (l *engineLog) count(model string, step router.OptInt, left string) {
+	n, err := strconv.ParseInt(left, 10, 64)
+	if err != nil {
+		return
+	}
+	last := l.models[model]
+	if last == nil {
+		last = &countdown{step: router.NoID}
+		l.models[model] = last
+	}
+	if last.frozen++; step != last.step {
+		last.frozen = 0
+	}
+	last.step, last.left = step, n
+}
+
+// warnStalled says which models are no longer rebalanced. The counter returns to 0 with
+// each rearrangement, so at the end of a log a countdown below 0 is overdue. Step 0
+// may come again and again where the balance is logged once a rearrangement; any
+// other step that comes three times in a row is stuck.
+func (l *engineLog) warnStalled() {
+	for _, model := range slices.Sorted(maps.Keys(l.models)) {
+		switch last := l.models[model]; {
+		case last.left < 0:
+			l.warn("eplb_not_running", "why", "overdue", "model", model, "left", last.left)
+		case last.step > 0 && last.frozen >= 2:
+			l.warn("eplb_not_running", "why", "stuck", "model", model, "lines", last.frozen+1, "step", last.step)
+		}
+	}
 }
 
 // add reads one line. A balancedness may be the inverse of what the line says.
@@ -97,7 +136,7 @@ func (l *engineLog) add(text string) error {
 		}
 	} else if m := logVLLM.FindStringSubmatch(text); m != nil {
 		line.Step, line.Phase, value, l.vllm = stepNumber(m[1]), Phase(m[2]), m[3], true
-		l.timers.add(m[2], line.Step, m[4])
+		l.count(m[2], line.Step, m[4])
 	} else if m := logAscend.FindStringSubmatch(text); m != nil {
 		value, inverse = m[1], true
 	} else {
@@ -148,48 +187,6 @@ func stepNumber(digits string) router.OptInt {
 		return router.NoID
 	}
 	return router.OptInt(n)
-}
-
-// countdowns are vLLM's steps until the next rearrangement, by model.
-type countdowns map[string]*countdown
-
-type countdown struct {
-	step   router.OptInt // of the last line
-	left   int64
-	frozen int // lines since the step last changed
-}
-
-func (c countdowns) add(model string, step router.OptInt, left string) {
-	n, err := strconv.ParseInt(left, 10, 64)
-	if err != nil {
-		return
-	}
-	last := c[model]
-	if last == nil {
-		last = &countdown{step: router.NoID}
-		c[model] = last
-	}
-	if step == last.step {
-		last.frozen++
-	} else {
-		last.frozen = 0
-	}
-	last.step, last.left = step, n
-}
-
-// warn says which models are no longer rebalanced. The counter returns to 0 with
-// each rearrangement, so at the end of a log a countdown below 0 is overdue. Step 0
-// may come again and again where the balance is logged once a rearrangement; any
-// other step that comes three times in a row is stuck.
-func (c countdowns) warn(r *Record) {
-	for _, model := range slices.Sorted(maps.Keys(c)) {
-		switch last := c[model]; {
-		case last.left < 0:
-			r.warn("eplb_not_running", "why", "overdue", "model", model, "left", last.left)
-		case last.step > 0 && last.frozen >= 2:
-			r.warn("eplb_not_running", "why", "stuck", "model", model, "lines", last.frozen+1, "step", last.step)
-		}
-	}
 }
 
 // balance is SGLang's Prometheus summary of balancedness, by the mode of the forward pass.

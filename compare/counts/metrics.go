@@ -170,7 +170,6 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
 		}
-		s.Sent = nil
 		steps = append(steps, s)
 	}
 	out, err := r.with(steps)

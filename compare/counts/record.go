@@ -157,10 +157,6 @@ type Step struct {
 	// Received counts slots per rank where the format records it; otherwise nil,
 	// and the load per rank follows from a placement.
 	Received []int64
-	// Sent counts, by source rank, the slots that its own tokens chose; they add up
-	// to Load. Nil where the format does not say who sent. The load of a rank is
-	// what it receives, never this.
-	Sent []router.Load
 }
 
 // total is the slots of the step.
@@ -252,7 +248,10 @@ func (r *Record) findOneRank() {
 		return
 	}
 	run := slices.IndexFunc(load[first:], idle)
-	if run < 1 || len(load)%run != 0 || first%run != 0 || holdsAny(load[first+run:]) ||
+	if run < 0 {
+		run = len(load) - first
+	}
+	if run == len(load) || len(load)%run != 0 || first%run != 0 || holdsAny(load[first+run:]) ||
 		level == router.LevelRank && run > 1 {
 		return
 	}

@@ -76,18 +76,6 @@ func TestRecordsOfUsers(t *testing.T) {
 	}
 }
 
-// Every format that is listed says what it looks like and how it is recorded.
-func TestFormatsAreDescribed(t *testing.T) {
-	seen := map[string]bool{}
-	for _, f := range Formats() {
-		if f.Header == "" || f.Origin == "" || seen[f.ID] || f.ID != strings.ToLower(f.ID) ||
-			strings.Contains(f.ID, " ") {
-			t.Errorf("%+v", f)
-		}
-		seen[f.ID] = true
-	}
-}
-
 // What the lists of counts accept, and refuse.
 func TestMatrices(t *testing.T) {
 	r := parsed(t, `[[1, 2], [3, 4.0]]`)

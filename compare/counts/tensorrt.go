@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
@@ -15,15 +16,12 @@ import (
 
 // The names in a TensorRT-LLM expert-statistics folder, as
 // tensorrt_llm/_torch/moe/expert_statistic.py writes them. Some versions put
-// files of other meaning beside the counts, under names that an older glob
-// (rank*.safetensors) would sum by mistake.
+// files of other meaning beside the counts, such as rank0_raw.safetensors, which are not read.
 const tensorrtMeta = "meta_info.json"
 
 var (
 	tensorrtInfoFile = regexp.MustCompile(`^meta_info\.json$`)
 	tensorrtCounts   = regexp.MustCompile(`^rank(\d{1,5})\.safetensors$`)
-	tensorrtOther    = regexp.MustCompile(
-		`^(rank\d+_raw|cooccurrence_rank\d+|token_selected_experts_rank\d+)\.safetensors$|^rank\d+_numtokens\.json$`)
 )
 
 // readTensorRT reads a folder of rank{r}.safetensors. Each holds tensors
@@ -35,7 +33,7 @@ func readTensorRT(d *document, r *Record) error {
 		return err
 	}
 	r.Experts, r.TopK = meta.Experts, meta.TopK
-	files, err := d.tensorrtFiles(r)
+	files, err := d.tensorrtFiles()
 	if err != nil {
 		return err
 	}
@@ -44,17 +42,28 @@ func readTensorRT(d *document, r *Record) error {
 		return fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, meta.Ranks,
 			quantity.Count(r.Ranks, "rank file"))
 	}
-	index, err := indexTensorRT(d.path, files, r.Experts)
-	if err != nil {
-		return err
+	paths := make([]string, len(files))
+	for rank, name := range files {
+		paths[rank] = filepath.Join(d.path, name)
 	}
-	index.sameTokens = meta.Mode == string(router.TEP)
-	r.stream = index.steps()
+	same := meta.Mode == string(router.TEP)
+	var unlike atomic.Int64 // steps that ranks recorded differently; walks may run at the same time
+	var uneven atomic.Bool  // whether rank 0 sent unequal counts: equal ones are of a balanced plan
+	r.stream = tensorrtSteps(paths, r.Experts, same, func(steps int, unequal bool) {
+		unlike.Store(int64(steps))
+		uneven.Store(unequal)
+	})
 	r.review = func() {
-		r.warnAboutGaps()
-		r.warnAboutSameSources()
-		if differ := int(index.differ.Load()); differ > 0 {
-			r.warn("ranks_disagree", "file", tensorrtMeta, "cases", differ)
+		if iterations := r.Iterations(); len(iterations) > 1 {
+			if first, last := iterations[0], iterations[len(iterations)-1]; last-first >= int64(len(iterations)) {
+				r.warn("missing_iterations", "first", first, "last", last, "recorded", len(iterations), "all", last-first+1)
+			}
+		}
+		switch n := int(unlike.Load()); {
+		case same && n > 0:
+			r.warn("ranks_disagree", "file", tensorrtMeta, "cases", n)
+		case !same && n == 0 && r.Ranks > 1 && uneven.Load():
+			r.warn("same_sources", "ranks", r.Ranks)
 		}
 	}
 	return nil
@@ -90,21 +99,15 @@ func readTensorRTMeta(path string) (info tensorrtMetaInfo, err error) {
 }
 
 // tensorrtFiles lists the count files in rank order, without a gap.
-func (d *document) tensorrtFiles(r *Record) ([]string, error) {
+func (d *document) tensorrtFiles() ([]string, error) {
 	byRank := map[int]string{}
-	var other []string
-	for _, path := range d.files {
+	for _, path := range d.named(tensorrtCounts) {
 		name := filepath.Base(path)
-		switch m := tensorrtCounts.FindStringSubmatch(name); {
-		case m != nil:
-			rank, _ := strconv.Atoi(m[1]) // five digits at most
-			if byRank[rank] != "" {
-				return nil, fmt.Errorf("%s and %s are both the file of rank %d", byRank[rank], name, rank)
-			}
-			byRank[rank] = name
-		case tensorrtOther.MatchString(name):
-			other = append(other, name)
+		rank, _ := strconv.Atoi(tensorrtCounts.FindStringSubmatch(name)[1]) // five digits at most
+		if byRank[rank] != "" {
+			return nil, fmt.Errorf("%s and %s are both the file of rank %d", byRank[rank], name, rank)
 		}
+		byRank[rank] = name
 	}
 	if len(byRank) == 0 {
 		return nil, fmt.Errorf(
@@ -118,32 +121,5 @@ func (d *document) tensorrtFiles(r *Record) ([]string, error) {
 				quantity.Count(len(byRank), "rank file"), rank)
 		}
 	}
-	if len(other) > 0 {
-		r.warn("other_statistics", "files", other)
-	}
 	return files, nil
-}
-
-// warnAboutGaps says which iterations are missing and whether every layer has
-// all of them.
-func (r *Record) warnAboutGaps() {
-	iterations, layers := r.Iterations(), r.Layers()
-	if n := len(iterations); n > 1 && iterations[n-1]-iterations[0] != int64(n-1) {
-		r.warn("missing_iterations", "first", iterations[0], "last", iterations[n-1], "recorded", n, "all",
-			iterations[n-1]-iterations[0]+1)
-	}
-	if want := len(iterations) * len(layers); r.steps != want {
-		r.warn("incomplete_grid", "iterations", len(iterations), "layers", len(layers), "expected", want, "recorded",
-			r.steps)
-	}
-}
-
-// warnAboutSameSources says when all ranks sent exactly the same: with
-// tensor-parallel attention they hold the same tokens, which are then counted
-// once per rank. A balanced plan sends equal counts as well, but even ones;
-// those are not suspicious.
-func (r *Record) warnAboutSameSources() {
-	if r.Ranks > 1 && !r.sources.differ && r.sources.uneven {
-		r.warn("same_sources", "ranks", r.Ranks)
-	}
 }

@@ -4,196 +4,122 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
 
-// tensorrtIndex says where in the rank files each step is. A recording can be
-// larger than the memory, so its counts are read one step at a time, and anew by
-// everyone who walks over them.
-type tensorrtIndex struct {
-	experts int
-	keys    []stepKey // of the steps of every rank, in order
-	ranks   []tensorrtRank
-	// sameTokens is that all ranks recorded the same slots; differ is in how many steps
-	// they did not. Walks may run at the same time: each stores what it counted.
-	sameTokens bool
-	differ     atomic.Int64
-}
-
+// tensorrtRank is one rank's file, and where the counts of each step are in it.
 type tensorrtRank struct {
-	path    string
-	size    int64
-	written time.Time
-	counts  []countsAt // by step; ranks whose files are laid out alike share it
+	*safetensors.File
+	tensors map[stepKey]safetensors.Tensor
 }
 
-// countsAt is where the counts of one step begin, from the start of the file.
-type countsAt struct {
-	offset int64
-	dtype  safetensors.DType
+// openTensorRT opens the files of all ranks, in order, each of which must hold the same steps. It
+// returns what it opened even with an error.
+func openTensorRT(paths []string, experts int) (ranks []tensorrtRank, err error) {
+	for _, path := range paths {
+		f, err := safetensors.Open(path)
+		if err != nil {
+			return ranks, err
+		}
+		r := tensorrtRank{f, map[stepKey]safetensors.Tensor{}}
+		ranks = append(ranks, r)
+		for _, t := range f.Tensors() {
+			key, err := tensorrtKey(t, experts)
+			_, twice := r.tensors[key]
+			switch {
+			case err != nil:
+				return ranks, fmt.Errorf("%s: %w", filepath.Base(path), err)
+			case twice:
+				return ranks, fmt.Errorf("%s: %v is recorded twice", filepath.Base(path), key)
+			}
+			r.tensors[key] = t
+			if _, ok := ranks[0].tensors[key]; !ok {
+				return ranks, fmt.Errorf("%s holds %v, which rank 0 lacks", filepath.Base(path), key)
+			}
+		}
+		if len(r.tensors) != len(ranks[0].tensors) {
+			return ranks, fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?",
+				filepath.Base(path), len(r.tensors), len(ranks[0].tensors))
+		}
+	}
+	return ranks, nil
 }
 
-// indexTensorRT reads the headers of the files, one per rank in order. Every
-// file must cover the same iterations and layers.
-func indexTensorRT(dir string, files []string, experts int) (*tensorrtIndex, error) {
-	x := &tensorrtIndex{experts: experts}
-	known := map[stepKey]int{} // the place of each step in the order
-	for rank, name := range files {
-		if err := x.addRank(filepath.Join(dir, name), rank, known); err != nil {
-			return nil, err
-		}
-	}
-	return x, nil
-}
-
-func (x *tensorrtIndex) addRank(path string, rank int, known map[stepKey]int) (err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	name, tensors := filepath.Base(path), f.Tensors()
-	keys := make([]stepKey, len(tensors))
-	for i, t := range tensors {
-		if keys[i], err = x.keyOf(t); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	if rank == 0 {
-		x.keys = slices.SortedFunc(slices.Values(keys), stepKey.compare)
-		for i, key := range x.keys {
-			known[key] = i
-		}
-	} else if len(tensors) != len(x.keys) {
-		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name,
-			len(tensors), len(x.keys))
-	}
-	counts := make([]countsAt, len(tensors))
-	for i, t := range tensors {
-		at, ok := known[keys[i]]
-		switch {
-		case !ok:
-			return fmt.Errorf("%s holds %v, which rank 0 lacks", name, keys[i])
-		case counts[at] != countsAt{}:
-			return fmt.Errorf("%s: %v is recorded twice", name, keys[i])
-		}
-		counts[at] = countsAt{f.Offset(t), t.DType}
-	}
-	if rank > 0 && slices.Equal(counts, x.ranks[rank-1].counts) {
-		counts = x.ranks[rank-1].counts
-	}
-	x.ranks = append(x.ranks, tensorrtRank{path, info.Size(), info.ModTime(), counts})
-	return nil
-}
-
-// keyOf is the step of a tensor, from its name of iteration and layer.
-func (x *tensorrtIndex) keyOf(t safetensors.Tensor) (stepKey, error) {
+// tensorrtKey is the step of a tensor, from its name of iteration and layer: "100_3" → iteration
+// 100, layer 3.
+func tensorrtKey(t safetensors.Tensor, experts int) (stepKey, error) {
 	first, second, _ := strings.Cut(t.Name, "_")
 	iteration, err := strconv.ParseUint(first, 10, 62) // takes digits only
 	layer, also := strconv.ParseUint(second, 10, 14)   // below maxLayers
 	if err != nil || also != nil {
 		return stepKey{}, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
 	}
-	if len(t.Shape) != 1 || t.Shape[0] != int64(x.experts) {
-		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, x.experts, tensorrtMeta)
+	if len(t.Shape) != 1 || t.Shape[0] != int64(experts) {
+		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, experts, tensorrtMeta)
 	}
 	return stepKey{iteration: int64(iteration), layer: int(layer)}, nil
 }
 
-// steps yields each step with what every rank sent. They share their memory.
-func (x *tensorrtIndex) steps() iter.Seq2[Step, error] {
+// tensorrtSteps yields the sum over ranks of each step, one at a time, for a recording can be larger
+// than the memory; every walk reads the files anew. Where the ranks hold the same tokens, one counts.
+func tensorrtSteps(paths []string, experts int, same bool, differ func(steps int, uneven bool)) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
-		ranks, err := x.open()
+		ranks, err := openTensorRT(paths, experts)
 		defer func() {
 			for _, r := range ranks {
-				r.f.Close() // only read from
+				err = errors.Join(err, r.Close()) // only read from
 			}
 		}()
 		if err != nil {
 			yield(Step{}, err)
 			return
 		}
-		sent := make([]router.Load, len(ranks))
-		for rank := range ranks {
-			sent[rank] = router.NewLoad(x.experts)
-		}
-		step := Step{Load: router.NewLoad(x.experts), Sent: sent}
-		if x.sameTokens {
-			step.Sent = nil
-		}
-		differ := int64(0)
-		for i, key := range x.keys {
+		step, sent, raw := Step{Load: router.NewLoad(experts)}, router.NewLoad(experts), make([]byte, 8*experts)
+		first := make([]int64, experts) // of rank 0
+		unlike, uneven := 0, false
+		for _, key := range slices.SortedFunc(maps.Keys(ranks[0].tensors), stepKey.compare) {
 			step.Iteration, step.Layer = key.iteration, key.layer
 			clear(step.Load.PerExpert)
+			differs := false
 			for rank, r := range ranks {
-				if err := r.read(i, sent[rank].PerExpert); err != nil {
-					yield(Step{}, fmt.Errorf("%s: %v: %w", filepath.Base(r.f.Name()), key, err))
+				if err := r.read(key, sent.PerExpert, raw); err != nil {
+					yield(Step{}, fmt.Errorf("%s: %v: %w", filepath.Base(r.Name()), key, err))
 					return
 				}
-				if rank == 0 || !x.sameTokens {
-					step.Load.Merge(sent[rank])
+				if rank == 0 {
+					first = append(first[:0], sent.PerExpert...)
+					uneven = uneven || slices.Max(first)-slices.Min(first) > 1
+				}
+				if differs = differs || !slices.Equal(first, sent.PerExpert); rank == 0 || !same {
+					step.Load.Merge(sent)
 				}
 			}
-			if x.sameTokens && slices.ContainsFunc(sent,
-				func(l router.Load) bool { return !slices.Equal(l.PerExpert, sent[0].PerExpert) }) {
-				differ++
+			if differs {
+				unlike++
 			}
 			if !yield(step, nil) {
 				return
 			}
 		}
-		x.differ.Store(differ)
+		differ(unlike, uneven)
 	}
-}
-
-// open opens all files, which must still be those whose headers were read. It
-// returns what it opened even with an error.
-func (x *tensorrtIndex) open() (readers []*rankReader, err error) {
-	for _, r := range x.ranks {
-		f, err := os.Open(r.path)
-		if err != nil {
-			return readers, err
-		}
-		readers = append(readers, &rankReader{r.counts, f, make([]byte, 8*x.experts)}) // at most 64-bit integers
-		info, err := f.Stat()
-		if err != nil {
-			return readers, err
-		}
-		if info.Size() != r.size || !info.ModTime().Equal(r.written) {
-			return readers, fmt.Errorf("%q has changed since its header was read", r.path)
-		}
-	}
-	return readers, nil
-}
-
-// rankReader reads one rank's counts, step after step.
-type rankReader struct {
-	counts []countsAt
-	f      *os.File
-	buffer []byte // for the counts of a step
 }
 
 // read reads the counts of one step.
-func (r *rankReader) read(step int, sent []int64) error {
-	at := r.counts[step]
-	raw := r.buffer[:int64(len(sent))*at.dtype.Size()]
-	if _, err := r.f.ReadAt(raw, at.offset); err != nil {
+func (r tensorrtRank) read(key stepKey, sent []int64, raw []byte) error {
+	t := r.tensors[key]
+	raw = raw[:t.Bytes()]
+	if _, err := r.ReadAt(raw, r.Offset(t)); err != nil {
 		return err
 	}
-	if err := safetensors.DecodeIntegers(sent, raw, at.dtype); err != nil {
+	if err := safetensors.DecodeIntegers(sent, raw, t.DType); err != nil {
 		return err
 	}
 	if err := checkCounts(sent); err != nil {

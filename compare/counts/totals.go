@@ -17,7 +17,6 @@ type totals struct {
 	slots      int64
 	loads      map[int]router.Load // by layer, over iterations and source ranks
 	received   bool                // every step counts what the ranks received
-	sources    sources
 }
 
 // total walks over the steps once, checking each on the way.
@@ -48,7 +47,6 @@ func (c *totals) add(s Step) {
 	c.iterations[s.Iteration] = true
 	c.slots += slots
 	c.received = c.received && s.Received != nil
-	c.sources.add(s.Sent)
 	if s.Load.PerExpert == nil {
 		return
 	}
@@ -56,21 +54,6 @@ func (c *totals) add(s Step) {
 		c.loads[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
 	}
 	c.loads[s.Layer].Merge(s.Load)
-}
-
-// sources tells whether the source ranks differ.
-type sources struct {
-	differ bool // in some step they sent other counts
-	uneven bool // before that, some step's counts were not even over the experts
-}
-
-func (c *sources) add(sent []router.Load) {
-	if c.differ || len(sent) == 0 {
-		return
-	}
-	first := sent[0].PerExpert
-	c.differ = slices.ContainsFunc(sent, func(l router.Load) bool { return !slices.Equal(l.PerExpert, first) })
-	c.uneven = c.uneven || slices.Max(first)-slices.Min(first) > 1
 }
 
 // ByLayer sums the loads over iterations and source ranks; the record keeps

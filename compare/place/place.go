@@ -8,7 +8,6 @@ package place
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -154,7 +153,7 @@ func (o Options) result(experts int, learn []Window) *Result {
 		Nodes: o.Nodes, Threshold: o.Threshold,
 		Learned: learn, Judged: []Window{}, Cost: o.Cost, NoTime: o.NoTime,
 		Placements: []Placement{}, Workloads: []Workload{}, Layers: []Layer{},
-		Curve: []Point{}, Drift: []Drift{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
+		Drift: []Drift{}, Warnings: []router.Warning{}, Slots: map[Plan]counts.Slots{},
 	}
 	if len(o.Ranks) == 1 {
 		res.Ranks = router.OptInt(o.Ranks[0])
@@ -219,24 +218,19 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 	if o.Shape != nil {
 		size.Groups = o.Shape.Groups
 	}
-	plans, way, err := o.learn(running, res.Learned, res.Experts, size)
-	if err != nil {
-		return err
-	}
-	curve, err := res.curve(running, plans, way, size, o)
+	plans, err := o.learn(running, res.Learned, res.Experts, size)
 	if err != nil {
 		return err
 	}
 	byFold := make([][]plan, len(res.folds))
 	for i, f := range res.folds {
-		byFold[i] = slices.Concat([]plan{running}, plans, curve)
+		without := plans
 		if res.LeftOut > 0 {
-			without, _, err := o.learn(running, f.rest, res.Experts, size)
-			if err != nil {
+			if without, err = o.learn(running, f.rest, res.Experts, size); err != nil {
 				return err
 			}
-			byFold[i] = append([]plan{running}, without...)
 		}
+		byFold[i] = append([]plan{running}, without...)
 	}
 	judged = slices.Clone(judged)
 	for i := range judged {
@@ -244,7 +238,7 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 	}
 	var learned []seen
 	for _, w := range res.Learned {
-		learned = append(learned, seen{Window: w, plans: slices.Concat([]plan{running}, plans, curve)})
+		learned = append(learned, seen{Window: w, plans: append([]plan{running}, plans...)})
 	}
 	if err := scoreAll(learned, res.Experts, o.Cost); err != nil {
 		return err
@@ -256,15 +250,6 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 		res.judge(at, p, i+1, learned, judged, o)
 	}
 	res.layers(at, plans[0], learned, judged)
-	if len(curve) > 0 {
-		if res.LeftOut > 0 { // the rest of a fold has a way of its own
-			judged = nil
-		}
-		res.Curve = append(res.Curve, o.points(at, running, curve, 1+len(plans), learned, judged)...)
-	}
-	if n := plans[0].doubles(); n > 0 && plans[0].name == PlanMoves {
-		res.Warnings = append(res.Warnings, router.Warn("doubles", running.from, "doubles", n))
-	}
 	res.Slots[at] = maps.Clone(plans[0].slots)
 	for layer, slots := range running.beyond { // a layer without counts stays
 		if _, ok := plans[0].slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
@@ -272,40 +257,6 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 		}
 	}
 	return nil
-}
-
-// curve is the way from a known running placement on, or as far as moves are limited, with the
-// placement that is learned afresh at its end. It is empty where more copies run than are asked
-// for.
-func (res *Result) curve(running plan, plans, way []plan, size placement.Size, o Options) ([]plan, error) {
-	switch {
-	case o.MaxMoves != nil:
-		return append(way, plans[1]), nil
-	case running.from == Contiguous:
-		return nil, nil
-	}
-	way, err := o.way(running, res.Learned, res.Experts, size)
-	if errors.Is(err, errTooLarge) {
-		return nil, nil
-	}
-	return append(way, plans[0]), err
-}
-
-// points are what the placements of a curve reach, whose scores begin at first.
-func (o Options) points(at Plan, running plan, curve []plan, first int, learned, judged []seen) (points []Point) {
-	last := len(curve) - 1 // learned afresh
-	for i, p := range curve {
-		overall := func(w seen) router.Number { return w.scores[first+i].overall() }
-		_, moved := loads(running, p, at.Ranks)
-		points = append(points, Point{Plan: at, Moved: moved,
-			MovedShare: router.Number(moved) / router.Number(max(1, p.copies())), MovedBytes: o.bytes(moved),
-			Learned: mean(learned, overall), Judged: mean(judged, overall),
-			Afresh: i == last, InBudget: o.MaxMoves != nil && i == last-1})
-	}
-	if k := knee(points[:last]); k > 0 && o.MaxMoves == nil {
-		points[k].Knee = true
-	}
-	return points
 }
 
 // judge compares one plan, whose scores are at an index, with the baseline.

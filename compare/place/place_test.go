@@ -71,7 +71,7 @@ func TestMatrixOfLMSYS(t *testing.T) {
 		of[path] = i
 	}
 	for i := range windows {
-		p, _, err := Options{}.learn(newPlan(Contiguous, ""), windows[i:i+1], 256, placement.Size{Slots: 288, Ranks: 32})
+		p, err := Options{}.learn(newPlan(Contiguous, ""), windows[i:i+1], 256, placement.Size{Slots: 288, Ranks: 32})
 		if err != nil {
 			t.Fatal(err)
 		}

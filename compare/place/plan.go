@@ -67,22 +67,21 @@ func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf f
 }
 
 // learn takes a placement from windows by each way, the default first: few moves where they are
-// limited, the robust plan where Policy says so, and EPLB of the summed windows. way is all
-// placements of few moves, where they are limited.
-func (o Options) learn(running plan, windows []Window, experts int, size placement.Size) (plans, way []plan,
-	err error) {
+// limited, the robust plan where Policy says so, and EPLB of the summed windows.
+func (o Options) learn(running plan, windows []Window, experts int, size placement.Size) (plans []plan, err error) {
 	if o.MaxMoves != nil {
-		if way, err = o.way(running, windows, experts, size); err != nil {
-			return nil, nil, err
+		p, err := o.fewMoves(running, windows, experts, size)
+		if err != nil {
+			return nil, err
 		}
-		plans = append(plans, way[len(way)-1])
+		plans = append(plans, p)
 	}
 	if o.Policy == PlanRobust {
 		p, shares := newPlan(windows[0].Name, PlanRobust), clusterShares(windows, experts)
 		if err := p.replace(slices.Sorted(maps.Keys(shares)), experts, size, func(layer int) ([]int32, error) {
 			return placement.Robust(shares[layer], size)
 		}); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		plans = append(plans, p)
 	}
@@ -98,18 +97,18 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 	if err := eplb.replace(slices.Sorted(maps.Keys(sums)), experts, size, func(layer int) ([]int32, error) {
 		return placement.EPLB(sums[layer].PerExpert, size)
 	}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	plans = append(plans, eplb)
 	for _, p := range plans {
 		// without a known running placement, EPLB's plan stays what other programs make of it
 		if p.name == PlanRobust || p.name == PlanEPLB && running.from != Contiguous {
 			if err := p.rename(running, experts, size); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 	}
-	return plans, way, nil
+	return plans, nil
 }
 
 // rename numbers the ranks of a plan so that they load the fewest copies coming from another.
@@ -139,17 +138,6 @@ func loads(from, to plan, ranks int) (perRank []int, all int) {
 func (p plan) copies() (n int) {
 	for _, slots := range p.slots {
 		n += len(slots)
-	}
-	return n
-}
-
-// doubles is how many copies are on a rank that has the expert already: [3 3 5] on one rank → 1.
-func (p plan) doubles() (n int) {
-	for _, l := range p.layouts {
-		for rank := range l.Ranks() {
-			held := slices.Sorted(slices.Values(l.Held(rank)))
-			n += len(held) - len(slices.Compact(held))
-		}
 	}
 	return n
 }

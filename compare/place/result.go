@@ -30,7 +30,6 @@ type Result struct {
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
 	Layers        []Layer          `json:"layers"`
-	Curve         []Point          `json:"curve"`
 	Drift         []Drift          `json:"drift"`
 	Warnings      []router.Warning `json:"warnings"`
 	// Slots are where the experts go.

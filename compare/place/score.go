@@ -16,7 +16,7 @@ import (
 )
 
 // seen is a window and the plans that it is scored by: the baseline, then one for each way of
-// learning, then those of the curve.
+// learning.
 type seen struct {
 	Window
 	plans  []plan

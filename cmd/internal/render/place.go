@@ -78,9 +78,6 @@ func (res placeView) tables() []table.Table {
 			"ranks, redundant, window, "+loads+", judged_load_change:percent=load change, null_p95, "+timeChange,
 			append(judged, table.Computed("window", func(w place.Workload) any { return res.label(w.Window) }))...),
 		gainsTable(res.Placements),
-		empty(table.Of("curve", "From the running placement on, by moves", res.Curve, "ranks, redundant, "+
-			"moved_share:percent=moved, moved_experts=experts to move, moved_bytes@moved=to move, learned_max_over_mean, "+
-			"judged_max_over_mean, knee, afresh, in_budget"), "name what runs by --from, or give --max-moves"),
 		table.Of("drift", "Load under the running placement, over windows in order", res.Drift,
 			"ranks, window, max_over_mean, balancedness",
 			table.Computed("window", func(d place.Drift) any { return res.label(d.Window) })),

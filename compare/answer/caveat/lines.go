@@ -109,7 +109,6 @@ var lines = map[string]string{
 	"place.same":    "{copies} the busiest rank's load does not fall on {traffic}.",
 	"place.unknown": "Not enough evidence: {why}.",
 	"why.eplb":      "It reaches max/mean {own}, EPLB {eplb}[; in the worst window {worst} and {eplb_worst}].",
-	"why.moves":     "Moving {few:%} of the copies lowers the learned max/mean from {from} to {to}, and {all:%} to {best}.",
 	"why.no_gain":   "No gain is predicted {at}: {why}.",
 
 	// Expert counts.

@@ -1,0 +1,184 @@
+package counts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Samples of what users post, first lines of public files (testdata/README.md), each of which was
+// refused or misread once. First and last are the experts' or ranks' cells of the first step.
+func TestSamplesOfUsers(t *testing.T) {
+	for _, c := range []struct {
+		file, format         string
+		experts, ranks, topK int
+		steps, layers        int
+		first, last, slots   int64 // slots of all steps
+		phase                Phase
+	}{
+		{"wide.csv", "expert counts CSV", 60, 0, 0, 2, 1, 555, 1173, 196608, "bookcorpus"},
+		{"lists.csv", "expert counts CSV", 60, 0, 0, 2, 1, 12, 46, 16384, ""},
+		{"load-stats.jsonl", "vLLM EPLB load statistics", 4, 2, 0, 2, 2, 10, 2, 44, ""},
+		{"selected-experts.json", routedFormat, 32, 0, 4, 1, 2, 0, 1, 16, ""},
+		{"ranks.log", "engine log lines", 0, 4, 0, 1, 1, 100, 110, 420, ""},
+		{"iter.log", "engine log lines", 8, 0, 0, 1, 3, 628, 601, 15360, ""},
+	} {
+		r := mustRead(t, fixture("counts", "users", c.file))
+		steps := stepsOf(t, r)
+		cells := steps[0].Load.PerExpert
+		if cells == nil {
+			cells = steps[0].Received
+		}
+		if r.Format != c.format || r.Experts != c.experts || r.Ranks != c.ranks || r.TopK != c.topK ||
+			len(r.Iterations()) != c.steps || len(r.Layers()) != c.layers || r.Slots() != c.slots ||
+			cells[0] != c.first || cells[len(cells)-1] != c.last || steps[0].Phase != c.phase {
+			t.Errorf("%s: %s, %d experts, %d ranks, top-%d, %v × %v, %d slots, %v, %q", c.file, r.Format, r.Experts, r.Ranks,
+				r.TopK, r.Iterations(), r.Layers(), r.Slots(), cells, steps[0].Phase)
+		}
+	}
+	// On 2 ranks experts 0 1 | 2 3 have 10 + 1 and 5 + 2.
+	if s := stepsOf(t, mustRead(t, fixture("counts", "users", "load-stats.jsonl")))[0]; !slices.Equal(s.Received,
+		[]int64{11, 7}) {
+		t.Error(s)
+	}
+}
+
+// A column a rank, and top-1 ids of [tokens, layers], by hand.
+func TestOtherColumnsAndAxes(t *testing.T) {
+	checkSteps(t, parsed(t, "step,layer,rank0,rank1\n4,0,5,7\n4,1,1,2\n"), []step{{4, 0, nil, []int64{5, 7}},
+		{4, 1, nil, []int64{1, 2}}})
+	checkSteps(t, parsed(t, "layer,expert,count,model\n0,0,5,a\n0,1,1,a\n0,0,2,b\n"),
+		[]step{{0, 0, []int64{5, 1}, nil}, {0, 0, []int64{2, 0}, nil}})
+	ids := []byte("[[3, 0], [3, 1], [1, 1]]")
+	r, err := arrayOf(t, ids, "tokens,layers")
+	if err != nil || r.TopK != 1 {
+		t.Fatal(r, err)
+	}
+	checkSteps(t, r, []step{{0, 0, []int64{0, 1, 0, 2}, nil}, {0, 1, []int64{1, 2, 0, 0}, nil}})
+	r, err = arrayOf(t, []byte(`{"routed_experts": [[3, 0], [3, 1], [1, 1]]}`), "tokens,layers")
+	if err != nil || r.Slots() != 6 {
+		t.Error(r, err)
+	}
+	refused(t, map[string]string{
+		"layer,0,1\n0,5,x\n":                         `line 2: want a whole number as 1, have "x"`,
+		"layer,0,1\n0,5,1\n0,2,2\n":                  "line 3: iteration 0, layer 0, expert 0 is recorded twice",
+		"step,experts\n0,\"[1, 2]\"\n1,5\n":          "line 3: want a list of counts as experts",
+		`{"routed_experts": [[3, 0], [3, 1]]}`:       "--axes tokens,layers",
+		`{"router_data": {"selected_experts": [1]}}`: "holds no counts",
+	})
+}
+
+// Maps of copies are placements, not loads; --axes says otherwise. The smallest row that has every
+// number from 0 is one; without a 0, or with a number that the row has no room for, it is counts.
+func TestMapsAreNoLoads(t *testing.T) {
+	for text, isMap := range map[string]bool{
+		"[[0, 1, 2, 3, 0, 1], [3, 2, 1, 0, 3, 2]]": true, "[[0, 1], [1, 0]]": true, "[0, 1, 2, 3, 0, 1]": true,
+		"[[9, 4, 6], [5, 5, 7]]": false, "[[1, 2], [2, 1]]": false, "[[0, 2], [2, 0]]": false, "[[0, 0], [0, 0]]": false,
+		"[[0, 1], [0, 0]]": false,
+	} {
+		_, err := parse("x", []byte(text))
+		if refused := err != nil && strings.Contains(err.Error(), "is a placement"); refused != isMap {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if r, err := arrayOf(t, []byte("[[0, 1], [1, 0]]"), "layers,experts"); err != nil || r.Slots() != 2 {
+		t.Error(r, err)
+	}
+}
+
+// Placements as users post them: by hand, model-maps.json holds 0 1 | 2 1 and 2 0 | 1 2 on 2 ranks.
+func TestPlacementsOfUsers(t *testing.T) {
+	for _, c := range []struct {
+		file                  string
+		ranks, layer, experts int
+		first                 []int32
+	}{
+		{"model-maps.json", 2, 1, 3, []int32{2, 0}}, {"map-by-layer.json", 2, 1, 4, []int32{3, 2, 1}},
+		{"map-of-all.json", 3, 7, 4, []int32{0, 1}}, {"exflow.json", 0, 5, 8, []int32{5}},
+	} {
+		p, err := ReadPlacement(fixture("counts", "users", c.file), c.ranks)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if l, err := p.Layout(c.layer); err != nil || p.Experts != c.experts || !slices.Equal(l.Held(0), c.first) {
+			t.Errorf("%s: %+v, %v, %v", c.file, p, l, err)
+		}
+	}
+}
+
+// One rank's recording says nothing of the load over ranks: 256 experts of which 0 to 15 have load.
+func TestOneRankAlone(t *testing.T) {
+	o := Options{Ranks: 16, Threshold: 0.1}
+	res, r := NewResult(0.1), mustRead(t, fixture("counts", "users", "one-rank.json"))
+	if err := res.Add(r, o); err != nil || len(res.Summary) > 0 || len(res.Imbalance) > 0 ||
+		!slices.ContainsFunc(res.Warnings, func(w router.Warning) bool {
+			return w.Code == OneRank && w.Args["first"] == 0.0 && w.Args["last"] == 15.0 && w.Args["ranks"] == 16.0
+		}) {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if _, err := r.ExpertsOf(nil); err == nil {
+		t.Error("a placement is learned from one rank")
+	}
+	for text, alone := range map[string]bool{
+		"[[40, 30, 0, 0], [9, 80, 0, 0]]": true, "[[0, 0, 40, 30]]": true, "[[40, 30, 1, 0]]": false,
+		"[[40, 0, 0, 0], [30, 0, 0, 0]]": true, "[[0, 40, 30, 0]]": false, "[[40, 23, 0, 0]]": false, // 63 slots
+		"[[40, 0, 30, 0]]": false, "[[40, 30]]": false,
+	} {
+		if have := slices.Contains(codes(parsed(t, text).Warnings), OneRank); have != alone {
+			t.Errorf("%s: %v", text, have)
+		}
+	}
+	log := parsed(t, "rank_load step=1 rank_tokens=[100, 0]\nrank_load step=2 rank_tokens=[90, 0]\n")
+	if !slices.Contains(codes(log.Warnings), OneRank) {
+		t.Error(log.Warnings)
+	}
+}
+
+// Lines of a target and a draft model are no one average.
+func TestModelsInALog(t *testing.T) {
+	r := mustRead(t, fixture("counts", "users", "two-models.log"))
+	if len(r.Reported) != 2 || r.Reported[0].Phase != "deepseek-ai/DeepSeek-V3" || r.Reported[0].MaxOverMean != 2 ||
+		r.Reported[1].MaxOverMean != 10 {
+		t.Errorf("%+v", r.Reported)
+	}
+}
+
+// A number in a file is no size of memory.
+func TestClaimedSizes(t *testing.T) {
+	refused(t, map[string]string{
+		`{"num_experts": 1000000000000} {"layer": 0, "topk_ids": [1, 2]}`:                                     "want at most 65536 experts",
+		`{"record_type": "eplb_load_stats", "num_ranks": 1000000000, "expert_load": [[1]], "p2l_map": [[0]]}`: "at most 16384",
+		`{"record_type": "eplb_load_stats", "num_ranks": 1, "expert_load": [[1]], "p2l_map": [[999999999]]}`:  "names expert",
+	})
+	for _, text := range []string{
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`,
+		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`, "[[[2000000000]]]",
+	} {
+		if p, err := parsePlacement("x", []byte(text), 0); err == nil {
+			t.Errorf("%s: %+v", text, p)
+		}
+	}
+}
+
+// The hook's folder under a kernel that hides its choices says which one, and what shows them.
+func TestFolderOfAHiddenKernel(t *testing.T) {
+	for hidden, want := range map[string]string{
+		`, "hidden": ["Mxfp4's kernel chooses the experts, unseen; vLLM shows them with --moe-backend marlin"]`: "in 7 steps: Mxfp4's",
+		"": "moe_backend=marlin",
+	} {
+		dir := t.TempDir()
+		text := fmt.Sprintf(`{"kind": "moebalance hook", "steps": 7, "steps_recorded": 0%s}`, hidden)
+		if err := os.WriteFile(filepath.Join(dir, "moebalance-hook.rank0.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
