@@ -15,8 +15,8 @@ import (
 )
 
 // Place renders judged placements, of the arguments given.
-func Place(result *place.Result, given string) output.Document {
-	a := answer.OfPlacement(result, given)
+func Place(result *place.Result, given string, files ...answer.Written) output.Document {
+	a := answer.OfPlacement(result, given, files...)
 	d := document(a, placeView{result}.notes(), struct {
 		*place.Result
 		Answer answer.Answer `json:"answer"`
