@@ -30,6 +30,7 @@ type placeOptions struct {
 	tensorrt  target.File
 	sglang    target.File
 	vllm      target.File
+	ascend    target.File
 	out       resultFlags
 }
 
@@ -80,6 +81,7 @@ func placeCmd() *cobra.Command {
 		"write the placement to this `FILE`, as TensorRT-LLM's EPLB configuration")
 	o.sglang.Bind(c, "write-sglang", "", "write it to this `FILE`, for SGLang's --init-expert-location")
 	o.vllm.Bind(c, "write-vllm", "", "write it to this `FILE`, as the initial mapping of vLLM's offline EPLB")
+	o.ascend.Bind(c, "write-ascend", "", "write it to this `FILE`, as the expert map of vllm-ascend")
 	bindTiming(c, &o.time)
 	o.out.bind(c, func() []string {
 		return render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()
@@ -95,7 +97,7 @@ func (o *placeOptions) check(paths []string) error {
 	case o.nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.nodes)
 	case o.writes() && (len(o.redundant) > 1 || len(o.ranks) > 1):
-		return usagef("--redundant and --ep: want one value with --write-trtllm, --write-sglang or --write-vllm")
+		return usagef("--redundant and --ep: want one value where a placement is written")
 	}
 	if err := o.time.Check(); err != nil {
 		return err
@@ -115,7 +117,7 @@ func (o *placeOptions) check(paths []string) error {
 }
 
 func (o *placeOptions) writes() bool {
-	return o.tensorrt.Path != "" || o.sglang.Path != "" || o.vllm.Path != ""
+	return o.tensorrt.Path != "" || o.sglang.Path != "" || o.vllm.Path != "" || o.ascend.Path != ""
 }
 
 func (o *placeOptions) run(c *cobra.Command, paths []string) error {
@@ -131,10 +133,11 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.write(result); err != nil {
+	files, err := o.write(result)
+	if err != nil {
 		return err
 	}
-	return o.out.write(c, render.Place(result, o.apart(c, paths), o.written()...))
+	return o.out.write(c, render.Place(result, o.apart(c, paths), files...))
 }
 
 // apart are the arguments but for the number of copies and the files to write; none where files were
@@ -180,34 +183,29 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	return place.Judge(learn, judge, options)
 }
 
-// written are the files that the placement is in, by engine.
-func (o *placeOptions) written() (files []answer.Written) {
-	for _, f := range []answer.Written{{Engine: "sglang", File: o.sglang.Path}, {Engine: "vllm", File: o.vllm.Path},
-		{Engine: "trtllm", File: o.tensorrt.Path}} {
-		if f.File != "" {
-			files = append(files, f)
-		}
-	}
-	return files
-}
-
 // write writes the placement for the engines that are asked for.
-func (o *placeOptions) write(result *place.Result) error {
-	slots := result.Slots[result.Placements[0].Plan]
+func (o *placeOptions) write(result *place.Result) (files []answer.Written, err error) {
+	at := result.Placements[0].Plan
+	slots := result.Slots[at]
 	for _, engine := range []struct {
+		name  string
 		file  *target.File
 		write func(io.Writer) error
 	}{
-		{&o.tensorrt, slots.WriteTensorRT},
-		{&o.sglang, func(w io.Writer) error { return slots.WriteSGLang(w, result.Experts) }},
-		{&o.vllm, func(w io.Writer) error { return slots.WriteVLLM(w, result.Experts, result.MoELayers) }},
+		{answer.TensorRT, &o.tensorrt, slots.WriteTensorRT},
+		{answer.SGLang, &o.sglang, func(w io.Writer) error { return slots.WriteSGLang(w, result.Experts) }},
+		{answer.VLLM, &o.vllm, func(w io.Writer) error { return slots.WriteVLLM(w, result.Experts, result.MoELayers) }},
+		{answer.Ascend, &o.ascend, func(w io.Writer) error {
+			return slots.WriteAscend(w, result.Experts, at.Ranks, result.MoELayers)
+		}},
 	} {
 		if engine.file.Path == "" {
 			continue
 		}
 		if err := engine.file.Write(engine.write); err != nil {
-			return err
+			return nil, err
 		}
+		files = append(files, answer.Written{Engine: engine.name, File: engine.file.Path})
 	}
-	return nil
+	return files, nil
 }

@@ -13,7 +13,15 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Written is a placement in a file for an engine: sglang, vllm or trtllm.
+// The engines that placements are written for.
+const (
+	TensorRT = "trtllm"
+	SGLang   = "sglang"
+	VLLM     = "vllm"
+	Ascend   = "ascend"
+)
+
+// Written is a placement in a file for an engine.
 type Written struct{ Engine, File string }
 
 // OfPlacement answers whether a placement is worth a trial. given are the arguments that it was asked

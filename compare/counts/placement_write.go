@@ -40,23 +40,48 @@ func (s Slots) WriteSGLang(w io.Writer, experts int) error {
 }
 
 // WriteVLLM writes the slots as the initial mapping of vLLM's offline EPLB (pull
-// request 41141). vLLM numbers the MoE layers alone, from 0 on: those of the model, or
-// where it is not named (nil) those that have slots. Others get the row of WriteSGLang.
+// request 41141), by MoE layer.
 func (s Slots) WriteVLLM(w io.Writer, experts int, moe []int) error {
-	layers, slots := s.size()
-	if !slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(moe, l) }) {
-		layers = moe
-	}
-	rows := map[int][]int32{}
-	for i, layer := range layers {
-		if rows[i] = s[layer]; rows[i] == nil {
-			rows[i] = trivial(slots, experts)
-		}
+	rows, slots := s.byMoELayer(experts, moe)
+	layers := map[int][]int32{}
+	for i, row := range rows {
+		layers[i] = row
 	}
 	return json.NewEncoder(w).Encode(map[string]any{
 		"record_type": "eplb_initial_mapping", "version": 1, "num_redundant_experts": slots - experts,
-		"num_slots": slots, "initial_global_assignments": rows,
+		"num_slots": slots, "initial_global_assignments": layers,
 	})
+}
+
+// WriteAscend writes the slots as the expert map of vllm-ascend, by MoE layer and rank.
+func (s Slots) WriteAscend(w io.Writer, experts, ranks int, moe []int) error {
+	rows, slots := s.byMoELayer(experts, moe)
+	var layers []map[string]any
+	for i, row := range rows {
+		var devices []map[string]any
+		for rank, held := range slices.Collect(slices.Chunk(row, slots/ranks)) {
+			devices = append(devices, map[string]any{"device_id": rank, "device_expert": held})
+		}
+		layers = append(layers, map[string]any{"layer_id": i, "device_count": ranks, "device_list": devices})
+	}
+	return json.NewEncoder(w).Encode(map[string]any{"moe_layer_count": len(rows), "layer_list": layers})
+}
+
+// byMoELayer are the slots of the MoE layers, which some engines number alone, from 0 on: those of
+// the model, or where it is not named (nil) those that have slots. Others get the row of WriteSGLang.
+func (s Slots) byMoELayer(experts int, moe []int) (rows [][]int32, perLayer int) {
+	layers, n := s.size()
+	if !slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(moe, l) }) {
+		layers = moe
+	}
+	for _, layer := range layers {
+		row := s[layer]
+		if row == nil {
+			row = trivial(n, experts)
+		}
+		rows = append(rows, row)
+	}
+	return rows, n
 }
 
 func trivial(slots, experts int) []int32 {

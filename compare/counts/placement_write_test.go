@@ -30,6 +30,10 @@ func TestWrittenPlacementsReadBack(t *testing.T) {
 			map[int][]int32{0: {0, 1, 2, 0}, 1: slots[1], 2: {0, 1, 2, 0}, 3: slots[3]}},
 		{"vllm.json", func(w io.Writer) error { return slots.WriteVLLM(w, 3, nil) },
 			`{"initial_global_assignments":{"0":[2,0,1,2],"1":[0,1,2,2]},"num_redundant_experts":1,"num_slots":4,"record_type":"eplb_initial_mapping","version":1}` + "\n", map[int][]int32{0: slots[1], 1: slots[3]}},
+		{"ascend.json", func(w io.Writer) error { return slots.WriteAscend(w, 3, 2, nil) },
+			`{"layer_list":[{"device_count":2,"device_list":[{"device_expert":[2,0],"device_id":0},{"device_expert":[1,2],"device_id":1}],"layer_id":0},` +
+				`{"device_count":2,"device_list":[{"device_expert":[0,1],"device_id":0},{"device_expert":[2,2],"device_id":1}],"layer_id":1}],"moe_layer_count":2}` + "\n",
+			map[int][]int32{0: slots[1], 1: slots[3]}},
 	} {
 		var out bytes.Buffer
 		if err := engine.write(&out); err != nil || out.String() != engine.text {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/router/placement"
 )
 
 // traced reads the traces of one arm.
@@ -180,5 +181,23 @@ func TestTimeAndPrice(t *testing.T) {
 	if p.Moved != 2 || p.MovedBytes != 2e6 || !near(p.MoveNS, 1e6) || !near(p.PaidBackAfter, 1e6/180.) ||
 		p.ReplicaBytes != 0 {
 		t.Errorf("%+v", p.Price)
+	}
+}
+
+// By hand: from 0 1 | 2 3, rank 0 loads nothing more for 0 1 1 and rank 1 expert 0 for 2 3 0: the
+// move takes as long as rank 1 loads its 1 MB, at 1 GB/s. A copy of each 4 MB layer is 1 MB a rank.
+func TestPriceIsOfTheRankThatLoadsMost(t *testing.T) {
+	at := func(slots ...int32) plan {
+		p := newPlan("", "")
+		layout, err := placement.Layout(4, slots, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.slots[3], p.layouts[3] = slots, layout
+		return p
+	}
+	p := Options{ExpertBytes: 1e6, Bandwidth: 1e9}.price(Plan{2, 2}, at(0, 1, 2, 3), at(0, 1, 1, 2, 3, 0))
+	if p.Moved != 1 || !near(p.MoveNS, 1e6) || p.MovedBytes != 1e6 || p.MemoryBytes != 1e6 {
+		t.Errorf("%+v", p)
 	}
 }

@@ -135,8 +135,11 @@ func fill(text string, args router.Args) string {
 	})
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		parts := placeholder.FindStringSubmatch(p)
-		if key, ok := args[parts[1]].(string); ok && parts[2] == "words" && catalog[key].text != "" {
-			return fill(catalog[key].text, args)
+		if key, ok := args[parts[1]].(string); ok && parts[2] == "words" {
+			code, _, _ := strings.Cut(key, ".")
+			if text := cmp.Or(catalog[key].text, catalog[code].text); text != "" {
+				return fill(text, args)
+			}
 		}
 		return write(args[parts[1]], parts[2])
 	})

@@ -194,6 +194,8 @@ var steps = map[string][2]string{
 		"SGLANG_SERVER --init-expert-location {file}[ --ep-num-redundant-experts {copies}]"},
 	"vllm": {"{file} is written: it is the initial mapping of vLLM's offline EPLB.",
 		"VLLM_SERVER --enable-eplb --eplb-config OPTIONS_THAT_NAME {file}"},
+	"ascend": {"{file} is written: vllm-ascend loads it as its expert map.",
+		"VLLM_SERVER --additional-config OPTIONS_THAT_NAME {file}"},
 	"trtllm": {"{file} is written: name it as moe_config.load_balancer in the options of TensorRT-LLM.",
 		"TRTLLM_SERVER --extra_llm_api_options OPTIONS_THAT_NAME {file}"},
 	"gain_placed": {"Measure it against what runs.", "moebalance bench --arm running --arm placed -- YOUR_BENCHMARK"},
