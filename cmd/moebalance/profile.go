@@ -51,7 +51,7 @@ func profileCmd() *cobra.Command {
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
-	o.TorchTrace = o.torch.Path
+	o.TorchTrace, o.Program = o.torch.Path, launch.ProgramOf(words)
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
