@@ -13,6 +13,7 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
 type profileOptions struct {
@@ -51,7 +52,7 @@ func profileCmd() *cobra.Command {
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
-	o.TorchTrace = o.torch.Path
+	o.TorchTrace, o.Program = o.torch.Path, launch.ProgramOf(words)
 	if err := o.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
@@ -69,7 +70,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return err
 	}
 	if o.dryRun {
-		_, err := io.WriteString(c.OutOrStdout(), o.Script(words, o.folder.Path, ""))
+		_, err := io.WriteString(c.OutOrStdout(), o.Script(shown.Mask(words), o.folder.Path, ""))
 		return err
 	}
 	for _, program := range []string{o.Nsys, words[0]} {

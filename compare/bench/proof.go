@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -122,4 +124,31 @@ func (t Treatment) findLines(folder string) ([]evidence.ProofLine, error) {
 		files = append(files, claims...)
 	}
 	return evidence.FindLines(t.Line, t.Failed, files)
+}
+
+// TRTLLMLines judges a report of TensorRT-LLM by the lines that its ranks print where the switch takes
+// effect. Printed says that every launch of the perfect arm printed them: then a log that lacks them shows
+// the learned router; else it shows nothing.
+func TRTLLMLines(arm gain.Arm, path string, said metrics.Proof, printed bool) ([]gain.Proof, error) {
+	t, err := ParseTreatment("trtllm")
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, nil // a pipe cannot be read twice
+	}
+	lines, err := evidence.FindLines(t.Line, t.Failed, []string{path})
+	if err != nil || len(lines) == 0 && (arm == gain.Perfect || !printed) {
+		return nil, err
+	}
+	rules := proof.Rules{Treatment: t.Name, Line: t.Line, Printed: printed, Limited: func(string) string { return "" }}
+	launch := proof.Launch{Lines: lines}
+	if len(lines) > 0 {
+		launch.Ranks = said.Ranks
+	}
+	var proofs []gain.Proof
+	for _, p := range rules.OfArm(arm, []proof.Launch{launch}) {
+		proofs = append(proofs, p.Graded(gain.TraceProof{}))
+	}
+	return proofs, nil
 }

@@ -39,6 +39,10 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 		Command:  fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
 		Criteria: o.Criteria, Builds: o.Builds,
 	}
+	r.printed = !slices.ContainsFunc(sides[1].Paths, func(path string) bool {
+		lines, err := bench.TRTLLMLines(gain.Perfect, path, metrics.Proof{}, false)
+		return err != nil || len(lines) == 0
+	})
 	for i, side := range sides {
 		if err := r.read(gain.Arms[i], side.Paths); err != nil {
 			return ReportSet{}, err
@@ -63,6 +67,7 @@ type reportReader struct {
 	compared *metrics.Metric // that of the first report, which all others must match
 	count    map[gain.Arm]int
 	matcher  metrics.Matcher
+	printed  bool // every report of the perfect side holds lines in which ranks say that the switch took effect
 }
 
 // read adds the launches of one arm, file by file.
@@ -101,8 +106,14 @@ func (r *reportReader) read(arm gain.Arm, paths []string) error {
 			for _, w := range run.Warnings {
 				r.set.Notes = append(r.set.Notes, name+": "+w)
 			}
-			if grade, evidence := claims(run, arm, name); !r.Trust && gain.Weaker(grade, proof.Grade) != proof.Grade {
-				proof.Grade, proof.Evidence = grade, evidence
+			said, err := r.evidence(run, arm, path, name)
+			if err != nil {
+				return fmt.Errorf("%s side: %w", arm, err)
+			}
+			for _, p := range said {
+				if gain.Weaker(p.Grade, proof.Grade) != proof.Grade {
+					proof.Grade, proof.Evidence = p.Grade, p.Evidence
+				}
 			}
 		}
 	}
@@ -130,6 +141,26 @@ func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error
 		return runs, nil
 	}
 	return nil, err
+}
+
+// evidence is what a launch shows of its routing: its report's own word, else the lines that its ranks
+// printed. Trust stands in only where there is neither, and never overrides what they show.
+func (r *reportReader) evidence(run metrics.Result, arm gain.Arm, path, launch string) ([]gain.Proof, error) {
+	if !run.Proof.Claimed {
+		printed, err := bench.TRTLLMLines(arm, path, run.Proof, r.printed)
+		for i, p := range printed {
+			of := launch
+			if p.Rank.Defined() {
+				of = fmt.Sprintf("%s, rank %d", launch, p.Rank)
+			}
+			printed[i].Evidence = of + ": " + p.Evidence
+		}
+		if err != nil || len(printed) > 0 || r.Trust {
+			return printed, err
+		}
+	}
+	grade, evidence := claims(run, arm, launch)
+	return []gain.Proof{{Arm: arm, Rank: gain.AllRanks, Grade: grade, Evidence: evidence}}, nil
 }
 
 // claims grades what a report says about its arm, the given one.

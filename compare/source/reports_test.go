@@ -81,3 +81,47 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 		t.Errorf("%s, first %+v", r.Verdict, r.Leading())
 	}
 }
+
+// What ranks print of TensorRT-LLM's switch proves a report as it proves a launch: of every rank, also where
+// two write into one line. Trust does not stand in for a rank that is silent beside others.
+func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
+	content, err := os.ReadFile("../../testdata/outputs/trtllm-bench-b.txt") // of four ranks
+	if err != nil {
+		t.Fatal(err)
+	}
+	side := func(ranks ...int) Side {
+		var text strings.Builder
+		for i, rank := range ranks {
+			fmt.Fprintf(&text, "Precomputing perfect router logits for 22 common batch sizes (ep_rank=%d)...", rank)
+			text.WriteString(strings.Repeat("\n", i%2))
+		}
+		path := filepath.Join(t.TempDir(), "out.txt")
+		if err := os.WriteFile(path, []byte(text.String()+"\n"+string(content)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Side{Paths: []string{path}}
+	}
+	for _, c := range []struct {
+		normal, perfect Side
+		trust           bool
+		grades          [2]gain.Grade
+	}{
+		{side(), side(0, 1, 2, 3), false, [2]gain.Grade{gain.Claimed, gain.Claimed}},
+		{side(), side(0, 2, 1), false, [2]gain.Grade{gain.Claimed, gain.None}},
+		{side(), side(0, 2, 1), true, [2]gain.Grade{gain.Claimed, gain.None}},
+		{side(1), side(0, 1, 2, 3), true, [2]gain.Grade{gain.None, gain.Claimed}},
+		{side(), side(), true, [2]gain.Grade{gain.Claimed, gain.Claimed}},
+		{side(), side(), false, [2]gain.Grade{gain.None, gain.None}},
+	} {
+		set, err := ReadReports([2]Side{c.normal, c.perfect}, ReportOptions{Trust: c.trust,
+			Criteria: gain.Criteria{Threshold: 0.1, Confidence: 0.95}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range set.Campaign.Proof {
+			if p.Grade != c.grades[i] {
+				t.Errorf("%+v: %s is %s by %q, want %s", c, p.Arm, p.Grade, p.Evidence, c.grades[i])
+			}
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/shown"
 )
@@ -91,13 +92,16 @@ func countLines(path string, line *regexp.Regexp, seen map[int]ProofLine) error 
 	r := bufio.NewReaderSize(f, 64<<10)
 	for {
 		text, err := r.ReadSlice('\n')
-		if m := line.FindSubmatch(text); m != nil {
+		for _, m := range line.FindAllSubmatch(text, -1) { // ranks may write into one line
 			rank := rankOf(group(m, "rank"), text)
 			f, known := seen[rank]
 			if !known {
 				masked := shown.Masked(string(m[0]))
 				ranks, _ := strconv.Atoi(string(group(m, "ranks"))) // 0 where it names none
 				f = ProofLine{Rank: rank, Ranks: ranks, Text: strings.ToValidUTF8(masked[:min(len(masked), 200)], "")}
+			}
+			if max(rank, f.Ranks) > router.MaxExperts {
+				return fmt.Errorf("%s: proof line %q: want at most %d ranks", path, f.Text, router.MaxExperts)
 			}
 			f.Times++
 			seen[rank] = f

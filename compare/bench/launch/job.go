@@ -263,12 +263,12 @@ func (j *running) start(words []string, folder, stdoutFile, stderrFile string) (
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := os.Create(filepath.Join(folder, stdoutFile))
+	stdout, err := createLog(filepath.Join(folder, stdoutFile))
 	if err != nil {
 		return nil, err
 	}
 	defer stdout.Close() // the child has its own
-	stderr, err := os.Create(filepath.Join(folder, stderrFile))
+	stderr, err := createLog(filepath.Join(folder, stderrFile))
 	if err != nil {
 		return nil, err
 	}
@@ -391,4 +391,13 @@ func FindProgram(name, folder, own string) (string, error) {
 	return "", fmt.Errorf(
 		"command not found: %q is neither a program on the path nor an executable file: check the spelling or give its "+
 			"full path", name)
+}
+
+// createLog is a file of raw output, which may hold secrets: its owner alone may read it.
+func createLog(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Chmod(0o600) // also where it was there
 }

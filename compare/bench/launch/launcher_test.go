@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -54,5 +56,21 @@ func TestPassOn(t *testing.T) {
 		if Quote(words) != c.line && !strings.Contains(c.line, "'") {
 			t.Errorf("PassOn changed its argument %q to %q", c.line, Quote(words))
 		}
+	}
+}
+
+// Raw output may hold secrets: only its owner reads it, also where a file of that name was there.
+func TestLogsAreTheirOwners(t *testing.T) {
+	path := filepath.Join(t.TempDir(), Stdout)
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := createLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || info.Size() != 0 {
+		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }

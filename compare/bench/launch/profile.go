@@ -29,6 +29,32 @@ type Profile struct {
 	Set map[string]string `json:"set,omitempty"`
 	// Rank is the only rank to profile; negative profiles every rank.
 	Rank int `json:"rank"`
+	// Program is the benchmark that the command runs, where it takes windows by a variable of its own.
+	Program string `json:"program,omitempty"`
+}
+
+// startStops are the variables by which TensorRT-LLM's older C++ benchmarks take iterations, as lists
+// ("0,63,127") whose every entry begins or ends a capture. Others take TLLM_PROFILE_START_STOP.
+var startStops = map[string]string{
+	"gptManagerBenchmark": "TLLM_GPTM_PROFILE_START_STOP",
+	"gptSessionBenchmark": "TLLM_GPTS_PROFILE_START_STOP",
+}
+
+// ProgramOf is the older benchmark among the words of a command; empty for any other.
+func ProgramOf(words []string) string {
+	for _, w := range words {
+		if name := filepath.Base(w); startStops[name] != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func (p Profile) startStop() string {
+	if name := startStops[p.Program]; name != "" {
+		return name
+	}
+	return "TLLM_PROFILE_START_STOP"
 }
 
 var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
@@ -63,7 +89,7 @@ func (p Profile) Variables() []Variable {
 		"TLLM_LLMAPI_ENABLE_NVTX": "1",
 	}
 	if p.Windows != "" {
-		v["TLLM_PROFILE_START_STOP"] = p.Windows
+		v[p.startStop()] = p.Windows
 	}
 	if p.Rank >= 0 || slices.Contains(p.Trace, "mpi") {
 		v["NSYS_MPI_STORE_TEAMS_PER_RANK"] = "1" // else nsys waits for ranks that it does not profile
@@ -151,6 +177,9 @@ func (p Profile) nsys() []string {
 		end := "stop"
 		if n := strings.Count(p.Windows, ",") + 1; n > 1 {
 			end = fmt.Sprintf("repeat:%d", n)
+		}
+		if p.Program != "" { // entries of its list pair up to ranges of which nsys need not know the number
+			end = "repeat[]"
 		}
 		words = append(words, "-c", "cudaProfilerApi", "--capture-range-end="+end)
 	}

@@ -190,3 +190,21 @@ func TestProfileOptions(t *testing.T) {
 		}
 	}
 }
+
+// The older benchmarks of TensorRT-LLM take lists of iterations by variables of their own.
+func TestOlderBenchmarksTakeLists(t *testing.T) {
+	for program, want := range map[string]string{"/opt/benchmarks/gptManagerBenchmark": "TLLM_GPTM_PROFILE_START_STOP",
+		"gptSessionBenchmark": "TLLM_GPTS_PROFILE_START_STOP"} {
+		p := Profile{GraphTrace: "node", Windows: "0,63,127", Rank: -1}
+		words := []string{"mpirun", "-n", "2", program, "--engine_dir", "e"}
+		if p.Program = ProgramOf(words); p.Check() != nil || !slices.Contains(p.Variables(), Variable{want, "0,63,127"}) {
+			t.Errorf("%s: %v, %v", program, p.Check(), p.Variables())
+		}
+		if got := Quote(p.nsys()); !strings.Contains(got, "-c cudaProfilerApi '--capture-range-end=repeat[]'") {
+			t.Errorf("%s: %s", program, got)
+		}
+	}
+	if ProgramOf([]string{"trtllm-bench", "throughput"}) != "" {
+		t.Error("trtllm-bench has no list of its own")
+	}
+}

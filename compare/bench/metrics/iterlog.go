@@ -158,7 +158,7 @@ func readIteration(r *report, doc *document) {
 }
 
 // maxRanks bounds what a hostile report can make the parser remember.
-const maxRanks = 1 << 16
+const maxRanks = router.MaxExperts
 
 // follow adds a step after the last one of its rank.
 func (r *report) follow(s Step) {
