@@ -148,7 +148,7 @@ func TRTLLMLines(arm gain.Arm, path string, said metrics.Proof, printed bool) ([
 	}
 	var proofs []gain.Proof
 	for _, p := range rules.OfArm(arm, []proof.Launch{launch}) {
-		proofs = append(proofs, p.Graded(gain.TraceProof{}))
+		proofs = append(proofs, p.Graded())
 	}
 	return proofs, nil
 }
