@@ -184,10 +184,13 @@ func writeThrough(path string, render func(io.Writer) error) error {
 	return errors.Join(render(f), f.Close())
 }
 
-// linked is where the links from a path end. What they name need not exist. Stat
-// must have found that they end.
+// mostLinks is how many links the kernel follows before it calls them a loop.
+const mostLinks = 40
+
+// linked is where the links from a path end: a → b → c gives c. What they name need not exist. Links
+// in a loop end at one of them, which cannot be opened.
 func linked(path string) string {
-	for {
+	for range mostLinks {
 		to, err := os.Readlink(path)
 		if err != nil {
 			return path // no link
@@ -197,4 +200,5 @@ func linked(path string) string {
 		}
 		path = to
 	}
+	return path
 }
