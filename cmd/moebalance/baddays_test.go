@@ -234,7 +234,7 @@ func TestKilledWriters(t *testing.T) {
 	for n, w := range writers {
 		out := fmt.Sprintf("%d-out", n)
 		write := func(line string) map[string][32]byte {
-			if text, err := program(t, arguments(line, out)...).CombinedOutput(); err != nil {
+			if text, err := program(t, forcing(arguments(line, out))...).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v, %s", line, err, text)
 			}
 			return snapshot(t, out)
@@ -244,7 +244,7 @@ func TestKilledWriters(t *testing.T) {
 		took := time.Since(began)
 		old := write(w.old)
 		for range 4 {
-			c := program(t, arguments(w.new, out)...)
+			c := program(t, forcing(arguments(w.new, out))...)
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -283,12 +283,12 @@ func TestDiskFull(t *testing.T) {
 		t.Skip("starts a process for each output")
 	}
 	t.Chdir(t.TempDir())
-	for _, w := range writers[1:6] {
+	for _, w := range writers[1:5] {
 		if text, err := program(t, arguments(w.old, "out")...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v, %s", w.old, err, text)
 		}
 		old := snapshot(t, ".")
-		args := arguments(w.new, "out")
+		args := forcing(arguments(w.new, "out"))
 		c := program(t)
 		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, c.Path}, args...)
 		text, err := c.CombinedOutput()

@@ -596,7 +596,8 @@ func TestFieldNsys(t *testing.T) {
 		}
 	}
 	c := fieldComparison(t, fieldResults+"vllm-qwen3-normal.nsys.sqlite", fieldResults+"vllm-qwen3-perfect.nsys.sqlite")
-	if len(c.Kinds) != 2 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 ||
+	// Of decode steps, work outside the experts differs by 2 % and more: no prediction.
+	if len(c.Kinds) != 1 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 ||
 		math.Abs(c.Kinds[0].Experts.Perfect/1e6-59.056) > 0.005 {
 		t.Errorf("%+v: want 82.656 and 59.056 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
 	}

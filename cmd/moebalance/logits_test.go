@@ -265,11 +265,13 @@ func TestLogitsFormats(t *testing.T) {
 		}
 	}
 	var l struct {
-		Kind  string `json:"kind"`
-		Bytes int64  `json:"bytes"`
+		Kind    string `json:"kind"`
+		Balance []struct {
+			Bytes int64 `json:"bytes"`
+		} `json:"balance"`
 	}
 	ask(t, exitDone, &l, "logits", "list", "--format", "json", dir)
-	if l.Kind != "logits list" || l.Bytes == 0 {
+	if l.Kind != "logits list" || len(l.Balance) != 1 || l.Balance[0].Bytes == 0 {
 		t.Errorf("%+v", l)
 	}
 }

@@ -86,15 +86,15 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 // Counts that record no ranks are on those of the trace, if all are there: then time is
 // allocated, the counts of the other arm contradict it, and those of a deeper model are refused.
 func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
-	traced := func(counts string, ranks string) (a trace.Trace, codes []string) {
-		ask(t, exitDone, &a, "trace", "--format", "json", "--counts", fieldResults+counts,
+	traced := func(code int, counts string, ranks string) (a trace.Trace, codes []string) {
+		ask(t, code, &a, "trace", "--format", "json", "--counts", fieldResults+counts,
 			fieldResults+"vllm-qwen3-normal.rank"+ranks+".json.gz")
 		for _, w := range a.Warnings {
 			codes = append(codes, w.Code)
 		}
 		return a, codes
 	}
-	a, codes := traced("vllm-qwen3-normal.counts.json", "?")
+	a, codes := traced(exitDone, "vllm-qwen3-normal.counts.json", "?")
 	if len(a.Experts) != 48*128 || !slices.Contains(codes, "counts_assumed_ranks") ||
 		slices.Contains(codes, "counts_no_ranks") || slices.Contains(codes, trace.CountsContradict) {
 		t.Fatalf("%d experts, warnings %v", len(a.Experts), codes)
@@ -104,10 +104,10 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 			t.Fatalf("%+v: want expert %d on rank %d", e, e.Expert, e.Expert/64)
 		}
 	}
-	if _, codes = traced("vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, trace.CountsContradict) {
+	if _, codes = traced(exitInconclusive, "vllm-qwen3-perfect.counts.json", "?"); !slices.Contains(codes, trace.CountsContradict) {
 		t.Errorf("counts of the other arm: %v", codes)
 	}
-	if a, codes = traced("vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 ||
+	if a, codes = traced(exitDone, "vllm-qwen3-normal.counts.json", "0"); len(a.Experts) != 0 ||
 		!slices.Contains(codes, "counts_no_ranks") {
 		t.Errorf("one of two ranks: %d experts, %v", len(a.Experts), codes)
 	}

@@ -51,6 +51,7 @@ var outputCases = map[string]outputCase{
 	"place --write-trtllm": {words: "place counts --write-trtllm OUT", inputs: "counts/*"},
 	"place --write-sglang": {words: "place counts --write-sglang OUT", inputs: "counts/*"},
 	"place --write-vllm":   {words: "place counts --write-vllm OUT", inputs: "counts/*"},
+	"place --write-ascend": {words: "place counts --write-ascend OUT", inputs: "counts/*"},
 	"compare --output": {words: "compare --trust-arms runs normal.json,other.json -o OUT",
 		inputs: "runs/*.sqlite normal.json", again: "compare --trust-arms runs normal.json -o OUT"},
 	"report --output": {words: "report runs campaign normal.json --counts-normal counts -o OUT",

@@ -63,7 +63,7 @@ func (result Plans) Document() output.Document {
 		table.Computed("busiest_expert", func(s plan.Span) any { return offText(s.Expert) }),
 		table.Computed("active_experts", activeText))
 	d.Answer = &output.Answer{Line: line + " as even as whole slots allow at every number of tokens.", Tone: output.Fine,
-		Verdict: "complete", Basis: fmt.Sprintf("%s, %s, %s, %s tokens per rank", result.Model,
+		Verdict: "complete", Basis: fmt.Sprintf("%s, %s, %s, tokens per rank %s", result.Model,
 			shapeText(result.Shape, result.Method), result.Mode, quantity.Ranges(slices.Compact(tokens)))}
 	d.Lead, d.Tables = &spans, []table.Table{result.cases(), spans}
 	return d
