@@ -174,8 +174,9 @@ func TestMemoryOfRecording(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(r)
-	// a walk holds the headers: where 4,096 tensors of 2 KiB are in each file
-	if kept > size/32 || walking > size/6 {
+	// A walk holds the headers, 400 bytes a tensor: here a fifth of the recording, whose files have 4,096
+	// tensors of 2 KiB each. It was a thirty-second while headers were read anew for each step.
+	if kept > size/32 || walking > size/4 {
 		t.Errorf("%d KiB are kept and %d KiB while walking over the steps of %d KiB", kept>>10, walking>>10, size>>10)
 	}
 }
