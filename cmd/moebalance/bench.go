@@ -28,7 +28,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if err := o.check(c, words); err != nil {
 		return err
 	}
-	campaign, err := o.open(words, c.ErrOrStderr())
+	campaign, err := o.open(words)
 	if err != nil {
 		return err
 	}
@@ -36,10 +36,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if runErr != nil && !errors.Is(runErr, errNotComparable) {
 		return o.stopped(campaign, runErr)
 	}
-	result, err := source.Judge(c.Context(), campaign, defaultThreshold, target.WriteOwn)
-	if err != nil {
-		return o.stopped(campaign, err)
-	}
+	result := source.Judge(campaign)
 	result.Campaign.Rejudged = o.rejudged
 	if err := campaign.Close(); err != nil {
 		return err
@@ -57,7 +54,7 @@ func (o *benchOptions) gates(r source.Campaign) error {
 		return withCode(exitNotComparable, fmt.Errorf("bench: %s: %s", r.Verdict, why))
 	case o.lacksProof(r.Result):
 		return withCode(exitNotComparable,
-			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts or --profile"))
+			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts"))
 	case o.failAbove.Given && r.Verdict == gain.NoVerdict:
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: no verdict: %s", why))
 	case o.failAbove.Given && !r.Gain.Low.Defined():

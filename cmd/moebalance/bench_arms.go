@@ -6,9 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/compare/gain"
 )
 
 // checkArms takes the flags of arms and points apart.
@@ -20,25 +18,12 @@ func (o *benchOptions) checkArms(c *cobra.Command) error {
 		}
 		o.Arms = append(o.Arms, a)
 	}
-	if o.routers != "" {
-		routers, err := control.ParseRouters(o.routers)
-		if err != nil {
-			return withCode(exitUsage, fmt.Errorf("bench: --routers: %w", err))
+	if o.Builds = bench.BuildsOf(o.Arms); o.Builds.Named() {
+		if c.Flags().Changed("treatment") || c.Flags().Changed("proof") || c.Flags().Changed("require-proof") {
+			return usagef("bench: --arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
+				"--treatment, --proof and --require-proof, or say what sets both apart", o.Builds[0], o.Builds[1])
 		}
-		for _, r := range routers {
-			o.Arms = append(o.Arms, bench.RouterArm(r))
-		}
-	}
-	if o.builds != "" {
-		names, err := gain.ParseBuilds(o.builds)
-		switch {
-		case err != nil:
-			return withCode(exitUsage, fmt.Errorf("bench: %w", err))
-		case c.Flags().Changed("treatment") || c.Flags().Changed("proof") || c.Flags().Changed("require-proof"):
-			return usagef("bench: --arms compares two builds, without a treatment and without proof: remove --treatment, " +
-				"--proof and --require-proof")
-		}
-		o.Builds, o.Treatment = names, bench.Treatment{}
+		o.Treatment = bench.Treatment{}
 		if !c.Flags().Changed("threshold") {
 			o.threshold.Fraction = 0
 		}

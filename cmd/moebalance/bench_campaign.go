@@ -21,19 +21,18 @@ import (
 )
 
 // open creates the campaign of the flags, or opens the one to resume.
-func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, error) {
+func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
 	if o.resume != "" {
 		return o.reopen()
 	}
-	note, err := o.complete(words)
-	if err != nil {
+	if err := o.complete(words); err != nil {
 		return nil, err
 	}
 	if err := o.checkSpec(); err != nil {
 		return nil, err
 	}
 	folder := o.campaign.Path
-	_, err = os.Lstat(folder)
+	_, err := os.Lstat(folder)
 	o.madeFolder = err != nil
 	if folder == "" {
 		if folder, err = newFolder("moebalance-bench-" + time.Now().Format("20060102-150405")); err != nil {
@@ -49,8 +48,6 @@ func (o *benchOptions) open(words []string, stderr io.Writer) (*bench.Campaign, 
 		return nil, withCode(exitUsage, fmt.Errorf("bench: --campaign: %w", err))
 	case err != nil:
 		return nil, fmt.Errorf("bench: %w", err)
-	case note != "":
-		fmt.Fprintln(stderr, "moebalance: "+note)
 	}
 	return campaign, nil
 }
@@ -81,7 +78,7 @@ func (o *benchOptions) checkSpec() error {
 			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
 				"--accept-difference and its name", text))
 	}
-	if need := gain.MinPairs(o.Confidence); !o.Design.UntilDecided && !o.Design.Within() && o.Design.Pairs < need {
+	if need := gain.MinPairs(o.Confidence); !o.Design.Within() && o.Design.Pairs < need {
 		return usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more",
 			quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
 	}
@@ -183,28 +180,11 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
 		shown.Say(caveat.Text(campaign.Spec.ProofToCome()))
 	}
-	judge := func(c *bench.Campaign, confidence float64, traces gain.TraceProof) gain.Result {
-		r := gain.Judge(bench.Recorded(c, confidence, traces))
-		if o.lacksProof(r) {
-			r.Verdict = gain.Invalid
-		}
-		return r
-	}
-	h.Decide = func(c *bench.Campaign, confidence float64) (bool, error) {
-		r := judge(c, confidence, c.TracesToCome())
-		if r.Verdict.Refused() {
-			return !o.keepGoing, nil
-		}
-		open := func(p gain.PointGain) bool { return p.Verdict.Open() }
-		return !slices.ContainsFunc(r.Points, open) && (len(r.Points) > 0 || !r.Verdict.Open()), nil
-	}
 	if !o.keepGoing {
 		h.Accept = func(c *bench.Campaign) error {
-			if judge(c, c.Confidence(), c.TracesToCome()).Verdict.Refused() {
+			r := gain.Judge(bench.Recorded(c))
+			if r.Verdict.Refused() || o.lacksProof(r) {
 				return errNotComparable
-			}
-			if judge(c, c.Confidence(), gain.TraceProof{}).Verdict.Refused() {
-				shown.Say("no proof of the routing in the first pair; the traces of the profiled pair must provide it")
 			}
 			return nil
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,8 +29,6 @@ type benchOptions struct {
 
 	points        string
 	armWords      []string
-	builds        string
-	routers       string
 	model         modelFlags // of the points
 	proof         string
 	client        []string
@@ -39,8 +36,6 @@ type benchOptions struct {
 	workTolerance flags.Share
 	threshold     flags.Share
 	confidence    flags.Share
-	profile       bool
-	windows       string
 
 	launches       int
 	keepGoing      bool
@@ -87,26 +82,19 @@ func (o *benchOptions) bindRun(c *cobra.Command) {
 	f.StringVar(&o.points, "points", "",
 		"measure both arms at each load, as `NAME=A,B` or NAME=A-B: {NAME} in the command is the value")
 	f.StringArrayVar(&o.armWords, "arm", nil,
-		"`NAME='VARIABLE=VALUE --flag'`: what sets an arm apart; another name than normal and perfect is a further arm")
-	f.StringVar(&o.routers, "routers", "",
-		"`LIST` of routers in each launch, such as target:1.2,target:1.5: what load imbalance costs")
-	f.StringVar(&o.builds, "arms", "",
-		"`A,B`: compare two builds of these names, without a balanced arm and without proof")
+		"`NAME=SPEC`, a further arm: a router such as target:1.2, or 'VARIABLE=VALUE --flag'; two, one of them a NAME alone, "+
+			"are builds; repeatable")
 	o.model.bind(c)
 	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
 
 	f.IntVar(&o.launches, "launches", 5, "launches that switch between the arms inside (--treatment hook)")
 	f.IntVar(&o.Design.Blocks, "blocks", 2, "blocks of segments in each of --launches: ABBA, then BAAB")
-	f.IntVar(&o.Design.Pairs, "pairs", 8,
-		"pairs of launches, one per arm, or with --until-decided the maximum, which is 24 unless given")
-	f.BoolVar(&o.Design.UntilDecided, "until-decided", false, "stop when the interval excludes the threshold")
+	f.IntVar(&o.Design.Pairs, "pairs", 8, "pairs of launches, one per arm")
 	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
 	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
 	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
 
 	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
-	f.DurationVar(&o.Stall, "stall", 0,
-		"time without output and GPU work after which a launch failed, such as 10m; 0: none")
 	f.DurationVar(&o.grace, "grace", launch.DefaultGrace, "time for a command to end after SIGINT, until SIGKILL")
 	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
@@ -124,8 +112,6 @@ func (o *benchOptions) bindJudging(c *cobra.Command) {
 	flags.Choice(c, &o.requireProof, "require-proof", gain.Claimed,
 		"weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed,
 		gain.Measured)
-	f.BoolVar(&o.profile, "profile", false, "run one untimed pair under nsys after the timed pairs")
-	f.StringVar(&o.windows, "profile-iterations", "", "`A-B`: iterations that the profiled pair records (default all)")
 	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; repeatable")
 	f.StringArrayVar(&o.Accepted, "accept-difference", nil,
 		"`WORD`: an option, argument or variable in which the arms may differ, too; repeatable")
@@ -177,9 +163,6 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 		}
 		return o.checkOutput()
 	}
-	if o.Design.UntilDecided && !c.Flags().Changed("pairs") {
-		o.Design.Pairs = 24
-	}
 	if !c.Flags().Changed("seed") {
 		o.Design.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
@@ -191,11 +174,6 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 			"bench --help'")
 	case len(words) > 0 && o.client != nil:
 		return usagef("bench: want the measured command after -- or as --client, not both")
-	case o.windows != "" && !o.profile:
-		return usagef("bench: --profile-iterations needs --profile")
-	case strings.Contains(o.windows, ","):
-		return usagef("bench: --profile-iterations %s: want one window, such as 100-150, because each rank gives one report",
-			o.windows)
 	case o.client != nil && o.Command.Server == nil && o.Spec.Control == "":
 		return usagef("bench: --client needs --server; a command alone goes after --")
 	case o.Command.Server != nil && o.Spec.Control != "":
@@ -235,7 +213,7 @@ func (o *benchOptions) checkResume(c *cobra.Command, words []string) error {
 // hook follows a server's client and nothing needs a launch of its own.
 func (o *benchOptions) checkDesign(c *cobra.Command, words []string) error {
 	given := c.Flags().Changed
-	asked := given("launches") || given("blocks") || o.Spec.Control != "" || o.routers != ""
+	asked := given("launches") || given("blocks") || o.Spec.Control != "" || o.Spec.Routers()
 	switch {
 	case asked && given("pairs"):
 		return usagef("bench: --pairs are launches of one arm each, --launches, --blocks and --control switch inside a " +
@@ -288,21 +266,20 @@ func (o *benchOptions) checkOutput() error {
 	return nil
 }
 
-// complete turns flags into the campaign's specification. The note names what was
-// asked for and cannot be done.
-func (o *benchOptions) complete(words []string) (note string, err error) {
+// complete turns flags into the campaign's specification.
+func (o *benchOptions) complete(words []string) (err error) {
 	o.Command.Normal = append(words, o.client...) // one of them is empty
 	o.Threshold, o.WorkTolerance, o.Confidence = o.threshold.Fraction, o.workTolerance.Fraction, o.confidence.Fraction
 	if err := o.readMetrics(); err != nil {
-		return "", err
+		return err
 	}
 	if o.Folder, err = os.Getwd(); err != nil {
-		return "", fmt.Errorf("bench: %w", err)
+		return fmt.Errorf("bench: %w", err)
 	}
 	if o.proof != "" {
 		o.Treatment.Line = o.proof
 	}
-	return o.addProfile()
+	return nil
 }
 
 // readMetrics takes the wanted metrics apart.
@@ -320,20 +297,4 @@ func (o *benchOptions) readMetrics() error {
 		}
 	}
 	return nil
-}
-
-// addProfile adds the profiled pair, or returns a note on why there is none.
-func (o *benchOptions) addProfile() (note string, err error) {
-	if !o.profile {
-		return "", nil
-	}
-	profile := launch.Profile{Windows: o.windows, GraphTrace: "node", Rank: -1}
-	if err := profile.Check(); err != nil {
-		return "", withCode(exitUsage, fmt.Errorf("bench: --profile-iterations: %w", err))
-	}
-	if profile.Nsys, err = exec.LookPath("nsys"); err != nil {
-		return "no profiled pair: nsys is not in PATH; install Nsight Systems, or remove --profile", nil
-	}
-	o.Design.Profiled, o.Profile = true, &profile
-	return "", nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/router"
 )
 
 // invoke runs the program and returns what it printed and its exit code.
@@ -151,11 +149,6 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "remove it"},
 		"bad metric rule": {[]string{"--metric", "a=(", "--", gain20}, exitUsage, ""},
 		"no such table":   {[]string{"--table", "x", "--", gain20}, exitUsage, "want one of points, arms, pairs, launches, blocks, gain"},
-		"idle iterations": {[]string{"--profile-iterations", "1-2", "--", gain20}, exitUsage, "--profile"},
-		"two windows": {[]string{"--profile", "--profile-iterations", "1-2,4-5", "--", gain20}, exitUsage,
-			"one window"},
-		"bad iterations": {[]string{"--profile", "--profile-iterations", "2-1", "--", gain20}, exitUsage,
-			"first before the last"},
 		"bad URL": {[]string{"--server", "x", "--ready", "localhost:1/health", "--", gain20}, exitUsage,
 			"want a full URL"},
 		"client alone":    {[]string{"--client", "x"}, exitUsage, "--server"},
@@ -331,52 +324,6 @@ func TestBenchGrace(t *testing.T) {
 	if _, stderr, code := invoke(t.Context(), "bench", "--grace", "-1s", "--", "true"); code != exitUsage ||
 		!strings.Contains(stderr, "--grace") {
 		t.Errorf("exit %d, %q", code, stderr)
-	}
-}
-
-func TestBenchUntilDecided(t *testing.T) {
-	t.Chdir(t.TempDir())
-	// A gain of 20 % without noise is decided at the first look, after 8 pairs.
-	stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--campaign", "c", "--format", "json", "--",
-		script(t, engine(100, 120)))
-	var r source.Campaign
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
-		t.Fatalf("exit %d, %v, %s", code, err, stderr)
-	}
-	if r.Campaign.DecidedAfter != 8 || len(r.Pairs) != 8 || r.Campaign.Left != 0 {
-		t.Errorf("decided after %d of %d pairs, %d left; want 8", r.Campaign.DecidedAfter, len(r.Pairs),
-			r.Campaign.Left)
-	}
-	// 8 pairs at 1 − 0.05/4.
-	if r.Gain.Confidence != 0.9875 {
-		t.Errorf("confidence %v, want 0.9875", r.Gain.Confidence)
-	}
-}
-
-// A campaign of points ends when each of them is decided: both gain 20 %, or one gains 0 and
-// 40 % in turn, which 8 pairs do not tell from the threshold. It changes after two pairs,
-// which have both orders, so that no order explains it.
-func TestBenchPointsUntilDecided(t *testing.T) {
-	if testing.Short() {
-		t.Skip("64 launches")
-	}
-	t.Chdir(t.TempDir())
-	program := script(t, `rate=100
-if [ "$ENABLE_PERFECT_ROUTER" = 1 ]; then rate=120; perfect=true; else perfect=false; fi
-if [ $perfect$1$3 = true1noisy ]; then rate=$((100 + 40 * ($2 / 2 % 2))); fi
-echo '{"perfect_router":'$perfect',"ranks":2,"tokens_per_rank":8,"tokens_per_second":'$rate'}'
-`)
-	for kind, want := range map[string]router.OptInt{"steady": 8, "noisy": router.NoID} {
-		stdout, stderr, code := invoke(t.Context(), "bench", "--until-decided", "--pairs", "8", "--points", "c=1,8",
-			"--campaign", kind, "--format", "json", "--",
-			program, "{c}", "{pair}", kind)
-		var r source.Campaign
-		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
-			t.Fatalf("exit %d, %v, %s", code, err, stderr)
-		}
-		if r.Campaign.DecidedAfter != want || len(r.Points) != 2 || r.Points[1].Verdict != gain.Significant {
-			t.Errorf("%s: decided after %d, %+v; want %d", kind, r.Campaign.DecidedAfter, r.Points, want)
-		}
 	}
 }
 
@@ -556,44 +503,6 @@ exec "$@"
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// A tool that says nothing about routing and records nothing: only the traces of
-// the profiled pair can prove its arms, and without them the first pair ends it.
-func TestBenchProvesByTraces(t *testing.T) {
-	tool := script(t, `rate=100; [ "$SWITCH" = on ] && rate=130; echo "rate $rate"`)
-	for name, c := range map[string]struct {
-		perfect  string // when the traces are those of the perfect arm
-		profile  []string
-		code     int
-		launches int
-	}{
-		"no traces":           {"false", nil, exitNotComparable, 2},
-		"balanced":            {`[ "$SWITCH" = on ]`, []string{"--profile"}, exitDone, 14},
-		"never balanced":      {"false", []string{"--profile"}, exitNotComparable, 14},
-		"balanced both times": {"true", []string{"--profile"}, exitNotComparable, 14},
-	} {
-		t.Run(name, func(t *testing.T) {
-			putNsys(t, c.perfect)
-			t.Chdir(t.TempDir())
-			args := append([]string{"bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on",
-				"--metric", `rate=rate (\d+)`}, c.profile...)
-			stdout, stderr, code := invoke(t.Context(), append(append(args, "--format", "json"), "--", tool)...)
-			if code != c.code || strings.Count(stderr, "] launch ") != c.launches {
-				t.Errorf("exit %d after %d launches, want %d after %d\n%s", code, strings.Count(stderr, "] launch "),
-					c.code, c.launches, stderr)
-			}
-			if told := strings.Contains(stderr, "the traces of the profiled pair must"); told != (c.profile != nil) {
-				t.Errorf("told that the traces must prove it: %t\n%s", told, stderr)
-			}
-			if strings.Contains(stdout, "moebalance compare") {
-				t.Errorf("names a command that would refuse these traces:\n%s", stdout)
-			}
-			if shows := strings.Contains(stdout, "expert time over ranks of the profiled pair has max/mean"); shows != (c.profile != nil) {
-				t.Errorf("the traces are evidence: %t\n%s", shows, stdout)
-			}
-		})
-	}
-}
-
 // A verdict that rests on traces does not hang on whether something can be written
 // into the campaign folder, and an interruption is not taken for unreadable traces.
 func TestFinishedCampaignNeedsNoWriting(t *testing.T) {
@@ -634,48 +543,5 @@ func TestFinishedCampaignNeedsNoWriting(t *testing.T) {
 	}
 	if written, _ := filepath.Glob("c/*.summary"); written != nil {
 		t.Errorf("report wrote %v", written)
-	}
-}
-
-// A profiled pair: its exports are read, and the trace agrees with the arms.
-func TestBenchProfile(t *testing.T) {
-	command := script(t, engine(100, 120))
-	_, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign",
-		filepath.Join(t.TempDir(), "without"), "--", command)
-	if _, err := exec.LookPath("nsys"); err != nil &&
-		(code != exitDone || !strings.Contains(stderr, "nsys is not in PATH")) {
-		t.Errorf("without nsys: exit %d, %q", code, stderr)
-	}
-	putNsys(t, `[ "$ENABLE_PERFECT_ROUTER" = 1 ]`)
-	t.Chdir(t.TempDir())
-	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--profile", "--pairs", "6", "--campaign", "c",
-		"--format", "json", "--", command)
-	var r source.Campaign
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone {
-		t.Fatalf("exit %d, %v, %q", code, err, stderr)
-	}
-	if len(r.Profiled) != 2 || len(r.Pairs) != 6 || r.Gain.N != 6 {
-		t.Fatalf("%d profiled arms and %d pairs, want 2 and 6", len(r.Profiled), len(r.Pairs))
-	}
-	for _, p := range r.Profiled {
-		if p.Error != "" || p.Ranks != 4 || p.GPUNS <= 0 || !p.Layer.Defined() || !p.MaxOverMean.Defined() ||
-			len(p.Exports) != 4 {
-			t.Errorf("%+v, want 4 ranks with times", p)
-		}
-	}
-	if normal, perfect := r.Profiled[0].MaxOverMean, r.Profiled[1].MaxOverMean; !(normal > perfect) {
-		t.Errorf("the worst layer has max/mean %v in the normal arm and %v in the perfect one", normal, perfect)
-	}
-	// Shown again from the summaries, the exports gone.
-	for _, p := range r.Profiled {
-		for _, path := range p.Exports {
-			if err := os.Truncate(path, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	again, _, code := invoke(t.Context(), "bench", "--resume", "c", "--format", "json")
-	if code != exitDone || again != stdout {
-		t.Errorf("shown again with exit %d, equal %t", code, again == stdout)
 	}
 }

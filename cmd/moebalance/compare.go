@@ -122,7 +122,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	}
 	var measured source.Campaign
 	if o.campaign != "" {
-		if measured, err = source.ReadCampaign(c.Context(), o.campaign, o.read.threshold.Fraction); err != nil {
+		if measured, err = source.ReadCampaign(o.campaign); err != nil {
 			return fmt.Errorf("--campaign: %w", err)
 		}
 	}
@@ -172,7 +172,7 @@ func (o *compareOptions) records(c *cobra.Command, paths []string, err error) er
 	if judged.Metric = name; custom != nil {
 		judged.Custom = []string{o.metric}
 	}
-	result, err := source.JudgeRecords(c.Context(), paths, judged)
+	result, err := source.JudgeRecords(paths, judged)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (o *compareOptions) shown(c *cobra.Command, path string) error {
 			return usagef("--%s does not go with a campaign alone, which is shown as bench judged it", name)
 		}
 	}
-	result, err := source.ReadCampaign(c.Context(), path, o.read.threshold.Fraction)
+	result, err := source.ReadCampaign(path)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/compare/stats"
 )
@@ -707,7 +706,7 @@ func TestFieldFourCaptures(t *testing.T) {
 			"data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
 	} {
 		compared := fieldComparison(t, c.captures...)
-		judged, err := source.ReadCampaign(t.Context(), folder+c.campaign, gain.DefaultThreshold)
+		judged, err := source.ReadCampaign(folder + c.campaign)
 		if err != nil {
 			t.Fatal(err)
 		}

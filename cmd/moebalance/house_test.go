@@ -117,7 +117,6 @@ var imports = map[string][]string{
 		"compare/bench/points",
 		"compare/bench/proof",
 		"compare/gain",
-		"compare/stats",
 		"router",
 		"router/input",
 		"router/quantity",

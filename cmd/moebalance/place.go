@@ -41,7 +41,7 @@ func bindTiming(c *cobra.Command, o *source.Timing) {
 		"`PATH`: folder or file of expert counts from the traced run (default: the first argument)")
 	bindSteps(c, &o.Steps)
 	f.StringVar(&o.Campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench: for the step time with learned routing, or, of several --routers, for "+
+		"campaign folder or JSON `RESULT` of bench: for the step time with learned routing, or, of several routers, for "+
 			"the gain")
 	f.IntVar(&o.StepTokens, "step-tokens", 0, "tokens of all ranks in one step")
 	f.DurationVar(&o.StepTime, "step-time", 0,

@@ -22,7 +22,7 @@ func TestCampaignHasOneGain(t *testing.T) {
 	}
 	paths, _ := filepath.Glob("testdata/campaign-*.json")
 	for _, path := range paths {
-		judged, err := source.ReadCampaign(t.Context(), path, gain.DefaultThreshold)
+		judged, err := source.ReadCampaign(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestProseHasTheGains(t *testing.T) {
 	} {
 		var result gain.Result
 		if path := said.args[len(said.args)-1]; strings.HasSuffix(path, ".json") {
-			judged, err := source.ReadCampaign(t.Context(), path, gain.DefaultThreshold)
+			judged, err := source.ReadCampaign(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,7 +47,7 @@ func (a *Answer) again(key string, c *campaign, n router.Number) {
 		what = "--server SERVER --ready URL --client CLIENT"
 	}
 	if c.builds() {
-		treatment, what = "", fmt.Sprintf("--arms %s,%s %s", c.Arms[0].Name, c.Arms[1].Name, what)
+		treatment, what = "", fmt.Sprintf("--arm %s --arm %s %s", c.Arms[0].Name, c.Arms[1].Name, what)
 	} else if treatment != "" {
 		treatment = launch.Quote([]string{treatment})
 	}
@@ -152,15 +152,12 @@ func (a *Answer) onward(c *campaign) {
 	if len(a.Next) > 0 {
 		return
 	}
-	if len(c.run.Traces) > 0 {
-		a.next("profiled", "traces", launch.Quote(c.run.Traces))
-	}
 	if c.run.Folder != "" {
 		a.next("page", "folder", c.folder())
 	}
 	switch {
 	case c.builds():
-		a.next("builds", "arms", fmt.Sprintf("%s,%s", c.Arms[0].Name, c.Arms[1].Name))
+		a.next("builds", "arms", fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
 	case c.Verdict == gain.Significant:
 		a.next("trace")
 		a.next("plan")
@@ -189,7 +186,6 @@ func toDecide(r gain.Result, unit string) (text string, ok bool) {
 // OfCampaignWith is the answer of a campaign beside traces of both arms, which tell how much
 // of the gain a placement of experts can reach. The gain is the measured one.
 func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer {
-	run.Traces = nil // which are these
 	a, p := OfCampaign(c, run), traces.Split.Placement
 	if c.Verdict != gain.Significant || run.Left > 0 || !traces.Split.Known() || len(c.Arms) > 0 {
 		return a
@@ -261,8 +257,6 @@ func caution(c *campaign) string {
 	switch {
 	case warned(c, gain.CheckExplained):
 		return caveat.Say("caution.explained")
-	case warned(c, gain.CheckServer):
-		return caveat.Say("caution.server")
 	case warned(c, gain.CheckRate):
 		return caveat.Say("caution.rate")
 	}

@@ -96,13 +96,12 @@ func TestAnswersOfPairs(t *testing.T) {
 		"pairs":        {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %", "About 20 pairs in all", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
 		"hopeless":     {needs(2000), hook, "", "will not narrow this", "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
 		"server":       {needs(2000), server, "", "", "moebalance bench --treatment hook --server SERVER"},
-		"builds":       {with(needs(20), func(r *gain.Result) { r.Arms = builds }), gain.Run{}, "", "", "--pairs 20 --arms a,b -- YOUR_BENCHMARK"},
+		"builds":       {with(needs(20), func(r *gain.Result) { r.Arms = builds }), gain.Run{}, "", "", "--pairs 20 --arm a --arm b -- YOUR_BENCHMARK"},
 		"slow":         {far(gain.Outlier{Launch: 7, Change: -0.3}, gain.Outlier{Launch: 8, Change: -0.2}), hook, "launches 7 and 8 were slow; the gain is between", "Look for", ""},
 		"mixed":        {far(gain.Outlier{Launch: 3, Change: 0.4}, gain.Outlier{Launch: 5, Change: -0.4}), hook, "launches 3 and 5 were far off", "Look for", ""},
 		"many":         {far(make([]gain.Outlier, 4)...), hook, "4 launches were far off", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --counts COUNTS -- YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
-		"traces":       {judged(gain.Significant, 0.2, 0.3), gain.Run{Traces: []string{"c/a b.json", "c/p.json"}}, "", "", "moebalance compare 'c/a b.json' c/p.json"},
 	} {
 		a := OfCampaign(k.result, k.run)
 		verdict := Verdict(k.result.Verdict)

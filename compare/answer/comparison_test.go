@@ -25,7 +25,7 @@ func TestOtherSides(t *testing.T) {
 			Perfect: side("normal", "b"), Refusals: refused("arm")},
 		record: {Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "a"),
 			Refusals: refused("same_recording", "arm")}, // which trust does not mend
-		"moebalance bench --arms old,new": {Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "b"),
+		"moebalance bench --arm old --arm new": {Ranks: []int{0}, Normal: side("normal", "a"), Perfect: side("normal", "b"),
 			Builds: gain.Builds{"old", "new"}, Refusals: refused("layers")},
 		"moebalance compare b a": {Ranks: []int{0}, Normal: side("perfect", "a"), Perfect: side("normal", "b"),
 			Refusals: refused("swapped")},

@@ -25,7 +25,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		"moebalance place --ep 4 --redundant 2 --write-sglang NEW.json --judge c.json 'a b.json'")
 	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "", "--write-sglang NEW.json x.json")
 	check(t, "written", OfPlacement(windows(trial), "x.json", Written{"sglang", "n.json"}), Verdict(place.Trial), line, "",
-		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arms running,placed")
+		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running --arm placed")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow), "With 2 copies the busiest rank's load does "+
 		"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
 	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict), "Not enough evidence: no counts are left",

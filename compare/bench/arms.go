@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -18,19 +19,24 @@ type ArmSpec struct {
 	Flags []string          `json:"flags,omitempty"` // appended to the command, or to that of the server
 }
 
-// ParseArm reads NAME=WORDS: variables NAME=VALUE, then flags, as a shell splits them.
+// ParseArm reads NAME=SPEC: a router such as target:1.2, or variables NAME=VALUE and then flags, as a
+// shell splits them. NAME alone is an arm that {arm} in the command sets apart.
 func ParseArm(s string) (ArmSpec, error) {
-	name, list, ok := strings.Cut(s, "=")
-	if !ok || !launch.VariableName.MatchString(name) {
-		return ArmSpec{}, fmt.Errorf("arm %q: want NAME='VARIABLE=VALUE … --flag …'", s)
-	}
-	a := ArmSpec{Name: gain.Arm(name)}
-	if strings.TrimSpace(list) == "" {
-		return a, nil
+	name, list, _ := strings.Cut(s, "=")
+	a := ArmSpec{Name: gain.Arm(strings.TrimSpace(name))}
+	if err := a.checkName(); err != nil {
+		return a, err
 	}
 	words, err := launch.Words(list)
-	if err != nil {
+	switch {
+	case strings.TrimSpace(list) == "":
+		return a, nil
+	case err != nil:
 		return a, fmt.Errorf("arm %q: %w", name, err)
+	}
+	if router, err := control.IsRouter(words[0]); router && len(words) == 1 {
+		a.Env = map[string]string{routerVariable: words[0]}
+		return a, err
 	}
 	for i, w := range words {
 		variable, value, ok := strings.Cut(w, "=")
@@ -44,9 +50,27 @@ func ParseArm(s string) (ArmSpec, error) {
 		a.Env[variable] = value
 	}
 	if len(a.Flags) > 0 && !strings.HasPrefix(a.Flags[0], "-") {
-		return a, fmt.Errorf("arm %q: %q is neither VARIABLE=VALUE nor a flag", name, a.Flags[0])
+		return a, fmt.Errorf("arm %q: %q is neither a router, VARIABLE=VALUE nor a flag", name, a.Flags[0])
 	}
 	return a, nil
+}
+
+func (a ArmSpec) checkName() error {
+	if !armName.MatchString(string(a.Name)) || strings.Contains(string(a.Name), "..") {
+		return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64", a.Name)
+	}
+	return nil
+}
+
+// BuildsOf are the names of two arms of which one has nothing of its own: two builds. Other arms
+// stand beside the normal and the perfect one.
+func BuildsOf(arms []ArmSpec) (names gain.Builds) {
+	plain := func(a ArmSpec) bool { return len(a.Env)+len(a.Flags) == 0 }
+	ours := func(a ArmSpec) bool { return slices.Contains(gain.Arms[:], a.Name) }
+	if len(arms) == 2 && slices.ContainsFunc(arms, plain) && !slices.ContainsFunc(arms, ours) {
+		names = gain.Builds{arms[0].Name, arms[1].Name}
+	}
+	return names
 }
 
 // arms are all, the further ones between the normal and the perfect one.
@@ -66,10 +90,8 @@ func (s Spec) more() (more []gain.Arm) {
 
 // arm is what sets an arm apart.
 func (s Spec) arm(a gain.Arm) ArmSpec {
-	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool {
-		return o.Name == a ||
-			o.Name == s.Builds.Called(a)
-	}); i >= 0 {
+	called := s.Builds.Called(a)
+	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == called }); i >= 0 {
 		return s.Arms[i]
 	}
 	return ArmSpec{Name: a}
@@ -86,9 +108,8 @@ var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]{0,63}$`)
 
 func (s Spec) checkArms() error {
 	for _, name := range slices.Concat(s.Builds[:], s.more()) {
-		if name != "" && (!armName.MatchString(string(name)) || strings.Contains(string(name), "..")) {
-			return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64",
-				name)
+		if err := (ArmSpec{Name: name}).checkName(); name != "" && err != nil {
+			return err
 		}
 	}
 	for i, a := range s.Arms {
@@ -106,21 +127,23 @@ func (s Spec) checkArms() error {
 	switch {
 	case len(s.arms()) > mostArms:
 		return fmt.Errorf("%d arms: want at most %d", len(s.arms()), mostArms)
-	case s.Builds.Named() && len(s.more()) > 0:
-		return fmt.Errorf("--arm %s is none of --arms %s,%s", s.more()[0], s.Builds[0], s.Builds[1])
-	case s.Builds.Named() && s.Builds[0] == s.Builds[1]:
-		return fmt.Errorf("--arms %s,%s: want two names", s.Builds[0], s.Builds[1])
-	case s.Builds.Named() && len(s.Arms) == 0 && !in(words, "arm"):
+	case s.Builds.Named() && s.same(s.Builds[0], s.Builds[1]) && !in(words, "arm"):
 		return fmt.Errorf("nothing sets the arms apart: write {arm} in the command, or give --arm %s='VARIABLE=VALUE "+
 			"--flag'", s.Builds[1])
 	}
 	for _, a := range s.more() {
-		if own := s.arm(a); len(own.Env)+len(own.Flags) == 0 && !in(words, "arm") {
+		if s.same(a, "") && !in(words, "arm") {
 			return fmt.Errorf("nothing sets the arm %s apart: give --arm %[1]s='VARIABLE=VALUE --flag', or write {arm} in the "+
 				"command", a)
 		}
 	}
 	return nil
+}
+
+// same reports whether nothing sets two arms apart but their names.
+func (s Spec) same(a, b gain.Arm) bool {
+	x, y := s.arm(a), s.arm(b)
+	return maps.Equal(x.Env, y.Env) && slices.Equal(x.Flags, y.Flags)
 }
 
 // environ is base as the arm sees it: of the treatment's variables, a normal arm has none.

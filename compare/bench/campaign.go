@@ -13,7 +13,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/stats"
 )
 
 // Campaign is a spec, the order of its launches, and what came of them so far.
@@ -24,7 +23,6 @@ type Campaign struct {
 	Spec     Spec
 	Launches []Launch // in the order of launching
 	Sessions int      // calls of Run so far
-	Decided  int      // pairs after which a look decided; 0 while none has
 
 	store store
 	lock  *os.File // nil when open only for reading
@@ -194,23 +192,6 @@ func (c *Campaign) Discard(made bool) (gone bool, err error) {
 	return err == nil, err
 }
 
-// Confidence is that of the interval to judge the campaign by: under the
-// sequential rule that of one look.
-func (c *Campaign) Confidence() float64 {
-	if c.Spec.Design.UntilDecided {
-		return stats.LookConfidence(c.Spec.Design.Pairs, c.Spec.Confidence)
-	}
-	return c.Spec.Confidence
-}
-
-// Looks are the pairs after which the sequential rule looks, empty without it.
-func (c *Campaign) Looks() []int {
-	if !c.Spec.Design.UntilDecided {
-		return []int{}
-	}
-	return stats.Looks(c.Spec.Design.Pairs, c.Spec.Confidence)
-}
-
 // Format is that of the first report that is judged, empty while there is none.
 func (c *Campaign) Format() string {
 	for _, l := range c.Launches {
@@ -232,11 +213,10 @@ func (c *Campaign) Finished() int {
 	return n
 }
 
-// pending reports whether a launch is still to be done. Once a look has decided,
-// launches that are judged are superfluous.
+// pending reports whether a launch is still to be done.
 func (c *Campaign) pending(l Launch) bool {
 	_, done := l.Done()
-	return !done && (c.Decided == 0 || l.Kind != Timed)
+	return !done
 }
 
 // next is the first launch that is still to be done, nil when the campaign is
@@ -248,17 +228,8 @@ func (c *Campaign) next() *Launch {
 	return nil
 }
 
-// Left counts the launches still to be done; under UntilDecided it is an upper
-// bound.
-func (c *Campaign) Left() int {
-	n := 0
-	for _, l := range c.Launches {
-		if c.pending(l) {
-			n++
-		}
-	}
-	return n
-}
+// Left counts the launches still to be done.
+func (c *Campaign) Left() int { return len(c.Launches) - c.Finished() }
 
 // Pairs are the finished timed pairs in order, each as its first and its
 // second launch. Of more arms, they are those of the normal and the perfect one.

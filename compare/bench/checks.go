@@ -22,10 +22,8 @@ func (c *Campaign) checks() []gain.Check {
 	if check, ok := c.checkReports(); ok {
 		checks = append(checks, check)
 	}
-	for _, where := range []func() (gain.Check, bool){c.checkServer, c.checkSlots} {
-		if check, ok := where(); ok {
-			checks = append(checks, check)
-		}
+	if check, ok := c.checkSlots(); ok {
+		checks = append(checks, check)
 	}
 	if c.Spec.Design.Within() {
 		checks = append(checks, c.checkPrompts())

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -64,22 +63,15 @@ func TestSpecCheck(t *testing.T) {
 		"ready without scheme": func(s *Spec) {
 			s.Command.Server, s.Command.Ready = []string{"s"}, "localhost:8000/health"
 		},
-		"profiled in docker": func(s *Spec) {
-			s.Design.Profiled, s.Profile, s.Command.Normal = true, &launch.Profile{GraphTrace: "node"},
-				[]string{"docker", "run", "image", "prog"}
-		},
-		"confidence":            func(s *Spec) { s.Confidence = 1 },
-		"tolerance":             func(s *Spec) { s.WorkTolerance = -1 },
-		"retries":               func(s *Spec) { s.Retries = -1 },
-		"proof line":            func(s *Spec) { s.Treatment.Line = "(" },
-		"metric rule":           func(s *Spec) { s.Custom = []string{"x:ms=("} },
-		"cap below first look":  func(s *Spec) { s.Design.UntilDecided, s.Design.Pairs = true, 4 },
-		"profiled without how":  func(s *Spec) { s.Design.Profiled = true },
-		"negative time":         func(s *Spec) { s.Timeout = -1 },
-		"shared result":         func(s *Spec) { s.Output = "report.json" },
-		"shared counts":         func(s *Spec) { s.Counts = "/counts" },
-		"negative ranks":        func(s *Spec) { s.Ranks = -1 },
-		"how without profiling": func(s *Spec) { s.Profile = &launch.Profile{GraphTrace: "node"} },
+		"confidence":     func(s *Spec) { s.Confidence = 1 },
+		"tolerance":      func(s *Spec) { s.WorkTolerance = -1 },
+		"retries":        func(s *Spec) { s.Retries = -1 },
+		"proof line":     func(s *Spec) { s.Treatment.Line = "(" },
+		"metric rule":    func(s *Spec) { s.Custom = []string{"x:ms=("} },
+		"negative time":  func(s *Spec) { s.Timeout = -1 },
+		"shared result":  func(s *Spec) { s.Output = "report.json" },
+		"shared counts":  func(s *Spec) { s.Counts = "/counts" },
+		"negative ranks": func(s *Spec) { s.Ranks = -1 },
 	} {
 		s := good()
 		spoil(&s)

@@ -84,7 +84,7 @@ func simulated(t *testing.T, rng *rand.Rand, launches, blocks int, n noise, gain
 			o.Counted = &proof.LoadProof{RankMaxOverMean: even, RankFloor: 1, ExpertMaxOverMean: even, ExpertFloor: 1}
 		}
 	}
-	return gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+	return gain.Judge(Recorded(c))
 }
 
 // asleep never wakes: nobody renews, and nobody waits for ranks that answer at once.

@@ -20,11 +20,9 @@ type Design struct {
 	Launches int `json:"launches,omitempty"`
 	Blocks   int `json:"blocks,omitempty"`
 
-	Pairs        int    `json:"pairs"`         // timed pairs; with UntilDecided, the cap
-	WarmUps      int    `json:"warm_ups"`      // launches of each arm before the first pair
-	Profiled     bool   `json:"profiled"`      // one profiled pair after the last
-	Seed         uint64 `json:"seed"`          // of the order
-	UntilDecided bool   `json:"until_decided"` // look at the pairs of Looks and stop when decided
+	Pairs   int    `json:"pairs"`    // timed pairs
+	WarmUps int    `json:"warm_ups"` // launches of each arm before the first pair
+	Seed    uint64 `json:"seed"`     // of the order
 }
 
 // Within reports whether each launch holds all arms.
@@ -35,8 +33,8 @@ func (d Design) Check() error {
 	switch {
 	case d.Within() && (d.Launches > 1000 || d.Blocks < 1 || d.Blocks > 1000):
 		return fmt.Errorf("%d launches of %d blocks: want 1 to 1000 of both", d.Launches, d.Blocks)
-	case d.Within() && (d.UntilDecided || d.WarmUps > 0):
-		return fmt.Errorf("--until-decided and --warm-up are for launches of one arm: add --pairs, or remove them")
+	case d.Within() && d.WarmUps > 0:
+		return fmt.Errorf("--warm-up is for launches of one arm: add --pairs, or remove it")
 	case d.Within():
 		return nil
 	case min(d.Pairs-1, d.WarmUps) < 0 || max(d.Pairs, d.WarmUps) > mostPairs:
@@ -62,9 +60,6 @@ func (d Design) plan(arms []gain.Arm, values []string) []Launch {
 		for i := range d.Launches {
 			add(Timed, i, 0, "", "")
 		}
-		if d.Profiled {
-			add(Profiled, d.Launches, 0, "", "")
-		}
 		return plan
 	}
 	for i := range len(arms) * d.WarmUps {
@@ -76,10 +71,6 @@ func (d Design) plan(arms []gain.Arm, values []string) []Launch {
 				add(Timed, i, place, arm, point)
 			}
 		}
-	}
-	if d.Profiled {
-		add(Profiled, 0, 0, gain.Normal, last)
-		add(Profiled, 0, 1, gain.Perfect, last)
 	}
 	return plan
 }

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -17,11 +16,8 @@ func letters(plan []Launch) string {
 	var b strings.Builder
 	for _, l := range plan {
 		c := strings.ToUpper(string(l.Arm[:1]))
-		switch l.Kind {
-		case WarmUp:
+		if l.Kind == WarmUp {
 			c = strings.ToLower(c)
-		case Profiled:
-			c = "*" + c
 		}
 		b.WriteString(c)
 		if l.Place == 1 {
@@ -32,7 +28,7 @@ func letters(plan []Launch) string {
 }
 
 func TestPlanIsTheSeeds(t *testing.T) {
-	d := Design{Pairs: 6, WarmUps: 1, Profiled: true, Seed: 7}
+	d := Design{Pairs: 6, WarmUps: 1, Seed: 7}
 	if a, b := letters(d.plan(gain.Arms[:], nil)), letters(d.plan(gain.Arms[:], nil)); a != b {
 		t.Fatalf("the same design gave %s and %s", a, b)
 	}
@@ -47,7 +43,7 @@ func TestPlanIsTheSeeds(t *testing.T) {
 		t.Error("20 seeds gave one order")
 	}
 	shape := strings.NewReplacer("N", "x", "P", "x").Replace(letters(d.plan(gain.Arms[:], nil)))
-	if want := "np xx xx xx xx xx xx *x*x"; shape != want {
+	if want := "np xx xx xx xx xx xx"; shape != want {
 		t.Errorf("the plan has the shape %q, want %q", shape, want)
 	}
 }
@@ -151,59 +147,6 @@ func TestDriftDoesNotLookLikeAGain(t *testing.T) {
 	})
 	if naive < 0.06 {
 		t.Errorf("a fixed order is fooled in %.1f %% only: the simulation shows nothing", 100*naive)
-	}
-}
-
-func TestLooks(t *testing.T) {
-	for _, c := range []struct {
-		most       int
-		confidence float64
-		want       []int
-	}{
-		// One look at 6: 2/2⁶ = 0.031 ≤ 0.05.
-		{6, 0.95, []int{6}},
-		// 6, 10 would need 0.031 ≤ 0.05/2; 8, 10: 0.0078 ≤ 0.025.
-		{10, 0.95, []int{8, 10}},
-		// 8, 12, 18, 24: K = 4, 0.0078 ≤ 0.0125.
-		{24, 0.95, []int{8, 12, 18, 24}},
-		{5, 0.95, nil},
-		// 2/2⁸ = 0.0078 ≤ 0.01 for one look.
-		{8, 0.99, []int{8}},
-	} {
-		if got := stats.Looks(c.most, c.confidence); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("stats.Looks(%d, %g) = %v, want %v", c.most, c.confidence, got, c.want)
-		}
-	}
-	if got, want := stats.LookConfidence(24, 0.95), 0.9875; got != want {
-		t.Errorf("stats.LookConfidence(24, 0.95) = %v, want %v", got, want)
-	}
-	if got := stats.LeastCap(0.95); got != 6 {
-		t.Errorf("the least cap at 95 %% is %d, want 6", got)
-	}
-}
-
-// The whole sequence must miss a true gain at most 5 % of the time, though it
-// looks four times. The launch that runs second is slower, which the crossover t takes out.
-func TestLooksKeepTheirError(t *testing.T) {
-	const trials = 2000
-	r := rand.New(rand.NewPCG(3, 4))
-	looks, confidence := stats.Looks(24, 0.95), stats.LookConfidence(24, 0.95)
-	missed := 0
-	for range trials {
-		var normalFirst, perfectFirst []float64
-		for range 12 {
-			normalFirst = append(normalFirst, r.NormFloat64()-3)
-			perfectFirst = append(perfectFirst, r.NormFloat64()+3)
-		}
-		for _, n := range looks {
-			if r := stats.Crossover(normalFirst[:n/2], perfectFirst[:n/2], confidence); r.Low > 0 || r.High < 0 {
-				missed++
-				break
-			}
-		}
-	}
-	if rate := float64(missed) / trials; rate > 0.05 || rate < 0.005 {
-		t.Errorf("%.2f %% of sequences miss the truth, want at most 5 %% and not nearly none", 100*rate)
 	}
 }
 

@@ -45,11 +45,10 @@ func (c *Campaign) environmentDifferences(arm gain.Arm, normal, perfect Attempt)
 	})...)
 }
 
-// ownVariables are those of every finished launch of an arm whose process was seen. A
-// profiler sets some of its own.
+// ownVariables are those of every finished launch of an arm whose process was seen.
 func (c *Campaign) ownVariables(arm gain.Arm) (own []map[string]string) {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Arm == arm && l.Kind != Profiled && a.OwnVariables != nil {
+		if a, ok := l.Done(); ok && l.Arm == arm && a.OwnVariables != nil {
 			own = append(own, a.OwnVariables)
 		}
 	}

@@ -62,7 +62,7 @@ func TestUndeclaredWordsAreNotComparable(t *testing.T) {
 	if err := c.Run(context.Background(), testHost("report")); err != nil {
 		t.Fatal(err)
 	}
-	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+	r := gain.Judge(Recorded(c))
 	if r.Verdict != gain.Invalid ||
 		!strings.Contains(because(r), `argument --tokens: normal "no such word", perfect "9"`) {
 		t.Errorf("%s: %q", r.Verdict, because(r))
@@ -71,7 +71,7 @@ func TestUndeclaredWordsAreNotComparable(t *testing.T) {
 	if err := c.Reread(spec); err != nil {
 		t.Fatal(err)
 	}
-	if r = gain.Judge(Recorded(c, 0.95, gain.TraceProof{})); r.Verdict == gain.Invalid || len(r.Differences) != 3 {
+	if r = gain.Judge(Recorded(c)); r.Verdict == gain.Invalid || len(r.Differences) != 3 {
 		t.Errorf("accepted: %s: %q, %+v", r.Verdict, because(r), r.Differences)
 	}
 }
@@ -160,7 +160,7 @@ func TestVariablesOfTheCommandItself(t *testing.T) {
 	script := `if [ "$ENABLE_PERFECT_ROUTER" = 1 ]; then export NCCL_ALGO=Tree HF_TOKEN=hf_$((41+1)) PIN=1; unset GORACE; fi; exec "$0" "$@"`
 	spec.Command.Normal = []string{"sh", "-c", script, self, log}
 	c := runSeen(t, spec)
-	e := Recorded(c, 0.95, gain.TraceProof{})
+	e := Recorded(c)
 	const other = "changed by the command (value not recorded)"
 	want := []gain.Difference{
 		{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
@@ -178,7 +178,7 @@ func TestVariablesOfTheCommandItself(t *testing.T) {
 		}
 	}
 	c.Spec.Accepted = []string{"PIN"}
-	if d := Recorded(c, 0.95, gain.TraceProof{}).Differences[4]; !d.Declared {
+	if d := Recorded(c).Differences[4]; !d.Declared {
 		t.Errorf("accepted by name: %+v", d)
 	}
 }
@@ -202,13 +202,13 @@ func TestVariablesThatChangeFromLaunchToLaunch(t *testing.T) {
 		l.Attempts = []Attempt{{Number: 1, State: Finished, OwnVariables: own}}
 	}
 	want := []gain.Difference{{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "Tree"}}
-	if got := Recorded(c, 0.95, gain.TraceProof{}).Differences; !slices.Equal(got, want) {
+	if got := Recorded(c).Differences; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for i := range c.Launches[2:] { // the first pair, as it is looked at before more are launched
 		c.Launches[2+i].Attempts = nil
 	}
-	if got := Recorded(c, 0.95, gain.TraceProof{}).Differences; len(got) != 0 {
+	if got := Recorded(c).Differences; len(got) != 0 {
 		t.Errorf("of one pair %+v", got)
 	}
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -34,17 +33,6 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 		}
 	}
 	return found, compared
-}
-
-// Exports are the profiler's exports of an arm's profiled launch, which may hold all arms, sorted.
-func (c *Campaign) Exports(arm gain.Arm) []string {
-	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Kind == Profiled && (l.Arm == arm || c.Spec.Design.Within()) {
-			paths, _ := filepath.Glob(filepath.Join(c.Folder, a.Folder, outName, "*.sqlite"))
-			return paths
-		}
-	}
-	return nil
 }
 
 // rankLoad is how many ranks the launches have, 0 where it is not known, and the largest

@@ -71,7 +71,7 @@ func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 		normal, perfect = append(normal, attempt(report)), append(perfect, attempt(log+report))
 		perfect[len(perfect)-1].Environment = spec.Treatment.Perfect
 	}
-	return gain.Judge(Recorded(campaignOf(spec, normal, perfect), 0.95, gain.TraceProof{}))
+	return gain.Judge(Recorded(campaignOf(spec, normal, perfect)))
 }
 
 // Six ways in which exit 0 with "balanced on every rank" was false.
@@ -152,14 +152,11 @@ func TestProofLineAsTyped(t *testing.T) {
 	}
 }
 
-// Traces measure what a line claims; a report of one rank says nothing of three others.
+// A line claims; a report of one rank says nothing of three others.
 func TestGrades(t *testing.T) {
 	claim := proof.Rank{Arm: gain.Perfect, Status: proof.Balanced, Evidence: "a line"}
-	for want, traces := range map[gain.Grade]gain.TraceProof{gain.Claimed: {},
-		gain.Measured: {Proved: true, Evidence: "traces"}} {
-		if p := claim.Graded(traces); p.Grade != want {
-			t.Errorf("%+v, want %s", p, want)
-		}
+	if p := claim.Graded(); p.Grade != gain.Claimed {
+		t.Errorf("%+v, want it claimed", p)
 	}
 	for rank, p := range (Spec{}).prove(gain.Perfect, said(true, 1, 1, 1), 4, false) {
 		if p.Rank != rank {
@@ -187,7 +184,7 @@ func TestRandomRoutingIsChance(t *testing.T) {
 	for i, counted := range []proof.LoadProof{uneven, even} {
 		arms[i] = []Attempt{{Result: &metrics.Result{}, Counted: &counted}}
 	}
-	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1]), 0.95, gain.TraceProof{}))
+	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1])))
 	if !r.Chance || r.Called(gain.Perfect) != gain.ChanceArm {
 		t.Errorf("random routing is called %s", r.Called(gain.Perfect))
 	}

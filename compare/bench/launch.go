@@ -69,7 +69,6 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
 	gpus, others, began := launch.WatchGPUs(ctx, r.host.GPUs, r.marker()), launch.WatchCPU(r.host.Now), r.host.Now()
-	job.Worked = gpus.Worked
 	var unsaved error
 	job.Started = func(g launch.Group) {
 		last.Groups = append(last.Groups, g)
@@ -161,16 +160,11 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		Dir: r.Spec.Folder,
 		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
 		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout,
-		Stall: r.Spec.Stall, Grace: r.host.Grace,
+		Grace: r.host.Grace,
 		Ending: func() {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a,
 				Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
-	}
-	for _, at := range launch.ServersOf(job.Runs[0].Words, launch.Address(job.Ready)) {
-		if !slices.Contains(r.Spec.Accepted, at) {
-			job.Clients = append(job.Clients, at)
-		}
 	}
 	r.arm(l, a, &job, p)
 	a.Arguments = slices.Concat(job.Server, job.Runs[0].Words)
@@ -183,7 +177,7 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	return job, err
 }
 
-// arm gives the engine of a job the flags and variables of its arm, and the profiler.
+// arm gives the engine of a job the flags and variables of its arm.
 func (r *runner) arm(l Launch, a *Attempt, job *launch.Job, p placeholders) {
 	engine := &job.Runs[0].Words
 	if len(job.Server) > 0 {
@@ -202,10 +196,6 @@ func (r *runner) arm(l Launch, a *Attempt, job *launch.Job, p placeholders) {
 	if *engine, warning = launch.PassOn(*engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off),
 		each, launch.Variables(own.Env)), version); warning != "" {
 		a.Warnings = append(a.Warnings, warning)
-	}
-	if l.Kind == Profiled {
-		*engine = r.Spec.Profile.Wrap(*engine, filepath.Join(job.Folder, outName), version)
-		job.Env = launch.Environ(job.Env, r.Spec.Profile.Variables())
 	}
 	// of launches without a profiler
 	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere })

@@ -32,9 +32,6 @@ func (r *runner) readOutput(l *Launch, a *Attempt) error {
 	if err := r.readCounts(*l, a, folder); err != nil {
 		return err
 	}
-	if l.Kind == Profiled {
-		return nil // measured under the profiler: not a result
-	}
 	return r.readReport(*l, a, folder)
 }
 

@@ -24,7 +24,17 @@ func TestParseArm(t *testing.T) {
 		!slices.Equal(a.Flags, []string{"--redundant", "32", "--place=greedy"}) {
 		t.Errorf("%+v, %v", a, err)
 	}
-	for _, s := range []string{"", "balancer", "=X=1", "a b=X=1", "balancer=greedy", "balancer='"} {
+	if a, err = ParseArm("r=target:1.2"); err != nil || a.Env[routerVariable] != "target:1.2" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	before, _ := ParseArm("0.5")
+	if names := BuildsOf([]ArmSpec{before, a}); names != (gain.Builds{"0.5", "r"}) {
+		t.Errorf("builds %v", names)
+	}
+	if names := BuildsOf([]ArmSpec{a, a}); names.Named() {
+		t.Errorf("builds %v of two routers", names)
+	}
+	for _, s := range []string{"", "=X=1", "a b=X=1", "../x=X=1", "balancer=greedy", "balancer='", "r=target:1"} {
 		if _, err := ParseArm(s); err == nil {
 			t.Errorf("arm %q passed", s)
 		}
@@ -65,10 +75,6 @@ func TestWrongPointsAndArms(t *testing.T) {
 		}, "{c}"),
 		"which is the switch of the perfect arm": with(
 			func(s *Spec) { s.Arms = []ArmSpec{arm("b=ENABLE_PERFECT_ROUTER=1")} }, "{c}"),
-		"is none of --arms before,after": with(func(s *Spec) {
-			s.Builds,
-				s.Arms = [2]gain.Arm{"before", "after"}, []ArmSpec{arm("b=X=1")}
-		}, "{c}"),
 		"nothing sets the arms apart: write {arm} in": with(func(s *Spec) { s.Builds = [2]gain.Arm{"before", "after"} },
 			"{c}"),
 	} {
@@ -142,7 +148,7 @@ func TestPlanOfPoints(t *testing.T) {
 
 func gains(t *testing.T, c *Campaign) gain.Result {
 	t.Helper()
-	return gain.Judge(Recorded(c, c.Confidence(), gain.TraceProof{}))
+	return gain.Judge(Recorded(c))
 }
 
 // A launch of one point that fails names the point.
@@ -152,26 +158,6 @@ func TestOfflinePointThatFails(t *testing.T) {
 	if err := create(t, s).Run(context.Background(), testHost("none")); err == nil ||
 		!strings.Contains(err.Error(), ", point 8): the command ended with exit code 3") {
 		t.Errorf("error %v, want the point", err)
-	}
-}
-
-// A look counts a pair when it is whole: all points in both arms.
-func TestPointsUntilDecided(t *testing.T) {
-	s := pointSpec(t, 6, "{c}")
-	s.Design.UntilDecided, s.Confidence = true, 0.5 // looks at 4 and 6
-	c := create(t, s)
-	h := testHost("point")
-	var looks []int
-	h.Decide = func(c *Campaign, _ float64) (bool, error) {
-		looks = append(looks, c.Finished())
-		return true, nil
-	}
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(looks, []int{4 * 3 * 2}) || c.Decided != 4 || c.Left() != 0 {
-		t.Errorf("looked after %v launches, decided after %d pairs, %d left; want one look after 24 and 4", looks,
-			c.Decided, c.Left())
 	}
 }
 

@@ -11,21 +11,11 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// TracesToCome stands for the traces of a profiled pair that is still to be
-// launched, so that nothing is refused for lack of proof yet.
-func (c *Campaign) TracesToCome() gain.TraceProof {
-	if !c.Spec.Design.Profiled {
-		return gain.TraceProof{}
-	}
-	return gain.TraceProof{Proved: true, Evidence: "the traces of the profiled pair are still to come"}
-}
-
-// proofs say how each rank was routed. Traces of the profiled pair stand in for ranks of
-// which the launches themselves prove nothing.
-func (c *Campaign) proofs(traces gain.TraceProof) (proofs []gain.Proof) {
+// proofs say how each rank was routed.
+func (c *Campaign) proofs() (proofs []gain.Proof) {
 	if !c.Spec.Builds.Named() {
 		for _, p := range c.rankProofs() {
-			proofs = append(proofs, p.Graded(traces))
+			proofs = append(proofs, p.Graded())
 		}
 	}
 	return proofs

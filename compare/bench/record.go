@@ -16,9 +16,8 @@ type Kind string
 
 // The kinds of launches.
 const (
-	WarmUp   Kind = "warm-up" // before the first pair; its result is kept and not counted
-	Timed    Kind = "timed"   // one launch of a pair
-	Profiled Kind = "profile" // after the last pair, under the profiler, never counted
+	WarmUp Kind = "warm-up" // before the first pair; its result is kept and not counted
+	Timed  Kind = "timed"   // one launch of a pair
 )
 
 // State is how far an attempt at a launch has come.

@@ -13,10 +13,8 @@ import (
 )
 
 // Recorded is what Judge needs of the launches that bench has recorded so far, to
-// be judged at a confidence. Warm-ups, profiled launches and launches that were
-// never started are left out. What traces prove stands in for ranks of which the
-// launches themselves say nothing.
-func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Campaign {
+// be judged. Warm-ups and launches that were never started are left out.
+func Recorded(c *Campaign) gain.Campaign {
 	differences, compared := c.allDifferences()
 	r := converter{spec: c.Spec}
 	var launches []gain.Launch
@@ -38,8 +36,8 @@ func Recorded(c *Campaign, confidence float64, traces gain.TraceProof) gain.Camp
 	return gain.Campaign{
 		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
-		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: confidence, Tolerance: c.Spec.WorkTolerance},
-		Proof:    c.proofs(traces), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(),
+		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: c.Spec.Confidence, Tolerance: c.Spec.WorkTolerance},
+		Proof:    c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(),
 		Compared:    compared,
 		Differences: differences, Checks: checks,
 	}

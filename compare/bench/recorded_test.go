@@ -11,7 +11,7 @@ import (
 // A campaign of two pairs: what counts, what does not, and why.
 func TestRecorded(t *testing.T) {
 	spec := Spec{
-		Design:    Design{Pairs: 2, WarmUps: 1, Profiled: true, Seed: 7},
+		Design:    Design{Pairs: 2, WarmUps: 1, Seed: 7},
 		Command:   Command{Normal: []string{"run", "a b"}},
 		Threshold: 0.2, Confidence: 0.9, WorkTolerance: 0.03,
 	}
@@ -28,17 +28,16 @@ func TestRecorded(t *testing.T) {
 		c.Launches[at].Attempts = append(c.Launches[at].Attempts, Attempt{Number: len(c.Launches[at].Attempts) + 1,
 			State: Finished, Result: r})
 	}
-	// Positions 0 and 1 warm up, 2 to 5 are the pairs, 6 and 7 profiled.
+	// Positions 0 and 1 warm up, 2 to 5 are the pairs.
 	finish(0, report("other", "speed"))
 	c.Launches[2].Attempts = []Attempt{{Number: 1, State: Failed, Error: "no memory"}}
 	finish(2, report("tool", "rate"))
 	finish(3, report("another tool", "rate"))
 	finish(4, report("tool", "speed"))
 	c.Launches[5].Attempts = []Attempt{{Number: 1, State: Interrupted, Error: "ended"}}
-	finish(6, report("tool", "rate"))
 
-	got := Recorded(c, 0.99, gain.TraceProof{})
-	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.99, Tolerance: 0.03}); got.Criteria != want ||
+	got := Recorded(c)
+	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.9, Tolerance: 0.03}); got.Criteria != want ||
 		got.Command != "run 'a b'" {
 		t.Errorf("criteria %+v, command %q", got.Criteria, got.Command)
 	}

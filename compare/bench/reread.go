@@ -14,10 +14,6 @@ func (c *Campaign) Reread(s Spec) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if s.Design.UntilDecided && c.Left() > 0 {
-		return fmt.Errorf("%s: --until-decided stops by the rules of its start: finish the campaign before judging it "+
-			"by others", c.Folder)
-	}
 	old := c.Spec
 	c.Spec = s
 	if s.Metric == old.Metric && slices.Equal(s.Custom, old.Custom) && s.Treatment.Line == old.Treatment.Line {
@@ -29,7 +25,7 @@ func (c *Campaign) Reread(s Spec) error {
 	}
 	r := runner{Campaign: c, custom: custom}
 	for _, l := range c.Launches {
-		if _, ok := l.Done(); !ok || l.Kind == Profiled {
+		if _, ok := l.Done(); !ok {
 			continue
 		}
 		a := &l.Attempts[len(l.Attempts)-1]

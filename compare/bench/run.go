@@ -11,7 +11,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -29,9 +28,6 @@ type Host struct {
 	// names one. Where they do not say where the experts are, a placement file of the
 	// command may; empty for none.
 	Counts func(path, placement string) (proof.LoadProof, error)
-	// Decide says at a look whether the pairs so far decide the campaign at that
-	// confidence. Needed only under UntilDecided.
-	Decide func(c *Campaign, confidence float64) (bool, error)
 	// Accept looks at the campaign once its first pair is finished; an error ends
 	// Run before more time is spent on arms that cannot be compared. May be nil.
 	Accept func(*Campaign) error
@@ -48,7 +44,6 @@ const (
 	Ended    Stage = "ended"    // finished, failed or interrupted
 	Cooling  Stage = "cooling"  // waiting before the next launch
 	Cleaning Stage = "cleaning" // ending processes
-	Looked   Stage = "looked"   // at the pairs so far, under UntilDecided
 	Held     Stage = "held"     // a GPU is, by a process of an earlier campaign
 )
 
@@ -105,8 +100,7 @@ func (h Host) Resolve(s Spec) error {
 	return nil
 }
 
-// Run continues the campaign until every launch is done, a look has decided it, a
-// launch fails for good (*LaunchError), or ctx ends: then the running command is ended
+// Run continues the campaign until every launch is done, a launch fails for good (*LaunchError), or ctx ends: then the running command is ended
 // with everything it started, and the error is the cause of ctx. Finished launches are
 // kept; Run can be called again.
 func (c *Campaign) Run(ctx context.Context, h Host) error {
@@ -134,9 +128,6 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 			return context.Cause(ctx)
 		}
 		if err := r.accept(); err != nil {
-			return err
-		}
-		if err := r.look(); err != nil {
 			return err
 		}
 		l := c.next()
@@ -235,40 +226,6 @@ func (r *runner) accept() error {
 func (r *runner) beforePair() bool {
 	l := r.next()
 	return l == nil || l.Kind == Timed && l.Place == 0
-}
-
-// look decides, at the pairs that the sequential rule names, whether to go on.
-func (r *runner) look() error {
-	d := r.Spec.Design
-	if !d.UntilDecided || r.Decided > 0 || r.host.Decide == nil || !r.beforePair() {
-		return nil
-	}
-	pairs := len(r.Pairs())
-	if points := len(r.Spec.perLaunch()); points > 0 { // each has a pair of its own
-		if pairs%points > 0 {
-			return nil
-		}
-		pairs /= points
-	}
-	for _, n := range stats.Looks(d.Pairs, r.Spec.Confidence) {
-		if n != pairs {
-			continue
-		}
-		decided, err := r.host.Decide(r.Campaign, stats.LookConfidence(d.Pairs, r.Spec.Confidence))
-		if err != nil {
-			return err
-		}
-		text := fmt.Sprintf("undecided after %s", quantity.Count(pairs, "pair"))
-		if decided {
-			text = fmt.Sprintf("decided after %s", quantity.Count(pairs, "pair"))
-			r.Decided = pairs
-			if err := r.store.decide(pairs); err != nil {
-				return fmt.Errorf("writing the campaign: %w", err)
-			}
-		}
-		r.report(Event{Stage: Looked, Text: text})
-	}
-	return nil
 }
 
 func (r *runner) coolDown(ctx context.Context, l Launch) error {

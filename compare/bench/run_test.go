@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,7 +46,7 @@ func TestReplayedCampaign(t *testing.T) {
 			}
 		}
 	}
-	e := Recorded(c, 0.95, gain.TraceProof{})
+	e := Recorded(c)
 	if len(e.Proof) != 8 {
 		t.Errorf("%d proofs, want one for each of 4 ranks in 2 arms", len(e.Proof))
 	}
@@ -65,7 +64,7 @@ func TestReplayedCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if a, b := fmt.Sprintf("%+v", Recorded(again, 0.95, gain.TraceProof{})), fmt.Sprintf("%+v", e); a != b {
+	if a, b := fmt.Sprintf("%+v", Recorded(again)), fmt.Sprintf("%+v", e); a != b {
 		t.Errorf("read back:\n%s\nwas\n%s", a, b)
 	}
 	if again.Left() != 0 || again.Finished() != 12 {
@@ -116,7 +115,7 @@ func TestRetriesAreRecorded(t *testing.T) {
 	if len(first) != 2 || first[0].State != Failed || first[1].State != Finished || first[0].ExitCode != 1 {
 		t.Fatalf("attempts %+v, want a failed and a finished one", first)
 	}
-	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
+	for _, check := range Recorded(c).Checks {
 		if check.Name == "first_attempts" && check.Status != gain.Warn {
 			t.Errorf("%+v, want a warning", check)
 		}
@@ -291,7 +290,7 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 	finishedOnce(t, c)
 	// Launch 2 began pair 1 before the interrupt, launch 3 ended it afterwards.
-	for _, check := range Recorded(c, 0.95, gain.TraceProof{}).Checks {
+	for _, check := range Recorded(c).Checks {
 		if check.Name == "one_session" &&
 			(check.Status != gain.Warn || !strings.Contains(worded(check), "inside pair 1")) {
 			t.Errorf("%+v, want a warning about pair 1", check)
@@ -430,7 +429,7 @@ func TestServerAndClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	finishedOnce(t, c)
-	for _, p := range Recorded(c, 0.95, gain.TraceProof{}).Proof {
+	for _, p := range Recorded(c).Proof {
 		if p.Grade != gain.Measured {
 			t.Errorf("%+v: the server of this arm did not get the treatment", p)
 		}
@@ -533,32 +532,6 @@ func TestWarmUpAndCoolDown(t *testing.T) {
 	}
 }
 
-func TestUntilDecided(t *testing.T) {
-	spec := testSpec(t, 14)
-	spec.Design.UntilDecided = true // looks at 8, 12 and 14
-	c := create(t, spec)
-	h := testHost("report")
-	var looks []int
-	h.Decide = func(c *Campaign, confidence float64) (bool, error) {
-		if math.Abs(confidence-(1-0.05/3)) > 1e-12 {
-			t.Errorf("confidence %v, want 1 − 0.05/3", confidence)
-		}
-		looks = append(looks, len(c.Pairs()))
-		return len(looks) == 2, nil
-	}
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(looks, []int{8, 12}) || c.Decided != 12 || c.Left() != 0 || c.Finished() != 24 {
-		t.Errorf("looked at %v, decided after %d, %d finished, %d left; want one look at 8 and one at 12 pairs", looks,
-			c.Decided, c.Finished(), c.Left())
-	}
-	c = reopen(t, c)
-	if err := c.Run(context.Background(), h); err != nil || c.Finished() != 24 {
-		t.Errorf("resuming a decided campaign: %v, %d launches", err, c.Finished())
-	}
-}
-
 func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
 	c := create(t, testSpec(t, 3))
 	h := testHost("report")
@@ -566,38 +539,6 @@ func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
 	h.Accept = func(*Campaign) error { return refuse }
 	if err := c.Run(context.Background(), h); !errors.Is(err, refuse) || c.Finished() != 2 {
 		t.Errorf("%v after %d launches, want to stop after the first pair", err, c.Finished())
-	}
-}
-
-// A profiled pair comes last, is never a result, and its exports are found.
-func TestProfiledPair(t *testing.T) {
-	nsys := filepath.Join(t.TempDir(), "nsys")
-	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ntouch \"$2.sqlite\"\nshift 2\nexec \"$@\"\n"
-	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	spec := testSpec(t, 1)
-	spec.Design.Profiled = true
-	spec.Profile = &launch.Profile{Nsys: nsys, GraphTrace: "node", Rank: -1}
-	// The mark is where the profiler goes, and nothing to the other launches.
-	spec.Command.Normal = append([]string{"env", launch.ProfilerHere}, spec.Command.Normal...)
-	c := create(t, spec)
-	if err := c.Run(context.Background(), testHost("report")); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(c.Launches); n != 4 || c.Launches[2].Kind != Profiled || c.Finished() != 4 {
-		t.Fatalf("%d launches, %d finished", n, c.Finished())
-	}
-	if a, _ := c.Launches[2].Done(); a.Result != nil {
-		t.Error("the profiled launch has a result")
-	}
-	for _, arm := range gain.Arms {
-		if got := c.Exports(arm); len(got) != 1 || filepath.Base(got[0]) != "report.rank0.sqlite" {
-			t.Errorf("exports of the %s arm: %q", arm, got)
-		}
-	}
-	if got := len(c.Pairs()); got != 1 {
-		t.Errorf("%d timed pairs, want 1", got)
 	}
 }
 

@@ -14,9 +14,7 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // Spec is everything that defines a campaign. It is stored before the first
@@ -67,15 +65,10 @@ type Spec struct {
 
 	// Threshold is the gain that counts as significant, as a fraction.
 	Threshold float64 `json:"threshold"`
-	// Confidence of the interval, in (0, 1). Under UntilDecided it is that of
-	// the whole sequence of looks.
+	// Confidence of the interval, in (0, 1).
 	Confidence float64 `json:"confidence"`
 
-	// Profile is how the profiled pair is recorded; needed if the design has one.
-	Profile *launch.Profile `json:"profile,omitempty"`
-
 	Timeout  time.Duration `json:"timeout_ns"`   // per launch; 0 is none
-	Stall    time.Duration `json:"stall_ns"`     // without output and GPU work, after which a launch failed; 0 is none
 	CoolDown time.Duration `json:"cool_down_ns"` // between launches
 	Retries  int           `json:"retries"`      // further attempts at a launch that failed
 }
@@ -84,12 +77,8 @@ type Spec struct {
 func (s Spec) Check() error {
 	_, customErr := s.custom()
 	if err := cmp.Or(s.Design.Check(), s.Treatment.Check(), s.Command.check(s.Treatment, s.Control != ""), s.checkArms(),
-		s.checkPoints(), customErr, s.checkProfile(), s.CheckWithin()); err != nil {
+		s.checkPoints(), customErr, s.CheckWithin()); err != nil {
 		return err
-	}
-	if s.Design.UntilDecided && len(stats.Looks(s.Design.Pairs, s.Confidence)) == 0 {
-		return fmt.Errorf("--pairs %d cannot decide at %s confidence: want at least %d",
-			s.Design.Pairs, quantity.Confidence(s.Confidence), stats.LeastCap(s.Confidence))
 	}
 	switch {
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"),
@@ -100,21 +89,10 @@ func (s Spec) Check() error {
 		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
 	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):
 		return fmt.Errorf("work tolerance %g: want a fraction from 0 to below 1", s.WorkTolerance)
-	case s.Timeout < 0 || s.CoolDown < 0 || s.Stall < 0 || s.Ranks < 0 || s.Retries < 0 || s.Retries > 100:
-		return fmt.Errorf("want no negative time limit, --stall, --cool-down, --ranks or --retries, and at most 100 retries")
+	case s.Timeout < 0 || s.CoolDown < 0 || s.Ranks < 0 || s.Retries < 0 || s.Retries > 100:
+		return fmt.Errorf("want no negative time limit, --cool-down, --ranks or --retries, and at most 100 retries")
 	}
 	return nil
-}
-
-// checkProfile finds a profiled pair that cannot be recorded.
-func (s Spec) checkProfile() error {
-	switch {
-	case s.Design.Profiled != (s.Profile != nil):
-		return fmt.Errorf("a profiled pair needs profile options, and profile options a profiled pair")
-	case s.Profile == nil:
-		return nil
-	}
-	return cmp.Or(s.Profile.Check(), launch.CheckProfilable(s.Command.engine()))
 }
 
 // custom reads the rules of Custom.
@@ -248,8 +226,6 @@ func (s Spec) ProofToCome() router.Warning {
 		why = "acknowledged"
 	case s.Counts != "" || t.Records != "":
 		why = "counts"
-	case s.Design.Profiled:
-		why = "traces"
 	case t.Line != "" && s.Ranks == 0:
 		why = "line_of_ranks"
 	case t.Line != "":

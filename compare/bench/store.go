@@ -35,8 +35,7 @@ CREATE TABLE campaign (
 	one         INTEGER PRIMARY KEY CHECK (one = 1),
 	id          TEXT NOT NULL,
 	created_ns  INTEGER NOT NULL,
-	spec        TEXT NOT NULL,
-	decided     INTEGER               -- pairs after which a look decided
+	spec        TEXT NOT NULL
 );
 CREATE TABLE session (
 	number      INTEGER PRIMARY KEY,
@@ -168,15 +167,13 @@ func openStore(folder string, write bool) (store, error) {
 func (s store) load() (c Campaign, err error) {
 	var spec string
 	var created int64
-	var decided sql.NullInt64
-	if err := s.db.QueryRow("SELECT id, created_ns, spec, decided FROM campaign").Scan(&c.ID, &created, &spec,
-		&decided); err != nil {
+	if err := s.db.QueryRow("SELECT id, created_ns, spec FROM campaign").Scan(&c.ID, &created, &spec); err != nil {
 		return c, fmt.Errorf("reading the campaign: %w", err)
 	}
 	if err := json.Unmarshal([]byte(spec), &c.Spec); err != nil {
 		return c, fmt.Errorf("reading the campaign's spec: %w", err)
 	}
-	c.Created, c.Decided = time.Unix(0, created).UTC(), int(decided.Int64)
+	c.Created = time.Unix(0, created).UTC()
 	if err := s.db.QueryRow("SELECT count(*) FROM session").Scan(&c.Sessions); err != nil {
 		return c, fmt.Errorf("reading the sessions: %w", err)
 	}
@@ -186,8 +183,10 @@ func (s store) load() (c Campaign, err error) {
 	return c, nil
 }
 
+// launches are the order. An older campaign may end in a profiled pair, which is left out.
 func (s store) launches() ([]Launch, error) {
-	rows, err := s.db.Query("SELECT position, kind, arm, pair, place, point FROM launch ORDER BY position")
+	rows, err := s.db.Query(`SELECT position, kind, arm, pair, place, point FROM launch
+		WHERE kind <> 'profile' ORDER BY position`)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +212,7 @@ func (s store) launches() ([]Launch, error) {
 func (s store) attempts(launches []Launch) error {
 	rows, err := s.db.Query(`SELECT position, number, session, state, started_ns, duration_ns, exit_code, error,
 		folder, record
-		FROM attempt ORDER BY position, number`)
+		FROM attempt WHERE position < ? ORDER BY position, number`, len(launches))
 	if err != nil {
 		return err
 	}
@@ -259,10 +258,4 @@ func (s store) save(position int, a Attempt) error {
 func (s store) begin(now time.Time) (number int, err error) {
 	err = s.db.QueryRow("INSERT INTO session (started_ns) VALUES (?) RETURNING number", now.UnixNano()).Scan(&number)
 	return number, err
-}
-
-// decide writes down that the pairs so far have decided the campaign.
-func (s store) decide(pairs int) error {
-	_, err := s.db.Exec("UPDATE campaign SET decided = ?", pairs)
-	return err
 }

@@ -39,8 +39,6 @@ func fullAttempt() Attempt {
 func TestStoreReturnsWhatWasSaved(t *testing.T) {
 	spec := testSpec(t, 2, "x")
 	spec.Same, spec.Custom, spec.Retries, spec.Timeout = []string{"a"}, []string{"m:ms=1(.*)"}, 3, time.Second
-	spec.Profile = &launch.Profile{GraphTrace: "node", Rank: -1, Set: map[string]string{"A": "1"}}
-	spec.Design.Profiled = true
 	c := create(t, spec)
 	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)

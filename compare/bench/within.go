@@ -65,9 +65,9 @@ func (s Spec) routers() (arms []control.Arm) {
 	return arms
 }
 
-// RouterArm is an arm that a router of its own sets apart.
-func RouterArm(a control.Arm) ArmSpec {
-	return ArmSpec{Name: gain.Arm(a.Name), Env: map[string]string{routerVariable: a.Router}}
+// Routers reports whether an arm is a router, which needs launches that hold all arms.
+func (s Spec) Routers() bool {
+	return slices.ContainsFunc(s.Arms, func(a ArmSpec) bool { return a.Env[routerVariable] != "" })
 }
 
 // CheckWithin reports what launches that hold all arms cannot do.
@@ -87,17 +87,15 @@ func (s Spec) CheckWithin() error {
 	case s.Points != nil && !s.perClient():
 		return fmt.Errorf("--points %s: write {%[1]s} in --client, which runs once for each value", s.Points.Name)
 	case s.alternates() && (s.Points != nil || len(s.more()) > 0):
-		return fmt.Errorf("--points, --arm and --routers need a --server and its --client within a launch")
+		return fmt.Errorf("--points and --arm need a --server and its --client within a launch")
 	case s.Control != "" && s.Design.Launches > 1:
 		return fmt.Errorf("--control is one launch of a server that runs: remove --launches, or start the server with " +
 			"--server")
-	case s.Control != "" && s.Design.Profiled:
-		return fmt.Errorf("--profile needs a server that is started: give --server")
 	}
 	for _, a := range s.Arms {
 		if len(a.Flags) > 0 || len(a.Env) != 1 || a.Env[routerVariable] == "" {
-			return fmt.Errorf("--arm %s: within a launch only the router changes: want --arm %[1]s=%s=ROUTER; for other "+
-				"differences use --pairs", a.Name, routerVariable)
+			return fmt.Errorf("--arm %s: within a launch only the router changes: want --arm %[1]s=ROUTER, such as "+
+				"target:1.2; for other differences use --pairs", a.Name)
 		}
 	}
 	return nil
@@ -105,11 +103,7 @@ func (s Spec) CheckWithin() error {
 
 // planOf is what a launch measures.
 func (s Spec) planOf(l Launch) (p control.Plan) {
-	blocks := s.Design.Blocks
-	if l.Kind == Profiled {
-		blocks = 1
-	}
-	p.Blocks = control.Orders(s.routers(), blocks, l.Pair, s.Design.Seed)
+	p.Blocks = control.Orders(s.routers(), s.Design.Blocks, l.Pair, s.Design.Seed)
 	for b := range p.Blocks {
 		if s.Points != nil {
 			p.Points = append(p.Points, points.Drawn(s.Design.Seed, l.Pair*s.Design.Blocks+b, s.Points.Values))
@@ -237,13 +231,11 @@ func (s *segments) client(ctx context.Context, r control.Run, run func(context.C
 		return err
 	}
 	seg := Segment{Run: r, Folder: name, DurationNS: max(0, int64(s.host.Now().Sub(began)))}
-	if s.launch.Kind != Profiled {
-		result, err := s.parse(s.outputOf(s.launch, folder, r.Point))
-		if err != nil {
-			return fmt.Errorf("%w: %w", errUnusable, err)
-		}
-		seg.Result = &result
+	result, err := s.parse(s.outputOf(s.launch, folder, r.Point))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnusable, err)
 	}
+	seg.Result = &result
 	s.keep(seg)
 	return nil
 }

@@ -171,7 +171,7 @@ func TestWithinLaunch(t *testing.T) {
 	if err := c.Run(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
-	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+	r := gain.Judge(Recorded(c))
 	if r.Gain.N != 3 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured || blocks != 6 {
 		t.Errorf("gain %+v, balance %s, %d blocks; want 10 %% of 3 launches, measured, and 6", r.Gain, r.Balance, blocks)
 	}
@@ -209,7 +209,7 @@ func TestWithinLaunch(t *testing.T) {
 		}
 	}
 	again := reopen(t, c)
-	if a, b := gain.Judge(Recorded(again, .95, gain.TraceProof{})), r; fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
+	if a, b := gain.Judge(Recorded(again)), r; fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
 		t.Errorf("read back %+v, was %+v", a.Gain, b.Gain)
 	}
 	if err := again.Reread(again.Spec); err != nil {
@@ -270,7 +270,7 @@ func TestWithinCountsContradict(t *testing.T) {
 		if err := c.Run(t.Context(), withinHost()); err != nil {
 			t.Fatal(err)
 		}
-		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+		r := gain.Judge(Recorded(c))
 		if r.Verdict != gain.Invalid || r.Balance != gain.None ||
 			!slices.ContainsFunc(r.Proof, func(p gain.Proof) bool { return p.Arm == arm && p.Grade == gain.None }) {
 			t.Errorf("%s: verdict %s, balance %s, proof %+v", mode, r.Verdict, r.Balance, r.Proof)
@@ -282,18 +282,18 @@ func TestWithinCountsContradict(t *testing.T) {
 // measure, of which the learned router is no part.
 func TestWithinDose(t *testing.T) {
 	s := withinSpec(t, 2, "")
-	arms, err := control.ParseRouters("target:1.2,target:1.5,perfect")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range arms {
-		s.Arms = append(s.Arms, RouterArm(a))
+	for _, text := range []string{"target-1.2=target:1.2", "target-1.5=target:1.5"} {
+		a, err := ParseArm(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Arms = append(s.Arms, a)
 	}
 	c := create(t, s)
 	if err := c.Run(t.Context(), withinHost()); err != nil {
 		t.Fatal(err)
 	}
-	r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+	r := gain.Judge(Recorded(c))
 	if r.Dose == nil || len(r.Dose.Arms) != 4 || math.Abs(float64(r.Dose.Slope)-slope) > 0.01 || r.Dose.N != 2 {
 		t.Fatalf("%+v", r.Dose)
 	}
@@ -348,7 +348,7 @@ func TestWithinResumes(t *testing.T) {
 	if len(a) != 2 || a[0].State != Interrupted || a[1].State != Finished || len(again.Launches[0].Attempts) != 1 {
 		t.Errorf("attempts %d of launch 1", len(a))
 	}
-	if r := gain.Judge(Recorded(again, .95, gain.TraceProof{})); r.Gain.N != 3 || len(r.Launches[1].Blocks) != 2 {
+	if r := gain.Judge(Recorded(again)); r.Gain.N != 3 || len(r.Launches[1].Blocks) != 2 {
 		t.Errorf("gain %+v", r.Gain)
 	}
 }
@@ -378,7 +378,7 @@ func TestWithinAttaches(t *testing.T) {
 		if err := c.Run(t.Context(), withinHost()); err != nil {
 			t.Fatal(err)
 		}
-		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+		r := gain.Judge(Recorded(c))
 		if r.Gain.Method != gain.OneLaunch || r.Balance != gain.Claimed || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 {
 			t.Errorf("%+v, balance %s %v", r.Gain, r.Balance, r.Checks)
 		}
@@ -437,7 +437,7 @@ func TestWithinByRecord(t *testing.T) {
 		if err := c.Run(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
-		r := gain.Judge(Recorded(c, 0.95, gain.TraceProof{}))
+		r := gain.Judge(Recorded(c))
 		if r.Gain.N != 2 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured ||
 			r.Metric.Name != map[bool]string{false: "prefill_ms", true: "prefill"}[custom != ""] {
 			t.Errorf("%s: gain %+v of %+v, balance %s %v", custom, r.Gain, r.Metric, r.Balance, r.Checks)

@@ -261,29 +261,6 @@ func longest(times map[string]int64) string {
 	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(times[a], times[b]) })
 }
 
-// CheckCompute asks traces of one launch of each arm, compared, whether both did the same work. What
-// depends on the steps that happened to be recorded is no more than a warning.
-func CheckCompute(compared Comparison) gain.Check {
-	check := gain.NewCheck(gain.CheckCompute, gain.Unknown, "unknown")
-	window := false // other steps were recorded
-	for _, w := range compared.Work {
-		status, why := gain.Fail, "other"
-		switch {
-		case w.Equal && check.Status == gain.Unknown:
-			check = gain.NewCheck(gain.CheckCompute, gain.Pass, "same")
-			continue
-		case w.Equal || check.Status == gain.Fail:
-			continue
-		case w.Quantity == tokensPerStep || w.Quantity == outsideMoE && (window || strings.HasSuffix(w.Unit, "/step")):
-			window = true
-			status, why = gain.Warn, "steps"
-		}
-		check = gain.NewCheck(gain.CheckCompute, status, why, "quantity", w.Quantity, "arm", gain.Normal, "here", w.Normal,
-			"other", gain.Perfect, "there", w.Perfect, "unit", w.Unit)
-	}
-	return check
-}
-
 // withoutGain takes from sides that are not comparable what could be read as a gain.
 func (c *Comparison) withoutGain() {
 	u := router.Undefined()

@@ -250,28 +250,6 @@ func TestUnknownWork(t *testing.T) {
 	noGain(t, "bare layers against a model", Compare(normal, bare(perfect)))
 }
 
-// Of a profiled pair, what depends on the recorded steps is a warning; another library or
-// slower compute for each token is not.
-func TestCheckCompute(t *testing.T) {
-	normal, perfect := matched(t, "field/results/vllm-qwen3-normal.rank*"),
-		matched(t, "field/results/vllm-qwen3-perfect.rank*")
-	hf := matched(t, "hf-qwen3-ep4/perfect.*")
-	for what, k := range map[string]struct {
-		normal, perfect *nsys.Trace
-		want            gain.CheckStatus
-	}{
-		"equal":              {normal, perfect, gain.Pass},
-		"other tokens":       {halved(normal), halved(halved(perfect)), gain.Warn},
-		"slower each token":  {normal, scaled(perfect, 1.1), gain.Fail},
-		"slower each step":   {matched(t, "hf-qwen3-ep4/normal.*"), scaled(hf, 1.1), gain.Warn},
-		"nothing to compare": {normal, hf, gain.Unknown},
-	} {
-		if c := CheckCompute(Compare(k.normal, k.perfect)); c.Status != k.want {
-			t.Errorf("%s: %+v, want %s", what, c, k.want)
-		}
-	}
-}
-
 // What runs beside the expert GEMMs, such as their activation, is no backend of experts; a
 // fused kernel of all of the block is.
 func TestExpertKernelsAreGEMMs(t *testing.T) {

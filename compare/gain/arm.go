@@ -115,13 +115,6 @@ func Weaker(a, b Grade) Grade {
 // AllRanks is the rank of evidence that covers all ranks of an arm together.
 const AllRanks = router.NoID
 
-// TraceProof is the evidence of traces of one launch of each arm. The zero value
-// means that there are no traces.
-type TraceProof struct {
-	Proved   bool   // measured: balanced in the perfect arm and not in the normal one
-	Evidence string // empty where there are no traces
-}
-
 // CheckStatus is the outcome of a check.
 type CheckStatus string
 

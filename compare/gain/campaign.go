@@ -204,8 +204,6 @@ type Run struct {
 	Server         bool    // launches start one, and measure it by a client
 	// Rejudged are the flags by which it is judged, other than those it was run under.
 	Rejudged []string
-	Decided  router.OptInt // after so many pairs, by a look of the sequential rule; undefined or 0 if by none
-	Traces   []string      // of the profiled pair, as arguments of compare
 }
 
 // Warnings are what to know of how the campaign was judged.
@@ -213,9 +211,6 @@ func (r Run) Warnings() (all []router.Warning) {
 	if len(r.Rejudged) > 0 {
 		flags := "--" + strings.Join(r.Rejudged, ", --")
 		all = append(all, router.Warn("rejudged", "", "flags", flags))
-	}
-	if r.Decided > 0 {
-		all = append(all, router.Warn("sequential", "", "pairs", r.Decided))
 	}
 	return all
 }

@@ -16,7 +16,6 @@ const (
 	CheckProof       = "treatment_proved"
 	CheckDifference  = "only_one_difference"
 	CheckWork        = "equal_work"
-	CheckCompute     = "equal_compute" // of a profiled pair
 	CheckPairs       = "complete_pairs"
 	CheckOrder       = "balanced_order"
 	CheckOrderEffect = "order_effect"
@@ -25,7 +24,6 @@ const (
 	CheckExplained   = "explained_gain"
 	CheckOneRank     = "one_rank"
 	CheckLaunches    = "separate_launches" // the caller's
-	CheckServer      = "one_server"        // the caller's
 	CheckRate        = "fixed_rate"        // the caller's
 )
 

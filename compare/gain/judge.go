@@ -94,8 +94,7 @@ func (r *Result) fails() bool {
 	}
 	r.Verdict = Invalid
 	if slices.ContainsFunc(r.Checks, func(c Check) bool {
-		return (c.Name == CheckWork || c.Name == CheckCompute) &&
-			c.Status == Fail
+		return c.Name == CheckWork && c.Status == Fail
 	}) {
 		r.Verdict = NotComparable
 		r.withoutGain()
@@ -135,7 +134,7 @@ func (r Result) Leading() []Check {
 	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !slices.Contains(leading, c.Name) })
 }
 
-var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckServer, CheckRate}
+var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}
 
 func (r Result) with(status CheckStatus) (checks []Check) {
 	for _, c := range r.Checks {

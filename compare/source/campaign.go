@@ -1,35 +1,25 @@
 package source
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/proof"
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
-	"github.com/moebalance/moebalance/compare/nsys"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// Campaign is the JSON of bench: the judged campaign, its state, and what the traces
-// of its profiled pair show.
+// Campaign is the JSON of bench: the judged campaign and its state.
 type Campaign struct {
 	gain.Result
 	Version  string        `json:"version"` // of the program that judged it
 	Campaign CampaignState `json:"campaign"`
-	Profiled []ProfiledArm `json:"profiled"` // empty without a profiled pair
 	// Iterations is what the iteration logs of the launches show; nil without logs of
 	// both arms.
 	Iterations *bench.Iterations `json:"iterations,omitempty"`
@@ -37,41 +27,21 @@ type Campaign struct {
 
 // CampaignState is the design of a campaign and its progress.
 type CampaignState struct {
-	Folder       string        `json:"folder"`
-	Treatment    string        `json:"treatment"`
-	Server       bool          `json:"server,omitempty"` // launches start one, and measure it by a client
-	Seed         uint64        `json:"seed"`
-	Pairs        int           `json:"pairs"`    // of the design, under the sequential rule at most
-	Launches     int           `json:"launches"` // finished
-	Left         int           `json:"left"`     // still to be launched
-	Sessions     int           `json:"sessions"`
-	Confidence   float64       `json:"confidence"`          // asked for; under the sequential rule of all looks together
-	Looks        []int         `json:"looks"`               // pairs after which the rule looks; empty without it
-	DecidedAfter router.OptInt `json:"decided_after_pairs"` // undefined unless a look decided
-	Format       string        `json:"format"`              // of the benchmark's report
+	Folder     string  `json:"folder"`
+	Treatment  string  `json:"treatment"`
+	Server     bool    `json:"server,omitempty"` // launches start one, and measure it by a client
+	Seed       uint64  `json:"seed"`
+	Pairs      int     `json:"pairs"`    // of the design
+	Launches   int     `json:"launches"` // finished
+	Left       int     `json:"left"`     // still to be launched
+	Sessions   int     `json:"sessions"`
+	Confidence float64 `json:"confidence"` // asked for
+	Format     string  `json:"format"`     // of the benchmark's report
 	// flags by which it is judged, other than those it was run under
 	Rejudged []string  `json:"rejudged,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 	GPUs     string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
-
-// ProfiledArm is what the traces of one arm's profiled launch show.
-type ProfiledArm struct {
-	Arm      string   `json:"arm"`
-	Summary  string   `json:"summary"` // file for trace, compare and report; empty where none could be written
-	Exports  []string `json:"exports"`
-	Ranks    int      `json:"ranks"`
-	GPUNS    int64    `json:"gpu_ns"`
-	SeenArm  string   `json:"seen_arm"` // what the traces themselves show: normal, perfect or nothing
-	Evidence string   `json:"evidence"` // of that; empty where traces do not record the treatment's switch
-	// with the largest imbalance of expert time over ranks; null where none is known
-	Layer       router.OptInt `json:"layer"`
-	MaxOverMean router.Number `json:"rank_time_max_over_mean"`
-	Error       string        `json:"error,omitempty"` // why the exports could not be read
-}
-
-// WriteFile writes a file whole or not at all.
-type WriteFile func(path string, render func(io.Writer) error) error
 
 // HoldsCampaign reports whether a path is a campaign folder or the JSON result of bench.
 func HoldsCampaign(path string) bool {
@@ -80,14 +50,13 @@ func HoldsCampaign(path string) bool {
 }
 
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
-func ReadCampaign(ctx context.Context, path string, threshold float64) (Campaign, error) {
+func ReadCampaign(path string) (Campaign, error) {
 	if bench.IsCampaign(path) {
 		c, err := bench.Open(path)
 		if err != nil {
 			return Campaign{}, err
 		}
-		judged, err := Judge(ctx, c, threshold, nil)
-		return judged, errors.Join(err, c.Close())
+		return Judge(c), c.Close()
 	}
 	switch item, err := ReadResult(path); {
 	case err != nil:
@@ -100,34 +69,18 @@ func ReadCampaign(ctx context.Context, path string, threshold float64) (Campaign
 	}
 }
 
-// Judge judges the launches and the profiled traces that a campaign has so far.
-// Unless write is nil, it keeps a summary of each arm's traces in the campaign folder.
-// Exports that cannot be read become an error of their arm; the returned error is
-// that of an interruption.
-func Judge(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (Campaign, error) {
-	arms, proof, found, err := readProfiled(ctx, c, threshold, write)
-	if err != nil {
-		return Campaign{}, err
-	}
-	recorded := bench.Recorded(c, c.Confidence(), proof)
-	recorded.Checks = append(recorded.Checks, found...)
-	r := Campaign{
-		Result:   gain.Judge(recorded),
-		Profiled: arms, Iterations: c.Iterations(),
+// Judge judges the launches that a campaign has so far.
+func Judge(c *bench.Campaign) Campaign {
+	return Campaign{
+		Result:     gain.Judge(bench.Recorded(c)),
+		Iterations: c.Iterations(),
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Server: len(c.Spec.Command.Server) > 0, Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence,
-			Looks: c.Looks(), DecidedAfter: router.Known(c.Decided), Format: c.Format(),
-			Created: c.Created, GPUs: gpus(c),
+			Format: c.Format(), Created: c.Created, GPUs: gpus(c),
 		},
 	}
-	for _, arm := range arms {
-		if arm.Error == "" && arm.SeenArm != "" {
-			r.Checks = append(r.Checks, arm.check())
-		}
-	}
-	return r, nil
 }
 
 // gpus names the GPUs that nvidia-smi showed beside the last launch that recorded some.
@@ -144,100 +97,6 @@ func gpus(c *bench.Campaign) string {
 		}
 	}
 	return ""
-}
-
-func readProfiled(ctx context.Context, c *bench.Campaign, threshold float64, write WriteFile) (arms []ProfiledArm,
-	proof gain.TraceProof, found []gain.Check, err error) {
-	arms = []ProfiledArm{}
-	traces := make(map[gain.Arm]*nsys.Trace)
-	for _, arm := range gain.Arms {
-		exports := c.Exports(arm)
-		if len(exports) == 0 {
-			continue
-		}
-		p := ProfiledArm{Arm: string(arm), Exports: exports, Layer: router.NoID, MaxOverMean: router.Undefined(),
-			Summary: filepath.Join(c.Folder, fmt.Sprintf("trace-%s.summary", arm))}
-		o := nsys.Options{Threshold: threshold}
-		if c.Spec.Design.Within() { // no summary of one arm tells it from the other
-			o.Arm, p.Summary, write = string(arm), "", nil
-		}
-		t, err := p.read(ctx, o, write)
-		switch {
-		case err == nil:
-			p.describe(t, c.Spec.Treatment)
-			traces[arm] = t
-		case ctx.Err() != nil:
-			return nil, proof, nil, ctx.Err()
-		default:
-			p.Error = err.Error()
-		}
-		arms = append(arms, p)
-	}
-	if len(traces) == len(gain.Arms) {
-		normal, perfect := traces[gain.Normal], traces[gain.Perfect]
-		compared := diff.Compare(normal, perfect)
-		proof = diff.ProveRouting(compared)
-		if !c.Spec.Builds.Named() && !c.Spec.Design.Within() { // a launch has untimed runs of either arm
-			found = append(found, diff.CheckCompute(compared))
-		}
-	}
-	return arms, proof, found, nil
-}
-
-// read reads the arm's summary, which it writes first if it may and there is none.
-// Without a summary it reads the exports themselves.
-func (p *ProfiledArm) read(ctx context.Context, o nsys.Options, write WriteFile) (*nsys.Trace, error) {
-	if _, err := os.Stat(p.Summary); err != nil && write != nil {
-		// A failure here either shows again when the exports are read, or does not matter.
-		_ = write(p.Summary, func(w io.Writer) error { return nsys.Summarize(ctx, w, p.Exports, o) })
-	}
-	if _, err := os.Stat(p.Summary); err != nil {
-		p.Summary = ""
-		return nsys.Read(ctx, p.Exports, o)
-	}
-	return nsys.Read(ctx, []string{p.Summary}, o)
-}
-
-// describe takes the arm's numbers from its trace. Traces of a treatment whose switch
-// they do not record say nothing about the arm.
-func (p *ProfiledArm) describe(t *nsys.Trace, treatment bench.Treatment) {
-	p.Ranks, p.GPUNS = len(t.Ranks), t.Coverage.GPUNS
-	if recordsSwitch(treatment) {
-		p.SeenArm, p.Evidence = t.Arm, t.ArmEvidence
-	}
-	if o, ok := t.RankTime(); ok {
-		p.Layer, p.MaxOverMean = o.WorstLayer, o.WorstMaxOverMean
-	}
-}
-
-// recordsSwitch reports whether traces record the switch of a treatment.
-func recordsSwitch(t bench.Treatment) bool {
-	return slices.ContainsFunc(t.Names(), func(name string) bool { return slices.Contains(capture.ArmVariables, name) })
-}
-
-// Argument is the arm as an argument of the verb compare.
-func (p ProfiledArm) Argument() string {
-	if p.Summary != "" {
-		return p.Summary
-	}
-	return strings.Join(p.Exports, ",")
-}
-
-// Comparable reports whether the verb compare takes the traces as this arm: they
-// record the treatment's switch and do not show the other arm.
-func (p ProfiledArm) Comparable() bool {
-	return p.Evidence != "" && (p.SeenArm == "" || p.SeenArm == p.Arm)
-}
-
-// check is whether the traces show the arm that was launched.
-func (p ProfiledArm) check() gain.Check {
-	if p.SeenArm == "" {
-		return gain.NewCheck("profiled_arm", gain.Warn, "none", "arm", p.Arm)
-	}
-	if p.SeenArm != p.Arm {
-		return gain.NewCheck("profiled_arm", gain.Warn, "warn", "arm", p.Arm, "seen", p.SeenArm)
-	}
-	return gain.NewCheck("profiled_arm", gain.Pass, "pass", "arm", p.Arm)
 }
 
 // RecordedBalance is the balance of the expert statistics at a path, as proof of how
@@ -282,11 +141,8 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 
 // Asked is the campaign as its answer needs it.
 func (c *Campaign) Asked() (gain.Result, gain.Run) {
-	state, arms := c.Campaign, c.Profiled
+	state := c.Campaign
 	run := gain.Run{Folder: state.Folder, Left: state.Left, Launches: state.Launches, Confidence: state.Confidence,
-		Treatment: state.Treatment, Server: state.Server, Rejudged: state.Rejudged, Decided: state.DecidedAfter}
-	if len(arms) == len(gain.Arms) && arms[0].Comparable() && arms[1].Comparable() {
-		run.Traces = slices.Compact([]string{arms[0].Argument(), arms[1].Argument()}) // one launch may hold both
-	}
+		Treatment: state.Treatment, Server: state.Server, Rejudged: state.Rejudged}
 	return c.Result, run
 }

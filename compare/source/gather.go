@@ -51,7 +51,7 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 		}
 	}
 	if len(g.records) > 0 {
-		judged, err := JudgeRecords(ctx, g.records, bench.Spec{Threshold: gain.DefaultThreshold,
+		judged, err := JudgeRecords(g.records, bench.Spec{Threshold: gain.DefaultThreshold,
 			Confidence: gain.DefaultConfidence, WorkTolerance: gain.DefaultTolerance})
 		if errors.Is(err, metrics.ErrUnchosen) {
 			return nil, fmt.Errorf("%w; judge them with 'moebalance compare --format json -o result.json', and report that", err)
@@ -183,7 +183,7 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 // folder is a campaign, records, exports, or expert statistics, tried in that order.
 func (g *gatherer) folder(ctx context.Context, path string) error {
 	if bench.IsCampaign(path) {
-		return g.campaign(ctx, path)
+		return g.campaign(path)
 	}
 	if records, err := Records([]string{path}); err != nil || len(records) > 0 {
 		g.records = append(g.records, records...)
@@ -219,28 +219,14 @@ func (g *gatherer) statistics(ctx context.Context, path string) error {
 	return err
 }
 
-// campaign judges the campaign in a folder and adds the exports of its profiled pair.
-func (g *gatherer) campaign(ctx context.Context, folder string) error {
+// campaign judges the campaign in a folder.
+func (g *gatherer) campaign(folder string) error {
 	c, err := bench.Open(folder)
 	if err != nil {
 		return err
 	}
-	judged, err := Judge(ctx, c, g.Threshold, nil)
-	if err != nil {
-		return errors.Join(err, c.Close())
-	}
+	judged := Judge(c)
 	g.items = append(g.items, Item{Name: filepath.Base(folder), Campaign: &judged})
-	for _, arm := range gain.Arms {
-		for _, path := range c.Exports(arm) {
-			if slices.Contains(g.exports, path) {
-				continue // of a launch that holds both arms
-			}
-			g.exports = append(g.exports, path)
-			if !recordsSwitch(c.Spec.Treatment) {
-				g.launched[path] = arm
-			}
-		}
-	}
 	return c.Close()
 }
 

@@ -12,7 +12,6 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/nsys"
 )
@@ -91,45 +90,6 @@ func joined(t *testing.T, path, normal, perfect string) {
 		LEFT JOIN StringIds s ON s.id = e.textId WHERE coalesce(e.text, s.value) LIKE '[Executor]%%')
 		UPDATE NVTX_EVENTS SET textId = NULL, text = 'moebalance step=' || number || ' tokens=1024 sequence=1 arm=' ||
 		iif(start < %d, 'normal', 'perfect') FROM steps WHERE NVTX_EVENTS.rowid = steps.id`, begin)
-}
-
-// The profiled launch of a campaign whose launches hold both arms shows each arm's steps, and the
-// command that compares them names its captures once.
-func TestProfiledLaunchOfBothArms(t *testing.T) {
-	const captures = "../../testdata/deepseek-ep4-ranks"
-	folder := t.TempDir()
-	out := filepath.Join(folder, "launches", "0", "out")
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for rank := range 4 {
-		file := fmt.Sprintf("rank%d.sqlite", rank)
-		joined(t, filepath.Join(out, file), filepath.Join(captures, "normal."+file), filepath.Join(captures, "perfect."+file))
-	}
-	paths, err := Records([]string{"../../testdata/field/results/vllm-one-launch-h100"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := bench.OfRecords(paths, bench.Spec{Metric: "duration", Threshold: 0.1, Confidence: 0.95,
-		WorkTolerance: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Folder = folder
-	c.Launches = append(c.Launches, bench.Launch{Position: 5, Kind: bench.Profiled,
-		Attempts: []bench.Attempt{{Number: 1, State: bench.Finished, Folder: filepath.Join("launches", "0")}}})
-	r, err := Judge(t.Context(), c, 0.1, nil)
-	if err != nil || len(r.Profiled) != 2 || r.Verdict.Refused() || r.Profiled[0].Argument() != r.Profiled[1].Argument() {
-		t.Fatalf("%+v, %v", r.Profiled, err)
-	}
-	for _, p := range r.Profiled {
-		if p.Error != "" || p.SeenArm != p.Arm || p.Ranks != 4 || !p.Comparable() {
-			t.Errorf("%+v", p)
-		}
-	}
-	if r.Profiled[0].GPUNS == r.Profiled[1].GPUNS || r.Gain.N != 5 {
-		t.Errorf("both arms take %d ns; gain of %d launches", r.Profiled[0].GPUNS, r.Gain.N)
-	}
 }
 
 // Captures of a launch that switched its router hold both arms: compared with themselves

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"context"
 	"errors"
 
 	"github.com/moebalance/moebalance/compare/bench"
@@ -31,7 +30,7 @@ func Records(args []string) (paths []string, err error) {
 }
 
 // JudgeRecords judges such launches as a campaign.
-func JudgeRecords(ctx context.Context, paths []string, judged bench.Spec) (Campaign, error) {
+func JudgeRecords(paths []string, judged bench.Spec) (Campaign, error) {
 	c, err := bench.OfRecords(paths, judged)
 	if errors.Is(err, metrics.ErrUnchosen) {
 		return Campaign{}, marked{err, ErrUsage}
@@ -39,5 +38,5 @@ func JudgeRecords(ctx context.Context, paths []string, judged bench.Spec) (Campa
 	if err != nil {
 		return Campaign{}, err
 	}
-	return Judge(ctx, c, judged.Threshold, nil)
+	return Judge(c), nil
 }

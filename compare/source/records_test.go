@@ -26,7 +26,7 @@ func TestFieldOneLaunch(t *testing.T) {
 	} {
 		judged := bench.Spec{Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01, Metric: metric,
 			Custom: []string{metric + ":tok/s=$." + metric}}
-		r, err := JudgeRecords(t.Context(), paths, judged)
+		r, err := JudgeRecords(paths, judged)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,12 +67,12 @@ func TestRecordsOfFolders(t *testing.T) {
 	if _, err := Records([]string{folder, filepath.Join(folder, "a.json")}); err == nil {
 		t.Error("a record counts twice")
 	}
-	_, err = JudgeRecords(t.Context(), []string{filepath.Join(folder, "a.json")}, bench.Spec{Metric: "prefill",
+	_, err = JudgeRecords([]string{filepath.Join(folder, "a.json")}, bench.Spec{Metric: "prefill",
 		Threshold: 0.1, Confidence: 0.95})
 	if err == nil || !strings.Contains(err.Error(), "--metric 'prefill::higher=$.prefill'") {
 		t.Errorf("%v: want the rule to give", err)
 	}
-	_, err = JudgeRecords(t.Context(), []string{filepath.Join(folder, "a.json")}, bench.Spec{Threshold: 0.1, Confidence: 0.95})
+	_, err = JudgeRecords([]string{filepath.Join(folder, "a.json")}, bench.Spec{Threshold: 0.1, Confidence: 0.95})
 	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "'decode::higher=$.decode'") ||
 		!strings.Contains(err.Error(), "'prefill::higher=$.prefill'") {
 		t.Errorf("%v: want both numbers named, not the time of a segment judged", err)
@@ -80,11 +80,11 @@ func TestRecordsOfFolders(t *testing.T) {
 	write("b.json", append([]byte("ready\n"), text...))
 	judged := bench.Spec{Metric: "prefill", Custom: []string{"prefill::higher=$.prefill"}, Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01}
 	copied := []string{filepath.Join(folder, "a.json"), filepath.Join(folder, "b.json")}
-	if _, err := JudgeRecords(t.Context(), copied, judged); err == nil || !strings.Contains(err.Error(), "of the same launch") {
+	if _, err := JudgeRecords(copied, judged); err == nil || !strings.Contains(err.Error(), "of the same launch") {
 		t.Errorf("%v: want that a copy is no launch", err)
 	}
 	write("b.json", slices.Concat(text, text)) // two calls in one process
-	r, err := JudgeRecords(t.Context(), copied[1:], judged)
+	r, err := JudgeRecords(copied[1:], judged)
 	if err != nil || r.Gain.Method != gain.OneLaunch || len(r.Launches[0].Blocks) != 4 {
 		t.Errorf("%v, %+v: want one launch of four blocks", err, r.Launches)
 	}

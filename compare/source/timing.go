@@ -55,7 +55,7 @@ func (o *Timing) Predict(ctx context.Context, first string, record *counts.Recor
 	}
 	var measured *gain.Result
 	if o.Campaign != "" {
-		read, err := ReadCampaign(ctx, o.Campaign, options.Threshold)
+		read, err := ReadCampaign(o.Campaign)
 		if err != nil {
 			return fmt.Errorf("--campaign: %w", err)
 		}
@@ -64,7 +64,7 @@ func (o *Timing) Predict(ctx context.Context, first string, record *counts.Recor
 			options.Dose = &place.Dose{Source: o.Campaign, Tokens: tokens, Result: *measured}
 		} else if len(o.Trace) == 0 {
 			return usagef("--campaign has the time of steps and not of slots: add --trace, or give a campaign of several " +
-				"--routers")
+				"routers")
 		}
 	}
 	options.Cost, options.NoTime, err = o.cost(ctx, first, m, topK, options.Threshold)

@@ -47,9 +47,6 @@ func Campaign(r source.Campaign) output.Document {
 	}
 	tables = append(tables, table.Of("checks", "Checks", r.Checks, "check, status, text",
 		table.Computed("check", func(c gain.Check) any { return c.Name })).Alarm("status", "warn", "fail"))
-	if len(r.Profiled) > 0 {
-		tables = append(tables, profiledTable(r.Profiled))
-	}
 	if r.Iterations != nil && len(r.Iterations.Matched.Strata) > 0 {
 		tables = append(tables, matchedSteps(&r.Iterations.Matched, normal, perfect))
 	}
@@ -240,17 +237,6 @@ func benchNotes(r source.Campaign) []string {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}
 	return notes
-}
-
-func profiledTable(arms []source.ProfiledArm) table.Table {
-	return table.Of("profiled", "Profiled pair (not timed)", arms, "arm, ranks, gpu_ns=GPU time, layer=worst layer, "+
-		"rank_time_max_over_mean=expert time over ranks (max/mean), evidence",
-		table.Computed("evidence", func(p source.ProfiledArm) any {
-			if p.Error != "" {
-				return "unreadable: " + p.Error
-			}
-			return p.Evidence
-		}))
 }
 
 // ResumeCommand is the command that resumes a campaign.

@@ -47,7 +47,7 @@ func (p *Progress) Event(e bench.Event) {
 		p.blocks++
 		d := p.campaign.Spec.Design
 		left := e.Blocks - e.Block + (e.Left-1)*d.Blocks
-		judged := gain.Judge(bench.Recorded(p.campaign, p.campaign.Confidence(), gain.TraceProof{}))
+		judged := gain.Judge(bench.Recorded(p.campaign))
 		p.line.Println(soFar(e, judged, d.Launches,
 			time.Since(p.begun)/time.Duration(p.blocks)*time.Duration(left)))
 	} else if text := event(e, p.campaign.Spec.Metric); text != "" {
@@ -89,7 +89,7 @@ func event(e bench.Event, metric string) string {
 			describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
 	case bench.Cooling:
 		return fmt.Sprintf("%s: begins in %s", head, e.Text)
-	case bench.Looked, bench.Cleaning, bench.Held:
+	case bench.Cleaning, bench.Held:
 		return e.Text
 	}
 	return ""

@@ -38,7 +38,7 @@ var engines = []struct{ name, program, measure string }{
 		"--result-dir {out} --result-filename r.json' --result '{out}/r.json'"},
 	{"TensorRT-LLM", "trtllm-bench",
 		"%[1]s bench dataset --num-requests 256 --input-mean 1024 --output-mean 128 -o data.jsonl && %[1]s bench --pairs 6 " +
-			"--profile --campaign my-campaign --same data.jsonl --result '{out}/report.json' -- trtllm-bench --model " +
+			"--campaign my-campaign --same data.jsonl --result '{out}/report.json' -- trtllm-bench --model " +
 			"openai/gpt-oss-20b throughput --dataset data.jsonl --report_json '{out}/report.json'"},
 }
 

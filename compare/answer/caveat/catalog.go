@@ -144,7 +144,7 @@ var catalog = map[string]entry{
 	"no_time.trace":         {Note, "no time is predicted from the trace: {doubt:words}", ""},
 
 	// Why a curve of time over imbalance predicts no gain.
-	"no_prediction":          {Note, "the campaign has no curve of time over imbalance: measure one with bench --routers", ""},
+	"no_prediction":          {Note, "the campaign has no curve of time over imbalance: measure one with bench --arm NAME=target:1.2", ""},
 	"no_prediction.campaign": {Note, "the campaign is {verdict}", ""},
 	"no_prediction.ranks":    {Note, "the campaign is of {ranks:rank}, the placement of {asked}", ""},
 	"no_prediction.claimed":  {Note, "the imbalance of the campaign's arms is claimed: record expert counts (--counts)", ""},

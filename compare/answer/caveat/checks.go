@@ -27,10 +27,8 @@ var checks = map[string]string{
 		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
 	"explained_gain.enough": "even ranks can give up to {most:+%} (rank load max/mean {load:.3} in the normal arm)",
 	"one_rank.experts":      "one rank: balance acts through the experts alone",
-	"equal_compute.other": "the arms did different work: {quantity} of the profiled pair: {arm} {here:~}, {other} {there:~} " +
-		"{unit}",
-	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
-	"sign_of_gain":      "balance slows some load",
+	"fixed_rate.client":     "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
+	"sign_of_gain":          "balance slows some load",
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
 		"than real traffic",
 
@@ -70,16 +68,12 @@ var checks = map[string]string{
 		"--lock-gpu-clocks",
 	"other_load":      "other processes ran",
 	"other_load.warn": "other processes used up to {used:.1} of {cores:core}, in launch {launch}: stop them",
-	"one_server":      "another server measured",
-	"one_server.other": "the client measures {at}, but the server that was started answers at {ready} (--ready): name the " +
-		"same in both, or accept it by --accept-difference {at}",
 	"equal_slots.unequal": "the arms counted different work: pair {pair}, layer {layer}: {arm} {slots:slot}, {other} " +
 		"{others:slot} (tolerance {tolerance:0%})",
 	"fresh_prompts":         "prompts repeated",
 	"fresh_prompts.command": "the command decides whether a segment reuses the caches of the one before",
 	"fresh_prompts.same": "every run of the client may send the same requests, which a prefix cache answers faster: write " +
 		"{seed} in --client, or give --reset URL",
-	"profiled_arm.warn": "the traces of the {arm} launch show the {seen} arm",
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start are one launch, and " +
 		"belong into one file",
 

@@ -279,21 +279,22 @@ func TestSequenceGoesOn(t *testing.T) {
 	}
 }
 
-// A list of routers gives arms with names that can stand in paths, and what it cannot be is refused.
-func TestParseRouters(t *testing.T) {
-	arms, err := ParseRouters("off,target:1.2, target:1.5,perfect,recorded:/a/b.json")
-	want := []Arm{{"target-1.2", "target:1.2"}, {"target-1.5", "target:1.5"}, {"recorded-a-b.json", "recorded:/a/b.json"}}
-	if err != nil || !slices.Equal(arms, want) {
-		t.Errorf("%v, %v; want %v", arms, err, want)
-	}
-	if arms[0].Target() != 1.2 || arms[2].Target() != 0 || two[1].Target() != 1 || two[0].Target() != 0 {
-		t.Errorf("targets %v", arms)
-	}
-	for _, list := range []string{"", "perfect", "off,perfect", "target:1", "target:x", "target:", "1.2", "target:1.2,target:1.2",
-		"perfekt,target:1.2"} {
-		if arms, err := ParseRouters(list); err == nil {
-			t.Errorf("%q gives %v", list, arms)
+// A router beside the learned and the balanced one is told from other texts.
+func TestIsRouter(t *testing.T) {
+	for text, want := range map[string]bool{"target:1.2": true, "recorded:/a/b.json": true, "perfect": false, "off": false,
+		"1.2": false, "X=target:1.2": false} {
+		if is, err := IsRouter(text); is != want || err != nil {
+			t.Errorf("%q: %v, %v", text, is, err)
 		}
+	}
+	for _, text := range []string{"target:1", "target:x", "target:0.5"} {
+		if _, err := IsRouter(text); err == nil {
+			t.Errorf("%q passed", text)
+		}
+	}
+	if a, b := (Arm{Router: "target:1.2"}).Target(), (Arm{Router: "recorded:x"}).Target(); a != 1.2 || b != 0 ||
+		two[1].Target() != 1 || two[0].Target() != 0 {
+		t.Errorf("targets %v, %v", a, b)
 	}
 }
 

@@ -26,36 +26,19 @@ func (a Arm) Target() float64 {
 	return target
 }
 
-// ParseRouters reads a list of routers, as arms beside the learned and the balanced one, which every
-// launch holds and the list may name, too.
-func ParseRouters(list string) (arms []Arm, err error) {
-	for r := range strings.SplitSeq(list, ",") {
-		a := Arm{Router: strings.TrimSpace(r)}
-		a.Name = unnamed.ReplaceAllString(a.Router, "-")
-		switch target := a.Target(); {
-		case a.Router == own.Router || a.Router == Perfect:
-			continue
-		case !named.MatchString(a.Router):
-			return nil, fmt.Errorf("%q is no router: want target:MAX_OVER_MEAN such as target:1.2, or recorded:FILE",
-				r)
-		case strings.HasPrefix(a.Router, "target:") && !(target > 1):
-			return nil, fmt.Errorf("%q: want a max/mean over ranks above 1", r)
-		case slices.Contains(arms, a):
-			return nil, fmt.Errorf("%q is named twice", r)
-		}
-		arms = append(arms, a)
+// IsRouter reports whether a text names a router beside the learned and the balanced one, such as
+// target:1.2 or recorded:FILE; the error says what is wrong with one.
+func IsRouter(text string) (bool, error) {
+	switch {
+	case !named.MatchString(text):
+		return false, nil
+	case strings.HasPrefix(text, "target:") && !(Arm{Router: text}.Target() > 1):
+		return true, fmt.Errorf("%q: want a max/mean over ranks above 1, such as target:1.2", text)
 	}
-	if len(arms) == 0 {
-		return nil, fmt.Errorf("%q names no router beside the learned and the balanced one: want such as "+
-			"target:1.2,target:1.5", list)
-	}
-	return arms, nil
+	return true, nil
 }
 
-var (
-	named   = regexp.MustCompile(`^(target|recorded):.`)
-	unnamed = regexp.MustCompile(`[^\pL\pN._+]+`)
-)
+var named = regexp.MustCompile(`^(target|recorded):.`)
 
 // Plan is what one launch measures: an untimed segment of each arm in the order of the
 // first block, then the blocks. A block is an order of the arms and its reverse.

@@ -60,7 +60,7 @@ type LoadProof struct {
 }
 
 // OtherFlags name the flags that give better evidence.
-const OtherFlags = "--proof, --counts or --profile"
+const OtherFlags = "--proof or --counts"
 
 // Of says what a launch proves about its ranks. Recorded loads go before the report's own
 // statement, and that before acknowledgements or lines in the log.
@@ -107,7 +107,7 @@ const (
 
 // OfReport judges one report alone.
 func OfReport(arm gain.Arm, said metrics.Proof) gain.Proof {
-	return byReport(arm, said, said.Ranks)[0].Graded(gain.TraceProof{})
+	return byReport(arm, said, said.Ranks)[0].Graded()
 }
 
 // byReport judges a launch by its own report: whether it states a perfect

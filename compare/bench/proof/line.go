@@ -40,7 +40,7 @@ func (r Rules) byLine(arm gain.Arm, l Launch) []Rank {
 			doubt = fmt.Sprintf(" seen on %s; say --ranks N", quantity.Count(max(1, named), "rank"))
 		case f.Rank == gain.AllRanks && l.Ranks > 1:
 			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the "+
-				"output by rank (srun --label, mpirun --tag-output), or give --counts or --profile", f.Times, l.Ranks)
+				"output by rank (srun --label, mpirun --tag-output), or give --counts", f.Times, l.Ranks)
 		default:
 			status = Balanced
 		}

@@ -55,24 +55,14 @@ func (p *Rank) merge(o Rank) {
 	p.Measured = p.Measured && o.Measured
 }
 
-// Graded is the proof for or against the arm. Traces measure what the launches only
-// claim or say nothing about, and never speak against what they show.
-func (p Rank) Graded(traces gain.TraceProof) gain.Proof {
+// Graded is the proof for or against the arm.
+func (p Rank) Graded() gain.Proof {
 	graded := gain.Proof{Arm: p.Arm, Rank: router.OptInt(p.Rank), Grade: gain.None, Evidence: p.Evidence}
 	switch {
 	case p.Severity() == 0 && p.Measured:
 		graded.Grade = gain.Measured
-		return graded
 	case p.Severity() == 0:
 		graded.Grade = gain.Claimed
-	case p.Severity() == 2:
-		return graded
-	}
-	if traces.Evidence != "" {
-		graded.Evidence += "; " + traces.Evidence
-	}
-	if traces.Proved {
-		graded.Grade = gain.Measured
 	}
 	return graded
 }
