@@ -25,19 +25,21 @@ const (
 	CheckOneRank     = "one_rank"
 	CheckLaunches    = "separate_launches" // the caller's
 	CheckRate        = "fixed_rate"        // the caller's
+	CheckAttempts    = "first_attempts"    // the caller's
 )
 
 // driftLevel is the level of the tests of order effect and drift.
 const driftLevel = 0.05
 
-func (c Campaign) checks(pairs, complete []pairResult, logs logGains, r Result, outliers Check) []Check {
+func (c Campaign) checks(pairs, complete []pairResult, logs logGains, r Result, outliers,
+	segments Check) []Check {
 	var checks []Check
 	if !c.Builds.Named() {
 		checks = append(checks, c.checkProof())
 	}
 	checks = append(checks, c.checkDifferences(), c.checkWork(pairs))
 	if c.Design == WithinLaunch {
-		checks = append(checks, c.checksWithin(complete, r.Launches, outliers)...)
+		checks = append(checks, c.checksWithin(complete, r.Launches, outliers, segments)...)
 	} else {
 		checks = append(checks,
 			checkPairs(r.Pairs),

@@ -18,9 +18,9 @@ const (
 const outlierLevel = 0.02
 
 // checksWithin are those of the order within launches, and of what falls out.
-func (c Campaign) checksWithin(complete []pairResult, launches []LaunchGain, outliers Check) []Check {
+func (c Campaign) checksWithin(complete []pairResult, launches []LaunchGain, outliers, segments Check) []Check {
 	return []Check{checkBlocks(launches), checkReversed(launches), checkOrderWithin(complete, c.Confidence),
-		c.checkDrift(complete), outliers, checkSegments(complete), checkRepeats(complete)}
+		c.checkDrift(complete), outliers, segments, checkRepeats(complete)}
 }
 
 // checkBlocks counts the blocks, and those that drop out.
@@ -129,38 +129,40 @@ func (c Campaign) outlyingLaunches(complete []pairResult) (check Check, outliers
 // campaigns without outliers have one.
 func segmentLimit(segments, blocks int) float64 { return 4 + 5/float64(blocks) + 24/float64(segments) }
 
-// checkSegments asks whether a segment is far from the median of its arm in its launch.
-func checkSegments(complete []pairResult) Check {
+// checkSegments asks whether a segment is far from the median of its arm in its launch, and names the
+// blocks of such segments, by the index of their launch and their own.
+func checkSegments(complete []pairResult) (check Check, blocks map[[2]int]bool) {
 	var groups [][]float64
-	var launches []int    // of each group
-	blocks := math.MaxInt // the fewest of a launch
-	for _, s := range complete {
-		blocks = min(blocks, len(s.blocks))
-		var values [2][]float64
-		for half := range s.halves() {
-			for arm, l := range half.launches() {
-				values[arm] = append(values[arm], math.Log(l.Value))
+	var places [][2]int   // of each segment
+	fewest := math.MaxInt // blocks of a launch
+	for i, s := range complete {
+		fewest = min(fewest, len(s.blocks))
+		for arm := range Arms {
+			var values []float64
+			for b, halves := range s.blocks {
+				for _, half := range halves {
+					values, places = append(values, math.Log(half.launches()[arm].Value)), append(places, [2]int{i, b})
+				}
 			}
+			groups = append(groups, values)
 		}
-		groups, launches = append(groups, values[:]...), append(launches, s.pair.Pair, s.pair.Pair)
 	}
-	logs, sizes, of := fromMedians(groups)
-	if len(logs) == 0 {
-		return NewCheck(CheckSegments, Unknown, "few")
+	if len(places) == 0 {
+		return NewCheck(CheckSegments, Unknown, "few"), nil
 	}
-	limit := segmentLimit(len(sizes), blocks) * 1.4826 * stats.Median(sizes)
+	logs, sizes := fromMedians(groups)
+	limit := segmentLimit(len(sizes), fewest) * 1.4826 * stats.Median(sizes)
 	var far []float64
 	var in []int
+	blocks = map[[2]int]bool{}
 	for i, size := range sizes {
 		if limit > 0 && size > limit {
-			far = append(far, float64(fraction(logs[i])))
-			if !slices.Contains(in, launches[of[i]]) {
-				in = append(in, launches[of[i]])
-			}
+			far, blocks[places[i]] = append(far, float64(fraction(logs[i]))), true
+			in = append(in, complete[places[i][0]].pair.Pair)
 		}
 	}
 	if len(far) > 0 {
-		return NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", in, "changes", far)
+		return NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", set(in), "changes", far), blocks
 	}
-	return NewCheck(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes)))
+	return NewCheck(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes))), nil
 }

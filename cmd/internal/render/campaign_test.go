@@ -83,12 +83,3 @@ func TestCampaignWithinLaunches(t *testing.T) {
 	}
 }
 
-// A result of before there were medians has no row of them, rather than one of zeros.
-func TestResultsWithoutMedians(t *testing.T) {
-	for want, g := range map[int]gain.Gain{1: {Estimate: 0.2}, 2: {Estimate: 0.2, MedianEstimate: 0.2, MedianLow: 0.1,
-		MedianHigh: 0.3}} {
-		if got := len(gainTable(gain.Result{Gain: g}, "normal", "perfect").Rows); got != want {
-			t.Errorf("%+v: %d rows, want %d", g, got, want)
-		}
-	}
-}
