@@ -61,6 +61,7 @@ var checks = map[string]string{
 	"one_session.changed":  "{variables} changed between the {sessions} sessions: repeat the campaign in one session",
 	"first_attempts":       "launches repeated",
 	"first_attempts.warn":  "attempts that failed: {failed}, were interrupted: {interrupted}, left processes behind: {left}",
+	"first_attempts.selected": "{failed:n} attempts failed over {launches:launch}: what fails may choose the result, so it decides nothing",
 	"other_processes":      "other processes on the GPUs",
 	"other_processes.warn": "other processes used the GPUs: {processes}: stop them before the campaign",
 	"clocks":               "GPU clocks differ",
