@@ -82,4 +82,3 @@ func TestCampaignWithinLaunches(t *testing.T) {
 		t.Log(text)
 	}
 }
-
