@@ -31,15 +31,14 @@ const (
 // driftLevel is the level of the tests of order effect and drift.
 const driftLevel = 0.05
 
-func (c Campaign) checks(pairs, complete []pairResult, logs logGains, r Result, outliers,
-	segments Check) []Check {
+func (c Campaign) checks(pairs, complete []pairResult, logs logGains, r Result, outliers Check) []Check {
 	var checks []Check
 	if !c.Builds.Named() {
 		checks = append(checks, c.checkProof())
 	}
 	checks = append(checks, c.checkDifferences(), c.checkWork(pairs))
 	if c.Design == WithinLaunch {
-		checks = append(checks, c.checksWithin(complete, r.Launches, outliers, segments)...)
+		checks = append(checks, c.checksWithin(complete, r.Launches, outliers)...)
 	} else {
 		checks = append(checks,
 			checkPairs(r.Pairs),

@@ -18,9 +18,9 @@ const (
 const outlierLevel = 0.02
 
 // checksWithin are those of the order within launches, and of what falls out.
-func (c Campaign) checksWithin(complete []pairResult, launches []LaunchGain, outliers, segments Check) []Check {
+func (c Campaign) checksWithin(complete []pairResult, launches []LaunchGain, outliers Check) []Check {
 	return []Check{checkBlocks(launches), checkReversed(launches), checkOrderWithin(complete, c.Confidence),
-		c.checkDrift(complete), outliers, segments, checkRepeats(complete)}
+		c.checkDrift(complete), outliers, checkSegments(complete), checkRepeats(complete)}
 }
 
 // checkBlocks counts the blocks, and those that drop out.
@@ -129,40 +129,35 @@ func (c Campaign) outlyingLaunches(complete []pairResult) (check Check, outliers
 // campaigns without outliers have one.
 func segmentLimit(segments, blocks int) float64 { return 4 + 5/float64(blocks) + 24/float64(segments) }
 
-// checkSegments asks whether a segment is far from the median of its arm in its launch, and names the
-// blocks of such segments, by the index of their launch and their own.
-func checkSegments(complete []pairResult) (check Check, blocks map[[2]int]bool) {
+// checkSegments asks whether a segment is far from the median of its arm in its launch.
+func checkSegments(complete []pairResult) Check {
 	var groups [][]float64
-	var places [][2]int   // of each segment
+	var launches []int    // of each segment
 	fewest := math.MaxInt // blocks of a launch
-	for i, s := range complete {
+	for _, s := range complete {
 		fewest = min(fewest, len(s.blocks))
 		for arm := range Arms {
 			var values []float64
-			for b, halves := range s.blocks {
-				for _, half := range halves {
-					values, places = append(values, math.Log(half.launches()[arm].Value)), append(places, [2]int{i, b})
-				}
+			for half := range s.halves() {
+				values, launches = append(values, math.Log(half.launches()[arm].Value)), append(launches, s.pair.Pair)
 			}
 			groups = append(groups, values)
 		}
 	}
-	if len(places) == 0 {
-		return NewCheck(CheckSegments, Unknown, "few"), nil
+	if len(launches) == 0 {
+		return NewCheck(CheckSegments, Unknown, "few")
 	}
 	logs, sizes := fromMedians(groups)
 	limit := segmentLimit(len(sizes), fewest) * 1.4826 * stats.Median(sizes)
 	var far []float64
 	var in []int
-	blocks = map[[2]int]bool{}
 	for i, size := range sizes {
 		if limit > 0 && size > limit {
-			far, blocks[places[i]] = append(far, float64(fraction(logs[i]))), true
-			in = append(in, complete[places[i][0]].pair.Pair)
+			far, in = append(far, float64(fraction(logs[i]))), append(in, launches[i])
 		}
 	}
 	if len(far) > 0 {
-		return NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", set(in), "changes", far), blocks
+		return NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", set(in), "changes", far)
 	}
-	return NewCheck(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes))), nil
+	return NewCheck(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes)))
 }

@@ -41,8 +41,7 @@ func (c Campaign) judge(family int) Result {
 	}
 	each := simultaneous(c.Confidence, family)
 	outlying, outliers := c.outliers(complete)
-	segments, farBlocks := checkSegments(complete)
-	kept := c.leaveOut(complete, outliers, farBlocks)
+	kept := c.leaveOut(complete, outliers)
 	logs := logsOf(kept, pairResult.logGain)
 	logs.fit = c.fit
 	g := logs.gain(each)
@@ -55,7 +54,7 @@ func (c Campaign) judge(family int) Result {
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
 	r.Precision.BlockShare = blockShare(complete, g.LogSD.Float64())
-	r.Checks = append(slices.Clone(c.Checks), c.checks(pairs, complete, logsOf(complete, pairResult.logGain), r, outlying, segments)...)
+	r.Checks = append(slices.Clone(c.Checks), c.checks(pairs, complete, logsOf(complete, pairResult.logGain), r, outlying)...)
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
 	}
@@ -63,10 +62,7 @@ func (c Campaign) judge(family int) Result {
 		return r
 	}
 	r.Verdict = r.decide(c.leastUnits())
-	selected := slices.ContainsFunc(c.Checks, func(c Check) bool {
-		return c.Name == CheckAttempts && c.Args["why"] == "selected"
-	})
-	if r.decided() && (selected || len(complete)-len(kept) > len(complete)/4) {
+	if r.decided() && (slices.ContainsFunc(c.Checks, Check.selects) || len(complete)-len(kept) > len(complete)/4) {
 		r.Verdict = Inconclusive // what fails or falls out so often may choose the result
 	}
 	if r.Verdict == Inconclusive && (len(outliers) == 0 || c.Design == WithinLaunch) {
@@ -138,10 +134,15 @@ func (r Result) Failed() []Check { return r.with(Fail) }
 
 // Leading are the checks that a reader has to know of before the gain.
 func (r Result) Leading() []Check {
-	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !slices.Contains(leading, c.Name) })
+	return slices.DeleteFunc(r.with(Warn), func(c Check) bool {
+		return !slices.Contains(leading, c.Name) && !c.selects()
+	})
 }
 
-var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate, CheckAttempts}
+var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}
+
+// selects reports whether so many attempts failed that what fails may choose the result.
+func (c Check) selects() bool { return c.Name == CheckAttempts && c.Args["why"] == "selected" }
 
 func (r Result) with(status CheckStatus) (checks []Check) {
 	for _, c := range r.Checks {
@@ -265,29 +266,13 @@ func (s *pairResult) compare(higherIsBetter bool) {
 	}
 }
 
-// leaveOut are the units without the pairs, and without the blocks of launches, that hold an outlying
-// value: one launch or segment that something disturbed would decide otherwise. Where too few units for
-// a verdict would remain, they are all units.
-func (c Campaign) leaveOut(complete []pairResult, outliers []Outlier, farBlocks map[[2]int]bool) (kept []pairResult) {
-	for i, s := range complete {
-		if s.blocks == nil {
-			if !slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair }) {
-				kept = append(kept, s)
-			}
-			continue
-		}
-		blocks := s.blocks
-		s.blocks = nil
-		for b, halves := range blocks {
-			if !farBlocks[[2]int{i, b}] {
-				s.blocks = append(s.blocks, halves)
-			}
-		}
-		if s.blocks != nil {
-			kept = append(kept, s)
-		}
-	}
-	if len(kept) < c.leastUnits() {
+// leaveOut are the pairs without those that hold an outlying launch: one that something disturbed would
+// decide otherwise. Where too few for a verdict would remain, and where launches hold all arms, they are all.
+func (c Campaign) leaveOut(complete []pairResult, outliers []Outlier) (kept []pairResult) {
+	kept = slices.DeleteFunc(slices.Clone(complete), func(s pairResult) bool {
+		return slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair })
+	})
+	if c.Design == WithinLaunch || len(kept) < c.leastUnits() {
 		return complete
 	}
 	return kept
