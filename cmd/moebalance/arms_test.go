@@ -34,8 +34,8 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 		{[]string{v2, v1}, "after is 9.1 % slower than before."},
 		{[]string{v1, v1 + "x"}, "no such file"},
 		{[]string{"../../" + loopNormal, "../../" + loopPerfect},
-			"Steps of after take 39.5 % less GPU time than those of before."},
-		{[]string{"../../" + loopPerfect, "../../" + loopNormal}, "more GPU time than those of before."},
+			"Steps of after take 39.5 % less GPU time than steps of before."},
+		{[]string{"../../" + loopPerfect, "../../" + loopNormal}, "more GPU time than steps of before."},
 	} {
 		out, errs, code := invoke(t.Context(), append([]string{"compare", "--arms", "before,after"}, k.args...)...)
 		if !strings.Contains(out+errs, k.want) || (code == exitDone) != (errs == "") {

@@ -231,7 +231,7 @@ func TestBenchNamesTheProofToCome(t *testing.T) {
 	_, stderr, _ := invoke(t.Context(), "bench", "--pairs", "6", "--treatment", "vllm", "--",
 		script(t, engine(100, 120)))
 	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first,
-		"vllm prints no proof line: give --counts, --profile or --proof") {
+		"none unless the report states its routing; give --counts or --proof") {
 		t.Errorf("the first line is %q", first)
 	}
 }
@@ -356,11 +356,11 @@ func TestBenchJudgesAnew(t *testing.T) {
 		says string
 	}{
 		{[]string{"--proof", "even"}, exitNotComparable, "seen on 1 rank; say --ranks N"},
-		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "\nnot significant"},
+		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "\nbelow the threshold"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`}, exitDone,
 			"\nimbalance significant"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"},
-			exitDone, "\nnot significant"},
+			exitDone, "\nbelow the threshold"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"},
 			exitGate, "judged by other flags than the campaign was run under: --metric, --proof, --ranks"},
 		{nil, exitNotComparable, "invalid"},
