@@ -17,7 +17,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // open creates the campaign of the flags, or opens the one to resume.
@@ -73,14 +72,10 @@ func (o *benchOptions) checkSpec() error {
 	if err := o.Spec.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	if text := o.Undeclared(); text != "" && !o.keepGoing && !o.Design.Within() {
+	if text := o.Undeclared(); text != "" && !o.keepGoing {
 		return withCode(exitNotComparable,
 			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
 				"--accept-difference and its name", text))
-	}
-	if need := gain.MinPairs(o.Confidence); !o.Design.Within() && o.Design.Pairs < need {
-		return usagef("bench: %s cannot decide at %s confidence: want --pairs %d or more",
-			quantity.Count(o.Design.Pairs, "pair"), quantity.Confidence(o.Confidence), need)
 	}
 	if err := thisHost().Resolve(o.Spec); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))

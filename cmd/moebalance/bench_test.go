@@ -158,10 +158,8 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"done":            {[]string{"--pairs", "6", "--", gain20}, exitDone, ""},
 		"gate passed":     {[]string{"--pairs", "6", "--fail-above", "20%", "--", gain20}, exitDone, ""},
 		"gate failed":     {[]string{"--pairs", "6", "--fail-above", "5%", "--", gain20}, exitGate, "above 5 %"},
-		"too few pairs": {[]string{"--pairs", "5", "--", gain20}, exitUsage,
-			"5 pairs cannot decide at 95 % confidence: want --pairs 6 or more"},
-		"too confident": {[]string{"--pairs", "6", "--confidence", ".99", "--", gain20}, exitUsage,
-			"want --pairs 8 or more"},
+		"a trial":         {[]string{"--pairs", "2", "--", gain20}, exitDone, ""},
+		"too few":         {[]string{"--pairs", "5", "--require-verdict", "--", gain20}, exitInconclusive, "no verdict"},
 		"verdict wanted": {[]string{"--pairs", "6", "--require-verdict", "--", uneven, "{pair}"}, exitInconclusive,
 			"inconclusive"},
 		"flag not seen": {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable,
@@ -232,7 +230,7 @@ func TestBenchNamesTheProofToCome(t *testing.T) {
 	_, stderr, _ := invoke(t.Context(), "bench", "--pairs", "6", "--treatment", "vllm", "--",
 		script(t, engine(100, 120)))
 	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first,
-		"give --counts or --proof") {
+		"none unless the report states its routing; give --counts or --proof") {
 		t.Errorf("the first line is %q", first)
 	}
 }
@@ -357,11 +355,11 @@ func TestBenchJudgesAnew(t *testing.T) {
 		says string
 	}{
 		{[]string{"--proof", "even"}, exitNotComparable, "seen on 1 rank; say --ranks N"},
-		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "\nnot significant"},
+		{[]string{"--proof", "even", "--ranks", "1"}, exitDone, "\nbelow the threshold"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`}, exitDone,
 			"\nimbalance significant"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"},
-			exitDone, "\nnot significant"},
+			exitDone, "\nbelow the threshold"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"},
 			exitGate, "judged by other flags than the campaign was run under: --metric, --proof, --ranks"},
 		{nil, exitNotComparable, "invalid"},

@@ -102,7 +102,7 @@ func (a *Answer) judge(c *campaign) {
 		if g.Low <= 0 && g.High >= 0 {
 			key = "bench.one_open"
 		}
-		a.say(v, key, "what", what, "gain", g.Estimate, "low", g.Low, "high", g.High, "place", place)
+		a.say(v, key, "n", g.N, "what", what, "gain", g.Estimate, "low", g.Low, "high", g.High, "place", place)
 		a.next("five")
 	case c.Verdict == gain.Inconclusive:
 		a.shown(v, what, g, place, "")

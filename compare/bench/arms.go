@@ -152,8 +152,11 @@ func (s Spec) environ(base []string, a gain.Arm) []string {
 }
 
 // declaredByName reports whether naming an arm declares what --arm gives it: a build or a
-// further arm, which stand for it. Normal and perfect stand for the routers alone.
-func (s Spec) declaredByName(a gain.Arm) bool { return s.Builds.Named() || a != gain.Perfect }
+// further arm, which stand for it. Normal and perfect stand for the routers alone, and so does every arm
+// within a launch.
+func (s Spec) declaredByName(a gain.Arm) bool {
+	return s.Builds.Named() || a != gain.Perfect && !s.Design.Within()
+}
 
 // declares reports whether an environment variable may differ between the normal arm and
 // another.

@@ -112,11 +112,15 @@ func (c *Campaign) changedBetweenSessions() []string {
 }
 
 // checkRetries reports attempts that failed or were interrupted before the one that
-// counts, and launches that left processes behind at any attempt.
+// counts, and launches that left processes behind at any attempt. Where more than a tenth of the launches
+// count only because others failed, what fails may choose the result.
 func (c *Campaign) checkRetries() gain.Check {
-	const name = "first_attempts"
-	failed, interrupted, left := 0, 0, 0
+	const name = gain.CheckAttempts
+	failed, interrupted, left, timed := 0, 0, 0, 0
 	for _, l := range c.Launches {
+		if l.Kind == Timed {
+			timed++
+		}
 		for _, a := range l.Attempts {
 			switch a.State {
 			case Failed:
@@ -128,6 +132,9 @@ func (c *Campaign) checkRetries() gain.Check {
 		if slices.ContainsFunc(l.Attempts, func(a Attempt) bool { return slices.Contains(a.Warnings, leftBehind) }) {
 			left++
 		}
+	}
+	if failed > max(1, timed/10) {
+		return gain.NewCheck(gain.CheckAttempts, gain.Warn, "selected", "failed", failed, "launches", timed)
 	}
 	return passOrWarn(name, failed+interrupted+left == 0, "failed", failed, "interrupted", interrupted, "left", left)
 }

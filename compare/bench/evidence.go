@@ -14,8 +14,11 @@ import (
 // allDifferences are those between the arms in the finished pairs, each once; compared says
 // that there are such pairs.
 func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
-	if c.Spec.Design.Within() {
-		return nil, c.Finished() > 0 // one process routes all arms
+	if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
+		for _, arm := range c.Spec.arms()[1:] {
+			found = append(found, c.Spec.wordDifferences(arm)...)
+		}
+		return found, c.Finished() > 0
 	}
 	for _, arm := range c.Spec.arms()[1:] {
 		for _, pair := range c.versus(arm) {

@@ -408,12 +408,12 @@ func TestEarlierCampaignOnTheGPU(t *testing.T) {
 func TestFirstAttempts(t *testing.T) {
 	left := func(state State) Attempt { return Attempt{State: state, Warnings: []string{leftBehind}} }
 	c := &Campaign{Launches: []Launch{
-		{Attempts: []Attempt{left(Failed), left(Failed), left(Finished)}},
+		{Attempts: []Attempt{left(Failed), left(Finished)}},
 		{Attempts: []Attempt{{State: Interrupted}, {State: Finished}}},
 		{Attempts: []Attempt{{State: Finished}}},
 	}}
 	if got := c.checkRetries(); got.Status != gain.Warn ||
-		worded(got) != "attempts that failed: 2, were interrupted: 1, left processes behind: 1" {
+		worded(got) != "attempts that failed: 1, were interrupted: 1, left processes behind: 1" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -504,3 +504,35 @@ func TestOtherLoad(t *testing.T) {
 
 // worded is a check in words.
 func worded(c gain.Check) string { return caveat.Text(c.Warnings()[0]) }
+
+// Where more than a tenth of the launches count only because others failed, failures may choose the result.
+func TestFailuresThatSelect(t *testing.T) {
+	for failed, want := range map[int]string{1: "warn", 2: "selected"} {
+		c := &Campaign{Launches: make([]Launch, 16)}
+		for i := range c.Launches {
+			c.Launches[i] = Launch{Kind: Timed, Attempts: []Attempt{{State: Finished}}}
+			if i < failed {
+				c.Launches[i].Attempts = []Attempt{{State: Failed}, {State: Finished}}
+			}
+		}
+		if got := c.checkRetries(); got.Args["why"] != want {
+			t.Errorf("%d failed: %+v, want %s", failed, got, want)
+		}
+	}
+}
+
+// Within a launch a client that is told its arm is a difference like any other.
+func TestClientThatKnowsItsArm(t *testing.T) {
+	s := withinSpec(t, 1, "")
+	if text := s.Undeclared(); text != "" {
+		t.Fatal(text)
+	}
+	s.Command.Normal = append(s.Command.Normal, "{arm}")
+	if text := s.Undeclared(); !strings.Contains(text, `normal "normal", perfect "perfect"`) {
+		t.Errorf("differences %q", text)
+	}
+	c := &Campaign{Spec: s}
+	if found, _ := c.allDifferences(); len(found) != 1 || found[0].Declared {
+		t.Errorf("differences %+v", found)
+	}
+}

@@ -48,7 +48,7 @@ func (c Campaign) outliers(complete []pairResult) (check Check, far []Outlier) {
 		}
 		groups = append(groups, values)
 	}
-	logs, sizes, _ := fromMedians(groups)
+	logs, sizes := fromMedians(groups)
 	limit := outlierLimit(len(sizes)) * 1.4826 * stats.Median(sizes)
 	for i, l := range launches {
 		if limit > 0 && sizes[i] > limit {
@@ -69,16 +69,15 @@ func (c Campaign) outliers(complete []pairResult) (check Check, far []Outlier) {
 	}
 }
 
-// fromMedians are the distances of values from the median of their group, their sizes, and
-// the groups.
-func fromMedians(groups [][]float64) (logs, sizes []float64, of []int) {
-	for i, values := range groups {
-		center := stats.Median(values)
+// fromMedians are the distances of values from the median of their group, and their sizes.
+func fromMedians(groups [][]float64) (logs, sizes []float64) {
+	for _, values := range groups {
 		for _, v := range values {
-			logs, sizes, of = append(logs, v-center), append(sizes, math.Abs(v-center)), append(of, i)
+			off := v - stats.Median(values)
+			logs, sizes = append(logs, off), append(sizes, math.Abs(off))
 		}
 	}
-	return logs, sizes, of
+	return logs, sizes
 }
 
 func sortOutliers(found []Outlier) []Outlier {

@@ -215,9 +215,36 @@ func (r Run) Warnings() (all []router.Warning) {
 	return all
 }
 
-// SchemaVersion is the version of Result's JSON. Version 2 replaced the keys of
+// Upgrade turns a result of an older version into one of today: its word for a gain below the threshold,
+// and a verdict of fewer launches than one takes today.
+func (r *Result) Upgrade() {
+	if r.SchemaVersion >= SchemaVersion {
+		return
+	}
+	r.SchemaVersion = SchemaVersion
+	today := func(v *Verdict, n int) {
+		switch {
+		case r.Design == WithinLaunch && n < decidingLaunches && !v.Refused():
+			*v = NoVerdict
+		case *v == "not significant":
+			*v = NotSignificant
+		}
+	}
+	today(&r.Verdict, r.Gain.N)
+	for i := range r.Points {
+		today(&r.Points[i].Verdict, r.Points[i].Gain.N)
+	}
+	for i := range r.Arms {
+		if r.Arms[i].Verdict != "" {
+			today(&r.Arms[i].Verdict, r.Arms[i].Gain.N)
+		}
+	}
+}
+
+// SchemaVersion is the version of Result's JSON. Version 4 says "below the threshold", and no verdict of
+// fewer than five launches that hold all arms. Version 2 replaced the keys of
 // Student's t, the sign-flip test and the bootstrap by those of the crossover t.
-const SchemaVersion = 3
+const SchemaVersion = 4
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or
 // the perfect arm; see Metric.StepNS. The warning says why there are none, else it has no code.

@@ -25,6 +25,7 @@ const (
 	CheckOneRank     = "one_rank"
 	CheckLaunches    = "separate_launches" // the caller's
 	CheckRate        = "fixed_rate"        // the caller's
+	CheckAttempts    = "first_attempts"    // the caller's
 )
 
 // driftLevel is the level of the tests of order effect and drift.

@@ -132,35 +132,32 @@ func segmentLimit(segments, blocks int) float64 { return 4 + 5/float64(blocks) +
 // checkSegments asks whether a segment is far from the median of its arm in its launch.
 func checkSegments(complete []pairResult) Check {
 	var groups [][]float64
-	var launches []int    // of each group
-	blocks := math.MaxInt // the fewest of a launch
+	var launches []int    // of each segment
+	fewest := math.MaxInt // blocks of a launch
 	for _, s := range complete {
-		blocks = min(blocks, len(s.blocks))
-		var values [2][]float64
-		for half := range s.halves() {
-			for arm, l := range half.launches() {
-				values[arm] = append(values[arm], math.Log(l.Value))
+		fewest = min(fewest, len(s.blocks))
+		for arm := range Arms {
+			var values []float64
+			for half := range s.halves() {
+				values, launches = append(values, math.Log(half.launches()[arm].Value)), append(launches, s.pair.Pair)
 			}
+			groups = append(groups, values)
 		}
-		groups, launches = append(groups, values[:]...), append(launches, s.pair.Pair, s.pair.Pair)
 	}
-	logs, sizes, of := fromMedians(groups)
-	if len(logs) == 0 {
+	if len(launches) == 0 {
 		return NewCheck(CheckSegments, Unknown, "few")
 	}
-	limit := segmentLimit(len(sizes), blocks) * 1.4826 * stats.Median(sizes)
+	logs, sizes := fromMedians(groups)
+	limit := segmentLimit(len(sizes), fewest) * 1.4826 * stats.Median(sizes)
 	var far []float64
 	var in []int
 	for i, size := range sizes {
 		if limit > 0 && size > limit {
-			far = append(far, float64(fraction(logs[i])))
-			if !slices.Contains(in, launches[of[i]]) {
-				in = append(in, launches[of[i]])
-			}
+			far, in = append(far, float64(fraction(logs[i]))), append(in, launches[i])
 		}
 	}
 	if len(far) > 0 {
-		return NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", in, "changes", far)
+		return NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", set(in), "changes", far)
 	}
 	return NewCheck(CheckSegments, Pass, "none", "most", math.Expm1(slices.Max(sizes)))
 }

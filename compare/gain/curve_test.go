@@ -57,7 +57,7 @@ func TestCurveJudgesEveryPoint(t *testing.T) {
 	want := []Verdict{NotSignificant, NotSignificant, NotSignificant, Significant}
 	for i, p := range r.Points {
 		if p.Name != "concurrency" || p.Value != values[i] || p.Verdict != want[i] ||
-			math.Abs(float64(p.Gain.Estimate)-gains[i]) > 0.005 || p.Gain.N != 8 {
+			math.Abs(float64(p.Gain.Estimate)-gains[i]) > 0.005 || p.Gain.N < 6 {
 			t.Errorf("%+v, want %v and %s", p, gains[i], want[i])
 		}
 		if math.Abs(float64(p.Gain.Confidence)-0.9875) > 1e-12 {

@@ -11,8 +11,8 @@ import (
 func TestSlowerThanTheThreshold(t *testing.T) {
 	for high, want := range map[float64]Verdict{-0.092: Slower, -0.090: Inconclusive} {
 		r := Result{Threshold: 0.1, Arms: []ArmGain{{Name: "before"}, {Name: "after"}}}
-		r.Gain.Low, r.Gain.High = -0.099, router.Number(high)
-		if have := r.decide(r.Gain.Low, r.Gain.High); have != want {
+		r.Gain.Low, r.Gain.High, r.Gain.N = -0.099, router.Number(high), 6
+		if have := r.decide(6); have != want {
 			t.Errorf("up to %v: %q, want %q", high, have, want)
 		}
 	}

@@ -27,12 +27,6 @@ type Gain struct {
 	N          int           `json:"n"`
 	// P is the two-sided p-value of no gain, by the same method.
 	P router.Number `json:"p"`
-	// The difference of the medians of the arms, with stats.MedianDifference's interval at
-	// Confidence: wider, and hardly moved by slow launches of one arm. Undefined where launches
-	// hold all arms, for fewer than 5 pairs, and of other metrics.
-	MedianEstimate router.Number `json:"median_estimate"`
-	MedianLow      router.Number `json:"median_low"`
-	MedianHigh     router.Number `json:"median_high"`
 	// LogSD is the standard deviation over pairs of the log ratio, without what the
 	// order adds: about the coefficient of variation of one pair's gain.
 	LogSD router.Number `json:"log_sd"`
@@ -113,8 +107,7 @@ func (l logGains) gain(confidence float64) Gain {
 	g := Gain{
 		Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
 		Confidence: router.Number(t.Confidence), N: len(all), P: router.Number(t.P(0)),
-		LogSD:          router.Number(t.SD),
-		MedianEstimate: router.Undefined(), MedianLow: router.Undefined(), MedianHigh: router.Undefined(),
+		LogSD: router.Number(t.SD),
 	}
 	if l.ordered() {
 		g.Method = CrossoverT

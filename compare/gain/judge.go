@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -40,29 +39,33 @@ func (c Campaign) judge(family int) Result {
 	for i, s := range units {
 		rows[i] = s.pair
 	}
-	logs := logsOf(complete, pairResult.logGain)
-	logs.fit = c.fit
 	each := simultaneous(c.Confidence, family)
 	outlying, outliers := c.outliers(complete)
-	g, precision, low, high := c.gain(logs, complete, outliers, each)
+	kept := c.leaveOut(complete, outliers)
+	logs := logsOf(kept, pairResult.logGain)
+	logs.fit = c.fit
+	g := logs.gain(each)
 	r := Result{
 		SchemaVersion: SchemaVersion, Kind: "bench",
 		Command: c.Command, Design: c.Design, Metric: c.Metric, Threshold: c.Threshold,
-		Launches: launches, Pairs: rows, Gain: g.adjusted(family).atLeast(c.least()), Precision: precision,
+		Launches: launches, Pairs: rows, Gain: g.adjusted(family).atLeast(c.least()), Precision: precisionOf(logs, g, each),
 		Outliers: outliers, Secondary: c.secondaryGains(complete, pairs, family),
 		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
 	}
 	r.Precision.BlockShare = blockShare(complete, g.LogSD.Float64())
-	r.Checks = append(slices.Clone(c.Checks), c.checks(pairs, complete, logs, r, outlying)...)
+	r.Checks = append(slices.Clone(c.Checks), c.checks(pairs, complete, logsOf(complete, pairResult.logGain), r, outlying)...)
 	if c.Builds.Named() {
 		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
 	}
 	if r.fails() {
 		return r
 	}
-	r.Verdict = r.decide(low, high)
-	if r.Verdict == Inconclusive && (len(r.Outliers) == 0 || c.Design == WithinLaunch) {
+	r.Verdict = r.decide(c.leastUnits())
+	if r.decided() && (slices.ContainsFunc(c.Checks, Check.selects) || len(complete)-len(kept) > len(complete)/4) {
+		r.Verdict = Inconclusive // what fails or falls out so often may choose the result
+	}
+	if r.Verdict == Inconclusive && (len(outliers) == 0 || c.Design == WithinLaunch) {
 		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = c.pairsNeeded(logs, each)
 	}
 	return r
@@ -131,10 +134,15 @@ func (r Result) Failed() []Check { return r.with(Fail) }
 
 // Leading are the checks that a reader has to know of before the gain.
 func (r Result) Leading() []Check {
-	return slices.DeleteFunc(r.with(Warn), func(c Check) bool { return !slices.Contains(leading, c.Name) })
+	return slices.DeleteFunc(r.with(Warn), func(c Check) bool {
+		return !slices.Contains(leading, c.Name) && !c.selects()
+	})
 }
 
 var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}
+
+// selects reports whether so many attempts failed that what fails may choose the result.
+func (c Check) selects() bool { return c.Name == CheckAttempts && c.Args["why"] == "selected" }
 
 func (r Result) with(status CheckStatus) (checks []Check) {
 	for _, c := range r.Checks {
@@ -258,46 +266,14 @@ func (s *pairResult) compare(higherIsBetter bool) {
 	}
 }
 
-// medians is by how much the medians of the arms differ.
-func (c Campaign) medians(complete []pairResult, confidence float64) (estimate, low, high router.Number) {
-	var normal, perfect []float64 // as logarithms of speed
-	for _, s := range complete {
-		normal = append(normal, logGain(1, s.normal.Value, c.Metric.HigherIsBetter))
-		perfect = append(perfect, logGain(1, s.perfect.Value, c.Metric.HigherIsBetter))
-	}
-	m := stats.MedianDifference(perfect, normal, confidence)
-	return fraction(m.Estimate), fraction(m.Low), fraction(m.High)
-}
-
-// sure is the confidence of intervals with and without outliers, which together have the
-// one asked for: 0.99 for 0.95.
-func sure(confidence float64) float64 { return 1 - (1-confidence)/5 }
-
-// gain is the gain of pairs and how sharp it is. Beside outlying launches two intervals
-// decide together, with and without the pairs that hold them, each surer than asked for; low
-// and high are their bounds, and those of the gain where enough pairs remain.
-func (c Campaign) gain(logs logGains, complete []pairResult, outliers []Outlier, confidence float64) (
-	g Gain, p Precision, low, high router.Number) {
-	g = logs.gain(confidence)
-	p = precisionOf(logs, g, confidence)
-	if c.Design == LaunchPerArm {
-		g.MedianEstimate, g.MedianLow, g.MedianHigh = c.medians(complete, confidence)
-	}
-	if len(outliers) == 0 || c.Design == WithinLaunch {
-		return g, p, g.Low, g.High
-	}
-	without := logsOf(slices.DeleteFunc(slices.Clone(complete), func(s pairResult) bool {
+// leaveOut are the pairs without those that hold an outlying launch: one that something disturbed would
+// decide otherwise. Where too few for a verdict would remain, and where launches hold all arms, they are all.
+func (c Campaign) leaveOut(complete []pairResult, outliers []Outlier) (kept []pairResult) {
+	kept = slices.DeleteFunc(slices.Clone(complete), func(s pairResult) bool {
 		return slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair })
-	}), pairResult.logGain)
-	low, high = g.Low, g.High
-	for _, l := range []logGains{logs, without} {
-		each := l.gain(sure(confidence))
-		low, high = min(low, each.Low), max(high, each.High)
-		within := precisionOf(l, each, sure(confidence))
-		p.Equivalent, p.P = p.Equivalent && within.Equivalent, max(p.P, within.P)
+	})
+	if c.Design == WithinLaunch || len(kept) < c.leastUnits() {
+		return complete
 	}
-	if len(without.all()) >= stats.MinPairs(c.Confidence) {
-		g.Low, g.High = low, high
-	}
-	return g, p, low, high
+	return kept
 }

@@ -102,16 +102,16 @@ func TestVerdicts(t *testing.T) {
 		{"nothing", []float64{.01, -.01, .02, -.02, .005, -.005}, NotSignificant},
 		{"slower", []float64{-.03, -.04, -.05, -.02, -.03, -.06}, NotSignificant},
 		{"around the threshold", []float64{.06, .16, .13, .1, .18, .05}, Inconclusive},
-		{"five pairs", []float64{.5, .51, .52, .5, .53}, Inconclusive},
-		{"one pair", []float64{.5}, Inconclusive},
-		{"none", nil, Inconclusive},
+		{"five pairs", []float64{.5, .51, .52, .5, .53}, NoVerdict},
+		{"one pair", []float64{.5}, NoVerdict},
+		{"none", nil, NoVerdict},
 	}
 	for _, k := range cases {
 		r := Judge(valid(paired(k.gains...)))
 		if r.Verdict != k.verdict || r.Gain.Low.Defined() != (len(k.gains) >= 6) {
 			t.Errorf("%s: %q, %+v, want %q", k.what, r.Verdict, r.Gain, k.verdict)
 		}
-		if r.PairsNeeded.Defined() != (r.Verdict == Inconclusive && len(k.gains) > 1) {
+		if r.PairsNeeded.Defined() != (r.Verdict == Inconclusive) {
 			t.Errorf("%s: pairs needed %v", k.what, r.PairsNeeded)
 		}
 		if _, err := json.Marshal(r); err != nil {
@@ -129,7 +129,7 @@ func TestDecideAtTheThreshold(t *testing.T) {
 		want      Verdict
 	}{{0.1, 0.2, Inconclusive}, {up, 0.2, Significant}, {0, 0.1, Inconclusive}, {0, down, NotSignificant},
 		{router.Undefined(), router.Undefined(), Inconclusive}} {
-		if v := (Result{Gain: Gain{Low: k.low, High: k.high}, Threshold: 0.1}).decide(k.low, k.high); v != k.want {
+		if v := (Result{Gain: Gain{Low: k.low, High: k.high, N: 6}, Threshold: 0.1}).decide(6); v != k.want {
 			t.Errorf("%v to %v: have %q, want %q", k.low, k.high, v, k.want)
 		}
 	}
@@ -342,8 +342,7 @@ func TestFalseVerdictsAtTheThreshold(t *testing.T) {
 			for i := range n {
 				logs.add(math.Log1p(DefaultThreshold)+0.02*rng.NormFloat64(), []string{"AB", "BA"}[i%2])
 			}
-			if g := logs.gain(DefaultConfidence); (Result{Gain: g, Threshold: DefaultThreshold}).decide(g.Low,
-				g.High) != Inconclusive {
+			if g := logs.gain(DefaultConfidence); (Result{Gain: g, Threshold: DefaultThreshold}).decide(n) != Inconclusive {
 				decided++
 			}
 		}

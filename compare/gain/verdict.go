@@ -13,11 +13,11 @@ type Verdict string
 // The verdicts, in the words of reports and JSON.
 const (
 	Significant    Verdict = "imbalance significant" // the whole interval lies above the threshold
-	NotSignificant Verdict = "not significant"       // the whole interval lies below it
+	NotSignificant Verdict = "below the threshold"   // the whole interval lies below it
 	Inconclusive   Verdict = "inconclusive"          // the interval contains the threshold, or there is none
 	Invalid        Verdict = "invalid"               // balance not proved, or another check failed
 	NotComparable  Verdict = "not comparable"        // the arms did different work: there is no gain
-	NoVerdict      Verdict = "no verdict"            // of one launch, as of traces
+	NoVerdict      Verdict = "no verdict"            // a trial: too few launches or pairs; also of traces
 
 	// Of builds and further arms.
 	Faster Verdict = "faster"     // the whole interval lies above the threshold
@@ -31,6 +31,9 @@ func (v Verdict) Refused() bool { return v == Invalid || v == NotComparable }
 // Open reports a campaign that has no verdict where one is demanded.
 func (v Verdict) Open() bool { return v == Inconclusive || v == NoVerdict }
 
+// decided reports whether the interval lies on one side of the threshold, or shows builds to be alike.
+func (r Result) decided() bool { return !r.Verdict.Open() && !r.Verdict.Refused() }
+
 // DefaultThreshold is the throughput gain above which TensorRT-LLM's
 // perfect-router documentation calls routing imbalance significant
 // (docs/source/developer-guide/perf-analysis.md). It is about throughput gain,
@@ -40,14 +43,25 @@ const DefaultThreshold = 0.10
 // decisionPower is the probability with which pairsNeeded pairs would decide.
 const decisionPower = 0.8
 
-// decide compares an interval of the gain with the threshold (a fraction). A bound that
-// equals the threshold decides nothing, nor does any interval of a gain that has none.
-func (r Result) decide(low, high router.Number) Verdict {
-	threshold, builds := r.Threshold, r.builds().Named()
+// decidingLaunches is how many launches that hold all arms can decide. Where a launch gains nothing or
+// twice the threshold by chance, four agree in one of eight campaigns, and five in one of sixteen.
+const decidingLaunches = 5
+
+// leastUnits is how many launches that hold all arms, or pairs, a verdict takes.
+func (c Campaign) leastUnits() int {
+	if c.Design == WithinLaunch {
+		return decidingLaunches
+	}
+	return stats.MinPairs(c.Confidence)
+}
+
+// decide compares the interval of the gain with the threshold (a fraction), where there are as many
+// units as a verdict takes. A bound that equals the threshold decides nothing.
+func (r Result) decide(least int) Verdict {
+	threshold, builds, low, high := r.Threshold, r.builds().Named(), r.Gain.Low, r.Gain.High
 	switch {
-	case r.Gain.Method == OneLaunch:
+	case r.Gain.N < least:
 		return NoVerdict
-	case !r.Gain.Low.Defined():
 	case builds && float64(low) > threshold:
 		return Faster
 	case builds && float64(high) < 1/(1+threshold)-1:

@@ -118,7 +118,7 @@ func TestWithinArms(t *testing.T) {
 	c := within(segments)
 	c.More = arms[2:]
 	r := Judge(c)
-	if r.Gain.N != 3 || len(r.Launches) != 6 || r.Launches[3].Arm != "balancer" || r.Verdict != Significant ||
+	if r.Gain.N != 3 || len(r.Launches) != 6 || r.Launches[3].Arm != "balancer" || r.Verdict != NoVerdict ||
 		len(r.Pairs) != 6 || check(t, r, CheckOrder).Status != Pass {
 		t.Fatalf("%s, %+v, %+v", r.Verdict, r.Gain, r.Launches)
 	}
@@ -149,7 +149,7 @@ func TestWithinPoints(t *testing.T) {
 	c.PointName, c.Points = "concurrency", []Point{{Value: 1}, {Value: 8}, {Value: 64}}
 	r := Judge(c)
 	if len(r.Points) != 3 || r.Points[0].Gain.N != 3 || len(r.Launches) != 9 || r.Launches[8].Point != 64 ||
-		math.Abs(r.Points[0].Gain.Confidence.Float64()-(1-0.05/3)) > 1e-12 || r.Verdict != Significant {
+		math.Abs(r.Points[0].Gain.Confidence.Float64()-(1-0.05/3)) > 1e-12 || r.Verdict != NoVerdict {
 		t.Errorf("%s: %+v", r.Verdict, r.Points)
 	}
 	if r.Crossover.Why != Crosses || !r.Crossover.Below {

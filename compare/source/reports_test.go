@@ -53,7 +53,7 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		if len(files) != 0 {
 			t.Errorf("%s: %+v", client, files)
 		}
-		if r := gain.Judge(set.Campaign); r.Verdict != gain.Inconclusive || r.Gain.N != 1 || r.Gain.Low.Defined() {
+		if r := gain.Judge(set.Campaign); r.Verdict != gain.NoVerdict || r.Gain.N != 1 || r.Gain.Low.Defined() {
 			t.Errorf("%s: %s of %+v", client, r.Verdict, r.Gain)
 		}
 	}

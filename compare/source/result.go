@@ -86,6 +86,9 @@ func ParseResult(name string, text []byte) (Item, error) {
 		if err := json.Unmarshal(text, r.into); err != nil {
 			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
 		}
+		if in.Campaign != nil {
+			in.Campaign.Upgrade()
+		}
 		if c := in.Campaign; c != nil && (c.Gain.Estimate < c.Gain.Low || c.Gain.Estimate > c.Gain.High) {
 			return in, &input.Error{File: name, Position: "gain", Expected: "an estimate within its interval, " +
 				quantity.Percent(c.Gain.Low) + " to " + quantity.Percent(c.Gain.High),

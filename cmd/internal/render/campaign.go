@@ -132,13 +132,7 @@ func gainTable(r gain.Result, normal, perfect string) table.Table {
 	g := r.Gain
 	t := table.New("gain", fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
 		"method, estimate:percent, low:percent, high:percent, confidence:percent, "+unitsOf(r))
-	t.Rows = [][]any{
-		{g.Method + " (decides)", g.Estimate, g.Low, g.High, g.Confidence, g.N},
-		{"difference of the arms' medians", g.MedianEstimate, g.MedianLow, g.MedianHigh, g.Confidence, g.N},
-	}
-	if r.Design == gain.WithinLaunch || g.MedianLow == 0 && g.MedianHigh == 0 { // or of a result older than medians
-		t.Rows = t.Rows[:1]
-	}
+	t.Rows = [][]any{{g.Method, g.Estimate, g.Low, g.High, g.Confidence, g.N}}
 	return t
 }
 
