@@ -80,7 +80,7 @@ func BasisOf(rows []Row) Basis {
 	return Observed
 }
 
-// noNoise is an imbalance of which nobody asks what it is of.
+// noNoise is the imbalance up to which a layer counts as even, so that noise need not explain it.
 const noNoise = 0.05
 
 // Noise reports that most of an imbalance of time worth a question is what equal ranks show.
