@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -42,14 +43,54 @@ const (
 	SigmoidRenorm    Method = "SigmoidRenorm"
 )
 
+// rule is how a method chooses and weighs.
+type rule struct {
+	method  Method
+	scores  string // the function of a logit, by its name in configs
+	byLogit bool   // chooses by the logit itself, and takes its score as the weight alone
+	biased  bool   // adds a correction bias when it chooses, and scales its weights
+	shared  bool   // divides weights by their sum
+}
+
+// The functions of a logit, by their names in the scoring_func of configs.
+const (
+	softmaxScores      = "softmax" // over all experts; over the chosen ones where a method chooses by logit
+	sigmoidScores      = "sigmoid"
+	sqrtSoftplusScores = "sqrtsoftplus"
+)
+
+var rules = []rule{
+	{method: Default, scores: softmaxScores},
+	{method: Renormalize, scores: softmaxScores, byLogit: true},
+	{method: RenormalizeNaive, scores: softmaxScores, shared: true},
+	{method: DeepSeekV3, scores: sigmoidScores, biased: true, shared: true},
+	{method: DeepSeekV4, scores: sqrtSoftplusScores, biased: true, shared: true},
+	{method: Llama4, scores: sigmoidScores, byLogit: true},
+	{method: MiniMax2, scores: sigmoidScores, biased: true, shared: true},
+	{method: SigmoidRenorm, scores: sigmoidScores, shared: true},
+}
+
+// rule is the method's row of the table, without a method for an unknown one.
+func (m Method) rule() rule {
+	for _, r := range rules {
+		if r.method == m {
+			return r
+		}
+	}
+	return rule{}
+}
+
 // Methods lists the methods in the order of their table.
-func Methods() []Method {
-	return []Method{Default, Renormalize, RenormalizeNaive, DeepSeekV3, DeepSeekV4, Llama4, MiniMax2, SigmoidRenorm}
+func Methods() (methods []Method) {
+	for _, r := range rules {
+		methods = append(methods, r.method)
+	}
+	return methods
 }
 
 // ParseMethod reads a method's name, in any case. The error lists the names.
 func ParseMethod(s string) (Method, error) {
-	names := make([]string, 0, 8)
+	var names []string
 	for _, m := range Methods() {
 		if strings.EqualFold(s, string(m)) {
 			return m, nil
@@ -61,31 +102,19 @@ func ParseMethod(s string) (Method, error) {
 
 // Biased reports whether the method adds a correction bias when it chooses,
 // and multiplies its weights by a scaling factor.
-func (m Method) Biased() bool {
-	return m == DeepSeekV3 || m == DeepSeekV4 || m == MiniMax2
-}
+func (m Method) Biased() bool { return m.rule().biased }
 
 // GroupLimited reports whether the method obeys a shape's groups.
 func (m Method) GroupLimited() bool { return m == DeepSeekV3 }
 
-// scoring is the function of a logit that a method chooses by.
-type scoring int
+// Score is what a method makes of one logit, before any bias: its sigmoid, or the square
+// root of its softplus. It is a real function in float64; routers round it to float32 once,
+// where GPU kernels round several times and may differ in the last bit.
+func (m Method) Score(logit float32) float64 { return m.rule().score(logit) }
 
-const (
-	byLogit scoring = iota
-	bySoftmax
-	bySigmoid
-	bySqrtSoftplus
-)
-
-func (m Method) scoring() scoring {
-	switch m {
-	case Default, RenormalizeNaive:
-		return bySoftmax
-	case DeepSeekV3, MiniMax2, SigmoidRenorm:
-		return bySigmoid
-	case DeepSeekV4:
-		return bySqrtSoftplus
+func (r rule) score(x float32) float64 {
+	if r.scores == sqrtSoftplusScores { // at least 0 and, for large x, about √x
+		return math.Sqrt(math.Max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))))
 	}
-	return byLogit
+	return 1 / (1 + math.Exp(-float64(x))) // in [0, 1]; as a float32 exactly 1 from about x = 17.4 on
 }

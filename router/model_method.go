@@ -27,13 +27,6 @@ func say(known, condition bool) said {
 	return no
 }
 
-// The values of scoring_func.
-const (
-	softmaxScores      = "softmax"
-	sigmoidScores      = "sigmoid"
-	sqrtSoftplusScores = "sqrtsoftplus"
-)
-
 // scores is the scoring function that the fields name, "" where they do not.
 func (c *modelConfig) scores() string {
 	name, _ := read[string](c, scoringFields...)
@@ -55,9 +48,9 @@ func (c *modelConfig) saysBias() said {
 // groups and scaling factors do: only routers with a bias have them.
 func (c *modelConfig) setMethod(m *Model) error {
 	family, topK := families[familyOf(*m)], c.text("topk_method")
-	scores := cmp.Or(c.scores(), family.scoringName())
+	scores := cmp.Or(c.scores(), family.rule().scores)
 	sigmoid, deepSeek := scores == sigmoidScores, topK != "" || c.has(groupFields...)
-	bias := cmp.Or(c.saysBias(), say(family != "", scores == family.scoringName() && family.Biased()),
+	bias := cmp.Or(c.saysBias(), say(family != "", scores == family.rule().scores && family.Biased()),
 		say(scores == sqrtSoftplusScores || sigmoid && (deepSeek || c.has(scaleFields...)), true))
 	norm, normed := read[bool](c, normFields...)
 	normalized := cmp.Or(say(normed != "", norm), say(family != "", family != Default && family != Llama4),
@@ -98,19 +91,6 @@ func (c *modelConfig) setMethod(m *Model) error {
 		return fmt.Errorf("routes by %s, which is not supported", what)
 	}
 	return nil
-}
-
-// scoringName is the scoring_func of a method, empty without one.
-func (m Method) scoringName() string {
-	switch m {
-	case Default, Renormalize, RenormalizeNaive:
-		return softmaxScores
-	case DeepSeekV3, Llama4, MiniMax2, SigmoidRenorm:
-		return sigmoidScores
-	case DeepSeekV4:
-		return sqrtSoftplusScores
-	}
-	return ""
 }
 
 // families are the routing methods of model types, where their configs do not say

@@ -57,17 +57,16 @@ func (g Gate) Validate() error {
 // Router routes tokens one row of logits at a time. It keeps scratch space, so
 // it is for one goroutine; make one per goroutine.
 type Router struct {
-	method  Method
-	shape   Shape
-	scoring scoring
-	scale   float32
-	bias    []float32 // one per expert; nil without
-	score   []float32 // what the method chooses by, per expert; the logits themselves if it is those
-	best    ranking   // the chosen experts
-	power   []float64 // eˣ⁻ᵐ of all experts, or of those chosen; nil if the method takes no softmax
-	groups  ranking   // the chosen groups
-	two     ranking   // the best of a group
-	open    []bool    // by group: may its experts be chosen
+	rule   rule
+	shape  Shape
+	scale  float32
+	bias   []float32 // one per expert; nil without
+	score  []float32 // what the method chooses by, per expert; the logits themselves if it is those
+	best   ranking   // the chosen experts
+	power  []float64 // eˣ⁻ᵐ of all experts, or of those chosen
+	groups ranking   // the chosen groups
+	two    ranking   // the best of a group
+	open   []bool    // by group: may its experts be chosen
 }
 
 // NewRouter makes a router of a valid gate.
@@ -75,17 +74,8 @@ func NewRouter(g Gate) (*Router, error) {
 	if err := g.Validate(); err != nil {
 		return nil, fmt.Errorf("making a router: %w", err)
 	}
-	r := &Router{
-		method: g.Method, scoring: g.Method.scoring(), shape: g.Shape, scale: cmp.Or(g.Scale, 1),
-		best: newRanking(g.Shape.TopK),
-	}
-	r.bias = slices.Clone(g.Bias)
-	if r.scoring != byLogit {
-		r.score = make([]float32, g.Shape.Experts)
-	}
-	if r.scoring == bySoftmax || g.Method == Renormalize {
-		r.power = make([]float64, g.Shape.Experts)
-	}
+	r := &Router{rule: g.Method.rule(), shape: g.Shape, scale: cmp.Or(g.Scale, 1), bias: slices.Clone(g.Bias),
+		score: make([]float32, g.Shape.Experts), power: make([]float64, g.Shape.Experts), best: newRanking(g.Shape.TopK)}
 	if g.Shape.Grouped() {
 		r.groups, r.two = newRanking(g.Shape.TopKGroups), newRanking(min(2, g.Shape.GroupSize()))
 		r.open = make([]bool, g.Shape.Groups)
@@ -115,21 +105,7 @@ func (r *Router) Route(logits []float32, ids []int32, weights []float32) error {
 	if weights == nil {
 		return nil
 	}
-	for i, e := range r.best.index {
-		weights[i] = r.plainScore(logits[e])
-	}
-	return r.weigh(weights)
-}
-
-// plainScore is what the method makes of one logit, before the bias.
-func (r *Router) plainScore(x float32) float32 {
-	switch r.scoring {
-	case bySigmoid:
-		return float32(sigmoid(x))
-	case bySqrtSoftplus:
-		return float32(sqrtSoftplus(x))
-	}
-	return x
+	return r.weigh(weights, logits)
 }
 
 // rate fills score with what the method chooses by.
@@ -139,14 +115,14 @@ func (r *Router) rate(logits []float32) error {
 			return fmt.Errorf("%w: the logit of expert %d is NaN", ErrLogits, e)
 		}
 	}
-	switch r.scoring {
-	case byLogit:
+	switch {
+	case r.rule.byLogit:
 		r.score = logits
-	case bySoftmax:
+	case r.rule.scores == softmaxScores:
 		return r.softmax(r.score, logits)
 	default:
 		for e, x := range logits {
-			if r.score[e] = r.plainScore(x); r.bias != nil {
+			if r.score[e] = float32(r.rule.score(x)); r.bias != nil {
 				r.score[e] += r.bias[e]
 			}
 		}
@@ -208,30 +184,30 @@ func (r *Router) rankGroups() {
 	}
 }
 
-// weigh turns the plain scores of the chosen experts into their weights.
-func (r *Router) weigh(weights []float32) error {
-	switch r.method {
-	case Default, RenormalizeNaive:
-		copy(weights, r.best.value)
-	case Llama4:
-		for i, x := range weights {
-			weights[i] = float32(sigmoid(x))
-		}
-	case Renormalize:
-		if err := r.softmax(weights, weights); err != nil {
-			return err
-		}
-	default:
-		if math.IsInf(float64(weights[0]), 1) {
-			return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits,
-				r.best.index[0])
+// weigh gives the chosen experts their weights.
+func (r *Router) weigh(weights, logits []float32) error {
+	soft, eps := r.rule.scores == softmaxScores, float32(0)
+	for i, e := range r.best.index {
+		switch {
+		case soft:
+			weights[i] = r.best.value[i]
+		default:
+			weights[i] = float32(r.rule.score(logits[e]))
 		}
 	}
 	switch {
-	case r.method == RenormalizeNaive:
-		share(weights, 0)
-	case r.scoring == bySigmoid, r.scoring == bySqrtSoftplus:
-		share(weights, tiny)
+	case soft && r.rule.byLogit:
+		if err := r.softmax(weights, weights); err != nil {
+			return err
+		}
+	case math.IsInf(float64(weights[0]), 1):
+		return fmt.Errorf("%w: the logit of expert %d is +Inf, which leaves its weight undefined", ErrLogits,
+			r.best.index[0])
+	case !soft:
+		eps = tiny
+	}
+	if r.rule.shared {
+		share(weights, eps)
 	}
 	for i := range weights {
 		weights[i] *= r.scale
