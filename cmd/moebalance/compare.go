@@ -71,7 +71,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return o.shown(c, args[0])
 	}
 	skipped := tellSkipped(c.ErrOrStderr())
-	if records, err := source.Records(args); err != nil || len(records) > 0 {
+	if records, err := source.RecordsOf(args); err != nil || len(records) > 0 {
 		return o.records(c, records, err)
 	}
 	sides, err := source.Sides(args, skipped)
@@ -82,7 +82,7 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case sides[0].Kind != source.BenchmarkReports:
+	case sides[0].Kind != source.Reports:
 		return o.traces(c, sides, options)
 	case o.counts != [2]string{} || o.model.named() || o.campaign != "":
 		return usagef("--counts-normal, --counts-perfect, --model, --config and --campaign go with traces, not with " +
@@ -132,8 +132,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options 
 	options.Progress = read
 	var arms [2]*trace.Trace
 	for i, s := range sides {
-		if s.Arm != "" {
-			s.Arm = string(o.builds.Names()[i])
+		if s.Unsorted != nil {
+			s.Arm = o.builds.Names()[i]
 		}
 		if arms[i], err = s.Trace(c.Context(), options, source.Statistics{Path: o.counts[i],
 			Shape: shape}); err != nil {

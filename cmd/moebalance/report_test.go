@@ -151,7 +151,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitFailed, `have kind "lunch"`, []string{file("lunch.json", `{"kind":"lunch"}`)}},
 		{exitFailed, "cut.json: the JSON ends early, after ",
 			[]string{file("cut.json", `{"kind":"trace","cel`)}},
-		{exitFailed, "holds no campaign (campaign.sqlite) and no exports (*.sqlite): ", []string{empty}},
+		{exitFailed, "contains no file: want the exports or traces of a run in it", []string{empty}},
 		{exitFailed, "cut.sqlite", []string{file("cut.sqlite", "SQLite format 3\x00 and no more")}},
 		{exitFailed, "pointer.sqlite",
 			[]string{file("pointer.sqlite", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")}},

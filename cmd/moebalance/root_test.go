@@ -91,7 +91,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "want one of text, json, csv, md", []string{"trace", "--format", "xml", loop + "normal.sqlite"}},
 		{exitUsage, "no such table", []string{"trace", "--table", "nope", loop + "normal.sqlite"}},
 		{exitUsage, "no folder", []string{"trace", "-o", dir + "/none/x", loop + "normal.sqlite"}},
-		{exitFailed, "nsys export", []string{"trace", dir + "/missing.sqlite"}},
+		{exitFailed, "no such file", []string{"trace", dir + "/missing.sqlite"}},
 		{exitFailed, "truncated", []string{"trace", cut}},
 		{exitFailed, "want an nsys export (SQLite) or a PyTorch trace (JSON)", []string{"trace", prose}},
 		{exitFailed, "git lfs pull", []string{"trace", lfs}},

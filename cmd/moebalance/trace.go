@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +65,7 @@ func (o *traceOptions) check(c *cobra.Command, paths []string) (trace.Options, e
 	case o.model.named() && o.counts == "":
 		return n, usagef("--model and --config describe recorded counts: add --counts")
 	}
-	return n, cmp.Or(source.CheckExports(paths), checkBeside(c))
+	return n, checkBeside(c)
 }
 
 // checkBeside refuses flags without effect.
@@ -96,7 +95,7 @@ func checkBeside(c *cobra.Command) error {
 }
 
 func (o *traceOptions) run(c *cobra.Command, args []string) error {
-	paths, err := source.Exports(args, tellSkipped(c.ErrOrStderr()))
+	paths, err := source.RunCaptures(args, tellSkipped(c.ErrOrStderr()))
 	if err != nil {
 		return err
 	}

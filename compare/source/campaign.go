@@ -45,8 +45,8 @@ type CampaignState struct {
 
 // HoldsCampaign reports whether a path is a campaign folder or the JSON result of bench.
 func HoldsCampaign(path string) bool {
-	head, err := headOf(path)
-	return bench.IsCampaign(path) || err == nil && verbOf(head) == "bench"
+	inputs, err := Classify(path, nil)
+	return err == nil && len(inputs) == 1 && inputs[0].Kind == Campaigns
 }
 
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.

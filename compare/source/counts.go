@@ -31,25 +31,21 @@ func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Rec
 	if IsURL(path) {
 		return scrape(ctx, path)
 	}
+	if path == "-" {
+		return nil, usagef("standard input is not read: write it to a file, and give the file")
+	}
 	if _, err := os.Stat(path); err != nil && isPattern(path) {
 		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, "+
 			"without quotes", path)
 	}
 	record, err := counts.ReadAs(path, axes)
-	if err != nil && holdsTraces(path) {
-		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it",
-			Err: err}
+	if err != nil {
+		if inputs, unknown := Classify(path, nil); unknown == nil && inputs[0].Kind == Captures {
+			return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it",
+				Err: err}
+		}
 	}
 	return record, err
-}
-
-// holdsTraces reports whether a file is a trace, or a folder has one.
-func holdsTraces(path string) bool {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return err == nil && trace.Takes(path)
-	}
-	files, err := folderFiles(path, nil)
-	return err == nil && len(files) > 0 && trace.Takes(files[0])
 }
 
 // Earlier are the records of each path to subtract, nil for none: that of the file since, or

@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -46,7 +44,7 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 	}
 	g := gatherer{GatherOptions: o, launched: map[string]gain.Arm{}}
 	for _, path := range paths {
-		if err := g.path(ctx, path); err != nil {
+		if err := g.add(ctx, path); err != nil {
 			return nil, err
 		}
 	}
@@ -60,6 +58,11 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 			return nil, err
 		}
 		g.items = append(g.items, Item{Name: filepath.Base(g.records[0]), Campaign: &judged})
+	}
+	if len(g.reports) > 0 {
+		if err := g.judgeReports(); err != nil {
+			return nil, err
+		}
 	}
 	err := g.traces(ctx)
 	g.compare()
@@ -119,84 +122,79 @@ func Programs(items []Item) (groups [][]Item) {
 	return groups
 }
 
-// path reads a file, a folder, what a pattern matches, or the statistics at a URL.
-func (g *gatherer) path(ctx context.Context, path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case IsURL(path):
-		return g.statistics(ctx, path)
-	case err == nil && info.IsDir():
-		return g.folder(ctx, path)
-	case err == nil:
-		return g.file(ctx, path)
-	case !isPattern(path):
-		return fmt.Errorf("report: want a result, a campaign folder, exports or expert counts: %w", err)
-	}
-	found, err := expand(path, g.Skipped)
-	for _, match := range found {
-		if err == nil {
-			err = g.path(ctx, match)
-		}
-	}
-	return err
-}
-
 type gatherer struct {
 	GatherOptions
 	items    []Item
 	exports  []string
 	records  []string            // of launches that held both arms
+	reports  []string            // of benchmarks
 	launched map[string]gain.Arm // exports whose arm their campaign knows, by path
 }
 
-func (g *gatherer) file(ctx context.Context, path string) error {
-	head, err := headOf(path)
+// add reads what an argument names, and keeps captures, records and reports for later.
+func (g *gatherer) add(ctx context.Context, arg string) error {
+	inputs, err := Classify(arg, g.Skipped)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	for _, in := range inputs {
+		path := in.Paths[0]
+		switch {
+		case in.Kind == Captures:
+			g.exports = append(g.exports, in.Paths...)
+		case in.Kind == Records:
+			g.records = append(g.records, in.Paths...)
+		case in.Kind == Counts:
+			err = g.statistics(ctx, path)
+		case bench.IsCampaign(path):
+			err = g.campaign(path)
+		case in.Kind == Reports:
+			err = g.report(ctx, path)
+		default:
+			var item Item
+			if item, err = ReadResult(path); err == nil {
+				g.items = append(g.items, item)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report is a file of expert statistics, or else a benchmark's report.
+func (g *gatherer) report(ctx context.Context, path string) error {
+	err := g.statistics(ctx, path)
+	if !errors.Is(err, counts.ErrUnknown) {
+		return err // of a damaged file, too
+	}
+	if _, unread := readLaunches(path, nil); unread != nil {
+		head, _ := headOf(path)
+		if bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
+			_, err = ReadResult(path)
+			return err
+		}
+		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts, place " +
+			"or logits verify, expert counts, benchmark reports, or captures (.sqlite, PyTorch traces, summaries)",
+			Found: fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
+	}
+	g.reports = append(g.reports, path)
+	return nil
+}
+
+// judgeReports judges the benchmark reports as compare does.
+func (g *gatherer) judgeReports() error {
+	sides, err := Sides(g.reports, nil)
 	if err != nil {
 		return err
 	}
-	if trace.Takes(path) {
-		g.exports = append(g.exports, path)
-		return nil
-	}
-	if control.IsRecord(head) {
-		g.records = append(g.records, path)
-		return nil
-	}
-	item, err := ReadResult(path)
-	if errors.Is(err, ErrUnknown) {
-		if err := g.statistics(ctx, path); !errors.Is(err, counts.ErrUnknown) {
-			return err // of a damaged file, too
-		}
-		if text := bytes.TrimSpace(head); len(text) == 0 || text[0] != '{' {
-			return &input.Error{File: path,
-				Expected: "a campaign folder, the JSON result of bench, trace, compare, counts or logits verify, expert counts, " +
-					"or exports (.sqlite, PyTorch traces, summaries)",
-				Found: fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
-		}
-	}
+	set, err := ReadReports(sides, ReportOptions{Criteria: gain.Criteria{Threshold: gain.DefaultThreshold,
+		Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance}})
 	if err == nil {
-		g.items = append(g.items, item)
+		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]), Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})
 	}
 	return err
-}
-
-// folder is a campaign, records, exports, or expert statistics, tried in that order.
-func (g *gatherer) folder(ctx context.Context, path string) error {
-	if bench.IsCampaign(path) {
-		return g.campaign(path)
-	}
-	if records, err := Records([]string{path}); err != nil || len(records) > 0 {
-		g.records = append(g.records, records...)
-		return err
-	}
-	if files, err := folderFiles(path, g.Skipped); err == nil && trace.Takes(files[0]) {
-		g.exports = append(g.exports, files...)
-		return nil
-	}
-	if err := g.statistics(ctx, filepath.Clean(path)); err != nil {
-		return fmt.Errorf("folder %s holds no campaign (campaign.sqlite) and no exports (*.sqlite): %w", path, err)
-	}
-	return nil
 }
 
 // statistics adds the expert statistics at a path.
@@ -275,12 +273,15 @@ func (g *gatherer) byArm(ctx context.Context, options trace.Options) (map[string
 		}
 		recorded[path] = arm
 	}
-	named := bothNamed(slices.DeleteFunc(slices.Clone(g.exports),
-		func(path string) bool { return recorded[path] != "" }))
+	seen := map[gain.Arm]bool{}
+	for _, path := range g.exports {
+		seen[armOf(path)] = seen[armOf(path)] || recorded[path] == ""
+	}
+	named := seen[gain.Normal] && seen[gain.Perfect]
 	groups := map[string][]string{}
 	for _, path := range g.exports {
-		if i, ok := armOf(path); ok && named && recorded[path] == "" {
-			g.launched[path] = gain.Arms[i]
+		if arm := armOf(path); arm != "" && named && recorded[path] == "" {
+			g.launched[path] = arm
 		}
 		arm := recorded[path]
 		if launched, ok := g.launched[path]; ok {

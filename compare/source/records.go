@@ -4,24 +4,23 @@ import (
 	"errors"
 
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 )
 
-// Records are the files of arguments, or of the folders or patterns among them, that are records
-// of launches which held both arms, as moebalance_hook.alternate prints them; none unless all are.
-func Records(args []string) (paths []string, err error) {
+// RecordsOf are the files of arguments that are records of launches which held both arms; none unless
+// all are.
+func RecordsOf(args []string) (paths []string, err error) {
 	for _, arg := range args {
-		files, err := expand(arg, nil)
+		inputs, err := Classify(arg, nil)
 		if err != nil {
-			return nil, nil // whoever takes it for another kind of argument says what is wrong
+			return nil, err
 		}
-		for _, path := range files {
-			if head, err := headOf(path); err != nil || !control.IsRecord(head) {
-				return nil, nil // another kind of argument
+		for _, in := range inputs {
+			if in.Kind != Records {
+				return nil, nil
 			}
+			paths = append(paths, in.Paths...)
 		}
-		paths = append(paths, files...)
 	}
 	if twice, ok := repeated(paths); ok {
 		return nil, usagef("%s is named twice", twice)

@@ -39,12 +39,13 @@ func TestSidesOfOneFolder(t *testing.T) {
 }
 
 func TestExportsOfBothArms(t *testing.T) {
-	if err := CheckExports([]string{"x/normal.rank0.json.gz", "x/perfect.rank1.json.gz"}); !errors.Is(err,
-		ErrNotComparable) {
+	const captures = "../../testdata/deepseek-ep4-ranks/"
+	if _, err := RunCaptures([]string{captures + "normal.rank0.sqlite", captures + "perfect.rank1.sqlite"},
+		nil); !errors.Is(err, ErrNotComparable) {
 		t.Errorf("by names: have %v", err)
 	}
-	if err := CheckExports([]string{"x/normal.rank0.json.gz", "x/normal.rank1.json.gz"}); err != nil {
-		t.Error(err)
+	if paths, err := RunCaptures([]string{captures + "normal.*"}, nil); err != nil || len(paths) != 4 {
+		t.Error(paths, err)
 	}
 }
 

@@ -107,7 +107,7 @@ func (o *Timing) cost(ctx context.Context, first string, m *router.Model, topK i
 // traced fits the cost to a trace and the counts of its run.
 func (o *Timing) traced(ctx context.Context, first string, topK int, m *router.Model,
 	threshold float64) (cost *place.Cost, reason router.Warning, err error) {
-	paths, err := Exports(o.Trace, nil)
+	paths, err := RunCaptures(o.Trace, nil)
 	if err != nil {
 		return nil, reason, err
 	}
