@@ -150,7 +150,7 @@ var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-d
 var whileResuming = map[string]bool{
 	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true,
 	"keep-going": true, "grace": true,
-	"format": true, "table": true, "brief": true, "notes": true, "wide": true, "output": true, "force": true,
+	"format": true, "json": true, "table": true, "brief": true, "notes": true, "wide": true, "output": true, "force": true,
 }
 
 func (o *benchOptions) check(c *cobra.Command, words []string) error {

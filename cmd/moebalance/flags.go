@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,11 +48,28 @@ func (f *resultFlags) bind(c *cobra.Command, tables func() []string) {
 	c.Flags().BoolVar(&f.brief, "brief", false, "print the answer alone, in one line of text")
 	c.Flags().BoolVar(&f.notes, "notes", false, "print all notes after the answer, and the names of the tables")
 	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of a table, even on a narrow terminal")
-	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout")
+	c.Flags().BoolFunc("json", "the same as --format json", func(string) error { return c.Flags().Set("format", "json") })
+	f.file.Bind(c, "output", "o", "write the result to this `FILE` instead of stdout; .json, .csv and .md choose its format")
 	_ = c.RegisterFlagCompletionFunc("table", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return tables(), cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+// formatOfFile takes the format from the ending of the output's name, unless a flag gave one:
+// x.csv → csv. Endings of other programs are refused.
+func (f *resultFlags) formatOfFile(c *cobra.Command) error {
+	if c.Flags().Changed("format") || f.brief {
+		return nil
+	}
+	switch ext := strings.ToLower(filepath.Ext(f.file.Path)); ext {
+	case ".json", ".csv", ".md":
+		f.format = output.Format(ext[1:])
+	case ".html", ".htm", ".pdf", ".xlsx", ".png", ".svg":
+		return usagef("--output: no result is written as %s: want .txt, .json, .csv or .md; 'moebalance report -o r.html' "+
+			"makes a page, which a browser prints to PDF", ext)
+	}
+	return nil
 }
 
 // write renders the document to stdout, or to the file.
@@ -64,6 +82,9 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 			return usagef("--brief is one line of text: remove --format and --table")
 		}
 		d = d.Brief()
+	}
+	if err := f.formatOfFile(c); err != nil {
+		return err
 	}
 	view := output.View{Format: f.format, Table: f.table, Top: f.top, Wide: f.wide, Notes: f.notes}
 	if f.file.Path == "" && !f.brief {
@@ -86,7 +107,7 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 }
 
 // outputFlags say how a result is shown, and change nothing about it.
-var outputFlags = []string{"format", "table", "top", "brief", "notes", "wide", "output", "force"}
+var outputFlags = []string{"format", "json", "table", "top", "brief", "notes", "wide", "output", "force"}
 
 // sameResult are the arguments with which a verb gives the same result: its flags but for those of output
 // and those named, and its files.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,10 @@ func reportCmd() *cobra.Command {
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if !(o.perStep >= 0) {
 		return usagef("--step-tokens: want a number of tokens above 0, have %g", o.perStep)
+	}
+	if ext := filepath.Ext(o.file.Path); ext == ".pdf" || ext == ".json" || ext == ".csv" || ext == ".md" {
+		return usagef("--output: a page is HTML, have %s: name it .html, and let a browser print it for a PDF; 'moebalance "+
+			"trace', 'counts' and 'compare' write results as .json, .csv and .md", ext)
 	}
 	shape, err := o.model.shape()
 	if err != nil {

@@ -145,6 +145,8 @@ func rootCmd() *cobra.Command {
 	for _, topic := range []string{"numbers", "formats", "exit-codes", "proof", "loader"} {
 		root.AddCommand(command(topic, cobra.NoArgs, nil)) // a page of help that belongs to no verb
 	}
+	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: cobra.NoArgs, Example: "  moebalance version",
+		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "moebalance", build()) }})
 	target.Guard(root, marks.Match)
 	return root
 }

@@ -314,6 +314,8 @@ func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
 		}
 		for _, in := range inputs {
 			switch {
+			case IsURL(in.Paths[0]):
+				return nil, usagef("%s: captures are not read from URLs: download it, and give the file", arg)
 			case in.Kind == TraceResults:
 				return nil, usagef("%s is a JSON result of trace, not an export; compare and report take it", in.Paths[0])
 			case in.Kind == Counts:
