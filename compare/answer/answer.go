@@ -283,6 +283,9 @@ func (a *Answer) next(key string, args ...any) {
 	a.Next = append(a.Next, Step{text, command})
 }
 
+// loadToFill is where the command of a benchmark takes the load of a point, which bench fills in.
+const loadToFill = "{concurrency}"
+
 // number adds a number without an interval, unless it is undefined.
 func (a *Answer) number(label string, v router.Number, u Unit, b Basis) {
 	if v.Defined() {

@@ -157,12 +157,12 @@ func (a *Answer) onward(c *campaign) {
 	}
 	switch {
 	case c.builds():
-		a.next("builds", "arms", fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
+		a.next("builds", "load", loadToFill, "arms", fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
 	case c.Verdict == gain.Significant:
 		a.next("trace")
 		a.next("plan")
 	default:
-		a.next("loads")
+		a.next("loads", "load", loadToFill)
 	}
 }
 

@@ -73,7 +73,7 @@ func (a *Answer) otherSides(c *diff.Comparison) {
 	case len(c.Ranks) == 0:
 		a.next("whole")
 	case c.Builds.Named():
-		a.next("builds", "arms", launch.Quote([]string{"--arm", string(c.Builds[0]), "--arm", string(c.Builds[1])}))
+		a.next("builds", "load", loadToFill, "arms", launch.Quote([]string{"--arm", string(c.Builds[0]), "--arm", string(c.Builds[1])}))
 	default:
 		a.next("both_arms")
 		if c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && c.Refusals[0].Key() == "refused.arm" {
@@ -142,7 +142,7 @@ func (a *Answer) builds(c *diff.Comparison) {
 		}
 		a.because("why.phase", "phase", phase, "ns", ns)
 	}
-	a.next("builds", "arms", launch.Quote([]string{"--arm", string(names[0]), "--arm", string(names[1])}))
+	a.next("builds", "load", loadToFill, "arms", launch.Quote([]string{"--arm", string(names[0]), "--arm", string(names[1])}))
 }
 
 func (a *Answer) predicted(c *diff.Comparison) {

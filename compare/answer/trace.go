@@ -174,7 +174,7 @@ func (a *Answer) look(t *trace.Trace, given string) {
 	case t.Arm == string(gain.Perfect) && !both:
 		a.next("balanced")
 	case !both:
-		a.next("loads")
+		a.next("loads", "load", loadToFill)
 	}
 }
 

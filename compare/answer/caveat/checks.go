@@ -8,6 +8,7 @@ var checks = map[string]string{
 	"balance_unproved":          "balance not proved", // as an answer calls a check of the treatment that does not pass
 	"balance_claimed":           "balance claimed, not measured",
 	"treatment_proved.unproved": "balance is not proved: {missing:;}",
+	"treatment.chance":          "the other arm routes at random, which is even only on average: another arm than a perfect router",
 	"treatment_proved.claimed":  "balance claimed for every rank, not measured: expert counts or traces measure it",
 	"treatment_proved.chance":   "measured: routing was even in the chance arm and not in the normal arm, on every rank",
 	"treatment_proved.measured": "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank",
@@ -15,11 +16,13 @@ var checks = map[string]string{
 	"only_one_difference.other": "the arms also differ in {differences:;}: make them equal, or accept the difference by " +
 		"--accept-difference and its name",
 	"only_one_difference.within":    "each launch holds all arms: only the switch differs",
+	"only_one_difference.same":      "the arms run the same command: nothing but their names tells them apart",
 	"only_one_difference.untreated": "nothing differs between the arms: the treatment was not applied",
 	"equal_work":                    "different work",
 	"equal_work.unequal":            "the arms did different work: {differences:;} (tolerance {tolerance:0%})",
 	"equal_work.other_lengths": "the arms did different work: {differences:;} (tolerance {tolerance:0%}): fix the lengths, " +
 		"such as by --ignore-eos, because balanced text ends elsewhere",
+	"equal_work.half":  "one arm alone reported {names} in {pairs:#pair}, so equal work is not shown",
 	"equal_work.none":  "no launch reported requests or tokens",
 	"equal_work.equal": "{names} within {tolerance:0%} in every pair",
 	"explained_gain":   "gain beyond even ranks",
@@ -32,7 +35,13 @@ var checks = map[string]string{
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
 		"than real traffic",
 
+	"report_time": "the report is of another run",
+	"report_time.longer": "the report of launch {launch} says that its benchmark took {reported_ns:ns}, but the launch took " +
+		"{ns:ns}: the report is of another run",
+
 	// Pairs of launches.
+	"complete_pairs":        "pairs are incomplete",
+	"complete_pairs.open":   "{pairs:#pair}: one launch or both have no result, so {complete:pair} count",
 	"balanced_order.uneven": "{one} first in {first:pair}, {other} first in {second}: drift does not cancel",
 	"order_effect":          "running second matters",
 	"order_effect.shown":    "running second changes the value by {change:+%} (p = {p:p}); the estimate takes it out",
@@ -79,6 +88,9 @@ var checks = map[string]string{
 		"belong into one file",
 
 	// Launches that hold all arms.
+	"complete_blocks":             "blocks are incomplete",
+	"complete_blocks.open":        "{open:n} of {blocks:block} lack a segment and do not count",
+	"balanced_order.not_reversed": "blocks of {launches:#launch} do not run the arms in both orders: drift does not cancel",
 	"outlying_segments.far": "{segments:segment} in {launches:#launch}: {changes:+%} from the median of the arm in the " +
 		"launch; six blocks or more take a median, which single segments do not move",
 }
