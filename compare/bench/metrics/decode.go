@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxDepth bounds the nesting of a document, maxString the bytes kept of one string in it
@@ -19,69 +21,67 @@ const (
 	maxMembers = 1 << 10
 )
 
-// decoder reads one object from a stream by its grammar, over as many lines as it takes.
-// It accepts JSON, the NaN and Infinity that Python's json module writes, and the repr of a
-// Python dict, which TensorRT-LLM's iteration logs hold.
+// decoder reads one object by its grammar, over as many lines as it takes. It accepts JSON, the NaN
+// and Infinity that Python's json module writes, and the repr of a Python dict, which TensorRT-LLM's
+// iteration logs hold: jsontext refuses both.
 type decoder struct {
-	in      *reader
+	*source
 	doc     *document
 	budget  int
-	members int   // kept members of the document itself
-	err     error // the first one, after which nothing is read
+	members int   // kept beyond the budget
+	failed  error // the first one, after which nothing is read
 }
 
-// errCut is an object that ends before its closing brace.
-var errCut = errors.New("ends before its closing brace")
-
-// errTwice is the cause of an error about two values of one thing.
-var errTwice = errors.New("two values")
+// errCut is an object that ends before its closing brace, errTwice the cause of an error about two
+// values of one thing.
+var (
+	errCut   = errors.New("ends before its closing brace")
+	errTwice = errors.New("two values")
+)
 
 // decodeObject reads the object whose opening brace is the next byte into the document.
-func decodeObject(in *reader, doc *document) error {
-	d := &decoder{in: in, doc: doc, budget: maxElements}
+func decodeObject(s *source, doc *document) error {
+	d := &decoder{source: s, doc: doc, budget: maxElements}
 	d.expect('{')
 	d.object("", 1)
-	return d.err
+	return d.failed
 }
 
 func (d *decoder) fail(err error) {
-	if d.err == nil {
-		d.err = err
+	if d.failed == nil {
+		d.failed = err
 	}
 }
 
 // peek is the next byte; 0 after an error.
 func (d *decoder) peek() byte {
-	if d.err != nil {
+	switch {
+	case d.failed != nil:
 		return 0
+	case d.at < len(d.text) || d.fill():
+		return d.text[d.at]
+	case d.err == io.EOF:
+		d.fail(errCut)
+	default:
+		d.fail(d.err)
 	}
-	b, err := d.in.Peek(1)
-	if err == nil {
-		return b[0]
-	}
-	if err == io.EOF {
-		err = errCut
-	}
-	d.fail(err)
 	return 0
 }
 
 // token is the next byte that is not white space, unread; 0 after an error.
 func (d *decoder) token() byte {
-	for {
-		c := d.peek()
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return c
-		}
-		d.in.pass(1)
+	c := d.peek()
+	for ; c == ' ' || c == '\t' || c == '\r' || c == '\n'; c = d.peek() {
+		d.at++
 	}
+	return c
 }
 
 // accept consumes the next token if it is c.
 func (d *decoder) accept(c byte) bool {
-	ok := d.token() == c && d.err == nil
+	ok := d.token() == c && d.failed == nil
 	if ok {
-		d.in.pass(1)
+		d.at++
 	}
 	return ok
 }
@@ -92,10 +92,9 @@ func (d *decoder) expect(want byte) {
 	}
 }
 
-// sequence reads "one, one, …" and the closing byte, also after a trailing
-// comma, as a repr may have.
+// sequence reads "one, one, …" and the closing byte, also after a trailing comma, as a repr may have.
 func (d *decoder) sequence(closing byte, one func()) {
-	for d.err == nil && !d.accept(closing) {
+	for d.failed == nil && !d.accept(closing) {
 		if one(); d.accept(',') {
 			continue
 		}
@@ -108,18 +107,18 @@ func (d *decoder) sequence(closing byte, one func()) {
 
 func (d *decoder) keep() bool {
 	d.budget--
-	return d.err == nil && d.budget >= 0
+	return d.failed == nil && d.budget >= 0
 }
 
 // object reads "key: value, …}" after the opening brace.
 func (d *decoder) object(path string, depth int) {
 	d.sequence('}', func() {
 		quote := d.token()
-		if d.err == nil && quote != '"' && quote != '\'' {
+		if quote != '"' && quote != '\'' {
 			d.fail(fmt.Errorf("want a key, found %q", quote))
 			return
 		}
-		at := path + d.text(quote)
+		at := path + d.quoted(quote)
 		d.expect(':')
 		v := d.value(at, depth)
 		if d.keep() {
@@ -131,7 +130,7 @@ func (d *decoder) object(path string, depth int) {
 	})
 }
 
-// list reads "value, …]" after the opening bracket.
+// list reads "value, …]" after the opening bracket. Lists and objects in it have paths of their own.
 func (d *decoder) list(closing byte, path string, depth int) *list {
 	l := &list{}
 	d.sequence(closing, func() {
@@ -139,13 +138,14 @@ func (d *decoder) list(closing byte, path string, depth int) *list {
 		if c := d.token(); d.budget > 0 && (c == '{' || c == '[') {
 			at += "/" + strconv.Itoa(len(l.items))
 		}
-		if v := d.value(at, depth); d.keep() {
-			l.items = append(l.items, v)
-			if _, nested := v.(*list); nested {
-				d.doc.set(at, v)
-			}
-		} else {
+		v := d.value(at, depth)
+		if !d.keep() {
 			l.dropped++
+			return
+		}
+		l.items = append(l.items, v)
+		if _, nested := v.(*list); nested {
+			d.doc.set(at, v)
 		}
 	})
 	return l
@@ -156,22 +156,19 @@ func (d *decoder) value(path string, depth int) any {
 	if depth >= maxDepth {
 		d.fail(fmt.Errorf("nested deeper than %d", maxDepth))
 	}
-	if d.err != nil {
+	if d.failed != nil {
 		return nil
 	}
 	switch c {
 	case '{':
-		d.in.pass(1)
+		d.at++
 		d.object(path+"/", depth+1)
 		return object{}
-	case '[':
-		d.in.pass(1)
-		return d.list(']', path, depth+1)
-	case '(': // a Python tuple
-		d.in.pass(1)
-		return d.list(')', path, depth+1)
+	case '[', '(': // a Python tuple
+		d.at++
+		return d.list(map[byte]byte{'[': ']', '(': ')'}[c], path, depth+1)
 	case '"', '\'':
-		return d.text(c)
+		return d.quoted(c)
 	}
 	return d.word()
 }
@@ -186,17 +183,13 @@ var words = map[string]any{
 // word reads a number or one of words.
 func (d *decoder) word() any {
 	b := make([]byte, 0, 64)
-	for {
-		c := d.peek()
-		if d.err != nil || strings.IndexByte(" \t\r\n,:]})", c) >= 0 {
-			break
-		}
+	for c := d.peek(); d.failed == nil && strings.IndexByte(" \t\r\n,:]})", c) < 0; c = d.peek() {
 		if len(b) == cap(b) {
 			d.fail(fmt.Errorf("want a value, found %q…", string(b)))
 			return nil
 		}
 		b = append(b, c)
-		d.in.pass(1)
+		d.at++
 	}
 	w := string(b)
 	if v, ok := words[w]; ok {
@@ -209,64 +202,43 @@ func (d *decoder) word() any {
 	return v
 }
 
-// text reads a quoted string. It keeps at most maxString bytes and lets any
-// byte through, so that Latin-1 output is read too.
-func (d *decoder) text(quote byte) string {
-	d.in.pass(1)
-	var b strings.Builder
-	stops := "\n\\" + string(quote)
-	for d.err == nil {
+// quoted reads a string. It keeps at most maxString bytes and lets any byte through, so that Latin-1
+// output is read too. An escape of Python's that JSON does not have stays as it is.
+func (d *decoder) quoted(quote byte) string {
+	d.at++
+	var b []byte
+	escaped, stops := false, "\n\\"+string(quote)
+	for d.failed == nil {
 		switch d.peek() {
 		case '\n':
 			d.fail(errors.New("line ends inside a string"))
 		case quote:
-			d.in.pass(1)
-			d.budget -= b.Len() / 32
-			return b.String()
+			d.at++
+			d.budget -= len(b) / 32
+			if text, err := jsontext.AppendUnquote(nil, `"`+string(b)+`"`); escaped && err == nil {
+				return string(text)
+			} else if escaped && quote == '"' && len(b) < maxString {
+				d.fail(err)
+			}
+			return string(b)
 		case '\\':
-			d.in.pass(1)
-			s := d.escape()
-			b.WriteString(s[:min(len(s), max(0, maxString-b.Len()))])
+			if d.at++; d.peek() == '\n' || d.failed != nil {
+				continue
+			}
+			if escaped = true; len(b) < maxString-1 && d.peek() == '\'' {
+				b = append(b, '\'')
+			} else if len(b) < maxString-1 {
+				b = append(b, '\\', d.peek())
+			}
+			d.at++
 		default:
-			plain, _ := d.in.Peek(d.in.Buffered())
+			plain := d.text[d.at:]
 			if end := bytes.IndexAny(plain, stops); end >= 0 {
 				plain = plain[:end]
 			}
-			b.Write(plain[:min(len(plain), max(0, maxString-b.Len()))])
-			d.in.pass(len(plain))
+			b = append(b, plain[:min(len(plain), max(0, maxString-len(b)))]...)
+			d.at += len(plain)
 		}
 	}
 	return ""
-}
-
-// hexDigits are the lengths of the escapes that name a rune: \x41, \u00e9.
-var hexDigits = [256]int{'x': 2, 'u': 4, 'U': 8}
-
-// escape reads what stands after a backslash. Surrogate halves come out as U+FFFD,
-// which is enough for texts nobody reads.
-func (d *decoder) escape() string {
-	c := d.peek()
-	if c == '\n' {
-		return "" // text fails
-	}
-	d.in.pass(1)
-	if i := strings.IndexByte("ntrbf", c); i >= 0 {
-		return "\n\t\r\b\f"[i : i+1]
-	}
-	digits := hexDigits[c]
-	if digits == 0 {
-		return string([]byte{c})
-	}
-	b, err := d.in.Peek(digits)
-	if err != nil {
-		d.fail(errCut)
-		return ""
-	}
-	code, err := strconv.ParseUint(string(b), 16, 32)
-	if err != nil {
-		d.fail(fmt.Errorf("want %d hexadecimal digits after \\%c, found %q", digits, c, b))
-		return ""
-	}
-	d.in.pass(digits)
-	return string(rune(code))
 }

@@ -3,7 +3,6 @@ package metrics
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,9 +10,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// document is one record of an output, flat: path → value.
+// document is one record of an output, flat: path → value. An object is one, and so is a printed line.
 //
-//	Total Latency (ms):   4000                → "Total Latency (ms)" 4000
 //	{"performance": {"total_latency_ms": 4}}  → "performance" an object, "performance/total_latency_ms" 4
 //
 // Members are joined by "/", because keys hold dots ("memory.total").
@@ -38,25 +36,16 @@ type list struct {
 	dropped int
 }
 
-func newDocument(line, rank int) *document {
-	return &document{line: line, rank: rank}
-}
-
 // set takes a value. A path given twice must have one value.
 func (d *document) set(path string, v any) {
-	old, ok := d.values[path]
-	switch {
-	case d.values == nil:
-		d.values = map[string]any{}
-		fallthrough
-	case !ok:
-		d.paths, d.values[path] = append(d.paths, path), v
-		return
+	if d.values == nil {
+		d.values, d.clash = map[string]any{}, map[string]bool{}
 	}
-	if !equal(old, v) {
-		if d.clash == nil {
-			d.clash = map[string]bool{}
-		}
+	old, twice := d.values[path]
+	switch {
+	case !twice:
+		d.paths, d.values[path] = append(d.paths, path), v
+	case !equal(old, v):
 		d.clash[path] = true
 	}
 }
@@ -90,11 +79,6 @@ func (d *document) has(paths ...string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool { _, ok := d.values[path]; return !ok })
 }
 
-// has recognizes documents with all the paths.
-func has(paths ...string) func(*document) bool {
-	return func(d *document) bool { return d.has(paths...) }
-}
-
 // kind names a value in an error: "a list", "the text "fast"".
 func kind(v any) string {
 	switch x := v.(type) {
@@ -119,46 +103,48 @@ func number(v any) (router.Number, bool) {
 	return router.Number(x), true
 }
 
-// labeled takes "Label:   value" apart. The label may hold colons, the value
-// must be a number. Runs of white space in the label become one space; the label
-// is empty when the line is not of this kind.
-func labeled(text string) (label string, v float64) {
-	at := strings.LastIndexByte(text, ':')
-	if at < 0 {
-		return "", 0
-	}
-	digits := strings.TrimSpace(text[at+1:])
-	if digits == "" || strings.IndexByte("0123456789+-.iInN", digits[0]) < 0 {
-		return "", 0
-	}
-	v, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
-		return "", 0
-	}
-	return strings.Join(strings.Fields(text[:at]), " "), v
-}
-
-// lineForm takes numbers out of a line that is not "Label: value".
-type lineForm struct {
-	hint string         // a text that every such line holds
-	line *regexp.Regexp // its first group, if any, begins every label
-	pair *regexp.Regexp // groups label and value
-}
-
-// pairs are the labels and numbers of a line:
+// readLabels takes the labels and values of a printed line. A unit behind a blank belongs to the label, and
+// "Prefill." to every label behind it.
 //
-//	Prefill. latency: 0.50 s, throughput: 100.00 token/s  → "Prefill latency" 0.5, "Prefill throughput" 100
-func (f lineForm) pairs(text string, use func(label, value string)) {
-	if !strings.Contains(text, f.hint) {
+//	Total Latency (ms):   4000                             → "Total Latency (ms)" 4000
+//	Throughput: 2.5 requests/s, 640 tokens/s               → "Throughput requests/s" 2.5, "Throughput tokens/s" 640
+//	Prefill. latency: 0.5 s, throughput: 100 token/s       → "Prefill. latency s" 0.5, "Prefill. throughput token/s" 100
+//	iter = 7, step_time = 12ms, states = {'num_ctx': 3}    → "iter" 7, "step_time" "12ms", "states/num_ctx" 3
+func (d *document) readLabels() {
+	if strings.IndexByte(d.text, ':') < 0 && !strings.Contains(d.text, " = ") {
 		return
 	}
-	m := f.line.FindStringSubmatch(text)
-	if m == nil {
-		return
+	text, states, isRow := strings.Cut(d.text, "states = {")
+	if at := strings.Index(text, "iter = "); isRow && at >= 0 {
+		text = text[at:]
+		var nested document
+		_ = decodeObject(&source{from: strings.NewReader("{" + states)}, &nested) // what a cut row still says
+		for _, path := range nested.paths {
+			d.set("states/"+path, nested.values[path])
+		}
 	}
-	head := strings.Join(m[1:], "")
-	label, value := f.pair.SubexpIndex("label"), f.pair.SubexpIndex("value")
-	for _, p := range f.pair.FindAllStringSubmatch(text, -1) {
-		use(strings.TrimSpace(head+" "+p[label]), p[value])
+	section, head := "", ""
+	if name, rest, ok := strings.Cut(text, ". "); ok && !strings.ContainsAny(name, ":=") {
+		section, text = name+". ", rest
+	}
+	for part := range strings.SplitSeq(text, ", ") {
+		label, value, ok := strings.Cut(part, " = ")
+		if at := strings.LastIndexByte(part, ':'); !ok && at >= 0 {
+			label, value, ok = part[:at], part[at+1:], true
+		}
+		switch {
+		case ok:
+			head = section + strings.Join(strings.Fields(label), " ")
+		case head == "":
+			continue
+		default:
+			value = part
+		}
+		digits, unit, _ := strings.Cut(strings.TrimSpace(value), " ")
+		if v, err := strconv.ParseFloat(digits, 64); err == nil {
+			d.set(strings.TrimSpace(head+" "+unit), v)
+		} else if isRow && ok {
+			d.set(head, strings.TrimSpace(value))
+		}
 	}
 }

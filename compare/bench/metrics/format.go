@@ -2,90 +2,85 @@ package metrics
 
 import (
 	"cmp"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // format is one layout of a tool's output: a row of formats.
 type format struct {
-	format      string
-	percentiles string // how the tool takes percentiles, see metricOf
-	// is recognizes an object of the format; nil for a printed report.
+	name string
+	rule string // how the tool takes percentiles, see metricOf
+	// is recognizes an object or a row of the format; nil for a printed report, which every line is offered to.
 	is func(*document) bool
-	// title is the line that begins a printed report; labels before it mean nothing. Reports without a
-	// title are found by an anchor.
-	title *regexp.Regexp
+	// title begins a printed report: labels before it mean nothing. A report without a title begins with an anchor.
+	title string
 	// gap are the first and the last line of what is no part of the report, such as a warm-up.
 	gap [2]string
-	// means says what the number at a path or label is.
-	means map[string]meaning
-	// statistics are paths of percentiles and the like. Groups: stat, and of, a key of families.
-	statistics *regexp.Regexp
-	families   map[string]string
-	factor     float64 // of the statistics; 0 means 1
-	units      bool    // a number at a/avg has its unit at a/unit
-	forms      []lineForm
-	needs      []string // metrics that a whole report has
-	// also reads what the table does not say.
-	also func(*report, *document)
-	// finish draws conclusions at the end of a report that was found.
+	// means says what the number at a path or label is. In a path "{stat}" stands for a mean, a percentile and so
+	// on, whose name then ends the metric's.
+	means    map[string]meaning
+	patterns []string  // paths of means with "{stat}"
+	units    bool      // a number at a/avg has its unit at a/unit
+	needs    []string  // metrics that a whole report has
+	sizes    [2]string // paths of the lengths of prompts and answers, or of their statistics
+	times    string    // path of the times of all steps, in seconds
+	// also reads what the table does not say, finish draws conclusions at the end of a report that was found.
+	also   func(*report, *document)
 	finish func(*report)
 }
 
-// meaning is what a number at a path is: a metric times a factor, a number of things, or what into
-// does with it.
+// meaning is what a number at a path is: a metric times a factor, or a number of things.
 type meaning struct {
-	metric string
-	factor float64 // 0 means 1
-	own    string  // a definition of its own, see metricOf
-	count  func(*Work) *Count
-	into   func(*report, router.Number)
+	to     string // a metric, or one of the words below
+	factor float64
+	own    string // a definition of its own, see metricOf
 	anchor bool   // only this format has it
 	since  string // the oldest trtllm-bench that has the label, "" for the first
 }
 
-func metric(name string) meaning                { return meaning{metric: name} }
-func seconds(name string) meaning               { return meaning{metric: name, factor: 1e3} }
-func anchor(name, since string) meaning         { return meaning{metric: name, anchor: true, since: since} }
-func ownMetric(name, definition string) meaning { return meaning{metric: name, own: definition} }
+func metric(name string) meaning  { return meaning{to: name, factor: 1} }
+func seconds(name string) meaning { return meaning{to: name, factor: 1e3} }
+func anchor(name, since string) meaning {
+	return meaning{to: name, factor: 1, anchor: true, since: since}
+}
+func ownMetric(name, definition string) meaning { return meaning{to: name, factor: 1, own: definition} }
 
-// The numbers of things.
+// The numbers that are no metrics.
 var (
-	requests     = meaning{metric: "requests", count: func(w *Work) *Count { return &w.Requests }}
-	inputTokens  = meaning{metric: "input tokens", count: func(w *Work) *Count { return &w.InputTokens }}
-	outputTokens = meaning{metric: "output tokens", count: func(w *Work) *Count { return &w.OutputTokens }}
-	failures     = meaning{metric: "failed requests", count: func(w *Work) *Count { return &w.Errors }}
-	meanInput    = meaning{into: func(r *report, v router.Number) { r.inputLength = v }}
-	meanOutput   = meaning{into: func(r *report, v router.Number) { r.outputLength = v }}
-	epSize       = meaning{into: func(r *report, v router.Number) {
-		if v >= 1 && v <= maxRanks {
-			r.proof.Ranks = int(v)
-		}
-	}}
+	requests     = meaning{to: "requests"}
+	inputTokens  = meaning{to: "input tokens"}
+	outputTokens = meaning{to: "output tokens"}
+	failures     = meaning{to: "failed requests"}
+	meanInput    = meaning{to: "mean input"} // tokens of a request
+	meanOutput   = meaning{to: "mean output"}
+	ranks        = meaning{to: "ranks"}
+	expertFloor  = meaning{to: "expert floor"}
+	rankFloor    = meaning{to: "rank floor"}
 )
 
 // meaningOf is the meaning of a path in the format.
+//
+//	"mean_ttft_ms" where means has "{stat}_ttft_ms": metric("ttft")  → metric("ttft_mean")
 func (f *format) meaningOf(path string) (meaning, bool) {
 	if m, ok := f.means[path]; ok {
 		return m, true
 	}
-	if f.statistics == nil {
-		return meaning{}, false
+	for _, pattern := range f.patterns {
+		before, after, _ := strings.Cut(pattern, "{stat}")
+		if len(path) < len(pattern)-len("{stat}") || !strings.HasPrefix(path, before) || !strings.HasSuffix(path, after) {
+			continue
+		}
+		m := f.means[pattern]
+		stat, ok := aggregateName(path[len(before) : len(path)-len(after)])
+		if m.to += "_" + stat; ok {
+			return m, true
+		}
 	}
-	g := f.statistics.FindStringSubmatch(path)
-	if g == nil {
-		return meaning{}, false
-	}
-	of := ""
-	if i := f.statistics.SubexpIndex("of"); i > 0 {
-		of = g[i]
-	}
-	stat, ok := aggregateName(g[f.statistics.SubexpIndex("stat")])
-	return meaning{metric: f.families[of] + "_" + stat, factor: f.factor}, ok
+	return meaning{}, false
 }
 
 // read takes a document into the report.
@@ -100,31 +95,26 @@ func (r *report) read(doc *document) {
 			}
 		}
 	}
-	for _, form := range r.forms {
-		form.pairs(doc.text, func(label, value string) {
-			m, ok := r.meaningOf(label)
-			v, err := strconv.ParseFloat(value, 64)
-			if ok && err != nil {
-				r.fail(doc.line, input.Error{Expected: "a number for " + m.metric, Found: strconv.Quote(value)})
-			} else if ok {
-				n, _ := number(v)
-				r.found = true
-				r.record(m, doc, label, n)
-			}
-		})
+	if r.times != "" {
+		times, _ := r.list(doc, r.times)
+		r.timed(times, 1e3, elapsed)
+	}
+	if r.sizes[0] != "" {
+		r.lengths = Lengths{r.rootMeanSquare(doc, r.sizes[0]), r.rootMeanSquare(doc, r.sizes[1])}
 	}
 	if r.also != nil {
 		r.also(r, doc)
 	}
 	if r.is != nil {
-		r.note(doc)
+		r.countTokens()
+		r.noteSettings(doc)
 	}
 }
 
 // inside reports whether a line is below the title of the report and in no gap of it.
 func (r *report) inside(doc *document) bool {
 	switch {
-	case r.title != nil && r.title.MatchString(doc.text):
+	case r.title != "" && strings.Trim(doc.text, "= ") == r.title:
 		r.found = true
 		return false
 	case r.gap[0] != "" && strings.Contains(doc.text, r.gap[0]):
@@ -133,26 +123,44 @@ func (r *report) inside(doc *document) bool {
 		r.skips = false
 		return false
 	}
-	return !r.skips && (r.title == nil || r.found)
+	return !r.skips && (r.title == "" || r.found)
 }
 
 // record puts a number into the report.
 func (r *report) record(m meaning, doc *document, path string, v router.Number) {
 	r.found = r.found || m.anchor
 	r.since = max(r.since, m.since)
-	switch {
-	case m.into != nil:
-		m.into(r, v)
-	case m.count != nil:
-		r.count(doc.line, m.metric, m.count(&r.work), float64(v))
+	switch m.to {
+	case requests.to:
+		r.count(doc.line, m.to, &r.work.Requests, float64(v))
+	case inputTokens.to:
+		r.count(doc.line, m.to, &r.work.InputTokens, float64(v))
+	case outputTokens.to:
+		r.count(doc.line, m.to, &r.work.OutputTokens, float64(v))
+	case failures.to:
+		r.count(doc.line, m.to, &r.work.Errors, float64(v))
+	case meanInput.to:
+		r.inputLength = v
+	case meanOutput.to:
+		r.outputLength = v
+	case expertFloor.to:
+		r.proof.ExpertFloor = v
+	case rankFloor.to:
+		r.proof.RankFloor = v
+	case ranks.to:
+		if v > maxRanks {
+			r.fail(doc.line, input.Error{Expected: "at most " + quantity.Count(maxRanks, "rank"), Found: quantity.Digits3(v)})
+		} else if v >= 1 {
+			r.proof.Ranks = int(v)
+		}
 	default:
-		of := metricOf(m.metric, r.rule, m.own, v*router.Number(cmp.Or(m.factor, 1)))
+		of := metricOf(m.to, r.rule, m.own, v*router.Number(m.factor))
 		if r.units {
-			unit, _ := doc.get(path[:strings.LastIndexByte(path, '/')+1] + "unit")
-			text, _ := unit.(string)
+			at := path[:strings.LastIndexByte(path, '/')+1] + "unit"
+			text, _ := doc.values[at].(string)
 			factor, ok := unitFactors[of.Unit][strings.ToLower(text)]
 			if !ok {
-				r.wrong(doc, path[:strings.LastIndexByte(path, '/')+1]+"unit", "a known unit of "+of.Unit, unit)
+				r.wrong(doc, at, "a known unit of "+of.Unit, doc.values[at])
 				return
 			}
 			of.Value *= router.Number(factor)
@@ -168,4 +176,44 @@ var unitFactors = map[string]map[string]float64{
 	"tok/s": {"tokens/sec": 1, "tokens/sec/user": 1, "tokens/s": 1, "tok/s": 1, "tokens/second": 1,
 		"tokens/second/user": 1},
 	"req/s": {"requests/sec": 1, "requests/s": 1, "req/s": 1, "requests/second": 1, "per_sec": 1},
+}
+
+// setups are the paths by which reports say what they ran.
+var setups = map[string][]string{
+	"model":  {"model_id", "engine/model", "input_config/endpoint/model_names/0", "input_config/model/0", "model/name"},
+	"router": {"router"}, "experts": {"shape/experts"}, "top_k": {"shape/top_k", "model/top_k"}, "layers": {"layers"},
+	"hidden": {"hidden"}, "tokens_per_rank": {"tokens_per_rank"}, "quantization": {"engine/quantization"},
+	"backend":         {"engine/backend", "experts", "backend", "results/0/actual_config/backend"},
+	"max_concurrency": {"max_concurrency"}, "request_rate": {"request_rate"}, "num_prompts": {"num_prompts"},
+	"batch_size": {"batch_size"}, "input_len": {"input_len"}, "output_len": {"output_len"},
+	"tokens": {"results/0/workload/num_tokens"}, "run_number": {"run_number"},
+}
+
+// noteSettings keeps what the document says of its model and of how that was run.
+func (r *report) noteSettings(doc *document) {
+	for name, paths := range setups {
+		for _, path := range paths {
+			switch v, _ := doc.get(path); v.(type) {
+			case string, float64:
+				r.set(name, settingText(v))
+			}
+		}
+	}
+}
+
+// set keeps the first value of a setting.
+func (r *report) set(name, value string) {
+	if r.setup == nil {
+		r.setup = map[string]string{}
+	}
+	r.setup[name] = cmp.Or(r.setup[name], value)
+}
+
+// demand fails when a report that was found lacks a metric that a whole one has.
+func (r *report) demand() {
+	for _, name := range r.needs {
+		if !slices.ContainsFunc(r.metrics, func(m Metric) bool { return m.Name == name }) {
+			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
+		}
+	}
 }

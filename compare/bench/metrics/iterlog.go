@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"bufio"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +20,8 @@ const (
 	hostStep   = "host_step"
 	elapsed    = "elapsed"
 	iteration  = "iteration"
+	// of SGLang: the mean decode step between two lines
+	decodeInterval = "decode_interval"
 )
 
 // rowTimes are the names of the times in the rows of iteration logs, the best clock first.
@@ -32,52 +33,28 @@ var rowTimes = []struct{ path, clock string }{
 	{"host_step_time", hostStep},
 	{"elapsed_time", elapsed},
 	{"iterLatencyMS", iteration},
+	{decodeSpeed, decodeInterval},
 }
 
+// decodeSpeed is the throughput of SGLang's line about every 40th decode step, over the steps since the last line.
+const decodeSpeed = "gen throughput (token/s)"
+
 // rowNumbers are the names of what else rows say, the first that is there: of TensorRT-LLM's
-// --iteration_log and /metrics, of print_iter_log, and of --log_iteration_data.
+// --iteration_log and /metrics, of print_iter_log, of --log_iteration_data, and of SGLang.
 var rowNumbers = [...][]string{
 	{"iter", "Iteration Counter"},
 	{"global_rank", "rank", "attentionDpRank"},
-	{"inflightBatchingStats/numScheduledRequests", "num_scheduled_requests", "Scheduled Requests"},
+	{"inflightBatchingStats/numScheduledRequests", "num_scheduled_requests", "Scheduled Requests", "#running-req",
+		"Decode batch. #running-req"},
 	{"inflightBatchingStats/numCtxTokens", "states/num_ctx_tokens", "Total Context Tokens"},
 	{"inflightBatchingStats/numGenRequests", "states/num_generation_tokens", "Generation Requests"},
 }
 
-// isIteration recognizes a row that is an object.
+// isIteration recognizes a row, an object or a line.
 func isIteration(d *document) bool {
-	return d.has("iter") && (d.has("iterLatencyMS") || d.has("hostStepTimeMS")) ||
-		d.has("Iteration Counter", "Active Request Count", "Timestamp")
-}
-
-// iterationRow is a line of print_iter_log as a document, of which there are four layouts: between
-// "iter = " and "states = " stand "key = value" or "key: value", and the states are a Python dict.
-func iterationRow(line *document) (*document, bool) {
-	at := strings.Index(line.text, "iter = ")
-	states := strings.Index(line.text, "states = {")
-	if at < 0 || states < at {
-		return nil, false
-	}
-	row := newDocument(line.line, line.rank)
-	for part := range strings.SplitSeq(line.text[at:states], ", ") {
-		key, value, ok := strings.Cut(part, " = ")
-		if !ok {
-			key, value, _ = strings.Cut(part, ": ")
-		}
-		if value = strings.TrimSpace(value); strings.Trim(value, "0123456789") == "" && value != "" {
-			n, _ := strconv.ParseFloat(value, 64)
-			row.set(strings.TrimSpace(key), n)
-		} else {
-			row.set(strings.TrimSpace(key), value)
-		}
-	}
-	of := newDocument(line.line, line.rank)
-	text := line.text[states+len("states = "):]
-	_ = decodeObject(&reader{Reader: bufio.NewReader(strings.NewReader(text))}, of) // what a cut row still says
-	for _, path := range of.paths {
-		row.set("states/"+path, of.values[path])
-	}
-	return row, true
+	return d.has("iter") && (d.has("iterLatencyMS") || d.has("hostStepTimeMS") || strings.Contains(d.text, "states = {")) ||
+		d.has("Iteration Counter", "Active Request Count", "Timestamp") ||
+		strings.HasPrefix(d.text, "Decode batch") && strings.Contains(d.text, decodeSpeed)
 }
 
 // span is a time in milliseconds: 12.5, "12.5ms" or "0.0125s"; "N/A" and null are undefined.
@@ -87,14 +64,12 @@ func span(v any) router.Number {
 		n, _ := number(v)
 		return n
 	}
-	factor := 1.0
+	factor := 1e3
 	digits, ok := strings.CutSuffix(text, "ms")
-	if !ok {
-		if digits, ok = strings.CutSuffix(text, "s"); ok {
-			factor = 1e3
-		}
+	if ok {
+		factor = 1
 	}
-	x, err := strconv.ParseFloat(digits, 64)
+	x, err := strconv.ParseFloat(strings.TrimSuffix(digits, "s"), 64)
 	if err != nil || !router.Number(x).Defined() {
 		return router.Undefined()
 	}
@@ -103,20 +78,14 @@ func span(v any) router.Number {
 
 // iterationLog is what a log remembers from row to row.
 type iterationLog struct {
-	clock string                // of the whole log: the best that its first row has
-	last  map[router.OptInt]int // by rank: where its last row is in the steps
-	gaps  int64                 // iterations that are missing between two rows of a rank
+	clock string                  // of the whole log: the best that its first row has
+	last  map[router.OptInt]int   // by rank: where its last row is in the steps
+	rows  map[router.OptInt]int64 // by rank: its lines so far, where they have no number
+	gaps  int64                   // iterations that are missing between two rows of a rank
 }
 
 // readIteration adds a row to the log.
 func readIteration(r *report, doc *document) {
-	if doc.text != "" {
-		row, ok := iterationRow(doc)
-		if !ok {
-			return
-		}
-		doc = row
-	}
 	var numbers [len(rowNumbers)]router.OptInt
 	for i, names := range rowNumbers {
 		numbers[i] = router.NoID
@@ -130,18 +99,16 @@ func readIteration(r *report, doc *document) {
 	if !s.Rank.Defined() || s.Rank >= 1<<31 {
 		s.Rank = router.OptInt(doc.rank)
 	}
-	if s.Iter < 0 {
-		r.warn(fmt.Sprintf("line %d is not used: an iteration row without an iteration number", doc.line))
-		return
-	}
 	if v, ok := r.number(doc, "statsDroppedFrames"); ok && v > 0 {
 		r.warn("the engine dropped rows of its statistics: the iteration log has gaps")
 	}
-	if drafts, ok := r.number(doc, "specDecodingStats/numDraftTokens"); ok && drafts > 0 {
+	drafts, _ := doc.values["specDecodingStats/numDraftTokens"].(float64)
+	accepted, _ := doc.values["accept len"].(float64)
+	if drafts > 0 || accepted > 1 {
 		r.warn(speculation)
 	}
 	if r.log == nil {
-		r.log = &iterationLog{last: map[router.OptInt]int{}}
+		r.log = &iterationLog{last: map[router.OptInt]int{}, rows: map[router.OptInt]int64{}}
 		for _, t := range slices.Backward(rowTimes) {
 			if doc.has(t.path) {
 				r.log.clock = t.clock
@@ -152,6 +119,15 @@ func readIteration(r *report, doc *document) {
 		if t.clock == r.log.clock && doc.has(t.path) {
 			s.TimeMS = span(doc.values[t.path])
 		}
+	}
+	if r.log.clock == decodeInterval { // lines have no number, and hold decode steps alone
+		s.Iter, s.ContextTokens = r.log.rows[s.Rank], 0
+		r.log.rows[s.Rank]++
+		s.TimeMS = 1e3 * router.Number(s.Requests) / s.TimeMS * router.Number(max(1, accepted))
+	}
+	if s.Iter < 0 {
+		r.warn(fmt.Sprintf("line %d is not used: an iteration row without an iteration number", doc.line))
+		return
 	}
 	r.found, s.Clock = true, r.log.clock
 	r.follow(s)

@@ -78,3 +78,16 @@ func TestBenchMoE(t *testing.T) {
 		t.Errorf("two workloads: %v", err)
 	}
 }
+
+// SGLang's line about decoding stands for the steps since the line before: 32 running requests at 1600 token/s are a
+// step of 20 ms. Ranks of attention data parallelism have lines of their own.
+func TestSGLangDecodeLines(t *testing.T) {
+	const line = "[2026-04-10 15:39:20 DP1 TP1 EP1] Decode batch, #running-req: 32, #token: 1938, token usage: 0.00, " +
+		"cuda graph: True, gen throughput (token/s): 1600.00, #queue-req: 0\n"
+	old := strings.NewReplacer("batch,", "batch.", "DP1 TP1 EP1", "TP0").Replace(line)
+	r, err := Parse("server.log", strings.NewReader(line+line+old+old), nil)
+	if m, _ := r.Metric("step_time_mean"); err != nil || m.Value != 20 || len(r.Steps) != 4 || r.Steps[1].Rank != 1 ||
+		r.Steps[2].Rank != 0 || r.Steps[2].Requests != 32 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -20,8 +20,7 @@ import (
 // results of two tools or of two launches are in one output, when a required key is
 // missing or contradicts itself, and when reading fails.
 func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
-	p := newParser(custom)
-	src := newSource(r)
+	p, src := newParser(custom), &source{from: r}
 	if err := src.each(p.offer); err != nil {
 		return Result{}, named(name, err)
 	}
@@ -36,11 +35,10 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 // ParseRuns reads a file of several launches, one JSON object each, such as the
 // collected lines of the built-in workload or a client's JSON Lines, and returns
 // one Result per object in order. Text between the objects is ignored.
-func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
-	src := newSource(r)
-	var runs []Result
+func ParseRuns(name string, r io.Reader, custom []Custom) (runs []Result, err error) {
+	src := &source{from: r}
 	var failed error
-	err := src.each(func(doc *document) {
+	err = src.each(func(doc *document) {
 		if doc.text != "" || doc.paths == nil || failed != nil {
 			return
 		}
@@ -49,14 +47,12 @@ func ParseRuns(name string, r io.Reader, custom []Custom) ([]Result, error) {
 		run, err := p.result(nil)
 		runs, failed = append(runs, run), err
 	})
-	switch {
-	case err != nil:
-		return nil, named(name, err)
-	case failed != nil:
-		return nil, named(name, failed)
-	case src.cut != nil:
-		return nil, named(name, src.cut)
-	case len(runs) == 0:
+	for _, err := range []error{err, failed, src.cut} {
+		if err != nil {
+			return nil, named(name, err)
+		}
+	}
+	if len(runs) == 0 {
 		return nil, &input.Error{File: name, Expected: "one JSON object per launch", Found: "none"}
 	}
 	return runs, nil
@@ -76,18 +72,14 @@ type parser struct {
 	picked  [][]float64 // by wanted: the matches of a rule that chooses one
 	custom  *report
 	reports []*report // one for each of formats
-	log     *report   // of iteration rows, which are objects or lines
 	records int
 	open    int // the line the output ends in, 0 when its last line is whole
 }
 
 func newParser(custom []Custom) *parser {
-	p := &parser{wanted: custom, picked: make([][]float64, len(custom)), custom: newReport(&format{format: customFormat})}
+	p := &parser{wanted: custom, picked: make([][]float64, len(custom)), custom: newReport(&format{name: customFormat})}
 	for _, f := range formats {
 		p.reports = append(p.reports, newReport(f))
-		if f.format == iterationFormat {
-			p.log = p.reports[len(p.reports)-1]
-		}
 	}
 	return p
 }
@@ -103,29 +95,24 @@ func (p *parser) offer(doc *document) {
 	if doc.open {
 		p.open = doc.line
 	}
-	if doc.text == "" {
-		for _, r := range p.reports {
-			if r.is != nil && r.is(doc) {
-				r.found = true
-				r.read(doc)
-				return
-			}
-		}
-		return
-	}
 	for _, r := range p.reports {
-		if r.is == nil {
+		switch printed := r.is == nil; {
+		case printed && doc.text != "":
 			r.read(doc)
+		case !printed && len(doc.paths) > 0 && r.is(doc):
+			r.found = true
+			r.read(doc)
+			return
 		}
 	}
-	readIteration(p.log, doc)
 }
 
-// found ends the formats that recognized themselves and returns them: one report
+// usable ends the formats that recognized themselves and returns them: one report
 // at most, then an iteration log, which may accompany any report. Under custom
 // metrics a report that cannot be used is only a warning.
-func (p *parser) found() ([]*report, error) {
-	var found []*report
+func (p *parser) usable() (found []*report, err error) {
+	var log []*report
+	var names []string
 	for _, r := range p.reports {
 		if !r.found {
 			continue
@@ -133,21 +120,17 @@ func (p *parser) found() ([]*report, error) {
 		if r.finish != nil && r.err == nil {
 			r.finish(r)
 		}
-		if r.demand(); r != p.log {
-			found = append(found, r)
+		if r.demand(); r.format.name == iterationFormat {
+			log = append(log, r)
+		} else {
+			found, names = append(found, r), append(names, r.name)
 		}
 	}
 	if len(found) > 1 {
-		var names []string
-		for _, r := range found {
-			names = append(names, r.name)
-		}
 		found[0].err = &input.Error{Expected: "one report", Found: strings.Join(names, " and "),
 			Try: "pass them one at a time"}
 	}
-	if p.log.found {
-		found = append(found, p.log)
-	}
+	found = append(found, log...)
 	for _, r := range found {
 		switch {
 		case r.err == nil:
@@ -183,7 +166,7 @@ func (p *parser) result(cut error) (Result, error) {
 				Found: "none in " + quantity.Count(p.records, "line")}
 		}
 	}
-	reports, err := p.found()
+	reports, err := p.usable()
 	if err != nil {
 		return Result{}, err
 	}
@@ -199,30 +182,26 @@ func (p *parser) result(cut error) (Result, error) {
 		out.Warnings = append(out.Warnings,
 			fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.open))
 	}
-	out.Primary = out.primary(len(p.wanted) > 0)
+	if out.Primary = out.preferred(); len(p.wanted) > 0 {
+		out.Primary = p.wanted[0].Name
+	}
 	if cut != nil {
 		out.Warnings = append(out.Warnings, "not used: "+fault(cut))
 	}
 	return out, nil
 }
 
-// preferred are the metrics to compare by, best first: throughput of what the
-// router works on, then of requests, then times.
-var preferred = []string{
-	"output_throughput", "token_throughput", "total_throughput", "request_throughput", "step_time_mean",
-	"batch_latency_mean",
-}
-
-// primary is the metric to compare unless another is asked for: the first
-// custom one, else the first preferred one, else the first of all.
-func (r *Result) primary(custom bool) string {
-	if len(r.Metrics) == 0 {
-		return ""
-	}
-	for _, name := range preferred {
-		if _, ok := r.Metric(name); ok && !custom {
+// preferred is the metric to compare by, best first: throughput of what the router
+// works on, then of requests, then times, then the first of all.
+func (r *Result) preferred() string {
+	for _, name := range []string{"output_throughput", "token_throughput", "total_throughput", "request_throughput",
+		"step_time_mean", "batch_latency_mean"} {
+		if _, ok := r.Metric(name); ok {
 			return name
 		}
+	}
+	if len(r.Metrics) == 0 {
+		return ""
 	}
 	return r.Metrics[0].Name
 }
@@ -241,7 +220,9 @@ func (r *Result) add(rep *report, first bool) {
 	if len(rep.steps) > 0 {
 		r.Steps = rep.steps
 	}
-	rep.end()
+	if rep.cutRows > 0 {
+		rep.warn(fmt.Sprintf("%s beyond the first %d were dropped", quantity.Count(rep.cutRows, "iteration row"), maxSteps))
+	}
 	r.Warnings = append(r.Warnings, rep.warnings...)
 }
 

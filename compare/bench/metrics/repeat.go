@@ -1,14 +1,12 @@
 package metrics
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // OfClient reports whether the report is of a program that measures a server that somebody else has
@@ -74,48 +72,4 @@ func (w Work) and(o Work) Work {
 	add := func(a, b Count) Count { return Count{N: a.N + b.N, Known: a.Known && b.Known} }
 	return Work{add(w.Requests, o.Requests), add(w.InputTokens, o.InputTokens), add(w.OutputTokens, o.OutputTokens),
 		add(w.Errors, o.Errors)}
-}
-
-// readSweepRun takes a run of a sweep into the report. vLLM's sweep writes the runs of one combination of
-// parameters into a summary.json: reports of its serving client, each with a run_number
-// (vllm/benchmarks/sweep/serve.py). One server serves them all, so they are one launch.
-func readSweepRun(r *report, doc *document) {
-	if _, ok := r.number(doc, "run_number"); !ok {
-		r.fail(doc.line, input.Error{Expected: "a number in \"run_number\"", Found: "none"})
-		return
-	}
-	run := newReport(&format{format: servingFormat, percentiles: servingRule, is: r.is, means: clientMeans,
-		statistics: clientStatistics, families: clientFamilies, also: readClient})
-	run.read(doc)
-	run.set("run_number", fmt.Sprint(doc.values["run_number"]))
-	if run.err != nil {
-		r.err = run.err
-	}
-	found := ""
-	for _, earlier := range r.runs {
-		if earlier.Setup["run_number"] == run.setup["run_number"] {
-			found = "run_number " + run.setup["run_number"] + " twice"
-		}
-	}
-	if len(r.runs) > 0 && found == "" {
-		first := maps.Clone(r.runs[0].Setup)
-		delete(first, "run_number")
-		found = otherSetting(first, run.setup)
-	}
-	if found != "" {
-		r.fail(doc.line, input.Error{Expected: "the runs of one combination of parameters", Found: found,
-			Try: "pass the summary.json of one combination"})
-	}
-	r.runs = append(r.runs, Result{Metrics: run.metrics, Work: run.work, Setup: run.setup})
-}
-
-// finishSweep makes one launch of the runs.
-func finishSweep(r *report) {
-	all, work := means(r.runs)
-	for _, m := range all {
-		m.Definition += "; mean of the runs of one server"
-		r.metric(0, m)
-	}
-	r.work = work
-	r.warn("means over " + quantity.Count(len(r.runs), "run") + " of one server, which count as one launch")
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
+	"gonum.org/v1/gonum/stat"
 )
 
 // report is what one format has found in an output so far.
@@ -39,7 +39,7 @@ type report struct {
 }
 
 func newReport(f *format) *report {
-	return &report{format: f, name: f.format, rule: f.percentiles, inputLength: router.Undefined(),
+	return &report{format: f, name: f.name, rule: f.rule, inputLength: router.Undefined(),
 		outputLength: router.Undefined()}
 }
 
@@ -64,34 +64,21 @@ func (r *report) failTwice(line int, what, first, second string) {
 	r.fail(line, input.Error{Expected: what + " = " + first + " as before", Found: second, Try: try, Err: errTwice})
 }
 
-// demand fails when a report that was found lacks a metric that a whole one has.
-func (r *report) demand() {
-	for _, name := range r.needs {
-		if !slices.ContainsFunc(r.metrics, func(m Metric) bool { return m.Name == name }) {
-			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
-		}
-	}
-}
-
 // metric records a metric. The same metric again must have the same value:
 // a warm-up report and a main report in one output are two launches.
 func (r *report) metric(line int, m Metric) {
-	for i, old := range r.metrics {
-		if old.Name != m.Name {
-			continue
-		}
-		if !sameNumber(old.Value, m.Value) || old.Definition != m.Definition {
-			at := strconv.FormatFloat(float64(old.Value), 'g', -1, 64) + " (line " + strconv.Itoa(r.lines[i]) + ")"
-			r.failTwice(line, m.Name, at, strconv.FormatFloat(float64(m.Value), 'g', -1, 64))
-		}
+	i := slices.IndexFunc(r.metrics, func(old Metric) bool { return old.Name == m.Name })
+	if i < 0 {
+		r.metrics, r.lines = append(r.metrics, m), append(r.lines, line)
 		return
 	}
-	r.metrics, r.lines = append(r.metrics, m), append(r.lines, line)
+	if old := r.metrics[i]; !sameNumber(old.Value, m.Value) || old.Definition != m.Definition {
+		at := strconv.FormatFloat(float64(old.Value), 'g', -1, 64) + " (line " + strconv.Itoa(r.lines[i]) + ")"
+		r.failTwice(line, m.Name, at, strconv.FormatFloat(float64(m.Value), 'g', -1, 64))
+	}
 }
 
-func sameNumber(a, b router.Number) bool {
-	return a == b || !a.Defined() && !b.Defined()
-}
+func sameNumber(a, b router.Number) bool { return a == b || !a.Defined() && !b.Defined() }
 
 // count records a number of things, which must not contradict an earlier one.
 func (r *report) count(line int, what string, into *Count, v float64) {
@@ -108,18 +95,14 @@ func (r *report) count(line int, what string, into *Count, v float64) {
 
 // countTokens turns mean lengths into the token counts that were not given.
 func (r *report) countTokens() {
-	if !r.work.Requests.Known {
-		return
-	}
-	n := router.Number(r.work.Requests.N)
-	for _, t := range []struct {
-		into *Count
-		mean router.Number
-	}{{&r.work.InputTokens, r.inputLength}, {&r.work.OutputTokens, r.outputLength}} {
-		if v := n * t.mean; !t.into.Known && v >= 0 && v <= 1<<53 {
-			*t.into = Exactly(int64(math.Round(float64(v))))
+	total := func(into *Count, mean router.Number) {
+		v := router.Number(r.work.Requests.N) * mean
+		if r.work.Requests.Known && !into.Known && v >= 0 && v <= 1<<53 {
+			*into = Exactly(int64(math.Round(float64(v))))
 		}
 	}
+	total(&r.work.InputTokens, r.inputLength)
+	total(&r.work.OutputTokens, r.outputLength)
 }
 
 func (r *report) step(s Step) {
@@ -145,29 +128,6 @@ func (r *report) warn(text string) {
 	}
 }
 
-// setups are where reports say what they ran, with the name of it.
-var setups = [][2]string{
-	{"model", "model_id"}, {"model", "engine/model"}, {"model", "input_config/endpoint/model_names/0"},
-	{"model", "input_config/model/0"}, {"model", "model/name"},
-	{"router", "router"}, {"experts", "shape/experts"}, {"top_k", "shape/top_k"}, {"layers", "layers"},
-	{"hidden", "hidden"},
-	{"tokens_per_rank", "tokens_per_rank"}, {"backend", "engine/backend"}, {"backend", "experts"}, {"backend", "backend"},
-	{"quantization", "engine/quantization"}, {"max_concurrency", "max_concurrency"}, {"request_rate", "request_rate"},
-	{"num_prompts", "num_prompts"}, {"batch_size", "batch_size"}, {"input_len", "input_len"},
-	{"output_len", "output_len"}, {"tokens", "results/0/workload/num_tokens"},
-	{"backend", "results/0/actual_config/backend"}, {"top_k", "model/top_k"},
-}
-
-// note keeps what the document says of its model and of how that was run.
-func (r *report) note(doc *document) {
-	for _, s := range setups {
-		switch v, _ := doc.get(s[1]); v.(type) {
-		case string, float64:
-			r.set(s[0], settingText(v))
-		}
-	}
-}
-
 // settingText is a setting as text, in which every spelling of infinity is one: JSON's Infinity
 // of one client is the text "inf" of another.
 func settingText(v any) string {
@@ -176,16 +136,6 @@ func settingText(v any) string {
 		return "inf"
 	}
 	return text
-}
-
-// set keeps the first value of a setting.
-func (r *report) set(name, value string) {
-	if r.setup == nil {
-		r.setup = map[string]string{}
-	}
-	if r.setup[name] == "" {
-		r.setup[name] = value
-	}
 }
 
 func (r *report) wrong(doc *document, path, want string, v any) {
@@ -215,38 +165,24 @@ func (r *report) number(doc *document, path string) (router.Number, bool) {
 	return n, ok
 }
 
-// size is a number of ranks, of which no report has more than maxRanks; 0 where it is absent.
-func (r *report) size(doc *document, path string) int {
-	n, ok := r.number(doc, path)
-	if ok && !(n >= 1 && n <= maxRanks && n == router.Number(math.Trunc(float64(n)))) {
-		r.wrong(doc, path, "1 to "+strconv.Itoa(maxRanks)+" ranks", float64(n))
-		return 0
-	}
-	if !ok {
-		return 0
-	}
-	return int(n)
-}
-
 // list is a list of numbers that may be absent. One that was longer than
 // maxElements is refused rather than averaged over its first part.
-func (r *report) list(doc *document, path string) ([]router.Number, bool) {
+func (r *report) list(doc *document, path string) (numbers []router.Number, ok bool) {
 	v, ok := r.value(doc, path)
 	if !ok {
 		return nil, false
 	}
 	l, ok := v.(*list)
-	var numbers []router.Number
 	for i := 0; ok && i < len(l.items); i++ {
 		var n router.Number
 		n, ok = number(l.items[i])
 		numbers = append(numbers, n)
 	}
-	switch {
-	case !ok:
+	if !ok {
 		r.wrong(doc, path, "a list of numbers", v)
 		return nil, false
-	case l.dropped > 0:
+	}
+	if l.dropped > 0 {
 		r.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, l.dropped,
 			maxElements))
 		return nil, false
@@ -254,7 +190,7 @@ func (r *report) list(doc *document, path string) ([]router.Number, bool) {
 	return numbers, true
 }
 
-// rootMeanSquare is of a list of lengths, or of the statistics of one; 0
+// rootMeanSquare is taken over a list of lengths, or over the statistics of one; 0
 // where neither is there, or only its mean.
 func (r *report) rootMeanSquare(doc *document, path string) router.Number {
 	var values []any
@@ -279,10 +215,18 @@ func (r *report) rootMeanSquare(doc *document, path string) router.Number {
 	return 0
 }
 
-// end adds the warnings that are known only at the end.
-func (r *report) end() {
-	if r.cutRows > 0 {
-		r.warn(quantity.Count(r.cutRows, "iteration row") + " beyond the first " + strconv.Itoa(maxSteps) +
-			" were dropped")
+// summary is the mean, the median (mean of the middle two for an even number)
+// and the minimum; undefined if one of the numbers is.
+func summary(v []router.Number) (mean, median, least router.Number) {
+	sorted := make([]float64, len(v))
+	for i, x := range v {
+		sorted[i] = float64(x)
 	}
+	slices.Sort(sorted)
+	if len(sorted) == 0 || math.IsNaN(sorted[0]) { // NaN comes first
+		return router.Undefined(), router.Undefined(), router.Undefined()
+	}
+	n := len(sorted)
+	return router.Number(stat.Mean(sorted, nil)), router.Number((sorted[(n-1)/2] + sorted[n/2]) / 2),
+		router.Number(sorted[0])
 }

@@ -1,111 +1,87 @@
 package metrics
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// source streams the documents of an output. Carriage returns end a line as
-// newlines do, which takes progress bars apart from the results they overwrite.
+// source is an output as a window: text[at:] is what is read next, text[:at] what was read of the
+// document at hand. Carriage returns end a line as newlines do, which takes progress bars apart from
+// the results they overwrite.
 type source struct {
-	in *reader
-	// cut is the first object that did not parse, for the error message when
-	// nothing else was found.
-	cut  error
-	long int // text lines longer than maxLine
+	from io.Reader
+	text []byte
+	at   int
+	line int    // of text[0], from 1
+	lost bool   // the document is longer than maxSeen: its beginning left the window
+	head []byte // what then is shown of it
+	err  error  // why nothing more comes
+
+	cut  error // the first object that did not parse, for the message when nothing else was found
+	long int   // text lines longer than maxLine
 }
 
-func newSource(r io.Reader) *source {
-	back := &pushback{from: r}
-	return &source{in: &reader{Reader: bufio.NewReaderSize(back, maxLine), back: back, line: 1}}
-}
+// maxSeen bounds what of a broken object is read again, prefixBytes how far into a line the brace of an
+// object may stand.
+const (
+	maxSeen     = 1 << 20
+	prefixBytes = 512
+)
 
-// pushback reads again what was given back, then the rest.
-type pushback struct {
-	from  io.Reader
-	again []byte
-}
-
-func (p *pushback) Read(b []byte) (int, error) {
-	if len(p.again) > 0 {
-		n := copy(b, p.again)
-		p.again = p.again[n:]
-		return n, nil
+// fill reads more; false at the end.
+func (s *source) fill() bool {
+	if s.err == nil && s.at > maxSeen {
+		if !s.lost {
+			s.head = bytes.Clone(s.text[:maxLine])
+		}
+		s.lost = true
+		s.forget()
 	}
-	return p.from.Read(b)
-}
-
-// reader counts the lines of an output, and keeps what was read since mark.
-type reader struct {
-	*bufio.Reader
-	back   *pushback
-	line   int // of the next byte, from 1
-	marked bool
-	seen   []byte // since mark, maxSeen bytes at most
-	over   bool   // more were seen than are kept
-}
-
-// maxSeen bounds what of a broken object is read again.
-const maxSeen = 1 << 20
-
-func (in *reader) mark() { in.marked, in.seen, in.over = true, in.seen[:0], false }
-
-// pass consumes bytes that were peeked at.
-func (in *reader) pass(n int) {
-	b, _ := in.Peek(n)
-	in.line += bytes.Count(b, []byte("\n"))
-	if in.over = in.over || in.marked && len(in.seen)+n > maxSeen; in.marked && !in.over {
-		in.seen = append(in.seen, b...)
+	for s.err == nil {
+		if cap(s.text)-len(s.text) < maxLine/2 {
+			s.text = append(make([]byte, 0, max(2*len(s.text), 2*maxLine)), s.text...)
+		}
+		n, err := s.from.Read(s.text[len(s.text):cap(s.text)])
+		s.text, s.err = s.text[:len(s.text)+n], err
+		if n > 0 {
+			return true
+		}
 	}
-	_, _ = in.Discard(len(b)) // which Peek has buffered
+	return false
 }
 
-// giveBack returns to the second line since mark, if there is one: an object that is cut at the
-// end of its line does not swallow the lines after it.
-func (in *reader) giveBack() {
-	in.marked = false
-	end := bytes.IndexByte(in.seen, '\n')
-	if end < 0 || in.over {
-		return
-	}
-	rest := in.seen[end+1:]
-	in.line -= bytes.Count(rest, []byte("\n"))
-	ahead, _ := in.Peek(in.Buffered())
-	in.back.again = bytes.Join([][]byte{rest, ahead, in.back.again}, nil)
-	in.Reset(in.back)
+// forget drops what was read.
+func (s *source) forget() {
+	s.line += bytes.Count(s.text[:s.at], []byte("\n"))
+	s.text, s.at = s.text[s.at:], 0
 }
 
-// What may stand before a record: color codes, a launcher's rank ("0: " of
-// srun, "[1,0]<stdout>:" of mpirun, "(Worker_TP0 pid=12) " of vLLM), and
-// TensorRT-LLM's log head ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ").
+// What may stand before a record: color codes, a launcher's rank ("0: " of srun, "[1,0]<stdout>:" of
+// mpirun, "(Worker_TP0 pid=12) " of vLLM), and the head of a log line, which may name the rank
+// ("[11/20/2026-10:00:00] [TRT-LLM] [RANK 0] [I] ", SGLang's "[2026-11-20 10:00:00 DP1 TP1] ").
 var (
 	color      = regexp.MustCompile(`\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
 	rankPrefix = regexp.MustCompile(
 		`^(?:(\d+): ?|\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?|\((?:\w+ )*\w*?(\d+)? ?pid=\d+(?:, ip=[^)]*)?\) )`)
-	logPrefix = regexp.MustCompile(
-		`^(?:\[(?:\d[^\[\]{}]{0,40}|TRT-LLM|TensorRT-LLM|_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)+`)
+	logPrefix = regexp.MustCompile(`^(?:\[(?:\d[^\[\]{}]{0,40}?(?: [DT]P(\d+)[^\[\]{}]{0,20})?|TRT-LLM|TensorRT-LLM|` +
+		`_torch|RANK (\d+)|I|W|E|F|V|INFO|WARNING|ERROR)\] ?)+`)
 )
 
-// prefix is the length of what stands before a record, and the rank it names;
-// −1 without one.
+// prefix is the length of what stands before a record, and the rank it names; −1 without one.
 func prefix(head []byte) (length, rank int) {
 	rank = -1
 	for length < len(head) {
 		rest := head[length:]
-		if rest[0] == ' ' || rest[0] == '\t' || bytes.HasPrefix(rest, []byte("[{")) { // a list of objects on one line
-			length++
-			continue
-		}
 		var m [][]byte
 		switch c := rest[0]; {
+		case c == ' ' || c == '\t' || bytes.HasPrefix(rest, []byte("[{")): // a list of objects on one line
+			m = [][]byte{rest[:1]}
 		case c == '[':
 			if m = rankPrefix.FindSubmatch(rest); m == nil {
 				m = logPrefix.FindSubmatch(rest)
@@ -133,113 +109,103 @@ func prefix(head []byte) (length, rank int) {
 
 // each offers every document of the output.
 func (s *source) each(offer func(*document)) error {
-	head, _ := s.in.Peek(3)
+	s.line = 1
+	s.fill()
 	switch {
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")): // a byte order mark
-		s.in.pass(3)
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+	case bytes.HasPrefix(s.text, []byte("\xef\xbb\xbf")): // a byte order mark
+		s.at = 3
+	case bytes.HasPrefix(s.text, []byte("\xff\xfe")), bytes.HasPrefix(s.text, []byte("\xfe\xff")):
 		return &input.Error{Expected: "UTF-8", Found: "UTF-16", Try: "convert it with iconv -f utf-16 -t utf-8"}
 	}
 	for {
-		doc, err := s.next()
+		s.forget()
+		for len(s.text) < prefixBytes && s.fill() {
+		}
 		switch {
-		case err == nil:
-			offer(doc)
-		case err == io.EOF:
+		case len(s.text) == 0 && s.err == io.EOF:
 			return nil
-		default:
-			return &input.Error{Position: "line " + strconv.Itoa(s.in.line), Err: err}
+		case len(s.text) == 0:
+			return &input.Error{Position: "line " + strconv.Itoa(s.line), Err: s.err}
+		}
+		if doc := s.next(); doc != nil {
+			offer(doc)
 		}
 	}
 }
 
-// prefixBytes is how far into a line the brace of an object may stand.
-const prefixBytes = 512
-
-// next returns the next document, or io.EOF.
-func (s *source) next() (*document, error) {
-	for {
-		head, err := s.in.Peek(prefixBytes)
-		if len(head) == 0 {
-			return nil, err
-		}
-		if end := bytes.IndexAny(head, "\r\n"); end >= 0 {
-			head = head[:end]
-		}
-		if bytes.IndexByte(head, '{') < 0 {
-			return s.textLine()
-		}
-		at, rank := prefix(head)
-		if at == len(head) || head[at] != '{' {
-			return s.textLine()
-		}
-		if doc := s.object(at, rank); doc != nil {
-			return doc, nil
+// next is the next document; nil where an object did not parse.
+func (s *source) next() *document {
+	head := s.text[:min(len(s.text), prefixBytes)]
+	if end := bytes.IndexAny(head, "\r\n"); end >= 0 {
+		head = head[:end]
+	}
+	if bytes.IndexByte(head, '{') >= 0 {
+		if at, rank := prefix(head); at < len(head) && head[at] == '{' {
+			s.at = at
+			return s.object(rank)
 		}
 	}
+	return s.textLine()
 }
 
-// object reads the object that begins at bytes from here; nil means it did
-// not parse, and the source stands where reading goes on.
-func (s *source) object(at, rank int) *document {
-	s.in.pass(at)
-	s.in.mark()
-	doc := newDocument(s.in.line, rank)
-	if err := decodeObject(s.in, doc); err != nil {
-		if s.cut == nil {
-			reason := err.Error()
-			if !errors.Is(err, errCut) {
-				reason = "does not parse: " + reason
-			}
-			s.cut = &input.Error{Position: "line " + strconv.Itoa(doc.line), Expected: "a whole JSON object",
-				Found: "one that " + reason}
+// object reads the object that begins here. After one that does not parse, reading goes on behind its
+// first line: an object that is cut at the end of its line does not swallow the lines after it.
+func (s *source) object(rank int) *document {
+	s.forget()
+	s.lost = false
+	doc := &document{line: s.line, rank: rank}
+	err := decodeObject(s, doc)
+	if err == nil {
+		if doc.raw = string(s.head); !s.lost {
+			doc.raw = string(s.text[:min(s.at, maxLine)])
 		}
-		s.in.giveBack()
-		return nil
+		doc.raw = strings.ToValidUTF8(doc.raw, "\uFFFD")
+		if s.at < len(s.text) && s.text[s.at] == ',' {
+			s.at++ // between the objects of a list on one line
+		}
+		return doc
 	}
-	s.in.marked = false
-	doc.raw = strings.ToValidUTF8(string(s.in.seen[:min(len(s.in.seen), maxLine)]), "\uFFFD")
-	if c, err := s.in.Peek(1); err == nil && c[0] == ',' {
-		s.in.pass(1) // between the objects of a list on one line
+	if s.cut == nil {
+		reason := err.Error()
+		if !errors.Is(err, errCut) {
+			reason = "does not parse: " + reason
+		}
+		s.cut = &input.Error{Position: "line " + strconv.Itoa(doc.line), Expected: "a whole JSON object",
+			Found: "one that " + reason}
 	}
-	return doc
+	if end := bytes.IndexByte(s.text[:s.at], '\n'); end >= 0 && !s.lost {
+		s.at = end + 1
+	}
+	return nil
 }
 
 // textLine reads up to the next line end and keeps at most maxLine bytes.
-func (s *source) textLine() (*document, error) {
-	doc := newDocument(s.in.line, -1)
+func (s *source) textLine() *document {
+	doc := &document{line: s.line}
 	var kept []byte
-	total := 0
-	for ended := false; !ended; {
-		piece, err := s.in.Peek(max(1, s.in.Buffered()))
-		if len(piece) == 0 {
-			if err != io.EOF {
-				return nil, err
-			}
-			doc.open = true
-			break
+	total, ended := 0, false
+	for !ended && (s.at < len(s.text) || s.fill()) {
+		piece := s.text[s.at:]
+		end := bytes.IndexAny(piece, "\r\n")
+		if ended = end >= 0; ended {
+			piece = piece[:end]
+			s.at++
 		}
-		if end := bytes.IndexAny(piece, "\r\n"); end >= 0 {
-			piece, ended = piece[:end+1], true
-		}
-		total += len(piece)
 		kept = append(kept, piece[:min(len(piece), maxLine-len(kept))]...)
-		s.in.pass(len(piece))
+		s.at += len(piece)
+		total += len(piece)
+		s.forget()
 	}
+	doc.open = !ended && s.err == io.EOF
 	if total > maxLine {
 		s.long++
 	}
-	kept = color.ReplaceAll(bytes.TrimRight(kept, "\r\n"), nil)
+	kept = color.ReplaceAll(kept, nil)
 	at := 0
 	if at, doc.rank = prefix(kept[:min(len(kept), prefixBytes)]); at == len(kept) {
 		at = 0 // a line of nothing but prefixes is text
 	}
-	doc.raw, doc.text = string(kept), string(kept[at:])
-	if !utf8.ValidString(doc.raw) {
-		doc.raw, doc.text = strings.ToValidUTF8(doc.raw, "\uFFFD"), strings.ToValidUTF8(doc.text, "\uFFFD")
-	}
-	if label, v := labeled(doc.text); label != "" {
-		doc.set(label, v)
-	}
-	return doc, nil
+	doc.raw, doc.text = strings.ToValidUTF8(string(kept), "\uFFFD"), strings.ToValidUTF8(string(kept[at:]), "\uFFFD")
+	doc.readLabels()
+	return doc
 }
