@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -210,22 +213,37 @@ func TestReportOfDifferentWork(t *testing.T) {
 }
 
 // One result has one number for one thing: every number of its answer, as JSON has it, is on the page, and
-// text, Markdown and --brief say the same line and the same first numbers.
+// text, Markdown and --brief say the same line and the same first numbers. Those that CSV tables hold are there
+// to the last digit.
 func TestOneResultHasOneNumber(t *testing.T) {
-	for _, args := range [][]string{
-		{"trace", "../../testdata/torch/grouped-normal.rank0.json.gz", "../../testdata/torch/grouped-normal.rank1.json.gz"},
-		{"compare", "../../testdata/gptoss-ep4-loop"},
-		{"counts", "../../testdata/deepseek-ep4-ranks/counts-normal"},
-		{"place", "--ep", "4", "../../testdata/placement/stats"},
+	for _, c := range []struct {
+		args  []string
+		inCSV string // labels of numbers that the CSV has
+	}{
+		{[]string{"trace", "../../testdata/torch/grouped-normal.rank0.json.gz", "../../testdata/torch/grouped-normal.rank1.json.gz"},
+			"worst imbalance (layer 1)"},
+		{[]string{"compare", "../../testdata/gptoss-ep4-loop", "--table", "gain"}, "saved by even ranks"},
+		{[]string{"counts", "../../testdata/deepseek-ep4-ranks/counts-normal"}, "worst layer; floor there; by chance, 95th percentile"},
+		{[]string{"place", "--ep", "4", "../../testdata/placement/stats"},
+			"fall of the busiest rank's load; busiest rank now (max/mean); with the placement"},
+		{[]string{"compare", "--metric", "decode:tok/s:higher=$.decode", fieldResults + "vllm-one-launch-h100", "--table", "gain"}, "gain"},
+		{[]string{"compare", "--metric", "decode:tok/s:higher=$.decode", fieldResults + "vllm-one-launch-h100"}, "smallest gain of a launch"},
 	} {
-		out := map[string]string{}
-		for _, format := range []string{"json", "text", "md"} {
+		out, args := map[string]string{}, c.args
+		for _, format := range []string{"json", "text", "md", "csv"} {
+			given := args
+			if at := slices.Index(args, "--table"); at >= 0 && format != "csv" {
+				given = args[:at]
+			}
 			var code int
-			if out[format], _, code = invoke(t.Context(), append(args, "--format", format)...); code != exitDone {
+			if out[format], _, code = invoke(t.Context(), append(slices.Clone(given), "--format", format)...); code != exitDone {
 				t.Fatalf("%v: exit %d", args, code)
 			}
 		}
-		brief, _, _ := invoke(t.Context(), append(args, "--brief")...)
+		if at := slices.Index(args, "--table"); at >= 0 {
+			args = args[:at]
+		}
+		brief, _, _ := invoke(t.Context(), append(slices.Clone(args), "--brief")...)
 		file := filepath.Join(t.TempDir(), "r.json")
 		if err := os.WriteFile(file, []byte(out["json"]), 0o600); err != nil {
 			t.Fatal(err)
@@ -238,6 +256,18 @@ func TestOneResultHasOneNumber(t *testing.T) {
 		a, page := result.Answer, plainText(page)
 		if strings.TrimSpace(brief) != a.Line {
 			t.Errorf("%v: --brief says %q, JSON %q", args, brief, a.Line)
+		}
+		cells := map[float64]bool{}
+		for _, cell := range strings.FieldsFunc(out["csv"], func(r rune) bool { return r == ',' || r == '\n' }) {
+			if x, err := strconv.ParseFloat(cell, 64); err == nil {
+				cells[math.Abs(x)] = true
+			}
+		}
+		for label := range strings.SplitSeq(c.inCSV, "; ") {
+			at := slices.IndexFunc(a.Numbers, func(n answer.Number) bool { return n.Label == label })
+			if at < 0 || !cells[math.Abs(a.Numbers[at].Value.Float64())] {
+				t.Errorf("%v: the CSV lacks %q of %+v:\n%s", args, label, a.Numbers, out["csv"])
+			}
 		}
 		for place, text := range map[string]string{"page": page, "text": out["text"], "md": out["md"]} {
 			if !strings.Contains(text, a.Line) || !strings.Contains(text, a.Basis) {

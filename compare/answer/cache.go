@@ -3,10 +3,12 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/logits"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -24,7 +26,7 @@ func OfCache(v *logits.Verification, dir string) Answer {
 	switch best, sizes := v.AtFloor(); {
 	case bad > 0:
 		a.say(Failed, "cache.failed", "bad", bad, "files", n)
-		a.next("rewrite", "folder", folder)
+		a.next("rewrite", rewriting(v, folder)...)
 		return a.few()
 	case best < sizes:
 		a.say(Complete, "cache.some", "files", n, "best", best, "sizes", quantity.Count(sizes, "batch size"))
@@ -35,6 +37,22 @@ func OfCache(v *logits.Verification, dir string) Answer {
 	}
 	a.next("use", "folder", folder)
 	return a
+}
+
+// rewriting are the values of the command that wrote a cache, as far as its entries tell.
+func rewriting(v *logits.Verification, folder string) []any {
+	args := []any{"folder", folder, "model", "--model MODEL", "ranks", "RANKS", "mode", "MODE", "dtype", "DTYPE"}
+	if len(v.Balance) == 0 {
+		return args
+	}
+	b := v.Balance[0]
+	model := launch.Quote([]string{"--model", b.Model})
+	if _, err := router.FindModel(b.Model); err != nil {
+		i := slices.IndexFunc(v.Entries, func(e logits.EntryStatus) bool { return e.Experts > 0 })
+		model = fmt.Sprintf("--experts %d --top-k %d --method %s", v.Entries[max(0, i)].Experts, v.Entries[max(0, i)].TopK,
+			b.Method)
+	}
+	return append(args[:2], "model", model, "ranks", fmt.Sprint(b.Ranks), "mode", string(b.Mode), "dtype", string(b.DType))
 }
 
 // OfWritten answers what generate made sure of in a cache.

@@ -37,6 +37,9 @@ func (c *campaign) folder() string { return launch.Quote([]string{c.run.Folder})
 // again adds the step that runs a campaign of its kind anew, with so many pairs or launches.
 func (a *Answer) again(key string, c *campaign, n router.Number) {
 	flag, treatment, what := "--pairs", c.run.Treatment, "-- YOUR_BENCHMARK"
+	if c.run.Folder != "" && c.Command != "" { // of reports, Command names the files
+		what = "-- " + c.Command
+	}
 	if c.Design == gain.WithinLaunch {
 		flag, treatment = "--launches", "hook"
 	}
@@ -105,7 +108,7 @@ func (a *Answer) judge(c *campaign) {
 		a.say(v, key, "n", g.N, "what", what, "gain", g.Estimate, "low", g.Low, "high", g.High, "place", place)
 		a.next("five")
 	case c.Verdict == gain.Inconclusive:
-		a.shown(v, what, g, place, "")
+		a.shown(v, what, g, c.Threshold, place, "")
 		a.open(c, place)
 	case c.Verdict == gain.Equal:
 		a.say(v, "bench.equal", "one", string(c.Called(gain.Normal)), "other", string(c.Called(gain.Perfect)))
@@ -113,7 +116,7 @@ func (a *Answer) judge(c *campaign) {
 		a.say(v, "bench.builds", "one", string(c.Called(gain.Normal)), "other", string(c.Called(gain.Perfect)), "gain",
 			g.Estimate, "place", place)
 	default:
-		a.shown(v, what, g, place, caution(c))
+		a.shown(v, what, g, c.Threshold, place, caution(c))
 	}
 	for _, check := range c.Leading() {
 		if c.Verdict != gain.Inconclusive || check.Name != gain.CheckOutliers || len(c.Outliers) == 0 {
@@ -265,7 +268,10 @@ func caution(c *campaign) string {
 
 func campaignBasis(c *campaign) string {
 	text := fmt.Sprintf("interval of %s", quantity.Count(c.Gain.N, c.unit()))
-	threshold := " the threshold of " + quantity.Confidence(c.Threshold)
+	threshold := " the " + quantity.Confidence(c.Threshold) + " threshold"
+	if c.Threshold == 0 {
+		threshold = " 0 %"
+	}
 	switch c.Verdict {
 	case gain.Significant, gain.Faster:
 		text += " above" + threshold

@@ -149,7 +149,7 @@ func (a *Answer) predicted(c *diff.Comparison) {
 	s, measured := c.Split, c.Prediction.Measured
 	switch {
 	case measured != nil:
-		a.shown(Verdict(c.Prediction.Verdict), gain.Perfect.Label(), *measured, "", "")
+		a.shown(Verdict(c.Prediction.Verdict), gain.Perfect.Label(), *measured, 0, "", "")
 		parts := "gain measured, parts unknown from "
 		if s.Known() {
 			parts = "gain measured, parts predicted from "
@@ -277,9 +277,12 @@ func mostLoss(c *diff.Comparison) string {
 }
 
 // shown is the line of a measured gain: undecided where its interval contains the threshold, unshown where
-// it contains 0. place and caution say where it was measured and what to know first.
-func (a *Answer) shown(v Verdict, what string, g gain.Gain, place, caution string) {
-	key := "bench.gain"
+// it contains 0; a gain below the threshold says so. place and caution say where it was measured and what to know first.
+func (a *Answer) shown(v Verdict, what string, g gain.Gain, threshold float64, place, caution string) {
+	key, below := "bench.gain", 0.0
+	if v == Verdict(gain.NotSignificant) && g.High > 0 {
+		below = threshold
+	}
 	switch {
 	case v == Verdict(gain.Inconclusive) && g.Low > 0:
 		key = "bench.undecided"
@@ -288,8 +291,12 @@ func (a *Answer) shown(v Verdict, what string, g gain.Gain, place, caution strin
 	case g.Low <= 0 && g.High >= 0:
 		key = "bench.unshown"
 	}
-	a.say(v, key, "what", what, "What", capital(what), "gain", g.Estimate, "low", g.Low, "high", g.High, "place", place,
-		"caution", caution)
+	args := []any{"what", what, "What", capital(what), "gain", g.Estimate, "low", g.Low, "high", g.High, "place", place,
+		"caution", caution}
+	if below > 0 {
+		args = append(args, "below", below)
+	}
+	a.say(v, key, args...)
 }
 
 // gainOf is a measured gain; the gain of one launch has a widened interval.

@@ -43,7 +43,7 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 		a.next(f.Engine, "file", launch.Quote([]string{f.File}), "copies", copies)
 	}
 	switch {
-	case !best.Judged.Defined():
+	case !best.Judged.Defined(), best.Verdict == place.NoVerdict:
 		a.next("judge", args...)
 	case best.Verdict == place.Trial && len(files) == 0:
 		a.next("write", args...)

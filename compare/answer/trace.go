@@ -34,6 +34,9 @@ func OfTrace(t *trace.Trace, given string) Answer {
 	default:
 		a.judged(t)
 		a.look(t, given)
+		if arm := gain.Arm(t.Arm); slices.Contains(gain.Arms[:], arm) {
+			a.Line = caveat.Say("trace.under", "arm", arm.Label(), "line", strings.ToLower(a.Line[:1])+a.Line[1:])
+		}
 	}
 	a.Basis = traceBasis(t, a.Verdict)
 	return a.few()
@@ -172,7 +175,11 @@ func (a *Answer) look(t *trace.Trace, given string) {
 		a.next("experts", "ranks", len(t.Ranks))
 		a.next("measure")
 	case t.Arm == string(gain.Perfect) && !both:
-		a.next("balanced")
+		perfect := given
+		if strings.Contains(given, " ") { // compare takes several words for two sides
+			perfect = "PERFECT"
+		}
+		a.next("balanced", "perfect", perfect)
 	case !both:
 		a.next("loads", "load", loadToFill)
 	}
@@ -193,21 +200,15 @@ func countsOf(given string) (counts string, ok bool) {
 	return counts, strings.Contains(given, "--counts ")
 }
 
-// counted names the steps that an answer is of, where others were recorded too: "prefill, 8192 tokens" →
-// "prefill steps of 8192 tokens".
+// counted names the steps that an answer is of, where others were recorded too: "3 of 13 steps (prefill,
+// 8192 tokens)".
 func counted(t *trace.Trace) string {
 	kind, others := t.OtherKinds()
 	if kind == nil || len(others) == 0 {
 		return ""
 	}
-	word, size, sized := strings.Cut(kind.Name, ", ")
-	switch {
-	case sized:
-		return word + " steps of " + size
-	case word == "prefill" || word == "decode":
-		return word + " steps"
-	}
-	return "steps of " + word
+	return fmt.Sprintf("%d of %s (%s)", len(t.Times(nil).StepsOf(imbalance.Counts)),
+		quantity.Count(len(t.Times(nil).Steps), "step"), kind.Name)
 }
 
 // kinds is a reason on the steps that the answer is of, and how uneven others are; none where all

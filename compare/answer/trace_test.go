@@ -133,15 +133,14 @@ func TestTracesLeadOn(t *testing.T) {
 	}
 	perfect := traced(1.02, 1.01, false)
 	perfect.Arm = "perfect"
-	check(t, "perfect", OfTrace(perfect, "x"), Even, "", "", "moebalance compare NORMAL_DIR PERFECT_DIR")
+	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "", "moebalance compare NORMAL x")
 	graph := &trace.Trace{Graphs: []trace.GraphStat{{Stats: trace.Stats{TotalNS: 8e6, Instances: 4}}}}
 	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "", "profile")
 }
 
 // The answer says of which steps it is, where others were recorded too.
 func TestCountedSteps(t *testing.T) {
-	for name, want := range map[string]string{"prefill, 8192 tokens": "prefill steps of 8192 tokens", "decode": "decode steps",
-		"52.4 ms outside the experts": "steps of 52.4 ms outside the experts"} {
+	for name, want := range map[string]string{"prefill, 8192 tokens": "1 of 1 step (prefill, 8192 tokens)"} {
 		of := traced(1.5, 1.01, true)
 		of.StepKinds = []trace.StepKind{{Name: name, Steps: []int{3}}, {Name: "other", Steps: []int{4}}}
 		of.Cells = []trace.Cell{{Rank: 0, Step: 3, Layer: 2, Phase: trace.PhaseExperts, TotalNS: 9},

@@ -45,7 +45,7 @@ var words = []word{
 		"count one thing twice.", []string{"trace", "compare"}},
 	{"gain", "Throughput of balanced routing over learned routing, less 1; the unit that is repeated is a launch. A " +
 		"predicted gain is what balance saves per step over the step with balanced routing.", []string{"bench", "compare"}},
-	{"even ranks, even experts", "No rank has more expert work than another, which is all that a placement can do; no " +
+	{"even ranks, even expert sizes", "No rank has more expert work than another, which is all that a placement can do; no " +
 		"expert has more tokens than another, so that GEMMs have one size, which only balanced routing does.",
 		[]string{"compare"}},
 }

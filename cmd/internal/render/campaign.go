@@ -226,7 +226,10 @@ func secondaryTable(r gain.Result) table.Table {
 }
 
 func benchNotes(r source.Campaign) []string {
-	notes := []string{"campaign folder: " + r.Campaign.Folder}
+	var notes []string
+	if r.Campaign.Folder != "" {
+		notes = append(notes, "campaign folder: "+r.Campaign.Folder)
+	}
 	if r.Metric.Definition != "" {
 		notes = append(notes, r.Metric.Name+" is "+strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/"))
 	}

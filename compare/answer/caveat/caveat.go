@@ -91,16 +91,23 @@ func SeverityOf(w router.Warning) Severity {
 // Text words a warning. A warning that the catalog lacks brings its own words, or is told by its
 // name and values: open_ranges with 3 rows → "open ranges (rows 3)".
 func Text(w router.Warning) string {
-	if e, ok := find(w); ok {
+	e, ok := find(w)
+	switch {
+	case ok && complete(e.text, w.Args):
 		return fill(e.text, w.Args)
+	case ok && e.brief != "" && complete(e.brief, w.Args):
+		return fill(e.brief, w.Args)
 	}
 	var values []string
 	for _, name := range slices.Sorted(maps.Keys(w.Args)) {
-		if name != "why" {
+		if name != "why" && complete("{"+name+"}", w.Args) {
 			values = append(values, strings.ReplaceAll(name, "_", " ")+" "+write(w.Args[name], ""))
 		}
 	}
-	name := strings.NewReplacer("_", " ", ".", ": ").Replace(w.Key())
+	name := strings.ReplaceAll(w.Code, "_", " ")
+	if why, ok := w.Args["why"].(string); ok {
+		name += ": " + cmp.Or(unchecked[why], strings.ReplaceAll(why, "_", " "))
+	}
 	if len(values) > 0 {
 		name += " (" + strings.Join(values, ", ") + ")"
 	}
@@ -123,6 +130,17 @@ var (
 	placeholder = regexp.MustCompile(`\{(\w+)(?::([^}]*))?\}`)
 	optional    = regexp.MustCompile(`\[([^]]*)\]`)
 )
+
+// complete reports whether a text has all its values, but for those in brackets.
+func complete(text string, args router.Args) bool {
+	for _, p := range placeholder.FindAllStringSubmatch(optional.ReplaceAllString(text, ""), -1) {
+		v := list(args[p[1]])
+		if p[2] != "words" && len(of[float64](v)) == 0 && strings.Join(of[string](v), "") == "" {
+			return false
+		}
+	}
+	return true
+}
 
 func fill(text string, args router.Args) string {
 	text = optional.ReplaceAllStringFunc(text, func(part string) string {

@@ -79,7 +79,7 @@ func TestText(t *testing.T) {
 		"is at −2000 (vLLM issue 57883)":             router.Warn("eplb_not_running", "", "why", "overdue", "model", "m", "left", -2000),
 		"from the trace: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
 			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry
-		"hold – of expert time, 50.0 %":                                       router.Warn("little_evidence", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
+		"little evidence: time (share 0.5)":                                   router.Warn("little_evidence", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
 		"ranks 1 and 2 recorded different layers or steps: kernels":           router.Warn("ranks_differ", "", "why", "when", "rank", 1, "other", 2),
 		"ranks 1 and 2 recorded different layers or steps (3 and 4): kernels": router.Warn("ranks_differ", "", "why", "steps", "rank", 1, "other", 2, "own", 3, "others", 4),
 		"of one run: one begins 5.00 s after the other ended":                 router.Warn("different_runs", "", "why", "times", "rank", 1, "other", 2, "gap_ns", 5e9),

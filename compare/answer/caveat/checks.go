@@ -1,5 +1,15 @@
 package caveat
 
+// unchecked words why a check had nothing to look at, for checks without words of their own for it.
+var unchecked = map[string]string{
+	"few":        "too few launches to tell",
+	"no_pair":    "no complete pair to look at",
+	"noise":      "the values vary too much to tell",
+	"no_noise":   "the values do not vary",
+	"unnamed":    "no file is named, such as by --same",
+	"unrecorded": "was not recorded",
+}
+
 // checks words what a check of campaigns found; how much that weighs is its status. Under a check's
 // name alone, where that says what it wants, stands in few words what it found. A case without words,
 // as most that pass, says nothing beyond its status.

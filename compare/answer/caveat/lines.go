@@ -3,6 +3,7 @@ package caveat
 // lines words the lines and reasons of answers, by kind of result.
 var lines = map[string]string{
 	// A trace.
+	"trace.under":    "Under {arm}, {line}",
 	"trace.hidden":   "No answer: {launches:CUDA graph launch} hide the kernels inside {ns:ns} of GPU time.",
 	"trace.one_rank": "No answer: one rank was given; imbalance needs at least two ranks of one run.",
 	"trace.unknown":  "No answer: {why}.",
@@ -83,8 +84,8 @@ var lines = map[string]string{
 	"bench.one_open":   "{n:launch} cannot decide: speed changes by {low:+%} to {high:+%}{place}.",
 	"bench.equal":      "{one} and {other} are equally fast, within 1 %.",
 	"bench.builds":     "{other} is {gain:speed} than {one}{place}.",
-	"bench.gain":       "{What} is {gain:speed}{place}{caution}.",
-	"bench.unshown":    "No gain shown: speed changes by {low:+%} to {high:+%}{place}{caution}.",
+	"bench.gain":       "{What} is {gain:speed}{place}[, below the {below:0%} threshold]{caution}.",
+	"bench.unshown":    "No gain shown: speed changes by {low:+%} to {high:+%}{place}[, below the {below:0%} threshold]{caution}.",
 	"bench.undecided":  "Undecided: {what} is {low:%} to {high:%} faster{place}.",
 	"bench.open":       "No decision: the gain is between {low:+%} and {high:+%}{place}.",
 	"bench.outliers":   "No decision: {launches} {was} {how}; the gain is between {low:+%} and {high:+%}{place}.",
@@ -149,7 +150,7 @@ var steps = map[string][2]string{
 	"experts": {"Record the engine's expert counts: they show which experts to move.",
 		"moebalance counts --ep {ranks} COUNTS"},
 	"both":     {"Both arms are in this capture: compare them.", "moebalance compare {given}"},
-	"balanced": {"Record the learned router, and compare both.", "moebalance compare NORMAL_DIR PERFECT_DIR"},
+	"balanced": {"Record the learned router, and compare both.", "moebalance compare NORMAL {perfect}"},
 	"loads": {"Nothing to mend here: measure at the loads that you serve.",
 		"moebalance bench --points concurrency=8,64,256 -- YOUR_BENCHMARK {load}"},
 	"measure": {"Measure what balance gains.", "moebalance bench -- YOUR_BENCHMARK"},
@@ -199,7 +200,7 @@ var steps = map[string][2]string{
 	"trtllm": {"{file} is written: name it as moe_config.load_balancer in the options of TensorRT-LLM.",
 		"TRTLLM_SERVER --extra_llm_api_options OPTIONS_THAT_NAME {file}"},
 	"gain_placed": {"Measure it against what runs.", "moebalance bench --arm running --arm placed -- YOUR_BENCHMARK"},
-	"rewrite":     {"Write the cache again.", "moebalance logits generate --model MODEL --ep RANKS --cache {folder}"},
+	"rewrite":     {"Write the cache again.", "moebalance logits generate {model} --ep {ranks} --mode {mode} --dtype {dtype} --cache {folder}"},
 	"verify":      {"Check it.", "moebalance logits verify {folder}"},
 	"use":         {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook -- YOUR_BENCHMARK"},
 }
