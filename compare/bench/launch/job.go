@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,15 +40,12 @@ type Job struct {
 	Folder string   // for the log files of the server
 	Own    string   // the program to start for OwnName where none is on the path
 
-	Clients      []string      // addresses that the runs name, where nothing may listen before the server does
 	Ready        string        // URL that answers 2xx once the server is ready
 	ReadyTimeout time.Duration // 0 is none
 	Timeout      time.Duration // of the whole job; 0 is none
 	Grace        Grace
-	Ending       func()           // called when the command is about to be ended
-	Stall        time.Duration    // without output and GPU work, after which the job failed; 0 is none
-	Worked       func() time.Time // when a GPU was last seen at work; needed with Stall
-	Started      func(Group)      // called with the group of every process started
+	Ending       func()      // called when the command is about to be ended
+	Started      func(Group) // called with the group of every process started
 }
 
 // Run is one measured command.
@@ -78,11 +74,6 @@ type Outcome struct {
 func (j Job) Run(ctx context.Context) (Outcome, error) {
 	ctx, cancel := limited(ctx, j.Timeout, fmt.Errorf("%w of %s passed", errTimeout, j.Timeout))
 	defer cancel()
-	if j.Stall > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = j.watchStall(ctx)
-		defer cancel()
-	}
 	if j.Started == nil {
 		j.Started = func(Group) {}
 	}
@@ -154,13 +145,6 @@ func (j *running) run(ctx context.Context) error {
 	if answers(ctx, j.Ready) {
 		return fmt.Errorf("something answers at %s before the server is started: end it, or use another port",
 			shown.Masked(j.Ready))
-	}
-	for _, address := range j.Clients {
-		if conn, err := net.DialTimeout("tcp", address, 2*time.Second); err == nil {
-			conn.Close()
-			return fmt.Errorf("something listens at %s before the server is started, so the client would measure that: end it "+
-				"or use another port; if it passes requests on to the server, add --accept-difference %[1]s", address)
-		}
 	}
 	server, err := j.start(j.Server, j.Folder, ServerStdout, ServerStderr)
 	if err != nil {

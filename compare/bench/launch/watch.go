@@ -2,11 +2,8 @@ package launch
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/moebalance/moebalance/router"
@@ -26,7 +23,6 @@ type GPUWatch struct {
 	done   chan struct{}
 	gpus   []GPU
 	failed error
-	worked atomic.Int64 // Unix time of the last look that saw work, ns
 }
 
 // WatchGPUs begins to watch. A nil query watches nothing.
@@ -70,9 +66,6 @@ func (w *GPUWatch) look(ctx context.Context) error {
 	}
 	for i := range now {
 		g := &now[i]
-		if g.Utilization > 0 {
-			w.worked.Store(time.Now().UnixNano())
-		}
 		if g.Utilization >= busyPercent {
 			g.BusyLooks = 1
 		}
@@ -89,14 +82,6 @@ func (w *GPUWatch) look(ctx context.Context) error {
 	}
 	w.gpus = now
 	return nil
-}
-
-// Worked is when a look last saw a GPU at work; zero if none did.
-func (w *GPUWatch) Worked() time.Time {
-	if at := w.worked.Load(); at != 0 {
-		return time.Unix(0, at)
-	}
-	return time.Time{}
 }
 
 // End ends the watch, after the first look, and returns what it saw.
@@ -118,35 +103,6 @@ func MarkOwners(gpus []GPU, marker Marker) {
 			}
 		}
 	}
-}
-
-var errStalled = errors.New("stalled")
-
-// watchStall ends a job whose files do not change and that no GPU works for, for as long
-// as Stall allows.
-func (j Job) watchStall(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		bytes, last := int64(-1), time.Now()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(min(j.Stall/8, gpuInterval)):
-			}
-			if now := FolderSize(j.Folder); now != bytes {
-				bytes, last = now, time.Now()
-			}
-			if at := j.Worked(); at.After(last) {
-				last = at
-			}
-			if time.Since(last) >= j.Stall {
-				cancel(fmt.Errorf("%w: no output and no GPU work for %s (--stall)", errStalled, j.Stall))
-				return
-			}
-		}
-	}()
-	return ctx, func() { cancel(nil) }
 }
 
 // FolderSize is the size of all files of a folder.

@@ -3,12 +3,10 @@ package launch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,53 +38,6 @@ func TestClocksWhileBusy(t *testing.T) {
 	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 || g.TemperatureC != 46 ||
 		len(g.Processes) != 1 {
 		t.Errorf("%+v, want the mean of 1980 and 1900 MHz, the last temperature, the first look's process", g)
-	}
-	if since := time.Since(w.Worked()); since < 0 || since > time.Minute {
-		t.Errorf("worked at %v", w.Worked())
-	}
-	if w := WatchGPUs(context.Background(), nil, NewMarker("x")); !w.Worked().IsZero() {
-		t.Error("work was seen without a look")
-	}
-}
-
-// stalled runs a shell script as a job that may stall for so long. % in the script is
-// a quarter of that, in seconds.
-func stalled(t *testing.T, stall time.Duration, script string, worked func() time.Time) error {
-	t.Helper()
-	folder := t.TempDir()
-	_, err := Job{
-		Runs: []Run{{Words: []string{"sh", "-c", strings.ReplaceAll(script, "%", fmt.Sprint(stall.Seconds()/4))},
-			Folder: folder}}, Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker("stall-test"),
-		Grace: Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}, Ending: func() {},
-		Stall: stall, Worked: worked,
-	}.Run(context.Background())
-	return err
-}
-
-func TestStall(t *testing.T) {
-	never := func() time.Time { return time.Time{} }
-	if err := stalled(t, 200*time.Millisecond, "echo loading; sleep 60", never); !errors.Is(err, errStalled) ||
-		!strings.Contains(err.Error(), "no output and no GPU work for 200ms") {
-		t.Errorf("silent: %v", err)
-	}
-	for name, job := range map[string]struct {
-		script string
-		worked func() time.Time
-	}{
-		"prints":               {"for i in 1 2 3 4 5 6 7 8; do sleep %; echo $i; done", never},
-		"writes a file":        {"for i in 1 2 3 4 5 6 7 8; do sleep %; echo $i >>file; done", never},
-		"works on a GPU":       {"sleep %; sleep %; sleep %; sleep %; sleep %; sleep %", time.Now},
-		"ends before it could": {"sleep %; sleep %", never},
-	} {
-		// A busy machine may not come to the script for a while: then with more time.
-		stall := 200 * time.Millisecond
-		err := stalled(t, stall, job.script, job.worked)
-		for ; errors.Is(err, errStalled) && stall < 10*time.Second; err = stalled(t, stall, job.script, job.worked) {
-			stall *= 4
-		}
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 
