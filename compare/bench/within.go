@@ -129,6 +129,8 @@ func (r *runner) follow(l Launch, a *Attempt, job *launch.Job) error {
 		if err := os.Mkdir(folder, 0o777); err != nil {
 			return err
 		}
+	} else if doubt := control.Folder(folder).Doubt(); doubt != "" {
+		a.Warnings = append(a.Warnings, doubt)
 	}
 	if !r.Spec.alternates() {
 		s := segments{runner: r, launch: l, number: a.Number, folder: job.Folder, control: control.Folder(folder)}

@@ -14,7 +14,7 @@ const hidden = "(redacted)"
 // It is not --max-num-tokens, --tokenizer or --ssl-keyfile.
 const secretName = `(?:[A-Za-z0-9]+[-_.])*(?i:(?:api|auth|access|session|id|refresh|bearer)?token|(?:api|auth|access|` +
 	`secret)?key|api_?keys|secrets?|password|passwd|pwd|passphrase|credentials?|auth(?:orization)?|signature|sig|cookie|` +
-	`apikey)`
+	`apikey)(?i:_(?:db|prod|dev|test|hf|aws|s3|ssh|user|root|admin|\d+))?`
 
 // secretValue is what stands behind a name: quoted, or up to the next blank or end of
 // a command or parameter.
@@ -23,7 +23,7 @@ const secretValue = `(?:\\?"[^"\\]*\\?"|'[^']*'|[^\s;&|"'#]+)`
 var (
 	secretFlag  = regexp.MustCompile(`^--?` + secretName + `$`)
 	secretWord  = regexp.MustCompile(`^(-{0,2}` + secretName + `=)(?s:.+)$`)
-	secretInner = regexp.MustCompile(`((?:^|[\s;&?|"'({,\[])(?:-{0,2}` + secretName + `=|--?` + secretName +
+	secretInner = regexp.MustCompile(`((?:^|[\s;&?|"'` + "`" + `=({,\[])(?:-{0,2}` + secretName + `=|--?` + secretName +
 		`["']?\s+|(?i:bearer\s+)))` + secretValue)
 	// secretHeader is a header of HTTP, whose value goes on to the end of the line or quote.
 	secretHeader = regexp.MustCompile(

@@ -18,7 +18,7 @@ func TestMasked(t *testing.T) {
 		"Proxy-Authorization: Basic §", "X-Api-Key: §", "Cookie: session=§; a=b", "bearer §", "https://me:§@host/x",
 		"https://§@host/x",
 		`HF_TOKEN="§" run`, "HF_TOKEN='§' run", "env AWS_SECRET_ACCESS_KEY=§ run", "--api-key § --n 8",
-		"--openai-api-key=§", `{"api_key": "§", "n": 1}`, "{api_key=§}",
+		"--openai-api-key=§", "PWD_DB=§", "bench --metric 'x=token=§ ('", "missing ): `token=§ (`", `{"api_key": "§", "n": 1}`, "{api_key=§}",
 	} {
 		for _, secret := range []string{"hunter2", "S3cr3t+x", "SESAME"} {
 			got := Masked(strings.ReplaceAll(line, "§", secret))

@@ -53,6 +53,7 @@ type Driver struct {
 	number  int
 	longest time.Duration
 	acks    []Ack
+	before  map[int]Ack // by rank: its last answer
 }
 
 // The protocol's times.
@@ -120,7 +121,7 @@ func (d *Driver) Acks() []Ack { return d.acks }
 // Drive takes the launch through its plan. However it ends, the engine is told to go back
 // to its own router.
 func (d *Driver) Drive(ctx context.Context, p Plan) (err error) {
-	d.order.Sequence = d.Last
+	d.order.Sequence, d.before = d.Last, map[int]Ack{}
 	end := d.renew(ctx)
 	defer func() {
 		end()
@@ -272,6 +273,8 @@ func (d *Driver) answered() (done bool, seen int, err error) {
 	acks = slices.DeleteFunc(acks, func(a Ack) bool { return a.Sequence != d.order.Sequence })
 	for _, a := range acks {
 		ranks[a.Rank] = true
+		before := d.before[a.Rank]
+		d.before[a.Rank] = a
 		switch {
 		case a.Error != "":
 			return false, seen, fmt.Errorf("%w: rank %d says: %s", errLost, a.Rank, a.Error)
@@ -281,6 +284,10 @@ func (d *Driver) answered() (done bool, seen int, err error) {
 		case a.Arm != d.order.Arm || a.Router != "" && a.Router != d.order.Router:
 			return false, seen, fmt.Errorf("%w: asked for %s by router %s, rank %d acknowledged %s by router %s", errLost,
 				d.order.Arm, d.order.Router, a.Rank, cmp.Or(a.Arm, "no arm"), cmp.Or(a.Router, "unknown"))
+		// A rank answers an order once, and its steps go up.
+		case d.Ranks == 0 && (before.Sequence == a.Sequence && before.TimeNS != a.TimeNS || before.Steps > a.Steps):
+			return false, seen, fmt.Errorf("two engines answer as rank %d in one folder: start each with a folder of its own",
+				a.Rank)
 		case d.Ranks == 0 && a.Ranks < 1:
 			return false, seen, fmt.Errorf("%w: rank %d does not say how many ranks there are: give --ranks N", errLost, a.Rank)
 		case d.Ranks == 0:

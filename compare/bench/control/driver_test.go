@@ -145,6 +145,16 @@ func TestDriveEndsInAClearState(t *testing.T) {
 		{"counts that show nothing", func(_ *engine, d *Driver) {
 			d.Ready = func() error { return &NotFollowed{"counts"} }
 		}, true, "does not follow: counts", 3},
+		{"two engines of one rank in a folder", func(e *engine, d *Driver) {
+			e.follower.Ranks = 1
+			other := *e.follower
+			e.before = func(e *engine, n int) error { // the other one is a little later
+				if !e.runs[n].Timed {
+					return nil
+				}
+				return other.Poll(e.now, 0)
+			}
+		}, false, "two engines answer as rank 0", 10},
 		{"a client that fails in a timed run", func(e *engine, _ *Driver) {
 			e.before = func(e *engine, n int) error {
 				if n == 5 {

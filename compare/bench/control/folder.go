@@ -47,6 +47,14 @@ type Folder string
 
 const orderName = "arm.json"
 
+// Doubt says who else may write into the folder: whoever does leads the engine. Empty for its owner and group.
+func (f Folder) Doubt() string {
+	if info, err := os.Stat(string(f)); err == nil && info.Mode()&0o002 != 0 {
+		return fmt.Sprintf("everybody may write into %s, and so change the router: chmod o-w it", string(f))
+	}
+	return ""
+}
+
 // Write replaces the order, so that nobody reads half of one.
 func (f Folder) Write(o Order) error { return save(f, orderName, o) }
 
