@@ -9,12 +9,10 @@ import (
 type pages struct {
 	file  *os.File
 	size  int // of each, in bytes
-	count uint32
+	count int64
 }
 
 const (
-	// readAhead is how many bytes of pages that follow each other are read at once.
-	readAhead = 128 << 10
 	// slack is what may be read behind a page: a varint or an integer that begins on
 	// it.
 	slack = 16
@@ -29,15 +27,15 @@ const (
 // in UTF-16.
 func openPages(file *os.File) (*pages, error) {
 	head := make([]byte, 100)
-	if _, err := file.ReadAt(head, 0); err != nil {
-		return nil, errFallback
-	}
 	info, err := file.Stat()
 	if err != nil {
 		return nil, errFallback
 	}
+	if _, err := file.ReadAt(head, 0); err != nil {
+		return nil, errFallback
+	}
 	size, version, reserved := int(binary.BigEndian.Uint16(head[16:])), head[19], head[20]
-	count, maps, encoding := binary.BigEndian.Uint32(head[28:]), binary.BigEndian.Uint32(head[52:]),
+	count, maps, encoding := int64(binary.BigEndian.Uint32(head[28:])), binary.BigEndian.Uint32(head[52:]),
 		binary.BigEndian.Uint32(head[56:])
 	if size == 1 {
 		size = 1 << 16
@@ -45,28 +43,23 @@ func openPages(file *os.File) (*pages, error) {
 	if size < 512 || size&(size-1) != 0 || version > 2 || reserved != 0 || maps != 0 || encoding != 1 {
 		return nil, errFallback
 	}
-	if there := info.Size() / int64(size); count == 0 || int64(count) > there {
-		count = uint32(min(there, 1<<32-2))
+	if there := info.Size() / int64(size); count == 0 || count > there {
+		count = there
 	}
 	return &pages{file: file, size: size, count: count}, nil
 }
 
-// buffer has room for the pages that are read at once, and slack.
-func (p *pages) buffer() []byte { return make([]byte, max(readAhead, p.size)+slack) }
+// buffer has room for a page and slack.
+func (p *pages) buffer() []byte { return make([]byte, p.size+slack) }
 
-// read fills a buffer with the first of the pages of a list and those of them that
-// follow it in the file too. It returns how many these are.
-func (p *pages) read(list []uint32, buffer []byte) (n int, err error) {
-	most := min(len(list), len(buffer)/p.size)
-	for n = 1; n < most && list[n] == list[0]+uint32(n); n++ {
+// read fills a buffer with a page.
+func (p *pages) read(number uint32, buffer []byte) error {
+	begin := (int64(number) - 1) * int64(p.size)
+	if number == 0 || int64(number) > p.count || begin <= lockByte && lockByte < begin+int64(p.size) {
+		return errFallback
 	}
-	begin := (int64(list[0]) - 1) * int64(p.size)
-	end := begin + int64(n)*int64(p.size)
-	if begin < 0 || end > int64(p.count)*int64(p.size) || begin <= lockByte && lockByte < end {
-		return 0, errFallback
+	if _, err := p.file.ReadAt(buffer[:p.size], begin); err != nil {
+		return errFallback
 	}
-	if _, err := p.file.ReadAt(buffer[:end-begin], begin); err != nil {
-		return 0, errFallback
-	}
-	return n, nil
+	return nil
 }

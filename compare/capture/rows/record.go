@@ -1,58 +1,35 @@
 package rows
 
-import (
-	"bytes"
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // decoder takes the wanted columns out of records. A record is a header, which
 // begins with its own length and gives the type of each column's value, and then
 // the values. Source: https://www.sqlite.org/fileformat2.html section 2.1.
-//
-// Some hundred different headers serve millions of records: what one says is kept
-// for the next record that has the same.
 type decoder struct {
 	row     *Row
 	columns []column // up to the last one wanted
-	layouts [1 << layoutBits]layout
-}
-
-const layoutBits = 8
-
-// layout is what a header says of the wanted columns.
-type layout struct {
-	header    []byte
-	fields    []field // of the row's integers
-	null      uint64  // which of them are NULL
-	textBegin int
-	textEnd   int
-	hasText   bool
-	length    int  // of the record up to the last wanted column
-	whole     bool // the record ends there
-}
-
-// field is how to read an integer: the 8 bytes at a place, less the bits that
-// belong to what follows, where keep is −1; and plus where it is 0.
-type field struct {
-	at         uint32
-	drop       uint8
-	keep, plus int8
+	to      []int    // by column
 }
 
 // The types of values: NULL, integers of 1, 2, 3, 4, 6 and 8 bytes, reals, the
 // integers 0 and 1; from 12 on, even types are blobs and odd ones texts.
 const (
-	typeNull  = 0
-	typeLong  = 6
-	typeZero  = 8
-	typeOne   = 9
-	typeBlob  = 12
-	typeText  = 13
-	bitsOfInt = 64
+	typeNull = 0
+	typeLong = 6
+	typeZero = 8
+	typeOne  = 9
+	typeBlob = 12
+	typeText = 13
 )
 
-// sizes are the bytes of the values of types below typeBlob.
-var sizes = [typeBlob]int{0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0}
+// sizes are the bytes of the values of types whose number takes one byte.
+var sizes = func() (list [0x80]int) {
+	copy(list[:], []int{0, 1, 2, 3, 4, 6, 8, 8})
+	for kind := typeBlob; kind < len(list); kind++ {
+		list[kind] = (kind - typeBlob) / 2
+	}
+	return list
+}()
 
 func newDecoder(t *table) *decoder {
 	d := &decoder{row: t.newRow()}
@@ -61,98 +38,67 @@ func newDecoder(t *table) *decoder {
 			d.columns = t.columns[:i+1]
 		}
 	}
+	for _, c := range d.columns {
+		d.to = append(d.to, c.to)
+	}
 	return d
 }
 
 // decode reads a record of a length into the row. There are slack bytes behind it.
 func (d *decoder) decode(record []byte, length int) error {
-	size, n := varint(record)
-	if n > 2 || size < uint64(n) || size > uint64(length) {
+	size, at := varint(record)
+	if at > 2 || size < uint64(at) || size > uint64(length) {
 		return errFallback
 	}
-	header := record[:size]
-	l := &d.layouts[hash(header)]
-	if !bytes.Equal(l.header, header) {
-		if err := l.learn(record, n, int(size), d); err != nil {
-			return err
-		}
-	}
-	if length < l.length || l.whole && length > l.length {
-		return errFallback
-	}
-	row := d.row
-	for i := range row.integers {
-		f := &l.fields[i]
-		v := int64(binary.BigEndian.Uint64(record[f.at:])) >> (f.drop % bitsOfInt)
-		row.integers[i] = v&int64(f.keep) + int64(f.plus)
-	}
-	row.null, row.text, row.hasText = l.null, record[l.textBegin:l.textEnd], l.hasText
-	return nil
-}
-
-// hash spreads headers over the layouts.
-func hash(header []byte) (h uint64) {
-	const spread = 0x9E3779B97F4A7C15 // 2^64 over the golden ratio
-	for ; len(header) >= 8; header = header[8:] {
-		h = (h ^ binary.LittleEndian.Uint64(header)) * spread
-	}
-	for _, b := range header {
-		h = (h ^ uint64(b)) * spread
-	}
-	return h >> (64 - layoutBits)
-}
-
-// learn follows the header of a record, in which types stand from at to end.
-func (l *layout) learn(record []byte, at, end int, d *decoder) error {
-	*l = layout{header: l.header[:0], fields: append(l.fields[:0], make([]field, len(d.row.integers))...),
-		null: ^uint64(0), length: end}
-	header := record[:end]
-	for _, c := range d.columns {
+	end := int(size) // of the header
+	d.row.clear()
+	value := end // where the next one begins
+	for i, to := range d.to {
 		if at == end { // the row is older than the column
-			if c.to != unread && c.constant {
+			if to != unread && d.columns[i].constant {
 				return errFallback
 			}
 			continue
 		}
-		kind, n := varint(record[at:])
-		if at += n; n > 4 || at > end {
-			return errFallback
-		}
-		begin := l.length
-		if kind < typeBlob {
-			l.length += sizes[kind]
+		kind := uint64(record[at])
+		begin := value
+		if at++; kind < uint64(len(sizes)) {
+			value += sizes[kind]
 		} else {
-			l.length += int(kind-typeBlob) / 2
+			long, n := varint(record[at-1:])
+			if at += n - 1; n > 4 || at > end {
+				return errFallback
+			}
+			kind, value = long, value+int(long-typeBlob)/2
 		}
-		if c.to == unread {
+		if to == unread {
 			continue
 		}
-		if !l.place(c.to, kind, begin) {
+		if value > length || !d.row.take(to, kind, record[begin:], value-begin) {
 			return errFallback
 		}
 	}
-	l.whole = at == end
-	l.header = append(l.header, header...)
+	if value > length || at == end && value < length {
+		return errFallback
+	}
 	return nil
 }
 
-// place says where a column's value is. It is false for a value of another type
-// than is asked for, which SQLite converts.
-func (l *layout) place(to int, kind uint64, begin int) bool {
+// take sets a column to the value of a size at the beginning of b. It is false for a value of
+// another type than is asked for, which SQLite converts.
+func (r *Row) take(to int, kind uint64, b []byte, size int) bool {
 	switch {
 	case kind == typeNull:
-		return true
 	case to == toText:
-		l.textBegin, l.textEnd, l.hasText = begin, l.length, true
+		r.text, r.hasText = b[:size], true
 		return kind >= typeText && kind%2 == 1
 	case kind <= typeLong:
-		l.fields[to] = field{at: uint32(begin), drop: uint8(bitsOfInt - 8*sizes[kind]), keep: -1}
+		r.set(to, int64(binary.BigEndian.Uint64(b))>>(uint(64-8*size)%64))
 	case kind == typeZero || kind == typeOne:
-		l.fields[to].plus = int8(kind - typeZero)
+		r.set(to, int64(kind-typeZero))
 	default:
 		return false
 	}
-	l.null &^= 1 << to
 	return true
 }
 

@@ -52,6 +52,12 @@ func (r *Row) Subtract(i int, base int64) {
 // need not be UTF-8.
 func (r *Row) Text() (text []byte, ok bool) { return r.text, r.hasText }
 
+// clear makes all values NULL.
+func (r *Row) clear() {
+	clear(r.integers)
+	r.null, r.text, r.hasText = ^uint64(0), nil, false
+}
+
 // set is the i-th integer.
 func (r *Row) set(i int, v int64) {
 	r.integers[i] = v

@@ -72,68 +72,49 @@ func isReal(declared string) bool {
 		func(part string) bool { return strings.Contains(declared, part) })
 }
 
-// sql selects the wanted columns, converted, in the order in which they are stored.
-// No index may change the order of the rows.
+// sql selects what the query reads, converted, and NULL for what the table does not have. No
+// index may change the order of the rows.
 func (t *table) sql() string {
-	var list []string
-	for _, c := range t.wanted() {
-		kind := "INTEGER"
-		if c.to == toText {
-			kind = "TEXT"
+	list := slices.Repeat([]string{"NULL"}, len(t.Integers)+1)
+	for _, c := range t.columns {
+		switch name := `"` + strings.ReplaceAll(c.name, `"`, `""`) + `"`; {
+		case c.to == toText:
+			list[len(t.Integers)] = "CAST(" + name + " AS TEXT)"
+		case c.to != unread:
+			list[c.to] = "CAST(" + name + " AS INTEGER)"
 		}
-		list = append(list, "CAST("+quote(c.name)+" AS "+kind+")")
 	}
-	return "SELECT " + strings.Join(append(list, "NULL"), ", ") + " FROM " + quote(t.Table) +
-		" NOT INDEXED LIMIT -1 OFFSET ?"
-}
-
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// wanted are the columns that the query reads.
-func (t *table) wanted() []column {
-	return slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return c.to == unread })
+	return "SELECT " + strings.Join(list, ", ") + ` FROM "` + strings.ReplaceAll(t.Table, `"`, `""`) +
+		`" NOT INDEXED LIMIT -1 OFFSET ?`
 }
 
 // step has SQLite read the rows, without the first ones.
 func (t *table) step(ctx context.Context, db *sql.DB, without int64, visit func(*Row) error) error {
-	found, err := db.QueryContext(ctx, t.sql(), without)
-	if err != nil {
-		return err
+	row, numbers, text := t.newRow(), make([]sql.NullInt64, len(t.Integers)), []byte(nil)
+	targets := []any{}
+	for i := range numbers {
+		targets = append(targets, &numbers[i])
 	}
-	defer found.Close()
-	row, wanted := t.newRow(), t.wanted()
-	numbers := make([]sql.NullInt64, len(wanted))
-	targets := make([]any, len(wanted), len(wanted)+1)
-	for i, c := range wanted {
-		targets[i] = &numbers[i]
-		if c.to == toText {
-			targets[i] = &row.text
-		}
-	}
-	targets = append(targets, new(any))
-	for found.Next() {
-		if err := found.Scan(targets...); err != nil {
+	return ask(ctx, db, t.sql(), without, func(found *sql.Rows) error {
+		if err := found.Scan(append(targets, &text)...); err != nil {
 			return err
 		}
-		clear(row.integers)
-		row.null, row.hasText = ^uint64(0), row.text != nil
-		for i, c := range wanted {
-			if c.to != toText && numbers[i].Valid {
-				row.set(c.to, numbers[i].Int64)
+		row.clear()
+		row.text, row.hasText = text, text != nil
+		for i, n := range numbers {
+			if n.Valid {
+				row.set(i, n.Int64)
 			}
 		}
-		if err := visit(row); err != nil {
-			return err
-		}
-	}
-	return found.Err()
+		return visit(row)
+	})
 }
 
 func (t *table) newRow() *Row { return &Row{integers: make([]int64, len(t.Integers))} }
 
-// ask hands every row of a statement about a table to visit.
-func ask(ctx context.Context, db *sql.DB, text, table string, visit func(*sql.Rows) error) error {
-	found, err := db.QueryContext(ctx, text, table)
+// ask hands every row of a statement with an argument to visit.
+func ask(ctx context.Context, db *sql.DB, text string, argument any, visit func(*sql.Rows) error) error {
+	found, err := db.QueryContext(ctx, text, argument)
 	if err != nil {
 		return err
 	}
