@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -16,95 +17,109 @@ import (
 // general reader because it builds no tokens, and looks at what it skips only to reject
 // what is no JSON. As with jsontext, against which it is tested, names may come
 // twice and texts need not be UTF-8. Errors stay: after the first one nothing is read.
+//
+// What is read within whole sees the bytes that are there and fails at their end; then it is
+// read again with more of them. So nothing else waits for bytes.
 type jsonScanner struct {
 	in     io.Reader
 	buffer []byte
 	at     int   // the next byte
-	kept   int   // the first byte of what is being read
 	before int64 // bytes of the document before the buffer
 	depth  int
 	first  bool   // nothing stands between the last bracket and the next value
-	copied []byte // a text without its escapes, or one that the next byte could overwrite
+	copied []byte // a text without its escapes
 	ended  error  // of the reader, io.EOF at the document's end
 	err    error
 }
 
 const (
-	// tokenLimit bounds one text or number: it is held whole.
-	tokenLimit = 1 << 24
+	// elementLimit bounds what is read in one: it is held whole.
+	elementLimit = 1 << 24
 	// depthLimit bounds how deep values nest.
 	depthLimit = 10_000
 )
 
-// more reads behind the buffer's end, after moving what is being read to its beginning.
-func (s *jsonScanner) more() bool {
-	n := copy(s.buffer, s.buffer[s.kept:])
-	s.before += int64(s.kept)
-	s.at, s.kept, s.buffer = s.at-s.kept, 0, s.buffer[:n]
-	switch {
-	case s.err != nil:
-		return false
-	case n == tokenLimit:
-		s.err = &input.Error{Expected: fmt.Sprintf("strings of at most %d bytes", tokenLimit), Found: "a longer one",
-			Err: ErrDamaged}
-		return false
-	case n == cap(s.buffer):
-		s.buffer = append(make([]byte, 0, max(1<<16, 2*n)), s.buffer...)
-	}
-	for n == len(s.buffer) && s.ended == nil {
-		var got int
-		got, s.ended = s.in.Read(s.buffer[n:cap(s.buffer)])
-		s.buffer = s.buffer[:n+got]
-	}
-	if n == len(s.buffer) {
-		if s.err = s.ended; s.err == io.EOF {
-			s.err = io.ErrUnexpectedEOF
+// whole reads an element of the document, and reads it again while more of it arrives.
+func (s *jsonScanner) whole(read func()) {
+	for s.err == nil {
+		at, depth, first := s.at, s.depth, s.first
+		if read(); s.err != io.ErrUnexpectedEOF {
+			return
+		}
+		if s.ended != nil && s.ended != io.EOF {
+			s.err = s.ended
+		} else if s.ended == nil {
+			s.at, s.depth, s.first, s.err = at, depth, first, nil
+			s.more()
 		}
 	}
-	return s.err == nil
+}
+
+// more reads as much again as is not yet read of the buffer, or more.
+func (s *jsonScanner) more() {
+	n := copy(s.buffer, s.buffer[s.at:])
+	s.before, s.at, s.buffer = s.before+int64(s.at), 0, s.buffer[:n]
+	if n >= elementLimit {
+		s.err = &input.Error{Expected: fmt.Sprintf("elements of at most %d bytes", elementLimit), Found: "a longer one",
+			Err: ErrDamaged}
+		return
+	}
+	if 2*n >= cap(s.buffer) {
+		s.buffer = append(make([]byte, 0, max(1<<16, 4*n)), s.buffer...)
+	}
+	for len(s.buffer) < 2*n+1 && s.ended == nil {
+		var got int
+		got, s.ended = s.in.Read(s.buffer[len(s.buffer):cap(s.buffer)])
+		s.buffer = s.buffer[:len(s.buffer)+got]
+	}
+}
+
+// element reads the next element of the object or list; it is false at their end.
+func (s *jsonScanner) element(end byte, read func()) (there bool) {
+	s.whole(func() {
+		if there = s.next(end); there {
+			read()
+		}
+	})
+	return there && s.err == nil
 }
 
 // end fails if anything but white space is left.
 func (s *jsonScanner) end() {
-	if s.err == nil && s.peek() == 0 && s.at == len(s.buffer) && s.ended == io.EOF {
+	if s.err != nil {
+		return
+	}
+	s.whole(func() {
+		if s.peek(); s.err == nil {
+			s.fail("the end of the document")
+		}
+	})
+	if s.err == io.ErrUnexpectedEOF && s.ended == io.EOF {
 		s.err = nil
-	} else {
-		s.fail("the end of the document")
 	}
 }
 
-// fail tells the byte at which the document is no JSON, unless it has failed already.
+// fail tells the byte at which the document is no JSON, or that no byte is there.
 func (s *jsonScanner) fail(expected string) {
-	if s.err == nil {
+	switch {
+	case s.err != nil:
+	case s.at == len(s.buffer):
+		s.err = io.ErrUnexpectedEOF
+	default:
 		s.err = &input.Error{Position: fmt.Sprintf("byte %d", s.before+int64(s.at)), Expected: expected,
-			Found: fmt.Sprintf("%q", s.buffer[s.at:min(s.at+1, len(s.buffer))]), Err: ErrDamaged}
+			Found: fmt.Sprintf("%q", s.buffer[s.at:s.at+1]), Err: ErrDamaged}
 	}
 }
 
-// peek is the next byte that is not white space, 0 after an error or at the end.
+// peek is the next byte that is not white space, 0 after an error.
 func (s *jsonScanner) peek() byte {
-	if s.at < len(s.buffer) && s.buffer[s.at] > ' ' {
-		s.kept = s.at
-		return s.buffer[s.at]
-	}
-	return s.space()
-}
-
-// space is peek where there may be white space.
-func (s *jsonScanner) space() byte {
-	for {
-		at, b := s.at, s.buffer
-		for at < len(b) && (b[at] == ' ' || b[at] == '\n' || b[at] == '\t' || b[at] == '\r') {
-			at++
-		}
-		s.at, s.kept = at, at
-		if at < len(b) {
-			return b[at]
-		}
-		if !s.more() {
-			return 0
+	for ; s.at < len(s.buffer); s.at++ {
+		if c := s.buffer[s.at]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c
 		}
 	}
+	s.fail("more")
+	return 0
 }
 
 // begin enters an object or a list. A value of another kind is skipped.
@@ -143,16 +158,12 @@ func (s *jsonScanner) next(end byte) bool {
 	return s.err == nil
 }
 
-// name reads the name of a member, which is valid until the next value is read.
+// name reads the name of a member.
 func (s *jsonScanner) name() []byte {
-	name := s.unescaped()
-	if s.at == len(s.buffer) || s.buffer[s.at] != ':' {
-		s.copied = append(s.copied[:0], name...)
-		name = s.copied
-		if s.peek() != ':' {
-			s.fail("':'")
-			return nil
-		}
+	name := s.text()
+	if s.peek() != ':' {
+		s.fail("':'")
+		return nil
 	}
 	s.at++
 	return name
@@ -166,7 +177,7 @@ func (s *jsonScanner) value() []byte {
 		s.skip()
 		return nil
 	case '"':
-		return s.unescaped()
+		return s.text()
 	}
 	return s.word()
 }
@@ -182,50 +193,37 @@ func (s *jsonScanner) skip() {
 		for s.begin('['); s.next(']'); {
 			s.skip()
 		}
-	case '"':
-		s.text()
 	default:
-		s.word()
+		s.value()
 	}
 }
 
-// unescaped reads the text that peek has seen.
-func (s *jsonScanner) unescaped() []byte {
-	text, escaped := s.text()
-	if escaped {
-		// the error is of text that is not UTF-8, which is replaced
-		s.copied, _ = jsontext.AppendUnquote(s.copied[:0], s.buffer[s.kept:s.at])
-		return s.copied
-	}
-	return text
-}
-
-// text reads the text that peek has seen, still with its escapes.
-func (s *jsonScanner) text() (text []byte, escaped bool) {
+// text reads the text that peek has seen.
+func (s *jsonScanner) text() []byte {
 	if s.err != nil || s.at == len(s.buffer) || s.buffer[s.at] != '"' {
 		s.fail("a text")
-		return nil, false
+		return nil
 	}
-	for s.at++; ; {
+	begin, escaped := s.at, false
+	for s.at++; s.err == nil; {
 		s.at += plain(s.buffer[s.at:])
 		switch {
-		case s.at == len(s.buffer):
-			if !s.more() {
-				return nil, false
-			}
-		case s.buffer[s.at] == '"':
-			s.at++
-			return s.buffer[s.kept+1 : s.at-1], escaped
-		case s.buffer[s.at] != '\\':
+		case s.at == len(s.buffer) || s.buffer[s.at] < ' ':
 			s.fail("a text without control characters")
-			return nil, false
-		default:
+		case s.buffer[s.at] == '\\':
 			escaped = true
-			if !s.escape() {
-				return nil, false
+			s.escape()
+		default:
+			s.at++
+			if !escaped {
+				return s.buffer[begin+1 : s.at-1]
 			}
+			// the error is of text that is not UTF-8, which is replaced
+			s.copied, _ = jsontext.AppendUnquote(s.copied[:0], s.buffer[begin:s.at])
+			return s.copied
 		}
 	}
+	return nil
 }
 
 // plain is the number of bytes before the first quote, backslash or control character.
@@ -245,43 +243,54 @@ func plain(b []byte) (n int) {
 }
 
 // escape reads a backslash and what belongs to it.
-func (s *jsonScanner) escape() bool {
+func (s *jsonScanner) escape() {
 	digits := 0
-	for i := 1; i <= 1+digits; i++ {
-		if s.at+i >= len(s.buffer) && !s.more() {
-			return false
+	for s.at++; ; digits-- {
+		c := byte(0)
+		if s.at < len(s.buffer) {
+			c = s.buffer[s.at]
 		}
-		switch c := s.buffer[s.at+i]; {
-		case i == 1 && c == 'u':
-			digits = 4
-		case i == 1 && strings.IndexByte(`"\/bfnrt`, c) >= 0:
-		case i > 1 && (c-'0' < 10 || (c|0x20)-'a' < 6):
+		switch {
+		case digits > 0 && (c-'0' < 10 || (c|0x20)-'a' < 6):
+		case digits == 0 && c == 'u':
+			digits = 5
+		case digits == 0 && strings.IndexByte(`"\/bfnrt`, c) >= 0:
+			digits = 1
 		default:
 			s.fail("an escape that JSON has")
-			return false
+			return
+		}
+		if s.at++; digits == 1 {
+			return
 		}
 	}
-	s.at += 2 + digits
-	return true
 }
 
 // word reads the number, true, false or null that peek has seen.
 func (s *jsonScanner) word() []byte {
-	if n := number(s.buffer[s.at:]); n > 0 && s.at+n < len(s.buffer) && !inWord(s.buffer[s.at+n]) {
-		s.at += n
-		return s.buffer[s.kept:s.at]
+	rest := s.buffer[s.at:]
+	n := number(rest)
+	for _, word := range words {
+		if n == 0 && bytes.HasPrefix(rest, word) {
+			n = len(word)
+		}
 	}
-	for s.err == nil && (s.at < len(s.buffer) || s.more()) && inWord(s.buffer[s.at]) {
-		s.at++
+	end := n
+	for end < len(rest) && inWord(rest[end]) {
+		end++
 	}
-	word := s.buffer[s.kept:s.at]
-	if s.err == nil && (len(word) == 0 || number(word) < len(word)) && string(word) != "true" &&
-		string(word) != "false" && string(word) != "null" {
-		s.at = s.kept
+	if end == len(rest) {
+		s.at = len(s.buffer)
+	}
+	if n == 0 || end > n || end == len(rest) {
 		s.fail("a value")
+		return nil
 	}
-	return word
+	s.at += n
+	return rest[:n]
 }
+
+var words = [][]byte{[]byte("true"), []byte("false"), []byte("null")}
 
 func inWord(c byte) bool {
 	return c-'0' < 10 || c == '.' || (c|0x20)-'a' < 26 || c == '-' || c == '+'

@@ -3,6 +3,7 @@ package capture
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -58,18 +59,18 @@ type torchReader struct {
 	spans       *spans
 	kernelNames *interner
 	operators   *interner
-	ids         *interner           // of processes and threads, as text
-	threads     *Index[torchThread] // of calls, ranges and kernels' streams
-	streams     []int32             // by kernel: the stream it ran on, among threads
-	externals   []int64             // by kernel: the external id of the operator that launched it
+	threads     *interner // of calls, ranges and kernels' streams: process, thread, mark
+	key         []byte    // of a thread
+	streams     []int32   // by kernel: the stream it ran on, among threads
+	externals   []int64   // by kernel: the external id of the operator that launched it
 	called      []torchOperatorCall
-	processes   map[int32]bool // that made calls
+	processes   map[string]bool // that made calls
 
 	origin   int64 // time of the first event; all others are relative to it
 	placed   bool  // origin is known
 	base     int64 // nanoseconds of the epoch at time 0
-	rank     int
-	world    int
+	rank     int64
+	world    int64
 	listed   bool // there is a list of events
 	metadata Metadata
 }
@@ -78,13 +79,6 @@ type torchReader struct {
 type torchOperatorCall struct {
 	external int64
 	operator int32
-}
-
-// torchThread is a thread of a process, or a stream of a device: Kineto writes
-// both as pid and tid.
-type torchThread struct {
-	pid, tid int32
-	gpu      bool
 }
 
 // isTorchTrace looks for an object or a list at the beginning, behind gzip too.
@@ -149,8 +143,8 @@ func readTorch(ctx context.Context, from io.Reader, progress func(int64)) (*Reco
 	in, stop := ahead(in)
 	defer stop()
 	t := &torchReader{in: jsonScanner{in: in}, work: newWork(), calls: newCalls(), spans: newSpans(),
-		kernelNames: newInterner(), operators: newInterner(), ids: newInterner(), threads: NewIndex[torchThread](0),
-		rank: router.NoID, processes: map[int32]bool{}}
+		kernelNames: newInterner(), operators: newInterner(), threads: newInterner(), rank: router.NoID,
+		processes: map[string]bool{}}
 	t.operators.of(nil)
 	if err := t.read(); err != nil {
 		return nil, err
@@ -178,83 +172,62 @@ func (w *watchedReader) Read(b []byte) (int, error) {
 
 // read walks the document: an object with a list of events, or the list alone.
 func (t *torchReader) read() error {
-	if t.in.peek() == '[' {
+	in, list := &t.in, false
+	if in.whole(func() { list = in.peek() == '[' }); list {
 		t.events()
-	} else if t.in.begin('{') {
-		for t.in.next('}') {
-			t.readMember(string(t.in.name()))
+	} else if in.whole(func() { in.begin('{') }); in.err == nil {
+		name := ""
+		for in.element('}', func() { name = string(in.name()) }) {
+			if name == "traceEvents" {
+				t.events()
+			} else {
+				in.whole(func() { t.readMember(name) })
+			}
 		}
 	}
-	t.in.end()
-	return t.in.err
+	in.end()
+	return in.err
 }
 
 // events reads the list of events.
 func (t *torchReader) events() {
 	t.listed = true
-	if t.in.begin('[') {
-		for t.in.next(']') {
-			t.readEvent()
-		}
+	list := false
+	t.in.whole(func() { list = t.in.begin('[') })
+	for list && t.in.element(']', t.readEvent) {
+		t.keep(&t.event)
 	}
 }
 
+// readMember takes what the trace says about itself: the name of the first device, for example.
 func (t *torchReader) readMember(name string) {
-	switch name {
-	case "traceEvents":
-		t.events()
+	switch in := &t.in; name {
 	case "baseTimeNanoseconds":
 		t.number(&t.base)
 	case "schemaVersion":
-		if n, err := strconv.Atoi(string(t.in.value())); err == nil {
+		if n, err := strconv.Atoi(string(in.value())); err == nil {
 			t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
 		}
 	case "distributedInfo":
-		t.readDistributed()
+		t.members(map[string]func(){"rank": func() { t.number(&t.rank) }, "world_size": func() { t.number(&t.world) }})
 	case "deviceProperties":
-		t.readDevices()
+		for list := in.begin('['); list && in.next(']'); {
+			t.members(map[string]func(){"name": func() {
+				t.metadata.GPU = cmp.Or(t.metadata.GPU, valid(string(in.value())))
+			}})
+		}
 	default:
-		t.in.skip()
+		in.skip()
 	}
 }
 
-// readDevices takes the name of the first device.
-func (t *torchReader) readDevices() {
-	if !t.in.begin('[') {
-		return
-	}
-	for t.in.next(']') {
-		if !t.in.begin('{') {
-			continue
-		}
-		for t.in.next('}') {
-			if string(t.in.name()) != "name" || t.metadata.GPU != "" {
-				t.in.skip()
-				continue
-			}
-			t.metadata.GPU = string(bytes.ToValidUTF8(t.in.value(), []byte("\uFFFD")))
-		}
-	}
-}
-
-func (t *torchReader) readDistributed() {
-	if !t.in.begin('{') {
-		return
-	}
-	for t.in.next('}') {
-		var to *int
-		switch string(t.in.name()) {
-		case "rank":
-			to = &t.rank
-		case "world_size":
-			to = &t.world
-		default:
+// members reads those members of an object that are known.
+func (t *torchReader) members(known map[string]func()) {
+	for object := t.in.begin('{'); object && t.in.next('}'); {
+		if read := known[string(t.in.name())]; read != nil {
+			read()
+		} else {
 			t.in.skip()
-			continue
-		}
-		n := int64(-1)
-		if t.number(&n); n >= 0 && n < MaxRanks {
-			*to = int(n)
 		}
 	}
 }

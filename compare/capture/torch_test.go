@@ -68,7 +68,7 @@ func TestTorchTracesThatAreNone(t *testing.T) {
 		{"a bad escape", `[{"name": "\x"}]`, ErrDamaged},
 		{"too deep", strings.Repeat("[", 20_000), ErrDamaged},
 		{"a number that JSON does not have", `[{"ts": NaN}]`, ErrDamaged},
-		{"a string without an end", `[{"name": "` + strings.Repeat("x", 2*tokenLimit), ErrDamaged},
+		{"a string without an end", `[{"name": "` + strings.Repeat("x", 2*elementLimit), ErrDamaged},
 		{"a bare list", `[`, ErrTruncated},
 	} {
 		path := filepath.Join(t.TempDir(), "trace.json")

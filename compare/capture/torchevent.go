@@ -15,26 +15,24 @@ type torchEvent struct {
 	kind        torchKind
 	complete    bool
 	name        []byte
-	pid, tid    int32 // numbers of their texts
+	pid, tid    []byte
 	start       int64
 	duration    int64
 	timed       bool
-	lasting     bool // has a duration
+	lasting     bool  // has a duration
+	bad         int64 // times that are none
 	correlation uint32
 	device      int64 // −1 where not recorded
 	node        int64
 	external    int64 // of an operator and the kernels it launched
 }
 
-// readEvent reads one event and keeps it if it counts.
+// readEvent reads one event.
 func (t *torchReader) readEvent() {
-	if !t.in.begin('{') {
-		return
-	}
 	e := &t.event
-	*e = torchEvent{name: e.name[:0], correlation: noCorrelation, device: -1, pid: -1,
-		tid: -1, external: noExternal}
-	for t.in.next('}') {
+	*e = torchEvent{name: e.name[:0], pid: e.pid[:0], tid: e.tid[:0], correlation: noCorrelation, device: -1,
+		external: noExternal}
+	for object := t.in.begin('{'); object && t.in.next('}'); {
 		switch string(t.in.name()) {
 		case "ph":
 			if e.complete = string(t.in.value()) == "X"; !e.complete {
@@ -49,29 +47,23 @@ func (t *torchReader) readEvent() {
 		case "name":
 			e.name = append(e.name[:0], t.in.value()...)
 		case "pid":
-			e.pid = t.ids.of(t.in.value())
+			e.pid = append(e.pid[:0], t.in.value()...)
 		case "tid":
-			e.tid = t.ids.of(t.in.value())
+			e.tid = append(e.tid[:0], t.in.value()...)
 		case "ts":
-			t.time(&e.start, &e.timed)
+			e.time(t.in.value(), &e.start, &e.timed)
 		case "dur":
-			t.time(&e.duration, &e.lasting)
+			e.time(t.in.value(), &e.duration, &e.lasting)
 		case "args":
 			t.readArguments(e)
 		default:
 			t.in.skip()
 		}
 	}
-	if e.complete && e.timed && t.in.err == nil {
-		t.keep(e)
-	}
 }
 
 func (t *torchReader) readArguments(e *torchEvent) {
-	if !t.in.begin('{') {
-		return
-	}
-	for t.in.next('}') {
+	for object := t.in.begin('{'); object && t.in.next('}'); {
 		switch string(t.in.name()) {
 		case "correlation":
 			id := int64(-1)
@@ -92,17 +84,15 @@ func (t *torchReader) readArguments(e *torchEvent) {
 // time reads microseconds as whole nanoseconds, exactly where they are written
 // with up to three decimals, as Kineto does: a float64 would lose nanoseconds of
 // the epoch.
-func (t *torchReader) time(to *int64, known *bool) {
-	text := t.in.value()
-	if t.in.err != nil || len(text) == 0 {
+func (e *torchEvent) time(text []byte, to *int64, known *bool) {
+	if len(text) == 0 {
 		return
 	}
-	ns, ok := nanoseconds(text)
-	if !ok {
-		t.work.issues[OutOfRange]++
-		return
+	if ns, ok := nanoseconds(text); ok {
+		*to, *known = ns, true
+	} else {
+		e.bad++
 	}
-	*to, *known = ns, true
 }
 
 // nanoseconds reads decimal microseconds; digits beyond a nanosecond are cut.

@@ -5,18 +5,20 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
 
 // keep stores an event in the part of the recording that it belongs to.
 func (t *torchReader) keep(e *torchEvent) {
-	if e.kind == torchIgnored {
+	if e.bad > 0 {
+		t.work.issues[OutOfRange] += e.bad
+	}
+	if !e.complete || !e.timed || e.kind == torchIgnored {
 		return
 	}
 	if e.kind == torchOperator {
@@ -62,14 +64,14 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) error {
 	device := e.device
 	if device < 0 {
 		device = 0
-		if n, err := strconv.ParseInt(t.idText(e.pid), 10, 32); err == nil {
+		if n, err := strconv.ParseInt(string(e.pid), 10, 32); err == nil {
 			device = n
 		}
 	}
 	if e.external == int64(e.correlation) {
 		e.external = noExternal // before PyTorch 2.1 the correlation id stands in place of an operator's
 	}
-	stream := t.threads.Number(torchThread{e.pid, e.tid, true})
+	stream := t.thread(e, true)
 	t.streams, t.externals = append(t.streams, stream), append(t.externals, e.external)
 	return t.work.add(Kernel{Start: start, End: end, Name: t.kernelNames.of(e.name),
 		Device: t.work.devices.Number(Device{Ordinal: int32(min(max(device, -1), math.MaxInt32))})},
@@ -86,19 +88,19 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	if launches := kind == kernelCall || kind == graphCall; launches && e.correlation == noCorrelation {
 		return
 	} else if launches {
-		t.processes[e.pid] = true
+		t.processes[string(e.pid)] = true
 	}
 	if bytes.HasSuffix(e.name, []byte("GraphLaunch")) {
 		t.metadata.GraphLaunches++
 	}
-	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.threads.Number(torchThread{e.pid, e.tid, false})},
+	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.thread(e, false)},
 		0, e.correlation)
 }
 
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {
 	t.spans.add(Range{
 		Start: start, End: end, Name: t.spans.names.of(bytes.TrimPrefix(withoutInstance(e.name), []byte("nn.Module: "))),
-		Thread: t.threads.Number(torchThread{e.pid, e.tid, e.kind == torchProjection}),
+		Thread: t.thread(e, e.kind == torchProjection),
 	}, e.lasting)
 }
 
@@ -119,12 +121,17 @@ func (t *torchReader) callers(rec *Recording) {
 	}
 }
 
-// idText is the process or thread with a number, empty for none.
-func (t *torchReader) idText(id int32) string {
-	if id < 0 {
-		return ""
+// onGPU is behind the key of a stream.
+const onGPU = "\x00GPU"
+
+// thread numbers a thread of a process, or a stream of a device: Kineto writes both as pid and
+// tid.
+func (t *torchReader) thread(e *torchEvent, gpu bool) int32 {
+	t.key = append(append(append(t.key[:0], e.pid...), 0), e.tid...)
+	if gpu {
+		t.key = append(t.key, onGPU...)
 	}
-	return t.ids.names[id]
+	return t.threads.of(t.key)
 }
 
 // recording joins what the reader kept, by the same merger as an export's.
@@ -150,13 +157,13 @@ func (t *torchReader) recording() (*Recording, error) {
 		t.work.names[i] = demangled(name)
 	}
 	ids := NewIndex[int64](0) // of threads, whose numbers stay
-	for i := range t.threads.Values {
+	for i := range t.threads.names {
 		ids.Number(process | int64(i))
 	}
 	t.calls.threads, t.spans.threads = ids, ids
 	rec := join(t.work, t.calls, t.spans)
-	for i, thread := range t.threads.Values {
-		rec.Threads[i].GPU = thread.gpu
+	for i, key := range t.threads.names {
+		rec.Threads[i].GPU = strings.HasSuffix(key, onGPU)
 	}
 	t.callers(rec)
 	t.project(rec)
@@ -169,10 +176,9 @@ func (t *torchReader) recording() (*Recording, error) {
 var errManyProcesses = errors.New("a merged trace")
 
 // process is the serialized id of the process that made the calls.
-func (t *torchReader) process() int64 {
-	pid := int64(0)
-	for _, id := range slices.Sorted(maps.Keys(t.processes)) {
-		pid, _ = strconv.ParseInt(t.idText(id), 10, 64)
+func (t *torchReader) process() (pid int64) {
+	for id := range t.processes {
+		pid, _ = strconv.ParseInt(id, 10, 64)
 	}
 	return pid & 0xFFFFFF << 24
 }
@@ -180,7 +186,7 @@ func (t *torchReader) process() int64 {
 // project gives a kernel without a launch a place in time on its stream, where the
 // profiler projected ranges onto streams.
 func (t *torchReader) project(rec *Recording) {
-	projected := make([]bool, len(t.threads.Values))
+	projected := make([]bool, len(t.threads.names))
 	for _, r := range rec.Ranges {
 		projected[r.Thread] = projected[r.Thread] || rec.Threads[r.Thread].GPU
 	}
@@ -196,12 +202,12 @@ func (t *torchReader) project(rec *Recording) {
 func (t *torchReader) describe() {
 	p := &t.metadata
 	p.Environment = map[string]string{}
-	if t.rank != router.NoID {
-		p.Environment[rankVariables[0]] = strconv.Itoa(t.rank)
+	if t.rank >= 0 && t.rank < MaxRanks {
+		p.Environment[rankVariables[0]] = strconv.FormatInt(t.rank, 10)
 		p.RankEvidence = ByDistributedInfo
 	}
-	if t.world > 0 {
-		p.Environment[worldVariables[0]] = strconv.Itoa(t.world)
+	if t.world > 0 && t.world < MaxRanks {
+		p.Environment[worldVariables[0]] = strconv.FormatInt(t.world, 10)
 	}
 	const plausible = int64(1e18) // the year 2001 in nanoseconds: times of the epoch
 	if t.base > 0 || t.origin > plausible {
