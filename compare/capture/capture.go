@@ -42,8 +42,8 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	if err != nil {
 		return nil, db.failed("reading its metadata", err)
 	}
-	db.meter = newMeter(db, o.Progress)
-	defer db.meter.finish()
+	db.meter.report = o.Progress
+	defer func() { db.meter.tell(db.size) }()
 	rec, err := read(ctx, db)
 	if err != nil {
 		return nil, err

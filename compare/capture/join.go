@@ -24,12 +24,11 @@ type work struct {
 	nodeThreads  *Index[int64]
 	end          int64
 	total        uint64 // ns
-	noPIDs       bool   // no process beside any kernel
 }
 
 func newWork() *work {
-	return &work{issues: Issues{}, processes: NewIndex[int64](0), devices: NewIndex[Device](0),
-		streams: NewIndex[Stream](0), nodeThreads: NewIndex[int64](0)}
+	return &work{issues: Issues{}, processes: NewIndex[int64](), devices: NewIndex[Device](),
+		streams: NewIndex[Stream](), nodeThreads: NewIndex[int64]()}
 }
 
 // add takes a kernel with the correlation id of its launch, its stream and the graph node
@@ -86,7 +85,7 @@ type processLaunches struct {
 }
 
 func newCalls() *calls {
-	return &calls{issues: Issues{}, threads: NewIndex[int64](0), processes: NewIndex[int64](0)}
+	return &calls{issues: Issues{}, threads: NewIndex[int64](), processes: NewIndex[int64]()}
 }
 
 // graphCapture is the begin or the end of the capture of a graph on a thread.
@@ -204,7 +203,7 @@ type spans struct {
 }
 
 func newSpans() *spans {
-	return &spans{issues: Issues{}, names: newInterner(), threads: NewIndex[int64](0), domains: []string{""}}
+	return &spans{issues: Issues{}, names: newInterner(), threads: NewIndex[int64](), domains: []string{""}}
 }
 
 // openEnd is the end of a range that was never closed, until the capture's end
@@ -235,12 +234,12 @@ func join(w *work, c *calls, s *spans) *Recording {
 	rec := &Recording{
 		Issues: w.issues, KernelNames: w.names, RangeNames: s.names.valid(), Operators: []string{""},
 		Domains: s.domains, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes, Graphs: w.graphs,
-		NoPIDs: w.noPIDs, Ranges: s.list, APICalls: c.count, End: max(w.end, s.end), RangesEnd: s.end,
+		Ranges: s.list, APICalls: c.count, End: max(w.end, s.end), RangesEnd: s.end,
 	}
 	rec.Issues.add(c.issues)
 	rec.Issues.add(s.issues)
 	rec.joinLaunches(w, c)
-	threads := NewIndex[int64](0)
+	threads := NewIndex[int64]()
 	number := func(own *Index[int64]) []int32 {
 		to := make([]int32, len(own.Values))
 		for i, tid := range own.Values {

@@ -50,7 +50,7 @@ type database struct {
 	tables  map[string][]string // columns by table
 	lastRow map[string]int64    // by table of events, see look
 	base    int64               // that all times are shifted by, see look
-	meter   *meter
+	meter   meter
 	done    func() // removes the file, where it was converted
 }
 
@@ -300,12 +300,13 @@ func (db *database) complete() error {
 // the capture's zero the session table gives, or by any number (--ts-shift). The latter is only
 // known roughly, but the same for all ranks, so that they stay aligned.
 func (db *database) look(ctx context.Context, sessionUTC int64) error {
-	db.lastRow = map[string]int64{}
+	db.lastRow, db.meter.bytes = map[string]int64{}, db.size
 	for _, table := range []string{kernelTable, callTable, rangeTable} {
 		if err := db.each(ctx, []string{"max(0, ifnull(max(rowid), 0))"}, table,
 			func(row []string) { db.lastRow[table] = whole(row[0]) }); db.has(table) && err != nil {
 			return err
 		}
+		db.meter.rows += db.lastRow[table]
 	}
 	for _, table := range []string{graphTable, kernelTable} {
 		within, first := false, int64(0) // one of the first and last may be damaged

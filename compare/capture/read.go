@@ -2,12 +2,10 @@ package capture
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 )
 
 // The tables of events. Every one is optional in an export.
@@ -44,7 +42,6 @@ const (
 	OpenRanges         = "open_ranges"        // ranges never closed, taken to last to the capture's end
 	Unended            = "unended_kernels"    // kernels whose end was not recorded, left out
 	ReusedCorrelations = "correlation_reused" // calls with the correlation id of another call
-	NoPID              = "no_process"         // kernels without a process, where there are several
 	OtherDevice        = "other_device"       // kernels on another device than most of their process
 )
 
@@ -69,16 +66,13 @@ func (t Issues) believable(start, end int64) bool {
 
 // read reads every table of an export once, beside the others, into a recording.
 func read(ctx context.Context, db *database) (*Recording, error) {
-	names, err := db.strings(ctx)
-	if err != nil {
-		return nil, db.failed("reading "+stringTable, err)
-	}
-	defer names.close()
 	w, c, s := newWork(), newCalls(), newSpans()
-	if err := db.readAll(ctx, db.workTables(w, names), db.callTables(c, names), db.rangeTables(s, names)); err != nil {
+	if err := db.readAll(ctx, db.workTables(ctx, w), db.callTables(ctx, c), db.rangeTables(ctx, s)); err != nil {
 		return nil, err
 	}
-	w.adopt(c)
+	if len(c.processes.Values) == 1 && slices.Equal(w.processes.Values, []int64{0}) { // kernels of no process
+		w.processes = c.processes
+	}
 	rec := join(w, c, s)
 	w, c, s = nil, nil, nil
 	Collect(len(rec.Kernels))
@@ -103,39 +97,4 @@ func Collect(kernels int) {
 		debug.SetGCPercent(min(50, debug.SetGCPercent(50)))
 		runtime.GC()
 	}
-}
-
-// stringLookup finds registered strings, and only those that occur: their table may
-// hold millions.
-type stringLookup struct {
-	ctx  context.Context
-	stmt *sql.Stmt // nil where the export has no strings
-}
-
-func (db *database) strings(ctx context.Context) (*stringLookup, error) {
-	l := &stringLookup{ctx: ctx}
-	if !db.has(stringTable, "id", "value") {
-		return l, nil
-	}
-	var err error
-	l.stmt, err = db.sql.PrepareContext(ctx, "SELECT ifnull(CAST(value AS TEXT), '') FROM "+stringTable+" WHERE id = ?")
-	return l, err
-}
-
-func (l *stringLookup) close() {
-	if l.stmt != nil {
-		_ = l.stmt.Close()
-	}
-}
-
-// find gives the text of an id; known is false for an id without a row.
-func (l *stringLookup) find(id int64) (text string, known bool, err error) {
-	err = sql.ErrNoRows
-	if l.stmt != nil {
-		err = l.stmt.QueryRowContext(l.ctx, id).Scan(&text)
-	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Sprintf("string %d (not in the export)", id), false, nil
-	}
-	return text, true, err
 }

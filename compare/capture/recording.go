@@ -9,7 +9,6 @@ package capture
 type Recording struct {
 	Metadata     Metadata
 	Issues       Issues
-	NoPIDs       bool     // no process beside any correlation id
 	KernelNames  []string // demangled where the source has them so
 	RangeNames   []string
 	Operators    []string // of launches; the first is "", for none known

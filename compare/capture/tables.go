@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture/rows"
@@ -40,26 +41,52 @@ func (db *database) stream(ctx context.Context, t table) error {
 		})
 }
 
+// texts are what the registered strings of an export mean, by id. Only those that occur are
+// read: their table may hold millions.
+type texts[T any] struct {
+	ctx  context.Context
+	db   *database
+	mean func(text string, known bool) T // known is false for an id without a row
+	seen map[int64]T
+}
+
+func textsOf[T any](ctx context.Context, db *database, mean func(string, bool) T) texts[T] {
+	return texts[T]{ctx, db, mean, map[int64]T{}}
+}
+
+func (t texts[T]) of(id int64) (T, error) {
+	v, ok := t.seen[id]
+	if ok {
+		return v, nil
+	}
+	text, known := fmt.Sprintf("string %d (not in the export)", id), false
+	err := t.db.rows(t.ctx, stringTable, []string{"value"}, fmt.Sprintf(" WHERE id = %d", id), func(row []string) {
+		text, known = row[0], true
+	})
+	t.seen[id] = t.mean(text, known)
+	return t.seen[id], err
+}
+
 // workTables are the tables of what ran on the GPU: kernels, whole graphs, and the creations
 // of graph nodes.
-func (db *database) workTables(w *work, names *stringLookup) []table {
+func (db *database) workTables(ctx context.Context, w *work) []table {
 	room := db.room(kernelTable)
 	w.kernels, w.correlations = make([]Kernel, 0, room), make([]uint32, 0, room)
-	ids, name := newTextIDs(), "demangledName"
+	name := "demangledName"
 	if !db.has(kernelTable, name) {
 		name = "shortName"
 	}
-	kernels := func(row *rows.Row) error {
+	names := textsOf(ctx, db, func(text string, _ bool) int32 {
+		w.names = append(w.names, demangled(valid(text)))
+		return int32(len(w.names) - 1)
+	})
+	kernels := func(row *rows.Row) (err error) {
 		k := Kernel{Start: row.Int(0), End: row.Int(1)}
 		if !w.issues.believable(k.Start, k.End) {
 			return nil
 		}
-		if k.Name = ids.number(row.Int(4)); int(k.Name) == len(w.names) {
-			text, _, err := names.find(row.Int(4))
-			if err != nil {
-				return err
-			}
-			w.names = append(w.names, demangled(valid(text)))
+		if k.Name, err = names.of(row.Int(4)); err != nil {
+			return err
 		}
 		k.Device = w.device(row.Int(3), row.Int(5))
 		return w.add(k, correlationOf(row.Int(2), !row.Null(2)), row.Int(7), row.Int(6))
@@ -94,38 +121,27 @@ func (db *database) workTables(w *work, names *stringLookup) []table {
 
 // callTables is the table of API calls. Those that launch are kept, known by their names; a
 // call without a name may be one.
-func (db *database) callTables(c *calls, names *stringLookup) []table {
+func (db *database) callTables(ctx context.Context, c *calls) []table {
 	room := db.room(kernelTable) // few calls launch nothing or more
 	c.list, c.correlations, c.kernel = make([]Launch, 0, room), make([]uint32, 0, room), make([]bool, 0, room)
-	ids, kinds := newTextIDs(), []callKind(nil)
-	kindOf := func(row *rows.Row) (callKind, error) {
-		if row.Null(4) {
-			return graphCall, nil
+	kinds := textsOf(ctx, db, func(text string, known bool) callKind {
+		if !known {
+			return graphCall
 		}
-		id := ids.number(row.Int(4))
-		if int(id) == len(kinds) {
-			text, known, err := names.find(row.Int(4))
-			if err != nil {
-				return 0, err
-			}
-			kind := graphCall
-			if known {
-				kind = callKindOf(text)
-			}
-			kinds = append(kinds, kind)
-		}
-		return kinds[id], nil
-	}
-	fill := func(row *rows.Row) error {
+		return callKindOf(text)
+	})
+	fill := func(row *rows.Row) (err error) {
 		c.count++
-		kind, err := kindOf(row)
+		kind := graphCall
+		if !row.Null(4) {
+			kind, err = kinds.of(row.Int(4))
+		}
 		l := Launch{Start: row.Int(2), End: row.Int(3)}
 		if err != nil || kind == otherCall || row.Int(5) != 0 || !c.issues.believable(l.Start, l.End) {
 			return err
 		}
 		l.Thread = c.threads.Number(row.Int(1))
-		process := c.processes.Number(row.Int(1) & processMask)
-		c.add(kind, l, process, correlationOf(row.Int(0), !row.Null(0)))
+		c.add(kind, l, c.processes.Number(row.Int(1)&processMask), correlationOf(row.Int(0), !row.Null(0)))
 		return nil
 	}
 	return []table{{callTable, 4, []string{"correlationId", "globalTid", "start", "end", "nameId", "returnValue"}, "",
@@ -141,28 +157,13 @@ var eventTypes = []int64{59, 60, 70, 71, domainCreated}
 
 // rangeTables is the table of named ranges. A name is plain text in the row or the
 // id of a registered string; reading only one of the two loses ranges.
-func (db *database) rangeTables(s *spans, names *stringLookup) []table {
+func (db *database) rangeTables(ctx context.Context, s *spans) []table {
 	s.list = make([]Range, 0, db.room(rangeTable))
-	ids, registered := newTextIDs(), []int32(nil) // names by number in ids
-	name := func(row *rows.Row) (int32, error) {
-		text, ok := row.Text()
-		if ok || row.Null(3) {
-			return s.names.of(withoutInstance(text)), nil
-		}
-		id := ids.number(row.Int(3))
-		if int(id) == len(registered) {
-			text, _, err := names.find(row.Int(3))
-			if err != nil {
-				return 0, err
-			}
-			registered = append(registered, s.names.of(withoutInstance([]byte(text))))
-		}
-		return registered[id], nil
-	}
+	registered := textsOf(ctx, db, func(text string, _ bool) int32 { return s.names.of(withoutInstance([]byte(text))) })
 	type key struct{ process, id int64 }
-	domains := NewIndex[key](0)
+	domains := NewIndex[key]()
 	domains.Number(key{}) // the default one, of all processes
-	fill := func(row *rows.Row) error {
+	fill := func(row *rows.Row) (err error) {
 		kind := row.Int(1)
 		if !slices.Contains(eventTypes, kind) || row.Null(1) {
 			return nil
@@ -174,14 +175,18 @@ func (db *database) rangeTables(s *spans, names *stringLookup) []table {
 		if r.Domain = domains.Number(domain); int(r.Domain) == len(s.domains) {
 			s.domains = append(s.domains, "")
 		}
-		number, err := name(row)
-		if kind == domainCreated {
-			s.domains[r.Domain] = valid(s.names.names[number])
+		if text, ok := row.Text(); ok || row.Null(3) {
+			r.Name = s.names.of(withoutInstance(text))
+		} else if r.Name, err = registered.of(row.Int(3)); err != nil {
 			return err
 		}
-		r.Thread, r.Name = s.threads.Number(tid), number
+		if kind == domainCreated {
+			s.domains[r.Domain] = valid(s.names.names[r.Name])
+			return nil
+		}
+		r.Thread = s.threads.Number(tid)
 		s.add(r, !row.Null(2))
-		return err
+		return nil
 	}
 	return []table{{rangeTable, 2, []string{"start", "eventType", "end", "textId", "globalTid", "domainId"}, "text",
 		fill}}
@@ -201,27 +206,4 @@ func withoutInstance(name []byte) []byte {
 		}
 	}
 	return name
-}
-
-// adopt gives what ran in an export without processes (no such column, or NULL in every row) to
-// the only process that launched anything. With several, whose it is is not known.
-func (w *work) adopt(c *calls) {
-	none := slices.Index(w.processes.Values, 0)
-	if none < 0 {
-		return
-	}
-	w.noPIDs = len(w.devices.Values) > 0 &&
-		!slices.ContainsFunc(w.devices.Values, func(d Device) bool { return int(d.Process) != none })
-	if w.noPIDs && len(c.processes.Values) == 1 {
-		only, devices := w.processes.Number(c.processes.Values[0]), NewIndex[Device](0)
-		for _, d := range w.devices.Values { // which keep their numbers
-			devices.Number(Device{only, d.Ordinal})
-		}
-		w.devices = devices
-	}
-	for _, k := range w.kernels {
-		if !w.noPIDs && int(w.devices.Values[k.Device].Process) == none {
-			w.issues[NoPID]++
-		}
-	}
 }

@@ -156,7 +156,7 @@ func (t *torchReader) recording() (*Recording, error) {
 	for i, name := range t.work.names {
 		t.work.names[i] = demangled(name)
 	}
-	ids := NewIndex[int64](0) // of threads, whose numbers stay
+	ids := NewIndex[int64]() // of threads, whose numbers stay
 	for i := range t.threads.names {
 		ids.Number(process | int64(i))
 	}

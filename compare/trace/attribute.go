@@ -52,7 +52,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	var wait sync.WaitGroup
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
 	found, renumbered := make([]*capture.Index[location], len(lines)), make([]bool, len(lines))
-	most, hooked := 0, map[int32]bool{} // processes
+	hooked := map[int32]bool{} // processes
 	for i := range lines {
 		hooked[rec.Threads[i].Process] = hooked[rec.Threads[i].Process] || lines[i].Hooked()
 	}
@@ -60,16 +60,13 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 		wait.Go(func() {
 			lines[i].Sort()
 			renumbered[i] = lines[i].Number(hooked[rec.Threads[i].Process])
-			found[i] = capture.NewIndex[location](0)
+			found[i] = capture.NewIndex[location]()
 			lines[i].Locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
 		})
 	}
 	wait.Wait()
 	capture.Collect(len(rec.Kernels))
-	for i := range lines {
-		most = max(most, len(found[i].Values)) // threads of several ranks share most locations
-	}
-	a.locations = capture.NewIndex[location](most)
+	a.locations = capture.NewIndex[location]()
 	a.locations.Number(ranges.Unattributed)
 	for i := range lines { // from each thread's own numbers of locations to common ones
 		a.counts.Renumbered = a.counts.Renumbered || renumbered[i]
@@ -101,7 +98,7 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 	}
 	ran, silent := a.launchedSteps(), map[int32]bool{}
 	for i, line := range lines {
-		if len(line.Ranges) > 0 && !a.rec.NoPIDs {
+		if len(line.Ranges) > 0 {
 			silent[a.rec.Threads[i].Process] = true
 		}
 		for _, m := range line.Ranges {
@@ -214,7 +211,7 @@ func (a *attribution) moment(query int32) int64 {
 // rankEvents splits what ran by the process and device it ran on, in their order,
 // and gives each kernel its location.
 func (a *attribution) rankEvents() []*rankEvents {
-	a.final = capture.NewIndex[location](len(a.locations.Values))
+	a.final = capture.NewIndex[location]()
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
 	a.classes = kernel.Classes(a.rec.KernelNames, a.options.Phases)
 	a.operators = make([]int8, len(a.rec.Operators))

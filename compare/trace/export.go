@@ -176,12 +176,9 @@ func (d *description) unknownRangesAfter(at int64) (n int) {
 // warnIssues tells which rows could not be used as they are.
 func (d *description) warnIssues() {
 	for _, code := range []string{capture.Backwards, capture.OutOfRange, capture.ReusedCorrelations, capture.Unended,
-		capture.OpenRanges, capture.NoPID, capture.OtherDevice} {
+		capture.OpenRanges, capture.OtherDevice} {
 		if rows := d.rec.Issues[code]; rows > 0 {
 			d.warn(code, "rows", rows)
 		}
-	}
-	if d.rec.NoPIDs {
-		d.warn(capture.NoPID, "why", "none")
 	}
 }

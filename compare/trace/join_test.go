@@ -119,7 +119,7 @@ func TestJoinTraps(t *testing.T) {
 		{"no process in the kernels: joined by id alone", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7,
 				"k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
-		}, "no_process", 0, PhaseExperts, 7},
+		}, "", 0, PhaseExperts, 7},
 		{"a replayed clone of a clone belongs where its origin was captured", func(f *fixture) {
 			f.push(0, 0, 50, "layer 3 experts").push(0, 200, 300, "[Executor] _forward_step 0:")
 			f.sql("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,%d,101,NULL),(60,60,%d,102,101),(70,70,%d,103,102)",

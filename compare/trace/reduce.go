@@ -72,7 +72,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 // be ranks of one run.
 func newReduction(exports []*exportSummary, options Options) (*reduction, error) {
 	r := &reduction{exports: slices.Clone(exports), options: options, trace: newTrace(),
-		names: capture.NewIndex[string](0)}
+		names: capture.NewIndex[string]()}
 	slices.SortStableFunc(r.exports, func(a, b *exportSummary) int {
 		return cmp.Or(slices.Compare(a.Export.Ranks, b.Export.Ranks), cmp.Compare(a.Export.Path, b.Export.Path))
 	})
@@ -205,7 +205,7 @@ func (p *rankEvents) cells() []Cell {
 
 // groupLocations numbers the locations that fall together under a key.
 func groupLocations(locations []location, key func(location) location) (groupOf []int32, groups []location) {
-	x := capture.NewIndex[location](0)
+	x := capture.NewIndex[location]()
 	groupOf = make([]int32, len(locations))
 	for i, l := range locations {
 		groupOf[i] = x.Number(key(l))
