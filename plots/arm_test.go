@@ -1,7 +1,6 @@
 package plots
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -60,15 +59,6 @@ func small() *trace.Trace {
 	return t
 }
 
-func TestRankLayerTimes(t *testing.T) {
-	s := RankLayerTimes(NewArm("normal", small())) // per step
-	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{20000, 20000})
-	checkValues(t, "layer 2", s.Grids[0].Values[1], []float64{20000, 20000})
-	if !slices.Equal(s.Grids[0].Rows, []int{1, 2}) {
-		t.Errorf("layers %v", s.Grids[0].Rows)
-	}
-}
-
 func TestExpertHeat(t *testing.T) {
 	perfect := small()
 	perfect.Experts = perfect.Experts[1:] // expert 0 of layer 1 was never seen
@@ -92,18 +82,6 @@ func TestReplicatedExpert(t *testing.T) {
 	of.Experts = append(of.Experts, copied)
 	s := ExpertTimes(NewArm("normal", of))
 	checkValues(t, "layer 1", s.Grids[0].Values[0], []float64{1000, 1000, 1500, 2000})
-}
-
-func TestRecordedLoads(t *testing.T) {
-	s := RecordedLoads(
-		Recorded{"a", map[int][]int64{2: {1, 3}, 7: {2, 2}}},
-		Recorded{"b", map[int][]int64{7: {0, 0, 6}}})
-	if !slices.Equal(s.Grids[0].Rows, []int{2, 7}) || !slices.Equal(s.Grids[1].Columns, []int{0, 1, 2}) {
-		t.Fatalf("layers %v and experts %v, want the union of both", s.Grids[0].Rows, s.Grids[1].Columns)
-	}
-	checkValues(t, "layer 2 of a", s.Grids[0].Values[0], []float64{1, 3, nan})
-	checkValues(t, "layer 2 of b", s.Grids[1].Values[0], []float64{nan, nan, nan})
-	checkValues(t, "layer 7 of b", s.Grids[1].Values[1], []float64{0, 0, 6})
 }
 
 func TestPhaseTimes(t *testing.T) {
@@ -149,30 +127,6 @@ func TestMissingRank(t *testing.T) {
 	checkValues(t, "its collectives", []float64{phases.Arms[1].Wait[1], phases.Arms[1].Transfer[1]},
 		[]float64{nan, nan})
 	checkValues(t, "ranks of layer 1", RankLayerTimes(normal, perfect).Grids[1].Values[0], []float64{20000, nan})
-}
-
-// A trace without steps, ranks or anything at all draws what it has and refuses
-// the rest with ErrNothing.
-func TestPoorTraces(t *testing.T) {
-	stepless := small()
-	for i := range stepless.Cells {
-		stepless.Cells[i].Step = trace.NoID
-	}
-	if s := PhaseTimes(NewArm("normal", stepless)); s.Per != "in the capture" {
-		t.Errorf("times %s", s.Per)
-	}
-	for _, of := range []*trace.Trace{{}, {Ranks: []trace.Rank{{Rank: 3}}}} {
-		a := NewArm("empty", of)
-		for name, draw := range map[string]func() (Figure, error){
-			"experts": func() (Figure, error) { return HeatMap(ExpertTimes(a)) },
-			"phases":  func() (Figure, error) { return PhaseStacks(PhaseTimes(a)) },
-			"grid":    func() (Figure, error) { return HeatMap(RankLayerTimes(a)) },
-		} {
-			if _, err := draw(); !errors.Is(err, ErrNothing) {
-				t.Errorf("%s of an empty trace: want ErrNothing, have %v", name, err)
-			}
-		}
-	}
 }
 
 func checkValues(t *testing.T, name string, got, want []float64) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -28,44 +28,38 @@ const curvePoints = 3
 // crossover as an upright line. Without a gain the error wraps ErrNothing.
 func GainCurve(s CurveSpec) (Figure, error) {
 	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: chartHeight}
-	g := &series{style: line(blue, 0)}
+	var gains marks
 	ticks := valueNames{}
 	for _, p := range s.Points {
-		if !(p.Value > 0) || !known(p.Gain.Estimate.Float64()) {
-			continue
+		if p.Value > 0 && p.Gain.Estimate.Defined() {
+			gains.add(math.Log(p.Value), 100*p.Gain.Estimate, 100*p.Gain.Low, 100*p.Gain.High)
+			ticks = append(ticks, plot.Tick{Value: math.Log(p.Value), Label: quantity.Plain(p.Value)})
 		}
-		at := math.Log(p.Value)
-		ticks = append(ticks, plot.Tick{Value: at, Label: quantity.Plain(p.Value)})
-		g.bounded(at, 100*p.Gain.Estimate, 100*p.Gain.Low, 100*p.Gain.High)
 	}
-	if len(g.at) == 0 {
+	if len(ticks) == 0 {
 		return Figure{}, fmt.Errorf("gain curve %q: %w: want at least one point with a gain", s.Name, ErrNothing)
 	}
 	p := newPanel("", s.Points[0].Name, "throughput gain")
+	p.Add(rules())
+	f.legend = []key{glyphKey("estimate", disc(ink))}
+	interval := lineKey("simultaneous interval", line(blue, 1.2))
+	if len(ticks) >= curvePoints {
+		interval = fillKey("simultaneous interval", intervalFill)
+		p.Add(gains.band(intervalFill), gains.line(line(blue, 1.6)))
+	}
+	if gains.bounded() {
+		f.legend = append(f.legend, interval)
+	}
+	p.Add(gains.points(disc(ink), blue)...)
+	f.threshold(p, s.Threshold, gains.ends())
+	if s.Crossover != nil && s.Crossover.Value.Defined() {
+		at, dotted := math.Log(s.Crossover.Value.Float64()), line(softInk, 1.4, 2, 2)
+		p.Add(&plotter.Line{XYs: plotter.XYs{{X: at, Y: p.Y.Min}, {X: at, Y: p.Y.Max}}, LineStyle: dotted})
+		f.legend = append(f.legend, lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), dotted))
+	}
 	first, last := ticks[0].Value, ticks[len(ticks)-1].Value
 	pad := max(0.1, (last-first)*0.05)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = first-pad, last+pad, ticks
-	p.Y.Min, p.Y.Max = padded(append(slices.Concat(g.y, g.low, g.high), 100*s.Threshold)...)
-	p.Y.Tick.Marker = valueTicks{" %"}
-	p.Add(rules{})
-	interval := lineKey("simultaneous interval", line(blue, 1.2))
-	if len(g.at) >= curvePoints {
-		g.style.Width, interval = 1.6, fillKey("simultaneous interval", intervalFill)
-		p.Add(band{g.at, g.low, g.high, intervalFill})
-	}
-	estimates := &series{at: g.at, y: g.y, style: line(ink, 0), glyph: draw.CircleGlyph{}, radius: pairRadius}
-	p.Add(across{0, line(softInk, 0.8)}, across{100 * s.Threshold, thresholdLine}, g, estimates)
-	f.legend = append(f.legend, glyphKey("estimate", estimates.point()))
-	if len(knowns(slices.Concat(g.low, g.high))) > 0 {
-		f.legend = append(f.legend, interval)
-	}
-	f.legend = append(f.legend, lineKey("threshold "+quantity.Confidence(s.Threshold), thresholdLine))
-	if s.Crossover != nil && s.Crossover.Value.Defined() {
-		at := &uprights{[]float64{math.Log(s.Crossover.Value.Float64())}, line(softInk, 1.4, 2, 2)}
-		p.Add(at)
-		f.legend = append(f.legend, lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), at.style))
-	}
-	f.panels = []*plot.Plot{p}
 	return f, nil
 }
 
@@ -75,29 +69,29 @@ func GainCurve(s CurveSpec) (Figure, error) {
 func DoseResponse(d *gain.Dose, title string) (Figure, error) {
 	f := Figure{Name: "dose", Title: title, height: chartHeight, Caption: quantity.Count(d.N, "launch") +
 		"; bars are " + quantity.Confidence(d.Confidence) + " intervals."}
-	set, learned := &series{style: line(blue, 1.6), glyph: draw.CircleGlyph{}, radius: pairRadius},
-		&series{style: line(vermillion, 0), glyph: draw.RingGlyph{}, radius: pairRadius}
+	var set, learned marks
 	for _, a := range d.Arms {
-		s := learned
+		m := &learned
 		if a.Fitted {
-			s = set
+			m = &set
 		}
-		if (a.MaxOverMean + a.Time + a.Low + a.High).Defined() {
-			s.bounded(a.MaxOverMean.Float64(), 100*a.Time, 100*a.Low, 100*a.High)
+		if a.MaxOverMean.Defined() && a.Low.Defined() && a.High.Defined() {
+			m.add(a.MaxOverMean.Float64(), 100*a.Time, 100*a.Low, 100*a.High)
 		}
 	}
-	if len(set.at) < 2 {
+	if len(set.XYs) < 2 {
 		return f, fmt.Errorf("dose: %w: want at least two arms of known load", ErrNothing)
 	}
-	at, all := append(slices.Clone(set.at), learned.at...), slices.Concat(set.low, set.high, learned.low, learned.high)
-	pad, room := max(1, (slices.Max(all)-slices.Min(all))*0.08), 0.05*(slices.Max(at)-slices.Min(at))
 	p := newPanel("", "load imbalance (max/mean over ranks)", "time, balanced = 100 %")
-	p.X.Min, p.X.Max, p.X.Tick.Marker = slices.Min(at)-room, slices.Max(at)+room, valueTicks{""}
+	p.Add(rules(), set.line(line(blue, 1.6)))
+	p.Add(slices.Concat(set.points(disc(blue), blue), learned.points(ring(vermillion), vermillion))...)
+	all, room := slices.Concat(set.ends(), learned.ends()), 0.05*(p.X.Max-p.X.Min)
+	pad := max(1, (slices.Max(all)-slices.Min(all))*0.08)
+	p.X.Min, p.X.Max, p.X.Tick.Marker = p.X.Min-room, p.X.Max+room, valueTicks{""}
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = slices.Min(all)-pad, slices.Max(all)+pad, valueTicks{" %"}
-	p.Add(rules{}, set, learned)
-	f.panels, f.legend = []*plot.Plot{p}, []key{glyphKey("router with this imbalance", set.point())}
-	if len(learned.at) > 0 {
-		f.legend = append(f.legend, glyphKey("learned router", learned.point()))
+	f.panels, f.legend = []*plot.Plot{p}, []key{glyphKey("router with this imbalance", disc(blue))}
+	if len(learned.XYs) > 0 {
+		f.legend = append(f.legend, glyphKey("learned router", ring(vermillion)))
 	}
 	return f, nil
 }

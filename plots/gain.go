@@ -2,11 +2,12 @@ package plots
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
@@ -24,41 +25,45 @@ type GainSpec struct {
 // PairedGain draws one point per pair, the estimate as a line, its interval as a band, the
 // threshold dashed and zero as a thin line. Without a single pair the error wraps ErrNothing.
 func PairedGain(s GainSpec) (Figure, error) {
-	estimate, low, high := 100*s.Gain.Estimate.Float64(), 100*s.Gain.Low.Float64(), 100*s.Gain.High.Float64()
-	pairs := &series{style: line(ink, 0), glyph: draw.CircleGlyph{}, radius: pairRadius}
+	f, none := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: chartHeight}, router.Undefined()
+	var pairs, whole marks
 	var numbers []int
 	for _, p := range s.Pairs {
 		if p.Status == gain.PairComplete && p.Gain.Defined() {
-			pairs.add(float64(len(numbers)), 100*p.Gain)
+			pairs.add(float64(len(numbers)), 100*p.Gain, none, none)
 			numbers = append(numbers, p.Pair)
 		}
 	}
 	if len(numbers) == 0 {
 		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Name, ErrNothing)
 	}
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: chartHeight}
-	p := newPanel("", s.Unit+", in the order run", "throughput gain")
-	p.X.Tick.Marker = indexTicks{labels(numbers), 24}
-	p.Y.Tick.Marker = valueTicks{" %"}
-	p.Y.Min, p.Y.Max = padded(append(pairs.y, low, high, estimate, 100*s.Threshold)...)
-	ends := []float64{-0.5, float64(len(numbers)) - 0.5}
-	p.Add(rules{}, places(len(numbers)), band{ends, []float64{low, low}, []float64{high, high}, intervalFill},
-		across{0, line(softInk, 0.8)}, across{100 * s.Threshold, thresholdLine}, across{estimate, line(blue, 1.6)}, pairs)
-	f.panels = []*plot.Plot{p}
-	f.legend = []key{glyphKey("one "+s.Unit, pairs.point())}
-	if known(estimate) {
+	p, last := newPanel("", s.Unit+", in the order run", "throughput gain"), float64(len(numbers))-0.5
+	for _, end := range []float64{-0.5, last} {
+		whole.add(end, 100*s.Gain.Estimate, 100*s.Gain.Low, 100*s.Gain.High)
+	}
+	f.legend = []key{glyphKey("one "+s.Unit, disc(ink))}
+	p.Add(rules())
+	if s.Gain.Estimate.Defined() {
+		p.Add(whole.band(intervalFill), whole.line(line(blue, 1.6)))
 		f.legend = append(f.legend, lineKey("estimate "+quantity.Change(s.Gain.Estimate), line(blue, 1.6)))
 	}
-	if known(low) && known(high) {
-		label := fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(s.Gain.Confidence), quantity.Change(s.Gain.Low),
-			quantity.Change(s.Gain.High))
-		f.legend = append(f.legend, fillKey(label, intervalFill))
+	if s.Gain.Low.Defined() && s.Gain.High.Defined() {
+		f.legend = append(f.legend, fillKey(fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(s.Gain.Confidence),
+			quantity.Change(s.Gain.Low), quantity.Change(s.Gain.High)), intervalFill))
 	}
-	f.legend = append(f.legend, lineKey("threshold "+quantity.Confidence(s.Threshold), thresholdLine))
+	p.Add(pairs.points(disc(ink), ink)...)
+	f.threshold(p, s.Threshold, pairs.ends(), whole.ends())
+	p.X.Min, p.X.Max, p.X.Tick.Marker = -0.5, last, indexTicks{labels(numbers), 24}
 	return f, nil
 }
 
-// pairRadius is the radius of the points of launches.
-const pairRadius = 3.5
+// threshold completes a chart of gains in percent: zero and the threshold as lines, and a scale that holds
+// both and the values.
+func (f *Figure) threshold(p *plot.Plot, threshold float64, values ...[]float64) {
+	p.Add(across(0, line(softInk, 0.8)), across(100*threshold, thresholdLine))
+	p.Y.Min, p.Y.Max = padded(append(slices.Concat(values...), 100*threshold)...)
+	p.Y.Tick.Marker = valueTicks{" %"}
+	f.panels, f.legend = []*plot.Plot{p}, append(f.legend, lineKey("threshold "+quantity.Confidence(threshold), thresholdLine))
+}
 
 var thresholdLine, intervalFill = line(ink, 1.4, 6, 3), tint(blue, 0.22)

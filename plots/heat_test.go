@@ -4,7 +4,6 @@ import (
 	"flag"
 	"math"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -99,20 +98,6 @@ func TestScaleReadsInGray(t *testing.T) {
 	}
 }
 
-// Runs cover a row without gap, and end where the level changes or becomes
-// unknown.
-func TestRuns(t *testing.T) {
-	nan := math.NaN()
-	got := (&heat{scale: scale{span: 1}}).runs([]float64{1, 1.01, 2, 17, nan, nan, 0, 1})
-	want := []run{{20, 0, 2}, {40, 2, 4}, {unknownLevel, 4, 6}, {0, 6, 7}, {20, 7, 8}}
-	if !slices.Equal(got, want) {
-		t.Errorf("runs %v, want %v", got, want)
-	}
-	if got := (&heat{scale: scale{span: 1}}).runs(nil); got != nil {
-		t.Errorf("runs of nothing: %v", got)
-	}
-}
-
 // The scale reaches as far as the data, to a round number; beyond 2 × mean by factors.
 func TestScale(t *testing.T) {
 	for most, want := range map[float64]float64{1: 0.1, 1.05: 0.1, 1.17: 0.2, 1.21: 0.3, 1.4: 0.5, 1.9: 1, 1.99: 1} {
@@ -140,25 +125,6 @@ func TestRelativeToRow(t *testing.T) {
 				t.Errorf("row %d column %d: %g, want %g", i, j, v, want[i][j])
 			}
 		}
-	}
-}
-
-// Unknown cells are hatched and named in the legend; without any there is no
-// such entry.
-func TestUnknownCellsAreHatched(t *testing.T) {
-	g := balanced()
-	spec := HeatSpec{Title: "?", Quantity: "time", Grids: []Grid{g}}
-	whole, err := HeatMap(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Values[1][2] = math.NaN()
-	holed, err := HeatMap(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(whole.Inline(0), "nothing recorded") || !strings.Contains(holed.Inline(0), "nothing recorded") {
-		t.Error("the legend explains hatching exactly when a cell is unknown: it does not")
 	}
 }
 

@@ -288,11 +288,6 @@ func knowns(values []float64) []float64 {
 // mean is the mean of the finite values, NaN without one.
 func mean(values []float64) float64 { return stat.Mean(knowns(values), nil) }
 
-// largest is the largest finite value of all lists, and 0 without one.
-func largest(lists ...[]float64) float64 {
-	return slices.Max(append(knowns(slices.Concat(lists...)), 0))
-}
-
 // headroom is the top of an axis that starts at 0; 1 for nothing but zeros.
 func headroom(most float64) float64 {
 	if most <= 0 {

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// slowRoute is the method's definition, written down again with sorting and
-// without any of Router's parts.
-func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32) {
+// slowRoute is how a method chooses, written down again with sorting and without any of Router's parts.
+func slowRoute(g Gate, logits []float32) (ids []int32) {
 	n := g.Shape.Experts
 	s := make([]float64, n) // the method's function of x, not yet rounded
 	sum := 0.0
@@ -79,40 +78,10 @@ func slowRoute(g Gate, logits []float32) (ids []int32, weights []float32) {
 		limit := g.Shape.TopKGroups
 		chosen = choose(func(i int) bool { return slices.Contains(groups[:limit], i) })
 	}
-	weights = slowWeights(g, chosen, s, logits)
 	for _, e := range chosen {
 		ids = append(ids, int32(e))
 	}
-	return ids, weights
-}
-
-func slowWeights(g Gate, chosen []int, s []float64, logits []float32) []float32 {
-	weights := make([]float32, len(chosen))
-	var sum float32
-	exp := 0.0
-	for _, e := range chosen {
-		sum += float32(s[e])
-		exp += math.Exp(float64(logits[e]) - float64(logits[chosen[0]]))
-	}
-	scale := g.Scale
-	if scale == 0 {
-		scale = 1
-	}
-	for i, e := range chosen {
-		switch g.Method {
-		case Default:
-			weights[i] = float32(s[e])
-		case Renormalize:
-			weights[i] = float32(math.Exp(float64(logits[e])-float64(logits[chosen[0]])) / exp)
-		case RenormalizeNaive:
-			weights[i] = float32(s[e]) / sum
-		case Llama4:
-			weights[i] = float32(1 / (1 + math.Exp(-float64(logits[e]))))
-		default:
-			weights[i] = float32(s[e]) / (sum + 1e-20) * scale
-		}
-	}
-	return weights
+	return ids
 }
 
 // kinds are ways to fill a row, from harmless to full of ties.

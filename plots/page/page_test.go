@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -272,18 +271,6 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// The number in the contents is the one that the headline names, else the first.
-func TestKeyOfTheAnswer(t *testing.T) {
-	waiting := answer.NumberOf("waiting per step", 2.88e6, answer.NS, answer.Measured)
-	even := answer.NumberOf("gain of even ranks", 0.033, answer.Fraction, answer.Inferred)
-	for line, want := range map[string]string{"even ranks would gain about 3.3 %.": "3.3 %", "No answer.": "2.88 ms",
-		"3.3 % of 2.88 ms.": "3.3 %"} {
-		if got := key(answer.Answer{Line: line, Numbers: []answer.Number{waiting, even}}); got != want {
-			t.Errorf("%q: %s, want %s", line, got, want)
-		}
-	}
-}
-
 var (
 	tag     = regexp.MustCompile(`<[^>]*>`)
 	entries = regexp.MustCompile(`<li><a href="#([\w-]+)">[^<]*(?:<i>([^<]*)</i>)?</a></li>`)
@@ -350,25 +337,6 @@ func TestManyRecordsOfCounts(t *testing.T) {
 	alone, _ := page(t, uneven...)
 	if p.programs[0].Lead.Inline(0) != alone.programs[0].Lead.Inline(0) {
 		t.Error("the first figure is not of the record that leads")
-	}
-}
-
-// Traces that cannot be told apart by arm keep the names of their inputs.
-func TestNamesOfTraces(t *testing.T) {
-	trace := func(arm string) *trace.Trace { return &trace.Trace{Arm: arm} }
-	for want, inputs := range map[string][]source.Item{
-		"learned routing, balanced routing": {{Name: "a", Trace: trace("perfect")}, {Name: "b", Trace: trace("normal")}},
-		"a, b, balanced routing":            {{Name: "a", Trace: trace("normal")}, {Name: "b", Trace: trace("normal")}, {Name: "c", Trace: trace("perfect")}},
-		"m":                                 {{Name: "m", Trace: trace("mixed")}, {Name: "cache", Cache: cache()}},
-	} {
-		p := program{Program: programOf(inputs...)}
-		var got []string
-		for _, a := range p.arms(p.of(isTrace)) {
-			got = append(got, a.Name)
-		}
-		if strings.Join(got, ", ") != want {
-			t.Errorf("arms %q, want %q", got, want)
-		}
 	}
 }
 

@@ -50,8 +50,8 @@ func bound(l router.Layout, load []int64) router.Number {
 	return max(1, router.OverMean(most, float64(router.Load{PerExpert: load}.Total()), l.Ranks()))
 }
 
-// What holds for every load: all slots arrive, every expert has a copy, no max/mean
-// is below its bound, and experts of other names are placed the same.
+// What holds for every load: all slots arrive, every expert has a copy, and no max/mean
+// is below its bound.
 func TestLaws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	for range 200 {
@@ -82,29 +82,6 @@ func TestLaws(t *testing.T) {
 		m, bound := MaxOverMean(l, load), bound(l, load)
 		if m < bound-1e-12 || bound < 1 || m > router.Number(ranks)+1e-12 {
 			t.Fatalf("%+v: max/mean %v, bound %v", s, m, bound)
-		}
-		if nodes > 1 {
-			continue // ties of copies break by place, and groups bind experts
-		}
-		perm := rng.Perm(experts)
-		renamed := make([]int64, experts)
-		for e, to := range perm {
-			renamed[to] = load[e]
-		}
-		again, err := EPLB(renamed, Size{Slots: s.Slots, Ranks: ranks})
-		if err != nil {
-			t.Fatal(err)
-		}
-		once, err := EPLB(load, Size{Slots: s.Slots, Ranks: ranks})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, _ := Layout(experts, once, ranks)
-		b, _ := Layout(experts, again, ranks)
-		for e, to := range perm {
-			if len(a.Places(e)) != len(b.Places(to)) {
-				t.Fatalf("expert %d has %d copies, as %d it has %d", e, len(a.Places(e)), to, len(b.Places(to)))
-			}
 		}
 	}
 	l, _ := router.Contiguous(4, 2)

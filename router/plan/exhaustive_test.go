@@ -4,7 +4,6 @@ package plan
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -17,14 +16,7 @@ func TestEveryNumberOfTokens(t *testing.T) {
 		t.Fatalf("%d shapes, want 78", len(list))
 	}
 	for _, p := range list {
-		proof := Prove(p)
-		want := Proof{Rows: proof.Rows, Period: proof.Period, Level: true, Valid: true}
-		if p.Shape.TopK == 6 && p.Layout.Ranks() == 4 { // DeepSeek-V2: 6 slots in 3 groups
-			want.Copy, want.Active = Misses{Tokens: 14, Worst: 1}, Misses{Tokens: 1, Worst: 8}
-		}
-		if proof != want || proof.Period == 0 || proof.Rows%proof.Period != 0 {
-			t.Errorf("%v on %d ranks: %+v, want %+v", p.Shape, p.Layout.Ranks(), proof, want)
-		}
+		atFloors(t, p)
 	}
 }
 
@@ -46,36 +38,5 @@ func TestEveryNumberOfTokensTEP(t *testing.T) {
 		"160 experts, 8 ranks": 1}
 	if fmt.Sprint(missed) != fmt.Sprint(want) {
 		t.Errorf("missed %v, want %v", missed, want)
-	}
-}
-
-// Where the plans are at the floors of ranks, copies and active experts, and by how many
-// percent they miss those of ranks and of experts elsewhere: 128 experts, top-8, 16 ranks.
-func TestPeersAgainstTheFloor(t *testing.T) {
-	for name, want := range map[string]string{
-		"sglang-gen1":  "8–63: 3 of 56, 100 % 100 %; 64–256: 13 of 193, 11 % 23 %",
-		"sglang-gen2":  "8–63: 56 of 56, 0 % 0 %; 64–256: 193 of 193, 0 % 0 %",
-		"sglang-gen3":  "8–63: 3 of 56, 0 % 12 %; 64–256: 13 of 193, 0 % 2 %",
-		"vllm-uniform": "8–63: 0 of 56, 19 % 138 %; 64–256: 0 of 193, 8 % 35 %",
-		"trtllm-gen2":  "8–63: 3 of 56, 0 % 100 %; 64–256: 13 of 193, 0 % 21 %",
-		"diagonal":     "8–63: 56 of 56, 0 % 0 %; 64–256: 193 of 193, 0 % 0 %",
-	} {
-		var have []string
-		for _, span := range [][2]int{{8, 63}, {64, 256}} {
-			floor, ranks, experts := 0, 0., 0.
-			for tokens := span[0]; tokens <= span[1]; tokens++ {
-				c := certify(t, name, problem(t, 128, 8, 0, 0, 16, router.DEP, tokens), Options{})
-				ranks = max(ranks, float64(c.Rank.MaxOverMean/c.Rank.FloorOverMean)-1)
-				experts = max(experts, float64(c.Expert.MaxOverMean/c.Expert.FloorOverMean)-1)
-				if c.Rank.Excess+c.Copy.Excess == 0 && c.ActiveExperts == c.ActiveExpertsIdeal {
-					floor++
-				}
-			}
-			have = append(have, fmt.Sprintf("%d–%d: %d of %d, %.0f %% %.0f %%", span[0], span[1], floor,
-				span[1]-span[0]+1, 100*ranks, 100*experts))
-		}
-		if have := strings.Join(have, "; "); have != want {
-			t.Errorf("%s: %s, want %s", name, have, want)
-		}
 	}
 }
