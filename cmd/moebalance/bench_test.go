@@ -142,7 +142,7 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"no report":      {[]string{"--", "echo", "hello"}, exitFailed, "want a benchmark result, have none"},
 		"unknown metric": {[]string{"--metric", "speed", "--", gain20}, exitFailed, "token_throughput"},
 		"treatment": {[]string{"--treatment", "tensor", "--", gain20}, exitUsage,
-			"want trtllm, vllm, hook, sglang or env:NAME=VALUE"},
+			"want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy, atom, lightllm or env"},
 		"pairs":           {[]string{"--pairs", "0", "--", gain20}, exitUsage, "0 pairs"},
 		"threshold":       {[]string{"--threshold", "ten", "--", gain20}, exitUsage, "want a percentage"},
 		"own variable":    {[]string{"--", "env", "ENABLE_PERFECT_ROUTER=1", gain20}, exitUsage, "remove it"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +64,7 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
 	if o.perfect {
-		o.Set = o.treatment.Perfect
+		o.Set, words = o.treatment.Perfect, slices.Concat(words, o.treatment.Flags)
 	}
 	folder, err := filepath.Abs(o.folder.Path)
 	if err != nil {

@@ -19,12 +19,17 @@ type ArmSpec struct {
 	Flags []string          `json:"flags,omitempty"` // appended to the command, or to that of the server
 }
 
-// ParseArm reads NAME=SPEC: a router such as target:1.2, or variables NAME=VALUE and then flags, as a
+// ParseArm reads NAME=SPEC: a router such as target:1.2, the switch of an engine (peer:sglang), or variables NAME=VALUE and then flags, as a
 // shell splits them. NAME alone is an arm that {arm} in the command sets apart.
 func ParseArm(s string) (ArmSpec, error) {
 	name, list, _ := strings.Cut(s, "=")
 	a := ArmSpec{Name: gain.Arm(strings.TrimSpace(name))}
 	if err := a.checkName(); err != nil {
+		return a, err
+	}
+	if peer, ok := strings.CutPrefix(list, "peer:"); ok {
+		t, err := ParseTreatment(peer)
+		a.Env, a.Flags = t.Perfect, t.Flags
 		return a, err
 	}
 	words, err := launch.Words(list)
@@ -90,11 +95,14 @@ func (s Spec) more() (more []gain.Arm) {
 
 // arm is what sets an arm apart.
 func (s Spec) arm(a gain.Arm) ArmSpec {
-	called := s.Builds.Called(a)
+	called, own := s.Builds.Called(a), ArmSpec{Name: a}
 	if i := slices.IndexFunc(s.Arms, func(o ArmSpec) bool { return o.Name == a || o.Name == called }); i >= 0 {
-		return s.Arms[i]
+		own = s.Arms[i]
 	}
-	return ArmSpec{Name: a}
+	if a == gain.Perfect {
+		own.Flags = slices.Concat(own.Flags, s.Treatment.Flags)
+	}
+	return own
 }
 
 // plan is the order of the launches.

@@ -2,8 +2,10 @@ package bench
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -38,8 +40,34 @@ func TestTreatments(t *testing.T) {
 		t.Errorf("the normal arm's environment is %q", got)
 	}
 	if got := (Spec{Treatment: trtllm}).environ(base, gain.Perfect); !reflect.DeepEqual(got,
-		[]string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1"}) {
+		[]string{"PATH=/bin", "X=2", "ENABLE_PERFECT_ROUTER=1", "TRTLLM_ENABLE_PERFECT_ROUTER=1"}) {
 		t.Errorf("the perfect arm's environment is %q", got)
+	}
+}
+
+// Switches of engines that print nothing of them: a claim of the command, whose flags differ between the arms.
+func TestPeers(t *testing.T) {
+	for name, want := range map[string]string{"atom": "--fake-eplb", "sglang": "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1",
+		"lightllm": "--enable_ep_fake_balance", "vllm-ascend": "VLLM_ASCEND_ENABLE_W4A8_MXFP_FORCE_LOAD_BALANCE=1",
+		"lmdeploy": "LMDEPLOY_FAKE_EPLB=true", "vllm": "VLLM_MOE_ROUTING_SIMULATION_STRATEGY=uniform_random"} {
+		peer, err := ParseTreatment(name)
+		s := Spec{Treatment: peer, Command: Command{Normal: []string{"serve"}}}
+		if err != nil || peer.Check() != nil || s.Undeclared() != "" {
+			t.Errorf("%s: %v, %v, %s", name, err, peer.Check(), s.Undeclared())
+		}
+		for arm, status := range map[gain.Arm]proof.Status{gain.Normal: proof.Unbalanced, gain.Perfect: proof.Balanced} {
+			r := s.rules().Of(arm, proof.Launch{})[0]
+			if r.Status != status || r.Measured || !strings.Contains(r.Evidence, want) {
+				t.Errorf("%s, %s: %+v, want %s", name, arm, r, want)
+			}
+		}
+		a, err := ParseArm("even=peer:" + name)
+		if err != nil || len(a.Env)+len(a.Flags) != 1 {
+			t.Errorf("%s: %+v, %v", name, a, err)
+		}
+	}
+	if _, err := ParseArm("even=peer:nobody"); err == nil {
+		t.Error("an unknown peer passed")
 	}
 }
 

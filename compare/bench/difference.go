@@ -78,6 +78,9 @@ func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
 		return [2][]string{server, client}
 	}
 	accepted := slices.Concat(fill(s.Accepted, gain.Normal), fill(s.Accepted, arm))
+	if arm == gain.Perfect {
+		accepted = append(accepted, s.Treatment.Flags...)
+	}
 	normal, other := commands(gain.Normal), commands(arm)
 	var found []gain.Difference
 	for i := range normal {

@@ -71,7 +71,7 @@ func TestUndeclaredWordsAreNotComparable(t *testing.T) {
 	if err := c.Reread(spec); err != nil {
 		t.Fatal(err)
 	}
-	if r = gain.Judge(Recorded(c)); r.Verdict == gain.Invalid || len(r.Differences) != 3 {
+	if r = gain.Judge(Recorded(c)); r.Verdict == gain.Invalid || len(r.Differences) != 4 {
 		t.Errorf("accepted: %s: %q, %+v", r.Verdict, because(r), r.Differences)
 	}
 }
@@ -164,6 +164,7 @@ func TestVariablesOfTheCommandItself(t *testing.T) {
 	const other = "changed by the command (value not recorded)"
 	want := []gain.Difference{
 		{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
+		{Kind: "environment", Name: "TRTLLM_ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
 		{Kind: "environment", Name: "GORACE", Normal: "as given", Perfect: "removed"},
 		{Kind: "environment", Name: "HF_TOKEN", Normal: "as given", Perfect: other},
 		{Kind: "environment", Name: "NCCL_ALGO", Normal: "as given", Perfect: "Tree"},
@@ -178,7 +179,7 @@ func TestVariablesOfTheCommandItself(t *testing.T) {
 		}
 	}
 	c.Spec.Accepted = []string{"PIN"}
-	if d := Recorded(c).Differences[4]; !d.Declared {
+	if d := Recorded(c).Differences[5]; !d.Declared {
 		t.Errorf("accepted by name: %+v", d)
 	}
 }

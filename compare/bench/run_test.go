@@ -56,7 +56,7 @@ func TestReplayedCampaign(t *testing.T) {
 		}
 	}
 	if want := (gain.Difference{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1",
-		Declared: true}); len(e.Differences) != 1 || e.Differences[0] != want {
+		Declared: true}); len(e.Differences) != 2 || e.Differences[0] != want {
 		t.Errorf("differences %+v, want only %+v", e.Differences, want)
 	}
 	again, err := Open(c.Folder)

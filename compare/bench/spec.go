@@ -131,24 +131,30 @@ type Treatment struct {
 	// Switches says that a launch changes its router while it runs: it follows
 	// MOEBALANCE_CONTROL.
 	Switches bool `json:"switches,omitempty"`
+	// Flags follow the command, or that of the server, in the perfect arm.
+	Flags []string `json:"flags,omitempty"`
+	// Silent says that the engine prints nothing of its switch, so without counts its balance is its command's claim.
+	Silent bool `json:"silent,omitempty"`
+	// Random routing is even only on average.
+	Random bool `json:"random,omitempty"`
 }
 
 // Treatments are those known by name. Sources: the engines' own switches, as
 // tensorrt_llm/_torch/moe/fused_moe/interface.py,
-// vllm/model_executor/layers/fused_moe/router/routing_simulator_router.py and
-// sglang/srt/layers/moe/topk.py read them.
+// vllm/model_executor/layers/fused_moe/router/routing_simulator_router.py,
+// sglang/srt/layers/moe/topk.py, lmdeploy/pytorch/models/deepseek_v2.py and the options of vllm-ascend, ATOM
+// (pull request 1755) and LightLLM (961) read them. TensorRT-LLM reads the first name; of what it spawns, ranks see
+// only names that begin with TRTLLM or TLLM, from which wrappers such as InferenceX's restore it.
 var Treatments = []Treatment{
 	{
 		Name:    "trtllm",
-		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1"},
+		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1", "TRTLLM_ENABLE_PERFECT_ROUTER": "1"},
 		Off:     "0",
 		Line:    `Precomputing perfect router logits for \d+ common batch sizes(?: \(ep_rank=(?P<rank>\d+)\))?`,
 		Failed:  `Failed to precompute logits`,
 	},
-	{
-		Name:    "vllm",
-		Perfect: map[string]string{"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"},
-	},
+	{Name: "vllm", Perfect: map[string]string{"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": "uniform_random"}, Silent: true,
+		Random: true},
 	{
 		Name:    "hook", // package hook's
 		Perfect: map[string]string{"ENABLE_PERFECT_ROUTER": "1"},
@@ -157,11 +163,12 @@ var Treatments = []Treatment{
 		Each:    map[string]string{"MOEBALANCE_COUNTS": "{out}/counts"},
 		Records: "counts", Switches: true,
 	},
-	{
-		Name:    "sglang",
-		Perfect: map[string]string{"SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS": "1"},
-		Off:     "0",
-	},
+	{Name: "sglang", Perfect: map[string]string{"SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS": "1"}, Off: "0", Silent: true},
+	{Name: "vllm-ascend", Perfect: map[string]string{"VLLM_ASCEND_ENABLE_W4A8_MXFP_FORCE_LOAD_BALANCE": "1"}, Off: "0",
+		Silent: true, Random: true},
+	{Name: "lmdeploy", Perfect: map[string]string{"LMDEPLOY_FAKE_EPLB": "true"}, Off: "false", Silent: true},
+	{Name: "atom", Flags: []string{"--fake-eplb"}, Silent: true},
+	{Name: "lightllm", Flags: []string{"--enable_ep_fake_balance"}, Silent: true, Random: true},
 }
 
 // ParseTreatment reads a treatment's name, or "env:NAME=VALUE" for one of the
@@ -213,7 +220,7 @@ func (t Treatment) undone(own map[string]string) string {
 // Chance reports whether the treatment routes at random, which is even only on average.
 func (t Treatment) Chance() bool {
 	strategy := t.Perfect["VLLM_MOE_ROUTING_SIMULATION_STRATEGY"]
-	return strategy == "uniform_random" || strategy == "normal_routing" ||
+	return t.Random || strategy == "uniform_random" || strategy == "normal_routing" ||
 		t.Perfect["SGLANG_SIMULATE_UNIFORM_EXPERTS"] != ""
 }
 
@@ -232,6 +239,19 @@ func (s Spec) ProofToCome() router.Warning {
 		why = "line"
 	}
 	return router.Warn("proof_to_come", "", "why", why, "name", s.Treatment.Name)
+}
+
+// said is the switch as a claim of its command: "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1"; empty where the engine has a
+// word of its own.
+func (t Treatment) said() string {
+	words := slices.Clone(t.Flags)
+	for _, name := range t.Names() {
+		words = append(words, name+"="+t.Perfect[name])
+	}
+	if !t.Silent {
+		return ""
+	}
+	return strings.Join(words, " ")
 }
 
 // Names are the variables of the treatment, sorted.

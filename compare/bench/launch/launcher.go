@@ -91,8 +91,8 @@ func PassOn(words []string, variables []Variable, version string) (passed []stri
 			return words, name + " --cleanenv drops " + names(variables)
 		}
 	case "trtllm-bench", "trtllm-serve":
-		return words, "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: check the " +
-			"proof of each rank"
+		return words, "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: where a " +
+			"rank prints no proof line, put mpirun -n RANKS trtllm-llmapi-launch before " + name
 	}
 	if nested := nestedLauncher(words); nested != "" {
 		return words, fmt.Sprintf(

@@ -15,6 +15,7 @@ import (
 type Rules struct {
 	Treatment string // its name
 	Line      string // pattern of the proof line, empty for none
+	Said      string // the switch in the command of the perfect arm, of an engine that prints nothing of it
 	Chance    bool   // the perfect arm routes at random
 	Within    bool   // ranks acknowledge their router
 	// Printed says that every launch of the perfect arm has printed the line, so that its absence from
@@ -74,6 +75,11 @@ func (r Rules) Of(arm gain.Arm, l Launch) []Rank {
 		return byOrder(arm, l)
 	case r.Line != "":
 		return r.byLine(arm, l)
+	case r.Said != "" && arm == gain.Perfect:
+		return []Rank{{Arm: arm, Rank: gain.AllRanks, Launches: 1, Status: Balanced,
+			Evidence: "started with " + r.Said + ", of which the engine prints nothing: record counts to measure it"}}
+	case r.Said != "":
+		return []Rank{{Arm: arm, Rank: gain.AllRanks, Launches: 1, Status: Unbalanced, Evidence: "started without " + r.Said}}
 	}
 	return []Rank{{Arm: arm, Rank: gain.AllRanks, Launches: 1, Status: Unproved,
 		Evidence: "the output does not state its routing, and no proof line of this treatment is known: give " +
