@@ -28,20 +28,18 @@ func (c Class) FusedExperts() bool { return c.Phase == PhaseExperts && len(c.Fus
 // kernelRule is one row of the classifier. The first rule whose function and
 // arguments match the spelled name decides.
 type kernelRule struct {
-	function   string   // regular expression at the start of a component of the function's qualified name
-	arguments  []string // one of these is in its template arguments; none matches any
-	phase      Phase
-	library    string
-	source     string // where the names were seen
-	collective bool
-	gemm, topK bool
-	fused      []Phase
+	class     Class // but for its library
+	library   string
+	function  string // regular expression at the start of a component of the function's qualified name
+	arguments string // regular expression anywhere in its template arguments
+	source    string // where the names were seen
 }
 
-// functions are those of kernelRules, compiled.
-var functions = func() (list []*regexp.Regexp) {
+// compiled are the expressions of kernelRules.
+var compiled = func() (list []struct{ function, arguments *regexp.Regexp }) {
 	for _, r := range kernelRules {
-		list = append(list, regexp.MustCompile(`^(?:`+r.function+`)`))
+		list = append(list, struct{ function, arguments *regexp.Regexp }{
+			regexp.MustCompile(`^(?:` + r.function + `)`), regexp.MustCompile(r.arguments)})
 	}
 	return list
 }()
@@ -98,9 +96,9 @@ func Classify(name string) Class { return classes(name) }
 
 var classes = remembered(func(name string) Class {
 	if i := ruleOf(name); i >= 0 {
-		r := kernelRules[i]
-		return Class{Phase: r.phase, Library: r.library, Collective: r.collective, GEMM: r.gemm, TopK: r.topK,
-			Fused: r.fused}
+		c := kernelRules[i].class
+		c.Library = kernelRules[i].library
+		return c
 	}
 	return Class{Phase: PhaseUnknown}
 })
@@ -144,10 +142,8 @@ func GateExperts(name string) (experts int, ok bool) {
 func ruleOf(name string) int {
 	function, arguments := Parts(anonymous.Replace(strings.TrimPrefix(name, "void ")))
 	beginnings := componentsOf(function[:min(len(function), longestFunction)])
-	has := func(argument string) bool { return strings.Contains(arguments, argument) }
-	for i, r := range kernelRules {
-		if slices.ContainsFunc(beginnings, functions[i].MatchString) &&
-			(len(r.arguments) == 0 || slices.ContainsFunc(r.arguments, has)) {
+	for i, r := range compiled {
+		if slices.ContainsFunc(beginnings, r.function.MatchString) && r.arguments.MatchString(arguments) {
 			return i
 		}
 	}

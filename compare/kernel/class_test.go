@@ -199,8 +199,8 @@ func TestEveryRuleDecidesItsOwnNames(t *testing.T) {
 		}
 	}
 	for _, r := range kernelRules {
-		if !slices.Contains(phases, r.phase) || r.library == "" || r.source == "" {
-			t.Errorf("%s: phase %q, library %q, source %q", r.function, r.phase, r.library, r.source)
+		if !slices.Contains(phases, r.class.Phase) || r.library == "" || r.source == "" {
+			t.Errorf("%s: phase %q, library %q, source %q", r.function, r.class.Phase, r.library, r.source)
 		}
 	}
 }
