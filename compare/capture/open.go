@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 	"modernc.org/sqlite"
@@ -105,52 +107,61 @@ func checkFile(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	fault := func(kind error, expected, found, try string) (int64, error) {
-		return 0, &input.Error{File: path, Expected: expected, Found: found, Try: try, Err: kind}
-	}
 	if isReport(path) {
-		return fault(ErrReport, "a SQLite export", ErrReport.Error(),
-			fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'",
-				strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path))
+		return 0, &input.Error{File: path, Expected: "a SQLite export", Found: ErrReport.Error(), Err: ErrReport,
+			Try: fmt.Sprintf("run 'nsys export --type sqlite --output %s %s'",
+				strings.TrimSuffix(path, filepath.Ext(path))+".sqlite", path)}
 	}
 	head, err := readHead(path)
 	if err != nil {
 		return 0, err
 	}
-	switch {
-	case len(head) == 0:
-		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)", "an empty file", makeExport)
-	case bytes.HasPrefix(head, []byte(lfsMark)):
-		return fault(ErrNotExport, "a SQLite 3 database", fmt.Sprintf("a Git LFS pointer of %d bytes", info.Size()),
-			"run 'git lfs pull'")
-	case len(head) < headSize && strings.HasPrefix(sqliteMagic, string(head[:min(len(head), len(sqliteMagic))])):
-		return fault(ErrTruncated, fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)), exportAgain)
-	case !bytes.HasPrefix(head, []byte(sqliteMagic)):
-		return fault(ErrNotExport, "an nsys export (SQLite) or a PyTorch trace (JSON)",
-			fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)]),
-			makeExport+"; 'moebalance counts' reads expert counts")
-	}
-	if want := promisedSize(head); info.Size() < want {
-		return fault(ErrTruncated, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d, a truncated file", info.Size()),
-			exportAgain)
-	}
+	whole := len(head) == headSize && bytes.HasPrefix(head, []byte(sqliteMagic))
+	beside := ""
 	for _, suffix := range []string{"-wal", "-journal"} {
-		if s, err := os.Stat(path + suffix); err == nil && s.Size() > 0 {
-			return fault(ErrUnfinished, "a closed database",
-				fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix,
-					s.Size()),
-				"close the program that writes it, or "+exportAgain)
+		if s, err := os.Stat(path + suffix); err == nil && s.Size() > 0 && beside == "" {
+			beside = fmt.Sprintf("%q of %d bytes beside it, an unfinished transaction", filepath.Base(path)+suffix, s.Size())
 		}
 	}
-	// Offsets 18 and 19: 2 is for a database with a write-ahead log, which the profiler never writes.
-	if head[18] == 2 || head[19] == 2 {
-		if _, err := os.Stat(path + "-wal"); err != nil {
-			return fault(ErrUnfinished, "a database without a write-ahead log",
-				fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
-				"copy the log too and close it with 'sqlite3 FILE \"PRAGMA journal_mode=delete\"', or "+exportAgain)
+	_, noLog := os.Stat(path + "-wal")
+	const aCapture = "an nsys export (SQLite) or a PyTorch trace (JSON)"
+	for _, fault := range []struct {
+		is                   bool
+		kind                 error
+		expected, found, try string
+	}{
+		{len(head) == 0, ErrNotExport, aCapture, "an empty file", makeExport},
+		{bytes.HasPrefix(head, []byte(lfsMark)), ErrNotExport, aCapture,
+			fmt.Sprintf("a Git LFS pointer of %d bytes", info.Size()), "run 'git lfs pull'"},
+		{!whole && bytes.HasPrefix([]byte(sqliteMagic), head[:min(len(head), len(sqliteMagic))]), ErrTruncated,
+			fmt.Sprintf("a header of %d bytes", headSize), fmt.Sprint(len(head)), exportAgain},
+		{!whole, ErrNotExport, aCapture, beginning(head), makeExport + "; 'moebalance counts' reads expert counts"},
+		{whole && info.Size() < promisedSize(head), ErrTruncated, fmt.Sprintf("%d bytes", promisedSize(head)),
+			fmt.Sprintf("%d, a truncated file", info.Size()), exportAgain},
+		{beside != "", ErrUnfinished, "a closed database", beside, "close the program that writes it, or " + exportAgain},
+		// Offsets 18 and 19: 2 is for a database with a write-ahead log, which the profiler never writes.
+		{whole && noLog != nil && (head[18] == 2 || head[19] == 2), ErrUnfinished, "a database without a write-ahead log",
+			fmt.Sprintf("one whose log %q is not here, so rows can be missing", filepath.Base(path)+"-wal"),
+			"copy the log too and close it with 'sqlite3 FILE \"PRAGMA journal_mode=delete\"', or " + exportAgain},
+	} {
+		if fault.is {
+			return 0, &input.Error{File: path, Expected: fault.expected, Found: fault.found, Try: fault.try,
+				Err: fault.kind}
 		}
 	}
 	return info.Size(), nil
+}
+
+// beginning tells what a file begins with: its first word where it is text.
+func beginning(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, gzipMagic):
+		return "a gzip file that holds neither"
+	case bytes.ContainsFunc(head[:min(len(head), headSize-utf8.UTFMax)], // the last character may be cut
+		func(r rune) bool { return r == utf8.RuneError || r < ' ' && !unicode.IsSpace(r) }):
+		return "binary data"
+	}
+	return fmt.Sprintf("text that begins with %.12q", head)
 }
 
 func isReport(path string) bool {
@@ -181,6 +192,9 @@ func readHead(path string) ([]byte, error) {
 // change counter (24) equals the version it is valid for (92); otherwise 0.
 // Source: https://www.sqlite.org/fileformat.html section 1.3.
 func promisedSize(head []byte) int64 {
+	if len(head) < headSize {
+		return 0
+	}
 	page := int64(binary.BigEndian.Uint16(head[16:]))
 	if page == 1 {
 		page = 65536

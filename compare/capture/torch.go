@@ -87,10 +87,12 @@ func isTorchTrace(path string) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
+var gzipMagic = []byte{0x1f, 0x8b}
+
 // unzipped reads through gzip where the stream begins as one.
 func unzipped(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
-	if head, _ := in.Peek(2); len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
+	if head, _ := in.Peek(2); bytes.Equal(head, gzipMagic) {
 		return gzip.NewReader(in)
 	}
 	return in, nil

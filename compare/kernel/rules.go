@@ -93,8 +93,11 @@ var kernelRules = []kernelRule{
 		"dsv3_fused_a_gemm: the projections before MLA"},
 	{routing, "vLLM, SGLang, TensorRT-LLM", `topkGating\w*|topk_gating_softmax|moeSoftmax\b|moeTopK\b|moeSigmoid\b`, "",
 		"vllm csrc/moe/topk_softmax_kernels.cu"},
-	{routing, "vLLM", `grouped_topk_fused\w*|topk_with_k2_kernel|group_idx_and_topk_idx_kernel`, "",
-		"vllm csrc/moe/grouped_topk_kernels.cu"},
+	{routing, "vLLM", `grouped_topk_fused\w*|topk_with_k2_kernel|group_idx_and_topk_idx_kernel|` +
+		`_eplb_map_and_record_i32_kernel\b`, "",
+		"vllm csrc/moe/grouped_topk_kernels.cu, fused_moe/router/base_router.py"},
+	{routing, "TileKernels", `topk_sum_and_topk_idx\b|aux_fi_impl\b`, "",
+		"deepseek-ai/TileKernels tile_kernels/moe; deepseek-ai/profile-data"},
 	{routing, "SGLang", `(?:kimi_k2_)?moe_fused_gate_kernel|moe_hash_topk_fused`, "", "sgl-kernel/csrc/moe"},
 	{routing, "aiter", `grouped_topk_(?:opt_sort_)?kernel\b`, "", "aiter csrc/kernels/topk_softmax_kernels_group.cu"},
 	{routing, "TensorRT-LLM", `customMoeRoutingKernel\b`, "",
@@ -141,6 +144,10 @@ var kernelRules = []kernelRule{
 		"ggml-cuda/mmid.cu; the GEMMs behind it, mul_mat_q and the like, are those of dense layers too"},
 	{dispatch, "Composable Kernel, aiter", `(?:kentry|opus_moe_sorting_entry)\b`, "MoeSorting",
 		"ck_tile ops/fused_moe; published traces of MI300X and MI355X"},
+	{dispatch, "aiter", `_moe_mxfp4_sort_kernel\w*|_fused_dynamic_mxfp4_quant_moe_sort_kernel\b`, "",
+		"aiter utility/fp4_utils.py, pull request 2414: scales of quantized tokens in the order of experts"},
+	{dispatch, "TileKernels", `get_fused_mapping\b|clean_and_count_expert\b|expand_to_fused\w*`, "",
+		"deepseek-ai/TileKernels tile_kernels/moe; deepseek-ai/profile-data"},
 	{dispatch, "MegaBlocks",
 		`_padded_copy\b|_binned_copy\b|(?:megablocks::)?(?:replicate::)?ReplicateForwardKernel\b|` +
 			`(?:megablocks::)?(?:construct_indices::)?ConstructIndicesKernel\b`, "", "megablocks backend/kernels.py, csrc"},
@@ -184,6 +191,8 @@ var kernelRules = []kernelRule{
 	{gemm, "Triton, CuTe DSL", `_kernel_grouped_gemm\w*|\w*grouped_gemm_masked\w*`, "",
 		"torchtitan experiments/kernels, flashinfer grouped_gemm_masked_blackwell"},
 	{experts, "vLLM", `moe_bgmv_(?:shrink|expand)_sliced_kernel\b|_fused_moe_lora_kernel\b`, "", "LoRA of experts"},
+	{gemm, "TensorRT", `__myl_MoEFc[12]_\w+`, "",
+		"TensorRT 11's MoE layer on SM 10: nsys of NVIDIA/TensorRT-Model-Connect pull request 1066"},
 	{experts, "TransformerEngine", `setup_grouped_gemm_kernel\b`, "", "common/gemm/cublaslt_grouped_gemm.cu"},
 	{dispatchAndMoE, "Flux", `\w*moe_ag_scatter\w*`, "", "flux src/moe_ag_scatter"},
 	{moeAndCombine, "Flux", `\w*moe_gather_rs\w*`, "", "flux src/moe_gather_rs"},
@@ -191,7 +200,8 @@ var kernelRules = []kernelRule{
 	// between and after the GEMMs
 	{experts, "TensorRT-LLM, TRTLLM-gen, SGLang, vLLM",
 		`do(?:Gated)?ActivationKernel\b|moeActivationKernel\b|moe::dev::activation::|` +
-			`_silu_and_mul_post_quant_kernel\b|_silu_mul_per_token_group_quant_\w+|cvt_fp16_to_fp4_expert`, "",
+			`_silu_and_mul_post_quant_kernel\b|_silu_mul_per_token_group_quant_\w+|` +
+			`_?silu_mul_fp8_quant_deep_gemm\w*|cvt_fp16_to_fp4_expert`, "",
 		"cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu, ep_moe/kernels.py, vllm fused_moe/deep_gemm_moe.py"},
 	{other, "norms", `triton_(?:poi|per|red)_fused_\w*(?:rms_norm|mean\w*rsqrt)`, "",
 		"captures: PyTorch Inductor's name lists what it fuses, the operator that reads the norm among them"},
@@ -201,10 +211,13 @@ var kernelRules = []kernelRule{
 		`act_and_mul_kernel\b|silu_and_mul_(?:per_block_quant_)?kernel\b|silu_mul_quant_varlen_kernel\b|` +
 			`swigluoai_and_mul_kernel\b|deep_gemm::transpose_fp32\b|per_token_group_quant_8bit_kernel|` +
 			`_per_token_quant_and_transform_kernel|quantize_with_block_size\b|cvt_fp16_to_fp4|scale_1x128_kernel\b|` +
-			`deep_gemm::transpose_\w*pack|triton_(?:poi|per|red)_fused_`, "",
+			`deep_gemm::transpose_\w*pack|_static_quant_fp8\b|dynamic_per_(?:group|token)_scaled_\w*quant\w*|` +
+			`triton_(?:poi|per|red)_fused_`, "",
 		"vLLM, SGLang, TensorRT-LLM, PyTorch Inductor: for routed experts and for everything else"},
 	{combine, "TensorRT-LLM, TRTLLM-gen", `finalizeMoeRouting(?:NoFilling)?Kernel\b|moe::dev::finalize::`, "",
 		"cutlass_kernels/moe_gemm, blockScaleMoe/DevKernel.cu"},
+	{combine, "TileKernels", `reduce_fused_impl\b`, "",
+		"deepseek-ai/TileKernels tile_kernels/moe; deepseek-ai/profile-data"},
 	{combine, "vLLM, SGLang, triton_kernels",
 		`_?moe_sum_(?:reduce_|vec_)?kernel|apply_shuffle_mul_sum_kernel\b|_reduce_grouped\b|_finalize_matmul`, "",
 		"moe_align_sum_kernels.cu, sgl-kernel/csrc/moe, matmul_ogs_details"},
@@ -223,7 +236,7 @@ var kernelRules = []kernelRule{
 		`fmhaSm\d+\w*Kernel_|fmhaReductionKernel\b|fmha_v2_\w+|fmha_cutlassF_\w+|` +
 			`cudnn_generated_fort_native_sdpa_\w+|(?:masked_)?multihead_attention_kernel\b|applyMLARope\w*|` +
 			`applyBiasRopeUpdateKVCache\w*`, "", "trtllmGenKernels/fmha, fmha_v2, unfusedAttentionKernels"},
-	{attention, "vLLM, SGLang", `paged_attention_v[12]_(?:reduce_)?kernel\b|reshape_and_cache\w*_kernel\b|` +
+	{attention, "vLLM, SGLang", `paged_attention_v[12]_(?:reduce_)?kernel\b|reshape_and_cache\w*|` +
 		`concat_and_cache_mla\w*_kernel\b|merge_attn_states_kernel\b|\w*rotary_embedding_kernel\b|` +
 		`set_mla_kv_buffer_kernel\b`, "", "csrc/attention, cache_kernels.cu, pos_encoding_kernels.cu"},
 	{attention, "flash-linear-attention: vLLM, SGLang",
@@ -231,12 +244,15 @@ var kernelRules = []kernelRule{
 		"fla/ops, causal_conv1d.py: linear attention"},
 	{attention, "llama.cpp, TensorRT-LLM", `flash_attn_(?:ext|tile|vec_ext)\w*|kernel_mha\b|xqa_kernel_\w+`, "",
 		"ggml-cuda/fattn*.cuh; xqa cubins"},
-	{attention, "Triton: vLLM, SGLang", `kernel_unified_attention_[23]d\b|_fwd_(?:grouped_)?kernel_stage[12]\b`, "",
+	{attention, "Triton: vLLM, SGLang", `kernel_unified_attention(?:_[23]d)?\b|reduce_segments\b|` +
+		`_fwd_(?:grouped_)?kernel_stage[12]\b`, "",
 		"triton_unified_attention.py, triton_decode_attention.py"},
 	{attention, "PyTorch Inductor", `triton_tem_fused_\w*flex_attention\w*`, "",
 		"torch _inductor/kernel/flex_attention.py"},
 	{attention, "Composable Kernel", `kentry\b`, "ck_tile::Fmha", "ck_tile ops/fmha; published traces of MI300X"},
 	{attention, "vLLM, aiter", `paged_attention_ll4mi_\w+`, "", "vllm csrc/rocm/attention.cu"},
+	{attention, "aiter", `mla_(?:a\d+w\d+|dec|pfl)_\w+|kn_mla_reduce_v1\w*`, "",
+		"aiter hsa/*/mla, csrc/kernels/mla; profiles of MI325X and MI355X in InferenceX issue 863"},
 
 	// the rest of the model
 	{other, "norms", `(?:vllm::|flashinfer::norm::|tensorrt_llm::kernels::)?(?:fused_add_)?(?:rms_norm\w*_kernel|` +
@@ -244,6 +260,7 @@ var kernelRules = []kernelRule{
 		"vllm csrc/layernorm_kernels.cu, flashinfer norm.cuh"},
 	{other, "norms", `kentry\b`, "ck_tile::Rmsnorm2dFwd", "ck_tile ops/rmsnorm2d; published traces of MI300X"},
 	{other, "norms", `add_rmsnorm_\w+`, "", "aiter; published traces of MI300X"},
+	{other, "norms", `layer_norm::ln_\w+`, "", "flash-attention csrc/layer_norm; deepseek-ai/profile-data"},
 	{other, "hipBLASLt, Composable Kernel, aiter, PyTorch Inductor",
 		`Cijk_\w+|kernel_gemm_xdl_cshuffle\w*|hgemm_\w+|_gemm_a(?:\d+|fp4)_?w(?:\d+|fp4)_\w+|` +
 			`triton_tem_fused_\w*mm_\w+`, "",
@@ -253,8 +270,8 @@ var kernelRules = []kernelRule{
 	{other, "cuBLAS",
 		`nvjet_\w+|cublasLt::splitKreduce_kernel\b|(?:cublasGemv|gemv2[TN]|gemvx::|gemvNSP)\w*|(?:cutlass_\d+|` +
 			`sm\d+_xmma|ampere|turing|volta|maxwell)_\w*gemm\w*`, "", "captures; dense GEMM of anything"},
-	{other, "CUTLASS", `device_kernel\b|Kernel2?\b`, "cutlass::gemm::kernel::|gemm_",
-		"GemmUniversal without GroupProblemShape: dense"},
+	{other, "CUTLASS", `device_kernel\b|Kernel2?\b`, `cutlass::gemm::kernel::|gemm_|::DeviceGemm\w+Sm`,
+		"GemmUniversal without GroupProblemShape, DeviceGemmFp4GemmSm100 of TensorRT-LLM: dense"},
 	{unknown, "PyTorch, CUB", `at::(?:native|cuda)::\w+|(?:at_cuda_detail::)?cub::\w+`, "",
 		"captures: elementwise, indexing, sorting and reducing, for anything"},
 }
