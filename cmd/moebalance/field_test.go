@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -42,15 +40,9 @@ func fieldFiles(t *testing.T, pattern string) []string {
 	return files
 }
 
-// signed is a fraction as testdata/README.md writes it.
+// signed is a fraction as the READMEs write it.
 func signed(x float64) string {
 	return strings.Replace(fmt.Sprintf("%+.1f %%", 100*x), "-", "−", 1)
-}
-
-// inMeasured asks for a sentence of the section on what was measured.
-func inMeasured(t *testing.T, words string) {
-	t.Helper()
-	inText(t, "../../testdata/README.md", "## What we measured", words)
 }
 
 // inText asks for a sentence of a section, wherever its lines break.
@@ -78,156 +70,52 @@ type fieldImbalance struct {
 	} `json:"coverage"`
 }
 
-// Times of vLLM's own trace follow the load that the hook counted in the same
-// pass. The values of single layers are Σ max / Σ mean of fused_moe_kernel over the
-// steps of 8,192 tokens, made by a script outside.
+// rankLayers is max/mean over ranks by layer.
+func (f fieldImbalance) rankLayers() map[int]float64 {
+	layers := map[int]float64{}
+	for _, row := range f.Imbalance {
+		if row.Level == "rank" {
+			layers[row.Layer] = row.MaxOverMean
+		}
+	}
+	return layers
+}
+
+// Layers inferred from vLLM's own traces have the max/mean of Σ max / Σ mean of fused_moe_kernel,
+// made by a script outside: over the steps of 8,192 tokens of a PyTorch trace, and over the whole
+// steps of a full batch under nsys, compiled and captured in CUDA graphs.
+func TestFieldLayers(t *testing.T) {
+	for files, want := range map[string][]float64{
+		"vllm-qwen3-normal.rank?.json.gz": {1.2727, 1.2818, 1.2174, 1.2424},
+		"vllm-qwen3-normal.nsys.sqlite":   {1.3640, 1.3644, 1.3676, 1.3942},
+		"vllm-qwen3-perfect.nsys.sqlite":  {1.0245, 1.0243, 1.0236, 1.0238},
+	} {
+		var trace fieldImbalance
+		fieldJSON(t, &trace, append([]string{"trace"}, fieldFiles(t, files)...)...)
+		have := trace.rankLayers()
+		if trace.Coverage.LayerShare < 0.9 || len(have) != 48 && len(have) != 12 {
+			t.Errorf("%s: %.3f of the GPU time is placed in %d layers", files, trace.Coverage.LayerShare, len(have))
+		}
+		for layer, want := range want {
+			if math.Abs(have[layer]-want) > 2e-4 {
+				t.Errorf("%s, layer %d: %.4f, want %.4f", files, layer, have[layer], want)
+			}
+		}
+	}
+}
+
+// Times of vLLM's own trace follow the load that the hook counted in the same pass.
 func TestFieldTraceFollowsCounts(t *testing.T) {
 	var trace, counts fieldImbalance
 	fieldJSON(t, &trace, append([]string{"trace"}, fieldFiles(t, "vllm-qwen3-normal.rank?.json.gz")...)...)
 	fieldJSON(t, &counts, "counts", "--ep", "2", fieldResults+"vllm-qwen3-normal.counts.json")
-	if trace.Coverage.LayerShare < 0.9 {
-		t.Errorf("%.3f of the GPU time is placed in layers", trace.Coverage.LayerShare)
+	var time, load []float64
+	for layer, x := range trace.rankLayers() {
+		time, load = append(time, x), append(load, counts.rankLayers()[layer])
 	}
-	inMeasured(t, fmt.Sprintf("%.1f %% of the GPU time placed in 48 inferred layers", 100*trace.Coverage.LayerShare))
-	time, load := make([]float64, 48), make([]float64, 48)
-	for _, row := range trace.Imbalance {
-		if row.Level == "rank" {
-			time[row.Layer] = row.MaxOverMean
-		}
+	if r := stat.Correlation(time, load, nil); r < 0.9 || slices.Max(load)-slices.Min(load) < 0.1 {
+		t.Errorf("correlation %.3f of time with load %v", r, load)
 	}
-	for _, row := range counts.Imbalance {
-		if row.Level == "rank" {
-			load[row.Layer] = row.MaxOverMean
-		}
-	}
-	for layer, want := range map[int]float64{0: 1.2727, 1: 1.2818, 2: 1.2174, 3: 1.2424} {
-		if got := time[layer]; got < want-0.001 || got > want+0.001 {
-			t.Errorf("layer %d: %.4f, want %.4f", layer, got, want)
-		}
-	}
-	if slices.Max(load)-slices.Min(load) < 0.1 {
-		t.Fatal("the counted loads hardly differ")
-	}
-	if r := stat.Correlation(time, load, nil); r < 0.9 {
-		t.Errorf("correlation %.3f of time with load", r)
-	} else {
-		inMeasured(t, fmt.Sprintf("correlation %.3f", r))
-	}
-}
-
-// At decode, balanced routing reads the weights of more experts.
-func TestFieldActiveExperts(t *testing.T) {
-	active := func(arm string) float64 {
-		var counts struct {
-			Imbalance []struct {
-				Level  string `json:"level"`
-				Active int    `json:"active"`
-			} `json:"imbalance"`
-		}
-		fieldJSON(t, &counts, "counts", "--ep", "2", fieldResults+"vllm-qwen3-"+arm+".decode.counts.json")
-		var of []float64
-		for _, row := range counts.Imbalance {
-			if row.Level == "expert" {
-				of = append(of, float64(row.Active))
-			}
-		}
-		return stat.Mean(of, nil)
-	}
-	inMeasured(t, fmt.Sprintf("%.0f experts a layer instead of %.0f", active("perfect"), active("normal")))
-}
-
-// testdata/README.md says of the campaign what its result says.
-func TestFieldCampaign(t *testing.T) {
-	content, err := os.ReadFile(fieldResults + "vllm-qwen3-campaign.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c struct {
-		Gain    struct{ Estimate, Low, High float64 }
-		Verdict string
-		Balance string
-		Proof   []struct{ Arm, Grade string }
-		Pairs   []map[string]any
-	}
-	if err := json.Unmarshal(content, &c); err != nil {
-		t.Fatal(err)
-	}
-	slow := []string{} // launches by more than a tenth
-	for _, arm := range []string{"normal", "perfect"} {
-		var values []float64
-		for _, p := range c.Pairs {
-			values = append(values, p[arm].(float64))
-		}
-		for _, v := range values {
-			if below := 1 - v/stats.Median(values); below > 0.1 {
-				slow = append(slow, fmt.Sprintf("%.0f %%", 100*below))
-			}
-		}
-	}
-	if inMeasured(t, "launches were "+strings.Join(slow, " and ")+" slower than their arm's median"); len(slow) != 2 ||
-		len(c.Pairs) != 6 {
-		t.Errorf("%d pairs, %v slower", len(c.Pairs), slow)
-	}
-	inMeasured(t, fmt.Sprintf("%s, 95 %% interval %s to %s: *%s*", signed(c.Gain.Estimate), signed(c.Gain.Low),
-		signed(c.Gain.High), c.Verdict))
-	if c.Balance != "measured" || len(c.Proof) != 4 {
-		t.Errorf("balance %q, %d proofs", c.Balance, len(c.Proof))
-	}
-}
-
-// The table has each number of tokens from the file in which repetitions differ less. What
-// the second launch gave at decode stands beside its file.
-func TestFieldDose(t *testing.T) {
-	launch := func(name string) map[string][]float64 {
-		seconds := map[string][]float64{}
-		for _, m := range fieldLines[struct {
-			Tokens  int     `json:"tokens_per_step"`
-			Router  string  `json:"router"`
-			Seconds float64 `json:"seconds_per_step"`
-		}](t, name) {
-			key := fmt.Sprint(m.Tokens, strings.TrimSuffix(m.Router, ":gen2.safetensors"))
-			seconds[key] = append(seconds[key], m.Seconds)
-		}
-		return seconds
-	}
-	first, second := launch("vllm-qwen3-dose.jsonl"), launch("vllm-qwen3-dose-prefill.jsonl")
-	gain := func(of map[string][]float64, tokens int, router string) string {
-		return strings.TrimSuffix(
-			signed(stats.Median(of[fmt.Sprint(tokens, router)])/stats.Median(of[fmt.Sprint(tokens, "perfect")])-1),
-			" %")
-	}
-	gains := func(of map[string][]float64, tokens int, between string) string {
-		return gain(of, tokens, "target:1.2") + between + gain(of, tokens, "target:1.5") + between +
-			gain(of, tokens, "target:1.8")
-	}
-	differ := func(of map[string][]float64, tokens ...int) string {
-		most := 0.0
-		for _, n := range tokens {
-			for _, router := range []string{"perfect", "target:1.2", "target:1.5", "target:1.8", "file"} {
-				if v := of[fmt.Sprint(n, router)]; len(v) > 0 {
-					most = max(most, slices.Max(v)/slices.Min(v)-1)
-				}
-			}
-		}
-		return fmt.Sprintf("%.0f %%", 100*most)
-	}
-	for tokens, name := range map[int]string{8: "8 (decode)", 64: "64 (decode)", 256: "256 (decode)",
-		8192: "8,192 (prefill)", 16384: "16,384 (prefill)"} {
-		of := first
-		if tokens > 256 {
-			of = second
-		}
-		inMeasured(t, fmt.Sprintf("| %s | %s |", name, gains(of, tokens, " | ")))
-	}
-	inMeasured(t, fmt.Sprintf("up to %s at 8 and 64 tokens, %s at 256, %s at 8,192, %s", differ(first, 8, 64),
-		differ(first, 256), differ(second, 8192), differ(second, 16384)))
-	if got := gain(first, 8, "file"); got != "−0.4" {
-		t.Errorf("second-generation plan at 8 tokens: %s %%", got)
-	}
-	inText(t, "../../testdata/field/README.md", "## Results",
-		fmt.Sprintf("gains at 1.2, 1.5 and 1.8 are %s %% at 64 tokens and %s %% at 256, where repetitions differ by up to %s and %s",
-			gains(second, 64, ", "), gains(second, 256, ", "), differ(second, 64), differ(second, 256)))
-	inText(t, "../../testdata/field/README.md", "## Results", "by up to "+differ(second, 2048)+" apart at 2,048")
 }
 
 // fieldLines are the lines of a file of results.
@@ -259,60 +147,6 @@ type fieldPlaced struct {
 	} `json:"placements"`
 }
 
-// vLLM moved its experts as 'place' said, which had learned from the counts of another
-// workload: the loads that the hook counted then are the predicted ones, and the gain
-// that was predicted from a trace of contiguous experts lies within the measured one's
-// interval, over the mean log ratios of three launches.
-func TestFieldPlacement(t *testing.T) {
-	content, err := os.ReadFile(fieldResults + "vllm-qwen3-place.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var place fieldPlaced
-	if err := json.Unmarshal(content, &place); err != nil {
-		t.Fatal(err)
-	}
-	predicted := place.Placements[0]
-	rows := fieldLines[placedRun](t, "vllm-qwen3-placement.jsonl")
-	load := loadByArm(rows)
-	for arm, want := range map[string]float64{"contiguous": predicted.Contiguous, "placed": predicted.Judged,
-		"perfect": 1} {
-		if got := stat.Mean(load[arm], nil); math.Abs(got-want) > 1e-4 {
-			t.Errorf("%s: counted max/mean %.4f, want %.4f", arm, got, want)
-		}
-	}
-	gain, low, high := gainOver(rows, "placed")
-	want := 1/(1+predicted.Time.Estimate) - 1
-	if want < low || want > high || predicted.Time.Of != "step time" {
-		t.Errorf("predicted %v of %s, measured %v to %v", want, predicted.Time.Of, low, high)
-	}
-	inMeasured(t, fmt.Sprintf("%s (95 %% interval %s to %s)", signed(gain), signed(low), signed(high)))
-	perfect, low, high := gainOver(rows, "perfect")
-	c := fieldComparison(t, fieldResults+"vllm-qwen3-contiguous.rank?.json.gz",
-		fieldResults+"vllm-qwen3-balanced.rank?.json.gz")
-	if got := c.Prediction.Gain; got < low || got > high {
-		t.Errorf("balanced logits: predicted %v, measured %v to %v", got, low, high)
-	}
-	inMeasured(t, fmt.Sprintf("%.3f instead of %.3f", predicted.Judged, predicted.Contiguous))
-	inMeasured(t, fmt.Sprintf("predicts %s step time, a gain of %s", signed(predicted.Time.Estimate), signed(want)))
-	inMeasured(t, fmt.Sprintf("balanced logits: %s (%s to %s), where `compare` predicts %s", signed(perfect), signed(low),
-		signed(high), signed(c.Prediction.Gain)))
-
-	learned := "../../../shared/captures/third-party/lmsys/prefill_in1024.json"
-	if _, err := os.Stat(learned); err != nil {
-		t.Skip("the counts that the placement was learned from are not here")
-	}
-	var again fieldPlaced
-	fieldJSON(t, &again, "place", folded(t, learned, 128, 48), "--judge",
-		fieldResults+"vllm-qwen3-contiguous.counts.json", "--ep", "2", "--redundant", "0",
-		"--trace", fieldResults+"vllm-qwen3-contiguous.rank?.json.gz", "--counts",
-		fieldResults+"vllm-qwen3-contiguous.counts.json")
-	if got := again.Placements[0]; math.Abs(got.Time.Estimate-predicted.Time.Estimate) > 1e-9 ||
-		got.Judged != predicted.Judged {
-		t.Errorf("%+v, want %+v", got, predicted)
-	}
-}
-
 // placedRun is a measurement of placement.py.
 type placedRun struct {
 	Launch, Repetition int
@@ -321,166 +155,99 @@ type placedRun struct {
 	Load               float64 `json:"rank_max_over_mean"`
 }
 
-// loadByArm are the counted loads of each arm.
-func loadByArm(rows []placedRun) map[string][]float64 {
-	load := map[string][]float64{}
-	for _, r := range rows {
-		load[r.Arm] = append(load[r.Arm], r.Load)
-	}
-	return load
-}
-
-// gainOver is the gain of an arm over contiguous experts in the same repetition: a t interval over
-// the mean log ratios of three launches.
-func gainOver(rows []placedRun, arm string) (gain, low, high float64) {
-	contiguous, launches := map[[2]int]float64{}, make([][]float64, 3)
+// measuredGain is the mean counted load of an arm and its gain over contiguous experts in the same
+// repetition, with Student's t interval at 95 %: over repetitions, or over the means of launches.
+func measuredGain(rows []placedRun, arm string, overLaunches bool) (load float64, gain [3]float64) {
+	contiguous, logs := map[[2]int]float64{}, map[int][]float64{}
+	var loads, all []float64
 	for _, r := range rows {
 		if r.Arm == "contiguous" {
 			contiguous[[2]int{r.Launch, r.Repetition}] = r.Seconds
 		}
 	}
 	for _, r := range rows {
-		if r.Arm == arm {
-			launches[r.Launch] = append(launches[r.Launch],
-				math.Log(contiguous[[2]int{r.Launch, r.Repetition}]/r.Seconds))
+		if base := contiguous[[2]int{r.Launch, r.Repetition}]; r.Arm == arm && base > 0 {
+			logs[r.Launch], loads = append(logs[r.Launch], math.Log(base/r.Seconds)), append(loads, r.Load)
 		}
 	}
-	var means []float64
-	for _, l := range launches {
-		means = append(means, stat.Mean(l, nil))
+	for _, l := range logs {
+		if overLaunches {
+			l = []float64{stat.Mean(l, nil)}
+		}
+		all = append(all, l...)
 	}
-	i := stats.PairedT(means, 0.95)
-	return math.Expm1(i.Estimate), math.Expm1(i.Low), math.Expm1(i.High)
+	i := stats.PairedT(all, 0.95)
+	return stat.Mean(loads, nil), [3]float64{math.Expm1(i.Estimate), math.Expm1(i.Low), math.Expm1(i.High)}
 }
 
-// Two plans learned from three kinds of traffic and judged on a fourth, which vLLM's EPLB moved within
-// one launch: the README gives what was counted and measured.
-func TestFieldTwoPlacements(t *testing.T) {
-	rows := fieldLines[placedRun](t, "vllm-two-h200-placement.jsonl")
-	load := loadByArm(rows)
-	for arm, name := range map[string]string{"placed": "`place`", "eplb": "EPLB", "perfect": "contiguous, balanced logits"} {
-		gain, low, high := gainOver(rows, arm)
-		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("| %s | %.3f | **%s** (%.1f to %.1f) |",
-			name, stat.Mean(load[arm], nil), signed(gain), 100*low, 100*high))
-	}
-	if got := stat.Mean(load["contiguous"], nil); math.Abs(got-1.2828) > 2e-4 {
-		t.Errorf("contiguous: counted max/mean %.4f", got)
-	}
-	learned := "../../../shared/captures/third-party/lmsys/prefill_"
-	if _, err := os.Stat(learned + "in512.json"); err != nil {
-		t.Skip("the counts that the placements were learned from are not here")
-	}
-	for plan, arm := range map[string]string{"robust": "placed", "eplb": "eplb"} {
-		var again fieldPlaced
-		fieldJSON(t, &again, "place", folded(t, learned+"in512.json", 128, 48), folded(t, learned+"in1024.json", 128, 48),
-			folded(t, learned+"in2000out100.json", 128, 48), "--judge", folded(t, learned+"in4096.json", 128, 48),
-			"--ep", "2", "--redundant", "0", "--plan", plan)
-		if got := again.Placements[0].Judged; math.Abs(got-stat.Mean(load[arm], nil)) > 5e-4 {
-			t.Errorf("%s: predicted max/mean %.4f, counted %.4f", plan, got, stat.Mean(load[arm], nil))
-		}
-	}
-}
+const lmsys = "../../../shared/captures/third-party/lmsys/"
 
-// Two plans learned from decoding and judged on prefill, which vLLM's EPLB moved over four ranks: what is predicted
-// from a trace of contiguous experts, and from a campaign's curve, lies in the measured interval of either.
-func TestFieldFourPlacements(t *testing.T) {
-	const folder = fieldResults + "vllm-four-h100/"
-	rows := fieldLines[placedRun](t, "vllm-four-h100/placement.jsonl")
-	load, measured := loadByArm(rows), map[string][3]float64{}
-	row := map[string]string{}
-	for arm, name := range map[string]string{"placed": "`place`", "eplb-decode": "EPLB", "perfect": "contiguous, balanced logits"} {
-		g := gainOverRepetitions(rows, "contiguous", arm)
-		measured[arm] = g
-		row[arm] = fmt.Sprintf("| %s | %.3f | %s (%.1f to %.1f) |", name, stat.Mean(load[arm], nil), signed(g[0]), 100*g[1], 100*g[2])
-		inText(t, "../../testdata/field/README.md", "## Results", row[arm])
+// vLLM moved its experts as 'place' and EPLB said, which had learned from the counts of other
+// workloads: the loads that the hook counted then are the predicted ones, and the gain predicted
+// from a trace of contiguous experts, and from a campaign's curve, lies in the measured interval.
+func TestFieldPlacement(t *testing.T) {
+	const two, four = fieldResults + "vllm-qwen3-contiguous.", fieldResults + "vllm-four-h100/"
+	trace := func(prefix string) []string {
+		return []string{"--trace", prefix + "rank?.json.gz", "--counts", prefix + "counts.json"}
 	}
-	over := gainOverRepetitions(rows, "eplb-decode", "placed")
-	inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("`place` over EPLB is %s (%s to %s): not shown",
-		signed(over[0]), strings.TrimSuffix(signed(over[1]), " %"), strings.TrimSuffix(signed(over[2]), " %")))
-	learned := "../../../shared/captures/third-party/lmsys/"
-	if _, err := os.Stat(learned + "decode_in1000out1000.json"); err != nil {
-		t.Skip("the counts that the placements were learned from are not here")
-	}
-	for plan, arm := range map[string]string{"robust": "placed", "eplb": "eplb-decode"} {
-		args := []string{"place", folded(t, learned+"decode_in1000out1000.json", 128, 48),
-			folded(t, learned+"decode_in2000out100.json", 128, 48), "--judge", folded(t, learned+"prefill_in4096.json", 128, 48),
-			"--ep", "4", "--redundant", "0", "--plan", plan}
-		var traced, curved fieldPlaced
-		fieldJSON(t, &traced, append(args, "--trace", folder+"contiguous.rank?.json.gz", "--counts", folder+"contiguous.counts.json")...)
-		fieldJSON(t, &curved, append(args, "--campaign", folder+"campaign.json")...)
-		of := traced.Placements[0]
-		if math.Abs(of.Judged-stat.Mean(load[arm], nil)) > 5e-4 || math.Abs(of.Contiguous-stat.Mean(load["contiguous"], nil)) > 1e-3 {
-			t.Errorf("%s: predicted max/mean %.4f of %.4f, counted %.4f", plan, of.Judged, of.Contiguous, stat.Mean(load[arm], nil))
+	for _, c := range []struct {
+		runs, learned, judged, ep string
+		arms                      map[string]string // by plan
+		times                     [][]string        // what times are predicted from
+		overLaunches              bool
+	}{
+		{"vllm-qwen3-placement.jsonl", "prefill_in1024", "", "2", map[string]string{"": "placed"},
+			[][]string{trace(two)}, true},
+		{"vllm-two-h200-placement.jsonl", "prefill_in512 prefill_in1024 prefill_in2000out100", "prefill_in4096", "2",
+			map[string]string{"robust": "placed", "eplb": "eplb"}, nil, true},
+		{"vllm-four-h100/placement.jsonl", "decode_in1000out1000 decode_in2000out100", "prefill_in4096", "4",
+			map[string]string{"robust": "placed", "eplb": "eplb-decode"},
+			[][]string{trace(four + "contiguous."), {"--campaign", four + "campaign.json"}}, false},
+	} {
+		rows := fieldLines[placedRun](t, c.runs)
+		if load, gain := measuredGain(rows, "perfect", c.overLaunches); math.Abs(load-1) > 1e-3 || gain[1] < 0 {
+			t.Errorf("%s: balanced logits have max/mean %.4f and gain %v", c.runs, load, gain)
 		}
-		curve := curved.Placements[0].Gains[1]
-		for i, predicted := range [][3]float64{
-			{1/(1+of.Time.Estimate) - 1, 1/(1+of.Time.High) - 1, 1/(1+of.Time.Low) - 1},
-			{curve.Estimate, curve.Low, curve.High},
-		} {
-			if m := measured[arm]; predicted[0] < m[1] || predicted[0] > m[2] {
-				t.Errorf("%s: predicted %v, measured %v", plan, predicted, m)
-			}
-			row[arm] += fmt.Sprintf(" %s (%.1f to %.1f) |", signed(predicted[0]), 100*predicted[1], 100*predicted[2])
-			if plan == "robust" && i == 0 {
-				inText(t, "../../README.md", "## Engines", fmt.Sprintf("by a placement %s, predicted %s", signed(measured[arm][0]),
-					signed(predicted[0])))
-			}
+		if _, err := os.Stat(lmsys); err != nil {
+			continue // the counts that the placements were learned from are not here
 		}
-		inText(t, "../../testdata/field/README.md", "## Results", row[arm])
-	}
-}
-
-// DeepSeek-V3's width over four H100s: tables for both types of its gate's logits, every balanced layer at the floor.
-func TestFieldWidth(t *testing.T) {
-	layers, seconds := 0, map[string][]float64{}
-	for i, m := range fieldLines[struct {
-		Tables  []map[string]int
-		Router  string
-		Tokens  int     `json:"tokens_per_step"`
-		Seconds float64 `json:"seconds_per_step"`
-		Layers  int     `json:"layers_of_steps"`
-		AtFloor int     `json:"at_the_floor"`
-	}](t, "vllm-four-h100/width.jsonl") {
-		switch {
-		case i == 0:
-			if len(m.Tables) != 4 {
-				t.Errorf("tables of %d ranks, want 4", len(m.Tables))
+		args := []string{"place", "--ep", c.ep, "--redundant", "0", "--judge", two + "counts.json"}
+		for _, name := range strings.Fields(c.learned) {
+			args = append(args, folded(t, lmsys+name+".json", 128, 48))
+		}
+		if c.judged != "" {
+			args = append(args, "--judge", folded(t, lmsys+c.judged+".json", 128, 48))
+		}
+		for plan, arm := range c.arms {
+			load, gain := measuredGain(rows, arm, c.overLaunches)
+			if len(c.times) == 0 {
+				c.times = [][]string{nil}
 			}
-			for _, of := range m.Tables {
-				if len(of) != 2 || of["torch.float32"] == 0 || of["torch.bfloat16"] == 0 {
-					t.Errorf("tables: %v", m.Tables)
+			for _, times := range c.times {
+				all := append(slices.Clone(args), times...)
+				if plan != "" {
+					all = append(all, "--plan", plan)
+				}
+				var place fieldPlaced
+				fieldJSON(t, &place, all...)
+				of := place.Placements[0]
+				if math.Abs(of.Judged-load) > 5e-4 {
+					t.Errorf("%s, %s: predicted max/mean %.4f, counted %.4f", c.runs, arm, of.Judged, load)
+				}
+				predicted := 1/(1+of.Time.Estimate) - 1
+				if len(of.Gains) > 1 { // of decode, then of prefill
+					predicted = of.Gains[1].Estimate
+				}
+				if times != nil && (predicted < gain[1] || predicted > gain[2]) {
+					t.Errorf("%s, %s by %v: predicted %v, measured %v", c.runs, arm, times, predicted, gain)
+				}
+				if arm == "placed" && c.ep == "4" && times[0] == "--trace" {
+					inText(t, "../../README.md", "## Engines", fmt.Sprintf("by a placement %s, predicted %s", signed(gain[0]),
+						signed(predicted)))
 				}
 			}
-		case m.Seconds > 0 && m.Tokens == 8192:
-			seconds[m.Router] = append(seconds[m.Router], 1e3*m.Seconds)
-		case m.Router == "perfect":
-			layers += m.AtFloor
-			if m.AtFloor != m.Layers {
-				t.Errorf("%+v: want every layer at the floor", m)
-			}
-		case m.AtFloor > 0:
-			t.Errorf("%+v: want none at the floor", m)
 		}
 	}
-	thousands := fmt.Sprintf("%d,%03d", layers/1000, layers%1000)
-	inText(t, "../../README.md", "## Engines", "DeepSeek-V3's width: all "+thousands+" balanced layers at the floor")
-	inText(t, "../../testdata/field/README.md", "## Results", "All "+thousands+" layers of balanced steps, of 8, 64 and 8,192 tokens, are at the floor")
-	inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("at 8,192 tokens target:1.5 takes %.1f ms a step, balance %.1f ms",
-		stat.Mean(seconds["target:1.5"], nil), stat.Mean(seconds["perfect"], nil)))
-}
-
-// gainOverRepetitions is of the log ratios of the repetitions, with Student's t interval at 95 %.
-func gainOverRepetitions(rows []placedRun, from, to string) [3]float64 {
-	var logs []float64
-	for _, a := range rows {
-		for _, b := range rows {
-			if a.Arm == from && b.Arm == to && a.Launch == b.Launch && a.Repetition == b.Repetition {
-				logs = append(logs, math.Log(a.Seconds/b.Seconds))
-			}
-		}
-	}
-	i := stats.PairedT(logs, 0.95)
-	return [3]float64{math.Expm1(i.Estimate), math.Expm1(i.Low), math.Expm1(i.High)}
 }
 
 // folded are counts of a model with more experts, neighbors added, as by testdata/field/fold.py.
@@ -515,92 +282,55 @@ func folded(t *testing.T, path string, experts, layers int) string {
 	return file
 }
 
-func TestFieldRows(t *testing.T) {
-	checkRows(t, "transformers-cpu.jsonl", 1440)
-	checkRows(t, "vllm-cpu.jsonl", 14368)
-	checkRows(t, "sglang-cpu.jsonl", 26880)
-	checkRows(t, "sglang-ep-h100.jsonl", 21749760)
-	checkRows(t, "transformers-gpu.jsonl", 294912)
-}
-
-func checkRows(t *testing.T, file string, want int) {
-	t.Helper()
-	rows := 0
-	for _, m := range fieldLines[struct {
-		Compared int `json:"rows_compared"`
-		Wrong    int `json:"rows_wrong"`
-	}](t, file) {
-		if m.Wrong != 0 {
-			t.Errorf("%+v", m)
+// What engines recorded in the field: of every row compared none is wrong, balanced layers are at
+// the floor and no others, and no request of servers that switched routers is lost.
+func TestFieldRecords(t *testing.T) {
+	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+	for file, want := range map[string]int{"transformers-cpu.jsonl": 1440, "vllm-cpu.jsonl": 14368, "sglang-cpu.jsonl": 26880,
+		"sglang-ep-h100.jsonl": 21749760, "transformers-gpu.jsonl": 294912} {
+		rows := 0
+		for _, m := range fieldLines[struct {
+			Compared int `json:"rows_compared"`
+			Wrong    int `json:"rows_wrong"`
+		}](t, file) {
+			if rows += m.Compared; m.Wrong != 0 {
+				t.Errorf("%s: %+v", file, m)
+			}
 		}
-		rows += m.Compared
+		if rows != want {
+			t.Errorf("%s: %d rows, want %d", file, rows, want)
+		}
 	}
-	if rows != want {
-		t.Errorf("%s: %d rows, want %d", file, rows, want)
+	layers := 0
+	for _, m := range fieldLines[struct {
+		Router  string
+		Layers  int `json:"layers_of_steps"`
+		AtFloor int `json:"at_the_floor"`
+	}](t, "vllm-four-h100/width.jsonl") {
+		if m.Router == "perfect" {
+			layers += m.AtFloor
+		}
+		if m.Layers > 0 && (m.AtFloor == m.Layers) != (m.Router == "perfect") {
+			t.Errorf("%+v: want the balanced layers at the floor", m)
+		}
 	}
-}
-
-// Servers on a CPU that switched routers lost no request, and the READMEs sum up what each recorded.
-func TestFieldSegments(t *testing.T) {
-	var requests, balanced, learned int
+	inText(t, "../../README.md", "## Engines", "DeepSeek-V3's width: all "+thousands(layers)+" balanced layers at the floor")
+	var requests, balanced int
 	for _, m := range fieldLines[struct {
 		Passed    bool
 		Requests  int
 		Lost      int `json:"requests_lost"`
 		Balanced  int `json:"balanced_rows"`
 		OffFloor  int `json:"balanced_rows_off_floor"`
-		Learned   int `json:"learned_slots"`
 		Elsewhere int `json:"learned_slots_elsewhere"`
 	}](t, "segments-cpu.jsonl") {
-		requests, balanced, learned = requests+m.Requests, balanced+m.Balanced, learned+m.Learned
+		requests, balanced = requests+m.Requests, balanced+m.Balanced
 		if !m.Passed || m.Lost+m.OffFloor+m.Elsewhere > 0 {
 			t.Errorf("%+v", m)
 		}
 	}
-	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
 	inText(t, "../../README.md", "## Engines",
 		fmt.Sprintf("no request of %s lost, all %s balanced layers at the floor", thousands(requests), thousands(balanced)))
-	inMeasured(t, fmt.Sprintf("none of %s requests lost, all %s layers of balanced steps at the floor", thousands(requests),
-		thousands(balanced)))
-	if learned != 1216000 {
-		t.Errorf("%d slots of learned steps", learned)
-	}
-}
-
-// Traces of vLLM record no arm: report takes their names, as compare does.
-func TestFieldReport(t *testing.T) {
-	words := append([]string{"report"}, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
-	page, errs, code := invoke(t.Context(), words...)
-	if code != 0 || !strings.Contains(page, "the normal arm is accepted as labeled") ||
-		!strings.Contains(page, "the perfect arm is accepted as labeled") ||
-		!strings.Contains(page, "which hold different numbers of tokens") {
-		t.Errorf("exit %d: %s", code, errs)
-	}
-}
-
-// A pair under nsys: vLLM compiled and captured in CUDA graphs, routers of rank max/mean
-// 1.5 and 1. The sums of fused_moe_kernel over steps 2 and 3, the whole ones of a full
-// batch, were made by a script outside.
-func TestFieldNsys(t *testing.T) {
-	for arm, want := range map[string][]float64{"normal": {1.3640, 1.3644, 1.3676, 1.3942},
-		"perfect": {1.0245, 1.0243, 1.0236, 1.0238}} {
-		var trace fieldImbalance
-		fieldJSON(t, &trace, "trace", fieldResults+"vllm-qwen3-"+arm+".nsys.sqlite")
-		if trace.Coverage.LayerShare < 0.95 {
-			t.Errorf("%s: %.3f of the GPU time is placed in layers", arm, trace.Coverage.LayerShare)
-		}
-		for _, row := range trace.Imbalance {
-			if row.Level == "rank" && row.Layer < len(want) && math.Abs(row.MaxOverMean-want[row.Layer]) > 1e-4 {
-				t.Errorf("%s, layer %d: %.4f, want %.4f", arm, row.Layer, row.MaxOverMean, want[row.Layer])
-			}
-		}
-	}
-	c := fieldComparison(t, fieldResults+"vllm-qwen3-normal.nsys.sqlite", fieldResults+"vllm-qwen3-perfect.nsys.sqlite")
-	// Of decode steps, work outside the experts differs by 2 % and more: no prediction.
-	if len(c.Kinds) != 1 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 ||
-		math.Abs(c.Kinds[0].Experts.Perfect/1e6-59.056) > 0.005 {
-		t.Errorf("%+v: want 82.656 and 59.056 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
-	}
 }
 
 type comparedKinds struct {
@@ -624,125 +354,58 @@ func fieldComparison(t *testing.T, files ...string) (c comparedKinds) {
 	return c
 }
 
-// fieldExperts sums fused_moe_kernel in vLLM's own traces of an arm: ms of the slowest rank of
-// each of 48 layers with two kernels each, added over layers, by step.
-func fieldExperts(t *testing.T, arm string) (ms []float64) {
-	t.Helper()
-	var ranks [2][]float64 // ms by kernel, in order of time
-	for r := range ranks {
-		file, err := os.Open(fmt.Sprintf("%svllm-qwen3-%s.rank%d.json.gz", fieldResults, arm, r))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		in, err := gzip.NewReader(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		type event struct {
-			Cat, Name string
-			TS, Dur   float64
-		}
-		var trace struct{ TraceEvents []event }
-		if err := json.NewDecoder(in).Decode(&trace); err != nil {
-			t.Fatal(err)
-		}
-		slices.SortFunc(trace.TraceEvents, func(a, b event) int { return cmp.Compare(a.TS, b.TS) })
-		for _, e := range trace.TraceEvents {
-			if e.Cat == "kernel" && e.Name == "fused_moe_kernel" {
-				ranks[r] = append(ranks[r], e.Dur/1e3)
-			}
-		}
-	}
-	for i := 0; i+1 < len(ranks[0]); i += 2 {
-		if i%96 == 0 {
-			ms = append(ms, 0)
-		}
-		ms[i/96] += max(ranks[0][i]+ranks[0][i+1], ranks[1][i]+ranks[1][i+1])
-	}
-	return ms
-}
-
 // Steps with as many tokens in both arms are compared one by one, by kinds: of prefill, the
-// steps 2 to 4 of 8,192 tokens, and 0; of decode, 6 to 8.
+// steps 2 to 4 of 8,192 tokens, and 0; of decode, 6 to 8. The ms of fused_moe_kernel on the
+// slowest rank of each layer, added over layers, were made by a script outside.
 func TestFieldCompare(t *testing.T) {
 	c := fieldComparison(t, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
 	if !c.Prediction.Paired || c.Prediction.Low == nil || *c.Prediction.Low < 0.05 || *c.Prediction.High > 0.06 {
 		t.Errorf("prediction %+v: want paired steps, and an interval within 5 to 6 %%, since the size of a step is no spread", c.Prediction)
 	}
-	normal, perfect := fieldExperts(t, "normal"), fieldExperts(t, "perfect")
-	if len(c.Kinds) < 3 || len(normal) != 13 || len(perfect) != 13 {
-		t.Fatalf("%d kinds of steps, %d and %d steps", len(c.Kinds), len(normal), len(perfect))
+	want := [][2]float64{{40.814, 32.111}, {18.456, 16.311}, {6.217, 7.385}}
+	if len(c.Kinds) < len(want) {
+		t.Fatalf("%d kinds of steps", len(c.Kinds))
 	}
-	inMeasured(t, fmt.Sprintf("%s for prefill and %s for decode steps", signed(c.Kinds[0].Gain), signed(c.Kinds[2].Gain)))
-	inMeasured(t, fmt.Sprintf(
-		"expert time of the slowest rank %.1f ms with the learned load, %.1f ms balanced. **Decode** of 32 requests: %.1f ms and %.1f ms",
-		stat.Mean(normal[2:5], nil), stat.Mean(perfect[2:5], nil), stat.Mean(normal[6:9], nil),
-		stat.Mean(perfect[6:9], nil)))
-	for i, k := range c.Kinds[:3] {
-		for arm, ms := range [][]float64{normal, perfect} {
-			want := stat.Mean([][]float64{ms[2:5], ms[:1], ms[6:9]}[i], nil)
-			if got := []float64{k.Experts.Normal, k.Experts.Perfect}[arm] / 1e6; math.Abs(got-want) > 0.005 {
-				t.Errorf("kind %d, arm %d: %.3f ms, want %.3f", i, arm, got, want)
-			}
+	for i, want := range want {
+		if e := c.Kinds[i].Experts; math.Abs(e.Normal/1e6-want[0]) > 0.005 || math.Abs(e.Perfect/1e6-want[1]) > 0.005 {
+			t.Errorf("kind %d: %+v, want %v ms", i, e, want)
 		}
+	}
+	// Under nsys, work outside the experts of decode steps differs by 2 % and more: no prediction.
+	c = fieldComparison(t, fieldResults+"vllm-qwen3-normal.nsys.sqlite", fieldResults+"vllm-qwen3-perfect.nsys.sqlite")
+	if len(c.Kinds) != 1 || math.Abs(c.Kinds[0].Experts.Normal/1e6-82.656) > 0.005 ||
+		math.Abs(c.Kinds[0].Experts.Perfect/1e6-59.056) > 0.005 {
+		t.Errorf("%+v: want 82.656 and 59.056 ms of expert time of the slowest ranks in prefill steps", c.Kinds)
 	}
 }
 
-// Captures over four H100s with tensor- and data-parallel attention, with the hook's ranges and without: what they
-// predict is what the README says, and but for prefill of the former lies in the campaign's interval.
+// Captures over four H100s with tensor- and data-parallel attention, with the hook's ranges and
+// without: what they predict lies in the campaign's interval, but for prefill of the former.
 func TestFieldFourCaptures(t *testing.T) {
-	const folder = fieldResults + "vllm-four-h100/"
+	const folder = "vllm-four-h100/"
 	for _, c := range []struct {
-		captures []string
-		campaign string
-		row      string
-		beside   bool // prefill is predicted lower than what the campaign's interval holds
-		says     string
+		captures, campaign string
+		beside             bool // prefill is predicted lower than what the campaign's interval holds
+		says               string
 	}{
-		{fieldFiles(t, "vllm-four-h100/rank?.json.gz"), "campaign.json", "| tensor-parallel attention, with ranges |", true,
-			"prefill **%s** (%.1f to %.1f), predicted %s"},
-		{fieldFiles(t, "vllm-four-h100/[np]*.rank?.json.gz"), "campaign.json", "| the same without |", true, ""},
-		{fieldFiles(t, "vllm-four-h100/dep.rank?.json.gz"), "dep.campaign.json", "| data-parallel attention, with ranges |", false,
-			"data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
+		{"rank?.json.gz", "campaign.json", true, "prefill **%s** (%.1f to %.1f), predicted %s"},
+		{"[np]*.rank?.json.gz", "campaign.json", true, ""},
+		{"dep.rank?.json.gz", "dep.campaign.json", false, "data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
 	} {
-		compared := fieldComparison(t, c.captures...)
-		judged, err := source.ReadCampaign(folder + c.campaign)
+		compared := fieldComparison(t, fieldFiles(t, folder+c.captures)...)
+		judged, err := source.ReadCampaign(fieldResults + folder + c.campaign)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, kind := range compared.Kinds[:2] { // points are of decode, then of prefill
 			m := judged.Points[1-i].Gain
 			if low, want := kind.Gain < float64(m.Low), c.beside && i == 0; low != want || kind.Gain > float64(m.High) {
-				t.Errorf("%s kind %d: predicted %v, measured %v to %v", c.row, i, kind.Gain, m.Low, m.High)
+				t.Errorf("%s kind %d: predicted %v, measured %v to %v", c.captures, i, kind.Gain, m.Low, m.High)
 			}
 		}
 		if m := judged.Gain; c.says != "" {
 			inText(t, "../../README.md", "## Engines", fmt.Sprintf(c.says, signed(float64(m.Estimate)), 100*m.Low, 100*m.High,
 				signed(compared.Kinds[0].Gain)))
 		}
-		inText(t, "../../testdata/field/README.md", "## Results", fmt.Sprintf("%s %s (%.1f to %.1f) | %s |", c.row,
-			signed(compared.Kinds[0].Gain), 100**compared.Prediction.Low, 100**compared.Prediction.High, signed(compared.Kinds[1].Gain)))
-	}
-}
-
-// A trace of a launch that holds both arms names the command that sets them beside each other.
-func TestTraceOfBothArmsNamesCompare(t *testing.T) {
-	files, err := filepath.Glob(fieldResults + "vllm-two-h100/rank?.json.gz")
-	if err != nil || len(files) != 2 {
-		t.Fatal(files, err)
-	}
-	out, errs, code := invoke(t.Context(), append([]string{"trace"}, files...)...)
-	if want := "Next: moebalance compare '"; code != exitDone || !strings.Contains(out, want) {
-		t.Errorf("exit %d, %s, want %s in\n%s", code, errs, want, out)
-	}
-}
-
-// A comparison of such a launch says so, and never that each arm had one of its own.
-func TestCompareOfOneLaunchSaysSo(t *testing.T) {
-	out, errs, code := invoke(t.Context(), "compare", "--notes", fieldResults+"vllm-two-h100")
-	if code != exitDone || !strings.Contains(out, "both arms in one launch") ||
-		strings.Contains(out, "one launch of each arm") {
-		t.Errorf("exit %d, %s\n%s", code, errs, out)
 	}
 }
