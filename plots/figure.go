@@ -127,10 +127,15 @@ func (f Figure) draw(c draw.Canvas, titled bool) {
 	c.Max.Y -= legendHeight(f.legend, width)
 	column := make([][]*plot.Plot, len(f.panels))
 	for i, p := range f.panels {
-		column[i] = []*plot.Plot{p}
+		fitted := *p
+		if ticks, ok := p.X.Tick.Marker.(indexTicks); ok { // a narrow figure has room for fewer
+			ticks.most = max(1, int(vg.Length(ticks.most)*width/figureWidth))
+			fitted.X.Tick.Marker = ticks
+		}
+		column[i] = []*plot.Plot{&fitted}
 	}
 	for i, row := range plot.Align(column, draw.Tiles{Rows: len(column), Cols: 1, PadY: 10}, c) {
-		f.panels[i].Draw(row[0])
+		column[i][0].Draw(row[0])
 	}
 }
 

@@ -88,7 +88,11 @@ func answerOf(in source.Item) answer.Answer {
 	case in.Place != nil:
 		return answer.OfPlacement(in.Place, "")
 	}
-	return answer.OfCache(in.Cache, in.Name)
+	folder := in.Name
+	if entries := in.Cache.Entries; len(entries) > 0 { // the input may be the JSON of logits verify
+		folder = filepath.Dir(entries[0].Path)
+	}
+	return answer.OfCache(in.Cache, folder)
 }
 
 // answer is the lead's, with what traces of both arms add to a campaign.

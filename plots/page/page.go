@@ -174,8 +174,10 @@ func build(given Program, number int, names map[string]int) (program, error) {
 			add(&s.Figures, k.figures(&p, inputs))
 		}
 		if s.fill(&p, inputs); len(s.Lines) == 0 { // the page says it above
-			s.Key, s.Lines = "", []string{fmt.Sprintf("%s, %s", quantity.Count(len(s.Figures), "more figure"),
-				quantity.Count(len(s.Tables), "table"))}
+			s.Key, s.Lines = "", []string{quantity.Count(len(s.Tables), "table")}
+			if n := len(s.Figures); n > 0 {
+				s.Lines[0] = quantity.Count(n, "more figure") + ", " + s.Lines[0]
+			}
 		}
 		p.Sections = append(p.Sections, s)
 	}
@@ -189,8 +191,11 @@ func (s *section) fill(p *program, inputs []Input) {
 		if len(inputs) > 1 {
 			of = p.called(in) + ": "
 		}
-		if in.answer.Line != p.Answer.Line || of != "" {
-			s.Lines = append(s.Lines, of+in.answer.Line)
+		switch line := in.answer.Line; {
+		case strings.HasPrefix(line, "Under "+strings.TrimSuffix(of, ": ")+","): // which names the input
+			s.Lines = append(s.Lines, line)
+		case line != p.Answer.Line || of != "":
+			s.Lines = append(s.Lines, of+line)
 		}
 		for _, t := range in.Tables {
 			if len(t.Rows) > 0 {

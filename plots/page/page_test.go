@@ -200,7 +200,7 @@ func TestWholePage(t *testing.T) {
 		`<strong class="badge bad">imbalance significant</strong>`,
 		"Balanced routing is 20.0 % faster.</h1>",
 		"<dt>gain</dt>", "gain of even ranks alone",
-		"What did each pair gain?", "learned routing: ", "balanced routing: ",
+		"What did each pair gain?", "Under learned routing, ", "Under balanced routing, ",
 		"What do the numbers mean?", "yesterday",
 	} {
 		next := strings.Index(doc, want)
