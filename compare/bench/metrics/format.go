@@ -1,13 +1,12 @@
 package metrics
 
 import (
-	"cmp"
-	"slices"
+	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // format is one layout of a tool's output: a row of formats.
@@ -35,7 +34,7 @@ type format struct {
 
 // meaning is what a number at a path is: a metric times a factor, or a number of things.
 type meaning struct {
-	to     string // a metric, or one of the words below
+	to     string // a metric, or one of things
 	factor float64
 	own    string // a definition of its own, see metricOf
 	anchor bool   // only this format has it
@@ -49,17 +48,14 @@ func anchor(name, since string) meaning {
 }
 func ownMetric(name, definition string) meaning { return meaning{to: name, factor: 1, own: definition} }
 
-// The numbers that are no metrics.
+// The numbers that are no metrics; mean input and output are tokens of a request.
 var (
-	requests     = meaning{to: "requests"}
-	inputTokens  = meaning{to: "input tokens"}
-	outputTokens = meaning{to: "output tokens"}
-	failures     = meaning{to: "failed requests"}
-	meanInput    = meaning{to: "mean input"} // tokens of a request
-	meanOutput   = meaning{to: "mean output"}
-	ranks        = meaning{to: "ranks"}
-	expertFloor  = meaning{to: "expert floor"}
-	rankFloor    = meaning{to: "rank floor"}
+	requests, inputTokens, outputTokens = metric("requests"), metric("input tokens"), metric("output tokens")
+	failures, meanInput, meanOutput     = metric("failed requests"), metric("mean input"), metric("mean output")
+	ranks, expertFloor, rankFloor       = metric("ranks"), metric("expert floor"), metric("rank floor")
+
+	things = []string{requests.to, inputTokens.to, outputTokens.to, failures.to, meanInput.to, meanOutput.to, ranks.to,
+		expertFloor.to, rankFloor.to}
 )
 
 // meaningOf is the meaning of a path in the format.
@@ -100,13 +96,12 @@ func (r *report) read(doc *document) {
 		r.timed(times, 1e3, elapsed)
 	}
 	if r.sizes[0] != "" {
-		r.lengths = Lengths{r.rootMeanSquare(doc, r.sizes[0]), r.rootMeanSquare(doc, r.sizes[1])}
+		r.out.Lengths = Lengths{rootMeanSquare(doc, r.sizes[0]), rootMeanSquare(doc, r.sizes[1])}
 	}
 	if r.also != nil {
 		r.also(r, doc)
 	}
 	if r.is != nil {
-		r.countTokens()
 		r.noteSettings(doc)
 	}
 }
@@ -115,7 +110,7 @@ func (r *report) read(doc *document) {
 func (r *report) inside(doc *document) bool {
 	switch {
 	case r.title != "" && strings.Trim(doc.text, "= ") == r.title:
-		r.found = true
+		r.known = true
 		return false
 	case r.gap[0] != "" && strings.Contains(doc.text, r.gap[0]):
 		r.skips = true
@@ -123,50 +118,25 @@ func (r *report) inside(doc *document) bool {
 		r.skips = false
 		return false
 	}
-	return !r.skips && (r.title == "" || r.found)
+	return !r.skips && (r.title == "" || r.known)
 }
 
 // record puts a number into the report.
 func (r *report) record(m meaning, doc *document, path string, v router.Number) {
-	r.found = r.found || m.anchor
+	r.known = r.known || m.anchor
 	r.since = max(r.since, m.since)
-	switch m.to {
-	case requests.to:
-		r.count(doc.line, m.to, &r.work.Requests, float64(v))
-	case inputTokens.to:
-		r.count(doc.line, m.to, &r.work.InputTokens, float64(v))
-	case outputTokens.to:
-		r.count(doc.line, m.to, &r.work.OutputTokens, float64(v))
-	case failures.to:
-		r.count(doc.line, m.to, &r.work.Errors, float64(v))
-	case meanInput.to:
-		r.inputLength = v
-	case meanOutput.to:
-		r.outputLength = v
-	case expertFloor.to:
-		r.proof.ExpertFloor = v
-	case rankFloor.to:
-		r.proof.RankFloor = v
-	case ranks.to:
-		if v > maxRanks {
-			r.fail(doc.line, input.Error{Expected: "at most " + quantity.Count(maxRanks, "rank"), Found: quantity.Digits3(v)})
-		} else if v >= 1 {
-			r.proof.Ranks = int(v)
+	of := metricOf(m.to, r.rule, m.own, v*router.Number(m.factor))
+	if r.units && of.Unit != "" {
+		at := path[:strings.LastIndexByte(path, '/')+1] + "unit"
+		text, _ := doc.values[at].(string)
+		factor, ok := unitFactors[of.Unit][strings.ToLower(text)]
+		if !ok {
+			r.wrong(doc, at, "a known unit of "+of.Unit, doc.values[at])
+			return
 		}
-	default:
-		of := metricOf(m.to, r.rule, m.own, v*router.Number(m.factor))
-		if r.units {
-			at := path[:strings.LastIndexByte(path, '/')+1] + "unit"
-			text, _ := doc.values[at].(string)
-			factor, ok := unitFactors[of.Unit][strings.ToLower(text)]
-			if !ok {
-				r.wrong(doc, at, "a known unit of "+of.Unit, doc.values[at])
-				return
-			}
-			of.Value *= router.Number(factor)
-		}
-		r.metric(doc.line, of)
+		of.Value *= router.Number(factor)
 	}
+	r.put(doc.line, of)
 }
 
 // unitFactors turn a unit as exports write it into the vocabulary's.
@@ -189,31 +159,19 @@ var setups = map[string][]string{
 	"tokens": {"results/0/workload/num_tokens"}, "run_number": {"run_number"},
 }
 
-// noteSettings keeps what the document says of its model and of how that was run.
+// noteSettings keeps what the document says of its model and of how that was run. Every spelling of infinity is
+// one: JSON's Infinity of one client is the text "inf" of another.
 func (r *report) noteSettings(doc *document) {
 	for name, paths := range setups {
 		for _, path := range paths {
 			switch v, _ := doc.get(path); v.(type) {
 			case string, float64:
-				r.set(name, settingText(v))
+				text := fmt.Sprint(v)
+				if n, err := strconv.ParseFloat(text, 64); err == nil && math.IsInf(n, 1) {
+					text = "inf"
+				}
+				r.set(name, text)
 			}
-		}
-	}
-}
-
-// set keeps the first value of a setting.
-func (r *report) set(name, value string) {
-	if r.setup == nil {
-		r.setup = map[string]string{}
-	}
-	r.setup[name] = cmp.Or(r.setup[name], value)
-}
-
-// demand fails when a report that was found lacks a metric that a whole one has.
-func (r *report) demand() {
-	for _, name := range r.needs {
-		if !slices.ContainsFunc(r.metrics, func(m Metric) bool { return m.Name == name }) {
-			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
 		}
 	}
 }

@@ -213,7 +213,6 @@ var printedFormats = []*format{
 	//	c  … and Per User Output Speed (tps/user)  0.20 and later
 	{name: "trtllm-bench/stdout", rule: trtllmRule, needs: wholeRun, finish: func(r *report) {
 		r.name += "-" + cmp.Or(r.since, "a")
-		r.countTokens()
 	}, also: func(r *report, doc *document) {
 		if strings.HasPrefix(doc.text, "= DECODING STATISTICS") {
 			r.warn(speculation)

@@ -104,6 +104,9 @@ var fixtures = map[string]expectation{
 }
 
 func TestEveryFixtureIsRead(t *testing.T) {
+	if n := len(fixtureFiles(t)); n != len(fixtures) {
+		t.Errorf("%d files, and expectations of %d", n, len(fixtures))
+	}
 	for name, want := range fixtures {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse("output", open(t, "outputs/"+name), nil)
@@ -142,7 +145,7 @@ func checkResult(t *testing.T, got Result, want expectation) {
 		if m.Unit == "" || !strings.HasPrefix(m.Definition, m.Name+"/") || strings.HasSuffix(m.Definition, "/") {
 			t.Errorf("metric %+v lacks a unit or a definition", m)
 		}
-		if times := m.Unit == "ms"; m.HigherIsBetter == times {
+		if less := m.Unit == "ms" || m.Unit == "J" || m.Unit == "W"; m.HigherIsBetter == less {
 			t.Errorf("metric %q in %q: higher is better: %v", m.Name, m.Unit, m.HigherIsBetter)
 		}
 	}

@@ -129,7 +129,7 @@ func readIteration(r *report, doc *document) {
 		r.warn(fmt.Sprintf("line %d is not used: an iteration row without an iteration number", doc.line))
 		return
 	}
-	r.found, s.Clock = true, r.log.clock
+	r.known, s.Clock = true, r.log.clock
 	r.follow(s)
 }
 
@@ -140,17 +140,17 @@ const maxRanks = router.MaxExperts
 func (r *report) follow(s Step) {
 	it := r.log
 	previous, have := it.last[s.Rank]
-	if have && len(r.steps) < maxSteps && s.Iter > r.steps[previous].Iter+1 {
-		it.gaps += s.Iter - r.steps[previous].Iter - 1
+	if have && len(r.out.Steps) < maxSteps && s.Iter > r.out.Steps[previous].Iter+1 {
+		it.gaps += s.Iter - r.out.Steps[previous].Iter - 1
 	}
 	if it.clock == deviceStep { // the time is that of the row before
-		if have && s.Iter == r.steps[previous].Iter+1 {
-			r.steps[previous].TimeMS = s.TimeMS
+		if have && s.Iter == r.out.Steps[previous].Iter+1 {
+			r.out.Steps[previous].TimeMS = s.TimeMS
 		}
 		s.TimeMS = router.Undefined()
 	}
-	if len(r.steps) < maxSteps && (have || len(it.last) < maxRanks) {
-		it.last[s.Rank] = len(r.steps)
+	if len(r.out.Steps) < maxSteps && (have || len(it.last) < maxRanks) {
+		it.last[s.Rank] = len(r.out.Steps)
 	}
 	r.step(s)
 }
@@ -170,15 +170,15 @@ func finishIterations(r *report) {
 	slowest := map[int64]router.Number{}
 	byRank := map[router.OptInt][]router.Number{}
 	used := 0
-	steady := cutWarmup(r.steps)
+	steady := cutWarmup(r.out.Steps)
 	for _, i := range steady {
-		if s := r.steps[i]; s.TimeMS.Defined() {
+		if s := r.out.Steps[i]; s.TimeMS.Defined() {
 			used++
 			slowest[s.Iter] = max(slowest[s.Iter], s.TimeMS)
 			byRank[s.Rank] = append(byRank[s.Rank], s.TimeMS)
 		}
 	}
-	if advice := worthRecording(r.steps, steady); advice != "" && r.log.clock == "" {
+	if advice := worthRecording(r.out.Steps, steady); advice != "" && r.log.clock == "" {
 		r.warn(advice)
 	}
 	if used == 0 {
@@ -196,10 +196,10 @@ func finishIterations(r *report) {
 		r.warn("step time is of the slowest rank of each iteration; means by rank " + shortened(means))
 	}
 	mean, median, _ := summary(slices.Collect(maps.Values(slowest)))
-	r.metric(0, metricOf("step_time_mean", "", "mean "+what, mean))
-	r.metric(0, metricOf("step_time_p50", "", "median "+what, median))
+	r.put(0, metricOf("step_time_mean", "", "mean "+what, mean))
+	r.put(0, metricOf("step_time_p50", "", "median "+what, median))
 	r.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", used,
-		quantity.Count(len(r.steps), "iteration row")))
+		quantity.Count(len(r.out.Steps), "iteration row")))
 }
 
 // shortened lists eight at most.

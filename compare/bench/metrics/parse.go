@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moebalance/moebalance/router/input"
@@ -66,18 +65,28 @@ func named(name string, err error) error {
 	return err
 }
 
-// parser offers every document to the formats.
+// fault is an error without the name of the output.
+func fault(err error) string {
+	if e := (*input.Error)(nil); errors.As(err, &e) {
+		return e.Fault()
+	}
+	return err.Error()
+}
+
+// parser offers every document to the rules and to the formats.
 type parser struct {
-	wanted  []Custom
-	picked  [][]float64 // by wanted: the matches of a rule that chooses one
-	custom  *report
+	rules   []*rule
+	custom  *report   // of the rules
 	reports []*report // one for each of formats
 	records int
 	open    int // the line the output ends in, 0 when its last line is whole
 }
 
 func newParser(custom []Custom) *parser {
-	p := &parser{wanted: custom, picked: make([][]float64, len(custom)), custom: newReport(&format{name: customFormat})}
+	p := &parser{custom: newReport(&format{name: customFormat})}
+	for _, c := range custom {
+		p.rules = append(p.rules, &rule{Custom: c})
+	}
 	for _, f := range formats {
 		p.reports = append(p.reports, newReport(f))
 	}
@@ -89,8 +98,8 @@ func (p *parser) offer(doc *document) {
 		return
 	}
 	p.records++
-	for i, c := range p.wanted {
-		c.read(doc, p.custom, &p.picked[i])
+	for _, c := range p.rules {
+		c.read(doc, p.custom)
 	}
 	if doc.open {
 		p.open = doc.line
@@ -100,7 +109,7 @@ func (p *parser) offer(doc *document) {
 		case printed && doc.text != "":
 			r.read(doc)
 		case !printed && len(doc.paths) > 0 && r.is(doc):
-			r.found = true
+			r.known = true
 			r.read(doc)
 			return
 		}
@@ -110,80 +119,81 @@ func (p *parser) offer(doc *document) {
 // usable ends the formats that recognized themselves and returns them: one report
 // at most, then an iteration log, which may accompany any report. Under custom
 // metrics a report that cannot be used is only a warning.
-func (p *parser) usable() (found []*report, err error) {
+func (p *parser) usable() (known []*report, err error) {
 	var log []*report
 	var names []string
 	for _, r := range p.reports {
-		if !r.found {
+		if !r.known {
 			continue
 		}
-		if r.finish != nil && r.err == nil {
-			r.finish(r)
-		}
-		if r.demand(); r.format.name == iterationFormat {
+		if r.end(); r.format.name == iterationFormat {
 			log = append(log, r)
 		} else {
-			found, names = append(found, r), append(names, r.name)
+			known, names = append(known, r), append(names, r.name)
 		}
 	}
-	if len(found) > 1 {
-		found[0].err = &input.Error{Expected: "one report", Found: strings.Join(names, " and "),
+	if len(known) > 1 {
+		known[0].failed = &input.Error{Expected: "one report", Found: strings.Join(names, " and "),
 			Try: "pass them one at a time"}
 	}
-	found = append(found, log...)
-	for _, r := range found {
-		switch {
-		case r.err == nil:
-		case len(p.wanted) == 0:
-			return nil, r.err
-		default:
-			p.custom.warn("only --metric was read: " + fault(r.err))
+	known = append(known, log...)
+	for _, r := range known {
+		if r.failed != nil && len(p.rules) > 0 {
+			p.custom.warn("only --metric was read: " + fault(r.failed))
 			return nil, nil
+		} else if r.failed != nil {
+			return nil, r.failed
 		}
 	}
-	return found, nil
+	return known, nil
 }
 
-// fault is an error without the name of the output.
-func fault(err error) string {
-	if e := (*input.Error)(nil); errors.As(err, &e) {
-		return e.Fault()
+// result puts the reports together. cut is the first object that did not parse. Metrics that are there already
+// stay: a custom metric hides the format's own of that name.
+func (p *parser) result(cut error) (out Result, err error) {
+	for _, c := range p.rules {
+		c.choose(p.custom)
 	}
-	return err.Error()
-}
-
-// result puts the reports together. cut is the first object that did not parse.
-func (p *parser) result(cut error) (Result, error) {
-	for i, c := range p.wanted {
-		c.choose(p.picked[i], p.custom)
-	}
-	if p.custom.err != nil {
-		return Result{}, p.custom.err
-	}
-	for _, c := range p.wanted {
-		if _, ok := (Result{Metrics: p.custom.metrics}).Metric(c.Name); !ok {
-			return Result{}, &input.Error{Expected: "a match of metric " + strconv.Quote(c.Name) + ", " + c.rule(),
+	for _, c := range p.rules {
+		if p.custom.failed == nil && p.custom.at(c.Name) < 0 {
+			p.custom.failed = &input.Error{Expected: fmt.Sprintf("a match of metric %q, %s", c.Name, c.text()),
 				Found: "none in " + quantity.Count(p.records, "line")}
 		}
 	}
+	if p.custom.failed != nil {
+		return out, p.custom.failed
+	}
 	reports, err := p.usable()
-	if err != nil {
-		return Result{}, err
+	switch {
+	case err != nil:
+		return out, err
+	case len(reports) == 0 && len(p.rules) == 0:
+		return out, p.nothing(cut)
+	case len(reports) > 0:
+		out = reports[0].out
+	default:
+		out.Format = customFormat
 	}
-	if len(reports) == 0 && len(p.wanted) == 0 {
-		return Result{}, p.nothing(cut)
+	out.Metrics, out.Warnings = nil, nil
+	p.custom.end()
+	for _, r := range append([]*report{p.custom}, reports...) {
+		for _, m := range r.out.Metrics {
+			if _, taken := out.Metric(m.Name); !taken {
+				out.Metrics = append(out.Metrics, m)
+			}
+		}
+		if len(r.out.Steps) > 0 {
+			out.Steps = r.out.Steps
+		}
+		out.Warnings = append(out.Warnings, r.out.Warnings...)
+		if p.open > 0 && slices.ContainsFunc(r.found, func(f finding) bool { return f.line == p.open }) {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("line %d ends the output without a newline: its number may be cut",
+				p.open))
+			p.open = 0
+		}
 	}
-	out := Result{Format: p.custom.name, Metrics: p.custom.metrics, Warnings: p.custom.warnings}
-	for i, r := range reports {
-		out.add(r, i == 0)
-	}
-	if p.open > 0 && slices.ContainsFunc(append(reports, p.custom),
-		func(r *report) bool { return slices.Contains(r.lines, p.open) }) {
-		out.Warnings = append(out.Warnings,
-			fmt.Sprintf("line %d ends the output without a newline: its number may be cut", p.open))
-	}
-	if out.Primary = out.preferred(); len(p.wanted) > 0 {
-		out.Primary = p.wanted[0].Name
+	if out.Primary = out.preferred(); len(p.rules) > 0 {
+		out.Primary = p.rules[0].Name
 	}
 	if cut != nil {
 		out.Warnings = append(out.Warnings, "not used: "+fault(cut))
@@ -204,26 +214,6 @@ func (r *Result) preferred() string {
 		return ""
 	}
 	return r.Metrics[0].Name
-}
-
-// add takes over what a report holds. Metrics that are there already stay: a
-// custom metric hides the format's own of that name.
-func (r *Result) add(rep *report, first bool) {
-	if first {
-		r.Format, r.Work, r.Lengths, r.Proof, r.Setup = rep.name, rep.work, rep.lengths, rep.proof, rep.setup
-	}
-	for _, m := range rep.metrics {
-		if _, taken := r.Metric(m.Name); !taken {
-			r.Metrics = append(r.Metrics, m)
-		}
-	}
-	if len(rep.steps) > 0 {
-		r.Steps = rep.steps
-	}
-	if rep.cutRows > 0 {
-		rep.warn(fmt.Sprintf("%s beyond the first %d were dropped", quantity.Count(rep.cutRows, "iteration row"), maxSteps))
-	}
-	r.Warnings = append(r.Warnings, rep.warnings...)
 }
 
 // nothing says why no result was found.

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"errors"
-	"math"
 	"os"
 	"strings"
 	"testing"
@@ -44,25 +43,6 @@ func TestParseRunsReadsTheRecordedPairs(t *testing.T) {
 	}
 }
 
-func TestParseWorkloadLine(t *testing.T) {
-	in := "starting\r\n{\"perfect_router\": false, \"ranks\": 2, \"tokens_per_rank\": 3, \"tokens_per_second\": 12.5, " +
-		"\"iteration_ms\": [4, 1, 2, 3], \"expert_max_over_mean\": [2, 3], \"rank_max_over_mean\": [1.5, NaN]}\n"
-	r, err := Parse("output", strings.NewReader(in), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]float64{"token_throughput": 12.5, "step_time_mean": 2.5, "step_time_p50": 2.5,
-		"step_time_min": 1} {
-		if m, _ := r.Metric(name); float64(m.Value) != want {
-			t.Errorf("%s = %v, want %v", name, m.Value, want)
-		}
-	}
-	if len(r.Steps) != 4 || len(r.Proof.Layers) != 2 || r.Proof.Layers[1].RankMaxOverMean.Defined() ||
-		r.Proof.Layers[1].ExpertMaxOverMean != 3 {
-		t.Errorf("steps %v, layers %v", r.Steps, r.Proof.Layers)
-	}
-}
-
 func TestParseRefuses(t *testing.T) {
 	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5}`
 	for name, c := range map[string]struct{ in, want string }{
@@ -79,22 +59,6 @@ func TestParseRefuses(t *testing.T) {
 		_, err := Parse("output", strings.NewReader(c.in), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
-		}
-	}
-}
-
-// Of several faults in one object it is always the first in the output that is named.
-func TestParseNamesTheSameFault(t *testing.T) {
-	for name, c := range map[string]struct{ in, want string }{
-		"iteration row": {`{"iter": 1, "iterLatencyMS": 2, "inflightBatchingStats": {"numGenRequests": "a", "numCtxTokens": "b", "numScheduledRequests": "c"}}`, "numScheduledRequests"},
-		"trtllm-bench":  {`{"engine": {}, "performance": {"system_output_throughput_tok_s": 1, "request_throughput_req_s": 1, "total_latency_ms": 1}, "request_info": {"num_requests": 1, "avg_output_length": "a", "avg_input_length": "b"}}`, "avg_output_length"},
-		"aiperf":        {`{"output_token_throughput": {"unit": "tokens/sec", "avg": 1}, "request_count": {"unit": "requests", "avg": 1}, "output_sequence_length": {"avg": "a"}, "input_sequence_length": {"avg": "b"}}`, "output_sequence_length"},
-	} {
-		for range 30 {
-			if _, err := Parse("output", strings.NewReader(c.in), nil); err == nil ||
-				!strings.Contains(err.Error(), c.want) {
-				t.Fatalf("%s: error %v, want %q", name, err, c.want)
-			}
 		}
 	}
 }
@@ -177,65 +141,6 @@ func TestCustomDirection(t *testing.T) {
 	}
 }
 
-// SGLang's bench_offline_throughput (sgl-project/sglang @00d02fb45319,
-// python/sglang/bench_offline_throughput.py prints these labels and keys), with the
-// counts and the time of pull request 1968.
-func TestSGLangOffline(t *testing.T) {
-	stdout := `====== Offline Throughput Benchmark Result =======
-Backend:                                 engine    
-Successful requests:                     1000      
-Benchmark duration (s):                  28.64     
-Total input tokens:                      233369    
-Total generated tokens:                  126886    
-Last generation throughput (tok/s):      12.50     
-Request throughput (req/s):              34.92     
-Input token throughput (tok/s):          8148.43   
-Output token throughput (tok/s):         4430.38   
-Total token throughput (tok/s):          12578.81  
-==================================================
-`
-	line := `{"backend": "engine", "successful_requests": 1000, "total_latency": 28.64, "total_input_tokens": 233369, "total_output_tokens": 126886,
-		"request_throughput": 34.92, "input_throughput": 8148.43, "output_throughput": 4430.38, "total_throughput": 12578.81}`
-	for format, in := range map[string]string{"sglang-offline/stdout": stdout,
-		"sglang-offline/json": strings.ReplaceAll(line, "\n", " ")} {
-		r, err := Parse("output", strings.NewReader(in), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkResult(t, r, expectation{format: format, primary: "output_throughput",
-			values: map[string]float64{"output_throughput": 4430.38, "total_throughput": 12578.81,
-				"input_throughput": 8148.43, "request_throughput": 34.92, "duration": 28640},
-			work: Work{Requests: count(1000), InputTokens: count(233369), OutputTokens: count(126886)}})
-	}
-}
-
-// A line of SGLang's client of 2024 (datacrunch-research/h200-benchmarks
-// @c091ef530a52, sglang/outputs/deepseek_dp_mla_output.jsonl): no request_throughput.
-func TestSGLangWithoutRequestThroughput(t *testing.T) {
-	in := `{"backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "max_concurrency": null, "total_input_tokens": 10000, "total_output_tokens": 5120000, "total_output_tokens_retokenized": 5115342, "median_ttft_ms": 10014.104524045251, "mean_e2e_latency_ms": 381236.82297268615, "output_throughput": 12412.394674113431, "duration": 412.49091206211597, "completed": 10000}`
-	r, err := Parse("output", strings.NewReader(in), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkResult(t, r, expectation{format: "sglang-serving/json", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 12412.394674113431, "ttft_p50": 10014.104524045251,
-			"request_latency_mean": 381236.82297268615, "duration": 412490.91206211597},
-		work: Work{Requests: count(10000), InputTokens: count(10000), OutputTokens: count(5120000)}})
-}
-
-// The keys that vLLM's pull request 29495 adds.
-func TestVLLMThroughputOfGeneratedTokens(t *testing.T) {
-	in := `{"elapsed_time": 120.5, "num_requests": 1000, "total_num_tokens": 6514, "total_input_tokens": 5014, "total_output_tokens": 1500, "requests_per_second": 8.30, "tokens_per_second": 1244.81, "output_tokens_per_second": 1072.15}`
-	r, err := Parse("output", strings.NewReader(in), nil)
-	if err != nil || len(r.Warnings) > 0 {
-		t.Fatalf("error %v, warnings %q", err, r.Warnings)
-	}
-	checkResult(t, r, expectation{format: "vllm-throughput/json", primary: "output_throughput",
-		values: map[string]float64{"output_throughput": 1072.15, "total_throughput": 1244.81,
-			"request_throughput": 8.3},
-		work: Work{Requests: count(1000), InputTokens: count(5014), OutputTokens: count(1500)}})
-}
-
 func TestWantedIsPositive(t *testing.T) {
 	rule, err := ParseCustom(`speed:tok/s=speed (\S+)`)
 	if err != nil {
@@ -257,45 +162,6 @@ func TestWantedIsPositive(t *testing.T) {
 	}
 }
 
-// The layout of October 2025 (ai-dynamo/aiperf @7c31f57933ad, examples/artifacts/run1),
-// and an error summary beside a null count (nvda-ci/aiperf @8e6a033d162b,
-// docs/tutorials/working-with-profile-exports.md); some of their values.
-func TestAIPerfRecordsAndErrors(t *testing.T) {
-	for name, c := range map[string]struct {
-		in     string
-		values map[string]float64
-		work   Work
-	}{
-		"records": {`{"records": {"error_request_count": {"unit": "requests", "avg": 11.0, "min": null},
-			"ttft": {"unit": "ms", "avg": 2343.219436988764, "p99": 3833.3894000399996, "std": 1049.8},
-			"request_count": {"unit": "requests", "avg": 89.0}, "total_isl": {"unit": "tokens", "avg": 48950.0}, "total_osl": {"unit": "tokens", "avg": 21624.0},
-			"benchmark_duration": {"unit": "sec", "avg": 9.317788951}, "request_throughput": {"unit": "requests/sec", "avg": 9.551622221540914},
-			"output_token_throughput": {"unit": "tokens/sec", "avg": 2320.7222350404572, "p50": null}},
-			"was_cancelled": false, "error_summary": [{"error_details": {"code": 499}, "count": 11}]}`,
-			map[string]float64{"output_throughput": 2320.7222350404572, "ttft_p99": 3833.3894000399996,
-				"ttft_mean": 2343.219436988764, "duration": 9317.788951},
-			Work{count(89), count(48950), count(21624), count(11)}},
-		"error summary": {`{"request_throughput": {"unit": "requests/sec", "avg": 13.16084556379392}, "time_to_first_token": {"unit": "ms", "avg": 1588.797775365},
-			"request_count": {"unit": "requests", "avg": 200.0}, "total_isl": {"unit": "tokens", "avg": 110000.0}, "total_osl": {"unit": "tokens", "avg": 19370.0},
-			"error_summary": [{"error_details": {"code": 499}, "count": 81}, {"error_details": {"code": 500}, "count": 3}], "goodput": null, "error_request_count": null}`,
-			map[string]float64{"request_throughput": 13.16084556379392, "ttft_mean": 1588.797775365},
-			Work{count(200), count(110000), count(19370), count(84)}},
-	} {
-		r, err := Parse("output", strings.NewReader(strings.ReplaceAll(c.in, "\n", " ")), nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for metric, want := range c.values {
-			if m, _ := r.Metric(metric); math.Abs(float64(m.Value)-want) > 1e-9*want {
-				t.Errorf("%s: %s is %v, want %v", name, metric, m.Value, want)
-			}
-		}
-		if r.Work != c.work {
-			t.Errorf("%s: work %+v, want %+v", name, r.Work, c.work)
-		}
-	}
-}
-
 // A client that saves every request may write its totals last.
 func TestTotalsAfterLongLists(t *testing.T) {
 	texts := strings.Repeat(`"a text that nobody reads", `, 2*maxElements)
@@ -306,38 +172,6 @@ func TestTotalsAfterLongLists(t *testing.T) {
 	}
 	if m, ok := r.Metric("output_throughput"); !ok || m.Value != 70 || r.Work.Requests != Exactly(3) {
 		t.Errorf("%+v of %+v", m, r.Work)
-	}
-}
-
-func TestWorkloadClocksDoNotCompare(t *testing.T) {
-	line := `{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5, "iteration_ms": [4], "clock": "CLOCK"}`
-	read := func(clock string) Result {
-		r, err := Parse("output", strings.NewReader(strings.Replace(line, "CLOCK", clock, 1)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	wall, cpu := read("wall"), read("cpu")
-	for i := range wall.Metrics {
-		if wall.Metrics[i].Comparable(cpu.Metrics[i]) == nil {
-			t.Errorf("%s compares between the clocks", wall.Metrics[i].Name)
-		}
-	}
-	if wall.Steps[0].Clock == cpu.Steps[0].Clock {
-		t.Errorf("steps have the clock %q", cpu.Steps[0].Clock)
-	}
-}
-
-// trtllm-serve's /metrics answers with a list of rows on one line.
-func TestListOfRowsOnOneLine(t *testing.T) {
-	rows := `[{"iter": 1, "iterLatencyMS": 2.5, "hostStepTimeMS": 2}, {"iter": 2, "iterLatencyMS": 3.5, "hostStepTimeMS": 3},{"iter": 3, "iterLatencyMS": 4, "hostStepTimeMS": 4}]`
-	r, err := Parse("output", strings.NewReader(rows+"\nspeed: 4\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Steps) != 3 || r.Steps[2].Iter != 3 || r.Steps[1].TimeMS != 3 || r.Steps[0].Clock != hostStep {
-		t.Errorf("steps %+v", r.Steps)
 	}
 }
 
@@ -361,31 +195,6 @@ func FuzzParseCustom(f *testing.F) {
 			}
 		}
 	})
-}
-
-// Messages show a rule as it was typed: quoted, `\d` would read `\\d`.
-func TestRuleAsTyped(t *testing.T) {
-	const typed = `rounds=took (\d+\.\d+) per "round"`
-	_, err := ParseCustom(typed)
-	if err == nil || !strings.Contains(err.Error(), typed) {
-		t.Errorf("no direction: %v", err)
-	}
-	for _, text := range []string{"throughput ([0-9.]+)", "x ("} {
-		if _, _, err := ParseWanted(text); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%q is no name of a metric: %v", text, err)
-		}
-	}
-	if _, _, err := ParseWanted("x=x ("); err == nil || !strings.Contains(err.Error(), "missing closing )") {
-		t.Errorf("no regular expression: %v", err)
-	}
-	_, rule, err := ParseWanted("x:ms=took (\\d+) ms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Parse("log", strings.NewReader("nothing\n"), rule); err == nil ||
-		!strings.Contains(err.Error(), `took (\d+) ms`) {
-		t.Errorf("no match: %v", err)
-	}
 }
 
 // The numbers of a segment are metrics where their names tell what is better.

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -23,15 +24,15 @@ func readTRTLLMReport(r *report, doc *document) {
 
 func readClient(r *report, doc *document) {
 	asked, ok := r.number(doc, "num_prompts")
-	if ok && r.rule == servingRule && !r.work.Errors.Known && r.work.Requests.Known {
-		r.work.Errors = Exactly(max(0, int64(asked)-r.work.Requests.N))
+	if done, _ := r.of(requests.to); ok && r.rule == servingRule && r.at(failures.to) < 0 && done.Defined() {
+		r.put(doc.line, metricOf(failures.to, "", "", max(0, asked-done)))
 	}
 	if accepted, ok := r.number(doc, "accept_length"); ok && accepted > 1 {
 		r.warn(speculation)
 	}
 }
 
-// readSweepRun keeps a run of a sweep, one server's as all of them.
+// readSweepRun keeps a run of a sweep, whose runs one server serves.
 func readSweepRun(r *report, doc *document) {
 	if _, ok := r.number(doc, "run_number"); !ok {
 		r.fail(doc.line, input.Error{Expected: "a number in \"run_number\"", Found: "none"})
@@ -39,32 +40,31 @@ func readSweepRun(r *report, doc *document) {
 	}
 	run := newReport(&format{name: r.name, rule: r.rule, is: r.is, means: r.means, patterns: r.patterns, also: readClient})
 	run.read(doc)
-	r.metrics, r.lines, r.work, r.err = nil, nil, Work{}, run.err
-	r.runs = append(r.runs, Result{Metrics: run.metrics, Work: run.work, Setup: run.setup})
+	run.end()
+	r.found, r.failed, r.runs = nil, run.failed, append(r.runs, run.out)
 }
 
 // finishSweep makes one launch of the runs.
 func finishSweep(r *report) {
-	seen, found := map[string]bool{}, ""
+	seen, unlike := map[string]bool{}, ""
 	for _, run := range r.runs {
 		number := run.Setup["run_number"]
 		if delete(run.Setup, "run_number"); seen[number] {
-			found = "run_number " + number + " twice"
-		} else if found == "" {
-			found = otherSetting(r.runs[0].Setup, run.Setup)
+			unlike = "run_number " + number + " twice"
 		}
+		unlike = cmp.Or(unlike, otherSetting(r.runs[0].Setup, run.Setup))
 		seen[number] = true
 	}
-	if found != "" {
-		r.fail(0, input.Error{Expected: "the runs of one combination of parameters", Found: found,
+	if unlike != "" {
+		r.fail(0, input.Error{Expected: "the runs of one combination of parameters", Found: unlike,
 			Try: "pass the summary.json of one combination"})
 	}
-	r.metrics, r.work = means(r.runs)
-	for i := range r.metrics {
-		r.metrics[i].Definition += "; mean of the runs of one server"
-		r.lines = append(r.lines, 0)
+	all, work := means(r.runs)
+	for _, m := range all {
+		m.Definition += "; mean of the runs of one server"
+		r.put(0, m)
 	}
-	r.setup = nil
+	r.out.Work, r.out.Setup = work, nil
 	r.warn("means over " + quantity.Count(len(r.runs), "run") + " of one server, which count as one launch")
 }
 
@@ -87,11 +87,11 @@ func readAIPerf(r *report, doc *document) {
 		}
 	}
 	l, _ := doc.values["error_summary"].(*list)
-	if l != nil && l.dropped == 0 && kinds == len(l.items) && !r.work.Errors.Known {
-		r.count(doc.line, failures.to, &r.work.Errors, sum)
+	if l != nil && l.dropped == 0 && kinds == len(l.items) && r.at(failures.to) < 0 {
+		r.put(doc.line, metricOf(failures.to, "", "", router.Number(sum)))
 	}
 	if doc.has("records") {
-		r.lengths = Lengths{r.rootMeanSquare(doc, "records/"+r.sizes[0]), r.rootMeanSquare(doc, "records/"+r.sizes[1])}
+		r.out.Lengths = Lengths{rootMeanSquare(doc, "records/"+r.sizes[0]), rootMeanSquare(doc, "records/"+r.sizes[1])}
 	}
 }
 
@@ -108,7 +108,7 @@ func readMoE(r *report, doc *document) {
 		return
 	}
 	const actual = "results/0/routing_control/actual/"
-	r.proof.Perfect, r.proof.Claimed = doc.values[actual+"enable_perfect_router"].(bool)
+	r.out.Proof.Perfect, r.out.Proof.Claimed = doc.values[actual+"enable_perfect_router"].(bool)
 	slots, _ := r.list(doc, actual+"observed_dispatch_matrix_summary/col_sums")
 	total, n := router.Number(0), router.Number(len(slots))
 	for _, of := range slots {
@@ -118,8 +118,8 @@ func readMoE(r *report, doc *document) {
 	case len(slots) > maxRanks:
 		r.fail(doc.line, input.Error{Expected: "at most " + quantity.Count(maxRanks, "rank"), Found: strconv.Itoa(len(slots))})
 	case total > 0:
-		r.proof.Ranks, r.proof.RankFloor = len(slots), router.Number(math.Ceil(float64(total/n)))*n/total
-		r.proof.Layers = []LayerBalance{{0, router.Undefined(), slices.Max(slots) * n / total}}
+		r.out.Proof.Ranks, r.out.Proof.RankFloor = len(slots), router.Number(math.Ceil(float64(total/n)))*n/total
+		r.out.Proof.Layers = []LayerBalance{{0, router.Undefined(), slices.Max(slots) * n / total}}
 	}
 }
 
@@ -145,7 +145,7 @@ func readWorkload(r *report, doc *document) {
 	put := func(name string, v router.Number) {
 		m := metricOf(name, r.rule, "", v)
 		m.Definition += of
-		r.metric(doc.line, m)
+		r.put(doc.line, m)
 	}
 	if v, ok := r.number(doc, "tokens_per_second"); ok {
 		put("token_throughput", v)
@@ -157,7 +157,7 @@ func readWorkload(r *report, doc *document) {
 		put("step_time_p50", median)
 		put("step_time_min", least)
 	}
-	if r.proof.Perfect, r.proof.Claimed = doc.values["perfect_router"].(bool); !r.proof.Claimed {
+	if r.out.Proof.Perfect, r.out.Proof.Claimed = doc.values["perfect_router"].(bool); !r.out.Proof.Claimed {
 		r.wrong(doc, "perfect_router", "true or false", doc.values["perfect_router"])
 	}
 	experts, haveExperts := r.list(doc, "expert_max_over_mean")
@@ -167,7 +167,7 @@ func readWorkload(r *report, doc *document) {
 			" in rank_max_over_mean as in expert_max_over_mean", Found: strconv.Itoa(len(ranks))})
 		return
 	}
-	r.proof.Layers = nil
+	r.out.Proof.Layers = nil
 	for i := range max(len(experts), len(ranks)) {
 		layer := LayerBalance{i, router.Undefined(), router.Undefined()}
 		if haveExperts {
@@ -176,6 +176,6 @@ func readWorkload(r *report, doc *document) {
 		if haveRanks {
 			layer.RankMaxOverMean = ranks[i]
 		}
-		r.proof.Layers = append(r.proof.Layers, layer)
+		r.out.Proof.Layers = append(r.out.Proof.Layers, layer)
 	}
 }

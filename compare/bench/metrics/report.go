@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,102 +16,128 @@ import (
 // report is what one format has found in an output so far.
 type report struct {
 	*format
-	name     string // of the format, or of the variant that a line names
-	rule     string // how the tool takes percentiles, see metricOf
-	metrics  []Metric
-	lines    []int // where each metric was found
-	work     Work
-	lengths  Lengths
-	proof    Proof
-	setup    map[string]string
-	steps    []Step
-	cutRows  int // iteration rows beyond maxSteps
-	warnings []string
-	// inputLength and outputLength are means over the requests, for reports without
-	// totals; undefined where the report does not give them.
-	inputLength, outputLength router.Number
-	since                     string // the newest label of trtllm-bench: "" for a, b or c
-	log                       *iterationLog
-	runs                      []Result // of a sweep
-
-	skips bool  // within the gap
-	found bool  // the format has recognized itself
-	err   error // the first fault
+	name   string // of the format, or of the variant that a line names
+	rule   string // how the tool takes percentiles, see metricOf
+	out    Result // what is found besides numbers
+	found  []finding
+	since  string // the newest label of trtllm-bench: "" for a, b or c
+	log    *iterationLog
+	runs   []Result // of a sweep
+	cut    int      // iteration rows beyond maxSteps
+	skips  bool     // within the gap
+	known  bool     // the format has recognized itself
+	failed error    // the first fault
 }
 
-func newReport(f *format) *report {
-	return &report{format: f, name: f.name, rule: f.rule, inputLength: router.Undefined(),
-		outputLength: router.Undefined()}
+// finding is a number and where it stands: a metric, or a number of things by its name.
+type finding struct {
+	Metric
+	line int // 0 is the whole report
 }
 
-// fail keeps the first fault. Line 0 is the whole report.
+func newReport(f *format) *report { return &report{format: f, name: f.name, rule: f.rule} }
+
+// fail keeps the first fault.
 func (r *report) fail(line int, e input.Error) {
-	if r.err != nil {
-		return
-	}
 	e.Position = r.name + " report"
 	if line > 0 {
 		e.Position = "line " + strconv.Itoa(line) + " (" + r.name + ")"
 	}
-	r.err = &e
+	if r.failed == nil {
+		r.failed = &e
+	}
 }
 
-// failTwice is about two values of one thing.
-func (r *report) failTwice(line int, what, first, second string) {
+// put records a number. The same again must have the same value: a warm-up report and a main report in one
+// output are two launches.
+func (r *report) put(line int, m Metric) {
+	i := r.at(m.Name)
+	if i < 0 {
+		r.found = append(r.found, finding{m, line})
+		return
+	}
+	old, text := r.found[i], func(v router.Number) string { return strconv.FormatFloat(float64(v), 'g', -1, 64) }
+	if sameNumber(old.Value, m.Value) && old.Definition == m.Definition {
+		return
+	}
 	try := "pass the output of one launch"
 	if r.name == customFormat {
 		try = "make the --metric rule match only one of them, or choose: NAME:UNIT:higher:last=REGEX, or :median"
 	}
-	r.fail(line, input.Error{Expected: what + " = " + first + " as before", Found: second, Try: try, Err: errTwice})
-}
-
-// metric records a metric. The same metric again must have the same value:
-// a warm-up report and a main report in one output are two launches.
-func (r *report) metric(line int, m Metric) {
-	i := slices.IndexFunc(r.metrics, func(old Metric) bool { return old.Name == m.Name })
-	if i < 0 {
-		r.metrics, r.lines = append(r.metrics, m), append(r.lines, line)
-		return
-	}
-	if old := r.metrics[i]; !sameNumber(old.Value, m.Value) || old.Definition != m.Definition {
-		at := strconv.FormatFloat(float64(old.Value), 'g', -1, 64) + " (line " + strconv.Itoa(r.lines[i]) + ")"
-		r.failTwice(line, m.Name, at, strconv.FormatFloat(float64(m.Value), 'g', -1, 64))
-	}
+	r.fail(line, input.Error{Expected: fmt.Sprintf("%s = %s (line %d) as before", m.Name, text(old.Value), old.line),
+		Found: text(m.Value), Try: try, Err: errTwice})
 }
 
 func sameNumber(a, b router.Number) bool { return a == b || !a.Defined() && !b.Defined() }
 
-// count records a number of things, which must not contradict an earlier one.
-func (r *report) count(line int, what string, into *Count, v float64) {
-	n := Exactly(int64(v))
-	switch {
-	case !(v >= 0 && v <= 1<<53) || v != math.Trunc(v):
-		r.fail(line, input.Error{Expected: "a whole number of " + what, Found: strconv.FormatFloat(v, 'g', -1, 64)})
-	case into.Known && *into != n:
-		r.failTwice(line, what, strconv.FormatInt(into.N, 10), strconv.FormatInt(n.N, 10))
-	default:
-		*into = n
-	}
+// at is where a number is among those found, −1 where it is not.
+func (r *report) at(name string) int {
+	return slices.IndexFunc(r.found, func(f finding) bool { return f.Name == name })
 }
 
-// countTokens turns mean lengths into the token counts that were not given.
-func (r *report) countTokens() {
-	total := func(into *Count, mean router.Number) {
-		v := router.Number(r.work.Requests.N) * mean
-		if r.work.Requests.Known && !into.Known && v >= 0 && v <= 1<<53 {
-			*into = Exactly(int64(math.Round(float64(v))))
+// of is a number that was found; undefined where it was not.
+func (r *report) of(name string) (v router.Number, line int) {
+	if i := r.at(name); i >= 0 {
+		return r.found[i].Value, r.found[i].line
+	}
+	return router.Undefined(), 0
+}
+
+// count is a number of things, or that of requests times a mean.
+func (r *report) count(name, mean string) Count {
+	v, line := r.of(name)
+	if r.at(name) < 0 && mean != "" {
+		each, _ := r.of(mean)
+		all, _ := r.of(requests.to)
+		v = router.Number(math.Round(float64(all * each)))
+		if !(v >= 0 && v <= 1<<53) {
+			return Count{}
 		}
 	}
-	total(&r.work.InputTokens, r.inputLength)
-	total(&r.work.OutputTokens, r.outputLength)
+	switch {
+	case r.at(name) < 0 && !v.Defined():
+		return Count{}
+	case !(v >= 0 && v <= 1<<53) || v != router.Number(math.Trunc(float64(v))):
+		r.fail(line, input.Error{Expected: "a whole number of " + name, Found: strconv.FormatFloat(float64(v), 'g', -1, 64)})
+	}
+	return Exactly(int64(v))
 }
 
-func (r *report) step(s Step) {
-	if len(r.steps) >= maxSteps {
-		r.cutRows++
-		return
+// end draws conclusions, and sorts what was found.
+func (r *report) end() {
+	if r.finish != nil && r.failed == nil {
+		r.finish(r)
 	}
-	r.steps = append(r.steps, s)
+	for _, name := range r.needs {
+		if r.at(name) < 0 {
+			r.fail(0, input.Error{Expected: name, Found: "none: the output is cut or from an unknown release"})
+		}
+	}
+	r.out.Format = r.name
+	if len(r.runs) == 0 {
+		r.out.Work = Work{r.count(requests.to, ""), r.count(inputTokens.to, meanInput.to),
+			r.count(outputTokens.to, meanOutput.to), r.count(failures.to, "")}
+	}
+	proof := &r.out.Proof
+	if v, _ := r.of(expertFloor.to); v.Defined() {
+		proof.ExpertFloor = v
+	}
+	if v, _ := r.of(rankFloor.to); v.Defined() {
+		proof.RankFloor = v
+	}
+	if n, line := r.of(ranks.to); n > maxRanks {
+		r.fail(line, input.Error{Expected: fmt.Sprintf("at most %d ranks", maxRanks), Found: kind(float64(n))})
+	} else if n >= 1 {
+		proof.Ranks = int(n)
+	}
+	for _, f := range r.found {
+		if !slices.Contains(things, f.Name) {
+			r.out.Metrics = append(r.out.Metrics, f.Metric)
+		}
+	}
+	if r.cut > 0 {
+		r.warn(fmt.Sprintf("%d iteration rows beyond the first %d were dropped", r.cut, maxSteps))
+	}
 }
 
 // timed adds steps of which nothing but their times is known.
@@ -121,21 +148,27 @@ func (r *report) timed(times []router.Number, factor router.Number, clock string
 	}
 }
 
-// warn adds a warning that is not there yet.
-func (r *report) warn(text string) {
-	if !slices.Contains(r.warnings, text) {
-		r.warnings = append(r.warnings, text)
+func (r *report) step(s Step) {
+	if len(r.out.Steps) < maxSteps {
+		r.out.Steps = append(r.out.Steps, s)
+	} else {
+		r.cut++
 	}
 }
 
-// settingText is a setting as text, in which every spelling of infinity is one: JSON's Infinity
-// of one client is the text "inf" of another.
-func settingText(v any) string {
-	text := fmt.Sprint(v)
-	if n, err := strconv.ParseFloat(text, 64); err == nil && math.IsInf(n, 1) {
-		return "inf"
+// warn adds a warning that is not there yet.
+func (r *report) warn(text string) {
+	if !slices.Contains(r.out.Warnings, text) {
+		r.out.Warnings = append(r.out.Warnings, text)
 	}
-	return text
+}
+
+// set keeps the first value of a setting.
+func (r *report) set(name, value string) {
+	if r.out.Setup == nil {
+		r.out.Setup = map[string]string{}
+	}
+	r.out.Setup[name] = cmp.Or(r.out.Setup[name], value)
 }
 
 func (r *report) wrong(doc *document, path, want string, v any) {
@@ -154,12 +187,9 @@ func (r *report) value(doc *document, path string) (v any, ok bool) {
 
 // number is a number that may be absent.
 func (r *report) number(doc *document, path string) (router.Number, bool) {
-	v, ok := r.value(doc, path)
-	if !ok {
-		return router.Undefined(), false
-	}
+	v, there := r.value(doc, path)
 	n, ok := number(v)
-	if !ok {
+	if there && !ok {
 		r.wrong(doc, path, "a number", v)
 	}
 	return n, ok
@@ -168,8 +198,8 @@ func (r *report) number(doc *document, path string) (router.Number, bool) {
 // list is a list of numbers that may be absent. One that was longer than
 // maxElements is refused rather than averaged over its first part.
 func (r *report) list(doc *document, path string) (numbers []router.Number, ok bool) {
-	v, ok := r.value(doc, path)
-	if !ok {
+	v, there := r.value(doc, path)
+	if !there {
 		return nil, false
 	}
 	l, ok := v.(*list)
@@ -178,21 +208,21 @@ func (r *report) list(doc *document, path string) (numbers []router.Number, ok b
 		n, ok = number(l.items[i])
 		numbers = append(numbers, n)
 	}
-	if !ok {
+	switch {
+	case !ok:
 		r.wrong(doc, path, "a list of numbers", v)
-		return nil, false
-	}
-	if l.dropped > 0 {
+	case l.dropped > 0:
 		r.warn(fmt.Sprintf("%q is not used: it has %d values beyond the limit of %d per document", path, l.dropped,
 			maxElements))
-		return nil, false
+	default:
+		return numbers, true
 	}
-	return numbers, true
+	return nil, false
 }
 
 // rootMeanSquare is taken over a list of lengths, or over the statistics of one; 0
 // where neither is there, or only its mean.
-func (r *report) rootMeanSquare(doc *document, path string) router.Number {
+func rootMeanSquare(doc *document, path string) router.Number {
 	var values []any
 	if l, ok := doc.values[path].(*list); ok && l.dropped == 0 {
 		values = l.items

@@ -28,14 +28,6 @@ func fixtureFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-func TestEveryFixtureHasAnExpectation(t *testing.T) {
-	for name := range fixtureFiles(t) {
-		if _, ok := fixtures[name]; !ok {
-			t.Errorf("no test reads %s", name)
-		}
-	}
-}
-
 // What terminals, launchers and other programs do to an output must not change
 // what is read from it.
 func TestNoiseDoesNotMatter(t *testing.T) {
