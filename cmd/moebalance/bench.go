@@ -15,12 +15,11 @@ import (
 )
 
 func benchCmd() *cobra.Command {
-	var o benchOptions
-	c := command("bench", cobra.ArbitraryArgs, o.run)
+	o := newBench()
+	c := verb("bench", cobra.ArbitraryArgs, o, o.run)
 	c.Annotations[target.RunsCommand] = ""
-	o.bind(c)
 	c.AddCommand(datasetCmd())
-	return c
+	return tabled(c, render.CampaignTables)
 }
 
 // run starts or resumes a campaign, sees it through and writes its result.
@@ -28,7 +27,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if err := o.check(c, words); err != nil {
 		return err
 	}
-	campaign, err := o.open(words)
+	campaign, err := o.open()
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 	if err := campaign.Close(); err != nil {
 		return err
 	}
-	if err := o.out.write(c, render.Campaign(result)); err != nil {
+	if err := o.write(c, render.Campaign(result)); err != nil {
 		return err
 	}
 	return o.gates(result)
@@ -55,14 +54,14 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	case o.lacksProof(r.Result):
 		return withCode(exitNotComparable,
 			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts"))
-	case o.failAbove.Given && r.Verdict == gain.NoVerdict:
+	case o.FailAbove.Given && r.Verdict == gain.NoVerdict:
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: no verdict: %s", why))
-	case o.failAbove.Given && !r.Gain.Low.Defined():
+	case o.FailAbove.Given && !r.Gain.Low.Defined():
 		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s", why))
-	case o.failAbove.Given && r.Gain.Low.Float64() > o.failAbove.Fraction:
-		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Confidence(o.failAbove.Fraction),
+	case o.FailAbove.Given && r.Gain.Low.Float64() > o.FailAbove.Fraction:
+		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Confidence(o.FailAbove.Fraction),
 			why))
-	case o.requireVerdict && r.Verdict.Open():
+	case o.RequireVerdict && r.Verdict.Open():
 		return withCode(exitInconclusive, fmt.Errorf("bench: %s: %s", r.Verdict, why))
 	}
 	return nil

@@ -20,17 +20,14 @@ import (
 )
 
 // open creates the campaign of the flags, or opens the one to resume.
-func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
-	if o.resume != "" {
+func (o *benchOptions) open() (*bench.Campaign, error) {
+	if o.Resume != "" {
 		return o.reopen()
-	}
-	if err := o.complete(words); err != nil {
-		return nil, err
 	}
 	if err := o.checkSpec(); err != nil {
 		return nil, err
 	}
-	folder := o.campaign.Path
+	folder := o.Campaign.Path
 	_, err := os.Lstat(folder)
 	o.madeFolder = err != nil
 	if folder == "" {
@@ -38,7 +35,7 @@ func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
 			return nil, fmt.Errorf("bench: %w", err)
 		}
 	}
-	campaign, err := bench.Create(folder, o.Spec, time.Now())
+	campaign, err := bench.Create(folder, o.spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
 		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; continue it with '%s'", err,
@@ -53,12 +50,12 @@ func (o *benchOptions) open(words []string) (*bench.Campaign, error) {
 
 // reopen opens the campaign to resume.
 func (o *benchOptions) reopen() (*bench.Campaign, error) {
-	campaign, err := bench.Resume(o.resume)
+	campaign, err := bench.Resume(o.Resume)
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	s := campaign.Spec
-	if err := o.out.file.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server, s.Same)...); err != nil {
+	if err := o.resultFlags.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server, s.Same)...); err != nil {
 		return nil, errors.Join(err, campaign.Close())
 	}
 	if err := o.rejudge(campaign); err != nil {
@@ -69,18 +66,18 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 
 // checkSpec refuses a campaign that cannot run on this host, or cannot decide.
 func (o *benchOptions) checkSpec() error {
-	if err := o.Spec.Check(); err != nil {
+	if err := o.spec.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	if text := o.Undeclared(); text != "" && !o.keepGoing {
+	if text := o.spec.Undeclared(); text != "" && !o.KeepGoing {
 		return withCode(exitNotComparable,
 			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
 				"--accept-difference and its name", text))
 	}
-	if err := thisHost().Resolve(o.Spec); err != nil {
+	if err := thisHost().Resolve(o.spec); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	for _, path := range o.Same {
+	for _, path := range o.spec.Same {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("bench: --same: %w", err)
 		}
@@ -100,13 +97,13 @@ func (o *benchOptions) rejudge(campaign *bench.Campaign) error {
 	for _, name := range o.rejudged {
 		switch name {
 		case "proof":
-			s.Treatment.Line = o.proof
+			s.Treatment.Line = o.Proof
 		case "threshold":
-			s.Threshold = o.threshold.Fraction
+			s.Threshold = o.Threshold.Fraction
 		case "metric":
-			s.Metric = o.Metric
-			if len(o.Custom) > 0 {
-				s.Custom = o.Custom
+			s.Metric = o.spec.Metric
+			if len(o.spec.Custom) > 0 {
+				s.Custom = o.spec.Custom
 			}
 		case "ranks":
 			s.Ranks = o.Ranks
@@ -157,10 +154,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 var errNotComparable = errors.New("the arms of the first pair cannot be compared")
 
 func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
-	shown := render.NewProgress(stderr, campaign, o.quiet)
+	shown := render.NewProgress(stderr, campaign, o.Quiet)
 	defer shown.Clear()
 	h := thisHost()
-	o.Spec = campaign.Spec
+	o.spec = campaign.Spec
 	if o.needsHook(campaign.Spec.Command.Normal) && campaign.Left() > 0 {
 		var err error
 		if h.Environ, err = hookEnviron(campaign.Folder); err != nil {
@@ -168,14 +165,14 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 		}
 	}
 	h.Report = shown.Event
-	h.Grace = launch.GraceOf(o.grace)
+	h.Grace = launch.GraceOf(o.Grace)
 	var done func()
 	h.Grace.Cut, done = secondSignal()
 	defer done()
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
 		shown.Say(caveat.Text(campaign.Spec.ProofToCome()))
 	}
-	if !o.keepGoing {
+	if !o.KeepGoing {
 		h.Accept = func(c *bench.Campaign) error {
 			r := gain.Judge(bench.Recorded(c))
 			if r.Verdict.Refused() || o.lacksProof(r) {
@@ -192,7 +189,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	folder, finished, total := campaign.Folder, campaign.Finished(), len(campaign.Launches)
 	gone, err := false, error(nil)
-	if o.resume == "" {
+	if o.Resume == "" {
 		gone, err = campaign.Discard(o.madeFolder)
 	} else {
 		err = campaign.Close()

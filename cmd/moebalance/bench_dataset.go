@@ -12,36 +12,35 @@ import (
 )
 
 type datasetOptions struct {
-	dataset.Spec
-	file target.File
+	Requests   int         `flag:"num-requests" usage:"number of requests"`
+	InputMean  float64     `flag:"input-mean" usage:"mean prompt length in tokens"`
+	InputSD    float64     `flag:"input-stdev" usage:"standard deviation of the prompt length"`
+	OutputMean float64     `flag:"output-mean" usage:"mean output length in tokens"`
+	OutputSD   float64     `flag:"output-stdev" usage:"standard deviation of the output length"`
+	Seed       uint64      `flag:"seed" usage:"seed of lengths and ids"`
+	File       target.File `flag:"output,o" usage:"write to this 'FILE' instead of stdout"`
 }
 
 func datasetCmd() *cobra.Command {
-	var o datasetOptions
-	c := command("bench-dataset", argCount(0, 0, "no arguments"), o.run)
-	f := c.Flags()
-	f.IntVar(&o.Requests, "num-requests", 1000, "number of requests")
-	f.Float64Var(&o.InputMean, "input-mean", 1024, "mean prompt length in tokens")
-	f.Float64Var(&o.InputSD, "input-stdev", 0, "standard deviation of the prompt length")
-	f.Float64Var(&o.OutputMean, "output-mean", 128, "mean output length in tokens")
-	f.Float64Var(&o.OutputSD, "output-stdev", 0, "standard deviation of the output length")
-	f.IntVar(&o.LowID, "first-id", 1000, "lowest token id")
-	f.IntVar(&o.HighID, "last-id", 30000, "upper bound of the token ids, exclusive; at most the vocabulary size")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of lengths and ids")
-	o.file.Bind(c, "output", "o", "write to this `FILE` instead of stdout")
-	return c
+	o := datasetOptions{Requests: 1000, InputMean: 1024, OutputMean: 128, Seed: 1}
+	return verb("bench-dataset", argCount(0, 0, "no arguments"), &o, o.run)
 }
 
+// firstID and lastID bound the token ids: behind special ones, and in every vocabulary.
+const firstID, lastID = 1000, 30000
+
 func (o *datasetOptions) run(c *cobra.Command, _ []string) error {
-	if err := o.Check(); err != nil {
+	spec := dataset.Spec{Requests: o.Requests, InputMean: o.InputMean, InputSD: o.InputSD, OutputMean: o.OutputMean,
+		OutputSD: o.OutputSD, LowID: firstID, HighID: lastID, Seed: o.Seed}
+	if err := spec.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench dataset: %w", err))
 	}
 	var sum dataset.Summary
 	write := func(w io.Writer) (err error) {
-		sum, err = o.Write(w)
+		sum, err = spec.Write(w)
 		return err
 	}
-	if err := o.file.WriteOr(c.OutOrStdout(), write); err != nil {
+	if err := o.File.WriteOr(c.OutOrStdout(), write); err != nil {
 		return fmt.Errorf("bench dataset: %w", err)
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "%s, %d input and %s, %s, sha256 %s\n",

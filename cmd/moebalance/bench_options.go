@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,123 +11,77 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
+	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
+	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
-// benchOptions are the flags of bench: those that are the campaign's own as they
-// are, and those that stand for something else in other words.
+// benchOptions are the flags of bench, and the campaign that they describe.
 type benchOptions struct {
-	bench.Spec
+	Treatment    flags.Value[bench.Treatment] `flag:"treatment" usage:"switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE"`
+	Server       flags.Value[[]string]        `flag:"server" usage:"server 'COMMAND', started before and stopped after the client"`
+	Client       flags.Value[[]string]        `flag:"client" usage:"measured 'COMMAND' with --server, instead of a command after --"`
+	Ready        string                       `flag:"ready" usage:"'URL' that answers 2xx when the server is ready"`
+	Control      string                       `flag:"control" usage:"measure by --client a server that runs and follows this 'DIR', its MOEBALANCE_CONTROL"`
+	Reset        string                       `flag:"reset" usage:"'URL' to POST to before each run of --client, to empty the server's caches"`
+	ReadyTimeout time.Duration                `flag:"ready-timeout" usage:"maximum wait for --ready"`
+	Points       string                       `flag:"points" usage:"measure both arms at each load, 'NAME=A,B' or NAME=A-B: {NAME} in the command"`
+	Arms         []string                     `flag:"arm" usage:"'NAME=SPEC' of a further arm, a router or 'VARIABLE=VALUE --flag'; NAME alone is a build"`
 
-	points        string
-	armWords      []string
-	model         modelFlags // of the points
-	proof         string
-	client        []string
-	metrics       []string
-	workTolerance flags.Share
-	threshold     flags.Share
-	confidence    flags.Share
+	Launches  int           `flag:"launches" usage:"launches that switch between the arms inside (--treatment hook)"`
+	Blocks    int           `flag:"blocks" usage:"blocks of segments in each of --launches: ABBA, then BAAB"`
+	Pairs     int           `flag:"pairs" usage:"pairs of launches, one per arm"`
+	WarmUps   int           `flag:"warm-up" usage:"untimed launches of each arm before the first pair"`
+	Seed      uint64        `flag:"seed" usage:"seed of the launch order (default drawn, and stored)"`
+	CoolDown  time.Duration `flag:"cool-down" usage:"pause between launches"`
+	Timeout   time.Duration `flag:"timeout" usage:"time limit of a launch, after which it failed; 0: none"`
+	Grace     time.Duration `flag:"grace" usage:"time for a command to end after SIGINT, until SIGKILL"`
+	Retries   int           `flag:"retries" usage:"additional attempts at a failed launch"`
+	KeepGoing bool          `flag:"keep-going" usage:"continue if the first pair is invalid"`
 
-	launches       int
-	keepGoing      bool
-	campaign       target.Folder
-	madeFolder     bool // for this campaign
-	resume         string
-	requireVerdict bool
-	requireProof   gain.Grade
-	rejudged       []string // flags that judge a resumed campaign anew
-	failAbove      flags.Share
-	grace          time.Duration
-	quiet          bool
-	out            resultFlags
+	Proof        string                  `flag:"proof" usage:"'REGEX' of a log line that proves balance, with groups (?P<rank>…) and (?P<ranks>…)"`
+	Counts       string                  `flag:"counts" usage:"expert statistics that each launch records at this 'PATH' (with {out}), as proof"`
+	Ranks        int                     `flag:"ranks" usage:"number of ranks that must prove their arm; 0: as reported, else as seen"`
+	RequireProof flags.Value[gain.Grade] `flag:"require-proof" usage:"weakest accepted proof of balance: claimed, or measured (else exit 4)"`
+	Same         []string                `flag:"same" usage:"'FILE' (data, configuration) that must not change; repeatable"`
+	Accepted     []string                `flag:"accept-difference" usage:"'WORD': an option or variable in which the arms may differ, too; repeatable"`
+	Metrics      []string                `flag:"metric" usage:"a reported metric's 'NAME', or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path"`
+	Output       string                  `flag:"result" usage:"report 'FILE' (with {out} in its path), instead of stdout"`
+	IterationLog string                  `flag:"iteration-log" usage:"iteration log 'FILE' (with {out} in its path), if it is not printed"`
+	Threshold    flags.Share             `flag:"threshold" usage:"gain that counts as significant: 10% and 0.1 are the same"`
+
+	Campaign       target.Folder `flag:"campaign" usage:"new campaign 'DIR' (default moebalance-bench-DATE-TIME)"`
+	Resume         string        `flag:"resume" usage:"continue the campaign in this 'DIR', or print its result"`
+	RequireVerdict bool          `flag:"require-verdict" usage:"exit 5 if the verdict is inconclusive"`
+	FailAbove      flags.Share   `flag:"fail-above" usage:"exit 3 if the whole interval of the gain is above this"`
+	Quiet          bool          `flag:"quiet,q" usage:"no progress on stderr"`
+	resultFlags
+
+	spec       bench.Spec
+	rejudged   []string // flags that judge a resumed campaign anew
+	madeFolder bool     // for this campaign
 }
 
-func (o *benchOptions) bind(c *cobra.Command) {
-	o.bindRun(c)
-	o.bindJudging(c)
-
-	f := c.Flags()
-	o.campaign.Keeps = true
-	o.campaign.Bind(c, "campaign", "", "new campaign `DIR` (default moebalance-bench-DATE-TIME)")
-	f.StringVar(&o.resume, "resume", "", "continue the campaign in this `DIR`, or print its result")
-	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict is inconclusive")
-	f.Var(&o.failAbove, "fail-above", "exit 3 if the whole interval of the gain is above this")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress on stderr")
-	o.out.bind(c, func() []string { return render.CampaignTables })
+func newBench() *benchOptions {
+	o := &benchOptions{Treatment: newTreatment(), Server: flags.Read(launch.Words, ""), Client: flags.Read(launch.Words, ""),
+		ReadyTimeout: 30 * time.Minute, Launches: 5, Blocks: 2, Pairs: 8, Grace: launch.DefaultGrace,
+		RequireProof: flags.OneOf(gain.Claimed, gain.Measured), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
+		resultFlags: newResult()}
+	o.Campaign.Keeps = true
+	return o
 }
 
-// bindRun binds what is launched, and how often.
-func (o *benchOptions) bindRun(c *cobra.Command) {
-	f := c.Flags()
-	flags.Parsed(c, &o.Treatment, bench.ParseTreatment, "treatment", "trtllm",
-		"switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE", treatmentNames()...)
-	flags.Parsed(c, &o.Command.Server, launch.Words, "server", "",
-		"server `COMMAND`, started before and stopped after the client")
-	flags.Parsed(c, &o.client, launch.Words, "client", "",
-		"measured `COMMAND` with --server, instead of a command after --")
-	f.StringVar(&o.Command.Ready, "ready", "", "`URL` that answers 2xx when the server is ready")
-	f.StringVar(&o.Spec.Control, "control", "",
-		"measure a server that runs already and follows this `DIR`, its MOEBALANCE_CONTROL, with --client: one launch")
-	f.StringVar(&o.Reset, "reset", "", "`URL` to POST to before each run of --client, to empty the server's caches")
-	f.DurationVar(&o.Command.ReadyTimeout, "ready-timeout", 30*time.Minute, "maximum wait for --ready")
-	f.StringVar(&o.points, "points", "",
-		"measure both arms at each load, as `NAME=A,B` or NAME=A-B: {NAME} in the command is the value")
-	f.StringArrayVar(&o.armWords, "arm", nil,
-		"`NAME=SPEC`, a further arm: a router such as target:1.2, or 'VARIABLE=VALUE --flag'; two, one of them a NAME alone, "+
-			"are builds; repeatable")
-	o.model.bind(c)
-	f.Lookup("model").Usage = "model, for the tokens per active expert at each of --points: " + f.Lookup("model").Usage
-
-	f.IntVar(&o.launches, "launches", 5, "launches that switch between the arms inside (--treatment hook)")
-	f.IntVar(&o.Design.Blocks, "blocks", 2, "blocks of segments in each of --launches: ABBA, then BAAB")
-	f.IntVar(&o.Design.Pairs, "pairs", 8, "pairs of launches, one per arm")
-	f.IntVar(&o.Design.WarmUps, "warm-up", 0, "untimed launches of each arm before the first pair")
-	f.Uint64Var(&o.Design.Seed, "seed", 0, "seed of the launch order (default drawn, and stored)")
-	f.DurationVar(&o.CoolDown, "cool-down", 0, "pause between launches")
-
-	f.DurationVar(&o.Timeout, "timeout", 0, "time limit of a launch, after which it failed; 0: none")
-	f.DurationVar(&o.grace, "grace", launch.DefaultGrace, "time for a command to end after SIGINT, until SIGKILL")
-	f.IntVar(&o.Retries, "retries", 0, "additional attempts at a failed launch")
-	f.BoolVar(&o.keepGoing, "keep-going", false, "continue if the first pair is invalid")
-}
-
-// bindJudging binds what a launch has to prove, and how it is read and judged.
-func (o *benchOptions) bindJudging(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&o.proof, "proof", "",
-		"log line that proves balance, as `REGEX`; the groups (?P<rank>…) and (?P<ranks>…) are the rank and how many "+
-			"there are")
-	f.StringVar(&o.Counts, "counts", "",
-		"expert statistics recorded by every launch at this `PATH` (with {out}), as proof of the routing")
-	f.IntVar(&o.Ranks, "ranks", 0, "number of ranks that must prove their arm; 0: as reported, else as seen")
-	flags.Choice(c, &o.requireProof, "require-proof", gain.Claimed,
-		"weakest accepted proof of balance: claimed, or measured (exit 4 if it is only claimed)", gain.Claimed,
-		gain.Measured)
-	f.StringArrayVar(&o.Same, "same", nil, "`FILE` (data, configuration) that must not change; repeatable")
-	f.StringArrayVar(&o.Accepted, "accept-difference", nil,
-		"`WORD`: an option, argument or variable in which the arms may differ, too; repeatable")
-	o.workTolerance = flags.Share{Fraction: gain.DefaultTolerance}
-	f.Var(&o.workTolerance, "work-tolerance", "maximum difference in requests and tokens within a pair")
-
-	f.StringArrayVar(&o.metrics, "metric", nil,
-		"metric to compare: a reported `NAME`, or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path")
-	flags.Complete(c, "metric", metrics.Names()...)
-	f.StringVar(&o.Output, "result", "", "report `FILE` (with {out} in its path), instead of stdout")
-	f.StringVar(&o.IterationLog, "iteration-log", "",
-		"iteration log `FILE` (with {out} in its path), if it is not printed")
-	o.threshold, o.confidence = flags.Share{Fraction: gain.DefaultThreshold}, flags.Share{Fraction: gain.DefaultConfidence}
-	f.Var(&o.threshold, "threshold", "gain that counts as significant: 10% and 0.1 are the same")
-	f.Var(&o.confidence, "confidence", "confidence level of the interval")
+// newTreatment is --treatment, the switch of the perfect arm.
+func newTreatment() flags.Value[bench.Treatment] {
+	return flags.Read(bench.ParseTreatment, "trtllm", treatmentNames()...)
 }
 
 // treatmentNames are the treatments of engines.
@@ -139,7 +94,7 @@ func treatmentNames() (names []string) {
 
 // lacksProof reports whether balance is only claimed and must be measured.
 func (o *benchOptions) lacksProof(r gain.Result) bool {
-	return r.Balance == gain.Claimed && o.requireProof == gain.Measured
+	return r.Balance == gain.Claimed && o.RequireProof.Is == gain.Measured
 }
 
 // whileRejudging are the flags that judge a resumed campaign by other rules.
@@ -147,154 +102,173 @@ var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-d
 
 // whileResuming are the other flags that --resume can be combined with. The campaign has
 // recorded the rest.
-var whileResuming = map[string]bool{
-	"resume": true, "require-verdict": true, "require-proof": true, "fail-above": true, "quiet": true,
-	"keep-going": true, "grace": true,
-	"format": true, "json": true, "table": true, "brief": true, "notes": true, "wide": true, "output": true, "force": true,
-}
+var whileResuming = append([]string{"resume", "require-verdict", "require-proof", "fail-above", "quiet", "keep-going",
+	"grace"}, outputFlags...)
 
+// check finds bad flags before hours of launches, and describes the campaign to begin.
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
-	if o.grace < 0 {
-		return usagef("bench: --grace %v: want 0 or more", o.grace)
+	if _, err := o.format(c); err != nil {
+		return err
 	}
-	if o.resume != "" {
-		if err := o.checkResume(c, words); err != nil {
-			return err
-		}
-		return o.checkOutput()
+	if o.Table != "" && o.Table != output.Notes && !slices.Contains(render.CampaignTables, o.Table) {
+		return usagef("bench: --table: no table %q in a result: want one of %s%s", o.Table,
+			strings.Join(render.CampaignTables, ", "), router.Near(o.Table, render.CampaignTables))
 	}
-	if !c.Flags().Changed("seed") {
-		o.Design.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
+	if o.Grace < 0 {
+		return usagef("bench: --grace %v: want 0 or more", o.Grace)
 	}
+	if o.Resume != "" {
+		return o.checkResume(c, words)
+	}
+	server, client := o.Server.Is != nil, o.Client.Is != nil
 	switch {
-	case len(words) == 0 && o.client == nil && o.Spec.Control != "":
+	case len(words) == 0 && !client && o.Control != "":
 		return usagef("bench: --control needs --client, the benchmark of the server that runs")
-	case len(words) == 0 && o.client == nil:
+	case len(words) == 0 && !client:
 		return usagef("bench: want a command after --, such as 'moebalance bench -- moebalance workload'; see 'moebalance " +
 			"bench --help'")
-	case len(words) > 0 && o.client != nil:
+	case len(words) > 0 && client:
 		return usagef("bench: want the measured command after -- or as --client, not both")
-	case o.client != nil && o.Command.Server == nil && o.Spec.Control == "":
+	case client && !server && o.Control == "":
 		return usagef("bench: --client needs --server; a command alone goes after --")
-	case o.Command.Server != nil && o.Spec.Control != "":
+	case server && o.Control != "":
 		return usagef("bench: --control is for a server that runs already: remove --server")
 	}
-	if err := o.checkArms(c); err != nil {
-		return err
-	}
-	if err := o.checkDesign(c, words); err != nil {
-		return err
-	}
-	return o.checkOutput()
+	return o.describe(c, words)
 }
 
 // checkResume refuses what a campaign to resume has recorded.
 func (o *benchOptions) checkResume(c *cobra.Command, words []string) error {
-	var idle []string
+	idle := flags.Given(c, slices.Concat(whileResuming, whileRejudging)...)
 	if len(words) > 0 {
-		idle = append(idle, "the command")
+		idle = append([]string{"the command"}, idle...)
 	}
-	c.Flags().Visit(func(f *pflag.Flag) {
-		switch {
-		case slices.Contains(whileRejudging, f.Name):
-			o.rejudged = append(o.rejudged, f.Name)
-		case !whileResuming[f.Name]:
-			idle = append(idle, "--"+f.Name)
-		}
-	})
-	slices.Sort(o.rejudged)
 	if len(idle) > 0 {
 		return usagef("bench --resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
+	}
+	for _, name := range flags.Given(c, whileResuming...) {
+		o.rejudged = append(o.rejudged, strings.TrimPrefix(name, "--"))
 	}
 	return nil
 }
 
-// checkDesign chooses launches that hold all arms where they are asked for, and where the
-// hook follows a server's client and nothing needs a launch of its own.
-func (o *benchOptions) checkDesign(c *cobra.Command, words []string) error {
+// describe turns the flags into the specification of a campaign.
+func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
+	if !c.Flags().Changed("seed") {
+		o.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
+	}
+	o.spec = bench.Spec{
+		Design:    bench.Design{Pairs: o.Pairs, WarmUps: o.WarmUps, Seed: o.Seed},
+		Treatment: o.Treatment.Is,
+		Command: bench.Command{Normal: slices.Concat(words, o.Client.Is), Server: o.Server.Is, Ready: o.Ready,
+			ReadyTimeout: o.ReadyTimeout},
+		Control: o.Control, Reset: o.Reset, Output: o.Output, IterationLog: o.IterationLog, Counts: o.Counts, Ranks: o.Ranks,
+		Same: o.Same, Accepted: o.Accepted, WorkTolerance: gain.DefaultTolerance, Confidence: gain.DefaultConfidence,
+		Timeout: o.Timeout, CoolDown: o.CoolDown, Retries: o.Retries,
+	}
+	if o.Control != "" {
+		if o.spec.Control, err = filepath.Abs(o.Control); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(o.readArms(c), o.chooseDesign(c), o.readMetrics()); err != nil {
+		return err
+	}
+	if o.Points != "" {
+		at, err := points.Parse(o.Points)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("bench: --%w", err))
+		}
+		o.spec.Points = &at
+	}
+	if o.Proof != "" {
+		o.spec.Treatment.Line = o.Proof
+	}
+	o.spec.Threshold = o.Threshold.Fraction
+	if o.needsHook(words) {
+		return cmp.Or(checkHookCache(), o.here())
+	}
+	return o.here()
+}
+
+// here makes this folder the one that commands run in.
+func (o *benchOptions) here() (err error) {
+	if o.spec.Folder, err = os.Getwd(); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return nil
+}
+
+// readArms takes the arms apart.
+func (o *benchOptions) readArms(c *cobra.Command) error {
+	for _, text := range o.Arms {
+		a, err := bench.ParseArm(text)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("bench: --arm: %w", err))
+		}
+		o.spec.Arms = append(o.spec.Arms, a)
+	}
+	o.spec.Builds = bench.BuildsOf(o.spec.Arms)
 	given := c.Flags().Changed
-	asked := given("launches") || given("blocks") || o.Spec.Control != "" || o.Spec.Routers()
+	switch {
+	case !o.spec.Builds.Named():
+		return nil
+	case given("treatment") || given("proof") || given("require-proof"):
+		return usagef("bench: --arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
+			"--treatment, --proof and --require-proof, or say what sets both apart", o.spec.Builds[0], o.spec.Builds[1])
+	case !given("threshold"):
+		o.Threshold.Fraction = 0
+	}
+	o.spec.Treatment = bench.Treatment{}
+	return nil
+}
+
+// chooseDesign chooses launches that hold all arms where they are asked for, and where the
+// hook follows a server's client and nothing needs a launch of its own.
+func (o *benchOptions) chooseDesign(c *cobra.Command) error {
+	given := c.Flags().Changed
+	asked := given("launches") || given("blocks") || o.Control != "" || o.spec.Routers()
 	switch {
 	case asked && given("pairs"):
 		return usagef("bench: --pairs are launches of one arm each, --launches, --blocks and --control switch inside a " +
 			"launch: want one of them")
-	case asked && !given("treatment") && !o.Builds.Named():
-		o.Treatment, _ = bench.ParseTreatment("hook")
+	case asked && !given("treatment") && !o.spec.Builds.Named():
+		o.spec.Treatment, _ = bench.ParseTreatment("hook")
 	}
-	if o.Spec.Control != "" {
-		var err error
-		if o.Spec.Control, err = filepath.Abs(o.Spec.Control); err != nil {
-			return err
-		}
-		if !given("launches") {
-			o.launches = 1
-		}
+	if o.Control != "" && !given("launches") {
+		o.Launches = 1
 	}
-	if asked && o.launches < 1 {
-		return usagef("bench: --launches %d: want 1 or more", o.launches)
+	if asked && o.Launches < 1 {
+		return usagef("bench: --launches %d: want 1 or more", o.Launches)
 	}
-	within := o.Spec
-	within.Design.Launches, within.Design.Pairs = o.launches, 0
-	within.Command.Normal = slices.Concat(words, o.client)
-	err := within.CheckWithin()
-	switch {
+	within := o.spec
+	within.Design.Launches, within.Design.Blocks, within.Design.Pairs = o.Launches, o.Blocks, 0
+	switch err := within.CheckWithin(); {
 	case asked && err != nil:
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
-	case asked || o.client != nil && !given("pairs") && err == nil:
-		o.Design = within.Design
-	default:
-		o.Design.Blocks = 0
-	}
-	if need := o.needsHook(words); need && checkHookCache() != nil {
-		return checkHookCache()
+	case asked || o.Client.Is != nil && !given("pairs") && err == nil:
+		o.spec.Design = within.Design
 	}
 	return nil
 }
 
 // needsHook reports whether the engine is started with the hook for PyTorch.
 func (o *benchOptions) needsHook(words []string) bool {
-	engine := slices.Concat(o.Command.Server, words)
-	return o.Treatment.Name == "hook" && o.Spec.Control == "" && (len(engine) == 0 || engine[0] != launch.OwnName)
-}
-
-// checkOutput finds a bad output before hours of launches.
-func (o *benchOptions) checkOutput() error {
-	if o.out.table != "" && !slices.Contains(render.CampaignTables, o.out.table) {
-		return usagef("bench: --table: no table %q in a result: want one of %s%s", o.out.table,
-			strings.Join(render.CampaignTables, ", "), router.Near(o.out.table, render.CampaignTables))
-	}
-	return nil
-}
-
-// complete turns flags into the campaign's specification.
-func (o *benchOptions) complete(words []string) (err error) {
-	o.Command.Normal = append(words, o.client...) // one of them is empty
-	o.Threshold, o.WorkTolerance, o.Confidence = o.threshold.Fraction, o.workTolerance.Fraction, o.confidence.Fraction
-	if err := o.readMetrics(); err != nil {
-		return err
-	}
-	if o.Folder, err = os.Getwd(); err != nil {
-		return fmt.Errorf("bench: %w", err)
-	}
-	if o.proof != "" {
-		o.Treatment.Line = o.proof
-	}
-	return nil
+	engine := slices.Concat(o.spec.Command.Server, words)
+	return o.spec.Treatment.Name == "hook" && o.spec.Control == "" && (len(engine) == 0 || engine[0] != launch.OwnName)
 }
 
 // readMetrics takes the wanted metrics apart.
 func (o *benchOptions) readMetrics() error {
-	for _, m := range o.metrics {
+	for _, m := range o.Metrics {
 		name, rule, err := metrics.ParseWanted(m)
 		if err != nil {
 			return withCode(exitUsage, fmt.Errorf("bench: --metric: %w", err))
 		}
 		if rule != nil {
-			o.Custom = append(o.Custom, m)
+			o.spec.Custom = append(o.spec.Custom, m)
 		}
-		if o.Metric == "" {
-			o.Metric = name
-		}
+		o.spec.Metric = cmp.Or(o.spec.Metric, name)
 	}
 	return nil
 }

@@ -361,10 +361,10 @@ func TestBenchJudgesAnew(t *testing.T) {
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"},
 			exitDone, "\nbelow the threshold"},
 		{[]string{"--proof", "even", "--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"},
-			exitGate, "judged by other flags than the campaign was run under: --metric, --proof, --ranks"},
+			exitGate, "judged by other flags than the campaign was run under: --proof, --ranks, --metric"},
 		{nil, exitNotComparable, "invalid"},
 	} {
-		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--notes", "--resume", "c"},
+		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q", "--table", "notes", "--resume", "c"},
 			c.args...)...)
 		if code != c.code || !strings.Contains(stdout, c.says) {
 			t.Errorf("%v: exit %d, want %d; %q in\n%s%s", c.args, code, c.code, c.says, stdout, stderr)

@@ -21,180 +21,177 @@ import (
 )
 
 type compareOptions struct {
-	read       readOptions
-	counts     [2]string  // by arm
-	model      modelFlags // of the counts
-	metric     string
-	trust      bool
-	arms       string
-	builds     gain.Builds
-	confidence flags.Share
-	campaign   string // of unprofiled launches of the same arms
-	stepTokens int
-
-	requireVerdict bool
+	Steps   flags.Value[*trace.Steps] `flag:"steps" usage:"'A-B': count only these steps of traces, both ends included"`
+	Normal  string                    `flag:"counts-normal" usage:"'PATH': folder or file of expert counts of the normal run"`
+	Perfect string                    `flag:"counts-perfect" usage:"'PATH': the same of the perfect run"`
+	modelFlags
+	Threshold      flags.Share              `flag:"threshold" usage:"gain (reports) or imbalance (traces) that counts as significant"`
+	Metric         string                   `flag:"metric" usage:"'NAME' of a report's metric, or NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH"`
+	Builds         flags.Value[gain.Builds] `flag:"arms" usage:"'A,B': compare two builds of these names instead of normal and perfect"`
+	Trust          bool                     `flag:"trust-arms" usage:"accept the arms as labeled, without proof"`
+	Campaign       string                   `flag:"campaign" usage:"campaign folder or JSON 'RESULT' of bench, for measured gain and step time"`
+	StepTokens     int                      `flag:"step-tokens" usage:"tokens of all ranks in one step, for a --campaign in tokens per second"`
+	RequireVerdict bool                     `flag:"require-verdict" usage:"exit 5 if the verdict on reports is inconclusive"`
+	resultFlags
 }
 
 func compareCmd() *cobra.Command {
-	var o compareOptions
-	c := command("compare", argCount(1, -1, "the normal side and the perfect side"), o.run)
-	f := c.Flags()
-	o.read.bind(c, func() []string { return render.Comparison(diff.Comparison{}).TableNames() })
-	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
-	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
-	o.model.bindCounts(c)
-	o.read.threshold.Fraction = gain.DefaultThreshold
-	f.Var(&o.read.threshold, "threshold", "gain (reports) or imbalance (traces) that counts as significant")
-	f.StringVar(&o.metric, "metric", "",
-		"`NAME`: metric of the reports (default throughput); or one to read, as NAME:UNIT:higher=REGEX or "+
-			"NAME:UNIT:lower=JSONPATH")
-	flags.Complete(c, "metric", metrics.Names()...)
-	f.StringVar(&o.arms, "arms", "", "`A,B`: compare two builds of these names instead of a normal and a perfect arm")
-	f.BoolVar(&o.trust, "trust-arms", false, "accept the arms as labeled, without proof")
-	o.confidence.Fraction = gain.DefaultConfidence
-	f.Var(&o.confidence, "confidence", "confidence level of the gain's interval: 95% and 0.95 are the same")
-	f.StringVar(&o.campaign, "campaign", "",
-		"campaign folder or JSON `RESULT` of bench, for the measured gain and step time")
-	f.IntVar(&o.stepTokens, "step-tokens", 0, "tokens of all ranks in one step, for a --campaign in tokens per second")
-	f.BoolVar(&o.requireVerdict, "require-verdict", false, "exit 5 if the verdict on reports is inconclusive")
-	return c
+	o := compareOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
+		Builds: flags.Read(gain.ParseBuilds, ""), resultFlags: newResult()}
+	c := verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run)
+	return tabled(c, render.Comparison(diff.Comparison{}).TableNames())
+}
+
+// comparing are the flags that go with each kind of input.
+var comparing = map[string][]string{
+	"a campaign alone, which is shown as bench judged it": {"require-verdict"},
+	"launches that hold both arms":                        {"require-verdict", "threshold", "metric"},
+	"benchmark reports":                                   {"require-verdict", "threshold", "metric", "arms", "trust-arms"},
+	"traces": {"steps", "counts-normal", "counts-perfect", "model", "threshold", "arms", "trust-arms", "campaign",
+		"step-tokens"},
+}
+
+// checkFor refuses flags that have no effect on inputs of a kind.
+func (o *compareOptions) checkFor(c *cobra.Command, kind string) error {
+	if idle := flags.Given(c, slices.Concat(outputFlags, comparing[kind])...); len(idle) > 0 {
+		return usagef("compare: %s: remove %s", kind, strings.Join(idle, ", "))
+	}
+	return nil
 }
 
 func (o *compareOptions) run(c *cobra.Command, args []string) error {
-	if err := o.checkArms(); err != nil {
-		return err
-	}
-	if c := o.confidence.Fraction; !(c > 0 && c < 1) {
-		return usagef("--confidence: want more than 0 %% and less than 100 %%, have %v", &o.confidence)
-	}
 	if len(args) == 1 && source.HoldsCampaign(args[0]) {
-		return o.shown(c, args[0])
+		return o.campaign(c, args[0])
 	}
-	skipped := tellSkipped(c.ErrOrStderr())
-	if records, err := source.RecordsOf(args); err != nil || len(records) > 0 {
-		return o.records(c, records, err)
-	}
-	sides, err := source.Sides(args, skipped)
-	if err != nil {
+	switch records, err := source.RecordsOf(args); {
+	case err != nil:
 		return err
+	case len(records) > 0:
+		return o.records(c, records)
 	}
-	options, err := o.read.check(slices.Concat(sides[0].Paths, sides[1].Paths))
+	sides, err := source.Sides(args, tellSkipped(c.ErrOrStderr()))
 	switch {
 	case err != nil:
 		return err
-	case sides[0].Kind != source.Reports:
-		return o.traces(c, sides, options)
-	case o.counts != [2]string{} || o.model.named() || o.campaign != "":
-		return usagef("--counts-normal, --counts-perfect, --model, --config and --campaign go with traces, not with " +
-			"benchmark reports")
+	case sides[0].Kind == source.Reports:
+		return o.reports(c, sides)
 	}
-	return o.reports(c, sides)
+	return o.traces(c, sides)
 }
 
-// checkArms reads the names of --arms.
-func (o *compareOptions) checkArms() (err error) {
+// checkTraces finds flags that do not go together.
+func (o *compareOptions) checkTraces() error {
 	switch {
-	case o.arms == "":
-		return nil
-	case o.trust || o.campaign != "":
+	case o.named() && o.Normal+o.Perfect == "":
+		return usagef("--model describes recorded counts: add --counts-normal or --counts-perfect")
+	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
+		return usagef("--step-tokens: want a number of tokens above 0, and --campaign")
+	case o.Builds.Is.Named() && (o.Trust || o.Campaign != ""):
 		return usagef("--arms compares two builds: remove --trust-arms and --campaign")
-	}
-	if o.builds, err = gain.ParseBuilds(o.arms); err != nil {
-		return withCode(exitUsage, err)
 	}
 	return nil
 }
 
 // traces compares the traces of both arms.
-func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side, options trace.Options) error {
-	if o.metric != "" || o.requireVerdict {
-		return usagef("--metric and --require-verdict go with benchmark reports, not with traces")
+func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
+	if err := cmp.Or(o.checkFor(c, "traces"), o.checkTraces()); err != nil {
+		return err
 	}
-	if o.model.named() && o.counts == [2]string{} {
-		return usagef("--model and --config describe recorded counts: add --counts-normal or --counts-perfect")
-	}
-	if o.stepTokens < 0 || o.stepTokens > 0 && o.campaign == "" {
-		return usagef("--step-tokens: want a number of tokens above 0, and --campaign")
-	}
-	shape, err := o.model.shape()
+	shape, err := o.shape()
 	if err != nil {
 		return err
 	}
 	var measured source.Campaign
-	if o.campaign != "" {
-		if measured, err = source.ReadCampaign(o.campaign); err != nil {
+	if o.Campaign != "" {
+		if measured, err = source.ReadCampaign(o.Campaign); err != nil {
 			return fmt.Errorf("--campaign: %w", err)
 		}
 	}
-	options.Converter = reportConverter()
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options.Progress = read
+	options := trace.Options{Threshold: o.Threshold.Fraction, Steps: o.Steps.Is, Converter: reportConverter(), Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {
 		if s.Unsorted != nil {
-			s.Arm = o.builds.Names()[i]
+			s.Arm = o.Builds.Is.Names()[i]
 		}
-		if arms[i], err = s.Trace(c.Context(), options, source.Statistics{Path: o.counts[i],
-			Shape: shape}); err != nil {
-			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankFlag))
+		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: shape}
+		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
+			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankOfResult))
 		}
-		if o.trust {
+		if o.Trust {
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
 		}
 	}
 	done()
-	result := diff.CompareBuilds(arms[0], arms[1], o.builds)
-	if o.campaign != "" {
-		result.WithCampaign(measured.Result, float64(o.stepTokens))
+	result := diff.CompareBuilds(arms[0], arms[1], o.Builds.Is)
+	if o.Campaign != "" {
+		result.WithCampaign(measured.Result, float64(o.StepTokens))
 	}
-	if err := o.read.out.write(c, render.Comparison(result)); err != nil {
+	if err := o.write(c, render.Comparison(result)); err != nil || result.Comparable {
 		return err
 	}
-	if !result.Comparable {
-		return withCode(exitNotComparable, fmt.Errorf("%s: %s; try %s", result.Verdict,
-			strings.Join(answer.Refusals(&result), "; "), answer.OfComparison(&result).Next[0].Command))
-	}
-	return nil
+	return withCode(exitNotComparable, fmt.Errorf("%s: %s; try %s", result.Verdict,
+		strings.Join(answer.Refusals(&result), "; "), answer.OfComparison(&result).Next[0].Command))
 }
 
-// records judges launches that held both arms.
-func (o *compareOptions) records(c *cobra.Command, paths []string, err error) error {
-	if err != nil {
+// campaign shows a campaign as bench judged it.
+func (o *compareOptions) campaign(c *cobra.Command, path string) error {
+	if err := o.checkFor(c, "a campaign alone, which is shown as bench judged it"); err != nil {
 		return err
-	}
-	judged := bench.Spec{Threshold: o.read.threshold.Fraction, Confidence: o.confidence.Fraction,
-		WorkTolerance: gain.DefaultTolerance}
-	name, custom, err := metrics.ParseWanted(o.metric)
-	if err != nil {
-		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
-	}
-	if judged.Metric = name; custom != nil {
-		judged.Custom = []string{o.metric}
-	}
-	result, err := source.JudgeRecords(paths, judged)
-	if err != nil {
-		return err
-	}
-	if err := o.read.out.write(c, render.Campaign(result)); err != nil {
-		return err
-	}
-	return o.gates(result.Result)
-}
-
-// shown shows a campaign as bench judged it.
-func (o *compareOptions) shown(c *cobra.Command, path string) error {
-	for _, name := range []string{"counts-normal", "counts-perfect", "model", "config", "threshold", "metric", "arms",
-		"trust-arms", "confidence", "campaign", "step-tokens"} {
-		if c.Flags().Changed(name) {
-			return usagef("--%s does not go with a campaign alone, which is shown as bench judged it", name)
-		}
 	}
 	result, err := source.ReadCampaign(path)
 	if err != nil {
 		return err
 	}
-	return cmp.Or(o.read.out.write(c, render.Campaign(result)), o.gates(result.Result))
+	return cmp.Or(o.write(c, render.Campaign(result)), o.gates(result.Result))
+}
+
+// records judges launches that held both arms.
+func (o *compareOptions) records(c *cobra.Command, paths []string) error {
+	name, custom, err := o.metric()
+	if err := cmp.Or(o.checkFor(c, "launches that hold both arms"), err); err != nil {
+		return err
+	}
+	judged := bench.Spec{Metric: name, Threshold: o.Threshold.Fraction, Confidence: gain.DefaultConfidence,
+		WorkTolerance: gain.DefaultTolerance}
+	if custom != nil {
+		judged.Custom = []string{o.Metric}
+	}
+	result, err := source.JudgeRecords(paths, judged)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(o.write(c, render.Campaign(result)), o.gates(result.Result))
+}
+
+// reports judges the launches that two sets of benchmark reports hold.
+func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
+	name, custom, err := o.metric()
+	if err := cmp.Or(o.checkFor(c, "benchmark reports"), o.checkTraces(), err); err != nil {
+		return err
+	}
+	if o.Builds.Is.Named() && !o.Threshold.Given {
+		o.Threshold.Fraction = 0
+	}
+	set, err := source.ReadReports(sides, source.ReportOptions{
+		Metric: name, Custom: custom, Trust: o.Trust, Builds: o.Builds.Is,
+		Criteria: gain.Criteria{Threshold: o.Threshold.Fraction, Confidence: gain.DefaultConfidence,
+			Tolerance: gain.DefaultTolerance},
+	})
+	if err != nil {
+		return err
+	}
+	result := gain.Judge(set.Campaign)
+	return cmp.Or(o.write(c, render.Reports(result, set)), o.gates(result))
+}
+
+// metric is the name in --metric, with the rule of one that no report names.
+func (o *compareOptions) metric() (name string, custom []metrics.Custom, err error) {
+	if name, custom, err = metrics.ParseWanted(o.Metric); err != nil {
+		err = withCode(exitUsage, fmt.Errorf("--metric: %w", err))
+	}
+	return name, custom, err
 }
 
 // gates turns the verdict on launches into an exit code.
@@ -202,32 +199,8 @@ func (o *compareOptions) gates(result gain.Result) error {
 	switch why := answer.Why(result, gain.Run{}); {
 	case result.Verdict.Refused():
 		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict, why))
-	case result.Verdict.Open() && o.requireVerdict:
+	case result.Verdict.Open() && o.RequireVerdict:
 		return withCode(exitInconclusive, fmt.Errorf("%s: %s", result.Verdict, why))
 	}
 	return nil
-}
-
-// reports judges the launches that two sets of benchmark reports hold.
-func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
-	name, custom, err := metrics.ParseWanted(o.metric)
-	if err != nil {
-		return withCode(exitUsage, fmt.Errorf("--metric: %w", err))
-	}
-	if o.builds.Named() && !o.read.threshold.Given {
-		o.read.threshold.Fraction = 0
-	}
-	set, err := source.ReadReports(sides, source.ReportOptions{
-		Metric: name, Custom: custom, Trust: o.trust, Builds: o.builds,
-		Criteria: gain.Criteria{Threshold: o.read.threshold.Fraction, Confidence: o.confidence.Fraction,
-			Tolerance: gain.DefaultTolerance},
-	})
-	if err != nil {
-		return err
-	}
-	result := gain.Judge(set.Campaign)
-	if err := o.read.out.write(c, render.Reports(result, set)); err != nil {
-		return err
-	}
-	return o.gates(result)
 }

@@ -21,50 +21,40 @@ import (
 )
 
 type countsOptions struct {
-	ranks     int
-	placement string
-	model     modelFlags
-	axes      string
-	since     string
-	span      time.Duration
-	threshold flags.Share
-	failAbove flags.Share
-	out       resultFlags
+	Ranks     int    `flag:"ep" usage:"place the experts contiguously on this many ranks (default as recorded)"`
+	Placement string `flag:"placement" usage:"place them as in this 'FILE': EPLB YAML (with --ep), expert map or slots"`
+	modelFlags
+	axesFlags
+	Since     string        `flag:"since" usage:"report what was added since this earlier 'FILE' of the same counters"`
+	Span      time.Duration `flag:"for" usage:"scrape each URL twice, this far apart, and report what was added"`
+	Threshold flags.Share   `flag:"threshold" usage:"flag imbalance above this"`
+	FailAbove flags.Share   `flag:"fail-above" usage:"exit 3 if the rank load of any layer exceeds its floor by more than this"`
+	resultFlags
+}
+
+// axesFlags say what the dimensions of an array are.
+type axesFlags struct {
+	Axes string `flag:"axes" usage:"dimensions of an array, such as steps,layers,experts, or tokens,layers,topk of chosen experts"`
 }
 
 func countsCmd() *cobra.Command {
-	var o countsOptions
-	c := command("counts", argCount(1, -1, "at least one file, folder or URL of expert counts"), o.run)
+	o := countsOptions{Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: newResult()}
+	c := verb("counts", argCount(1, -1, "at least one file, folder or URL of expert counts"), &o, o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
-	f := c.Flags()
-	f.IntVar(&o.ranks, "ep", 0, "place the experts contiguously on this many ranks (default as recorded)")
-	f.StringVar(&o.placement, "placement", "",
-		"place the experts as in this `FILE`: EPLB YAML (with --ep), expert map or slot assignments")
-	o.model.bindCounts(c)
-	bindAxes(c, &o.axes)
-	f.StringVar(&o.since, "since", "",
-		"report what was added since this earlier `FILE` of the same counters")
-	f.DurationVar(&o.span, "for", 0, "scrape each URL twice, this far apart, and report what was added")
-	o.threshold.Fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "flag imbalance above this")
-	f.Var(&o.failAbove, "fail-above", "exit 3 if the rank load of any layer exceeds its floor by more than this")
-	o.out.bind(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
-	o.out.bindTop(c)
-	return c
+	return tabled(c, render.Counts(&counts.Result{}, "").TableNames())
 }
 
 func (o *countsOptions) check(c *cobra.Command, paths []string) error {
 	switch notURL := slices.IndexFunc(paths, func(path string) bool { return !source.IsURL(path) }); {
+	case o.Ranks < 0 || c.Flags().Changed("ep") && o.Ranks == 0:
+		return usagef("--ep: want at least 1 rank, have %d", o.Ranks)
 	case !c.Flags().Changed("for"):
-	case o.span <= 0:
-		return usagef("--for: want a duration above 0, have %v", o.span)
-	case o.since != "":
+	case o.Span <= 0:
+		return usagef("--for: want a duration above 0, have %v", o.Span)
+	case o.Since != "":
 		return usagef("--for and --since: want one of them, have both")
 	case notURL >= 0:
 		return usagef("--for: want URLs only, have %q; to compare two saved scrapes, use --since", paths[notURL])
-	}
-	if o.ranks < 0 || c.Flags().Changed("ep") && o.ranks == 0 {
-		return usagef("--ep: want at least 1 rank, have %d", o.ranks)
 	}
 	return nil
 }
@@ -78,10 +68,10 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.out.write(c, render.Counts(result, launch.Quote(paths))); err != nil {
+	if err := o.write(c, render.Counts(result, launch.Quote(paths))); err != nil {
 		return err
 	}
-	if !o.failAbove.Given {
+	if !o.FailAbove.Given {
 		return nil
 	}
 	switch worst := imbalance.Furthest(result.Imbalance, router.LevelRank, imbalance.Load); {
@@ -89,9 +79,9 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 		return withCode(exitInconclusive,
 			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is "+
 				"not recorded"))
-	case router.Above(worst.MaxOverMean, worst.Floor, o.failAbove.Fraction):
+	case router.Above(worst.MaxOverMean, worst.Floor, o.FailAbove.Fraction):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
-			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(o.failAbove.Fraction),
+			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(o.FailAbove.Fraction),
 			worst.Source))
 	}
 	return nil
@@ -103,12 +93,12 @@ func (o *countsOptions) judge(ctx context.Context, paths []string) (*counts.Resu
 	if err != nil {
 		return nil, err
 	}
-	result := counts.NewResult(o.threshold.Fraction)
-	earlier, err := source.Earlier(ctx, paths, o.since, o.span)
+	result := counts.NewResult(o.Threshold.Fraction)
+	earlier, err := source.Earlier(ctx, paths, o.Since, o.Span)
 	if err != nil {
 		return nil, err
 	}
-	axes, err := counts.ParseAxes(o.axes)
+	axes, err := counts.ParseAxes(o.Axes)
 	if err != nil {
 		return nil, usagef("--axes: %v", err)
 	}
@@ -129,25 +119,18 @@ func (o *countsOptions) judge(ctx context.Context, paths []string) (*counts.Resu
 
 // judging turns the flags into options, reading the files they name.
 func (o *countsOptions) judging() (counts.Options, error) {
-	judging := counts.Options{Ranks: o.ranks, Threshold: o.threshold.Fraction}
-	if o.placement != "" {
-		p, err := counts.ReadPlacement(o.placement, o.ranks)
+	judging := counts.Options{Ranks: o.Ranks, Threshold: o.Threshold.Fraction}
+	if o.Placement != "" {
+		p, err := counts.ReadPlacement(o.Placement, o.Ranks)
 		if err != nil {
 			return judging, err
 		}
 		judging.Placement = p
 	}
-	if !o.model.named() {
+	if !o.named() {
 		return judging, nil
 	}
-	m, err := o.model.find()
+	m, err := o.find()
 	judging.Shape, judging.MoELayers = &m.Shape, m.Routed()
 	return judging, err
-}
-
-// bindAxes binds the flag of what the dimensions of an array are.
-func bindAxes(c *cobra.Command, axes *string) {
-	c.Flags().StringVar(axes, "axes", "",
-		"`NAMES` of an array's dimensions (.npy, .pt, JSON): steps,layers,experts or layers,ranks,experts; "+
-			"tokens,layers,topk for chosen experts")
 }

@@ -207,9 +207,8 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitFailed, "give the EP size", []string{"counts", "--placement", fixtures + "counts/eplb.yaml", path}},
 		{exitFailed, "unknown format", []string{"counts", fixtures + "README.md"}},
 		{exitUsage, "unknown model", []string{"models", "nope"}},
-		{exitUsage, "names of presets, or --config", []string{"models", "--config", "x", "deepseek-v3"}},
-		{exitFailed, "no such file", []string{"models", "--config", "missing.json"}},
-		{exitFailed, "no routed experts", []string{"models", "--config", fixtures + "counts/logical-count.json"}},
+		{exitFailed, "no such file", []string{"models", "missing.json"}},
+		{exitFailed, "no routed experts", []string{"models", fixtures + "counts/logical-count.json"}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 || stdout != "" {
@@ -228,7 +227,7 @@ func TestModelsVerb(t *testing.T) {
 	if all.SchemaVersion != 1 || all.Kind != "models" || len(all.Models) != len(router.Models()) {
 		t.Errorf("%+v", all)
 	}
-	ask(t, exitDone, &all, "models", "--format", "json", "--config", fixtures+"../router/presets/qwen3-next.json")
+	ask(t, exitDone, &all, "models", "--format", "json", fixtures+"../router/presets/qwen3-next.json")
 	if len(all.Models) != 1 || all.Models[0].Experts != 512 || !strings.HasSuffix(all.Models[0].Source,
 		"qwen3-next.json") {
 		t.Errorf("%+v", all.Models)

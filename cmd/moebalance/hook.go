@@ -16,23 +16,23 @@ import (
 )
 
 func hookCmd() *cobra.Command {
-	var folder target.Folder
-	c := command("hook", argCount(0, 0, "flags only"), func(c *cobra.Command, _ []string) error {
-		if folder.Path == "" {
+	var o struct {
+		Folder target.Folder `flag:"output,o" usage:"'DIR' for PYTHONPATH, created if missing"`
+	}
+	return verb("hook", argCount(0, 0, "flags only"), &o, func(c *cobra.Command, _ []string) error {
+		if o.Folder.Path == "" {
 			return usagef("hook: want -o, the folder to write")
 		}
 		for _, f := range hook.Files(version) {
-			if err := folder.Write(f.Name,
+			if err := o.Folder.Write(f.Name,
 				func(w io.Writer) error { _, err := w.Write(f.Text); return err }); err != nil {
 				return err
 			}
 		}
-		path, err := filepath.Abs(folder.Path)
+		path, err := filepath.Abs(o.Folder.Path)
 		fmt.Fprintf(c.OutOrStdout(), "export PYTHONPATH=%s${PYTHONPATH:+:$PYTHONPATH}\n", launch.Quote([]string{path}))
 		return err
 	})
-	folder.Bind(c, "output", "o", "`DIR` for PYTHONPATH, created if missing")
-	return c
 }
 
 // hookEnviron is the environment of launches with the hook. Where PYTHONPATH has none,

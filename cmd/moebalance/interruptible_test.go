@@ -25,7 +25,7 @@ func TestInterruptedWhileAPipeIsSilent(t *testing.T) {
 	defer writer.Close() // lets go of those left behind
 	for _, args := range [][]string{
 		{"counts", pipe}, {"counts", folder}, {"counts", "--placement", pipe, folder},
-		{"counts", "--config", pipe, folder},
+		{"counts", "--model", pipe, folder},
 		{"trace", "--counts", folder, loop + "normal.sqlite"}, {"compare", "--counts-normal", folder, loop +
 			"normal.sqlite", loop + "perfect.sqlite"}, {"report", folder},
 	} {

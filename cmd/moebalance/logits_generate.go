@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,131 +14,116 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
 type generateOptions struct {
-	gate   gateFlags
-	cache  target.Folder
-	tokens []int
-	ranks  []int
-	dtype  logits.DType
-	plan   string
-	target float64
-	follow string
-	seed   uint64
-	layer  int
-	out    resultFlags
+	source.Gate
+	source.Bias
+	Ranks  int                       `flag:"ep" usage:"expert-parallel ranks"`
+	Cache  target.Folder             `flag:"cache" usage:"cache 'FOLDER', created if missing"`
+	Tokens flags.Value[[]int]        `flag:"tokens" usage:"batch sizes in tokens per rank, such as 1,8,64 or 1-64:8"`
+	DType  flags.Value[logits.DType] `flag:"dtype" usage:"float32, bfloat16 or float16 (default: what engines use for the model)"`
+	Plan   string                    `flag:"plan" usage:"a plan; target:1.2 or recorded:FILE draw experts by a max/mean or by counts"`
+	planning
+	resultFlags
 }
 
 func logitsGenerateCmd() *cobra.Command {
-	var o generateOptions
-	c := command("logits-generate", argCount(0, 0, "flags only"), o.run)
-	f := c.Flags()
-	o.gate.bind(c)
-	o.cache.Keeps = true
-	o.cache.Bind(c, "cache", "", "cache `FOLDER`, created if missing")
-	bindTokens(c, &o.tokens, "")
-	flags.Numbers(c, &o.ranks, "rank", "", "ranks to write entries for (default all)")
-	flags.Parsed(c, &o.dtype, logits.ParseDType, "dtype", "",
-		"float32, bfloat16 or float16 (default: what engines use for the model)", logits.DTypes...)
-	f.StringVar(&o.plan, "plan", plan.Names()[0], "assignment of slots to experts: "+strings.Join(plan.Names(), ", "))
-	f.Float64Var(&o.target, "target", 0,
-		"draw experts so that the busiest rank gets this many times the mean, such as 1.2, instead of --plan")
-	f.StringVar(&o.follow, "recorded", "",
-		"draw experts as often as this `FILE` counts them, {\"logical_count\": [[…], …]} by layer, instead of --plan")
-	bindSeed(f, &o.seed)
-	f.IntVar(&o.layer, "layer", 0, "layer; shifts the plan so that remainders do not accumulate")
-	o.out.bind(c, func() []string { return []string{"entries"} })
+	o := generateOptions{Tokens: flags.Numbers(""), DType: flags.Read(logits.ParseDType, "", logits.DTypes...),
+		Plan: plan.Names()[0], planning: newPlanning(), resultFlags: newResult()}
+	o.Cache.Keeps = true
+	c := verb("logits-generate", argCount(0, 0, "flags only"), &o, o.run)
+	c.Flags().Lookup("plan").Usage += ": " + strings.Join(plan.Names(), ", ")
 	flags.Complete(c, "plan", plan.Names()...)
-	return c
+	return tabled(c, []string{"entries"})
 }
 
-func (o *generateOptions) check(c *cobra.Command) error {
-	drawn := c.Flags().Changed("target") || o.follow != ""
+// check finds bad flags, and turns the plan into one that the cache knows. follow is the file of
+// counts that experts are drawn by.
+func (o *generateOptions) check(c *cobra.Command) (follow string, err error) {
+	kind, value, drawn := strings.Cut(o.Plan, ":")
 	switch {
-	case drawn && (len(o.tokens) > 0 || c.Flags().Changed("plan") || c.Flags().Changed("target") && o.follow != ""):
-		return usagef("want one of --plan, --target and --recorded; the drawn ones serve any number of tokens, without " +
-			"--tokens")
-	case c.Flags().Changed("target"):
-		if o.plan = plan.Target(o.target); !(o.target >= 1) {
-			return usagef("--target: want a max/mean over ranks of at least 1, have %v", o.target)
+	case drawn && len(o.Tokens.Is) > 0:
+		return "", usagef("--plan %s serves any number of tokens: remove --tokens", o.Plan)
+	case kind == "target" && drawn:
+		most, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(most >= 1) {
+			return "", usagef("--plan target: want a max/mean over ranks of at least 1, have %q", value)
 		}
-		fallthrough
-	case drawn:
-		o.tokens = []int{logits.AnyTokens}
-	case len(o.tokens) > 0:
-		if err := checkTokens(o.tokens, logits.MaxTokens); err != nil {
-			return err
-		}
-	case plan.AnyTokens(o.plan):
-		o.tokens = []int{logits.AnyTokens}
+		o.Plan = plan.Target(most)
+	case kind == "recorded" && drawn:
+		follow = value
 	default:
-		o.tokens = logits.CommonTokens()
-	}
-	if err := o.gate.check(); err != nil {
-		return err
+		if err := o.planning.check(c, "--plan", plan.Names(), o.Plan); err != nil {
+			return "", err
+		}
 	}
 	switch {
-	case o.cache.Path == "":
-		return usagef("want --cache, the folder to keep entries in")
-	case o.layer < 0:
-		return usagef("--layer: want 0 or more, have %d", o.layer)
+	case drawn || len(o.Tokens.Is) == 0 && plan.AnyTokens(o.Plan):
+		o.Tokens.Is = []int{logits.AnyTokens}
+	case len(o.Tokens.Is) == 0:
+		o.Tokens.Is = logits.CommonTokens()
+	default:
+		err = checkTokens(o.Tokens.Is, logits.MaxTokens)
 	}
-	if drawn {
-		return nil
+	switch {
+	case err != nil:
+		return "", err
+	case o.Cache.Path == "":
+		return "", usagef("want --cache, the folder to keep entries in")
+	case o.Ranks != 0 && o.Placement != "":
+		return "", usagef("want --ep or --placement, which has its own number of ranks")
+	case o.Ranks < 1 && o.Placement == "" && o.Model != "":
+		return "", usagef("want --ep with at least 1 rank, or --placement")
 	}
-	return checkPlans(c.Flags(), "--plan", plan.Names(), o.plan)
+	return follow, nil
 }
 
 func (o *generateOptions) run(c *cobra.Command, _ []string) error {
-	if err := o.check(c); err != nil {
+	follow, err := o.check(c)
+	if err != nil {
 		return err
 	}
 	spec, err := o.spec()
 	if err != nil {
 		return err
 	}
-	ranks, last := o.ranks, spec.Layout.Ranks()-1
-	if len(ranks) == 0 {
-		for r := range last + 1 {
-			ranks = append(ranks, r)
-		}
-	}
-	ranks = slices.Compact(slices.Sorted(slices.Values(ranks)))
-	if ranks[0] < 0 || ranks[len(ranks)-1] > last {
-		return usagef("--rank: want ranks from 0 to %d, have %v", last, ranks)
-	}
-	cache, err := logits.Open(o.cache.Path, spec)
+	cache, err := logits.Open(o.Cache.Path, spec)
 	if err != nil {
 		return err
 	}
-	if o.follow != "" {
-		text, err := input.ReadFile(o.follow, mostCounts)
+	if follow != "" {
+		text, err := input.ReadFile(follow, mostCounts)
 		if err != nil {
 			return err
 		}
-		if o.plan, err = cache.Follow(text); err != nil {
+		if o.Plan, err = cache.Follow(text); err != nil {
 			return err
 		}
 	}
-	list, err := o.fill(c, cache, ranks, slices.Compact(slices.Sorted(slices.Values(o.tokens))))
+	list, err := o.fill(c, cache, spec.Layout.Ranks())
 	if err != nil {
 		return err
 	}
-	return o.out.write(c, render.GeneratedEntries(o.cache.Path, cache.Spec(), len(ranks), list))
+	return o.write(c, render.GeneratedEntries(o.Cache.Path, cache.Spec(), spec.Layout.Ranks(), list))
 }
 
 // mostCounts is the most bytes of a file of recorded counts.
 const mostCounts = 1 << 24
 
-func (o *generateOptions) fill(c *cobra.Command, cache *logits.Cache, ranks, tokens []int) ([]logits.Outcome, error) {
+func (o *generateOptions) fill(c *cobra.Command, cache *logits.Cache, all int) ([]logits.Outcome, error) {
 	show, stop := showEntries(c.ErrOrStderr())
 	defer stop()
+	ranks, tokens := make([]int, all), slices.Compact(slices.Sorted(slices.Values(o.Tokens.Is)))
+	for r := range ranks {
+		ranks[r] = r
+	}
 	done, total := 0, len(ranks)*len(tokens)
-	list, err := cache.Fill(c.Context(), o.plan, ranks, tokens, func(logits.Outcome) {
+	list, err := cache.Fill(c.Context(), o.Plan, ranks, tokens, func(logits.Outcome) {
 		done++
 		show(done, total)
 	})
@@ -149,22 +136,15 @@ func (o *generateOptions) fill(c *cobra.Command, cache *logits.Cache, ranks, tok
 
 // spec is what the flags describe.
 func (o *generateOptions) spec() (logits.Spec, error) {
-	name, gate, stored, err := o.gate.Read()
+	m, gate, err := o.Gate.Read(o.Bias)
 	if err != nil {
 		return logits.Spec{}, err
 	}
-	layout, err := o.gate.Layout(gate.Shape.Experts, o.gate.ranks)
-	if err != nil {
-		return logits.Spec{}, err
+	layout, err := o.Layout(gate.Shape.Experts, o.Ranks)
+	dtype := logits.Float32
+	if m.LogitsDType == "bf16" {
+		dtype = logits.BFloat16
 	}
-	dtype := o.dtype
-	if dtype == "" {
-		dtype = logits.Float32
-		if stored == "bf16" {
-			dtype = logits.BFloat16
-		}
-	}
-	return logits.Spec{
-		Model: name, Gate: gate, Layout: layout, Mode: o.gate.mode, Layer: o.layer, Seed: o.seed, DType: dtype,
-	}, nil
+	return logits.Spec{Model: m.Name, Gate: gate, Layout: layout, Mode: o.Mode.Is, Layer: o.Layer, Seed: o.Seed,
+		DType: cmp.Or(o.DType.Is, dtype)}, err
 }

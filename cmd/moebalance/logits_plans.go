@@ -10,18 +10,18 @@ import (
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/render"
+	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/plan"
 )
 
 type plansOptions struct {
-	gate   gateFlags
-	seed   uint64
-	ranks  []int
-	tokens []int
-	layer  int
-	plans  []string
-	out    resultFlags
+	source.Gate
+	Ranks  flags.Value[[]int]    `flag:"ep" usage:"numbers of expert-parallel ranks, such as 4,8"`
+	Tokens flags.Value[[]int]    `flag:"tokens" usage:"batch sizes in tokens per rank, such as 1,8,64 or 1-64:8"`
+	Plans  flags.Value[[]string] `flag:"plans" usage:"plans, with commas between them: "`
+	planning
+	resultFlags
 }
 
 // mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
@@ -31,60 +31,36 @@ const mostSlots = 1 << 28
 func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
 func logitsPlansCmd() *cobra.Command {
-	var o plansOptions
-	c := command("logits-plans", argCount(0, 0, "flags only"), o.run)
-	f := c.Flags()
-	o.gate.bindModel(c)
-	o.gate.bindRanks(c)
-	flags.Numbers(c, &o.ranks, "ep", "8", "numbers of expert-parallel ranks")
-	bindTokens(c, &o.tokens, "1-64,128,256,512,1024,4096,8192")
-	f.IntVar(&o.layer, "layer", 0, "layer, for plans that depend on it")
-	f.StringSliceVar(&o.plans, "plans", []string{"trtllm-gen1", "trtllm-gen2", "diagonal"},
-		"plans: "+strings.Join(allPlans(), ", "))
-	bindSeed(f, &o.seed)
-	flags.Complete(c, "plans", allPlans()...)
-	o.out.bind(c, render.Plans{}.Document().TableNames)
-	return c
-}
-
-func (o *plansOptions) check(c *cobra.Command) error {
-	if err := cmp.Or(o.gate.Check(), checkTokens(o.tokens, mostSlots)); err != nil {
-		return err
-	}
-	switch {
-	case o.layer < 0:
-		return usagef("--layer: want 0 or more, have %d", o.layer)
-	case o.gate.Placement != "" && c.Flags().Changed("ep"):
-		return usagef("want --ep or --placement, which has its own number of ranks")
-	}
-	return checkPlans(c.Flags(), "--plans", allPlans(), o.plans...)
+	split := func(text string) ([]string, error) { return strings.Split(text, ","), nil }
+	o := plansOptions{Ranks: flags.Numbers("8"), Tokens: flags.Numbers("1-64,128,256,512,1024,4096,8192"),
+		Plans: flags.Read(split, "trtllm-gen1,trtllm-gen2,diagonal", allPlans()...), planning: newPlanning(),
+		resultFlags: newResult()}
+	c := verb("logits-plans", argCount(0, 0, "flags only"), &o, o.run)
+	c.Flags().Lookup("plans").Usage += strings.Join(allPlans(), ", ")
+	return tabled(c, render.Plans{}.Document().TableNames())
 }
 
 func (o *plansOptions) run(c *cobra.Command, _ []string) error {
-	if err := o.check(c); err != nil {
-		return err
+	if o.Placement != "" && c.Flags().Changed("ep") {
+		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
-	name, gate, _, err := o.gate.Read()
-	if err != nil {
+	m, gate, err := o.Gate.Read(source.Bias{})
+	if err := cmp.Or(err, checkTokens(o.Tokens.Is, mostSlots),
+		o.planning.check(c, "--plans", allPlans(), o.Plans.Is...)); err != nil {
 		return err
-	}
-	result := render.Plans{
-		SchemaVersion: 1, Kind: "logits plans",
-		Model: name, Method: gate.Method, Shape: gate.Shape, Mode: o.gate.mode, Layer: o.layer,
-		Plans: []plan.Case{},
 	}
 	problems, err := o.problems(gate.Shape)
 	if err != nil {
 		return err
 	}
-	for _, p := range problems {
-		if err := countable(p); err != nil {
-			return err
-		}
+	result := render.Plans{
+		SchemaVersion: 1, Kind: "logits plans",
+		Model: m.Name, Method: gate.Method, Shape: gate.Shape, Mode: o.Mode.Is, Layer: o.Layer,
+		Plans: []plan.Case{},
 	}
-	options := plan.Options{Seed: o.seed, Method: gate.Method}
+	options := plan.Options{Seed: o.Seed, Method: gate.Method}
 	for _, p := range problems {
-		for _, name := range o.plans {
+		for _, name := range o.Plans.Is {
 			if c.Context().Err() != nil {
 				return context.Cause(c.Context())
 			}
@@ -92,23 +68,27 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 		}
 	}
 	result.Spans = plan.Spans(result.Plans, problems)
-	return o.out.write(c, result.Document())
+	return o.write(c, result.Document())
 }
 
 // problems are what the plans have to solve: every batch size on every number of ranks.
 func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err error) {
-	ranks := o.ranks
-	if o.gate.Placement != "" {
+	ranks := o.Ranks.Is
+	if o.Placement != "" {
 		ranks = []int{0} // the file's
 	}
 	for _, n := range ranks {
-		layout, err := o.gate.Layout(shape.Experts, n)
+		layout, err := o.Layout(shape.Experts, n)
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range o.tokens {
-			list = append(list, plan.Problem{Shape: shape, Layout: layout, Mode: o.gate.mode, Layer: o.layer,
-				Tokens: slices.Repeat([]int{t}, layout.Ranks())})
+		for _, t := range o.Tokens.Is {
+			p := plan.Problem{Shape: shape, Layout: layout, Mode: o.Mode.Is, Layer: o.Layer,
+				Tokens: slices.Repeat([]int{t}, layout.Ranks())}
+			if err := countable(p); err != nil {
+				return nil, err
+			}
+			list = append(list, p)
 		}
 	}
 	return list, nil

@@ -41,7 +41,7 @@ func TestLogitsPlansText(t *testing.T) {
 // experts divide over 4 ranks and not over 8: the reference refuses those, and our table alone ends level
 // on 4. On 4 ranks 1 token of top-4 on each has 16 slots, of which the reference's first generation uses 4 experts.
 func TestLogitsPlansSpans(t *testing.T) {
-	out, _, code := runPlans(t, "--experts", "60", "--top-k", "4", "--ep", "4,8", "--tokens", "1-3", "--format", "json")
+	out, _, code := runPlans(t, "--model", "e60k4", "--ep", "4,8", "--tokens", "1-3", "--format", "json")
 	var result render.Plans
 	if err := json.Unmarshal([]byte(out), &result); err != nil || code != exitDone {
 		t.Fatal(err, code)
@@ -62,7 +62,7 @@ func TestLogitsPlansSpans(t *testing.T) {
 		first.Active != want {
 		t.Errorf("%+v, want active experts %+v", first, want)
 	}
-	text, _, _ := runPlans(t, "--experts", "60", "--top-k", "4", "--ep", "4", "--tokens", "1-3")
+	text, _, _ := runPlans(t, "--model", "e60k4", "--ep", "4", "--tokens", "1-3")
 	for _, want := range []string{"diagonal alone is as even as whole slots allow at every number of tokens.",
 		"as few as 4 of 16, at 1", "every number"} {
 		if !strings.Contains(text, want) {
@@ -89,8 +89,7 @@ func TestLogitsPlansUsage(t *testing.T) {
 		{"--model", "deepseek-v3", "--seed", "5"},
 		{"--model", "deepseek-v3", "--ep", "257"},
 		{"--model", "deepseek-v3", "--mode", "dp"},
-		{"--experts", "8"},
-		{"--model", "deepseek-v3", "--experts", "8", "--top-k", "2"},
+		{"--model", "e8k9"},
 	} {
 		if out, errs, code := runPlans(t, args...); code != exitUsage || out != "" ||
 			!strings.HasPrefix(errs, "moebalance: ") {
@@ -105,7 +104,7 @@ func TestLogitsPlansOfAPlacement(t *testing.T) {
 	if err := os.WriteFile(placement, []byte("[[0,1,2],[3,0,1]]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--experts", "4", "--top-k", "2", "--placement", placement, "--tokens", "7", "--layer", "1"}
+	args := []string{"--model", "e4k2", "--placement", placement, "--tokens", "7", "--layer", "1"}
 	out, _, code := runPlans(t, append(args, "--format", "csv")...)
 	// 28 slots: 14 per rank, over 6 copies, none with more than 5. Which copy a slot
 	// goes to is the dispatcher's choice, and pairs are not planned.

@@ -87,9 +87,8 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 		{[]string{"--tokens", "1,2"}, 8, 8},
 		{[]string{"--tokens", "1,2"}, 8, 0},
 		{[]string{"--tokens", "2,3,3,2"}, 8, 4},
-		{[]string{"--tokens", "7", "--rank", "1,3"}, 2, 2},
 		{[]string{"--tokens", "1", "--plan", "uniform"}, 4, 4},
-		{[]string{"--target", "1.3"}, 4, 4},
+		{[]string{"--plan", "target:1.3"}, 4, 4},
 		{nil, 4, 4},
 		{[]string{"--plan", "trtllm-gen2"}, 88, 88},
 	} {
@@ -105,7 +104,12 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 			t.Errorf("%v: %d entries, %d new; want %d, %d", c.args, len(r.Entries), fresh, c.entries, c.fresh)
 		}
 	}
-	// Ranks 0 and 2 of 7 tokens are missing, and that is a fault.
+	// Ranks 0 and 2 of 2 tokens are missing, and that is a fault.
+	for _, rank := range []string{"0", "2"} {
+		if err := os.Remove(filepath.Join(dir, "diagonal-rank"+rank+"-2.safetensors")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	stderr := ask(t, exitGate, nil, "logits", "verify", dir)
 	if !strings.Contains(stderr, "2 of ") || !strings.Contains(stderr, "have none for rank 0") ||
 		strings.Count(stderr, "\n") != 1 {
@@ -120,7 +124,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 // What is damaged is replaced, counted in every format, and named with the reason.
 func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 	dir := t.TempDir()
-	args := []string{"logits", "generate", "--experts", "16", "--top-k", "2", "--ep", "2", "--tokens", "1,4", "--cache",
+	args := []string{"logits", "generate", "--model", "e16k2", "--ep", "2", "--tokens", "1,4", "--cache",
 		dir, "--format"}
 	missing, bad := filepath.Join(dir, "diagonal-rank0-1.safetensors"), filepath.Join(dir, "diagonal-rank1-4.safetensors")
 	ask(t, exitDone, nil, append(args, "json")...)
@@ -200,7 +204,7 @@ func TestLogitsWithABias(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, worst, c.status)
 		}
 		ask(t, exitDone, nil, "logits", "verify", dir) // what an entry promises, its logits do
-		text, _, _ := invoke(t.Context(), append(args, "--notes")...)
+		text, _, _ := invoke(t.Context(), append(args, "--table", "notes")...)
 		if !strings.Contains(text, "spread of the correction bias: ") ||
 			strings.Contains(text, "cannot get the planned experts") != (c.status == "projected") {
 			t.Errorf("%s: %s", name, text)
@@ -210,7 +214,7 @@ func TestLogitsWithABias(t *testing.T) {
 
 func TestLogitsFormats(t *testing.T) {
 	dir := t.TempDir()
-	ask(t, exitDone, nil, "logits", "generate", "--experts", "8", "--top-k", "2", "--ep", "4", "--tokens", "3",
+	ask(t, exitDone, nil, "logits", "generate", "--model", "e8k2", "--ep", "4", "--tokens", "3",
 		"--cache", dir)
 	for _, verb := range []string{"verify", "list"} {
 		csv, _, code := invoke(t.Context(), "logits", verb, "--format", "csv", dir)
@@ -254,16 +258,14 @@ func TestLogitsExitCodes(t *testing.T) {
 1 logits verify PLACED: is a file: want the folder
 2 logits generate --model deepseek-v3 --ep 8: --cache
 2 --ep 8: --model
-2 --model deepseek-v3 --experts 8 --top-k 2 --ep 8: one of
 2 --model deepsek-v3 --ep 8: did you mean "deepseek-v3"
 2 --model deepseek-v3: --ep
 2 --model deepseek-v3 --ep 257: between 1 and 256
-2 --model deepseek-v3 --ep 8 --target 1.2 --plan uniform: one of --plan, --target and --recorded
-2 --model deepseek-v3 --ep 8 --target 0.9: at least 1
-2 --experts 8 --top-k 2 --ep 2 --recorded PLACED: logical_count
+2 --model deepseek-v3 --ep 8 --plan target:1.2 --tokens 8: remove --tokens
+2 --model deepseek-v3 --ep 8 --plan target:0.9: at least 1
+2 --model e8k2 --ep 2 --plan recorded:PLACED: logical_count
 2 --model deepseek-v3 --ep 8 --dtype fp8: float32, bfloat16, float16
 2 --model deepseek-v3 --ep 8 --plan wave: diagonal
-2 --model deepseek-v3 --ep 8 --rank 8: 0 to 7
 2 --model deepseek-v3 --ep 8 --mode ep: unknown mode
 2 --model deepseek-v3 --ep 8 --tokens=-1: --tokens
 2 --model deepseek-v3 --ep 8 --tokens 0: want 1 to
@@ -271,15 +273,13 @@ func TestLogitsExitCodes(t *testing.T) {
 2 --model deepseek-v3 --ep 2 --placement PLACED: --ep or --placement, which
 2 --format xml: --format
 2 --model deepseek-v3 --ep 8 --seed 3: --seed is for --plan uniform, have diagonal
-2 --model deepseek-v3 --ep 8 --top-k 4: need --experts
-2 --experts 8 --ep 8: --top-k
-2 --experts 8 --top-k 9 --ep 8: top-k between 1 and 8
+2 --model e8k9 --ep 8: top-k between 1 and 8
 2 --model deepseek-v3 --ep 8 --bias x: go together
 1 --model deepseek-v3 --ep 8 --bias DIR/x --bias-tensor b: no such file
 2 --model gpt-oss-20b --ep 8 --bias BIAS --bias-tensor b: no correction bias
 2 --model deepseek-v3 --ep 8 --bias BIAS --bias-tensor b: 256 bias values
-1 --config DIR/x --ep 8: no such file
-1 --experts 4 --top-k 1 --placement PLACED: no rank holds expert 3`), "\n") {
+2 --model DIR/x --ep 8: unknown model
+1 --model e4k1 --placement PLACED: no rank holds expert 3`), "\n") {
 		command, want, _ := strings.Cut(line[2:], ": ")
 		args := strings.Fields(words.Replace(command))
 		if args[0] != "logits" {
@@ -302,7 +302,7 @@ func TestLogitsPlacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := filepath.Join(dir, "cache")
-	ask(t, exitDone, nil, "logits", "generate", "--experts", "4", "--top-k", "2", "--placement", placement, "--tokens",
+	ask(t, exitDone, nil, "logits", "generate", "--model", "e4k2", "--placement", placement, "--tokens",
 		"6", "--cache", cache)
 	var r struct {
 		Balance []struct {

@@ -45,7 +45,7 @@ func TestPlaceAnswers(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	stdout := captured(t, []string{"place", "--notes", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
+	stdout := captured(t, []string{"place", "--table", "notes", "--redundant", "8", "--judge", gptossPerfect, gptossNormal})
 	for _, want := range []string{
 		"With 8 copies the busiest rank's load does not fall on unseen traffic.\nnot now · ",
 		"Worse in 1 judged window.", "busiest rank now (max/mean) 1.00   with the placement 1.06",
@@ -85,17 +85,17 @@ func TestPlacePredictsTime(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if stdout := captured(t, []string{"place", "--notes", "--redundant", "8", "--judge", gptossPerfect,
+	if stdout := captured(t, []string{"place", "--table", "notes", "--redundant", "8", "--judge", gptossPerfect,
 		gptossNormal}); !strings.Contains(stdout, "no evidence of time: give --trace EXPORT") {
 		t.Error(stdout)
 	}
-	if stdout := captured(t, []string{"place", "--notes", "--ep", "2,8", "--trace", args[6],
+	if stdout := captured(t, []string{"place", "--table", "notes", "--ep", "2,8", "--trace", args[6],
 		gptossNormal}); !strings.Contains(stdout,
 		"it is of 4 ranks; give --ep 4") {
 		t.Error(stdout)
 	}
 	// counts of the other arm contradict the trace
-	if stdout := captured(t, append(args[:len(args)-1:len(args)-1], "--notes", "--counts", gptossPerfect,
+	if stdout := captured(t, append(args[:len(args)-1:len(args)-1], "--table", "notes", "--counts", gptossPerfect,
 		gptossNormal)); !strings.Contains(stdout,
 		"no time is predicted from the trace: the recorded counts contradict") {
 		t.Error(stdout)

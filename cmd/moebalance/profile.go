@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,43 +19,34 @@ import (
 )
 
 type profileOptions struct {
-	launch.Profile
-	folder    target.Folder
-	perfect   bool
-	torch     target.File
-	treatment bench.Treatment
-	dryRun    bool
+	Windows    string                       `flag:"iterations" usage:"'A-B[,C-D…]': iterations to record, one report per window and rank (default all)"`
+	GraphTrace string                       `flag:"cuda-graph-trace" usage:"level of CUDA graphs: node or graph"`
+	Trace      []string                     `flag:"trace" usage:"also record this 'API': python-gil, osrt, cudnn, cublas, mpi, …; repeatable"`
+	Arguments  []string                     `flag:"nsys-arg" usage:"any other 'OPTION' of nsys profile, such as --nsys-arg=--sample=none; repeatable"`
+	Torch      target.File                  `flag:"torch-trace" usage:"also write a PyTorch profiler trace to this 'FILE' (TLLM_TORCH_PROFILE_TRACE)"`
+	Nsys       string                       `flag:"nsys" usage:"nsys 'PROGRAM'"`
+	Rank       int                          `flag:"rank" usage:"profile this rank only; -1: all"`
+	Folder     target.Folder                `flag:"dir" usage:"'DIR' of the reports"`
+	Perfect    bool                         `flag:"perfect" usage:"run the perfect arm: set the variables of --treatment"`
+	Treatment  flags.Value[bench.Treatment] `flag:"treatment" usage:"switch of the perfect arm: trtllm, vllm, sglang or env:NAME=VALUE"`
+	DryRun     bool                         `flag:"dry-run" usage:"print the command as a shell script and do not run it"`
 }
 
 func profileCmd() *cobra.Command {
-	var o profileOptions
-	c := command("profile", argCount(1, -1, "a command after --"), o.run)
+	o := profileOptions{GraphTrace: "node", Nsys: "nsys", Rank: -1, Treatment: newTreatment()}
+	o.Folder.Path = "moebalance-profile"
+	c := verb("profile", argCount(1, -1, "a command after --"), &o, o.run)
 	c.Annotations[target.RunsCommand] = ""
-	f := c.Flags()
-	f.StringVar(&o.Windows, "iterations", "",
-		"`A-B[,C-D…]`: iterations to record; one report per window and rank (default all)")
-	f.StringVar(&o.GraphTrace, "cuda-graph-trace", "node", "level of CUDA graphs: node or graph")
-	f.BoolVar(&o.GPUMetrics, "gpu-metrics", false,
-		"also sample GPU metrics, on the first rank of each node; the driver must permit it")
-	f.StringSliceVar(&o.Trace, "trace", nil, "`LIST`: also record these APIs: python-gil, osrt, cudnn, cublas, mpi, …")
-	f.StringArrayVar(&o.Arguments, "nsys-arg", nil,
-		"any other `OPTION` of nsys profile, such as --nsys-arg=--sample=none; repeatable")
-	o.torch.Bind(c, "torch-trace", "", "also write a PyTorch profiler trace to this `FILE` (TLLM_TORCH_PROFILE_TRACE)")
-	f.IntVar(&o.Rank, "rank", -1, "profile this rank only; -1: all")
-	f.StringVar(&o.Nsys, "nsys", "nsys", "nsys `PROGRAM`")
-	o.folder.Path = "moebalance-profile"
-	o.folder.Bind(c, "dir", "", "`DIR` of the reports")
-	f.BoolVar(&o.perfect, "perfect", false, "run the perfect arm: set the variables of --treatment")
-	flags.Parsed(c, &o.treatment, bench.ParseTreatment, "treatment", "trtllm",
-		"switch of the perfect arm: trtllm ("+perfectRouterVariable+"=1), vllm, sglang or env:NAME=VALUE",
-		treatmentNames()...)
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the command as a shell script and do not run it")
 	return c
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
-	o.TorchTrace, o.Program = o.torch.Path, launch.ProgramOf(words)
-	if err := o.Check(); err != nil {
+	p := launch.Profile{Nsys: o.Nsys, Windows: o.Windows, GraphTrace: o.GraphTrace, Arguments: o.Arguments,
+		TorchTrace: o.Torch.Path, Rank: o.Rank, Program: launch.ProgramOf(words)}
+	for _, list := range o.Trace {
+		p.Trace = append(p.Trace, strings.Split(list, ",")...)
+	}
+	if err := p.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
 	if o.Rank < -1 {
@@ -63,15 +55,15 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	if err := launch.CheckProfilable(words); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
-	if o.perfect {
-		o.Set, words = o.treatment.Perfect, slices.Concat(words, o.treatment.Flags)
+	if o.Perfect {
+		p.Set, words = o.Treatment.Is.Perfect, slices.Concat(words, o.Treatment.Is.Flags)
 	}
-	folder, err := filepath.Abs(o.folder.Path)
+	folder, err := filepath.Abs(o.Folder.Path)
 	if err != nil {
 		return err
 	}
-	if o.dryRun {
-		_, err := io.WriteString(c.OutOrStdout(), o.Script(shown.Mask(words), o.folder.Path, ""))
+	if o.DryRun {
+		_, err := io.WriteString(c.OutOrStdout(), p.Script(shown.Mask(words), o.Folder.Path, ""))
 		return err
 	}
 	for _, program := range []string{o.Nsys, words[0]} {
@@ -83,9 +75,9 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 	}
 	if reports := launch.Reports(folder); len(reports) > 0 {
 		return usagef("profile: %s already holds %s: remove the old reports, or choose another folder with --dir",
-			o.folder.Path, filepath.Base(reports[0]))
+			o.Folder.Path, filepath.Base(reports[0]))
 	}
-	reports, err := o.Record(c.Context(), words, folder,
+	reports, err := p.Record(c.Context(), words, folder,
 		launch.Streams{In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr()})
 	switch {
 	case c.Context().Err() != nil:

@@ -22,21 +22,21 @@ import (
 )
 
 func quickstartCmd() *cobra.Command {
-	var dir target.Folder
-	c := command("quickstart", argCount(0, 0, "no argument"), func(c *cobra.Command, _ []string) (err error) {
-		folder := dir.Path
+	var o struct {
+		Dir target.Folder `flag:"dir" usage:"new output 'DIR' (default moebalance-quickstart, with a number where that exists)"`
+	}
+	return verb("quickstart", argCount(0, 0, "no argument"), &o, func(c *cobra.Command, _ []string) (err error) {
+		folder := o.Dir.Path
 		if folder == "" {
 			if folder, err = newFolder("moebalance-quickstart"); err != nil {
 				return err
 			}
 		}
-		if err := dir.CheckEmpty(); err != nil {
+		if err := o.Dir.CheckEmpty(); err != nil {
 			return err
 		}
 		return quickstart(c.Context(), folder, again(os.Args[0]), tour, c.OutOrStdout(), c.ErrOrStderr())
 	})
-	dir.Bind(c, "dir", "", "new output `DIR` (default moebalance-quickstart, with a number where that exists)")
-	return c
 }
 
 // quickstart runs the steps in dir and prints what they found, the page's path, and the

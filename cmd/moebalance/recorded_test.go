@@ -39,7 +39,7 @@ func TestTraceJudgesLoadAsCountsDoes(t *testing.T) {
 	}
 	flat, _ := nulls()
 	grouped, _ := nulls("--model", "deepseek-v3")
-	config, _ := nulls("--config", fixtures+"../router/presets/deepseek-v3.json")
+	config, _ := nulls("--model", fixtures+"../router/presets/deepseek-v3.json")
 	if grouped[0] <= flat[0] || !slices.Equal(grouped, config) {
 		t.Errorf("null p95: %v without groups, %v with, %v from the config", flat, grouped, config)
 	}
@@ -66,11 +66,9 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 			"deepseek-v3", export}},
 		{exitUsage, "the model has 256 experts, the record 32", []string{"compare", "--counts-normal", counts,
 			"--model", "deepseek-v3", export, perfect}},
-		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--config",
+		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--model",
 			topK8, export}},
-		{exitUsage, "have both", []string{"trace", "--counts", counts, "--model", "gpt-oss-20b", "--config", topK8,
-			export}},
-		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--config", "nope.json", export}},
+		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--model", "nope.json", export}},
 		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", export}},
 		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", export,
 			perfect}},
@@ -111,7 +109,7 @@ func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 		!slices.Contains(codes, "counts_no_ranks") {
 		t.Errorf("one of two ranks: %d experts, %v", len(a.Experts), codes)
 	}
-	out, _, _ := invoke(t.Context(), "trace", "--notes", "--counts", fieldResults+"vllm-qwen3-normal.counts.json",
+	out, _, _ := invoke(t.Context(), "trace", "--table", "notes", "--counts", fieldResults+"vllm-qwen3-normal.counts.json",
 		fixtures+"vllm/qwen3-normal.rank?.json.gz") // of 48 layers, and of 12
 	if !strings.Contains(out, "share no layer with expert time") {
 		t.Error(out)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,70 +21,50 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
-	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/plots/page"
 )
 
 type reportOptions struct {
-	title     string
-	date      string
-	apart     []string
-	file      target.File
-	png, svg  target.Folder
-	counts    [2]string  // of exports, by arm
-	model     modelFlags // of these and of folders of expert statistics
-	ranks     int
-	steps     *trace.Steps
-	perStep   float64 // tokens
-	threshold flags.Share
+	Title   string        `flag:"title" usage:"'TEXT': heading of the page (default: benchmark command or inputs)"`
+	Apart   []string      `flag:"apart" usage:"'PATHS' of another program's results, with commas, for a part of their own"`
+	File    target.File   `flag:"output,o" usage:"write the page to this 'FILE'"`
+	PNG     target.Folder `flag:"png" usage:"'DIR' for the figures as PNG, created if missing"`
+	SVG     target.Folder `flag:"svg" usage:"'DIR' for the figures as SVG"`
+	Normal  string        `flag:"counts-normal" usage:"'PATH': folder or file of expert counts of the normal run's exports"`
+	Perfect string        `flag:"counts-perfect" usage:"'PATH': the same of the perfect run"`
+	Ranks   int           `flag:"ep" usage:"place the experts of counts contiguously on this many ranks (default as recorded)"`
+	modelFlags
+	StepTokens float64     `flag:"step-tokens" usage:"tokens of all ranks in one step, for the step time of a campaign beside traces"`
+	Threshold  flags.Share `flag:"threshold" usage:"flag imbalance above this, in exports and expert counts"`
 }
 
 func reportCmd() *cobra.Command {
-	var o reportOptions
-	c := command("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"),
+	o := reportOptions{Threshold: flags.Share{Fraction: defaultThreshold}}
+	return verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o,
 		o.run)
-	f := c.Flags()
-	f.StringVar(&o.title, "title", "", "`TEXT`: heading of the page (default: benchmark command or inputs)")
-	f.StringVar(&o.date, "date", "", "`DATE` as the page prints it (default: now)")
-	f.StringArrayVar(&o.apart, "apart", nil,
-		"`PATHS` of another program's results, with commas between them, for a part of their own; repeatable")
-	o.file.Bind(c, "output", "o", "write the page to this `FILE`")
-	o.png.Bind(c, "png", "", "`DIR` for the figures as PNG, created if missing")
-	o.svg.Bind(c, "svg", "", "`DIR` for the figures as SVG")
-	f.StringVar(&o.counts[0], "counts-normal", "", "`PATH`: folder or file of expert counts from the normal run")
-	f.StringVar(&o.counts[1], "counts-perfect", "", "`PATH`: the same of the perfect run")
-	f.IntVar(&o.ranks, "ep", 0, "place the experts of counts contiguously on this many ranks (default as recorded)")
-	o.model.bindCounts(c)
-	bindSteps(c, &o.steps)
-	f.Float64Var(&o.perStep, "step-tokens", 0,
-		"tokens of all ranks in one step: turns a campaign's tokens/s into the step time of traces")
-	o.threshold.Fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "flag imbalance above this, in exports and expert counts")
-	return c
 }
 
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
-	if !(o.perStep >= 0) {
-		return usagef("--step-tokens: want a number of tokens above 0, have %g", o.perStep)
-	}
-	if ext := filepath.Ext(o.file.Path); ext == ".pdf" || ext == ".json" || ext == ".csv" || ext == ".md" {
+	if ext := filepath.Ext(o.File.Path); slices.Contains([]string{".pdf", ".json", ".csv", ".md"}, ext) {
 		return usagef("--output: a page is HTML, have %s: name it .html, and let a browser print it for a PDF; 'moebalance "+
 			"trace', 'counts' and 'compare' write results as .json, .csv and .md", ext)
 	}
-	shape, err := o.model.shape()
+	if !(o.StepTokens >= 0) {
+		return usagef("--step-tokens: want a number of tokens above 0, have %g", o.StepTokens)
+	}
+	shape, err := o.shape()
 	if err != nil {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.ranks, Steps: o.steps,
-		StepTokens: o.perStep,
-		Converter:  reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
+		Threshold: o.Threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.Ranks,
+		StepTokens: o.StepTokens, Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) },
 	}
-	for i, arm := range gain.Arms {
-		if o.counts[i] != "" {
-			options.Counts[string(arm)] = o.counts[i]
+	for i, path := range []string{o.Normal, o.Perfect} {
+		if path != "" {
+			options.Counts[string(gain.Arms[i])] = path
 		}
 	}
 	items, err := o.gather(c.Context(), paths, options)
@@ -90,12 +72,12 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	counted := func(in source.Item) bool { return in.Counts != nil }
-	if o.model.named() && len(options.Counts) == 0 && !slices.ContainsFunc(items, counted) {
-		return usagef("--model and --config describe expert counts: add them, or --counts-normal or --counts-perfect")
+	if o.named() && len(options.Counts) == 0 && !slices.ContainsFunc(items, counted) {
+		return usagef("--model describes expert counts: add them, or --counts-normal or --counts-perfect")
 	}
 	programs := programsOf(items)
 	options.Counts = nil
-	for _, list := range o.apart {
+	for _, list := range o.Apart {
 		apart, err := o.gather(c.Context(), strings.Split(list, ","), options)
 		if err != nil {
 			return fmt.Errorf("--apart: %w", err)
@@ -109,8 +91,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 func (o *reportOptions) gather(ctx context.Context, paths []string, options source.GatherOptions) ([]source.Item,
 	error) {
 	items, err := source.Gather(ctx, paths, options)
-	return items, withRankHint(err,
-		"use the JSON of 'moebalance trace --rank FILE=N --format json', which sets the rank of an export")
+	return items, withRankHint(err, rankOfResult)
 }
 
 // programsOf are the inputs by program.
@@ -131,20 +112,24 @@ func programsOf(items []source.Item) (programs []page.Program) {
 }
 
 func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
-	date := cmp.Or(o.date, time.Now().UTC().Format("2006-01-02 15:04 UTC"))
-	p, err := page.New(o.title, []page.Fact{{Name: "Report", Value: date + ", moebalance " + build()}}, programs...)
+	date := time.Now()
+	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		date = time.Unix(seconds, 0) // for pages that are equal byte for byte
+	}
+	p, err := page.New(o.Title, []page.Fact{{Name: "Report",
+		Value: date.UTC().Format("2006-01-02 15:04 UTC") + ", moebalance " + build()}}, programs...)
 	if err != nil {
 		return err
 	}
 	figures := p.Figures()
-	if err := errors.Join(writeFigures(c, figures, &o.png, "png", plots.Figure.PNG),
-		writeFigures(c, figures, &o.svg, "svg", plots.Figure.SVG)); err != nil {
+	if err := errors.Join(writeFigures(c, figures, &o.PNG, "png", plots.Figure.PNG),
+		writeFigures(c, figures, &o.SVG, "svg", plots.Figure.SVG)); err != nil {
 		return err
 	}
 	switch {
-	case o.file.Path != "":
-		return o.file.Write(p.Write)
-	case o.png.Path == "" && o.svg.Path == "":
+	case o.File.Path != "":
+		return o.File.Write(p.Write)
+	case o.PNG.Path == "" && o.SVG.Path == "":
 		return p.Write(c.OutOrStdout())
 	}
 	return nil

@@ -71,13 +71,14 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	const field = "../../testdata/field/results/vllm-qwen3-"
-	code, out, errs := report(t, "--date", "D", summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite",
+	t.Setenv("SOURCE_DATE_EPOCH", "0")
+	code, out, errs := report(t, summary, "../../testdata/gptoss-ep4-loop/perf*.sqlite",
 		field+"normal.counts.json", "../../testdata/counts/vllm-stalled.log",
 		"../../testdata/campaign-deepseek-ep4.json", "--apart", field+"campaign.json")
 	if code != exitDone {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{"Report: D, moebalance " + version, "vllm-qwen3-normal.counts.json",
+	for _, want := range []string{"Report: 1970-01-01 00:00 UTC, moebalance " + version, "vllm-qwen3-normal.counts.json",
 		"learned routing: ", "balanced routing: ",
 		"-line\">Balanced routing is 22.9\u00a0% faster.", "imbalance significant",
 		`-line">No decision: `, "gain of even ranks alone"} {
@@ -145,7 +146,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, "no export of the perfect arm",
 			[]string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},
-		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); use the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
+		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give those of one run only, or the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
 		{exitNotComparable, "moebalance compare '../../testdata/field/results/vllm-qwen3-normal.rank*.json.gz' '../../testdata/field/results/vllm-qwen3-balanced.rank*.json.gz'", []string{"../../testdata/field/results/vllm-qwen3-normal.rank?.json.gz", "../../testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "the file is empty", []string{file("nothing.json", "")}},

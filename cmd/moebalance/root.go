@@ -132,7 +132,7 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 func rootCmd() *cobra.Command {
-	root := command("moebalance", cobra.ArbitraryArgs, needsVerb) // which says what is wrong with the arguments
+	root := verb("moebalance", cobra.ArbitraryArgs, nil, needsVerb) // which says what is wrong with the arguments
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
 	for _, g := range verbs() {
@@ -143,7 +143,7 @@ func rootCmd() *cobra.Command {
 		}
 	}
 	for _, topic := range []string{"numbers", "formats", "exit-codes", "proof", "loader"} {
-		root.AddCommand(command(topic, cobra.NoArgs, nil)) // a page of help that belongs to no verb
+		root.AddCommand(verb(topic, cobra.NoArgs, nil, nil)) // a page of help that belongs to no verb
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: cobra.NoArgs, Example: "  moebalance version",
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "moebalance", build()) }})

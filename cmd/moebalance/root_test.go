@@ -64,13 +64,11 @@ func TestExitCodes(t *testing.T) {
 			[]string{"logits", "plans", "--ep=4-"}},
 		{exitUsage, `have "diagnal"; did you mean "diagonal"?`, []string{"logits", "plans", "--plans", "diagnal",
 			"--model", "deepseek-v3"}},
-		{exitUsage, "--confidence: want 95% if a percentage is meant", []string{"compare", "--confidence", "95", "a",
+		{exitUsage, "--threshold: want 95% if a percentage is meant", []string{"compare", "--threshold", "95", "a",
 			"b"}},
-		{exitUsage, "want more than 0 % and less than 100 %, have 100%", []string{"compare", "--confidence", "100%",
-			"a", "b"}},
 		{exitUsage, "--brief is one line of text", []string{"models", "--brief", "--format", "json"}},
-		{exitUsage, `--phase or --phase-rules: "api_key: (redacted)": want PHASE=REGEX`,
-			[]string{"trace", "--phase-rules", file("engine.yaml", "api_key: sk-1\n"), loop + "normal.sqlite"}},
+		{exitUsage, `--phase: "api_key: (redacted)": want PHASE=REGEX`,
+			[]string{"trace", "--phase", "api_key: sk-1", loop + "normal.sqlite"}},
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
 			[]string{"counts", loop + "normal.sqlite"}},
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
@@ -81,12 +79,9 @@ func TestExitCodes(t *testing.T) {
 			[]string{"place", "../../testdata/field/results/vllm-qwen3-normal.rank0.json.gz"}},
 		{exitFailed, "this is a result of moebalance (", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
 		{exitFailed, "unknown format of JSON: it is empty and", []string{"counts", file("empty.json", "{}")}},
-		{exitUsage, "--top: want 0 or more rows, have -1", []string{"trace", "--top", "-1", loop + "normal.sqlite"}},
 		{exitFailed, "moebalance: \\x1b(none\\xff: no such file", []string{"counts", "\x1b(none\xff"}},
 		{exitFailed, `have "HF_TOKEN=(redacted)"`,
 			[]string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},
-		{exitFailed, "moebalance: " + dir + "/rules: no such file or directory\n",
-			[]string{"trace", "--phase-rules", dir + "/rules", loop + "normal.sqlite"}},
 		{exitUsage, "want at least one export", []string{"trace"}},
 		{exitUsage, "want one of text, json, csv, md", []string{"trace", "--format", "xml", loop + "normal.sqlite"}},
 		{exitUsage, "no such table", []string{"trace", "--table", "nope", loop + "normal.sqlite"}},
@@ -357,11 +352,11 @@ func TestOneIsSingular(t *testing.T) {
 		{"report", "--title", "x", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
 		{"bench", "dataset", "--num-requests", "1", "--input-mean", "1", "--output-mean", "1"},
 		{"bench", "--pairs", "6", "--campaign", filepath.Join(dir, "campaign"), "--", script(t, engine(100, 120))},
-		{"logits", "generate", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1", "--cache",
+		{"logits", "generate", "--model", "e4k1", "--ep", "1", "--tokens", "1", "--cache",
 			filepath.Join(dir, "cache")},
 		{"logits", "verify", filepath.Join(dir, "cache")},
 		{"logits", "list", filepath.Join(dir, "cache")},
-		{"logits", "plans", "--experts", "4", "--top-k", "1", "--ep", "1", "--tokens", "1"},
+		{"logits", "plans", "--model", "e4k1", "--ep", "1", "--tokens", "1"},
 		{"workload", "--ranks", "1", "--tokens", "1", "--steps", "1"},
 		{"trace", "--rank", "one"}, {"compare", "x"}, // one line of error each
 	} {
@@ -375,10 +370,10 @@ func TestOneIsSingular(t *testing.T) {
 	}
 }
 
-// A list of sizes may hold ranges, and may be given in parts.
+// A list of sizes may hold ranges.
 func TestRangesOfSizes(t *testing.T) {
-	out, stderr, code := invoke(t.Context(), "logits", "plans", "--experts", "8", "--top-k", "1", "--ep", "2-4:2",
-		"--tokens", "1-3", "--tokens", "8", "--plans", "diagonal", "--format", "csv")
+	out, stderr, code := invoke(t.Context(), "logits", "plans", "--model", "e8k1", "--ep", "2-4:2",
+		"--tokens", "1-3,8", "--plans", "diagonal", "--format", "csv")
 	var cases []string
 	for line := range strings.Lines(out) {
 		ranks, rest, _ := strings.Cut(line, ",")

@@ -54,7 +54,7 @@ func onTerminal(t *testing.T, columns int, args ...string) string {
 var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // On a terminal, tables and text keep to its width, and a table that is cut says so;
-// COLUMNS, NO_COLOR, TERM and --wide are honored.
+// COLUMNS, NO_COLOR and TERM are honored.
 func TestTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
@@ -90,9 +90,6 @@ func TestTerminal(t *testing.T) {
 	args := []string{"trace", "--table", "imbalance", loop + "normal.sqlite"}
 	if shown := onTerminal(t, 40, args...); !escapes.MatchString(shown) {
 		t.Errorf("no color: %q", shown)
-	}
-	if shown := onTerminal(t, 40, append(args, "--wide")...); strings.Contains(shown, "--wide shows") {
-		t.Errorf("--wide cuts columns: %q", shown)
 	}
 	for variable, value := range map[string]string{"NO_COLOR": "1", "TERM": "dumb"} {
 		t.Run(variable, func(t *testing.T) {

@@ -1,15 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
@@ -27,69 +26,32 @@ import (
 )
 
 type traceOptions struct {
-	readOptions
-	counts    string
-	model     modelFlags // of the counts
-	summary   target.File
-	failAbove flags.Share
+	source.Reading
+	Steps  flags.Value[*trace.Steps] `flag:"steps" usage:"'A-B': count only these steps, both ends included"`
+	Counts string                    `flag:"counts" usage:"'PATH': folder or file of expert counts from the same run"`
+	modelFlags
+	Summary   target.File `flag:"summary" usage:"write a small summary to this 'FILE', to merge ranks of many nodes later"`
+	Threshold flags.Share `flag:"threshold" usage:"flag imbalance above this"`
+	FailAbove flags.Share `flag:"fail-above" usage:"exit 3 if the expert-time imbalance over ranks of any layer is above this"`
+	resultFlags
 }
 
 func traceCmd() *cobra.Command {
-	var o traceOptions
-	c := command("trace", argCount(1, -1, "at least one export"), o.run)
-	f := c.Flags()
-	o.readOptions.bind(c, func() []string { return render.Trace(&trace.Trace{}, "").TableNames() })
-	f.StringVar(&o.counts, "counts", "", "`PATH`: folder or file of expert counts from the same run")
-	o.model.bindCounts(c)
-	o.summary = target.File{Replaces: trace.IsSummary}
-	o.summary.Bind(c, "summary", "",
-		"write a small summary to this `FILE`, for a later trace that merges ranks of many nodes")
-	o.threshold.Fraction = defaultThreshold
-	f.Var(&o.threshold, "threshold", "flag imbalance above this")
-	f.Var(&o.failAbove, "fail-above", "exit 3 if the expert-time imbalance over ranks of any layer is above this")
-	return c
+	o := traceOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: newResult()}
+	return tabled(verb("trace", argCount(1, -1, "at least one export"), &o, o.run),
+		render.Trace(&trace.Trace{}, "").TableNames())
 }
 
-// beside lists, for each flag that replaces the trace by another output, the flags
-// that it can be combined with.
-var beside = map[string][]string{
-	"summary": {"rank", "step-pattern", "layer-pattern", "expert-pattern", "phase", "phase-rules"},
-}
+// whileSummarizing are the flags that can stand beside --summary.
+var whileSummarizing = []string{"summary", "rank", "range", "phase", "force"}
 
-// check finds bad flags before a file is opened, and turns them into options.
-func (o *traceOptions) check(c *cobra.Command, paths []string) (trace.Options, error) {
-	n, err := o.readOptions.check(paths)
-	switch {
-	case err != nil:
-		return n, err
-	case o.model.named() && o.counts == "":
-		return n, usagef("--model and --config describe recorded counts: add --counts")
+// check finds flags without effect before a file is opened.
+func (o *traceOptions) check(c *cobra.Command) error {
+	if o.named() && o.Counts == "" {
+		return usagef("--model describes recorded counts: add --counts")
 	}
-	return n, checkBeside(c)
-}
-
-// checkBeside refuses flags without effect.
-func checkBeside(c *cobra.Command) error {
-	var given []string
-	c.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != "force" { // which is about any output
-			given = append(given, f.Name)
-		}
-	})
-	for _, name := range given {
-		kept, instead := beside[name]
-		if !instead {
-			continue
-		}
-		var idle []string
-		for _, other := range given {
-			if other != name && !slices.Contains(kept, other) {
-				idle = append(idle, "--"+other)
-			}
-		}
-		if len(idle) > 0 {
-			return usagef("--%s replaces the trace: remove %s", name, strings.Join(idle, ", "))
-		}
+	if idle := flags.Given(c, whileSummarizing...); o.Summary.Path != "" && len(idle) > 0 {
+		return usagef("--summary replaces the trace: remove %s", strings.Join(idle, ", "))
 	}
 	return nil
 }
@@ -99,33 +61,33 @@ func (o *traceOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	options, err := o.check(c, paths)
-	if err != nil {
+	options, err := o.Options(paths)
+	if err := cmp.Or(err, o.check(c)); err != nil {
 		return err
 	}
-	options.Converter = reportConverter()
 	read, done := progress.Reading(c.ErrOrStderr(), paths)
 	defer done()
-	options.Progress = read
-	if o.summary.Path != "" {
-		err := o.summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
+	options.Threshold, options.Steps, options.Converter, options.Progress = o.Threshold.Fraction, o.Steps.Is,
+		reportConverter(), read
+	if o.Summary.Path != "" {
+		err := o.Summary.Write(func(w io.Writer) error { return trace.Summarize(c.Context(), w, paths, options) })
 		return withRankHint(err, rankFlag)
 	}
-	shape, err := o.model.shape()
+	shape, err := o.shape()
 	if err != nil {
 		return err
 	}
-	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.counts, Shape: shape})
+	t, err := source.Trace(c.Context(), paths, options, source.Statistics{Path: o.Counts, Shape: shape})
 	done()
 	if err != nil {
 		return withRankHint(err, rankFlag)
 	}
-	if err := o.out.write(c, render.Trace(t, sameResult(c, args, "fail-above"))); err != nil {
+	if err := o.write(c, render.Trace(t, sameResult(c, args, "fail-above"))); err != nil {
 		return err
 	}
 	switch doubt := t.Doubt(); {
-	case o.failAbove.Given:
-		return traceGate(t, o.failAbove.Fraction)
+	case o.FailAbove.Given:
+		return traceGate(t, o.FailAbove.Fraction)
 	case doubt.Code == trace.CountsContradict:
 		return withCode(exitInconclusive, errors.New(caveat.Text(doubt)))
 	}
@@ -184,6 +146,10 @@ func traceGate(t *trace.Trace, limit float64) error {
 
 // rankFlag is the hint of the verbs that have the flag.
 const rankFlag = "give those of one run only; --rank FILE=N gives an export its rank"
+
+// rankOfResult is the hint of the verbs that have not.
+const rankOfResult = "give those of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json', which " +
+	"sets the rank of an export"
 
 // withRankHint adds what to try where two exports are of one rank.
 func withRankHint(err error, hint string) error {

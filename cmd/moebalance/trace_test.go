@@ -159,7 +159,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitUsage, "want PHASE=REGEX", []string{"--phase", "experts", loopNormal}},
 		{exitNotComparable, "2 runs: 'testdata/gptoss-ep4-ranks/normal.rank*.sqlite', 'testdata/deepseek-ep4-ranks/normal.rank*.sqlite'; give those of one run", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
-		{exitUsage, "(?P<step>", []string{"--step-pattern", "step", loopNormal}},
+		{exitUsage, "want a named group", []string{"--range", "step", loopNormal}},
 		{exitUsage, "--summary: no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
 		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank",
 			"normal.sqlite=2", loopNormal}},

@@ -23,86 +23,73 @@ import (
 const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
-	workload.Config
-	steps int
-	stats target.Folder
-	serve string
-	url   string
+	Experts int           `flag:"experts" usage:"routed experts of a layer, of which each token chooses 4"`
+	Hidden  int           `flag:"hidden" usage:"hidden size"`
+	Layers  int           `flag:"layers" usage:"mixture-of-experts layers"`
+	Ranks   int           `flag:"ranks" usage:"expert-parallel ranks"`
+	Tokens  int           `flag:"tokens" usage:"tokens per rank and step"`
+	Steps   int           `flag:"steps" usage:"timed steps"`
+	Skew    float64       `flag:"skew" usage:"the i-th expert is selected in proportion to (1+i)^-skew; 0: even"`
+	Seed    uint64        `flag:"seed" usage:"seed of weights and tokens; with --url, of the tokens"`
+	Stats   target.Folder `flag:"stats" usage:"write the expert counts of every step to this 'DIR', as TensorRT-LLM does"`
+	Serve   string        `flag:"serve" usage:"'HOST:PORT': serve runs here, /health when ready, and follow MOEBALANCE_CONTROL"`
+	URL     string        `flag:"url" usage:"'HOST:PORT': measure --steps of the workload served here"`
 }
 
 func workloadCmd() *cobra.Command {
-	o := workloadOptions{}
-	o.Gate.Method, o.Gate.Shape.TopK = router.Renormalize, 4
-	c := command("workload", argCount(0, 0, "no arguments"), func(c *cobra.Command, _ []string) error {
-		err := o.check()
+	o := workloadOptions{Experts: 32, Hidden: 128, Layers: 4, Ranks: 4, Tokens: 128, Steps: 16, Skew: 1.5}
+	return verb("workload", argCount(0, 0, "no arguments"), &o, func(c *cobra.Command, _ []string) error {
+		config, err := o.config()
 		switch {
 		case err != nil:
-		case o.url != "":
-			err = workload.Ask(c.Context(), o.url, o.steps, o.Seed, c.OutOrStdout())
+		case o.URL != "":
+			err = workload.Ask(c.Context(), o.URL, o.Steps, o.Seed, c.OutOrStdout())
 		default:
-			err = o.run(c.Context(), os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
+			err = o.run(c.Context(), config, os.Getenv(perfectRouterVariable) == "1", c.OutOrStdout(), c.ErrOrStderr())
 		}
 		if err != nil {
 			return fmt.Errorf("workload: %w", err)
 		}
 		return nil
 	})
-	o.bind(c)
-	return c
 }
 
-func (o *workloadOptions) bind(c *cobra.Command) {
-	f := c.Flags()
-	f.IntVar(&o.Gate.Shape.Experts, "experts", 32, "routed experts of a layer, of which each token chooses 4")
-	f.IntVar(&o.Hidden, "hidden", 128, "hidden size")
-	f.IntVar(&o.Layers, "layers", 4, "mixture-of-experts layers")
-	f.IntVar(&o.Ranks, "ranks", 4, "expert-parallel ranks")
-	f.IntVar(&o.Tokens, "tokens", 128, "tokens per rank and step")
-	f.IntVar(&o.steps, "steps", 16, "timed steps")
-	f.Float64Var(&o.Skew, "skew", 1.5,
-		"skew of the gate: the i-th expert is selected in proportion to (1+i)^-skew; 0: even")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed of weights and tokens; with --url, of the tokens")
-	o.stats.Bind(c, "stats", "",
-		"write the expert counts of every step to this `DIR`, in the TensorRT-LLM format")
-	f.StringVar(&o.serve, "serve", "",
-		"`HOST:PORT`: serve runs here, /health when ready, and follow MOEBALANCE_CONTROL")
-	f.StringVar(&o.url, "url", "", "`HOST:PORT`: measure --steps of the workload served here")
-}
-
-// check finds a bad flag before any work is done.
-func (o *workloadOptions) check() error {
+// config is what the flags describe; a bad flag is found before any work is done.
+func (o *workloadOptions) config() (workload.Config, error) {
+	c := workload.Config{Gate: router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: o.Experts, TopK: 4}},
+		Hidden: o.Hidden, Intermediate: 2 * o.Hidden, Layers: o.Layers, Ranks: o.Ranks, Tokens: o.Tokens, Skew: o.Skew,
+		Seed: o.Seed}
 	// Files of another launch's ranks would be counted as this one's.
-	if err := o.stats.CheckEmpty(); err != nil {
-		return err
+	if err := o.Stats.CheckEmpty(); err != nil {
+		return c, err
 	}
-	for flag, address := range map[string]string{"serve": o.serve, "url": o.url} {
+	for flag, address := range map[string]string{"serve": o.Serve, "url": o.URL} {
 		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
-			return usagef("--%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
+			return c, usagef("--%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
 		}
 	}
-	if o.steps < 1 || o.steps > 1<<20 {
-		return usagef("want steps between 1 and %d, have %d", 1<<20, o.steps)
+	if o.Steps < 1 || o.Steps > 1<<20 {
+		return c, usagef("want steps between 1 and %d, have %d", 1<<20, o.Steps)
 	}
-	o.Intermediate = 2 * o.Hidden
-	return withCode(exitUsage, o.Config.Validate())
+	return c, withCode(exitUsage, c.Validate())
 }
 
-func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr io.Writer) error {
-	engine, err := workload.New(o.Config)
+func (o *workloadOptions) run(ctx context.Context, config workload.Config, perfect bool, stdout, stderr io.Writer) error {
+	engine, err := workload.New(config)
 	if err != nil {
 		return err
 	}
 	var rows [][]float32
-	if perfect || o.serve != "" {
-		if rows, err = o.BalancedRows(); err != nil {
+	if perfect || o.Serve != "" {
+		if rows, err = config.BalancedRows(); err != nil {
 			return err
 		}
 	}
 	if perfect {
 		engine.Balance(rows)
 	}
-	if o.serve != "" {
-		return engine.Follow(ctx, o.serve, rows, func(sequence int) error {
+	if o.Serve != "" {
+		return engine.Follow(ctx, o.Serve, rows, func(sequence int) error {
 			return o.writeCounts(engine, fmt.Sprintf("sequence%d", sequence))
 		})
 	}
@@ -110,7 +97,7 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 		fmt.Fprintf(stderr, "perfect router: rank %d of %d routes %s by balanced logits\n", rank, o.Ranks,
 			quantity.Count(o.Tokens, "token"))
 	}
-	res, err := engine.Run(ctx, 2, o.steps, 0)
+	res, err := engine.Run(ctx, 2, o.Steps, 0)
 	if err != nil {
 		return err
 	}
@@ -125,9 +112,9 @@ func (o *workloadOptions) run(ctx context.Context, perfect bool, stdout, stderr 
 // below the one that bench names for its launch.
 func (o *workloadOptions) writeCounts(engine *workload.Engine, below string) error {
 	write := func(name string, render func(io.Writer) error) error {
-		return o.stats.Write(filepath.Join(below, name), render)
+		return o.Stats.Write(filepath.Join(below, name), render)
 	}
-	if folder := os.Getenv("MOEBALANCE_COUNTS"); o.stats.Path == "" {
+	if folder := os.Getenv("MOEBALANCE_COUNTS"); o.Stats.Path == "" {
 		if folder == "" {
 			return nil
 		}

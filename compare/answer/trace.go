@@ -193,7 +193,7 @@ func countsOf(given string) (counts string, ok bool) {
 		switch words[i] {
 		case "--counts":
 			counts = strings.TrimSpace(counts + " " + words[i+1])
-		case "--model", "--config":
+		case "--model":
 			counts = strings.TrimSpace(words[i] + " " + words[i+1] + " " + counts)
 		}
 	}

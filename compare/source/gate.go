@@ -8,72 +8,46 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Gate is a router and the ranks that hold its experts, as flags give them: of a model, or by its
-// shape.
+// Gate is a router and the ranks that hold its experts, as flags give them.
 type Gate struct {
-	Model, Config        string
-	Shape                router.Shape  // without a model
-	Method               router.Method // in the place of the model's
-	Scale                float32       // likewise
-	BiasFile, BiasTensor string
-	Placement            string // a file
+	Model     string `flag:"model" usage:"preset, config.json or checkpoint folder; e256k8 is 256 experts of which 8 are chosen"`
+	Method    string `flag:"method" usage:"routing method, instead of the model's"`
+	Placement string `flag:"placement" usage:"JSON 'FILE' with the experts of each rank, [[0,1],[2,3]] (default contiguous)"`
 }
 
-// Check finds flags that do not go together.
-func (g Gate) Check() error {
-	named := 0
-	for _, given := range []bool{g.Model != "", g.Config != "", g.Shape.Experts != 0} {
-		if given {
-			named++
+// Bias is a correction bias in a checkpoint, as flags give it.
+type Bias struct {
+	File   string `flag:"bias" usage:"safetensors 'FILE' with the correction bias, the index of a sharded one, or its folder"`
+	Tensor string `flag:"bias-tensor" usage:"'NAME' of the tensor, such as model.layers.3.mlp.gate.e_score_correction_bias"`
+}
+
+// Read is the router that the flags name, with its model.
+func (g Gate) Read(b Bias) (m router.Model, gate router.Gate, err error) {
+	switch {
+	case g.Model == "":
+		return m, gate, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
+	case (b.File == "") != (b.Tensor == ""):
+		return m, gate, usagef("--bias and --bias-tensor go together")
+	}
+	var method router.Method
+	if g.Method != "" {
+		if method, err = router.ParseMethod(g.Method); err != nil {
+			return m, gate, usagef("--method: %w", err)
 		}
 	}
-	switch {
-	case named == 0:
-		return usagef("want --model NAME, --config FILE, or --experts with --top-k")
-	case named > 1:
-		return usagef("want one of --model, --config and --experts, have %d of them", named)
-	case g.Shape.Experts == 0 && g.Shape != (router.Shape{}):
-		return usagef("--top-k, --groups and --top-k-groups need --experts")
-	case g.Shape.Experts != 0 && g.Shape.TopK == 0:
-		return usagef("--experts needs --top-k")
-	case (g.BiasFile == "") != (g.BiasTensor == ""):
-		return usagef("--bias and --bias-tensor go together")
-	}
-	return nil
-}
-
-// Read is the router that the flags name, with the name of its model and the type of its logits.
-func (g Gate) Read() (name string, gate router.Gate, dtype string, err error) {
-	m, err := g.find()
-	if err != nil {
-		return "", gate, "", err
+	if m, err = FindModel(g.Model, method); err != nil {
+		return m, gate, err
 	}
 	gate = router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale}
-	if g.Method != "" {
-		gate.Method = g.Method
+	if method != "" {
+		gate.Method = method
 	}
-	if g.Scale != 0 {
-		gate.Scale = g.Scale
-	}
-	if g.BiasFile != "" {
-		if gate.Bias, err = safetensors.ReadTensor(g.BiasFile, g.BiasTensor); err != nil {
-			return "", gate, "", fmt.Errorf("--bias: %w", err)
+	if b.File != "" {
+		if gate.Bias, err = safetensors.ReadTensor(b.File, b.Tensor); err != nil {
+			return m, gate, fmt.Errorf("--bias: %w", err)
 		}
 	}
-	return m.Name, gate, m.LogitsDType, asUsage(gate.Validate())
-}
-
-func (g Gate) find() (router.Model, error) {
-	if g.Model != "" || g.Config != "" {
-		return FindModel(g.Model, g.Config, g.Method)
-	}
-	m := router.Model{Name: fmt.Sprintf("e%dk%d", g.Shape.Experts, g.Shape.TopK), Scale: 1, LogitsDType: "bf16",
-		Method: router.Renormalize, Shape: g.Shape}
-	if m.Grouped() {
-		m.Name += fmt.Sprintf("g%d-%d", g.Shape.Groups, g.Shape.TopKGroups)
-		m.Method, m.LogitsDType = router.DeepSeekV3, "f32"
-	}
-	return m, nil
+	return m, gate, asUsage(gate.Validate())
 }
 
 // Layout places the experts of the gate: as the file says, or contiguously on so many ranks.

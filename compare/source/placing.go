@@ -73,7 +73,7 @@ func (p *Placing) choose() (err error) {
 		return usagef("--max-moves: %v", err)
 	}
 	if b := o.MaxMoves; (b.Bytes > 0 || b.Time > 0) && o.ExpertBytes == 0 || b.Time > 0 && o.Bandwidth == 0 {
-		return usagef("--max-moves %s: name the model with --model or --config, for the size of an expert, and for "+
+		return usagef("--max-moves %s: name the model with --model, for the size of an expert, and for "+
 			"a time the --bandwidth", p.MaxMoves)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,48 +23,27 @@ const maxSettings = 64 << 20
 
 // Reading is how exports are to be read, as flags give it.
 type Reading struct {
-	Ranks                                       []string // FILE=N, or N for every export
-	StepPatterns, LayerPatterns, ExpertPatterns []string
-	Phases                                      []string // PHASE=REGEX
-	Rules                                       string   // a file with such lines
-	Steps                                       *trace.Steps
+	Ranks  []string `flag:"rank" usage:"'FILE=N': rank of an export, overriding the recorded one; N alone for one export"`
+	Ranges []string `flag:"range" usage:"'REGEX' of range names, with a group (?P<step>…), (?P<layer>…) or (?P<expert>…)"`
+	Phases []string `flag:"phase" usage:"'PHASE=REGEX': phase of the kernels whose names match, such as experts=my_gemm"`
 }
 
-// Options are those of the flags. paths are the exports that Ranks may name.
+// Options are the flags as a trace takes them. paths are the exports that Ranks may name.
 func (r *Reading) Options(paths []string) (o trace.Options, err error) {
-	o.Steps = r.Steps
 	if o.Rank, err = r.rankOf(paths); err != nil {
 		return o, err
 	}
-	if o.Patterns, err = r.patterns(); err != nil {
-		return o, err
+	if o.Patterns, err = ranges.NewPatterns(r.Ranges...); err != nil {
+		return o, marked{err, ErrUsage}
 	}
-	o.Phases, err = r.kernelPhases()
-	return o, err
-}
-
-// kernelPhases are the user's rules for names of kernels.
-func (r *Reading) kernelPhases() (list []kernel.Rule, err error) {
-	given := slices.Clone(r.Phases)
-	if r.Rules != "" {
-		text, err := input.ReadFile(r.Rules, maxSettings)
+	for _, text := range r.Phases {
+		rule, err := kernel.ParseRule(text)
 		if err != nil {
-			return nil, err
+			return o, usagef("--phase: %v", err)
 		}
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				given = append(given, line)
-			}
-		}
+		o.Phases = append(o.Phases, rule)
 	}
-	for _, text := range given {
-		k, err := kernel.ParseRule(text)
-		if err != nil {
-			return nil, usagef("--phase or --phase-rules: %v", err)
-		}
-		list = append(list, k)
-	}
-	return list, nil
+	return o, nil
 }
 
 // rankOf is the ranks given by hand, by path or base name, "" for every export.
@@ -89,46 +69,41 @@ func (r *Reading) rankOf(paths []string) (map[string]int, error) {
 	return ranks, nil
 }
 
-// patterns puts the user's patterns before the built-in ones.
-func (r *Reading) patterns() (*trace.Patterns, error) {
-	var user []string
-	for i, given := range [][]string{r.StepPatterns, r.LayerPatterns, r.ExpertPatterns} {
-		group := []string{"step", "layer", "expert"}[i]
-		for _, text := range given {
-			if !strings.Contains(text, "(?P<"+group+">") && !strings.Contains(text, "(?<"+group+">") {
-				return nil, usagef("--%s-pattern: want a group (?P<%[1]s>…) in %q", group, text)
-			}
-			user = append(user, text)
-		}
+// FindModel is the named model: a preset, what a config.json or the folder of a checkpoint says, as
+// engines take it, or one that is named by its shape. A method given stands in the place of the
+// config's. "e256k8g8-4" → 256 experts, top-8, 4 of 8 groups.
+func FindModel(name string, method router.Method) (router.Model, error) {
+	if isFile(name) || strings.HasSuffix(name, ".json") || name != "" && isFile(filepath.Join(name, configName)) {
+		return readModel(name, method)
 	}
-	patterns, err := ranges.NewPatterns(user...)
-	if err != nil {
-		return nil, marked{err, ErrUsage}
-	}
-	return patterns, nil
-}
-
-// FindModel is the named model: a preset, or what a config.json or the folder of a checkpoint
-// says, as engines take it. A method given stands in the place of the config's.
-func FindModel(name, config string, method router.Method) (router.Model, error) {
-	switch {
-	case name != "" && config != "":
-		return router.Model{}, usagef("want one of --model and --config, have both")
-	case config != "" || isFile(name) || name != "" && isFile(filepath.Join(name, configName)):
-		return ReadModel(config+name, method) // one of them is empty
+	if shape := shapeName.FindStringSubmatch(name); shape != nil {
+		return ofShape(shape)
 	}
 	found, err := router.FindModel(name)
-	if err != nil {
-		err = marked{err, ErrUsage}
+	return found, asUsage(err)
+}
+
+// shapeName is the name of a model that is known by its shape alone.
+var shapeName = regexp.MustCompile(`^e(\d{1,6})k(\d{1,6})(?:g(\d{1,6})-(\d{1,6}))?$`)
+
+func ofShape(parts []string) (router.Model, error) {
+	var n [4]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(parts[i+1]) // "" is none
 	}
-	return found, err
+	m := router.Model{Name: parts[0], Scale: 1, LogitsDType: "bf16", Method: router.Renormalize,
+		Shape: router.Shape{Experts: n[0], TopK: n[1], Groups: n[2], TopKGroups: n[3]}}
+	if m.Grouped() {
+		m.Method, m.LogitsDType = router.DeepSeekV3, "f32"
+	}
+	return m, asUsage(m.Shape.Validate())
 }
 
 const configName = "config.json" // in the folder of a checkpoint
 
-// ReadModel reads a model from its config.json, or the folder that holds it, and names the
+// readModel reads a model from its config.json, or the folder that holds it, and names the
 // file as its source.
-func ReadModel(path string, method router.Method) (router.Model, error) {
+func readModel(path string, method router.Method) (router.Model, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, configName)
 	}

@@ -48,7 +48,7 @@ func (r *reduction) selectSteps() error {
 	}
 	recorded := r.recordedSteps()
 	if len(recorded) == 0 {
-		return fmt.Errorf("--steps %s: %w: none are known; name them by NVTX ranges, or with --step-pattern", want, ErrSteps)
+		return fmt.Errorf("--steps %s: %w: none are known; name them by NVTX ranges, or with --range", want, ErrSteps)
 	}
 	least, most := int(recorded[0]), int(recorded[len(recorded)-1])
 	if want.First < least || want.Last > most {

@@ -61,7 +61,7 @@ def counted(e, ranks, each):
 
 
 def ours(program, plan, e, k, ranks, layer, seed=None):
-    command = [program, "logits", "plans", "--experts", e, "--top-k", k, "--ep", ranks, "--tokens", ",".join(map(str, TOKENS)), "--layer", layer, "--plans", plan,
+    command = [program, "logits", "plans", "--model", f"e{e}k{k}", "--ep", ranks, "--tokens", ",".join(map(str, TOKENS)), "--layer", layer, "--plans", plan,
                "--format", "json"] + (["--seed", seed] if seed is not None else [])
     cases = json.loads(subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True).stdout)["plans"]
     return [{"rank": c["rank"]["max"], "expert": c["expert"]["max"], "active": c["active_experts"], "twice": c["duplicates"]}

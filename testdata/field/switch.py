@@ -165,7 +165,7 @@ def judge(out, before, batches):
 def main(program, out):
     os.makedirs(out, exist_ok=True)
     pathlib.Path(out, "config.json").write_text(config().to_json_string(use_diff=False))
-    subprocess.run([program, "logits", "generate", "--config", out + "/config.json", "--ep", "1", "--mode", "tep", "--cache", out + "/cache"],
+    subprocess.run([program, "logits", "generate", "--model", out + "/config.json", "--ep", "1", "--mode", "tep", "--cache", out + "/cache"],
                    check=True, stdout=subprocess.DEVNULL)
     lines = {}
     for kind in KINDS:

@@ -67,7 +67,7 @@ def check(program, folder, config, kind, router):
     where = os.path.join(folder, f"{config.model_type}.{kind.__name__}")
     os.makedirs(where, exist_ok=True)
     pathlib.Path(where, "config.json").write_text(config.to_json_string(use_diff=False))
-    made = subprocess.run([program, "logits", "generate", "--config", where + "/config.json", "--ep", "1", "--mode", "tep", "--cache", where + "/cache"],
+    made = subprocess.run([program, "logits", "generate", "--model", where + "/config.json", "--ep", "1", "--mode", "tep", "--cache", where + "/cache"],
                           capture_output=True, text=True)
     if made.returncode:
         return {**line, "not_supported": made.stderr.strip().rpartition(": ")[2] if "model config" not in made.stderr else made.stderr.strip().partition("type ")[2]}

@@ -1,13 +1,15 @@
-// Package flags has the kinds of flags that several verbs take beside those of pflag: a
-// share, a choice of words, whole numbers and ranges of them, and any text that a function
-// reads. A value is refused as flags are read, before a file is opened.
+// Package flags makes the flags of a verb from the fields of its options, and has the kinds of
+// flags beside those of pflag: a share, a choice of words, whole numbers and ranges of them, and
+// any text that a function reads. A value is refused as flags are read, before a file is opened.
 package flags
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,50 +51,102 @@ func (s *Share) String() string {
 // Type is the word that help shows for the value.
 func (s *Share) Type() string { return "percent" }
 
-// value is a flag whose text becomes a value, or is refused, as flags are read.
-type value[T any] struct {
-	into  *T
+// Value is a flag whose text becomes a value, or is refused, as flags are read.
+type Value[T any] struct {
+	Is    T
 	text  string
 	parse func(string) (T, error)
+	words []string // that the shell completes
 }
 
-// Parsed adds such a flag. Without a preset the value stays zero.
-func Parsed[T any](c *cobra.Command, into *T, parse func(string) (T, error), flag, preset, usage string,
-	completions ...string) {
-	p := &value[T]{into, preset, parse}
+// Read is such a flag before it is given. Without a preset the value stays zero.
+func Read[T any](parse func(string) (T, error), preset string, words ...string) Value[T] {
+	v := Value[T]{text: preset, parse: parse, words: words}
 	if preset != "" {
-		_ = p.Set(preset)
+		_ = v.Set(preset)
 	}
-	c.Flags().Var(p, flag, usage)
-	Complete(c, flag, completions...)
+	return v
 }
 
-// Choice adds a flag that is one of several words.
-func Choice[T ~string](c *cobra.Command, into *T, flag string, preset T, usage string, among ...T) {
-	words := make([]string, len(among))
-	for i, word := range among {
-		words[i] = string(word)
+// OneOf is a flag that is one of several words, the first of them unless it is given.
+func OneOf[T ~string](words ...T) Value[T] {
+	texts := make([]string, len(words))
+	for i, word := range words {
+		texts[i] = string(word)
 	}
-	Parsed(c, into, func(text string) (T, error) {
-		if !slices.Contains(among, T(text)) {
-			return "", errors.New("want one of " + strings.Join(words, ", "))
+	return Read(func(text string) (T, error) {
+		if !slices.Contains(texts, text) {
+			return "", errors.New("want one of " + strings.Join(texts, ", "))
 		}
 		return T(text), nil
-	}, flag, string(preset), usage, words...)
+	}, texts[0], texts...)
 }
 
-// Numbers adds a flag of whole numbers and ranges of them. Given again, it adds to them.
-func Numbers(c *cobra.Command, into *[]int, flag, preset, usage string) {
-	if !strings.Contains(usage, "`") {
-		usage = "`LIST`: " + usage
-	}
-	Parsed(c, into, func(text string) ([]int, error) {
-		list, err := input.Numbers(text)
-		if c.Flags().Changed(flag) {
-			list = append(*into, list...)
+// Numbers is a flag of whole numbers and ranges of them, such as 1,8,64, 1-16 or 1-64:8.
+func Numbers(preset string) Value[[]int] { return Read(input.Numbers, preset) }
+
+// Set reads the text.
+func (v *Value[T]) Set(text string) (err error) {
+	v.text = text
+	v.Is, err = v.parse(text)
+	return err
+}
+
+// String is the text as given.
+func (v *Value[T]) String() string { return v.text }
+
+// Type makes help show the flag as one of text.
+func (v *Value[T]) Type() string { return "string" }
+
+// Words are what the shell completes.
+func (v *Value[T]) Words() []string { return v.words }
+
+// Bind makes a flag of each field of a struct, and of the structs that it embeds, that has the tag
+// `flag:"name,letter"`. The tag usage is its line of help, with the word for the value in single
+// quotes; what the field holds is the default.
+func Bind(c *cobra.Command, options any) { bindFields(c, reflect.ValueOf(options).Elem()) }
+
+func bindFields(c *cobra.Command, options reflect.Value) {
+	for i := range options.NumField() {
+		field, at := options.Type().Field(i), options.Field(i)
+		name, letter, _ := strings.Cut(field.Tag.Get("flag"), ",")
+		switch {
+		case name != "":
+			into := at.Addr().Interface()
+			bind(c.Flags(), into, name, letter, strings.ReplaceAll(field.Tag.Get("usage"), "'", "`"))
+			if value, ok := into.(interface{ Words() []string }); ok {
+				Complete(c, name, value.Words()...)
+			}
+		case field.Anonymous && at.Kind() == reflect.Struct:
+			bindFields(c, at)
 		}
-		return list, err
-	}, flag, preset, usage+"; such as 1,8,64, 1-16 or 1-64:8")
+	}
+}
+
+func bind(f *pflag.FlagSet, into any, name, letter, usage string) {
+	switch into := into.(type) {
+	case *string:
+		f.StringVarP(into, name, letter, *into, usage)
+	case *[]string:
+		f.StringArrayVarP(into, name, letter, *into, usage)
+	case *bool:
+		f.BoolVarP(into, name, letter, *into, usage)
+	case *int:
+		f.IntVarP(into, name, letter, *into, usage)
+	case *uint64:
+		f.Uint64VarP(into, name, letter, *into, usage)
+	case *float32:
+		f.Float32VarP(into, name, letter, *into, usage)
+	case *float64:
+		f.Float64VarP(into, name, letter, *into, usage)
+	case *time.Duration:
+		f.DurationVarP(into, name, letter, *into, usage)
+	default:
+		f.VarP(into.(pflag.Value), name, letter, usage)
+		if named, ok := into.(interface{ Name(flag string) }); ok {
+			named.Name("--" + name)
+		}
+	}
 }
 
 // Complete makes the shell complete the values of a flag.
@@ -101,19 +155,6 @@ func Complete(c *cobra.Command, flag string, values ...string) {
 		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
-
-// Set reads the text.
-func (p *value[T]) Set(text string) (err error) {
-	p.text = text
-	*p.into, err = p.parse(text)
-	return err
-}
-
-// String is the text as given.
-func (p *value[T]) String() string { return p.text }
-
-// Type makes help show the flag as one of text.
-func (p *value[T]) Type() string { return "string" }
 
 // Typed are the flags that were given and are wanted, as they would be typed again.
 func Typed(c *cobra.Command, wanted func(*pflag.Flag) bool) (words []string) {
@@ -130,4 +171,14 @@ func Typed(c *cobra.Command, wanted func(*pflag.Flag) bool) (words []string) {
 		}
 	})
 	return words
+}
+
+// Given are the flags that were given, but for those named: "--steps", "--table".
+func Given(c *cobra.Command, but ...string) (names []string) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains(but, f.Name) {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	return names
 }

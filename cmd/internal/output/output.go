@@ -90,17 +90,13 @@ func (d Document) Brief() Document {
 // ErrNoTable is wrapped by the error about a table that a document lacks.
 var ErrNoTable = errors.New("no such table")
 
-// Page is the number of rows of "what a page holds": a few of each of several tables, or
-// one table.
-const Page = -1
+// Notes is the name by which the notes are asked for, which people see behind the answer.
+const Notes = "notes"
 
 // View is what is shown of a document, and how.
 type View struct {
 	Format Format
-	Table  string // the only table, by name; "" is all of them, for CSV the first
-	Top    int    // row limit for text: 0 is all, Page what a page holds
-	Wide   bool   // all columns, also where the screen is narrower
-	Notes  bool   // all notes, not their number
+	Table  string // the only table, by name, whole; "" is all of them, for CSV the first
 	Screen Screen
 }
 
@@ -127,18 +123,15 @@ func Write(w io.Writer, v View, d Document) error {
 	if d.Answer != nil {
 		fits, most = 10, 10
 	}
-	if v.Table != "" {
+	if v.Table != "" && v.Table != Notes {
 		t, err := d.table(v.Table)
 		if err != nil {
 			return err
 		}
-		tables, fits, most = []table.Table{t}, 60, 50
-	}
-	if v.Top >= 0 {
-		fits, most = v.Top, v.Top
+		tables, fits = []table.Table{t}, len(t.Rows)
 	}
 	for i, t := range tables {
-		if v.Top != 0 && len(t.Rows) > fits {
+		if len(t.Rows) > fits {
 			tables[i] = t.Cut(most)
 		}
 	}
@@ -177,6 +170,13 @@ func (d Document) table(name string) (table.Table, error) {
 			return t, nil
 		}
 	}
+	if name == Notes {
+		t := table.New(Notes, "", "note")
+		for _, note := range d.Notes {
+			t.Rows = append(t.Rows, []any{note})
+		}
+		return t, nil
+	}
 	names := d.TableNames()
 	return table.Table{}, fmt.Errorf("%w %q in this result: want one of %s%s", ErrNoTable, name, strings.Join(names, ", "),
 		router.Near(name, names))
@@ -197,7 +197,7 @@ func (d Document) lead() []table.Table {
 func (d Document) render(v View, tables []table.Table) string {
 	w := writer{View: v}
 	switch a := d.Answer; {
-	case v.Table != "":
+	case v.Table != "" && v.Table != Notes:
 		w.table(tables[0])
 		return strings.TrimPrefix(w.String(), "\n")
 	case a == nil:
@@ -213,10 +213,10 @@ func (d Document) render(v View, tables []table.Table) string {
 			w.table(t)
 		}
 		w.follow(a)
-		if v.Notes {
-			w.notes(append(slices.Clone(d.Notes), "tables: --table "+strings.Join(d.filled(), ", ")))
+		if v.Table == Notes {
+			w.notes(d.Notes)
 		} else if a.Notes != "" {
-			w.line("", "Notes: "+a.Notes+": --notes shows "+them(len(d.Notes)))
+			w.line("", "Notes: "+a.Notes+": --table notes shows "+them(len(d.Notes)))
 		}
 	}
 	return w.String()
@@ -227,16 +227,6 @@ func them(n int) string {
 		return "it"
 	}
 	return "them"
-}
-
-// filled names the tables with rows.
-func (d Document) filled() (names []string) {
-	for _, t := range d.Tables {
-		if len(t.Rows) > 0 {
-			names = append(names, t.Name)
-		}
-	}
-	return names
 }
 
 // prose is a text for the screen, or for Markdown.
@@ -278,7 +268,7 @@ func pretty(t table.Table, v View) (drawn string, cut bool) {
 		}
 		width += widest + len(gap)
 	}
-	if !v.Wide && v.Screen.Width > 0 && width > v.Screen.Width {
+	if v.Screen.Width > 0 && width > v.Screen.Width {
 		style.Size.WidthMax, cut = v.Screen.Width, true
 	}
 	p.SetStyle(style)

@@ -30,7 +30,7 @@ func sample() Document {
 func render(t *testing.T, f Format, table string) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, View{Format: f, Table: table, Top: Page}, sample()); err != nil {
+	if err := Write(&b, View{Format: f, Table: table}, sample()); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -82,7 +82,7 @@ func TestCellsOfEveryType(t *testing.T) {
 			Rows: [][]any{{c.value}}}}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
-			if err := Write(&b, View{Format: format, Top: Page}, d); err != nil {
+			if err := Write(&b, View{Format: format}, d); err != nil {
 				t.Fatal(err)
 			}
 			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -102,7 +102,7 @@ func TestColumnsShareAUnit(t *testing.T) {
 		Rows: [][]any{{12e6, 500, 500}},
 	}}}
 	var b strings.Builder
-	if err := Write(&b, View{Format: Text, Top: Page}, d); err != nil {
+	if err := Write(&b, View{Format: Text}, d); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"a (ms)  b (ms)  c (ns)", " 12.00   <0.01     500"} {
@@ -119,7 +119,7 @@ func TestWidth(t *testing.T) {
 	for f, want := range map[Format][]string{Text: {"abcd…\n", "ab cé\n"}, Markdown: {"| abcd… |", "| ab cé |"},
 		CSV: {"abcdefg\n", "\"ab\ncé\"\n"}} {
 		var b strings.Builder
-		if err := Write(&b, View{Format: f, Top: Page}, d); err != nil {
+		if err := Write(&b, View{Format: f}, d); err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range want {
@@ -196,27 +196,23 @@ func TestTop(t *testing.T) {
 	for _, c := range []struct {
 		format Format
 		table  string
-		top    int
 		rows   int
 		first  string
 		more   string
 	}{
-		{Text, "", Page, 12, "  39  rank      1.390", "… and 49 more (largest first; --top 0 shows all)"},
-		{Text, "long", Page, 50, "  39  rank       1.390", "… and 11 more (largest first; --top 0 shows all)"},
-		{Text, "", 3, 3, "  39  rank      1.390", "… and 58 more"},
-		{Text, "", 0, 61, "   0  expert         –", ""},
-		{Text, "", 61, 61, "   0  expert         –", ""},
-		{Markdown, "", 2, 2, "| 39 | rank | 1.390 |", "|\n\n… and 59 more"},
-		{CSV, "", 2, 61, "0,expert,", ""},
+		{Text, "", 12, "  39  rank      1.390", "… and 49 more (largest first; --table long shows all)"},
+		{Text, "long", 61, "   0  expert         –", ""},
+		{Markdown, "", 12, "| 39 | rank | 1.390 |", "|\n\n… and 49 more"},
+		{CSV, "", 61, "0,expert,", ""},
 	} {
 		var b strings.Builder
-		if err := Write(&b, View{Format: c.format, Table: c.table, Top: c.top}, d); err != nil {
+		if err := Write(&b, View{Format: c.format, Table: c.table}, d); err != nil {
 			t.Fatal(err)
 		}
 		rows := strings.Count(b.String(), "expert") + strings.Count(b.String(), "rank") - 1 // the heading
 		if rows != c.rows || !strings.Contains(b.String(), c.first) || !strings.Contains(b.String(), c.more) ||
 			c.more == "" && strings.Contains(b.String(), "more") {
-			t.Errorf("%s %q --top %d: want %d rows from %q and %q, have %d of\n%s", c.format, c.table, c.top, c.rows,
+			t.Errorf("%s %q: want %d rows from %q and %q, have %d of\n%s", c.format, c.table, c.rows,
 				c.first, c.more, rows, b.String())
 		}
 	}
@@ -261,7 +257,7 @@ func TestHostileNames(t *testing.T) {
 	written := map[Format]string{}
 	for _, f := range Formats {
 		var b strings.Builder
-		if err := Write(&b, View{Format: f, Top: 0}, d); err != nil {
+		if err := Write(&b, View{Format: f}, d); err != nil {
 			t.Fatal(err)
 		}
 		written[f] = b.String()

@@ -50,20 +50,11 @@ func TestTablesFitTheScreen(t *testing.T) {
 				t.Errorf("width %d: %q", width, line)
 			}
 		}
-		cut, whole := strings.Contains(strings.Join(strings.Fields(got), " "), "--wide shows all"),
+		cut, whole := strings.Contains(strings.Join(strings.Fields(got), " "), "cut where the terminal ends"),
 			strings.Contains(got, "flagged\n")
 		if cut == whole || cut != (width < 115) {
 			t.Errorf("width %d:\n%s", width, got)
 		}
-	}
-}
-
-func TestWideIsWhatAPipeGets(t *testing.T) {
-	piped := drawn(t, View{})
-	wide := drawn(t, View{Wide: true, Screen: Screen{Width: 130}})
-	if narrow := drawn(t, View{Wide: true, Screen: Screen{Width: 30}}); strings.Contains(narrow, "--wide") ||
-		wide != piped || strings.Contains(piped, "\x1b") {
-		t.Errorf("piped\n%s\nwide\n%s\nwide on 30 columns\n%s", piped, wide, narrow)
 	}
 }
 

@@ -99,10 +99,10 @@ func (w *writer) table(t table.Table) {
 		if w.Format == Markdown {
 			w.WriteString("\n") // or it is a row
 		}
-		w.line("  ", fmt.Sprintf("… and %d more (%s--top 0 shows all)", t.Left, order))
+		w.line("  ", fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name))
 	}
 	if cut {
-		w.line("  ", "… cut where the terminal ends (--wide shows all columns)")
+		w.line("  ", "… cut where the terminal ends; a pipe, such as | less -S, gets all columns")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestCampaignWithinLaunches(t *testing.T) {
 		}
 		return text.String()
 	}
-	text := show(output.View{Format: output.Text, Top: output.Page})
+	text := show(output.View{Format: output.Text})
 	for _, want := range []string{"Undecided: balanced routing is 7.1 % to 15.5 % faster.", "launch", "0    1000     1073   7.3 %  normal segment failed", "Next: moebalance bench --launches "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)

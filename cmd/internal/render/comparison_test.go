@@ -17,14 +17,22 @@ func TestTablesOfManyLayers(t *testing.T) {
 		r.Stragglers = append(r.Stragglers, diff.StragglerChange{Layer: router.OptInt(layer),
 			Change: diff.Change{NormalNS: d, DifferenceNS: -d}})
 	}
-	for table, want := range map[output.Format]int{output.Text: 1, output.CSV: 0} {
+	for _, format := range []output.Format{output.Text, output.CSV} {
 		var text strings.Builder
-		if err := output.Write(&text, output.View{Format: table, Table: "stragglers", Top: output.Page},
-			Comparison(r)); err != nil {
+		d := Comparison(r)
+		d.Lead = d.Named("stragglers")
+		if err := output.Write(&text, output.View{Format: format, Table: "stragglers"}, d); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(text.String(), "… and 11 more (largest first"); n != want {
-			t.Errorf("%s: cut %d times, want %d:\n%s", table, n, want, text.String())
+		if n := strings.Count(text.String(), "\n"); n < 62 {
+			t.Errorf("%s: %d lines, want all 61 layers:\n%s", format, n, text.String())
+		}
+		text.Reset()
+		if err := output.Write(&text, output.View{Format: output.Text}, d); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text.String(), "… and 51 more (largest first; --table stragglers shows all)") {
+			t.Errorf("the lead is not cut:\n%s", text.String())
 		}
 	}
 }

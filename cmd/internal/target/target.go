@@ -17,8 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/moebalance/moebalance/router/draft"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -52,17 +50,11 @@ type output struct {
 	guard  *guard
 }
 
-// Bind declares the flag.
-func (f *File) Bind(c *cobra.Command, name, short, usage string) {
-	f.flag = "--" + name
-	c.Flags().VarP(f, name, short, usage)
-}
+// Name says which flag the output is.
+func (o *output) Name(flag string) { o.flag = flag }
 
-// Bind declares the flag; the folder's path so far is the default.
-func (d *Folder) Bind(c *cobra.Command, name, short, usage string) {
-	d.flag, d.folder = "--"+name, true
-	c.Flags().VarP(d, name, short, usage)
-}
+// Name says which flag the folder is.
+func (d *Folder) Name(flag string) { d.flag, d.folder = flag, true }
 
 // String, Set and Type make an output a flag.
 func (o *output) String() string        { return o.Path }

@@ -21,7 +21,8 @@ func guarded(t *testing.T, path string, words ...string) *File {
 	var f File
 	root := &cobra.Command{Use: "test", RunE: func(*cobra.Command, []string) error { return nil },
 		Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true}
-	f.Bind(root, "output", "o", "")
+	root.Flags().VarP(&f, "output", "o", "")
+	f.Name("--output")
 	Guard(root, func([]byte) bool { return true })
 	root.SetArgs(words)
 	if err := root.Execute(); err != nil {

@@ -8,7 +8,7 @@ must choose the entry's experts; what is not as expected is refused by name.
     MOEBALANCE_CACHE=DIR        the cache: for every rank an entry of each router, for any number of tokens
     ENABLE_PERFECT_ROUTER=1     balanced logits; without it MOEBALANCE_ROUTER decides
     MOEBALANCE_ROUTER=SPEC      off (the learned logits, the default), target:1.5 (the cache's entry of generate
-                                --target 1.5: rank max/mean 1.5), or recorded:FILE (of --recorded FILE)
+                                --plan target:1.5: rank max/mean 1.5), or recorded:FILE (of --plan recorded:FILE)
     MOEBALANCE_CONTROL=DIR      a fresh folder, through which a driver changes the router within the launch: control.py
     MOEBALANCE_COUNTS=DIR       record slots per step, layer and expert, for 'moebalance counts' and 'bench --counts'
     MOEBALANCE_PROOF=DIR        one JSON file per rank that says what was done (default: MOEBALANCE_COUNTS)

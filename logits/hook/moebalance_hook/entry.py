@@ -121,10 +121,10 @@ class Cache:
             if router == "perfect":
                 name, make = "diagonal", ""
             elif kind == "target":
-                name, make = f"target-{float(value):.15g}", f" --target {value}"
+                name, make = f"target-{float(value):.15g}", f" --plan target:{value}"
             elif kind == "recorded":
                 name = f"recorded-{zlib.crc32(pathlib.Path(value).read_bytes()):08x}"
-                make = f" --recorded {value}"
+                make = f" --plan recorded:{value}"
             else:
                 raise ValueError
         except ValueError:

@@ -245,7 +245,7 @@ class VLLM(unittest.TestCase):
                 self.assertAlmostEqual(max_over_mean(one[:64], 32, 4), float(target), delta=0.08)
             hot = {int(torch.bincount(one.flatten() // 8).argmax()) for one in ids}
             self.assertGreater(len(hot), 1)  # not the same rank in every layer
-        with self.assertRaisesRegex(RuntimeError, "target-3-rank0-any.safetensors is missing, .* --target 3'"):
+        with self.assertRaisesRegex(RuntimeError, "target-3-rank0-any.safetensors is missing, .* --plan target:3'"):
             self.start("tep4", [{"rank": 0, "ranks": 4}], ROUTER="target:3")[1].profile(8)
 
     def test_target_within_groups(self):
