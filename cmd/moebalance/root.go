@@ -147,7 +147,7 @@ func rootCmd() *cobra.Command {
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: cobra.NoArgs, Example: "  moebalance version",
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "moebalance", build()) }})
-	target.Guard(root, marks.Match)
+	target.Guard(root, wrote)
 	return root
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"io"
+	"os"
 	"regexp"
 
+	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/logits/hook"
 	"github.com/moebalance/moebalance/plots"
 )
@@ -15,3 +18,14 @@ var marks = regexp.MustCompile(
 		regexp.QuoteMeta(plots.Mark) +
 		`|.PNG\r\n.{0,60}Software\x00moebalance|\{"physical_to_logical_map":\[\[|\{"initial_global_assignments":\{"|` +
 		hook.Mark + `|Metadata-Version: [\d.]+\nName: moebalance|\[vllm\.general_plugins\]\nmoebalance|num_slots: \d+\ninitial_global_assignments:\n  \d+: \[|\{"task_id":0,"input_ids":\[\d)`)
+
+// wrote reports whether this program wrote a file.
+func wrote(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	return err == nil && marks.Match(head) || trace.IsSummary(path)
+}

@@ -104,7 +104,7 @@ func outputFolder(t *testing.T) {
 	for _, line := range []string{
 		"bench --pairs 6 --campaign campaign -- ./my.sh",
 		"logits generate --model c.json --ep 2 --tokens 1 --cache cache",
-		"trace runs --format json -o normal.json", "trace runs/a.sqlite --summary old.summary",
+		"trace runs --format json -o normal.json",
 	} {
 		if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
 			t.Fatalf("%s: exit %d, %s", line, code, stderr)
@@ -261,10 +261,8 @@ func checkFile(t *testing.T, name string, c outputCase) {
 			t.Fatal(err)
 		}
 	}
-	for _, old := range []string{"old.sqlite", "notes.txt", "old.summary"} {
-		if name != "trace --summary" || old != "old.summary" {
-			checkRefused(t, lineOf(c.words, old)...)
-		}
+	for _, old := range []string{"old.sqlite", "notes.txt"} {
+		checkRefused(t, lineOf(c.words, old)...)
 	}
 	if c.again == "" {
 		c.again = c.words
@@ -403,7 +401,7 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 		}
 		checkRefused(t, "models", "-o", name)
 	}
-	for _, line := range []string{"models --format json -o models.json", "counts counts --format json -o counts.json",
+	for _, line := range []string{"models --format json -o models.json", "trace runs/a.sqlite --summary a.summary", "counts counts --format json -o counts.json",
 		"bench --resume campaign --format json -o bench.json",
 		"place counts --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json",
 		"report campaign -o page.html --png figures --svg figures", "hook -o hooks"} {

@@ -31,12 +31,7 @@ func (r refusal) Error() string { return r.text }
 func (r refusal) Unwrap() error { return ErrRefused }
 
 // File is the flag of an output file. An empty path means no output.
-type File struct {
-	output
-	// Replaces reports whether an existing file is an earlier output of the same kind, where the
-	// guard cannot tell.
-	Replaces func(path string) bool
-}
+type File struct{ output }
 
 // Folder is the flag of a folder of output files.
 type Folder struct{ output }
@@ -61,13 +56,9 @@ func (o *output) String() string        { return o.Path }
 func (o *output) Set(path string) error { o.Path = path; return nil }
 func (o *output) Type() string          { return "string" }
 
-func (o *output) to() (string, *output) { return o.Path, o }
+func (o *output) own() *output { return o }
 
-func (o *output) refusal(format string, args ...any) error {
-	return refusal{o.flag + ": " + fmt.Sprintf(format, args...)}
-}
-
-func (f *File) check() error { return f.checkFile(f.Path, f.Replaces) }
+func (f *File) check() error { return f.checkFile(f.Path) }
 
 func (d *Folder) check() error {
 	if info, err := os.Stat(d.Path); err == nil && !info.IsDir() {
@@ -87,15 +78,7 @@ func (d *Folder) CheckEmpty() error {
 // Write writes the file whole or not at all, and with the permissions that it has,
 // or any new file would get. Links are followed. A pipe or a device stays what it is
 // and is written as the text comes.
-func (f *File) Write(render func(io.Writer) error) error {
-	if there, err := os.Stat(f.Path); err == nil && !there.Mode().IsRegular() {
-		if err := f.check(); err != nil {
-			return err
-		}
-		return writeThrough(f.Path, render)
-	}
-	return f.replace(f.Path, f.Replaces, render)
-}
+func (f *File) Write(render func(io.Writer) error) error { return f.write(f.Path, render) }
 
 // WriteOr writes the file, or to w where none is named.
 func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
@@ -108,22 +91,27 @@ func (f *File) WriteOr(w io.Writer, render func(io.Writer) error) error {
 // Write writes one file of the folder as File.Write does. The folder is made if it
 // is missing.
 func (d *Folder) Write(name string, render func(io.Writer) error) error {
-	if err := d.check(); err != nil {
-		return err
-	}
 	path := filepath.Join(d.Path, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := cmp.Or(d.check(), os.MkdirAll(filepath.Dir(path), 0o755), d.guard.claim(path, &d.output)); err != nil {
 		return err
 	}
-	if err := d.guard.claim(path, &d.output); err != nil {
-		return err
-	}
-	return d.replace(path, nil, render)
+	return d.write(path, render)
 }
 
-// replace is atomically where the target may be replaced by the time that it is.
-func (o *output) replace(path string, ours func(string) bool, render func(io.Writer) error) error {
-	return WriteOwn(path, func(w io.Writer) error { return cmp.Or(render(w), o.checkFile(path, ours)) })
+// write asks the guard again when the text is there, for the target may have changed.
+func (o *output) write(path string, render func(io.Writer) error) error {
+	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
+		if err := o.checkFile(path); err != nil {
+			return err
+		}
+		return writeThrough(path, render)
+	}
+	return WriteOwn(path, func(w io.Writer) error {
+		if err := render(w); err != nil {
+			return err
+		}
+		return o.checkFile(path)
+	})
 }
 
 // draftPrefix begins the names of outputs that are being written.
@@ -160,20 +148,20 @@ func WriteOwn(path string, render func(io.Writer) error) (err error) {
 	return d.Commit()
 }
 
+// writeThrough writes into a pipe, whose reader may come a moment later, or a device.
 func writeThrough(path string, render func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	// who reads a pipe may come a moment later
-	for waited := 0; errors.Is(err, syscall.ENXIO) && waited < 50; waited++ {
+	for waited := 0; ; waited++ {
+		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		switch {
+		case err == nil:
+			return errors.Join(render(f), f.Close())
+		case !errors.Is(err, syscall.ENXIO):
+			return err
+		case waited == 50:
+			return fmt.Errorf("%s: want a pipe that a program reads, have none within half a second", path)
+		}
 		time.Sleep(10 * time.Millisecond)
-		f, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	}
-	if errors.Is(err, syscall.ENXIO) {
-		return fmt.Errorf("%s: want a pipe that a program reads, have none within half a second", path)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(render(f), f.Close())
 }
 
 // mostLinks is how many links the kernel follows before it calls them a loop.
@@ -193,4 +181,17 @@ func linked(path string) string {
 		path = to
 	}
 	return path
+}
+
+// real is the absolute path without links, of which the last element need not exist.
+func real(path string) string {
+	path = linked(path)
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(folder, filepath.Base(path))
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return absolute
 }

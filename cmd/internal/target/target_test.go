@@ -15,15 +15,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// guarded is a file whose verb was given these words.
-func guarded(t *testing.T, path string, words ...string) *File {
+// guardedFile is a file whose verb was given these words.
+func guardedFile(t *testing.T, path string, words ...string) *File {
 	t.Helper()
 	var f File
 	root := &cobra.Command{Use: "test", RunE: func(*cobra.Command, []string) error { return nil },
 		Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true}
 	root.Flags().VarP(&f, "output", "o", "")
 	f.Name("--output")
-	Guard(root, func([]byte) bool { return true })
+	Guard(root, func(string) bool { return true })
 	root.SetArgs(words)
 	if err := root.Execute(); err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func guarded(t *testing.T, path string, words ...string) *File {
 
 func write(t *testing.T, path string, render func(io.Writer) error) error {
 	t.Helper()
-	return guarded(t, path).Write(render)
+	return guardedFile(t, path).Write(render)
 }
 
 func putText(text string) func(io.Writer) error {
@@ -165,7 +165,7 @@ func TestUnwritableFolderIsFoundFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "result")
-	if err := guarded(t, path).check(); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrRefused) ||
+	if err := guardedFile(t, path).check(); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrRefused) ||
 		!strings.Contains(err.Error(), path) {
 		t.Errorf("%v, want one about %s, which is no usage error", err, path)
 	}
