@@ -30,14 +30,14 @@ type benchOptions struct {
 	Server       flags.Value[[]string]        `flag:"server" usage:"server 'COMMAND', started before and stopped after the client"`
 	Client       flags.Value[[]string]        `flag:"client" usage:"measured 'COMMAND' with --server, instead of a command after --"`
 	Ready        string                       `flag:"ready" usage:"'URL' that answers 2xx when the server is ready"`
-	Control      string                       `flag:"control" usage:"measure by --client a server that runs and follows this 'DIR', its MOEBALANCE_CONTROL"`
-	Reset        string                       `flag:"reset" usage:"'URL' to POST to before each run of --client, to empty the server's caches"`
+	Control      string                       `flag:"control" usage:"--client measures a server that runs with this 'DIR' as MOEBALANCE_CONTROL"`
+	Reset        string                       `flag:"reset" usage:"'URL' to POST to before each run of --client, to empty caches"`
 	ReadyTimeout time.Duration                `flag:"ready-timeout" usage:"maximum wait for --ready"`
 	Points       string                       `flag:"points" usage:"measure both arms at each load, 'NAME=A,B' or NAME=A-B: {NAME} in the command"`
 	Arms         []string                     `flag:"arm" usage:"'NAME=SPEC' of a further arm, a router or 'VARIABLE=VALUE --flag'; NAME alone is a build"`
 
-	Launches  int           `flag:"launches" usage:"launches that switch between the arms inside (--treatment hook)"`
-	Blocks    int           `flag:"blocks" usage:"blocks of segments in each of --launches: ABBA, then BAAB"`
+	Launches  int           `flag:"launches" usage:"launches that hold both arms (--treatment hook)"`
+	Blocks    int           `flag:"blocks" usage:"blocks in each of --launches: ABBA, then BAAB"`
 	Pairs     int           `flag:"pairs" usage:"pairs of launches, one per arm"`
 	WarmUps   int           `flag:"warm-up" usage:"untimed launches of each arm before the first pair"`
 	Seed      uint64        `flag:"seed" usage:"seed of the launch order (default drawn, and stored)"`
@@ -56,7 +56,7 @@ type benchOptions struct {
 	Metrics      []string                `flag:"metric" usage:"a reported metric's 'NAME', or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path"`
 	Output       string                  `flag:"result" usage:"report 'FILE' (with {out} in its path), instead of stdout"`
 	IterationLog string                  `flag:"iteration-log" usage:"iteration log 'FILE' (with {out} in its path), if it is not printed"`
-	Threshold    flags.Share             `flag:"threshold" usage:"gain that counts as significant: 10% and 0.1 are the same"`
+	Threshold    flags.Share             `flag:"threshold" usage:"gain that counts as significant"`
 
 	Campaign       target.Folder `flag:"campaign" usage:"new campaign 'DIR' (default moebalance-bench-DATE-TIME)"`
 	Resume         string        `flag:"resume" usage:"continue the campaign in this 'DIR', or print its result"`

@@ -27,7 +27,7 @@ const defaultThreshold = 0.10
 
 // resultFlags are the flags of every verb that yields data.
 type resultFlags struct {
-	Format flags.Value[output.Format] `flag:"format" usage:"text, json, csv or md (default as the name after -o ends)"`
+	Format flags.Value[output.Format] `flag:"format" usage:"text, json, csv or md; else as the name after -o ends"`
 	JSON   bool                       `flag:"json" usage:"the same as --format json"`
 	Table  string                     `flag:"table" usage:"print this table only: notes, "`
 	Brief  bool                       `flag:"brief" usage:"print the answer alone, in one line of text"`

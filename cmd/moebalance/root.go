@@ -142,7 +142,7 @@ func rootCmd() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	for _, topic := range []string{"numbers", "formats", "exit-codes", "proof", "loader"} {
+	for _, topic := range []string{"campaigns", "numbers", "formats", "exit-codes", "proof", "loader"} {
 		root.AddCommand(verb(topic, cobra.NoArgs, nil, nil)) // a page of help that belongs to no verb
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: cobra.NoArgs, Example: "  moebalance version",

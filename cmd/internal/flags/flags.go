@@ -6,6 +6,7 @@ package flags
 import (
 	"errors"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,9 +102,11 @@ func (v *Value[T]) Type() string { return "string" }
 // Words are what the shell completes.
 func (v *Value[T]) Words() []string { return v.words }
 
+// placeholder is the word in quotes that stands for a flag's value: "write to this 'FILE'".
+var placeholder = regexp.MustCompile(`'([A-Z][^']*)'(.*)$`)
+
 // Bind makes a flag of each field of a struct, and of the structs that it embeds, that has the tag
-// `flag:"name,letter"`. The tag usage is its line of help, with the word for the value in single
-// quotes; what the field holds is the default.
+// `flag:"name,letter"`. The tag usage is its line of help; what the field holds is the default.
 func Bind(c *cobra.Command, options any) { bindFields(c, reflect.ValueOf(options).Elem()) }
 
 func bindFields(c *cobra.Command, options reflect.Value) {
@@ -113,7 +116,7 @@ func bindFields(c *cobra.Command, options reflect.Value) {
 		switch {
 		case name != "":
 			into := at.Addr().Interface()
-			bind(c.Flags(), into, name, letter, strings.ReplaceAll(field.Tag.Get("usage"), "'", "`"))
+			bind(c.Flags(), into, name, letter, placeholder.ReplaceAllString(field.Tag.Get("usage"), "`$1`$2"))
 			if value, ok := into.(interface{ Words() []string }); ok {
 				Complete(c, name, value.Words()...)
 			}
