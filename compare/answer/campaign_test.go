@@ -23,7 +23,7 @@ func launchesOf(launches ...[]float64) gain.Result {
 				if side ^= b % 2; side == 1 {
 					value *= math.Exp(log)
 				}
-				c.Launches = append(c.Launches, gain.Launch{Pair: i, Block: b, Arm: gain.Arms[side],
+				c.Measurements = append(c.Measurements, gain.Measurement{Unit: i, Block: b, Arm: gain.Arms[side],
 					Position: 4*b + place, Status: gain.StatusOK, Value: value})
 			}
 		}

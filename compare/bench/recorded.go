@@ -17,7 +17,7 @@ import (
 func Recorded(c *Campaign) gain.Campaign {
 	differences, compared := c.allDifferences()
 	r := converter{spec: c.Spec}
-	var launches []gain.Launch
+	var launches []gain.Measurement
 	for _, l := range c.Launches {
 		if l.Kind == Timed && len(l.Attempts) > 0 {
 			launches = append(launches, r.launches(l)...)
@@ -35,7 +35,7 @@ func Recorded(c *Campaign) gain.Campaign {
 	}
 	return gain.Campaign{
 		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
-		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Launches: launches,
+		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: launches,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: c.Spec.Confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(),
 		Compared:    compared,
@@ -53,14 +53,14 @@ type converter struct {
 }
 
 // launches are a launch that was started, once for each of its points.
-func (r *converter) launches(l Launch) (launches []gain.Launch) {
+func (r *converter) launches(l Launch) (launches []gain.Measurement) {
 	if r.spec.Design.Within() {
 		return r.segments(l)
 	}
 	last := l.Attempts[len(l.Attempts)-1]
 	for i, view := range last.pointAttempts() {
 		j := r.measured(view)
-		j.Pair, j.Arm, j.Position, j.Note = l.Pair, l.Arm, l.Position, attemptNote(l)
+		j.Unit, j.Arm, j.Position, j.Note = l.Pair, l.Arm, l.Position, attemptNote(l)
 		if len(last.Points) > 0 {
 			j.Point = points.Number(last.Points[i].Value)
 		} else if l.Point != "" {
@@ -72,9 +72,9 @@ func (r *converter) launches(l Launch) (launches []gain.Launch) {
 }
 
 // measured is what an attempt reported, or why there is nothing of it to judge.
-func (r *converter) measured(a Attempt) gain.Launch {
+func (r *converter) measured(a Attempt) gain.Measurement {
 	if a.Result == nil {
-		return gain.Launch{Status: string(a.State)}
+		return gain.Measurement{Status: string(a.State)}
 	}
 	name := r.spec.Metric
 	if name == "" {
@@ -82,16 +82,16 @@ func (r *converter) measured(a Attempt) gain.Launch {
 	}
 	m, ok := a.Result.Metric(name)
 	if !ok {
-		return gain.Launch{Status: "without " + name}
+		return gain.Measurement{Status: "without " + name}
 	}
 	if r.metric == (gain.Metric{}) {
 		r.metric, r.format, r.ranks = m.Metric, a.Result.Format, max(r.spec.Ranks, a.Result.Proof.Ranks)
 	}
 	if r.metric != m.Metric || r.format != a.Result.Format {
-		return gain.Launch{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition,
+		return gain.Measurement{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition,
 			a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
 	}
-	return LaunchOf(*a.Result, m)
+	return MeasurementOf(*a.Result, m)
 }
 
 // attemptNote tells of the attempts that failed.
@@ -105,10 +105,10 @@ func attemptNote(l Launch) string {
 	return strings.Join(notes, "; ")
 }
 
-// LaunchOf is a launch by its report, compared by one of the report's metrics. Its
+// MeasurementOf is a launch by its report, compared by one of the report's metrics. Its
 // pair, arm and position are for the caller to fill in.
-func LaunchOf(r metrics.Result, compared metrics.Metric) gain.Launch {
-	l := gain.Launch{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r), Setup: r.Setup}
+func MeasurementOf(r metrics.Result, compared metrics.Metric) gain.Measurement {
+	l := gain.Measurement{Status: gain.StatusOK, Value: compared.Value.Float64(), Work: reportedWork(r), Setup: r.Setup}
 	for _, m := range r.Metrics {
 		if m.Name != compared.Name && m.Value.Defined() {
 			l.Secondary = append(l.Secondary, gain.Reported{Metric: m.Metric, Value: m.Value.Float64()})

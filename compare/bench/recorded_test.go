@@ -55,8 +55,8 @@ func TestRecorded(t *testing.T) {
 		status, note   string
 	}
 	var rows []row
-	for _, l := range got.Launches {
-		rows = append(rows, row{l.Position, l.Pair, l.Status, l.Note})
+	for _, l := range got.Measurements {
+		rows = append(rows, row{l.Position, l.Unit, l.Status, l.Note})
 		if want := c.Launches[l.Position]; l.Arm != want.Arm {
 			t.Errorf("launch %d: arm %s", l.Position, l.Arm)
 		}
@@ -70,7 +70,7 @@ func TestRecorded(t *testing.T) {
 	if !reflect.DeepEqual(rows, want) {
 		t.Errorf("launches\n%+v\nwant\n%+v", rows, want)
 	}
-	first := got.Launches[0]
+	first := got.Measurements[0]
 	if first.Value != 100 || !reflect.DeepEqual(first.Work, map[string]float64{gain.WorkRequests: 5}) ||
 		!reflect.DeepEqual(first.Secondary,
 			[]gain.Reported{{Metric: gain.Metric{Name: "ttft", Unit: "ms", Definition: "ttft/d"}, Value: 3}}) {

@@ -335,11 +335,11 @@ func (a Attempt) underOrders(arm gain.Arm) (attempts []Attempt) {
 }
 
 // segments are those of a launch that holds all arms, to be judged.
-func (r *converter) segments(l Launch) (launches []gain.Launch) {
+func (r *converter) segments(l Launch) (launches []gain.Measurement) {
 	last := l.Attempts[len(l.Attempts)-1]
 	note := attemptNote(l)
 	if last.State != Finished && last.State != Running && last.State != Ran {
-		return []gain.Launch{{Pair: l.Pair, Arm: gain.Normal, Status: string(last.State), Note: note,
+		return []gain.Measurement{{Unit: l.Pair, Arm: gain.Normal, Status: string(last.State), Note: note,
 			Position: gain.UnknownPosition}}
 	}
 	for _, s := range last.Segments {
@@ -348,9 +348,9 @@ func (r *converter) segments(l Launch) (launches []gain.Launch) {
 		}
 		j := r.measured(Attempt{State: last.State, Result: s.Result})
 		if !s.Counts {
-			j = gain.Launch{Status: "lost its router: measured again"}
+			j = gain.Measurement{Status: "lost its router: measured again"}
 		}
-		j.Pair, j.Block, j.Arm, j.Position, j.Note = l.Pair, s.Block, gain.Arm(s.Arm), len(launches), note
+		j.Unit, j.Block, j.Arm, j.Position, j.Note = l.Pair, s.Block, gain.Arm(s.Arm), len(launches), note
 		if s.Point != "" {
 			j.Point = points.Number(s.Point)
 		}

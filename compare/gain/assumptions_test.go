@@ -13,21 +13,21 @@ func TestAssumptionsAreChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		check       string
 		pairs       int
-		spoil       func(rng *rand.Rand, launches []Launch)
+		spoil       func(rng *rand.Rand, launches []Measurement)
 		least, most float64 // share of campaigns with the warning
 	}{
 		"noise alone, outliers": {CheckOutliers, 8, nil, 0, 0.05},
 		"noise alone, repeats":  {CheckRepeats, 8, nil, 0, 0.07},
 		"noise alone, carry":    {CheckCarryOver, 8, nil, 0, 0.09},
-		"an outlier in one arm": {CheckOutliers, 8, func(_ *rand.Rand, l []Launch) { l[5].Value *= 0.8 }, 0.95, 1},
-		"carry-over of one arm": {CheckCarryOver, 12, func(_ *rand.Rand, l []Launch) {
+		"an outlier in one arm": {CheckOutliers, 8, func(_ *rand.Rand, l []Measurement) { l[5].Value *= 0.8 }, 0.95, 1},
+		"carry-over of one arm": {CheckCarryOver, 12, func(_ *rand.Rand, l []Measurement) {
 			for i := 1; i < len(l); i++ {
 				if l[i-1].Arm == Perfect && l[i].Arm == Normal {
 					l[i].Value *= 0.95
 				}
 			}
 		}, 0.6, 1},
-		"gains that drift": {CheckRepeats, 20, func(rng *rand.Rand, l []Launch) {
+		"gains that drift": {CheckRepeats, 20, func(rng *rand.Rand, l []Measurement) {
 			last := rng.NormFloat64()
 			for i := range l {
 				if i%2 == 0 {
@@ -96,7 +96,7 @@ func TestVerdictOnOutliers(t *testing.T) {
 		launches := paired(gains...)
 		for i := range launches {
 			launches[i].Value *= math.Exp(0.005 * rng.NormFloat64())
-			if launches[i].Arm == Normal && launches[i].Pair%3 == 0 && launches[i].Pair/3 < slow {
+			if launches[i].Arm == Normal && launches[i].Unit%3 == 0 && launches[i].Unit/3 < slow {
 				launches[i].Value *= 0.7
 			}
 		}

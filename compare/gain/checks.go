@@ -11,15 +11,21 @@ import (
 	"github.com/moebalance/moebalance/compare/stats"
 )
 
-// The names of Judge's checks; stable, for programs.
+// The names of the checks; stable, for programs.
 const (
 	CheckProof       = "treatment_proved"
 	CheckDifference  = "only_one_difference"
 	CheckWork        = "equal_work"
 	CheckPairs       = "complete_pairs"
+	CheckBlocks      = "complete_blocks"
 	CheckOrder       = "balanced_order"
 	CheckOrderEffect = "order_effect"
 	CheckDrift       = "drift"
+	CheckOutliers    = "outliers"
+	CheckSegments    = "outlying_segments"
+	CheckRepeats     = "independent_pairs"
+	CheckCarryOver   = "carry_over"
+	CheckCopies      = "copied_values"
 	CheckSign        = "sign_of_gain"
 	CheckExplained   = "explained_gain"
 	CheckOneRank     = "one_rank"
@@ -31,39 +37,48 @@ const (
 // driftLevel is the level of the tests of order effect and drift.
 const driftLevel = 0.05
 
-func (c Campaign) checks(pairs, complete []pairResult, logs logGains, r Result, outliers Check) []Check {
-	var checks []Check
-	if !c.Builds.Named() {
+// leading are the checks that a reader has to know of before the gain, where they warn.
+var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate, CheckCopies}
+
+func (c Check) leads() bool { return slices.Contains(leading, c.Name) || c.undoes() }
+
+// undoes reports a check whose warning undoes a verdict: so many attempts failed that what fails may choose
+// the result, or the values are copies.
+func (c Check) undoes() bool {
+	return c.Name == CheckCopies || c.Name == CheckAttempts && c.Args["why"] == "selected"
+}
+
+// check answers whether the arms of a comparison may be compared, and what disturbs it.
+func (c *comparison) check() (checks []Check) {
+	if !c.builds() {
 		checks = append(checks, c.checkProof())
 	}
-	checks = append(checks, c.checkDifferences(), c.checkWork(pairs))
-	if c.Design == WithinLaunch {
-		checks = append(checks, c.checksWithin(complete, r.Launches, outliers)...)
+	checks = append(checks, c.checkDifferences(), c.checkWork())
+	if c.within() {
+		checks = append(checks, c.checkBlocks(), c.checkReversed(), orderEffect(c.orderWithin()), c.checkDrift())
+		checks = append(append(checks, c.falls...), c.checkRepeats())
 	} else {
-		checks = append(checks,
-			checkPairs(r.Pairs),
-			c.checkOrder(logs),
-			orderEffect(stats.OrderEffect(logs.normalFirst, logs.perfectFirst, c.Confidence)),
-			c.checkDrift(complete),
-			outliers,
-			checkRepeats(complete),
-			c.checkCarryOver(complete),
-		)
+		orders := c.orders(c.whole, primary)
+		checks = append(checks, c.checkPairs(), c.checkOrder(orders), orderEffect(orders.effect(c.Confidence)), c.checkDrift())
+		checks = append(append(checks, c.falls...), c.checkRepeats(), c.checkCarryOver())
 	}
-	if c.Builds.Named() {
+	if c.copied() {
+		checks = append(checks, NewCheck(CheckCopies, Warn, "same", "units", len(c.whole)))
+	}
+	if c.builds() {
 		return checks
 	}
 	if c.Ranks == 1 {
 		checks = append(checks, NewCheck(CheckOneRank, Warn, "experts"))
 	}
-	if explained, ok := c.checkExplained(r.Gain); ok {
-		checks = append(checks, explained)
+	if c.Ranks > 1 && c.RankLoad >= 1 && c.gain.Estimate.Defined() {
+		checks = append(checks, c.checkExplained(c.gain))
 	}
-	return append(checks, checkSign(r.Gain))
+	return append(checks, checkSign(c.gain))
 }
 
 // checkProof wants every rank of both arms proved.
-func (c Campaign) checkProof() Check {
+func (c *Campaign) checkProof() Check {
 	missing := c.unproved()
 	switch {
 	case len(missing) > 0:
@@ -77,7 +92,7 @@ func (c Campaign) checkProof() Check {
 }
 
 // balance is the grade of the weakest proof, None where a rank is unproved.
-func (c Campaign) balance() Grade {
+func (c *Campaign) balance() Grade {
 	if len(c.unproved()) > 0 {
 		return None
 	}
@@ -89,7 +104,7 @@ func (c Campaign) balance() Grade {
 }
 
 // unproved names, for each arm, the ranks without proof and what they lack.
-func (c Campaign) unproved() []string {
+func (c *Campaign) unproved() []string {
 	var missing []string
 	for _, arm := range Arms {
 		seen := false
@@ -118,11 +133,13 @@ func (c Campaign) unproved() []string {
 	return missing
 }
 
-func (c Campaign) checkDifferences() Check {
+func (c *comparison) checkDifferences() Check {
 	var declared, other []string
 	for _, d := range c.Differences {
-		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.Builds.Called(Normal), d.Normal,
-			c.Builds.Called(Perfect), d.Perfect)
+		if d.Arm != c.arm && (d.Arm != "" || c.further) {
+			continue
+		}
+		text := fmt.Sprintf("%s %s: %s %q, %s %q", d.Kind, d.Name, c.called(0), d.Normal, c.called(1), d.Perfect)
 		if d.Declared {
 			declared = append(declared, text)
 		} else {
@@ -132,38 +149,31 @@ func (c Campaign) checkDifferences() Check {
 	switch {
 	case len(other) > 0:
 		return NewCheck(CheckDifference, Fail, "other", "differences", other)
-	case c.Design == WithinLaunch:
+	case c.within():
 		return NewCheck(CheckDifference, Pass, "within")
 	case !c.Compared:
 		return NewCheck(CheckDifference, Unknown, "unrecorded")
 	case len(declared) > 0:
 		return NewCheck(CheckDifference, Pass, "declared", "differences", declared)
-	case c.Builds.Named():
+	case c.builds():
 		return NewCheck(CheckDifference, Warn, "same")
 	}
 	return NewCheck(CheckDifference, Fail, "untreated")
 }
 
-// checkWork compares what the two launches of each pair did.
-func (c Campaign) checkWork(pairs []pairResult) Check {
-	pairs = slices.DeleteFunc(slices.Clone(pairs), func(s pairResult) bool {
-		return s.normal == nil || s.perfect == nil
-	})
-	names := workNames(pairs)
-	var unequal, half []string // half: what not both launches of a pair reported
-	var in []int               // these pairs
-	for _, s := range pairs {
-		unequal = append(unequal, c.otherSetup(s)...)
-		for _, name := range names {
-			a, inNormal := s.normal.Work[name]
-			b, inPerfect := s.perfect.Work[name]
-			switch {
-			case !inNormal || !inPerfect:
-				half, in = append(half, name), append(in, s.pair.Pair)
-			case name == WorkErrors:
-				unequal = append(unequal, c.tooManyErrors(s, a, b)...)
-			case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
-				unequal = append(unequal, c.differ(s, name, fmt.Sprint(a), fmt.Sprint(b)))
+// checkWork compares what the measurements of each half did.
+func (c *comparison) checkWork() Check {
+	names := c.workNames()
+	var unequal, half []string // half: what not both measurements of a half reported
+	var in []int               // these units
+	for _, u := range c.all {
+		for _, b := range u.blocks {
+			for _, two := range b.halves() {
+				found, lacks := c.unequal(c.name(u, b), two, names)
+				unequal, half = append(unequal, found...), append(half, lacks...)
+				if len(lacks) > 0 {
+					in = append(in, u.number)
+				}
 			}
 		}
 	}
@@ -173,9 +183,9 @@ func (c Campaign) checkWork(pairs []pairResult) Check {
 			never = append(never, name)
 		}
 	}
+	lengths := func(s string) bool { return strings.Contains(s, WorkOutputTokens) }
 	switch {
-	case c.Design == WithinLaunch &&
-		slices.ContainsFunc(unequal, func(s string) bool { return strings.Contains(s, WorkOutputTokens) }):
+	case c.within() && slices.ContainsFunc(unequal, lengths):
 		return NewCheck(CheckWork, Fail, "other_lengths", "differences", each(unequal), "tolerance", c.Tolerance)
 	case len(unequal) > 0:
 		return NewCheck(CheckWork, Fail, "unequal", "differences", each(unequal), "tolerance", c.Tolerance)
@@ -187,6 +197,53 @@ func (c Campaign) checkWork(pairs []pairResult) Check {
 		return NewCheck(CheckWork, Pass, "partly", "names", names, "tolerance", c.Tolerance, "never", never)
 	}
 	return NewCheck(CheckWork, Pass, "equal", "names", names, "tolerance", c.Tolerance)
+}
+
+// unequal says in what two measurements did different work, and what one of them does not tell.
+func (c *comparison) unequal(where string, two [2]*Measurement, names []string) (found, lacks []string) {
+	differ := func(name string, a, b any) {
+		found = append(found, fmt.Sprintf("%s: %s: %s %v, %s %v", where, name, c.called(0), a, c.called(1), b))
+	}
+	for _, name := range slices.Sorted(maps.Keys(two[0].Setup)) {
+		a, b := two[0].Setup[name], two[1].Setup[name]
+		may := c.builds() && (name == "backend" || name == "quantization") // of one model, run otherwise
+		if b != "" && a != b && !may {
+			differ(name, a, b)
+		}
+	}
+	for _, name := range names {
+		a, inNormal := two[0].Work[name]
+		b, inOther := two[1].Work[name]
+		tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > c.Tolerance*m.Work[WorkRequests] }
+		switch {
+		case !inNormal || !inOther:
+			lacks = append(lacks, name)
+		case name == WorkErrors: // of requests: without their number any error is too many
+			if tooMany(two[0]) || tooMany(two[1]) {
+				differ(name, a, b)
+			}
+		case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
+			differ(name, a, b)
+		}
+	}
+	return found, lacks
+}
+
+// workNames lists what any measurement that is compared reported, in order.
+func (c *comparison) workNames() []string {
+	names := map[string]bool{}
+	for _, u := range c.all {
+		for _, b := range u.blocks {
+			for _, two := range b.halves() {
+				for _, m := range two {
+					for name := range m.Work {
+						names[name] = true
+					}
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // each are the texts, each once.
@@ -202,83 +259,111 @@ func each(texts []string) (once []string) {
 // set are the values in order, each once.
 func set[T cmp.Ordered](values []T) []T { return slices.Compact(slices.Sorted(slices.Values(values))) }
 
-// differ names a pair, and what of its launches differs.
-func (c Campaign) differ(s pairResult, name, normal, perfect string) string {
-	return fmt.Sprintf("%s: %s: %s %s, %s %s", s.name(), name, c.Builds.Called(Normal), normal,
-		c.Builds.Called(Perfect), perfect)
-}
-
-// name is that of the pair, or of the launch and block that the segments are of.
-func (s pairResult) name() string {
-	if s.half {
-		return fmt.Sprintf("launch %d, block %d", s.pair.Pair, s.normal.Block+1)
-	}
-	return fmt.Sprintf("pair %d", s.pair.Pair)
-}
-
-// otherSetup lists what the reports of a pair say differently. Builds are of one model, and
-// may run it otherwise.
-func (c Campaign) otherSetup(s pairResult) (out []string) {
-	for _, name := range slices.Sorted(maps.Keys(s.normal.Setup)) {
-		a, b := s.normal.Setup[name], s.perfect.Setup[name]
-		if may := c.Builds.Named() && (name == "backend" || name == "quantization"); b != "" && a != b && !may {
-			out = append(out, c.differ(s, name, a, b))
-		}
-	}
-	return out
-}
-
-// workNames lists what any launch of the pairs reported, in order.
-func workNames(pairs []pairResult) []string {
-	names := map[string]bool{}
-	for _, s := range pairs {
-		for _, l := range s.launches() {
-			for name := range l.Work {
-				names[name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// tooManyErrors lists the launches whose failed requests exceed the tolerance
-// of their requests; without a count of requests any error is too many.
-func (c Campaign) tooManyErrors(s pairResult, normal, perfect float64) []string {
-	for i, errors := range []float64{normal, perfect} {
-		if errors > c.Tolerance*s.launches()[i].Work[WorkRequests] {
-			return []string{c.differ(s, WorkErrors, fmt.Sprint(normal), fmt.Sprint(perfect))}
-		}
-	}
-	return nil
-}
-
-func checkPairs(pairs []Pair) Check {
+func (c *comparison) checkPairs() Check {
 	var open []int
-	complete := 0
-	for _, p := range pairs {
-		switch p.Status {
-		case PairComplete:
-			complete++
-		case PairIncomplete:
-			open = append(open, p.Pair)
+	for _, u := range c.all {
+		if !u.blocks[0].complete {
+			open = append(open, u.number)
 		}
 	}
 	if len(open) > 0 {
-		return NewCheck(CheckPairs, Warn, "open", "complete", complete, "pairs", open)
+		return NewCheck(CheckPairs, Warn, "open", "complete", len(c.whole), "pairs", open)
 	}
-	return NewCheck(CheckPairs, Pass, "all", "complete", complete)
+	return NewCheck(CheckPairs, Pass, "all", "complete", len(c.whole))
 }
 
-func (c Campaign) checkOrder(logs logGains) Check {
-	ab, ba := len(logs.normalFirst), len(logs.perfectFirst)
-	normal, perfect := c.Builds.Called(Normal), c.Builds.Called(Perfect)
+// checkBlocks counts the blocks, and those that drop out.
+func (c *comparison) checkBlocks() Check {
+	var without []int // launches with a block that drops out
+	blocks, open := 0, 0
+	for _, u := range c.all {
+		for _, b := range u.blocks {
+			if blocks++; !b.complete {
+				open, without = open+1, append(without, u.number)
+			}
+		}
+	}
+	if open > 0 {
+		return NewCheck(CheckBlocks, Warn, "open", "open", open, "blocks", blocks, "launches", set(without))
+	}
+	return NewCheck(CheckBlocks, Pass, "all", "blocks", blocks, "launches", len(c.all))
+}
+
+func (c *comparison) checkOrder(orders byOrder) Check {
+	ab, ba := len(orders.normalFirst), len(orders.otherFirst)
 	switch {
 	case ab+ba == 0:
 		return NewCheck(CheckOrder, Unknown, "unrecorded")
 	case ab-ba < -1 || ab-ba > 1:
-		return NewCheck(CheckOrder, Warn, "uneven", "one", normal, "other", perfect, "first", ab, "second", ba)
+		return NewCheck(CheckOrder, Warn, "uneven", "one", c.called(0), "other", c.called(1), "first", ab, "second", ba)
 	}
-	return NewCheck(CheckOrder, Pass, "even", "one", normal, "other", perfect, "first", ab, "second", ba)
+	return NewCheck(CheckOrder, Pass, "even", "one", c.called(0), "other", c.called(1), "first", ab, "second", ba)
+}
+
+// checkReversed wants each block to be an order and its reverse, in which drift cancels.
+func (c *comparison) checkReversed() Check {
+	var uneven []int // launches
+	first := map[byte]int{}
+	for _, u := range c.all {
+		for _, b := range u.blocks {
+			if !b.complete {
+				continue
+			}
+			if first[b.order[0]]++; !even(b.order) {
+				uneven = append(uneven, u.number)
+			}
+		}
+	}
+	switch {
+	case len(first) == 0:
+		return NewCheck(CheckOrder, Unknown, "no_block")
+	case len(uneven) > 0:
+		return NewCheck(CheckOrder, Warn, "not_reversed", "launches", set(uneven))
+	}
+	return NewCheck(CheckOrder, Pass, "reversed", "normal_first", first['A'], "perfect_first", first['B'])
+}
+
+// even reports whether both arms of an order have the same mean position: ABBA, and not AABB.
+func even(order string) bool {
+	sum := 0
+	for i, arm := range order {
+		if arm == 'A' {
+			sum += 2*i - (len(order) - 1)
+		}
+	}
+	return sum == 0
+}
+
+func (o byOrder) effect(confidence float64) stats.TTest {
+	return stats.OrderEffect(o.normalFirst, o.otherFirst, confidence)
+}
+
+// orderWithin is what running second within half a block changes, by launch, or by block of the only one.
+func (c *comparison) orderWithin() stats.TTest {
+	var effects, blocks []float64
+	for _, u := range c.whole {
+		blocks = nil
+		for _, b := range u.blocks {
+			var halves byOrder
+			for _, two := range b.halves() {
+				order := "AB"
+				if two[0].Position > two[1].Position {
+					order = "BA"
+				}
+				halves.add(c.blockLog(block{sides: [2][]*Measurement{{two[0]}, {two[1]}}}, primary), order)
+			}
+			if effect := (mean(halves.normalFirst) - mean(halves.otherFirst)) / 2; b.complete && !math.IsNaN(effect) {
+				blocks = append(blocks, effect)
+			}
+		}
+		if len(blocks) > 0 {
+			effects = append(effects, stats.Center(blocks))
+		}
+	}
+	if len(effects) == 1 {
+		effects = blocks
+	}
+	return stats.PairedT(effects, c.Confidence)
 }
 
 // orderEffect asks whether running second changes the value.
@@ -293,54 +378,115 @@ func orderEffect(e stats.TTest) Check {
 	}
 }
 
-// A course is the values of launches, or of segments, in groups that have a level of their own.
-type course struct {
-	position, log []float64
-	group         []int
-}
-
-func (c *course) add(l *Launch, group int) {
-	if l.Position != UnknownPosition {
-		c.position, c.log = append(c.position, float64(l.Position)), append(c.log, math.Log(l.Value))
-		c.group = append(c.group, group)
+// checkDrift fits one slope to the course of all values, each arm about a level of its own: over the
+// campaign, or where launches hold all arms within each of them. Drift is harmless in a balanced order;
+// when one arm always ran first it cannot be told from the gain.
+func (c *comparison) checkDrift() Check {
+	var position, log []float64
+	var group []int
+	orders := map[string]bool{}
+	for i, u := range c.whole {
+		for _, b := range u.blocks {
+			if !b.complete || b.order == "" {
+				continue
+			}
+			orders[b.order] = true
+			for side, measured := range b.sides {
+				if c.within() {
+					side += 2 * i
+				}
+				for _, m := range measured {
+					if m.Position != UnknownPosition {
+						position, log, group = append(position, float64(m.Position)), append(log, primary(m)), append(group, side)
+					}
+				}
+			}
+		}
 	}
-}
-
-// drift fits one slope to the course. Drift is harmless in a balanced order; when one arm
-// always ran first it cannot be told from the gain.
-func (c course) drift(confidence float64, oneOrder bool) Check {
-	slope := stats.CommonSlope(c.position, c.log, c.group, confidence)
+	slope := stats.CommonSlope(position, log, group, c.Confidence)
 	if math.IsNaN(slope.P) {
 		return NewCheck(CheckDrift, Unknown, "few")
 	}
-	change := fraction(slope.Estimate * (slices.Max(c.position) - slices.Min(c.position)))
+	change := fraction(slope.Estimate * (slices.Max(position) - slices.Min(position)))
 	switch {
 	case slope.P >= driftLevel:
 		return NewCheck(CheckDrift, Pass, "none", "change", change, "p", slope.P)
-	case oneOrder:
+	case len(orders) == 1 && !c.within():
 		return NewCheck(CheckDrift, Fail, "confounded", "change", change, "p", slope.P)
 	}
 	return NewCheck(CheckDrift, Warn, "balanced", "change", change, "p", slope.P)
 }
 
-// checkDrift is over the campaign, or where launches hold all arms within each of them.
-func (c Campaign) checkDrift(complete []pairResult) Check {
-	var course course
-	orders := map[string]bool{}
-	for i, s := range complete {
-		if s.blocks == nil && s.pair.Order != "" {
-			orders[s.pair.Order] = true
-			for arm, l := range s.launches() {
-				course.add(l, arm)
-			}
+// checkRepeats asks whether the gains of successive units are alike, by their lag-1
+// autocorrelation about the mean of their order, which is −1/n ± 1/√n where they are
+// independent.
+func (c *comparison) checkRepeats() Check {
+	var residuals []float64
+	byOrder := map[string][]float64{}
+	for _, u := range c.whole {
+		byOrder[c.order(u)] = append(byOrder[c.order(u)], u.log)
+	}
+	for _, u := range c.whole {
+		residuals = append(residuals, u.log-mean(byOrder[c.order(u)]))
+	}
+	products, squares := 0.0, 0.0
+	for i, e := range residuals {
+		squares += e * e
+		if i > 0 {
+			products += e * residuals[i-1]
 		}
-		for half := range s.halves() {
-			for arm, l := range half.launches() {
-				course.add(l, 2*i+arm)
+	}
+	n := float64(len(residuals))
+	r := products / squares
+	switch {
+	case n < 6 || squares == 0:
+		return NewCheck(CheckRepeats, Unknown, "few")
+	case (r+1/n)*math.Sqrt(n) > 1.96:
+		return NewCheck(CheckRepeats, Warn, "alike", "r", r)
+	}
+	return NewCheck(CheckRepeats, Pass, "none", "r", r)
+}
+
+// checkCarryOver asks whether what a launch leaves behind differs by arm: then the two
+// launches of a pair are together faster in one order than in the other.
+func (c *comparison) checkCarryOver() Check {
+	var sums byOrder
+	for _, u := range c.whole {
+		two := u.blocks[0].halves()[0]
+		sums.add((primary(two[0])+primary(two[1]))/2, c.order(u))
+	}
+	e := sums.effect(c.Confidence)
+	status, why := Pass, "none"
+	switch {
+	case !e.Defined():
+		return NewCheck(CheckCarryOver, Unknown, "few")
+	case e.P(0) < driftLevel:
+		status, why = Warn, "shown"
+	}
+	return NewCheck(CheckCarryOver, status, why, "one", c.called(0), "other", c.called(1), "change",
+		fraction(2*e.Estimate), "p", e.P(0))
+}
+
+// copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
+// that holds all arms. Copies, or a report of too few digits, know nothing of what launches differ.
+func (c *comparison) copied() bool {
+	var earlier [2]float64
+	for i, u := range c.whole {
+		if i == 0 || c.within() {
+			earlier = [2]float64{}
+		}
+		for _, b := range u.blocks {
+			for side, measured := range b.sides {
+				for _, m := range measured {
+					if earlier[side] != 0 && earlier[side] != m.Value {
+						return false
+					}
+					earlier[side] = m.Value
+				}
 			}
 		}
 	}
-	return course.drift(c.Confidence, len(orders) == 1)
+	return len(c.whole) > 1
 }
 
 // checkSign flags a perfect router that is slower, which balance alone cannot
@@ -357,14 +503,11 @@ func checkSign(g Gain) Check {
 
 // checkExplained compares the gain with the most that even ranks can give: a step takes as
 // long as its busiest rank, so at most max/mean − 1 of their load, where all of the step is
-// expert compute. False where that is not known, or there is one rank.
-func (c Campaign) checkExplained(g Gain) (Check, bool) {
+// expert compute. A gain whose whole interval is above that has another cause.
+func (c *Campaign) checkExplained(g Gain) Check {
 	most := c.RankLoad - 1
-	switch {
-	case c.Ranks < 2 || !(c.RankLoad >= 1) || !g.Estimate.Defined():
-		return Check{}, false
-	case g.Estimate > most && !(g.Low <= 0):
-		return NewCheck(CheckExplained, Warn, "more", "gain", g.Estimate, "most", most, "load", c.RankLoad), true
+	if g.Low > most {
+		return NewCheck(CheckExplained, Warn, "more", "gain", g.Estimate, "most", most, "load", c.RankLoad)
 	}
-	return NewCheck(CheckExplained, Pass, "enough", "most", most, "load", c.RankLoad), true
+	return NewCheck(CheckExplained, Pass, "enough", "most", most, "load", c.RankLoad)
 }

@@ -12,10 +12,10 @@ import (
 
 func TestInvalidCampaigns(t *testing.T) {
 	work := func(c Campaign, i int, name string, v float64) {
-		if c.Launches[i].Work == nil {
-			c.Launches[i].Work = map[string]float64{}
+		if c.Measurements[i].Work == nil {
+			c.Measurements[i].Work = map[string]float64{}
 		}
-		c.Launches[i].Work[name] = v
+		c.Measurements[i].Work[name] = v
 	}
 	gains := []float64{.19, .2, .21, .22, .18, .2}
 	cases := []struct {
@@ -49,7 +49,7 @@ func TestInvalidCampaigns(t *testing.T) {
 		{"less work", func(c *Campaign) { work(*c, 0, WorkOutputTokens, 1000); work(*c, 1, WorkOutputTokens, 980) },
 			CheckWork, Fail, "pair 0: output_tokens: normal 1000, perfect 980"},
 		{"work within tolerance", func(c *Campaign) {
-			for i := range c.Launches {
+			for i := range c.Measurements {
 				work(*c, i, WorkOutputTokens, float64(1000-10*(i%2)))
 			}
 		}, CheckWork, Pass, "tolerance:0.01"},
@@ -67,7 +67,7 @@ func TestInvalidCampaigns(t *testing.T) {
 			}
 		}, CheckWork, Fail, "pair 0: errors: normal 2, perfect 2"},
 		{"few errors", func(c *Campaign) {
-			for i := range c.Launches {
+			for i := range c.Measurements {
 				work(*c, i, WorkRequests, 100)
 				work(*c, i, WorkErrors, 1)
 			}
@@ -81,15 +81,15 @@ func TestInvalidCampaigns(t *testing.T) {
 			c.Checks = []Check{{Name: "gpus", Status: Fail,
 				Text: "another process on GPU 3"}}
 		}, "gpus", Fail, "GPU 3"},
-		{"a launch failed", func(c *Campaign) { c.Launches[3].Status = "timed out" }, CheckPairs, Warn, "pairs:[1]"},
+		{"a launch failed", func(c *Campaign) { c.Measurements[3].Status = "timed out" }, CheckPairs, Warn, "pairs:[1]"},
 		{"always normal first", func(c *Campaign) {
-			for i := range c.Launches {
-				c.Launches[i].Position = 2*c.Launches[i].Pair + map[Arm]int{Normal: 0, Perfect: 1}[c.Launches[i].Arm]
+			for i := range c.Measurements {
+				c.Measurements[i].Position = 2*c.Measurements[i].Unit + map[Arm]int{Normal: 0, Perfect: 1}[c.Measurements[i].Arm]
 			}
 		}, CheckOrder, Warn, "uneven"},
 		{"order unknown", func(c *Campaign) {
-			for i := range c.Launches {
-				c.Launches[i].Position = UnknownPosition
+			for i := range c.Measurements {
+				c.Measurements[i].Position = UnknownPosition
 			}
 		}, CheckOrder, Unknown, "unrecorded"},
 	}
@@ -130,8 +130,8 @@ func TestDriftThatLooksLikeGain(t *testing.T) {
 	drifting := func(order string) Campaign {
 		rng := rand.New(rand.NewPCG(7, 1))
 		c := valid(paired(make([]float64, 10)...))
-		for i := range c.Launches {
-			l := &c.Launches[i]
+		for i := range c.Measurements {
+			l := &c.Measurements[i]
 			l.Position = i + 5 // warm-up came before
 			l.Arm = map[byte]Arm{'A': Normal, 'B': Perfect}[order[i%len(order)]]
 			l.Value = 100 * math.Exp(0.02*float64(i)+0.0002*rng.NormFloat64())
@@ -155,9 +155,9 @@ func TestDriftThatLooksLikeGain(t *testing.T) {
 // What one pair lacks must not hide what the next one shows.
 func TestChecksGoOnAfterAnIncompletePair(t *testing.T) {
 	c := valid(paired(.19, .2, .21, .22, .18, .2))
-	c.Launches[0].Status = "failed"
+	c.Measurements[0].Status = "failed"
 	for i := range 2 {
-		c.Launches[2+i].Work = map[string]float64{WorkRequests: float64(100 + 50*i)}
+		c.Measurements[2+i].Work = map[string]float64{WorkRequests: float64(100 + 50*i)}
 	}
 	r := Judge(c)
 	if w := check(t, r, CheckWork); w.Status != Fail || !strings.Contains(finding(w), "pair 1") {
@@ -166,9 +166,9 @@ func TestChecksGoOnAfterAnIncompletePair(t *testing.T) {
 	if o := check(t, r, CheckOrder); o.Args["first"] != 2.0 || o.Args["second"] != 3.0 || o.Status != Pass {
 		t.Errorf("order: %+v", o)
 	}
-	for i := range c.Launches { // now pair 5 has no known order, although one position is known
-		if c.Launches[i].Pair == 5 && c.Launches[i].Arm == Normal {
-			c.Launches[i].Position = UnknownPosition
+	for i := range c.Measurements { // now pair 5 has no known order, although one position is known
+		if c.Measurements[i].Unit == 5 && c.Measurements[i].Arm == Normal {
+			c.Measurements[i].Position = UnknownPosition
 		}
 	}
 	r = Judge(c)
@@ -186,8 +186,8 @@ func TestOrderMayBeOffByOne(t *testing.T) {
 		if o := check(t, Judge(c), CheckOrder); o.Status != want {
 			t.Errorf("%d pairs in turns: %+v", pairs, o)
 		}
-		for i := range c.Launches { // the other arm first
-			c.Launches[i].Position = 100 - c.Launches[i].Position
+		for i := range c.Measurements { // the other arm first
+			c.Measurements[i].Position = 100 - c.Measurements[i].Position
 		}
 		if o := check(t, Judge(c), CheckOrder); o.Status != want {
 			t.Errorf("%d pairs in turns, perfect first: %+v", pairs, o)
@@ -228,9 +228,9 @@ func noGain(t *testing.T, what string, r Result) {
 // Ratios of any size keep their logarithm; by way of the gain those below 1e-17 were −∞.
 func TestLogGainOfFarValues(t *testing.T) {
 	c := valid(paired(0.1, 0.2, 0.3, 0.1, 0.2, 0.3))
-	for i := range c.Launches {
-		if c.Launches[i].Arm == Perfect {
-			c.Launches[i].Value *= 1e-20
+	for i := range c.Measurements {
+		if c.Measurements[i].Arm == Perfect {
+			c.Measurements[i].Value *= 1e-20
 		}
 	}
 	if g := Judge(c).Gain; !(g.LogSD < 1) {

@@ -1,13 +1,12 @@
 package gain
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
-	"github.com/moebalance/moebalance/router"
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/moebalance/moebalance/router"
 )
 
 // Point is a load at which both arms were measured.
@@ -42,80 +41,6 @@ type PointGain struct {
 	Dose            *Dose         `json:"dose,omitempty"`
 }
 
-// judgeCurve judges every point alone, with simultaneous intervals: by Bonferroni, which
-// holds however the points of one launch depend on each other. The largest of their
-// statistics would give shorter intervals, from a correlation that few pairs do not show.
-func (c Campaign) judgeCurve() Result {
-	var parts []Result
-	var points []PointGain
-	var labels []string
-	for _, p := range c.Points {
-		part := c
-		part.point, part.Launches = p.Value, slices.DeleteFunc(slices.Clone(c.Launches),
-			func(l Launch) bool { return l.Point != p.Value })
-		r := part.judge(len(c.Points))
-		parts, labels = append(parts, r), append(labels, fmt.Sprintf("%s %g", c.PointName, p.Value))
-		share := r.Share
-		if share != nil && !share.Estimate.Defined() {
-			share = nil
-		}
-		points = append(points, PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, share, r.Dose})
-	}
-	head := 0
-	var pairs []Pair
-	var launches []LaunchGain
-	var checks [][]Check
-	var outliers []Outlier
-	for i, r := range parts {
-		launches = append(launches, r.Launches...)
-		pairs, checks, outliers = append(pairs, r.Pairs...), append(checks, r.Checks), append(outliers, r.Outliers...)
-		if surer(r.Gain, parts[head].Gain) {
-			head = i
-		}
-	}
-	needs := func(r Result) router.Number { // undefined, and so the least, where the verdict stands
-		if r.Verdict == Inconclusive && !r.PairsNeeded.Defined() {
-			return router.Number(math.Inf(1))
-		}
-		return r.PairsNeeded
-	}
-	out, most := parts[head], slices.MaxFunc(parts, func(a, b Result) int { return cmp.Compare(needs(a), needs(b)) })
-	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow,
-		most.PairsNeededHigh
-	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
-	failed := out.fails()
-	out.Outliers = sortOutliers(outliers)
-	out.Pairs, out.Launches, out.Points = pairs, launches, points // each as its own point judges it
-	if failed {
-		return out
-	}
-	out.Crossover = c.crossover(points)
-	out.Verdict = overall(points)
-	return out
-}
-
-// surer reports whether a gain leads another: by its interval's lower end, without intervals by its estimate.
-func surer(a, b Gain) bool {
-	if a.Low.Defined() || b.Low.Defined() {
-		return a.Low > b.Low || !b.Low.Defined()
-	}
-	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
-}
-
-// overall is the verdict of several points: that of all, or significant where one is.
-func overall(points []PointGain) Verdict {
-	verdict := points[0].Verdict
-	for _, p := range points {
-		switch {
-		case p.Verdict == Significant:
-			return Significant
-		case p.Verdict != verdict:
-			verdict = Inconclusive
-		}
-	}
-	return verdict
-}
-
 // Crossover is the load at which the gain changes its sign: below it load balance costs
 // speed, or above it where the gain falls. The logarithm of the gain is interpolated over
 // that of the value between neighboring points, and so are the bounds of its intervals,
@@ -147,7 +72,7 @@ const (
 // LeastPoints is how many points make a curve.
 const LeastPoints = 3
 
-func (c Campaign) crossover(points []PointGain) *Crossover {
+func (c *Campaign) crossover(points []PointGain) *Crossover {
 	x := &Crossover{Name: c.PointName, Value: router.Undefined(), Low: router.Undefined(), High: router.Undefined(),
 		Confidence: c.Confidence}
 	var at, estimate, low, high []float64
@@ -193,5 +118,3 @@ func crossings(at, y []float64) (zeros []float64) {
 	}
 	return zeros
 }
-
-func exp(log float64) router.Number { return router.Number(math.Exp(log)) }

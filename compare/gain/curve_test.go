@@ -12,7 +12,7 @@ import (
 
 // curve is a campaign at points, whose gains (fractions) are given, with a noise per launch.
 func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Campaign {
-	var launches []Launch
+	var launches []Measurement
 	for i := range pairs {
 		arms := []Arm{Normal, Perfect}
 		if i/2%2 != i%2 {
@@ -20,7 +20,7 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Ca
 		}
 		for _, arm := range arms {
 			for j, v := range values {
-				l := Launch{Pair: i, Point: v, Arm: arm, Position: len(launches), Status: StatusOK,
+				l := Measurement{Unit: i, Point: v, Arm: arm, Position: len(launches), Status: StatusOK,
 					Value: 100 * math.Exp(noise*rng.NormFloat64())}
 				if arm == Perfect {
 					l.Value *= 1 + gains[j]
@@ -104,7 +104,8 @@ func TestCrossover(t *testing.T) {
 		{"a gap", fixed(0.1, -0.2, none, 0.2), none, none, none, NoGain},
 		{"no bounds", fixed(none, -0.2, 0.2, 0.6), 0.5, none, none, Crosses},
 	} {
-		x := Campaign{PointName: "n", Criteria: defaults}.crossover(k.points)
+		c := Campaign{PointName: "n", Criteria: defaults}
+		x := c.crossover(k.points)
 		for i, v := range []router.Number{x.Value, x.Low, x.High} {
 			want := []float64{k.value, k.low, k.high}[i]
 			if got := math.Log(float64(v)); math.IsNaN(got) != math.IsNaN(want) || math.Abs(got-want) > 1e-9 {
@@ -120,9 +121,9 @@ func TestCrossover(t *testing.T) {
 // Unequal work at one point leaves the campaign without a gain, and says where.
 func TestCurveWithUnequalWorkAtOnePoint(t *testing.T) {
 	c := curve(rand.New(rand.NewPCG(1, 2)), 6, 0.01, []float64{1, 8}, []float64{0.2, 0.2})
-	for i := range c.Launches {
-		c.Launches[i].Work = map[string]float64{WorkRequests: 10}
-		if l := &c.Launches[i]; l.Point == 8 && l.Arm == Perfect && l.Pair == 3 {
+	for i := range c.Measurements {
+		c.Measurements[i].Work = map[string]float64{WorkRequests: 10}
+		if l := &c.Measurements[i]; l.Point == 8 && l.Arm == Perfect && l.Unit == 3 {
 			l.Work[WorkRequests] = 20
 		}
 	}
@@ -148,9 +149,9 @@ func TestSimultaneousCoverage(t *testing.T) {
 		for range trials {
 			c := curve(rng, 8, 0.01*math.Sqrt(1-shared), []float64{1, 8, 64, 256}, gains)
 			common := map[[2]int]float64{}
-			for i := range c.Launches {
-				l := &c.Launches[i]
-				key := [2]int{l.Pair, slices.Index(Arms[:], l.Arm)}
+			for i := range c.Measurements {
+				l := &c.Measurements[i]
+				key := [2]int{l.Unit, slices.Index(Arms[:], l.Arm)}
 				if _, ok := common[key]; !ok {
 					common[key] = 0.01 * math.Sqrt(shared) * rng.NormFloat64()
 				}
@@ -187,12 +188,12 @@ func TestTokensPerActiveExpert(t *testing.T) {
 // point are: the middle gain is the threshold itself.
 func TestPairsNeededOfPoints(t *testing.T) {
 	judge := func(gains ...float64) Result {
-		var launches []Launch
+		var launches []Measurement
 		for i := range 8 {
 			for j, gain := range gains {
 				noise := 0.02 * float64(1-2*(i/2%2)) // of equal numbers in both orders
 				for at, v := range []float64{100, 100 * (1 + gain) * math.Exp(noise)} {
-					launches = append(launches, Launch{Pair: i, Point: float64(j + 1), Arm: Arms[at], Position: 2*j +
+					launches = append(launches, Measurement{Unit: i, Point: float64(j + 1), Arm: Arms[at], Position: 2*j +
 						(at+i)%2, Status: StatusOK, Value: v})
 				}
 			}

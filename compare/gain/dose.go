@@ -53,7 +53,7 @@ type DoseArm struct {
 
 // dose is the curve of a campaign whose launches hold arms of known loads: those of launches are the
 // gains of the perfect arm and, by their names, of further ones. Nil where two loads are not apart.
-func (c Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
+func (c *Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 	if c.Design != WithinLaunch || len(c.Loads) == 0 {
 		return nil
 	}

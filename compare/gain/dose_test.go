@@ -27,7 +27,7 @@ func dosed(rng *rand.Rand, launches, blocks int, slope, launch, arm, segment flo
 				a := arms[order[min(place, 2*len(arms)-1-place)]]
 				x := base + extra[a] + segment*rng.NormFloat64() -
 					math.Log(1+slope*(float64(c.Loads[a].MaxOverMean)-1))
-				c.Launches = append(c.Launches, Launch{Pair: i, Block: b, Arm: a, Position: 8*b + place, Status: StatusOK,
+				c.Measurements = append(c.Measurements, Measurement{Unit: i, Block: b, Arm: a, Position: 8*b + place, Status: StatusOK,
 					Value: 1000 * math.Exp(x)})
 			}
 		}

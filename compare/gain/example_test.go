@@ -29,9 +29,9 @@ func ExampleJudge() {
 		if pair%2 == 1 {
 			first, second = second, first
 		}
-		c.Launches = append(c.Launches,
-			gain.Launch{Pair: pair, Arm: gain.Normal, Position: first, Status: gain.StatusOK, Value: normal[pair]},
-			gain.Launch{Pair: pair, Arm: gain.Perfect, Position: second, Status: gain.StatusOK, Value: perfect[pair]})
+		c.Measurements = append(c.Measurements,
+			gain.Measurement{Unit: pair, Arm: gain.Normal, Position: first, Status: gain.StatusOK, Value: normal[pair]},
+			gain.Measurement{Unit: pair, Arm: gain.Perfect, Position: second, Status: gain.StatusOK, Value: perfect[pair]})
 	}
 	r := gain.Judge(c)
 	fmt.Println(r.Verdict)
@@ -41,6 +41,6 @@ func ExampleJudge() {
 	fmt.Println(gain.Judge(c).Verdict)
 	// Output:
 	// imbalance significant
-	// 15.9 % to 25.0 %
+	// 15.4 % to 25.0 %
 	// invalid
 }

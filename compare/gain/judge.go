@@ -2,104 +2,192 @@ package gain
 
 import (
 	"cmp"
-	"iter"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
-// Judge turns a campaign into its result: pairs, gain, checks and verdict.
-// Validity comes first: a failed check makes the verdict Invalid whatever the
+// Judge turns a campaign into its result: every arm against the normal one at every point, and what these
+// comparisons say together. Validity comes first: a failed check makes the verdict Invalid whatever the
 // gain, and the gain is still shown, but not of arms that did different work. The same
-// campaign gives the same result, whatever the order of its launches, proofs and differences.
+// campaign gives the same result, whatever the order of its measurements, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
 	c.Design = cmp.Or(c.Design, LaunchPerArm)
-	if len(c.Points) > 0 {
-		return c.judgeCurve()
+	at := c.Points
+	if len(at) == 0 {
+		at = []Point{{}}
 	}
-	return c.judge(1)
+	var parts []Result
+	for _, p := range at {
+		parts = append(parts, c.judgeAt(p.Value))
+	}
+	if len(c.Points) == 0 {
+		return parts[0]
+	}
+	return c.together(parts)
 }
 
-// simultaneous is the confidence of each of so many intervals that hold together at the
-// given one, by Bonferroni.
-func simultaneous(confidence float64, family int) float64 {
-	return 1 - (1-confidence)/float64(family)
-}
-
-// judge judges a campaign at one load, which is one of so many that are judged together.
-func (c Campaign) judge(family int) Result {
-	if len(c.More) > 0 {
-		return c.judgeArms(family)
+// judgeAt is the result of all arms at one point.
+func (c *Campaign) judgeAt(point float64) Result {
+	var all []*comparison
+	for _, arm := range append([]Arm{Perfect}, c.More...) {
+		all = append(all, c.compare(arm, point))
 	}
-	units, pairs, launches := c.units()
-	complete := slices.DeleteFunc(slices.Clone(units), func(s pairResult) bool { return s.pair.Status != PairComplete })
-	rows := make([]Pair, len(units))
-	for i, s := range units {
-		rows[i] = s.pair
+	head := all[0]
+	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
+		Threshold: c.Threshold, Pairs: []Pair{}, Gain: head.gain, Precision: head.precision(), Secondary: head.secondary(),
+		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences}
+	var labels []string
+	var checks [][]Check
+	for _, one := range all {
+		r.add(one)
+		labels, checks = append(labels, string(one.arm)), append(checks, one.checks)
 	}
-	each := simultaneous(c.Confidence, family)
-	outlying, outliers := c.outliers(complete)
-	kept := c.leaveOut(complete, outliers)
-	logs := logsOf(kept, pairResult.logGain)
-	logs.fit = c.fit
-	g := logs.gain(each)
-	r := Result{
-		SchemaVersion: SchemaVersion, Kind: "bench",
-		Command: c.Command, Design: c.Design, Metric: c.Metric, Threshold: c.Threshold,
-		Launches: launches, Pairs: rows, Gain: g.adjusted(family).atLeast(c.least()), Precision: precisionOf(logs, g, each),
-		Outliers: outliers, Secondary: c.secondaryGains(complete, pairs, family),
-		PairsNeeded: router.Undefined(), PairsNeededLow: router.Undefined(), PairsNeededHigh: router.Undefined(),
-		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences,
+	r.Outliers = sortOutliers(r.Outliers)
+	r.Checks = slices.Concat(c.Checks, mergeChecks(labels, checks))
+	if len(all) == 1 {
+		r.Checks = slices.Concat(c.Checks, head.checks)
 	}
-	r.Precision.BlockShare = blockShare(complete, g.LogSD.Float64())
-	r.Checks = append(slices.Clone(c.Checks), c.checks(pairs, complete, logsOf(complete, pairResult.logGain), r, outlying)...)
-	if c.Builds.Named() {
-		r.Arms = []ArmGain{{Name: c.Builds[0], Gain: logGains{}.gain(each)}, {Name: c.Builds[1], Gain: r.Gain}}
-	}
-	if r.fails() {
-		return r
-	}
-	r.Verdict = r.decide(c.leastUnits())
-	if r.decided() && (slices.ContainsFunc(c.Checks, Check.selects) || len(complete)-len(kept) > len(complete)/4) {
-		r.Verdict = Inconclusive // what fails or falls out so often may choose the result
-	}
-	if r.Verdict == Inconclusive && (len(outliers) == 0 || c.Design == WithinLaunch) {
-		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = c.pairsNeeded(logs, each)
+	r.arms(all)
+	r.Dose = c.dose(r.Launches, head.each)
+	r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = head.pairsNeeded()
+	if r.Verdict = head.verdict; r.fails() {
+		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = router.Undefined(), router.Undefined(), router.Undefined()
+		for i := range r.Arms {
+			if r.Arms[i].Name == Perfect {
+				r.Arms[i].Verdict = r.Verdict
+			}
+		}
 	}
 	return r
 }
 
-// sorted is the campaign with copies of its lists in the order of results.
-func (c Campaign) sorted() Campaign {
-	c.Launches = append([]Launch{}, c.Launches...)
-	slices.SortStableFunc(c.Launches, func(a, b Launch) int {
-		return cmp.Or(cmp.Compare(a.Pair, b.Pair), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
-			cmp.Compare(a.Arm, b.Arm))
-	})
-	c.Proof = append([]Proof{}, c.Proof...)
-	slices.SortStableFunc(c.Proof, func(a, b Proof) int {
-		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
-	})
-	c.Differences = append([]Difference{}, c.Differences...)
-	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return c
+// add adds the units of a comparison.
+func (r *Result) add(c *comparison) {
+	for _, u := range c.all {
+		pair, launch := c.rows(u)
+		r.Pairs = append(r.Pairs, pair)
+		if c.within() {
+			r.Launches = append(r.Launches, launch)
+		}
+	}
+	for _, o := range c.outliers {
+		same := func(other Outlier) bool { return other.Launch == o.Launch && other.Pair == o.Pair }
+		if !slices.ContainsFunc(r.Outliers, same) {
+			r.Outliers = append(r.Outliers, o)
+		}
+	}
+}
+
+// rows are a unit as results show it: with the values of a pair, or of a launch's blocks.
+func (c *comparison) rows(u unit) (Pair, LaunchGain) {
+	undefined := router.Undefined()
+	p := Pair{Pair: u.number, Point: router.Number(c.point), Order: c.order(u), Status: PairIncomplete, Normal: undefined,
+		Perfect: undefined, Gain: fraction(u.log)}
+	l := LaunchGain{Launch: u.number, Point: p.Point, Gain: p.Gain}
+	if c.further {
+		p.Arm, l.Arm = c.arm, c.arm
+	}
+	if p.Gain.Defined() {
+		p.Status = PairComplete
+	}
+	var sides [2][]float64
+	var notes []string
+	for _, b := range u.blocks {
+		row := BlockGain{Block: b.number, Order: b.order, Note: b.note, Status: PairIncomplete, Normal: undefined,
+			Perfect: undefined, Gain: undefined}
+		if b.note != "" {
+			notes = append(notes, b.note)
+		}
+		if gained := c.blockLog(b, primary); b.complete && !math.IsNaN(gained) {
+			row.Status, row.Gain = PairComplete, fraction(gained)
+			var logs [2]float64
+			for side := range sides {
+				logs[side] = c.side(b, side)
+				sides[side] = append(sides[side], logs[side])
+			}
+			row.Normal, row.Perfect = exp(logs[0]), exp(logs[1])
+		}
+		l.Blocks = append(l.Blocks, row)
+	}
+	p.Note = strings.Join(notes, "; ")
+	if p.Normal, p.Perfect = exp(mean(sides[0])), exp(mean(sides[1])); !c.within() {
+		p.Normal, p.Perfect = value(u.blocks[0].sides[0]), value(u.blocks[0].sides[1])
+	}
+	return p, l
+}
+
+// side is the mean logarithm of an arm's values in a block, of those that do not fall out.
+func (c *comparison) side(b block, side int) float64 {
+	var logs []float64
+	for _, m := range b.sides[side] {
+		if !c.out[m] {
+			logs = append(logs, primary(m))
+		}
+	}
+	return mean(logs)
+}
+
+// value is that of a launch, undefined of none.
+func value(side []*Measurement) router.Number {
+	if len(side) == 0 {
+		return router.Undefined()
+	}
+	return router.Number(side[0].Value)
+}
+
+// arms lists all arms of two builds, or of a campaign with further ones, with what share of the ceiling
+// these recover.
+func (r *Result) arms(all []*comparison) {
+	head := all[0]
+	none := undecided(0, PairedT)
+	if head.Builds.Named() {
+		r.Arms = []ArmGain{{Name: head.Builds[0], Gain: none}, {Name: head.Builds[1], Gain: r.Gain}}
+	}
+	if len(all) == 1 {
+		return
+	}
+	r.Arms = []ArmGain{{Name: Normal, Gain: none}}
+	for _, one := range all[1:] {
+		r.Arms = append(r.Arms, ArmGain{Name: one.arm, Gain: one.gain, Verdict: one.verdict, Share: one.share(head)})
+	}
+	r.Share = r.Arms[1].Share
+	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: head.verdict})
+}
+
+// share is how much of the gain of another comparison this one recovers, over the units of both.
+func (c *comparison) share(ceiling *comparison) *Share {
+	u := router.Undefined()
+	s := &Share{c.arm, u, u, u, u}
+	var parts, wholes []float64
+	for _, part := range c.whole {
+		for _, whole := range ceiling.whole {
+			if whole.number == part.number {
+				parts, wholes = append(parts, part.log), append(wholes, whole.log)
+			}
+		}
+	}
+	ratio := stats.Ratio(parts, wholes, c.each)
+	if ratio.Defined() && ceiling.gain.Low > 0 && c.gain.Low.Defined() {
+		*s = Share{c.arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
+			router.Number(ratio.Confidence)}
+	}
+	return s
 }
 
 // fails reports failed checks, which make the verdict; arms that did different work have
 // no gain, whatever else failed.
 func (r *Result) fails() bool {
-	if len(r.Failed()) == 0 {
+	refused := refusedBy(r.Checks)
+	if refused == "" {
 		return false
 	}
-	r.Verdict = Invalid
-	if slices.ContainsFunc(r.Checks, func(c Check) bool {
-		return c.Name == CheckWork && c.Status == Fail
-	}) {
-		r.Verdict = NotComparable
+	if r.Verdict = refused; refused == NotComparable {
 		r.withoutGain()
 	}
 	return true
@@ -108,8 +196,7 @@ func (r *Result) fails() bool {
 // withoutGain takes all gains from a result, and what was checked about them; the values of
 // its launches stay.
 func (r *Result) withoutGain() {
-	none := logGains{}.gain(r.Gain.Confidence.Float64())
-	none.N, none.Method = r.Gain.N, r.Gain.Method
+	none := undecided(r.Gain.N, r.Gain.Method)
 	r.Gain, r.Secondary, r.Share, r.Dose, r.Crossover = none, []SecondaryGain{}, nil, nil, nil
 	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
@@ -129,151 +216,89 @@ func (r *Result) withoutGain() {
 	}
 }
 
-// Failed are the failed checks.
-func (r Result) Failed() []Check { return r.with(Fail) }
-
-// Leading are the checks that a reader has to know of before the gain.
-func (r Result) Leading() []Check {
-	return slices.DeleteFunc(r.with(Warn), func(c Check) bool {
-		return !slices.Contains(leading, c.Name) && !c.selects()
-	})
-}
-
-var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}
-
-// selects reports whether so many attempts failed that what fails may choose the result.
-func (c Check) selects() bool { return c.Name == CheckAttempts && c.Args["why"] == "selected" }
-
-func (r Result) with(status CheckStatus) (checks []Check) {
-	for _, c := range r.Checks {
-		if c.Status == status {
-			checks = append(checks, c)
+// together puts the results of all points together: the head is the point whose interval begins highest.
+// The intervals hold simultaneously, by Bonferroni, however the points of one launch depend on each other.
+func (c *Campaign) together(parts []Result) Result {
+	needs := func(r Result) router.Number { // undefined, and so the least, where the verdict stands
+		if r.Verdict == Inconclusive && !r.PairsNeeded.Defined() {
+			return router.Number(math.Inf(1))
+		}
+		return r.PairsNeeded
+	}
+	out, most := parts[0], parts[0]
+	var all Result
+	var labels []string
+	var checks [][]Check
+	for i, r := range parts {
+		p := c.Points[i]
+		all.Pairs, all.Launches = append(all.Pairs, r.Pairs...), append(all.Launches, r.Launches...)
+		all.Outliers = append(all.Outliers, r.Outliers...)
+		labels = append(labels, fmt.Sprintf("%s %g", c.PointName, p.Value))
+		checks = append(checks, r.Checks)
+		share := r.Share
+		if share != nil && !share.Estimate.Defined() {
+			share = nil
+		}
+		all.Points = append(all.Points,
+			PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, share, r.Dose})
+		if surer(r.Gain, out.Gain) {
+			out = r
+		}
+		if cmp.Compare(needs(r), needs(most)) > 0 {
+			most = r
 		}
 	}
-	return checks
-}
-
-// pairResult is one pair with the launches that count.
-type pairResult struct {
-	pair            Pair
-	log             float64 // of the gain, where the pair is complete
-	normal, perfect *Launch
-	half            bool           // it is of segments of one launch
-	blocks          [][]pairResult // halves of the complete ones of a launch that holds all arms, which is no pair itself
-}
-
-// halves are those of all blocks.
-func (s pairResult) halves() iter.Seq[pairResult] { return slices.Values(slices.Concat(s.blocks...)) }
-
-func (s pairResult) logGain() float64 { return s.log }
-
-func (s pairResult) launches() [2]*Launch { return [2]*Launch{s.normal, s.perfect} }
-
-// units are what is repeated, pairs or launches that hold all arms; the pairs of measurements
-// that they consist of; and the launches that hold all arms.
-func (c Campaign) units() (units, pairs []pairResult, launches []LaunchGain) {
-	if c.Design == WithinLaunch {
-		return c.launches()
+	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow,
+		most.PairsNeededHigh
+	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
+	failed := out.fails()
+	out.Pairs, out.Launches, out.Points = all.Pairs, all.Launches, all.Points // each as its own point judges it
+	if out.Outliers = sortOutliers(all.Outliers); !failed {
+		out.Crossover, out.Verdict = c.crossover(all.Points), overall(all.Points)
 	}
-	for pair := range chunks(c.Launches, func(l Launch) int { return l.Pair }) {
-		units = append(units, c.pairResult(pair))
-	}
-	return units, units, nil
+	return out
 }
 
-// chunks are the runs of launches of one key.
-func chunks(launches []Launch, key func(Launch) int) iter.Seq[[]Launch] {
-	return func(yield func([]Launch) bool) {
-		for rest := launches; len(rest) > 0; {
-			n := 1
-			for n < len(rest) && key(rest[n]) == key(rest[0]) {
-				n++
+// surer reports whether a gain leads another: by its interval's lower end, without intervals by its estimate.
+func surer(a, b Gain) bool {
+	if a.Low.Defined() || b.Low.Defined() {
+		return a.Low > b.Low || !b.Low.Defined()
+	}
+	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
+}
+
+// overall is the verdict of several points: that of all, or significant where one is.
+func overall(points []PointGain) Verdict {
+	verdict := points[0].Verdict
+	for _, p := range points {
+		switch {
+		case p.Verdict == Significant:
+			return Significant
+		case p.Verdict != verdict:
+			verdict = Inconclusive
+		}
+	}
+	return verdict
+}
+
+// mergeChecks puts the checks of several parts together: each name once, with its worst
+// status and the parts of it by their labels.
+func mergeChecks(labels []string, parts [][]Check) (merged []Check) {
+	severity := []CheckStatus{Unknown, Pass, Warn, Fail}
+	for i, checks := range parts {
+		for _, c := range checks {
+			at := slices.IndexFunc(merged, func(m Check) bool { return m.Name == c.Name })
+			if at < 0 {
+				at = len(merged)
+				merged = append(merged, Check{Name: c.Name, Status: c.Status})
 			}
-			if !yield(rest[:n]) {
-				return
+			m := &merged[at]
+			if slices.Index(severity, c.Status) > slices.Index(severity, m.Status) {
+				m.Status = c.Status
 			}
-			rest = rest[n:]
+			c.Name = labels[i]
+			m.Parts = append(m.Parts, c)
 		}
 	}
-}
-
-func (c Campaign) pairResult(launches []Launch) (s pairResult) {
-	var notes []string
-	for i := range launches {
-		l := &launches[i]
-		if l.Status == StatusOK {
-			s.record(l)
-		}
-		if note := l.said("launch"); note != "" {
-			notes = append(notes, note)
-		}
-	}
-	s.pair = Pair{
-		Pair: launches[0].Pair, Point: router.Number(c.point), Status: PairIncomplete, Note: strings.Join(notes, "; "),
-		Normal: router.Undefined(), Perfect: router.Undefined(), Gain: router.Undefined(),
-	}
-	s.compare(c.Metric.HigherIsBetter)
-	return s
-}
-
-// said is what a launch's pair, or a segment's block, is noted with.
-func (l Launch) said(what string) string {
-	if l.Status == StatusOK {
-		return l.Note
-	}
-	return strings.TrimSuffix(string(l.Arm)+" "+what+" "+l.Status+": "+l.Note, ": ")
-}
-
-// record keeps the first ok launch of each side.
-func (s *pairResult) record(l *Launch) {
-	var side **Launch
-	switch {
-	case l.Arm == Perfect:
-		side = &s.perfect
-	case l.Arm == Normal:
-		side = &s.normal
-	default:
-		return // of no arm that is compared
-	}
-	if *side == nil {
-		*side = l
-	}
-}
-
-// compare fills in what the launches say of the pair.
-func (s *pairResult) compare(higherIsBetter bool) {
-	p := &s.pair
-	if s.normal != nil {
-		p.Normal = router.Number(s.normal.Value)
-	}
-	if s.perfect != nil {
-		p.Perfect = router.Number(s.perfect.Value)
-	}
-	if s.normal == nil || s.perfect == nil {
-		return
-	}
-	switch {
-	case s.normal.Position == UnknownPosition || s.perfect.Position == UnknownPosition:
-	case s.normal.Position <= s.perfect.Position:
-		p.Order = "AB"
-	default:
-		p.Order = "BA"
-	}
-	s.log = logGain(s.normal.Value, s.perfect.Value, higherIsBetter)
-	p.Gain = fraction(s.log)
-	if p.Status = PairComplete; !p.Gain.Defined() {
-		p.Status, p.Note = PairIncomplete, strings.TrimPrefix(p.Note+"; no gain: want two positive values", "; ")
-	}
-}
-
-// leaveOut are the pairs without those that hold an outlying launch: one that something disturbed would
-// decide otherwise. Where too few for a verdict would remain, and where launches hold all arms, they are all.
-func (c Campaign) leaveOut(complete []pairResult, outliers []Outlier) (kept []pairResult) {
-	kept = slices.DeleteFunc(slices.Clone(complete), func(s pairResult) bool {
-		return slices.ContainsFunc(outliers, func(o Outlier) bool { return o.Pair == s.pair.Pair })
-	})
-	if c.Design == WithinLaunch || len(kept) < c.leastUnits() {
-		return complete
-	}
-	return kept
+	return merged
 }

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// threeArms are blocks in Latin squares; the second position is 5 % slower, the third 10 %.
+// threeArms are pairs of one normal launch with two others, in Latin squares.
 func threeArms(rng *rand.Rand, blocks int, noise, balancer, perfect float64) Campaign {
 	orders := [][]Arm{{Normal, "balancer", Perfect}, {"balancer", Perfect, Normal}, {Perfect, Normal, "balancer"},
 		{Perfect, "balancer", Normal}, {"balancer", Normal, Perfect}, {Normal, Perfect, "balancer"}}
 	factor := map[Arm]float64{Normal: 1, "balancer": 1 + balancer, Perfect: 1 + perfect}
-	var launches []Launch
+	var launches []Measurement
 	for i := range blocks {
-		for place, arm := range orders[i%6] {
-			launches = append(launches, Launch{Pair: i, Arm: arm, Position: len(launches), Status: StatusOK,
-				Value: 100 * factor[arm] * math.Exp(noise*rng.NormFloat64()-0.05*float64(place))})
+		for _, arm := range orders[i%6] {
+			launches = append(launches, Measurement{Unit: i, Arm: arm, Position: len(launches), Status: StatusOK,
+				Value: 100 * factor[arm] * math.Exp(noise*rng.NormFloat64())})
 		}
 	}
 	c := valid(launches)
@@ -30,7 +30,7 @@ func threeArms(rng *rand.Rand, blocks int, noise, balancer, perfect float64) Cam
 // By hand: ln 1.10 / ln 1.21 is one half.
 func TestShareOfCeiling(t *testing.T) {
 	r := Judge(threeArms(rand.New(rand.NewPCG(1, 1)), 6, 1e-6, 0.10, 0.21))
-	if r.Verdict != Significant || math.Abs(float64(r.Gain.Estimate)-0.21) > 1e-4 || r.Gain.Method != BlockFit ||
+	if r.Verdict != Significant || math.Abs(float64(r.Gain.Estimate)-0.21) > 1e-4 || r.Gain.Method != CrossoverT ||
 		r.Gain.N != 6 {
 		t.Fatalf("verdict %s, gain %+v", r.Verdict, r.Gain)
 	}
@@ -69,10 +69,10 @@ func TestShareAtItsEnds(t *testing.T) {
 
 func TestUnequalWorkOfAFurtherArm(t *testing.T) {
 	c := threeArms(rand.New(rand.NewPCG(1, 4)), 6, 0.005, 0.1, 0.2)
-	for i := range c.Launches {
-		c.Launches[i].Work = map[string]float64{WorkOutputTokens: 100}
-		if c.Launches[i].Arm == "balancer" {
-			c.Launches[i].Work[WorkOutputTokens] = 50
+	for i := range c.Measurements {
+		c.Measurements[i].Work = map[string]float64{WorkOutputTokens: 100}
+		if c.Measurements[i].Arm == "balancer" {
+			c.Measurements[i].Work[WorkOutputTokens] = 50
 		}
 	}
 	r := Judge(c)
@@ -130,9 +130,9 @@ func TestBuildsLaws(t *testing.T) {
 	gains := []float64{0.05, 0.061, 0.042, 0.05, 0.051, 0.072}
 	one := Judge(builds(gains...))
 	swapped, scaled := builds(gains...), builds(gains...)
-	for i := range swapped.Launches {
-		scaled.Launches[i].Value *= 1000
-		if l := &swapped.Launches[i]; l.Arm == Normal {
+	for i := range swapped.Measurements {
+		scaled.Measurements[i].Value *= 1000
+		if l := &swapped.Measurements[i]; l.Arm == Normal {
 			l.Arm = Perfect
 		} else {
 			l.Arm = Normal

@@ -1,6 +1,8 @@
 package gain
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -12,7 +14,7 @@ func TestErrorsOfEitherArm(t *testing.T) {
 		launches := paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2)
 		for i := range launches {
 			launches[i].Work = map[string]float64{WorkRequests: 100, WorkErrors: 0}
-			if launches[i].Arm == arm && launches[i].Pair == 2 {
+			if launches[i].Arm == arm && launches[i].Unit == 2 {
 				launches[i].Work[WorkErrors] = 2
 			}
 		}
@@ -22,27 +24,29 @@ func TestErrorsOfEitherArm(t *testing.T) {
 	}
 }
 
-// A gain beyond what even ranks can give is doubted only where its interval excludes none.
-func TestExplainedNeedsAClearGain(t *testing.T) {
-	c := Campaign{Ranks: 2, RankLoad: 1.1}
-	for low, want := range map[float64]CheckStatus{0.01: Warn, 0: Pass, -0.01: Pass} {
-		if got, ok := c.checkExplained(gainFrom(0.2, low, 0.4)); !ok || got.Status != want {
+// A gain beyond what even ranks can give is doubted where its whole interval is.
+func TestExplainedGain(t *testing.T) {
+	for low, want := range map[float64]CheckStatus{0.101: Warn, 0.0999: Pass, -0.01: Pass} {
+		c := Campaign{Ranks: 2, RankLoad: 1.1}
+		if got := c.checkExplained(Gain{Estimate: 0.2, Low: router.Number(low), High: 0.4}); got.Status != want {
 			t.Errorf("from %v: %+v, want %s", low, got, want)
 		}
 	}
-	if got, _ := c.checkExplained(gainFrom(0.1, 0.05, 0.2)); got.Status != Pass {
-		t.Errorf("at what ranks can give: %+v", got)
+	c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
+	c.Ranks, c.RankLoad = 2, 1.1
+	if r := Judge(c); len(r.Leading()) != 1 || r.Leading()[0].Name != CheckExplained || r.Verdict != Significant {
+		t.Errorf("%s: %+v", r.Verdict, r.Leading())
 	}
 }
 
 // Builds are equivalent only where both one-sided tests show it.
 func TestEquivalentOnBothSides(t *testing.T) {
 	for gain, want := range map[float64]bool{0: true, 0.02: false, -0.02: false} {
-		var l logGains
+		var gains []float64
 		for i := range 8 {
-			l.add(gain+0.0005*float64(i%3), []string{"AB", "BA"}[i%2])
+			gains = append(gains, math.Expm1(gain+0.0005*float64(i%3)))
 		}
-		if p := precisionOf(l, l.gain(0.95), 0.95); p.Equivalent != want {
+		if p := Judge(builds(gains...)).Precision; p.Equivalent != want {
 			t.Errorf("a gain of %v: %+v", gain, p)
 		}
 	}
@@ -50,20 +54,44 @@ func TestEquivalentOnBothSides(t *testing.T) {
 
 // A block counts where it has as many values of both arms, and two at least.
 func TestUnequalSegmentsOfABlock(t *testing.T) {
-	segments := func(order string) (out []Launch) {
-		for i, arm := range order {
-			out = append(out, Launch{Arm: Arms[arm-'A'], Position: i, Status: StatusOK, Value: 100})
-		}
-		return out
-	}
 	for order, want := range map[string]string{"ABBA": PairComplete, "ABB": PairIncomplete, "AAB": PairIncomplete,
 		"AB": PairIncomplete, "ABBAA": PairIncomplete, "AABBAB": PairComplete} {
-		if b, _ := within(nil).block(segments(order)); b.Status != want {
+		var segments []Measurement
+		for i, arm := range order {
+			segments = append(segments, Measurement{Arm: Arms[arm-'A'], Position: i, Status: StatusOK, Value: 100})
+		}
+		if b := Judge(within(segments)).Launches[0].Blocks[0]; b.Status != want {
 			t.Errorf("%s: %s, want %s", order, b.Status, want)
 		}
 	}
 }
 
-func gainFrom(estimate, low, high float64) Gain {
-	return Gain{Estimate: router.Number(estimate), Low: router.Number(low), High: router.Number(high)}
+// Values that do not vary as printed are copies: no verdict rests on them. One other digit is noise.
+func TestCopiesDecideNothing(t *testing.T) {
+	five := [][]float64{{0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}}
+	for name, c := range map[string]Campaign{
+		"launches that hold all arms": within(blocksOf(five...)),
+		"pairs":                       valid(paired(0.3, 0.3, 0.3, 0.3, 0.3, 0.3)),
+	} {
+		for _, digit := range []float64{0, 0.1} {
+			c.Measurements[5].Value += digit
+			r := Judge(c)
+			copies := slices.ContainsFunc(r.Leading(), func(c Check) bool { return c.Name == CheckCopies })
+			if want := map[bool]Verdict{true: Inconclusive, false: Significant}[digit == 0]; r.Verdict != want ||
+				copies != (digit == 0) {
+				t.Errorf("%s, a digit of %v: %s, leading %+v", name, digit, r.Verdict, r.Leading())
+			}
+		}
+	}
+}
+
+// Where more attempts failed than one launch in ten, what fails may choose the result.
+func TestSelectedAttemptsDecideNothing(t *testing.T) {
+	for why, want := range map[string]Verdict{"selected": Inconclusive, "warn": Significant} {
+		c := valid(paired(0.2, 0.21, 0.19, 0.2, 0.22, 0.2))
+		c.Checks = []Check{NewCheck(CheckAttempts, Warn, why)}
+		if r := Judge(c); r.Verdict != want || (len(r.Leading()) == 1) != (why == "selected") {
+			t.Errorf("%s: %s, leading %+v", why, r.Verdict, r.Leading())
+		}
+	}
 }

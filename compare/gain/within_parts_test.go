@@ -15,21 +15,21 @@ import (
 func TestWithinDropsOut(t *testing.T) {
 	blocks := [][]float64{{0.2, 0.3}, {0.2, 0.22}, {0.18, 0.2}}
 	for name, k := range map[string]struct {
-		spoil  func([]Launch) []Launch
+		spoil  func([]Measurement) []Measurement
 		first  float64 // log gain of the first launch
 		n      int
 		blocks CheckStatus
 		order  CheckStatus
 		status []string // of the first launch's blocks
 	}{
-		"whole": {func(l []Launch) []Launch { return l }, 0.25, 3, Pass, Pass, []string{PairComplete, PairComplete}},
-		"one segment": {func(l []Launch) []Launch { l[5].Status, l[5].Note = "timed out", "after 10 s"; return l }, 0.2, 3,
+		"whole": {func(l []Measurement) []Measurement { return l }, 0.25, 3, Pass, Pass, []string{PairComplete, PairComplete}},
+		"one segment": {func(l []Measurement) []Measurement { l[5].Status, l[5].Note = "timed out", "after 10 s"; return l }, 0.2, 3,
 			Warn, Pass, []string{PairComplete, PairIncomplete}},
-		"no value": {func(l []Launch) []Launch { l[1].Value = 0; return l }, 0.3, 3, Warn, Pass,
+		"no value": {func(l []Measurement) []Measurement { l[1].Value = 0; return l }, 0.3, 3, Warn, Pass,
 			[]string{PairIncomplete, PairComplete}},
-		"cut off": {func(l []Launch) []Launch { return append(l[:6], l[8:]...) }, 0.2, 3, Warn, Pass,
+		"cut off": {func(l []Measurement) []Measurement { return append(l[:6], l[8:]...) }, 0.2, 3, Warn, Pass,
 			[]string{PairComplete, PairIncomplete}},
-		"tried again at once": {func(l []Launch) []Launch {
+		"tried again at once": {func(l []Measurement) []Measurement {
 			again := l[5]
 			l[5].Status = "failed"
 			for i := 6; i < 8; i++ {
@@ -38,12 +38,12 @@ func TestWithinDropsOut(t *testing.T) {
 			again.Position++
 			return append(l, again)
 		}, 0.25, 3, Pass, Pass, []string{PairComplete, PairComplete}},
-		"tried again later": {func(l []Launch) []Launch {
+		"tried again later": {func(l []Measurement) []Measurement {
 			again := l[4]
 			l[4].Status, again.Position = "failed", 8
 			return append(l, again)
 		}, 0.25, 3, Pass, Warn, []string{PairComplete, PairComplete}},
-		"a launch": {func(l []Launch) []Launch {
+		"a launch": {func(l []Measurement) []Measurement {
 			for i := range 8 {
 				l[i].Status = "server died"
 			}
@@ -78,9 +78,9 @@ func TestWithinSecondary(t *testing.T) {
 	for i := range segments {
 		value := 50.0
 		if segments[i].Arm == Perfect {
-			value *= math.Exp(-0.1 - 0.01*float64(segments[i].Pair)) // faster, by 0.10, 0.11, 0.12
+			value *= math.Exp(-0.1 - 0.01*float64(segments[i].Unit)) // faster, by 0.10, 0.11, 0.12
 		}
-		if segments[i].Pair != 1 || segments[i].Block != 1 || segments[i].Arm != Normal {
+		if segments[i].Unit != 1 || segments[i].Block != 1 || segments[i].Arm != Normal {
 			segments[i].Secondary = []Reported{{ttft, value}}
 		}
 	}
@@ -104,13 +104,13 @@ func TestWithinArms(t *testing.T) {
 	arms := []Arm{Normal, Perfect, "balancer"}
 	perfect, balancer := []float64{0.20, 0.22, 0.18}, []float64{0.10, 0.11, 0.09}
 	rng := rand.New(rand.NewPCG(3, 3))
-	var segments []Launch
+	var segments []Measurement
 	for i := range perfect {
 		for b := range 2 {
 			order := rng.Perm(3)
 			for place := range 6 {
 				arm := order[min(place, 5-place)]
-				segments = append(segments, Launch{Pair: i, Block: b, Arm: arms[arm], Position: 6*b + place,
+				segments = append(segments, Measurement{Unit: i, Block: b, Arm: arms[arm], Position: 6*b + place,
 					Status: StatusOK, Value: 100 * math.Exp([]float64{0, perfect[i], balancer[i]}[arm])})
 			}
 		}
@@ -136,7 +136,7 @@ func TestWithinArms(t *testing.T) {
 
 // Each point is judged with a simultaneous interval, from the same launches.
 func TestWithinPoints(t *testing.T) {
-	var segments []Launch
+	var segments []Measurement
 	for i, load := range []float64{1, 8, 64} {
 		shift := 0.1 * float64(i-1)
 		for _, l := range blocksOf([]float64{shift, shift + 0.002}, []float64{shift + 0.001, shift - 0.001},
@@ -160,26 +160,28 @@ func TestWithinPoints(t *testing.T) {
 // Drift and order effects are seen and cancel; outlying launches and segments are named.
 func TestWithinChecks(t *testing.T) {
 	for name, k := range map[string]struct {
-		change func(*Launch)
+		change func(*Measurement)
 		check  string
 		why    string
 	}{
-		"drift":   {func(l *Launch) { l.Value *= math.Exp(0.01 * float64(l.Position)) }, CheckDrift, "balanced"},
-		"second":  {func(l *Launch) { l.Value *= math.Exp(0.02 * float64(l.Position%2)) }, CheckOrderEffect, "shown"},
-		"segment": {func(l *Launch) { l.Value *= map[bool]float64{true: 0.75, false: 1}[l.Pair == 2 && l.Position == 5] }, CheckSegments, "far"},
-		"launch": {func(l *Launch) {
-			if l.Pair == 3 && l.Arm == Perfect {
+		"drift":  {func(l *Measurement) { l.Value *= math.Exp(0.01 * float64(l.Position)) }, CheckDrift, "balanced"},
+		"second": {func(l *Measurement) { l.Value *= math.Exp(0.02 * float64(l.Position%2)) }, CheckOrderEffect, "shown"},
+		"segment": {func(l *Measurement) {
+			l.Value *= map[bool]float64{true: 0.75, false: 1}[l.Unit == 2 && l.Position == 5]
+		}, CheckSegments, "far"},
+		"launch": {func(l *Measurement) {
+			if l.Unit == 3 && l.Arm == Perfect {
 				l.Value *= 1.3
 			}
 		}, CheckOutliers, "gains"},
-		"work": {func(l *Launch) {
+		"work": {func(l *Measurement) {
 			l.Work = map[string]float64{WorkOutputTokens: 100}
-			if l.Pair == 1 && l.Position == 6 {
+			if l.Unit == 1 && l.Position == 6 {
 				l.Work[WorkOutputTokens] = 90
 			}
 		}, CheckWork, "other_lengths"},
 	} {
-		segments := withinCell{5, 2, 0.05, 0.002, 0.001, 0}.segments(rand.New(rand.NewPCG(4, 4)), 0.2)
+		segments := withinCell{5, 2, 0.05, 0.002, 0.001, 0, false}.segments(rand.New(rand.NewPCG(4, 4)), 0.2)
 		plain := Judge(within(segments))
 		for _, c := range plain.Checks {
 			if c.Status == Warn || c.Status == Fail {

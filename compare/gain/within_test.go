@@ -1,8 +1,6 @@
 package gain
 
 import (
-	"flag"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -15,10 +13,11 @@ type withinCell struct {
 	launches, blocks             int
 	launch, interaction, segment float64
 	slow                         float64
+	one                          bool // of the normal arm alone
 }
 
 // segments are those of one campaign of a log gain, ABBA and BAAB in turn.
-func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Launch) {
+func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Measurement) {
 	for i := range c.launches {
 		base, extra := c.launch*rng.NormFloat64(), c.interaction*rng.NormFloat64()
 		for b := range c.blocks {
@@ -28,10 +27,10 @@ func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Launch) {
 				if side == 1 {
 					x += gain + extra
 				}
-				if rng.Float64() < c.slow {
+				if rng.Float64() < c.slow && (side == 0 || !c.one) {
 					x += math.Log(0.75)
 				}
-				out = append(out, Launch{Pair: i, Block: b, Arm: Arms[side], Position: 4*b + place, Status: StatusOK,
+				out = append(out, Measurement{Unit: i, Block: b, Arm: Arms[side], Position: 4*b + place, Status: StatusOK,
 					Value: 1000 * math.Exp(x)})
 			}
 		}
@@ -40,34 +39,10 @@ func (c withinCell) segments(rng *rand.Rand, gain float64) (out []Launch) {
 }
 
 // campaign is one of such segments.
-func within(segments []Launch) Campaign {
+func within(segments []Measurement) Campaign {
 	c := valid(segments)
 	c.Design, c.Differences, c.Compared = WithinLaunch, nil, false
 	return c
-}
-
-// withinOutcome is the share of campaigns whose interval covers the truth, and in which a
-// launch or a segment falls out; and the mean half-width, as logarithms.
-type withinOutcome struct{ covers, half, launches, segments float64 }
-
-func (c withinCell) simulate(campaigns int) (o withinOutcome) {
-	rng, share := rand.New(rand.NewPCG(17, uint64(100*c.launches+c.blocks))), 1/float64(campaigns)
-	for range campaigns {
-		r := Judge(within(c.segments(rng, math.Log1p(DefaultThreshold))))
-		if r.Gain.Low <= DefaultThreshold && DefaultThreshold <= r.Gain.High {
-			o.covers += share
-		}
-		o.half += share * (math.Log1p(float64(r.Gain.High)) - math.Log1p(float64(r.Gain.Low))) / 2
-		for _, c := range r.Checks {
-			if c.Status == Warn && c.Name == CheckOutliers {
-				o.launches += share
-			}
-			if c.Status == Warn && c.Name == CheckSegments {
-				o.segments += share
-			}
-		}
-	}
-	return o
 }
 
 // The 97.5th percentiles of Student's t by degrees of freedom, from a printed table, and the
@@ -77,61 +52,8 @@ var (
 	meanS     = map[int]float64{1: 0.7979, 2: 0.8862, 4: 0.9400, 7: 0.9650}
 )
 
-var simulateWithin = flag.Bool("within", false, "simulate all cells of campaigns whose launches hold all arms")
-
-// The intervals of campaigns whose launches hold all arms cover what they say, and are as
-// wide as theory has them: a launch's gain has the variance of the interaction and of a
-// block's, which is a segment's, over the number of blocks. With -v -within it prints the
-// table of the package comment.
-func TestWithinLaunches(t *testing.T) {
-	campaigns := 150
-	kinds := []withinCell{{segment: 0.015}}
-	if *simulateWithin {
-		campaigns = 2000
-		kinds = []withinCell{{segment: 0.003}, {segment: 0.015}, {segment: 0.05}, {segment: 0.015, interaction: 0.02},
-			{segment: 0.015, slow: 0.1}}
-	}
-	all := 0.0
-	for _, launches := range []int{1, 2, 3, 5, 8} {
-		for _, blocks := range []int{1, 2, 4, 6} {
-			line := fmt.Sprintf("%d launches of %d blocks", launches, blocks)
-			for _, c := range kinds {
-				c.launches, c.blocks, c.launch, c.interaction = launches, blocks, 0.05, max(c.interaction, 0.0055)
-				o := c.simulate(campaigns)
-				line += fmt.Sprintf("  %5.1f %5.2f", 100*o.covers, 100*o.half)
-				if *simulateWithin {
-					line += fmt.Sprintf(" (%.0f %.0f)", 100*o.launches, 100*o.segments)
-				}
-				if launches == 1 || c.slow > 0 {
-					continue
-				}
-				all += o.covers
-				if slack := 3.5 * math.Sqrt(0.95*0.05/float64(campaigns)); math.Abs(o.covers-0.95) > slack {
-					t.Errorf("%+v covers %.3f", c, o.covers)
-				}
-				block := c.segment * c.segment / float64(blocks)
-				if blocks >= 6 {
-					block *= 1.29 // of the median of six
-				}
-				want := quantiles[launches-1] * meanS[launches-1] *
-					math.Sqrt((c.interaction*c.interaction+block)/float64(launches))
-				if math.Abs(o.half/want-1) > 0.2 {
-					t.Errorf("%+v: half-width %.4f, want %.4f", c, o.half, want)
-				}
-				if o.launches > 0.1 || o.segments > 0.1 {
-					t.Errorf("%+v: %.2f with an outlying launch, %.2f with a segment, want 0.02", c, o.launches, o.segments)
-				}
-			}
-			t.Log(line)
-		}
-	}
-	if all /= float64(16 * len(kinds)); !*simulateWithin && math.Abs(all-0.95) > 0.0175 {
-		t.Errorf("all cells together cover %.3f", all)
-	}
-}
-
 // blocksOf are segments of launches whose blocks have given log gains, on a base of their own.
-func blocksOf(launches ...[]float64) (out []Launch) {
+func blocksOf(launches ...[]float64) (out []Measurement) {
 	for i, blocks := range launches {
 		for b, log := range blocks {
 			for place, side := range []int{0, 1, 1, 0} {
@@ -139,7 +61,7 @@ func blocksOf(launches ...[]float64) (out []Launch) {
 				if side ^= b % 2; side == 1 {
 					value *= math.Exp(log)
 				}
-				out = append(out, Launch{Pair: i, Block: b, Arm: Arms[side], Position: 4*b + place, Status: StatusOK,
+				out = append(out, Measurement{Unit: i, Block: b, Arm: Arms[side], Position: 4*b + place, Status: StatusOK,
 					Value: value})
 			}
 		}

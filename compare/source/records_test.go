@@ -20,8 +20,8 @@ func TestFieldOneLaunch(t *testing.T) {
 	if err != nil || len(paths) != 5 {
 		t.Fatalf("%v, %v: want the five records of the folder", paths, err)
 	}
-	for metric, want := range map[string][]float64{ // the gain, its bounds, and those of the launches, in %
-		"prefill": {5.11, 4.50, 5.73, 5.39, 4.27, 5.14, 5.21, 5.55},
+	for metric, want := range map[string][]float64{ // the gain, its bounds, and those of the launches, in %, without a segment that falls out
+		"prefill": {5.35, 5.14, 5.57, 5.39, 5.47, 5.14, 5.21, 5.55},
 		"decode":  {-1.10, -1.79, -0.41, -1.37, -0.86, -0.84, -0.51, -1.94},
 	} {
 		judged := bench.Spec{Threshold: 0.1, Confidence: 0.95, WorkTolerance: 0.01, Metric: metric,

@@ -213,8 +213,8 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	if err := r.compared.Comparable(m); err != nil {
 		return marked{err, ErrNotComparable}
 	}
-	l := bench.LaunchOf(run, m)
-	l.Pair, l.Arm, l.Position = pair, arm, gain.UnknownPosition
-	r.set.Campaign.Launches = append(r.set.Campaign.Launches, l)
+	l := bench.MeasurementOf(run, m)
+	l.Unit, l.Arm, l.Position = pair, arm, gain.UnknownPosition
+	r.set.Campaign.Measurements = append(r.set.Campaign.Measurements, l)
 	return nil
 }

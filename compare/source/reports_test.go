@@ -42,7 +42,7 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := set.Campaign.Launches
+		l := set.Campaign.Measurements
 		if len(l) != 2 || math.Abs(l[0].Value-100) > 1e-9 || math.Abs(l[1].Value-120) > 1e-9 {
 			t.Errorf("%s: launches %+v, want one of 100 and one of 120", client, l)
 		}

@@ -13,6 +13,18 @@ type TTest struct {
 	DF int     // degrees of freedom
 	SE float64 // standard error of the estimate
 	SD float64 // pooled sample standard deviation of one difference, about the mean of its group
+
+	lean float64 // see Leaning
+}
+
+// Leaning is the test where something may have raised the mean by as much as bias, or lowered it where that
+// is negative: its interval reaches that much further to this side, and a test of a mean there likewise.
+//
+//	0.10 (0.08 to 0.12) leaning by 0.01 → 0.10 (0.07 to 0.12)
+func (t TTest) Leaning(bias float64) TTest {
+	t.lean = bias
+	t.Low, t.High = t.Low-max(0, bias), t.High+max(0, -bias)
+	return t
 }
 
 // PairedT estimates the mean of the differences d by their mean, with the interval
@@ -98,8 +110,8 @@ func (t TTest) PWithin(low, high float64) float64 {
 }
 
 // greater is small where the mean is above m, less where it is below.
-func (t TTest) greater(m float64) float64 { return t.tail((t.Estimate - m) / t.SE) }
-func (t TTest) less(m float64) float64    { return t.tail((m - t.Estimate) / t.SE) }
+func (t TTest) greater(m float64) float64 { return t.tail((t.Estimate - max(0, t.lean) - m) / t.SE) }
+func (t TTest) less(m float64) float64    { return t.tail((m - t.Estimate - max(0, -t.lean)) / t.SE) }
 
 func (t TTest) tail(x float64) float64 {
 	switch {

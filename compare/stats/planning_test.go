@@ -30,28 +30,28 @@ func TestSDInterval(t *testing.T) {
 }
 
 // With even chances it is the half-width itself that reaches the threshold.
-func TestPairsToDecideEvenly(t *testing.T) {
+func TestToDecideEvenly(t *testing.T) {
 	// t₀.₉₇₅ of 16 degrees of freedom at n=18: 2.1199/√18 = 0.49967; of 15 at n=17:
 	// 2.1314/√17 = 0.5169.
-	n, ok := PairsToDecide(0.5, 1, 0.95, 0.5)
+	n, ok := ToDecide(0.5, 1, 0.95, 0.5, 6, 2)
 	if !ok || n != 18 {
 		t.Errorf("have %d %v, want 18", n, ok)
 	}
-	if n, ok := PairsToDecide(1, 0, 0.95, 0.5); !ok || n != 6 {
+	if n, ok := ToDecide(1, 0, 0.95, 0.5, 6, 2); !ok || n != 6 {
 		t.Errorf("no noise: have %d %v, want the 6 pairs that any interval needs", n, ok)
 	}
 	for _, bad := range [][3]float64{{0, 1, 0.95}, {1, -1, 0.95}, {1, math.NaN(), 0.95}, {1, 1, 1},
 		{1, 1, 0}, {1, 0, 2}, {1, 0, math.NaN()}, {1e-9, 1, 0.95}, {1, math.Inf(1), 0.95}} {
-		if n, ok := PairsToDecide(bad[0], bad[1], bad[2], 0.5); ok {
+		if n, ok := ToDecide(bad[0], bad[1], bad[2], 0.5, 6, 2); ok {
 			t.Errorf("%v: have %d, want none", bad, n)
 		}
 	}
 }
 
 // The planned number must really decide about as often as it says.
-func TestPairsToDecide(t *testing.T) {
+func TestToDecide(t *testing.T) {
 	const effect, sd, power = 0.1, 0.15, 0.8
-	n, ok := PairsToDecide(-effect, sd, 0.95, power)
+	n, ok := ToDecide(-effect, sd, 0.95, power, 6, 2)
 	if !ok {
 		t.Fatal("want a number")
 	}
@@ -69,14 +69,14 @@ func TestPairsToDecide(t *testing.T) {
 	}
 	checkNear(t, "share decided", float64(decided)/trials, power, 0.04)
 	for _, p := range []float64{0.4, 1, math.NaN()} {
-		if _, ok := PairsToDecide(1, 1, 0.95, p); ok {
+		if _, ok := ToDecide(1, 1, 0.95, p, 6, 2); ok {
 			t.Errorf("power %g: want none", p)
 		}
 	}
-	if _, ok := PairsToDecide(0, 1, 0.95, 0.8); ok {
+	if _, ok := ToDecide(0, 1, 0.95, 0.8, 6, 2); ok {
 		t.Error("on the threshold: want none")
 	}
-	more, _ := PairsToDecide(effect/2, sd, 0.95, power)
+	more, _ := ToDecide(effect/2, sd, 0.95, power, 6, 2)
 	if more <= n {
 		t.Errorf("half the distance needs %d pairs, the whole %d", more, n)
 	}

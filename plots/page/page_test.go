@@ -49,12 +49,12 @@ func campaign(won float64) *source.Campaign {
 	c := gain.Campaign{Criteria: defaults, Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput",
 		Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
-		l := gain.Launch{Pair: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 +
+		l := gain.Measurement{Unit: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 +
 			float64(7*i%5)}
 		if l.Arm == gain.Perfect {
 			l.Value *= 1 + won
 		}
-		c.Launches = append(c.Launches, l)
+		c.Measurements = append(c.Measurements, l)
 	}
 	c.Differences = []gain.Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Perfect: "1",
 		Declared: true}}

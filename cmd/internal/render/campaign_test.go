@@ -20,11 +20,11 @@ func withinLaunches(logs ...float64) source.Campaign {
 	}
 	for i, log := range logs {
 		for place, side := range []int{0, 1, 1, 0, 1, 0, 0, 1} {
-			c.Launches = append(c.Launches, gain.Launch{Pair: i, Block: place / 4, Arm: gain.Arms[side], Position: place,
+			c.Measurements = append(c.Measurements, gain.Measurement{Unit: i, Block: place / 4, Arm: gain.Arms[side], Position: place,
 				Status: gain.StatusOK, Value: 1000 * math.Exp(float64(side)*log)})
 		}
 	}
-	c.Launches[5].Status = "failed"
+	c.Measurements[5].Status = "failed"
 	return source.Campaign{Result: gain.Judge(c), Campaign: source.CampaignState{Folder: "camp", Launches: len(logs)}}
 }
 

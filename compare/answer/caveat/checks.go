@@ -64,6 +64,9 @@ var checks = map[string]string{
 	"outliers.pairs":    "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
 	"outliers.gains":    "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
 	"outlying_segments": "segments far from their median",
+	"copied_values":     "values repeat",
+	"copied_values.same": "each arm has one value in all of {units:launch}: a copy, or too few digits; it says nothing of how " +
+		"launches differ, so it decides nothing",
 	"independent_pairs": "pairs depend on each other",
 	"independent_pairs.alike": "autocorrelation of successive gains {r:.2}: the interval is too narrow; use a longer " +
 		"--cool-down",
@@ -101,6 +104,6 @@ var checks = map[string]string{
 	"complete_blocks":             "blocks are incomplete",
 	"complete_blocks.open":        "{open:n} of {blocks:block} lack a segment and do not count",
 	"balanced_order.not_reversed": "blocks of {launches:#launch} do not run the arms in both orders: drift does not cancel",
-	"outlying_segments.far": "{segments:segment} in {launches:#launch}: {changes:+%} from the median of the arm in the " +
-		"launch; six blocks or more take a median, which single segments do not move",
+	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the median of the arm in the " +
+		"launch",
 }

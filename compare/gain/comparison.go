@@ -1,0 +1,316 @@
+package gain
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
+)
+
+// comparison is one arm against the normal one at one point: what all results are made of.
+type comparison struct {
+	*Campaign
+	arm     Arm
+	point   float64
+	further bool    // the arm is neither perfect nor a build that stands in its place
+	family  int     // so many comparisons are judged together
+	each    float64 // confidence of each
+	all     []unit
+	out     map[*Measurement]bool // that fall out
+
+	outliers []Outlier
+	falls    []Check // of what falls out
+	whole    []unit  // complete
+	kept     []unit  // of whole, what the gain is of
+	lean     float64 // by how much disturbed launches may have raised the log gain
+	t        stats.TTest
+	gain     Gain
+	checks   []Check
+	verdict  Verdict
+}
+
+// compare judges an arm at a point, one of so many comparisons that are judged together.
+func (c *Campaign) compare(arm Arm, point float64) *comparison {
+	family := max(1, len(c.Points))
+	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect, family: family,
+		each: simultaneous(c.Confidence, family), out: map[*Measurement]bool{}}
+	one.all = one.unitsOf(c.Measurements)
+	one.whole = one.completeUnits()
+	one.leaveOut()
+	one.t = one.test(one.kept, primary, one.each).Leaning(one.lean)
+	one.gain = one.gainOf(one.t, one.kept, family)
+	one.checks = one.check()
+	one.verdict = one.decide()
+	return one
+}
+
+// simultaneous is the confidence of each of so many intervals that hold together at the
+// given one, by Bonferroni.
+func simultaneous(confidence float64, family int) float64 {
+	return 1 - (1-confidence)/float64(family)
+}
+
+func (c *comparison) completeUnits() (whole []unit) {
+	for i := range c.all {
+		u := &c.all[i]
+		if u.log = c.logOf(*u, primary); !math.IsNaN(u.log) {
+			whole = append(whole, *u)
+		}
+	}
+	return whole
+}
+
+func (c *Campaign) within() bool { return c.Design == WithinLaunch }
+
+// builds reports a comparison of which balance is not the question.
+func (c *comparison) builds() bool { return c.Builds.Named() || c.further }
+
+// called is the name of a side for people.
+func (c *comparison) called(side int) Arm {
+	if side == 1 && c.further {
+		return c.arm
+	}
+	return c.Builds.Called(Arms[side])
+}
+
+func (c *comparison) threshold() float64 {
+	if c.further {
+		return 0
+	}
+	return c.Threshold
+}
+
+// byOrder are the log gains of units by what ran first, or of those whose order is not known.
+type byOrder struct{ normalFirst, otherFirst, unknown []float64 }
+
+func (o *byOrder) add(log float64, order string) {
+	switch order {
+	case "AB":
+		o.normalFirst = append(o.normalFirst, log)
+	case "BA":
+		o.otherFirst = append(o.otherFirst, log)
+	default:
+		o.unknown = append(o.unknown, log)
+	}
+}
+
+// ordered reports whether the effect of the order can be taken out.
+func (o byOrder) ordered() bool {
+	return len(o.normalFirst) > 0 && len(o.otherFirst) > 0 && len(o.unknown) == 0
+}
+
+func (o byOrder) test(confidence float64) stats.TTest {
+	if o.ordered() {
+		return stats.Crossover(o.normalFirst, o.otherFirst, confidence)
+	}
+	return stats.PairedT(slices.Concat(o.normalFirst, o.otherFirst, o.unknown), confidence)
+}
+
+func (c *comparison) orders(units []unit, read reading) (o byOrder) {
+	for _, u := range units {
+		if x := c.logOf(u, read); !math.IsNaN(x) {
+			o.add(x, c.order(u))
+		}
+	}
+	return o
+}
+
+// test is the estimate of the units' log gain in a metric. One launch that holds all arms is widened by
+// what launches differ.
+func (c *comparison) test(units []unit, read reading, confidence float64) stats.TTest {
+	orders := c.orders(units, read)
+	if c.within() && len(orders.unknown) == 1 {
+		for _, u := range units {
+			if logs := c.logs(u, read); len(logs) > 0 {
+				t := stats.Widened(logs, LaunchSD, confidence)
+				t.N = 1
+				return t
+			}
+		}
+	}
+	return orders.test(confidence)
+}
+
+// gainOf is a gain as results show it, with the p-value of so many tests that are judged together.
+func (c *comparison) gainOf(t stats.TTest, units []unit, tests int) Gain {
+	g := Gain{Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
+		Confidence: router.Number(t.Confidence), N: t.N, LogSD: router.Number(t.SD),
+		P: min(1, router.Number(t.P(0))*router.Number(tests))}
+	switch {
+	case c.within() && g.N == 1:
+		g.Method = OneLaunch
+	case c.within():
+		g.Method = LaunchT
+	case c.orders(units, primary).ordered():
+		g.Method = CrossoverT
+	}
+	if !c.within() && g.N < stats.MinPairs(c.Confidence) {
+		return g.unbounded()
+	}
+	return g
+}
+
+// undecided is no gain of so many units.
+func undecided(n int, method string) Gain {
+	return Gain{Method: method, Estimate: router.Undefined(), LogSD: router.Undefined(), N: n}.unbounded()
+}
+
+func (g Gain) unbounded() Gain {
+	u := router.Undefined()
+	g.Low, g.High, g.Confidence, g.P = u, u, u, u
+	return g
+}
+
+// leastUnits is how many launches that hold all arms, or pairs, a verdict takes.
+func (c *Campaign) leastUnits() int {
+	if c.within() {
+		return decidingLaunches
+	}
+	return stats.MinPairs(c.Confidence)
+}
+
+// decide compares the interval with the threshold. A bound that equals the threshold decides nothing, and
+// neither does a campaign whose result may have been chosen.
+func (c *comparison) decide() Verdict {
+	v := refusedBy(c.checks)
+	if v != "" {
+		return v
+	}
+	v = verdictOf(c.gain, c.threshold(), c.builds(), c.precision().Equivalent, c.leastUnits())
+	undone := func(check Check) bool { return check.Status == Warn && check.undoes() }
+	if !v.Open() && (slices.ContainsFunc(append(c.Checks, c.checks...), undone) ||
+		len(c.whole)-len(c.kept) > len(c.whole)/4) {
+		return Inconclusive
+	}
+	return v
+}
+
+// refusedBy is the verdict of failed checks, empty where none failed.
+func refusedBy(checks []Check) (v Verdict) {
+	for _, check := range checks {
+		switch {
+		case check.Status != Fail:
+		case check.Name == CheckWork:
+			return NotComparable
+		default:
+			v = Invalid
+		}
+	}
+	return v
+}
+
+// verdictOf decides by the interval of at least so many units.
+func verdictOf(g Gain, threshold float64, builds, equivalent bool, least int) Verdict {
+	low, high := g.Low.Float64(), g.High.Float64()
+	switch {
+	case g.N < least:
+		return NoVerdict
+	case builds && low > threshold:
+		return Faster
+	case builds && high < 1/(1+threshold)-1:
+		return Slower
+	case builds && equivalent:
+		return Equal
+	case builds:
+	case low > threshold:
+		return Significant
+	case high < threshold:
+		return NotSignificant
+	}
+	return Inconclusive
+}
+
+// precision says how sharp the comparison is.
+func (c *comparison) precision() Precision {
+	margin := math.Log1p(equivalenceMargin)
+	p := c.t.PWithin(-margin, margin)
+	return Precision{Margin: equivalenceMargin, Equivalent: p < 1-c.each && c.gain.Low.Defined(), P: router.Number(p),
+		BlockShare: c.blockShare()}
+}
+
+// blockShare is how much of the variance between launches that of their blocks explains, at
+// most all of it. Undefined for one launch, and without a launch of several blocks.
+func (c *comparison) blockShare() router.Number {
+	variance, several := 0.0, 0 // of a launch's mean
+	for _, u := range c.whole {
+		if logs := c.logs(u, primary); len(logs) > 1 {
+			variance, several = variance+stat.Variance(logs, nil)/float64(len(logs)), several+1
+		}
+	}
+	if several == 0 || !(c.t.SD > 0) || len(c.whole) < 2 {
+		return router.Undefined()
+	}
+	return min(1, router.Number(variance/float64(several)/(c.t.SD*c.t.SD)))
+}
+
+// pairsNeeded is how many pairs in all would settle on which side of the
+// threshold the gain lies, with probability 0.8, if the estimate and the spread
+// stay what they are (see stats.ToDecide), and the same at the bounds of the
+// spread. It is at least one more than there are. It is undefined when no spread is
+// known yet, and when the estimate is so near the threshold that a million pairs would
+// not do.
+func (c *comparison) pairsNeeded() (n, low, high router.Number) {
+	if c.verdict != Inconclusive || len(c.outliers) > 0 && !c.within() {
+		return router.Undefined(), router.Undefined(), router.Undefined()
+	}
+	least, lost := 2, 1
+	if !c.within() {
+		least, lost = max(3, stats.MinPairs(c.each)), 2
+	}
+	at := func(sd float64) router.Number {
+		n, ok := stats.ToDecide(c.t.Estimate-math.Log1p(c.threshold()), sd, c.each, decisionPower, least, lost)
+		if !ok {
+			return router.Undefined()
+		}
+		return router.Number(max(n, c.t.N+1))
+	}
+	few, most := c.t.SDInterval(c.each)
+	return at(c.t.SD), at(few), at(most)
+}
+
+// secondary are the gains in the metrics that both arms of a unit reported beside the one that decides, by
+// name. A metric counts over the units that have it.
+func (c *comparison) secondary() []SecondaryGain {
+	var found []Metric
+	for _, u := range c.whole {
+		for _, b := range u.blocks {
+			for _, m := range b.sides[0] {
+				for _, r := range m.Secondary {
+					if r.Metric != c.Metric && !slices.Contains(found, r.Metric) {
+						found = append(found, r.Metric)
+					}
+				}
+			}
+		}
+	}
+	found = slices.DeleteFunc(found, func(m Metric) bool {
+		return !slices.ContainsFunc(c.whole, func(u unit) bool { return len(c.logs(u, c.read(m))) > 0 })
+	})
+	slices.SortFunc(found,
+		func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
+	rows, n := make([]SecondaryGain, len(found)), c.family*len(found)
+	for i, m := range found {
+		t := c.test(c.whole, c.read(m), simultaneous(c.Confidence, n))
+		rows[i] = SecondaryGain{m, c.gainOf(t, c.whole, n)}
+	}
+	return rows
+}
+
+// read reads a secondary metric, whose direction may be other than the primary one's.
+func (c *comparison) read(metric Metric) reading {
+	sign := 1.0
+	if metric.HigherIsBetter != c.Metric.HigherIsBetter {
+		sign = -1
+	}
+	return func(m *Measurement) float64 {
+		at := slices.IndexFunc(m.Secondary, func(r Reported) bool { return r.Metric == metric })
+		if at < 0 {
+			return math.NaN()
+		}
+		return sign * logOf(m.Secondary[at].Value)
+	}
+}
