@@ -29,22 +29,31 @@ func ParseAxes(text string) (Axes, error) {
 	if text == "" {
 		return nil, nil
 	}
-	axes := Axes(strings.Split(strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(text)), ","))
+	axes := Axes(strings.Split(plainName(text), ","))
 	for i, name := range axes {
 		if slices.Contains(axes[:i], name) || !slices.Contains(axes.order(), name) {
 			return nil, fmt.Errorf("want each of %s at most once, with experts, or of %s, with topk; have %q",
 				strings.Join(countAxes, ", "), strings.Join(routeAxes, ", "), text)
 		}
 	}
-	if !slices.ContainsFunc(axes, func(name string) bool { return slices.Contains(Axes{"experts", "tokens", "topk"}, name) }) {
+	if !axes.has("experts") && !axes.areRoutes() {
 		return nil, fmt.Errorf("want experts (counts) or tokens (ids of experts) among the axes, have %q", text)
 	}
 	return axes, nil
 }
 
+// plainName is a name without case, spaces, hyphens and underscores: "Top-K" → "topk".
+func plainName(text string) string {
+	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(text))
+}
+
+func (axes Axes) has(name string) bool { return slices.Contains(axes, name) }
+
+func (axes Axes) areRoutes() bool { return axes.has("topk") || axes.has("tokens") }
+
 // order is the canonical order of the axes that these are some of.
 func (axes Axes) order() Axes {
-	if slices.Contains(axes, "topk") || slices.Contains(axes, "tokens") {
+	if axes.areRoutes() {
 		return routeAxes
 	}
 	return countAxes
@@ -70,19 +79,19 @@ func (axes Axes) canonical(a tensor.Array) (tensor.Array, error) {
 	return a, nil
 }
 
-// addArray adds an array of the axes that are asked for, or else of those given.
-func (r *Record) addArray(a tensor.Array, asked, axes Axes) error {
-	if asked != nil {
-		axes = asked
+// array adds an array of the axes that are asked for, or else of those given.
+func (c *collector) array(a tensor.Array, axes Axes) error {
+	if c.axes != nil {
+		axes = c.axes
 	}
 	a, err := axes.canonical(a)
 	if err != nil {
 		return err
 	}
-	if len(a.Shape) == len(routeAxes) {
-		r.Format, r.Window, r.atLeast = routedFormat, true, true
-		routes := routes{record: r, layers: map[stepKey]*routedLayer{}}
-		if err := routes.addArray(a, &choice{}); err != nil {
+	if axes.areRoutes() {
+		c.Format, c.Window, c.atLeast = routedFormat, true, true
+		routes := newRoutes(c)
+		if err := routes.addArray(a, 0, 0); err != nil {
 			return err
 		}
 		return routes.finish()
@@ -93,23 +102,23 @@ func (r *Record) addArray(a tensor.Array, asked, axes Axes) error {
 		return fmt.Errorf("want steps, layers and experts such as models have, have %v (%s)", a.Shape,
 			strings.Join(countAxes, ", "))
 	}
-	if slices.Contains(axes, "ranks") {
-		r.Ranks = int(ranks)
+	if axes.has("ranks") {
+		c.Ranks = int(ranks)
 	}
-	r.Window = !slices.Contains(axes, "steps")
+	c.Window = !axes.has("steps")
 	empty := 0
 	for step := range int(steps) {
 		rows := tensor.Array{Shape: []int64{layers, ranks * local}, Values: a.Row(step).Values}.Rows()
-		if !r.Window && !slices.ContainsFunc(rows, holdsAny) {
+		if !c.Window && !slices.ContainsFunc(rows, holdsAny) {
 			empty++ // SGLang's recorder is a ring buffer, which may not be full
 			continue
 		}
-		if err := r.addLayers(stepKey{iteration: int64(step)}, rows); err != nil {
+		if err := c.rows(stepKey{iteration: int64(step)}, rows); err != nil {
 			return err
 		}
 	}
 	if empty > 0 {
-		r.warn("empty_steps", "empty", empty, "steps", steps)
+		c.warn("empty_steps", "empty", empty, "steps", steps)
 	}
 	return nil
 }
@@ -120,16 +129,15 @@ func holdsAny(row []int64) bool {
 
 // readArray reads a list of lists, a tensor or an array that is alone in its file. Two dimensions
 // are layers and experts unless they are named.
-func readArray(d *document, r *Record) error {
-	if len(d.values) != 1 {
-		return fmt.Errorf("want one list of layers × experts, have %d values", len(d.values))
-	}
-	a, err := d.values[0].array()
+func readArray(d *document, c *collector) error {
+	v, err := d.only()
 	if err != nil {
 		return err
 	}
-	r.Time = torchTime(d.path)
+	a, err := v.array()
 	switch {
+	case err != nil:
+		return err
 	case d.axes == nil && isMap(a):
 		return fmt.Errorf("%w; or say that these are counts, by --axes layers,experts", errPlacement)
 	case d.axes == nil && len(a.Shape) != 2:
@@ -137,7 +145,7 @@ func readArray(d *document, r *Record) error {
 			"'moebalance counts' and 'place' take --axes steps,layers,experts or layers,ranks,experts or "+
 			"tokens,layers,topk", quantity.Count(len(a.Shape), "dimension"), a.Shape)
 	}
-	return r.addArray(a, d.axes, Axes{"layers", "experts"})
+	return c.array(a, Axes{"layers", "experts"})
 }
 
 // isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do:
@@ -169,99 +177,96 @@ var mapKeys = []string{"physical_to_logical_map", "last_physical_to_logical_map"
 // readLogicalCount reads logical_count as SGLang saves it, and takes it as
 // --init-expert-location: steps × layers × experts, or the sum over the steps, summed over the
 // ranks already.
-func readLogicalCount(d *document, r *Record) error {
-	if len(d.values) != 1 {
-		return fmt.Errorf("want one JSON object, have %d", len(d.values))
-	}
-	r.Time = torchTime(d.path)
-	a, err := d.keys["logical_count"].array()
-	if err != nil {
-		return fmt.Errorf("logical_count: %w", err)
+func readLogicalCount(d *document, c *collector) error {
+	if _, err := d.only(); err != nil {
+		return err
 	}
 	for _, key := range mapKeys {
-		if !d.has(key) || !d.keys[key].isList() {
-			continue
+		if placed, err := d.keys[key].array(); d.has(key) && d.keys[key].isList() && (err != nil || len(placed.Shape) == 2) {
+			if err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			for layer, row := range placed.Rows() {
+				c.keepMap(layer, row)
+			}
 		}
-		placed, err := d.keys[key].array()
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-		r.keepMap(placed)
 	}
-	axes := Axes{"steps", "layers", "experts"}
-	if len(a.Shape) == 2 {
-		axes = axes[1:]
+	a, err := d.keys["logical_count"].array()
+	if err == nil {
+		err = c.array(a, Axes{"steps", "layers", "experts"}[max(0, 3-len(a.Shape)):])
 	}
-	if err := r.addArray(a, d.axes, axes); err != nil {
+	if err != nil {
 		return fmt.Errorf("logical_count: %w", err)
 	}
 	return nil
 }
 
-// keepMap keeps where the experts are until the number of ranks is known; see Running.
-func (r *Record) keepMap(placed tensor.Array) {
-	if len(placed.Shape) != 2 || len(placed.Values) == 0 {
-		return
+// numbers reads lists within lists, all of one shape, of whole numbers, which tools also
+// write as 12.0: [[1, 2], [3, 4]] → shape 2 × 2. The text is valid JSON.
+func numbers(text []byte) (tensor.Array, error) {
+	l := lists{text: text}
+	if len(text) == 0 || text[0] != '[' {
+		return l.Array, fmt.Errorf("want lists of counts, layers × experts, have %.60s", text)
 	}
-	r.copies = map[int][]int32{}
-	for layer, row := range placed.Rows() {
-		for _, e := range row {
-			r.copies[layer] = append(r.copies[layer], int32(min(max(e, -1), maxExperts)))
-		}
+	l.Values = make([]int64, 0, 1+bytes.Count(text, []byte(",")))
+	err := l.list(0)
+	if err == nil && l.leaf > 0 && l.leaf != len(l.Shape) {
+		err = errors.New("want lists of one depth")
 	}
+	return l.Array, err
+}
+
+// lists is a text at a place, and the numbers before it.
+type lists struct {
+	tensor.Array
+	text []byte
+	at   int
+	leaf int // in how many lists the numbers stand, once there is one
 }
 
 // maxDimensions is more than any axes have.
 const maxDimensions = 4
 
-// numbers reads lists within lists, all of one shape, of whole numbers, which tools also
-// write as 12.0. The text is valid JSON.
-func numbers(text []byte) (a tensor.Array, err error) {
-	a.Values = make([]int64, 0, 1+bytes.Count(text, []byte(",")))
-	var open []int64 // how many items each open list has so far
-	depth := 0       // of the numbers, once there is one
-	for i := 0; i < len(text); {
-		switch c := text[i]; {
-		case c == ',' || c <= ' ':
-			i++
-		case c == '[':
-			if i++; len(open) == maxDimensions {
-				return a, fmt.Errorf("want at most %d dimensions", maxDimensions)
+// list reads one list, which stands in so many others.
+func (l *lists) list(depth int) error {
+	if depth == maxDimensions {
+		return fmt.Errorf("want at most %d dimensions", maxDimensions)
+	}
+	if depth == len(l.Shape) {
+		l.Shape = append(l.Shape, -1)
+	}
+	l.at++
+	for n := int64(0); ; {
+		switch b := l.text[l.at]; {
+		case b == ',' || b <= ' ':
+			l.at++
+			continue
+		case b == ']':
+			l.at++
+			if before := l.Shape[depth]; before >= 0 && before != n {
+				return fmt.Errorf("want lists of one length, have %d and %d numbers or lists in two of them", before, n)
 			}
-			if open = append(open, 0); len(open) > len(a.Shape) {
-				a.Shape = append(a.Shape, -1)
+			l.Shape[depth] = n
+			return nil
+		case b == '[':
+			if err := l.list(depth + 1); err != nil {
+				return err
 			}
-		case c == ']':
-			i++
-			at := len(open) - 1
-			if n := open[at]; a.Shape[at] < 0 {
-				a.Shape[at] = n
-			} else if a.Shape[at] != n {
-				return a, fmt.Errorf("want lists of one length, have %d and %d numbers or lists in two of them",
-					a.Shape[at], n)
-			}
-			if open = open[:at]; at > 0 {
-				open[at-1]++
-			}
-		case len(open) == 0 || depth > 0 && len(open) != depth:
-			return a, fmt.Errorf("want lists of counts, layers × experts, have %.60s", text)
+		case l.leaf > 0 && l.leaf != depth+1:
+			return fmt.Errorf("want lists of counts, layers × experts, have %.60s", l.text)
 		default:
-			end := i + 1
-			for text[end] != ',' && text[end] != ']' && text[end] > ' ' {
+			end := l.at + 1
+			for l.text[end] != ',' && l.text[end] != ']' && l.text[end] > ' ' {
 				end++
 			}
-			n, err := whole(text[i:end])
+			v, err := whole(l.text[l.at:end])
 			if err != nil {
-				return a, err
+				return err
 			}
-			a.Values, i, depth = append(a.Values, n), end, len(open)
-			open[depth-1]++
+			l.Values, l.at, l.leaf = append(l.Values, v), end, depth+1
 		}
+		n++
 	}
-	if depth > 0 && depth != len(a.Shape) {
-		return a, errors.New("want lists of one depth")
-	}
-	return a, nil
 }
 
 // whole reads one number.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,13 +19,12 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// document is one file or folder, read once: the names in a folder, the values of a file of
-// JSON, torch.save or numpy.save, or a text.
+// document is one file or folder: the names in a folder, or what the container of a file holds.
 type document struct {
 	path   string
-	files  []string // of a folder, by name
-	text   []byte   // of a file
-	values []value
+	files  []string         // of a folder, by name
+	text   []byte           // of a file
+	first  []value          // the first two values of a file of JSON, torch.save or numpy.save
 	keys   map[string]value // of the first value, where it is an object
 	axes   Axes             // that are asked for
 	broken error            // where the text begins like JSON and is none
@@ -50,14 +50,11 @@ func openDocument(path string) (*document, error) {
 		return newDocument(path, text)
 	}
 	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
 	d := &document{path: path}
 	for _, e := range entries { // sorted by name
 		d.files = append(d.files, filepath.Join(path, e.Name()))
 	}
-	return d, nil
+	return d, err
 }
 
 // newDocument opens the container of a file's content.
@@ -68,71 +65,80 @@ func newDocument(path string, text []byte) (*document, error) {
 	case len(trimmed) == 0:
 		return nil, errors.New("the file is empty")
 	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
-		torch, err := openTorch(text)
+		archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 		if err != nil {
 			return nil, err
 		}
-		d.values = []value{{item: torch.Root, torch: torch}}
+		torch, err := tensor.OpenTorch(archive.File)
+		if err != nil {
+			return nil, err
+		}
+		d.first = []value{{item: torch.Root, torch: torch}}
 	case bytes.HasPrefix(text, []byte(tensor.NumPyMagic)):
 		array, err := tensor.ParseNumPy(text)
 		if err != nil {
 			return nil, err
 		}
-		d.values = []value{{item: array}}
+		d.first = []value{{item: array}}
 	case len(text) > 8 && text[8] == '{' && text[7] == 0:
 		return nil, errors.New(
 			"this is one safetensors file: give the folder that holds all ranks' files and meta_info.json")
 	case trimmed[0] == '{' || trimmed[0] == '[':
-		d.values, d.broken = split(trimmed) // a log may begin with "[2026-11-22 …"
+		d.text = trimmed
+		for v, err := range d.values() {
+			if err != nil { // a log may begin with "[2026-11-22 …"
+				d.first, d.broken = nil, err
+				break
+			}
+			if d.first = append(d.first, v); len(d.first) == 2 {
+				break
+			}
+		}
 	}
-	if len(d.values) > 0 {
-		d.keys = d.values[0].keys()
+	if len(d.first) > 0 {
+		d.keys = d.first[0].keys()
 	}
 	return d, nil
 }
 
-func openTorch(text []byte) (*tensor.Torch, error) {
-	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
-	if err != nil {
-		return nil, err
-	}
-	return tensor.OpenTorch(archive.File)
-}
-
-// split splits a text into its JSON values, without a copy of them. A single list of objects is
-// its items, as the lines of JSONL are: [{…}, {…}] → two values.
-func split(text []byte) (values []value, err error) {
-	dec := decoder(text)
-	for {
-		v, err := nextValue(dec, text)
-		switch {
-		case err == io.EOF && len(values) == 1 && isObjectList(text):
-			return items(text)
-		case err == io.EOF:
-			return values, nil
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(text))
-		case err != nil:
-			return nil, fmt.Errorf("value %d is not JSON: %s", len(values)+1, strings.TrimPrefix(err.Error(), "jsontext: "))
+// values are the values of the document, of JSON without a copy of them. A list of objects is its
+// items, as the lines of JSONL are: [{…}, {…}] → two values.
+func (d *document) values() iter.Seq2[value, error] {
+	return func(yield func(value, error) bool) {
+		if len(d.first) > 0 && d.first[0].json == nil {
+			yield(d.first[0], nil)
+			return
 		}
-		values = append(values, value{json: v})
+		dec := decoder(d.text)
+		for n := 1; ; n++ {
+			v, err := nextItem(dec, d.text)
+			switch {
+			case err == io.EOF:
+				return
+			case errors.Is(err, io.ErrUnexpectedEOF):
+				err = fmt.Errorf("the JSON ends early, after %d bytes: write it again", len(d.text))
+			case err != nil:
+				err = fmt.Errorf("value %d is not JSON: %s", n, strings.TrimPrefix(err.Error(), "jsontext: "))
+			}
+			if !yield(value{json: v}, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 
-func isObjectList(text []byte) bool {
-	return text[0] == '[' && bytes.TrimLeft(text[1:], " \t\r\n")[0] == '{'
-}
-
-// items are the values of a list.
-func items(list []byte) (values []value, err error) {
-	dec := decoder(list)
-	_, err = dec.ReadToken()
-	for err == nil && dec.PeekKind() != ']' {
-		var v json.RawMessage
-		v, err = nextValue(dec, list)
-		values = append(values, value{json: v})
+// nextItem is the next value of a text, within lists of objects the next object.
+func nextItem(dec *jsontext.Decoder, text []byte) (json.RawMessage, error) {
+	for {
+		rest := bytes.TrimLeft(text[dec.InputOffset():], ", \t\r\n")
+		opens := bytes.HasPrefix(rest, []byte("[")) && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte("{"))
+		if kind := dec.PeekKind(); !(kind == '[' && opens && dec.StackDepth() == 0) && !(kind == ']' && dec.StackDepth() == 1) {
+			return nextValue(dec, text)
+		}
+		if _, err := dec.ReadToken(); err != nil {
+			return nil, err
+		}
 	}
-	return values, err
 }
 
 // nextValue is the part of a text that the next value of its decoder takes.
@@ -150,6 +156,14 @@ func decoder(text []byte) *jsontext.Decoder {
 		jsontext.AllowInvalidUTF8(true))
 }
 
+// only is the value of a document that holds one.
+func (d *document) only() (value, error) {
+	if len(d.first) != 1 {
+		return value{}, errors.New("want one list or object, have several values")
+	}
+	return d.first[0], nil
+}
+
 // keys are the values of an object, by key; nil for anything else.
 func (v value) keys() map[string]value {
 	keys := map[string]value{}
@@ -163,17 +177,14 @@ func (v value) keys() map[string]value {
 		return nil
 	}
 	dec := decoder(v.json)
-	if _, err := dec.ReadToken(); err != nil {
-		return nil
-	}
-	for dec.PeekKind() == '"' { // the text was found to be JSON before
+	_, err := dec.ReadToken()
+	for err == nil && dec.PeekKind() == '"' { // the text was found to be JSON before
 		name, _ := dec.ReadToken()
 		key := name.String()
-		part, err := nextValue(dec, v.json)
-		if err != nil {
-			return keys
+		keys[key] = value{}
+		if part, failed := nextValue(dec, v.json); failed == nil {
+			keys[key] = value{json: part}
 		}
-		keys[key] = value{json: part}
 	}
 	return keys
 }
@@ -195,8 +206,31 @@ func (v value) array() (tensor.Array, error) {
 	return numbers(v.json)
 }
 
-// into decodes JSON.
-func (v value) into(target any) error { return json.Unmarshal(v.json, target) }
+// matrix reads numbers of [layers, copies].
+func (v value) matrix() (tensor.Array, error) {
+	a, err := v.array()
+	if err == nil && (len(a.Shape) != 2 || a.Shape[0] < 1 || a.Shape[0] > maxLayers || a.Shape[1] > maxExperts) {
+		err = fmt.Errorf("want [layers, copies], have %v", a.Shape)
+	}
+	return a, err
+}
+
+// whole is an integer; not ok for anything else.
+func (v value) whole() (n int64, ok bool) {
+	if n, ok = v.item.(int64); ok || len(v.json) == 0 {
+		return n, ok
+	}
+	n, err := whole(v.json)
+	return n, err == nil
+}
+
+// word is a text of JSON, empty for anything else.
+func (v value) word() (text string) {
+	if json.Unmarshal(v.json, &text) != nil {
+		return ""
+	}
+	return text
+}
 
 // has reports an object with all of the keys.
 func (d *document) has(keys ...string) bool {
@@ -209,7 +243,9 @@ func (d *document) has(keys ...string) bool {
 }
 
 // isText reports a file that is neither JSON nor binary.
-func (d *document) isText() bool { return d.text != nil && d.values == nil }
+func (d *document) isText() bool { return d.text != nil && d.first == nil }
+
+func (d *document) isArray() bool { return len(d.first) > 0 && d.first[0].isList() }
 
 // named are the folder's files whose name matches.
 func (d *document) named(name *regexp.Regexp) (paths []string) {

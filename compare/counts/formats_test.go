@@ -131,8 +131,8 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 	if err != nil || !slices.Contains(codes(warnings), "even_replicas") {
 		t.Errorf("asked for the placement instead of the counts per rank: %v, %v", warnings, err)
 	}
-	holes := &Record{Experts: 3, Ranks: 2}
-	err = errors.Join(holes.addCopies(stepKey{}, []int64{1, 2}, []int32{0, 1}), holes.finish())
+	holes := collector{Record: &Record{Experts: 3, Ranks: 2}, cells: map[stepKey]*cells{}}
+	err = errors.Join(holes.copies(stepKey{}, 0, []int64{1, 2}, []int64{0, 1}), holes.steps(), holes.finish())
 	if err != nil || holes.Placement != nil || !slices.Equal(codes(holes.Warnings), []string{"no_placement"}) {
 		t.Errorf("a map without expert 2: %+v, %v", holes, err)
 	}

@@ -125,7 +125,7 @@ func TestFoldersOfRanks(t *testing.T) {
 		"this is no dump of passes": copyFolder(t, "",
 			map[string]string{"sglang-stat.pt": "expert_distribution_recorder_1_0.pt",
 				"sglang-strided.pt": "expert_distribution_recorder_1_1.pt"}),
-		"not a valid zip file": copyFolder(t, "",
+		"want a list of records": copyFolder(t, "",
 			map[string]string{"sglang.csv": "expert_distribution_recorder_1_0.pt"}),
 	} {
 		if r, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) {

@@ -254,7 +254,7 @@ func withPlacement(r *Record, p *Placement) *Record {
 func mustPlace(t *testing.T, experts int, held [][]int32) *Placement {
 	t.Helper()
 	p := &Placement{Source: "by hand", Experts: experts, Ranks: len(held)}
-	if err := p.placeHeld(3, held); err != nil {
+	if err := p.place(3, held); err != nil {
 		t.Fatal(err)
 	}
 	return p

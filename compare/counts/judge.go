@@ -14,13 +14,14 @@ type judge struct {
 	shape    router.Shape
 	place    *Placement // nil when ranks cannot be told from experts
 	received bool       // the record's own counts per rank are used
+	uniform  bool       // it is the same in all layers
 	null     chance.Options
 	known    map[nullKey]chance.Null
 	warnings []router.Warning
 }
 
 type nullKey struct {
-	layer  int // 0 where all layers share a layout
+	layer  int // allLayers where they share a layout
 	tokens int64
 }
 
@@ -43,6 +44,9 @@ func newJudge(r *Record, o Options) (*judge, error) {
 		shape.Experts = place.Experts // those of a record may be fewer
 	}
 	j := &judge{shape: shape, place: place, received: !asked, null: o.Null, known: map[nullKey]chance.Null{}}
+	if place != nil {
+		_, j.uniform = place.uniform()
+	}
 	j.warnAbout(r, o)
 	return j, nil
 }
@@ -145,9 +149,9 @@ func (j *judge) chance(layout router.Layout, s Step) (chance.Null, error) {
 	if shift := bits.Len64(uint64(tokens)) - 7; shift > 0 {
 		tokens = (tokens + 1<<(shift-1)) >> shift << shift
 	}
-	key := nullKey{tokens: tokens}
-	if j.place != nil && j.place.layers != nil {
-		key.layer = s.Layer
+	key := nullKey{s.Layer, tokens}
+	if j.place == nil || j.uniform {
+		key.layer = allLayers
 	}
 	if known, ok := j.known[key]; ok {
 		return known, nil

@@ -3,6 +3,7 @@ package counts
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -24,18 +25,21 @@ var (
 	metricsGauge  = regexp.MustCompile(`(?m)^# TYPE vllm:eplb_tokens_routed_to_\w+ gauge\s*$`)
 )
 
+const metricsFormat = "Prometheus text"
+
 // series says which labels of a counter name the layer and the part that got
 // the slots, and whether that part is an expert or a rank.
 type series struct {
 	layer, part, level string
+	most               int  // parts
 	histogram          bool // a bucket counts the parts up to its own
 }
 
 var knownSeries = map[string]series{
-	"eplb_tokens_routed_to_expert":   {layer: "layer_idx", part: "logical_expert_id", level: router.LevelExpert},
-	"eplb_tokens_routed_to_ep_rank":  {layer: "layer_idx", part: "dst_ep_rank", level: router.LevelRank},
-	"phy_expert_heat":                {layer: "layer", part: "rank", level: router.LevelRank},
-	"eplb_gpu_physical_count_bucket": {layer: "layer", part: "le", level: router.LevelRank, histogram: true},
+	"eplb_tokens_routed_to_expert":   {"layer_idx", "logical_expert_id", router.LevelExpert, maxExperts, false},
+	"eplb_tokens_routed_to_ep_rank":  {"layer_idx", "dst_ep_rank", router.LevelRank, maxRanks, false},
+	"phy_expert_heat":                {"layer", "rank", router.LevelRank, maxRanks, false},
+	"eplb_gpu_physical_count_bucket": {"layer", "le", router.LevelRank, maxRanks, true},
 }
 
 // ParseMetrics reads what a metrics endpoint answered: counters that run since the engine
@@ -48,94 +52,125 @@ func ParseMetrics(address string, content []byte) (*Record, error) {
 	return parse(address, content)
 }
 
+// scrape is one answer of a metrics endpoint. A layer has one series of ranks.
+type scrape struct {
+	*collector
+	ranks map[int]series
+}
+
 // readMetrics reads one scrape, which is one step: a window, but for vLLM's branches that set
 // a gauge in each step; see Since for the difference of two.
-func readMetrics(d *document, r *Record) error {
+func readMetrics(d *document, c *collector) error {
 	if !bytes.HasSuffix(d.text, []byte("\n")) { // which the format asks for
 		return errors.New("the text ends within a line, so the last number may be cut: scrape again")
 	}
-	c := counters{tally{}, map[int]series{}}
-	r.balance = balance{}
+	s := scrape{c, map[int]series{}}
 	lines := bufio.NewScanner(bytes.NewReader(d.text))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		if m := metricsSample.FindStringSubmatch(lines.Text()); m != nil {
-			add := func() error { return c.add(m[1], m[2], m[3]) }
-			if part, ok := strings.CutPrefix(m[1], "eplb_balancedness_"); ok {
-				add = func() error { return r.balance.add(part, m[2], m[3]) }
-			}
-			if err := add(); err != nil {
+			if err := s.add(m[1], m[2], m[3]); err != nil {
 				return fmt.Errorf("line %d: %w", n, err)
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return err
+	c.Reported = averaged(c.Reported)
+	c.gauge, c.atLeast = metricsGauge.Match(d.text), true
+	if c.Window = !c.gauge; c.Window {
+		c.warn("cumulative")
 	}
-	r.gauge, r.atLeast, r.Reported = metricsGauge.Match(d.text), true, r.balance.reported()
-	if r.Window = !r.gauge; r.Window {
-		r.warn("cumulative")
+	for key, in := range c.cells { // buckets count the ranks up to their own
+		for rank := len(in.ranks) - 1; s.ranks[key.layer].histogram && rank > 0; rank-- {
+			in.ranks[rank] = max(0, in.ranks[rank]) - max(0, in.ranks[rank-1])
+		}
+		if err := checkCounts(filled(in.ranks, len(in.ranks))); err != nil {
+			return fmt.Errorf("%v: rank %w", key, err)
+		}
 	}
-	c.steps(r)
-	return nil
-}
-
-// counters collect the slots of each part, by layer; a layer has one series of ranks.
-type counters struct {
-	tally
-	ranks map[int]series
+	return lines.Err()
 }
 
 // add adds a sample to its counter; those of other metrics are passed over.
-func (c counters) add(name, labeled, value string) error {
-	s, ok := knownSeries[name]
-	if !ok {
-		return nil
-	}
-	labels := labelsOf(labeled)
-	if s.histogram && labels[s.part] == "+Inf" {
-		return nil // repeats the last rank's
-	}
-	layer, err := strconv.Atoi(labels[s.layer])
-	if err != nil || layer < 0 || layer >= maxLayers {
-		return fmt.Errorf("want a layer number in %s, have %q", s.layer, labels[s.layer])
-	}
-	part, err := strconv.ParseFloat(labels[s.part], 64) // a bucket is "3.0"
-	if err != nil || !(part >= 0 && part < maxExperts) || part != float64(int(part)) || s.level == router.LevelRank &&
-		part >= maxRanks {
-		return fmt.Errorf("want a number in %s, have %q", s.part, labels[s.part])
-	}
-	count, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(count >= 0 && count <= maxCount) {
-		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), value)
-	}
-	if s.level == router.LevelRank {
-		if other, ok := c.ranks[layer]; ok && other != s {
-			return fmt.Errorf("layer %d: want one counter of the load per rank, have two", layer)
-		}
-		c.ranks[layer] = s
-	}
-	c.at(stepKey{layer: layer}).add(s.level, int(part), int64(count))
-	return nil
-}
-
-// labelsOf are the labels of a sample.
-func labelsOf(text string) map[string]string {
+func (s scrape) add(name, labeled, value string) error {
 	labels := map[string]string{}
-	for _, l := range metricsLabel.FindAllStringSubmatch(text, -1) {
+	for _, l := range metricsLabel.FindAllStringSubmatch(labeled, -1) {
 		labels[l[1]] = l[2]
 	}
-	return labels
+	of, ok := knownSeries[name]
+	sum, summed := strings.CutPrefix(name, "eplb_balancedness_")
+	if !ok && !summed || of.histogram && labels[of.part] == "+Inf" { // which repeats the last rank's
+		return nil
+	}
+	count, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil || !(count >= 0 && count <= maxCount):
+		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), value)
+	case summed:
+		s.summary(labels["forward_mode"], sum, count)
+		return nil
+	}
+	layer, err := strconv.Atoi(labels[of.layer])
+	if err != nil || layer < 0 || layer >= maxLayers {
+		return fmt.Errorf("want a layer number in %s, have %q", of.layer, labels[of.layer])
+	}
+	part, err := strconv.ParseFloat(labels[of.part], 64) // a bucket is "3.0"
+	if err != nil || !(part >= 0 && part < float64(of.most)) || part != float64(int(part)) {
+		return fmt.Errorf("want a number in %s, have %q", of.part, labels[of.part])
+	}
+	if of.level == router.LevelRank {
+		if other, ok := s.ranks[layer]; ok && other != of {
+			return fmt.Errorf("layer %d: want one counter of the load per rank, have two", layer)
+		}
+		s.ranks[layer] = of
+	}
+	return s.collector.add(s.at(stepKey{layer: layer}), of.level, int(part), int64(count), false)
 }
 
-// steps makes one step per layer. Buckets count the ranks up to their own.
-func (c counters) steps(r *Record) {
-	r.hold(c.tally)
-	for _, s := range r.held {
-		for rank := len(s.Received) - 1; c.ranks[s.Layer].histogram && rank > 0; rank-- {
-			s.Received[rank] -= s.Received[rank-1]
+// summary adds a sample of SGLang's summary of balancedness, by the mode of the forward pass: its sum
+// or its count.
+func (s scrape) summary(mode, part string, v float64) {
+	at := slices.IndexFunc(s.Reported, func(r Reported) bool { return r.mode == mode })
+	if at < 0 {
+		at = len(s.Reported)
+		s.Reported = append(s.Reported, Reported{Step: router.NoID, Phase: phases[mode], mode: mode})
+	}
+	switch part {
+	case "sum":
+		s.Reported[at].Balancedness += router.Number(v)
+	case "count":
+		s.Reported[at].Passes += int(v)
+	}
+}
+
+// averaged turns sums of balancedness into means, by mode; modes without any are left out.
+func averaged(sums []Reported) (list []Reported) {
+	for _, r := range sums {
+		if r.Passes > 0 && r.Balancedness > 0 && r.mode != "idle" {
+			r.Balancedness /= router.Number(r.Passes)
+			r.MaxOverMean = 1 / r.Balancedness
+			list = append(list, r)
 		}
 	}
+	slices.SortFunc(list, func(a, b Reported) int { return cmp.Compare(a.mode, b.mode) })
+	return list
+}
+
+// reportedSince is what a summary gained since an earlier one.
+func reportedSince(now, earlier []Reported) (list []Reported, err error) {
+	for _, r := range now {
+		r.Balancedness *= router.Number(r.Passes)
+		for _, was := range earlier {
+			if was.mode == r.mode {
+				r.Passes, r.Balancedness = r.Passes-was.Passes, r.Balancedness-was.Balancedness*router.Number(was.Passes)
+			}
+		}
+		if r.Passes < 0 || r.Balancedness < -1e-9 {
+			return nil, fmt.Errorf("the balancedness of %s fell: the engine restarted, or the records are in the wrong order",
+				r.mode)
+		}
+		list = append(list, r)
+	}
+	return averaged(list), nil
 }
 
 // Since is what was added to cumulative counters after an earlier record of the
@@ -155,47 +190,45 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Load.PerExpert, s.Received = slices.Clone(s.Load.PerExpert), slices.Clone(s.Received)
-		before[s.key()] = s
+		before[s.key()] = s.clone()
 	}
 	var steps []Step
 	for s, err := range r.Steps() {
 		if err != nil {
 			return nil, err
 		}
+		s = s.clone()
 		b := before[s.key()]
-		if s.Load.PerExpert, err = added(s.Load.PerExpert, b.Load.PerExpert); err == nil {
-			s.Received, err = added(s.Received, b.Received)
-		}
-		if err != nil {
+		if err := cmp.Or(subtract(s.Load.PerExpert, b.Load.PerExpert), subtract(s.Received, b.Received)); err != nil {
 			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
 		}
 		steps = append(steps, s)
 	}
 	out, err := r.with(steps)
+	if err == nil && r.Format == metricsFormat {
+		out.Reported, err = reportedSince(r.Reported, earlier.Reported)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if r.balance != nil {
-		if out.balance, err = r.balance.since(earlier.balance); err != nil {
-			return nil, err
-		}
-		out.Reported = out.balance.reported()
 	}
 	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings),
 		func(w router.Warning) bool { return w.Code == "cumulative" })
 	return out, nil
 }
 
-func added(now, before []int64) ([]int64, error) {
-	out := slices.Clone(now)
+// clone is the step with counts of its own.
+func (s Step) clone() Step {
+	s.Load.PerExpert, s.Received = slices.Clone(s.Load.PerExpert), slices.Clone(s.Received)
+	return s
+}
+
+// subtract takes what was counted before from what is counted now.
+func subtract(now, before []int64) error {
 	for i, n := range before {
-		if i < len(out) {
-			out[i] -= n
+		if i >= len(now) || now[i] < n {
+			return fmt.Errorf("counter %d fell from %d: the engine restarted, or the records are in the wrong order", i, n)
 		}
-		if i >= len(out) || out[i] < 0 {
-			return nil, fmt.Errorf("counter %d fell from %d: the engine restarted, or the records are in the wrong order", i, n)
-		}
+		now[i] -= n
 	}
-	return out, nil
+	return nil
 }

@@ -2,6 +2,7 @@ package counts
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,9 +15,6 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
-
-// eplbLine is in every TensorRT-LLM EPLB configuration.
-var eplbLine = regexp.MustCompile(`(?m)^\s*"?initial_global_assignments"?\s*:`)
 
 // ErrRanks is wrapped where a placement lists slots and nothing tells over how many ranks.
 var ErrRanks = errors.New("give the EP size, by --ep")
@@ -53,25 +51,28 @@ func parsePlacement(path string, text []byte, ranks int) (*Placement, error) {
 				"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map"))
 	}
 	found, err := read(d)
-	var p *Placement
 	if err == nil {
-		p, err = found.placement(path, ranks)
+		var p *Placement
+		if p, err = found.placement(path, ranks); err == nil {
+			return p, nil
+		}
 	}
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return p, nil
+	return nil, unreadable(path, err)
 }
 
-// found is what a file says of a placement.
+// allLayers is the number of a layer that stands for every one.
+const allLayers = -1
+
+// found is what a file says of a placement: the experts that each rank holds, by layer. Where ranks
+// is 0 they are one list of slots, which ranks hold in equal consecutive runs.
 type found struct {
-	ranks   int               // 0 where it lists slots alone
-	slots   int               // of each layer
-	layers  map[int][]int32   // slots by layer, which ranks hold in equal consecutive runs
-	held    map[int][][]int32 // or experts by layer and rank
-	every   []int32           // or slots of all layers
-	moeOnly bool              // layers are numbered without dense ones
+	ranks   int
+	held    map[int][][]int32
+	moeOnly bool // layers are numbered without dense ones
 }
+
+// eplbLine is in every TensorRT-LLM EPLB configuration.
+var eplbLine = regexp.MustCompile(`(?m)^\s*"?initial_global_assignments"?\s*:`)
 
 // placed is what reads a document as a placement, nil for a document that is none. A bare list may
 // be of counts.
@@ -81,8 +82,8 @@ func (d *document) placed() func(*document) (found, error) {
 		return (*document).expertMap
 	case d.has("physical_to_logical_map"), d.has("model_maps"):
 		return (*document).physicalMap
-	case bytes.Contains(d.text, []byte(`"initial_global_assignments"`)) && d.values != nil,
-		d.isText() && eplbLine.Match(d.text):
+	case d.isText() && eplbLine.Match(d.text),
+		d.first != nil && bytes.Contains(d.text, []byte(`"initial_global_assignments"`)):
 		return (*document).assignments
 	}
 	return nil
@@ -97,27 +98,46 @@ func (d *document) assignments() (found, error) {
 		Slots  int             `json:"num_slots" yaml:"num_slots"`
 		Layers map[int][]int32 `json:"initial_global_assignments" yaml:"initial_global_assignments"`
 	}
-	for _, v := range d.values { // in JSONL the mapping is one record of several
-		if v.into(&file) == nil && file.Layers != nil {
-			break
-		}
-	}
 	if d.isText() {
 		if err := yaml.Unmarshal(d.text, &file); err != nil {
 			return found{}, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
 		}
+	} else {
+		for v, err := range d.values() { // in JSONL the mapping is one record of several
+			if err == nil && json.Unmarshal(v.json, &file) == nil && file.Layers != nil {
+				break
+			}
+		}
 	}
-	if len(file.Layers) == 0 {
-		return found{}, errors.New("initial_global_assignments names no layer")
+	f := found{ranks: 0, held: map[int][][]int32{}, moeOnly: file.Type == "eplb_initial_mapping"}
+	for layer, slots := range file.Layers {
+		if len(slots) != file.Slots {
+			return f, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, file.Slots, len(slots))
+		}
+		f.held[layer] = [][]int32{slots}
 	}
-	return found{ranks: file.Ranks, slots: file.Slots, layers: file.Layers,
-		moeOnly: file.Type == "eplb_initial_mapping"}, nil
+	return f.divided(file.Ranks)
+}
+
+// divided are slots over as many ranks as a file says, 0 where it does not.
+func (f found) divided(ranks int) (found, error) {
+	if err := bounded(0, ranks); err != nil || ranks == 0 {
+		return f, err
+	}
+	for layer, held := range f.held {
+		if len(held[0])%ranks != 0 {
+			return f, fmt.Errorf("layer %d: %d slots do not divide over %d ranks", layer, len(held[0]), ranks)
+		}
+		f.held[layer] = slices.Collect(slices.Chunk(held[0], max(1, len(held[0])/ranks)))
+	}
+	f.ranks = ranks
+	return f, nil
 }
 
 // physicalMap reads the experts of the physical slots by layer, which SGLang takes, or which a fork
 // of vLLM writes by model, for MoE layers alone.
 func (d *document) physicalMap() (found, error) {
-	from := d.values[0]
+	from := d.first[0]
 	models := d.keys["model_maps"].keys()
 	if names := slices.Sorted(maps.Keys(models)); len(names) > 1 {
 		return found{}, fmt.Errorf("maps of %s: want a file of one model", strings.Join(names, ", "))
@@ -127,42 +147,43 @@ func (d *document) physicalMap() (found, error) {
 	var file struct {
 		Layers [][]int32 `json:"physical_to_logical_map"`
 	}
-	if err := from.into(&file); err != nil {
+	if err := json.Unmarshal(from.json, &file); err != nil {
 		return found{}, err
 	}
-	f := found{layers: map[int][]int32{}, moeOnly: len(models) > 0}
+	f := found{held: map[int][][]int32{}, moeOnly: len(models) > 0}
 	for layer, slots := range file.Layers {
-		f.slots, f.layers[layer] = len(slots), slots
+		if len(slots) != len(file.Layers[0]) {
+			return f, fmt.Errorf("layer %d: want %d slots, as in layer 0, have %d", layer, len(file.Layers[0]), len(slots))
+		}
+		f.held[layer] = [][]int32{slots}
 	}
 	return f, nil
 }
 
 // bareLists reads slots of all layers [0 1 2 0], slots by layer, or experts by layer and rank.
 func (d *document) bareLists() (f found, err error) {
-	a, err := d.values[0].array()
+	a, err := d.first[0].array()
 	if err != nil {
 		return f, err
 	}
 	experts, err := expertsOf(a.Values)
-	if err != nil {
+	n := len(a.Shape)
+	switch {
+	case err != nil:
 		return f, err
-	}
-	f.moeOnly = true
-	switch len(a.Shape) {
-	case 1:
-		f.every = experts
-	case 2:
-		f.layers, f.slots = map[int][]int32{}, int(a.Shape[1])
-		for layer := range int(a.Shape[0]) {
-			f.layers[layer] = experts[layer*f.slots : (layer+1)*f.slots]
-		}
-	case 3:
-		f.held, f.ranks = map[int][][]int32{}, int(a.Shape[1])
-		for i, held := range slices.Collect(slices.Chunk(experts, max(1, int(a.Shape[2])))) {
-			f.held[i/f.ranks] = append(f.held[i/f.ranks], held)
-		}
-	default:
+	case n > 3 || len(experts) == 0:
 		return f, fmt.Errorf("want slots, layers × slots, or layers × ranks × experts, have %v", a.Shape)
+	}
+	f = found{held: map[int][][]int32{}, moeOnly: true}
+	if n == 3 {
+		f.ranks = int(a.Shape[1])
+	}
+	for i, row := range slices.Collect(slices.Chunk(experts, int(a.Shape[n-1]))) {
+		layer := allLayers
+		if n > 1 {
+			layer = i / max(1, f.ranks)
+		}
+		f.held[layer] = append(f.held[layer], row)
 	}
 	return f, nil
 }
@@ -180,7 +201,7 @@ func (d *document) expertMap() (f found, err error) {
 			} `json:"device_list"`
 		} `json:"layer_list"`
 	}
-	if err := d.values[0].into(&file); err != nil {
+	if err := json.Unmarshal(d.first[0].json, &file); err != nil {
 		return f, err
 	}
 	if len(file.List) == 0 || len(file.List) != file.Layers {
@@ -188,14 +209,11 @@ func (d *document) expertMap() (f found, err error) {
 			len(file.List))
 	}
 	f = found{ranks: file.List[0].Devices, held: map[int][][]int32{}, moeOnly: true}
-	if err := bounded(0, f.ranks); err != nil {
-		return f, err
-	}
 	for _, layer := range file.List {
-		held := make([][]int32, f.ranks)
 		if len(layer.List) != f.ranks || layer.Devices != f.ranks || f.held[layer.Layer] != nil {
 			return f, fmt.Errorf("layer %d: want %d devices once, have %d", layer.Layer, f.ranks, len(layer.List))
 		}
+		held := make([][]int32, f.ranks)
 		for _, device := range layer.List {
 			if device.Device < 0 || device.Device >= f.ranks || held[device.Device] != nil {
 				return f, fmt.Errorf("layer %d: want each device from 0 to %d once, have %d", layer.Layer, f.ranks-1,
@@ -211,42 +229,30 @@ func (d *document) expertMap() (f found, err error) {
 // placement is what a file says, on so many ranks where it does not say how many.
 func (f found) placement(path string, ranks int) (p *Placement, err error) {
 	switch {
+	case len(f.held) == 0:
+		return nil, errors.New("it names no layer (initial_global_assignments, physical_to_logical_map or layer_list)")
 	case f.ranks != 0 && ranks != 0 && f.ranks != ranks:
 		return nil, fmt.Errorf("%s asked for, but the file is of %d", quantity.Count(ranks, "rank"), f.ranks)
 	case f.ranks == 0 && ranks == 0:
-		return nil, fmt.Errorf("%d slots over an unknown number of ranks: %w", max(f.slots, len(f.every)), ErrRanks)
+		return nil, fmt.Errorf("slots over an unknown number of ranks: %w", ErrRanks)
+	case f.ranks == 0:
+		if f, err = f.divided(ranks); err != nil {
+			return nil, err
+		}
 	}
-	p = &Placement{Source: path, Ranks: max(f.ranks, ranks), moeOnly: f.moeOnly}
-	p.Experts = mapped(f.every)
-	for _, slots := range f.layers {
-		p.Experts = max(p.Experts, mapped(slots))
-	}
+	p = &Placement{Source: path, Ranks: f.ranks, moeOnly: f.moeOnly}
 	for _, held := range f.held {
-		p.Experts = max(p.Experts, mapped(slices.Concat(held...)))
+		for _, experts := range held {
+			p.Experts = max(p.Experts, int(slices.Max(append(experts, -1)))+1)
+		}
 	}
 	if err := bounded(p.Experts, p.Ranks); err != nil {
 		return nil, err
 	}
-	if f.every != nil {
-		err = p.placeSlots(0, f.every)
-		p.every, p.layers = p.layers[0], nil
-		return p, err
-	}
-	for _, layer := range slices.Sorted(maps.Keys(f.layers)) {
-		if n := len(f.layers[layer]); n != f.slots {
-			return nil, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, f.slots, n)
-		}
-		if err := p.placeSlots(layer, f.layers[layer]); err != nil {
-			return nil, err
-		}
-	}
 	for _, layer := range slices.Sorted(maps.Keys(f.held)) {
-		if err := p.placeHeld(layer, f.held[layer]); err != nil {
+		if err := p.place(layer, f.held[layer]); err != nil {
 			return nil, err
 		}
-	}
-	if p.layers == nil {
-		return nil, errors.New("it names no layer")
 	}
 	return p, nil
 }

@@ -31,20 +31,20 @@ func (s Slots) WriteTensorRT(w io.Writer) error {
 // row for every layer of the model from 0 on. Layers without slots, which are dense,
 // get the row that SGLang itself starts with: expert i mod experts in slot i.
 func (s Slots) WriteSGLang(w io.Writer, experts int) error {
-	layers, slots := s.size()
-	rows := slices.Repeat([][]int32{trivial(slots, experts)}, layers[len(layers)-1]+1)
-	for layer, row := range s {
-		rows[layer] = row
+	layers, _ := s.size()
+	var all []int
+	for layer := range layers[len(layers)-1] + 1 {
+		all = append(all, layer)
 	}
-	return json.NewEncoder(w).Encode(map[string]any{"physical_to_logical_map": rows})
+	return json.NewEncoder(w).Encode(map[string]any{"physical_to_logical_map": s.rows(experts, all)})
 }
 
 // WriteVLLM writes the slots as the initial mapping of vLLM's offline EPLB (pull
 // request 41141), by MoE layer.
 func (s Slots) WriteVLLM(w io.Writer, experts int, moe []int) error {
-	rows, slots := s.byMoELayer(experts, moe)
+	_, slots := s.size()
 	layers := map[int][]int32{}
-	for i, row := range rows {
+	for i, row := range s.rows(experts, moe) {
 		layers[i] = row
 	}
 	return json.NewEncoder(w).Encode(map[string]any{
@@ -55,24 +55,24 @@ func (s Slots) WriteVLLM(w io.Writer, experts int, moe []int) error {
 
 // WriteAscend writes the slots as the expert map of vllm-ascend, by MoE layer and rank.
 func (s Slots) WriteAscend(w io.Writer, experts, ranks int, moe []int) error {
-	rows, slots := s.byMoELayer(experts, moe)
+	_, slots := s.size()
 	var layers []map[string]any
-	for i, row := range rows {
+	for i, row := range s.rows(experts, moe) {
 		var devices []map[string]any
 		for rank, held := range slices.Collect(slices.Chunk(row, slots/ranks)) {
 			devices = append(devices, map[string]any{"device_id": rank, "device_expert": held})
 		}
 		layers = append(layers, map[string]any{"layer_id": i, "device_count": ranks, "device_list": devices})
 	}
-	return json.NewEncoder(w).Encode(map[string]any{"moe_layer_count": len(rows), "layer_list": layers})
+	return json.NewEncoder(w).Encode(map[string]any{"moe_layer_count": len(layers), "layer_list": layers})
 }
 
-// byMoELayer are the slots of the MoE layers, which some engines number alone, from 0 on: those of
-// the model, or where it is not named (nil) those that have slots. Others get the row of WriteSGLang.
-func (s Slots) byMoELayer(experts int, moe []int) (rows [][]int32, perLayer int) {
-	layers, n := s.size()
-	if !slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(moe, l) }) {
-		layers = moe
+// rows are the slots of layers, which some engines number from 0 on: those given where they hold all
+// that have slots, else those that have. A layer without slots gets the row of WriteSGLang.
+func (s Slots) rows(experts int, layers []int) (rows [][]int32) {
+	own, n := s.size()
+	if slices.ContainsFunc(own, func(l int) bool { return !slices.Contains(layers, l) }) {
+		layers = own
 	}
 	for _, layer := range layers {
 		row := s[layer]
@@ -81,7 +81,7 @@ func (s Slots) byMoELayer(experts int, moe []int) (rows [][]int32, perLayer int)
 		}
 		rows = append(rows, row)
 	}
-	return rows, n
+	return rows
 }
 
 func trivial(slots, experts int) []int32 {

@@ -19,7 +19,25 @@ const (
 	maxRanks   = 1 << 14
 	maxLayers  = 1 << 14
 	maxFile    = 1 << 30 // bytes of a file that is read whole
+	maxCount   = 1 << 46 // keeps every sum of counts below 2⁶³
 )
+
+// bounded refuses sizes that no model has, before anything of that size is allocated.
+func bounded(experts, ranks int) error {
+	if experts < 0 || experts > maxExperts || ranks < 0 || ranks > maxRanks {
+		return fmt.Errorf("want at most %d experts and %d ranks, have %d and %d", maxExperts, maxRanks, experts, ranks)
+	}
+	return nil
+}
+
+func checkCounts(counts []int64) error {
+	for i, n := range counts {
+		if n < 0 || n > maxCount {
+			return fmt.Errorf("%d: want a count between 0 and %d, have %d", i, int64(maxCount), n)
+		}
+	}
+	return nil
+}
 
 // Record is what one file or folder says about expert load.
 type Record struct {
@@ -42,14 +60,62 @@ type Record struct {
 	Warnings []router.Warning
 
 	atLeast bool                   // Experts is the largest that occurs, and there may be more
-	copies  map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
-	balance balance                // that the engine published, of which Reported has the means
+	placed  map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
 	gauge   bool                   // it published its last step alone, not sums
 	held    []Step                 // where the format is read whole
 	stream  iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
 	review  func()                 // warns about what the totals show, where the format can tell
 	totals                         // of all steps
 }
+
+// totals is what one walk over all steps finds. It is of the size of the layers
+// and iterations, not of the steps.
+type totals struct {
+	steps      int
+	layers     map[int]int64 // their slots
+	iterations map[int64]bool
+	slots      int64
+	loads      map[int]router.Load // by layer, over iterations and source ranks
+	received   bool                // every step counts what the ranks received
+}
+
+// Step is the load of one layer in one iteration, over all source ranks.
+type Step struct {
+	Iteration int64
+	Layer     int
+	Phase     Phase
+	// Load counts slots per logical expert; PerExpert is nil where only ranks
+	// were counted.
+	Load router.Load
+	// Received counts slots per rank where the format records it; otherwise nil,
+	// and the load per rank follows from a placement.
+	Received []int64
+}
+
+// total is the slots of the step.
+func (s Step) total() int64 {
+	if s.Load.PerExpert != nil {
+		return s.Load.Total()
+	}
+	return router.Load{PerExpert: s.Received}.Total()
+}
+
+func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
+
+// stepKey is one iteration of one layer, and of one phase where both are recorded.
+type stepKey struct {
+	iteration int64
+	layer     int
+	phase     Phase
+}
+
+// compare orders by iteration, then layer, then phase.
+func (k stepKey) compare(other stepKey) int {
+	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer),
+		cmp.Compare(k.phase, other.phase))
+}
+
+func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
 
 // Phase is the kind of work that a file labels a step with: prefill or decode, or the model or data
 // set, which are judged apart. It is empty where the file does not say.
@@ -61,14 +127,6 @@ const (
 	Decode  Phase = "decode"
 	Mixed   Phase = "mixed"
 )
-
-// and is the phase of steps that a second label tells apart: decode, "draft" → "decode, draft".
-func (p Phase) and(label string) Phase {
-	if p == "" {
-		return Phase(label)
-	}
-	return p + ", " + Phase(label)
-}
 
 // phases by the names that engines and people give them; verifying drafts is decoding.
 var phases = map[string]Phase{"": "", "prefill": Prefill, "prompt": Prefill, "context": Prefill, "extend": Prefill,
@@ -94,25 +152,25 @@ func (r *Record) Phases() ([]*Record, error) {
 	if len(byPhase[""]) == len(r.held) {
 		return []*Record{r}, nil
 	}
+	place := func(p Phase) int {
+		if p == "" {
+			return 4
+		}
+		return slices.Index([]Phase{Prefill, Decode, Mixed, p}, p)
+	}
+	list := slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	})
 	var parts []*Record
-	known := []Phase{Prefill, Decode, Mixed}
-	for _, phase := range slices.Sorted(maps.Keys(byPhase)) {
-		if phase != "" && !slices.Contains(known, phase) {
-			known = append(known, phase)
+	for _, phase := range list {
+		part, err := r.with(byPhase[phase])
+		if err != nil {
+			return nil, err
 		}
-	}
-	for _, phase := range append(known, "") {
-		if steps := byPhase[phase]; len(steps) > 0 {
-			part, err := r.with(steps)
-			if err != nil {
-				return nil, err
-			}
-			part.Phase = phase
-			parts = append(parts, part)
+		if part.Phase = phase; len(parts) > 0 {
+			part.Warnings = nil // the first one's are of the whole record
 		}
-	}
-	for _, part := range parts[1:] {
-		part.Warnings = nil // the first one's are of the whole record
+		parts = append(parts, part)
 	}
 	return parts, nil
 }
@@ -122,6 +180,17 @@ func (r *Record) with(steps []Step) (*Record, error) {
 	out := *r
 	out.held, out.stream = steps, each(steps)
 	return &out, out.total()
+}
+
+// each yields steps that are held.
+func each(steps []Step) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		for _, s := range steps {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Between is the record of the iterations from first to last.
@@ -146,121 +215,96 @@ func (r *Record) Between(first, last int64) (*Record, error) {
 // is the last value.
 func (r *Record) Steps() iter.Seq2[Step, error] { return r.stream }
 
-// Step is the load of one layer in one iteration, over all source ranks.
-type Step struct {
-	Iteration int64
-	Layer     int
-	Phase     Phase
-	// Load counts slots per logical expert; PerExpert is nil where only ranks
-	// were counted.
-	Load router.Load
-	// Received counts slots per rank where the format records it; otherwise nil,
-	// and the load per rank follows from a placement.
-	Received []int64
-}
+// ByLayer sums the loads over iterations and source ranks; the record keeps
+// them. Use it to see which experts are hot; an imbalance computed from it would
+// be the ratio of sums, in which busy experts that alternate cancel.
+func (r *Record) ByLayer() map[int]router.Load { return r.loads }
 
-// total is the slots of the step.
-func (s Step) total() int64 {
-	if s.Load.PerExpert != nil {
-		return s.Load.Total()
+// Slots is the number of slots recorded over all steps.
+func (r *Record) Slots() int64 { return r.slots }
+
+// LayerSlots are the slots recorded over all steps, by layer.
+func (r *Record) LayerSlots() map[int]int64 { return r.layers }
+
+// Layers lists the recorded layers in order.
+func (r *Record) Layers() []int { return slices.Sorted(maps.Keys(r.layers)) }
+
+// Iterations lists the recorded iterations in order.
+func (r *Record) Iterations() []int64 { return slices.Sorted(maps.Keys(r.iterations)) }
+
+// total walks over the steps once, checking each on the way.
+func (r *Record) total() error {
+	r.totals = totals{layers: map[int]int64{}, iterations: map[int64]bool{}, loads: map[int]router.Load{},
+		received: true}
+	for s, err := range r.stream {
+		if err == nil {
+			err = r.check(s)
+		}
+		if err != nil {
+			return err
+		}
+		slots := s.total()
+		r.steps, r.slots, r.received = r.steps+1, r.slots+slots, r.received && s.Received != nil
+		r.iterations[s.Iteration] = true
+		if r.layers[s.Layer] += slots; s.Load.PerExpert == nil {
+			continue
+		}
+		if _, ok := r.loads[s.Layer]; !ok {
+			r.loads[s.Layer] = router.NewLoad(len(s.Load.PerExpert))
+		}
+		r.loads[s.Layer].Merge(s.Load)
 	}
-	return router.Load{PerExpert: s.Received}.Total()
+	return nil
 }
 
-// stepKey is one iteration of one layer, and of one phase where both are recorded.
-type stepKey struct {
-	iteration int64
-	layer     int
-	phase     Phase
+// check is what every step must satisfy.
+func (r *Record) check(s Step) error {
+	err := checkCounts(s.Load.PerExpert)
+	if err == nil {
+		err = checkCounts(s.Received)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%v: %w", s.key(), err)
+	case s.Load.PerExpert != nil && (len(s.Load.PerExpert) != r.Experts || r.Experts == 0):
+		return fmt.Errorf("%v: want counts of %d experts, have %d", s.key(), r.Experts, len(s.Load.PerExpert))
+	case s.Received != nil && len(s.Received) != r.Ranks:
+		return fmt.Errorf("%v: want counts of %d ranks, have %d", s.key(), r.Ranks, len(s.Received))
+	}
+	return nil
 }
-
-// step is an empty one of this key.
-func (k stepKey) step() Step { return Step{Iteration: k.iteration, Layer: k.layer, Phase: k.phase} }
-
-// compare orders by iteration, then layer, then phase.
-func (k stepKey) compare(other stepKey) int {
-	return cmp.Or(cmp.Compare(k.iteration, other.iteration), cmp.Compare(k.layer, other.layer),
-		cmp.Compare(k.phase, other.phase))
-}
-
-func (k stepKey) String() string { return fmt.Sprintf("iteration %d, layer %d", k.iteration, k.layer) }
-
-func (s Step) key() stepKey { return stepKey{s.Iteration, s.Layer, s.Phase} }
 
 func (r *Record) warn(code string, args ...any) {
 	r.Warnings = append(r.Warnings, router.Warn(code, r.Source, args...))
 }
 
-// finish sorts the steps that are held and checks what every format must satisfy.
+// finish checks what every format must satisfy, and warns about what all steps show.
 func (r *Record) finish() error {
-	slices.SortStableFunc(r.held, func(a, b Step) int { return a.key().compare(b.key()) })
 	if r.TopK > r.Experts && r.Experts > 0 {
 		return fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
-	}
-	if err := bounded(r.Experts, r.Ranks); err != nil {
-		return err
 	}
 	if r.stream == nil {
 		r.stream = each(r.held)
 	}
-	if err := r.total(); err != nil {
+	err := cmp.Or(bounded(r.Experts, r.Ranks), r.total())
+	switch {
+	case err != nil:
 		return err
-	}
-	if r.steps == 0 && len(r.Reported) == 0 {
+	case r.steps == 0 && len(r.Reported) == 0:
 		return errors.New("holds no counts")
 	}
 	if err := r.dropDense(); err != nil {
 		return err
 	}
-	r.placeCopies()
+	if r.Placement, err = r.Running(r.Ranks); err != nil {
+		r.placed = nil
+		r.warn("no_placement", "error", err.Error())
+	}
 	r.findOneRank()
 	if r.review != nil {
 		r.review()
 	}
 	return nil
-}
-
-// OneRank is the code of the warning that a record is of one rank, whose load says nothing of all.
-const OneRank = "one_rank"
-
-// leastSeen is the fewest slots that do not by chance all fall to half of the experts.
-const leastSeen = 64
-
-// findOneRank warns where all slots are on one rank: on an equal run of the experts, each of which
-// has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
-// of 16 ranks.
-func (r *Record) findOneRank() {
-	level, load := router.LevelExpert, make([]int64, r.Experts)
-	for s := range r.stream {
-		if r.held == nil || r.atLeast || r.slots < leastSeen { // what tokens chose is of all ranks
-			return
-		}
-		if r.Experts == 0 {
-			level, load = router.LevelRank, append(load, make([]int64, max(0, len(s.Received)-len(load)))...)
-			router.Load{PerExpert: load}.Merge(router.Load{PerExpert: s.Received})
-			continue
-		}
-		router.Load{PerExpert: load}.Merge(s.Load)
-	}
-	idle := func(n int64) bool { return n == 0 }
-	first := slices.IndexFunc(load, func(n int64) bool { return n > 0 })
-	if first < 0 {
-		return
-	}
-	run := slices.IndexFunc(load[first:], idle)
-	if run < 0 {
-		run = len(load) - first
-	}
-	if run == len(load) || len(load)%run != 0 || first%run != 0 || holdsAny(load[first+run:]) ||
-		level == router.LevelRank && run > 1 {
-		return
-	}
-	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", len(load)/run)
-}
-
-// oneRank reports a record of one rank alone.
-func (r *Record) oneRank() bool {
-	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool { return w.Code == OneRank })
 }
 
 // dropDense leaves out layers that no step gave any slot, as dense layers have none.
@@ -275,42 +319,70 @@ func (r *Record) dropDense() error {
 	return err
 }
 
-// each yields steps that are held.
-func each(steps []Step) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
-		for _, s := range steps {
-			if !yield(s, nil) {
-				return
-			}
+// Running is the placement that a record was made with, on so many ranks where it does not
+// say how many there were; nil where it does not say, or had other ranks. The error is about a
+// recorded map that places no experts on so many.
+func (r *Record) Running(ranks int) (*Placement, error) {
+	if r.Placement != nil || len(r.placed) == 0 || ranks == 0 || r.Ranks > 0 && r.Ranks != ranks {
+		if r.Placement != nil && r.Placement.Ranks == ranks {
+			return r.Placement, nil
+		}
+		return nil, nil
+	}
+	f := found{held: map[int][][]int32{}}
+	for layer, slots := range r.placed {
+		f.held[layer] = [][]int32{slots}
+	}
+	f, err := f.divided(ranks)
+	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: ranks}
+	for _, layer := range slices.Sorted(maps.Keys(f.held)) {
+		if err == nil {
+			err = p.place(layer, f.held[layer])
 		}
 	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-// check is what every step must satisfy.
-func (r *Record) check(s Step) error {
-	if s.Load.PerExpert != nil && (len(s.Load.PerExpert) != r.Experts || r.Experts == 0) {
-		return fmt.Errorf("want counts of %d experts, have %d", r.Experts, len(s.Load.PerExpert))
-	}
-	if s.Received != nil && len(s.Received) != r.Ranks {
-		return fmt.Errorf("want counts of %d ranks, have %d", r.Ranks, len(s.Received))
-	}
-	if err := checkCounts(s.Load.PerExpert); err != nil {
-		return fmt.Errorf("expert %w", err)
-	}
-	if err := checkCounts(s.Received); err != nil {
-		return fmt.Errorf("rank %w", err)
-	}
-	return nil
-}
+// OneRank is the code of the warning that a record is of one rank, whose load says nothing of all.
+const OneRank = "one_rank"
 
-// maxCount keeps every sum of counts below 2⁶³.
-const maxCount = 1 << 46
+// leastSeen is the fewest slots that do not by chance all fall to half of the experts.
+const leastSeen = 64
 
-func checkCounts(counts []int64) error {
-	for i, n := range counts {
-		if n < 0 || n > maxCount {
-			return fmt.Errorf("%d: want a count between 0 and %d, have %d", i, int64(maxCount), n)
+// findOneRank warns where all slots are on one rank: on an equal run of the experts, each of which
+// has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
+// of 16 ranks. What tokens chose is of all ranks.
+func (r *Record) findOneRank() {
+	if r.held == nil || r.atLeast || r.slots < leastSeen {
+		return
+	}
+	level, load := router.LevelExpert, make([]int64, r.Experts)
+	if r.Experts == 0 {
+		level, load = router.LevelRank, make([]int64, r.Ranks)
+	}
+	for _, s := range r.held {
+		part := s.Load
+		if r.Experts == 0 {
+			part.PerExpert = s.Received
 		}
+		router.Load{PerExpert: load}.Merge(part)
 	}
-	return nil
+	first := slices.IndexFunc(load, func(n int64) bool { return n > 0 })
+	if first < 0 {
+		return
+	}
+	run := slices.Index(append(load[first:len(load):len(load)], 0), 0)
+	if run == len(load) || len(load)%run != 0 || first%run != 0 || holdsAny(load[first+run:]) ||
+		level == router.LevelRank && run > 1 {
+		return
+	}
+	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", len(load)/run)
+}
+
+// oneRank reports a record of one rank alone.
+func (r *Record) oneRank() bool {
+	return slices.ContainsFunc(r.Warnings, func(w router.Warning) bool { return w.Code == OneRank })
 }

@@ -90,12 +90,12 @@ func TestMatrices(t *testing.T) {
 		`[[1.5]]`:                               "want whole counts",
 		`[[-1]]`:                                "have -1",
 		`[[1, null]]`:                           "want whole counts below 70368744177664, have null",
-		`[[1]] [[2]]`:                           "have 2 values",
+		`[[1]] [[2]]`:                           "have several values",
 		`[[[1, 2]]]`:                            "have 3 dimensions",
 		`{"logical_count": null}`:               "want lists of counts",
 		`{"logical_count": "x"}`:                "want lists of counts",
 		`{"logical_count": [[[1, 2], [3]]]}`:    "want lists of one length",
-		`{"logical_count": [[1]], "a": 1} {}`:   "want one JSON object",
+		`{"logical_count": [[1]], "a": 1} {}`:   "have several values",
 		`[2026-11-22 09:00:01 DP0] server up`:   "not JSON",
 		`{"logical_count": [[99999999999999]]}`: "",
 		`{"logical_count": [[1e300]]}`:          "want whole counts",
@@ -136,7 +136,7 @@ func TestCSVHeaders(t *testing.T) {
 		"layer,expert,count\n0,-1,1\n":              "line 2: want the expert from 0",
 		"layer,expert,count\n":                      "holds no counts",
 		"layer,expert,count,phase\n0,0,1,warm-up\n": "line 2: want a phase",
-		"layer,expert,count\n0,0,1\n0,0,2\n":        "line 3: iteration 0, layer 0, expert 0 is recorded twice",
+		"layer,expert,count\n0,0,1\n0,0,2\n":        "line 3: expert 0 is recorded twice",
 	})
 }
 

@@ -23,8 +23,8 @@ func summaryOf(modes map[string][2]float64) string {
 // Each mode has the mean of its passes, idle ones none; of two scrapes the passes between them count.
 func TestBalancednessSummary(t *testing.T) {
 	earlier := parsed(t, summaryOf(map[string][2]float64{"decode": {90, 72}, "extend": {10, 5}, "idle": {7, 7}}))
-	if len(earlier.Reported) != 2 || earlier.Reported[0] != (Reported{router.NoID, Decode, 90, 0.8, 1.25}) ||
-		earlier.Reported[1] != (Reported{router.NoID, Prefill, 10, 0.5, 2}) {
+	if len(earlier.Reported) != 2 || earlier.Reported[0] != (Reported{router.NoID, Decode, 90, 0.8, 1.25, "decode"}) ||
+		earlier.Reported[1] != (Reported{router.NoID, Prefill, 10, 0.5, 2, "extend"}) {
 		t.Errorf("%+v", earlier.Reported)
 	}
 	later := parsed(t, summaryOf(map[string][2]float64{"decode": {100, 81}, "extend": {10, 5}, "target_verify": {4, 3},
@@ -38,7 +38,7 @@ func TestBalancednessSummary(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, map[string]string{
-		strings.Replace(summaryOf(map[string][2]float64{"decode": {1, 1}}), "} 1.0", "} -1", 1): "want a number between 0",
+		strings.Replace(summaryOf(map[string][2]float64{"decode": {1, 1}}), "} 1.0", "} -1", 1): "want a count between 0",
 		summaryOf(map[string][2]float64{"idle": {7, 7}}):                                        "holds no counts",
 	})
 }

@@ -170,14 +170,14 @@ func TestTensorRTWarnings(t *testing.T) {
 func TestTensorRTRefusals(t *testing.T) {
 	one := map[string][]int64{"1_0": {1, 1, 0, 0}}
 	for want, dir := range map[string]string{
-		"rank 0 holds 2": tensorrtFolder(t, fourExperts,
+		"lacks iteration 2, layer 0, which rank 0 holds": tensorrtFolder(t, fourExperts,
 			map[string]map[string][]int64{"rank1.safetensors": one, "rank0.safetensors": {"1_0": {1, 1, 0, 0},
 				"2_0": {1, 1, 0, 0}}}),
 		"which rank 0 lacks": tensorrtFolder(t, fourExperts,
-			map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"2_0": {1, 1, 0, 0}}}),
-		"none of rank 1": tensorrtFolder(t, fourExperts,
+			map[string]map[string][]int64{"rank0.safetensors": one, "rank1.safetensors": {"0_0": {1, 1, 0, 0}}}),
+		"rank2.safetensors: want one file of each rank from 0 to 1": tensorrtFolder(t, fourExperts,
 			map[string]map[string][]int64{"rank0.safetensors": one, "rank2.safetensors": one}),
-		"both the file of rank 0": tensorrtFolder(t, fourExperts,
+		"rank00.safetensors: want one file of each rank": tensorrtFolder(t, fourExperts,
 			map[string]map[string][]int64{"rank0.safetensors": one, "rank00.safetensors": one}),
 		"ep_size 8": tensorrtFolder(t, `{"num_experts": 4, "num_experts_per_token": 2, "ep_size": 8}`,
 			map[string]map[string][]int64{"rank0.safetensors": one}),

@@ -66,7 +66,7 @@ func TestOtherColumnsAndAxes(t *testing.T) {
 	}
 	refused(t, map[string]string{
 		"layer,0,1\n0,5,x\n":                         `line 2: want a whole number as 1, have "x"`,
-		"layer,0,1\n0,5,1\n0,2,2\n":                  "line 3: iteration 0, layer 0, expert 0 is recorded twice",
+		"layer,0,1\n0,5,1\n0,2,2\n":                  "line 3: expert 0 is recorded twice",
 		"step,experts\n0,\"[1, 2]\"\n1,5\n":          "line 3: want a list of counts as experts",
 		`{"routed_experts": [[3, 0], [3, 1]]}`:       "--axes tokens,layers",
 		`{"router_data": {"selected_experts": [1]}}`: "holds no counts",

@@ -1,0 +1,207 @@
+package counts
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// collector gathers the slots of a record by step, layer and kind of work, in any order. How many
+// experts and ranks there are is known once all are gathered.
+type collector struct {
+	*Record
+	axes  Axes // that are asked for
+	cells map[stepKey]*cells
+	size  int // of all cells
+}
+
+// cells are the slots of each expert and of each rank, −1 where nothing was recorded.
+type cells struct {
+	experts, ranks []int64
+	phase          Phase // as the sources say
+	sources        int   // how many recorded them, one after another; −1 where one is missing or comes twice
+}
+
+// at are the cells of a key, new ones at first.
+func (c *collector) at(key stepKey) *cells {
+	into := c.cells[key]
+	if into == nil {
+		into = &cells{}
+		c.cells[key] = into
+	}
+	return into
+}
+
+// maxCells bounds what few rows may claim, each of another step and of a late expert.
+const maxCells = 1 << 27
+
+// add adds slots to the cell of one expert or rank, which with once must not have any yet.
+func (c *collector) add(into *cells, level string, number int, slots int64, once bool) error {
+	list := &into.experts
+	if level == router.LevelRank {
+		list = &into.ranks
+	}
+	if more := number + 1 - len(*list); more > 0 {
+		if c.size += more; c.size > maxCells {
+			return fmt.Errorf("want counts of at most %d experts and steps together, have more", maxCells)
+		}
+		*list = append(*list, slices.Repeat([]int64{-1}, more)...)
+	}
+	cell := &(*list)[number]
+	if once && *cell >= 0 {
+		return fmt.Errorf("%s %d is recorded twice", level, number)
+	}
+	*cell = max(*cell, 0) + slots
+	return nil
+}
+
+// rows adds the slots per expert of the layers of one step, equally many in all that are added.
+func (c *collector) rows(key stepKey, rows [][]int64) error {
+	for layer, row := range rows {
+		if c.Experts == 0 {
+			c.Experts = len(row)
+		}
+		key.layer = layer
+		if len(row) == 0 || len(row) != c.Experts {
+			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
+		}
+		if c.cells[key] != nil {
+			return fmt.Errorf("%v is recorded twice", key)
+		}
+		if err := checkCounts(row); err != nil {
+			return fmt.Errorf("%v: expert %w", key, err)
+		}
+		c.at(key).experts = row
+	}
+	return nil
+}
+
+// ranksOf adds the slots of one step per rank.
+func (c *collector) ranksOf(key stepKey, slots []int64) error {
+	if err := checkCounts(slots); err != nil {
+		return fmt.Errorf("%v: rank %w", key, err)
+	}
+	for rank, n := range slots {
+		if err := c.add(c.at(key), router.LevelRank, rank, n, true); err != nil {
+			return fmt.Errorf("%v: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// copies adds the slots of one layer per physical copy of an expert, as one of several sources
+// recorded them; logical maps each copy to its expert. Where the number of ranks is known, the
+// copies stand on them in equal contiguous runs, so that the load per rank is exact: on 2 ranks,
+// copies [5 1 2 4] of experts [0 1 1 0] → experts [9 3], ranks [6 6].
+func (c *collector) copies(key stepKey, source int, slots, logical []int64) error {
+	experts, err := expertsOf(logical)
+	if err == nil {
+		err = checkCounts(slots)
+	}
+	ranks := max(1, c.Ranks)
+	switch {
+	case err != nil:
+		return err
+	case len(slots) != len(experts):
+		return fmt.Errorf("%v: want as many copies as in their map, have %d and %d", key, len(slots), len(experts))
+	case len(slots)%ranks != 0:
+		return fmt.Errorf("%v: %d copies do not divide over %d ranks", key, len(slots), ranks)
+	case source > 0 && c.placed[key.layer] != nil && !slices.Equal(c.placed[key.layer], experts):
+		return fmt.Errorf("%v: the map of copies differs from the map of other ranks", key)
+	}
+	into := c.at(key)
+	if into.sources++; into.sources != source+1 {
+		into.sources = -1
+	}
+	for i, n := range slots {
+		err := c.add(into, router.LevelExpert, int(experts[i]), n, false)
+		if c.Ranks > 0 && err == nil {
+			err = c.add(into, router.LevelRank, i/(len(slots)/ranks), n, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.keepMap(key.layer, logical)
+	return nil
+}
+
+// complete leaves out the steps that not every source recorded: the load is the sum over them, and
+// a part of it has another balance.
+func (c *collector) complete(sources int) error {
+	all := len(c.cells)
+	maps.DeleteFunc(c.cells, func(_ stepKey, in *cells) bool { return in.sources != sources })
+	switch dropped := all - len(c.cells); {
+	case dropped > 0 && sources == 1:
+		return errors.New("a step is recorded twice")
+	case dropped > 0:
+		c.warn(Incomplete, "excluded", dropped, "passes", all, "ranks", sources)
+	}
+	return nil
+}
+
+// Incomplete is the code of the warning that passes are left out that not every rank recorded.
+const Incomplete = "incomplete_passes"
+
+// keepMap keeps where the experts of a layer are; see Running.
+func (c *collector) keepMap(layer int, row []int64) {
+	if c.placed == nil {
+		c.placed = map[int][]int32{}
+	}
+	experts := make([]int32, len(row))
+	for i, e := range row {
+		experts[i] = int32(min(max(e, -1), maxExperts))
+	}
+	c.placed[layer] = experts
+}
+
+// expertsOf are numbers as expert ids; an id that no model has is an error.
+func expertsOf(ids []int64) ([]int32, error) {
+	out := make([]int32, len(ids))
+	for i, e := range ids {
+		if e < 0 || e >= maxExperts {
+			return nil, fmt.Errorf("the map names expert %d", e)
+		}
+		out[i] = int32(e)
+	}
+	return out, nil
+}
+
+// steps makes steps from what was gathered, equally many experts and ranks in each.
+func (c *collector) steps() error {
+	for _, in := range c.cells {
+		c.Experts, c.Ranks = max(c.Experts, len(in.experts)), max(c.Ranks, len(in.ranks))
+	}
+	if err := bounded(c.Experts, c.Ranks); err != nil {
+		return err
+	}
+	if len(c.cells)*(c.Experts+c.Ranks) > maxCells {
+		return fmt.Errorf("want counts of at most %d experts and steps together, have %d steps and layers of %d experts",
+			maxCells, len(c.cells), c.Experts)
+	}
+	for key, in := range c.cells {
+		s := Step{Iteration: key.iteration, Layer: key.layer, Phase: key.phase, Received: filled(in.ranks, c.Ranks)}
+		if in.phase != "" {
+			s.Phase = in.phase
+		}
+		s.Load.PerExpert = filled(in.experts, c.Experts)
+		c.held = append(c.held, s)
+	}
+	slices.SortFunc(c.held, func(a, b Step) int { return a.key().compare(b.key()) })
+	return nil
+}
+
+// filled has n cells, 0 where nothing was recorded; nil for nil.
+func filled(list []int64, n int) []int64 {
+	if list == nil || len(list) == n && !slices.Contains(list, -1) {
+		return list
+	}
+	out := make([]int64, n)
+	for i, v := range list {
+		out[i] = max(v, 0)
+	}
+	return out
+}

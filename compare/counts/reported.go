@@ -1,0 +1,193 @@
+package counts
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Reported is one line in which an engine states its own balance over ranks.
+// Engines aggregate differently: SGLang prints the mean over layers of
+// mean/max, vLLM the ratio of the layers' summed means to their summed maxima,
+// and several of its releases reduced over the wrong axis; vllm-ascend prints
+// the mean over layers of max/mean.
+type Reported struct {
+	Step router.OptInt `json:"step"` // undefined where the line does not say
+	// where the lines differ in it: newer releases of SGLang sum decode passes up, and print each
+	// of prefill; vLLM names the model
+	Phase        Phase         `json:"phase,omitempty"`
+	Passes       int           `json:"passes"` // forward passes that it is the mean of
+	Balancedness router.Number `json:"balancedness"`
+	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
+
+	mode string // of a summary of metrics
+}
+
+// logLines say how even the load was, or count it. Groups are the step, the model, the passes that a line
+// is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), that nothing was counted (idle),
+// vLLM's steps left until the next rearrangement, and counts of ranks over all layers, or of layers and
+// experts.
+var logLines = []*regexp.Regexp{
+	regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(?P<step>\d{1,18}) ` +
+		`(?:.*?\baggregated_forward_passes=(?P<passes>\d{1,9}))?.*?\b(?:current_pass|average)_balancedness=` +
+		`(?P<even>[0-9.eE+-]+)(?:.*\bgpu_physical_count_sum=(?P<idle>0)(?:\D|$))?`),
+	regexp.MustCompile(`EPLB step: (?:(?P<step>\d{1,18})(?: for model (?P<model>.*?))?: )?avg_tokens=[0-9.]+, ` +
+		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)(?P<vllm>)` +
+		`(?:.*?steps until the next rearrangement: (?P<left>-?\d{1,18}))?`),
+	regexp.MustCompile(`\[Expert Hotness\] Current: mean=(?P<uneven>[0-9.]+), max=[0-9.]+`),
+	regexp.MustCompile(`\brank_load step=(?P<step>\d{1,18}) rank_tokens=(?P<ranks>\[[\d, ]+\])`),
+	regexp.MustCompile(`(?m)^Iter (?P<step>\d{1,18}), (?P<experts>\[\[[\d, \[\]]+\]\])`),
+}
+
+// isLog reports a text that has one of the lines.
+func isLog(d *document) bool {
+	return d.isText() && slices.ContainsFunc(logLines, func(l *regexp.Regexp) bool { return l.Match(d.text) })
+}
+
+// engineLog is what the lines of a log said.
+type engineLog struct {
+	*collector
+	vllm   bool // a line was vLLM's
+	idle   int
+	models map[Phase]*countdown // of vLLM
+}
+
+// countdown is vLLM's steps until the next rearrangement.
+type countdown struct {
+	step   router.OptInt // of the last line
+	left   int64
+	frozen int // lines since the step last changed
+}
+
+// readLog reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
+// counts, and lines that print counts. Idle steps, which vLLM reports as balancedness 0, are left
+// out and counted.
+func readLog(d *document, c *collector) error {
+	lines, log := bufio.NewScanner(bytes.NewReader(d.text)), engineLog{collector: c, models: map[Phase]*countdown{}}
+	lines.Buffer(nil, 1<<24)
+	for n := 1; lines.Scan(); n++ {
+		for _, pattern := range logLines {
+			m := pattern.FindStringSubmatch(lines.Text())
+			if m == nil {
+				continue
+			}
+			groups := map[string]string{}
+			for i, name := range pattern.SubexpNames() {
+				if m[i] != "" || name == "vllm" {
+					groups[name] = m[i]
+				}
+			}
+			if err := log.add(groups); err != nil {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
+			break
+		}
+	}
+	log.label()
+	log.warnStalled()
+	if log.idle > 0 {
+		c.warn("idle_steps", "steps", log.idle)
+	}
+	if log.vllm {
+		c.warn("vllm_axis")
+	}
+	return lines.Err()
+}
+
+// add adds one line.
+func (l *engineLog) add(m map[string]string) error {
+	step := router.OptInt(router.NoID)
+	if n, err := strconv.ParseInt(m["step"], 10, 64); err == nil {
+		step = router.OptInt(n)
+	}
+	if list := cmp.Or(m["ranks"], m["experts"]); list != "" {
+		a, err := numbers([]byte(list))
+		if err != nil {
+			return err
+		}
+		if key := (stepKey{iteration: int64(step)}); m["ranks"] != "" {
+			return l.ranksOf(key, a.Values)
+		} else {
+			return l.rows(key, a.Rows())
+		}
+	}
+	line := Reported{Step: step, Phase: Phase(m["model"]), Passes: 1}
+	text := cmp.Or(m["even"], m["uneven"])
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0) {
+		return fmt.Errorf("want a balancedness, have %q", text)
+	}
+	if line.Balancedness, line.MaxOverMean = router.Number(v), router.Number(1/v); m["even"] == "" {
+		line.Balancedness, line.MaxOverMean = line.MaxOverMean, line.Balancedness
+	}
+	if _, ok := m["vllm"]; ok {
+		l.vllm = true
+		l.countDown(line, m["left"])
+	} else if m["even"] != "" {
+		if line.Phase = Prefill; m["passes"] != "" {
+			passes, _ := strconv.Atoi(m["passes"]) // nine digits at most
+			line.Phase, line.Passes = Decode, max(1, passes)
+		}
+	}
+	if v == 0 || m["idle"] != "" {
+		l.idle++
+		return nil
+	}
+	l.Reported = append(l.Reported, line)
+	return nil
+}
+
+// label takes a label away that tells nothing apart: prefill without decode, one model alone.
+func (l *engineLog) label() {
+	kinds := map[bool]map[Phase]bool{true: {}, false: {}} // prefill and decode, models
+	isKind := func(p Phase) bool { return p == Prefill || p == Decode }
+	for _, line := range l.Reported {
+		if line.Phase != "" {
+			kinds[isKind(line.Phase)][line.Phase] = true
+		}
+	}
+	for i, line := range l.Reported {
+		if len(kinds[isKind(line.Phase)]) < 2 {
+			l.Reported[i].Phase = ""
+		}
+	}
+}
+
+// countDown keeps how many steps are left to a model.
+func (l *engineLog) countDown(line Reported, left string) {
+	n, err := strconv.ParseInt(left, 10, 64)
+	if err != nil {
+		return
+	}
+	last := l.models[line.Phase]
+	if last == nil {
+		last = &countdown{step: router.NoID}
+		l.models[line.Phase] = last
+	}
+	if last.frozen++; line.Step != last.step {
+		last.frozen = 0
+	}
+	last.step, last.left = line.Step, n
+}
+
+// warnStalled says which models are no longer rebalanced. The counter returns to 0 with
+// each rearrangement, so at the end of a log a countdown below 0 is overdue. Step 0
+// may come again and again where the balance is logged once a rearrangement; any
+// other step that comes three times in a row is stuck.
+func (l *engineLog) warnStalled() {
+	for _, model := range slices.Sorted(maps.Keys(l.models)) {
+		switch last := l.models[model]; {
+		case last.left < 0:
+			l.warn("eplb_not_running", "why", "overdue", "model", model, "left", last.left)
+		case last.step > 0 && last.frozen >= 2:
+			l.warn("eplb_not_running", "why", "stuck", "model", model, "lines", last.frozen+1, "step", last.step)
+		}
+	}
+}
