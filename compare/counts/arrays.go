@@ -182,7 +182,8 @@ func readLogicalCount(d *document, c *collector) error {
 		return err
 	}
 	for _, key := range mapKeys {
-		if placed, err := d.keys[key].array(); d.has(key) && d.keys[key].isList() && (err != nil || len(placed.Shape) == 2) {
+		if v := d.keys.get(key); v.isList() {
+			placed, err := v.array()
 			if err != nil {
 				return fmt.Errorf("%s: %w", key, err)
 			}
@@ -191,7 +192,7 @@ func readLogicalCount(d *document, c *collector) error {
 			}
 		}
 	}
-	a, err := d.keys["logical_count"].array()
+	a, err := d.keys.get("logical_count").array()
 	if err == nil {
 		err = c.array(a, Axes{"steps", "layers", "experts"}[max(0, 3-len(a.Shape)):])
 	}

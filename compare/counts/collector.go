@@ -16,6 +16,7 @@ type collector struct {
 	axes  Axes // that are asked for
 	cells map[stepKey]*cells
 	size  int // of all cells
+	most  int // that there may be
 }
 
 // cells are the slots of each expert and of each rank, −1 where nothing was recorded.
@@ -35,8 +36,15 @@ func (c *collector) at(key stepKey) *cells {
 	return into
 }
 
-// maxCells bounds what few rows may claim, each of another step and of a late expert.
-const maxCells = 1 << 27
+// mostCells bounds what few rows may claim, each of another step and of a late expert: 64 cells a byte of
+// text, as of sparse steps of 512 experts, in folders 2 GiB.
+func mostCells(text int) int {
+	const most = 1 << 28
+	if text == 0 {
+		return most
+	}
+	return min(most, 1<<22+64*text)
+}
 
 // add adds slots to the cell of one expert or rank, which with once must not have any yet.
 func (c *collector) add(into *cells, level string, number int, slots int64, once bool) error {
@@ -45,8 +53,8 @@ func (c *collector) add(into *cells, level string, number int, slots int64, once
 		list = &into.ranks
 	}
 	if more := number + 1 - len(*list); more > 0 {
-		if c.size += more; c.size > maxCells {
-			return fmt.Errorf("want counts of at most %d experts and steps together, have more", maxCells)
+		if c.size += more; c.size > c.most {
+			return fmt.Errorf("want at most %d counts, of all experts and steps, have more", c.most)
 		}
 		*list = append(*list, slices.Repeat([]int64{-1}, more)...)
 	}
@@ -178,19 +186,22 @@ func (c *collector) steps() error {
 	if err := bounded(c.Experts, c.Ranks); err != nil {
 		return err
 	}
-	if len(c.cells)*(c.Experts+c.Ranks) > maxCells {
-		return fmt.Errorf("want counts of at most %d experts and steps together, have %d steps and layers of %d experts",
-			maxCells, len(c.cells), c.Experts)
+	if len(c.cells)*(c.Experts+c.Ranks) > c.most {
+		return fmt.Errorf("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
 	}
+	var list []Step
 	for key, in := range c.cells {
 		s := Step{Iteration: key.iteration, Layer: key.layer, Phase: key.phase, Received: filled(in.ranks, c.Ranks)}
 		if in.phase != "" {
 			s.Phase = in.phase
 		}
 		s.Load.PerExpert = filled(in.experts, c.Experts)
-		c.held = append(c.held, s)
+		list = append(list, s)
 	}
-	slices.SortFunc(c.held, func(a, b Step) int { return a.key().compare(b.key()) })
+	slices.SortFunc(list, func(a, b Step) int { return a.key().compare(b.key()) })
+	if c.stream == nil {
+		c.stream = each(list)
+	}
 	return nil
 }
 

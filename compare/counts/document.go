@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,12 +24,37 @@ import (
 // document is one file or folder: the names in a folder, or what the container of a file holds.
 type document struct {
 	path   string
-	files  []string         // of a folder, by name
-	text   []byte           // of a file
-	first  []value          // the first two values of a file of JSON, torch.save or numpy.save
-	keys   map[string]value // of the first value, where it is an object
-	axes   Axes             // that are asked for
-	broken error            // where the text begins like JSON and is none
+	files  []string // of a folder, by name
+	text   []byte   // of a file
+	first  []value  // the first two values of a file of JSON, torch.save or numpy.save
+	keys   object   // of the first value, where it is an object
+	axes   Axes     // that are asked for
+	broken error    // where the text begins like JSON and is none
+}
+
+// object is a JSON object or a dictionary, its keys in the order of the text.
+type object []field
+
+type field struct {
+	key string
+	value
+}
+
+// get is the last value of a key, none where there is none.
+func (o object) get(key string) (v value) {
+	for _, f := range o {
+		if f.key == key {
+			v = f.value
+		}
+	}
+	return v
+}
+
+// has reports an object with all of the keys.
+func (o object) has(keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool {
+		return !slices.ContainsFunc(o, func(f field) bool { return f.key == key })
+	})
 }
 
 // value is a part of a document: JSON text, or what a pickle or an array file holds.
@@ -164,12 +191,11 @@ func (d *document) only() (value, error) {
 	return d.first[0], nil
 }
 
-// keys are the values of an object, by key; nil for anything else.
-func (v value) keys() map[string]value {
-	keys := map[string]value{}
+// keys are what an object holds; nil for anything else.
+func (v value) keys() (keys object) {
 	if dict, ok := v.item.(tensor.Dict); ok {
-		for key, item := range dict {
-			keys[key] = value{item: item, torch: v.torch}
+		for _, key := range slices.Sorted(maps.Keys(dict)) {
+			keys = append(keys, field{key, value{item: dict[key], torch: v.torch}})
 		}
 		return keys
 	}
@@ -179,14 +205,31 @@ func (v value) keys() map[string]value {
 	dec := decoder(v.json)
 	_, err := dec.ReadToken()
 	for err == nil && dec.PeekKind() == '"' { // the text was found to be JSON before
-		name, _ := dec.ReadToken()
-		key := name.String()
-		keys[key] = value{}
-		if part, failed := nextValue(dec, v.json); failed == nil {
-			keys[key] = value{json: part}
+		var name jsontext.Token
+		if name, err = dec.ReadToken(); err == nil {
+			f := field{key: name.String()}
+			f.json, err = nextValue(dec, v.json)
+			keys = append(keys, f)
 		}
 	}
 	return keys
+}
+
+// items are the parts of a list of lists or objects; none of any other list.
+func (v value) items() iter.Seq[value] {
+	return func(yield func(value) bool) {
+		if len(v.json) == 0 || v.json[0] != '[' || !bytes.ContainsAny(bytes.TrimLeft(v.json[1:], " \t\r\n")[:1], "[{") {
+			return
+		}
+		dec := decoder(v.json)
+		_, err := dec.ReadToken()
+		for err == nil && dec.PeekKind() != ']' {
+			var part value
+			if part.json, err = nextValue(dec, v.json); err == nil && !yield(part) {
+				return
+			}
+		}
+	}
 }
 
 // isList reports a list of JSON, a tensor or an array.
@@ -232,15 +275,7 @@ func (v value) word() (text string) {
 	return text
 }
 
-// has reports an object with all of the keys.
-func (d *document) has(keys ...string) bool {
-	for _, key := range keys {
-		if _, ok := d.keys[key]; !ok {
-			return false
-		}
-	}
-	return true
-}
+func (d *document) has(keys ...string) bool { return d.keys.has(keys...) }
 
 // isText reports a file that is neither JSON nor binary.
 func (d *document) isText() bool { return d.text != nil && d.first == nil }

@@ -2,7 +2,6 @@ package counts
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -22,36 +21,5 @@ func TestLogTellsPhases(t *testing.T) {
 	}
 	if r, err = parse("x.log", []byte(prefill)); err != nil || len(r.Reported) != 1 || r.Reported[0].Phase != "" {
 		t.Errorf("an older log does not tell phases: %+v, %v", r, err)
-	}
-}
-
-// Spreadsheets separate by semicolons or tabs, and Dynamo describes the routes of vLLM:
-// one token at two layers of top-2, the numbers 0 to 3 as bytes.
-func TestOtherSpellings(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want [][]int64
-	}{
-		{"layer;expert;count\n0;0;5\n0;1;1\n", [][]int64{{5, 1}}},
-		{"layer_id\texpert_id\tnum_tokens\n0\t0\t5\n0\t1\t1\n", [][]int64{{5, 1}}},
-		{`{"engine_data": {"routed_experts": {"data": "AAECAw==", "shape": [1, 2, 2], "start": 0, "dtype": "uint8"}}}`,
-			[][]int64{{1, 1, 0, 0}, {0, 0, 1, 1}}},
-	} {
-		r, err := parse("x", []byte(c.text))
-		if err != nil {
-			t.Errorf("%q: %v", c.text, err)
-			continue
-		}
-		var loads [][]int64
-		for _, s := range stepsOf(t, r) {
-			loads = append(loads, s.Load.PerExpert)
-		}
-		if !slices.EqualFunc(loads, c.want, slices.Equal) {
-			t.Errorf("%q: have %v, want %v", c.text, loads, c.want)
-		}
-	}
-	_, err := parse("x", []byte(`{"routed_experts": {"data": "AAECAw==", "shape": [1, 2, 2], "dtype": "float32"}}`))
-	if err == nil || !strings.Contains(err.Error(), `have "float32"`) {
-		t.Errorf("want the dtype refused, have %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -128,7 +127,7 @@ func (d *document) record() (*Record, error) {
 			"numbers are: leave it out", f.Name))
 	}
 	c := &collector{Record: &Record{Source: d.path, Format: f.Name, Time: torchTime(d.path)}, axes: d.axes,
-		cells: map[stepKey]*cells{}}
+		cells: map[stepKey]*cells{}, most: mostCells(len(d.text))}
 	err := f.read(d, c)
 	if err == nil {
 		err = c.steps()
@@ -215,7 +214,11 @@ func (d *document) unknown() error {
 			return errors.New(o.says)
 		}
 	}
-	names := slices.Sorted(maps.Keys(d.keys))
+	var names []string
+	for _, f := range d.keys {
+		names = append(names, f.key)
+	}
+	slices.Sort(names)
 	switch {
 	case d.broken != nil:
 		return d.broken

@@ -17,14 +17,16 @@ import (
 // record builds a record of one layer whose steps have these slots per expert.
 func record(topK, ranks int, steps ...[]int64) *Record {
 	r := &Record{Source: "hand-made", Experts: len(steps[0]), TopK: topK, Ranks: ranks}
+	var list []Step
 	for i, s := range steps {
-		r.held = append(r.held, Step{Iteration: int64(i), Layer: 3, Load: router.Load{PerExpert: s}})
+		list = append(list, Step{Iteration: int64(i), Layer: 3, Load: router.Load{PerExpert: s}})
 	}
-	return finished(r)
+	return finished(r, list...)
 }
 
 // finished is a record made by hand, as a reader would return it.
-func finished(r *Record) *Record {
+func finished(r *Record, steps ...Step) *Record {
+	r.stream = each(steps)
 	if err := r.finish(); err != nil {
 		panic(err)
 	}
@@ -69,11 +71,11 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 // One rank always at twice the other: balancedness 1.5/2 = 0.75, not the 1.0
 // that a reduction over layers instead of ranks gives.
 func TestBalancednessReducesOverRanks(t *testing.T) {
-	r := &Record{Experts: 2, TopK: 1, Ranks: 2}
+	var steps []Step
 	for layer := range 3 {
-		r.held = append(r.held, Step{Layer: layer, Load: router.Load{PerExpert: []int64{10, 20}}})
+		steps = append(steps, Step{Layer: layer, Load: router.Load{PerExpert: []int64{10, 20}}})
 	}
-	layers, _, err := finished(r).Imbalance(Options{})
+	layers, _, err := finished(&Record{Experts: 2, TopK: 1, Ranks: 2}, steps...).Imbalance(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,21 +198,6 @@ func chosen(rng *rand.Rand, hot float64) []int64 {
 	return load
 }
 
-// Groups make chance more uneven over ranks: all choices of a token fall in a
-// few of them.
-func TestGroupsWidenChance(t *testing.T) {
-	load := make([]int64, 256)
-	for e := range load {
-		load[e] = 8
-	}
-	r := record(8, 8, load)
-	flat, _ := judged(t, r, Options{})
-	grouped, _ := judged(t, r, Options{Shape: &router.Shape{Experts: 256, TopK: 8, Groups: 8, TopKGroups: 4}})
-	if grouped.NullMedian-1 < 1.2*(flat.NullMedian-1) {
-		t.Errorf("median over ranks: %v with groups, %v without", grouped.NullMedian, flat.NullMedian)
-	}
-}
-
 func TestWhereTheExpertsAre(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
 	for name, c := range map[string]struct {
@@ -242,8 +229,11 @@ func TestWhereTheExpertsAre(t *testing.T) {
 }
 
 func withReceived(r *Record, perRank ...int64) *Record {
-	r.held[0].Received = perRank
-	return finished(r)
+	for s := range r.Steps() {
+		s.Received = perRank
+		return finished(r, s)
+	}
+	return nil
 }
 
 func withPlacement(r *Record, p *Placement) *Record {
@@ -262,7 +252,7 @@ func mustPlace(t *testing.T, experts int, held [][]int32) *Placement {
 
 func TestContradictions(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
-	ranksOnly := finished(&Record{Format: "counters", Ranks: 2, held: []Step{{Received: []int64{3, 1}}}})
+	ranksOnly := finished(&Record{Format: "counters", Ranks: 2}, Step{Received: []int64{3, 1}})
 	place := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
 	for want, call := range map[string]func() error{
 		"model has 8 experts": func() error {

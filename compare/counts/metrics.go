@@ -204,7 +204,7 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 		}
 		steps = append(steps, s)
 	}
-	out, err := r.with(steps)
+	out, err := r.with(each(steps))
 	if err == nil && r.Format == metricsFormat {
 		out.Reported, err = reportedSince(r.Reported, earlier.Reported)
 	}

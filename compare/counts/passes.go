@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
@@ -82,22 +83,22 @@ var forwardModes = map[int64]Phase{1: Prefill, 2: Decode, 3: Mixed}
 
 // addPasses adds the passes in one rank's dump. All ranks must have the same map of copies.
 func (d *document) addPasses(c *collector, rank int) error {
-	records, ok := d.keys["records"].item.(*[]any)
+	records, ok := d.keys.get("records").item.(*[]any)
 	if !ok {
 		return errors.New("want a list of records: this is no dump of passes")
 	}
-	p2l, err := d.keys["last_physical_to_logical_map"].matrix()
+	p2l, err := d.keys.get("last_physical_to_logical_map").matrix()
 	if err != nil {
 		return fmt.Errorf("last_physical_to_logical_map: %w", err)
 	}
 	for i, item := range *records {
 		record := value{item: item, torch: d.first[0].torch}.keys()
-		pass, ok := record["forward_pass_id"].whole()
+		pass, ok := record.get("forward_pass_id").whole()
 		if !ok {
 			return fmt.Errorf("record %d has no forward_pass_id", i)
 		}
-		load, err := record["global_physical_count"].matrix()
-		mode, _ := record["forward_mode"].whole()
+		load, err := record.get("global_physical_count").matrix()
+		mode, _ := record.get("forward_mode").whole()
 		if err == nil {
 			err = c.layersOfCopies(stepKey{iteration: pass}, rank, load, p2l, forwardModes[mode])
 		}
@@ -131,39 +132,34 @@ func (c *collector) layersOfCopies(key stepKey, source int, load, p2l tensor.Arr
 // loadStatsType is the record_type of a step.
 const loadStatsType = "eplb_load_stats"
 
-func isLoadStats(v value) bool { return v.keys()["record_type"].word() == loadStatsType }
+func isLoadStats(v value) bool { return v.keys().get("record_type").word() == loadStatsType }
 
 // readLoadStats reads load statistics of vLLM's offline EPLB, one step a line: the slots of each
 // physical copy. Lines of another type are about the model. Steps of several models in one file are
 // judged apart.
 func readLoadStats(d *document, c *collector) error {
-	models, about := map[Phase]bool{}, map[string]value{}
+	models, about := map[Phase]bool{}, object{}
 	line := 0
 	for v, err := range d.values() {
 		if line++; err != nil {
 			return err
 		}
 		keys := v.keys()
-		if keys["record_type"].word() != loadStatsType {
+		if keys.get("record_type").word() != loadStatsType {
 			about = keys
 			continue
 		}
-		of := func(key string) value {
-			if v, ok := keys[key]; ok {
-				return v
-			}
-			return about[key]
-		}
-		step, _ := keys["step"].whole()
-		ranks, _ := of("num_ranks").whole()
+		keys = append(slices.Clip(about), keys...) // the last counts
+		step, _ := keys.get("step").whole()
+		ranks, _ := keys.get("num_ranks").whole()
 		if c.Ranks = cmp.Or(c.Ranks, int(ranks)); ranks != int64(c.Ranks) || bounded(0, c.Ranks) != nil {
 			return fmt.Errorf("line %d: want steps on one number of ranks, at most %d, have %d and %d", line, maxRanks, c.Ranks,
 				ranks)
 		}
-		key := stepKey{iteration: step, phase: Phase(of("model").word())}
+		key := stepKey{iteration: step, phase: Phase(keys.get("model").word())}
 		models[key.phase] = true
-		load, err := keys["expert_load"].matrix()
-		p2l, also := keys["p2l_map"].matrix()
+		load, err := keys.get("expert_load").matrix()
+		p2l, also := keys.get("p2l_map").matrix()
 		if err = cmp.Or(err, also); err == nil {
 			err = c.layersOfCopies(key, 0, load, p2l, "")
 		}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -137,32 +136,24 @@ func (f found) divided(ranks int) (found, error) {
 // physicalMap reads the experts of the physical slots by layer, which SGLang takes, or which a fork
 // of vLLM writes by model, for MoE layers alone.
 func (d *document) physicalMap() (found, error) {
-	from := d.first[0]
-	models := d.keys["model_maps"].keys()
-	if names := slices.Sorted(maps.Keys(models)); len(names) > 1 {
-		return found{}, fmt.Errorf("maps of %s: want a file of one model", strings.Join(names, ", "))
-	} else if len(names) == 1 {
-		from = models[names[0]]
+	models := d.keys.get("model_maps").keys()
+	if len(models) == 0 {
+		f, err := listsOf(d.keys.get("physical_to_logical_map"))
+		f.moeOnly = false
+		return f, err
 	}
-	var file struct {
-		Layers [][]int32 `json:"physical_to_logical_map"`
+	if len(models) > 1 {
+		return found{}, fmt.Errorf("maps of %s, %s, …: want a file of one model", models[0].key, models[1].key)
 	}
-	if err := json.Unmarshal(from.json, &file); err != nil {
-		return found{}, err
-	}
-	f := found{held: map[int][][]int32{}, moeOnly: len(models) > 0}
-	for layer, slots := range file.Layers {
-		if len(slots) != len(file.Layers[0]) {
-			return f, fmt.Errorf("layer %d: want %d slots, as in layer 0, have %d", layer, len(file.Layers[0]), len(slots))
-		}
-		f.held[layer] = [][]int32{slots}
-	}
-	return f, nil
+	return listsOf(models[0].keys().get("physical_to_logical_map"))
 }
 
-// bareLists reads slots of all layers [0 1 2 0], slots by layer, or experts by layer and rank.
-func (d *document) bareLists() (f found, err error) {
-	a, err := d.first[0].array()
+// bareLists reads a list that is alone in its file.
+func (d *document) bareLists() (found, error) { return listsOf(d.first[0]) }
+
+// listsOf reads slots of all layers [0 1 2 0], slots by layer, or experts by layer and rank.
+func listsOf(v value) (f found, err error) {
+	a, err := v.array()
 	if err != nil {
 		return f, err
 	}

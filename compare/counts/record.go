@@ -62,8 +62,8 @@ type Record struct {
 	atLeast bool                   // Experts is the largest that occurs, and there may be more
 	placed  map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
 	gauge   bool                   // it published its last step alone, not sums
-	held    []Step                 // where the format is read whole
-	stream  iter.Seq2[Step, error] // yields them in order; reads them anew each time where held is nil
+	ofAll   bool                   // it counts what tokens chose, which is of all ranks
+	stream  iter.Seq2[Step, error] // yields the steps in order; may read them anew each time
 	review  func()                 // warns about what the totals show, where the format can tell
 	totals                         // of all steps
 }
@@ -75,8 +75,10 @@ type totals struct {
 	layers     map[int]int64 // their slots
 	iterations map[int64]bool
 	slots      int64
+	labeled    bool                // a step has a phase
 	loads      map[int]router.Load // by layer, over iterations and source ranks
-	received   bool                // every step counts what the ranks received
+	perRank    router.Load         // what the ranks received, over all
+	received   bool                // in every step
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -144,13 +146,16 @@ func phaseOf(text string) (Phase, error) {
 // Phases splits a record whose file tells kinds of work apart into one record each,
 // in the order of the constants, then of other labels; the rest, without a label, comes last. Any
 // other record is its own only part.
-func (r *Record) Phases() ([]*Record, error) {
-	byPhase := map[Phase][]Step{}
-	for _, s := range r.held {
-		byPhase[s.Phase] = append(byPhase[s.Phase], s)
-	}
-	if len(byPhase[""]) == len(r.held) {
+func (r *Record) Phases() (parts []*Record, err error) {
+	if !r.labeled {
 		return []*Record{r}, nil
+	}
+	byPhase := map[Phase][]Step{} // formats that tell them are read whole
+	for s, err := range r.stream {
+		if err != nil {
+			return nil, err
+		}
+		byPhase[s.Phase] = append(byPhase[s.Phase], s)
 	}
 	place := func(p Phase) int {
 		if p == "" {
@@ -158,12 +163,10 @@ func (r *Record) Phases() ([]*Record, error) {
 		}
 		return slices.Index([]Phase{Prefill, Decode, Mixed, p}, p)
 	}
-	list := slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
+	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
-	})
-	var parts []*Record
-	for _, phase := range list {
-		part, err := r.with(byPhase[phase])
+	}) {
+		part, err := r.with(each(byPhase[phase]))
 		if err != nil {
 			return nil, err
 		}
@@ -175,10 +178,22 @@ func (r *Record) Phases() ([]*Record, error) {
 	return parts, nil
 }
 
+// where is the record of some of the steps.
+func (r *Record) where(keep func(Step) bool) (*Record, error) {
+	all := r.stream
+	return r.with(func(yield func(Step, error) bool) {
+		for s, err := range all {
+			if (err != nil || keep(s)) && !yield(s, err) {
+				return
+			}
+		}
+	})
+}
+
 // with is the record of other steps.
-func (r *Record) with(steps []Step) (*Record, error) {
+func (r *Record) with(steps iter.Seq2[Step, error]) (*Record, error) {
 	out := *r
-	out.held, out.stream = steps, each(steps)
+	out.stream = steps
 	return &out, out.total()
 }
 
@@ -195,19 +210,7 @@ func each(steps []Step) iter.Seq2[Step, error] {
 
 // Between is the record of the iterations from first to last.
 func (r *Record) Between(first, last int64) (*Record, error) {
-	outside := func(s Step) bool { return s.Iteration < first || s.Iteration > last }
-	if r.held != nil {
-		return r.with(slices.DeleteFunc(slices.Clone(r.held), outside))
-	}
-	out := *r
-	out.stream = func(yield func(Step, error) bool) {
-		for s, err := range r.stream {
-			if (err != nil || !outside(s)) && !yield(s, err) {
-				return
-			}
-		}
-	}
-	return &out, out.total()
+	return r.where(func(s Step) bool { return first <= s.Iteration && s.Iteration <= last })
 }
 
 // Steps yields the steps by iteration, then layer. What a step points to may be
@@ -235,7 +238,7 @@ func (r *Record) Iterations() []int64 { return slices.Sorted(maps.Keys(r.iterati
 // total walks over the steps once, checking each on the way.
 func (r *Record) total() error {
 	r.totals = totals{layers: map[int]int64{}, iterations: map[int64]bool{}, loads: map[int]router.Load{},
-		received: true}
+		perRank: router.NewLoad(r.Ranks), received: true}
 	for s, err := range r.stream {
 		if err == nil {
 			err = r.check(s)
@@ -246,6 +249,8 @@ func (r *Record) total() error {
 		slots := s.total()
 		r.steps, r.slots, r.received = r.steps+1, r.slots+slots, r.received && s.Received != nil
 		r.iterations[s.Iteration] = true
+		r.labeled = r.labeled || s.Phase != ""
+		r.perRank.Merge(router.Load{PerExpert: s.Received})
 		if r.layers[s.Layer] += slots; s.Load.PerExpert == nil {
 			continue
 		}
@@ -283,9 +288,6 @@ func (r *Record) finish() error {
 	if r.TopK > r.Experts && r.Experts > 0 {
 		return fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
 	}
-	if r.stream == nil {
-		r.stream = each(r.held)
-	}
 	err := cmp.Or(bounded(r.Experts, r.Ranks), r.total())
 	switch {
 	case err != nil:
@@ -310,11 +312,11 @@ func (r *Record) finish() error {
 // dropDense leaves out layers that no step gave any slot, as dense layers have none.
 func (r *Record) dropDense() error {
 	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return r.layers[layer] > 0 })
-	if len(dense) == 0 || r.slots == 0 || r.held == nil {
+	if len(dense) == 0 || r.slots == 0 {
 		return nil
 	}
 	r.warn("dense_layers", "layers", dense)
-	kept, err := r.with(slices.DeleteFunc(r.held, func(s Step) bool { return r.layers[s.Layer] == 0 }))
+	kept, err := r.where(func(s Step) bool { return !slices.Contains(dense, s.Layer) })
 	*r = *kept
 	return err
 }
@@ -356,19 +358,15 @@ const leastSeen = 64
 // has some, or on one of the ranks that are counted. 256 experts, of which 0 to 15 have load → one
 // of 16 ranks. What tokens chose is of all ranks.
 func (r *Record) findOneRank() {
-	if r.held == nil || r.atLeast || r.slots < leastSeen {
+	if r.ofAll || r.atLeast || r.slots < leastSeen {
 		return
 	}
-	level, load := router.LevelExpert, make([]int64, r.Experts)
-	if r.Experts == 0 {
-		level, load = router.LevelRank, make([]int64, r.Ranks)
+	level, load := router.LevelRank, r.perRank.PerExpert
+	if r.Experts > 0 {
+		level, load = router.LevelExpert, make([]int64, r.Experts)
 	}
-	for _, s := range r.held {
-		part := s.Load
-		if r.Experts == 0 {
-			part.PerExpert = s.Received
-		}
-		router.Load{PerExpert: load}.Merge(part)
+	for _, l := range r.loads {
+		router.Load{PerExpert: load}.Merge(l)
 	}
 	first := slices.IndexFunc(load, func(n int64) bool { return n > 0 })
 	if first < 0 {

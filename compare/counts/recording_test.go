@@ -3,28 +3,16 @@ package counts
 import (
 	"bufio"
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
-	"github.com/moebalance/moebalance/router"
-)
-
-// For measurements of the whole program:
-//
-//	go test ./compare/counts -run TestRecording -recording.out /tmp/long -recording.ranks 8 -recording.iterations 1000
-var (
-	recordingOut        = flag.String("recording.out", "", "keep the made recording as this folder")
-	recordingRanks      = flag.Int("recording.ranks", 2, "how many ranks it has")
-	recordingIterations = flag.Int("recording.iterations", 3, "how many iterations")
 )
 
 // recording is a made folder of TensorRT-LLM's expert statistics.
@@ -32,9 +20,6 @@ type recording struct{ ranks, iterations, layers, experts int }
 
 // The numbers from which iterations and layers count.
 const firstIteration, firstLayer = 100, 3
-
-// slots is what every rank sends in each step.
-func (m recording) slots() int64 { return int64(8 * m.experts) }
 
 // write writes the folder. Neighboring experts take a random part of each
 // other's eight slots, so a rank's slots add up to the same in every step.
@@ -91,61 +76,6 @@ func (m recording) writeRank(path string, rank int, head []byte, tensors int) er
 	return f.Close()
 }
 
-// Every step of a recording is what another reader adds up tensor by tensor, in
-// order; the sources add up to the load, and all steps to the sums.
-func TestRecording(t *testing.T) {
-	m := recording{ranks: *recordingRanks, iterations: *recordingIterations, layers: 58, experts: 256}
-	dir := t.TempDir()
-	if *recordingOut != "" {
-		dir = *recordingOut
-	}
-	m.write(t, dir)
-	r := mustRead(t, dir)
-	files := make([]*safetensors.File, m.ranks)
-	for rank := range files {
-		f, err := safetensors.Open(filepath.Join(dir, fmt.Sprintf("rank%d.safetensors", rank)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		files[rank] = f
-	}
-	n, sums := 0, map[int]router.Load{}
-	for s, err := range r.Steps() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if iteration, layer := int64(firstIteration+n/m.layers), firstLayer+n%m.layers; s.Iteration != iteration ||
-			s.Layer != layer {
-			t.Fatalf("step %d is of iteration %d and layer %d, want %d and %d", n, s.Iteration, s.Layer, iteration,
-				layer)
-		}
-		n++
-		load := router.NewLoad(m.experts)
-		for rank, f := range files {
-			want, err := int64s(f, fmt.Sprintf("%d_%d", s.Iteration, s.Layer))
-			if err != nil {
-				t.Fatalf("%v: rank %d: %v", s.key(), rank, err)
-			}
-			load.Merge(router.Load{PerExpert: want})
-		}
-		if !slices.Equal(s.Load.PerExpert, load.PerExpert) {
-			t.Fatalf("%v: load %v, want %v", s.key(), s.Load, load)
-		}
-		if sums[s.Layer].PerExpert == nil {
-			sums[s.Layer] = router.NewLoad(m.experts)
-		}
-		sums[s.Layer].Merge(load)
-	}
-	if want := m.iterations * m.layers; n != want || r.Slots() != int64(m.ranks*want)*m.slots() ||
-		!reflect.DeepEqual(r.ByLayer(), sums) {
-		t.Errorf("%d steps of %d slots, want %d of %d", n, r.Slots(), want, int64(m.ranks*want)*m.slots())
-	}
-	if len(r.Layers()) != m.layers || len(r.Iterations()) != m.iterations || len(r.Warnings) > 0 {
-		t.Errorf("layers %v, iterations %v, warnings %v", r.Layers(), r.Iterations(), r.Warnings)
-	}
-}
-
 // A recording is not held in memory, neither by its record nor while it is judged.
 func TestMemoryOfRecording(t *testing.T) {
 	if testing.Short() {
@@ -178,14 +108,4 @@ func TestMemoryOfRecording(t *testing.T) {
 	if kept > size/32 || walking > size/32 {
 		t.Errorf("%d KiB are kept and %d KiB while walking over the steps of %d KiB", kept>>10, walking>>10, size>>10)
 	}
-}
-
-// int64s are the integers of a tensor.
-func int64s(f *safetensors.File, name string) ([]int64, error) {
-	raw, t, err := f.Bytes(name)
-	if err != nil {
-		return nil, err
-	}
-	values := make([]int64, t.Elements())
-	return values, safetensors.DecodeIntegers(values, raw, t.DType)
 }

@@ -48,107 +48,6 @@ func TestPublishedCounts(t *testing.T) {
 	}
 }
 
-// Each fixture's counts, worked by hand from its text, or printed by what wrote it.
-func TestRecordsOfUsers(t *testing.T) {
-	for _, c := range []struct {
-		path           string
-		format         string
-		experts, ranks int
-		window         bool
-		warnings       []string
-		steps          []step
-	}{
-		{"expert-location.json", "SGLang logical counts", 4, 0, true, []string{"dense_layers"},
-			[]step{{0, 1, []int64{8, 1, 2, 5}, nil}, {0, 2, []int64{3, 3, 4, 2}, nil}}},
-		{"spreadsheet.csv", "expert counts CSV", 2, 0, true, nil, []step{{0, 3, []int64{5, 7}, nil}}},
-		{"routed-tokens.jsonl", routedFormat, 8, 0, true, nil, []step{{0, 0, []int64{1, 1, 0, 0, 0, 0, 3, 1}, nil}}},
-		// Buckets are cumulative: 70, 90, 150, 200.
-		{"sglang.prom", "Prometheus text", 0, 4, true, []string{"cumulative"},
-			[]step{{0, 3, nil, []int64{70, 20, 60, 50}}}},
-	} {
-		r := mustRead(t, fixture("counts", c.path))
-		if r.Format != c.format || r.Experts != c.experts || r.Ranks != c.ranks || r.Window != c.window ||
-			!slices.Equal(codes(r.Warnings), c.warnings) {
-			t.Errorf("%s: %s, %d experts, %d ranks, window %v, warnings %v", c.path, r.Format, r.Experts, r.Ranks,
-				r.Window, r.Warnings)
-		}
-		checkSteps(t, r, c.steps)
-	}
-}
-
-// What the lists of counts accept, and refuse.
-func TestMatrices(t *testing.T) {
-	r := parsed(t, `[[1, 2], [3, 4.0]]`)
-	checkSteps(t, r, []step{{0, 0, []int64{1, 2}, nil}, {0, 1, []int64{3, 4}, nil}})
-	r = parsed(t, `{"logical_count": [[[0, 0], [0, 0]], [[1, 2], [3, 4]]]}`)
-	checkSteps(t, r, []step{{1, 0, []int64{1, 2}, nil}, {1, 1, []int64{3, 4}, nil}})
-	if r.Window || !slices.Equal(codes(r.Warnings), []string{"empty_steps"}) {
-		t.Errorf("steps are no window: %v, %v", r.Window, r.Warnings)
-	}
-	refused(t, map[string]string{
-		`[[1, 2], [3]]`:                         "want lists of one length, have 2 and 1",
-		`[[1.5]]`:                               "want whole counts",
-		`[[-1]]`:                                "have -1",
-		`[[1, null]]`:                           "want whole counts below 70368744177664, have null",
-		`[[1]] [[2]]`:                           "have several values",
-		`[[[1, 2]]]`:                            "have 3 dimensions",
-		`{"logical_count": null}`:               "want lists of counts",
-		`{"logical_count": "x"}`:                "want lists of counts",
-		`{"logical_count": [[[1, 2], [3]]]}`:    "want lists of one length",
-		`{"logical_count": [[1]], "a": 1} {}`:   "have several values",
-		`[2026-11-22 09:00:01 DP0] server up`:   "not JSON",
-		`{"logical_count": [[99999999999999]]}`: "",
-		`{"logical_count": [[1e300]]}`:          "want whole counts",
-	})
-}
-
-func TestCSVHeaders(t *testing.T) {
-	want := []step{{0, 0, []int64{5, 7}, nil}}
-	for _, header := range []string{"layer,expert,count", "layer_id, expert_id, num_tokens",
-		"\ufeffLayer,Expert,Tokens", "LAYER-IDX,\"Expert Idx\",counts", "x,layer,expert,count"} {
-		prefix := strings.TrimSuffix(header, "layer,expert,count")
-		if prefix == header || prefix == "" {
-			prefix = ""
-		} else {
-			prefix = "9,"
-		}
-		r := parsed(t, header+"\n"+prefix+"0,0,5\n"+prefix+"0,1,7\n")
-		checkSteps(t, r, want)
-	}
-	// As forks of llama.cpp write them.
-	checkSteps(t, parsed(t, "# trace=a.bin tokens=6\n#\nlayer,expert,count,frac_of_layer\n0,0,5,0.4\n"+
-		"0,1,7,0.6\n# total,12\n"), want)
-	checkSteps(t, parsed(t, "layer_id,expert_id,selection_count\n0,0,5\n0,1,7\n"), want)
-	checkSteps(t, parsed(t, "layer,expert\n"+strings.Repeat("0,1\n0,0\n", 5)+"0,1\n0,1\n"), want) // its moe-trace, a row a choice
-	refused(t, map[string]string{
-		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
-		"layer,layer_id,expert,count\n0,0,1,2\n":    `have "layer" and "layer_id"`,
-		"layer,expert,share\n0,0,1\n":               "or a row for each choice and no column \"share\"",
-		"layer,expert,cuont\n0,0,1\n":               "header: want a column of counts (count, ",
-		"layer,expert,\n0,0,1\n":                    "no column \"\"",
-		"layer,expert\n0,0\n0,1\n1,0\n":             "each expert comes once in each layer",
-		"layer,expert\n":                            "holds no counts",
-		"expert,count\n0,1\n":                       "unknown format",
-		"layer,expert,count\n0,0\n":                 "wrong number of fields",
-		"layer,expert,count\n0,0,1.5\n":             "line 2: want a whole number as count, have \"1.5\"",
-		"# a\nlayer,expert,count\n0,0,nan\n":        "line 3: want a whole number",
-		"layer,expert,count\n0,0,nan\n":             "line 2: want a whole number",
-		"layer,expert,count\n0,-1,1\n":              "line 2: want the expert from 0",
-		"layer,expert,count\n":                      "holds no counts",
-		"layer,expert,count,phase\n0,0,1,warm-up\n": "line 2: want a phase",
-		"layer,expert,count\n0,0,1\n0,0,2\n":        "line 3: expert 0 is recorded twice",
-	})
-}
-
-// A text whose last line does not end may be cut within its last number.
-func TestCutCSV(t *testing.T) {
-	for text, want := range map[string][]string{"0,0,12\n": nil, "0,0,1": {"no_last_newline"}} {
-		if r := parsed(t, "layer,expert,count\n"+text); !slices.Equal(codes(r.Warnings), want) {
-			t.Errorf("%q: %v", text, r.Warnings)
-		}
-	}
-}
-
 // Prefill and decode are different workloads, each with steps of its own.
 func TestPhases(t *testing.T) {
 	for path, want := range map[string]map[Phase][]step{
@@ -193,16 +92,8 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-func TestRoutedExperts(t *testing.T) {
-	// The documented example: 2 tokens, 2 layers, top-2: 0 5 1 3 | 2 5 0 7.
-	want := []step{{0, 0, []int64{1, 0, 1, 0, 0, 2, 0, 0}, nil}, {0, 1, []int64{1, 1, 0, 1, 0, 0, 0, 1}, nil}}
-	checkSteps(t, parsed(t,
-		`{"meta_info": {"routed_experts": "AAAAAAUAAAABAAAAAwAAAAIAAAAFAAAAAAAAAAcAAAA=", "shape": [2, 2, 2]}}`), want)
-	checkSteps(t, parsed(t, `{"routed_experts": [[[0, 5], [1, 3]], [[2, 5], [0, 7]]]}`), want)
-
-	checkSteps(t, parsed(t,
-		`[{"choices": [{"sgl_ext": {"routed_experts": [[[0, 5], [1, 3]]]}}], "outputs": "text"}, {"routed_experts": [[[2, 5], [0, 7]]]}]`), want)
-
+// Padding names no expert, and a token that names one twice counts twice.
+func TestRoutedPadding(t *testing.T) {
 	r := parsed(t, `{"routed_experts": [[[0, 5]], [[1, 1]], [[-1, -1]], [[0, 0]], [[2, 3]]]}`)
 	checkSteps(t, r, []step{{0, 0, []int64{1, 2, 1, 1, 0, 1}, nil}})
 	if !slices.Equal(codes(r.Warnings), []string{"repeated_experts", "padded_tokens"}) ||
@@ -218,22 +109,6 @@ func TestRoutedExperts(t *testing.T) {
 	if err != nil || !slices.Contains(codes(warnings), "experts_seen") {
 		t.Errorf("6 experts were seen: %v, %v", warnings, err)
 	}
-	refused(t, map[string]string{
-		`{"routed_experts": "AAAAAAUAAAA="}`:                                                                   "without their shape",
-		`{"routed_experts": "AAAAAAUAAAA=", "shape": [1, 1, 3]}`:                                               "want 12 bytes",
-		`{"routed_experts": "@"}`:                                                                              "routed_experts: illegal base64",
-		`{"routed_experts": [[[0, 5], [1, 3]], [[2, 5]]]}`:                                                     "want lists of one length",
-		`{"routed_experts": [[[0, 5]], []]}`:                                                                   "want lists of one length",
-		`{"routed_experts": [[[0, 0]], [[0, 0]]]}`:                                                             "recorded no routing",
-		`{"routed_experts": [[[0, -7]]]}`:                                                                      "have -7",
-		`{"routed_experts": [[["x"]]]}`:                                                                        "want whole counts",
-		`{"layer": 0, "topk_ids": [1, 2]} {"layer": 0, "topk_ids": [1]}`:                                       "record 2: layer 0: want 2 experts a token, have 1",
-		`{"layer": 0, "topk_ids": [1, "x"]}`:                                                                   "topk_ids",
-		`{"layer": 99999, "topk_ids": [1, 2]}`:                                                                 "want 1 to 64 experts",
-		`{"num_experts": 2} {"layer": 0, "topk_ids": [1, 2]}`:                                                  "want experts below num_experts, 2, have 2",
-		`{"layer": 0, "topk_ids": [1, 2], "phase": "later"}`:                                                   "want a phase",
-		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
-	})
 }
 
 // An engine that measures its memory routes thousands of equal tokens. They are left out up to 5 % of
@@ -297,25 +172,6 @@ func TestLogsOfEngines(t *testing.T) {
 	}
 }
 
-func TestMetricsRefusals(t *testing.T) {
-	bucket := "sglang:eplb_gpu_physical_count_bucket{layer=\"0\",le=\"%s\"} %s\n"
-	refused(t, map[string]string{
-		fmt.Sprintf(bucket, "0.5",
-			"1"): "line 1: want a number in le",
-		fmt.Sprintf(bucket, "0.0",
-			"-1"): "want a count between 0",
-		fmt.Sprintf(bucket, "0.0", "9") +
-			fmt.Sprintf(bucket, "1.0", "5"): "rank 1: want a count between 0",
-		fmt.Sprintf(bucket, "0.0", "9") +
-			"vllm:phy_expert_heat{layer=\"0\",rank=\"0\"} 5\n": "layer 0: want one counter of the load per rank, have two",
-		fmt.Sprintf(bucket, "+Inf", "9"):                                                               "holds no counts",
-		"sglang:eplb_gpu_physical_count_bucket{le=\"0.0\"} 5\n":                                        "want a layer number",
-		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1e9\"} 5\n":             "want a number in logical_expert_id",
-		"vllm:eplb_tokens_routed_to_expert{layer_idx=\"0\",logical_expert_id=\"1\"} 1e300\nvllm:x{}\n": "want a count between 0",
-		fmt.Sprintf(bucket, "0.0", "123")[:len(bucket)-2]:                                              "ends within a line",
-	})
-}
-
 // Branches of vLLM set a gauge to the tokens of the last step: one step, whose difference to
 // another says nothing.
 func TestGaugesAreOneStep(t *testing.T) {
@@ -356,6 +212,15 @@ func fuzzRecord(f *testing.F, seeds ...string) {
 		f.Add(content(f, name))
 	}
 	f.Fuzz(checkParsed)
+}
+
+// A text whose last line does not end may be cut within its last number.
+func TestCutCSV(t *testing.T) {
+	for text, want := range map[string][]string{"0,0,12\n": nil, "0,0,1": {"no_last_newline"}} {
+		if r := parsed(t, "layer,expert,count\n"+text); !slices.Equal(codes(r.Warnings), want) {
+			t.Errorf("%q: %v", text, r.Warnings)
+		}
+	}
 }
 
 func FuzzCSV(f *testing.F)     { fuzzRecord(f, "spreadsheet.csv", "phases.csv", "sglang.csv") }

@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -36,8 +33,6 @@ const maxTopK = 64
 // recorded, so the counts are sums over many.
 type routes struct {
 	*collector
-	text   []byte
-	dec    *jsontext.Decoder
 	layers map[stepKey]*routedLayer
 	known  int // experts, as an object about the model says
 }
@@ -50,161 +45,112 @@ func newRoutes(c *collector) *routes {
 func readRoutes(d *document, c *collector) error {
 	r := newRoutes(c)
 	c.Window, c.atLeast = true, true
-	r.text, r.dec = d.text, decoder(d.text)
-	for n := 1; ; n++ {
-		requests, err := r.walk(-1)
-		if err == io.EOF {
-			return r.finish()
-		}
-		for i := 0; err == nil && i < len(requests); i++ {
-			err = r.addRequest(requests[i])
+	n := 0
+	for v, err := range d.values() {
+		if n++; err == nil {
+			err = r.walk(v, origin{layer: -1})
 		}
 		if err != nil {
 			return fmt.Errorf("record %d: %w", n, err)
 		}
 	}
+	return r.finish()
 }
 
-// choice is what one object of a document says of a token, a request or a model.
-type choice struct {
-	layer         int // −1 where neither it nor a key above says which
-	phase         string
-	ids           []int64         // of a token at a layer
-	routed        json.RawMessage // of a request: experts of all its tokens and layers
-	shape         []int64         // of base64 that is no .npy
-	start, prompt int             // tokens of the request before the first one here; tokens of its prompt, 0 for unknown
+// origin is what an object, or one around it, says of the tokens in it.
+type origin struct {
+	layer         int // −1 where nothing says which
+	phase         Phase
+	shape         []int64 // of base64 that is no .npy
+	start, prompt int     // tokens of the request before the first one here; tokens of its prompt, 0 for unknown
 }
 
-// walk reads the next value, counts the choices of tokens in it, at the layer that the key above it
-// names, and returns the requests, whose prompts an object around them may tell.
-func (r *routes) walk(layer int) (requests []*choice, err error) {
-	switch kind := r.dec.PeekKind(); kind {
-	case '{':
-		c := &choice{layer: layer}
-		if requests, err = r.object(c); err != nil {
-			return nil, err
+// walk counts the choices in a value: of a token at a layer, of a request, or of all that is below it.
+func (r *routes) walk(v value, of origin) error {
+	for part := range v.items() {
+		if err := r.walk(part, of); err != nil {
+			return err
 		}
-		for _, request := range requests {
-			request.prompt = cmp.Or(request.prompt, c.prompt)
-		}
-		if c.routed != nil {
-			requests = append(requests, c)
-		}
-		if c.ids == nil || c.layer < 0 {
-			return requests, nil // about the model, or a request
-		}
-		phase, err := phaseOf(c.phase)
-		if err == nil {
-			err = r.add(phase, c.layer, c.ids)
-		}
-		return requests, err
-	case '[':
-		_, err := r.dec.ReadToken()
-		for err == nil && r.dec.PeekKind() != ']' {
-			var inner []*choice
-			inner, err = r.walk(layer)
-			requests = append(requests, inner...)
-		}
-		if err == nil {
-			_, err = r.dec.ReadToken()
-		}
-		return requests, err
 	}
-	return nil, r.dec.SkipValue()
+	keys := v.keys()
+	ids, err := r.describe(&of, keys)
+	if err == nil && ids != nil && of.layer >= 0 { // else about the model
+		err = r.add(of.phase, of.layer, ids)
+	}
+	for _, f := range keys {
+		below := of
+		if m := layerKey.FindStringSubmatch(f.key); m != nil && err == nil {
+			below.layer, _ = strconv.Atoi(m[1]) // five digits at most
+		}
+		switch {
+		case err != nil:
+			return err
+		case f.key == "routed_experts" && len(f.json) > 0 && f.json[0] != 'n': // null
+			err = r.addRequest(f.json, of)
+		case len(f.json) > 0 && (f.json[0] == '{' || f.json[0] == '['):
+			err = r.walk(f.value, below)
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", f.key, err)
+		}
+	}
+	return err
 }
 
-// object reads the fields of an object into what it says.
-func (r *routes) object(c *choice) (requests []*choice, err error) {
-	_, err = r.dec.ReadToken()
-	for err == nil && r.dec.PeekKind() == '"' {
-		name, failed := r.dec.ReadToken()
-		if failed != nil {
-			return nil, failed
-		}
-		key := name.String()
-		inner, failed := r.field(c, key)
-		if failed != nil {
-			return nil, fmt.Errorf("%s: %w", key, failed)
-		}
-		requests = append(requests, inner...)
-	}
-	if err == nil {
-		_, err = r.dec.ReadToken()
-	}
-	return requests, err
-}
-
-// field reads one value of an object, or looks for choices in it.
-func (r *routes) field(c *choice, key string) (requests []*choice, err error) {
-	var number *int
-	switch key {
-	case "layer", "layer_id", "layer_idx":
-		number = &c.layer
-	case "num_experts":
-		number = &r.known
-	case "routed_experts_start_len":
-		number = &c.start
-	case "prompt_tokens":
-		number = &c.prompt
-	case "phase", "shape", "routed_experts", "topk_ids", "expert_ids", "selected_experts", "prompt_token_ids":
-	default:
-		if key == "usage" && r.dec.PeekKind() == '{' { // of the request
-			return r.object(c)
-		}
-		layer := c.layer
-		if m := layerKey.FindStringSubmatch(key); m != nil {
-			layer, _ = strconv.Atoi(m[1]) // five digits at most
-		}
-		return r.walk(layer)
-	}
-	raw, err := nextValue(r.dec, r.text)
-	if err != nil {
-		return nil, err
-	}
-	switch key {
-	case "phase":
-		c.phase = value{json: raw}.word() // a number means something else
-	case "shape":
-		if json.Unmarshal(raw, &c.shape) != nil {
-			c.shape = nil
-		}
-	case "prompt_token_ids":
-		if len(raw) > 2 {
-			c.prompt = 1 + bytes.Count(raw, []byte(","))
-		}
-	case "routed_experts":
-		if c.routed = raw; string(raw) == "null" {
-			c.routed = nil
-		}
-	default:
-		if number == nil {
-			ids, err := numbers(raw)
-			if err == nil && len(ids.Shape) != 1 {
-				err = fmt.Errorf("want the experts of one token, have %v", ids.Shape)
+// describe reads what an object says of its tokens, and the experts of one.
+func (r *routes) describe(of *origin, keys object) (ids []int64, err error) {
+	for _, f := range keys {
+		into := (*int)(nil)
+		switch f.key {
+		case "layer", "layer_id", "layer_idx":
+			into = &of.layer
+		case "num_experts":
+			into = &r.known
+		case "routed_experts_start_len":
+			into = &of.start
+		case "prompt_tokens":
+			into = &of.prompt
+		case "usage":
+			if n, ok := f.keys().get("prompt_tokens").whole(); ok {
+				of.prompt = int(n)
 			}
-			c.ids = ids.Values
-			return nil, err
+		case "prompt_token_ids":
+			of.prompt = bytes.Count(f.json, []byte(",")) + min(1, len(f.json)/3) // [] holds none
+		case "phase":
+			of.phase, err = phaseOf(f.word()) // a number means something else
+		case "shape":
+			if a, failed := numbers(f.json); failed == nil {
+				of.shape = a.Values
+			}
+		case "topk_ids", "expert_ids", "selected_experts":
+			var a tensor.Array
+			if a, err = numbers(f.json); err == nil && len(a.Shape) != 1 {
+				err = fmt.Errorf("want the experts of one token, have %v", a.Shape)
+			}
+			ids = a.Values
 		}
-		n, err := whole(raw)
-		*number = int(n)
-		return nil, err
+		if into != nil {
+			var n int64
+			n, err = whole(f.json)
+			*into = int(n)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.key, err)
+		}
 	}
-	return nil, nil
+	return ids, nil
 }
 
 // addRequest adds the ids of one request.
-func (r *routes) addRequest(c *choice) error {
-	a, err := c.array()
+func (r *routes) addRequest(text []byte, of origin) error {
+	a, err := of.array(text)
 	if err == nil && len(r.axes) == len(a.Shape) {
 		a, err = r.axes.canonical(a)
 	}
-	if err == nil {
-		err = r.addArray(a, c.start, c.prompt)
-	}
 	if err != nil {
-		return fmt.Errorf("routed_experts: %w", err)
+		return err
 	}
-	return nil
+	return r.addArray(a, of.start, of.prompt)
 }
 
 // idTypes are the types of ids by NumPy's names.
@@ -213,26 +159,24 @@ var idTypes = map[string]safetensors.DType{"uint8": safetensors.U8, "int16": saf
 
 // array is what routed_experts holds: nested lists, base64 of a .npy (vLLM), of int32 whose shape
 // stands beside it (SGLang), or of what Dynamo's handlers for vLLM describe.
-func (c *choice) array() (tensor.Array, error) {
-	if c.routed[0] == '[' {
-		return numbers(c.routed)
+func (of *origin) array(text []byte) (tensor.Array, error) {
+	if text[0] == '[' {
+		return numbers(text)
 	}
 	described := struct {
 		Data  string  `json:"data"`
 		Shape []int64 `json:"shape"`
 		Start int     `json:"start"`
 		DType string  `json:"dtype"`
-	}{Shape: c.shape, Start: c.start, DType: "int32"}
-	err := error(nil)
-	if c.routed[0] == '{' {
-		err = json.Unmarshal(c.routed, &described)
-	} else {
-		err = json.Unmarshal(c.routed, &described.Data)
+	}{Shape: of.shape, Start: of.start, DType: "int32"}
+	into := any(&described.Data)
+	if text[0] == '{' {
+		into = &described
 	}
-	if err != nil {
-		return tensor.Array{}, fmt.Errorf("want lists, base64, or data, shape and dtype, have %.40s", c.routed)
+	if json.Unmarshal(text, into) != nil {
+		return tensor.Array{}, fmt.Errorf("want lists, base64, or data, shape and dtype, have %.40s", text)
 	}
-	c.start = described.Start
+	of.start = described.Start
 	raw, err := base64.StdEncoding.DecodeString(described.Data)
 	dtype := idTypes[described.DType]
 	switch {

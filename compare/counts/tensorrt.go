@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,7 +86,7 @@ func readTensorRT(d *document, c *collector) error {
 		}
 	}
 	r := c.Record
-	r.stream, r.review = s.steps(), func() { s.review(r) }
+	r.ofAll, r.stream, r.review = true, s.steps(), func() { s.review(r) }
 	return nil
 }
 
@@ -97,24 +96,12 @@ type tensorrtSteps struct {
 	paths   []string
 	experts int
 	same    bool // the ranks hold the same tokens, of which one rank's count
-	keys    []stepOf
+	keys    []stepKey
 	places  [][]place // by rank, in the order of keys
 	types   []safetensors.DType
 
 	unlike atomic.Int64 // steps that ranks recorded differently; walks may run at the same time
 	uneven atomic.Bool  // whether rank 0 sent unequal counts: equal ones are of a balanced plan
-}
-
-// stepOf is a stepKey without phase, which takes a third of the memory.
-type stepOf struct {
-	iteration int64
-	layer     int32
-}
-
-func (s stepOf) String() string { return stepKey{iteration: s.iteration, layer: int(s.layer)}.String() }
-
-func (s stepOf) compare(other stepOf) int {
-	return cmp.Or(cmp.Compare(s.iteration, other.iteration), cmp.Compare(s.layer, other.layer))
 }
 
 // place is where a tensor is in its file, and which of the types it has.
@@ -132,7 +119,7 @@ func (s *tensorrtSteps) index(path string) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }() // only read from
 	name := filepath.Base(path)
 	type found struct {
-		stepOf
+		stepKey
 		place
 	}
 	var list []found
@@ -147,42 +134,40 @@ func (s *tensorrtSteps) index(path string) (err error) {
 		}
 		list = append(list, found{key, place{f.Offset(t), int8(dtype)}})
 	}
-	slices.SortFunc(list, func(a, b found) int { return a.compare(b.stepOf) })
+	slices.SortFunc(list, func(a, b found) int { return a.compare(b.stepKey) })
 	first, places := s.places == nil, make([]place, len(list))
 	for i, at := range list {
 		if first {
-			s.keys = append(s.keys, at.stepOf)
+			s.keys = append(s.keys, at.stepKey)
 		}
 		switch {
-		case i > 0 && at.stepOf == list[i-1].stepOf:
-			return fmt.Errorf("%s: %v is recorded twice", name, at.stepOf)
-		case i >= len(s.keys) || at.compare(s.keys[i]) < 0:
-			return fmt.Errorf("%s holds %v, which rank 0 lacks", name, at.stepOf)
-		case at.stepOf != s.keys[i]:
-			return fmt.Errorf("%s lacks %v, which rank 0 holds: was the run cut short?", name, s.keys[i])
+		case i > 0 && at.stepKey == list[i-1].stepKey:
+			return fmt.Errorf("%s: %v is recorded twice", name, at.stepKey)
+		case i >= len(s.keys) || at.stepKey != s.keys[i]:
+			return fmt.Errorf("%s: unlike rank 0 it holds %v, or lacks a step before: was the run cut short?", name, at.stepKey)
 		}
 		places[i] = at.place
 	}
-	if len(places) < len(s.keys) {
-		return fmt.Errorf("%s lacks %v, which rank 0 holds: was the run cut short?", name, s.keys[len(places)])
+	if s.keys, s.places = slices.Clip(s.keys), append(s.places, places); len(places) < len(s.keys) {
+		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(places),
+			len(s.keys))
 	}
-	s.keys, s.places = slices.Clip(s.keys), append(s.places, places)
 	return nil
 }
 
 // keyOf is the step of a tensor, from its name of iteration and layer: "100_3" → iteration
 // 100, layer 3.
-func (s *tensorrtSteps) keyOf(t safetensors.Tensor) (stepOf, error) {
+func (s *tensorrtSteps) keyOf(t safetensors.Tensor) (stepKey, error) {
 	first, second, _ := strings.Cut(t.Name, "_")
 	iteration, err := strconv.ParseUint(first, 10, 62) // takes digits only
 	layer, also := strconv.ParseUint(second, 10, 14)   // below maxLayers
 	if err != nil || also != nil {
-		return stepOf{}, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
+		return stepKey{}, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
 	}
 	if len(t.Shape) != 1 || t.Shape[0] != int64(s.experts) {
-		return stepOf{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, s.experts, tensorrtMeta)
+		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, s.experts, tensorrtMeta)
 	}
-	return stepOf{int64(iteration), int32(layer)}, nil
+	return stepKey{iteration: int64(iteration), layer: int(layer)}, nil
 }
 
 // steps yields the sum over ranks of each step. Every walk reads the files anew.
@@ -205,7 +190,7 @@ func (s *tensorrtSteps) steps() iter.Seq2[Step, error] {
 		step, sent, raw := Step{Load: router.NewLoad(s.experts)}, router.NewLoad(s.experts), make([]byte, 8*s.experts)
 		first, unlike, uneven := make([]int64, s.experts), 0, false // of rank 0
 		for i, key := range s.keys {
-			step.Iteration, step.Layer = key.iteration, int(key.layer)
+			step.Iteration, step.Layer = key.iteration, key.layer
 			clear(step.Load.PerExpert)
 			differs := false
 			for rank, f := range files {

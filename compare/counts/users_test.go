@@ -48,31 +48,6 @@ func TestSamplesOfUsers(t *testing.T) {
 	}
 }
 
-// A column a rank, and top-1 ids of [tokens, layers], by hand.
-func TestOtherColumnsAndAxes(t *testing.T) {
-	checkSteps(t, parsed(t, "step,layer,rank0,rank1\n4,0,5,7\n4,1,1,2\n"), []step{{4, 0, nil, []int64{5, 7}},
-		{4, 1, nil, []int64{1, 2}}})
-	checkSteps(t, parsed(t, "layer,expert,count,model\n0,0,5,a\n0,1,1,a\n0,0,2,b\n"),
-		[]step{{0, 0, []int64{5, 1}, nil}, {0, 0, []int64{2, 0}, nil}})
-	ids := []byte("[[3, 0], [3, 1], [1, 1]]")
-	r, err := arrayOf(t, ids, "tokens,layers")
-	if err != nil || r.TopK != 1 {
-		t.Fatal(r, err)
-	}
-	checkSteps(t, r, []step{{0, 0, []int64{0, 1, 0, 2}, nil}, {0, 1, []int64{1, 2, 0, 0}, nil}})
-	r, err = arrayOf(t, []byte(`{"routed_experts": [[3, 0], [3, 1], [1, 1]]}`), "tokens,layers")
-	if err != nil || r.Slots() != 6 {
-		t.Error(r, err)
-	}
-	refused(t, map[string]string{
-		"layer,0,1\n0,5,x\n":                         `line 2: want a whole number as 1, have "x"`,
-		"layer,0,1\n0,5,1\n0,2,2\n":                  "line 3: expert 0 is recorded twice",
-		"step,experts\n0,\"[1, 2]\"\n1,5\n":          "line 3: want a list of counts as experts",
-		`{"routed_experts": [[3, 0], [3, 1]]}`:       "--axes tokens,layers",
-		`{"router_data": {"selected_experts": [1]}}`: "holds no counts",
-	})
-}
-
 // Maps of copies are placements, not loads; --axes says otherwise. The smallest row that has every
 // number from 0 is one; without a 0, or with a number that the row has no room for, it is counts.
 func TestMapsAreNoLoads(t *testing.T) {
@@ -88,27 +63,6 @@ func TestMapsAreNoLoads(t *testing.T) {
 	}
 	if r, err := arrayOf(t, []byte("[[0, 1], [1, 0]]"), "layers,experts"); err != nil || r.Slots() != 2 {
 		t.Error(r, err)
-	}
-}
-
-// Placements as users post them: by hand, model-maps.json holds 0 1 | 2 1 and 2 0 | 1 2 on 2 ranks.
-func TestPlacementsOfUsers(t *testing.T) {
-	for _, c := range []struct {
-		file                  string
-		ranks, layer, experts int
-		first                 []int32
-	}{
-		{"model-maps.json", 2, 1, 3, []int32{2, 0}}, {"map-by-layer.json", 2, 1, 4, []int32{3, 2, 1}},
-		{"map-of-all.json", 3, 7, 4, []int32{0, 1}}, {"exflow.json", 0, 5, 8, []int32{5}},
-	} {
-		p, err := ReadPlacement(fixture("counts", "users", c.file), c.ranks)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if l, err := p.Layout(c.layer); err != nil || p.Experts != c.experts || !slices.Equal(l.Held(0), c.first) {
-			t.Errorf("%s: %+v, %v, %v", c.file, p, l, err)
-		}
 	}
 }
 
@@ -146,23 +100,6 @@ func TestModelsInALog(t *testing.T) {
 	if len(r.Reported) != 2 || r.Reported[0].Phase != "deepseek-ai/DeepSeek-V3" || r.Reported[0].MaxOverMean != 2 ||
 		r.Reported[1].MaxOverMean != 10 {
 		t.Errorf("%+v", r.Reported)
-	}
-}
-
-// A number in a file is no size of memory.
-func TestClaimedSizes(t *testing.T) {
-	refused(t, map[string]string{
-		`{"num_experts": 1000000000000} {"layer": 0, "topk_ids": [1, 2]}`:                                     "want at most 65536 experts",
-		`{"record_type": "eplb_load_stats", "num_ranks": 1000000000, "expert_load": [[1]], "p2l_map": [[0]]}`: "at most 16384",
-		`{"record_type": "eplb_load_stats", "num_ranks": 1, "expert_load": [[1]], "p2l_map": [[999999999]]}`:  "names expert",
-	})
-	for _, text := range []string{
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`,
-		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`, "[[[2000000000]]]",
-	} {
-		if p, err := parsePlacement("x", []byte(text), 0); err == nil {
-			t.Errorf("%s: %+v", text, p)
-		}
 	}
 }
 

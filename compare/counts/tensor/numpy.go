@@ -27,15 +27,12 @@ var (
 
 // ParseNumPy reads a .npy file of integers: magic, version, a Python dictionary as text, and
 // the elements. Exactly the promised bytes must follow.
-func ParseNumPy(b []byte) (Array, error) {
-	a, err := readNumPy(b)
-	if err != nil {
-		return a, fmt.Errorf("npy: %w", err)
-	}
-	return a, nil
-}
-
-func readNumPy(b []byte) (a Array, err error) {
+func ParseNumPy(b []byte) (a Array, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("npy: %w", err)
+		}
+	}()
 	header, data, err := npyHeader(b)
 	if err != nil {
 		return a, err

@@ -3,7 +3,6 @@ package tensor
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -14,8 +13,8 @@ import (
 // own reader it can run nothing: a global is only a name, and calling one means
 // building a tensor or an ordered dictionary; every other name is refused.
 //
-// Values come back as nil, bool, int64, float64, string, []any (tuples too),
-// Dict, *pickleTensor.
+// Values come back as nil, bool, int64, float64, string, []any (tuples), *[]any (lists), Dict, and for
+// Torch.Array pickleTensor.
 func unpickle(b []byte) (any, error) {
 	p := &pickleReader{rest: b}
 	for operations := 0; p.err == nil; operations++ {
@@ -25,7 +24,7 @@ func unpickle(b []byte) (any, error) {
 		}
 		op := p.take(1)[0]
 		if op == '.' {
-			v := p.pop()
+			v := p.popN(1)[0]
 			return v, p.err
 		}
 		p.run(op)
@@ -41,32 +40,15 @@ const (
 )
 
 // Dict is a dictionary with string keys; entries under other keys are dropped, as
-// nothing that is read here has any. Its values are nil, bool, int64, float64,
-// string, tuples, Dict, and what List and Torch.Array read.
+// nothing that is read here has any.
 type Dict map[string]any
 
-// List is a list under a key; not ok for anything else.
-func (d Dict) List(key string) (items []any, ok bool) {
-	list, ok := d[key].(*[]any)
-	if !ok {
-		return nil, false
-	}
-	return *list, true
-}
-
-// pickleTensor is a view of a storage, which is a member of the zip.
-type pickleTensor struct {
-	storage       pickleStorage
-	offset        int64 // elements
-	shape, stride []int64
-}
-
-// pickleStorage names a storage and its element type: "IntStorage", ….
-type pickleStorage struct{ dtype, key string }
-
-type pickleGlobal string
-
-type pickleMark struct{}
+type (
+	pickleGlobal  string // a name
+	pickleStorage []any  // what names a member of the zip: "storage", type, key, location, size
+	pickleTensor  []any  // a view of a storage: the storage, offset, shape, stride, …
+	pickleMark    struct{}
+)
 
 // pickleReader is a stack machine. After the first error, what it reads is zero.
 type pickleReader struct {
@@ -92,11 +74,20 @@ func (p *pickleReader) take(n int) []byte {
 	return b
 }
 
-// unsigned reads a little-endian integer of up to 4 bytes.
-func (p *pickleReader) unsigned(bytes int) int {
+// signed reads a little-endian integer of up to 8 bytes in two's complement, 0 of none.
+func (p *pickleReader) signed(bytes int) int64 {
 	var wide [8]byte
-	copy(wide[:], p.take(bytes))
-	v := binary.LittleEndian.Uint64(wide[:])
+	if bytes > len(wide) {
+		p.fail("an integer of %d bytes", bytes)
+		return 0
+	}
+	copy(wide[8-bytes:], p.take(bytes))
+	return int64(binary.LittleEndian.Uint64(wide[:])) >> (64 - 8*max(1, bytes))
+}
+
+// length reads a little-endian integer of up to 4 bytes.
+func (p *pickleReader) length(bytes int) int {
+	v := uint32(p.signed(bytes)) << (32 - 8*bytes) >> (32 - 8*bytes)
 	if v > math.MaxInt32 {
 		p.fail("length %d is too large", v)
 		return 0
@@ -104,28 +95,17 @@ func (p *pickleReader) unsigned(bytes int) int {
 	return int(v)
 }
 
-// long reads LONG1: a length, and that many bytes in two's complement.
-func (p *pickleReader) long() int64 {
-	n := p.unsigned(1)
-	if n > 8 {
-		p.fail("an integer of %d bytes", n)
-		return 0
-	}
-	var wide [8]byte
-	copy(wide[8-n:], p.take(n))
-	if n == 0 {
-		return 0
-	}
-	return int64(binary.LittleEndian.Uint64(wide[:])) >> (64 - 8*n)
-}
+// text reads a string after its length.
+func (p *pickleReader) text(bytes int) { p.push(string(p.take(p.length(bytes)))) }
 
 // line reads up to the end of a line.
 func (p *pickleReader) line() string {
-	i := bytes.IndexByte(p.rest, '\n')
-	if i < 0 {
-		i = len(p.rest) // take fails
+	line, _, found := bytes.Cut(p.rest, []byte("\n"))
+	p.take(len(line) + 1) // which fails where the line does not end
+	if !found {
+		return ""
 	}
-	return strings.TrimSuffix(string(p.take(i+1)), "\n")
+	return string(line)
 }
 
 func (p *pickleReader) push(v any) {
@@ -135,8 +115,6 @@ func (p *pickleReader) push(v any) {
 	}
 	p.stack = append(p.stack, v)
 }
-
-func (p *pickleReader) pop() any { return p.popN(1)[0] }
 
 // popN pops n values, in the order in which they were pushed.
 func (p *pickleReader) popN(n int) []any {
@@ -156,7 +134,7 @@ func (p *pickleReader) popMark() []any {
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		if _, ok := p.stack[i].(pickleMark); ok {
 			items := p.popN(len(p.stack) - 1 - i)
-			p.pop()
+			p.popN(1)
 			return items
 		}
 	}
@@ -166,11 +144,9 @@ func (p *pickleReader) popMark() []any {
 
 // top is the last value, which stays.
 func (p *pickleReader) top() any {
-	if len(p.stack) == 0 {
-		p.fail("the stack is empty")
-		return nil
-	}
-	return p.stack[len(p.stack)-1]
+	v := p.popN(1)[0]
+	p.stack = append(p.stack, v)
+	return v
 }
 
 // operations are the opcodes that are allowed, other than STOP.
@@ -182,14 +158,14 @@ var operations = [256]func(*pickleReader){
 	'N':  func(p *pickleReader) { p.push(nil) },
 	0x88: func(p *pickleReader) { p.push(true) },
 	0x89: func(p *pickleReader) { p.push(false) },
-	'K':  func(p *pickleReader) { p.push(int64(p.unsigned(1))) },
-	'M':  func(p *pickleReader) { p.push(int64(p.unsigned(2))) },
-	'J':  func(p *pickleReader) { p.push(int64(int32(binary.LittleEndian.Uint32(p.take(4))))) },
-	0x8a: func(p *pickleReader) { p.push(p.long()) },
+	'K':  func(p *pickleReader) { p.push(int64(p.length(1))) },
+	'M':  func(p *pickleReader) { p.push(int64(p.length(2))) },
+	'J':  func(p *pickleReader) { p.push(p.signed(4)) },
+	0x8a: func(p *pickleReader) { p.push(p.signed(p.length(1))) }, // LONG1
 	'G':  func(p *pickleReader) { p.push(math.Float64frombits(binary.BigEndian.Uint64(p.take(8)))) },
-	'X':  func(p *pickleReader) { p.push(string(p.take(p.unsigned(4)))) },
-	'U':  (*pickleReader).shortText, // SHORT_BINSTRING
-	0x8c: (*pickleReader).shortText, // SHORT_BINUNICODE
+	'X':  func(p *pickleReader) { p.text(4) },
+	'U':  func(p *pickleReader) { p.text(1) }, // SHORT_BINSTRING
+	0x8c: func(p *pickleReader) { p.text(1) }, // SHORT_BINUNICODE
 
 	'}':  func(p *pickleReader) { p.push(Dict{}) },
 	']':  func(p *pickleReader) { p.push(&[]any{}) },
@@ -202,18 +178,21 @@ var operations = [256]func(*pickleReader){
 	's':  func(p *pickleReader) { p.fill(p.popN(2)) },
 	'e':  func(p *pickleReader) { p.fill(p.popMark()) },
 	'u':  func(p *pickleReader) { p.fill(p.popMark()) },
-	'b':  func(p *pickleReader) { p.pop() }, // the state of a container adds nothing to its items
+	'b':  func(p *pickleReader) { p.popN(1) }, // the state of a container adds nothing to its items
 
-	'q':  func(p *pickleReader) { p.remember(p.unsigned(1)) },
-	'r':  func(p *pickleReader) { p.remember(p.unsigned(4)) },
+	'q':  func(p *pickleReader) { p.remember(p.length(1)) },
+	'r':  func(p *pickleReader) { p.remember(p.length(4)) },
 	0x94: func(p *pickleReader) { p.remember(len(p.memo)) }, // MEMOIZE
-	'h':  func(p *pickleReader) { p.recall(p.unsigned(1)) },
-	'j':  func(p *pickleReader) { p.recall(p.unsigned(4)) },
+	'h':  func(p *pickleReader) { p.recall(p.length(1)) },
+	'j':  func(p *pickleReader) { p.recall(p.length(4)) },
 
 	'c':  func(p *pickleReader) { p.global(p.line() + "." + p.line()) },
 	0x93: func(p *pickleReader) { name := p.popN(2); p.global(fmt.Sprint(name[0]) + "." + fmt.Sprint(name[1])) },
-	'Q':  func(p *pickleReader) { p.storage(p.pop()) },
-	'R':  func(p *pickleReader) { call := p.popN(2); p.call(call[0], call[1]) },
+	'Q': func(p *pickleReader) {
+		id, _ := p.popN(1)[0].([]any)
+		p.push(pickleStorage(id))
+	},
+	'R': func(p *pickleReader) { call := p.popN(2); p.call(call[0], call[1]) },
 }
 
 func (p *pickleReader) run(op byte) {
@@ -223,8 +202,6 @@ func (p *pickleReader) run(op byte) {
 	}
 	operations[op](p)
 }
-
-func (p *pickleReader) shortText() { p.push(string(p.take(p.unsigned(1)))) }
 
 func (p *pickleReader) remember(key int) {
 	switch v := p.top(); {
@@ -279,63 +256,13 @@ func (p *pickleReader) global(name string) {
 	p.push(pickleGlobal(name))
 }
 
-// storage turns ("storage", type, key, location, size) into a pickleStorage.
-func (p *pickleReader) storage(id any) {
-	parts, _ := id.([]any)
-	if len(parts) < 3 || parts[0] != "storage" {
-		p.fail("a persistent id that is no storage")
-		return
-	}
-	kind, _ := parts[1].(pickleGlobal)
-	dtype := strings.TrimPrefix(string(kind), "torch.")
-	key, isText := parts[2].(string)
-	if _, known := storageTypes[dtype]; !known || !isText {
-		p.fail("a storage without type and key")
-	}
-	p.push(pickleStorage{dtype: dtype, key: key})
-}
-
 func (p *pickleReader) call(callee, argument any) {
-	arguments, ok := argument.([]any)
-	switch {
-	case !ok:
-		p.fail("a call without a tuple of arguments")
-	case callee == pickleGlobal(globalOrderedDict):
+	switch arguments, _ := argument.([]any); callee {
+	case pickleGlobal(globalOrderedDict):
 		p.push(Dict{})
-	case callee != pickleGlobal(globalTensor):
-		p.fail("calling %v is not allowed", callee)
-	case len(arguments) < 4:
-		p.fail("a tensor of %d arguments, want at least 4", len(arguments))
+	case pickleGlobal(globalTensor):
+		p.push(pickleTensor(arguments))
 	default:
-		t, err := rebuild(arguments)
-		if err != nil {
-			p.fail("%w", err)
-		}
-		p.push(t)
+		p.fail("calling %v is not allowed", callee)
 	}
-}
-
-func rebuild(arguments []any) (*pickleTensor, error) {
-	storage, isStorage := arguments[0].(pickleStorage)
-	offset, isOffset := arguments[1].(int64)
-	shape, isShape := integers(arguments[2])
-	stride, isStride := integers(arguments[3])
-	if !isStorage || !isOffset || !isShape || !isStride || len(shape) != len(stride) {
-		return nil, errors.New("a tensor of other than storage, offset, shape and stride")
-	}
-	return &pickleTensor{storage: storage, offset: offset, shape: shape, stride: stride}, nil
-}
-
-// integers reads a tuple of integers.
-func integers(v any) ([]int64, bool) {
-	items, ok := v.([]any)
-	out := make([]int64, len(items))
-	for i, item := range items {
-		n, isInt := item.(int64)
-		if !isInt {
-			return nil, false
-		}
-		out[i] = n
-	}
-	return out, ok
 }

@@ -95,17 +95,36 @@ func (f *Torch) storage(key string) ([]byte, error) {
 
 // Array reads a tensor of integers in the file.
 func (f *Torch) Array(item any) (Array, error) {
-	t, ok := item.(*pickleTensor)
-	if !ok {
+	t, ok := item.(pickleTensor)
+	if !ok || len(t) < 4 {
 		return Array{}, errors.New("want a tensor")
 	}
-	dtype := storageTypes[t.storage.dtype]
-	if dtype == "" {
-		return Array{}, fmt.Errorf("want a tensor of integers, have a %s", t.storage.dtype)
+	storage, _ := t[0].(pickleStorage)
+	offset, isOffset := t[1].(int64)
+	shape, isShape := integers(t[2])
+	stride, isStride := integers(t[3])
+	if len(storage) < 3 || !isOffset || !isShape || !isStride || len(shape) != len(stride) {
+		return Array{}, errors.New("a tensor of other than storage, offset, shape and stride")
 	}
-	raw, err := f.storage(t.storage.key)
+	global, _ := storage[1].(pickleGlobal)
+	dtype := storageTypes[strings.TrimPrefix(string(global), "torch.")]
+	if dtype == "" {
+		return Array{}, fmt.Errorf("want a tensor of integers, have a %s", global)
+	}
+	raw, err := f.storage(fmt.Sprint(storage[2]))
 	if err != nil {
 		return Array{}, err
 	}
-	return strided(raw, dtype, t.offset, t.shape, t.stride)
+	return strided(raw, dtype, offset, shape, stride)
+}
+
+// integers reads a tuple of integers.
+func integers(v any) ([]int64, bool) {
+	items, ok := v.([]any)
+	out := make([]int64, len(items))
+	for i, item := range items {
+		n, isInt := item.(int64)
+		out[i], ok = n, ok && isInt
+	}
+	return out, ok
 }

@@ -13,6 +13,92 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+// Placements as engines write and users post them, by hand. Layer 1 of expert-map.json lists device 1 first:
+// experts 2 1 0 are on rank 0, 0 3 1 on rank 1. model-maps.json holds 0 1 | 2 1 and 2 0 | 1 2.
+func TestPlacements(t *testing.T) {
+	for _, c := range []struct {
+		file                  string
+		ranks, layer, experts int
+		first, last           []int32 // on the first rank, on the last
+	}{
+		{"expert-map.json", 0, 1, 4, []int32{2, 1, 0}, []int32{0, 3, 1}},
+		{"eplb.yaml", 4, 0, 6, []int32{0, 1}, []int32{0, 1}},
+		{"vllm-mapping.json", 2, 0, 4, nil, nil},
+		{"expert-map-sglang.json", 2, 1, 4, []int32{3, 2, 1}, []int32{0, 3, 2}},
+		{"users/model-maps.json", 2, 1, 3, []int32{2, 0}, []int32{1, 2}},
+		{"users/map-by-layer.json", 2, 1, 4, []int32{3, 2, 1}, nil},
+		{"users/map-of-all.json", 3, 7, 4, []int32{0, 1}, nil},
+		{"users/exflow.json", 0, 5, 8, []int32{5}, nil},
+	} {
+		p, err := ReadPlacement(fixture("counts", c.file), c.ranks)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		l, err := p.Layout(c.layer)
+		if err != nil || p.Experts != c.experts || c.first != nil && !slices.Equal(l.Held(0), c.first) ||
+			c.last != nil && !slices.Equal(l.Held(p.Ranks-1), c.last) {
+			t.Errorf("%s: %+v, %v, %v", c.file, p, l, err)
+		}
+	}
+	p, _ := ReadPlacement(fixture("counts", "expert-map-sglang.json"), 2)
+	if _, err := p.Layout(7); err == nil {
+		t.Error("a layer that is not placed has a layout")
+	}
+}
+
+// Two copies of expert 0 on rank 0 and one on rank 1: of its 90 slots 60 go to rank
+// 0, and the 10 of expert 1 to rank 1.
+func TestCopiesOnOneRank(t *testing.T) {
+	p, err := parsePlacement("x", []byte("num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  3: [0, 0, 0, 1]\n"),
+		0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank, _ := judged(t, record(1, 0, []int64{90, 10}), Options{Placement: p})
+	if !near(rank.MaxOverMean, 1.2) || rank.Worst != 0 {
+		t.Errorf("60 and 40 slots: %+v", rank)
+	}
+}
+
+func TestPlacementRefusals(t *testing.T) {
+	for content, want := range map[string]string{
+		"":        "the file is empty",
+		"{}":      "unknown placement",
+		"{\"a\":": "ends early",
+		"num_slots: 4\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                                 "give the EP size",
+		"num_slots: 4\nep_size: 3\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "do not divide over 3",
+		"num_slots: 5\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 2, 3]\n":                                                                                     "want 5 slots",
+		"num_slots: 4\nep_size: 2\ninitial_global_assignments:\n  0: [0, 1, 1, 3]\n":                                                                                     "no rank holds expert 2",
+		"num_slots: 4\nep_size: 2\ninitial_global_assignments: {}\n":                                                                                                     "names no layer",
+		"num_slots: x\ninitial_global_assignments: {}\n":                                                                                                                 "not the YAML",
+		`{"moe_layer_count":2,"layer_list":[]}`:                                                                                                                          "want 2 layers",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]}]}]}`:                                       "want 2 devices",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":0,"device_expert":[1]}]}]}`:   "once",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":1,"device_expert":[9e9]}]}]}`: "cannot unmarshal",
+	} {
+		if p, err := parsePlacement("x", []byte(content), 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: want an error with %q, have %v (%+v)", content, want, err, p)
+		}
+	}
+	if _, err := ReadPlacement(fixture("counts", "expert-map.json"), 3); err == nil ||
+		!strings.Contains(err.Error(), "the file is of 2") {
+		t.Errorf("3 ranks for a map of 2: %v", err)
+	}
+}
+
+// A number in a file is no size of memory.
+func TestClaimedSizesOfPlacements(t *testing.T) {
+	for _, text := range []string{
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":1000000000,"device_list":[]}]}`,
+		`{"num_slots": 1, "ep_size": 1000000000, "initial_global_assignments": {"0": [0]}}`, "[[[2000000000]]]",
+	} {
+		if p, err := parsePlacement("x", []byte(text), 0); err == nil {
+			t.Errorf("%s: %+v", text, p)
+		}
+	}
+}
+
 // What engines are given reads back as it was placed, by hand: 3 experts and a copy of
 // expert 2 over 2 ranks, in layers 1 and 3 of a model whose layers 0 and 2 are dense.
 func TestWrittenPlacementsReadBack(t *testing.T) {
@@ -72,14 +158,11 @@ func TestPlacementsNumberLayers(t *testing.T) {
 		strings.Join([]string{ascendLayer(0, 0, 1, 2, 3), ascendLayer(1, 0, 2, 1, 3), ascendLayer(2, 0, 3, 1, 2)},
 			", ") + `]}`)
 	ofLayers := func(first, n int) *Record {
-		r := &Record{Experts: 4, Ranks: 2}
+		var steps []Step
 		for layer := first; layer < first+n; layer++ {
-			r.held = append(r.held, Step{Layer: layer, Load: router.Load{PerExpert: []int64{1, 2, 3, 4}}})
+			steps = append(steps, Step{Layer: layer, Load: router.Load{PerExpert: []int64{1, 2, 3, 4}}})
 		}
-		if err := r.finish(); err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return finished(&Record{Experts: 4, Ranks: 2}, steps...)
 	}
 	for _, c := range []struct {
 		first, n int // layers of the counts
