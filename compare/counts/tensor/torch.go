@@ -107,9 +107,10 @@ func (f *Torch) Array(item any) (Array, error) {
 		return Array{}, errors.New("a tensor of other than storage, offset, shape and stride")
 	}
 	global, _ := storage[1].(pickleGlobal)
-	dtype := storageTypes[strings.TrimPrefix(string(global), "torch.")]
+	name := strings.TrimPrefix(string(global), "torch.")
+	dtype := storageTypes[name]
 	if dtype == "" {
-		return Array{}, fmt.Errorf("want a tensor of integers, have a %s", global)
+		return Array{}, fmt.Errorf("want a tensor of integers, have a %s", name)
 	}
 	raw, err := f.storage(fmt.Sprint(storage[2]))
 	if err != nil {
