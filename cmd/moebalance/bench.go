@@ -50,19 +50,19 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 func (o *benchOptions) gates(r source.Campaign) error {
 	switch why := answer.Why(r.Asked()); {
 	case r.Verdict.Refused():
-		return withCode(exitNotComparable, fmt.Errorf("bench: %s: %s", r.Verdict, why))
+		return o.judged(exitNotComparable, fmt.Sprintf("bench: %s", r.Verdict), why)
 	case o.lacksProof(r.Result):
 		return withCode(exitNotComparable,
 			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts"))
 	case o.FailAbove.Given && r.Verdict == gain.NoVerdict:
-		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: no verdict: %s", why))
+		return o.judged(exitInconclusive, "bench: --fail-above: no verdict", why)
 	case o.FailAbove.Given && !r.Gain.Low.Defined():
-		return withCode(exitInconclusive, fmt.Errorf("bench: --fail-above: the gain has no interval: %s", why))
+		return o.judged(exitInconclusive, "bench: --fail-above: the gain has no interval", why)
 	case o.FailAbove.Given && r.Gain.Low.Float64() > o.FailAbove.Fraction:
 		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Confidence(o.FailAbove.Fraction),
 			why))
 	case o.RequireVerdict && r.Verdict.Open():
-		return withCode(exitInconclusive, fmt.Errorf("bench: %s: %s", r.Verdict, why))
+		return o.judged(exitInconclusive, fmt.Sprintf("bench: %s", r.Verdict), why)
 	}
 	return nil
 }

@@ -163,20 +163,23 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 		"verdict wanted": {[]string{"--pairs", "6", "--require-verdict", "--", uneven, "{pair}"}, exitInconclusive,
 			"inconclusive"},
 		"flag not seen": {[]string{"--treatment", "env:OTHER=1", "--", gain20}, exitNotComparable,
-			"bench: invalid: balance is not proved: perfect arm, ranks"},
+			"Invalid: balance is not proved: perfect arm, ranks"},
 		"claimed only": {[]string{"--pairs", "6", "--require-proof", "measured", "--", gain20}, exitNotComparable,
 			"balance is claimed, not measured"},
 		"proof grade": {[]string{"--require-proof", "none", "--", gain20}, exitUsage,
 			"want one of claimed, measured"},
 		"half the batch": {[]string{"--pairs", "6", "--",
 			script(t, strings.Replace(engine(100, 120), `"tokens_per_rank":8`, `"tokens_per_rank":4`, 1))},
-			exitNotComparable, "bench: not comparable: the arms did different work: pair 0: tokens_per_rank: normal 8, perfect 4"},
+			exitNotComparable, "Not comparable: the arms did different work: pair 0: tokens_per_rank: normal 8, perfect 4"},
 		"wrong ranks": {[]string{"--treatment", "env:ENABLE_PERFECT_ROUTER=1", "--ranks", "3", "--", gain20},
 			exitNotComparable, "no evidence of this rank"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			_, stderr, code := invoke(t.Context(), append([]string{"bench", "-q"}, c.args...)...)
+			stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "-q"}, c.args...)...)
+			if code == exitNotComparable { // the reasons are in the answer, and once
+				stderr += strings.Join(strings.Fields(stdout), " ")
+			}
 			if code != c.code || !strings.Contains(stderr, c.wants) {
 				t.Errorf("exit %d, want %d; stderr %q, want %q in it", code, c.code, stderr, c.wants)
 			}

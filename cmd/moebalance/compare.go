@@ -60,23 +60,18 @@ func (o *compareOptions) checkFor(c *cobra.Command, kind string) error {
 }
 
 func (o *compareOptions) run(c *cobra.Command, args []string) error {
-	if len(args) == 1 && source.HoldsCampaign(args[0]) {
-		return o.campaign(c, args[0])
-	}
-	switch records, err := source.RecordsOf(args); {
-	case err != nil:
-		return err
-	case len(records) > 0:
-		return o.records(c, records)
-	}
-	sides, err := source.Sides(args, tellSkipped(c.ErrOrStderr()))
+	arms, err := source.ReadArms(args, tellSkipped(c.ErrOrStderr()))
 	switch {
 	case err != nil:
 		return err
-	case sides[0].Kind == source.Reports:
-		return o.reports(c, sides)
+	case arms.Kind == source.Campaigns:
+		return o.campaign(c, arms.Paths[0])
+	case arms.Kind == source.Records:
+		return o.records(c, arms.Paths)
+	case arms.Kind == source.Reports:
+		return o.reports(c, arms.Sides)
 	}
-	return o.traces(c, sides)
+	return o.traces(c, arms.Sides)
 }
 
 // checkTraces finds flags that do not go together.
@@ -131,7 +126,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 	if err := o.write(c, render.Comparison(result)); err != nil || result.Comparable {
 		return err
 	}
-	return withCode(exitNotComparable, fmt.Errorf("%s: %s; try %s", result.Verdict,
+	return o.judged(exitNotComparable, string(result.Verdict), fmt.Sprintf("%s; try %s",
 		strings.Join(answer.Refusals(&result), "; "), answer.OfComparison(&result).Next[0].Command))
 }
 
@@ -198,9 +193,9 @@ func (o *compareOptions) metric() (name string, custom []metrics.Custom, err err
 func (o *compareOptions) gates(result gain.Result) error {
 	switch why := answer.Why(result, gain.Run{}); {
 	case result.Verdict.Refused():
-		return withCode(exitNotComparable, fmt.Errorf("%s: %s", result.Verdict, why))
+		return o.judged(exitNotComparable, string(result.Verdict), why)
 	case result.Verdict.Open() && o.RequireVerdict:
-		return withCode(exitInconclusive, fmt.Errorf("%s: %s", result.Verdict, why))
+		return o.judged(exitInconclusive, string(result.Verdict), why)
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ type resultFlags struct {
 	Table  string                     `flag:"table" usage:"print this table only: notes, "`
 	Brief  bool                       `flag:"brief" usage:"print the answer alone, in one line of text"`
 	File   target.File                `flag:"output,o" usage:"write the result to this 'FILE' instead of stdout"`
+	read   bool                       // by people, on stdout, with the reasons of its verdict
 }
 
 // formats is --format before it is given.
@@ -85,12 +86,21 @@ func (f *resultFlags) write(c *cobra.Command, d output.Document) error {
 		}
 		return err
 	})
+	f.read = f.File.Path == "" && !f.Brief && (format == output.Text || format == output.Markdown)
 	if err == nil && format == output.CSV {
 		for i, note := range d.Notes {
 			fmt.Fprintf(c.ErrOrStderr(), "[%d] %s\n", i+1, shown.Text(note))
 		}
 	}
 	return err
+}
+
+// judged is the error of a verdict. Its reasons are said where the result was not read with them.
+func (f *resultFlags) judged(code int, verdict, reasons string) error {
+	if f.read {
+		return withCode(code, errors.New(verdict))
+	}
+	return withCode(code, fmt.Errorf("%s: %s", verdict, reasons))
 }
 
 // outputFlags say how a result is shown, and change nothing about it.

@@ -59,7 +59,7 @@ func TestExitCodes(t *testing.T) {
 			[]string{"bench", "--timeout", "10", "--", "x"}},
 		{exitUsage, `--pairs: want a whole number, such as 8, have "8 pairs"`, []string{"bench", "--pairs", "8 pairs",
 			"--", "x"}},
-		{exitUsage, `--treatment: unknown treatment "vlm": want trtllm, vllm, hook, sglang or env:NAME=VALUE; did you mean "vllm"?`, []string{"bench", "--treatment", "vlm", "--", "x"}},
+		{exitUsage, `--treatment: unknown treatment "vlm": want trtllm, vllm, hook, sglang, vllm-ascend, lmdeploy, atom, lightllm or env:NAME=VALUE; did you mean "vllm"?`, []string{"bench", "--treatment", "vlm", "--", "x"}},
 		{exitUsage, `--ep: want whole numbers such as 1,8,64 or the range 1-16 or 1-64:8, have "4-"`,
 			[]string{"logits", "plans", "--ep=4-"}},
 		{exitUsage, `have "diagnal"; did you mean "diagonal"?`, []string{"logits", "plans", "--plans", "diagnal",
@@ -105,7 +105,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "want a new or empty folder", []string{"quickstart", "--dir", dir}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), c.args...)
-		if code != c.code || !strings.Contains(stderr, c.says) {
+		if code != c.code || !strings.Contains(stderr+stdout, c.says) {
 			t.Errorf("%v: exit %d, want %d and %q; stderr %q", c.args, code, c.code, c.says, stderr)
 		}
 		if strings.Count(stderr, "\n") != 1 || strings.Count(stderr, "moebalance: ") != 1 {

@@ -1,12 +1,14 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench"
+	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -43,12 +45,6 @@ type CampaignState struct {
 	GPUs     string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
-// HoldsCampaign reports whether a path is a campaign folder or the JSON result of bench.
-func HoldsCampaign(path string) bool {
-	inputs, err := Classify(path, nil)
-	return err == nil && len(inputs) == 1 && inputs[0].Kind == Campaigns
-}
-
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
 func ReadCampaign(path string) (Campaign, error) {
 	if bench.IsCampaign(path) {
@@ -67,6 +63,18 @@ func ReadCampaign(path string) (Campaign, error) {
 	default:
 		return *item.Campaign, nil
 	}
+}
+
+// JudgeRecords judges launches that held both arms as a campaign.
+func JudgeRecords(paths []string, judged bench.Spec) (Campaign, error) {
+	c, err := bench.OfRecords(paths, judged)
+	if errors.Is(err, metrics.ErrUnchosen) {
+		return Campaign{}, marked{err, ErrUsage}
+	}
+	if err != nil {
+		return Campaign{}, err
+	}
+	return Judge(c), nil
 }
 
 // Judge judges the launches that a campaign has so far.

@@ -42,31 +42,188 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 	if twice, again := repeated(paths); again {
 		return nil, usagef("%s is named twice", twice)
 	}
-	g := gatherer{GatherOptions: o, launched: map[string]gain.Arm{}}
-	for _, path := range paths {
-		if err := g.add(ctx, path); err != nil {
+	inputs, err := classifyAll(paths, o.Skipped)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	g := gatherer{GatherOptions: o}
+	for _, in := range inputs {
+		if err := g.add(ctx, in); err != nil {
 			return nil, err
 		}
 	}
-	if len(g.records) > 0 {
-		judged, err := JudgeRecords(g.records, bench.Spec{Threshold: gain.DefaultThreshold,
-			Confidence: gain.DefaultConfidence, WorkTolerance: gain.DefaultTolerance})
-		if errors.Is(err, metrics.ErrUnchosen) {
-			return nil, fmt.Errorf("%w; judge them with 'moebalance compare --format json -o result.json', and report that", err)
+	if err := g.launches(); err != nil {
+		return nil, err
+	}
+	err = g.traces(ctx)
+	g.compare()
+	return g.items, err
+}
+
+type gatherer struct {
+	GatherOptions
+	items   []Item
+	exports []string
+	records []string // of launches that held both arms
+	reports []string // of benchmarks
+}
+
+// add reads an input, and keeps captures, records and reports for later.
+func (g *gatherer) add(ctx context.Context, in Input) (err error) {
+	path := in.Paths[0]
+	var item Item
+	switch in.Kind {
+	case Captures:
+		g.exports = append(g.exports, in.Paths...)
+		return nil
+	case Records:
+		g.records = append(g.records, in.Paths...)
+		return nil
+	case Counts:
+		item, err = g.statistics(ctx, path)
+	case Campaigns:
+		var judged Campaign
+		judged, err = ReadCampaign(path)
+		item = Item{Name: filepath.Base(path), Campaign: &judged}
+	case Reports: // or expert statistics, which have no mark
+		if item, err = g.statistics(ctx, path); errors.Is(err, counts.ErrUnknown) {
+			return g.report(path)
 		}
+	default:
+		item, err = ReadResult(path)
+	}
+	if err == nil {
+		g.items = append(g.items, item)
+	}
+	return err
+}
+
+// statistics are the judged expert statistics at a path.
+func (g *gatherer) statistics(ctx context.Context, path string) (Item, error) {
+	item := Item{Name: filepath.Base(path), Given: []string{path}}
+	judged, err := Interruptible(ctx, func() (*counts.Result, error) {
+		record, err := ReadCounts(ctx, path, nil)
 		if err != nil {
 			return nil, err
 		}
+		if IsURL(path) {
+			item.Name, item.Given = record.Source, []string{record.Source} // without a login
+		}
+		judged := counts.NewResult(g.Threshold)
+		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape, Ranks: g.Ranks})
+	})
+	item.Counts = judged
+	return item, err
+}
+
+// report keeps a benchmark's report.
+func (g *gatherer) report(path string) error {
+	if _, err := readLaunches(path, nil); err != nil {
+		head, _ := headOf(path)
+		if bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
+			_, err := ReadResult(path)
+			return err
+		}
+		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts, place " +
+			"or logits verify, expert counts, benchmark reports, or captures (.sqlite, PyTorch traces, summaries)",
+			Found: fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
+	}
+	g.reports = append(g.reports, path)
+	return nil
+}
+
+// launches judges records and benchmark reports as compare does.
+func (g *gatherer) launches() error {
+	criteria := gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence,
+		Tolerance: gain.DefaultTolerance}
+	if len(g.records) > 0 {
+		judged, err := JudgeRecords(g.records, bench.Spec{Threshold: criteria.Threshold, Confidence: criteria.Confidence,
+			WorkTolerance: criteria.Tolerance})
+		if errors.Is(err, metrics.ErrUnchosen) {
+			return fmt.Errorf("%w; judge them with 'moebalance compare --format json -o result.json', and report that", err)
+		}
+		if err != nil {
+			return err
+		}
 		g.items = append(g.items, Item{Name: filepath.Base(g.records[0]), Campaign: &judged})
 	}
-	if len(g.reports) > 0 {
-		if err := g.judgeReports(); err != nil {
-			return nil, err
+	if len(g.reports) == 0 {
+		return nil
+	}
+	arms, err := ReadArms(g.reports, nil)
+	if err != nil {
+		return err
+	}
+	set, err := ReadReports(arms.Sides, ReportOptions{Criteria: criteria})
+	if err == nil {
+		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]), Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})
+	}
+	return err
+}
+
+// traces reads the exports of one arm together. Those that record none are of the arm that they
+// are named after, where both arms are named; else they count as one run.
+func (g *gatherer) traces(ctx context.Context) error {
+	read, done := g.Progress(g.exports)
+	defer done()
+	options := trace.Options{Threshold: g.Threshold, Steps: g.Steps, Converter: g.Converter, Progress: read}
+	recorded, named := map[string]gain.Arm{}, map[gain.Arm]bool{}
+	for _, path := range g.exports {
+		arm, err := trace.ReadArm(ctx, path, options)
+		if err != nil {
+			return err
+		}
+		recorded[path] = gain.Arm(arm)
+		named[armOf(path)] = named[armOf(path)] || arm == ""
+	}
+	groups, assumed := map[gain.Arm][]string{}, map[gain.Arm]bool{}
+	for _, path := range g.exports {
+		arm := recorded[path]
+		if arm == "" && named[gain.Normal] && named[gain.Perfect] {
+			arm = armOf(path)
+			assumed[arm] = arm != ""
+		}
+		groups[arm] = append(groups[arm], path)
+	}
+	for arm := range g.Counts {
+		if len(groups[gain.Arm(arm)]) == 0 {
+			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
 		}
 	}
-	err := g.traces(ctx)
-	g.compare()
-	return g.items, err
+	for _, arm := range []gain.Arm{gain.Normal, gain.Perfect, ""} {
+		if len(groups[arm]) == 0 {
+			continue
+		}
+		both, err := g.trace(ctx, arm, groups[arm], assumed[arm], options)
+		if err != nil {
+			return err
+		}
+		if both && len(groups[gain.Perfect]) == 0 {
+			options.Arm = string(gain.Perfect)
+			_, err := g.trace(ctx, gain.Perfect, groups[arm], false, options)
+			if options.Arm = ""; err != nil && !errors.Is(err, trace.ErrArm) { // the others are two builds
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// trace reads the exports of an arm, "" for one that is not known, assumed where they do not record
+// it; both reports that they hold steps of another arm too.
+func (g *gatherer) trace(ctx context.Context, arm gain.Arm, paths []string, assumed bool, o trace.Options) (both bool,
+	err error) {
+	t, err := Trace(ctx, paths, o, Statistics{Path: g.Counts[string(arm)], Shape: g.Shape})
+	if err != nil {
+		return false, err
+	}
+	both = slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.OtherArms })
+	if assumed && !both {
+		t = diff.AssumeArm(t, arm)
+	}
+	name := cmp.Or(string(arm), strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0])))
+	g.items = append(g.items, Item{Name: name, Given: Pattern(paths), Trace: t})
+	return both, nil
 }
 
 // compare adds the comparison of the traces.
@@ -120,192 +277,6 @@ func Programs(items []Item) (groups [][]Item) {
 		return append(groups, rest)
 	}
 	return groups
-}
-
-type gatherer struct {
-	GatherOptions
-	items    []Item
-	exports  []string
-	records  []string            // of launches that held both arms
-	reports  []string            // of benchmarks
-	launched map[string]gain.Arm // exports whose arm their campaign knows, by path
-}
-
-// add reads what an argument names, and keeps captures, records and reports for later.
-func (g *gatherer) add(ctx context.Context, arg string) error {
-	inputs, err := Classify(arg, g.Skipped)
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	for _, in := range inputs {
-		path := in.Paths[0]
-		switch {
-		case in.Kind == Captures:
-			g.exports = append(g.exports, in.Paths...)
-		case in.Kind == Records:
-			g.records = append(g.records, in.Paths...)
-		case in.Kind == Counts:
-			err = g.statistics(ctx, path)
-		case bench.IsCampaign(path):
-			err = g.campaign(path)
-		case in.Kind == Reports:
-			err = g.report(ctx, path)
-		default:
-			var item Item
-			if item, err = ReadResult(path); err == nil {
-				g.items = append(g.items, item)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// report is a file of expert statistics, or else a benchmark's report.
-func (g *gatherer) report(ctx context.Context, path string) error {
-	err := g.statistics(ctx, path)
-	if !errors.Is(err, counts.ErrUnknown) {
-		return err // of a damaged file, too
-	}
-	if _, unread := readLaunches(path, nil); unread != nil {
-		head, _ := headOf(path)
-		if bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
-			_, err = ReadResult(path)
-			return err
-		}
-		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts, place " +
-			"or logits verify, expert counts, benchmark reports, or captures (.sqlite, PyTorch traces, summaries)",
-			Found: fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
-	}
-	g.reports = append(g.reports, path)
-	return nil
-}
-
-// judgeReports judges the benchmark reports as compare does.
-func (g *gatherer) judgeReports() error {
-	sides, err := Sides(g.reports, nil)
-	if err != nil {
-		return err
-	}
-	set, err := ReadReports(sides, ReportOptions{Criteria: gain.Criteria{Threshold: gain.DefaultThreshold,
-		Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance}})
-	if err == nil {
-		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]), Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})
-	}
-	return err
-}
-
-// statistics adds the expert statistics at a path.
-func (g *gatherer) statistics(ctx context.Context, path string) error {
-	name, given := filepath.Base(path), path
-	judged, err := Interruptible(ctx, func() (*counts.Result, error) {
-		record, err := ReadCounts(ctx, path, nil)
-		if err != nil {
-			return nil, err
-		}
-		if IsURL(path) {
-			name, given = record.Source, record.Source // without a login
-		}
-		judged := counts.NewResult(g.Threshold)
-		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape, Ranks: g.Ranks})
-	})
-	if err == nil {
-		g.items = append(g.items, Item{Name: name, Given: []string{given}, Counts: judged})
-	}
-	return err
-}
-
-// campaign judges the campaign in a folder.
-func (g *gatherer) campaign(folder string) error {
-	c, err := bench.Open(folder)
-	if err != nil {
-		return err
-	}
-	judged := Judge(c)
-	g.items = append(g.items, Item{Name: filepath.Base(folder), Campaign: &judged})
-	return c.Close()
-}
-
-// traces reads the exports of one arm together.
-func (g *gatherer) traces(ctx context.Context) error {
-	read, done := g.Progress(g.exports)
-	defer done()
-	options := trace.Options{Threshold: g.Threshold, Steps: g.Steps, Converter: g.Converter, Progress: read}
-	groups, err := g.byArm(ctx, options)
-	if err != nil {
-		return err
-	}
-	for arm := range g.Counts {
-		if len(groups[arm]) == 0 {
-			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
-		}
-	}
-	for _, arm := range []string{string(gain.Normal), string(gain.Perfect), ""} {
-		if len(groups[arm]) == 0 {
-			continue
-		}
-		both, err := g.trace(ctx, arm, groups[arm], options)
-		if err != nil {
-			return err
-		}
-		if perfect := string(gain.Perfect); both && len(groups[perfect]) == 0 {
-			rest := options
-			rest.Arm = perfect
-			_, err := g.trace(ctx, perfect, groups[arm], rest)
-			if err != nil && !errors.Is(err, trace.ErrArm) { // the others are two builds
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// byArm groups the exports by the arm that they record. Those that record none are of the arm
-// that they are named after, where both arms are named; else they count as one run.
-func (g *gatherer) byArm(ctx context.Context, options trace.Options) (map[string][]string, error) {
-	recorded := map[string]string{}
-	for _, path := range g.exports {
-		arm, err := trace.ReadArm(ctx, path, options)
-		if err != nil {
-			return nil, err
-		}
-		recorded[path] = arm
-	}
-	seen := map[gain.Arm]bool{}
-	for _, path := range g.exports {
-		seen[armOf(path)] = seen[armOf(path)] || recorded[path] == ""
-	}
-	named := seen[gain.Normal] && seen[gain.Perfect]
-	groups := map[string][]string{}
-	for _, path := range g.exports {
-		if arm := armOf(path); arm != "" && named && recorded[path] == "" {
-			g.launched[path] = arm
-		}
-		arm := recorded[path]
-		if launched, ok := g.launched[path]; ok {
-			arm = string(launched)
-		}
-		groups[arm] = append(groups[arm], path)
-	}
-	return groups, nil
-}
-
-// trace reads the exports of an arm, "" for one that is not known; both reports that they hold
-// steps of another arm too.
-func (g *gatherer) trace(ctx context.Context, arm string, paths []string, o trace.Options) (both bool, err error) {
-	t, err := Trace(ctx, paths, o, Statistics{Path: g.Counts[arm], Shape: g.Shape})
-	if err != nil {
-		return false, err
-	}
-	both = slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.OtherArms })
-	if launched, ok := g.launched[paths[0]]; ok && !both {
-		t = diff.AssumeArm(t, launched)
-	}
-	name := cmp.Or(arm, strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0])))
-	g.items = append(g.items, Item{Name: name, Given: Pattern(paths), Trace: t})
-	return both, nil
 }
 
 // Pattern is the one pattern that matches these files and no others, where there is one

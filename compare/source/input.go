@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -63,6 +64,18 @@ func Classify(arg string, skipped Skipped) (inputs []Input, err error) {
 			}
 			inputs = append(inputs, found...)
 		}
+	}
+	return inputs, nil
+}
+
+// classifyAll says what all arguments name, in their order.
+func classifyAll(args []string, skipped Skipped) (inputs []Input, err error) {
+	for _, arg := range args {
+		found, err := Classify(arg, skipped)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, found...)
 	}
 	return inputs, nil
 }
@@ -217,8 +230,12 @@ func headOf(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	head, err := io.ReadAll(io.LimitReader(f, 64))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, &input.Error{File: path, Err: err}
+	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
+		return nil, &input.Error{File: path, Expected: "the file itself", Found: "a Git LFS pointer to it",
+			Try: "run 'git lfs pull'"}
 	}
 	return head, nil
 }
@@ -306,27 +323,25 @@ func repeated(paths []string) (path string, ok bool) {
 
 // RunCaptures are the captures that arguments name, of one run.
 func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
+	inputs, err := classifyAll(args, skipped)
+	if err != nil {
+		return nil, err
+	}
 	arms := map[gain.Arm]bool{}
-	for _, arg := range args {
-		inputs, err := Classify(arg, skipped)
-		if err != nil {
-			return nil, err
+	for _, in := range inputs {
+		switch path := in.Paths[0]; {
+		case IsURL(path):
+			return nil, notFromURL(path)
+		case in.Kind == TraceResults:
+			return nil, usagef("%s is a JSON result of trace, not an export; compare and report take it", path)
+		case in.Kind == Counts:
+			return nil, &input.Error{File: path, Expected: "exports or traces", Found: "expert counts",
+				Try: "'moebalance counts' reads them"}
+		case in.Kind == Campaigns:
+			return nil, usagef("%s is a campaign, which holds both arms: %s", path, campaignAlone(path))
 		}
-		for _, in := range inputs {
-			switch {
-			case IsURL(in.Paths[0]):
-				return nil, usagef("%s: captures are not read from URLs: download it, and give the file", arg)
-			case in.Kind == TraceResults:
-				return nil, usagef("%s is a JSON result of trace, not an export; compare and report take it", in.Paths[0])
-			case in.Kind == Counts:
-				return nil, &input.Error{File: in.Paths[0], Expected: "exports or traces", Found: "expert counts",
-					Try: "'moebalance counts' reads them"}
-			case in.Kind == Campaigns:
-				return nil, usagef("%s is a campaign, which holds both arms: %s", in.Paths[0], campaignAlone(in.Paths[0]))
-			}
-			arms[in.Arm] = true
-			paths = append(paths, in.Paths...)
-		}
+		arms[in.Arm] = true
+		paths = append(paths, in.Paths...)
 	}
 	if arms[gain.Normal] && arms[gain.Perfect] {
 		return nil, marked{fmt.Errorf("these captures are of both arms by their names, normal and perfect: compare them with: "+
@@ -336,6 +351,10 @@ func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
 		return nil, usagef("%s is named twice", twice)
 	}
 	return paths, nil
+}
+
+func notFromURL(url string) error {
+	return usagef("%s: only expert counts are read from URLs: download it, and give the file", url)
 }
 
 // campaignAlone says what shows a campaign.

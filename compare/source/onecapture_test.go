@@ -104,12 +104,12 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 	}
 	read := func(args ...string) (c diff.Comparison) {
 		t.Helper()
-		sides, err := Sides(args, nil)
+		named, err := ReadArms(args, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var arms [2]*trace.Trace
-		for i, s := range sides {
+		for i, s := range named.Sides {
 			if arms[i], err = s.Trace(context.Background(), trace.Options{Threshold: 0.1}, Statistics{}); err != nil {
 				t.Fatal(err)
 			}

@@ -13,10 +13,19 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
+// recordsOf are the records that arguments name; none unless all are.
+func recordsOf(args []string) ([]string, error) {
+	arms, err := ReadArms(args, nil)
+	if arms.Kind != Records {
+		return nil, nil
+	}
+	return arms.Paths, err
+}
+
 // The five launches of vLLM on an H100 against numbers computed by hand from their records: of each
 // launch the mean over blocks of the log ratios of geometric means, and Student's t over launches.
 func TestFieldOneLaunch(t *testing.T) {
-	paths, err := RecordsOf([]string{"../../testdata/field/results/vllm-one-launch-h100"})
+	paths, err := recordsOf([]string{"../../testdata/field/results/vllm-one-launch-h100"})
 	if err != nil || len(paths) != 5 {
 		t.Fatalf("%v, %v: want the five records of the folder", paths, err)
 	}
@@ -60,11 +69,11 @@ func TestRecordsOfFolders(t *testing.T) {
 	}
 	write("a.json", text)
 	for _, args := range [][]string{{folder}, {filepath.Join(folder, "*.json")}, {filepath.Join(folder, "a.json")}} {
-		if paths, err := RecordsOf(args); err != nil || len(paths) != 1 {
+		if paths, err := recordsOf(args); err != nil || len(paths) != 1 {
 			t.Errorf("%v: %v, %v", args, paths, err)
 		}
 	}
-	if _, err := RecordsOf([]string{folder, filepath.Join(folder, "a.json")}); err == nil {
+	if _, err := recordsOf([]string{folder, filepath.Join(folder, "a.json")}); err == nil {
 		t.Error("a record counts twice")
 	}
 	_, err = JudgeRecords([]string{filepath.Join(folder, "a.json")}, bench.Spec{Metric: "prefill",
@@ -89,7 +98,7 @@ func TestRecordsOfFolders(t *testing.T) {
 		t.Errorf("%v, %+v: want one launch of four blocks", err, r.Launches)
 	}
 	write("b.json", []byte("{}"))
-	if paths, err := RecordsOf([]string{folder}); err != nil || len(paths) > 0 {
+	if paths, err := recordsOf([]string{folder}); err != nil || len(paths) > 0 {
 		t.Errorf("with another file: %v, %v", paths, err)
 	}
 }

@@ -11,6 +11,14 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
+// Arms are what the arguments of a comparison name: a campaign, records of launches that held
+// both arms, or a side for each arm.
+type Arms struct {
+	Kind  Kind
+	Paths []string // of a campaign or records
+	Sides [2]Side
+}
+
 // Side is the files of one arm, all of one kind.
 type Side struct {
 	Input
@@ -19,89 +27,112 @@ type Side struct {
 	Unsorted error
 }
 
-// Sides sorts the arguments of a comparison into the sides of gain.Arms. Two arguments are a side
-// each; more, or what a single one holds, are sorted by the arm that files or folders are named
-// after, or that captures record. Captures of no arm may hold both.
-func Sides(args []string, skipped Skipped) (sides [2]Side, err error) {
+// ReadArms sorts the arguments of a comparison. Two of them are a side each; more, or what a single
+// one holds, are sorted by the arm that files or folders are named after, or that captures
+// record. Captures of no arm may hold both.
+func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 	var all []Input
 	for i, arg := range args {
 		inputs, err := Classify(arg, skipped)
 		if err != nil {
-			return sides, err
+			return arms, err
 		}
-		all = append(all, inputs...)
 		for _, in := range inputs {
 			if len(args) == 2 {
-				sides[i].Paths = append(sides[i].Paths, in.Paths...)
+				arms.Sides[i].Paths = append(arms.Sides[i].Paths, in.Paths...)
 			}
+			arms.Paths = append(arms.Paths, in.Paths...)
 		}
+		all = append(all, inputs...)
 	}
-	return sortedSides(args, all, sides)
-}
-
-// sortedSides fills the sides from all inputs where two arguments have not, and checks them.
-func sortedSides(args []string, all []Input, sides [2]Side) ([2]Side, error) {
-	kind := all[0].Kind
-	for _, in := range all {
-		switch {
-		case in.Kind == Campaigns:
-			return sides, usagef("%s is a result of bench, which holds both arms: %s", in.Paths[0], campaignAlone(in.Paths[0]))
-		case (in.Kind == Captures || in.Kind == TraceResults) != (kind == Captures || kind == TraceResults):
-			return sides, usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
-				all[0].Paths[0], in.Paths[0])
+	if arms.Kind = all[0].Kind; arms.Kind == Campaigns && len(all) == 1 {
+		return arms, nil
+	}
+	if !slices.ContainsFunc(all, func(in Input) bool { return in.Kind != Records }) {
+		if twice, ok := repeated(arms.Paths); ok {
+			return arms, usagef("%s is named twice", twice)
 		}
+		return arms, nil
 	}
-	sides[0].Kind, sides[1].Kind = kind, all[len(all)-1].Kind
+	if arms.Kind == Records {
+		arms.Kind = Reports // beside them
+	}
+	if err := ofOneKind(all); err != nil {
+		return arms, err
+	}
+	arms.Sides[0].Kind, arms.Sides[1].Kind = arms.Kind, all[len(all)-1].Kind
 	if len(args) != 2 {
-		for _, in := range all {
-			for _, path := range in.Paths {
-				arm := in.Arm
-				if arm == "" && in.Kind == Captures {
-					recorded, _ := trace.ReadArm(context.Background(), path, trace.Options{})
-					arm = gain.Arm(recorded)
-				}
-				i := slices.Index(gain.Arms[:], arm)
-				if i < 0 {
-					return bothSides(all, usagef("the name of %q contains neither normal nor perfect, and it records no arm: give "+
-						"two sides, with patterns in quotes or commas between files", path))
-				}
-				sides[i].Paths = append(sides[i].Paths, path)
-			}
+		if err := arms.sort(all); err != nil {
+			return arms, arms.hold(all, err)
 		}
 	}
-	for i, arm := range gain.Arms {
-		side := &sides[i]
-		if len(side.Paths) == 0 {
-			err := usagef("none of %s has %s in its name: give the normal side and the perfect side; 'moebalance trace' "+
-				"reads one arm alone", quantity.Count(len(sides[1-i].Paths), "file"), arm)
-			return bothSides(all, err)
-		}
+	for _, side := range arms.Sides {
 		if twice, ok := repeated(side.Paths); ok {
-			return sides, usagef("%s is named twice", twice)
+			return arms, usagef("%s is named twice", twice)
 		}
 		if side.Kind == TraceResults && len(side.Paths) > 1 {
-			return sides, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be merged, "+
+			return arms, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be merged, "+
 				"results cannot", len(side.Paths))
 		}
 	}
-	if path, same := repeated(slices.Concat(sides[1].Paths, sides[0].Paths)); same && kind == Reports {
-		return sides, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path), ErrNotComparable}
+	if path, same := repeated(slices.Concat(arms.Sides[1].Paths, arms.Sides[0].Paths)); same && arms.Kind == Reports {
+		return arms, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path), ErrNotComparable}
 	}
-	return sides, nil
+	return arms, nil
 }
 
-// bothSides are captures that may hold both arms; err says what is wrong if they do not.
-func bothSides(all []Input, err error) (sides [2]Side, _ error) {
-	for i, arm := range gain.Arms {
-		sides[i] = Side{Input{Kind: Captures, Arm: arm}, err}
-		for _, in := range all {
-			if in.Kind != Captures || in.Arm != "" {
-				return sides, err
-			}
-			sides[i].Paths = append(sides[i].Paths, in.Paths...)
+// ofOneKind refuses what is no side, and sides of two kinds.
+func ofOneKind(all []Input) error {
+	traces := func(in Input) bool { return in.Kind == Captures || in.Kind == TraceResults }
+	for _, in := range all {
+		switch path := in.Paths[0]; {
+		case IsURL(path):
+			return notFromURL(path)
+		case in.Kind == Campaigns:
+			return usagef("%s is a result of bench, which holds both arms: %s", path, campaignAlone(path))
+		case traces(in) != traces(all[0]):
+			return usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
+				all[0].Paths[0], path)
 		}
 	}
-	return sides, nil
+	return nil
+}
+
+// sort gives each file to the side of its arm.
+func (a *Arms) sort(all []Input) error {
+	for _, in := range all {
+		for _, path := range in.Paths {
+			arm := in.Arm
+			if arm == "" && in.Kind == Captures {
+				recorded, _ := trace.ReadArm(context.Background(), path, trace.Options{})
+				arm = gain.Arm(recorded)
+			}
+			i := slices.Index(gain.Arms[:], arm)
+			if i < 0 {
+				return usagef("the name of %q contains neither normal nor perfect, and it records no arm: give two sides, with "+
+					"patterns in quotes or commas between files", path)
+			}
+			a.Sides[i].Paths = append(a.Sides[i].Paths, path)
+		}
+	}
+	for i, arm := range gain.Arms {
+		if len(a.Sides[i].Paths) == 0 {
+			return usagef("none of %s has %s in its name: give the normal side and the perfect side; 'moebalance trace' "+
+				"reads one arm alone", quantity.Count(len(a.Sides[1-i].Paths), "file"), arm)
+		}
+	}
+	return nil
+}
+
+// hold puts captures that may hold both arms on both sides; why says what is wrong if they do not.
+func (a *Arms) hold(all []Input, why error) error {
+	if slices.ContainsFunc(all, func(in Input) bool { return in.Kind != Captures || in.Arm != "" }) {
+		return why
+	}
+	for i, arm := range gain.Arms {
+		a.Sides[i] = Side{Input{Captures, arm, a.Paths}, why}
+	}
+	return nil
 }
 
 // Trace reads the traces of a side, with the expert statistics of the same run.

