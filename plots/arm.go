@@ -49,24 +49,6 @@ func ranks(arms []Arm) []int {
 	return slices.Compact(all)
 }
 
-// spread puts values of the arm's ranks at their places among all ranks.
-func (a Arm) spread(values []float64, all []int) []float64 {
-	at, out := position(all), unknowns(len(all))
-	for i, rank := range a.PerStep.Ranks {
-		out[at[rank]] = values[i]
-	}
-	return out
-}
-
-// position maps the numbers of a sorted list to their places in it: 3, 5 → {3: 0, 5: 1}.
-func position(numbers []int) map[int]int {
-	at := make(map[int]int, len(numbers))
-	for i, n := range numbers {
-		at[n] = i
-	}
-	return at
-}
-
 func sortedKeys[V any](set map[int]V) []int { return slices.Sorted(maps.Keys(set)) }
 
 // extent is the first part of a caption: "4 ranks, mean over 3 of 4 and 3 steps".
@@ -97,61 +79,82 @@ func cancels(part string) string {
 	return fmt.Sprintf("A hot %s that changes from step to step cancels here, and not in the answer and the tables.", part)
 }
 
-// RankLayerTimes is the heat map of expert time by layer and rank.
-func RankLayerTimes(arms ...Arm) HeatSpec {
-	columns, seen := ranks(arms), map[int]bool{}
-	for _, a := range arms {
-		for layer := range a.PerStep.ExpertsByLayer() {
-			seen[layer] = true
-		}
+// cell is a value of a heat map, NaN where it is not known.
+type cell struct {
+	grid, row, column int
+	value             float64
+}
+
+// heatOf puts cells into a grid for each name, over all rows and columns that any grid has. Values of one
+// place add up: an expert's copies on two ranks are one cell.
+func (s HeatSpec) heatOf(names []string, cells []cell) HeatSpec {
+	rows, columns := map[int]bool{}, map[int]bool{}
+	for _, c := range cells {
+		rows[c.row], columns[c.column] = true, true
 	}
-	layers := sortedKeys(seen)
-	s := HeatSpec{
-		Name: "rank-layer-time", Title: "Which rank is slow in which layer?",
-		RowLabel: "layer", ColumnLabel: "rank", Quantity: "expert time",
-		Caption: extent(arms) + ". " + cancels("rank"),
-	}
-	for _, a := range arms {
-		g := unknownGrid(a.Name, layers, columns)
-		for layer, times := range a.PerStep.ExpertsByLayer() {
-			g.Values[position(layers)[layer]] = a.spread(times, columns)
+	row, column := sortedKeys(rows), sortedKeys(columns)
+	for _, name := range names {
+		g := Grid{Name: name, Rows: row, Columns: column}
+		for range row {
+			g.Values = append(g.Values, unknowns(len(column)))
 		}
 		s.Grids = append(s.Grids, g)
 	}
+	for _, c := range cells {
+		i, _ := slices.BinarySearch(row, c.row)
+		j, _ := slices.BinarySearch(column, c.column)
+		switch at := &s.Grids[c.grid].Values[i][j]; {
+		case known(*at) && known(c.value):
+			*at += c.value
+		case known(c.value):
+			*at = c.value
+		}
+	}
 	return s
+}
+
+func namesOf(arms []Arm) (names []string) {
+	for _, a := range arms {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// RankLayerTimes is the heat map of expert time by layer and rank.
+func RankLayerTimes(arms ...Arm) HeatSpec {
+	var cells []cell
+	for i, a := range arms {
+		for layer, times := range a.PerStep.ExpertsByLayer() {
+			for r, rank := range a.PerStep.Ranks {
+				cells = append(cells, cell{i, layer, rank, times[r]})
+			}
+		}
+	}
+	s := HeatSpec{Name: "rank-layer-time", Title: "Which rank is slow in which layer?", RowLabel: "layer",
+		ColumnLabel: "rank", Quantity: "expert time", Caption: extent(arms) + ". " + cancels("rank")}
+	return s.heatOf(namesOf(arms), cells)
 }
 
 // ExpertTimes is the heat map of time by layer and expert. An expert on several ranks has
 // the sum over its copies. The caption says whether times are observed or allocated.
 func ExpertTimes(arms ...Arm) HeatSpec {
-	s := HeatSpec{Name: "expert-time", Title: "Which experts take long?", RowLabel: "layer", ColumnLabel: "expert",
-		Quantity: "time"}
-	seenLayers, seenExperts := map[int]bool{}, map[int]bool{}
+	var cells []cell
 	basis := "Times are observed: kernels launched inside the expert's own range."
-	for _, a := range arms {
-		for _, e := range a.Trace.Experts {
-			seenLayers[int(e.Layer)], seenExperts[e.Expert] = true, true
-			if e.Basis == imbalance.Allocated {
-				basis = "Times are allocated: the time of grouped kernels split by load, which is a model."
-			}
-		}
-	}
-	s.Caption = fmt.Sprintf("%s. %s %s", extent(arms), basis, cancels("expert"))
-	layers, experts := sortedKeys(seenLayers), sortedKeys(seenExperts)
-	rows, columns := position(layers), position(experts)
-	for _, a := range arms {
-		g := unknownGrid(a.Name, layers, experts)
+	for i, a := range arms {
 		for _, e := range a.PerStep.Experts() {
-			if cell := &g.Values[rows[int(e.Layer)]][columns[e.Expert]]; drawable(e.TimeNS) {
-				if !known(*cell) {
-					*cell = 0
-				}
-				*cell += e.TimeNS
+			c := cell{i, int(e.Layer), e.Expert, e.TimeNS}
+			if !drawable(e.TimeNS) {
+				c.value = nan
 			}
+			cells = append(cells, c)
 		}
-		s.Grids = append(s.Grids, g)
+		if slices.ContainsFunc(a.Trace.Experts, func(e trace.ExpertStat) bool { return e.Basis == imbalance.Allocated }) {
+			basis = "Times are allocated: the time of grouped kernels split by load, which is a model."
+		}
 	}
-	return s
+	s := HeatSpec{Name: "expert-time", Title: "Which experts take long?", RowLabel: "layer", ColumnLabel: "expert",
+		Quantity: "time", Caption: fmt.Sprintf("%s. %s %s", extent(arms), basis, cancels("expert"))}
+	return s.heatOf(namesOf(arms), cells)
 }
 
 // Recorded is the load that expert statistics hold, by layer, under the name that figures
@@ -164,29 +167,24 @@ type Recorded struct {
 // RecordedLoads is the heat map of slots by layer and expert, one panel per source. Layers
 // and experts that a source lacks are unknown in its panel.
 func RecordedLoads(sources ...Recorded) HeatSpec {
-	seen, experts := map[int]bool{}, 0
-	for _, r := range sources {
+	var cells []cell
+	var names []string
+	for i, r := range sources {
+		names = append(names, r.Name)
 		for layer, slots := range r.Layers {
-			seen[layer] = true
-			experts = max(experts, len(slots))
-		}
-	}
-	layers, columns := sortedKeys(seen), upTo(experts)
-	s := HeatSpec{
-		Name: "recorded-load", Title: "Which experts get the tokens?",
-		RowLabel: "layer", ColumnLabel: "expert", Quantity: "load",
-		Caption: fmt.Sprintf("%s, %s. Slots, added over all recorded steps. %s", quantity.Count(len(layers), "layer"),
-			quantity.Count(experts, "expert"), cancels("expert")),
-	}
-	for _, r := range sources {
-		g := unknownGrid(r.Name, layers, columns)
-		for i, layer := range layers {
-			for e, n := range r.Layers[layer] {
-				g.Values[i][e] = float64(n)
+			for e, n := range slots {
+				cells = append(cells, cell{i, layer, e, float64(n)})
 			}
 		}
-		s.Grids = append(s.Grids, g)
 	}
+	s := HeatSpec{Name: "recorded-load", Title: "Which experts get the tokens?", RowLabel: "layer", ColumnLabel: "expert",
+		Quantity: "load"}.heatOf(names, cells)
+	layers, experts := 0, 0
+	if len(s.Grids) > 0 {
+		layers, experts = len(s.Grids[0].Rows), len(s.Grids[0].Columns)
+	}
+	s.Caption = fmt.Sprintf("%s, %s. Slots, added over all recorded steps. %s", quantity.Count(layers, "layer"),
+		quantity.Count(experts, "expert"), cancels("expert"))
 	return s
 }
 

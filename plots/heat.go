@@ -265,15 +265,6 @@ type Grid struct {
 	Values  [][]float64 // [row][column]
 }
 
-// unknownGrid is a grid of which nothing is known yet.
-func unknownGrid(name string, rows, columns []int) Grid {
-	g := Grid{Name: name, Rows: rows, Columns: columns}
-	for range rows {
-		g.Values = append(g.Values, unknowns(len(columns)))
-	}
-	return g
-}
-
 // RelativeToRow divides every value by the mean of its row's known values, so
 // that 1 is an even share whatever the layer. A row whose known values are all
 // zero has no even share and becomes unknown.

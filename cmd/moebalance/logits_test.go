@@ -115,7 +115,13 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 		strings.Count(stderr, "\n") != 1 {
 		t.Errorf("verify says %q", stderr)
 	}
-	stdout, _, _ := invoke(t.Context(), "logits", "list", dir)
+	// The command that writes it again is what the manifest says, without placeholders.
+	stdout, _, _ := invoke(t.Context(), "logits", "verify", dir)
+	if want := "Next: moebalance logits generate --model mixtral-8x7b --ep 4 --mode dep --dtype bfloat16 --cache " + dir +
+		"\n"; !strings.Contains(stdout, want) {
+		t.Errorf("want %q in %s", want, stdout)
+	}
+	stdout, _, _ = invoke(t.Context(), "logits", "list", dir)
 	if !strings.Contains(stdout, "2 of 4 ranks missing or bad (0, 2)") {
 		t.Errorf("list says %s", stdout)
 	}
