@@ -127,7 +127,7 @@ type Outcome struct {
 }
 
 // Fill makes sure of the entries of a plan for the given ranks and batch sizes, in tokens per
-// rank or AnyTokens: it makes them all, and writes those that are missing, or whose file is not
+// rank or AnyTokens: it makes them all, and writes the ones that are missing, or whose file is not
 // byte for byte what was made. A file that the system cannot read, or that cannot be
 // replaced, is an error. The result is in the order of the batch sizes, then of the ranks.
 // each, when not nil, is called after every entry, from one goroutine at a time. Ranks that

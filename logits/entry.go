@@ -248,7 +248,7 @@ func (e *entryWriter) assign(p planned, rank int) (Feasibility, error) {
 // for a row; only group scores can make it take more.
 const mostRounds = 8
 
-// route routes the logits that show a row, and those that show what is picked, until the
+// route routes the logits that show a row, then the logits that show what was picked, until the
 // router brings back the same set, with equal weights.
 func (e *entryWriter) route(planned []int32) (routed, error) {
 	row := slices.Clone(planned)

@@ -71,7 +71,7 @@ type BatchBalance struct {
 	Projected    bool  `json:"-"` // one of the good entries is
 	MissingRanks []int `json:"-"` // ranks without a good entry
 	Entries      int   `json:"-"` // that are there
-	Bytes        int64 `json:"-"` // of them
+	Bytes        int64 `json:"-"` // of the entries
 }
 
 // EntryStatus is what a scan found of one entry. Of a file that is none it is the path alone.

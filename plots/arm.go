@@ -12,8 +12,8 @@ import (
 
 // Arm is a trace under the name that figures show it by: "learned routing", "balanced
 // routing", or the name of its input. The functions that take arms put them on one scale,
-// over the union of their ranks, layers and experts. A rank or step of which an arm has no
-// kernels is unknown in it.
+// over the union of their ranks, layers and experts. A rank or step without kernels
+// in an arm is unknown there.
 type Arm struct {
 	Name    string
 	Trace   *trace.Trace

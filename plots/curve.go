@@ -63,7 +63,7 @@ func GainCurve(s CurveSpec) (Figure, error) {
 	return f, nil
 }
 
-// DoseResponse draws how long a step takes, over that of balanced routing, by the load imbalance
+// DoseResponse draws how long a step takes, over a step with balanced routing, by the load imbalance
 // of the router: a point with its interval for each arm, and a line through the arms whose
 // imbalance was set. Without two such points the error wraps ErrNothing.
 func DoseResponse(d *gain.Dose, title string) (Figure, error) {

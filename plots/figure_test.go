@@ -5,12 +5,9 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"html"
 	"image/png"
 	"io"
 	"math"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -266,31 +263,6 @@ func TestPartsOfABar(t *testing.T) {
 		}
 		if got := strings.Join(said, ", "); got != want {
 			t.Errorf("%v: %q, want %q", c, got, want)
-		}
-	}
-}
-
-// Every text of every figure asks for the width that its words have in the face it was laid out
-// with, whatever face the reader's machine puts in its place.
-func TestSVGTextKeepsItsWidth(t *testing.T) {
-	texts := regexp.MustCompile(
-		`<text textLength="([^"]*)" lengthAdjust="spacingAndGlyphs" [^>]*?(font-weight="bold"[^>]*)?font-size="(\d+)px"[^>]*>([^<]*)</text>`)
-	for _, f := range gallery(t, 4, 3, 32, 5) {
-		svg := f.Inline(0)
-		found := texts.FindAllStringSubmatch(svg, -1)
-		if want := strings.Count(svg, "<text "); len(found) != want || want == 0 {
-			t.Fatalf("%s: %d of %d texts have a width", f.Name, len(found), want)
-		}
-		for _, m := range found {
-			size, _ := strconv.ParseFloat(m[3], 64)
-			style := textStyle(size, ink)
-			if m[2] != "" {
-				style = boldStyle(size, ink)
-			}
-			got, err := strconv.ParseFloat(m[1], 64)
-			if want := style.Width(html.UnescapeString(m[4])).Points(); err != nil || math.Abs(got-want) > 1e-3*want {
-				t.Errorf("%s: %q is asked to be %s wide, want %g", f.Name, m[4], m[1], want)
-			}
 		}
 	}
 }

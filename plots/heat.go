@@ -130,7 +130,7 @@ func heatColors() []color.Color {
 	return colors
 }
 
-// unknownLevel is the level of a cell of which nothing is known.
+// unknownLevel is the level of an unknown cell.
 const unknownLevel = -1
 
 // level is the index of a relative value's color: 1 ↦ the middle.

@@ -81,23 +81,6 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Every color of the scale is darker than the one below it, so that a figure reads in gray.
-func TestScaleReadsInGray(t *testing.T) {
-	colors := heatColors()
-	if len(colors) != heatLevels {
-		t.Fatalf("%d colors, want %d", len(colors), heatLevels)
-	}
-	last := 2.0
-	for i, c := range colors {
-		r, g, b, _ := c.RGBA()
-		got := (0.2126*float64(r) + 0.7152*float64(g) + 0.0722*float64(b)) / 0xffff
-		if got >= last {
-			t.Errorf("color %d has luminance %.3f, that below it %.3f", i, got, last)
-		}
-		last = got
-	}
-}
-
 // The scale reaches as far as the data, to a round number; beyond 2 × mean by factors.
 func TestScale(t *testing.T) {
 	for most, want := range map[float64]float64{1: 0.1, 1.05: 0.1, 1.17: 0.2, 1.21: 0.3, 1.4: 0.5, 1.9: 1, 1.99: 1} {

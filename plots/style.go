@@ -33,7 +33,7 @@ const (
 	chartHeight   = 250 * vg.Length(1)
 )
 
-// The colors are those of Okabe and Ito, "Color Universal Design" (2008), which stay
+// The colors are by Okabe and Ito, "Color Universal Design" (2008), which stay
 // apart under the common color deficiencies, and three more. Each has one meaning over a
 // whole page: vermillion is the learned router, blue the balanced one, gray is waiting,
 // the others are phases. Color never carries a meaning alone: arms also differ in

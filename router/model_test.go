@@ -192,25 +192,6 @@ func TestConfigMethodGiven(t *testing.T) {
 	}
 }
 
-// Three layers of DeepSeek-V4 choose experts by a hash of the token: no logits of ours
-// reach them, so they are not counted as routed.
-func TestConfigHashLayers(t *testing.T) {
-	base := `{"model_type":"deepseek_v4","n_routed_experts":8,"num_experts_per_tok":2,"hidden_size":4,"moe_intermediate_size":4,"num_hidden_layers":5,"scoring_func":"sqrtsoftplus"`
-	for extra, hash := range map[string][]int{
-		``:                     {0, 1, 2},
-		`,"num_hash_layers":1`: {0},
-		`,"num_hash_layers":0`: {},
-		`,"mlp_layer_types":["hash_moe","moe","moe","hash_moe","moe"]`: {0, 3},
-	} {
-		m, err := ParseConfig([]byte(base+extra+`}`), "")
-		if err != nil || !slices.Equal(m.Hash, hash) || m.Hash == nil || len(m.Dense) != 0 ||
-			m.MoELayers != 5-len(hash) {
-			t.Errorf("%s: hash %v, dense %v, %d routed, %v; want hash %v", extra, m.Hash, m.Dense, m.MoELayers, err,
-				hash)
-		}
-	}
-}
-
 // Python writes numbers that JSON has not. They are read over, and no text is touched.
 func TestConfigInfinity(t *testing.T) {
 	m, err := ParseConfig([]byte(`{"model_type":"qwen3_moe","time_step_limit":[0.0, Infinity, -Infinity],"x":NaN,"architectures":["a \" Infinity NaN"],

@@ -63,7 +63,7 @@ type Router struct {
 	bias   []float32 // one per expert; nil without
 	score  []float32 // what the method chooses by, per expert; the logits themselves if it is those
 	best   ranking   // the chosen experts
-	power  []float64 // eˣ⁻ᵐ of all experts, or of those chosen
+	power  []float64 // eˣ⁻ᵐ of all experts, or of the chosen ones
 	groups ranking   // the chosen groups
 	two    ranking   // the best of a group
 	open   []bool    // by group: may its experts be chosen

@@ -300,24 +300,3 @@ func TestLogitsExitCodes(t *testing.T) {
 		t.Error("a refused command left a cache folder")
 	}
 }
-
-func TestLogitsPlacement(t *testing.T) {
-	dir := t.TempDir()
-	placement := filepath.Join(dir, "placement.json")
-	if err := os.WriteFile(placement, []byte("[[0,3,1],[1,2,0]]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cache := filepath.Join(dir, "cache")
-	ask(t, exitDone, nil, "logits", "generate", "--model", "e4k2", "--placement", placement, "--tokens",
-		"6", "--cache", cache)
-	var r struct {
-		Balance []struct {
-			Ranks int     `json:"ranks"`
-			Rank  float64 `json:"rank_max_over_mean"`
-		} `json:"balance"`
-	}
-	ask(t, exitDone, &r, "logits", "verify", "--format", "json", cache)
-	if len(r.Balance) != 1 || r.Balance[0].Ranks != 2 || r.Balance[0].Rank != 1 { // 24 slots, 12 on each rank
-		t.Errorf("%+v", r)
-	}
-}

@@ -31,7 +31,7 @@ func titleOf(items []Input) string {
 	return strings.Join(names, ", ")
 }
 
-// about is what is known of where and when results were recorded.
+// about says where and when results were recorded, as far as they tell.
 func about(items []Input) (facts []Fact) {
 	add := func(name string, values ...string) {
 		values = slices.DeleteFunc(values, func(v string) bool { return v == "" })

@@ -140,7 +140,7 @@ func gainSpec(c *source.Campaign) plots.GainSpec {
 	measured := quantity.Count(c.Gain.N, "complete pair") + " of launches"
 	launches := slices.DeleteFunc(slices.Clone(c.Launches), func(l gain.LaunchGain) bool { return l.Arm != "" })
 	switch {
-	case len(launches) == 1: // whose blocks are what is known of its noise
+	case len(launches) == 1: // its blocks alone show its noise
 		s.Unit, s.Pairs = "block", nil
 		for i, b := range launches[0].Blocks {
 			s.Pairs = append(s.Pairs, gain.Pair{Pair: i, Gain: b.Gain, Status: gain.PairComplete})

@@ -123,7 +123,7 @@ func (b *beam) search(first, turn int) partial {
 
 // candidates are the groups the next slot may take, in the order they are tried: the
 // preferred ones, then those in use in the order of their first slot. A token in as
-// many groups as it may use takes the preferred ones of those, or any if there are none.
+// many groups as it may use takes the preferred ones among them, or any if there are none.
 func (p partial) candidates(preferred []int32, limit int) []int32 {
 	var used, others []int32 // preferred and in use, in use alone
 	for _, g := range preferred {

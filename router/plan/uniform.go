@@ -9,7 +9,7 @@ import (
 
 // uniform chooses for every token k distinct experts at random, every set of k
 // equally likely; with groups first TopKGroups distinct groups, then k distinct
-// experts of those. The numbers come from PCG seeded with the seed and with the
+// experts of these groups. The numbers come from PCG seeded with the seed and with the
 // source and layer, so ranks and layers are independent; a number below n is the
 // high word of a 64-bit product, whose bias of n/2⁶⁴ nobody can measure.
 type uniform struct {

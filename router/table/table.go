@@ -278,7 +278,7 @@ func shortened(text string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// unit is what a column is shown in. The largest cell of the column and of those it
+// unit is what a column is shown in. The largest cell of the column and of the columns it
 // is read against has at least 10 of it, so that smaller ones keep their digits.
 func (t Table) unit(col int) quantity.Unit {
 	kind, most := t.Columns[col].Kind, 0.0
