@@ -3,7 +3,6 @@ package answer
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -47,10 +46,8 @@ func rewriting(v *logits.Verification, folder string) []any {
 	}
 	b := v.Balance[0]
 	model := launch.Quote([]string{"--model", b.Model})
-	if _, err := router.FindModel(b.Model); err != nil {
-		i := slices.IndexFunc(v.Entries, func(e logits.EntryStatus) bool { return e.Experts > 0 })
-		model = fmt.Sprintf("--experts %d --top-k %d --method %s", v.Entries[max(0, i)].Experts, v.Entries[max(0, i)].TopK,
-			b.Method)
+	if _, err := router.FindModel(b.Model); err != nil { // such as e256k8, whose method is not told by its name
+		model += " --method " + string(b.Method)
 	}
 	return append(args[:2], "model", model, "ranks", fmt.Sprint(b.Ranks), "mode", string(b.Mode), "dtype", string(b.DType))
 }
