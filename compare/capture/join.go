@@ -76,6 +76,7 @@ type calls struct {
 	processes    *Index[int64]
 	byID         []*processLaunches // by process
 	count        int64              // of all calls
+	graphs       int64              // calls that launched a CUDA graph
 }
 
 // processLaunches are the launches of a process: after sort, by correlation id and start.
@@ -105,10 +106,13 @@ type callKind uint8
 const (
 	otherCall callKind = iota
 	kernelCall
-	graphCall
+	graphLaunch
+	graphCall // or anything else that launches
 	beginCapture
 	endCapture
 )
+
+func (k callKind) launches() bool { return k == kernelCall || k == graphLaunch || k == graphCall }
 
 // callKindOf reads the name of a call, which carries the interface before it and a version
 // behind: cudaLaunchKernelExC_v11060, cuLaunchKernelEx and hipLaunchKernel launch kernels.
@@ -122,6 +126,8 @@ func callKindOf(name string) callKind {
 		return otherCall
 	case strings.Contains(name, "Kernel"):
 		return kernelCall
+	case strings.Contains(name, "GraphLaunch"):
+		return graphLaunch
 	}
 	return graphCall
 }
@@ -131,9 +137,12 @@ func (c *calls) add(kind callKind, l Launch, process int32, correlation uint32) 
 	switch kind {
 	case beginCapture, endCapture:
 		c.captures = append(c.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
-	case kernelCall, graphCall:
+	case kernelCall, graphLaunch, graphCall:
 		for int(process) >= len(c.byID) {
 			c.byID = append(c.byID, &processLaunches{})
+		}
+		if kind == graphLaunch {
+			c.graphs++
 		}
 		p := c.byID[process]
 		p.order = append(p.order, int32(len(c.list)))
@@ -234,7 +243,7 @@ func join(w *work, c *calls, s *spans) *Recording {
 	rec := &Recording{
 		Issues: w.issues, KernelNames: w.names, RangeNames: s.names.valid(), Operators: []string{""},
 		Domains: s.domains, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes, Graphs: w.graphs,
-		Ranges: s.list, APICalls: c.count, End: max(w.end, s.end), RangesEnd: s.end,
+		Ranges: s.list, APICalls: c.count, GraphLaunches: c.graphs, End: max(w.end, s.end), RangesEnd: s.end,
 	}
 	rec.Issues.add(c.issues)
 	rec.Issues.add(s.issues)

@@ -19,7 +19,6 @@ type Metadata struct {
 	GPUs          map[PIDDevice]int64
 	GPU           string   // name of the first GPU; empty when not recorded
 	SessionUTC    int64    // UTC nanoseconds of the capture's zero; 0 when not recorded
-	GraphLaunches int64    // API calls that launched a CUDA graph
 	Losses        []string // diagnostics that mean lost events
 	Unsupported   string   // diagnostic that says why CUDA was not traced
 	Partial       string   // what a partial export was limited to
@@ -42,7 +41,6 @@ func allowed(name string) bool {
 // was EXPORT_META_DATA before 2023.3.1; MPI_RANKS is the only one that states ranks.
 func (p *Metadata) read(ctx context.Context, db *database) error {
 	p.MPIRanks, p.GPUs = map[int64]int{}, map[PIDDevice]int64{}
-	var launches []string // ids of the calls that replay a graph; none in most exports
 	for _, t := range []struct {
 		table   string
 		columns []string
@@ -51,30 +49,21 @@ func (p *Metadata) read(ctx context.Context, db *database) error {
 	}{
 		{"META_DATA_EXPORT", []string{"name", "value"}, "", p.exportFact},
 		{"EXPORT_META_DATA", []string{"name", "value"}, "", p.exportFact},
-		{sessionTable, []string{"utcEpochNs"}, " LIMIT 1", func(row []string) { p.SessionUTC = whole(row[0]) }},
-		{rankTable, []string{"globalTid", "rank"}, "", func(row []string) {
+		{"TARGET_INFO_SESSION_START_TIME", []string{"utcEpochNs"}, " LIMIT 1", func(row []string) { p.SessionUTC = whole(row[0]) }},
+		{"MPI_RANKS", []string{"globalTid", "rank"}, "", func(row []string) {
 			if rank := whole(row[1]); rank >= 0 && rank < MaxRanks {
 				p.MPIRanks[whole(row[0])&processMask] = int(rank)
 			}
 		}},
-		{gpuTable, []string{"name"}, " WHERE name IS NOT NULL LIMIT 1", func(row []string) { p.GPU = valid(row[0]) }},
-		{deviceTable, []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL", func(row []string) {
+		{"TARGET_INFO_GPU", []string{"name"}, " WHERE name IS NOT NULL LIMIT 1", func(row []string) { p.GPU = valid(row[0]) }},
+		{"TARGET_INFO_CUDA_DEVICE", []string{"pid", "cudaId", "gpuId"}, " WHERE gpuId IS NOT NULL", func(row []string) {
 			if gpu := whole(row[2]); gpu >= 0 && gpu < MaxRanks {
 				p.GPUs[PIDDevice{whole(row[0]), whole(row[1])}] = gpu
 			}
 		}},
-		{diagnosticTable, []string{"text"}, " GROUP BY text ORDER BY min(rowid)", p.diagnostic},
-		{stringTable, []string{"id", "value"}, " WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%'",
-			func(row []string) { launches = append(launches, row[0]) }},
+		{"DIAGNOSTIC_EVENT", []string{"text"}, " GROUP BY text ORDER BY min(rowid)", p.diagnostic},
 	} {
 		if err := db.rows(ctx, t.table, t.columns, t.rest, t.fill); err != nil {
-			return err
-		}
-	}
-	if len(launches) > 0 && db.has(callTable, "nameId") {
-		err := db.each(ctx, []string{"count(*)"}, callTable+" WHERE nameId IN ("+strings.Join(launches, ",")+")",
-			func(row []string) { p.GraphLaunches = whole(row[0]) })
-		if err != nil {
 			return err
 		}
 	}

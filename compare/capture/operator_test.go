@@ -70,7 +70,7 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 	}
 	for name, want := range map[string]callKind{
 		"cudaLaunchKernelExC_v11060": kernelCall, "cuLaunchKernelEx": kernelCall, "hipModuleLaunchKernel": kernelCall,
-		"cudaGraphLaunch_v10000": graphCall, "cudaLaunchHostFunc_v10000": graphCall,
+		"cudaGraphLaunch_v10000": graphLaunch, "cudaLaunchHostFunc_v10000": graphCall,
 		"cudaStreamBeginCapture_v10000": beginCapture, "cudaStreamEndCapture_ptsz": endCapture,
 		"cudaMemcpyAsync_v3020": otherCall,
 	} {

@@ -10,19 +10,12 @@ import (
 
 // The tables of events. Every one is optional in an export.
 const (
-	kernelTable     = "CUPTI_ACTIVITY_KIND_KERNEL"
-	callTable       = "CUPTI_ACTIVITY_KIND_RUNTIME"
-	copyTable       = "CUPTI_ACTIVITY_KIND_MEMCPY"
-	fillTable       = "CUPTI_ACTIVITY_KIND_MEMSET"
-	graphTable      = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-	nodeTable       = "CUDA_GRAPH_NODE_EVENTS"
-	rangeTable      = "NVTX_EVENTS"
-	stringTable     = "StringIds"
-	sessionTable    = "TARGET_INFO_SESSION_START_TIME"
-	deviceTable     = "TARGET_INFO_CUDA_DEVICE"
-	gpuTable        = "TARGET_INFO_GPU"
-	rankTable       = "MPI_RANKS"
-	diagnosticTable = "DIAGNOSTIC_EVENT"
+	kernelTable = "CUPTI_ACTIVITY_KIND_KERNEL"
+	callTable   = "CUPTI_ACTIVITY_KIND_RUNTIME"
+	graphTable  = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+	nodeTable   = "CUDA_GRAPH_NODE_EVENTS"
+	rangeTable  = "NVTX_EVENTS"
+	stringTable = "StringIds"
 )
 
 // processMask takes the process out of a serialized thread id, whose 64 bits

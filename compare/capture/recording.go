@@ -24,7 +24,8 @@ type Recording struct {
 	GraphNodes   []GraphNode   // graph nodes' creations and clones, by id within a process
 	Graphs       []GraphLaunch // whole graphs, where the capture hid their kernels
 
-	APICalls int64 // rows of the table of API calls, with or without a kernel
+	APICalls      int64 // rows of the table of API calls, with or without a kernel
+	GraphLaunches int64 // of them, those that launched a CUDA graph
 	// LostKernels are the successful calls that launched a kernel, outside the capture
 	// of a graph, whose kernel is not recorded.
 	LostKernels int64

@@ -85,16 +85,13 @@ func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 		return
 	}
 	kind := callKindOf(string(e.name))
-	if launches := kind == kernelCall || kind == graphCall; launches && e.correlation == noCorrelation {
-		return
-	} else if launches {
+	if kind.launches() {
+		if e.correlation == noCorrelation {
+			return
+		}
 		t.processes[string(e.pid)] = true
 	}
-	if bytes.HasSuffix(e.name, []byte("GraphLaunch")) {
-		t.metadata.GraphLaunches++
-	}
-	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.thread(e, false)},
-		0, e.correlation)
+	t.calls.add(kind, Launch{Start: start, End: end, Thread: t.thread(e, false)}, 0, e.correlation)
 }
 
 func (t *torchReader) keepRange(e *torchEvent, start, end int64) {

@@ -81,7 +81,7 @@ func (d *description) warn(code string, args ...any) {
 
 // describeGraphs tells the mode in which CUDA graphs were recorded, and what it hides.
 func (d *description) describeGraphs() {
-	whole, called := int64(len(d.rec.Graphs)), d.rec.Metadata.GraphLaunches
+	whole, called := int64(len(d.rec.Graphs)), d.rec.GraphLaunches
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"

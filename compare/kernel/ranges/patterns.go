@@ -1,10 +1,11 @@
 package ranges
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/kernel"
 )
@@ -17,19 +18,33 @@ import (
 // A step group that matches nothing stands for a step without a number: such
 // steps are numbered in the order in which they begin.
 type Patterns struct {
-	rules []rule
+	rules []compiledRule
 }
 
-// rule is one pattern, and the phase it means if it has no such group. A module
-// may hold more than its name says (a FusedMoE routes, exchanges and computes),
-// so the phase it means gives way to what a kernel's own name knows.
+// rule is one pattern, and the phase it means if it has no such group.
 type rule struct {
-	re     *regexp.Regexp
-	phase  kernel.Phase
-	module bool
-	own    bool // the user's, or of the captures in testdata
-	groups []string
+	pattern string
+	phase   kernel.Phase
+	names   naming
+	source  string
 }
+
+// compiledRule is a rule with its pattern compiled.
+type compiledRule struct {
+	rule
+	re *regexp.Regexp
+}
+
+// naming is who names what: a user or the captures in testdata a phase on purpose, a framework a
+// phase, or a framework a module. A module may hold more than its name says (a FusedMoE routes,
+// exchanges and computes), so the phase it means gives way to what a kernel's own name knows.
+type naming uint8
+
+const (
+	framework naming = iota
+	module
+	purpose
+)
 
 // Label is what a range's name says. The numbers are NoID where it says
 // nothing, and step unnumbered for a step without a number.
@@ -54,54 +69,49 @@ func (l Label) Empty() bool {
 }
 
 // builtIn are the default patterns with their sources.
-var builtIn = []struct {
-	pattern string
-	phase   kernel.Phase
-	module  bool
-	source  string
-}{
-	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", false, "the hook of moebalance"},
-	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", false, "the hook of moebalance"},
-	{`^\[Executor\] _forward_step ?(?P<step>\d*):`, "", false, "TensorRT-LLM pyexecutor, before 1.0 without a number"},
-	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", false, "TensorRT-LLM layer_wise_benchmarks"},
-	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, false,
+var builtIn = []rule{
+	{`^moebalance step=(?P<step>\d+) tokens=\d+ sequence=\d+ arm=`, "", purpose, "the hook of moebalance"},
+	{`^moebalance layer=(?P<layer>\d+)(?: (?P<phase>router))?$`, "", purpose, "the hook of moebalance"},
+	{`^\[Executor\] _forward_step ?(?P<step>\d*):`, "", framework, "TensorRT-LLM pyexecutor, before 1.0 without a number"},
+	{`^layer_wise_benchmarks layer_idx (?P<layer>\d+)`, "", framework, "TensorRT-LLM layer_wise_benchmarks"},
+	{`^layer_wise_benchmarks ignore$`, PhaseIgnored, framework,
 		"TensorRT-LLM layer_wise_benchmarks: what its calibrator does between the layers"},
-	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", false, "TensorRT-LLM layer_wise_benchmarks, runs"},
-	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", false, "usual step markers"},
-	{`^ProfilerStep#(?P<step>\d+)`, "", false, "PyTorch profiler"},
+	{`^b=\d+ s=\d+ .*\bEP\d+(?P<step>)$`, "", framework, "TensorRT-LLM layer_wise_benchmarks, runs"},
+	{`^(?:[Ss]tep|[Ii]teration|iter|forward_step|decode_step)[ _:#=]*(?P<step>\d+)\b`, "", framework, "usual step markers"},
+	{`^ProfilerStep#(?P<step>\d+)`, "", framework, "PyTorch profiler"},
 	{`^execute_(?:model\b|(?:\d+_)?context_(?:[1-9]\d*\(.*\)_generation_\d+|0\(.*\)_generation_[1-9]\d*)\().*(?P<step>)`,
-		"", false, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing"},
-	{`^execute_new_(?:[1-9]\d*_cached_\d+|0_cached_[1-9]\d*)(?P<step>)$`, "", false,
+		"", framework, "vLLM model runner; worker, by requests and tokens, which without a request runs nothing"},
+	{`^execute_new_(?:[1-9]\d*_cached_\d+|0_cached_[1-9]\d*)(?P<step>)$`, "", framework,
 		"vLLM worker of 2025, by requests: one of the cached ones may still be prefilled in chunks"},
-	{`^(?:step\[\w+ |prefill\[|decode\[)bs=\d+.*\](?P<step>)$`, "", false,
+	{`^(?:step\[\w+ |prefill\[|decode\[)bs=\d+.*\](?P<step>)$`, "", framework,
 		"SGLang model runner, by kind of batch: step[DECODE bs=32], step[EXTEND bs=15 toks=15360]; ATOM"},
-	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, true,
+	{`\((?:B|W|BW)\)$|(?:^|[ ./_:])(?:[Bb]ackward|bwd)(?:$|[ ./_:,(])|Backward\d+(?:$|[ ,:(])`, kernel.PhaseOther, module,
 		"backward passes: mlp(B) and mlp(W) of DualPipe, GroupedMmBackward0 of PyTorch's emit_nvtx and autograd::engine; " +
 			"kernels that say what they are keep their phase"},
-	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", false,
+	{`^layer (?P<layer>\d+) (?P<phase>router|dispatch|experts|combine|attention)$`, "", purpose,
 		"the captures in testdata"},
-	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, false, "the captures in testdata"},
-	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", false,
+	{`^layer (?P<layer>\d+) expert (?P<expert>\d+)$`, kernel.PhaseExperts, purpose, "the captures in testdata"},
+	{`(?:^|[. /'"])(?:layers[._\[/]|(?:layer|h|blocks?|blk)[.\[/])(?P<layer>\d+)(?:\b|_)`, "", framework,
 		"modules: model.layers.3.mlp, transformer.h.3, blk.3, decoder/layers_3; no other list counts all layers"},
 	{`(?:^|[ ./'":,(\[]|(?:decoder|transformer|moe|model)_)(?i:layer)(?:_?(?i:idx|id|index|number))?(?:[ _.:=#\[]{0,2}|` +
-		`-)(?P<layer>\d+)(?:\b|_)`, "", false,
+		`-)(?P<layer>\d+)(?:\b|_)`, "", framework,
 		"in words: Layer 3, layer_idx=3, decoder_layer_3; layers=3 is how many there are"},
-	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", false,
+	{`(?:^|[ ./'":])\w*(?:Decoder|Transformer)Layer[ _.:#\[]?(?P<layer>\d+)(?:\b|_)`, "", framework,
 		"classes: DeepseekV3DecoderLayer_3, as PyTorch's profiler numbers the instances of a class in order"},
 	{`(?:^|[._ /])shared_experts?(?:\b|_)|^(?:nn\.Module: )?(?:\w*SharedExperts?|GatedMLP)(?:_\d+)?$`, kernel.PhaseOther,
-		true, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
-	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, false, "modules: mlp.experts.17; " +
+		module, "shared experts and dense MLPs: they serve every token, so no routing loads them"},
+	{`(?:^|[. /'"])experts[._\[/](?P<expert>\d+)(?:\b|_)`, kernel.PhaseExperts, framework, "modules: mlp.experts.17; " +
 		"local_experts count those of a rank"},
 	{`(?:^|[ ./'":,(\[]|\d_|(?:moe|routed)_)(?i:expert)(?:_?(?i:idx|id|index))?[ _.:=#\[]{0,2}(?P<expert>\d+)(?:\b|_)`,
-		kernel.PhaseExperts, false, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
-	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, true,
+		kernel.PhaseExperts, framework, "in words: Expert 17, expert_id=17; experts=17 is how many there are"},
+	{`(?:^|[._ /])(?:attn|attention)\b|^(?:nn\.Module: )?(?:MLA|\w*Attention)(?:_\d+)?$`, kernel.PhaseAttention, module,
 		"modules and classes: self_attn, MLA"},
-	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", false, "the phases by their " +
+	{`(?i)(?:^|[ /])(?P<phase>router|dispatch|experts|combine|attention)(?:$|[:'" (])`, "", framework, "the phases by their " +
 		"own names"},
 	{`(?:^|[._ /])(?:gate|router|topk)(?:$|[:'" (])|^(?:nn\.Module: )?\w*(?:Mo[Ee]|V3|Top[Kk])Gate(?:_\d+)?\b|` +
-		`Router(?:_\d+)?\b`, kernel.PhaseRouter, true, "modules and classes: mlp.gate, DeepseekV3Gate"},
+		`Router(?:_\d+)?\b`, kernel.PhaseRouter, module, "modules and classes: mlp.gate, DeepseekV3Gate"},
 	{`^(?:nn\.Module: )?(?:\w*FusedMo[Ee]\w*|(?:Configurable|WideEP)?MoE(?:_\d+)?|\w*Experts(?:_\d+)?)$|(?:^|` +
-		`[. /])experts\b`, kernel.PhaseExperts, true,
+		`[. /])experts\b`, kernel.PhaseExperts, module,
 		"modules and classes: mlp.experts, CutlassFusedMoE, MoE of TensorRT-LLM"},
 }
 
@@ -110,42 +120,25 @@ var builtIn = []struct {
 func NewPatterns(user ...string) (*Patterns, error) {
 	p := &Patterns{}
 	for _, text := range user {
-		if err := p.add(text, "", false); err != nil {
-			return nil, err
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", text, err)
 		}
-		p.rules[len(p.rules)-1].own = true
+		groups := slices.DeleteFunc(slices.Clone(re.SubexpNames()), func(g string) bool { return g == "" })
+		for _, g := range groups {
+			if !slices.Contains([]string{"step", "layer", "expert", "phase"}, g) {
+				return nil, fmt.Errorf("pattern %q: unknown group %q, want step, layer, expert or phase", text, g)
+			}
+		}
+		if len(groups) == 0 {
+			return nil, fmt.Errorf("pattern %q: want a named group, such as (?P<layer>\\d+)", text)
+		}
+		p.rules = append(p.rules, compiledRule{rule{pattern: text, names: purpose}, re})
 	}
-	for _, b := range builtIn {
-		if err := p.add(b.pattern, b.phase, b.module); err != nil {
-			return nil, err
-		}
-		p.rules[len(p.rules)-1].own = strings.HasSuffix(b.source, "in testdata") ||
-			strings.HasSuffix(b.source, "of moebalance")
+	for _, r := range builtIn {
+		p.rules = append(p.rules, compiledRule{r, regexp.MustCompile(r.pattern)})
 	}
 	return p, nil
-}
-
-func (p *Patterns) add(text string, phase kernel.Phase, module bool) error {
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return fmt.Errorf("pattern %q: %w", text, err)
-	}
-	r := rule{re: re, phase: phase, module: module, groups: re.SubexpNames()}
-	named := phase != ""
-	for _, g := range r.groups {
-		switch g {
-		case "step", "layer", "expert", "phase":
-			named = true
-		case "":
-		default:
-			return fmt.Errorf("pattern %q: unknown group %q, want step, layer, expert or phase", text, g)
-		}
-	}
-	if !named {
-		return fmt.Errorf("pattern %q: want a named group, such as (?P<layer>\\d+)", text)
-	}
-	p.rules = append(p.rules, r)
-	return nil
 }
 
 // Label reads one name. A number beyond 31 bits is not one. What a user called an arm says
@@ -160,12 +153,11 @@ func (p *Patterns) Label(name string) Label {
 		if at == nil {
 			continue
 		}
-		for g, group := range r.groups {
+		for g, group := range r.re.SubexpNames() {
 			if group == "" || at[2*g] < 0 {
 				continue
 			}
-			text := name[at[2*g]:at[2*g+1]]
-			switch group {
+			switch text := name[at[2*g]:at[2*g+1]]; group {
 			case "step":
 				setNumber(&l.Step, text, unnumbered)
 			case "layer":
@@ -173,16 +165,14 @@ func (p *Patterns) Label(name string) Label {
 			case "expert":
 				setNumber(&l.Expert, text, NoID)
 			case "phase":
-				if l.Phase == "" {
-					l.Phase = kernel.PhaseOf(text)
-				}
+				l.Phase = cmp.Or(l.Phase, kernel.PhaseOf(text))
 			}
 		}
 		if l.Phase == "" {
-			l.Phase, l.module = r.phase, r.module
+			l.Phase, l.module = r.phase, r.names == module
 		}
 		if l.Phase != "" && l.evidence == ByNothing {
-			if l.evidence = ByFramework; r.own {
+			if l.evidence = ByFramework; r.names == purpose {
 				l.evidence = ByRange
 			}
 		}

@@ -82,64 +82,57 @@ func (t *Timeline) Locate(moment func(query int32) int64, visit func(query int32
 	}
 }
 
+// What a label can say.
+const (
+	aStep = iota
+	aLayer
+	anExpert
+	aPhase
+	anOperator
+	parts
+)
+
 // openRanges holds the open ranges, one stack per thing a label can say, each with
 // the latest beginning on top. A range that ended stays below until it surfaces:
 // only the top must be alive, and each range is pushed and popped once.
-type openRanges struct {
-	step, layer, expert, phase, operator []*Range
-}
+type openRanges [parts][]*Range
 
 func (s *openRanges) push(m *Range) {
-	if m.Step != NoID {
-		s.step = append(s.step, m)
-	}
-	if m.Layer != NoID {
-		s.layer = append(s.layer, m)
-	}
-	if m.Expert != NoID {
-		s.expert = append(s.expert, m)
-	}
-	if m.Phase != "" {
-		s.phase = append(s.phase, m)
-	}
-	if m.operator != 0 {
-		s.operator = append(s.operator, m)
+	for i, says := range [parts]bool{m.Step != NoID, m.Layer != NoID, m.Expert != NoID, m.Phase != "", m.operator != 0} {
+		if says {
+			s[i] = append(s[i], m)
+		}
 	}
 }
 
 func (s *openRanges) drop(at int64) {
-	for _, stack := range []*[]*Range{&s.step, &s.layer, &s.expert, &s.phase, &s.operator} {
-		for n := len(*stack); n > 0 && (*stack)[n-1].End < at; n-- {
-			*stack = (*stack)[:n-1]
+	for i := range s {
+		for n := len(s[i]); n > 0 && s[i][n-1].End < at; n-- {
+			s[i] = s[i][:n-1]
 		}
 	}
 }
 
 func (s *openRanges) location() Location {
 	p := Unattributed
-	if m := top(s.step); m != nil {
-		p.Step = m.Step
-	}
-	if m := top(s.layer); m != nil {
-		p.Layer = m.Layer
-	}
-	if m := top(s.expert); m != nil {
-		p.Expert = m.Expert
-	}
-	if m := top(s.phase); m != nil {
-		p.Phase, p.Module, p.Evidence = m.Phase, m.module, m.evidence
-	}
-	if m := top(s.operator); m != nil {
-		p.Operator = m.operator
+	for i, stack := range s {
+		if len(stack) == 0 {
+			continue
+		}
+		switch m := stack[len(stack)-1]; i {
+		case aStep:
+			p.Step = m.Step
+		case aLayer:
+			p.Layer = m.Layer
+		case anExpert:
+			p.Expert = m.Expert
+		case aPhase:
+			p.Phase, p.Module, p.Evidence = m.Phase, m.module, m.evidence
+		case anOperator:
+			p.Operator = m.operator
+		}
 	}
 	return p
-}
-
-func top(stack []*Range) *Range {
-	if len(stack) == 0 {
-		return nil
-	}
-	return stack[len(stack)-1]
 }
 
 // Number gives the steps of one thread their numbers. Where the hook marks steps of the process, no
