@@ -249,31 +249,42 @@ func join(w *work, c *calls, s *spans) *Recording {
 	rec.Issues.add(s.issues)
 	rec.joinLaunches(w, c)
 	threads := NewIndex[int64]()
-	number := func(own *Index[int64]) []int32 {
-		to := make([]int32, len(own.Values))
-		for i, tid := range own.Values {
-			to[i] = threads.Number(tid)
+	for _, own := range []*Index[int64]{c.threads, s.threads, w.nodeThreads} {
+		for _, tid := range own.Values {
+			threads.Number(tid)
 		}
-		return to
 	}
-	ofCalls, ofRanges, ofNodes := number(c.threads), number(s.threads), number(w.nodeThreads)
+	renumber := func(own *Index[int64], thread *int32) { *thread = threads.Number(own.Values[*thread]) }
 	for i := range rec.Launches {
-		rec.Launches[i].Thread = ofCalls[rec.Launches[i].Thread]
+		renumber(c.threads, &rec.Launches[i].Thread)
 	}
 	for i := range rec.Ranges {
 		r := &rec.Ranges[i]
-		if r.Thread = ofRanges[r.Thread]; r.End == openEnd {
+		if renumber(s.threads, &r.Thread); r.End == openEnd {
 			r.End = max(rec.End, r.Start)
 		}
 	}
 	for i := range rec.GraphNodes {
-		rec.GraphNodes[i].Thread = ofNodes[rec.GraphNodes[i].Thread]
+		renumber(w.nodeThreads, &rec.GraphNodes[i].Thread)
 	}
 	for _, tid := range threads.Values {
 		rec.Threads = append(rec.Threads, Thread{ID: tid, Process: w.processes.Number(tid & processMask)})
 	}
 	rec.Processes, rec.Devices, rec.Streams = w.processes.Values, w.devices.Values, w.streams.Values
 	return rec
+}
+
+// executions visits all that ran on the GPU: its device, its correlation id, when it began, and
+// the launch that it gets.
+func (r *Recording) executions(w *work, visit func(device int32, id uint32, start int64, launch *int32)) {
+	for i := range r.Kernels {
+		k := &r.Kernels[i]
+		visit(k.Device, w.correlations[i], k.Start, &k.Launch)
+	}
+	for i := range r.Graphs {
+		g := &r.Graphs[i]
+		visit(g.Device, correlationOf(g.Correlation, true), g.Start, &g.Launch)
+	}
 }
 
 // joinLaunches gives executions their launches, and leaves out the launches of nothing.
@@ -287,24 +298,14 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 		}
 	}
 	number := make([]int32, len(c.list)) // of launches, from 1 on
-	find := func(device int32, correlation uint32, start int64) int32 {
-		if of[device] == nil || correlation == noCorrelation {
-			return -1
+	r.executions(w, func(device int32, id uint32, start int64, launch *int32) {
+		*launch = -1
+		if p := of[device]; p != nil && id != noCorrelation {
+			if *launch = c.find(p, id, start); *launch >= 0 {
+				number[*launch] = 1
+			}
 		}
-		at := c.find(of[device], correlation, start)
-		if at >= 0 {
-			number[at] = 1
-		}
-		return at
-	}
-	for i := range r.Kernels {
-		k := &r.Kernels[i]
-		k.Launch = find(k.Device, w.correlations[i], k.Start)
-	}
-	for i := range r.Graphs {
-		g := &r.Graphs[i]
-		g.Launch = find(g.Device, correlationOf(g.Correlation, true), g.Start)
-	}
+	})
 	for process, p := range c.byID {
 		for i, l := range p.order {
 			id := c.correlations[l]
@@ -324,14 +325,9 @@ func (r *Recording) joinLaunches(w *work, c *calls) {
 			number[i] = int32(len(r.Launches))
 		}
 	}
-	for i := range r.Kernels {
-		if k := &r.Kernels[i]; k.Launch >= 0 {
-			k.Launch = number[k.Launch] - 1
+	r.executions(w, func(_ int32, _ uint32, _ int64, launch *int32) {
+		if *launch >= 0 {
+			*launch = number[*launch] - 1
 		}
-	}
-	for i := range r.Graphs {
-		if g := &r.Graphs[i]; g.Launch >= 0 {
-			g.Launch = number[g.Launch] - 1
-		}
-	}
+	})
 }
