@@ -44,27 +44,36 @@ func (db *database) stream(ctx context.Context, t table) error {
 // texts are what the registered strings of an export mean, by id. Only those that occur are
 // read: their table may hold millions.
 type texts[T any] struct {
-	ctx  context.Context
-	db   *database
-	mean func(text string, known bool) T // known is false for an id without a row
-	seen map[int64]T
-}
-
-func textsOf[T any](ctx context.Context, db *database, mean func(string, bool) T) texts[T] {
-	return texts[T]{ctx, db, mean, map[int64]T{}}
-}
-
-func (t texts[T]) of(id int64) (T, error) {
-	v, ok := t.seen[id]
-	if ok {
-		return v, nil
+	ctx    context.Context
+	db     *database
+	mean   func(text string, known bool) T // known is false for an id without a row
+	seen   map[int64]T
+	recent [256]struct { // by the last bits of the id, plus 1
+		id   int64
+		text T
 	}
-	text, known := fmt.Sprintf("string %d (not in the export)", id), false
-	err := t.db.rows(t.ctx, stringTable, []string{"value"}, fmt.Sprintf(" WHERE id = %d", id), func(row []string) {
-		text, known = row[0], true
-	})
-	t.seen[id] = t.mean(text, known)
-	return t.seen[id], err
+}
+
+func textsOf[T any](ctx context.Context, db *database, mean func(string, bool) T) *texts[T] {
+	return &texts[T]{ctx: ctx, db: db, mean: mean, seen: map[int64]T{}}
+}
+
+func (t *texts[T]) of(id int64) (_ T, err error) {
+	r := &t.recent[uint8(id)]
+	if r.id == id+1 && id >= 0 {
+		return r.text, nil
+	}
+	v, ok := t.seen[id]
+	if !ok {
+		text, known := fmt.Sprintf("string %d (not in the export)", id), false
+		err = t.db.rows(t.ctx, stringTable, []string{"value"}, fmt.Sprintf(" WHERE id = %d", id), func(row []string) {
+			text, known = row[0], true
+		})
+		v = t.mean(text, known)
+		t.seen[id] = v
+	}
+	r.id, r.text = id+1, v
+	return v, err
 }
 
 // workTables are the tables of what ran on the GPU: kernels, whole graphs, and the creations

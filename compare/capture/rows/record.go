@@ -31,6 +31,9 @@ var sizes = func() (list [0x80]int) {
 	return list
 }()
 
+// drops are the bits that belong to what follows an integer, by type, when 8 bytes are read.
+var drops = [typeLong + 1]uint{0, 56, 48, 40, 32, 16, 0}
+
 func newDecoder(t *table) *decoder {
 	d := &decoder{row: t.newRow()}
 	for i, c := range t.columns {
@@ -51,7 +54,8 @@ func (d *decoder) decode(record []byte, length int) error {
 		return errFallback
 	}
 	end := int(size) // of the header
-	d.row.clear()
+	row := d.row
+	row.clear()
 	value := end // where the next one begins
 	for i, to := range d.to {
 		if at == end { // the row is older than the column
@@ -71,10 +75,14 @@ func (d *decoder) decode(record []byte, length int) error {
 			}
 			kind, value = long, value+int(long-typeBlob)/2
 		}
-		if to == unread {
+		switch {
+		case to == unread:
 			continue
-		}
-		if value > length || !d.row.take(to, kind, record[begin:], value-begin) {
+		case to >= 0 && kind-1 < typeLong && value <= length: // mostly
+			row.integers[to] = int64(binary.BigEndian.Uint64(record[begin:])) >> (drops[kind] % 64)
+			row.null &^= 1 << to
+			continue
+		case value > length || !row.take(to, kind, record[begin:], value-begin):
 			return errFallback
 		}
 	}
@@ -84,16 +92,14 @@ func (d *decoder) decode(record []byte, length int) error {
 	return nil
 }
 
-// take sets a column to the value of a size at the beginning of b. It is false for a value of
-// another type than is asked for, which SQLite converts.
+// take sets a column to NULL, 0, 1, or the text of a size at the beginning of b. It is false for a
+// value of another type than is asked for, which SQLite converts.
 func (r *Row) take(to int, kind uint64, b []byte, size int) bool {
 	switch {
 	case kind == typeNull:
 	case to == toText:
 		r.text, r.hasText = b[:size], true
 		return kind >= typeText && kind%2 == 1
-	case kind <= typeLong:
-		r.set(to, int64(binary.BigEndian.Uint64(b))>>(uint(64-8*size)%64))
 	case kind == typeZero || kind == typeOne:
 		r.set(to, int64(kind-typeZero))
 	default:
