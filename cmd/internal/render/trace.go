@@ -39,7 +39,7 @@ func Trace(t *trace.Trace, given string) output.Document {
 
 // unevenLayers are the layers with the largest loss, by time and, where it is recorded, by load.
 func unevenLayers(t *trace.Trace) *table.Table {
-	out := table.New("", "", "layer:count, worst_rank:count=slowest rank, time:ratio=time (max/mean), "+
+	out := table.New("imbalance", "", "layer:count, worst_rank:count=slowest rank, time:ratio=time (max/mean), "+
 		"load:ratio=load (max/mean), loss_ns=loss per step").LeadBy("loss_ns")
 	load := map[router.OptInt]router.Number{}
 	for _, r := range t.Imbalance {
