@@ -11,305 +11,82 @@ const module = "github.com/moebalance/moebalance/"
 
 // imports is every arrow between our packages. They only run down: what a package
 // imports stands below it.
-var imports = map[string][]string{
-	"cmd/internal/flags": {
-		"router/input",
-	},
-	"cmd/internal/output": {
-		"router",
-		"router/shown",
-		"router/table",
-	},
-	"cmd/internal/progress": {
-		"router/quantity",
-		"router/shown",
-	},
-	"cmd/internal/render": {
-		"cmd/internal/output",
-		"cmd/internal/progress",
-		"compare/answer",
-		"compare/bench",
-		"compare/bench/launch",
-		"compare/bench/metrics",
-		"compare/counts",
-		"compare/diff",
-		"compare/gain",
-		"compare/imbalance",
-		"compare/trace",
-		"compare/trace/wait",
-		"compare/place",
-		"compare/source",
-		"logits",
-		"router",
-		"router/plan",
-		"router/quantity",
-		"router/table",
-	},
-	"cmd/internal/target": {
-		"router/draft",
-		"router/quantity",
-	},
-	"cmd/internal/workload": {
-		"compare/bench/control",
-		"logits",
-		"logits/safetensors",
-		"router",
-		"router/quantity",
-	},
-	"cmd/moebalance": {
-		"cmd/internal/flags",
-		"cmd/internal/output",
-		"cmd/internal/progress",
-		"cmd/internal/render",
-		"cmd/internal/target",
-		"cmd/internal/workload",
-		"compare/answer",
-		"compare/answer/caveat",
-		"compare/bench",
-		"compare/bench/control",
-		"compare/bench/dataset",
-		"compare/bench/launch",
-		"compare/bench/metrics",
-		"compare/bench/points",
-		"compare/counts",
-		"compare/diff",
-		"compare/gain",
-		"compare/imbalance",
-		"compare/trace",
-		"compare/capture",
-		"compare/place",
-		"compare/source",
-		"logits",
-		"logits/hook",
-		"plots",
-		"plots/page",
-		"router",
-		"router/input",
-		"router/plan",
-		"router/quantity",
-		"router/shown",
-		"testdata",
-	},
-	"compare/answer": {
-		"compare/answer/caveat",
-		"compare/bench/launch",
-		"compare/counts",
-		"compare/diff",
-		"compare/gain",
-		"compare/imbalance",
-		"compare/trace",
-		"compare/trace/wait",
-		"compare/place",
-		"logits",
-		"router",
-		"router/quantity",
-	},
-	"compare/answer/caveat": {
-		"router",
-		"router/quantity",
-	},
-	"compare/bench": {
-		"compare/bench/control",
-		"compare/bench/difference",
-		"compare/bench/evidence",
-		"compare/bench/launch",
-		"compare/bench/metrics",
-		"compare/bench/points",
-		"compare/bench/proof",
-		"compare/gain",
-		"router",
-		"router/input",
-		"router/quantity",
-		"router/shown",
-	},
-	"compare/bench/control": {
-		"router/draft",
-		"router/input",
-	},
-	"compare/bench/dataset": nil,
-	"compare/bench/difference": {
-		"compare/bench/launch",
-		"compare/gain",
-		"router/shown",
-	},
-	"compare/bench/evidence": {
-		"compare/gain",
-		"router",
-		"router/input",
-		"router/quantity",
-		"router/shown",
-	},
-	"compare/bench/launch": {
-		"router",
-		"router/input",
-		"router/shown",
-	},
-	"compare/bench/metrics": {
-		"compare/gain",
-		"router",
-		"router/input",
-		"router/quantity",
-	},
-	"compare/bench/points": {
-		"compare/gain",
-		"router",
-		"router/input",
-	},
-	"compare/bench/proof": {
-		"compare/bench/evidence",
-		"compare/bench/metrics",
-		"compare/gain",
-		"router",
-		"router/quantity",
-	},
-	"compare/counts": {
-		"compare/counts/tensor",
-		"compare/imbalance",
-		"logits/safetensors",
-		"router",
-		"router/chance",
-		"router/input",
-		"router/quantity",
-	},
-	"compare/counts/tensor": {
-		"logits/safetensors",
-	},
-	"compare/diff": {
-		"compare/gain",
-		"compare/imbalance",
-		"compare/trace",
-		"compare/kernel",
-		"compare/kernel/ranges",
-		"compare/trace/wait",
-		"compare/stats",
-		"router",
-		"router/quantity",
-	},
-	"compare/gain": {
-		"compare/stats",
-		"router",
-		"router/quantity",
-	},
-	"compare/imbalance": {
-		"compare/stats",
-		"router",
-	},
-	"compare/trace": {
-		"compare/imbalance",
-		"compare/capture",
-		"compare/steps",
-		"compare/kernel",
-		"compare/kernel/ranges",
-		"compare/trace/wait",
-		"router",
-		"router/input",
-		"router/quantity",
-	},
-	"compare/capture": {
-		"compare/capture/rows",
-		"router",
-		"router/input",
-	},
-	"compare/capture/rows": nil,
-	"compare/steps":        nil,
-	"compare/kernel": {
-		"compare/steps",
-		"router",
-	},
-	"compare/kernel/ranges": {
-		"compare/kernel",
-		"router",
-	},
-	"compare/trace/wait": {
-		"compare/kernel",
-		"compare/stats",
-		"router",
-	},
-	"compare/place": {
-		"compare/counts",
-		"compare/gain",
-		"compare/imbalance",
-		"compare/trace",
-		"router",
-		"router/input",
-		"router/placement",
-		"router/quantity",
-	},
-	"compare/source": {
-		"compare/answer/caveat",
-		"compare/bench",
-		"compare/bench/control",
-		"compare/bench/launch",
-		"compare/bench/metrics",
-		"compare/bench/proof",
-		"compare/counts",
-		"compare/diff",
-		"compare/gain",
-		"compare/imbalance",
-		"compare/trace",
-		"compare/capture",
-		"compare/kernel",
-		"compare/kernel/ranges",
-		"compare/place",
-		"logits",
-		"logits/safetensors",
-		"router",
-		"router/input",
-		"router/quantity",
-	},
-	"compare/stats": nil,
-	"logits": {
-		"logits/safetensors",
-		"router",
-		"router/draft",
-		"router/input",
-		"router/plan",
-		"router/quantity",
-	},
-	"logits/hook": nil,
-	"logits/safetensors": {
-		"router/input",
-		"router/quantity",
-	},
-	"plots": {
-		"compare/gain",
-		"compare/imbalance",
-		"compare/trace",
-		"compare/place",
-		"router",
-		"router/quantity",
-		"router/shown",
-	},
-	"plots/page": {
-		"compare/answer",
-		"compare/bench/launch",
-		"compare/diff",
-		"compare/gain",
-		"compare/source",
-		"plots",
-		"router", "router/quantity",
-		"router/shown",
-		"router/table",
-	},
-	"router": nil,
-	"router/chance": {
-		"router",
-	},
-	"router/draft": nil,
-	"router/input": nil,
-	"router/placement": {
-		"router",
-	},
-	"router/plan": {
-		"router",
-	},
-	"router/quantity": nil,
-	"router/shown":    nil,
-	"router/table": {
-		"router/quantity",
-		"router/shown",
-	},
+var imports = map[string][]string{}
+
+func init() {
+	for line := range strings.Lines(strings.ReplaceAll(drawing, "\n    ", " ")) {
+		pkg, below, _ := strings.Cut(line, ":")
+		imports[strings.TrimSpace(pkg)] = strings.Fields(below)
+	}
+	delete(imports, "")
 }
+
+// drawing has a line for each package, "package: what it imports"; lines that go on are indented.
+const drawing = `
+cmd/internal/flags: router/input
+cmd/internal/output: router router/shown router/table
+cmd/internal/progress: router/quantity router/shown
+cmd/internal/render: cmd/internal/output cmd/internal/progress compare/answer compare/bench compare/bench/launch
+    compare/bench/metrics compare/counts compare/diff compare/gain compare/imbalance compare/trace compare/trace/wait
+    compare/place compare/source logits router router/plan router/quantity router/table
+cmd/internal/target: router/draft router/quantity
+cmd/internal/workload: compare/bench/control logits logits/safetensors router router/quantity
+cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd/internal/render cmd/internal/target
+    cmd/internal/workload compare/answer compare/answer/caveat compare/bench compare/bench/control
+    compare/bench/dataset compare/bench/launch compare/bench/metrics compare/bench/points compare/counts compare/diff
+    compare/gain compare/imbalance compare/trace compare/capture compare/place compare/source logits logits/hook plots
+    plots/page router router/input router/plan router/quantity router/shown testdata
+compare/answer: compare/answer/caveat compare/bench/launch compare/counts compare/diff compare/gain compare/imbalance
+    compare/trace compare/trace/wait compare/place logits router router/quantity
+compare/answer/caveat: router router/quantity
+compare/bench: compare/bench/control compare/bench/difference compare/bench/evidence compare/bench/launch
+    compare/bench/metrics compare/bench/points compare/bench/proof compare/gain router router/input router/quantity
+    router/shown
+compare/bench/control: router/draft router/input
+compare/bench/dataset:
+compare/bench/difference: compare/bench/launch compare/gain router/shown
+compare/bench/evidence: compare/gain router router/input router/quantity router/shown
+compare/bench/launch: router router/input router/shown
+compare/bench/metrics: compare/gain router router/input router/quantity
+compare/bench/points: compare/gain router router/input
+compare/bench/proof: compare/bench/evidence compare/bench/metrics compare/gain router router/quantity
+compare/counts: compare/counts/tensor compare/imbalance logits/safetensors router router/chance router/input
+    router/quantity
+compare/counts/tensor: logits/safetensors
+compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compare/kernel/ranges compare/trace/wait
+    compare/stats router router/quantity
+compare/gain: compare/stats router router/quantity
+compare/imbalance: compare/stats router
+compare/trace: compare/imbalance compare/capture compare/steps compare/kernel compare/kernel/ranges compare/trace/wait
+    router router/input router/quantity
+compare/capture: compare/capture/rows router router/input
+compare/capture/rows:
+compare/steps:
+compare/kernel: compare/steps router
+compare/kernel/ranges: compare/kernel router
+compare/trace/wait: compare/kernel compare/stats router
+compare/place: compare/counts compare/gain compare/imbalance compare/trace router router/input router/placement
+    router/quantity
+compare/source: compare/answer/caveat compare/bench compare/bench/control compare/bench/launch compare/bench/metrics
+    compare/bench/proof compare/counts compare/diff compare/gain compare/imbalance compare/trace compare/capture
+    compare/kernel compare/kernel/ranges compare/place logits logits/safetensors router router/input router/quantity
+compare/stats:
+logits: logits/safetensors router router/draft router/input router/plan router/quantity
+logits/hook:
+logits/safetensors: router/input router/quantity
+plots: compare/gain compare/imbalance compare/trace compare/place router router/quantity router/shown
+plots/page: compare/answer compare/bench/launch compare/diff compare/gain compare/source plots router router/quantity
+    router/shown router/table
+router:
+router/chance: router
+router/draft:
+router/input:
+router/placement: router
+router/plan: router
+router/quantity:
+router/shown:
+router/table: router/quantity router/shown
+`
 
 func TestArrowsAreThoseDrawn(t *testing.T) {
 	if testing.Short() {

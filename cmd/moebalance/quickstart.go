@@ -72,7 +72,7 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 	}
 	fmt.Fprintf(stderr, "done in %.0f s\n\n", time.Since(begun).Seconds())
 	fmt.Fprintf(&found, "\npage: %s\n\n", filepath.Join(dir, "report.html"))
-	found.WriteString(render.TourNext(again, exec.LookPath))
+	found.WriteString(render.TourNext(again))
 	_, err = io.WriteString(stdout, found.String())
 	return err
 }

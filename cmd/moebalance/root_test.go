@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -183,22 +182,6 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// Every verb with tables can complete their names.
-func TestEveryTableIsCompleted(t *testing.T) {
-	each(rootCmd(), func(c *cobra.Command) {
-		if c.Flags().Lookup("table") == nil {
-			return
-		}
-		names, ok := c.GetFlagCompletionFunc("table")
-		if !ok {
-			t.Fatalf("%s: --table has no completion", c.CommandPath())
-		}
-		if values, _ := names(c, nil, ""); len(values) == 0 || slices.Contains(values, "") {
-			t.Errorf("%s: tables %q", c.CommandPath(), values)
-		}
-	})
-}
-
 func each(c *cobra.Command, do func(*cobra.Command)) {
 	do(c)
 	for _, sub := range c.Commands() {
@@ -251,136 +234,4 @@ func TestHelpExamples(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Root help says what to start with.
-func TestHelpIsGrouped(t *testing.T) {
-	out, _, _ := invoke(t.Context(), "--help")
-	for _, want := range []string{"Start with one of these:", "completion bash", "\nRead what engines recorded:\n",
-		"\n  trace "} {
-		if !strings.Contains(out, want) {
-			t.Errorf("--help: no %q in\n%s", want, out)
-		}
-	}
-}
-
-// The examples that --help shows of verbs that only read do what they say, where their inputs are here.
-func TestHelpExamplesRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many commands; each verb has tests of its own")
-	}
-	data, err := filepath.Abs("../../testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(t.TempDir())
-	if err := os.Symlink(data, "testdata"); err != nil {
-		t.Fatal(err)
-	}
-	ran := 0
-	each(rootCmd(), func(c *cobra.Command) {
-		lines := strings.Split(c.Example, "\n")
-		for _, line := range lines[:min(3, len(lines))] {
-			words := strings.Fields(line)
-			if !strings.Contains(line, "testdata/") || words[0] != "moebalance" {
-				continue
-			}
-			var args []string
-			for _, word := range words[1:] {
-				if files, _ := filepath.Glob(word); files != nil { // as the shell would
-					args = append(args, files...)
-				} else {
-					args = append(args, strings.Trim(word, "'"))
-				}
-			}
-			ran++
-			stdout, stderr, code := invoke(t.Context(), args...)
-			if code != exitDone {
-				t.Errorf("%s: exit %d, %s", line, code, stderr)
-			}
-			if c.Name() == "place" && strings.Contains(stdout, "Not enough evidence") {
-				t.Errorf("%s shows no evidence:\n%s", line, stdout)
-			}
-		}
-	})
-	if ran < 10 {
-		t.Errorf("%d examples ran", ran)
-	}
-}
-
-// A result written with -o is whole, and a failed one leaves nothing.
-func TestOutputFileIsWholeOrAbsent(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "trace.json")
-	if out, stderr, code := invoke(t.Context(), "trace", "--format", "json", "-o", path,
-		loop+"normal.sqlite"); code != exitDone || out != "" {
-		t.Fatalf("exit %d, stdout %q, stderr %q", code, out, stderr)
-	}
-	written, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if direct, _, _ := invoke(t.Context(), "trace", "--format", "json",
-		loop+"normal.sqlite"); direct != string(written) {
-		t.Error("the file differs from what stdout gets")
-	}
-	if _, _, code := invoke(t.Context(), "trace", "--format", "csv", "--table", "nope", "-o",
-		filepath.Join(dir, "no.csv"), loop+"normal.sqlite"); code != exitUsage {
-		t.Errorf("unknown table: exit %d", code)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v", entries, err)
-	}
-}
-
-// One of something is in the singular, whatever verb says it.
-func TestOneIsSingular(t *testing.T) {
-	dir := t.TempDir()
-	plural := regexp.MustCompile(
-		`(?m)(?:^|[^\d.,+×-])\b1 (?:complete |graph |replayed |batch |idle |rank )?(?:arguments|batches|cases|entries|experts|files|kernels|launches|layers|lines|models|pairs|ranges|ranks|requests|sizes|steps|tokens)\b`)
-	one := fixtures + "gptoss-ep4-ranks/"
-	for _, args := range [][]string{
-		{"models", "gpt-oss-20b"},
-		{"trace", fixtures + "gptoss-graph/node-normal.sqlite"},
-		{"trace", fixtures + "gptoss-graph/graph-normal.sqlite"},
-		{"trace", "--counts", one + "counts-normal", one + "normal.rank0.sqlite"},
-		{"compare", "--trust-arms", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
-		{"compare", writeReports(t, "normal.jsonl", recordedLaunches(t, false)[0]),
-			writeReports(t, "perfect.jsonl", recordedLaunches(t, true)[0])},
-		{"counts", fixtures + "counts/engine.log"},
-		{"report", "--title", "x", one + "normal.rank0.sqlite", one + "perfect.rank0.sqlite"},
-		{"bench", "dataset", "--num-requests", "1", "--input-mean", "1", "--output-mean", "1"},
-		{"bench", "--pairs", "6", "--campaign", filepath.Join(dir, "campaign"), "--", script(t, engine(100, 120))},
-		{"logits", "generate", "--model", "e4k1", "--ep", "1", "--tokens", "1", "--cache",
-			filepath.Join(dir, "cache")},
-		{"logits", "verify", filepath.Join(dir, "cache")},
-		{"logits", "list", filepath.Join(dir, "cache")},
-		{"logits", "plans", "--model", "e4k1", "--ep", "1", "--tokens", "1"},
-		{"workload", "--ranks", "1", "--tokens", "1", "--steps", "1"},
-		{"trace", "--rank", "one"}, {"compare", "x"}, // one line of error each
-	} {
-		stdout, stderr, _ := invoke(t.Context(), args...)
-		if bad := plural.FindAllString(stdout+stderr, -1); bad != nil {
-			t.Errorf("%v says %q", args, bad)
-		}
-		if stdout+stderr == "" {
-			t.Errorf("%v says nothing", args)
-		}
-	}
-}
-
-// A list of sizes may hold ranges.
-func TestRangesOfSizes(t *testing.T) {
-	out, stderr, code := invoke(t.Context(), "logits", "plans", "--model", "e8k1", "--ep", "2-4:2",
-		"--tokens", "1-3,8", "--plans", "diagonal", "--format", "csv")
-	var cases []string
-	for line := range strings.Lines(out) {
-		ranks, rest, _ := strings.Cut(line, ",")
-		tokens, _, _ := strings.Cut(rest, ",")
-		cases = append(cases, ranks+"×"+tokens)
-	}
-	if want := "2×1 2×2 2×3 2×8 4×1 4×2 4×3 4×8"; code != exitDone || strings.Join(cases[1:], " ") != want {
-		t.Errorf("exit %d, %s, %s", code, cases, stderr)
-	}
 }

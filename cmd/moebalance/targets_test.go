@@ -322,18 +322,6 @@ func TestOutputsSpareCommandsAndPatterns(t *testing.T) {
 	}
 }
 
-// A pipe and a device are written, whatever else the line names.
-func TestOutputsReachDevices(t *testing.T) {
-	for _, device := range []string{os.DevNull} {
-		if _, stderr, code := invoke(t.Context(), "models", "-o", device); code != exitDone {
-			t.Errorf("%s: exit %d, %s", device, code, stderr)
-		}
-		if info, err := os.Stat(device); err != nil || info.Mode().IsRegular() {
-			t.Errorf("%s became %v, %v", device, info, err)
-		}
-	}
-}
-
 // A campaign that comes to nothing leaves the folder that it was given, and one
 // with launches of somebody else is not touched.
 func TestBenchLeavesFoldersOfOthers(t *testing.T) {
@@ -410,22 +398,5 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 				t.Errorf("%s: exit %d, %s", line, code, stderr)
 			}
 		}
-	}
-}
-
-// What a killed writer left beside an output goes with the next output; nothing else does.
-func TestDraftsOfTheKilledGo(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, name := range []string{".moebalance-0123456789abcdef", ".moebalance-notes", ".moebalance-quickstart"} {
-		if err := os.WriteFile(name, []byte("half"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, stderr, code := invoke(t.Context(), "models", "-o", "result"); code != exitDone {
-		t.Fatal(stderr)
-	}
-	left, err := filepath.Glob(".moebalance-*")
-	if err != nil || !slices.Equal(left, []string{".moebalance-notes", ".moebalance-quickstart"}) {
-		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -115,12 +115,3 @@ func TestWorkloadExitCodes(t *testing.T) {
 		}
 	}
 }
-
-func TestWorkloadInterrupted(t *testing.T) {
-	ctx, stop := context.WithCancel(context.Background())
-	stop()
-	var out, errs bytes.Buffer
-	if code := run(ctx, tiny, strings.NewReader(""), &out, &errs); code != exitInterrupted || out.Len() > 0 {
-		t.Errorf("exit %d, stdout %q", code, out.String())
-	}
-}

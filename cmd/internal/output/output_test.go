@@ -130,28 +130,6 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-func TestMarkdownEscapesPipes(t *testing.T) {
-	if got := render(t, Markdown, ""); !strings.Contains(got, `a \| b`) || !strings.Contains(got, "### Phases") {
-		t.Errorf("got\n%s", got)
-	}
-}
-
-func TestJSONIsTheValue(t *testing.T) {
-	want := "{\n  \"note\": \"<a>\",\n  \"schema_version\": 1\n}\n"
-	if got := render(t, JSON, ""); got != want {
-		t.Errorf("got %s", got)
-	}
-}
-
-func TestUnknownTableNamesTheKnownOnes(t *testing.T) {
-	for _, f := range []Format{CSV, Text} {
-		err := Write(&strings.Builder{}, View{Format: f, Table: "nope"}, sample())
-		if err == nil || !strings.Contains(err.Error(), "phases, empty") {
-			t.Errorf("%s: got %v", f, err)
-		}
-	}
-}
-
 // Rows are the fields with the JSON keys of the columns, promoted ones among them, or
 // what a column computes.
 func TestTableOfFields(t *testing.T) {
