@@ -12,34 +12,25 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// CurveSpec is the gain at several loads, ascending.
-type CurveSpec struct {
-	Name, Title, Caption string
-	Points               []gain.PointGain
-	Crossover            *gain.Crossover // nil for none
-	Threshold            float64
-}
-
 // curvePoints is how many points are joined: two are no curve.
 const curvePoints = 3
 
-// GainCurve draws gain against load, which has a logarithmic axis: the estimates with
+// curve draws gain against load, which has a logarithmic axis: the estimates with
 // their intervals, from three points on as a line in a band, the threshold dashed and the
-// crossover as an upright line. Without a gain the error wraps ErrNothing.
-func GainCurve(s CurveSpec) (Figure, error) {
-	f := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: chartHeight}
+// crossover as an upright line.
+func (f Figure) curve(r gain.Result) (Figure, error) {
 	var gains marks
 	ticks := valueNames{}
-	for _, p := range s.Points {
+	for _, p := range r.Points {
 		if p.Value > 0 && p.Gain.Estimate.Defined() {
 			gains.add(math.Log(p.Value), 100*p.Gain.Estimate, 100*p.Gain.Low, 100*p.Gain.High)
 			ticks = append(ticks, plot.Tick{Value: math.Log(p.Value), Label: quantity.Plain(p.Value)})
 		}
 	}
 	if len(ticks) == 0 {
-		return Figure{}, fmt.Errorf("gain curve %q: %w: want at least one point with a gain", s.Name, ErrNothing)
+		return Figure{}, fmt.Errorf("gains: %w: want at least one point with a gain", ErrNothing)
 	}
-	p := newPanel("", s.Points[0].Name, "throughput gain")
+	p := newPanel("", r.Points[0].Name, "throughput gain")
 	p.Add(rules())
 	f.legend = []key{glyphKey("estimate", disc(ink))}
 	interval := lineKey("simultaneous interval", line(blue, 1.2))
@@ -51,11 +42,11 @@ func GainCurve(s CurveSpec) (Figure, error) {
 		f.legend = append(f.legend, interval)
 	}
 	p.Add(gains.points(disc(ink), blue)...)
-	f.threshold(p, s.Threshold, gains.ends())
-	if s.Crossover != nil && s.Crossover.Value.Defined() {
-		at, dotted := math.Log(s.Crossover.Value.Float64()), line(softInk, 1.4, 2, 2)
+	f.threshold(p, r.Threshold, gains.ends())
+	if r.Crossover != nil && r.Crossover.Value.Defined() {
+		at, dotted := math.Log(r.Crossover.Value.Float64()), line(softInk, 1.4, 2, 2)
 		p.Add(&plotter.Line{XYs: plotter.XYs{{X: at, Y: p.Y.Min}, {X: at, Y: p.Y.Max}}, LineStyle: dotted})
-		f.legend = append(f.legend, lineKey("crossover at "+quantity.Digits3(s.Crossover.Value), dotted))
+		f.legend = append(f.legend, lineKey("crossover at "+quantity.Digits3(r.Crossover.Value), dotted))
 	}
 	first, last := ticks[0].Value, ticks[len(ticks)-1].Value
 	pad := max(0.1, (last-first)*0.05)

@@ -78,10 +78,9 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02),
 				High: router.Number(v + 0.02)}})
 	}
-	add(GainCurve(CurveSpec{Name: "curve", Title: "At which load?", Caption: words, Points: points,
-		Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}))
-	add(PairedGain(GainSpec{Name: "gain", Title: "How much?", Caption: words, Unit: "pair", Pairs: pairs,
-		Gain: gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}, Threshold: 0.1}))
+	whole := gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}
+	add(Gains(gain.Result{Points: points, Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}, 0))
+	add(Gains(gain.Result{Pairs: pairs, Gain: whole, Threshold: 0.1}, 0))
 	dose := gain.Dose{Slope: 0.1, Low: 0.05, High: 0.15, Confidence: 0.95, N: 4}
 	layered := place.Result{Placements: []place.Placement{{Plan: place.Plan{Ranks: ranks}}}}
 	for i := range max(2, layers) {
@@ -226,13 +225,12 @@ func TestNothingToDraw(t *testing.T) {
 			return PhaseStacks(StackSpec{Arms: []Stack{{Bars: []string{"0"}, Work: [][]float64{{}}, Wait: []float64{0},
 				Transfer: []float64{0}, Idle: []float64{nan}}}})
 		},
-		"no pairs": func() (Figure, error) { return PairedGain(GainSpec{}) },
+		"no pairs": func() (Figure, error) { return Gains(gain.Result{}, 0) },
 		"no curve": func() (Figure, error) {
-			return GainCurve(CurveSpec{Points: []gain.PointGain{{Value: 1,
-				Gain: gain.Gain{Estimate: router.Undefined()}}}})
+			return Gains(gain.Result{Points: []gain.PointGain{{Value: 1, Gain: gain.Gain{Estimate: router.Undefined()}}}}, 0)
 		},
 		"only incomplete pairs": func() (Figure, error) {
-			return PairedGain(GainSpec{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}})
+			return Gains(gain.Result{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}}, 0)
 		},
 		"no dose":         func() (Figure, error) { return DoseResponse(&gain.Dose{}, "") },
 		"no placement":    func() (Figure, error) { return PlacementLayers(&place.Result{Placements: []place.Placement{{}}}) },

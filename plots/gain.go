@@ -3,6 +3,7 @@ package plots
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 
@@ -11,48 +12,73 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// GainSpec is a gain as it was measured: the gain of each complete pair of launches, or of
-// each launch that holds both arms, and what was estimated from them. All values are
-// fractions: 0.1 is a gain of 10 %.
-type GainSpec struct {
-	Name, Title, Caption string
-	Unit                 string      // what a point is: a pair, a launch or a block
-	Pairs                []gain.Pair // in the order run
-	Gain                 gain.Gain
-	Threshold            float64 // the gain at which imbalance counts as significant
+// Gains draws what a campaign measured: a point for each pair of launches, for each launch that holds both
+// arms, or for each block of the only launch; or the gain at each of several loads. Of an unfinished campaign,
+// which has launches left, the title says so. Without a gain the error wraps ErrNothing.
+func Gains(r gain.Result, left int) (Figure, error) {
+	unit, measured := "pair", quantity.Count(r.Gain.N, "complete pair")+" of launches"
+	pairs := slices.DeleteFunc(slices.Clone(r.Pairs), func(p gain.Pair) bool { return p.Arm != "" })
+	launches := slices.DeleteFunc(slices.Clone(r.Launches), func(l gain.LaunchGain) bool { return l.Arm != "" })
+	switch {
+	case len(launches) == 1: // its blocks alone show its noise
+		unit, measured, pairs = "block", "one launch, with a widened interval", nil
+		for i, b := range launches[0].Blocks {
+			pairs = append(pairs, gain.Pair{Pair: i, Gain: b.Gain, Status: gain.PairComplete})
+		}
+	case len(launches) > 0:
+		unit, measured = "launch", quantity.Count(r.Gain.N, "launch")+", both arms in each"
+	}
+	metric := fmt.Sprintf("%s (%s)", r.Metric.Name, r.Metric.Unit)
+	if r.Metric.Definition != "" { // how it is computed
+		metric += ": " + strings.TrimPrefix(r.Metric.Definition, r.Metric.Name+"/")
+	}
+	f := Figure{Name: "gain", Title: fmt.Sprintf("What did each %s gain?", unit), height: chartHeight,
+		Caption: fmt.Sprintf("Gain of %s over %s; %s; %s.", r.Called(gain.Perfect).Label(), r.Called(gain.Normal).Label(),
+			measured, metric)}
+	if len(r.Points) > 0 {
+		f.Title = "At which load does balance gain?"
+		f.Caption += " The intervals hold together at " + quantity.Confidence(r.SimultaneousConfidence) + "."
+	}
+	if left > 0 { // the figure may be shown without its page
+		f.Title = fmt.Sprintf("No verdict: unfinished, %s left", quantity.Count(left, "launch"))
+	}
+	if len(r.Points) > 0 {
+		return f.curve(r)
+	}
+	return f.pairs(unit, pairs, r)
 }
 
-// PairedGain draws one point per pair, the estimate as a line, its interval as a band, the
-// threshold dashed and zero as a thin line. Without a single pair the error wraps ErrNothing.
-func PairedGain(s GainSpec) (Figure, error) {
-	f, none := Figure{Name: s.Name, Title: s.Title, Caption: s.Caption, height: chartHeight}, router.Undefined()
+// pairs draws one point per unit, the estimate as a line, its interval as a band, the threshold dashed and
+// zero as a thin line.
+func (f Figure) pairs(unit string, list []gain.Pair, r gain.Result) (Figure, error) {
+	none := router.Undefined()
 	var pairs, whole marks
 	var numbers []int
-	for _, p := range s.Pairs {
+	for _, p := range list {
 		if p.Status == gain.PairComplete && p.Gain.Defined() {
 			pairs.add(float64(len(numbers)), 100*p.Gain, none, none)
 			numbers = append(numbers, p.Pair)
 		}
 	}
 	if len(numbers) == 0 {
-		return Figure{}, fmt.Errorf("paired gain %q: %w: want at least one pair", s.Name, ErrNothing)
+		return Figure{}, fmt.Errorf("gains: %w: want at least one %s with a gain", ErrNothing, unit)
 	}
-	p, last := newPanel("", s.Unit+", in the order run", "throughput gain"), float64(len(numbers))-0.5
+	p, last := newPanel("", unit+", in the order run", "throughput gain"), float64(len(numbers))-0.5
 	for _, end := range []float64{-0.5, last} {
-		whole.add(end, 100*s.Gain.Estimate, 100*s.Gain.Low, 100*s.Gain.High)
+		whole.add(end, 100*r.Gain.Estimate, 100*r.Gain.Low, 100*r.Gain.High)
 	}
-	f.legend = []key{glyphKey("one "+s.Unit, disc(ink))}
+	f.legend = []key{glyphKey("one "+unit, disc(ink))}
 	p.Add(rules())
-	if s.Gain.Estimate.Defined() {
+	if r.Gain.Estimate.Defined() {
 		p.Add(whole.band(intervalFill), whole.line(line(blue, 1.6)))
-		f.legend = append(f.legend, lineKey("estimate "+quantity.Change(s.Gain.Estimate), line(blue, 1.6)))
+		f.legend = append(f.legend, lineKey("estimate "+quantity.Change(r.Gain.Estimate), line(blue, 1.6)))
 	}
-	if s.Gain.Low.Defined() && s.Gain.High.Defined() {
-		f.legend = append(f.legend, fillKey(fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(s.Gain.Confidence),
-			quantity.Change(s.Gain.Low), quantity.Change(s.Gain.High)), intervalFill))
+	if r.Gain.Low.Defined() && r.Gain.High.Defined() {
+		f.legend = append(f.legend, fillKey(fmt.Sprintf("%s interval, %s to %s", quantity.Confidence(r.Gain.Confidence),
+			quantity.Change(r.Gain.Low), quantity.Change(r.Gain.High)), intervalFill))
 	}
 	p.Add(pairs.points(disc(ink), ink)...)
-	f.threshold(p, s.Threshold, pairs.ends(), whole.ends())
+	f.threshold(p, r.Threshold, pairs.ends(), whole.ends())
 	p.X.Min, p.X.Max, p.X.Tick.Marker = -0.5, last, indexTicks{labels(numbers), 24}
 	return f, nil
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -11,11 +10,9 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/diff"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // drawing draws a figure; one without data fails with plots.ErrNothing.
@@ -116,15 +113,7 @@ func (p *program) gains(inputs []Input) (out []drawing) {
 		if c.Verdict.Refused() {
 			continue
 		}
-		out = append(out, func() (plots.Figure, error) {
-			s := gainSpec(c)
-			if len(c.Points) > 0 {
-				return plots.GainCurve(plots.CurveSpec{Name: s.Name, Title: "At which load does balance gain?", Points: c.Points,
-					Crossover: c.Crossover, Threshold: c.Threshold, Caption: s.Caption + " The intervals hold together at " +
-						quantity.Confidence(c.SimultaneousConfidence) + "."})
-			}
-			return plots.PairedGain(s)
-		})
+		out = append(out, func() (plots.Figure, error) { return plots.Gains(c.Result, c.Campaign.Left) })
 		if c.Dose != nil {
 			out = append(out, func() (plots.Figure, error) {
 				return plots.DoseResponse(c.Dose, "What does load imbalance cost"+answer.AtPoint(c.Result)+"?")
@@ -132,39 +121,6 @@ func (p *program) gains(inputs []Input) (out []drawing) {
 		}
 	}
 	return out
-}
-
-func gainSpec(c *source.Campaign) plots.GainSpec {
-	s := plots.GainSpec{Name: "gain", Unit: "pair", Gain: c.Gain, Threshold: c.Threshold,
-		Pairs: slices.DeleteFunc(slices.Clone(c.Pairs), func(p gain.Pair) bool { return p.Arm != "" })}
-	measured := quantity.Count(c.Gain.N, "complete pair") + " of launches"
-	launches := slices.DeleteFunc(slices.Clone(c.Launches), func(l gain.LaunchGain) bool { return l.Arm != "" })
-	switch {
-	case len(launches) == 1: // its blocks alone show its noise
-		s.Unit, s.Pairs = "block", nil
-		for i, b := range launches[0].Blocks {
-			s.Pairs = append(s.Pairs, gain.Pair{Pair: i, Gain: b.Gain, Status: gain.PairComplete})
-		}
-		measured = "one launch, with a widened interval"
-	case len(launches) > 0:
-		s.Unit, measured = "launch", quantity.Count(c.Gain.N, "launch")+", both arms in each"
-	}
-	s.Caption = fmt.Sprintf("Gain of %s over %s; %s; %s.", c.Called(gain.Perfect).Label(), c.Called(gain.Normal).Label(),
-		measured, metricLabel(c.Metric))
-	s.Title = fmt.Sprintf("What did each %s gain?", s.Unit)
-	if c.Campaign.Left > 0 { // the figure may be shown without its page
-		s.Title = fmt.Sprintf("No verdict: unfinished, %s left", quantity.Count(c.Campaign.Left, "launch"))
-	}
-	return s
-}
-
-// metricLabel names a metric with its unit and, where known, how it is computed.
-func metricLabel(m gain.Metric) string {
-	text := fmt.Sprintf("%s (%s)", m.Name, m.Unit)
-	if m.Definition != "" {
-		text += ": " + strings.TrimPrefix(m.Definition, m.Name+"/")
-	}
-	return text
 }
 
 // differences are the figures of a comparison: the time of each rank where the page has the traces,

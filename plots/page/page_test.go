@@ -386,35 +386,6 @@ func TestUnfinishedCampaignsHaveNoVerdict(t *testing.T) {
 	}
 }
 
-// Every result survives its own JSON: what a verb wrote gives the page that its
-// value gives.
-func TestReadWhatVerbsWrite(t *testing.T) {
-	normal, perfect := captures(t, "gptoss-ep4-loop/normal.sqlite"), captures(t, "gptoss-ep4-loop/perfect.sqlite")
-	compared := diff.Compare(normal, perfect)
-	for _, c := range []struct {
-		in    source.Item
-		value any
-	}{
-		{source.Item{Name: "x", Trace: normal}, normal},
-		{source.Item{Name: "x", Campaign: campaign(0.2)}, campaign(0.2)},
-		{source.Item{Name: "x", Compared: &compared}, compared},
-		{source.Item{Name: "x", Cache: cache()}, cache()},
-	} {
-		b, err := json.Marshal(c.value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := source.ParseResult("x", b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, want := page(t, c.in)
-		if _, got := page(t, in); got != want {
-			t.Errorf("a %T changes on its way through JSON", c.value)
-		}
-	}
-}
-
 // Whatever Read accepts, New and Write take without a panic, and the page stays
 // well-formed and alone.
 func FuzzRead(f *testing.F) {
