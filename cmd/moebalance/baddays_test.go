@@ -163,36 +163,6 @@ func TestPipesDevicesAndSockets(t *testing.T) {
 	all.Wait()
 }
 
-// A pipe that a program writes to is read, and one that a program reads is written.
-func TestPipesThatAreHeld(t *testing.T) {
-	dir := t.TempDir()
-	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
-	if err := errors.Join(syscall.Mkfifo(in, 0o600), syscall.Mkfifo(out, 0o600)); err != nil {
-		t.Skip(err)
-	}
-	text, err := os.ReadFile(fixtures + "../router/presets/mixtral-8x7b.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan []byte, 1)
-	go func() {
-		if f, err := os.OpenFile(in, os.O_WRONLY, 0); err == nil {
-			f.Write(text)
-			f.Close()
-		}
-	}()
-	go func() {
-		text, _ := os.ReadFile(out)
-		got <- text
-	}()
-	if _, stderr, code := invoke(t.Context(), "models", in, "-o", out); code != exitDone {
-		t.Fatalf("exit %d, %s", code, stderr)
-	}
-	if text := <-got; !bytes.Contains(text, []byte("8")) {
-		t.Errorf("read %q", text)
-	}
-}
-
 // writers write OUT, as OLD did before.
 var writers = []struct{ old, new string }{
 	{"models -o OUT", "models --format json -o OUT"},
@@ -323,37 +293,6 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// Two processes write one output, and it is whole; a reader that leaves early ends the
-// program without a word, as it ends others.
-func TestProcessesBesideEachOther(t *testing.T) {
-	t.Chdir(t.TempDir())
-	args := arguments("trace LOOP --format json -o OUT", "out")
-	a, b := program(t, args...), program(t, args...)
-	if err := errors.Join(a.Start(), b.Start(), a.Wait(), b.Wait()); err != nil {
-		t.Fatal(err)
-	}
-	both, err := os.ReadFile("out")
-	want, _, _ := invoke(t.Context(), arguments("trace LOOP --format json", "")...)
-	if err != nil || string(both) != want {
-		t.Errorf("two writers left %d bytes, want %d (%v)", len(both), len(want), err)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Close() // before the first byte
-	c := program(t, arguments("trace LOOP --format json", "")...)
-	c.Stdout = w
-	var said bytes.Buffer
-	c.Stderr = &said
-	_ = c.Run()
-	w.Close()
-	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() ||
-		status.Signal() != syscall.SIGPIPE || said.Len() > 0 {
-		t.Errorf("a closed pipe: %v, %q; want the end by SIGPIPE, and silence", c.ProcessState, &said)
-	}
-}
-
 // Files and folders of any name are read and written, and an error about one is one line
 // of UTF-8.
 func TestOddPaths(t *testing.T) {
@@ -415,35 +354,6 @@ func TestOddPaths(t *testing.T) {
 				t.Errorf("%.60q: exit %d, %.300q", args, code, stderr)
 			}
 		}
-	}
-}
-
-// A folder of files that are something else is gone through, and told in a line that does
-// not grow with them.
-func TestFolderOfManyFiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("makes 500 files")
-	}
-	t.Chdir(t.TempDir())
-	if err := os.Mkdir("many", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 500 {
-		if err := os.WriteFile(fmt.Sprintf("many/%05d.txt", i), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, stderr, code := invoke(t.Context(), "counts", "many"); code != exitFailed ||
-		strings.Count(stderr, "\n") != 1 || len(stderr) > 1000 {
-		t.Errorf("exit %d, %.2000s", code, stderr)
-	}
-	text, err := os.ReadFile(absolute + "gptoss-ep4-loop/normal.sqlite")
-	if err := errors.Join(err, os.WriteFile("many/run.sqlite", text, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	if stdout, stderr, code := invoke(t.Context(), "trace", "many"); code != exitDone ||
-		!strings.Contains(stdout, "normal arm") || len(stderr) > 1000 {
-		t.Errorf("exit %d, %.2000s", code, stderr)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/source"
 )
 
 // invoke runs the program and returns what it printed and its exit code.
@@ -199,34 +198,6 @@ echo "{\"perfect_router\":$perfect,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_pe
 	}
 }
 
-// Each campaign has eight pairs and an order of its own, unless told otherwise.
-func TestBenchDrawsItsSeed(t *testing.T) {
-	t.Chdir(t.TempDir())
-	seeds := make(map[uint64]bool)
-	for _, folder := range []string{"a", "b"} {
-		stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--campaign", folder, "--format", "json", "--",
-			script(t, engine(100, 120)))
-		var r source.Campaign
-		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitDone || len(r.Pairs) != 8 {
-			t.Fatalf("exit %d, %v, %s, %d pairs", code, err, stderr, len(r.Pairs))
-		}
-		seeds[r.Campaign.Seed] = true
-	}
-	if len(seeds) != 2 {
-		t.Errorf("two campaigns have the seeds %v", seeds)
-	}
-}
-
-// A wait between launches is announced, so that nobody takes it for a hang.
-func TestBenchTellsOfWaits(t *testing.T) {
-	t.Chdir(t.TempDir())
-	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--cool-down", "1ms", "--",
-		script(t, engine(100, 120)))
-	if code != exitDone || strings.Count(stderr, ": begins in 1ms\n") != 11 {
-		t.Errorf("exit %d, %q", code, stderr)
-	}
-}
-
 // What proof is possible is said before the first launch.
 func TestBenchNamesTheProofToCome(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -235,16 +206,6 @@ func TestBenchNamesTheProofToCome(t *testing.T) {
 	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first,
 		"none unless the report states its routing; give --counts or --proof") {
 		t.Errorf("the first line is %q", first)
-	}
-}
-
-// A threshold of none is none, not the default.
-func TestBenchThresholdOfNone(t *testing.T) {
-	t.Chdir(t.TempDir())
-	stdout, stderr, code := invoke(t.Context(), "bench", "-q", "--pairs", "6", "--threshold", "0%", "--",
-		script(t, engine(100, 105)))
-	if code != exitDone || !strings.HasPrefix(stdout, "Balanced routing is 5.0 % faster.\nimbalance significant") {
-		t.Errorf("exit %d, %q, %q", code, stderr, stdout)
 	}
 }
 
@@ -262,17 +223,6 @@ func TestBenchStopsWhenArmsCannotBeCompared(t *testing.T) {
 	if _, stderr, _ = invoke(t.Context(), "bench", "--resume", "c", "--keep-going"); strings.Count(stderr,
 		"] launch ") != 10 {
 		t.Errorf("--keep-going launched\n%s\nwant the other 10", stderr)
-	}
-}
-
-// A launcher that drops the variable is warned of once, and found out by the
-// proof.
-func TestBenchWarnsOfLaunchers(t *testing.T) {
-	t.Chdir(t.TempDir())
-	_, stderr, code := invoke(t.Context(), "bench", "--pairs", "6", "--campaign", "c", "--", "env", "-i", "sh",
-		script(t, engine(100, 120)))
-	if code != exitNotComparable || strings.Count(stderr, "warning: env -i drops ENABLE_PERFECT_ROUTER") != 1 {
-		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
@@ -299,31 +249,6 @@ func TestBenchInterruptAndResume(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "\nimbalance significant") ||
 		strings.Count(stderr, "] launch ") != 10 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
-	}
-}
-
-// A command that ignores SIGINT is waited for as long as --grace says.
-func TestBenchGrace(t *testing.T) {
-	t.Chdir(t.TempDir())
-	marker := filepath.Join(t.TempDir(), "started")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-			if _, err := os.Stat(marker); err == nil {
-				break
-			}
-		}
-		cancel()
-	}()
-	start := time.Now()
-	_, stderr, code := invoke(ctx, "bench", "--grace", "50ms", "--campaign", "c", "--",
-		script(t, fmt.Sprintf("trap '' INT; touch '%s'; sleep 300", marker)))
-	if took := time.Since(start); code != exitInterrupted || took > 2*time.Minute {
-		t.Errorf("exit %d after %v: %s", code, took, stderr)
-	}
-	if _, stderr, code := invoke(t.Context(), "bench", "--grace", "-1s", "--", "true"); code != exitUsage ||
-		!strings.Contains(stderr, "--grace") {
-		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

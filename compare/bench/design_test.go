@@ -2,12 +2,10 @@ package bench
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/stats"
 )
 
 // letters writes a plan as N and P per launch, lower case for warm-ups,
@@ -98,55 +96,6 @@ func TestDesignCheck(t *testing.T) {
 	}
 	if err := (Design{Pairs: 6}).Check(); err != nil {
 		t.Error(err)
-	}
-}
-
-// A linear drift of 3 % over the session and noise of 0.4 % per launch, no gain:
-// with the default order the crossover t, which decides, must not be fooled at 5 %
-// more than 6 % of the time. A plan of normal always first fails this.
-func TestDriftDoesNotLookLikeAGain(t *testing.T) {
-	const trials = 2000
-	r := rand.New(rand.NewPCG(1, 2))
-	fooled := func(plan func(seed uint64) []Launch) float64 {
-		n := 0
-		for trial := range trials {
-			launches := plan(uint64(trial))
-			diffs, first := make([]float64, len(launches)/2), make([]gain.Arm, len(launches)/2)
-			for i, l := range launches {
-				v := 0.03*float64(i)/float64(len(launches)-1) + 0.004*r.NormFloat64()
-				if l.Arm == gain.Normal {
-					v = -v
-				}
-				diffs[l.Pair] += v
-				if l.Place == 0 {
-					first[l.Pair] = l.Arm
-				}
-			}
-			byFirst := map[gain.Arm][]float64{}
-			for pair, d := range diffs {
-				byFirst[first[pair]] = append(byFirst[first[pair]], d)
-			}
-			if stats.Crossover(byFirst[gain.Normal], byFirst[gain.Perfect], 0.95).P(0) <= 0.05 {
-				n++
-			}
-		}
-		return float64(n) / trials
-	}
-	if rate := fooled(func(seed uint64) []Launch {
-		return Design{Pairs: 10, Seed: seed}.plan(gain.Arms[:],
-			nil)
-	}); rate > 0.06 {
-		t.Errorf("%.1f %% of null campaigns look significant, want at most 6 %%", 100*rate)
-	}
-	naive := fooled(func(uint64) []Launch {
-		plan := Design{Pairs: 10}.plan(gain.Arms[:], nil)
-		for i := range plan {
-			plan[i].Arm = gain.Arms[i%2]
-		}
-		return plan
-	})
-	if naive < 0.06 {
-		t.Errorf("a fixed order is fooled in %.1f %% only: the simulation shows nothing", 100*naive)
 	}
 }
 

@@ -53,29 +53,6 @@ func TestWordDifferences(t *testing.T) {
 	}
 }
 
-// Two commands that differ are two experiments unless every difference is accepted;
-// before, any second command was taken as declared.
-func TestUndeclaredWordsAreNotComparable(t *testing.T) {
-	spec := testSpec(t, 6)
-	spec.Arms = []ArmSpec{{Name: gain.Perfect, Flags: []string{"--tokens", "9"}}}
-	c := create(t, spec)
-	if err := c.Run(context.Background(), testHost("report")); err != nil {
-		t.Fatal(err)
-	}
-	r := gain.Judge(Recorded(c))
-	if r.Verdict != gain.Invalid ||
-		!strings.Contains(because(r), `argument --tokens: normal "no such word", perfect "9"`) {
-		t.Errorf("%s: %q", r.Verdict, because(r))
-	}
-	spec.Accepted = []string{"--tokens"}
-	if err := c.Reread(spec); err != nil {
-		t.Fatal(err)
-	}
-	if r = gain.Judge(Recorded(c)); r.Verdict == gain.Invalid || len(r.Differences) != 4 {
-		t.Errorf("accepted: %s: %q, %+v", r.Verdict, because(r), r.Differences)
-	}
-}
-
 // What --arm gives the normal or the perfect arm is one more difference beside the router;
 // a build or a further arm is named for it.
 func TestArmsOfTheRoutersAddDifferences(t *testing.T) {
@@ -181,36 +158,6 @@ func TestVariablesOfTheCommandItself(t *testing.T) {
 	c.Spec.Accepted = []string{"PIN"}
 	if d := Recorded(c).Differences[5]; !d.Declared {
 		t.Errorf("accepted by name: %+v", d)
-	}
-}
-
-// Wrappers of python shims: what they set from launch to launch, or what is seen in some
-// launches only because the script had come less far, is no difference between the arms.
-func TestVariablesThatChangeFromLaunchToLaunch(t *testing.T) {
-	c := create(t, testSpec(t, 3))
-	at := make(map[gain.Arm]int)
-	for i := range c.Launches {
-		l := &c.Launches[i]
-		own := map[string]string{"MASTER_PORT": fmt.Sprint("sha256:", i),
-			"NCCL_ALGO": map[gain.Arm]string{gain.Normal: "Ring", gain.Perfect: "Tree"}[l.Arm]}
-		if l.Arm == gain.Perfect && at[gain.Perfect] == 1 { // only here the shim had been replaced by python
-			own["PYENV_VERSION"], own["PATH"] = "sha256:1", "sha256:2"
-		}
-		if l.Arm == gain.Normal { // the same value twice by chance
-			own["SEED"] = fmt.Sprint("sha256:", at[gain.Normal]/2)
-		}
-		at[l.Arm]++
-		l.Attempts = []Attempt{{Number: 1, State: Finished, OwnVariables: own}}
-	}
-	want := []gain.Difference{{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "Tree"}}
-	if got := Recorded(c).Differences; !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	for i := range c.Launches[2:] { // the first pair, as it is looked at before more are launched
-		c.Launches[2+i].Attempts = nil
-	}
-	if got := Recorded(c).Differences; len(got) != 0 {
-		t.Errorf("of one pair %+v", got)
 	}
 }
 

@@ -2,14 +2,11 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/evidence"
@@ -35,35 +32,6 @@ func TestRecordEnvironment(t *testing.T) {
 	for name, value := range want {
 		if got[name] != value {
 			t.Errorf("%s is recorded as %q, want %q", name, got[name], value)
-		}
-	}
-}
-
-func TestHashesFollowTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	h := make(evidence.Hasher)
-	// SHA-256("abc"), FIPS 180-2, appendix B.1.
-	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-	for range 2 {
-		if f, err := h.Hash(path); err != nil || f.SHA256 != abc || f.Bytes != 3 {
-			t.Fatalf("%+v, %v; want %s", f, err, abc)
-		}
-	}
-	if err := os.WriteFile(path, []byte("abd"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	if f, err := h.Hash(path); err != nil || f.SHA256 == abc {
-		t.Errorf("the changed file still has the hash %s, %v", f.SHA256, err)
-	}
-	for _, path := range []string{filepath.Dir(path), path + "x"} {
-		if _, err := h.Hash(path); err == nil {
-			t.Errorf("%s was hashed", path)
 		}
 	}
 }
@@ -98,31 +66,6 @@ func TestChangedFileIsSeen(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("differences %+v, want the file among them", e.Differences)
-	}
-}
-
-// Resumed under another environment, a pair differs in more than its treatment.
-func TestOtherVariableIsSeen(t *testing.T) {
-	c := create(t, testSpec(t, 1))
-	h := testHost("report")
-	ctx, cancel := context.WithCancel(context.Background())
-	h.Report = func(e Event) {
-		if e.Stage == Ended {
-			cancel()
-		}
-	}
-	if err := c.Run(ctx, h); err == nil {
-		t.Fatal("was not interrupted")
-	}
-	h.Report = nil
-	h.Environ = append(h.Environ, "NCCL_ALGO=Ring")
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
-	// Seed 1 launches the perfect arm first: the variable is the normal one's.
-	want := gain.Difference{Kind: "environment", Name: "NCCL_ALGO", Normal: "Ring", Perfect: "not set"}
-	if e := Recorded(c); len(e.Differences) != 3 || e.Differences[1] != want {
-		t.Errorf("differences %+v, want %+v among them", e.Differences, want)
 	}
 }
 
@@ -363,47 +306,6 @@ func TestGPUsBesideLaunches(t *testing.T) {
 	}
 }
 
-// A process that an earlier campaign left on a GPU is named before the first launch,
-// with the command that ends it.
-func TestEarlierCampaignOnTheGPU(t *testing.T) {
-	needsProc(t)
-	left := exec.Command("sleep", "30")
-	left.Env = append(os.Environ(), launch.NewMarker("0123abcd").Environ(4)...)
-	if err := left.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { left.Process.Kill(); left.Wait() }()
-	// empty for a moment after Start
-	for environ := fmt.Sprintf("/proc/%d/environ", left.Process.Pid); ; time.Sleep(time.Millisecond) {
-		if text, err := os.ReadFile(environ); err != nil || len(text) > 0 {
-			break
-		}
-	}
-	c := create(t, testSpec(t, 1))
-	h := testHost("report")
-	h.GPUs = func(context.Context) ([]launch.GPU, error) {
-		return []launch.GPU{{Index: 3, UUID: "a",
-			Processes: []launch.GPUProcess{{PID: left.Process.Pid, Name: "python3"}}}}, nil
-	}
-	var texts []string
-	h.Report = func(e Event) {
-		if e.Stage == Held || e.Stage == Starting && len(texts) == 0 {
-			texts = append(texts, e.Text)
-		}
-	}
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
-	named := fmt.Sprintf("python3 (GPU 3, process %d of the earlier campaign 0123abcd)", left.Process.Pid)
-	if len(texts) != 1 || texts[0] != fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'", named,
-		left.Process.Pid) {
-		t.Errorf("said %q", texts)
-	}
-	if check := c.checkGPUs()[0]; check.Status != gain.Warn || !strings.Contains(worded(check), named) {
-		t.Errorf("%+v", check)
-	}
-}
-
 // A launch that left processes behind at each of its attempts is one launch.
 func TestFirstAttempts(t *testing.T) {
 	left := func(state State) Attempt { return Attempt{State: state, Warnings: []string{leftBehind}} }
@@ -477,28 +379,6 @@ func TestCountsOfALaunch(t *testing.T) {
 	if a, _ := c.Launches[0].Done(); a.Counted == nil || a.Counted.Source != paths[0] || !filepath.IsAbs(paths[0]) ||
 		!strings.HasSuffix(paths[0], filepath.Join(a.Folder, "out", "counts-perfect")) {
 		t.Errorf("counts were read from %q: %+v", paths, a.Counted)
-	}
-}
-
-func TestOtherLoad(t *testing.T) {
-	busy := func(cores float64, of int, took time.Duration) Attempt {
-		return Attempt{OthersCPU: router.Number(cores), Cores: of, DurationNS: int64(took)}
-	}
-	for name, c := range map[string]struct {
-		a    Attempt
-		want gain.CheckStatus
-	}{
-		"quiet":                        {busy(0, 4, time.Second), gain.Pass},
-		"busy":                         {busy(4, 4, time.Second), gain.Warn},
-		"short":                        {busy(4, 4, time.Millisecond), gain.Unknown},
-		"unseen":                       {busy(math.NaN(), 4, time.Second), gain.Unknown},
-		"of how many cores is unknown": {busy(4, 0, time.Second), gain.Unknown},
-		// Whatever the machine that prints the campaign: of 1000 cores 4 are few.
-		"many cores": {busy(4, 1000, time.Second), gain.Pass},
-	} {
-		if got := campaignOf(Spec{}, []Attempt{c.a}, []Attempt{c.a}).checkCPU(); got.Status != c.want {
-			t.Errorf("%s: %+v, want %s", name, got, c.want)
-		}
 	}
 }
 

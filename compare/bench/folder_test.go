@@ -4,46 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/moebalance/moebalance/compare/gain"
 )
-
-// No name of an arm leads out of the campaign, or makes two launches share a folder.
-func TestArmsNameNoFolders(t *testing.T) {
-	for name, good := range map[gain.Arm]bool{
-		"before": true, "v0.21.1": true, "größe-2": true, "a_b+c": true,
-		"x/../../../../victim": false, "../../v1": false, "a/b": false, `a\b`: false, "..": false, ".": false,
-		"a..b": false, "-x": false, "a b": false, "a\x00": false, "a\u202eb": false,
-		"a\nb": false, "*": false, gain.Arm(strings.Repeat("x", 65)): false, "<b>": false, "=1": false,
-	} {
-		spec := testSpec(t, 6, "x {arm}")
-		spec.Treatment, spec.Builds = Treatment{}, [2]gain.Arm{name, "b"}
-		if err := spec.checkArms(); (err == nil) != good {
-			t.Errorf("arm %q: %v", name, err)
-		}
-	}
-	// A campaign file of others is read without that check.
-	for _, builds := range []gain.Builds{{}, {"../../v1", "../../v2"}} {
-		r := runner{Campaign: &Campaign{Spec: Spec{Builds: builds}}}
-		seen := map[string]bool{}
-		for position := range 4 {
-			for _, arm := range []gain.Arm{gain.Normal, "../../x"} {
-				name := r.folderName(Launch{Position: position, Arm: arm}, 1)
-				if filepath.Base(name) != name || strings.Contains(name, "..") || arm != gain.Normal && seen[name] &&
-					!builds.Named() {
-					t.Errorf("launch %d of %s is in %q", position, arm, name)
-				}
-				seen[name] = true
-			}
-		}
-		if len(seen) < 4 {
-			t.Errorf("%d folders for 4 launches", len(seen))
-		}
-	}
-}
 
 // A new campaign in the folder of one without a finished launch keeps what the launches
 // of that one wrote, and again.

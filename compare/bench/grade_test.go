@@ -143,15 +143,6 @@ func TestClaimOfEveryRank(t *testing.T) {
 	}
 }
 
-// What was sought is named as it was typed.
-func TestProofLineAsTyped(t *testing.T) {
-	r := judged(t, Spec{Treatment: Treatment{Perfect: map[string]string{"X": "1"}, Line: `even on \d+ "ranks"`},
-		Ranks: 1}, "", servingReport)
-	if text := because(r); !strings.Contains(text, `no log line matches even on \d+ "ranks": `) {
-		t.Error(text)
-	}
-}
-
 // A line claims; a report of one rank says nothing of three others.
 func TestGrades(t *testing.T) {
 	claim := proof.Rank{Arm: gain.Perfect, Status: proof.Balanced, Evidence: "a line"}
@@ -190,26 +181,6 @@ func TestRandomRoutingIsChance(t *testing.T) {
 	}
 	if proofOf(r).Args["why"] != "chance" {
 		t.Errorf("random routing is called balanced: %v", proofOf(r))
-	}
-}
-
-// Which proof a campaign can give is known before its first launch.
-func TestProofToCome(t *testing.T) {
-	for treatment, c := range map[string]struct {
-		spec  Spec
-		wants string
-	}{
-		"trtllm": {Spec{}, "line_of_ranks"},
-		"vllm":   {Spec{}, "none"},
-		"sglang": {Spec{Counts: "{out}/counts"}, "counts"},
-	} {
-		var err error
-		if c.spec.Treatment, err = ParseTreatment(treatment); err != nil {
-			t.Fatal(err)
-		}
-		if have := c.spec.ProofToCome().Args["why"]; have != c.wants {
-			t.Errorf("%s: %v, want %s", treatment, have, c.wants)
-		}
 	}
 }
 

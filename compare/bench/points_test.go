@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
 )
@@ -80,37 +78,6 @@ func TestWrongPointsAndArms(t *testing.T) {
 	} {
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one line with %q", err, want)
-		}
-	}
-}
-
-// Over every six pairs of three arms, all six orders are run; each arm is twice at each place.
-func TestOrdersOfThreeArms(t *testing.T) {
-	arms := []gain.Arm{gain.Normal, "b", gain.Perfect}
-	for seed := range uint64(20) {
-		seen := map[string]int{}
-		for i, order := range control.Pairs(arms, 12, seed) {
-			seen[fmt.Sprint(i/6, order)]++
-			if slices.Sort(order); !slices.Equal(order, []gain.Arm{"b", gain.Normal, gain.Perfect}) {
-				t.Fatalf("seed %d: pair %d holds %v", seed, i, order)
-			}
-		}
-		if len(seen) != 12 {
-			t.Errorf("seed %d: orders %v, want all six in each six pairs", seed, seen)
-		}
-	}
-	for _, n := range []int{4, 5} { // in each square every arm is once at each place
-		arms := []gain.Arm{gain.Normal, "b", "c", "d", gain.Perfect}[:n]
-		for from, orders := 0, control.Pairs(arms, 3*n, 7); from < len(orders); from += n {
-			for place := range n {
-				at := map[gain.Arm]bool{}
-				for _, order := range orders[from : from+n] {
-					at[order[place]] = true
-				}
-				if len(at) != n {
-					t.Errorf("%d arms: place %d holds %v", n, place, at)
-				}
-			}
 		}
 	}
 }
@@ -229,29 +196,6 @@ func TestPointsOfAServer(t *testing.T) {
 	if err := again.Reread(func() Spec { s := again.Spec; s.Metric = "step_time_mean"; return s }()); err == nil ||
 		!strings.Contains(err.Error(), "no metric") {
 		t.Errorf("judged by a metric that is not there: %v", err)
-	}
-}
-
-// A client that fails at one point of one arm ends the campaign with the name of the
-// point; the resumed one measures all points of that launch on one engine.
-func TestPointThatFailsInOneArm(t *testing.T) {
-	flag := filepath.Join(t.TempDir(), "log")
-	c := create(t, serverSpec(t, 1, flag))
-	h := testHost("point-client")
-	h.Environ = append(h.Environ, "BENCH_TEST_FAIL=8 perfect")
-	err := c.Run(context.Background(), h)
-	var failed *LaunchError
-	if !errors.As(err, &failed) || failed.Launch.Arm != gain.Perfect ||
-		!strings.Contains(err.Error(), "c 8: the command ended with exit code 3") {
-		t.Fatalf("error %v, want the point that failed", err)
-	}
-	c = reopen(t, c)
-	if err := c.Run(context.Background(), testHost("point-client")); err != nil {
-		t.Fatal(err)
-	}
-	a, _ := c.Launches[failed.Launch.Position].Done()
-	if len(a.Points) != 3 || a.Number != 2 {
-		t.Fatalf("attempt %d with the points %+v", a.Number, a.Points)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -101,33 +100,6 @@ func TestFailures(t *testing.T) {
 				t.Errorf("discarded: %t, %v; want it gone only without output", gone, err)
 			}
 		})
-	}
-}
-
-func TestRetriesAreRecorded(t *testing.T) {
-	spec := testSpec(t, 1, filepath.Join(t.TempDir(), "flag"))
-	spec.Retries = 1
-	c := create(t, spec)
-	if err := c.Run(context.Background(), testHost("fail-once")); err != nil {
-		t.Fatal(err)
-	}
-	first := c.Launches[0].Attempts
-	if len(first) != 2 || first[0].State != Failed || first[1].State != Finished || first[0].ExitCode != 1 {
-		t.Fatalf("attempts %+v, want a failed and a finished one", first)
-	}
-	for _, check := range Recorded(c).Checks {
-		if check.Name == "first_attempts" && check.Status != gain.Warn {
-			t.Errorf("%+v, want a warning", check)
-		}
-	}
-}
-
-func TestUnknownMetricNamesTheKnown(t *testing.T) {
-	spec := testSpec(t, 1)
-	spec.Metric = "goodput"
-	err := create(t, spec).Run(context.Background(), testHost("report"))
-	if err == nil || !strings.Contains(err.Error(), "token_throughput") {
-		t.Errorf("error %v, want the known metrics in it", err)
 	}
 }
 
@@ -454,26 +426,6 @@ func TestServerAndClient(t *testing.T) {
 	}
 }
 
-func TestResultFromAFile(t *testing.T) {
-	spec := testSpec(t, 1, "{out}/report.json")
-	spec.Output = "{out}/report.json"
-	c := create(t, spec)
-	if err := c.Run(context.Background(), testHost("file")); err != nil {
-		t.Fatal(err)
-	}
-	finishedOnce(t, c)
-	spec.Command.Normal[1] = "report.json" // in the folder of the commands, not the launch's own
-	spec.Folder = t.TempDir()
-	c = create(t, spec)
-	if err := c.Run(context.Background(), testHost("file")); err == nil ||
-		!strings.Contains(err.Error(), "wrote no result file") {
-		t.Errorf("error %v, want that there is no file", err)
-	}
-	if _, err := os.Stat(filepath.Join(spec.Folder, "report.json")); err != nil {
-		t.Errorf("the command did not run in its folder: %v", err)
-	}
-}
-
 func TestResultOnStderr(t *testing.T) {
 	c := create(t, testSpec(t, 1))
 	if err := c.Run(context.Background(), testHost("stderr")); err != nil {
@@ -539,98 +491,5 @@ func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
 	h.Accept = func(*Campaign) error { return refuse }
 	if err := c.Run(context.Background(), h); !errors.Is(err, refuse) || c.Finished() != 2 {
 		t.Errorf("%v after %d launches, want to stop after the first pair", err, c.Finished())
-	}
-}
-
-func TestCommandNotFound(t *testing.T) {
-	h := testHost("report")
-	err := h.Resolve(Spec{Command: Command{Normal: []string{"no-such-benchmark"}}})
-	if err == nil || !strings.Contains(err.Error(), `command not found: "no-such-benchmark"`) {
-		t.Errorf("error %v", err)
-	}
-	// A program of each build.
-	folder := t.TempDir()
-	builds := Spec{Folder: folder, Builds: gain.Builds{"before", "after"},
-		Command: Command{Normal: []string{"./build-{arm}"}}}
-	for _, name := range []string{"before", "after"} {
-		if err := h.Resolve(builds); err == nil || !strings.Contains(err.Error(), "command not found") ||
-			!strings.Contains(err.Error(), "build-"+name) {
-			t.Errorf("without build-%s: %v", name, err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, "build-"+name), nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := h.Resolve(builds); err != nil {
-		t.Error(err)
-	}
-}
-
-// A long log goes to disk and is read from there: memory stays small.
-func TestLongOutputStaysOnDisk(t *testing.T) {
-	megabytes := 40
-	if testing.Short() {
-		megabytes = 8
-	}
-	c := create(t, testSpec(t, 1, strconv.Itoa(megabytes)))
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	if err := c.Run(context.Background(), testHost("flood")); err != nil {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > 24<<20 {
-		t.Errorf("the heap grew by %d MiB over 2 × %d MiB of output, want under 24", grown>>20, megabytes)
-	}
-	finishedOnce(t, c)
-}
-
-// The tool's own time per launch, beside the command's.
-func BenchmarkLaunch(b *testing.B) {
-	trtllm, _ := ParseTreatment("trtllm")
-	spec := Spec{Design: Design{Pairs: (b.N + 1) / 2}, Treatment: trtllm, Confidence: 0.95,
-		Command: Command{Normal: []string{"sh", "-c",
-			`echo "{\"perfect_router\":true,\"ranks\":2,\"tokens_per_rank\":8,\"tokens_per_second\":1}"`}}}
-	c, err := Create(b.TempDir(), spec, time.Unix(1, 0))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close()
-	b.ResetTimer()
-	if err := c.Run(context.Background(), testHost("report")); err != nil {
-		b.Fatal(err)
-	}
-	var inside int64
-	for _, l := range c.Launches {
-		inside += l.Attempts[0].DurationNS
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds()-inside)/float64(len(c.Launches))/1e6, "own-ms/launch")
-}
-
-// A clock that is set back or forward between launches, as by a time server, changes no
-// result and no order, and nothing lasted less than no time.
-func TestClockJumps(t *testing.T) {
-	for name, step := range map[string]time.Duration{"back": -24 * 365 * time.Hour, "forward": 1000 * time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			c := create(t, testSpec(t, 6))
-			h := testHost("report")
-			now := time.Unix(1e9, 0)
-			h.Now = func() time.Time { now = now.Add(step); return now }
-			if err := c.Run(context.Background(), h); err != nil {
-				t.Fatal(err)
-			}
-			c = reopen(t, c)
-			finishedOnce(t, c)
-			if r := gains(t, c); r.Verdict.Refused() || math.Abs(float64(r.Gain.Estimate)-0.1) > 1e-9 {
-				t.Errorf("%s, %+v: %q", r.Verdict, r.Gain, because(r))
-			}
-			for _, l := range c.Launches {
-				if a := l.Attempts[0]; a.DurationNS < 0 || a.OthersCPU < 0 {
-					t.Errorf("launch %d lasted %v beside %v cores", l.Position, time.Duration(a.DurationNS),
-						a.OthersCPU)
-				}
-			}
-		})
 	}
 }

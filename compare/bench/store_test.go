@@ -15,7 +15,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 )
 
 // fullAttempt has something in every field that is stored.
@@ -216,58 +215,5 @@ func finishedCampaign(t testing.TB, folder string, launches int) {
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Opening costs the same per launch, however many there are. Allocations stand
-// for time, which a test on a busy machine cannot bound; BenchmarkOpen10000
-// measures it.
-func TestOpeningGrowsWithTheLaunchesOnly(t *testing.T) {
-	folder := t.TempDir()
-	const launches = 500
-	finishedCampaign(t, folder, launches)
-	allocations := testing.AllocsPerRun(2, func() {
-		c, err := Open(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := c.Finished(); got != launches {
-			t.Errorf("opened %d launches, want %d", got, launches)
-		}
-		c.Close()
-	})
-	if per := allocations / launches; per > 150 {
-		t.Errorf("%.0f allocations per launch, want at most 150", per)
-	}
-}
-
-func BenchmarkOpen10000(b *testing.B) {
-	folder := b.TempDir()
-	finishedCampaign(b, folder, 10_000)
-	for b.Loop() {
-		c, err := Open(folder)
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Close()
-	}
-}
-
-func TestUndefinedNumbersSurviveTheStore(t *testing.T) {
-	c := create(t, testSpec(t, 1, "x"))
-	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	a := fullAttempt()
-	a.Result.Metrics[0].Value = router.Undefined()
-	if err := c.store.save(0, a); err != nil {
-		t.Fatal(err)
-	}
-	launches, err := c.store.launches()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := launches[0].Attempts[0].Result.Metrics[0].Value; v.Defined() {
-		t.Errorf("undefined came back as %v", v)
 	}
 }

@@ -1,7 +1,6 @@
 package gain
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -56,32 +55,6 @@ func TestAssumptionsAreChecked(t *testing.T) {
 		if share := float64(warned) / trials; share < c.least || share > c.most {
 			t.Errorf("%s: warned of in %.2f of the campaigns, want %.2f to %.2f", name, share, c.least, c.most)
 		}
-	}
-}
-
-// What passes names the largest distance seen, not the limit; values that repeat have none.
-func TestOutliersOfEqualLaunches(t *testing.T) {
-	for name, c := range map[string]struct {
-		last   float64 // of eight launches that else equal the median of their arm
-		status CheckStatus
-		why    string
-	}{
-		"all equal": {1, Pass, "map[most:0 why:none]"},
-		"one apart": {0.5, Unknown, "map[why:no_noise]"},
-	} {
-		launches := paired(0.1, 0.1, 0.1, 0.1)
-		launches[len(launches)-1].Value *= c.last
-		if got := check(t, Judge(valid(launches)), CheckOutliers); got.Status != c.status || fmt.Sprint(got.Args) != c.why {
-			t.Errorf("%s: %s %q, want %s %q", name, got.Status, got.Args, c.status, c.why)
-		}
-	}
-	spread := paired(0, 0, 0, 0)
-	for i := range spread {
-		// 1, 1.01, 1.02, 1.03 in each arm: median 1.015, largest distance 1.015/1 − 1
-		spread[i].Value *= 1 + 0.01*float64(i/2)
-	}
-	if got := check(t, Judge(valid(spread)), CheckOutliers); math.Abs(got.Args["most"].(float64)-0.015) > 1e-4 {
-		t.Errorf("spread: %s %v", got.Status, got.Args)
 	}
 }
 

@@ -53,14 +53,16 @@ func (c *comparison) check() (checks []Check) {
 	if !c.builds() {
 		checks = append(checks, c.checkProof())
 	}
-	checks = append(checks, c.checkDifferences(), c.checkWork())
+	checks = append(checks, c.checkDifferences(), c.checkWork(), c.checkComplete())
+	orders := c.orders(c.whole, primary)
 	if c.within() {
-		checks = append(checks, c.checkBlocks(), c.checkReversed(), orderEffect(c.orderWithin()), c.checkDrift())
-		checks = append(append(checks, c.falls...), c.checkRepeats())
+		checks = append(checks, c.checkReversed())
 	} else {
-		orders := c.orders(c.whole, primary)
-		checks = append(checks, c.checkPairs(), c.checkOrder(orders), orderEffect(orders.effect(c.Confidence)), c.checkDrift())
-		checks = append(append(checks, c.falls...), c.checkRepeats(), c.checkCarryOver())
+		checks = append(checks, c.checkOrder(orders), c.tested(CheckOrderEffect, orders.effect(c.Confidence), 1))
+	}
+	checks = append(append(append(checks, c.checkDrift()), c.falls...), c.checkRepeats())
+	if !c.within() {
+		checks = append(checks, c.tested(CheckCarryOver, c.carried(), 2))
 	}
 	if c.copied() {
 		checks = append(checks, NewCheck(CheckCopies, Warn, "same", "units", len(c.whole)))
@@ -75,6 +77,19 @@ func (c *comparison) check() (checks []Check) {
 		checks = append(checks, c.checkExplained(c.gain))
 	}
 	return append(checks, checkSign(c.gain))
+}
+
+// tested warns of an effect, so many times an estimate, that a test shows.
+func (c *comparison) tested(name string, e stats.TTest, times float64) Check {
+	status, why := Pass, "none"
+	switch {
+	case !e.Defined():
+		return NewCheck(name, Unknown, "few")
+	case e.P(0) < driftLevel:
+		status, why = Warn, "shown"
+	}
+	return NewCheck(name, status, why, "one", c.called(0), "other", c.called(1), "change", fraction(times*e.Estimate),
+		"p", e.P(0))
 }
 
 // checkProof wants every rank of both arms proved.
@@ -259,22 +274,9 @@ func each(texts []string) (once []string) {
 // set are the values in order, each once.
 func set[T cmp.Ordered](values []T) []T { return slices.Compact(slices.Sorted(slices.Values(values))) }
 
-func (c *comparison) checkPairs() Check {
-	var open []int
-	for _, u := range c.all {
-		if !u.blocks[0].complete {
-			open = append(open, u.number)
-		}
-	}
-	if len(open) > 0 {
-		return NewCheck(CheckPairs, Warn, "open", "complete", len(c.whole), "pairs", open)
-	}
-	return NewCheck(CheckPairs, Pass, "all", "complete", len(c.whole))
-}
-
-// checkBlocks counts the blocks, and those that drop out.
-func (c *comparison) checkBlocks() Check {
-	var without []int // launches with a block that drops out
+// checkComplete counts the pairs, or the blocks of launches, and those that drop out.
+func (c *comparison) checkComplete() Check {
+	var without []int // units with a block that drops out
 	blocks, open := 0, 0
 	for _, u := range c.all {
 		for _, b := range u.blocks {
@@ -283,10 +285,15 @@ func (c *comparison) checkBlocks() Check {
 			}
 		}
 	}
-	if open > 0 {
-		return NewCheck(CheckBlocks, Warn, "open", "open", open, "blocks", blocks, "launches", set(without))
+	name, status, why := CheckPairs, Pass, "all"
+	if c.within() {
+		name = CheckBlocks
 	}
-	return NewCheck(CheckBlocks, Pass, "all", "blocks", blocks, "launches", len(c.all))
+	if open > 0 {
+		status, why = Warn, "open"
+	}
+	return NewCheck(name, status, why, "complete", blocks-open, "open", open, "blocks", blocks, "pairs", set(without),
+		"launches", set(without))
 }
 
 func (c *comparison) checkOrder(orders byOrder) Check {
@@ -336,46 +343,6 @@ func even(order string) bool {
 
 func (o byOrder) effect(confidence float64) stats.TTest {
 	return stats.OrderEffect(o.normalFirst, o.otherFirst, confidence)
-}
-
-// orderWithin is what running second within half a block changes, by launch, or by block of the only one.
-func (c *comparison) orderWithin() stats.TTest {
-	var effects, blocks []float64
-	for _, u := range c.whole {
-		blocks = nil
-		for _, b := range u.blocks {
-			var halves byOrder
-			for _, two := range b.halves() {
-				order := "AB"
-				if two[0].Position > two[1].Position {
-					order = "BA"
-				}
-				halves.add(c.blockLog(block{sides: [2][]*Measurement{{two[0]}, {two[1]}}}, primary), order)
-			}
-			if effect := (mean(halves.normalFirst) - mean(halves.otherFirst)) / 2; b.complete && !math.IsNaN(effect) {
-				blocks = append(blocks, effect)
-			}
-		}
-		if len(blocks) > 0 {
-			effects = append(effects, stats.Center(blocks))
-		}
-	}
-	if len(effects) == 1 {
-		effects = blocks
-	}
-	return stats.PairedT(effects, c.Confidence)
-}
-
-// orderEffect asks whether running second changes the value.
-func orderEffect(e stats.TTest) Check {
-	switch change := fraction(e.Estimate); {
-	case !e.Defined():
-		return NewCheck(CheckOrderEffect, Unknown, "few")
-	case e.P(0) < driftLevel:
-		return NewCheck(CheckOrderEffect, Warn, "shown", "change", change, "p", e.P(0))
-	default:
-		return NewCheck(CheckOrderEffect, Pass, "none", "change", change, "p", e.P(0))
-	}
 }
 
 // checkDrift fits one slope to the course of all values, each arm about a level of its own: over the
@@ -447,24 +414,15 @@ func (c *comparison) checkRepeats() Check {
 	return NewCheck(CheckRepeats, Pass, "none", "r", r)
 }
 
-// checkCarryOver asks whether what a launch leaves behind differs by arm: then the two
+// carried is half of what a launch leaves behind by its arm: then the two
 // launches of a pair are together faster in one order than in the other.
-func (c *comparison) checkCarryOver() Check {
+func (c *comparison) carried() stats.TTest {
 	var sums byOrder
 	for _, u := range c.whole {
 		two := u.blocks[0].halves()[0]
 		sums.add((primary(two[0])+primary(two[1]))/2, c.order(u))
 	}
-	e := sums.effect(c.Confidence)
-	status, why := Pass, "none"
-	switch {
-	case !e.Defined():
-		return NewCheck(CheckCarryOver, Unknown, "few")
-	case e.P(0) < driftLevel:
-		status, why = Warn, "shown"
-	}
-	return NewCheck(CheckCarryOver, status, why, "one", c.called(0), "other", c.called(1), "change",
-		fraction(2*e.Estimate), "p", e.P(0))
+	return sums.effect(c.Confidence)
 }
 
 // copied reports values that do not vary as printed: each arm has one in all launches, or in every launch

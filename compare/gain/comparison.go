@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
@@ -180,7 +178,7 @@ func (c *comparison) decide() Verdict {
 	if v != "" {
 		return v
 	}
-	v = verdictOf(c.gain, c.threshold(), c.builds(), c.precision().Equivalent, c.leastUnits())
+	v = verdictOf(c.gain, c.threshold(), c.builds(), c.equivalent(), c.leastUnits())
 	undone := func(check Check) bool { return check.Status == Warn && check.undoes() }
 	if !v.Open() && (slices.ContainsFunc(append(c.Checks, c.checks...), undone) ||
 		len(c.whole)-len(c.kept) > len(c.whole)/4) {
@@ -224,52 +222,27 @@ func verdictOf(g Gain, threshold float64, builds, equivalent bool, least int) Ve
 	return Inconclusive
 }
 
-// precision says how sharp the comparison is.
-func (c *comparison) precision() Precision {
+// equivalent reports whether two one-sided tests (TOST) show the gain to lie within the margin at the level
+// of the campaign.
+func (c *comparison) equivalent() bool {
 	margin := math.Log1p(equivalenceMargin)
-	p := c.t.PWithin(-margin, margin)
-	return Precision{Margin: equivalenceMargin, Equivalent: p < 1-c.each && c.gain.Low.Defined(), P: router.Number(p),
-		BlockShare: c.blockShare()}
-}
-
-// blockShare is how much of the variance between launches that of their blocks explains, at
-// most all of it. Undefined for one launch, and without a launch of several blocks.
-func (c *comparison) blockShare() router.Number {
-	variance, several := 0.0, 0 // of a launch's mean
-	for _, u := range c.whole {
-		if logs := c.logs(u, primary); len(logs) > 1 {
-			variance, several = variance+stat.Variance(logs, nil)/float64(len(logs)), several+1
-		}
-	}
-	if several == 0 || !(c.t.SD > 0) || len(c.whole) < 2 {
-		return router.Undefined()
-	}
-	return min(1, router.Number(variance/float64(several)/(c.t.SD*c.t.SD)))
+	return c.t.PWithin(-margin, margin) < 1-c.each && c.gain.Low.Defined()
 }
 
 // pairsNeeded is how many pairs in all would settle on which side of the
 // threshold the gain lies, with probability 0.8, if the estimate and the spread
-// stay what they are (see stats.ToDecide), and the same at the bounds of the
-// spread. It is at least one more than there are. It is undefined when no spread is
-// known yet, and when the estimate is so near the threshold that a million pairs would
-// not do.
-func (c *comparison) pairsNeeded() (n, low, high router.Number) {
-	if c.verdict != Inconclusive || len(c.outliers) > 0 && !c.within() {
-		return router.Undefined(), router.Undefined(), router.Undefined()
-	}
+// stay what they are (see stats.ToDecide). It is at least one more than there are. It is undefined when no
+// spread is known yet, and when the estimate is so near the threshold that a million pairs would not do.
+func (c *comparison) pairsNeeded() router.Number {
 	least, lost := 2, 1
 	if !c.within() {
 		least, lost = max(3, stats.MinPairs(c.each)), 2
 	}
-	at := func(sd float64) router.Number {
-		n, ok := stats.ToDecide(c.t.Estimate-math.Log1p(c.threshold()), sd, c.each, decisionPower, least, lost)
-		if !ok {
-			return router.Undefined()
-		}
-		return router.Number(max(n, c.t.N+1))
+	n, ok := stats.ToDecide(c.t.Estimate-math.Log1p(c.threshold()), c.t.SD, c.each, decisionPower, least, lost)
+	if c.verdict != Inconclusive || !ok || len(c.outliers) > 0 && !c.within() {
+		return router.Undefined()
 	}
-	few, most := c.t.SDInterval(c.each)
-	return at(c.t.SD), at(few), at(most)
+	return router.Number(max(n, c.t.N+1))
 }
 
 // secondary are the gains in the metrics that both arms of a unit reported beside the one that decides, by

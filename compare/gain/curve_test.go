@@ -138,38 +138,6 @@ func TestCurveWithUnequalWorkAtOnePoint(t *testing.T) {
 	}
 }
 
-// All intervals of a campaign hold together as often as they say, whether the launches of
-// one engine share their noise or not.
-func TestSimultaneousCoverage(t *testing.T) {
-	const trials = 120
-	gains := []float64{-0.03, 0.01, 0.08, 0.15}
-	for _, shared := range []float64{0, 0.9} {
-		rng := rand.New(rand.NewPCG(5, 5))
-		missed := 0
-		for range trials {
-			c := curve(rng, 8, 0.01*math.Sqrt(1-shared), []float64{1, 8, 64, 256}, gains)
-			common := map[[2]int]float64{}
-			for i := range c.Measurements {
-				l := &c.Measurements[i]
-				key := [2]int{l.Unit, slices.Index(Arms[:], l.Arm)}
-				if _, ok := common[key]; !ok {
-					common[key] = 0.01 * math.Sqrt(shared) * rng.NormFloat64()
-				}
-				l.Value *= math.Exp(common[key])
-			}
-			for i, p := range Judge(c).Points {
-				if float64(p.Gain.Low) > gains[i] || float64(p.Gain.High) < gains[i] {
-					missed++
-					break
-				}
-			}
-		}
-		if share := float64(missed) / trials; share > 0.05+3*math.Sqrt(0.05*0.95/trials) {
-			t.Errorf("noise shared %g: some interval missed in %.3f of the campaigns, want at most 0.05", shared, share)
-		}
-	}
-}
-
 func TestTokensPerActiveExpert(t *testing.T) {
 	for _, k := range []struct {
 		tokens       float64
@@ -220,10 +188,8 @@ func TestPairsNeededOfPoints(t *testing.T) {
 		"two that can decide": {[]float64{0.11, 0.095}, true},
 	} {
 		r := judge(k.gains...)
-		if r.PairsNeeded.Defined() != k.known || r.PairsNeededLow.Defined() != k.known || r.PairsNeededHigh.Defined() &&
-			!k.known {
-			t.Errorf("%s: verdict %s, %v (%v to %v) pairs needed", what, r.Verdict, r.PairsNeeded, r.PairsNeededLow,
-				r.PairsNeededHigh)
+		if r.PairsNeeded.Defined() != k.known {
+			t.Errorf("%s: verdict %s, %v pairs needed", what, r.Verdict, r.PairsNeeded)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package gain
 
 import (
-	"flag"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -71,14 +70,10 @@ func TestDoseByHand(t *testing.T) {
 	}
 }
 
-var simulateDose = flag.Bool("dose", false, "simulate 2,000 campaigns of each cell of the line of time over load")
-
 // The interval of the slope covers a known one as often as it says.
-func TestDoseCoverage(t *testing.T) {
-	campaigns, cells := 300, []int{5}
-	if *simulateDose {
-		campaigns, cells = 2000, []int{1, 2, 3, 5, 8}
-	}
+func TestDoseCoverage(t *testing.T) { doseCoverage(t, 300, 5) }
+
+func doseCoverage(t *testing.T, campaigns int, cells ...int) {
 	for _, launches := range cells {
 		rng, covered, half, bent := rand.New(rand.NewPCG(3, uint64(launches))), 0.0, 0.0, 0.0
 		for range campaigns {

@@ -14,7 +14,7 @@ import (
 const campaigns = 2000
 
 // Every cell of the package comment's tables, 2,000 campaigns each, through the code of Judge: between 93.5 and 97.5 %
-// of the intervals hold the truth. Of eight pairs or fewer slow launches leave wide intervals, which may
+// of the intervals hold the truth. Of six pairs slow launches leave wide intervals, which may
 // hold it more often.
 func TestCoverageOfPairs(t *testing.T) {
 	for _, k := range kinds {
@@ -24,7 +24,7 @@ func TestCoverageOfPairs(t *testing.T) {
 			o := simulate(campaigns, DefaultThreshold, func() Campaign { return k.campaign(rng, pairs, DefaultThreshold) })
 			line += fmt.Sprintf("  %5.1f %5.1f", 100*o.covers, 100*o.half)
 			most := 0.975
-			if k.slow && pairs < 12 {
+			if k.slow && pairs < 8 {
 				most = 1
 			}
 			bounds(t, fmt.Sprintf("%s, %d pairs", k.name, pairs), o, most)
@@ -69,3 +69,5 @@ func TestEverySlowLaunch(t *testing.T) {
 		slowLaunches(t, k, 2000, []int{8, 12, 20})
 	}
 }
+
+func TestEveryDoseCoverage(t *testing.T) { doseCoverage(t, campaigns, 1, 2, 3, 5, 8) }

@@ -40,7 +40,7 @@ func (c *Campaign) judgeAt(point float64) Result {
 	}
 	head := all[0]
 	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
-		Threshold: c.Threshold, Pairs: []Pair{}, Gain: head.gain, Precision: head.precision(), Secondary: head.secondary(),
+		Threshold: c.Threshold, Pairs: []Pair{}, Gain: head.gain, Secondary: head.secondary(),
 		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences}
 	var labels []string
 	var checks [][]Check
@@ -55,9 +55,9 @@ func (c *Campaign) judgeAt(point float64) Result {
 	}
 	r.arms(all)
 	r.Dose = c.dose(r.Launches, head.each)
-	r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = head.pairsNeeded()
+	r.PairsNeeded = head.pairsNeeded()
 	if r.Verdict = head.verdict; r.fails() {
-		r.PairsNeeded, r.PairsNeededLow, r.PairsNeededHigh = router.Undefined(), router.Undefined(), router.Undefined()
+		r.PairsNeeded = router.Undefined()
 		for i := range r.Arms {
 			if r.Arms[i].Name == Perfect {
 				r.Arms[i].Verdict = r.Verdict
@@ -198,7 +198,6 @@ func (r *Result) fails() bool {
 func (r *Result) withoutGain() {
 	none := undecided(r.Gain.N, r.Gain.Method)
 	r.Gain, r.Secondary, r.Share, r.Dose, r.Crossover = none, []SecondaryGain{}, nil, nil, nil
-	r.Precision = Precision{Margin: r.Precision.Margin, P: router.Undefined()}
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
 		return slices.Contains([]string{CheckRepeats, CheckSign, CheckExplained}, c.Name)
 	})
@@ -248,8 +247,7 @@ func (c *Campaign) together(parts []Result) Result {
 			most = r
 		}
 	}
-	out.PairsNeeded, out.PairsNeededLow, out.PairsNeededHigh = most.PairsNeeded, most.PairsNeededLow,
-		most.PairsNeededHigh
+	out.PairsNeeded = most.PairsNeeded
 	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
 	failed := out.fails()
 	out.Pairs, out.Launches, out.Points = all.Pairs, all.Launches, all.Points // each as its own point judges it

@@ -69,28 +69,6 @@ func check(t *testing.T, r Result, name string) Check {
 // finding is what a check found: its case and values, of parts too.
 func finding(c Check) string { return fmt.Sprint(c.Text, c.Args, c.Parts) }
 
-func TestJudgeRecordedCampaign(t *testing.T) {
-	r := Judge(valid(abba(t)))
-	if r.Verdict != Significant {
-		t.Fatalf("verdict %q, want %q", r.Verdict, Significant)
-	}
-	for i, x := range []router.Number{r.Gain.Estimate, r.Gain.Low, r.Gain.High} {
-		checkNear(t, "gain", float64(x), []float64{0.200, 0.132, 0.271}[i], 0.0005)
-	}
-	if len(r.Pairs) != 6 || r.Pairs[0].Order != "AB" || r.Pairs[1].Order != "BA" {
-		t.Errorf("pairs: %+v", r.Pairs)
-	}
-	for _, c := range r.Checks {
-		want := Pass
-		if c.Name == CheckWork {
-			want = Unknown // the launches recorded no requests or tokens
-		}
-		if c.Status != want {
-			t.Errorf("%s: %s (%s), want %s", c.Name, c.Status, finding(c), want)
-		}
-	}
-}
-
 func TestVerdicts(t *testing.T) {
 	cases := []struct {
 		what    string
@@ -144,7 +122,7 @@ func TestVerdictAtItsBounds(t *testing.T) {
 
 func TestPairsNeeded(t *testing.T) {
 	// Of 8 pairs, of equal numbers in both orders, with a mean and a standard deviation about their order.
-	needed := func(mean, sd float64) (n, low, high router.Number) {
+	needed := func(mean, sd float64) router.Number {
 		var gains []float64
 		x := sd * math.Sqrt(6.0/8)
 		for i := range 8 {
@@ -155,15 +133,12 @@ func TestPairsNeeded(t *testing.T) {
 		one.verdict = Inconclusive
 		return one.pairsNeeded()
 	}
-	n, low, high := needed(0.2, 0.1)
 	// ln 1.2 − ln 1.1 = 0.0870; (t₀.₉₇₅,₁₁ = 2.2010 + 0.8416)·0.1/√13 = 0.0844 fits and
-	// (2.2281 + 0.8416)·0.1/√12 = 0.0886 does not. At the upper bound of the spread,
-	// 0.1·√(6/1.2373) = 0.2202, (2.0076 + 0.8416)·0.2202/√53 = 0.0862 fits; at the lower
-	// one the pairs there are need one more.
-	if n != 13 || low != 9 || high != 53 {
-		t.Errorf("have %v (%v to %v), want 13 (9 to 53)", n, low, high)
+	// (2.2281 + 0.8416)·0.1/√12 = 0.0886 does not.
+	if n := needed(0.2, 0.1); n != 13 {
+		t.Errorf("have %v, want 13", n)
 	}
-	if n, _, _ := needed(0.1, 0.1); n.Defined() {
+	if n := needed(0.1, 0.1); n.Defined() {
 		t.Errorf("on the threshold: have %v, want none", n)
 	}
 }
@@ -207,21 +182,6 @@ func TestSecondaryMetrics(t *testing.T) {
 	}
 	if r.Verdict != Significant {
 		t.Errorf("secondary metrics changed the verdict: %q", r.Verdict)
-	}
-}
-
-func TestPrecision(t *testing.T) {
-	equal := Judge(valid(paired(.001, -.002, .003, -.001, .002, -.003)))
-	if p := equal.Precision; !p.Equivalent || !(p.P < 0.001) {
-		t.Errorf("arms within 0.3 %%: have %+v, want equal within 1 %%", p)
-	}
-	noisy := Judge(valid(abba(t))).Precision
-	if noisy.Equivalent || !(noisy.P > 0.9) {
-		t.Errorf("a gain of 20 %%: have %+v", noisy)
-	}
-	one := Judge(valid(paired(.1))).Precision
-	if one.Equivalent {
-		t.Errorf("one pair: have %+v", one)
 	}
 }
 
@@ -337,23 +297,6 @@ func TestJudgeHostileValues(t *testing.T) {
 		if !r.Verdict.Refused() {
 			t.Fatalf("verdict %q without any proof", r.Verdict)
 		}
-	}
-}
-
-// BenchmarkJudge is a campaign of 10,000 launches with ten further metrics.
-func BenchmarkJudge(b *testing.B) {
-	rng := rand.New(rand.NewPCG(7, 5))
-	c := valid(paired(make([]float64, 5000)...))
-	for i := range c.Measurements {
-		l := &c.Measurements[i]
-		l.Value += rng.NormFloat64()
-		for m := range 10 {
-			l.Secondary = append(l.Secondary, Reported{Metric{Name: string(rune('a' + m))}, 10 + rng.NormFloat64()})
-		}
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		Judge(c)
 	}
 }
 

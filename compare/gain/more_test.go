@@ -124,28 +124,3 @@ func TestPointsOfBuilds(t *testing.T) {
 		t.Error(r.Verdict)
 	}
 }
-
-// Swapped builds change the sign of the log gain, the scale of the metric nothing.
-func TestBuildsLaws(t *testing.T) {
-	gains := []float64{0.05, 0.061, 0.042, 0.05, 0.051, 0.072}
-	one := Judge(builds(gains...))
-	swapped, scaled := builds(gains...), builds(gains...)
-	for i := range swapped.Measurements {
-		scaled.Measurements[i].Value *= 1000
-		if l := &swapped.Measurements[i]; l.Arm == Normal {
-			l.Arm = Perfect
-		} else {
-			l.Arm = Normal
-		}
-	}
-	back, same := Judge(swapped).Gain, Judge(scaled).Gain
-	for i, d := range []float64{
-		math.Log1p(float64(one.Gain.Estimate)) + math.Log1p(float64(back.Estimate)), math.Log1p(float64(one.Gain.Low)) +
-			math.Log1p(float64(back.High)),
-		float64(one.Gain.Estimate - same.Estimate), float64(one.Gain.High - same.High),
-	} {
-		if !(math.Abs(d) < 1e-9) {
-			t.Errorf("law %d is broken by %v", i, d)
-		}
-	}
-}

@@ -62,18 +62,14 @@ type Result struct {
 	// Outliers are the launches far from the others of their arm, by position; where there
 	// are any, the interval of the gain is the wider one of the package comment.
 	Outliers []Outlier `json:"outliers,omitempty"`
-	// PairsNeeded is how many pairs in all would decide an inconclusive campaign, and
-	// its bounds are those of the spread between pairs at the confidence of the gain. Of
-	// several points they are those of the point that needs most: undefined where one is
+	// PairsNeeded is how many pairs in all would decide an inconclusive campaign. Of
+	// several points it is of the point that needs most: undefined where one is
 	// inconclusive and no number of pairs is known that would decide it.
-	PairsNeeded     router.Number   `json:"pairs_needed"`
-	PairsNeededLow  router.Number   `json:"pairs_needed_low"`
-	PairsNeededHigh router.Number   `json:"pairs_needed_high"`
-	Precision       Precision       `json:"precision"`
-	Secondary       []SecondaryGain `json:"secondary"` // by name
-	Proof           []Proof         `json:"proof"`     // by arm and rank
-	Differences     []Difference    `json:"differences"`
-	Checks          []Check         `json:"checks"`
+	PairsNeeded router.Number   `json:"pairs_needed"`
+	Secondary   []SecondaryGain `json:"secondary"` // by name
+	Proof       []Proof         `json:"proof"`     // by arm and rank
+	Differences []Difference    `json:"differences"`
+	Checks      []Check         `json:"checks"`
 }
 
 // ArmGain is one arm of a campaign with further ones, against the first.

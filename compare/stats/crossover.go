@@ -123,17 +123,6 @@ func (t TTest) tail(x float64) float64 {
 	return studentsT(t.DF).Survival(x)
 }
 
-// SDInterval bounds the true standard deviation, of normal differences, by the χ²
-// distribution with DF degrees of freedom.
-func (t TTest) SDInterval(confidence float64) (low, high float64) {
-	if t.DF < 1 || !(confidence > 0 && confidence < 1) {
-		return math.NaN(), math.NaN()
-	}
-	chi := distuv.ChiSquared{K: float64(t.DF)}
-	scale := t.SD * math.Sqrt(float64(t.DF))
-	return scale / math.Sqrt(chi.Quantile((1+confidence)/2)), scale / math.Sqrt(chi.Quantile((1-confidence)/2))
-}
-
 func studentsT(df int) distuv.StudentsT {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(df)}
 }

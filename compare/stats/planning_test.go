@@ -22,13 +22,6 @@ func TestPWithin(t *testing.T) {
 	checkNaN(t, "margins crossed", e.PWithin(1, -1), PairedT(nil, 0.9).PWithin(-1, 1))
 }
 
-func TestSDInterval(t *testing.T) {
-	// χ²₀.₉₇₅ and χ²₀.₀₂₅ of 4 degrees of freedom: 11.1433 and 0.484419.
-	low, high := TTest{DF: 4, SD: 1}.SDInterval(0.95)
-	checkNear(t, "low", low, math.Sqrt(4/11.1433), 1e-5)
-	checkNear(t, "high", high, math.Sqrt(4/0.484419), 1e-5)
-}
-
 // With even chances it is the half-width itself that reaches the threshold.
 func TestToDecideEvenly(t *testing.T) {
 	// t₀.₉₇₅ of 16 degrees of freedom at n=18: 2.1199/√18 = 0.49967; of 15 at n=17:
