@@ -68,11 +68,9 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 			"--model", "deepseek-v3", export, perfect}},
 		{exitUsage, "the model routes to top-8, the record to top-4", []string{"trace", "--counts", counts, "--model",
 			topK8, export}},
-		{exitFailed, "no such file", []string{"trace", "--counts", counts, "--model", "nope.json", export}},
 		{exitUsage, "add --counts", []string{"trace", "--model", "gpt-oss-20b", export}},
 		{exitUsage, "add --counts-normal or --counts-perfect", []string{"compare", "--model", "gpt-oss-20b", export,
 			perfect}},
-		{exitUsage, "add them, or --counts-normal", []string{"report", "--model", "gpt-oss-20b", export}},
 	} {
 		_, stderr, code := invoke(t.Context(), c.args...)
 		if code != c.code || !strings.Contains(stderr, c.says) || c.says != "" && strings.Count(stderr, "\n") != 1 {

@@ -35,12 +35,13 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	a.beyond(r)
 	given = cmp.Or(given, givenOf(r))
 	args := []any{"ranks", best.Ranks, "copies", best.Redundant, "given", given}
-	for _, f := range files {
+	for i, f := range files {
 		copies := ""
 		if best.Redundant > 0 {
 			copies = fmt.Sprint(best.Redundant)
 		}
 		a.next(f.Engine, "file", launch.Quote([]string{f.File}), "copies", copies)
+		a.Reasons = slices.Insert(a.Reasons, i, a.Next[i].Text)
 	}
 	switch {
 	case !best.Judged.Defined(), best.Verdict == place.NoVerdict:

@@ -252,40 +252,22 @@ func mustPlace(t *testing.T, experts int, held [][]int32) *Placement {
 
 func TestContradictions(t *testing.T) {
 	load := []int64{8, 4, 2, 2}
+	full, place := record(2, 2, load), mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
 	ranksOnly := finished(&Record{Format: "counters", Ranks: 2}, Step{Received: []int64{3, 1}})
-	place := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
-	for want, call := range map[string]func() error{
-		"model has 8 experts": func() error {
-			_, _, err := record(2, 2, load).Imbalance(Options{Shape: &router.Shape{Experts: 8, TopK: 2}})
-			return err
-		},
-		"have counters without any": func() error { _, _, err := ranksOnly.Imbalance(Options{Ranks: 4}); return err },
-		"have engine log lines without any": func() error {
-			_, _, err := mustRead(t, fixture("counts", "engine.log")).Imbalance(Options{Placement: place})
-			return err
-		},
-		"3 ranks asked for": func() error {
-			_, _, err := record(2, 2, load).Imbalance(Options{Ranks: 3, Placement: place})
-			return err
-		},
-		"placement is of 4": func() error {
-			_, _,
-				err := record(2, 2, load[:2]).Imbalance(Options{Placement: place})
-			return err
-		},
-		"is of layers 1, the counts are of layers 3": func() error {
-			other := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
-			other.layers = map[int]router.Layout{1: other.layers[3]}
-			_, _, err := record(2, 2, load).Imbalance(Options{Placement: other})
-			return err
-		},
-		"between 1 and 4 ranks": func() error {
-			_, _,
-				err := record(2, 2, load).Imbalance(Options{Ranks: 5})
-			return err
-		},
+	other := mustPlace(t, 4, [][]int32{{0, 2}, {1, 3}})
+	other.layers = map[int]router.Layout{1: other.layers[3]}
+	for want, c := range map[string]struct {
+		r *Record
+		o Options
+	}{
+		"model has 8 experts":                        {full, Options{Shape: &router.Shape{Experts: 8, TopK: 2}}},
+		"have counters without any":                  {ranksOnly, Options{Ranks: 4}},
+		"3 ranks asked for":                          {full, Options{Ranks: 3, Placement: place}},
+		"placement is of 4":                          {record(2, 2, load[:2]), Options{Placement: place}},
+		"is of layers 1, the counts are of layers 3": {full, Options{Placement: other}},
+		"between 1 and 4 ranks":                      {full, Options{Ranks: 5}},
 	} {
-		if err := call(); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), want) {
+		if _, _, err := c.r.Imbalance(c.o); !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), want) {
 			t.Errorf("want a contradiction with %q, have %v", want, err)
 		}
 	}

@@ -70,8 +70,8 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	if moe == nil {
 		missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(placed, l) })
 		if missing || p.moeOnly && layers[0] > 0 || !p.moeOnly && layers[0] == 0 && len(layers) < len(placed) {
-			return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s: name the model, by --model, "+
-				"which tells how they are numbered", p.Source, quantity.Ranges(placed), quantity.Ranges(layers))
+			return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s: name the model, by --model "+
+				"or --config, which tells how they are numbered", p.Source, quantity.Ranges(placed), quantity.Ranges(layers))
 		}
 		return p, nil
 	}
@@ -103,7 +103,7 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 func (p *Placement) Placed(moe []int) Slots {
 	slots := Slots{}
 	for layer, l := range p.layers {
-		list := slotsOf(l)
+		list := SlotsOf(l)
 		if moe != nil && slices.Contains(moe, layer) ||
 			moe == nil && layer != allLayers && !slices.Equal(list, trivial(len(list), p.Experts)) {
 			slots[layer] = list
@@ -114,11 +114,11 @@ func (p *Placement) Placed(moe []int) Slots {
 
 // Slots is the number of physical experts of the first layer.
 func (p *Placement) Slots() int {
-	return len(slotsOf(p.layers[slices.Min(slices.Collect(maps.Keys(p.layers)))]))
+	return len(SlotsOf(p.layers[slices.Min(slices.Collect(maps.Keys(p.layers)))]))
 }
 
-// slotsOf are the experts of a layout, rank by rank.
-func slotsOf(l router.Layout) (slots []int32) {
+// SlotsOf are the experts of a layout, rank by rank.
+func SlotsOf(l router.Layout) (slots []int32) {
 	for rank := range l.Ranks() {
 		slots = append(slots, l.Held(rank)...)
 	}

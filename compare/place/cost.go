@@ -137,10 +137,13 @@ func (c *Cost) fitTo(obs []observation) (h HeldOut, reason router.Warning) {
 		if !ok {
 			return h, noTime("negative")
 		}
-		for _, o := range obs {
-			if o.layer == layer {
-				off = append(off, math.Abs(o.at(without)/o.ns-1))
-				changes = append(changes, changeErrors(o, obs, without)...)
+		own := slices.DeleteFunc(slices.Clone(obs), func(o observation) bool { return o.layer != layer })
+		for _, o := range own {
+			off = append(off, math.Abs(o.at(without)/o.ns-1))
+			for _, less := range own {
+				if less.slots < o.slots {
+					changes = append(changes, math.Abs(less.ns/o.ns-less.at(without)/o.at(without)))
+				}
 			}
 		}
 	}
@@ -156,28 +159,11 @@ func quantile(values []float64, p float64) router.Number {
 	return router.Number(stat.Quantile(p, stat.Empirical, values, nil))
 }
 
-// changeErrors are the errors behind HeldOut.Change from one observation on, by a fit that has
-// not seen its layer.
-func changeErrors(before observation, all []observation, c [3]float64) (errors []float64) {
-	for _, after := range all {
-		if after.layer == before.layer && after.slots < before.slots {
-			errors = append(errors, math.Abs(after.ns/before.ns-after.at(c)/before.at(c)))
-		}
-	}
-	return errors
-}
-
 // fit takes the best of the least-squares fits of each set of parameters whose results
 // are not negative: with three parameters that is non-negative least squares.
 func fit(obs []observation) (best [3]float64, ok bool) {
 	least := math.Inf(1)
-	for set := 1; set < 8; set++ {
-		var columns []int
-		for j := range 3 {
-			if set>>j&1 == 1 {
-				columns = append(columns, j)
-			}
-		}
+	for _, columns := range [][]int{{0}, {1}, {0, 1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}} {
 		if len(obs) < len(columns) {
 			continue
 		}

@@ -50,15 +50,7 @@ func TestTrafficLeftOut(t *testing.T) {
 	if d := res.Drift; len(d) != 4 || d[0].MaxOverMean != res.Workloads[0].Baseline {
 		t.Errorf("%+v", d)
 	}
-	// each judged window by what is learned without it alone
-	for i, w := range res.Judged {
-		rest := slices.DeleteFunc(slices.Clone(windows), func(o Window) bool { return o.Name == w.Name })
-		alone, err := Judge(rest, []Window{w}, Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
-		if err != nil || alone.LeftOut != 0 || alone.Placements[0].Judged != res.Workloads[i].Judged {
-			t.Errorf("%+v, %+v, %v", alone.Placements, res.Workloads[i], err)
-		}
-	}
-	// One window more of another phase is one more to learn from.
+	// One window of decode is too few to learn more than EPLB's plan from.
 	decode := lmsysWindows(t, "decode")
 	res, err = Judge(decode[:1], decode[1:], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
 	if err != nil || res.Placements[0].Name != PlanEPLB ||
@@ -188,11 +180,7 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 		!strings.Contains(err.Error(), "have 16 that") {
 		t.Errorf("16 redundant experts of 80 copies: %+v, %v", res, err)
 	}
-	res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.4}})
-	if err != nil || res.Placements[0].Moved < 16 || res.Placements[0].MovedShare > 0.4 {
-		t.Errorf("%+v, %v", res, err)
-	}
-	res, err = judge(0, Options{MaxMoves: &Budget{Time: time.Second}, ExpertBytes: 1, Bandwidth: 1})
+	res, err := judge(0, Options{MaxMoves: &Budget{Time: time.Second}, ExpertBytes: 1, Bandwidth: 1})
 	if err != nil || res.Placements[0].Moved > 8 {
 		t.Errorf("one copy a rank: %+v, %v", res.Placements, err)
 	}

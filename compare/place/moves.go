@@ -80,8 +80,8 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 		}
 		windows, runs, slots = append(windows, shares[layer]), append(runs, running.layouts[layer]), append(slots, grown)
 	}
-	p = running.clone()
-	p.name = PlanMoves
+	p = running
+	p.name, p.layouts = PlanMoves, maps.Clone(running.layouts)
 	set := func(slotsOf func(i int) []int32) error {
 		return p.replace(layers, experts, size, func(layer int) ([]int32, error) {
 			return slotsOf(slices.Index(layers, layer)), nil

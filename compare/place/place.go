@@ -43,40 +43,36 @@ type Options struct {
 // ranks with equally many slots, as engines ask, on each of several numbers of ranks. The
 // error names the nearest numbers of copies that do; it is nil where all do.
 func Impossible(experts int, copies, ranks []int) (int, error) {
+	most, largest := experts*(slices.Min(ranks)-1), slices.Max(ranks)
+	uneven := func(copies int) bool {
+		return slices.ContainsFunc(ranks, func(n int) bool { return (experts+copies)%n != 0 })
+	}
 	for _, n := range copies {
-		if err := possible(experts, n, ranks); err != nil {
-			return n, err
+		switch {
+		case largest > experts:
+			return n, fmt.Errorf("want at most %s, one for each expert, have %d", quantity.Count(experts, "rank"), largest)
+		case n > most:
+			return n, fmt.Errorf("want at most %d, a copy of each expert on each rank", most)
+		case !uneven(n):
+			continue
 		}
+		less, more := n, n
+		for less >= 0 && uneven(less) {
+			less--
+		}
+		for more <= most && uneven(more) {
+			more++
+		}
+		var near []string
+		for _, n := range []int{less, more} {
+			if 0 <= n && n <= most {
+				near = append(near, strconv.Itoa(n))
+			}
+		}
+		return n, fmt.Errorf("%s and %s do not divide over %s ranks; try %s", quantity.Count(experts, "expert"),
+			quantity.Count(n, "copy"), strings.Trim(fmt.Sprint(ranks), "[]"), cmp.Or(strings.Join(near, " or "), "other EP sizes"))
 	}
 	return 0, nil
-}
-
-func possible(experts, copies int, ranks []int) error {
-	uneven := func(copies int) int {
-		return slices.IndexFunc(ranks, func(n int) bool { return (experts+copies)%n != 0 })
-	}
-	most, at := experts*(slices.Min(ranks)-1), uneven(copies)
-	switch largest := slices.Max(ranks); {
-	case largest > experts:
-		return fmt.Errorf("want at most %s, one for each expert, have %d", quantity.Count(experts, "rank"), largest)
-	case copies > most:
-		return fmt.Errorf("want at most %d, a copy of each expert on each rank", most)
-	case at < 0:
-		return nil
-	}
-	var near []string
-	for _, step := range []int{-1, 1} {
-		n := copies
-		for 0 <= n && n <= most && uneven(n) >= 0 {
-			n += step
-		}
-		if 0 <= n && n <= most {
-			near = append(near, strconv.Itoa(n))
-		}
-	}
-	try := cmp.Or(strings.Join(near, " or "), "other EP sizes")
-	return fmt.Errorf("%s and %s do not divide over %s; try %s", quantity.Count(experts, "expert"),
-		quantity.Count(copies, "copy"), quantity.Count(ranks[at], "rank"), try)
 }
 
 // Judge learns placements from some windows and judges them on others, or, without any, on the
@@ -120,17 +116,17 @@ func (res *Result) onRanks(all []Window, ranks int, o Options) error {
 	if err != nil {
 		return err
 	}
-	res.Warnings = append(res.Warnings, warnings...)
 	var judged, windows []seen
 	for i, f := range res.folds {
 		for _, w := range f.held {
 			judged = append(judged, seen{Window: w, fold: i})
 		}
 	}
-	if warnings, err = nulls(judged, res.Experts, ranks, o); err != nil {
+	more, err := nulls(judged, res.Experts, ranks, o)
+	if err != nil {
 		return err
 	}
-	res.Warnings = append(res.Warnings, warnings...)
+	res.Warnings = slices.Concat(res.Warnings, warnings, more)
 	for _, w := range all {
 		windows = append(windows, seen{Window: w, plans: []plan{running}})
 	}
@@ -250,11 +246,14 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 		res.judge(at, p, i+1, learned, judged, o)
 	}
 	res.layers(at, plans[0], learned, judged)
-	res.Slots[at] = maps.Clone(plans[0].slots)
+	res.Slots[at] = counts.Slots{}
 	for layer, slots := range running.beyond { // a layer without counts stays
-		if _, ok := plans[0].slots[layer]; !ok && len(slots) == res.Experts+at.Redundant {
+		if len(slots) == res.Experts+at.Redundant {
 			res.Slots[at][layer] = slots
 		}
+	}
+	for layer, l := range plans[0].layouts {
+		res.Slots[at][layer] = counts.SlotsOf(l)
 	}
 	return nil
 }
@@ -304,7 +303,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 
 // layers says what the default placement does to each layer.
 func (res *Result) layers(at Plan, placed plan, learned, judged []seen) {
-	for _, layer := range slices.Sorted(maps.Keys(placed.slots)) {
+	for _, layer := range slices.Sorted(maps.Keys(placed.layouts)) {
 		by := func(index int) func(seen) router.Number {
 			return func(w seen) router.Number { return w.scores[index].at(layer) }
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/placement"
 )
 
 func read(t *testing.T, paths ...string) (records []*counts.Record) {
@@ -29,68 +28,32 @@ func read(t *testing.T, paths ...string) (records []*counts.Record) {
 	return records
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // near reports whether two numbers agree to the digits that were typed.
 func near(a router.Number, b float64) bool { return math.Abs(float64(a)-b) <= 5.1e-5 }
 
-// LMSYS's production counts of DeepSeek-R1, 58 MoE layers, 32 ranks and 288 physical
-// experts: rows learned on, columns judged on, by a separate program. EPLB promises
-// 1.007 on its own window, and holds 1.109 on traffic nearby.
+// LMSYS's production counts of DeepSeek-R1, 58 MoE layers, 32 ranks and 288 physical experts, by a separate
+// program: EPLB learned on prefill_in1024 promises 1.007 there, and holds 1.109 on traffic nearby.
 func TestMatrixOfLMSYS(t *testing.T) {
-	folder := "../../../shared/captures/third-party/lmsys/"
-	if !exists(folder) {
-		t.Skip("no shared captures")
-	}
-	names := []string{"prefill_in512", "prefill_in1024", "prefill_in4096", "prefill_in2000out100",
-		"decode_in1000out1000", "decode_in2000out100"}
-	want := [6][6]float64{
-		{1.0073, 1.1257, 1.4087, 1.2598, 1.4868, 1.3742},
-		{1.1129, 1.0070, 1.2247, 1.1088, 1.4094, 1.2790},
-		{1.2528, 1.1669, 1.0061, 1.0862, 1.3309, 1.2499},
-		{1.1811, 1.0898, 1.0998, 1.0065, 1.3780, 1.2449},
-		{1.5119, 1.4848, 1.4413, 1.4544, 1.0071, 1.2591},
-		{1.3346, 1.2907, 1.2485, 1.2551, 1.2431, 1.0076},
-	}
-	contiguous := map[int]float64{2: 3.0419, 3: 2.6170, 4: 2.8800, 5: 2.6329}
-	var paths []string
-	for _, name := range names {
-		paths = append(paths, folder+name+".json")
-	}
-	windows := Whole(read(t, paths...))
-	res, err := Judge([]Window{windows[1]}, []Window{windows[0], windows[2], windows[3], windows[4], windows[5]},
+	windows := lmsysWindows(t, "")
+	judged, contiguous := map[string]float64{"decode_in1000out1000": 1.4094, "decode_in2000out100": 1.2790,
+		"prefill_in2000out100": 1.1088, "prefill_in4096": 1.2247, "prefill_in512": 1.1129},
+		map[string]float64{"decode_in1000out1000": 2.8800, "decode_in2000out100": 2.6329, "prefill_in2000out100": 2.6170,
+			"prefill_in4096": 3.0419}
+	at := slices.IndexFunc(windows, func(w Window) bool { return strings.Contains(w.Name, "prefill_in1024") })
+	res, err := Judge(windows[at:at+1], slices.Delete(slices.Clone(windows), at, at+1),
 		Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := map[string]int{}
-	for i, path := range paths {
-		of[path] = i
-	}
-	for i := range windows {
-		p, err := Options{}.learn(newPlan(Contiguous, ""), windows[i:i+1], 256, placement.Size{Slots: 288, Ranks: 32})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for j, w := range windows {
-			if s, err := w.score(p, 256, nil); err != nil || !near(s[0].overall(), want[i][j]) {
-				t.Errorf("learned on %s, judged on %s: %v, want %v (%v)", names[i], names[j], s, want[i][j], err)
-			}
-		}
-	}
 	for _, w := range res.Workloads {
-		i := of[w.Window]
-		if base, ok := contiguous[i]; !near(w.Judged, want[1][i]) || ok && !near(w.Baseline, base) {
+		name := strings.TrimSuffix(filepath.Base(w.Window), ".json")
+		if base, ok := contiguous[name]; !near(w.Judged, judged[name]) || ok && !near(w.Baseline, base) {
 			t.Errorf("%+v", w)
 		}
 	}
 	p := res.Placements[0]
-	mean := (1.1129 + 1.2247 + 1.1088 + 1.4094 + 1.2790) / 5
-	if !near(p.Learned, 1.0070) || !near(p.Judged, mean) || p.Verdict != Trial || p.Time != nil ||
-		len(res.Layers) != 58 || len(res.Slots[Plan{32, 32}]) != 58 {
+	if !near(p.Learned, 1.0070) || !near(p.Judged, (1.1129+1.2247+1.1088+1.4094+1.2790)/5) || p.Verdict != Trial ||
+		p.Time != nil || len(res.Layers) != 58 || len(res.Slots[Plan{32, 32}]) != 58 {
 		t.Errorf("%+v, %d layers", p, len(res.Layers))
 	}
 }
@@ -133,9 +96,6 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 		!near(p.Change, 0) {
 		t.Errorf("%+v", p)
 	}
-	if _, p = judge(windows[:1], windows[2:]); p.Verdict != Trial {
-		t.Errorf("%+v", p)
-	}
 	if res, p = judge(windows[:1], nil); p.Verdict != NoVerdict || p.Judged.Defined() || p.Change.Defined() ||
 		!near(p.Learned, 1) || len(res.Workloads) != 0 {
 		t.Errorf("%+v", res)
@@ -147,11 +107,6 @@ func TestHelpsOneHurtsAnother(t *testing.T) {
 	if w := res.Workloads; res.LeftOut != 2 || len(w) != 3 || !near(w[0].Judged, 1.5) || !near(w[1].Judged, 1.5) ||
 		!near(w[2].Judged, 1.5) || !near(p.Learned, (1+1+1.05)/3) || p.Name != PlanRobust || p.Verdict != NotNow {
 		t.Errorf("%+v, %+v", w, p)
-	}
-	// Learned on two windows: 600 400 400 200 puts 0 with 3.
-	if res, _ = judge(windows[:2], windows[2:]); len(res.Slots[Plan{2, 0}][5]) != 4 ||
-		res.Slots[Plan{2, 0}][5][0] != 0 || res.Slots[Plan{2, 0}][5][1] != 3 {
-		t.Error(res.Slots)
 	}
 }
 
@@ -327,10 +282,6 @@ func TestHalves(t *testing.T) {
 		!strings.Contains(caveat.Text(res.Placements[0].Reason), "recur in 3 of 3 judged windows") {
 		t.Errorf("%+v, %v", res.Placements, err)
 	}
-	if learn, judge, err = Halves(read(t, counted(t, "1,0,0,1\n1,0,1,1\n"))); err != nil || len(learn) != 1 ||
-		judge != nil {
-		t.Errorf("%+v, %+v, %v", learn, judge, err)
-	}
 }
 
 // By hand, the load is 300 300 100 100. Contiguous ranks get 600 and 200. The running
@@ -395,9 +346,6 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 			func(w router.Warning) bool { return w.Code == "no_placement" }) {
 			t.Errorf("%s: %+v, %v", placed, res, err)
 		}
-	}
-	if n := (Options{Ranks: []int{2}}).Running(recorded); n != 0 {
-		t.Errorf("%d redundant experts run", n)
 	}
 	other, _ := counts.Contiguous(8, 2)
 	if res, err := Judge(Whole(recorded), nil, Options{Ranks: []int{2}, Redundant: []int{0}, From: other}); !errors.Is(

@@ -31,18 +31,12 @@ const Contiguous = "contiguous"
 type plan struct {
 	from    string // a window that it was learned from, or the file of the running placement
 	name    string
-	slots   counts.Slots
 	beyond  counts.Slots // of a running placement: layers that no window may have
 	layouts map[int]router.Layout
 }
 
 func newPlan(from, name string) plan {
-	return plan{from: from, name: name, slots: counts.Slots{}, layouts: map[int]router.Layout{}}
-}
-
-func (p plan) clone() plan {
-	p.slots, p.layouts = maps.Clone(p.slots), maps.Clone(p.layouts)
-	return p
+	return plan{from: from, name: name, layouts: map[int]router.Layout{}}
 }
 
 // replace sets the slots of some layers, which are found side by side.
@@ -59,7 +53,7 @@ func (p *plan) replace(layers []int, experts int, size placement.Size, slotsOf f
 			layout, err := placement.Layout(experts, slots, size.Ranks)
 			mutex.Lock()
 			defer mutex.Unlock()
-			p.slots[layer], p.layouts[layer] = slots, layout
+			p.layouts[layer] = layout
 			return err
 		})
 	}
@@ -113,12 +107,13 @@ func (o Options) learn(running plan, windows []Window, experts int, size placeme
 
 // rename numbers the ranks of a plan so that they load the fewest copies coming from another.
 func (p *plan) rename(from plan, experts int, size placement.Size) error {
-	slots := maps.Clone(p.slots)
-	return p.replace(slices.Sorted(maps.Keys(slots)), experts, size, func(layer int) ([]int32, error) {
+	own := maps.Clone(p.layouts)
+	return p.replace(slices.Sorted(maps.Keys(own)), experts, size, func(layer int) ([]int32, error) {
+		slots := counts.SlotsOf(own[layer])
 		if from, ok := from.layouts[layer]; ok {
-			return placement.Renamed(slots[layer], from, size), nil
+			slots = placement.Renamed(slots, from, size)
 		}
-		return slots[layer], nil
+		return slots, nil
 	})
 }
 
@@ -136,8 +131,8 @@ func loads(from, to plan, ranks int) (perRank []int, all int) {
 }
 
 func (p plan) copies() (n int) {
-	for _, slots := range p.slots {
-		n += len(slots)
+	for _, l := range p.layouts {
+		n += len(counts.SlotsOf(l))
 	}
 	return n
 }
@@ -182,11 +177,6 @@ func (o Options) baseline(windows []Window, experts, ranks int) (p plan, warning
 			return plan{}, nil, &input.Error{File: w.Name, Found: err.Error(), Err: counts.ErrOptions}
 		}
 		p.beyond = placed.Placed(o.MoELayers)
-	}
-	for layer, l := range p.layouts {
-		for rank := range ranks {
-			p.slots[layer] = append(p.slots[layer], l.Held(rank)...)
-		}
 	}
 	return p, warnings, nil
 }

@@ -96,15 +96,19 @@ var catalog = map[string]entry{
 	"idle_steps": {Note, "{steps:idle step} excluded", ""},
 	"vllm_axis": {Warn, "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull " +
 		"request 51813): check the version", ""},
-	"eplb_not_running.overdue": {Warn, "EPLB is not running for model {model}: the countdown to the next rearrangement is " +
+	"eplb_not_running.overdue": {Warn, "EPLB is not running[ for model {model}]: the countdown to the next rearrangement is " +
 		"at {left} (vLLM issue 57883)", ""},
-	"eplb_not_running.stuck": {Warn, "EPLB is not running for model {model}: the last {lines} lines are all of step {step} " +
+	"eplb_not_running.stuck": {Warn, "EPLB is not running[ for model {model}]: the last {lines} lines are all of step {step} " +
 		"(vLLM issue 57883)", ""},
 	"repeated_experts": {Warn, "{repeated:n} of {choices:n} choices name an expert twice, which no router does", ""},
 	"alike_kept": {Warn, "{alike:n} of {choices:choice} name the same experts {run} times or more in a row, as in warm-up: " +
 		"too many to leave out, so all are counted", "warm-up counted"},
 	"alike_tokens": {Note, "{excluded:n} of {choices:choice} excluded: the same experts {run} times or more in a row, as in " +
 		"warm-up", ""},
+	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",
+		"passes excluded"},
+	"no_last_newline": {Warn, "the file ends within a line, so its last count may be cut", ""},
+	"even_replicas":   {Note, "the copies of an expert are taken to share its slots evenly", ""},
 	"same_sources": {Warn, "all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is " +
 		"{ranks} times too large; max/mean is not affected", ""},
 
@@ -119,7 +123,7 @@ var catalog = map[string]entry{
 	// Placements.
 	"one_window": {Note, "one window is too few to learn from: give more windows", "one window of traffic"},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
-		"every plan: --table plans leaves both out", "judged traffic resembles learned"},
+		"every plan: judge on other traffic", "judged traffic resembles learned"},
 	"raises_load": {Warn, "the plan raises the busiest rank's load by {change:%}: max/mean {judged:.3}, before " +
 		"{baseline:.3}", "load rises in some windows"},
 	"costs_time": {Warn, "the plan evens the load and raises the predicted {of} by {change:%}",
@@ -134,9 +138,13 @@ var catalog = map[string]entry{
 	"placement.chance":     {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile {null:.3})", ""},
 	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold {threshold:0%})",
 		""},
-	"placement.cost":  {Note, "the fitted cost errs by {error:%} of the {of}, more than it predicts", ""},
-	"placement.worse": {Note, "worse in {windows:judged window}", ""},
-	"placement.mixed": {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
+	"placement.cost":       {Note, "the fitted cost errs by {error:%} of the {of}, more than it predicts", ""},
+	"placement.no_change":  {Note, "the busiest rank's load stays the same in {windows:judged window}", ""},
+	"placement.no_load":    {Note, "no judged window has load", ""},
+	"placement.time_rises": {Note, "the predicted time rises", ""},
+	"placement.time_open":  {Note, "the predicted time may rise as well as fall", ""},
+	"placement.worse":      {Note, "worse in {windows:judged window}", ""},
+	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
 
 	"no_time.no_layer":      {Note, "no time is predicted from the trace: it has no expert time of two or more ranks in a layer", ""},
 	"no_time.unequal_steps": {Note, "no time is predicted from the trace: its steps differ in layers or ranks", ""},
