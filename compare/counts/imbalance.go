@@ -29,8 +29,8 @@ func (r *Record) contradicted(err error) error {
 	return &input.Error{File: r.Source, Found: err.Error(), Err: ErrOptions}
 }
 
-// ExpertsOf is the number of experts, those of the model where it is named (nil where it
-// is not), of a record that counts slots per expert. Errors are of type *input.Error.
+// ExpertsOf is how many experts a record counts, or the model has where it is named (else nil). A record
+// without slots per expert is an error, of type *input.Error.
 func (r *Record) ExpertsOf(model *router.Shape) (int, error) {
 	if r.oneRank() {
 		return 0, &input.Error{File: r.Source, Expected: "counts of all ranks", Found: "counts of one"}

@@ -138,8 +138,8 @@ func (j *judge) loads(s Step) (perRank, perExpert []int64, null chance.Null, err
 
 // chance is the null of a step, undefined where the shape is not known. Token
 // counts above 128 are rounded to 7 significant bits, so that a long record does
-// not need a simulation per step: at most 0.8 % of the tokens and half of that of
-// the imbalance that chance gives, a seventh of what 200 draws leave uncertain.
+// not need a simulation per step: at most 0.8 % of the tokens and 0.4 % of the
+// imbalance that chance gives, a seventh of what 200 draws leave uncertain.
 func (j *judge) chance(layout router.Layout, s Step) (chance.Null, error) {
 	none := chance.Null{ActiveMean: router.Undefined()}
 	if j.shape.TopK == 0 || j.shape.Experts == 0 {

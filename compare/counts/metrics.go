@@ -90,7 +90,7 @@ func readMetrics(d *document, c *collector) error {
 	return lines.Err()
 }
 
-// add adds a sample to its counter; those of other metrics are passed over.
+// add adds a sample to its counter; other metrics are passed over.
 func (s scrape) add(name, labeled, value string) error {
 	labels := map[string]string{}
 	for _, l := range metricsLabel.FindAllStringSubmatch(labeled, -1) {

@@ -98,8 +98,8 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	return &out, nil
 }
 
-// Placed are the layers that are placed one by one, by number; those of moe where it is not
-// nil, else those that are not as dense layers stand in files: expert i mod experts in slot i.
+// Placed are the layers that are placed one by one, by number: where moe is given its layers alone, else
+// all but dense layers, which stand in files as expert i mod experts in slot i.
 func (p *Placement) Placed(moe []int) Slots {
 	slots := Slots{}
 	for layer, l := range p.layers {

@@ -14,7 +14,7 @@ import (
 type Slots map[int][]int32
 
 // WriteTensorRT writes the slots as the configuration that TensorRT-LLM takes as
-// moe_config.load_balancer, for a static placement. Layers are those of the model.
+// moe_config.load_balancer, for a static placement. Layers have the numbers of the model.
 func (s Slots) WriteTensorRT(w io.Writer) error {
 	layers, slots := s.size()
 	var b strings.Builder

@@ -47,7 +47,7 @@ type Record struct {
 	TopK    int     // experts per token; 0 where the format does not say
 	Ranks   int     // expert-parallel ranks; 0 where the format does not say
 	Time    float64 // Unix seconds at which it was written; 0 where nothing says so
-	// Phase is that of all steps, where the format tells them apart; see Phases.
+	// Phase is the kind of all steps, where the format tells them apart; see Phases.
 	Phase Phase
 	// Window is true where a step is the sum of an unknown number of forward
 	// passes, in which busy ranks that alternate cancel.

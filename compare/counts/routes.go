@@ -63,10 +63,17 @@ type origin struct {
 	phase         Phase
 	shape         []int64 // of base64 that is no .npy
 	start, prompt int     // tokens of the request before the first one here; tokens of its prompt, 0 for unknown
+	depth         int     // in how many lists and objects it stands
 }
+
+// mostDepth is more than any document has; every level is read once more.
+const mostDepth = 32
 
 // walk counts the choices in a value: of a token at a layer, of a request, or of all that is below it.
 func (r *routes) walk(v value, of origin) error {
+	if of.depth++; of.depth > mostDepth {
+		return fmt.Errorf("want at most %d lists and objects within one another", mostDepth)
+	}
 	for part := range v.items() {
 		if err := r.walk(part, of); err != nil {
 			return err

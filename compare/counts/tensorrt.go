@@ -110,7 +110,7 @@ type place struct {
 	dtype  int8
 }
 
-// index finds the steps in the next rank's file, which must be those of rank 0.
+// index finds the steps in the next rank's file, which must be the steps of rank 0.
 func (s *tensorrtSteps) index(path string) (err error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
