@@ -76,7 +76,7 @@ func TestExitCodes(t *testing.T) {
 			[]string{"place", "../../testdata/torch/rank0.pt.trace.json"}},
 		{exitFailed, "this is a trace, not counts: 'moebalance trace' reads it",
 			[]string{"place", "../../testdata/field/results/vllm-qwen3-normal.rank0.json.gz"}},
-		{exitFailed, "this is a result of moebalance (", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
+		{exitFailed, "this is a result of moebalance, not counts", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
 		{exitFailed, "unknown format of JSON: it is empty and", []string{"counts", file("empty.json", "{}")}},
 		{exitFailed, "moebalance: \\x1b(none\\xff: no such file", []string{"counts", "\x1b(none\xff"}},
 		{exitFailed, `have "HF_TOKEN=(redacted)"`,

@@ -50,6 +50,9 @@ type Column struct {
 	Width int
 	// Alarm are the cells, as people read them, that mark a row to look at.
 	Alarm []string
+
+	path  string // of JSON keys to the field of an item
+	given bool   // the kind, whatever the type of the field
 }
 
 // Table holds rows of cells: string, bool, any integer or float type. A NaN, an
@@ -89,8 +92,12 @@ func New(name, title, columns string) Table {
 	for text := range strings.SplitSeq(columns, ", ") {
 		text, shown, named := strings.Cut(text, "=")
 		text, group, _ := strings.Cut(text, "@")
-		key, kind, given := strings.Cut(text, ":")
-		c := Column{Key: key, Name: nameOf(key), Group: group, Kind: kindOf(key)}
+		text, kind, given := strings.Cut(text, ":")
+		key, path, deeper := strings.Cut(text, "<")
+		if !deeper {
+			path = key
+		}
+		c := Column{Key: key, Name: nameOf(key), Group: group, Kind: kindOf(key), path: path, given: given}
 		if named {
 			c.Name = shown
 		}
@@ -135,36 +142,63 @@ func Computed[T any](key string, of func(T) any) Cell {
 	return Cell{key, func(item any) any { return of(item.(T)) }}
 }
 
-// Of is a table with a row for each item. Cells that are not computed are the field whose JSON key
-// is the column's; a column that is neither is a programming error, and panics.
+// Of is a table with a row for each item. Cells that are not computed are the field whose JSON key is the
+// column's, or behind < the path to it: "low<gain.low:percent" is a column low of the field low in the
+// field gain. A column that is neither is a programming error, and panics.
 func Of[T any](name, title string, items []T, columns string, computed ...Cell) Table {
 	t := New(name, title, columns)
-	cells := map[string]func(any) any{}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		cells[key] = func(item any) any { return reflect.ValueOf(item).FieldByIndex(f.Index).Interface() }
-		for i, c := range t.Columns {
-			if c.Key == key && c.Kind == Label && !strings.Contains(columns, key+":") {
-				t.Columns[i].Kind = kindOfType(f.Type)
+	t.Rows = make([][]any, len(items))
+	for i, c := range t.Columns {
+		var cell func(item any) any
+		if at := slices.IndexFunc(computed, func(o Cell) bool { return o.key == c.Key }); at >= 0 {
+			cell = computed[at].of
+		} else {
+			steps, of := fieldAt(reflect.TypeFor[T](), c.path)
+			if of == nil {
+				panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.path))
 			}
+			if !c.given && c.Kind == Label {
+				t.Columns[i].Kind = kindOfType(of)
+			}
+			cell = func(item any) any { return along(reflect.ValueOf(item), steps) }
 		}
-	}
-	for _, c := range computed {
-		cells[c.key] = c.of
-	}
-	for _, c := range t.Columns {
-		if cells[c.Key] == nil {
-			panic(fmt.Sprintf("table %s: %T has no field with the JSON key %q", name, *new(T), c.Key))
+		for row, item := range items {
+			t.Rows[row] = append(t.Rows[row], cell(item))
 		}
-	}
-	for _, item := range items {
-		row := make([]any, len(t.Columns))
-		for i, c := range t.Columns {
-			row[i] = cells[c.Key](item)
-		}
-		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// fieldAt is the way to the field at a path of JSON keys, and its type; nil where there is none.
+func fieldAt(t reflect.Type, path string) (steps [][]int, of reflect.Type) {
+	key, rest, deeper := strings.Cut(path, ".")
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != key {
+			continue
+		}
+		if of = f.Type; deeper {
+			steps, of = fieldAt(f.Type, rest)
+		}
+		return append([][]int{f.Index}, steps...), of
+	}
+	return nil, nil
+}
+
+// along is the field at the end of the way; nil where a pointer on it is nil.
+func along(v reflect.Value, steps [][]int) any {
+	for _, index := range steps {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return nil
+			}
+			v = v.Elem()
+		}
+		v = v.FieldByIndex(index)
+	}
+	return v.Interface()
 }
 
 // kindOfType is the kind of cells of a Go type.

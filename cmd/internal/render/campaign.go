@@ -129,60 +129,47 @@ func blockTable(r gain.Result, normal, perfect string) table.Table {
 }
 
 func gainTable(r gain.Result, normal, perfect string) table.Table {
-	g := r.Gain
-	t := table.New("gain", fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)),
-		"method, estimate:percent, low:percent, high:percent, confidence:percent, "+unitsOf(r))
-	t.Rows = [][]any{{g.Method, g.Estimate, g.Low, g.High, g.Confidence, g.N}}
-	return t
+	return table.Of("gain", fmt.Sprintf("Gain of %s over %s%s", perfect, normal, answer.AtPoint(r)), []gain.Gain{r.Gain},
+		"method, estimate:percent, low:percent, high:percent, confidence:percent, "+unitsOf(r, "n"))
 }
 
 // unitsOf is the column of how many pairs a gain is of, which are launches where each holds all arms.
-func unitsOf(r gain.Result) string {
+func unitsOf(r gain.Result, path string) string {
 	if r.Design == gain.WithinLaunch {
-		return "pairs:count=launches"
+		return "pairs<" + path + ":count=launches"
 	}
-	return "pairs:count"
+	return "pairs<" + path + ":count"
 }
+
+// gained are the columns of a gain below an item.
+const gained = "gain<gain.estimate:percent, low<gain.low:percent, high<gain.high:percent, "
 
 // curveTables are the gain at each point and of each arm, where there are several.
 func curveTables(r gain.Result) (tables []table.Table) {
 	if len(r.Points) > 0 {
-		gained := func(key string, of func(gain.PointGain) any) table.Cell { return table.Computed(key, of) }
-		columns := "value:real=" + r.Points[0].Name + ", gain:percent, low:percent, high:percent, " + unitsOf(r) +
-			", verdict"
+		columns := "value:real=" + r.Points[0].Name + ", " + gained + unitsOf(r, "gain.n") + ", verdict"
 		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
 			columns += ", tokens_per_active_expert:real"
 		}
 		if r.Share != nil {
-			columns += ", share_of_ceiling:percent"
+			columns += ", share_of_ceiling<share_of_ceiling.estimate:percent"
 		}
-		tables = append(tables,
-			table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", r.Points[0].Name,
-				quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns,
-				gained("gain", func(p gain.PointGain) any { return p.Gain.Estimate }),
-				gained("low", func(p gain.PointGain) any { return p.Gain.Low }),
-				gained("high", func(p gain.PointGain) any { return p.Gain.High }),
-				gained("pairs", func(p gain.PointGain) any { return p.Gain.N }),
-				gained("share_of_ceiling", func(p gain.PointGain) any {
-					if p.Share == nil {
-						return router.Undefined()
-					}
-					return p.Share.Estimate
-				})).Alarm("verdict", string(gain.Significant)))
+		tables = append(tables, table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)",
+			r.Points[0].Name, quantity.Confidence(r.SimultaneousConfidence)), r.Points, columns).
+			Alarm("verdict", string(gain.Significant)))
 	}
 	if r.Share != nil && len(r.Points) == 0 {
-		t := table.New("arms", "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
-			"arm, gain:percent, low:percent, high:percent, verdict, share_of_ceiling:percent=share, share_low:percent, "+
-				"share_high:percent").Alarm("verdict", string(gain.Significant))
-		for _, a := range r.Arms[1:] {
-			share := gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}
-			if a.Share != nil {
-				share = *a.Share
+		arms := slices.Clone(r.Arms[1:])
+		for i, a := range arms {
+			if a.Share == nil {
+				arms[i].Share = &gain.Share{Estimate: 1, Low: router.Undefined(), High: router.Undefined()}
 			}
-			t.Rows = append(t.Rows, []any{a.Name, a.Gain.Estimate, a.Gain.Low, a.Gain.High, a.Verdict, share.Estimate,
-				share.Low, share.High})
 		}
-		tables = append(tables, t)
+		tables = append(tables, table.Of("arms",
+			"Gain of each arm over normal, and share of the gain of balanced routing that it recovers", arms,
+			"arm<name, "+gained+"verdict, share_of_ceiling<share_of_ceiling.estimate:percent=share, "+
+				"share_low<share_of_ceiling.low:percent, share_high<share_of_ceiling.high:percent").
+			Alarm("verdict", string(gain.Significant)))
 	}
 	return tables
 }
@@ -216,13 +203,8 @@ func doseTable(r gain.Result) table.Table {
 }
 
 func secondaryTable(r gain.Result) table.Table {
-	t := table.New("secondary", "Other metrics (positive gain: better; interval and p adjusted for all)",
-		"metric, unit, gain:percent, low:percent, high:percent, "+unitsOf(r)+", p:real")
-	for _, s := range r.Secondary {
-		t.Rows = append(t.Rows, []any{s.Metric.Name, s.Metric.Unit, s.Gain.Estimate, s.Gain.Low, s.Gain.High, s.Gain.N,
-			s.Gain.P})
-	}
-	return t
+	return table.Of("secondary", "Other metrics (positive gain: better; interval and p adjusted for all)", r.Secondary,
+		"metric<metric.name, unit<metric.unit, "+gained+unitsOf(r, "gain.n")+", p<gain.p:real")
 }
 
 func benchNotes(r source.Campaign) []string {

@@ -115,16 +115,14 @@ func splitTable(s diff.Split) table.Table {
 }
 
 func kindsTable(r diff.Comparison, arms [2]gain.Arm) table.Table {
-	t := table.New("kinds", "Kinds of steps, each compared with its like; the other tables are of the first",
+	return table.Of("kinds", "Kinds of steps, each compared with its like; the other tables are of the first", r.Kinds,
 		named("steps, normal_steps:count=steps {A}, perfect_steps:count=steps {B}, "+
-			"normal_experts_slowest_ns=experts slowest {A}, perfect_experts_slowest_ns=experts slowest {B}, "+
-			"normal_loss_ns=loss {A}, perfect_loss_ns=loss {B}, predicted_gain:percent", arms))
-	for _, k := range r.Kinds {
-		e, l := k.SlowestExperts, k.StragglerLoss
-		t.Rows = append(t.Rows, []any{k.Steps, len(k.NormalSteps), len(k.PerfectSteps), e.NormalNS, e.PerfectNS,
-			l.NormalNS, l.PerfectNS, k.Gain})
-	}
-	return t
+			"normal_experts_slowest_ns<experts_slowest.normal_ns=experts slowest {A}, "+
+			"perfect_experts_slowest_ns<experts_slowest.perfect_ns=experts slowest {B}, "+
+			"normal_loss_ns<straggler_loss.normal_ns=loss {A}, perfect_loss_ns<straggler_loss.perfect_ns=loss {B}, "+
+			"predicted_gain:percent", arms),
+		table.Computed("normal_steps", func(k diff.KindChange) any { return len(k.NormalSteps) }),
+		table.Computed("perfect_steps", func(k diff.KindChange) any { return len(k.PerfectSteps) }))
 }
 
 // workTable is what the sides did, as far as balance cannot change it.

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/place"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -62,21 +61,20 @@ func (res placeView) notes() []string {
 // loads are the columns of the load of a placement, and of the predicted change of time.
 const (
 	loads      = "judged_max_over_mean, baseline_max_over_mean"
-	timeChange = "predicted_time_change:percent=time change, predicted_time_change_low:percent=low, " +
-		"predicted_time_change_high:percent=high"
+	timeChange = "predicted_time_change<predicted_time_change.estimate:percent=time change, " +
+		"predicted_time_change_low<predicted_time_change.low:percent=low, " +
+		"predicted_time_change_high<predicted_time_change.high:percent=high"
 )
 
 func (res placeView) tables() []table.Table {
-	placed := timeCells(func(p place.Placement) *place.TimeChange { return p.Time })
-	judged := timeCells(func(w place.Workload) *place.TimeChange { return w.Time })
 	return []table.Table{
 		table.Of("placements", "Placements, mean over layers and windows", res.Placements,
 			"ranks, redundant, plan, learned_max_over_mean, "+loads+", judged_p95_over_layers:ratio=p95 over layers, "+
 				"judged_worst_window:ratio=worst window, judged_load_change:percent=load change, null_p95, "+timeChange+
-				", moved_share:percent=moved, verdict", placed...),
+				", moved_share:percent=moved, verdict"),
 		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
 			"ranks, redundant, window, "+loads+", judged_load_change:percent=load change, null_p95, "+timeChange,
-			append(judged, table.Computed("window", func(w place.Workload) any { return res.label(w.Window) }))...),
+			table.Computed("window", func(w place.Workload) any { return res.label(w.Window) })),
 		gainsTable(res.Placements),
 		table.Of("drift", "Load under the running placement, over windows in order", res.Drift,
 			"ranks, window, max_over_mean, balancedness",
@@ -106,23 +104,6 @@ func gainsTable(placements []place.Placement) table.Table {
 	return empty(table.Of("gains", "Gain predicted from the campaign's curve of time over load", rows,
 		"ranks, redundant, plan, point, value, from_max_over_mean=from, to_max_over_mean=to, estimate:percent=gain, "+
 			"low:percent, high:percent, refused"), "give a --campaign of several routers")
-}
-
-// timeCells are the predicted change of time and its interval.
-func timeCells[T any](of func(T) *place.TimeChange) []table.Cell {
-	cell := func(key string, number func(*place.TimeChange) router.Number) table.Cell {
-		return table.Computed(key, func(item T) any {
-			if t := of(item); t != nil {
-				return number(t)
-			}
-			return router.Undefined()
-		})
-	}
-	return []table.Cell{
-		cell("predicted_time_change", func(t *place.TimeChange) router.Number { return t.Estimate }),
-		cell("predicted_time_change_low", func(t *place.TimeChange) router.Number { return t.Low }),
-		cell("predicted_time_change_high", func(t *place.TimeChange) router.Number { return t.High }),
-	}
 }
 
 // label names a window.
