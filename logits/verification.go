@@ -68,10 +68,10 @@ type BatchBalance struct {
 	// are missing.
 	Certificate *plan.Proof `json:"certificate"`
 
-	Projected    bool  `json:"-"` // one of the good entries is
-	MissingRanks []int `json:"-"` // ranks without a good entry
-	Entries      int   `json:"-"` // that are there
-	Bytes        int64 `json:"-"` // of the entries
+	Projected    bool  `json:"-"`       // one of the good entries is
+	MissingRanks []int `json:"-"`       // ranks without a good entry
+	Entries      int   `json:"entries"` // that are there
+	Bytes        int64 `json:"bytes"`   // of the entries
 }
 
 // EntryStatus is what a scan found of one entry. Of a file that is none it is the path alone.

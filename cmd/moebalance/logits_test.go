@@ -63,7 +63,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/2", "mode": "dep", "layer": 0.,
 		"dtype": "float16", "ranks": 8., "drawn": false,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
-		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true,
+		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "bytes": 7040., "entries": 8.,
 		"active_experts_ideal": 64., "certificate": nil,
 	}
 	if !maps.Equal(r.Balance[0], want) {

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -85,8 +84,6 @@ func balanceTable(balance []logits.BatchBalance) table.Table {
 		"ranks, tokens_per_rank:count=tokens/rank, expert_max_over_mean, expert_floor=floor, rank_max_over_mean, "+
 		"rank_floor=floor, active_experts:count, active_experts_ideal:count=ideal, entries:count, bytes=size, status",
 		table.Computed("tokens_per_rank", func(b logits.BatchBalance) any { return tokensText(int(b.TokensPerRank)) }),
-		table.Computed("entries", func(b logits.BatchBalance) any { return b.Entries }),
-		table.Computed("bytes", func(b logits.BatchBalance) any { return b.Bytes }),
 		table.Computed("status", func(b logits.BatchBalance) any { return balanceStatus(b) }))
 }
 
@@ -109,45 +106,23 @@ func balanceStatus(b logits.BatchBalance) string {
 	return "exact"
 }
 
-// cacheList is the JSON of logits list.
-type cacheList struct {
-	SchemaVersion int                  `json:"schema_version"`
-	Kind          string               `json:"kind"` // always "logits list"
-	Balance       []listedBalance      `json:"balance"`
-	Entries       []logits.EntryStatus `json:"entries"` // whose paths are relative to the cache
-	Bytes         int64                `json:"bytes"`
-	Warnings      []string             `json:"warnings"`
-}
-
-type listedBalance struct {
-	logits.BatchBalance
-	Entries int    `json:"entries"`
-	Bytes   int64  `json:"bytes"`
-	Status  string `json:"status"`
-}
-
 // ListedCache lays out what list found.
 func ListedCache(dir string, v logits.Verification) output.Document {
-	result := cacheList{SchemaVersion: 1, Kind: "logits list", Balance: []listedBalance{},
-		Entries: []logits.EntryStatus{}, Warnings: []string{}}
-	for _, e := range v.Entries {
-		listed := e
-		listed.Path = filepath.Base(e.Path)
-		result.Entries = append(result.Entries, listed)
-		result.Bytes += e.Bytes
-		if e.Fault() != "" {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
-		}
-	}
-	entries := 0
+	v.Kind = "logits list"
+	entries, bytes, notes := 0, int64(0), []string{}
 	for _, b := range v.Balance {
 		entries += b.Entries
-		result.Balance = append(result.Balance, listedBalance{b, b.Entries, b.Bytes, balanceStatus(b)})
+	}
+	for _, e := range v.Entries {
+		bytes += e.Bytes
+		if e.Fault() != "" {
+			notes = append(notes, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
+		}
 	}
 	return output.Document{
 		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"),
-			quantity.Count(len(v.Balance), "batch size"), dir, quantity.Bytes(float64(result.Bytes))),
-		Tables: []table.Table{balanceTable(v.Balance)}, Notes: result.Warnings, Value: result,
+			quantity.Count(len(v.Balance), "batch size"), dir, quantity.Bytes(float64(bytes))),
+		Tables: []table.Table{balanceTable(v.Balance)}, Notes: notes, Value: v,
 	}
 }
 
