@@ -42,8 +42,8 @@ func Read(ctx context.Context, path string, o Options) (*Recording, error) {
 	if err != nil {
 		return nil, db.failed("reading its metadata", err)
 	}
-	db.meter.report = o.Progress
-	defer func() { db.meter.tell(db.size) }()
+	db.report = o.Progress
+	defer func() { db.progress(db.size - db.told.Load()) }()
 	rec, err := read(ctx, db)
 	if err != nil {
 		return nil, err

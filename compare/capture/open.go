@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -52,8 +53,9 @@ type database struct {
 	tables  map[string][]string // columns by table
 	lastRow map[string]int64    // by table of events, see look
 	base    int64               // that all times are shifted by, see look
-	meter   meter
-	done    func() // removes the file, where it was converted
+	told    atomic.Int64        // bytes
+	report  func(bytes int64)   // of Options; nil tells nobody
+	done    func()              // removes the file, where it was converted
 }
 
 // openDatabase checks what kind of file path is before SQLite sees it, so that
@@ -282,6 +284,15 @@ func (db *database) readAll(ctx context.Context, groups ...[]table) error {
 	return group.Wait()
 }
 
+// progress tells of bytes read, at most as many as the file has.
+func (db *database) progress(bytes int64) {
+	if told := db.told.Add(bytes); db.report != nil && told <= db.size {
+		db.report(bytes)
+	} else {
+		db.told.Add(-bytes)
+	}
+}
+
 // has reports whether the export holds the table with all the columns.
 func (db *database) has(table string, columns ...string) bool {
 	have, ok := db.tables[table]
@@ -314,13 +325,12 @@ func (db *database) complete() error {
 // the capture's zero the session table gives, or by any number (--ts-shift). The latter is only
 // known roughly, but the same for all ranks, so that they stay aligned.
 func (db *database) look(ctx context.Context, sessionUTC int64) error {
-	db.lastRow, db.meter.bytes = map[string]int64{}, db.size
+	db.lastRow = map[string]int64{}
 	for _, table := range []string{kernelTable, callTable, rangeTable} {
 		if err := db.each(ctx, []string{"max(0, ifnull(max(rowid), 0))"}, table,
 			func(row []string) { db.lastRow[table] = whole(row[0]) }); db.has(table) && err != nil {
 			return err
 		}
-		db.meter.rows += db.lastRow[table]
 	}
 	for _, table := range []string{graphTable, kernelTable} {
 		within, first := false, int64(0) // one of the first and last may be damaged

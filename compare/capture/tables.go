@@ -23,14 +23,9 @@ func (db *database) stream(ctx context.Context, t table) error {
 	if !db.has(t.name, t.columns[:t.need]...) {
 		return nil
 	}
-	n := int64(0)
-	defer func() { db.meter.add(n % meterStride) }()
 	start, end := slices.Index(t.columns, "start"), slices.Index(t.columns, "end")
-	return rows.Query{Table: t.name, Integers: t.columns, Text: t.text}.Each(ctx, db.sql, db.file,
+	return rows.Query{Table: t.name, Integers: t.columns, Text: t.text, Progress: db.progress}.Each(ctx, db.sql, db.file,
 		func(row *rows.Row) error {
-			if n++; n%meterStride == 0 {
-				db.meter.add(meterStride)
-			}
 			if db.base != 0 {
 				row.Subtract(start, db.base)
 				if end >= 0 {

@@ -27,6 +27,9 @@ var (
 // behind them reads.
 const Quantizing = "activation and quantization"
 
+// deepEP begins the names of DeepEP's kernels and of those that took them over: NIXL, UCCL.
+const deepEP = `(?:deep_ep|dpsk::ep|hybrid_ep|nixl_ep|uccl)::.*\b`
+
 // kernelRules is the classifier, specific rules before general ones. A family
 // that serves several phases under one name has a rule that says unknown: a
 // guess would be counted as knowledge. Dense GEMMs are other compute: the
@@ -43,15 +46,14 @@ var kernelRules = []kernelRule{
 		"kernels/communicationKernels/moeAllReduceFusionKernels.cu"},
 
 	// exchange of tokens between ranks
-	{collective, "DeepEP",
-		`(?:deep_ep|dpsk::ep)::.*\bbarrier_impl\b|(?:deep_ep|dpsk::ep)::.*\bclean_low_latency_buffer|(?:deep_ep|` +
-			`dpsk::ep)::.*\bcached_notify\b`, "", "deep_ep csrc/kernels, elastic"},
-	{dispatch, "DeepEP", `(?:deep_ep|dpsk::ep)::.*\bget_dispatch_layout`, "", "deep_ep csrc/kernels/layout.cu"},
-	{dispatch, "DeepEP", `(?:deep_ep|dpsk::ep)::.*\bdispatch_copy_epilogue_impl`, "", "deep_ep elastic"},
-	{combine, "DeepEP", `(?:deep_ep|dpsk::ep)::.*\bcombine_reduce_epilogue_impl`, "", "deep_ep elastic"},
-	{sends, "DeepEP", `(?:deep_ep|dpsk::ep)::.*\b(?:cached_notify_|notify_|hybrid_)?dispatch`, "",
+	{collective, "DeepEP", deepEP + `(?:(?:barrier_impl|cached_notify|device_sync_kernel)\b|clean_low_latency_buffer)`,
+		"", "deep_ep csrc/kernels, elastic, branch hybrid-ep"},
+	{dispatch, "DeepEP", deepEP + `(?:get_dispatch_layout|dispatch_copy_epilogue_impl)`, "",
+		"deep_ep csrc/kernels/layout.cu, elastic"},
+	{combine, "DeepEP", deepEP + `combine_reduce_epilogue_impl`, "", "deep_ep elastic"},
+	{sends, "DeepEP", deepEP + `(?:cached_notify_|notify_|hybrid_)?dispatch`, "",
 		"deep_ep csrc/kernels/{intranode,internode,internode_ll}.cu, forks' suffixes; deepseek-ai/profile-data"},
-	{returns, "DeepEP", `(?:deep_ep|dpsk::ep)::.*\b(?:cached_notify_|notify_|hybrid_)?combine`, "",
+	{returns, "DeepEP", deepEP + `(?:cached_notify_|notify_|hybrid_)?combine`, "",
 		"deep_ep csrc/kernels/{intranode,internode,internode_ll}.cu"},
 	{sends, "TensorRT-LLM", `moeA2ADispatchKernel\b`, "", "kernels/communicationKernels/moeAlltoAllKernels.cu"},
 	{dispatch, "TensorRT-LLM", `moeA2A(?:PrepareDispatch|SanitizeExpertIds)Kernel\b`, "",
@@ -119,7 +121,7 @@ var kernelRules = []kernelRule{
 
 	// from routing to expert order
 	{dispatch, "vLLM, SGLang",
-		`(?:moe_align_block_size_(?:small_batch_expert_)?kernel|batched_moe_align_block_size_kernel|` +
+		`(?:moe_(?:lora_)?align_(?:block_size|sum)_(?:small_batch_expert_)?kernel|batched_moe_align_block_size_kernel|` +
 			`count_and_sort_expert_tokens_kernel)\b`, "", "vllm csrc/moe/moe_align_sum_kernels.cu"},
 	{dispatch, "vLLM, SGLang",
 		`(?:compute_problem_sizes|compute_expert_(?:blockscale_)?offsets|compute_arg_sorts|shuffleRowsKernel|` +
@@ -130,13 +132,15 @@ var kernelRules = []kernelRule{
 			`computeFP8DequantScaleKernel)\b`, "", "cutlass_kernels/moe_gemm"},
 	{combine, "TensorRT-LLM, TransformerEngine, SGLang",
 		`moeUnpermuteKernel\b|moe_unpermute_kernel\b|_unpermute_kernel\b|moe_recover_topK_kernel\b|` +
-			`_fwd_kernel_ep_gather\b`, "", "cute_dsl, common/permutation, ep_moe/kernels.py"},
+			`_fwd_kernel_ep_gather\b|(?:deepep_)?post_reorder_triton_kernel`, "",
+		"cute_dsl, common/permutation, ep_moe/kernels.py"},
 	{dispatch, "TensorRT-LLM", `(?:moePermuteKernel|moeOutputMemsetKernel|moe::dev::permute::permuteKernel)\b`, "",
 		"cute_dsl, blockScaleMoe/DevKernel.cu"},
 	{dispatch, "SGLang, vLLM, TensorRT-LLM",
 		`_fwd_kernel_ep_scatter_[12]\b|_count_expert_num_tokens\b|_preprocess_after_permute_kernel\b|` +
-			`(?:_?masked_index_gather_kernel|_masked_index_copy_group_quant_fp8)\b`, "",
-		"ep_moe/kernels.py, deep_gemm_utils.py"},
+			`(?:_?masked_index_gather_kernel|_masked_index_copy_group_quant_fp8)\b|` +
+			`(?:deepep_|deepgemm_)?(?:compute_src2dst|compute_seg_indptr|permute|pre_reorder)_triton_kernel`, "",
+		"ep_moe/kernels.py, SGLang pull request 4643; deep_gemm_utils.py"},
 	{dispatch, "TransformerEngine, grouped_gemm",
 		`moe_permute_(?:topK_)?(?:kernel|row_map)\b|_permute_kernel\b|_row_id_map_pass_[123]_kernel\b|` +
 			`_make_chunk_sort_map_kernel\b`, "", "common/permutation, triton/permutation.py"},

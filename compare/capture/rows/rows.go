@@ -23,8 +23,9 @@ import (
 // reads as NULL.
 type Query struct {
 	Table    string
-	Integers []string // columns of integers, each once, at most 64
-	Text     string   // a column of text; "" reads none
+	Integers []string          // columns of integers, each once, at most 64
+	Text     string            // a column of text; "" reads none
+	Progress func(bytes int64) // is told of pages that are read; nil tells nobody
 }
 
 // Row is one row of a query. It is overwritten by the next one.

@@ -15,8 +15,9 @@ const (
 	branchHeader = 12
 	leastSpill   = 35 // a record that leaves fewer bytes of its page spills
 
-	deepest = 12      // levels; more pages than a file can have need fewer
-	longest = 1 << 20 // bytes of a record, more than any row of an export has
+	tellAfter = 1 << 20 // bytes read
+	deepest   = 12      // levels; more pages than a file can have need fewer
+	longest   = 1 << 20 // bytes of a record, more than any row of an export has
 )
 
 // walker goes through the pages of a table's tree from left to right.
@@ -29,6 +30,8 @@ type walker struct {
 	record []byte // a spilled record
 	visit  func(*Row) error
 	seen   int64 // rows visited
+	tell   func(bytes int64)
+	untold int64 // bytes
 }
 
 // walk visits the rows as long as everything is plain, and returns how many it
@@ -46,7 +49,8 @@ func (t *table) walk(ctx context.Context, path string, visit func(*Row) error) (
 	if err != nil {
 		return 0, err
 	}
-	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, leaf: pages.buffer(), rest: pages.buffer(), visit: visit}
+	w := &walker{pages: pages, decoder: newDecoder(t), ctx: ctx, leaf: pages.buffer(), rest: pages.buffer(), visit: visit,
+		tell: t.Progress}
 	err = w.subtree(t.root, 0)
 	return w.seen, err
 }
@@ -58,6 +62,10 @@ func (w *walker) subtree(root uint32, level int) error {
 	}
 	if err := w.read(root, w.leaf); err != nil {
 		return err
+	}
+	if w.untold += int64(w.size); w.untold >= tellAfter && w.tell != nil {
+		w.tell(w.untold)
+		w.untold = 0
 	}
 	cells := int(binary.BigEndian.Uint16(w.leaf[3:]))
 	switch kind := w.leaf[0]; {
