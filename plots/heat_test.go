@@ -10,6 +10,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden figure")
 
+// upTo is 0, 1, … n−1.
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
 // balanced is a grid whose rows are even, up to noise of one part in a million,
 // at different levels.
 func balanced() Grid {

@@ -217,15 +217,6 @@ func labels(numbers []int) []string {
 	return names
 }
 
-// upTo is 0, 1, … n−1.
-func upTo(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
 // indexTicks labels positions 0…len(names)−1 with their names, thinned to a power of two so
 // that at most `most` labels are written and none overlap.
 type indexTicks struct {

@@ -35,8 +35,5 @@ func (l Load) Total() int64 {
 // Experts is the balance of the slots over the experts.
 func (l Load) Experts() Balance { return BalanceOf(l.PerExpert) }
 
-// Copies is the balance of the slots over the copies of experts in a layout.
-func (l Load) Copies(layout Layout) Balance { return BalanceOf(layout.CopyLoad(l.PerExpert)) }
-
 // Ranks is the balance of the slots over the ranks of a layout.
 func (l Load) Ranks(layout Layout) Balance { return BalanceOf(layout.RankLoad(l.PerExpert)) }

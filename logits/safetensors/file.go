@@ -31,7 +31,6 @@ type File struct {
 	name   string
 	r      io.ReaderAt
 	closer io.Closer
-	size   int64
 	data   int64 // offset of the first tensor byte
 	header header
 }
@@ -106,7 +105,7 @@ func Read(name string, r io.ReaderAt, size int64) (*File, error) {
 		return nil, fault(name, data+end, "the end of the file after the last tensor",
 			quantity.Count(size-data-end, "more byte"))
 	}
-	return &File{name: name, r: r, size: size, data: data, header: h}, nil
+	return &File{name: name, r: r, data: data, header: h}, nil
 }
 
 // readFull fills b from the offset; an early end is ErrTruncated.
@@ -134,16 +133,6 @@ func (f *File) Close() error {
 	return f.closer.Close()
 }
 
-// Name is the path or display name the file was opened with.
-func (f *File) Name() string { return f.name }
-
-// Size is the length of the file in bytes.
-func (f *File) Size() int64 { return f.size }
-
-// Metadata is the header's __metadata__ map; empty when there is none. The
-// caller owns it.
-func (f *File) Metadata() map[string]string { return maps.Clone(f.header.metadata) }
-
 // Tensors lists the tensors in the order of their bytes. The caller owns it.
 func (f *File) Tensors() []Tensor { return slices.Clone(f.header.tensors) }
 
@@ -159,9 +148,6 @@ func (f *File) Tensor(name string) (Tensor, error) {
 
 // Offset is where the tensor's first byte is, counted from the start of the file.
 func (f *File) Offset(t Tensor) int64 { return f.data + t.Begin }
-
-// ReadAt reads bytes of the file, wherever they are.
-func (f *File) ReadAt(b []byte, offset int64) (int, error) { return f.r.ReadAt(b, offset) }
 
 // Bytes reads the raw little-endian bytes of the named tensor.
 func (f *File) Bytes(name string) ([]byte, Tensor, error) {

@@ -38,7 +38,7 @@ func TestReadHandMadeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Metadata(); !reflect.DeepEqual(got, map[string]string{"format": "pt"}) {
+	if got := f.header.metadata; !reflect.DeepEqual(got, map[string]string{"format": "pt"}) {
 		t.Errorf("metadata %v", got)
 	}
 	if a, err := int64s(f, "a"); err != nil || !slices.Equal(a, []int64{1, 2, 3, -1}) {
@@ -264,7 +264,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%d tensor bytes in a file of %d", total, len(b))
 		}
 		var again bytes.Buffer
-		if err := Write(&again, file.Metadata(), file.Tensors(), data); err != nil {
+		if err := Write(&again, file.header.metadata, file.Tensors(), data); err != nil {
 			t.Fatal(err)
 		}
 		back, err := read(again.Bytes())
@@ -276,8 +276,8 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("tensor %q changed: %v", name, err)
 			}
 		}
-		if !reflect.DeepEqual(back.Metadata(), file.Metadata()) {
-			t.Fatalf("metadata changed: %v, %v", file.Metadata(), back.Metadata())
+		if !reflect.DeepEqual(back.header.metadata, file.header.metadata) {
+			t.Fatalf("metadata changed: %v, %v", file.header.metadata, back.header.metadata)
 		}
 	})
 }
