@@ -336,7 +336,6 @@ func TestFieldRecords(t *testing.T) {
 type comparedKinds struct {
 	Prediction struct {
 		Gain      float64
-		Paired    bool
 		Low, High *float64
 	}
 	Kinds []struct {
@@ -359,8 +358,8 @@ func fieldComparison(t *testing.T, files ...string) (c comparedKinds) {
 // slowest rank of each layer, added over layers, were made by a script outside.
 func TestFieldCompare(t *testing.T) {
 	c := fieldComparison(t, fieldFiles(t, "vllm-qwen3-[np]*.rank?.json.gz")...)
-	if !c.Prediction.Paired || c.Prediction.Low == nil || *c.Prediction.Low < 0.05 || *c.Prediction.High > 0.06 {
-		t.Errorf("prediction %+v: want paired steps, and an interval within 5 to 6 %%, since the size of a step is no spread", c.Prediction)
+	if p := c.Prediction; p.Low == nil || *p.Low > 0 || *p.High < 0.09 {
+		t.Errorf("prediction %+v: want an interval from what late launches leave to what launches in time would gain", p)
 	}
 	want := [][2]float64{{40.814, 32.111}, {18.456, 16.311}, {6.217, 7.385}}
 	if len(c.Kinds) < len(want) {
@@ -380,7 +379,7 @@ func TestFieldCompare(t *testing.T) {
 }
 
 // Captures over four H100s with tensor- and data-parallel attention, with the hook's ranges and
-// without: what they predict lies in the campaign's interval, but for prefill of the former.
+// without: prefill is predicted a little lower than the campaign's interval, decode within it.
 func TestFieldFourCaptures(t *testing.T) {
 	const folder = "vllm-four-h100/"
 	for _, c := range []struct {
@@ -390,7 +389,7 @@ func TestFieldFourCaptures(t *testing.T) {
 	}{
 		{"rank?.json.gz", "campaign.json", true, "prefill **%s** (%.1f to %.1f), predicted %s"},
 		{"[np]*.rank?.json.gz", "campaign.json", true, ""},
-		{"dep.rank?.json.gz", "dep.campaign.json", false, "data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
+		{"dep.rank?.json.gz", "dep.campaign.json", true, "data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
 	} {
 		compared := fieldComparison(t, fieldFiles(t, folder+c.captures)...)
 		judged, err := source.ReadCampaign(fieldResults + folder + c.campaign)

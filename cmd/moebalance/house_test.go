@@ -53,18 +53,19 @@ compare/bench/proof: compare/bench/evidence compare/bench/metrics compare/gain r
 compare/counts: compare/counts/tensor compare/imbalance logits/safetensors router router/chance router/input
     router/quantity
 compare/counts/tensor: logits/safetensors
-compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compare/kernel/ranges compare/trace/wait
+compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compare/kernel/ranges
     compare/stats router router/quantity
 compare/gain: compare/stats router router/quantity
 compare/imbalance: compare/stats router
-compare/trace: compare/imbalance compare/capture compare/steps compare/kernel compare/kernel/ranges compare/trace/wait
-    router router/input router/quantity
+compare/replay: compare/stats
+compare/trace: compare/imbalance compare/capture compare/replay compare/steps compare/kernel compare/kernel/ranges
+    compare/trace/wait router router/input router/quantity
 compare/capture: compare/capture/rows router router/input
 compare/capture/rows:
 compare/steps:
 compare/kernel: compare/steps router
 compare/kernel/ranges: compare/kernel router
-compare/trace/wait: compare/kernel compare/stats router
+compare/trace/wait: compare/kernel compare/replay compare/stats router
 compare/place: compare/counts compare/gain compare/imbalance compare/trace router router/input router/placement
     router/quantity
 compare/source: compare/answer/caveat compare/bench compare/bench/control compare/bench/launch compare/bench/metrics

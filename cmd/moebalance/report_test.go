@@ -43,7 +43,7 @@ func TestReportOfCaptures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<span>A &amp; B</span>", "Balanced routing would be about 16.7\u00a0% faster",
+	for _, want := range []string{"<span>A &amp; B</span>", "Balanced routing would be about 17.3\u00a0% faster",
 		"allocated", "NVIDIA H200", "2026-11-20, 4 ranks"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)

@@ -202,14 +202,11 @@ func (a *Answer) partReasons(c *diff.Comparison) {
 			a.because("why.kind", "steps", k.Steps, "gain", k.Gain)
 		}
 	}
-	if c.Prediction.LateHosts {
-		a.because("why.hosts")
-	}
 }
 
 // foretell is the line of a prediction: of which steps, and what makes most of it.
 func (a *Answer) foretell(c *diff.Comparison) {
-	s, how, steps := c.Split, "about", ""
+	s, steps := c.Split, ""
 	if len(c.Kinds) > 0 {
 		steps = c.Kinds[0].Steps
 	}
@@ -222,18 +219,14 @@ func (a *Answer) foretell(c *diff.Comparison) {
 		}
 		return
 	}
-	if c.Prediction.LateHosts && s.Gain > 0 {
-		how = "at most"
-	}
-	args := append([]any{"how", how, "gain", s.Gain, "steps", steps}, mostly(s)...)
+	args := append([]any{"how", "about", "gain", s.Gain, "steps", steps}, mostly(s)...)
 	if warns(c, diff.EqualWorkUnknown) {
 		args = append(args, "work", "the same work")
 	}
 	a.say(NoVerdict, "compare.gain", args...)
 }
 
-var parts = map[diff.PartName]string{diff.EvenRanks: "part.ranks", diff.EvenExperts: "part.experts",
-	diff.OtherCompute: "part.compute", diff.OtherWaiting: "part.wait"}
+var parts = map[diff.PartName]string{diff.EvenRanks: "part.ranks", diff.EvenExperts: "part.experts"}
 
 // mostly names the part that makes most of a gain, which explains more than half of it; where another part
 // costs more than half of the gain, both with their times: even ranks save 633 µs and other compute costs 620 µs.

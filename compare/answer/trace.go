@@ -130,25 +130,41 @@ func (a *Answer) loadWithoutTime(t *trace.Trace) bool {
 	return false
 }
 
-// even is the answer of a trace without an uneven layer: by its noise, or beside late launches that
-// stall the ranks more than their experts do.
+// even is the answer of a trace without an uneven layer in the steps that count: others may be uneven, or
+// late launches stall the ranks more than their experts do.
 func (a *Answer) even(t *trace.Trace) {
 	if a.loadWithoutTime(t) {
 		return
 	}
-	a.say(Even, "trace.even", "gain", wouldGain(t, "left"))
-	if r, ok := noisy(t); ok {
-		a.Numbers[0].Label += " at most" // for equal ones would gain nothing
-		a.number("imbalance of equal ranks by noise", r.Floor-1, Fraction, Inferred)
-		a.say(Even, "trace.noise", "steps", counted(t))
-		a.because("why.noise", "where", capital(LayerName(t, r.Layer)), "own", r.Imbalance, "parts", r.Parts, "noise",
-			r.Floor-1)
+	if a.unevenKind(t) {
+		return
 	}
+	a.say(Even, "trace.even", "gain", wouldGain(t, "left"))
 	a.waits(t)
-	if w := t.Waiting; w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) { // more than what noise hides
+	if w := t.Waiting; w.Leads(t.Bound.LossNS, t.Bound.StepNS, true) {
 		a.say(Even, "trace.even_late", "ns", min(w.Cause.NS, w.WaitNS)) // the last rank may make up for a part
 		a.reason(checkHost(w))
 	}
+}
+
+// unevenKind is the answer where steps of another kind, with a tenth of the expert time at least, are
+// uneven.
+func (a *Answer) unevenKind(t *trace.Trace) bool {
+	own := t.Replay()
+	for i := range t.Replays {
+		p := &t.Replays[i]
+		at := slices.IndexFunc(t.StepKinds, func(k trace.StepKind) bool { return k.Kind == p.Kind })
+		if own == nil || p.Kind == own.Kind || at < 0 || t.StepKinds[at].Time.Flagged == 0 {
+			continue
+		}
+		k, w := &t.StepKinds[at], &p.WhatIf[0]
+		a.say(Uneven, "trace.uneven_kind", "steps", quantity.Count(len(k.Steps), "step"), "kind", k.Name, "uneven",
+			k.Time.Imbalance, "gain", w.Gain, "even", counted(t))
+		a.Numbers = nil
+		a.number("gain of even ranks", w.Gain, Fraction, Inferred)
+		return true
+	}
+	return false
 }
 
 // look says where to look next: from uneven time on to the experts behind it, from these to a placement.
@@ -233,9 +249,12 @@ func (a *Answer) kinds(t *trace.Trace) {
 // wouldGain says what even ranks would gain: "even ranks would gain about 6.0 % in prefill steps". The key
 // "left" says it where experts are even: "about 0.2 % is left to gain".
 func wouldGain(t *trace.Trace, key string) string {
+	p := t.Replay()
 	switch gain := t.Bound.Gain; {
 	case !gain.Defined():
 		key = "gain.unknown"
+	case p != nil && p.Undecided && p.WhatIf[0].InTime > 0.0005 && t.Warned(trace.LateLaunches):
+		return caveat.Say(key+".late", "gain", max(gain, 0), "most", p.WhatIf[0].InTime, "steps", counted(t))
 	case gain < 0.0005:
 		key += ".little"
 	}
@@ -249,16 +268,6 @@ func uneven(t *trace.Trace) []imbalance.Row {
 	})
 	slices.SortStableFunc(rows, func(a, b imbalance.Row) int { return cmp.Compare(b.MaxOverMean, a.MaxOverMean) })
 	return rows
-}
-
-// noisy is the layer with the most uneven time over ranks, where that is noise.
-func noisy(t *trace.Trace) (worst imbalance.Row, ok bool) {
-	for _, r := range t.Imbalance {
-		if r.Level == router.LevelRank && r.Quantity == imbalance.Time && r.Imbalance > worst.Imbalance {
-			worst = r
-		}
-	}
-	return worst, worst.Noise()
 }
 
 // slow is who is slow where. Load is only spoken of where it is recorded and agrees.

@@ -71,7 +71,7 @@ func because(c wait.Cause, whole router.Number) string {
 	if c.NS >= whole || much == quantity.Duration(whole) {
 		much = "all" // where it is more, the rank has less of something else
 	}
-	what := map[string]string{wait.ExpertLoad: "expert load", wait.LateHosts: "late launches",
+	what := map[string]string{wait.ExpertTime: "expert time", wait.LateHosts: "late launches",
 		wait.OtherCompute: "other compute of the last rank"}[c.Name]
 	return caveat.Say("cause", "much", much, "what", what, "did", string(c.Did))
 }

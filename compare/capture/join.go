@@ -72,6 +72,7 @@ type calls struct {
 	correlations []uint32 // by launch
 	kernel       []bool   // by launch: it launches a kernel, not a graph
 	captures     []graphCapture
+	waits        []Wait
 	threads      *Index[int64]
 	processes    *Index[int64]
 	byID         []*processLaunches // by process
@@ -110,6 +111,7 @@ const (
 	graphCall // or anything else that launches
 	beginCapture
 	endCapture
+	waitCall
 )
 
 func (k callKind) launches() bool { return k == kernelCall || k == graphLaunch || k == graphCall }
@@ -122,6 +124,8 @@ func callKindOf(name string) callKind {
 		return beginCapture
 	case strings.Contains(name, "StreamEndCapture"):
 		return endCapture
+	case strings.Contains(name, "Synchronize"), strings.Contains(name, "Memcpy"): // from pageable memory, it waits
+		return waitCall
 	case !strings.Contains(name, "Launch"):
 		return otherCall
 	case strings.Contains(name, "Kernel"):
@@ -132,11 +136,13 @@ func callKindOf(name string) callKind {
 	return graphCall
 }
 
-// add keeps a call that launches, or begins or ends the capture of a graph.
+// add keeps a call that launches, waits, or begins or ends the capture of a graph.
 func (c *calls) add(kind callKind, l Launch, process int32, correlation uint32) {
 	switch kind {
 	case beginCapture, endCapture:
 		c.captures = append(c.captures, graphCapture{l.Thread, l.Start, kind == beginCapture})
+	case waitCall:
+		c.waits = append(c.waits, Wait{l.Start, l.End, l.Thread})
 	case kernelCall, graphLaunch, graphCall:
 		for int(process) >= len(c.byID) {
 			c.byID = append(c.byID, &processLaunches{})
@@ -243,7 +249,8 @@ func join(w *work, c *calls, s *spans) *Recording {
 	rec := &Recording{
 		Issues: w.issues, KernelNames: w.names, RangeNames: s.names.valid(), Operators: []string{""},
 		Domains: s.domains, Kernels: w.kernels, GraphNodeIDs: w.nodeIDs, GraphNodes: w.nodes, Graphs: w.graphs,
-		Ranges: s.list, APICalls: c.count, GraphLaunches: c.graphs, End: max(w.end, s.end), RangesEnd: s.end,
+		Ranges: s.list, Waits: c.waits, APICalls: c.count, GraphLaunches: c.graphs, End: max(w.end, s.end),
+		RangesEnd: s.end,
 	}
 	rec.Issues.add(c.issues)
 	rec.Issues.add(s.issues)
@@ -257,6 +264,9 @@ func join(w *work, c *calls, s *spans) *Recording {
 	renumber := func(own *Index[int64], thread *int32) { *thread = threads.Number(own.Values[*thread]) }
 	for i := range rec.Launches {
 		renumber(c.threads, &rec.Launches[i].Thread)
+	}
+	for i := range rec.Waits {
+		renumber(c.threads, &rec.Waits[i].Thread)
 	}
 	for i := range rec.Ranges {
 		r := &rec.Ranges[i]

@@ -72,7 +72,7 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 		"cudaLaunchKernelExC_v11060": kernelCall, "cuLaunchKernelEx": kernelCall, "hipModuleLaunchKernel": kernelCall,
 		"cudaGraphLaunch_v10000": graphLaunch, "cudaLaunchHostFunc_v10000": graphCall,
 		"cudaStreamBeginCapture_v10000": beginCapture, "cudaStreamEndCapture_ptsz": endCapture,
-		"cudaMemcpyAsync_v3020": otherCall,
+		"cudaMemcpyAsync_v3020": waitCall, "cudaStreamSynchronize_v3020": waitCall, "cudaMemsetAsync_v3020": otherCall,
 	} {
 		same(t, name, callKindOf(name), want)
 	}

@@ -20,6 +20,7 @@ type Recording struct {
 	Kernels      []Kernel
 	GraphNodeIDs []int64  // graph nodes of the kernels that a graph replayed
 	Launches     []Launch // only those that launched a kernel or a graph
+	Waits        []Wait
 	Ranges       []Range
 	GraphNodes   []GraphNode   // graph nodes' creations and clones, by id within a process
 	Graphs       []GraphLaunch // whole graphs, where the capture hid their kernels
@@ -75,6 +76,12 @@ type Launch struct {
 	Start, End int64
 	Thread     int32
 	Operator   int32 // among Operators, 0 where not recorded
+}
+
+// Wait is one API call on a thread that returns when the GPU has done what it asks for.
+type Wait struct {
+	Start, End int64
+	Thread     int32
 }
 
 // Launched reports whether the call that launched a kernel is recorded.

@@ -78,10 +78,13 @@ func (t *torchReader) keepKernel(e *torchEvent, start, end int64) error {
 		e.correlation, int64(stream), e.node)
 }
 
+// callWords are in the names of calls that callKindOf knows.
+var callWords = [][]byte{[]byte("Launch"), []byte("Capture"), []byte("Synchronize"), []byte("Memcpy")}
+
 // keepCall keeps the calls that launch, by name: most calls only ask or wait.
 func (t *torchReader) keepCall(e *torchEvent, start, end int64) {
 	t.calls.count++
-	if !bytes.Contains(e.name, []byte("Launch")) && !bytes.Contains(e.name, []byte("Capture")) {
+	if !slices.ContainsFunc(callWords, func(word []byte) bool { return bytes.Contains(e.name, word) }) {
 		return
 	}
 	kind := callKindOf(string(e.name))

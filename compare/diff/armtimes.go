@@ -35,11 +35,12 @@ type armTimes struct {
 	batches              []ranges.Batch // of steps, as far as their ranges say
 	times                *imbalance.Times
 	wall                 map[router.OptInt]float64 // of steps
+	replay               *trace.Replay             // of these steps, nil where they cannot be replayed
 	cells                []cellTime                // [step][rank][layer][phase]
 }
 
 func newArmTimes(t *trace.Trace, ranks, layers []int) *armTimes {
-	a := &armTimes{ranks: ranks, layers: layers, wall: t.WallTimes()}
+	a := &armTimes{ranks: ranks, layers: layers, wall: t.WallTimes(), replay: t.Replay()}
 	rank, layer, phase := imbalance.Places(ranks), imbalance.Places(layers), imbalance.Places(phases)
 	shared := func(c *trace.Cell) bool {
 		_, inRanks := rank[c.Rank]

@@ -40,7 +40,7 @@ func (p arms) ceiling(step Change) Ceiling {
 		Of: p.normal.times.Of, SlowestExperts: p.change((*armTimes).slowestExperts),
 		ExpertShare:  p.normal.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
 		Balancedness: p.normal.balancedness(), PerfectBalancedness: p.perfect.balancedness(),
-		StepGain: step.Ratio - 1, StragglerLoss: p.change((*armTimes).loss),
+		StepGain: step.Ratio - 1, StragglerLoss: p.change(func(a *armTimes) []float64 { return a.times.Loss() }),
 	}
 	if p.later() != 0 { // one arm still waits in a step that the other leaves out
 		c.StepGain = router.Undefined()

@@ -7,7 +7,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -53,8 +52,7 @@ type Comparison struct {
 	Kernels    []KernelChange    `json:"kernels"`
 	Warnings   []router.Warning  `json:"warnings"`
 
-	fused, partial bool            // see Fused, FewRanks
-	waiting        [2]wait.Waiting // by arm, unknown where other steps are compared
+	fused, partial bool // see Fused, FewRanks
 }
 
 // FewRanks is the code of the warning that a run has ranks which are not on both sides.
@@ -154,7 +152,6 @@ func compare(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
 	c.Phases = p.phases()
 	c.LayerTimes = p.layerTimes()
 	c.Stragglers = p.stragglers()
-	c.waiting = [2]wait.Waiting{normal.Waiting, perfect.Waiting}
 	c.Ceiling = p.ceiling(c.Step)
 	if c.fused = normal.Doubt().Code == trace.FusedExperts || perfect.Doubt().Code == trace.FusedExperts; c.fused {
 		c.withoutExperts()
@@ -232,7 +229,7 @@ func (c *Comparison) copyWarnings(arm gain.Arm, t *trace.Trace) {
 	for _, w := range t.Warnings {
 		switch imbalance.Exclusion(w.Code) {
 		// warnOfSteps has said it of the compared ranks
-		case imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind:
+		case imbalance.Incomplete, imbalance.WarmUp, imbalance.OtherKind, trace.LateLaunches:
 		default:
 			about(w)
 		}

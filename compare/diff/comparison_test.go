@@ -271,6 +271,7 @@ func TestSidesRefused(t *testing.T) {
 	for _, k := range cases {
 		normal, perfect := alternating()
 		normal.Arm, perfect.Arm = k.normal, k.perfect
+		normal.ArmEvidence, perfect.ArmEvidence = "environment", "environment"
 		c := Compare(normal, perfect)
 		if c.Comparable != k.comparable || c.Comparable != (len(reasons(c)) == 0) {
 			t.Errorf("%s: comparable %v, reasons %v", k.what, c.Comparable, reasons(c))

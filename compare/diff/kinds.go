@@ -10,7 +10,6 @@ import (
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 )
@@ -195,9 +194,6 @@ func restrictTo(t *trace.Trace, steps []int) *trace.Trace {
 	})
 	times := part.Times(nil)
 	have, of := times.StepsOf(imbalance.Counts), t.Times(nil).StepsOf(imbalance.Counts)
-	if slices.ContainsFunc(have, func(s int) bool { return !slices.Contains(of, s) }) {
-		part.Waiting = wait.Unknown()
-	}
 	if !slices.Equal(have, of) {
 		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance),
 			func(r imbalance.Row) bool { return r.Quantity == imbalance.Time })

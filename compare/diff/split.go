@@ -44,13 +44,8 @@ const (
 	// straggler loss, compute of all phases: the slowest rank of each layer − the mean
 	EvenRanks PartName = "even ranks"
 	// mean expert time: equal-sized expert GEMMs run faster
-	EvenExperts  PartName = "even experts"
-	OtherCompute PartName = "other compute"
-	// OtherWaiting is what waiting at the collectives behind the experts changed by beyond
-	// the straggler loss: negative where ranks waited for something else than compute all
-	// the same, such as late hosts.
-	OtherWaiting PartName = "other waiting"
-	Rest         PartName = "not explained" // transfer, idle GPUs, the profiler, noise
+	EvenExperts PartName = "even experts"
+	Rest        PartName = "not explained" // transfer, idle GPUs, the profiler, noise
 )
 
 // Placement is what placing the experts gains alone: it evens out ranks as far as the
@@ -83,15 +78,11 @@ func (c *Comparison) split(measured *gain.Gain) {
 	add := func(name PartName, ns, low, high router.Number) {
 		s.Parts = append(s.Parts, Part{name, ns, ns / p.StepNS, low / p.StepNS, high / p.StepNS})
 	}
-	for i, name := range []PartName{EvenRanks, EvenExperts, OtherCompute} {
+	for i, name := range []PartName{EvenRanks, EvenExperts} {
 		add(name, router.Number(p.parts[i].Estimate), router.Number(p.parts[i].Low), router.Number(p.parts[i].High))
 	}
 	if measured != nil {
 		rest := s.NormalNS - s.PerfectNS - p.SavedNS
-		if ns := c.otherWaiting(); ns.Defined() {
-			add(OtherWaiting, ns, u, u)
-			rest -= ns
-		}
 		add(Rest, rest, u, u)
 	}
 	ranks := p.parts[0]
@@ -101,19 +92,6 @@ func (c *Comparison) split(measured *gain.Gain) {
 
 // alone is the gain of a normal step that is this much shorter.
 func (s Split) alone(saved router.Number) router.Number { return saved / (s.NormalNS - saved) }
-
-// otherWaiting is what the arms' waiting behind experts differs by beyond their straggler loss;
-// undefined where it is unknown.
-func (c *Comparison) otherWaiting() (saved router.Number) {
-	if c.waiting[0].Blocks.Layers == 0 || c.waiting[1].Blocks.Layers == 0 {
-		return router.Undefined()
-	}
-	saved = c.waiting[0].Blocks.WaitNS - c.waiting[1].Blocks.WaitNS
-	for _, s := range c.Stragglers {
-		saved += s.Change.DifferenceNS
-	}
-	return saved
-}
 
 // Known is false where no gain is predicted.
 func (s Split) Known() bool { return len(s.Parts) > 0 }

@@ -19,8 +19,8 @@
 // Time in collectives is mostly waiting for the slowest rank and is no
 // compute time. A layer is flagged where max/mean exceeds its floor by the threshold
 // and, for load, the 95th percentile of what random routing gives (router.Flagged). The
-// floor of load is what whole slots allow, that of the time of ranks what equal ranks show
-// by noise: the largest of 64 is not their mean.
+// floor of load is what whole slots allow. Time has none: what a rank takes longer in a step, others wait
+// for, whatever the reason.
 //
 // The package stands on plain values and reads no file.
 package imbalance

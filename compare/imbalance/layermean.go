@@ -59,8 +59,7 @@ type Row struct {
 	MeanNS       router.Number `json:"mean_ns"`       // of a part per step; time only
 	Balancedness router.Number `json:"balancedness"`  // of time 1/max_over_mean; of load the mean of mean/max
 	Active       router.Number `json:"active"`        // parts with any time or load
-	// Floor is the least max_over_mean that whole slots allow; of the time of ranks what
-	// equal ranks show whose times vary as much from step to step, see noiseFloor.
+	// Floor is the least max_over_mean that whole slots allow, undefined of time.
 	Floor      router.Number `json:"floor"`
 	NullMedian router.Number `json:"null_median"`
 	// both of max_over_mean as it stands here: of a mean over as many steps; load of a known shape only
@@ -79,12 +78,6 @@ func BasisOf(rows []Row) Basis {
 	}
 	return Observed
 }
-
-// noNoise is the imbalance up to which a layer counts as even, so that noise need not explain it.
-const noNoise = 0.05
-
-// Noise reports that most of an imbalance of time worth a question is what equal ranks show.
-func (r *Row) Noise() bool { return r.Imbalance > noNoise && 2*(r.Floor-1) > r.Imbalance }
 
 // AboveFloor is max/mean over its floor, as far as that is known.
 func (r *Row) AboveFloor() router.Number {

@@ -239,8 +239,7 @@ func (l *Layer) Row(threshold float64) (r Row, ok bool) {
 		m.AddTime(step)
 	}
 	r = m.Row(threshold, NoNull(), l.Ranks)
-	r.Of, r.Floor = l.of, noiseFloor(l.Experts)
-	r.Flagged = router.Flagged(r.MaxOverMean, r.Floor, r.NullP95, threshold)
+	r.Of = l.of
 	return r, r.Steps > 0
 }
 

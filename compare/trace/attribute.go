@@ -28,6 +28,7 @@ type attribution struct {
 	created   []int32                  // location of each graph node at its creation
 	origins   []int32                  // of each graph node, see origins
 	replays   map[[2]int32]int32
+	waited    map[int32]capture.Wait   // by launch, see waits
 	classes   []kernel.Class           // by kernel name
 	final     *capture.Index[location] // of kernels
 	direct    []int32                  // by location: the final one plus 1, where no name changes it
@@ -258,8 +259,10 @@ func (a *attribution) rankEvents() []*rankEvents {
 // if that is wanted, where no range says.
 func (a *attribution) addEvents(ranks []*rankEvents, wanted bool) {
 	infer, orders := make([]func(*placement), len(ranks)), make([][]int32, len(ranks))
+	hosts := make([][]kernelEvent, len(ranks))
 	for i, r := range ranks {
 		r.Late = a.lateness(r)
+		hosts[i] = a.hosts(r)
 		if wanted {
 			infer[i] = a.inference(r)
 		}
@@ -270,10 +273,11 @@ func (a *attribution) addEvents(ranks []*rankEvents, wanted bool) {
 	a.launches, a.rec.Launches = nil, nil // they make room for the events
 	capture.Collect(len(a.rec.Kernels))
 	for i, r := range ranks {
-		r.events = make([]kernelEvent, len(r.kernels))
+		r.events = hosts[i]
 		for j, at := range r.kernels {
 			k := &a.rec.Kernels[at]
-			r.events[j] = kernelEvent{start: k.Start, duration: k.End - k.Start, location: k.GraphNode, name: k.Name}
+			e := &r.events[j]
+			e.start, e.duration, e.location, e.name = k.Start, k.End-k.Start, k.GraphNode, k.Name
 		}
 		if infer[i] != nil {
 			infer[i](&placement{a: a, r: r, order: orders[i]})

@@ -33,6 +33,9 @@ type rankEvents struct {
 type kernelEvent struct {
 	start, duration int64
 	location, name  int32
+	queued          int32 // ns from the begin of its launch to its start, −1 where not recorded
+	waited, since   int32 // ns that the host waited before its launch, and from then to the launch; 0 if it did not
+	replayed        bool  // by a graph, whose kernels share one launch
 }
 
 // graphEvent is one launch of a graph whose kernels the capture hid.

@@ -288,7 +288,9 @@ func (p *placement) place() {
 				l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
 			}
 			if i >= begin && p.layers[b] != NoID {
-				l.Layer, l.Inferred = p.layers[b], l.Inferred|ranges.InferredLayer
+				if p.layers[b] < mostBlocks {
+					l.Layer, l.Inferred = p.layers[b], l.Inferred|ranges.InferredLayer
+				}
 				l.Graph = replayed && p.launches[i].Anchor == steps.ExpertGEMM
 				if i >= routing {
 					p.placePhase(&l, i, routed, block)
@@ -310,6 +312,10 @@ func (p *placement) place() {
 		p.r.events[p.order[i]].location = p.a.final.Number(l)
 	}
 }
+
+// mostBlocks is how many blocks are numbered where layers are unknown, more than any model has: a row for
+// each of ten thousand would tell nobody anything.
+const mostBlocks = 256
 
 // inStep gives a kernel a step where no range does.
 func (p *placement) inStep(l *location, step int32) {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"slices"
@@ -31,10 +32,16 @@ type Options struct {
 	Progress func(bytes int64)
 }
 
+// ErrNoPath is the error of no files to read.
+var ErrNoPath = errors.New("want at least one capture, have none")
+
 // Read reads exports of one run, together, each on its own processor as far as
 // there are any, and reduces them to one Trace. The order of paths does not
 // matter.
 func Read(ctx context.Context, paths []string, o Options) (*Trace, error) {
+	if len(paths) == 0 {
+		return nil, ErrNoPath
+	}
 	defer capture.KeepGC()()
 	exports, err := summarizeAll(ctx, paths, o)
 	if err != nil {

@@ -59,6 +59,9 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.imbalance()
 	r.speeds()
 	r.checkLoadFits()
+	r.replays()
+	r.checkMeetings()
+	r.evenRanks()
 	r.waits()
 	r.coverage()
 	r.warnUnevenRanks()
@@ -101,7 +104,8 @@ func newTrace() *Trace {
 		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
-		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Idle: []wait.Idle{}, Speeds: []Speed{},
+		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
+		Idle: []wait.Idle{}, Speeds: []Speed{},
 		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Warnings: []router.Warning{},
 	}
 }

@@ -33,7 +33,7 @@ import (
 //	starts (differences, signed), durations, locations, names
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "1\n"
+	summaryMagic = summaryMark + "2\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.
@@ -127,6 +127,19 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 			}
 			for _, e := range l.events {
 				put(uint64(e.name))
+			}
+			for _, e := range l.events {
+				shared := uint64(0)
+				if e.replayed {
+					shared = 1
+				}
+				put(uint64(e.queued+1)<<1 | shared)
+			}
+			for _, e := range l.events {
+				put(uint64(e.waited))
+			}
+			for _, e := range l.events {
+				put(uint64(e.since))
 			}
 		}
 	}
@@ -290,7 +303,7 @@ func (s summaryRank) check() error {
 	return nil
 }
 
-// readEvents reads the four columns of one rank. Memory grows with what is
+// readEvents reads the five columns of one rank. Memory grows with what is
 // there, not with what the header promises.
 func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error) {
 	if n < 0 {
@@ -331,6 +344,16 @@ func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error
 	}
 	if err == nil {
 		err = column(uint64(names), func(e *kernelEvent, u uint64) { e.name = int32(u) })
+	}
+	if err == nil {
+		err = column(1<<32, func(e *kernelEvent, u uint64) { e.queued, e.replayed = int32(u>>1)-1, u&1 > 0 })
+	}
+	for _, set := range []func(*kernelEvent, uint64){
+		func(e *kernelEvent, u uint64) { e.waited = int32(u) }, func(e *kernelEvent, u uint64) { e.since = int32(u) },
+	} {
+		if err == nil {
+			err = column(math.MaxInt32, set)
+		}
 	}
 	return events, err
 }

@@ -110,6 +110,7 @@ type Trace struct {
 	StepTimes     []StepTime            `json:"step_times"`
 	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
 	Idle          []wait.Idle           `json:"idle"`       // by rank
+	Replays       []Replay              `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         imbalance.Bound       `json:"bound"`      // from one arm alone; undefined where Undecided says why
 	Collectives   []wait.Collective     `json:"collectives"`
 	Alignment     []wait.Alignment      `json:"alignment"`

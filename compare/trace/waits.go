@@ -2,43 +2,68 @@ package trace
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/trace/wait"
-	"github.com/moebalance/moebalance/router"
 )
 
 // waits fills Collectives, Alignment and Waiting.
 func (r *reduction) waits() {
-	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{},
-		StepNS: r.trace.Bound.StepNS.Float64()}
+	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{}}
 	for _, step := range r.times.StepsOf(imbalance.Counts) {
 		in.Steps[int32(step)] = true
 	}
 	for _, p := range r.ranks {
-		in.Ranks = append(in.Ranks, wait.Rank{
-			Number: p.Rank.Rank, Report: slices.Index(r.exports, p.of), Session: p.of.Session, Late: p.Late,
-			Kernels: func(yield func(wait.Kernel) bool) { p.yield(r, yield) },
-		})
+		in.Ranks = append(in.Ranks, wait.Rank{Number: p.Rank.Rank, Report: slices.Index(r.exports, p.of),
+			Session: p.of.Session, Kernels: func(yield func(wait.Kernel) bool) { p.yield(r, yield) }})
 	}
 	t, found := r.trace, wait.Of(in)
 	t.Collectives, t.Alignment = append(t.Collectives, found.Collectives...), append(t.Alignment, found.Alignment...)
-	t.Waiting = found.Waiting
 	t.Warnings = append(t.Warnings, found.Warnings...)
+	t.Waiting = wait.Unknown()
+	if p := t.Replay(); p != nil {
+		t.Waiting = wait.Judge(r.stepWaits(p), t.Bound.StepNS.Float64())
+	}
+}
+
+// stepWaits gives the waiting in the steps of a replay, with the ranks' own numbers, and what hosts
+// did meanwhile.
+func (r *reduction) stepWaits(p *Replay) (list []wait.Step) {
+	for _, w := range p.run.Waits() {
+		s := wait.Step{Number: p.steps[w.Step], For: map[int]*replay.Wait{}, Late: map[int]wait.Late{}}
+		for at, one := range w.For {
+			rank := r.ranks[at]
+			from, to := rank.span(int32(s.Number))
+			s.For[rank.Rank.Rank], s.Late[rank.Rank.Rank] = one, wait.Between(rank.Late, from, to)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// span is when a rank's first kernel of a step starts, and its last one.
+func (p *rankEvents) span(step int32) (from, to int64) {
+	from, to = math.MaxInt64, math.MinInt64
+	for i := range p.events {
+		if e := &p.events[i]; p.of.Places[e.location].Step == step {
+			from, to = min(from, e.start), max(to, e.start)
+		}
+	}
+	return from, to
 }
 
 // yield lists the kernels of a rank in the order of time.
 func (p *rankEvents) yield(r *reduction, yield func(wait.Kernel) bool) {
-	names, gemms := r.nameOf[p.of], r.times.Of == imbalance.OfGEMM
+	names := r.nameOf[p.of]
 	for i := range p.events {
 		e := &p.events[i]
 		at, c := &p.of.Places[e.location], &p.of.classes[e.name]
-		collective := c.Collective && !c.FusedExperts()
-		expert := at.Phase == PhaseExperts && !c.Collective && (c.GEMM || !gemms) && r.judged(router.OptInt(at.Layer))
 		if !yield(wait.Kernel{Start: e.start, End: e.start + e.duration, Step: at.Step, Layer: at.Layer,
-			Phase: at.Phase, Name: names[e.name], Collective: collective, Expert: expert}) {
+			Phase: at.Phase, Name: names[e.name], Collective: c.Collective && !c.FusedExperts()}) {
 			return
 		}
 	}

@@ -92,7 +92,7 @@ func traceTables(t *trace.Trace) []table.Table {
 			t.Waiting.Ranks, "rank, last_steps=last in steps, mean_wait_ns=ranks wait, "+cause, explained).
 			LeadBy("mean_wait_ns"),
 		table.Of("late", "Steps in which ranks wait far longer than in most, for whom, and mostly why", t.Waiting.Late,
-			"step, rank, layer, phase, mean_wait_ns=ranks wait, usual_wait_ns=usually, "+cause, explained).
+			"step, rank, layer, mean_wait_ns=ranks wait, usual_wait_ns=usually, "+cause, explained).
 			LeadBy("mean_wait_ns"),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
 			"rank, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),

@@ -43,6 +43,10 @@ var catalog = map[string]entry{
 		"name them", "which kernels make a layer is unknown"},
 	"microbatches": {Note, "layers and steps are unknown: two in a row carry the same load, as microbatches do",
 		"which kernels make a layer is unknown"},
+	"rank_groups": {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves",
+		"ranks of several groups were given"},
+	"unseen_rank": {Doubt, "collectives behind the experts last {ratio:.1} times as long in some layers as in others, on every " +
+		"rank: a rank that was not given arrives last", "a rank seems to be missing"},
 	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name steps of {others} too",
 		"steps of other arms excluded"},
 	"switched":      {Note, "{steps:#step} excluded: first after a router switch", "first step after a switch excluded"},
@@ -146,11 +150,10 @@ var catalog = map[string]entry{
 	"placement.worse":      {Note, "worse in {windows:judged window}", ""},
 	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
 
-	"no_time.no_layer":      {Note, "no time is predicted from the trace: it has no expert time of two or more ranks in a layer", ""},
-	"no_time.unequal_steps": {Note, "no time is predicted from the trace: its steps differ in layers or ranks", ""},
-	"no_time.no_evidence":   {Note, "no evidence of time: give --trace EXPORT of the same model", "no time predicted"},
-	"no_time.ranks":         {Note, "no time is predicted from the trace: it is of {ranks:rank}; give --ep {ranks}", ""},
-	"no_time.trace":         {Note, "no time is predicted from the trace: {doubt:words}", ""},
+	"no_time.no_layer":    {Note, "no time is predicted from the trace: it has no expert time of two or more ranks in a layer", ""},
+	"no_time.no_evidence": {Note, "no evidence of time: give --trace EXPORT of the same model", "no time predicted"},
+	"no_time.ranks":       {Note, "no time is predicted from the trace: it is of {ranks:rank}; give --ep {ranks}", ""},
+	"no_time.trace":       {Note, "no time is predicted from the trace: {doubt:words}", ""},
 
 	// Why a curve of time over imbalance predicts no gain.
 	"no_prediction":          {Note, "the campaign has no curve of time over imbalance: measure one with bench --arm NAME=target:1.2", ""},
@@ -187,6 +190,8 @@ var catalog = map[string]entry{
 	"refused.slots":      {Doubt, "by their counts, the sides hold {here:.0} and {there:.0} slots per step and layer", ""},
 	"refused.outside": {Doubt, "compute outside the MoE blocks, which balance does not change, takes {normal_ns:ns} and " +
 		"{perfect_ns:ns} per {per}", ""},
+	"refused.experts": {Doubt, "on as many tokens, the experts of the {other} arm take {share:%} less time, more than even sizes " +
+		"explain: other precision or kernels", ""},
 	"refused.kernels": {Doubt, "the experts run in other kernels, mostly {kernel} in the {arm} arm and {others} in the " +
 		"{other} arm", ""},
 
@@ -212,6 +217,8 @@ var catalog = map[string]entry{
 		"second, add --step-tokens, the tokens of all ranks in one step", ""},
 	"no_gain_predicted": {Note, "step time unknown, so no gain is predicted: record two whole steps, or give --campaign",
 		"step time unknown"},
+	"late_launches": {Note, "launches are late, as they may be under a profiler alone; were they in time, the gain would be " +
+		"about {gain:+%}", ""},
 	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}", ""},
 	"equal_work_unknown": {Warn, "less than {share:0%} of the compute is known to lie outside the MoE blocks: too little " +
 		"to show that both sides did the same work", "equal work not shown"},

@@ -12,16 +12,19 @@ var lines = map[string]string{
 	"trace.uneven":    "{where}; {gain}.",
 	"trace.even":      "Expert time is even; {gain}.",
 	"trace.even_late": "Expert time is even; late launches stall the ranks {ns:ns} per step.",
-	"trace.noise":     "Expert time is as even as its noise allows[ in {steps}].",
+	"trace.uneven_kind": "Expert time is {uneven:%} uneven in {steps} ({kind}), where even ranks would gain about {gain:%}; " +
+		"even in {even}.",
 
 	"trace.slower_gpu":        "Rank {rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU, or more tokens.",
 	"trace.load_without_time": "Load is {load:%} uneven, expert time {time:%}; {gain}.",
 
 	"gain":         "even ranks would gain about {gain:%}[ in {steps}]",
-	"gain.little":  "even ranks would gain less than 0.1 %[ in {steps}]",
+	"gain.little":  "even ranks would gain under 0.1 %[ in {steps}]",
+	"gain.late":    "even ranks would gain {gain:%} to {most:%}[ in {steps}]",
 	"gain.unknown": "what that costs is unknown",
 	"left":         "about {gain:%} is left to gain[ in {steps}]",
 	"left.little":  "less than 0.1 % is left to gain[ in {steps}]",
+	"left.late":    "{gain:%} to {most:%} is left to gain[ in {steps}]",
 
 	"slow.all":      "Rank {rank} is slowest over all layers",
 	"slow.changing": "The slowest rank changes in {where}",
@@ -29,7 +32,6 @@ var lines = map[string]string{
 	"slow.many":     "Rank {rank} is {how}, most in {where}",
 	"slow.layers":   "Expert time is uneven, most in {where}",
 
-	"why.noise":      "{where} is {own:%} uneven; {parts} equal ranks whose times vary as much from step to step are {noise:%}.",
 	"why.slower_gpu": "No load of experts does that; what balance would gain is unknown until rank {rank} is as fast.",
 	"why.load_without_time": "These kernels take as long for few tokens as for many, or the counts are of another run: " +
 		"a placement would gain little.",
@@ -67,11 +69,9 @@ var lines = map[string]string{
 	"why.phase":  "Most of it is {phase}: {ns} per step.",
 	"why.loss":   "Layer {layer} holds {share:%} of the loss that balance removes.",
 	"why.kind":   "For {steps} it would be about {gain:speed}.",
-	"why.hosts":  "Ranks wait mostly for late launches, which balance does not change.",
 	"why.side":   "the {arm} side is uncertain: {text}",
 	"slowest":    "{what} of the slowest rank falls from {normal:ns} to {perfect:ns} per step.",
-	"part.ranks": "even ranks", "part.experts": "even expert sizes", "part.compute": "other compute",
-	"part.wait": "less waiting",
+	"part.ranks": "even ranks", "part.experts": "even expert sizes",
 
 	// A campaign.
 	"bench.unfinished": "Unfinished, {left} of {all:launch} left[; the gain is {low:+%} to {high:+%}]{place}.",

@@ -47,7 +47,6 @@ type Rank struct {
 	Report  int   // ranks of one report share its clock
 	Session int64 // when the report's clock was 0, UTC; 0 where not recorded
 	Kernels iter.Seq[Kernel]
-	Late    []Late // in order of time; nil where launches are not recorded
 
 	collectives map[key][]instance
 	clock
@@ -60,7 +59,6 @@ type Kernel struct {
 	Phase       kernel.Phase
 	Name        int32 // among Input.Names
 	Collective  bool
-	Expert      bool // its time is expert time, see imbalance.Of
 }
 
 // Input is what is known of a run. Ranks are in the order of their numbers.
@@ -69,15 +67,12 @@ type Input struct {
 	World int            // of the whole run, 0 where not recorded
 	Names []string       // of kernels
 	Steps map[int32]bool // those that count
-	// StepNS is how long they are, see imbalance.Times; NaN where not known.
-	StepNS float64
 }
 
 // Result is what Of finds. Collectives are by rank, layer and phase.
 type Result struct {
 	Collectives []Collective
 	Alignment   []Alignment
-	Waiting     Waiting
 	Warnings    []router.Warning
 }
 
@@ -101,10 +96,8 @@ func (v key) compare(o key) int {
 type analysis struct {
 	Input
 	Result
-	order    []key
-	matched  map[key]bool   // every rank has as many instances
-	hosts    bool           // lateness of every rank is known
-	headless map[int32]bool // steps with a collective that nobody is known to have left one before
+	order   []key
+	matched map[key]bool // every rank has as many instances
 }
 
 // Of finds who waits for whom.
@@ -115,7 +108,7 @@ type analysis struct {
 // from the lowest rank's. A rank waits until the last rank arrives, in aligned
 // time and never longer than its own kernel lasts; the rest is transfer.
 func Of(in Input) Result {
-	a := &analysis{Input: in, Result: Result{Waiting: Unknown()}, matched: map[key]bool{}}
+	a := &analysis{Input: in, matched: map[key]bool{}}
 	a.gather()
 	keys := map[key]bool{}
 	for i := range a.Ranks {
@@ -146,8 +139,8 @@ func Of(in Input) Result {
 	for i := range a.Ranks {
 		a.Collectives = append(a.Collectives, a.collectivesOf(&a.Ranks[i], arrivals)...)
 	}
-	if possible && !a.warnSkew() {
-		a.waits()
+	if possible {
+		a.warnSkew()
 	}
 	return a.Result
 }
@@ -239,7 +232,7 @@ func (a *analysis) warn(code string, args ...any) {
 // warnSkew warns where ranks leave the same collectives so far apart that
 // wait and transfer mean little: the clocks disagree, or the ranks do not meet
 // in these collectives.
-func (a *analysis) warnSkew() (skewed bool) {
+func (a *analysis) warnSkew() {
 	var transfer, instances float64
 	for _, c := range a.Collectives {
 		if c.TransferNS.Defined() {
@@ -249,11 +242,9 @@ func (a *analysis) warnSkew() (skewed bool) {
 	}
 	for _, l := range a.Alignment {
 		if left := float64(l.ResidualNS); instances > 0 && left > transfer/instances {
-			skewed = true
 			a.warn("skew", "rank", l.Rank, "spread_ns", left, "transfer_ns", transfer/instances)
 		}
 	}
-	return skewed
 }
 
 // alignable reports whether waiting can be told, and warns of why it cannot.

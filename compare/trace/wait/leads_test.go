@@ -22,7 +22,7 @@ func TestLeads(t *testing.T) {
 		{LateHosts, 11, 15, 5, false, false},
 		{LateHosts, 10, 15, 5, true, false},
 		{LateHosts, 150, 200, 151, true, false},
-		{ExpertLoad, 500, 500, 0, true, false},
+		{ExpertTime, 500, 500, 0, true, false},
 		{LateHosts, router.Number(math.NaN()), 500, 0, true, false},
 	} {
 		w := Waiting{WaitNS: c.wait, Cause: Cause{Name: c.cause, NS: c.ns}}

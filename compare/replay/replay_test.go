@@ -1,0 +1,351 @@
+package replay
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// plan is a kernel of a made run: what it is and how long it takes; a collective's duration is
+// its transfer.
+type plan struct {
+	Kernel
+	ns   int64
+	hold int64 // of the host before its launch
+}
+
+// Latencies of the made runs.
+const (
+	launchNS = 4000
+	gapNS    = 1000
+)
+
+// simulate lets hosts launch a kernel every so many nanoseconds, GPUs run them in order, and
+// ranks of a group meet; group gives each rank its group, and all begin at 0.
+func simulate(ranks [][]plan, group []int, every int64) Step {
+	s := Step{Ranks: make([][]Kernel, len(ranks)), Free: make([]int64, len(ranks))}
+	host, free, at := make([]int64, len(ranks)), make([]int64, len(ranks)), make([]int, len(ranks))
+	begin := func(r int) int64 { // of the next kernel
+		p := ranks[r][at[r]]
+		return max(host[r]+every+p.hold+launchNS, free[r]+gapNS)
+	}
+	run := func(r int, end int64) {
+		p, k := ranks[r][at[r]], ranks[r][at[r]].Kernel
+		k.Start, host[r], k.Waited = begin(r), host[r]+every+p.hold, None
+		k.Launch, k.End = host[r], end
+		s.Ranks[r] = append(s.Ranks[r], k)
+		free[r] = end
+		at[r]++
+	}
+	meets := func(r int) bool { return at[r] < len(ranks[r]) && ranks[r][at[r]].Collective != None }
+	for {
+		for r := range ranks {
+			for at[r] < len(ranks[r]) && !meets(r) {
+				run(r, begin(r)+ranks[r][at[r]].ns)
+			}
+		}
+		moved := false
+		for g := range ranks {
+			last := int64(-1)
+			for r := range ranks {
+				if group[r] == g && meets(r) {
+					last = max(last, begin(r)+ranks[r][at[r]].ns)
+				}
+			}
+			for r := range ranks {
+				if group[r] == g && meets(r) {
+					run(r, last)
+					moved = true
+				}
+			}
+		}
+		if !moved {
+			return s
+		}
+	}
+}
+
+// made is a step of some layers on four ranks whose experts take the times of ns, with work
+// before and behind them.
+func made(ns [][4]int64, hold int64) (ranks [][]plan) {
+	ranks = make([][]plan, 4)
+	for layer, experts := range ns {
+		for r := range ranks {
+			ranks[r] = append(ranks[r],
+				plan{Kernel{Layer: int32(layer), Collective: None, Class: Tokens}, 50e3, hold},
+				plan{Kernel{Layer: int32(layer), Collective: None, Class: Experts}, experts[r], 0},
+				plan{Kernel{Layer: int32(layer), Collective: None, Class: Fixed}, 20e3, 0},
+				plan{Kernel{Layer: int32(layer), Collective: 7, Class: Fixed}, 30e3, 0})
+		}
+	}
+	return ranks
+}
+
+// length is how long a simulated step takes.
+func length(s Step) float64 {
+	last := int64(0)
+	for _, kernels := range s.Ranks {
+		last = max(last, kernels[len(kernels)-1].End)
+	}
+	return float64(last)
+}
+
+func near(t *testing.T, what string, have, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(have-want) <= tolerance) {
+		t.Errorf("%s: have %v, want %v", what, have, want)
+	}
+}
+
+// replayOf prepares steps.
+func replayOf(t *testing.T, steps ...Step) *Run {
+	t.Helper()
+	run, err := New(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+var oneGroup = []int{0, 0, 0, 0}
+
+// By hand: the experts of two layers take 100 and 300 µs on the busy rank and 200 on the mean
+// one. Where launches are early, even ranks save the difference, and a layer has 50, 20 and
+// 30 µs and four gaps of 1 µs beside.
+func TestEvenRanksByHand(t *testing.T) {
+	step := simulate(made([][4]int64{{300e3, 100e3, 200e3, 200e3}, {100e3, 200e3, 200e3, 300e3}}, 0), oneGroup, 10)
+	run := replayOf(t, step, step, step)
+	recorded, gain := length(step), run.EvenRanks()
+	near(t, "recorded", run.StepNS, recorded, 0)
+	near(t, "saved", gain.SavedNS, 200e3, 1)
+	near(t, "left", gain.LeftNS, recorded-200e3, 10e3)
+	near(t, "gain", gain.Estimate, 200e3/gain.LeftNS, 1e-9)
+	near(t, "half of the interval is the law's error", (gain.High-gain.Low)/2, math.Abs(run.Law), 1e-4)
+	near(t, "experts", run.ExpertsNS(), 3*400e3, 1e-3)
+}
+
+// Against a simulation of what is asked: loads drawn at random, hosts from fast to slower than
+// the GPUs, clocks apart. The replay of even ranks takes as long as the simulation of even
+// loads, also where it gains nothing since hosts are late.
+func TestAgainstSimulation(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, every := range []int64{1e3, 20e3, 60e3, 200e3} {
+		var steps []Step
+		var even, recorded float64
+		for range 4 {
+			ns := make([][4]int64, 12)
+			mean := make([][4]int64, 12)
+			for layer := range ns {
+				for r := range 4 {
+					ns[layer][r] = 100e3 + rng.Int64N(150e3)
+				}
+				m := (ns[layer][0] + ns[layer][1] + ns[layer][2] + ns[layer][3]) / 4
+				mean[layer] = [4]int64{m, m, m, m}
+			}
+			step := simulate(made(ns, 0), oneGroup, every)
+			recorded += length(step)
+			even += length(simulate(made(mean, 0), oneGroup, every))
+			for r := range step.Ranks {
+				for i := range step.Ranks[r] {
+					k := &step.Ranks[r][i]
+					k.Start, k.End, k.Launch = k.Start+int64(r)*1e9, k.End+int64(r)*1e9, k.Launch+int64(r)*1e9
+				}
+				step.Free[r] += int64(r) * 1e9
+			}
+			steps = append(steps, step)
+		}
+		run := replayOf(t, steps...)
+		near(t, "law", run.Law, 0, 0.002)
+		near(t, "gain", run.EvenRanks().Estimate, recorded/even-1, 0.005)
+		if truth := recorded/even - 1; every == 200e3 && truth > 0.001 {
+			t.Errorf("a host of %d ns a launch leaves a gain of %v", every, truth)
+		}
+	}
+}
+
+// Ranks that do not meet do not wait for each other: two groups with one busy rank each are
+// even by themselves, whatever the other group does.
+func TestGroups(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	ns := make([][4]int64, 20)
+	for layer := range ns {
+		a, b := 100e3+rng.Int64N(200e3), 100e3+rng.Int64N(200e3)
+		ns[layer] = [4]int64{a, a, b, b}
+	}
+	step := simulate(made(ns, 0), []int{0, 0, 2, 2}, 10)
+	run := replayOf(t, step, step)
+	if have := run.steps[0].groups(); !slices.EqualFunc(have, [][]int{{0, 1}, {2, 3}}, slices.Equal) {
+		t.Errorf("groups %v", have)
+	}
+	near(t, "gain of groups that are even", run.EvenRanks().Estimate, 0, 1e-9)
+	if !run.Split() {
+		t.Error("not split")
+	}
+}
+
+// Launches of one rank that are late cost what they last, and even ranks do not gain it. What
+// every rank is late costs as much, and is told apart.
+func TestLateLaunches(t *testing.T) {
+	ns := [][4]int64{{100e3, 100e3, 100e3, 100e3}, {100e3, 100e3, 100e3, 100e3}, {100e3, 100e3, 100e3, 100e3}}
+	late := func(hold int64, by ...int) *Run {
+		ranks := made(ns, 0)
+		for _, r := range by {
+			for i := 0; i < len(ranks[r]); i += 4 {
+				ranks[r][i].hold = hold
+			}
+		}
+		step := simulate(ranks, oneGroup, 10)
+		return replayOf(t, step, step)
+	}
+	punctual := late(0).StepNS
+	for _, hold := range []int64{300e3, 1000e3} { // of steps that take 0.6 ms in time
+		one, all := late(hold, 2), late(hold, 0, 1, 2, 3)
+		near(t, "late", one.LateNS(), one.StepNS-punctual, 20e3)
+		near(t, "late together", one.CommonNS(), 0, 20e3)
+		near(t, "all late", all.LateNS(), 0, 20e3)
+		near(t, "all late together", all.CommonNS(), all.StepNS-punctual, 20e3)
+		for _, run := range []*Run{one, all} {
+			near(t, "gain of even ranks", run.EvenRanks().Estimate, 0, 1e-9)
+			near(t, "gain of even tokens", run.EvenTokens().Estimate, 0, 1e-9)
+		}
+	}
+}
+
+// Uneven experts on a host that is late gain what the earliest host lets them, what all of them
+// would gain in time where lateness may be the profiler's, and nothing where it makes the step.
+func TestHosts(t *testing.T) {
+	ns := [][4]int64{{300e3, 100e3, 200e3, 200e3}, {100e3, 200e3, 200e3, 300e3}}
+	for every, want := range map[int64]hosts{10: inTime, 30e3: inTime, 300e3: asRecorded} {
+		run := replayOf(t, simulate(made(ns, 0), oneGroup, every), simulate(made(ns, 0), oneGroup, every))
+		if run.hosts != want {
+			t.Errorf("a launch in %d ns: hosts %v, want %v", every, run.hosts, want)
+		}
+	}
+	slow := made(ns, 0)
+	slow[2][0].hold = 150e3
+	step := simulate(slow, oneGroup, 10)
+	if run := replayOf(t, step, step); run.hosts != together {
+		t.Errorf("one late host: %v", run.hosts)
+	}
+}
+
+// A first step that ranks begin apart is left out, if two others are there.
+func TestStepsBegunApart(t *testing.T) {
+	step := simulate(made([][4]int64{{300e3, 100e3, 200e3, 200e3}}, 0), oneGroup, 10)
+	apart := step
+	apart.Free = []int64{-300e3, 0, 0, 0}
+	for n, want := range map[int]int{1: 2, 2: 2, 3: 3} {
+		steps := append([]Step{apart}, slices.Repeat([]Step{step}, n)...)
+		if have := replayOf(t, steps...).Steps(); have != want {
+			t.Errorf("%d steps behind one begun apart: %d are replayed, want %d", n, have, want)
+		}
+	}
+}
+
+// The experts' times of another run, in steps of its size or of half of it, and by its GPUs or by
+// others that are a hundredth faster: the interval holds what that would change.
+func TestWithExperts(t *testing.T) {
+	uneven := simulate(made([][4]int64{{300e3, 100e3, 100e3, 100e3}}, 0), oneGroup, 10)
+	even := func(scale float64) *Run {
+		ranks := made([][4]int64{{140e3, 140e3, 140e3, 140e3}}, 0)
+		for r := range ranks {
+			for i := range ranks[r] {
+				ranks[r][i].ns = int64(scale * float64(ranks[r][i].ns))
+			}
+		}
+		step := simulate(ranks, oneGroup, 10)
+		return replayOf(t, step, step)
+	}
+	a := replayOf(t, uneven, uneven)
+	for scale, wide := range map[float64]float64{1: 0, 0.5: 0, 0.99: 1.4e3} {
+		gain := a.WithExperts(even(scale))
+		near(t, "saved", gain.SavedNS, 160e3+wide/2, 10)
+		near(t, "interval", (gain.High-gain.Low-2*math.Abs(a.Law))*gain.LeftNS, wide, 1200)
+	}
+}
+
+// A rank that skips empty GEMMs in a layer gets its share where ranks are even.
+func TestRankWithoutExperts(t *testing.T) {
+	ranks := made([][4]int64{{200e3, 100e3, 100e3, 100e3}, {100e3, 100e3, 100e3, 100e3}}, 0)
+	ranks[3] = slices.Delete(ranks[3], 1, 2)
+	step := simulate(ranks, oneGroup, 10)
+	gain := replayOf(t, step, step).EvenRanks()
+	near(t, "saved", gain.SavedNS, 100e3, 2e3)
+}
+
+// Runs that do not fit the model are no runs, or give no gain.
+func TestLawFails(t *testing.T) {
+	step := func() Step {
+		return simulate(made([][4]int64{{300e3, 100e3, 200e3, 200e3}, {100e3, 200e3, 200e3, 300e3}}, 0), oneGroup, 10)
+	}
+	unlike := step()
+	unlike.Ranks[1] = unlike.Ranks[1][:4]
+	if _, err := New([]Step{unlike}); !errors.Is(err, ErrUnlike) {
+		t.Errorf("a rank without a collective: %v", err)
+	}
+	crossed := step()
+	for r := range 2 { // the two collectives of ranks 0 and 1 come in another order
+		crossed.Ranks[r][3].Collective, crossed.Ranks[r][7].Collective = int32(1+r), int32(2-r)
+	}
+	for r := 2; r < 4; r++ {
+		crossed.Ranks[r][3].Collective, crossed.Ranks[r][7].Collective = 1, 2
+	}
+	if _, err := New([]Step{crossed}); !errors.Is(err, ErrOrder) {
+		t.Errorf("collectives in another order: %v", err)
+	}
+	late := step()
+	for r := range late.Ranks {
+		for i := range late.Ranks[r][4:] {
+			k := &late.Ranks[r][4+i]
+			k.Start, k.End = k.Start+400e3, k.End+400e3
+		}
+	}
+	if run := replayOf(t, late); run.Holds() || !math.IsNaN(run.EvenRanks().Estimate) {
+		t.Errorf("unseen time: the law is off by %v", run.Law)
+	}
+}
+
+// By hand: in two layers ranks 0 and 3 take 100 µs more for experts than the mean, and rank 1's host
+// is 400 µs late for a third.
+func TestWaitsByHand(t *testing.T) {
+	ranks := made([][4]int64{{300e3, 100e3, 200e3, 200e3}, {100e3, 200e3, 200e3, 300e3}, {100e3, 100e3, 100e3, 100e3}}, 0)
+	ranks[1][8].hold = 1000e3 // beyond what hosts are ahead
+	run := replayOf(t, simulate(ranks, oneGroup, 10))
+	for _, w := range run.Waits() {
+		for rank, want := range map[int]Wait{0: {NS: 100e3, Experts: 100e3, Layer: 0}, 3: {NS: 100e3, Experts: 100e3, Layer: 1}} {
+			have := w.For[rank]
+			near(t, "wait", have.NS, want.NS, 5e3)
+			near(t, "experts", have.Experts, want.Experts, 1)
+			near(t, "late", have.Late, 0, 5e3)
+			if have.Layer != want.Layer {
+				t.Errorf("rank %d: layer %d, want %d", rank, have.Layer, want.Layer)
+			}
+		}
+		late := w.For[1]
+		near(t, "late launches", late.Late, late.NS, 5e3)
+		if len(w.For) != 3 || late.NS < 50e3 {
+			t.Errorf("have %+v", late)
+		}
+	}
+	if run.Split() {
+		t.Error("split")
+	}
+}
+
+// Of ranks that load makes late in turn, the ones that were recorded stay long where the last one
+// was not.
+func TestStayOfMissingRank(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	ns := make([][4]int64, 16)
+	for layer := range ns {
+		ns[layer] = [4]int64{100e3, 100e3, 100e3, 100e3 + rng.Int64N(300e3)}
+	}
+	step := simulate(made(ns, 0), oneGroup, 10)
+	near(t, "all ranks", replayOf(t, step).StayRatio(), 1, 0.05)
+	step.Ranks, step.Free = step.Ranks[:3], step.Free[:3]
+	if have := replayOf(t, step).StayRatio(); have < 3 {
+		t.Errorf("a rank is missing: %v", have)
+	}
+}

@@ -1,0 +1,91 @@
+package replay
+
+import "slices"
+
+// Wait is what ranks wait for one rank that arrives last at collectives, mean over the ranks that
+// meet, and the parts of it: what the last rank took more than the mean rank since they met.
+type Wait struct {
+	NS      float64
+	Experts float64 // compute of experts
+	Late    float64 // launches
+	Other   float64 // other compute
+	Longest float64 // at one collective
+	Layer   int32   // of experts before that collective, None without
+}
+
+// Add adds other waiting.
+func (w *Wait) Add(o Wait) {
+	if o.NS > w.Longest || w.NS == 0 {
+		w.Longest, w.Layer = o.NS, o.Layer
+	}
+	w.NS, w.Experts, w.Late, w.Other = w.NS+o.NS, w.Experts+o.Experts, w.Late+o.Late, w.Other+o.Other
+}
+
+// Per is the mean over n steps, of which the others have none.
+func (w Wait) Per(n int) Wait {
+	f := 1 / float64(n)
+	return Wait{w.NS * f, w.Experts * f, w.Late * f, w.Other * f, w.Longest, w.Layer}
+}
+
+// StepWaits is the waiting in one step as it was recorded, by the rank that is waited for.
+type StepWaits struct {
+	Step int // its position among those that the run was made of
+	For  map[int]*Wait
+}
+
+// asLate is the share of the mean wait by which a rank may arrive before the last one and be as
+// late: of two that waited for each other at a collective of their own, the one that came later to
+// that is the late one.
+const asLate = 0.1
+
+// Waits gives the waiting in every step that is replayed, nothing where the law does not hold.
+func (r *Run) Waits() (list []StepWaits) {
+	if !r.Holds() {
+		return nil
+	}
+	for _, s := range r.steps {
+		w := StepWaits{s.number, map[int]*Wait{}}
+		since := make([]Wait, len(s.ranks)) // what each rank did since it met others
+		_, _ = s.replay(change{}, func(rank int, seg *segment, late float64) {
+			since[rank].Experts += seg.all.of[Experts]
+			since[rank].Other += seg.all.of[Tokens] + seg.all.of[Fixed]
+			since[rank].Late += late
+			if seg.layer != None {
+				since[rank].Layer = seg.layer
+			}
+		}, func(m *arrivals) {
+			rank, one := m.wait(since)
+			if w.For[rank] == nil {
+				w.For[rank] = &Wait{Layer: None}
+			}
+			w.For[rank].Add(one)
+			for _, r := range m.ranks {
+				since[r] = Wait{Layer: None}
+			}
+		})
+		list = append(list, w)
+	}
+	return list
+}
+
+// wait is the wait at a collective, and the rank that is waited for.
+func (m *arrivals) wait(since []Wait) (rank int, w Wait) {
+	n, mean, all := float64(len(m.ranks)), 0.0, Wait{}
+	for i, r := range m.ranks {
+		mean += m.at[i] / n
+		all.Experts += since[r].Experts / n
+		all.Other += since[r].Other / n
+		all.Late += since[r].Late / n
+	}
+	w.NS = m.last - mean
+	at := slices.Index(m.at, m.last)
+	for i, r := range m.ranks {
+		if m.last-m.at[i] <= asLate*w.NS && since[r].Late > since[m.ranks[at]].Late {
+			at = i
+		}
+	}
+	rank = m.ranks[at]
+	own := since[rank]
+	w.Experts, w.Other, w.Late, w.Layer = own.Experts-all.Experts, own.Other-all.Other, own.Late-all.Late, own.Layer
+	return rank, w
+}

@@ -1,0 +1,363 @@
+package replay
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/moebalance/moebalance/compare/stats"
+)
+
+// Run is a run of steps of one kind, ready to be replayed.
+type Run struct {
+	StepNS float64 // mean recorded time of a step
+	// Law is by how much replays that change nothing differ from the recording: −0.01 for
+	// 1 % too short.
+	Law    float64
+	steps  []*replayed
+	times  [3][]float64 // of steps that nothing changes, by hosts
+	unseen float64      // share of the steps
+	hosts  hosts        // of what-ifs
+}
+
+// LawLimit is how much replays that change nothing may differ from the recorded steps, and
+// unseenLimit the share of these that nothing recorded may explain. Real captures have 0.00 to
+// 0.012 and, where copies are not recorded, 0.004 to 0.055.
+const (
+	LawLimit    = 0.02
+	unseenLimit = 0.1
+)
+
+// Steps is how many steps are replayed.
+func (r *Run) Steps() int { return len(r.steps) }
+
+// New prepares steps. One that cannot be replayed is an error for all.
+func New(steps []Step) (*Run, error) {
+	run, l := &Run{}, measure(steps)
+	for i := range steps {
+		s := &steps[i]
+		of, list, add, split, err := s.meet()
+		if err != nil {
+			return nil, err
+		}
+		p := &replayed{number: i, split: split, meetings: list}
+		last := math.Inf(-1)
+		for r, kernels := range s.Ranks {
+			c := cutter{latencies: l, free: s.Free[r],
+				now: func(ns int64) float64 { return float64(ns + add[r] - s.Free[0]) }}
+			p.free = append(p.free, c.now(c.free))
+			c.cut(kernels, of[r])
+			p.ranks, p.unseen = append(p.ranks, c.list), p.unseen+c.unseen/float64(len(s.Ranks))
+			last = max(last, c.now(c.free))
+		}
+		p.share()
+		p.recorded = last - slices.Max(p.free)
+		run.steps = append(run.steps, p)
+	}
+	run.dropApart()
+	return run, run.decide()
+}
+
+// mostApart is the share of a step by which its ranks may begin it apart. They leave the collective
+// that ends the step before together, up to 0.1 % of a step in real captures; the first step of a
+// recording they begin up to a whole one apart, and a busy rank that begins early costs nothing.
+const mostApart = 0.01
+
+// dropApart leaves out steps that ranks begin apart, if two others are left.
+func (r *Run) dropApart() {
+	whole := slices.DeleteFunc(slices.Clone(r.steps), func(s *replayed) bool {
+		return slices.Max(s.free)-slices.Min(s.free) > mostApart*s.recorded
+	})
+	if len(whole) > 1 {
+		r.steps = whole
+	}
+}
+
+// Launches are late between ranks by chance up to chance of a step: three steps of a healthy run
+// have 2 %, of one with a slow host 9 %. Where steps in time take less than hostBound of what was
+// recorded, launches make most of the step, with a profiler or without.
+const (
+	chance    = 0.05
+	hostBound = 0.5
+)
+
+// decide replays what was recorded, and decides when the hosts of what-ifs launch.
+func (r *Run) decide() error {
+	var sum [3]float64
+	recorded := 0.0
+	for _, s := range r.steps {
+		recorded, r.unseen = recorded+s.recorded, r.unseen+s.unseen
+		for h := range r.times {
+			ns, err := s.run(change{hosts: hosts(h)})
+			if err != nil {
+				return err
+			}
+			r.times[h], sum[h] = append(r.times[h], ns), sum[h]+ns
+		}
+	}
+	r.StepNS, r.unseen, r.Law = recorded/float64(len(r.steps)), r.unseen/recorded, sum[asRecorded]/recorded-1
+	switch {
+	case sum[inTime] < hostBound*sum[asRecorded]:
+		r.hosts = asRecorded
+	case sum[inTime] < (1-chance)*sum[together]:
+		r.hosts = together
+	default:
+		r.hosts = inTime
+	}
+	return nil
+}
+
+// Undecided reports that launches are late between ranks by more than chance, and do not make most
+// of the step: without a profiler less of a gain may be lost to them.
+func (r *Run) Undecided() bool { return r.hosts == together }
+
+// Holds reports whether the law holds.
+func (r *Run) Holds() bool { return math.Abs(r.Law) <= LawLimit && r.unseen <= unseenLimit }
+
+// Gain is what a change gains, undefined where the law does not hold.
+type Gain struct {
+	// Interval is the gain in throughput, saved time over what is left, at 95 % over steps. It
+	// holds the law's error, and what other launches would leave of the gain.
+	stats.Interval
+	SavedNS, LeftNS float64 // per step; what is left takes LeftNS
+	InTime          float64 // the gain if no launch were late
+}
+
+// confidence of the intervals.
+const confidence = 0.95
+
+// gain compares steps as they were with changed ones.
+func (r *Run) gain(changed [3][]float64) Gain {
+	u := math.NaN()
+	if !r.Holds() {
+		return Gain{stats.Interval{Estimate: u, Low: u, High: u, Confidence: confidence, N: len(r.steps)}, u, u, u}
+	}
+	estimate := func(h hosts) float64 { return floats.Sum(r.times[h])/floats.Sum(changed[h]) - 1 }
+	before, after := r.times[r.hosts], changed[r.hosts]
+	g := Gain{overSteps(before, after), stat.Mean(before, nil) - stat.Mean(after, nil), stat.Mean(after, nil),
+		estimate(inTime)}
+	others := []hosts{together, inTime}
+	if r.hosts == asRecorded {
+		others = others[:1]
+	}
+	for _, h := range others {
+		g.Low, g.High = min(g.Low, estimate(h)), max(g.High, estimate(h))
+	}
+	g.Low, g.High = g.Low-math.Abs(r.Law), g.High+math.Abs(r.Law)
+	return g
+}
+
+// overSteps is Σ before / Σ after − 1, with a t interval of the logarithms of the steps' ratios.
+func overSteps(before, after []float64) stats.Interval {
+	logs := make([]float64, len(before))
+	for i := range before {
+		logs[i] = math.Log(before[i] / after[i])
+	}
+	t := stats.PairedT(logs, confidence)
+	whole := floats.Sum(before) / floats.Sum(after)
+	t.Low, t.High = whole*math.Exp(t.Low-t.Estimate)-1, whole*math.Exp(t.High-t.Estimate)-1
+	t.Estimate = whole - 1
+	return t.Interval
+}
+
+// whatIf replays every step with what of gives for it.
+func (r *Run) whatIf(of func(*replayed) change) Gain {
+	var changed [3][]float64
+	for _, s := range r.steps {
+		c := of(s)
+		for h := range changed {
+			c.hosts = hosts(h)
+			ns, err := s.run(c)
+			if err != nil { // decide has run the same
+				ns = math.NaN()
+			}
+			changed[h] = append(changed[h], ns)
+		}
+	}
+	return r.gain(changed)
+}
+
+// EvenRanks has every rank's experts take the mean of the ranks that meet, layer by layer.
+func (r *Run) EvenRanks() Gain {
+	return r.whatIf(func(s *replayed) change { return s.even(Experts) })
+}
+
+// EvenTokens has the work that follows a rank's own tokens take the mean of the ranks that meet.
+// Attention follows the context as well, which it does not know.
+func (r *Run) EvenTokens() Gain {
+	return r.whatIf(func(s *replayed) change { return s.even(Tokens) })
+}
+
+// LateNS is how much shorter a step would be if no host were later than the earliest, and
+// CommonNS if the earliest were as early as it must be, as it may be without a profiler.
+func (r *Run) LateNS() float64 {
+	return stat.Mean(r.times[together], nil) - stat.Mean(r.times[inTime], nil)
+}
+func (r *Run) CommonNS() float64 {
+	return stat.Mean(r.times[asRecorded], nil) - stat.Mean(r.times[together], nil)
+}
+
+// alike is by how much the work of two runs may differ in what follows tokens, and be of equal
+// tokens on GPUs that are not equally fast.
+const alike = 0.02
+
+// WithExperts has the experts take the times of another run, layer by layer and rank by rank.
+// Steps of other sizes have them scaled by the work that follows tokens and not the experts. Of
+// equal sizes that work is longer by how much slower the GPUs are, at which experts may be as much
+// slower, or not: they are scaled by half of it, and the interval holds both. Layers that the other
+// run does not know stay.
+func (r *Run) WithExperts(other *Run) Gain {
+	to, tokens := map[int32][]float64{}, other.work(Tokens)
+	for _, s := range other.steps {
+		for layer, ranks := range s.work(Experts) {
+			if to[layer] == nil {
+				to[layer] = make([]float64, len(ranks))
+			}
+			floats.AddScaled(to[layer], 1/float64(len(other.steps)), ranks)
+		}
+	}
+	replay := func(factor func(*replayed) float64) Gain {
+		return r.whatIf(func(s *replayed) change {
+			scaled, by := map[int32][]float64{}, factor(s)
+			for layer, ranks := range to {
+				scaled[layer] = slices.Clone(ranks)
+				floats.Scale(by, scaled[layer])
+			}
+			return as(Experts, s.work(Experts), scaled)
+		})
+	}
+	if !(tokens > 0) {
+		return replay(func(*replayed) float64 { return 1 })
+	}
+	own := r.work(Tokens)
+	by := func(exponent float64) Gain { // of the ratio of the GPUs
+		return replay(func(s *replayed) float64 { return s.sum(Tokens) / own * math.Pow(own/tokens, exponent) })
+	}
+	if math.Abs(own/tokens-1) > alike {
+		return by(1)
+	}
+	g, same, scaled := by(0.5), by(0), by(1)
+	g.Low, g.High = min(g.Low, same.Estimate, scaled.Estimate), max(g.High, same.Estimate, scaled.Estimate)
+	return g
+}
+
+// ExpertRatio is the mean time of another run's experts over that of this one's, scaled by the work that
+// follows tokens.
+func (r *Run) ExpertRatio(other *Run) float64 {
+	ratio := other.work(Experts) / r.work(Experts)
+	if own, tokens := r.work(Tokens), other.work(Tokens); own > 0 && tokens > 0 {
+		ratio *= own / tokens
+	}
+	return ratio
+}
+
+// ExpertsNS is the time that experts take in all steps, mean over ranks.
+func (r *Run) ExpertsNS() float64 { return r.work(Experts) * float64(len(r.steps)) }
+
+// work is the work of a class in a step, mean over ranks and steps.
+func (r *Run) work(class Class) (ns float64) {
+	for _, s := range r.steps {
+		ns += s.sum(class) / float64(len(r.steps))
+	}
+	return ns
+}
+
+// sum is the work of a class, mean over ranks.
+func (s *replayed) sum(class Class) (ns float64) {
+	for _, ranks := range s.work(class) {
+		ns += floats.Sum(ranks) / float64(len(ranks))
+	}
+	return ns
+}
+
+// work sums the work of a class by layer and rank; that of tokens over the whole step.
+func (s *replayed) work(class Class) map[int32][]float64 {
+	by := map[int32][]float64{}
+	for r, segments := range s.ranks {
+		for i := range segments {
+			seg, layer := &segments[i], int32(None)
+			if class == Experts {
+				if layer = seg.layer; layer == None {
+					continue
+				}
+			}
+			if by[layer] == nil {
+				by[layer] = make([]float64, len(s.ranks))
+			}
+			by[layer][r] += seg.all.of[class]
+		}
+	}
+	return by
+}
+
+// as has work of a class take other times.
+func as(class Class, from, to map[int32][]float64) change {
+	c := change{scale: func(rank int, layer int32, of Class) float64 {
+		if class != Experts {
+			layer = None
+		}
+		if of != class || from[layer] == nil || rank >= len(to[layer]) {
+			return 1
+		}
+		return to[layer][rank] / from[layer][rank]
+	}}
+	if class == Experts {
+		c.more = func(rank int, layer int32) float64 {
+			if from[layer] == nil || rank >= len(to[layer]) || from[layer][rank] > 0 {
+				return 0
+			}
+			return to[layer][rank]
+		}
+	}
+	return c
+}
+
+// even gives the ranks that meet the mean of their work.
+func (s *replayed) even(class Class) change {
+	by, mean := s.work(class), map[int32][]float64{}
+	for layer, ranks := range by {
+		mean[layer] = make([]float64, len(ranks))
+		for _, group := range s.groups() {
+			for _, r := range group {
+				for _, other := range group {
+					mean[layer][r] += ranks[other] / float64(len(group))
+				}
+			}
+		}
+	}
+	return as(class, by, mean)
+}
+
+// groups are the ranks that meet, directly or through others.
+func (s *replayed) groups() (list [][]int) {
+	of, met := make([]int, len(s.ranks)), make([]int, len(s.meetings)) // lowest rank; rank plus 1
+	for r, segments := range s.ranks {
+		of[r] = r
+		for i := range segments {
+			m := segments[i].meeting
+			if m < 0 {
+				continue
+			}
+			if met[m] == 0 {
+				met[m] = r + 1
+			}
+			from, to := of[r], of[met[m]-1]
+			for o := range of[:r+1] {
+				if of[o] == from || of[o] == to {
+					of[o] = min(from, to)
+				}
+			}
+		}
+	}
+	at := map[int]int{}
+	for r, lowest := range of {
+		if _, known := at[lowest]; !known {
+			at[lowest] = len(list)
+			list = append(list, nil)
+		}
+		list[at[lowest]] = append(list[at[lowest]], r)
+	}
+	return list
+}

@@ -1,0 +1,265 @@
+package trace
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/capture"
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/replay"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Replay is what steps of one kind would take if something in them were otherwise, see package
+// replay.
+type Replay struct {
+	Kind  int `json:"step_kind"`
+	Steps int `json:"steps"`
+	// StepNS is the mean recorded time of a step, Law by how much a replay that changes nothing
+	// differs from it, a fraction.
+	StepNS router.Number `json:"step_ns"`
+	Law    router.Number `json:"law"`
+	// LateNS is what a step waits for hosts that launch later than the earliest, CommonNS for
+	// launches that are late on every rank, as they may be under a profiler alone.
+	LateNS   router.Number `json:"late_ns"`
+	CommonNS router.Number `json:"common_late_ns"`
+	// Undecided says that LateNS is more than chance, and may be the profiler's.
+	Undecided bool     `json:"late_undecided"`
+	WhatIf    []WhatIf `json:"what_if"`
+
+	run   *replay.Run
+	steps []int // that it was made of
+}
+
+// WhatIf is the gain in throughput of a change, a fraction with its interval at 95 % over steps;
+// undefined where the law does not hold.
+type WhatIf struct {
+	Change  string        `json:"change"`
+	Gain    router.Number `json:"gain"`
+	Low     router.Number `json:"low"`
+	High    router.Number `json:"high"`
+	SavedNS router.Number `json:"saved_ns"`     // per step
+	StepNS  router.Number `json:"step_ns"`      // that is left
+	InTime  router.Number `json:"gain_in_time"` // the gain if no launch were late
+}
+
+// The changes.
+const (
+	EvenRanks  = "even ranks"
+	EvenTokens = "even tokens"
+)
+
+// leastExperts is the share of all expert time from which a kind of steps is worth a replay.
+const leastExperts = 0.1
+
+// hosts fills in what hosts did for a rank's kernels before they ran, by position among them.
+func (a *attribution) hosts(r *rankEvents) []kernelEvent {
+	first, events, waits := map[int32]int{}, make([]kernelEvent, len(r.kernels)), a.waits()
+	clip := func(ns int64) int32 { return int32(min(max(ns, 0), math.MaxInt32-1)) }
+	for j, i := range r.kernels {
+		k, e := &a.rec.Kernels[i], &events[j]
+		if e.queued = -1; !a.rec.Launched(k) {
+			continue
+		}
+		l := &a.rec.Launches[k.Launch]
+		e.queued = clip(k.Start - l.Start)
+		if before, again := first[k.Launch]; again {
+			events[before].replayed, e.replayed = true, true
+			continue
+		}
+		first[k.Launch] = j
+		if w, waited := waits[k.Launch]; waited {
+			e.waited, e.since = max(1, clip(w.End-w.Start)), clip(l.Start-w.End)
+		}
+	}
+	return events
+}
+
+// waits gives the launches before which their thread waited, since its launch before, from the
+// first such wait to the last.
+func (a *attribution) waits() map[int32]capture.Wait {
+	if a.waited != nil || len(a.rec.Waits) == 0 {
+		return a.waited
+	}
+	a.waited = map[int32]capture.Wait{}
+	order := make([]int32, len(a.rec.Launches))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	at := func(i int32) *capture.Launch { return &a.rec.Launches[i] }
+	slices.SortFunc(order, func(x, y int32) int {
+		return cmp.Or(cmp.Compare(at(x).Thread, at(y).Thread), cmp.Compare(at(x).Start, at(y).Start))
+	})
+	slices.SortFunc(a.rec.Waits, func(x, y capture.Wait) int {
+		return cmp.Or(cmp.Compare(x.Thread, y.Thread), cmp.Compare(x.End, y.End))
+	})
+	next := 0
+	for n, i := range order {
+		l := at(i)
+		for next < len(a.rec.Waits) {
+			w := a.rec.Waits[next]
+			if w.Thread > l.Thread || w.Thread == l.Thread && w.End > l.Start {
+				break
+			}
+			next++
+			if w.Thread == l.Thread && (n == 0 || at(order[n-1]).Thread != l.Thread || at(order[n-1]).Start < w.Start) {
+				if before, again := a.waited[i]; again {
+					w.Start = before.Start
+				}
+				a.waited[i] = w
+			}
+		}
+	}
+	return a.waited
+}
+
+// replays fills Replays, where every rank of the run is there: one that is missing may be the
+// one that all wait for. A kind that cannot be replayed has none.
+func (r *reduction) replays() {
+	if len(r.ranks) < 2 || int(r.trace.World) > len(r.ranks) {
+		return
+	}
+	whole, list := 0.0, []Replay(nil)
+	for _, k := range r.trace.StepKinds {
+		steps := slices.DeleteFunc(slices.Clone(k.Steps), func(step int) bool {
+			return !slices.Contains(r.times.StepsOf(imbalance.Counts), step) &&
+				!slices.Contains(r.times.StepsOf(imbalance.OtherKind), step)
+		})
+		if run, err := replay.New(r.stepsToReplay(steps)); len(steps) > 0 && err == nil {
+
+			list = append(list, newReplay(k.Kind, steps, run))
+			whole += run.ExpertsNS()
+		}
+	}
+	for _, p := range list {
+		if p.run.ExpertsNS() >= leastExperts*whole {
+			r.trace.Replays = append(r.trace.Replays, p)
+		}
+	}
+}
+
+func newReplay(kind int, steps []int, run *replay.Run) Replay {
+	return Replay{Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
+		LateNS: router.Number(run.LateNS()), CommonNS: router.Number(run.CommonNS()),
+		Undecided: run.Undecided(), run: run, steps: steps,
+		WhatIf: []WhatIf{whatIf(EvenRanks, run.EvenRanks()), whatIf(EvenTokens, run.EvenTokens())}}
+}
+
+func whatIf(name string, g replay.Gain) WhatIf {
+	return WhatIf{name, router.Number(g.Estimate), router.Number(g.Low), router.Number(g.High),
+		router.Number(g.SavedNS), router.Number(g.LeftNS), router.Number(g.InTime)}
+}
+
+// LateLaunches is the code of the warning that late launches leave less to gain, as they may
+// under a profiler alone.
+const LateLaunches = "late_launches"
+
+// late is how much less is gained with launches as they were than with launches in time from which
+// it is told.
+const late = 0.01
+
+// WarnLate gives the warning, if it is due.
+func (w *WhatIf) WarnLate() (warning router.Warning, due bool) {
+	return router.Warn(LateLaunches, "", "gain", w.InTime), w.InTime-w.Gain > late
+}
+
+// Replay gives the replay of the steps that count.
+func (t *Trace) Replay() *Replay {
+	counted := t.Times(nil).StepsOf(imbalance.Counts)
+	for i := range t.Replays {
+		p := &t.Replays[i]
+		if at := slices.IndexFunc(t.StepKinds, func(k StepKind) bool { return k.Kind == p.Kind }); at >= 0 &&
+			len(counted) > 0 && slices.Contains(t.StepKinds[at].Steps, counted[0]) {
+			return p
+		}
+	}
+	return nil
+}
+
+// checkMeetings warns of ranks that do not meet, and of one that all wait for and that is not there, in the
+// steps that count.
+func (r *reduction) checkMeetings() {
+	switch p := r.trace.Replay(); {
+	case p == nil:
+	case p.run.Split():
+		r.warn(rankGroups, "")
+	case p.run.StayRatio() > mostStay:
+		r.warn(unseenRank, "", "ratio", p.run.StayRatio())
+	}
+}
+
+// evenRanks takes the gain of even ranks from the replay of the steps that count. Where the law
+// does not hold, none is given.
+func (r *reduction) evenRanks() {
+	if p := r.trace.Replay(); p != nil && r.trace.Bound.Gain.Defined() {
+		b, w := &r.trace.Bound, &p.WhatIf[0]
+		b.Gain, b.Low, b.High = w.Gain, w.Low, w.High
+		if w, due := w.WarnLate(); due {
+			r.trace.Warnings = append(r.trace.Warnings, w)
+		}
+	}
+}
+
+// CanRun reports whether other what-ifs can be replayed: not of a result that was read again.
+func (p *Replay) CanRun() bool { return p != nil && p.run != nil }
+
+// ExpertRatio is the time that another arm's experts take over that of this one's, on as many tokens.
+func (p *Replay) ExpertRatio(other *Replay) float64 { return p.run.ExpertRatio(other.run) }
+
+// WithExperts replays steps with the times of another arm's experts.
+func (p *Replay) WithExperts(other *Replay) WhatIf {
+	return whatIf("experts of the other arm", p.run.WithExperts(other.run))
+}
+
+// stepsToReplay gives what the ranks did in steps.
+func (r *reduction) stepsToReplay(steps []int) []replay.Step {
+	list, at := make([]replay.Step, len(steps)), map[int32]int{}
+	for i, s := range steps {
+		at[int32(s)] = i
+		list[i] = replay.Step{Ranks: make([][]replay.Kernel, len(r.ranks)), Free: make([]int64, len(r.ranks))}
+	}
+	for rank, p := range r.ranks {
+		if len(p.events) == 0 {
+			continue
+		}
+		free := p.events[0].start
+		for i := range p.events {
+			e := &p.events[i]
+			if n, wanted := at[p.of.Places[e.location].Step]; wanted {
+				s := &list[n]
+				if len(s.Ranks[rank]) == 0 {
+					s.Free[rank] = min(free, e.start)
+				}
+				s.Ranks[rank] = append(s.Ranks[rank], r.toReplay(p, e))
+			}
+			free = max(free, e.start+e.duration)
+		}
+	}
+	return list
+}
+
+// toReplay gives one kernel with what its work follows.
+func (r *reduction) toReplay(p *rankEvents, e *kernelEvent) replay.Kernel {
+	place, class := &p.of.Places[e.location], &p.of.classes[e.name]
+	k := replay.Kernel{Start: e.start, End: e.start + e.duration, Launch: replay.None, Layer: place.Layer,
+		Collective: replay.None, Class: replay.Fixed, Replayed: e.replayed, Waited: replay.None}
+	if e.queued >= 0 {
+		k.Launch = e.start - int64(e.queued)
+	}
+	if e.waited > 0 {
+		k.Resumed = k.Launch - int64(e.since)
+		k.Waited = k.Resumed - int64(e.waited)
+	}
+	switch phase := place.Phase; {
+	case class.Collective && !class.FusedExperts():
+		k.Collective = r.nameOf[p.of][e.name]
+	case phase == PhaseDispatch || phase == PhaseExperts || phase == PhaseCombine:
+		if r.judged(router.OptInt(place.Layer)) {
+			k.Class = replay.Experts
+		}
+	case phase == PhaseAttention || phase == PhaseOther:
+		k.Class = replay.Tokens
+	}
+	return k
+}
