@@ -83,10 +83,6 @@ func TestAxesOfThreeDimensions(t *testing.T) {
 			"layers,steps,experts": {{0, 0, values[:4], nil}, {0, 1, values[8:12], nil}, {1, 0, values[4:8], nil},
 				{1, 1, values[12:], nil}},
 			"layers,ranks,experts": {{0, 0, values[:8], nil}, {0, 1, values[8:], nil}},
-			"experts,layers,steps": {{0, 0, []int64{8, 0}, nil}, {0, 1, []int64{1, 4}, nil}, {1, 0, []int64{0, 0}, nil},
-				{1, 1, []int64{2, 3}, nil},
-				{2, 0, []int64{0, 0}, nil}, {2, 1, []int64{3, 2}, nil}, {3, 0, []int64{0, 8}, nil},
-				{3, 1, []int64{4, 1}, nil}},
 		} {
 			r, err := arrayOf(t, content, axes)
 			if err != nil {

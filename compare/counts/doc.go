@@ -3,13 +3,14 @@
 //
 // Every engine has a format of its own, most have several, and they differ in
 // what a number means: slots a rank sent or received, logical experts or
-// physical copies, one step or a window of them. Read tells the formats apart
-// by content, never by name alone (Formats describes each), and brings them all to
-// one Record; ParseMetrics does the same for the answer of a metrics endpoint. What a file does not say
-// stays unknown; what cannot be read is refused by name. ReadPlacement reads files
-// that say which rank holds which expert.
+// physical copies, one step or a window of them. What a file does not say
+// stays unknown; what cannot be read is refused by name.
 //
-// A format is one entry of a table: how to recognize it, and how to read it.
+// The way of a number: openDocument opens the container (JSON, numpy.save, torch.save, a text, a
+// folder); the first row of formats that matches it, by content and never by name alone, reads
+// values, rows or lines; all of them gather cells of (step, layer, kind) in one collector, which
+// makes the steps of a Record. Since, Phases and Between are other records of the same kind.
+// ReadPlacement reads files that say which rank holds which expert.
 //
 // A recording can be larger than the memory: a folder of TensorRT-LLM's statistics
 // holds experts × 8 bytes per rank, step and layer. Its steps are read one at a

@@ -125,7 +125,7 @@ func newDocument(path string, text []byte) (*document, error) {
 	if len(d.first) > 0 {
 		d.keys = d.first[0].keys()
 	}
-	return d, nil
+	return d, d.keys.checked()
 }
 
 // values are the values of the document, of JSON without a copy of them. A list of objects is its
@@ -191,7 +191,18 @@ func (d *document) only() (value, error) {
 	return d.first[0], nil
 }
 
-// keys are what an object holds; nil for anything else.
+// maxKeys bounds an object, a field of which takes ten times its text.
+const maxKeys = 1 << 20
+
+// checked refuses an object with too many keys, of which not all were read.
+func (o object) checked() error {
+	if len(o) > maxKeys {
+		return fmt.Errorf("want objects of at most %d keys, have more", maxKeys)
+	}
+	return nil
+}
+
+// keys are what an object holds, or more than maxKeys of it; nil for anything else.
 func (v value) keys() (keys object) {
 	if dict, ok := v.item.(tensor.Dict); ok {
 		for _, key := range slices.Sorted(maps.Keys(dict)) {
@@ -204,7 +215,7 @@ func (v value) keys() (keys object) {
 	}
 	dec := decoder(v.json)
 	_, err := dec.ReadToken()
-	for err == nil && dec.PeekKind() == '"' { // the text was found to be JSON before
+	for err == nil && dec.PeekKind() == '"' && len(keys) <= maxKeys { // the text was found to be JSON before
 		var name jsontext.Token
 		if name, err = dec.ReadToken(); err == nil {
 			f := field{key: name.String()}

@@ -188,6 +188,7 @@ func TestRefusals(t *testing.T) {
 		`{"num_experts": 1000000000000} {"layer": 0, "topk_ids": [1, 2]}`:                                     "want at most 65536 experts",
 		`{"record_type": "eplb_load_stats", "num_ranks": 1000000000, "expert_load": [[1]], "p2l_map": [[0]]}`: "at most 16384",
 		`{"record_type": "eplb_load_stats", "num_ranks": 1, "expert_load": [[1]], "p2l_map": [[999999999]]}`:  "names expert",
+		"{" + strings.Repeat(`"a":1,`, maxKeys) + `"a": 1}`:                                                   "want objects of at most",
 		manySteps(4096): "counts, of all experts and steps, have more",
 	})
 }

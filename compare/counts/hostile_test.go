@@ -94,7 +94,6 @@ func TestTorchRefusals(t *testing.T) {
 			"x/data/0": eight}, "want steps, layers and experts"},
 		"a list":            {map[string]string{"x/data.pkl": "\x80\x02]."}, "want a tensor"},
 		"another dump":      {map[string]string{"x/data.pkl": "\x80\x02}."}, "logical_count or records"},
-		"no pickle":         {map[string]string{"x/y": ""}, "want a zip that torch.save wrote"},
 		"an array of NumPy": {map[string]string{"counts.npy": ""}, "save the array of counts"},
 	} {
 		if r, err := parse("x", archive(t, c.members)); err == nil || !strings.Contains(err.Error(), c.want) {

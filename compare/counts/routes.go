@@ -80,6 +80,9 @@ func (r *routes) walk(v value, of origin) error {
 		}
 	}
 	keys := v.keys()
+	if err := keys.checked(); err != nil {
+		return err
+	}
 	ids, err := r.describe(&of, keys)
 	if err == nil && ids != nil && of.layer >= 0 { // else about the model
 		err = r.add(of.phase, of.layer, ids)

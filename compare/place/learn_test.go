@@ -28,8 +28,8 @@ func lmsysWindows(t *testing.T, phase string) []Window {
 }
 
 // DeepSeek-R1's counts on traffic that was left out, 32 ranks and 288 physical experts. EPLB's
-// numbers are those of a separate program on twelve files of the same six clusters, of which
-// six are here; a swap search for the mean of the busiest ranks reached 1.066 there.
+// number is a separate program's to 0.004 on twelve files of the same six clusters, of which six
+// are here: there the plan holds 1.031 (testdata/README.md); a swap search reached 1.066.
 func TestTrafficLeftOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("much work, of which smaller tests do the same")
@@ -40,11 +40,11 @@ func TestTrafficLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	robust, eplb := res.Placements[0], res.Placements[1]
-	if robust.Judged > 1.04 || res.LeftOut != 4 || !robust.Default || robust.P95 > 1.1 || robust.Worst > 1.07 ||
-		robust.MovedShare > 0.9 || robust.Learned > robust.Judged-0.02 {
+	if math.Abs(float64(robust.Judged)-1.0347) > 5e-4 || res.LeftOut != 4 || !robust.Default || robust.P95 > 1.061 ||
+		robust.Worst > 1.07 || robust.MovedShare > 0.83 || robust.Learned > robust.Judged-0.02 {
 		t.Errorf("%+v", robust)
 	}
-	if math.Abs(float64(eplb.Judged)-1.121) > 0.01 || eplb.Default || eplb.MovedShare < 0.9 || eplb.Baseline < 2 {
+	if math.Abs(float64(eplb.Judged)-1.1171) > 5e-4 || eplb.Default || eplb.MovedShare < 0.9 || eplb.Baseline < 2 {
 		t.Errorf("%+v", eplb)
 	}
 	if d := res.Drift; len(d) != 4 || d[0].MaxOverMean != res.Workloads[0].Baseline {
