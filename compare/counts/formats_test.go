@@ -245,3 +245,23 @@ func TestSince(t *testing.T) {
 		t.Error("records of two formats have a difference")
 	}
 }
+
+// By hand: passes 7 to 9 on 2 ranks, of which both recorded 7 in order, rank 1 alone 8, and rank 0 twice 9. The load
+// of a pass is the sum over the ranks, so that two of three are left out. In a file of one source a step that
+// comes twice is an error.
+func TestIncompletePasses(t *testing.T) {
+	r := &Record{Ranks: 2}
+	c := collector{Record: r, cells: map[stepKey]*cells{}, most: 1 << 10}
+	for _, pass := range [][2]int{{7, 0}, {9, 0}, {9, 0}, {7, 1}, {8, 1}} {
+		if err := c.copies(stepKey{iteration: int64(pass[0])}, pass[1], []int64{1, 2}, []int64{0, 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(c.complete(2), c.steps(), r.finish()); err != nil || len(r.Warnings) != 1 ||
+		fmt.Sprint(r.Warnings[0].Code, r.Warnings[0].Args) != "incomplete_passesmap[excluded:2 passes:3 ranks:2]" {
+		t.Errorf("%v, %v", r.Warnings, err)
+	}
+	checkSteps(t, r, []step{{7, 0, []int64{2, 4}, []int64{2, 4}}})
+	line := `{"record_type": "eplb_load_stats", "step": 7, "num_ranks": 1, "expert_load": [[1]], "p2l_map": [[0]]}` + "\n"
+	refused(t, map[string]string{line + line: "recorded twice"})
+}
