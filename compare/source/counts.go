@@ -40,7 +40,11 @@ func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Rec
 	}
 	record, err := counts.ReadAs(path, axes)
 	if err != nil {
-		if inputs, unknown := Classify(path, nil); unknown == nil && inputs[0].Kind == Captures {
+		inputs, unknown := Classify(path, nil)
+		if errors.Is(unknown, errPointer) {
+			return nil, unknown
+		}
+		if unknown == nil && inputs[0].Kind == Captures {
 			return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it",
 				Err: err}
 		}

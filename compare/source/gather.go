@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -124,9 +125,13 @@ func (g *gatherer) report(path string) error {
 			_, err := ReadResult(path)
 			return err
 		}
+		found := "binary data"
+		if utf8.Valid(head) {
+			found = fmt.Sprintf("text that begins with %.12q", head)
+		}
 		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts, place " +
 			"or logits verify, expert counts, benchmark reports, or captures (.sqlite, PyTorch traces, summaries)",
-			Found: fmt.Sprintf("a file that begins with %q", head[:min(len(head), 12)])}
+			Found: found}
 	}
 	g.reports = append(g.reports, path)
 	return nil

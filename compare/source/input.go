@@ -218,6 +218,9 @@ func kindOf(path string) (Kind, error) {
 	return Results, nil
 }
 
+// errPointer is wrapped by the error about a pointer to a file that git has not fetched.
+var errPointer = errors.New("pointer")
+
 // headOf is the first bytes of a regular file, at most 64.
 func headOf(path string) ([]byte, error) {
 	info, err := os.Stat(path)
@@ -234,8 +237,8 @@ func headOf(path string) ([]byte, error) {
 	case err != nil:
 		return nil, &input.Error{File: path, Err: err}
 	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
-		return nil, &input.Error{File: path, Expected: "the file itself", Found: "a Git LFS pointer to it",
-			Try: "run 'git lfs pull'"}
+		return nil, marked{&input.Error{File: path, Expected: "the file itself", Found: "a Git LFS pointer to it",
+			Try: "run 'git lfs pull'"}, errPointer}
 	}
 	return head, nil
 }
