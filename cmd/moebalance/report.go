@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -35,12 +34,11 @@ type reportOptions struct {
 	Perfect string        `flag:"counts-perfect" usage:"'PATH': the same of the perfect run"`
 	Ranks   int           `flag:"ep" usage:"place the experts of counts contiguously on this many ranks (default as recorded)"`
 	modelFlags
-	StepTokens float64     `flag:"step-tokens" usage:"tokens of all ranks in one step, for the step time of a campaign beside traces"`
-	Threshold  flags.Share `flag:"threshold" usage:"flag imbalance above this, in exports and expert counts"`
+	StepTokens float64 `flag:"step-tokens" usage:"tokens of all ranks in one step, for the step time of a campaign beside traces"`
 }
 
 func reportCmd() *cobra.Command {
-	o := reportOptions{Threshold: flags.Share{Fraction: defaultThreshold}}
+	var o reportOptions
 	return verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o,
 		o.run)
 }
@@ -58,7 +56,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return err
 	}
 	options := source.GatherOptions{
-		Threshold: o.Threshold.Fraction, Counts: map[string]string{}, Shape: shape, Ranks: o.Ranks,
+		Threshold: defaultThreshold, Counts: map[string]string{}, Shape: shape, Ranks: o.Ranks,
 		StepTokens: o.StepTokens, Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) },
 	}

@@ -142,7 +142,6 @@ func TestReportRefuses(t *testing.T) {
 		{exitFailed, "no file matches", []string{filepath.Join(dir, "*.none")}},
 		{exitUsage, "no folder", []string{"-o", filepath.Join(dir, "none", "r.html"), normal}},
 		{exitUsage, "is a file", []string{"--png", file("figures", ""), normal}},
-		{exitUsage, "--threshold", []string{"--threshold", "-1", normal}},
 		{exitUsage, "no export of the perfect arm",
 			[]string{"--counts-perfect", "../../testdata/gptoss-ep4-ranks/counts-perfect", normal}},
 		{exitFailed, "no such file", []string{filepath.Join(dir, "missing.json")}},

@@ -24,7 +24,6 @@ const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
 	Experts int           `flag:"experts" usage:"routed experts of a layer, of which each token chooses 4"`
-	Hidden  int           `flag:"hidden" usage:"hidden size"`
 	Layers  int           `flag:"layers" usage:"mixture-of-experts layers"`
 	Ranks   int           `flag:"ranks" usage:"expert-parallel ranks"`
 	Tokens  int           `flag:"tokens" usage:"tokens per rank and step"`
@@ -36,8 +35,11 @@ type workloadOptions struct {
 	URL     string        `flag:"url" usage:"'HOST:PORT': measure --steps of the workload served here"`
 }
 
+// hiddenSize is the width of a hidden state.
+const hiddenSize = 128
+
 func workloadCmd() *cobra.Command {
-	o := workloadOptions{Experts: 32, Hidden: 128, Layers: 4, Ranks: 4, Tokens: 128, Steps: 16, Skew: 1.5}
+	o := workloadOptions{Experts: 32, Layers: 4, Ranks: 4, Tokens: 128, Steps: 16, Skew: 1.5}
 	return verb("workload", argCount(0, 0, "no arguments"), &o, func(c *cobra.Command, _ []string) error {
 		config, err := o.config()
 		switch {
@@ -57,7 +59,7 @@ func workloadCmd() *cobra.Command {
 // config is what the flags describe; a bad flag is found before any work is done.
 func (o *workloadOptions) config() (workload.Config, error) {
 	c := workload.Config{Gate: router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: o.Experts, TopK: 4}},
-		Hidden: o.Hidden, Intermediate: 2 * o.Hidden, Layers: o.Layers, Ranks: o.Ranks, Tokens: o.Tokens, Skew: o.Skew,
+		Hidden: hiddenSize, Intermediate: 2 * hiddenSize, Layers: o.Layers, Ranks: o.Ranks, Tokens: o.Tokens, Skew: o.Skew,
 		Seed: o.Seed}
 	// Files of another launch's ranks would be counted as this one's.
 	if err := o.Stats.CheckEmpty(); err != nil {

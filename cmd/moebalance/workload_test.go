@@ -14,8 +14,7 @@ import (
 )
 
 // tiny is a launch that takes milliseconds.
-var tiny = []string{"workload", "--experts", "8", "--hidden", "16",
-	"--layers", "2", "--ranks", "2", "--tokens", "32", "--steps", "3"}
+var tiny = []string{"workload", "--experts", "8", "--layers", "2", "--ranks", "2", "--tokens", "32", "--steps", "3"}
 
 // launch runs the verb and returns its streams.
 func launchWorkload(t *testing.T, perfect string, args ...string) (stdout, stderr string) {
