@@ -171,7 +171,7 @@ func (g *gatherer) launches() error {
 func (g *gatherer) traces(ctx context.Context) error {
 	read, done := g.Progress(g.exports)
 	defer done()
-	options := trace.Options{Threshold: g.Threshold, Steps: g.Steps, Converter: g.Converter, Progress: read}
+	options := trace.Options{Threshold: g.Threshold, Converter: g.Converter, Progress: read}
 	recorded, named := map[string]gain.Arm{}, map[gain.Arm]bool{}
 	for _, path := range g.exports {
 		arm, err := trace.ReadArm(ctx, path, options)
