@@ -12,13 +12,13 @@ import (
 )
 
 type datasetOptions struct {
-	Requests   int         `flag:"num-requests" usage:"number of requests"`
-	InputMean  float64     `flag:"input-mean" usage:"mean prompt length in tokens"`
-	InputSD    float64     `flag:"input-stdev" usage:"standard deviation of the prompt length"`
-	OutputMean float64     `flag:"output-mean" usage:"mean output length in tokens"`
-	OutputSD   float64     `flag:"output-stdev" usage:"standard deviation of the output length"`
-	Seed       uint64      `flag:"seed" usage:"seed of lengths and ids"`
-	File       target.File `flag:"output,o" usage:"write to this 'FILE' instead of stdout"`
+	Requests   int         `flag:"num-requests"`
+	InputMean  float64     `flag:"input-mean"`
+	InputSD    float64     `flag:"input-stdev"`
+	OutputMean float64     `flag:"output-mean"`
+	OutputSD   float64     `flag:"output-stdev"`
+	Seed       uint64      `flag:"seed"`
+	File       target.File `flag:"output,o"`
 }
 
 func datasetCmd() *cobra.Command {

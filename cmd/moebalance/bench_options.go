@@ -26,43 +26,43 @@ import (
 
 // benchOptions are the flags of bench, and the campaign that they describe.
 type benchOptions struct {
-	Treatment    flags.Value[bench.Treatment] `flag:"treatment" usage:"switch of the perfect arm: trtllm, vllm, hook, sglang or env:NAME=VALUE"`
-	Server       flags.Value[[]string]        `flag:"server" usage:"server 'COMMAND', started before and stopped after the client"`
-	Client       flags.Value[[]string]        `flag:"client" usage:"measured 'COMMAND' with --server, instead of a command after --"`
-	Ready        string                       `flag:"ready" usage:"'URL' that answers 2xx when the server is ready"`
-	Control      string                       `flag:"control" usage:"--client measures a server that runs with this 'DIR' as MOEBALANCE_CONTROL"`
-	Reset        string                       `flag:"reset" usage:"'URL' to POST to before each run of --client, to empty caches"`
-	ReadyTimeout time.Duration                `flag:"ready-timeout" usage:"maximum wait for --ready"`
-	Points       string                       `flag:"points" usage:"measure both arms at each load, 'NAME=A,B' or NAME=A-B: {NAME} in the command"`
-	Arms         []string                     `flag:"arm" usage:"'NAME=SPEC' of a further arm, a router or 'VARIABLE=VALUE --flag'; NAME alone is a build"`
+	Treatment    flags.Value[bench.Treatment] `flag:"treatment"`
+	Server       flags.Value[[]string]        `flag:"server"`
+	Client       flags.Value[[]string]        `flag:"client"`
+	Ready        string                       `flag:"ready"`
+	Control      string                       `flag:"control"`
+	Reset        string                       `flag:"reset"`
+	ReadyTimeout time.Duration                `flag:"ready-timeout"`
+	Points       string                       `flag:"points"`
+	Arms         []string                     `flag:"arm"`
 
-	Launches  int           `flag:"launches" usage:"launches that hold both arms (--treatment hook)"`
-	Blocks    int           `flag:"blocks" usage:"blocks in each of --launches: ABBA, then BAAB"`
-	Pairs     int           `flag:"pairs" usage:"pairs of launches, one per arm"`
-	WarmUps   int           `flag:"warm-up" usage:"untimed launches of each arm before the first pair"`
-	Seed      uint64        `flag:"seed" usage:"seed of the launch order (default drawn, and stored)"`
-	CoolDown  time.Duration `flag:"cool-down" usage:"pause between launches"`
-	Timeout   time.Duration `flag:"timeout" usage:"time limit of a launch, after which it failed; 0: none"`
-	Grace     time.Duration `flag:"grace" usage:"time for a command to end after SIGINT, until SIGKILL"`
-	Retries   int           `flag:"retries" usage:"additional attempts at a failed launch"`
-	KeepGoing bool          `flag:"keep-going" usage:"continue if the first pair is invalid"`
+	Launches  int           `flag:"launches"`
+	Blocks    int           `flag:"blocks"`
+	Pairs     int           `flag:"pairs"`
+	WarmUps   int           `flag:"warm-up"`
+	Seed      uint64        `flag:"seed"`
+	CoolDown  time.Duration `flag:"cool-down"`
+	Timeout   time.Duration `flag:"timeout"`
+	Grace     time.Duration `flag:"grace"`
+	Retries   int           `flag:"retries"`
+	KeepGoing bool          `flag:"keep-going"`
 
-	Proof        string                  `flag:"proof" usage:"'REGEX' of a log line that proves balance, with groups (?P<rank>…) and (?P<ranks>…)"`
-	Counts       string                  `flag:"counts" usage:"expert statistics that each launch records at this 'PATH' (with {out}), as proof"`
-	Ranks        int                     `flag:"ranks" usage:"number of ranks that must prove their arm; 0: as reported, else as seen"`
-	RequireProof flags.Value[gain.Grade] `flag:"require-proof" usage:"weakest accepted proof of balance: claimed, or measured (else exit 4)"`
-	Same         []string                `flag:"same" usage:"'FILE' (data, configuration) that must not change; repeatable"`
-	Accepted     []string                `flag:"accept-difference" usage:"'WORD': an option or variable in which the arms may differ, too; repeatable"`
-	Metrics      []string                `flag:"metric" usage:"a reported metric's 'NAME', or NAME[:UNIT[:higher|lower]]=REGEX or =$.json.path"`
-	Output       string                  `flag:"result" usage:"report 'FILE' (with {out} in its path), instead of stdout"`
-	IterationLog string                  `flag:"iteration-log" usage:"iteration log 'FILE' (with {out} in its path), if it is not printed"`
-	Threshold    flags.Share             `flag:"threshold" usage:"gain that counts as significant"`
+	Proof        string                  `flag:"proof"`
+	Counts       string                  `flag:"counts"`
+	Ranks        int                     `flag:"ranks"`
+	RequireProof flags.Value[gain.Grade] `flag:"require-proof"`
+	Same         []string                `flag:"same"`
+	Accepted     []string                `flag:"accept-difference"`
+	Metrics      []string                `flag:"metric"`
+	Output       string                  `flag:"result"`
+	IterationLog string                  `flag:"iteration-log"`
+	Threshold    flags.Share             `flag:"threshold"`
 
-	Campaign       target.Folder `flag:"campaign" usage:"new campaign 'DIR' (default moebalance-bench-DATE-TIME)"`
-	Resume         string        `flag:"resume" usage:"continue the campaign in this 'DIR', or print its result"`
-	RequireVerdict bool          `flag:"require-verdict" usage:"exit 5 if the verdict is inconclusive"`
-	FailAbove      flags.Share   `flag:"fail-above" usage:"exit 3 if the whole interval of the gain is above this"`
-	Quiet          bool          `flag:"quiet,q" usage:"no progress on stderr"`
+	Campaign       target.Folder `flag:"campaign"`
+	Resume         string        `flag:"resume"`
+	RequireVerdict bool          `flag:"require-verdict"`
+	FailAbove      flags.Share   `flag:"fail-above"`
+	Quiet          bool          `flag:"quiet,q"`
 	resultFlags
 
 	spec       bench.Spec
@@ -71,7 +71,8 @@ type benchOptions struct {
 }
 
 func newBench() *benchOptions {
-	o := &benchOptions{Treatment: newTreatment(), Server: flags.Read(launch.Words, ""), Client: flags.Read(launch.Words, ""),
+	o := &benchOptions{Treatment: newTreatment(), Server: flags.Read(launch.Words, ""),
+		Client:       flags.Read(launch.Words, ""),
 		ReadyTimeout: 30 * time.Minute, Launches: 5, Blocks: 2, Pairs: 8, Grace: launch.DefaultGrace,
 		RequireProof: flags.OneOf(gain.Claimed, gain.Measured), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
 		resultFlags: newResult()}

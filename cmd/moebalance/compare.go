@@ -21,17 +21,17 @@ import (
 )
 
 type compareOptions struct {
-	Steps   flags.Value[*trace.Steps] `flag:"steps" usage:"'A-B': count only these steps of traces, both ends included"`
-	Normal  string                    `flag:"counts-normal" usage:"'PATH': folder or file of expert counts of the normal run"`
-	Perfect string                    `flag:"counts-perfect" usage:"'PATH': the same of the perfect run"`
+	Steps   flags.Value[*trace.Steps] `flag:"steps"`
+	Normal  string                    `flag:"counts-normal"`
+	Perfect string                    `flag:"counts-perfect"`
 	modelFlags
-	Threshold      flags.Share              `flag:"threshold" usage:"gain (reports) or imbalance (traces) that counts as significant"`
-	Metric         string                   `flag:"metric" usage:"'NAME' of a report's metric, or NAME:UNIT:higher=REGEX or NAME:UNIT:lower=JSONPATH"`
-	Builds         flags.Value[gain.Builds] `flag:"arms" usage:"'A,B': compare two builds of these names instead of normal and perfect"`
-	Trust          bool                     `flag:"trust-arms" usage:"accept the arms as labeled, without proof"`
-	Campaign       string                   `flag:"campaign" usage:"campaign folder or JSON 'RESULT' of bench, for measured gain and step time"`
-	StepTokens     int                      `flag:"step-tokens" usage:"tokens of all ranks in one step, for a --campaign in tokens per second"`
-	RequireVerdict bool                     `flag:"require-verdict" usage:"exit 5 if the verdict on reports is inconclusive"`
+	Threshold      flags.Share              `flag:"threshold"`
+	Metric         string                   `flag:"metric"`
+	Builds         flags.Value[gain.Builds] `flag:"arms"`
+	Trust          bool                     `flag:"trust-arms"`
+	Campaign       string                   `flag:"campaign"`
+	StepTokens     int                      `flag:"step-tokens"`
+	RequireVerdict bool                     `flag:"require-verdict"`
 	resultFlags
 }
 
@@ -104,7 +104,8 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options := trace.Options{Threshold: o.Threshold.Fraction, Steps: o.Steps.Is, Converter: reportConverter(), Progress: read}
+	options := trace.Options{Threshold: o.Threshold.Fraction, Steps: o.Steps.Is, Converter: reportConverter(),
+		Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {
 		if s.Unsorted != nil {

@@ -21,20 +21,20 @@ import (
 )
 
 type countsOptions struct {
-	Ranks     int    `flag:"ep" usage:"place the experts contiguously on this many ranks (default as recorded)"`
-	Placement string `flag:"placement" usage:"place them as in this 'FILE': EPLB YAML (with --ep), expert map or slots"`
+	Ranks     int    `flag:"ep"`
+	Placement string `flag:"placement"`
 	modelFlags
 	axesFlags
-	Since     string        `flag:"since" usage:"report what was added since this earlier 'FILE' of the same counters"`
-	Span      time.Duration `flag:"for" usage:"scrape each URL twice, this far apart, and report what was added"`
-	Threshold flags.Share   `flag:"threshold" usage:"flag imbalance above this"`
-	FailAbove flags.Share   `flag:"fail-above" usage:"exit 3 if the rank load of any layer exceeds its floor by more than this"`
+	Since     string        `flag:"since"`
+	Span      time.Duration `flag:"for"`
+	Threshold flags.Share   `flag:"threshold"`
+	FailAbove flags.Share   `flag:"fail-above"`
 	resultFlags
 }
 
 // axesFlags say what the dimensions of an array are.
 type axesFlags struct {
-	Axes string `flag:"axes" usage:"dimensions of an array, such as steps,layers,experts, or tokens,layers,topk of chosen experts"`
+	Axes string `flag:"axes"`
 }
 
 func countsCmd() *cobra.Command {

@@ -27,11 +27,11 @@ const defaultThreshold = 0.10
 
 // resultFlags are the flags of every verb that yields data.
 type resultFlags struct {
-	Format flags.Value[output.Format] `flag:"format" usage:"text, json, csv or md; else as the name after -o ends"`
-	JSON   bool                       `flag:"json" usage:"the same as --format json"`
-	Table  string                     `flag:"table" usage:"print this table only: notes, "`
-	Brief  bool                       `flag:"brief" usage:"print the answer alone, in one line of text"`
-	File   target.File                `flag:"output,o" usage:"write the result to this 'FILE' instead of stdout"`
+	Format flags.Value[output.Format] `flag:"format"`
+	JSON   bool                       `flag:"json"`
+	Table  string                     `flag:"table"`
+	Brief  bool                       `flag:"brief"`
+	File   target.File                `flag:"output,o"`
 	read   bool                       // by people, on stdout, with the reasons of its verdict
 }
 
@@ -41,7 +41,7 @@ func newResult() resultFlags { return resultFlags{Format: flags.OneOf(output.For
 // tabled is the verb with the names that --table takes in its help.
 func tabled(c *cobra.Command, tables []string) *cobra.Command {
 	f := c.Flags().Lookup("table")
-	f.Usage += strings.Join(tables, ", ")
+	f.Usage += " " + strings.Join(tables, ", ")
 	c.Flags().Lookup("json").Hidden = true
 	flags.Complete(c, "table", append(tables, output.Notes)...)
 	return c
@@ -117,7 +117,7 @@ func sameResult(c *cobra.Command, files []string, but ...string) string {
 
 // modelFlags name a model.
 type modelFlags struct {
-	Model string `flag:"model" usage:"preset (see 'moebalance models'), or its config.json or checkpoint folder"`
+	Model string `flag:"model"`
 }
 
 func (m *modelFlags) named() bool { return m.Model != "" }

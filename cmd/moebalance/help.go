@@ -32,7 +32,7 @@ func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.C
 		Example: strings.TrimRight(examples, "\n"), Args: args, RunE: run, Annotations: map[string]string{}}
 	c.Flags().SortFlags = false // help lists them in the order of the fields
 	if options != nil {
-		flags.Bind(c, options)
+		flags.Bind(c, options, func(flag string) string { return usageOf(strings.ReplaceAll(file, "-", " "), flag) })
 	}
 	for name, values := range map[string][]string{"model": router.ModelNames(), "method": methodNames(),
 		"metric": metrics.Names()} {
@@ -42,4 +42,23 @@ func verb(file string, args cobra.PositionalArgs, options any, run func(*cobra.C
 	}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+helpWidth))
 	return c
+}
+
+// usageOf is the line of help for a flag of a verb: the verb's own, of its group, or of all.
+func usageOf(verb, flag string) string {
+	text, err := help.ReadFile("help/flags.txt")
+	if err != nil {
+		panic(err) // the program was put together wrongly
+	}
+	for {
+		_, found, ok := strings.Cut(string(text), "\n"+strings.TrimPrefix(verb+" --"+flag+": ", " "))
+		if ok {
+			usage, _, _ := strings.Cut(found, "\n")
+			return usage
+		}
+		if verb == "" {
+			panic("help/flags.txt has no --" + flag)
+		}
+		verb = verb[:max(0, strings.LastIndex(verb, " "))]
+	}
 }

@@ -17,7 +17,7 @@ import (
 
 func hookCmd() *cobra.Command {
 	var o struct {
-		Folder target.Folder `flag:"output,o" usage:"'DIR' for PYTHONPATH, created if missing"`
+		Folder target.Folder `flag:"output,o"`
 	}
 	return verb("hook", argCount(0, 0, "flags only"), &o, func(c *cobra.Command, _ []string) error {
 		if o.Folder.Path == "" {

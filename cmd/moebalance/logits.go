@@ -50,9 +50,9 @@ func cacheCmd(file string, read func(context.Context, string, func(done, total i
 
 // planning are the flags of the verbs that lay plans out.
 type planning struct {
-	Mode  flags.Value[router.Mode] `flag:"mode" usage:"dep: each rank has its own tokens; tep: all ranks hold the same tokens"`
-	Layer int                      `flag:"layer" usage:"layer; shifts the plan so that remainders do not accumulate"`
-	Seed  uint64                   `flag:"seed" usage:"seed of plans that draw random numbers"`
+	Mode  flags.Value[router.Mode] `flag:"mode"`
+	Layer int                      `flag:"layer"`
+	Seed  uint64                   `flag:"seed"`
 }
 
 func newPlanning() planning {

@@ -23,11 +23,11 @@ import (
 type generateOptions struct {
 	source.Gate
 	source.Bias
-	Ranks  int                       `flag:"ep" usage:"expert-parallel ranks"`
-	Cache  target.Folder             `flag:"cache" usage:"cache 'FOLDER', created if missing"`
-	Tokens flags.Value[[]int]        `flag:"tokens" usage:"batch sizes in tokens per rank, such as 1,8,64 or 1-64:8"`
-	DType  flags.Value[logits.DType] `flag:"dtype" usage:"float32, bfloat16 or float16 (default: what engines use for the model)"`
-	Plan   string                    `flag:"plan" usage:"a plan; target:1.2 or recorded:FILE draw experts by a max/mean or by counts"`
+	Ranks  int                       `flag:"ep"`
+	Cache  target.Folder             `flag:"cache"`
+	Tokens flags.Value[[]int]        `flag:"tokens"`
+	DType  flags.Value[logits.DType] `flag:"dtype"`
+	Plan   string                    `flag:"plan"`
 	planning
 	resultFlags
 }

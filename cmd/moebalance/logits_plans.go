@@ -17,9 +17,9 @@ import (
 
 type plansOptions struct {
 	source.Gate
-	Ranks  flags.Value[[]int]    `flag:"ep" usage:"numbers of expert-parallel ranks, such as 4,8"`
-	Tokens flags.Value[[]int]    `flag:"tokens" usage:"batch sizes in tokens per rank, such as 1,8,64 or 1-64:8"`
-	Plans  flags.Value[[]string] `flag:"plans" usage:"plans, with commas between them: "`
+	Ranks  flags.Value[[]int]    `flag:"ep"`
+	Tokens flags.Value[[]int]    `flag:"tokens"`
+	Plans  flags.Value[[]string] `flag:"plans"`
 	planning
 	resultFlags
 }
@@ -36,7 +36,7 @@ func logitsPlansCmd() *cobra.Command {
 		Plans: flags.Read(split, "trtllm-gen1,trtllm-gen2,diagonal", allPlans()...), planning: newPlanning(),
 		resultFlags: newResult()}
 	c := verb("logits-plans", argCount(0, 0, "flags only"), &o, o.run)
-	c.Flags().Lookup("plans").Usage += strings.Join(allPlans(), ", ")
+	c.Flags().Lookup("plans").Usage += " " + strings.Join(allPlans(), ", ")
 	return tabled(c, render.Plans{}.Document().TableNames())
 }
 

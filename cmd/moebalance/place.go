@@ -19,20 +19,20 @@ import (
 )
 
 type placeOptions struct {
-	Ranks     flags.Value[[]int] `flag:"ep" usage:"expert-parallel ranks (default as recorded); several, such as 8,16, are compared"`
-	Redundant flags.Value[[]int] `flag:"redundant" usage:"redundant experts in all; several are compared (default as recorded, else 0)"`
-	Judge     []string           `flag:"judge" usage:"judge on this 'FILE' of counts, and learn from the arguments; repeatable"`
-	From      string             `flag:"from" usage:"'FILE' of the placement that runs now (default as recorded, else contiguous)"`
-	MaxMoves  string             `flag:"max-moves" usage:"limit on moves: 'SHARE' of the copies (10%), bytes (2GB) or time per rank (50ms)"`
-	Plan      string             `flag:"plan" usage:"robust, for traffic that varies, or eplb, DeepSeek's plan on the sum of all windows"`
-	Nodes     int                `flag:"nodes" usage:"nodes that the ranks are on; expert groups stay on one node where nodes divide them"`
+	Ranks     flags.Value[[]int] `flag:"ep"`
+	Redundant flags.Value[[]int] `flag:"redundant"`
+	Judge     []string           `flag:"judge"`
+	From      string             `flag:"from"`
+	MaxMoves  string             `flag:"max-moves"`
+	Plan      string             `flag:"plan"`
+	Nodes     int                `flag:"nodes"`
 	modelFlags
 	axesFlags
-	Threshold flags.Share `flag:"threshold" usage:"smallest reduction of the busiest rank's load that is worth a trial"`
-	TensorRT  target.File `flag:"write-trtllm" usage:"write the placement to this 'FILE', as TensorRT-LLM's EPLB configuration"`
-	SGLang    target.File `flag:"write-sglang" usage:"write it to this 'FILE', for SGLang's --init-expert-location"`
-	VLLM      target.File `flag:"write-vllm" usage:"write it to this 'FILE', as the initial mapping of vLLM's offline EPLB"`
-	Ascend    target.File `flag:"write-ascend" usage:"write it to this 'FILE', as the expert map of vllm-ascend"`
+	Threshold flags.Share `flag:"threshold"`
+	TensorRT  target.File `flag:"write-trtllm"`
+	SGLang    target.File `flag:"write-sglang"`
+	VLLM      target.File `flag:"write-vllm"`
+	Ascend    target.File `flag:"write-ascend"`
 	source.Timing
 	resultFlags
 }

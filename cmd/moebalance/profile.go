@@ -19,17 +19,18 @@ import (
 )
 
 type profileOptions struct {
-	Windows    string                       `flag:"iterations" usage:"'A-B[,C-D…]': iterations to record, one report per window and rank (default all)"`
-	GraphTrace string                       `flag:"cuda-graph-trace" usage:"level of CUDA graphs: node or graph"`
-	Trace      []string                     `flag:"trace" usage:"also record this 'API': python-gil, osrt, cudnn, cublas, mpi, …; repeatable"`
-	Arguments  []string                     `flag:"nsys-arg" usage:"any other 'OPTION' of nsys profile, such as --nsys-arg=--sample=none; repeatable"`
-	Torch      target.File                  `flag:"torch-trace" usage:"also write a PyTorch profiler trace to this 'FILE' (TLLM_TORCH_PROFILE_TRACE)"`
-	Nsys       string                       `flag:"nsys" usage:"nsys 'PROGRAM'"`
-	Rank       int                          `flag:"rank" usage:"profile this rank only; -1: all"`
-	Folder     target.Folder                `flag:"dir" usage:"'DIR' of the reports"`
-	Perfect    bool                         `flag:"perfect" usage:"run the perfect arm: set the variables of --treatment"`
-	Treatment  flags.Value[bench.Treatment] `flag:"treatment" usage:"switch of the perfect arm: trtllm, vllm, sglang or env:NAME=VALUE"`
-	DryRun     bool                         `flag:"dry-run" usage:"print the command as a shell script and do not run it"`
+	Windows    string                       `flag:"iterations"`
+	GraphTrace string                       `flag:"cuda-graph-trace"`
+	GPUMetrics bool                         `flag:"gpu-metrics"`
+	Trace      []string                     `flag:"trace"`
+	Arguments  []string                     `flag:"nsys-arg"`
+	Torch      target.File                  `flag:"torch-trace"`
+	Nsys       string                       `flag:"nsys"`
+	Rank       int                          `flag:"rank"`
+	Folder     target.Folder                `flag:"dir"`
+	Perfect    bool                         `flag:"perfect"`
+	Treatment  flags.Value[bench.Treatment] `flag:"treatment"`
+	DryRun     bool                         `flag:"dry-run"`
 }
 
 func profileCmd() *cobra.Command {
@@ -41,7 +42,8 @@ func profileCmd() *cobra.Command {
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
-	p := launch.Profile{Nsys: o.Nsys, Windows: o.Windows, GraphTrace: o.GraphTrace, Arguments: o.Arguments,
+	p := launch.Profile{Nsys: o.Nsys, Windows: o.Windows, GraphTrace: o.GraphTrace,
+		GPUMetrics: o.GPUMetrics, Arguments: o.Arguments,
 		TorchTrace: o.Torch.Path, Rank: o.Rank, Program: launch.ProgramOf(words)}
 	for _, list := range o.Trace {
 		p.Trace = append(p.Trace, strings.Split(list, ",")...)

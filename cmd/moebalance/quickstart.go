@@ -23,7 +23,7 @@ import (
 
 func quickstartCmd() *cobra.Command {
 	var o struct {
-		Dir target.Folder `flag:"dir" usage:"new output 'DIR' (default moebalance-quickstart, with a number where that exists)"`
+		Dir target.Folder `flag:"dir"`
 	}
 	return verb("quickstart", argCount(0, 0, "no argument"), &o, func(c *cobra.Command, _ []string) (err error) {
 		folder := o.Dir.Path

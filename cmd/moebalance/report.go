@@ -25,16 +25,16 @@ import (
 )
 
 type reportOptions struct {
-	Title   string        `flag:"title" usage:"'TEXT': heading of the page (default: benchmark command or inputs)"`
-	Apart   []string      `flag:"apart" usage:"'PATHS' of another program's results, with commas, for a part of their own"`
-	File    target.File   `flag:"output,o" usage:"write the page to this 'FILE'"`
-	PNG     target.Folder `flag:"png" usage:"'DIR' for the figures as PNG, created if missing"`
-	SVG     target.Folder `flag:"svg" usage:"'DIR' for the figures as SVG"`
-	Normal  string        `flag:"counts-normal" usage:"'PATH': folder or file of expert counts of the normal run's exports"`
-	Perfect string        `flag:"counts-perfect" usage:"'PATH': the same of the perfect run"`
-	Ranks   int           `flag:"ep" usage:"place the experts of counts contiguously on this many ranks (default as recorded)"`
+	Title   string        `flag:"title"`
+	Apart   []string      `flag:"apart"`
+	File    target.File   `flag:"output,o"`
+	PNG     target.Folder `flag:"png"`
+	SVG     target.Folder `flag:"svg"`
+	Normal  string        `flag:"counts-normal"`
+	Perfect string        `flag:"counts-perfect"`
+	Ranks   int           `flag:"ep"`
 	modelFlags
-	StepTokens float64 `flag:"step-tokens" usage:"tokens of all ranks in one step, for the step time of a campaign beside traces"`
+	StepTokens float64 `flag:"step-tokens"`
 }
 
 func reportCmd() *cobra.Command {

@@ -27,12 +27,12 @@ import (
 
 type traceOptions struct {
 	source.Reading
-	Steps  flags.Value[*trace.Steps] `flag:"steps" usage:"'A-B': count only these steps, both ends included"`
-	Counts string                    `flag:"counts" usage:"'PATH': folder or file of expert counts from the same run"`
+	Steps  flags.Value[*trace.Steps] `flag:"steps"`
+	Counts string                    `flag:"counts"`
 	modelFlags
-	Summary   target.File `flag:"summary" usage:"write a small summary to this 'FILE', to merge ranks of many nodes later"`
-	Threshold flags.Share `flag:"threshold" usage:"flag imbalance above this"`
-	FailAbove flags.Share `flag:"fail-above" usage:"exit 3 if the expert-time imbalance over ranks of any layer is above this"`
+	Summary   target.File `flag:"summary"`
+	Threshold flags.Share `flag:"threshold"`
+	FailAbove flags.Share `flag:"fail-above"`
 	resultFlags
 }
 

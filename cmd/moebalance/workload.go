@@ -23,16 +23,16 @@ import (
 const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
-	Experts int           `flag:"experts" usage:"routed experts of a layer, of which each token chooses 4"`
-	Layers  int           `flag:"layers" usage:"mixture-of-experts layers"`
-	Ranks   int           `flag:"ranks" usage:"expert-parallel ranks"`
-	Tokens  int           `flag:"tokens" usage:"tokens per rank and step"`
-	Steps   int           `flag:"steps" usage:"timed steps"`
-	Skew    float64       `flag:"skew" usage:"the i-th expert is selected in proportion to (1+i)^-skew; 0: even"`
-	Seed    uint64        `flag:"seed" usage:"seed of weights and tokens; with --url, of the tokens"`
-	Stats   target.Folder `flag:"stats" usage:"write the expert counts of every step to this 'DIR', as TensorRT-LLM does"`
-	Serve   string        `flag:"serve" usage:"'HOST:PORT': serve runs here, /health when ready, and follow MOEBALANCE_CONTROL"`
-	URL     string        `flag:"url" usage:"'HOST:PORT': measure --steps of the workload served here"`
+	Experts int           `flag:"experts"`
+	Layers  int           `flag:"layers"`
+	Ranks   int           `flag:"ranks"`
+	Tokens  int           `flag:"tokens"`
+	Steps   int           `flag:"steps"`
+	Skew    float64       `flag:"skew"`
+	Seed    uint64        `flag:"seed"`
+	Stats   target.Folder `flag:"stats"`
+	Serve   string        `flag:"serve"`
+	URL     string        `flag:"url"`
 }
 
 // hiddenSize is the width of a hidden state.

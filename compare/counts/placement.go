@@ -70,8 +70,8 @@ func (p *Placement) For(r *Record, moe []int) (*Placement, error) {
 	if moe == nil {
 		missing := slices.ContainsFunc(layers, func(l int) bool { return !slices.Contains(placed, l) })
 		if missing || p.moeOnly && layers[0] > 0 || !p.moeOnly && layers[0] == 0 && len(layers) < len(placed) {
-			return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s: name the model, by --model "+
-				"or --config, which tells how they are numbered", p.Source, quantity.Ranges(placed), quantity.Ranges(layers))
+			return nil, fmt.Errorf("the placement %q is of layers %s, the counts are of layers %s: name the model, by --model, "+
+				"which tells how they are numbered", p.Source, quantity.Ranges(placed), quantity.Ranges(layers))
 		}
 		return p, nil
 	}

@@ -10,15 +10,15 @@ import (
 
 // Gate is a router and the ranks that hold its experts, as flags give them.
 type Gate struct {
-	Model     string `flag:"model" usage:"preset, config.json or checkpoint folder; e256k8 is 256 experts of which 8 are chosen"`
-	Method    string `flag:"method" usage:"routing method, instead of the model's"`
-	Placement string `flag:"placement" usage:"JSON 'FILE' with the experts of each rank, [[0,1],[2,3]] (default contiguous)"`
+	Model     string `flag:"model"`
+	Method    string `flag:"method"`
+	Placement string `flag:"placement"`
 }
 
 // Bias is a correction bias in a checkpoint, as flags give it.
 type Bias struct {
-	File   string `flag:"bias" usage:"safetensors 'FILE' with the correction bias, the index of a sharded one, or its folder"`
-	Tensor string `flag:"bias-tensor" usage:"'NAME' of the tensor, such as model.layers.3.mlp.gate.e_score_correction_bias"`
+	File   string `flag:"bias"`
+	Tensor string `flag:"bias-tensor"`
 }
 
 // Read is the router that the flags name, with its model.

@@ -161,7 +161,8 @@ func (g *gatherer) launches() error {
 	}
 	set, err := ReadReports(arms.Sides, ReportOptions{Criteria: criteria})
 	if err == nil {
-		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]), Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})
+		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]),
+			Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})
 	}
 	return err
 }

@@ -23,9 +23,9 @@ const maxSettings = 64 << 20
 
 // Reading is how exports are to be read, as flags give it.
 type Reading struct {
-	Ranks  []string `flag:"rank" usage:"'FILE=N': rank of an export, overriding the recorded one; N alone for one export"`
-	Ranges []string `flag:"range" usage:"'REGEX' of range names, with a group (?P<step>…), (?P<layer>…) or (?P<expert>…)"`
-	Phases []string `flag:"phase" usage:"'PHASE=REGEX': phase of the kernels whose names match, such as experts=my_gemm"`
+	Ranks  []string `flag:"rank"`
+	Ranges []string `flag:"range"`
+	Phases []string `flag:"phase"`
 }
 
 // Options are the flags as a trace takes them. paths are the exports that Ranks may name.

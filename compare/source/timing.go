@@ -18,13 +18,13 @@ import (
 // Timing is what is known of the time of expert work, as flags give it, and about the price of
 // weights.
 type Timing struct {
-	Trace      []string      `flag:"trace" usage:"'EXPORT' of the same model with learned routing, to fit the time of expert work"`
-	Counts     string        `flag:"counts" usage:"'PATH' of the traced run's expert counts (default: the first argument)"`
-	Campaign   string        `flag:"campaign" usage:"campaign folder or JSON 'RESULT' of bench, for the step time or, of several routers, the gain"`
-	StepTokens int           `flag:"step-tokens" usage:"tokens of all ranks in one step"`
-	StepTime   time.Duration `flag:"step-time" usage:"measured 'TIME' of a step with learned routing, unprofiled, such as 62.1ms"`
-	WeightBits int           `flag:"weight-bits" usage:"bits of an expert weight, for the price of copies and moves"`
-	Bandwidth  float64       `flag:"bandwidth" usage:"GB/s at which a rank loads weights"`
+	Trace      []string      `flag:"trace"`
+	Counts     string        `flag:"counts"`
+	Campaign   string        `flag:"campaign"`
+	StepTokens int           `flag:"step-tokens"`
+	StepTime   time.Duration `flag:"step-time"`
+	WeightBits int           `flag:"weight-bits"`
+	Bandwidth  float64       `flag:"bandwidth"`
 	Converter  capture.Converter
 }
 

@@ -106,22 +106,24 @@ func (v *Value[T]) Words() []string { return v.words }
 var placeholder = regexp.MustCompile(`'([A-Z][^']*)'(.*)$`)
 
 // Bind makes a flag of each field of a struct, and of the structs that it embeds, that has the tag
-// `flag:"name,letter"`. The tag usage is its line of help; what the field holds is the default.
-func Bind(c *cobra.Command, options any) { bindFields(c, reflect.ValueOf(options).Elem()) }
+// `flag:"name,letter"`. What the field holds is the default; usage is the line of help for a name.
+func Bind(c *cobra.Command, options any, usage func(name string) string) {
+	bindFields(c, reflect.ValueOf(options).Elem(), usage)
+}
 
-func bindFields(c *cobra.Command, options reflect.Value) {
+func bindFields(c *cobra.Command, options reflect.Value, usage func(name string) string) {
 	for i := range options.NumField() {
 		field, at := options.Type().Field(i), options.Field(i)
 		name, letter, _ := strings.Cut(field.Tag.Get("flag"), ",")
 		switch {
 		case name != "":
 			into := at.Addr().Interface()
-			bind(c.Flags(), into, name, letter, placeholder.ReplaceAllString(field.Tag.Get("usage"), "`$1`$2"))
+			bind(c.Flags(), into, name, letter, placeholder.ReplaceAllString(usage(name), "`$1`$2"))
 			if value, ok := into.(interface{ Words() []string }); ok {
 				Complete(c, name, value.Words()...)
 			}
 		case field.Anonymous && at.Kind() == reflect.Struct:
-			bindFields(c, at)
+			bindFields(c, at, usage)
 		}
 	}
 }
