@@ -91,6 +91,8 @@ func TestExitCodes(t *testing.T) {
 		{exitFailed, "git lfs pull", []string{"trace", lfs}},
 		{exitFailed, "git lfs pull", []string{"counts", lfs}},
 		{exitFailed, "git lfs pull", []string{"report", lfs}},
+		{exitNotComparable, "does not say how it was routed", []string{"report", "-o", dir + "/r.html",
+			fixtures + "outputs/trtllm-bench-a.txt", fixtures + "outputs/trtllm-bench-b.txt"}},
 		{exitUsage, "standard input is not read", []string{"trace", "-"}},
 		{exitUsage, "only expert counts are read from URLs", []string{"compare", "http://localhost/a", "http://localhost/b"}},
 		{exitFailed, "nsys export", []string{"trace", rep}},

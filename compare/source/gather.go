@@ -87,8 +87,8 @@ func (g *gatherer) add(ctx context.Context, in Input) (err error) {
 		judged, err = ReadCampaign(path)
 		item = Item{Name: filepath.Base(path), Campaign: &judged}
 	case Reports: // or expert statistics, which have no mark
-		if item, err = g.statistics(ctx, path); errors.Is(err, counts.ErrUnknown) {
-			return g.report(path)
+		if item, err = g.statistics(ctx, path); err != nil {
+			return g.report(path, err)
 		}
 	default:
 		item, err = ReadResult(path)
@@ -117,9 +117,12 @@ func (g *gatherer) statistics(ctx context.Context, path string) (Item, error) {
 	return item, err
 }
 
-// report keeps a benchmark's report.
-func (g *gatherer) report(path string) error {
+// report keeps a benchmark's report; why says why it is no file of expert statistics.
+func (g *gatherer) report(path string, why error) error {
 	if _, err := readLaunches(path, nil); err != nil {
+		if !errors.Is(why, counts.ErrUnknown) {
+			return why // of a damaged file, too
+		}
 		head, _ := headOf(path)
 		if bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
 			_, err := ReadResult(path)
