@@ -94,6 +94,9 @@ func (a *Answer) judge(c *campaign) {
 		a.next("resume", "folder", c.folder())
 	case !g.Estimate.Defined():
 		a.say(v, "bench.no_unit", "unit", map[bool]string{true: "block of a launch", false: "pair of launches"}[within])
+	case warned(c, gain.CheckCopies):
+		a.say(v, "bench.copies")
+		a.next("checks", "folder", c.folder())
 	case !g.Low.Defined() && within:
 		a.say(v, "bench.one_block")
 	case !g.Low.Defined():

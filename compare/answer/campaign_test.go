@@ -19,7 +19,7 @@ func launchesOf(launches ...[]float64) gain.Result {
 	for i, blocks := range launches {
 		for b, log := range blocks {
 			for place, side := range []int{0, 1, 1, 0} {
-				value := 100.0
+				value := 100 * math.Exp(0.001*float64(b))
 				if side ^= b % 2; side == 1 {
 					value *= math.Exp(log)
 				}
@@ -45,6 +45,9 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			[]float64{0.08, 0.1}, []float64{0.1, 0.13}), gain.Inconclusive, "launches in all should decide", "--launches "},
 		"launch 4 was far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
 			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive, "Look for what", ""},
+		"No decision: each arm reports one value in all launches.": {launchesOf([]float64{0.2}, []float64{0.2},
+			[]float64{0.2}, []float64{0.2}, []float64{0.2}), gain.Inconclusive, "Equal values are copies",
+			"--table checks"},
 		"1 launch cannot decide: balanced routing is 22.1 % faster.": {launchesOf([]float64{0.19, 0.21, 0.19, 0.21}),
 			gain.NoVerdict, "", again},
 		"1 launch cannot decide: speed changes by −1.7 % to +1.7 %.": {launchesOf([]float64{0.001, -0.001}),

@@ -65,7 +65,7 @@ func (c *comparison) check() (checks []Check) {
 		checks = append(checks, c.tested(CheckCarryOver, c.carried(), 2))
 	}
 	if c.copied() {
-		checks = append(checks, NewCheck(CheckCopies, Warn, "same", "units", len(c.whole)))
+		checks = append(checks, NewCheck(CheckCopies, Warn, "same"))
 	}
 	if c.builds() {
 		return checks

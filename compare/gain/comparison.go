@@ -40,7 +40,9 @@ func (c *Campaign) compare(arm Arm, point float64) *comparison {
 	one.whole = one.completeUnits()
 	one.leaveOut()
 	one.t = one.test(one.kept, primary, one.each).Leaning(one.lean)
-	one.gain = one.gainOf(one.t, one.kept, family)
+	if one.gain = one.gainOf(one.t, one.kept, family); one.copied() {
+		one.gain = one.gain.unbounded() // how launches differ is not known
+	}
 	one.checks = one.check()
 	one.verdict = one.decide()
 	return one
@@ -239,7 +241,7 @@ func (c *comparison) pairsNeeded() router.Number {
 		least, lost = max(3, stats.MinPairs(c.each)), 2
 	}
 	n, ok := stats.ToDecide(c.t.Estimate-math.Log1p(c.threshold()), c.t.SD, c.each, decisionPower, least, lost)
-	if c.verdict != Inconclusive || !ok || len(c.outliers) > 0 && !c.within() {
+	if c.verdict != Inconclusive || !ok || c.copied() || len(c.outliers) > 0 && !c.within() {
 		return router.Undefined()
 	}
 	return router.Number(max(n, c.t.N+1))

@@ -80,7 +80,7 @@ func TestCopiesDecideNothing(t *testing.T) {
 			r := Judge(c)
 			copies := slices.ContainsFunc(r.Leading(), func(c Check) bool { return c.Name == CheckCopies })
 			if want := map[bool]Verdict{true: Inconclusive, false: Significant}[digit == 0]; r.Verdict != want ||
-				copies != (digit == 0) {
+				copies != (digit == 0) || r.Gain.Low.Defined() == copies {
 				t.Errorf("%s, a digit of %v: %s, leading %+v", name, digit, r.Verdict, r.Leading())
 			}
 		}

@@ -83,7 +83,7 @@ func TestWithinArms(t *testing.T) {
 			for place := range 6 {
 				arm := order[min(place, 5-place)]
 				segments = append(segments, Measurement{Unit: i, Block: b, Arm: arms[arm], Position: 6*b + place,
-					Status: StatusOK, Value: 100 * math.Exp([]float64{0, perfect[i], balancer[i]}[arm])})
+					Status: StatusOK, Value: 100 * math.Exp(0.001*float64(b)+[]float64{0, perfect[i], balancer[i]}[arm])})
 			}
 		}
 	}

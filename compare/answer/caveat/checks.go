@@ -59,15 +59,14 @@ var checks = map[string]string{
 	"drift.balanced":        "the values change by {change:+%} from first to last (p = {p:p}), which a balanced order cancels",
 	"drift.confounded": "the values change by {change:+%} from first to last (p = {p:p}), and one arm always ran first, so " +
 		"drift and gain cannot be separated; alternate the order",
-	"outliers":          "outlying launches",
-	"outliers.launches": "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
-	"outliers.pairs":    "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
-	"outliers.gains":    "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
-	"outlying_segments": "segments far from their median",
-	"copied_values":     "values repeat",
-	"copied_values.same": "each arm has one value in all of {units:launch}: a copy, or too few digits; it says nothing of how " +
-		"launches differ, so it decides nothing",
-	"independent_pairs": "pairs depend on each other",
+	"outliers":           "outlying launches",
+	"outliers.launches":  "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
+	"outliers.pairs":     "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
+	"outliers.gains":     "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
+	"outlying_segments":  "segments far from their median",
+	"copied_values":      "values repeat",
+	"copied_values.same": "equal values are copies, or have too few digits: they do not show how launches differ",
+	"independent_pairs":  "pairs depend on each other",
 	"independent_pairs.alike": "autocorrelation of successive gains {r:.2}: the interval is too narrow; use a longer " +
 		"--cool-down",
 	"carry_over": "launches affect the next",

@@ -88,6 +88,7 @@ var lines = map[string]string{
 	"bench.unshown":    "No gain shown: speed changes by {low:+%} to {high:+%}{place}[, below the {below:0%} threshold]{caution}.",
 	"bench.undecided":  "Undecided: {what} is {low:%} to {high:%} faster{place}.",
 	"bench.open":       "No decision: the gain is between {low:+%} and {high:+%}{place}.",
+	"bench.copies":     "No decision: each arm reports one value in all launches.",
 	"bench.outliers":   "No decision: {launches} {was} {how}; the gain is between {low:+%} and {high:+%}{place}.",
 
 	"caution.explained": ", more than the rank load explains",
