@@ -84,6 +84,26 @@ func (s *jsonScanner) element(end byte, read func()) (there bool) {
 	return there && s.err == nil
 }
 
+// pass reads a value of any kind, a list or an object element by element.
+func (s *jsonScanner) pass() {
+	open := byte(0)
+	s.whole(func() {
+		if open = s.peek(); open == '{' || open == '[' {
+			s.begin(open)
+		} else {
+			s.skip()
+		}
+	})
+	switch open {
+	case '{':
+		for s.element('}', func() { s.name(); s.skip() }) {
+		}
+	case '[':
+		for s.element(']', s.skip) {
+		}
+	}
+}
+
 // end fails if anything but white space is left.
 func (s *jsonScanner) end() {
 	if s.err != nil {

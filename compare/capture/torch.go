@@ -180,10 +180,13 @@ func (t *torchReader) read() error {
 	} else if in.whole(func() { in.begin('{') }); in.err == nil {
 		name := ""
 		for in.element('}', func() { name = string(in.name()) }) {
-			if name == "traceEvents" {
+			switch read := t.member(name); {
+			case name == "traceEvents":
 				t.events()
-			} else {
-				in.whole(func() { t.readMember(name) })
+			case read != nil:
+				in.whole(read)
+			default:
+				in.pass()
 			}
 		}
 	}
@@ -201,26 +204,28 @@ func (t *torchReader) events() {
 	}
 }
 
-// readMember takes what the trace says about itself: the name of the first device, for example.
-func (t *torchReader) readMember(name string) {
-	switch in := &t.in; name {
-	case "baseTimeNanoseconds":
-		t.number(&t.base)
-	case "schemaVersion":
-		if n, err := strconv.Atoi(string(in.value())); err == nil {
-			t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
-		}
-	case "distributedInfo":
-		t.members(map[string]func(){"rank": func() { t.number(&t.rank) }, "world_size": func() { t.number(&t.world) }})
-	case "deviceProperties":
-		for list := in.begin('['); list && in.next(']'); {
-			t.members(map[string]func(){"name": func() {
-				t.metadata.GPU = cmp.Or(t.metadata.GPU, valid(string(in.value())))
-			}})
-		}
-	default:
-		in.skip()
-	}
+// member reads what the trace says about itself, such as the name of the first device; it is nil for
+// any other member.
+func (t *torchReader) member(name string) (read func()) {
+	in := &t.in
+	return map[string]func(){
+		"baseTimeNanoseconds": func() { t.number(&t.base) },
+		"schemaVersion": func() {
+			if n, err := strconv.Atoi(string(in.value())); err == nil {
+				t.metadata.SchemaVersion = fmt.Sprintf("PyTorch profiler %d", n)
+			}
+		},
+		"distributedInfo": func() {
+			t.members(map[string]func(){"rank": func() { t.number(&t.rank) }, "world_size": func() { t.number(&t.world) }})
+		},
+		"deviceProperties": func() {
+			for list := in.begin('['); list && in.next(']'); {
+				t.members(map[string]func(){"name": func() {
+					t.metadata.GPU = cmp.Or(t.metadata.GPU, valid(string(in.value())))
+				}})
+			}
+		},
+	}[name]
 }
 
 // members reads those members of an object that are known.

@@ -81,6 +81,15 @@ func TestTorchTracesThatAreNone(t *testing.T) {
 	}
 }
 
+// What is not read of a trace may be of any size.
+func TestTorchTraceWithALargeMember(t *testing.T) {
+	text := `{"stackFrames": {"a": [` + strings.Repeat(`1],"b":[`, elementLimit/6) + `]}, "more": [` +
+		strings.Repeat(`"frame",`, elementLimit/6) + `0], "traceEvents": [{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2}]}`
+	if rec, err := readTorch(context.Background(), strings.NewReader(text), nil); err != nil || len(rec.Kernels) != 1 {
+		t.Errorf("have %v", err)
+	}
+}
+
 // Events whose times cannot be are counted and left out, and the others stay.
 func TestTorchTimes(t *testing.T) {
 	event := func(ts, dur string) string {
