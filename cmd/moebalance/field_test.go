@@ -379,7 +379,7 @@ func TestFieldCompare(t *testing.T) {
 }
 
 // Captures over four H100s with tensor- and data-parallel attention, with the hook's ranges and
-// without: prefill is predicted a little lower than the campaign's interval, decode within it.
+// without: what they predict lies in the campaign's interval, but for prefill of the former.
 func TestFieldFourCaptures(t *testing.T) {
 	const folder = "vllm-four-h100/"
 	for _, c := range []struct {
@@ -389,7 +389,7 @@ func TestFieldFourCaptures(t *testing.T) {
 	}{
 		{"rank?.json.gz", "campaign.json", true, "prefill **%s** (%.1f to %.1f), predicted %s"},
 		{"[np]*.rank?.json.gz", "campaign.json", true, ""},
-		{"dep.rank?.json.gz", "dep.campaign.json", true, "data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
+		{"dep.rank?.json.gz", "dep.campaign.json", false, "data-parallel attention **%s** (%.1f to %.1f), predicted %s"},
 	} {
 		compared := fieldComparison(t, fieldFiles(t, folder+c.captures)...)
 		judged, err := source.ReadCampaign(fieldResults + folder + c.campaign)

@@ -7,8 +7,8 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Two layers of two ranks lose 10 and 4 ns of steps of 100 ns: without them a step takes
-// 86 ns. One rank has nobody to lose against, and no expert time has no bound.
+// Two layers of two ranks lose 10 and 4 ns of steps of 100 ns. What they would gain only a replay
+// tells. One rank has nobody to lose against, and no expert time has no bound.
 func TestBound(t *testing.T) {
 	var samples []Sample
 	for step := range router.OptInt(3) {
@@ -17,7 +17,9 @@ func TestBound(t *testing.T) {
 	x := New(slices.Values(samples))
 	b := x.Bound(100)
 	near(t, "loss", b.LossNS, 14)
-	near(t, "gain", b.Gain, 14.0/86)
+	if b.Gain.Defined() || b.Low.Defined() || b.High.Defined() {
+		t.Errorf("a gain without a replay: %+v", b)
+	}
 	near(t, "step", b.StepNS, 100)
 	one := New(slices.Values(slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Rank == 1 })))
 	for i := range samples {

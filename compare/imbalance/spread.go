@@ -38,16 +38,13 @@ func (t *Times) expertLoss() (loss []float64) {
 	return loss
 }
 
-// Bound is what even expert time over ranks gains by itself, from one arm alone: the
-// straggler loss of expert time, if every rank of a layer took the mean. It is inferred:
-// no step with balanced routing was measured, and experts of equal size may also run
-// faster, which it does not hold.
+// Bound is what uneven expert time over ranks costs, from one arm alone. What even experts
+// would gain is inferred: no step with balanced routing was measured, and experts of equal size
+// may also run faster, which it does not hold.
 type Bound struct {
-	// Gain is loss/(step − loss), the throughput that a step without the loss would gain, a
-	// fraction: router.GainBound with f = slowest/step and b = mean/slowest expert time.
-	Gain router.Number `json:"gain"`
-	// Low and High bound Gain by Student's t interval of the loss over steps, at 95 %;
-	// undefined for fewer than 2 steps. Steps of one launch are not independent launches.
+	// Gain is the gain in throughput of even ranks, a fraction, and Low and High its interval: of
+	// a replay, undefined where there is none.
+	Gain   router.Number `json:"gain"`
 	Low    router.Number `json:"gain_low"`
 	High   router.Number `json:"gain_high"`
 	LossNS router.Number `json:"loss_ns"` // Σ over layers of max − mean over ranks, mean over steps
@@ -68,9 +65,6 @@ func (t *Times) Bound(stepNS router.Number) Bound {
 	if loss == nil {
 		return b
 	}
-	gain := func(ns float64) router.Number { return router.Number(ns) / (b.StepNS - router.Number(ns)) }
-	over95 := stats.PairedT(loss, 0.95)
-	b.LossNS = router.Number(over95.Estimate)
-	b.Gain, b.Low, b.High = gain(over95.Estimate), gain(over95.Low), gain(over95.High)
+	b.LossNS = router.Number(stat.Mean(loss, nil))
 	return b
 }

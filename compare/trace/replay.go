@@ -192,7 +192,7 @@ func (r *reduction) checkMeetings() {
 // evenRanks takes the gain of even ranks from the replay of the steps that count. Where the law
 // does not hold, none is given.
 func (r *reduction) evenRanks() {
-	if p := r.trace.Replay(); p != nil && r.trace.Bound.Gain.Defined() {
+	if p := r.trace.Replay(); p != nil && r.trace.Bound.LossNS.Defined() {
 		b, w := &r.trace.Bound, &p.WhatIf[0]
 		b.Gain, b.Low, b.High = w.Gain, w.Low, w.High
 		if w, due := w.WarnLate(); due {
