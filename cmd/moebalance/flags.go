@@ -35,7 +35,7 @@ type resultFlags struct {
 	read   bool                       // by people, on stdout, with the reasons of its verdict
 }
 
-// formats is --format before it is given.
+// newResult are the flags before they are given.
 func newResult() resultFlags { return resultFlags{Format: flags.OneOf(output.Formats...)} }
 
 // tabled is the verb with the names that --table takes in its help.

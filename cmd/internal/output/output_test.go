@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"io/fs"
 	"math"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,18 +140,23 @@ func TestTableOfFields(t *testing.T) {
 	type item struct {
 		Name string `json:"name,omitempty"`
 		inner
+		Below *inner `json:"below"`
 	}
-	made := table.Of("t", "", []item{{"a", inner{3}}}, "name, total_ns, twice:percent@own=of it",
+	made := table.Of("t", "", []item{{"a", inner{3}, &inner{4}}, {"b", inner{5}, nil}},
+		"name, total_ns, twice:percent@own=of it, deep_ns<below.total_ns",
 		table.Computed("twice", func(i item) any { return 2 * i.Total }))
 	for i, want := range []table.Column{{Name: "name", Key: "name"}, {Name: "total", Key: "total_ns", Kind: table.Duration},
-		{Name: "of it", Key: "twice", Kind: table.Percent, Group: "own"}} {
+		{Name: "of it", Key: "twice", Kind: table.Percent, Group: "own"},
+		{Name: "deep", Key: "deep_ns", Kind: table.Duration}} {
 		if got := made.Columns[i]; got.Name != want.Name || got.Key != want.Key || got.Kind != want.Kind ||
 			got.Group != want.Group {
 			t.Errorf("column %+v, want %+v", got, want)
 		}
 	}
-	if got := made.Rows[0]; got[0] != "a" || got[1] != int64(3) || got[2] != int64(6) {
-		t.Errorf("row %v", got)
+	for i, want := range [][]any{{"a", int64(3), int64(6), int64(4)}, {"b", int64(5), int64(10), nil}} {
+		if !slices.Equal(made.Rows[i], want) {
+			t.Errorf("row %v, want %v", made.Rows[i], want)
+		}
 	}
 	defer func() {
 		if fault := recover(); fault == nil || !strings.Contains(fault.(string), `"other"`) {
