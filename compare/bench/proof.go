@@ -126,28 +126,26 @@ func (t Treatment) findLines(folder string) ([]evidence.ProofLine, error) {
 	return evidence.FindLines(t.Line, t.Failed, files)
 }
 
-// TRTLLMLines judges a report of TensorRT-LLM by the lines that its ranks print where the switch takes
-// effect. Printed says that every launch of the perfect arm printed them: then a log that lacks them shows
-// the learned router; else it shows nothing.
-func TRTLLMLines(arm gain.Arm, path string, said metrics.Proof, printed bool) ([]gain.Proof, error) {
-	t, err := ParseTreatment("trtllm")
-	if err != nil {
-		return nil, err
+// JudgeReport judges a report outside a campaign as one within: by its own statement, else by the lines that
+// ranks of TensorRT-LLM print where the switch takes effect; nothing where there is neither. Printed says that every
+// launch of the perfect arm printed them: then a log that lacks them shows the learned router.
+func JudgeReport(arm gain.Arm, path string, said metrics.Proof, printed bool) (proofs []gain.Proof, err error) {
+	t, rules := Treatments[0], proof.Rules{}
+	shown := proof.Launch{Report: said, Ranks: said.Ranks}
+	if info, err := os.Stat(path); !said.Claimed && err == nil && info.Mode().IsRegular() { // a pipe cannot be read twice
+		rules = proof.Rules{Treatment: t.Name, Line: t.Line, Printed: printed, Limited: func(string) string { return "" }}
+		if shown.Lines, err = evidence.FindLines(t.Line, t.Failed, []string{path}); err != nil {
+			return nil, err
+		}
 	}
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, nil // a pipe cannot be read twice
+	switch {
+	case said.Claimed, len(shown.Lines) > 0:
+	case arm == gain.Perfect || !printed:
+		return nil, nil
+	default:
+		shown.Ranks = 0
 	}
-	lines, err := evidence.FindLines(t.Line, t.Failed, []string{path})
-	if err != nil || len(lines) == 0 && (arm == gain.Perfect || !printed) {
-		return nil, err
-	}
-	rules := proof.Rules{Treatment: t.Name, Line: t.Line, Printed: printed, Limited: func(string) string { return "" }}
-	launch := proof.Launch{Lines: lines}
-	if len(lines) > 0 {
-		launch.Ranks = said.Ranks
-	}
-	var proofs []gain.Proof
-	for _, p := range rules.OfArm(arm, []proof.Launch{launch}) {
+	for _, p := range rules.OfArm(arm, []proof.Launch{shown}) {
 		proofs = append(proofs, p.Graded())
 	}
 	return proofs, nil

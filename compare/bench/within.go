@@ -268,7 +268,7 @@ func (s *segments) follows() error {
 		}
 		view := *a
 		view.Counted, view.Result = o.Counted, nil
-		for _, p := range s.Spec.rules().ByCounts(o.Arm, s.Spec.shown(view)) {
+		for _, p := range s.Spec.rules().Of(o.Arm, s.Spec.shown(view)) {
 			if p.Severity() > 1 {
 				return &control.NotFollowed{Seen: fmt.Sprintf("all ranks acknowledged %s, but %s",
 					o.Arm.Label(), p.Evidence)}

@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
-	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -40,7 +39,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 		Criteria: o.Criteria, Builds: o.Builds,
 	}
 	r.printed = !slices.ContainsFunc(sides[1].Paths, func(path string) bool {
-		lines, err := bench.TRTLLMLines(gain.Perfect, path, metrics.Proof{}, false)
+		lines, err := bench.JudgeReport(gain.Perfect, path, metrics.Proof{}, false)
 		return err != nil || len(lines) == 0
 	})
 	for i, side := range sides {
@@ -146,41 +145,19 @@ func readLaunches(path string, custom []metrics.Custom) ([]metrics.Result, error
 // evidence is what a launch shows of its routing: its report's own word, else the lines that its ranks
 // printed. Trust stands in only where there is neither, and never overrides what they show.
 func (r *reportReader) evidence(run metrics.Result, arm gain.Arm, path, launch string) ([]gain.Proof, error) {
-	if !run.Proof.Claimed {
-		printed, err := bench.TRTLLMLines(arm, path, run.Proof, r.printed)
-		for i, p := range printed {
-			of := launch
-			if p.Rank.Defined() {
-				of = fmt.Sprintf("%s, rank %d", launch, p.Rank)
-			}
-			printed[i].Evidence = of + ": " + p.Evidence
+	shown, err := bench.JudgeReport(arm, path, run.Proof, r.printed)
+	for i, p := range shown {
+		of := launch
+		if p.Rank.Defined() && !run.Proof.Claimed {
+			of = fmt.Sprintf("%s, rank %d", launch, p.Rank)
 		}
-		if err != nil || len(printed) > 0 || r.Trust {
-			return printed, err
-		}
+		shown[i].Evidence = of + ": " + p.Evidence
 	}
-	grade, evidence := claims(run, arm, launch)
-	return []gain.Proof{{Arm: arm, Rank: gain.AllRanks, Grade: grade, Evidence: evidence}}, nil
-}
-
-// claims grades what a report says about its arm, the given one.
-func claims(run metrics.Result, arm gain.Arm, launch string) (grade gain.Grade, evidence string) {
-	switch {
-	case !run.Proof.Claimed:
-		return gain.None, launch + " does not say how it was routed; --trust-arms takes it as the " + string(arm) +
-			" arm"
-	case run.Proof.Perfect != (arm == gain.Perfect):
-		claimed := gain.Normal
-		if run.Proof.Perfect {
-			claimed = gain.Perfect
-		}
-		return gain.None, fmt.Sprintf("%s says it is a launch of the %s arm", launch, claimed)
+	if err != nil || len(shown) > 0 || r.Trust {
+		return shown, err
 	}
-	p := proof.OfReport(arm, run.Proof)
-	if p.Grade == gain.None {
-		return gain.None, launch + ": " + p.Evidence
-	}
-	return p.Grade, "every report says so"
+	return []gain.Proof{{Arm: arm, Rank: gain.AllRanks, Grade: gain.None, Evidence: launch +
+		" does not say how it was routed; --trust-arms takes it as the " + string(arm) + " arm"}}, nil
 }
 
 // separate says, once, what reports of clients do not show.

@@ -8,64 +8,10 @@ import (
 	"math"
 	"strings"
 	"testing"
-)
 
-func TestDataset(t *testing.T) {
-	d := Spec{Requests: 2000, InputMean: 100, InputSD: 20, OutputMean: 50, OutputSD: 0, LowID: 10, HighID: 20,
-		Seed: 1}
-	var out bytes.Buffer
-	sum, err := d.Write(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash := sha256.Sum256(out.Bytes())
-	if sum.SHA256 != hex.EncodeToString(hash[:]) || sum.Bytes != int64(out.Len()) {
-		t.Errorf("summary %+v does not fit the bytes", sum)
-	}
-	var n, total, squares, outputs float64
-	ids := make(map[int]int)
-	for line := range strings.Lines(out.String()) {
-		var r struct {
-			TaskID       int   `json:"task_id"`
-			InputIDs     []int `json:"input_ids"`
-			OutputTokens int   `json:"output_tokens"`
-		}
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
-		if r.TaskID != int(n) || len(r.InputIDs) < 1 || r.OutputTokens != 50 {
-			t.Fatalf("line %v is %+v", n, r)
-		}
-		n++
-		total += float64(len(r.InputIDs))
-		squares += float64(len(r.InputIDs)) * float64(len(r.InputIDs))
-		outputs += float64(r.OutputTokens)
-		for _, id := range r.InputIDs {
-			ids[id]++
-		}
-	}
-	if n != 2000 || int64(total) != sum.InputTokens || int64(outputs) != sum.OutputTokens {
-		t.Errorf("%v lines with %v and %v tokens, summary %+v", n, total, outputs, sum)
-	}
-	// ⌈x⌉ adds half a token to the mean on average: 100.5 ± 4·20/√2000.
-	mean := total / n
-	if sd := math.Sqrt(squares/n - mean*mean); math.Abs(mean-100.5) > 1.8 || math.Abs(sd-20) > 1.3 {
-		t.Errorf("lengths have mean %v and deviation %v, want 100.5 and 20", mean, sd)
-	}
-	// Ten ids of equal chance, about 20,000 times each: within five deviations.
-	if len(ids) != 10 {
-		t.Errorf("%d different ids, want 10", len(ids))
-	}
-	for id, times := range ids {
-		if want := total / 10; id < 10 || id > 19 || math.Abs(float64(times)-want) > 5*math.Sqrt(want) {
-			t.Errorf("id %d drawn %d times, want about %v", id, times, want)
-		}
-	}
-	var again bytes.Buffer
-	if _, err := d.Write(&again); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
-		t.Errorf("the same data set has other bytes (%v)", err)
-	}
-}
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+)
 
 // The bytes of a seed are a promise: other machines and versions have the same.
 func TestDatasetBytes(t *testing.T) {
@@ -78,31 +24,6 @@ func TestDatasetBytes(t *testing.T) {
 		`{"task_id":1,"input_ids":[7,5,6,5],"output_tokens":2}` + "\n"
 	if out.String() != want {
 		t.Errorf("wrote\n%s\nwant\n%s", out.String(), want)
-	}
-}
-
-// Prompts do not change with the output lengths.
-func TestDatasetStreams(t *testing.T) {
-	prompts := func(d Spec) (all []string) {
-		var out bytes.Buffer
-		if _, err := d.Write(&out); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(out.String()) {
-			prompt, _, _ := strings.Cut(line, `,"output_tokens"`)
-			all = append(all, prompt)
-		}
-		return all
-	}
-	d := Spec{Requests: 50, InputMean: 8, InputSD: 4, OutputMean: 2, LowID: 0, HighID: 1000, Seed: 9}
-	a := prompts(d)
-	d.OutputMean, d.OutputSD = 300, 100
-	if b := prompts(d); strings.Join(a, "\n") != strings.Join(b, "\n") {
-		t.Error("other output lengths changed the prompts")
-	}
-	d.Seed = 10
-	if b := prompts(d); strings.Join(a, "\n") == strings.Join(b, "\n") {
-		t.Error("another seed gave the same prompts")
 	}
 }
 
@@ -121,5 +42,54 @@ func TestDatasetCheck(t *testing.T) {
 		if d.Check() == nil {
 			t.Errorf("%s: passed", name)
 		}
+	}
+}
+
+// 2000 lengths of mean 100 and deviation 20 by the bytes that trtllm-bench reads; prompts do not change with the
+// output lengths, and do with the seed.
+func TestDataset(t *testing.T) {
+	d := Spec{Requests: 2000, InputMean: 100, InputSD: 20, OutputMean: 50, LowID: 10, HighID: 20, Seed: 1}
+	written := func(d Spec) (prompts string, lengths []float64, ids map[int]int) {
+		var out bytes.Buffer
+		sum, err := d.Write(&out)
+		hash := sha256.Sum256(out.Bytes())
+		if err != nil || sum.SHA256 != hex.EncodeToString(hash[:]) || sum.Bytes != int64(out.Len()) {
+			t.Fatalf("summary %+v, %v", sum, err)
+		}
+		ids = map[int]int{}
+		for line := range strings.Lines(out.String()) {
+			var r struct {
+				InputIDs []int `json:"input_ids"`
+			}
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			lengths = append(lengths, float64(len(r.InputIDs)))
+			for _, id := range r.InputIDs {
+				ids[id]++
+			}
+			prompt, _, _ := strings.Cut(line, `,"output_tokens"`)
+			prompts += prompt
+		}
+		return prompts, lengths, ids
+	}
+	prompts, lengths, ids := written(d)
+	// ⌈x⌉ adds half a token to the mean on average: 100.5 ± 4·20/√2000.
+	if mean, sd := stat.MeanStdDev(lengths, nil); len(lengths) != 2000 || math.Abs(mean-100.5) > 1.8 || math.Abs(sd-20) > 1.3 {
+		t.Errorf("%d lengths have mean %v and deviation %v, want 100.5 and 20", len(lengths), mean, sd)
+	}
+	// Ten ids of equal chance, about 20,000 times each: within five deviations.
+	for id, times := range ids {
+		if want := floats.Sum(lengths) / 10; id < 10 || id > 19 || math.Abs(float64(times)-want) > 5*math.Sqrt(want) {
+			t.Errorf("id %d drawn %d times, want about %v", id, times, want)
+		}
+	}
+	d.OutputMean, d.OutputSD = 300, 100
+	if again, _, _ := written(d); again != prompts {
+		t.Error("other output lengths changed the prompts")
+	}
+	d.Seed = 10
+	if again, _, _ := written(d); again == prompts {
+		t.Error("another seed gave the same prompts")
 	}
 }

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -24,14 +23,26 @@ type fileState struct {
 	bytes, changed int64 // modification time, ns
 }
 
+// Files hashes all of paths, of which relative ones start from the folder.
+func (h Hasher) Files(folder string, paths []string) (files []File, err error) {
+	for _, path := range paths {
+		f, err := h.Hash(InFolder(folder, path))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
 // Hash is the file at a path, hashed.
 func (h Hasher) Hash(path string) (File, error) {
 	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
 	if err != nil {
 		return File{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("%s is not a regular file", path)
 	}
 	state := fileState{path, info.Size(), info.ModTime().UnixNano()}
 	if known, ok := h[state]; ok {
@@ -47,21 +58,8 @@ func (h Hasher) Hash(path string) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("hashing %s: %w", path, err)
 	}
-	h[state] = File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil)), Bytes: n}
+	h[state] = File{Path: path, SHA256: fmt.Sprintf("%x", sum.Sum(nil)), Bytes: n}
 	return h[state], nil
-}
-
-// Files hashes all of paths, of which relative ones start from the folder.
-func (h Hasher) Files(folder string, paths []string) ([]File, error) {
-	var files []File
-	for _, path := range paths {
-		f, err := h.Hash(InFolder(folder, path))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, nil
 }
 
 // InFolder is a path, made absolute from the folder if it is relative.

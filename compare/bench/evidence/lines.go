@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -31,8 +30,7 @@ type ProofLine struct {
 
 // FindLines counts, per rank, the lines of files that match the pattern of a claim, or that of a
 // failure; nil without a pattern. Of a line, the first 64 KiB are searched.
-func FindLines(claim, failed string, files []string) ([]ProofLine, error) {
-	var found []ProofLine
+func FindLines(claim, failed string, files []string) (found []ProofLine, err error) {
 	for i, pattern := range []string{claim, failed} {
 		if pattern == "" {
 			continue
@@ -59,19 +57,26 @@ func FindLines(claim, failed string, files []string) ([]ProofLine, error) {
 // launcherLabel is the rank that srun --label and mpirun --tag-output put before a line.
 var launcherLabel = regexp.MustCompile(`^(?:\[\d+,(\d+)\]<std(?:out|err)>:|\s*(\d+): )`)
 
-// rankOf is the rank that a matching line names, else the one that the launcher put
+// proofOf is the line that a match is: its rank is the one that it names, else the one that the launcher put
 // before it, else AllRanks.
-func rankOf(named, text []byte) int {
-	words := [][]byte{named}
-	if m := launcherLabel.FindSubmatch(text); m != nil {
-		words = append(words, m[1], m[2])
-	}
-	for _, w := range words {
-		if n, err := strconv.Atoi(string(bytes.TrimSpace(w))); err == nil {
-			return n
+func proofOf(line *regexp.Regexp, m [][]byte, text []byte) ProofLine {
+	f := ProofLine{Rank: gain.AllRanks}
+	for _, label := range launcherLabel.FindSubmatch(text) {
+		if n, err := strconv.Atoi(string(label)); err == nil {
+			f.Rank = n
 		}
 	}
-	return gain.AllRanks
+	for i, name := range line.SubexpNames() {
+		switch n, err := strconv.Atoi(strings.TrimSpace(string(m[i]))); {
+		case err == nil && name == "rank":
+			f.Rank = n
+		case err == nil && name == "ranks":
+			f.Ranks = n
+		}
+	}
+	masked := shown.Masked(string(m[0]))
+	f.Text = strings.ToValidUTF8(masked[:min(len(masked), 200)], "")
+	return f
 }
 
 func countLines(path string, line *regexp.Regexp, seen map[int]ProofLine) error {
@@ -83,28 +88,19 @@ func countLines(path string, line *regexp.Regexp, seen map[int]ProofLine) error 
 		return err
 	}
 	defer f.Close()
-	group := func(m [][]byte, name string) []byte {
-		if i := line.SubexpIndex(name); i >= 0 {
-			return m[i]
-		}
-		return nil
-	}
 	r := bufio.NewReaderSize(f, 64<<10)
 	for {
 		text, err := r.ReadSlice('\n')
 		for _, m := range line.FindAllSubmatch(text, -1) { // ranks may write into one line
-			rank := rankOf(group(m, "rank"), text)
-			f, known := seen[rank]
-			if !known {
-				masked := shown.Masked(string(m[0]))
-				ranks, _ := strconv.Atoi(string(group(m, "ranks"))) // 0 where it names none
-				f = ProofLine{Rank: rank, Ranks: ranks, Text: strings.ToValidUTF8(masked[:min(len(masked), 200)], "")}
-			}
-			if max(rank, f.Ranks) > router.MaxExperts {
+			f := proofOf(line, m, text)
+			if max(f.Rank, f.Ranks) > router.MaxExperts {
 				return fmt.Errorf("%s: proof line %q: want at most %d ranks", path, f.Text, router.MaxExperts)
 			}
+			if first, known := seen[f.Rank]; known {
+				f = first
+			}
 			f.Times++
-			seen[rank] = f
+			seen[f.Rank] = f
 		}
 		if err == io.EOF {
 			return nil

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,37 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-func TestProfileSwitches(t *testing.T) {
-	p := Profile{Windows: "100-150", GraphTrace: "node", Trace: []string{"python-gil"}, GPUMetrics: true, Rank: -1}
-	if got, want := Quote(
-		p.nsys()), "nsys profile -f true -t cuda,nvtx,python-gil --cuda-graph-trace node --trace-fork-before-exec=true "+
-		"--export=sqlite -c cudaProfilerApi --capture-range-end=stop"; got != want {
-		t.Errorf("switches\n%s\nwant\n%s", got, want)
-	}
-	set := func(p Profile) map[string]string {
-		values := make(map[string]string)
-		for _, v := range p.Variables() {
-			values[v.Name] = v.Value
-		}
-		return values
-	}
-	v := set(p)
-	if v["TLLM_PROFILE_START_STOP"] != "100-150" || v["TLLM_NVTX_DEBUG"] != "1" || v["TLLM_PROFILE_RECORD_GC"] != "1" ||
-		v["TLLM_LLMAPI_ENABLE_NVTX"] != "1" {
-		t.Errorf("variables %v", v)
-	}
-	p = Profile{Windows: "0,5-9", GraphTrace: "graph", TorchTrace: "t.json"}
-	if got := Quote(p.nsys()); !strings.Contains(got, "--capture-range-end=repeat:2") {
-		t.Errorf("switches %s", got)
-	}
-	if v := set(p); v["TLLM_PROFILE_START_STOP"] != "0,5-9" || v["TLLM_TORCH_PROFILE_TRACE"] != "t.json" {
-		t.Errorf("variables %v", v)
-	}
-	if got := Quote(Profile{GraphTrace: "node"}.nsys()); strings.Contains(got, "cudaProfilerApi") {
-		t.Errorf("without iterations the whole run is recorded, but: %s", got)
-	}
-}
 
 func TestProfileCheck(t *testing.T) {
 	for _, p := range []Profile{
@@ -105,106 +73,77 @@ exec mpirun -x ENABLE_PERFECT_ROUTER=1 -x NSYS_MPI_STORE_TEAMS_PER_RANK=1 -x TLL
 	}
 }
 
+// What nsys is told, and the variables beside it: of the TensorRT-LLM pages, of other options, and of its older
+// benchmarks, which take lists of iterations by variables of their own.
+func TestProfileSwitches(t *testing.T) {
+	const always = "nsys profile -f true -t cuda,nvtx --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite"
+	for _, c := range []struct {
+		p         Profile
+		words     string // of the command
+		nsys      string
+		variables []Variable
+	}{
+		{Profile{Rank: -1}, "prog", always, []Variable{{"TLLM_NVTX_DEBUG", "1"}, {"TLLM_PROFILE_RECORD_GC", "1"},
+			{"TLLM_LLMAPI_ENABLE_NVTX", "1"}}},
+		{Profile{Rank: -1, Windows: "100-150"}, "trtllm-bench throughput",
+			always + " -c cudaProfilerApi --capture-range-end=stop", []Variable{{"TLLM_PROFILE_START_STOP", "100-150"}}},
+		{Profile{Rank: -1, Windows: "0,5-9", TorchTrace: "t.json"}, "prog",
+			always + " -c cudaProfilerApi --capture-range-end=repeat:2",
+			[]Variable{{"TLLM_PROFILE_START_STOP", "0,5-9"}, {"TLLM_TORCH_PROFILE_TRACE", "t.json"}}},
+		{Profile{Rank: -1, Windows: "0,63,127"}, "mpirun -n 2 /opt/gptManagerBenchmark --engine_dir e",
+			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
+			[]Variable{{"TLLM_GPTM_PROFILE_START_STOP", "0,63,127"}}},
+		{Profile{Rank: -1, Windows: "0,63,127"}, "gptSessionBenchmark",
+			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
+			[]Variable{{"TLLM_GPTS_PROFILE_START_STOP", "0,63,127"}}},
+		{Profile{Rank: 0, Trace: []string{"osrt", "cuda"}, Arguments: []string{"--stats=true"}}, "prog",
+			strings.Replace(always, "nvtx", "nvtx,osrt", 1) + " --stats=true", []Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
+		{Profile{Rank: -1, Trace: []string{"mpi"}}, "prog", strings.Replace(always, "nvtx", "nvtx,mpi", 1),
+			[]Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
+	} {
+		c.p.GraphTrace, c.p.Program = "node", ProgramOf(strings.Fields(c.words))
+		if got := Quote(c.p.nsys()); got != c.nsys || c.p.Check() != nil {
+			t.Errorf("%+v: %v\n%s\nwant\n%s", c.p, c.p.Check(), got, c.nsys)
+		}
+		for _, want := range c.variables {
+			if got := c.p.Variables(); !slices.Contains(got, want) {
+				t.Errorf("%+v: %v, want %v", c.p, got, want)
+			}
+		}
+	}
+}
+
 // The wrapper, run as each launcher would: with a program in nsys's place that
-// writes down its report's name, and then runs the rest like nsys does.
+// writes down what it is told, and then runs the rest like nsys does. One rank of each machine samples its GPUs, or
+// the only rank that is profiled.
 func TestWrapperFindsItsRank(t *testing.T) {
-	dir := t.TempDir()
-	nsys := filepath.Join(dir, "fake nsys")
-	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\necho profiled \"$2\"\nshift 2\nexec \"$@\"\n"
+	nsys := filepath.Join(t.TempDir(), "fake nsys")
+	script := "#!/bin/sh\necho \"$@\" | grep -o -e '--gpu-m.*all' -e '[^/]*rank.*'\nwhile [ \"$1\" != -o ]; do shift; done\n" +
+		"shift 2\nexec \"$@\"\n"
 	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		variable string
-		only     int
-		want     string
-	}{
-		{"OMPI_COMM_WORLD_RANK=3", -1, "profiled " + dir + "/report.rank3\nhello it's me"},
-		{"PMI_RANK=1", -1, "profiled " + dir + "/report.rank1\nhello it's me"},
-		{"SLURM_PROCID=2", 2, "profiled " + dir + "/report.rank2\nhello it's me"},
-		{"SLURM_PROCID=1", 2, "hello it's me"},
-		{"NONE=1", -1, "profiled " + dir + "/report.rank0\nhello it's me"},
-	} {
-		p := Profile{Nsys: nsys, GraphTrace: "node", Rank: c.only}
-		words := p.Wrap([]string{"echo", "hello", "it's me"}, dir, "")
-		cmd := exec.Command(words[0], words[1:]...)
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), c.variable}
-		out, err := cmd.CombinedOutput()
-		if err != nil || strings.TrimSpace(string(out)) != c.want {
-			t.Errorf("%s: printed %q, %v; want %q", c.variable, out, err, c.want)
-		}
-	}
-}
-
-// One rank of each machine samples its GPUs, or the only rank that is profiled.
-func TestGPUMetricsOncePerMachine(t *testing.T) {
-	nsys := filepath.Join(t.TempDir(), "nsys")
-	if err := os.WriteFile(nsys, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		variables []string
+		variables string
 		only      int
-		want      bool
+		want      string
 	}{
-		{[]string{"OMPI_COMM_WORLD_RANK=8", "OMPI_COMM_WORLD_LOCAL_RANK=0"}, -1, true},
-		{[]string{"OMPI_COMM_WORLD_RANK=9", "OMPI_COMM_WORLD_LOCAL_RANK=1"}, -1, false},
-		{[]string{"PMI_RANK=3", "MPI_LOCALRANKID=3"}, -1, false},
-		{[]string{"SLURM_PROCID=4", "SLURM_LOCALID=0"}, -1, true},
-		{[]string{"SLURM_PROCID=5", "SLURM_LOCALID=1"}, 5, true},
-		{nil, -1, true},
+		{"OMPI_COMM_WORLD_RANK=8 OMPI_COMM_WORLD_LOCAL_RANK=0", -1, "--gpu-metrics-device=all report.rank8 echo hello it's hello it's"},
+		{"OMPI_COMM_WORLD_RANK=9 OMPI_COMM_WORLD_LOCAL_RANK=1", -1, "report.rank9 echo hello it's hello it's"},
+		{"PMI_RANK=3 MPI_LOCALRANKID=3", -1, "report.rank3 echo hello it's hello it's"},
+		{"SLURM_PROCID=4 SLURM_LOCALID=0", -1, "--gpu-metrics-device=all report.rank4 echo hello it's hello it's"},
+		{"SLURM_PROCID=5 SLURM_LOCALID=1", 5, "--gpu-metrics-device=all report.rank5 echo hello it's hello it's"},
+		{"SLURM_PROCID=1", 2, "hello it's"},
+		{"NONE=1", -1, "--gpu-metrics-device=all report.rank0 echo hello it's hello it's"},
 	} {
-		words := Profile{Nsys: nsys, GraphTrace: "node", Rank: c.only, GPUMetrics: true}.Wrap([]string{"echo"}, "d", "")
+		words := Profile{Nsys: nsys, GraphTrace: "node", Rank: c.only, GPUMetrics: true}.Wrap(
+			[]string{"echo", "hello", "it's"}, "d", "")
 		cmd := exec.Command(words[0], words[1:]...)
-		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.variables...)
+		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, strings.Fields(c.variables)...)
 		out, err := cmd.CombinedOutput()
-		if got := strings.Contains(string(out), "--gpu-metrics-device=all -o d/report.rank"); err != nil ||
-			got != c.want {
-			t.Errorf("%v, rank %d only: sampled %t, want %t: %s %v", c.variables, c.only, got, c.want, out, err)
+		got := strings.Join(strings.Fields(string(out)), " ")
+		if err != nil || got != c.want {
+			t.Errorf("%s: printed %q, %v; want %q", c.variables, got, err, c.want)
 		}
-	}
-}
-
-func ExampleProfile_Wrap() {
-	p := Profile{GraphTrace: "graph", Rank: -1}
-	fmt.Println(p.Wrap([]string{"vllm", "bench", "throughput"}, "reports", "")[:2])
-	// Output: [sh -c]
-}
-
-// The options of nsys that the TensorRT-LLM and nsys documents name, and any other.
-func TestProfileOptions(t *testing.T) {
-	p := Profile{GraphTrace: "node", Rank: -1, GPUMetrics: true, Trace: []string{"osrt", "cudnn", "cublas", "cuda"},
-		Arguments: []string{"--gpu-metrics-frequency=20000", "--cudabacktrace=kernel:10000", "--stats=true"}}
-	if got, want := Quote(
-		p.nsys()), "nsys profile -f true -t cuda,nvtx,osrt,cudnn,cublas --cuda-graph-trace node --trace-fork-before-exec=true --export=sqlite "+
-		"--gpu-metrics-frequency=20000 --cudabacktrace=kernel:10000 --stats=true"; got != want {
-		t.Errorf("switches\n%s\nwant\n%s", got, want)
-	}
-	teams := Variable{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}
-	for _, c := range []struct {
-		p    Profile
-		want bool
-	}{{Profile{Rank: -1}, false}, {Profile{Rank: 0}, true}, {Profile{Rank: -1, Trace: []string{"mpi"}}, true}} {
-		if got := slices.Contains(c.p.Variables(), teams); got != c.want {
-			t.Errorf("%+v: %v is set: %v", c.p, teams, got)
-		}
-	}
-}
-
-// The older benchmarks of TensorRT-LLM take lists of iterations by variables of their own.
-func TestOlderBenchmarksTakeLists(t *testing.T) {
-	for program, want := range map[string]string{"/opt/benchmarks/gptManagerBenchmark": "TLLM_GPTM_PROFILE_START_STOP",
-		"gptSessionBenchmark": "TLLM_GPTS_PROFILE_START_STOP"} {
-		p := Profile{GraphTrace: "node", Windows: "0,63,127", Rank: -1}
-		words := []string{"mpirun", "-n", "2", program, "--engine_dir", "e"}
-		if p.Program = ProgramOf(words); p.Check() != nil || !slices.Contains(p.Variables(), Variable{want, "0,63,127"}) {
-			t.Errorf("%s: %v, %v", program, p.Check(), p.Variables())
-		}
-		if got := Quote(p.nsys()); !strings.Contains(got, "-c cudaProfilerApi '--capture-range-end=repeat[]'") {
-			t.Errorf("%s: %s", program, got)
-		}
-	}
-	if ProgramOf([]string{"trtllm-bench", "throughput"}) != "" {
-		t.Error("trtllm-bench has no list of its own")
 	}
 }

@@ -42,17 +42,3 @@ func FuzzQuoteWords(f *testing.F) {
 		}
 	})
 }
-
-func FuzzWords(f *testing.F) {
-	f.Add(`a 'b c' "d\"e" \f`)
-	f.Fuzz(func(t *testing.T, line string) {
-		words, err := Words(line)
-		if err != nil {
-			return
-		}
-		again, err := Words(Quote(words))
-		if err != nil || len(again) != len(words) {
-			t.Fatalf("%q gave %q, and that %q, %v", line, words, again, err)
-		}
-	})
-}

@@ -165,27 +165,6 @@ func TestMemoryStaysConstant(t *testing.T) {
 	}
 }
 
-// Beyond maxSteps rows are counted and not kept.
-func TestRowsBeyondTheLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads long outputs")
-	}
-	var b strings.Builder
-	for i := range maxSteps + 7 {
-		fmt.Fprintf(&b, "iter = %d, host_step_time = 2ms, states = {'num_ctx_tokens': 0, 'num_generation_tokens': 3}\n",
-			i)
-	}
-	r, err := Parse("output", strings.NewReader(b.String()), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := strings.Join(r.Warnings, "\n")
-	if len(r.Steps) != maxSteps || !strings.Contains(all, "7 iteration rows beyond") ||
-		strings.Contains(all, "missing") {
-		t.Errorf("%d steps, warnings %q", len(r.Steps), all)
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	for _, b := range fixtureFiles(f) {
 		f.Add(b)

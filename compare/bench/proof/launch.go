@@ -11,7 +11,7 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Rules are what a campaign knows of the proof that its launches can give.
+// Rules are what is known of the proof that launches can give.
 type Rules struct {
 	Treatment string // its name
 	Line      string // pattern of the proof line, empty for none
@@ -65,45 +65,51 @@ const OtherFlags = "--proof or --counts"
 
 // Of says what a launch proves about its ranks. Recorded loads go before the report's own
 // statement, and that before acknowledgements or lines in the log.
-func (r Rules) Of(arm gain.Arm, l Launch) []Rank {
+func (r Rules) Of(arm gain.Arm, l Launch) (ranks []Rank) {
 	switch {
 	case l.Counted != nil:
-		return r.ByCounts(arm, l)
+		ranks = r.byCounts(arm, l)
 	case l.Report.Claimed:
-		return byReport(arm, l.Report, l.Ranks)
+		ranks = byReport(l.Report, l.Ranks)
 	case r.Within:
-		return byOrder(arm, l)
+		ranks = byOrder(l)
 	case r.Line != "":
-		return r.byLine(arm, l)
+		ranks = r.byLine(arm, l)
 	case r.Said != "" && arm == gain.Perfect:
-		return []Rank{{Arm: arm, Rank: gain.AllRanks, Launches: 1, Status: Balanced,
-			Evidence: "started with " + r.Said + ", of which the engine prints nothing: record counts to measure it"}}
+		ranks = all(Balanced, "started with %s, of which the engine prints nothing: record counts to measure it", r.Said)
 	case r.Said != "":
-		return []Rank{{Arm: arm, Rank: gain.AllRanks, Launches: 1, Status: Unbalanced, Evidence: "started without " + r.Said}}
+		ranks = all(Unbalanced, "started without %s", r.Said)
+	default:
+		ranks = all(Unproved,
+			"the output does not state its routing, and no proof line of this treatment is known: give %s", OtherFlags)
 	}
-	return []Rank{{Arm: arm, Rank: gain.AllRanks, Launches: 1, Status: Unproved,
-		Evidence: "the output does not state its routing, and no proof line of this treatment is known: give " +
-			OtherFlags}}
+	for i := range ranks {
+		ranks[i].Arm, ranks[i].Launches = arm, 1
+	}
+	return ranks
+}
+
+// all is evidence about all ranks together.
+func all(s Status, format string, args ...any) []Rank {
+	return []Rank{{Rank: gain.AllRanks, Status: s, Evidence: fmt.Sprintf(format, args...)}}
 }
 
 // routerPerfect is the balanced router's name in an order.
 const routerPerfect = "perfect"
 
 // byOrder takes the word of the ranks that acknowledged an order.
-func byOrder(arm gain.Arm, l Launch) []Rank {
-	p := Rank{Arm: arm, Launches: 1, Status: Unbalanced, Evidence: "the rank acknowledged router " + l.Router}
+func byOrder(l Launch) []Rank {
+	p := Rank{Status: Unbalanced, Evidence: "the rank acknowledged router " + l.Router}
 	if l.Router == routerPerfect {
 		p.Status = Balanced
 	}
 	if l.Answered == 0 || l.Answered < l.Ranks {
-		p.Rank, p.Status = gain.AllRanks, Unproved
-		p.Evidence = fmt.Sprintf("%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
-		return []Rank{p}
+		return all(Unproved, "%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
 	}
 	return p.forRanks(l.Answered)
 }
 
-// The limits for reported loads. A perfect arm's layer may exceed the floor by what
+// The limits for loads. A perfect arm's layer may exceed the floor by what
 // indivisible loads cost; a normal arm is proved unbalanced by one layer beyond what
 // rounding can explain.
 const (
@@ -111,58 +117,52 @@ const (
 	unbalancedBeyond = 1.01 // max/mean of some layer of a normal launch, more than this
 )
 
-// OfReport judges one report alone.
-func OfReport(arm gain.Arm, said metrics.Proof) gain.Proof {
-	return byReport(arm, said, said.Ranks)[0].Graded()
-}
-
 // byReport judges a launch by its own report: whether it states a perfect
 // router, and the loads it measured, which must agree: those of ranks, or of experts
 // where no rank's is known.
-func byReport(arm gain.Arm, said metrics.Proof, wanted int) []Rank {
+func byReport(said metrics.Proof, wanted int) []Rank {
 	ranks, experts := router.Undefined(), router.Undefined()
 	for _, l := range said.Layers {
 		ranks, experts = Most(ranks, l.RankMaxOverMean), Most(experts, l.ExpertMaxOverMean)
 	}
 	worst := evidence.Measured(ranks, floorOf(said.RankFloor), experts, floorOf(said.ExpertFloor))
-	report := "report: "
+	report, word := "report: ", "learned router, "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
 	}
-	p := Rank{Arm: arm, Launches: 1, Measured: len(worst) > 0}
+	p := Rank{Measured: len(worst) > 0, Status: Unbalanced}
+	if said.Perfect {
+		p.Status, word = Balanced, "perfect router, "
+	}
 	switch {
 	case wanted == 0 && len(worst) == 0:
-		p.Status, p.Evidence = Unproved,
-			report+"no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
+		p.Status, word = Unproved, "no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
 	case said.Perfect && len(worst) > 0 && !worst.Within(balancedWithin):
-		p.Status, p.Evidence = Unproved, report+"perfect router, contradicted by "+worst.String()
-	case said.Perfect:
-		p.Status, p.Evidence = Balanced, report+"perfect router, "+worst.String()
-	case worst.Within(unbalancedBeyond):
-		p.Status, p.Evidence = Balanced, report+"learned router, contradicted by "+worst.String()
+		p.Status, word = Unproved, word+"contradicted by "+worst.String()
+	case !said.Perfect && worst.Within(unbalancedBeyond):
+		p.Status, word = Balanced, word+"contradicted by "+worst.String()
 	default:
-		p.Status, p.Evidence = Unbalanced, report+"learned router, "+worst.String()
+		word += worst.String()
 	}
+	p.Evidence = report + word
 	if wanted > 1 && said.Ranks <= 1 { // a report of one rank is no report of the others
-		p.Rank = 0
 		return []Rank{p}
 	}
 	return p.forRanks(said.Ranks)
 }
 
-// ByCounts judges a launch by the loads it recorded, each beside its floor. The
+// byCounts judges a launch by the loads it recorded, each beside its floor. The
 // perfect arm is proved by even ranks and even experts, random routing by ranks where they
 // are known; the normal arm by unevenness of either. Counts that are not this launch's
 // prove nothing.
-func (r Rules) ByCounts(arm gain.Arm, l Launch) []Rank {
+func (r Rules) byCounts(arm gain.Arm, l Launch) []Rank {
 	c := *l.Counted
 	elsewhere := l.Placement != "" && !c.Placed && c.RankMaxOverMean.Defined()
 	if elsewhere {
 		c.RankMaxOverMean = router.Undefined()
 	}
 	worst := evidence.Measured(c.RankMaxOverMean, c.RankFloor, c.ExpertMaxOverMean, c.ExpertFloor)
-	p := Rank{Arm: arm, Launches: 1, Measured: true, Status: Unbalanced, Evidence: "recorded expert counts: " +
-		worst.String()}
+	p := Rank{Measured: true, Status: Unbalanced, Evidence: "recorded expert counts: " + worst.String()}
 	even := worst.Within(balancedWithin)
 	if r.Chance && arm == gain.Perfect && len(worst) > 0 {
 		even = worst[:1].Within(balancedWithin)

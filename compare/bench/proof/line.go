@@ -14,9 +14,16 @@ import (
 // absence from the normal arm is evidence only beside their presence in every launch
 // of the perfect one: an engine that never prints the line says nothing by not printing
 // it. A launch in which the engine reports a failure claims nothing.
-func (r Rules) byLine(arm gain.Arm, l Launch) []Rank {
-	proof := func(rank int, s Status, format string, args ...any) Rank {
-		return Rank{Arm: arm, Rank: rank, Launches: 1, Status: s, Evidence: fmt.Sprintf(format, args...)}
+func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []Rank) {
+	switch {
+	case len(l.Lines) > 0:
+	case arm == gain.Perfect:
+		return all(Unproved, "no log line matches %s: check that the ranks see the switch, or give another %s", r.Line,
+			OtherFlags)
+	case !r.Printed:
+		return all(Unproved, "no proof line in either arm: give another %s", OtherFlags)
+	default:
+		return all(Unbalanced, "the log lacks the proof line that the perfect arm prints")
 	}
 	failed := slices.IndexFunc(l.Lines, func(f evidence.ProofLine) bool { return f.Failed })
 	named := 0
@@ -25,7 +32,6 @@ func (r Rules) byLine(arm gain.Arm, l Launch) []Rank {
 			named++
 		}
 	}
-	var proofs []Rank
 	for _, f := range l.Lines {
 		status, doubt := Unproved, ""
 		switch {
@@ -44,17 +50,8 @@ func (r Rules) byLine(arm gain.Arm, l Launch) []Rank {
 		default:
 			status = Balanced
 		}
-		proofs = append(proofs, proof(f.Rank, status, "log line %q (%d×)%s", f.Text, f.Times, doubt))
+		ranks = append(ranks, Rank{Rank: f.Rank, Status: status,
+			Evidence: fmt.Sprintf("log line %q (%d×)%s", f.Text, f.Times, doubt)})
 	}
-	switch {
-	case len(l.Lines) > 0:
-		return proofs
-	case arm == gain.Perfect:
-		return []Rank{proof(gain.AllRanks, Unproved,
-			"no log line matches %s: check that the ranks see the switch, or give another %s", r.Line, OtherFlags)}
-	case !r.Printed:
-		return []Rank{proof(gain.AllRanks, Unproved,
-			"no proof line in either arm: give another %s", OtherFlags)}
-	}
-	return []Rank{proof(gain.AllRanks, Unbalanced, "the log lacks the proof line that the perfect arm prints")}
+	return ranks
 }
