@@ -349,3 +349,15 @@ func TestStayOfMissingRank(t *testing.T) {
 		t.Errorf("a rank is missing: %v", have)
 	}
 }
+
+// Hosts that are all late by a quarter of the step are slow by themselves: even ranks gain what they
+// leave, and launches in time are at the far end of the interval. By a twentieth, a profiler may be why.
+func TestHostsThatAreAllLate(t *testing.T) {
+	for every, want := range map[int64]hosts{40e3: inTime, 120e3: asRecorded} {
+		step := simulate(made([][4]int64{{300e3, 100e3, 200e3, 200e3}, {100e3, 200e3, 200e3, 300e3}}, 0), oneGroup, every)
+		if run := replayOf(t, step, step); run.hosts != want {
+			t.Errorf("a launch in %d ns: hosts %v, want %v; %v late together of %v", every, run.hosts, want, run.CommonNS(),
+				run.StepNS)
+		}
+	}
+}
