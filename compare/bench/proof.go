@@ -39,8 +39,9 @@ func (c *Campaign) rankProofs() (proofs []proof.Rank) {
 
 // rules are what the spec knows of the proof to come.
 func (s Spec) rules() proof.Rules {
-	return proof.Rules{Treatment: s.Treatment.Name, Line: s.Treatment.Line, Said: s.Treatment.said(), Chance: s.Treatment.Chance(),
-		Within: s.Design.Within(), Limited: func(line string) string {
+	names := slices.Concat(s.Treatment.Names(), s.Treatment.Flags, []string{"the treatment"})
+	return proof.Rules{Treatment: s.Treatment.Name, Line: s.Treatment.Line, Switch: names[0],
+		Said: s.Treatment.said(), Chance: s.Treatment.Chance(), Within: s.Design.Within(), Limited: func(line string) string {
 			if !s.Treatment.firstGeneration(line) {
 				return ""
 			}

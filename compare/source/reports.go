@@ -157,7 +157,7 @@ func (r *reportReader) evidence(run metrics.Result, arm gain.Arm, path, launch s
 		return shown, err
 	}
 	return []gain.Proof{{Arm: arm, Rank: gain.AllRanks, Grade: gain.None, Evidence: launch +
-		" does not say how it was routed; --trust-arms takes it as the " + string(arm) + " arm"}}, nil
+		" does not say how it was routed (--trust-arms takes it as the " + string(arm) + " arm)"}}, nil
 }
 
 // separate says, once, what reports of clients do not show.

@@ -13,7 +13,7 @@ import (
 type format struct {
 	name string
 	rule string // how the tool takes percentiles, see metricOf
-	// is recognizes an object or a row of the format; nil for a printed report, which every line is offered to.
+	// is recognizes an object or a row of the format; nil for a printed report, which sees every line.
 	is func(*document) bool
 	// title begins a printed report: labels before it mean nothing. A report without a title begins with an anchor.
 	title string
@@ -96,7 +96,7 @@ func (r *report) read(doc *document) {
 		r.timed(times, 1e3, elapsed)
 	}
 	if r.sizes[0] != "" {
-		r.out.Lengths = Lengths{rootMeanSquare(doc, r.sizes[0]), rootMeanSquare(doc, r.sizes[1])}
+		r.out.Lengths = Lengths{Input: rootMeanSquare(doc, r.sizes[0]), Output: rootMeanSquare(doc, r.sizes[1])}
 	}
 	if r.also != nil {
 		r.also(r, doc)

@@ -34,10 +34,10 @@ var wholeRun = []string{"output_throughput", "request_throughput", "duration"}
 
 // formats are all layouts, objects and rows in the order they are tried: the first that fits takes the
 // document. A printed line is offered to every printed report.
-var formats []*format
+var formats = withPatterns(slices.Concat(objectFormats, printedFormats))
 
-func init() {
-	formats = append(objectFormats, printedFormats...)
+// withPatterns fills in which paths of the formats have "{stat}".
+func withPatterns(formats []*format) []*format {
 	for _, f := range formats {
 		for _, path := range slices.Sorted(maps.Keys(f.means)) {
 			if strings.Contains(path, "{stat}") {
@@ -45,6 +45,7 @@ func init() {
 			}
 		}
 	}
+	return formats
 }
 
 // has recognizes documents with all the paths.

@@ -95,7 +95,8 @@ func readIteration(r *report, doc *document) {
 			}
 		}
 	}
-	s := Step{int64(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], router.Undefined(), "", false}
+	s := Step{Iter: int64(numbers[0]), Rank: numbers[1], Requests: numbers[2], ContextTokens: numbers[3],
+		GeneratedTokens: numbers[4], TimeMS: router.Undefined()}
 	if !s.Rank.Defined() || s.Rank >= 1<<31 {
 		s.Rank = router.OptInt(doc.rank)
 	}

@@ -91,7 +91,8 @@ func readAIPerf(r *report, doc *document) {
 		r.put(doc.line, metricOf(failures.to, "", "", router.Number(sum)))
 	}
 	if doc.has("records") {
-		r.out.Lengths = Lengths{rootMeanSquare(doc, "records/"+r.sizes[0]), rootMeanSquare(doc, "records/"+r.sizes[1])}
+		r.out.Lengths = Lengths{Input: rootMeanSquare(doc, "records/"+r.sizes[0]),
+			Output: rootMeanSquare(doc, "records/"+r.sizes[1])}
 	}
 }
 
@@ -119,7 +120,8 @@ func readMoE(r *report, doc *document) {
 		r.fail(doc.line, input.Error{Expected: "at most " + quantity.Count(maxRanks, "rank"), Found: strconv.Itoa(len(slots))})
 	case total > 0:
 		r.out.Proof.Ranks, r.out.Proof.RankFloor = len(slots), router.Number(math.Ceil(float64(total/n)))*n/total
-		r.out.Proof.Layers = []LayerBalance{{0, router.Undefined(), slices.Max(slots) * n / total}}
+		r.out.Proof.Layers = []LayerBalance{{ExpertMaxOverMean: router.Undefined(),
+			RankMaxOverMean: slices.Max(slots) * n / total}}
 	}
 }
 
@@ -169,7 +171,7 @@ func readWorkload(r *report, doc *document) {
 	}
 	r.out.Proof.Layers = nil
 	for i := range max(len(experts), len(ranks)) {
-		layer := LayerBalance{i, router.Undefined(), router.Undefined()}
+		layer := LayerBalance{Layer: i, ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined()}
 		if haveExperts {
 			layer.ExpertMaxOverMean = experts[i]
 		}

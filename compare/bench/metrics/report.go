@@ -115,8 +115,8 @@ func (r *report) end() {
 	}
 	r.out.Format = r.name
 	if len(r.runs) == 0 {
-		r.out.Work = Work{r.count(requests.to, ""), r.count(inputTokens.to, meanInput.to),
-			r.count(outputTokens.to, meanOutput.to), r.count(failures.to, "")}
+		r.out.Work = Work{Requests: r.count(requests.to, ""), InputTokens: r.count(inputTokens.to, meanInput.to),
+			OutputTokens: r.count(outputTokens.to, meanOutput.to), Errors: r.count(failures.to, "")}
 	}
 	proof := &r.out.Proof
 	if v, _ := r.of(expertFloor.to); v.Defined() {

@@ -87,7 +87,8 @@ func (b BatchShape) Kind() string {
 
 // shape is that of a step; not ok where the log says nothing of it.
 func (s Step) shape() (b BatchShape, ok bool) {
-	b = BatchShape{s.Rank, s.Requests, s.ContextTokens, s.GeneratedTokens}
+	b = BatchShape{Rank: s.Rank, Requests: s.Requests, ContextTokens: s.ContextTokens,
+		GeneratedTokens: s.GeneratedTokens}
 	return b, b.Requests.Defined() || b.ContextTokens.Defined() || b.GeneratedTokens.Defined()
 }
 
@@ -173,9 +174,9 @@ func (m *Matcher) Match() Match {
 		if !ok {
 			continue
 		}
-		s := Stratum{shape, shape.Kind(), n.steps, p.steps, n.sum / router.Number(n.steps),
-			p.sum / router.Number(p.steps)}
-		r.Strata = append(r.Strata, s)
+		r.Strata = append(r.Strata, Stratum{BatchShape: shape, Kind: shape.Kind(), NormalSteps: n.steps,
+			PerfectSteps: p.steps, NormalMeanMS: n.sum / router.Number(n.steps),
+			PerfectMeanMS: p.sum / router.Number(p.steps)})
 	}
 	slices.SortFunc(r.Strata, func(x, y Stratum) int {
 		return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Requests, y.Requests),

@@ -15,6 +15,7 @@ import (
 type Rules struct {
 	Treatment string // its name
 	Line      string // pattern of the proof line, empty for none
+	Switch    string // the first variable that turns it on
 	Said      string // the switch in the command of the perfect arm, of an engine that prints nothing of it
 	Chance    bool   // the perfect arm routes at random
 	Within    bool   // ranks acknowledge their router

@@ -18,7 +18,7 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []Rank) {
 	switch {
 	case len(l.Lines) > 0:
 	case arm == gain.Perfect:
-		return all(Unproved, "no log line matches %s: check that the ranks see the switch, or give another %s", r.Line,
+		return all(Unproved, "no proof line of %s in any log: check that the ranks see it, or give another %s", r.Switch,
 			OtherFlags)
 	case !r.Printed:
 		return all(Unproved, "no proof line in either arm: give another %s", OtherFlags)
