@@ -409,7 +409,7 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	if err != nil || bytes.Contains(store, []byte("PLANTED-in-")) {
 		t.Errorf("the campaign file holds the value of a secret variable (%v)", err)
 	}
-	if help, _, _ := invoke(t.Context(), "bench", "--help"); !strings.Contains(help,
+	if help, _, _ := invoke(t.Context(), "help", "campaigns"); !strings.Contains(help,
 		"keeps the command line as typed") {
 		t.Error("help does not say what the campaign file keeps")
 	}

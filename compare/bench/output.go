@@ -62,7 +62,7 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
 
 // warnOfCounts says that there are none. The same words for every launch are shown once.
 func (a *Attempt) warnOfCounts(err error, path string) {
-	text := strings.ReplaceAll(err.Error(), path, filepath.Join("{out}", filepath.Base(path)))
+	text := strings.ReplaceAll(err.Error(), path, filepath.Join(outName, filepath.Base(path))+" of the launch")
 	a.Warnings = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text)
 }
 

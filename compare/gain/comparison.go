@@ -36,7 +36,7 @@ func (c *Campaign) compare(arm Arm, point float64) *comparison {
 	family := max(1, len(c.Points))
 	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect, family: family,
 		each: simultaneous(c.Confidence, family), out: map[*Measurement]bool{}}
-	one.all = one.unitsOf(c.Measurements)
+	one.all = one.units()
 	one.whole = one.completeUnits()
 	one.leaveOut()
 	one.t = one.test(one.kept, primary, one.each).Leaning(one.lean)
@@ -182,7 +182,7 @@ func (c *comparison) decide() Verdict {
 	}
 	v = verdictOf(c.gain, c.threshold(), c.builds(), c.equivalent(), c.leastUnits())
 	undone := func(check Check) bool { return check.Status == Warn && check.undoes() }
-	if !v.Open() && (slices.ContainsFunc(append(c.Checks, c.checks...), undone) ||
+	if !v.Open() && (slices.ContainsFunc(slices.Concat(c.Checks, c.checks), undone) ||
 		len(c.whole)-len(c.kept) > len(c.whole)/4) {
 		return Inconclusive
 	}

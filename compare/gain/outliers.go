@@ -104,6 +104,9 @@ func (c *comparison) leaveOut() {
 	if len(kept) >= c.leastUnits() {
 		c.kept = kept
 	}
+	if len(c.kept) == 0 {
+		return
+	}
 	c.lean = c.skew() + c.hidden(far, limit)/float64(len(c.kept))
 }
 
@@ -138,9 +141,6 @@ func (c *comparison) skew() float64 {
 		for _, log := range group {
 			residuals = append(residuals, log-mean(group))
 		}
-	}
-	if len(residuals) == 0 {
-		return 0
 	}
 	return -stats.Median(residuals)
 }

@@ -59,8 +59,8 @@ type Result struct {
 	Pairs   []Pair  `json:"pairs"`
 	Gain    Gain    `json:"gain"`
 	Verdict Verdict `json:"verdict"`
-	// Outliers are the launches far from the others of their arm, by position; where there
-	// are any, the interval of the gain is the wider one of the package comment.
+	// Outliers are the launches far from the others of their arm, by position: their pairs are left out
+	// where enough remain. Of launches that hold all arms they are named only.
 	Outliers []Outlier `json:"outliers,omitempty"`
 	// PairsNeeded is how many pairs in all would decide an inconclusive campaign. Of
 	// several points it is of the point that needs most: undefined where one is

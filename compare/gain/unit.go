@@ -41,12 +41,12 @@ type block struct {
 	complete bool
 }
 
-// unitsOf are the units of two arms among sorted measurements.
+// units are the units of both arms among the sorted measurements.
 //
 //	two launches {Unit 0, normal, 100}, {Unit 0, perfect, 110} → one unit of gain ln 1.1
-func (c *comparison) unitsOf(all []Measurement) (units []unit) {
-	for i := range all {
-		m := &all[i]
+func (c *comparison) units() (units []unit) {
+	for i := range c.Measurements {
+		m := &c.Measurements[i]
 		if m.Point != c.point || m.Arm != Normal && m.Arm != c.arm {
 			continue
 		}
