@@ -166,7 +166,7 @@ func (a *Answer) onward(c *campaign) {
 		a.next("builds", "load", loadToFill, "arms", fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
 	case c.Verdict == gain.Significant:
 		a.next("trace")
-		a.next("plan")
+		a.next("plan", "ranks", "")
 	default:
 		a.next("loads", "load", loadToFill)
 	}
@@ -204,7 +204,7 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 	}
 	a.reason(mostLoss(traces))
 	a.Next = nil
-	a.next("plan")
+	a.next("plan", "ranks", len(traces.Ranks))
 	return a.few()
 }
 

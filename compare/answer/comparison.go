@@ -41,7 +41,7 @@ func OfComparison(c *diff.Comparison) Answer {
 		switch {
 		case len(a.Next) > 0:
 		case a.Verdict == Verdict(gain.Significant):
-			a.next("plan")
+			a.next("plan", "ranks", len(c.Ranks))
 		default:
 			a.next("measure")
 		}

@@ -35,21 +35,24 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	a.beyond(r)
 	given = cmp.Or(given, givenOf(r))
 	args := []any{"ranks", best.Ranks, "copies", best.Redundant, "given", given}
+	decided := best.Judged.Defined() && best.Verdict != place.NoVerdict
+	if !decided { // before anything is put to use
+		a.next("judge", args...)
+	}
 	for i, f := range files {
 		copies := ""
 		if best.Redundant > 0 {
 			copies = fmt.Sprint(best.Redundant)
 		}
 		a.next(f.Engine, "file", launch.Quote([]string{f.File}), "copies", copies)
-		a.Reasons = slices.Insert(a.Reasons, i, a.Next[i].Text)
+		a.Reasons = slices.Insert(a.Reasons, i, a.Next[len(a.Next)-1].Text)
 	}
 	switch {
-	case !best.Judged.Defined(), best.Verdict == place.NoVerdict:
-		a.next("judge", args...)
+	case !decided:
 	case best.Verdict == place.Trial && len(files) == 0:
 		a.next("write", args...)
 	case best.Verdict == place.Trial:
-		a.next("gain_placed")
+		a.next("gain_placed", "arm", "{arm}")
 	case len(files) == 0:
 		a.next("keep", args...)
 	}

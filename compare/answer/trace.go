@@ -59,7 +59,10 @@ func (a *Answer) undecided(t *trace.Trace, why router.Warning, given string) {
 		a.next("names", "given", given)
 		return
 	}
-	if len(a.Next) == 0 {
+	switch {
+	case why.Code == "missing_ranks":
+		a.next("all")
+	case len(a.Next) == 0:
 		a.next("ranks")
 	}
 }

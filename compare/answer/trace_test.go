@@ -63,9 +63,9 @@ func TestWaitingReasons(t *testing.T) {
 		}
 	}
 	for want, w := range map[string]wait.Waiting{
-		"Late launches on rank 2 stall the others 10.0 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
+		"Late launches on rank 2 stall the others 7.00 ms per step; even ranks would gain about 5.0 %.": {WaitNS: 1e7,
 			Cause: cause(wait.LateHosts, 8e6, ""), Ranks: []wait.Arrival{{Rank: 2, WaitNS: 7e6, Cause: cause(wait.LateHosts, 6e6, "")}}},
-		"Late launches stall the ranks in turn 10.0 ms per step": {WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
+		"Late launches stall the ranks in turn 8.00 ms per step": {WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
 			Ranks: []wait.Arrival{{Rank: 2, WaitNS: 4e6, Cause: cause(wait.LateHosts, 4e6, "")}}},
 		"Late launches in 2 of 4 steps stall the other ranks up to 30.0 ms;": {Steps: 4, WaitNS: 1e7, Cause: cause(wait.LateHosts, 8e6, ""),
 			Ranks: []wait.Arrival{{Rank: 2}}, Late: []wait.LateStep{{Step: 1, Rank: 0, WaitNS: 3e7}, {Step: 3, Rank: 1, WaitNS: 2e7}}},
@@ -101,7 +101,7 @@ func TestTracesLeadOn(t *testing.T) {
 	check(t, "both arms", OfTrace(warned(router.Warn("other_arms", "", "arm", "normal", "others", "perfect")), "a.sqlite"),
 		Uneven, "", "", "moebalance compare a.sqlite; ")
 	a := OfTrace(warned(router.Warn("missing_ranks", "", "given", 2, "world", 8)), "x")
-	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "give the other ranks' files", "moebalance profile")
+	check(t, "ranks", a, NoAnswer, "only 2 of the run's 8 ranks", "give the other ranks' files", "moebalance trace FILES_OF_ALL_RANKS")
 	if a.Caveats[0].Severity != Doubt {
 		t.Errorf("%+v", a.Caveats)
 	}

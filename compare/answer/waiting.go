@@ -25,9 +25,9 @@ func (a *Answer) late(t *trace.Trace) {
 			rank, whom = router.NoID, "the other ranks"
 		}
 	} else if r := w.Ranks[0]; 2*r.WaitNS > w.WaitNS && r.Name == wait.LateHosts {
-		rank = router.OptInt(r.Rank)
+		rank, ns = router.OptInt(r.Rank), r.WaitNS
 	} else {
-		whom = "the ranks in turn"
+		whom, ns = "the ranks in turn", min(w.Cause.NS, w.WaitNS)
 	}
 	args := []any{"when", when, "whom", whom, "most", most, "ns", ns, "step", step, "gain", wouldGain(t, "gain")}
 	if rank.Defined() {

@@ -61,7 +61,11 @@ func ReadCampaign(path string) (Campaign, error) {
 		return Campaign{}, &input.Error{File: path, Expected: "a campaign folder or the JSON result of bench",
 			Found: "a result of another verb"}
 	default:
-		return *item.Campaign, nil
+		c := *item.Campaign
+		if c.Campaign.Left == 0 { // the recorded folder is another machine's
+			c.Campaign.Folder = path
+		}
+		return c, nil
 	}
 }
 

@@ -20,6 +20,16 @@ var catalog = map[string]entry{
 	"missing_ranks": {Note, "{given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
 		"give the other ranks' files, too", "only {given} of the run's {world} ranks were given"},
 
+	"graph_coverage": {Note, "{recorded:n} of {launches:CUDA graph launch} recorded", ""},
+	"partial_export": {Warn, "the export holds a part of its report ({filter}): export the whole report", "partial export"},
+	"ignored": {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for",
+		"kernels left out"},
+	"ended_early.steps": {Note, "{without:n} of {steps:step} hold no kernel: the capture of kernels ended early",
+		"capture ended early"},
+	"ended_early.ranges": {Note, "{after:n} of {ranges:range} begin after the last kernel ({time_ns:ns}): the capture of " +
+		"kernels ended early", "capture ended early"},
+	"no_kernels": {Note, "{processes:process} of the export ran no kernel", ""},
+
 	// Ranks that do not fit together.
 	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]",
 		"the captures are of different runs"},
@@ -47,6 +57,17 @@ var catalog = map[string]entry{
 		"ranks of several groups were given"},
 	"unseen_rank": {Doubt, "collectives behind the experts last {ratio:.1} times as long in some layers as in others, on every " +
 		"rank: a rank that was not given arrives last", "a rank seems to be missing"},
+	"selected_steps": {Note, "only steps {first} to {last} count, as --steps asks for; the captures have {least} to {most}",
+		"steps chosen"},
+	"inferred_beside": {Note, "ranges name the steps; layers beside them are inferred: kernels repeat as {steps} steps of " +
+		"{layers} MoE layers", "layers inferred"},
+	"inferred_steps": {Note, "ranges name the layers; {steps:step} are inferred from their repetition", "steps inferred"},
+	"uncommon_steps": {Note, "{rank:#rank}: {steps:step}, of which all ranks have {common}; the others are excluded",
+		"steps of some ranks excluded"},
+	"other_layers": {Note, "ranks {rank} and {other} hold different layers, as pipeline stages do: each layer is judged over " +
+		"its own ranks", "ranks hold different layers"},
+	"no_layers":      {Note, "layers are unknown: all expert time of a step is judged together", "layers unknown"},
+	"expert_numbers": {Warn, "ranges number experts {first} to {last}, more than any model has", ""},
 	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name steps of {others} too",
 		"steps of other arms excluded"},
 	"switched":      {Note, "{steps:#step} excluded: first after a router switch", "first step after a switch excluded"},
@@ -81,6 +102,10 @@ var catalog = map[string]entry{
 		"of the other arm or of another run", ""},
 	"load_without_time": {Note, "the recorded load is uneven and the expert time is even (in layer {layer})", ""},
 	"counts_layers":     {Warn, "the recorded counts and the trace share no layer with expert time", ""},
+	"counts_order": {Note, "the counts name layers {first} to {last}, the trace numbers MoE layers 0 to {most}: taken in this " +
+		"order", ""},
+	"counts_ranks": {Warn, "the counts are of {ranks:rank}, the run had {world}: they are not used", ""},
+	"no_load":      {Note, "{missing:n} of {pairs:n} pairs of rank and layer have time and no recorded load", ""},
 	"counts_assumed_ranks": {Note, "the ranks of the counts are not recorded; assumed: the {ranks} ranks of the trace, " +
 		"contiguous experts", ""},
 
@@ -104,7 +129,12 @@ var catalog = map[string]entry{
 		"at {left} (vLLM issue 57883)", ""},
 	"eplb_not_running.stuck": {Warn, "EPLB is not running[ for model {model}]: the last {lines} lines are all of step {step} " +
 		"(vLLM issue 57883)", ""},
-	"repeated_experts": {Warn, "{repeated:n} of {choices:n} choices name an expert twice, which no router does", ""},
+	"empty_steps":        {Note, "{empty:n} of {steps:step} excluded: no slot in them", ""},
+	"padded_tokens":      {Note, "{choices:choice} of padding excluded: they name no expert", ""},
+	"missing_iterations": {Note, "{recorded:n} of the {all:n} iterations from {first} to {last} are recorded", ""},
+	"ranks_disagree":     {Warn, "ranks that should hold the same tokens counted other slots in {cases:case} ({file})", ""},
+	"no_placement":       {Warn, "the recorded placement is not used: {error}", "recorded placement not used"},
+	"repeated_experts":   {Warn, "{repeated:n} of {choices:n} choices name an expert twice, which no router does", ""},
 	"alike_kept": {Warn, "{alike:n} of {choices:choice} name the same experts {run} times or more in a row, as in warm-up: " +
 		"too many to leave out, so all are counted", "warm-up counted"},
 	"alike_tokens": {Note, "{excluded:n} of {choices:choice} excluded: the same experts {run} times or more in a row, as in " +
@@ -128,6 +158,12 @@ var catalog = map[string]entry{
 	"one_window": {Note, "one window is too few to learn from: give more windows", "one window of traffic"},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
 		"every plan: judge on other traffic", "judged traffic resembles learned"},
+	"two_phases": {Note, "prefill and decode are learned together; a placement for one of them is learned from its own counts",
+		"prefill and decode together"},
+	"placements_differ": {Warn, "the windows ran under different placements: the last one is the baseline",
+		"placements differ"},
+	"global": {Note, "the experts have no groups that {nodes:node} share out evenly, so EPLB balances over all ranks at once",
+		""},
 	"raises_load": {Warn, "the plan raises the busiest rank's load by {change:%}: max/mean {judged:.3}, before " +
 		"{baseline:.3}", "load rises in some windows"},
 	"costs_time": {Warn, "the plan evens the load and raises the predicted {of} by {change:%}",
