@@ -79,7 +79,8 @@ type parser struct {
 	custom  *report   // of the rules
 	reports []*report // one for each of formats
 	records int
-	open    int // the line the output ends in, 0 when its last line is whole
+	log     string // which option of the engine adds times to such a log, empty for no log of an engine
+	open    int    // the line the output ends in, 0 when its last line is whole
 }
 
 func newParser(custom []Custom) *parser {
@@ -98,6 +99,11 @@ func (p *parser) offer(doc *document) {
 		return
 	}
 	p.records++
+	for _, engine := range engineLogs {
+		if p.log == "" && strings.Contains(doc.raw, engine.sign) {
+			p.log = engine.option
+		}
+	}
 	for _, c := range p.rules {
 		c.read(doc, p.custom)
 	}
@@ -114,6 +120,12 @@ func (p *parser) offer(doc *document) {
 			return
 		}
 	}
+}
+
+// engineLogs are the signs of engines' logs, and what makes them say how long steps take.
+var engineLogs = []struct{ sign, option string }{
+	{"[TRT-LLM]", "a log of TensorRT-LLM: print_iter_log: true in its --config adds a line for each iteration"},
+	{"server_args=ServerArgs(", "a log of SGLang: --decode-log-interval 1 adds a line for each decode step"},
 }
 
 // usable ends the formats that recognized themselves and returns them: one report
@@ -222,6 +234,8 @@ func (p *parser) nothing(cut error) error {
 		Try: "name a number with --metric 'NAME:UNIT:higher=REGEX' (or :lower, or =$.json.path); 'moebalance counts' reads " +
 			"expert counts"}
 	switch {
+	case p.log != "":
+		e.Try = p.log + "; or " + e.Try
 	case errors.As(cut, new(*input.Error)):
 		at := *cut.(*input.Error)
 		at.Try = e.Try
