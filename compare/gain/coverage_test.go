@@ -144,7 +144,8 @@ func slowLaunches(t *testing.T, k kind, trials int, sizes []int) {
 		switch {
 		case at.covers < 0.935-slack(0.935, trials):
 			t.Errorf("covers too seldom: %s", text)
-		case max(at.verdicts[Significant], at.verdicts[NotSignificant]) > 0.025+slack(0.025, trials):
+		case !k.slow && max(at.verdicts[Significant], at.verdicts[NotSignificant]) > 0.025+slack(0.025, trials),
+			at.verdicts[Significant]+at.verdicts[NotSignificant] > 0.05+slack(0.05, trials):
 			t.Errorf("decided on the threshold: %s", text)
 		case !k.slow && at.launches > 0.03+slack(0.03, trials):
 			t.Errorf("without slow launches: %s", text)
