@@ -214,18 +214,25 @@ func (a *Answer) failed(c *campaign) {
 		failed = []string{caveat.Say("bench.failed")}
 	}
 	a.refuse(Verdict(c.Verdict), "bench.refused", failed)
-	hook := c.run.Treatment != "" && c.run.Treatment != "trtllm"
-	switch {
-	case c.Verdict == gain.Invalid && c.Balance != gain.Measured && !c.builds() && !hook:
-		a.next("prove_trt") // which the hook does not serve
-	case c.Verdict == gain.Invalid && c.Balance != gain.Measured && !c.builds() && c.run.Treatment != "hook":
-		a.again("prove", &campaign{c.Result, gain.Run{Treatment: "hook", Server: c.run.Server}}, router.Number(max(6, c.Gain.N)))
+	unproved := c.Verdict == gain.Invalid && c.Balance != gain.Measured && !c.builds()
+	switch treatment := c.run.Treatment; {
+	case unproved && treatment == "": // reports
+		a.next("trust", "given", "NORMAL PERFECT")
+		a.next("prove_trt", "n", least(c))
+	case unproved && treatment == "trtllm": // which the hook does not serve
+		a.next("prove_trt", "n", least(c))
+		a.next("both_arms")
+	case unproved && treatment != "hook":
+		a.again("prove", &campaign{c.Result, gain.Run{Treatment: "hook", Server: c.run.Server}}, router.Number(least(c)))
 	case c.run.Folder != "":
 		a.next("checks", "folder", c.folder())
 	default:
 		a.next("measure")
 	}
 }
+
+// least is the number of pairs of a campaign that is run anew: as many as before, and enough for a verdict.
+func least(c *campaign) int { return max(gain.MinPairs(gain.DefaultConfidence), c.Gain.N) }
 
 // outliers says which launches leave a campaign open, and what to do.
 func (a *Answer) outliers(c *campaign, place string) {

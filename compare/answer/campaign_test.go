@@ -103,7 +103,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		"slow":         {far(gain.Outlier{Launch: 7, Change: -0.3}, gain.Outlier{Launch: 8, Change: -0.2}), hook, "launches 7 and 8 were slow; the gain is between", "Look for", ""},
 		"mixed":        {far(gain.Outlier{Launch: 3, Change: 0.4}, gain.Outlier{Launch: 5, Change: -0.4}), hook, "launches 3 and 5 were far off", "Look for", ""},
 		"many":         {far(make([]gain.Outlier, 4)...), hook, "4 launches were far off", "", ""},
-		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --counts COUNTS -- YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
+		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {
 		a := OfCampaign(k.result, k.run)
