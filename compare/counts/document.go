@@ -289,7 +289,10 @@ func (v value) word() (text string) {
 func (d *document) has(keys ...string) bool { return d.keys.has(keys...) }
 
 // isText reports a file that is neither JSON nor binary.
-func (d *document) isText() bool { return d.text != nil && d.first == nil }
+// isText reports a text that is no JSON; a text has no byte of zero.
+func (d *document) isText() bool {
+	return d.text != nil && d.first == nil && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0
+}
 
 func (d *document) isArray() bool { return len(d.first) > 0 && d.first[0].isList() }
 

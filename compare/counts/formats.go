@@ -176,6 +176,9 @@ var errPlacement = errors.New(
 // hookProof is what 'moebalance hook' writes beside the counts, or without any.
 var hookProof = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`)
 
+// logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
+var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
+
 // others are documents that hold no counts that can be judged, and what to do with them.
 var others = []struct {
 	match func(*document) bool
@@ -200,6 +203,10 @@ var others = []struct {
 	{func(d *document) bool { return bytes.HasPrefix(d.text, []byte("\x1f\x8b")) },
 		"this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' reads: decompress counts " +
 			"first"},
+	{func(d *document) bool { return d.has("completed", "duration") || d.has("performance", "engine") },
+		"this is the report of a benchmark, not counts: 'moebalance compare' reads it"},
+	{func(d *document) bool { return d.isText() && logPrefix.Match(d.text) },
+		"no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines"},
 	{func(d *document) bool { return d.has("benchmark", "results") },
 		"this is a bench_moe result, which holds no counts per expert"},
 }

@@ -140,19 +140,9 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 	case len(counts.Files(path)) > 0:
 		return []Input{{Counts, armOf(path), []string{path}}}, nil
 	}
-	var inputs []Input
-	for _, arm := range gain.Arms {
-		found, _ := filepath.Glob(filepath.Join(path, "*"+string(arm)+"*"))
-		for _, folder := range found {
-			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-				continue
-			}
-			held, err := classify(folder, skipped)
-			if err != nil {
-				return nil, err
-			}
-			inputs = append(inputs, held...)
-		}
+	inputs, err := armFolders(path, skipped)
+	if err != nil {
+		return nil, err
 	}
 	if len(inputs) == 0 && len(files) == 0 {
 		return nil, fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
@@ -164,6 +154,28 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 				return nil, err
 			}
 			inputs = append(inputs, Input{kind, armOf(file), []string{file}})
+		}
+	}
+	return inputs, nil
+}
+
+// armFolders is what the folders in a folder hold that are named after one arm: run/1-normal, run/1-perfect.
+func armFolders(path string, skipped Skipped) (inputs []Input, err error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, arm := range gain.Arms {
+		for _, e := range entries {
+			folder := filepath.Join(path, e.Name())
+			if info, err := os.Stat(folder); armOf(e.Name()) != arm || err != nil || !info.IsDir() {
+				continue
+			}
+			held, err := classify(folder, skipped)
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, held...)
 		}
 	}
 	return inputs, nil
