@@ -17,8 +17,8 @@ func Flagged(maxOverMean, floor, nullP95 Number, threshold float64) bool {
 //
 //	maxOverMean > max(1, floor)·(1 + threshold)
 //
-// Exactly at the threshold is not above it. An undefined floor (of a time
-// in fewer than three steps) is the ideal 1; an undefined maxOverMean is never above.
+// Exactly at the threshold is not above it. An undefined floor, as of times, is the
+// ideal 1; an undefined maxOverMean is never above.
 func Above(maxOverMean, floor Number, threshold float64) bool {
 	best := Number(1)
 	if floor.Defined() {
