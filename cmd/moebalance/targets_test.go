@@ -391,7 +391,7 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 	}
 	for _, line := range []string{"models --format json -o models.json", "trace runs/a.sqlite --summary a.summary", "counts counts --format json -o counts.json",
 		"bench --resume campaign --format json -o bench.json",
-		"place counts --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json",
+		"place counts --force --write-trtllm ours.yaml --write-sglang ours.json --write-vllm ours.v.json",
 		"report campaign -o page.html --png figures --svg figures", "hook -o hooks"} {
 		for range 2 {
 			if _, stderr, code := invoke(t.Context(), strings.Fields(line)...); code != exitDone {
@@ -399,4 +399,5 @@ func TestResultsReplaceOnlyResults(t *testing.T) {
 			}
 		}
 	}
+	checkRefused(t, "place", "counts", "--write-sglang", "ours.json") // nothing in it tells who wrote it
 }

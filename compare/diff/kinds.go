@@ -18,7 +18,7 @@ import (
 // itself. Where ranges name the tokens of steps, only steps with equally many are
 // compared.
 type KindChange struct {
-	Steps          string `json:"steps"` // such as "prefill-like steps": by ranges, else by number
+	Steps          string `json:"steps"` // such as "prefill steps of 8192 tokens": by ranges, else by time
 	NormalSteps    []int  `json:"normal_steps"`
 	PerfectSteps   []int  `json:"perfect_steps"`
 	SlowestExperts Change `json:"experts_slowest"`
@@ -225,7 +225,7 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison 
 			return compare(normal, perfect, builds)
 		}
 		c := compare(restrictTo(normal, steps[0]), restrictTo(perfect, steps[1]), builds)
-		name := kindName(pair, pairs, c.Step.NormalNS)
+		name := kindName(pair, steps[0], pairs, c.Step.NormalNS)
 		if i == 0 {
 			first = c
 		} else if first.Comparable && !c.Comparable {
@@ -254,8 +254,16 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison 
 	return first
 }
 
-// kindName is that of two kinds of steps alike, with their time where others are called the same.
-func kindName(pair [2]*stepKind, pairs [][2]*stepKind, ns router.Number) string {
+// kindName names two kinds of steps alike by the tokens that ranges name: "decode steps of 57 to 64 tokens".
+// Without these it is "decode-like steps", with their GPU time where other kinds are called the same.
+func kindName(pair [2]*stepKind, steps []int, pairs [][2]*stepKind, ns router.Number) string {
+	var batches []ranges.Batch
+	for _, s := range steps {
+		batches = append(batches, pair[0].batches[s])
+	}
+	if word, size, ok := strings.Cut(ranges.BatchesName(batches), ", "); ok {
+		return word + " steps of " + size
+	}
 	name := cmp.Or(pair[0].like(), pair[1].like())
 	if same := slices.ContainsFunc(pairs, func(o [2]*stepKind) bool {
 		return o != pair && cmp.Or(o[0].like(), o[1].like()) == name

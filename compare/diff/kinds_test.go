@@ -42,8 +42,8 @@ func TestKindsAreMatched(t *testing.T) {
 		t.Fatalf("have %+v", c.Kinds)
 	}
 	for i, want := range []string{
-		"prefill-like steps [0] [2] 400 380", // not 370: the normal arm has no second one
-		"decode-like steps [3] [0] 20 30",
+		"prefill steps of 8192 tokens [0] [2] 400 380", // not 370: the normal arm has no second one
+		"decode steps of 32 tokens [3] [0] 20 30",
 	} {
 		k := c.Kinds[i]
 		if have := fmt.Sprint(k.Steps, " ", k.NormalSteps, " ", k.PerfectSteps, " ", k.SlowestExperts.NormalNS, " ",
