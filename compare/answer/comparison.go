@@ -73,7 +73,8 @@ func (a *Answer) otherSides(c *diff.Comparison) {
 	case len(c.Ranks) == 0:
 		a.next("whole")
 	case c.Builds.Named():
-		a.next("builds", "load", loadToFill, "arms", launch.Quote([]string{"--arm", string(c.Builds[0]), "--arm", string(c.Builds[1])}))
+		a.next("builds", "load", loadToFill, "arms",
+			launch.Quote([]string{"--arm", string(c.Builds[0]), "--arm", string(c.Builds[1])}))
 	default:
 		a.next("both_arms")
 		if c.Normal.Arm == string(gain.Normal) && len(c.Refusals) == 1 && c.Refusals[0].Key() == "refused.arm" {
@@ -142,7 +143,8 @@ func (a *Answer) builds(c *diff.Comparison) {
 		}
 		a.because("why.phase", "phase", phase, "ns", ns)
 	}
-	a.next("builds", "load", loadToFill, "arms", launch.Quote([]string{"--arm", string(names[0]), "--arm", string(names[1])}))
+	a.next("builds", "load", loadToFill, "arms",
+		launch.Quote([]string{"--arm", string(names[0]), "--arm", string(names[1])}))
 }
 
 func (a *Answer) predicted(c *diff.Comparison) {
@@ -270,7 +272,8 @@ func mostLoss(c *diff.Comparison) string {
 }
 
 // shown is the line of a measured gain: undecided where its interval contains the threshold, unshown where
-// it contains 0; a gain below the threshold says so. place and caution say where it was measured and what to know first.
+// it contains 0; a gain below the threshold says so. place and caution say where it was measured and what
+// to know first.
 func (a *Answer) shown(v Verdict, what string, g gain.Gain, threshold float64, place, caution string) {
 	key, below := "bench.gain", 0.0
 	if v == Verdict(gain.NotSignificant) && g.High > 0 {

@@ -19,8 +19,9 @@ type ArmSpec struct {
 	Flags []string          `json:"flags,omitempty"` // appended to the command, or to that of the server
 }
 
-// ParseArm reads NAME=SPEC: a router such as target:1.2, the switch of an engine (peer:sglang), or variables NAME=VALUE and then flags, as a
-// shell splits them. NAME alone is an arm that {arm} in the command sets apart.
+// ParseArm reads NAME=SPEC: a router such as target:1.2, the switch of an engine (peer:sglang), or
+// variables NAME=VALUE and then flags, as a shell splits them. NAME alone is an arm that {arm} in the
+// command sets apart.
 func ParseArm(s string) (ArmSpec, error) {
 	name, list, _ := strings.Cut(s, "=")
 	a := ArmSpec{Name: gain.Arm(strings.TrimSpace(name))}
