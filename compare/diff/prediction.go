@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/stats"
@@ -22,8 +23,9 @@ import (
 // are faster or slower in what balance does not change, its times are scaled by as much.
 type Prediction struct {
 	Gain router.Number `json:"gain"` // a fraction
-	// Low and High are the interval at Confidence over steps of one launch of each arm, and the
-	// law's error: it does not include launch-to-launch variation.
+	// Low and High are the interval at Confidence over steps of one launch of each arm, with the
+	// law's error, widened by how gains of launches differ (gain.LaunchSD), which one launch does
+	// not show.
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence float64       `json:"confidence"`
@@ -70,24 +72,35 @@ func (p arms) prediction(c *Comparison) Prediction {
 		c.refuse("experts", "share", less, "other", names[1])
 		return r
 	}
-	gain, even := p.normal.replay.WithExperts(p.perfect.replay), p.normal.replay.WhatIf[0]
-	if !gain.Gain.Defined() || !p.perfect.replay.WhatIf[0].Gain.Defined() {
+	change, even := p.normal.replay.WithExperts(p.perfect.replay), p.normal.replay.WhatIf[0]
+	if !change.Gain.Defined() || !p.perfect.replay.WhatIf[0].Gain.Defined() {
 		return r
 	}
 	saved := func(w trace.WhatIf) stats.Interval {
 		return stats.Interval{Estimate: w.SavedNS.Float64(), Low: (w.Low * w.StepNS).Float64(),
 			High: (w.High * w.StepNS).Float64(), Confidence: r.Confidence}
 	}
-	r.saved, r.parts[0] = saved(gain), saved(even)
+	r.saved, r.parts[0] = ofLaunches(saved(change), change.StepNS), saved(even)
 	rest := r.saved.Estimate - r.parts[0].Estimate
 	r.parts[1] = stats.Interval{Estimate: rest, Low: math.NaN(), High: math.NaN()}
 	r.SavedNS, r.LossNS, r.ExpertsNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate),
 		router.Number(rest)
-	r.over(gain.StepNS, Profiled)
-	if w, due := gain.WarnLate(); due {
+	r.over(change.StepNS, Profiled)
+	if w, due := change.WarnLate(); due {
 		c.Warnings = append(c.Warnings, w)
 	}
 	return r
+}
+
+// ofLaunches widens the interval of the time saved by launches of which each has a gain of its own:
+//
+//	half-width = √(half-width over steps² + (z · LaunchSD · recorded step)²)
+func ofLaunches(saved stats.Interval, left router.Number) stats.Interval {
+	z := distuv.UnitNormal.Quantile((1 + saved.Confidence) / 2)
+	launches := z * gain.LaunchSD * (saved.Estimate + left.Float64())
+	saved.Low = saved.Estimate - math.Hypot(saved.Estimate-saved.Low, launches)
+	saved.High = saved.Estimate + math.Hypot(saved.High-saved.Estimate, launches)
+	return saved
 }
 
 // mostLess is the share of expert time that balance may save on as many tokens. In 20 real pairs even

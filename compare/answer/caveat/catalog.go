@@ -243,10 +243,10 @@ var catalog = map[string]entry{
 		"steps without a match excluded"},
 	"warm_up_differs": {Note, "the arms exclude different numbers of warm-up steps, so their GPU time per step is not " +
 		"compared: record more steps", ""},
-	"one_launch": {Note, "one launch of each arm ({steps} and {others:step}): the spread over steps does not cover the " +
-		"variation between launches; only a campaign (bench) gives a verdict", "one launch"},
-	"one_launch.both": {Note, "both arms in one launch ({steps} and {others:step}): the spread over steps does not cover " +
-		"the variation between launches; run several (bench --treatment hook)", "one launch"},
+	"one_launch": {Note, "one launch of each arm ({steps} and {others:step}): how much launches differ is assumed, not " +
+		"measured; only a campaign (bench) gives a verdict", "one launch"},
+	"one_launch.both": {Note, "both arms in one launch ({steps} and {others:step}): how much launches differ is assumed, " +
+		"not measured; run several (bench --treatment hook)", "one launch"},
 	"campaign_refused":   {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
 	"campaign_step_time": {Note, "the campaign gives no step time: it has several loads, kinds of steps or no complete pair", ""},
 	"campaign_step_time.metric": {Note, "the campaign gives no step time: its metric is {name} in {unit}; for tokens per " +
