@@ -226,8 +226,9 @@ func counted(t *trace.Trace) string {
 	if kind == nil || len(others) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %s (%s)", len(t.Times(nil).StepsOf(imbalance.Counts)),
-		quantity.Count(len(t.Times(nil).Steps), "step"), kind.Name)
+	times := t.Times(nil)
+	return fmt.Sprintf("%d of %s (%s)", len(times.StepsOf(imbalance.Counts)), quantity.Count(len(times.Steps), "step"),
+		kind.Name)
 }
 
 // kinds is a reason on the steps that the answer is of, and how uneven others are; none where all

@@ -9,7 +9,7 @@ import (
 )
 
 // backward are the kernels of a backward pass.
-var backward = regexp.MustCompile(`(?i)_?bwd_|backward|FlashAttnBwd`)
+var backward = []string{"bwd_", "backward", "flashattnbwd"}
 
 // mixers are in the names of kernels that mix tokens, and that no rule knows: of state
 // space models and of linear and sparse attention.
@@ -61,7 +61,7 @@ func (c Class) Launch(name string) steps.Launch {
 func (c Class) anchor(name, lower string) steps.Anchor {
 	within := func(word string) bool { return strings.Contains(lower, word) }
 	switch {
-	case backward.MatchString(name):
+	case slices.ContainsFunc(backward, within):
 		return steps.Backward
 	case c.GEMM || c.FusedExperts():
 		return steps.ExpertGEMM

@@ -52,7 +52,12 @@ func (r *reduction) oneModel() error {
 // gateExperts are the numbers of experts that the rank's gates are compiled for, ascending:
 // several where one model drafts for another, none where no name tells.
 func (p *rankEvents) gateExperts() (numbers []int) {
+	read := make([]bool, len(p.of.Names))
 	for g := range p.groups() {
+		if read[g.name] {
+			continue
+		}
+		read[g.name] = true
 		if experts, ok := kernel.GateExperts(p.of.Names[g.name]); ok {
 			numbers = append(numbers, experts)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/steps"
 	"github.com/moebalance/moebalance/router"
 )
@@ -24,7 +25,8 @@ const leastDense = 0.01
 func (e *exportSummary) dense() []bool {
 	dense := make([]bool, len(e.Names))
 	for i, name := range e.Names {
-		dense[i] = e.classes[i].Launch(name).Anchor == steps.Dense
+		c := e.classes[i]
+		dense[i] = c.Phase == kernel.PhaseOther && c.Launch(name).Anchor == steps.Dense
 	}
 	return dense
 }
