@@ -28,7 +28,7 @@ func TestPlacementsLeadOn(t *testing.T) {
 		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running --arm placed")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow), "With 2 copies the busiest rank's load does "+
 		"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
-	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict), "Not enough evidence: no counts are left",
+	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict), "Not enough evidence: no other counts to judge",
 		"", "moebalance place --ep 4 --redundant 0 --judge OTHER_COUNTS x.json")
 }
 

@@ -197,7 +197,7 @@ func entryOf(o logits.Outcome) generatedEntry {
 	return e
 }
 
-// totals are those of several entries.
+// totals add up several entries.
 type totals struct {
 	new, replaced int
 	bytes         int64

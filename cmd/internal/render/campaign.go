@@ -89,7 +89,7 @@ func unitTables(r gain.Result, normal, perfect string) []table.Table {
 	if r.Share != nil { // of several arms, told apart by the one beside normal
 		columns += ", arm"
 	}
-	if name == "pairs" { // else the orders are those of the blocks
+	if name == "pairs" { // else each block has an order
 		columns += ", order"
 	}
 	units := table.Of(name, title, r.Pairs, fmt.Sprintf("%s, normal:real=%s, perfect:real=%s, gain:percent, status, note",

@@ -173,7 +173,7 @@ var catalog = map[string]entry{
 	"more_than_balance": {Warn, "the predicted gain of {gain:+%} is more than the campaign measured for balanced routing " +
 		"({measured:+%}, at most {high:+%})", "more gain than balance has"},
 	"late_hosts":           {Warn, "ranks wait mostly for late launches, so less time may be saved than predicted", "late launches"},
-	"placement.no_windows": {Note, "no counts are left to judge on", ""},
+	"placement.no_windows": {Note, "no other counts to judge the placement on", ""},
 	"placement.repeats":    {Note, "the learned counts recur in {repeats} of {windows:judged window}", ""},
 	"placement.chance":     {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile {null:.3})", ""},
 	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold {threshold:0%})",

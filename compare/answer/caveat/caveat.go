@@ -40,7 +40,7 @@ type entry struct {
 }
 
 // Group is what warnings that make one caveat have in common: their key, and lists of
-// numbers, as those of the steps of one arm.
+// numbers, such as the steps of one arm.
 func Group(w router.Warning) string {
 	lists := router.Args{}
 	for name, v := range w.Args {
