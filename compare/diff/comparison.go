@@ -30,7 +30,7 @@ type Comparison struct {
 
 	Normal  Side  `json:"normal"`
 	Perfect Side  `json:"perfect"`
-	Ranks   []int `json:"ranks"`  // those of both sides
+	Ranks   []int `json:"ranks"`  // on both sides
 	Layers  []int `json:"layers"` // likewise, without the time outside layers
 
 	// Kinds are the kinds of steps that both arms ran, that with most expert time in the

@@ -57,7 +57,7 @@ func (k *stepKind) like() string {
 	return ""
 }
 
-// stepKinds are those of a trace, the one with most expert time first.
+// stepKinds are the kinds of steps of a trace, the one with most expert time first.
 func stepKinds(t *trace.Trace) []*stepKind {
 	kinds := make([]*stepKind, len(t.StepKinds))
 	for i, k := range t.StepKinds {

@@ -36,7 +36,7 @@ type Campaign struct {
 	// then a block that holds every arm once.
 	More   []Arm
 	Builds Builds
-	// Loads are those of the arms, as far as they are known; with further arms in each launch they
+	// Loads are the arms' loads, as far as they are known; with further arms in each launch they
 	// make the line of time over load.
 	Loads map[Arm]Load
 	// PointName and Points are the load at which the launches were measured, ascending;

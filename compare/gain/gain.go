@@ -57,7 +57,7 @@ const equivalenceMargin = 0.01
 // SecondaryGain is the gain in a metric beside the one that the verdict rests
 // on. Several metrics are several chances to be fooled, so intervals and p-values are
 // adjusted alike for all M of them together, by Bonferroni: the intervals have the
-// confidence 1 − (1−c)/M each, and a p-value is M times that of one test.
+// confidence 1 − (1−c)/M each, and a p-value is M times the p-value of one test.
 type SecondaryGain struct {
 	Metric Metric `json:"metric"`
 	Gain   Gain   `json:"gain"` // positive where perfect routing is better; bounds and p-values are adjusted

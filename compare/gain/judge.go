@@ -133,7 +133,7 @@ func (c *comparison) side(b block, side int) float64 {
 	return mean(logs)
 }
 
-// value is that of a launch, undefined of none.
+// value is what a launch measured, undefined without one.
 func value(side []*Measurement) router.Number {
 	if len(side) == 0 {
 		return router.Undefined()
@@ -265,7 +265,7 @@ func surer(a, b Gain) bool {
 	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
 }
 
-// overall is the verdict of several points: that of all, or significant where one is.
+// overall is the verdict of several points: the one that all share, or significant where one is.
 func overall(points []PointGain) Verdict {
 	verdict := points[0].Verdict
 	for _, p := range points {

@@ -30,7 +30,7 @@ type distance struct {
 	log  float64
 }
 
-// distances are those of all complete blocks, and the standard deviation that their median has.
+// distances are how far complete blocks are from their median, and the standard deviation of that median.
 func (c *comparison) distances() (all []distance, sd float64) {
 	groups := [][]unit{c.whole}
 	if c.within() {

@@ -46,7 +46,7 @@ type Result struct {
 	Arms  []ArmGain `json:"arms,omitempty"`
 	Share *Share    `json:"share_of_ceiling,omitempty"`
 	Dose  *Dose     `json:"dose,omitempty"`
-	// Points are the gains at each load. Gain is then that of the point whose interval
+	// Points are the gains at each load. Gain is then the gain at the point whose interval
 	// begins highest, and all intervals hold together at SimultaneousConfidence.
 	Points                 []PointGain `json:"points,omitempty"`
 	Crossover              *Crossover  `json:"crossover,omitempty"`
@@ -200,7 +200,7 @@ func (r *Result) Upgrade() {
 
 // SchemaVersion is the version of Result's JSON. Version 4 says "below the threshold", and no verdict of
 // fewer than five launches that hold all arms. Version 2 replaced the keys of
-// Student's t, the sign-flip test and the bootstrap by those of the crossover t.
+// Student's t, the sign-flip test and the bootstrap by the crossover t.
 const SchemaVersion = 4
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or

@@ -94,7 +94,7 @@ type SourceRow struct {
 	Row
 }
 
-// row is that of a Row and of a SourceRow.
+// row is what a Row and a SourceRow share.
 func (r *Row) row() *Row { return r }
 
 // Furthest is the row of a level and quantity that is furthest above its floor, the first one
@@ -162,10 +162,10 @@ func (m *LayerMean) add(b router.Balance, weight, floor, active router.Number) {
 // Null is the max/mean of a mean over as many steps that random routing gives.
 type Null struct{ Median, P95 router.Number }
 
-// NoNull is that of times, and of load of an unknown shape.
+// NoNull is the null of times, and of load of an unknown shape.
 func NoNull() Null { return Null{router.Undefined(), router.Undefined()} }
 
-// Row is the mean over the steps added so far. numbers are those of the parts; nil
+// Row is the mean over the steps added so far. numbers are the parts' numbers; nil
 // numbers them from 0.
 func (m *LayerMean) Row(threshold float64, null Null, numbers []int) Row {
 	r := m.sum

@@ -25,7 +25,7 @@ func Center(values []float64) float64 {
 //
 //	Center ± √((t₍(1+confidence)/2, n−1₎ · s/√n)² + (z₍(1+confidence)/2₎ · sd)²)
 //
-// The bounds are NaN as those of PairedT; SE and P are undefined.
+// The bounds are NaN where PairedT has none; SE and P are undefined.
 func Widened(d []float64, sd, confidence float64) TTest {
 	t := PairedT(d, confidence)
 	half := math.Hypot(t.High-t.Estimate, distuv.UnitNormal.Quantile((1+confidence)/2)*sd)

@@ -23,7 +23,7 @@ var doubts = []string{FusedExperts, "lost_kernels", "ranks_differ", "few_kernels
 // one, so that the time of ranks is work and waiting together.
 const FusedExperts = "fused_experts"
 
-// AllWarnings are those of the trace and of its exports.
+// AllWarnings are the warnings of the trace and of its exports.
 func (t *Trace) AllWarnings() []router.Warning {
 	all := slices.Clone(t.Warnings)
 	for _, e := range t.Exports {

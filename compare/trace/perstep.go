@@ -141,7 +141,7 @@ type ExpertMean struct {
 	Slots        float64
 }
 
-// Experts are those of the trace, in its order.
+// Experts are the experts of the trace, in its order.
 func (p *PerStep) Experts() []ExpertMean {
 	steps := p.recordedSteps()
 	experts := make([]ExpertMean, len(p.source.Experts))

@@ -53,7 +53,7 @@ const leastShare = 0.1
 type placement struct {
 	a        *attribution
 	r        *rankEvents
-	order    []int32 // events in order of launch, those of a replayed graph in order of start
+	order    []int32 // events in order of launch; within a replayed graph, in order of start
 	launches []steps.Launch
 	found    steps.Structure
 	steps    []int32 // by block
@@ -254,7 +254,7 @@ func (p *placement) explained(layers router.Stated) (steps router.Stated, share 
 	return steps, float64(inside) / float64(max(all, 1))
 }
 
-// beginOf is the first kernel of a block's layer, given that of its routing.
+// beginOf is the first kernel of a block's layer, given the first of its routing.
 func (p *placement) beginOf(b, routing int) int {
 	blocks := p.found.Blocks
 	switch {

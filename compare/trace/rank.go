@@ -130,7 +130,7 @@ func givenRank(flag map[string]int, path string) (int, bool) {
 	return 0, false
 }
 
-// mpiRanks are those of MPI_RANKS, if it names the process of every device, each once.
+// mpiRanks are the ranks in MPI_RANKS, if it names the process of every device, each once.
 func mpiRanks(rec *capture.Recording, devices []capture.Device) (numbers []int, ok bool) {
 	for _, d := range devices {
 		number, ok := rec.Metadata.MPIRanks[rec.Processes[d.Process]]

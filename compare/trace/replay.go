@@ -204,7 +204,7 @@ func (r *reduction) evenRanks() {
 // CanRun reports whether other what-ifs can be replayed: not of a result that was read again.
 func (p *Replay) CanRun() bool { return p != nil && p.run != nil }
 
-// ExpertRatio is the time that another arm's experts take over that of this one's, on as many tokens.
+// ExpertRatio is the time of another arm's experts over the time of this arm's, on as many tokens.
 func (p *Replay) ExpertRatio(other *Replay) float64 { return p.run.ExpertRatio(other.run) }
 
 // WithExperts replays steps with the times of another arm's experts.

@@ -102,7 +102,7 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 	return times
 }
 
-// stepSpans are those of a rank, in order.
+// stepSpans are the steps of a rank, in order.
 func (p *rankEvents) stepSpans() (spans []steps.Span) {
 	for i := range p.events {
 		e := &p.events[i]

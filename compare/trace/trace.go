@@ -130,7 +130,7 @@ type Coverage struct {
 	ExpertShare router.Number `json:"expert_share"` // kernels placed in one expert, observed only
 }
 
-// Stats are those of kernels' durations, see package kernel.
+// Stats are statistics of kernels' durations, see package kernel.
 type Stats = kernel.Stats
 
 // KernelStat groups kernels by name over all ranks.

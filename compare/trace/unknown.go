@@ -72,7 +72,7 @@ func (r *reduction) unknownTime() {
 	}
 }
 
-// functions names those of kernels, each once.
+// functions names the functions of kernels, each once.
 func functions(list []*KernelStat) (names []string) {
 	for _, k := range list {
 		function, _ := kernel.Parts(kernel.NormalName(k.Name))

@@ -9,7 +9,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Window is a step of one rank, from its first kernel to that of the next step. The
+// Window is a step of one rank, from its first kernel to the first of the next step. The
 // only step ends with its last kernel.
 type Window struct {
 	Step     int32
