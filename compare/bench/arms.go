@@ -62,7 +62,7 @@ func ParseArm(s string) (ArmSpec, error) {
 }
 
 func (a ArmSpec) checkName() error {
-	if !armName.MatchString(string(a.Name)) || strings.Contains(string(a.Name), "..") {
+	if len(a.Name) > longestArmName || !armName.MatchString(string(a.Name)) || strings.Contains(string(a.Name), "..") {
 		return fmt.Errorf("arm %q: want letters, digits and . _ + - only, a letter or digit first, at most 64", a.Name)
 	}
 	return nil
@@ -113,7 +113,10 @@ func (s Spec) plan() []Launch { return s.Design.plan(s.arms(), s.perLaunch()) }
 const mostArms = 6
 
 // armName is a name that can stand in a path, in a table and in a command.
-var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]{0,63}$`)
+var armName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]*$`)
+
+// longestArmName bounds a name in bytes.
+const longestArmName = 64
 
 func (s Spec) checkArms() error {
 	for _, name := range slices.Concat(s.Builds[:], s.more()) {

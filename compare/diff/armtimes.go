@@ -74,12 +74,11 @@ func newArmTimes(t *trace.Trace, ranks, layers []int) *armTimes {
 
 // withoutGEMMs is the trace with expert time of the phase alone.
 func withoutGEMMs(t *trace.Trace) *trace.Trace {
-	phase := *t
-	phase.Cells = slices.Clone(t.Cells)
-	for i := range phase.Cells {
-		phase.Cells[i].GEMMs, phase.Cells[i].GEMMNS = 0, 0
+	cells := slices.Clone(t.Cells)
+	for i := range cells {
+		cells[i].GEMMs, cells[i].GEMMNS = 0, 0
 	}
-	return &phase
+	return t.WithCells(cells)
 }
 
 func (a *armTimes) at(step, rank, layer, phase int) *cellTime {

@@ -188,10 +188,9 @@ func equalBatches(kinds [2]*stepKind) (steps [2][]int) {
 // restrictTo is the trace with these steps alone, and what is outside all steps. Waiting is a
 // mean over the steps of the trace that count: it stays where these hold all steps.
 func restrictTo(t *trace.Trace, steps []int) *trace.Trace {
-	part := *t
-	part.Cells = slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
+	part := t.WithCells(slices.DeleteFunc(slices.Clone(t.Cells), func(c trace.Cell) bool {
 		return c.Step.Defined() && !slices.Contains(steps, int(c.Step))
-	})
+	}))
 	times := part.Times(nil)
 	have, of := times.StepsOf(imbalance.Counts), t.Times(nil).StepsOf(imbalance.Counts)
 	if !slices.Equal(have, of) {
@@ -203,7 +202,7 @@ func restrictTo(t *trace.Trace, steps []int) *trace.Trace {
 			}
 		}
 	}
-	return &part
+	return part
 }
 
 // CompareBuilds compares the traces of two builds of these names, or without names is Compare. Nothing is asked

@@ -12,6 +12,9 @@ import (
 // Times are the compute times of the trace by step, layer and rank, of the cells that
 // take lets in; nil takes all.
 func (t *Trace) Times(take func(*Cell) bool) *imbalance.Times {
+	if take == nil && t.times != nil {
+		return t.times
+	}
 	var endedEarly []int // matters where no other step was recorded
 	ended := func(w router.Warning) bool { return w.Code == EndedEarly }
 	for _, e := range t.Exports {
@@ -83,8 +86,8 @@ func (r *reduction) otherLayers() (ranks []int, overlap bool) {
 // in the phase experts, the time of the experts that have ranges of their own, and
 // the recorded load.
 func (r *reduction) imbalance() {
-	r.times = r.trace.Times(nil)
-	times := r.times
+	times := r.trace.Times(nil)
+	r.times, r.trace.times = times, times
 	r.trace.Warnings = append(r.trace.Warnings, times.Warnings()...)
 	r.placedExperts(times)
 	r.stepTimes()

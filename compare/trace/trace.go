@@ -116,6 +116,15 @@ type Trace struct {
 	Alignment     []wait.Alignment      `json:"alignment"`
 	Waiting       wait.Waiting          `json:"waiting"` // at all collectives
 	Warnings      []router.Warning      `json:"warnings"`
+
+	times *imbalance.Times // of all cells, once they are whole
+}
+
+// WithCells copies the trace with these cells alone; what was computed from the others stays.
+func (t *Trace) WithCells(cells []Cell) *Trace {
+	part := *t
+	part.Cells, part.times = cells, nil
+	return &part
 }
 
 // SchemaVersion is the version of Trace's JSON.
