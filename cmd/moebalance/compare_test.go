@@ -177,7 +177,6 @@ func TestCompareVerbWaysToNameASide(t *testing.T) {
 		{listed("normal"), listed("perfect")},
 		{filepath.Join(folders, "normal"), filepath.Join(folders, "perfect")},
 		{summarized(t, "normal"), summarized(t, "perfect")},
-		{traced(t, "normal"), traced(t, "perfect")},
 	} {
 		t.Run(filepath.Base(sides[0]), func(t *testing.T) {
 			out, errs, code := invoke(context.Background(), "compare", "--format", "csv", "--table", "layers", sides[0],
@@ -206,20 +205,6 @@ func TestCompareVerbOnExpandedPatterns(t *testing.T) {
 	if have != want || have == "" {
 		t.Errorf("another result than from quoted patterns:\n%s\nwant\n%s", have, want)
 	}
-}
-
-// traced is the JSON result of the verb trace.
-func traced(t *testing.T, arm string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), arm+".json")
-	args := []string{"trace", "--format", "json", "-o", path}
-	for rank := range 4 {
-		args = append(args, "testdata/gptoss-ep4-ranks/"+arm+".rank"+string(rune('0'+rank))+".sqlite")
-	}
-	if _, errs, code := invoke(context.Background(), args...); code != exitDone {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	return path
 }
 
 // summarized is a summary of one arm's exports, made with the verb trace.
@@ -338,8 +323,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		writeReports(t, "perfect.jsonl", perfectLines...)
 	fewer := writeReports(t, "fewer.jsonl", normalLines[:4]...)
 	fewerPerfect := writeReports(t, "fewer-p.jsonl", perfectLines[:4]...)
-	old := writeReports(t, "old.json", `{"schema_version": 0, "kind": "trace"}`)
-	cut := writeReports(t, "cut.json", `{"schema_version": 1, "kind": "trace", "cells": [`)
+	judged := writeReports(t, "judged.json", `{"schema_version": 2, "kind": "trace"}`)
 	silent := writeReports(t, "silent.txt", "speed 12.5 tok/s")
 	faster := writeReports(t, "faster.txt", "speed 14.5 tok/s")
 	broken := writeReports(t, "broken.sqlite", "this is no database, but it is long enough to look at")
@@ -389,8 +373,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 		{"verdict demanded", []string{"--require-verdict", fewer, fewerPerfect}, exitInconclusive, "at least 6"},
 		{"verdict demanded of traces", []string{"--require-verdict", loopNormal, loopPerfect}, exitUsage,
 			"--require-verdict"},
-		{"old result", []string{old, loopPerfect}, exitFailed, "schema_version: want at most 2, have 0"},
-		{"cut result", []string{cut, loopPerfect}, exitFailed, "cut.json"},
+		{"a result of trace", []string{judged, loopPerfect}, exitUsage, "summaries of them (trace --summary)"},
 		{"unknown flag", []string{"--fast", loopNormal, loopPerfect}, exitUsage, "unknown flag"},
 		{"report flag for traces", []string{"--metric", "x", loopNormal, loopPerfect}, exitUsage, "--metric"},
 		{"a switch that captures do not record", otherSwitch, exitDone, ""},

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,10 +22,9 @@ type countsOptions struct {
 	Placement string `flag:"placement"`
 	modelFlags
 	axesFlags
-	Since     string        `flag:"since"`
-	Span      time.Duration `flag:"for"`
-	Threshold flags.Share   `flag:"threshold"`
-	FailAbove flags.Share   `flag:"fail-above"`
+	Since     string      `flag:"since"`
+	Threshold flags.Share `flag:"threshold"`
+	FailAbove flags.Share `flag:"fail-above"`
 	resultFlags
 }
 
@@ -39,32 +35,17 @@ type axesFlags struct {
 
 func countsCmd() *cobra.Command {
 	o := countsOptions{Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: newResult()}
-	c := verb("counts", argCount(1, -1, "at least one file, folder or URL of expert counts"), &o, o.run)
+	c := verb("counts", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
 	return tabled(c, render.Counts(&counts.Result{}, "").TableNames())
 }
 
-func (o *countsOptions) check(c *cobra.Command, paths []string) error {
-	switch notURL := slices.IndexFunc(paths, func(path string) bool { return !source.IsURL(path) }); {
-	case o.Ranks < 0 || c.Flags().Changed("ep") && o.Ranks == 0:
-		return usagef("--ep: want at least 1 rank, have %d", o.Ranks)
-	case !c.Flags().Changed("for"):
-	case o.Span <= 0:
-		return usagef("--for: want a duration above 0, have %v", o.Span)
-	case o.Since != "":
-		return usagef("--for and --since: want one of them, have both")
-	case notURL >= 0:
-		return usagef("--for: want URLs only, have %q; to compare two saved scrapes, use --since", paths[notURL])
-	}
-	return nil
-}
-
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {
-	if err := o.check(c, paths); err != nil {
-		return err
+	if o.Ranks < 0 || c.Flags().Changed("ep") && o.Ranks == 0 {
+		return usagef("--ep: want at least 1 rank, have %d", o.Ranks)
 	}
 	result, err := source.Interruptible(c.Context(),
-		func() (*counts.Result, error) { return o.judge(c.Context(), paths) })
+		func() (*counts.Result, error) { return o.judge(paths) })
 	if err != nil {
 		return err
 	}
@@ -88,24 +69,26 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 }
 
 // judge reads the records and judges them.
-func (o *countsOptions) judge(ctx context.Context, paths []string) (*counts.Result, error) {
+func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 	judging, err := o.judging()
 	if err != nil {
 		return nil, err
 	}
 	result := counts.NewResult(o.Threshold.Fraction)
-	earlier, err := source.Earlier(ctx, paths, o.Since, o.Span)
-	if err != nil {
-		return nil, err
+	var earlier *counts.Record
+	if o.Since != "" {
+		if earlier, err = counts.Read(o.Since); err != nil {
+			return nil, err
+		}
 	}
 	axes, err := counts.ParseAxes(o.Axes)
 	if err != nil {
 		return nil, usagef("--axes: %v", err)
 	}
-	for i, path := range paths {
-		r, err := source.ReadCounts(ctx, path, axes)
+	for _, path := range paths {
+		r, err := source.ReadCounts(path, axes)
 		if err == nil && earlier != nil {
-			r, err = r.Since(earlier[i])
+			r, err = r.Since(earlier)
 		}
 		if err != nil {
 			return nil, err

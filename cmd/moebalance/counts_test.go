@@ -1,18 +1,11 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
@@ -108,32 +101,6 @@ func TestCountsUnderOtherAssumptions(t *testing.T) {
 	}
 }
 
-// What a metrics endpoint added between two scrapes is the load of that time.
-func TestCountsOfAnEndpoint(t *testing.T) {
-	var scrapes atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFile(w, r, fmt.Sprintf("%scounts/scrape-%d.prom", fixtures, scrapes.Add(1)))
-	}))
-	defer server.Close()
-	var a countsAnswer
-	ask(t, exitDone, &a, "counts", "--format", "json", "--for", "1ms", server.URL+"/metrics")
-	if l := a.Imbalance[0]; l.Level != "rank" || l.MaxOverMean != 10.0/8 || a.Records[0].Slots != 16 {
-		t.Errorf("%+v", a)
-	}
-	scrapes.Store(0)
-	ask(t, exitDone, &a, "counts", "--format", "json", server.URL+"/metrics")
-	if l := a.Imbalance[0]; l.MaxOverMean != 100.0/80 ||
-		!slices.ContainsFunc(a.Warnings, func(w struct{ Code string }) bool { return w.Code == "cumulative" }) {
-		t.Errorf("one scrape: %+v", a)
-	}
-	scrapes.Store(0)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, _, code := invoke(ctx, "counts", "--for", "1h", server.URL+"/metrics"); code != exitInterrupted {
-		t.Errorf("interrupted while waiting: exit %d", code)
-	}
-}
-
 // Prefill and decode are told apart where the record does.
 func TestCountsByPhase(t *testing.T) {
 	path := fixtures + "counts/phases.csv"
@@ -175,12 +142,11 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitUsage, "at least one file, folder or URL", []string{"counts"}},
+		{exitUsage, "at least one file or folder", []string{"counts"}},
 		{exitUsage, "--axes: want each of steps", []string{"counts", "--axes", "layers,layers", path}},
 		{exitFailed, "leave it out", []string{"counts", "--axes", "layers,experts", path}},
 		{exitFailed, "--axes steps,layers,experts", []string{"counts", fixtures + "counts/loads_c.npy"}},
-		{exitFailed, "http://127.0.0.1:1/metrics: no server answers (connection refused)",
-			[]string{"counts", "http://127.0.0.1:1/metrics"}},
+		{exitUsage, "curl -o FILE http://(redacted)@host/metrics", []string{"counts", "http://me:x@host/metrics"}},
 		{exitUsage, "--ep", []string{"counts", "--ep", "0", path}},
 		{exitUsage, "between 1 and 32 ranks", []string{"counts", "--ep", "33", path}},
 		{exitUsage, "the model has 256 experts", []string{"counts", "--model", "deepseek-v3", path}},

@@ -10,9 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -21,15 +18,19 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// IsURL reports whether a path is to be scraped.
-func IsURL(path string) bool {
+// isURL reports a path that nothing here downloads.
+func isURL(path string) bool {
 	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
 }
 
-// ReadCounts reads or scrapes a record; of arrays with the axes, nil for those they tell.
-func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Record, error) {
-	if IsURL(path) {
-		return scrape(ctx, path)
+func notFromURL(url string) error {
+	return usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", url)
+}
+
+// ReadCounts reads a record; of arrays with the axes, nil for those they tell.
+func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
+	if isURL(path) {
+		return nil, notFromURL(path)
 	}
 	if path == "-" {
 		return nil, usagef("standard input is not read: write it to a file, and give the file")
@@ -50,35 +51,6 @@ func ReadCounts(ctx context.Context, path string, axes counts.Axes) (*counts.Rec
 		}
 	}
 	return record, err
-}
-
-// Earlier are the records of each path to subtract, nil for none: that of the file since, or
-// what each URL says now, after which it waits for the span.
-func Earlier(ctx context.Context, paths []string, since string, span time.Duration) ([]*counts.Record, error) {
-	switch {
-	case since != "":
-		r, err := counts.Read(since)
-		return slices.Repeat([]*counts.Record{r}, len(paths)), err
-	case span == 0:
-		return nil, nil
-	}
-	records := make([]*counts.Record, len(paths))
-	var group errgroup.Group
-	for i, url := range paths {
-		group.Go(func() (err error) {
-			records[i], err = scrape(ctx, url)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(span):
-		return records, nil
-	}
 }
 
 // Statistics are the expert statistics of a traced run, none where the path is

@@ -103,12 +103,9 @@ func (g *gatherer) add(ctx context.Context, in Input) (err error) {
 func (g *gatherer) statistics(ctx context.Context, path string) (Item, error) {
 	item := Item{Name: filepath.Base(path), Given: []string{path}}
 	judged, err := Interruptible(ctx, func() (*counts.Result, error) {
-		record, err := ReadCounts(ctx, path, nil)
+		record, err := ReadCounts(path, nil)
 		if err != nil {
 			return nil, err
-		}
-		if IsURL(path) {
-			item.Name, item.Given = record.Source, []string{record.Source} // without a login
 		}
 		judged := counts.NewResult(g.Threshold)
 		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape, Ranks: g.Ranks})

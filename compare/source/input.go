@@ -26,13 +26,12 @@ type Kind int
 
 // The kinds.
 const (
-	Reports      Kind = iota // benchmark reports, or files that no other kind claims
-	Captures                 // nsys exports, torch traces or summaries of them
-	TraceResults             // JSON results of the verb trace
-	Campaigns                // folders of campaigns, and JSON results of bench
-	Results                  // JSON results of the other verbs
-	Records                  // launches that held both arms, as moebalance_hook.alternate prints them
-	Counts                   // folders of expert statistics, and URLs
+	Reports   Kind = iota // benchmark reports, or files that no other kind claims
+	Captures              // nsys exports, torch traces or summaries of them
+	Campaigns             // folders of campaigns, and JSON results of bench
+	Results               // JSON results of other verbs
+	Records               // launches that held both arms, as moebalance_hook.alternate prints them
+	Counts                // folders of expert statistics
 )
 
 // Input is files of one kind that stand together: one file, or what a folder holds.
@@ -45,13 +44,10 @@ type Input struct {
 // Skipped is told which files of a folder are not read. Nil tells nobody.
 type Skipped func(folder string, names []string)
 
-// Classify says what an argument of a verb names: a file, a folder, a pattern, several of these
-// with commas between them, or a URL. "runs" with run-normal/ and run-perfect/ in it → an
+// Classify says what an argument of a verb names: a file, a folder, a pattern, or several of these
+// with commas between them. "runs" with run-normal/ and run-perfect/ in it → an
 // input for each folder.
 func Classify(arg string, skipped Skipped) (inputs []Input, err error) {
-	if IsURL(arg) {
-		return []Input{{Kind: Counts, Paths: []string{arg}}}, nil
-	}
 	for _, part := range splitList(arg) {
 		paths, err := expand(part)
 		if err != nil {
@@ -86,6 +82,8 @@ func expand(path string) ([]string, error) {
 	switch {
 	case path == "":
 		return nil, usagef("want the name of a file, have none")
+	case isURL(path):
+		return nil, notFromURL(path)
 	case path == "-":
 		return nil, usagef("standard input is not read: write it to a file, and give the file")
 	case err == nil:
@@ -222,8 +220,6 @@ func kindOf(path string) (Kind, error) {
 		return Records, nil
 	case verb == nil || string(verb[1]) == "workload":
 		return Reports, nil
-	case string(verb[1]) == "trace":
-		return TraceResults, nil
 	case string(verb[1]) == "bench":
 		return Campaigns, nil
 	}
@@ -345,10 +341,8 @@ func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
 	arms := map[gain.Arm]bool{}
 	for _, in := range inputs {
 		switch path := in.Paths[0]; {
-		case IsURL(path):
-			return nil, notFromURL(path)
-		case in.Kind == TraceResults:
-			return nil, usagef("%s is a JSON result of trace, not an export; compare and report take it", path)
+		case in.Kind == Results:
+			return nil, judgedAlready(path)
 		case in.Kind == Counts:
 			return nil, &input.Error{File: path, Expected: "exports or traces", Found: "expert counts",
 				Try: "'moebalance counts' reads them"}
@@ -368,8 +362,9 @@ func RunCaptures(args []string, skipped Skipped) (paths []string, err error) {
 	return paths, nil
 }
 
-func notFromURL(url string) error {
-	return usagef("%s: only expert counts are read from URLs: download it, and give the file", url)
+func judgedAlready(path string) error {
+	return usagef("%s is a JSON result, which is judged already: 'moebalance report' shows it; give captures, or "+
+		"summaries of them (trace --summary)", path)
 }
 
 // campaignAlone says what shows a campaign.

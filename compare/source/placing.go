@@ -39,7 +39,7 @@ func (p *Placing) Read(ctx context.Context) (err error) {
 	}
 	isFrom := func(path string) bool { return p.From != "" && filepath.Clean(path) == filepath.Clean(p.From) }
 	for _, path := range slices.Concat(p.Learn, p.Judge) {
-		r, err := ReadCounts(ctx, path, axes)
+		r, err := ReadCounts(path, axes)
 		if err != nil && isFrom(path) && len(p.Learn) > 1 { // *.json names it too, and it has no counts
 			p.Learn = slices.DeleteFunc(slices.Clone(p.Learn), isFrom)
 			continue

@@ -70,10 +70,6 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 		if twice, ok := repeated(side.Paths); ok {
 			return arms, usagef("%s is named twice", twice)
 		}
-		if side.Kind == TraceResults && len(side.Paths) > 1 {
-			return arms, usagef("want one JSON result of trace, have %d: summaries (trace --summary) can be merged, "+
-				"results cannot", len(side.Paths))
-		}
 	}
 	if path, same := repeated(slices.Concat(arms.Sides[1].Paths, arms.Sides[0].Paths)); same && arms.Kind == Reports {
 		return arms, marked{fmt.Errorf("%s is on both sides: want launches of the two arms", path), ErrNotComparable}
@@ -83,14 +79,13 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 
 // ofOneKind refuses what is no side, and sides of two kinds.
 func ofOneKind(all []Input) error {
-	traces := func(in Input) bool { return in.Kind == Captures || in.Kind == TraceResults }
 	for _, in := range all {
 		switch path := in.Paths[0]; {
-		case IsURL(path):
-			return notFromURL(path)
+		case in.Kind == Results:
+			return judgedAlready(path)
 		case in.Kind == Campaigns:
 			return usagef("%s is a result of bench, which holds both arms: %s", path, campaignAlone(path))
-		case traces(in) != traces(all[0]):
+		case (in.Kind == Captures) != (all[0].Kind == Captures):
 			return usagef("%s and %s are of different kinds: want traces only, or benchmark reports only",
 				all[0].Paths[0], path)
 		}
@@ -137,25 +132,12 @@ func (a *Arms) hold(all []Input, why error) error {
 
 // Trace reads the traces of a side, with the expert statistics of the same run.
 func (s Side) Trace(ctx context.Context, o trace.Options, recorded Statistics) (*trace.Trace, error) {
-	if s.Kind != TraceResults {
-		if s.Unsorted != nil {
-			o.Arm = string(s.Arm)
-		}
-		t, err := Trace(ctx, s.Paths, o, recorded)
-		if errors.Is(err, trace.ErrArm) && s.Unsorted != nil {
-			err = s.Unsorted
-		}
-		return t, err
+	if s.Unsorted != nil {
+		o.Arm = string(s.Arm)
 	}
-	path, again := s.Paths[0], ""
-	if o.Steps != nil {
-		again = fmt.Sprintf("--steps %s", o.Steps)
-	} else if recorded.Path != "" {
-		again = "--counts " + recorded.Path
+	t, err := Trace(ctx, s.Paths, o, recorded)
+	if errors.Is(err, trace.ErrArm) && s.Unsorted != nil {
+		err = s.Unsorted
 	}
-	if again != "" {
-		return nil, usagef("%s is a JSON result of trace, which is judged already: make it with trace %s", path, again)
-	}
-	result, err := ReadResult(path)
-	return result.Trace, err
+	return t, err
 }

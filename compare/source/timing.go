@@ -119,7 +119,7 @@ func (o *Timing) traced(ctx context.Context, first string, topK int, m *router.M
 	if err != nil {
 		return nil, reason, fmt.Errorf("--trace: %w", err)
 	}
-	record, err := ReadCounts(ctx, statistics.Path, nil)
+	record, err := ReadCounts(statistics.Path, nil)
 	if err != nil {
 		return nil, reason, err
 	}
