@@ -156,7 +156,7 @@ var setups = map[string][]string{
 	"backend":         {"engine/backend", "experts", "backend", "results/0/actual_config/backend"},
 	"max_concurrency": {"max_concurrency"}, "request_rate": {"request_rate"}, "num_prompts": {"num_prompts"},
 	"batch_size": {"batch_size"}, "input_len": {"input_len"}, "output_len": {"output_len"},
-	"tokens": {"results/0/workload/num_tokens"}, "run_number": {"run_number"},
+	"tokens": {"results/0/workload/num_tokens"},
 }
 
 // noteSettings keeps what the document says of its model and of how that was run. Every spelling of infinity is

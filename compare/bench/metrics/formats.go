@@ -99,10 +99,6 @@ var objectFormats = []*format{
 			"request_throughput": metric("request_throughput"), "total_latency": seconds("duration"),
 			"input_throughput": metric("input_throughput"), "total_throughput": metric("total_throughput"),
 			"successful_requests": requests, "total_input_tokens": inputTokens, "total_output_tokens": outputTokens}},
-	// vLLM's sweep writes the runs of one combination of parameters into a summary.json: reports of its serving
-	// client (vllm/benchmarks/sweep/serve.py).
-	{name: "vllm-sweep/json", rule: servingRule, means: clientMeans, also: readSweepRun, finish: finishSweep,
-		is: has("run_number", "completed", "request_throughput", "output_throughput", "duration")},
 	{name: servingFormat + "/json", rule: servingRule, needs: []string{"output_throughput", "duration"}, also: readClient,
 		sizes: clientSizes, means: clientMeans,
 		is: has("completed", "request_throughput", "output_throughput", "duration")},

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -30,42 +29,6 @@ func readClient(r *report, doc *document) {
 	if accepted, ok := r.number(doc, "accept_length"); ok && accepted > 1 {
 		r.warn(speculation)
 	}
-}
-
-// readSweepRun keeps a run of a sweep, whose runs one server serves.
-func readSweepRun(r *report, doc *document) {
-	if _, ok := r.number(doc, "run_number"); !ok {
-		r.fail(doc.line, input.Error{Expected: "a number in \"run_number\"", Found: "none"})
-		return
-	}
-	run := newReport(&format{name: r.name, rule: r.rule, is: r.is, means: r.means, patterns: r.patterns, also: readClient})
-	run.read(doc)
-	run.end()
-	r.found, r.failed, r.runs = nil, run.failed, append(r.runs, run.out)
-}
-
-// finishSweep makes one launch of the runs.
-func finishSweep(r *report) {
-	seen, unlike := map[string]bool{}, ""
-	for _, run := range r.runs {
-		number := run.Setup["run_number"]
-		if delete(run.Setup, "run_number"); seen[number] {
-			unlike = "run_number " + number + " twice"
-		}
-		unlike = cmp.Or(unlike, otherSetting(r.runs[0].Setup, run.Setup))
-		seen[number] = true
-	}
-	if unlike != "" {
-		r.fail(0, input.Error{Expected: "the runs of one combination of parameters", Found: unlike,
-			Try: "pass the summary.json of one combination"})
-	}
-	all, work := means(r.runs)
-	for _, m := range all {
-		m.Definition += "; mean of the runs of one server"
-		r.put(0, m)
-	}
-	r.out.Work, r.out.Setup = work, nil
-	r.warn("means over " + quantity.Count(len(r.runs), "run") + " of one server, which count as one launch")
 }
 
 func isAIPerf(d *document) bool {

@@ -22,11 +22,10 @@ type report struct {
 	found  []finding
 	since  string // the newest label of trtllm-bench: "" for a, b or c
 	log    *iterationLog
-	runs   []Result // of a sweep
-	cut    int      // iteration rows beyond maxSteps
-	skips  bool     // within the gap
-	known  bool     // the format has recognized itself
-	failed error    // the first fault
+	cut    int   // iteration rows beyond maxSteps
+	skips  bool  // within the gap
+	known  bool  // the format has recognized itself
+	failed error // the first fault
 }
 
 // finding is a number and where it stands: a metric, or a number of things by its name.
@@ -114,10 +113,8 @@ func (r *report) end() {
 		}
 	}
 	r.out.Format = r.name
-	if len(r.runs) == 0 {
-		r.out.Work = Work{Requests: r.count(requests.to, ""), InputTokens: r.count(inputTokens.to, meanInput.to),
-			OutputTokens: r.count(outputTokens.to, meanOutput.to), Errors: r.count(failures.to, "")}
-	}
+	r.out.Work = Work{Requests: r.count(requests.to, ""), InputTokens: r.count(inputTokens.to, meanInput.to),
+		OutputTokens: r.count(outputTokens.to, meanOutput.to), Errors: r.count(failures.to, "")}
 	proof := &r.out.Proof
 	if v, _ := r.of(expertFloor.to); v.Defined() {
 		proof.ExpertFloor = v

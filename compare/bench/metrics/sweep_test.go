@@ -1,13 +1,10 @@
 package metrics
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // sweepRun is a run as vllm/benchmarks/sweep/serve.py of vllm-project/vllm writes it: the
@@ -33,16 +30,21 @@ func sweepRunText(number, concurrency int, duration, perSecond, output, total, t
     }`, concurrency, duration, perSecond, output, total, ttft, number)
 }
 
+// The runs of one combination of parameters in a sweep's summary.json are one launch; points of a
+// curve are not, since their mean would be of nothing.
 func TestVLLMSweep(t *testing.T) {
 	first, second := sweepRunText(0, 32, 150.87, 0.2121, 434.40, 868.80, 7279.56),
 		sweepRunText(1, 32, 198.68, 0.1611, 329.86, 659.72, 9000.44)
-	r, err := Parse("summary.json", strings.NewReader("[\n"+first+",\n"+second+"\n]"), nil)
-	if err != nil {
-		t.Fatal(err)
+	read := func(other string) (Result, bool, error) {
+		runs, err := ParseRuns("summary.json", strings.NewReader("[\n"+first+",\n"+other+"\n]"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Repeated(runs)
 	}
-	if r.Format != "vllm-sweep/json" || r.Primary != "output_throughput" || r.Work.Requests != Exactly(64) ||
-		r.Work.OutputTokens != Exactly(131072) || r.Work.Errors != Exactly(0) {
-		t.Errorf("%+v", r)
+	r, ok, err := read(second)
+	if !ok || err != nil || r.Work.Requests != Exactly(64) || r.Work.OutputTokens != Exactly(131072) {
+		t.Fatalf("%+v, %v", r, err)
 	}
 	for name, want := range map[string]float64{"output_throughput": 382.13, "total_throughput": 764.26,
 		"duration": 174775, "ttft_mean": 8140} {
@@ -50,21 +52,7 @@ func TestVLLMSweep(t *testing.T) {
 			t.Errorf("%s is %v, want %g", name, m.Value, want)
 		}
 	}
-	if len(r.Warnings) != 1 || r.Warnings[0] != "means over 2 runs of one server, which count as one launch" {
-		t.Errorf("warnings %q", r.Warnings)
-	}
-	one, err := Parse("summary.json", strings.NewReader("[\n"+first+"\n]"), nil)
-	if m, _ := one.Metric("output_throughput"); err != nil || m.Value != 434.40 {
-		t.Errorf("of one run: %v, %v", m, err)
-	}
-	// Points of a curve are not repetitions: their mean would be of nothing.
-	for name, other := range map[string]string{
-		"another concurrency": sweepRunText(1, 64, 1, 1, 1, 1, 1),
-		"the same run again":  sweepRunText(0, 32, 1, 1, 1, 1, 1),
-	} {
-		_, err := Parse("all.json", strings.NewReader("[\n"+first+",\n"+other+"\n]"), nil)
-		if e := (*input.Error)(nil); !errors.As(err, &e) || e.Expected != "the runs of one combination of parameters" {
-			t.Errorf("%s: %v", name, err)
-		}
+	if _, _, err := read(sweepRunText(1, 64, 1, 1, 1, 1, 1)); err == nil {
+		t.Error("runs of another concurrency are one launch")
 	}
 }
