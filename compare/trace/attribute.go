@@ -306,6 +306,9 @@ func (a *attribution) addKernel(i int32, ranks []*rankEvents) {
 	if k.GraphNode > 0 {
 		a.counts.Replayed++
 	}
+	if k.Start == k.End && a.classes[k.Name].GEMM { // ran, but for how long is lost
+		a.rec.LostKernels++
+	}
 	k.GraphNode = at
 	r.kernels = append(r.kernels, i)
 }

@@ -256,3 +256,18 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 		t.Errorf("have %v", trace.Warnings)
 	}
 }
+
+// An expert GEMM of 0 ns ran, but its time is lost: what its rank took is not known.
+func TestGEMMWithoutDurationIsLost(t *testing.T) {
+	for _, last := range []int64{0, 10} {
+		f := newFixture()
+		for step := range int64(2) {
+			f.push(0, 1000*step, 1000*step+900, "[Executor] _forward_step "+string(rune('0'+step))+":")
+			f.work(0, step+1, 1000*step+20, []int64{10, last}[step], "fused_moe_kernel")
+		}
+		trace := mustRead(t, Options{}, f.write(t, "r.rank0.sqlite"))
+		if lost := trace.Doubt().Code == "lost_kernels"; lost != (last == 0) {
+			t.Errorf("a GEMM of %d ns: doubt %q", last, trace.Doubt().Code)
+		}
+	}
+}

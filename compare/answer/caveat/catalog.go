@@ -12,7 +12,8 @@ var catalog = map[string]entry{
 	"graph_capture": {Warn, "{detached:n} of {replayed:replayed kernel} are of graphs captured before the recording " +
 		"began, so their layer is unknown: start recording earlier", "graphs captured before recording"},
 	"loss": {Warn, "the profiler says: {messages}", "profiler lost events"},
-	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel: it was lost; record a shorter capture",
+	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel, or one without a duration: the profiler lost it; record " +
+		"a shorter capture",
 		"the profiler lost kernels"},
 	"no_launch": {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them", ""},
 	"few_kernels": {Note, "{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; kernels were lost",
