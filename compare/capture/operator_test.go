@@ -79,7 +79,7 @@ func TestLaunchesWhileAGraphIsCaptured(t *testing.T) {
 }
 
 // An execution has the launch of its process and correlation id: of several the last that
-// began before it, or the first. Launches come in any order, and those of nothing go.
+// began before it, or the first. Launches come in any order, and launches of nothing go.
 func TestJoin(t *testing.T) {
 	const one, two = 1 << 24, 2 << 24 // processes
 	c, w := newCalls(), newWork()

@@ -61,8 +61,8 @@ type Stream struct {
 // Kernel is one execution on the GPU. There may be millions: its 32 bytes decide
 // how much memory an export takes.
 //
-// Kernels come in the order of the source. The order of launch is that of the
-// launches' starts, and of Start among kernels of one launch: a replayed graph.
+// Kernels come in the order of the source. They were launched in the order of their launches'
+// starts; kernels of one launch, a replayed graph, in the order of Start.
 type Kernel struct {
 	Start, End int64
 	Name       int32 // among KernelNames

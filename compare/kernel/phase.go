@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Phase is a part of a step. The names are those of reports, flags and JSON.
+// Phase is a part of a step. Reports, flags and JSON use these names.
 type Phase string
 
 // The phases. Unknown is kernel time that neither a range nor a kernel name

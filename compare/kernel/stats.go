@@ -8,12 +8,12 @@ import (
 )
 
 // Stats are the statistics every group of durations carries, in nanoseconds.
-// The standard deviation is that of a sample (divisor n−1) and undefined for
+// The standard deviation is a sample's (divisor n−1) and undefined for
 // one instance; the median of an even count is the mean of the middle two.
 //
 // BusyNS is the length of the union of the intervals on each rank, summed over
 // ranks: at most TotalNS, less where instances overlap. It is undefined where the
-// durations have no intervals of their own: those of allocated experts.
+// durations have no intervals of their own, such as the times allocated to experts.
 type Stats struct {
 	Instances int64         `json:"instances"`
 	TotalNS   int64         `json:"total_ns"`
@@ -87,6 +87,6 @@ func (b *Busy) Add(start, duration int64) {
 	}
 }
 
-// Next begins anew beside what was added: the intervals of another rank run beside those of
-// this one, not instead.
+// Next begins anew beside what was added: another rank's intervals run beside this
+// rank's, not instead.
 func (b *Busy) Next() { b.begun = false }

@@ -54,7 +54,7 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 }
 
 // Statistics are the expert statistics of a traced run, none where the path is
-// empty. The shape is that of the model, nil where it is not named.
+// empty. The shape is the model's, nil where no model is named.
 type Statistics struct {
 	Path  string
 	Shape *router.Shape
@@ -105,7 +105,7 @@ func severalRuns(exports []string) error {
 		strings.Join(runs[:2], " ")), ErrNotComparable}
 }
 
-// onRanks takes counts that record no ranks to be on those of the trace. That experts are
+// onRanks takes counts that record no ranks to be on the ranks of the trace. That experts are
 // contiguous there is the engines' default, and assumed.
 func (s Statistics) onRanks(threshold float64, ranks int) (trace.Recorded, error) {
 	r, err := s.load(threshold, ranks)

@@ -37,7 +37,7 @@ type GatherOptions struct {
 }
 
 // Gather reads the inputs of a report: results, campaign folders, exports and
-// folders of either, and folders of expert statistics. Exports come last, those of
+// folders of either, and folders of expert statistics. Exports come last, the exports of
 // one arm as one trace; one of each arm are compared, where no comparison is given.
 func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error) {
 	if twice, again := repeated(paths); again {

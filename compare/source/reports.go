@@ -63,7 +63,7 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 type reportReader struct {
 	ReportOptions
 	set      ReportSet
-	compared *metrics.Metric // that of the first report, which all others must match
+	compared *metrics.Metric // of the first report, which all others must match
 	count    map[gain.Arm]int
 	matcher  metrics.Matcher
 	printed  bool // every report of the perfect side holds lines in which ranks say that the switch took effect

@@ -76,7 +76,7 @@ func (o *Timing) Predict(ctx context.Context, first string, record *counts.Recor
 	return nil
 }
 
-// tokens are those of a step of all ranks, 0 where they are not known.
+// tokens are the tokens of all ranks in one step, 0 where they are not known.
 func (o *Timing) tokens(record *counts.Record, topK int) float64 {
 	if o.StepTokens > 0 || record.Window || topK == 0 {
 		return float64(o.StepTokens)

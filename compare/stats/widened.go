@@ -20,7 +20,7 @@ func Center(values []float64) float64 {
 }
 
 // Widened is the Center of differences d that share an error which they do not show, as
-// those of one launch share what is peculiar to it. That error has the standard deviation
+// segments of one launch share what is peculiar to it. That error has the standard deviation
 // sd, taken as known:
 //
 //	Center ± √((t₍(1+confidence)/2, n−1₎ · s/√n)² + (z₍(1+confidence)/2₎ · sd)²)

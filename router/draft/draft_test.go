@@ -21,7 +21,7 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// Drafts of dead writers go; those of living ones, and files that others named so, stay.
+// Drafts of dead writers go; drafts of living ones, and files that others named so, stay.
 func TestSweepSparesTheLiving(t *testing.T) {
 	dir := t.TempDir()
 	living, err := New(".x-", filepath.Join(dir, "a"), 0o600)

@@ -8,7 +8,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// realShapes are those of models that are served, each on all powers of two up to 128
+// realShapes are the shapes of models that are served, each on all powers of two up to 128
 // ranks that divide its experts.
 func realShapes(t testing.TB, mode router.Mode) (list []Problem) {
 	for _, s := range []router.Shape{
@@ -63,7 +63,7 @@ func TestFlatProperty(t *testing.T) {
 	}
 }
 
-// The tokens of one rank do not depend on those of others, or on how many there are:
+// The tokens of one rank do not depend on the tokens of others, or on how many there are:
 // more tokens begin with the same ones.
 func TestAnyTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))

@@ -169,7 +169,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// Percentiles of two tools are two quantities; those of a tool's two outputs, and throughputs, are one.
+// Percentiles of two tools are two quantities; percentiles in a tool's two outputs, and throughputs, are one.
 func TestPercentilesOfDifferentToolsDoNotCompare(t *testing.T) {
 	metric := func(file, name string) Metric {
 		r, _ := Parse("output", open(t, "outputs/"+file), nil)

@@ -12,7 +12,7 @@ import (
 )
 
 // The clocks, best first. Under TensorRT-LLM's overlap scheduler iterLatencyMS
-// spans about two loops, and the device time a row prints is that of the row
+// spans about two loops, and a row prints the device time of the row
 // before it (tensorrt_llm/_torch/pyexecutor/py_executor.py).
 const (
 	gpuForward = "gpu_forward"
@@ -144,7 +144,7 @@ func (r *report) follow(s Step) {
 	if have && len(r.out.Steps) < maxSteps && s.Iter > r.out.Steps[previous].Iter+1 {
 		it.gaps += s.Iter - r.out.Steps[previous].Iter - 1
 	}
-	if it.clock == deviceStep { // the time is that of the row before
+	if it.clock == deviceStep { // the time is of the row before
 		if have && s.Iter == r.out.Steps[previous].Iter+1 {
 			r.out.Steps[previous].TimeMS = s.TimeMS
 		}

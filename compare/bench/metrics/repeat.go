@@ -37,7 +37,7 @@ func Repeated(runs []Result) (one Result, ok bool, err error) {
 	return one, true, nil
 }
 
-// means are those of the metrics that all runs have, beside the sum of their work.
+// means averages the metrics that all runs have, and adds up their work.
 func means(runs []Result) (all []Metric, work Work) {
 	for _, m := range runs[0].Metrics {
 		sum, in := router.Number(0), 0

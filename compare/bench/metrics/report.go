@@ -82,7 +82,7 @@ func (r *report) of(name string) (v router.Number, line int) {
 	return router.Undefined(), 0
 }
 
-// count is a number of things, or that of requests times a mean.
+// count is a number of things, or the number of requests times a mean.
 func (r *report) count(name, mean string) Count {
 	v, line := r.of(name)
 	if r.at(name) < 0 && mean != "" {

@@ -35,7 +35,7 @@ func cutWarmup(steps []Step) (steady []int) {
 	return steady
 }
 
-// fullSteps are those of the rows that run the largest pure decode batch.
+// fullSteps are the rows that run the largest pure decode batch.
 func fullSteps(steps []Step, rows []int) (full []int) {
 	most := router.OptInt(0)
 	for _, i := range rows {
@@ -85,7 +85,7 @@ func (b BatchShape) Kind() string {
 	return "prefill"
 }
 
-// shape is that of a step; not ok where the log says nothing of it.
+// shape is what a step ran; not ok where the log does not say.
 func (s Step) shape() (b BatchShape, ok bool) {
 	b = BatchShape{Rank: s.Rank, Requests: s.Requests, ContextTokens: s.ContextTokens,
 		GeneratedTokens: s.GeneratedTokens}

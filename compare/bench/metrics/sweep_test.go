@@ -9,7 +9,7 @@ import (
 
 // sweepRun is a run as vllm/benchmarks/sweep/serve.py of vllm-project/vllm writes it: the
 // report of the serving client, indented by four, with run_number and the parameters. The
-// values of the first are those of yiliu30/vllm-fork scripts/pp_local_test_res.sh, 32
+// values of the first are from yiliu30/vllm-fork scripts/pp_local_test_res.sh, 32
 // requests; of the second, the duration there, and rates that follow from it.
 func sweepRunText(number, concurrency int, duration, perSecond, output, total, ttft float64) string {
 	return fmt.Sprintf(`    {

@@ -53,7 +53,7 @@ var families = map[string]definition{
 	"user_speed":      {"tok/s", true, "generated tokens after the first over the time after the first, per request"},
 }
 
-// Names are the metrics of the vocabulary; those of a family by their mean.
+// Names are the metrics of the vocabulary; a family stands by its mean, such as ttft_mean.
 func Names() []string {
 	names := slices.Collect(maps.Keys(definitions))
 	for family := range families {

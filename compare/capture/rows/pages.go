@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// pages are those of a database file, numbered from 1.
+// pages are the pages of a database file, numbered from 1.
 type pages struct {
 	file  *os.File
 	size  int // of each, in bytes

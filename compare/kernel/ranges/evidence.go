@@ -11,7 +11,7 @@ import (
 )
 
 // Evidence is what placed a kernel in its phase, strongest first. Ranges of the user
-// and of the captures in testdata name phases on purpose; those of engines and
+// and of the captures in testdata name phases on purpose; ranges of engines and
 // frameworks name modules. The operator of the framework that launched a kernel is
 // asked before the kernel's name where it does one thing only, and after it where it
 // does several.

@@ -52,7 +52,7 @@ type Label struct {
 	Step, Layer, Expert int32
 	Phase               kernel.Phase
 	Name                string // of the range
-	module              bool   // the phase is that of a module
+	module              bool   // a module names the phase
 	evidence            Evidence
 	operator            int8 // see OperatorOf
 }

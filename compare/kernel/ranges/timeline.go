@@ -24,7 +24,7 @@ type Location struct {
 	Inferred Inferred `json:"i,omitempty"`
 	Graph    bool     `json:"g,omitempty"` // a GEMM that a graph replayed, where layers are inferred
 	Operator int8     `json:"-"`           // until kernels' names have been looked at, see OperatorOf
-	Module   bool     `json:"-"`           // until kernels' names have been looked at: the phase is that of a module
+	Module   bool     `json:"-"`           // until kernels' names have been looked at: a module names the phase
 }
 
 // Inferred tells which numbers of a location are from the repetition of kernels.
