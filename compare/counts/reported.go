@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
@@ -27,17 +28,18 @@ type Reported struct {
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 
-	mode string // of a summary of metrics
+	mode     string // of a summary of metrics
+	slots    int64  // of a pass, on all GPUs; 0 where the line does not say
+	replaced bool   // vLLM has moved experts since the log began
 }
 
 // logLines say how even the load was, or count it. Groups are the step, the model, the passes that a line
-// is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), that nothing was counted (idle),
-// vLLM's steps left until the next rearrangement, and counts of ranks over all layers, or of layers and
+// is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all GPUs, vLLM's steps left until the next rearrangement, and counts of ranks over all layers, or of layers and
 // experts.
 var logLines = []*regexp.Regexp{
 	regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(?P<step>\d{1,18}) ` +
 		`(?:.*?\baggregated_forward_passes=(?P<passes>\d{1,9}))?.*?\b(?:current_pass|average)_balancedness=` +
-		`(?P<even>[0-9.eE+-]+)(?:.*\bgpu_physical_count_sum=(?P<idle>0)(?:\D|$))?`),
+		`(?P<even>[0-9.eE+-]+)(?:.*\bgpu_physical_count_sum=(?P<slots>\d{1,18}))?`),
 	regexp.MustCompile(`EPLB step: (?:(?P<step>\d{1,18})(?: for model (?P<model>.*?))?: )?avg_tokens=[0-9.]+, ` +
 		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)(?P<vllm>)` +
 		`(?:.*?steps until the next rearrangement: (?P<left>-?\d{1,18}))?`),
@@ -63,7 +65,8 @@ type engineLog struct {
 type countdown struct {
 	step   router.OptInt // of the last line
 	left   int64
-	frozen int // lines since the step last changed
+	moved  bool // the step fell since the first line
+	frozen int  // lines since the step last changed
 }
 
 // readLog reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
@@ -129,14 +132,14 @@ func (l *engineLog) add(m map[string]string) error {
 	}
 	if _, ok := m["vllm"]; ok {
 		l.vllm = true
-		l.countDown(line, m["left"])
+		line.replaced = l.countDown(line, m["left"])
 	} else if m["even"] != "" {
 		if line.Phase = Prefill; m["passes"] != "" {
 			passes, _ := strconv.Atoi(m["passes"]) // nine digits at most
 			line.Phase, line.Passes = Decode, max(1, passes)
 		}
 	}
-	if v == 0 || m["idle"] != "" {
+	if line.slots, _ = strconv.ParseInt(m["slots"], 10, 64); v == 0 || m["slots"] != "" && line.slots == 0 {
 		l.idle++
 		return nil
 	}
@@ -144,27 +147,76 @@ func (l *engineLog) add(m map[string]string) error {
 	return nil
 }
 
-// label takes a label away that tells nothing apart: prefill without decode, one model alone.
+// label tells lines of unlike passes apart, and takes a label away that tells nothing apart: prefill
+// without decode, one model alone.
 func (l *engineLog) label() {
 	kinds := map[bool]map[Phase]bool{true: {}, false: {}} // prefill and decode, models
 	isKind := func(p Phase) bool { return p == Prefill || p == Decode }
+	moved := map[Phase]map[bool]bool{}
 	for _, line := range l.Reported {
 		if line.Phase != "" {
 			kinds[isKind(line.Phase)][line.Phase] = true
 		}
-	}
-	for i, line := range l.Reported {
-		if len(kinds[isKind(line.Phase)]) < 2 {
-			l.Reported[i].Phase = ""
+		if moved[line.Phase] == nil {
+			moved[line.Phase] = map[bool]bool{}
 		}
+		moved[line.Phase][line.replaced] = true
+	}
+	sizes := l.sizes()
+	for i, line := range l.Reported {
+		var parts []string
+		if len(kinds[isKind(line.Phase)]) > 1 {
+			parts = append(parts, string(line.Phase))
+		} else if of := sizes[line.slots]; of != "" {
+			parts = append(parts, of)
+		}
+		if len(moved[line.Phase]) > 1 {
+			parts = append(parts, map[bool]string{false: "steps before experts moved", true: "steps since experts moved"}[line.replaced])
+		}
+		l.Reported[i].Phase = Phase(strings.Join(parts, ", "))
 	}
 }
 
-// countDown keeps how many steps are left to a model.
-func (l *engineLog) countDown(line Reported, left string) {
+// sizes names passes by their slots, where some have more than twice as many as others: prefill beside
+// decode. 752, 760 and 75200 → "passes of 752 to 760 slots" and "passes of 75200 slots".
+func (l *engineLog) sizes() map[int64]string {
+	of, group := map[int64]string{}, []int64{}
+	name := func() {
+		text := fmt.Sprintf("passes of %d slots", group[0])
+		if last := group[len(group)-1]; last > group[0] {
+			text = fmt.Sprintf("passes of %d to %d slots", group[0], last)
+		}
+		for _, n := range group {
+			of[n] = text
+		}
+	}
+	var all []int64
+	for _, line := range l.Reported {
+		if line.slots > 0 {
+			all = append(all, line.slots)
+		}
+	}
+	slices.Sort(all)
+	for _, n := range all {
+		if len(group) > 0 && n > 2*group[len(group)-1] {
+			name()
+			group = group[:0]
+		}
+		group = append(group, n)
+	}
+	if len(of) == 0 { // all alike
+		return nil
+	}
+	name()
+	return of
+}
+
+// countDown keeps how many steps are left to a model, and reports whether its steps have begun anew,
+// as they do when experts move.
+func (l *engineLog) countDown(line Reported, left string) (moved bool) {
 	n, err := strconv.ParseInt(left, 10, 64)
 	if err != nil {
-		return
+		return false
 	}
 	last := l.models[line.Phase]
 	if last == nil {
@@ -174,7 +226,9 @@ func (l *engineLog) countDown(line Reported, left string) {
 	if last.frozen++; line.Step != last.step {
 		last.frozen = 0
 	}
+	last.moved = last.moved || line.Step < last.step
 	last.step, last.left = line.Step, n
+	return last.moved
 }
 
 // warnStalled says which models are no longer rebalanced. The counter returns to 0 with

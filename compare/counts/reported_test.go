@@ -3,6 +3,7 @@ package counts
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,8 +24,10 @@ func summaryOf(modes map[string][2]float64) string {
 // Each mode has the mean of its passes, idle ones none; of two scrapes the passes between them count.
 func TestBalancednessSummary(t *testing.T) {
 	earlier := parsed(t, summaryOf(map[string][2]float64{"decode": {90, 72}, "extend": {10, 5}, "idle": {7, 7}}))
-	if len(earlier.Reported) != 2 || earlier.Reported[0] != (Reported{router.NoID, Decode, 90, 0.8, 1.25, "decode"}) ||
-		earlier.Reported[1] != (Reported{router.NoID, Prefill, 10, 0.5, 2, "extend"}) {
+	if len(earlier.Reported) != 2 || earlier.Reported[0] != (Reported{Step: router.NoID, Phase: Decode, Passes: 90,
+		Balancedness: 0.8, MaxOverMean: 1.25, mode: "decode"}) ||
+		earlier.Reported[1] != (Reported{Step: router.NoID, Phase: Prefill, Passes: 10, Balancedness: 0.5, MaxOverMean: 2,
+			mode: "extend"}) {
 		t.Errorf("%+v", earlier.Reported)
 	}
 	later := parsed(t, summaryOf(map[string][2]float64{"decode": {100, 81}, "extend": {10, 5}, "target_verify": {4, 3},
@@ -41,4 +44,33 @@ func TestBalancednessSummary(t *testing.T) {
 		strings.Replace(summaryOf(map[string][2]float64{"decode": {1, 1}}), "} 1.0", "} -1", 1): "want a count between 0",
 		summaryOf(map[string][2]float64{"idle": {7, 7}}):                                        "holds no counts",
 	})
+}
+
+// Lines of unlike passes have no common mean: passes of more than twice the slots, and vLLM's before and
+// after experts moved, when its steps begin anew.
+func TestUnlikeLinesStandApart(t *testing.T) {
+	sglang := func(even string, slots int) string {
+		return fmt.Sprintf("[Expert Balancedness] forward_pass_id=1 current_pass_balancedness=%s gpu_physical_count_sum=%d\n",
+			even, slots)
+	}
+	vllm := func(step int, even string) string {
+		return fmt.Sprintf("EPLB step: %d for model m: avg_tokens=1.0, max_tokens=2, balancedness=%s, steps until the next "+
+			"rearrangement: %d\n", step, even, 1000-step)
+	}
+	for text, want := range map[string][]Phase{
+		sglang("0.6", 75200) + sglang("0.4", 752) + sglang("0.4", 760): {"passes of 75200 slots", "passes of 752 to 760 slots",
+			"passes of 752 to 760 slots"},
+		sglang("0.6", 1504) + sglang("0.4", 752):                        {"", ""},
+		vllm(400, "0.5") + vllm(500, "0.5") + vllm(0, "0.9"):            {"steps before experts moved", "steps before experts moved", "steps since experts moved"},
+		vllm(400, "0.5") + vllm(400, "0.5") + vllm(500, "0.9"):          {"", "", ""},
+		vllm(0, "0.5") + strings.Replace(vllm(0, "0.9"), "m:", "n:", 1): {"m", "n"},
+	} {
+		var have []Phase
+		for _, r := range parsed(t, text).Reported {
+			have = append(have, r.Phase)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("%s: %q, want %q", text, have, want)
+		}
+	}
 }
