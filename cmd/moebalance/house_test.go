@@ -66,9 +66,9 @@ compare/steps:
 compare/kernel: compare/steps router
 compare/kernel/ranges: compare/kernel router
 compare/trace/wait: compare/kernel compare/replay compare/stats router
-compare/place: compare/counts compare/gain compare/imbalance compare/trace router router/input router/placement
+compare/place: compare/counts compare/gain compare/imbalance compare/replay compare/trace router router/input router/placement
     router/quantity
-compare/source: compare/answer/caveat compare/bench compare/bench/control compare/bench/launch compare/bench/metrics
+compare/source: compare/bench compare/bench/control compare/bench/launch compare/bench/metrics
     compare/bench/proof compare/counts compare/diff compare/gain compare/imbalance compare/trace compare/capture
     compare/kernel compare/kernel/ranges compare/place logits logits/safetensors router router/input router/quantity
 compare/stats:

@@ -23,7 +23,7 @@ type placeOptions struct {
 	Redundant flags.Value[[]int] `flag:"redundant"`
 	Judge     []string           `flag:"judge"`
 	From      string             `flag:"from"`
-	MaxMoves  string             `flag:"max-moves"`
+	MaxMoves  flags.Share        `flag:"max-moves"`
 	Plan      string             `flag:"plan"`
 	Nodes     int                `flag:"nodes"`
 	modelFlags
@@ -39,7 +39,7 @@ type placeOptions struct {
 
 func placeCmd() *cobra.Command {
 	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: place.PlanRobust, Nodes: 1,
-		Threshold: flags.Share{Fraction: defaultThreshold}, Timing: source.Timing{WeightBits: 16}, resultFlags: newResult()}
+		Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: newResult()}
 	return tabled(verb("place", argCount(1, -1, "at least one file, folder or URL of expert counts"), &o, o.run),
 		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames())
 }
@@ -108,9 +108,12 @@ func (o *placeOptions) apart(c *cobra.Command, paths []string) string {
 // judged reads the records, and learns and judges the placements.
 func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Result, error) {
 	o.Converter = reportConverter()
-	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, MaxMoves: o.MaxMoves, Plan: o.Plan,
-		WeightBits: o.WeightBits, Options: place.Options{Ranks: o.Ranks.Is, Redundant: o.Redundant.Is, Nodes: o.Nodes,
+	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, Plan: o.Plan,
+		Options: place.Options{Ranks: o.Ranks.Is, Redundant: o.Redundant.Is, Nodes: o.Nodes,
 			Threshold: o.Threshold.Fraction, Bandwidth: 1e9 * o.Bandwidth}}
+	if o.MaxMoves.Given {
+		p.Options.MaxMoves = &o.MaxMoves.Fraction
+	}
 	if o.named() {
 		found, err := o.find()
 		if err != nil {
@@ -126,10 +129,10 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 		return nil, err
 	}
 	options := p.Options
-	if err := o.Predict(ctx, p.Learn[0], p.Records[0], p.Model, &options); err != nil {
+	if err := o.Predict(ctx, p.Records[0], p.Model, &options); err != nil {
 		return nil, err
 	}
-	if c := options.Cost; c != nil && c.Ranks != 0 && !slices.Contains(options.Ranks, c.Ranks) {
+	if c := options.Cost; c != nil && !slices.Contains(options.Ranks, c.Ranks) {
 		options.Cost, options.NoTime = nil, router.Warn("no_time", "", "why", "ranks", "ranks", c.Ranks, "asked",
 			options.Ranks[0])
 	}

@@ -112,11 +112,7 @@ func (a *Answer) placed(r *place.Result, best place.Placement) {
 // foretold are the times and gains that are predicted, and why others are not.
 func (a *Answer) foretold(best place.Placement) {
 	if t := best.Time; t != nil {
-		of := "predicted " + t.Of
-		if t.AtMost {
-			of += " at most"
-		}
-		a.Numbers = append(a.Numbers, Number{of, t.Estimate, Fraction, t.Low, t.High, Predicted})
+		a.Numbers = append(a.Numbers, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
 	}
 	for _, g := range best.Gains {
 		at := "at the load of the campaign"

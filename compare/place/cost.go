@@ -6,188 +6,119 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/counts"
-	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/placement"
 )
 
-// Cost is the time of a rank's expert work in one layer and step, fitted to a trace by
-// non-negative least squares of the relative error:
-//
-//	time = FixedNS + SlotNS · slots of the rank + ExpertNS · its active experts
-//
-// A parameter that the times cannot identify is 0. A fit is a model: what
-// follows from it is inferred.
+// Cost is what a trace tells of time: its steps, which replay with other loads of the ranks, and how much of
+// the experts' time follows the load. With Follows 0.9, a rank of 1.2 times the mean load takes 1.18 of the mean time.
 type Cost struct {
-	Basis    string        `json:"basis"`  // always "trace"
-	Source   string        `json:"source"` // the first file
-	Ranks    int           `json:"ranks"`
-	Of       imbalance.Of  `json:"of"` // the time that is fitted
-	FixedNS  router.Number `json:"fixed_ns"`
-	SlotNS   router.Number `json:"slot_ns"` // undefined where the slots of one step are not known
-	ExpertNS router.Number `json:"active_expert_ns"`
-	Slots    router.Number `json:"slots_per_step"`  // of one layer, all ranks; likewise
-	TopK     int           `json:"top_k,omitempty"` // 0 where not known
-	StepNS   router.Number `json:"step_ns"`
-	// StepBasis is "profiled", "measured" or "campaign", empty where StepNS is undefined.
-	StepBasis string `json:"step_basis"`
-	LateHosts bool   `json:"late_hosts"` // in the trace, see wait.Waiting
-	// of balanced routing, which no placement should exceed; nil without a campaign
-	Measured *gain.Gain `json:"campaign"`
-	HeldOut  []HeldOut  `json:"held_out"` // one
+	Basis     string        `json:"basis"`  // always "trace"
+	Source    string        `json:"source"` // the first file
+	Ranks     int           `json:"ranks"`
+	StepNS    router.Number `json:"step_ns"`
+	Follows   router.Number `json:"time_follows_load"` // a share, at most 1
+	Error     router.Number `json:"error_p95"`         // that Follows errs by in 95 % of cases
+	Explained router.Number `json:"explained"`         // share of the variance of time over ranks
 
-	slots float64 // of the steps that time is predicted for, in the unit of the fit
-	fit   [3]float64
+	replay *trace.Replay
+	layers map[int]tracedLayer // by the number that counts have
 }
 
-// HeldOut is the error of fits on the layers that they were not fitted to: |predicted/measured − 1|,
-// where one layer at a time is left out.
-type HeldOut struct {
-	Groups int           `json:"groups"` // layers
-	N      int           `json:"n"`      // ranks of layers
-	Median router.Number `json:"median_error"`
-	P90    router.Number `json:"p90_error"`
-	// Change bounds the error of the predicted change from one rank to another of the same layer
-	// that has less work, in 95 % of cases: |change − predicted change| of the time before.
-	Change router.Number `json:"change_error_p95"`
+// tracedLayer is a layer of the trace, and the load of its ranks over the mean while it was recorded.
+type tracedLayer struct {
+	number int32
+	shares []float64
 }
 
-// observation is the measured time of a rank in a layer, and the work behind it.
-type observation struct {
-	layer, rank       int
-	slots, active, ns float64
-}
+// leastExplained is the share of the variance of time over ranks that load must explain: most of it.
+const leastExplained = 0.5
 
-func (o observation) at(c [3]float64) float64 { return c[0] + c[1]*o.slots + c[2]*o.active }
-
-// leastLayers leave two to fit to where one is left out, and still tell cost from chance.
-const leastLayers = 3
-
-// FromTrace fits the expert time of a trace to the counts of the same run, of which
-// perStep are the slots of a layer in one step (0: what one recorded step has). The
-// reason says why there is no cost; the error is of reading the counts.
-func FromTrace(t *trace.Trace, r *counts.Record, perStep float64, topK int) (c *Cost, reason router.Warning,
-	err error) {
-	layers, times := map[int]*imbalance.Layer{}, t.Times(nil)
-	for _, l := range times.Judged() {
-		if l.Number.Defined() && len(l.Ranks) == len(t.Ranks) && len(l.Experts) > 0 {
-			number := int(l.Number)
-			if s := t.Structure; s != nil && s.Counted != nil {
-				number = s.Counted[number]
-			}
-			layers[number] = l
-		}
-	}
-	switch contradicts := slices.IndexFunc(t.Warnings,
-		func(w router.Warning) bool { return w.Code == trace.CountsContradict }); {
+// FromTrace fits the expert time of ranks in a trace to the counts of the same run. The reason says why there is
+// no cost; the error is of reading the counts.
+func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
+	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), replay: t.Replay(),
+		layers: map[int]tracedLayer{}}
+	contradicts := slices.IndexFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.CountsContradict })
+	switch {
 	case contradicts >= 0:
 		return nil, doubted(t.Warnings[contradicts]), nil
 	case t.Doubt().Code != "":
 		return nil, doubted(t.Doubt()), nil
-	case len(t.Ranks) < 2 || len(layers) == 0:
-		return nil, noTime("no_layer"), nil
+	case len(t.Ranks) < 2 || !c.replay.CanRun():
+		return nil, noTime("no_replay"), nil
 	}
-	own := SlotsPerStep(r)
-	c = &Cost{Basis: "trace", Source: t.Exports[0].Path, Ranks: len(t.Ranks), Of: times.Of, TopK: topK,
-		StepNS: t.Bound.StepNS, LateHosts: t.Waiting.MostlyHosts(), slots: cmp.Or(perStep, own)}
-	if c.StepNS.Defined() {
-		c.StepBasis = "profiled"
+	c.StepNS = c.replay.StepNS
+	var loads, times []float64
+	experts := c.replay.Experts()
+	for _, layer := range slices.Sorted(maps.Keys(experts)) {
+		number := int(layer)
+		if s := t.Structure; s != nil && s.Counted != nil && number < len(s.Counted) {
+			number = s.Counted[number]
+		}
+		shares, err := c.recorded(r, number)
+		if err != nil {
+			return nil, reason, err
+		}
+		mean := stat.Mean(experts[layer], nil)
+		for i, share := range shares {
+			loads, times = append(loads, share-1), append(times, experts[layer][i]/mean-1)
+		}
+		if shares != nil {
+			c.layers[number] = tracedLayer{layer, shares}
+		}
 	}
-	obs, err := observed(layers, r, c.slots/own)
-	if err != nil {
-		return nil, reason, err
-	}
-	h, reason := c.fitTo(obs)
-	if reason.Code != "" {
-		return nil, reason, nil
-	}
-	c.HeldOut = []HeldOut{h}
-	c.FixedNS, c.SlotNS, c.ExpertNS, c.Slots = router.Number(c.fit[0]), router.Undefined(), router.Number(c.fit[2]),
-		router.Undefined()
-	if perStep > 0 || !r.Window {
-		c.SlotNS, c.Slots = router.Number(c.fit[1]), router.Number(c.slots)
+	if c.fit(loads, times); !(c.Explained >= leastExplained && c.Follows > 0) {
+		return nil, noTime("unlike", "explained", max(0, c.Explained)), nil
 	}
 	return c, reason, nil
 }
 
-// fitTo fits all observations, and says how far fits without one layer are off on it. The
-// reason is empty unless there is no fit.
-func (c *Cost) fitTo(obs []observation) (h HeldOut, reason router.Warning) {
-	layers := map[int]bool{}
-	for _, o := range obs {
-		layers[o.layer] = true
+// recorded is the load of the traced ranks in a layer over the mean rank's; nil without any.
+func (c *Cost) recorded(r *counts.Record, layer int) ([]float64, error) {
+	load, where := r.ByLayer()[layer], r.Placement
+	if load.Total() == 0 {
+		return nil, nil
 	}
-	h = HeldOut{Groups: len(layers), N: len(obs)}
-	if len(layers) < leastLayers {
-		return h, noTime("few", "groups", len(layers), "group", "layer", "least", leastLayers)
-	}
-	var ok bool
-	if c.fit, ok = fit(obs); !ok {
-		return h, noTime("negative")
-	}
-	var off, changes []float64
-	for _, layer := range slices.Sorted(maps.Keys(layers)) {
-		without, ok := fit(slices.DeleteFunc(slices.Clone(obs), func(o observation) bool { return o.layer == layer }))
-		if !ok {
-			return h, noTime("negative")
-		}
-		own := slices.DeleteFunc(slices.Clone(obs), func(o observation) bool { return o.layer != layer })
-		for _, o := range own {
-			off = append(off, math.Abs(o.at(without)/o.ns-1))
-			for _, less := range own {
-				if less.slots < o.slots {
-					changes = append(changes, math.Abs(less.ns/o.ns-less.at(without)/o.at(without)))
-				}
-			}
+	var err error
+	if where == nil {
+		if where, err = counts.Contiguous(len(load.PerExpert), c.Ranks); err != nil {
+			return nil, err
 		}
 	}
-	h.Median, h.P90 = quantile(off, 0.5), quantile(off, 0.9)
-	if h.Change = h.P90; len(changes) > 0 { // else only one rank has work in each layer
-		h.Change = quantile(changes, 0.95)
+	layout, err := where.Layout(layer)
+	if err != nil || layout.Ranks() != c.Ranks {
+		return nil, err
 	}
-	return h, reason
+	return rankShares(layout, load.PerExpert), nil
 }
 
-func quantile(values []float64, p float64) router.Number {
-	slices.Sort(values)
-	return router.Number(stat.Quantile(p, stat.Empirical, values, nil))
+// rankShares is the load of each rank over the mean rank's: 3 of 4 slots on 2 ranks → 1.5 and 0.5.
+func rankShares(l router.Layout, perExpert []int64) []float64 {
+	load := router.Load{PerExpert: perExpert}
+	ranks := placement.RankLoad(l, perExpert)
+	floats.Scale(float64(len(ranks))/float64(load.Total()), ranks)
+	return ranks
 }
 
-// fit takes the best of the least-squares fits of each set of parameters whose results
-// are not negative: with three parameters that is non-negative least squares.
-func fit(obs []observation) (best [3]float64, ok bool) {
-	least := math.Inf(1)
-	for _, columns := range [][]int{{0}, {1}, {0, 1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}} {
-		if len(obs) < len(columns) {
-			continue
-		}
-		a, b := mat.NewDense(len(obs), len(columns), nil), mat.NewVecDense(len(obs), nil)
-		for i, o := range obs {
-			for k, j := range columns {
-				a.Set(i, k, [3]float64{1, o.slots, o.active}[j]/o.ns)
-			}
-			b.SetVec(i, 1)
-		}
-		var x, r mat.VecDense
-		if x.SolveVec(a, b) != nil || mat.Min(&x) < 0 {
-			continue
-		}
-		r.MulVec(a, &x)
-		r.SubVec(&r, b)
-		if left := mat.Norm(&r, 2); left < least*(1-1e-9) {
-			least, ok, best = left, true, [3]float64{}
-			for k, j := range columns {
-				best[j] = x.AtVec(k)
-			}
-		}
+// fit is the line through 0 with the least squares: loads of ±0.2 and times of ±0.1 → time follows load by half.
+func (c *Cost) fit(loads, times []float64) {
+	var xx, xy, yy, left float64
+	for i, x := range loads {
+		xx, xy, yy = xx+x*x, xy+x*times[i], yy+times[i]*times[i]
 	}
-	return best, ok
+	slope := xy / xx // undefined where the load is even
+	for i, x := range loads {
+		left += (times[i] - slope*x) * (times[i] - slope*x)
+	}
+	c.Follows, c.Explained = router.Number(min(1, slope)), router.Number(1-left/yy)
+	c.Error = router.Number(2 * math.Sqrt(left/float64(max(1, len(loads)-1))/xx))
 }
 
 // noTime is why there is no cost.
@@ -206,103 +137,100 @@ func doubted(by router.Warning) router.Warning {
 	return w
 }
 
-// SlotsPerStep is the mean slots of a layer in one recorded step.
-func SlotsPerStep(r *counts.Record) float64 {
-	return float64(r.Slots()) / float64(max(1, len(r.Iterations())*len(r.Layers())))
-}
-
-// observed joins the mean time of each rank in each layer with its mean work.
-func observed(layers map[int]*imbalance.Layer, r *counts.Record, scale float64) (obs []observation, err error) {
-	steps := float64(len(r.Iterations()))
-	for number, load := range r.ByLayer() {
-		l := layers[number]
-		if l == nil || load.Total() == 0 {
-			continue
-		}
-		where := r.Placement
-		if where == nil {
-			if where, err = counts.Contiguous(len(load.PerExpert), len(l.Ranks)); err != nil {
-				return nil, err
-			}
-		}
-		layout, err := where.Layout(number)
-		if err != nil {
-			return nil, err
-		}
-		slots, active := placement.Work(layout, load.PerExpert, scale/steps, steps > 1 || r.Window && scale != 1)
-		for i, rank := range l.Ranks {
-			ns := 0.0
-			for _, step := range l.Experts {
-				ns += step[i] / float64(len(l.Experts))
-			}
-			if rank < len(slots) && ns > 0 {
-				obs = append(obs, observation{number, rank, slots[rank], active[rank], ns})
-			}
-		}
-	}
-	// the last digits depend on it
-	slices.SortStableFunc(obs, func(a, b observation) int { return cmp.Compare(a.layer, b.layer) })
-	return obs, nil
-}
-
-// WithCampaign takes the step time of the learned router from unprofiled launches, with so many
-// tokens in one step of all ranks, for the time under the profiler. The reason says why not.
-func (c *Cost) WithCampaign(r gain.Result, tokens float64) (reason router.Warning) {
-	if r.Verdict.Refused() {
-		return router.Warn("campaign_step_time", "", "why", "refused", "verdict", r.Verdict)
-	}
-	steps, reason := r.StepsNS(gain.Normal, tokens)
-	if reason.Code == "" {
-		c.StepNS, c.StepBasis, c.Measured = router.Number(stat.Mean(steps, nil)), "campaign", &r.Gain
-	}
-	return reason
-}
-
-// slowest is the predicted time of the slowest rank.
-func (c *Cost) slowest(l router.Layout, load []int64, scale float64, expected bool) (ns float64) {
-	slots, active := placement.Work(l, load, scale, expected)
-	for rank := range slots {
-		ns = max(ns, observation{slots: slots[rank], active: active[rank]}.at(c.fit))
-	}
-	return ns
-}
-
-// TimeChange is the predicted change of time from the baseline to a placement: the
-// time of the slowest rank, added over layers, after less before, over Of. Low and High
-// are the least and the largest over the judged windows, widened by Error: they do not hold
-// what the cost leaves out.
+// TimeChange is the predicted change of the time of a step from the baseline to a placement, both replayed with the
+// loads of a judged window. Low and High hold the replay's interval and the error of the fit, and of several windows
+// the least and the largest.
 type TimeChange struct {
 	Estimate router.Number `json:"estimate"` // mean over windows
 	Low      router.Number `json:"low"`
 	High     router.Number `json:"high"`
-	Of       string        `json:"of"`       // "step time", or "expert time" where the step's is not known
 	Basis    string        `json:"basis"`    // always "inferred"
-	Windows  int           `json:"windows"`  // that the interval is over
-	Error    router.Number `json:"error"`    // that 95 % of held-out changes err by, of the time before, over Of
+	Windows  int           `json:"windows"`  // that it is over
 	SavedNS  router.Number `json:"saved_ns"` // per step, mean over windows
-	AtMost   bool          `json:"at_most"`  // ranks wait mostly for late hosts: Cost.LateHosts
 }
 
-// change compares the scores of windows by the baseline with those by the default, nil without
-// a cost or a window with load.
-func (c *Cost) change(windows []seen) *TimeChange {
-	windows = slices.DeleteFunc(slices.Clone(windows), func(w seen) bool { return !w.scores[1].ns.Defined() })
-	if c == nil || len(windows) == 0 {
-		return nil
+// change replays the steps with what the ranks of the baseline have on a window, and of the default; nil without a
+// cost, a load, or a replay that holds.
+func (c *Cost) change(w seen) (*TimeChange, error) {
+	if c == nil || len(w.shares) == 0 {
+		return nil, nil
 	}
-	n := router.Number(len(windows))
-	t := &TimeChange{Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1)), Of: "step time",
-		Basis: "inferred", Windows: len(windows), AtMost: c.LateHosts}
-	all := router.Number(0) // that could be saved
-	for _, w := range windows {
-		was, of := w.scores[0].ns, c.StepNS
-		saved := was - w.scores[1].ns
-		if !of.Defined() {
-			t.Of, of = "expert time", was
+	t := &TimeChange{Basis: "inferred", Windows: 1, Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1))}
+	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} {
+		follows = max(0, min(1, follows))
+		from, err := c.loads(w.Window, w.plans[0], follows)
+		to, also := c.loads(w.Window, w.plans[1], follows)
+		if err = cmp.Or(err, also); err != nil {
+			return nil, err
 		}
-		t.Estimate, t.SavedNS, t.Error = t.Estimate-saved/of/n, t.SavedNS+saved/n, t.Error+c.HeldOut[0].Change*was/of/n
-		t.Low, t.High, all = min(t.Low, -saved/of), max(t.High, -saved/of), max(all, was/of)
+		g := c.replay.Shift(from, to)
+		if !g.Gain.Defined() {
+			return nil, nil
+		}
+		less := func(gain router.Number) router.Number { return 1/(1+gain) - 1 }
+		t.Estimate, t.SavedNS = less(g.Gain), g.SavedNS
+		t.Low, t.High = min(t.Low, less(g.High)), max(t.High, less(g.Low))
 	}
-	t.Low, t.High = max(t.Low-t.Error, -all), t.High+t.Error
-	return t
+	return t, nil
+}
+
+// loads give by how much more than recorded the experts of a rank have to do by a plan, in steps of a window.
+func (c *Cost) loads(w Window, p plan, follows router.Number) (replay.Loads, error) {
+	steps, err := w.sample(c.replay.Steps)
+	return func(step int) map[int32][]float64 {
+		more := map[int32][]float64{}
+		for layer, load := range steps[step%len(steps)] {
+			l, traced := c.layers[layer]
+			layout, placed := p.layouts[layer]
+			if !traced || !placed || load.Total() == 0 {
+				continue
+			}
+			more[l.number] = rankShares(layout, load.PerExpert)
+			floats.Sub(more[l.number], l.shares)
+			floats.Scale(follows.Float64(), more[l.number])
+		}
+		return more
+	}, err
+}
+
+// sample is the load by layer of at most so many iterations of a window, evenly taken from all.
+func (w Window) sample(most int) (loads []map[int]router.Load, err error) {
+	all := w.record.Iterations()
+	n := min(most, len(all))
+	at := map[int64]int{}
+	for i := range n {
+		at[all[i*len(all)/n]] = i
+	}
+	loads = make([]map[int]router.Load, n)
+	for s, err := range w.record.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		if i, taken := at[s.Iteration]; taken {
+			if loads[i] == nil {
+				loads[i] = map[int]router.Load{}
+			}
+			loads[i][s.Layer] = router.Load{PerExpert: slices.Clone(s.Load.PerExpert)}
+		}
+	}
+	return loads, nil
+}
+
+// overWorkloads is the change over the windows that have one; nil for none.
+func overWorkloads(windows []Workload) (all *TimeChange) {
+	n := router.Number(0)
+	for _, w := range windows {
+		if t := w.Time; t != nil {
+			if n++; all == nil {
+				all = &TimeChange{Basis: t.Basis, Low: t.Low, High: t.High}
+			}
+			all.Windows++
+			all.Estimate, all.SavedNS = all.Estimate+t.Estimate, all.SavedNS+t.SavedNS
+			all.Low, all.High = min(all.Low, t.Low), max(all.High, t.High)
+		}
+	}
+	if all != nil {
+		all.Estimate, all.SavedNS = all.Estimate/n, all.SavedNS/n
+	}
+	return all
 }

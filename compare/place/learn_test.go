@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
@@ -75,7 +74,7 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 			t.Fatal(err)
 		}
 		res, err := Judge(rest, windows[out:out+1], Options{Ranks: []int{32}, Redundant: []int{32}, Threshold: 0.1,
-			From: placed(t, old), MaxMoves: &Budget{Share: 0.12}})
+			From: placed(t, old), MaxMoves: share(0.12)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,6 +89,8 @@ func TestFewMovesFromAStalePlacement(t *testing.T) {
 		t.Errorf("%v to %v", before/n, after/n)
 	}
 }
+
+func share(v float64) *float64 { return &v }
 
 // placed is the placement of a result, as its file is read.
 func placed(t *testing.T, res *Result) *counts.Placement {
@@ -128,31 +129,6 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-func TestBudgets(t *testing.T) {
-	for text, want := range map[string]Budget{"10%": {Share: 0.1}, "0%": {}, "2GB": {Bytes: 2e9},
-		"1.5 GiB": {Bytes: 1.5 * (1 << 30)}, "50ms": {Time: 50 * time.Millisecond}, "100%": {Share: 1}} {
-		if b, err := ParseBudget(text); err != nil || *b != want {
-			t.Errorf("%q: %+v, %v", text, b, err)
-		}
-	}
-	for _, text := range []string{"", "10", "-1%", "101%", "x%", "NaN%", "-5ms", "GB"} {
-		if b, err := ParseBudget(text); err == nil {
-			t.Errorf("%q: %+v", text, b)
-		}
-	}
-	o := Options{ExpertBytes: 100, Bandwidth: 1000}
-	for _, c := range []struct {
-		budget       *Budget
-		most, onRank int
-	}{{&Budget{Share: 0.1}, 5, 0}, {&Budget{Bytes: 1250}, 12, 0}, {&Budget{Time: 350 * time.Millisecond},
-		50, 3}, {&Budget{}, 0, 0}} {
-		o.MaxMoves = c.budget
-		if most, onRank := o.limit(50); most != c.most || onRank != c.onRank {
-			t.Errorf("%+v: %d, %d", c.budget, most, onRank)
-		}
-	}
-}
-
 // From contiguous experts, redundant ones are moves as well, and cost their budget.
 func TestMovesHeedTheirBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -170,19 +146,15 @@ func TestMovesHeedTheirBudget(t *testing.T) {
 		o.Ranks, o.Redundant, o.Threshold = []int{8}, []int{redundant}, 0.1
 		return Judge(windows[:2], windows[2:], o)
 	}
-	for _, share := range []float64{0, 0.1, 0.5} {
-		res, err := judge(0, Options{MaxMoves: &Budget{Share: share}})
-		if err != nil || float64(res.Placements[0].MovedShare) > share || share == 0.1 && res.Placements[0].Moved < 4 {
-			t.Errorf("%v: %+v, %v", share, res.Placements, err)
+	for _, most := range []float64{0, 0.1, 0.5} {
+		res, err := judge(0, Options{MaxMoves: &most})
+		if err != nil || float64(res.Placements[0].MovedShare) > most || most == 0.1 && res.Placements[0].Moved < 4 {
+			t.Errorf("%v: %+v, %v", most, res.Placements, err)
 		}
 	}
-	if res, err := judge(8, Options{MaxMoves: &Budget{Share: 0.1}}); !errors.Is(err, counts.ErrOptions) ||
+	if res, err := judge(8, Options{MaxMoves: share(0.1)}); !errors.Is(err, counts.ErrOptions) ||
 		!strings.Contains(err.Error(), "have 16 that") {
 		t.Errorf("16 redundant experts of 80 copies: %+v, %v", res, err)
-	}
-	res, err := judge(0, Options{MaxMoves: &Budget{Time: time.Second}, ExpertBytes: 1, Bandwidth: 1})
-	if err != nil || res.Placements[0].Moved > 8 {
-		t.Errorf("one copy a rank: %+v, %v", res.Placements, err)
 	}
 }
 

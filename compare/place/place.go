@@ -2,8 +2,8 @@
 // on others: a placement that is judged on the counts it was learned from looks better
 // than it will be.
 //
-// It says how even the load over ranks becomes, and, by a cost that is fitted to a trace
-// or by a campaign's curve of time over load, what that is worth. Without one time is undefined.
+// It says how even the load over ranks becomes, and, by a replay of a trace or by a campaign's curve of time over
+// load, what that is worth. Without one time is undefined.
 package place
 
 import (
@@ -28,12 +28,12 @@ type Options struct {
 	Nodes       int               // above 1, and where they divide the model's groups, EPLB is hierarchical
 	Shape       *router.Shape     // of the model, nil where it is not named
 	Threshold   float64           // the least reduction of the busiest rank's load that is worth a trial
-	Cost        *Cost             // of expert work, nil for none
+	Cost        *Cost             // what a trace tells of time, nil for none
 	NoTime      router.Warning    // why there is none
 	Dose        *Dose             // nil for none
 	ExpertBytes float64           // the weights of an expert, 0 where not known
 	From        *counts.Placement // that runs; nil takes the records'
-	MaxMoves    *Budget           // from the baseline; nil for any number
+	MaxMoves    *float64          // the share of all copies that may move from the baseline; nil for all
 	Policy      string            // PlanRobust, PlanEPLB; "" for the robust plan of two kinds of windows or more
 	MoELayers   []int             // of the model, nil where it is not named
 	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
@@ -130,7 +130,7 @@ func (res *Result) onRanks(all []Window, ranks int, o Options) error {
 	for _, w := range all {
 		windows = append(windows, seen{Window: w, plans: []plan{running}})
 	}
-	if err := scoreAll(windows, res.Experts, nil); err != nil {
+	if err := scoreAll(windows, res.Experts); err != nil {
 		return err
 	}
 	res.drift(windows, ranks)
@@ -236,14 +236,13 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 	for _, w := range res.Learned {
 		learned = append(learned, seen{Window: w, plans: append([]plan{running}, plans...)})
 	}
-	if err := scoreAll(learned, res.Experts, o.Cost); err != nil {
-		return err
-	}
-	if err := scoreAll(judged, res.Experts, o.Cost); err != nil {
+	if err := cmp.Or(scoreAll(learned, res.Experts), scoreAll(judged, res.Experts)); err != nil {
 		return err
 	}
 	for i, p := range plans {
-		res.judge(at, p, i+1, learned, judged, o)
+		if err := res.judge(at, p, i+1, learned, judged, o); err != nil {
+			return err
+		}
 	}
 	res.layers(at, plans[0], learned, judged)
 	res.Slots[at] = counts.Slots{}
@@ -259,7 +258,7 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 }
 
 // judge compares one plan, whose scores are at an index, with the baseline.
-func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) {
+func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) (err error) {
 	running := learned[0].plans[0]
 	overall := func(w seen) router.Number { return w.scores[index].overall() }
 	base := func(w seen) router.Number { return w.scores[0].overall() }
@@ -277,7 +276,9 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 			Change: overall(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats)}
 		p.Worst = max(p.Worst, row.Judged)
 		if p.Default {
-			row.Time = o.Cost.change([]seen{w})
+			if row.Time, err = o.Cost.change(w); err != nil {
+				return err
+			}
 		}
 		switch {
 		case row.Change < 0:
@@ -288,7 +289,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 		of = append(of, row)
 	}
 	if p.Default {
-		p.Time = o.Cost.change(judged)
+		p.Time = overWorkloads(of)
 		p.Gains = o.Dose.predict(p)
 	}
 	if p.Time != nil && p.Time.High < 0 {
@@ -299,6 +300,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 	if p.Default {
 		res.Workloads = append(res.Workloads, of...)
 	}
+	return nil
 }
 
 // layers says what the default placement does to each layer.

@@ -25,7 +25,7 @@ type Result struct {
 	Learned       []Window         `json:"learned"`
 	Judged        []Window         `json:"judged"`
 	LeftOut       int              `json:"left_out"` // how often learned windows were left out and judged; 0: others are
-	Cost          *Cost            `json:"cost"`     // null without evidence of time
+	Cost          *Cost            `json:"cost"`     // null without a trace that tells time
 	NoTime        router.Warning   `json:"no_time"`  // why there is none, of the code "no_time"
 	Placements    []Placement      `json:"placements"`
 	Workloads     []Workload       `json:"workloads"`
@@ -76,8 +76,7 @@ type Placement struct {
 // Price is what a placement costs, and when it has paid. Numbers whose inputs are not known
 // are undefined.
 type Price struct {
-	ReplicaBytes router.Number `json:"replica_bytes_per_rank_and_layer"` // of redundant experts
-	MemoryBytes  router.Number `json:"replica_bytes_per_rank"`           // in all layers
+	MemoryBytes router.Number `json:"replica_bytes_per_rank"` // of redundant experts, in all layers
 	// that ranks lack in the baseline, over ranks and layers
 	Moved      int           `json:"moved_experts"`
 	MovedBytes router.Number `json:"moved_bytes"`
@@ -89,8 +88,7 @@ type Price struct {
 func (o Options) price(at Plan, running, placed plan) Price {
 	perRank, moved := loads(running, placed, at.Ranks)
 	p := Price{Moved: moved, MovedBytes: o.bytes(moved), MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(),
-		ReplicaBytes: o.bytes(at.Redundant) / router.Number(at.Ranks)}
-	p.MemoryBytes = p.ReplicaBytes * router.Number(len(placed.layouts))
+		MemoryBytes: o.bytes(at.Redundant*len(placed.layouts)) / router.Number(at.Ranks)}
 	if o.Bandwidth > 0 {
 		p.MoveNS = o.bytes(slices.Max(perRank)) * 1e9 / router.Number(o.Bandwidth)
 	}
@@ -140,35 +138,17 @@ type Drift struct {
 	Balancedness router.Number `json:"balancedness"` // mean over layers of mean/max, as SGLang takes it
 }
 
-// Caveats are the warnings of a result, why it predicts no time, and what its best placement does
-// to single windows and its cost of time leaves open.
+// Caveats are the warnings of a result, why it predicts no time, and windows on which its best placement is worse.
 func (res *Result) Caveats() []router.Warning {
 	list, best := slices.Clone(res.Warnings), res.Best()
-	warn := func(code, window string, args ...any) { list = append(list, router.Warn(code, window, args...)) }
 	if res.NoTime.Code != "" {
 		list = append(list, res.NoTime)
 	}
 	for _, w := range res.Workloads {
-		switch {
-		case w.Plan != best.Plan:
-		case w.Change > 0:
-			warn("raises_load", w.Window, "change", w.Change, "judged", w.Judged, "baseline", w.Baseline)
-		case w.Time != nil && w.Time.Estimate > 0:
-			warn("costs_time", w.Window, "change", w.Time.Estimate, "of", w.Time.Of)
+		if w.Plan == best.Plan && w.Change > 0 {
+			list = append(list, router.Warn("raises_load", w.Window, "change", w.Change, "judged", w.Judged, "baseline",
+				w.Baseline))
 		}
-	}
-	c := res.Cost
-	if c == nil {
-		return list
-	}
-	if !c.StepNS.Defined() {
-		warn("no_step_time", "")
-	}
-	if t, m := best.Time, c.Measured; t != nil && m != nil && 1/(1+t.Estimate)-1 > m.High {
-		warn("more_than_balance", "", "gain", 1/(1+t.Estimate)-1, "measured", m.Estimate, "high", m.High)
-	}
-	if c.LateHosts {
-		warn("late_hosts", "")
 	}
 	return list
 }

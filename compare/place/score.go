@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -28,7 +29,6 @@ type seen struct {
 // score is what a plan does to a window, mean over its steps.
 type score struct {
 	ratio map[int]router.Number // max/mean by layer
-	ns    router.Number         // predicted time of the slowest ranks over all layers; undefined without a cost
 }
 
 // at is the max/mean of a layer, undefined where the window has none.
@@ -44,15 +44,12 @@ func (s score) overall() router.Number {
 	return mean(slices.Sorted(maps.Keys(s.ratio)), s.at) // in order: the last digits depend on it
 }
 
-// timed is how many of the plans have their time predicted: the baseline and the default.
-const timed = 2
-
 // scoreAll scores the windows side by side.
-func scoreAll(views []seen, experts int, cost *Cost) error {
+func scoreAll(views []seen, experts int) error {
 	var group errgroup.Group
 	for i := range views {
 		group.Go(func() (err error) {
-			views[i].scores, err = views[i].score(views[i].plans, experts, cost)
+			views[i].scores, err = views[i].score(views[i].plans, experts)
 			return err
 		})
 	}
@@ -60,12 +57,12 @@ func scoreAll(views []seen, experts int, cost *Cost) error {
 }
 
 // score judges plans on the window, in one walk over its steps.
-func (w Window) score(plans []plan, experts int, cost *Cost) ([]score, error) {
+func (w Window) score(plans []plan, experts int) ([]score, error) {
 	out := make([]score, len(plans))
 	for i := range out {
-		out[i] = score{map[int]router.Number{}, router.Undefined()}
+		out[i] = score{map[int]router.Number{}}
 	}
-	steps, all := map[int]router.Number{}, router.Number(len(w.record.Iterations()))
+	steps := map[int]router.Number{}
 	load := router.NewLoad(experts)
 	for s, err := range w.record.Steps() {
 		if err != nil {
@@ -86,13 +83,6 @@ func (w Window) score(plans []plan, experts int, cost *Cost) ([]score, error) {
 					Err: counts.ErrOptions}
 			}
 			out[i].ratio[s.Layer] += placement.MaxOverMean(layout, load.PerExpert)
-			if cost != nil && i < timed {
-				if !out[i].ns.Defined() {
-					out[i].ns = 0
-				}
-				scale := cost.slots / SlotsPerStep(w.record) // to steps as large as those of the cost
-				out[i].ns += router.Number(cost.slowest(layout, load.PerExpert, scale, w.record.Window && scale != 1)) / all
-			}
 		}
 	}
 	for _, s := range out {
@@ -166,5 +156,6 @@ func p95(windows []seen, index int) router.Number {
 	if len(layers) == 0 {
 		return router.Undefined()
 	}
-	return quantile(layers, 0.95)
+	slices.Sort(layers)
+	return router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
 }

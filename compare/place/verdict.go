@@ -60,8 +60,6 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, router.War
 		return NotNow, load
 	case t != nil && t.Low >= 0:
 		return NotNow, because("time_rises")
-	case t != nil && t.High >= 0 && t.Error > max(t.Estimate, -t.Estimate):
-		return NoVerdict, because("cost", "error", t.Error, "of", t.Of)
 	case t != nil && t.High >= 0:
 		return NoVerdict, because("time_open")
 	}

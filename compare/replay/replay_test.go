@@ -124,6 +124,10 @@ func TestEvenRanksByHand(t *testing.T) {
 	near(t, "gain", gain.Estimate, 200e3/gain.LeftNS, 1e-9)
 	near(t, "half of the interval is the law's error", (gain.High-gain.Low)/2, math.Abs(run.Law), 1e-4)
 	near(t, "experts", run.ExpertsNS(), 3*400e3, 1e-3)
+	none := func(int) map[int32][]float64 { return nil }
+	even := func(int) map[int32][]float64 { return map[int32][]float64{0: {-0.5, 0.5, 0, 0}, 1: {0.5, 0, 0, -0.5}} }
+	near(t, "saved by even loads", run.Shift(none, even).SavedNS, gain.SavedNS, 1)
+	near(t, "lost without them", run.Shift(even, none).SavedNS, -gain.SavedNS, 1)
 }
 
 // Against a simulation of what is asked: loads drawn at random, hosts from fast to slower than

@@ -166,8 +166,10 @@ func overSteps(before, after []float64) stats.Interval {
 }
 
 // whatIf replays every step with what of gives for it.
-func (r *Run) whatIf(of func(*replayed) change) Gain {
-	var changed [3][]float64
+func (r *Run) whatIf(of func(*replayed) change) Gain { return r.gain(r.changed(of)) }
+
+// changed gives the times of the steps with what of gives for each, by hosts.
+func (r *Run) changed(of func(*replayed) change) (changed [3][]float64) {
 	for _, s := range r.steps {
 		c := of(s)
 		for h := range changed {
@@ -179,7 +181,49 @@ func (r *Run) whatIf(of func(*replayed) change) Gain {
 			changed[h] = append(changed[h], ns)
 		}
 	}
-	return r.gain(changed)
+	return changed
+}
+
+// Loads give by how much more the experts of a rank have to do in a step, over the mean of its layer, by layer and
+// rank. Steps count from 0; layers without any stay.
+type Loads func(step int) map[int32][]float64
+
+// Shift is what it gains that experts have the second loads and not the first. Experts of 100 and 300 ns on two ranks
+// take 200 and 200 with loads of 0.5 and −0.5.
+func (r *Run) Shift(from, to Loads) Gain {
+	by := func(loads Loads) [3][]float64 {
+		return r.changed(func(s *replayed) change {
+			recorded, other := s.work(Experts), map[int32][]float64{}
+			for layer, more := range loads(s.number) {
+				ranks := recorded[layer]
+				if ranks == nil || len(more) != len(ranks) {
+					continue
+				}
+				mean := stat.Mean(ranks, nil)
+				for i, ns := range ranks {
+					other[layer] = append(other[layer], max(0, ns+more[i]*mean))
+				}
+			}
+			return as(Experts, recorded, other)
+		})
+	}
+	before := *r
+	before.times = by(from)
+	return before.gain(by(to))
+}
+
+// Experts is the mean time that the experts of each rank take in a step, by layer.
+func (r *Run) Experts() map[int32][]float64 {
+	mean := map[int32][]float64{}
+	for _, s := range r.steps {
+		for layer, ranks := range s.work(Experts) {
+			if mean[layer] == nil {
+				mean[layer] = make([]float64, len(ranks))
+			}
+			floats.AddScaled(mean[layer], 1/float64(len(r.steps)), ranks)
+		}
+	}
+	return mean
 }
 
 // EvenRanks has every rank's experts take the mean of the ranks that meet, layer by layer.
@@ -212,15 +256,7 @@ const alike = 0.02
 // slower, or not: they are scaled by half of it, and the interval holds both. Layers that the other
 // run does not know stay.
 func (r *Run) WithExperts(other *Run) Gain {
-	to, tokens := map[int32][]float64{}, other.work(Tokens)
-	for _, s := range other.steps {
-		for layer, ranks := range s.work(Experts) {
-			if to[layer] == nil {
-				to[layer] = make([]float64, len(ranks))
-			}
-			floats.AddScaled(to[layer], 1/float64(len(other.steps)), ranks)
-		}
-	}
+	to, tokens := other.Experts(), other.work(Tokens)
 	replay := func(factor func(*replayed) float64) Gain {
 		return r.whatIf(func(s *replayed) change {
 			scaled, by := map[int32][]float64{}, factor(s)

@@ -16,10 +16,8 @@ type Placing struct {
 	Learn, Judge []string // paths of statistics; without any to judge on, the first are divided
 	Axes         string
 	From         string // a placement
-	MaxMoves     string
 	Plan         string
 	Model        *router.Model // nil where it is not named
-	WeightBits   int
 	// Options has Ranks and Redundant, nil for those that are recorded, and what is not of
 	// the other fields.
 	Options place.Options
@@ -52,8 +50,11 @@ func (p *Placing) Read(ctx context.Context) (err error) {
 	return p.size()
 }
 
+// bytesOfWeight are of bf16.
+const bytesOfWeight = 2
+
 // choose reads the flags that name a choice.
-func (p *Placing) choose() (err error) {
+func (p *Placing) choose() error {
 	o := &p.Options
 	switch p.Plan {
 	case place.PlanEPLB:
@@ -64,17 +65,7 @@ func (p *Placing) choose() (err error) {
 	}
 	if m := p.Model; m != nil {
 		o.Shape, o.MoELayers = &m.Shape, m.Routed()
-		o.ExpertBytes = 3 * float64(cmp.Or(m.Latent, m.Hidden)) * float64(m.Intermediate) * float64(p.WeightBits) / 8
-	}
-	if p.MaxMoves == "" {
-		return nil
-	}
-	if o.MaxMoves, err = place.ParseBudget(p.MaxMoves); err != nil {
-		return usagef("--max-moves: %v", err)
-	}
-	if b := o.MaxMoves; (b.Bytes > 0 || b.Time > 0) && o.ExpertBytes == 0 || b.Time > 0 && o.Bandwidth == 0 {
-		return usagef("--max-moves %s: name the model with --model, for the size of an expert, and for "+
-			"a time the --bandwidth", p.MaxMoves)
+		o.ExpertBytes = bytesOfWeight * 3 * float64(cmp.Or(m.Latent, m.Hidden)) * float64(m.Intermediate)
 	}
 	return nil
 }

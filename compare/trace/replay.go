@@ -212,6 +212,14 @@ func (p *Replay) WithExperts(other *Replay) WhatIf {
 	return whatIf("experts of the other arm", p.run.WithExperts(other.run))
 }
 
+// Experts is the mean time of each rank's experts in a step, by layer.
+func (p *Replay) Experts() map[int32][]float64 { return p.run.Experts() }
+
+// Shift replays steps with other loads of the experts.
+func (p *Replay) Shift(from, to replay.Loads) WhatIf {
+	return whatIf("other loads", p.run.Shift(from, to))
+}
+
 // stepsToReplay gives what the ranks did in steps.
 func (r *reduction) stepsToReplay(steps []int) []replay.Step {
 	list, at := make([]replay.Step, len(steps)), map[int32]int{}

@@ -225,12 +225,9 @@ func (x *even) separate() {
 // that evens most, as Robust does.
 type Mover struct {
 	layers []moving
-	most   int
-	loaded []int // by rank, over all layers
-	full   []bool
 }
 
-// moving is a layer, with the best swap of two slots on ranks that may load more.
+// moving is a layer, with the best swap of two slots.
 type moving struct {
 	*even
 	from router.Layout // that runs
@@ -239,14 +236,11 @@ type moving struct {
 }
 
 // seek finds the best swap.
-func (x *moving) seek(full []bool) {
+func (x *moving) seek() {
 	x.gain = 0
 	for a := range x.slots {
 		own := a / x.perRank
-		for rank := own + 1; rank < (own/x.perNode+1)*x.perNode && !full[own]; rank++ {
-			if full[rank] {
-				continue
-			}
+		for rank := own + 1; rank < (own/x.perNode+1)*x.perNode; rank++ {
 			for i, d := range x.look(a, rank) {
 				if b := rank*x.perRank + i; d < least && -d > x.gain && x.allowed(a, b) {
 					x.a, x.b, x.gain = a, b, -d
@@ -257,26 +251,17 @@ func (x *moving) seek(full []bool) {
 }
 
 // NewMover takes of each layer the load of windows and experts, what runs, and the slots to
-// begin with: the running ones, or Grown from them. No rank loads more than so many copies, 0 for
-// any number. Errors wrap router.ErrShape.
-func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s Size, most int) (*Mover, error) {
-	m := &Mover{most: most, loaded: make([]int, s.Ranks), full: make([]bool, s.Ranks)}
+// begin with: the running ones, or Grown from them. Errors wrap router.ErrShape.
+func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s Size) (*Mover, error) {
+	m := &Mover{}
 	for l := range slots {
 		if len(slots[l]) == 0 || len(slots[l])%s.Ranks != 0 {
 			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape,
 				len(slots[l]), s.Ranks)
 		}
 		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l]}
-		for rank := range m.loaded {
-			m.loaded[rank] += x.lacks(rank)
-		}
+		x.seek()
 		m.layers = append(m.layers, x)
-	}
-	for rank, n := range m.loaded {
-		m.full[rank] = most > 0 && n >= most
-	}
-	for l := range m.layers {
-		m.layers[l].seek(m.full)
 	}
 	return m, nil
 }
@@ -293,22 +278,11 @@ func (m *Mover) Next() (layer, copies int, ok bool) {
 	if x.gain == 0 {
 		return 0, 0, false
 	}
-	ranks, freed := [2]int{x.a / x.perRank, x.b / x.perRank}, false
-	before := [2]int{x.lacks(ranks[0]), x.lacks(ranks[1])}
+	a, b := x.a/x.perRank, x.b/x.perRank
+	before := x.lacks(a) + x.lacks(b)
 	x.swap(x.a, x.b)
-	for i, r := range ranks {
-		d := x.lacks(r) - before[i]
-		m.loaded[r] += d
-		copies += d
-		full := m.most > 0 && m.loaded[r] >= m.most
-		freed, m.full[r] = freed || m.full[r] && !full, full
-	}
-	for l, x := range m.layers {
-		if l == layer || freed || m.full[x.a/x.perRank] || m.full[x.b/x.perRank] {
-			m.layers[l].seek(m.full)
-		}
-	}
-	return layer, copies, true
+	x.seek()
+	return layer, x.lacks(a) + x.lacks(b) - before, true
 }
 
 // lacks is how many experts a rank must load.

@@ -6,7 +6,6 @@ package placement
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -194,24 +193,4 @@ func MaxOverMean[N int64 | float64](l router.Layout, load []N) router.Number {
 		total += n
 	}
 	return router.OverMean(slices.Max(RankLoad(l, load)), float64(total), l.Ranks())
-}
-
-// Work is what each rank does of a load that is scale times as large: its slots, and
-// its copies of experts that get any. Copies share as in RankLoad. A copy of n slots is
-// active min(n, 1) times, or, where the load is an expectation, 1 − e⁻ⁿ times.
-func Work(l router.Layout, load []int64, scale float64, expected bool) (slots, active []float64) {
-	slots, active = make([]float64, l.Ranks()), make([]float64, l.Ranks())
-	for e, total := range load {
-		places := l.Places(e)
-		n := scale * float64(total) / float64(len(places))
-		share := min(n, 1)
-		if expected {
-			share = -math.Expm1(-n)
-		}
-		for _, p := range places {
-			slots[p.Rank] += n
-			active[p.Rank] += share
-		}
-	}
-	return slots, active
 }

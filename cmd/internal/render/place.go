@@ -29,33 +29,16 @@ func Place(result *place.Result, given string, files ...answer.Written) output.D
 // placeView writes placements for people.
 type placeView struct{ *place.Result }
 
-// notes say what time is predicted from, and how far that is off.
+// notes say what time is predicted from.
 func (res placeView) notes() []string {
 	c := res.Cost
 	if c == nil {
 		return nil
 	}
-	perSlot := quantity.Duration(c.SlotNS) + " per slot"
-	if !c.SlotNS.Defined() {
-		perSlot = "a time per slot, whose number in a step is unknown"
-	}
-	text := fmt.Sprintf("time of a rank's experts per layer and step, fitted to the %s %s: %s + %s + %s per "+
-		"active expert", c.Basis, filepath.Base(c.Source), quantity.Duration(c.FixedNS), perSlot,
-		quantity.Duration(c.ExpertNS))
-	for _, h := range c.HeldOut {
-		text += fmt.Sprintf("; held-out error, one layer left out at a time: median %s, p90 %s, of changes p95 %s",
-			quantity.Percent(h.Median), quantity.Percent(h.P90), quantity.Percent(h.Change))
-	}
-	if c.StepNS.Defined() {
-		text += fmt.Sprintf("; a step takes %s (%s)", quantity.Duration(c.StepNS), c.StepBasis)
-	}
-	if m := c.Measured; m != nil {
-		text += fmt.Sprintf("; the campaign measured %s (%s to %s) for balanced routing, the most a placement can reach",
-			quantity.Change(m.Estimate), quantity.Change(m.Low), quantity.Change(m.High))
-	}
-	return []string{text, "intervals of time are over judged windows, widened by what 95 % of held-out changes err by; " +
-		"they lack dispatch, combine, different times of ranks with equal load, and expert GEMMs that run faster at equal " +
-		"sizes"}
+	return []string{fmt.Sprintf("time is predicted by replaying %s with the ranks' loads of each judged window: %s of the "+
+		"experts' time follows the load there, within %s (95 %%); load explains %s of what ranks differ in; copies, dispatch "+
+		"and combine are taken to cost nothing more", filepath.Base(c.Source), quantity.Percent(c.Follows),
+		quantity.Percent(c.Error), quantity.Percent(c.Explained))}
 }
 
 // loads are the columns of the load of a placement, and of the predicted change of time.
@@ -80,7 +63,6 @@ func (res placeView) tables() []table.Table {
 			"ranks, window, max_over_mean, balancedness",
 			table.Computed("window", func(d place.Drift) any { return res.label(d.Window) })),
 		table.Of("price", "Price of each placement", res.Placements, "ranks, redundant, plan, "+
-			"replica_bytes_per_rank_and_layer:bytes=copies per rank and layer, "+
 			"replica_bytes_per_rank:bytes@rank=copies per rank, moved_experts=experts to move, moved_bytes@moved=to move, "+
 			"move_ns, paid_back_after_steps:real=steps to pay back"),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,

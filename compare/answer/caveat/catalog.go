@@ -167,19 +167,11 @@ var catalog = map[string]entry{
 		""},
 	"raises_load": {Warn, "the plan raises the busiest rank's load by {change:%}: max/mean {judged:.3}, before " +
 		"{baseline:.3}", "load rises in some windows"},
-	"costs_time": {Warn, "the plan evens the load and raises the predicted {of} by {change:%}",
-		"time rises in some windows"},
-	"no_step_time": {Note, "the time of a step is unknown, so changes are of expert time: give --campaign or --step-time",
-		"step time unknown"},
-	"more_than_balance": {Warn, "the predicted gain of {gain:+%} is more than the campaign measured for balanced routing " +
-		"({measured:+%}, at most {high:+%})", "more gain than balance has"},
-	"late_hosts":           {Warn, "ranks wait mostly for late launches, so less time may be saved than predicted", "late launches"},
 	"placement.no_windows": {Note, "no other counts to judge the placement on", ""},
 	"placement.repeats":    {Note, "the learned counts recur in {repeats} of {windows:judged window}", ""},
 	"placement.chance":     {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile {null:.3})", ""},
 	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold {threshold:0%})",
 		""},
-	"placement.cost":       {Note, "the fitted cost errs by {error:%} of the {of}, more than it predicts", ""},
 	"placement.no_change":  {Note, "the busiest rank's load stays the same in {windows:judged window}", ""},
 	"placement.no_load":    {Note, "no judged window has load", ""},
 	"placement.time_rises": {Note, "the predicted time rises", ""},
@@ -187,7 +179,9 @@ var catalog = map[string]entry{
 	"placement.worse":      {Note, "worse in {windows:judged window}", ""},
 	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
 
-	"no_time.no_layer":    {Note, "no time is predicted from the trace: it has no expert time of two or more ranks in a layer", ""},
+	"no_time.no_replay": {Note, "no time is predicted from the trace: its steps cannot be replayed", ""},
+	"no_time.unlike": {Note, "no time is predicted from the trace: load explains {explained:0%} of what the ranks' expert " +
+		"times differ in", ""},
 	"no_time.no_evidence": {Note, "no evidence of time: give --trace EXPORT of the same model", "no time predicted"},
 	"no_time.ranks":       {Note, "no time is predicted from the trace: it is of {ranks:rank}; give --ep {ranks}", ""},
 	"no_time.trace":       {Note, "no time is predicted from the trace: {doubt:words}", ""},
