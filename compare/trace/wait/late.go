@@ -119,9 +119,6 @@ func (a Arrival) Explained() router.Number { return min(a.WaitNS, a.NS) }
 // Explained is how much of the wait the cause explains.
 func (l LateStep) Explained() router.Number { return min(l.WaitNS, l.NS) }
 
-// MostlyHosts reports whether more than half of the waiting is for hosts that launch late.
-func (w *Waiting) MostlyHosts() bool { return w.Name == LateHosts }
-
 // Unknown is the waiting of which nothing is known.
 func Unknown() Waiting {
 	none := router.Undefined()
