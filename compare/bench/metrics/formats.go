@@ -17,6 +17,8 @@ const (
 	aiperfFormat    = "aiperf"
 
 	oneBatchServerFormat = "sglang-one-batch-server/stdout"
+
+	servingTitle = "Serving Benchmark Result" // of what serving clients print
 )
 
 // How tools take percentiles. trtllm-bench does not interpolate, so its p99 is the maximum below 101
@@ -247,11 +249,17 @@ var printedFormats = []*format{
 		"[GTPS] {stat}":                                    metric("user_speed"),
 	}},
 	// The block that all serving clients and SGLang's bench_offline_throughput print.
-	{name: servingFormat + "/stdout", rule: servingRule, needs: wholeRun, title: "Serving Benchmark Result",
+	{name: servingFormat + "/stdout", rule: servingRule, needs: wholeRun, title: servingTitle,
 		means: blockMeans, also: func(r *report, doc *document) {
-			if backend, ok := strings.CutPrefix(doc.text, "Backend:"); ok &&
-				strings.HasPrefix(strings.TrimSpace(backend), "sglang") {
-				r.name, r.rule = sglangFormat+"/stdout", sglangRule
+			switch label, value, _ := strings.Cut(doc.text, ":"); strings.TrimSpace(label) {
+			case "Backend":
+				if strings.HasPrefix(strings.TrimSpace(value), "sglang") {
+					r.name, r.rule = sglangFormat+"/stdout", sglangRule
+				}
+			case "Max request concurrency", "Maximum request concurrency":
+				r.set("max_concurrency", strings.TrimSpace(value))
+			case "Traffic request rate", "Request rate configured (RPS)":
+				r.set("request_rate", strings.TrimSpace(value))
 			}
 		}},
 	{name: "sglang-offline/stdout", rule: sglangRule, needs: wholeRun, title: "Offline Throughput Benchmark Result",

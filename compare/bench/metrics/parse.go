@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,21 +32,35 @@ func Parse(name string, r io.Reader, custom []Custom) (Result, error) {
 	return result, named(name, err)
 }
 
-// ParseRuns reads a file of several launches, one JSON object each, such as the
-// collected lines of the built-in workload or a client's JSON Lines, and returns
-// one Result per object in order. Text between the objects is ignored.
+// ParseRuns reads a file of several launches, one JSON object each, such as the collected
+// lines of the built-in workload or a client's JSON Lines, or reports that a serving client
+// printed one behind the other, and returns one Result of each in order. Text before and
+// between them is ignored.
 func ParseRuns(name string, r io.Reader, custom []Custom) (runs []Result, err error) {
-	src := &source{from: r}
+	src, printed := &source{from: r}, []*parser(nil)
 	var failed error
-	err = src.each(func(doc *document) {
-		if doc.text != "" || doc.paths == nil || failed != nil {
-			return
-		}
-		p := newParser(custom)
-		p.offer(doc)
+	finish := func(p *parser) {
 		run, err := p.result(nil)
-		runs, failed = append(runs, run), err
+		runs, failed = append(runs, run), cmp.Or(failed, err)
+	}
+	err = src.each(func(doc *document) {
+		if strings.Trim(doc.text, "= ") == servingTitle {
+			printed = append(printed, newParser(custom))
+		}
+		switch {
+		case doc.text != "" && len(printed) > 0:
+			printed[len(printed)-1].offer(doc)
+		case doc.text == "" && doc.paths != nil && failed == nil:
+			p := newParser(custom)
+			p.offer(doc)
+			finish(p)
+		}
 	})
+	if len(runs) == 0 {
+		for _, p := range printed {
+			finish(p)
+		}
+	}
 	for _, err := range []error{err, failed, src.cut} {
 		if err != nil {
 			return nil, named(name, err)

@@ -1,12 +1,12 @@
 package metrics
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // OfClient reports whether the report is of a program that measures a server that somebody else has
@@ -28,8 +28,8 @@ func Repeated(runs []Result) (one Result, ok bool, err error) {
 			return one, false, nil
 		}
 		if found := otherSetting(one.Setup, r.Setup); found != "" {
-			return one, true, &input.Error{Expected: "repetitions of one run", Found: found,
-				Try: "give the runs of each setting in a file of its own"}
+			return one, true, fmt.Errorf("want repetitions of one run, have %s; give the runs of each setting in a file of its own",
+				found)
 		}
 	}
 	one.Steps = nil

@@ -56,3 +56,28 @@ func TestVLLMSweep(t *testing.T) {
 		t.Error("runs of another concurrency are one launch")
 	}
 }
+
+// Reports that a client printed one behind the other, as a loop in a shell leaves them in a log, are
+// runs of one server, at one concurrency.
+func TestReportsPrintedInALoop(t *testing.T) {
+	block := func(concurrency int, seconds float64) string {
+		return fmt.Sprintf("INFO: next\n============ Serving Benchmark Result ============\nMax request concurrency: %d\n"+
+			"Successful requests: 10\nBenchmark duration (s): %g\nTotal input tokens: 100\nTotal generated tokens: 100\n"+
+			"Request throughput (req/s): %g\nOutput token throughput (tok/s): %g\n==========\n", concurrency, seconds,
+			10/seconds, 100/seconds)
+	}
+	for text, want := range map[string]string{
+		block(8, 1) + block(8, 2) + block(8, 4):  "",
+		block(8, 1) + block(16, 2) + block(8, 4): "max_concurrency 8 and 16",
+	} {
+		runs, err := ParseRuns("bench.log", strings.NewReader(text), nil)
+		if err != nil || len(runs) != 3 {
+			t.Fatalf("%d runs, %v", len(runs), err)
+		}
+		one, ok, err := Repeated(runs)
+		if m, _ := one.Metric("duration"); !ok || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) ||
+			err == nil && math.Abs(m.Value.Float64()-7000/3.0) > 1e-9 {
+			t.Errorf("duration %v, %v; want %q", m.Value, err, want)
+		}
+	}
+}
