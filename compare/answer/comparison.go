@@ -212,8 +212,12 @@ func (a *Answer) foretell(c *diff.Comparison) {
 	if len(c.Kinds) > 0 {
 		steps = c.Kinds[0].Steps
 	}
+	slower := ""
+	if at := slices.IndexFunc(c.Warnings, func(w router.Warning) bool { return w.Code == diff.SlowGPU }); at >= 0 {
+		slower = fmt.Sprint(c.Warnings[at].Args["rank"])
+	}
 	if !(s.Low > 0) && !(s.High < 0) && s.Low.Defined() {
-		a.say(NoVerdict, "compare.unshown", "low", s.Low, "high", s.High, "steps", steps)
+		a.say(NoVerdict, "compare.unshown", "low", s.Low, "high", s.High, "steps", steps, "slower", slower)
 		for _, w := range c.Warnings {
 			if w.Code == "perfect_not_balanced" || w.Code == "arms_look_alike" {
 				a.say(NoVerdict, "compare.unlike", "of", w.Args["of"], "here", w.Args["here"], "there", w.Args["there"])
@@ -221,7 +225,7 @@ func (a *Answer) foretell(c *diff.Comparison) {
 		}
 		return
 	}
-	args := append([]any{"how", "about", "gain", s.Gain, "steps", steps}, mostly(s)...)
+	args := append([]any{"how", "about", "gain", s.Gain, "steps", steps, "slower", slower}, mostly(s)...)
 	if warns(c, diff.EqualWorkUnknown) {
 		args = append(args, "work", "the same work")
 	}

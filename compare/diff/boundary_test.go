@@ -22,7 +22,7 @@ func TestBackendMarginOfEitherSide(t *testing.T) {
 	for alone, equal := range map[int64]bool{0: true, 100: true, 101: false} {
 		for _, sides := range [][2]*trace.Trace{{side(alone), side(0)}, {side(0), side(alone)}} {
 			c := Comparison{Comparable: true}
-			c.judgeBackend(sides)
+			c.judgeKernels(sides)
 			if c.Comparable != equal || c.Work[0].Equal != equal {
 				t.Errorf("%d of 1000 alone: %+v", alone, c.Work)
 			}

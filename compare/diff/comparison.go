@@ -52,7 +52,7 @@ type Comparison struct {
 	Kernels    []KernelChange    `json:"kernels"`
 	Warnings   []router.Warning  `json:"warnings"`
 
-	fused, partial bool // see Fused, FewRanks
+	fused, partial, loadKnown bool // see Fused, FewRanks; whether the load of the normal arm was recorded
 }
 
 // FewRanks is the code of the warning that a run has ranks which are not on both sides.
@@ -158,7 +158,7 @@ func compare(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
 	}
 	c.Kernels = kernelChanges(normal, perfect)
 	c.judgeSides(p, normal, perfect)
-	c.warnOtherKernels()
+	c.loadKnown = rankLoad(normal)
 	c.Prediction = p.prediction(&c)
 	if builds.Named() {
 		c.Ceiling.GainBound = router.Undefined()

@@ -54,31 +54,3 @@ func kernelChanges(normal, perfect *trace.Trace) []KernelChange {
 	})
 	return rows
 }
-
-// otherMargin is the share of an arm's kernel time in families that the other
-// arm never launched from which a warning is due. Sorting and other small kernels
-// change with the load; a tenth of the time does not.
-const otherMargin = 0.1
-
-// warnOtherKernels warns of an arm that ran kernel families of its own: kernels whose names, up to
-// tile sizes and arguments, the other arm never launched. Libraries choose tiles by problem size.
-func (c *Comparison) warnOtherKernels() {
-	var families [2]map[string]int64
-	for i := range families {
-		families[i] = map[string]int64{}
-		for _, k := range c.Kernels {
-			families[i][kernel.Family(k.Name)] += [2]int64{k.NormalNS, k.PerfectNS}[i]
-		}
-	}
-	for i, arm := range c.Builds.Names() {
-		var alone, total int64
-		for family, ns := range families[i] {
-			if total += ns; families[1-i][family] == 0 {
-				alone += ns
-			}
-		}
-		if share := float64(alone) / float64(total); share > otherMargin {
-			c.warn("other_kernels", string(arm), "share", share)
-		}
-	}
-}

@@ -72,6 +72,10 @@ func (p arms) prediction(c *Comparison) Prediction {
 		c.refuse("experts", "share", less, "other", names[1])
 		return r
 	}
+	if at, by, alone := p.normal.replay.OneSlower(p.perfect.replay); alone && !c.loadKnown {
+		c.refuse("one_rank", "rank", c.Ranks[at], "by", by, "arm", c.Builds.Names()[0])
+		return r
+	}
 	change, even := p.normal.replay.WithExperts(p.perfect.replay), p.normal.replay.WhatIf[0]
 	if !change.Gain.Defined() || !p.perfect.replay.WhatIf[0].Gain.Defined() {
 		return r

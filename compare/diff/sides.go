@@ -53,6 +53,7 @@ func (c *Comparison) judgeSides(p arms, normal, perfect *trace.Trace) {
 	if c.Comparable {
 		c.judgeExtent(normal, perfect)
 	}
+	c.warnSlowGPUs([2]*trace.Trace{normal, perfect})
 	if c.Comparable {
 		c.judgeWork(p, [2]*trace.Trace{normal, perfect})
 	}
@@ -94,6 +95,9 @@ var moePhases = []trace.Phase{trace.PhaseRouter, trace.PhaseDispatch, trace.Phas
 // through all.
 func (c *Comparison) judgeExtent(normal, perfect *trace.Trace) {
 	names := c.Builds.Names()
+	if here, there := normal.World, perfect.World; here.Defined() && there.Defined() && here != there {
+		c.refuse("worlds", "arm", names[0], "here", int(here), "other", names[1], "there", int(there))
+	}
 	if most := max(len(c.Normal.Ranks), len(c.Perfect.Ranks)); 2*len(c.Ranks) < most {
 		c.refuse("ranks", "common", len(c.Ranks), "all", most, "arm", names[0], "ranks", c.Normal.Ranks,
 			"other", names[1], "others", c.Perfect.Ranks)
@@ -189,9 +193,7 @@ const balancedWithin = 0.10
 func (c *Comparison) judgeBalance(perfect *trace.Trace) {
 	inNormal, inPerfect, known := c.Ceiling.maxOverMean()
 	if !known {
-		loaded := slices.ContainsFunc(perfect.Imbalance,
-			func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load })
-		if c.Perfect.Arm == "" && !loaded {
+		if c.Perfect.Arm == "" && !rankLoad(perfect) {
 			c.refuse("unmeasured", "arm", gain.Perfect, "of", c.Ceiling.Of.ExpertTime())
 			return
 		}
@@ -200,7 +202,9 @@ func (c *Comparison) judgeBalance(perfect *trace.Trace) {
 	}
 	args := []any{"of", c.Ceiling.Of.ExpertTime(), "arm", gain.Normal, "here", inNormal, "other", gain.Perfect,
 		"there", inPerfect}
+	_, _, slow := perfect.SlowGPU()
 	switch {
+	case slow: // whose experts take longer, whatever their load
 	case inPerfect > 1+balancedWithin && inPerfect > inNormal:
 		c.refuse("unbalanced", args...)
 	case inPerfect > 1+balancedWithin:
@@ -209,6 +213,24 @@ func (c *Comparison) judgeBalance(perfect *trace.Trace) {
 		c.warn("arms_look_alike", "", args...)
 	}
 }
+
+// rankLoad reports whether the load of ranks was recorded.
+func rankLoad(t *trace.Trace) bool {
+	return slices.ContainsFunc(t.Imbalance,
+		func(r imbalance.Row) bool { return r.Level == router.LevelRank && r.Quantity == imbalance.Load })
+}
+
+// warnSlowGPUs names a rank of either arm that takes longer for what all ranks run alike.
+func (c *Comparison) warnSlowGPUs(sides [2]*trace.Trace) {
+	for i, t := range sides {
+		if rank, by, slow := t.SlowGPU(); slow {
+			c.warn(SlowGPU, string(c.Builds.Names()[i]), "rank", rank, "by", by)
+		}
+	}
+}
+
+// SlowGPU is the code of the warning of a rank that takes longer for equal work.
+const SlowGPU = "slow_gpu"
 
 // sameRecording is the first rank whose cells are identical on both sides, which
 // no two launches are.

@@ -140,7 +140,11 @@ func TestOtherWork(t *testing.T) {
 		{"other gate", &large, &small, "gates of 128 and 64 experts"},
 		{"other model", matched(t, "gptoss-ep4-ranks/normal.*"), perfect, "compute outside the MoE blocks"},
 		{"another library", normal, &triton,
-			"cutlass::device_kernel (CUTLASS) in the normal arm and fused_moe_kernel (Triton: vLLM, SGLang)"},
+			"cutlass::gemm::kernel::GemmUniversal (CUTLASS) in the normal arm and fused_moe_kernel (Triton: vLLM, SGLang)"},
+		{"attention of another library", normal, renamed(perfect, trace.PhaseAttention, "flashinfer::BatchPrefill"),
+			"attention runs in other kernels"},
+		{"graphs in one arm", normal, replayed(perfect), "CUDA graphs replay the experts of the perfect arm alone"},
+		{"more ranks", ofWorld(normal, 4), ofWorld(perfect, 8), "of 4 ranks, the perfect side of 8"},
 		{"a loop and a grouped kernel", matched(t, "torch/loop-normal.*"), matched(t, "torch/grouped-perfect.*"),
 			"dense GEMMs (cuBLAS) in the normal arm"},
 	} {
@@ -149,6 +153,77 @@ func TestOtherWork(t *testing.T) {
 			t.Errorf("%s: %v, want %q", k.what, reasons(c), k.reason)
 		}
 		noGain(t, k.what, c)
+	}
+}
+
+// renamed is a trace whose kernels of a phase have another name.
+func renamed(t *trace.Trace, phase trace.Phase, name string) *trace.Trace {
+	other := *t
+	other.Kernels = slices.Clone(t.Kernels)
+	for i := range other.Kernels {
+		if k := &other.Kernels[i]; k.Placed == phase {
+			k.Name = name
+		}
+	}
+	return &other
+}
+
+// replayed is a trace whose expert kernels a CUDA graph replays.
+func replayed(t *trace.Trace) *trace.Trace {
+	other := *t
+	other.StepKinds = slices.Clone(t.StepKinds)
+	for i := range other.StepKinds {
+		k := &other.StepKinds[i]
+		k.Kernels = slices.Clone(k.Kernels)
+		for n := range k.Kernels {
+			k.Kernels[n] += inGraph
+		}
+	}
+	return &other
+}
+
+func ofWorld(t *trace.Trace, ranks int) *trace.Trace {
+	other := *t
+	other.World = router.OptInt(ranks)
+	return &other
+}
+
+// Compute outside the experts that differs by 2 % is not refused for the noise of its steps; by 3 % it is,
+// and so is 2 % where steps differ by more than noise.
+func TestOutsideMarginAndNoise(t *testing.T) {
+	steps := func(ns ...int64) *trace.Trace {
+		of := &trace.Trace{}
+		for step, outside := range ns {
+			for rank := range 2 {
+				of.Cells = append(of.Cells, cell(rank, router.OptInt(step), 0, trace.PhaseExperts, 1000, 0),
+					cell(rank, router.OptInt(step), 0, trace.PhaseOther, outside, 0))
+			}
+		}
+		return of
+	}
+	for _, k := range []struct {
+		normal, perfect *trace.Trace
+		equal           bool
+	}{
+		{steps(100000, 100100, 99900), steps(102010, 102110, 101910), true},
+		{steps(102010, 102110, 101910), steps(100000, 100100, 99900), true},
+		{steps(100000, 100100, 99900), steps(103000, 103100, 102900), false},
+		{steps(100000, 110000, 90000), steps(102010, 112010, 92010), false},
+	} {
+		if w, _ := Compare(k.normal, k.perfect).work(outsideMoE); w.Equal != k.equal {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
+// A rank that is slower than the others in what all run alike is named, and its experts' time is no proof
+// against balance.
+func TestSlowGPU(t *testing.T) {
+	normal, perfect := matched(t, "hf-qwen3-ep4/normal.*"), matched(t, "hf-qwen3-ep4/perfect.*")
+	slow := *perfect
+	slow.Speeds = []trace.Speed{{Rank: 0, OverMean: 0.9}, {Rank: 1, OverMean: 1.1}}
+	if c := Compare(normal, &slow); !warned(c, SlowGPU, "perfect") || !c.Comparable {
+		t.Errorf("a slow GPU: %v, %v", c.Warnings, reasons(c))
 	}
 }
 

@@ -227,10 +227,20 @@ var normalNames = remembered(func(name string) string {
 
 var tiles = regexp.MustCompile(`\d+x\d+`)
 
+// wrappers are templates around a kernel of any kind, which is their first argument.
+var wrappers = []string{"cutlass::device_kernel<", "cutlass::Kernel<", "cutlass::Kernel2<", "flash::enable_sm90<",
+	"flash::enable_sm90_or_later<", "flash::enable_sm80_to_sm89<", "at::cuda::detail::enable_3x_kernel_for_sm9x<"}
+
 // Family is the name up to its tile sizes, template or call arguments: the variants of
-// a family do the same work.
+// a family do the same work. Of cutlass::device_kernel<flash::FlashAttnFwdCombine<…>> it is
+// flash::FlashAttnFwdCombine.
 func Family(name string) string {
 	name = NormalName(name)
+	for i := 0; i < len(wrappers); i++ {
+		if rest, wrapped := strings.CutPrefix(name, wrappers[i]); wrapped {
+			name, i = rest, -1
+		}
+	}
 	if i := strings.IndexAny(name, "<("); i > 0 {
 		name = name[:i]
 	}

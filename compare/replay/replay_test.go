@@ -279,6 +279,32 @@ func TestRankWithoutExperts(t *testing.T) {
 	near(t, "saved", gain.SavedNS, 100e3, 2e3)
 }
 
+// A rank whose experts take longer while no other's take less has a slower kernel; load that it has more
+// of, others have less of.
+func TestOneSlower(t *testing.T) {
+	run := func(layers ...[4]int64) *Run {
+		return replayOf(t, simulate(made(layers, 0), oneGroup, 10), simulate(made(layers, 0), oneGroup, 10))
+	}
+	even := run([4]int64{200e3, 200e3, 200e3, 200e3}, [4]int64{200e3, 200e3, 200e3, 200e3})
+	for _, c := range []struct {
+		what   string
+		normal *Run
+		alone  bool
+	}{
+		{"a slow kernel", run([4]int64{200e3, 260e3, 200e3, 200e3}, [4]int64{200e3, 260e3, 200e3, 200e3}), true},
+		{"in one layer", run([4]int64{200e3, 200e3, 200e3, 200e3}, [4]int64{201e3, 260e3, 200e3, 200e3}), true},
+		{"more load", run([4]int64{194e3, 260e3, 194e3, 194e3}, [4]int64{194e3, 260e3, 194e3, 194e3}), false},
+		{"load of others as well", run([4]int64{200e3, 260e3, 200e3, 200e3}, [4]int64{200e3, 260e3, 170e3, 230e3}), false},
+		{"all slower", run([4]int64{220e3, 260e3, 220e3, 220e3}, [4]int64{220e3, 260e3, 220e3, 220e3}), false},
+		{"noise", run([4]int64{200e3, 203e3, 200e3, 200e3}, [4]int64{200e3, 203e3, 200e3, 200e3}), false},
+	} {
+		rank, by, alone := c.normal.OneSlower(even)
+		if alone != c.alone || alone && rank != 1 {
+			t.Errorf("%s: rank %d by %v, alone %v", c.what, rank, by, alone)
+		}
+	}
+}
+
 // Runs that do not fit the model are no runs, or give no gain.
 func TestLawFails(t *testing.T) {
 	step := func() Step {

@@ -207,6 +207,11 @@ func (p *Replay) CanRun() bool { return p != nil && p.run != nil }
 // ExpertRatio is the time of another arm's experts over the time of this arm's, on as many tokens.
 func (p *Replay) ExpertRatio(other *Replay) float64 { return p.run.ExpertRatio(other.run) }
 
+// OneSlower is the rank whose experts alone take longer than in another arm, and by how much.
+func (p *Replay) OneSlower(other *Replay) (rank int, by float64, ok bool) {
+	return p.run.OneSlower(other.run)
+}
+
 // WithExperts replays steps with the times of another arm's experts.
 func (p *Replay) WithExperts(other *Replay) WhatIf {
 	return whatIf("experts of the other arm", p.run.WithExperts(other.run))

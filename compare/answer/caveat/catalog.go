@@ -226,6 +226,14 @@ var catalog = map[string]entry{
 	"refused.kernels": {Doubt, "the experts run in other kernels, mostly {kernel} in the {arm} arm and {others} in the " +
 		"{other} arm", ""},
 
+	"refused.attention": {Doubt, "attention runs in other kernels, mostly {kernel} in the {arm} arm and {others} in the " +
+		"{other} arm", ""},
+	"refused.graphs": {Doubt, "CUDA graphs replay the experts of the {arm} arm alone: the other arm's host launches each " +
+		"kernel", ""},
+	"refused.worlds": {Doubt, "the {arm} side is of {here:rank}, the {other} side of {there}", ""},
+	"refused.one_rank": {Doubt, "the experts of rank {rank} take {by:%} longer in the {arm} arm, and those of no other rank " +
+		"less, as they do where load moves: a slower kernel or GPU there looks so", ""},
+
 	// What was left out of a comparison, and what its numbers do not show.
 	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded", ""},
 	"few_ranks": {Warn, "the sides share {common} of the run's {world} ranks, and another one may be the busiest: no gain " +
@@ -253,12 +261,12 @@ var catalog = map[string]entry{
 	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}", ""},
 	"equal_work_unknown": {Warn, "less than {share:0%} of the compute is known to lie outside the MoE blocks: too little " +
 		"to show that both sides did the same work", "equal work not shown"},
-	"other_kernels": {Warn, "{share:%} of the kernel time is in kernel families that the other arm did not launch",
-		"arms ran different kernels"},
 	"arm_on_trust":         {Warn, "the {arm} arm is accepted as labeled; the captures say {said} ({evidence})", ""},
 	"arm_unknown":          {Note, "neither side records its arm: both are accepted as labeled", "arms as labeled"},
 	"arm_unknown.one":      {Note, "only one side records its arm", "arms as labeled"},
 	"balance_not_measured": {Note, "{of}" + unmeasured, ""},
+	"slow_gpu": {Warn, "{rank:#rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU, or more " +
+		"tokens", ""},
 	"perfect_not_balanced": {Warn, overRanks + ": uneven hardware, or routing that is not balanced", ""},
 	"arms_look_alike":      {Warn, overRanks + ": no imbalance to remove, or the sides are swapped", "arms look alike"},
 }

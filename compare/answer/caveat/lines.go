@@ -59,8 +59,8 @@ var lines = map[string]string{
 	"compare.builds":  "Steps of {other} take {change:%} {how} GPU time than steps of {one}.",
 	"compare.fused":   "One kernel holds a rank's work and its waiting; steps take {normal:ns} and {perfect:ns}.",
 	"compare.gain": "Balanced routing would be {how} {gain:speed}[ for {steps}][, mostly from {part}]" +
-		"[, as {part2} save {saved:ns} and {part3} costs {cost:ns} per step][, if both sides did {work}].",
-	"compare.unshown": "No gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}].",
+		"[, as {part2} save {saved:ns} and {part3} costs {cost:ns} per step][, if both sides did {work}]" + slowerToo,
+	"compare.unshown": "No gain shown: balanced routing would change speed by {low:+%} to {high:+%}[ for {steps}]" + slowerToo,
 	"compare.unlike": "The perfect side is not balanced: its {of} over ranks has max/mean {there:.3}, the " +
 		"normal side's {here:.3}.",
 
@@ -206,3 +206,6 @@ var steps = map[string][2]string{
 	"verify":      {"Check it.", "moebalance logits verify {folder}"},
 	"use":         {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook -- YOUR_BENCHMARK"},
 }
+
+// slowerToo ends the line of a comparison where a GPU is slower than the others.
+const slowerToo = "[; rank {slower} is slower than the others whatever it runs]."
