@@ -14,12 +14,12 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-func benchCmd() *cobra.Command {
-	o := newBench()
+func benchCmd(r *resultFlags) *cobra.Command {
+	o := newBench(r)
 	c := verb("bench", cobra.ArbitraryArgs, o, o.run)
 	c.Annotations[target.RunsCommand] = ""
-	c.AddCommand(datasetCmd())
-	return tabled(c, render.CampaignTables)
+	c.AddCommand(datasetCmd(r))
+	return r.tabled(c, func() []string { return render.CampaignTables })
 }
 
 // run starts or resumes a campaign, sees it through and writes its result.

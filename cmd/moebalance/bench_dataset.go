@@ -6,24 +6,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/bench/dataset"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
 type datasetOptions struct {
-	Requests   int         `flag:"num-requests"`
-	InputMean  float64     `flag:"input-mean"`
-	InputSD    float64     `flag:"input-stdev"`
-	OutputMean float64     `flag:"output-mean"`
-	OutputSD   float64     `flag:"output-stdev"`
-	Seed       uint64      `flag:"seed"`
-	File       target.File `flag:"output,o"`
+	Requests   int     `flag:"num-requests"`
+	InputMean  float64 `flag:"input-mean"`
+	InputSD    float64 `flag:"input-stdev"`
+	OutputMean float64 `flag:"output-mean"`
+	OutputSD   float64 `flag:"output-stdev"`
+	Seed       uint64  `flag:"seed"`
+	*resultFlags
 }
 
-func datasetCmd() *cobra.Command {
-	o := datasetOptions{Requests: 1000, InputMean: 1024, OutputMean: 128, Seed: 1}
-	return verb("bench-dataset", argCount(0, 0, "no arguments"), &o, o.run)
+func datasetCmd(r *resultFlags) *cobra.Command {
+	o := datasetOptions{Requests: 1000, InputMean: 1024, OutputMean: 128, Seed: 1, resultFlags: r}
+	return r.fileOnly(verb("bench-dataset", argCount(0, 0, "no arguments"), &o, o.run))
 }
 
 // firstID and lastID bound the token ids: behind special ones, and in every vocabulary.

@@ -63,19 +63,19 @@ type benchOptions struct {
 	RequireVerdict bool          `flag:"require-verdict"`
 	FailAbove      flags.Share   `flag:"fail-above"`
 	Quiet          bool          `flag:"quiet,q"`
-	resultFlags
+	*resultFlags
 
 	spec       bench.Spec
 	rejudged   []string // flags that judge a resumed campaign anew
 	madeFolder bool     // for this campaign
 }
 
-func newBench() *benchOptions {
+func newBench(r *resultFlags) *benchOptions {
 	o := &benchOptions{Treatment: newTreatment(), Server: flags.Read(launch.Words, ""),
 		Client:       flags.Read(launch.Words, ""),
 		ReadyTimeout: 30 * time.Minute, Launches: 5, Blocks: 2, Pairs: 8, Grace: launch.DefaultGrace,
 		RequireProof: flags.OneOf(gain.Claimed, gain.Measured), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
-		resultFlags: newResult()}
+		resultFlags: r}
 	o.Campaign.Keeps = true
 	return o
 }

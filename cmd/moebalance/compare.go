@@ -32,14 +32,14 @@ type compareOptions struct {
 	Campaign       string                   `flag:"campaign"`
 	StepTokens     int                      `flag:"step-tokens"`
 	RequireVerdict bool                     `flag:"require-verdict"`
-	resultFlags
+	*resultFlags
 }
 
-func compareCmd() *cobra.Command {
+func compareCmd(r *resultFlags) *cobra.Command {
 	o := compareOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
-		Builds: flags.Read(gain.ParseBuilds, ""), resultFlags: newResult()}
+		Builds: flags.Read(gain.ParseBuilds, ""), resultFlags: r}
 	c := verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run)
-	return tabled(c, render.Comparison(diff.Comparison{}).TableNames())
+	return r.tabled(c, func() []string { return render.Comparison(diff.Comparison{}).TableNames() })
 }
 
 // comparing are the flags that go with each kind of input.

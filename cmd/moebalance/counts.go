@@ -25,7 +25,7 @@ type countsOptions struct {
 	Since     string      `flag:"since"`
 	Threshold flags.Share `flag:"threshold"`
 	FailAbove flags.Share `flag:"fail-above"`
-	resultFlags
+	*resultFlags
 }
 
 // axesFlags say what the dimensions of an array are.
@@ -33,11 +33,11 @@ type axesFlags struct {
 	Axes string `flag:"axes"`
 }
 
-func countsCmd() *cobra.Command {
-	o := countsOptions{Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: newResult()}
+func countsCmd(r *resultFlags) *cobra.Command {
+	o := countsOptions{Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: r}
 	c := verb("counts", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
-	return tabled(c, render.Counts(&counts.Result{}, "").TableNames())
+	return r.tabled(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
 }
 
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {

@@ -25,7 +25,7 @@ import (
 // defaultThreshold is the imbalance above which load and time are flagged.
 const defaultThreshold = 0.10
 
-// resultFlags are the flags of every verb that yields data.
+// resultFlags are the flags of all verbs, and say how a result is shown.
 type resultFlags struct {
 	Format flags.Value[output.Format] `flag:"format"`
 	JSON   bool                       `flag:"json"`
@@ -33,18 +33,61 @@ type resultFlags struct {
 	Brief  bool                       `flag:"brief"`
 	File   target.File                `flag:"output,o"`
 	read   bool                       // by people, on stdout, with the reasons of its verdict
+	tables map[*cobra.Command]func() []string
 }
 
-// newResult are the flags before they are given.
-func newResult() resultFlags { return resultFlags{Format: flags.OneOf(output.Formats...)} }
+// newResult binds the flags to the root, for all verbs.
+func newResult(root *cobra.Command) *resultFlags {
+	f := &resultFlags{Format: flags.OneOf(output.Formats...), tables: map[*cobra.Command]func() []string{}}
+	set := root.PersistentFlags()
+	set.SortFlags = false
+	flags.Bind(root, set, f, func(name string) string { return usageOf("", name) })
+	set.Lookup("json").Hidden = true
+	flags.Complete(root, "table", func(c *cobra.Command) []string { return append(f.tablesOf(c), output.Notes) })
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if names := f.tablesOf(c); len(names) > 0 {
+			c.Long += "\n\n" + output.Broken("Tables: "+strings.Join(names, ", "), helpWidth, "")
+		}
+		show(c, args)
+	})
+	return f
+}
 
-// tabled is the verb with the names that --table takes in its help.
-func tabled(c *cobra.Command, tables []string) *cobra.Command {
-	f := c.Flags().Lookup("table")
-	f.Usage += " " + strings.Join(tables, ", ")
-	c.Flags().Lookup("json").Hidden = true
-	flags.Complete(c, "table", append(tables, output.Notes)...)
+// tabled is the verb, whose results have tables of these names.
+func (f *resultFlags) tabled(c *cobra.Command, names func() []string) *cobra.Command {
+	f.tables[c], c.Annotations[yields] = names, "results"
 	return c
+}
+
+// fileOnly is the verb, which writes to the file of --output and has no table.
+func (f *resultFlags) fileOnly(c *cobra.Command) *cobra.Command {
+	return f.tabled(c, func() []string { return nil })
+}
+
+func (f *resultFlags) tablesOf(c *cobra.Command) []string {
+	if names := f.tables[c]; names != nil {
+		return names()
+	}
+	return nil
+}
+
+// check refuses the flags on verbs that they do nothing for.
+func (f *resultFlags) check(c *cobra.Command) error {
+	names, writes := f.tables[c]
+	if writes && len(names()) > 0 || c.HasSubCommands() {
+		return nil
+	}
+	var idle []string
+	c.InheritedFlags().VisitAll(func(g *pflag.Flag) {
+		if g.Changed && g.Name != "force" && !(writes && g.Name == "output") {
+			idle = append(idle, "--"+g.Name)
+		}
+	})
+	if len(idle) > 0 {
+		return usagef("%s: gives no result with tables: remove %s", verbOf(c), strings.Join(idle, ", "))
+	}
+	return nil
 }
 
 // format is the wanted one: as a flag says, else as the output's name ends, x.csv → csv. Endings

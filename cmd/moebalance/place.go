@@ -34,14 +34,16 @@ type placeOptions struct {
 	VLLM      target.File `flag:"write-vllm"`
 	Ascend    target.File `flag:"write-ascend"`
 	source.Timing
-	resultFlags
+	*resultFlags
 }
 
-func placeCmd() *cobra.Command {
+func placeCmd(r *resultFlags) *cobra.Command {
 	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: place.PlanRobust, Nodes: 1,
-		Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: newResult()}
-	return tabled(verb("place", argCount(1, -1, "at least one file, folder or URL of expert counts"), &o, o.run),
-		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames())
+		Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: r}
+	return r.tabled(verb("place", argCount(1, -1, "at least one file, folder or URL of expert counts"), &o, o.run),
+		func() []string {
+			return render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()
+		})
 }
 
 func (o *placeOptions) check(paths []string) error {

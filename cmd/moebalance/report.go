@@ -27,7 +27,6 @@ import (
 type reportOptions struct {
 	Title   string        `flag:"title"`
 	Apart   []string      `flag:"apart"`
-	File    target.File   `flag:"output,o"`
 	PNG     target.Folder `flag:"png"`
 	SVG     target.Folder `flag:"svg"`
 	Normal  string        `flag:"counts-normal"`
@@ -35,12 +34,13 @@ type reportOptions struct {
 	Ranks   int           `flag:"ep"`
 	modelFlags
 	StepTokens float64 `flag:"step-tokens"`
+	*resultFlags
 }
 
-func reportCmd() *cobra.Command {
-	var o reportOptions
-	return verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o,
-		o.run)
+func reportCmd(r *resultFlags) *cobra.Command {
+	o := reportOptions{resultFlags: r}
+	return r.fileOnly(verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o,
+		o.run))
 }
 
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
@@ -82,7 +82,7 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		}
 		items, programs = append(items, apart...), append(programs, programsOf(apart)...)
 	}
-	return cmp.Or(o.write(c, programs), refused(items))
+	return cmp.Or(o.draw(c, programs), refused(items))
 }
 
 // gather reads inputs of one program.
@@ -109,7 +109,7 @@ func programsOf(items []source.Item) (programs []page.Program) {
 	return programs
 }
 
-func (o *reportOptions) write(c *cobra.Command, programs []page.Program) error {
+func (o *reportOptions) draw(c *cobra.Command, programs []page.Program) error {
 	date := time.Now()
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		date = time.Unix(seconds, 0) // for pages that are equal byte for byte

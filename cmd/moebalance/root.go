@@ -135,7 +135,8 @@ func rootCmd() *cobra.Command {
 	root := verb("moebalance", cobra.ArbitraryArgs, nil, needsVerb) // which says what is wrong with the arguments
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
-	for _, g := range verbs() {
+	results := newResult(root)
+	for _, g := range verbs(results) {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, c := range g.verbs {
 			c.GroupID = g.title
@@ -147,7 +148,13 @@ func rootCmd() *cobra.Command {
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: cobra.NoArgs, Example: "  moebalance version",
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "moebalance", build()) }})
-	target.Guard(root, wrote)
+	guard := target.Guard(root, wrote)
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		if err := results.check(c); err != nil {
+			return err
+		}
+		return guard(c, args)
+	}
 	return root
 }
 
@@ -214,11 +221,11 @@ type verbGroup struct {
 	verbs []*cobra.Command
 }
 
-func verbs() []verbGroup {
+func verbs(r *resultFlags) []verbGroup {
 	return []verbGroup{
-		{"Run an engine", []*cobra.Command{benchCmd(), profileCmd(), hookCmd(), workloadCmd()}},
-		{"Read what engines recorded", []*cobra.Command{traceCmd(), compareCmd(), countsCmd(), reportCmd()}},
-		{"Balance", []*cobra.Command{logitsCmd(), placeCmd(), modelsCmd()}},
+		{"Run an engine", []*cobra.Command{benchCmd(r), profileCmd(), hookCmd(), workloadCmd()}},
+		{"Read what engines recorded", []*cobra.Command{traceCmd(r), compareCmd(r), countsCmd(r), reportCmd(r)}},
+		{"Balance", []*cobra.Command{logitsCmd(r), placeCmd(r), modelsCmd(r)}},
 		{"Start", []*cobra.Command{quickstartCmd()}},
 	}
 }

@@ -24,48 +24,33 @@ import (
 // outputCase is a way of writing an output: words, of which OUT is the target, and
 // the files of the folder of outputFolder that are inputs then.
 type outputCase struct {
+	flag   string // as help has it: of a verb, or of all
 	words  string
 	inputs string
 	again  string // the words of a legitimate run, if not the same
 }
 
-// outputCases is one for each output of each verb.
-var outputCases = map[string]outputCase{
-	"logits generate --output": {words: "logits generate --model c.json --ep 2 --tokens 1 --cache cache -o OUT",
-		inputs: "c.json"},
-	"logits generate --cache": {words: "logits generate --model c.json --ep 2 --tokens 1 --cache OUT"},
-	"logits verify --output":  {words: "logits verify cache -o OUT", inputs: "cache/*"},
-	"logits list --output":    {words: "logits list cache -o OUT", inputs: "cache/*"},
-	"logits plans --output": {words: "logits plans --model c.json --ep 2 --tokens 1 --placement p.json -o OUT",
-		inputs: "c.json p.json", again: "logits plans --model c.json --ep 2 --tokens 1 -o OUT"},
-	"bench --output": {words: "bench --resume campaign -o OUT",
-		inputs: "campaign/* campaign/launches/*/* my.sh"},
-	"bench --campaign":       {words: "bench --pairs 6 --campaign OUT -- ./my.sh", again: "bench --resume campaign"},
-	"bench dataset --output": {words: "bench dataset --num-requests 1 --input-mean 2 --output-mean 1 -o OUT"},
-	"trace --output": {words: "trace --counts counts 'runs/*' -o OUT", inputs: "runs/*.sqlite counts/*",
-		again: "trace runs -o OUT"},
-	"trace --summary": {words: "trace runs/a.sqlite --summary OUT", inputs: "runs/a.sqlite"},
-	"counts --output": {words: "counts counts -o OUT", inputs: "counts/*"},
-	"place --output": {words: "place counts --trace runs/a.sqlite --campaign campaign -o OUT",
-		inputs: "counts/* runs/a.sqlite campaign/*", again: "place counts -o OUT"},
-	"place --write-trtllm": {words: "place counts --write-trtllm OUT", inputs: "counts/*"},
-	"place --write-sglang": {words: "place counts --write-sglang OUT", inputs: "counts/*"},
-	"place --write-vllm":   {words: "place counts --write-vllm OUT", inputs: "counts/*"},
-	"place --write-ascend": {words: "place counts --write-ascend OUT", inputs: "counts/*"},
-	"compare --output": {words: "compare --trust-arms runs normal.json,other.json -o OUT",
-		inputs: "runs/*.sqlite normal.json", again: "compare --trust-arms runs normal.json -o OUT"},
-	"report --output": {words: "report runs campaign normal.json --counts-normal counts -o OUT",
-		inputs: "runs/a.sqlite campaign/campaign.sqlite normal.json counts/meta_info.json",
-		again:  "report campaign -o OUT"},
-	"report --png":    {words: "report campaign --png OUT"},
-	"report --svg":    {words: "report campaign --svg OUT"},
-	"hook --output":   {words: "hook -o OUT"},
-	"models --output": {words: "models c.json -o OUT", inputs: "c.json"},
-	"profile --dir":   {words: "profile --dry-run --dir OUT -- ./my.sh"},
-	"profile --torch-trace": {words: "profile --dry-run --torch-trace OUT -- sh -c './my.sh --log=log.txt'",
-		inputs: "my.sh log.txt"},
-	"quickstart --dir": {words: "quickstart --dir OUT", again: "models"},
-	"workload --stats": {words: "workload --steps 1 --stats OUT", again: "workload --steps 1"},
+// outputCases has each output of each verb.
+var outputCases = []outputCase{
+	{"--output", "trace --counts counts 'runs/*' -o OUT", "runs/*.sqlite counts/*", "trace runs -o OUT"},
+	{"--output", "bench --resume campaign -o OUT", "campaign/* campaign/launches/*/* my.sh", ""},
+	{"--output", "compare runs/a.sqlite,other.sqlite old.sqlite -o OUT", "runs/*.sqlite", "compare runs/a.sqlite old.sqlite -o OUT"},
+	{"--output", "report runs campaign normal.json -o OUT", "runs/a.sqlite campaign/campaign.sqlite normal.json",
+		"report campaign -o OUT"},
+	{"trace --summary", "trace runs/a.sqlite --summary OUT", "runs/a.sqlite", ""},
+	{"place --write-trtllm", "place counts --write-trtllm OUT", "counts/*", ""},
+	{"place --write-sglang", "place counts --write-sglang OUT", "counts/*", ""},
+	{"place --write-vllm", "place counts --write-vllm OUT", "counts/*", ""},
+	{"place --write-ascend", "place counts --write-ascend OUT", "counts/*", ""},
+	{"profile --torch-trace", "profile --dry-run --torch-trace OUT -- sh -c './my.sh --log=log.txt'", "my.sh log.txt", ""},
+	{"logits generate --cache", "logits generate --model c.json --ep 2 --tokens 1 --cache OUT", "", ""},
+	{"bench --campaign", "bench --pairs 6 --campaign OUT -- ./my.sh", "", "bench --resume campaign"},
+	{"report --png", "report campaign --png OUT", "", ""},
+	{"report --svg", "report campaign --svg OUT", "", ""},
+	{"hook --output", "hook -o OUT", "", ""},
+	{"profile --dir", "profile --dry-run --dir OUT -- ./my.sh", "", ""},
+	{"quickstart --dir", "quickstart --dir OUT", "", "models"},
+	{"workload --stats", "workload --steps 1 --stats OUT", "", "workload --steps 1"},
 }
 
 // outputFolder is a new working folder with inputs of every kind, and with stores
@@ -177,39 +162,32 @@ func TestOutputsDestroyNothing(t *testing.T) {
 		t.Skip("every verb with every output: no concern of the race detector")
 	}
 	outputFolder(t)
-	files := []string{}
-	var visit func(c *cobra.Command)
-	known := 0
-	visit = func(c *cobra.Command) {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			name := strings.TrimPrefix(c.CommandPath(), "moebalance ") + " --" + f.Name
+	folders, cases := map[string]bool{}, map[string]bool{} // by flag
+	for _, c := range outputCases {
+		cases[c.flag] = true
+	}
+	each(rootCmd(), func(c *cobra.Command) {
+		visit := func(f *pflag.Flag) {
+			name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "moebalance") + " --" + f.Name)
 			_, file := f.Value.(*target.File)
-			if file {
-				files = append(files, name)
-			}
-			if _, folder := f.Value.(*target.Folder); !file && !folder {
-				return
-			}
-			if _, ok := outputCases[name]; !ok {
+			_, folder := f.Value.(*target.Folder)
+			if folders[name] = folder; (file || folder) && !cases[name] {
 				t.Errorf("%s is an output without a case", name)
 			}
-			known++
-		})
-		for _, sub := range c.Commands() {
-			visit(sub)
 		}
-	}
-	visit(rootCmd())
-	if known != len(outputCases) {
-		t.Errorf("%d outputs, %d cases", known, len(outputCases))
-	}
-	for name, c := range outputCases {
-		t.Run(name, func(t *testing.T) {
-			if !slices.Contains(files, name) {
-				checkFolder(t, name, c)
-				return
+		c.LocalNonPersistentFlags().VisitAll(visit)
+		c.PersistentFlags().VisitAll(visit)
+	})
+	for _, c := range outputCases {
+		if c.again == "" {
+			c.again = c.words
+		}
+		t.Run(c.words, func(t *testing.T) {
+			if folders[c.flag] {
+				checkFolder(t, c)
+			} else {
+				checkFile(t, c)
 			}
-			checkFile(t, name, c)
 		})
 	}
 }
@@ -242,19 +220,17 @@ func TestOutputsAreApart(t *testing.T) {
 	}
 }
 
-func checkFile(t *testing.T, name string, c outputCase) {
+func checkFile(t *testing.T, c outputCase) {
 	for _, pattern := range strings.Fields(c.inputs) {
 		found, _ := filepath.Glob(pattern)
 		if len(found) == 0 {
 			t.Fatalf("no file %s", pattern)
 		}
-		in := found[0]
-		absolute, _ := filepath.Abs(in)
+		absolute, _ := filepath.Abs(found[0])
 		if err := os.Symlink(absolute, "soft"); err != nil {
 			t.Fatal(err)
 		}
-		for _, out := range []string{in, absolute, "soft"} {
-			checkRefused(t, lineOf(c.words, out)...)
+		for _, out := range []string{found[0], absolute, "soft"} {
 			checkRefused(t, forcing(lineOf(c.words, out))...)
 		}
 		if err := os.Remove("soft"); err != nil {
@@ -264,30 +240,24 @@ func checkFile(t *testing.T, name string, c outputCase) {
 	for _, old := range []string{"old.sqlite", "notes.txt"} {
 		checkRefused(t, lineOf(c.words, old)...)
 	}
-	if c.again == "" {
-		c.again = c.words
-	}
 	if err := os.WriteFile("forced", []byte("\x1f\x8b"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range [][]string{lineOf(c.again, "result-"+strings.ReplaceAll(name, " ", "")),
+	for _, line := range [][]string{lineOf(c.again, "result"+c.flag+strings.Fields(c.words)[0]),
 		forcing(lineOf(c.again, "forced"))} {
 		if _, stderr, code := invoke(t.Context(), line...); code == exitUsage || code == exitFailed {
 			t.Errorf("%v: exit %d, %s", line, code, stderr)
 		}
 	}
-	if text, err := os.ReadFile("forced"); err != nil || len(text) == 2 && !strings.Contains(name, "profile") {
+	if text, err := os.ReadFile("forced"); err != nil || len(text) == 2 && !strings.Contains(c.flag, "profile") {
 		t.Errorf("--force did not replace the file: %q, %v", text, err)
 	}
 }
 
-func checkFolder(t *testing.T, name string, c outputCase) {
+func checkFolder(t *testing.T, c outputCase) {
 	checkRefused(t, lineOf(c.words, "notes.txt")...)
-	if c.again == "" {
-		c.again = c.words
-	}
 	for range 2 {
-		line := lineOf(c.again, "new-"+strings.Fields(name)[0])
+		line := lineOf(c.again, "new-"+strings.Fields(c.flag)[0])
 		if _, stderr, code := invoke(t.Context(), line...); code != exitDone && code != exitNotComparable {
 			t.Errorf("%v: exit %d, %s", line, code, stderr)
 		}
@@ -303,11 +273,7 @@ func TestOutputsSpareCommandsAndPatterns(t *testing.T) {
 	if err := errors.Join(err, os.WriteFile("runs/b.sqlite", text, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{
-		"trace -o runs/a.sqlite runs/b.sqlite", // of -o runs/*.sqlite
-	} {
-		checkRefused(t, lineOf(line, "")...)
-	}
+	checkRefused(t, "trace", "-o", "runs/a.sqlite", "runs/b.sqlite") // of -o runs/*.sqlite
 	for _, line := range []string{
 		"bench -o my.sh -- ./my.sh",
 		"bench -o my.sh -- my.sh",
@@ -317,7 +283,6 @@ func TestOutputsSpareCommandsAndPatterns(t *testing.T) {
 		"bench -o log.txt --same log.txt -- ./my.sh",
 		"bench -o log.txt --server './my.sh log.txt' --ready http://localhost:1 --client ./my.sh",
 	} {
-		checkRefused(t, lineOf(line, "")...)
 		checkRefused(t, forcing(lineOf(line, ""))...)
 	}
 }

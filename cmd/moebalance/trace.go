@@ -33,13 +33,13 @@ type traceOptions struct {
 	Summary   target.File `flag:"summary"`
 	Threshold flags.Share `flag:"threshold"`
 	FailAbove flags.Share `flag:"fail-above"`
-	resultFlags
+	*resultFlags
 }
 
-func traceCmd() *cobra.Command {
-	o := traceOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: newResult()}
-	return tabled(verb("trace", argCount(1, -1, "at least one export"), &o, o.run),
-		render.Trace(&trace.Trace{}, "").TableNames())
+func traceCmd(r *resultFlags) *cobra.Command {
+	o := traceOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: r}
+	return r.tabled(verb("trace", argCount(1, -1, "at least one export"), &o, o.run),
+		func() []string { return render.Trace(&trace.Trace{}, "").TableNames() })
 }
 
 // whileSummarizing are the flags that can stand beside --summary.

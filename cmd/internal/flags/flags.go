@@ -6,7 +6,6 @@ package flags
 import (
 	"errors"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,28 +101,26 @@ func (v *Value[T]) Type() string { return "string" }
 // Words are what the shell completes.
 func (v *Value[T]) Words() []string { return v.words }
 
-// placeholder is the word in quotes that stands for a flag's value: "write to this 'FILE'".
-var placeholder = regexp.MustCompile(`'([A-Z][^']*)'(.*)$`)
-
-// Bind makes a flag of each field of a struct, and of the structs that it embeds, that has the tag
-// `flag:"name,letter"`. What the field holds is the default; usage is the line of help for a name.
-func Bind(c *cobra.Command, options any, usage func(name string) string) {
-	bindFields(c, reflect.ValueOf(options).Elem(), usage)
+// Bind adds to the set of a command a flag for each field of a struct, and of the structs that it
+// embeds, that has the tag `flag:"name,letter"`. What the field holds is the default; usage is the line
+// of help for a name.
+func Bind(c *cobra.Command, set *pflag.FlagSet, options any, usage func(name string) string) {
+	bindFields(c, set, reflect.ValueOf(options).Elem(), usage)
 }
 
-func bindFields(c *cobra.Command, options reflect.Value, usage func(name string) string) {
+func bindFields(c *cobra.Command, set *pflag.FlagSet, options reflect.Value, usage func(name string) string) {
 	for i := range options.NumField() {
 		field, at := options.Type().Field(i), options.Field(i)
 		name, letter, _ := strings.Cut(field.Tag.Get("flag"), ",")
 		switch {
 		case name != "":
 			into := at.Addr().Interface()
-			bind(c.Flags(), into, name, letter, placeholder.ReplaceAllString(usage(name), "`$1`$2"))
-			if value, ok := into.(interface{ Words() []string }); ok {
-				Complete(c, name, value.Words()...)
+			bind(set, into, name, letter, usage(name))
+			if value, ok := into.(interface{ Words() []string }); ok && len(value.Words()) > 0 {
+				Complete(c, name, func(*cobra.Command) []string { return value.Words() })
 			}
 		case field.Anonymous && at.Kind() == reflect.Struct:
-			bindFields(c, at, usage)
+			bindFields(c, set, at, usage)
 		}
 	}
 }
@@ -154,11 +151,11 @@ func bind(f *pflag.FlagSet, into any, name, letter, usage string) {
 	}
 }
 
-// Complete makes the shell complete the values of a flag.
-func Complete(c *cobra.Command, flag string, values ...string) {
-	if len(values) > 0 {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+// Complete makes the shell complete the values of a flag, which are asked for only then.
+func Complete(c *cobra.Command, flag string, values func(*cobra.Command) []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return values(c), cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // Typed are the flags that were given and are wanted, as they would be typed again.

@@ -17,18 +17,18 @@ import (
 // RunsCommand is the annotation of a verb whose arguments are a command.
 const RunsCommand = "moebalance-runs-command"
 
-// Guard checks the outputs of a verb before it runs, and each file again before it takes its
-// place. An output never is an input. An existing file is replaced only if it is ours, written
-// by this program, or with --force, which each verb with an output gets.
-func Guard(root *cobra.Command, ours func(path string) bool) {
+// Guard adds --force to the flags of all verbs, and returns what checks the outputs of a verb before
+// it runs; each file is checked again before it takes its place. An output never is an input. An
+// existing file is replaced only if it is ours, written by this program, or with --force.
+func Guard(root *cobra.Command, ours func(path string) bool) func(*cobra.Command, []string) error {
 	g := &guard{ours: ours, claims: map[string]*output{}}
-	g.watch(root)
-	root.PersistentPreRunE = func(c *cobra.Command, args []string) (err error) {
+	root.PersistentFlags().BoolVar(&g.force, "force", false, "let outputs replace existing files, but never an input")
+	return func(c *cobra.Command, args []string) (err error) {
 		_, command := c.Annotations[RunsCommand]
 		var outputs []guarded
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if o, ok := f.Value.(guarded); ok {
-				outputs = append(outputs, o)
+				o.own().guard, outputs = g, append(outputs, o)
 			} else if list, ok := f.Value.(pflag.SliceValue); ok && f.Changed {
 				args = append(args, list.GetSlice()...)
 			} else if f.Changed {
@@ -58,22 +58,6 @@ type guard struct {
 type guarded interface {
 	own() *output
 	check() error
-}
-
-// watch puts the outputs of all verbs under the guard, and adds --force beside them.
-func (g *guard) watch(c *cobra.Command) {
-	writes := false
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if o, ok := f.Value.(guarded); ok {
-			o.own().guard, writes = g, true
-		}
-	})
-	if writes {
-		c.Flags().BoolVar(&g.force, "force", false, "let outputs replace existing files, but never an input")
-	}
-	for _, sub := range c.Commands() {
-		g.watch(sub)
-	}
 }
 
 // separators stand between a path and what is around it in a word: --flag=PATH,

@@ -23,7 +23,7 @@ func guardedFile(t *testing.T, path string, words ...string) *File {
 		Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true}
 	root.Flags().VarP(&f, "output", "o", "")
 	f.Name("--output")
-	Guard(root, func(string) bool { return true })
+	root.PersistentPreRunE = Guard(root, func(string) bool { return true })
 	root.SetArgs(words)
 	if err := root.Execute(); err != nil {
 		t.Fatal(err)
