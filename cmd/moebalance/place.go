@@ -126,10 +126,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	if err := p.Read(ctx); err != nil {
 		return nil, err
 	}
-	learn, judge, err := p.Windows()
-	if err != nil {
-		return nil, err
-	}
+	learn, judge := p.Windows()
 	options := p.Options
 	if err := o.Predict(ctx, p.Records[0], p.Model, &options); err != nil {
 		return nil, err

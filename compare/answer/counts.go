@@ -58,18 +58,14 @@ func recordOf(s counts.Summary) string {
 	return fmt.Sprintf("%s (%s)", filepath.Base(s.Source), s.Phase)
 }
 
-// mostUnsaid is the share of rows that line 2 need not speak of.
+// mostUnsaid is the share of passes that line 2 need not speak of.
 const mostUnsaid = 0.05
 
-// leftOut says what is counted that may be none of the traffic, and what of it is not counted.
+// leftOut says how much of the passes is not counted.
 func leftOut(warnings []router.Warning) (text string) {
 	for _, w := range warnings {
 		number := func(name string) float64 { v, _ := w.Args[name].(float64); return v }
-		switch {
-		case w.Code == counts.AlikeKept:
-			text += fmt.Sprintf(" · %s of the rows look like warm-up, and are counted",
-				quantity.Percent(router.Number(number("alike")/number("choices"))))
-		case w.Code == counts.Incomplete && number("excluded") > mostUnsaid*number("passes"):
+		if w.Code == counts.Incomplete && number("excluded") > mostUnsaid*number("passes") {
 			text += fmt.Sprintf(" · %s of the passes left out",
 				quantity.Percent(router.Number(number("excluded")/number("passes"))))
 		}

@@ -1,6 +1,7 @@
 package counts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,25 +14,27 @@ import (
 // experts and ranks there are is known once all are gathered.
 type collector struct {
 	*Record
-	axes  Axes // that are asked for
-	cells map[stepKey]*cells
-	size  int // of all cells
-	most  int // that there may be
+	axes  Axes              // that are asked for
+	cells map[stepKey]*Step // −1 in a list is where nothing was recorded
+	size  int               // of all cells
+	most  int               // that there may be
 }
 
-// cells are the slots of each expert and of each rank, −1 where nothing was recorded.
-type cells struct {
-	experts, ranks []int64
-	phase          Phase // as the sources say
-	sources        int   // how many recorded them, one after another; −1 where one is missing or comes twice
-}
-
-// at are the cells of a key, new ones at first.
-func (c *collector) at(key stepKey) *cells {
+// at is the step of a key, a new one at first.
+func (c *collector) at(key stepKey) *Step {
 	into := c.cells[key]
 	if into == nil {
-		into = &cells{}
+		into = &Step{Iteration: key.iteration, Layer: key.layer, Phase: key.phase}
 		c.cells[key] = into
+	}
+	return into
+}
+
+// from is the step of a key, as one more of several sources recorded it, which come one after another from 0 on.
+func (c *collector) from(source int, key stepKey) *Step {
+	into := c.at(key)
+	if into.sources++; into.sources != source+1 {
+		into.sources = -1
 	}
 	return into
 }
@@ -47,10 +50,10 @@ func mostCells(text int) int {
 }
 
 // add adds slots to the cell of one expert or rank, which with once must not have any yet.
-func (c *collector) add(into *cells, level string, number int, slots int64, once bool) error {
-	list := &into.experts
+func (c *collector) add(into *Step, level string, number int, slots int64, once bool) error {
+	list := &into.Load.PerExpert
 	if level == router.LevelRank {
-		list = &into.ranks
+		list = &into.Received
 	}
 	if more := number + 1 - len(*list); more > 0 {
 		if c.size += more; c.size > c.most {
@@ -82,7 +85,7 @@ func (c *collector) rows(key stepKey, rows [][]int64) error {
 		if err := checkCounts(row); err != nil {
 			return fmt.Errorf("%v: expert %w", key, err)
 		}
-		c.at(key).experts = row
+		c.at(key).Load.PerExpert = row
 	}
 	return nil
 }
@@ -120,10 +123,7 @@ func (c *collector) copies(key stepKey, source int, slots, logical []int64) erro
 	case source > 0 && c.placed[key.layer] != nil && !slices.Equal(c.placed[key.layer], experts):
 		return fmt.Errorf("%v: the map of copies differs from the map of other ranks", key)
 	}
-	into := c.at(key)
-	if into.sources++; into.sources != source+1 {
-		into.sources = -1
-	}
+	into := c.from(source, key)
 	for i, n := range slots {
 		err := c.add(into, router.LevelExpert, int(experts[i]), n, false)
 		if c.Ranks > 0 && err == nil {
@@ -137,14 +137,31 @@ func (c *collector) copies(key stepKey, source int, slots, logical []int64) erro
 	return nil
 }
 
+// sum adds slots per expert to a step, if they count.
+func (c *collector) sum(into *Step, slots []int64, counts bool) error {
+	load := &into.Load
+	if load.PerExpert == nil {
+		if c.size += len(slots); c.size > c.most {
+			return fmt.Errorf("want at most %d counts, of all experts and steps, have more", c.most)
+		}
+		load.PerExpert = make([]int64, len(slots))
+	}
+	if counts {
+		load.Merge(router.Load{PerExpert: slots})
+	}
+	return nil
+}
+
 // complete leaves out the steps that not every source recorded: the load is the sum over them, and
 // a part of it has another balance.
 func (c *collector) complete(sources int) error {
 	all := len(c.cells)
-	maps.DeleteFunc(c.cells, func(_ stepKey, in *cells) bool { return in.sources != sources })
+	maps.DeleteFunc(c.cells, func(_ stepKey, in *Step) bool { return in.sources != sources })
 	switch dropped := all - len(c.cells); {
 	case dropped > 0 && sources == 1:
 		return errors.New("a step is recorded twice")
+	case dropped == all && all > 0:
+		return fmt.Errorf("holds no counts: no step was recorded by each of %d ranks", sources)
 	case dropped > 0:
 		c.warn(Incomplete, "excluded", dropped, "passes", all, "ranks", sources)
 	}
@@ -178,10 +195,10 @@ func expertsOf(ids []int64) ([]int32, error) {
 	return out, nil
 }
 
-// steps makes steps from what was gathered, equally many experts and ranks in each.
-func (c *collector) steps() error {
-	for _, in := range c.cells {
-		c.Experts, c.Ranks = max(c.Experts, len(in.experts)), max(c.Ranks, len(in.ranks))
+// finish makes steps from what was gathered, equally many experts and ranks in each, and checks them.
+func (c *collector) finish() error {
+	for _, s := range c.cells {
+		c.Experts, c.Ranks = max(c.Experts, len(s.Load.PerExpert)), max(c.Ranks, len(s.Received))
 	}
 	if err := bounded(c.Experts, c.Ranks); err != nil {
 		return err
@@ -189,20 +206,15 @@ func (c *collector) steps() error {
 	if len(c.cells)*(c.Experts+c.Ranks) > c.most {
 		return fmt.Errorf("want at most %d counts, have %d steps and layers of %d experts", c.most, len(c.cells), c.Experts)
 	}
-	var list []Step
-	for key, in := range c.cells {
-		s := Step{Iteration: key.iteration, Layer: key.layer, Phase: key.phase, Received: filled(in.ranks, c.Ranks)}
-		if in.phase != "" {
-			s.Phase = in.phase
+	for _, s := range c.cells {
+		s.Load.PerExpert, s.Received = filled(s.Load.PerExpert, c.Experts), filled(s.Received, c.Ranks)
+		if err := cmp.Or(checkCounts(s.Load.PerExpert), checkCounts(s.Received)); err != nil {
+			return fmt.Errorf("%v: %w", s.key(), err)
 		}
-		s.Load.PerExpert = filled(in.experts, c.Experts)
-		list = append(list, s)
+		c.steps = append(c.steps, *s)
 	}
-	slices.SortFunc(list, func(a, b Step) int { return a.key().compare(b.key()) })
-	if c.stream == nil {
-		c.stream = each(list)
-	}
-	return nil
+	slices.SortFunc(c.steps, func(a, b Step) int { return a.key().compare(b.key()) })
+	return c.Record.finish()
 }
 
 // filled has n cells, 0 where nothing was recorded; nil for nil.

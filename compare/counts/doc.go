@@ -12,10 +12,7 @@
 // makes the steps of a Record. Since, Phases and Between are other records of the same kind.
 // ReadPlacement reads files that say which rank holds which expert.
 //
-// A recording can be larger than the memory: a folder of TensorRT-LLM's statistics
-// holds experts × 8 bytes per rank, step and layer. Its steps are read one at a
-// time, and again by each walk over Record.Steps; what all of them have in common,
-// such as the sums by layer, is found once. The other formats are read whole.
+// A record holds experts × 8 bytes per step and layer, of all ranks together, at most 2 GiB.
 //
 // Imbalance takes the loads through compare/imbalance, with the null of random
 // routing beside them. Prefill and decode are different workloads: Phases separates

@@ -127,11 +127,8 @@ func (d *document) record() (*Record, error) {
 			"numbers are: leave it out", f.Name))
 	}
 	c := &collector{Record: &Record{Source: d.path, Format: f.Name, Time: torchTime(d.path)}, axes: d.axes,
-		cells: map[stepKey]*cells{}, most: mostCells(len(d.text))}
+		cells: map[stepKey]*Step{}, most: mostCells(len(d.text))}
 	err := f.read(d, c)
-	if err == nil {
-		err = c.steps()
-	}
 	if err == nil {
 		err = c.finish()
 	}

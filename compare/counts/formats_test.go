@@ -223,8 +223,8 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 	if err != nil || !slices.Contains(codes(warnings), "even_replicas") {
 		t.Errorf("asked for the placement instead of the counts per rank: %v, %v", warnings, err)
 	}
-	holes := collector{Record: &Record{Experts: 3, Ranks: 2}, cells: map[stepKey]*cells{}, most: 1 << 10}
-	err = errors.Join(holes.copies(stepKey{}, 0, []int64{1, 2}, []int64{0, 1}), holes.steps(), holes.finish())
+	holes := collector{Record: &Record{Experts: 3, Ranks: 2}, cells: map[stepKey]*Step{}, most: 1 << 10}
+	err = errors.Join(holes.copies(stepKey{}, 0, []int64{1, 2}, []int64{0, 1}), holes.finish())
 	if err != nil || holes.Placement != nil || !slices.Equal(codes(holes.Warnings), []string{"no_placement"}) {
 		t.Errorf("a map without expert 2: %+v, %v", holes, err)
 	}
@@ -251,13 +251,13 @@ func TestSince(t *testing.T) {
 // comes twice is an error.
 func TestIncompletePasses(t *testing.T) {
 	r := &Record{Ranks: 2}
-	c := collector{Record: r, cells: map[stepKey]*cells{}, most: 1 << 10}
+	c := collector{Record: r, cells: map[stepKey]*Step{}, most: 1 << 10}
 	for _, pass := range [][2]int{{7, 0}, {9, 0}, {9, 0}, {7, 1}, {8, 1}} {
 		if err := c.copies(stepKey{iteration: int64(pass[0])}, pass[1], []int64{1, 2}, []int64{0, 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(c.complete(2), c.steps(), r.finish()); err != nil || len(r.Warnings) != 1 ||
+	if err := errors.Join(c.complete(2), c.finish()); err != nil || len(r.Warnings) != 1 ||
 		fmt.Sprint(r.Warnings[0].Code, r.Warnings[0].Args) != "incomplete_passesmap[excluded:2 passes:3 ranks:2]" {
 		t.Errorf("%v, %v", r.Warnings, err)
 	}

@@ -67,10 +67,7 @@ func (r *Record) Imbalance(o Options) ([]imbalance.Row, []router.Warning, error)
 			nulls[k] = append(nulls[k], null)
 		}
 	}
-	for s, err := range r.Steps() {
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, s := range r.steps {
 		perRank, perExpert, null, err := j.loads(s)
 		if err != nil {
 			return nil, nil, r.contradicted(err)

@@ -26,7 +26,7 @@ func record(topK, ranks int, steps ...[]int64) *Record {
 
 // finished is a record made by hand, as a reader would return it.
 func finished(r *Record, steps ...Step) *Record {
-	r.stream = each(steps)
+	r.steps = steps
 	if err := r.finish(); err != nil {
 		panic(err)
 	}
@@ -229,7 +229,7 @@ func TestWhereTheExpertsAre(t *testing.T) {
 }
 
 func withReceived(r *Record, perRank ...int64) *Record {
-	for s := range r.Steps() {
+	for _, s := range r.Steps() {
 		s.Received = perRank
 		return finished(r, s)
 	}

@@ -89,7 +89,7 @@ func placementOf(r *Record, o Options, experts int) (*Placement, error) {
 
 // warnAbout says what is not known of a record.
 func (j *judge) warnAbout(r *Record, o Options) {
-	if r.steps == 0 {
+	if len(r.steps) == 0 {
 		return
 	}
 	received := j.received && r.received

@@ -80,10 +80,10 @@ func readMetrics(d *document, c *collector) error {
 		c.warn("cumulative")
 	}
 	for key, in := range c.cells { // buckets count the ranks up to their own
-		for rank := len(in.ranks) - 1; s.ranks[key.layer].histogram && rank > 0; rank-- {
-			in.ranks[rank] = max(0, in.ranks[rank]) - max(0, in.ranks[rank-1])
+		for rank := len(in.Received) - 1; s.ranks[key.layer].histogram && rank > 0; rank-- {
+			in.Received[rank] = max(0, in.Received[rank]) - max(0, in.Received[rank-1])
 		}
-		if err := checkCounts(filled(in.ranks, len(in.ranks))); err != nil {
+		if err := checkCounts(filled(in.Received, len(in.Received))); err != nil {
 			return fmt.Errorf("%v: rank %w", key, err)
 		}
 	}
@@ -186,40 +186,28 @@ func (r *Record) Since(earlier *Record) (*Record, error) {
 			"without --since and --for", r.Source, earlier.Source)
 	}
 	before := map[stepKey]Step{}
-	for s, err := range earlier.Steps() {
-		if err != nil {
-			return nil, err
-		}
-		before[s.key()] = s.clone()
+	for _, s := range earlier.steps {
+		before[s.key()] = s
 	}
 	var steps []Step
-	for s, err := range r.Steps() {
-		if err != nil {
-			return nil, err
-		}
-		s = s.clone()
+	for _, s := range r.steps {
 		b := before[s.key()]
+		s.Load.PerExpert, s.Received = slices.Clone(s.Load.PerExpert), slices.Clone(s.Received)
 		if err := cmp.Or(subtract(s.Load.PerExpert, b.Load.PerExpert), subtract(s.Received, b.Received)); err != nil {
 			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
 		}
 		steps = append(steps, s)
 	}
-	out, err := r.with(each(steps))
-	if err == nil && r.Format == metricsFormat {
-		out.Reported, err = reportedSince(r.Reported, earlier.Reported)
-	}
-	if err != nil {
-		return nil, err
+	out := r.with(steps)
+	if r.Format == metricsFormat {
+		var err error
+		if out.Reported, err = reportedSince(r.Reported, earlier.Reported); err != nil {
+			return nil, err
+		}
 	}
 	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings),
 		func(w router.Warning) bool { return w.Code == "cumulative" })
 	return out, nil
-}
-
-// clone is the step with counts of its own.
-func (s Step) clone() Step {
-	s.Load.PerExpert, s.Received = slices.Clone(s.Load.PerExpert), slices.Clone(s.Received)
-	return s
 }
 
 // subtract takes what was counted before from what is counted now.

@@ -121,10 +121,10 @@ func (c *collector) layersOfCopies(key stepKey, source int, load, p2l tensor.Arr
 			return err
 		}
 		into := c.at(key)
-		if into.phase != "" && phase != "" && into.phase != phase {
+		if into.Phase != "" && phase != "" && into.Phase != phase {
 			phase = Mixed
 		}
-		into.phase = cmp.Or(phase, into.phase)
+		into.Phase = cmp.Or(phase, into.Phase)
 	}
 	return nil
 }
@@ -170,10 +170,8 @@ func readLoadStats(d *document, c *collector) error {
 	if err := c.complete(1); err != nil || len(models) > 1 {
 		return err
 	}
-	for key, in := range c.cells { // one model tells nothing apart
-		delete(c.cells, key)
-		key.phase = ""
-		c.cells[key] = in
+	for _, s := range c.cells { // one model tells nothing apart
+		s.Phase = ""
 	}
 	return nil
 }

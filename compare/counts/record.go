@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -59,26 +58,20 @@ type Record struct {
 	Reported []Reported
 	Warnings []router.Warning
 
-	atLeast bool                   // Experts is the largest that occurs, and there may be more
-	placed  map[int][]int32        // by layer: the expert of each physical copy, the last one recorded
-	gauge   bool                   // it published its last step alone, not sums
-	ofAll   bool                   // it counts what tokens chose, which is of all ranks
-	stream  iter.Seq2[Step, error] // yields the steps in order; may read them anew each time
-	review  func()                 // warns about what the totals show, where the format can tell
-	totals                         // of all steps
+	atLeast bool            // Experts is the largest that occurs, and there may be more
+	placed  map[int][]int32 // by layer: the expert of each physical copy, the last one recorded
+	gauge   bool            // it published its last step alone, not sums
+	ofAll   bool            // it counts what tokens chose, which is of all ranks
+	steps   []Step          // by iteration, then layer
+	totals
 }
 
-// totals is what one walk over all steps finds. It is of the size of the layers
-// and iterations, not of the steps.
+// totals sum all steps.
 type totals struct {
-	steps      int
-	layers     map[int]int64 // their slots
-	iterations map[int64]bool
-	slots      int64
-	labeled    bool                // a step has a phase
-	loads      map[int]router.Load // by layer, over iterations and source ranks
-	perRank    router.Load         // what the ranks received, over all
-	received   bool                // in every step
+	layers   map[int]int64 // slots
+	slots    int64
+	loads    map[int]router.Load // by layer, over iterations and source ranks
+	received bool                // every step counts the slots of ranks
 }
 
 // Step is the load of one layer in one iteration, over all source ranks.
@@ -92,6 +85,8 @@ type Step struct {
 	// Received counts slots per rank where the format records it; otherwise nil,
 	// and the load per rank follows from a placement.
 	Received []int64
+
+	sources int // how many recorded it, one after another; −1 where one is missing or comes twice
 }
 
 // total is the slots of the step.
@@ -146,16 +141,13 @@ func phaseOf(text string) (Phase, error) {
 // Phases splits a record whose file tells kinds of work apart into one record each,
 // in the order of the constants, then of other labels; the rest, without a label, comes last. Any
 // other record is its own only part.
-func (r *Record) Phases() (parts []*Record, err error) {
-	if !r.labeled {
-		return []*Record{r}, nil
-	}
-	byPhase := map[Phase][]Step{} // formats that tell them are read whole
-	for s, err := range r.stream {
-		if err != nil {
-			return nil, err
-		}
+func (r *Record) Phases() (parts []*Record) {
+	byPhase := map[Phase][]Step{}
+	for _, s := range r.steps {
 		byPhase[s.Phase] = append(byPhase[s.Phase], s)
+	}
+	if _, unlabeled := byPhase[""]; len(byPhase) < 1 || len(byPhase) == 1 && unlabeled {
+		return []*Record{r}
 	}
 	place := func(p Phase) int {
 		if p == "" {
@@ -166,57 +158,32 @@ func (r *Record) Phases() (parts []*Record, err error) {
 	for _, phase := range slices.SortedFunc(maps.Keys(byPhase), func(a, b Phase) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 	}) {
-		part, err := r.with(each(byPhase[phase]))
-		if err != nil {
-			return nil, err
-		}
+		part := r.with(byPhase[phase])
 		if part.Phase = phase; len(parts) > 0 {
 			part.Warnings = nil // the first one's are of the whole record
 		}
 		parts = append(parts, part)
 	}
-	return parts, nil
-}
-
-// where is the record of some of the steps.
-func (r *Record) where(keep func(Step) bool) (*Record, error) {
-	all := r.stream
-	return r.with(func(yield func(Step, error) bool) {
-		for s, err := range all {
-			if (err != nil || keep(s)) && !yield(s, err) {
-				return
-			}
-		}
-	})
+	return parts
 }
 
 // with is the record of other steps.
-func (r *Record) with(steps iter.Seq2[Step, error]) (*Record, error) {
+func (r *Record) with(steps []Step) *Record {
 	out := *r
-	out.stream = steps
-	return &out, out.total()
-}
-
-// each yields steps that are held.
-func each(steps []Step) iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
-		for _, s := range steps {
-			if !yield(s, nil) {
-				return
-			}
-		}
-	}
+	out.steps = steps
+	out.total()
+	return &out
 }
 
 // Between is the record of the iterations from first to last.
-func (r *Record) Between(first, last int64) (*Record, error) {
-	return r.where(func(s Step) bool { return first <= s.Iteration && s.Iteration <= last })
+func (r *Record) Between(first, last int64) *Record {
+	return r.with(slices.DeleteFunc(slices.Clone(r.steps), func(s Step) bool {
+		return s.Iteration < first || s.Iteration > last
+	}))
 }
 
-// Steps yields the steps by iteration, then layer. What a step points to may be
-// overwritten by the next one. An error, where the files can no longer be read,
-// is the last value.
-func (r *Record) Steps() iter.Seq2[Step, error] { return r.stream }
+// Steps are the steps by iteration, then layer.
+func (r *Record) Steps() []Step { return r.steps }
 
 // ByLayer sums the loads over iterations and source ranks; the record keeps
 // them. Use it to see which experts are hot; an imbalance computed from it would
@@ -233,24 +200,21 @@ func (r *Record) LayerSlots() map[int]int64 { return r.layers }
 func (r *Record) Layers() []int { return slices.Sorted(maps.Keys(r.layers)) }
 
 // Iterations lists the recorded iterations in order.
-func (r *Record) Iterations() []int64 { return slices.Sorted(maps.Keys(r.iterations)) }
+func (r *Record) Iterations() (list []int64) {
+	for _, s := range r.steps {
+		if n := len(list); n == 0 || list[n-1] != s.Iteration {
+			list = append(list, s.Iteration)
+		}
+	}
+	return list
+}
 
-// total walks over the steps once, checking each on the way.
-func (r *Record) total() error {
-	r.totals = totals{layers: map[int]int64{}, iterations: map[int64]bool{}, loads: map[int]router.Load{},
-		perRank: router.NewLoad(r.Ranks), received: true}
-	for s, err := range r.stream {
-		if err == nil {
-			err = r.check(s)
-		}
-		if err != nil {
-			return err
-		}
+// total sums the steps.
+func (r *Record) total() {
+	r.totals = totals{layers: map[int]int64{}, loads: map[int]router.Load{}, received: true}
+	for _, s := range r.steps {
 		slots := s.total()
-		r.steps, r.slots, r.received = r.steps+1, r.slots+slots, r.received && s.Received != nil
-		r.iterations[s.Iteration] = true
-		r.labeled = r.labeled || s.Phase != ""
-		r.perRank.Merge(router.Load{PerExpert: s.Received})
+		r.slots, r.received = r.slots+slots, r.received && s.Received != nil
 		if r.layers[s.Layer] += slots; s.Load.PerExpert == nil {
 			continue
 		}
@@ -259,24 +223,6 @@ func (r *Record) total() error {
 		}
 		r.loads[s.Layer].Merge(s.Load)
 	}
-	return nil
-}
-
-// check is what every step must satisfy.
-func (r *Record) check(s Step) error {
-	err := checkCounts(s.Load.PerExpert)
-	if err == nil {
-		err = checkCounts(s.Received)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("%v: %w", s.key(), err)
-	case s.Load.PerExpert != nil && (len(s.Load.PerExpert) != r.Experts || r.Experts == 0):
-		return fmt.Errorf("%v: want counts of %d experts, have %d", s.key(), r.Experts, len(s.Load.PerExpert))
-	case s.Received != nil && len(s.Received) != r.Ranks:
-		return fmt.Errorf("%v: want counts of %d ranks, have %d", s.key(), r.Ranks, len(s.Received))
-	}
-	return nil
 }
 
 func (r *Record) warn(code string, args ...any) {
@@ -288,37 +234,28 @@ func (r *Record) finish() error {
 	if r.TopK > r.Experts && r.Experts > 0 {
 		return fmt.Errorf("want top-k between 1 and %d (the experts), have %d", r.Experts, r.TopK)
 	}
-	err := cmp.Or(bounded(r.Experts, r.Ranks), r.total())
-	switch {
-	case err != nil:
-		return err
-	case r.steps == 0 && len(r.Reported) == 0:
+	r.total()
+	if len(r.steps) == 0 && len(r.Reported) == 0 {
 		return errors.New("holds no counts")
 	}
-	if err := r.dropDense(); err != nil {
-		return err
-	}
+	r.dropDense()
+	var err error
 	if r.Placement, err = r.Running(r.Ranks); err != nil {
 		r.placed = nil
 		r.warn("no_placement", "error", err.Error())
 	}
 	r.findOneRank()
-	if r.review != nil {
-		r.review()
-	}
 	return nil
 }
 
 // dropDense leaves out layers that no step gave any slot, as dense layers have none.
-func (r *Record) dropDense() error {
+func (r *Record) dropDense() {
 	dense := slices.DeleteFunc(r.Layers(), func(layer int) bool { return r.layers[layer] > 0 })
-	if len(dense) == 0 || r.slots == 0 {
-		return nil
+	if len(dense) > 0 && r.slots > 0 {
+		r.warn("dense_layers", "layers", dense)
+		r.steps = slices.DeleteFunc(r.steps, func(s Step) bool { return slices.Contains(dense, s.Layer) })
+		r.total()
 	}
-	r.warn("dense_layers", "layers", dense)
-	kept, err := r.where(func(s Step) bool { return !slices.Contains(dense, s.Layer) })
-	*r = *kept
-	return err
 }
 
 // Running is the placement that a record was made with, on so many ranks where it does not
@@ -361,23 +298,28 @@ func (r *Record) findOneRank() {
 	if r.ofAll || r.atLeast || r.slots < leastSeen {
 		return
 	}
-	level, load := router.LevelRank, r.perRank.PerExpert
+	level, load := router.LevelRank, router.NewLoad(r.Ranks)
 	if r.Experts > 0 {
-		level, load = router.LevelExpert, make([]int64, r.Experts)
+		level, load = router.LevelExpert, router.NewLoad(r.Experts)
 	}
-	for _, l := range r.loads {
-		router.Load{PerExpert: load}.Merge(l)
+	for _, s := range r.steps {
+		if r.Experts > 0 {
+			load.Merge(s.Load)
+		} else {
+			load.Merge(router.Load{PerExpert: s.Received})
+		}
 	}
-	first := slices.IndexFunc(load, func(n int64) bool { return n > 0 })
+	first := slices.IndexFunc(load.PerExpert, func(n int64) bool { return n > 0 })
 	if first < 0 {
 		return
 	}
-	run := slices.Index(append(load[first:len(load):len(load)], 0), 0)
-	if run == len(load) || len(load)%run != 0 || first%run != 0 || holdsAny(load[first+run:]) ||
+	of := load.PerExpert
+	run := slices.Index(append(of[first:len(of):len(of)], 0), 0)
+	if run == len(of) || len(of)%run != 0 || first%run != 0 || holdsAny(of[first+run:]) ||
 		level == router.LevelRank && run > 1 {
 		return
 	}
-	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", len(load)/run)
+	r.warn(OneRank, "level", level, "first", first, "last", first+run-1, "ranks", len(of)/run)
 }
 
 // oneRank reports a record of one rank alone.

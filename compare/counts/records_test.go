@@ -60,9 +60,9 @@ func TestPhases(t *testing.T) {
 			Decode:  {{0, 1, []int64{2, 1, 1, 2, 0, 0, 0, 0}, nil}, {0, 2, []int64{2, 0, 1, 1, 0, 0, 2, 0}, nil}},
 		},
 	} {
-		parts, err := mustRead(t, fixture("counts", path)).Phases()
-		if err != nil || len(parts) != len(want) {
-			t.Fatalf("%s: %d parts, %v", path, len(parts), err)
+		parts := mustRead(t, fixture("counts", path)).Phases()
+		if len(parts) != len(want) {
+			t.Fatalf("%s: %d parts", path, len(parts))
 		}
 		for i, phase := range []Phase{Prefill, Decode} {
 			if parts[i].Phase != phase {
@@ -74,9 +74,9 @@ func TestPhases(t *testing.T) {
 	// SGLang's dumps per token: pass 5 is prefill on both ranks, 6 decode on rank 0
 	// while rank 1 is idle, 7 prefill on one and decode on the other. Rank 0 counted
 	// 2 3 3 2, 1 1 1 1, 1 3 3 3 and rank 1 4 2 2 2, nothing, 0 1 1 2.
-	parts, err := mustRead(t, fixture("counts", "sglang-tokens")).Phases()
-	if err != nil || len(parts) != 3 {
-		t.Fatalf("%d parts, %v", len(parts), err)
+	parts := mustRead(t, fixture("counts", "sglang-tokens")).Phases()
+	if len(parts) != 3 {
+		t.Fatalf("%d parts", len(parts))
 	}
 	for i, want := range []step{{5, 0, []int64{6, 5, 5, 4}, []int64{11, 9}}, {6, 0, []int64{1, 1, 1, 1}, []int64{2, 2}},
 		{7, 0, []int64{1, 4, 4, 5}, []int64{5, 9}}} {
@@ -91,8 +91,7 @@ func TestPhases(t *testing.T) {
 func TestRoutedPadding(t *testing.T) {
 	r := parsed(t, `{"routed_experts": [[[0, 5]], [[1, 1]], [[-1, -1]], [[0, 0]], [[2, 3]]]}`)
 	checkSteps(t, r, []step{{0, 0, []int64{1, 2, 1, 1, 0, 1}, nil}})
-	if !slices.Equal(codes(r.Warnings), []string{"repeated_experts", "padded_tokens"}) ||
-		fmt.Sprint(r.Warnings[0].Args, r.Warnings[1].Args) != "map[choices:5 repeated:1] map[choices:2]" {
+	if !slices.Equal(codes(r.Warnings), []string{"padded_tokens"}) || fmt.Sprint(r.Warnings[0].Args) != "map[choices:2]" {
 		t.Errorf("warnings %v", r.Warnings)
 	}
 	// A model may have more experts than occur.
@@ -106,33 +105,12 @@ func TestRoutedPadding(t *testing.T) {
 	}
 }
 
-// An engine that measures its memory routes thousands of equal tokens. They are left out up to 5 % of
-// all: 128 of 2,560. One more, and every row counts, as one of less than 128 does; and rows of top-1
-// ids, which may be sorted by expert, all count.
+// Rows that name the same experts again and again, as in warm-up or where tokens are sorted by expert, all count.
 func TestEqualTokens(t *testing.T) {
-	rows := func(equal, others int, ids string) string {
-		var b strings.Builder
-		for range equal {
-			fmt.Fprintf(&b, `{"layer": 3, "topk_ids": [%s]}`+"\n", ids)
-		}
-		for i := range others {
-			fmt.Fprintf(&b, `{"layer": 3, "topk_ids": [%s]}`+"\n", []string{"0, 1", "2, 3"}[i%2][:len(ids)])
-		}
-		return b.String()
-	}
-	for _, c := range []struct {
-		equal, others int
-		ids, code     string
-		slots         int64
-	}{
-		{128, 2432, "7, 4", "alike_tokens", 2 * 2432}, {129, 2432, "7, 4", AlikeKept, 2 * 2561},
-		{127, 2432, "7, 4", "", 2 * 2559}, {200, 2, "7, 4", AlikeKept, 2 * 202}, {200, 0, "7, 4", AlikeKept, 2 * 200},
-		{2000, 2, "7", "", 2002}, {128, 2432, "7", "", 2560},
-	} {
-		r := parsed(t, rows(c.equal, c.others, c.ids))
-		if r.Slots() != c.slots || strings.Join(codes(r.Warnings), " ") != c.code {
-			t.Errorf("%+v: %d slots, %v", c, r.Slots(), r.Warnings)
-		}
+	row := `{"layer": 3, "topk_ids": [7, 4]}` + "\n"
+	r := parsed(t, strings.Repeat(row, 2000)+`{"layer": 3, "topk_ids": [0, 1]}`)
+	if load := r.ByLayer()[3].PerExpert; r.Slots() != 2*2001 || load[7] != 2000 || load[0] != 1 || len(r.Warnings) > 0 {
+		t.Errorf("%v, %v", load, r.Warnings)
 	}
 }
 
@@ -146,23 +124,8 @@ func TestLogsOfEngines(t *testing.T) {
 	}
 	r = mustRead(t, fixture("counts", "vllm-stalled.log"))
 	if len(r.Reported) != 3 || r.Reported[0].Step != router.NoID || r.Reported[0].Balancedness != 0.6305 ||
-		!slices.Equal(codes(r.Warnings), []string{"eplb_not_running", "vllm_axis"}) ||
-		fmt.Sprint(r.Warnings[0].Args) != "map[left:-2000 model:m why:overdue]" {
+		!slices.Equal(codes(r.Warnings), []string{"vllm_axis"}) {
 		t.Errorf("%+v, warnings %v", r.Reported, r.Warnings)
-	}
-	line := func(step, left int) string {
-		return fmt.Sprintf("EPLB step: %d for model m: avg_tokens=1.00, max_tokens=2, balancedness=0.5000, steps until the next rearrangement: %d\n", step, left)
-	}
-	for text, stalled := range map[string]bool{
-		line(2900, 100) + line(3100, -100) + line(100, 2900): false, // an asynchronous rearrangement took a while
-		line(0, 3000) + line(0, 3000) + line(0, 3000):        false, // logged once a rearrangement
-		line(7, 93) + line(7, 93):                            false,
-		line(7, 93) + line(7, 93) + line(7, 93):              true,
-		line(100, 0) + line(101, -1):                         true,
-	} {
-		if got := slices.Contains(codes(parsed(t, text).Warnings), "eplb_not_running"); got != stalled {
-			t.Errorf("stalled: %v, want %v:\n%s", got, stalled, text)
-		}
 	}
 }
 
@@ -206,15 +169,6 @@ func fuzzRecord(f *testing.F, seeds ...string) {
 		f.Add(content(f, name))
 	}
 	f.Fuzz(checkParsed)
-}
-
-// A text whose last line does not end may be cut within its last number.
-func TestCutCSV(t *testing.T) {
-	for text, want := range map[string][]string{"0,0,12\n": nil, "0,0,1": {"no_last_newline"}} {
-		if r := parsed(t, "layer,expert,count\n"+text); !slices.Equal(codes(r.Warnings), want) {
-			t.Errorf("%q: %v", text, r.Warnings)
-		}
-	}
 }
 
 func FuzzCSV(f *testing.F)     { fuzzRecord(f, "spreadsheet.csv", "phases.csv", "sglang.csv") }

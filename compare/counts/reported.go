@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,15 +33,14 @@ type Reported struct {
 }
 
 // logLines say how even the load was, or count it. Groups are the step, the model, the passes that a line
-// is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all GPUs, vLLM's steps left until the next rearrangement, and counts of ranks over all layers, or of layers and
-// experts.
+// is of (SGLang sums decode up), balancedness (even) or max/mean (uneven), slots on all GPUs, and counts of ranks
+// over all layers, or of layers and experts.
 var logLines = []*regexp.Regexp{
 	regexp.MustCompile(`\[Expert Balancedness\] .*?\bforward_pass_id=(?P<step>\d{1,18}) ` +
 		`(?:.*?\baggregated_forward_passes=(?P<passes>\d{1,9}))?.*?\b(?:current_pass|average)_balancedness=` +
 		`(?P<even>[0-9.eE+-]+)(?:.*\bgpu_physical_count_sum=(?P<slots>\d{1,18}))?`),
 	regexp.MustCompile(`EPLB step: (?:(?P<step>\d{1,18})(?: for model (?P<model>.*?))?: )?avg_tokens=[0-9.]+, ` +
-		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)(?P<vllm>)` +
-		`(?:.*?steps until the next rearrangement: (?P<left>-?\d{1,18}))?`),
+		`max_tokens=[0-9.]+, balancedness=(?P<even>[0-9.]+)(?P<vllm>)`),
 	regexp.MustCompile(`\[Expert Hotness\] Current: mean=(?P<uneven>[0-9.]+), max=[0-9.]+`),
 	regexp.MustCompile(`\brank_load step=(?P<step>\d{1,18}) rank_tokens=(?P<ranks>\[[\d, ]+\])`),
 	regexp.MustCompile(`(?m)^Iter (?P<step>\d{1,18}), (?P<experts>\[\[[\d, \[\]]+\]\])`),
@@ -56,24 +54,16 @@ func isLog(d *document) bool {
 // engineLog is what the lines of a log said.
 type engineLog struct {
 	*collector
-	vllm   bool // a line was vLLM's
-	idle   int
-	models map[Phase]*countdown // of vLLM
-}
-
-// countdown is vLLM's steps until the next rearrangement.
-type countdown struct {
-	step   router.OptInt // of the last line
-	left   int64
-	moved  bool // the step fell since the first line
-	frozen int  // lines since the step last changed
+	vllm bool // a line was vLLM's
+	idle int
+	last map[Phase]Reported // of vLLM's models
 }
 
 // readLog reads the lines in which SGLang, vLLM and vllm-ascend report their balance, without
 // counts, and lines that print counts. Idle steps, which vLLM reports as balancedness 0, are left
 // out and counted.
 func readLog(d *document, c *collector) error {
-	lines, log := bufio.NewScanner(bytes.NewReader(d.text)), engineLog{collector: c, models: map[Phase]*countdown{}}
+	lines, log := bufio.NewScanner(bytes.NewReader(d.text)), engineLog{collector: c, last: map[Phase]Reported{}}
 	lines.Buffer(nil, 1<<24)
 	for n := 1; lines.Scan(); n++ {
 		for _, pattern := range logLines {
@@ -94,7 +84,6 @@ func readLog(d *document, c *collector) error {
 		}
 	}
 	log.label()
-	log.warnStalled()
 	if log.idle > 0 {
 		c.warn("idle_steps", "steps", log.idle)
 	}
@@ -132,7 +121,9 @@ func (l *engineLog) add(m map[string]string) error {
 	}
 	if _, ok := m["vllm"]; ok {
 		l.vllm = true
-		line.replaced = l.countDown(line, m["left"])
+		last, begun := l.last[line.Phase] // steps begin anew when experts move
+		line.replaced = last.replaced || begun && line.Step < last.Step
+		l.last[line.Phase] = line
 	} else if m["even"] != "" {
 		if line.Phase = Prefill; m["passes"] != "" {
 			passes, _ := strconv.Atoi(m["passes"]) // nine digits at most
@@ -209,39 +200,4 @@ func (l *engineLog) sizes() map[int64]string {
 	}
 	name()
 	return of
-}
-
-// countDown keeps how many steps are left to a model, and reports whether its steps have begun anew,
-// as they do when experts move.
-func (l *engineLog) countDown(line Reported, left string) (moved bool) {
-	n, err := strconv.ParseInt(left, 10, 64)
-	if err != nil {
-		return false
-	}
-	last := l.models[line.Phase]
-	if last == nil {
-		last = &countdown{step: router.NoID}
-		l.models[line.Phase] = last
-	}
-	if last.frozen++; line.Step != last.step {
-		last.frozen = 0
-	}
-	last.moved = last.moved || line.Step < last.step
-	last.step, last.left = line.Step, n
-	return last.moved
-}
-
-// warnStalled says which models are no longer rebalanced. The counter returns to 0 with
-// each rearrangement, so at the end of a log a countdown below 0 is overdue. Step 0
-// may come again and again where the balance is logged once a rearrangement; any
-// other step that comes three times in a row is stuck.
-func (l *engineLog) warnStalled() {
-	for _, model := range slices.Sorted(maps.Keys(l.models)) {
-		switch last := l.models[model]; {
-		case last.left < 0:
-			l.warn("eplb_not_running", "why", "overdue", "model", model, "left", last.left)
-		case last.step > 0 && last.frozen >= 2:
-			l.warn("eplb_not_running", "why", "stuck", "model", model, "lines", last.frozen+1, "step", last.step)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -71,11 +70,12 @@ func NewResult(threshold float64) *Result {
 
 // Add judges a record, each of its phases on its own.
 func (res *Result) Add(r *Record, o Options) error {
-	phases, err := r.Phases()
-	for _, phase := range phases {
-		err = cmp.Or(err, res.addPhase(phase, o))
+	for _, phase := range r.Phases() {
+		if err := res.addPhase(phase, o); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func (res *Result) addPhase(r *Record, o Options) error {

@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/logits/safetensors"
-	"github.com/moebalance/moebalance/router"
 )
 
 // routedFormat names records of what each token chose.
@@ -228,39 +226,8 @@ func (r *routes) addArray(a tensor.Array, start, prompt int) error {
 
 // routedLayer is the slots of the experts of one layer. Rows are tokens.
 type routedLayer struct {
-	counts, alike     []int64 // alike are in runs of equal rows, which may be left out
-	rows, alikeRows   int
-	repeated, padding int     // rows that name an expert twice, that name none
-	last              []int64 // experts of the tokens not counted yet
-	run               int64   // how many tokens
-}
-
-// longRun is how many tokens in a row that choose the same experts are no text: engines
-// run thousands of equal tokens to measure memory and to warm up. In published records of
-// vLLM, text has at most 7.
-const longRun = 128
-
-// mostLeftOut is the most rows that may be left out for being alike, as a share of all.
-const mostLeftOut = 0.05
-
-// AlikeKept is the code of the warning that rows are counted that may be no text, for they are
-// too many to leave out.
-const AlikeKept = "alike_kept"
-
-// count counts the tokens not counted yet, long runs apart. A single expert comes again and again
-// where tokens are sorted by it, so that runs of top-1 ids say nothing.
-func (l *routedLayer) count() {
-	into := &l.counts
-	if l.run >= longRun && len(l.last) > 1 {
-		into, l.alikeRows = &l.alike, l.alikeRows+int(l.run)
-	}
-	for _, id := range l.last {
-		for int(id) >= len(*into) {
-			*into = append(*into, 0)
-		}
-		(*into)[id] += l.run
-	}
-	l.run = 0
+	counts        []int64
+	rows, padding int // all, and those that name no expert
 }
 
 // add adds what one token chose at one layer.
@@ -283,31 +250,16 @@ func (r *routes) add(phase Phase, layer int, ids []int64) error {
 		l.padding++
 		return nil
 	}
-	if repeats(ids) {
-		l.repeated++
-	}
-	if slices.Equal(ids, l.last) {
-		l.run++
-		return nil
-	}
 	for _, id := range ids {
 		if id < 0 || id >= maxExperts {
 			return fmt.Errorf("layer %d: want an expert from 0 to %d, have %d", layer, maxExperts-1, id)
 		}
-		r.Experts = max(r.Experts, int(id)+1)
-	}
-	l.count()
-	l.last, l.run = append(l.last[:0], ids...), 1
-	return nil
-}
-
-func repeats(ids []int64) bool {
-	for i, id := range ids {
-		if slices.Contains(ids[:i], id) {
-			return true
+		if more := int(id) + 1 - len(l.counts); more > 0 {
+			l.counts = append(l.counts, make([]int64, more)...)
 		}
+		l.counts[id]++
 	}
-	return false
+	return nil
 }
 
 // isPadding reports a row that engines leave at 0 or −1, for a dense layer or a padded token.
@@ -322,45 +274,24 @@ func isPadding(ids []int64) bool {
 
 // finish adds one step per layer and phase.
 func (r *routes) finish() error {
+	rows, padded, named := 0, 0, false
+	for _, l := range r.layers {
+		r.Experts = max(r.Experts, len(l.counts))
+		rows, named = rows+l.rows, named || l.padding < l.rows
+		if l.padding < l.rows { // else a dense layer
+			padded += l.padding
+		}
+	}
 	if seen := r.Experts; r.known > 0 {
 		if r.atLeast, r.Experts = false, r.known; seen > r.known {
 			return fmt.Errorf("want experts below num_experts, %d, have %d", r.known, seen-1)
 		}
 	}
-	rows, repeated, padded, alike, named := 0, 0, 0, 0, false
-	for _, l := range r.layers {
-		l.count()
-		rows, repeated, alike, named = rows+l.rows, repeated+l.repeated, alike+l.alikeRows, named || l.padding < l.rows
-		if l.padding < l.rows { // else a dense layer
-			padded += l.padding
-		}
-	}
 	if rows > 0 && !named {
 		return errors.New("want expert ids, have only 0 or −1: the engine recorded no routing")
 	}
-	leaveOut := float64(alike) <= mostLeftOut*float64(rows)
 	for key, l := range r.layers {
-		into := r.at(key)
-		if leaveOut {
-			l.alike = nil
-		}
-		into.experts = []int64{} // a dense layer has counts too, of 0
-		for _, kept := range [][]int64{l.counts, l.alike} {
-			for e, n := range kept {
-				if err := r.collector.add(into, router.LevelExpert, e, n, false); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if repeated > 0 {
-		r.warn("repeated_experts", "repeated", repeated, "choices", rows)
-	}
-	switch {
-	case alike > 0 && leaveOut:
-		r.warn("alike_tokens", "excluded", alike, "choices", rows, "run", longRun)
-	case alike > 0:
-		r.warn(AlikeKept, "alike", alike, "choices", rows, "run", longRun)
+		r.at(key).Load.PerExpert = append([]int64{}, l.counts...) // a dense layer has counts too, of 0
 	}
 	if padded > 0 {
 		r.warn("padded_tokens", "choices", padded)

@@ -140,10 +140,7 @@ func readCSV(d *document, c *collector) error {
 	if err != io.EOF {
 		return err
 	}
-	if !bytes.HasSuffix(d.text, []byte("\n")) {
-		c.warn("no_last_newline")
-	}
-	again := func(in *cells) bool { return slices.Max(in.experts) > 1 }
+	again := func(in *Step) bool { return slices.Max(in.Load.PerExpert) > 1 }
 	if choices && c.Window && len(c.cells) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(c.cells)), again) {
 		return errors.New("each expert comes once in each layer: want a row for each choice, or a column of counts")
 	}
@@ -151,7 +148,7 @@ func readCSV(d *document, c *collector) error {
 }
 
 // add adds one row.
-func (l *layout) add(c *collector, into *cells, row []string, choice bool) error {
+func (l *layout) add(c *collector, into *Step, row []string, choice bool) error {
 	level, first, slots := l.level, 0, []int64{1}
 	switch {
 	case l.parts != nil:

@@ -4,14 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
@@ -78,176 +75,73 @@ func readTensorRT(d *document, c *collector) error {
 		return fmt.Errorf("%s says ep_size %d, the folder holds %s", tensorrtMeta, info.Ranks,
 			quantity.Count(len(paths), "rank file"))
 	}
-	c.Experts, c.TopK, c.Ranks = info.Experts, info.TopK, len(paths)
-	s := &tensorrtSteps{paths: paths, experts: info.Experts, same: info.Mode == string(router.TEP)}
-	for _, path := range paths {
-		if err := s.index(path); err != nil {
+	c.Experts, c.TopK, c.Ranks, c.ofAll = info.Experts, info.TopK, len(paths), true
+	alike, uneven := len(paths) > 1, false
+	for rank, path := range paths {
+		same, err := c.addTensorRT(path, rank, info)
+		if err != nil {
 			return err
 		}
+		alike = alike && same
 	}
-	r := c.Record
-	r.ofAll, r.stream, r.review = true, s.steps(), func() { s.review(r) }
-	return nil
-}
-
-// tensorrtSteps is where the counts of each step are. A recording can be larger than the memory, so that
-// its steps are read one at a time, and again by every walk; of its headers, the places stay.
-type tensorrtSteps struct {
-	paths   []string
-	experts int
-	same    bool // the ranks hold the same tokens, of which one rank's count
-	keys    []stepKey
-	places  [][]place // by rank, in the order of keys
-	types   []safetensors.DType
-
-	unlike atomic.Int64 // steps that ranks recorded differently; walks may run at the same time
-	uneven atomic.Bool  // whether rank 0 sent unequal counts: equal ones are of a balanced plan
-}
-
-// place is where a tensor is in its file, and which of the types it has.
-type place struct {
-	offset int64
-	dtype  int8
-}
-
-// index finds the steps in the next rank's file, which must be the steps of rank 0.
-func (s *tensorrtSteps) index(path string) (err error) {
-	f, err := safetensors.Open(path)
-	if err != nil {
+	if err := c.complete(len(paths)); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // only read from
-	name := filepath.Base(path)
-	type found struct {
-		stepKey
-		place
+	for _, s := range c.cells { // equal counts of all ranks are of a balanced plan, where they are even
+		uneven = uneven || slices.Max(s.Load.PerExpert)-slices.Min(s.Load.PerExpert) > int64(len(paths))
 	}
-	var list []found
-	for _, t := range f.Tensors() {
-		key, err := s.keyOf(t)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		dtype := slices.Index(s.types, t.DType)
-		if dtype < 0 {
-			dtype, s.types = len(s.types), append(s.types, t.DType)
-		}
-		list = append(list, found{key, place{f.Offset(t), int8(dtype)}})
-	}
-	slices.SortFunc(list, func(a, b found) int { return a.compare(b.stepKey) })
-	first, places := s.places == nil, make([]place, len(list))
-	for i, at := range list {
-		if first {
-			s.keys = append(s.keys, at.stepKey)
-		}
-		switch {
-		case i > 0 && at.stepKey == list[i-1].stepKey:
-			return fmt.Errorf("%s: %v is recorded twice", name, at.stepKey)
-		case i >= len(s.keys) || at.stepKey != s.keys[i]:
-			return fmt.Errorf("%s: unlike rank 0 it holds %v, or lacks a step before: was the run cut short?", name, at.stepKey)
-		}
-		places[i] = at.place
-	}
-	if s.keys, s.places = slices.Clip(s.keys), append(s.places, places); len(places) < len(s.keys) {
-		return fmt.Errorf("%s holds %d iterations × layers, rank 0 holds %d: was the run cut short?", name, len(places),
-			len(s.keys))
+	if alike && uneven && info.Mode != string(router.TEP) {
+		c.warn("same_sources", "ranks", len(paths))
 	}
 	return nil
 }
 
-// keyOf is the step of a tensor, from its name of iteration and layer: "100_3" → iteration
+// addTensorRT adds the counts of one rank's file, and reports whether they are those of the ranks before. Where the
+// ranks hold the same tokens, rank 0's count.
+func (c *collector) addTensorRT(path string, rank int, info tensorrtInfo) (same bool, err error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return false, err
+	}
+	same = true
+	defer func() { err = errors.Join(err, f.Close()) }() // only read from
+	slots := make([]int64, info.Experts)
+	for _, t := range f.Tensors() {
+		key, err := tensorrtKey(t, info.Experts)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		}
+		raw, _, err := f.Bytes(t.Name)
+		if err == nil {
+			err = safetensors.DecodeIntegers(slots, raw, t.DType)
+		}
+		if err == nil {
+			err = checkCounts(slots)
+		}
+		if into := c.from(rank, key); err == nil {
+			for e, n := range into.Load.PerExpert { // of rank ranks
+				same = same && n == slots[e]*int64(rank)
+			}
+			err = c.sum(into, slots, rank == 0 || info.Mode != string(router.TEP))
+		}
+		if err != nil {
+			return false, fmt.Errorf("%s: %v: %w", filepath.Base(path), key, err)
+		}
+	}
+	return same, nil
+}
+
+// tensorrtKey is the step of a tensor, from its name of iteration and layer: "100_3" → iteration
 // 100, layer 3.
-func (s *tensorrtSteps) keyOf(t safetensors.Tensor) (stepKey, error) {
+func tensorrtKey(t safetensors.Tensor, experts int) (stepKey, error) {
 	first, second, _ := strings.Cut(t.Name, "_")
 	iteration, err := strconv.ParseUint(first, 10, 62) // takes digits only
 	layer, also := strconv.ParseUint(second, 10, 14)   // below maxLayers
 	if err != nil || also != nil {
 		return stepKey{}, fmt.Errorf("want tensors named iteration_layer, have %q", t.Name)
 	}
-	if len(t.Shape) != 1 || t.Shape[0] != int64(s.experts) {
-		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, s.experts, tensorrtMeta)
+	if len(t.Shape) != 1 || t.Shape[0] != int64(experts) {
+		return stepKey{}, fmt.Errorf("tensor %v: want %d experts, as %s says", t, experts, tensorrtMeta)
 	}
 	return stepKey{iteration: int64(iteration), layer: int(layer)}, nil
-}
-
-// steps yields the sum over ranks of each step. Every walk reads the files anew.
-func (s *tensorrtSteps) steps() iter.Seq2[Step, error] {
-	return func(yield func(Step, error) bool) {
-		var files []*os.File
-		defer func() {
-			for _, f := range files {
-				_ = f.Close() // only read from
-			}
-		}()
-		for _, path := range s.paths {
-			f, _, err := safetensors.OpenRegular(path)
-			if err != nil {
-				yield(Step{}, err)
-				return
-			}
-			files = append(files, f)
-		}
-		step, sent, raw := Step{Load: router.NewLoad(s.experts)}, router.NewLoad(s.experts), make([]byte, 8*s.experts)
-		first, unlike, uneven := make([]int64, s.experts), 0, false // of rank 0
-		for i, key := range s.keys {
-			step.Iteration, step.Layer = key.iteration, key.layer
-			clear(step.Load.PerExpert)
-			differs := false
-			for rank, f := range files {
-				if err := s.read(f, s.places[rank][i], sent.PerExpert, raw); err != nil {
-					yield(Step{}, fmt.Errorf("%s: %v: %w", filepath.Base(f.Name()), key, err))
-					return
-				}
-				if rank == 0 {
-					copy(first, sent.PerExpert)
-					uneven = uneven || slices.Max(first)-slices.Min(first) > 1
-				}
-				if differs = differs || !slices.Equal(first, sent.PerExpert); rank == 0 || !s.same {
-					step.Load.Merge(sent)
-				}
-			}
-			if differs {
-				unlike++
-			}
-			if !yield(step, nil) {
-				return
-			}
-		}
-		s.unlike.Store(int64(unlike))
-		s.uneven.Store(uneven)
-	}
-}
-
-// read reads the counts of one step on one rank.
-func (s *tensorrtSteps) read(f *os.File, at place, sent []int64, raw []byte) error {
-	dtype := s.types[at.dtype]
-	size := dtype.Size() * int64(s.experts)
-	if size > int64(len(raw)) {
-		return fmt.Errorf("want integers, have %s", dtype)
-	}
-	if _, err := f.ReadAt(raw[:size], at.offset); err != nil {
-		return err
-	}
-	if err := safetensors.DecodeIntegers(sent, raw[:size], dtype); err != nil {
-		return err
-	}
-	if err := checkCounts(sent); err != nil {
-		return fmt.Errorf("expert %w", err)
-	}
-	return nil
-}
-
-// review warns about what all steps show.
-func (s *tensorrtSteps) review(r *Record) {
-	if iterations := r.Iterations(); len(iterations) > 1 {
-		if first, last := iterations[0], iterations[len(iterations)-1]; last-first >= int64(len(iterations)) {
-			r.warn("missing_iterations", "first", first, "last", last, "recorded", len(iterations), "all", last-first+1)
-		}
-	}
-	switch n := s.unlike.Load(); {
-	case s.same && n > 0:
-		r.warn("ranks_disagree", "file", tensorrtMeta, "cases", n)
-	case !s.same && n == 0 && r.Ranks > 1 && s.uneven.Load():
-		r.warn("same_sources", "ranks", r.Ranks)
-	}
 }

@@ -1,9 +1,6 @@
 package counts
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
 // In tep mode, which 'moebalance hook' writes, the ranks hold the same tokens, whose 8 slots count once;
 // in dep mode each has its own.
@@ -19,9 +16,5 @@ func TestTokensOfAllRanksCountOnce(t *testing.T) {
 			float64(rows[0].MaxOverMean) != 1.5 { // rank 0: 6 of 8, the mean is 4
 			t.Errorf("%s: %+v, %+v, %v", mode, r, rows, err)
 		}
-	}
-	r := mustRead(t, folder("tep", []int64{4, 2, 1, 1}))
-	if !slices.Equal(codes(r.Warnings), []string{"ranks_disagree"}) || r.Warnings[0].Args["cases"] != 1.0 {
-		t.Errorf("ranks that disagree: %+v", r.Warnings)
 	}
 }

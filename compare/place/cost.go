@@ -1,7 +1,6 @@
 package place
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -151,32 +150,27 @@ type TimeChange struct {
 
 // change replays the steps with what the ranks of the baseline have on a window, and of the default; nil without a
 // cost, a load, or a replay that holds.
-func (c *Cost) change(w seen) (*TimeChange, error) {
+func (c *Cost) change(w seen) *TimeChange {
 	if c == nil || len(w.shares) == 0 {
-		return nil, nil
+		return nil
 	}
 	t := &TimeChange{Basis: "inferred", Windows: 1, Low: router.Number(math.Inf(1)), High: router.Number(math.Inf(-1))}
 	for _, follows := range []router.Number{c.Follows - c.Error, c.Follows + c.Error, c.Follows} {
 		follows = max(0, min(1, follows))
-		from, err := c.loads(w.Window, w.plans[0], follows)
-		to, also := c.loads(w.Window, w.plans[1], follows)
-		if err = cmp.Or(err, also); err != nil {
-			return nil, err
-		}
-		g := c.replay.Shift(from, to)
+		g := c.replay.Shift(c.loads(w.Window, w.plans[0], follows), c.loads(w.Window, w.plans[1], follows))
 		if !g.Gain.Defined() {
-			return nil, nil
+			return nil
 		}
 		less := func(gain router.Number) router.Number { return 1/(1+gain) - 1 }
 		t.Estimate, t.SavedNS = less(g.Gain), g.SavedNS
 		t.Low, t.High = min(t.Low, less(g.High)), max(t.High, less(g.Low))
 	}
-	return t, nil
+	return t
 }
 
 // loads give by how much more than recorded the experts of a rank have to do by a plan, in steps of a window.
-func (c *Cost) loads(w Window, p plan, follows router.Number) (replay.Loads, error) {
-	steps, err := w.sample(c.replay.Steps)
+func (c *Cost) loads(w Window, p plan, follows router.Number) replay.Loads {
+	steps := w.sample(c.replay.Steps)
 	return func(step int) map[int32][]float64 {
 		more := map[int32][]float64{}
 		for layer, load := range steps[step%len(steps)] {
@@ -190,11 +184,11 @@ func (c *Cost) loads(w Window, p plan, follows router.Number) (replay.Loads, err
 			floats.Scale(follows.Float64(), more[l.number])
 		}
 		return more
-	}, err
+	}
 }
 
 // sample is the load by layer of at most so many iterations of a window, evenly taken from all.
-func (w Window) sample(most int) (loads []map[int]router.Load, err error) {
+func (w Window) sample(most int) (loads []map[int]router.Load) {
 	all := w.record.Iterations()
 	n := min(most, len(all))
 	at := map[int64]int{}
@@ -202,18 +196,15 @@ func (w Window) sample(most int) (loads []map[int]router.Load, err error) {
 		at[all[i*len(all)/n]] = i
 	}
 	loads = make([]map[int]router.Load, n)
-	for s, err := range w.record.Steps() {
-		if err != nil {
-			return nil, err
-		}
+	for _, s := range w.record.Steps() {
 		if i, taken := at[s.Iteration]; taken {
 			if loads[i] == nil {
 				loads[i] = map[int]router.Load{}
 			}
-			loads[i][s.Layer] = router.Load{PerExpert: slices.Clone(s.Load.PerExpert)}
+			loads[i][s.Layer] = s.Load
 		}
 	}
-	return loads, nil
+	return loads
 }
 
 // overWorkloads is the change over the windows that have one; nil for none.

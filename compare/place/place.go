@@ -240,9 +240,7 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 		return err
 	}
 	for i, p := range plans {
-		if err := res.judge(at, p, i+1, learned, judged, o); err != nil {
-			return err
-		}
+		res.judge(at, p, i+1, learned, judged, o)
 	}
 	res.layers(at, plans[0], learned, judged)
 	res.Slots[at] = counts.Slots{}
@@ -258,7 +256,7 @@ func (res *Result) add(at Plan, running plan, judged []seen, o Options) error {
 }
 
 // judge compares one plan, whose scores are at an index, with the baseline.
-func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) (err error) {
+func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen, o Options) {
 	running := learned[0].plans[0]
 	overall := func(w seen) router.Number { return w.scores[index].overall() }
 	base := func(w seen) router.Number { return w.scores[0].overall() }
@@ -276,9 +274,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 			Change: overall(w)/base(w) - 1, Repeats: slices.ContainsFunc(res.folds[w.fold].rest, w.repeats)}
 		p.Worst = max(p.Worst, row.Judged)
 		if p.Default {
-			if row.Time, err = o.Cost.change(w); err != nil {
-				return err
-			}
+			row.Time = o.Cost.change(w)
 		}
 		switch {
 		case row.Change < 0:
@@ -300,7 +296,6 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 	if p.Default {
 		res.Workloads = append(res.Workloads, of...)
 	}
-	return nil
 }
 
 // layers says what the default placement does to each layer.

@@ -130,11 +130,8 @@ func TestTooFewTokens(t *testing.T) {
 // The same counts in every step, or in another file, are no other counts; the halves are
 // of two steps and one.
 func TestRepeatedCounts(t *testing.T) {
-	learn, judge, err := Halves(read(t,
+	learn, judge := Halves(read(t,
 		counted(t, "1,0,0,300\n1,0,1,100\n2,0,0,300\n2,0,1,100\n3,0,0,300\n3,0,1,100\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
 	again := Whole(read(t, counted(t, "1,0,0,300\n1,0,1,100\n"), counted(t, "1,0,0,301\n1,0,1,100\n"),
 		counted(t, "1,1,0,300\n1,1,1,100\n")))
 	if !judge[0].repeats(learn[0]) || !again[0].repeats(learn[0]) || again[1].repeats(learn[0]) ||
@@ -244,10 +241,10 @@ func TestBestHasTheFewestOfEqualPlacements(t *testing.T) {
 // sums: busy ranks that alternate do not cancel.
 func TestHalves(t *testing.T) {
 	rows := "1,0,0,100\n1,0,1,100\n2,0,0,100\n2,0,1,100\n4,0,0,100\n4,0,1,100\n7,0,0,300\n7,0,1,100\n9,0,0,100\n9,0,1,300\n"
-	learn, judge, err := Halves(read(t, counted(t, rows)))
-	if err != nil || len(learn) != 1 || len(judge) != 1 || learn[0].Iterations != 3 || judge[0].Iterations != 2 ||
+	learn, judge := Halves(read(t, counted(t, rows)))
+	if len(learn) != 1 || len(judge) != 1 || learn[0].Iterations != 3 || judge[0].Iterations != 2 ||
 		learn[0].Slots != 600 || judge[0].Slots != 800 {
-		t.Fatalf("%+v, %+v, %v", learn, judge, err)
+		t.Fatalf("%+v, %+v", learn, judge)
 	}
 	res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) ||
@@ -256,8 +253,8 @@ func TestHalves(t *testing.T) {
 	}
 	// Several records are left out in turn; of one kind, each alone, which proves nothing.
 	records := read(t, counted(t, rows), counted(t, rows), counted(t, rows))
-	if learn, judge, err = Halves(records); err != nil || len(learn) != 3 || judge != nil {
-		t.Errorf("%+v, %+v, %v", learn, judge, err)
+	if learn, judge = Halves(records); len(learn) != 3 || judge != nil {
+		t.Errorf("%+v, %+v", learn, judge)
 	}
 	res, err = Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1})
 	if err != nil || res.LeftOut != 3 || len(res.Workloads) != 3 ||
@@ -296,10 +293,7 @@ func TestRunningPlacementIsTheBaseline(t *testing.T) {
 		"recorded":      {recorded, nil, path, 1.25, 2},
 		"given":         {read(t, counted(t, rows)), running, path, 1.25, 2},
 	} {
-		learn, judge, err := Halves(c.records)
-		if err != nil {
-			t.Fatal(err)
-		}
+		learn, judge := Halves(c.records)
 		res, err := Judge(learn, judge, Options{Ranks: []int{2}, Redundant: []int{0}, Threshold: 0.1, From: c.from})
 		if err != nil {
 			t.Fatal(err)

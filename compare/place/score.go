@@ -64,10 +64,7 @@ func (w Window) score(plans []plan, experts int) ([]score, error) {
 	}
 	steps := map[int]router.Number{}
 	load := router.NewLoad(experts)
-	for s, err := range w.record.Steps() {
-		if err != nil {
-			return nil, err
-		}
+	for _, s := range w.record.Steps() {
 		if s.Load.Total() == 0 {
 			continue
 		}

@@ -35,11 +35,7 @@ func windowOf(name string, r *counts.Record) Window {
 func Whole(records []*counts.Record) []Window {
 	list := []Window{}
 	for _, r := range records {
-		phases, err := r.Phases()
-		if err != nil {
-			phases = []*counts.Record{r} // whose steps will say so
-		}
-		for _, part := range phases {
+		for _, part := range r.Phases() {
 			name := r.Source
 			if part.Phase != "" {
 				name += fmt.Sprintf(" (%s)", part.Phase)
@@ -58,38 +54,31 @@ const maxParts = 4
 // judge on, the rest, up to maxParts each: 10 iterations → 2 + 2 windows. Nothing is left to
 // judge on where there is one iteration, or where there are several records: Judge leaves
 // records out in turn.
-func Halves(records []*counts.Record) (learn, judge []Window, err error) {
+func Halves(records []*counts.Record) (learn, judge []Window) {
 	if len(records) > 1 {
-		return Whole(records), nil, nil
+		return Whole(records), nil
 	}
 	iterations := records[0].Iterations()
 	half := (len(iterations) + 1) / 2
 	if half == len(iterations) {
-		return Whole(records), nil, nil
+		return Whole(records), nil
 	}
-	if learn, err = parts(records[0], iterations[:half]); err == nil {
-		judge, err = parts(records[0], iterations[half:])
-	}
-	return learn, judge, err
+	return parts(records[0], iterations[:half]), parts(records[0], iterations[half:])
 }
 
 // parts divides some iterations of a record into at most maxParts windows, each of two or more.
-func parts(record *counts.Record, iterations []int64) (windows []Window, err error) {
+func parts(record *counts.Record, iterations []int64) (windows []Window) {
 	n := max(1, min(maxParts, len(iterations)/2))
 	for i := range n {
 		part := iterations[i*len(iterations)/n : (i+1)*len(iterations)/n]
 		first, last := part[0], part[len(part)-1]
-		r, err := record.Between(first, last)
-		if err != nil {
-			return nil, err
-		}
-		name := fmt.Sprintf("%s (iterations %d to %d)", r.Source, first, last)
+		name := fmt.Sprintf("%s (iterations %d to %d)", record.Source, first, last)
 		if len(part) == 1 {
-			name = fmt.Sprintf("%s (iteration %d)", r.Source, first)
+			name = fmt.Sprintf("%s (iteration %d)", record.Source, first)
 		}
-		windows = append(windows, windowOf(name, r))
+		windows = append(windows, windowOf(name, record.Between(first, last)))
 	}
-	return windows, nil
+	return windows
 }
 
 // repeats reports whether a window has the counts of another again, as where a benchmark

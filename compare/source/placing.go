@@ -103,9 +103,9 @@ func (p *Placing) size() (err error) {
 }
 
 // Windows are those to learn from and to judge on.
-func (p *Placing) Windows() (learn, judge []place.Window, err error) {
+func (p *Placing) Windows() (learn, judge []place.Window) {
 	if len(p.Judge) == 0 {
 		return place.Halves(p.Records)
 	}
-	return place.Whole(p.Records[:len(p.Learn)]), place.Whole(p.Records[len(p.Learn):]), nil
+	return place.Whole(p.Records[:len(p.Learn)]), place.Whole(p.Records[len(p.Learn):])
 }

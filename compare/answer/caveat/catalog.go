@@ -126,26 +126,14 @@ var catalog = map[string]entry{
 	"idle_steps": {Note, "{steps:idle step} excluded", ""},
 	"vllm_axis": {Warn, "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull " +
 		"request 51813): check the version", ""},
-	"eplb_not_running.overdue": {Warn, "EPLB is not running[ for model {model}]: the countdown to the next rearrangement is " +
-		"at {left} (vLLM issue 57883)", ""},
-	"eplb_not_running.stuck": {Warn, "EPLB is not running[ for model {model}]: the last {lines} lines are all of step {step} " +
-		"(vLLM issue 57883)", ""},
-	"empty_steps":        {Note, "{empty:n} of {steps:step} excluded: no slot in them", ""},
-	"padded_tokens":      {Note, "{choices:choice} of padding excluded: they name no expert", ""},
-	"missing_iterations": {Note, "{recorded:n} of the {all:n} iterations from {first} to {last} are recorded", ""},
-	"ranks_disagree":     {Warn, "ranks that should hold the same tokens counted other slots in {cases:case} ({file})", ""},
-	"no_placement":       {Warn, "the recorded placement is not used: {error}", "recorded placement not used"},
-	"repeated_experts":   {Warn, "{repeated:n} of {choices:n} choices name an expert twice, which no router does", ""},
-	"alike_kept": {Warn, "{alike:n} of {choices:choice} name the same experts {run} times or more in a row, as in warm-up: " +
-		"too many to leave out, so all are counted", "warm-up counted"},
-	"alike_tokens": {Note, "{excluded:n} of {choices:choice} excluded: the same experts {run} times or more in a row, as in " +
-		"warm-up", ""},
-	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",
-		"passes excluded"},
-	"no_last_newline": {Warn, "the file ends within a line, so its last count may be cut", ""},
-	"even_replicas":   {Note, "the copies of an expert are taken to share its slots evenly", ""},
+	"empty_steps": {Note, "{empty:n} of {steps:step} excluded: no slot in them", ""},
 	"same_sources": {Warn, "all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is " +
 		"{ranks} times too large; max/mean is not affected", ""},
+	"padded_tokens": {Note, "{choices:choice} of padding excluded: they name no expert", ""},
+	"no_placement":  {Warn, "the recorded placement is not used: {error}", "recorded placement not used"},
+	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",
+		"passes excluded"},
+	"even_replicas": {Note, "the copies of an expert are taken to share its slots evenly", ""},
 
 	// How a campaign was judged.
 	"rejudged": {Warn, "judged by other flags than the campaign was run under: {flags}", "judged by other flags"},

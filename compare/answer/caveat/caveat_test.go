@@ -76,7 +76,6 @@ func TestText(t *testing.T) {
 		"by −9.0 % on other counts (threshold 10 %)": router.Warn("placement", "", "why", "load", "change", -0.09, "threshold", 0.1),
 		"each step is a sum over":                    router.Warn("counts_window", ""), // beside a trace
 		"as it was":                                  {Code: "no_steps", Text: "as it was"},
-		"is at −2000 (vLLM issue 57883)":             router.Warn("eplb_not_running", "", "why", "overdue", "model", "m", "left", -2000),
 		"from the trace: 3 of 9 launches have no kernel": router.Warn("no_time", "", "why", "trace", "doubt",
 			"lost_kernels", "lost", 3, "launches", 9), // the words of another entry
 		"little evidence: time (share 0.5)":                                   router.Warn("little_evidence", "", "why", "time", "expert_ns", router.Undefined(), "share", 0.5),
