@@ -43,6 +43,8 @@ const (
 	LateLaunches Verdict = "late launches" // ranks wait for the CPU of one more than for experts
 	SlowerGPU    Verdict = "slower GPU"    // one rank takes longer whatever it runs
 	NoAnswer     Verdict = "no answer"     // the data does not tell
+	// AttentionUneven is ranks with unequal tokens of their own, which cost more than uneven experts.
+	AttentionUneven Verdict = "attention uneven"
 	// LoadWithoutTime is uneven counts whose experts take even time.
 	LoadWithoutTime Verdict = "load without time"
 	NotComparable   Verdict = "not comparable"
@@ -67,7 +69,7 @@ func (v Verdict) Tone() Tone {
 	case Even, Complete, Verdict(gain.NotSignificant), Verdict(gain.Faster), Verdict(gain.Equal),
 		Verdict(place.NotNow), Verdict(place.Trial):
 		return Fine
-	case Uneven, LateLaunches, SlowerGPU, Failed, Verdict(gain.Significant), Verdict(gain.Slower), Verdict(gain.Invalid),
+	case Uneven, LateLaunches, SlowerGPU, AttentionUneven, Failed, Verdict(gain.Significant), Verdict(gain.Slower), Verdict(gain.Invalid),
 		NotComparable:
 		return Costs
 	}

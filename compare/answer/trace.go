@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -84,6 +86,8 @@ func (a *Answer) judged(t *trace.Trace) {
 	switch {
 	case slower:
 		a.slowGPU(t, rank, by)
+	case t.UnevenAttention():
+		a.attention(t)
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.late(t)
 		a.reason(checkHost(w))
@@ -93,6 +97,9 @@ func (a *Answer) judged(t *trace.Trace) {
 	case len(rows) > 0:
 		a.say(Uneven, "trace.uneven", "where", slow(t, rows), "gain", wouldGain(t, "gain"))
 		a.loaded(t, rows)
+		if own := t.Attention; own != nil && own.Imbalance > t.Bound.Gain {
+			a.because("why.attention_too", "attention", own.Imbalance)
+		}
 		a.waits(t)
 	default:
 		a.even(t)
@@ -110,10 +117,38 @@ func worstOf(t *trace.Trace, o imbalance.Summary) string {
 // slowGPU is the answer where one rank takes longer whatever it runs: what balance would gain beside
 // that cannot be told.
 func (a *Answer) slowGPU(t *trace.Trace, rank int, by router.Number) {
-	a.say(SlowerGPU, "trace.slower_gpu", "rank", rank, "by", by)
+	a.say(SlowerGPU, "trace.slower_gpu", "rank", rank, "by", by, "or", map[bool]string{true: "more tokens"}[t.Attention == nil])
 	a.Numbers = nil
 	a.number(fmt.Sprintf("time of equal dense GEMMs on rank %d, over the others", rank), by, Fraction, Measured)
 	a.because("why.slower_gpu", "rank", rank)
+	a.waits(t)
+}
+
+// attention is the answer where ranks hold unequal tokens of their own, and even tokens would gain more than
+// even experts.
+func (a *Answer) attention(t *trace.Trace) {
+	own, experts := t.Attention, router.Undefined()
+	if o, ok := t.RankTime(); ok {
+		experts = o.Imbalance
+	}
+	gain, key := router.Undefined(), "tokens.unknown"
+	if p := t.Replay(); p != nil && p.WhatIf[1].Gain.Defined() {
+		gain, key = p.WhatIf[1].Gain, "tokens"
+	}
+	a.say(AttentionUneven, "trace.attention", "attention", own.Imbalance, "experts", experts, "gain",
+		caveat.Say(key, "gain", max(gain, 0), "steps", counted(t)))
+	even := a.Numbers
+	a.Numbers = nil
+	a.number("gain of even tokens", gain, Fraction, Inferred)
+	a.number("attention over ranks", own.Imbalance, Fraction, Measured)
+	a.Numbers = append(a.Numbers, even...)
+	if own.Tokens == nil {
+		a.because("why.attention_inferred")
+	} else {
+		most := slices.Index(own.Tokens, slices.Max(own.Tokens))
+		a.because("why.attention", "rank", t.Ranks[most].Rank, "tokens", own.Tokens[most], "mean",
+			stat.Mean(own.Tokens, nil))
+	}
 	a.waits(t)
 }
 
@@ -181,6 +216,8 @@ func (a *Answer) look(t *trace.Trace, given string) {
 	switch {
 	case a.Verdict == SlowerGPU:
 		a.next("gpu")
+	case a.Verdict == AttentionUneven:
+		a.next("tokens")
 	case a.Verdict == LoadWithoutTime:
 		a.next("backend")
 	case a.Verdict == LateLaunches && few > 0:

@@ -58,6 +58,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.sumExperts()
 	r.imbalance()
 	r.speeds()
+	r.attention()
 	r.checkLoadFits()
 	r.replays()
 	r.checkMeetings()

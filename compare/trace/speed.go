@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/steps"
@@ -82,12 +84,31 @@ func (r *reduction) speeds() {
 const leastSlow = 0.03
 
 // SlowGPU is the rank that takes longest for the same dense GEMMs, and by how much more than the mean
-// of the others: 0.3 where they take 1.3 times as long there. Not ok where all ranks are alike.
+// of the others: 0.3 where they take 1.3 times as long there. Not ok where all ranks are alike, or where
+// none takes longer than by its tokens.
 func (t *Trace) SlowGPU() (rank int, by router.Number, ok bool) {
 	if len(t.Speeds) < 2 {
+		return 0, 0, false
+	}
+	if t.Attention != nil && !t.slowForTokens() {
 		return 0, 0, false
 	}
 	slow := slices.MaxFunc(t.Speeds, func(a, b Speed) int { return cmp.Compare(a.OverMean, b.OverMean) })
 	n := router.Number(len(t.Speeds))
 	return slow.Rank, slow.OverMean*(n-1)/(n-slow.OverMean) - 1, slow.OverMean >= 1+leastSlow
+}
+
+// slowForTokens reports a rank whose dense GEMMs take longer, over the mean, than its tokens explain: a
+// GEMM of fewer tokens takes less time, but not in proportion.
+func (t *Trace) slowForTokens() bool {
+	if t.Attention.Tokens == nil {
+		return false
+	}
+	mean := stat.Mean(t.Attention.Tokens, nil)
+	for i, s := range t.Speeds {
+		if s.OverMean > router.Number((1+leastSlow)*max(1, t.Attention.Tokens[i]/mean)) {
+			return true
+		}
+	}
+	return false
 }

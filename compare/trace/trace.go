@@ -109,6 +109,7 @@ type Trace struct {
 	Stragglers    []imbalance.Straggler `json:"stragglers"`
 	StepTimes     []StepTime            `json:"step_times"`
 	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
+	Attention     *Attention            `json:"attention"`  // where ranks hold unequal tokens, else null
 	Idle          []wait.Idle           `json:"idle"`       // by rank
 	Replays       []Replay              `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         imbalance.Bound       `json:"bound"`      // from one arm alone; undefined where Undecided says why

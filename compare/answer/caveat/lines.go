@@ -15,12 +15,16 @@ var lines = map[string]string{
 	"trace.uneven_kind": "Expert time is {uneven:%} uneven in {steps} ({kind}), where even ranks would gain about {gain:%}; " +
 		"even in {even}.",
 
-	"trace.slower_gpu":        "Rank {rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU, or more tokens.",
+	"trace.slower_gpu":        "Rank {rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU[, or {or}].",
+	"trace.attention":         "Attention is {attention:%} uneven over ranks, expert time {experts:%}; {gain}.",
 	"trace.load_without_time": "Load is {load:%} uneven, expert time {time:%}; {gain}.",
 
-	"gain":         "even ranks would gain about {gain:%}[ in {steps}]",
-	"gain.little":  "even ranks would gain under 0.1 %[ in {steps}]",
-	"gain.late":    "even ranks would gain {gain:%} to {most:%}[ in {steps}]",
+	"gain":           "even ranks would gain about {gain:%}[ in {steps}]",
+	"gain.little":    "even ranks would gain under 0.1 %[ in {steps}]",
+	"gain.late":      "even ranks would gain {gain:%} to {most:%}[ in {steps}]",
+	"tokens":         "even tokens would gain about {gain:%}[ in {steps}]",
+	"tokens.unknown": "what that costs is unknown",
+
 	"gain.unknown": "what that costs is unknown",
 	"left":         "about {gain:%} is left to gain[ in {steps}]",
 	"left.little":  "less than 0.1 % is left to gain[ in {steps}]",
@@ -33,6 +37,11 @@ var lines = map[string]string{
 	"slow.layers":   "Expert time is uneven, most in {where}",
 
 	"why.slower_gpu": "No load of experts does that; what balance would gain is unknown until rank {rank} is as fast.",
+	"why.attention": "Rank {rank} holds {tokens:.0} tokens of its own per step, the mean rank {mean:.0}: data-parallel ranks serve " +
+		"unequal requests.",
+	"why.attention_inferred": "Ranks take unequal time for dense GEMMs and equal time for experts: data-parallel ranks hold " +
+		"unequal tokens.",
+	"why.attention_too": "Attention is {attention:%} uneven as well: data-parallel ranks hold unequal tokens.",
 	"why.load_without_time": "These kernels take as long for few tokens as for many, or the counts are of another run: " +
 		"a placement would gain little.",
 	"why.changing":  "{layers} uneven, but the slow rank changes from step to step.",
@@ -141,9 +150,10 @@ var steps = map[string][2]string{
 	"graphs": {"Record the kernels inside CUDA graphs.", "moebalance profile -- YOUR_COMMAND"},
 	"ranks": {"Give the files of all ranks, or record all ranks, one report each.",
 		"moebalance profile -- YOUR_COMMAND"},
-	"all":   {"Give the files of all ranks.", "moebalance trace FILES_OF_ALL_RANKS"},
-	"fused": {"Give the recorded expert counts of the same run.", "moebalance trace --counts COUNTS {given}"},
-	"names": {"See which kernels are not recognized.", "moebalance trace --table kernels {given}"},
+	"all":    {"Give the files of all ranks.", "moebalance trace FILES_OF_ALL_RANKS"},
+	"fused":  {"Give the recorded expert counts of the same run.", "moebalance trace --counts COUNTS {given}"},
+	"names":  {"See which kernels are not recognized.", "moebalance trace --table kernels {given}"},
+	"tokens": {"Spread requests evenly over the data-parallel ranks, then record again.", ""},
 	"gpu": {"Look for other work, clocks and power limits on that GPU, then record again.",
 		"moebalance profile -- YOUR_COMMAND"},
 	"backend": {"Try another expert backend, and measure both.", "moebalance bench -- YOUR_BENCHMARK"},

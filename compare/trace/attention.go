@@ -1,0 +1,95 @@
+package trace
+
+import (
+	"slices"
+
+	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/router"
+)
+
+// Attention is how uneven the work is that follows a rank's own tokens, attention and projections, where
+// ranks hold different numbers of tokens: attention that is data-parallel over the expert-parallel ranks.
+type Attention struct {
+	Imbalance router.Number `json:"imbalance"` // Σ max / Σ mean − 1 over the steps that count
+	// Tokens are the tokens of each rank, mean over these steps, nil where no range tells them: then a rank
+	// takes longer for dense GEMMs, and not for what runs between dispatch and combine.
+	Tokens []float64 `json:"tokens"`
+}
+
+// asSlow is the least part of what a slower GPU takes longer for dense GEMMs that it takes longer for work on
+// the tokens of all ranks, between dispatch and combine: a real one has 0.67 and more there, unequal
+// tokens 0.01.
+const asSlow = 1.0 / 3
+
+// tokensOfRanks gives the tokens of each rank in a step, mean over steps, as ranges tell them; nil
+// where those of a rank are not told.
+func (r *reduction) tokensOfRanks(steps []int) []float64 {
+	tokens := make([]float64, len(r.ranks))
+	for i, p := range r.ranks {
+		for _, step := range steps {
+			b := ranges.BatchOf(p.of.StepNames[int32(step)])
+			if b.Tokens == 0 {
+				return nil
+			}
+			tokens[i] += float64(b.Tokens)
+		}
+		tokens[i] /= float64(len(steps))
+	}
+	return tokens
+}
+
+// unequalTokens reports that ranks hold different numbers of tokens, by their number or, where that is not
+// known, by the dense GEMMs that they pass.
+func (r *reduction) unequalTokens(tokens []float64) bool {
+	if tokens != nil {
+		return slices.Max(tokens) > (1+leastSlow)*slices.Min(tokens)
+	}
+	most := router.Number(1)
+	for _, s := range r.trace.Speeds {
+		most = max(most, s.OverMean)
+	}
+	return most > 1+leastSlow && !slices.ContainsFunc([]Phase{PhaseDispatch, PhaseExperts, PhaseCombine},
+		func(p Phase) bool { return r.overRanks(p) > asSlow*(most-1) })
+}
+
+// overRanks is Σ max / Σ mean − 1 over ranks of the compute of phases in the steps that count, undefined
+// without any.
+func (r *reduction) overRanks(phases ...Phase) router.Number {
+	steps, by := r.times.StepsOf(imbalance.Counts), map[router.OptInt]map[int]int64{} // by step and rank
+	for i := range r.trace.Cells {
+		c := &r.trace.Cells[i]
+		if !slices.Contains(phases, c.Phase) || !slices.Contains(steps, int(c.Step)) {
+			continue
+		}
+		if by[c.Step] == nil {
+			by[c.Step] = map[int]int64{}
+		}
+		by[c.Step][c.Rank] += c.TotalNS - c.CollectiveNS
+	}
+	most, all := int64(0), int64(0)
+	for _, ranks := range by {
+		longest := int64(0)
+		for _, ns := range ranks {
+			longest, all = max(longest, ns), all+ns
+		}
+		most += longest
+	}
+	return router.Number(most)*router.Number(len(r.ranks))/router.Number(all) - 1
+}
+
+// attention fills Attention, where ranks hold unequal tokens.
+func (r *reduction) attention() {
+	tokens := r.tokensOfRanks(r.times.StepsOf(imbalance.Counts))
+	if len(r.ranks) > 1 && r.unequalTokens(tokens) {
+		r.trace.Attention = &Attention{Imbalance: r.overRanks(PhaseAttention, PhaseOther), Tokens: tokens}
+	}
+}
+
+// UnevenAttention reports attention that is uneven over ranks, and from whose evenness more is to be gained
+// than from even experts.
+func (t *Trace) UnevenAttention() bool {
+	p := t.Replay()
+	return t.Attention != nil && t.Attention.Imbalance > leastSlow && (p == nil || !p.WhatIf[1].Gain.Defined() ||
+		p.WhatIf[1].Gain > p.WhatIf[0].Gain)
+}

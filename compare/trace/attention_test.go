@@ -1,0 +1,54 @@
+package trace
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/moebalance/moebalance/router"
+)
+
+// Two ranks pass attention and dense GEMMs of 30 and 10 ns in each of three steps, and experts of equal time:
+// max/mean of attention is 60/40.
+func TestUnevenAttention(t *testing.T) {
+	read := func(tokens [2]int) *Trace {
+		ranks := make([]string, 2)
+		for p := range int64(2) {
+			f, own := newFixture(), []int64{30, 10}[p]
+			for step := range int64(3) {
+				at, name := 1000*step, fmt.Sprintf("execute_context_1(%d)_generation_0(0)", tokens[p])
+				if tokens[p] == 0 {
+					name = fmt.Sprintf("[Executor] _forward_step %d: 1 ctx reqs, 0 gen reqs", step)
+				}
+				f.push(0, at, at+900, name)
+				for i, kernel := range []string{"flash_fwd_kernel", "nvjet_tst_128x128", "fused_moe_kernel"} {
+					f.work(0, 3*step+int64(i)+1, at+100*int64(i)+20, []int64{own, own, 40}[i], kernel)
+				}
+			}
+			ranks[p] = f.write(t, fmt.Sprintf("r.rank%d.sqlite", p))
+		}
+		return mustRead(t, Options{}, ranks...)
+	}
+	for tokens, known := range map[[2]int]bool{{300, 100}: true, {0, 0}: false} {
+		trace := read(tokens)
+		if _, _, slow := trace.SlowGPU(); slow || trace.Attention == nil || (trace.Attention.Tokens != nil) != known {
+			t.Fatalf("%v tokens: slow GPU %v, %+v of %+v", tokens, slow, trace.Attention, trace.Speeds)
+		}
+		near(t, "imbalance", trace.Attention.Imbalance, 0.5)
+	}
+	// As many tokens do not take three times as long.
+	if trace := read([2]int{200, 200}); trace.Attention != nil {
+		t.Errorf("equal tokens: %+v", trace.Attention)
+	} else if _, _, slow := trace.SlowGPU(); !slow {
+		t.Error("equal tokens: no GPU is slow")
+	}
+}
+
+// A rank with more tokens may take longer by as much, and no more.
+func TestSlowerThanItsTokens(t *testing.T) {
+	for speed, want := range map[router.Number]bool{1.2: false, 1.28: true} {
+		trace := Trace{Speeds: []Speed{{0, speed}, {1, 2 - speed}}, Attention: &Attention{Tokens: []float64{120, 80}}}
+		if _, _, slow := trace.SlowGPU(); slow != want {
+			t.Errorf("1.2 of the tokens in %v of the time: slow %v", speed, slow)
+		}
+	}
+}
