@@ -57,7 +57,7 @@ var badInputs = []string{
 	"models IN", "logits verify IN", "logits list IN", "logits plans --model IN --ep 2",
 	"logits plans --model e8k2 --placement IN",
 	"logits generate --model e8k2 --ep 2 --cache cache --bias IN --bias-tensor b", "bench --resume IN",
-	"bench --model IN --campaign new -- true", "bench --same IN --campaign new -- true",
+	"bench --model IN --campaign new -- true",
 }
 
 // badOutputs writes OUT in every way there is.
@@ -387,7 +387,7 @@ func TestSecretsReachNoOutput(t *testing.T) {
 	ask("counts", "http://me:PLANTED-10@127.0.0.1:1/metrics")
 	ask("counts", "http://me:PLANTED-11@127.0.0.1:port/metrics")
 	ask("bench", "--campaign", "d", "--server", "sleep 60", "--ready", "http://me:PLANTED-12@127.0.0.1:1/",
-		"--ready-timeout", "1ms", "--client", "true")
+		"--timeout", "1ms", "--client", "true")
 	if !strings.Contains(all.String(), "(redacted)") || !strings.Contains(all.String(), "imbalance significant") {
 		t.Errorf("nothing was tested: %s", &all)
 	}

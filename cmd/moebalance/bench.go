@@ -51,9 +51,6 @@ func (o *benchOptions) gates(r source.Campaign) error {
 	switch why := answer.Why(r.Asked()); {
 	case r.Verdict.Refused():
 		return o.judged(exitNotComparable, fmt.Sprintf("bench: %s", r.Verdict), why)
-	case o.lacksProof(r.Result):
-		return withCode(exitNotComparable,
-			errors.New("bench: --require-proof measured: balance is claimed, not measured: add --counts"))
 	case o.FailAbove.Given && r.Verdict == gain.NoVerdict:
 		return o.judged(exitInconclusive, "bench: --fail-above: no verdict", why)
 	case o.FailAbove.Given && !r.Gain.Low.Defined():

@@ -28,9 +28,8 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 		return nil, err
 	}
 	folder := o.Campaign.Path
-	_, err := os.Lstat(folder)
-	o.madeFolder = err != nil
 	if folder == "" {
+		var err error
 		if folder, err = newFolder("moebalance-bench-" + time.Now().Format("20060102-150405")); err != nil {
 			return nil, fmt.Errorf("bench: %w", err)
 		}
@@ -55,7 +54,7 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	s := campaign.Spec
-	if err := o.resultFlags.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server, s.Same)...); err != nil {
+	if err := o.resultFlags.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server)...); err != nil {
 		return nil, errors.Join(err, campaign.Close())
 	}
 	if err := o.rejudge(campaign); err != nil {
@@ -69,18 +68,13 @@ func (o *benchOptions) checkSpec() error {
 	if err := o.spec.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
-	if text := o.spec.Undeclared(); text != "" && !o.KeepGoing {
+	if text := o.spec.Undeclared(); text != "" {
 		return withCode(exitNotComparable,
 			fmt.Errorf("bench: the commands of the arms differ in %s: remove the difference, or accept it by "+
 				"--accept-difference and its name", text))
 	}
 	if err := thisHost().Resolve(o.spec); err != nil {
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
-	}
-	for _, path := range o.spec.Same {
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("bench: --same: %w", err)
-		}
 	}
 	return nil
 }
@@ -154,7 +148,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 var errNotComparable = errors.New("the arms of the first pair cannot be compared")
 
 func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign, stderr io.Writer) error {
-	shown := render.NewProgress(stderr, campaign, o.Quiet)
+	shown := render.NewProgress(stderr, campaign)
 	defer shown.Clear()
 	h := thisHost()
 	o.spec = campaign.Spec
@@ -165,53 +159,35 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 		}
 	}
 	h.Report = shown.Event
-	h.Grace = launch.GraceOf(o.Grace)
+	h.Grace = launch.GraceOf(launch.DefaultGrace)
 	var done func()
 	h.Grace.Cut, done = secondSignal()
 	defer done()
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
 		shown.Say(caveat.Text(campaign.Spec.ProofToCome()))
 	}
-	if !o.KeepGoing {
-		h.Accept = func(c *bench.Campaign) error {
-			r := gain.Judge(bench.Recorded(c))
-			if r.Verdict.Refused() || o.lacksProof(r) {
-				return errNotComparable
-			}
-			return nil
+	h.Accept = func(c *bench.Campaign) error {
+		if gain.Judge(bench.Recorded(c)).Verdict.Refused() {
+			return errNotComparable
 		}
+		return nil
 	}
 	return campaign.Run(ctx, h)
 }
 
-// stopped says why a campaign ended before its end, and how to resume it. One that
-// has nothing to show is removed.
+// stopped says why a campaign ended before its end, and how to resume it.
 func (o *benchOptions) stopped(campaign *bench.Campaign, cause error) error {
 	folder, finished, total := campaign.Folder, campaign.Finished(), len(campaign.Launches)
-	gone, err := false, error(nil)
-	if o.Resume == "" {
-		gone, err = campaign.Discard(o.madeFolder)
-	} else {
-		err = campaign.Close()
-	}
-	if err != nil {
+	if err := campaign.Close(); err != nil {
 		cause = errors.Join(cause, err)
 	}
-	var failed *bench.LaunchError
 	var refused *control.NotFollowed
 	switch {
 	case errors.As(cause, &refused):
 		return withCode(exitNotComparable, fmt.Errorf("bench: %w", cause))
 	case errors.Is(cause, context.Canceled):
-		cause = fmt.Errorf("bench: interrupted after %d of %d launches; resume with: %s", finished, total,
-			render.ResumeCommand(folder))
-		if gone {
-			cause = errors.New("bench: interrupted before any launch finished")
-		}
-		return withCode(exitInterrupted, cause)
-	case errors.As(cause, &failed) && gone:
-		failed.Folder = "" // it had no output
-		return fmt.Errorf("bench: %w", failed)
+		return withCode(exitInterrupted, fmt.Errorf("bench: interrupted after %d of %d launches; resume with: %s", finished,
+			total, render.ResumeCommand(folder)))
 	case finished > 0:
 		return fmt.Errorf("bench: %w; %d of %d launches are kept; after fixing the cause, resume with: %s", cause,
 			finished, total, render.ResumeCommand(folder))

@@ -26,55 +26,41 @@ import (
 
 // benchOptions are the flags of bench, and the campaign that they describe.
 type benchOptions struct {
-	Treatment    flags.Value[bench.Treatment] `flag:"treatment"`
-	Server       flags.Value[[]string]        `flag:"server"`
-	Client       flags.Value[[]string]        `flag:"client"`
-	Ready        string                       `flag:"ready"`
-	Control      string                       `flag:"control"`
-	Reset        string                       `flag:"reset"`
-	ReadyTimeout time.Duration                `flag:"ready-timeout"`
-	Points       string                       `flag:"points"`
-	Arms         []string                     `flag:"arm"`
+	Treatment flags.Value[bench.Treatment] `flag:"treatment"`
+	Server    flags.Value[[]string]        `flag:"server"`
+	Client    flags.Value[[]string]        `flag:"client"`
+	Ready     string                       `flag:"ready"`
+	Control   string                       `flag:"control"`
+	Points    string                       `flag:"points"`
+	Arms      []string                     `flag:"arm"`
 
-	Launches  int           `flag:"launches"`
-	Blocks    int           `flag:"blocks"`
-	Pairs     int           `flag:"pairs"`
-	WarmUps   int           `flag:"warm-up"`
-	Seed      uint64        `flag:"seed"`
-	CoolDown  time.Duration `flag:"cool-down"`
-	Timeout   time.Duration `flag:"timeout"`
-	Grace     time.Duration `flag:"grace"`
-	Retries   int           `flag:"retries"`
-	KeepGoing bool          `flag:"keep-going"`
+	Launches int           `flag:"launches"`
+	Pairs    int           `flag:"pairs"`
+	Seed     uint64        `flag:"seed"`
+	Timeout  time.Duration `flag:"timeout"`
 
-	Proof        string                  `flag:"proof"`
-	Counts       string                  `flag:"counts"`
-	Ranks        int                     `flag:"ranks"`
-	RequireProof flags.Value[gain.Grade] `flag:"require-proof"`
-	Same         []string                `flag:"same"`
-	Accepted     []string                `flag:"accept-difference"`
-	Metrics      []string                `flag:"metric"`
-	Output       string                  `flag:"result"`
-	IterationLog string                  `flag:"iteration-log"`
-	Threshold    flags.Share             `flag:"threshold"`
+	Proof     string      `flag:"proof"`
+	Counts    string      `flag:"counts"`
+	Ranks     int         `flag:"ranks"`
+	Accepted  []string    `flag:"accept-difference"`
+	Metrics   []string    `flag:"metric"`
+	Output    string      `flag:"result"`
+	Threshold flags.Share `flag:"threshold"`
 
 	Campaign       target.Folder `flag:"campaign"`
 	Resume         string        `flag:"resume"`
 	RequireVerdict bool          `flag:"require-verdict"`
 	FailAbove      flags.Share   `flag:"fail-above"`
-	Quiet          bool          `flag:"quiet,q"`
 	*resultFlags
 
-	spec       bench.Spec
-	rejudged   []string // flags that judge a resumed campaign anew
-	madeFolder bool     // for this campaign
+	spec     bench.Spec
+	rejudged []string // flags that judge a resumed campaign anew
 }
 
 func newBench(r *resultFlags) *benchOptions {
 	o := &benchOptions{Treatment: newTreatment(), Server: flags.Read(launch.Words, ""),
-		Client:       flags.Read(launch.Words, ""),
-		ReadyTimeout: 30 * time.Minute, Launches: 5, Blocks: 2, Pairs: 8, Grace: launch.DefaultGrace,
-		RequireProof: flags.OneOf(gain.Claimed, gain.Measured), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
+		Client:   flags.Read(launch.Words, ""),
+		Launches: 5, Pairs: 8, Threshold: flags.Share{Fraction: gain.DefaultThreshold},
 		resultFlags: r}
 	o.Campaign.Keeps = true
 	return o
@@ -93,18 +79,12 @@ func treatmentNames() (names []string) {
 	return names
 }
 
-// lacksProof reports whether balance is only claimed and must be measured.
-func (o *benchOptions) lacksProof(r gain.Result) bool {
-	return r.Balance == gain.Claimed && o.RequireProof.Is == gain.Measured
-}
-
 // whileRejudging are the flags that judge a resumed campaign by other rules.
 var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-difference"}
 
 // whileResuming are the other flags that --resume can be combined with. The campaign has
 // recorded the rest.
-var whileResuming = append([]string{"resume", "require-verdict", "require-proof", "fail-above", "quiet", "keep-going",
-	"grace"}, outputFlags...)
+var whileResuming = append([]string{"resume", "require-verdict", "fail-above"}, outputFlags...)
 
 // check finds bad flags before hours of launches, and describes the campaign to begin.
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
@@ -114,9 +94,6 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 	if o.Table != "" && o.Table != output.Notes && !slices.Contains(render.CampaignTables, o.Table) {
 		return usagef("bench: --table: no table %q in a result: want one of %s%s", o.Table,
 			strings.Join(render.CampaignTables, ", "), router.Near(o.Table, render.CampaignTables))
-	}
-	if o.Grace < 0 {
-		return usagef("bench: --grace %v: want 0 or more", o.Grace)
 	}
 	if o.Resume != "" {
 		return o.checkResume(c, words)
@@ -159,13 +136,11 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 		o.Seed = uint64(rand.Uint32()) // any JSON reader can hold it
 	}
 	o.spec = bench.Spec{
-		Design:    bench.Design{Pairs: o.Pairs, WarmUps: o.WarmUps, Seed: o.Seed},
+		Design:    bench.Design{Pairs: o.Pairs, Seed: o.Seed},
 		Treatment: o.Treatment.Is,
-		Command: bench.Command{Normal: slices.Concat(words, o.Client.Is), Server: o.Server.Is, Ready: o.Ready,
-			ReadyTimeout: o.ReadyTimeout},
-		Control: o.Control, Reset: o.Reset, Output: o.Output, IterationLog: o.IterationLog, Counts: o.Counts, Ranks: o.Ranks,
-		Same: o.Same, Accepted: o.Accepted, WorkTolerance: gain.DefaultTolerance, Confidence: gain.DefaultConfidence,
-		Timeout: o.Timeout, CoolDown: o.CoolDown, Retries: o.Retries,
+		Command:   bench.Command{Normal: slices.Concat(words, o.Client.Is), Server: o.Server.Is, Ready: o.Ready},
+		Control:   o.Control, Output: o.Output, Counts: o.Counts, Ranks: o.Ranks, Accepted: o.Accepted,
+		WorkTolerance: gain.DefaultTolerance, Confidence: gain.DefaultConfidence, Timeout: o.Timeout,
 	}
 	if o.Control != "" {
 		if o.spec.Control, err = filepath.Abs(o.Control); err != nil {
@@ -214,9 +189,9 @@ func (o *benchOptions) readArms(c *cobra.Command) error {
 	switch {
 	case !o.spec.Builds.Named():
 		return nil
-	case given("treatment") || given("proof") || given("require-proof"):
+	case given("treatment") || given("proof"):
 		return usagef("bench: --arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
-			"--treatment, --proof and --require-proof, or say what sets both apart", o.spec.Builds[0], o.spec.Builds[1])
+			"--treatment and --proof, or say what sets both apart", o.spec.Builds[0], o.spec.Builds[1])
 	case !given("threshold"):
 		o.Threshold.Fraction = 0
 	}
@@ -228,10 +203,10 @@ func (o *benchOptions) readArms(c *cobra.Command) error {
 // hook follows a server's client and nothing needs a launch of its own.
 func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 	given := c.Flags().Changed
-	asked := given("launches") || given("blocks") || o.Control != "" || o.spec.Routers()
+	asked := given("launches") || o.Control != "" || o.spec.Routers()
 	switch {
 	case asked && given("pairs"):
-		return usagef("bench: --pairs are launches of one arm each, --launches, --blocks and --control switch inside a " +
+		return usagef("bench: --pairs are launches of one arm each, --launches and --control switch inside a " +
 			"launch: want one of them")
 	case asked && !given("treatment") && !o.spec.Builds.Named():
 		o.spec.Treatment, _ = bench.ParseTreatment("hook")
@@ -243,7 +218,7 @@ func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 		return usagef("bench: --launches %d: want 1 or more", o.Launches)
 	}
 	within := o.spec
-	within.Design.Launches, within.Design.Blocks, within.Design.Pairs = o.Launches, o.Blocks, 0
+	within.Design.Launches, within.Design.Blocks, within.Design.Pairs = o.Launches, bench.Blocks, 0
 	switch err := within.CheckWithin(); {
 	case asked && err != nil:
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))

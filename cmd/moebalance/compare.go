@@ -12,7 +12,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -45,8 +44,7 @@ func compareCmd(r *resultFlags) *cobra.Command {
 // comparing are the flags that go with each kind of input.
 var comparing = map[string][]string{
 	"a campaign alone, which is shown as bench judged it": {"require-verdict"},
-	"launches that hold both arms":                        {"require-verdict", "threshold", "metric"},
-	"benchmark reports":                                   {"require-verdict", "threshold", "metric", "arms", "trust-arms"},
+	"benchmark reports": {"require-verdict", "threshold", "metric", "arms", "trust-arms"},
 	"traces": {"steps", "counts-normal", "counts-perfect", "model", "threshold", "arms", "trust-arms", "campaign",
 		"step-tokens"},
 }
@@ -66,8 +64,6 @@ func (o *compareOptions) run(c *cobra.Command, args []string) error {
 		return err
 	case arms.Kind == source.Campaigns:
 		return o.campaign(c, arms.Paths[0])
-	case arms.Kind == source.Records:
-		return o.records(c, arms.Paths)
 	case arms.Kind == source.Reports:
 		return o.reports(c, arms.Sides)
 	}
@@ -137,24 +133,6 @@ func (o *compareOptions) campaign(c *cobra.Command, path string) error {
 		return err
 	}
 	result, err := source.ReadCampaign(path)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(o.write(c, render.Campaign(result)), o.gates(result.Result))
-}
-
-// records judges launches that held both arms.
-func (o *compareOptions) records(c *cobra.Command, paths []string) error {
-	name, custom, err := o.metric()
-	if err := cmp.Or(o.checkFor(c, "launches that hold both arms"), err); err != nil {
-		return err
-	}
-	judged := bench.Spec{Metric: name, Threshold: o.Threshold.Fraction, Confidence: gain.DefaultConfidence,
-		WorkTolerance: gain.DefaultTolerance}
-	if custom != nil {
-		judged.Custom = []string{o.Metric}
-	}
-	result, err := source.JudgeRecords(paths, judged)
 	if err != nil {
 		return err
 	}

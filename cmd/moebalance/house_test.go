@@ -39,12 +39,11 @@ cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd
 compare/answer: compare/answer/caveat compare/bench/launch compare/counts compare/diff compare/gain compare/imbalance
     compare/trace compare/trace/wait compare/place logits router router/quantity
 compare/answer/caveat: router router/quantity
-compare/bench: compare/bench/control compare/bench/difference compare/bench/evidence compare/bench/launch
+compare/bench: compare/bench/control compare/bench/evidence compare/bench/launch
     compare/bench/metrics compare/bench/points compare/bench/proof compare/gain router router/input router/quantity
     router/shown
 compare/bench/control: router/draft router/input
 compare/bench/dataset:
-compare/bench/difference: compare/bench/launch compare/gain router/shown
 compare/bench/evidence: compare/gain router router/input router/quantity router/shown
 compare/bench/launch: router router/input router/shown
 compare/bench/metrics: compare/gain router router/input router/quantity
@@ -68,7 +67,7 @@ compare/kernel/ranges: compare/kernel router
 compare/trace/wait: compare/kernel compare/replay compare/stats router
 compare/place: compare/counts compare/gain compare/imbalance compare/replay compare/trace router router/input router/placement
     router/quantity
-compare/source: compare/bench compare/bench/control compare/bench/launch compare/bench/metrics
+compare/source: compare/bench compare/bench/launch compare/bench/metrics
     compare/bench/proof compare/counts compare/diff compare/gain compare/imbalance compare/trace compare/capture
     compare/kernel compare/kernel/ranges compare/place logits logits/safetensors router router/input router/quantity
 compare/stats:

@@ -87,7 +87,7 @@ func checkTokens(tokens []int, most int) error {
 
 // showEntries shows on a terminal how many entries are done; stop takes the line away.
 func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
-	line := progress.New(stderr, false)
+	line := progress.New(stderr)
 	return func(done, total int) {
 		line.Show(float64(done)/float64(max(1, total)), "%d of %d entries", done, total)
 	}, line.Clear

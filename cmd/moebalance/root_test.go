@@ -166,7 +166,6 @@ func TestCompletion(t *testing.T) {
 		"compare --metric ":                     "ttft_mean",
 		"profile --treatment ":                  "vllm",
 		"logits generate --method ":             "DeepSeekV3",
-		"bench --require-proof ":                "measured",
 		"logits generate --dtype ":              "bfloat16",
 		"logits generate --plan trtllm-gen1 --": "--brief",
 	} {

@@ -1,17 +1,14 @@
 package bench
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -22,7 +19,6 @@ type Campaign struct {
 	Created  time.Time
 	Spec     Spec
 	Launches []Launch // in the order of launching
-	Sessions int      // calls of Run so far
 
 	store store
 	lock  *os.File // nil when open only for reading
@@ -37,8 +33,7 @@ var ErrTaken = errors.New("want a folder without launches of something else")
 var errBusy = errors.New("another process is running this campaign")
 
 // Create writes a new campaign into folder, which is made if it is missing. A
-// campaign without a finished launch is replaced, and the logs of launches that failed
-// stay; any other is ErrExists. A
+// campaign without a finished launch is replaced; any other is ErrExists. A
 // folder of launches that no campaign made is refused: it would be written over.
 func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if err := spec.Check(); err != nil {
@@ -66,11 +61,9 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	return openLocked(folder, lock)
 }
 
-// clearUnstarted removes a campaign without a finished launch. What its launches wrote is
-// kept as failed-1, failed-2 and so on.
+// clearUnstarted removes a campaign without a finished launch.
 func clearUnstarted(folder string) error {
-	path := filepath.Join(folder, storeName)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	if !IsCampaign(folder) {
 		return nil
 	}
 	old, err := Open(folder)
@@ -84,16 +77,7 @@ func clearUnstarted(folder string) error {
 	if finished > 0 {
 		return fmt.Errorf("%s: %w (%d): resume it or choose another folder", folder, ErrExists, finished)
 	}
-	launches := filepath.Join(folder, launchesFolder)
-	if launch.FolderSize(launches) == 0 {
-		return errors.Join(os.RemoveAll(launches), removeStore(folder))
-	}
-	for n := 1; ; n++ {
-		kept := filepath.Join(folder, fmt.Sprintf("failed-%d", n))
-		if _, err := os.Lstat(kept); err != nil {
-			return cmp.Or(os.Rename(launches, kept), removeStore(folder))
-		}
-	}
+	return errors.Join(os.RemoveAll(filepath.Join(folder, launchesFolder)), removeStore(folder))
 }
 
 func removeStore(folder string) error {
@@ -177,26 +161,14 @@ func (c *Campaign) Close() error {
 	return err
 }
 
-// Discard removes a campaign without content: no launch finished and nothing was
-// printed. It closes the campaign and reports whether it was removed. The folder
-// goes too if it was made for the campaign and nothing else is in it.
-func (c *Campaign) Discard(made bool) (gone bool, err error) {
-	if c.Finished() > 0 || launch.FolderSize(filepath.Join(c.Folder, launchesFolder)) > 0 {
-		return false, c.Close()
-	}
-	err = errors.Join(c.store.db.Close(), os.RemoveAll(filepath.Join(c.Folder, launchesFolder)),
-		removeStore(c.Folder), os.Remove(filepath.Join(c.Folder, lockName)), c.lock.Close())
-	if made {
-		_ = os.Remove(c.Folder) // fails where somebody else's file is in it
-	}
-	return err == nil, err
-}
-
 // Format is that of the first report that is judged, empty while there is none.
 func (c *Campaign) Format() string {
 	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Kind == Timed && a.pointAttempts()[0].Result != nil {
-			return a.pointAttempts()[0].Result.Format
+		a, _ := l.Done()
+		for _, s := range a.Segments {
+			if s.Counts {
+				return s.Result.Format
+			}
 		}
 	}
 	return ""
@@ -213,17 +185,13 @@ func (c *Campaign) Finished() int {
 	return n
 }
 
-// pending reports whether a launch is still to be done.
-func (c *Campaign) pending(l Launch) bool {
-	_, done := l.Done()
-	return !done
-}
-
 // next is the first launch that is still to be done, nil when the campaign is
 // complete.
 func (c *Campaign) next() *Launch {
-	if i := slices.IndexFunc(c.Launches, c.pending); i >= 0 {
-		return &c.Launches[i]
+	for i, l := range c.Launches {
+		if _, done := l.Done(); !done {
+			return &c.Launches[i]
+		}
 	}
 	return nil
 }
@@ -240,9 +208,6 @@ func (c *Campaign) Pairs() [][2]Launch { return c.versus(gain.Perfect) }
 func (c *Campaign) versus(arm gain.Arm) (pairs [][2]Launch) {
 	var two []Launch
 	for _, l := range c.Launches {
-		if l.Kind != Timed {
-			continue
-		}
 		if l.Place == 0 { // a plan puts the launches of a pair side by side
 			two = nil
 		}

@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -99,11 +97,6 @@ func playChild(mode string, args []string) int {
 	case "fail":
 		fmt.Fprintln(os.Stderr, "CUDA out of memory")
 		return 3
-	case "fail-once": // fails until the file named first exists
-		if _, err := os.Stat(args[0]); err != nil {
-			return touch(args[0])
-		}
-		report(os.Stdout)
 	case "silent":
 	case "chatter":
 		fmt.Println("nothing of interest")
@@ -130,44 +123,10 @@ func playChild(mode string, args []string) int {
 		report(f)
 		f.Close()
 		fmt.Println("report written")
-	case "iterations": // an iteration log, to a file if one is named, and the report
-		rows := io.Writer(os.Stdout)
-		if len(args) > 0 {
-			f, err := os.Create(args[0])
-			if err != nil {
-				return 9
-			}
-			defer f.Close()
-			rows = f
-		}
-		ms := 12
-		if os.Getenv("ENABLE_PERFECT_ROUTER") == "1" {
-			ms = 10
-		}
-		for i := range 40 {
-			context := 0
-			if i < 4 {
-				context = 512
-			}
-			fmt.Fprintf(rows, "iter = %d, global_rank = 0, num_scheduled_requests = 8, host_step_time = %dms, states = {'num_ctx_tokens': %d, 'num_generation_tokens': 8}\n", i+100, ms, context)
-		}
-		report(os.Stdout)
-	case "flood": // a long log, then the report
-		megabytes, _ := strconv.Atoi(args[0])
-		line := bytes.Repeat([]byte("x"), 1023)
-		w := bufio.NewWriterSize(os.Stdout, 1<<20)
-		for range megabytes << 10 {
-			w.Write(line)
-			w.WriteByte('\n')
-		}
-		report(w)
-		w.Flush()
 	case "server":
 		return serve(args[0])
 	case "engine":
 		return playEngine(args[0], args[1])
-	case "alternate":
-		return playAlternate()
 	case "client":
 		resp, err := http.Get(args[0])
 		if err != nil || resp.StatusCode != 200 {
@@ -213,14 +172,6 @@ func stallAt(log string) {
 	if n := os.Getenv("BENCH_TEST_STALL"); n != "" && fmt.Sprint(strings.Count(string(text), "\n")) == n {
 		time.Sleep(10 * time.Minute)
 	}
-}
-
-func touch(path string) int {
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		return 9
-	}
-	fmt.Fprintln(os.Stderr, "a port was taken")
-	return 1
 }
 
 func replay(path string, n int) int {

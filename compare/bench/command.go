@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/shown"
@@ -13,15 +12,14 @@ import (
 
 // Command is what one launch starts: the measured command alone, or a server and
 // the client that measures it. Words may hold the placeholders {arm}, {launch}
-// (the position in the order, from 0), {pair} (from 0, −1 outside pairs), {out} (a fresh
+// (the position in the order, from 0), {pair} (from 0), {out} (a fresh
 // folder for files of its own), {seed} (another one in each pair, or in each run of a
 // client where a launch holds all arms) and those of Points.
 type Command struct {
 	Normal []string `json:"normal"` // the measured command
 
-	Server       []string      `json:"server,omitempty"` // started first and ended after the measured command
-	Ready        string        `json:"ready,omitempty"`  // URL that answers 2xx once the server is ready
-	ReadyTimeout time.Duration `json:"ready_timeout_ns,omitempty"`
+	Server []string `json:"server,omitempty"` // started first and ended after the measured command
+	Ready  string   `json:"ready,omitempty"`  // URL that answers 2xx once the server is ready
 }
 
 // engine is the command that starts the experts: the server, where there
@@ -46,36 +44,32 @@ func (c Command) check(t Treatment, runs bool) error {
 			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
 		}
 	}
-	for _, words := range [][]string{c.Normal, c.Server} {
-		for _, word := range words {
-			for _, name := range t.Names() {
-				if strings.Contains(word, name+"=") {
-					return fmt.Errorf("the command sets %s itself (%q): remove it, bench sets it per arm", name, word)
-				}
+	for _, word := range slices.Concat(c.Normal, c.Server) {
+		for _, name := range t.Names() {
+			if strings.Contains(word, name+"=") {
+				return fmt.Errorf("the command sets %s itself (%q): remove it, bench sets it per arm", name, word)
 			}
 		}
 	}
 	return nil
 }
 
-// placeholders are what the placeholders of one launch stand for.
-type placeholders struct {
-	launch Launch
-	out    string
-	arm    gain.Arm // as the spec calls it
-	seed   uint64
-	points []string // name and value, and name and value, …
+// placeholders are names in braces, each followed by what stands for it.
+type placeholders []string
+
+// placeholdersOf are those of a run in a launch, with {out} as its folder.
+func (s Spec) placeholdersOf(l Launch, arm gain.Arm, out, point string, seed uint64) placeholders {
+	p := placeholders{"{arm}", string(s.Builds.Called(arm)), "{launch}", fmt.Sprint(l.Position), "{pair}",
+		fmt.Sprint(l.Pair), "{out}", out, "{seed}", fmt.Sprint(seed)}
+	if s.Points != nil && point != "" {
+		p = append(p, "{"+s.Points.Name+"}", point)
+	}
+	return p
 }
 
 // fill replaces the placeholders in words.
 func (p placeholders) fill(words []string) []string {
-	r := strings.NewReplacer(append(p.points,
-		"{arm}", string(p.arm),
-		"{launch}", fmt.Sprint(p.launch.Position),
-		"{pair}", fmt.Sprint(p.launch.Pair),
-		"{out}", p.out,
-		"{seed}", fmt.Sprint(p.seed),
-	)...)
+	r := strings.NewReplacer(p...)
 	filled := slices.Clone(words)
 	for i, w := range filled {
 		filled[i] = r.Replace(w)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestPlaceholders(t *testing.T) {
-	p := placeholders{Launch{Position: 3, Pair: 1, Arm: gain.Perfect}, "/c/out", gain.Perfect, 7, nil}
+	p := Spec{}.placeholdersOf(Launch{Position: 3, Pair: 1}, gain.Perfect, "/c/out", "", 7)
 	got := p.fill([]string{"run", "--arm={arm}", "{launch}-{pair}", "{out}/r.json", "{other}"})
 	want := []string{"run", "--arm=perfect", "3-1", "/c/out/r.json", "{other}"}
 	if !reflect.DeepEqual(got, want) {
@@ -93,7 +93,6 @@ func TestSpecCheck(t *testing.T) {
 		},
 		"confidence":     func(s *Spec) { s.Confidence = 1 },
 		"tolerance":      func(s *Spec) { s.WorkTolerance = -1 },
-		"retries":        func(s *Spec) { s.Retries = -1 },
 		"proof line":     func(s *Spec) { s.Treatment.Line = "(" },
 		"metric rule":    func(s *Spec) { s.Custom = []string{"x:ms=("} },
 		"negative time":  func(s *Spec) { s.Timeout = -1 },

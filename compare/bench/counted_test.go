@@ -108,7 +108,9 @@ func TestCountsAgainstReport(t *testing.T) {
 			RankMaxOverMean: router.Undefined(), TopK: 8, Recorded: 0.1, Slots: map[int]int64{3: 8 * 3200}},
 			reporting(31000, 1000), true},
 	} {
-		p := Spec{}.prove(gain.Perfect, Attempt{Counted: c.counted, Result: c.result}, 2, false)[0]
+		v := reported(c.result)
+		v.order.Counted = c.counted
+		p := Spec{}.prove(gain.Perfect, v, 2, false)[0]
 		if (p.Severity() == 0) != c.proves {
 			t.Errorf("%s: %s", name, p.Evidence)
 		}
@@ -154,29 +156,11 @@ func TestPlacementOfTheCommand(t *testing.T) {
 			t.Errorf("%s: %q, %q; want %q, %q", name, named, path, c.named, c.file)
 		}
 		for _, placed := range []bool{false, true} {
-			a.Counted = even(8)
-			a.Counted.Placed = placed
-			if p := (Spec{}).prove(gain.Perfect, a, 2, false)[0]; (p.Severity() == 0) != (placed || c.named == "") {
+			v := view{Attempt: a, order: Ordered{Counted: even(8)}}
+			v.order.Counted.Placed = placed
+			if p := (Spec{}).prove(gain.Perfect, v, 2, false)[0]; (p.Severity() == 0) != (placed || c.named == "") {
 				t.Errorf("%s, placed %v: %s", name, placed, p.Evidence)
 			}
-		}
-	}
-}
-
-// One layer of four whose slots differ is unequal work.
-func TestUnequalSlots(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*proof.LoadProof)
-		want   gain.CheckStatus
-	}{
-		"alike":           {func(c *proof.LoadProof) { c.Slots[2] = 992 }, gain.Pass},
-		"one layer":       {func(c *proof.LoadProof) { c.Slots[2] = 980 }, gain.Fail},
-		"a missing layer": {func(c *proof.LoadProof) { delete(c.Slots, 3) }, gain.Fail},
-	} {
-		a, b := Attempt{Counted: even(1000)}, Attempt{Counted: even(1000)}
-		c.change(b.Counted)
-		if got, ok := campaignOf(Spec{}, []Attempt{a}, []Attempt{b}).checkSlots(); !ok || got.Status != c.want {
-			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -192,27 +176,9 @@ func TestCountsAgainstTheLine(t *testing.T) {
 	uneven := even(8 * 32000)
 	uneven.RankMaxOverMean = 1.6
 	for arm, want := range map[gain.Arm]int{gain.Perfect: 2, gain.Normal: 0} {
-		p := Spec{Treatment: trtllm, Ranks: 2}.prove(arm, Attempt{Counted: uneven, LinesFound: lines}, 2, true)[0]
+		p := Spec{Treatment: trtllm, Ranks: 2}.prove(arm, view{Attempt: Attempt{LinesFound: lines}, order: Ordered{Counted: uneven}}, 2, true)[0]
 		if p.Severity() != want || !p.Measured || strings.Contains(p.Evidence, "run_moe") != (arm == gain.Perfect) {
 			t.Errorf("%s: severity %d, %s", arm, p.Severity(), p.Evidence)
-		}
-	}
-}
-
-// A report of 10 s was not printed by a command that ran for one: it was kept from another run.
-func TestReportsOfOtherRuns(t *testing.T) {
-	text := "============ Serving Benchmark Result ============\nSuccessful requests: 4\nBenchmark duration (s): 10.00\n" +
-		"Total input tokens: 40\nTotal generated tokens: 40\nRequest throughput (req/s): 0.4\n" +
-		"Output token throughput (tok/s): 4\n"
-	result, err := metrics.Parse("report.txt", strings.NewReader(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for seconds, want := range map[int64]bool{1: true, 9: true, 10: false, 15: false} {
-		ran := Attempt{Result: &result, DurationNS: 1e9 * seconds}
-		got, ok := campaignOf(Spec{}, []Attempt{ran}, []Attempt{ran}).checkReports()
-		if ok != want || ok && got.Status != gain.Fail {
-			t.Errorf("%d s: %v, %+v", seconds, ok, got)
 		}
 	}
 }

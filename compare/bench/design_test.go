@@ -8,16 +8,11 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
-// letters writes a plan as N and P per launch, lower case for warm-ups,
-// with a space between pairs.
+// letters writes a plan as N and P per launch, with a space between pairs.
 func letters(plan []Launch) string {
 	var b strings.Builder
 	for _, l := range plan {
-		c := strings.ToUpper(string(l.Arm[:1]))
-		if l.Kind == WarmUp {
-			c = strings.ToLower(c)
-		}
-		b.WriteString(c)
+		b.WriteString(strings.ToUpper(string(l.Arm[:1])))
 		if l.Place == 1 {
 			b.WriteString(" ")
 		}
@@ -26,7 +21,7 @@ func letters(plan []Launch) string {
 }
 
 func TestPlanIsTheSeeds(t *testing.T) {
-	d := Design{Pairs: 6, WarmUps: 1, Seed: 7}
+	d := Design{Pairs: 6, Seed: 7}
 	if a, b := letters(d.plan(gain.Arms[:], nil)), letters(d.plan(gain.Arms[:], nil)); a != b {
 		t.Fatalf("the same design gave %s and %s", a, b)
 	}
@@ -41,7 +36,7 @@ func TestPlanIsTheSeeds(t *testing.T) {
 		t.Error("20 seeds gave one order")
 	}
 	shape := strings.NewReplacer("N", "x", "P", "x").Replace(letters(d.plan(gain.Arms[:], nil)))
-	if want := "np xx xx xx xx xx xx"; shape != want {
+	if want := "xx xx xx xx xx xx"; shape != want {
 		t.Errorf("the plan has the shape %q, want %q", shape, want)
 	}
 }
@@ -51,9 +46,9 @@ func TestPlanIsTheSeeds(t *testing.T) {
 func TestPlansAreBalanced(t *testing.T) {
 	for pairs := 1; pairs <= 25; pairs++ {
 		for seed := range uint64(8) {
-			d := Design{Pairs: pairs, WarmUps: int(seed) % 3, Seed: seed}
+			d := Design{Pairs: pairs, Seed: seed}
 			plan := d.plan(gain.Arms[:], nil)
-			if want := 2 * (d.WarmUps + d.Pairs); len(plan) != want {
+			if want := 2 * d.Pairs; len(plan) != want {
 				t.Fatalf("%v: %d launches, want %d", d, len(plan), want)
 			}
 			normalFirst := 0
@@ -62,7 +57,7 @@ func TestPlansAreBalanced(t *testing.T) {
 				if l.Position != i {
 					t.Fatalf("%v: position %d at %d", d, l.Position, i)
 				}
-				if l.Kind != Timed || l.Place != 0 {
+				if l.Place != 0 {
 					continue
 				}
 				if next := plan[i+1]; next.Pair != l.Pair || next.Arm == l.Arm || next.Place != 1 {
@@ -87,8 +82,7 @@ func TestPlansAreBalanced(t *testing.T) {
 
 func TestDesignCheck(t *testing.T) {
 	for _, d := range []Design{
-		{Pairs: 0}, {Pairs: mostPairs + 1},
-		{Pairs: 6, WarmUps: -1},
+		{Pairs: 0}, {Pairs: mostPairs + 1}, {Launches: 1001, Blocks: 2}, {Launches: 5},
 	} {
 		if d.Check() == nil {
 			t.Errorf("%+v passed", d)
@@ -101,11 +95,11 @@ func TestDesignCheck(t *testing.T) {
 
 func Example_plan() {
 	for _, l := range (Design{Pairs: 2, Seed: 1}).plan(gain.Arms[:], nil) {
-		fmt.Println(l.Position, l.Kind, l.Pair, l.Arm)
+		fmt.Println(l.Position, l.Pair, l.Arm)
 	}
 	// Output:
-	// 0 timed 0 perfect
-	// 1 timed 0 normal
-	// 2 timed 1 normal
-	// 3 timed 1 perfect
+	// 0 0 perfect
+	// 1 0 normal
+	// 2 1 normal
+	// 3 1 perfect
 }

@@ -2,25 +2,20 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench/difference"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
+	"github.com/moebalance/moebalance/router/shown"
 )
 
-// differences compares what was recorded of a launch of the normal arm and one of another,
-// and what all launches of both arms show of the variables that the command sets itself.
-func (c *Campaign) differences(arm gain.Arm, normal, perfect Attempt) []gain.Difference {
-	found := append(c.environmentDifferences(arm, normal, perfect), c.Spec.wordDifferences(arm)...)
-	for i, f := range normal.Files {
-		if i < len(perfect.Files) && perfect.Files[i].SHA256 != f.SHA256 {
-			found = append(found, gain.Difference{Kind: "file", Name: f.Path, Normal: f.SHA256,
-				Perfect: perfect.Files[i].SHA256})
-		}
-	}
-	if a, b := identities(normal.GPUs), identities(perfect.GPUs); a != b && a != "" && b != "" {
+// differences compares what was recorded of a launch of the normal arm and one of another.
+func (c *Campaign) differences(arm gain.Arm, normal, other Attempt) []gain.Difference {
+	found := c.Spec.variableDifferences(arm, normal.Environment, other.Environment)
+	found = append(found, c.Spec.wordDifferences(arm)...)
+	if a, b := identities(normal.GPUs), identities(other.GPUs); a != b && a != "" && b != "" {
 		found = append(found, gain.Difference{Kind: "gpu", Name: "identity", Normal: a, Perfect: b})
 	}
 	for i := range found {
@@ -32,65 +27,78 @@ func (c *Campaign) differences(arm gain.Arm, normal, perfect Attempt) []gain.Dif
 	return found
 }
 
-// environmentDifferences are the variables that the arms were given otherwise, and those that the command
-// sets itself otherwise.
-func (c *Campaign) environmentDifferences(arm gain.Arm, normal, perfect Attempt) (found []gain.Difference) {
-	found = difference.Given(normal.Environment, perfect.Environment)
-	for i := range found {
-		found[i].Declared = c.Spec.declares(found[i].Name, arm)
+// variableDifferences are the variables that the arms were given otherwise.
+func (s Spec) variableDifferences(arm gain.Arm, normal, other map[string]string) (found []gain.Difference) {
+	all := maps.Clone(normal)
+	if all == nil {
+		all = make(map[string]string)
 	}
-	own := difference.Own(c.ownVariables(gain.Normal), c.ownVariables(arm))
-	return append(found, slices.DeleteFunc(own, func(d gain.Difference) bool {
-		return slices.ContainsFunc(found, func(given gain.Difference) bool { return given.Name == d.Name })
-	})...)
-}
-
-// ownVariables are those of every finished launch of an arm whose process was seen.
-func (c *Campaign) ownVariables(arm gain.Arm) (own []map[string]string) {
-	for _, l := range c.Launches {
-		if a, ok := l.Done(); ok && l.Arm == arm && a.OwnVariables != nil {
-			own = append(own, a.OwnVariables)
+	maps.Copy(all, other)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		values := [2]string{"not set", "not set"}
+		for i, env := range []map[string]string{normal, other} {
+			if value, set := env[name]; set {
+				values[i] = value
+			}
+		}
+		if values[0] != values[1] {
+			found = append(found, gain.Difference{Kind: "environment", Name: name, Normal: values[0], Perfect: values[1],
+				Declared: s.declares(name, arm)})
 		}
 	}
-	return own
+	return found
 }
 
-// wordDifferences are the words in which the commands of the normal arm and another differ,
-// those of {arm} and the flags of --arm; other placeholders stand as
-// typed. A word is called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
+// noWord stands for the word that one side of a difference lacks.
+const noWord = "no such word"
+
+// wordDifferences are the words in which the commands of the normal arm and another differ: those of {arm},
+// and the flags of --arm, which follow the engine's words; other placeholders stand as typed. A word is
+// called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
 // if Accepted holds that name or one of the words; what sets builds and further arms apart
 // is declared by naming them.
-func (s Spec) wordDifferences(arm gain.Arm) []gain.Difference {
+func (s Spec) wordDifferences(arm gain.Arm) (found []gain.Difference) {
 	fill := func(words []string, arm gain.Arm) []string {
-		filled := slices.Clone(words)
-		for i, w := range filled {
-			filled[i] = strings.ReplaceAll(w, "{arm}", string(s.Builds.Called(arm)))
-		}
-		return filled
-	}
-	commands := func(arm gain.Arm) [2][]string {
-		server, client := fill(s.Command.Server, arm), fill(s.Command.Normal, arm)
-		if flags := fill(s.arm(arm).Flags, arm); len(server) > 0 {
-			server = append(server, flags...)
-		} else {
-			client = append(client, flags...)
-		}
-		return [2][]string{server, client}
+		return placeholders{"{arm}", string(s.Builds.Called(arm))}.fill(words)
 	}
 	accepted := slices.Concat(fill(s.Accepted, gain.Normal), fill(s.Accepted, arm))
 	if arm == gain.Perfect {
 		accepted = append(accepted, s.Treatment.Flags...)
 	}
-	normal, other := commands(gain.Normal), commands(arm)
-	var found []gain.Difference
-	for i := range normal {
-		for _, d := range difference.Words(normal[i], other[i]) {
-			d.Declared = s.declaredByName(arm) || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect},
-				func(w string) bool { return slices.Contains(accepted, w) })
-			found = append(found, d)
+	differ := func(normal, other []string) {
+		normal, other = shown.Mask(normal), shown.Mask(other)
+		for i := range max(len(normal), len(other)) {
+			d := gain.Difference{Kind: "argument", Normal: noWord, Perfect: noWord}
+			if i < len(normal) {
+				d.Normal, d.Name = normal[i], optionOf(normal, i)
+			}
+			if i < len(other) {
+				d.Perfect, d.Name = other[i], optionOf(other, i)
+			}
+			if d.Declared = s.declaredByName(arm) || slices.ContainsFunc([]string{d.Name, d.Normal, d.Perfect},
+				func(w string) bool { return slices.Contains(accepted, w) }); d.Normal != d.Perfect {
+				found = append(found, d)
+			}
 		}
 	}
+	for _, words := range [][]string{s.Command.Server, s.Command.Normal} {
+		differ(fill(words, gain.Normal), fill(words, arm))
+	}
+	differ(fill(s.arm(gain.Normal).Flags, gain.Normal), fill(s.arm(arm).Flags, arm))
 	return found
+}
+
+// optionOf is the option that a word is or belongs to; the word itself where it is
+// neither.
+func optionOf(words []string, at int) string {
+	option, _, _ := strings.Cut(words[at], "=")
+	switch {
+	case strings.HasPrefix(option, "-"):
+		return option
+	case at > 0 && strings.HasPrefix(words[at-1], "-") && !strings.Contains(words[at-1], "="):
+		return words[at-1]
+	}
+	return words[at]
 }
 
 // Undeclared describes the words in which the commands differ without being accepted;

@@ -1,15 +1,11 @@
 package bench
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 )
 
@@ -105,86 +101,5 @@ func TestArmsOfTheRoutersAddDifferences(t *testing.T) {
 		if !slices.Equal(got, k.want) {
 			t.Errorf("%s: %q, want %q", name, got, k.want)
 		}
-	}
-}
-
-// runSeen runs a campaign whose commands last long enough for the environment of each to
-// be seen: a busy machine may not come to look for a while.
-func runSeen(t *testing.T, spec Spec) *Campaign {
-	t.Helper()
-	for wait := 60 * time.Millisecond; ; wait *= 4 {
-		t.Setenv("BENCH_TEST_WAIT", wait.String())
-		c := create(t, spec)
-		if err := c.Run(context.Background(), testHost("log")); err != nil {
-			t.Fatal(err)
-		}
-		unseen := func(l Launch) bool {
-			own := l.Attempts[0].OwnVariables
-			return own == nil || l.Arm == gain.Perfect && len(own) == 0
-		}
-		if wait > 3*time.Second || !slices.ContainsFunc(c.Launches, unseen) {
-			return c
-		}
-	}
-}
-
-// A script that sets more variables in one arm and then becomes the benchmark: the
-// environment that it was given is the same in both.
-func TestVariablesOfTheCommandItself(t *testing.T) {
-	needsProc(t)
-	spec := testSpec(t, 3)
-	self, log := spec.Command.Normal[0], t.TempDir()+"/log"
-	script := `if [ "$ENABLE_PERFECT_ROUTER" = 1 ]; then export NCCL_ALGO=Tree HF_TOKEN=hf_$((41+1)) PIN=1; unset GORACE; fi; exec "$0" "$@"`
-	spec.Command.Normal = []string{"sh", "-c", script, self, log}
-	c := runSeen(t, spec)
-	e := Recorded(c)
-	const other = "changed by the command (value not recorded)"
-	want := []gain.Difference{
-		{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
-		{Kind: "environment", Name: "TRTLLM_ENABLE_PERFECT_ROUTER", Normal: "not set", Perfect: "1", Declared: true},
-		{Kind: "environment", Name: "GORACE", Normal: "as given", Perfect: "removed"},
-		{Kind: "environment", Name: "HF_TOKEN", Normal: "as given", Perfect: other},
-		{Kind: "environment", Name: "NCCL_ALGO", Normal: "as given", Perfect: "Tree"},
-		{Kind: "environment", Name: "PIN", Normal: "as given", Perfect: other},
-	}
-	if !slices.Equal(e.Differences, want) {
-		t.Errorf("differences %+v, want %+v", e.Differences, want)
-	}
-	for _, file := range []string{storeName, storeName + "-wal"} {
-		if text, _ := os.ReadFile(c.Folder + "/" + file); strings.Contains(string(text), "hf_42") {
-			t.Errorf("%s holds a secret", file)
-		}
-	}
-	c.Spec.Accepted = []string{"PIN"}
-	if d := Recorded(c).Differences[5]; !d.Declared {
-		t.Errorf("accepted by name: %+v", d)
-	}
-}
-
-// A command that takes the switch out of its own environment runs both arms alike.
-func TestSwitchUndoneByTheCommand(t *testing.T) {
-	needsProc(t)
-	spec := testSpec(t, 1)
-	spec.Command.Normal = []string{"env", "-u", "ENABLE_PERFECT_ROUTER", spec.Command.Normal[0], t.TempDir() + "/log"}
-	c := runSeen(t, spec)
-	if said := c.launcherWarnings(); !slices.Equal(said,
-		[]string{"the command itself changes ENABLE_PERFECT_ROUTER (removed): both arms may run alike"}) {
-		t.Errorf("warnings %q", said)
-	}
-}
-
-func TestOwnVariables(t *testing.T) {
-	given := []string{"A=1", "PATH=/bin", "SHLVL=1", "DROP=x"}
-	if got := launch.OwnVariables(nil, given, "id", "/f"); got != nil {
-		t.Errorf("of an unknown process %v", got)
-	}
-	got := launch.OwnVariables([]string{"A=1", "PATH=/opt:/bin", "SHLVL=2", "_=/bin/x", "NCCL_DEBUG_FILE=/f/nccl", "B.0=y"},
-		given, "id", "/f")
-	if len(got) != 3 || got["DROP"] != "removed" || got["NCCL_DEBUG_FILE"] != "{out}/nccl" ||
-		!strings.HasPrefix(got["PATH"], launch.Hashed) || strings.Contains(got["PATH"], "opt") {
-		t.Errorf("%v", got)
-	}
-	if again := launch.OwnVariables([]string{"PATH=/opt:/bin"}, given, "other", "/f"); again["PATH"] == got["PATH"] {
-		t.Error("the hash does not depend on the campaign")
 	}
 }

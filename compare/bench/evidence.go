@@ -14,13 +14,11 @@ import (
 // allDifferences are those between the arms in the finished pairs, each once; compared says
 // that there are such pairs.
 func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
-	if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
-		for _, arm := range c.Spec.arms()[1:] {
-			found = append(found, c.Spec.wordDifferences(arm)...)
-		}
-		return found, c.Finished() > 0
-	}
 	for _, arm := range c.Spec.arms()[1:] {
+		if c.Spec.Design.Within() { // one process routes all arms, and one client measures them
+			found, compared = append(found, c.Spec.wordDifferences(arm)...), c.Finished() > 0
+			continue
+		}
 		for _, pair := range c.versus(arm) {
 			normal, _ := pair[0].Done()
 			other, _ := pair[1].Done()
@@ -43,20 +41,26 @@ func (c *Campaign) allDifferences() (found []gain.Difference, compared bool) {
 // shows it.
 func (c *Campaign) rankLoad() (ranks int, load router.Number) {
 	load = router.Undefined()
-	for _, a := range c.counted(gain.Normal) {
-		ranks = max(ranks, c.Spec.ranks(a))
-		if a.Counted != nil {
-			ranks = max(ranks, a.Counted.Ranks)
-			if named, _ := a.placement(c.Spec.Folder); named == "" || a.Counted.Placed {
-				load = proof.Most(load, a.Counted.RankMean)
-			}
-			continue
-		}
-		if a.Result != nil {
-			load = proof.Most(load, RankLoad(a.Result.Proof))
+	for _, v := range c.views(gain.Normal) {
+		ranks = max(ranks, c.Spec.ranks(v))
+		switch counted := v.order.Counted; {
+		case counted == nil:
+			load = proof.Most(load, RankLoad(v.report.Proof))
+		default:
+			ranks = max(ranks, counted.Ranks)
+			load = proof.Most(load, c.Spec.countedLoad(v.Attempt, counted))
 		}
 	}
 	return ranks, load
+}
+
+// countedLoad is max/mean of the ranks' load by counts; undefined where the command places experts otherwise than
+// the counts know.
+func (s Spec) countedLoad(a Attempt, counted *proof.LoadProof) router.Number {
+	if named, _ := a.placement(s.Folder); named != "" && !counted.Placed {
+		return router.Undefined()
+	}
+	return counted.RankMean
 }
 
 // loads are those of the arms of launches that hold further ones: as the counts of their orders say,
@@ -71,9 +75,11 @@ func (c *Campaign) loads() map[gain.Arm]gain.Load {
 		for _, l := range c.Launches {
 			a, _ := l.Done()
 			for _, o := range a.Orders {
-				if named, _ := a.placement(c.Spec.Folder); string(o.Arm) == arm.Name && o.Counted != nil &&
-					o.Counted.RankMean.Defined() && (named == "" || o.Counted.Placed) {
-					counted = append(counted, o.Counted.RankMean.Float64())
+				if string(o.Arm) != arm.Name || o.Counted == nil {
+					continue
+				}
+				if load := c.Spec.countedLoad(a, o.Counted); load.Defined() {
+					counted = append(counted, load.Float64())
 				}
 			}
 		}

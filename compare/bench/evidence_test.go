@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -36,67 +37,26 @@ func TestRecordEnvironment(t *testing.T) {
 	}
 }
 
-// A file that changes between launches breaks the check, and is a difference
-// between the arms if it changed inside a pair.
-func TestChangedFileIsSeen(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte("a"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	spec := testSpec(t, 1)
-	spec.Same = []string{file}
-	c := create(t, spec)
-	h := testHost("report")
-	h.Report = func(e Event) {
-		if e.Stage == Ended && e.Launch.Position == 0 {
-			os.WriteFile(file, []byte("longer"), 0o644)
-		}
-	}
-	if err := c.Run(context.Background(), h); err != nil {
-		t.Fatal(err)
-	}
-	e := Recorded(c)
-	if check := e.Checks[0]; check.Name != "same_files" || check.Status != gain.Fail ||
-		!strings.Contains(worded(check), file) {
-		t.Errorf("%+v, want a failed check naming the file", check)
-	}
-	found := false
-	for _, d := range e.Differences {
-		found = found || d.Kind == "file" && d.Name == file && !d.Declared
-	}
-	if !found {
-		t.Errorf("differences %+v, want the file among them", e.Differences)
-	}
-}
-
-// Between pairs the arms stay comparable, but the campaign says what changed.
-func TestChangeBetweenSessionsIsSeen(t *testing.T) {
-	with := func(value string) Attempt {
-		return Attempt{Environment: map[string]string{"NCCL_ALGO": value, "OTHER": "1"}}
-	}
-	c := campaignOf(Spec{}, []Attempt{with("Ring"), with("Tree")}, []Attempt{with("Ring"), with("Tree")})
-	if check := c.checkSessions(); check.Status != gain.Warn || !strings.HasPrefix(worded(check), "NCCL_ALGO changed") {
-		t.Errorf("%+v, want a warning about NCCL_ALGO", check)
-	}
-	if e := Recorded(c); len(e.Differences) != 0 {
-		t.Errorf("differences %+v, want none within pairs", e.Differences)
-	}
-}
-
-func said(perfect bool, ranks int, loads ...float64) Attempt {
+func said(perfect bool, ranks int, loads ...float64) view {
 	p := metrics.Proof{Claimed: true, Perfect: perfect, Ranks: ranks}
 	for i := 0; i+1 < len(loads); i += 2 {
 		p.Layers = append(p.Layers, metrics.LayerBalance{Layer: i / 2, RankMaxOverMean: router.Number(loads[i]),
 			ExpertMaxOverMean: router.Number(loads[i+1])})
 	}
-	return Attempt{Result: &metrics.Result{Proof: p}}
+	return reported(&metrics.Result{Proof: p})
+}
+
+// reported is what a launch with this report shows.
+func reported(r *metrics.Result) view {
+	a := Attempt{Segments: []Segment{{Result: r, Counts: true, Run: control.Run{Timed: true}}}}
+	return view{a, Ordered{}, r}
 }
 
 func TestProveByReport(t *testing.T) {
 	nan := math.NaN()
 	for name, c := range map[string]struct {
 		arm   gain.Arm
-		a     Attempt
+		a     view
 		ranks int
 		want  proof.Status
 	}{
@@ -117,7 +77,7 @@ func TestProveByReport(t *testing.T) {
 		"normal, uneven experts only":   {gain.Normal, said(false, 1, nan, 2), 1, proof.Unbalanced},
 		"normal, even ranks only":       {gain.Normal, said(false, 2, 1, nan), 2, proof.Balanced},
 	} {
-		proofs := Spec{}.prove(c.arm, c.a, c.a.Result.Proof.Ranks, false)
+		proofs := Spec{}.prove(c.arm, c.a, c.a.report.Proof.Ranks, false)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
@@ -159,8 +119,8 @@ func TestProveByLine(t *testing.T) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
 	}
 
-	lines := func(ranks ...int) Attempt {
-		a := Attempt{Result: &metrics.Result{}}
+	lines := func(ranks ...int) view {
+		a := reported(&metrics.Result{})
 		for _, r := range ranks {
 			a.LinesFound = append(a.LinesFound, evidence.ProofLine{Rank: r, Times: 1, Text: "x"})
 		}
@@ -168,7 +128,7 @@ func TestProveByLine(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		arm    gain.Arm
-		a      Attempt
+		a      view
 		proves bool
 	}{
 		"perfect with lines":    {gain.Perfect, lines(0, 1), true},
@@ -178,7 +138,7 @@ func TestProveByLine(t *testing.T) {
 		// Of two ranks, one or both printed a line that does not say whose it is.
 		"one line, no rank": {gain.Perfect, lines(gain.AllRanks), false},
 		"two lines, no rank": {gain.Perfect,
-			Attempt{Result: &metrics.Result{}, LinesFound: []evidence.ProofLine{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, false},
+			view{Attempt{LinesFound: []evidence.ProofLine{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, Ordered{}, &metrics.Result{}}, false},
 		"normal, a line, no rank": {gain.Normal, lines(gain.AllRanks), false},
 	} {
 		for _, p := range (Spec{Treatment: trtllm}).prove(c.arm, c.a, 2, true) {
@@ -192,16 +152,18 @@ func TestProveByLine(t *testing.T) {
 	}
 }
 
-// campaignOf is a finished campaign of these attempts, by arm.
-func campaignOf(spec Spec, normal, perfect []Attempt) *Campaign {
+// campaignOf is a finished campaign of these launches, by arm.
+func campaignOf(spec Spec, normal, perfect []view) *Campaign {
 	spec.Design = Design{Pairs: len(normal)}
 	c := &Campaign{Spec: spec, Launches: spec.plan()}
 	for i, l := range c.Launches {
-		a := normal[l.Pair]
+		v := normal[l.Pair]
 		if l.Arm == gain.Perfect {
-			a = perfect[l.Pair]
+			v = perfect[l.Pair]
 		}
-		a.Number, a.Session, a.State = 1, 1, Finished
+		a := v.Attempt
+		a.Number, a.State, v.order.Arm = 1, Finished, l.Arm
+		a.Orders = []Ordered{v.order}
 		c.Launches[i].Attempts = []Attempt{a}
 	}
 	return c
@@ -218,7 +180,7 @@ func TestProofOverLaunches(t *testing.T) {
 		}
 		return by
 	}
-	by := byArm(campaignOf(spec, []Attempt{skewed, said(false, 2, 1.3, 3)}, []Attempt{even, said(true, 2, 1.02, 1)}))
+	by := byArm(campaignOf(spec, []view{skewed, said(false, 2, 1.3, 3)}, []view{even, said(true, 2, 1.02, 1)}))
 	if len(by[gain.Normal]) != 2 || len(by[gain.Perfect]) != 2 {
 		t.Fatalf("proofs %+v", by)
 	}
@@ -228,43 +190,43 @@ func TestProofOverLaunches(t *testing.T) {
 		}
 	}
 	// One launch of two that never saw the switch spoils its arm.
-	by = byArm(campaignOf(spec, []Attempt{skewed, skewed}, []Attempt{even, said(false, 2, 1.5, 2)}))
+	by = byArm(campaignOf(spec, []view{skewed, skewed}, []view{even, said(false, 2, 1.5, 2)}))
 	for _, p := range by[gain.Perfect] {
 		if p.Severity() != 2 {
 			t.Errorf("%+v, want the perfect arm contradicted", p)
 		}
 	}
 	// A rank that proved itself in one launch of two only.
-	line := func(ranks ...int) Attempt {
-		a := Attempt{Result: &metrics.Result{}}
+	line := func(ranks ...int) view {
+		a := reported(&metrics.Result{})
 		for _, r := range ranks {
 			a.LinesFound = append(a.LinesFound, evidence.ProofLine{Rank: r, Times: 1, Text: "x"})
 		}
 		return a
 	}
-	by = byArm(campaignOf(spec, []Attempt{line(), line()}, []Attempt{line(0, 1), line(0)}))
+	by = byArm(campaignOf(spec, []view{line(), line()}, []view{line(0, 1), line(0)}))
 	if p := by[gain.Perfect]; len(p) != 2 || p[0].Severity() > 0 || p[1].Severity() != 1 ||
 		!strings.Contains(p[1].Evidence, "1 of 2") {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
 	}
 	// A line that one perfect launch, or each, never printed proves nothing by
 	// its absence from the normal arm.
-	for _, perfect := range [][]Attempt{{line(0), line()}, {line(), line()}} {
-		by = byArm(campaignOf(spec, []Attempt{line(), line()}, perfect))
+	for _, perfect := range [][]view{{line(0), line()}, {line(), line()}} {
+		by = byArm(campaignOf(spec, []view{line(), line()}, perfect))
 		if p := by[gain.Normal]; len(p) != 1 || p[0].Status != proof.Unproved {
 			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
 		}
 	}
 	// A rank that the report counts and the log never names.
 	one := line(0)
-	one.Result.Proof.Ranks = 2
-	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{one}))
+	one.report.Proof.Ranks = 2
+	by = byArm(campaignOf(spec, []view{line()}, []view{one}))
 	if p := by[gain.Perfect]; len(p) != 2 || p[0].Severity() > 0 || p[1].Rank != 1 || p[1].Severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 1 missing", p)
 	}
 	// Ranks that the spec names and nobody has seen.
 	spec.Ranks = 3
-	by = byArm(campaignOf(spec, []Attempt{line()}, []Attempt{line(0, 1)}))
+	by = byArm(campaignOf(spec, []view{line()}, []view{line(0, 1)}))
 	if p := by[gain.Perfect]; len(p) != 3 || p[2].Rank != 2 || p[2].Severity() != 1 {
 		t.Errorf("proofs of the perfect arm %+v, want rank 2 missing", p)
 	}
@@ -274,7 +236,7 @@ func TestProofOverLaunches(t *testing.T) {
 // seen, and our own processes are told from it.
 func TestGPUsBesideLaunches(t *testing.T) {
 	smi := filepath.Join(t.TempDir(), "nvidia-smi")
-	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 40, 0';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
+	script := "#!/bin/sh\ncase $1 in\n--query-gpu*) echo '0, GPU-aa, H, 1, 1500, 0';;\n*) echo 'GPU-aa, 1, stranger';;\nesac\n"
 	if err := os.WriteFile(smi, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -296,11 +258,11 @@ func TestGPUsBesideLaunches(t *testing.T) {
 		t.Errorf("%+v: the only look was before the GPU had work", check)
 	}
 
-	busy := func(mhz float64) Attempt {
-		return Attempt{GPUs: []launch.GPU{{UUID: "a", BusyLooks: 2, ClockMHz: router.Number(mhz)}}}
+	busy := func(mhz float64) view {
+		return view{Attempt: Attempt{GPUs: []launch.GPU{{UUID: "a", BusyLooks: 2, ClockMHz: router.Number(mhz)}}}}
 	}
 	// 1900 against 1800 MHz is 5.3 %.
-	checks := campaignOf(Spec{}, []Attempt{busy(1900)}, []Attempt{busy(1800)}).checkGPUs()
+	checks := campaignOf(Spec{}, []view{busy(1900)}, []view{busy(1800)}).checkGPUs()
 	if len(checks) != 2 || checks[1].Status != gain.Warn {
 		t.Errorf("checks %+v, want a warning about clocks", checks)
 	}
@@ -344,8 +306,8 @@ func TestProveByCounts(t *testing.T) {
 		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, proof.Unproved},
 	} {
 		proofs := Spec{}.prove(c.arm,
-			Attempt{Counted: &proof.LoadProof{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
-				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}, 3, false)
+			view{order: Ordered{Counted: &proof.LoadProof{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
+				ExpertMaxOverMean: c.expert, ExpertFloor: c.expFloor}}}, 3, false)
 		if len(proofs) != 3 {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}
@@ -376,9 +338,10 @@ func TestCountsOfALaunch(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the expert counts: file does not exist") || c.Finished() != 1 {
 		t.Errorf("error %v, %d finished", err, c.Finished())
 	}
-	if a, _ := c.Launches[0].Done(); a.Counted == nil || a.Counted.Source != paths[0] || !filepath.IsAbs(paths[0]) ||
+	a, _ := c.Launches[0].Done()
+	if got := a.Orders[0].Counted; got == nil || got.Source != paths[0] || !filepath.IsAbs(paths[0]) ||
 		!strings.HasSuffix(paths[0], filepath.Join(a.Folder, "out", "counts-perfect")) {
-		t.Errorf("counts were read from %q: %+v", paths, a.Counted)
+		t.Errorf("counts were read from %q: %+v", paths, got)
 	}
 }
 
@@ -390,7 +353,7 @@ func TestFailuresThatSelect(t *testing.T) {
 	for failed, want := range map[int]string{1: "warn", 2: "selected"} {
 		c := &Campaign{Launches: make([]Launch, 16)}
 		for i := range c.Launches {
-			c.Launches[i] = Launch{Kind: Timed, Attempts: []Attempt{{State: Finished}}}
+			c.Launches[i] = Launch{Attempts: []Attempt{{State: Finished}}}
 			if i < failed {
 				c.Launches[i].Attempts = []Attempt{{State: Failed}, {State: Finished}}
 			}

@@ -47,7 +47,7 @@ const (
 // and whose launches all print the report.
 func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 	t.Helper()
-	attempt := func(text string) Attempt {
+	attempt := func(text string) view {
 		folder := t.TempDir()
 		if err := os.WriteFile(filepath.Join(folder, launch.Stdout), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -64,9 +64,11 @@ func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Attempt{Result: &result, LinesFound: found, Environment: map[string]string{}}
+		v := reported(&result)
+		v.LinesFound, v.Environment = found, map[string]string{}
+		return v
 	}
-	var normal, perfect []Attempt
+	var normal, perfect []view
 	for range 6 {
 		normal, perfect = append(normal, attempt(report)), append(perfect, attempt(log+report))
 		perfect[len(perfect)-1].Environment = spec.Treatment.Perfect
@@ -171,9 +173,11 @@ func TestRandomRoutingIsChance(t *testing.T) {
 	even, uneven := proof.LoadProof{ExpertMaxOverMean: 1, ExpertFloor: 1, RankMaxOverMean: router.Undefined(),
 		RankFloor: router.Undefined()}, proof.LoadProof{ExpertMaxOverMean: 2, ExpertFloor: 1,
 		RankMaxOverMean: router.Undefined(), RankFloor: router.Undefined()}
-	var arms [2][]Attempt
+	var arms [2][]view
 	for i, counted := range []proof.LoadProof{uneven, even} {
-		arms[i] = []Attempt{{Result: &metrics.Result{}, Counted: &counted}}
+		v := reported(&metrics.Result{})
+		v.order.Counted = &counted
+		arms[i] = []view{v}
 	}
 	r := gain.Judge(Recorded(campaignOf(Spec{Treatment: random}, arms[0], arms[1])))
 	if !r.Chance || r.Called(gain.Perfect) != gain.ChanceArm {

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 )
 
 // launchesFolder holds one folder per attempt, below the campaign folder.
@@ -21,20 +19,16 @@ const launchesFolder = "launches"
 // outName is the folder in an attempt's folder for what the command writes itself.
 const outName = "out"
 
-// launch finishes one place of the order, with as many attempts as the spec
-// allows in this session.
+// launch finishes one place of the order, or fails for good.
 func (r *runner) launch(ctx context.Context, l *Launch) error {
-	for try := 0; ; try++ {
-		a, err := r.attempt(ctx, l)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case try >= r.Spec.Retries || errors.Is(err, errUnusable):
-			return r.failed(*l, a, err)
-		}
+	a, err := r.attempt(ctx, l)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
+	return r.failed(*l, a, err)
 }
 
 func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
@@ -42,20 +36,14 @@ func (r *runner) failed(l Launch, a Attempt, err error) *LaunchError {
 	return &LaunchError{Launch: l, Folder: filepath.Join(r.Folder, a.Folder), Err: err}
 }
 
-// errUnusable marks output that another attempt would only repeat.
-var errUnusable = errors.New("unusable output")
-
 // attempt starts the command once and sees it through. The attempt is on disk
 // as Running before the command starts, as Ran when it has ended well, and as
-// Finished when its output is read: a kill between any two of these loses
+// Finished when all that it left is read: a kill between any two of these loses
 // nothing and counts nothing twice.
 func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	number := len(l.Attempts) + 1
-	a := Attempt{
-		Number: number, Session: r.session, State: Running, ExitCode: -1, OthersCPU: router.Undefined(),
-		Cores:  runtime.NumCPU(),
-		Folder: filepath.Join(launchesFolder, r.folderName(*l, number)),
-	}
+	a := Attempt{Number: number, State: Running, ExitCode: -1,
+		Folder: filepath.Join(launchesFolder, r.folderName(*l, number))}
 	job, err := r.prepare(*l, &a)
 	if err != nil {
 		return a, err
@@ -68,7 +56,7 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	}
 	r.report(Event{Stage: Starting, Launch: *l, Attempt: *last})
 
-	gpus, others, began := launch.WatchGPUs(ctx, r.host.GPUs, r.marker()), launch.WatchCPU(r.host.Now), r.host.Now()
+	gpus, began := launch.WatchGPUs(ctx, r.host.GPUs, r.marker()), r.host.Now()
 	var unsaved error
 	job.Started = func(g launch.Group) {
 		last.Groups = append(last.Groups, g)
@@ -78,12 +66,12 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	if unsaved != nil {
 		return *last, unsaved
 	}
-	last.DurationNS, last.OthersCPU = max(0, int64(r.host.Now().Sub(began))), others(outcome.CPU)
+	last.DurationNS = max(0, int64(r.host.Now().Sub(began)))
 	var unseen error
 	if last.GPUs, unseen = gpus.End(); unseen != nil {
 		last.Warnings = append(last.Warnings, unseen.Error())
 	}
-	r.ended(last, outcome, job, runErr, ctx.Err() != nil)
+	last.ended(outcome, runErr, ctx.Err() != nil)
 	if err := r.save(*l, *last); err != nil {
 		return *last, err
 	}
@@ -94,27 +82,26 @@ func (r *runner) attempt(ctx context.Context, l *Launch) (Attempt, error) {
 	return *last, runErr
 }
 
-// ended fills in how the command of an attempt ended, and what it left.
-func (r *runner) ended(last *Attempt, outcome launch.Outcome, job launch.Job, runErr error, interrupted bool) {
-	last.ExitCode = outcome.ExitCode
-	last.OwnVariables = launch.OwnVariables(outcome.Environ, job.Env, r.ID, job.Folder)
-	if text := r.Spec.Treatment.undone(last.OwnVariables); text != "" {
-		last.Warnings = append(last.Warnings, text)
-	}
+// leftBehind is the warning about a command that did not end everything it started.
+const leftBehind = "the command left processes behind, which were ended"
+
+// ended fills in how the command of an attempt ended.
+func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
+	a.ExitCode = outcome.ExitCode
 	if outcome.LeftBehind && !interrupted {
-		last.Warnings = append(last.Warnings, leftBehind)
+		a.Warnings = append(a.Warnings, leftBehind)
 	}
 	if names := outcome.Survivors; len(names) > 0 {
-		last.Warnings = append(last.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
+		a.Warnings = append(a.Warnings, fmt.Sprintf("could not end %s: end it before the next launch",
 			strings.Join(names, ", ")))
 	}
 	switch {
-	case runErr == nil:
-		last.State = Ran
+	case err == nil:
+		a.State = Ran
 	case interrupted:
-		last.State, last.Error = Interrupted, runErr.Error()
+		a.State, a.Error = Interrupted, err.Error()
 	default:
-		last.State, last.Error = Failed, runErr.Error()
+		a.State, a.Error = Failed, err.Error()
 	}
 }
 
@@ -127,10 +114,7 @@ func (r *runner) folderName(l Launch, attempt int) string {
 	return fmt.Sprintf("%05d-%d", l.Position, attempt)
 }
 
-// leftBehind is the warning about a command that did not end everything it started.
-const leftBehind = "the command left processes behind, which were ended"
-
-// prepare fills in the attempt's folder, files and environment, and returns the job
+// prepare fills in the attempt's folder and environment, and returns the job
 // to run. It starts nothing.
 func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	folder, err := filepath.Abs(filepath.Join(r.Folder, a.Folder))
@@ -149,54 +133,46 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 		return job, err
 	}
 	a.Made = made.ModTime()
-	if a.Files, err = r.hashes.Files(r.Spec.Folder, r.Spec.Same); err != nil {
-		return job, fmt.Errorf("--same: %w", err)
-	}
 	env := r.Spec.environ(r.host.Environ, l.Arm)
 	a.Environment = launch.RecordEnvironment(env, r.Spec.armVariables())
-	cmd, p := r.Spec.Command, r.Spec.placeholders(l, out, l.Point)
+	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
 	job = launch.Job{
-		Runs: []launch.Run{{Words: p.fill(cmd.Normal), Folder: folder}}, Server: p.fill(cmd.Server),
-		Dir: r.Spec.Folder,
-		Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder, Own: r.host.Executable,
-		Ready: p.fill([]string{cmd.Ready})[0], ReadyTimeout: cmd.ReadyTimeout, Timeout: r.Spec.Timeout,
+		Dir: r.Spec.Folder, Env: append(env, r.marker().Environ(l.Position)...), Marker: r.marker(), Folder: folder,
+		Own: r.host.Executable, Ready: p.fill([]string{r.Spec.Command.Ready})[0], Timeout: r.Spec.Timeout,
 		Grace: r.host.Grace,
 		Ending: func() {
 			r.report(Event{Stage: Cleaning, Launch: l, Attempt: *a,
 				Text: fmt.Sprintf("ending the command of launch %d and everything it started", l.Position)})
 		},
 	}
-	r.arm(l, a, &job, p)
-	a.Arguments = slices.Concat(job.Server, job.Runs[0].Words)
-	switch {
-	case r.Spec.Design.Within():
-		err = r.follow(l, a, &job)
-	case r.Spec.perClient():
-		job.Runs, err = r.clients(l, *a, folder)
+	s := segments{runner: r, launch: l, number: a.Number, folder: folder, words: r.engine(l, a, &job, p)}
+	if a.Arguments = s.words; len(r.Spec.Command.Server) > 0 {
+		job.Server = s.words
+		a.Arguments = slices.Concat(job.Server, p.fill(r.Spec.Command.Normal))
+	}
+	job.Drive = s.drive
+	if r.Spec.Design.Within() {
+		job.Drive = s.lead
+		err = s.follow(a)
 	}
 	return job, err
 }
 
-// arm gives the engine of a job the flags and variables of its arm.
-func (r *runner) arm(l Launch, a *Attempt, job *launch.Job, p placeholders) {
-	engine := &job.Runs[0].Words
-	if len(job.Server) > 0 {
-		engine = &job.Server
-	}
+// engine is the engine's command with the flags and variables of its arm, which the job's environment gets, too.
+func (r *runner) engine(l Launch, a *Attempt, job *launch.Job, p placeholders) []string {
 	own := r.Spec.arm(l.Arm)
-	*engine = append(*engine, p.fill(own.Flags)...)
+	engine := p.fill(slices.Concat(r.Spec.Command.engine(), own.Flags))
 	each := launch.Variables(r.Spec.Treatment.Each)
 	for i := range each {
 		each[i].Value = p.fill([]string{each[i].Value})[0]
 	}
 	each = append(each, r.Spec.followed(job.Folder)...)
 	job.Env = launch.Environ(job.Env, each)
-	version := launch.LauncherVersion((*engine)[0])
-	var warning string
-	if *engine, warning = launch.PassOn(*engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off),
-		each, launch.Variables(own.Env)), version); warning != "" {
+	engine, warning := launch.PassOn(engine, slices.Concat(r.Spec.Treatment.variables(l.Arm, r.Spec.Treatment.Off), each,
+		launch.Variables(own.Env)), launch.LauncherVersion(engine[0]))
+	if warning != "" {
 		a.Warnings = append(a.Warnings, warning)
 	}
 	// of launches without a profiler
-	*engine = slices.DeleteFunc(*engine, func(w string) bool { return w == launch.ProfilerHere })
+	return slices.DeleteFunc(engine, func(w string) bool { return w == launch.ProfilerHere })
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,10 +14,20 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// read turns the output of an attempt that ran into its result. The attempt
+// read adds to an attempt that ran what else it left: expert counts, and proof lines. It
 // ends Finished or Failed, and is on disk.
 func (r *runner) read(l *Launch, a *Attempt) error {
-	err := r.readOutput(l, a)
+	folder := filepath.Join(r.Folder, a.Folder)
+	err := r.readCounts(*l, a, folder)
+	switch path := r.countsOf(*l, folder); {
+	case err != nil && r.Spec.Counts != "":
+		err = fmt.Errorf("the expert counts: %w", err)
+	case err != nil: // that the treatment promised and the user did not ask for
+		text := strings.ReplaceAll(err.Error(), path, filepath.Join(outName, filepath.Base(path))+" of the launch")
+		a.Warnings = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text)
+		err = nil
+	}
+	err = cmp.Or(err, r.readLines(a, folder))
 	a.State = Finished
 	if err != nil {
 		a.State, a.Error = Failed, err.Error()
@@ -24,51 +35,41 @@ func (r *runner) read(l *Launch, a *Attempt) error {
 	return errors.Join(err, r.save(*l, *a))
 }
 
-func (r *runner) readOutput(l *Launch, a *Attempt) error {
-	folder := filepath.Join(r.Folder, a.Folder)
-	if r.Spec.Design.Within() {
-		return r.readWithin(*l, a, folder)
-	}
-	if err := r.readCounts(*l, a, folder); err != nil {
-		return err
-	}
-	return r.readReport(*l, a, folder)
-}
-
-// readCounts reads the expert loads that a launch recorded. Those that the treatment
-// promised and the user did not ask for may be missing.
-func (r *runner) readCounts(l Launch, a *Attempt, folder string) error {
-	filled := r.countsOf(l, folder, l.Point)
-	if filled == "" {
+// readCounts reads the expert counts of each order, as far as they are written: within a launch an engine
+// writes those of an order when the next one comes, or when it ends. The error says why there are none at all.
+func (r *runner) readCounts(l Launch, a *Attempt, folder string) (err error) {
+	path := r.countsOf(l, folder)
+	if path == "" || r.host.Counts == nil {
 		return nil
 	}
 	_, placement := a.placement(r.Spec.Folder)
-	counted, err := r.host.Counts(filled, placement)
-	if err == nil && !counted.RankMaxOverMean.Defined() && !counted.ExpertMaxOverMean.Defined() {
-		err = fmt.Errorf("%s holds no load: record the measured requests", counted.Source)
+	read := 0
+	for i := range a.Orders {
+		o, of := &a.Orders[i], path
+		if o.Sequence > 0 {
+			of = filepath.Join(path, fmt.Sprintf("sequence%d", o.Sequence))
+		}
+		counted, failed := r.host.Counts(of, placement)
+		if failed != nil {
+			err = cmp.Or(err, failed)
+			continue
+		}
+		counted.Recorded = evidence.RecordedShare(of)
+		if r.Spec.Control == "" {
+			counted.Foreign = evidence.Foreign(of, filepath.Join(folder, outName), a.Made)
+		}
+		o.Counted = &counted
+		read++
 	}
-	switch {
-	case err == nil:
-		counted.Foreign, counted.Recorded = evidence.Foreign(filled, filepath.Join(folder, outName), a.Made),
-			evidence.RecordedShare(filled)
-		a.Counted = &counted
-	case r.Spec.Counts != "":
-		return fmt.Errorf("%w: the expert counts: %w", errUnusable, err)
-	default:
-		a.warnOfCounts(err, filled)
+	if read > 0 {
+		return nil
 	}
-	return nil
-}
-
-// warnOfCounts says that there are none. The same words for every launch are shown once.
-func (a *Attempt) warnOfCounts(err error, path string) {
-	text := strings.ReplaceAll(err.Error(), path, filepath.Join(outName, filepath.Base(path))+" of the launch")
-	a.Warnings = append(a.Warnings, "no expert counts, so balance is claimed at most: "+text)
+	return err
 }
 
 // countsOf is where a launch records its expert counts; empty where it records none. A server
 // that runs already records them where the user says.
-func (r *runner) countsOf(l Launch, folder, point string) string {
+func (r *runner) countsOf(l Launch, folder string) string {
 	path, records := r.Spec.Counts, r.Spec.Treatment.Records
 	if path == "" && records != "" && r.Spec.Control == "" {
 		path = "{out}/" + records
@@ -76,49 +77,30 @@ func (r *runner) countsOf(l Launch, folder, point string) string {
 	if path == "" {
 		return ""
 	}
-	return r.fill(l, folder, path, point)
+	return r.fill(l, folder, path, l.Point)
 }
 
-// readReport reads the report of a launch, and its proof lines where they are the best
-// evidence, into its attempt. Points are read from the output of the client's run of their own.
-func (r *runner) readReport(l Launch, a *Attempt, folder string) (err error) {
-	switch {
-	case r.Spec.Design.Within():
-		return r.rereadWithin(l, a, folder)
-	case r.Spec.perClient():
-		err = r.rereadPoints(l, a)
-	default:
-		var result metrics.Result
-		result, err = r.parse(r.outputOf(l, folder, l.Point))
-		a.Result = &result
-	}
-	if err != nil {
-		a.Result = nil
-		return fmt.Errorf("%w: %w", errUnusable, err)
-	}
-	a.IterationRows = len(r.iterationLog(l, *a))
-	if r.Spec.IterationLog != "" && a.IterationRows == 0 {
-		a.Warnings = append(a.Warnings, "no iteration rows in the file of --iteration-log")
-	}
+// readLines reads the proof lines of a launch of one arm, where nothing proves more.
+func (r *runner) readLines(a *Attempt, folder string) (err error) {
 	a.LinesFound = nil
-	if a.Counted != nil || a.pointAttempts()[0].Result.Proof.Claimed { // the line would prove nothing more
+	if r.Spec.Design.Within() || a.Orders[0].Counted != nil || a.Segments[0].Result.Proof.Claimed {
 		return nil
 	}
 	a.LinesFound, err = r.Spec.Treatment.findLines(folder)
 	return err
 }
 
-// rereadPoints reads the output of the client's runs again, which judging by another metric
-// needs.
-func (r *runner) rereadPoints(l Launch, a *Attempt) error {
-	for i, p := range a.Points {
-		result, err := r.parse(r.outputOf(l, filepath.Join(r.Folder, a.Folder, "point-"+p.Value), p.Value))
+// reread reads the reports and proof lines of a finished launch again.
+func (r *runner) reread(l Launch, a *Attempt) error {
+	folder := filepath.Join(r.Folder, a.Folder)
+	for i, s := range a.Segments {
+		result, err := r.parse(r.outputOf(l, filepath.Join(folder, s.Folder), s.Point))
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", r.Spec.Points.Name, p.Value, err)
+			return fmt.Errorf("launch %d: %w", l.Position, err)
 		}
-		a.Points[i].Result = &result
+		a.Segments[i].Result = &result
 	}
-	return nil
+	return r.readLines(a, folder)
 }
 
 // outputOf are the files that may hold the report of a launch at a point: that of the
@@ -145,15 +127,9 @@ func (r *runner) parse(paths []string) (metrics.Result, error) {
 	case err != nil:
 		return result, err
 	}
-	return result, r.usable(&result)
-}
-
-// usable reports what is wrong with the value that is compared, and drops what need not be
-// kept.
-func (r *runner) usable(result *metrics.Result) error {
-	_, err := result.Wanted(r.Spec.Metric)
+	_, err = result.Wanted(r.Spec.Metric)
 	result.Steps = nil // they are in the raw output, and can be many
-	return err
+	return result, err
 }
 
 var errEmpty = errors.New("the result file is empty")
@@ -176,6 +152,6 @@ func (r *runner) fill(l Launch, folder, template, point string) string {
 	if abs, err := filepath.Abs(out); err == nil {
 		out = abs
 	}
-	path := r.Spec.placeholders(l, out, point).fill([]string{template})[0]
+	path := r.Spec.placeholdersOf(l, l.Arm, out, point, r.Spec.Design.seed(l.Pair+1)).fill([]string{template})[0]
 	return evidence.InFolder(r.Spec.Folder, path)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
 )
 
@@ -43,43 +42,14 @@ func (s Spec) perLaunch() []string {
 
 // perClient reports whether each launch of a server has a run of its client per point.
 func (s Spec) perClient() bool {
-	return s.Points != nil && s.perLaunch() == nil && in(s.Command.Normal,
-		s.Points.Name)
+	return s.Points != nil && s.perLaunch() == nil && in(s.Command.Normal, s.Points.Name)
 }
 
-// order are the points of a launch that has several, in the order they are measured.
+// order are the points of the runs of the measured command in a launch of one arm, as they are measured: one run,
+// empty where there are no points, or a server's client at each.
 func (s Spec) order(l Launch) []string {
-	if s.Points == nil || l.Point != "" {
-		return nil
+	if s.perClient() {
+		return points.Drawn(s.Design.Seed, l.Pair, s.Points.Values)
 	}
-	return points.Drawn(s.Design.Seed, l.Pair, s.Points.Values)
-}
-
-// PointRun is what one launch measured at one of its points.
-type PointRun struct {
-	Value      string          `json:"value"`
-	DurationNS int64           `json:"duration_ns"`
-	Result     *metrics.Result `json:"result"`
-}
-
-// pointAttempts are an attempt once for each of its points, with the result at that; itself where
-// it has none.
-func (a Attempt) pointAttempts() []Attempt {
-	var attempts []Attempt
-	for _, s := range a.Segments {
-		if s.Counts {
-			view := a
-			view.Result, view.DurationNS = s.Result, s.DurationNS
-			attempts = append(attempts, view)
-		}
-	}
-	if len(a.Points)+len(attempts) == 0 {
-		return []Attempt{a}
-	}
-	for _, p := range a.Points {
-		view := a
-		view.Result, view.DurationNS = p.Result, p.DurationNS
-		attempts = append(attempts, view)
-	}
-	return attempts
+	return []string{l.Point}
 }

@@ -86,27 +86,23 @@ func TestWrongPointsAndArms(t *testing.T) {
 // arms side by side, in orders that differ between pairs and not between arms.
 func TestPlanOfPoints(t *testing.T) {
 	s := pointSpec(t, 8, "{c}")
-	s.Design.WarmUps = 1
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
 	orders := map[string]bool{}
-	plan, timed := s.plan(), 0
+	plan := s.plan()
 	for i, l := range plan {
-		if l.Kind == Timed && l.Place == 0 {
+		if l.Place == 0 {
 			if next := plan[i+1]; next.Point != l.Point || next.Pair != l.Pair || next.Arm == l.Arm {
 				t.Errorf("launch %+v is followed by %+v", l, next)
 			}
 		}
-		if l.Kind == Timed {
-			timed++
-		}
-		if l.Kind == Timed && timed%6 == 1 {
+		if i%6 == 0 {
 			orders[fmt.Sprint(plan[i].Point, plan[i+2].Point, plan[i+4].Point)] = true
 		}
 	}
-	if timed != 48 || len(plan) != 48+2 || len(orders) < 3 {
-		t.Errorf("%d timed of %d launches in the orders %v", timed, len(plan), orders)
+	if len(plan) != 48 || len(orders) < 3 {
+		t.Errorf("%d launches in the orders %v", len(plan), orders)
 	}
 	if again := fmt.Sprint(s.plan()); again != fmt.Sprint(plan) {
 		t.Error("the plan is not the same again")
@@ -162,8 +158,7 @@ func serverSpec(t *testing.T, pairs int, log string) Spec {
 	self := s.Command.Normal[0]
 	s.Command = Command{
 		Server: []string{"/usr/bin/env", childVariable + "=server", self, addr}, Ready: "http://" + addr + "/health",
-		ReadyTimeout: time.Minute,
-		Normal:       []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}"},
+		Normal: []string{self, log, "http://" + addr + "/bench?c={c}", "{c}", "{launch}"},
 	}
 	return s
 }

@@ -29,8 +29,8 @@ func (c *Campaign) rankProofs() (proofs []proof.Rank) {
 	rules.Printed = c.printedByPerfect()
 	for _, arm := range gain.Arms {
 		var launches []proof.Launch
-		for _, a := range c.counted(arm) {
-			launches = append(launches, c.Spec.shown(a))
+		for _, v := range c.views(arm) {
+			launches = append(launches, c.Spec.shown(v))
 		}
 		proofs = append(proofs, rules.OfArm(arm, launches)...)
 	}
@@ -49,61 +49,41 @@ func (s Spec) rules() proof.Rules {
 		}}
 }
 
-// shown is what an attempt shows of its routing.
-func (s Spec) shown(a Attempt) proof.Launch {
-	l := proof.Launch{Ranks: s.ranks(a), Counted: a.Counted, Lines: a.LinesFound}
-	if a.Result != nil {
-		l.Report = a.Result.Proof
+// shown is what a view shows of its routing.
+func (s Spec) shown(v view) proof.Launch {
+	l := proof.Launch{Ranks: s.ranks(v), Counted: v.order.Counted, Lines: v.LinesFound, Router: v.order.Router,
+		Answered: v.order.Ranks}
+	if v.report != nil {
+		l.Report = v.report.Proof
 	}
-	if a.Counted != nil {
-		l.Placement, _ = a.placement(s.Folder)
-		l.Doubt = a.otherWork()
-	}
-	if len(a.Orders) > 0 {
-		l.Router, l.Answered = a.Orders[0].Router, a.Orders[0].Ranks
+	if l.Counted != nil {
+		l.Placement, _ = v.placement(s.Folder)
+		l.Doubt = v.otherWork()
 	}
 	return l
 }
 
 // ranks is how many ranks a launch must prove: those of the spec, else those that its
 // report names, else its proof lines or those that acknowledged; 0 if unknown.
-func (s Spec) ranks(a Attempt) int {
+func (s Spec) ranks(v view) int {
 	ranks := s.Ranks
-	if ranks == 0 && a.Result != nil {
-		ranks = a.Result.Proof.Ranks
+	if ranks == 0 && v.report != nil {
+		ranks = v.report.Proof.Ranks
 	}
 	if ranks == 0 {
-		for _, f := range a.LinesFound {
+		ranks = v.order.Ranks
+		for _, f := range v.LinesFound {
 			ranks = max(ranks, f.Ranks)
-		}
-		for _, o := range a.Orders {
-			ranks = max(ranks, o.Ranks)
 		}
 	}
 	return ranks
 }
 
-// printedByPerfect reports whether every counted launch of the perfect arm has
+// printedByPerfect reports whether every launch of the perfect arm has
 // printed the proof line, so that its absence from a log is evidence.
 func (c *Campaign) printedByPerfect() bool {
-	perfect := c.counted(gain.Perfect)
-	return len(perfect) > 0 && !slices.ContainsFunc(perfect, func(a Attempt) bool { return len(a.LinesFound) == 0 })
-}
-
-// counted are the finished attempts of an arm that enter the comparison.
-func (c *Campaign) counted(arm gain.Arm) []Attempt {
-	var attempts []Attempt
-	for _, l := range c.Launches {
-		a, ok := l.Done()
-		switch {
-		case !ok || l.Kind != Timed:
-		case c.Spec.Design.Within():
-			attempts = append(attempts, a.underOrders(arm)...)
-		case l.Arm == arm:
-			attempts = append(attempts, a.pointAttempts()...)
-		}
-	}
-	return attempts
+	perfect := c.views(gain.Perfect)
+	return len(perfect) > 0 && !slices.ContainsFunc(perfect, func(v view) bool { return len(v.LinesFound) == 0 })
 }
 
 // firstGeneration reports whether a proof line is of TensorRT-LLM's first planner, which

@@ -3,21 +3,12 @@ package bench
 import (
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
-)
-
-// Kind says what a launch is for.
-type Kind string
-
-// The kinds of launches.
-const (
-	WarmUp Kind = "warm-up" // before the first pair; its result is kept and not counted
-	Timed  Kind = "timed"   // one launch of a pair
 )
 
 // State is how far an attempt at a launch has come.
@@ -27,8 +18,8 @@ type State string
 // good.
 const (
 	Running     State = "running"
-	Ran         State = "ran"         // ended with code 0; its output is not read yet
-	Finished    State = "finished"    // ran, and its output was read
+	Ran         State = "ran"         // ended with code 0; what it recorded is not read yet
+	Finished    State = "finished"    // ran, and everything was read
 	Failed      State = "failed"      // exit code, time limit or unreadable output
 	Interrupted State = "interrupted" // ended by us, or found unfinished when the campaign was resumed
 )
@@ -37,10 +28,9 @@ const (
 // be finished exactly once.
 type Launch struct {
 	Position int      `json:"position"` // in the order of launching, from 0
-	Kind     Kind     `json:"kind"`
-	Arm      gain.Arm `json:"arm"`
-	Pair     int      `json:"pair"`  // from 0 within its kind; −1 where launches are not paired
-	Place    int      `json:"place"` // 0 launched first in its pair, 1 second, …
+	Arm      gain.Arm `json:"arm"`      // empty where it holds all
+	Pair     int      `json:"pair"`     // from 0; of a launch that holds all arms its own number
+	Place    int      `json:"place"`    // 0 launched first in its pair, 1 second, …
 	// Point is the value of its only point; empty where there are none, or all.
 	Point string `json:"point,omitempty"`
 	// Attempts are the starts so far, oldest first. At most one is Finished, and
@@ -57,44 +47,81 @@ func (l Launch) Done() (Attempt, bool) {
 }
 
 // Attempt is one start of the command, with everything that is needed to see
-// later whether it may be compared with another. What has a column of its own in
-// the campaign file is no part of its JSON.
+// later whether it may be compared with another.
 type Attempt struct {
-	Number      int               `json:"-"` // from 1
-	Session     int               `json:"-"` // which call of Run started it, from 1
-	State       State             `json:"-"`
-	StartedAt   time.Time         `json:"-"`
-	DurationNS  int64             `json:"-"` // wall time of the command; 0 while unknown
-	ExitCode    int               `json:"-"` // −1 when ended by a signal or never known
-	Error       string            `json:"-"`
-	Folder      string            `json:"-"` // of its raw output, below the campaign folder
+	Number      int               `json:"number"` // from 1
+	State       State             `json:"state"`
+	StartedAt   time.Time         `json:"started_at"`
+	DurationNS  int64             `json:"duration_ns"` // wall time of the command; 0 while unknown
+	ExitCode    int               `json:"exit_code"`   // −1 when ended by a signal or never known
+	Error       string            `json:"error,omitempty"`
+	Folder      string            `json:"folder"` // of its raw output, below the campaign folder
 	Arguments   []string          `json:"arguments"`
-	Environment map[string]string `json:"environment"` // allow-listed names, secrets redacted
-	// OwnVariables are those that the command itself set, changed or removed, as the
-	// system showed its process: allow-listed values, hashes of others; null where the
-	// system did not show it.
-	OwnVariables map[string]string `json:"own_variables"`
-	Groups       []launch.Group    `json:"groups,omitempty"` // of processes that were started
-	Made         time.Time         `json:"made,omitzero"`    // when its folder was, by the clock of the file system
-	Files        []evidence.File   `json:"files,omitempty"`
-	GPUs         []launch.GPU      `json:"gpus,omitempty"`
+	Environment map[string]string `json:"environment"`      // allow-listed names, secrets redacted
+	Groups      []launch.Group    `json:"groups,omitempty"` // of processes that were started
+	Made        time.Time         `json:"made,omitzero"`    // when its folder was, by the clock of the file system
+	GPUs        []launch.GPU      `json:"gpus,omitempty"`
 	// matches of the treatment's proof line, where it is the best evidence
 	LinesFound []evidence.ProofLine `json:"lines_found,omitempty"`
-	Counted    *proof.LoadProof     `json:"counted,omitempty"` // loads the launch recorded in files of its own
-	// OthersCPU is how many cores other processes kept busy during the launch, on
-	// average; undefined where the system does not tell.
-	OthersCPU router.Number `json:"others_cpu"`
-	// of the machine that launched it; 0 in campaigns that did not record them
-	Cores  int             `json:"cores"`
-	Result *metrics.Result `json:"result,omitempty"` // nil unless Finished; without its Steps
-	// IterationRows is how many rows of an iteration log the launch kept, in its output or
-	// in the file that the spec names.
-	IterationRows int      `json:"iteration_rows,omitempty"`
-	Warnings      []string `json:"warnings,omitempty"`
-	// Points are those measured, of a launch that has several; Result is nil then.
-	Points []PointRun `json:"points,omitempty"`
-	// Segments are the runs of the client, of a launch that holds all arms, and Orders what
-	// they ran under; Result is nil then.
+	Warnings   []string             `json:"warnings,omitempty"`
+	// Segments are the runs of the measured command: one, one for each point, or those that the plan
+	// of a launch that holds all arms asks for.
 	Segments []Segment `json:"segments,omitempty"`
-	Orders   []Ordered `json:"orders,omitempty"`
+	// Orders are what the segments ran under: the arm of the launch, or each order of one that holds all.
+	Orders []Ordered `json:"orders,omitempty"`
+}
+
+// Segment is one run of the measured command, and what it reported.
+type Segment struct {
+	control.Run
+	Folder     string          `json:"folder,omitempty"` // below the attempt's; empty for that itself
+	DurationNS int64           `json:"duration_ns"`
+	Counts     bool            `json:"counts"`           // timed, and under its order to its end
+	Result     *metrics.Result `json:"result,omitempty"` // without its Steps
+}
+
+// Ordered is the router that segments ran under, and the loads that the launch recorded of them.
+type Ordered struct {
+	Sequence int              `json:"sequence"` // of an order within a launch, from 1
+	Arm      gain.Arm         `json:"arm"`
+	Router   string           `json:"router,omitempty"`
+	Ranks    int              `json:"ranks,omitempty"` // that acknowledged it
+	Counted  *proof.LoadProof `json:"counted,omitempty"`
+}
+
+// view is what a launch shows of one arm: a segment that counts, and the order it ran under.
+type view struct {
+	Attempt
+	order  Ordered
+	report *metrics.Result
+}
+
+// views are those of an arm: each segment that counts under its order. Of the last order an engine that is
+// ended may leave no counts: those of the arm's others speak for it.
+func (a Attempt) views(arm gain.Arm) (views []view) {
+	counted := false
+	for _, o := range a.Orders {
+		counted = counted || o.Arm == arm && o.Counted != nil
+	}
+	for _, o := range a.Orders {
+		if o.Arm != arm || o.Counted == nil && counted {
+			continue
+		}
+		for _, s := range a.Segments {
+			if s.Sequence == o.Sequence && s.Counts && s.Result != nil {
+				views = append(views, view{a, o, s.Result})
+			}
+		}
+	}
+	return views
+}
+
+// views are those of an arm in all finished launches.
+func (c *Campaign) views(arm gain.Arm) (views []view) {
+	for _, l := range c.Launches {
+		if a, ok := l.Done(); ok {
+			views = append(views, a.views(arm)...)
+		}
+	}
+	return views
 }

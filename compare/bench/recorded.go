@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,33 +14,28 @@ import (
 )
 
 // Recorded is what Judge needs of the launches that bench has recorded so far, to
-// be judged. Warm-ups and launches that were never started are left out.
+// be judged. Launches that were never started are left out.
 func Recorded(c *Campaign) gain.Campaign {
-	differences, compared := c.allDifferences()
 	r := converter{spec: c.Spec}
-	var launches []gain.Measurement
+	var all []gain.Measurement
 	for _, l := range c.Launches {
-		if l.Kind == Timed && len(l.Attempts) > 0 {
-			launches = append(launches, r.launches(l)...)
+		if len(l.Attempts) > 0 {
+			all = append(all, r.measurements(l)...)
 		}
 	}
+	differences, compared := c.allDifferences()
 	ranks, load := c.rankLoad()
 	pointName, judged := c.Spec.Points.Judged(r.ranks)
-	checks := c.checks()
-	if check, ok := c.Spec.checkRate(r.metric); ok {
-		checks = append(checks, check)
-	}
 	design := gain.LaunchPerArm
 	if c.Spec.Design.Within() {
 		design = gain.WithinLaunch
 	}
 	return gain.Campaign{
 		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
-		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: launches,
+		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: all,
 		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: c.Spec.Confidence, Tolerance: c.Spec.WorkTolerance},
 		Proof:    c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(),
-		Compared:    compared,
-		Differences: differences, Checks: checks,
+		Compared: compared, Differences: differences, Checks: c.checks(r.metric),
 	}
 }
 
@@ -52,46 +48,57 @@ type converter struct {
 	ranks  int // that a report names, else those of the spec
 }
 
-// launches are a launch that was started, once for each of its points.
-func (r *converter) launches(l Launch) (launches []gain.Measurement) {
-	if r.spec.Design.Within() {
-		return r.segments(l)
-	}
-	last := l.Attempts[len(l.Attempts)-1]
-	for i, view := range last.pointAttempts() {
-		j := r.measured(view)
-		j.Unit, j.Arm, j.Position, j.Note = l.Pair, l.Arm, l.Position, attemptNote(l)
-		if len(last.Points) > 0 {
-			j.Point = points.Number(last.Points[i].Value)
-		} else if l.Point != "" {
-			j.Point = points.Number(l.Point)
+// measurements are the timed segments of a launch that was started, or that it has none.
+func (r *converter) measurements(l Launch) (all []gain.Measurement) {
+	last, note, within := l.Attempts[len(l.Attempts)-1], attemptNote(l), r.spec.Design.Within()
+	add := func(m gain.Measurement, arm gain.Arm, block, position int, point string) {
+		m.Unit, m.Block, m.Arm, m.Position, m.Note = l.Pair, block, arm, position, note
+		if point != "" {
+			m.Point = points.Number(point)
 		}
-		launches = append(launches, j)
+		all = append(all, m)
 	}
-	return launches
+	if last.State == Failed || last.State == Interrupted || !within && len(last.Segments) == 0 {
+		if m := (gain.Measurement{Status: string(last.State)}); within {
+			add(m, gain.Normal, 0, gain.UnknownPosition, "")
+		} else {
+			add(m, l.Arm, 0, l.Position, l.Point)
+		}
+		return all
+	}
+	for _, s := range last.Segments {
+		if !s.Timed {
+			continue
+		}
+		m := gain.Measurement{Status: "lost its router: measured again"}
+		if s.Counts {
+			m = r.measured(*s.Result)
+		}
+		if !within {
+			add(m, l.Arm, 0, l.Position, s.Point)
+			continue
+		}
+		add(m, gain.Arm(s.Arm), s.Block, len(all), s.Point)
+		note = ""
+	}
+	return all
 }
 
-// measured is what an attempt reported, or why there is nothing of it to judge.
-func (r *converter) measured(a Attempt) gain.Measurement {
-	if a.Result == nil {
-		return gain.Measurement{Status: string(a.State)}
-	}
-	name := r.spec.Metric
-	if name == "" {
-		name = a.Result.Primary
-	}
-	m, ok := a.Result.Metric(name)
+// measured is what a report holds to judge, or why there is nothing.
+func (r *converter) measured(result metrics.Result) gain.Measurement {
+	name := cmp.Or(r.spec.Metric, result.Primary)
+	m, ok := result.Metric(name)
 	if !ok {
 		return gain.Measurement{Status: "without " + name}
 	}
 	if r.metric == (gain.Metric{}) {
-		r.metric, r.format, r.ranks = m.Metric, a.Result.Format, max(r.spec.Ranks, a.Result.Proof.Ranks)
+		r.metric, r.format, r.ranks = m.Metric, result.Format, max(r.spec.Ranks, result.Proof.Ranks)
 	}
-	if r.metric != m.Metric || r.format != a.Result.Format {
+	if r.metric != m.Metric || r.format != result.Format {
 		return gain.Measurement{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition,
-			a.Result.Format, r.metric.Name, r.metric.Definition, r.format)}
+			result.Format, r.metric.Name, r.metric.Definition, r.format)}
 	}
-	return MeasurementOf(*a.Result, m)
+	return MeasurementOf(result, m)
 }
 
 // attemptNote tells of the attempts that failed.

@@ -1,10 +1,6 @@
 package bench
 
-import (
-	"fmt"
-	"path/filepath"
-	"slices"
-)
+import "slices"
 
 // Reread judges the campaign by other rules than it was run under: another threshold,
 // metric, proof line or number of ranks. What the rules read is read again from the kept
@@ -28,9 +24,8 @@ func (c *Campaign) Reread(s Spec) error {
 		if _, ok := l.Done(); !ok {
 			continue
 		}
-		a := &l.Attempts[len(l.Attempts)-1]
-		if err := r.readReport(l, a, filepath.Join(c.Folder, a.Folder)); err != nil {
-			return fmt.Errorf("launch %d: %w", l.Position, err)
+		if err := r.reread(l, &l.Attempts[len(l.Attempts)-1]); err != nil {
+			return err
 		}
 	}
 	return nil

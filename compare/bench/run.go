@@ -1,13 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
@@ -20,7 +20,7 @@ type Host struct {
 	Executable string   // started for launch.OwnName where no such program is on the path
 
 	Now   func() time.Time
-	Sleep func(context.Context, time.Duration) error
+	Sleep func(context.Context, time.Duration) error // between looks at the ranks of a launch that holds all arms
 	// GPUs is asked at the start of every launch, beside it; nil records none.
 	GPUs  func(context.Context) ([]launch.GPU, error)
 	Grace launch.Grace
@@ -42,9 +42,7 @@ const (
 	Starting Stage = "starting"
 	Measured Stage = "measured" // one of the points, or blocks, of a launch that goes on
 	Ended    Stage = "ended"    // finished, failed or interrupted
-	Cooling  Stage = "cooling"  // waiting before the next launch
 	Cleaning Stage = "cleaning" // ending processes
-	Held     Stage = "held"     // a GPU is, by a process of an earlier campaign
 )
 
 // Event tells of one step of a campaign.
@@ -71,10 +69,7 @@ func (e *LaunchError) Error() string {
 	if e.Folder != "" {
 		where = "; its output is in " + e.Folder
 	}
-	of := string(e.Launch.Kind)
-	if e.Launch.Arm != "" {
-		of += ", " + string(e.Launch.Arm)
-	}
+	of := cmp.Or(string(e.Launch.Arm), "all arms")
 	if e.Launch.Point != "" {
 		of += ", point " + e.Launch.Point
 	}
@@ -110,21 +105,16 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 	if c.lock == nil {
 		return errors.New("the campaign is open for reading only")
 	}
-	session, err := c.store.begin(h.Now())
-	if err != nil {
-		return fmt.Errorf("writing the campaign: %w", err)
-	}
-	c.Sessions = session
-	r := runner{Campaign: c, host: h, session: session, hashes: make(evidence.Hasher)}
+	r := runner{Campaign: c, host: h}
+	var err error
 	if r.custom, err = c.Spec.custom(); err != nil {
 		return err
 	}
 	if err := r.recover(); err != nil {
 		return err
 	}
-	r.nameHolders(ctx)
-	for first := true; ; first = false {
-		if err := ctx.Err(); err != nil {
+	for {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err := r.accept(); err != nil {
@@ -133,11 +123,6 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 		l := c.next()
 		if l == nil {
 			return nil
-		}
-		if !first {
-			if err := r.coolDown(ctx, *l); err != nil {
-				return err
-			}
 		}
 		if err := r.launch(ctx, l); err != nil {
 			return err
@@ -148,10 +133,8 @@ func (c *Campaign) Run(ctx context.Context, h Host) error {
 // runner is one call of Run.
 type runner struct {
 	*Campaign
-	host    Host
-	session int
-	hashes  evidence.Hasher
-	custom  []metrics.Custom
+	host   Host
+	custom []metrics.Custom
 }
 
 func (r *runner) report(e Event) {
@@ -192,51 +175,17 @@ func (r *runner) recover() error {
 	return nil
 }
 
-// nameHolders tells of processes of earlier campaigns that still hold a GPU.
-func (r *runner) nameHolders(ctx context.Context) {
-	if r.host.GPUs == nil {
-		return
-	}
-	gpus, _ := r.host.GPUs(ctx) // the launches tell of a failure
-	launch.MarkOwners(gpus, r.marker())
-	for _, g := range gpus {
-		for _, p := range g.Processes {
-			if p.Campaign != "" {
-				r.report(Event{Stage: Held, Text: fmt.Sprintf("warning: %s still holds its GPU: end it with 'kill %d'",
-					holder(g, p), p.PID)})
-			}
-		}
-	}
-}
-
 // marker is what the campaign's processes carry.
 func (r *runner) marker() launch.Marker { return launch.NewMarker(r.ID) }
 
 // accept asks, after the first pair and before the second, whether to go on.
 func (r *runner) accept() error {
-	first := len(r.Pairs()) == 1 || r.Spec.Design.Within() && r.Finished() == 1
-	if r.host.Accept == nil || !r.beforePair() || !first {
+	l, within := r.next(), r.Spec.Design.Within()
+	before := l == nil || l.Place == 0
+	if r.host.Accept == nil || !before || !(len(r.Pairs()) == 1 || within && r.Finished() == 1) {
 		return nil
 	}
 	return r.host.Accept(r.Campaign)
-}
-
-// beforePair reports whether the next launch begins a timed pair, or no launch
-// is left: the moments at which a campaign can be judged on whole pairs.
-func (r *runner) beforePair() bool {
-	l := r.next()
-	return l == nil || l.Kind == Timed && l.Place == 0
-}
-
-func (r *runner) coolDown(ctx context.Context, l Launch) error {
-	if r.Spec.CoolDown == 0 {
-		return nil
-	}
-	r.report(Event{Stage: Cooling, Launch: l, Text: r.Spec.CoolDown.String()})
-	if err := r.host.Sleep(ctx, r.Spec.CoolDown); err != nil {
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 func (r *runner) save(l Launch, a Attempt) error {

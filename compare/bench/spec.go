@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moebalance/moebalance/compare/bench/difference"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
@@ -33,8 +32,6 @@ type Spec struct {
 	// Control is the folder that a server follows which runs already; empty: each launch
 	// starts its own.
 	Control string `json:"control,omitempty"`
-	// Reset is a URL to POST to before each run of a client, which empties its server's caches.
-	Reset string `json:"reset,omitempty"`
 	// Folder is where commands run, and what relative paths start from; empty is
 	// the current folder.
 	Folder string `json:"folder"`
@@ -47,17 +44,12 @@ type Spec struct {
 	// the command's stdout.
 	Output string `json:"output,omitempty"`
 
-	// IterationLog is the file of a launch's iteration log, with placeholders, where it is
-	// not printed.
-	IterationLog string `json:"iteration_log,omitempty"`
-
 	// Counts is where each launch records its expert loads, with placeholders;
 	// Host.Counts reads them, and they prove how it was routed.
 	Counts string `json:"counts,omitempty"`
 
 	// ranks that must prove the treatment; 0: those that the report names, else those seen
-	Ranks int      `json:"ranks"`
-	Same  []string `json:"same,omitempty"` // files that must not change between launches
+	Ranks int `json:"ranks"`
 	// Accepted are options, words and variables in which the arms may differ beside
 	// the treatment.
 	Accepted      []string `json:"accepted_differences,omitempty"`
@@ -68,9 +60,7 @@ type Spec struct {
 	// Confidence of the interval, in (0, 1).
 	Confidence float64 `json:"confidence"`
 
-	Timeout  time.Duration `json:"timeout_ns"`   // per launch; 0 is none
-	CoolDown time.Duration `json:"cool_down_ns"` // between launches
-	Retries  int           `json:"retries"`      // further attempts at a launch that failed
+	Timeout time.Duration `json:"timeout_ns"` // per launch; 0 is none
 }
 
 // Check reports what is wrong with s, before anything is started.
@@ -82,15 +72,14 @@ func (s Spec) Check() error {
 	}
 	switch {
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"),
-		s.Counts != "" && !strings.Contains(s.Counts, "{out}") && s.Control == "",
-		s.IterationLog != "" && !strings.Contains(s.IterationLog, "{out}"):
+		s.Counts != "" && !strings.Contains(s.Counts, "{out}") && s.Control == "":
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
 	case !(s.Confidence > 0 && s.Confidence < 1):
 		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
 	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):
 		return fmt.Errorf("work tolerance %g: want a fraction from 0 to below 1", s.WorkTolerance)
-	case s.Timeout < 0 || s.CoolDown < 0 || s.Ranks < 0 || s.Retries < 0 || s.Retries > 100:
-		return fmt.Errorf("want no negative time limit, --cool-down, --ranks or --retries, and at most 100 retries")
+	case s.Timeout < 0 || s.Ranks < 0:
+		return fmt.Errorf("want no negative --timeout or --ranks")
 	}
 	return nil
 }
@@ -203,18 +192,6 @@ func (t Treatment) Check() error {
 		return fmt.Errorf("proof line: %w", err)
 	}
 	return nil
-}
-
-// undone warns of a command that changes the treatment's variables itself; empty where
-// it does not.
-func (t Treatment) undone(own map[string]string) string {
-	for _, name := range t.Names() {
-		if value, changed := own[name]; changed {
-			return fmt.Sprintf("the command itself changes %s (%s): both arms may run alike", name,
-				difference.Changed(value, true))
-		}
-	}
-	return ""
 }
 
 // Chance reports whether the treatment routes at random, which is even only on average.

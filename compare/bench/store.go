@@ -15,7 +15,7 @@ import (
 )
 
 // storeVersion is the version of the campaign file's tables.
-const storeVersion = 2
+const storeVersion = 3
 
 // storeName is the campaign file below the campaign folder.
 const storeName = "campaign.sqlite"
@@ -37,14 +37,9 @@ CREATE TABLE campaign (
 	created_ns  INTEGER NOT NULL,
 	spec        TEXT NOT NULL
 );
-CREATE TABLE session (
-	number      INTEGER PRIMARY KEY,
-	started_ns  INTEGER NOT NULL
-);
 CREATE TABLE launch (
 	position    INTEGER PRIMARY KEY,
-	kind        TEXT NOT NULL,
-	arm         TEXT NOT NULL,
+	arm         TEXT NOT NULL,        -- empty: all
 	pair        INTEGER NOT NULL,
 	place       INTEGER NOT NULL,
 	point       TEXT NOT NULL         -- empty: none, or all
@@ -52,13 +47,7 @@ CREATE TABLE launch (
 CREATE TABLE attempt (
 	position    INTEGER NOT NULL REFERENCES launch (position),
 	number      INTEGER NOT NULL,
-	session     INTEGER NOT NULL REFERENCES session (number),
 	state       TEXT NOT NULL,
-	started_ns  INTEGER NOT NULL,
-	duration_ns INTEGER NOT NULL,
-	exit_code   INTEGER NOT NULL,
-	error       TEXT NOT NULL,
-	folder      TEXT NOT NULL,
 	record      TEXT NOT NULL,
 	PRIMARY KEY (position, number)
 );
@@ -120,13 +109,13 @@ func createStore(folder, id string, created time.Time, spec Spec, plan []Launch)
 		string(text)); err != nil {
 		return err
 	}
-	insert, err := tx.Prepare("INSERT INTO launch (position, kind, arm, pair, place, point) VALUES (?, ?, ?, ?, ?, ?)")
+	insert, err := tx.Prepare("INSERT INTO launch (position, arm, pair, place, point) VALUES (?, ?, ?, ?, ?)")
 	if err != nil {
 		return err
 	}
 	defer insert.Close()
 	for _, l := range plan {
-		if _, err := insert.Exec(l.Position, l.Kind, l.Arm, l.Pair, l.Place, l.Point); err != nil {
+		if _, err := insert.Exec(l.Position, l.Arm, l.Pair, l.Place, l.Point); err != nil {
 			return err
 		}
 	}
@@ -174,19 +163,15 @@ func (s store) load() (c Campaign, err error) {
 		return c, fmt.Errorf("reading the campaign's spec: %w", err)
 	}
 	c.Created = time.Unix(0, created).UTC()
-	if err := s.db.QueryRow("SELECT count(*) FROM session").Scan(&c.Sessions); err != nil {
-		return c, fmt.Errorf("reading the sessions: %w", err)
-	}
 	if c.Launches, err = s.launches(); err != nil {
 		return c, fmt.Errorf("reading the launches: %w", err)
 	}
 	return c, nil
 }
 
-// launches are the order. An older campaign may end in a profiled pair, which is left out.
+// launches are the order, with the attempts so far.
 func (s store) launches() ([]Launch, error) {
-	rows, err := s.db.Query(`SELECT position, kind, arm, pair, place, point FROM launch
-		WHERE kind <> 'profile' ORDER BY position`)
+	rows, err := s.db.Query("SELECT position, arm, pair, place, point FROM launch ORDER BY position")
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +179,7 @@ func (s store) launches() ([]Launch, error) {
 	var launches []Launch
 	for rows.Next() {
 		var l Launch
-		if err := rows.Scan(&l.Position, &l.Kind, &l.Arm, &l.Pair, &l.Place, &l.Point); err != nil {
+		if err := rows.Scan(&l.Position, &l.Arm, &l.Pair, &l.Place, &l.Point); err != nil {
 			return nil, err
 		}
 		if l.Position != len(launches) {
@@ -210,20 +195,16 @@ func (s store) launches() ([]Launch, error) {
 
 // attempts reads every attempt into its launch.
 func (s store) attempts(launches []Launch) error {
-	rows, err := s.db.Query(`SELECT position, number, session, state, started_ns, duration_ns, exit_code, error,
-		folder, record
-		FROM attempt WHERE position < ? ORDER BY position, number`, len(launches))
+	rows, err := s.db.Query("SELECT position, record FROM attempt ORDER BY position, number")
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var position int
-		var started int64
 		var text string
 		var a Attempt
-		if err := rows.Scan(&position, &a.Number, &a.Session, &a.State, &started, &a.DurationNS, &a.ExitCode, &a.Error,
-			&a.Folder, &text); err != nil {
+		if err := rows.Scan(&position, &text); err != nil {
 			return err
 		}
 		if position < 0 || position >= len(launches) {
@@ -232,7 +213,6 @@ func (s store) attempts(launches []Launch) error {
 		if err := json.Unmarshal([]byte(text), &a); err != nil {
 			return fmt.Errorf("the record of launch %d: %w", position, err)
 		}
-		a.StartedAt = time.Unix(0, started).UTC()
 		launches[position].Attempts = append(launches[position].Attempts, a)
 	}
 	return rows.Err()
@@ -244,18 +224,8 @@ func (s store) save(position int, a Attempt) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.db.Exec(`INSERT INTO attempt (position, number, session, state, started_ns, duration_ns, exit_code, error,
-		folder, record)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, duration_ns = excluded.duration_ns,
-			exit_code = excluded.exit_code, error = excluded.error, record = excluded.record`,
-		position, a.Number, a.Session, a.State, a.StartedAt.UnixNano(), a.DurationNS, a.ExitCode, a.Error, a.Folder,
-		string(text))
+	_, err = s.db.Exec(`INSERT INTO attempt (position, number, state, record) VALUES (?, ?, ?, ?)
+		ON CONFLICT (position, number) DO UPDATE SET state = excluded.state, record = excluded.record`,
+		position, a.Number, a.State, string(text))
 	return err
-}
-
-// begin writes down that a session has started and returns its number.
-func (s store) begin(now time.Time) (number int, err error) {
-	err = s.db.QueryRow("INSERT INTO session (started_ns) VALUES (?) RETURNING number", now.UnixNano()).Scan(&number)
-	return number, err
 }

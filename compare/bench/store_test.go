@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -19,29 +20,30 @@ import (
 
 // fullAttempt has something in every field that is stored.
 func fullAttempt() Attempt {
+	counted := &proof.LoadProof{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2,
+		ExpertFloor: 1}
+	result := &metrics.Result{Format: "f", Primary: "x",
+		Metrics: []metrics.Metric{{Metric: gain.Metric{Name: "x", Unit: "u", HigherIsBetter: true}, Value: 3}},
+		Work:    metrics.Work{Requests: metrics.Exactly(4)},
+		Proof: metrics.Proof{Claimed: true, Ranks: 2,
+			Layers: []metrics.LayerBalance{{ExpertMaxOverMean: 1, RankMaxOverMean: 2}}}}
 	return Attempt{
-		Number: 1, Session: 1, State: Finished, StartedAt: time.Unix(5, 7).UTC(), DurationNS: 1 << 60, ExitCode: 0,
+		Number: 1, State: Finished, StartedAt: time.Unix(5, 7).UTC(), DurationNS: 1 << 60, ExitCode: 0,
 		Error: "none; 'quoted'", Folder: "launches/0", Arguments: []string{"a", "b c"},
-		Environment: map[string]string{"X": "1"}, Files: []evidence.File{{Path: "f", SHA256: "ab", Bytes: 3}},
-		GPUs:       []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5, TemperatureC: 7, Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
-		LinesFound: []evidence.ProofLine{{Rank: -1, Times: 2, Text: "line"}}, Warnings: []string{"w"}, OthersCPU: 0.5, Cores: 8,
-		Counted: &proof.LoadProof{Source: "c", Ranks: 2, RankMaxOverMean: 1.5, RankFloor: 1, ExpertMaxOverMean: 2,
-			ExpertFloor: 1},
-		Result: &metrics.Result{Format: "f", Primary: "x",
-			Metrics: []metrics.Metric{{Metric: gain.Metric{Name: "x", Unit: "u", HigherIsBetter: true}, Value: 3}},
-			Work:    metrics.Work{Requests: metrics.Exactly(4)},
-			Proof: metrics.Proof{Claimed: true, Ranks: 2,
-				Layers: []metrics.LayerBalance{{ExpertMaxOverMean: 1, RankMaxOverMean: 2}}}},
+		Environment: map[string]string{"X": "1"},
+		GPUs: []launch.GPU{{Index: 1, UUID: "GPU-1", Name: "N", Driver: "1", ClockMHz: 5,
+			Processes: []launch.GPUProcess{{PID: 9, Name: "p", Ours: true}}}},
+		LinesFound: []evidence.ProofLine{{Rank: -1, Times: 2, Text: "line"}}, Warnings: []string{"w"},
+		Segments: []Segment{{Run: control.Run{Number: 1, Block: 2, Arm: "normal", Point: "8", Timed: true}, Folder: "run",
+			DurationNS: 7, Counts: true, Result: result}},
+		Orders: []Ordered{{Sequence: 1, Arm: gain.Normal, Router: "off", Ranks: 2, Counted: counted}},
 	}
 }
 
 func TestStoreReturnsWhatWasSaved(t *testing.T) {
 	spec := testSpec(t, 2, "x")
-	spec.Same, spec.Custom, spec.Retries, spec.Timeout = []string{"a"}, []string{"m:ms=1(.*)"}, 3, time.Second
+	spec.Custom, spec.Timeout = []string{"m:ms=1(.*)"}, time.Second
 	c := create(t, spec)
-	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
 	want := fullAttempt()
 	if err := c.store.save(2, want); err != nil {
 		t.Fatal(err)
@@ -65,9 +67,6 @@ func TestStoreReturnsWhatWasSaved(t *testing.T) {
 // The file itself refuses a second finished attempt at one launch.
 func TestStoreFinishesOnce(t *testing.T) {
 	c := create(t, testSpec(t, 1, "x"))
-	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
 	a := fullAttempt()
 	if err := c.store.save(0, a); err != nil {
 		t.Fatal(err)
@@ -160,9 +159,6 @@ func TestCreateReplacesTheUnstarted(t *testing.T) {
 	if again.ID == id || len(again.Launches) != 4 {
 		t.Errorf("the new campaign has id %s and %d launches", again.ID, len(again.Launches))
 	}
-	if _, err := again.store.begin(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
 	if err := again.store.save(0, fullAttempt()); err != nil {
 		t.Fatal(err)
 	}
@@ -190,30 +186,4 @@ func TestOpenReadOnlyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.Close()
-}
-
-// finishedCampaign has so many launches, all finished.
-func finishedCampaign(t testing.TB, folder string, launches int) {
-	t.Helper()
-	trtllm, _ := ParseTreatment("trtllm")
-	c, err := Create(folder, Spec{Design: Design{Pairs: launches / 2}, Treatment: trtllm, Confidence: 0.95,
-		Command: Command{Normal: []string{"x"}}}, time.Unix(1, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.store.begin(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.store.db.Exec("PRAGMA synchronous = OFF"); err != nil {
-		t.Fatal(err)
-	}
-	a := fullAttempt()
-	for _, l := range c.Launches {
-		if err := c.store.save(l.Position, a); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -138,7 +137,7 @@ func withinSpec(t *testing.T, launches int, mode string) Spec {
 	s.Design = Design{Launches: launches, Blocks: 2, Seed: 1}
 	s.Command = Command{
 		Server: []string{"env", childVariable + "=engine", self, addr, mode}, Ready: "http://" + addr + "/health",
-		ReadyTimeout: 10 * time.Second, Normal: []string{self, "http://" + addr + "/bench?seed={seed}"},
+		Normal: []string{self, "http://" + addr + "/bench?seed={seed}"},
 	}
 	return s
 }
@@ -387,60 +386,5 @@ func TestWithinAttaches(t *testing.T) {
 	acks, _, _ := control.Folder(folder).Answers(0)
 	if err != nil || o.Router != "off" || len(acks) != 2 || acks[0].Sequence != o.Sequence {
 		t.Errorf("left with %+v and %+v, %v", o, acks, err)
-	}
-}
-
-// playAlternate prints the record that moebalance_hook.alternate prints, with counts.
-func playAlternate() int {
-	fmt.Println("loading the model {")
-	var blocks []any
-	sequence := 0
-	for b, order := range []string{"ABBA", "BAAB"} {
-		var segments []any
-		last := ' '
-		for i, letter := range order {
-			if letter != last {
-				sequence++
-				folder := filepath.Join(os.Getenv("MOEBALANCE_COUNTS"), fmt.Sprintf("sequence%d", sequence))
-				_ = os.MkdirAll(folder, 0o755)
-				_ = os.WriteFile(filepath.Join(folder, "router"), []byte(map[rune]string{'A': "off", 'B': "perfect"}[letter]), 0o644)
-			}
-			last = letter
-			seconds := 1.1 + .001*float64(i+b)
-			arm := "normal"
-			if letter == 'B' {
-				seconds, arm = seconds/1.1, "perfect"
-			}
-			segments = append(segments, map[string]any{"arm": arm, "sequence": sequence, "start_ns": 1, "seconds": seconds,
-				"value": map[string]any{"prefill_ms": 100 * seconds}})
-		}
-		blocks = append(blocks, map[string]any{"order": order, "segments": segments})
-	}
-	text, _ := json.Marshal(map[string]any{"schema_version": 1, "kind": "moebalance alternate",
-		"routers": map[string]string{"normal": "off", "perfect": "perfect"}, "blocks": blocks})
-	fmt.Println(string(text))
-	fmt.Println("done")
-	return 0
-}
-
-// A command that leads its launch itself prints a record, which is the report of the launch.
-func TestWithinByRecord(t *testing.T) {
-	s := withinSpec(t, 2, "")
-	s.Command = Command{Normal: s.Command.Normal[:1]}
-	for _, custom := range []string{"", "prefill:ms:lower=$.prefill_ms"} {
-		if custom != "" {
-			s.Custom, s.Metric = []string{custom}, "prefill"
-		}
-		c := create(t, s)
-		h := withinHost()
-		h.Environ = append(h.Environ, childVariable+"=alternate")
-		if err := c.Run(t.Context(), h); err != nil {
-			t.Fatal(err)
-		}
-		r := gain.Judge(Recorded(c))
-		if r.Gain.N != 2 || r.Gain.Estimate < .098 || r.Gain.Estimate > .102 || r.Balance != gain.Measured ||
-			r.Metric.Name != map[bool]string{false: "prefill_ms", true: "prefill"}[custom != ""] {
-			t.Errorf("%s: gain %+v of %+v, balance %s %v", custom, r.Gain, r.Metric, r.Balance, r.Checks)
-		}
 	}
 }

@@ -129,7 +129,7 @@ const (
 
 // Check is one question about whether the arms may be compared, and its answer.
 type Check struct {
-	Name   string      `json:"name"` // stable, for programs: "same_files", "one_session", …
+	Name   string      `json:"name"` // stable, for programs: "equal_work", "drift", …
 	Status CheckStatus `json:"status"`
 	Text   string      `json:"text"` // one line: what was compared and found; empty until Args are worded
 	Args   router.Args `json:"args,omitempty"`
@@ -145,7 +145,7 @@ func NewCheck(name string, status CheckStatus, why string, args ...any) Check {
 
 // Difference is something recorded in which the arms differ.
 type Difference struct {
-	Kind    string `json:"kind"` // "environment", "argument", "file" or "gpu"
+	Kind    string `json:"kind"` // "environment", "argument" or "gpu"
 	Name    string `json:"name"`
 	Normal  string `json:"normal"`
 	Perfect string `json:"perfect"`

@@ -1,14 +1,12 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/proof"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -22,9 +20,6 @@ type Campaign struct {
 	gain.Result
 	Version  string        `json:"version"` // of the program that judged it
 	Campaign CampaignState `json:"campaign"`
-	// Iterations is what the iteration logs of the launches show; nil without logs of
-	// both arms.
-	Iterations *bench.Iterations `json:"iterations,omitempty"`
 }
 
 // CampaignState is the design of a campaign and its progress.
@@ -33,10 +28,9 @@ type CampaignState struct {
 	Treatment  string  `json:"treatment"`
 	Server     bool    `json:"server,omitempty"` // launches start one, and measure it by a client
 	Seed       uint64  `json:"seed"`
-	Pairs      int     `json:"pairs"`    // of the design
-	Launches   int     `json:"launches"` // finished
-	Left       int     `json:"left"`     // still to be launched
-	Sessions   int     `json:"sessions"`
+	Pairs      int     `json:"pairs"`      // of the design
+	Launches   int     `json:"launches"`   // finished
+	Left       int     `json:"left"`       // still to be launched
 	Confidence float64 `json:"confidence"` // asked for
 	Format     string  `json:"format"`     // of the benchmark's report
 	// flags by which it is judged, other than those it was run under
@@ -69,27 +63,14 @@ func ReadCampaign(path string) (Campaign, error) {
 	}
 }
 
-// JudgeRecords judges launches that held both arms as a campaign.
-func JudgeRecords(paths []string, judged bench.Spec) (Campaign, error) {
-	c, err := bench.OfRecords(paths, judged)
-	if errors.Is(err, metrics.ErrUnchosen) {
-		return Campaign{}, marked{err, ErrUsage}
-	}
-	if err != nil {
-		return Campaign{}, err
-	}
-	return Judge(c), nil
-}
-
 // Judge judges the launches that a campaign has so far.
 func Judge(c *bench.Campaign) Campaign {
 	return Campaign{
-		Result:     gain.Judge(bench.Recorded(c)),
-		Iterations: c.Iterations(),
+		Result: gain.Judge(bench.Recorded(c)),
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Server: len(c.Spec.Command.Server) > 0, Pairs: c.Spec.Design.Pairs,
-			Launches: c.Finished(), Left: c.Left(), Sessions: c.Sessions, Confidence: c.Spec.Confidence,
+			Launches: c.Finished(), Left: c.Left(), Confidence: c.Spec.Confidence,
 			Format: c.Format(), Created: c.Created, GPUs: gpus(c),
 		},
 	}

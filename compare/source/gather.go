@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
@@ -65,20 +63,16 @@ type gatherer struct {
 	GatherOptions
 	items   []Item
 	exports []string
-	records []string // of launches that held both arms
 	reports []string // of benchmarks
 }
 
-// add reads an input, and keeps captures, records and reports for later.
+// add reads an input, and keeps captures and reports for later.
 func (g *gatherer) add(ctx context.Context, in Input) (err error) {
 	path := in.Paths[0]
 	var item Item
 	switch in.Kind {
 	case Captures:
 		g.exports = append(g.exports, in.Paths...)
-		return nil
-	case Records:
-		g.records = append(g.records, in.Paths...)
 		return nil
 	case Counts:
 		item, err = g.statistics(ctx, path)
@@ -137,21 +131,10 @@ func (g *gatherer) report(path string, why error) error {
 	return nil
 }
 
-// launches judges records and benchmark reports as compare does.
+// launches judges benchmark reports as compare does.
 func (g *gatherer) launches() error {
 	criteria := gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence,
 		Tolerance: gain.DefaultTolerance}
-	if len(g.records) > 0 {
-		judged, err := JudgeRecords(g.records, bench.Spec{Threshold: criteria.Threshold, Confidence: criteria.Confidence,
-			WorkTolerance: criteria.Tolerance})
-		if errors.Is(err, metrics.ErrUnchosen) {
-			return fmt.Errorf("%w; judge them with 'moebalance compare --format json -o result.json', and report that", err)
-		}
-		if err != nil {
-			return err
-		}
-		g.items = append(g.items, Item{Name: filepath.Base(g.records[0]), Campaign: &judged})
-	}
 	if len(g.reports) == 0 {
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/compare/bench"
-	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -30,7 +29,6 @@ const (
 	Captures              // nsys exports, torch traces or summaries of them
 	Campaigns             // folders of campaigns, and JSON results of bench
 	Results               // JSON results of other verbs
-	Records               // launches that held both arms, as moebalance_hook.alternate prints them
 	Counts                // folders of expert statistics
 )
 
@@ -216,8 +214,6 @@ func kindOf(path string) (Kind, error) {
 	switch {
 	case trace.Takes(path):
 		return Captures, nil
-	case control.IsRecord(head):
-		return Records, nil
 	case verb == nil || string(verb[1]) == "workload":
 		return Reports, nil
 	case string(verb[1]) == "bench":

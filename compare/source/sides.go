@@ -11,11 +11,10 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Arms are what the arguments of a comparison name: a campaign, records of launches that held
-// both arms, or a side for each arm.
+// Arms are what the arguments of a comparison name: a campaign, or a side for each arm.
 type Arms struct {
 	Kind  Kind
-	Paths []string // of a campaign or records
+	Paths []string // of a campaign
 	Sides [2]Side
 }
 
@@ -47,15 +46,6 @@ func ReadArms(args []string, skipped Skipped) (arms Arms, err error) {
 	}
 	if arms.Kind = all[0].Kind; arms.Kind == Campaigns && len(all) == 1 {
 		return arms, nil
-	}
-	if !slices.ContainsFunc(all, func(in Input) bool { return in.Kind != Records }) {
-		if twice, ok := repeated(arms.Paths); ok {
-			return arms, usagef("%s is named twice", twice)
-		}
-		return arms, nil
-	}
-	if arms.Kind == Records {
-		arms.Kind = Reports // beside them
 	}
 	if err := ofOneKind(all); err != nil {
 		return arms, err

@@ -32,11 +32,10 @@ type Line struct {
 // pause keeps a fast loop from flooding the terminal.
 const pause = 100 * time.Millisecond
 
-// New is a line on w. It draws nothing unless w is a terminal that can, and not
-// where quiet is set.
-func New(w io.Writer, quiet bool) *Line {
+// New is a line on w. It draws nothing unless w is a terminal that can.
+func New(w io.Writer) *Line {
 	l := &Line{w: w, now: time.Now}
-	if f, ok := w.(*os.File); ok && !quiet && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
+	if f, ok := w.(*os.File); ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd())) {
 		l.width = func() int {
 			width, _, err := term.GetSize(int(f.Fd()))
 			if err != nil {
@@ -109,7 +108,7 @@ func Reading(stderr io.Writer, paths []string) (read func(bytes int64), done fun
 			total += info.Size()
 		}
 	}
-	line, size := New(stderr, false), quantity.Bytes(float64(total))
+	line, size := New(stderr), quantity.Bytes(float64(total))
 	read = func(bytes int64) {
 		share := float64(sum.Add(bytes)) / float64(max(1, total))
 		line.Show(share, "reading: %.0f %% of %s", math.Floor(100*share), size)

@@ -50,7 +50,7 @@ func TestNothingIsDrawnElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	l := New(f, false)
+	l := New(f)
 	l.Show(0.5, "1 of 2")
 	l.Println("done")
 	l.Clear()

@@ -47,9 +47,6 @@ func Campaign(r source.Campaign) output.Document {
 	}
 	tables = append(tables, table.Of("checks", "Checks", r.Checks, "check, status, text",
 		table.Computed("check", func(c gain.Check) any { return c.Name })).Alarm("status", "warn", "fail"))
-	if r.Iterations != nil && len(r.Iterations.Matched.Strata) > 0 {
-		tables = append(tables, matchedSteps(&r.Iterations.Matched, normal, perfect))
-	}
 	a := answer.OfCampaign(r.Asked())
 	d := document(a, benchNotes(r), struct {
 		source.Campaign

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -17,24 +18,19 @@ import (
 // terminal the number of launches below.
 type Progress struct {
 	line     *progress.Line
-	quiet    bool
 	campaign *bench.Campaign
 	begun    time.Time
 	blocks   int             // measured since then
 	warned   map[string]bool // warnings that were shown
 }
 
-// NewProgress tells of a campaign that begins now, and nothing where quiet is set.
-func NewProgress(stderr io.Writer, campaign *bench.Campaign, quiet bool) *Progress {
-	return &Progress{line: progress.New(stderr, quiet), campaign: campaign, quiet: quiet, begun: time.Now(),
-		warned: make(map[string]bool)}
+// NewProgress tells of a campaign that begins now.
+func NewProgress(stderr io.Writer, campaign *bench.Campaign) *Progress {
+	return &Progress{line: progress.New(stderr), campaign: campaign, begun: time.Now(), warned: make(map[string]bool)}
 }
 
 // Event takes one event of the campaign.
 func (p *Progress) Event(e bench.Event) {
-	if p.quiet {
-		return
-	}
 	if e.Stage == bench.Ended {
 		for _, warning := range e.Attempt.Warnings {
 			if !p.warned[warning] {
@@ -43,7 +39,7 @@ func (p *Progress) Event(e bench.Event) {
 			}
 		}
 	}
-	if e.Blocks > 0 && e.Launch.Kind == bench.Timed {
+	if e.Blocks > 0 {
 		p.blocks++
 		d := p.campaign.Spec.Design
 		left := e.Blocks - e.Block + (e.Left-1)*d.Blocks
@@ -58,9 +54,7 @@ func (p *Progress) Event(e bench.Event) {
 
 // Say reports something about the campaign as a whole.
 func (p *Progress) Say(text string) {
-	if !p.quiet {
-		p.line.Println(text)
-	}
+	p.line.Println(text)
 }
 
 // Clear takes the line of the terminal away.
@@ -78,18 +72,12 @@ func event(e bench.Event, metric string) string {
 		}
 	case bench.Ended:
 		if e.Attempt.State == bench.Finished { // other ends are reported with the next attempt or as the error
-			return head + ": " + describeAttempt(e.Attempt, metric)
+			return head + ": " + described(e.Attempt.Segments, e.Attempt.DurationNS, metric)
 		}
 	case bench.Measured:
-		if len(e.Attempt.Points) == 0 {
-			return "" // a block of a launch that is profiled
-		}
-		p := e.Attempt.Points[len(e.Attempt.Points)-1]
-		return fmt.Sprintf("%s, point %s: %s", head, p.Value,
-			describeAttempt(bench.Attempt{Result: p.Result, DurationNS: p.DurationNS}, metric))
-	case bench.Cooling:
-		return fmt.Sprintf("%s: begins in %s", head, e.Text)
-	case bench.Cleaning, bench.Held:
+		last := e.Attempt.Segments[len(e.Attempt.Segments)-1:]
+		return fmt.Sprintf("%s, point %s: %s", head, last[0].Point, described(last, last[0].DurationNS, metric))
+	case bench.Cleaning:
 		return e.Text
 	}
 	return ""
@@ -117,23 +105,19 @@ func soFar(e bench.Event, r gain.Result, launches int, left time.Duration) strin
 
 func describeLaunch(l bench.Launch) string {
 	switch {
-	case l.Arm == "" && l.Kind == bench.Timed:
+	case l.Arm == "":
 		return "all arms"
-	case l.Kind == bench.Timed && l.Point != "":
+	case l.Point != "":
 		return fmt.Sprintf("pair %d, %s, point %s", l.Pair, l.Arm, l.Point)
-	case l.Kind == bench.Timed:
-		return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s, %s", l.Kind, l.Arm), ", ")
+	return fmt.Sprintf("pair %d, %s", l.Pair, l.Arm)
 }
 
-func describeAttempt(a bench.Attempt, metric string) string {
-	took := time.Duration(a.DurationNS).Round(time.Millisecond)
-	if a.Result != nil {
-		if metric == "" {
-			metric = a.Result.Primary
-		}
-		if m, ok := a.Result.Metric(metric); ok {
+// described is what the only segment of a launch reported, and how long it took.
+func described(segments []bench.Segment, ns int64, metric string) string {
+	took := time.Duration(ns).Round(time.Millisecond)
+	if len(segments) == 1 {
+		if m, ok := segments[0].Result.Metric(cmp.Or(metric, segments[0].Result.Primary)); ok {
 			return strings.TrimSpace(quantity.Digits4(m.Value)+" "+m.Unit) + " in " + took.String()
 		}
 	}

@@ -6,7 +6,6 @@ var unchecked = map[string]string{
 	"no_pair":    "no complete pair to look at",
 	"noise":      "the values vary too much to tell",
 	"no_noise":   "the values do not vary",
-	"unnamed":    "no file is named, such as by --same",
 	"unrecorded": "was not recorded",
 }
 
@@ -45,10 +44,6 @@ var checks = map[string]string{
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
 		"than real traffic",
 
-	"report_time": "the report is of another run",
-	"report_time.longer": "the report of launch {launch} says that its benchmark took {reported_ns:ns}, but the launch took " +
-		"{ns:ns}: the report is of another run",
-
 	// Pairs of launches.
 	"complete_pairs":        "pairs are incomplete",
 	"complete_pairs.open":   "{pairs:#pair}: one launch or both have no result, so {complete:pair} count",
@@ -75,11 +70,6 @@ var checks = map[string]string{
 
 	// What only the launches themselves show.
 	"launcher.said":           "{messages:;}",
-	"same_files":              "files differ",
-	"same_files.changed":      "{file} changed before launch {launch} (SHA-256 {sum}, was {before})",
-	"one_session":             "several sessions",
-	"one_session.split":       "interrupted inside {pairs:#pair}: its launches are not adjacent in time",
-	"one_session.changed":     "{variables} changed between the {sessions} sessions: repeat the campaign in one session",
 	"first_attempts":          "launches repeated",
 	"first_attempts.warn":     "attempts that failed: {failed}, were interrupted: {interrupted}, left processes behind: {left}",
 	"first_attempts.selected": "{failed:n} attempts failed over {launches:launch}: what fails may choose the result, so it decides nothing",
@@ -88,14 +78,9 @@ var checks = map[string]string{
 	"clocks":                  "GPU clocks differ",
 	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with nvidia-smi " +
 		"--lock-gpu-clocks",
-	"other_load":      "other processes ran",
-	"other_load.warn": "other processes used up to {used:.1} of {cores:core}, in launch {launch}: stop them",
-	"equal_slots.unequal": "the arms counted different work: pair {pair}, layer {layer}: {arm} {slots:slot}, {other} " +
-		"{others:slot} (tolerance {tolerance:0%})",
-	"fresh_prompts":         "prompts repeated",
-	"fresh_prompts.command": "the command decides whether a segment reuses the caches of the one before",
+	"fresh_prompts": "prompts repeated",
 	"fresh_prompts.same": "every run of the client may send the same requests, which a prefix cache answers faster: write " +
-		"{seed} in --client, or give --reset URL",
+		"{seed} in --client",
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start are one launch, and " +
 		"belong into one file",
 

@@ -96,3 +96,11 @@ func Placement(arguments []string, environment map[string]string, folder string)
 	}
 	return named, file
 }
+
+// InFolder is a path, made absolute from the folder if it is relative.
+func InFolder(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}

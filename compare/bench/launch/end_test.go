@@ -42,7 +42,9 @@ func runScript(t *testing.T, script string, grace Grace, interrupted bool) (Outc
 	}
 	ended := time.Now()
 	outcome, err := Job{
-		Runs:   []Run{{Words: []string{"sh", "-c", script}, Folder: folder}},
+		Drive: func(ctx context.Context, run func(context.Context, Run) error) error {
+			return run(ctx, Run{Words: []string{"sh", "-c", script}, Folder: folder})
+		},
 		Folder: folder, Dir: folder, Env: os.Environ(), Marker: NewMarker(t.Name()), Grace: grace,
 		Ending: func() { ended = time.Now() },
 	}.Run(ctx)

@@ -25,6 +25,6 @@ func inGroup(group int) []int {
 
 func nameOf(group int) string { return fmt.Sprintf("process group %d", -group) }
 
-func campaignOf(int) string { return "" }
+func (m Marker) on(int) bool { return false }
 
 func (p *process) group() Group { return Group{} }

@@ -13,7 +13,7 @@ import (
 )
 
 // GPU is one GPU as the driver showed it during a launch: clocks over the looks at which
-// it was busy, temperature of the last look, processes of the first.
+// it was busy, processes of the first look.
 type GPU struct {
 	Index  int    `json:"index"`
 	UUID   string `json:"uuid"`
@@ -22,11 +22,10 @@ type GPU struct {
 	// Utilization is the share of the last second in which a kernel ran, in percent, at
 	// the last look; BusyLooks is how many looks saw at least busyPercent. The clocks are
 	// means over those, else of the last look.
-	Utilization  router.Number `json:"utilization_percent"`
-	BusyLooks    int           `json:"busy_looks"`
-	ClockMHz     router.Number `json:"sm_clock_mhz"`
-	TemperatureC router.Number `json:"temperature_c"`
-	Processes    []GPUProcess  `json:"processes,omitempty"` // computing on it
+	Utilization router.Number `json:"utilization_percent"`
+	BusyLooks   int           `json:"busy_looks"`
+	ClockMHz    router.Number `json:"sm_clock_mhz"`
+	Processes   []GPUProcess  `json:"processes,omitempty"` // computing on it
 }
 
 // GPUProcess is a process with a compute context on a GPU.
@@ -34,12 +33,10 @@ type GPUProcess struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"`
 	Ours bool   `json:"ours"` // started by the campaign
-	// Campaign is the ID of another campaign that started it; empty for none.
-	Campaign string `json:"campaign,omitempty"`
 }
 
 // gpuFields are what nvidia-smi is asked for, in the order parseGPUs reads.
-const gpuFields = "index,uuid,name,driver_version,clocks.sm,temperature.gpu,utilization.gpu"
+const gpuFields = "index,uuid,name,driver_version,clocks.sm,utilization.gpu"
 
 // NvidiaSMI asks the program at path, an nvidia-smi, for the GPUs of this
 // machine and the processes on them.
@@ -61,7 +58,7 @@ func NvidiaSMI(ctx context.Context, path string) ([]GPU, error) {
 }
 
 func parseGPUs(out string) ([]GPU, error) {
-	rows, err := smiRows(out, 7)
+	rows, err := smiRows(out, 6)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +71,7 @@ func parseGPUs(out string) ([]GPU, error) {
 		}
 		gpus = append(gpus, GPU{
 			Index: index, UUID: row[1], Name: row[2], Driver: row[3],
-			ClockMHz: smiNumber(row[4]), TemperatureC: smiNumber(row[5]), Utilization: smiNumber(row[6]),
+			ClockMHz: smiNumber(row[4]), Utilization: smiNumber(row[5]),
 		})
 	}
 	return gpus, nil

@@ -30,8 +30,7 @@ var Logs = []string{Stdout, Stderr, ServerStdout, ServerStderr}
 // Job is one start of a benchmark command, or of several one after another: alone, or
 // between the start and the end of their server.
 type Job struct {
-	Runs []Run
-	// Drive, where it is set, says itself what is run, and how often, in place of Runs.
+	// Drive says what is run, and how often: run runs a command to its end.
 	Drive  func(ctx context.Context, run func(context.Context, Run) error) error
 	Server []string // started first and ended last; nil for none
 	Dir    string   // where all run; empty is the current folder
@@ -40,33 +39,25 @@ type Job struct {
 	Folder string   // for the log files of the server
 	Own    string   // the program to start for OwnName where none is on the path
 
-	Ready        string        // URL that answers 2xx once the server is ready
-	ReadyTimeout time.Duration // 0 is none
-	Timeout      time.Duration // of the whole job; 0 is none
-	Grace        Grace
-	Ending       func()      // called when the command is about to be ended
-	Started      func(Group) // called with the group of every process started
+	Ready   string        // URL that answers 2xx once the server is ready
+	Timeout time.Duration // of the whole job; 0 is none
+	Grace   Grace
+	Ending  func()      // called when the command is about to be ended
+	Started func(Group) // called with the group of every process started
 }
 
 // Run is one measured command.
 type Run struct {
-	Name   string // for errors, of several
 	Words  []string
 	Folder string        // for its log files
 	Limit  time.Duration // 0 is none
-	Began  func()        // called before it starts; may be nil
-	Done   func() error  // called when it has ended well, an error ends the job; may be nil
 }
 
 // Outcome is how a job ended.
 type Outcome struct {
-	ExitCode   int           // of the command; −1 when it was ended by a signal or never ran
-	LeftBehind bool          // the command ended, and something that it had started did not
-	Survivors  []string      // the processes that could not be ended
-	CPU        time.Duration // used by what was started, as far as it has ended
-	// Environ is what the process of the engine, the server where there is one, ended up
-	// with; nil where the system does not show it.
-	Environ []string
+	ExitCode   int      // of the command; −1 when it was ended by a signal or never ran
+	LeftBehind bool     // the command ended, and something that it had started did not
+	Survivors  []string // the processes that could not be ended
 }
 
 // Run starts the job and waits for it. The error is nil only if everything ended as
@@ -80,13 +71,6 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 	r := running{Job: j, outcome: Outcome{ExitCode: -1}, family: family{marker: j.Marker, before: children()}}
 	err := r.run(ctx)
 	r.end()
-	for _, p := range r.started {
-		r.outcome.CPU += p.cpu()
-		if environ := p.lastEnviron(); len(j.Server) == 0 || p == r.started[0] {
-			r.outcome.Environ = environ
-		}
-	}
-	r.outcome.CPU += r.family.cpu
 	return r.outcome, err
 }
 
@@ -191,17 +175,8 @@ func (j *running) withServer(ctx context.Context, server *process) context.Conte
 
 // commands runs the measured commands.
 func (j *running) commands(ctx context.Context) error {
-	if j.Drive != nil {
-		if err := j.Drive(ctx, j.command); err != nil {
-			return err
-		}
-	}
-	for _, r := range j.Runs {
-		if err := j.command(ctx, r); err != nil && r.Name != "" {
-			return fmt.Errorf("%s: %w", r.Name, err)
-		} else if err != nil {
-			return err
-		}
+	if err := j.Drive(ctx, j.command); err != nil {
+		return err
 	}
 	j.outcome.ExitCode = 0
 	return nil
@@ -209,15 +184,11 @@ func (j *running) commands(ctx context.Context) error {
 
 // command runs one of them to its end.
 func (j *running) command(ctx context.Context, r Run) error {
-	if r.Began != nil {
-		r.Began()
-	}
 	ctx, cancel := limited(ctx, r.Limit,
 		fmt.Errorf("the client did not end within %s, which is far longer than before: the server or the client hangs",
 			r.Limit.Round(time.Second)))
 	defer cancel()
-	if n := len(j.started); j.Drive != nil && n > 1 { // the last client ended with its group
-		j.outcome.CPU += j.started[n-1].cpu()
+	if n := len(j.started); n > 1 { // the last client ended with its group
 		j.started = j.started[:n-1]
 	}
 	p, err := j.start(r.Words, r.Folder, Stdout, Stderr)
@@ -232,11 +203,8 @@ func (j *running) command(ctx context.Context, r Run) error {
 	}
 	j.endGroup(p)
 	j.outcome.ExitCode = p.exitCode()
-	switch {
-	case p.err != nil:
+	if p.err != nil {
 		return fmt.Errorf("the command %s%s", describeExit(p.err), lastWords(r.Folder, Stderr, Stdout))
-	case r.Done != nil:
-		return r.Done()
 	}
 	return nil
 }
@@ -276,10 +244,13 @@ func lastWords(folder string, files ...string) string {
 	return " and printed nothing"
 }
 
+// readyWithin is how long a server may take to answer: large models load for minutes.
+const readyWithin = 30 * time.Minute
+
 // untilReady waits for the server to answer.
 func (j Job) untilReady(ctx context.Context, server *process) error {
-	ctx, cancel := limited(ctx, j.ReadyTimeout,
-		fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), j.ReadyTimeout))
+	ctx, cancel := limited(ctx, readyWithin,
+		fmt.Errorf("the server did not answer at %s within %s", shown.Masked(j.Ready), readyWithin))
 	defer cancel()
 	for {
 		if answers(ctx, j.Ready) {
@@ -296,33 +267,20 @@ func (j Job) untilReady(ctx context.Context, server *process) error {
 	}
 }
 
-// Post sends an empty request that a server acts on.
-func Post(ctx context.Context, url string) error {
-	return ask(ctx, http.MethodPost, url, 30*time.Second)
-}
-
 // answers reports whether the URL gives a 2xx answer within two seconds.
 func answers(ctx context.Context, url string) bool {
-	return ask(ctx, http.MethodGet, url, 2*time.Second) == nil
-}
-
-// ask sends an empty request, and wants a 2xx answer.
-func ask(ctx context.Context, method, url string, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return false
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return false
 	}
 	resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answers %s", shown.Masked(url), resp.Status)
-	}
-	return nil
+	return resp.StatusCode/100 == 2
 }
 
 // lastLine is the last line of a file that is not blank, cut to a readable length;

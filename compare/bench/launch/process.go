@@ -1,12 +1,10 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 )
 
@@ -90,7 +88,6 @@ type family struct {
 	leaders []int          // the processes that this one has started
 	before  map[int]string // the children of this process before the job, by their start times; nil for no job
 	seen    map[int]string // its processes so far, by their start times
-	cpu     time.Duration  // used by those that have become this process's own and ended
 }
 
 // End ends what a campaign whose bench process was killed has left, by its marker and the
@@ -111,8 +108,6 @@ type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the command itself has ended
 	err  error         // of Wait; read after done
-
-	environ chan []string // gives its environment once, after done; see followEnviron
 }
 
 // Group is a process group by what tells it from a later one of the same number.
@@ -133,50 +128,12 @@ func startProcess(words, env []string, dir string, stdout, stderr *os.File) (*pr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, done: make(chan struct{}), environ: make(chan []string, 1)}
-	go p.followEnviron()
+	p := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
 	return p, nil
-}
-
-// followEnviron reads the environment that the process ends up with: a script may set
-// variables and then become the benchmark. It looks at intervals that grow with the time
-// passed, to one second, and keeps what the last two looks have shown; nothing where they
-// differ or the system shows none. So a program that runs much longer than the scripts
-// before it is seen whatever its speed.
-func (p *process) followEnviron() {
-	var last []byte
-	settled := false
-	path := fmt.Sprintf("/proc/%d/environ", p.cmd.Process.Pid)
-	for wait := 5 * time.Millisecond; ; wait = min(wait+wait/8, time.Second) {
-		select {
-		case <-p.done:
-			var entries []string
-			if settled {
-				entries = strings.Split(strings.TrimRight(string(last), "\x00"), "\x00")
-			}
-			p.environ <- entries
-			return
-		case <-time.After(wait):
-		}
-		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
-			last, settled = text, bytes.Equal(text, last)
-		}
-	}
-}
-
-// lastEnviron is what followEnviron has kept of a process that has ended; nil of one
-// that could not be ended.
-func (p *process) lastEnviron() []string {
-	select {
-	case entries := <-p.environ:
-		return entries
-	case <-time.After(time.Second):
-		return nil
-	}
 }
 
 // errTimeout ends a launch that ran past its time limit.
@@ -198,17 +155,6 @@ func (p *process) exitCode() int {
 		return s.ExitCode()
 	}
 	return -1
-}
-
-// cpu is the processor time of the command and of what it waited for; 0 while
-// it runs.
-func (p *process) cpu() time.Duration {
-	select {
-	case <-p.done:
-		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
-	default:
-		return 0
-	}
 }
 
 // describeExit describes how a command failed.

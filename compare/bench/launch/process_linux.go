@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // adopt makes this process the parent of every process whose own has ended, so that one
@@ -83,12 +82,8 @@ func (f *family) adopted(pid int, status []string) bool {
 
 // bury collects a dead process that nobody else waits for.
 func (f *family) bury(pid int, status []string) {
-	var used syscall.Rusage
-	if !f.adopted(pid, status) || slices.Contains(f.leaders, pid) {
-		return
-	}
-	if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, &used); err == nil && got == pid {
-		f.cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	if f.adopted(pid, status) && !slices.Contains(f.leaders, pid) {
+		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // one that lives on is found again
 	}
 }
 
@@ -186,16 +181,6 @@ func processes() map[int][]string {
 		}
 	}
 	return all
-}
-
-// campaignOf is the ID of the campaign that started a process; empty if none did.
-func campaignOf(pid int) string {
-	env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	_, rest, found := strings.Cut("\x00"+string(env), "\x00"+markerName+"=")
-	if id, _, ok := strings.Cut(rest, "/"); found && ok {
-		return id
-	}
-	return ""
 }
 
 // on reports whether the environment of a process carries the marker. One that is starting

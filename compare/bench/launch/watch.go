@@ -2,8 +2,6 @@ package launch
 
 import (
 	"context"
-	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/moebalance/moebalance/router"
@@ -43,7 +41,7 @@ func watchGPUs(ctx context.Context, query func(context.Context) ([]GPU, error), 
 		if w.failed = w.look(ctx); w.failed != nil {
 			return
 		}
-		MarkOwners(w.gpus, marker)
+		markOurs(w.gpus, marker)
 		for {
 			select {
 			case <-running.Done():
@@ -91,29 +89,11 @@ func (w *GPUWatch) End() ([]GPU, error) {
 	return w.gpus, w.failed
 }
 
-// MarkOwners tells the processes that carry the marker from others, and those that
-// another campaign has left.
-func MarkOwners(gpus []GPU, marker Marker) {
+// markOurs tells the processes that carry the marker from others.
+func markOurs(gpus []GPU, marker Marker) {
 	for _, gpu := range gpus {
 		for i, p := range gpu.Processes {
-			id := campaignOf(p.PID)
-			gpu.Processes[i].Ours = id != "" && NewMarker(id) == marker
-			if !gpu.Processes[i].Ours {
-				gpu.Processes[i].Campaign = id
-			}
+			gpu.Processes[i].Ours = marker.on(p.PID)
 		}
 	}
-}
-
-// FolderSize is the size of all files of a folder.
-func FolderSize(folder string) (bytes int64) {
-	_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			if info, err := entry.Info(); err == nil {
-				bytes += info.Size()
-			}
-		}
-		return nil
-	})
-	return bytes
 }

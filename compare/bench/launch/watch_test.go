@@ -27,7 +27,7 @@ func TestClocksWhileBusy(t *testing.T) {
 			return nil, errors.New("enough")
 		}
 		l := looks[n-1]
-		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz, TemperatureC: router.Number(40 + n),
+		return []GPU{{Utilization: l.utilization, ClockMHz: l.mhz,
 			Processes: make([]GPUProcess, n)}}, nil
 	}, NewMarker("x"), time.Millisecond)
 	<-taken
@@ -35,9 +35,9 @@ func TestClocksWhileBusy(t *testing.T) {
 	if err != nil || len(gpus) != 1 {
 		t.Fatal(gpus, err)
 	}
-	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 || g.TemperatureC != 46 ||
+	if g := gpus[0]; g.BusyLooks != 2 || g.ClockMHz != 1940 ||
 		len(g.Processes) != 1 {
-		t.Errorf("%+v, want the mean of 1980 and 1900 MHz, the last temperature, the first look's process", g)
+		t.Errorf("%+v, want the mean of 1980 and 1900 MHz, the first look's process", g)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestEndGroups(t *testing.T) {
 	}
 }
 
-// A process that another campaign started is told by that campaign's ID.
+// A process is known by the marker of the campaign that started it.
 func TestOwners(t *testing.T) {
 	cmd := exec.Command("sleep", "30")
 	cmd.Env = append(os.Environ(), NewMarker("0123abcd").Environ(4)...)
@@ -101,12 +101,10 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	gpus := []GPU{{Processes: []GPUProcess{{PID: cmd.Process.Pid}, {PID: os.Getpid()}}}}
-	MarkOwners(gpus, NewMarker("ffff"))
-	if p := gpus[0].Processes; p[0].Ours || p[0].Campaign != "0123abcd" || p[1].Ours || p[1].Campaign != "" {
-		t.Errorf("%+v", p)
-	}
-	MarkOwners(gpus[:1], NewMarker("0123abcd"))
-	if p := gpus[0].Processes; !p[0].Ours {
-		t.Errorf("%+v", p)
+	for id, ours := range map[string]bool{"ffff": false, "0123abcd": true} {
+		markOurs(gpus, NewMarker(id))
+		if p := gpus[0].Processes; p[0].Ours != ours || p[1].Ours {
+			t.Errorf("%s: %+v", id, p)
+		}
 	}
 }

@@ -196,26 +196,3 @@ func FuzzParseCustom(f *testing.F) {
 		}
 	})
 }
-
-// The numbers of a segment are metrics where their names tell what is better.
-func TestOfSegment(t *testing.T) {
-	value := []byte(`{"prefill": 3, "decode_ms": 2, "throughput": 5, "note": "x"}`)
-	r, err := OfSegment(1.5, value, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]bool{"decode_ms": false, "throughput": true, "duration": false} {
-		if m, ok := r.Metric(name); !ok || m.HigherIsBetter != want || r.Primary != "" {
-			t.Errorf("%s: %+v, %t; primary %s, want none of several", name, m, ok, r.Primary)
-		}
-	}
-	for value, want := range map[string]string{"null": "duration", "{}": "duration", `{"decode_ms": 2}`: "decode_ms",
-		`{"prefill": 3}`: "", "3": ""} {
-		if r, err := OfSegment(1.5, []byte(value), nil); err != nil || r.Primary != want {
-			t.Errorf("%s: primary %q, %v; want %q", value, r.Primary, err, want)
-		}
-	}
-	if _, ok := r.Metric("prefill"); ok || RuleOf("prefill", value) == "" || RuleOf("note", value) != "" {
-		t.Errorf("%+v: want no prefill without a direction, and a rule for it", r.Metrics)
-	}
-}

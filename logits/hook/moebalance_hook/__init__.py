@@ -33,10 +33,9 @@ import sys
 from typing import Any
 
 from .common import refuse, variable
-from .driver import alternate
 from .hook import HOOK
 
-__all__ = ["HOOK", "WorkerExtension", "alternate", "set_router", "sglang", "step", "transformers", "vllm"]
+__all__ = ["HOOK", "WorkerExtension", "set_router", "sglang", "step", "transformers", "vllm"]
 step = HOOK.running
 
 

@@ -4,7 +4,6 @@ single: 16 experts, top-2, 1 rank. vLLM and SGLang are trees of the same names a
 
 import glob
 import importlib.util
-import io
 import json
 import os
 import shutil
@@ -786,50 +785,6 @@ class Switch(unittest.TestCase):
                 f.write("{}")
             with self.assertRaisesRegex(RuntimeError, "want a fresh folder for each launch, have .*ack.rank0.json"):
                 self.start(folder)[1].execute_model(steps(8))
-        load("tep4")
-        with self.assertRaisesRegex(RuntimeError, "alternate: want MOEBALANCE_CONTROL set"):
-            sys.modules["moebalance_hook"].alternate(lambda: None)
-
-    def test_alternate(self):
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("sys.stdout", io.StringIO()) as printed:
-            _, worker = self.start(folder)
-
-            def measure():
-                return max_over_mean(worker.execute_model(steps(50))[0], 32, 4)
-
-            record = sys.modules["moebalance_hook"].alternate(measure, blocks=3)
-            self.assertEqual(json.loads(printed.getvalue()), record)
-            self.assertEqual([block["order"] for block in record["blocks"]], ["ABBA", "BAAB", "ABBA"])
-            for block in record["blocks"]:
-                for letter, segment in zip(block["order"], block["segments"]):
-                    self.assertEqual(segment["arm"], "normal" if letter == "A" else "perfect")
-                    self.assertEqual(segment["value"] == 1.0, letter == "B")
-                    self.assertGreater(segment["seconds"], 0)
-            ends = [s["sequence"] for block in record["blocks"] for s in block["segments"]]
-            self.assertEqual(ends, sorted(ends))
-            with open(os.path.join(folder, "arm.json")) as f:
-                self.assertEqual(json.load(f)["router"], "off")
-
-    def test_the_recipe_of_an_engine_in_this_process(self):
-        """Its segments return nothing, so that bench takes their time: of a number it would ask for the direction."""
-        field = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../testdata/field/alternate.py")
-        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("sys.stdout", io.StringIO()) as printed:
-            _, worker = self.start(folder)
-            sent = []
-
-            def generate(prompts, sampling, use_tqdm):
-                sent.append([len(prompt["prompt_token_ids"]) for prompt in prompts])
-                worker.execute_model(steps(50))
-
-            module("vllm", LLM=lambda **_: types.SimpleNamespace(generate=generate), SamplingParams=lambda **_: None)
-            module("vllm.inputs", TokensPrompt=dict)
-            spec = importlib.util.spec_from_file_location("recipe", field)
-            recipe = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(recipe)
-            recipe.main("tiny", blocks="2", tokens="1024")
-            blocks = json.loads(printed.getvalue())["blocks"]
-        self.assertEqual([[s["value"] for s in block["segments"]] for block in blocks], [[None] * 4] * 2)
-        self.assertEqual({tuple(lengths) for lengths in sent}, {(128,) * 8})
 
     def test_ranges(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/moebalance/moebalance/compare/bench/control"
+	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/gain"
+)
+
+// segments leads an attempt through the runs of the measured command.
+type segments struct {
+	*runner
+	launch Launch
+	number int // of the attempt
+	folder string
+	words  []string // of the engine
+
+	control control.Folder  // of a launch that holds all arms
+	driver  *control.Driver // which leads it
+}
+
+// live is the attempt as it is written down.
+func (s *segments) live() *Attempt { return &s.Launches[s.launch.Position].Attempts[s.number-1] }
+
+// drive runs the measured command of a launch of one arm, a server's client once for each point. Each run of
+// several is on disk as soon as it has ended.
+func (s *segments) drive(ctx context.Context, run func(context.Context, launch.Run) error) error {
+	values := s.Spec.order(s.launch)
+	s.live().Segments, s.live().Orders = nil, []Ordered{{Arm: s.launch.Arm}}
+	for i, value := range values {
+		r := control.Run{Number: i, Arm: string(s.launch.Arm), Point: value, Timed: true}
+		name := ""
+		if s.Spec.perClient() {
+			name = "point-" + value
+		}
+		seg, err := s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Pair+1), run)
+		if err != nil && name != "" {
+			return fmt.Errorf("%s %s: %w", s.Spec.Points.Name, value, err)
+		} else if err != nil {
+			return err
+		}
+		seg.Counts = true
+		s.live().Segments = append(s.live().Segments, seg)
+		if name == "" {
+			continue
+		}
+		if err := s.save(s.launch, *s.live()); err != nil {
+			return err
+		}
+		s.report(Event{Stage: Measured, Launch: s.Launches[s.launch.Position], Attempt: *s.live()})
+	}
+	return nil
+}
+
+// lead leads a launch that holds all arms through its plan; run runs a client.
+func (s *segments) lead(ctx context.Context, run func(context.Context, launch.Run) error) error {
+	last, err := s.control.Last()
+	if err != nil {
+		return fmt.Errorf("--control: %w", err)
+	}
+	var unsaved error
+	plan := s.Spec.planOf(s.launch)
+	s.driver = &control.Driver{
+		Channel: s.control, Ranks: s.Spec.Ranks, Last: last, Now: s.host.Now, Sleep: s.host.Sleep, First: firstRun,
+		Stays: s.Spec.Control != "", Ready: s.follows, Settled: s.settled,
+		Run: func(ctx context.Context, r control.Run) error {
+			name := fmt.Sprintf("run-%03d-%s", r.Number, r.Arm)
+			if !r.Timed {
+				name += "-untimed"
+			}
+			seg, err := s.client(ctx, r, name, s.Spec.Design.seed(s.launch.Position*mostRuns+r.Number), run)
+			if err == nil {
+				s.keep(seg)
+			}
+			return err
+		},
+		Block: func(block int) {
+			unsaved = s.save(s.launch, *s.live())
+			s.report(Event{Stage: Measured, Launch: s.Launches[s.launch.Position], Attempt: *s.live(), Block: block + 1,
+				Blocks: len(plan.Blocks)})
+		},
+	}
+	if err := s.driver.Drive(ctx, plan); err != nil {
+		return err
+	}
+	return unsaved
+}
+
+// firstRun is how long the first run of a client may take: engines compile in it.
+const firstRun = 30 * time.Minute
+
+// mostRuns bounds the runs of a launch, so that no two have the same seed.
+const mostRuns = 1 << 12
+
+// client runs the measured command once, in a folder of that name below the attempt's, and reads its report.
+func (s *segments) client(ctx context.Context, r control.Run, name string, seed uint64,
+	run func(context.Context, launch.Run) error) (seg Segment, err error) {
+	folder := filepath.Join(s.folder, name)
+	out := filepath.Join(folder, outName)
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return seg, err
+	}
+	words := s.words
+	if len(s.Spec.Command.Server) > 0 || s.Spec.Control != "" {
+		words = s.Spec.placeholdersOf(s.launch, gain.Arm(r.Arm), out, r.Point, seed).fill(s.Spec.Command.Normal)
+	}
+	began := s.host.Now()
+	if err := run(ctx, launch.Run{Folder: folder, Words: words, Limit: r.Limit}); err != nil {
+		return seg, err
+	}
+	seg = Segment{Run: r, Folder: name, DurationNS: max(0, int64(s.host.Now().Sub(began)))}
+	result, err := s.parse(s.outputOf(s.launch, folder, r.Point))
+	seg.Result = &result
+	return seg, err
+}
+
+// keep adds a segment to its attempt, and the order it ran under. Whether it counts is settled later.
+func (s *segments) keep(seg Segment) {
+	a := s.live()
+	a.Segments = append(a.Segments, seg)
+	if n := len(a.Orders); n == 0 || a.Orders[n-1].Sequence != seg.Sequence {
+		a.Orders = append(a.Orders, Ordered{Sequence: seg.Sequence, Arm: gain.Arm(seg.Arm), Router: seg.Router})
+	}
+	if seg.Timed {
+		a.Orders[len(a.Orders)-1].Ranks = len(s.driver.Acks())
+	}
+}
+
+// settled marks the segments of timed runs that count.
+func (s *segments) settled(runs []control.Run, counts bool) {
+	for i := range s.live().Segments {
+		seg := &s.live().Segments[i]
+		seg.Counts = seg.Counts || counts && slices.ContainsFunc(runs,
+			func(r control.Run) bool { return r.Number == seg.Number })
+	}
+}
+
+// segmentFolder is the folder of a run of the client in a launch that holds all arms, below its attempt's.
+var segmentFolder = regexp.MustCompile(`^run-\d{3,}-`)
+
+// SegmentOf is the campaign in whose folder a file is that a run of the client wrote within a launch
+// which holds all arms; false for any other file.
+func SegmentOf(path string) (campaign string, ok bool) {
+	path, err := filepath.Abs(path)
+	for at := filepath.Dir(path); err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
+		launches := filepath.Dir(filepath.Dir(at))
+		if campaign = filepath.Dir(launches); segmentFolder.MatchString(filepath.Base(at)) &&
+			filepath.Base(launches) == launchesFolder && IsCampaign(campaign) {
+			return campaign, true
+		}
+	}
+	return "", false
+}
