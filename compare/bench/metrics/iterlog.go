@@ -169,7 +169,7 @@ func finishIterations(r *report) {
 		r.warn("iterLatencyMS spans about two steps under the overlap scheduler: compare it only with iterLatencyMS")
 	}
 	slowest := map[int64]router.Number{}
-	byRank := map[router.OptInt][]router.Number{}
+	byRank, requests := map[router.OptInt][]router.Number{}, map[router.OptInt][]router.Number{}
 	used := 0
 	steady := cutWarmup(r.out.Steps)
 	for _, i := range steady {
@@ -177,6 +177,9 @@ func finishIterations(r *report) {
 			used++
 			slowest[s.Iter] = max(slowest[s.Iter], s.TimeMS)
 			byRank[s.Rank] = append(byRank[s.Rank], s.TimeMS)
+			if s.Requests.Defined() {
+				requests[s.Rank] = append(requests[s.Rank], router.Number(s.Requests))
+			}
 		}
 	}
 	if advice := worthRecording(r.out.Steps, steady); advice != "" && r.log.clock == "" {
@@ -189,18 +192,34 @@ func finishIterations(r *report) {
 	what := r.log.clock + " of steady full decode batches"
 	if len(byRank) > 1 {
 		what += ", slowest rank of each iteration"
-		var means []string
-		for _, rank := range slices.Sorted(maps.Keys(byRank)) {
-			mean, _, _ := summary(byRank[rank])
-			means = append(means, fmt.Sprintf("%d: %s ms", rank, quantity.Digits3(mean)))
+		text, _ := byRanks(byRank, " ms")
+		r.warn("step time is of the slowest rank of each iteration; means by rank " + text)
+		if text, uneven := byRanks(requests, ""); uneven > unevenRequests {
+			r.warn(fmt.Sprintf("requests are %s uneven over ranks, whose attention waits for the busiest; means by rank %s",
+				quantity.Percent(uneven), text))
 		}
-		r.warn("step time is of the slowest rank of each iteration; means by rank " + shortened(means))
 	}
 	mean, median, _ := summary(slices.Collect(maps.Values(slowest)))
 	r.put(0, metricOf("step_time_mean", "", "mean "+what, mean))
 	r.put(0, metricOf("step_time_p50", "", "median "+what, median))
 	r.warn(fmt.Sprintf("step time is of %d of %s, the steady full decode batches", used,
 		quantity.Count(len(r.out.Steps), "iteration row")))
+}
+
+// unevenRequests is from where on requests over ranks are called uneven.
+const unevenRequests = 0.1
+
+// byRanks lists the mean of each rank, with by how much the largest exceeds the mean of all: 30 and 10 → "0: 30,
+// 1: 10" and 0.5.
+func byRanks(values map[router.OptInt][]router.Number, unit string) (text string, uneven router.Number) {
+	var list []string
+	var most, sum router.Number
+	for _, rank := range slices.Sorted(maps.Keys(values)) {
+		mean, _, _ := summary(values[rank])
+		list = append(list, fmt.Sprintf("%d: %s%s", rank, quantity.Digits3(mean), unit))
+		most, sum = max(most, mean), sum+mean
+	}
+	return shortened(list), most*router.Number(len(list))/sum - 1
 }
 
 // shortened lists eight at most.

@@ -1,7 +1,10 @@
 package metrics
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/router"
@@ -90,4 +93,25 @@ func matchSteps(normal, perfect []Step) Match {
 	m.Add(0, normal)
 	m.Add(1, perfect)
 	return m.Match()
+}
+
+// Ranks of attention data parallelism that run 30 and 10 requests are 50 % uneven, and 22 and 20 are not.
+func TestUnevenRequestsOfRanks(t *testing.T) {
+	for requests, want := range map[[2]int]bool{{30, 10}: true, {22, 20}: false} {
+		var text strings.Builder
+		for iter := range 30 {
+			for rank, n := range requests {
+				fmt.Fprintf(&text, "iter = %d, global_rank = %d, rank = %[2]d, num_scheduled_requests = %d, host_step_time = 12.5ms, "+
+					"states = {'num_ctx_requests': 0, 'num_ctx_tokens': 0, 'num_generation_tokens': %[3]d}\n", iter+1, rank, n)
+			}
+		}
+		r, err := Parse("log", strings.NewReader(text.String()), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, "requests are 50.0 % uneven") })
+		if said != want {
+			t.Errorf("%v requests: %q", requests, r.Warnings)
+		}
+	}
 }
