@@ -163,21 +163,28 @@ func Find(launches []Launch) Structure {
 	if why != "" {
 		return s
 	}
-	p, why := r.period()
+	p, why := r.period(marksOf([]*recording{r}))
 	switch {
 	case why != "":
+		s.Unknown, s.Unclear = why, slices.Contains(unclear, why)
 	case r.overlap(p):
 		s.Blocks, s.of = r.runs, nil // what was joined may be of several layers
-		why = overlapping
+		s.Unknown, s.Unclear = overlapping, true
 	default:
-		why = r.contradiction(p)
+		s.settle(p)
 	}
-	if s.Unknown, s.Unclear = why, slices.Contains(unclear, why); why == "" {
+	return s
+}
+
+// settle takes a period unless something speaks against it.
+func (s *Structure) settle(p period) {
+	r := s.of
+	if s.Unknown = r.contradiction(p); s.Unknown == "" {
 		s.Layers, s.FirstLayer = p.layers, (p.layers-p.first)%p.layers
 		s.CutFirst, s.CutLast = r.cut()
 		s.Stage = r.stage(p)
 	}
-	return s
+	s.Unclear = slices.Contains(unclear, s.Unknown)
 }
 
 // Tail is how many launches behind the layer of a block end its step, as the LM head

@@ -22,29 +22,36 @@ type mark struct {
 	peaks  []int
 }
 
-// marks are those of the recording, in order of first launch.
-func (r *recording) marks() []*mark {
+// marksOf are the marks of ranks that recorded as many layers, in order of first launch: in each segment as
+// often as on the rank with most.
+func marksOf(ranks []*recording) []*mark {
 	numbers := map[int32]*mark{}
 	var list []*mark
-	for i := range len(r.layers) + 1 {
-		for _, l := range r.segment(i) {
-			if l.Mark == 0 {
-				continue
+	own := map[int32]int{} // in a segment of a rank
+	for i := range len(ranks[0].layers) + 1 {
+		for _, r := range ranks {
+			clear(own)
+			for _, l := range r.segment(i) {
+				if l.Mark == 0 {
+					continue
+				}
+				m := numbers[l.Name]
+				if m == nil {
+					m = &mark{weight: int(l.Mark)}
+					numbers[l.Name], list = m, append(list, m)
+				}
+				if n := len(m.counts); n == 0 || m.counts[n-1].segment < i {
+					m.counts = append(m.counts, tally{i, 0})
+				}
+				own[l.Name]++
+				at := &m.counts[len(m.counts)-1]
+				at.n = max(at.n, own[l.Name])
 			}
-			m := numbers[l.Name]
-			if m == nil {
-				m = &mark{weight: int(l.Mark)}
-				numbers[l.Name], list = m, append(list, m)
-			}
-			if n := len(m.counts); n == 0 || m.counts[n-1].segment < i {
-				m.counts = append(m.counts, tally{i, 0})
-			}
-			m.counts[len(m.counts)-1].n++
 		}
 	}
 	for _, m := range list {
-		m.peaks = m.findPeaks(len(r.layers))
-		if m.weight == int(Transfer) && 2*m.between(len(r.layers)) > len(r.layers) { // layers exchange tokens by it
+		m.peaks = m.findPeaks(len(ranks[0].layers))
+		if m.weight == int(Transfer) && 2*m.between(len(ranks[0].layers)) > len(ranks[0].layers) { // layers exchange tokens by it
 			m.weight = int(Perhaps)
 		}
 	}
@@ -188,8 +195,8 @@ func most(counts map[int]int) (key, n int) {
 }
 
 // period is the one that the marks show, or why none is known.
-func (r *recording) period() (best period, unknown string) {
-	n, marks := len(r.layers), r.marks()
+func (r *recording) period(marks []*mark) (best period, unknown string) {
+	n := len(r.layers)
 	votes := votes(marks, n)
 	if len(votes) == 0 {
 		return best, nothingOnce

@@ -219,8 +219,6 @@ func (a *attribution) rankEvents() []*rankEvents {
 	for i, name := range a.rec.Operators {
 		a.operators[i] = ranges.OperatorOf(name)
 	}
-	inferred := slices.ContainsFunc(a.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) ||
-		!slices.ContainsFunc(a.locations.Values, func(l location) bool { return l.Step != NoID })
 	a.origins = origins(a.rec.GraphNodes)
 	a.replays = map[[2]int32]int32{}
 	ranks := make([]*rankEvents, len(a.rec.Devices))
@@ -245,7 +243,7 @@ func (a *attribution) rankEvents() []*rankEvents {
 		r := ranks[g.Device]
 		r.Graphs = append(r.Graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
 	}
-	a.addEvents(ranks, inferred)
+	a.addEvents(ranks)
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
 	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.Graphs) == 0 })
 	slices.SortFunc(ranks, func(x, y *rankEvents) int {
@@ -255,34 +253,21 @@ func (a *attribution) rankEvents() []*rankEvents {
 	return ranks
 }
 
-// addEvents makes the events of the ranks from their kernels, and infers where these are,
-// if that is wanted, where no range says.
-func (a *attribution) addEvents(ranks []*rankEvents, wanted bool) {
-	infer, orders := make([]func(*placement), len(ranks)), make([][]int32, len(ranks))
-	hosts := make([][]kernelEvent, len(ranks))
-	for i, r := range ranks {
+// addEvents makes the events of the ranks from their kernels.
+func (a *attribution) addEvents(ranks []*rankEvents) {
+	for _, r := range ranks {
 		r.Late = a.lateness(r)
-		hosts[i] = a.hosts(r)
-		if wanted {
-			infer[i] = a.inference(r)
-		}
-		if infer[i] != nil {
-			orders[i] = a.launchOrder(r)
-		}
+		r.events = a.hosts(r)
 	}
-	a.launches, a.rec.Launches = nil, nil // they make room for the events
+	a.launches, a.rec.Launches = nil, nil // they make room
 	capture.Collect(len(a.rec.Kernels))
-	for i, r := range ranks {
-		r.events = hosts[i]
+	for _, r := range ranks {
 		for j, at := range r.kernels {
 			k := &a.rec.Kernels[at]
 			e := &r.events[j]
 			e.start, e.duration, e.location, e.name = k.Start, k.End-k.Start, k.GraphNode, k.Name
 		}
-		if infer[i] != nil {
-			infer[i](&placement{a: a, r: r, order: orders[i]})
-		}
-		r.kernels, orders[i] = nil, nil
+		r.kernels = nil
 	}
 }
 

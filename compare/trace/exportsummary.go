@@ -22,11 +22,12 @@ type exportSummary struct {
 // rankEvents is what one rank did.
 type rankEvents struct {
 	summaryRank
-	of      *exportSummary
-	device  capture.Device
-	events  []kernelEvent // in the order of time
-	rows    []row         // see table; nil before it is asked for, and where events change
-	kernels []int32       // positions of events among the recording's kernels, until they are placed
+	of        *exportSummary
+	device    capture.Device
+	events    []kernelEvent // in the order of time
+	rows      []row         // see table; nil before it is asked for, and where events change
+	Structure *Structure    // nil where ranges name all, see infer
+	kernels   []int32       // positions of events among the recording's kernels, until they are placed
 }
 
 // kernelEvent is one kernel; location and name index the export's tables.

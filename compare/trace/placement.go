@@ -5,8 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
-	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/steps"
@@ -51,9 +51,11 @@ const leastShare = 0.1
 // the first one after the attention, and the block is dispatch, inside the block
 // experts, and behind it combine, unless other evidence knows better.
 type placement struct {
-	a        *attribution
 	r        *rankEvents
-	order    []int32 // events in order of launch; within a replayed graph, in order of start
+	places   *places
+	finish   func(*placement) // places the kernels
+	bare     map[int32]bool   // steps in which no range names a layer, of inferBeside
+	order    []int32          // events in order of launch; within a replayed graph, in order of start
 	launches []steps.Launch
 	found    steps.Structure
 	steps    []int32 // by block
@@ -61,52 +63,111 @@ type placement struct {
 	ends     []int // last kernel of each block's layer
 }
 
-// inference is what gives the kernels of a rank what no range says: layers where its
-// expert GEMMs are in none, in all steps or in some, and steps where ranges name layers
-// only; nil where ranges do.
-func (a *attribution) inference(r *rankEvents) func(*placement) {
+// places are the locations of an export, to which placements add.
+type places struct {
+	of *exportSummary
+	at map[location]int32
+}
+
+func (p *places) number(l location) int32 {
+	n, known := p.at[l]
+	if !known {
+		n = int32(len(p.of.Places))
+		p.of.Places = append(p.of.Places, l)
+		p.at[l] = n
+	}
+	return n
+}
+
+// infer gives kernels what no range says: layers where expert GEMMs are in none, in all steps or in some, and
+// steps where ranges name layers only. Steps are found over all ranks at once, see package steps.
+func (r *reduction) infer() {
+	list := make([]*placement, len(r.ranks))
+	var wait sync.WaitGroup
+	for i, p := range r.ranks {
+		wait.Go(func() { list[i] = p.placement(r.nameOf[p.of]) })
+	}
+	wait.Wait()
+	var found []*steps.Structure
+	for _, p := range list {
+		if p != nil && len(p.launches) > 0 && p.bare == nil {
+			found = append(found, &p.found)
+		}
+	}
+	if len(found) == len(list) {
+		steps.Together(found)
+	}
+	for _, d := range r.exports {
+		own := &places{of: d}
+		for i, p := range r.ranks {
+			if p.of != d || list[i] == nil {
+				continue
+			}
+			if own.at == nil {
+				d.Places, own.at = slices.Clone(d.Places), map[location]int32{}
+				for n, l := range d.Places {
+					own.at[l] = int32(n)
+				}
+			}
+			list[i].places = own
+			list[i].finish(list[i])
+			p.rows = nil
+		}
+	}
+}
+
+// placement prepares a rank; nil where ranges say all. Names are the numbers of its kernels' names.
+func (p *rankEvents) placement(names []int32) *placement {
+	d := p.of
+	if !slices.ContainsFunc(d.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) &&
+		slices.ContainsFunc(d.Places, func(l location) bool { return l.Step != NoID }) {
+		return nil
+	}
 	gemms, layered := map[int32]bool{}, map[int32]bool{} // by step
 	placed := false
-	for _, i := range r.kernels {
-		k := &a.rec.Kernels[i]
-		at := &a.final.Values[k.GraphNode]
+	for i := range p.events {
+		e := &p.events[i]
+		at := &d.Places[e.location]
 		if at.Layer != NoID && !layered[at.Step] {
 			layered[at.Step] = true
 		}
-		if c := &a.classes[k.Name]; c.GEMM || c.FusedExperts() {
+		if c := &d.classes[e.name]; c.GEMM || c.FusedExperts() {
 			if placed = placed || at.Layer != NoID; !gemms[at.Step] {
 				gemms[at.Step] = true
 			}
 		}
 	}
 	stepped := len(layered) > 1 || len(layered) == 1 && !layered[NoID]
+	n := &placement{r: p}
 	switch {
 	case len(gemms) > 0 && !placed:
-		return (*placement).inferLayers
+		n.finish, n.order = (*placement).inferLayers, p.launchOrder()
 	case len(layered) > 0 && !stepped:
-		return (*placement).stepsOfLayers
+		n.finish, n.order = (*placement).stepsOfLayers, p.launchOrder()
+		return n
+	default:
+		maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == NoID || layered[step] })
+		if !placed || len(gemms) == 0 {
+			return nil
+		}
+		n.finish, n.bare = (*placement).inferBeside, gemms
+		n.order = slices.DeleteFunc(p.launchOrder(), func(i int32) bool { return !gemms[d.Places[p.events[i].location].Step] })
 	}
-	maps.DeleteFunc(gemms, func(step int32, _ bool) bool { return step == NoID || layered[step] })
-	if !placed || len(gemms) == 0 {
-		return nil
-	}
-	return func(p *placement) { p.inferBeside(gemms) }
+	n.readLaunches(names)
+	n.found = steps.Find(n.launches)
+	return n
 }
 
 // inferBeside places the kernels of steps in which no range names a layer, as in replays of
 // graphs, where ranges name those of other steps: if they have as many.
-func (p *placement) inferBeside(bare map[int32]bool) {
+func (p *placement) inferBeside() {
 	seen := map[int32]bool{}
-	p.order = slices.DeleteFunc(p.order, func(i int32) bool {
+	for i := range p.r.events {
 		e := &p.r.events[i]
-		at := &p.a.final.Values[e.location]
-		if !bare[at.Step] && at.Layer != NoID && p.a.classes[e.name].GEMM {
+		if at := &p.r.of.Places[e.location]; !p.bare[at.Step] && at.Layer != NoID && p.r.of.classes[e.name].GEMM {
 			seen[at.Layer] = true
 		}
-		return !bare[at.Step]
-	})
-	p.readLaunches()
-	p.found = steps.Find(p.launches)
+	}
 	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
 		return
 	}
@@ -124,8 +185,6 @@ func (p *placement) inferBeside(bare map[int32]bool) {
 
 // inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
 func (p *placement) inferLayers() {
-	p.readLaunches()
-	p.found = steps.Find(p.launches)
 	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.found.Layers), Unknown: p.found.Unknown,
 		Unclear: p.found.Unclear, Stage: p.found.Stage}
 	p.r.Structure = s
@@ -159,26 +218,23 @@ func (p *placement) stepsOfLayers() {
 		if step >= 0 {
 			l := p.at(i)
 			l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
-			p.r.events[p.order[i]].location = p.a.final.Number(l)
+			p.put(i, l)
 		}
 	}
 }
 
+// launched is when a kernel was launched, as far as that is recorded.
+func (e *kernelEvent) launched() int64 { return e.start - max(0, int64(e.queued)) }
+
 // launchOrder are the numbers of a rank's kernels in the order in which they were launched.
-func (a *attribution) launchOrder(r *rankEvents) []int32 {
-	order := make([]int32, len(r.kernels))
+func (p *rankEvents) launchOrder() []int32 {
+	order := make([]int32, len(p.events))
 	for i := range order {
 		order[i] = int32(i)
 	}
-	launched := func(k *capture.Kernel) int64 {
-		if k.Launch < 0 {
-			return k.Start
-		}
-		return a.rec.Launches[k.Launch].Start
-	}
 	byLaunch := func(x, y int32) int {
-		k, o := &a.rec.Kernels[r.kernels[x]], &a.rec.Kernels[r.kernels[y]]
-		return cmp.Or(cmp.Compare(launched(k), launched(o)), cmp.Compare(k.Start, o.Start))
+		a, b := &p.events[x], &p.events[y]
+		return cmp.Or(cmp.Compare(a.launched(), b.launched()), cmp.Compare(x, y))
 	}
 	if !slices.IsSortedFunc(order, byLaunch) {
 		slices.SortFunc(order, byLaunch)
@@ -187,15 +243,16 @@ func (a *attribution) launchOrder(r *rankEvents) []int32 {
 }
 
 // readLaunches says of each launch what package steps looks at.
-func (p *placement) readLaunches() {
-	of := make([]steps.Launch, len(p.a.classes)) // by name
-	for i, c := range p.a.classes {
-		of[i] = c.Launch(p.a.rec.KernelNames[i])
-		of[i].Name = int32(i)
+func (p *placement) readLaunches(names []int32) {
+	d := p.r.of
+	of := make([]steps.Launch, len(d.classes)) // by name
+	for i, c := range d.classes {
+		of[i] = c.Launch(d.Names[i])
+		of[i].Name = names[i]
 	}
 	p.launches = make([]steps.Launch, len(p.order))
-	for i, at := range p.order {
-		e := &p.r.events[at]
+	for i := range p.order {
+		e := p.event(i)
 		p.launches[i] = of[e.name]
 		p.launches[i].NS = uint32(min(e.duration, math.MaxUint32))
 		if p.launches[i].Anchor == steps.None && p.at(i).Phase == PhaseOther {
@@ -204,9 +261,10 @@ func (p *placement) readLaunches() {
 	}
 }
 
-func (p *placement) kernel(i int) *capture.Kernel { return &p.a.rec.Kernels[p.r.kernels[p.order[i]]] }
-
-func (p *placement) at(i int) location { return p.a.final.Values[p.r.events[p.order[i]].location] }
+func (p *placement) event(i int) *kernelEvent  { return &p.r.events[p.order[i]] }
+func (p *placement) class(i int) *kernel.Class { return &p.r.of.classes[p.event(i).name] }
+func (p *placement) at(i int) location         { return p.r.of.Places[p.event(i).location] }
+func (p *placement) put(i int, l location)     { p.event(i).location = p.places.number(l) }
 
 // stepsOfRanges takes the steps that ranges name where these have the same number of
 // blocks, which is then that of the layers; 0 if they have not.
@@ -274,8 +332,8 @@ func (p *placement) place() {
 	for b, block := range p.found.Blocks {
 		routing, routed := p.routerOf(done, block.First)
 		begin := p.beginOf(b, routing)
-		launch := p.kernel(block.First).Launch // one call launches several kernels only as a graph
-		replayed := block.Last > block.First && launch >= 0 && launch == p.kernel(block.Last).Launch
+		first, last := p.event(block.First), p.event(max(block.First, block.Last))
+		replayed := first != last && first.replayed && last.replayed && first.launched() == last.launched()
 		for i := done; i <= p.ends[b]; i++ {
 			l := p.at(i)
 			if i < done+tail {
@@ -283,7 +341,7 @@ func (p *placement) place() {
 			} else {
 				p.inStep(&l, p.steps[b])
 			}
-			shared := p.launches[i].Anchor == steps.Dense && p.a.classes[p.r.events[p.order[i]].name].GEMM
+			shared := p.launches[i].Anchor == steps.Dense && p.class(i).GEMM
 			if shared && l.Evidence >= ranges.ByOperator {
 				l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
 			}
@@ -294,11 +352,11 @@ func (p *placement) place() {
 				l.Graph = replayed && p.launches[i].Anchor == steps.ExpertGEMM
 				if i >= routing {
 					p.placePhase(&l, i, routed, block)
-				} else if l.Phase == PhaseUnknown && p.a.classes[p.r.events[p.order[i]].name].Library == kernel.Quantizing {
+				} else if l.Phase == PhaseUnknown && p.class(i).Library == kernel.Quantizing {
 					l.Phase, l.Evidence = PhaseOther, ranges.ByPosition // it prepares what a dense GEMM reads
 				}
 			}
-			p.r.events[p.order[i]].location = p.a.final.Number(l)
+			p.put(i, l)
 		}
 		done, tail = p.ends[b]+1, 0
 		if b+1 < len(p.steps) && p.steps[b] != p.steps[b+1] {
@@ -309,7 +367,7 @@ func (p *placement) place() {
 	for i := done; ended && i < len(p.order); i++ {
 		l := p.at(i)
 		p.inStep(&l, p.steps[len(p.steps)-1])
-		p.r.events[p.order[i]].location = p.a.final.Number(l)
+		p.put(i, l)
 	}
 }
 

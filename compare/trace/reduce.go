@@ -35,6 +35,7 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.infer()
 	r.arm()
 	r.structure()
 	if err := cmp.Or(r.selectArm(), r.selectSteps()); err != nil {
@@ -91,6 +92,7 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		}
 	}
 	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.Rank.Rank, b.Rank.Rank) })
+	r.numberNames()
 	if err := cmp.Or(r.oneArm(), r.checkRanks(), r.oneModel(), r.oneTime()); err != nil {
 		return nil, err
 	}
@@ -115,8 +117,8 @@ func (r *reduction) warn(code, subject string, args ...any) {
 	r.trace.Warnings = append(r.trace.Warnings, router.Warn(code, subject, args...))
 }
 
-// kernels groups by name over all ranks, the most time first.
-func (r *reduction) kernels() {
+// numberNames gives the names of all exports common numbers.
+func (r *reduction) numberNames() {
 	r.nameOf = map[*exportSummary][]int32{}
 	for _, d := range r.exports {
 		to := make([]int32, len(d.Names))
@@ -127,6 +129,10 @@ func (r *reduction) kernels() {
 		}
 		r.nameOf[d] = to
 	}
+}
+
+// kernels groups by name over all ranks, the most time first.
+func (r *reduction) kernels() {
 	lists, tables := make([][]kernelEvent, len(r.ranks)), make([][]int32, len(r.ranks))
 	for i, p := range r.ranks {
 		lists[i], tables[i] = p.events, r.nameOf[p.of]

@@ -33,7 +33,7 @@ import (
 //	starts (differences, signed), durations, locations, names
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "2\n"
+	summaryMagic = summaryMark + "3\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.
@@ -62,7 +62,6 @@ type summaryRank struct {
 	Graphs     []graphEvent `json:"graphs,omitempty"`
 	LaunchedNS int64        `json:"launched_ns"` // of kernels whose launch is recorded
 	Events     int          `json:"events"`      // in a file alone: their number
-	Structure  *Structure   `json:"structure,omitempty"`
 	Late       []wait.Late  `json:"late,omitempty"`
 }
 
@@ -281,9 +280,6 @@ func (s summaryRank) check() error {
 	}
 	if s.LaunchedNS < 0 {
 		return fmt.Errorf("want no negative sum, have %d ns launched", s.LaunchedNS)
-	}
-	if b := s.Structure; b != nil && (b.Blocks < 0 || min(b.Layers, b.Steps) < 0 || !(b.Share >= 0 && b.Share <= 1)) {
-		return fmt.Errorf("no kernels repeat as %+v", *b)
 	}
 	if !slices.IsSortedFunc(s.Late, func(a, b wait.Late) int { return cmp.Compare(a.At, b.At) }) {
 		return errors.New("lateness is not in the order of time")

@@ -1,0 +1,41 @@
+package steps
+
+import "testing"
+
+// In steps of three layers a rank without requests samples nothing. Where it is one rank, the others know its
+// steps; where it is each in turn, the marks of all do.
+func TestStepsOfRanksTogether(t *testing.T) {
+	const steps, layers = 8, 3
+	rank := func(layers int, idle func(step int) bool) *Structure {
+		var parts []part
+		for step := range steps {
+			for layer := range layers {
+				p := part{}
+				if layer == 0 && !idle(step) {
+					p.begin = []int{embedding, positions}
+				}
+				parts = append(parts, p)
+			}
+		}
+		s := Find(launchesOf(parts))
+		return &s
+	}
+	always := func(int) bool { return true }
+	never := func(int) bool { return false }
+	turn := func(rank int) func(int) bool { return func(step int) bool { return step%3 == rank } }
+	for _, c := range []struct {
+		name  string
+		ranks []*Structure
+		want  int
+	}{
+		{"one idle rank", []*Structure{rank(layers, always), rank(layers, never)}, layers},
+		{"idle in turn", []*Structure{rank(layers, turn(0)), rank(layers, turn(1))}, layers},
+		{"no rank has marks", []*Structure{rank(layers, always), rank(layers, always)}, 0},
+		{"other layers", []*Structure{rank(layers+1, never), rank(layers, always)}, 0},
+	} {
+		Together(c.ranks)
+		if s := c.ranks[len(c.ranks)-1]; c.want > 0 && s.Layers != c.want || c.want == 0 && c.ranks[1].Layers != 0 {
+			t.Errorf("%s: %d layers, unknown for %s", c.name, s.Layers, s.Unknown)
+		}
+	}
+}
