@@ -2,6 +2,7 @@ package plots
 
 import (
 	"fmt"
+	"image"
 	"image/color"
 	"math"
 	"slices"
@@ -141,21 +142,6 @@ func (h *heat) level(v float64) int {
 	return int(math.Round((h.scale.at(v) + 1) / 2 * (heatLevels - 1)))
 }
 
-// run is neighboring cells of one level: those from a column up to, and
-// without, another.
-type run struct{ level, from, to int }
-
-func (h *heat) runs(row []float64) (out []run) {
-	for j, v := range row {
-		if l := h.level(v); j > 0 && out[len(out)-1].level == l {
-			out[len(out)-1].to = j + 1
-		} else {
-			out = append(out, run{l, j, j + 1})
-		}
-	}
-	return out
-}
-
 // DataRange implements plot.DataRanger: cell i covers i − ½ to i + ½.
 func (h *heat) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return -0.5, float64(len(h.cells[0])) - 0.5, -0.5, float64(len(h.cells)) - 0.5
@@ -164,40 +150,30 @@ func (h *heat) DataRange() (xmin, xmax, ymin, ymax float64) {
 // Plot implements plot.Plotter.
 func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	h.fill(c, x, y)
+	c.DrawImage(c.Rectangle, h.image())
 	h.write(c, x, y)
 	c.SetLineStyle(line(softInk, 0.5))
 	c.Stroke(c.Rectangle.Path())
 }
 
-// fill draws the cells. All of one color are one path, and neighbors of one
-// color one rectangle, which keeps a figure of 61 layers and 256 experts small.
-// Rectangles reach a hair over the next ones so that no seams show.
-func (h *heat) fill(c draw.Canvas, x, y func(float64) vg.Length) {
-	const overlap = 0.2
-	paths := make([]vg.Path, heatLevels)
-	var holes []vg.Rectangle
+// image is the cells in pixels, of unknown ones hatched: small in a file whatever their number.
+func (h *heat) image() image.Image {
+	wide, high := max(1, 1600/len(h.cells[0])), max(1, 800/len(h.cells))
+	palette := append(slices.Clone(h.colors), paper, waitInk)
+	img := image.NewPaletted(image.Rect(0, 0, wide*len(h.cells[0]), high*len(h.cells)), palette)
 	for i, row := range h.cells {
-		low, high := y(float64(i)+0.5), y(float64(i)-0.5)
-		for _, r := range h.runs(row) {
-			cells := box(x(float64(r.from)-0.5), low, x(float64(r.to)-0.5), high)
-			if r.level == unknownLevel {
-				holes = append(holes, cells)
-				continue
+		for j, v := range row {
+			level := h.level(v)
+			for at := range wide * high {
+				x, y, index := j*wide+at%wide, i*high+at/wide, level
+				if level == unknownLevel {
+					index = heatLevels + map[bool]int{true: 1}[(x+y)%12 < 3]
+				}
+				img.SetColorIndex(x, y, uint8(index))
 			}
-			cells.Max.X, cells.Min.Y = min(cells.Max.X+overlap, c.Max.X), max(low-overlap, c.Min.Y)
-			paths[r.level] = append(paths[r.level], cells.Path()...)
 		}
 	}
-	for l, path := range paths {
-		if len(path) > 0 {
-			c.SetColor(h.colors[l])
-			c.Fill(path)
-		}
-	}
-	for _, r := range holes {
-		hatchBox(c, paper, waitInk, r)
-	}
+	return img
 }
 
 // write puts the values into the cells where all of them have room for it.

@@ -35,7 +35,7 @@ func TestHostileValues(t *testing.T) {
 		func() (Figure, error) { return PhaseStacks(PhaseTimes(a)) },
 	} {
 		if f, err := draw(); err == nil {
-			checkXML(t, f.Name, f.Inline(0))
+			checkXML(t, f.Name, render(t, f.SVG))
 			checkInside(t, f)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // The sizes every figure shares, in points. At 100 % on a page a point is 1.33
 // pixels, so the smallest text is 12 pixels high.
 const (
-	figureWidth   = 700 * vg.Length(1)
+	figureWidth   = 600 * vg.Length(1)
 	margin        = 12 * vg.Length(1)
 	titleSize     = 13
 	titleHeight   = 24 * vg.Length(1)
@@ -169,12 +169,12 @@ const (
 
 // flow lays the keys out in rows that fit the figure: where each key starts,
 // and how many rows there are.
-func flow(keys []key, width vg.Length) (at []vg.Point, rows int) {
+func flow(keys []key) (at []vg.Point, rows int) {
 	sty := textStyle(textSize, ink)
 	x, row := vg.Length(0), 0
 	for _, k := range keys {
 		w := k.width + sampleGap + sty.Width(k.label)
-		if x > 0 && x+w > width-2*margin {
+		if x > 0 && x+w > figureWidth-2*margin {
 			x, row = 0, row+1
 		}
 		at = append(at, vg.Point{X: x, Y: -vg.Length(row) * legendRow})
@@ -186,17 +186,17 @@ func flow(keys []key, width vg.Length) (at []vg.Point, rows int) {
 	return at, row + 1
 }
 
-func legendHeight(keys []key, width vg.Length) vg.Length {
-	if _, rows := flow(keys, width); rows > 0 {
+func legendHeight(keys []key) vg.Length {
+	if _, rows := flow(keys); rows > 0 {
 		return vg.Length(rows)*legendRow + 6
 	}
 	return 0
 }
 
-func drawLegend(c draw.Canvas, keys []key, width vg.Length) {
+func drawLegend(c draw.Canvas, keys []key) {
 	sty := textStyle(textSize, ink)
 	sty.YAlign = draw.YCenter
-	at, _ := flow(keys, width)
+	at, _ := flow(keys)
 	for i, k := range keys {
 		x, y := c.Min.X+at[i].X, c.Max.Y+at[i].Y-legendRow/2
 		k.sample(c, box(x, y-sampleHeight/2, x+k.width, y+sampleHeight/2))

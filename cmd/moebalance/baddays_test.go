@@ -53,7 +53,7 @@ var badInputs = []string{
 	"counts IN", "counts --placement IN COUNTS", "counts --model IN COUNTS", "counts --since IN COUNTS", "place IN",
 	"place --judge IN COUNTS", "place --trace IN COUNTS",
 	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT",
-	"compare --trust-arms IN,IN IN", "report -o out IN", "report -o out --counts-normal IN LOOP",
+	"compare --trust-arms IN,IN IN", "report -o out IN",
 	"models IN", "logits verify IN", "logits list IN", "logits plans --model IN --ep 2",
 	"logits plans --model e8k2 --placement IN",
 	"logits generate --model e8k2 --ep 2 --cache cache --bias IN --bias-tensor b", "bench --resume IN",

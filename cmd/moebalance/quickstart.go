@@ -150,10 +150,9 @@ var tour = []tourStep{
 		result: "bench.json", about: "run here: CPU workload", found: render.TourGain,
 	},
 	{args: []string{
-		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "--step-tokens", "4096", "-o",
-		"DIR/report.html", "DIR/captures/campaign-deepseek-ep4.json", "DIR/captures/deepseek-ep4-ranks",
-		"--counts-normal", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--counts-perfect",
-		"DIR/captures/deepseek-ep4-ranks/counts-perfect",
-		"--apart", "DIR/bench.json,DIR/logits.json",
+		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "-o", "DIR/report.html",
+		"DIR/captures/campaign-deepseek-ep4.json", "DIR/deepseek.json", "DIR/captures/deepseek-ep4-ranks", "DIR/counts.json",
 	}},
+	{args: []string{"report", "--title", "The CPU workload on this machine", "-o", "DIR/workload.html", "DIR/bench.json",
+		"DIR/logits.json"}},
 }

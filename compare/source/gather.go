@@ -23,15 +23,9 @@ import (
 // GatherOptions say how the inputs of a report are read.
 type GatherOptions struct {
 	Threshold float64
-	Counts    map[string]string // paths of the expert statistics of exports, by arm
-	Shape     *router.Shape     // of the model of all expert statistics, nil where it is not named
-	Ranks     int               // that expert statistics are placed on, 0 for those recorded
-	Steps     *trace.Steps      // of exports that count, nil for all
-	// StepTokens are the tokens of all ranks in one step, 0 where they are unknown.
-	StepTokens float64
-	Converter  capture.Converter
-	Skipped    Skipped
-	Progress   func(paths []string) (read func(bytes int64), done func())
+	Converter capture.Converter
+	Skipped   Skipped
+	Progress  func(paths []string) (read func(bytes int64), done func())
 }
 
 // Gather reads the inputs of a report: results, campaign folders, exports and
@@ -54,9 +48,11 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 	if err := g.launches(); err != nil {
 		return nil, err
 	}
-	err = g.traces(ctx)
+	if err := cmp.Or(g.traces(ctx), g.oneProgram()); err != nil {
+		return nil, err
+	}
 	g.compare()
-	return g.items, err
+	return g.items, nil
 }
 
 type gatherer struct {
@@ -102,7 +98,7 @@ func (g *gatherer) statistics(ctx context.Context, path string) (Item, error) {
 			return nil, err
 		}
 		judged := counts.NewResult(g.Threshold)
-		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold, Shape: g.Shape, Ranks: g.Ranks})
+		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold})
 	})
 	item.Counts = judged
 	return item, err
@@ -174,11 +170,6 @@ func (g *gatherer) traces(ctx context.Context) error {
 		}
 		groups[arm] = append(groups[arm], path)
 	}
-	for arm := range g.Counts {
-		if len(groups[gain.Arm(arm)]) == 0 {
-			return usagef("--counts-%s: no export of the %s arm is given", arm, arm)
-		}
-	}
 	for _, arm := range []gain.Arm{gain.Normal, gain.Perfect, ""} {
 		if len(groups[arm]) == 0 {
 			continue
@@ -202,7 +193,7 @@ func (g *gatherer) traces(ctx context.Context) error {
 // it; both reports that they hold steps of another arm too.
 func (g *gatherer) trace(ctx context.Context, arm gain.Arm, paths []string, assumed bool, o trace.Options) (both bool,
 	err error) {
-	t, err := Trace(ctx, paths, o, Statistics{Path: g.Counts[string(arm)], Shape: g.Shape})
+	t, err := Trace(ctx, paths, o, Statistics{})
 	if err != nil {
 		return false, err
 	}
@@ -213,6 +204,22 @@ func (g *gatherer) trace(ctx context.Context, arm gain.Arm, paths []string, assu
 	name := cmp.Or(string(arm), strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0])))
 	g.items = append(g.items, Item{Name: name, Given: Pattern(paths), Trace: t})
 	return both, nil
+}
+
+// oneProgram refuses campaigns of different commands: no advice joins what two programs did.
+func (g *gatherer) oneProgram() error {
+	var first *Campaign
+	for _, in := range g.items {
+		switch {
+		case in.Campaign == nil:
+		case first == nil:
+			first = in.Campaign
+		case first.Command != in.Campaign.Command:
+			return usagef("report: want the results of one program, have campaigns of %q and %q: give each a page of its own",
+				first.Command, in.Campaign.Command)
+		}
+	}
+	return nil
 }
 
 // compare adds the comparison of the traces.
@@ -237,35 +244,9 @@ func (g *gatherer) compare() {
 	}
 	compared := diff.Compare(arms[0][0], arms[1][0])
 	if len(campaigns) == 1 {
-		compared.WithCampaign(campaigns[0].Result, g.StepTokens)
+		compared.WithCampaign(campaigns[0].Result, 0)
 	}
 	g.items = append(g.items, Item{Name: "comparison", Compared: &compared})
-}
-
-// Programs takes inputs as of one program, unless they hold campaigns of different
-// commands: each of those is a program, and so is the rest.
-func Programs(items []Item) (groups [][]Item) {
-	at := map[string]int{}
-	var rest []Item
-	for _, in := range items {
-		if in.Campaign == nil {
-			rest = append(rest, in)
-			continue
-		}
-		i, ok := at[in.Campaign.Command]
-		if !ok {
-			i, groups = len(groups), append(groups, nil)
-			at[in.Campaign.Command] = i
-		}
-		groups[i] = append(groups[i], in)
-	}
-	switch {
-	case len(groups) < 2:
-		return [][]Item{items}
-	case len(rest) > 0:
-		return append(groups, rest)
-	}
-	return groups
 }
 
 // Pattern is the one pattern that matches these files and no others, where there is one

@@ -4,10 +4,9 @@
 // The page begins with the answer in one sentence, by the strongest evidence given: a
 // campaign, else traces of both arms, of one, else counts. The evidence follows, then the
 // quality of the data, then definitions. A section appears when an input speaks to it.
-// Results of different programs have parts of their own, and no advice joins them. The
-// same inputs give the same bytes.
+// All inputs are of one program. The same inputs give the same bytes.
 //
-//	p, err := page.New("gpt-oss-120b, EP4", nil, page.Program{Inputs: []page.Input{{Item: in}}})
+//	p, err := page.New("gpt-oss-120b, EP4", nil, page.Input{Item: in})
 //	err = p.Write(w)
 //
 // The package computes nothing: numbers come from the results, tables and headlines from

@@ -22,8 +22,8 @@ type drawing func() (plots.Figure, error)
 type kind struct {
 	name, title, short string
 	is                 func(source.Item) bool
-	figures            func(*program, []Input) []drawing // the first that can be drawn shows the answer
-	alone              bool                              // one figure is of all results of the kind
+	figures            func(*Page, []Input) []drawing // the first that can be drawn shows the answer
+	alone              bool                           // one figure is of all results of the kind
 }
 
 // kinds are the kinds of results, the strongest evidence first: a campaign before traces of both
@@ -31,15 +31,15 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{"bench", "How much does balance gain?", "Gain", func(in source.Item) bool { return in.Campaign != nil },
-			(*program).gains, false},
-		{"compare", "Where does the difference come from?", "Difference", isCompared, (*program).differences, false},
-		{"trace", "Where does the time go?", "Time", isTrace, (*program).times, false},
+			(*Page).gains, false},
+		{"compare", "Where does the difference come from?", "Difference", isCompared, (*Page).differences, false},
+		{"trace", "Where does the time go?", "Time", isTrace, (*Page).times, false},
 		{"place", "What would another placement gain?", "Placement",
-			func(in source.Item) bool { return in.Place != nil }, (*program).placements, false},
+			func(in source.Item) bool { return in.Place != nil }, (*Page).placements, false},
 		{"counts", "How uneven is the load?", "Load", func(in source.Item) bool { return in.Counts != nil },
-			(*program).loads, false},
+			(*Page).loads, false},
 		{"cache", "Is the cache whole?", "Cache", func(in source.Item) bool { return in.Cache != nil },
-			func(*program, []Input) []drawing { return nil }, true},
+			func(*Page, []Input) []drawing { return nil }, true},
 	}
 }
 
@@ -48,7 +48,7 @@ func isCompared(in source.Item) bool { return in.Compared != nil }
 
 // lead is the input whose answer the page leads with, and its kind. Of several traces it is the
 // learned arm, which is the one to mend, and of several records of counts the most uneven.
-func (p *program) lead() (Input, kind) {
+func (p *Page) lead() (Input, kind) {
 	for _, k := range kinds() {
 		if inputs := p.of(k.is); len(inputs) > 0 {
 			return slices.MaxFunc(inputs, func(a, b Input) int { return cmp.Compare(worst(a), worst(b)) }), k
@@ -93,7 +93,7 @@ func answerOf(in source.Item) answer.Answer {
 }
 
 // answer is the lead's, with what traces of both arms add to a campaign.
-func (p *program) answer(lead Input) answer.Answer {
+func (p *Page) answer(lead Input) answer.Answer {
 	a := lead.answer
 	if compared := p.of(isCompared); lead.Campaign != nil && len(compared) > 0 {
 		result, run := lead.Campaign.Asked()
@@ -107,7 +107,7 @@ func (p *program) answer(lead Input) answer.Answer {
 
 // gains are the figures of campaigns: the gain of each point or pair, and what load imbalance costs.
 // A refused campaign has none: nobody should remember its gain.
-func (p *program) gains(inputs []Input) (out []drawing) {
+func (p *Page) gains(inputs []Input) (out []drawing) {
 	for _, in := range inputs {
 		c := in.Campaign
 		if c.Verdict.Refused() {
@@ -125,7 +125,7 @@ func (p *program) gains(inputs []Input) (out []drawing) {
 
 // differences are the figures of a comparison: the time of each rank where the page has the traces,
 // else the mean step of the sides.
-func (p *program) differences(inputs []Input) (out []drawing) {
+func (p *Page) differences(inputs []Input) (out []drawing) {
 	if traces := p.of(isTrace); len(traces) > 1 {
 		spec := plots.PhaseTimes(p.arms(traces)...)
 		if slices.ContainsFunc(inputs, func(in Input) bool { return in.Compared.UnequalSteps() }) {
@@ -166,7 +166,7 @@ func comparedPhases(c *diff.Comparison) plots.StackSpec {
 }
 
 // arms are traces under the names that figures show them by.
-func (p *program) arms(inputs []Input) (out []plots.Arm) {
+func (p *Page) arms(inputs []Input) (out []plots.Arm) {
 	for _, in := range inputs {
 		out = append(out, plots.NewArm(p.called(in), in.Trace))
 	}
@@ -175,7 +175,7 @@ func (p *program) arms(inputs []Input) (out []plots.Arm) {
 
 // times are the figures of traces: who is slow where, and where each rank's time goes, which leads
 // where launches are late.
-func (p *program) times(inputs []Input) []drawing {
+func (p *Page) times(inputs []Input) []drawing {
 	arms := p.arms(inputs)
 	phases := func() (plots.Figure, error) { return plots.PhaseStacks(plots.PhaseTimes(arms...)) }
 	heat := func(of func(...plots.Arm) plots.HeatSpec) drawing {
@@ -195,7 +195,7 @@ func (p *program) times(inputs []Input) []drawing {
 }
 
 // placements are the figures of judged placements.
-func (p *program) placements(inputs []Input) (out []drawing) {
+func (p *Page) placements(inputs []Input) (out []drawing) {
 	for _, in := range inputs {
 		if len(in.Place.Placements) > 0 {
 			out = append(out, func() (plots.Figure, error) { return plots.PlacementLayers(in.Place) })
@@ -208,7 +208,7 @@ func (p *program) placements(inputs []Input) (out []drawing) {
 const mostMaps = 3
 
 // loads is the figure of expert counts, the records of each phase apart.
-func (p *program) loads(inputs []Input) []drawing {
+func (p *Page) loads(inputs []Input) []drawing {
 	var records []plots.Recorded
 	for _, in := range inputs[:min(mostMaps, len(inputs))] {
 		at := map[string]int{}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -20,18 +21,20 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-// Page is a report, ready to be written. It is immutable.
+// Page is a report on one program, ready to be written. It is immutable.
 type Page struct {
-	title    string
-	about    []Fact
-	programs []program
+	Title    string
+	Report   []Fact // about the page
+	About    []Fact // about the measurement
+	Of       string // the input that the answer and its figure are of, where there are several
+	Answer   answer.Answer
+	Lead     *plots.Figure // shows the answer
+	Sections []section
+	inputs   []Input
 }
 
 // Fact is something known about a measurement or the report, such as its date.
 type Fact struct{ Name, Value string }
-
-// Program is the results of one program, which share one answer.
-type Program struct{ Inputs []Input }
 
 // Input is one result and how its verb prints it.
 type Input struct {
@@ -41,56 +44,15 @@ type Input struct {
 	answer answer.Answer
 }
 
-// New builds a page of at least one input. Without a title it is named after the first
-// program. It is an error when there is nothing to report.
-func New(title string, about []Fact, programs ...Program) (Page, error) {
-	p := Page{title: title, about: about}
-	names := map[string]int{}
-	for i, given := range programs {
-		if len(given.Inputs) == 0 {
-			return Page{}, errors.New("building a report: want at least one result, have none")
-		}
-		for _, in := range given.Inputs {
-			if in.Results() != 1 {
-				return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name,
-					in.Results())
-			}
-		}
-		built, err := build(given, i, names)
-		if err != nil {
-			return Page{}, fmt.Errorf("building a report: %w", err)
-		}
-		p.programs = append(p.programs, built)
-	}
-	if title == "" && len(programs) > 0 {
-		p.title = p.programs[0].Name
-	}
-	return p, nil
-}
-
-// program is a part of the page. It speaks of its own inputs only.
-type program struct {
-	Program
-	Name     string
-	ID       string
-	About    []Fact
-	Of       string // the input that the answer and its figure are of, where there are several
-	Answer   answer.Answer
-	Lead     *figure // shows the answer
-	Sections []section
-	number   int
-}
-
 // section is the results of one kind: the question that they answer, the answers, and what
 // supports them.
 type section struct {
 	ID, Title, Short string
 	Lines            []string // the answers
 	Key              string   // the number beside Short in the contents
-	Figures          []figure
+	Figures          []plots.Figure
 	Tables           []table.Table
 	Notes            []note
-	kind             string
 }
 
 // note is what to keep in mind of one input.
@@ -99,8 +61,105 @@ type note struct {
 	Texts []string
 }
 
+// New builds a page of at least one input. Without a title it is named after the benchmark's
+// command or the inputs. It is an error when there is nothing to report.
+func New(title string, report []Fact, inputs ...Input) (Page, error) {
+	if len(inputs) == 0 {
+		return Page{}, errors.New("building a report: want at least one result, have none")
+	}
+	p := Page{Title: title, Report: report, inputs: slices.Clone(inputs)}
+	for i, in := range inputs {
+		if in.Results() != 1 {
+			return Page{}, fmt.Errorf("building a report: input %q: want exactly one result, have %d", in.Name, in.Results())
+		}
+		p.inputs[i].answer = answerOf(in.Item)
+	}
+	if title == "" {
+		p.Title = titleOf(p.inputs)
+	}
+	p.About = about(p.inputs)
+	if err := p.build(); err != nil {
+		return Page{}, fmt.Errorf("building a report: %w", err)
+	}
+	return p, nil
+}
+
+// build answers by the strongest evidence, and makes a section for each kind of results.
+func (p *Page) build() error {
+	lead, leads := p.lead()
+	p.Answer = p.answer(lead)
+	leading, err := drawn(leads.figures(p, []Input{lead}))
+	if len(leading) > 0 {
+		p.Lead = &leading[0]
+	}
+	for _, k := range kinds() {
+		inputs := p.of(k.is)
+		if len(inputs) == 0 {
+			continue
+		}
+		s := section{ID: k.name, Title: k.title, Short: k.short}
+		if first := inputs[0].answer; strings.Contains(first.Line, key(first)) {
+			s.Key = key(first)
+		}
+		if k.name == leads.name && (len(inputs) == 1 || k.alone) { // the lead's own
+			s.Figures = leading[min(1, len(leading)):]
+		} else {
+			figures, failed := drawn(k.figures(p, inputs))
+			s.Figures, err = figures, errors.Join(err, failed)
+		}
+		if k.name == leads.name && len(inputs) > 1 {
+			p.Of = p.called(lead)
+		}
+		if s.fill(p, inputs); len(s.Lines) == 0 { // the page says it above
+			s.Key, s.Lines = "", []string{quantity.Count(len(s.Tables), "table")}
+			if n := len(s.Figures); n > 0 {
+				s.Lines[0] = quantity.Count(n, "more figure") + ", " + s.Lines[0]
+			}
+		}
+		p.Sections = append(p.Sections, s)
+	}
+	names := map[string]int{} // how many figures have each name
+	p.eachFigure(func(f *plots.Figure) {
+		if names[f.Name]++; names[f.Name] > 1 {
+			f.Name = fmt.Sprintf("%s-%d", f.Name, names[f.Name])
+		}
+	})
+	return err
+}
+
+// drawn are the figures of drawings that have data.
+func drawn(list []drawing) (figures []plots.Figure, err error) {
+	for _, d := range list {
+		f, failed := d()
+		if failed == nil {
+			figures = append(figures, f)
+		} else if !errors.Is(failed, plots.ErrNothing) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return figures, err
+}
+
+// eachFigure goes through the figures of the page, in its order.
+func (p *Page) eachFigure(do func(*plots.Figure)) {
+	if p.Lead != nil {
+		do(p.Lead)
+	}
+	for _, s := range p.Sections {
+		for i := range s.Figures {
+			do(&s.Figures[i])
+		}
+	}
+}
+
+// Figures are all figures of the page, in its order.
+func (p Page) Figures() (out []plots.Figure) {
+	p.eachFigure(func(f *plots.Figure) { out = append(out, *f) })
+	return out
+}
+
 // Key is the number that decides.
-func (p program) Key() string { return key(p.Answer) }
+func (p Page) Key() string { return key(p.Answer) }
 
 // key is the number that an answer leads with: the first that its line names, else the first.
 func key(a answer.Answer) string {
@@ -115,77 +174,8 @@ func key(a answer.Answer) string {
 	return shown
 }
 
-// nth tells names of programs behind the first apart.
-func (p program) nth(name, format string) string {
-	if p.number == 0 {
-		return name
-	}
-	return fmt.Sprintf(format, name, p.number+1)
-}
-
-// Nth is a name in the contents: Gain, or in the second program Gain (2).
-func (p program) Nth(name string) string { return p.nth(name, "%s (%d)") }
-
-// build makes a part of the page. names counts the figures of each name so far.
-func build(given Program, number int, names map[string]int) (program, error) {
-	given.Inputs = slices.Clone(given.Inputs)
-	for i := range given.Inputs {
-		given.Inputs[i].answer = answerOf(given.Inputs[i].Item)
-	}
-	p := program{Program: given, Name: titleOf(given.Inputs), About: about(given.Inputs), number: number}
-	p.ID = p.nth("answer", "%s-%d")
-	lead, leads := p.lead()
-	p.Answer = p.answer(lead)
-	var err error
-	add := func(to *[]figure, list []drawing) {
-		for _, d := range list {
-			f, e := d()
-			if errors.Is(e, plots.ErrNothing) {
-				continue
-			}
-			if err = errors.Join(err, e); e == nil {
-				if names[f.Name]++; names[f.Name] > 1 {
-					f.Name = fmt.Sprintf("%s-%d", f.Name, names[f.Name])
-				}
-				*to = append(*to, figure{Figure: f})
-			}
-		}
-	}
-	var leading []figure
-	if add(&leading, leads.figures(&p, []Input{lead})); len(leading) > 0 {
-		p.Lead = &leading[0]
-		p.Lead.Leads, p.Lead.Beside = true, len(p.Answer.Reasons)+len(p.Answer.Next) > 0
-	}
-	for _, k := range kinds() {
-		inputs := p.of(k.is)
-		if len(inputs) == 0 {
-			continue
-		}
-		s := section{ID: p.nth(k.name, "%s-%d"), Title: k.title, Short: p.Nth(k.short), kind: k.name}
-		if first := inputs[0].answer; strings.Contains(first.Line, key(first)) {
-			s.Key = key(first)
-		}
-		if k.name != leads.name {
-			add(&s.Figures, k.figures(&p, inputs))
-		} else if len(inputs) == 1 || k.alone { // the lead's own
-			s.Figures = leading[min(1, len(leading)):]
-		} else {
-			p.Of = p.called(lead)
-			add(&s.Figures, k.figures(&p, inputs))
-		}
-		if s.fill(&p, inputs); len(s.Lines) == 0 { // the page says it above
-			s.Key, s.Lines = "", []string{quantity.Count(len(s.Tables), "table")}
-			if n := len(s.Figures); n > 0 {
-				s.Lines[0] = quantity.Count(n, "more figure") + ", " + s.Lines[0]
-			}
-		}
-		p.Sections = append(p.Sections, s)
-	}
-	return p, err
-}
-
 // fill adds what a section has of each of its inputs.
-func (s *section) fill(p *program, inputs []Input) {
+func (s *section) fill(p *Page, inputs []Input) {
 	for _, in := range inputs {
 		of := ""
 		if len(inputs) > 1 {
@@ -202,16 +192,16 @@ func (s *section) fill(p *program, inputs []Input) {
 				s.Tables = append(s.Tables, viewOf(t, of))
 			}
 		}
-		if rest := p.beyondChips(in); len(rest) > 0 {
+		if rest := p.beyondAnswer(in); len(rest) > 0 {
 			s.Notes = append(s.Notes, note{p.called(in), rest})
 		}
 	}
 }
 
 // called is the name of an input among others: of a trace its arm, if no other trace has it.
-func (p *program) called(in Input) string {
+func (p *Page) called(in Input) string {
 	same := 0
-	for _, o := range p.Inputs {
+	for _, o := range p.inputs {
 		if in.Trace != nil && o.Trace != nil && o.Trace.Arm == in.Trace.Arm {
 			same++
 		}
@@ -223,8 +213,8 @@ func (p *program) called(in Input) string {
 }
 
 // of lists the inputs of a kind, of traces the learned arm first.
-func (p *program) of(is func(source.Item) bool) (out []Input) {
-	for _, in := range p.Inputs {
+func (p *Page) of(is func(source.Item) bool) (out []Input) {
+	for _, in := range p.inputs {
 		if is(in.Item) {
 			out = append(out, in)
 		}
@@ -240,21 +230,6 @@ func place(in Input) int {
 	return max(0, slices.Index([]string{string(gain.Normal), string(gain.Perfect)}, in.Trace.Arm))
 }
 
-// Figures are all figures of the page, in its order.
-func (p Page) Figures() (out []plots.Figure) {
-	for _, part := range p.programs {
-		if part.Lead != nil {
-			out = append(out, part.Lead.Figure)
-		}
-		for _, s := range part.Sections {
-			for _, f := range s.Figures {
-				out = append(out, f.Figure)
-			}
-		}
-	}
-	return out
-}
-
 //go:embed page.html
 var markup string
 
@@ -262,32 +237,35 @@ var markup string
 var style string
 
 var layout = template.Must(template.New("page").Funcs(template.FuncMap{"typeset": typeset, "sentence": sentence,
-	"tone": tone, "class": class, "words": strings.Fields, "mask": shown.Masked}).Parse(markup))
+	"tone": tone, "class": class, "words": strings.Fields, "mask": shown.Masked, "drawing": inline}).Parse(markup))
 
 // tone is the style of a verdict.
 func tone(v answer.Verdict) string { return []string{"warn", "good", "bad"}[v.Tone()] }
 
-// policy lets the page load nothing, run nothing, and have this one style: whatever a
-// name in it is taken for, it does nothing.
-var policy = func() string {
+// inline is a figure as the address of an image that holds it.
+func inline(f plots.Figure) (template.URL, error) {
+	var b bytes.Buffer
+	err := f.WriteDrawing(&b)
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), err
+}
+
+// Policy lets the page load nothing but the figures in it, run nothing, and have this one style:
+// whatever a name in it is taken for, it does nothing.
+func (p Page) Policy() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+	return "default-src 'none'; img-src data:; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; base-uri 'none'; form-action 'none'"
-}()
+}
+
+// Style is the style sheet.
+func (p Page) Style() template.CSS { return template.CSS(style) }
 
 // Write writes the page as one HTML document.
 func (p Page) Write(w io.Writer) error {
 	var b strings.Builder
-	err := layout.Execute(&b, struct {
-		Title, Policy string
-		Style         template.CSS
-		About         []Fact
-		Programs      []program
-		Words         []word
-	}{p.title, policy, template.CSS(style), p.about, p.programs, p.words()})
-	if err != nil {
+	if err := layout.Execute(&b, p); err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, shown.Visible(b.String()))
+	_, err := io.WriteString(w, shown.Visible(b.String()))
 	return err
 }

@@ -1,8 +1,6 @@
 package page
 
 import (
-	"fmt"
-	"html/template"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,38 +8,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/plots"
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
-
-// figure is a drawing on the page.
-type figure struct {
-	plots.Figure
-	Beside bool // text
-	Leads  bool // it shows the answer
-}
-
-// Wide is the drawing. Figures escape their own text.
-func (f figure) Wide() template.HTML {
-	if f.Beside {
-		return template.HTML(f.Inline(plots.BesideText))
-	}
-	return template.HTML(f.Inline(0))
-}
-
-// mostTwice is the size of a drawing from which on it stands on the page once.
-const mostTwice = 60_000
-
-// Narrow is the drawing for phones; empty for a large one, which scrolls there, unless it leads.
-func (f figure) Narrow() template.HTML {
-	drawing := f.Inline(plots.Phone)
-	if len(drawing) > mostTwice && !f.Leads {
-		return ""
-	}
-	return template.HTML(drawing)
-}
 
 // mostRows is how many rows of a table the page holds, the largest.
 const mostRows = 50
@@ -79,36 +49,8 @@ func class(c table.Shown, cell string) string {
 	return strings.TrimSpace(strings.Join(names, " "))
 }
 
-// chip is one label of evidence: all caveats of a code and weight, which open as sentences.
-type chip struct {
-	Label    string
-	Severity answer.Severity
-	Texts    []string
-}
-
-// signs say how much a caveat weighs.
-var signs = map[answer.Severity]string{answer.Unknown: "? ", answer.Doubt: "✗ ", answer.Warn: "▲ ", answer.Note: "○ "}
-
-// Chips are the caveats of the answer by code, in their order.
-func (p program) Chips() (out []chip) {
-	for _, c := range p.Answer.Caveats {
-		label := signs[c.Severity] + c.Label()
-		at := slices.IndexFunc(out, func(o chip) bool { return o.Label == label })
-		if at < 0 {
-			at, out = len(out), append(out, chip{Label: label, Severity: c.Severity})
-		}
-		out[at].Texts = append(out[at].Texts, c.String())
-	}
-	for i, c := range out {
-		if n := len(c.Texts); n > 1 {
-			out[i].Label += fmt.Sprintf(" (%d)", n)
-		}
-	}
-	return out
-}
-
-// beyondChips are the notes on an input that do not stand beside the answer.
-func (p *program) beyondChips(in Input) []string {
+// beyondAnswer are the notes on an input that do not stand below the answer.
+func (p *Page) beyondAnswer(in Input) []string {
 	return slices.DeleteFunc(slices.Clone(in.Notes), func(note string) bool {
 		return slices.ContainsFunc(p.Answer.Caveats, func(c answer.Caveat) bool {
 			return strings.HasSuffix(note, c.String())

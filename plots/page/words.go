@@ -5,22 +5,14 @@ import "slices"
 // word is an entry of the page's glossary, with the kinds of results that need it.
 type word struct {
 	Name, Meaning string
-	kinds         []string
+	sections      []string
 }
 
-// words are the definitions that the page's results need.
-func (p Page) words() (out []word) {
-	needed := func(w word) bool {
-		return slices.ContainsFunc(p.programs, func(part program) bool {
-			return slices.ContainsFunc(part.Sections, func(s section) bool { return slices.Contains(w.kinds, s.kind) })
-		})
-	}
-	for _, w := range words {
-		if needed(w) {
-			out = append(out, w)
-		}
-	}
-	return out
+// Words are the definitions that the page's results need.
+func (p Page) Words() []word {
+	return slices.DeleteFunc(slices.Clone(words), func(w word) bool {
+		return !slices.ContainsFunc(p.Sections, func(s section) bool { return slices.Contains(w.sections, s.ID) })
+	})
 }
 
 // words are the definitions a reader needs to use the page's numbers. They say
