@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -16,8 +15,7 @@ import (
 const curvePoints = 3
 
 // curve draws gain against load, which has a logarithmic axis: the estimates with
-// their intervals, from three points on as a line in a band, the threshold dashed and the
-// crossover as an upright line.
+// their intervals, from three points on as a line in a band, and the threshold dashed.
 func (f Figure) curve(r gain.Result) (Figure, error) {
 	var gains marks
 	ticks := valueNames{}
@@ -43,11 +41,6 @@ func (f Figure) curve(r gain.Result) (Figure, error) {
 	}
 	p.Add(gains.points(disc(ink), blue)...)
 	f.threshold(p, r.Threshold, gains.ends())
-	if r.Crossover != nil && r.Crossover.Value.Defined() {
-		at, dotted := math.Log(r.Crossover.Value.Float64()), line(softInk, 1.4, 2, 2)
-		p.Add(&plotter.Line{XYs: plotter.XYs{{X: at, Y: p.Y.Min}, {X: at, Y: p.Y.Max}}, LineStyle: dotted})
-		f.legend = append(f.legend, lineKey("crossover at "+quantity.Digits3(r.Crossover.Value), dotted))
-	}
 	first, last := ticks[0].Value, ticks[len(ticks)-1].Value
 	pad := max(0.1, (last-first)*0.05)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = first-pad, last+pad, ticks

@@ -74,12 +74,11 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	var points []gain.PointGain
 	for i, v := range []float64{-0.05, 0.1, 0.2} {
 		points = append(points, gain.PointGain{Name: "concurrency", Value: math.Pow(8, float64(i)),
-			TokensPerExpert: router.Number(1 + i),
 			Gain: gain.Gain{Estimate: router.Number(v), Low: router.Number(v - 0.02),
 				High: router.Number(v + 0.02)}})
 	}
 	whole := gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}
-	add(Gains(gain.Result{Points: points, Crossover: &gain.Crossover{Value: 2}, Threshold: 0.1}, 0))
+	add(Gains(gain.Result{Points: points, Threshold: 0.1}, 0))
 	add(Gains(gain.Result{Pairs: pairs, Gain: whole, Threshold: 0.1}, 0))
 	dose := gain.Dose{Slope: 0.1, Low: 0.05, High: 0.15, Confidence: 0.95, N: 4}
 	layered := place.Result{Placements: []place.Placement{{Plan: place.Plan{Ranks: ranks}}}}

@@ -69,7 +69,6 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	}
 	a.atLoads(c.Result)
 	a.judge(c)
-	a.crossover(c.Result)
 	if s := c.Share; s != nil && s.Estimate.Defined() {
 		a.because("why.share", "arm", capital(string(s.Arm)), "share", s.Estimate, "low", s.Low, "high", s.High)
 	}

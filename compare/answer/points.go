@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
 // AtPoint is the point whose gain the campaign's is: " at 32 tokens"; empty where there is one load.
@@ -71,17 +70,5 @@ func (a *Answer) atLoads(r gain.Result) {
 	for _, p := range others {
 		a.because("why.points", "at", named(p.Name, fmt.Sprintf("%g", p.Value)), "gain", p.Gain.Estimate, "low", p.Gain.Low,
 			"high", p.Gain.High)
-	}
-}
-
-// crossover says at which load the gain changes its sign, where that is shown.
-func (a *Answer) crossover(r gain.Result) {
-	if x := r.Crossover; x != nil && x.Why == gain.Crosses {
-		args := []any{"at", named(x.Name, quantity.Digits3(x.Value)), "confidence", x.Confidence,
-			"side", map[bool]string{true: "Below", false: "Above"}[x.Below]}
-		if x.Low.Defined() && x.High.Defined() {
-			args = append(args, "low", quantity.Digits3(x.Low), "high", quantity.Digits3(x.High))
-		}
-		a.because("why.crossover", args...)
 	}
 }

@@ -25,7 +25,7 @@ func Recorded(c *Campaign) gain.Campaign {
 	}
 	differences, compared := c.allDifferences()
 	ranks, load := c.rankLoad()
-	pointName, judged := c.Spec.Points.Judged(r.ranks)
+	pointName, judged := c.Spec.Points.Judged()
 	design := gain.LaunchPerArm
 	if c.Spec.Design.Within() {
 		design = gain.WithinLaunch
@@ -45,7 +45,6 @@ type converter struct {
 	spec   Spec
 	metric gain.Metric
 	format string
-	ranks  int // that a report names, else those of the spec
 }
 
 // measurements are the timed segments of a launch that was started, or that it has none.
@@ -92,7 +91,7 @@ func (r *converter) measured(result metrics.Result) gain.Measurement {
 		return gain.Measurement{Status: "without " + name}
 	}
 	if r.metric == (gain.Metric{}) {
-		r.metric, r.format, r.ranks = m.Metric, result.Format, max(r.spec.Ranks, result.Proof.Ranks)
+		r.metric, r.format = m.Metric, result.Format
 	}
 	if r.metric != m.Metric || r.format != result.Format {
 		return gain.Measurement{Status: fmt.Sprintf("reports %s (%s) of %s, not %s (%s) of %s", m.Name, m.Definition,

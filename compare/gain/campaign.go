@@ -42,7 +42,7 @@ type Campaign struct {
 	// PointName and Points are the load at which the launches were measured, ascending;
 	// empty where there is one load.
 	PointName string
-	Points    []Point
+	Points    []float64
 }
 
 // Criteria are what a campaign is judged by.

@@ -32,7 +32,7 @@ func curve(rng *rand.Rand, pairs int, noise float64, values, gains []float64) Ca
 	c := valid(launches)
 	c.PointName = "concurrency"
 	for _, v := range values {
-		c.Points = append(c.Points, Point{v, router.Undefined()})
+		c.Points = append(c.Points, v)
 	}
 	return c
 }
@@ -68,54 +68,6 @@ func TestCurveJudgesEveryPoint(t *testing.T) {
 		r.SimultaneousConfidence != 0.95 {
 		t.Errorf("verdict %s, gain %+v, %d pairs", r.Verdict, r.Gain, len(r.Pairs))
 	}
-	// By hand: ln 1 = 0, ln 8 = 2.0794; ln 0.95 = −0.05129, ln 1.02 = 0.01980; the zero is
-	// at 2.0794 · 0.05129/0.07109 = 1.5002, e^1.5002 = 4.483.
-	x := r.Crossover
-	if math.Abs(float64(x.Value)-4.483) > 0.3 || !(x.Low < x.Value && x.Value < x.High && x.Low > 1 && x.High < 8) {
-		t.Errorf("crossover %+v, want about 4.48 with an interval", x)
-	}
-}
-
-// The crossover by hand, of estimates and bounds that are given.
-func TestCrossover(t *testing.T) {
-	e := math.E
-	fixed := func(half float64, logs ...float64) (points []PointGain) { // at 1, e, e², …
-		for i, y := range logs {
-			points = append(points, PointGain{Value: math.Pow(e, float64(i)),
-				Gain: Gain{Estimate: fraction(y), Low: fraction(y - half), High: fraction(y + half)}})
-		}
-		return points
-	}
-	none := math.NaN()
-	for _, k := range []struct {
-		name             string
-		points           []PointGain
-		value, low, high float64 // logarithms
-		why              string
-	}{
-		{"rising", fixed(0.1, -0.2, 0.2, 0.6), 0.5, 0.25, 0.75, Crosses},
-		{"falling", fixed(0.1, 0.2, -0.2, -0.6), 0.5, 0.25, 0.75, Crosses},
-		{"wide below", fixed(0.3, -0.2, 0.2, 0.6), 0.5, none, 1.25, Crosses},
-		{"wide above", fixed(0.3, -0.6, -0.2, 0.2), 1.5, 0.75, none, Crosses},
-		{"wide", fixed(2, -0.2, 0.2, 0.6), 0.5, none, none, Crosses},
-		{"two", fixed(0.1, -0.2, 0.2), none, none, none, FewPoints},
-		{"one sign", fixed(0.1, 0.2, 0.1, 0.2), none, none, none, OneSign},
-		{"there and back", fixed(0.1, -0.2, 0.2, -0.2), none, none, none, ManyZeros},
-		{"a gap", fixed(0.1, -0.2, none, 0.2), none, none, none, NoGain},
-		{"no bounds", fixed(none, -0.2, 0.2, 0.6), 0.5, none, none, Crosses},
-	} {
-		c := Campaign{PointName: "n", Criteria: defaults}
-		x := c.crossover(k.points)
-		for i, v := range []router.Number{x.Value, x.Low, x.High} {
-			want := []float64{k.value, k.low, k.high}[i]
-			if got := math.Log(float64(v)); math.IsNaN(got) != math.IsNaN(want) || math.Abs(got-want) > 1e-9 {
-				t.Errorf("%s: number %d is e^%v, want e^%v", k.name, i, got, want)
-			}
-		}
-		if rises := !(k.points[0].Gain.Estimate > 0); x.Why != k.why || x.Below != rises {
-			t.Errorf("%s: %+v, want %q", k.name, x, k.why)
-		}
-	}
 }
 
 // Unequal work at one point leaves the campaign without a gain, and says where.
@@ -138,20 +90,6 @@ func TestCurveWithUnequalWorkAtOnePoint(t *testing.T) {
 	}
 }
 
-func TestTokensPerActiveExpert(t *testing.T) {
-	for _, k := range []struct {
-		tokens       float64
-		experts, top int
-		want         float64
-	}{{1, 128, 4, 1}, {32, 128, 4, 1}, {64, 128, 4, 2}, {256, 32, 4, 32}, {0, 32, 4, math.NaN()},
-		{8, 0, 4, math.NaN()}} {
-		if got := float64(TokensPerActiveExpert(k.tokens, k.experts, k.top)); got != k.want &&
-			!(math.IsNaN(got) && math.IsNaN(k.want)) {
-			t.Errorf("%v: have %v", k, got)
-		}
-	}
-}
-
 // The pairs needed are those of the point that needs most, and unknown where those of a
 // point are: the middle gain is the threshold itself.
 func TestPairsNeededOfPoints(t *testing.T) {
@@ -169,7 +107,7 @@ func TestPairsNeededOfPoints(t *testing.T) {
 		c := valid(launches)
 		c.PointName = "concurrency"
 		for j := range gains {
-			c.Points = append(c.Points, Point{float64(j + 1), router.Undefined()})
+			c.Points = append(c.Points, float64(j+1))
 		}
 		return Judge(c)
 	}

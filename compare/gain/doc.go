@@ -106,9 +106,8 @@
 // With six pairs slow launches may leave too few to leave out, and the interval then holds the truth more
 // often than it says. Where a fifth of one arm is slow, what is left of them lies on one side: of campaigns
 // on the threshold up to 4.8 % are decided there, and 1.1 % or more on the other. Two kinds of noise no
-// interval covers, and a warning says when the data show them (checks independent_pairs, carry_over): gains
-// that follow each other (AR(1) of 0.6 covers 68 to 72 %), and launches of one arm that slow those of the
-// other which follow (2 %: 7 to 55 %).
+// interval covers: gains that follow each other (AR(1) of 0.6 covers 68 to 72 %), and launches of one arm that
+// slow the launches of the other that follow (2 %: 7 to 55 %).
 //
 // # Copies and choices
 //
@@ -119,8 +118,7 @@
 //
 // A campaign measured at several loads is judged at each (Result.Points). Its intervals
 // hold together: each of K has the confidence 1 − (1−c)/K (Bonferroni), whatever the points
-// of one launch have in common. The crossover is interpolated, with the band of these
-// intervals.
+// of one launch have in common.
 //
 // Every further arm is judged against the normal one as the perfect arm is, from the same units; its share of
 // the ceiling has Fieller's interval over units (stats.Ratio), which is undefined where the ceiling is not

@@ -20,11 +20,11 @@ func Judge(c Campaign) Result {
 	c.Design = cmp.Or(c.Design, LaunchPerArm)
 	at := c.Points
 	if len(at) == 0 {
-		at = []Point{{}}
+		at = []float64{0}
 	}
 	var parts []Result
 	for _, p := range at {
-		parts = append(parts, c.judgeAt(p.Value))
+		parts = append(parts, c.judgeAt(p))
 	}
 	if len(c.Points) == 0 {
 		return parts[0]
@@ -197,9 +197,9 @@ func (r *Result) fails() bool {
 // its launches stay.
 func (r *Result) withoutGain() {
 	none := undecided(r.Gain.N, r.Gain.Method)
-	r.Gain, r.Secondary, r.Share, r.Dose, r.Crossover = none, []SecondaryGain{}, nil, nil, nil
+	r.Gain, r.Secondary, r.Share, r.Dose = none, []SecondaryGain{}, nil, nil
 	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
-		return slices.Contains([]string{CheckRepeats, CheckSign, CheckExplained}, c.Name)
+		return slices.Contains([]string{CheckSign, CheckExplained}, c.Name)
 	})
 	for i := range r.Pairs {
 		r.Pairs[i].Gain = router.Undefined()
@@ -232,14 +232,14 @@ func (c *Campaign) together(parts []Result) Result {
 		p := c.Points[i]
 		all.Pairs, all.Launches = append(all.Pairs, r.Pairs...), append(all.Launches, r.Launches...)
 		all.Outliers = append(all.Outliers, r.Outliers...)
-		labels = append(labels, fmt.Sprintf("%s %g", c.PointName, p.Value))
+		labels = append(labels, fmt.Sprintf("%s %g", c.PointName, p))
 		checks = append(checks, r.Checks)
 		share := r.Share
 		if share != nil && !share.Estimate.Defined() {
 			share = nil
 		}
 		all.Points = append(all.Points,
-			PointGain{c.PointName, p.Value, r.Gain, r.Verdict, p.TokensPerExpert, share, r.Dose})
+			PointGain{c.PointName, p, r.Gain, r.Verdict, share, r.Dose})
 		if surer(r.Gain, out.Gain) {
 			out = r
 		}
@@ -252,7 +252,7 @@ func (c *Campaign) together(parts []Result) Result {
 	failed := out.fails()
 	out.Pairs, out.Launches, out.Points = all.Pairs, all.Launches, all.Points // each as its own point judges it
 	if out.Outliers = sortOutliers(all.Outliers); !failed {
-		out.Crossover, out.Verdict = c.crossover(all.Points), overall(all.Points)
+		out.Verdict = overall(all.Points)
 	}
 	return out
 }

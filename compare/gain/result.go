@@ -49,7 +49,6 @@ type Result struct {
 	// Points are the gains at each load. Gain is then the gain at the point whose interval
 	// begins highest, and all intervals hold together at SimultaneousConfidence.
 	Points                 []PointGain `json:"points,omitempty"`
-	Crossover              *Crossover  `json:"crossover,omitempty"`
 	SimultaneousConfidence float64     `json:"simultaneous_confidence,omitempty"`
 
 	// Launches are those that hold all arms, with their blocks: see WithinLaunch.
@@ -223,4 +222,14 @@ func (r Result) StepsNS(arm Arm, tokens float64) (ns []float64, why router.Warni
 		ns, why = append(ns, step.Float64()), router.Warning{}
 	}
 	return ns, why
+}
+
+// PointGain is the gain at one load. Its interval is one of all points' together.
+type PointGain struct {
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"` // positive, such as the number of concurrent requests
+	Gain    Gain    `json:"gain"`
+	Verdict Verdict `json:"verdict"`
+	Share   *Share  `json:"share_of_ceiling,omitempty"`
+	Dose    *Dose   `json:"dose,omitempty"`
 }

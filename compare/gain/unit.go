@@ -100,14 +100,6 @@ func (c *comparison) complete(b *block) {
 
 func (b block) all() []*Measurement { return slices.Concat(b.sides[0], b.sides[1]) }
 
-// halves are the n-th measurements of both arms.
-func (b block) halves() (pairs [][2]*Measurement) {
-	for i := range min(len(b.sides[0]), len(b.sides[1])) {
-		pairs = append(pairs, [2]*Measurement{b.sides[0][i], b.sides[1][i]})
-	}
-	return pairs
-}
-
 // A reading is a metric of a measurement as the logarithm of its speed, NaN where it has none.
 type reading func(*Measurement) float64
 

@@ -48,8 +48,7 @@ func PairedT(d []float64, confidence float64) TTest { return grouped(confidence,
 // with the standard deviation pooled within the orders. first are the pairs in which
 // the base arm ran first. A linear drift adds the same to every pair of an order, and
 // so goes out with it. The assumptions are PairedT's, and equal spread in both
-// orders. A missing order leaves PairedT of the other, from which no order effect can be
-// taken.
+// orders. A missing order leaves PairedT of the other.
 //
 // Jones and Kenward, Design and Analysis of Cross-Over Trials, 3rd ed., §2.3.
 func Crossover(first, second []float64, confidence float64) TTest {

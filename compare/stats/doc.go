@@ -8,7 +8,7 @@
 //
 // What the package assumes is said per function; what all of them assume is
 // that the pairs are independent and that a pair's order of execution was
-// balanced or random. OrderEffect and CommonSlope look for the opposite.
+// balanced or random.
 //
 // Undefined results are NaN, never zero.
 package stats

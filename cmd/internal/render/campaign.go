@@ -145,9 +145,6 @@ const gained = "gain<gain.estimate:percent, low<gain.low:percent, high<gain.high
 func curveTables(r gain.Result) (tables []table.Table) {
 	if len(r.Points) > 0 {
 		columns := "value:real=" + r.Points[0].Name + ", " + gained + unitsOf(r, "gain.n") + ", verdict"
-		if slices.ContainsFunc(r.Points, func(p gain.PointGain) bool { return p.TokensPerExpert.Defined() }) {
-			columns += ", tokens_per_active_expert:real"
-		}
 		if r.Share != nil {
 			columns += ", share_of_ceiling<share_of_ceiling.estimate:percent"
 		}

@@ -45,28 +45,15 @@ var checks = map[string]string{
 		"than real traffic",
 
 	// Pairs of launches.
-	"complete_pairs":        "pairs are incomplete",
-	"complete_pairs.open":   "{pairs:#pair}: one launch or both have no result, so {complete:pair} count",
-	"balanced_order.uneven": "{one} first in {first:pair}, {other} first in {second}: drift does not cancel",
-	"order_effect":          "running second matters",
-	"order_effect.shown":    "running second changes the value by {change:+%} (p = {p:p}); the estimate takes it out",
-	"drift":                 "values drift",
-	"drift.balanced":        "the values change by {change:+%} from first to last (p = {p:p}), which a balanced order cancels",
-	"drift.confounded": "the values change by {change:+%} from first to last (p = {p:p}), and one arm always ran first, so " +
-		"drift and gain cannot be separated; alternate the order",
-	"outliers":           "outlying launches",
-	"outliers.launches":  "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
-	"outliers.pairs":     "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
-	"outliers.gains":     "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
-	"outlying_segments":  "segments far from their median",
-	"copied_values":      "values repeat",
-	"copied_values.same": "equal values are copies, or have too few digits: they do not show how launches differ",
-	"independent_pairs":  "pairs depend on each other",
-	"independent_pairs.alike": "autocorrelation of successive gains {r:.2}: the interval is too narrow; use a longer " +
-		"--cool-down",
-	"carry_over": "launches affect the next",
-	"carry_over.shown": "pairs with the {one} arm first differ by {change:+%} from pairs with the {other} arm first (p = " +
-		"{p:p}): a launch affects the next, and the gain contains that; use --cool-down",
+	"complete_pairs":      "pairs are incomplete",
+	"complete_pairs.open": "{pairs:#pair}: one launch or both have no result, so {complete:pair} count",
+	"outliers":            "outlying launches",
+	"outliers.launches":   "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
+	"outliers.pairs":      "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
+	"outliers.gains":      "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
+	"outlying_segments":   "segments far from their median",
+	"copied_values":       "values repeat",
+	"copied_values.same":  "equal values are copies, or have too few digits: they do not show how launches differ",
 
 	// What only the launches themselves show.
 	"launcher.said":           "{messages:;}",
@@ -85,9 +72,8 @@ var checks = map[string]string{
 		"belong into one file",
 
 	// Launches that hold all arms.
-	"complete_blocks":             "blocks are incomplete",
-	"complete_blocks.open":        "{open:n} of {blocks:block} lack a segment and do not count",
-	"balanced_order.not_reversed": "blocks of {launches:#launch} do not run the arms in both orders: drift does not cancel",
+	"complete_blocks":      "blocks are incomplete",
+	"complete_blocks.open": "{open:n} of {blocks:block} lack a segment and do not count",
 	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the median of the arm in the " +
 		"launch",
 }

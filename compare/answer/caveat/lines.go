@@ -111,7 +111,6 @@ var lines = map[string]string{
 	"why.share":     "{arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
 	"why.placement": "Do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
 		"traces.",
-	"why.crossover": "The gain changes its sign at {at}[ ({confidence:0%} interval {low} to {high})]. {side} it balance costs speed.",
 
 	"dose":         "each 10 % of load imbalance costs {cost:%} of time[ ({low:%} to {high:%})]{place}",
 	"dose.open":    "each 10 % of load imbalance costs between {low:+%} and {high:+%} of time{place}",

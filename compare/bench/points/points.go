@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -23,9 +21,6 @@ import (
 type Points struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"` // as typed, ascending
-	// Experts and TopK are those of the model, 0 where it is not named.
-	Experts int `json:"experts,omitempty"`
-	TopK    int `json:"top_k,omitempty"`
 }
 
 // reserved are the names of the other placeholders.
@@ -85,28 +80,12 @@ func Drawn(seed uint64, pair int, values []string) []string {
 }
 
 // Judged are the points for package gain.
-func (p *Points) Judged(ranks int) (name string, points []gain.Point) {
+func (p *Points) Judged() (name string, values []float64) {
 	if p == nil {
 		return "", nil
 	}
 	for _, v := range p.Values {
-		points = append(points,
-			gain.Point{Value: Number(v),
-				TokensPerExpert: gain.TokensPerActiveExpert(p.tokens(Number(v), ranks).Float64(), p.Experts, p.TopK)})
+		values = append(values, Number(v))
 	}
-	return p.Name, points
-}
-
-// tokens are those of a decode step at a point, over all ranks: one for each concurrent
-// request, or as many on each rank. Undefined where the name says neither.
-func (p *Points) tokens(value float64, ranks int) router.Number {
-	switch strings.ReplaceAll(strings.ToLower(p.Name), "-", "_") {
-	case "concurrency", "max_concurrency", "batch", "batch_size", "max_batch_size", "bs":
-		return router.Number(value)
-	case "tokens", "tokens_per_rank":
-		if ranks > 0 {
-			return router.Number(value * float64(ranks))
-		}
-	}
-	return router.Undefined()
+	return p.Name, values
 }
