@@ -47,7 +47,7 @@ compare/bench/dataset:
 compare/bench/evidence: compare/gain router router/input router/quantity router/shown
 compare/bench/launch: router router/input router/shown
 compare/bench/metrics: compare/gain router router/input router/quantity
-compare/bench/points: compare/gain router router/input
+compare/bench/points: router/input
 compare/bench/proof: compare/bench/evidence compare/bench/metrics compare/gain router router/quantity
 compare/counts: compare/counts/tensor compare/imbalance logits/safetensors router router/chance router/input
     router/quantity
