@@ -89,12 +89,12 @@ func (c *collector) array(a tensor.Array, axes Axes) error {
 		return err
 	}
 	if axes.areRoutes() {
-		c.Format, c.Window, c.atLeast = routedFormat, true, true
-		routes := newRoutes(c)
-		if err := routes.addArray(a, 0, 0); err != nil {
+		c.Format = routedFormat
+		w := newObjects(c)
+		if err := w.tokens(a, context{}); err != nil {
 			return err
 		}
-		return routes.finish()
+		return w.end(1)
 	}
 	steps, layers, ranks, local := a.Shape[0], a.Shape[1], a.Shape[2], a.Shape[3]
 	if steps < 1 || layers < 1 || layers > maxLayers || ranks > maxRanks || local > maxExperts ||
@@ -169,37 +169,6 @@ func isMap(a tensor.Array) bool {
 		}
 	}
 	return true
-}
-
-// mapKeys may stand beside logical_count: the expert of each physical slot, by layer.
-var mapKeys = []string{"physical_to_logical_map", "last_physical_to_logical_map", "p2l_map"}
-
-// readLogicalCount reads logical_count as SGLang saves it, and takes it as
-// --init-expert-location: steps × layers × experts, or the sum over the steps, summed over the
-// ranks already.
-func readLogicalCount(d *document, c *collector) error {
-	if _, err := d.only(); err != nil {
-		return err
-	}
-	for _, key := range mapKeys {
-		if v := d.keys.get(key); v.isList() {
-			placed, err := v.array()
-			if err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-			for layer, row := range placed.Rows() {
-				c.keepMap(layer, row)
-			}
-		}
-	}
-	a, err := d.keys.get("logical_count").array()
-	if err == nil {
-		err = c.array(a, Axes{"steps", "layers", "experts"}[max(0, 3-len(a.Shape)):])
-	}
-	if err != nil {
-		return fmt.Errorf("logical_count: %w", err)
-	}
-	return nil
 }
 
 // numbers reads lists within lists, all of one shape, of whole numbers, which tools also

@@ -72,21 +72,29 @@ func (c *collector) add(into *Step, level string, number int, slots int64, once 
 // rows adds the slots per expert of the layers of one step, equally many in all that are added.
 func (c *collector) rows(key stepKey, rows [][]int64) error {
 	for layer, row := range rows {
-		if c.Experts == 0 {
-			c.Experts = len(row)
-		}
 		key.layer = layer
-		if len(row) == 0 || len(row) != c.Experts {
-			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
+		if err := c.row(key, row); err != nil {
+			return err
 		}
-		if c.cells[key] != nil {
-			return fmt.Errorf("%v is recorded twice", key)
-		}
-		if err := checkCounts(row); err != nil {
-			return fmt.Errorf("%v: expert %w", key, err)
-		}
-		c.at(key).Load.PerExpert = row
 	}
+	return nil
+}
+
+// row adds the slots per expert of one step and layer.
+func (c *collector) row(key stepKey, row []int64) error {
+	if c.Experts == 0 {
+		c.Experts = len(row)
+	}
+	if len(row) == 0 || len(row) != c.Experts {
+		return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
+	}
+	if c.cells[key] != nil {
+		return fmt.Errorf("%v is recorded twice", key)
+	}
+	if err := checkCounts(row); err != nil {
+		return fmt.Errorf("%v: expert %w", key, err)
+	}
+	c.at(key).Load.PerExpert = row
 	return nil
 }
 

@@ -229,6 +229,13 @@ func (v value) keys() (keys object) {
 // items are the parts of a list of lists or objects; none of any other list.
 func (v value) items() iter.Seq[value] {
 	return func(yield func(value) bool) {
+		if list, ok := v.item.(*[]any); ok {
+			for _, item := range *list {
+				if !yield(value{item: item, torch: v.torch}) {
+					return
+				}
+			}
+		}
 		if len(v.json) == 0 || v.json[0] != '[' || !bytes.ContainsAny(bytes.TrimLeft(v.json[1:], " \t\r\n")[:1], "[{") {
 			return
 		}
@@ -241,6 +248,15 @@ func (v value) items() iter.Seq[value] {
 			}
 		}
 	}
+}
+
+func (v value) isNull() bool { return v.item == nil && (len(v.json) == 0 || v.json[0] == 'n') }
+
+// isNested reports a list or an object.
+func (v value) isNested() bool {
+	_, list := v.item.(*[]any)
+	_, dict := v.item.(tensor.Dict)
+	return list || dict || len(v.json) > 0 && (v.json[0] == '{' || v.json[0] == '[')
 }
 
 // isList reports a list of JSON, a tensor or an array.
@@ -288,7 +304,11 @@ func (v value) word() (text string) {
 
 func (d *document) has(keys ...string) bool { return d.keys.has(keys...) }
 
-// isText reports a file that is neither JSON nor binary.
+// mentions reports a file of JSON with a key in its first two values.
+func (d *document) mentions(key *regexp.Regexp) bool {
+	return slices.ContainsFunc(d.first, func(v value) bool { return key.Match(v.json) })
+}
+
 // isText reports a text that is no JSON; a text has no byte of zero.
 func (d *document) isText() bool {
 	return d.text != nil && d.first == nil && bytes.IndexByte(d.text[:min(len(d.text), 4096)], 0) < 0

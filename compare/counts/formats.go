@@ -28,6 +28,13 @@ type Format struct {
 	array bool // whose dimensions Axes can name
 }
 
+// The keys that tell formats of objects apart; the first object may be about the model.
+var (
+	copiesKey      = regexp.MustCompile(`"record_type"\s*:\s*"eplb_load_stats"`)
+	routedKey      = regexp.MustCompile(`"(?:routed_experts|topk_ids|expert_ids|selected_experts)"\s*:`)
+	layerCountsKey = regexp.MustCompile(`"(?:expert_counts|tokens_per_expert)"\s*:`)
+)
+
 // formats are told apart by content; the first that matches reads the document.
 var formats = []Format{
 	{
@@ -42,21 +49,24 @@ var formats = []Format{
 	}, {
 		"sglang-stat", torchStatFormat,
 		"--expert-distribution-recorder-mode stat; POST /start_expert_distribution_record, /stop_…, /dump_…",
-		func(d *document) bool { return d.has("logical_count") && d.first[0].torch != nil }, readLogicalCount, true,
+		func(d *document) bool { return d.has("logical_count") && d.first[0].torch != nil }, readObjects, true,
 	}, {
 		"sglang-counts", "SGLang logical counts",
 		"a recording of SGLang as JSON, which --init-expert-location takes",
-		func(d *document) bool { return d.has("logical_count") }, readLogicalCount, true,
+		func(d *document) bool { return d.has("logical_count") }, readObjects, true,
 	}, {
 		"vllm-load-stats", "vLLM EPLB load statistics", "vLLM's offline EPLB (pull request 41141), as JSONL",
-		func(d *document) bool { return slices.ContainsFunc(d.first, isLoadStats) }, // the first may be about the model
-		readLoadStats, false,
+		func(d *document) bool { return d.mentions(copiesKey) }, readObjects, false,
 	}, {
 		"routed-experts", routedFormat,
 		"vLLM, SGLang: --enable-return-routed-experts; TensorRT-LLM: CompletionOutput.routed_experts, saved as JSON",
-		func(d *document) bool {
-			return slices.ContainsFunc(d.first, func(v value) bool { return routedKey.Match(v.json) })
-		}, readRoutes, true,
+		func(d *document) bool { return d.mentions(routedKey) }, readObjects, true,
+	}, {
+		"calibration", "TensorRT-LLM calibration data", "calibration_data.json of TensorRT-LLM's layer-wise benchmarks",
+		func(d *document) bool { return d.has("all_ranks_records") }, readObjects, false,
+	}, {
+		"layer-counts", "counts by layer", `JSON objects such as {"layer_idx": 3, "expert_counts": [5, 7]}, as lines or a list`,
+		func(d *document) bool { return d.mentions(layerCountsKey) }, readObjects, false,
 	}, {
 		"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
 		func(d *document) bool { return d.isArray() && d.first[0].json != nil }, readArray, true,

@@ -121,6 +121,15 @@ func TestSpellings(t *testing.T) {
 		`{"routed_experts": "AAAAAAUAAAABAAAAAwAAAAIAAAAFAAAAAAAAAAcAAAA=", "shape": [2, 2, 2]}`:                                          routed,
 		`{"routed_experts": [[[0, 5], [1, 3]], [[2, 5], [0, 7]]]}`:                                                                        routed,
 		`[{"choices": [{"sgl_ext": {"routed_experts": [[[0, 5], [1, 3]]]}}], "outputs": "text"}, {"routed_experts": [[[2, 5], [0, 7]]]}]`: routed,
+		// counts by layer, as lines and as a list; two steps
+		`{"layer_idx": 3, "expert_counts": [5, 7]} {"layer_idx": 4, "expert_counts": [1, 2]}`: {{0, 3, []int64{5, 7}, nil},
+			{0, 4, []int64{1, 2}, nil}},
+		`[{"step": 1, "layer_idx": 3, "expert_counts": [5, 7]}, {"step": 2, "layer_idx": 3, "expert_counts": [1, 2]}]`: {
+			{1, 3, []int64{5, 7}, nil}, {2, 3, []int64{1, 2}, nil}},
+		`{"tokens_per_expert": [[5, 7], [1, 2]]}`: {{0, 0, []int64{5, 7}, nil}, {0, 1, []int64{1, 2}, nil}},
+		// two ranks' choices of top-2 slots of 4 in TensorRT-LLM's calibration: 0 1 | 0 2 and 0 3 | 1 0
+		`{"world_size": 2, "all_ranks_records": [[{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}], [{"iteration": 47, "metadata": [{"layer_idx": 5, "num_slots": 4, "token_selected_slots_shape": [2, 2]}], "raw_data": "eJxjYGBgYAZiRgYIAAAAPAAF"}]]}`: {{47,
+			5, []int64{4, 2, 1, 1}, nil}},
 		// as Dynamo describes the routes of vLLM: one token at two layers of top-2, the numbers 0 to 3 as bytes
 		`{"engine_data": {"routed_experts": {"data": "AAECAw==", "shape": [1, 2, 2], "start": 0, "dtype": "uint8"}}}`: bytes,
 	} {
@@ -141,8 +150,8 @@ func TestRefusals(t *testing.T) {
 
 		`[[1, 2], [3]]`: "want lists of one length, have 2 and 1", `[[1.5]]`: "want whole counts", `[[-1]]`: "have -1",
 		`[[1, null]]`: "want whole counts below 70368744177664, have null", `[[1]] [[2]]`: "have several values",
-		`[[[1, 2]]]`: "have 3 dimensions", `{"logical_count": null}`: "want lists of counts",
-		`{"logical_count": [[1]], "a": 1} {}`: "have several values", `{"logical_count": [[1e300]]}`: "want whole counts",
+		`[[[1, 2]]]`: "have 3 dimensions", `{"logical_count": null}`: "holds no counts",
+		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "have several values", `{"logical_count": [[1e300]]}`: "want whole counts",
 
 		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
 		"layer,expert,share\n0,0,1\n":               "or a row for each choice and no column \"share\"",
@@ -165,12 +174,18 @@ func TestRefusals(t *testing.T) {
 		`{"routed_experts": [[[0, -7]]]}`:                                            "have -7",
 		`{"routed_experts": [[3, 0], [3, 1]]}`:                                       "--axes tokens,layers",
 		`{"routed_experts": {"data": "AAE=", "dtype": "float32"}}`:                   `have "float32"`,
-		`{"layer": 0, "topk_ids": [1, 2]} {"layer": 0, "topk_ids": [1]}`:             "record 2: layer 0: want 2 experts a token, have 1",
-		`{"layer": 99999, "topk_ids": [1, 2]}`:                                       "want 1 to 64 experts",
+		`{"layer": 0, "topk_ids": [1, 2]} {"layer": 0, "topk_ids": [1]}`:             "record 2: topk_ids: layer 0: want 2 experts a token, have 1",
+		`{"layer": 99999, "topk_ids": [1, 2]}`:                                       "want a layer below",
 		`{"num_experts": 2} {"layer": 0, "topk_ids": [1, 2]}`:                        "want experts below num_experts, 2, have 2",
 		`{"layer": 0, "topk_ids": [1, 2], "phase": "later"}`:                         "want a phase",
 		`{"router_data": {"selected_experts": [1]}}`:                                 "holds no counts",
 		strings.Repeat(`{"topk_ids": [1], "a":`, 99) + "1" + strings.Repeat("}", 99): "at most 32 lists and objects",
+
+		`{"expert_counts": [1, 2]}`: "of the layer named beside them",
+		`{"layer": 1, "expert_counts": [1, 2]} {"layer": 1, "expert_counts": [1, 2]}`:                                                             "recorded twice",
+		`{"layer": 1, "expert_counts": [1, 2]} {"layer": 2, "expert_counts": [1]}`:                                                                "want counts of 2 experts",
+		`{"all_ranks_records": [{"metadata": [{"layer_idx": 5, "token_selected_slots_shape": [9, 2]}], "raw_data": "eJxjYGBgYGSAACYgBgAAJAAE"}]}`: "want 72 bytes",
+		`{"all_ranks_records": [{"raw_data": "eJxj"}]}`:                                                                                           "want base64 beside the metadata",
 
 		fmt.Sprintf(bucket, "0.5", "1"):                                   "line 1: want a number in le",
 		fmt.Sprintf(bucket, "0.0", "-1"):                                  "want a count between 0",
@@ -186,7 +201,7 @@ func TestRefusals(t *testing.T) {
 
 		// a number in a file is no size of memory
 		`{"num_experts": 1000000000000} {"layer": 0, "topk_ids": [1, 2]}`:                                     "want at most 65536 experts",
-		`{"record_type": "eplb_load_stats", "num_ranks": 1000000000, "expert_load": [[1]], "p2l_map": [[0]]}`: "at most 16384",
+		`{"record_type": "eplb_load_stats", "num_ranks": 1000000000, "expert_load": [[1]], "p2l_map": [[0]]}`: "16384 ranks",
 		`{"record_type": "eplb_load_stats", "num_ranks": 1, "expert_load": [[1]], "p2l_map": [[999999999]]}`:  "names expert",
 		"{" + strings.Repeat(`"a":1,`, maxKeys) + `"a": 1}`:                                                   "want objects of at most",
 		manySteps(4096): "counts, of all experts and steps, have more",

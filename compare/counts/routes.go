@@ -2,13 +2,12 @@ package counts
 
 import (
 	"bytes"
-	"cmp"
+	"compress/zlib"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
+	"io"
 
 	"github.com/moebalance/moebalance/compare/counts/tensor"
 	"github.com/moebalance/moebalance/logits/safetensors"
@@ -17,172 +16,88 @@ import (
 // routedFormat names records of what each token chose.
 const routedFormat = "routed experts per token"
 
-var (
-	// routedKey is a key under which the experts of tokens stand.
-	routedKey = regexp.MustCompile(`"(?:routed_experts|topk_ids|expert_ids|selected_experts)"\s*:`)
-	// layerKey is a key that names the layer of all that is below it.
-	layerKey = regexp.MustCompile(`^layers?[._-]?(\d{1,5})$`)
-)
-
-// maxTopK is far above any model's.
-const maxTopK = 64
-
-// routes count what tokens chose, by layer and phase. Which tokens shared a forward pass is not
-// recorded, so the counts are sums over many.
-type routes struct {
-	*collector
-	layers map[stepKey]*routedLayer
-	known  int // experts, as an object about the model says
-}
-
-func newRoutes(c *collector) *routes {
-	return &routes{collector: c, layers: map[stepKey]*routedLayer{}}
-}
-
-// readRoutes reads choices wherever they stand in a document.
-func readRoutes(d *document, c *collector) error {
-	r := newRoutes(c)
-	c.Window, c.atLeast = true, true
-	n := 0
-	for v, err := range d.values() {
-		if n++; err == nil {
-			err = r.walk(v, origin{layer: -1})
-		}
-		if err != nil {
-			return fmt.Errorf("record %d: %w", n, err)
-		}
+// token reads what one token chose at the layer named beside it. Which tokens shared a forward pass is not recorded,
+// so the counts are sums over many.
+func (w *objects) token(v value, of context) error {
+	if of.layer < 0 { // about the model
+		return nil
 	}
-	return r.finish()
-}
-
-// origin is what an object, or one around it, says of the tokens in it.
-type origin struct {
-	layer         int // −1 where nothing says which
-	phase         Phase
-	shape         []int64 // of base64 that is no .npy
-	start, prompt int     // tokens of the request before the first one here; tokens of its prompt, 0 for unknown
-	depth         int     // in how many lists and objects it stands
-}
-
-// mostDepth is more than any document has; every level is read once more.
-const mostDepth = 32
-
-// walk counts the choices in a value: of a token at a layer, of a request, or of all that is below it.
-func (r *routes) walk(v value, of origin) error {
-	if of.depth++; of.depth > mostDepth {
-		return fmt.Errorf("want at most %d lists and objects within one another", mostDepth)
-	}
-	for part := range v.items() {
-		if err := r.walk(part, of); err != nil {
-			return err
-		}
-	}
-	keys := v.keys()
-	if err := keys.checked(); err != nil {
+	a, err := v.array()
+	if err != nil {
 		return err
 	}
-	ids, err := r.describe(&of, keys)
-	if err == nil && ids != nil && of.layer >= 0 { // else about the model
-		err = r.add(of.phase, of.layer, ids)
+	if len(a.Shape) != 1 {
+		return fmt.Errorf("want the experts of one token, have %v", a.Shape)
 	}
-	for _, f := range keys {
-		below := of
-		if m := layerKey.FindStringSubmatch(f.key); m != nil && err == nil {
-			below.layer, _ = strconv.Atoi(m[1]) // five digits at most
-		}
-		switch {
-		case err != nil:
-			return err
-		case f.key == "routed_experts" && len(f.json) > 0 && f.json[0] != 'n': // null
-			err = r.addRequest(f.json, of)
-		case len(f.json) > 0 && (f.json[0] == '{' || f.json[0] == '['):
-			err = r.walk(f.value, below)
-		}
-		if err != nil {
-			err = fmt.Errorf("%s: %w", f.key, err)
-		}
+	w.Window, of.step = true, 0
+	key, err := w.key(of)
+	if err != nil {
+		return err
 	}
-	return err
+	return w.choose(key, a.Values)
 }
 
-// describe reads what an object says of its tokens, and the experts of one.
-func (r *routes) describe(of *origin, keys object) (ids []int64, err error) {
-	for _, f := range keys {
-		into := (*int)(nil)
-		switch f.key {
-		case "layer", "layer_id", "layer_idx":
-			into = &of.layer
-		case "num_experts":
-			into = &r.known
-		case "routed_experts_start_len":
-			into = &of.start
-		case "prompt_tokens":
-			into = &of.prompt
-		case "usage":
-			if n, ok := f.keys().get("prompt_tokens").whole(); ok {
-				of.prompt = int(n)
-			}
-		case "prompt_token_ids":
-			of.prompt = bytes.Count(f.json, []byte(",")) + min(1, len(f.json)/3) // [] holds none
-		case "phase":
-			of.phase, err = phaseOf(f.word()) // a number means something else
-		case "shape":
-			if a, failed := numbers(f.json); failed == nil {
-				of.shape = a.Values
-			}
-		case "topk_ids", "expert_ids", "selected_experts":
-			var a tensor.Array
-			if a, err = numbers(f.json); err == nil && len(a.Shape) != 1 {
-				err = fmt.Errorf("want the experts of one token, have %v", a.Shape)
-			}
-			ids = a.Values
-		}
-		if into != nil {
-			var n int64
-			n, err = whole(f.json)
-			*into = int(n)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.key, err)
-		}
-	}
-	return ids, nil
-}
-
-// addRequest adds the ids of one request.
-func (r *routes) addRequest(text []byte, of origin) error {
-	a, err := of.array(text)
-	if err == nil && len(r.axes) == len(a.Shape) {
-		a, err = r.axes.canonical(a)
+// request reads what the tokens of one request chose.
+func (w *objects) request(v value, of context) error {
+	a, err := of.routes(v)
+	if err == nil && len(w.axes) == len(a.Shape) {
+		a, err = w.axes.canonical(a)
 	}
 	if err != nil {
 		return err
 	}
-	return r.addArray(a, of.start, of.prompt)
+	return w.tokens(a, of)
+}
+
+// tokens adds ids of [tokens, layers, top-k]. The tokens of a request's prompt, where it is known, were routed in
+// prefill.
+func (w *objects) tokens(a tensor.Array, of context) error {
+	if len(a.Shape) != 3 || a.Values == nil || a.Shape[2] < 1 || a.Shape[2] > maxTopK || a.Shape[1] > maxLayers {
+		return fmt.Errorf("want expert ids of [tokens, layers, top-k], have %v; of top-1 ids, --axes tokens,layers says "+
+			"what two dimensions are", a.Shape)
+	}
+	w.Window, of.step = true, 0
+	layers, k := int(a.Shape[1]), int(a.Shape[2])
+	for i := range len(a.Values) / k {
+		if of.layer = int64(i % layers); of.prompt > 0 {
+			of.phase = Decode
+		}
+		if of.start+int64(i/layers) < of.prompt {
+			of.phase = Prefill
+		}
+		key, err := w.key(of)
+		if err == nil {
+			err = w.choose(key, a.Values[i*k:(i+1)*k])
+		}
+		if err != nil {
+			return fmt.Errorf("token %d: %w", i/layers, err)
+		}
+	}
+	return nil
 }
 
 // idTypes are the types of ids by NumPy's names.
 var idTypes = map[string]safetensors.DType{"uint8": safetensors.U8, "int16": safetensors.I16, "uint16": safetensors.U16,
 	"int32": safetensors.I32, "int64": safetensors.I64}
 
-// array is what routed_experts holds: nested lists, base64 of a .npy (vLLM), of int32 whose shape
+// routes is what routed_experts holds: nested lists, base64 of a .npy (vLLM), of int32 whose shape
 // stands beside it (SGLang), or of what Dynamo's handlers for vLLM describe.
-func (of *origin) array(text []byte) (tensor.Array, error) {
-	if text[0] == '[' {
-		return numbers(text)
+func (of *context) routes(v value) (tensor.Array, error) {
+	if v.isList() {
+		return v.array()
 	}
 	described := struct {
 		Data  string  `json:"data"`
 		Shape []int64 `json:"shape"`
-		Start int     `json:"start"`
+		Start int64   `json:"start"`
 		DType string  `json:"dtype"`
 	}{Shape: of.shape, Start: of.start, DType: "int32"}
 	into := any(&described.Data)
-	if text[0] == '{' {
+	if len(v.json) > 0 && v.json[0] == '{' {
 		into = &described
 	}
-	if json.Unmarshal(text, into) != nil {
-		return tensor.Array{}, fmt.Errorf("want lists, base64, or data, shape and dtype, have %.40s", text)
+	if json.Unmarshal(v.json, into) != nil {
+		return tensor.Array{}, fmt.Errorf("want lists, base64, or data, shape and dtype, have %.40s", v.json)
 	}
 	of.start = described.Start
 	raw, err := base64.StdEncoding.DecodeString(described.Data)
@@ -201,100 +116,59 @@ func (of *origin) array(text []byte) (tensor.Array, error) {
 	return tensor.Dense(raw, dtype, described.Shape, false)
 }
 
-// addArray adds ids of [tokens, layers, top-k], of which the first is token start of a request. The
-// tokens of its prompt, where it is known, were routed in prefill.
-func (r *routes) addArray(a tensor.Array, start, prompt int) error {
-	if len(a.Shape) != 3 || a.Values == nil || a.Shape[2] < 1 || a.Shape[2] > maxTopK || a.Shape[1] > maxLayers {
-		return fmt.Errorf("want expert ids of [tokens, layers, top-k], have %v; of top-1 ids, --axes tokens,layers says "+
-			"what two dimensions are", a.Shape)
-	}
-	layers, k := int(a.Shape[1]), int(a.Shape[2])
-	for i := range len(a.Values) / k {
-		phase := Phase("")
-		if prompt > 0 {
-			phase = Decode
-		}
-		if start+i/layers < prompt {
-			phase = Prefill
-		}
-		if err := r.add(phase, i%layers, a.Values[i*k:(i+1)*k]); err != nil {
-			return fmt.Errorf("token %d: %w", i/layers, err)
-		}
-	}
-	return nil
+// calibration is what TensorRT-LLM's calibration says of the choices of a layer in one iteration on one rank.
+type calibration struct {
+	Layer int64   `json:"layer_idx"`
+	Slots int64   `json:"num_slots"`
+	Shape []int64 `json:"token_selected_slots_shape"` // tokens and top-k
 }
 
-// routedLayer is the slots of the experts of one layer. Rows are tokens.
-type routedLayer struct {
-	counts        []int64
-	rows, padding int // all, and those that name no expert
-}
-
-// add adds what one token chose at one layer.
-func (r *routes) add(phase Phase, layer int, ids []int64) error {
-	if layer < 0 || layer >= maxLayers || len(ids) < 1 || len(ids) > maxTopK {
-		return fmt.Errorf("want 1 to %d experts of a layer below %d, have %d of layer %d", maxTopK, maxLayers, len(ids),
-			layer)
-	}
-	if r.TopK = cmp.Or(r.TopK, len(ids)); len(ids) != r.TopK {
-		return fmt.Errorf("layer %d: want %d experts a token, have %d", layer, r.TopK, len(ids))
-	}
-	key := stepKey{layer: layer, phase: phase}
-	l := r.layers[key]
-	if l == nil {
-		l = &routedLayer{}
-		r.layers[key] = l
-	}
-	l.rows++
-	if isPadding(ids) {
-		l.padding++
+// calibrations are what stands beside raw_data; nil for anything else.
+func calibrations(v value) (list []calibration) {
+	if json.Unmarshal(v.json, &list) != nil {
 		return nil
 	}
-	for _, id := range ids {
-		if id < 0 || id >= maxExperts {
-			return fmt.Errorf("layer %d: want an expert from 0 to %d, have %d", layer, maxExperts-1, id)
-		}
-		if more := int(id) + 1 - len(l.counts); more > 0 {
-			l.counts = append(l.counts, make([]int64, more)...)
-		}
-		l.counts[id]++
-	}
-	return nil
+	return list
 }
 
-// isPadding reports a row that engines leave at 0 or −1, for a dense layer or a padded token.
-func isPadding(ids []int64) bool {
-	for _, id := range ids {
-		if id != ids[0] || id > 0 {
-			return false
-		}
-	}
-	return len(ids) > 1 || ids[0] < 0
-}
+// maxCalibration bounds the choices of one iteration, which are compressed.
+const maxCalibration = 1 << 28
 
-// finish adds one step per layer and phase.
-func (r *routes) finish() error {
-	rows, padded, named := 0, 0, false
-	for _, l := range r.layers {
-		r.Experts = max(r.Experts, len(l.counts))
-		rows, named = rows+l.rows, named || l.padding < l.rows
-		if l.padding < l.rows { // else a dense layer
-			padded += l.padding
+// calibrated reads calibration_data.json: the slots that a rank's tokens chose, layer after layer, as base64 of
+// compressed int32. Slots are experts where none is redundant, and are taken as such.
+func (w *objects) calibrated(v value, of context) error {
+	raw, err := base64.StdEncoding.DecodeString(v.word())
+	if err != nil || of.calibration == nil {
+		return errors.Join(err, errors.New("want base64 beside the metadata of its layers"))
+	}
+	packed, err := zlib.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	if raw, err = io.ReadAll(io.LimitReader(packed, maxCalibration)); err != nil {
+		return err
+	}
+	for _, layer := range of.calibration {
+		if len(layer.Shape) != 2 || layer.Shape[0] < 0 || layer.Shape[1] < 1 || layer.Shape[1] > maxTopK ||
+			layer.Shape[0] > int64(len(raw)) {
+			return fmt.Errorf("layer %d: want slots of [tokens, top-k], have %v", layer.Layer, layer.Shape)
+		}
+		n := min(int64(len(raw)), 4*layer.Shape[0]*layer.Shape[1])
+		a, err := tensor.Dense(raw[:n], safetensors.I32, layer.Shape, false)
+		if err != nil {
+			return fmt.Errorf("layer %d: %w", layer.Layer, err)
+		}
+		of.layer, w.known, raw = layer.Layer, max(w.known, layer.Slots), raw[n:]
+		key, err := w.key(of)
+		for _, ids := range a.Rows() {
+			if err == nil {
+				err = w.choose(key, ids)
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if seen := r.Experts; r.known > 0 {
-		if r.atLeast, r.Experts = false, r.known; seen > r.known {
-			return fmt.Errorf("want experts below num_experts, %d, have %d", r.known, seen-1)
-		}
-	}
-	if rows > 0 && !named {
-		return errors.New("want expert ids, have only 0 or −1: the engine recorded no routing")
-	}
-	for key, l := range r.layers {
-		r.at(key).Load.PerExpert = append([]int64{}, l.counts...) // a dense layer has counts too, of 0
-	}
-	if padded > 0 {
-		r.warn("padded_tokens", "choices", padded)
-	}
-	return nil
+	w.Ranks = int(of.ranks)
+	return bounded(0, w.Ranks)
 }
