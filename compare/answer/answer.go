@@ -195,14 +195,6 @@ func (c Caveat) String() string {
 	return text
 }
 
-// Label says in a few words what the caveat is about.
-func (c Caveat) Label() string {
-	if c.Severity == Unknown {
-		return strings.ReplaceAll(c.Code, "_", " ") + ": not checked"
-	}
-	return caveat.Label(router.Warning{Code: c.Code, Args: c.Args})
-}
-
 // firstOf lists the first two names and counts the rest.
 func firstOf(names []string) string {
 	if more := len(names) - 2; more > 0 {

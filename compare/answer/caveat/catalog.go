@@ -6,257 +6,225 @@ package caveat
 var catalog = map[string]entry{
 	// What a capture or its export left out.
 	"graph_mode": {Note, "{graphs:graph launch} recorded as a whole, so the time of the kernels inside is excluded: " +
-		"record with --cuda-graph-trace=node", "CUDA graphs hide their kernels"},
-	"graph_lost": {Note, "{launches:graph launch} without any recorded kernel: they were lost, or count without a layer",
-		"the kernels of CUDA graphs were lost"},
+		"record with --cuda-graph-trace=node"},
+	"graph_lost": {Note, "{launches:graph launch} without any recorded kernel: they were lost, or count without a layer"},
 	"graph_capture": {Warn, "{detached:n} of {replayed:replayed kernel} are of graphs captured before the recording " +
-		"began, so their layer is unknown: start recording earlier", "graphs captured before recording"},
-	"loss": {Warn, "the profiler says: {messages}", "profiler lost events"},
+		"began, so their layer is unknown: start recording earlier"},
+	"loss": {Warn, "the profiler says: {messages}"},
 	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel, or one without a duration: the profiler lost it; record " +
-		"a shorter capture",
-		"the profiler lost kernels"},
-	"no_launch": {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them", ""},
-	"few_kernels": {Note, "{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; kernels were lost",
-		"one rank's capture lacks kernels"},
+		"a shorter capture"},
+	"no_launch":   {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them"},
+	"few_kernels": {Note, "{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; kernels were lost"},
 	"missing_ranks": {Note, "{given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
-		"give the other ranks' files, too", "only {given} of the run's {world} ranks were given"},
+		"give the other ranks' files, too"},
 
-	"graph_coverage": {Note, "{recorded:n} of {launches:CUDA graph launch} recorded", ""},
-	"partial_export": {Warn, "the export holds a part of its report ({filter}): export the whole report", "partial export"},
-	"ignored": {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for",
-		"kernels left out"},
-	"ended_early.steps": {Note, "{without:n} of {steps:step} hold no kernel: the capture of kernels ended early",
-		"capture ended early"},
+	"graph_coverage":    {Note, "{recorded:n} of {launches:CUDA graph launch} recorded"},
+	"partial_export":    {Warn, "the export holds a part of its report ({filter}): export the whole report"},
+	"ignored":           {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
+	"ended_early.steps": {Note, "{without:n} of {steps:step} hold no kernel: the capture of kernels ended early"},
 	"ended_early.ranges": {Note, "{after:n} of {ranges:range} begin after the last kernel ({time_ns:ns}): the capture of " +
-		"kernels ended early", "capture ended early"},
-	"no_kernels": {Note, "{processes:process} of the export ran no kernel", ""},
+		"kernels ended early"},
+	"no_kernels": {Note, "{processes:process} of the export ran no kernel"},
 
 	// Ranks that do not fit together.
-	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]",
-		"the captures are of different runs"},
+	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]"},
 	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps[ ({own} and {others})]: kernels " +
-		"were lost, a capture ended early, or they are of different runs, models or pipeline stages",
-		"the ranks recorded different layers or steps"},
+		"were lost, a capture ended early, or they are of different runs, models or pipeline stages"},
 	"skew": {Warn, "{rank:#rank}: collectives end {spread_ns:ns} apart from the first rank's, longer than their transfer " +
-		"of {transfer_ns:ns}: wait and transfer are that uncertain", "ranks' clocks differ"},
-	"no_wait": {Note, "wait and transfer of collectives are unknown: the ranks' collectives do not correspond",
-		"waiting unknown"},
-	"no_wait.one_rank": {Note, "wait and transfer of collectives are unknown: only one rank was given", "waiting unknown"},
+		"of {transfer_ns:ns}: wait and transfer are that uncertain"},
+	"no_wait":          {Note, "wait and transfer of collectives are unknown: the ranks' collectives do not correspond"},
+	"no_wait.one_rank": {Note, "wait and transfer of collectives are unknown: only one rank was given"},
 	"no_wait.missing": {Note, "wait and transfer of collectives are unknown: one of the {world} ranks that is missing " +
-		"may have arrived last", "waiting unknown"},
+		"may have arrived last"},
 
 	// Steps and layers.
-	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE layers",
-		"layers inferred"},
+	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE layers"},
 	"blocks": {Note, "layers and steps are unknown: kernels show no regular order of steps; expert blocks are numbered in " +
-		"order of launch", "steps and layers unknown"},
+		"order of launch"},
 	"unclear_blocks": {Note, "layers and steps are unknown: kernels show no regular order of steps; NVTX ranges would " +
-		"name them", "which kernels make a layer is unknown"},
-	"microbatches": {Note, "layers and steps are unknown: two in a row carry the same load, as microbatches do",
-		"which kernels make a layer is unknown"},
-	"rank_groups": {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves",
-		"ranks of several groups were given"},
+		"name them"},
+	"microbatches": {Note, "layers and steps are unknown: two in a row carry the same load, as microbatches do"},
+	"rank_groups":  {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves"},
 	"unseen_rank": {Doubt, "collectives behind the experts last {ratio:.1} times as long in some layers as in others, on every " +
-		"rank: a rank that was not given arrives last", "a rank seems to be missing"},
-	"selected_steps": {Note, "only steps {first} to {last} count, as --steps asks for; the captures have {least} to {most}",
-		"steps chosen"},
+		"rank: a rank that was not given arrives last"},
+	"selected_steps": {Note, "only steps {first} to {last} count, as --steps asks for; the captures have {least} to {most}"},
 	"inferred_beside": {Note, "ranges name the steps; layers beside them are inferred: kernels repeat as {steps} steps of " +
-		"{layers} MoE layers", "layers inferred"},
-	"inferred_steps": {Note, "ranges name the layers; {steps:step} are inferred from their repetition", "steps inferred"},
-	"uncommon_steps": {Note, "{rank:#rank}: {steps:step}, of which all ranks have {common}; the others are excluded",
-		"steps of some ranks excluded"},
+		"{layers} MoE layers"},
+	"inferred_steps": {Note, "ranges name the layers; {steps:step} are inferred from their repetition"},
+	"uncommon_steps": {Note, "{rank:#rank}: {steps:step}, of which all ranks have {common}; the others are excluded"},
 	"other_layers": {Note, "ranks {rank} and {other} hold different layers, as pipeline stages do: each layer is judged over " +
-		"its own ranks", "ranks hold different layers"},
-	"no_layers":      {Note, "layers are unknown: all expert time of a step is judged together", "layers unknown"},
-	"expert_numbers": {Warn, "ranges number experts {first} to {last}, more than any model has", ""},
-	"other_arms": {Note, "only the steps of the {arm} arm count; ranges name steps of {others} too",
-		"steps of other arms excluded"},
-	"switched":      {Note, "{steps:#step} excluded: first after a router switch", "first step after a switch excluded"},
-	"no_steps":      {Note, "no range names a step: the whole capture counts as one step", ""},
-	"partial_steps": {Note, "{steps:#step} excluded as incomplete: some rank lacks a part", "incomplete steps excluded"},
+		"its own ranks"},
+	"no_layers":      {Note, "layers are unknown: all expert time of a step is judged together"},
+	"expert_numbers": {Warn, "ranges number experts {first} to {last}, more than any model has"},
+	"other_arms":     {Note, "only the steps of the {arm} arm count; ranges name steps of {others} too"},
+	"switched":       {Note, "{steps:#step} excluded: first after a router switch"},
+	"no_steps":       {Note, "no range names a step: the whole capture counts as one step"},
+	"partial_steps":  {Note, "{steps:#step} excluded as incomplete: some rank lacks a part"},
 	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts " +
-		"more than twofold apart) only the one with most expert time counts", "other kinds of steps excluded"},
-	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps",
-		"warm-up excluded"},
+		"more than twofold apart) only the one with most expert time counts"},
+	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps"},
 
 	// Expert time.
 	"fused_experts": {Note, "{share:%} of the expert time is in kernels that do {phases} in one ({kernels}): work and " +
-		"waiting of a rank cannot be told apart; recorded counts ('trace --counts') give the load",
-		"one kernel holds a rank's work and its waiting"},
+		"waiting of a rank cannot be told apart; recorded counts ('trace --counts') give the load"},
 	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: record NVTX ranges " +
 		"(vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker), or name kernels by --phase " +
-		"experts=REGEX", "no expert kernel is recognized"},
+		"experts=REGEX"},
 	"unplaced_experts": {Note, "{share:%} of the expert GEMM time is in no layer: record more whole steps, or name layers " +
-		"by NVTX ranges", "most expert time is in no known layer"},
-	"little_evidence": {Note, "no step was recorded whole by all ranks; record more steps", ""},
+		"by NVTX ranges"},
+	"little_evidence": {Note, "no step was recorded whole by all ranks; record more steps"},
 	"little_evidence.time": {Note, "the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time " +
-		"without collectives; record more whole steps", ""},
+		"without collectives; record more whole steps"},
 	"no_expert_times": {Note, "one grouped kernel runs all experts of a rank, so no time is measured per expert; " +
-		"recorded counts ('trace --counts DIR') would allocate it by load", "no time per expert"},
+		"recorded counts ('trace --counts DIR') would allocate it by load"},
 	"unknown_kernels": {Warn, "{share:%} of the GPU time is in kernels whose phase neither a range nor their name " +
-		"tells: {kernels}; see 'trace --table kernels'", "kernels of unknown phase"},
+		"tells: {kernels}; see 'trace --table kernels'"},
 	"fused_kernels": {Warn, "{share:%} of the GPU time is in kernels that fuse phases ({kernels}): it counts as {phase}, " +
-		"and includes {others}", ""},
+		"and includes {others}"},
 
 	// Counts beside a trace.
 	"counts_contradict": {Warn, "the recorded counts contradict the measured expert time (in layer {layer}): they may be " +
-		"of the other arm or of another run", ""},
-	"load_without_time": {Note, "the recorded load is uneven and the expert time is even (in layer {layer})", ""},
-	"counts_layers":     {Warn, "the recorded counts and the trace share no layer with expert time", ""},
+		"of the other arm or of another run"},
+	"load_without_time": {Note, "the recorded load is uneven and the expert time is even (in layer {layer})"},
+	"counts_layers":     {Warn, "the recorded counts and the trace share no layer with expert time"},
 	"counts_order": {Note, "the counts name layers {first} to {last}, the trace numbers MoE layers 0 to {most}: taken in this " +
-		"order", ""},
-	"counts_ranks": {Warn, "the counts are of {ranks:rank}, the run had {world}: they are not used", ""},
-	"no_load":      {Note, "{missing:n} of {pairs:n} pairs of rank and layer have time and no recorded load", ""},
+		"order"},
+	"counts_ranks": {Warn, "the counts are of {ranks:rank}, the run had {world}: they are not used"},
+	"no_load":      {Note, "{missing:n} of {pairs:n} pairs of rank and layer have time and no recorded load"},
 	"counts_assumed_ranks": {Note, "the ranks of the counts are not recorded; assumed: the {ranks} ranks of the trace, " +
-		"contiguous experts", ""},
+		"contiguous experts"},
 
 	// Counts.
-	"one_rank": {Warn, "{level}s {first} to {last} alone have load: the recording of one of {ranks:rank}",
-		"one rank recorded"},
-	"no_ranks":     {Note, "the number of ranks is not recorded, so only expert load is reported", "number of ranks unknown"},
-	"experts_seen": {Note, "the number of experts is not recorded; {experts} are assumed, the largest that occurs", ""},
+	"one_rank":     {Warn, "{level}s {first} to {last} alone have load: the recording of one of {ranks:rank}"},
+	"no_ranks":     {Note, "the number of ranks is not recorded, so only expert load is reported"},
+	"experts_seen": {Note, "the number of experts is not recorded; {experts} are assumed, the largest that occurs"},
 	"no_top_k": {Note, "the experts per token are not recorded, so load is not compared with random routing; name the " +
-		"model (--model)", "experts per token unknown"},
+		"model (--model)"},
 	"window": {Note, "each step is a sum over forward passes, in which busy ranks that alternate cancel; the imbalance of " +
-		"single passes is at least this", "counts are sums over passes"},
-	"cumulative": {Note, "these counters run since the engine started, warm-up included; compare two scrapes with --since",
-		"counts since engine start"},
-	"dense_layers": {Note, "{layers:#layer} excluded: no step has a slot there, as in dense layers",
-		"dense layers excluded"},
-	"idle_steps": {Note, "{steps:idle step} excluded", ""},
+		"single passes is at least this"},
+	"cumulative":   {Note, "these counters run since the engine started, warm-up included; compare two scrapes with --since"},
+	"dense_layers": {Note, "{layers:#layer} excluded: no step has a slot there, as in dense layers"},
+	"idle_steps":   {Note, "{steps:idle step} excluded"},
 	"vllm_axis": {Warn, "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull " +
-		"request 51813): check the version", ""},
-	"empty_steps": {Note, "{empty:n} of {steps:step} excluded: no slot in them", ""},
+		"request 51813): check the version"},
+	"empty_steps": {Note, "{empty:n} of {steps:step} excluded: no slot in them"},
 	"same_sources": {Warn, "all {ranks} ranks recorded the same counts: if they hold the same tokens (tep), the load is " +
-		"{ranks} times too large; max/mean is not affected", ""},
-	"padded_tokens": {Note, "{choices:choice} of padding excluded: they name no expert", ""},
-	"no_placement":  {Warn, "the recorded placement is not used: {error}", "recorded placement not used"},
-	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them",
-		"passes excluded"},
-	"even_replicas": {Note, "the copies of an expert are taken to share its slots evenly", ""},
+		"{ranks} times too large; max/mean is not affected"},
+	"padded_tokens":     {Note, "{choices:choice} of padding excluded: they name no expert"},
+	"no_placement":      {Warn, "the recorded placement is not used: {error}"},
+	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them"},
+	"even_replicas":     {Note, "the copies of an expert are taken to share its slots evenly"},
 
 	// How a campaign was judged.
-	"rejudged": {Warn, "judged by other flags than the campaign was run under: {flags}", "judged by other flags"},
+	"rejudged": {Warn, "judged by other flags than the campaign was run under: {flags}"},
 	"proof_to_come": {Note, "proof of balance: looking for loads in the report, or for the proof line in each rank's log; " +
-		"--counts would measure it", ""},
-	"proof_to_come.counts": {Note, "proof of balance: measured by the expert counts of each launch", ""},
-	"proof_to_come.none": {Note, "proof of balance: none unless the report states its routing; give --counts or --proof",
-		""},
+		"--counts would measure it"},
+	"proof_to_come.counts": {Note, "proof of balance: measured by the expert counts of each launch"},
+	"proof_to_come.none":   {Note, "proof of balance: none unless the report states its routing; give --counts or --proof"},
 
 	// Placements.
-	"one_window": {Note, "one window is too few to learn from: give more windows", "one window of traffic"},
+	"one_window": {Note, "one window is too few to learn from: give more windows"},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
-		"every plan: judge on other traffic", "judged traffic resembles learned"},
-	"two_phases": {Note, "prefill and decode are learned together; a placement for one of them is learned from its own counts",
-		"prefill and decode together"},
-	"placements_differ": {Warn, "the windows ran under different placements: the last one is the baseline",
-		"placements differ"},
-	"global": {Note, "the experts have no groups that {nodes:node} share out evenly, so EPLB balances over all ranks at once",
-		""},
+		"every plan: judge on other traffic"},
+	"two_phases":        {Note, "prefill and decode are learned together; a placement for one of them is learned from its own counts"},
+	"placements_differ": {Warn, "the windows ran under different placements: the last one is the baseline"},
+	"global":            {Note, "the experts have no groups that {nodes:node} share out evenly, so EPLB balances over all ranks at once"},
 	"raises_load": {Warn, "the plan raises the busiest rank's load by {change:%}: max/mean {judged:.3}, before " +
-		"{baseline:.3}", "load rises in some windows"},
-	"placement.no_windows": {Note, "no other counts to judge the placement on", ""},
-	"placement.repeats":    {Note, "the learned counts recur in {repeats} of {windows:judged window}", ""},
-	"placement.chance":     {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile {null:.3})", ""},
-	"placement.load": {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold {threshold:0%})",
-		""},
-	"placement.no_change":  {Note, "the busiest rank's load stays the same in {windows:judged window}", ""},
-	"placement.no_load":    {Note, "no judged window has load", ""},
-	"placement.time_rises": {Note, "the predicted time rises", ""},
-	"placement.time_open":  {Note, "the predicted time may rise as well as fall", ""},
-	"placement.worse":      {Note, "worse in {windows:judged window}", ""},
-	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}", ""},
+		"{baseline:.3}"},
+	"placement.no_windows": {Note, "no other counts to judge the placement on"},
+	"placement.repeats":    {Note, "the learned counts recur in {repeats} of {windows:judged window}"},
+	"placement.chance":     {Note, "too few tokens: max/mean {load:.3} is within chance (95th percentile {null:.3})"},
+	"placement.load":       {Note, "the busiest rank's load changes by {change:+%} on other counts (threshold {threshold:0%})"},
+	"placement.no_change":  {Note, "the busiest rank's load stays the same in {windows:judged window}"},
+	"placement.no_load":    {Note, "no judged window has load"},
+	"placement.time_rises": {Note, "the predicted time rises"},
+	"placement.time_open":  {Note, "the predicted time may rise as well as fall"},
+	"placement.worse":      {Note, "worse in {windows:judged window}"},
+	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}"},
 
-	"no_time.no_replay": {Note, "no time is predicted from the trace: its steps cannot be replayed", ""},
+	"no_time.no_replay": {Note, "no time is predicted from the trace: its steps cannot be replayed"},
 	"no_time.unlike": {Note, "no time is predicted from the trace: load explains {explained:0%} of what the ranks' expert " +
-		"times differ in", ""},
-	"no_time.no_evidence": {Note, "no evidence of time: give --trace EXPORT of the same model", "no time predicted"},
-	"no_time.ranks":       {Note, "no time is predicted from the trace: it is of {ranks:rank}; give --ep {ranks}", ""},
-	"no_time.trace":       {Note, "no time is predicted from the trace: {doubt:words}", ""},
+		"times differ in"},
+	"no_time.no_evidence": {Note, "no evidence of time: give --trace EXPORT of the same model"},
+	"no_time.ranks":       {Note, "no time is predicted from the trace: it is of {ranks:rank}; give --ep {ranks}"},
+	"no_time.trace":       {Note, "no time is predicted from the trace: {doubt:words}"},
 
 	// Why a curve of time over imbalance predicts no gain.
-	"no_prediction":          {Note, "the campaign has no curve of time over imbalance: measure one with bench --arm NAME=target:1.2", ""},
-	"no_prediction.campaign": {Note, "the campaign is {verdict}", ""},
-	"no_prediction.ranks":    {Note, "the campaign is of {ranks:rank}, the placement of {asked}", ""},
-	"no_prediction.claimed":  {Note, "the imbalance of the campaign's arms is claimed: record expert counts (--counts)", ""},
-	"no_prediction.outside": {Note, "max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}",
-		""},
+	"no_prediction":          {Note, "the campaign has no curve of time over imbalance: measure one with bench --arm NAME=target:1.2"},
+	"no_prediction.campaign": {Note, "the campaign is {verdict}"},
+	"no_prediction.ranks":    {Note, "the campaign is of {ranks:rank}, the placement of {asked}"},
+	"no_prediction.claimed":  {Note, "the imbalance of the campaign's arms is claimed: record expert counts (--counts)"},
+	"no_prediction.outside":  {Note, "max/mean {from:.3} to {to:.3} is outside the measured {least:.3} to {most:.3}"},
 	"no_prediction.no_cost": {Note, "no cost of imbalance is measured there (each 10 % of it: {low:+%} to {high:+%} of " +
-		"time)", ""},
+		"time)"},
 
 	// Why two sides of a comparison are no arms of one run.
 	"refused.no_kernels": {Doubt, "the {arm} side has no kernel time; kernels of CUDA graphs need " +
-		"--cuda-graph-trace=node", ""},
-	"refused.no_moe": {Doubt, "the {arm} side has no MoE kernel, so no routing is compared", ""},
+		"--cuda-graph-trace=node"},
+	"refused.no_moe": {Doubt, "the {arm} side has no MoE kernel, so no routing is compared"},
 	"refused.profilers": {Doubt, "one side was recorded by Nsight Systems and the other by PyTorch's profiler: record " +
-		"both alike", ""},
-	"refused.same_recording": {Doubt, "{rank:#rank} is the same recording on both sides", ""},
-	"refused.ranks": {Doubt, "the sides have {common} of {all} ranks in common: {arm} has {ranks}; {other} has {others}",
-		""},
-	"refused.layers": {Doubt, "the sides have different layers: {arm} has {layers}; {other} has {others}", ""},
-	"refused.loads": {Doubt, "the recorded load covers {experts:expert} in the {arm} arm and {others} in the {other} arm",
-		""},
+		"both alike"},
+	"refused.same_recording": {Doubt, "{rank:#rank} is the same recording on both sides"},
+	"refused.ranks":          {Doubt, "the sides have {common} of {all} ranks in common: {arm} has {ranks}; {other} has {others}"},
+	"refused.layers":         {Doubt, "the sides have different layers: {arm} has {layers}; {other} has {others}"},
+	"refused.loads":          {Doubt, "the recorded load covers {experts:expert} in the {arm} arm and {others} in the {other} arm"},
 	"refused.swapped": {Doubt, "the sides are swapped, the first was balanced ({evidence}) and the second was not " +
-		"({others})", ""},
-	"refused.arm": {Doubt, "the {arm} side records the arm \"{recorded}\" ({evidence})", ""},
+		"({others})"},
+	"refused.arm": {Doubt, "the {arm} side records the arm \"{recorded}\" ({evidence})"},
 	"refused.load": {Doubt, "balance is not proved: the recorded load of the {arm} arm has max/mean {load:.3} over ranks " +
-		"in layer {layer} (floor {floor:.3})", ""},
-	"refused.unmeasured": {Doubt, "balance is not proved: the {arm} side does not record its arm, and {of}" + unmeasured, ""},
-	"refused.unbalanced": {Doubt, "balance is not proved: " + overRanks, ""},
-	"refused.gates":      {Doubt, "the sides run gates of {here} and {there} experts", ""},
-	"refused.tokens":     {Doubt, "the sides hold {here:.0} and {there:.0} tokens per step", ""},
-	"refused.requests":   {Doubt, "the sides hold {here:~} and {there:~} requests per step", ""},
-	"refused.slots":      {Doubt, "by their counts, the sides hold {here:.0} and {there:.0} slots per step and layer", ""},
+		"in layer {layer} (floor {floor:.3})"},
+	"refused.unmeasured": {Doubt, "balance is not proved: the {arm} side does not record its arm, and {of}" + unmeasured},
+	"refused.unbalanced": {Doubt, "balance is not proved: " + overRanks},
+	"refused.gates":      {Doubt, "the sides run gates of {here} and {there} experts"},
+	"refused.tokens":     {Doubt, "the sides hold {here:.0} and {there:.0} tokens per step"},
+	"refused.requests":   {Doubt, "the sides hold {here:~} and {there:~} requests per step"},
+	"refused.slots":      {Doubt, "by their counts, the sides hold {here:.0} and {there:.0} slots per step and layer"},
 	"refused.outside": {Doubt, "compute outside the MoE blocks, which balance does not change, takes {normal_ns:ns} and " +
-		"{perfect_ns:ns} per {per}", ""},
+		"{perfect_ns:ns} per {per}"},
 	"refused.experts": {Doubt, "on as many tokens, the experts of the {other} arm take {share:%} less time, more than even sizes " +
-		"explain: other precision or kernels", ""},
+		"explain: other precision or kernels"},
 	"refused.kernels": {Doubt, "the experts run in other kernels, mostly {kernel} in the {arm} arm and {others} in the " +
-		"{other} arm", ""},
+		"{other} arm"},
 
 	"refused.attention": {Doubt, "attention runs in other kernels, mostly {kernel} in the {arm} arm and {others} in the " +
-		"{other} arm", ""},
+		"{other} arm"},
 	"refused.graphs": {Doubt, "CUDA graphs replay the experts of the {arm} arm alone: the other arm's host launches each " +
-		"kernel", ""},
-	"refused.worlds": {Doubt, "the {arm} side is of {here:rank}, the {other} side of {there}", ""},
+		"kernel"},
+	"refused.worlds": {Doubt, "the {arm} side is of {here:rank}, the {other} side of {there}"},
 	"refused.one_rank": {Doubt, "the experts of rank {rank} take {by:%} longer in the {arm} arm, and those of no other rank " +
-		"less, as they do where load moves: a slower kernel or GPU there looks so", ""},
+		"less, as they do where load moves: a slower kernel or GPU there looks so"},
 
 	// What was left out of a comparison, and what its numbers do not show.
-	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded", ""},
+	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded"},
 	"few_ranks": {Warn, "the sides share {common} of the run's {world} ranks, and another one may be the busiest: no gain " +
-		"is predicted; give the other ranks' files, too", "the sides share only {common} of the run's {world} ranks"},
-	"kind_not_comparable": {Note, "{kind} excluded: the sides are not comparable in them[ ({quantities})]",
-		"kinds of steps excluded"},
-	"kind_in_one_arm": {Note, "{steps:#step} excluded: the other arm has no steps of their kind ({kernels:MoE kernel})",
-		"steps of one arm excluded"},
-	"unequal_tokens": {Note, "{kind} excluded, number {left}: the other arm has no more of them with as many tokens",
-		"steps without a match excluded"},
+		"is predicted; give the other ranks' files, too"},
+	"kind_not_comparable": {Note, "{kind} excluded: the sides are not comparable in them[ ({quantities})]"},
+	"kind_in_one_arm":     {Note, "{steps:#step} excluded: the other arm has no steps of their kind ({kernels:MoE kernel})"},
+	"unequal_tokens":      {Note, "{kind} excluded, number {left}: the other arm has no more of them with as many tokens"},
 	"warm_up_differs": {Note, "the arms exclude different numbers of warm-up steps, so their GPU time per step is not " +
-		"compared: record more steps", ""},
+		"compared: record more steps"},
 	"one_launch": {Note, "one launch of each arm ({steps} and {others:step}): how much launches differ is assumed, not " +
-		"measured; only a campaign (bench) gives a verdict", "one launch"},
+		"measured; only a campaign (bench) gives a verdict"},
 	"one_launch.both": {Note, "both arms in one launch ({steps} and {others:step}): how much launches differ is assumed, " +
-		"not measured; run several (bench --treatment hook)", "one launch"},
-	"campaign_refused":   {Warn, "the campaign is {verdict}: its gain and step time are not used", ""},
-	"campaign_step_time": {Note, "the campaign gives no step time: it has several loads, kinds of steps or no complete pair", ""},
+		"not measured; run several (bench --treatment hook)"},
+	"campaign_refused":   {Warn, "the campaign is {verdict}: its gain and step time are not used"},
+	"campaign_step_time": {Note, "the campaign gives no step time: it has several loads, kinds of steps or no complete pair"},
 	"campaign_step_time.metric": {Note, "the campaign gives no step time: its metric is {name} in {unit}; for tokens per " +
-		"second, add --step-tokens, the tokens of all ranks in one step", ""},
-	"no_gain_predicted": {Note, "step time unknown, so no gain is predicted: record two whole steps, or give --campaign",
-		"step time unknown"},
+		"second, add --step-tokens, the tokens of all ranks in one step"},
+	"no_gain_predicted": {Note, "step time unknown, so no gain is predicted: record two whole steps, or give --campaign"},
 	"late_launches": {Note, "launches are late, as they may be under a profiler alone; were they in time, the gain would be " +
-		"about {gain:+%}", ""},
-	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}", ""},
+		"about {gain:+%}"},
+	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}"},
 	"equal_work_unknown": {Warn, "less than {share:0%} of the compute is known to lie outside the MoE blocks: too little " +
-		"to show that both sides did the same work", "equal work not shown"},
-	"arm_on_trust":         {Warn, "the {arm} arm is accepted as labeled; the captures say {said} ({evidence})", ""},
-	"arm_unknown":          {Note, "neither side records its arm: both are accepted as labeled", "arms as labeled"},
-	"arm_unknown.one":      {Note, "only one side records its arm", "arms as labeled"},
-	"balance_not_measured": {Note, "{of}" + unmeasured, ""},
+		"to show that both sides did the same work"},
+	"arm_on_trust":         {Warn, "the {arm} arm is accepted as labeled; the captures say {said} ({evidence})"},
+	"arm_unknown":          {Note, "neither side records its arm: both are accepted as labeled"},
+	"arm_unknown.one":      {Note, "only one side records its arm"},
+	"balance_not_measured": {Note, "{of}" + unmeasured},
 	"slow_gpu": {Warn, "{rank:#rank} takes {by:%} longer than the others for equal dense GEMMs: a slower GPU, or more " +
-		"tokens", ""},
-	"perfect_not_balanced": {Warn, overRanks + ": uneven hardware, or routing that is not balanced", ""},
-	"arms_look_alike":      {Warn, overRanks + ": no imbalance to remove, or the sides are swapped", "arms look alike"},
+		"tokens"},
+	"perfect_not_balanced": {Warn, overRanks + ": uneven hardware, or routing that is not balanced"},
+	"arms_look_alike":      {Warn, overRanks + ": no imbalance to remove, or the sides are swapped"},
 }
 
 const (
@@ -264,3 +232,43 @@ const (
 	overRanks  = "{of} over ranks has max/mean {here:.3} in the {arm} arm and {there:.3} in the {other} arm"
 	active     = "{label} activates {active:n} experts, {other} {others:n} (all layers): at small batches it reads "
 )
+
+// undecided says in few words why a capture decides nothing, in the line of the answer.
+var undecided = map[string]string{
+	"graph_mode":       "CUDA graphs hide their kernels",
+	"graph_lost":       "the kernels of CUDA graphs were lost",
+	"lost_kernels":     "the profiler lost kernels",
+	"few_kernels":      "one rank's capture lacks kernels",
+	"missing_ranks":    "only {given} of the run's {world} ranks were given",
+	"ended_early":      "capture ended early",
+	"different_runs":   "the captures are of different runs",
+	"ranks_differ":     "the ranks recorded different layers or steps",
+	"unclear_blocks":   "which kernels make a layer is unknown",
+	"microbatches":     "which kernels make a layer is unknown",
+	"rank_groups":      "ranks of several groups were given",
+	"unseen_rank":      "a rank seems to be missing",
+	"fused_experts":    "one kernel holds a rank's work and its waiting",
+	"no_experts":       "no expert kernel is recognized",
+	"unplaced_experts": "most expert time is in no known layer",
+	"few_ranks":        "the sides share only {common} of the run's {world} ranks",
+}
+
+// undecided says in few words why a capture decides nothing, in the line of the answer.
+var undecided = map[string]string{
+	"graph_mode":       "CUDA graphs hide their kernels",
+	"graph_lost":       "the kernels of CUDA graphs were lost",
+	"lost_kernels":     "the profiler lost kernels",
+	"few_kernels":      "one rank's capture lacks kernels",
+	"missing_ranks":    "only {given} of the run's {world} ranks were given",
+	"ended_early":      "capture ended early",
+	"different_runs":   "the captures are of different runs",
+	"ranks_differ":     "the ranks recorded different layers or steps",
+	"unclear_blocks":   "which kernels make a layer is unknown",
+	"microbatches":     "which kernels make a layer is unknown",
+	"rank_groups":      "ranks of several groups were given",
+	"unseen_rank":      "a rank seems to be missing",
+	"fused_experts":    "one kernel holds a rank's work and its waiting",
+	"no_experts":       "no expert kernel is recognized",
+	"unplaced_experts": "most expert time is in no known layer",
+	"few_ranks":        "the sides share only {common} of the run's {world} ranks",
+}

@@ -36,7 +36,6 @@ const (
 type entry struct {
 	severity Severity
 	text     string
-	brief    string // in few words; why a trace decides nothing, where it does not
 }
 
 // Group is what warnings that make one caveat have in common: their key, and lists of
@@ -59,7 +58,7 @@ func find(w router.Warning) (e entry, ok bool) {
 			if e, ok = catalog[key]; ok {
 				return e, w.Args != nil || w.Text == ""
 			}
-			if e.text, ok = checks[key]; ok && key != w.Code { // under the code alone is the label
+			if e.text, ok = checks[key]; ok {
 				return e, true
 			}
 		}
@@ -92,11 +91,8 @@ func SeverityOf(w router.Warning) Severity {
 // name and values: open_ranges with 3 rows → "open ranges (rows 3)".
 func Text(w router.Warning) string {
 	e, ok := find(w)
-	switch {
-	case ok && complete(e.text, w.Args):
+	if ok && complete(e.text, w.Args) {
 		return fill(e.text, w.Args)
-	case ok && e.brief != "" && complete(e.brief, w.Args):
-		return fill(e.brief, w.Args)
 	}
 	var values []string
 	for _, name := range slices.Sorted(maps.Keys(w.Args)) {
@@ -116,14 +112,7 @@ func Text(w router.Warning) string {
 
 // Brief says in few words why a trace with this doubt decides nothing.
 func Brief(w router.Warning) string {
-	e, _ := find(w)
-	return cmp.Or(fill(e.brief, w.Args), "the capture leaves imbalance over ranks unknown")
-}
-
-// Label says in a few words what a warning is about.
-func Label(w router.Warning) string {
-	e, _ := find(w)
-	return cmp.Or(fill(e.brief, w.Args), checks[w.Code], strings.ReplaceAll(w.Code, "_", " "))
+	return cmp.Or(fill(undecided[w.Code], w.Args), "the capture leaves imbalance over ranks unknown")
 }
 
 var (

@@ -9,70 +9,54 @@ var unchecked = map[string]string{
 	"unrecorded": "was not recorded",
 }
 
-// checks words what a check of campaigns found; how much that weighs is its status. Under a check's
-// name alone, where that says what it wants, stands in few words what it found. A case without words,
-// as most that pass, says nothing beyond its status.
+// checks words what a check of campaigns found; how much that weighs is its status. A case
+// without words, as most that pass, says nothing beyond its status.
 var checks = map[string]string{
 	// Whether the arms may be compared.
-	"balance_unproved":          "balance not proved", // as an answer calls a check of the treatment that does not pass
-	"balance_claimed":           "balance claimed, not measured",
 	"treatment_proved.unproved": "balance is not proved: {missing:;}",
 	"treatment.chance":          "the other arm routes at random, which is even only on average: another arm than a perfect router",
 	"treatment_proved.claimed":  "balance claimed for every rank, not measured: expert counts or traces measure it",
 	"treatment_proved.chance":   "measured: routing was even in the chance arm and not in the normal arm, on every rank",
 	"treatment_proved.measured": "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank",
-	"only_one_difference":       "arms differ otherwise",
 	"only_one_difference.other": "the arms also differ in {differences:;}: make them equal, or accept the difference by " +
 		"--accept-difference and its name",
 	"only_one_difference.within":    "each launch holds all arms: only the switch differs",
 	"only_one_difference.same":      "the arms run the same command: nothing but their names tells them apart",
 	"only_one_difference.untreated": "nothing differs between the arms: the treatment was not applied",
-	"equal_work":                    "different work",
 	"equal_work.unequal":            "the arms did different work: {differences:;} (tolerance {tolerance:0%})",
 	"equal_work.other_lengths": "the arms did different work: {differences:;} (tolerance {tolerance:0%}): fix the lengths, " +
 		"such as by --ignore-eos, because balanced text ends elsewhere",
 	"equal_work.half":  "one arm alone reported {names} in {pairs:#pair}, so equal work is not shown",
 	"equal_work.none":  "no launch reported requests or tokens",
 	"equal_work.equal": "{names} within {tolerance:0%} in every pair",
-	"explained_gain":   "gain beyond even ranks",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load max/mean " +
 		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
 	"explained_gain.enough": "even ranks can give up to {most:+%} (rank load max/mean {load:.3} in the normal arm)",
 	"one_rank.experts":      "one rank: balance acts through the experts alone",
 	"fixed_rate.client":     "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
-	"sign_of_gain":          "balance slows some load",
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
 		"than real traffic",
 
 	// Pairs of launches.
-	"complete_pairs":      "pairs are incomplete",
 	"complete_pairs.open": "{pairs:#pair}: one launch or both have no result, so {complete:pair} count",
-	"outliers":            "outlying launches",
 	"outliers.launches":   "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
 	"outliers.pairs":      "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
 	"outliers.gains":      "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
-	"outlying_segments":   "segments far from their median",
-	"copied_values":       "values repeat",
 	"copied_values.same":  "equal values are copies, or have too few digits: they do not show how launches differ",
 
 	// What only the launches themselves show.
 	"launcher.said":           "{messages:;}",
-	"first_attempts":          "launches repeated",
 	"first_attempts.warn":     "attempts that failed: {failed}, were interrupted: {interrupted}, left processes behind: {left}",
 	"first_attempts.selected": "{failed:n} attempts failed over {launches:launch}: what fails may choose the result, so it decides nothing",
-	"other_processes":         "other processes on the GPUs",
 	"other_processes.warn":    "other processes used the GPUs: {processes}: stop them before the campaign",
-	"clocks":                  "GPU clocks differ",
 	"clocks.warn": "mean SM clock while busy: {arm} {mhz:.0} MHz, {other} {others:.0} MHz: lock the clocks with nvidia-smi " +
 		"--lock-gpu-clocks",
-	"fresh_prompts": "prompts repeated",
 	"fresh_prompts.same": "every run of the client may send the same requests, which a prefix cache answers faster: write " +
 		"{seed} in --client",
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start are one launch, and " +
 		"belong into one file",
 
 	// Launches that hold all arms.
-	"complete_blocks":      "blocks are incomplete",
 	"complete_blocks.open": "{open:n} of {blocks:block} lack a segment and do not count",
 	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the median of the arm in the " +
 		"launch",
