@@ -252,23 +252,3 @@ var undecided = map[string]string{
 	"unplaced_experts": "most expert time is in no known layer",
 	"few_ranks":        "the sides share only {common} of the run's {world} ranks",
 }
-
-// undecided says in few words why a capture decides nothing, in the line of the answer.
-var undecided = map[string]string{
-	"graph_mode":       "CUDA graphs hide their kernels",
-	"graph_lost":       "the kernels of CUDA graphs were lost",
-	"lost_kernels":     "the profiler lost kernels",
-	"few_kernels":      "one rank's capture lacks kernels",
-	"missing_ranks":    "only {given} of the run's {world} ranks were given",
-	"ended_early":      "capture ended early",
-	"different_runs":   "the captures are of different runs",
-	"ranks_differ":     "the ranks recorded different layers or steps",
-	"unclear_blocks":   "which kernels make a layer is unknown",
-	"microbatches":     "which kernels make a layer is unknown",
-	"rank_groups":      "ranks of several groups were given",
-	"unseen_rank":      "a rank seems to be missing",
-	"fused_experts":    "one kernel holds a rank's work and its waiting",
-	"no_experts":       "no expert kernel is recognized",
-	"unplaced_experts": "most expert time is in no known layer",
-	"few_ranks":        "the sides share only {common} of the run's {world} ranks",
-}
