@@ -113,7 +113,10 @@ func (p *rankEvents) stepSpans() (spans []steps.Span) {
 		if n := len(spans); n == 0 || spans[n-1].Step < l.Step {
 			spans = append(spans, steps.Span{Step: l.Step, From: from, To: from})
 		}
-		spans[len(spans)-1].To = from + e.duration
+		last := &spans[len(spans)-1]
+		if last.To = from + e.duration; p.of.classes[e.name].Collective {
+			last.Left = append(last.Left, last.To)
+		}
 	}
 	return spans
 }
@@ -124,6 +127,7 @@ func (p *rankEvents) stepSpans() (spans []steps.Span) {
 func (r *reduction) commonSteps() (unknown []any) {
 	spans, shifts := make([][]steps.Span, len(r.ranks)), make([]int, len(r.ranks))
 	first, from, to := r.ranks[0], 0, math.MaxInt // of the first rank's steps
+	unsure := false
 	for i, p := range r.ranks {
 		if spans[i] = p.stepSpans(); p.Structure == nil || p.Structure.Layers != first.Structure.Layers ||
 			len(spans[i]) != int(p.Structure.Steps) || len(spans[i]) == 0 {
@@ -131,15 +135,18 @@ func (r *reduction) commonSteps() (unknown []any) {
 		}
 		alike := p.Structure.Blocks == first.Structure.Blocks && len(spans[i]) == len(spans[0]) &&
 			spans[i][0].Step == spans[0][0].Step
-		n, ok := 0, alike
-		if p.of == first.of || p.of.Session > 0 && first.of.Session > 0 {
-			n, ok = steps.Shift(spans[0], spans[i], alike)
+		j := steps.Join{Known: true, Sure: true}
+		if i > 0 {
+			clocks := p.of == first.of || p.of.Session > 0 && first.of.Session > 0
+			j = steps.JoinOf(spans[0], spans[i], alike, clocks)
 		}
-		if from, to = max(from, n), min(to, n+len(spans[i])); !ok || from >= to {
+		n := j.Shift
+		if from, to = max(from, n), min(to, n+len(spans[i])); !j.Known || from >= to {
 			return []any{"why", "when", "rank", first.Rank.Rank, "other", p.Rank.Rank}
 		}
-		shifts[i] = n
+		shifts[i], unsure = n, unsure || !j.Sure
 	}
+	r.met = !unsure
 	for i, p := range r.ranks {
 		n, begin, number := int(p.Structure.Steps), spans[i][from-shifts[i]].Step, spans[0][from].Step
 		if n > to-from {
