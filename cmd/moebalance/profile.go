@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,22 +18,18 @@ import (
 )
 
 type profileOptions struct {
-	Windows    string                       `flag:"iterations"`
-	GraphTrace string                       `flag:"cuda-graph-trace"`
-	GPUMetrics bool                         `flag:"gpu-metrics"`
-	Trace      []string                     `flag:"trace"`
-	Arguments  []string                     `flag:"nsys-arg"`
-	Torch      target.File                  `flag:"torch-trace"`
-	Nsys       string                       `flag:"nsys"`
-	Rank       int                          `flag:"rank"`
-	Folder     target.Folder                `flag:"dir"`
-	Perfect    bool                         `flag:"perfect"`
-	Treatment  flags.Value[bench.Treatment] `flag:"treatment"`
-	DryRun     bool                         `flag:"dry-run"`
+	Windows   string                       `flag:"iterations"`
+	Arguments []string                     `flag:"nsys-arg"`
+	Nsys      string                       `flag:"nsys"`
+	Rank      int                          `flag:"rank"`
+	Folder    target.Folder                `flag:"dir"`
+	Perfect   bool                         `flag:"perfect"`
+	Treatment flags.Value[bench.Treatment] `flag:"treatment"`
+	DryRun    bool                         `flag:"dry-run"`
 }
 
 func profileCmd() *cobra.Command {
-	o := profileOptions{GraphTrace: "node", Nsys: "nsys", Rank: -1, Treatment: newTreatment()}
+	o := profileOptions{Nsys: "nsys", Rank: -1, Treatment: newTreatment()}
 	o.Folder.Path = "moebalance-profile"
 	c := verb("profile", argCount(1, -1, "a command after --"), &o, o.run)
 	c.Annotations[target.RunsCommand] = ""
@@ -42,12 +37,8 @@ func profileCmd() *cobra.Command {
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {
-	p := launch.Profile{Nsys: o.Nsys, Windows: o.Windows, GraphTrace: o.GraphTrace,
-		GPUMetrics: o.GPUMetrics, Arguments: o.Arguments,
-		TorchTrace: o.Torch.Path, Rank: o.Rank, Program: launch.ProgramOf(words)}
-	for _, list := range o.Trace {
-		p.Trace = append(p.Trace, strings.Split(list, ",")...)
-	}
+	p := launch.Profile{Nsys: o.Nsys, Windows: o.Windows, Arguments: o.Arguments, Rank: o.Rank,
+		Program: launch.ProgramOf(words)}
 	if err := p.Check(); err != nil {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}

@@ -16,15 +16,8 @@ type Profile struct {
 	Nsys string `json:"nsys"` // the program; "nsys" where empty
 	// Windows are the iterations to record, "A-B" or several with commas between,
 	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
-	Windows string `json:"windows,omitempty"`
-	// "node" (each kernel of a CUDA graph) or "graph" (the graph as one, cheap)
-	GraphTrace string `json:"graph_trace"`
-	// sample the GPUs' counters, on one rank of each machine; needs permission from the driver
-	GPUMetrics bool `json:"gpu_metrics"`
-	// What else nsys can record, by the names of its options; empty leaves its default.
-	Trace      []string `json:"trace,omitempty"`          // APIs beside cuda and nvtx: python-gil, osrt, mpi, …
-	Arguments  []string `json:"nsys_arguments,omitempty"` // any other options, as words
-	TorchTrace string   `json:"torch_trace,omitempty"`
+	Windows   string   `json:"windows,omitempty"`
+	Arguments []string `json:"nsys_arguments,omitempty"` // further options of nsys, which override ours
 	// Set are further variables of the command's, such as those of an arm.
 	Set map[string]string `json:"set,omitempty"`
 	// Rank is the only rank to profile; negative profiles every rank.
@@ -61,9 +54,6 @@ var windowList = regexp.MustCompile(`^\d+(-\d+)?(,\d+(-\d+)?)*$`)
 
 // Check reports what is wrong with p.
 func (p Profile) Check() error {
-	if p.GraphTrace != "node" && p.GraphTrace != "graph" {
-		return fmt.Errorf("graph trace %q: want node or graph", p.GraphTrace)
-	}
 	if p.Windows == "" {
 		return nil
 	}
@@ -91,11 +81,8 @@ func (p Profile) Variables() []Variable {
 	if p.Windows != "" {
 		v[p.startStop()] = p.Windows
 	}
-	if p.Rank >= 0 || slices.Contains(p.Trace, "mpi") {
+	if p.Rank >= 0 || strings.Contains(strings.Join(p.Arguments, " "), "mpi") {
 		v["NSYS_MPI_STORE_TEAMS_PER_RANK"] = "1" // else nsys waits for ranks that it does not profile
-	}
-	if p.TorchTrace != "" {
-		v["TLLM_TORCH_PROFILE_TRACE"] = p.TorchTrace
 	}
 	maps.Copy(v, p.Set)
 	return Variables(v)
@@ -141,20 +128,7 @@ func (p Profile) script(folder string) string {
 	if p.Rank >= 0 {
 		fmt.Fprintf(&b, `[ "$rank" = %d ] || exec "$@"; `, p.Rank)
 	}
-	metrics := ""
-	if p.GPUMetrics {
-		// A GPU's counters can be sampled by one profiler at a time, which samples
-		// all GPUs of its machine: the first rank there does it.
-		condition := `[ "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}" = 0 ] && `
-		if p.Rank >= 0 {
-			condition = ""
-		}
-		// -devices in later versions, which know the beginning of a name
-		b.WriteString("metrics=; " + condition + "metrics=--gpu-metrics-device=all; ")
-		metrics = "$metrics "
-	}
-	fmt.Fprintf(&b, `exec %s %s-o %s"$rank" "$@"`, Quote(p.nsys()), metrics,
-		Quote([]string{filepath.Join(folder, "report.rank")}))
+	fmt.Fprintf(&b, `exec %s -o %s"$rank" "$@"`, Quote(p.nsys()), Quote([]string{filepath.Join(folder, "report.rank")}))
 	return b.String()
 }
 
@@ -164,14 +138,7 @@ func (p Profile) nsys() []string {
 	if program == "" {
 		program = "nsys"
 	}
-	trace := []string{"cuda", "nvtx"}
-	for _, api := range p.Trace {
-		if !slices.Contains(trace, api) {
-			trace = append(trace, api)
-		}
-	}
-	words := []string{program, "profile", "-f", "true", "-t", strings.Join(trace, ","), "--cuda-graph-trace",
-		p.GraphTrace,
+	words := []string{program, "profile", "-f", "true", "-t", "cuda,nvtx", "--cuda-graph-trace", "node",
 		"--trace-fork-before-exec=true", "--export=sqlite"}
 	if p.Windows != "" {
 		end := "stop"

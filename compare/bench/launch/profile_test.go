@@ -11,16 +11,13 @@ import (
 )
 
 func TestProfileCheck(t *testing.T) {
-	for _, p := range []Profile{
-		{}, {GraphTrace: "full"}, {GraphTrace: "node", Windows: "9-3"}, {GraphTrace: "node", Windows: "a"},
-		{GraphTrace: "node", Windows: "1-2,"},
-	} {
-		if p.Check() == nil {
-			t.Errorf("%+v passed", p)
+	for _, w := range []string{"9-3", "a", "1-2,"} {
+		if (Profile{Windows: w}).Check() == nil {
+			t.Errorf("%q passed", w)
 		}
 	}
 	for _, w := range []string{"", "5", "1-1", "1-4,7-8,12"} {
-		if err := (Profile{GraphTrace: "node", Windows: w}).Check(); err != nil {
+		if err := (Profile{Windows: w}).Check(); err != nil {
 			t.Errorf("%q: %v", w, err)
 		}
 	}
@@ -53,7 +50,7 @@ func TestProgramAt(t *testing.T) {
 }
 
 func TestProfileScript(t *testing.T) {
-	p := Profile{GraphTrace: "node", Rank: 2, Set: map[string]string{"ENABLE_PERFECT_ROUTER": "1"}}
+	p := Profile{Rank: 2, Set: map[string]string{"ENABLE_PERFECT_ROUTER": "1"}}
 	want := `#!/bin/sh
 # The command under Nsight Systems, one report per rank.
 export ENABLE_PERFECT_ROUTER=1
@@ -87,21 +84,21 @@ func TestProfileSwitches(t *testing.T) {
 			{"TLLM_LLMAPI_ENABLE_NVTX", "1"}}},
 		{Profile{Rank: -1, Windows: "100-150"}, "trtllm-bench throughput",
 			always + " -c cudaProfilerApi --capture-range-end=stop", []Variable{{"TLLM_PROFILE_START_STOP", "100-150"}}},
-		{Profile{Rank: -1, Windows: "0,5-9", TorchTrace: "t.json"}, "prog",
+		{Profile{Rank: -1, Windows: "0,5-9"}, "prog",
 			always + " -c cudaProfilerApi --capture-range-end=repeat:2",
-			[]Variable{{"TLLM_PROFILE_START_STOP", "0,5-9"}, {"TLLM_TORCH_PROFILE_TRACE", "t.json"}}},
+			[]Variable{{"TLLM_PROFILE_START_STOP", "0,5-9"}}},
 		{Profile{Rank: -1, Windows: "0,63,127"}, "mpirun -n 2 /opt/gptManagerBenchmark --engine_dir e",
 			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
 			[]Variable{{"TLLM_GPTM_PROFILE_START_STOP", "0,63,127"}}},
 		{Profile{Rank: -1, Windows: "0,63,127"}, "gptSessionBenchmark",
 			always + " -c cudaProfilerApi '--capture-range-end=repeat[]'",
 			[]Variable{{"TLLM_GPTS_PROFILE_START_STOP", "0,63,127"}}},
-		{Profile{Rank: 0, Trace: []string{"osrt", "cuda"}, Arguments: []string{"--stats=true"}}, "prog",
-			strings.Replace(always, "nvtx", "nvtx,osrt", 1) + " --stats=true", []Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
-		{Profile{Rank: -1, Trace: []string{"mpi"}}, "prog", strings.Replace(always, "nvtx", "nvtx,mpi", 1),
+		{Profile{Rank: 0, Arguments: []string{"--stats=true"}}, "prog", always + " --stats=true",
+			[]Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
+		{Profile{Rank: -1, Arguments: []string{"--trace=cuda,mpi"}}, "prog", always + " --trace=cuda,mpi",
 			[]Variable{{"NSYS_MPI_STORE_TEAMS_PER_RANK", "1"}}},
 	} {
-		c.p.GraphTrace, c.p.Program = "node", ProgramOf(strings.Fields(c.words))
+		c.p.Program = ProgramOf(strings.Fields(c.words))
 		if got := Quote(c.p.nsys()); got != c.nsys || c.p.Check() != nil {
 			t.Errorf("%+v: %v\n%s\nwant\n%s", c.p, c.p.Check(), got, c.nsys)
 		}
@@ -114,11 +111,10 @@ func TestProfileSwitches(t *testing.T) {
 }
 
 // The wrapper, run as each launcher would: with a program in nsys's place that
-// writes down what it is told, and then runs the rest like nsys does. One rank of each machine samples its GPUs, or
-// the only rank that is profiled.
+// writes down what it is told, and then runs the rest like nsys does.
 func TestWrapperFindsItsRank(t *testing.T) {
 	nsys := filepath.Join(t.TempDir(), "fake nsys")
-	script := "#!/bin/sh\necho \"$@\" | grep -o -e '--gpu-m.*all' -e '[^/]*rank.*'\nwhile [ \"$1\" != -o ]; do shift; done\n" +
+	script := "#!/bin/sh\necho \"$@\" | grep -o -e '[^/]*rank.*'\nwhile [ \"$1\" != -o ]; do shift; done\n" +
 		"shift 2\nexec \"$@\"\n"
 	if err := os.WriteFile(nsys, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
@@ -128,15 +124,15 @@ func TestWrapperFindsItsRank(t *testing.T) {
 		only      int
 		want      string
 	}{
-		{"OMPI_COMM_WORLD_RANK=8 OMPI_COMM_WORLD_LOCAL_RANK=0", -1, "--gpu-metrics-device=all report.rank8 echo hello it's hello it's"},
+		{"OMPI_COMM_WORLD_RANK=8 OMPI_COMM_WORLD_LOCAL_RANK=0", -1, "report.rank8 echo hello it's hello it's"},
 		{"OMPI_COMM_WORLD_RANK=9 OMPI_COMM_WORLD_LOCAL_RANK=1", -1, "report.rank9 echo hello it's hello it's"},
 		{"PMI_RANK=3 MPI_LOCALRANKID=3", -1, "report.rank3 echo hello it's hello it's"},
-		{"SLURM_PROCID=4 SLURM_LOCALID=0", -1, "--gpu-metrics-device=all report.rank4 echo hello it's hello it's"},
-		{"SLURM_PROCID=5 SLURM_LOCALID=1", 5, "--gpu-metrics-device=all report.rank5 echo hello it's hello it's"},
+		{"SLURM_PROCID=4 SLURM_LOCALID=0", -1, "report.rank4 echo hello it's hello it's"},
+		{"SLURM_PROCID=5 SLURM_LOCALID=1", 5, "report.rank5 echo hello it's hello it's"},
 		{"SLURM_PROCID=1", 2, "hello it's"},
-		{"NONE=1", -1, "--gpu-metrics-device=all report.rank0 echo hello it's hello it's"},
+		{"NONE=1", -1, "report.rank0 echo hello it's hello it's"},
 	} {
-		words := Profile{Nsys: nsys, GraphTrace: "node", Rank: c.only, GPUMetrics: true}.Wrap(
+		words := Profile{Nsys: nsys, Rank: c.only}.Wrap(
 			[]string{"echo", "hello", "it's"}, "d", "")
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, strings.Fields(c.variables)...)
