@@ -36,7 +36,6 @@ func (o *benchOptions) run(c *cobra.Command, words []string) error {
 		return o.stopped(campaign, runErr)
 	}
 	result := source.Judge(campaign)
-	result.Campaign.Rejudged = o.rejudged
 	if err := campaign.Close(); err != nil {
 		return err
 	}

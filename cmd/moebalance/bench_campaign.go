@@ -57,9 +57,6 @@ func (o *benchOptions) reopen() (*bench.Campaign, error) {
 	if err := o.resultFlags.File.Inputs(s.Folder, slices.Concat(s.Command.Normal, s.Command.Server)...); err != nil {
 		return nil, errors.Join(err, campaign.Close())
 	}
-	if err := o.rejudge(campaign); err != nil {
-		return nil, errors.Join(fmt.Errorf("bench: %w", err), campaign.Close())
-	}
 	return campaign, nil
 }
 
@@ -77,35 +74,6 @@ func (o *benchOptions) checkSpec() error {
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))
 	}
 	return nil
-}
-
-// rejudge judges a resumed campaign by the rules of the flags that were given.
-func (o *benchOptions) rejudge(campaign *bench.Campaign) error {
-	if len(o.rejudged) == 0 {
-		return nil
-	}
-	if err := o.readMetrics(); err != nil {
-		return err
-	}
-	s := campaign.Spec
-	for _, name := range o.rejudged {
-		switch name {
-		case "proof":
-			s.Treatment.Line = o.Proof
-		case "threshold":
-			s.Threshold = o.Threshold.Fraction
-		case "metric":
-			s.Metric = o.spec.Metric
-			if len(o.spec.Custom) > 0 {
-				s.Custom = o.spec.Custom
-			}
-		case "ranks":
-			s.Ranks = o.Ranks
-		case "accept-difference":
-			s.Accepted = slices.Concat(s.Accepted, o.Accepted)
-		}
-	}
-	return campaign.Reread(s)
 }
 
 // newFolder makes a folder of that name, or of the name with a number where

@@ -53,8 +53,7 @@ type benchOptions struct {
 	FailAbove      flags.Share   `flag:"fail-above"`
 	*resultFlags
 
-	spec     bench.Spec
-	rejudged []string // flags that judge a resumed campaign anew
+	spec bench.Spec
 }
 
 func newBench(r *resultFlags) *benchOptions {
@@ -79,10 +78,7 @@ func treatmentNames() (names []string) {
 	return names
 }
 
-// whileRejudging are the flags that judge a resumed campaign by other rules.
-var whileRejudging = []string{"proof", "threshold", "metric", "ranks", "accept-difference"}
-
-// whileResuming are the other flags that --resume can be combined with. The campaign has
+// whileResuming are the flags that --resume can be combined with. The campaign has
 // recorded the rest.
 var whileResuming = append([]string{"resume", "require-verdict", "fail-above"}, outputFlags...)
 
@@ -117,15 +113,12 @@ func (o *benchOptions) check(c *cobra.Command, words []string) error {
 
 // checkResume refuses what a campaign to resume has recorded.
 func (o *benchOptions) checkResume(c *cobra.Command, words []string) error {
-	idle := flags.Given(c, slices.Concat(whileResuming, whileRejudging)...)
+	idle := flags.Given(c, whileResuming...)
 	if len(words) > 0 {
 		idle = append([]string{"the command"}, idle...)
 	}
 	if len(idle) > 0 {
 		return usagef("bench --resume uses the recorded settings of the campaign: remove %s", strings.Join(idle, ", "))
-	}
-	for _, name := range flags.Given(c, whileResuming...) {
-		o.rejudged = append(o.rejudged, strings.TrimPrefix(name, "--"))
 	}
 	return nil
 }

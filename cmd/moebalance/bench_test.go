@@ -260,41 +260,6 @@ echo "took 1000$p s"; fi`)
 	}
 }
 
-// A finished campaign is judged by other rules from what it kept; nothing is launched, and
-// its own rules stay.
-func TestBenchJudgesAnew(t *testing.T) {
-	t.Chdir(t.TempDir())
-	tool := script(t, eachPair+`echo "rate 100$p"; if [ "$SWITCH" = on ]; then echo "even"; echo "time 800$p"
-else echo "time 1000$p"; fi`)
-	args := []string{"bench", "--pairs", "6", "--campaign", "c", "--treatment", "env:SWITCH=on", "--ranks", "1", "--proof", "even",
-		"--metric", `rate=rate (\d+)`, "--", tool}
-	if stdout, stderr, code := invoke(t.Context(), args...); code != exitDone {
-		t.Fatalf("exit %d, %q, %q", code, stdout, stderr)
-	}
-	if err := os.Remove(tool); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		args []string
-		code int
-		says string
-	}{
-		{[]string{"--proof", "balancd"}, exitNotComparable, "invalid"},
-		{[]string{"--ranks", "2"}, exitNotComparable, "are not 2 ranks"},
-		{[]string{"--metric", `time:s:lower=time (\d+)`}, exitDone, "\nimbalance significant"},
-		{[]string{"--metric", `time:s:lower=time (\d+)`, "--threshold", "30%"}, exitDone, "\nbelow the threshold"},
-		{[]string{"--ranks", "1", "--metric", `time:s:lower=time (\d+)`, "--fail-above", "20%"},
-			exitGate, "judged by other flags than the campaign was run under: --ranks, --metric"},
-		{nil, exitDone, "\nbelow the threshold"},
-	} {
-		stdout, stderr, code := invoke(t.Context(), append([]string{"bench", "--table", "notes", "--resume", "c"},
-			c.args...)...)
-		if code != c.code || !strings.Contains(stdout, c.says) {
-			t.Errorf("%v: exit %d, want %d; %q in\n%s%s", c.args, code, c.code, c.says, stdout, stderr)
-		}
-	}
-}
-
 func TestDatasetVerb(t *testing.T) {
 	t.Chdir(t.TempDir())
 	args := []string{"bench", "dataset", "--num-requests", "3", "--input-mean", "4", "--output-mean", "2"}

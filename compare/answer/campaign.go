@@ -357,7 +357,6 @@ func campaignCaveats(c *campaign) []Caveat {
 			out, severities[check.Name] = append(out, check.Warnings()...), s
 		}
 	}
-	out = append(out, c.run.Warnings()...)
 	list := caveats(out, func(w router.Warning) Severity { return cmp.Or(severities[w.Code], caveat.SeverityOf(w)) })
 	for i, c := range list {
 		if c.Code == gain.CheckProof { // whose name is what passes

@@ -7,12 +7,9 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -102,27 +99,6 @@ func playChild(mode string, args []string) int {
 		fmt.Println("nothing of interest")
 	case "nan":
 		fmt.Println(`{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":NaN}`)
-	case "stubborn": // ignores being asked to end, and so does what it started
-		signal.Ignore(os.Interrupt, syscall.SIGTERM)
-		grandchild := exec.Command("sh", "-c", `trap "" INT TERM; while :; do sleep 0.05; done`)
-		if err := grandchild.Start(); err != nil {
-			return 9
-		}
-		fmt.Println(grandchild.Process.Pid)
-		time.Sleep(time.Minute)
-	case "litter": // ends well and leaves a process behind
-		if err := exec.Command("sleep", "60").Start(); err != nil {
-			return 9
-		}
-		report(os.Stdout)
-	case "file":
-		f, err := os.Create(args[0])
-		if err != nil {
-			return 9
-		}
-		report(f)
-		f.Close()
-		fmt.Println("report written")
 	case "server":
 		return serve(args[0])
 	case "engine":

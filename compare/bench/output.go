@@ -90,19 +90,6 @@ func (r *runner) readLines(a *Attempt, folder string) (err error) {
 	return err
 }
 
-// reread reads the reports and proof lines of a finished launch again.
-func (r *runner) reread(l Launch, a *Attempt) error {
-	folder := filepath.Join(r.Folder, a.Folder)
-	for i, s := range a.Segments {
-		result, err := r.parse(r.outputOf(l, filepath.Join(folder, s.Folder), s.Point))
-		if err != nil {
-			return fmt.Errorf("launch %d: %w", l.Position, err)
-		}
-		a.Segments[i].Result = &result
-	}
-	return r.readLines(a, folder)
-}
-
 // outputOf are the files that may hold the report of a launch at a point: that of the
 // spec, or stdout, or stderr where stdout holds none.
 func (r *runner) outputOf(l Launch, folder, point string) []string {

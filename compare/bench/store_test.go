@@ -169,21 +169,3 @@ func TestCreateReplacesTheUnstarted(t *testing.T) {
 		t.Errorf("over a finished launch: %v, want ErrExists", err)
 	}
 }
-
-func TestOpenReadOnlyFolder(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("the superuser can write everywhere")
-	}
-	c := create(t, testSpec(t, 1, "x"))
-	folder := c.Folder
-	c.Close()
-	if err := os.Chmod(folder, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	defer os.Chmod(folder, 0o755)
-	got, err := Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got.Close()
-}

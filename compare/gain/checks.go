@@ -149,7 +149,7 @@ func (c *comparison) halves() (all []half) {
 	for _, u := range c.all {
 		for _, b := range u.blocks {
 			for i := range min(len(b.sides[0]), len(b.sides[1])) {
-				all = append(all, half{c.name(u, b), u.number, [2]*Measurement{b.sides[0][i], b.sides[1][i]}})
+				all = append(all, half{c.name(u, b), u.Pair, [2]*Measurement{b.sides[0][i], b.sides[1][i]}})
 			}
 		}
 	}
@@ -235,8 +235,8 @@ func (c *comparison) checkComplete() Check {
 	blocks, open := 0, 0
 	for _, u := range c.all {
 		for _, b := range u.blocks {
-			if blocks++; !b.complete {
-				open, without = open+1, append(without, u.number)
+			if blocks++; b.Status != PairComplete {
+				open, without = open+1, append(without, u.Pair)
 			}
 		}
 	}

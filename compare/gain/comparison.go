@@ -17,13 +17,13 @@ type comparison struct {
 	further bool    // the arm is neither perfect nor a build that stands in its place
 	family  int     // so many comparisons are judged together
 	each    float64 // confidence of each
-	all     []unit
+	all     []Pair
 	out     map[*Measurement]bool // that fall out
 
 	outliers []Outlier
 	falls    []Check // of what falls out
-	whole    []unit  // complete
-	kept     []unit  // of whole, what the gain is of
+	whole    []Pair  // complete
+	kept     []Pair  // of whole, what the gain is of
 	lean     float64 // by how much disturbed launches may have raised the log gain
 	t        stats.TTest
 	gain     Gain
@@ -37,7 +37,7 @@ func (c *Campaign) compare(arm Arm, point float64) *comparison {
 	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect, family: family,
 		each: simultaneous(c.Confidence, family), out: map[*Measurement]bool{}}
 	one.all = one.units()
-	one.whole = one.completeUnits()
+	one.whole = complete(one.all)
 	one.leaveOut()
 	one.t = one.test(one.kept, primary, one.each).Leaning(one.lean)
 	if one.gain = one.gainOf(one.t, one.kept, family); one.copied() {
@@ -54,14 +54,8 @@ func simultaneous(confidence float64, family int) float64 {
 	return 1 - (1-confidence)/float64(family)
 }
 
-func (c *comparison) completeUnits() (whole []unit) {
-	for i := range c.all {
-		u := &c.all[i]
-		if u.log = c.logOf(*u, primary); !math.IsNaN(u.log) {
-			whole = append(whole, *u)
-		}
-	}
-	return whole
+func complete(units []Pair) []Pair {
+	return slices.DeleteFunc(slices.Clone(units), func(u Pair) bool { return u.Status != PairComplete })
 }
 
 func (c *Campaign) within() bool { return c.Design == WithinLaunch }
@@ -110,10 +104,10 @@ func (o byOrder) test(confidence float64) stats.TTest {
 	return stats.PairedT(slices.Concat(o.normalFirst, o.otherFirst, o.unknown), confidence)
 }
 
-func (c *comparison) orders(units []unit, read reading) (o byOrder) {
+func (c *comparison) orders(units []Pair, read reading) (o byOrder) {
 	for _, u := range units {
-		if x := c.logOf(u, read); !math.IsNaN(x) {
-			o.add(x, c.order(u))
+		if x := stats.Center(c.logs(u, read)); !math.IsNaN(x) {
+			o.add(x, u.Order)
 		}
 	}
 	return o
@@ -121,7 +115,7 @@ func (c *comparison) orders(units []unit, read reading) (o byOrder) {
 
 // test is the estimate of the units' log gain in a metric. One launch that holds all arms is widened by
 // what launches differ.
-func (c *comparison) test(units []unit, read reading, confidence float64) stats.TTest {
+func (c *comparison) test(units []Pair, read reading, confidence float64) stats.TTest {
 	orders := c.orders(units, read)
 	if c.within() && len(orders.unknown) == 1 {
 		for _, u := range units {
@@ -136,7 +130,7 @@ func (c *comparison) test(units []unit, read reading, confidence float64) stats.
 }
 
 // gainOf is a gain as results show it, with the p-value of so many tests that are judged together.
-func (c *comparison) gainOf(t stats.TTest, units []unit, tests int) Gain {
+func (c *comparison) gainOf(t stats.TTest, units []Pair, tests int) Gain {
 	g := Gain{Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
 		Confidence: router.Number(t.Confidence), N: t.N, LogSD: router.Number(t.SD),
 		P: min(1, router.Number(t.P(0))*router.Number(tests))}
@@ -263,7 +257,7 @@ func (c *comparison) secondary() []SecondaryGain {
 		}
 	}
 	found = slices.DeleteFunc(found, func(m Metric) bool {
-		return !slices.ContainsFunc(c.whole, func(u unit) bool { return len(c.logs(u, c.read(m))) > 0 })
+		return !slices.ContainsFunc(c.whole, func(u Pair) bool { return len(c.logs(u, c.read(m))) > 0 })
 	})
 	slices.SortFunc(found,
 		func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })

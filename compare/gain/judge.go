@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -41,7 +40,8 @@ func (c *Campaign) judgeAt(point float64) Result {
 	head := all[0]
 	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
 		Threshold: c.Threshold, Pairs: []Pair{}, Gain: head.gain, Secondary: head.secondary(),
-		Proof: c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences}
+		PairsNeeded: head.pairsNeeded(),
+		Proof:       c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences}
 	var labels []string
 	var checks [][]Check
 	for _, one := range all {
@@ -55,7 +55,6 @@ func (c *Campaign) judgeAt(point float64) Result {
 	}
 	r.arms(all)
 	r.Dose = c.dose(r.Launches, head.each)
-	r.PairsNeeded = head.pairsNeeded()
 	if r.Verdict = head.verdict; r.fails() {
 		r.PairsNeeded = router.Undefined()
 		for i := range r.Arms {
@@ -70,11 +69,14 @@ func (c *Campaign) judgeAt(point float64) Result {
 // add adds the units of a comparison.
 func (r *Result) add(c *comparison) {
 	for _, u := range c.all {
-		pair, launch := c.rows(u)
-		r.Pairs = append(r.Pairs, pair)
 		if c.within() {
-			r.Launches = append(r.Launches, launch)
+			for i := range u.blocks {
+				u.blocks[i].sides = [2][]*Measurement{} // a result holds no measurements
+			}
+			r.Launches = append(r.Launches, LaunchGain{u.Pair, u.Point, u.Arm, u.Gain, u.blocks})
 		}
+		u.blocks = nil
+		r.Pairs = append(r.Pairs, u)
 	}
 	for _, o := range c.outliers {
 		same := func(other Outlier) bool { return other.Launch == o.Launch && other.Pair == o.Pair }
@@ -82,63 +84,6 @@ func (r *Result) add(c *comparison) {
 			r.Outliers = append(r.Outliers, o)
 		}
 	}
-}
-
-// rows are a unit as results show it: with the values of a pair, or of a launch's blocks.
-func (c *comparison) rows(u unit) (Pair, LaunchGain) {
-	undefined := router.Undefined()
-	p := Pair{Pair: u.number, Point: router.Number(c.point), Order: c.order(u), Status: PairIncomplete, Normal: undefined,
-		Perfect: undefined, Gain: fraction(u.log)}
-	l := LaunchGain{Launch: u.number, Point: p.Point, Gain: p.Gain}
-	if c.further {
-		p.Arm, l.Arm = c.arm, c.arm
-	}
-	if p.Gain.Defined() {
-		p.Status = PairComplete
-	}
-	var sides [2][]float64
-	var notes []string
-	for _, b := range u.blocks {
-		row := BlockGain{Block: b.number, Order: b.order, Note: b.note, Status: PairIncomplete, Normal: undefined,
-			Perfect: undefined, Gain: undefined}
-		if b.note != "" {
-			notes = append(notes, b.note)
-		}
-		if gained := c.blockLog(b, primary); b.complete && !math.IsNaN(gained) {
-			row.Status, row.Gain = PairComplete, fraction(gained)
-			var logs [2]float64
-			for side := range sides {
-				logs[side] = c.side(b, side)
-				sides[side] = append(sides[side], logs[side])
-			}
-			row.Normal, row.Perfect = exp(logs[0]), exp(logs[1])
-		}
-		l.Blocks = append(l.Blocks, row)
-	}
-	p.Note = strings.Join(notes, "; ")
-	if p.Normal, p.Perfect = exp(mean(sides[0])), exp(mean(sides[1])); !c.within() {
-		p.Normal, p.Perfect = value(u.blocks[0].sides[0]), value(u.blocks[0].sides[1])
-	}
-	return p, l
-}
-
-// side is the mean logarithm of an arm's values in a block, of those that do not fall out.
-func (c *comparison) side(b block, side int) float64 {
-	var logs []float64
-	for _, m := range b.sides[side] {
-		if !c.out[m] {
-			logs = append(logs, primary(m))
-		}
-	}
-	return mean(logs)
-}
-
-// value is what a launch measured, undefined without one.
-func value(side []*Measurement) router.Number {
-	if len(side) == 0 {
-		return router.Undefined()
-	}
-	return router.Number(side[0].Value)
 }
 
 // arms lists all arms of two builds, or of a campaign with further ones, with what share of the ceiling
@@ -167,7 +112,7 @@ func (c *comparison) share(ceiling *comparison) *Share {
 	var parts, wholes []float64
 	for _, part := range c.whole {
 		for _, whole := range ceiling.whole {
-			if whole.number == part.number {
+			if whole.Pair == part.Pair {
 				parts, wholes = append(parts, part.log), append(wholes, whole.log)
 			}
 		}

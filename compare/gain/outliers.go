@@ -32,7 +32,7 @@ type distance struct {
 
 // distances are how far complete blocks are from their median, and the standard deviation of that median.
 func (c *comparison) distances() (all []distance, sd float64) {
-	groups := [][]unit{c.whole}
+	groups := [][]Pair{c.whole}
 	if c.within() {
 		groups = slices.Collect(slices.Chunk(c.whole, 1))
 	}
@@ -43,11 +43,11 @@ func (c *comparison) distances() (all []distance, sd float64) {
 			var values []float64
 			for _, u := range units {
 				for _, b := range u.blocks {
-					if !b.complete {
+					if b.Status != PairComplete {
 						continue
 					}
 					for _, m := range b.sides[side] {
-						group, values = append(group, distance{m, u.number, side, primary(m)}), append(values, primary(m))
+						group, values = append(group, distance{m, u.Pair, side, primary(m)}), append(values, primary(m))
 					}
 				}
 			}
@@ -98,8 +98,8 @@ func (c *comparison) leaveOut() {
 	}
 	c.outliers = sortOutliers(c.outliers)
 	c.falls = []Check{farLaunches(c.outliers, largest(all), limit)}
-	kept := slices.DeleteFunc(slices.Clone(c.whole), func(u unit) bool {
-		return slices.ContainsFunc(far, func(d distance) bool { return d.unit == u.number })
+	kept := slices.DeleteFunc(slices.Clone(c.whole), func(u Pair) bool {
+		return slices.ContainsFunc(far, func(d distance) bool { return d.unit == u.Pair })
 	})
 	if len(kept) >= c.leastUnits() {
 		c.kept = kept
@@ -199,7 +199,10 @@ func (c *comparison) leaveSegments(all, far []distance) {
 	}
 	if len(far) > 0 {
 		segments = NewCheck(CheckSegments, Warn, "far", "segments", len(far), "launches", set(launches), "changes", changes)
-		c.whole = c.completeUnits()
+		for i := range c.all {
+			c.settle(&c.all[i])
+		}
+		c.whole = complete(c.all)
 		c.kept = c.whole
 	}
 	c.falls = []Check{c.farGains(), segments}
@@ -217,7 +220,7 @@ func (c *comparison) farGains() Check {
 	for i, far := range stats.Outlying(logs, outlierLevel) {
 		if far {
 			others := slices.Delete(slices.Clone(logs), i, i+1)
-			c.outliers = append(c.outliers, Outlier{Launch: router.OptInt(c.whole[i].number), Pair: c.whole[i].number,
+			c.outliers = append(c.outliers, Outlier{Launch: router.OptInt(c.whole[i].Pair), Pair: c.whole[i].Pair,
 				Point: router.Number(c.point), Change: fraction(logs[i] - mean(others))})
 		}
 	}

@@ -2,31 +2,8 @@ package gain
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/router"
-)
-
-// Pair is one pair of launches as results show it: every one, complete or not.
-type Pair struct {
-	Pair  int           `json:"pair"`
-	Point router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
-	Arm   Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
-	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
-	// one did, empty when that is not known.
-	Order string `json:"order"`
-	// Normal and Perfect are the metric's values.
-	Normal  router.Number `json:"normal"`
-	Perfect router.Number `json:"perfect"`
-	Gain    router.Number `json:"gain"`   // fraction
-	Status  string        `json:"status"` // PairComplete or PairIncomplete
-	Note    string        `json:"note"`
-}
-
-// The states of a pair. Only complete pairs enter the gain.
-const (
-	PairComplete   = "complete"
-	PairIncomplete = "incomplete"
 )
 
 // Result is the result of the bench verb.
@@ -94,29 +71,6 @@ type Share struct {
 	Confidence router.Number `json:"confidence"`
 }
 
-// LaunchGain is the gain that a launch shows which holds all arms: the mean of the log
-// ratios of its complete blocks, from six on their median.
-type LaunchGain struct {
-	Launch int           `json:"launch"`
-	Point  router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
-	Arm    Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
-	Gain   router.Number `json:"gain"`            // fraction; undefined without a complete block
-	Blocks []BlockGain   `json:"blocks"`
-}
-
-// BlockGain is a block of a launch. It is complete if it holds as many values of both arms,
-// at least two.
-type BlockGain struct {
-	Block int    `json:"block"`
-	Order string `json:"order"` // of its segments with a value: "ABBA", or "BAAB"
-	// Normal and Perfect are the geometric means of its segments' values.
-	Normal  router.Number `json:"normal"`
-	Perfect router.Number `json:"perfect"`
-	Gain    router.Number `json:"gain"`   // fraction
-	Status  string        `json:"status"` // PairComplete or PairIncomplete
-	Note    string        `json:"note"`
-}
-
 // Failed are the failed checks.
 func (r Result) Failed() []Check { return r.with(Fail) }
 
@@ -158,17 +112,6 @@ type Run struct {
 	Confidence     float64 // asked for
 	Treatment      string  // by name
 	Server         bool    // launches start one, and measure it by a client
-	// Rejudged are the flags by which it is judged, other than those it was run under.
-	Rejudged []string
-}
-
-// Warnings are what to know of how the campaign was judged.
-func (r Run) Warnings() (all []router.Warning) {
-	if len(r.Rejudged) > 0 {
-		flags := "--" + strings.Join(r.Rejudged, ", --")
-		all = append(all, router.Warn("rejudged", "", "flags", flags))
-	}
-	return all
 }
 
 // Upgrade turns a result of an older version into one of today: its word for a gain below the threshold,

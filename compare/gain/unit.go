@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/stats"
+	"github.com/moebalance/moebalance/router"
 )
 
 // Design is how the arms of a campaign share its launches.
@@ -23,82 +24,146 @@ const (
 	WithinLaunch Design = "within_launch"
 )
 
-// unit is what a comparison repeats: a pair of launches, which is one block, or a launch that holds
-// all arms in several.
-type unit struct {
-	number int
-	blocks []block
-	log    float64 // of its gain; NaN without a complete block
+// Pair is what a comparison repeats, complete or not: a pair of launches, or a launch that holds all arms.
+type Pair struct {
+	Pair  int           `json:"pair"`
+	Point router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
+	Arm   Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
+	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
+	// one did, empty when that is not known, and of a launch that holds all arms.
+	Order string `json:"order"`
+	// Normal and Perfect are the metric's values; of several blocks the geometric means of their segments' values.
+	Normal  router.Number `json:"normal"`
+	Perfect router.Number `json:"perfect"`
+	Gain    router.Number `json:"gain"`   // fraction
+	Status  string        `json:"status"` // PairComplete or PairIncomplete
+	Note    string        `json:"note"`
+
+	blocks []Block
+	log    float64 // of the gain; NaN without a complete block
 }
 
-// block holds the measurements of both arms that are compared, in the order run. It is complete with as
+// The states of a pair, and of a block. Only complete ones enter the gain.
+const (
+	PairComplete   = "complete"
+	PairIncomplete = "incomplete"
+)
+
+// Block holds the measurements of both arms that are compared, in the order run. It is complete with as
 // many values of both arms: one of a pair, two at least in a launch that holds all arms.
-type block struct {
-	number   int
-	sides    [2][]*Measurement // with a value: normal, and the other arm
-	order    string            // "AB" where normal ran first, "ABBA"; empty where a position is not known
-	note     string
-	complete bool
+type Block struct {
+	Block int    `json:"block"`
+	Order string `json:"order"` // of its segments with a value: "ABBA", or "AB" of a pair
+	// Normal and Perfect are the geometric means of its segments' values.
+	Normal  router.Number `json:"normal"`
+	Perfect router.Number `json:"perfect"`
+	Gain    router.Number `json:"gain"`   // fraction
+	Status  string        `json:"status"` // PairComplete or PairIncomplete
+	Note    string        `json:"note"`
+
+	sides [2][]*Measurement // with a value: normal, and the other arm
 }
 
-// units are the units of both arms among the sorted measurements.
+// LaunchGain is the gain that a launch shows which holds all arms: the mean of the log
+// ratios of its complete blocks, from six on their median.
+type LaunchGain struct {
+	Launch int           `json:"launch"`
+	Point  router.Number `json:"point,omitempty"` // value of the point, in campaigns with points
+	Arm    Arm           `json:"arm,omitempty"`   // the further arm whose value is Perfect
+	Gain   router.Number `json:"gain"`            // fraction; undefined without a complete block
+	Blocks []Block       `json:"blocks"`
+}
+
+// units are the pairs, or launches, of both arms among the sorted measurements.
 //
 //	two launches {Unit 0, normal, 100}, {Unit 0, perfect, 110} → one unit of gain ln 1.1
-func (c *comparison) units() (units []unit) {
+func (c *comparison) units() (units []Pair) {
 	for i := range c.Measurements {
 		m := &c.Measurements[i]
 		if m.Point != c.point || m.Arm != Normal && m.Arm != c.arm {
 			continue
 		}
-		if n := len(units); n == 0 || units[n-1].number != m.Unit {
-			units = append(units, unit{number: m.Unit})
+		if n := len(units); n == 0 || units[n-1].Pair != m.Unit {
+			units = append(units, Pair{Pair: m.Unit, Point: router.Number(c.point)})
 		}
 		u := &units[len(units)-1]
-		if n := len(u.blocks); n == 0 || u.blocks[n-1].number != m.Block {
-			u.blocks = append(u.blocks, block{number: m.Block})
+		if n := len(u.blocks); n == 0 || u.blocks[n-1].Block != m.Block {
+			u.blocks = append(u.blocks, Block{Block: m.Block})
 		}
 		c.add(&u.blocks[len(u.blocks)-1], m)
 	}
 	for i := range units {
-		for j := range units[i].blocks {
-			c.complete(&units[i].blocks[j])
+		if c.further {
+			units[i].Arm = c.arm
 		}
-		units[i].log = c.logOf(units[i], primary)
+		c.settle(&units[i])
 	}
 	return units
 }
 
 // add puts a measurement into its block. Of several launches of one arm in a pair the first counts.
-func (c *comparison) add(b *block, m *Measurement) {
-	if note := m.said(c.within()); note != "" {
-		b.note = strings.TrimPrefix(b.note+"; "+note, "; ")
-	}
+func (c *comparison) add(b *Block, m *Measurement) {
+	b.Note = noted(b.Note, m.said(c.within()))
 	side := 0
 	if m.Arm != Normal {
 		side = 1
 	}
 	if m.Status == StatusOK && (c.within() || len(b.sides[side]) == 0) {
 		b.sides[side] = append(b.sides[side], m)
-		b.order += string("AB"[side])
+		b.Order += string("AB"[side])
 	}
 }
 
-func (c *comparison) complete(b *block) {
-	least := 1
+// noted is a note with one more.
+func noted(note, more string) string { return strings.Trim(note+"; "+more, "; ") }
+
+// settle computes a unit and its blocks from the measurements that do not fall out.
+func (c *comparison) settle(u *Pair) {
+	var sides [2][]float64
+	u.Note, u.Status = "", PairIncomplete
+	for i := range u.blocks {
+		b := &u.blocks[i]
+		c.settleBlock(b)
+		if u.Note = noted(u.Note, b.Note); b.Status == PairComplete {
+			for side := range sides {
+				sides[side] = append(sides[side], mean(c.values(*b, side, primary)))
+			}
+		}
+	}
+	if u.log = stats.Center(c.logs(*u, primary)); !math.IsNaN(u.log) {
+		u.Status = PairComplete
+	}
+	u.Gain, u.Normal, u.Perfect = fraction(u.log), exp(mean(sides[0])), exp(mean(sides[1]))
+	if !c.within() {
+		u.Order, u.Normal, u.Perfect = u.blocks[0].Order, value(u.blocks[0].sides[0]), value(u.blocks[0].sides[1])
+	}
+}
+
+func (c *comparison) settleBlock(b *Block) {
+	all, least := slices.Concat(b.sides[0], b.sides[1]), 1
 	if c.within() {
 		least = 2
-	} else if slices.ContainsFunc(b.all(), func(m *Measurement) bool { return m.Position == UnknownPosition }) ||
-		len(b.order) < 2 {
-		b.order = ""
+	} else if len(all) < 2 || slices.ContainsFunc(all, func(m *Measurement) bool { return m.Position == UnknownPosition }) {
+		b.Order = ""
 	}
-	a, other := len(b.sides[0]), len(b.sides[1])
-	b.complete = a == other && a >= least && !math.IsNaN(c.blockLog(*b, primary))
-	if !c.within() && a*other > 0 && !b.complete {
-		b.note = strings.TrimPrefix(b.note+"; no gain: want two positive values", "; ")
+	undefined, gained := router.Undefined(), c.blockLog(*b, primary)
+	b.Status, b.Normal, b.Perfect, b.Gain = PairIncomplete, undefined, undefined, undefined
+	switch n, other := len(b.sides[0]), len(b.sides[1]); {
+	case n == other && n >= least && !math.IsNaN(gained):
+		b.Status, b.Gain = PairComplete, fraction(gained)
+		b.Normal, b.Perfect = exp(mean(c.values(*b, 0, primary))), exp(mean(c.values(*b, 1, primary)))
+	case !c.within() && n*other > 0:
+		b.Note = noted(b.Note, "no gain: want two positive values")
 	}
 }
 
-func (b block) all() []*Measurement { return slices.Concat(b.sides[0], b.sides[1]) }
+// value is what a launch measured, undefined without one.
+func value(side []*Measurement) router.Number {
+	if len(side) == 0 {
+		return router.Undefined()
+	}
+	return router.Number(side[0].Value)
+}
 
 // A reading is a metric of a measurement as the logarithm of its speed, NaN where it has none.
 type reading func(*Measurement) float64
@@ -113,49 +178,42 @@ func logOf(value float64) float64 {
 	return math.Log(value)
 }
 
-// blockLog is the log gain of a block in a metric: the difference of the arms' means over the segments
-// that do not fall out, NaN where an arm has none. Its sign is set by the metric's direction.
-func (c *comparison) blockLog(b block, read reading) float64 {
-	var logs [2][]float64
-	for side := range b.sides {
-		for _, m := range b.sides[side] {
-			if !c.out[m] {
-				logs[side] = append(logs[side], read(m))
-			}
+// values are a side of a block in a metric, without what falls out.
+func (c *comparison) values(b Block, side int, read reading) (logs []float64) {
+	for _, m := range b.sides[side] {
+		if !c.out[m] {
+			logs = append(logs, read(m))
 		}
 	}
+	return logs
+}
+
+// blockLog is the log gain of a block in a metric: the difference of the arms' means, NaN where an arm has none.
+// Its sign is set by the metric's direction.
+func (c *comparison) blockLog(b Block, read reading) float64 {
+	gained := mean(c.values(b, 1, read)) - mean(c.values(b, 0, read))
 	if c.Metric.HigherIsBetter {
-		return mean(logs[1]) - mean(logs[0])
+		return gained
 	}
-	return mean(logs[0]) - mean(logs[1])
+	return -gained
 }
 
 // logs are the log gains of a unit's complete blocks in a metric, without what is NaN.
-func (c *comparison) logs(u unit, read reading) (logs []float64) {
+func (c *comparison) logs(u Pair, read reading) (logs []float64) {
 	for _, b := range u.blocks {
-		if log := c.blockLog(b, read); b.complete && !math.IsNaN(log) {
+		if log := c.blockLog(b, read); b.Status == PairComplete && !math.IsNaN(log) {
 			logs = append(logs, log)
 		}
 	}
 	return logs
 }
 
-func (c *comparison) logOf(u unit, read reading) float64 { return stats.Center(c.logs(u, read)) }
-
-// order is a pair's: "AB", "BA", or empty where it is not known, and of a launch that holds all arms.
-func (c *comparison) order(u unit) string {
-	if c.within() {
-		return ""
-	}
-	return u.blocks[0].order
-}
-
 // name is how a sentence calls a block.
-func (c *comparison) name(u unit, b block) string {
+func (c *comparison) name(u Pair, b Block) string {
 	if c.within() {
-		return fmt.Sprintf("launch %d, block %d", u.number, b.number+1)
+		return fmt.Sprintf("launch %d, block %d", u.Pair, b.Block+1)
 	}
-	return fmt.Sprintf("pair %d", u.number)
+	return fmt.Sprintf("pair %d", u.Pair)
 }
 
 // said is what a block is noted with for a measurement.

@@ -24,19 +24,17 @@ type Campaign struct {
 
 // CampaignState is the design of a campaign and its progress.
 type CampaignState struct {
-	Folder     string  `json:"folder"`
-	Treatment  string  `json:"treatment"`
-	Server     bool    `json:"server,omitempty"` // launches start one, and measure it by a client
-	Seed       uint64  `json:"seed"`
-	Pairs      int     `json:"pairs"`      // of the design
-	Launches   int     `json:"launches"`   // finished
-	Left       int     `json:"left"`       // still to be launched
-	Confidence float64 `json:"confidence"` // asked for
-	Format     string  `json:"format"`     // of the benchmark's report
-	// flags by which it is judged, other than those it was run under
-	Rejudged []string  `json:"rejudged,omitempty"`
-	Created  time.Time `json:"created,omitzero"`
-	GPUs     string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
+	Folder     string    `json:"folder"`
+	Treatment  string    `json:"treatment"`
+	Server     bool      `json:"server,omitempty"` // launches start one, and measure it by a client
+	Seed       uint64    `json:"seed"`
+	Pairs      int       `json:"pairs"`      // of the design
+	Launches   int       `json:"launches"`   // finished
+	Left       int       `json:"left"`       // still to be launched
+	Confidence float64   `json:"confidence"` // asked for
+	Format     string    `json:"format"`     // of the benchmark's report
+	Created    time.Time `json:"created,omitzero"`
+	GPUs       string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
@@ -133,6 +131,6 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 func (c *Campaign) Asked() (gain.Result, gain.Run) {
 	state := c.Campaign
 	run := gain.Run{Folder: state.Folder, Left: state.Left, Launches: state.Launches, Confidence: state.Confidence,
-		Treatment: state.Treatment, Server: state.Server, Rejudged: state.Rejudged}
+		Treatment: state.Treatment, Server: state.Server}
 	return c.Result, run
 }

@@ -116,7 +116,6 @@ var catalog = map[string]entry{
 	"even_replicas":     {Note, "the copies of an expert are taken to share its slots evenly"},
 
 	// How a campaign was judged.
-	"rejudged": {Warn, "judged by other flags than the campaign was run under: {flags}"},
 	"proof_to_come": {Note, "proof of balance: looking for loads in the report, or for the proof line in each rank's log; " +
 		"--counts would measure it"},
 	"proof_to_come.counts": {Note, "proof of balance: measured by the expert counts of each launch"},
