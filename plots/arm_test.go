@@ -8,7 +8,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -51,11 +50,10 @@ func small() *trace.Trace {
 		t.Stragglers = append(t.Stragglers, imbalance.Straggler{Layer: layer, Steps: 2,
 			LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
 	}
-	for rank := range 2 {
-		// 12 µs of collectives per rank in all: 9 waiting, 3 transferring.
-		t.Collectives = append(t.Collectives, wait.Collective{Rank: rank, Layer: 1, Phase: trace.PhaseDispatch,
-			TotalNS: 12000, WaitNS: 9000, TransferNS: 3000, CountedWaitNS: 9000, CountedTransferNS: 3000})
-	}
+	// 6 µs of collectives per rank and step: 4.5 waiting, 1.5 transferring.
+	t.StepKinds = []trace.StepKind{{Steps: []int{5, 6}}}
+	t.Replays = []trace.Replay{{Stays: []trace.Stay{
+		{Rank: 0, WaitNS: 4500, TransferNS: 1500}, {Rank: 1, WaitNS: 4500, TransferNS: 1500}}}}
 	return t
 }
 
@@ -91,7 +89,6 @@ func TestPhaseTimes(t *testing.T) {
 	}
 	a := s.Arms[0]
 	checkValues(t, "work of rank 0", a.Work[0], []float64{2000, 40000}) // 2 layers · (4−3) µs of dispatch per step
-	// 6 µs of collectives per step and rank, of which 9/12 waiting.
 	checkValues(t, "wait", a.Wait, []float64{4500, 4500})
 	checkValues(t, "transfer", a.Transfer, []float64{1500, 1500})
 
@@ -105,12 +102,11 @@ func TestPhaseTimes(t *testing.T) {
 		t.Errorf("phases %v: want one that no trace has under unknown", s.Phases)
 	}
 
-	unaligned := small()
-	unaligned.Collectives[0].CountedWaitNS, unaligned.Collectives[0].CountedTransferNS = router.Undefined(),
-		router.Undefined()
-	a = PhaseTimes(NewArm("normal", unaligned)).Arms[0]
-	checkValues(t, "wait where clocks cannot be aligned", a.Wait, []float64{nan, 4500})
-	checkValues(t, "its transfer", a.Transfer, []float64{6000, 1500})
+	unknown := small()
+	unknown.Replays = nil
+	a = PhaseTimes(NewArm("normal", unknown)).Arms[0]
+	checkValues(t, "wait where nothing is replayed", a.Wait, []float64{nan, nan})
+	checkValues(t, "its transfer", a.Transfer, []float64{6000, 6000})
 }
 
 // A rank that one arm lacks is unknown there.
@@ -119,7 +115,6 @@ func TestMissingRank(t *testing.T) {
 	lacking.Ranks = lacking.Ranks[:1]
 	lacking.Cells = slices.DeleteFunc(lacking.Cells, func(c trace.Cell) bool { return c.Rank == 1 })
 	lacking.Experts = slices.DeleteFunc(lacking.Experts, func(e trace.ExpertStat) bool { return e.Rank == 1 })
-	lacking.Collectives = lacking.Collectives[:1]
 	normal, perfect := NewArm("normal", small()), NewArm("perfect", lacking)
 
 	phases := PhaseTimes(normal, perfect)

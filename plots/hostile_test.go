@@ -9,7 +9,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -25,8 +24,8 @@ func TestHostileValues(t *testing.T) {
 			Basis: imbalance.Observed, Known: true, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
 		broken.Stragglers = append(broken.Stragglers, imbalance.Straggler{Layer: router.OptInt(i),
 			LossNS: router.Number(1e300 * float64(i-2))})
-		broken.Collectives = append(broken.Collectives, wait.Collective{Rank: 7 * i, TotalNS: 1,
-			WaitNS: router.Number(ns), TransferNS: 1})
+		broken.StepKinds = []trace.StepKind{{Steps: []int{0, 1, 2, 3, 4}}}
+		broken.Replays = []trace.Replay{{Stays: []trace.Stay{{Rank: 7 * i, WaitNS: router.Number(ns), TransferNS: 1}}}}
 	}
 	a := NewArm("broken", broken)
 	for _, draw := range []func() (Figure, error){

@@ -101,6 +101,7 @@ type replayed struct {
 	ranks    [][]segment
 	free     []float64
 	meetings []meeting
+	stays    []Stay  // by rank
 	recorded float64 // how long the step took
 	unseen   float64 // by how much its kernels start later than anything recorded explains, mean over ranks
 }

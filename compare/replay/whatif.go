@@ -42,7 +42,7 @@ func New(steps []Step) (*Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &replayed{number: i, split: split, meetings: list}
+		p := &replayed{number: i, split: split, meetings: list, stays: s.stays(of, add, len(list))}
 		last := math.Inf(-1)
 		for r, kernels := range s.Ranks {
 			c := cutter{latencies: l, free: s.Free[r],

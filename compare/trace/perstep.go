@@ -88,7 +88,7 @@ func (p *PerStep) ExpertsByLayer() map[int][]float64 {
 
 // RankPhases is the time of one rank by phase. Work holds no time in collectives. Wait
 // and transfer are the parts of a collective before and after its last rank arrived;
-// both are unknown where the ranks' clocks could not be brought together.
+// both are unknown where the steps that count cannot be replayed.
 type RankPhases struct {
 	Work                        map[Phase]float64
 	Collectives, Wait, Transfer float64
@@ -120,14 +120,11 @@ func (p *PerStep) Phases() []RankPhases {
 		r.Work[phase] += float64(c.TotalNS-c.CollectiveNS) / n
 		r.Collectives += float64(c.CollectiveNS) / n
 	}
-	split := map[int]bool{}
-	for _, c := range p.source.Collectives {
-		if r, ok := p.at[c.Rank]; ok && byRank[r].Work != nil {
-			if !split[r] {
-				split[r], byRank[r].Wait, byRank[r].Transfer = true, 0, 0
+	if replay := p.source.Replay(); replay != nil {
+		for _, stay := range replay.Stays {
+			if at, known := p.at[stay.Rank]; known && byRank[at].Work != nil {
+				byRank[at].Wait, byRank[at].Transfer = stay.WaitNS.Float64(), stay.TransferNS.Float64()
 			}
-			byRank[r].Wait += c.CountedWaitNS.Float64() / n // NaN stays NaN
-			byRank[r].Transfer += c.CountedTransferNS.Float64() / n
 		}
 	}
 	return byRank

@@ -110,7 +110,7 @@ func newTrace() *Trace {
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
 		Idle: []wait.Idle{}, Speeds: []Speed{},
-		Collectives: []wait.Collective{}, Alignment: []wait.Alignment{}, Warnings: []router.Warning{},
+		Warnings: []router.Warning{},
 	}
 }
 

@@ -27,9 +27,19 @@ type Replay struct {
 	// Undecided says that LateNS is more than chance, and may be the profiler's.
 	Undecided bool     `json:"late_undecided"`
 	WhatIf    []WhatIf `json:"what_if"`
+	// Stays is what each rank waits in collectives for the last one to arrive, and what is left of its time in
+	// them, per step; empty where the law does not hold.
+	Stays []Stay `json:"stays"`
 
 	run   *replay.Run
 	steps []int // that it was made of
+}
+
+// Stay is a rank's time in collectives per step.
+type Stay struct {
+	Rank       int           `json:"rank"`
+	WaitNS     router.Number `json:"wait_ns"`
+	TransferNS router.Number `json:"transfer_ns"`
 }
 
 // WhatIf is the gain in throughput of a change, a fraction with its interval at 95 % over steps;
@@ -128,7 +138,7 @@ func (r *reduction) replays() {
 		})
 		if run, err := replay.New(r.stepsToReplay(steps)); len(steps) > 0 && err == nil {
 
-			list = append(list, newReplay(k.Kind, steps, run))
+			list = append(list, r.newReplay(k.Kind, steps, run))
 			whole += run.ExpertsNS()
 		}
 	}
@@ -139,8 +149,12 @@ func (r *reduction) replays() {
 	}
 }
 
-func newReplay(kind int, steps []int, run *replay.Run) Replay {
-	return Replay{Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
+func (r *reduction) newReplay(kind int, steps []int, run *replay.Run) Replay {
+	stays := []Stay{}
+	for i, s := range run.Stays() {
+		stays = append(stays, Stay{r.ranks[i].Rank.Rank, router.Number(s.WaitNS), router.Number(s.TransferNS)})
+	}
+	return Replay{Stays: stays, Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
 		LateNS: router.Number(run.LateNS()), CommonNS: router.Number(run.CommonNS()),
 		Undecided: run.Undecided(), run: run, steps: steps,
 		WhatIf: []WhatIf{whatIf(EvenRanks, run.EvenRanks()), whatIf(EvenTokens, run.EvenTokens())}}

@@ -14,8 +14,7 @@ func (r *reduction) stepTimes() {
 	sum, ranks, all := map[router.OptInt]int64{}, map[router.OptInt]int{}, map[router.OptInt]bool{}
 	counted := r.times.StepsOf(imbalance.Counts)
 	for _, p := range r.ranks {
-		kernels := func(yield func(wait.Kernel) bool) { p.yield(r, yield) }
-		windows, begun := wait.Windows(kernels)
+		windows, begun := wait.Windows(p.yield)
 		for _, step := range begun {
 			all[router.OptInt(step)] = true
 		}
@@ -27,7 +26,7 @@ func (r *reduction) stepTimes() {
 		if len(p.Graphs) > 0 {
 			windows = nil // graphs hide kernels
 		}
-		r.trace.Idle = append(r.trace.Idle, wait.IdleOf(p.Rank.Rank, kernels, windows))
+		r.trace.Idle = append(r.trace.Idle, wait.IdleOf(p.Rank.Rank, p.yield, windows))
 	}
 	for _, step := range slices.Sorted(maps.Keys(all)) {
 		wall := router.Undefined()

@@ -33,9 +33,9 @@ func TestTorchTraceByHand(t *testing.T) {
 	equal(t, "placed by the stream", phaseTime(trace, 0, 4, PhaseExperts), 8000)
 	equal(t, "placed by its name alone", phaseTime(trace, 0, NoID, PhaseExperts), 2000)
 	near(t, "max/mean of layer 3", trace.Imbalance[0].MaxOverMean, 1.5)
-	near(t, "wait", trace.Collectives[1].WaitNS, 20000)
-	near(t, "transfer", trace.Collectives[1].TransferNS, 60000)
-	near(t, "wait of the last", trace.Collectives[0].WaitNS, 0)
+	for rank, want := range []Stay{{0, 0, 60000}, {1, 20000, 60000}} {
+		equal(t, "stay", trace.Replays[0].Stays[rank], want)
+	}
 	for _, c := range trace.Cells {
 		if c.Layer == 3 && c.Step != 7 {
 			t.Errorf("want step 7, have %+v", c)

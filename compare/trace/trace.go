@@ -113,9 +113,7 @@ type Trace struct {
 	Idle          []wait.Idle           `json:"idle"`       // by rank
 	Replays       []Replay              `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         imbalance.Bound       `json:"bound"`      // from one arm alone; undefined where Undecided says why
-	Collectives   []wait.Collective     `json:"collectives"`
-	Alignment     []wait.Alignment      `json:"alignment"`
-	Waiting       wait.Waiting          `json:"waiting"` // at all collectives
+	Waiting       wait.Waiting          `json:"waiting"`    // at all collectives
 	Warnings      []router.Warning      `json:"warnings"`
 
 	times *imbalance.Times // of all cells, once they are whole

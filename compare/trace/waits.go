@@ -6,27 +6,15 @@ import (
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/capture"
-	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/replay"
 	"github.com/moebalance/moebalance/compare/trace/wait"
 )
 
-// waits fills Collectives, Alignment and Waiting.
+// waits fills Waiting.
 func (r *reduction) waits() {
-	in := wait.Input{World: int(max(0, r.trace.World)), Names: r.names.Values, Steps: map[int32]bool{}}
-	for _, step := range r.times.StepsOf(imbalance.Counts) {
-		in.Steps[int32(step)] = true
-	}
-	for _, p := range r.ranks {
-		in.Ranks = append(in.Ranks, wait.Rank{Number: p.Rank.Rank, Report: slices.Index(r.exports, p.of),
-			Session: p.of.Session, Kernels: func(yield func(wait.Kernel) bool) { p.yield(r, yield) }})
-	}
-	t, found := r.trace, wait.Of(in)
-	t.Collectives, t.Alignment = append(t.Collectives, found.Collectives...), append(t.Alignment, found.Alignment...)
-	t.Warnings = append(t.Warnings, found.Warnings...)
-	t.Waiting = wait.Unknown()
-	if p := t.Replay(); p != nil {
-		t.Waiting = wait.Judge(r.stepWaits(p), t.Bound.StepNS.Float64())
+	r.trace.Waiting = wait.Unknown()
+	if p := r.trace.Replay(); p != nil {
+		r.trace.Waiting = wait.Judge(r.stepWaits(p), r.trace.Bound.StepNS.Float64())
 	}
 }
 
@@ -57,13 +45,10 @@ func (p *rankEvents) span(step int32) (from, to int64) {
 }
 
 // yield lists the kernels of a rank in the order of time.
-func (p *rankEvents) yield(r *reduction, yield func(wait.Kernel) bool) {
-	names := r.nameOf[p.of]
+func (p *rankEvents) yield(yield func(wait.Kernel) bool) {
 	for i := range p.events {
 		e := &p.events[i]
-		at, c := &p.of.Places[e.location], &p.of.classes[e.name]
-		if !yield(wait.Kernel{Start: e.start, End: e.start + e.duration, Step: at.Step, Layer: at.Layer,
-			Phase: at.Phase, Name: names[e.name], Collective: c.Collective && !c.FusedExperts()}) {
+		if !yield(wait.Kernel{Start: e.start, End: e.start + e.duration, Step: p.of.Places[e.location].Step}) {
 			return
 		}
 	}

@@ -96,8 +96,6 @@ func traceTables(t *trace.Trace) []table.Table {
 			LeadBy("mean_wait_ns"),
 		table.Of("phases", "GPU time per rank, layer and phase, over all steps", t.Phases,
 			"rank, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),
-		table.Of("collectives", "Collectives over all steps: wait for the last rank, and transfer", t.Collectives,
-			"rank, layer, phase, instances, total_ns, wait_ns, transfer_ns").LeadBy("total_ns"),
 		empty(table.Of("experts", "Time per expert, over all steps", t.Experts,
 			"layer, expert, rank, basis, slots, instances"+statistics).LeadBy("total_ns"),
 			"experts have no kernels or ranges of their own; --counts allocates the time of grouped kernels by recorded load"),
@@ -111,8 +109,6 @@ func traceTables(t *trace.Trace) []table.Table {
 		timeTable(t),
 		table.Of("coverage", "Attributed share of the GPU time", []trace.Coverage{t.Coverage}, "gpu_ns=GPU time, "+
 			"launch_share:percent=with launch, layer_share:percent=in a layer, expert_share:percent=in one expert"),
-		table.Of("alignment", "Clock alignment of the ranks", t.Alignment, "rank, basis, offset_ns, "+
-			"drift_ppm=drift (ppm), collectives, residual_ns@residual=median residual").LeadBy("residual_ns"),
 		table.Of("exports", "Exports", t.Exports, "file, nsys_version=nsys, schema_version=schema, kernels, "+
 			"launches=API calls, ranges, graph_mode=CUDA graphs",
 			table.Computed("file", func(e trace.Export) any { return filepath.Base(e.Path) })),

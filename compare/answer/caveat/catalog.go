@@ -30,12 +30,6 @@ var catalog = map[string]entry{
 	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]"},
 	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps[ ({own} and {others})]: kernels " +
 		"were lost, a capture ended early, or they are of different runs, models or pipeline stages"},
-	"skew": {Warn, "{rank:#rank}: collectives end {spread_ns:ns} apart from the first rank's, longer than their transfer " +
-		"of {transfer_ns:ns}: wait and transfer are that uncertain"},
-	"no_wait":          {Note, "wait and transfer of collectives are unknown: the ranks' collectives do not correspond"},
-	"no_wait.one_rank": {Note, "wait and transfer of collectives are unknown: only one rank was given"},
-	"no_wait.missing": {Note, "wait and transfer of collectives are unknown: one of the {world} ranks that is missing " +
-		"may have arrived last"},
 
 	// Steps and layers.
 	"inferred": {Note, "layers are inferred, no range names them: kernels repeat as {steps} steps of {layers} MoE layers"},

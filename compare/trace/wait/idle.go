@@ -9,6 +9,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+// Kernel is one kernel of a rank, in the order of their starts.
+type Kernel struct {
+	Start, End int64
+	Step       int32 // router.NoID outside
+}
+
 // Window is a step of one rank, from its first kernel to the first of the next step. The
 // only step ends with its last kernel.
 type Window struct {

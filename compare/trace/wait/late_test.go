@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/replay"
+	"github.com/moebalance/moebalance/router"
 )
 
 // busy are 50 steps in which ranks wait 2000 for the experts of rank 5. change may add to them.
@@ -90,5 +91,12 @@ func TestBetween(t *testing.T) {
 	}
 	if w := Judge(nil, math.NaN()); w.WaitNS.Defined() || w.Steps != 0 {
 		t.Errorf("no steps: %+v", w)
+	}
+}
+
+func near(t *testing.T, what string, have router.Number, want float64) {
+	t.Helper()
+	if math.Abs(float64(have)-want) > 1e-6 {
+		t.Errorf("%s: have %v, want %v", what, have, want)
 	}
 }
