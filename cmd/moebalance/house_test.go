@@ -64,7 +64,7 @@ compare/capture/rows:
 compare/steps:
 compare/kernel: compare/steps router
 compare/kernel/ranges: compare/kernel router
-compare/trace/wait: compare/kernel compare/replay compare/stats router
+compare/trace/wait: compare/replay compare/stats router
 compare/place: compare/counts compare/gain compare/imbalance compare/replay compare/trace router router/input router/placement
     router/quantity
 compare/source: compare/bench compare/bench/launch compare/bench/metrics
