@@ -128,7 +128,7 @@ func TestPlaceWrites(t *testing.T) {
 
 func TestPlaceRefuses(t *testing.T) {
 	for line, want := range map[string]string{
-		"--redundant 3 " + gptossNormal:                  "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 0 or 4",
+		"--redundant 3 " + gptossNormal:                  "--redundant 3: 32 experts and 3 copies do not divide over 4 ranks; try 4",
 		"--redundant 132 " + gptossNormal:                "want at most 96",
 		"--redundant 0,4 --write-vllm x " + gptossNormal: "want one value",
 		"--plan best " + gptossNormal:                    "--plan: want robust or eplb",

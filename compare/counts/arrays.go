@@ -148,22 +148,21 @@ func readArray(d *document, c *collector) error {
 	return c.array(a, Axes{"layers", "experts"})
 }
 
-// isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do:
-// every list holds each number from 0 to the largest of all, and nothing below −1.
+// isMap reports lists that map physical copies to experts, or experts to ranks, as no counts do: a number is −1, which
+// is none, or every layer holds each number from 0 to the largest of all.
 func isMap(a tensor.Array) bool {
-	if len(a.Values) == 0 {
-		return false
+	if len(a.Values) == 0 || slices.Min(a.Values) < 0 {
+		return len(a.Values) > 0 && slices.Min(a.Values) == -1
 	}
 	largest, width := slices.Max(a.Values), int(a.Shape[len(a.Shape)-1])
-	if largest < 1 || largest >= int64(width) || slices.Min(a.Values) < -1 {
+	if len(a.Shape) == 3 { // layers × ranks × experts
+		width *= int(a.Shape[1])
+	}
+	if largest < 1 || largest >= int64(width) {
 		return false
 	}
 	for row := range slices.Chunk(a.Values, width) {
-		seen := map[int64]bool{}
-		for _, n := range row {
-			seen[n] = true
-		}
-		delete(seen, -1)
+		seen := slices.Compact(slices.Sorted(slices.Values(row)))
 		if int64(len(seen)) != largest+1 {
 			return false
 		}

@@ -186,6 +186,10 @@ var hookProof = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`)
 // logPrefix is how the lines of a log begin: "[2025-06-02 10:11:12 TP0] Prefill …".
 var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 
+// benchmarkKey is in the reports of benchmarks.
+var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|median_decode_latency|` +
+	`system_output_throughput_tok_s)"\s*:`)
+
 // others are documents that hold no counts that can be judged, and what to do with them.
 var others = []struct {
 	match func(*document) bool
@@ -210,12 +214,10 @@ var others = []struct {
 	{func(d *document) bool { return bytes.HasPrefix(d.text, []byte("\x1f\x8b")) },
 		"this is compressed by gzip, as traces and their summaries are, which 'moebalance trace' reads: decompress counts " +
 			"first"},
-	{func(d *document) bool { return d.has("completed", "duration") || d.has("performance", "engine") },
+	{func(d *document) bool { return benchmarkKey.Match(d.text[:min(len(d.text), 1<<16)]) },
 		"this is the report of a benchmark, not counts: 'moebalance compare' reads it"},
 	{func(d *document) bool { return d.isText() && logPrefix.Match(d.text) },
 		"no line of this log tells expert load: 'moebalance counts --help' names the options that print such lines"},
-	{func(d *document) bool { return d.has("benchmark", "results") },
-		"this is a bench_moe result, which holds no counts per expert"},
 }
 
 // unknown is what to say of a document of no format.

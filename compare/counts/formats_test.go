@@ -148,9 +148,10 @@ func TestRefusals(t *testing.T) {
 		"PK\x03\x04broken": "zip", "\x93NUMPY\x01\x00": "magic", `[2026-11-22 09:00:01 DP0] server up`: "no line of this log",
 		"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }                \n": "want",
 
-		`[[1, 2], [3]]`: "want lists of one length, have 2 and 1", `[[1.5]]`: "want whole counts", `[[-1]]`: "have -1",
+		`[[1, 2], [3]]`: "want lists of one length, have 2 and 1", `[[1.5]]`: "want whole counts", `[[-2]]`: "have -2",
 		`[[1, null]]`: "want whole counts below 70368744177664, have null", `[[1]] [[2]]`: "have several values",
 		`[[[1, 2]]]`: "have 3 dimensions", `{"logical_count": null}`: "holds no counts",
+		`{"request_rate": Infinity, "completed": 8}`: "the report of a benchmark", `{"median_decode_latency": 0.02}`: "the report of a benchmark",
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "have several values", `{"logical_count": [[1e300]]}`: "want whole counts",
 
 		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,

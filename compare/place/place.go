@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/router"
@@ -39,38 +37,21 @@ type Options struct {
 	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
 }
 
-// Impossible is the first number of redundant copies with which the experts do not fill the
-// ranks with equally many slots, as engines ask, on each of several numbers of ranks. The
-// error names the nearest numbers of copies that do; it is nil where all do.
+// Impossible is the first number of redundant copies with which the experts do not fill the ranks with equally many
+// slots, as engines ask, on each of several numbers of ranks; the error is nil where all do.
 func Impossible(experts int, copies, ranks []int) (int, error) {
-	most, largest := experts*(slices.Min(ranks)-1), slices.Max(ranks)
-	uneven := func(copies int) bool {
-		return slices.ContainsFunc(ranks, func(n int) bool { return (experts+copies)%n != 0 })
-	}
 	for _, n := range copies {
-		switch {
-		case largest > experts:
-			return n, fmt.Errorf("want at most %s, one for each expert, have %d", quantity.Count(experts, "rank"), largest)
-		case n > most:
-			return n, fmt.Errorf("want at most %d, a copy of each expert on each rank", most)
-		case !uneven(n):
-			continue
-		}
-		less, more := n, n
-		for less >= 0 && uneven(less) {
-			less--
-		}
-		for more <= most && uneven(more) {
-			more++
-		}
-		var near []string
-		for _, n := range []int{less, more} {
-			if 0 <= n && n <= most {
-				near = append(near, strconv.Itoa(n))
+		for _, ranks := range ranks {
+			switch most := experts * (ranks - 1); {
+			case ranks > experts:
+				return n, fmt.Errorf("want at most %s, one for each expert, have %d", quantity.Count(experts, "rank"), ranks)
+			case n > most:
+				return n, fmt.Errorf("want at most %d, a copy of each expert on each rank", most)
+			case (experts+n)%ranks != 0:
+				return n, fmt.Errorf("%s and %s do not divide over %s; try %d", quantity.Count(experts, "expert"),
+					quantity.Count(n, "copy"), quantity.Count(ranks, "rank"), n+ranks-(experts+n)%ranks)
 			}
 		}
-		return n, fmt.Errorf("%s and %s do not divide over %s ranks; try %s", quantity.Count(experts, "expert"),
-			quantity.Count(n, "copy"), strings.Trim(fmt.Sprint(ranks), "[]"), cmp.Or(strings.Join(near, " or "), "other EP sizes"))
 	}
 	return 0, nil
 }
@@ -264,7 +245,6 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 		Learned: mean(learned, overall), Judged: overFolds(judged, overWindows(overall)),
 		Baseline: overFolds(judged, overWindows(base)),
 		NullP95:  overFolds(judged, overWindows(func(w seen) router.Number { return w.null })),
-		P95:      overFolds(judged, func(fold []seen) router.Number { return p95(fold, index) }),
 		Price:    o.price(at, running, placed)}
 	p.Change = p.Judged/p.Baseline - 1
 	p.MovedShare = router.Number(p.Moved) / router.Number(max(1, placed.copies()))
@@ -305,28 +285,8 @@ func (res *Result) layers(at Plan, placed plan, learned, judged []seen) {
 			return func(w seen) router.Number { return w.scores[index].at(layer) }
 		}
 		res.Layers = append(res.Layers, Layer{Plan: at, Layer: layer, Learned: mean(learned, by(1)),
-			Judged: overFolds(judged, overWindows(by(1))), Baseline: overFolds(judged, overWindows(by(0))),
-			LearnedRanks: rankLoad(learned, layer), JudgedRanks: rankLoad(judged, layer)})
+			Judged: overFolds(judged, overWindows(by(1))), Baseline: overFolds(judged, overWindows(by(0)))})
 	}
-}
-
-// rankLoad is the load of each rank over the mean rank's by the default placement, added over
-// steps, mean over windows; empty where a window lacks the layer.
-func rankLoad(windows []seen, layer int) []router.Number {
-	out := []router.Number{}
-	for _, w := range windows {
-		if w.shares[layer] == nil {
-			return nil
-		}
-		layout := w.plans[1].layouts[layer]
-		for rank, share := range placement.RankLoad(layout, w.shares[layer]) {
-			if rank == len(out) {
-				out = append(out, 0)
-			}
-			out[rank] += router.Number(share * float64(layout.Ranks()) / float64(len(windows)))
-		}
-	}
-	return out
 }
 
 func commonExperts(windows []Window, model *router.Shape) (experts int, err error) {

@@ -144,8 +144,7 @@ func TestRepeatedCounts(t *testing.T) {
 	}
 }
 
-// 30 experts of 10,000 slots each, of which one slot moved: χ² = 2·1/20000. Of so many that
-// moved as chance would have it, √10000 on each, it is 30·100²/20000 = 15.
+// 30 experts of 10,000 slots each: one slot moved is the same again, 100 on each are other tokens.
 func TestNearlyRepeatedCounts(t *testing.T) {
 	offset := func(off func(expert int) int) string {
 		var rows strings.Builder

@@ -54,9 +54,8 @@ type Placement struct {
 	MovedShare router.Number `json:"moved_share"`           // of the copies, which ranks must load
 	Before     string        `json:"baseline"`              // the placement that runs: its file, or Contiguous
 	Learned    router.Number `json:"learned_max_over_mean"` // on the windows it was learned from
-	// on the others; undefined without any, as are the next four
+	// on the others; undefined without any, as are the next three
 	Judged   router.Number `json:"judged_max_over_mean"`
-	P95      router.Number `json:"judged_p95_over_layers"` // likewise of the layers' 95th percentile
 	Worst    router.Number `json:"judged_worst_window"`
 	Baseline router.Number `json:"baseline_max_over_mean"` // on the same windows
 	Change   router.Number `json:"judged_load_change"`     // of the busiest rank's load: judged over baseline, less 1
@@ -123,9 +122,6 @@ type Layer struct {
 	Learned  router.Number `json:"learned_max_over_mean"`
 	Judged   router.Number `json:"judged_max_over_mean"`
 	Baseline router.Number `json:"baseline_max_over_mean"`
-	// By rank, the placement's load over the mean rank's, added over steps, mean over windows.
-	LearnedRanks []router.Number `json:"learned_rank_load"`
-	JudgedRanks  []router.Number `json:"judged_rank_load"`
 }
 
 // Drift is how even the running placement is on one window, learned or judged, in their order

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/imbalance"
@@ -140,19 +139,4 @@ func overFolds(views []seen, of func(fold []seen) router.Number) router.Number {
 // overWindows takes the mean of a number over windows.
 func overWindows(of func(seen) router.Number) func([]seen) router.Number {
 	return func(windows []seen) router.Number { return mean(windows, of) }
-}
-
-// p95 is the 95th percentile over the layers of a plan of their mean over windows.
-func p95(windows []seen, index int) router.Number {
-	layers := []float64{}
-	for layer := range windows[0].plans[index].layouts {
-		if v := mean(windows, func(w seen) router.Number { return w.scores[index].at(layer) }); v.Defined() {
-			layers = append(layers, v.Float64())
-		}
-	}
-	if len(layers) == 0 {
-		return router.Undefined()
-	}
-	slices.Sort(layers)
-	return router.Number(stat.Quantile(0.95, stat.Empirical, layers, nil))
 }

@@ -81,30 +81,20 @@ func parts(record *counts.Record, iterations []int64) (windows []Window) {
 	return windows
 }
 
-// repeats reports whether a window has the counts of another again, as where a benchmark
-// sends the same tokens in every step: to judge on it is to judge on the other. The shares
-// of the experts are equal, or so near that chance does not bring other tokens there:
-//
-//	χ² = Σ (a·n − b·m)² / (m·n·(a + b)) < experts/10, over at least 30 experts of all layers
-//
-// for counts a and b of an expert, m and n of all; other tokens make it about 1 per expert.
+// byChance is the total variation of expert shares between windows of the same traffic, which chance brings to tokens
+// that are not the same again: 256 experts and 10 million slots of a layer in both → 0.003.
+func byChance(experts int, slots, others float64) float64 {
+	return 0.4 * math.Sqrt(float64(experts)*(1/slots+1/others))
+}
+
+// repeats reports whether a window has the counts of another again, as where a benchmark sends the same tokens in every
+// step: to judge on it is to judge on the other. Shares are equal, or within a third of what chance brings, over at
+// least 30 experts of all layers.
 func (w Window) repeats(other Window) bool {
-	loads, others := w.record.ByLayer(), other.record.ByLayer()
-	var chi2, experts float64
-	for _, layer := range slices.Sorted(maps.Keys(loads)) {
-		if len(others[layer].PerExpert) != len(loads[layer].PerExpert) {
-			return false
-		}
-		m, n := float64(loads[layer].Total()), float64(others[layer].Total())
-		for e, b := range others[layer].PerExpert {
-			if a := loads[layer].PerExpert[e]; a+b > 0 {
-				d := float64(a)*n - float64(b)*m
-				chi2 += d * d / (m * n * float64(a+b))
-				experts++
-			}
-		}
-	}
-	return len(loads) == len(others) && (chi2 == 0 || experts >= 30 && chi2 < experts/10)
+	d, experts := distance(w.shares, other.shares), w.record.Experts
+	layers, others := float64(len(w.shares)), float64(len(other.shares))
+	return d == 0 || float64(experts)*layers >= 30 &&
+		d < byChance(experts, float64(w.Slots)/layers, float64(other.Slots)/others)/3
 }
 
 // nearlySame is the most total variation of expert shares, mean over layers, between windows

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -73,6 +74,9 @@ func ofOneKind(all []Input) error {
 		switch path := in.Paths[0]; {
 		case in.Kind == Results:
 			return judgedAlready(path)
+		case in.Kind == Counts || in.Kind == Reports && len(all) == 1 && areCounts(path):
+			return usagef("%s holds expert counts: 'moebalance counts' reads them, 'moebalance place' learns a placement from "+
+				"them, and trace --counts sets them beside a trace", path)
 		case in.Kind == Campaigns:
 			return usagef("%s is a result of bench, which holds both arms: %s", path, campaignAlone(path))
 		case (in.Kind == Captures) != (all[0].Kind == Captures):
@@ -81,6 +85,12 @@ func ofOneKind(all []Input) error {
 		}
 	}
 	return nil
+}
+
+// areCounts reports a file of expert counts.
+func areCounts(path string) bool {
+	_, err := counts.Read(path)
+	return err == nil
 }
 
 // sort gives each file to the side of its arm.

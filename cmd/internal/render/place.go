@@ -21,7 +21,7 @@ func Place(result *place.Result, given string, files ...answer.Written) output.D
 		Answer answer.Answer `json:"answer"`
 	}{result, a}, placeView{result}.tables()...)
 	if len(result.Placements) > 1 {
-		d.Lead = d.Named("placements").Without("null_p95", "verdict", "judged_p95_over_layers", "judged_worst_window")
+		d.Lead = d.Named("placements").Without("null_p95", "verdict", "judged_worst_window")
 	}
 	return d
 }
@@ -52,8 +52,7 @@ const (
 func (res placeView) tables() []table.Table {
 	return []table.Table{
 		table.Of("placements", "Placements, mean over layers and windows", res.Placements,
-			"ranks, redundant, plan, learned_max_over_mean, "+loads+", judged_p95_over_layers:ratio=p95 over layers, "+
-				"judged_worst_window:ratio=worst window, judged_load_change:percent=load change, null_p95, "+timeChange+
+			"ranks, redundant, plan, learned_max_over_mean, "+loads+", judged_worst_window:ratio=worst window, judged_load_change:percent=load change, null_p95, "+timeChange+
 				", moved_share:percent=moved, verdict"),
 		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
 			"ranks, redundant, window, "+loads+", judged_load_change:percent=load change, null_p95, "+timeChange,
