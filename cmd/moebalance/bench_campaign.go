@@ -132,7 +132,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	h.Grace.Cut, done = secondSignal()
 	defer done()
 	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
-		shown.Say(caveat.Text(campaign.Spec.ProofToCome()))
+		shown.Println(caveat.Text(campaign.Spec.ProofToCome()))
 	}
 	h.Accept = func(c *bench.Campaign) error {
 		if gain.Judge(bench.Recorded(c)).Verdict.Refused() {

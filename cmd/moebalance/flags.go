@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -47,7 +48,7 @@ func newResult(root *cobra.Command) *resultFlags {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if names := f.tablesOf(c); len(names) > 0 {
-			c.Long += "\n\n" + output.Broken("Tables: "+strings.Join(names, ", "), helpWidth, "")
+			c.Long += "\n\n" + text.WrapSoft("Tables: "+strings.Join(names, ", "), helpWidth)
 		}
 		show(c, args)
 	})

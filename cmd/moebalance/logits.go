@@ -89,7 +89,7 @@ func checkTokens(tokens []int, most int) error {
 func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
 	line := progress.New(stderr)
 	return func(done, total int) {
-		line.Show(float64(done)/float64(max(1, total)), "%d of %d entries", done, total)
+		line.Show("%d of %d entries", done, total)
 	}, line.Clear
 }
 

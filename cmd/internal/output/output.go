@@ -216,7 +216,7 @@ func (d Document) render(v View, tables []table.Table) string {
 		if v.Table == Notes {
 			w.notes(d.Notes)
 		} else if a.Notes != "" {
-			w.line("", "Notes: "+a.Notes+": --table notes shows "+them(len(d.Notes)))
+			w.line("Notes: " + a.Notes + ": --table notes shows " + them(len(d.Notes)))
 		}
 	}
 	return w.String()
@@ -230,11 +230,11 @@ func them(n int) string {
 }
 
 // prose is a text for the screen, or for Markdown.
-func (v View) prose(words, indent string) string {
+func (v View) prose(words string) string {
 	if v.Format == Markdown {
 		return markdown.Replace(shown.Text(words))
 	}
-	return v.Screen.prose(words, indent)
+	return shown.Text(words)
 }
 
 // markdown keeps names from being read as markup: as HTML, links, code or emphasis. Of

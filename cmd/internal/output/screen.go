@@ -3,18 +3,14 @@ package output
 import (
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
-
-	"github.com/moebalance/moebalance/router/shown"
 )
 
-// Screen is what a person reads on. The zero value is a pipe or a file: lines of any
-// length, without color.
+// Screen is what a person reads on, who wraps the lines of prose. The zero value is a pipe or a file:
+// tables of any width, without color.
 type Screen struct {
 	Width int // columns; 0 is any number
 	Color bool
@@ -46,38 +42,4 @@ func (s Screen) escape(code, text string) string {
 		return text
 	}
 	return "\x1b[" + code + "m" + strings.ReplaceAll(text, "\n", "\x1b[0m\n\x1b["+code+"m") + "\x1b[0m"
-}
-
-// prose breaks the lines of a text between words where the screen ends.
-func (s Screen) prose(words, indent string) string {
-	words = shown.Text(words)
-	if s.Width == 0 {
-		return words
-	}
-	words = beforeUnit.ReplaceAllString(words, "$1\u00a0$2")
-	return strings.ReplaceAll(Broken(words, s.Width, indent), "\u00a0", " ")
-}
-
-// beforeUnit is the space between a number and its unit, where no line ends.
-var beforeUnit = regexp.MustCompile(`(\d) (%|[nµm]?s\b|[KMG]?i?B\b)`)
-
-// Broken is a text in lines of at most width columns, but for longer words. Lines that
-// go on are indented.
-func Broken(words string, width int, indent string) string {
-	var out []string
-	for line := range strings.SplitSeq(words, "\n") {
-		part := ""
-		for i, word := range strings.Split(line, " ") {
-			if i > 0 && text.StringWidth(part)+1+text.StringWidth(word) > width {
-				out, part = append(out, part), indent+word
-				continue
-			}
-			if i > 0 {
-				part += " "
-			}
-			part += word
-		}
-		out = append(out, part)
-	}
-	return strings.Join(out, "\n")
 }

@@ -14,8 +14,8 @@ type writer struct {
 	strings.Builder
 }
 
-// line writes one line of prose, broken where the screen ends.
-func (w *writer) line(indent, text string) { w.WriteString(w.prose(text, indent) + "\n") }
+// line writes one line of prose.
+func (w *writer) line(text string) { w.WriteString(w.prose(text) + "\n") }
 
 // headline of a listing: its first line stands out.
 func (w *writer) headline(text string) {
@@ -24,7 +24,7 @@ func (w *writer) headline(text string) {
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if line = w.prose(line, ""); i == 0 {
+		if line = w.prose(line); i == 0 {
 			line = w.Screen.bold(line)
 		}
 		if w.Format == Markdown && i < len(lines)-1 {
@@ -42,20 +42,20 @@ func (w *writer) answer(a *Answer) {
 	if a.Basis != "" {
 		status += " · " + a.Basis
 	}
-	status = w.prose(status, "")
+	status = w.prose(status)
 	if rest, whole := strings.CutPrefix(status, a.Verdict); whole {
 		status = w.Screen.escape([]string{"33", "32", "31"}[a.Tone], a.Verdict) + rest
 	}
 	if w.Format == Markdown {
-		fmt.Fprintf(w, "**%s**\n\n%s\n\n", w.prose(a.Line, ""), status)
+		fmt.Fprintf(w, "**%s**\n\n%s\n\n", w.prose(a.Line), status)
 		if len(numbers) > 0 {
-			fmt.Fprintf(w, "%s\n\n", w.prose(strings.Join(numbers, " · "), ""))
+			fmt.Fprintf(w, "%s\n\n", w.prose(strings.Join(numbers, " · ")))
 		}
 		return
 	}
-	w.WriteString(w.Screen.bold(w.prose(a.Line, "")) + "\n" + status + "\n")
+	w.WriteString(w.Screen.bold(w.prose(a.Line)) + "\n" + status + "\n")
 	if len(numbers) > 0 {
-		w.line("", strings.Join(numbers, "   "))
+		w.line(strings.Join(numbers, "   "))
 	}
 }
 
@@ -65,7 +65,7 @@ func (w *writer) follow(a *Answer) {
 		w.WriteString("\n")
 	}
 	for _, r := range a.Reasons {
-		w.line("  ", "- "+r)
+		w.line("- " + r)
 	}
 	for i, step := range a.Next {
 		head := "Next: "
@@ -83,7 +83,7 @@ func (w *writer) follow(a *Answer) {
 // table writes a table with its title, and what it leaves out.
 func (w *writer) table(t table.Table) {
 	if t.Title != "" {
-		title := w.prose(t.Title, "")
+		title := w.prose(t.Title)
 		if w.Format == Markdown {
 			title = "### " + title + "\n"
 		}
@@ -99,10 +99,10 @@ func (w *writer) table(t table.Table) {
 		if w.Format == Markdown {
 			w.WriteString("\n") // or it is a row
 		}
-		w.line("  ", fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name))
+		w.line(fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name))
 	}
 	if cut {
-		w.line("  ", "… cut where the terminal ends; a pipe, such as | less -S, gets all columns")
+		w.line("… cut where the terminal ends; a pipe, such as | less -S, gets all columns")
 	}
 }
 
@@ -113,9 +113,9 @@ func (w *writer) notes(notes []string) {
 	}
 	for i, n := range notes {
 		if w.Format == Markdown {
-			fmt.Fprintf(w, "%d. %s\n", i+1, w.prose(n, ""))
+			fmt.Fprintf(w, "%d. %s\n", i+1, w.prose(n))
 		} else {
-			w.line("    ", fmt.Sprintf("[%d] %s", i+1, n))
+			w.line(fmt.Sprintf("[%d] %s", i+1, n))
 		}
 	}
 }

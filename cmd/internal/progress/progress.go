@@ -25,8 +25,6 @@ type Line struct {
 	width func() int // of the terminal in columns; nil draws nothing
 	now   func() time.Time
 	drawn time.Time // when the line was drawn last; zero: it is not there
-	begun time.Time // when progress was shown first
-	first float64   // the share of the work that was done then
 }
 
 // pause keeps a fast loop from flooding the terminal.
@@ -47,39 +45,17 @@ func New(w io.Writer) *Line {
 	return l
 }
 
-// Show draws the text in place of the last one, unless that is very recent. Share is the
-// part of the work that is done; behind the text stands the time that the rest takes at
-// the speed so far.
-func (l *Line) Show(share float64, format string, args ...any) {
+// Show draws the text in place of the last one, unless that is very recent.
+func (l *Line) Show(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if l.begun.IsZero() {
-		l.begun, l.first = now, share
-	}
 	if l.width == nil || now.Sub(l.drawn) < pause {
 		return
 	}
-	text := []rune(shown.Text(fmt.Sprintf(format, args...)) + l.left(now, share))
+	text := []rune(shown.Text(fmt.Sprintf(format, args...)))
 	fmt.Fprintf(l.w, "\r\x1b[K%s", string(text[:min(len(text), max(0, l.width()-1))]))
 	l.drawn = now
-}
-
-// left is the time left in words, "" where it is not known.
-func (l *Line) left(now time.Time, share float64) string {
-	if share <= l.first || share >= 1 {
-		return ""
-	}
-	d := time.Duration(float64(now.Sub(l.begun)) * (1 - share) / (share - l.first))
-	switch {
-	case d < time.Second:
-		return ""
-	case d >= time.Hour:
-		return fmt.Sprintf(", about %.1f h left", d.Hours())
-	case d >= 2*time.Minute:
-		return fmt.Sprintf(", about %.0f min left", d.Minutes())
-	}
-	return fmt.Sprintf(", about %.0f s left", d.Seconds())
 }
 
 // Clear takes the line away.
@@ -111,7 +87,7 @@ func Reading(stderr io.Writer, paths []string) (read func(bytes int64), done fun
 	line, size := New(stderr), quantity.Bytes(float64(total))
 	read = func(bytes int64) {
 		share := float64(sum.Add(bytes)) / float64(max(1, total))
-		line.Show(share, "reading: %.0f %% of %s", math.Floor(100*share), size)
+		line.Show("reading: %.0f %% of %s", math.Floor(100*share), size)
 	}
 	return read, line.Clear
 }

@@ -83,8 +83,6 @@ func comparisonTables(r diff.Comparison) []table.Table {
 		changeTable(arms, "stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses,
 			"layer"+change).LeadBy("difference_ns"),
 		splitTable(r.Split),
-		table.Of("steps", "Steps", r.Steps, "arm, step, compared, mean_ns=GPU time of the mean rank, "+
-			"experts_slowest_ns=experts of the slowest rank, wall_ns=wall time"),
 		table.Of("kernels", "Kernels of both sides, over all ranks and steps", r.Kernels, named("phase, "+
 			"normal_instances=launches {A}, perfect_instances=launches {B}, normal_ns=total {A}, perfect_ns=total {B}, "+
 			"normal_mean_ns=mean {A}, perfect_mean_ns=mean {B}, name:short", arms)).LeadBy("normal_ns", "perfect_ns"),

@@ -61,9 +61,6 @@ func (res placeView) tables() []table.Table {
 		table.Of("drift", "Load under the running placement, over windows in order", res.Drift,
 			"ranks, window, max_over_mean, balancedness",
 			table.Computed("window", func(d place.Drift) any { return res.label(d.Window) })),
-		table.Of("price", "Price of each placement", res.Placements, "ranks, redundant, plan, "+
-			"replica_bytes_per_rank:bytes@rank=copies per rank, moved_experts=experts to move, moved_bytes@moved=to move, "+
-			"move_ns, paid_back_after_steps:real=steps to pay back"),
 		table.Of("layers", "Per layer, mean over steps", res.Layers,
 			"ranks, redundant, layer, learned_max_over_mean, "+loads).LeadBy("judged_max_over_mean", "learned_max_over_mean"),
 	}

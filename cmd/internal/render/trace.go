@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/table"
@@ -102,18 +100,9 @@ func traceTables(t *trace.Trace) []table.Table {
 		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels, "share:percent, instances"+statistics+
 			", unknown_ns, placed=phase, evidence, phase=phase by name, library, name:short",
 			table.Computed("share", func(k trace.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })),
-		table.Of("cells", "GPU time per rank, step, layer and phase", t.Cells,
-			"rank, step, layer, phase, instances=kernels, total_ns, collective_ns, busy_ns").LeadBy("total_ns"),
-		table.Of("graphs", "CUDA graphs recorded as a whole", t.Graphs,
-			"rank, graph_id=graph, instances=launches"+statistics),
-		timeTable(t),
-		table.Of("coverage", "Attributed share of the GPU time", []trace.Coverage{t.Coverage}, "gpu_ns=GPU time, "+
-			"launch_share:percent=with launch, layer_share:percent=in a layer, expert_share:percent=in one expert"),
 		table.Of("exports", "Exports", t.Exports, "file, nsys_version=nsys, schema_version=schema, kernels, "+
 			"launches=API calls, ranges, graph_mode=CUDA graphs",
 			table.Computed("file", func(e trace.Export) any { return filepath.Base(e.Path) })),
-		table.Of("ranks", "Ranks", t.Ranks,
-			"rank, evidence, export=file, pid=process, device_id=device, streams"),
 	}
 }
 
@@ -142,38 +131,4 @@ func kindTable(kinds []trace.StepKind) table.Table {
 		of("worst", func(s imbalance.Summary) any { return s.WorstMaxOverMean - 1 }),
 		of("worst_layer", func(s imbalance.Summary) any { return s.WorstLayer }),
 		of("flagged_layers", func(s imbalance.Summary) any { return s.Flagged }))
-}
-
-// timeTable is each rank's time per step: work by phase, waiting and transfer of the
-// collectives apart from it, and time without any kernel.
-func timeTable(t *trace.Trace) table.Table {
-	steps := t.PerStep()
-	title := "GPU time per rank, collectives separate"
-	if steps.Marked() {
-		title = "Time per rank, mean over the steps that count, collectives separate"
-	}
-	byRank, columns := steps.Phases(), "rank:count"
-	var phases []trace.Phase
-	for _, p := range trace.Phases() {
-		if slices.ContainsFunc(byRank, func(r trace.RankPhases) bool { return r.Work[p] > 0 }) {
-			phases = append(phases, p)
-			columns += fmt.Sprintf(", %s_ns=%s", strings.ReplaceAll(string(p), " ", "_"), p)
-		}
-	}
-	out := table.New("time", title, columns+", collective_ns=collectives, wait_ns, transfer_ns, no_kernel_ns").
-		LeadBy("experts_ns")
-	for i, r := range steps.Ranks {
-		row := []any{r}
-		for _, p := range phases {
-			row = append(row, byRank[i].Work[p])
-		}
-		idle := router.Undefined()
-		if at := slices.IndexFunc(t.Idle, func(o wait.Idle) bool { return o.Rank == r }); at >= 0 {
-			idle = t.Idle[at].NoKernelNS
-		}
-		p := byRank[i]
-		row = append(row, router.Number(p.Collectives), router.Number(p.Wait), router.Number(p.Transfer), idle)
-		out.Rows = append(out.Rows, row)
-	}
-	return out
 }
