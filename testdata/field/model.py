@@ -1,6 +1,6 @@
 """Writes what vLLM, SGLang and transformers need of a model whose weights are dummies: config.json, and a tokenizer of words t0, t1, ….
 
-    python3 model.py qwen3-30b-a3b FOLDER [LAYERS]
+    python3 model.py qwen3-30b-a3b FOLDER [LAYERS [quantized]]     # gpt-oss in MXFP4, deepseek-v3 in FP8
 """
 import json
 import os
@@ -13,7 +13,9 @@ CONFIGS = {
         norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], vocab_size=151936, max_position_embeddings=40960),
     "gpt-oss": dict(
         architectures=["GptOssForCausalLM"], model_type="gpt_oss", hidden_size=2880, num_hidden_layers=12, num_attention_heads=64,
-        num_key_value_heads=8, head_dim=64, num_local_experts=128, num_experts_per_tok=4, intermediate_size=2880, sliding_window=128,
+        num_key_value_heads=8, head_dim=64, num_local_experts=128, num_experts_per_tok=4, experts_per_token=4, intermediate_size=2880,
+        sliding_window=128, swiglu_limit=7.0, attention_bias=True, initial_context_length=4096, rope_theta=150000, rope_scaling=dict(
+            rope_type="yarn", factor=32.0, beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=4096, truncate=False),
         layer_types=["sliding_attention", "full_attention"] * 6, vocab_size=201088, max_position_embeddings=131072),
     "deepseek-v3": dict(
         architectures=["DeepseekV3ForCausalLM"], model_type="deepseek_v3", hidden_size=7168, num_hidden_layers=7, first_k_dense_replace=1,
@@ -34,13 +36,21 @@ CONFIGS = {
         num_nextn_predict_layers=0, vocab_size=2048, max_position_embeddings=1024),
 }
 
+QUANTIZED = {
+    "gpt-oss": dict(quant_method="mxfp4", modules_to_not_convert=[
+        "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]),
+    "deepseek-v3": dict(quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[128, 128]),
+}
 
-def write(name, folder, layers=None):
+
+def write(name, folder, layers=None, quantized=None):
     config = dict(CONFIGS[name], hidden_act="silu", rms_norm_eps=1e-6, tie_word_embeddings=False, torch_dtype="bfloat16", bos_token_id=0, eos_token_id=1)
     if layers:
         config["num_hidden_layers"] = layers
         if "layer_types" in config:
             config["layer_types"] = config["layer_types"][:layers]
+    if quantized:
+        config["quantization_config"] = QUANTIZED[name]
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/config.json", "w") as f:
         json.dump(config, f, indent=1)
@@ -54,4 +64,4 @@ def write(name, folder, layers=None):
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else None)
+    write(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else None, *sys.argv[4:])

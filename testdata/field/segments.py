@@ -201,7 +201,7 @@ class Server:
 
 
 def main(engine, model, out, segments="200"):
-    from moebalance_hook.control import Driver
+    from moebalance_hook.driver import Driver
 
     draw, segments, start = random.Random(1), int(segments), time.time()
     prompts = [[draw.randrange(2, 2000) for _ in range(LENGTH)] for _ in range(REQUESTS)]

@@ -1,6 +1,6 @@
 """Both arms and more within one launch of vLLM over several GPUs, as a server that 'moebalance bench' leads.
 
-    python3 serve.py MODEL RANKS PORT                                  # tensor-parallel attention
+    python3 serve.py MODEL RANKS PORT                                  # tensor-parallel attention; port 0: warm up and end
     torchrun --nproc-per-node RANKS serve.py MODEL RANKS PORT          # data-parallel attention
 
 More arguments of vllm.LLM come as JSON in ENGINE: '{"moe_backend": "marlin"}'.
@@ -26,7 +26,28 @@ STEPS = {8192: int(os.environ.get("PREFILLS", 12)), 64: int(os.environ.get("DECO
 RANK, REPLICAS = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))  # of data-parallel attention
 
 
+def filled():
+    """Has vLLM's dummy weights of quantized models be numbers: its own are zeros in FP8, and whatever was there in bytes."""
+    from vllm.model_executor.model_loader import weight_utils
+    single, done = weight_utils.initialize_single_dummy_weight, set()
+
+    def fill(param, *args, **given):
+        key = param.data_ptr(), param.shape
+        if key in done:  # a layer within a layer comes once for each
+            return
+        done.add(key)
+        single(param, *args, **given)
+        if param.dtype == torch.uint8:
+            param.data.random_(118, 129)
+        elif param.dtype == torch.float8_e4m3fn:
+            for part in param.data.split(64):
+                part.copy_(torch.randn(part.shape, dtype=torch.bfloat16, device=part.device))
+
+    weight_utils.initialize_single_dummy_weight = fill  # the workers are forks of this process
+
+
 def engine(model, ranks, **more):
+    filled()
     parallel = dict(tensor_parallel_size=ranks) if REPLICAS == 1 else dict(
         tensor_parallel_size=1, data_parallel_size=ranks, distributed_executor_backend="external_launcher")
     sizes = [tokens // REPLICAS for tokens in STEPS]  # graphs for prefill too, so that launching its layers cannot hold the GPUs up
@@ -89,6 +110,8 @@ def main(model, ranks, port):
         for tokens in STEPS:
             run(llm, tokens, 0)
     print(f"ready after {time.time() - begun:.1f} s", flush=True)
+    if port == "0":
+        return
     if REPLICAS > 1:  # the hook writes where this process ends; vLLM's own workers end by themselves
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     orders, answers = listen(int(port)) if RANK == 0 else (None, None)
