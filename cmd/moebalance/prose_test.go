@@ -2,9 +2,6 @@ package main
 
 import (
 	"html"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -12,48 +9,6 @@ import (
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
 )
-
-// A campaign's gain is the same wherever the campaign is read.
-func TestCampaignHasOneGain(t *testing.T) {
-	t.Chdir("../..")
-	readme, err := os.ReadFile("testdata/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, _ := filepath.Glob("testdata/campaign-*.json")
-	for _, path := range paths {
-		judged, err := source.ReadCampaign(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := quantity.Percent(judged.Gain.Estimate)
-		capture := strings.NewReplacer("campaign-", "", ".json", "").Replace(path)
-		for name, args := range map[string][]string{"page": {"report", path}} {
-			out, errs, code := invoke(t.Context(), args...)
-			if code != exitDone || !strings.Contains(plainText(out), want) {
-				t.Errorf("%s: the %s does not say %s: exit %d, %s", path, name, want, code, errs)
-			}
-		}
-		if _, err := os.Stat(capture); err != nil {
-			continue
-		}
-		predicted, _, _ := invoke(t.Context(), "compare", "--brief", capture)
-		together, errs, code := invoke(t.Context(), "report", path, capture)
-		if code != exitDone || !strings.Contains(plainText(together), want) {
-			t.Errorf("%s with %s: exit %d, %s", path, capture, code, errs)
-		}
-		if number := regexp.MustCompile(`[\d.]+ %`).FindString(predicted); strings.Contains(plainText(together), "be about "+number+" faster") {
-			t.Errorf("%s: the page says both %s, measured, and %s, predicted", path, want, number)
-		}
-		out, _, _ := invoke(t.Context(), "compare", "--campaign", path, "--brief", capture)
-		if !strings.Contains(out, want) {
-			t.Errorf("compare --campaign %s: %q, want %s", path, out, want)
-		}
-		if !strings.Contains(string(readme), want) {
-			t.Errorf("testdata/README.md does not say %s of %s", want, path)
-		}
-	}
-}
 
 // The prose of the READMEs says the gains that the program gives.
 func TestProseHasTheGains(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/router/quantity"
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -18,13 +17,7 @@ const mostRows = 50
 
 // viewOf is a table without the columns that no row has a value of, cut to the rows that matter.
 func viewOf(t table.Table, of string) table.Table {
-	var empty []string
-	for i, c := range t.Shown() {
-		if !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != "" && cell != quantity.Unknown }) {
-			empty = append(empty, t.Columns[i].ID())
-		}
-	}
-	t = t.Without(empty...).Cut(mostRows)
+	t = t.Filled().Cut(mostRows)
 	t.Title = of + t.Title
 	return t
 }

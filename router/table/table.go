@@ -243,6 +243,17 @@ func (t Table) Without(keys ...string) *Table {
 	return &out
 }
 
+// Filled is the table without the columns that no row has a value of.
+func (t Table) Filled() Table {
+	var empty []string
+	for _, c := range t.Shown() {
+		if len(t.Rows) > 0 && !slices.ContainsFunc(c.Cells, func(cell string) bool { return cell != "" && cell != quantity.Unknown }) {
+			empty = append(empty, c.ID())
+		}
+	}
+	return *t.Without(empty...)
+}
+
 // Cut is the table with the first n rows in the order of the leading columns, each of them
 // from the largest down: texts by letter, ratios by their distance from 1, other numbers from 0.
 // Rows in which a number is undefined come last.

@@ -131,8 +131,8 @@ func Write(w io.Writer, v View, d Document) error {
 		tables, fits = []table.Table{t}, len(t.Rows)
 	}
 	for i, t := range tables {
-		if len(t.Rows) > fits {
-			tables[i] = t.Cut(most)
+		if tables[i] = t.Filled(); len(t.Rows) > fits {
+			tables[i] = tables[i].Cut(most)
 		}
 	}
 	if v.Format != Text {

@@ -80,7 +80,7 @@ func TestCellsOfEveryType(t *testing.T) {
 		{1234.56, "1235", "1234.56"}, {2.5e9, "2.5e+09", "2500000000"},
 	} {
 		d := Document{Tables: []table.Table{{Columns: []table.Column{{Name: "x", Kind: table.Real}},
-			Rows: [][]any{{c.value}}}}}
+			Rows: [][]any{{"x"}, {c.value}}}}}
 		for format, want := range map[Format]string{Text: c.text, CSV: c.csv} {
 			var b strings.Builder
 			if err := Write(&b, View{Format: format}, d); err != nil {

@@ -55,7 +55,7 @@ func TestTablesFitTheScreen(t *testing.T) {
 		}
 		cut, whole := strings.Contains(strings.Join(strings.Fields(got), " "), "cut where the terminal ends"),
 			strings.Contains(got, "flagged\n")
-		if cut == whole || cut != (width < 115) {
+		if cut == whole || cut != (width < 108) {
 			t.Errorf("width %d:\n%s", width, got)
 		}
 	}

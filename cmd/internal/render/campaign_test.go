@@ -46,8 +46,8 @@ func TestCampaignWithinLaunches(t *testing.T) {
 		}
 	}
 	if blocks := show(output.View{Format: output.CSV, Table: "blocks"}); strings.Count(blocks, "\n") != 11 ||
-		!strings.Contains(blocks, "0,1,BAB,,,,incomplete,normal segment failed") || !strings.Contains(blocks, "2,1,BAAB,1000.05") ||
-		!strings.Contains(blocks, "launch,block,order,normal,perfect,gain,status,note") {
+		!strings.Contains(blocks, "0,1,,,BAB,,,,incomplete,normal segment failed") || !strings.Contains(blocks, "2,1,,,BAAB,1000.05") ||
+		!strings.Contains(blocks, "launch,block,point,arm,order,normal,perfect,gain,status,note") {
 		t.Errorf("blocks:\n%s", blocks)
 	}
 	var result struct {

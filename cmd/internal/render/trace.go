@@ -60,9 +60,6 @@ func unevenLayers(t *trace.Trace) *table.Table {
 		}
 		out.Rows = append(out.Rows, []any{r.Layer, r.Worst, r.MaxOverMean, at, loss})
 	}
-	if len(load) == 0 {
-		return out.Without("load")
-	}
 	return &out
 }
 
