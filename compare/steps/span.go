@@ -54,8 +54,9 @@ func JoinOf(a, b []Span, alike, clocks bool) Join {
 		best = math.Inf(1)
 	}
 	j.Sure = best < next/surely && !math.IsInf(next, 1)
-	if prior := apart(a, b, j.Shift); !j.Known && best < next/closer || best < prior/closer &&
-		(j.Sure || !math.IsInf(prior, 1)) {
+	prior := apart(a, b, j.Shift)
+	switch {
+	case !j.Known && best < next/closer, best < prior/surely && !math.IsInf(prior, 1), j.Sure:
 		j.Shift, j.Known = at, true
 	}
 	if !alike || j.Shift != 0 {
