@@ -189,6 +189,26 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// In two groups whose busy ranks change, ranks come as far apart as those of one group do; those of a group
+// leave together.
+func TestGroupsOfVaryingLoads(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	ns := make([][4]int64, 20)
+	for layer := range ns {
+		for first := 0; first < 4; first += 2 {
+			busy := first + rng.IntN(2)
+			ns[layer][first], ns[layer][first+1] = 150e3+rng.Int64N(100e3), 150e3+rng.Int64N(100e3)
+			ns[layer][busy] = 300e3 + rng.Int64N(4e3)
+		}
+	}
+	for name, group := range map[string][]int{"one": oneGroup, "two": {0, 0, 2, 2}} {
+		step := simulate(made(ns, 0), group, 10)
+		if split := replayOf(t, step, step).Split(); split != (name == "two") {
+			t.Errorf("%s: split %v", name, split)
+		}
+	}
+}
+
 // Launches of one rank that are late cost what they last, and even ranks do not gain it. What
 // every rank is late costs as much, and is told apart.
 func TestLateLaunches(t *testing.T) {
