@@ -102,7 +102,7 @@ type model struct {
 	routed        bool   // each behind a router of its own
 	exchanged     bool   // each before a collective of its own
 	further       int    // layers that predict further tokens
-	stage         bool   // of a pipeline, between two others
+	stage         string // of a pipeline: "first", "last", or "between" two others
 	draft         int    // passes of a dense model before each step, at most: they differ
 	shared        bool   // experts on a stream of their own, in a graph
 	grouped       string // shared experts of the same kernel: "before" the router, "behind" it, or "last"
@@ -278,8 +278,11 @@ func (m *maker) step(number int) {
 		m.ops = append(m.ops, draftPass...)
 	}
 	begin, end := m.begin, m.end
-	if m.stage {
-		begin, end = transfer, transfer
+	if m.stage == "between" || m.stage == "last" {
+		begin = transfer
+	}
+	if m.stage == "between" || m.stage == "first" {
+		end = transfer
 	}
 	if m.unmarked {
 		begin, end = nil, nil

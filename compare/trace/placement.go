@@ -60,6 +60,7 @@ type placement struct {
 	found    steps.Structure
 	steps    []int32 // by block
 	layers   []int32
+	behind   int32 // layers of the pipeline's stages before
 	ends     []int // last kernel of each block's layer
 }
 
@@ -96,6 +97,7 @@ func (r *reduction) infer() {
 	}
 	if len(found) == len(list) {
 		steps.Together(found)
+		r.stages(list)
 	}
 	for _, d := range r.exports {
 		own := &places{of: d}
@@ -112,6 +114,27 @@ func (r *reduction) infer() {
 			list[i].places = own
 			list[i].finish(list[i])
 			p.rows = nil
+		}
+	}
+}
+
+// stages numbers the layers of a pipeline's last stage behind those of its first, where ranks are of both. Which
+// of several middle stages comes first is not known.
+func (r *reduction) stages(list []*placement) {
+	layers := map[string]int{}
+	for _, p := range list {
+		if n, seen := layers[p.found.Stage]; p.found.Layers == 0 || seen && n != p.found.Layers {
+			return
+		}
+		layers[p.found.Stage] = p.found.Layers
+	}
+	if len(layers) != 2 || layers["first"] == 0 || layers["last"] == 0 {
+		return
+	}
+	r.staged = true
+	for _, p := range list {
+		if p.found.Stage == "last" {
+			p.behind = int32(layers["first"])
 		}
 	}
 }
@@ -347,7 +370,7 @@ func (p *placement) place() {
 			}
 			if i >= begin && p.layers[b] != NoID {
 				if p.layers[b] < mostBlocks {
-					l.Layer, l.Inferred = p.layers[b], l.Inferred|ranges.InferredLayer
+					l.Layer, l.Inferred = p.behind+p.layers[b], l.Inferred|ranges.InferredLayer
 				}
 				l.Graph = replayed && p.launches[i].Anchor == steps.ExpertGEMM
 				if i >= routing {

@@ -24,6 +24,7 @@ type reduction struct {
 	classes     []kernel.Class             // of names
 	expertTimes []expertTime               // see sumExperts
 	partial     bool                       // only some steps are left of what was recorded
+	staged      bool                       // ranks are of the first and of the last stage of a pipeline
 	met         bool                       // their collectives show that ranks ran the same steps
 	// whether the layer counts as one: all that are named, or time without any
 	judged func(layer router.OptInt) bool

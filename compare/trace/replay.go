@@ -125,9 +125,9 @@ func (a *attribution) waits() map[int32]capture.Wait {
 }
 
 // replays fills Replays, where every rank of the run is there: one that is missing may be the
-// one that all wait for. A kind that cannot be replayed has none.
+// one that all wait for, and of one stage: a pipeline's meet in other ways. A kind that cannot be replayed has none.
 func (r *reduction) replays() {
-	if len(r.ranks) < 2 || int(r.trace.World) > len(r.ranks) {
+	if len(r.ranks) < 2 || int(r.trace.World) > len(r.ranks) || r.staged {
 		return
 	}
 	whole, list := 0.0, []Replay(nil)

@@ -25,9 +25,15 @@ func (r *reduction) structure() {
 	}
 	unknown := r.commonSteps()
 	s := *first.Structure
-	r.trace.Structure = &s
+	if r.trace.Structure = &s; r.staged {
+		s.Layers, s.Stage = 0, ""
+		for _, stage := range []string{"first", "last"} {
+			at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.Structure.Stage == stage })
+			s.Layers += r.ranks[at].Structure.Layers
+		}
+	}
 	for _, p := range r.ranks {
-		if args := first.differs(p); args != nil || unknown != nil {
+		if args := r.sameStage(p).differs(p); args != nil || unknown != nil {
 			if args == nil {
 				args = unknown
 			}
@@ -36,7 +42,7 @@ func (r *reduction) structure() {
 		}
 		s.Share = min(s.Share, p.Structure.Share)
 	}
-	if s.Layers > 0 && steps.Twins(r.layerTimes(int(s.Layers))) {
+	if s.Layers > 0 && !r.staged && steps.Twins(r.layerTimes(int(s.Layers))) {
 		r.unknownLayers(s, "microbatches", "layers", int(s.Layers))
 		return
 	}
@@ -49,6 +55,14 @@ func (r *reduction) structure() {
 		return
 	}
 	r.warn("blocks", "", "reason", s.Unknown, "share", s.Share)
+}
+
+// sameStage is the first rank that is of the same stage of a pipeline.
+func (r *reduction) sameStage(p *rankEvents) *rankEvents {
+	at := slices.IndexFunc(r.ranks, func(o *rankEvents) bool {
+		return o.Structure != nil && (!r.staged || o.Structure.Stage == p.Structure.Stage)
+	})
+	return r.ranks[at]
 }
 
 // besideLayers takes the layers that were inferred in steps beside those whose layers ranges
