@@ -51,6 +51,9 @@ func mostCells(text int) int {
 
 // add adds slots to the cell of one expert or rank, which with once must not have any yet.
 func (c *collector) add(into *Step, level string, number int, slots int64, once bool) error {
+	if slots < 0 || slots > maxCount {
+		return fmt.Errorf("%s %d: want a count between 0 and %d, have %d", level, number, int64(maxCount), slots)
+	}
 	list := &into.Load.PerExpert
 	if level == router.LevelRank {
 		list = &into.Received
@@ -69,44 +72,30 @@ func (c *collector) add(into *Step, level string, number int, slots int64, once 
 	return nil
 }
 
-// rows adds the slots per expert of the layers of one step, equally many in all that are added.
+// list adds slots to the cells of experts or ranks from 0 on, as add does.
+func (c *collector) list(into *Step, level string, slots []int64, once bool) error {
+	for number, n := range slots {
+		if err := c.add(into, level, number, n, once); err != nil {
+			return fmt.Errorf("%v: %w", into.key(), err)
+		}
+	}
+	return nil
+}
+
+// rows adds the slots per expert of layers of one step, from the layer of the key on, equally many in all that are
+// added.
 func (c *collector) rows(key stepKey, rows [][]int64) error {
-	for layer, row := range rows {
-		key.layer = layer
-		if err := c.row(key, row); err != nil {
+	for _, row := range rows {
+		if c.Experts == 0 {
+			c.Experts = len(row)
+		}
+		if len(row) == 0 || len(row) != c.Experts {
+			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
+		}
+		if err := c.list(c.at(key), router.LevelExpert, row, true); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// row adds the slots per expert of one step and layer.
-func (c *collector) row(key stepKey, row []int64) error {
-	if c.Experts == 0 {
-		c.Experts = len(row)
-	}
-	if len(row) == 0 || len(row) != c.Experts {
-		return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
-	}
-	if c.cells[key] != nil {
-		return fmt.Errorf("%v is recorded twice", key)
-	}
-	if err := checkCounts(row); err != nil {
-		return fmt.Errorf("%v: expert %w", key, err)
-	}
-	c.at(key).Load.PerExpert = row
-	return nil
-}
-
-// ranksOf adds the slots of one step per rank.
-func (c *collector) ranksOf(key stepKey, slots []int64) error {
-	if err := checkCounts(slots); err != nil {
-		return fmt.Errorf("%v: rank %w", key, err)
-	}
-	for rank, n := range slots {
-		if err := c.add(c.at(key), router.LevelRank, rank, n, true); err != nil {
-			return fmt.Errorf("%v: %w", key, err)
-		}
+		key.layer++
 	}
 	return nil
 }
@@ -117,9 +106,6 @@ func (c *collector) ranksOf(key stepKey, slots []int64) error {
 // copies [5 1 2 4] of experts [0 1 1 0] → experts [9 3], ranks [6 6].
 func (c *collector) copies(key stepKey, source int, slots, logical []int64) error {
 	experts, err := expertsOf(logical)
-	if err == nil {
-		err = checkCounts(slots)
-	}
 	ranks := max(1, c.Ranks)
 	switch {
 	case err != nil:
@@ -142,21 +128,6 @@ func (c *collector) copies(key stepKey, source int, slots, logical []int64) erro
 		}
 	}
 	c.keepMap(key.layer, logical)
-	return nil
-}
-
-// sum adds slots per expert to a step, if they count.
-func (c *collector) sum(into *Step, slots []int64, counts bool) error {
-	load := &into.Load
-	if load.PerExpert == nil {
-		if c.size += len(slots); c.size > c.most {
-			return fmt.Errorf("want at most %d counts, of all experts and steps, have more", c.most)
-		}
-		load.PerExpert = make([]int64, len(slots))
-	}
-	if counts {
-		load.Merge(router.Load{PerExpert: slots})
-	}
 	return nil
 }
 

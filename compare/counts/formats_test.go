@@ -107,9 +107,8 @@ func TestSpellings(t *testing.T) {
 		"\ufeffLayer,Expert,Tokens\n0,0,5\n0,1,7\n": want, "LAYER-IDX,\"Expert Idx\",counts\n0,0,5\n0,1,7\n": want,
 		"x,layer,expert,count\n9,0,0,5\n9,0,1,7\n": want, "layer;expert;count\n0;0;5\n0;1;7\n": want,
 		"layer_id\texpert_id\tnum_tokens\n0\t0\t5\n0\t1\t7\n": want, "layer,0,1\n0,5,7\n": want,
-		// as forks of llama.cpp write them, one of them a row a choice
+		// as forks of llama.cpp write them
 		"# trace=a.bin tokens=6\n#\nlayer,expert,count,frac_of_layer\n0,0,5,0.4\n0,1,7,0.6\n# total,12\n": want,
-		"layer,expert\n" + strings.Repeat("0,1\n0,0\n", 5) + "0,1\n0,1\n":                                 want,
 		"step,layer,rank0,rank1\n4,0,5,7\n4,1,1,2\n":                                                      {{4, 0, nil, []int64{5, 7}}, {4, 1, nil, []int64{1, 2}}},
 		"layer,expert,count,model\n0,0,5,a\n0,1,1,a\n0,0,2,b\n": {{0, 0, []int64{5, 1}, nil},
 			{0, 0, []int64{2, 0}, nil}},
@@ -155,9 +154,8 @@ func TestRefusals(t *testing.T) {
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "have several values", `{"logical_count": [[1e300]]}`: "want whole counts",
 
 		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
-		"layer,expert,share\n0,0,1\n":               "or a row for each choice and no column \"share\"",
-		"layer,expert\n0,0\n0,1\n1,0\n":             "each expert comes once in each layer",
-		"layer,expert\n":                            "holds no counts",
+		"layer,expert,share\n0,0,1\n":               "unknown format",
+		"layer,expert,count\n":                      "holds no counts",
 		"expert,count\n0,1\n":                       "unknown format",
 		"layer,expert,count\n0,0\n":                 "line 2",
 		"# a\nlayer,expert,count\n0,0,nan\n":        "line 3: want a whole number",
@@ -234,10 +232,6 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 	layers, warnings, err := r.Imbalance(Options{Shape: &router.Shape{Experts: 8, TopK: 1}})
 	if err != nil || len(warnings) > 0 || !layers[0].NullP95.Defined() {
 		t.Errorf("%+v, %v, %v", layers, warnings, err)
-	}
-	_, warnings, err = r.Imbalance(Options{Placement: r.Placement})
-	if err != nil || !slices.Contains(codes(warnings), "even_replicas") {
-		t.Errorf("asked for the placement instead of the counts per rank: %v, %v", warnings, err)
 	}
 	holes := collector{Record: &Record{Experts: 3, Ranks: 2}, cells: map[stepKey]*Step{}, most: 1 << 10}
 	err = errors.Join(holes.copies(stepKey{}, 0, []int64{1, 2}, []int64{0, 1}), holes.finish())

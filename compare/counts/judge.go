@@ -92,12 +92,9 @@ func (j *judge) warnAbout(r *Record, o Options) {
 	if len(r.steps) == 0 {
 		return
 	}
-	received := j.received && r.received
 	switch {
 	case j.place == nil && r.Ranks == 0:
 		j.warn(r, "no_ranks")
-	case j.place != nil && j.place.replicated() && !received:
-		j.warn(r, "even_replicas")
 	case r.atLeast && r.Experts > 0 && j.place != nil && o.Shape == nil && o.Placement == nil:
 		j.warn(r, "experts_seen", "experts", r.Experts)
 	}

@@ -42,16 +42,6 @@ var knownSeries = map[string]series{
 	"eplb_gpu_physical_count_bucket": {"layer", "le", router.LevelRank, maxRanks, true},
 }
 
-// ParseMetrics reads what a metrics endpoint answered: counters that run since the engine
-// started; see Since for what two answers have between them. Errors are of type *input.Error.
-func ParseMetrics(address string, content []byte) (*Record, error) {
-	if !metricsLine.Match(content) {
-		return nil, unreadable(address, errors.New("want counters of expert load, have none; see 'moebalance counts --help "+
-			"metrics'"))
-	}
-	return parse(address, content)
-}
-
 // scrape is one answer of a metrics endpoint. A layer has one series of ranks.
 type scrape struct {
 	*collector

@@ -219,12 +219,7 @@ func (w *objects) perExpert(v value, of context) error {
 		a.Shape = []int64{1, a.Shape[0]}
 	}
 	w.Window = of.step < 0
-	for layer, row := range a.Rows() {
-		if err := w.row(stepKey{key.iteration, key.layer + layer, key.phase}, row); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.rows(key, a.Rows())
 }
 
 // forwardModes are SGLang's, in dumps per token. An idle rank (4) has no tokens.

@@ -26,8 +26,15 @@ func Contiguous(experts, ranks int) (*Placement, error) {
 	return &Placement{Experts: experts, Ranks: ranks, layers: map[int]router.Layout{allLayers: l}}, err
 }
 
-// place sets one layer from the experts that each rank holds.
+// place sets one layer from the experts that each rank holds, or from one list of slots, which ranks hold in equal
+// consecutive runs.
 func (p *Placement) place(layer int, held [][]int32) error {
+	if len(held) == 1 && p.Ranks > 1 {
+		if len(held[0])%p.Ranks != 0 {
+			return fmt.Errorf("layer %d: %d slots do not divide over %d ranks", layer, len(held[0]), p.Ranks)
+		}
+		held = slices.Collect(slices.Chunk(held[0], max(1, len(held[0])/p.Ranks)))
+	}
 	l, err := router.Placed(p.Experts, held)
 	if err != nil {
 		return fmt.Errorf("layer %d: %w", layer, err)
@@ -135,8 +142,4 @@ func (p *Placement) Same(other *Placement) bool {
 		}
 		return a.Ranks() == b.Ranks() && a.Experts() == b.Experts()
 	})
-}
-
-func (p *Placement) replicated() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(p.layers)), router.Layout.Replicated)
 }

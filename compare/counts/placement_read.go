@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,17 +41,17 @@ func parsePlacement(path string, text []byte, ranks int) (*Placement, error) {
 	}
 	read := d.placed()
 	if read == nil && d.isArray() {
-		read = (*document).bareLists
+		read = func(d *document) (found, error) { return listsOf(d.first[0]) }
 	}
 	if read == nil {
 		return nil, unreadable(path, errors.New(
 			"unknown placement format: want an EPLB configuration (num_slots, initial_global_assignments), an expert map "+
 				"(layer_list), vLLM's eplb_initial_mapping or SGLang's physical_to_logical_map"))
 	}
-	found, err := read(d)
+	f, err := read(d)
 	if err == nil {
 		var p *Placement
-		if p, err = found.placement(path, ranks); err == nil {
+		if p, err = f.placement(path, ranks); err == nil {
 			return p, nil
 		}
 	}
@@ -70,9 +69,6 @@ type found struct {
 	moeOnly bool // layers are numbered without dense ones
 }
 
-// eplbLine is in every TensorRT-LLM EPLB configuration.
-var eplbLine = regexp.MustCompile(`(?m)^\s*"?initial_global_assignments"?\s*:`)
-
 // placed is what reads a document as a placement, nil for a document that is none. A bare list may
 // be of counts.
 func (d *document) placed() func(*document) (found, error) {
@@ -81,15 +77,17 @@ func (d *document) placed() func(*document) (found, error) {
 		return (*document).expertMap
 	case d.has("physical_to_logical_map"), d.has("model_maps"):
 		return (*document).physicalMap
-	case d.isText() && eplbLine.Match(d.text),
-		d.first != nil && bytes.Contains(d.text, []byte(`"initial_global_assignments"`)):
+	case (d.isText() || d.first != nil) && assignmentsKey.Match(d.text):
 		return (*document).assignments
 	}
 	return nil
 }
 
+// assignmentsKey is in every TensorRT-LLM EPLB configuration, and in vLLM's initial mapping.
+var assignmentsKey = regexp.MustCompile(`(?m)(?:^\s*|"|')initial_global_assignments["']?\s*:`)
+
 // assignments reads the logical expert of every physical slot, layer by layer, of TensorRT-LLM's
-// EPLB configuration and vLLM's initial mapping.
+// EPLB configuration and vLLM's initial mapping, which is one of several records where it is JSONL.
 func (d *document) assignments() (found, error) {
 	var file struct {
 		Type   string          `json:"record_type" yaml:"-"` // of vLLM's
@@ -101,55 +99,36 @@ func (d *document) assignments() (found, error) {
 		if err := yaml.Unmarshal(d.text, &file); err != nil {
 			return found{}, fmt.Errorf("not the YAML of an EPLB configuration: %w", err)
 		}
-	} else {
-		for v, err := range d.values() { // in JSONL the mapping is one record of several
-			if err == nil && json.Unmarshal(v.json, &file) == nil && file.Layers != nil {
-				break
-			}
+	}
+	for v, err := range d.values() {
+		if err != nil || json.Unmarshal(v.json, &file) == nil && file.Layers != nil {
+			break
 		}
 	}
-	f := found{ranks: 0, held: map[int][][]int32{}, moeOnly: file.Type == "eplb_initial_mapping"}
+	f := found{ranks: file.Ranks, held: map[int][][]int32{}, moeOnly: file.Type == "eplb_initial_mapping"}
 	for layer, slots := range file.Layers {
 		if len(slots) != file.Slots {
 			return f, fmt.Errorf("layer %d: want %d slots (num_slots), have %d", layer, file.Slots, len(slots))
 		}
 		f.held[layer] = [][]int32{slots}
 	}
-	return f.divided(file.Ranks)
-}
-
-// divided are slots over as many ranks as a file says, 0 where it does not.
-func (f found) divided(ranks int) (found, error) {
-	if err := bounded(0, ranks); err != nil || ranks == 0 {
-		return f, err
-	}
-	for layer, held := range f.held {
-		if len(held[0])%ranks != 0 {
-			return f, fmt.Errorf("layer %d: %d slots do not divide over %d ranks", layer, len(held[0]), ranks)
-		}
-		f.held[layer] = slices.Collect(slices.Chunk(held[0], max(1, len(held[0])/ranks)))
-	}
-	f.ranks = ranks
 	return f, nil
 }
 
 // physicalMap reads the experts of the physical slots by layer, which SGLang takes, or which a fork
 // of vLLM writes by model, for MoE layers alone.
 func (d *document) physicalMap() (found, error) {
-	models := d.keys.get("model_maps").keys()
-	if len(models) == 0 {
-		f, err := listsOf(d.keys.get("physical_to_logical_map"))
-		f.moeOnly = false
-		return f, err
-	}
+	keys, models := d.keys, d.keys.get("model_maps").keys()
 	if len(models) > 1 {
 		return found{}, fmt.Errorf("maps of %s, %s, …: want a file of one model", models[0].key, models[1].key)
 	}
-	return listsOf(models[0].keys().get("physical_to_logical_map"))
+	if len(models) > 0 {
+		keys = models[0].keys()
+	}
+	f, err := listsOf(keys.get("physical_to_logical_map"))
+	f.moeOnly = len(models) > 0
+	return f, err
 }
-
-// bareLists reads a list that is alone in its file.
-func (d *document) bareLists() (found, error) { return listsOf(d.first[0]) }
 
 // listsOf reads slots of all layers [0 1 2 0], slots by layer, or experts by layer and rank.
 func listsOf(v value) (f found, err error) {
@@ -201,18 +180,17 @@ func (d *document) expertMap() (f found, err error) {
 	}
 	f = found{ranks: file.List[0].Devices, held: map[int][][]int32{}, moeOnly: true}
 	for _, layer := range file.List {
-		if len(layer.List) != f.ranks || layer.Devices != f.ranks || f.held[layer.Layer] != nil {
-			return f, fmt.Errorf("layer %d: want %d devices once, have %d", layer.Layer, f.ranks, len(layer.List))
-		}
-		held := make([][]int32, f.ranks)
+		devices := map[int][]int32{}
 		for _, device := range layer.List {
-			if device.Device < 0 || device.Device >= f.ranks || held[device.Device] != nil {
-				return f, fmt.Errorf("layer %d: want each device from 0 to %d once, have %d", layer.Layer, f.ranks-1,
-					device.Device)
-			}
-			held[device.Device] = append([]int32{}, device.Experts...)
+			devices[device.Device] = device.Experts
 		}
-		f.held[layer.Layer] = held
+		if len(devices) != f.ranks || len(layer.List) != f.ranks || layer.Devices != f.ranks || f.held[layer.Layer] != nil {
+			return f, fmt.Errorf("layer %d: want each of %d devices once, have %d of %d", layer.Layer, f.ranks, len(devices),
+				len(layer.List))
+		}
+		for rank := range f.ranks {
+			f.held[layer.Layer] = append(f.held[layer.Layer], devices[rank])
+		}
 	}
 	return f, nil
 }
@@ -226,12 +204,8 @@ func (f found) placement(path string, ranks int) (p *Placement, err error) {
 		return nil, fmt.Errorf("%s asked for, but the file is of %d", quantity.Count(ranks, "rank"), f.ranks)
 	case f.ranks == 0 && ranks == 0:
 		return nil, fmt.Errorf("slots over an unknown number of ranks: %w", ErrRanks)
-	case f.ranks == 0:
-		if f, err = f.divided(ranks); err != nil {
-			return nil, err
-		}
 	}
-	p = &Placement{Source: path, Ranks: f.ranks, moeOnly: f.moeOnly}
+	p = &Placement{Source: path, Ranks: max(f.ranks, ranks), moeOnly: f.moeOnly}
 	for _, held := range f.held {
 		for _, experts := range held {
 			p.Experts = max(p.Experts, int(slices.Max(append(experts, -1)))+1)

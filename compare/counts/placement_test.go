@@ -73,7 +73,7 @@ func TestPlacementRefusals(t *testing.T) {
 		"num_slots: 4\nep_size: 2\ninitial_global_assignments: {}\n":                                                                                                     "names no layer",
 		"num_slots: x\ninitial_global_assignments: {}\n":                                                                                                                 "not the YAML",
 		`{"moe_layer_count":2,"layer_list":[]}`:                                                                                                                          "want 2 layers",
-		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]}]}]}`:                                       "want 2 devices",
+		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]}]}]}`:                                       "each of 2 devices once",
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":0,"device_expert":[1]}]}]}`:   "once",
 		`{"moe_layer_count":1,"layer_list":[{"layer_id":0,"device_count":2,"device_list":[{"device_id":0,"device_expert":[0]},{"device_id":1,"device_expert":[9e9]}]}]}`: "cannot unmarshal",
 	} {

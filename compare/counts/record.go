@@ -268,19 +268,11 @@ func (r *Record) Running(ranks int) (*Placement, error) {
 		}
 		return nil, nil
 	}
-	f := found{held: map[int][][]int32{}}
-	for layer, slots := range r.placed {
-		f.held[layer] = [][]int32{slots}
-	}
-	f, err := f.divided(ranks)
 	p := &Placement{Source: r.Source, Experts: r.Experts, Ranks: ranks}
-	for _, layer := range slices.Sorted(maps.Keys(f.held)) {
-		if err == nil {
-			err = p.place(layer, f.held[layer])
+	for _, layer := range slices.Sorted(maps.Keys(r.placed)) {
+		if err := p.place(layer, [][]int32{r.placed[layer]}); err != nil {
+			return nil, err
 		}
-	}
-	if err != nil {
-		return nil, err
 	}
 	return p, nil
 }

@@ -105,7 +105,7 @@ func (l *engineLog) add(m map[string]string) error {
 			return err
 		}
 		if key := (stepKey{iteration: int64(step)}); m["ranks"] != "" {
-			return l.ranksOf(key, a.Values)
+			return l.list(l.at(key), router.LevelRank, a.Values, true)
 		} else {
 			return l.rows(key, a.Rows())
 		}

@@ -3,7 +3,6 @@ package counts
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -32,16 +31,53 @@ var (
 	csvList = regexp.MustCompile(`^(?:expert|rank)(?:s|distribution|counts?|loads?|tokens)$`)
 )
 
-// layout says what the columns of a table hold: a count for each layer and expert, a count or a list
-// of the parts of a layer, or one choice a row.
-type layout struct {
-	comma rune
-	names []string         // as they are spelled
-	at    map[string][]int // columns by name, and others under ""
-	level string           // of the parts
-	parts []int            // columns of one expert or rank each
-	lists []int            // columns of a list of them
+// column is what a column of a table holds: a name of csvNames, csvPart for the slots of one expert or rank, csvLists
+// for lists of them, or "" for anything else.
+type column struct {
+	spelling, is, level string
+	part                int
 }
+
+const csvParts, csvLists = "part", "list"
+
+// columnOf reads the head of a column: "Expert Idx" → expert, "rank3" → slots of rank 3.
+func columnOf(spelling string) column {
+	spelling = strings.Trim(spelling, "\" \t\r")
+	name, c := plainName(spelling), column{spelling: spelling, level: router.LevelExpert}
+	if strings.Contains(name, "rank") || strings.HasPrefix(name, "gpu") {
+		c.level = router.LevelRank
+	}
+	for is, spellings := range csvNames {
+		if slices.Contains(spellings, name) {
+			c.is = is
+		}
+	}
+	if m := csvPart.FindStringSubmatch(name); m != nil {
+		c.is = csvParts
+		c.part, _ = strconv.Atoi(m[2]) // five digits at most
+	} else if c.is == "" && csvList.MatchString(name) {
+		c.is = csvLists
+	}
+	return c
+}
+
+// layout is the columns of a table, and what is between them.
+type layout struct {
+	comma   rune
+	columns []column
+}
+
+// all are the columns of a kind.
+func (l *layout) all(is string) (list []column) {
+	for _, c := range l.columns {
+		if c.is == is {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (l *layout) has(is string) bool { return len(l.all(is)) > 0 }
 
 // csvComment begins the lines in which a file says where it comes from.
 const csvComment = '#'
@@ -60,67 +96,43 @@ func csvLayout(text []byte) *layout {
 	if len(line) > 1<<16 {
 		return nil
 	}
-	l := &layout{comma: ',', at: map[string][]int{}}
+	l := &layout{comma: ','}
 	for _, other := range ";\t" { // as spreadsheets write where the comma is a decimal point
 		if bytes.ContainsRune(line, other) && !bytes.ContainsRune(line, ',') {
 			l.comma = other
 		}
 	}
-	named, ordered, listed := false, true, "" // parts are more than numbers, and count from 0; the level of lists
-	for i, spelling := range strings.Split(string(line), string(l.comma)) {
-		spelling = strings.Trim(spelling, "\" \t\r")
-		name, level, known := plainName(spelling), router.LevelExpert, ""
-		for column, spellings := range csvNames {
-			if slices.Contains(spellings, name) {
-				known = column
-			}
-		}
-		l.names, l.at[known] = append(l.names, spelling), append(l.at[known], i)
-		if strings.Contains(name, "rank") || strings.HasPrefix(name, "gpu") {
-			level = router.LevelRank
-		}
-		if m := csvPart.FindStringSubmatch(name); m != nil {
-			number, _ := strconv.Atoi(m[2]) // five digits at most
-			ordered = ordered && number == len(l.parts) && (number == 0 || level == l.level)
-			l.level, l.parts, named = level, append(l.parts, i), named || m[1] != ""
-		} else if csvList.MatchString(name) {
-			l.lists, listed = append(l.lists, i), level
-		}
+	for spelling := range strings.SplitSeq(string(line), string(l.comma)) {
+		l.columns = append(l.columns, columnOf(spelling))
 	}
-	if !ordered {
-		l.parts = nil
+	parts := l.all(csvParts)
+	named := l.has("layer")
+	for i, c := range parts { // which count from 0
+		if c.part != i || c.level != parts[0].level {
+			parts = nil
+			break
+		}
+		named = named || strings.Trim(c.spelling, "0123456789") != ""
 	}
-	switch {
-	case l.at["layer"] != nil && l.at["expert"] != nil:
-		l.parts, l.lists = nil, nil
-	case len(l.parts) > 1 && (named || l.at["layer"] != nil):
-		l.lists = nil
-	case len(l.lists) != 1 || !bytes.Contains(rest, []byte(`"[`)):
-		return nil
-	default:
-		l.parts, l.level = nil, listed
+	if l.has("layer") && l.has("expert") && l.has("count") || len(parts) > 1 && named ||
+		len(l.all(csvLists)) == 1 && bytes.Contains(rest, []byte(`"[`)) {
+		return l
 	}
-	return l
+	return nil
 }
 
-// readCSV reads one count per layer and expert, or a row of them; per step, phase, model and
-// dataset where it has such columns. Without a column of counts and any other, a row is one choice.
-// Without steps, the counts are sums over the recording, without a layer they are of one.
+// readCSV reads one count per layer and expert, or a row of them; per step, phase, model and dataset where it has such
+// columns. Without steps, the counts are sums over the recording, without a layer they are of one.
 func readCSV(d *document, c *collector) error {
 	l := csvLayout(d.text)
 	for _, name := range slices.Sorted(maps.Keys(csvNames)) {
-		if at := l.at[name]; len(at) > 1 {
-			return fmt.Errorf("header: want one column of the %s, have %q and %q; remove one", name,
-				l.names[at[0]], l.names[at[1]])
+		if at := l.all(name); len(at) > 1 {
+			return fmt.Errorf("header: want one column of the %s, have %q and %q; remove one", name, at[0].spelling,
+				at[1].spelling)
 		}
 	}
-	long := l.parts == nil && l.lists == nil
-	choices := long && l.at["count"] == nil
-	if other := l.at[""]; choices && other != nil {
-		return fmt.Errorf("header: want a column of counts (%s), or a row for each choice and no column %q",
-			strings.Join(csvNames["count"], ", "), l.names[other[0]])
-	}
-	c.Window, c.atLeast = l.at["step"] == nil, long
+	long := l.has("expert") && l.has("count")
+	c.Window, c.atLeast = !l.has("step"), long
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(d.text, []byte(utf8Mark))))
 	rows.ReuseRecord, rows.Comma, rows.Comment = true, l.comma, csvComment
 	row, err := rows.Read() // the header
@@ -128,11 +140,7 @@ func readCSV(d *document, c *collector) error {
 		if row, err = rows.Read(); err != nil {
 			break
 		}
-		key, failed := l.key(row)
-		if failed == nil {
-			failed = l.add(c, c.at(key), row, choices)
-		}
-		if failed != nil {
+		if failed := l.add(c, row, long); failed != nil {
 			line, _ := rows.FieldPos(0)
 			return fmt.Errorf("line %d: %w", line, failed)
 		}
@@ -140,82 +148,72 @@ func readCSV(d *document, c *collector) error {
 	if err != io.EOF {
 		return err
 	}
-	again := func(in *Step) bool { return slices.Max(in.Load.PerExpert) > 1 }
-	if choices && c.Window && len(c.cells) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(c.cells)), again) {
-		return errors.New("each expert comes once in each layer: want a row for each choice, or a column of counts")
+	return nil
+}
+
+// add adds one row; a long one counts a single expert. What the file labels apart is judged apart.
+func (l *layout) add(c *collector, row []string, long bool) (err error) {
+	var key stepKey
+	var layer, expert, count int64
+	var labels []string
+	for i, of := range l.columns {
+		switch field := row[i]; of.is {
+		case "layer":
+			layer, err = number(field, of.is, maxLayers-1)
+		case "step":
+			key.iteration, err = number(field, of.is, 1<<62)
+		case "phase":
+			key.phase, err = phaseOf(field)
+		case "model", "dataset":
+			labels = append(labels, field)
+		case "expert":
+			expert, err = number(field, of.is, maxExperts-1)
+		case "count":
+			count, err = number(field, of.is, maxCount)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	labels = slices.DeleteFunc(append([]string{string(key.phase)}, labels...), func(s string) bool { return s == "" })
+	key.layer, key.phase = int(layer), Phase(strings.Join(labels, ", "))
+	into := c.at(key)
+	if long {
+		return c.add(into, router.LevelExpert, int(expert), count, true)
+	}
+	for i, of := range l.columns {
+		slots := []int64{0}
+		switch {
+		case of.is == csvParts:
+			slots[0], err = number(row[i], of.spelling, maxCount)
+		case of.is == csvLists && !l.has(csvParts):
+			slots, err = listOf(row[i], of.spelling)
+		default:
+			continue
+		}
+		for part, n := range slots {
+			if err == nil {
+				err = c.add(into, of.level, of.part+part, n, true)
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// add adds one row.
-func (l *layout) add(c *collector, into *Step, row []string, choice bool) error {
-	level, first, slots := l.level, 0, []int64{1}
-	switch {
-	case l.parts != nil:
-		slots = make([]int64, len(l.parts))
-		for i, column := range l.parts {
-			n, err := number(row[column], l.names[column], maxCount)
-			if err != nil {
-				return err
-			}
-			slots[i] = n
-		}
-	case l.lists != nil:
-		list := strings.TrimSpace(row[l.lists[0]])
-		if !strings.HasPrefix(list, "[") || !strings.HasSuffix(list, "]") {
-			return fmt.Errorf("want a list of counts as %s, have %.40q", l.names[l.lists[0]], list)
-		}
-		a, err := numbers([]byte(list))
-		if err == nil && (len(a.Shape) != 1 || len(a.Values) > maxExperts) {
-			err = fmt.Errorf("want a list of counts, have %v", a.Shape)
-		}
-		if slots = a.Values; err != nil {
-			return err
-		}
-	default:
-		expert, err := number(row[l.at["expert"][0]], "expert", maxExperts-1)
-		if err == nil && !choice {
-			slots[0], err = number(row[l.at["count"][0]], "count", maxCount)
-		}
-		if level, first = router.LevelExpert, int(expert); err != nil {
-			return err
-		}
+// listOf reads a cell that holds a list of counts.
+func listOf(field, name string) ([]int64, error) {
+	list := strings.TrimSpace(field)
+	if !strings.HasPrefix(list, "[") || !strings.HasSuffix(list, "]") {
+		return nil, fmt.Errorf("want a list of counts as %s, have %.40q", name, list)
 	}
-	for i, n := range slots {
-		if err := c.add(into, level, first+i, n, !choice); err != nil {
-			return err
-		}
+	a, err := numbers([]byte(list))
+	if err == nil && (len(a.Shape) != 1 || len(a.Values) > maxExperts) {
+		err = fmt.Errorf("want a list of counts, have %v", a.Shape)
 	}
-	return nil
-}
-
-// key is the step of a row: what the file labels apart is judged apart.
-func (l *layout) key(row []string) (key stepKey, err error) {
-	if at := l.at["layer"]; at != nil {
-		layer, err := number(row[at[0]], "layer", maxLayers-1)
-		if key.layer = int(layer); err != nil {
-			return key, err
-		}
-	}
-	if at := l.at["step"]; at != nil {
-		if key.iteration, err = number(row[at[0]], "step", 1<<62); err != nil {
-			return key, err
-		}
-	}
-	if at := l.at["phase"]; at != nil {
-		if key.phase, err = phaseOf(row[at[0]]); err != nil {
-			return key, err
-		}
-	}
-	for _, name := range [...]string{"model", "dataset"} {
-		if at := l.at[name]; at != nil && row[at[0]] != "" {
-			if key.phase != "" {
-				key.phase += ", "
-			}
-			key.phase += Phase(row[at[0]])
-		}
-	}
-	return key, nil
+	return a.Values, err
 }
 
 // number reads one field of a row.

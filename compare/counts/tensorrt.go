@@ -115,17 +115,16 @@ func (c *collector) addTensorRT(path string, rank int, info tensorrtInfo) (same 
 		if err == nil {
 			err = safetensors.DecodeIntegers(slots, raw, t.DType)
 		}
-		if err == nil {
-			err = checkCounts(slots)
-		}
 		if into := c.from(rank, key); err == nil {
 			for e, n := range into.Load.PerExpert { // of rank ranks
 				same = same && n == slots[e]*int64(rank)
 			}
-			err = c.sum(into, slots, rank == 0 || info.Mode != string(router.TEP))
+			if rank == 0 || info.Mode != string(router.TEP) {
+				err = c.list(into, router.LevelExpert, slots, false)
+			}
 		}
 		if err != nil {
-			return false, fmt.Errorf("%s: %v: %w", filepath.Base(path), key, err)
+			return false, fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
 	}
 	return same, nil

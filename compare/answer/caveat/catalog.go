@@ -107,7 +107,6 @@ var catalog = map[string]entry{
 	"padded_tokens":     {Note, "{choices:choice} of padding excluded: they name no expert"},
 	"no_placement":      {Warn, "the recorded placement is not used: {error}"},
 	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them"},
-	"even_replicas":     {Note, "the copies of an expert are taken to share its slots evenly"},
 
 	// How a campaign was judged.
 	"proof_to_come": {Note, "proof of balance: looking for loads in the report, or for the proof line in each rank's log; " +
