@@ -27,10 +27,10 @@ const (
 	CheckAttempts   = "first_attempts"    // the caller's
 )
 
-// leading are the checks that a reader has to know of before the gain, where they warn.
-var leading = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate, CheckCopies}
+// leads are the checks that a reader has to know of before the gain, where they warn.
+var leads = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate, CheckCopies}
 
-func (c Check) leads() bool { return slices.Contains(leading, c.Name) || c.undoes() }
+func (c Check) leads() bool { return slices.Contains(leads, c.Name) || c.undoes() }
 
 // undoes reports a check whose warning undoes a verdict: so many attempts failed that what fails may choose
 // the result, or the values are copies.

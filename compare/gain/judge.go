@@ -3,7 +3,6 @@ package gain
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/stats"
@@ -21,92 +20,129 @@ func Judge(c Campaign) Result {
 	if len(at) == 0 {
 		at = []float64{0}
 	}
-	var parts []Result
+	var points []judged
 	for _, p := range at {
-		parts = append(parts, c.judgeAt(p))
+		points = append(points, c.judgeAt(p))
 	}
-	if len(c.Points) == 0 {
-		return parts[0]
-	}
-	return c.together(parts)
-}
-
-// judgeAt is the result of all arms at one point.
-func (c *Campaign) judgeAt(point float64) Result {
-	var all []*comparison
-	for _, arm := range append([]Arm{Perfect}, c.More...) {
-		all = append(all, c.compare(arm, point))
-	}
-	head := all[0]
+	lead := leading(points)
+	head := lead.all[0]
 	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
-		Threshold: c.Threshold, Pairs: []Pair{}, Gain: head.gain, Secondary: head.secondary(),
-		PairsNeeded: head.pairsNeeded(),
-		Proof:       c.Proof, Balance: c.balance(), Chance: c.Chance, Differences: c.Differences}
-	var labels []string
-	var checks [][]Check
-	for _, one := range all {
-		r.add(one)
-		labels, checks = append(labels, string(one.arm)), append(checks, one.checks)
+		Threshold: c.Threshold, Balance: c.balance(), Chance: c.Chance, Pairs: []Pair{}, Gain: head.gain,
+		Verdict: lead.verdict, PairsNeeded: pairsNeeded(points), Secondary: head.secondary(), Dose: lead.dose,
+		Proof: c.Proof, Differences: c.Differences}
+	r.Arms, r.Share = lead.arms()
+	r.Checks = slices.Concat(c.Checks, c.merged(points))
+	for _, p := range points {
+		p.add(&r)
 	}
-	r.Outliers = sortOutliers(r.Outliers)
-	r.Checks = slices.Concat(c.Checks, mergeChecks(labels, checks))
-	if len(all) == 1 {
-		r.Checks = slices.Concat(c.Checks, head.checks)
+	if slices.SortStableFunc(r.Outliers, byLaunch); len(c.Points) == 0 {
+		return r
 	}
-	r.arms(all)
-	r.Dose = c.dose(r.Launches, head.each)
-	if r.Verdict = head.verdict; r.fails() {
-		r.PairsNeeded = router.Undefined()
-		for i := range r.Arms {
-			if r.Arms[i].Name == Perfect {
-				r.Arms[i].Verdict = r.Verdict
-			}
+	r.SimultaneousConfidence = c.Confidence
+	for i, p := range points {
+		_, share := p.arms()
+		if share != nil && !share.Estimate.Defined() {
+			share = nil
 		}
+		r.Points = append(r.Points, PointGain{c.PointName, c.Points[i], p.all[0].gain, p.verdict, share, p.dose})
 	}
+	r.Verdict = cmp.Or(refusedBy(r.Checks), overall(r.Points))
 	return r
 }
 
-// add adds the units of a comparison.
-func (r *Result) add(c *comparison) {
-	for _, u := range c.all {
-		if c.within() {
-			for i := range u.blocks {
-				u.blocks[i].sides = [2][]*Measurement{} // a result holds no measurements
-			}
-			r.Launches = append(r.Launches, LaunchGain{u.Pair, u.Point, u.Arm, u.Gain, u.blocks})
-		}
-		u.blocks = nil
-		r.Pairs = append(r.Pairs, u)
+// judged are the comparisons of all arms at one point, the perfect one or a build first, and what they say
+// together. The verdict is the first one's, unless a check of any has failed.
+type judged struct {
+	all     []*comparison
+	verdict Verdict
+	dose    *Dose
+}
+
+func (c *Campaign) judgeAt(point float64) (j judged) {
+	checks := c.Checks
+	for _, arm := range append([]Arm{Perfect}, c.More...) {
+		one := c.compare(arm, point)
+		j.all, checks = append(j.all, one), slices.Concat(checks, one.checks)
 	}
-	for _, o := range c.outliers {
-		same := func(other Outlier) bool { return other.Launch == o.Launch && other.Pair == o.Pair }
-		if !slices.ContainsFunc(r.Outliers, same) {
-			r.Outliers = append(r.Outliers, o)
+	if j.verdict = cmp.Or(refusedBy(checks), j.all[0].verdict); j.verdict != NotComparable {
+		j.dose = c.dose(j.launches(), j.all[0].each)
+		return j
+	}
+	for _, one := range j.all {
+		one.forget()
+	}
+	return j
+}
+
+// forget takes the gain from a comparison, and what was checked about it; the values of its launches stay.
+func (c *comparison) forget() {
+	c.gain, c.verdict, c.whole = undecided(c.gain.N, c.gain.Method), NotComparable, nil
+	c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckSign || k.Name == CheckExplained })
+	for i := range c.all {
+		c.all[i].Gain = router.Undefined()
+		for j := range c.all[i].blocks {
+			c.all[i].blocks[j].Gain = router.Undefined()
+		}
+	}
+}
+
+// launches are the units of all arms, of launches that hold them.
+func (j judged) launches() (all []LaunchGain) {
+	for _, c := range j.all {
+		for _, u := range c.all {
+			all = append(all, LaunchGain{u.Pair, u.Point, u.Arm, u.Gain, u.blocks})
+		}
+	}
+	return all
+}
+
+// add adds the rows of a point to a result, which holds no measurements.
+func (j judged) add(r *Result) {
+	if r.Design == WithinLaunch {
+		r.Launches = append(r.Launches, j.launches()...)
+	}
+	for _, c := range j.all {
+		for _, u := range c.all {
+			for i := range u.blocks {
+				u.blocks[i].sides = [2][]*Measurement{}
+			}
+			u.blocks = nil
+			r.Pairs = append(r.Pairs, u)
+		}
+		for _, o := range c.outliers {
+			if !slices.ContainsFunc(r.Outliers, func(other Outlier) bool {
+				return other.Launch == o.Launch && other.Pair == o.Pair && other.Point == o.Point
+			}) {
+				r.Outliers = append(r.Outliers, o)
+			}
 		}
 	}
 }
 
 // arms lists all arms of two builds, or of a campaign with further ones, with what share of the ceiling
-// these recover.
-func (r *Result) arms(all []*comparison) {
-	head := all[0]
-	none := undecided(0, PairedT)
-	if head.Builds.Named() {
-		r.Arms = []ArmGain{{Name: head.Builds[0], Gain: none}, {Name: head.Builds[1], Gain: r.Gain}}
+// these recover, and the share of the first.
+func (j judged) arms() (arms []ArmGain, share *Share) {
+	head, none := j.all[0], undecided(0, PairedT)
+	switch {
+	case len(j.all) > 1:
+		arms = []ArmGain{{Name: Normal, Gain: none}}
+		for _, one := range j.all[1:] {
+			arms = append(arms, ArmGain{one.arm, one.gain, one.verdict, one.share(head)})
+		}
+		share = arms[1].Share
+		arms = append(arms, ArmGain{Name: Perfect, Gain: head.gain, Verdict: j.verdict})
+	case head.Builds.Named():
+		arms = []ArmGain{{Name: head.Builds[0], Gain: none}, {Name: head.Builds[1], Gain: head.gain}}
 	}
-	if len(all) == 1 {
-		return
-	}
-	r.Arms = []ArmGain{{Name: Normal, Gain: none}}
-	for _, one := range all[1:] {
-		r.Arms = append(r.Arms, ArmGain{Name: one.arm, Gain: one.gain, Verdict: one.verdict, Share: one.share(head)})
-	}
-	r.Share = r.Arms[1].Share
-	r.Arms = append(r.Arms, ArmGain{Name: Perfect, Gain: r.Gain, Verdict: head.verdict})
+	return arms, share
 }
 
-// share is how much of the gain of another comparison this one recovers, over the units of both.
+// share is how much of the gain of another comparison this one recovers, over the units of both; nil where
+// there is no gain.
 func (c *comparison) share(ceiling *comparison) *Share {
+	if c.verdict == NotComparable {
+		return nil
+	}
 	u := router.Undefined()
 	s := &Share{c.arm, u, u, u, u}
 	var parts, wholes []float64
@@ -125,81 +161,34 @@ func (c *comparison) share(ceiling *comparison) *Share {
 	return s
 }
 
-// fails reports failed checks, which make the verdict; arms that did different work have
-// no gain, whatever else failed.
-func (r *Result) fails() bool {
-	refused := refusedBy(r.Checks)
-	if refused == "" {
-		return false
-	}
-	if r.Verdict = refused; refused == NotComparable {
-		r.withoutGain()
-	}
-	return true
-}
-
-// withoutGain takes all gains from a result, and what was checked about them; the values of
-// its launches stay.
-func (r *Result) withoutGain() {
-	none := undecided(r.Gain.N, r.Gain.Method)
-	r.Gain, r.Secondary, r.Share, r.Dose = none, []SecondaryGain{}, nil, nil
-	r.Checks = slices.DeleteFunc(slices.Clone(r.Checks), func(c Check) bool {
-		return slices.Contains([]string{CheckSign, CheckExplained}, c.Name)
-	})
-	for i := range r.Pairs {
-		r.Pairs[i].Gain = router.Undefined()
-	}
-	for i := range r.Launches {
-		r.Launches[i].Gain = router.Undefined()
-		for j := range r.Launches[i].Blocks {
-			r.Launches[i].Blocks[j].Gain = router.Undefined()
-		}
-	}
-	for i := range r.Arms {
-		r.Arms[i].Gain, r.Arms[i].Verdict, r.Arms[i].Share = none, NotComparable, nil
-	}
-}
-
-// together puts the results of all points together: the head is the point whose interval begins highest.
+// leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.
 // The intervals hold simultaneously, by Bonferroni, however the points of one launch depend on each other.
-func (c *Campaign) together(parts []Result) Result {
-	needs := func(r Result) router.Number { // undefined, and so the least, where the verdict stands
-		if r.Verdict == Inconclusive && !r.PairsNeeded.Defined() {
-			return router.Number(math.Inf(1))
+func leading(points []judged) judged {
+	lead := points[0]
+	for _, p := range points {
+		if p.verdict == NotComparable {
+			return p
 		}
-		return r.PairsNeeded
-	}
-	out, most := parts[0], parts[0]
-	var all Result
-	var labels []string
-	var checks [][]Check
-	for i, r := range parts {
-		p := c.Points[i]
-		all.Pairs, all.Launches = append(all.Pairs, r.Pairs...), append(all.Launches, r.Launches...)
-		all.Outliers = append(all.Outliers, r.Outliers...)
-		labels = append(labels, fmt.Sprintf("%s %g", c.PointName, p))
-		checks = append(checks, r.Checks)
-		share := r.Share
-		if share != nil && !share.Estimate.Defined() {
-			share = nil
-		}
-		all.Points = append(all.Points,
-			PointGain{c.PointName, p, r.Gain, r.Verdict, share, r.Dose})
-		if surer(r.Gain, out.Gain) {
-			out = r
-		}
-		if cmp.Compare(needs(r), needs(most)) > 0 {
-			most = r
+		if surer(p.all[0].gain, lead.all[0].gain) {
+			lead = p
 		}
 	}
-	out.PairsNeeded = most.PairsNeeded
-	out.Checks, out.SimultaneousConfidence = mergeChecks(labels, checks), c.Confidence
-	failed := out.fails()
-	out.Pairs, out.Launches, out.Points = all.Pairs, all.Launches, all.Points // each as its own point judges it
-	if out.Outliers = sortOutliers(all.Outliers); !failed {
-		out.Verdict = overall(all.Points)
+	return lead
+}
+
+// pairsNeeded are those of the point that needs most; undefined where one is inconclusive and no number is known
+// that would decide it, or where nothing is to be decided.
+func pairsNeeded(points []judged) router.Number {
+	most := router.Undefined()
+	for _, p := range points {
+		switch n := p.all[0].pairsNeeded(); {
+		case p.verdict.Refused() || p.verdict == Inconclusive && !n.Defined():
+			return router.Undefined()
+		case !most.Defined() || n > most:
+			most = n
+		}
 	}
-	return out
+	return most
 }
 
 // surer reports whether a gain leads another: by its interval's lower end, without intervals by its estimate.
@@ -224,24 +213,41 @@ func overall(points []PointGain) Verdict {
 	return verdict
 }
 
-// mergeChecks puts the checks of several parts together: each name once, with its worst
-// status and the parts of it by their labels.
-func mergeChecks(labels []string, parts [][]Check) (merged []Check) {
+// merged are the checks of all comparisons: of several, each name once, with its worst
+// status and the parts of it by point and arm.
+func (c *Campaign) merged(points []judged) (merged []Check) {
 	severity := []CheckStatus{Unknown, Pass, Warn, Fail}
-	for i, checks := range parts {
-		for _, c := range checks {
-			at := slices.IndexFunc(merged, func(m Check) bool { return m.Name == c.Name })
-			if at < 0 {
-				at = len(merged)
-				merged = append(merged, Check{Name: c.Name, Status: c.Status})
+	for _, p := range points {
+		if len(points) == 1 && len(p.all) == 1 {
+			return p.all[0].checks
+		}
+		for _, one := range p.all {
+			for _, check := range one.checks {
+				at := slices.IndexFunc(merged, func(m Check) bool { return m.Name == check.Name })
+				if at < 0 {
+					at = len(merged)
+					merged = append(merged, Check{Name: check.Name, Status: check.Status})
+				}
+				m := &merged[at]
+				if slices.Index(severity, check.Status) > slices.Index(severity, m.Status) {
+					m.Status = check.Status
+				}
+				check.Name = one.label(len(p.all) > 1)
+				m.Parts = append(m.Parts, check)
 			}
-			m := &merged[at]
-			if slices.Index(severity, c.Status) > slices.Index(severity, m.Status) {
-				m.Status = c.Status
-			}
-			c.Name = labels[i]
-			m.Parts = append(m.Parts, c)
 		}
 	}
 	return merged
+}
+
+// label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)".
+func (c *comparison) label(arms bool) string {
+	switch at := fmt.Sprintf("%s %g", c.PointName, c.point); {
+	case len(c.Points) == 0:
+		return string(c.arm)
+	case arms:
+		return at + fmt.Sprintf(" (%s)", c.arm)
+	default:
+		return at
+	}
 }

@@ -96,7 +96,7 @@ func (c *comparison) leaveOut() {
 		c.outliers = append(c.outliers, Outlier{router.OptInt(d.m.Position), c.called(d.side), d.unit,
 			router.Number(c.point), fraction(d.log)})
 	}
-	c.outliers = sortOutliers(c.outliers)
+	slices.SortStableFunc(c.outliers, byLaunch)
 	c.falls = []Check{farLaunches(c.outliers, largest(all), limit)}
 	kept := slices.DeleteFunc(slices.Clone(c.whole), func(u Pair) bool {
 		return slices.ContainsFunc(far, func(d distance) bool { return d.unit == u.Pair })
@@ -145,10 +145,7 @@ func (c *comparison) skew() float64 {
 	return -stats.Median(residuals)
 }
 
-func sortOutliers(found []Outlier) []Outlier {
-	slices.SortStableFunc(found, func(a, b Outlier) int { return cmp.Compare(a.Launch, b.Launch) })
-	return found
-}
+func byLaunch(a, b Outlier) int { return cmp.Compare(a.Launch, b.Launch) }
 
 // largest is the size of the distance furthest off, 0 of none.
 func largest(all []distance) (most float64) {
