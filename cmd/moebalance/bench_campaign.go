@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench"
 	"github.com/moebalance/moebalance/compare/bench/control"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -131,9 +130,6 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 	var done func()
 	h.Grace.Cut, done = secondSignal()
 	defer done()
-	if campaign.Finished() == 0 && !campaign.Spec.Builds.Named() {
-		shown.Println(caveat.Text(campaign.Spec.ProofToCome()))
-	}
 	h.Accept = func(c *bench.Campaign) error {
 		if gain.Judge(bench.Recorded(c)).Verdict.Refused() {
 			return errNotComparable

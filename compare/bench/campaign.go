@@ -161,19 +161,6 @@ func (c *Campaign) Close() error {
 	return err
 }
 
-// Format is that of the first report that is judged, empty while there is none.
-func (c *Campaign) Format() string {
-	for _, l := range c.Launches {
-		a, _ := l.Done()
-		for _, s := range a.Segments {
-			if s.Counts {
-				return s.Result.Format
-			}
-		}
-	}
-	return ""
-}
-
 // Finished counts the launches that are done.
 func (c *Campaign) Finished() int {
 	n := 0

@@ -40,9 +40,6 @@ func TestRecorded(t *testing.T) {
 		got.Command != "run 'a b'" {
 		t.Errorf("criteria %+v, command %q", got.Criteria, got.Command)
 	}
-	if format := c.Format(); format != "tool" {
-		t.Errorf("format %q, want that of the first pair", format)
-	}
 	if want := (gain.Metric{Name: "rate", Unit: "tok/s", HigherIsBetter: true,
 		Definition: "rate/d"}); got.Metric != want {
 		t.Errorf("metric %+v, want %+v", got.Metric, want)

@@ -13,7 +13,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 )
 
 // Spec is everything that defines a campaign. It is stored before the first
@@ -199,23 +198,6 @@ func (t Treatment) Chance() bool {
 	strategy := t.Perfect["VLLM_MOE_ROUTING_SIMULATION_STRATEGY"]
 	return t.Random || strategy == "uniform_random" || strategy == "normal_routing" ||
 		t.Perfect["SGLANG_SIMULATE_UNIFORM_EXPERTS"] != ""
-}
-
-// ProofToCome is, before the first launch, which proof of balance the launches can give; of no use
-// for builds, which need none.
-func (s Spec) ProofToCome() router.Warning {
-	why := "none"
-	switch t := s.Treatment; {
-	case s.Counts == "" && s.Control != "":
-		why = "acknowledged"
-	case s.Counts != "" || t.Records != "":
-		why = "counts"
-	case t.Line != "" && s.Ranks == 0:
-		why = "line_of_ranks"
-	case t.Line != "":
-		why = "line"
-	}
-	return router.Warn("proof_to_come", "", "why", why, "name", s.Treatment.Name)
 }
 
 // said is the switch as a claim of its command: "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS=1"; empty where the engine has a

@@ -32,7 +32,6 @@ type CampaignState struct {
 	Launches   int       `json:"launches"`   // finished
 	Left       int       `json:"left"`       // still to be launched
 	Confidence float64   `json:"confidence"` // asked for
-	Format     string    `json:"format"`     // of the benchmark's report
 	Created    time.Time `json:"created,omitzero"`
 	GPUs       string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
@@ -69,7 +68,7 @@ func Judge(c *bench.Campaign) Campaign {
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Server: len(c.Spec.Command.Server) > 0, Pairs: c.Spec.Design.Pairs,
 			Launches: c.Finished(), Left: c.Left(), Confidence: c.Spec.Confidence,
-			Format: c.Format(), Created: c.Created, GPUs: gpus(c),
+			Created: c.Created, GPUs: gpus(c),
 		},
 	}
 }

@@ -109,10 +109,6 @@ var catalog = map[string]entry{
 	"incomplete_passes": {Warn, "{excluded:n} of {passes:pass} excluded: not every one of {ranks:rank} recorded them"},
 
 	// How a campaign was judged.
-	"proof_to_come": {Note, "proof of balance: looking for loads in the report, or for the proof line in each rank's log; " +
-		"--counts would measure it"},
-	"proof_to_come.counts": {Note, "proof of balance: measured by the expert counts of each launch"},
-	"proof_to_come.none":   {Note, "proof of balance: none unless the report states its routing; give --counts or --proof"},
 
 	// Placements.
 	"one_window": {Note, "one window is too few to learn from: give more windows"},

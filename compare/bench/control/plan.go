@@ -66,19 +66,6 @@ func Orders(arms []Arm, blocks, launch int, seed uint64) (orders [][]Arm) {
 	return orders
 }
 
-// Runs is how many runs of the client the plan takes at least, with one after each change.
-func (p Plan) Runs() (n int) {
-	for b, order := range p.Blocks {
-		n += max(1, len(p.pointsOf(b))) * len(order)
-		for i := range order {
-			if i == 0 && (b == 0 || order[0] != p.Blocks[b-1][len(order)-1]) || i > 0 && order[i] != order[i-1] {
-				n++
-			}
-		}
-	}
-	return n + len(p.first())*max(1, len(p.pointsOf(0)))
-}
-
 // first are the arms in the order of the untimed segments, so that the first block begins
 // with a change.
 func (p Plan) first() []Arm {

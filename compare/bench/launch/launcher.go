@@ -74,22 +74,13 @@ func PassOn(words []string, variables []Variable, version string) (passed []stri
 		return exportSlurm(words, variables)
 	case "docker", "podman", "nerdctl":
 		at := slices.IndexFunc(words, func(w string) bool { return w == "run" || w == "exec" })
-		if at < 0 {
-			return words, fmt.Sprintf("%s without run or exec: %s may not reach the container", name, names(variables))
+		if at >= 0 {
+			return insert(words, at+1, assign("-e")), ""
 		}
-		return insert(words, at+1, assign("-e")), ""
+		fallthrough
 	case "ssh", "sudo", "kubectl", "sbatch", "qsub", "bsub", "ray":
 		return words, fmt.Sprintf("%s may not pass %s on to what it starts: check the proof of each rank", name,
 			names(variables))
-	case "env":
-		if slices.Contains(words, "-i") || slices.Contains(words, "-") ||
-			slices.Contains(words, "--ignore-environment") {
-			return words, "env -i drops " + names(variables)
-		}
-	case "apptainer", "singularity":
-		if slices.ContainsFunc(words, func(w string) bool { return w == "--cleanenv" || w == "--containall" }) {
-			return words, name + " --cleanenv drops " + names(variables)
-		}
 	case "trtllm-bench", "trtllm-serve":
 		return words, "TensorRT-LLM passes only variables that begin with TRTLLM or TLLM to the ranks it spawns: where a " +
 			"rank prints no proof line, put mpirun -n RANKS trtllm-llmapi-launch before " + name
