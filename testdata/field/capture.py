@@ -93,7 +93,7 @@ def recovered(worker):
 
 def main(model, ranks, traces, *routers):
     llm = engine(model, int(ranks), profiler_config={"profiler": "torch", "torch_profiler_dir": traces, "torch_profiler_with_stack": False})
-    from moebalance_hook.driver import Driver
+    from driver import Driver
     driver = Driver(os.environ["MOEBALANCE_CONTROL"], int(ranks)) if RANK == 0 else None
 
     def change(arm, router):

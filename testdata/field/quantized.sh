@@ -56,11 +56,11 @@ warm() {
 
 campaign() {
     select_model "$1"
-    further=(--arm target-1.5=target:1.5) points="--points tokens=64,8192" tokens="{tokens}" blocks=2
-    [ $model = ds ] && further=() points= tokens=8192 blocks=1 # its recorded load is 1.39 already
-    ENGINE="{$ENGINE}" timeout -s INT "${LIMIT:-600}" moebalance bench --treatment hook --launches 5 --blocks $blocks --seed 41 --ranks 2 --arm "normal=$recorded" \
-        "${further[@]}" $points --result '{out}/r.json' --server "python3 serve.py $model 2 $port" \
-        --ready http://localhost:$port/health --client "python3 client.py http://localhost:$port $tokens {seed} {out}/r.json" \
+    further=(--arm target-1.5=target:1.5)
+    [ $model = ds ] && further=() # its recorded load is 1.39 already
+    ENGINE="{$ENGINE}" timeout -s INT "${LIMIT:-600}" moebalance bench --treatment hook --launches 5 --seed 41 --ranks 2 --arm "normal=$recorded" \
+        "${further[@]}" --points tokens=64,8192 --result '{out}/r.json' --server "python3 serve.py $model 2 $port" \
+        --ready http://localhost:$port/health --client "python3 client.py http://localhost:$port {tokens} {seed} {out}/r.json" \
         --campaign campaign-$1 --format json -o results/$1.campaign.json
     echo "exit $?"
     python3 summary.py campaign-$1 results/$1.segments.jsonl results/$1.counts.jsonl

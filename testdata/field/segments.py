@@ -41,9 +41,9 @@ def record(folder):
                     numpy.array(
                         [
                             control.now.sequence if control else 0,
-                            moebalance_hook.HOOK.steps,
+                            moebalance_hook.HOOK.steps.begun,
                             time.time_ns(),
-                            *torch.bincount(ids[ids >= 0].long(), minlength=moebalance_hook.HOOK.experts),
+                            *torch.bincount(ids[ids >= 0].long(), minlength=moebalance_hook.HOOK.tables.experts),
                         ]
                     ),
                 )
@@ -201,7 +201,7 @@ class Server:
 
 
 def main(engine, model, out, segments="200"):
-    from moebalance_hook.driver import Driver
+    from driver import Driver
 
     draw, segments, start = random.Random(1), int(segments), time.time()
     prompts = [[draw.randrange(2, 2000) for _ in range(LENGTH)] for _ in range(REQUESTS)]

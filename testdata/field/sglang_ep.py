@@ -16,7 +16,6 @@ import time
 
 import sglang
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 
 GPU = os.environ.get("SGLANG_USE_CPU_ENGINE") != "1"
@@ -54,11 +53,10 @@ class Seen:
         if self.table is None:
             import moebalance_hook
 
-            rank = moebalance_hook.HOOK.site.rank
-            path, = glob.glob(f"{os.environ['MOEBALANCE_CACHE']}/*_r{rank}_tany_*.safetensors")
-            with safe_open(path, "pt") as f, torch.inference_mode(False):
-                rows, meta = f.get_tensor("expert_ids").sort().values, f.metadata()
-                self.experts, self.period, self.length = int(meta["experts"]), int(meta["period"]), len(rows)
+            tables = moebalance_hook.HOOK.tables
+            with torch.inference_mode(False):
+                rows = tables.entry.ids[0].sort().values
+                self.experts, self.period, self.length = tables.experts, tables.entry.period, len(rows)
                 self.slots = torch.zeros(128, self.experts + 1, dtype=torch.int64, device=ids.device)
                 self.rows = torch.zeros(128, 2, dtype=torch.int64, device=ids.device)
                 self.table = rows.repeat(-(-(4 * TOKENS) // len(rows)) + 2, 1).to(ids)
@@ -79,7 +77,7 @@ class Seen:
         last = 0
         while True:
             time.sleep(1.5)
-            if moebalance_hook.HOOK.steps == last > 0:
+            if moebalance_hook.HOOK.steps.begun == last > 0:
                 if GPU:
                     torch.cuda.synchronize()
                 layers = max(self.tested) + 1
@@ -87,7 +85,7 @@ class Seen:
                 with open(f"{self.folder}/{os.getpid()}.new", "w") as f:
                     json.dump(said, f)
                 os.replace(f.name, f"{self.folder}/{os.getpid()}.json")
-            last = moebalance_hook.HOOK.steps
+            last = moebalance_hook.HOOK.steps.begun
 
 
 Seen(sys.argv[3])  # SGLang's worker processes import this file too

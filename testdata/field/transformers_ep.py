@@ -82,11 +82,11 @@ def run(folder, out, batch=8, length=1024):
         step()
     wrong, rows = 0, 0
     if os.environ.get("ENABLE_PERFECT_ROUTER") == "1":
-        entry = moebalance_hook.HOOK.entry
+        entry = moebalance_hook.HOOK.tables.entry
         names = {module: name for name, module in model.named_modules()}
         for router, ids in chosen.items():
             layer = int(re.search(r"\.(\d+)\.", names[router])[1])
-            want = entry.ids[(torch.arange(len(ids)) + layer * entry.period) % len(entry.ids)]
+            want = entry.of_layer(layer, len(ids))
             wrong += int((ids.cpu().sort(-1).values != want.sort(-1).values).any(-1).sum())
             rows += len(ids)
     start = time.perf_counter()
@@ -99,7 +99,7 @@ def run(folder, out, batch=8, length=1024):
         for _ in range(3):
             step()
     profile.export_chrome_trace(f"{out}/rank{rank}.json.gz")
-    print(json.dumps({"model": model.config.model_type, "rank": rank, "ranks": ranks, "router": moebalance_hook.HOOK.spec, "routers": len(chosen),
+    print(json.dumps({"model": model.config.model_type, "rank": rank, "ranks": ranks, "router": moebalance_hook.HOOK.tables.spec, "routers": len(chosen),
                       "rows_compared": rows, "rows_wrong": wrong, "seconds_per_step": seconds, "torch": torch.__version__,
                       "transformers": transformers.__version__}), flush=True)
     dist.barrier()

@@ -83,10 +83,10 @@ def check(program, folder, config, kind, router):
             chosen = model(hidden)
     except RuntimeError as e:
         return {**line, "refused": str(e)}
-    entry, wrong = moebalance_hook.HOOK.entry, 0
+    tables, wrong = moebalance_hook.HOOK.tables, 0
     for layer, ids in enumerate(chosen):
-        wrong += int((ids.reshape(TOKENS, -1).sort(-1).values != entry.of_layer(layer, TOKENS).sort(-1).values).any(-1).sum())
-    return {**line, "experts": entry.experts, "top_k": entry.top_k, "groups": entry.groups, "method": entry.method,
+        wrong += int((ids.reshape(TOKENS, -1).sort(-1).values != tables.entry.of_layer(layer, TOKENS).sort(-1).values).any(-1).sum())
+    return {**line, "experts": tables.experts, "top_k": tables.cache.top_k, "groups": tables.cache.groups, "method": tables.cache.method,
             "rows_compared": len(chosen) * TOKENS, "rows_wrong": wrong,
             "layers_proved": sum(layer.proved for layer in moebalance_hook.HOOK.layers.values())}
 

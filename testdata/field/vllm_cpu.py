@@ -4,7 +4,6 @@
 
 vLLM 0.26 routes inside its CPU kernel's wrapper, which the hook does not count; 0.32 has a router object.
 """
-import glob
 import json
 import os
 import random
@@ -12,7 +11,6 @@ import sys
 
 import numpy
 import torch
-from safetensors import safe_open
 from vllm import LLM, SamplingParams, __version__
 from vllm.inputs import TokensPrompt
 
@@ -44,22 +42,19 @@ def main():
         prompts = [TokensPrompt(prompt_token_ids=[draw.randrange(2, 2000) for _ in range(48)]) for _ in range(16)]
         llm.generate(prompts, SamplingParams(ignore_eos=True, detokenize=False, max_tokens=8), use_tqdm=False)
     llm.llm_engine.engine_core.shutdown()
-    path, = glob.glob(os.environ["MOEBALANCE_CACHE"] + "/*_tany_*.safetensors")
-    with safe_open(path, "pt") as f:
-        ids, period = f.get_tensor("expert_ids").sort().values.numpy(), int(f.metadata()["period"])
-    import moebalance_hook
-    layers = [layer.index for layer in moebalance_hook.HOOK.layers.values()]
-    proved = sum(layer.proved for layer in moebalance_hook.HOOK.layers.values())
+    from moebalance_hook import HOOK
+    layers = [layer.index for layer in HOOK.layers.values()]
+    proved = sum(layer.proved for layer in HOOK.layers.values())
     if proved:  # at its first call each layer routed twice: the hook's test came first
         chosen = chosen[1:2 * len(layers):2] + chosen[2 * len(layers):]
     wrong = 0
     for i, rows in enumerate(chosen):
-        want = ids[(numpy.arange(len(rows)) + layers[i % len(layers)] * period) % len(ids)]
+        want = HOOK.tables.entry.of_layer(layers[i % len(layers)], len(rows)).sort().values.numpy()
         wrong += int((rows != want).any(1).sum())
-    experts, differ = moebalance_hook.HOOK.experts, None
-    if moebalance_hook.HOOK.counts is not None:
+    experts, differ = HOOK.tables.experts, None
+    if HOOK.recorder.counts is not None:
         slots = [numpy.bincount(numpy.concatenate(chosen[i::len(layers)]).ravel(), minlength=experts) for i in range(len(layers))]
-        differ = int(numpy.abs(numpy.array(slots) - numpy.array(moebalance_hook.HOOK.totals()["counts"])).sum())
+        differ = int(numpy.abs(numpy.array(slots) - numpy.array(HOOK.totals()["counts"])).sum())
     print(json.dumps({"vllm": __version__, "torch": torch.__version__, "model": json.load(open(sys.argv[1] + "/config.json"))["model_type"], "ranks": 1,
                       "layers": len(layers), "layers_proved": proved, "experts": experts, "rows_compared": sum(map(len, chosen)), "rows_wrong": wrong,
                       "counts_differ": differ}), flush=True)

@@ -27,7 +27,7 @@ def main():
     parser.add_argument("routers", nargs="*")
     args = parser.parse_args()
     engine = Engine(args)
-    from moebalance_hook.driver import Driver
+    from driver import Driver
     driver = Driver(os.environ["MOEBALANCE_CONTROL"], int(args.ranks))
 
     def change(router):
