@@ -109,7 +109,7 @@ func (o *generateOptions) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return o.write(c, render.GeneratedEntries(o.Cache.Path, cache.Spec(), spec.Layout.Ranks(), list))
+	return o.write(c, render.GeneratedEntries(o.Cache.Path, cache.Spec(), list))
 }
 
 // mostCounts is the most bytes of a file of recorded counts.

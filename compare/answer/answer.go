@@ -172,15 +172,15 @@ const (
 	Note    = caveat.Note
 )
 
-// Caveat is something to keep in mind. Warnings of one case of a code are one caveat, with their
-// subjects and values together.
+// Caveat is something to keep in mind. Warnings of one case of a code are one caveat, with the words and
+// values of the first.
 type Caveat struct {
 	Code     string      `json:"code"`
 	Args     router.Args `json:"args,omitempty"`
 	Severity Severity    `json:"severity"`
 	Subjects []string    `json:"subjects,omitempty"`
 	Text     string      `json:"text"`
-	More     int         `json:"more,omitempty"` // further ones of a code that brings its own words
+	More     int         `json:"more,omitempty"` // other warnings of this case
 }
 
 // String is the caveat in a line.
@@ -225,23 +225,17 @@ func caveats(warnings []router.Warning, severity func(router.Warning) Severity) 
 	return out
 }
 
-// group makes one caveat of several warnings.
+// group makes one caveat of several warnings: the words of the first, and how many others there are.
 func group(warnings []router.Warning, severity func(router.Warning) Severity) Caveat {
-	all := warnings[0]
-	c := Caveat{Code: all.Code, Severity: severity(all)}
-	own := []string{}
-	for i, w := range warnings {
-		if i > 0 {
-			all = caveat.Join(all, w)
-		}
-		if w.Subject != "" && !slices.Contains(c.Subjects, w.Subject) {
+	first := warnings[0]
+	c := Caveat{Code: first.Code, Args: first.Args, Severity: severity(first), Text: caveat.Text(first)}
+	texts := map[string]bool{}
+	for _, w := range warnings {
+		if texts[caveat.Text(w)] = true; w.Subject != "" && !slices.Contains(c.Subjects, w.Subject) {
 			c.Subjects = append(c.Subjects, w.Subject)
 		}
-		if w.Text != "" && !slices.Contains(own, w.Text) {
-			own = append(own, w.Text)
-		}
 	}
-	c.Args, c.Text, c.More = all.Args, caveat.Text(all), max(0, len(own)-1)
+	c.More = len(texts) - 1
 	return c
 }
 

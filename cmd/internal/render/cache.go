@@ -2,9 +2,6 @@ package render
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"strings"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -51,29 +48,17 @@ func certificateNotes(balance []logits.BatchBalance) (notes []string) {
 
 // proofSentence says for which equal numbers of tokens a table is at the floors.
 func proofSentence(p plan.Proof) string {
-	if p.Optimal() {
-		return fmt.Sprintf("at the floors for every equal number of tokens; counted for 1 to %d, after which the table is "+
-			"level and repeats", p.Rows)
-	}
 	text := fmt.Sprintf("at the floors for 1 to %d equal tokens", p.Rows)
-	var missed []string
-	for _, m := range []struct {
-		of   string
-		miss plan.Misses
-	}{{"ranks", p.Rank}, {"experts", p.Copy}, {"active experts", p.Active}} {
-		if m.miss.Tokens > 0 {
-			missed = append(missed, fmt.Sprintf("%s in %d, by up to %d", m.of, m.miss.Tokens, m.miss.Worst))
-		}
-	}
-	if len(missed) > 0 {
-		text = fmt.Sprintf("of the batches of 1 to %d equal tokens, not at the floors (group limits included), %s",
-			p.Rows, strings.Join(missed, ", "))
+	switch missed := max(p.Rank.Tokens, p.Copy.Tokens, p.Active.Tokens); {
+	case p.Optimal():
+		return "at the floors for every equal number of tokens"
+	case !p.Valid:
+		return "invalid: tokens have an expert twice or too many groups"
+	case missed > 0:
+		text = fmt.Sprintf("above the floors in at least %d of the batches of 1 to %d equal tokens", missed, p.Rows)
 	}
 	if !p.Level {
 		text += "; the table is not level at its end, so nothing is proved beyond it"
-	}
-	if !p.Valid {
-		text += "; tokens have an expert twice or too many groups"
 	}
 	return text
 }
@@ -126,11 +111,6 @@ func ListedCache(dir string, v logits.Verification) output.Document {
 	}
 }
 
-// shapeText is a gate in words: "256 experts, top-8, 4 of 8 groups, DeepSeekV3".
-func shapeText(shape router.Shape, method router.Method) string {
-	return shape.String() + ", " + string(method)
-}
-
 // generated is the JSON of logits generate.
 type generated struct {
 	SchemaVersion int              `json:"schema_version"`
@@ -160,82 +140,39 @@ type generatedEntry struct {
 	LargestBias router.Number `json:"bias_spread_survived"`
 }
 
-// GeneratedEntries lays out what generate did to each batch size.
-func GeneratedEntries(cache string, s logits.Spec, ranks int, list []logits.Outcome) output.Document {
+// GeneratedEntries lays out what generate made sure of.
+func GeneratedEntries(cache string, s logits.Spec, list []logits.Outcome) output.Document {
 	result := generated{
 		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
 		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: list[0].Plan,
 	}
-	t := table.New("entries", "", "tokens_per_rank:count=tokens/rank, entries:count, new:count, replaced:count, "+
-		"bytes=size, status, bias_spread_survived:real=bias spread tolerated")
-	for group := range slices.Chunk(list, ranks) {
-		n := totalsOf(group)
-		for _, outcome := range group {
-			result.Entries = append(result.Entries, entryOf(outcome))
+	moved := 0
+	for _, o := range list {
+		e := generatedEntry{Path: o.Path, Rank: o.Rank, TokensPerRank: router.OptInt(o.Tokens), Bytes: o.Bytes, New: o.New,
+			Status: o.Feasibility.Status(), ProjectedRows: o.Feasibility.ProjectedRows,
+			LargestBias: router.Number(o.Feasibility.LargestBias)}
+		if o.Damage != nil {
+			e.Damage = new(o.Damage.Error())
 		}
-		t.Rows = append(t.Rows, []any{tokensText(group[0].Tokens), len(group), n.new, n.replaced, n.bytes,
-			n.all.Status(), router.Number(n.all.LargestBias)})
+		result.Entries, moved = append(result.Entries, e), moved+e.ProjectedRows
 	}
 	a := answer.OfWritten(s, list, cache)
-	return document(a, append(damageNotes(list), biasNotes(s.Gate, totalsOf(list).all.ProjectedRows)...), struct {
+	return document(a, biasNotes(s.Gate), struct {
 		generated
 		Answer answer.Answer `json:"answer"`
-	}{result, a}, t)
-}
-
-// entryOf is an outcome in the form of JSON.
-func entryOf(o logits.Outcome) generatedEntry {
-	f := o.Feasibility
-	e := generatedEntry{
-		Path: o.Path, Rank: o.Rank, TokensPerRank: router.OptInt(o.Tokens), Bytes: o.Bytes, New: o.New,
-		Status: f.Status(), ProjectedRows: f.ProjectedRows,
-		LargestBias: router.Number(f.LargestBias),
-	}
-	if o.Damage != nil {
-		e.Damage = new(o.Damage.Error())
-	}
-	return e
-}
-
-// totals add up several entries.
-type totals struct {
-	new, replaced int
-	bytes         int64
-	all           logits.Feasibility // of all: rows projected, and the least of the largest that are tolerated
-}
-
-func totalsOf(list []logits.Outcome) totals {
-	t := totals{all: logits.Feasibility{LargestBias: math.Inf(1)}}
-	for _, o := range list {
-		if o.New {
-			t.new++
-		}
-		if o.Damage != nil {
-			t.replaced++
-		}
-		t.bytes += o.Bytes
-		t.all.ProjectedRows += o.Feasibility.ProjectedRows
-		t.all.LargestBias = min(t.all.LargestBias, o.Feasibility.LargestBias)
-	}
-	return t
-}
-
-// damageNotes name the files that were not what they said, the first few of them.
-func damageNotes(list []logits.Outcome) (notes []string) {
-	const most = 8
-	for _, o := range list {
-		if o.Damage != nil {
-			notes = append(notes, fmt.Sprintf("replaced %s: %v", o.Path, o.Damage))
-		}
-	}
-	if rest := len(notes) - most; rest > 0 {
-		notes = append(notes[:most], fmt.Sprintf("and %d more (--format json names all)", rest))
-	}
-	return notes
+	}{result, a}, table.Of("entries", "", result.Entries, "rank, tokens_per_rank:label=tokens/rank, new, bytes=size, status, "+
+		"bias_spread_survived:real=bias spread tolerated, path, damage",
+		table.Computed("damage", func(e generatedEntry) any {
+			if e.Damage == nil {
+				return nil
+			}
+			return *e.Damage
+		}),
+		table.Computed("tokens_per_rank", func(e generatedEntry) any { return tokensText(int(e.TokensPerRank)) })))
 }
 
 // biasNotes says what a correction bias does to the entries.
-func biasNotes(g router.Gate, moved int) []string {
+func biasNotes(g router.Gate) []string {
 	if !g.Method.Biased() {
 		return []string{fmt.Sprintf("no correction bias in this model (%s)", g.Method)}
 	}
@@ -243,11 +180,5 @@ func biasNotes(g router.Gate, moved int) []string {
 		return []string{"no correction bias was read (--bias); the entries hold for any bias whose spread (max − min) is " +
 			"below the tolerated one"}
 	}
-	notes := []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
-	if moved > 0 {
-		notes = append(notes,
-			fmt.Sprintf("%s cannot get the planned experts; the entries hold the experts that the router picks",
-				quantity.Count(moved, "token")))
-	}
-	return notes
+	return []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
 }

@@ -23,9 +23,9 @@ func TestProofSentence(t *testing.T) {
 	missed, invalid := p, p
 	missed.Copy, invalid.Valid = plan.Misses{Tokens: 3, Worst: 2}, false
 	for want, p := range map[string]plan.Proof{
-		"at the floors for 1 to 4096 equal tokens; the table is not level":    p,
-		"not at the floors (group limits included), experts in 3, by up to 2": missed,
-		"tokens have an expert twice":                                         invalid,
+		"at the floors for 1 to 4096 equal tokens; the table is not level":        p,
+		"above the floors in at least 3 of the batches of 1 to 4096 equal tokens": missed,
+		"tokens have an expert twice":                                             invalid,
 	} {
 		if have := proofSentence(p); !strings.Contains(have, want) {
 			t.Errorf("have %q, want %q", have, want)

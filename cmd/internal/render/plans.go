@@ -28,65 +28,58 @@ type Plans struct {
 // Document says of each plan, on each number of ranks, for which numbers of tokens it is at the
 // floors, and how far it is from them elsewhere.
 func (result Plans) Document() output.Document {
-	d := output.Document{Value: result}
-	tokens, off := []int{}, map[string]bool{}
+	var tokens []int
 	for _, row := range result.Plans {
 		tokens = append(tokens, row.TokensPerRank)
-		if note := caseFault(row, result.mostGroups(row.Name)); note != "" && !slices.Contains(d.Notes, note) {
-			d.Notes = append(d.Notes, note)
-		}
 	}
-	names := []string{}
+	var even []string
 	for _, s := range result.Spans {
-		if names = append(names, s.Name); len(s.AtFloors) < s.Counted {
-			off[s.Name] = true
-		}
-		if s.Every != nil {
-			d.Notes = append(d.Notes, fmt.Sprintf("%s on %s: %s", s.Name, quantity.Count(s.Ranks, "rank"),
-				proofSentence(*s.Every)))
+		everywhere := !slices.ContainsFunc(result.Spans, func(o plan.Span) bool {
+			return o.Name == s.Name && len(o.AtFloors) < o.Counted
+		})
+		if everywhere && !slices.Contains(even, s.Name) {
+			even = append(even, s.Name)
 		}
 	}
-	even := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(names))), func(n string) bool { return off[n] })
 	line := "No plan is"
-	switch len(even) {
+	switch last := len(even) - 1; len(even) {
 	case 0:
 	case 1:
 		line = even[0] + " alone is"
 	default:
-		line = strings.Join(even[:len(even)-1], ", ") + " and " + even[len(even)-1] + " are"
+		line = strings.Join(even[:last], ", ") + " and " + even[last] + " are"
 	}
 	slices.Sort(tokens)
-	spans := table.Of("plans", "", result.Spans, "ranks, plan, at_floors_for=at the floors for, busiest_rank, "+
-		"busiest_expert, active_experts", table.Computed("plan", func(s plan.Span) any { return s.Name }),
+	spans := table.Of("plans", "", result.Spans, "ranks, plan<name, at_floors_for=at the floors for, busiest_rank=worst busiest "+
+		"rank, busiest_expert=worst busiest expert, active_experts=fewest active experts, refused",
 		table.Computed("at_floors_for", floorsText),
-		table.Computed("busiest_rank", func(s plan.Span) any { return offText(s.Rank) }),
-		table.Computed("busiest_expert", func(s plan.Span) any { return offText(s.Expert) }),
-		table.Computed("active_experts", activeText))
-	d.Answer = &output.Answer{Line: line + " as even as whole slots allow at every number of tokens.", Tone: output.Fine,
-		Verdict: "complete", Basis: fmt.Sprintf("%s, %s, %s, tokens per rank %s", result.Model,
-			shapeText(result.Shape, result.Method), result.Mode, quantity.Ranges(slices.Compact(tokens)))}
-	d.Lead, d.Tables = &spans, []table.Table{result.cases(), spans}
-	return d
-}
-
-// cases is the table of every number of tokens.
-func (result Plans) cases() table.Table {
-	t := table.New("cases", "", "ranks:count, tokens_per_rank:count=tokens/rank, plan, rank_max_over_mean, "+
-		"rank_floor=floor, expert_max_over_mean, expert_floor=floor, active_experts:count, "+
-		"active_experts_ideal:count=ideal, pair_excess_slots:count=pair excess, receiver_conflict:count, verdict")
-	for _, row := range result.Plans {
-		t.Rows = append(t.Rows, caseCells(row, len(t.Columns)))
-	}
-	return t
+		table.Computed("busiest_rank", func(s plan.Span) any { return worst(s.Rank) }),
+		table.Computed("busiest_expert", func(s plan.Span) any { return worst(s.Expert) }),
+		table.Computed("active_experts", func(s plan.Span) any { return worst(s.Active) }))
+	cases := table.Of("cases", "", result.Plans, "ranks, tokens_per_rank=tokens/rank, plan<name, "+
+		"rank_max_over_mean<certificate.rank.max_over_mean, rank_floor<certificate.rank.floor_over_mean=floor, "+
+		"expert_max_over_mean<certificate.expert.max_over_mean, expert_floor<certificate.expert.floor_over_mean=floor, "+
+		"active_experts<certificate.active_experts, active_experts_ideal<certificate.active_experts_ideal=ideal, "+
+		"pair_excess_slots:count=pair excess, receiver_conflict<certificate.receiver_conflict:count, verdict",
+		table.Computed("pair_excess_slots", func(row plan.Case) any { // an invalid plan has no floor for its pairs
+			if c := row.Certificate; c != nil && c.Valid && c.Pair != nil {
+				return c.Pair.Excess
+			}
+			return nil
+		}), table.Computed("verdict", caseVerdict))
+	return output.Document{Value: result, Lead: &spans, Tables: []table.Table{cases, spans}, Answer: &output.Answer{
+		Line: line + " as even as whole slots allow at every number of tokens.", Tone: output.Fine, Verdict: "complete",
+		Basis: fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s", result.Model, result.Shape, result.Method, result.Mode,
+			quantity.Ranges(slices.Compact(tokens)))}}
 }
 
 // floorsText says for which numbers of tokens a plan is at the floors: "1 to 8, 64".
 func floorsText(s plan.Span) any {
 	switch at := quantity.Ranges(s.AtFloors); {
 	case s.Refused != "":
-		return refused
+		return "refused"
 	case s.Invalid == s.Counted:
-		return invalid
+		return "invalid"
 	case s.Every != nil && s.Every.Optimal():
 		return "every number"
 	case len(s.AtFloors) == s.Counted:
@@ -98,89 +91,23 @@ func floorsText(s plan.Span) any {
 	}
 }
 
-// offText is the worst case of a span: "up to 32.0 × the floor, at 1".
-func offText(w plan.Worst) any {
-	if !w.TokensPerRank.Defined() || w.Achieved <= w.Floor {
-		return "at the floor"
+// worst is the case furthest from its floor: "8 for 64 at 1" is 8 where 64 are possible, at 1 token.
+func worst(w plan.Worst) any {
+	if !w.TokensPerRank.Defined() || w.Achieved == w.Floor {
+		return nil
 	}
-	return fmt.Sprintf("up to %s × the floor, at %d", quantity.Digits3(w.Achieved/w.Floor), w.TokensPerRank)
+	return fmt.Sprintf("%s for %s at %d", quantity.Plain(w.Achieved), quantity.Plain(w.Floor), w.TokensPerRank)
 }
 
-// activeText is the case with the smallest share of active experts: "8 of 64 at 1".
-func activeText(s plan.Span) any {
-	w := s.Active
-	if !w.TokensPerRank.Defined() || w.Achieved >= w.Floor {
-		return "the most"
-	}
-	return fmt.Sprintf("as few as %s of %s, at %d", quantity.Plain(w.Achieved), quantity.Plain(w.Floor), w.TokensPerRank)
-}
-
-// The verdicts on a plan for one problem.
-const (
-	optimal    = "optimal"
-	notOptimal = "not optimal"
-	invalid    = "invalid"
-	refused    = "refused"
-)
-
-func caseVerdict(row plan.Case) string {
+// caseVerdict is the verdict on a plan for one problem.
+func caseVerdict(row plan.Case) any {
 	switch c := row.Certificate; {
 	case c == nil:
-		return refused
+		return "refused"
 	case !c.Valid:
-		return invalid
+		return "invalid"
 	case c.Optimal:
-		return optimal
+		return "optimal"
 	}
-	return notOptimal
-}
-
-// caseCells are the row as the table shows it. A dispatch that does not happen has no
-// conflict, and an invalid plan no floor to hold its pairs against.
-func caseCells(row plan.Case, columns int) []any {
-	cells := make([]any, columns)
-	cells[0], cells[1], cells[2], cells[columns-1] = row.Ranks, row.TokensPerRank, row.Name, caseVerdict(row)
-	c := row.Certificate
-	if c == nil {
-		return cells
-	}
-	copy(cells[3:], []any{
-		c.Rank.MaxOverMean, c.Rank.FloorOverMean, c.Expert.MaxOverMean, c.Expert.FloorOverMean, c.ActiveExperts,
-		c.ActiveExpertsIdeal,
-	})
-	if c.Pair != nil {
-		if c.Valid {
-			cells[9] = c.Pair.Excess
-		}
-		cells[10] = c.ReceiverConflict
-	}
-	return cells
-}
-
-// mostGroups is how many groups a token of a plan uses at most, in all its cases.
-func (result Plans) mostGroups(name string) (most int) {
-	for _, row := range result.Plans {
-		if row.Name == name && row.Certificate != nil {
-			most = max(most, row.Certificate.Groups)
-		}
-	}
-	return most
-}
-
-// caseFault says why a plan was refused, or what makes it invalid.
-func caseFault(row plan.Case, mostGroups int) string {
-	c := row.Certificate
-	switch {
-	case c == nil:
-		return row.Refused
-	case c.Valid:
-		return ""
-	case c.Disagreements > 0:
-		return row.Name + " is invalid: ranks route the same tokens differently"
-	case c.Duplicates > 0:
-		return row.Name + " is invalid: a token gets the same expert twice"
-	}
-	return fmt.Sprintf("%s is invalid: tokens use experts of %d groups, the method allows %d; the model's router would "+
-		"pick other experts",
-		row.Name, mostGroups, c.GroupsLimit)
+	return "not optimal"
 }

@@ -252,37 +252,3 @@ func whole(numbers []float64) []int {
 	}
 	return out
 }
-
-// Join makes one warning of two of the same key: what is counted is added up, and other
-// values that differ are listed.
-func Join(w, o router.Warning) router.Warning {
-	e, _ := find(w)
-	joined := router.Args{}
-	for name, v := range w.Args {
-		joined[name] = union(v, o.Args[name])
-	}
-	for _, p := range placeholder.FindAllStringSubmatch(e.text, -1) {
-		name, format := p[1], p[2]
-		a, first := w.Args[name].(float64)
-		b, second := o.Args[name].(float64)
-		if first && second && !slices.Contains([]string{"", "ns", "p"}, format) && !strings.ContainsAny(format, "#.%~") {
-			joined[name] = a + b
-		}
-	}
-	w.Args = joined
-	return w
-}
-
-// union lists the values of both, each once.
-func union(v, o any) any {
-	all := slices.Clone(list(v))
-	for _, more := range list(o) {
-		if !slices.Contains(all, more) {
-			all = append(all, more)
-		}
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return all
-}

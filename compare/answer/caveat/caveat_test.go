@@ -101,25 +101,6 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// Of several files, things are added up, numbers are listed and shares are a range.
-func TestJoin(t *testing.T) {
-	for want, all := range map[string][]router.Warning{
-		"12 of 300 launches have no kernel": {router.Warn("lost_kernels", "", "lost", 5, "launches", 100), router.Warn("lost_kernels", "", "lost", 7, "launches", 200)},
-		"ranks 0 to 2: 5 to 7 kernels, the median rank 9": {router.Warn("few_kernels", "", "rank", 2, "kernels", 5, "median", 9),
-			router.Warn("few_kernels", "", "rank", 0, "kernels", 7, "median", 9), router.Warn("few_kernels", "", "rank", 1, "kernels", 5, "median", 9)},
-		"the other arm is slower (−3.0 % to −2.0 %)": {router.Warn("sign_of_gain", "", "why", "slower", "gain", -0.02),
-			router.Warn("sign_of_gain", "", "why", "slower", "gain", -0.03)},
-	} {
-		w := all[0]
-		for _, o := range all[1:] {
-			w = Join(w, o)
-		}
-		if have := Text(w); !strings.HasPrefix(have, want) {
-			t.Errorf("have %q, want %q", have, want)
-		}
-	}
-}
-
 // Each arm excludes steps of its own; ranks that lack kernels are one caveat.
 func TestGroup(t *testing.T) {
 	if Group(router.Warn("start_up", "normal", "steps", []int{0})) == Group(router.Warn("start_up", "perfect", "steps", []int{0, 1})) {
