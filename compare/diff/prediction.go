@@ -19,7 +19,7 @@ import (
 //
 // with the time of a step that perfect routing saves, over the time of a step that it leaves. It
 // is a replay of the normal arm's steps with the perfect arm's time of experts, dispatch and
-// combine, see package replay: what hosts and waiting leave of it. Where the perfect arm's GPUs
+// combine, and of collectives once all ranks are there, see package replay: what hosts and waiting leave of it. Where the perfect arm's GPUs
 // are faster or slower in what balance does not change, its times are scaled by as much.
 type Prediction struct {
 	Gain router.Number `json:"gain"` // a fraction

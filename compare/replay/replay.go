@@ -123,6 +123,8 @@ type change struct {
 	hosts hosts
 	scale func(rank int, layer int32, class Class) float64 // how much longer work takes, nil for 1
 	more  func(rank int, layer int32) float64              // experts' time of a rank that has none in its layer
+	// transfer is by how much longer collectives take from the last arrival on, 0 for 1.
+	transfer float64
 }
 
 // length gives how long a rank's work in a layer takes: with experts at 1.2 of their time, 100 ns
@@ -210,6 +212,9 @@ func (s *replayed) replay(c change, done func(int, *segment, float64), met func(
 			continue
 		}
 		m, transfer := &here[seg.meeting], s.meetings[seg.meeting].transfer
+		if c.transfer > 0 {
+			transfer *= c.transfer
+		}
 		if m.add(r, arrival, late); len(m.ranks) == s.meetings[seg.meeting].ranks {
 			met(m)
 			for _, other := range m.ranks {
