@@ -50,7 +50,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 var badInputs = []string{
 	"trace IN", "trace --counts IN LOOP", "trace --counts IN LOOP", "trace --model IN LOOP",
 	"trace --summary out IN",
-	"counts IN", "counts --placement IN COUNTS", "counts --model IN COUNTS", "counts --since IN COUNTS", "place IN",
+	"counts IN", "counts --placement IN COUNTS", "counts --model IN COUNTS", "place IN",
 	"place --judge IN COUNTS", "place --trace IN COUNTS",
 	"compare IN IN", "compare --campaign IN LOOP PERFECT", "compare --counts-normal IN LOOP PERFECT",
 	"compare --trust-arms IN,IN IN", "report -o out IN",

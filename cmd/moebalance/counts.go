@@ -22,7 +22,6 @@ type countsOptions struct {
 	Placement string `flag:"placement"`
 	modelFlags
 	axesFlags
-	Since     string      `flag:"since"`
 	Threshold flags.Share `flag:"threshold"`
 	FailAbove flags.Share `flag:"fail-above"`
 	*resultFlags
@@ -75,21 +74,12 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 		return nil, err
 	}
 	result := counts.NewResult(o.Threshold.Fraction)
-	var earlier *counts.Record
-	if o.Since != "" {
-		if earlier, err = counts.Read(o.Since); err != nil {
-			return nil, err
-		}
-	}
 	axes, err := counts.ParseAxes(o.Axes)
 	if err != nil {
 		return nil, usagef("--axes: %v", err)
 	}
 	for _, path := range paths {
 		r, err := source.ReadCounts(path, axes)
-		if err == nil && earlier != nil {
-			r, err = r.Since(earlier)
-		}
 		if err != nil {
 			return nil, err
 		}

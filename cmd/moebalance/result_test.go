@@ -33,7 +33,7 @@ func walk(value any, see func(key string, value any)) {
 // stands for none.
 func TestNoneIsNull(t *testing.T) {
 	t.Chdir("../..")
-	const ranks, scrape = "testdata/deepseek-ep4-ranks/", "testdata/counts/scrape-1.prom"
+	const ranks = "testdata/deepseek-ep4-ranks/"
 	log, other := "testdata/outputs/print-iter-log-1.txt", filepath.Join(t.TempDir(), "log.txt")
 	text, err := os.ReadFile(log)
 	if err = errors.Join(err, os.WriteFile(other, text, 0o644)); err != nil {
@@ -48,7 +48,6 @@ func TestNoneIsNull(t *testing.T) {
 			"testdata/torch/rank1.pt.trace.json.gz"}},
 		{"layer", []string{"compare", ranks + "normal.rank?.sqlite", ranks + "perfect.rank?.sqlite"}},
 		{"rank requests", []string{"compare", "--trust-arms", log, other}},
-		{"worst", []string{"counts", "--since", scrape, scrape}},
 		{"step", []string{"counts", "testdata/counts/engine.log"}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), append(c.args, "--format", "json")...)

@@ -240,22 +240,6 @@ func TestRecordedCopiesArePlaced(t *testing.T) {
 	}
 }
 
-func TestSince(t *testing.T) {
-	first, second := mustRead(t, fixture("counts", "scrape-1.prom")), mustRead(t, fixture("counts", "scrape-2.prom"))
-	d, err := second.Since(first)
-	if err != nil || len(d.Warnings) > 0 {
-		t.Fatal(d, err)
-	}
-	checkSteps(t, d, []step{{0, 3, []int64{1, 5, 8, 2}, []int64{6, 10}}})
-	checkSteps(t, second, []step{{0, 3, []int64{91, 15, 38, 32}, []int64{106, 70}}}) // unchanged
-	if _, err := first.Since(second); err == nil || !strings.Contains(err.Error(), "restarted") {
-		t.Errorf("counters that fell: %v", err)
-	}
-	if _, err := first.Since(mustRead(t, fixture("counts", "sglang.csv"))); err == nil {
-		t.Error("records of two formats have a difference")
-	}
-}
-
 // By hand: passes 7 to 9 on 2 ranks, of which both recorded 7 in order, rank 1 alone 8, and rank 0 twice 9. The load
 // of a pass is the sum over the ranks, so that two of three are left out. In a file of one source a step that
 // comes twice is an error.

@@ -3,9 +3,9 @@ package counts
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,15 +46,16 @@ var knownSeries = map[string]series{
 type scrape struct {
 	*collector
 	ranks map[int]series
+	sums  map[string]*Reported // of balancedness and passes, by the mode of the forward pass
 }
 
-// readMetrics reads one scrape, which is one step: a window, but for vLLM's branches that set
-// a gauge in each step; see Since for the difference of two.
+// readMetrics reads one scrape, which is one step: a sum since the engine started, but for vLLM's branches that set a
+// gauge in each step.
 func readMetrics(d *document, c *collector) error {
 	if !bytes.HasSuffix(d.text, []byte("\n")) { // which the format asks for
 		return errors.New("the text ends within a line, so the last number may be cut: scrape again")
 	}
-	s := scrape{c, map[int]series{}}
+	s := scrape{c, map[int]series{}, map[string]*Reported{}}
 	lines := bufio.NewScanner(bytes.NewReader(d.text))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
@@ -64,9 +65,15 @@ func readMetrics(d *document, c *collector) error {
 			}
 		}
 	}
-	c.Reported = averaged(c.Reported)
-	c.gauge, c.atLeast = metricsGauge.Match(d.text), true
-	if c.Window = !c.gauge; c.Window {
+	for _, mode := range slices.Sorted(maps.Keys(s.sums)) { // those without any passes are left out
+		if r := s.sums[mode]; r.Passes > 0 && r.Balancedness > 0 && mode != "idle" {
+			r.Balancedness /= router.Number(r.Passes)
+			r.MaxOverMean = 1 / r.Balancedness
+			c.Reported = append(c.Reported, *r)
+		}
+	}
+	c.Window, c.atLeast = !metricsGauge.Match(d.text), true
+	if c.Window {
 		c.warn("cumulative")
 	}
 	for key, in := range c.cells { // buckets count the ranks up to their own
@@ -87,16 +94,24 @@ func (s scrape) add(name, labeled, value string) error {
 		labels[l[1]] = l[2]
 	}
 	of, ok := knownSeries[name]
-	sum, summed := strings.CutPrefix(name, "eplb_balancedness_")
-	if !ok && !summed || of.histogram && labels[of.part] == "+Inf" { // which repeats the last rank's
-		return nil
+	if !ok && !strings.HasPrefix(name, "eplb_balancedness_") || of.histogram && labels[of.part] == "+Inf" {
+		return nil // another metric, or the last rank's bucket again
 	}
 	count, err := strconv.ParseFloat(value, 64)
-	switch {
-	case err != nil || !(count >= 0 && count <= maxCount):
+	if err != nil || !(count >= 0 && count <= maxCount) {
 		return fmt.Errorf("want a count between 0 and %d, have %q", int64(maxCount), value)
-	case summed:
-		s.summary(labels["forward_mode"], sum, count)
+	}
+	if !ok {
+		mode := labels["forward_mode"]
+		if s.sums[mode] == nil {
+			s.sums[mode] = &Reported{Step: router.NoID, Phase: phases[mode]}
+		}
+		switch name {
+		case "eplb_balancedness_sum":
+			s.sums[mode].Balancedness += router.Number(count)
+		case "eplb_balancedness_count":
+			s.sums[mode].Passes += int(count)
+		}
 		return nil
 	}
 	layer, err := strconv.Atoi(labels[of.layer])
@@ -114,99 +129,4 @@ func (s scrape) add(name, labeled, value string) error {
 		s.ranks[layer] = of
 	}
 	return s.collector.add(s.at(stepKey{layer: layer}), of.level, int(part), int64(count), false)
-}
-
-// summary adds a sample of SGLang's summary of balancedness, by the mode of the forward pass: its sum
-// or its count.
-func (s scrape) summary(mode, part string, v float64) {
-	at := slices.IndexFunc(s.Reported, func(r Reported) bool { return r.mode == mode })
-	if at < 0 {
-		at = len(s.Reported)
-		s.Reported = append(s.Reported, Reported{Step: router.NoID, Phase: phases[mode], mode: mode})
-	}
-	switch part {
-	case "sum":
-		s.Reported[at].Balancedness += router.Number(v)
-	case "count":
-		s.Reported[at].Passes += int(v)
-	}
-}
-
-// averaged turns sums of balancedness into means, by mode; modes without any are left out.
-func averaged(sums []Reported) (list []Reported) {
-	for _, r := range sums {
-		if r.Passes > 0 && r.Balancedness > 0 && r.mode != "idle" {
-			r.Balancedness /= router.Number(r.Passes)
-			r.MaxOverMean = 1 / r.Balancedness
-			list = append(list, r)
-		}
-	}
-	slices.SortFunc(list, func(a, b Reported) int { return cmp.Compare(a.mode, b.mode) })
-	return list
-}
-
-// reportedSince is what a summary gained since an earlier one.
-func reportedSince(now, earlier []Reported) (list []Reported, err error) {
-	for _, r := range now {
-		r.Balancedness *= router.Number(r.Passes)
-		for _, was := range earlier {
-			if was.mode == r.mode {
-				r.Passes, r.Balancedness = r.Passes-was.Passes, r.Balancedness-was.Balancedness*router.Number(was.Passes)
-			}
-		}
-		if r.Passes < 0 || r.Balancedness < -1e-9 {
-			return nil, fmt.Errorf("the balancedness of %s fell: the engine restarted, or the records are in the wrong order",
-				r.mode)
-		}
-		list = append(list, r)
-	}
-	return averaged(list), nil
-}
-
-// Since is what was added to cumulative counters after an earlier record of the
-// same engine. A counter that fell means that the engine restarted in between,
-// which is an error.
-func (r *Record) Since(earlier *Record) (*Record, error) {
-	if r.Format != earlier.Format || r.Experts != earlier.Experts || r.Ranks != earlier.Ranks {
-		return nil, fmt.Errorf("%q is %s of %d experts and %d ranks, %q is %s of %d and %d: want two records of one engine",
-			r.Source, r.Format, r.Experts, r.Ranks, earlier.Source, earlier.Format, earlier.Experts, earlier.Ranks)
-	}
-	if r.gauge || earlier.gauge {
-		return nil, fmt.Errorf("%q and %q hold gauges of one step each, which do not add up: give them as they are, "+
-			"without --since and --for", r.Source, earlier.Source)
-	}
-	before := map[stepKey]Step{}
-	for _, s := range earlier.steps {
-		before[s.key()] = s
-	}
-	var steps []Step
-	for _, s := range r.steps {
-		b := before[s.key()]
-		s.Load.PerExpert, s.Received = slices.Clone(s.Load.PerExpert), slices.Clone(s.Received)
-		if err := cmp.Or(subtract(s.Load.PerExpert, b.Load.PerExpert), subtract(s.Received, b.Received)); err != nil {
-			return nil, fmt.Errorf("%q since %q: layer %d: %w", r.Source, earlier.Source, s.Layer, err)
-		}
-		steps = append(steps, s)
-	}
-	out := r.with(steps)
-	if r.Format == metricsFormat {
-		var err error
-		if out.Reported, err = reportedSince(r.Reported, earlier.Reported); err != nil {
-			return nil, err
-		}
-	}
-	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings),
-		func(w router.Warning) bool { return w.Code == "cumulative" })
-	return out, nil
-}
-
-// subtract takes what was counted before from what is counted now.
-func subtract(now, before []int64) error {
-	for i, n := range before {
-		if i >= len(now) || now[i] < n {
-			return fmt.Errorf("counter %d fell from %d: the engine restarted, or the records are in the wrong order", i, n)
-		}
-		now[i] -= n
-	}
-	return nil
 }

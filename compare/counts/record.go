@@ -60,7 +60,6 @@ type Record struct {
 
 	atLeast bool            // Experts is the largest that occurs, and there may be more
 	placed  map[int][]int32 // by layer: the expert of each physical copy, the last one recorded
-	gauge   bool            // it published its last step alone, not sums
 	ofAll   bool            // it counts what tokens chose, which is of all ranks
 	steps   []Step          // by iteration, then layer
 	totals

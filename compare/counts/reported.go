@@ -27,9 +27,8 @@ type Reported struct {
 	Balancedness router.Number `json:"balancedness"`
 	MaxOverMean  router.Number `json:"max_over_mean"` // its inverse, or the other way round
 
-	mode     string // of a summary of metrics
-	slots    int64  // of a pass, on all GPUs; 0 where the line does not say
-	replaced bool   // vLLM has moved experts since the log began
+	slots    int64 // of a pass, on all GPUs; 0 where the line does not say
+	replaced bool  // vLLM has moved experts since the log began
 }
 
 // logLines say how even the load was, or count it. Groups are the step, the model, the passes that a line

@@ -96,7 +96,7 @@ var catalog = map[string]entry{
 		"model (--model)"},
 	"window": {Note, "each step is a sum over forward passes, in which busy ranks that alternate cancel; the imbalance of " +
 		"single passes is at least this"},
-	"cumulative":   {Note, "these counters run since the engine started, warm-up included; compare two scrapes with --since"},
+	"cumulative":   {Note, "these counters run since the engine started, warm-up included"},
 	"dense_layers": {Note, "{layers:#layer} excluded: no step has a slot there, as in dense layers"},
 	"idle_steps":   {Note, "{steps:idle step} excluded"},
 	"vllm_axis": {Warn, "several vLLM releases computed this balancedness over layers instead of ranks (fixed with pull " +
