@@ -25,6 +25,12 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 		}
 		return path
 	}
+	for _, args := range [][]string{{"--arm", "before"}, {"--arm", "x", "--arm", "x"}} {
+		if _, errs, code := invoke(t.Context(), append([]string{"compare", "a", "b"}, args...)...); code != exitUsage ||
+			!strings.Contains(errs, "want two names") {
+			t.Errorf("%q: exit %d, %q", args, code, errs)
+		}
+	}
 	v1, v2 := write("v1.jsonl", 100, 101, 100, 99, 100, 101), write("v2.jsonl", 110, 111, 110, 110, 109, 111)
 	for _, k := range []struct {
 		args []string
@@ -37,7 +43,7 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 			"Steps of after take 39.5 % less GPU time than steps of before."},
 		{[]string{"../../" + loopPerfect, "../../" + loopNormal}, "more GPU time than steps of before."},
 	} {
-		out, errs, code := invoke(t.Context(), append([]string{"compare", "--arms", "before,after"}, k.args...)...)
+		out, errs, code := invoke(t.Context(), append([]string{"compare", "--arm", "before", "--arm", "after"}, k.args...)...)
 		if !strings.Contains(out+errs, k.want) || (code == exitDone) != (errs == "") {
 			t.Errorf("%q: exit %d, want %q in\n%s%s", k.args, code, k.want, out, errs)
 		}
@@ -50,7 +56,7 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 
 // The names of two builds stand wherever an arm does, and the files keep theirs.
 func TestCompareVerbNamesBuilds(t *testing.T) {
-	args := []string{"compare", "--arms", "before,after", "../../testdata/deepseek-ep4-ranks"}
+	args := []string{"compare", "--arm", "before", "--arm", "after", "../../testdata/deepseek-ep4-ranks"}
 	text, _, _ := invoke(t.Context(), append(args, "--format", "json")...)
 	arms := map[string]int{}
 	var walk func(key string, v any)

@@ -24,19 +24,21 @@ type compareOptions struct {
 	Normal  string                    `flag:"counts-normal"`
 	Perfect string                    `flag:"counts-perfect"`
 	modelFlags
-	Threshold      flags.Share              `flag:"threshold"`
-	Metric         string                   `flag:"metric"`
-	Builds         flags.Value[gain.Builds] `flag:"arms"`
-	Trust          bool                     `flag:"trust-arms"`
-	Campaign       string                   `flag:"campaign"`
-	StepTokens     int                      `flag:"step-tokens"`
-	RequireVerdict bool                     `flag:"require-verdict"`
+	Threshold      flags.Share `flag:"threshold"`
+	Metric         string      `flag:"metric"`
+	Arms           []string    `flag:"arm"`
+	Trust          bool        `flag:"trust-arms"`
+	Campaign       string      `flag:"campaign"`
+	StepTokens     int         `flag:"step-tokens"`
+	RequireVerdict bool        `flag:"require-verdict"`
 	*resultFlags
+
+	builds gain.Builds // that --arm names
 }
 
 func compareCmd(r *resultFlags) *cobra.Command {
 	o := compareOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
-		Builds: flags.Read(gain.ParseBuilds, ""), resultFlags: r}
+		resultFlags: r}
 	c := verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run)
 	return r.tabled(c, func() []string { return render.Comparison(diff.Comparison{}).TableNames() })
 }
@@ -44,8 +46,8 @@ func compareCmd(r *resultFlags) *cobra.Command {
 // comparing are the flags that go with each kind of input.
 var comparing = map[string][]string{
 	"a campaign alone, which is shown as bench judged it": {"require-verdict"},
-	"benchmark reports": {"require-verdict", "threshold", "metric", "arms", "trust-arms"},
-	"traces": {"steps", "counts-normal", "counts-perfect", "model", "threshold", "arms", "trust-arms", "campaign",
+	"benchmark reports": {"require-verdict", "threshold", "metric", "arm", "trust-arms"},
+	"traces": {"steps", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms", "campaign",
 		"step-tokens"},
 }
 
@@ -58,6 +60,10 @@ func (o *compareOptions) checkFor(c *cobra.Command, kind string) error {
 }
 
 func (o *compareOptions) run(c *cobra.Command, args []string) error {
+	var err error
+	if o.builds, err = gain.NewBuilds(o.Arms); err != nil {
+		return usagef("compare: --arm: %w", err)
+	}
 	arms, err := source.ReadArms(args, tellSkipped(c.ErrOrStderr()))
 	switch {
 	case err != nil:
@@ -77,8 +83,8 @@ func (o *compareOptions) checkTraces() error {
 		return usagef("--model describes recorded counts: add --counts-normal or --counts-perfect")
 	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
 		return usagef("--step-tokens: want a number of tokens above 0, and --campaign")
-	case o.Builds.Is.Named() && (o.Trust || o.Campaign != ""):
-		return usagef("--arms compares two builds: remove --trust-arms and --campaign")
+	case o.builds.Named() && (o.Trust || o.Campaign != ""):
+		return usagef("--arm compares two builds: remove --trust-arms and --campaign")
 	}
 	return nil
 }
@@ -105,7 +111,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 	var arms [2]*trace.Trace
 	for i, s := range sides {
 		if s.Unsorted != nil {
-			s.Arm = o.Builds.Is.Names()[i]
+			s.Arm = o.builds.Names()[i]
 		}
 		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: shape}
 		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
@@ -116,7 +122,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 		}
 	}
 	done()
-	result := diff.CompareBuilds(arms[0], arms[1], o.Builds.Is)
+	result := diff.CompareBuilds(arms[0], arms[1], o.builds)
 	if o.Campaign != "" {
 		result.WithCampaign(measured.Result, float64(o.StepTokens))
 	}
@@ -145,11 +151,11 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	if err := cmp.Or(o.checkFor(c, "benchmark reports"), o.checkTraces(), err); err != nil {
 		return err
 	}
-	if o.Builds.Is.Named() && !o.Threshold.Given {
+	if o.builds.Named() && !o.Threshold.Given {
 		o.Threshold.Fraction = 0
 	}
 	set, err := source.ReadReports(sides, source.ReportOptions{
-		Metric: name, Custom: custom, Trust: o.Trust, Builds: o.Builds.Is,
+		Metric: name, Custom: custom, Trust: o.Trust, Builds: o.builds,
 		Criteria: gain.Criteria{Threshold: o.Threshold.Fraction, Confidence: gain.DefaultConfidence,
 			Tolerance: gain.DefaultTolerance},
 	})

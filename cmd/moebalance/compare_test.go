@@ -399,11 +399,11 @@ func TestCompareVerbExitCodes(t *testing.T) {
 			"router: normal deepseek"},
 		{"reports of a loop", []string{normal, changed("loop.jsonl", `"experts": "grouped"`, `"experts": "loop"`)},
 			exitNotComparable, "backend: normal grouped, perfect loop"},
-		{"a build of a loop", []string{"--arms", "a,b", normal, changed("build.jsonl", `"experts": "grouped"`,
+		{"a build of a loop", []string{"--arm", "a", "--arm", "b", normal, changed("build.jsonl", `"experts": "grouped"`,
 			`"experts": "loop"`)}, exitDone, ""},
 		{"other passes", []string{otherPasses[0], otherPasses[1]}, exitNotComparable,
 			"hold 8192 and 15872 tokens per step"},
-		{"other passes of builds", append([]string{"--arms", "a,b"}, otherPasses...), exitNotComparable,
+		{"other passes of builds", append([]string{"--arm", "a", "--arm", "b"}, otherPasses...), exitNotComparable,
 			"hold 8192 and 15872 tokens per step"},
 		{"no report", []string{silent, faster}, exitFailed, "silent.txt"},
 	}

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -91,15 +90,4 @@ func TestDesignCheck(t *testing.T) {
 	if err := (Design{Pairs: 6}).Check(); err != nil {
 		t.Error(err)
 	}
-}
-
-func Example_plan() {
-	for _, l := range (Design{Pairs: 2, Seed: 1}).plan(gain.Arms[:], nil) {
-		fmt.Println(l.Position, l.Pair, l.Arm)
-	}
-	// Output:
-	// 0 0 perfect
-	// 1 0 normal
-	// 2 1 normal
-	// 3 1 perfect
 }

@@ -51,37 +51,6 @@ func pointSpec(t *testing.T, pairs int, args ...string) Spec {
 	return s
 }
 
-func TestWrongPointsAndArms(t *testing.T) {
-	with := func(change func(*Spec), args ...string) Spec {
-		s := pointSpec(t, 6, args...)
-		change(&s)
-		return s
-	}
-	arm := func(text string) ArmSpec {
-		a, err := ParseArm(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	for want, s := range map[string]Spec{
-		"the command has no {c}: write it where the value goes": with(func(*Spec) {}, "{concurrency}"),
-		"nothing sets the arm b apart":                          with(func(s *Spec) { s.Arms = []ArmSpec{arm("b=")} }, "{c}"),
-		"is given twice": with(func(s *Spec) {
-			s.Arms = []ArmSpec{arm("b=X=1"),
-				arm("b=X=2")}
-		}, "{c}"),
-		"which is the switch of the perfect arm": with(
-			func(s *Spec) { s.Arms = []ArmSpec{arm("b=ENABLE_PERFECT_ROUTER=1")} }, "{c}"),
-		"nothing sets the arms apart: write {arm} in": with(func(s *Spec) { s.Builds = [2]gain.Arm{"before", "after"} },
-			"{c}"),
-	} {
-		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("error %v, want one line with %q", err, want)
-		}
-	}
-}
-
 // The plan of points with launches of their own: in each pair every point once in both
 // arms side by side, in orders that differ between pairs and not between arms.
 func TestPlanOfPoints(t *testing.T) {

@@ -34,14 +34,16 @@ var Arms = [2]Arm{Normal, Perfect}
 // names none.
 type Builds [2]Arm
 
-// ParseBuilds reads the two names of --arms.
-func ParseBuilds(s string) (names Builds, err error) {
-	a, b, _ := strings.Cut(s, ",")
-	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-	if a == "" || b == "" || a == b || strings.Contains(b, ",") {
-		return names, fmt.Errorf("--arms %q: want two names, such as before,after", s)
+// NewBuilds are two builds by their names, or none.
+func NewBuilds(names []string) (b Builds, err error) {
+	switch {
+	case len(names) == 0:
+	case len(names) != 2 || names[0] == "" || names[1] == "" || names[0] == names[1]:
+		err = fmt.Errorf("want two names, such as before and after, have %q", names)
+	default:
+		b = Builds{Arm(names[0]), Arm(names[1])}
 	}
-	return Builds{Arm(a), Arm(b)}, nil
+	return b, err
 }
 
 // Named reports whether there are any.
@@ -129,7 +131,7 @@ const (
 
 // Check is one question about whether the arms may be compared, and its answer.
 type Check struct {
-	Name   string      `json:"name"` // stable, for programs: "equal_work", "drift", …
+	Name   string      `json:"name"` // stable, for programs: "equal_work", "outliers", …
 	Status CheckStatus `json:"status"`
 	Text   string      `json:"text"` // one line: what was compared and found; empty until Args are worded
 	Args   router.Args `json:"args,omitempty"`
