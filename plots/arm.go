@@ -51,27 +51,13 @@ func ranks(arms []Arm) []int {
 
 func sortedKeys[V any](set map[int]V) []int { return slices.Sorted(maps.Keys(set)) }
 
-// extent is the first part of a caption: "4 ranks, mean over 3 of 4 and 3 steps".
+// extent is the first part of a caption: "4 ranks, mean over the steps that count".
 func extent(arms []Arm) string {
 	text := quantity.Count(len(ranks(arms)), "rank")
-	var counts []string
-	for _, a := range arms {
-		n, all := len(a.PerStep.Times.StepsOf(imbalance.Counts)), len(a.PerStep.Times.Steps)
-		switch count := fmt.Sprint(n); {
-		case !a.PerStep.Marked():
-		case n < all:
-			counts = append(counts, fmt.Sprintf("%d of %d", n, all))
-		default:
-			counts = append(counts, count)
-		}
+	if per(arms) == "per step" {
+		text += ", mean over the steps that count"
 	}
-	if counts = slices.Compact(counts); len(counts) == 0 {
-		return text
-	}
-	if text += ", mean over " + counts[0]; len(counts) > 1 {
-		text += " and " + counts[1]
-	}
-	return text + " steps"
+	return text
 }
 
 // cancels is the caveat of every figure that adds up steps before it compares.

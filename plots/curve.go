@@ -3,7 +3,6 @@ package plots
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/plot"
 
@@ -44,39 +43,6 @@ func (f Figure) curve(r gain.Result) (Figure, error) {
 	first, last := ticks[0].Value, ticks[len(ticks)-1].Value
 	pad := max(0.1, (last-first)*0.05)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = first-pad, last+pad, ticks
-	return f, nil
-}
-
-// DoseResponse draws how long a step takes, over a step with balanced routing, by the load imbalance
-// of the router: a point with its interval for each arm, and a line through the arms whose
-// imbalance was set. Without two such points the error wraps ErrNothing.
-func DoseResponse(d *gain.Dose, title string) (Figure, error) {
-	f := Figure{Name: "dose", Title: title, height: chartHeight, Caption: quantity.Count(d.N, "launch") +
-		"; bars are " + quantity.Confidence(d.Confidence) + " intervals."}
-	var set, learned marks
-	for _, a := range d.Arms {
-		m := &learned
-		if a.Fitted {
-			m = &set
-		}
-		if a.MaxOverMean.Defined() && a.Low.Defined() && a.High.Defined() {
-			m.add(a.MaxOverMean.Float64(), 100*a.Time, 100*a.Low, 100*a.High)
-		}
-	}
-	if len(set.XYs) < 2 {
-		return f, fmt.Errorf("dose: %w: want at least two arms of known load", ErrNothing)
-	}
-	p := newPanel("", "load imbalance (max/mean over ranks)", "time, balanced = 100 %")
-	p.Add(rules(), set.line(line(blue, 1.6)))
-	p.Add(slices.Concat(set.points(disc(blue), blue), learned.points(ring(vermillion), vermillion))...)
-	all, room := slices.Concat(set.ends(), learned.ends()), 0.05*(p.X.Max-p.X.Min)
-	pad := max(1, (slices.Max(all)-slices.Min(all))*0.08)
-	p.X.Min, p.X.Max, p.X.Tick.Marker = p.X.Min-room, p.X.Max+room, valueTicks{""}
-	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = slices.Min(all)-pad, slices.Max(all)+pad, valueTicks{" %"}
-	f.panels, f.legend = []*plot.Plot{p}, []key{glyphKey("router with this imbalance", disc(blue))}
-	if len(learned.XYs) > 0 {
-		f.legend = append(f.legend, glyphKey("learned router", ring(vermillion)))
-	}
 	return f, nil
 }
 

@@ -80,14 +80,11 @@ func gallery(t *testing.T, ranks, layers, experts, steps int) []Figure {
 	whole := gain.Gain{Estimate: 0.2, Low: 0.1, High: 0.3, Confidence: 0.95}
 	add(Gains(gain.Result{Points: points, Threshold: 0.1}, 0))
 	add(Gains(gain.Result{Pairs: pairs, Gain: whole, Threshold: 0.1}, 0))
-	dose := gain.Dose{Slope: 0.1, Low: 0.05, High: 0.15, Confidence: 0.95, N: 4}
 	layered := place.Result{Placements: []place.Placement{{Plan: place.Plan{Ranks: ranks}}}}
 	for i := range max(2, layers) {
 		at := router.Number(1 + float64(i)/10)
-		dose.Arms = append(dose.Arms, gain.DoseArm{MaxOverMean: at, Time: at, Low: at - 0.01, High: at + 0.01, Fitted: i != 1 || layers < 3})
 		layered.Layers = append(layered.Layers, place.Layer{Plan: place.Plan{Ranks: ranks}, Layer: i, Baseline: 2 * at, Judged: at})
 	}
-	add(DoseResponse(&dose, "What does imbalance cost?"))
 	add(PlacementLayers(&layered))
 	return out
 }
@@ -230,7 +227,6 @@ func TestNothingToDraw(t *testing.T) {
 		"only incomplete pairs": func() (Figure, error) {
 			return Gains(gain.Result{Pairs: []gain.Pair{{Gain: 0.1, Status: gain.PairIncomplete}}}, 0)
 		},
-		"no dose":         func() (Figure, error) { return DoseResponse(&gain.Dose{}, "") },
 		"no placement":    func() (Figure, error) { return PlacementLayers(&place.Result{Placements: []place.Placement{{}}}) },
 		"no trace's heat": func() (Figure, error) { return HeatMap(ExpertTimes()) },
 	} {

@@ -91,9 +91,6 @@ func (a *Answer) judged(t *trace.Trace) {
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.late(t)
 		a.reason(checkHost(w))
-		if len(rows) > 0 {
-			a.reason(slowestWords(t, rows))
-		}
 	case len(rows) > 0:
 		a.say(Uneven, "trace.uneven", "where", slow(t, rows), "gain", wouldGain(t, "gain"))
 		a.loaded(t, rows)
@@ -339,40 +336,18 @@ func slow(t *trace.Trace, rows []imbalance.Row) string {
 // changing reports a layer of which no rank is the slowest in most steps.
 func changing(r imbalance.Row) bool { return r.Steps > 0 && 2*r.WorstSteps <= r.Steps }
 
-// slowestWords says whether one rank is behind most of the uneven layers.
-func slowestWords(t *trace.Trace, rows []imbalance.Row) string {
-	rank, most := mostOften(rows, func(r imbalance.Row) router.OptInt { return r.Worst })
-	changed := slices.DeleteFunc(slices.Clone(rows), func(r imbalance.Row) bool { return !changing(r) })
-	key, of := "why.no_rank", fmt.Sprintf("%d of them", most)
-	switch {
-	case 2*len(changed) > len(rows):
-		key = "why.changing"
-	case len(rows) == 1:
-		key = "why.one_layer"
-	case 2*most > len(rows):
-		if key = "why.one_rank"; most == len(rows) {
-			of = "each"
-		}
-	}
-	return caveat.Say(key, "layers", quantity.Count(len(rows), layerNoun(t))+" "+be(len(rows)), "where",
-		capital(LayerName(t, rows[0].Layer)), "rank", rank, "most", most, "of", of)
-}
-
-// loaded says which expert is behind the most uneven layer, by recorded counts, or without them which
-// rank is behind most layers.
+// loaded says which expert is behind the most uneven layer, by recorded counts.
 func (a *Answer) loaded(t *trace.Trace, rows []imbalance.Row) {
 	load, ok := loadOf(t, rows[0].Layer, router.LevelExpert)
-	switch {
-	case ok && load.Flagged:
-		null := ""
-		if load.NullP95.Defined() {
-			null = quantity.Digits3(load.NullP95)
-		}
-		a.because("why.expert", "where", LayerName(t, rows[0].Layer), "expert", load.Worst, "load",
-			quantity.Digits3(load.MaxOverMean), "null", null)
-	case len(rows) > 1:
-		a.reason(slowestWords(t, rows))
+	if !ok || !load.Flagged {
+		return
 	}
+	null := ""
+	if load.NullP95.Defined() {
+		null = quantity.Digits3(load.NullP95)
+	}
+	a.because("why.expert", "where", LayerName(t, rows[0].Layer), "expert", load.Worst, "load",
+		quantity.Digits3(load.MaxOverMean), "null", null)
 }
 
 func loadOf(t *trace.Trace, layer router.OptInt, level string) (imbalance.Row, bool) {

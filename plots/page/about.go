@@ -40,25 +40,15 @@ func about(items []Input) (facts []Fact) {
 		}
 	}
 	for _, in := range items {
-		if c := in.Campaign; c != nil {
-			begun := ""
-			if !c.Campaign.Created.IsZero() {
-				begun = "begun " + c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC")
-			}
-			add("Campaign", begun, c.Campaign.GPUs, shorten(c.Command, 90))
+		if c := in.Campaign; c != nil && !c.Campaign.Created.IsZero() {
+			add("Campaign", "begun "+c.Campaign.Created.UTC().Format("2006-01-02 15:04 UTC"), c.Campaign.GPUs)
 		}
-		if in.Trace != nil && len(in.Trace.Exports) > 0 {
-			e, day, profiler := in.Trace.Exports[0], "", "PyTorch profiler"
-			if e.CapturedNS > 0 {
-				day = time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02")
-			}
-			if e.NsysVersion != "" {
-				profiler = "nsys " + e.NsysVersion
-			}
-			add("Trace", day, quantity.Count(len(in.Trace.Ranks), "rank"), e.GPU, profiler)
+		if in.Trace == nil || len(in.Trace.Exports) == 0 {
+			continue
 		}
-		if in.Counts != nil && len(in.Counts.Records) > 0 {
-			add("Expert counts", quantity.Count(len(in.Counts.Records), "record"), in.Counts.Records[0].Format)
+		e := in.Trace.Exports[0]
+		if e.CapturedNS > 0 {
+			add("Trace", time.Unix(0, int64(e.CapturedNS)).UTC().Format("2006-01-02"), e.GPU)
 		}
 	}
 	return facts

@@ -105,7 +105,7 @@ func (p *Page) answer(lead Input) answer.Answer {
 	return a
 }
 
-// gains are the figures of campaigns: the gain of each point or pair, and what load imbalance costs.
+// gains are the figures of campaigns: the gain of each point or pair.
 // A refused campaign has none: nobody should remember its gain.
 func (p *Page) gains(inputs []Input) (out []drawing) {
 	for _, in := range inputs {
@@ -114,11 +114,6 @@ func (p *Page) gains(inputs []Input) (out []drawing) {
 			continue
 		}
 		out = append(out, func() (plots.Figure, error) { return plots.Gains(c.Result, c.Campaign.Left) })
-		if c.Dose != nil {
-			out = append(out, func() (plots.Figure, error) {
-				return plots.DoseResponse(c.Dose, "What does load imbalance cost"+answer.AtPoint(c.Result)+"?")
-			})
-		}
 	}
 	return out
 }

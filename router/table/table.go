@@ -48,8 +48,6 @@ type Column struct {
 	Group string
 	// Width is how much of a longer text people are shown, 0 for all of it.
 	Width int
-	// Alarm are the cells, as people read them, that mark a row to look at.
-	Alarm []string
 
 	path  string // of JSON keys to the field of an item
 	given bool   // the kind, whatever the type of the field
@@ -70,16 +68,6 @@ type Table struct {
 // LeadBy names the columns whose largest rows are kept where the table is cut.
 func (t Table) LeadBy(keys ...string) Table {
 	t.Leading = keys
-	return t
-}
-
-// Alarm marks the rows in which a column has one of these cells.
-func (t Table) Alarm(key string, cells ...string) Table {
-	for i, c := range t.Columns {
-		if c.ID() == key {
-			t.Columns[i].Alarm = cells
-		}
-	}
 	return t
 }
 

@@ -254,7 +254,7 @@ func pretty(t table.Table, v View) (drawn string, cut bool) {
 	style.Box.PaddingLeft, style.Box.PaddingRight, style.Box.UnfinishedRow = "", gap, "…"
 	columns := t.Shown()
 	head, configs := make(gopretty.Row, len(columns)), make([]gopretty.ColumnConfig, len(columns))
-	width, alarms := 0, make([]bool, len(t.Rows))
+	width := 0
 	for i, c := range columns {
 		head[i] = c.Head
 		configs[i] = gopretty.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
@@ -262,9 +262,8 @@ func pretty(t table.Table, v View) (drawn string, cut bool) {
 			configs[i].Align, configs[i].AlignHeader = text.AlignLeft, text.AlignLeft
 		}
 		widest := text.StringWidth(c.Head)
-		for row, cell := range c.Cells {
+		for _, cell := range c.Cells {
 			widest = max(widest, text.StringWidth(cell))
-			alarms[row] = alarms[row] || slices.Contains(c.Alarm, cell)
 		}
 		width += widest + len(gap)
 	}
@@ -280,9 +279,6 @@ func pretty(t table.Table, v View) (drawn string, cut bool) {
 		for i, c := range columns {
 			if cells[i] = c.Cells[row]; v.Format == Markdown {
 				cells[i] = markdown.Replace(c.Cells[row])
-			}
-			if alarms[row] && (c.Kind == table.Ratio || c.Kind == table.Percent || slices.Contains(c.Alarm, c.Cells[row])) {
-				cells[i] = v.Screen.warn(c.Cells[row])
 			}
 		}
 		p.AppendRow(cells)

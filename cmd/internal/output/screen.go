@@ -32,9 +32,8 @@ func ScreenOf(w io.Writer, env func(string) string) Screen {
 	return Screen{width, env("NO_COLOR") == "" && env("TERM") != "dumb"}
 }
 
-// bold and warn set texts off where there is color; nothing is said by it alone.
+// bold sets a text off where there is color; nothing is said by it alone.
 func (s Screen) bold(text string) string { return s.escape("1", text) }
-func (s Screen) warn(text string) string { return s.escape("33", text) }
 
 // escape sets each line of a text off, so that lines can be put beside others.
 func (s Screen) escape(code, text string) string {

@@ -96,12 +96,10 @@ func campaignTables(r gain.Result) []table.Table {
 	return slices.DeleteFunc([]table.Table{
 		table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", point,
 			quantity.Confidence(r.SimultaneousConfidence)), r.Points, "value:real="+point+", "+gained+", verdict, "+
-			"share_of_ceiling<share_of_ceiling.estimate:percent").
-			Alarm("verdict", string(gain.Significant)),
+			"share_of_ceiling<share_of_ceiling.estimate:percent"),
 		table.Of("arms", "Gain of each arm over normal, and share of the gain of balanced routing that it recovers", ceiling,
 			"arm<name, "+gained+", verdict, share_of_ceiling<share_of_ceiling.estimate:percent=share, "+
-				"share_low<share_of_ceiling.low:percent, share_high<share_of_ceiling.high:percent").
-			Alarm("verdict", string(gain.Significant)),
+				"share_low<share_of_ceiling.low:percent, share_high<share_of_ceiling.high:percent"),
 		table.Of(units, title, r.Pairs, "pair="+unit+columns,
 			table.Computed("point", func(p gain.Pair) any { return at(p.Point) }),
 			table.Computed("arm", func(p gain.Pair) any { return of(p.Arm) })),
@@ -119,7 +117,7 @@ func campaignTables(r gain.Result) []table.Table {
 				}
 				return fmt.Sprint(p.Rank)
 			})),
-		table.Of("checks", "Checks", r.Checks, "check<name, status, text").Alarm("status", "warn", "fail"),
+		table.Of("checks", "Checks", r.Checks, "check<name, status, text"),
 	}, func(t table.Table) bool { return len(t.Rows) == 0 })
 }
 

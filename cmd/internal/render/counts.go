@@ -38,7 +38,7 @@ func countsTables(res *counts.Result) (tables []table.Table) {
 			table.Of("imbalance", "Per layer, mean over steps", res.Imbalance, "source, layer, level, steps, max_over_mean, "+
 				"imbalance:percent, balancedness, active, floor, null_median, null_p95, flagged, worst",
 				table.Computed("source", func(l imbalance.SourceRow) any { return name(l.Source, counts.Phase(l.Phase)) })).
-				LeadBy("level", "max_over_mean").Alarm("flagged", "yes"),
+				LeadBy("level", "max_over_mean"),
 			table.Of("summary", "Over layers", res.Summary, "source, level, layers, flagged, max_over_mean, "+
 				"imbalance:percent, balancedness, worst_layer, worst_max_over_mean=its max/mean, worst_floor=its floor",
 				table.Computed("source", func(s counts.Summary) any { return name(s.Source, s.Phase) })))

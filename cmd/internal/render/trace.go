@@ -78,7 +78,7 @@ func traceTables(t *trace.Trace) []table.Table {
 	return []table.Table{
 		table.Of("imbalance", "Imbalance per layer: Σ max / Σ mean over the steps that count", t.Imbalance,
 			"layer, level, quantity, of, basis, steps, parts, max_over_mean, imbalance:percent, floor, null_p95, flagged, "+
-				"worst").LeadBy("level", "quantity", "max_over_mean").Alarm("flagged", "yes"),
+				"worst").LeadBy("level", "quantity", "max_over_mean"),
 		kindTable(t.StepKinds),
 		table.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
 			"layer, steps, loss_ns, mean_ns, max_ns, worst_rank=slowest rank, worst_steps=in steps, "+

@@ -44,14 +44,10 @@ var lines = map[string]string{
 	"why.attention_too": "Attention is {attention:%} uneven as well: data-parallel ranks hold unequal tokens.",
 	"why.load_without_time": "These kernels take as long for few tokens as for many, or the counts are of another run: " +
 		"a placement would gain little.",
-	"why.changing":  "{layers} uneven, but the slow rank changes from step to step.",
-	"why.one_layer": "{where} is uneven; rank {rank} is slowest there.",
-	"why.one_rank":  "{layers} uneven; rank {rank} is slowest in {of}.",
-	"why.no_rank":   "{layers} uneven, but no rank is slowest in more than {most}.",
-	"why.expert":    "In {where} expert {expert} has {load} × the mean load[ (95th percentile under random routing: {null})].",
-	"why.wait":      "Ranks wait {ns:ns} per step, {cause}; rank {rank} is last in {last} of {steps:step}.",
-	"why.late":      "In step {step} ranks wait {ns:ns} for rank {rank}, {cause}[; {more:is more step} late].",
-	"why.kinds":     "{steps} ({kind}) {be} {own:%} uneven; {others:other kind}: {least}[ to {most}].",
+	"why.expert": "In {where} expert {expert} has {load} × the mean load[ (95th percentile under random routing: {null})].",
+	"why.wait":   "Ranks wait {ns:ns} per step, {cause}; rank {rank} is last in {last} of {steps:step}.",
+	"why.late":   "In step {step} ranks wait {ns:ns} for rank {rank}, {cause}[; {more:is more step} late].",
+	"why.kinds":  "{steps} ({kind}) {be} {own:%} uneven; {others:other kind}: {least}[ to {most}].",
 
 	"cause":      "{much} of it for {what}[ ({did})]",
 	"cause.none": "and no single cause explains most of it",
