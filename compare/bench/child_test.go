@@ -88,17 +88,10 @@ func playChild(mode string, args []string) int {
 	case "replay": // prints the n-th line of its arm from a recorded campaign
 		n, _ := strconv.Atoi(args[1])
 		return replay(args[0], n)
-	case "stderr": // logs to stdout, reports on stderr
-		fmt.Println("loading")
-		report(os.Stderr)
 	case "fail":
 		fmt.Fprintln(os.Stderr, "CUDA out of memory")
 		return 3
 	case "silent":
-	case "chatter":
-		fmt.Println("nothing of interest")
-	case "nan":
-		fmt.Println(`{"perfect_router":false,"ranks":2,"tokens_per_rank":8,"tokens_per_second":NaN}`)
 	case "server":
 		return serve(args[0])
 	case "engine":

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
@@ -13,60 +12,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
-
-// Counts prove a launch only if it wrote them.
-func TestForeignCounts(t *testing.T) {
-	root := t.TempDir()
-	out, other := filepath.Join(root, "launch", "out"), filepath.Join(root, "other.csv")
-	write := func(path string) string {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := Attempt{Made: info.ModTime()}
-	write(other)
-	for name, c := range map[string]struct {
-		make func(path string) error
-		want string
-	}{
-		"own": {func(path string) error { write(path); return nil }, ""},
-		"kept time": {func(path string) error {
-			write(path)
-			return os.Chtimes(path, time.Time{},
-				a.Made.Add(-time.Second))
-		}, "before this launch began"},
-		"symbolic link": {func(path string) error { return os.Symlink(other, path) }, "outside this launch's folder"},
-		"hard link":     {func(path string) error { return os.Link(other, path) }, "hard link"},
-		"linked folder": {func(path string) error { return os.Symlink(root, path) }, "outside this launch's folder"},
-		"link of its own": {func(path string) error {
-			return os.Symlink(write(filepath.Join(out, "elsewhere", "x.csv")), path)
-		}, ""},
-		"old file of a folder": {func(path string) error {
-			write(filepath.Join(path, "new.csv"))
-			return os.Chtimes(write(filepath.Join(path, "old.csv")), time.Time{}, a.Made.Add(-time.Hour))
-		}, "old.csv"},
-	} {
-		path := filepath.Join(out, name)
-		if err := c.make(path); err != nil {
-			t.Skip(err)
-		}
-		if got := evidence.Foreign(path, out, a.Made); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-}
 
 // even is counts at their floors of so many slots in each of four layers.
 func even(slots int64) *proof.LoadProof {

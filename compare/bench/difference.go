@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router/shown"
 )
@@ -15,9 +14,6 @@ import (
 func (c *Campaign) differences(arm gain.Arm, normal, other Attempt) []gain.Difference {
 	found := c.Spec.variableDifferences(arm, normal.Environment, other.Environment)
 	found = append(found, c.Spec.wordDifferences(arm)...)
-	if a, b := identities(normal.GPUs), identities(other.GPUs); a != b && a != "" && b != "" {
-		found = append(found, gain.Difference{Kind: "gpu", Name: "identity", Normal: a, Perfect: b})
-	}
 	for i := range found {
 		found[i].Declared = found[i].Declared || slices.Contains(c.Spec.Accepted, found[i].Name)
 		if arm != gain.Perfect {
@@ -111,14 +107,4 @@ func (s Spec) Undeclared() string {
 		}
 	}
 	return strings.Join(texts, "; ")
-}
-
-// identities names GPUs by what must not change.
-func identities(gpus []launch.GPU) string {
-	var ids []string
-	for _, g := range gpus {
-		ids = append(ids, g.UUID+" "+g.Driver)
-	}
-	slices.Sort(ids)
-	return strings.Join(ids, ", ")
 }

@@ -128,11 +128,6 @@ func (r *runner) prepare(l Launch, a *Attempt) (job launch.Job, err error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return job, err
 	}
-	made, err := os.Stat(out)
-	if err != nil {
-		return job, err
-	}
-	a.Made = made.ModTime()
 	env := r.Spec.environ(r.host.Environ, l.Arm)
 	a.Environment = launch.RecordEnvironment(env, r.Spec.armVariables())
 	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))

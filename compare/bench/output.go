@@ -55,9 +55,6 @@ func (r *runner) readCounts(l Launch, a *Attempt, folder string) (err error) {
 			continue
 		}
 		counted.Recorded = evidence.RecordedShare(of)
-		if r.Spec.Control == "" {
-			counted.Foreign = evidence.Foreign(of, filepath.Join(folder, outName), a.Made)
-		}
 		o.Counted = &counted
 		read++
 	}

@@ -83,16 +83,6 @@ func gains(t *testing.T, c *Campaign) gain.Result {
 	return gain.Judge(Recorded(c))
 }
 
-// A launch of one point that fails names the point.
-func TestOfflinePointThatFails(t *testing.T) {
-	s := pointSpec(t, 1, "-c", `[ $0 != 8 ] || exit 3; echo rate $0`, "{c}")
-	s.Command.Normal[0], s.Custom = "/bin/sh", []string{`rate=rate (\d+)`}
-	if err := create(t, s).Run(context.Background(), testHost("none")); err == nil ||
-		!strings.Contains(err.Error(), ", point 8): the command ended with exit code 3") {
-		t.Errorf("error %v, want the point", err)
-	}
-}
-
 // The fake engine gains c/64 − 1/32 at point c, exactly.
 func TestOfflinePoints(t *testing.T) {
 	c := create(t, pointSpec(t, 6, "{c}"))

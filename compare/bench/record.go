@@ -59,7 +59,6 @@ type Attempt struct {
 	Arguments   []string          `json:"arguments"`
 	Environment map[string]string `json:"environment"`      // allow-listed names, secrets redacted
 	Groups      []launch.Group    `json:"groups,omitempty"` // of processes that were started
-	Made        time.Time         `json:"made,omitzero"`    // when its folder was, by the clock of the file system
 	GPUs        []launch.GPU      `json:"gpus,omitempty"`
 	// matches of the treatment's proof line, where it is the best evidence
 	LinesFound []evidence.ProofLine `json:"lines_found,omitempty"`

@@ -72,27 +72,6 @@ func TestReplayedCampaign(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
-	for mode, want := range map[string]string{
-		"fail":    `exit code 3; its last line was "CUDA out of memory"`,
-		"silent":  "printed nothing on stdout",
-		"chatter": "stdout.log: want a benchmark result, have none in 1 line",
-		"nan":     "token_throughput is not a number",
-	} {
-		t.Run(mode, func(t *testing.T) {
-			c := create(t, testSpec(t, 1))
-			err := c.Run(context.Background(), testHost(mode))
-			var failed *LaunchError
-			if !errors.As(err, &failed) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("error %v, want one line with %q", err, want)
-			}
-			if got := c.Launches[0].Attempts; len(got) != 1 || got[0].State != Failed {
-				t.Errorf("attempts %+v, want a failed one", got)
-			}
-		})
-	}
-}
-
 // needsProc skips what can only be seen in /proc.
 func needsProc(t *testing.T) {
 	t.Helper()
@@ -323,14 +302,6 @@ func TestServerAndClient(t *testing.T) {
 	}
 }
 
-func TestResultOnStderr(t *testing.T) {
-	c := create(t, testSpec(t, 1))
-	if err := c.Run(context.Background(), testHost("stderr")); err != nil {
-		t.Fatal(err)
-	}
-	finishedOnce(t, c)
-}
-
 // Every process of a launch can be found again: by the campaign's mark, which
 // programs that rename themselves are asked to leave readable.
 func TestProcessesAreMarked(t *testing.T) {
@@ -350,15 +321,5 @@ func TestProcessesAreMarked(t *testing.T) {
 				t.Errorf("launch %d has no %q in its environment:\n%s", l.Position, want, text)
 			}
 		}
-	}
-}
-
-func TestAcceptStopsAfterTheFirstPair(t *testing.T) {
-	c := create(t, testSpec(t, 3))
-	h := testHost("report")
-	refuse := errors.New("no")
-	h.Accept = func(*Campaign) error { return refuse }
-	if err := c.Run(context.Background(), h); !errors.Is(err, refuse) || c.Finished() != 2 {
-		t.Errorf("%v after %d launches, want to stop after the first pair", err, c.Finished())
 	}
 }

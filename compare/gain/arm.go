@@ -147,7 +147,7 @@ func NewCheck(name string, status CheckStatus, why string, args ...any) Check {
 
 // Difference is something recorded in which the arms differ.
 type Difference struct {
-	Kind    string `json:"kind"` // "environment", "argument" or "gpu"
+	Kind    string `json:"kind"` // "environment" or "argument"
 	Name    string `json:"name"`
 	Normal  string `json:"normal"`
 	Perfect string `json:"perfect"`

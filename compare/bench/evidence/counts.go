@@ -2,50 +2,15 @@ package evidence
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/moebalance/moebalance/router/input"
 )
-
-// Foreign says which of the files of counts at a path is not written by the launch whose folder
-// out was made then; empty where all are. A copy that has a new time is not told from a file of its own.
-func Foreign(path, out string, made time.Time) (found string) {
-	own, err := filepath.Abs(out)
-	if err == nil {
-		own, err = filepath.EvalSymlinks(own)
-	}
-	root, rootErr := filepath.EvalSymlinks(path)
-	if err := errors.Join(err, rootErr); err != nil {
-		return err.Error()
-	}
-	_ = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(filepath.Dir(root), file)
-		target, linkErr := filepath.EvalSymlinks(file)
-		info, statErr := os.Stat(target)
-		switch {
-		case errors.Join(err, linkErr, statErr) != nil || found != "": // what cannot be read was not read either
-		case !strings.HasPrefix(target, own+string(filepath.Separator)):
-			found = name + " is a link to " + target + ", outside this launch's folder"
-		case info.IsDir():
-		case linked(info):
-			found = name + " is a hard link to another file"
-		case info.ModTime().Before(made):
-			found = fmt.Sprintf("%s was last written before this launch began (%s)", name,
-				info.ModTime().Format("2006-01-02 15:04:05"))
-		}
-		return nil
-	})
-	return found
-}
 
 // RecordedShare is the share of a launch's steps whose slots a folder of the hook holds; 0
 // where it does not say.

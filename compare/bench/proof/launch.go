@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/moebalance/moebalance/compare/bench/evidence"
@@ -57,8 +56,6 @@ type LoadProof struct {
 	// Placed says that the loads of ranks are by the recorded or the named placement; else
 	// they hold for contiguous experts.
 	Placed bool `json:"placed,omitempty"`
-	// Foreign says why the files are not this launch's own; empty for those that are.
-	Foreign string `json:"foreign,omitempty"`
 }
 
 // OtherFlags name the flags that give better evidence.
@@ -154,8 +151,8 @@ func byReport(said metrics.Proof, wanted int) []Rank {
 
 // byCounts judges a launch by the loads it recorded, each beside its floor. The
 // perfect arm is proved by even ranks and even experts, random routing by ranks where they
-// are known; the normal arm by unevenness of either. Counts that are not this launch's
-// prove nothing.
+// are known; the normal arm by unevenness of either. Counts that the report
+// contradicts prove nothing.
 func (r Rules) byCounts(arm gain.Arm, l Launch) []Rank {
 	c := *l.Counted
 	elsewhere := l.Placement != "" && !c.Placed && c.RankMaxOverMean.Defined()
@@ -168,11 +165,11 @@ func (r Rules) byCounts(arm gain.Arm, l Launch) []Rank {
 	if r.Chance && arm == gain.Perfect && len(worst) > 0 {
 		even = worst[:1].Within(balancedWithin)
 	}
-	switch doubt := cmp.Or(c.Foreign, l.Doubt); {
+	switch {
 	case len(worst) == 0:
 		p.Status, p.Evidence = Unproved, "the recorded expert counts hold no load"
-	case doubt != "":
-		p.Status, p.Evidence = Unproved, "the recorded expert counts prove nothing: "+doubt
+	case l.Doubt != "":
+		p.Status, p.Evidence = Unproved, "the recorded expert counts prove nothing: "+l.Doubt
 	case elsewhere && even && arm == gain.Perfect:
 		p.Status, p.Evidence = Unproved,
 			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is "+
