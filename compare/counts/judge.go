@@ -12,9 +12,8 @@ import (
 // judge knows where the experts are and what random routing gives.
 type judge struct {
 	shape    router.Shape
-	place    *Placement // nil when ranks cannot be told from experts
+	place    *Placement // on one rank where ranks are not known; nil where experts are not
 	received bool       // the record's own counts per rank are used
-	uniform  bool       // it is the same in all layers
 	null     chance.Options
 	known    map[nullKey]chance.Null
 	warnings []router.Warning
@@ -36,18 +35,32 @@ func newJudge(r *Record, o Options) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := placementOf(r, o, shape.Experts)
-	if err != nil {
+	j := &judge{received: !asked, null: o.Null, known: map[nullKey]chance.Null{}}
+	warn := func(code string, args ...any) {
+		if len(r.steps) > 0 {
+			j.warnings = append(j.warnings, router.Warn(code, r.Source, args...))
+		}
+	}
+	switch j.place, err = placementOf(r, o, shape.Experts); {
+	case err != nil:
 		return nil, err
+	case j.place == nil && r.Experts > 0:
+		warn("no_ranks")
+		if j.place, err = Contiguous(shape.Experts, 1); err != nil {
+			return nil, err
+		}
+	case j.place != nil && r.atLeast && o.Shape == nil && o.Placement == nil:
+		warn("experts_seen", "experts", r.Experts)
 	}
-	if place != nil {
-		shape.Experts = place.Experts // those of a record may be fewer
+	if j.place != nil {
+		shape.Experts = j.place.Experts // those of a record may be fewer
 	}
-	j := &judge{shape: shape, place: place, received: !asked, null: o.Null, known: map[nullKey]chance.Null{}}
-	if place != nil {
-		_, j.uniform = place.uniform()
+	if j.shape = shape; shape.TopK == 0 {
+		warn("no_top_k")
 	}
-	j.warnAbout(r, o)
+	if r.Window {
+		warn("window")
+	}
 	return j, nil
 }
 
@@ -87,29 +100,6 @@ func placementOf(r *Record, o Options, experts int) (*Placement, error) {
 	return place, nil
 }
 
-// warnAbout says what is not known of a record.
-func (j *judge) warnAbout(r *Record, o Options) {
-	if len(r.steps) == 0 {
-		return
-	}
-	switch {
-	case j.place == nil && r.Ranks == 0:
-		j.warn(r, "no_ranks")
-	case r.atLeast && r.Experts > 0 && j.place != nil && o.Shape == nil && o.Placement == nil:
-		j.warn(r, "experts_seen", "experts", r.Experts)
-	}
-	if j.shape.TopK == 0 {
-		j.warn(r, "no_top_k")
-	}
-	if r.Window {
-		j.warn(r, "window")
-	}
-}
-
-func (j *judge) warn(r *Record, code string, args ...any) {
-	j.warnings = append(j.warnings, router.Warn(code, r.Source, args...))
-}
-
 // loads are the slots of a step per rank and per expert, nil where they are not
 // known, and what random routing gives.
 func (j *judge) loads(s Step) (perRank, perExpert []int64, null chance.Null, err error) {
@@ -147,25 +137,15 @@ func (j *judge) chance(layout router.Layout, s Step) (chance.Null, error) {
 		tokens = (tokens + 1<<(shift-1)) >> shift << shift
 	}
 	key := nullKey{s.Layer, tokens}
-	if j.place == nil || j.uniform {
+	if _, uniform := j.place.uniform(); uniform {
 		key.layer = allLayers
 	}
 	if known, ok := j.known[key]; ok {
 		return known, nil
 	}
-	rankless := layout.Ranks() == 0
-	if rankless {
-		var err error
-		if layout, err = router.Contiguous(j.shape.Experts, 1); err != nil {
-			return none, err
-		}
-	}
 	null, err := chance.NullOf(j.shape, layout, tokens, j.null)
 	if err != nil {
 		return none, err
-	}
-	if rankless {
-		null.Rank = nil
 	}
 	j.known[key] = null
 	return null, nil

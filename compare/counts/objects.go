@@ -213,10 +213,13 @@ func (w *objects) perExpert(v value, of context) error {
 	switch err = cmp.Or(err, also); {
 	case err != nil:
 		return err
-	case len(a.Shape) > 2 || len(a.Shape) == 1 && of.layer < 0:
+	case len(a.Shape) < 1 || len(a.Shape) > 2 || len(a.Shape) == 1 && of.layer < 0:
 		return fmt.Errorf("want the experts of the layer named beside them, or layers × experts, have %v", a.Shape)
 	case len(a.Shape) == 1:
 		a.Shape = []int64{1, a.Shape[0]}
+	}
+	if a.Shape[0] > maxLayers || a.Shape[1] > maxExperts {
+		return fmt.Errorf("want layers and experts such as models have, have %v", a.Shape)
 	}
 	w.Window = of.step < 0
 	return w.rows(key, a.Rows())
