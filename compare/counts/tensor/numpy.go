@@ -1,7 +1,7 @@
 package tensor
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -33,10 +33,12 @@ func ParseNumPy(b []byte) (a Array, err error) {
 			err = fmt.Errorf("npy: %w", err)
 		}
 	}()
-	header, data, err := npyHeader(b)
-	if err != nil {
-		return a, err
+	before, rest, _ := bytes.Cut(b, []byte("{")) // magic, version and length come before
+	text, data, whole := bytes.Cut(rest, []byte("\n"))
+	if !bytes.HasPrefix(before, []byte(NumPyMagic)) || !whole {
+		return a, fmt.Errorf("want NumPy's magic and a header, have %.12q", b[:min(len(b), 12)])
 	}
+	header := string(text)
 	descr, order, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header),
 		npyShape.FindStringSubmatch(header)
 	if descr == nil || order == nil || shape == nil {
@@ -60,22 +62,4 @@ func ParseNumPy(b []byte) (a Array, err error) {
 			kind, width)
 	}
 	return Dense(data, dtype, a.Shape, order[1] == "True")
-}
-
-// npyHeader splits a file into its header text and its elements.
-func npyHeader(b []byte) (header string, data []byte, err error) {
-	if len(b) < 10 || string(b[:6]) != NumPyMagic {
-		return "", nil, errors.New("no NumPy magic")
-	}
-	length, start := uint64(binary.LittleEndian.Uint16(b[8:])), uint64(10)
-	switch {
-	case b[6] < 1 || b[6] > 3:
-		return "", nil, fmt.Errorf("want format version 1 to 3, have %d", b[6])
-	case b[6] > 1 && len(b) >= 12:
-		length, start = uint64(binary.LittleEndian.Uint32(b[8:])), 12
-	}
-	if start+length > uint64(len(b)) || b[6] > 1 && start == 10 {
-		return "", nil, errors.New("the header is cut short")
-	}
-	return string(b[start : start+length]), b[start+length:], nil
 }
