@@ -27,6 +27,8 @@ func OfCache(v *logits.Verification, dir string) Answer {
 		a.say(Failed, "cache.failed", "bad", bad, "files", n)
 		a.next("rewrite", rewriting(v, folder)...)
 		return a.few()
+	case sizes == 0 && len(v.Balance) > 0:
+		a.say(Complete, "cache.drawn", "files", n, "plan", v.Balance[0].Plan)
 	case best < sizes:
 		a.say(Complete, "cache.some", "files", n, "best", best, "sizes", quantity.Count(sizes, "batch size"))
 	case n == 1:

@@ -133,6 +133,7 @@ var lines = map[string]string{
 	"cache.failed":   "{bad} of {files:file} in the cache failed.",
 	"cache.one":      "The file is exact and as balanced as can be.",
 	"cache.all":      "All {files:file} are exact and as balanced as can be.",
+	"cache.drawn":    "All {files:file} are exact; they hold experts drawn by {plan}, uneven on purpose.",
 	"cache.some":     "All {files:file} are exact; {best} of {sizes} are as balanced as can be.",
 	"cache.written":  "Wrote {files:file} for {model} on {ranks:rank}[; they serve {any}].",
 	"cache.there":    "Nothing to write: all {files:file} for {model} are there[; they serve {any}].",
