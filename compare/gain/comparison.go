@@ -54,6 +54,7 @@ func simultaneous(confidence float64, family int) float64 {
 	return 1 - (1-confidence)/float64(family)
 }
 
+// complete are the units with a gain.
 func complete(units []Pair) []Pair {
 	return slices.DeleteFunc(slices.Clone(units), func(u Pair) bool { return u.Status != PairComplete })
 }
@@ -78,46 +79,29 @@ func (c *comparison) threshold() float64 {
 	return c.Threshold
 }
 
-// byOrder are the log gains of units by what ran first, or of those whose order is not known.
-type byOrder struct{ normalFirst, otherFirst, unknown []float64 }
-
-func (o *byOrder) add(log float64, order string) {
-	switch order {
-	case "AB":
-		o.normalFirst = append(o.normalFirst, log)
-	case "BA":
-		o.otherFirst = append(o.otherFirst, log)
-	default:
-		o.unknown = append(o.unknown, log)
-	}
-}
-
-// ordered reports whether the effect of the order can be taken out.
-func (o byOrder) ordered() bool {
-	return len(o.normalFirst) > 0 && len(o.otherFirst) > 0 && len(o.unknown) == 0
-}
-
-func (o byOrder) test(confidence float64) stats.TTest {
-	if o.ordered() {
-		return stats.Crossover(o.normalFirst, o.otherFirst, confidence)
-	}
-	return stats.PairedT(slices.Concat(o.normalFirst, o.otherFirst, o.unknown), confidence)
-}
-
-func (c *comparison) orders(units []Pair, read reading) (o byOrder) {
+// groups are the log gains of units in a metric: of both orders apart, if every unit has a known one and both
+// were run, so that the effect of the order can be taken out; else together.
+//
+//	AB 0.11, BA 0.05, AB 0.13, BA 0.07 → {0.11, 0.13}, {0.05, 0.07}
+func (c *comparison) groups(units []Pair, read reading) [][]float64 {
+	var by [3][]float64 // AB, BA, unknown
 	for _, u := range units {
 		if x := stats.Center(c.logs(u, read)); !math.IsNaN(x) {
-			o.add(x, u.Order)
+			at := (slices.Index([]string{"AB", "BA"}, u.Order) + 3) % 3
+			by[at] = append(by[at], x)
 		}
 	}
-	return o
+	if len(by[0]) > 0 && len(by[1]) > 0 && len(by[2]) == 0 {
+		return by[:2]
+	}
+	return [][]float64{slices.Concat(by[:]...)}
 }
 
 // test is the estimate of the units' log gain in a metric. One launch that holds all arms is widened by
 // what launches differ.
 func (c *comparison) test(units []Pair, read reading, confidence float64) stats.TTest {
-	orders := c.orders(units, read)
-	if c.within() && len(orders.unknown) == 1 {
+	groups := c.groups(units, read)
+	if c.within() && len(groups[0]) == 1 {
 		for _, u := range units {
 			if logs := c.logs(u, read); len(logs) > 0 {
 				t := stats.Widened(logs, LaunchSD, confidence)
@@ -126,7 +110,7 @@ func (c *comparison) test(units []Pair, read reading, confidence float64) stats.
 			}
 		}
 	}
-	return orders.test(confidence)
+	return stats.Crossover(confidence, groups...)
 }
 
 // gainOf is a gain as results show it, with the p-value of so many tests that are judged together.
@@ -139,7 +123,7 @@ func (c *comparison) gainOf(t stats.TTest, units []Pair, tests int) Gain {
 		g.Method = OneLaunch
 	case c.within():
 		g.Method = LaunchT
-	case c.orders(units, primary).ordered():
+	case len(c.groups(units, primary)) == 2:
 		g.Method = CrossoverT
 	}
 	if !c.within() && g.N < stats.MinPairs(c.Confidence) {

@@ -132,12 +132,8 @@ func (c *comparison) hidden(far []distance, limit float64) (sum float64) {
 //
 //	gains of 0.10, 0.10, 0.10, 0.10, 0.10, 0.16 in one order → 0.11 − 0.10 = 0.01
 func (c *comparison) skew() float64 {
-	orders, residuals := c.orders(c.kept, primary), []float64{}
-	groups := [][]float64{orders.normalFirst, orders.otherFirst}
-	if !orders.ordered() {
-		groups = [][]float64{slices.Concat(orders.normalFirst, orders.otherFirst, orders.unknown)}
-	}
-	for _, group := range groups {
+	var residuals []float64
+	for _, group := range c.groups(c.kept, primary) {
 		for _, log := range group {
 			residuals = append(residuals, log-mean(group))
 		}

@@ -37,7 +37,7 @@ func (t TTest) Leaning(bias float64) TTest {
 // equal differences give one of no width.
 //
 // Student, Biometrika 6(1), 1908.
-func PairedT(d []float64, confidence float64) TTest { return grouped(confidence, d) }
+func PairedT(d []float64, confidence float64) TTest { return Crossover(confidence, d) }
 
 // Crossover estimates the mean difference of a design in which each pair ran in one of
 // two orders, free of what the order adds: of d = effect ± order the mean over the
@@ -45,24 +45,13 @@ func PairedT(d []float64, confidence float64) TTest { return grouped(confidence,
 //
 //	(mean(first) + mean(second)) / 2 ± t₍(1+confidence)/2, n₁+n₂−2₎ · sd·√(1/n₁ + 1/n₂)/2
 //
-// with the standard deviation pooled within the orders. first are the pairs in which
-// the base arm ran first. A linear drift adds the same to every pair of an order, and
+// with the standard deviation pooled within the orders. The groups are the pairs of each order.
+// A linear drift adds the same to every pair of an order, and
 // so goes out with it. The assumptions are PairedT's, and equal spread in both
-// orders. A missing order leaves PairedT of the other.
+// orders. One group alone gives PairedT.
 //
 // Jones and Kenward, Design and Analysis of Cross-Over Trials, 3rd ed., §2.3.
-func Crossover(first, second []float64, confidence float64) TTest {
-	switch {
-	case len(second) == 0:
-		return grouped(confidence, first)
-	case len(first) == 0:
-		return grouped(confidence, second)
-	}
-	return grouped(confidence, first, second)
-}
-
-// grouped is the mean of the groups' means with the spread pooled within them.
-func grouped(confidence float64, groups ...[]float64) TTest {
+func Crossover(confidence float64, groups ...[]float64) TTest {
 	n, sum, squares, inverse := 0, 0.0, 0.0, 0.0
 	for _, d := range groups {
 		if !finite(d) || len(d) == 0 {
