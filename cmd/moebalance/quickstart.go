@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -79,20 +78,10 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 
 // again is how this program, called by a name, can be called once more.
 func again(called string) string {
-	own, err := os.Executable()
-	if path, missing := exec.LookPath("moebalance"); err == nil && missing == nil {
-		a, errA := os.Stat(own)
-		if b, errB := os.Stat(path); errA == nil && errB == nil && os.SameFile(a, b) {
-			return "moebalance"
-		}
-	}
-	switch _, err := os.Stat(filepath.Join("cmd", "moebalance", "main.go")); {
-	case !strings.Contains(called, "go-build"): // where 'go run' keeps what it built
-		return launch.Quote([]string{called})
-	case err == nil:
+	if strings.Contains(called, "go-build") { // where 'go run' keeps what it built
 		return "go run ./cmd/moebalance"
 	}
-	return "go run github.com/moebalance/moebalance/cmd/moebalance@latest"
+	return launch.Quote([]string{called})
 }
 
 // tourStep is one command of the tour, and what it found; steps that only

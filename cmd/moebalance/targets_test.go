@@ -49,7 +49,6 @@ var outputCases = []outputCase{
 	{"hook --output", "hook -o OUT", "", ""},
 	{"profile --dir", "profile --dry-run --dir OUT -- ./my.sh", "", ""},
 	{"quickstart --dir", "quickstart --dir OUT", "", "models"},
-	{"workload --stats", "workload --steps 1 --stats OUT", "", "workload --steps 1"},
 }
 
 // outputFolder is a new working folder with inputs of every kind, and with stores

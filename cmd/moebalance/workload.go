@@ -23,16 +23,15 @@ import (
 const perfectRouterVariable = "ENABLE_PERFECT_ROUTER"
 
 type workloadOptions struct {
-	Experts int           `flag:"experts"`
-	Layers  int           `flag:"layers"`
-	Ranks   int           `flag:"ranks"`
-	Tokens  int           `flag:"tokens"`
-	Steps   int           `flag:"steps"`
-	Skew    float64       `flag:"skew"`
-	Seed    uint64        `flag:"seed"`
-	Stats   target.Folder `flag:"stats"`
-	Serve   string        `flag:"serve"`
-	URL     string        `flag:"url"`
+	Experts int     `flag:"experts"`
+	Layers  int     `flag:"layers"`
+	Ranks   int     `flag:"ranks"`
+	Tokens  int     `flag:"tokens"`
+	Steps   int     `flag:"steps"`
+	Skew    float64 `flag:"skew"`
+	Seed    uint64  `flag:"seed"`
+	Serve   string  `flag:"serve"`
+	URL     string  `flag:"url"`
 }
 
 // hiddenSize is the width of a hidden state.
@@ -61,10 +60,6 @@ func (o *workloadOptions) config() (workload.Config, error) {
 	c := workload.Config{Gate: router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: o.Experts, TopK: 4}},
 		Hidden: hiddenSize, Intermediate: 2 * hiddenSize, Layers: o.Layers, Ranks: o.Ranks, Tokens: o.Tokens, Skew: o.Skew,
 		Seed: o.Seed}
-	// Files of another launch's ranks would be counted as this one's.
-	if err := o.Stats.CheckEmpty(); err != nil {
-		return c, err
-	}
 	for flag, address := range map[string]string{"serve": o.Serve, "url": o.URL} {
 		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
 			return c, usagef("--%s: want HOST:PORT, such as localhost:8000, have %q", flag, address)
@@ -106,26 +101,20 @@ func (o *workloadOptions) run(ctx context.Context, config workload.Config, perfe
 	if err := o.writeCounts(engine, ""); err != nil {
 		return err
 	}
-	fmt.Fprintln(stderr, res)
 	return json.NewEncoder(stdout).Encode(res)
 }
 
-// writeCounts writes the expert counts since the last call to a folder below that of --stats, or
-// below the one that bench names for its launch.
+// writeCounts writes the expert counts since the last call below the folder that bench names for its launch.
 func (o *workloadOptions) writeCounts(engine *workload.Engine, below string) error {
-	write := func(name string, render func(io.Writer) error) error {
-		return o.Stats.Write(filepath.Join(below, name), render)
+	folder := os.Getenv("MOEBALANCE_COUNTS")
+	if folder == "" {
+		return nil
 	}
-	if folder := os.Getenv("MOEBALANCE_COUNTS"); o.Stats.Path == "" {
-		if folder == "" {
-			return nil
-		}
-		write = func(name string, render func(io.Writer) error) error {
-			path := filepath.Join(folder, below, name)
-			return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), target.WriteOwn(path, render))
-		}
-	}
-	if err := engine.WriteStatistics(write); err != nil {
+	err := engine.WriteStatistics(func(name string, render func(io.Writer) error) error {
+		path := filepath.Join(folder, below, name)
+		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), target.WriteOwn(path, render))
+	})
+	if err != nil {
 		return fmt.Errorf("writing expert counts: %w", err)
 	}
 	return nil

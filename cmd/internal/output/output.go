@@ -44,7 +44,7 @@ type Document struct {
 	Answer *Answer      // nil for listings, which answer nothing
 	Lead   *table.Table // what people see with the answer; nil for none
 
-	Headline string // of a listing
+	Headline string // of a listing, one line
 	Tables   []table.Table
 	Notes    []string // shown on demand beside an answer
 	Value    any      // what JSON carries
@@ -83,8 +83,7 @@ func (d Document) Brief() Document {
 	if d.Answer != nil {
 		return Document{Headline: d.Answer.Line, Value: d.Value}
 	}
-	first, _, _ := strings.Cut(d.Headline, "\n")
-	return Document{Headline: first, Value: d.Value}
+	return Document{Headline: d.Headline, Value: d.Value}
 }
 
 // ErrNoTable is wrapped by the error about a table that a document lacks.
@@ -201,7 +200,7 @@ func (d Document) render(v View, tables []table.Table) string {
 		w.table(tables[0])
 		return strings.TrimPrefix(w.String(), "\n")
 	case a == nil:
-		w.headline(d.Headline)
+		w.WriteString(w.Screen.bold(w.prose(d.Headline)) + "\n")
 		for _, t := range tables {
 			w.WriteString("\n")
 			w.table(t)

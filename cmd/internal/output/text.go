@@ -17,23 +17,6 @@ type writer struct {
 // line writes one line of prose.
 func (w *writer) line(text string) { w.WriteString(w.prose(text) + "\n") }
 
-// headline of a listing: its first line stands out.
-func (w *writer) headline(text string) {
-	if text == "" {
-		return
-	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if line = w.prose(line); i == 0 {
-			line = w.Screen.bold(line)
-		}
-		if w.Format == Markdown && i < len(lines)-1 {
-			line += "  " // breaks a line
-		}
-		w.WriteString(line + "\n")
-	}
-}
-
 // answer writes the line, the verdict with its basis, and the numbers.
 func (w *writer) answer(a *Answer) {
 	const mostNumbers = 3

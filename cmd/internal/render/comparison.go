@@ -61,14 +61,6 @@ func kindOfTime(collective bool) any {
 
 func comparisonTables(r diff.Comparison) []table.Table {
 	arms := r.Builds.Names()
-	type loss struct {
-		Layer router.OptInt `json:"layer"`
-		diff.Change
-	}
-	var losses []loss
-	for _, s := range r.Stragglers {
-		losses = append(losses, loss{s.Layer, s.Change})
-	}
 	phases := changeTable(arms, "phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)",
 		r.Phases, "phase, kind"+change+slow,
 		table.Computed("kind", func(p diff.PhaseChange) any { return kindOfTime(p.Collective) }))
@@ -80,8 +72,6 @@ func comparisonTables(r diff.Comparison) []table.Table {
 		changeTable(arms, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes,
 			"layer, phase, kind"+change+slow,
 			table.Computed("kind", func(l diff.LayerChange) any { return kindOfTime(l.Collective) })).LeadBy("difference_ns"),
-		changeTable(arms, "stragglers", "Straggler loss per step: slowest rank − mean, compute of all phases", losses,
-			"layer"+change).LeadBy("difference_ns"),
 		splitTable(r.Split),
 		table.Of("kernels", "Kernels of both sides, over all ranks and steps", r.Kernels, named("phase, "+
 			"normal_instances=launches {A}, perfect_instances=launches {B}, normal_ns=total {A}, perfect_ns=total {B}, "+

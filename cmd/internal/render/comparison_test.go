@@ -14,14 +14,14 @@ func TestTablesOfManyLayers(t *testing.T) {
 	r := diff.Comparison{Comparable: true}
 	for layer := range 61 {
 		d := router.Number(layer % 40)
-		r.Stragglers = append(r.Stragglers, diff.StragglerChange{Layer: router.OptInt(layer),
-			Change: diff.Change{NormalNS: d, DifferenceNS: -d}})
+		r.LayerTimes = append(r.LayerTimes, diff.LayerChange{Layer: router.OptInt(layer),
+			PhaseChange: diff.PhaseChange{Change: diff.Change{NormalNS: d, DifferenceNS: -d}}})
 	}
 	for _, format := range []output.Format{output.Text, output.CSV} {
 		var text strings.Builder
 		d := Comparison(r)
-		d.Lead = d.Named("stragglers")
-		if err := output.Write(&text, output.View{Format: format, Table: "stragglers"}, d); err != nil {
+		d.Lead = d.Named("layers")
+		if err := output.Write(&text, output.View{Format: format, Table: "layers"}, d); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(text.String(), "\n"); n < 62 {
@@ -31,7 +31,7 @@ func TestTablesOfManyLayers(t *testing.T) {
 		if err := output.Write(&text, output.View{Format: output.Text}, d); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(text.String(), "… and 51 more (largest first; --table stragglers shows all)") {
+		if !strings.Contains(text.String(), "… and 51 more (largest first; --table layers shows all)") {
 			t.Errorf("the lead is not cut:\n%s", text.String())
 		}
 	}

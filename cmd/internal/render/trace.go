@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
@@ -80,9 +79,6 @@ func traceTables(t *trace.Trace) []table.Table {
 			"layer, level, quantity, of, basis, steps, parts, max_over_mean, imbalance:percent, floor, null_p95, flagged, "+
 				"worst").LeadBy("level", "quantity", "max_over_mean"),
 		kindTable(t.StepKinds),
-		table.Of("stragglers", "Compute time per step and layer, collectives excluded", t.Stragglers,
-			"layer, steps, loss_ns, mean_ns, max_ns, worst_rank=slowest rank, worst_steps=in steps, "+
-				"gemm_loss_ns=loss of GEMM, experts_loss_ns=of experts").LeadBy("loss_ns"),
 		table.Of("arrivals", "Who arrives last at the collectives: how long ranks wait for it per step, and mostly why",
 			t.Waiting.Ranks, "rank, last_steps=last in steps, mean_wait_ns=ranks wait, "+cause, explained).
 			LeadBy("mean_wait_ns"),
@@ -97,9 +93,6 @@ func traceTables(t *trace.Trace) []table.Table {
 		table.Of("kernels", "Kernels, all ranks and steps", t.Kernels, "share:percent, instances"+statistics+
 			", unknown_ns, placed=phase, evidence, phase=phase by name, library, name:short",
 			table.Computed("share", func(k trace.KernelStat) any { return float64(k.TotalNS) / float64(t.Coverage.GPUNS) })),
-		table.Of("exports", "Exports", t.Exports, "file, nsys_version=nsys, schema_version=schema, kernels, "+
-			"launches=API calls, ranges, graph_mode=CUDA graphs",
-			table.Computed("file", func(e trace.Export) any { return filepath.Base(e.Path) })),
 	}
 }
 

@@ -126,16 +126,13 @@ func (e *Engine) Run(ctx context.Context, warmup, steps int, prompts uint64) (Re
 			e.statistics = append(e.statistics, nil)
 		}
 		var sum time.Duration
-		var experts [][]float64
 		for l := range e.c.Layers {
-			for p, work := range phases {
+			for _, work := range phases {
 				longest, err := e.phase(work, l)
 				if err != nil {
 					return res, err
 				}
-				if sum += longest; p == 1 {
-					experts = append(experts, e.spent())
-				}
+				sum += longest
 			}
 			if timed {
 				e.count(&res, l)
@@ -143,7 +140,6 @@ func (e *Engine) Run(ctx context.Context, warmup, steps int, prompts uint64) (Re
 		}
 		if timed {
 			res.IterationMS = append(res.IterationMS, milliseconds(sum))
-			res.StepExpertsMS = append(res.StepExpertsMS, experts)
 		}
 	}
 	res.finish(e.ranks[0].balanced != nil)
@@ -152,14 +148,6 @@ func (e *Engine) Run(ctx context.Context, warmup, steps int, prompts uint64) (Re
 
 // phases are what a rank does in a layer; after each it waits for the others.
 var phases = []func(*rank, *Engine, int) error{(*rank).dispatch, (*rank).experts, (*rank).combine}
-
-// spent is the time of each rank in the phase that has ended, in milliseconds.
-func (e *Engine) spent() (ms []float64) {
-	for _, r := range e.ranks {
-		ms = append(ms, milliseconds(r.spent))
-	}
-	return ms
-}
 
 // together runs a part of every rank's work at the same time.
 func (e *Engine) together(work func(*rank)) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -34,8 +33,6 @@ type Result struct {
 	// What the best assignment could reach in a step.
 	ExpertFloor router.Number `json:"expert_floor"`
 	RankFloor   router.Number `json:"rank_floor"`
-	// The time in experts of every timed step, by layer and rank.
-	StepExpertsMS [][][]float64 `json:"step_experts_ms"`
 }
 
 // empty is the result of a run that is to come.
@@ -71,21 +68,6 @@ func (res *Result) finish(perfect bool) {
 	total := floats.Sum(res.IterationMS)
 	res.StepMS = total / float64(res.Steps)
 	res.TokensPerSecond = float64(res.InputTokens) / total * 1e3
-}
-
-// String is the result in a sentence.
-func (res Result) String() string {
-	var load float64
-	for _, v := range res.RankMaxOverMean {
-		load += float64(v) / float64(res.Layers)
-	}
-	arm := "normal"
-	if res.PerfectRouter {
-		arm = "perfect"
-	}
-	return fmt.Sprintf("%s router, %s, %s with %s each: %.0f tokens/s, %s per step (%s clock); rank load max/mean %s",
-		arm, res.Shape, quantity.Count(res.Ranks, "rank"), quantity.Count(res.Tokens, "token"), res.TokensPerSecond,
-		quantity.Duration(1e6*res.StepMS), res.Clock, quantity.Ratio(load))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
