@@ -278,7 +278,7 @@ func checkSign(g Gain) Check {
 	switch {
 	case !g.Estimate.Defined():
 		return NewCheck(CheckSign, Unknown, "no_gain")
-	case g.Estimate < 0:
+	case g.High < 0: // not by chance
 		return NewCheck(CheckSign, Warn, "slower", "gain", g.Estimate)
 	}
 	return NewCheck(CheckSign, Pass, "faster")

@@ -153,3 +153,12 @@ func noGain(t *testing.T, what string, r Result) {
 		t.Errorf("%s: verdict %q, gains %v", what, r.Verdict, numbers)
 	}
 }
+
+// An arm is slower where its whole interval says so.
+func TestSign(t *testing.T) {
+	for high, want := range map[router.Number]CheckStatus{-0.001: Warn, 0.001: Pass} {
+		if c := checkSign(Gain{Estimate: -0.01, Low: -0.02, High: high}); c.Status != want {
+			t.Errorf("up to %v: %s", high, c.Status)
+		}
+	}
+}
