@@ -54,15 +54,12 @@ func (c *collector) add(into *Step, level string, number int, slots int64, once 
 	if slots < 0 || slots > maxCount {
 		return fmt.Errorf("%s %d: want a count between 0 and %d, have %d", level, number, int64(maxCount), slots)
 	}
-	list := &into.Load.PerExpert
-	if level == router.LevelRank {
-		list = &into.Received
-	}
+	list := into.cells(level)
 	if more := number + 1 - len(*list); more > 0 {
 		if c.size += more; c.size > c.most {
 			return fmt.Errorf("want at most %d counts, of all experts and steps, have more", c.most)
 		}
-		*list = append(*list, slices.Repeat([]int64{-1}, more)...)
+		*list = append(slices.Grow(*list, more), slices.Repeat([]int64{-1}, more)...)
 	}
 	cell := &(*list)[number]
 	if once && *cell >= 0 {
@@ -72,9 +69,24 @@ func (c *collector) add(into *Step, level string, number int, slots int64, once 
 	return nil
 }
 
-// list adds slots to the cells of experts or ranks from 0 on, as add does.
+// cells are the slots of the experts or the ranks.
+func (s *Step) cells(level string) *[]int64 {
+	if level == router.LevelRank {
+		return &s.Received
+	}
+	return &s.Load.PerExpert
+}
+
+// list adds slots to the cells of experts or ranks from 0 on, as add does. With once it keeps them.
 func (c *collector) list(into *Step, level string, slots []int64, once bool) error {
-	for number, n := range slots {
+	if cells := into.cells(level); once && *cells == nil && c.size+len(slots) <= c.most {
+		c.size += len(slots)
+		if *cells = slots; checkCounts(slots) == nil {
+			return nil
+		}
+		*cells = nil // add says what is wrong
+	}
+	for number, n := range slices.Backward(slots) { // the last makes room for all
 		if err := c.add(into, level, number, n, once); err != nil {
 			return fmt.Errorf("%v: %w", into.key(), err)
 		}

@@ -8,8 +8,10 @@
 //
 // The way of a number: openDocument opens the container (JSON, numpy.save, torch.save, a text, a
 // folder); the first row of formats that matches it, by content and never by name alone, reads
-// values, rows or lines; all of them gather cells of (step, layer, kind) in one collector, which
-// makes the steps of a Record. Since, Phases and Between are other records of the same kind.
+// it as objects, an array, rows or lines. Objects of JSON and of pickles, of all engines, are walked in one way: what
+// one says of its step, layer and kind holds for all below it, and payloads are the keys of what is counted. All
+// readers gather cells of (step, layer, kind) in one collector, which makes the steps of a Record. Phases and Between
+// are other records of the same kind.
 // ReadPlacement reads files that say which rank holds which expert.
 //
 // A record holds experts × 8 bytes per step and layer, of all ranks together, at most 2 GiB.
