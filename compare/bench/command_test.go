@@ -55,9 +55,9 @@ func TestPeers(t *testing.T) {
 		if err != nil || peer.Check() != nil || s.Undeclared() != "" {
 			t.Errorf("%s: %v, %v, %s", name, err, peer.Check(), s.Undeclared())
 		}
-		for arm, status := range map[gain.Arm]proof.Status{gain.Normal: proof.Unbalanced, gain.Perfect: proof.Balanced} {
+		for arm, status := range map[gain.Arm]gain.Arm{gain.Normal: gain.Normal, gain.Perfect: gain.Perfect} {
 			r := s.rules().Of(arm, proof.Launch{})[0]
-			if r.Status != status || r.Measured || !strings.Contains(r.Evidence, want) {
+			if r.Shows != status || r.Measured || !strings.Contains(r.Evidence, want) {
 				t.Errorf("%s, %s: %+v, want %s", name, arm, r, want)
 			}
 		}

@@ -58,32 +58,32 @@ func TestProveByReport(t *testing.T) {
 		arm   gain.Arm
 		a     view
 		ranks int
-		want  proof.Status
+		want  gain.Arm
 	}{
-		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.02), 4, proof.Balanced},
-		"perfect, uneven experts":       {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, proof.Unproved},
-		"perfect without loads":         {gain.Perfect, said(true, 1), 1, proof.Balanced},
-		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, proof.Unproved},
-		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, proof.Unproved},
-		"flag not seen":                 {gain.Perfect, said(false, 2, 1.4, 1.6), 2, proof.Unbalanced},
-		"normal and skewed":             {gain.Normal, said(false, 2, 1.4, 2), 2, proof.Unbalanced},
-		"normal, ranks even by chance":  {gain.Normal, said(false, 2, 1, 2), 2, proof.Unbalanced},
-		"normal but balanced":           {gain.Normal, said(false, 2, 1, 1), 2, proof.Balanced},
-		"normal without loads":          {gain.Normal, said(false, 2), 2, proof.Unbalanced},
-		"normal told to be perfect":     {gain.Normal, said(true, 2, 1, 1), 2, proof.Balanced},
-		"a layer without a rank's load": {gain.Perfect, said(true, 1, nan, 1), 1, proof.Balanced},
-		"perfect, uneven experts only":  {gain.Perfect, said(true, 1, nan, 1.6), 1, proof.Unproved},
-		"normal, even experts only":     {gain.Normal, said(false, 1, nan, 1), 1, proof.Balanced},
-		"normal, uneven experts only":   {gain.Normal, said(false, 1, nan, 2), 1, proof.Unbalanced},
-		"normal, even ranks only":       {gain.Normal, said(false, 2, 1, nan), 2, proof.Balanced},
+		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.02), 4, gain.Perfect},
+		"perfect, uneven experts":       {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, gain.Arm("")},
+		"perfect without loads":         {gain.Perfect, said(true, 1), 1, gain.Perfect},
+		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, gain.Arm("")},
+		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, gain.Arm("")},
+		"flag not seen":                 {gain.Perfect, said(false, 2, 1.4, 1.6), 2, gain.Normal},
+		"normal and skewed":             {gain.Normal, said(false, 2, 1.4, 2), 2, gain.Normal},
+		"normal, ranks even by chance":  {gain.Normal, said(false, 2, 1, 2), 2, gain.Normal},
+		"normal but balanced":           {gain.Normal, said(false, 2, 1, 1), 2, gain.Perfect},
+		"normal without loads":          {gain.Normal, said(false, 2), 2, gain.Normal},
+		"normal told to be perfect":     {gain.Normal, said(true, 2, 1, 1), 2, gain.Perfect},
+		"a layer without a rank's load": {gain.Perfect, said(true, 1, nan, 1), 1, gain.Perfect},
+		"perfect, uneven experts only":  {gain.Perfect, said(true, 1, nan, 1.6), 1, gain.Arm("")},
+		"normal, even experts only":     {gain.Normal, said(false, 1, nan, 1), 1, gain.Perfect},
+		"normal, uneven experts only":   {gain.Normal, said(false, 1, nan, 2), 1, gain.Normal},
+		"normal, even ranks only":       {gain.Normal, said(false, 2, 1, nan), 2, gain.Perfect},
 	} {
 		proofs := Spec{}.prove(c.arm, c.a, c.a.report.Proof.Ranks, false)
 		if len(proofs) != c.ranks {
 			t.Errorf("%s: %d proofs, want one per rank", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.Status != c.want || strings.Contains(p.Evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.Status, p.Evidence, c.want)
+			if p.Shows != c.want || strings.Contains(p.Evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.Shows, p.Evidence, c.want)
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func TestProofOverLaunches(t *testing.T) {
 	// its absence from the normal arm.
 	for _, perfect := range [][]view{{line(0), line()}, {line(), line()}} {
 		by = byArm(campaignOf(spec, []view{line(), line()}, perfect))
-		if p := by[gain.Normal]; len(p) != 1 || p[0].Status != proof.Unproved {
+		if p := by[gain.Normal]; len(p) != 1 || p[0].Shows != gain.Arm("") {
 			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
 		}
 	}
@@ -287,23 +287,23 @@ func TestProveByCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		arm                               gain.Arm
 		rank, rankFloor, expert, expFloor router.Number
-		want                              proof.Status
+		want                              gain.Arm
 	}{
-		"perfect at its floor":             {gain.Perfect, 1.5, 1.5, 4, 4, proof.Balanced},
-		"perfect, even ranks only":         {gain.Perfect, 1.04, 1, 3, 1, proof.Unbalanced},
-		"perfect, even ranks and experts":  {gain.Perfect, 1.04, 1, 1.04, 1, proof.Balanced},
-		"perfect above its floor":          {gain.Perfect, 1.2, 1, 1, 1, proof.Unbalanced},
-		"perfect, experts only":            {gain.Perfect, nan, nan, 1.02, 1, proof.Balanced},
-		"perfect, uneven experts":          {gain.Perfect, nan, nan, 1.2, 1, proof.Unbalanced},
-		"normal, uneven ranks":             {gain.Normal, 1.4, 1, 2, 1, proof.Unbalanced},
-		"normal, uneven experts only":      {gain.Normal, 1, 1, 2, 1, proof.Unbalanced},
-		"normal but even":                  {gain.Normal, 1, 1, 1, 1, proof.Balanced},
-		"normal, even experts, no ranks":   {gain.Normal, nan, nan, 1, 1, proof.Balanced},
-		"normal, uneven experts, no ranks": {gain.Normal, nan, nan, 2, 1, proof.Unbalanced},
-		"normal, even ranks, no experts":   {gain.Normal, 1, 1, nan, nan, proof.Balanced},
-		"normal, uneven ranks, no experts": {gain.Normal, 1.4, 1, nan, nan, proof.Unbalanced},
-		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, proof.Unproved},
-		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, proof.Unproved},
+		"perfect at its floor":             {gain.Perfect, 1.5, 1.5, 4, 4, gain.Perfect},
+		"perfect, even ranks only":         {gain.Perfect, 1.04, 1, 3, 1, gain.Normal},
+		"perfect, even ranks and experts":  {gain.Perfect, 1.04, 1, 1.04, 1, gain.Perfect},
+		"perfect above its floor":          {gain.Perfect, 1.2, 1, 1, 1, gain.Normal},
+		"perfect, experts only":            {gain.Perfect, nan, nan, 1.02, 1, gain.Perfect},
+		"perfect, uneven experts":          {gain.Perfect, nan, nan, 1.2, 1, gain.Normal},
+		"normal, uneven ranks":             {gain.Normal, 1.4, 1, 2, 1, gain.Normal},
+		"normal, uneven experts only":      {gain.Normal, 1, 1, 2, 1, gain.Normal},
+		"normal but even":                  {gain.Normal, 1, 1, 1, 1, gain.Perfect},
+		"normal, even experts, no ranks":   {gain.Normal, nan, nan, 1, 1, gain.Perfect},
+		"normal, uneven experts, no ranks": {gain.Normal, nan, nan, 2, 1, gain.Normal},
+		"normal, even ranks, no experts":   {gain.Normal, 1, 1, nan, nan, gain.Perfect},
+		"normal, uneven ranks, no experts": {gain.Normal, 1.4, 1, nan, nan, gain.Normal},
+		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, gain.Arm("")},
+		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, gain.Arm("")},
 	} {
 		proofs := Spec{}.prove(c.arm,
 			view{order: Ordered{Counted: &proof.LoadProof{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
@@ -312,8 +312,8 @@ func TestProveByCounts(t *testing.T) {
 			t.Errorf("%s: %d proofs, want 3", name, len(proofs))
 		}
 		for _, p := range proofs {
-			if p.Status != c.want || strings.Contains(p.Evidence, "NaN") {
-				t.Errorf("%s: %s (%s), want %s", name, p.Status, p.Evidence, c.want)
+			if p.Shows != c.want || strings.Contains(p.Evidence, "NaN") {
+				t.Errorf("%s: %s (%s), want %s", name, p.Shows, p.Evidence, c.want)
 			}
 		}
 	}

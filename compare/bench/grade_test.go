@@ -147,7 +147,7 @@ func TestClaimOfEveryRank(t *testing.T) {
 
 // A line claims; a report of one rank says nothing of three others.
 func TestGrades(t *testing.T) {
-	claim := proof.Rank{Arm: gain.Perfect, Status: proof.Balanced, Evidence: "a line"}
+	claim := proof.Rank{Arm: gain.Perfect, Shows: gain.Perfect, Evidence: "a line"}
 	if p := claim.Graded(); p.Grade != gain.Claimed {
 		t.Errorf("%+v, want it claimed", p)
 	}

@@ -11,7 +11,7 @@ import (
 // Load is the load of the worst layer of a launch, over ranks or over experts.
 type Load struct {
 	Over           string
-	MaxMean, Floor router.Number // max/mean, and the least that whole slots allow, where that is known
+	MaxMean, Floor router.Number // max/mean, and the least that whole slots allow: 1 or more where that is known
 }
 
 // Loads are those that were measured, over ranks before experts.
@@ -30,7 +30,7 @@ func (w Loads) String() string {
 	var texts []string
 	for _, l := range w {
 		text := quantity.Ratio(l.MaxMean) + " over " + l.Over
-		if l.Floor.Defined() {
+		if l.Floor >= 1 {
 			text += " (floor " + quantity.Ratio(l.Floor) + ")"
 		}
 		texts = append(texts, text)
@@ -43,7 +43,7 @@ func (w Loads) String() string {
 func (w Loads) Within(limit router.Number) bool {
 	return len(w) > 0 && !slices.ContainsFunc(w, func(l Load) bool {
 		floor := router.Number(1)
-		if l.Floor.Defined() {
+		if l.Floor >= 1 {
 			floor = l.Floor
 		}
 		return l.MaxMean > limit*floor

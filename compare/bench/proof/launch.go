@@ -74,11 +74,11 @@ func (r Rules) Of(arm gain.Arm, l Launch) (ranks []Rank) {
 	case r.Line != "":
 		ranks = r.byLine(arm, l)
 	case r.Said != "" && arm == gain.Perfect:
-		ranks = all(Balanced, "started with %s, of which the engine prints nothing: record counts to measure it", r.Said)
+		ranks = all(balanced, "started with %s, of which the engine prints nothing: record counts to measure it", r.Said)
 	case r.Said != "":
-		ranks = all(Unbalanced, "started without %s", r.Said)
+		ranks = all(unbalanced, "started without %s", r.Said)
 	default:
-		ranks = all(Unproved,
+		ranks = all(unproved,
 			"the output does not state its routing, and no proof line of this treatment is known: give %s", OtherFlags)
 	}
 	for i := range ranks {
@@ -88,8 +88,8 @@ func (r Rules) Of(arm gain.Arm, l Launch) (ranks []Rank) {
 }
 
 // all is evidence about all ranks together.
-func all(s Status, format string, args ...any) []Rank {
-	return []Rank{{Rank: gain.AllRanks, Status: s, Evidence: fmt.Sprintf(format, args...)}}
+func all(shows gain.Arm, format string, args ...any) []Rank {
+	return []Rank{{Rank: gain.AllRanks, Shows: shows, Evidence: fmt.Sprintf(format, args...)}}
 }
 
 // routerPerfect is the balanced router's name in an order.
@@ -97,12 +97,12 @@ const routerPerfect = "perfect"
 
 // byOrder takes the word of the ranks that acknowledged an order.
 func byOrder(l Launch) []Rank {
-	p := Rank{Status: Unbalanced, Evidence: "the rank acknowledged router " + l.Router}
+	p := Rank{Shows: unbalanced, Evidence: "the rank acknowledged router " + l.Router}
 	if l.Router == routerPerfect {
-		p.Status = Balanced
+		p.Shows = balanced
 	}
 	if l.Answered == 0 || l.Answered < l.Ranks {
-		return all(Unproved, "%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
+		return all(unproved, "%s acknowledged router %s", quantity.Count(l.Answered, "rank"), l.Router)
 	}
 	return p.forRanks(l.Answered)
 }
@@ -123,22 +123,22 @@ func byReport(said metrics.Proof, wanted int) []Rank {
 	for _, l := range said.Layers {
 		ranks, experts = Most(ranks, l.RankMaxOverMean), Most(experts, l.ExpertMaxOverMean)
 	}
-	worst := evidence.Measured(ranks, floorOf(said.RankFloor), experts, floorOf(said.ExpertFloor))
+	worst := evidence.Measured(ranks, said.RankFloor, experts, said.ExpertFloor)
 	report, word := "report: ", "learned router, "
 	if said.Ranks > 1 {
 		report = fmt.Sprintf("report of all %d ranks: ", said.Ranks)
 	}
-	p := Rank{Measured: len(worst) > 0, Status: Unbalanced}
+	p := Rank{Measured: len(worst) > 0, Shows: unbalanced}
 	if said.Perfect {
-		p.Status, word = Balanced, "perfect router, "
+		p.Shows, word = balanced, "perfect router, "
 	}
 	switch {
 	case wanted == 0 && len(worst) == 0:
-		p.Status, word = Unproved, "no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
+		p.Shows, word = unproved, "no loads, and the number of ranks is unknown: seen on 1 rank; say --ranks N"
 	case said.Perfect && len(worst) > 0 && !worst.Within(balancedWithin):
-		p.Status, word = Unproved, word+"contradicted by "+worst.String()
+		p.Shows, word = unproved, word+"contradicted by "+worst.String()
 	case !said.Perfect && worst.Within(unbalancedBeyond):
-		p.Status, word = Balanced, word+"contradicted by "+worst.String()
+		p.Shows, word = balanced, word+"contradicted by "+worst.String()
 	default:
 		word += worst.String()
 	}
@@ -160,35 +160,27 @@ func (r Rules) byCounts(arm gain.Arm, l Launch) []Rank {
 		c.RankMaxOverMean = router.Undefined()
 	}
 	worst := evidence.Measured(c.RankMaxOverMean, c.RankFloor, c.ExpertMaxOverMean, c.ExpertFloor)
-	p := Rank{Measured: true, Status: Unbalanced, Evidence: "recorded expert counts: " + worst.String()}
+	p := Rank{Measured: true, Shows: unbalanced, Evidence: "recorded expert counts: " + worst.String()}
 	even := worst.Within(balancedWithin)
 	if r.Chance && arm == gain.Perfect && len(worst) > 0 {
 		even = worst[:1].Within(balancedWithin)
 	}
 	switch {
 	case len(worst) == 0:
-		p.Status, p.Evidence = Unproved, "the recorded expert counts hold no load"
+		p.Shows, p.Evidence = unproved, "the recorded expert counts hold no load"
 	case l.Doubt != "":
-		p.Status, p.Evidence = Unproved, "the recorded expert counts prove nothing: "+l.Doubt
+		p.Shows, p.Evidence = unproved, "the recorded expert counts prove nothing: "+l.Doubt
 	case elsewhere && even && arm == gain.Perfect:
-		p.Status, p.Evidence = Unproved,
+		p.Shows, p.Evidence = unproved,
 			fmt.Sprintf("%s; the command places experts by %s, which the counts do not record, so the load of ranks is "+
 				"unknown: record counts that say where experts are (SGLang's recorder does)", p.Evidence, l.Placement)
 	case even:
-		p.Status = Balanced
+		p.Shows = balanced
 	case arm == gain.Perfect && r.Treatment == "trtllm":
 		p.Evidence += "; TensorRT-LLM applies the switch at the top of MoE.forward, so layers whose model calls run_moe " +
 			"directly keep their routing"
 	}
 	return p.forRanks(c.Ranks)
-}
-
-// floorOf is the floor that a report states; undefined where it states none.
-func floorOf(said router.Number) router.Number {
-	if said >= 1 {
-		return said
-	}
-	return router.Undefined()
 }
 
 // Most is the larger of two numbers, as far as they are defined.

@@ -18,12 +18,12 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []Rank) {
 	switch {
 	case len(l.Lines) > 0:
 	case arm == gain.Perfect:
-		return all(Unproved, "no proof line of %s in any log: check that the ranks see it, or give another %s", r.Switch,
+		return all(unproved, "no proof line of %s in any log: check that the ranks see it, or give another %s", r.Switch,
 			OtherFlags)
 	case !r.Printed:
-		return all(Unproved, "no proof line in either arm: give another %s", OtherFlags)
+		return all(unproved, "no proof line in either arm: give another %s", OtherFlags)
 	default:
-		return all(Unbalanced, "the log lacks the proof line that the perfect arm prints")
+		return all(unbalanced, "the log lacks the proof line that the perfect arm prints")
 	}
 	failed := slices.IndexFunc(l.Lines, func(f evidence.ProofLine) bool { return f.Failed })
 	named := 0
@@ -33,10 +33,10 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []Rank) {
 		}
 	}
 	for _, f := range l.Lines {
-		status, doubt := Unproved, ""
+		shows, doubt := unproved, ""
 		switch {
 		case arm == gain.Normal:
-			status = Balanced
+			shows = balanced
 		case failed >= 0:
 			doubt = fmt.Sprintf(", but the engine says %q", l.Lines[failed].Text)
 		case r.Limited(f.Text) != "":
@@ -48,9 +48,9 @@ func (r Rules) byLine(arm gain.Arm, l Launch) (ranks []Rank) {
 			doubt = fmt.Sprintf(" names no rank, so %d× are not %d ranks: name the rank by (?P<rank>…) in --proof, label the "+
 				"output by rank (srun --label, mpirun --tag-output), or give --counts", f.Times, l.Ranks)
 		default:
-			status = Balanced
+			shows = balanced
 		}
-		ranks = append(ranks, Rank{Rank: f.Rank, Status: status,
+		ranks = append(ranks, Rank{Rank: f.Rank, Shows: shows,
 			Evidence: fmt.Sprintf("log line %q (%d×)%s", f.Text, f.Times, doubt)})
 	}
 	return ranks

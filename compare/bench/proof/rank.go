@@ -9,37 +9,30 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Status is what evidence shows about routing.
-type Status string
-
-// What it can show.
-const (
-	Balanced   Status = "balanced"
-	Unbalanced Status = "not balanced"
-	Unproved   Status = "unproved"
-)
-
 // Rank says how one rank of one arm was routed, and by what evidence.
 type Rank struct {
 	Arm      gain.Arm
-	Rank     int // AllRanks where the evidence covers all together, or names none
-	Launches int // with such evidence
-	Status   Status
-	Measured bool // by loads, not by the engine's word
+	Rank     int      // AllRanks where the evidence covers all together, or names none
+	Launches int      // with such evidence
+	Shows    gain.Arm // the arm whose routing the evidence shows; empty where it proves nothing
+	Measured bool     // by loads, not by the engine's word
 	Evidence string
 }
+
+// What evidence can show.
+const (
+	balanced   = gain.Perfect
+	unbalanced = gain.Normal
+	unproved   = gain.Arm("")
+)
 
 // Severity is how far the evidence is from proving its arm: 0 proves it, 1 proves nothing,
 // 2 proves the other arm.
 func (p Rank) Severity() int {
-	wanted := Unbalanced
-	if p.Arm == gain.Perfect {
-		wanted = Balanced
-	}
-	switch p.Status {
-	case wanted:
+	switch p.Shows {
+	case p.Arm:
 		return 0
-	case Unproved:
+	case unproved:
 		return 1
 	}
 	return 2
@@ -50,7 +43,7 @@ func (p Rank) Severity() int {
 func (p *Rank) merge(o Rank) {
 	p.Launches += o.Launches
 	if o.Severity() > p.Severity() || o.Severity() == p.Severity() && p.Measured && !o.Measured {
-		p.Status, p.Evidence = o.Status, o.Evidence
+		p.Shows, p.Evidence = o.Shows, o.Evidence
 	}
 	p.Measured = p.Measured && o.Measured
 }
@@ -96,13 +89,13 @@ func (r Rules) OfArm(arm gain.Arm, launches []Launch) (all []Rank) {
 	}
 	for _, p := range ranks {
 		if p.Launches < len(launches) {
-			p.merge(Rank{Arm: arm, Status: Unproved, Evidence: fmt.Sprintf("evidence in %d of %d launches only: %s",
+			p.merge(Rank{Arm: arm, Shows: unproved, Evidence: fmt.Sprintf("evidence in %d of %d launches only: %s",
 				p.Launches, len(launches), p.Evidence)})
 		}
 	}
 	for rank := range wanted {
 		if ranks[rank] == nil && ranks[gain.AllRanks] == nil {
-			ranks[rank] = &Rank{Arm: arm, Rank: rank, Status: Unproved, Evidence: "no evidence of this rank"}
+			ranks[rank] = &Rank{Arm: arm, Rank: rank, Shows: unproved, Evidence: "no evidence of this rank"}
 		}
 	}
 	for _, rank := range slices.Sorted(maps.Keys(ranks)) {
