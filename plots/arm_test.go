@@ -47,8 +47,6 @@ func small() *trace.Trace {
 		}
 		t.Imbalance = append(t.Imbalance, imbalance.Row{Layer: layer, Level: router.LevelExpert,
 			Quantity: imbalance.Load, Steps: 2})
-		t.Stragglers = append(t.Stragglers, imbalance.Straggler{Layer: layer, Steps: 2,
-			LossNS: router.Number(10000 * (2 - layer)), WorstRank: 1})
 	}
 	// 6 µs of collectives per rank and step: 4.5 waiting, 1.5 transferring.
 	t.StepKinds = []trace.StepKind{{Steps: []int{5, 6}}}

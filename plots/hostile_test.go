@@ -22,8 +22,6 @@ func TestHostileValues(t *testing.T) {
 			Phase: trace.PhaseExperts, TotalNS: ns, CollectiveNS: -ns / 2})
 		broken.Experts = append(broken.Experts, trace.ExpertStat{Rank: -i, Layer: router.OptInt(i), Expert: -i,
 			Basis: imbalance.Observed, Known: true, Slots: router.OptInt(-ns), Stats: trace.Stats{TotalNS: ns}})
-		broken.Stragglers = append(broken.Stragglers, imbalance.Straggler{Layer: router.OptInt(i),
-			LossNS: router.Number(1e300 * float64(i-2))})
 		broken.StepKinds = []trace.StepKind{{Steps: []int{0, 1, 2, 3, 4}}}
 		broken.Replays = []trace.Replay{{Stays: []trace.Stay{{Rank: 7 * i, WaitNS: router.Number(ns), TransferNS: 1}}}}
 	}

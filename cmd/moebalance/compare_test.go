@@ -14,6 +14,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/diff"
+
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
@@ -29,23 +30,6 @@ const (
 	loopNormal  = "testdata/gptoss-ep4-loop/normal.sqlite"
 	loopPerfect = "testdata/gptoss-ep4-loop/perfect.sqlite"
 )
-
-func TestCompareVerbOnTraces(t *testing.T) {
-	out, errs, code := compareVerb(t, "testdata/deepseek-ep4-ranks/normal.rank?.sqlite",
-		"testdata/deepseek-ep4-ranks/perfect.rank?.sqlite")
-	if code != exitDone || errs != "" {
-		t.Fatalf("exit %d, %s", code, errs)
-	}
-	for _, want := range []string{
-		"Balanced routing would be about 17.3 % faster", "\nno verdict · predicted from 3 steps",
-		"Layer 0 holds 82.6 % of the loss that balance removes",
-		"step with balanced routing 8.99 ms", "616.82", "933.69", "1550.52",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-}
 
 // --brief is the first line of the answer, which fits on a line of text and needs none of
 // the others; the exit code is the same.
@@ -219,22 +203,6 @@ func summarized(t *testing.T, arm string) string {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	return path
-}
-
-func TestCompareVerbJSON(t *testing.T) {
-	out, errs, code := compareVerb(t, "--format", "json", loopNormal, loopPerfect)
-	if code != exitDone {
-		t.Fatal(errs)
-	}
-	var r diff.Comparison
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatal(err)
-	}
-	if r.Kind != "compare" || r.SchemaVersion != diff.SchemaVersion || !r.Comparable || len(r.LayerTimes) == 0 ||
-		len(r.Steps) != 8 {
-		t.Errorf("have kind %q, schema %d, comparable %v, %d steps", r.Kind, r.SchemaVersion, r.Comparable,
-			len(r.Steps))
-	}
 }
 
 // writeReports writes lines of the built-in workload's layout into a file.

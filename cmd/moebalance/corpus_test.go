@@ -33,7 +33,6 @@ var held = map[string]string{
 	"imbalance":                "layer level quantity of basis steps max_over_mean imbalance floor null_p95 flagged worst",
 	"overall":                  "level quantity layers max_over_mean imbalance worst_layer",
 	"summary":                  "level quantity layers max_over_mean worst_layer worst_max_over_mean",
-	"stragglers":               "layer loss_ns mean_ns gemm_loss_ns worst_rank",
 	"step_kinds":               "step_kind steps",
 	"bound":                    "gain gain_low gain_high loss_ns step_ns",
 	"waiting":                  "steps mean_wait_ns cause cause_ns",

@@ -201,7 +201,7 @@ func OfCampaignWith(c gain.Result, run gain.Run, traces *diff.Comparison) Answer
 		a.Reasons = append([]string{caveat.Say("why.placement", "gain", c.Gain.Estimate, "alone", p.GainBound)},
 			a.Reasons...)
 	}
-	a.reason(mostLoss(traces))
+	a.mostLoss(traces)
 	a.Next = nil
 	a.next("plan", "ranks", len(traces.Ranks))
 	return a.few()

@@ -198,7 +198,7 @@ func (a *Answer) partReasons(c *diff.Comparison) {
 			a.reason(caveat.Text(w))
 		}
 	}
-	a.reason(mostLoss(c))
+	a.mostLoss(c)
 	for _, k := range c.Kinds[min(1, len(c.Kinds)):] {
 		if k.Gain.Defined() {
 			a.because("why.kind", "steps", k.Steps, "gain", k.Gain)
@@ -257,22 +257,11 @@ func mostly(s diff.Split) []any {
 	}
 }
 
-// mostLoss is the layer that holds most of the straggler loss that balance removes; empty where none holds half.
-func mostLoss(c *diff.Comparison) string {
-	var all, most router.Number
-	at := router.OptInt(router.NoID)
-	for _, s := range c.Stragglers {
-		if saved := -s.Change.DifferenceNS; saved > 0 {
-			all += saved
-			if saved > most {
-				most, at = saved, s.Layer
-			}
-		}
+// mostLoss names the layer that holds most of the loss that balance removes.
+func (a *Answer) mostLoss(c *diff.Comparison) {
+	if most := c.MostLoss; most.Share > 0.5 {
+		a.because("why.loss", "layer", most.Layer, "share", most.Share)
 	}
-	if !at.Defined() || !(most > all/2) || len(c.Stragglers) < 2 {
-		return ""
-	}
-	return caveat.Say("why.loss", "layer", at, "share", most/all)
 }
 
 // shown is the line of a measured gain: undecided where its interval contains the threshold, unshown where

@@ -60,12 +60,11 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
-// The share of a layer is a share of what all layers save: never more than all of it.
+// The layer with most of the loss is named where it has more than half of it.
 func TestShareOfTheLoss(t *testing.T) {
-	c := split(0.1, 0)
-	for layer, saved := range []router.Number{500, 80, -160} {
-		c.Stragglers = append(c.Stragglers, diff.StragglerChange{Layer: router.OptInt(layer),
-			Change: diff.Change{DifferenceNS: -saved}})
+	for share, want := range map[router.Number]string{0.862: "Layer 3 holds 86.2 % of the loss that balance removes.", 0.4: ""} {
+		c := split(0.1, 0)
+		c.MostLoss = diff.MostLoss{Layer: 3, Share: share}
+		check(t, "layers", OfComparison(&c), NoVerdict, "", want, "")
 	}
-	check(t, "layers", OfComparison(&c), NoVerdict, "", "Layer 0 holds 86.2 % of the loss that balance removes.", "")
 }

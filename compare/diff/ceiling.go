@@ -30,17 +30,14 @@ type Ceiling struct {
 	StepGain router.Number `json:"step_gain"`
 	// SlowestExperts is the expert time of the slowest rank of each layer, added over layers.
 	SlowestExperts Change `json:"experts_slowest"`
-	// StragglerLoss is the time of a step that ranks spent less than their
-	// slowest peer, work of all phases, over all layers.
-	StragglerLoss Change `json:"straggler_loss"`
 }
 
 func (p arms) ceiling(step Change) Ceiling {
 	c := Ceiling{
-		Of: p.normal.times.Of, SlowestExperts: p.change((*armTimes).slowestExperts),
+		Of: p.normal.times.Of, SlowestExperts: changeOf(p.normal.slowestExperts(), p.perfect.slowestExperts()),
 		ExpertShare:  p.normal.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
 		Balancedness: p.normal.balancedness(), PerfectBalancedness: p.perfect.balancedness(),
-		StepGain: step.Ratio - 1, StragglerLoss: p.change(func(a *armTimes) []float64 { return a.times.Loss() }),
+		StepGain: step.Ratio - 1,
 	}
 	if p.later() != 0 { // one arm still waits in a step that the other leaves out
 		c.StepGain = router.Undefined()

@@ -1,11 +1,6 @@
 package diff
 
-import (
-	"math"
-
-	"github.com/moebalance/moebalance/router"
-	"gonum.org/v1/gonum/stat"
-)
+import "github.com/moebalance/moebalance/router"
 
 // Change is a time in both arms, in nanoseconds per step. Without a step on
 // one side the numbers that need it are undefined.
@@ -14,12 +9,7 @@ type Change struct {
 	PerfectNS router.Number `json:"perfect_ns"` // likewise
 	// DifferenceNS is perfect − normal: negative where perfect routing is faster.
 	DifferenceNS router.Number `json:"difference_ns"`
-	// DifferenceSDNS is how far the difference of one step of each arm lies
-	// from DifferenceNS: √(s²ₙ + s²ₚ), from the variances over steps (divisor
-	// n−1). Steps of one launch are not independent launches: it describes the
-	// traces, and bounds nothing.
-	DifferenceSDNS router.Number `json:"difference_sd_ns"`
-	Ratio          router.Number `json:"ratio"` // normal / perfect; undefined where perfect has no time
+	Ratio        router.Number `json:"ratio"` // normal / perfect; undefined where perfect has no time
 }
 
 // OfNormal is the difference as a share of normal, undefined where that has no time.
@@ -33,10 +23,7 @@ func (c Change) OfNormal() router.Number {
 // changeOf compares two series of per-step times.
 func changeOf(normal, perfect []float64) Change {
 	n, p := average(normal), average(perfect)
-	c := Change{
-		NormalNS: n, PerfectNS: p, DifferenceNS: p - n, Ratio: router.Undefined(),
-		DifferenceSDNS: router.Number(math.Sqrt(stat.Variance(normal, nil) + stat.Variance(perfect, nil))),
-	}
+	c := Change{NormalNS: n, PerfectNS: p, DifferenceNS: p - n, Ratio: router.Undefined()}
 	if p > 0 {
 		c.Ratio = n / p
 	}

@@ -41,16 +41,15 @@ type Comparison struct {
 	// Step is the GPU time of a step: per rank the union of its kernels within
 	// each layer and phase, added up. Idle gaps between kernels are not in it, and
 	// where layers or phases overlap on several streams both count.
-	Step       Change            `json:"step"`
-	Ceiling    Ceiling           `json:"ceiling"`
-	Prediction Prediction        `json:"prediction"`
-	Split      Split             `json:"gain_split"`
-	Phases     []PhaseChange     `json:"phases"`
-	LayerTimes []LayerChange     `json:"layer_times"`
-	Stragglers []StragglerChange `json:"stragglers"`
-	Steps      []StepTime        `json:"steps"`
-	Kernels    []KernelChange    `json:"kernels"`
-	Warnings   []router.Warning  `json:"warnings"`
+	Step       Change           `json:"step"`
+	Ceiling    Ceiling          `json:"ceiling"`
+	Prediction Prediction       `json:"prediction"`
+	Split      Split            `json:"gain_split"`
+	Phases     []PhaseChange    `json:"phases"`
+	LayerTimes []LayerChange    `json:"layer_times"`
+	MostLoss   MostLoss         `json:"most_loss"`
+	Kernels    []KernelChange   `json:"kernels"`
+	Warnings   []router.Warning `json:"warnings"`
 
 	fused, partial, loadKnown bool // see Fused, FewRanks; whether the load of the normal arm was recorded
 }
@@ -80,12 +79,6 @@ type PhaseChange struct {
 	Phase      trace.Phase `json:"phase"`
 	Collective bool        `json:"collective"` // time in collective kernels; otherwise work
 	Change
-	// The slowest rank of every layer, added over layers: what the phase takes
-	// when ranks wait for each other after each layer. Work only; undefined for
-	// collectives, whose longest time is that of the rank that waited most, and
-	// where fewer than two ranks are compared.
-	NormalSlowestNS  router.Number `json:"normal_slowest_ns"`
-	PerfectSlowestNS router.Number `json:"perfect_slowest_ns"`
 }
 
 // LayerChange is one phase of one layer; Layer is undefined outside layers.
@@ -94,28 +87,16 @@ type LayerChange struct {
 	PhaseChange
 }
 
-// StragglerChange is the straggler loss of a layer in both arms, see
-// imbalance.Straggler. Layer is undefined where no range names a layer and all count
-// as one. Undefined where fewer than two ranks are compared.
-type StragglerChange struct {
-	Layer  router.OptInt `json:"layer"`
-	Change Change        `json:"loss"`
+// MostLoss is the layer with most of the loss by uneven expert time that the perfect arm does not have, and
+// its share; undefined without such a layer, and of one alone.
+type MostLoss struct {
+	Layer router.OptInt `json:"layer"`
+	Share router.Number `json:"share"`
 }
 
 // BothInOneLaunch reports that the same captures hold both arms.
 func (c Comparison) BothInOneLaunch() bool {
 	return len(c.Normal.Exports) > 0 && slices.Equal(c.Normal.Exports, c.Perfect.Exports)
-}
-
-// StepTime is one step of one arm.
-type StepTime struct {
-	Arm      gain.Arm      `json:"arm"`
-	Step     router.OptInt `json:"step"`     // undefined where no range names one
-	Compared bool          `json:"compared"` // false for start-up, which is left out of every other number
-	MeanNS   router.Number `json:"mean_ns"`  // GPU time, mean over ranks
-	// ExpertsNS is the expert time (see Ceiling.Of) of the slowest rank of each layer.
-	ExpertsNS router.Number `json:"experts_slowest_ns"` // undefined for fewer than two ranks
-	WallNS    router.Number `json:"wall_ns"`            // see trace.StepTime
 }
 
 // Compare compares the traces of a normal and a perfect arm. What both
@@ -140,18 +121,19 @@ func compare(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
 		c.warn(FewRanks, "", "common", len(ranks), "world", run)
 	}
 	p := arms{newArmTimes(normal, ranks, layers), newArmTimes(perfect, ranks, layers)}
-	if p.normal.times.Of != p.perfect.times.Of { // what both have: the phase
-		p = arms{newArmTimes(withoutGEMMs(normal), ranks, layers), newArmTimes(withoutGEMMs(perfect), ranks, layers)}
-	}
 	names := builds.Names()
-	c.Steps = slices.Concat([]StepTime{}, p.normal.stepTimes(names[0]), p.perfect.stepTimes(names[1]))
 	c.Normal, c.Perfect = sideOf(normal, p.normal), sideOf(perfect, p.perfect)
 	c.warnOfSteps(names[0], p.normal.times)
 	c.warnOfSteps(names[1], p.perfect.times)
-	c.Step = p.mean(scope{every, every}, busyOf)
-	c.Phases = p.phases()
-	c.LayerTimes = p.layerTimes()
-	c.Stragglers = p.stragglers()
+	c.Step = changeOf(p.normal.busy, p.perfect.busy)
+	c.Phases = p.phases(every)
+	c.LayerTimes = []LayerChange{}
+	for _, layer := range layers {
+		for _, row := range p.phases(layer) {
+			c.LayerTimes = append(c.LayerTimes, LayerChange{router.OptInt(layer), row})
+		}
+	}
+	c.MostLoss = p.mostLoss()
 	c.Ceiling = p.ceiling(c.Step)
 	if c.fused = normal.Doubt().Code == trace.FusedExperts || perfect.Doubt().Code == trace.FusedExperts; c.fused {
 		c.withoutExperts()
@@ -182,8 +164,8 @@ func (c Comparison) Fused() bool { return c.fused }
 func (c *Comparison) withoutExperts() {
 	u := router.Undefined()
 	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u,
-		StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil), StragglerLoss: changeOf(nil, nil)}
-	c.Stragglers = []StragglerChange{}
+		StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil)}
+	c.MostLoss = MostLoss{trace.NoID, u}
 }
 
 // common returns what both sides have and warns of what one lacks.
@@ -248,64 +230,37 @@ func (c *Comparison) warn(code, subject string, args ...any) {
 // arms are both arms over the same ranks and layers.
 type arms struct{ normal, perfect *armTimes }
 
-// change compares a series of which each step has one value.
-func (p arms) change(series func(*armTimes) []float64) Change {
-	return changeOf(series(p.normal), series(p.perfect))
-}
-
-func (p arms) mean(in scope, of measure) Change {
-	return p.change(func(a *armTimes) []float64 { return a.mean(in, of) })
-}
-
-// kinds are the two sorts of time that tables keep apart.
-var kinds = []struct {
-	collective bool
-	of         measure
-}{{false, workOf}, {true, collectiveOf}}
-
-func (p arms) phases() []PhaseChange { return p.blocks(every) }
-
-// blocks lists the phases of one layer, or of every one, that have any time.
-func (p arms) blocks(layer int) []PhaseChange {
+// phases lists the phases of one layer, or of every one, that have any time.
+func (p arms) phases(layer int) []PhaseChange {
 	rows := []PhaseChange{}
-	for i, phase := range phases {
-		in := scope{layer, i}
-		for _, kind := range kinds {
-			row := PhaseChange{
-				Phase: phase, Collective: kind.collective, Change: p.mean(in, kind.of),
-				NormalSlowestNS: router.Undefined(), PerfectSlowestNS: router.Undefined(),
+	for _, phase := range phases {
+		for _, collective := range []bool{false, true} {
+			at := part{layer, phase, collective}
+			row := PhaseChange{phase, collective, changeOf(p.normal.of(at), p.perfect.of(at))}
+			if !row.nothing() {
+				rows = append(rows, row)
 			}
-			if row.nothing() {
-				continue
-			}
-			if !kind.collective {
-				row.NormalSlowestNS = average(p.normal.slowest(in))
-				row.PerfectSlowestNS = average(p.perfect.slowest(in))
-			}
-			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-func (p arms) layerTimes() []LayerChange {
-	rows := []LayerChange{}
-	for i, layer := range p.normal.layers {
-		for _, row := range p.blocks(i) {
-			rows = append(rows, LayerChange{router.OptInt(layer), row})
-		}
-	}
-	return rows
-}
-
-func (p arms) stragglers() []StragglerChange {
-	perfect := map[router.OptInt][]float64{}
+// mostLoss compares the layers' losses.
+func (p arms) mostLoss() MostLoss {
+	most, perfect := MostLoss{trace.NoID, router.Undefined()}, map[router.OptInt]router.Number{}
 	for _, l := range p.perfect.times.Judged() {
-		perfect[l.Number] = l.Loss()
+		perfect[l.Number] = average(l.Loss())
 	}
-	rows := []StragglerChange{}
-	for _, l := range p.normal.times.Judged() {
-		rows = append(rows, StragglerChange{l.Number, changeOf(l.Loss(), perfect[l.Number])})
+	all, saved, judged := router.Number(0), router.Number(0), p.normal.times.Judged()
+	for _, l := range judged {
+		if own := average(l.Loss()) - perfect[l.Number]; own > 0 {
+			if all += own; own > saved {
+				saved, most.Layer = own, l.Number
+			}
+		}
 	}
-	return rows
+	if most.Share = saved / all; len(judged) < 2 || !most.Layer.Defined() {
+		return MostLoss{trace.NoID, router.Undefined()}
+	}
+	return most
 }

@@ -54,26 +54,15 @@ func TestCompareTracesByHand(t *testing.T) {
 		t.Fatalf("phases: %+v", c.Phases)
 	}
 	checkNear(t, "expert difference", float64(experts.DifferenceNS), 0, 0)
-	checkNear(t, "slowest normal", float64(experts.NormalSlowestNS), 30, 0)
-	checkNear(t, "slowest perfect", float64(experts.PerfectSlowestNS), 20, 0)
 	checkNear(t, "combine", float64(combine.DifferenceNS), -10, 0)
-	if combine.NormalSlowestNS.Defined() {
-		t.Error("the slowest of a collective must be undefined")
-	}
 	// Loss 30 − 20 in each normal step. f = 30/35, b = 20/30:
 	// 1/(1 − 30/35 + 20/35) − 1 = 35/25 − 1.
-	checkNear(t, "loss", float64(c.Ceiling.StragglerLoss.NormalNS), 10, 0)
-	checkNear(t, "loss, perfect", float64(c.Ceiling.StragglerLoss.PerfectNS), 0, 0)
 	checkNear(t, "f", float64(c.Ceiling.ExpertShare), 30.0/35, 1e-15)
 	checkNear(t, "b", float64(c.Ceiling.Balancedness), 20.0/30, 1e-15)
 	checkNear(t, "bound", float64(c.Ceiling.GainBound), 0.4, 1e-12)
 	checkNear(t, "b, perfect", float64(c.Ceiling.PerfectBalancedness), 1, 0)
-	if len(c.Stragglers) != 1 || c.Stragglers[0].Layer != 3 {
-		t.Fatalf("stragglers: %+v", c.Stragglers)
-	}
-	checkNear(t, "layer loss", float64(c.Stragglers[0].Change.DifferenceNS), -10, 0)
-	if len(c.Steps) != 5 || c.Normal.Steps != 2 || c.Perfect.Steps != 3 {
-		t.Errorf("steps: %+v", c.Steps)
+	if c.Normal.Steps != 2 || c.Perfect.Steps != 3 || c.MostLoss.Layer != trace.NoID {
+		t.Errorf("steps %d, %d; most loss %+v", c.Normal.Steps, c.Perfect.Steps, c.MostLoss)
 	}
 }
 
@@ -161,9 +150,6 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 		t.Errorf("steps %d and %d, warnings %+v", c.Normal.Steps, c.Perfect.Steps, c.Warnings)
 	}
 	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
-	if len(c.Steps) != 5 || !c.Steps[0].Compared || !c.Steps[1].Compared || c.Steps[2].Compared {
-		t.Errorf("all steps are to be shown, the first of the perfect arm as not compared: %+v", c.Steps)
-	}
 	normal, perfect = alternating()
 	for step := router.OptInt(3); step < 6; step++ {
 		for rank := range 2 {
@@ -174,9 +160,8 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	long(perfect, 0, 10000)
 	long(perfect, 1, 3000)
 	long(perfect, 2, 1000)
-	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 3 || c.Steps[4].Compared ||
-		!c.Steps[5].Compared || c.Step.NormalNS != 35 {
-		t.Errorf("steps %+v", c.Steps)
+	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 3 || c.Step.NormalNS != 35 {
+		t.Errorf("steps %d and %d", c.Normal.Steps, c.Perfect.Steps)
 	}
 	// Of two steps neither is left out, however long.
 	normal, perfect = alternating()
@@ -184,13 +169,13 @@ func TestWarmUpIsExcludedFromItsArm(t *testing.T) {
 	perfect.Cells = perfect.Cells[:8]
 	long(perfect, 0, 1000)
 	if c := Compare(normal, perfect); c.Normal.Steps != 2 || c.Perfect.Steps != 2 {
-		t.Errorf("one of two steps was cut: %+v", c.Steps)
+		t.Error("one of two steps was cut")
 	}
 	// A long step in the middle is no start-up.
 	normal, perfect = alternating()
 	long(perfect, 1, 1000)
 	if c := Compare(normal, perfect); c.Perfect.Steps != 3 || warned(c, "start_up", "perfect") {
-		t.Errorf("a long step in the middle was cut: %+v", c.Steps)
+		t.Error("a long step in the middle was cut")
 	}
 }
 

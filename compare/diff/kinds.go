@@ -22,7 +22,6 @@ type KindChange struct {
 	NormalSteps    []int  `json:"normal_steps"`
 	PerfectSteps   []int  `json:"perfect_steps"`
 	SlowestExperts Change `json:"experts_slowest"`
-	StragglerLoss  Change `json:"straggler_loss"`
 	Step           Change `json:"step"`
 	// Gain is the predicted one, of a step of this kind.
 	Gain router.Number `json:"predicted_gain"`
@@ -238,8 +237,8 @@ func CompareBuilds(normal, perfect *trace.Trace, builds gain.Builds) Comparison 
 		if !first.Comparable {
 			c.Prediction.Gain, c.Step.Ratio = router.Undefined(), router.Undefined()
 		}
-		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Ceiling.StragglerLoss,
-			c.Step, c.Prediction.Gain})
+		rows = append(rows, KindChange{name, steps[0], steps[1], c.Ceiling.SlowestExperts, c.Step,
+			c.Prediction.Gain})
 		for arm, k := range pair {
 			first.warnUnequal(builds.Names()[arm], name, k, steps[arm])
 		}

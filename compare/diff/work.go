@@ -109,10 +109,10 @@ func (c *Comparison) judgeOutside(p arms, tokens [2]float64) {
 	var outside [2]float64
 	known, noise := false, 0.0
 	for i, a := range p.aligned() {
-		all, experts := stat.Mean(a.compute(every), nil), stat.Mean(a.compute(expertScope.phase), nil)
+		all, experts := stat.Mean(a.compute(""), nil), stat.Mean(a.compute(trace.PhaseExperts), nil)
 		steps := make([]float64, len(a.steps)-min(max(a.first, 0), len(a.steps)))
 		for _, phase := range outsidePhases {
-			floats.Add(steps, a.compute(slices.Index(phases, phase)))
+			floats.Add(steps, a.compute(phase))
 		}
 		outside[i] = stat.Mean(steps, nil)
 		noise = math.Hypot(noise, stat.StdErr(stat.StdDev(steps, nil), float64(len(steps)))/outside[i])
@@ -153,9 +153,9 @@ type side struct {
 	first int
 }
 
-// compute is, step by step, the mean rank's compute of a phase.
-func (s side) compute(phase int) []float64 {
-	return after(s.mean(scope{every, phase}, workOf), s.first)
+// compute is, step by step, the mean rank's compute of a phase, of all phases without one.
+func (s side) compute(phase trace.Phase) []float64 {
+	return after(s.of(part{layer: every, phase: phase}), s.first)
 }
 
 // aligned are both arms without the first steps that one of them excludes as warm-up.

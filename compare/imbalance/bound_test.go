@@ -43,19 +43,6 @@ func TestExpertTimeOf(t *testing.T) {
 	}
 }
 
-// A layer on one rank has no slowest rank, and where nobody computes nobody is the worst.
-func TestNobodyIsTheSlowest(t *testing.T) {
-	idle := func(rank int) Sample {
-		return Sample{Rank: rank, Step: 0, Layer: 2, TotalNS: 5, CollectiveNS: 5, BusyNS: 5}
-	}
-	x := New(slices.Values([]Sample{work(0, 0, 0, 30), work(1, 0, 0, 10), work(0, 0, 1, 100), idle(0), idle(1)}))
-	near(t, "slowest", x.Steps[0].SlowestNS, 30)
-	near(t, "mean", x.Steps[0].MeanNS, 20)
-	if s := x.Layers[2].Straggler(); s.WorstRank != router.NoID || s.WorstSteps != 0 {
-		t.Errorf("the worst of idle ranks is %d, in %d steps", s.WorstRank, s.WorstSteps)
-	}
-}
-
 // A pause behind one step is no step's time; one that most have behind them is. Of two steps nobody knows.
 func TestStepHasNoPause(t *testing.T) {
 	var samples []Sample

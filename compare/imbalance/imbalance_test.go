@@ -44,13 +44,7 @@ func TestAlternatingRanksDoNotCancel(t *testing.T) {
 		}
 		near(t, "max/mean", r.MaxOverMean, 1.5) // of sums it would be 1
 		near(t, "balancedness", r.Balancedness, 2.0/3)
-		s := x.Layers[0].Straggler()
-		near(t, "loss", s.LossNS, 10)
-		near(t, "mean", s.MeanNS, 20.5)
-		near(t, "max", s.MaxNS, 30.5)
-		if s.WorstRank != 0 || s.WorstSteps != 2 || s.Steps != 4 {
-			t.Errorf("%+v", s)
-		}
+		near(t, "loss", router.Number(x.Layers[0].Loss()[0]), 10)
 		near(t, "busy", x.Steps[1].BusyNS, 24.5)
 		near(t, "slowest", x.Steps[1].SlowestExpertsNS, 30)
 		slices.Reverse(samples)
@@ -154,7 +148,7 @@ func TestStepsThatCount(t *testing.T) {
 			t.Errorf("%s: warm-up %v, want %v", name, have, c.warmUp)
 		}
 		if n := len(x.StepsOf(Counts)); n != 6-len(c.incomplete)-len(c.warmUp) ||
-			len(x.Layers[len(x.Layers)-1].Compute) != n {
+			len(x.Layers[len(x.Layers)-1].Experts) != n {
 			t.Errorf("%s: %d steps count", name, n)
 		}
 		var text string
@@ -208,8 +202,8 @@ func TestSmallStepsWeighLittle(t *testing.T) {
 		r, _ := x.Layers[i].Row(0.1)
 		near(t, "max/mean", r.MaxOverMean, want)
 		near(t, "balancedness", r.Balancedness, 1/want)
-		s := x.Layers[i].Straggler()
-		near(t, "loss", s.ExpertsLossNS, float64(r.Imbalance*r.MeanNS))
+		loss := x.Layers[i].Loss()
+		near(t, "loss", router.Number(loss[0]+loss[1])/2, float64(r.Imbalance*r.MeanNS))
 		rows = append(rows, r)
 	}
 	near(t, "over layers", Summarize(rows, router.LevelRank, Time).MaxOverMean, (1009+430)/(755+420.0))

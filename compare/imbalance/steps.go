@@ -26,10 +26,6 @@ type Step struct {
 	// BusyNS is GPU time, mean over ranks; of a step that is not complete, over
 	// ranks of which some lack kernels.
 	BusyNS router.Number
-	// Compute of the slowest rank of each judged layer, and of the mean rank, each
-	// added over the layers that several ranks have: their difference is the straggler
-	// loss of the step. Undefined where no layer has several ranks.
-	SlowestNS, MeanNS router.Number
 	// Expert time (see Of) of the slowest rank of each layer, and of the mean rank that has
 	// the layer, each added over layers; undefined for fewer than two ranks.
 	SlowestExpertsNS, MeanExpertsNS router.Number

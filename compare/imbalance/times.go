@@ -48,19 +48,17 @@ type Times struct {
 type Layer struct {
 	Number  router.OptInt // undefined for time outside every layer
 	Ranks   []int         // that have the layer in any step, ascending
-	Compute [][]float64   // by step, then by rank
-	Experts [][]float64   // likewise, expert time only: see of
-	Phase   [][]float64   // likewise, all compute of the phase experts
+	Experts [][]float64   // expert time by step, then by rank: see of
 	of      Of
 }
 
 // cells are the sums of one layer over all steps, by step and rank.
 type cells struct {
-	ranks            []int
-	compute, experts []float64
-	gemm             []float64
-	gemms            []int64
-	ran              []phaseSet
+	ranks   []int
+	experts []float64
+	gemm    []float64
+	gemms   []int64
+	ran     []phaseSet
 }
 
 // phaseSet is which phases ran, a bit for each.
@@ -103,13 +101,13 @@ func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
 		none := router.Undefined()
 		t.Steps = append(t.Steps, Step{Number: router.OptInt(number), Kind: kindOf[number],
-			SlowestNS: none, MeanNS: none, SlowestExpertsNS: none, MeanExpertsNS: none})
+			SlowestExpertsNS: none, MeanExpertsNS: none})
 	}
 	sums := map[int]*cells{}
 	for layer, has := range ranksOf {
 		n := len(has) * len(t.Steps)
 		of := func() []float64 { return make([]float64, n) }
-		sums[layer] = &cells{sorted(has), of(), of(), of(), make([]int64, n), make([]phaseSet, n)}
+		sums[layer] = &cells{sorted(has), of(), of(), make([]int64, n), make([]phaseSet, n)}
 	}
 	present := t.fill(samples, sums)
 	t.Of = ofTime(sums)
@@ -146,10 +144,8 @@ func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []b
 			phaseAt[s.Phase] = 1 << len(phaseAt)
 		}
 		c.ran[at] |= phaseAt[s.Phase]
-		compute := float64(s.TotalNS - s.CollectiveNS)
-		c.compute[at] += compute
 		if s.Experts {
-			c.experts[at] += compute
+			c.experts[at] += float64(s.TotalNS - s.CollectiveNS)
 			c.gemm[at] += float64(s.GEMMNS)
 			c.gemms[at] += s.GEMMs
 		}
@@ -170,14 +166,6 @@ func (t *Times) sumSteps(sums map[int]*cells) {
 		for _, layer := range layers {
 			c := sums[layer]
 			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
-			// a stage of its own in a pipeline waits for no peer
-			if judged := layer != router.NoID || len(layers) == 1; judged && len(c.ranks) > 1 {
-				if !s.SlowestNS.Defined() {
-					s.SlowestNS, s.MeanNS = 0, 0
-				}
-				s.SlowestNS += router.Number(slices.Max(c.compute[from:to]))
-				s.MeanNS += router.Number(stat.Mean(c.compute[from:to], nil))
-			}
 			experts := c.expertTime(t.Of)[from:to]
 			s.SlowestExpertsNS += router.Number(slices.Max(experts))
 			s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
@@ -191,8 +179,7 @@ func (t *Times) layer(number int, c *cells) *Layer {
 	experts := c.expertTime(t.Of)
 	for i, s := range t.Steps {
 		if from, to := i*len(c.ranks), (i+1)*len(c.ranks); s.Excluded == Counts {
-			l.Compute, l.Experts, l.Phase = append(l.Compute, c.compute[from:to]), append(l.Experts, experts[from:to]),
-				append(l.Phase, c.experts[from:to])
+			l.Experts = append(l.Experts, experts[from:to])
 		}
 	}
 	return l
@@ -243,10 +230,9 @@ func (l *Layer) Row(threshold float64) (r Row, ok bool) {
 	return r, r.Steps > 0
 }
 
-// Loss is, step by step, the straggler loss of the layer in nanoseconds: the maximum
-// − the mean over ranks of compute time. One rank alone does not say who the slowest
-// is: its loss is NaN.
-func (l *Layer) Loss() []float64 { return lossOf(l.Compute) }
+// Loss is, step by step, the loss of the layer in nanoseconds: the maximum − the mean over ranks of expert
+// time. One rank alone does not say who the slowest is: its loss is NaN.
+func (l *Layer) Loss() []float64 { return lossOf(l.Experts) }
 
 func lossOf(steps [][]float64) []float64 {
 	loss := make([]float64, len(steps))
@@ -256,34 +242,6 @@ func lossOf(steps [][]float64) []float64 {
 		}
 	}
 	return loss
-}
-
-// Loss is, step by step, the straggler loss over all judged layers in nanoseconds;
-// NaN where no layer is on two ranks.
-func (t *Times) Loss() []float64 {
-	var loss []float64
-	for _, s := range t.Steps {
-		if s.Excluded == Counts {
-			loss = append(loss, (s.SlowestNS - s.MeanNS).Float64())
-		}
-	}
-	return loss
-}
-
-// Straggler is what one layer loses to its slowest rank, in nanoseconds per step:
-// the mean over steps of (max − mean over ranks) of compute time. Undefined without
-// a step that counts, or with one rank.
-type Straggler struct {
-	Layer      router.OptInt `json:"layer"`
-	Steps      int           `json:"steps"`
-	LossNS     router.Number `json:"loss_ns"`
-	MeanNS     router.Number `json:"mean_ns"`
-	MaxNS      router.Number `json:"max_ns"`
-	WorstRank  router.OptInt `json:"worst_rank"`
-	WorstSteps int           `json:"worst_steps"` // in how many steps WorstRank was the slowest
-	// The same of expert GEMMs and of the phase experts alone; undefined without any.
-	GEMMLossNS    router.Number `json:"gemm_loss_ns"`
-	ExpertsLossNS router.Number `json:"experts_loss_ns"`
 }
 
 // ExpertsByRank is the expert time of each rank that has a judged layer, in the steps
@@ -299,32 +257,6 @@ func (t *Times) ExpertsByRank() (byRank map[int]float64, sum float64) {
 		}
 	}
 	return byRank, sum
-}
-
-// Straggler is the straggler loss over all steps that count.
-func (l *Layer) Straggler() Straggler {
-	loss := router.Number(stat.Mean(l.Loss(), nil)) // of no step NaN
-	s := Straggler{Layer: l.Number, Steps: len(l.Compute), LossNS: loss, MeanNS: router.Undefined(),
-		MaxNS: router.Undefined(), WorstRank: router.NoID}
-	worst := make([]int, len(l.Ranks))
-	s.ExpertsLossNS, _ = lossAndMean(l.Phase)
-	s.GEMMLossNS = router.Undefined()
-	if l.of == OfGEMM {
-		s.GEMMLossNS, _ = lossAndMean(l.Experts)
-	}
-	_, mean := lossAndMean(l.Compute)
-	for _, step := range l.Compute {
-		if at := slices.Index(step, slices.Max(step)); step[at] > 0 {
-			worst[at]++
-		}
-	}
-	if loss.Defined() {
-		s.MeanNS, s.MaxNS = mean, mean+loss
-	}
-	if s.WorstSteps = slices.Max(worst); s.WorstSteps > 0 {
-		s.WorstRank = router.OptInt(l.Ranks[slices.Index(worst, s.WorstSteps)])
-	}
-	return s
 }
 
 // lossAndMean are the mean over steps of (max − mean over ranks) and of the mean;

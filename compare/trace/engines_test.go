@@ -104,8 +104,8 @@ func TestEnginesWithoutRanges(t *testing.T) {
 				}
 			}
 			loss := 0.0
-			for _, l := range trace.Stragglers {
-				loss += float64(l.GEMMLossNS) / 1e6
+			for _, row := range trace.Imbalance {
+				loss += float64(row.Imbalance*row.MeanNS) / 1e6
 			}
 			if c.loss > 0 && math.Abs(loss-c.loss) > 0.006 {
 				t.Errorf("loss %.3f ms per step, want %.2f", loss, c.loss)

@@ -82,7 +82,7 @@ func (r *reduction) otherLayers() (ranks []int, overlap bool) {
 	return nil, false
 }
 
-// imbalance fills Imbalance, Overall and Stragglers: per layer the time of the ranks
+// imbalance fills Imbalance and Overall: per layer the time of the ranks
 // in the phase experts, the time of the experts that have ranges of their own, and
 // the recorded load.
 func (r *reduction) imbalance() {
@@ -100,9 +100,6 @@ func (r *reduction) imbalance() {
 				row.Basis = imbalance.Inferred
 			}
 			r.trace.Imbalance = append(r.trace.Imbalance, row)
-		}
-		if len(layer.Ranks) > 1 {
-			r.trace.Stragglers = append(r.trace.Stragglers, layer.Straggler())
 		}
 	}
 	if r.trace.Doubt().Code == FusedExperts {
@@ -125,7 +122,7 @@ func (r *reduction) imbalance() {
 // withoutTimes takes back what rests on how long the experts of a rank took.
 func (r *reduction) withoutTimes() {
 	none := router.Undefined()
-	r.trace.Imbalance, r.trace.Stragglers = r.trace.Imbalance[:0], r.trace.Stragglers[:0]
+	r.trace.Imbalance = r.trace.Imbalance[:0]
 	b := &r.trace.Bound
 	b.Gain, b.Low, b.High, b.LossNS = none, none, none, none
 	for i := range r.trace.StepKinds {

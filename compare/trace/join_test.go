@@ -250,7 +250,7 @@ func TestLostKernelsAreNoZeros(t *testing.T) {
 	for layer := range 2 {
 		near(t, "max/mean", trace.Imbalance[layer].MaxOverMean, 1.5)
 		equal(t, "steps", trace.Imbalance[layer].Steps, 1)
-		near(t, "loss", trace.Stragglers[layer].LossNS, 10)
+		near(t, "loss", trace.Imbalance[layer].Imbalance*trace.Imbalance[layer].MeanNS, 10)
 	}
 	if !hasWarning(trace.Warnings, "partial_steps") {
 		t.Errorf("have %v", trace.Warnings)

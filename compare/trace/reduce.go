@@ -109,7 +109,7 @@ func newTrace() *Trace {
 		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
 		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
-		Stragglers: []imbalance.Straggler{}, StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
+		StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
 		Idle: []wait.Idle{}, Speeds: []Speed{},
 		Warnings: []router.Warning{},
 	}

@@ -88,33 +88,32 @@ const NoID = router.NoID
 
 // Trace is what one or several exports say, reduced. Others rely on its JSON keys.
 type Trace struct {
-	SchemaVersion int                   `json:"schema_version"`
-	Kind          string                `json:"kind"` // always "trace"
-	Arm           string                `json:"arm"`  // normal, perfect, or empty where not all captures say
-	ArmEvidence   string                `json:"arm_evidence"`
-	World         router.OptInt         `json:"world_size"` // ranks of the whole run; undefined where not recorded
-	Ranks         []Rank                `json:"ranks"`
-	Exports       []Export              `json:"exports"`
-	Steps         string                `json:"steps,omitempty"` // the only ones that count, such as 3-7, where chosen
-	Coverage      Coverage              `json:"coverage"`
-	Speeds        []Speed               `json:"speeds"`    // by rank; empty where not known
-	Structure     *Structure            `json:"structure"` // where layers are inferred in any step, else null
-	Kernels       []KernelStat          `json:"kernels"`
-	Phases        []PhaseStat           `json:"phases"`
-	Cells         []Cell                `json:"cells"`
-	Experts       []ExpertStat          `json:"experts"`
-	Graphs        []GraphStat           `json:"graphs"`
-	Imbalance     []imbalance.Row       `json:"imbalance"`
-	Overall       []imbalance.Summary   `json:"overall"`
-	Stragglers    []imbalance.Straggler `json:"stragglers"`
-	StepTimes     []StepTime            `json:"step_times"`
-	StepKinds     []StepKind            `json:"step_kinds"` // by number, see Cell.Kind
-	Attention     *Attention            `json:"attention"`  // where ranks hold unequal tokens, else null
-	Idle          []wait.Idle           `json:"idle"`       // by rank
-	Replays       []Replay              `json:"replays"`    // of kinds with a tenth of the expert time
-	Bound         imbalance.Bound       `json:"bound"`      // from one arm alone; undefined where Undecided says why
-	Waiting       wait.Waiting          `json:"waiting"`    // at all collectives
-	Warnings      []router.Warning      `json:"warnings"`
+	SchemaVersion int                 `json:"schema_version"`
+	Kind          string              `json:"kind"` // always "trace"
+	Arm           string              `json:"arm"`  // normal, perfect, or empty where not all captures say
+	ArmEvidence   string              `json:"arm_evidence"`
+	World         router.OptInt       `json:"world_size"` // ranks of the whole run; undefined where not recorded
+	Ranks         []Rank              `json:"ranks"`
+	Exports       []Export            `json:"exports"`
+	Steps         string              `json:"steps,omitempty"` // the only ones that count, such as 3-7, where chosen
+	Coverage      Coverage            `json:"coverage"`
+	Speeds        []Speed             `json:"speeds"`    // by rank; empty where not known
+	Structure     *Structure          `json:"structure"` // where layers are inferred in any step, else null
+	Kernels       []KernelStat        `json:"kernels"`
+	Phases        []PhaseStat         `json:"phases"`
+	Cells         []Cell              `json:"cells"`
+	Experts       []ExpertStat        `json:"experts"`
+	Graphs        []GraphStat         `json:"graphs"`
+	Imbalance     []imbalance.Row     `json:"imbalance"`
+	Overall       []imbalance.Summary `json:"overall"`
+	StepTimes     []StepTime          `json:"step_times"`
+	StepKinds     []StepKind          `json:"step_kinds"` // by number, see Cell.Kind
+	Attention     *Attention          `json:"attention"`  // where ranks hold unequal tokens, else null
+	Idle          []wait.Idle         `json:"idle"`       // by rank
+	Replays       []Replay            `json:"replays"`    // of kinds with a tenth of the expert time
+	Bound         imbalance.Bound     `json:"bound"`      // from one arm alone; undefined where Undecided says why
+	Waiting       wait.Waiting        `json:"waiting"`    // at all collectives
+	Warnings      []router.Warning    `json:"warnings"`
 
 	times *imbalance.Times // of all cells, once they are whole
 }

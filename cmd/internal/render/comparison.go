@@ -38,11 +38,8 @@ func named(columns string, arms [2]gain.Arm) string {
 	return strings.NewReplacer("{A}", string(arms[0]), "{B}", string(arms[1])).Replace(columns)
 }
 
-// The columns of a diff.Change, and of the times of the slowest ranks.
-const (
-	change = ", normal_ns={A}, perfect_ns={B}, difference_ns, difference_sd_ns=±, difference_of_normal:percent=of {A}"
-	slow   = ", normal_slowest_ns=slowest {A}, perfect_slowest_ns=slowest {B}"
-)
+// change are the columns of a diff.Change.
+const change = ", normal_ns={A}, perfect_ns={B}, difference_ns, difference_of_normal:percent=of {A}"
 
 // changeTable is a table of times in both arms, whose items embed a diff.Change.
 func changeTable[T interface{ OfNormal() router.Number }](arms [2]gain.Arm, name, title string, items []T,
@@ -61,16 +58,16 @@ func kindOfTime(collective bool) any {
 
 func comparisonTables(r diff.Comparison) []table.Table {
 	arms := r.Builds.Names()
-	phases := changeTable(arms, "phases", "Time per step by phase, mean over ranks (±: standard deviation of one step)",
-		r.Phases, "phase, kind"+change+slow,
+	phases := changeTable(arms, "phases", "Time per step by phase, mean over ranks",
+		r.Phases, "phase, kind"+change,
 		table.Computed("kind", func(p diff.PhaseChange) any { return kindOfTime(p.Collective) }))
 	s := r.Step
-	phases.Rows = append(phases.Rows, []any{"step", "busy", s.NormalNS, s.PerfectNS, s.DifferenceNS, s.DifferenceSDNS,
-		s.OfNormal(), nil, nil})
+	phases.Rows = append(phases.Rows, []any{"step", "busy", s.NormalNS, s.PerfectNS, s.DifferenceNS,
+		s.OfNormal()})
 	tables := []table.Table{
 		phases,
 		changeTable(arms, "layers", "Time per step by layer and phase, mean over ranks", r.LayerTimes,
-			"layer, phase, kind"+change+slow,
+			"layer, phase, kind"+change,
 			table.Computed("kind", func(l diff.LayerChange) any { return kindOfTime(l.Collective) })).LeadBy("difference_ns"),
 		splitTable(r.Split),
 		table.Of("kernels", "Kernels of both sides, over all ranks and steps", r.Kernels, named("phase, "+
@@ -107,7 +104,6 @@ func kindsTable(r diff.Comparison, arms [2]gain.Arm) table.Table {
 		named("steps, normal_steps:count=steps {A}, perfect_steps:count=steps {B}, "+
 			"normal_experts_slowest_ns<experts_slowest.normal_ns=experts slowest {A}, "+
 			"perfect_experts_slowest_ns<experts_slowest.perfect_ns=experts slowest {B}, "+
-			"normal_loss_ns<straggler_loss.normal_ns=loss {A}, perfect_loss_ns<straggler_loss.perfect_ns=loss {B}, "+
 			"predicted_gain:percent", arms),
 		table.Computed("normal_steps", func(k diff.KindChange) any { return len(k.NormalSteps) }),
 		table.Computed("perfect_steps", func(k diff.KindChange) any { return len(k.PerfectSteps) }))

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
@@ -48,16 +47,11 @@ func unevenLayers(t *trace.Trace) *table.Table {
 		if r.Level != router.LevelRank || r.Quantity != imbalance.Time || !r.Layer.Defined() {
 			continue
 		}
-		loss, at := router.Undefined(), router.Undefined()
-		if i := slices.IndexFunc(t.Stragglers, func(s imbalance.Straggler) bool { return s.Layer == r.Layer }); i >= 0 {
-			if loss = t.Stragglers[i].ExpertsLossNS; r.Of == imbalance.OfGEMM {
-				loss = t.Stragglers[i].GEMMLossNS
-			}
-		}
+		at := router.Undefined()
 		if l, ok := load[r.Layer]; ok {
 			at = l
 		}
-		out.Rows = append(out.Rows, []any{r.Layer, r.Worst, r.MaxOverMean, at, loss})
+		out.Rows = append(out.Rows, []any{r.Layer, r.Worst, r.MaxOverMean, at, r.Imbalance * r.MeanNS})
 	}
 	return &out
 }
