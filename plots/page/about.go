@@ -16,10 +16,8 @@ func titleOf(items []Input) string {
 		switch {
 		case in.Campaign != nil && in.Campaign.Command != "":
 			return shorten(in.Campaign.Command, 90)
-		case in.Trace != nil:
-			for _, e := range in.Trace.Exports {
-				names = append(names, filepath.Base(e.Path))
-			}
+		case len(in.Given) > 0:
+			names = append(names, filepath.Base(in.Given[0])) // a pattern, of several captures
 		case in.Compared == nil || len(items) == 1:
 			names = append(names, in.Name)
 		}
