@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -68,47 +69,39 @@ func (c *Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 	if len(fitted) < 2 || sd < leastSpread || fitted[0] != Perfect {
 		return nil
 	}
-	d := &Dose{Confidence: confidence}
-	slope := func(times []float64) float64 {
-		_, beta := stat.LinearRegression(loads, times, nil, false)
-		return beta
-	}
-	lines := overLaunches(launches, len(c.More)+2, func(gained map[Arm]float64) float64 {
+	all := gainsOf(launches, len(c.More)+2)
+	line := all.test(func(gained armLogs) float64 {
 		var times []float64
 		for _, a := range fitted {
-			times = append(times, timeOver(gained, a))
+			times = append(times, gained.time(a))
 		}
-		return slope(times)
+		_, slope := stat.LinearRegression(loads, times, nil, false)
+		return slope
 	}, LaunchSD/math.Sqrt2/(sd*math.Sqrt(float64(len(loads)))), confidence)
-	d.Slope, d.Low, d.High, d.N = router.Number(lines.Estimate), router.Number(lines.Low), router.Number(lines.High),
-		lines.N
-	d.Method = map[bool]string{true: OneLaunch, false: LaunchT}[lines.N == 1]
-	for _, a := range slices.Collect(maps.Keys(c.Loads)) {
-		t := overLaunches(launches, len(c.More)+2, func(gained map[Arm]float64) float64 {
-			return math.Log(timeOver(gained,
-				a))
-		},
-			LaunchSD, confidence)
-		d.Arms = append(d.Arms, DoseArm{Arm: a, MaxOverMean: c.Loads[a].MaxOverMean, Measured: c.Loads[a].Measured,
-			Time: exp(t.Estimate), Low: exp(t.Low), High: exp(t.High), Fitted: slices.Contains(fitted, a)})
+	d := &Dose{Slope: router.Number(line.Estimate), Low: router.Number(line.Low), High: router.Number(line.High),
+		Confidence: confidence, N: line.N, Method: map[bool]string{true: OneLaunch, false: LaunchT}[line.N == 1]}
+	for a, load := range c.Loads {
+		t := all.test(func(gained armLogs) float64 { return math.Log(gained.time(a)) }, LaunchSD, confidence)
+		d.Arms = append(d.Arms, DoseArm{a, load.MaxOverMean, load.Measured, exp(t.Estimate), exp(t.Low), exp(t.High),
+			slices.Contains(fitted, a)})
 	}
 	slices.SortFunc(d.Arms, func(a, b DoseArm) int {
 		return cmp.Or(cmp.Compare(a.MaxOverMean, b.MaxOverMean), cmp.Compare(a.Arm, b.Arm))
 	})
-	d.Bent = d.N > 1 && d.bent(launches, len(c.More)+2)
+	d.Bent = d.N > 1 && d.bent(all)
 	return d
 }
 
 // leastBend is the part of a step's time from which a curve is called bent.
 const leastBend = 0.005
 
-// bent tests each arm between the ends, in launches that hold so many arms.
-func (d *Dose) bent(launches []LaunchGain, arms int) bool {
+// bent tests each arm between the ends.
+func (d *Dose) bent(all launchLogs) bool {
 	curve := d.fitted()
 	for i := 1; i < len(curve)-1; i++ {
 		rest := slices.Delete(slices.Clone(curve), i, i+1)
-		off := overLaunches(launches, arms, func(gained map[Arm]float64) float64 {
-			return timeOver(gained, curve[i].Arm) - timeAt(rest, gained, curve[i].MaxOverMean.Float64())
+		off := all.test(func(gained armLogs) float64 {
+			return gained.time(curve[i].Arm) - gained.timeAt(rest, curve[i].MaxOverMean.Float64())
 		}, LaunchSD, simultaneous(d.Confidence, len(curve)-2))
 		if math.Abs(off.Estimate) >= leastBend && (off.Low > 0 || off.High < 0) {
 			return true
@@ -120,40 +113,63 @@ func (d *Dose) bent(launches []LaunchGain, arms int) bool {
 // leastSpread is the least standard deviation of loads through which a line is drawn.
 const leastSpread = 0.01
 
-// timeOver is the time under an arm over that under the balanced one, by the log gains over the normal
-// arm.
-func timeOver(gained map[Arm]float64, a Arm) float64 { return math.Exp(gained[Perfect] - gained[a]) }
+// armLogs are the log gains of a block over the normal arm, by arm.
+type armLogs map[Arm]float64
 
-// overLaunches is the t over launches of what the log gains of its arms say, NaN of those that lack one;
-// of one launch that of its blocks, widened by sd.
-func overLaunches(launches []LaunchGain, arms int, of func(map[Arm]float64) float64, sd,
-	confidence float64) stats.TTest {
-	byLaunch := map[int]map[int]map[Arm]float64{} // blocks
+// time is the time under an arm over that under the balanced one.
+func (g armLogs) time(a Arm) float64 { return math.Exp(g[Perfect] - g[a]) }
+
+// timeAt is the time at a load, over that under the balanced arm, on straight lines between arms.
+func (g armLogs) timeAt(curve []DoseArm, load float64) float64 {
+	i := sort.Search(len(curve), func(i int) bool { return curve[i].MaxOverMean.Float64() >= load })
+	if i == 0 {
+		return g.time(curve[0].Arm)
+	}
+	a, b := curve[i-1], curve[i]
+	share := (load - a.MaxOverMean.Float64()) / (b.MaxOverMean - a.MaxOverMean).Float64()
+	return (1-share)*g.time(a.Arm) + share*g.time(b.Arm)
+}
+
+// launchLogs are the blocks of launches that hold every arm.
+type launchLogs [][]armLogs
+
+// gainsOf are those blocks of launches that are complete in so many arms.
+func gainsOf(launches []LaunchGain, arms int) (all launchLogs) {
+	by := map[[2]int]armLogs{} // launch and block
 	for _, l := range launches {
 		for _, b := range l.Blocks {
-			if b.Status != PairComplete {
-				continue
+			at := [2]int{l.Launch, b.Block}
+			if by[at] == nil {
+				by[at] = armLogs{Normal: 0}
 			}
-			if byLaunch[l.Launch] == nil {
-				byLaunch[l.Launch] = map[int]map[Arm]float64{}
+			if b.Status == PairComplete {
+				by[at][cmp.Or(l.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
 			}
-			if byLaunch[l.Launch][b.Block] == nil {
-				byLaunch[l.Launch][b.Block] = map[Arm]float64{Normal: 0}
-			}
-			byLaunch[l.Launch][b.Block][cmp.Or(l.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
 		}
 	}
+	last := -1
+	for _, at := range slices.SortedFunc(maps.Keys(by), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		if len(by[at]) < arms {
+			continue
+		}
+		if len(all) == 0 || at[0] != last {
+			all = append(all, nil)
+		}
+		last = at[0]
+		all[len(all)-1] = append(all[len(all)-1], by[at])
+	}
+	return all
+}
+
+// test is the t over launches of what the log gains of a block say, of one launch that of its blocks, widened by sd.
+func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.TTest {
 	var units, blocks []float64
-	for _, launch := range slices.Sorted(maps.Keys(byLaunch)) {
+	for _, launch := range all {
 		blocks = nil
-		for _, block := range slices.Sorted(maps.Keys(byLaunch[launch])) {
-			if gained := byLaunch[launch][block]; len(gained) == arms {
-				blocks = append(blocks, of(gained))
-			}
+		for _, gained := range launch {
+			blocks = append(blocks, of(gained))
 		}
-		if len(blocks) > 0 {
-			units = append(units, stats.Center(blocks))
-		}
+		units = append(units, stats.Center(blocks))
 	}
 	if len(units) == 1 {
 		t := stats.Widened(blocks, sd, confidence)

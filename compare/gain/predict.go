@@ -3,7 +3,6 @@ package gain
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -41,7 +40,7 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 			launches := slices.DeleteFunc(slices.Clone(r.Launches), func(l LaunchGain) bool {
 				return len(r.Points) > 0 && l.Point != router.Number(point.Value)
 			})
-			p.predict(point.Dose, launches, len(r.Arms))
+			p.predict(point.Dose, gainsOf(launches, len(r.Arms)))
 		}
 		list = append(list, p)
 	}
@@ -98,11 +97,11 @@ func (d *Dose) fitted() []DoseArm {
 	return slices.DeleteFunc(slices.Clone(d.Arms), func(a DoseArm) bool { return !a.Fitted })
 }
 
-// predict fills in the prediction of a curve, from the launches of a point that hold so many arms.
-func (p *Predicted) predict(d *Dose, launches []LaunchGain, arms int) {
+// predict fills in the prediction of a curve.
+func (p *Predicted) predict(d *Dose, all launchLogs) {
 	along := func(curve []DoseArm) stats.TTest {
-		return overLaunches(launches, arms, func(gained map[Arm]float64) float64 {
-			return math.Log(timeAt(curve, gained, p.From.Float64()) / timeAt(curve, gained, p.To.Float64()))
+		return all.test(func(gained armLogs) float64 {
+			return math.Log(gained.timeAt(curve, p.From.Float64()) / gained.timeAt(curve, p.To.Float64()))
 		}, LaunchSD, d.Confidence)
 	}
 	curve := d.fitted()
@@ -113,15 +112,4 @@ func (p *Predicted) predict(d *Dose, launches []LaunchGain, arms int) {
 	}
 	p.Confidence = router.Number(d.Confidence)
 	p.Estimate, p.Low, p.High = fraction(whole.Estimate), fraction(whole.Low-off), fraction(whole.High+off)
-}
-
-// timeAt is the time of a launch at a load, over that of the balanced arm, on straight lines between arms.
-func timeAt(curve []DoseArm, gained map[Arm]float64, load float64) float64 {
-	i := sort.Search(len(curve), func(i int) bool { return curve[i].MaxOverMean.Float64() >= load })
-	if i == 0 {
-		return timeOver(gained, curve[0].Arm)
-	}
-	a, b := curve[i-1], curve[i]
-	share := (load - a.MaxOverMean.Float64()) / (b.MaxOverMean - a.MaxOverMean).Float64()
-	return (1-share)*timeOver(gained, a.Arm) + share*timeOver(gained, b.Arm)
 }
