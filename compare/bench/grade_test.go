@@ -76,71 +76,47 @@ func judged(t *testing.T, spec Spec, log, report string) gain.Result {
 	return gain.Judge(Recorded(campaignOf(spec, normal, perfect)))
 }
 
-// Six ways in which exit 0 with "balanced on every rank" was false.
-func TestClaimsThatProveNothing(t *testing.T) {
-	trtllm, err := ParseTreatment("trtllm")
-	if err != nil {
-		t.Fatal(err)
-	}
+// Claims that once were exit 0 with "balanced on every rank" and prove nothing, and claims of every rank, which are
+// accepted as such and in no other words.
+func TestClaims(t *testing.T) {
+	hook := "moebalance hook: rank %d of 2 routes 48 layers by perfect\n"
 	for name, c := range map[string]struct {
+		treatment   string
 		spec        Spec
 		log, report string
-		wants       string
+		wants       string // empty: balance is claimed
 	}{
-		"EP Size: None":    {Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
-		"a serving client": {Spec{}, rankLine, servingReport, "seen on 1 rank; say --ranks N"},
-		"--metric alone": {Spec{Metric: "rate", Custom: []string{`rate=rate (\d+)`}}, rankLine,
+		"EP Size: None":    {"trtllm", Spec{}, rankLine, trtllmReport("None"), "seen on 1 rank; say --ranks N"},
+		"a serving client": {"trtllm", Spec{}, rankLine, servingReport, "seen on 1 rank; say --ranks N"},
+		"--metric alone": {"trtllm", Spec{Metric: "rate", Custom: []string{`rate=rate (\d+)`}}, rankLine,
 			"rate 100\n", "seen on 1 rank; say --ranks N"},
-		"eight lines without a rank": {Spec{}, strings.Repeat(firstLine, 8), trtllmReport("8"), "8× are not 8 ranks"},
-		"the planner failed": {Spec{Ranks: 1}, rankLine +
+		"eight lines without a rank": {"trtllm", Spec{}, strings.Repeat(firstLine, 8), trtllmReport("8"), "8× are not 8 ranks"},
+		"the planner failed": {"trtllm", Spec{Ranks: 1}, rankLine +
 			"Warning: Failed to precompute logits for batch size 1: no such method\n",
 			trtllmReport("1"), `the engine says "Failed to precompute logits"`},
-		"the first planner on expert groups": {Spec{Ranks: 1,
+		"the first planner on expert groups": {"trtllm", Spec{Ranks: 1,
 			Command: Command{Normal: []string{"trtllm-bench", "--model", "deepseek-ai/DeepSeek-R1-FP4"}}},
 			firstLine, trtllmReport("1"), "ignores the expert groups of deepseek-ai/DeepSeek-R1-FP4"},
-		"one rank of four printed it": {Spec{Ranks: 4}, rankLine, trtllmReport("4"), "no evidence of this rank"},
+		"one rank of four printed it": {"trtllm", Spec{Ranks: 4}, rankLine, trtllmReport("4"), "no evidence of this rank"},
+		"one of the hook's two ranks": {"hook", Spec{}, fmt.Sprintf(hook, 0), servingReport, "no evidence of this rank"},
+		"both of the hook's ranks":    {"hook", Spec{}, fmt.Sprintf(hook+hook, 0, 1), servingReport, ""},
+		"ranks of the lines": {"trtllm", Spec{}, rankLine + strings.Replace(rankLine, "=0", "=1", 1), trtllmReport("2"),
+			""},
+		"ranks of srun --label": {"trtllm", Spec{}, "0: " + firstLine + "1: " + firstLine, trtllmReport("2"), ""},
+		"ranks of mpirun": {"trtllm", Spec{}, "[1,0]<stdout>:" + firstLine + "[1,1]<stdout>:" + firstLine,
+			trtllmReport("2"), ""},
 	} {
-		c.spec.Treatment = trtllm
-		r := judged(t, c.spec, c.log, c.report)
-		if r.Verdict != gain.Invalid || r.Balance != gain.None || !strings.Contains(because(r),
-			c.wants) {
-			t.Errorf("%s: %s, balance %s, %q; want invalid with %q", name, r.Verdict, r.Balance, because(r), c.wants)
+		var err error
+		if c.spec.Treatment, err = ParseTreatment(c.treatment); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// The hook's lines say how many ranks there are: all must claim.
-func TestClaimNamesRanks(t *testing.T) {
-	hook, err := ParseTreatment("hook")
-	if err != nil {
-		t.Fatal(err)
-	}
-	zero, one := "moebalance hook: rank 0 of 2 routes 48 layers by perfect\n",
-		"moebalance hook: rank 1 of 2 routes 48 layers by perfect\n"
-	if r := judged(t, Spec{Treatment: hook}, zero+one, servingReport); r.Verdict == gain.Invalid ||
-		r.Balance != gain.Claimed {
-		t.Errorf("%s, balance %s, %q; want a claim", r.Verdict, r.Balance, because(r))
-	}
-	if r := judged(t, Spec{Treatment: hook}, zero, servingReport); r.Verdict != gain.Invalid ||
-		!strings.Contains(because(r), "no evidence of this rank") {
-		t.Errorf("%s, %q; want invalid for rank 1", r.Verdict, because(r))
-	}
-}
-
-// A claim of every rank is accepted, as a claim and in no other words.
-func TestClaimOfEveryRank(t *testing.T) {
-	trtllm, err := ParseTreatment("trtllm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct{ log, report string }{
-		"ranks of the lines":    {rankLine + strings.Replace(rankLine, "=0", "=1", 1), trtllmReport("2")},
-		"ranks of srun --label": {"0: " + firstLine + "1: " + firstLine, trtllmReport("2")},
-		"ranks of mpirun":       {"[1,0]<stdout>:" + firstLine + "[1,1]<stdout>:" + firstLine, trtllmReport("2")},
-	} {
-		r := judged(t, Spec{Treatment: trtllm}, c.log, c.report)
-		if r.Verdict == gain.Invalid || r.Balance != gain.Claimed || proofOf(r).Args["why"] != "claimed" {
-			t.Errorf("%s: %s, balance %s: %v", name, r.Verdict, r.Balance, proofOf(r))
+		r, balance := judged(t, c.spec, c.log, c.report), gain.Claimed
+		if c.wants != "" {
+			balance = gain.None
+		}
+		if r.Balance != balance || (r.Verdict == gain.Invalid) != (c.wants != "") || !strings.Contains(because(r), c.wants) ||
+			c.wants == "" && proofOf(r).Args["why"] != "claimed" {
+			t.Errorf("%s: %s, balance %s, %q; want %s with %q", name, r.Verdict, r.Balance, because(r), balance, c.wants)
 		}
 	}
 }
