@@ -112,7 +112,7 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	o.Converter = reportConverter()
 	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, Plan: o.Plan,
 		Options: place.Options{Ranks: o.Ranks.Is, Redundant: o.Redundant.Is, Nodes: o.Nodes,
-			Threshold: o.Threshold.Fraction, Bandwidth: 1e9 * o.Bandwidth}}
+			Threshold: o.Threshold.Fraction}}
 	if o.MaxMoves.Given {
 		p.Options.MaxMoves = &o.MaxMoves.Fraction
 	}

@@ -42,7 +42,7 @@ func (o Options) fewMoves(running plan, learn []Window, experts int, size placem
 	if err := set(func(i int) []int32 { return slots[i] }); err != nil {
 		return p, err
 	}
-	_, done := loads(running, p, size.Ranks)
+	done := loaded(running, p)
 	most := int(*o.MaxMoves*float64(size.Slots*len(layers)) + 1e-9)
 	if done > most {
 		return p, &input.Error{File: running.from, Expected: fmt.Sprintf("at most %s to move (--max-moves)",

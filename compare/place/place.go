@@ -21,20 +21,18 @@ import (
 
 // Options says what is placed.
 type Options struct {
-	Ranks       []int             // EP sizes
-	Redundant   []int             // physical experts less logical ones; with each EP size a placement
-	Nodes       int               // above 1, and where they divide the model's groups, EPLB is hierarchical
-	Shape       *router.Shape     // of the model, nil where it is not named
-	Threshold   float64           // the least reduction of the busiest rank's load that is worth a trial
-	Cost        *Cost             // what a trace tells of time, nil for none
-	NoTime      router.Warning    // why there is none
-	Dose        *Dose             // nil for none
-	ExpertBytes float64           // the weights of an expert, 0 where not known
-	From        *counts.Placement // that runs; nil takes the records'
-	MaxMoves    *float64          // the share of all copies that may move from the baseline; nil for all
-	Policy      string            // PlanRobust, PlanEPLB; "" for the robust plan of two kinds of windows or more
-	MoELayers   []int             // of the model, nil where it is not named
-	Bandwidth   float64           // bytes per second at which a rank loads weights, 0 where not known
+	Ranks     []int             // EP sizes
+	Redundant []int             // physical experts less logical ones; with each EP size a placement
+	Nodes     int               // above 1, and where they divide the model's groups, EPLB is hierarchical
+	Shape     *router.Shape     // of the model, nil where it is not named
+	Threshold float64           // the least reduction of the busiest rank's load that is worth a trial
+	Cost      *Cost             // what a trace tells of time, nil for none
+	NoTime    router.Warning    // why there is none
+	Dose      *Dose             // nil for none
+	From      *counts.Placement // that runs; nil takes the records'
+	MaxMoves  *float64          // the share of all copies that may move from the baseline; nil for all
+	Policy    string            // PlanRobust, PlanEPLB; "" for the robust plan of two kinds of windows or more
+	MoELayers []int             // of the model, nil where it is not named
 }
 
 // Impossible is the first number of redundant copies with which the experts do not fill the ranks with equally many
@@ -245,7 +243,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 		Learned: mean(learned, overall), Judged: overFolds(judged, overWindows(overall)),
 		Baseline: overFolds(judged, overWindows(base)),
 		NullP95:  overFolds(judged, overWindows(func(w seen) router.Number { return w.null })),
-		Price:    o.price(at, running, placed)}
+		Moved:    loaded(running, placed)}
 	p.Change = p.Judged/p.Baseline - 1
 	p.MovedShare = router.Number(p.Moved) / router.Number(max(1, placed.copies()))
 	var of []Workload
@@ -267,9 +265,6 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 	if p.Default {
 		p.Time = overWorkloads(of)
 		p.Gains = o.Dose.predict(p)
-	}
-	if p.Time != nil && p.Time.High < 0 {
-		p.PaidBackAfter = p.MoveNS / p.Time.SavedNS
 	}
 	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
 	res.Placements = append(res.Placements, p)

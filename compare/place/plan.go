@@ -117,17 +117,14 @@ func (p *plan) rename(from plan, experts int, size placement.Size) error {
 	})
 }
 
-// loads is how many copies each rank loads that comes from one plan to another, and all ranks
-// together.
-func loads(from, to plan, ranks int) (perRank []int, all int) {
-	perRank = make([]int, ranks)
+// loaded is how many copies all ranks load that come from one plan to another.
+func loaded(from, to plan) (all int) {
 	for layer, l := range to.layouts {
-		for rank, n := range placement.Loaded(from.layouts[layer], l) {
-			perRank[rank] += n
+		for _, n := range placement.Loaded(from.layouts[layer], l) {
 			all += n
 		}
 	}
-	return perRank, all
+	return all
 }
 
 func (p plan) copies() (n int) {

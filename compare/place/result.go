@@ -52,6 +52,7 @@ type Placement struct {
 	Name       string        `json:"plan"`                  // PlanRobust, PlanEPLB or PlanMoves
 	Default    bool          `json:"default"`               // of its number of redundant experts
 	MovedShare router.Number `json:"moved_share"`           // of the copies, which ranks must load
+	Moved      int           `json:"moved_experts"`         // that ranks lack in the baseline, over ranks and layers
 	Before     string        `json:"baseline"`              // the placement that runs: its file, or Contiguous
 	Learned    router.Number `json:"learned_max_over_mean"` // on the windows it was learned from
 	// on the others; undefined without any, as are the next three
@@ -65,41 +66,10 @@ type Placement struct {
 	Time     *TimeChange   `json:"predicted_time_change"`  // nil without evidence of time and of other plans
 	// Gains are predicted by the judged load alone, from a campaign that measured time over load; at
 	// each of its points.
-	Gains []gain.Predicted `json:"predicted_gains,omitempty"`
-	Price
-	Verdict Verdict `json:"verdict"`
+	Gains   []gain.Predicted `json:"predicted_gains,omitempty"`
+	Verdict Verdict          `json:"verdict"`
 	// Reason is what decided, of the code "placement".
 	Reason router.Warning `json:"reason"`
-}
-
-// Price is what a placement costs, and when it has paid. Numbers whose inputs are not known
-// are undefined.
-type Price struct {
-	MemoryBytes router.Number `json:"replica_bytes_per_rank"` // of redundant experts, in all layers
-	// that ranks lack in the baseline, over ranks and layers
-	Moved      int           `json:"moved_experts"`
-	MovedBytes router.Number `json:"moved_bytes"`
-	MoveNS     router.Number `json:"move_ns"` // of the rank that loads most
-	// undefined also where the interval of the time change reaches 0
-	PaidBackAfter router.Number `json:"paid_back_after_steps"`
-}
-
-func (o Options) price(at Plan, running, placed plan) Price {
-	perRank, moved := loads(running, placed, at.Ranks)
-	p := Price{Moved: moved, MovedBytes: o.bytes(moved), MoveNS: router.Undefined(), PaidBackAfter: router.Undefined(),
-		MemoryBytes: o.bytes(at.Redundant*len(placed.layouts)) / router.Number(at.Ranks)}
-	if o.Bandwidth > 0 {
-		p.MoveNS = o.bytes(slices.Max(perRank)) * 1e9 / router.Number(o.Bandwidth)
-	}
-	return p
-}
-
-// bytes are the weights of so many experts, undefined where the size of one is not known.
-func (o Options) bytes(experts int) router.Number {
-	if o.ExpertBytes == 0 {
-		return router.Undefined()
-	}
-	return router.Number(o.ExpertBytes) * router.Number(experts)
 }
 
 // Workload is what the default placement does to one judged window.

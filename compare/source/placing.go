@@ -50,9 +50,6 @@ func (p *Placing) Read(ctx context.Context) (err error) {
 	return p.size()
 }
 
-// bytesOfWeight are of bf16.
-const bytesOfWeight = 2
-
 // choose reads the flags that name a choice.
 func (p *Placing) choose() error {
 	o := &p.Options
@@ -65,7 +62,6 @@ func (p *Placing) choose() error {
 	}
 	if m := p.Model; m != nil {
 		o.Shape, o.MoELayers = &m.Shape, m.Routed()
-		o.ExpertBytes = bytesOfWeight * 3 * float64(cmp.Or(m.Latent, m.Hidden)) * float64(m.Intermediate)
 	}
 	return nil
 }

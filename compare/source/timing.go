@@ -12,13 +12,12 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Timing is what is known of the time of expert work, as flags give it, and of the price of moves.
+// Timing is what is known of the time of expert work, as flags give it.
 type Timing struct {
 	Trace      []string `flag:"trace"`
 	Counts     string   `flag:"counts"`
 	Campaign   string   `flag:"campaign"`
 	StepTokens int      `flag:"step-tokens"`
-	Bandwidth  float64  `flag:"bandwidth"`
 	Converter  capture.Converter
 }
 
@@ -31,8 +30,8 @@ func (o *Timing) Check() error {
 		return usagef("--counts is of a trace: add --trace")
 	case o.StepTokens != 0 && o.Campaign == "":
 		return usagef("--step-tokens is of a campaign: add --campaign")
-	case o.StepTokens < 0 || !(o.Bandwidth >= 0 && o.Bandwidth < 1e9):
-		return usagef("--step-tokens and --bandwidth: want 0 or more, have %d and %g", o.StepTokens, o.Bandwidth)
+	case o.StepTokens < 0:
+		return usagef("--step-tokens: want 0 or more, have %d", o.StepTokens)
 	}
 	return nil
 }
