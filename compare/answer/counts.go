@@ -34,10 +34,6 @@ func OfCounts(c *counts.Result, given string) Answer {
 	a.number("worst layer", worst.MaxOverMean, MaxMean, Recorded)
 	a.number("floor there", worst.Floor, MaxMean, Recorded)
 	a.number("by chance, 95th percentile", worst.NullP95, MaxMean, Predicted)
-	most, layers := mostOften(rows, func(r imbalance.Row) router.OptInt { return r.Worst })
-	if 4*layers > len(rows) && len(rows) > 2 && len(flagged) > 1 {
-		a.because("why.busiest", "part", fmt.Sprintf("%s %d", capital(s.Level), most), "n", layers, "layers", len(rows))
-	}
 	switch {
 	case s.Level == router.LevelExpert:
 		a.because("why.experts")

@@ -101,7 +101,6 @@ func (a *Answer) judged(t *trace.Trace) {
 	default:
 		a.even(t)
 	}
-	a.kinds(t)
 	if o, ok := t.RankTime(); ok {
 		a.number(worstOf(t, o), o.WorstMaxOverMean-1, Fraction, basisOf(t))
 	}
@@ -265,25 +264,6 @@ func counted(t *trace.Trace) string {
 		kind.Name)
 }
 
-// kinds is a reason on the steps that the answer is of, and how uneven others are; none where all
-// are of one kind.
-func (a *Answer) kinds(t *trace.Trace) {
-	kind, others := t.OtherKinds()
-	others = slices.DeleteFunc(slices.Clone(others), func(k trace.StepKind) bool { return k.Time.Layers == 0 })
-	if kind == nil || len(others) == 0 {
-		return
-	}
-	by := func(a, b trace.StepKind) int { return cmp.Compare(a.Time.Imbalance, b.Time.Imbalance) }
-	least, most := slices.MinFunc(others, by).Time.Imbalance, slices.MaxFunc(others, by).Time.Imbalance
-	from, to := quantity.Percent(least), ""
-	if len(others) > 1 {
-		from, to = strings.TrimSuffix(from, " %"), quantity.Percent(most)
-	}
-	a.Reasons = a.Reasons[:min(2, len(a.Reasons))] // of which steps the answer is, has a place
-	a.because("why.kinds", "steps", capital(quantity.Numbered("step", kind.Steps)), "kind", kind.Name, "be",
-		be(len(kind.Steps)), "own", kind.Time.Imbalance, "others", len(others), "least", from, "most", to)
-}
-
 // wouldGain says what even ranks would gain: "even ranks would gain about 6.0 % in prefill steps". The key
 // "left" says it where experts are even: "about 0.2 % is left to gain".
 func wouldGain(t *trace.Trace, key string) string {
@@ -358,20 +338,6 @@ func loadOf(t *trace.Trace, layer router.OptInt, level string) (imbalance.Row, b
 		return imbalance.Row{}, false
 	}
 	return t.Imbalance[i], true
-}
-
-// mostOften is the value that most items have, the least of several, and how many have it.
-func mostOften[T any, K cmp.Ordered](items []T, of func(T) K) (most K, times int) {
-	n := map[K]int{}
-	for _, item := range items {
-		n[of(item)]++
-	}
-	for value, k := range n {
-		if k > times || k == times && value < most {
-			most, times = value, k
-		}
-	}
-	return most, times
 }
 
 func basisOf(t *trace.Trace) Basis {

@@ -110,15 +110,12 @@ func (g *guard) claim(path string, o *output) error {
 func (o *output) checkFile(path string) error {
 	there, err := os.Stat(path)
 	folder := filepath.Dir(linked(path))
-	input := func(is func(input, path string) bool) bool {
-		return slices.ContainsFunc(o.guard.inputs, func(in string) bool { return is(in, path) })
-	}
 	switch {
 	case err == nil && there.IsDir():
 		return o.refusal("want a file, but %q is a folder", path)
 	case err == nil && !there.Mode().IsRegular():
 		return nil // a pipe or a device loses nothing
-	case input(names):
+	case slices.ContainsFunc(o.guard.inputs, func(in string) bool { return names(in, path) }):
 		return o.refusal("%q is an input, which is never replaced: choose another file", path)
 	case unix.Access(folder, unix.F_OK) != nil:
 		return o.refusal("no folder %q to write %q in", filepath.Dir(path), filepath.Base(path))
@@ -126,7 +123,7 @@ func (o *output) checkFile(path string) error {
 		return &os.PathError{Op: "open", Path: path, Err: unix.Access(folder, unix.W_OK)}
 	case there == nil || o.guard.ours(path):
 		return nil
-	case input(holds):
+	case slices.ContainsFunc(o.guard.inputs, func(in string) bool { return holds(in, path) }):
 		return o.refusal("%q lies in an input folder: choose another file", path)
 	case there.Size() == 0 || o.guard.force:
 		return nil

@@ -47,7 +47,6 @@ var lines = map[string]string{
 	"why.expert": "In {where} expert {expert} has {load} × the mean load[ (95th percentile under random routing: {null})].",
 	"why.wait":   "Ranks wait {ns:ns} per step, {cause}; rank {rank} is last in {last} of {steps:step}.",
 	"why.late":   "In step {step} ranks wait {ns:ns} for rank {rank}, {cause}[; {more:is more step} late].",
-	"why.kinds":  "{steps} ({kind}) {be} {own:%} uneven; {others:other kind}: {least}[ to {most}].",
 
 	"cause":      "{much} of it for {what}[ ({did})]",
 	"cause.none": "and no single cause explains most of it",
@@ -126,7 +125,6 @@ var lines = map[string]string{
 	"counts.reported": "The engine reports a rank load of {load} × the mean[ ({of})]; it recorded no counts.",
 	"counts.even":     "The {level} load is {how}: at most {load} × the mean[ in {where}][ of {source}].",
 	"counts.uneven":   "{part} gets {load} × the mean load in {where}[ of {source}][; {flagged} uneven].",
-	"why.busiest":     "{part} is the busiest in {n} of {layers:layer}.",
 	"why.experts":     "No load over two or more ranks is known, so this is the load of experts.",
 
 	// A cache of logits.
