@@ -47,3 +47,14 @@ func TestBalanceOfThePerfectArm(t *testing.T) {
 		}
 	}
 }
+
+// Routing that takes 0.2 % of a step longer under the switch is told, less is not.
+func TestSwitchCost(t *testing.T) {
+	for cost, want := range map[router.Number]bool{1900: false, 2100: true, -5000: false} {
+		c := Comparison{Step: Change{NormalNS: 1e6, PerfectNS: 9e5}, Phases: []PhaseChange{{Phase: trace.PhaseRouter,
+			Change: Change{DifferenceNS: cost}}}}
+		if c.warnOfSwitch(); len(c.Warnings) > 0 != want {
+			t.Errorf("%v ns: %v", cost, c.Warnings)
+		}
+	}
+}

@@ -263,4 +263,18 @@ func (c *Comparison) caveats() {
 	if !c.Ceiling.StepGain.Defined() {
 		c.warn("warm_up_differs", "")
 	}
+	c.warnOfSwitch()
+}
+
+// leastSwitch is the share of a step from which the cost of the switch is told.
+const leastSwitch = 0.002
+
+// warnOfSwitch tells what routing takes longer in the perfect arm, whose experts another place chooses: the
+// replay keeps the normal arm's routing, and a measured gain has it in.
+func (c *Comparison) warnOfSwitch() {
+	for _, p := range c.Phases {
+		if p.Phase == trace.PhaseRouter && !p.Collective && p.DifferenceNS > leastSwitch*c.Step.NormalNS {
+			c.warn("switch_cost", "", "ns", p.DifferenceNS, "share", p.DifferenceNS/c.Step.PerfectNS)
+		}
+	}
 }

@@ -202,6 +202,8 @@ var catalog = map[string]entry{
 	"no_gain_predicted": {Note, "step time unknown, so no gain is predicted: record two whole steps, or give --campaign"},
 	"late_launches": {Note, "launches are late, as they may be under a profiler alone; were they in time, the gain would be " +
 		"about {gain:+%}"},
+	"switch_cost": {Note, "the switch itself costs {ns:ns} per step ({share:%}), as routing takes longer in the perfect arm: the " +
+		"gain is without it"},
 	"profiler_overhead": {Note, "the profiler makes a step with balanced routing longer by {share:%}"},
 	"equal_work_unknown": {Warn, "less than {share:0%} of the compute is known to lie outside the MoE blocks: too little " +
 		"to show that both sides did the same work"},
