@@ -65,7 +65,8 @@ var formats = []Format{
 		"calibration", "TensorRT-LLM calibration data", "calibration_data.json of TensorRT-LLM's layer-wise benchmarks",
 		func(d *document) bool { return d.has("all_ranks_records") }, readObjects, false,
 	}, {
-		"layer-counts", "counts by layer", `JSON objects such as {"layer_idx": 3, "expert_counts": [5, 7]}, as lines or a list`,
+		"layer-counts", "counts by layer",
+		`JSON objects such as {"layer_idx": 3, "expert_counts": [5, 7]}, as lines or a list`,
 		func(d *document) bool { return d.mentions(layerCountsKey) }, readObjects, false,
 	}, {
 		"matrix", "JSON matrix of loads", "a tensor of counts printed by tolist()",
@@ -187,8 +188,8 @@ var hookProof = regexp.MustCompile(`^moebalance-hook\.rank\d+\.json$`)
 var logPrefix = regexp.MustCompile(`^\[[^\]\n"{}]*\][ \t]*[^\s\],]`)
 
 // benchmarkKey is in the reports of benchmarks.
-var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|median_decode_latency|` +
-	`system_output_throughput_tok_s)"\s*:`)
+var benchmarkKey = regexp.MustCompile(`"(?:benchmark|completed|request_throughput|overall_throughput|` +
+	`median_decode_latency|system_output_throughput_tok_s)"\s*:`)
 
 // others are documents that hold no counts that can be judged, and what to do with them.
 var others = []struct {

@@ -161,7 +161,8 @@ func (l *engineLog) label() {
 			parts = append(parts, of)
 		}
 		if len(moved[line.Phase]) > 1 {
-			parts = append(parts, map[bool]string{false: "steps before experts moved", true: "steps since experts moved"}[line.replaced])
+			parts = append(parts, map[bool]string{false: "steps before experts moved",
+				true: "steps since experts moved"}[line.replaced])
 		}
 		l.Reported[i].Phase = Phase(strings.Join(parts, ", "))
 	}

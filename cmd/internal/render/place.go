@@ -52,8 +52,8 @@ const (
 func (res placeView) tables() []table.Table {
 	return []table.Table{
 		table.Of("placements", "Placements, mean over layers and windows", res.Placements,
-			"ranks, redundant, plan, learned_max_over_mean, "+loads+", judged_worst_window:ratio=worst window, judged_load_change:percent=load change, null_p95, "+timeChange+
-				", moved_share:percent=moved, verdict"),
+			"ranks, redundant, plan, learned_max_over_mean, "+loads+", judged_worst_window:ratio=worst window, "+
+				"judged_load_change:percent=load change, null_p95, "+timeChange+", moved_share:percent=moved, verdict"),
 		table.Of("workloads", "Judged windows, mean over layers", res.Workloads,
 			"ranks, redundant, window, "+loads+", judged_load_change:percent=load change, null_p95, "+timeChange,
 			table.Computed("window", func(w place.Workload) any { return res.label(w.Window) })),
