@@ -87,30 +87,6 @@ func TestCountsUnderOtherAssumptions(t *testing.T) {
 	}
 }
 
-// Prefill and decode are told apart where the record does.
-func TestCountsByPhase(t *testing.T) {
-	path := fixtures + "counts/phases.csv"
-	var a struct {
-		Records   []struct{ Phase string }
-		Imbalance []struct {
-			Phase       string
-			Level       string
-			Steps       int
-			MaxOverMean float64 `json:"max_over_mean"`
-		}
-	}
-	ask(t, exitDone, &a, "counts", "--format", "json", "--ep", "2", path)
-	// Prefill 6 and 2; decode 1 and 1, then 0 and 4: (1 + 2)/2.
-	if len(a.Records) != 2 || a.Imbalance[0].Phase != "prefill" || a.Imbalance[0].MaxOverMean != 1.5 ||
-		a.Imbalance[2].Phase != "decode" || a.Imbalance[2].Steps != 2 || a.Imbalance[2].MaxOverMean != 1.5 {
-		t.Errorf("%+v", a)
-	}
-	if out, _, _ := invoke(t.Context(), "counts", "--ep", "2", path); !strings.Contains(out,
-		" of phases.csv (prefill).") || !strings.Contains(out, "\nphases.csv (decode) ") {
-		t.Error(out)
-	}
-}
-
 // Help says of every format how an engine records it.
 func TestCountsHelpOfFormats(t *testing.T) {
 	out, _, _ := invoke(t.Context(), "counts", "--help")

@@ -114,11 +114,26 @@ func csvLayout(text []byte) *layout {
 		}
 		named = named || strings.Trim(c.spelling, "0123456789") != ""
 	}
-	if l.has("layer") && l.has("expert") && l.has("count") || len(parts) > 1 && named ||
-		len(l.all(csvLists)) == 1 && bytes.Contains(rest, []byte(`"[`)) {
-		return l
+	switch { // what counts; other columns that could do not
+	case l.has("layer") && l.has("expert") && l.has("count"):
+		l.without(csvParts, csvLists)
+	case len(parts) > 1 && named:
+		l.without(csvLists, "expert", "count")
+	case len(l.all(csvLists)) == 1 && bytes.Contains(rest, []byte(`"[`)):
+		l.without(csvParts, "expert", "count")
+	default:
+		return nil
 	}
-	return nil
+	return l
+}
+
+// without takes the meaning of some columns away.
+func (l *layout) without(kinds ...string) {
+	for i, c := range l.columns {
+		if slices.Contains(kinds, c.is) {
+			l.columns[i].is = ""
+		}
+	}
 }
 
 // readCSV reads one count per layer and expert, or a row of them; per step, phase, model and dataset where it has such
@@ -131,8 +146,7 @@ func readCSV(d *document, c *collector) error {
 				at[1].spelling)
 		}
 	}
-	long := l.has("expert") && l.has("count")
-	c.Window, c.atLeast = !l.has("step"), long
+	c.Window, c.atLeast = !l.has("step"), l.has("expert")
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(d.text, []byte(utf8Mark))))
 	rows.ReuseRecord, rows.Comma, rows.Comment = true, l.comma, csvComment
 	row, err := rows.Read() // the header
@@ -140,7 +154,7 @@ func readCSV(d *document, c *collector) error {
 		if row, err = rows.Read(); err != nil {
 			break
 		}
-		if failed := l.add(c, row, long); failed != nil {
+		if failed := l.add(c, row); failed != nil {
 			line, _ := rows.FieldPos(0)
 			return fmt.Errorf("line %d: %w", line, failed)
 		}
@@ -151,11 +165,13 @@ func readCSV(d *document, c *collector) error {
 	return nil
 }
 
-// add adds one row; a long one counts a single expert. What the file labels apart is judged apart.
-func (l *layout) add(c *collector, row []string, long bool) (err error) {
+// add adds one row, which holds a count of one expert or of all parts. What the file labels apart is judged apart.
+func (l *layout) add(c *collector, row []string) (err error) {
 	var key stepKey
-	var layer, expert, count int64
+	var layer, first, count int64
+	var slots []int64
 	var labels []string
+	level := router.LevelExpert
 	for i, of := range l.columns {
 		switch field := row[i]; of.is {
 		case "layer":
@@ -167,9 +183,13 @@ func (l *layout) add(c *collector, row []string, long bool) (err error) {
 		case "model", "dataset":
 			labels = append(labels, field)
 		case "expert":
-			expert, err = number(field, of.is, maxExperts-1)
-		case "count":
-			count, err = number(field, of.is, maxCount)
+			first, err = number(field, of.is, maxExperts-1)
+		case "count", csvParts:
+			count, err = number(field, of.spelling, maxCount)
+			slots, level = append(slots, count), of.level
+		case csvLists:
+			slots, err = listOf(field, of.spelling)
+			level = of.level
 		}
 		if err != nil {
 			return err
@@ -178,29 +198,12 @@ func (l *layout) add(c *collector, row []string, long bool) (err error) {
 	labels = slices.DeleteFunc(append([]string{string(key.phase)}, labels...), func(s string) bool { return s == "" })
 	key.layer, key.phase = int(layer), Phase(strings.Join(labels, ", "))
 	into := c.at(key)
-	if long {
-		return c.add(into, router.LevelExpert, int(expert), count, true)
-	}
-	for i, of := range l.columns {
-		slots := []int64{0}
-		switch {
-		case of.is == csvParts:
-			slots[0], err = number(row[i], of.spelling, maxCount)
-		case of.is == csvLists && !l.has(csvParts):
-			slots, err = listOf(row[i], of.spelling)
-		default:
-			continue
-		}
-		for part, n := range slots {
-			if err == nil {
-				err = c.add(into, of.level, of.part+part, n, true)
-			}
-		}
-		if err != nil {
-			return err
+	for i, n := range slots {
+		if err == nil {
+			err = c.add(into, level, int(first)+i, n, true)
 		}
 	}
-	return nil
+	return err
 }
 
 // listOf reads a cell that holds a list of counts.
