@@ -30,8 +30,7 @@ const heatLevels = 41
 // HeatMap draws every cell relative to the mean of its row, on a diverging scale whose
 // neutral middle is the mean. The scale reaches as far as the data, but at least 10 %
 // from the mean, so that balance is a plain field and its noise not stretched. Beyond
-// 2 × mean it is logarithmic, so that 12 × differs from 3 ×. Cells with room hold their
-// value. Unknown cells are hatched. Grids must be rectangular; without a known cell in
+// 2 × mean it is logarithmic, so that 12 × differs from 3 ×. Unknown cells are hatched. Grids must be rectangular; without a known cell in
 // any of them the error wraps ErrNothing.
 //
 // The scale is blue below and brown above a neutral mean, and darker the larger the value, so
@@ -148,10 +147,8 @@ func (h *heat) DataRange() (xmin, xmax, ymin, ymax float64) {
 }
 
 // Plot implements plot.Plotter.
-func (h *heat) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+func (h *heat) Plot(c draw.Canvas, _ *plot.Plot) {
 	c.DrawImage(c.Rectangle, h.image())
-	h.write(c, x, y)
 	c.SetLineStyle(line(softInk, 0.5))
 	c.Stroke(c.Rectangle.Path())
 }
@@ -175,30 +172,6 @@ func (h *heat) image() image.Image {
 	}
 	return img
 }
-
-// write puts the values into the cells where all of them have room for it.
-func (h *heat) write(c draw.Canvas, x, y func(float64) vg.Length) {
-	sty := textStyle(tickSize, ink)
-	sty.XAlign, sty.YAlign = draw.XCenter, draw.YCenter
-	if x(1)-x(0) < sty.Width("12.34")+4 || y(0)-y(1) < tickSize*1.2 {
-		return
-	}
-	for i, row := range h.cells {
-		for j, v := range row {
-			if !known(v) {
-				continue
-			}
-			sty.Color = onLight
-			if r, g, b, _ := h.colors[h.level(v)].RGBA(); 299*r+587*g+114*b < 450*0xffff {
-				sty.Color = onDark
-			}
-			c.FillText(sty, vg.Point{X: x(float64(j)), Y: y(float64(i)) + textRise/2}, quantity.Decimals(v, 2))
-		}
-	}
-}
-
-// The colors of text on cells, whose own colors no dark mode changes.
-var onLight, onDark = color.NRGBA{0, 0, 0, 0xff}, color.NRGBA{0xfe, 0xfe, 0xfe, 0xff}
 
 func heatLegend(of string, s scale, unknown bool) []key {
 	colors := heatColors()

@@ -60,14 +60,14 @@ func quickstart(ctx context.Context, dir, again string, steps []tourStep, stdout
 						dir))
 			}
 		}
-		if s.found == nil {
+		if s.result == "" {
 			continue
 		}
 		result, err := source.ReadResult(filepath.Join(dir, s.result))
 		if err != nil {
 			return fmt.Errorf("quickstart: %w", err)
 		}
-		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", s.found(result))
+		fmt.Fprintf(&found, "%-27s %s\n", s.about+":", render.Of(result).Answer.Line)
 	}
 	fmt.Fprintf(stderr, "done in %.0f s\n\n", time.Since(begun).Seconds())
 	fmt.Fprintf(&found, "\npage: %s\n\n", filepath.Join(dir, "report.html"))
@@ -89,8 +89,7 @@ func again(called string) string {
 type tourStep struct {
 	args   []string // DIR in an argument stands for the folder, PORT for a free one
 	result string   // the file in the folder that the command writes its JSON to
-	about  string
-	found  func(source.Item) string // from that result, in one line
+	about  string   // what its answer is on
 }
 
 // in is the command's arguments for a folder and a port.
@@ -115,28 +114,28 @@ func freePort() (string, error) {
 // tour is the commands in order. What was recorded on GPUs is of one program, and comes
 // first; what this machine made and measured is shown apart.
 var tour = []tourStep{
-	{result: "captures/campaign-deepseek-ep4.json", about: "recorded on 4 H200s", found: render.TourGain},
+	{result: "captures/campaign-deepseek-ep4.json", about: "recorded on 4 H200s"},
 	{
 		args: []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*",
 			"DIR/captures/deepseek-ep4-ranks/perfect.*", "--campaign", "DIR/captures/campaign-deepseek-ep4.json",
 			"--step-tokens", "4096", "--format", "json", "-o", "DIR/deepseek.json"},
-		result: "deepseek.json", about: "there, by traces", found: render.TourDifference,
+		result: "deepseek.json", about: "there, by traces",
 	}, {
 		args: []string{"counts", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--format", "json", "-o",
 			"DIR/counts.json"},
-		result: "counts.json", about: "there, by expert counts", found: render.TourLoad,
+		result: "counts.json", about: "there, by expert counts",
 	},
 	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "8", "--tokens", "1,8,64,256", "--cache",
 		"DIR/cache"}},
 	{
 		args:   []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"},
-		result: "logits.json", about: "made here: logits", found: render.TourBalance,
+		result: "logits.json", about: "made here: logits",
 	}, {
 		args: []string{"bench", "--treatment", "hook", "--launches", "3", "--server",
 			"moebalance workload --serve localhost:PORT", "--ready", "http://localhost:PORT/health", "--client",
 			"moebalance workload --url localhost:PORT --steps 3 --seed {seed}", "--campaign", "DIR/campaign",
 			"--format", "json", "-o", "DIR/bench.json"},
-		result: "bench.json", about: "run here: CPU workload", found: render.TourGain,
+		result: "bench.json", about: "run here: CPU workload",
 	},
 	{args: []string{
 		"report", "--title", "DeepSeek-V3-like layers on 4 H200s, recorded", "-o", "DIR/report.html",

@@ -121,9 +121,7 @@ func (a *Answer) judge(c *campaign) {
 		a.shown(v, what, g, c.Threshold, place, caution(c))
 	}
 	for _, check := range c.Leading() {
-		if c.Verdict != gain.Inconclusive || check.Name != gain.CheckOutliers || len(c.Outliers) == 0 {
-			a.reason(said(check))
-		}
+		a.reason(said(check))
 	}
 }
 
@@ -132,7 +130,7 @@ func (a *Answer) open(c *campaign, place string) {
 	enough, known := toDecide(c.Result, c.unit())
 	switch {
 	case len(c.Outliers) > 0:
-		a.outliers(c, place)
+		a.say(Verdict(c.Verdict), "bench.outliers", "n", len(c.Outliers), "low", c.Gain.Low, "high", c.Gain.High, "place", place)
 	case known:
 		a.reason(enough)
 	default:
@@ -232,30 +230,6 @@ func (a *Answer) failed(c *campaign) {
 
 // least is the number of pairs of a campaign that is run anew: as many as before, and enough for a verdict.
 func least(c *campaign) int { return max(gain.MinPairs(gain.DefaultConfidence), c.Gain.N) }
-
-// outliers says which launches leave a campaign open, and what to do.
-func (a *Answer) outliers(c *campaign, place string) {
-	var numbers []int
-	slow := 0
-	for _, o := range c.Outliers {
-		if o.Launch.Defined() {
-			numbers = append(numbers, int(o.Launch))
-		}
-		if c.Design != gain.WithinLaunch && (o.Change < 0) == c.Metric.HigherIsBetter {
-			slow++
-		}
-	}
-	what, how, n := quantity.Count(len(c.Outliers), "launch"), "far off", len(c.Outliers)
-	if len(numbers) == n && n <= 3 {
-		what = strings.ReplaceAll(quantity.Numbered("launch", numbers), ",", " and")
-	}
-	if slow == n {
-		how = "slow"
-	}
-	a.say(Verdict(c.Verdict), "bench.outliers", "launches", what, "was", map[bool]string{true: "was", false: "were"}[n == 1],
-		"how", how, "low", c.Gain.Low, "high", c.Gain.High, "place", place)
-	a.because("why.disturbed")
-}
 
 // warned reports whether a check of this name warns.
 func warned(c *campaign, name string) bool {

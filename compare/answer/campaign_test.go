@@ -43,8 +43,8 @@ func TestAnswersWithinLaunches(t *testing.T) {
 			"moebalance report -o report.html c"},
 		"Undecided: balanced routing is ": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1},
 			[]float64{0.08, 0.1}, []float64{0.1, 0.13}), gain.Inconclusive, "launches in all should decide", "--launches "},
-		"launch 4 was far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
-			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive, "Look for what", ""},
+		"1 launch is far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
+			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive, "Launch 4: the gain is +34.9 %", ""},
 		"No decision: each arm reports one value in all launches.": {launchesOf([]float64{0.2}, []float64{0.2},
 			[]float64{0.2}, []float64{0.2}, []float64{0.2}), gain.Inconclusive, "Equal values are copies",
 			"--table checks"},
@@ -100,9 +100,7 @@ func TestAnswersOfPairs(t *testing.T) {
 		"hopeless":     {needs(2000), hook, "", "will not narrow this", "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
 		"server":       {needs(2000), server, "", "", "moebalance bench --treatment hook --server SERVER"},
 		"builds":       {with(needs(20), func(r *gain.Result) { r.Arms = builds }), gain.Run{}, "", "", "--pairs 20 --arm a --arm b -- YOUR_BENCHMARK"},
-		"slow":         {far(gain.Outlier{Launch: 7, Change: -0.3}, gain.Outlier{Launch: 8, Change: -0.2}), hook, "launches 7 and 8 were slow; the gain is between", "Look for", ""},
-		"mixed":        {far(gain.Outlier{Launch: 3, Change: 0.4}, gain.Outlier{Launch: 5, Change: -0.4}), hook, "launches 3 and 5 were far off", "Look for", ""},
-		"many":         {far(make([]gain.Outlier, 4)...), hook, "4 launches were far off", "", ""},
+		"slow":         {far(gain.Outlier{Launch: 7, Change: -0.3}, gain.Outlier{Launch: 8, Change: -0.2}), hook, "2 launches are far off; the gain is between", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {

@@ -86,12 +86,6 @@ func (a *Answer) otherSides(c *diff.Comparison) {
 	}
 }
 
-// Slowest says what balance changes, the expert compute of the slowest rank: of the step's GPU time a part is waiting.
-func Slowest(c *diff.Comparison) string {
-	s := c.Ceiling.SlowestExperts
-	return caveat.Say("slowest", "what", c.Ceiling.Of.ExpertTime(), "normal", s.NormalNS, "perfect", s.PerfectNS)
-}
-
 // Refusals say why the sides of a comparison are no two arms of one run.
 func Refusals(c *diff.Comparison) (texts []string) {
 	for _, w := range c.Refusals {

@@ -1,31 +1,6 @@
 package render
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/source"
-)
-
-// TourBalance is the balance of a cache of logits.
-func TourBalance(in source.Item) string { return answer.OfCache(in.Cache, "").Line }
-
-// TourLoad is the load of expert statistics.
-func TourLoad(in source.Item) string { return answer.OfCounts(in.Counts, "").Line }
-
-// TourDifference is what balance changes, by traces.
-func TourDifference(in source.Item) string { return answer.Slowest(in.Compared) }
-
-// TourGain is the gain of a campaign.
-func TourGain(in source.Item) string {
-	a := answer.OfCampaign(in.Campaign.Asked())
-	line := strings.TrimSuffix(a.Line, ".")
-	if len(a.Numbers) > 0 {
-		line += " (" + a.Numbers[0].Interval() + ")"
-	}
-	return line + ": " + string(a.Verdict)
-}
+import "fmt"
 
 // tourNext measures a vLLM; the bench of other engines is in its help.
 const tourNext = `next, on a machine with vLLM (for others: %[1]s bench --help); put in your model:

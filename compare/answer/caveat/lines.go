@@ -3,12 +3,11 @@ package caveat
 // lines words the lines and reasons of answers, by kind of result.
 var lines = map[string]string{
 	// A trace.
-	"trace.under":    "Under {arm}, {line}",
-	"trace.hidden":   "No answer: {launches:CUDA graph launch} hide the kernels inside {ns:ns} of GPU time.",
-	"trace.one_rank": "No answer: one rank was given; imbalance needs at least two ranks of one run.",
-	"trace.unknown":  "No answer: {why}.",
-	"trace.late": "Late launches[ on rank {rank}][ in {when}] stall {whom}[ {most}] {ns:ns}[ per {step}]" +
-		"[; {gain}].",
+	"trace.under":     "Under {arm}, {line}",
+	"trace.hidden":    "No answer: {launches:CUDA graph launch} hide the kernels inside {ns:ns} of GPU time.",
+	"trace.one_rank":  "No answer: one rank was given; imbalance needs at least two ranks of one run.",
+	"trace.unknown":   "No answer: {why}.",
+	"trace.late":      "Late launches[ on rank {rank}][ in {when}] stall {whom}[ {most}] {ns:ns}[ per {step}][; {gain}].",
 	"trace.uneven":    "{where}; {gain}.",
 	"trace.even":      "Expert time is even; {gain}.",
 	"trace.even_late": "Expert time is even; late launches stall the ranks {ns:ns} per step.",
@@ -74,7 +73,6 @@ var lines = map[string]string{
 	"why.loss":   "Layer {layer} holds {share:%} of the loss that balance removes.",
 	"why.kind":   "For {steps} it would be about {gain:speed}.",
 	"why.side":   "the {arm} side is uncertain: {text}",
-	"slowest":    "{what} of the slowest rank falls from {normal:ns} to {perfect:ns} per step.",
 	"part.ranks": "even ranks", "part.experts": "even expert sizes",
 
 	// A campaign.
@@ -93,17 +91,16 @@ var lines = map[string]string{
 	"bench.undecided":  "Undecided: {what} is {low:%} to {high:%} faster{place}.",
 	"bench.open":       "No decision: the gain is between {low:+%} and {high:+%}{place}.",
 	"bench.copies":     "No decision: each arm reports one value in all launches.",
-	"bench.outliers":   "No decision: {launches} {was} {how}; the gain is between {low:+%} and {high:+%}{place}.",
+	"bench.outliers":   "No decision: {n:is launch} far off; the gain is between {low:+%} and {high:+%}{place}.",
 
 	"caution.explained": ", more than the rank load explains",
 	"caution.rate":      ", at a request rate that fixes throughput",
 
-	"why.chance":    "Random routing is even only on average, so this is not the gain of balance.",
-	"why.enough":    "About {n} in all should decide.",
-	"why.hopeless":  "More {units} will not narrow this: they differ too much.",
-	"why.disturbed": "Look for what disturbed the machine then, and repeat the campaign.",
-	"why.points":    "At {at} the gain is {gain:+%}[ ({low:+%} to {high:+%})].",
-	"why.share":     "{arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
+	"why.chance":   "Random routing is even only on average, so this is not the gain of balance.",
+	"why.enough":   "About {n} in all should decide.",
+	"why.hopeless": "More {units} will not narrow this: they differ too much.",
+	"why.points":   "At {at} the gain is {gain:+%}[ ({low:+%} to {high:+%})].",
+	"why.share":    "{arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
 	"why.placement": "Do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
 		"traces.",
 
