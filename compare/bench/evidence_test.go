@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,10 +62,10 @@ func TestProveByReport(t *testing.T) {
 		want  gain.Arm
 	}{
 		"perfect and balanced":          {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.02), 4, gain.Perfect},
-		"perfect, uneven experts":       {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, gain.Arm("")},
+		"perfect, uneven experts":       {gain.Perfect, said(true, 4, 1, 1, 1.01, 1.2), 4, ""},
 		"perfect without loads":         {gain.Perfect, said(true, 1), 1, gain.Perfect},
-		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, gain.Arm("")},
-		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, gain.Arm("")},
+		"of an unknown number of ranks": {gain.Perfect, said(true, 0), 1, ""},
+		"perfect by its word only":      {gain.Perfect, said(true, 2, 1, 1, 1.4, 1.6), 2, ""},
 		"flag not seen":                 {gain.Perfect, said(false, 2, 1.4, 1.6), 2, gain.Normal},
 		"normal and skewed":             {gain.Normal, said(false, 2, 1.4, 2), 2, gain.Normal},
 		"normal, ranks even by chance":  {gain.Normal, said(false, 2, 1, 2), 2, gain.Normal},
@@ -72,7 +73,7 @@ func TestProveByReport(t *testing.T) {
 		"normal without loads":          {gain.Normal, said(false, 2), 2, gain.Normal},
 		"normal told to be perfect":     {gain.Normal, said(true, 2, 1, 1), 2, gain.Perfect},
 		"a layer without a rank's load": {gain.Perfect, said(true, 1, nan, 1), 1, gain.Perfect},
-		"perfect, uneven experts only":  {gain.Perfect, said(true, 1, nan, 1.6), 1, gain.Arm("")},
+		"perfect, uneven experts only":  {gain.Perfect, said(true, 1, nan, 1.6), 1, ""},
 		"normal, even experts only":     {gain.Normal, said(false, 1, nan, 1), 1, gain.Perfect},
 		"normal, uneven experts only":   {gain.Normal, said(false, 1, nan, 2), 1, gain.Normal},
 		"normal, even ranks only":       {gain.Normal, said(false, 2, 1, nan), 2, gain.Perfect},
@@ -119,27 +120,20 @@ func TestProveByLine(t *testing.T) {
 		t.Fatalf("found %+v, %v; want two lines without a rank", found, err)
 	}
 
-	lines := func(ranks ...int) view {
-		a := reported(&metrics.Result{})
-		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, evidence.ProofLine{Rank: r, Times: 1, Text: "x"})
-		}
-		return a
-	}
 	for name, c := range map[string]struct {
 		arm    gain.Arm
 		a      view
 		proves bool
 	}{
-		"perfect with lines":    {gain.Perfect, lines(0, 1), true},
-		"perfect without lines": {gain.Perfect, lines(), false},
-		"normal without lines":  {gain.Normal, lines(), true},
-		"normal with lines":     {gain.Normal, lines(0), false},
+		"perfect with lines":    {gain.Perfect, printing(0, 1), true},
+		"perfect without lines": {gain.Perfect, printing(), false},
+		"normal without lines":  {gain.Normal, printing(), true},
+		"normal with lines":     {gain.Normal, printing(0), false},
 		// Of two ranks, one or both printed a line that does not say whose it is.
-		"one line, no rank": {gain.Perfect, lines(gain.AllRanks), false},
+		"one line, no rank": {gain.Perfect, printing(gain.AllRanks), false},
 		"two lines, no rank": {gain.Perfect,
 			view{Attempt{LinesFound: []evidence.ProofLine{{Rank: gain.AllRanks, Times: 2, Text: "x"}}}, Ordered{}, &metrics.Result{}}, false},
-		"normal, a line, no rank": {gain.Normal, lines(gain.AllRanks), false},
+		"normal, a line, no rank": {gain.Normal, printing(gain.AllRanks), false},
 	} {
 		for _, p := range (Spec{Treatment: trtllm}).prove(c.arm, c.a, 2, true) {
 			if (p.Severity() == 0) != c.proves {
@@ -147,7 +141,7 @@ func TestProveByLine(t *testing.T) {
 			}
 		}
 	}
-	if p := (Spec{}).prove(gain.Perfect, lines(), 0, false); len(p) != 1 || p[0].Severity() == 0 {
+	if p := (Spec{}).prove(gain.Perfect, printing(), 0, false); len(p) != 1 || p[0].Severity() == 0 {
 		t.Errorf("without a line to look for: %+v", p)
 	}
 }
@@ -169,66 +163,47 @@ func campaignOf(spec Spec, normal, perfect []view) *Campaign {
 	return c
 }
 
+// printing is a launch whose ranks print the proof line.
+func printing(ranks ...int) view {
+	a := reported(&metrics.Result{})
+	for _, r := range ranks {
+		a.LinesFound = append(a.LinesFound, evidence.ProofLine{Rank: r, Times: 1, Text: "x"})
+	}
+	return a
+}
+
+// How far the ranks of an arm are from proving it, over all its launches: 0 proved, 1 nothing shown, 2 the opposite.
 func TestProofOverLaunches(t *testing.T) {
 	trtllm, _ := ParseTreatment("trtllm")
-	spec := Spec{Treatment: trtllm, Ranks: 2}
-	skewed, even := said(false, 2, 1.5, 2), said(true, 2, 1, 1)
-	byArm := func(c *Campaign) map[gain.Arm][]proof.Rank {
-		by := make(map[gain.Arm][]proof.Rank)
-		for _, p := range c.rankProofs() {
-			by[p.Arm] = append(by[p.Arm], p)
+	skewed, even, counted := said(false, 2, 1.5, 2), said(true, 2, 1, 1), printing(0)
+	counted.report.Proof.Ranks = 2
+	for name, k := range map[string]struct {
+		ranks           int
+		normal, perfect []view
+		arm             gain.Arm
+		want            []int
+	}{
+		"a proved normal arm":  {2, []view{skewed, said(false, 2, 1.3, 3)}, []view{even, even}, gain.Normal, []int{0, 0}},
+		"a proved perfect arm": {2, []view{skewed, skewed}, []view{even, said(true, 2, 1.02, 1)}, gain.Perfect, []int{0, 0}},
+		"a launch that never saw the switch": {2, []view{skewed, skewed}, []view{even, said(false, 2, 1.5, 2)}, gain.Perfect,
+			[]int{2, 2}},
+		"a rank in one launch of two": {2, []view{printing(), printing()}, []view{printing(0, 1), printing(0)}, gain.Perfect,
+			[]int{0, 1}},
+		"no line where one perfect launch has none": {2, []view{printing(), printing()}, []view{printing(0), printing()},
+			gain.Normal, []int{1}},
+		"no line in either arm":                      {2, []view{printing()}, []view{printing()}, gain.Normal, []int{1}},
+		"a rank that the report counts and no line":  {0, []view{printing()}, []view{counted}, gain.Perfect, []int{0, 1}},
+		"ranks that the spec names and nobody shows": {3, []view{printing()}, []view{printing(0, 1)}, gain.Perfect, []int{0, 0, 1}},
+	} {
+		var got []int
+		for _, p := range campaignOf(Spec{Treatment: trtllm, Ranks: k.ranks}, k.normal, k.perfect).rankProofs() {
+			if p.Arm == k.arm {
+				got = append(got, p.Severity())
+			}
 		}
-		return by
-	}
-	by := byArm(campaignOf(spec, []view{skewed, said(false, 2, 1.3, 3)}, []view{even, said(true, 2, 1.02, 1)}))
-	if len(by[gain.Normal]) != 2 || len(by[gain.Perfect]) != 2 {
-		t.Fatalf("proofs %+v", by)
-	}
-	for _, p := range append(by[gain.Normal], by[gain.Perfect]...) {
-		if p.Severity() > 0 || p.Launches != 2 {
-			t.Errorf("%+v", p)
+		if !slices.Equal(got, k.want) {
+			t.Errorf("%s: %v, want %v", name, got, k.want)
 		}
-	}
-	// One launch of two that never saw the switch spoils its arm.
-	by = byArm(campaignOf(spec, []view{skewed, skewed}, []view{even, said(false, 2, 1.5, 2)}))
-	for _, p := range by[gain.Perfect] {
-		if p.Severity() != 2 {
-			t.Errorf("%+v, want the perfect arm contradicted", p)
-		}
-	}
-	// A rank that proved itself in one launch of two only.
-	line := func(ranks ...int) view {
-		a := reported(&metrics.Result{})
-		for _, r := range ranks {
-			a.LinesFound = append(a.LinesFound, evidence.ProofLine{Rank: r, Times: 1, Text: "x"})
-		}
-		return a
-	}
-	by = byArm(campaignOf(spec, []view{line(), line()}, []view{line(0, 1), line(0)}))
-	if p := by[gain.Perfect]; len(p) != 2 || p[0].Severity() > 0 || p[1].Severity() != 1 ||
-		!strings.Contains(p[1].Evidence, "1 of 2") {
-		t.Errorf("proofs of the perfect arm %+v, want rank 1 unproved", p)
-	}
-	// A line that one perfect launch, or each, never printed proves nothing by
-	// its absence from the normal arm.
-	for _, perfect := range [][]view{{line(0), line()}, {line(), line()}} {
-		by = byArm(campaignOf(spec, []view{line(), line()}, perfect))
-		if p := by[gain.Normal]; len(p) != 1 || p[0].Shows != gain.Arm("") {
-			t.Errorf("proofs of the normal arm %+v, want it unproved", p)
-		}
-	}
-	// A rank that the report counts and the log never names.
-	one := line(0)
-	one.report.Proof.Ranks = 2
-	by = byArm(campaignOf(spec, []view{line()}, []view{one}))
-	if p := by[gain.Perfect]; len(p) != 2 || p[0].Severity() > 0 || p[1].Rank != 1 || p[1].Severity() != 1 {
-		t.Errorf("proofs of the perfect arm %+v, want rank 1 missing", p)
-	}
-	// Ranks that the spec names and nobody has seen.
-	spec.Ranks = 3
-	by = byArm(campaignOf(spec, []view{line()}, []view{line(0, 1)}))
-	if p := by[gain.Perfect]; len(p) != 3 || p[2].Rank != 2 || p[2].Severity() != 1 {
-		t.Errorf("proofs of the perfect arm %+v, want rank 2 missing", p)
 	}
 }
 
@@ -302,8 +277,8 @@ func TestProveByCounts(t *testing.T) {
 		"normal, uneven experts, no ranks": {gain.Normal, nan, nan, 2, 1, gain.Normal},
 		"normal, even ranks, no experts":   {gain.Normal, 1, 1, nan, nan, gain.Perfect},
 		"normal, uneven ranks, no experts": {gain.Normal, 1.4, 1, nan, nan, gain.Normal},
-		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, gain.Arm("")},
-		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, gain.Arm("")},
+		"normal, nothing recorded":         {gain.Normal, nan, nan, nan, nan, ""},
+		"nothing recorded":                 {gain.Perfect, nan, nan, nan, nan, ""},
 	} {
 		proofs := Spec{}.prove(c.arm,
 			view{order: Ordered{Counted: &proof.LoadProof{Ranks: 3, RankMaxOverMean: c.rank, RankFloor: c.rankFloor,
