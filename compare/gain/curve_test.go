@@ -115,6 +115,9 @@ func TestPairsNeededOfPoints(t *testing.T) {
 	if !(near.PairsNeeded > far.PairsNeeded && far.PairsNeeded > 8) {
 		t.Fatalf("alone: %v and %v pairs needed", near.PairsNeeded, far.PairsNeeded)
 	}
+	if most, least := judge(0.11, 0.095), judge(0.11, 0.01); !(most.PairsNeeded > least.PairsNeeded) {
+		t.Errorf("%v pairs needed, of the easier point %v", most.PairsNeeded, least.PairsNeeded)
+	}
 	for what, k := range map[string]struct {
 		gains []float64
 		known bool

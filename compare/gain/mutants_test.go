@@ -57,7 +57,7 @@ func TestEquivalentOnBothSides(t *testing.T) {
 // A block counts where it has as many values of both arms, and two at least.
 func TestUnequalSegmentsOfABlock(t *testing.T) {
 	for order, want := range map[string]string{"ABBA": PairComplete, "ABB": PairIncomplete, "AAB": PairIncomplete,
-		"AB": PairIncomplete, "ABBAA": PairIncomplete, "AABBAB": PairComplete} {
+		"AB": PairIncomplete, "ABBAA": PairIncomplete, "ABBAB": PairIncomplete, "AABBAB": PairComplete} {
 		var segments []Measurement
 		for i, arm := range order {
 			segments = append(segments, Measurement{Arm: Arms[arm-'A'], Position: i, Status: StatusOK, Value: 100})
@@ -95,5 +95,17 @@ func TestSelectedAttemptsDecideNothing(t *testing.T) {
 		if r := Judge(c); r.Verdict != want || (len(r.Leading()) == 1) != (why == "selected") {
 			t.Errorf("%s: %s, leading %+v", why, r.Verdict, r.Leading())
 		}
+	}
+}
+
+// Of a campaign that a check of its caller refuses no number of pairs would decide anything.
+func TestRefusedCampaignsNeedNoPairs(t *testing.T) {
+	c := valid(paired(.06, .16, .13, .1, .18, .05))
+	if r := Judge(c); !r.PairsNeeded.Defined() {
+		t.Errorf("%s needs %v pairs", r.Verdict, r.PairsNeeded)
+	}
+	c.Checks = []Check{{Name: "gpus", Status: Fail}}
+	if r := Judge(c); r.PairsNeeded.Defined() {
+		t.Errorf("%s needs %v pairs", r.Verdict, r.PairsNeeded)
 	}
 }

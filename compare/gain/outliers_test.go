@@ -3,6 +3,7 @@ package gain
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 )
@@ -38,5 +39,38 @@ func TestOutliersOfTheField(t *testing.T) {
 	if math.Abs((r.Gain.Estimate-recorded.Gain.Estimate).Float64()) > 1e-12 ||
 		math.Abs((r.Gain.Low-recorded.Gain.Low).Float64()) > 1e-12 || !(r.Gain.High > recorded.Gain.High) {
 		t.Errorf("%+v, want %+v", r.Gain, recorded.Gain)
+	}
+}
+
+// A gain below the threshold that slow launches of one arm lift above it decides nothing.
+func TestVerdictOnOutliers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, slow := range []int{0, 6} {
+		gains := make([]float64, 20)
+		for i := range gains {
+			gains[i] = 0.08
+		}
+		launches := paired(gains...)
+		for i := range launches {
+			launches[i].Value *= math.Exp(0.005 * rng.NormFloat64())
+			if launches[i].Arm == Normal && launches[i].Unit%3 == 0 && launches[i].Unit/3 < slow {
+				launches[i].Value *= 0.7
+			}
+		}
+		r, want := Judge(valid(launches)), NotSignificant
+		if slow > 0 {
+			want = Inconclusive
+		}
+		if r.Verdict != want || (len(r.Leading()) > 0) != (slow > 0) {
+			t.Errorf("%d slow launches: %s, caveats %v; want %s", slow, r.Verdict, r.Leading(), want)
+		}
+	}
+}
+
+// What slow launches that no limit shows may have added, by hand: (0.1/0.4 + 0.1/0.2) · 0.1/2.
+func TestHidden(t *testing.T) {
+	for side, want := range []float64{0.0375, -0.0375} {
+		c := comparison{Campaign: &Campaign{Metric: Metric{HigherIsBetter: true}}}
+		checkNear(t, "hidden", c.hidden([]distance{{side: side, log: -0.4}, {side: side, log: -0.2}}, 0.1), want, 1e-12)
 	}
 }
