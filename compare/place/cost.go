@@ -74,7 +74,10 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		}
 	}
 	if c.fit(loads, times); !(c.Explained >= leastExplained && c.Follows > 0) {
-		return nil, noTime("unlike", "explained", max(0, c.Explained)), nil
+		if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
+			c.Explained = 0
+		}
+		return nil, noTime("unlike", "explained", c.Explained), nil
 	}
 	return c, reason, nil
 }
