@@ -44,7 +44,7 @@ func TestNoneIsNull(t *testing.T) {
 		args  []string
 	}{
 		{"layer step", []string{"trace", ranks + "normal.rank0.sqlite", ranks + "normal.rank1.sqlite"}},
-		{"layer step worst_rank", []string{"trace", "testdata/torch/rank0.pt.trace.json",
+		{"layer step", []string{"trace", "testdata/torch/rank0.pt.trace.json",
 			"testdata/torch/rank1.pt.trace.json.gz"}},
 		{"layer", []string{"compare", ranks + "normal.rank?.sqlite", ranks + "perfect.rank?.sqlite"}},
 		{"rank requests", []string{"compare", "--trust-arms", log, other}},
