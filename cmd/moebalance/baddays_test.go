@@ -72,7 +72,7 @@ var badOutputs = []string{
 	"quickstart --dir OUT",
 }
 
-// arguments are those of a line, whose words in capitals stand for files.
+// arguments are the words of a line, whose words in capitals stand for files.
 func arguments(line, file string) []string {
 	args := strings.Fields(line)
 	for i, w := range args {

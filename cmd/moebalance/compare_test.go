@@ -85,7 +85,7 @@ func withoutSwitch(t *testing.T, export string) string {
 	return path
 }
 
-// On trust the numbers are those of captures that show their arms, and the result
+// On trust the numbers are the same as of captures that show their arms, and the result
 // says which arm was trusted, and what its captures say.
 func TestCompareVerbOnTrust(t *testing.T) {
 	compared := func(args ...string) (r diff.Comparison) {

@@ -150,8 +150,8 @@ func (f *resultFlags) judged(code int, verdict, reasons string) error {
 // outputFlags say how a result is shown, and change nothing about it.
 var outputFlags = []string{"format", "json", "table", "brief", "output", "force"}
 
-// sameResult are the arguments with which a verb gives the same result: its flags but for those of output
-// and those named, and its files.
+// sameResult are the arguments with which a verb gives the same result: its flags, without the output
+// flags and the ones named, and its files.
 func sameResult(c *cobra.Command, files []string, but ...string) string {
 	words := flags.Typed(c, func(f *pflag.Flag) bool {
 		return !slices.Contains(outputFlags, f.Name) && !slices.Contains(but, f.Name)

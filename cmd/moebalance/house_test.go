@@ -114,21 +114,3 @@ func TestArrowsAreThoseDrawn(t *testing.T) {
 		}
 	}
 }
-
-// A drawing with a circle in it would not be one of floors.
-func TestArrowsOnlyRunDown(t *testing.T) {
-	var height func(pkg string, above []string) int
-	height = func(pkg string, above []string) int {
-		if slices.Contains(above, pkg) {
-			t.Fatalf("a circle: %v, %s", above, pkg)
-		}
-		most := 0
-		for _, below := range imports[pkg] {
-			most = max(most, 1+height(below, append(above, pkg)))
-		}
-		return most
-	}
-	if floors := height("cmd/moebalance", nil); floors != 7 {
-		t.Errorf("%d floors below the command, want 7: the number may fall, not rise", floors)
-	}
-}

@@ -27,7 +27,7 @@ type plansOptions struct {
 // mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
 const mostSlots = 1 << 28
 
-// allPlans are ours and those of engines.
+// allPlans are ours and the engines' own.
 func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
 func logitsPlansCmd(r *resultFlags) *cobra.Command {

@@ -79,8 +79,8 @@ func TestModelsOfRecordedCountsAreChecked(t *testing.T) {
 	}
 }
 
-// Counts that record no ranks are on those of the trace, if all are there: then time is
-// allocated, the counts of the other arm contradict it, and those of a deeper model are refused.
+// Counts that record no ranks are taken to be on the trace's ranks, if all are there: then time is
+// allocated, the counts of the other arm contradict it, and counts of a deeper model are refused.
 func TestCountsTakeTheRanksOfTheTrace(t *testing.T) {
 	traced := func(code int, counts string, ranks string) (a trace.Trace, codes []string) {
 		ask(t, code, &a, "trace", "--format", "json", "--counts", fieldResults+counts,

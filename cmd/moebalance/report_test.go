@@ -11,10 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moebalance/moebalance/compare/answer"
-	"github.com/moebalance/moebalance/compare/bench"
 )
 
 // report runs the verb and returns its exit code and streams.
@@ -85,30 +83,6 @@ func TestReportTakesWhatVerbsTake(t *testing.T) {
 	code, _, errs = report(t, "../../testdata/campaign-deepseek-ep4.json", field+"campaign.json")
 	if code != exitUsage || !strings.Contains(errs, "want the results of one program") {
 		t.Errorf("two programs: exit %d, %s", code, errs)
-	}
-}
-
-func TestReportOfCampaign(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "campaign")
-	treatment, err := bench.ParseTreatment("trtllm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := bench.Create(folder, bench.Spec{
-		Design: bench.Design{Pairs: 6}, Treatment: treatment,
-		Command: bench.Command{Normal: []string{"a-benchmark", "--fast"}}, Threshold: 0.1, Confidence: 0.95,
-	}, time.Unix(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	code, out, errs := report(t, folder)
-	if code != exitDone || !strings.Contains(out, "<span>a-benchmark --fast</span>") ||
-		!strings.Contains(out, "Unfinished, 12 of 12 launches left.") ||
-		!strings.Contains(out, "<span>--resume</span> <span>"+folder) || !strings.Contains(out, "begun 1970-01-01 00:00 UTC") {
-		t.Errorf("exit %d, stderr %q: the page of a campaign without launches should say so", code, errs)
 	}
 }
 

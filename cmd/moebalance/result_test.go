@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// countingKeys are those of numbers that nothing below 0 can be the value of.
+// countingKeys are the keys of numbers that are never below 0.
 var countingKeys = []string{"layer", "step", "rank", "expert", "worst", "worst_layer", "worst_rank", "requests",
 	"context_tokens", "generated_tokens"}
 

@@ -92,7 +92,7 @@ func secondSignal() (second <-chan struct{}, stop func()) {
 // code. Results go to stdout, everything else to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := rootCmd()
-	root.SetArgs(append([]string{}, args...)) // of none, cobra would take those of the process
+	root.SetArgs(append([]string{}, args...)) // of none, cobra would take the arguments of the process
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitCode(ctx, err)
 }
 
-// exitCode maps an error to the exit code: its own, or that of its kind.
+// exitCode maps an error to the exit code: its own, or the code of its kind.
 func exitCode(ctx context.Context, err error) int {
 	var coded *codeError
 	if errors.As(err, &coded) {
@@ -159,7 +159,7 @@ func rootCmd() *cobra.Command {
 }
 
 // nameStandard fits cobra's own commands into the help. It comes behind SetOut, whose stream
-// that of completion keeps.
+// the completion command keeps.
 func nameStandard(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

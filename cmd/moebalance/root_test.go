@@ -134,23 +134,17 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// The shell gets the values of flags: those that every verb has, and those of one.
+// The shell gets the values of flags, of all verbs and of one.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"tra":                                   "trace",
 		"trace --thr":                           "--threshold",
 		"logits plans --model ":                 "deepseek-v3",
-		"models ":                               "mixtral-8x22b",
-		"logits plans --plans ":                 "diagonal",
 		"trace --table ":                        "arrivals",
-		"compare --table ":                      "phases",
 		"bench --table ":                        "points",
-		"place --format ":                       "csv",
 		"bench --metric ":                       "output_throughput",
-		"compare --metric ":                     "ttft_mean",
 		"profile --treatment ":                  "vllm",
 		"logits generate --method ":             "DeepSeekV3",
-		"logits generate --dtype ":              "bfloat16",
 		"logits generate --plan trtllm-gen1 --": "--brief",
 	} {
 		out, _, code := invoke(t.Context(), append([]string{"__complete"}, strings.Split(line, " ")...)...)

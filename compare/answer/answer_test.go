@@ -38,7 +38,7 @@ func check(t *testing.T, name string, a Answer, verdict Verdict, line, reasons, 
 	}
 }
 
-// Every answer of the corpus, which are those of all real captures, says in a whole sentence what is, and
+// Every answer of the corpus, which holds all real captures, says in a whole sentence what is, and
 // leads on: to a command that is not the one just run.
 func TestAnswersLeadOn(t *testing.T) {
 	corpus, err := os.ReadFile("../../testdata/corpus.txt")

@@ -54,7 +54,7 @@ func recordOf(s counts.Summary) string {
 	return fmt.Sprintf("%s (%s)", filepath.Base(s.Source), s.Phase)
 }
 
-// mostUnsaid is the share of passes that line 2 need not speak of.
+// mostUnsaid is the share of passes that line 2 need not mention.
 const mostUnsaid = 0.05
 
 // leftOut says how much of the passes is not counted.

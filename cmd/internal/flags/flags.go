@@ -1,5 +1,5 @@
 // Package flags makes the flags of a verb from the fields of its options, and has the kinds of
-// flags beside those of pflag: a share, a choice of words, whole numbers and ranges of them, and
+// flags that pflag lacks: a share, a choice of words, whole numbers and ranges of them, and
 // any text that a function reads. A value is refused as flags are read, before a file is opened.
 package flags
 

@@ -181,7 +181,7 @@ func (d Document) table(name string) (table.Table, error) {
 		router.Near(name, names))
 }
 
-// lead are the tables that people see who ask for none: that beside an answer, or those of
+// lead are the tables that people see who ask for none: the one beside an answer, or all of
 // a listing.
 func (d Document) lead() []table.Table {
 	if d.Answer == nil {

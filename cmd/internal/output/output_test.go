@@ -213,7 +213,7 @@ func (w *largestWrite) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// JSON is written as it is made: that of a large trace would take more memory than the
+// JSON is written as it is made: as one text, a large trace would take more memory than the
 // trace.
 func TestJSONIsWrittenInPieces(t *testing.T) {
 	var w largestWrite

@@ -140,7 +140,7 @@ type generatedEntry struct {
 	LargestBias router.Number `json:"bias_spread_survived"`
 }
 
-// GeneratedEntries lays out what generate made sure of.
+// GeneratedEntries lays out what generate wrote or found.
 func GeneratedEntries(cache string, s logits.Spec, list []logits.Outcome) output.Document {
 	result := generated{
 		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,

@@ -20,7 +20,7 @@ type layer struct {
 	experts []weights
 }
 
-// weights are those of an expert, a SwiGLU, down·(silu(gate·x) ⊙ up·x). It holds its matrices the way they are
+// weights are the matrices of an expert, a SwiGLU, down·(silu(gate·x) ⊙ up·x). It holds its matrices the way they are
 // multiplied: one row per output.
 type weights struct {
 	up, gate []float32 // [I, H]

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"net"
 	"slices"
@@ -170,28 +169,6 @@ func dot(w []float32, x []float64) float64 {
 	return sum
 }
 
-// Every slot of the timed steps is in the statistics once.
-func TestEverySlotIsCountedOnce(t *testing.T) {
-	c := small()
-	e, res := ran(t, c, nil)
-	if len(e.statistics) != res.Steps {
-		t.Fatalf("%d steps recorded, want %d", len(e.statistics), res.Steps)
-	}
-	for step, layers := range e.statistics {
-		for l, ranks := range layers {
-			for r, counts := range ranks {
-				if n := (router.Load{PerExpert: counts}).Total(); n != int64(c.Tokens*c.Gate.Shape.TopK) {
-					t.Errorf("step %d, layer %d: rank %d issued %d slots, want T·k = %d", step, l, r, n,
-						c.Tokens*c.Gate.Shape.TopK)
-				}
-			}
-		}
-	}
-	if len(res.IterationMS) != 2 || res.InputTokens != int64(c.Ranks*c.Tokens*2) {
-		t.Errorf("%d step times and %d tokens", len(res.IterationMS), res.InputTokens)
-	}
-}
-
 func TestOnlyBalancedLogitsReachTheFloor(t *testing.T) {
 	c := small() // 37·3·3 = 333 slots: 27.75 per expert, 111 per rank
 	e, normal := ran(t, c, nil)
@@ -208,15 +185,6 @@ func TestOnlyBalancedLogitsReachTheFloor(t *testing.T) {
 		if perfect.RankMaxOverMean[l] != perfect.RankFloor || perfect.RankFloor != 1 {
 			t.Errorf("perfect arm, layer %d: ranks %.3f, floor %.3f", l, perfect.RankMaxOverMean[l], perfect.RankFloor)
 		}
-	}
-}
-
-func TestRunStopsWhenTheContextEnds(t *testing.T) {
-	e, _ := ran(t, small(), nil)
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer stop()
-	if _, err := e.Run(ctx, 0, 1<<20, 0); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 
