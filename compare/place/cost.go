@@ -73,6 +73,9 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 			c.layers[number] = tracedLayer{layer, shares}
 		}
 	}
+	if len(c.layers) == 0 {
+		return nil, noTime("no_layer"), nil
+	}
 	if c.fit(loads, times); !(c.Explained >= leastExplained && c.Follows > 0) {
 		if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
 			c.Explained = 0

@@ -130,6 +130,7 @@ var catalog = map[string]entry{
 	"placement.worse":      {Note, "worse in {windows:judged window}"},
 	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}"},
 
+	"no_time.no_layer":  {Note, "no time is predicted from the trace: it shares no layer with expert time with its counts"},
 	"no_time.no_replay": {Note, "no time is predicted from the trace: its steps cannot be replayed"},
 	"no_time.unlike": {Note, "no time is predicted from the trace: load explains {explained:0%} of what the ranks' expert " +
 		"times differ in"},
