@@ -224,34 +224,3 @@ func TestTraceVerbFormats(t *testing.T) {
 	}
 }
 
-// A folder of exports and a pattern in quotes stand for the exports, as in compare.
-func TestTraceVerbResolvesPaths(t *testing.T) {
-	t.Chdir("../..")
-	folder := t.TempDir()
-	ranks := "testdata/gptoss-ep4-ranks/normal.rank"
-	want, _, _ := runIn(t, "trace", ranks+"0.sqlite", ranks+"1.sqlite")
-	for _, name := range []string{"0.sqlite", "1.sqlite"} {
-		content, err := os.ReadFile(ranks + name)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, "normal.rank"+name), content, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, arg := range []string{folder, ranks + "[01].sqlite"} {
-		if have, errs, code := runIn(t, "trace", arg); code != exitDone || have != want {
-			t.Errorf("%s: exit %d, %s\n%s\nwant\n%s", arg, code, errs, have, want)
-		}
-	}
-	for says, args := range map[string][]string{
-		"is named twice":   {folder, filepath.Join(folder, "normal.rank0.sqlite")},
-		"no file matches":  {ranks + "[x].sqlite"},
-		"contains no file": {t.TempDir()},
-	} {
-		if out, errs, code := runIn(t, append([]string{"trace"}, args...)...); code == exitDone || out != "" ||
-			!strings.Contains(errs, says) {
-			t.Errorf("%v: exit %d, %q, want %q", args, code, errs, says)
-		}
-	}
-}

@@ -62,16 +62,13 @@ const SchemaVersion = 2
 
 // Side is what one set of traces says about itself.
 type Side struct {
-	Arm      string   `json:"arm"` // as recorded: normal, perfect, or empty where not all captures say
-	Evidence string   `json:"evidence"`
-	Exports  []string `json:"exports"`
-	Ranks    []int    `json:"ranks"`
-	Steps    int      `json:"steps"` // compared
-	// OutsideSteps is the share of the compared ranks' kernel time that lies
-	// outside every step, and so outside every number; undefined without time.
-	OutsideSteps router.Number    `json:"outside_steps_share"`
-	StepNS       router.Number    `json:"step_ns"`   // under the profiler, see imbalance.Times
-	Structure    *trace.Structure `json:"structure"` // where layers are inferred in any step, else nil
+	Arm       string           `json:"arm"` // as recorded: normal, perfect, or empty where not all captures say
+	Evidence  string           `json:"evidence"`
+	Exports   []string         `json:"exports"`
+	Ranks     []int            `json:"ranks"`
+	Steps     int              `json:"steps"`     // compared
+	StepNS    router.Number    `json:"step_ns"`   // under the profiler, see imbalance.Times
+	Structure *trace.Structure `json:"structure"` // where layers are inferred in any step, else nil
 }
 
 // PhaseChange is one phase over all compared layers.

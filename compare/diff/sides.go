@@ -15,7 +15,7 @@ import (
 
 func sideOf(t *trace.Trace, a *armTimes) Side {
 	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps),
-		OutsideSteps: a.times.OutsideShare, StepNS: a.times.StepNS(a.wall), Structure: t.Structure}
+		StepNS: a.times.StepNS(a.wall), Structure: t.Structure}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}

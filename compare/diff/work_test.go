@@ -22,44 +22,6 @@ func (c Comparison) work(quantity string) (w Work, ok bool) {
 	return c.Work[i], true
 }
 
-// Every recorded pair did the same work. What they differ in was summed from the phase
-// tables: attention and other compute, over tokens where ranges name them.
-func TestGenuinePairsDidTheSameWork(t *testing.T) {
-	for _, pair := range []struct {
-		normal, perfect string
-		apart           float64 // −1: bare layers, nothing outside
-		unit            string
-	}{
-		{"gptoss-ep4-loop/normal.*", "gptoss-ep4-loop/perfect.*", -1, ""},
-		{"gptoss-ep4-ranks/normal.*", "gptoss-ep4-ranks/perfect.*", -1, ""},
-		{"deepseek-ep4-ranks/normal.*", "deepseek-ep4-ranks/perfect.*", -1, ""},
-		{"torch/grouped-normal.*", "torch/grouped-perfect.*", -1, ""},
-		{"hf-qwen3-ep4/normal.*", "hf-qwen3-ep4/perfect.*", 0.0038, "ms/step"},
-		{"hf-qwen3-ep4-nsys/normal.*", "hf-qwen3-ep4-nsys/perfect.*", 0.0031, "ms/step"},
-		{"field/results/vllm-qwen3-normal.rank*", "field/results/vllm-qwen3-perfect.rank*", 0.0034, "µs/token"},
-		{"field/results/vllm-qwen3-normal.nsys.*", "field/results/vllm-qwen3-perfect.nsys.*", 0.0198, "ms/step"},
-		{"field/results/vllm-qwen3-contiguous.rank*", "field/results/vllm-qwen3-balanced.rank*", 0.0097, "µs/token"},
-	} {
-		c := Compare(matched(t, pair.normal), matched(t, pair.perfect))
-		w, known := c.work("compute outside MoE")
-		if !c.Comparable || c.Verdict != gain.NoVerdict || known != (pair.apart >= 0) ||
-			known == warned(c, "equal_work_unknown", "") || !c.Prediction.Gain.Defined() {
-			t.Errorf("%s: %v, %+v", pair.perfect, reasons(c), c.Work)
-		}
-		if known && (w.Unit != pair.unit || !w.Equal) {
-			t.Errorf("%s: %+v", pair.perfect, w)
-		}
-		if known {
-			checkNear(t, pair.perfect, w.Differs.Float64(), pair.apart, 1e-4)
-		}
-		for _, w := range c.Work {
-			if !w.Equal {
-				t.Errorf("%s: %+v", pair.perfect, w)
-			}
-		}
-	}
-}
-
 // noGain wants nothing in a comparison that could be read as a gain.
 func noGain(t *testing.T, what string, c Comparison) {
 	t.Helper()

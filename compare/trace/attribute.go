@@ -52,7 +52,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	a.addQueries(lines)
 	var wait sync.WaitGroup
 	at := make([]int32, len(rec.Launches)+len(rec.GraphNodes))
-	found, renumbered := make([]*capture.Index[location], len(lines)), make([]bool, len(lines))
+	found := make([]*capture.Index[location], len(lines))
 	hooked := map[int32]bool{} // processes
 	for i := range lines {
 		hooked[rec.Threads[i].Process] = hooked[rec.Threads[i].Process] || lines[i].Hooked()
@@ -60,7 +60,7 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	for i := range lines {
 		wait.Go(func() {
 			lines[i].Sort()
-			renumbered[i] = lines[i].Number(hooked[rec.Threads[i].Process])
+			lines[i].Number(hooked[rec.Threads[i].Process])
 			found[i] = capture.NewIndex[location]()
 			lines[i].Locate(a.moment, func(query int32, l location) { at[query] = found[i].Number(l) })
 		})
@@ -70,7 +70,6 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	a.locations = capture.NewIndex[location]()
 	a.locations.Number(ranges.Unattributed)
 	for i := range lines { // from each thread's own numbers of locations to common ones
-		a.counts.Renumbered = a.counts.Renumbered || renumbered[i]
 		number := make([]int32, len(found[i].Values))
 		for n, l := range found[i].Values {
 			number[n] = a.locations.Number(l)
@@ -97,11 +96,8 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 	for _, g := range a.rec.Graphs {
 		a.counts.LastWork = max(a.counts.LastWork, g.End)
 	}
-	ran, silent := a.launchedSteps(), map[int32]bool{}
+	ran := a.launchedSteps()
 	for i, line := range lines {
-		if len(line.Ranges) > 0 {
-			silent[a.rec.Threads[i].Process] = true
-		}
 		for _, m := range line.Ranges {
 			if m.Phase == ranges.PhaseIgnored {
 				continue
@@ -122,10 +118,6 @@ func (a *attribution) findEnd(lines []ranges.Timeline) {
 			}
 		}
 	}
-	for _, u := range a.rec.Devices {
-		delete(silent, u.Process)
-	}
-	a.counts.IdleProcesses = len(silent)
 }
 
 type processStep struct{ process, step int32 }

@@ -3,7 +3,6 @@ package trace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -62,33 +61,6 @@ func TestCountsThatDoNotFitAreRefused(t *testing.T) {
 		if !errors.Is(err, ErrCounts) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: want %q, have %v", c.what, c.text, err)
 		}
-	}
-}
-
-func TestCountsThatFitInPartAreWarnedOf(t *testing.T) {
-	path := fourExperts(t)
-	text := func(r Recorded) string {
-		var all []string
-		for _, w := range mustRead(t, Options{Recorded: r}, path).Warnings {
-			if strings.HasPrefix(w.Code, "counts_") {
-				all = append(all, fmt.Sprint(w.Code, w.Args))
-			}
-		}
-		return strings.Join(all, "\n")
-	}
-	if all := text(recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)); all != "" {
-		t.Errorf("the run's own counts: %s", all)
-	}
-	if all := text(recordedCounts(t, 2, []int64{0, 0, 0, 0}, 5)); all != "counts_layersmap[why:zero]" {
-		t.Errorf("no load: %s", all)
-	}
-	dense := recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0, 1)
-	dense.Load[7], dense.Layout[7] = router.NewLoad(4), dense.Layout[0]
-	if all := text(dense); all != "" {
-		t.Errorf("a recorded layer without load: %s", all)
-	}
-	if all := text(recordedCounts(t, 2, []int64{3, 1, 1, 0}, 0)); all != "counts_layersmap[layers:[1] why:without]" {
-		t.Errorf("counts of one layer: %s", all)
 	}
 }
 

@@ -28,13 +28,11 @@ type exportCounts struct {
 	Launchless       int   // kernels without a recorded launch
 	Detached         int64 // replayed kernels whose node was created outside the capture
 	Replayed         int64 // kernels that a graph replayed
-	Renumbered       bool  // steps
 	LastWork         int64 // when the last kernel or graph ended
 	Labeled          int   // ranges whose name says something
 	LabeledAfter     int   // of these, the ones that begin after LastWork
 	StepsSeen        int   // steps by thread and number
 	StepsWithout     int   // of these, the ones in which nothing ran
-	IdleProcesses    int   // processes with such ranges in which nothing ran at all
 	Ignored          int64 // kernels that the program asks to leave out
 	IgnoredNS        int64
 }
@@ -86,9 +84,6 @@ func (d *description) describeGraphs() {
 	case whole > 0:
 		d.GraphMode = "graph"
 		d.warn("graph_mode", "graphs", whole)
-		if called > whole {
-			d.warn("graph_coverage", "recorded", whole, "launches", called)
-		}
 	case d.counts.Replayed > 0, called > 0 && d.launchedTogether():
 		d.GraphMode = "node"
 	case called > 0:
@@ -133,7 +128,7 @@ func (d *description) warnLosses() {
 	}
 }
 
-// warnSteps tells where ranges go on and kernels do not, and how steps are numbered.
+// warnSteps tells where ranges go on and kernels do not.
 func (d *description) warnSteps() {
 	a := d.counts
 	if a.StepsWithout > 0 {
@@ -145,12 +140,6 @@ func (d *description) warnSteps() {
 	}
 	if float64(after) > mostAfter*float64(seen) {
 		d.warn(EndedEarly, "why", "ranges", "after", after, "ranges", seen, "time_ns", d.rec.RangesEnd-a.LastWork)
-	}
-	if a.IdleProcesses > 0 {
-		d.warn("no_kernels", "processes", a.IdleProcesses)
-	}
-	if a.Renumbered {
-		d.warn("steps_renumbered")
 	}
 }
 

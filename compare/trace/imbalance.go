@@ -158,10 +158,7 @@ func (r *reduction) expertImbalance(steps []int) {
 	if len(list) == 0 {
 		return
 	}
-	experts, ok := r.expertParts()
-	if !ok {
-		return
-	}
+	experts := r.expertParts()
 	times := make([]float64, len(experts))
 	for len(list) > 0 {
 		layer := list[0].Layer
@@ -183,52 +180,23 @@ func (r *reduction) expertImbalance(steps []int) {
 	}
 }
 
-// expertParts are the experts among which times are compared, in order: those of
-// the ranks that are there, by the recorded layout or, without one, by the numbers
-// of the experts that own kernels. One that never ran had no time.
-func (r *reduction) expertParts() (experts []int, ok bool) {
+// expertParts are the experts among which times are compared, in order: those that the recorded layout puts on
+// the ranks, and without one those that own kernels and, where all ranks are there, the numbers between. One that
+// never ran had no time.
+func (r *reduction) expertParts() []int {
 	held := r.options.Recorded.held(r.rankNumbers())
-	if len(held) > 0 {
-		for _, e := range r.expertTimes {
-			held[int(e.Expert)] = true
-		}
-		return slices.Sorted(maps.Keys(held)), true
+	all := len(held) == 0 && int(r.trace.World) <= len(r.ranks)
+	for _, e := range r.expertTimes {
+		held[int(e.Expert)] = true
 	}
-	neighbor, last := NoID, 0 // the rank before with experts, and its last one
-	for _, p := range r.ranks {
-		first, end := r.expertSpan(p.Rank.Rank)
-		if first == end {
-			continue
+	experts := slices.Sorted(maps.Keys(held))
+	if first, last := experts[0], experts[len(experts)-1]; all && last-first < maxParts {
+		experts = experts[:0]
+		for e := first; e <= last; e++ {
+			experts = append(experts, e)
 		}
-		if p.Rank.Rank == neighbor+1 && last < first {
-			first = last + 1 // experts between two neighbors that never ran belong to one of them
-		}
-		if end-first > maxParts {
-			r.warn("expert_numbers", "", "first", first, "last", end-1)
-			return nil, false
-		}
-		for e := first; e < end; e++ {
-			held[e] = true
-		}
-		neighbor, last = p.Rank.Rank, end-1
 	}
-	return slices.Sorted(maps.Keys(held)), true
-}
-
-// expertSpan is the half-open range of the numbers of the experts that own kernels
-// of a rank.
-func (r *reduction) expertSpan(rank int) (first, end int) {
-	for i := range r.trace.Experts {
-		e := &r.trace.Experts[i]
-		if e.Rank != rank || e.Basis != imbalance.Observed || e.TotalNS == 0 || !r.judged(e.Layer) {
-			continue
-		}
-		if first == end {
-			first, end = e.Expert, e.Expert+1
-		}
-		first, end = min(first, e.Expert), max(end, e.Expert+1)
-	}
-	return first, end
+	return experts
 }
 
 // maxParts bounds the experts of a layer, far above any model.

@@ -171,7 +171,7 @@ func TestWholeGraphs(t *testing.T) {
 	equal(t, "graph", trace.Graphs[0].Graph, 5)
 	equal(t, "its launches", trace.Graphs[0].Instances, 2)
 	equal(t, "their time", trace.Graphs[0].TotalNS, 40+30)
-	if w := trace.Exports[0].Warnings; !hasWarning(w, "graph_mode") || !hasWarning(w, "graph_coverage") || len(w) != 2 {
+	if w := trace.Exports[0].Warnings; !hasWarning(w, "graph_mode") || len(w) != 1 {
 		t.Errorf("have %v", w)
 	}
 }

@@ -109,10 +109,6 @@ func (r *reduction) countedRanks() error {
 			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrCounts,
 				quantity.Count(ranks, "rank"), last.Rank, last.Export)
 		}
-		if world := int(r.trace.World); world > 0 && world != ranks {
-			r.warn("counts_ranks", "", "ranks", ranks, "world", world)
-			return nil
-		}
 	}
 	return nil
 }
@@ -143,12 +139,7 @@ func (r *reduction) countedLayers() error {
 			worked[int(c.Layer)] = true
 		}
 	}
-	switch {
-	case len(worked) == 0:
-		r.warn("counts_layers", "", "why", "no_time")
-		return nil
-	case len(recorded) == 0:
-		r.warn("counts_layers", "", "why", "zero")
+	if len(worked) == 0 || len(recorded) == 0 {
 		return nil
 	}
 	in := func(layers []int) func(int) bool {
@@ -160,12 +151,6 @@ func (r *reduction) countedLayers() error {
 	if len(without) == len(worked) || len(without) > 0 && len(idle) > 0 {
 		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
 			numberList(recorded), numberList(all))
-	}
-	if len(without) > 0 {
-		r.warn("counts_layers", "", "why", "without", "layers", without)
-	}
-	if len(idle) > 0 {
-		r.warn("counts_layers", "", "why", "idle", "layers", idle)
 	}
 	return nil
 }
@@ -237,16 +222,8 @@ func (r *reduction) loadExperts() {
 		r.warn("no_expert_times", "")
 		return
 	}
-	missing := 0
 	for key, steps := range grouped {
-		parts := r.options.Recorded.allocate(key[0], key[1], steps)
-		if len(parts) == 0 {
-			missing++
-		}
-		r.trace.Experts = append(r.trace.Experts, parts...)
-	}
-	if missing > 0 {
-		r.warn("no_load", "", "missing", missing, "pairs", len(grouped))
+		r.trace.Experts = append(r.trace.Experts, r.options.Recorded.allocate(key[0], key[1], steps)...)
 	}
 }
 

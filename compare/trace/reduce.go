@@ -290,13 +290,13 @@ func (r *reduction) warnUnevenRanks() {
 	if len(r.ranks) < 2 {
 		return
 	}
-	counts, perLayer, perExpert := make([]int64, len(r.ranks)), make([]int64, len(r.ranks)), make([]int64, len(r.ranks))
+	counts, perLayer := make([]int64, len(r.ranks)), make([]int64, len(r.ranks))
 	for i, p := range r.ranks {
 		counts[i] = int64(len(p.events) + len(p.Graphs))
-		perLayer[i], perExpert[i] = p.kernelsPer()
+		perLayer[i] = p.kernelsPerLayer()
 	}
 	median := func(list []int64) float64 { return float64(kernel.StatsOf(slices.Clone(list)).MedianNS) }
-	all, layered, owned := median(counts), median(perLayer), median(perExpert)
+	all, layered := median(counts), median(perLayer)
 	for i, p := range r.ranks {
 		switch {
 		case float64(counts[i]) < all/2:
@@ -304,29 +304,20 @@ func (r *reduction) warnUnevenRanks() {
 		case float64(perLayer[i]) < leastKernels*layered:
 			r.warn("few_kernels", p.Rank.Export, "why", "layer", "rank", p.Rank.Rank, "kernels", perLayer[i], "median",
 				layered)
-		case float64(perExpert[i]) < leastPerExpert*owned:
-			r.warn("few_kernels", p.Rank.Export, "why", "expert", "rank", p.Rank.Rank, "kernels",
-				float64(perExpert[i])/1000, "median", owned/1000)
 		}
 	}
 }
 
 // leastKernels is the share of the median rank's kernels per layer that a rank runs at
 // least: ranks run the same layers, and only kernels per expert differ with the load,
-// by 4 % in the captures of testdata. Every expert runs the same kernels whatever its
-// load, in those captures to the last one; libraries may split a GEMM by its size.
-const (
-	leastKernels   = 0.9
-	leastPerExpert = 0.98
-)
+// by 4 % in the captures of testdata.
+const leastKernels = 0.9
 
-// kernelsPer are the rank's kernels, in steps where these are inferred, over the number
-// of its layers, so that the stages of a pipeline can be compared, and a thousand times
-// those in ranges of single experts over how often one ran, 0 without such ranges. Dense GEMMs
+// kernelsPerLayer are the rank's kernels, in steps where these are inferred, over the number
+// of its layers, so that the stages of a pipeline can be compared. Dense GEMMs
 // do not count: a second stream on one GPU may run any number of them beside the model's.
-func (p *rankEvents) kernelsPer() (layer, expert int64) {
-	layers, experts := map[int32]bool{}, map[location]bool{}
-	kernels, dense := int64(0), p.of.dense()
+func (p *rankEvents) kernelsPerLayer() int64 {
+	layers, kernels, dense := map[int32]bool{}, int64(0), p.of.dense()
 	for g := range p.groups() {
 		if p.Structure != nil && p.Structure.Layers > 0 && g.at.Step == NoID {
 			continue
@@ -335,13 +326,9 @@ func (p *rankEvents) kernelsPer() (layer, expert int64) {
 			kernels += g.kernels
 		}
 		layers[g.at.Layer] = true
-		if g.at.Expert != NoID {
-			expert += g.kernels
-			experts[location{Step: g.at.Step, Layer: g.at.Layer, Expert: g.at.Expert}] = true
-		}
 	}
 	delete(layers, NoID)
-	return kernels / int64(max(len(layers), 1)), 1000 * expert / int64(max(len(experts), 1))
+	return kernels / int64(max(len(layers), 1))
 }
 
 // coverage sums what the attribution reached.

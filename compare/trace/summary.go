@@ -118,27 +118,10 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 				_, err = out.Write(buf[:binary.PutVarint(buf[:], e.start-last)])
 				last = e.start
 			}
-			for _, e := range l.events {
-				put(uint64(e.duration))
-			}
-			for _, e := range l.events {
-				put(uint64(e.location))
-			}
-			for _, e := range l.events {
-				put(uint64(e.name))
-			}
-			for _, e := range l.events {
-				shared := uint64(0)
-				if e.replayed {
-					shared = 1
+			for _, c := range columns(len(d.Places), len(d.Names)) {
+				for i := range l.events {
+					put(c.get(&l.events[i]))
 				}
-				put(uint64(e.queued+1)<<1 | shared)
-			}
-			for _, e := range l.events {
-				put(uint64(e.waited))
-			}
-			for _, e := range l.events {
-				put(uint64(e.since))
 			}
 		}
 	}
@@ -299,7 +282,7 @@ func (s summaryRank) check() error {
 	return nil
 }
 
-// readEvents reads the five columns of one rank. Memory grows with what is
+// readEvents reads the columns of one rank. Memory grows with what is
 // there, not with what the header promises.
 func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error) {
 	if n < 0 {
@@ -317,39 +300,51 @@ func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error
 		}
 		events = append(events, kernelEvent{start: last})
 	}
-	column := func(limit uint64, set func(*kernelEvent, uint64)) error {
+	for _, c := range columns(locations, names) {
 		for i := range events {
 			u, err := binary.ReadUvarint(in)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if u >= limit {
-				return fmt.Errorf("want a value below %d, have %d", limit, u)
+			if u >= c.limit {
+				return nil, fmt.Errorf("want a value below %d, have %d", c.limit, u)
 			}
-			set(&events[i], u)
-		}
-		return nil
-	}
-	err := column(uint64(2*capture.TimeLimit)+1,
-		func(e *kernelEvent, u uint64) { e.duration = int64(u); total = min(total+u, math.MaxInt64+1) })
-	if err == nil && total > math.MaxInt64 {
-		err = errors.New("the sum of its times overflows 64 bits")
-	}
-	if err == nil {
-		err = column(uint64(locations), func(e *kernelEvent, u uint64) { e.location = int32(u) })
-	}
-	if err == nil {
-		err = column(uint64(names), func(e *kernelEvent, u uint64) { e.name = int32(u) })
-	}
-	if err == nil {
-		err = column(1<<32, func(e *kernelEvent, u uint64) { e.queued, e.replayed = int32(u>>1)-1, u&1 > 0 })
-	}
-	for _, set := range []func(*kernelEvent, uint64){
-		func(e *kernelEvent, u uint64) { e.waited = int32(u) }, func(e *kernelEvent, u uint64) { e.since = int32(u) },
-	} {
-		if err == nil {
-			err = column(math.MaxInt32, set)
+			c.set(&events[i], u)
 		}
 	}
-	return events, err
+	for i := range events {
+		if total = min(total+uint64(events[i].duration), math.MaxInt64+1); total > math.MaxInt64 {
+			return nil, errors.New("the sum of its times overflows 64 bits")
+		}
+	}
+	return events, nil
+}
+
+// column is a number of every event, below a limit.
+type column struct {
+	limit uint64
+	get   func(*kernelEvent) uint64
+	set   func(*kernelEvent, uint64)
+}
+
+// columns are those behind the starts, in the order of the file.
+func columns(locations, names int) []column {
+	number := func(limit int, of func(*kernelEvent) *int32) column {
+		return column{uint64(limit), func(e *kernelEvent) uint64 { return uint64(*of(e)) },
+			func(e *kernelEvent, u uint64) { *of(e) = int32(u) }}
+	}
+	return []column{
+		{2*uint64(capture.TimeLimit) + 1, func(e *kernelEvent) uint64 { return uint64(e.duration) },
+			func(e *kernelEvent, u uint64) { e.duration = int64(u) }},
+		number(locations, func(e *kernelEvent) *int32 { return &e.location }),
+		number(names, func(e *kernelEvent) *int32 { return &e.name }),
+		{1 << 32, func(e *kernelEvent) uint64 {
+			if e.replayed {
+				return uint64(e.queued+1)<<1 | 1
+			}
+			return uint64(e.queued+1) << 1
+		}, func(e *kernelEvent, u uint64) { e.queued, e.replayed = int32(u>>1)-1, u&1 > 0 }},
+		number(math.MaxInt32, func(e *kernelEvent) *int32 { return &e.waited }),
+		number(math.MaxInt32, func(e *kernelEvent) *int32 { return &e.since }),
+	}
 }

@@ -152,8 +152,6 @@ type KernelStat struct {
 	// range, the operator that launched it, its name or its position in a layer.
 	Placed   Phase  `json:"placed"`
 	Evidence string `json:"evidence"`
-	// PlacedNS divides TotalNS by phase: over all kernels it is that of Phases.
-	PlacedNS map[Phase]int64 `json:"placed_ns"`
 	Stats
 }
 

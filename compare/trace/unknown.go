@@ -32,43 +32,33 @@ func (r *reduction) placements() map[string]map[placed]int64 {
 	return ns
 }
 
-// unknownTime tells which kernels neither a range nor their own name places, and
-// which ones hide phases because they do several in one. It runs after kernels.
+// unknownTime tells which kernels neither a range nor their own name places. It runs after kernels.
 func (r *reduction) unknownTime() {
 	ns := r.placements()
-	var total, fused, unknown int64
-	var hidden, worst []*KernelStat
+	var total, unknown int64
+	var worst []*KernelStat
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
 		total += k.TotalNS
 		most := placed{PhaseUnknown, ranges.ByNothing}
-		k.PlacedNS = map[Phase]int64{}
 		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]),
 			func(a, b placed) int { return cmp.Or(kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
 			if ns[k.Name][by] > ns[k.Name][most] {
 				most = by
 			}
-			k.PlacedNS[by.phase] += ns[k.Name][by]
+			if by.phase == PhaseUnknown {
+				k.UnknownNS += ns[k.Name][by]
+			}
 		}
-		k.UnknownNS = k.PlacedNS[PhaseUnknown]
 		k.Placed, k.Evidence = most.phase, most.by.String()
 		unknown += k.UnknownNS
 		if k.UnknownNS > 0 {
 			worst = append(worst, k)
 		}
-		if c := &r.classes[r.names.Number(k.Name)]; len(c.Fused) > 0 && !c.FusedExperts() {
-			fused += k.TotalNS
-			hidden = append(hidden, k)
-		}
 	}
 	slices.SortStableFunc(worst, func(a, b *KernelStat) int { return cmp.Compare(b.UnknownNS, a.UnknownNS) })
 	if float64(unknown) > unknownShare*float64(total) {
 		r.warn("unknown_kernels", "", "share", float64(unknown)/float64(total), "kernels", functions(worst))
-	}
-	if fused > 0 {
-		own, others := fusedPhases(hidden[0].Name)
-		r.warn("fused_kernels", "", "share", float64(fused)/float64(total), "kernels", functions(hidden), "phase", own,
-			"others", others)
 	}
 }
 

@@ -18,13 +18,11 @@ var catalog = map[string]entry{
 	"missing_ranks": {Note, "{given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
 		"give the other ranks' files, too"},
 
-	"graph_coverage":    {Note, "{recorded:n} of {launches:CUDA graph launch} recorded"},
 	"partial_export":    {Warn, "the export holds a part of its report ({filter}): export the whole report"},
 	"ignored":           {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
 	"ended_early.steps": {Note, "{without:n} of {steps:step} hold no kernel: the capture of kernels ended early"},
 	"ended_early.ranges": {Note, "{after:n} of {ranges:range} begin after the last kernel ({time_ns:ns}): the capture of " +
 		"kernels ended early"},
-	"no_kernels": {Note, "{processes:process} of the export ran no kernel"},
 
 	// Ranks that do not fit together.
 	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]"},
@@ -48,12 +46,11 @@ var catalog = map[string]entry{
 	"uncommon_steps": {Note, "{rank:#rank}: {steps:step}, of which all ranks have {common}; the others are excluded"},
 	"other_layers": {Note, "ranks {rank} and {other} hold different layers, as pipeline stages do: each layer is judged over " +
 		"its own ranks"},
-	"no_layers":      {Note, "layers are unknown: all expert time of a step is judged together"},
-	"expert_numbers": {Warn, "ranges number experts {first} to {last}, more than any model has"},
-	"other_arms":     {Note, "only the steps of the {arm} arm count; ranges name steps of {others} too"},
-	"switched":       {Note, "{steps:#step} excluded: first after a router switch"},
-	"no_steps":       {Note, "no range names a step: the whole capture counts as one step"},
-	"partial_steps":  {Note, "{steps:#step} excluded as incomplete: some rank lacks a part"},
+	"no_layers":     {Note, "layers are unknown: all expert time of a step is judged together"},
+	"other_arms":    {Note, "only the steps of the {arm} arm count; ranges name steps of {others} too"},
+	"switched":      {Note, "{steps:#step} excluded: first after a router switch"},
+	"no_steps":      {Note, "no range names a step: the whole capture counts as one step"},
+	"partial_steps": {Note, "{steps:#step} excluded as incomplete: some rank lacks a part"},
 	"other_kind": {Note, "{steps:#step} excluded: of {kinds} kinds of steps (prefill and decode, or token counts " +
 		"more than twofold apart) only the one with most expert time counts"},
 	"start_up": {Note, "{steps:#step} excluded as warm-up: GPU time over {factor}× the median of later steps"},
@@ -73,18 +70,13 @@ var catalog = map[string]entry{
 		"recorded counts ('trace --counts DIR') would allocate it by load"},
 	"unknown_kernels": {Warn, "{share:%} of the GPU time is in kernels whose phase neither a range nor their name " +
 		"tells: {kernels}; see 'trace --table kernels'"},
-	"fused_kernels": {Warn, "{share:%} of the GPU time is in kernels that fuse phases ({kernels}): it counts as {phase}, " +
-		"and includes {others}"},
 
 	// Counts beside a trace.
 	"counts_contradict": {Warn, "the recorded counts contradict the measured expert time (in layer {layer}): they may be " +
 		"of the other arm or of another run"},
 	"load_without_time": {Note, "the recorded load is uneven and the expert time is even (in layer {layer})"},
-	"counts_layers":     {Warn, "the recorded counts and the trace share no layer with expert time"},
 	"counts_order": {Note, "the counts name layers {first} to {last}, the trace numbers MoE layers 0 to {most}: taken in this " +
 		"order"},
-	"counts_ranks": {Warn, "the counts are of {ranks:rank}, the run had {world}: they are not used"},
-	"no_load":      {Note, "{missing:n} of {pairs:n} pairs of rank and layer have time and no recorded load"},
 	"counts_assumed_ranks": {Note, "the ranks of the counts are not recorded; assumed: the {ranks} ranks of the trace, " +
 		"contiguous experts"},
 
