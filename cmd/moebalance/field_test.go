@@ -282,57 +282,6 @@ func folded(t *testing.T, path string, experts, layers int) string {
 	return file
 }
 
-// What engines recorded in the field: of every row compared none is wrong, balanced layers are at
-// the floor and no others, and no request of servers that switched routers is lost.
-func TestFieldRecords(t *testing.T) {
-	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
-	for file, want := range map[string]int{"transformers-cpu.jsonl": 1440, "vllm-cpu.jsonl": 14368, "sglang-cpu.jsonl": 26880,
-		"sglang-ep-h100.jsonl": 21749760, "transformers-gpu.jsonl": 294912} {
-		rows := 0
-		for _, m := range fieldLines[struct {
-			Compared int `json:"rows_compared"`
-			Wrong    int `json:"rows_wrong"`
-		}](t, file) {
-			if rows += m.Compared; m.Wrong != 0 {
-				t.Errorf("%s: %+v", file, m)
-			}
-		}
-		if rows != want {
-			t.Errorf("%s: %d rows, want %d", file, rows, want)
-		}
-	}
-	layers := 0
-	for _, m := range fieldLines[struct {
-		Router  string
-		Layers  int `json:"layers_of_steps"`
-		AtFloor int `json:"at_the_floor"`
-	}](t, "vllm-four-h100/width.jsonl") {
-		if m.Router == "perfect" {
-			layers += m.AtFloor
-		}
-		if m.Layers > 0 && (m.AtFloor == m.Layers) != (m.Router == "perfect") {
-			t.Errorf("%+v: want the balanced layers at the floor", m)
-		}
-	}
-	inText(t, "../../README.md", "## Engines", "DeepSeek-V3's width: all "+thousands(layers)+" balanced layers at the floor")
-	var requests, balanced int
-	for _, m := range fieldLines[struct {
-		Passed    bool
-		Requests  int
-		Lost      int `json:"requests_lost"`
-		Balanced  int `json:"balanced_rows"`
-		OffFloor  int `json:"balanced_rows_off_floor"`
-		Elsewhere int `json:"learned_slots_elsewhere"`
-	}](t, "segments-cpu.jsonl") {
-		requests, balanced = requests+m.Requests, balanced+m.Balanced
-		if !m.Passed || m.Lost+m.OffFloor+m.Elsewhere > 0 {
-			t.Errorf("%+v", m)
-		}
-	}
-	inText(t, "../../README.md", "## Engines",
-		fmt.Sprintf("no request of %s lost, all %s balanced layers at the floor", thousands(requests), thousands(balanced)))
-}
-
 type comparedKinds struct {
 	Prediction struct {
 		Gain      float64

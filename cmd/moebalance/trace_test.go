@@ -223,4 +223,3 @@ func TestTraceVerbFormats(t *testing.T) {
 		}
 	}
 }
-

@@ -109,7 +109,7 @@ func (a *Answer) fused(c *diff.Comparison) {
 	a.Basis = "measured in " + a.Basis
 	a.number("GPU time per step, "+gain.Normal.Label(), c.Step.NormalNS, NS, Measured)
 	a.number("GPU time per step, "+gain.Perfect.Label(), c.Step.PerfectNS, NS, Measured)
-	a.number("gain of these steps", c.Ceiling.StepGain, Fraction, Measured)
+	a.number("gain of these steps", c.Step.Ratio-1, Fraction, Measured)
 	a.because("why.fused")
 	a.next("measure")
 }

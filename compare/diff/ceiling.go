@@ -24,23 +24,15 @@ type Ceiling struct {
 	PerfectBalancedness router.Number `json:"perfect_balancedness"`
 	// GainBound is 1/(1 − f + f·b) − 1, a fraction (see router.GainBound).
 	GainBound router.Number `json:"gain_bound"`
-	// StepGain is the fall of the step's GPU time as a gain: normal/perfect − 1.
-	// One launch of each arm, under a profiler: no verdict rests on it. Undefined where
-	// the arms exclude different numbers of warm-up steps.
-	StepGain router.Number `json:"step_gain"`
 	// SlowestExperts is the expert time of the slowest rank of each layer, added over layers.
 	SlowestExperts Change `json:"experts_slowest"`
 }
 
-func (p arms) ceiling(step Change) Ceiling {
+func (p arms) ceiling() Ceiling {
 	c := Ceiling{
 		Of: p.normal.times.Of, SlowestExperts: changeOf(p.normal.slowestExperts(), p.perfect.slowestExperts()),
 		ExpertShare:  p.normal.perStep(func(s imbalance.Step) router.Number { return s.SlowestExpertsNS / s.BusyNS }),
 		Balancedness: p.normal.balancedness(), PerfectBalancedness: p.perfect.balancedness(),
-		StepGain: step.Ratio - 1,
-	}
-	if p.later() != 0 { // one arm still waits in a step that the other leaves out
-		c.StepGain = router.Undefined()
 	}
 	c.GainBound = router.GainBound(float64(c.ExpertShare), float64(c.Balancedness))
 	return c
@@ -50,11 +42,6 @@ func (p arms) ceiling(step Change) Ceiling {
 func (c Ceiling) maxOverMean() (normal, perfect float64, known bool) {
 	normal, perfect = 1/c.Balancedness.Float64(), 1/c.PerfectBalancedness.Float64()
 	return normal, perfect, c.Balancedness.Defined() && c.PerfectBalancedness.Defined()
-}
-
-// later is how many more steps the perfect arm excludes as warm-up.
-func (p arms) later() int {
-	return len(p.perfect.times.StepsOf(imbalance.WarmUp)) - len(p.normal.times.StepsOf(imbalance.WarmUp))
 }
 
 // slowestExperts is one value for each step that counts.

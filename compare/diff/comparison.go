@@ -131,7 +131,7 @@ func compare(normal, perfect *trace.Trace, builds gain.Builds) Comparison {
 		}
 	}
 	c.MostLoss = p.mostLoss()
-	c.Ceiling = p.ceiling(c.Step)
+	c.Ceiling = p.ceiling()
 	if c.fused = normal.Doubt().Code == trace.FusedExperts || perfect.Doubt().Code == trace.FusedExperts; c.fused {
 		c.withoutExperts()
 	}
@@ -161,7 +161,7 @@ func (c Comparison) Fused() bool { return c.fused }
 func (c *Comparison) withoutExperts() {
 	u := router.Undefined()
 	c.Ceiling = Ceiling{Of: c.Ceiling.Of, ExpertShare: u, Balancedness: u, PerfectBalancedness: u, GainBound: u,
-		StepGain: c.Ceiling.StepGain, SlowestExperts: changeOf(nil, nil)}
+		SlowestExperts: changeOf(nil, nil)}
 	c.MostLoss = MostLoss{trace.NoID, u}
 }
 

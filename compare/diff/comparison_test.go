@@ -45,7 +45,7 @@ func TestCompareTracesByHand(t *testing.T) {
 	// Every rank is busy 35 in each normal step and 25 in each perfect one.
 	checkNear(t, "normal step", float64(c.Step.NormalNS), 35, 0)
 	checkNear(t, "perfect step", float64(c.Step.PerfectNS), 25, 0)
-	checkNear(t, "step gain", float64(c.Ceiling.StepGain), 0.4, 1e-12)
+	checkNear(t, "step gain", float64(c.Step.Ratio-1), 0.4, 1e-12)
 	// Both arms do the same expert work, 20 per rank; the slowest rank does 30
 	// in each normal step, although over the capture the ranks are equal.
 	experts, combine := c.Phases[0], c.Phases[1]

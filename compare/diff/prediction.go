@@ -111,11 +111,6 @@ func ofLaunches(saved stats.Interval, left router.Number) stats.Interval {
 // experts take up to 15 % less.
 const mostLess = 0.25
 
-// after leaves out the first steps, so that both arms begin with the same one: where one
-// arm excludes it as warm-up, and where it is inferred and lacks what lies before its
-// first layer.
-func after[T any](steps []T, first int) []T { return steps[min(max(first, 0), len(steps)):] }
-
 // over sets the step's time, and with it the gain.
 func (r *Prediction) over(stepNS router.Number, basis StepBasis) {
 	if !stepNS.Defined() {

@@ -260,9 +260,6 @@ func (c *Comparison) caveats() {
 	} else {
 		c.warn("one_launch", "", "steps", c.Normal.Steps, "others", c.Perfect.Steps)
 	}
-	if !c.Ceiling.StepGain.Defined() {
-		c.warn("warm_up_differs", "")
-	}
 	c.warnOfSwitch()
 }
 

@@ -108,9 +108,9 @@ func (c *Comparison) judge(w Work, why string, args ...any) {
 func (c *Comparison) judgeOutside(p arms, tokens [2]float64) {
 	var outside [2]float64
 	known, noise := false, 0.0
-	for i, a := range p.aligned() {
+	for i, a := range p.both() {
 		all, experts := stat.Mean(a.compute(""), nil), stat.Mean(a.compute(trace.PhaseExperts), nil)
-		steps := make([]float64, len(a.steps)-min(max(a.first, 0), len(a.steps)))
+		steps := make([]float64, len(a.steps))
 		for _, phase := range outsidePhases {
 			floats.Add(steps, a.compute(phase))
 		}
@@ -147,27 +147,18 @@ const EqualWorkUnknown = "equal_work_unknown"
 // outsidePhases are those that balance does not change.
 var outsidePhases = []trace.Phase{trace.PhaseAttention, trace.PhaseOther}
 
-// side is one arm in the steps that both begin with.
-type side struct {
-	*armTimes
-	first int
-}
-
 // compute is, step by step, the mean rank's compute of a phase, of all phases without one.
-func (s side) compute(phase trace.Phase) []float64 {
-	return after(s.of(part{layer: every, phase: phase}), s.first)
+func (a *armTimes) compute(phase trace.Phase) []float64 {
+	return a.of(part{layer: every, phase: phase})
 }
 
-// aligned are both arms without the first steps that one of them excludes as warm-up.
-func (p arms) aligned() [2]side {
-	return [2]side{{p.normal, p.later()}, {p.perfect, -p.later()}}
-}
+func (p arms) both() [2]*armTimes { return [2]*armTimes{p.normal, p.perfect} }
 
 // batches is the mean over steps of a size of their batches, of each arm; 0 where not every
 // step's range says it.
 func (p arms) batches(size func(ranges.Batch) int) (mean [2]float64) {
-	for i, a := range p.aligned() {
-		steps := after(a.batches, a.first)
+	for i, a := range p.both() {
+		steps := a.batches
 		if slices.ContainsFunc(steps, func(b ranges.Batch) bool { return size(b) == 0 }) {
 			continue
 		}
@@ -320,5 +311,5 @@ func longest(times map[string]int64) string {
 func (c *Comparison) withoutGain() {
 	u := router.Undefined()
 	c.Verdict = gain.NotComparable
-	c.Step.Ratio, c.Ceiling.StepGain, c.Ceiling.GainBound = u, u, u
+	c.Step.Ratio, c.Ceiling.GainBound = u, u
 }

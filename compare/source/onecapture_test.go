@@ -119,7 +119,7 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 	want := read(captures)
 	for _, have := range []diff.Comparison{read(folder), read(filepath.Join(folder, "*.sqlite"))} {
 		if !have.Comparable || have.Normal.Evidence != "the hook's ranges of steps" ||
-			math.Abs(float64(have.Ceiling.StepGain/want.Ceiling.StepGain-1)) > 1e-9 ||
+			math.Abs(float64(have.Step.Ratio/want.Step.Ratio-1)) > 1e-9 ||
 			have.Normal.Steps != want.Normal.Steps {
 			t.Errorf("have %+v, %v and %+v, want %+v", have.Normal, have.Refusals, have.Ceiling, want.Ceiling)
 		}
@@ -127,7 +127,7 @@ func TestOneCaptureOfBothArms(t *testing.T) {
 	items, err := Gather(context.Background(), []string{folder}, GatherOptions{Threshold: 0.1,
 		Progress: func([]string) (func(int64), func()) { return func(int64) {}, func() {} }})
 	if err != nil || len(items) != 3 || items[0].Trace.Arm != "normal" || items[1].Trace.Arm != "perfect" ||
-		math.Abs(float64(items[2].Compared.Ceiling.StepGain/want.Ceiling.StepGain-1)) > 1e-9 {
+		math.Abs(float64(items[2].Compared.Step.Ratio/want.Step.Ratio-1)) > 1e-9 {
 		t.Errorf("a report has %+v, %v", items, err)
 	}
 	alone, err := trace.Read(context.Background(), []string{filepath.Join(folder, "rank0.sqlite")}, trace.Options{})

@@ -182,8 +182,6 @@ var catalog = map[string]entry{
 	"kind_not_comparable": {Note, "{kind} excluded: the sides are not comparable in them[ ({quantities})]"},
 	"kind_in_one_arm":     {Note, "{steps:#step} excluded: the other arm has no steps of their kind ({kernels:MoE kernel})"},
 	"unequal_tokens":      {Note, "{kind} excluded, number {left}: the other arm has no more of them with as many tokens"},
-	"warm_up_differs": {Note, "the arms exclude different numbers of warm-up steps, so their GPU time per step is not " +
-		"compared: record more steps"},
 	"one_launch": {Note, "one launch of each arm ({steps} and {others:step}): how much launches differ is assumed, not " +
 		"measured; only a campaign (bench) gives a verdict"},
 	"one_launch.both": {Note, "both arms in one launch ({steps} and {others:step}): how much launches differ is assumed, " +
