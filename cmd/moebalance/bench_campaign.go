@@ -36,8 +36,7 @@ func (o *benchOptions) open() (*bench.Campaign, error) {
 	campaign, err := bench.Create(folder, o.spec, time.Now())
 	switch {
 	case errors.Is(err, bench.ErrExists):
-		return nil, withCode(exitUsage, fmt.Errorf("bench: %w; continue it with '%s'", err,
-			render.ResumeCommand(folder)))
+		return nil, withCode(exitUsage, fmt.Errorf("bench: %w with '%s'", err, render.ResumeCommand(folder)))
 	case errors.Is(err, bench.ErrTaken):
 		return nil, withCode(exitUsage, fmt.Errorf("bench: --campaign: %w", err))
 	case err != nil:

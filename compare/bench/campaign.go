@@ -25,16 +25,15 @@ type Campaign struct {
 }
 
 // ErrExists is a folder that is taken, whose campaign can be resumed.
-var ErrExists = errors.New("the folder already holds a campaign with finished launches")
+var ErrExists = errors.New("the folder already holds a campaign: choose another folder, or resume it")
 
 // ErrTaken is a folder with launches that are not a campaign's.
 var ErrTaken = errors.New("want a folder without launches of something else")
 
 var errBusy = errors.New("another process is running this campaign")
 
-// Create writes a new campaign into folder, which is made if it is missing. A
-// campaign without a finished launch is replaced; any other is ErrExists. A
-// folder of launches that no campaign made is refused: it would be written over.
+// Create writes a new campaign into folder, which is made if it is missing. A folder with a campaign is ErrExists,
+// and one of launches that no campaign made ErrTaken: they would be written over.
 func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
@@ -50,8 +49,8 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := clearUnstarted(folder); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if IsCampaign(folder) {
+		return nil, errors.Join(fmt.Errorf("%s: %w", folder, ErrExists), lock.Close())
 	}
 	id := make([]byte, 8)
 	rand.Read(id) // never fails
@@ -59,35 +58,6 @@ func Create(folder string, spec Spec, now time.Time) (*Campaign, error) {
 		return nil, errors.Join(fmt.Errorf("writing the campaign in %s: %w", folder, err), lock.Close())
 	}
 	return openLocked(folder, lock)
-}
-
-// clearUnstarted removes a campaign without a finished launch.
-func clearUnstarted(folder string) error {
-	if !IsCampaign(folder) {
-		return nil
-	}
-	old, err := Open(folder)
-	if err != nil {
-		return err
-	}
-	finished := old.Finished()
-	if err := old.Close(); err != nil {
-		return err
-	}
-	if finished > 0 {
-		return fmt.Errorf("%s: %w (%d): resume it or choose another folder", folder, ErrExists, finished)
-	}
-	return errors.Join(os.RemoveAll(filepath.Join(folder, launchesFolder)), removeStore(folder))
-}
-
-func removeStore(folder string) error {
-	var errs []error
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(filepath.Join(folder, storeName) + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // Open opens a campaign for reading, also while another process runs it.
