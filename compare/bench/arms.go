@@ -16,7 +16,7 @@ import (
 type ArmSpec struct {
 	Name  gain.Arm          `json:"name"`
 	Env   map[string]string `json:"env,omitempty"`   // variables set in this arm only
-	Flags []string          `json:"flags,omitempty"` // appended to the command, or to that of the server
+	Flags []string          `json:"flags,omitempty"` // appended to the server, or to the command where there is none
 }
 
 // ParseArm reads NAME=SPEC: a router such as target:1.2, the switch of an engine (peer:sglang), or
@@ -179,7 +179,7 @@ func (s Spec) declares(name string, a gain.Arm) bool {
 	return treatment && a == gain.Perfect || s.declaredByName(a) && (base || own)
 }
 
-// armVariables are those of the treatment and of all arms.
+// armVariables are the variables that the treatment and all arms set.
 func (s Spec) armVariables() map[string]string {
 	own := maps.Clone(s.Treatment.Perfect)
 	if own == nil {

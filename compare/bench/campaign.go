@@ -157,7 +157,7 @@ func (c *Campaign) next() *Launch {
 func (c *Campaign) Left() int { return len(c.Launches) - c.Finished() }
 
 // Pairs are the finished timed pairs in order, each as its first and its
-// second launch. Of more arms, they are those of the normal and the perfect one.
+// second launch. Of more arms, they are the normal and the perfect one.
 func (c *Campaign) Pairs() [][2]Launch { return c.versus(gain.Perfect) }
 
 // versus are the finished timed pairs of the normal arm with another, each as its first and its

@@ -14,7 +14,7 @@ import (
 // the client that measures it. Words may hold the placeholders {arm}, {launch}
 // (the position in the order, from 0), {pair} (from 0), {out} (a fresh
 // folder for files of its own), {seed} (another one in each pair, or in each run of a
-// client where a launch holds all arms) and those of Points.
+// client where a launch holds all arms) and the name of Points.
 type Command struct {
 	Normal []string `json:"normal"` // the measured command
 
@@ -57,7 +57,7 @@ func (c Command) check(t Treatment, runs bool) error {
 // placeholders are names in braces, each followed by what stands for it.
 type placeholders []string
 
-// placeholdersOf are those of a run in a launch, with {out} as its folder.
+// placeholdersOf are what the placeholders of a run in a launch stand for; {out} is its folder.
 func (s Spec) placeholdersOf(l Launch, arm gain.Arm, out, point string, seed uint64) placeholders {
 	p := placeholders{"{arm}", string(s.Builds.Called(arm)), "{launch}", fmt.Sprint(l.Position), "{pair}",
 		fmt.Sprint(l.Pair), "{out}", out, "{seed}", fmt.Sprint(seed)}

@@ -48,7 +48,7 @@ func (s Spec) variableDifferences(arm gain.Arm, normal, other map[string]string)
 // noWord stands for the word that one side of a difference lacks.
 const noWord = "no such word"
 
-// wordDifferences are the words in which the commands of the normal arm and another differ: those of {arm},
+// wordDifferences are the words in which the commands of the normal arm and another differ: words with {arm},
 // and the flags of --arm, which follow the engine's words; other placeholders stand as typed. A word is
 // called by its option: --batch for "--batch=8" and for the 8 of "--batch 8". It is declared
 // if Accepted holds that name or one of the words; what sets builds and further arms apart

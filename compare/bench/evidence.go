@@ -63,7 +63,7 @@ func (s Spec) countedLoad(a Attempt, counted *proof.LoadProof) router.Number {
 	return counted.RankMean
 }
 
-// loads are those of the arms of launches that hold further ones: as the counts of their orders say,
+// loads say how uneven each arm was, where launches hold further ones: as the counts of their orders say,
 // or else as the arm's router was told.
 func (c *Campaign) loads() map[gain.Arm]gain.Load {
 	if !c.Spec.Design.Within() || len(c.Spec.more()) == 0 {

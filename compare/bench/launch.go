@@ -105,7 +105,7 @@ func (a *Attempt) ended(outcome launch.Outcome, err error, interrupted bool) {
 	}
 }
 
-// folderName is that of an attempt's folder, by its position. Only the names of our own
+// folderName names an attempt's folder by its position. Only the names of our own
 // arms are in it, which 'compare' knows.
 func (r *runner) folderName(l Launch, attempt int) string {
 	if slices.Contains(gain.Arms[:], l.Arm) && !r.Spec.Builds.Named() {

@@ -36,7 +36,7 @@ func (r *runner) read(l *Launch, a *Attempt) error {
 }
 
 // readCounts reads the expert counts of each order, as far as they are written: within a launch an engine
-// writes those of an order when the next one comes, or when it ends. The error says why there are none at all.
+// writes the counts of an order when the next one comes, or when it ends. The error says why there are none at all.
 func (r *runner) readCounts(l Launch, a *Attempt, folder string) (err error) {
 	path := r.countsOf(l, folder)
 	if path == "" || r.host.Counts == nil {
@@ -87,7 +87,7 @@ func (r *runner) readLines(a *Attempt, folder string) (err error) {
 	return err
 }
 
-// outputOf are the files that may hold the report of a launch at a point: that of the
+// outputOf are the files that may hold the report of a launch at a point: the file of the
 // spec, or stdout, or stderr where stdout holds none.
 func (r *runner) outputOf(l Launch, folder, point string) []string {
 	if r.Spec.Output != "" {

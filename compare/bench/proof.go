@@ -63,7 +63,7 @@ func (s Spec) shown(v view) proof.Launch {
 	return l
 }
 
-// ranks is how many ranks a launch must prove: those of the spec, else those that its
+// ranks is how many ranks a launch must prove: as the spec says, else as many as its
 // report names, else its proof lines or those that acknowledged; 0 if unknown.
 func (s Spec) ranks(v view) int {
 	ranks := s.Ranks

@@ -95,8 +95,8 @@ type view struct {
 	report *metrics.Result
 }
 
-// views are those of an arm: each segment that counts under its order. Of the last order an engine that is
-// ended may leave no counts: those of the arm's others speak for it.
+// views are what a launch shows of an arm: each segment that counts, under its order. Of the last order an engine that
+// is ended may leave no counts: the arm's other orders speak for it.
 func (a Attempt) views(arm gain.Arm) (views []view) {
 	counted := false
 	for _, o := range a.Orders {
@@ -115,7 +115,7 @@ func (a Attempt) views(arm gain.Arm) (views []view) {
 	return views
 }
 
-// views are those of an arm in all finished launches.
+// views are what all finished launches show of an arm.
 func (c *Campaign) views(arm gain.Arm) (views []view) {
 	for _, l := range c.Launches {
 		if a, ok := l.Done(); ok {

@@ -37,7 +37,7 @@ type Host struct {
 // Stage is a moment in a launch.
 type Stage string
 
-// The stages that an Event can tell of.
+// The stages of launches.
 const (
 	Starting Stage = "starting"
 	Measured Stage = "measured" // one of the points, or blocks, of a launch that goes on

@@ -119,7 +119,7 @@ type Treatment struct {
 	// Switches says that a launch changes its router while it runs: it follows
 	// MOEBALANCE_CONTROL.
 	Switches bool `json:"switches,omitempty"`
-	// Flags follow the command, or that of the server, in the perfect arm.
+	// Flags follow the server, or the command where there is none, in the perfect arm.
 	Flags []string `json:"flags,omitempty"`
 	// Silent says that the engine prints nothing of its switch, so without counts its balance is its command's claim.
 	Silent bool `json:"silent,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// comparison is one arm against the normal one at one point: what all results are made of.
+// comparison is one arm against the normal one at one point: results are a list of these.
 type comparison struct {
 	*Campaign
 	arm     Arm

@@ -20,7 +20,7 @@
 //
 // Where the router can be switched, each launch holds all arms (WithinLaunch), in blocks of an
 // order and its reverse, ABBA and BAAB in turn. What a launch adds to all its segments goes
-// out, and what a drift adds, too; what is left of it is how far its gain is from that of
+// out, and what a drift adds, too; what is left of it is how far its gain is from the gain of
 // other launches, which nothing within it shows. So a launch counts once, by the mean of the
 // log ratios of its blocks, from six on their median, and the interval is Student's t over
 // launches. A verdict takes five: where a launch gains nothing or twice the threshold by
@@ -60,7 +60,7 @@
 // Two or three launches of one block have no interval where a block falls out, and are no verdict anyway. At
 // a gain of 10 % the widths are 1.1 times as many points: five launches of two blocks, the default,
 // give ±1.5 points at a segment noise of 1.5 %. One launch does not show how launches differ: its interval
-// is that of its blocks, two at least, widened by LaunchSD, and covers what it says only where
+// is over its blocks, two at least, widened by LaunchSD, and covers what it says only where
 // that is right. It is no verdict (OneLaunch).
 //
 // # One arm a launch

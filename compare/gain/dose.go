@@ -23,7 +23,7 @@ type Load struct {
 // load summed over steps does not show.
 //
 // The unit is the launch: its slope is that of least squares through the times of its arms, each over
-// that of the balanced arm, and the interval is Student's t over launches. Of one launch it is that of
+// the balanced arm's, and the interval is Student's t over launches. Of one launch it is the interval of
 // its blocks, widened by the slope's error where every arm has the one that LaunchSD is of two.
 type Dose struct {
 	// Slope is by how much of the time under balanced routing one unit of max/mean makes a step
@@ -46,14 +46,14 @@ type DoseArm struct {
 	Arm         Arm           `json:"arm"`
 	MaxOverMean router.Number `json:"rank_max_over_mean"`
 	Measured    bool          `json:"measured"`
-	Time        router.Number `json:"time"` // over that of the balanced arm, with its interval
+	Time        router.Number `json:"time"` // over the balanced arm's, with its interval
 	Low         router.Number `json:"low"`
 	High        router.Number `json:"high"`
 	Fitted      bool          `json:"fitted"` // the line goes through it
 }
 
-// dose is the curve of a campaign whose launches hold arms of known loads: those of launches are the
-// gains of the perfect arm and, by their names, of further ones. Nil where two loads are not apart.
+// dose is the curve of a campaign whose launches hold arms of known loads, by the gains of the perfect arm and of
+// further ones in each launch. Nil where two loads are not apart.
 func (c *Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 	if c.Design != WithinLaunch || len(c.Loads) == 0 {
 		return nil
@@ -161,7 +161,7 @@ func gainsOf(launches []LaunchGain, arms int) (all launchLogs) {
 	return all
 }
 
-// test is the t over launches of what the log gains of a block say, of one launch that of its blocks, widened by sd.
+// test is the t over launches of what the log gains of a block say; of one launch the interval of its blocks, widened by sd.
 func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.TTest {
 	var units, blocks []float64
 	for _, launch := range all {

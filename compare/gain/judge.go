@@ -176,7 +176,7 @@ func leading(points []judged) judged {
 	return lead
 }
 
-// pairsNeeded are those of the point that needs most; undefined where one is inconclusive and no number is known
+// pairsNeeded is the number of the point that needs most; undefined where one is inconclusive and no number is known
 // that would decide it, or where nothing is to be decided.
 func pairsNeeded(points []judged) router.Number {
 	most := router.Undefined()

@@ -26,7 +26,7 @@ type Predicted struct {
 }
 
 // Predict is the gain from one max/mean of the ranks to another, of each point. Between arms of known load
-// the curve is straight, in each launch; the interval is that of Dose over launches, widened by how far the
+// the curve is straight, in each launch; the interval is over launches, as in Dose, widened by how far the
 // prediction moves where one of the arms between the ends is left out: so much is not known of the curve's
 // shape. ranks is the EP size that it is asked for.
 func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {

@@ -88,7 +88,7 @@ func (r Result) with(status CheckStatus) (checks []Check) {
 	return checks
 }
 
-// Called is the name of an arm for people: that of random routing is not perfect, and
+// Called is the name of an arm for people: random routing is not called perfect, and
 // builds have names of their own.
 func (r Result) Called(a Arm) Arm {
 	if a == Perfect && r.Chance {

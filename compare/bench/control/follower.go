@@ -47,7 +47,7 @@ func (f *Follower) Poll(now time.Time, steps int64) error {
 	return nil
 }
 
-// Sequence is that of the order in force, 0 before the first.
+// Sequence is the number of the order in force, 0 before the first.
 func (f *Follower) Sequence() (number int, arm string, expired bool) {
 	return f.order.Sequence, f.order.Arm, f.expired
 }

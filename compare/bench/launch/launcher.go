@@ -14,7 +14,7 @@ import (
 // Variable is an environment variable of a launch. An empty value leaves it unset.
 type Variable struct{ Name, Value string }
 
-// Variables are those of a map, sorted by name.
+// Variables are the entries of a map, sorted by name.
 func Variables(values map[string]string) []Variable {
 	var variables []Variable
 	for _, name := range slices.Sorted(maps.Keys(values)) {

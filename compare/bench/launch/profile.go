@@ -18,7 +18,7 @@ type Profile struct {
 	// as TLLM_PROFILE_START_STOP takes them. Empty records the whole run.
 	Windows   string   `json:"windows,omitempty"`
 	Arguments []string `json:"nsys_arguments,omitempty"` // further options of nsys, which override ours
-	// Set are further variables of the command's, such as those of an arm.
+	// Set are further variables of the command, such as the switch of an arm.
 	Set map[string]string `json:"set,omitempty"`
 	// Rank is the only rank to profile; negative profiles every rank.
 	Rank int `json:"rank"`

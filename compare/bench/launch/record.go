@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Streams are those of a command that is recorded.
+// Streams are the input and outputs of a command that is recorded.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer

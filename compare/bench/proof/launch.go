@@ -49,7 +49,7 @@ type LoadProof struct {
 	RankMean          router.Number `json:"rank_mean"` // of max/mean over layers
 	ExpertMaxOverMean router.Number `json:"expert_max_over_mean"`
 	ExpertFloor       router.Number `json:"expert_floor"`
-	// Slots are those of each layer; Recorded is the share of the steps that hold them,
+	// Slots are by layer; Recorded is the share of the steps that hold them,
 	// 0 where the files do not say.
 	Slots    map[int]int64 `json:"slots,omitempty"`
 	Recorded float64       `json:"recorded,omitempty"`
@@ -116,7 +116,7 @@ const (
 )
 
 // byReport judges a launch by its own report: whether it states a perfect
-// router, and the loads it measured, which must agree: those of ranks, or of experts
+// router, and the loads it measured, which must agree: over ranks, or over experts
 // where no rank's is known.
 func byReport(said metrics.Proof, wanted int) []Rank {
 	ranks, experts := router.Undefined(), router.Undefined()
