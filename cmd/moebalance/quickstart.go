@@ -119,11 +119,13 @@ var tour = []tourStep{
 		args: []string{"compare", "DIR/captures/deepseek-ep4-ranks/normal.*",
 			"DIR/captures/deepseek-ep4-ranks/perfect.*", "--campaign", "DIR/captures/campaign-deepseek-ep4.json",
 			"--step-tokens", "4096", "--format", "json", "-o", "DIR/deepseek.json"},
-		result: "deepseek.json", about: "there, by traces",
 	}, {
 		args: []string{"counts", "DIR/captures/deepseek-ep4-ranks/counts-normal", "--format", "json", "-o",
 			"DIR/counts.json"},
 		result: "counts.json", about: "there, by expert counts",
+	}, {
+		args:   []string{"trace", "DIR/captures/deepseek-ep4-ranks/normal.*", "--format", "json", "-o", "DIR/trace.json"},
+		result: "trace.json", about: "there, by traces",
 	},
 	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "8", "--tokens", "1,8,64,256", "--cache",
 		"DIR/cache"}},
