@@ -43,7 +43,7 @@ func OfComparison(c *diff.Comparison) Answer {
 		case a.Verdict == Verdict(gain.Significant):
 			a.next("plan", "ranks", len(c.Ranks))
 		default:
-			a.next("measure")
+			a.measure(c.Normal.Treatment)
 		}
 	}
 	return a.few()
@@ -63,10 +63,9 @@ func (a *Answer) otherSides(c *diff.Comparison) {
 	given := launch.Quote(slices.Concat(c.Normal.Exports, c.Perfect.Exports))
 	two := len(c.Normal.Exports) == 1 && len(c.Perfect.Exports) == 1
 	switch swapped := slices.ContainsFunc(c.Refusals, func(w router.Warning) bool { return w.Args["why"] == "swapped" }); {
-	case swapped && two:
-		a.next("swapped", "given", launch.Quote(slices.Concat(c.Perfect.Exports, c.Normal.Exports)))
 	case swapped:
-		a.next("swapped", "given", "NORMAL PERFECT")
+		a.next("swapped", "given", launch.Quote([]string{strings.Join(c.Perfect.Exports, ","),
+			strings.Join(c.Normal.Exports, ",")}))
 	case len(c.Ranks) == 0 && two: // a pattern without quotes
 		a.next("one_arm", "given", given)
 		a.next("whole")
@@ -111,7 +110,7 @@ func (a *Answer) fused(c *diff.Comparison) {
 	a.number("GPU time per step, "+gain.Perfect.Label(), c.Step.PerfectNS, NS, Measured)
 	a.number("gain of these steps", c.Step.Ratio-1, Fraction, Measured)
 	a.because("why.fused")
-	a.next("measure")
+	a.measure(c.Normal.Treatment)
 }
 
 func (a *Answer) builds(c *diff.Comparison) {

@@ -222,10 +222,10 @@ func (a *Answer) look(t *trace.Trace, given string) {
 		a.next("again")
 	case a.Verdict == Uneven && recorded:
 		a.next("place", "ranks", len(t.Ranks), "given", counts)
-		a.next("measure")
+		a.measure(t.Treatment())
 	case a.Verdict == Uneven:
 		a.next("experts", "ranks", len(t.Ranks))
-		a.next("measure")
+		a.measure(t.Treatment())
 	case t.Arm == string(gain.Perfect) && !both:
 		perfect := given
 		if strings.Contains(given, " ") { // compare takes several words for two sides
@@ -234,6 +234,15 @@ func (a *Answer) look(t *trace.Trace, given string) {
 		a.next("balanced", "perfect", perfect)
 	case !both:
 		a.next("loads", "load", loadToFill)
+	}
+}
+
+// measure says how to measure what balance gains, by the switch that reaches the engine.
+func (a *Answer) measure(treatment string) {
+	if treatment == "hook" {
+		a.next("measure.hook")
+	} else {
+		a.next("measure")
 	}
 }
 

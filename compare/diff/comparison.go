@@ -69,6 +69,7 @@ type Side struct {
 	Steps     int              `json:"steps"`     // compared
 	StepNS    router.Number    `json:"step_ns"`   // under the profiler, see imbalance.Times
 	Structure *trace.Structure `json:"structure"` // where layers are inferred in any step, else nil
+	Treatment string           `json:"treatment"` // the switch by which bench reaches the engine, see trace.Trace
 }
 
 // PhaseChange is one phase over all compared layers.

@@ -11,11 +11,12 @@ import (
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
 func sideOf(t *trace.Trace, a *armTimes) Side {
 	s := Side{Arm: t.Arm, Evidence: t.ArmEvidence, Exports: []string{}, Ranks: ranksOf(t), Steps: len(a.steps),
-		StepNS: a.times.StepNS(a.wall), Structure: t.Structure}
+		StepNS: a.times.StepNS(a.wall), Structure: t.Structure, Treatment: t.Treatment()}
 	for _, e := range t.Exports {
 		s.Exports = append(s.Exports, e.Path)
 	}
@@ -205,6 +206,10 @@ func (c *Comparison) judgeBalance(perfect *trace.Trace) {
 	_, _, slow := perfect.SlowGPU()
 	switch {
 	case slow: // whose experts take longer, whatever their load
+	case inPerfect > 1+balancedWithin && inNormal <= 1+balancedWithin && c.Normal.Arm == "" && c.Perfect.Arm == "":
+		over := c.Ceiling.Of.ExpertTime() + " over ranks has max/mean "
+		c.refuse("swapped", "arm", gain.Normal, "evidence", over+quantity.Decimals(inNormal, 3), "other", gain.Perfect,
+			"others", quantity.Decimals(inPerfect, 3))
 	case inPerfect > 1+balancedWithin && inPerfect > inNormal:
 		c.refuse("unbalanced", args...)
 	case inPerfect > 1+balancedWithin:

@@ -3,8 +3,10 @@ package trace
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/imbalance"
+	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
@@ -35,6 +37,18 @@ func (r *reduction) stepTimes() {
 		}
 		r.trace.StepTimes = append(r.trace.StepTimes, StepTime{step, wall, r.ranks[0].of.StepNames[int32(step)]})
 	}
+}
+
+// Treatment is the switch by which bench reaches the engine that ran, as the ranges of its steps tell: "hook" for
+// engines on PyTorch, "" for TensorRT-LLM and where no range tells.
+func (t *Trace) Treatment() string {
+	onPyTorch := func(s StepTime) bool {
+		return ranges.BatchOf(s.Range).Named && !strings.HasPrefix(s.Range, "[Executor]")
+	}
+	if slices.ContainsFunc(t.StepTimes, onPyTorch) {
+		return "hook"
+	}
+	return ""
 }
 
 // WallTimes are the wall times of the steps that have one.

@@ -157,6 +157,8 @@ var steps = map[string][2]string{
 	"loads": {"Nothing to mend here: measure at the loads that you serve.",
 		"moebalance bench --points concurrency=8,64,256 -- YOUR_BENCHMARK {load}"},
 	"measure": {"Measure what balance gains.", "moebalance bench -- YOUR_BENCHMARK"},
+	"measure.hook": {"Measure what balance gains.",
+		"moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
 	"swapped": {"Give the learned side first.", "moebalance compare {given}"},
 	"one_arm": {"If both are ranks of one arm, trace them.", "moebalance trace {given}"},
 	"whole": {"Give all ranks of each arm, or one folder that holds both.",
@@ -205,7 +207,7 @@ var steps = map[string][2]string{
 	"gain_placed": {"Measure it against what runs.", "moebalance bench --arm running --arm placed -- YOUR_BENCHMARK {arm}"},
 	"rewrite":     {"Write the cache again.", "moebalance logits generate {model} --ep {ranks} --mode {mode} --dtype {dtype} --cache {folder}"},
 	"verify":      {"Check it.", "moebalance logits verify {folder}"},
-	"use":         {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook -- YOUR_BENCHMARK"},
+	"use":         {"Benchmark with it.", "MOEBALANCE_CACHE={folder} moebalance bench --treatment hook --server SERVER --ready URL --client CLIENT"},
 }
 
 // slowerToo ends the line of a comparison where a GPU is slower than the others.
