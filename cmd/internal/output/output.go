@@ -215,17 +215,10 @@ func (d Document) render(v View, tables []table.Table) string {
 		if v.Table == Notes {
 			w.notes(d.Notes)
 		} else if a.Notes != "" {
-			w.line("Notes: " + a.Notes + ": --table notes shows " + them(len(d.Notes)))
+			w.line("Notes: " + a.Notes + " (--table notes)")
 		}
 	}
 	return w.String()
-}
-
-func them(n int) string {
-	if n == 1 {
-		return "it"
-	}
-	return "them"
 }
 
 // prose is a text for the screen, or for Markdown.

@@ -113,24 +113,6 @@ func TestColumnsShareAUnit(t *testing.T) {
 	}
 }
 
-// What people see of a long text fits the column, and programs get all of it.
-func TestWidth(t *testing.T) {
-	d := Document{Tables: []table.Table{{Name: "t", Columns: []table.Column{{Name: "name", Width: 5}},
-		Rows: [][]any{{"abcdefg"}, {"ab\ncé"}}}}}
-	for f, want := range map[Format][]string{Text: {"abcd…\n", "ab cé\n"}, Markdown: {"| abcd… |", "| ab cé |"},
-		CSV: {"abcdefg\n", "\"ab\ncé\"\n"}} {
-		var b strings.Builder
-		if err := Write(&b, View{Format: f}, d); err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range want {
-			if !strings.Contains(b.String(), w) {
-				t.Errorf("%s: want %q in\n%s", f, w, b.String())
-			}
-		}
-	}
-}
-
 // Rows are the fields with the JSON keys of the columns, promoted ones among them, or
 // what a column computes.
 func TestTableOfFields(t *testing.T) {
