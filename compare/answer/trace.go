@@ -86,11 +86,11 @@ func (a *Answer) judged(t *trace.Trace) {
 	switch {
 	case slower:
 		a.slowGPU(t, rank, by)
-	case t.UnevenAttention():
-		a.attention(t)
 	case w.Leads(t.Bound.LossNS, t.Bound.StepNS, len(rows) > 0):
 		a.late(t)
 		a.reason(checkHost(w))
+	case t.UnevenAttention():
+		a.attention(t)
 	case len(rows) > 0:
 		a.say(Uneven, "trace.uneven", "where", slow(t, rows), "gain", wouldGain(t, "gain"))
 		a.loaded(t, rows)
@@ -128,8 +128,8 @@ func (a *Answer) attention(t *trace.Trace) {
 		experts = o.Imbalance
 	}
 	gain, key := router.Undefined(), "tokens.unknown"
-	if p := t.Replay(); p != nil && p.WhatIf[1].Gain.Defined() {
-		gain, key = p.WhatIf[1].Gain, "tokens"
+	if w, ok := t.WhatIf(trace.EvenTokens); ok && w.Gain.Defined() {
+		gain, key = w.Gain, "tokens"
 	}
 	a.say(AttentionUneven, "trace.attention", "attention", own.Imbalance, "experts", experts, "gain",
 		caveat.Say(key, "gain", max(gain, 0), "steps", counted(t)))

@@ -53,7 +53,7 @@ func newJudge(r *Record, o Options) (*judge, error) {
 		warn("experts_seen", "experts", r.Experts)
 	}
 	if j.place != nil {
-		shape.Experts = j.place.Experts // those of a record may be fewer
+		shape.Experts = j.place.Experts // a record may have fewer
 	}
 	if j.shape = shape; shape.TopK == 0 {
 		warn("no_top_k")

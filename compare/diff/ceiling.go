@@ -10,7 +10,7 @@ import (
 // themselves. Numbers about the slowest rank are undefined where fewer than two ranks
 // are compared.
 type Ceiling struct {
-	// Of is what expert time is here: that of expert GEMMs where they are recognized in both
+	// Of is what expert time is here: of expert GEMMs where they are recognized in both
 	// arms, else of all compute of the phase experts.
 	Of imbalance.Of `json:"of"`
 	// ExpertShare is f of the normal arm: expert time of the slowest rank of

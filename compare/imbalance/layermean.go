@@ -133,7 +133,7 @@ func (m *LayerMean) AddTime(parts []float64) {
 
 // AddLoad adds one step: the balance of its load, and the number of active experts that
 // random routing gives.
-// The floor is that of the counts at hand: counters of ranks and experts that were
+// The floor is of the counts at hand: counters of ranks and experts that were
 // not read at the same moment differ.
 func (m *LayerMean) AddLoad(b router.Balance, active router.Number) {
 	m.add(b, 1, router.Floor(int64(b.Total), b.Parts), active)

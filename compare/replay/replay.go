@@ -10,7 +10,7 @@
 //
 // The law: a replay that changes nothing takes as long as the recorded step, within
 // LawLimit. Latencies are fixed for each class of kernels, so that the law can fail; where
-// it does, the model is not that of the run, and no gain is to be told from it.
+// it does, the model does not describe the run, and no gain is to be told from it.
 //
 // A profiler makes launches slow, on all ranks alike. Which launches a what-if replays is
 // therefore decided once for a run, see hosts.

@@ -12,7 +12,7 @@ type latency struct {
 	gap    float64 // from the end of the kernel before it, where it was launched in time
 }
 
-// latencies are those of kernels launched one by one, and of kernels that a graph replays.
+// latencies has one for kernels launched one by one, and one for kernels that a graph replays.
 type latencies [2]latency
 
 func kindOf(k *Kernel) int {

@@ -294,7 +294,7 @@ const (
 	leastSlower = 0.02
 )
 
-// OneSlower is the rank whose experts take longer than in another run while those of every other rank take
+// OneSlower is the rank whose experts take longer than in another run while every other rank's take
 // as long, and by how much: 0.3 if 1.3 times as long.
 func (r *Run) OneSlower(other *Run) (rank int, by float64, ok bool) {
 	scale := 1.0
@@ -330,7 +330,7 @@ func (r *Run) transfer() (ns float64) {
 	return ns
 }
 
-// ExpertRatio is the mean time of another run's experts over that of this one's, scaled by the work that
+// ExpertRatio is the mean time of another run's experts over this run's, scaled by the work that
 // follows tokens.
 func (r *Run) ExpertRatio(other *Run) float64 {
 	ratio := other.work(Experts) / r.work(Experts)
@@ -359,7 +359,7 @@ func (s *replayed) sum(class Class) (ns float64) {
 	return ns
 }
 
-// work sums the work of a class by layer and rank; that of tokens over the whole step.
+// work sums the work of a class by layer and rank; work that follows tokens, over the whole step.
 func (s *replayed) work(class Class) map[int32][]float64 {
 	by := map[int32][]float64{}
 	for r, segments := range s.ranks {

@@ -17,7 +17,7 @@ type recording struct {
 // fewestBlocks is less than two steps of two layers have.
 const fewestBlocks = 4
 
-// runsOf are the runs of expert GEMMs with no anchors between them but those of GEMMs and
+// runsOf are the runs of expert GEMMs with no anchors between them but GEMMs and
 // norms, of shared experts.
 func runsOf(launches []Launch) []Block {
 	var runs []Block
@@ -147,7 +147,7 @@ func (s *symbols) of(launches []Launch, take func(Anchor) bool) int32 {
 	return s.number()
 }
 
-// number is that of the names, in their order.
+// number is the number of the names, in their order.
 func (s *symbols) number() int32 {
 	s.key = s.key[:0]
 	for _, n := range s.names {

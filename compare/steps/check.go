@@ -141,7 +141,7 @@ func (u kernelUses) within(o kernelUses) bool {
 	return true
 }
 
-// usesOf are those of the blocks of some layers, each kind once, or of the pieces of one.
+// usesOf lists what the blocks of some layers use, each kind once; of one layer, what its pieces use.
 func (r *recording) usesOf(from, to int) (kinds []kernelUses) {
 	for _, run := range r.runs[r.parts[from]:r.parts[to]] {
 		u := kernelUses{}

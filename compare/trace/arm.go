@@ -44,7 +44,7 @@ func summaryArm(path string) (arm string, err error) {
 }
 
 // arm is the arm of all exports; unknown where some of them do not say. oneArm has
-// refused those of both.
+// refused captures of both.
 func (r *reduction) arm() {
 	first := r.exports[0]
 	r.trace.Arm, r.trace.ArmEvidence = first.Arm, first.ArmEvidence

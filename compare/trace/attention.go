@@ -23,7 +23,7 @@ type Attention struct {
 const asSlow = 1.0 / 3
 
 // tokensOfRanks gives the tokens of each rank in a step, mean over steps, as ranges tell them; nil
-// where those of a rank are not told.
+// where a rank has none.
 func (r *reduction) tokensOfRanks(steps []int) []float64 {
 	tokens := make([]float64, len(r.ranks))
 	for i, p := range r.ranks {
@@ -86,10 +86,30 @@ func (r *reduction) attention() {
 	}
 }
 
+// leastTokens is the gain of even tokens from which it is told.
+const leastTokens = 0.005
+
 // UnevenAttention reports attention that is uneven over ranks, and from whose evenness more is to be gained
 // than from even experts.
 func (t *Trace) UnevenAttention() bool {
-	p := t.Replay()
-	return t.Attention != nil && t.Attention.Imbalance > leastSlow && (p == nil || !p.WhatIf[1].Gain.Defined() ||
-		p.WhatIf[1].Gain > p.WhatIf[0].Gain)
+	if t.Attention == nil || t.Attention.Imbalance <= leastSlow {
+		return false
+	}
+	even, known := t.WhatIf(EvenTokens)
+	if experts, _ := t.WhatIf(EvenRanks); known && even.Gain.Defined() {
+		return even.Gain > leastTokens && even.Gain > experts.Gain
+	}
+	return true
+}
+
+// WhatIf gives a change of the steps that count; not ok where these were not replayed.
+func (t *Trace) WhatIf(change string) (w WhatIf, ok bool) {
+	if p := t.Replay(); p != nil {
+		for _, w := range p.WhatIf {
+			if w.Change == change {
+				return w, true
+			}
+		}
+	}
+	return w, false
 }

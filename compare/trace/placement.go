@@ -23,7 +23,7 @@ type Structure struct {
 	Layers router.Stated `json:"layers"`
 	Steps  router.Stated `json:"steps"` // complete ones
 	// Share is the part of the GPU time that lies in complete steps, from the router
-	// of a step's first layer to that of the next step's.
+	// of a step's first layer to the first layer of the next step.
 	Share   float64 `json:"share"`
 	Unknown string  `json:"unknown"` // why Layers is 0: a code
 	// Unclear is set where blocks may be parts of layers, or hold more than routed experts.

@@ -366,7 +366,7 @@ func (c *Recorded) rankLoad(layer, steps int, ranks []int) (load []float64, slot
 // excess is max/mean − 1.
 func excess(v []float64) float64 { return slices.Max(v)*float64(len(v))/floats.Sum(v) - 1 }
 
-// contradicts is a code of why the recorded load of a layer cannot be that of its measured expert
+// contradicts is a code of why the recorded load of a layer does not fit its measured expert
 // time; empty where nothing says so. Both are by rank, over the same ranks; slots is
 // the mean number of slots of an expert and step.
 func contradicts(time, load []float64, slots float64) string {

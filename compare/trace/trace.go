@@ -1,4 +1,4 @@
-// Package nsys attributes the GPU time of captures to ranks, steps, layers, phases and
+// Package trace attributes the GPU time of captures to ranks, steps, layers, phases and
 // experts.
 //
 // Package capture reads a file into a recording; what this package sees is the

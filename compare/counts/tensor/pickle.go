@@ -242,7 +242,7 @@ func (p *pickleReader) fill(items []any) {
 	}
 }
 
-// The only globals that are understood; storages are those of module torch.
+// The only globals that are understood; storages are of module torch.
 const (
 	globalTensor      = "torch._utils._rebuild_tensor_v2"
 	globalOrderedDict = "collections.OrderedDict"
