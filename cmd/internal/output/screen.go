@@ -3,7 +3,6 @@ package output
 import (
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -16,17 +15,15 @@ type Screen struct {
 	Color bool
 }
 
-// ScreenOf is the screen that w writes to, none unless it is a terminal. COLUMNS takes
-// the place of the terminal's own width; NO_COLOR and TERM=dumb take the color away.
+// ScreenOf is the screen that w writes to, none unless it is a terminal. NO_COLOR and
+// TERM=dumb take the color away.
 func ScreenOf(w io.Writer, env func(string) string) Screen {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return Screen{}
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
-	if columns, bad := strconv.Atoi(env("COLUMNS")); bad == nil && columns > 0 {
-		width = columns
-	} else if err != nil || width <= 0 {
+	if err != nil || width <= 0 {
 		width = 80
 	}
 	return Screen{width, env("NO_COLOR") == "" && env("TERM") != "dumb"}

@@ -82,9 +82,7 @@ func floorsText(s plan.Span) any {
 		return "invalid"
 	case s.Every != nil && s.Every.Optimal():
 		return "every number"
-	case len(s.AtFloors) == s.Counted:
-		return "all counted"
-	case len(s.AtFloors) > 2*s.Counted/3 || len(at) > 40:
+	case len(at) > 40:
 		return fmt.Sprintf("%d of %d", len(s.AtFloors), s.Counted)
 	default:
 		return at
