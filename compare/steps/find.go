@@ -1,7 +1,8 @@
-// Package infer finds the steps and MoE layers of a rank whose recording has no ranges,
+// Package steps finds the steps and MoE layers of ranks whose recording has no ranges,
 // from what a model does once a step. It sees kernel names as numbers, in order of
 // launch, with what they are known to be, and knows nothing of files or GPUs; only
-// Shift, which matches the steps of two ranks, knows times of day.
+// JoinOf, which matches the steps of two ranks, knows when these ran. Together gives a rank
+// without marks the steps of the others.
 //
 // An expert block is a run of expert GEMMs with no attention, router or collective
 // between them. Blocks with no attention or other mixer between are pieces of one MoE

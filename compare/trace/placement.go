@@ -14,7 +14,7 @@ import (
 )
 
 // Structure is how the kernels of a rank repeat, where no range names the layers of
-// its expert GEMMs. Package infer says how it is found and when that fails.
+// its expert GEMMs. Package steps says how it is found and when that fails.
 type Structure struct {
 	Blocks int `json:"blocks"` // runs of expert GEMMs: one MoE layer of one step each
 	// Layers is the number of MoE layers per step, 0 where unknown: blocks are then

@@ -11,12 +11,12 @@
 // Every kernel is placed in a phase by the strongest evidence there is: a rule of the
 // user, a range, the operator of the framework that launched it, its name, and its
 // position between the anchors of an expert block (see evidence). Where no range
-// names the layers of expert GEMMs, steps and MoE layers are inferred rank by rank
-// from the repetition of kernels, by package steps, which says when that fails:
-// blocks are then only numbered. Where ranges name the layers of some steps, those of the
-// others, such as replays of graphs, are inferred if they have as many. Steps that run different
-// MoE kernels (prefill and decode) are of different kinds; imbalance is over the kind with most expert time. What
-// speaks against all of it is a Doubt.
+// names the layers of expert GEMMs, steps and MoE layers are inferred from the repetition of
+// kernels, by package steps, which says when that fails: blocks are then only numbered. Where
+// ranges name the layers of some steps, those of the others, such as replays of graphs, are
+// inferred if they have as many. Steps that run different MoE kernels (prefill and decode) are of
+// different kinds; imbalance is over the kind with most expert time. What speaks against all of
+// it is a Doubt.
 //
 // What each piece of structure rests on, the strongest first:
 //
@@ -29,20 +29,19 @@
 // Not found: the time of single experts in grouped kernels, and how much of a kernel that
 // exchanges tokens and runs experts in one is work (see FusedExperts).
 //
-// Inference takes these passes. Each keeps what the one before found, or says why layers
-// are unknown.
+// Inference takes these passes over events. Each keeps what the one before found, or says why
+// layers are unknown.
 //
 //   - By rank: launches are put in order and expert GEMMs into blocks; the steps of ranges
-//     are taken if all but the outermost have equally many blocks, else those of infer.
+//     are taken if all but the outermost have equally many blocks, else those that marks show.
+//   - Over ranks: a rank whose marks show no steps takes those of the others; layers of a
+//     pipeline's last stage follow those of its first.
 //   - By rank: steps that are not whole are dropped, and all of them where the rest holds
-//     less than half of the GPU time.
-//   - Over ranks: where they recorded unequally many steps, those that all recorded whole
-//     are kept, matched by the clocks of their sessions; without these none are.
+//     too little of the GPU time.
+//   - Over ranks: steps are joined by when collectives end, else by clocks, and those that
+//     all ranks recorded whole are kept.
 //   - Over ranks: unless all now have the same numbers of layers and steps, and layers do
 //     not carry the same load in pairs, nothing that is inferred is kept.
-//
-// So ranks that recorded equally many steps, and not the same ones, are compared step by
-// step as if they had: nothing notices that.
 //
 // Nothing is decided about two arms here; package diff does.
 package trace
