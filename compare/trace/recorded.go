@@ -152,6 +152,9 @@ func (r *reduction) countedLayers() error {
 		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
 			numberList(recorded), numberList(all))
 	}
+	if len(without)+len(idle) > 0 {
+		r.warn("counts_layers", "", "counted", len(recorded), "layers", len(all))
+	}
 	return nil
 }
 

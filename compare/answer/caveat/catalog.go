@@ -75,6 +75,7 @@ var catalog = map[string]entry{
 	"counts_contradict": {Warn, "the recorded counts contradict the measured expert time (in layer {layer}): they may be " +
 		"of the other arm or of another run"},
 	"load_without_time": {Note, "the recorded load is uneven and the expert time is even (in layer {layer})"},
+	"counts_layers":     {Warn, "the counts are of {counted:layer}, experts run in {layers}: of another model, or of a part of it"},
 	"counts_order": {Note, "the counts name layers {first} to {last}, the trace numbers MoE layers 0 to {most}: taken in this " +
 		"order"},
 	"counts_assumed_ranks": {Note, "the ranks of the counts are not recorded; assumed: the {ranks} ranks of the trace, " +
