@@ -38,20 +38,14 @@ type stepKind struct {
 
 // like is what ranges say of all steps of the kind.
 func (k *stepKind) like() string {
-	prefill := 0
+	seen := map[string]bool{}
 	for _, s := range k.steps {
-		if !k.batches[s].Named {
-			return ""
-		}
-		if k.batches[s].Prefill {
-			prefill++
-		}
+		seen[k.batches[s].String()] = true
 	}
-	switch prefill {
-	case 0:
-		return "decode-like"
-	case len(k.steps):
-		return "prefill-like"
+	for word := range seen {
+		if len(seen) == 1 && word != "" {
+			return word + "-like"
+		}
 	}
 	return ""
 }

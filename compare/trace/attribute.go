@@ -47,7 +47,9 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	}
 	lines := make([]ranges.Timeline, len(rec.Threads))
 	sortNodes(rec.GraphNodes)
+	a.classes = kernel.Classes(rec.KernelNames, options.Phases)
 	a.addRanges(lines, options.Patterns)
+	a.dropPolls(lines)
 	capture.Collect(len(rec.Kernels))
 	a.addQueries(lines)
 	var wait sync.WaitGroup
@@ -170,6 +172,43 @@ func (a *attribution) addRanges(lines []ranges.Timeline, patterns *Patterns) {
 	}
 }
 
+// dropPolls takes ranges of batches without a request in which no experts ran: the engine asked for work, and had
+// none. Those in which they ran are steps of a data-parallel rank, for the tokens of others.
+func (a *attribution) dropPolls(lines []ranges.Timeline) {
+	dummies := make([][]*ranges.Range, len(lines))
+	some := false
+	for i := range lines {
+		for at := range lines[i].Ranges {
+			if m := &lines[i].Ranges[at]; m.Step != NoID && ranges.BatchOf(m.Name).Dummy {
+				dummies[i], some = append(dummies[i], m), true
+			}
+		}
+	}
+	if !some {
+		return
+	}
+	ran := map[*ranges.Range]bool{}
+	for i := range a.rec.Kernels {
+		k := &a.rec.Kernels[i]
+		if k.Launch < 0 || !a.classes[k.Name].GEMM {
+			continue
+		}
+		l := &a.rec.Launches[k.Launch]
+		for _, m := range dummies[l.Thread] {
+			if m.Start <= l.Start && l.Start < m.End {
+				ran[m] = true
+			}
+		}
+	}
+	for i := range lines {
+		for _, m := range dummies[i] {
+			if !ran[m] {
+				m.Step = NoID
+			}
+		}
+	}
+}
+
 // addQueries asks for the location of every launch and every graph node's creation, in
 // one pass to count and one to fill.
 func (a *attribution) addQueries(lines []ranges.Timeline) {
@@ -206,7 +245,6 @@ func (a *attribution) moment(query int32) int64 {
 func (a *attribution) rankEvents() []*rankEvents {
 	a.final = capture.NewIndex[location]()
 	a.recent = make([]recentLocation, len(a.rec.KernelNames))
-	a.classes = kernel.Classes(a.rec.KernelNames, a.options.Phases)
 	a.operators = make([]int8, len(a.rec.Operators))
 	for i, name := range a.rec.Operators {
 		a.operators[i] = ranges.OperatorOf(name)

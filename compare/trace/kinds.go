@@ -30,10 +30,11 @@ type StepKind struct {
 // batch is what the ranges of all ranks say of a step: prefill where any rank has a
 // prompt, and the tokens of the rank with most.
 func (r *reduction) batch(step int32) (all ranges.Batch) {
+	all.Dummy = true
 	for _, p := range r.ranks {
 		b := ranges.BatchOf(p.of.StepNames[step])
 		all = ranges.Batch{Named: all.Named || b.Named, Prefill: all.Prefill || b.Prefill,
-			Tokens: max(all.Tokens, b.Tokens)}
+			Tokens: max(all.Tokens, b.Tokens), Dummy: all.Dummy && b.Dummy}
 	}
 	return all
 }

@@ -25,8 +25,8 @@ type Replay struct {
 	LateNS   router.Number `json:"late_ns"`
 	CommonNS router.Number `json:"common_late_ns"`
 	// Undecided says that LateNS is more than chance, and may be the profiler's.
-	Undecided bool     `json:"late_undecided"`
-	WhatIf    []WhatIf `json:"what_if"`
+	Undecided bool      `json:"late_undecided"`
+	WhatIf    [2]WhatIf `json:"what_if"` // of even ranks, of even tokens
 	// Stays is what each rank waits in collectives for the last one to arrive, and what is left of its time in
 	// them, per step; empty where the law does not hold.
 	Stays []Stay `json:"stays"`
@@ -157,7 +157,7 @@ func (r *reduction) newReplay(kind int, steps []int, run *replay.Run) Replay {
 	return Replay{Stays: stays, Kind: kind, Steps: run.Steps(), StepNS: router.Number(run.StepNS), Law: router.Number(run.Law),
 		LateNS: router.Number(run.LateNS()), CommonNS: router.Number(run.CommonNS()),
 		Undecided: run.Undecided(), run: run, steps: steps,
-		WhatIf: []WhatIf{whatIf(EvenRanks, run.EvenRanks()), whatIf(EvenTokens, run.EvenTokens())}}
+		WhatIf: [2]WhatIf{whatIf(EvenRanks, run.EvenRanks()), whatIf(EvenTokens, run.EvenTokens())}}
 }
 
 func whatIf(name string, g replay.Gain) WhatIf {

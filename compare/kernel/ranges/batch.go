@@ -11,9 +11,12 @@ import (
 // prefill, whatever else it holds.
 type Batch struct {
 	Named, Prefill bool
-	Tokens         int    // 0 where the range does not say
-	Requests       int    // likewise; of ranges that name no tokens
-	Arm            string // of the hook's switch; empty where the range names none, or one that lapsed
+	Tokens         int // 0 where the range does not say
+	Requests       int // likewise; of ranges that name no tokens
+	// Dummy is set for a step without a request: a data-parallel rank of vLLM runs its layers for the tokens of
+	// others all the same.
+	Dummy bool
+	Arm   string // of the hook's switch; empty where the range names none, or one that lapsed
 }
 
 // inner stands between the names of the hook's range and of the engine's.
@@ -48,7 +51,8 @@ func BatchOf(name string) Batch {
 	}
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	if m := vllmStep.FindStringSubmatch(name); m != nil {
-		return Batch{Named: true, Prefill: number(m[1]) > 0, Tokens: number(m[2]) + number(m[4])}
+		return Batch{Named: true, Prefill: number(m[1]) > 0, Tokens: number(m[2]) + number(m[4]),
+			Dummy: number(m[1])+number(m[3]) == 0}
 	}
 	if m := sglangStep.FindStringSubmatch(name); m != nil {
 		tokens := 0
@@ -73,6 +77,8 @@ func (b Batch) String() string {
 	switch {
 	case !b.Named:
 		return ""
+	case b.Dummy:
+		return "dummy"
 	case b.Prefill:
 		return "prefill"
 	}
