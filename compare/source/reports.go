@@ -26,7 +26,6 @@ type ReportOptions struct {
 // ReportSet is the launches that two sets of benchmark reports hold.
 type ReportSet struct {
 	Campaign gain.Campaign
-	Matched  *metrics.Match // steps of equal batch shape; nil where the reports hold none
 	Notes    []string
 }
 
@@ -52,9 +51,6 @@ func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 			"the normal side holds %s and the perfect side %d: want as many, the n-th of both make a pair",
 			quantity.Count(n, "launch"), p)
 	}
-	if m := r.matcher.Match(); len(m.Strata) > 0 {
-		r.set.Matched = &m
-	}
 	r.set.Notes = append(r.set.Notes,
 		"pairs are the n-th launches of both sides; the order of launches is not in the reports, so drift is not checked")
 	return r.set, nil
@@ -65,7 +61,6 @@ type reportReader struct {
 	set      ReportSet
 	compared *metrics.Metric // of the first report, which all others must match
 	count    map[gain.Arm]int
-	matcher  metrics.Matcher
 	printed  bool // every report of the perfect side holds lines in which ranks say that the switch took effect
 }
 
@@ -175,7 +170,6 @@ func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	if r.count[arm]++; pair == 1 && run.OfClient() {
 		r.separate()
 	}
-	r.matcher.Add(slices.Index(gain.Arms[:], arm), run.Steps)
 	name := r.Metric
 	if name == "" && r.compared != nil {
 		name = r.compared.Name

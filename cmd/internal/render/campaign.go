@@ -9,7 +9,6 @@ import (
 	"github.com/moebalance/moebalance/cmd/internal/output"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
@@ -165,23 +164,12 @@ func ResumeCommand(folder string) string {
 	return "moebalance bench --resume " + launch.Quote([]string{folder})
 }
 
-// Reports renders the verdict on two sets of benchmark reports, with their steps of
-// equal batch shape.
+// Reports renders the verdict on two sets of benchmark reports.
 func Reports(r gain.Result, set source.ReportSet) output.Document {
 	d := Campaign(source.Campaign{Result: r})
-	if m := set.Matched; m != nil {
-		arms := [2]gain.Arm{r.Called(gain.Normal), r.Called(gain.Perfect)}
-		d.Tables = append(d.Tables, table.Of("steps", fmt.Sprintf("Steps of equal batch shape: gain %s by %s time; share of the "+
-			"step time: %s %s, %s %s", quantity.Change(m.Gain), m.Clock, arms[0], quantity.Percent(m.NormalShare), arms[1],
-			quantity.Percent(m.PerfectShare)), m.Strata, named("kind, rank, requests, context_tokens, generated_tokens, "+
-			"normal_steps={A} steps, perfect_steps={B} steps, normal_mean_ms={A} mean (ms), perfect_mean_ms={B} mean (ms), "+
-			"gain:percent", arms),
-			table.Computed("gain", func(s metrics.Stratum) any { return s.NormalMeanMS/s.PerfectMeanMS - 1 })))
-	}
 	d.Notes, d.Value = append(d.Notes, set.Notes...), struct {
 		gain.Result
-		Answer       answer.Answer  `json:"answer"`
-		MatchedSteps *metrics.Match `json:"matched_steps,omitempty"`
-	}{r, answer.OfCampaign(r, gain.Run{}), set.Matched}
+		Answer answer.Answer `json:"answer"`
+	}{r, answer.OfCampaign(r, gain.Run{})}
 	return d
 }

@@ -26,7 +26,6 @@ type format struct {
 	units    bool      // a number at a/avg has its unit at a/unit
 	needs    []string  // metrics that a whole report has
 	sizes    [2]string // paths of the lengths of prompts and answers, or of their statistics
-	times    string    // path of the times of all steps, in seconds
 	// also reads what the table does not say, finish draws conclusions at the end of a report that was found.
 	also   func(*report, *document)
 	finish func(*report)
@@ -90,10 +89,6 @@ func (r *report) read(doc *document) {
 				r.record(m, doc, path, v)
 			}
 		}
-	}
-	if r.times != "" {
-		times, _ := r.list(doc, r.times)
-		r.timed(times, 1e3, elapsed)
 	}
 	if r.sizes[0] != "" {
 		r.out.Lengths = Lengths{Input: rootMeanSquare(doc, r.sizes[0]), Output: rootMeanSquare(doc, r.sizes[1])}

@@ -117,7 +117,7 @@ var objectFormats = []*format{
 					"throughput for output_throughput")
 			}
 		}},
-	{name: "vllm-latency/json", rule: vllmRule, needs: []string{"batch_latency_mean"}, times: "latencies",
+	{name: "vllm-latency/json", rule: vllmRule, needs: []string{"batch_latency_mean"},
 		is: has("avg_latency", "latencies", "percentiles"),
 		means: map[string]meaning{"avg_latency": seconds("batch_latency_mean"),
 			"percentiles/{stat}": seconds("batch_latency")}},

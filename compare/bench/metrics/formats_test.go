@@ -91,7 +91,7 @@ var fixtures = map[string]expectation{
 		work:   Work{Requests: count(10)}, warnings: []string{"counts prompt tokens too"}},
 	"vllm-latency.txt": {format: "vllm-latency/stdout", primary: "batch_latency_mean",
 		values: map[string]float64{"batch_latency_mean": 402, "batch_latency_p10": 395, "batch_latency_p99": 420}},
-	"vllm-latency.json": {format: "vllm-latency/json", primary: "batch_latency_mean", steps: 3,
+	"vllm-latency.json": {format: "vllm-latency/json", primary: "batch_latency_mean",
 		values: map[string]float64{"batch_latency_mean": 402, "batch_latency_p50": 401}},
 	"aiperf.json": {format: "aiperf", primary: "output_throughput",
 		values: map[string]float64{"output_throughput": 2560, "request_throughput": 2.5, "ttft_p99": 61.2,

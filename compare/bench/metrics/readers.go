@@ -100,10 +100,10 @@ const processor = "cpu"
 //	perfect_router, ranks   the launch's own word on the treatment
 //	expert_max_over_mean[], rank_max_over_mean[]   per layer
 func readWorkload(r *report, doc *document) {
-	clock, of := elapsed, ""
+	of := ""
 	switch v, ok := doc.get("clock"); {
 	case v == processor:
-		clock, of = processor, "; time is processor time: of each phase, that of the rank that used most"
+		of = "; time is processor time: of each phase, that of the rank that used most"
 	case ok && v != "wall":
 		r.wrong(doc, "clock", "wall or "+processor, v)
 	}
@@ -116,7 +116,6 @@ func readWorkload(r *report, doc *document) {
 		put("token_throughput", v)
 	}
 	if steps, ok := r.list(doc, "iteration_ms"); ok && len(steps) > 0 {
-		r.timed(steps, 1, clock)
 		mean, median, least := summary(steps)
 		put("step_time_mean", mean)
 		put("step_time_p50", median)

@@ -137,14 +137,6 @@ func (r *report) end() {
 	}
 }
 
-// timed adds steps of which nothing but their times is known.
-func (r *report) timed(times []router.Number, factor router.Number, clock string) {
-	for i, t := range times {
-		r.step(Step{Iter: int64(i), Rank: router.NoID, Requests: router.NoID, ContextTokens: router.NoID,
-			GeneratedTokens: router.NoID, TimeMS: factor * t, Clock: clock})
-	}
-}
-
 func (r *report) step(s Step) {
 	if len(r.out.Steps) < maxSteps {
 		r.out.Steps = append(r.out.Steps, s)

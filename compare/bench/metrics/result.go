@@ -124,7 +124,7 @@ type Step struct {
 	ContextTokens   router.OptInt `json:"context_tokens"`   // prompt tokens in the step; 0 is a pure decode step
 	GeneratedTokens router.OptInt `json:"generated_tokens"` // decode tokens, draft tokens included
 	TimeMS          router.Number `json:"time_ms"`          // by Clock
-	// which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"; "cpu" for a workload that says so
+	// which time: "gpu_forward", "device_step", "host_step", "elapsed", "iteration"
 	Clock  string `json:"clock"`
 	Warmup bool   `json:"warmup"` // not part of the steady state, see cutWarmup
 }

@@ -114,7 +114,7 @@ Total GPU Power (W):                     500.0000
 	// the built-in workload: four steps of 4, 1, 2 and 3 ms
 	{`{"perfect_router": false, "ranks": 2, "tokens_per_rank": 3, "tokens_per_second": 12.5, "iteration_ms": [4, 1, 2, 3],
 		"expert_max_over_mean": [2, 3], "rank_max_over_mean": [1.5, NaN]}`,
-		expectation{format: workloadFormat, primary: "token_throughput", ranks: 2, steps: 4,
+		expectation{format: workloadFormat, primary: "token_throughput", ranks: 2,
 			values: map[string]float64{"token_throughput": 12.5, "step_time_mean": 2.5, "step_time_p50": 2.5,
 				"step_time_min": 1}}},
 	// trtllm-serve's /metrics: rows on one line

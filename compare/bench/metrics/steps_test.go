@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -41,58 +40,6 @@ func TestCutWarmupByHand(t *testing.T) {
 		t.Errorf("of 500 full steps: the tenth is cut: %v, the eleventh: %v", many[9].Warmup, many[10].Warmup)
 	}
 	cutWarmup(nil)
-}
-
-func TestMatchStepsByHand(t *testing.T) {
-	normal := []Step{decodeStep(0, 4, 10), decodeStep(0, 4, 14), decodeStep(0, 2, 8), decodeStep(1, 4, 99)}
-	perfect := []Step{decodeStep(0, 4, 10), decodeStep(0, 2, 6), decodeStep(0, 2, 10), decodeStep(0, 1, 3)}
-	perfect = append(perfect, Step{Requests: 4, Warmup: true, TimeMS: 1000, Clock: gpuForward},
-		Step{Requests: 4, TimeMS: router.Undefined(), Clock: gpuForward})
-	m := matchSteps(normal, perfect)
-	// Shape 4: 12 ms against 10, two steps; shape 2: 8 against 8, one step.
-	// Gain = (2·12 + 8) / (2·10 + 8) − 1 = 32/28 − 1.
-	if math.Abs(float64(m.Gain)-(32.0/28-1)) > 1e-12 {
-		t.Errorf("gain %v, want %v", m.Gain, 32.0/28-1)
-	}
-	// 32 of 131 ms, and 26 of 29 ms.
-	if math.Abs(float64(m.NormalShare)-32.0/131) > 1e-12 || math.Abs(float64(m.PerfectShare)-26.0/29) > 1e-12 {
-		t.Errorf("shares %v and %v, want 32/131 and 26/29", m.NormalShare, m.PerfectShare)
-	}
-	if len(m.Strata) != 2 || m.Strata[0].Requests != 2 || m.Strata[1].NormalMeanMS != 12 ||
-		m.Strata[1].PerfectSteps != 1 {
-		t.Errorf("strata %+v", m.Strata)
-	}
-	unknown := []Step{{Requests: -1, ContextTokens: -1, GeneratedTokens: -1, TimeMS: 5, Clock: elapsed}}
-	if m := matchSteps(unknown, unknown); m.Gain.Defined() || len(m.Strata) != 0 {
-		t.Errorf("steps of unknown shape match: %+v", m)
-	}
-	perfect[0].Clock = hostStep
-	if m := matchSteps(normal, perfect); m.Clock != "" || m.Gain.Defined() {
-		t.Errorf("mixed clocks match: %+v", m)
-	}
-	if m := matchSteps(nil, nil); m.Gain.Defined() || len(m.Strata) != 0 {
-		t.Errorf("nothing matches: %+v", m)
-	}
-}
-
-func TestMatchStepsIsAntisymmetricAndOrderFree(t *testing.T) {
-	normal := []Step{decodeStep(0, 4, 10), decodeStep(0, 4, 14), decodeStep(1, 4, 12)}
-	perfect := []Step{decodeStep(1, 4, 9), decodeStep(0, 4, 11), decodeStep(0, 4, 9)}
-	there, back := matchSteps(normal, perfect), matchSteps(perfect, normal)
-	if d := float64((1+there.Gain)*(1+back.Gain)) - 1; math.Abs(d) > 1e-12 {
-		t.Errorf("gains %v and %v do not undo each other", there.Gain, back.Gain)
-	}
-	normal[0], normal[2] = normal[2], normal[0]
-	if again := matchSteps(normal, perfect); again.Gain != there.Gain {
-		t.Errorf("another order of steps gives %v, not %v", again.Gain, there.Gain)
-	}
-}
-
-func matchSteps(normal, perfect []Step) Match {
-	var m Matcher
-	m.Add(0, normal)
-	m.Add(1, perfect)
-	return m.Match()
 }
 
 // Ranks of attention data parallelism that run 30 and 10 requests are 50 % uneven, and 22 and 20 are not.
