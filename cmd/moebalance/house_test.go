@@ -27,7 +27,7 @@ cmd/internal/flags: router/input
 cmd/internal/output: router router/shown router/table
 cmd/internal/progress: router/quantity router/shown
 cmd/internal/render: cmd/internal/output cmd/internal/progress compare/answer compare/bench compare/bench/launch
-    compare/bench/metrics compare/counts compare/diff compare/gain compare/imbalance compare/trace
+    compare/counts compare/diff compare/gain compare/imbalance compare/trace
     compare/place compare/source logits router router/plan router/quantity router/table
 cmd/internal/target: router/draft router/quantity
 cmd/internal/workload: compare/bench/control logits logits/safetensors router
