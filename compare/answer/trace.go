@@ -57,6 +57,8 @@ func (a *Answer) undecided(t *trace.Trace, why router.Warning, given string) {
 		if len(a.Numbers) == 0 {
 			a.next("fused", "given", given)
 		}
+	case trace.CountsContradict:
+		a.next("own_counts")
 	case "no_experts", "unplaced_experts", "unknown_kernels":
 		a.next("names", "given", given)
 		return
