@@ -6,17 +6,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/moebalance/moebalance/compare/answer/caveat"
-	"github.com/moebalance/moebalance/compare/diff"
-
 	"github.com/moebalance/moebalance/compare/gain"
-	"github.com/moebalance/moebalance/router"
 )
 
 // compareVerb runs compare from the repository's root.
@@ -85,41 +79,6 @@ func withoutSwitch(t *testing.T, export string) string {
 	return path
 }
 
-// On trust the numbers are the same as of captures that show their arms, and the result
-// says which arm was trusted, and what its captures say.
-func TestCompareVerbOnTrust(t *testing.T) {
-	compared := func(args ...string) (r diff.Comparison) {
-		out, errs, code := invoke(t.Context(), append([]string{"compare", "--format", "json"}, args...)...)
-		if code != exitDone {
-			t.Fatalf("exit %d, %s", code, errs)
-		}
-		if err := json.Unmarshal([]byte(out), &r); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	shown := compared("../../"+loopNormal, "../../"+loopPerfect)
-	trusted := compared("--trust-arms", withoutSwitch(t, loopNormal), withoutSwitch(t, loopPerfect))
-	if trusted.Step != shown.Step || trusted.Perfect.Arm != "perfect" {
-		t.Errorf("have %+v of the arm %q, want %+v", trusted.Step, trusted.Perfect.Arm, shown.Step)
-	}
-	const says = "accepted as labeled; the captures say nothing (no router switch is among the 10 recorded environment variables)"
-	if trusted.Perfect.Evidence != says {
-		t.Errorf("have %q", trusted.Perfect.Evidence)
-	}
-	trustedArm := func(w router.Warning) bool {
-		return w.Code == "arm_on_trust" && w.Subject == "perfect" && strings.Contains(caveat.Text(w), says)
-	}
-	if !slices.ContainsFunc(trusted.Warnings, trustedArm) || slices.ContainsFunc(shown.Warnings, trustedArm) {
-		t.Errorf("trusted: %v, shown: %v", trusted.Warnings, shown.Warnings)
-	}
-	if again := compared("--trust-arms", "../../"+loopNormal,
-		"../../"+loopPerfect); again.Perfect.Evidence != shown.Perfect.Evidence ||
-		len(again.Warnings) != len(shown.Warnings) {
-		t.Errorf("nothing to trust, and the result changed: %+v", again.Perfect)
-	}
-}
-
 // writeReports writes lines of the built-in workload's layout into a file.
 func writeReports(t *testing.T, name string, lines ...string) string {
 	t.Helper()
@@ -175,30 +134,6 @@ func TestCompareVerbOnReports(t *testing.T) {
 // otherPasses are two passes of one engine over different batches.
 var otherPasses = []string{"testdata/field/results/vllm-qwen3-normal.rank?.json.gz",
 	"testdata/field/results/vllm-qwen3-balanced.rank?.json.gz"}
-
-// Sides that did different work have no gain in any form.
-func TestDifferentWork(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many commands; each verb has tests of its own")
-	}
-	number := regexp.MustCompile(`(?i)(gain|bound|wins|faster)[^\n]{0,20}[0-9]`)
-	campaign := []string{"--campaign", "testdata/campaign-qwen3-ep4.json", "--step-tokens", "4096"}
-	perfectLines := strings.ReplaceAll(strings.Join(recordedLaunches(t, true), "\n"), `"tokens_per_rank": 1024`,
-		`"tokens_per_rank": 512`)
-	reports := []string{writeReports(t, "normal.jsonl", recordedLaunches(t, false)...),
-		writeReports(t, "perfect.jsonl", strings.Split(perfectLines, "\n")...)}
-	t.Chdir("../..")
-	for _, sides := range [][]string{otherPasses, append(campaign, otherPasses...), reports} {
-		for _, form := range [][]string{nil, {"--brief"}, {"--format", "csv"}, {"--format", "md"},
-			{"--format", "json"}} {
-			out, _, code := invoke(t.Context(), slices.Concat([]string{"compare"}, form, sides)...)
-			if found := number.FindString(out); code != exitNotComparable || found != "" || len(form) != 2 &&
-				!strings.Contains(strings.ToLower(out[:min(len(out), 40)]), "not comparable") {
-				t.Errorf("%v of %v: exit %d, %q in %.200s", form, sides, code, found, out)
-			}
-		}
-	}
-}
 
 func TestCompareVerbExitCodes(t *testing.T) {
 	normalLines, perfectLines := recordedLaunches(t, false), recordedLaunches(t, true)
