@@ -73,7 +73,7 @@ func workOfBoth(name, unit string, normal, perfect, allowed float64) Work {
 // judgeWork asks whether both arms did the same work, in what balance cannot change. Two
 // builds may compute otherwise, of the same model and as many tokens.
 func (c *Comparison) judgeWork(p arms, sides [2]*trace.Trace) {
-	if a, b := gateExperts(sides[0]), gateExperts(sides[1]); len(a) == 1 && len(b) == 1 {
+	if a, b := trace.GateExperts(sides[0].Names), trace.GateExperts(sides[1].Names); len(a) == 1 && len(b) == 1 {
 		c.judge(workOfBoth("experts of the gate", "", float64(a[0]), float64(b[0]), 0), "gates")
 	}
 	tokens, requests := p.batches(func(b ranges.Batch) int { return b.Tokens }),
@@ -188,17 +188,6 @@ func stepSlots(t *trace.Trace) (mean float64) {
 		}
 	}
 	return mean / max(layers, 1)
-}
-
-// gateExperts are the numbers of experts that the gates' kernels are compiled for.
-func gateExperts(t *trace.Trace) (numbers []int) {
-	for _, k := range t.Kernels {
-		if n, ok := kernel.GateExperts(k.Name); ok {
-			numbers = append(numbers, n)
-		}
-	}
-	slices.Sort(numbers)
-	return slices.Compact(numbers)
 }
 
 // judgeKernels wants experts and attention of both arms to run in the same kernels, but for their

@@ -134,11 +134,7 @@ func (d *description) warnSteps() {
 	if a.StepsWithout > 0 {
 		d.warn(EndedEarly, "why", "steps", "without", a.StepsWithout, "steps", a.StepsSeen)
 	}
-	after, seen := a.LabeledAfter, a.Labeled
-	if seen == 0 {
-		after, seen = d.unknownRangesAfter(a.LastWork), len(d.rec.Ranges)
-	}
-	if float64(after) > mostAfter*float64(seen) {
+	if after, seen := a.LabeledAfter, a.Labeled; float64(after) > mostAfter*float64(seen) {
 		d.warn(EndedEarly, "why", "ranges", "after", after, "ranges", seen, "time_ns", d.rec.RangesEnd-a.LastWork)
 	}
 }
@@ -146,21 +142,6 @@ func (d *description) warnSteps() {
 // mostAfter is the share of ranges that begin after the last kernel ended and are not
 // worth a warning: programs end with a few.
 const mostAfter = 0.01
-
-// unknownRangesAfter counts the ranges that begin after a time, where no pattern
-// knows any range. Programs end with a few of them; a tenth of all is more than
-// that, and fewer count as none.
-func (d *description) unknownRangesAfter(at int64) (n int) {
-	for _, r := range d.rec.Ranges {
-		if r.Start > at {
-			n++
-		}
-	}
-	if 10*n <= len(d.rec.Ranges) {
-		return 0
-	}
-	return n
-}
 
 // warnIssues tells which rows could not be used as they are.
 func (d *description) warnIssues() {

@@ -107,15 +107,6 @@ func TestJoinTraps(t *testing.T) {
 			f.push(0, 0, 50, "[Executor] _forward_step 0:").push(0, 100, 200, "[Executor] _forward_step 1:").work(0, 1,
 				10, 7, "k")
 		}, "ended_early", NoID, PhaseUnknown, 7},
-		{"unknown ranges that go on without kernels", func(f *fixture) {
-			f.push(0, 0, 50, "forward").push(0, 100, 200, "backward").work(0, 1, 10, 7, "k")
-		}, "ended_early", NoID, PhaseUnknown, 7},
-		{"unknown ranges that end a program", func(f *fixture) {
-			for i := range int64(10) {
-				f.push(0, i, 50, "forward")
-			}
-			f.push(0, 100, 200, "goodbye").work(0, 1, 10, 7, "k")
-		}, "", NoID, PhaseUnknown, 7},
 		{"no process in the kernels: joined by id alone", func(f *fixture) {
 			f.push(0, 0, 50, "layer 0 experts").work(0, 1, 10, 7,
 				"k").sql("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -34,9 +35,9 @@ func (r *reduction) oneArm() error {
 // oneModel refuses ranks whose gates choose among different numbers of experts.
 func (r *reduction) oneModel() error {
 	first := r.ranks[0]
-	own := first.gateExperts()
+	own := GateExperts(slices.Values(first.of.Names))
 	for _, p := range r.ranks[1:] {
-		other := p.gateExperts()
+		other := GateExperts(slices.Values(p.of.Names))
 		if len(own) == 0 || len(other) == 0 ||
 			slices.ContainsFunc(own, func(n int) bool { return slices.Contains(other, n) }) {
 			continue
@@ -49,21 +50,25 @@ func (r *reduction) oneModel() error {
 	return nil
 }
 
-// gateExperts are the numbers of experts that the rank's gates are compiled for, ascending:
+// GateExperts are the numbers of experts that the gates among kernels are compiled for, ascending:
 // several where one model drafts for another, none where no name tells.
-func (p *rankEvents) gateExperts() (numbers []int) {
-	read := make([]bool, len(p.of.Names))
-	for g := range p.groups() {
-		if read[g.name] {
-			continue
-		}
-		read[g.name] = true
-		if experts, ok := kernel.GateExperts(p.of.Names[g.name]); ok {
+func GateExperts(names iter.Seq[string]) (numbers []int) {
+	for name := range names {
+		if experts, ok := kernel.GateExperts(name); ok {
 			numbers = append(numbers, experts)
 		}
 	}
 	slices.Sort(numbers)
 	return slices.Compact(numbers)
+}
+
+// Names are the names of all kernels.
+func (t *Trace) Names(yield func(string) bool) {
+	for i := range t.Kernels {
+		if !yield(t.Kernels[i].Name) {
+			return
+		}
+	}
 }
 
 // ErrSameRank is the error of exports that are of one rank, which a number given by

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -116,16 +115,11 @@ func (r *reduction) countedRanks() error {
 // countedExperts compares the number of experts with what the gate's kernels are made
 // for. Several models may run, one to draft for the other: one of them is enough.
 func (r *reduction) countedExperts() error {
-	made := map[int]bool{}
-	for _, k := range r.trace.Kernels {
-		if experts, ok := kernel.GateExperts(k.Name); ok {
-			made[experts] = true
-		}
-	}
+	made := GateExperts(r.trace.Names)
 	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Load)) {
-		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !made[experts] {
+		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !slices.Contains(made, experts) {
 			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrCounts,
-				quantity.Count(experts, "expert"), numberList(slices.Sorted(maps.Keys(made))))
+				quantity.Count(experts, "expert"), quantity.Ranges(made))
 		}
 	}
 	return nil
@@ -150,7 +144,7 @@ func (r *reduction) countedLayers() error {
 	idle := slices.DeleteFunc(slices.Clone(recorded), in(all))
 	if len(without) == len(worked) || len(without) > 0 && len(idle) > 0 {
 		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
-			numberList(recorded), numberList(all))
+			quantity.Ranges(recorded), quantity.Ranges(all))
 	}
 	if len(without)+len(idle) > 0 {
 		r.warn("counts_layers", "", "counted", len(recorded), "layers", len(all))
@@ -181,23 +175,10 @@ func (r *reduction) owners() error {
 		if !slices.Contains(owners, s.Rank) {
 			return fmt.Errorf("%w: with %s on %s, expert %d of layer %d belongs to rank %s, in the trace it ran on rank %d",
 				ErrCounts, quantity.Count(layout.Experts(), "expert"), quantity.Count(layout.Ranks(), "rank"),
-				s.Expert, s.Layer, numberList(owners), s.Rank)
+				s.Expert, s.Layer, quantity.Ranges(owners), s.Rank)
 		}
 	}
 	return nil
-}
-
-// numberList writes ascending numbers, 0, 1, 2, and cuts long lists.
-func numberList(numbers []int) string {
-	const most = 8
-	var words []string
-	for _, n := range numbers[:min(most, len(numbers))] {
-		words = append(words, fmt.Sprint(n))
-	}
-	if more := len(numbers) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(words, ", "), more)
-	}
-	return strings.Join(words, ", ")
 }
 
 // loadExperts adds the recorded load to the observed experts, and allocates

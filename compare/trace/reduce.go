@@ -246,24 +246,16 @@ func (r *reduction) sortExperts() {
 
 // graphs fills Graphs.
 func (r *reduction) graphs() {
+	at := map[[2]int64]int{} // by rank and graph
 	for _, p := range r.ranks {
-		runs := slices.Clone(p.Graphs)
-		slices.SortFunc(runs, func(a, b graphEvent) int {
-			return cmp.Or(cmp.Compare(a.Graph, b.Graph),
-				cmp.Compare(a.Start, b.Start))
-		})
-		for len(runs) > 0 {
-			n := 0
-			var ns []int64
-			var union kernel.Busy
-			for ; n < len(runs) && runs[n].Graph == runs[0].Graph; n++ {
-				ns = append(ns, runs[n].NS)
-				union.Add(runs[n].Start, runs[n].NS)
+		for _, g := range p.Graphs {
+			key := [2]int64{int64(p.Rank.Rank), g.Graph}
+			if _, known := at[key]; !known {
+				at[key] = len(r.trace.Graphs)
+				r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.Rank.Rank, Graph: g.Graph})
 			}
-			s := kernel.StatsOf(ns)
-			s.BusyNS = router.Number(union.NS)
-			r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.Rank.Rank, Graph: runs[0].Graph, Stats: s})
-			runs = runs[n:]
+			s := &r.trace.Graphs[at[key]]
+			s.Instances, s.TotalNS = s.Instances+1, s.TotalNS+g.NS
 		}
 	}
 }

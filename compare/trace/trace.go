@@ -221,7 +221,8 @@ type StepTime struct {
 // whole (--cuda-graph-trace=graph). Its kernels, and with them its phases, are
 // hidden: its time is in no other number of the trace.
 type GraphStat struct {
-	Rank  int   `json:"rank"`
-	Graph int64 `json:"graph_id"`
-	Stats
+	Rank      int   `json:"rank"`
+	Graph     int64 `json:"graph_id"`
+	Instances int64 `json:"instances"`
+	TotalNS   int64 `json:"total_ns"`
 }
