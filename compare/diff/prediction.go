@@ -29,15 +29,13 @@ type Prediction struct {
 	Low        router.Number `json:"low"`
 	High       router.Number `json:"high"`
 	Confidence float64       `json:"confidence"`
-	SavedNS    router.Number `json:"saved_ns"`      // per step: the sum of the next two
+	SavedNS    router.Number `json:"saved_ns"`      // per step
 	LossNS     router.Number `json:"saved_loss_ns"` // with even ranks alone
-	ExpertsNS  router.Number `json:"saved_experts_ns"`
-	StepNS     router.Number `json:"step_ns"`    // that is left
-	StepBasis  StepBasis     `json:"step_basis"` // empty where StepNS is undefined
+	StepNS     router.Number `json:"step_ns"`       // that is left
+	StepBasis  StepBasis     `json:"step_basis"`    // empty where StepNS is undefined
 	// ProfilerOverhead is profiled/unprofiled step time − 1 of the perfect arm, a fraction;
 	// undefined without a campaign that has step times.
 	ProfilerOverhead router.Number `json:"profiler_overhead"`
-	Steps            [2]int        `json:"steps"`    // of normal and perfect
 	Measured         *gain.Gain    `json:"campaign"` // of the unprofiled launches; nil without a campaign
 	Verdict          gain.Verdict  `json:"campaign_verdict,omitempty"`
 
@@ -60,8 +58,8 @@ const (
 func (p arms) prediction(c *Comparison) Prediction {
 	u := router.Undefined()
 	r := Prediction{
-		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u, ExpertsNS: u,
-		StepNS: u, ProfilerOverhead: u, Steps: [2]int{len(p.normal.steps), len(p.perfect.steps)},
+		Gain: u, Low: u, High: u, Confidence: gain.DefaultConfidence, SavedNS: u, LossNS: u,
+		StepNS: u, ProfilerOverhead: u,
 	}
 	if !c.Comparable || c.fused || c.partial || c.Builds.Named() || len(c.Layers) == 0 || len(c.Ranks) < 2 ||
 		!p.normal.replay.CanRun() || !p.perfect.replay.CanRun() {
@@ -87,8 +85,7 @@ func (p arms) prediction(c *Comparison) Prediction {
 	r.saved, r.parts[0] = ofLaunches(saved(change), change.StepNS), saved(even)
 	rest := r.saved.Estimate - r.parts[0].Estimate
 	r.parts[1] = stats.Interval{Estimate: rest, Low: math.NaN(), High: math.NaN()}
-	r.SavedNS, r.LossNS, r.ExpertsNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate),
-		router.Number(rest)
+	r.SavedNS, r.LossNS = router.Number(r.saved.Estimate), router.Number(r.parts[0].Estimate)
 	r.over(change.StepNS, Profiled)
 	if w, due := change.WarnLate(); due {
 		c.Warnings = append(c.Warnings, w)

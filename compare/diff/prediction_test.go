@@ -19,9 +19,7 @@ func TestPrediction(t *testing.T) {
 	p := c.Prediction
 	checkNear(t, "gain", p.Gain.Float64(), 0.17, 0.01)
 	checkNear(t, "saved over the step", (p.SavedNS / p.StepNS).Float64(), p.Gain.Float64(), 1e-12)
-	checkNear(t, "parts", (p.LossNS + p.ExpertsNS).Float64(), p.SavedNS.Float64(), 1e-6)
-	if !(p.Low < p.Gain) || !(p.Gain < p.High) || p.StepBasis != Profiled || p.ProfilerOverhead.Defined() ||
-		p.Steps != [2]int{3, 3} {
+	if !(p.Low < p.Gain) || !(p.Gain < p.High) || p.StepBasis != Profiled || p.ProfilerOverhead.Defined() {
 		t.Errorf("prediction %+v", p)
 	}
 	// 64 tokens at 1e4 a second: 6.4 ms a step.

@@ -49,7 +49,7 @@ func TestSplit(t *testing.T) {
 	k, p := c.Ceiling, c.Prediction
 	for name, v := range map[string]router.Number{
 		"bound": k.GainBound, "gain": p.Gain, "low": p.Low, "high": p.High,
-		"saved": p.SavedNS, "loss": p.LossNS, "experts": p.ExpertsNS, "step": p.StepNS,
+		"saved": p.SavedNS, "loss": p.LossNS, "step": p.StepNS,
 	} {
 		if v.Defined() {
 			t.Errorf("two builds need no balance, and %s is %v", name, v)

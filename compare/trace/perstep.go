@@ -24,7 +24,6 @@ type PerStep struct {
 
 	source *Trace
 	at     map[int]int // ranks by number
-	steps  []int       // of each rank, whether they count or not
 }
 
 // PerStep adds the cells up.
@@ -39,18 +38,6 @@ func (t *Trace) PerStep() *PerStep {
 	for i, r := range p.Ranks {
 		p.at[r] = i
 	}
-	seen := make([]map[router.OptInt]bool, len(p.Ranks))
-	for i := range seen {
-		seen[i] = map[router.OptInt]bool{}
-	}
-	for _, c := range t.Cells {
-		if c.Step.Defined() {
-			seen[p.at[c.Rank]][c.Step] = true
-		}
-	}
-	for _, s := range seen {
-		p.steps = append(p.steps, max(1, len(s)))
-	}
 	return p
 }
 
@@ -60,26 +47,21 @@ func (p *PerStep) Marked() bool { return !p.Times.Unmarked && len(p.Times.Steps)
 // unknowns is a list of n unknown values.
 func unknowns(n int) []float64 { return slices.Repeat([]float64{math.NaN()}, n) }
 
-// layerExperts is, by rank, the time of a layer's expert kernels.
-func (p *PerStep) layerExperts(l *imbalance.Layer) []float64 {
-	times := unknowns(len(p.Ranks))
-	for i, rank := range l.Ranks {
-		sum := 0.0
-		for _, step := range l.Experts {
-			sum += step[i]
-		}
-		if sum > 0 {
-			times[p.at[rank]] = sum / float64(len(l.Experts))
-		}
-	}
-	return times
-}
-
 // ExpertsByLayer is the time of each rank's expert kernels by layer; layers without any are missing.
 func (p *PerStep) ExpertsByLayer() map[int][]float64 {
 	byLayer := map[int][]float64{}
-	for _, l := range p.Times.Layers {
-		if times := p.layerExperts(l); l.Number.Defined() && floats.Count(math.IsNaN, times) < len(times) {
+	for _, l := range p.Times.Judged() {
+		times := unknowns(len(p.Ranks))
+		for i, rank := range l.Ranks {
+			sum := 0.0
+			for _, step := range l.Experts {
+				sum += step[i] / float64(len(l.Experts))
+			}
+			if sum > 0 {
+				times[p.at[rank]] = sum
+			}
+		}
+		if l.Number.Defined() && floats.Count(math.IsNaN, times) < len(times) {
 			byLayer[int(l.Number)] = times
 		}
 	}
@@ -130,7 +112,7 @@ func (p *PerStep) Phases() []RankPhases {
 	return byRank
 }
 
-// ExpertMean is one expert on one rank. Its time is the mean over all steps of the rank.
+// ExpertMean is one expert on one rank. Its time is the mean over all steps.
 type ExpertMean struct {
 	Rank, Expert int
 	Layer        router.OptInt
@@ -143,7 +125,7 @@ func (p *PerStep) Experts() []ExpertMean {
 	steps := p.recordedSteps()
 	experts := make([]ExpertMean, len(p.source.Experts))
 	for i, e := range p.source.Experts {
-		experts[i] = ExpertMean{e.Rank, e.Expert, e.Layer, float64(e.TotalNS) / float64(p.steps[p.at[e.Rank]]), math.NaN()}
+		experts[i] = ExpertMean{e.Rank, e.Expert, e.Layer, float64(e.TotalNS) / float64(max(1, len(p.Times.Steps))), math.NaN()}
 		if e.Known && steps[e.Layer] > 0 {
 			experts[i].Slots = float64(e.Slots) / steps[e.Layer]
 		}
