@@ -7,6 +7,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/place"
+	"github.com/moebalance/moebalance/logits"
 )
 
 // commands are the commands of an answer's next steps.
@@ -100,4 +101,18 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("have %q, want %q", have, want)
 		}
 	}
+}
+
+// Drawn entries of a cache are uneven on purpose, beside balanced ones and alone.
+func TestAnswersOfCache(t *testing.T) {
+	balanced := logits.BatchBalance{Plan: "diagonal/2", AtFloor: true, Entries: 4}
+	drawn := logits.BatchBalance{Plan: "target-1.5/1", Drawn: true, Entries: 4}
+	v := logits.Verification{Entries: make([]logits.EntryStatus, 8), Balance: []logits.BatchBalance{balanced, drawn}}
+	check(t, "both", OfCache(&v, "c"), Complete,
+		"All 8 files are exact; 4 drawn by target-1.5/1 are uneven on purpose, the others as balanced as can be.", "", "")
+	v.Balance[0].AtFloor = false
+	check(t, "above the floor", OfCache(&v, "c"), Complete,
+		"0 of 1 batch size is as balanced as can be; 4 drawn by target-1.5/1 are uneven on purpose.", "", "")
+	v.Balance[0] = drawn
+	check(t, "drawn", OfCache(&v, "c"), Complete, "they hold experts drawn by target-1.5/1, uneven on purpose.", "", "")
 }

@@ -3,6 +3,8 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -22,15 +24,28 @@ func OfCache(v *logits.Verification, dir string) Answer {
 	}
 	a.Basis = fmt.Sprintf("%d of %s exact", n-bad, quantity.Count(n, "file"))
 	folder := launch.Quote([]string{dir})
+	drawn, plans := 0, []string{}
+	for _, b := range v.Balance {
+		if b.Drawn {
+			drawn, plans = drawn+b.Entries, append(plans, b.Plan)
+		}
+	}
+	by, uneven := strings.Join(slices.Compact(plans), " and "), ""
+	if drawn > 0 {
+		uneven = fmt.Sprintf("%d drawn by %s", drawn, by)
+	}
 	switch best, sizes := v.AtFloor(); {
 	case bad > 0:
 		a.say(Failed, "cache.failed", "bad", bad, "files", n)
 		a.next("rewrite", rewriting(v, folder)...)
 		return a.few()
 	case sizes == 0 && len(v.Balance) > 0:
-		a.say(Complete, "cache.drawn", "files", n, "plan", v.Balance[0].Plan)
+		a.say(Complete, "cache.drawn", "files", n, "plan", by)
 	case best < sizes:
-		a.say(Complete, "cache.some", "files", n, "best", best, "sizes", quantity.Count(sizes, "batch size"))
+		a.say(Complete, "cache.some", "files", n, "best", best, "sizes", quantity.Count(sizes, "batch size"), "is", be(sizes),
+			"drawn", uneven)
+	case drawn > 0:
+		a.say(Complete, "cache.mixed", "files", n, "drawn", uneven)
 	case n == 1:
 		a.say(Complete, "cache.one")
 	default:

@@ -50,6 +50,11 @@ func (a *Answer) again(key string, c *campaign, n router.Number) {
 		what = "--server SERVER --ready URL --client CLIENT"
 	}
 	if c.builds() {
+		if c.run.Server {
+			what = "--server 'SERVER {arm}' --ready URL --client CLIENT"
+		} else if c.Command == "" || c.run.Folder == "" {
+			what += " {arm}"
+		}
 		treatment, what = "", fmt.Sprintf("--arm %s --arm %s %s", c.Arms[0].Name, c.Arms[1].Name, what)
 	} else if treatment != "" {
 		treatment = launch.Quote([]string{treatment})
@@ -160,7 +165,7 @@ func (a *Answer) onward(c *campaign) {
 	}
 	switch {
 	case c.builds():
-		a.next("builds", "load", loadToFill, "arms", fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
+		a.next("builds", "load", loadToFill, "arm", "{arm}", "arms", fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
 	case c.Verdict == gain.Significant:
 		a.next("trace")
 		a.next("plan", "ranks", "")

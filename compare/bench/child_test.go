@@ -96,13 +96,20 @@ func playChild(mode string, args []string) int {
 		return serve(args[0])
 	case "engine":
 		return playEngine(args[0], args[1])
-	case "client":
+	case "client": // prints, or writes to the file named second
 		resp, err := http.Get(args[0])
 		if err != nil || resp.StatusCode != 200 {
 			return 9
 		}
 		defer resp.Body.Close()
-		io.Copy(os.Stdout, resp.Body)
+		to := os.Stdout
+		if len(args) == 2 {
+			if to, err = os.Create(args[1]); err != nil {
+				return 9
+			}
+			defer to.Close()
+		}
+		io.Copy(to, resp.Body)
 	case "point": // a report that gains c/64 − 1/32 at the load given, and by BENCH_TEST_GAIN
 		load, _ := strconv.ParseFloat(args[0], 64)
 		pointReport(os.Stdout, load)
@@ -121,7 +128,7 @@ func playChild(mode string, args []string) int {
 		if os.Getenv("BENCH_TEST_FAIL") == args[2]+" "+arm {
 			return 3
 		}
-		return playChild("client", args[1:])
+		return playChild("client", args[1:2])
 	case "bench": // a bench process of its own, to be killed
 		c, err := Resume(args[0])
 		if err == nil {

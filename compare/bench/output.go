@@ -74,7 +74,12 @@ func (r *runner) countsOf(l Launch, folder string) string {
 	if path == "" {
 		return ""
 	}
-	return r.fill(l, folder, path, l.Point)
+	out := filepath.Join(folder, outName)
+	if abs, err := filepath.Abs(out); err == nil {
+		out = abs
+	}
+	p := r.Spec.placeholdersOf(l, l.Arm, out, l.Point, r.Spec.Design.seed(l.Pair+1))
+	return evidence.InFolder(r.Spec.Folder, p.fill([]string{path})[0])
 }
 
 // readLines reads the proof lines of a launch of one arm, where nothing proves more.
@@ -87,11 +92,11 @@ func (r *runner) readLines(a *Attempt, folder string) (err error) {
 	return err
 }
 
-// outputOf are the files that may hold the report of a launch at a point: the file of the
-// spec, or stdout, or stderr where stdout holds none.
-func (r *runner) outputOf(l Launch, folder, point string) []string {
+// outputOf are the files that may hold the report of a run, whose command p filled: the spec's file, or
+// stdout, or stderr where stdout holds none.
+func (r *runner) outputOf(folder string, p placeholders) []string {
 	if r.Spec.Output != "" {
-		return []string{r.fill(l, folder, r.Spec.Output, point)}
+		return []string{evidence.InFolder(r.Spec.Folder, p.fill([]string{r.Spec.Output})[0])}
 	}
 	return []string{filepath.Join(folder, launch.Stdout), filepath.Join(folder, launch.Stderr)}
 }
@@ -128,14 +133,4 @@ func parseFile(path string, custom []metrics.Custom) (metrics.Result, error) {
 		return metrics.Result{}, errEmpty
 	}
 	return metrics.Parse(filepath.Base(path), bufio.NewReaderSize(f, 1<<16), custom)
-}
-
-// fill is the path that a template names for a launch.
-func (r *runner) fill(l Launch, folder, template, point string) string {
-	out := filepath.Join(folder, outName)
-	if abs, err := filepath.Abs(out); err == nil {
-		out = abs
-	}
-	path := r.Spec.placeholdersOf(l, l.Arm, out, point, r.Spec.Design.seed(l.Pair+1)).fill([]string{template})[0]
-	return evidence.InFolder(r.Spec.Folder, path)
 }

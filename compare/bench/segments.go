@@ -107,16 +107,16 @@ func (s *segments) client(ctx context.Context, r control.Run, name string, seed 
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return seg, err
 	}
-	words := s.words
+	words, filled := s.words, s.Spec.placeholdersOf(s.launch, gain.Arm(r.Arm), out, r.Point, seed)
 	if len(s.Spec.Command.Server) > 0 || s.Spec.Control != "" {
-		words = s.Spec.placeholdersOf(s.launch, gain.Arm(r.Arm), out, r.Point, seed).fill(s.Spec.Command.Normal)
+		words = filled.fill(s.Spec.Command.Normal)
 	}
 	began := s.host.Now()
 	if err := run(ctx, launch.Run{Folder: folder, Words: words, Limit: r.Limit}); err != nil {
 		return seg, err
 	}
 	seg = Segment{Run: r, Folder: name, DurationNS: max(0, int64(s.host.Now().Sub(began)))}
-	result, err := s.parse(s.outputOf(s.launch, folder, r.Point))
+	result, err := s.parse(s.outputOf(folder, filled))
 	seg.Result = &result
 	return seg, err
 }

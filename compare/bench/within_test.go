@@ -157,10 +157,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Launches hold both arms: the gain is found, balance is measured under every order, and a
-// reopened campaign says the same.
+// Launches hold both arms: the gain is found in files named by seed, balance is measured under
+// every order, and a reopened campaign says the same.
 func TestWithinLaunch(t *testing.T) {
-	c := create(t, withinSpec(t, 3, ""))
+	spec := withinSpec(t, 3, "")
+	spec.Output = "{out}/r-{seed}.txt"
+	spec.Command.Normal = append(spec.Command.Normal, spec.Output)
+	c := create(t, spec)
 	blocks, h := 0, withinHost()
 	h.Report = func(e Event) {
 		if e.Stage == Measured {
