@@ -88,8 +88,6 @@ type EntryStatus struct {
 	DType         DType         `json:"dtype"`
 	Plan          string        `json:"plan"`
 	Status        string        `json:"status"` // exact, projected, or "failed: " and why
-
-	Bytes int64 `json:"-"`
 }
 
 const failedPrefix = "failed: "

@@ -122,7 +122,7 @@ func TestLogitsGenerateAddsWhatIsMissing(t *testing.T) {
 		t.Errorf("want %q in %s", want, stdout)
 	}
 	stdout, _, _ = invoke(t.Context(), "logits", "list", dir)
-	if !strings.Contains(stdout, "2 of 4 ranks missing or bad (0, 2)") {
+	if !strings.Contains(stdout, "2 of 4 ranks missing or bad (0, 2)") || strings.Contains(stdout, ", 0 B") {
 		t.Errorf("list says %s", stdout)
 	}
 }

@@ -165,7 +165,8 @@ func (a *Answer) onward(c *campaign) {
 	}
 	switch {
 	case c.builds():
-		a.next("builds", "load", loadToFill, "arm", "{arm}", "arms", fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
+		a.next("builds", "load", loadToFill, "arm", "{arm}", "arms",
+			fmt.Sprintf("--arm %s --arm %s", c.Arms[0].Name, c.Arms[1].Name))
 	case c.Verdict == gain.Significant:
 		a.next("trace")
 		a.next("plan", "ranks", "")

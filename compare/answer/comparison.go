@@ -72,7 +72,7 @@ func (a *Answer) otherSides(c *diff.Comparison) {
 	case len(c.Ranks) == 0:
 		a.next("whole")
 	case c.Builds.Named():
-		a.next("builds", "load", loadToFill, "arms",
+		a.next("builds", "load", loadToFill, "arm", "{arm}", "arms",
 			launch.Quote([]string{"--arm", string(c.Builds[0]), "--arm", string(c.Builds[1])}))
 	default:
 		a.next("both_arms")
@@ -136,7 +136,7 @@ func (a *Answer) builds(c *diff.Comparison) {
 		}
 		a.because("why.phase", "phase", phase, "ns", ns)
 	}
-	a.next("builds", "load", loadToFill, "arms",
+	a.next("builds", "load", loadToFill, "arm", "{arm}", "arms",
 		launch.Quote([]string{"--arm", string(names[0]), "--arm", string(names[1])}))
 }
 

@@ -58,7 +58,7 @@ type Comparison struct {
 const FewRanks = "few_ranks"
 
 // SchemaVersion is the version of Comparison's JSON.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // Side is what one set of traces says about itself.
 type Side struct {

@@ -94,19 +94,18 @@ func balanceStatus(b logits.BatchBalance) string {
 // ListedCache lays out what list found.
 func ListedCache(dir string, v logits.Verification) output.Document {
 	v.Kind = "logits list"
-	entries, bytes, notes := 0, int64(0), []string{}
+	entries, bytes, notes, sizes := 0, int64(0), []string{}, map[router.OptInt]bool{}
 	for _, b := range v.Balance {
-		entries += b.Entries
+		entries, bytes, sizes[b.TokensPerRank] = entries+b.Entries, bytes+b.Bytes, true
 	}
 	for _, e := range v.Entries {
-		bytes += e.Bytes
 		if e.Fault() != "" {
 			notes = append(notes, fmt.Sprintf("%s: %s", e.Path, e.Fault()))
 		}
 	}
 	return output.Document{
 		Headline: fmt.Sprintf("%s for %s in %s, %s", quantity.Count(entries, "entry"),
-			quantity.Count(len(v.Balance), "batch size"), dir, quantity.Bytes(float64(bytes))),
+			quantity.Count(len(sizes), "batch size"), dir, quantity.Bytes(float64(bytes))),
 		Tables: []table.Table{balanceTable(v.Balance)}, Notes: notes, Value: v,
 	}
 }
