@@ -236,3 +236,23 @@ func TestOneResultHasOneNumber(t *testing.T) {
 		}
 	}
 }
+
+// The page of several counts is of the one that counts leads with: the most uneven, over experts where no
+// number of ranks is known.
+func TestReportLeadsWithTheWorstCounts(t *testing.T) {
+	file := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	mild := file("mild.csv", "layer,expert,count\n0,0,60000\n0,1,40000\n")
+	worst := file("worst.csv", "layer,expert,count\n0,0,90000\n0,1,10000\n")
+	stdout, stderr, _ := invoke(t.Context(), "counts", mild, worst)
+	code, page, errs := report(t, mild, worst)
+	if !strings.Contains(stdout, "1.80 × the mean load in layer 0 of worst.csv") || code != exitDone ||
+		!strings.Contains(page, "1.80\u00a0× the mean load in layer 0") || !strings.Contains(page, " · worst.csv</p>") {
+		t.Errorf("exit %d, %q, %q\n%s\n%.3000s", code, stderr, errs, stdout, page)
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/gain"
@@ -261,7 +263,7 @@ func (a *Answer) because(key string, args ...any) { a.reason(caveat.Say(key, arg
 // reason adds a reason in words; empty ones say nothing.
 func (a *Answer) reason(words string) {
 	if words != "" {
-		a.Reasons = append(a.Reasons, sentence(words))
+		a.Reasons = append(a.Reasons, Sentence(words))
 	}
 }
 
@@ -323,12 +325,19 @@ func be(n int) string {
 	return "are"
 }
 
-// sentence begins with a capital and ends with a stop.
-func sentence(text string) string { return strings.TrimSuffix(capital(text), ".") + "." }
+// Sentence begins with a capital, unless with a name, and ends with a stop: "l2/a fails" → "l2/a fails.".
+func Sentence(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	if text == "" || strings.ContainsAny(word, "0123456789_/.") {
+		return strings.TrimSuffix(text, ".") + "."
+	}
+	return strings.TrimSuffix(capital(text), ".") + "."
+}
 
 func capital(text string) string {
-	if text == "" {
-		return text
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
 	}
-	return strings.ToUpper(text[:1]) + text[1:]
+	return string(unicode.ToUpper(first)) + text[size:]
 }

@@ -116,3 +116,13 @@ func TestAnswersOfCache(t *testing.T) {
 	v.Balance[0] = drawn
 	check(t, "drawn", OfCache(&v, "c"), Complete, "they hold experts drawn by target-1.5/1, uneven on purpose.", "", "")
 }
+
+func TestSentencesKeepNames(t *testing.T) {
+	for text, want := range map[string]string{"l2/diagonal-rank3 fails": "l2/diagonal-rank3 fails.", "": ".",
+		"output_throughput is": "output_throughput is.", "target-1.2 reaches it.": "target-1.2 reaches it.",
+		"decode-like steps": "Decode-like steps."} {
+		if have := Sentence(text); have != want {
+			t.Errorf("%q → %q, want %q", text, have, want)
+		}
+	}
+}

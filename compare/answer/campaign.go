@@ -75,7 +75,7 @@ func OfCampaign(r gain.Result, run gain.Run) Answer {
 	a.atLoads(c.Result)
 	a.judge(c)
 	if s := c.Share; s != nil && s.High > 0 { // an arm that is more uneven than normal recovers nothing
-		a.because("why.share", "arm", capital(string(s.Arm)), "share", s.Estimate, "low", s.Low, "high", s.High)
+		a.because("why.share", "arm", string(s.Arm), "share", s.Estimate, "low", s.Low, "high", s.High)
 	}
 	if c.Chance {
 		a.because("why.chance")

@@ -16,7 +16,7 @@ import (
 // OfCounts answers how uneven recorded load is. given are the records as arguments of a command.
 func OfCounts(c *counts.Result, given string) Answer {
 	a := answering(caveats(byFile(c.Warnings), caveat.SeverityOf))
-	s, ok := mostUneven(c)
+	s, ok := MostUneven(c)
 	if !ok {
 		a.reported(c)
 		a.next("counts")
@@ -104,9 +104,9 @@ func (a *Answer) loads(c *counts.Result, s counts.Summary, rows, flagged []imbal
 	return worst
 }
 
-// mostUneven is the record with the most uneven load, over ranks where that is known.
-func mostUneven(c *counts.Result) (s counts.Summary, ok bool) {
-	known := slices.DeleteFunc(slices.Clone(c.Summary), func(s counts.Summary) bool { return !s.WorstMaxOverMean.Defined() })
+// MostUneven is the record with the most uneven load, over ranks where that is known.
+func MostUneven(c *counts.Result) (s counts.Summary, ok bool) {
+	known := slices.DeleteFunc(slices.Clone(c.Summary), func(s counts.Summary) bool { return !s.WorstMaxOverMean.Defined() || len(rowsOf(c, s)) == 0 })
 	ranks := slices.DeleteFunc(slices.Clone(known), func(s counts.Summary) bool { return s.Level != router.LevelRank })
 	if len(ranks) > 0 {
 		known = ranks

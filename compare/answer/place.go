@@ -151,7 +151,7 @@ func (a *Answer) beyond(res *place.Result) {
 	best := res.Best()
 	for _, w := range res.Caveats() {
 		again := best.Reason.Args["why"] == "repeats" // says it already
-		if text := sentence(caveat.Text(w)); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
+		if text := Sentence(caveat.Text(w)); (w.Code == "one_window" || w.Code == judgedLearned && !again) &&
 			!slices.Contains(a.Reasons, text) { // of several windows one sentence says it
 			a.reason(text)
 		}

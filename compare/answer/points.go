@@ -36,6 +36,9 @@ func costOfLoad(d *gain.Dose, place string) string {
 	case !d.Low.Defined():
 	case d.Bent:
 		fitted := slices.DeleteFunc(slices.Clone(d.Arms), func(a gain.DoseArm) bool { return !a.Fitted })
+		if len(fitted) == 0 {
+			return ""
+		}
 		most := slices.MaxFunc(fitted, func(a, b gain.DoseArm) int { return cmp.Compare(a.MaxOverMean, b.MaxOverMean) })
 		if most.Low > 1 {
 			return caveat.Say("dose.bent", "load", most.MaxOverMean, "cost", most.Time-1, "place", place)

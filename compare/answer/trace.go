@@ -190,7 +190,7 @@ func (a *Answer) unevenKind(t *trace.Trace) bool {
 	for i := range t.Replays {
 		p := &t.Replays[i]
 		at := slices.IndexFunc(t.StepKinds, func(k trace.StepKind) bool { return k.Kind == p.Kind })
-		if own == nil || p.Kind == own.Kind || at < 0 || t.StepKinds[at].Time.Flagged == 0 {
+		if own == nil || p.Kind == own.Kind || len(p.WhatIf) == 0 || at < 0 || t.StepKinds[at].Time.Flagged == 0 {
 			continue
 		}
 		k, w := &t.StepKinds[at], &p.WhatIf[0]
@@ -279,11 +279,12 @@ func counted(t *trace.Trace) string {
 // "left" says it where experts are even: "about 0.2 % is left to gain".
 func wouldGain(t *trace.Trace, key string) string {
 	p := t.Replay()
+	even, _ := t.WhatIf(trace.EvenRanks)
 	switch gain := t.Bound.Gain; {
 	case !gain.Defined():
 		key = "gain.unknown"
-	case p != nil && p.Undecided && p.WhatIf[0].InTime > 0.0005 && t.Warned(trace.LateLaunches):
-		return caveat.Say(key+".late", "gain", max(gain, 0), "most", p.WhatIf[0].InTime, "steps", counted(t))
+	case p != nil && p.Undecided && even.InTime > 0.0005 && t.Warned(trace.LateLaunches):
+		return caveat.Say(key+".late", "gain", max(gain, 0), "most", even.InTime, "steps", counted(t))
 	case gain < 0.0005:
 		key += ".little"
 	}

@@ -24,8 +24,8 @@ func (a *Answer) late(t *trace.Trace) {
 		if rank = router.OptInt(w.Late[0].Rank); !same {
 			rank, whom = router.NoID, "the other ranks"
 		}
-	} else if r := w.Ranks[0]; 2*r.WaitNS > w.WaitNS && r.Name == wait.LateHosts {
-		rank, ns = router.OptInt(r.Rank), r.WaitNS
+	} else if len(w.Ranks) > 0 && 2*w.Ranks[0].WaitNS > w.WaitNS && w.Ranks[0].Name == wait.LateHosts {
+		rank, ns = router.OptInt(w.Ranks[0].Rank), w.Ranks[0].WaitNS
 	} else {
 		whom, ns = "the ranks in turn", min(w.Cause.NS, w.WaitNS)
 	}
@@ -42,7 +42,7 @@ func (a *Answer) late(t *trace.Trace) {
 // where they hardly wait.
 func (a *Answer) waits(t *trace.Trace) {
 	w := t.Waiting
-	if few, _ := w.FewLate(); few == 0 && w.Matters(t.Bound.StepNS) {
+	if few, _ := w.FewLate(); few == 0 && len(w.Ranks) > 0 && w.Matters(t.Bound.StepNS) {
 		first := w.Ranks[0]
 		for _, r := range w.Ranks {
 			if r.LastSteps > first.LastSteps {

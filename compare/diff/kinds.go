@@ -286,9 +286,10 @@ func (c *Comparison) warnUnequal(arm gain.Arm, name string, k *stepKind, steps [
 // unequalTokens is the code of a warning of steps that were left out.
 const unequalTokens = "unequal_tokens"
 
-// UnequalSteps reports arms whose own steps hold different numbers of tokens, so that
-// means over all of them are not of equal work.
+// UnequalSteps reports arms whose steps of the compared kind, its first, hold different numbers of tokens, so
+// that means over all of them are not of equal work.
 func (c Comparison) UnequalSteps() bool {
-	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool { return w.Code == unequalTokens }) ||
-		slices.ContainsFunc(c.Work, func(w Work) bool { return !w.Equal })
+	return slices.ContainsFunc(c.Warnings, func(w router.Warning) bool {
+		return w.Code == unequalTokens && len(c.Kinds) > 0 && w.Args["kind"] == c.Kinds[0].Steps
+	}) || slices.ContainsFunc(c.Work, func(w Work) bool { return w.Quantity == tokensPerStep && !w.Equal })
 }

@@ -94,12 +94,27 @@ func ParseResult(name string, text []byte) (Item, error) {
 				quantity.Percent(c.Gain.Low) + " to " + quantity.Percent(c.Gain.High),
 				Found: quantity.Percent(c.Gain.Estimate), Try: "write it again with 'moebalance bench --resume'"}
 		}
+		if lacks := in.lacks(); lacks != "" {
+			return in, &input.Error{File: name, Position: lacks, Expected: "at least one", Found: "none",
+				Try: "write the result again"}
+		}
 		return in, nil
 	}
 	if unknown.Found = fmt.Sprintf("kind %q", head.Kind); head.Kind == "" {
 		unknown.Found = "JSON without a kind"
 	}
 	return in, unknown
+}
+
+// lacks names the list that a result of its kind always has and this one lacks; empty where none is.
+func (in Item) lacks() string {
+	switch {
+	case in.Place != nil && len(in.Place.Placements) == 0:
+		return "placements"
+	case in.Campaign != nil && in.Campaign.Share != nil && len(in.Campaign.Arms) == 0:
+		return "arms"
+	}
+	return ""
 }
 
 // notJSON says what is wrong with a text that is to be JSON.

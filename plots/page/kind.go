@@ -9,6 +9,7 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
+	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
@@ -51,23 +52,22 @@ func isCompared(in source.Item) bool { return in.Compared != nil }
 func (p *Page) lead() (Input, kind) {
 	for _, k := range kinds() {
 		if inputs := p.of(k.is); len(inputs) > 0 {
-			return slices.MaxFunc(inputs, func(a, b Input) int { return cmp.Compare(worst(a), worst(b)) }), k
+			return slices.MaxFunc(inputs, byLoad), k
 		}
 	}
 	panic("an input without a result") // which New refuses
 }
 
-// worst is how uneven recorded load is; 0 of other results.
-func worst(in Input) (most router.Number) {
-	if in.Counts == nil {
+// byLoad orders records of counts by their most uneven load, load over ranks above load over
+// experts; other results are equal.
+func byLoad(a, b Input) int {
+	if a.Counts == nil || b.Counts == nil {
 		return 0
 	}
-	for _, s := range in.Counts.Summary {
-		if s.Level == router.LevelRank && s.WorstMaxOverMean.Defined() {
-			most = max(most, s.WorstMaxOverMean)
-		}
-	}
-	return most
+	one, _ := answer.MostUneven(a.Counts)
+	other, _ := answer.MostUneven(b.Counts)
+	ranks := func(s counts.Summary) int { return map[bool]int{true: 1}[s.Level == router.LevelRank] }
+	return cmp.Or(ranks(one)-ranks(other), cmp.Compare(one.WorstMaxOverMean, other.WorstMaxOverMean))
 }
 
 // answerOf is the answer of a result, whose commands name the files that it was read from.

@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/router/shown"
@@ -59,17 +57,12 @@ func typeset(text string) string {
 	return unbroken.ReplaceAllString(shown.Masked(text), "$1\u00a0$2")
 }
 
-// sentence begins with a capital letter, unless with the name of a file, and ends with a stop.
+// sentence is a text typeset as one, empty where it is.
 func sentence(text string) string {
-	word, _, _ := strings.Cut(text, " ")
-	first, size := utf8.DecodeRuneInString(text)
-	if size == 0 {
+	if text == "" {
 		return ""
 	}
-	if !strings.Contains(word, ".") {
-		text = string(unicode.ToUpper(first)) + text[size:]
-	}
-	return typeset(strings.TrimSuffix(text, ".") + ".")
+	return typeset(answer.Sentence(text))
 }
 
 // shorten keeps the start of a long name.

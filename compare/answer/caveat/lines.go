@@ -100,7 +100,7 @@ var lines = map[string]string{
 	"why.enough":   "About {n} in all should decide.",
 	"why.hopeless": "More {units} will not narrow this: they differ too much.",
 	"why.points":   "At {at} the gain is {gain:+%}[ ({low:+%} to {high:+%})].",
-	"why.share":    "{arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
+	"why.share":    "Arm {arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
 	"why.placement": "Do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
 		"traces.",
 
