@@ -9,7 +9,6 @@ import (
 
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/bench/launch"
-	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/diff"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/plots"
@@ -66,8 +65,13 @@ func byLoad(a, b Input) int {
 	}
 	one, _ := answer.MostUneven(a.Counts)
 	other, _ := answer.MostUneven(b.Counts)
-	ranks := func(s counts.Summary) int { return map[bool]int{true: 1}[s.Level == router.LevelRank] }
-	return cmp.Or(ranks(one)-ranks(other), cmp.Compare(one.WorstMaxOverMean, other.WorstMaxOverMean))
+	switch ranks := one.Level == router.LevelRank; {
+	case one.Level == other.Level:
+		return cmp.Compare(one.WorstMaxOverMean, other.WorstMaxOverMean)
+	case ranks:
+		return 1
+	}
+	return -1
 }
 
 // answerOf is the answer of a result, whose commands name the files that it was read from.
