@@ -282,7 +282,7 @@ func wouldGain(t *trace.Trace, key string) string {
 	even, _ := t.WhatIf(trace.EvenRanks)
 	switch gain := t.Bound.Gain; {
 	case !gain.Defined():
-		key = "gain.unknown"
+		key += ".unknown"
 	case p != nil && p.Undecided && even.InTime > 0.0005 && t.Warned(trace.LateLaunches):
 		return caveat.Say(key+".late", "gain", max(gain, 0), "most", even.InTime, "steps", counted(t))
 	case gain < 0.0005:

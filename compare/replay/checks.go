@@ -35,11 +35,11 @@ func (s *Step) split(at [][]int) bool {
 		return false
 	}
 	least, most := math.Inf(1), 0.0
-	for r := range at {
-		for other := range r {
-			ends := spread(s.apart(at, r, other, end))
+	for r := range at[1:] {
+		for _, pair := range [][2]int{{r + 1, 0}, {r + 1, r}} { // a rank of one's own group is the first or a neighbor
+			ends := spread(s.apart(at, pair[0], pair[1], end))
 			least, most = min(least, ends), max(most, ends)
-			if other == 0 && ends > surelyTogether && ends > surelyCloser*spread(s.apart(at, r, 0, start)) {
+			if pair[1] == 0 && ends > surelyTogether && ends > surelyCloser*spread(s.apart(at, pair[0], 0, start)) {
 				return true
 			}
 		}

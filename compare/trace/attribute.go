@@ -187,6 +187,9 @@ func (a *attribution) dropPolls(lines []ranges.Timeline) {
 	if !some {
 		return
 	}
+	for _, own := range dummies {
+		slices.SortFunc(own, func(x, y *ranges.Range) int { return cmp.Compare(x.Start, y.Start) })
+	}
 	ran := map[*ranges.Range]bool{}
 	for i := range a.rec.Kernels {
 		k := &a.rec.Kernels[i]
@@ -194,10 +197,11 @@ func (a *attribution) dropPolls(lines []ranges.Timeline) {
 			continue
 		}
 		l := &a.rec.Launches[k.Launch]
-		for _, m := range dummies[l.Thread] {
-			if m.Start <= l.Start && l.Start < m.End {
-				ran[m] = true
-			}
+		own := dummies[l.Thread]
+		at, _ := slices.BinarySearchFunc(own, l.Start+1,
+			func(m *ranges.Range, t int64) int { return cmp.Compare(m.Start, t) })
+		if at > 0 && l.Start < own[at-1].End {
+			ran[own[at-1]] = true
 		}
 	}
 	for i := range lines {

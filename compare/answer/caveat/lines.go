@@ -25,6 +25,7 @@ var lines = map[string]string{
 	"tokens.unknown": "what that costs is unknown",
 
 	"gain.unknown": "what that costs is unknown",
+	"left.unknown": "what is left to gain is unknown",
 	"left":         "about {gain:%} is left to gain[ in {steps}]",
 	"left.little":  "less than 0.1 % is left to gain[ in {steps}]",
 	"left.late":    "{gain:%} to {most:%} is left to gain[ in {steps}]",
