@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,12 +35,24 @@ func (c *campaign) builds() bool { return len(c.Arms) == 2 }
 // folder is the campaign's folder as an argument, empty where none is known.
 func (c *campaign) folder() string { return launch.Quote([]string{c.run.Folder}) }
 
+// benchmark is the measured command, where the campaign knows it: of reports, Command names the files.
+func (c *campaign) benchmark() string {
+	if c.run.Folder == "" || c.run.Server || c.Command == "" {
+		return "YOUR_BENCHMARK"
+	}
+	return c.Command
+}
+
 // again adds the step that runs a campaign of its kind anew, with so many pairs or launches.
 func (a *Answer) again(key string, c *campaign, n router.Number) {
-	flag, treatment, what := "--pairs", c.run.Treatment, "-- YOUR_BENCHMARK"
-	if c.run.Folder != "" && c.Command != "" { // of reports, Command names the files
-		what = "-- " + c.Command
+	flag, treatment, benchmark, client := "--pairs", c.run.Treatment, c.benchmark(), "CLIENT"
+	if key == "longer" {
+		benchmark, client = "LONGER_BENCHMARK", "LONGER_CLIENT"
 	}
+	if c.builds() && !strings.Contains(benchmark, "{arm}") {
+		benchmark += " {arm}"
+	}
+	what := "-- " + benchmark
 	if c.Design == gain.WithinLaunch {
 		flag, treatment = "--launches", "hook"
 	}
@@ -47,14 +60,10 @@ func (a *Answer) again(key string, c *campaign, n router.Number) {
 		treatment = ""
 	}
 	if c.run.Server {
-		what = "--server SERVER --ready URL --client CLIENT"
+		server := map[bool]string{true: "'SERVER {arm}'", false: "SERVER"}[c.builds()]
+		what = fmt.Sprintf("--server %s --ready URL --client %s", server, client)
 	}
 	if c.builds() {
-		if c.run.Server {
-			what = "--server 'SERVER {arm}' --ready URL --client CLIENT"
-		} else if c.Command == "" || c.run.Folder == "" {
-			what += " {arm}"
-		}
 		treatment, what = "", fmt.Sprintf("--arm %s --arm %s %s", c.Arms[0].Name, c.Arms[1].Name, what)
 	} else if treatment != "" {
 		treatment = launch.Quote([]string{treatment})
@@ -104,7 +113,7 @@ func (a *Answer) judge(c *campaign) {
 	case !g.Low.Defined() && within:
 		a.say(v, "bench.one_block")
 	case !g.Low.Defined():
-		least := gain.MinPairs(cmp.Or(c.run.Confidence, gain.DefaultConfidence))
+		least := gain.MinPairs(gain.DefaultConfidence)
 		a.say(v, "bench.few", "n", g.N, "least", least)
 		a.again("launches", c, router.Number(least))
 	case c.Verdict == gain.NoVerdict:
@@ -139,13 +148,16 @@ func (a *Answer) open(c *campaign, place string) {
 	case known:
 		a.reason(enough)
 	default:
-		a.because("why.hopeless", "units", many(c.unit()))
+		args := []any{"units", many(c.unit())}
+		if c.PairsNeeded.Defined() {
+			args = append(args, "n", quantity.Count(int(c.PairsNeeded), c.unit()))
+		}
+		a.because("why.hopeless", args...)
 	}
 	switch few := known && c.PairsNeeded < manyLaunches && !warned(c, gain.CheckOutliers); {
 	case c.Design == gain.WithinLaunch && known, few:
 		a.again("launches", c, c.PairsNeeded)
-	case c.Design == gain.WithinLaunch || c.builds():
-	case c.run.Server:
+	case c.run.Server && c.Design != gain.WithinLaunch && !c.builds():
 		a.next("one_server")
 	case len(c.Outliers) > 0:
 		a.again("quiet", c, router.Number(c.Gain.N))
@@ -217,22 +229,36 @@ func (a *Answer) failed(c *campaign) {
 		failed = []string{caveat.Say("bench.failed")}
 	}
 	a.refuse(Verdict(c.Verdict), "bench.refused", failed)
-	unproved := c.Verdict == gain.Invalid && c.Balance != gain.Measured && !c.builds()
+	unproved := slices.ContainsFunc(c.Failed(), func(k gain.Check) bool { return k.Name == gain.CheckProof })
+	ranks, what := "RANKS", c.benchmark()
+	if launcher.MatchString(what) { // of ranks that do not show the switch: it goes
+		what = "YOUR_BENCHMARK"
+	}
+	if c.run.Ranks > 0 {
+		ranks = fmt.Sprint(c.run.Ranks)
+	}
 	switch treatment := c.run.Treatment; {
 	case unproved && treatment == "": // reports
-		a.next("trust", "given", "NORMAL PERFECT")
-		a.next("prove_trt", "n", least(c))
+		if strings.Contains(strings.Join(failed, " "), "--trust-arms") { // else they were trusted, or say otherwise
+			a.next("trust", "given", "NORMAL PERFECT")
+		}
+		a.next("prove_trt", "n", least(c), "ranks", ranks, "what", what)
 	case unproved && treatment == "trtllm": // which the hook does not serve
-		a.next("prove_trt", "n", least(c))
+		a.next("prove_trt", "n", least(c), "ranks", ranks, "what", what)
 		a.next("both_arms")
 	case unproved && treatment != "hook":
-		a.again("prove", &campaign{c.Result, gain.Run{Treatment: "hook", Server: c.run.Server}}, router.Number(least(c)))
+		run := c.run
+		run.Treatment = "hook"
+		a.again("prove", &campaign{c.Result, run}, router.Number(least(c)))
 	case c.run.Folder != "":
 		a.next("checks", "folder", c.folder())
 	default:
 		a.next("measure")
 	}
 }
+
+// launcher begins a command that starts ranks itself.
+var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
 
 // least is the number of pairs of a campaign that is run anew: as many as before, and enough for a verdict.
 func least(c *campaign) int { return max(gain.MinPairs(gain.DefaultConfidence), c.Gain.N) }

@@ -97,11 +97,14 @@ func TestAnswersOfPairs(t *testing.T) {
 		"few":          {with(open, func(r *gain.Result) { r.Gain.Low, r.Gain.N = router.Undefined(), 2 }), hook, "2 pairs are too few", "", "--pairs 6 --treatment hook"},
 		"none":         {with(open, func(r *gain.Result) { r.Gain.Estimate = router.Undefined() }), hook, "no pair of launches is complete", "", ""},
 		"pairs":        {needs(20), gain.Run{Treatment: "trtllm"}, "between −17.0 % and +39.0 %", "About 20 pairs in all", "moebalance bench --pairs 20 -- YOUR_BENCHMARK"},
-		"hopeless":     {needs(2000), hook, "", "will not narrow this", "moebalance bench --pairs 6 --treatment hook -- YOUR_BENCHMARK"},
+		"hopeless":     {needs(2000), hook, "", "About 2000 pairs in all would decide; longer runs vary less", "moebalance bench --pairs 6 --treatment hook -- LONGER_BENCHMARK"},
 		"server":       {needs(2000), server, "", "", "moebalance bench --treatment hook --server SERVER"},
 		"builds":       {with(needs(20), func(r *gain.Result) { r.Arms = builds }), gain.Run{}, "", "", "--pairs 20 --arm a --arm b -- YOUR_BENCHMARK {arm}"},
 		"slow":         {far(gain.Outlier{Launch: 7, Change: -0.3}, gain.Outlier{Launch: 8, Change: -0.2}), hook, "2 launches are far off; the gain is between", "", ""},
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
+		"known trt": {with(invalid, func(r *gain.Result) { r.Command = "trtllm-bench x" }),
+			gain.Run{Folder: "c", Treatment: "trtllm", Ranks: 4}, "", "", "mpirun -n 4 trtllm-llmapi-launch trtllm-bench x"},
+		"trusted":      {invalid, gain.Run{}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun"}, // and trust is no step
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {
 		a := OfCampaign(k.result, k.run)

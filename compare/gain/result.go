@@ -108,10 +108,10 @@ func (r Result) builds() (b Builds) {
 // Run is how a campaign stands that has a result.
 type Run struct {
 	Folder         string
-	Launches, Left int     // finished, and still to be launched
-	Confidence     float64 // asked for
-	Treatment      string  // by name
-	Server         bool    // launches start one, and measure it by a client
+	Launches, Left int    // finished, and still to be launched
+	Ranks          int    // 0: unknown
+	Treatment      string // by name
+	Server         bool   // launches start one, and measure it by a client
 }
 
 // Upgrade turns a result of an older version into one of today: its word for a gain below the threshold,

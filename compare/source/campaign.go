@@ -24,16 +24,16 @@ type Campaign struct {
 
 // CampaignState is the design of a campaign and its progress.
 type CampaignState struct {
-	Folder     string    `json:"folder"`
-	Treatment  string    `json:"treatment"`
-	Server     bool      `json:"server,omitempty"` // launches start one, and measure it by a client
-	Seed       uint64    `json:"seed"`
-	Pairs      int       `json:"pairs"`      // of the design
-	Launches   int       `json:"launches"`   // finished
-	Left       int       `json:"left"`       // still to be launched
-	Confidence float64   `json:"confidence"` // asked for
-	Created    time.Time `json:"created,omitzero"`
-	GPUs       string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
+	Folder    string    `json:"folder"`
+	Treatment string    `json:"treatment"`
+	Server    bool      `json:"server,omitempty"` // launches start one, and measure it by a client
+	Seed      uint64    `json:"seed"`
+	Pairs     int       `json:"pairs"`           // of the design
+	Launches  int       `json:"launches"`        // finished
+	Left      int       `json:"left"`            // still to be launched
+	Ranks     int       `json:"ranks,omitempty"` // 0: unknown
+	Created   time.Time `json:"created,omitzero"`
+	GPUs      string    `json:"gpus,omitempty"` // of the last launch that saw some, such as "4 × NVIDIA H200"
 }
 
 // ReadCampaign is the campaign in a folder, judged, or the JSON result of bench in a file.
@@ -62,12 +62,13 @@ func ReadCampaign(path string) (Campaign, error) {
 
 // Judge judges the launches that a campaign has so far.
 func Judge(c *bench.Campaign) Campaign {
+	recorded := bench.Recorded(c)
 	return Campaign{
-		Result: gain.Judge(bench.Recorded(c)),
+		Result: gain.Judge(recorded),
 		Campaign: CampaignState{
 			Folder: c.Folder, Treatment: c.Spec.Treatment.Name, Seed: c.Spec.Design.Seed,
 			Server: len(c.Spec.Command.Server) > 0, Pairs: c.Spec.Design.Pairs,
-			Launches: c.Finished(), Left: c.Left(), Confidence: c.Spec.Confidence,
+			Launches: c.Finished(), Left: c.Left(), Ranks: recorded.Ranks,
 			Created: c.Created, GPUs: gpus(c),
 		},
 	}
@@ -129,7 +130,7 @@ func RecordedBalance(path, placement string) (proof.LoadProof, error) {
 // Asked is the campaign as its answer needs it.
 func (c *Campaign) Asked() (gain.Result, gain.Run) {
 	state := c.Campaign
-	run := gain.Run{Folder: state.Folder, Left: state.Left, Launches: state.Launches, Confidence: state.Confidence,
+	run := gain.Run{Folder: state.Folder, Left: state.Left, Launches: state.Launches, Ranks: state.Ranks,
 		Treatment: state.Treatment, Server: state.Server}
 	return c.Result, run
 }

@@ -99,7 +99,7 @@ var lines = map[string]string{
 
 	"why.chance":   "Random routing is even only on average, so this is not the gain of balance.",
 	"why.enough":   "About {n} in all should decide.",
-	"why.hopeless": "More {units} will not narrow this: they differ too much.",
+	"why.hopeless": "[About {n} in all would decide; ]longer runs vary less, so fewer {units} decide.",
 	"why.points":   "At {at} the gain is {gain:+%}[ ({low:+%} to {high:+%})].",
 	"why.share":    "Arm {arm} reaches {share:%} of the gain of balanced routing[ ({low:%} to {high:%})].",
 	"why.placement": "Do not expect the {gain:%} from placement: even ranks alone would gain about {alone:%} by the " +
@@ -181,7 +181,7 @@ var steps = map[string][2]string{
 	"prove": {"Let the hook balance: its counts prove it.",
 		"moebalance bench {flag} {n}[ --treatment {treatment}] {what}"},
 	"prove_trt": {"Start TensorRT-LLM's ranks so that each sees the switch and prints its line.",
-		"moebalance bench --pairs {n} -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"},
+		"moebalance bench --pairs {n} -- mpirun -n {ranks} trtllm-llmapi-launch {what}"},
 	"checks": {"See all checks.", "moebalance compare --table checks {folder}"},
 	"page":   {"See it as a page.", "moebalance report -o report.html {folder}"},
 	"trace":  {"Record where the time goes.", "moebalance profile -- YOUR_COMMAND"},

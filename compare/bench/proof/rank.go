@@ -56,6 +56,8 @@ func (p Rank) Graded() gain.Proof {
 		graded.Grade = gain.Measured
 	case p.Severity() == 0:
 		graded.Grade = gain.Claimed
+	case p.Shows == balanced:
+		graded.Evidence = "ran balanced, too: " + p.Evidence
 	}
 	return graded
 }
