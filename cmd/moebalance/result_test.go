@@ -47,7 +47,7 @@ func TestNoneIsNull(t *testing.T) {
 		{"layer step", []string{"trace", "testdata/torch/rank0.pt.trace.json",
 			"testdata/torch/rank1.pt.trace.json.gz"}},
 		{"layer", []string{"compare", ranks + "normal.rank?.sqlite", ranks + "perfect.rank?.sqlite"}},
-		{"rank requests", []string{"compare", "--trust-arms", log, other}},
+		{"rank", []string{"compare", "--trust-arms", log, other}},
 		{"step", []string{"counts", "testdata/counts/engine.log"}},
 	} {
 		stdout, stderr, code := invoke(t.Context(), append(c.args, "--format", "json")...)

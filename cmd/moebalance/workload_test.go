@@ -39,9 +39,8 @@ func TestWorkloadPrintsOneLineThatParses(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := perfect == "1" // and nothing else
-		if !got.Proof.Claimed || got.Proof.Perfect != want || got.Proof.Ranks != 2 || len(got.Proof.Layers) != 2 ||
-			len(got.Steps) != 3 {
-			t.Errorf("with %q: proof %+v, %d steps", perfect, got.Proof, len(got.Steps))
+		if !got.Proof.Claimed || got.Proof.Perfect != want || got.Proof.Ranks != 2 || len(got.Proof.Layers) != 2 {
+			t.Errorf("with %q: proof %+v", perfect, got.Proof)
 		}
 		for _, l := range got.Proof.Layers {
 			if floor := l.RankMaxOverMean == 1 && l.ExpertMaxOverMean == 1; floor != want {
