@@ -40,7 +40,7 @@ type placeOptions struct {
 func placeCmd(r *resultFlags) *cobra.Command {
 	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: place.PlanRobust, Nodes: 1,
 		Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: r}
-	return r.tabled(verb("place", argCount(1, -1, "at least one file, folder or URL of expert counts"), &o, o.run),
+	return r.tabled(verb("place", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run),
 		func() []string {
 			return render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()
 		})

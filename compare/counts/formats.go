@@ -78,7 +78,7 @@ var formats = []Format{
 		"tensor", "PyTorch tensor of loads", "torch.save", (*document).isArray, readArray, true,
 	}, {
 		"metrics", metricsFormat,
-		"GET /metrics, or 'moebalance counts http://HOST:PORT/metrics --for 60s'; SGLang: --enable-metrics " +
+		"curl -o FILE http://HOST:PORT/metrics; SGLang: --enable-metrics " +
 			"--expert-balancedness-report-mode prometheus (before 0.5.23: --enable-expert-distribution-metrics); with " +
 			"SGLANG_EPLB_HEATMAP_COLLECTION_INTERVAL=N the load per rank too",
 		func(d *document) bool { return d.isText() && metricsLine.Match(d.text) }, readMetrics, false,
@@ -115,15 +115,6 @@ func ReadAs(path string, axes Axes) (*Record, error) {
 		runtime.GC() // the text is of no use any more, and the collector would wait for as much again
 	}
 	return r, err
-}
-
-// parse is Read of a file's content.
-func parse(path string, text []byte) (*Record, error) {
-	d, err := newDocument(path, text)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return d.record()
 }
 
 // record reads the document in the first format that matches.

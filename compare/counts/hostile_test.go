@@ -192,3 +192,12 @@ func FuzzPlacement(f *testing.F) {
 		}
 	})
 }
+
+// parse is Read of a file's content.
+func parse(path string, text []byte) (*Record, error) {
+	d, err := newDocument(path, text)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return d.record()
+}

@@ -102,7 +102,13 @@ func csvLayout(text []byte) *layout {
 			l.comma = other
 		}
 	}
-	for spelling := range strings.SplitSeq(string(line), string(l.comma)) {
+	header := csv.NewReader(bytes.NewReader(line)) // a quoted name may hold the comma
+	header.Comma = l.comma
+	spellings, err := header.Read()
+	if err != nil {
+		return nil
+	}
+	for _, spelling := range spellings {
 		l.columns = append(l.columns, columnOf(spelling))
 	}
 	parts := l.all(csvParts)
