@@ -38,67 +38,95 @@ type batch struct {
 	tokens int
 }
 
+// scanning is the scan of a cache: how far it has come, and what it has found.
+type scanning struct {
+	*Cache
+	Verification
+	thorough    bool
+	done, total int // files
+	each        func(done, total int)
+}
+
 func scan(ctx context.Context, dir string, each func(done, total int), thorough bool) (Verification, error) {
-	v := Verification{SchemaVersion: VerificationSchema, Kind: VerificationKind, Balance: []BatchBalance{},
-		Entries: []EntryStatus{}}
+	s := scanning{thorough: thorough, each: each, Verification: Verification{SchemaVersion: VerificationSchema,
+		Kind: VerificationKind, Balance: []BatchBalance{}, Entries: []EntryStatus{}}}
 	spec, text, err := readManifest(dir)
 	if err != nil {
-		return v, err
+		return s.Verification, err
 	}
-	files, err := os.ReadDir(dir)
+	s.Cache = &Cache{dir: dir, spec: spec, manifest: text}
+	found, err := s.list()
 	if err != nil {
-		return v, err
-	}
-	c, total, found := &Cache{dir: dir, spec: spec, manifest: text}, 0, map[batch]bool{}
-	for _, f := range files {
-		if f.IsDir() || strings.HasPrefix(f.Name(), ".") || !strings.HasSuffix(f.Name(), suffix) {
-			continue
-		}
-		total++
-		if name, rank, tokens, ok := parseEntryName(f.Name()); ok && rank < spec.Layout.Ranks() {
-			found[batch{name, tokens}] = true
-		} else {
-			v.Entries = append(v.Entries, EntryStatus{Path: filepath.Join(dir, f.Name()), Status: failedPrefix +
-				"want the name of an entry, such as " + entryName(plan.Names()[0], 0, AnyTokens)})
-		}
-	}
-	if total == 0 {
-		return v, fmt.Errorf("cache %q holds no entries (*%s): make some with 'moebalance logits generate --cache %s'", dir,
-			suffix, dir)
-	}
-	done, ranks := len(v.Entries), make([]int, spec.Layout.Ranks())
-	for r := range ranks {
-		ranks[r] = r
+		return s.Verification, err
 	}
 	for _, b := range slices.SortedFunc(maps.Keys(found), func(a, b batch) int {
 		return cmp.Or(strings.Compare(a.plan, b.plan), cmp.Compare(a.tokens, b.tokens))
 	}) {
-		p, planErr := c.plan(b.plan, b.tokens)
-		if planErr != nil {
-			p = planned{asked: b.plan, tokens: b.tokens}
-		}
-		list, err := c.visit(ctx, p, ranks, func(ctx context.Context, e *entryWriter, p planned, o *Outcome) error {
-			if o.Damage = planErr; planErr == nil {
-				c.check(ctx, e, p, o, thorough)
-			}
-			return context.Cause(ctx)
-		}, func(o Outcome) {
-			if done++; each != nil && !o.New {
-				each(min(done, total), total)
-			}
-		})
-		if err != nil {
-			return v, err
-		}
-		if spec.Mode == router.TEP {
-			agree(list)
-		}
-		v.Balance = append(v.Balance, spec.balance(p, list))
-		for _, o := range list {
-			v.Entries = append(v.Entries, spec.status(p, o))
+		if err := s.batch(ctx, b); err != nil {
+			return s.Verification, err
 		}
 	}
-	return v, nil
+	return s.Verification, nil
+}
+
+// list finds the batches that have entries; a file with the ending of one and another name is a fault.
+func (s *scanning) list() (map[batch]bool, error) {
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	found := map[batch]bool{}
+	for _, f := range files {
+		if f.IsDir() || strings.HasPrefix(f.Name(), ".") || !strings.HasSuffix(f.Name(), suffix) {
+			continue
+		}
+		s.total++
+		if name, rank, tokens, ok := parseEntryName(f.Name()); ok && rank < s.spec.Layout.Ranks() {
+			found[batch{name, tokens}] = true
+		} else {
+			s.Entries = append(s.Entries, EntryStatus{Path: filepath.Join(s.dir, f.Name()), Status: failedPrefix +
+				"want the name of an entry, such as " + entryName(plan.Names()[0], 0, AnyTokens)})
+		}
+	}
+	if s.total == 0 {
+		return nil, fmt.Errorf("cache %q holds no entries (*%s): make some with 'moebalance logits generate --cache %s'",
+			s.dir, suffix, s.dir)
+	}
+	s.done = len(s.Entries)
+	return found, nil
+}
+
+// batch scans the entries of all ranks.
+func (s *scanning) batch(ctx context.Context, b batch) error {
+	ranks := make([]int, s.spec.Layout.Ranks())
+	for r := range ranks {
+		ranks[r] = r
+	}
+	p, planErr := s.plan(b.plan, b.tokens)
+	if planErr != nil {
+		p = planned{asked: b.plan, tokens: b.tokens}
+	}
+	list, err := s.visit(ctx, p, ranks, func(ctx context.Context, e *entryWriter, p planned, o *Outcome) error {
+		if o.Damage = planErr; planErr == nil {
+			s.check(ctx, e, p, o, s.thorough)
+		}
+		return context.Cause(ctx)
+	}, func(o Outcome) {
+		if s.done++; s.each != nil && !o.New {
+			s.each(min(s.done, s.total), s.total)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if s.spec.Mode == router.TEP {
+		agree(list)
+	}
+	s.Balance = append(s.Balance, s.spec.balance(p, list))
+	for _, o := range list {
+		s.Entries = append(s.Entries, s.spec.status(p, o))
+	}
+	return nil
 }
 
 // check compares an entry with what is made from the manifest, or at least its size.

@@ -49,6 +49,9 @@ func (o *profileOptions) run(c *cobra.Command, words []string) error {
 		return withCode(exitUsage, fmt.Errorf("profile: %w", err))
 	}
 	if o.Perfect {
+		if err := o.Treatment.Is.CheckEngine(words); err != nil {
+			return withCode(exitUsage, fmt.Errorf("profile: %w", err))
+		}
 		p.Set, words = o.Treatment.Is.Perfect, slices.Concat(words, o.Treatment.Is.Flags)
 	}
 	folder, err := filepath.Abs(o.Folder.Path)

@@ -44,6 +44,9 @@ func (c Command) check(t Treatment, runs bool) error {
 			return fmt.Errorf("--ready %q: want a full URL such as http://localhost:8000/health", shown.Masked(c.Ready))
 		}
 	}
+	if err := t.CheckEngine(c.engine()); err != nil && !runs {
+		return err
+	}
 	for _, word := range slices.Concat(c.Normal, c.Server) {
 		for _, name := range t.Names() {
 			if strings.Contains(word, name+"=") {

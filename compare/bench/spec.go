@@ -159,6 +159,30 @@ var Treatments = []Treatment{
 	{Name: "lightllm", Flags: []string{"--enable_ep_fake_balance"}, Silent: true, Random: true},
 }
 
+// engines are the programs and Python modules that a treatment's switch works in.
+var engines = map[string][]string{
+	"trtllm": {"trtllm-bench", "trtllm-serve", "trtllm-eval", "trtllm-llmapi-launch", "tensorrt_llm"},
+	"vllm":   {"vllm"}, "vllm-ascend": {"vllm"}, "sglang": {"sglang"}, "lmdeploy": {"lmdeploy"},
+	"atom": {"atom", "vllm", "sglang"}, "lightllm": {"lightllm"},
+}
+
+// CheckEngine refuses a command of an engine that the treatment does not switch.
+func (t Treatment) CheckEngine(words []string) error {
+	program := launch.Program(words)
+	var others []string
+	for name, programs := range engines {
+		if slices.Contains(programs, program) {
+			others = append(others, name)
+		}
+	}
+	if engines[t.Name] == nil || len(others) == 0 || slices.Contains(others, t.Name) {
+		return nil
+	}
+	slices.Sort(others)
+	return fmt.Errorf("--treatment %s switches nothing in %s: want --treatment %s", t.Name, program,
+		strings.Join(others, " or "))
+}
+
 // ParseTreatment reads a treatment's name, or "env:NAME=VALUE" for one of the
 // user's own.
 func ParseTreatment(s string) (Treatment, error) {

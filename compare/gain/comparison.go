@@ -87,7 +87,10 @@ func (c *comparison) groups(units []Pair, read reading) [][]float64 {
 	var by [3][]float64 // AB, BA, unknown
 	for _, u := range units {
 		if x := stats.Center(c.logs(u, read)); !math.IsNaN(x) {
-			at := (slices.Index([]string{"AB", "BA"}, u.Order) + 3) % 3
+			at, known := map[string]int{"AB": 0, "BA": 1}[u.Order]
+			if !known {
+				at = 2
+			}
 			by[at] = append(by[at], x)
 		}
 	}

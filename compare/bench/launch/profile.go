@@ -81,11 +81,28 @@ func (p Profile) Variables() []Variable {
 	if p.Windows != "" {
 		v[p.startStop()] = p.Windows
 	}
-	if p.Rank >= 0 || strings.Contains(strings.Join(p.Arguments, " "), "mpi") {
+	if p.Rank >= 0 || p.traces("mpi") {
 		v["NSYS_MPI_STORE_TEAMS_PER_RANK"] = "1" // else nsys waits for ranks that it does not profile
 	}
 	maps.Copy(v, p.Set)
 	return Variables(v)
+}
+
+// traces reports whether the further options trace an API: -t mpi,cuda, -tmpi or --trace=mpi.
+func (p Profile) traces(api string) bool {
+	for i, w := range p.Arguments {
+		list, is := strings.CutPrefix(w, "--trace=")
+		if short, ok := strings.CutPrefix(w, "-t"); ok {
+			list, is = short, true
+		}
+		if i > 0 && slices.Contains([]string{"-t", "--trace"}, p.Arguments[i-1]) {
+			list, is = w, true
+		}
+		if is && slices.Contains(strings.Split(strings.TrimPrefix(list, "="), ","), api) {
+			return true
+		}
+	}
+	return false
 }
 
 // ProfilerHere stands, in a command, where the profiler goes. Without it the

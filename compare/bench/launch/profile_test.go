@@ -108,6 +108,12 @@ func TestProfileSwitches(t *testing.T) {
 			}
 		}
 	}
+	for _, option := range []string{"--output=compile", "-o", "--trace=cuda"} {
+		v := Profile{Rank: -1, Arguments: []string{option, "mpi-run"}}.Variables()
+		if slices.ContainsFunc(v, func(v Variable) bool { return v.Name == "NSYS_MPI_STORE_TEAMS_PER_RANK" }) {
+			t.Errorf("%s traces MPI: %v", option, v)
+		}
+	}
 }
 
 // The wrapper, run as each launcher would: with a program in nsys's place that

@@ -71,6 +71,24 @@ func programAt(words []string) int {
 	return len(words)
 }
 
+// Program is the program or Python module that a command runs, behind its launcher and env:
+//
+//	mpirun -n 8 env A=1 python3 -m vllm.entrypoints.openai.api_server → vllm
+func Program(words []string) string {
+	words = words[min(programAt(words), len(words)):]
+	for len(words) > 1 && (filepath.Base(words[0]) == "env" || strings.Contains(words[0], "=")) {
+		words = words[1:]
+	}
+	if len(words) > 2 && strings.HasPrefix(filepath.Base(words[0]), "python") && words[1] == "-m" {
+		module, _, _ := strings.Cut(words[2], ".")
+		return module
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return filepath.Base(words[0])
+}
+
 // nestedLauncher is mpirun or srun where another program, such as a shell or
 // numactl, starts it; "" where there is none.
 func nestedLauncher(words []string) string {
