@@ -44,11 +44,11 @@ func PlacementLayers(res *place.Result) (Figure, error) {
 	}
 	p := newPanel("", "layer", "busiest rank (max/mean of load)")
 	p.Add(rules())
-	p.Add(slices.Concat(placed.points(disc(blue), softInk), now.points(ring(vermillion), softInk))...)
+	p.Add(slices.Concat(placed.points(disc(blue), softInk), now.points(ring(ink), softInk))...)
 	p.X.Min, p.X.Max, p.X.Tick.Marker = -0.5, float64(len(layers))-0.5, indexTicks{labels(layers), 24}
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 1, 1+headroom(p.Y.Max-1), valueTicks{""}
 	f.panels = []*plot.Plot{p}
-	f.legend = []key{glyphKey(best.Running(), ring(vermillion)), glyphKey(best.Title(), disc(blue))}
+	f.legend = []key{glyphKey(best.Running(), ring(ink)), glyphKey(best.Title(), disc(blue))}
 	f.Title = fmt.Sprintf("%d of %s improve; the worst, layer %d, goes from %s to %s × the mean", lower,
 		quantity.Count(len(layers), "layer"), layers[worst], quantity.Decimals(now.XYs[worst].Y, 2),
 		quantity.Decimals(placed.XYs[worst].Y, 2))

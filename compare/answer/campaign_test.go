@@ -44,7 +44,7 @@ func TestAnswersWithinLaunches(t *testing.T) {
 		"Undecided: balanced routing is ": {launchesOf([]float64{0.10, 0.12}, []float64{0.13, 0.15}, []float64{0.08, 0.1},
 			[]float64{0.08, 0.1}, []float64{0.1, 0.13}), gain.Inconclusive, "launches in all should decide", "--launches "},
 		"1 launch is far off; the gain is between": {launchesOf([]float64{0.1, 0.1}, []float64{0.101, 0.101},
-			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive, "Launch 4: the gain is +34.9 %", ""},
+			[]float64{0.102, 0.102}, []float64{0.099, 0.099}, []float64{0.4, 0.4}), gain.Inconclusive, "Launch 4: the gain differs by +34.9 %", ""},
 		"No decision: each arm reports one value in all launches.": {launchesOf([]float64{0.2}, []float64{0.2},
 			[]float64{0.2}, []float64{0.2}, []float64{0.2}), gain.Inconclusive, "Equal values are copies",
 			"--table checks"},

@@ -129,7 +129,7 @@ func (a *Answer) attention(t *trace.Trace) {
 	if o, ok := t.RankTime(); ok {
 		experts = o.Imbalance
 	}
-	gain, key := router.Undefined(), "tokens.unknown"
+	gain, key := router.Undefined(), "gain.unknown"
 	if w, ok := t.WhatIf(trace.EvenTokens); ok && w.Gain.Defined() {
 		gain, key = w.Gain, "tokens"
 	}

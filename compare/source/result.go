@@ -25,6 +25,7 @@ var ErrUnknown = errors.New("not a result of moebalance")
 // report calls it, usually the file's base name.
 type Item struct {
 	Name     string
+	Next     []Step   // what the JSON of a verb says to do next
 	Given    []string // the files that it was read from, of traces and counts; none of a verb's JSON
 	Trace    *trace.Trace
 	Campaign *Campaign // judged, also while it runs
@@ -33,6 +34,9 @@ type Item struct {
 	Compared *diff.Comparison
 	Place    *place.Result
 }
+
+// Step is something to do next: in words, and the command as it is typed.
+type Step struct{ Text, Command string }
 
 // maxResult is the most bytes of a result that is read.
 const maxResult = 1 << 30
@@ -53,6 +57,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 	var head struct {
 		Kind   string `json:"kind"`
 		Schema int    `json:"schema_version"`
+		Answer struct{ Next []Step }
 	}
 	results := []struct {
 		kind   string
@@ -86,6 +91,7 @@ func ParseResult(name string, text []byte) (Item, error) {
 		if err := json.Unmarshal(text, r.into); err != nil {
 			return in, &input.Error{File: name, Expected: "a result of " + r.kind, Err: err}
 		}
+		in.Next = head.Answer.Next
 		if in.Campaign != nil {
 			in.Campaign.Upgrade()
 		}

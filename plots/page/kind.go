@@ -74,9 +74,21 @@ func byLoad(a, b Input) int {
 	return -1
 }
 
-// answerOf is the answer of a result, whose commands name the files that it was read from.
+// answerOf is the answer of a result, whose commands name the files that it was read from. The result of a
+// verb, which does not hold these, has its commands.
 func answerOf(in source.Item) answer.Answer {
-	given := cmp.Or(launch.Quote(in.Given), "FILES") // which the result of a verb does not hold
+	a := answered(in)
+	if files := in.Trace != nil || in.Counts != nil; files && len(in.Given) == 0 && len(in.Next) > 0 {
+		a.Next = nil
+		for _, s := range in.Next[:min(len(in.Next), 2)] {
+			a.Next = append(a.Next, answer.Step(s))
+		}
+	}
+	return a
+}
+
+func answered(in source.Item) answer.Answer {
+	given := cmp.Or(launch.Quote(in.Given), "FILES")
 	switch {
 	case in.Campaign != nil:
 		return answer.OfCampaign(in.Campaign.Asked())

@@ -428,3 +428,15 @@ func checkPolicy(t *testing.T, doc string) {
 		t.Errorf("the page needs more than its policy allows: %q", needs[:min(len(needs), 3)])
 	}
 }
+
+// The result of a verb says what to do next with the files that it was made of.
+func TestNextOfAResult(t *testing.T) {
+	text := `{"schema_version": 1, "kind": "counts", "answer": {"next": [{"text": "Do.", "command": "moebalance do it.json"}]}}`
+	in, err := source.ParseResult("counts.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := answerOf(in).Next; len(next) != 1 || next[0].Command != "moebalance do it.json" {
+		t.Errorf("%+v", next)
+	}
+}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is what a person reads on, who wraps the lines of prose. The zero value is a pipe or a file:
-// tables of any width, without color.
+// Screen is the terminal that a person reads on, which wraps prose itself. The zero value is a pipe or a
+// file: tables of any width, without color.
 type Screen struct {
 	Width int // columns; 0 is any number
 	Color bool

@@ -180,9 +180,9 @@ var catalog = map[string]entry{
 	"outside_steps": {Note, "{share:%} of the kernel time is outside every step and excluded"},
 	"few_ranks": {Warn, "the sides share {common} of the run's {world} ranks, and another one may be the busiest: no gain " +
 		"is predicted; give the other ranks' files, too"},
-	"kind_not_comparable": {Note, "{kind} excluded: the sides are not comparable in them[ ({quantities})]"},
-	"kind_in_one_arm":     {Note, "{steps:#step} excluded: the other arm has no steps of their kind ({kernels:MoE kernel})"},
-	"unequal_tokens":      {Note, "{kind} excluded, number {left}: the other arm has no more of them with as many tokens"},
+	"kind_not_comparable": {Note, "{kind} are left out: the sides are not comparable there[, for they differ in {quantities}]"},
+	"kind_in_one_arm":     {Note, "{steps:#step} left out: the other arm has no such steps ({kernels:MoE kernel})"},
+	"unequal_tokens":      {Note, "{left:#step} left out: the other arm has no more {kind}"},
 	"one_launch": {Note, "one launch of each arm ({steps} and {others:step}): how much launches differ is assumed, not " +
 		"measured; only a campaign (bench) gives a verdict"},
 	"one_launch.both": {Note, "both arms in one launch ({steps} and {others:step}): how much launches differ is assumed, " +

@@ -134,7 +134,7 @@ func complete(text string, args router.Args) bool {
 func fill(text string, args router.Args) string {
 	text = optional.ReplaceAllStringFunc(text, func(part string) string {
 		for _, p := range placeholder.FindAllStringSubmatch(part, -1) {
-			if v, ok := args[p[1]]; !ok || v == "" || v == nil {
+			if v, ok := args[p[1]]; !ok || v == "" || v == nil || len(list(v)) == 0 {
 				return ""
 			}
 		}

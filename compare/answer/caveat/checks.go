@@ -7,6 +7,7 @@ var unchecked = map[string]string{
 	"noise":      "the values vary too much to tell",
 	"no_noise":   "the values do not vary",
 	"unrecorded": "was not recorded",
+	"unnamed":    "none were named", // in older results
 }
 
 // checks words what a check of campaigns found; how much that weighs is its status. A case
@@ -41,7 +42,7 @@ var checks = map[string]string{
 	"complete_pairs.open": "{pairs:#pair}: one launch or both have no result, so {complete:pair} count",
 	"outliers.launches":   "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
 	"outliers.pairs":      "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
-	"outliers.gains":      "{launches:#launch}: the gain is {changes:+%} from the other launches': look for what was different then",
+	"outliers.gains":      "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was different then",
 	"copied_values.same":  "equal values are copies, or have too few digits: they do not show how launches differ",
 
 	// What only the launches themselves show.
@@ -54,7 +55,10 @@ var checks = map[string]string{
 	"fresh_prompts.same": "every run of the client may send the same requests, which a prefix cache answers faster: write " +
 		"{seed} in --client",
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start are one launch, and " +
-		"belong into one file",
+		"belong in one file",
+
+	// A case of older results.
+	"drift.balanced": "the values change by {change:+%} from first to last (p = {p:p}); a balanced order cancels it",
 
 	// Launches that hold all arms.
 	"complete_blocks.open": "{open:n} of {blocks:block} lack a segment and do not count",

@@ -18,12 +18,10 @@ var lines = map[string]string{
 	"trace.attention":         "Attention is {attention:%} uneven over ranks, expert time {experts:%}; {gain}.",
 	"trace.load_without_time": "Load is {load:%} uneven, expert time {time:%}; {gain}.",
 
-	"gain":           "even ranks would gain about {gain:%}[ in {steps}]",
-	"gain.little":    "even ranks would gain under 0.1 %[ in {steps}]",
-	"gain.late":      "even ranks would gain {gain:%} to {most:%}[ in {steps}]",
-	"tokens":         "even tokens would gain about {gain:%}[ in {steps}]",
-	"tokens.unknown": "what that costs is unknown",
-
+	"gain":         "even ranks would gain about {gain:%}[ in {steps}]",
+	"gain.little":  "even ranks would gain under 0.1 %[ in {steps}]",
+	"gain.late":    "even ranks would gain {gain:%} to {most:%}[ in {steps}]",
+	"tokens":       "even tokens would gain about {gain:%}[ in {steps}]",
 	"gain.unknown": "what that costs is unknown",
 	"left.unknown": "what is left to gain is unknown",
 	"left":         "about {gain:%} is left to gain[ in {steps}]",
@@ -214,4 +212,4 @@ var steps = map[string][2]string{
 }
 
 // slowerToo ends the line of a comparison where a GPU is slower than the others.
-const slowerToo = "[; rank {slower} is slower than the others whatever it runs]."
+const slowerToo = "[; rank {slower} takes longer than the others for equal dense GEMMs]."
