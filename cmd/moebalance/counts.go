@@ -48,7 +48,7 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.write(c, render.Counts(result, launch.Quote(paths))); err != nil {
+	if err := o.write(c, render.Counts(result, o.placed(c, paths))); err != nil {
 		return err
 	}
 	if !o.FailAbove.Given {
@@ -67,6 +67,15 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 	return nil
 }
 
+// placed are the arguments by which place reads the same counts, from the same placement.
+func (o *countsOptions) placed(c *cobra.Command, paths []string) string {
+	given := sameResult(c, paths, "ep", "placement", "threshold", "fail-above")
+	if o.Placement == "" {
+		return given
+	}
+	return launch.Quote([]string{"--from", o.Placement}) + " " + given
+}
+
 // judge reads the records and judges them.
 func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 	judging, err := o.judging()
@@ -78,7 +87,11 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 	if err != nil {
 		return nil, usagef("--axes: %v", err)
 	}
-	for _, path := range paths {
+	all, err := source.Expanded(paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range all {
 		r, err := source.ReadCounts(path, axes)
 		if err != nil {
 			return nil, err

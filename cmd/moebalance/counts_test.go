@@ -97,6 +97,15 @@ func TestCountsHelpOfFormats(t *testing.T) {
 	}
 }
 
+// A quoted pattern, as next steps print many files, is what it matches.
+func TestCountsOfAPattern(t *testing.T) {
+	var a countsAnswer
+	ask(t, exitDone, &a, "counts", "--format", "json", fixtures+"counts/scrape-?.prom")
+	if len(a.Records) != 2 {
+		t.Errorf("%+v", a.Records)
+	}
+}
+
 func TestCountsAndModelsUsage(t *testing.T) {
 	path := fixtures + "gptoss-ep4-ranks/counts-normal"
 	for _, c := range []struct {
@@ -109,6 +118,7 @@ func TestCountsAndModelsUsage(t *testing.T) {
 		{exitFailed, "leave it out", []string{"counts", "--axes", "layers,experts", path}},
 		{exitFailed, "--axes steps,layers,experts", []string{"counts", fixtures + "counts/loads_c.npy"}},
 		{exitUsage, "curl -o FILE http://(redacted)@host/metrics", []string{"counts", "http://me:x@host/metrics"}},
+		{exitFailed, "no file matches", []string{"counts", fixtures + "counts/nope*.json"}},
 		{exitUsage, "--ep", []string{"counts", "--ep", "0", path}},
 		{exitUsage, "between 1 and 32 ranks", []string{"counts", "--ep", "33", path}},
 		{exitUsage, "the model has 256 experts", []string{"counts", "--model", "deepseek-v3", path}},

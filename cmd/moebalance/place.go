@@ -77,14 +77,18 @@ func (o *placeOptions) writes() bool {
 }
 
 func (o *placeOptions) run(c *cobra.Command, paths []string) error {
-	if err := o.check(paths); err != nil {
+	all, err := source.Expanded(paths)
+	if err == nil {
+		err = o.check(all)
+	}
+	if err != nil {
 		return err
 	}
 	if !c.Flags().Changed("redundant") {
 		o.Redundant.Is = nil // as recorded
 	}
 	result, err := source.Interruptible(c.Context(),
-		func() (*place.Result, error) { return o.judged(c.Context(), paths) })
+		func() (*place.Result, error) { return o.judged(c.Context(), all) })
 	if errors.Is(err, router.ErrShape) {
 		err = withCode(exitUsage, err)
 	}

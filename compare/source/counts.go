@@ -27,6 +27,22 @@ func notFromURL(url string) error {
 	return usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", url)
 }
 
+// Expanded puts what quoted patterns match in their place, as next steps print many files.
+func Expanded(paths []string) (all []string, err error) {
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil || !isPattern(path) {
+			all = append(all, path)
+			continue
+		}
+		found, err := expand(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
 // ReadCounts reads a record; of arrays with the axes, nil for those they tell.
 func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	if isURL(path) {
@@ -34,10 +50,6 @@ func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
 	}
 	if path == "-" {
 		return nil, usagef("standard input is not read: write it to a file, and give the file")
-	}
-	if _, err := os.Stat(path); err != nil && isPattern(path) {
-		return nil, usagef("%s: no such file, and statistics are not read by patterns: let the shell expand it, "+
-			"without quotes", path)
 	}
 	record, err := counts.ReadAs(path, axes)
 	if err != nil {
