@@ -125,7 +125,7 @@ func (o *benchOptions) runCampaign(ctx context.Context, campaign *bench.Campaign
 		}
 	}
 	h.Report = shown.Event
-	h.Grace = launch.GraceOf(launch.DefaultGrace)
+	h.Grace = launch.DefaultGrace
 	var done func()
 	h.Grace.Cut, done = secondSignal()
 	defer done()

@@ -133,7 +133,7 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 		Treatment: o.Treatment.Is,
 		Command:   bench.Command{Normal: slices.Concat(words, o.Client.Is), Server: o.Server.Is, Ready: o.Ready},
 		Control:   o.Control, Output: o.Output, Counts: o.Counts, Ranks: o.Ranks, Accepted: o.Accepted,
-		WorkTolerance: gain.DefaultTolerance, Confidence: gain.DefaultConfidence, Timeout: o.Timeout,
+		Timeout: o.Timeout,
 	}
 	if o.Control != "" {
 		if o.spec.Control, err = filepath.Abs(o.Control); err != nil {
@@ -211,7 +211,7 @@ func (o *benchOptions) chooseDesign(c *cobra.Command) error {
 		return usagef("bench: --launches %d: want 1 or more", o.Launches)
 	}
 	within := o.spec
-	within.Design.Launches, within.Design.Blocks, within.Design.Pairs = o.Launches, bench.Blocks, 0
+	within.Design.Launches, within.Design.Pairs = o.Launches, 0
 	switch err := within.CheckWithin(); {
 	case asked && err != nil:
 		return withCode(exitUsage, fmt.Errorf("bench: %w", err))

@@ -213,8 +213,7 @@ func testSpec(t *testing.T, pairs int, args ...string) Spec {
 	}
 	return Spec{
 		Design: Design{Pairs: pairs, Seed: 1}, Treatment: trtllm,
-		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1, Confidence: 0.95,
-		WorkTolerance: 0.01,
+		Command: Command{Normal: append([]string{self}, args...)}, Threshold: 0.1,
 	}
 }
 

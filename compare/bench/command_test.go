@@ -75,7 +75,7 @@ func TestSpecCheck(t *testing.T) {
 	good := func() Spec {
 		trtllm, _ := ParseTreatment("trtllm")
 		return Spec{Design: Design{Pairs: 6}, Treatment: trtllm, Command: Command{Normal: []string{"x"}},
-			Threshold: 0.1, Confidence: 0.95}
+			Threshold: 0.1}
 	}
 	if err := good().Check(); err != nil {
 		t.Fatal(err)
@@ -91,8 +91,6 @@ func TestSpecCheck(t *testing.T) {
 		"ready without scheme": func(s *Spec) {
 			s.Command.Server, s.Command.Ready = []string{"s"}, "localhost:8000/health"
 		},
-		"confidence":     func(s *Spec) { s.Confidence = 1 },
-		"tolerance":      func(s *Spec) { s.WorkTolerance = -1 },
 		"proof line":     func(s *Spec) { s.Treatment.Line = "(" },
 		"metric rule":    func(s *Spec) { s.Custom = []string{"x:ms=("} },
 		"negative time":  func(s *Spec) { s.Timeout = -1 },

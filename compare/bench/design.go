@@ -15,18 +15,16 @@ const mostPairs = 100_000
 // then perfect-normal or the reverse, each block drawn at random: over an even number of pairs each arm
 // is first equally often, and a linear drift over the session cancels within every block.
 type Design struct {
-	// Launches that hold all arms, each in so many Blocks of segments; 0: one arm a launch,
-	// in Pairs.
+	// Launches that hold all arms, each in blocks of segments; 0: one arm a launch, in Pairs.
 	Launches int `json:"launches,omitempty"`
-	Blocks   int `json:"blocks,omitempty"`
 
 	Pairs int    `json:"pairs"`
 	Seed  uint64 `json:"seed"` // of the order
 }
 
-// Blocks is how many a launch holds where nothing else is said: at a noise of 1.5 % of a segment, five launches
+// blocksPerLaunch is how many blocks a launch of all arms holds: at a noise of 1.5 % of a segment, five launches
 // of two give ±1.5 points.
-const Blocks = 2
+const blocksPerLaunch = 2
 
 // Within reports whether each launch holds all arms.
 func (d Design) Within() bool { return d.Launches > 0 }
@@ -34,8 +32,8 @@ func (d Design) Within() bool { return d.Launches > 0 }
 // Check reports what is wrong with d.
 func (d Design) Check() error {
 	switch {
-	case d.Within() && (d.Launches > 1000 || d.Blocks < 1 || d.Blocks > 1000):
-		return fmt.Errorf("%d launches of %d blocks: want 1 to 1000 of both", d.Launches, d.Blocks)
+	case d.Launches > 1000:
+		return fmt.Errorf("%d launches: want 1 to 1000", d.Launches)
 	case !d.Within() && (d.Pairs < 1 || d.Pairs > mostPairs):
 		return fmt.Errorf("%d pairs: want 1 to %d", d.Pairs, mostPairs)
 	}

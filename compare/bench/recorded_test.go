@@ -14,7 +14,7 @@ func TestRecorded(t *testing.T) {
 	spec := Spec{
 		Design:    Design{Pairs: 2, Seed: 7},
 		Command:   Command{Normal: []string{"run", "a b"}},
-		Threshold: 0.2, Confidence: 0.9, WorkTolerance: 0.03,
+		Threshold: 0.2,
 	}
 	report := func(format, name string) *metrics.Result {
 		return &metrics.Result{Format: format, Primary: name, Work: metrics.Work{Requests: metrics.Exactly(5)},
@@ -36,7 +36,7 @@ func TestRecorded(t *testing.T) {
 	c.Launches[3].Attempts = []Attempt{{Number: 1, State: Interrupted, Error: "ended"}}
 
 	got := Recorded(c)
-	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.9, Tolerance: 0.03}); got.Criteria != want ||
+	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.95, Tolerance: 0.01}); got.Criteria != want ||
 		got.Command != "run 'a b'" {
 		t.Errorf("criteria %+v, command %q", got.Criteria, got.Command)
 	}

@@ -51,13 +51,10 @@ type Spec struct {
 	Ranks int `json:"ranks"`
 	// Accepted are options, words and variables in which the arms may differ beside
 	// the treatment.
-	Accepted      []string `json:"accepted_differences,omitempty"`
-	WorkTolerance float64  `json:"work_tolerance"` // relative difference of work allowed within a pair
+	Accepted []string `json:"accepted_differences,omitempty"`
 
 	// Threshold is the gain that counts as significant, as a fraction.
 	Threshold float64 `json:"threshold"`
-	// Confidence of the interval, in (0, 1).
-	Confidence float64 `json:"confidence"`
 
 	Timeout time.Duration `json:"timeout_ns"` // per launch; 0 is none
 }
@@ -73,10 +70,6 @@ func (s Spec) Check() error {
 	case s.Output != "" && !strings.Contains(s.Output, "{out}"),
 		s.Counts != "" && !strings.Contains(s.Counts, "{out}") && s.Control == "":
 		return fmt.Errorf("a file that launches write needs {out} in its path, so that no launch overwrites another's")
-	case !(s.Confidence > 0 && s.Confidence < 1):
-		return fmt.Errorf("confidence %g: want a fraction between 0 and 1, such as 0.95", s.Confidence)
-	case !(s.WorkTolerance >= 0 && s.WorkTolerance < 1):
-		return fmt.Errorf("work tolerance %g: want a fraction from 0 to below 1", s.WorkTolerance)
 	case s.Timeout < 0 || s.Ranks < 0:
 		return fmt.Errorf("want no negative --timeout or --ranks")
 	}

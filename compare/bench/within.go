@@ -72,10 +72,10 @@ func (s Spec) CheckWithin() error {
 
 // planOf is what a launch measures.
 func (s Spec) planOf(l Launch) (p control.Plan) {
-	p.Blocks = control.Orders(s.routers(), s.Design.Blocks, l.Pair, s.Design.Seed)
+	p.Blocks = control.Orders(s.routers(), blocksPerLaunch, l.Pair, s.Design.Seed)
 	for b := range p.Blocks {
 		if s.Points != nil {
-			p.Points = append(p.Points, points.Drawn(s.Design.Seed, l.Pair*s.Design.Blocks+b, s.Points.Values))
+			p.Points = append(p.Points, points.Drawn(s.Design.Seed, l.Pair*blocksPerLaunch+b, s.Points.Values))
 		}
 	}
 	return p

@@ -134,7 +134,7 @@ func withinSpec(t *testing.T, launches int, mode string) Spec {
 	}
 	addr := freeAddress(t)
 	self := s.Command.Normal[0]
-	s.Design = Design{Launches: launches, Blocks: 2, Seed: 1}
+	s.Design = Design{Launches: launches, Seed: 1}
 	s.Command = Command{
 		Server: []string{"env", childVariable + "=engine", self, addr, mode}, Ready: "http://" + addr + "/health",
 		Normal: []string{self, "http://" + addr + "/bench?seed={seed}"},

@@ -48,38 +48,76 @@ const gained = "gain<gain.estimate:percent, low<gain.low:percent, high<gain.high
 
 // campaignTables are the tables that have rows, named as in CampaignTables.
 func campaignTables(r gain.Result) []table.Table {
-	normal, point, metric := string(r.Called(gain.Normal)), "point", strings.TrimSpace(r.Metric.Name+" "+r.Metric.Unit)
-	perfect := string(r.Called(gain.Perfect))
-	units, title, unit := "pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", metric, normal), "pair"
-	if r.Design == gain.WithinLaunch {
-		units, title, unit = "launches", "Launches, "+metric+" (geometric means of their segments)", "launch"
-	}
+	point := "point"
 	if len(r.Points) > 0 {
 		point = r.Points[0].Name
 	}
+	return slices.DeleteFunc([]table.Table{
+		table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", point,
+			quantity.Confidence(r.SimultaneousConfidence)), r.Points, "value:real="+point+", "+gained+", verdict, "+
+			"share_of_ceiling<share_of_ceiling.estimate:percent"),
+		armsTable(r), unitsTable(r, point), blocksTable(r, point), doseTable(r, point),
+		table.Of("secondary", "Other metrics (positive gain: better; interval and p adjusted for all)", r.Secondary,
+			"metric<metric.name, unit<metric.unit, "+gained+", p<gain.p:real"),
+		proofTable(r),
+		table.Of("checks", "Checks", r.Checks, "check<name, status, text"),
+	}, func(t table.Table) bool { return len(t.Rows) == 0 })
+}
+
+// armsTable is the gain of each further arm, and last the balanced one's.
+func armsTable(r gain.Result) table.Table {
 	var ceiling []gain.ArmGain
 	if r.Share != nil {
-		perfect = "other arm"
 		for _, a := range r.Arms[1:] {
 			a.Share = cmp.Or(a.Share, &gain.Share{Estimate: 1})
 			ceiling = append(ceiling, a)
 		}
 	}
-	// of several loads, or of several arms, each value says which
-	at := func(value any) any {
-		if len(r.Points) == 0 {
-			return nil
-		}
-		return value
+	return table.Of("arms", "Gain of each arm over normal, and share of the gain of balanced routing that it recovers",
+		ceiling, "arm<name, "+gained+", verdict, share_of_ceiling<share_of_ceiling.estimate:percent=share, "+
+			"share_low<share_of_ceiling.low:percent, share_high<share_of_ceiling.high:percent")
+}
+
+// loadOf is the load of a row where there are several, nil else.
+func loadOf(r gain.Result, value any) any {
+	if len(r.Points) == 0 {
+		return nil
 	}
-	of := func(arm gain.Arm) any {
-		if r.Share == nil {
-			return nil
-		}
-		return cmp.Or(arm, r.Called(gain.Perfect))
+	return value
+}
+
+// armOf is the arm of a row where there are several beside normal, nil else.
+func armOf(r gain.Result, arm gain.Arm) any {
+	if r.Share == nil {
+		return nil
 	}
-	columns := fmt.Sprintf(", point:real=%s, arm, order, normal:real=%s, perfect:real=%s, gain:percent, status, note", point,
-		normal, perfect)
+	return cmp.Or(arm, r.Called(gain.Perfect))
+}
+
+// unitColumns are the columns of a pair, launch or block behind its number.
+func unitColumns(r gain.Result, point string) string {
+	perfect := string(r.Called(gain.Perfect))
+	if r.Share != nil {
+		perfect = "other arm"
+	}
+	return fmt.Sprintf(", point:real=%s, arm, order, normal:real=%s, perfect:real=%s, gain:percent, status, note", point,
+		r.Called(gain.Normal), perfect)
+}
+
+// unitsTable are the pairs, or the launches that hold all arms.
+func unitsTable(r gain.Result, point string) table.Table {
+	metric := strings.TrimSpace(r.Metric.Name + " " + r.Metric.Unit)
+	units, title, unit := "pairs", fmt.Sprintf("Pairs, %s (AB: %s first)", metric, r.Called(gain.Normal)), "pair"
+	if r.Design == gain.WithinLaunch {
+		units, title, unit = "launches", "Launches, "+metric+" (geometric means of their segments)", "launch"
+	}
+	return table.Of(units, title, r.Pairs, "pair="+unit+unitColumns(r, point),
+		table.Computed("point", func(p gain.Pair) any { return loadOf(r, p.Point) }),
+		table.Computed("arm", func(p gain.Pair) any { return armOf(r, p.Arm) }))
+}
+
+// blocksTable are the blocks of launches that hold all arms.
+func blocksTable(r gain.Result, point string) table.Table {
 	type values = gain.Block // or its name would hide its field
 	type block struct {
 		Launch     int `json:"launch"`
@@ -89,35 +127,25 @@ func campaignTables(r gain.Result) []table.Table {
 	var blocks []block
 	for _, l := range r.Launches {
 		for _, b := range l.Blocks {
-			blocks = append(blocks, block{l.Launch, at(l.Point), of(l.Arm), b})
+			blocks = append(blocks, block{l.Launch, loadOf(r, l.Point), armOf(r, l.Arm), b})
 		}
 	}
-	return slices.DeleteFunc([]table.Table{
-		table.Of("points", fmt.Sprintf("Gain by %s; the intervals hold together at %s (Bonferroni)", point,
-			quantity.Confidence(r.SimultaneousConfidence)), r.Points, "value:real="+point+", "+gained+", verdict, "+
-			"share_of_ceiling<share_of_ceiling.estimate:percent"),
-		table.Of("arms", "Gain of each arm over normal, and share of the gain of balanced routing that it recovers", ceiling,
-			"arm<name, "+gained+", verdict, share_of_ceiling<share_of_ceiling.estimate:percent=share, "+
-				"share_low<share_of_ceiling.low:percent, share_high<share_of_ceiling.high:percent"),
-		table.Of(units, title, r.Pairs, "pair="+unit+columns,
-			table.Computed("point", func(p gain.Pair) any { return at(p.Point) }),
-			table.Computed("arm", func(p gain.Pair) any { return of(p.Arm) })),
-		table.Of("blocks", fmt.Sprintf("Blocks (A: %s, B: the other arm)", normal), blocks, "launch, block"+columns,
-			table.Computed("point", func(b block) any { return b.point }),
-			table.Computed("arm", func(b block) any { return b.arm })),
-		doseTable(r, point),
-		table.Of("secondary", "Other metrics (positive gain: better; interval and p adjusted for all)", r.Secondary,
-			"metric<metric.name, unit<metric.unit, "+gained+", p<gain.p:real"),
-		table.Of("proof", "Evidence of the routing", r.Proof, "arm, rank:label, grade, evidence",
-			table.Computed("arm", func(p gain.Proof) any { return r.Called(p.Arm) }),
-			table.Computed("rank", func(p gain.Proof) any {
-				if p.Rank == gain.AllRanks {
-					return "all"
-				}
-				return fmt.Sprint(p.Rank)
-			})),
-		table.Of("checks", "Checks", r.Checks, "check<name, status, text"),
-	}, func(t table.Table) bool { return len(t.Rows) == 0 })
+	return table.Of("blocks", fmt.Sprintf("Blocks (A: %s, B: the other arm)", r.Called(gain.Normal)), blocks,
+		"launch, block"+unitColumns(r, point),
+		table.Computed("point", func(b block) any { return b.point }),
+		table.Computed("arm", func(b block) any { return b.arm }))
+}
+
+// proofTable is the evidence of each rank.
+func proofTable(r gain.Result) table.Table {
+	return table.Of("proof", "Evidence of the routing", r.Proof, "arm, rank:label, grade, evidence",
+		table.Computed("arm", func(p gain.Proof) any { return r.Called(p.Arm) }),
+		table.Computed("rank", func(p gain.Proof) any {
+			if p.Rank == gain.AllRanks {
+				return "all"
+			}
+			return fmt.Sprint(p.Rank)
+		}))
 }
 
 // doseTable is the time under each arm by its load imbalance.

@@ -82,7 +82,8 @@ const stubborn = `trap "" INT TERM; while :; do sleep 0.05; done`
 
 // The grace is for all together, whatever group they are in.
 func TestGraceIsTheWholeTime(t *testing.T) {
-	_, took, _ := runScript(t, daemon(stubborn)+stubborn, GraceOf(time.Second), true)
+	_, took, _ := runScript(t, daemon(stubborn)+stubborn,
+		Grace{Interrupt: 800 * time.Millisecond, Terminate: 200 * time.Millisecond}, true)
 	if took < 900*time.Millisecond || took > 4*time.Second {
 		t.Errorf("took %v, want about a second", took)
 	}

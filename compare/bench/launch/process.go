@@ -16,12 +16,7 @@ type Grace struct {
 }
 
 // DefaultGrace suits engines that must release GPUs on several ranks.
-const DefaultGrace = 20 * time.Second
-
-// GraceOf is the grace that lasts so long in all.
-func GraceOf(total time.Duration) Grace {
-	return Grace{Interrupt: total - total/5, Terminate: total / 5}
-}
+var DefaultGrace = Grace{Interrupt: 16 * time.Second, Terminate: 4 * time.Second}
 
 // ofLeftovers is the grace of what outlives a command that has ended.
 func (g Grace) ofLeftovers() Grace {
