@@ -40,7 +40,7 @@ func compareCmd(r *resultFlags) *cobra.Command {
 	o := compareOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
 		resultFlags: r}
 	c := verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run)
-	return r.tabled(c, func() []string { return render.Comparison(diff.Comparison{}).TableNames() })
+	return r.tabled(c, func() []string { return render.ComparisonTables })
 }
 
 // comparing are the flags that go with each kind of input.

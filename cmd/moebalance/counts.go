@@ -36,7 +36,7 @@ func countsCmd(r *resultFlags) *cobra.Command {
 	o := countsOptions{Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: r}
 	c := verb("counts", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
-	return r.tabled(c, func() []string { return render.Counts(&counts.Result{}, "").TableNames() })
+	return r.tabled(c, func() []string { return render.CountsTables })
 }
 
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {

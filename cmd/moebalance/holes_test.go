@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
@@ -22,6 +23,9 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 	if _, stderr, code := invoke(t.Context(), "logits", "generate", "--model", "gpt-oss-20b", "--ep", "2",
 		"--cache", cache); code != exitDone {
 		t.Fatal(stderr)
+	}
+	if code, _, errs := report(t, cache); code != exitUsage || !strings.Contains(errs, "logits verify --format json") {
+		t.Errorf("report of a cache: exit %d, %s", code, errs)
 	}
 	for _, args := range [][]string{
 		{"trace", loop + "normal.sqlite"},

@@ -42,8 +42,8 @@ func logitsGenerateCmd(r *resultFlags) *cobra.Command {
 	return r.tabled(c, func() []string { return []string{"entries"} })
 }
 
-// check finds bad flags, and turns the plan into one that the cache knows. follow is the file of
-// counts that experts are drawn by.
+// check finds bad flags, and turns the plan into one that the cache knows. follow is the file
+// with the counts that experts are drawn by.
 func (o *generateOptions) check(c *cobra.Command) (follow string, err error) {
 	kind, value, drawn := strings.Cut(o.Plan, ":")
 	switch {

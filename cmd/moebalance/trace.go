@@ -145,10 +145,10 @@ func traceGate(t *trace.Trace, limit float64) error {
 }
 
 // rankFlag is the hint of the verbs that have the flag.
-const rankFlag = "give those of one run only; --rank FILE=N gives an export its rank"
+const rankFlag = "give the exports of one run only; --rank FILE=N gives an export its rank"
 
 // rankOfResult is the hint of the verbs that have not.
-const rankOfResult = "give those of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json', which " +
+const rankOfResult = "give the exports of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json', which " +
 	"sets the rank of an export"
 
 // withRankHint adds what to try where two exports are of one rank.

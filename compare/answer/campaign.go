@@ -382,8 +382,7 @@ func Worded(r gain.Result) gain.Result {
 	return r
 }
 
-// Why is what a gate says of a result that does not pass: the failed checks, or the line of
-// the answer.
+// Why says why a result passes no gate: its failed checks, or the line of the answer.
 func Why(r gain.Result, run gain.Run) string {
 	return cmp.Or(strings.Join(failures(r), "; "), OfCampaign(r, run).Line)
 }

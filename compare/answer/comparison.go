@@ -90,7 +90,7 @@ func Refusals(c *diff.Comparison) (texts []string) {
 	for _, w := range c.Refusals {
 		if text := caveat.Text(w); w.Subject == "" {
 			texts = append(texts, text)
-		} else { // what its trace warns of
+		} else { // a warning of its trace
 			texts = append(texts, caveat.Say("why.side", "arm", w.Subject, "text", text))
 		}
 	}

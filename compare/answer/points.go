@@ -52,8 +52,8 @@ func costOfLoad(d *gain.Dose, place string) string {
 	return caveat.Say(key, "cost", d.Slope/10, "low", d.Low/10, "high", d.High/10, "place", place)
 }
 
-// atLoads says what imbalance costs where the line of a campaign is, and the gains at the other loads: of
-// at most three one by one, of more the least and the largest.
+// atLoads says what imbalance costs where the line of a campaign is, and the gains at the other loads:
+// up to three one by one, of more the least and the largest.
 func (a *Answer) atLoads(r gain.Result) {
 	dose, place, others := r.Dose, AtPoint(r), []gain.PointGain{}
 	for _, p := range r.Points {

@@ -17,6 +17,7 @@ import (
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
+	"github.com/moebalance/moebalance/logits"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -125,6 +126,10 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 		return []Input{{kind, armOf(path), []string{path}}}, err
 	case bench.IsCampaign(path):
 		return []Input{{Campaigns, "", []string{path}}}, nil
+	case logits.IsCache(path):
+		folder := launch.Quote([]string{path})
+		return nil, usagef("%s is a cache of logits: give the JSON that 'moebalance logits verify --format json -o FILE %[1]s' "+
+			"writes", folder)
 	}
 	files, err := folderFiles(path, skipped)
 	if err != nil {
@@ -141,7 +146,7 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 		return nil, err
 	}
 	if len(inputs) == 0 && len(files) == 0 {
-		return nil, fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
+		return nil, noFiles(path)
 	}
 	if len(inputs) == 0 {
 		for _, file := range files {
@@ -153,6 +158,21 @@ func classify(path string, skipped Skipped) ([]Input, error) {
 		}
 	}
 	return inputs, nil
+}
+
+// noFiles is the error about a folder without files. It names folders in it, which may be meant.
+func noFiles(path string) error {
+	var folders []string
+	entries, _ := os.ReadDir(path)
+	for _, e := range entries {
+		if e.IsDir() && len(folders) < 3 {
+			folders = append(folders, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(folders) > 0 {
+		return fmt.Errorf("folder %s contains no file, only folders: give %s", path, launch.Quote(folders))
+	}
+	return fmt.Errorf("folder %s contains no file: want the exports or traces of a run in it", path)
 }
 
 // armFolders is what the folders in a folder hold that are named after one arm: run/1-normal, run/1-perfect.

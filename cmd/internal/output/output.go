@@ -181,8 +181,8 @@ func (d Document) table(name string) (table.Table, error) {
 		router.Near(name, names))
 }
 
-// lead are the tables that people see who ask for none: the one beside an answer, or all of
-// a listing.
+// lead are the tables that people see who ask for none: the one beside an answer, or all tables
+// in a listing.
 func (d Document) lead() []table.Table {
 	if d.Answer == nil {
 		return slices.Clone(d.Tables)

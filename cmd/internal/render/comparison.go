@@ -14,6 +14,9 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
+// ComparisonTables are the names of the tables of compare: of traces, and of reports and campaigns.
+var ComparisonTables = append([]string{"work", "kinds", "phases", "layers", "gain", "kernels"}, CampaignTables...)
+
 // Comparison lays a comparison out for people; JSON carries it as it is.
 func Comparison(r diff.Comparison) output.Document {
 	a := answer.OfComparison(&r)

@@ -27,8 +27,7 @@ func Of(in source.Item) output.Document {
 	return VerifiedCache(in.Name, *in.Cache)
 }
 
-// NotComparable is the first result whose sides are not comparable, and why: of campaigns, or else of
-// traces. The name is empty where there is none.
+// NotComparable is the first campaign, or else comparison, whose sides are not comparable, and why. The name is empty where there is none.
 func NotComparable(items []source.Item) (name, why string) {
 	judged := slices.ContainsFunc(items, func(in source.Item) bool { return in.Campaign != nil })
 	for _, in := range items {
