@@ -62,6 +62,17 @@ func TestLogitsPlansSpans(t *testing.T) {
 		first.Active != want {
 		t.Errorf("%+v, want active experts %+v", first, want)
 	}
+	for tokens, want := range map[string]string{"64": "are as even as whole slots allow at 64 tokens per rank.",
+		"64,128": "are as even as whole slots allow at all 2 numbers of tokens that were counted.",
+		"1":      "4 for 32 at 1"} {
+		text, _, _ := runPlans(t, "--model", "gpt-oss-120b", "--ep", "8", "--tokens", tokens)
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if text, _, _ := runPlans(t, "--model", "e6k2", "--ep", "3", "--tokens", "1"); !strings.Contains(text, "1.50 for 1 at 1") {
+		t.Errorf("no load of three digits in\n%s", text)
+	}
 	text, _, _ := runPlans(t, "--model", "e60k4", "--ep", "4", "--tokens", "1-3")
 	for _, want := range []string{"diagonal alone is as even as whole slots allow at every number of tokens.",
 		"4 for 16 at 1", "every number"} {

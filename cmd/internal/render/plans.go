@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -50,6 +51,7 @@ func (result Plans) Document() output.Document {
 		line = strings.Join(even[:last], ", ") + " and " + even[last] + " are"
 	}
 	slices.Sort(tokens)
+	tokens = slices.Compact(tokens)
 	spans := table.Of("plans", "", result.Spans, "ranks, plan<name, at_floors_for=at the floors for, busiest_rank=worst busiest "+
 		"rank, busiest_expert=worst busiest expert, active_experts=fewest active experts, refused",
 		table.Computed("at_floors_for", floorsText),
@@ -68,9 +70,24 @@ func (result Plans) Document() output.Document {
 			return nil
 		}), table.Computed("verdict", caseVerdict))
 	return output.Document{Value: result, Lead: &spans, Tables: []table.Table{cases, spans}, Answer: &output.Answer{
-		Line: line + " as even as whole slots allow at every number of tokens.", Tone: output.Fine, Verdict: "complete",
+		Line: line + " as even as whole slots allow at " + result.where(even, tokens) + ".", Tone: output.Fine, Verdict: "complete",
 		Basis: fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s", result.Model, result.Shape, result.Method, result.Mode,
-			quantity.Ranges(slices.Compact(tokens)))}}
+			quantity.Ranges(tokens))}}
+}
+
+// where says for which numbers of tokens these plans are at the floors: for every one where that is proved,
+// else for the counted ones. Without a plan "every number" is denied.
+func (result Plans) where(even []string, tokens []int) string {
+	proved := !slices.ContainsFunc(result.Spans, func(s plan.Span) bool {
+		return slices.Contains(even, s.Name) && (s.Every == nil || !s.Every.Optimal())
+	})
+	switch {
+	case proved:
+		return "every number of tokens"
+	case len(tokens) == 1:
+		return quantity.Count(tokens[0], "token") + " per rank"
+	}
+	return fmt.Sprintf("all %d numbers of tokens that were counted", len(tokens))
 }
 
 // floorsText says for which numbers of tokens a plan is at the floors: "1 to 8, 64".
@@ -94,7 +111,15 @@ func worst(w plan.Worst) any {
 	if !w.TokensPerRank.Defined() || w.Achieved == w.Floor {
 		return nil
 	}
-	return fmt.Sprintf("%s for %s at %d", quantity.Plain(w.Achieved), quantity.Plain(w.Floor), w.TokensPerRank)
+	return fmt.Sprintf("%s for %s at %d", load(w.Achieved), load(w.Floor), w.TokensPerRank)
+}
+
+// load writes a whole number as it is, and another with three digits.
+func load(v router.Number) string {
+	if v == router.Number(math.Trunc(v.Float64())) {
+		return quantity.Plain(v)
+	}
+	return quantity.Digits3(v)
 }
 
 // caseVerdict is the verdict on a plan for one problem.
