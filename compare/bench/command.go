@@ -60,7 +60,7 @@ func (c Command) check(t Treatment, runs bool) error {
 // placeholders are names in braces, each followed by what stands for it.
 type placeholders []string
 
-// placeholdersOf are what the placeholders of a run in a launch stand for; {out} is its folder.
+// placeholdersOf gives the placeholders of a run in a launch their values; {out} is its folder.
 func (s Spec) placeholdersOf(l Launch, arm gain.Arm, out, point string, seed uint64) placeholders {
 	p := placeholders{"{arm}", string(s.Builds.Called(arm)), "{launch}", fmt.Sprint(l.Position), "{pair}",
 		fmt.Sprint(l.Pair), "{out}", out, "{seed}", fmt.Sprint(seed)}

@@ -10,7 +10,7 @@ import (
 	"github.com/moebalance/moebalance/router/shown"
 )
 
-// differences compares what was recorded of a launch of the normal arm and one of another.
+// differences compares the records of two launches, one under the normal arm and one under another.
 func (c *Campaign) differences(arm gain.Arm, normal, other Attempt) []gain.Difference {
 	found := c.Spec.variableDifferences(arm, normal.Environment, other.Environment)
 	found = append(found, c.Spec.wordDifferences(arm)...)
@@ -23,7 +23,7 @@ func (c *Campaign) differences(arm gain.Arm, normal, other Attempt) []gain.Diffe
 	return found
 }
 
-// variableDifferences are the variables that the arms were given otherwise.
+// variableDifferences are the variables that have another value, or none, in the other arm.
 func (s Spec) variableDifferences(arm gain.Arm, normal, other map[string]string) (found []gain.Difference) {
 	all := maps.Clone(normal)
 	if all == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// read adds to an attempt that ran what else it left: expert counts, and proof lines. It
-// ends Finished or Failed, and is on disk.
+// read adds the expert counts and the proof lines that an attempt left. The attempt ends Finished or Failed,
+// and is on disk.
 func (r *runner) read(l *Launch, a *Attempt) error {
 	folder := filepath.Join(r.Folder, a.Folder)
 	err := r.readCounts(*l, a, folder)

@@ -29,7 +29,7 @@ const (
 type Launch struct {
 	Position int      `json:"position"` // in the order of launching, from 0
 	Arm      gain.Arm `json:"arm"`      // empty where it holds all
-	Pair     int      `json:"pair"`     // from 0; of a launch that holds all arms its own number
+	Pair     int      `json:"pair"`     // from 0; a launch that holds all arms has its own number here
 	Place    int      `json:"place"`    // 0 launched first in its pair, 1 second, …
 	// Point is the value of its only point; empty where there are none, or all.
 	Point string `json:"point,omitempty"`
@@ -63,23 +63,24 @@ type Attempt struct {
 	// matches of the treatment's proof line, where it is the best evidence
 	LinesFound []evidence.ProofLine `json:"lines_found,omitempty"`
 	Warnings   []string             `json:"warnings,omitempty"`
-	// Segments are the runs of the measured command: one, one for each point, or those that the plan
-	// of a launch that holds all arms asks for.
+	// Segments are the runs of the measured command: one, one for each point, or all runs in the plan
+	// of a launch that holds all arms.
 	Segments []Segment `json:"segments,omitempty"`
-	// Orders are what the segments ran under: the arm of the launch, or each order of one that holds all.
+	// Orders are the routers of the segments: the arm of the launch, or each order in a launch that holds
+	// all arms.
 	Orders []Ordered `json:"orders,omitempty"`
 }
 
 // Segment is one run of the measured command, and what it reported.
 type Segment struct {
 	control.Run
-	Folder     string          `json:"folder,omitempty"` // below the attempt's; empty for that itself
+	Folder     string          `json:"folder,omitempty"` // below the attempt's; empty for the attempt's own
 	DurationNS int64           `json:"duration_ns"`
 	Counts     bool            `json:"counts"`           // timed, and under its order to its end
 	Result     *metrics.Result `json:"result,omitempty"` // without its Steps
 }
 
-// Ordered is the router that segments ran under, and the loads that the launch recorded of them.
+// Ordered is the router that segments ran under, and the expert loads recorded meanwhile.
 type Ordered struct {
 	Sequence int              `json:"sequence"` // of an order within a launch, from 1
 	Arm      gain.Arm         `json:"arm"`
@@ -88,15 +89,15 @@ type Ordered struct {
 	Counted  *proof.LoadProof `json:"counted,omitempty"`
 }
 
-// view is what a launch shows of one arm: a segment that counts, and the order it ran under.
+// view is a segment of an arm that counts, with the order it ran under.
 type view struct {
 	Attempt
 	order  Ordered
 	report *metrics.Result
 }
 
-// views are what a launch shows of an arm: each segment that counts, under its order. Of the last order an engine that
-// is ended may leave no counts: the arm's other orders speak for it.
+// views are the segments of an arm that count, each under its order. An engine that is ended may leave no counts of
+// its last order: the arm's other orders speak for it.
 func (a Attempt) views(arm gain.Arm) (views []view) {
 	counted := false
 	for _, o := range a.Orders {
@@ -115,7 +116,7 @@ func (a Attempt) views(arm gain.Arm) (views []view) {
 	return views
 }
 
-// views are what all finished launches show of an arm.
+// views are the segments of an arm in all finished launches.
 func (c *Campaign) views(arm gain.Arm) (views []view) {
 	for _, l := range c.Launches {
 		if a, ok := l.Done(); ok {

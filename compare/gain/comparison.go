@@ -16,14 +16,14 @@ type comparison struct {
 	point   float64
 	further bool    // the arm is neither perfect nor a build that stands in its place
 	family  int     // so many comparisons are judged together
-	each    float64 // confidence of each
+	each    float64 // confidence of each comparison
 	all     []Pair
-	out     map[*Measurement]bool // that fall out
+	out     map[*Measurement]bool // measurements that fall out
 
 	outliers []Outlier
-	falls    []Check // of what falls out
-	whole    []Pair  // complete
-	kept     []Pair  // of whole, what the gain is of
+	falls    []Check // about what falls out
+	whole    []Pair  // complete units
+	kept     []Pair  // whole without what falls out; they give the gain
 	lean     float64 // by how much disturbed launches may have raised the log gain
 	t        stats.TTest
 	gain     Gain
@@ -61,7 +61,7 @@ func complete(units []Pair) []Pair {
 
 func (c *Campaign) within() bool { return c.Design == WithinLaunch }
 
-// builds reports a comparison of which balance is not the question.
+// builds reports a comparison that does not ask about balance.
 func (c *comparison) builds() bool { return c.Builds.Named() || c.further }
 
 // called is the name of a side for people.
@@ -79,8 +79,8 @@ func (c *comparison) threshold() float64 {
 	return c.Threshold
 }
 
-// groups are the log gains of units in a metric: of both orders apart, if every unit has a known one and both
-// were run, so that the effect of the order can be taken out; else together.
+// groups are the log gains of units in a metric. Both orders are apart if every unit has a known order and both
+// were run, so that the effect of the order can be taken out; else all units are together.
 //
 //	AB 0.11, BA 0.05, AB 0.13, BA 0.07 → {0.11, 0.13}, {0.05, 0.07}
 func (c *comparison) groups(units []Pair, read reading) [][]float64 {
@@ -100,8 +100,8 @@ func (c *comparison) groups(units []Pair, read reading) [][]float64 {
 	return [][]float64{slices.Concat(by[:]...)}
 }
 
-// test is the estimate of the units' log gain in a metric. One launch that holds all arms is widened by
-// what launches differ.
+// test is the estimate of the units' log gain in a metric. The interval of one launch that holds all arms is
+// widened by how much launches differ.
 func (c *comparison) test(units []Pair, read reading, confidence float64) stats.TTest {
 	groups := c.groups(units, read)
 	if c.within() && len(groups[0]) == 1 {
@@ -135,7 +135,7 @@ func (c *comparison) gainOf(t stats.TTest, units []Pair, tests int) Gain {
 	return g
 }
 
-// undecided is no gain of so many units.
+// undecided is the gain where so many units show none.
 func undecided(n int, method string) Gain {
 	return Gain{Method: method, Estimate: router.Undefined(), LogSD: router.Undefined(), N: n}.unbounded()
 }
@@ -228,8 +228,8 @@ func (c *comparison) pairsNeeded() router.Number {
 	return router.Number(max(n, c.t.N+1))
 }
 
-// secondary are the gains in the metrics that both arms of a unit reported beside the one that decides, by
-// name. A metric counts over the units that have it.
+// secondary are the gains in further metrics that both arms of a unit reported, by name. A metric counts over
+// the units that have it.
 func (c *comparison) secondary() []SecondaryGain {
 	var found []Metric
 	for _, u := range c.whole {

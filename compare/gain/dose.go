@@ -22,9 +22,9 @@ type Load struct {
 // make, and the balanced one. The learned router stands beside it: what it does in a single step, a
 // load summed over steps does not show.
 //
-// The unit is the launch: its slope is that of least squares through the times of its arms, each over
-// the balanced arm's, and the interval is Student's t over launches. Of one launch it is the interval of
-// its blocks, widened by the slope's error where every arm has the one that LaunchSD is of two.
+// The unit is the launch: least squares through the times of its arms, each over the balanced arm's time,
+// give its slope, and Student's t over launches gives the interval. The interval of a single launch is over its
+// blocks, widened by the error that LaunchSD in every arm gives the slope.
 type Dose struct {
 	// Slope is by how much of the time under balanced routing one unit of max/mean makes a step
 	// longer: at 0.13, each 10 % of imbalance costs 1.3 %.
@@ -52,8 +52,8 @@ type DoseArm struct {
 	Fitted      bool          `json:"fitted"` // the line goes through it
 }
 
-// dose is the curve of a campaign whose launches hold arms of known loads, by the gains of the perfect arm and of
-// further ones in each launch. Nil where two loads are not apart.
+// dose is the curve of a campaign whose launches hold arms of known loads, by the gains of all arms in each
+// launch. Nil where no two loads are apart.
 func (c *Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
 	if c.Design != WithinLaunch || len(c.Loads) == 0 {
 		return nil
@@ -113,13 +113,13 @@ func (d *Dose) bent(all launchLogs) bool {
 // leastSpread is the least standard deviation of loads through which a line is drawn.
 const leastSpread = 0.01
 
-// armLogs are the log gains of a block over the normal arm, by arm.
+// armLogs are the log gains over the normal arm in a block, by arm.
 type armLogs map[Arm]float64
 
-// time is the time under an arm over that under the balanced one.
+// time is the time under an arm over the time under the balanced one.
 func (g armLogs) time(a Arm) float64 { return math.Exp(g[Perfect] - g[a]) }
 
-// timeAt is the time at a load, over that under the balanced arm, on straight lines between arms.
+// timeAt is the time at a load, over the time under the balanced arm, on straight lines between arms.
 func (g armLogs) timeAt(curve []DoseArm, load float64) float64 {
 	i := sort.Search(len(curve), func(i int) bool { return curve[i].MaxOverMean.Float64() >= load })
 	if i == 0 {
@@ -133,7 +133,7 @@ func (g armLogs) timeAt(curve []DoseArm, load float64) float64 {
 // launchLogs are the blocks of launches that hold every arm.
 type launchLogs [][]armLogs
 
-// gainsOf are those blocks of launches that are complete in so many arms.
+// gainsOf are the blocks of launches that are complete in so many arms.
 func gainsOf(launches []LaunchGain, arms int) (all launchLogs) {
 	by := map[[2]int]armLogs{} // launch and block
 	for _, l := range launches {
@@ -161,7 +161,8 @@ func gainsOf(launches []LaunchGain, arms int) (all launchLogs) {
 	return all
 }
 
-// test is the t over launches of what the log gains of a block say; of one launch the interval of its blocks, widened by sd.
+// test computes a number from the log gains of each block, and its Student's t over launches; the interval
+// of a single launch is over its blocks, widened by sd.
 func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.TTest {
 	var units, blocks []float64
 	for _, launch := range all {

@@ -11,7 +11,7 @@ import (
 
 // Judge turns a campaign into its result: every arm against the normal one at every point, and what these
 // comparisons say together. Validity comes first: a failed check makes the verdict Invalid whatever the
-// gain, and the gain is still shown, but not of arms that did different work. The same
+// gain. The gain is still shown, unless the arms did different work. The same
 // campaign gives the same result, whatever the order of its measurements, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
@@ -51,7 +51,7 @@ func Judge(c Campaign) Result {
 }
 
 // judged are the comparisons of all arms at one point, the perfect one or a build first, and what they say
-// together. The verdict is the first one's, unless a check of any has failed.
+// together. The verdict is the first comparison's, unless a check in any of them has failed.
 type judged struct {
 	all     []*comparison
 	verdict Verdict
@@ -86,7 +86,7 @@ func (c *comparison) forget() {
 	}
 }
 
-// launches are the units of all arms, of launches that hold them.
+// launches are the gains of all arms in each launch that holds them.
 func (j judged) launches() (all []LaunchGain) {
 	for _, c := range j.all {
 		for _, u := range c.all {
@@ -119,8 +119,8 @@ func (j judged) add(r *Result) {
 	}
 }
 
-// arms lists all arms of two builds, or of a campaign with further ones, with what share of the ceiling
-// these recover, and the share of the first.
+// arms lists the two builds, or all arms of a campaign that has further ones. Each further arm has the share
+// of the ceiling that it recovers; the first one's share is returned, too.
 func (j judged) arms() (arms []ArmGain, share *Share) {
 	head, none := j.all[0], undecided(0, PairedT)
 	switch {
@@ -137,8 +137,8 @@ func (j judged) arms() (arms []ArmGain, share *Share) {
 	return arms, share
 }
 
-// share is how much of the gain of another comparison this one recovers, over the units of both; nil where
-// there is no gain.
+// share is the part of another comparison's gain, the ceiling, that this one recovers, over the units of both;
+// nil where the arms did different work.
 func (c *comparison) share(ceiling *comparison) *Share {
 	if c.verdict == NotComparable {
 		return nil
@@ -213,8 +213,8 @@ func overall(points []PointGain) Verdict {
 	return verdict
 }
 
-// merged are the checks of all comparisons: of several, each name once, with its worst
-// status and the parts of it by point and arm.
+// merged are the checks of all comparisons. Of several comparisons each check is one, with the worst status
+// and its parts by point and arm.
 func (c *Campaign) merged(points []judged) (merged []Check) {
 	severity := []CheckStatus{Unknown, Pass, Warn, Fail}
 	for _, p := range points {
