@@ -50,6 +50,8 @@ func (o *placeOptions) check(paths []string) error {
 	switch {
 	case len(o.Ranks.Is) > 0 && slices.Min(o.Ranks.Is) < 1:
 		return usagef("--ep: want at least 1 rank, have %v", o.Ranks.Is)
+	case o.MaxMoves.Fraction > 1:
+		return usagef("--max-moves: want at most 100%%, all copies, have %s", o.MaxMoves.String())
 	case o.Nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.Nodes)
 	case o.writes() && (len(o.Redundant.Is) > 1 || len(o.Ranks.Is) > 1):

@@ -134,6 +134,7 @@ func TestPlaceRefuses(t *testing.T) {
 		"--redundant 132 " + gptossNormal:                "want at most 96",
 		"--redundant 0,4 --write-vllm x " + gptossNormal: "want one value",
 		"--plan best " + gptossNormal:                    "--plan: want robust or eplb",
+		"--max-moves 120% " + gptossNormal:               "want at most 100%, all copies, have 120%",
 		"--max-moves 2GB " + gptossNormal:                "want a percentage such as 10%",
 		"--redundant 8 --max-moves 5% " +
 			gptossNormal: "at most 6 copies to move (--max-moves), have 24 that the redundant experts alone take",

@@ -109,10 +109,12 @@ func (a *Answer) placed(r *place.Result, best place.Placement) {
 	}
 }
 
-// foretold are the times and gains that are predicted, and why others are not.
+// foretold are the times and gains that are predicted, the first of them behind the fall of load, and why others are
+// not.
 func (a *Answer) foretold(best place.Placement) {
+	var list []Number
 	if t := best.Time; t != nil {
-		a.Numbers = append(a.Numbers, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
+		list = append(list, Number{"predicted step time", t.Estimate, Fraction, t.Low, t.High, Predicted})
 	}
 	for _, g := range best.Gains {
 		at := "at the load of the campaign"
@@ -120,10 +122,13 @@ func (a *Answer) foretold(best place.Placement) {
 			at = "at " + named(g.Point, quantity.Plain(g.Value))
 		}
 		if g.Refused == nil {
-			a.Numbers = append(a.Numbers, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
+			list = append(list, Number{"predicted gain " + at, g.Estimate, Fraction, g.Low, g.High, Predicted})
 		} else {
 			a.because("why.no_gain", "at", at, "why", caveat.Text(*g.Refused))
 		}
+	}
+	if len(list) > 0 {
+		a.Numbers = append(slices.Insert(a.Numbers, min(1, len(a.Numbers)), list[0]), list[1:]...)
 	}
 }
 

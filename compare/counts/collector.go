@@ -101,7 +101,10 @@ func (c *collector) rows(key stepKey, rows [][]int64) error {
 		if c.Experts == 0 {
 			c.Experts = len(row)
 		}
-		if len(row) == 0 || len(row) != c.Experts {
+		if len(row) == 0 {
+			return fmt.Errorf("%v: want counts of experts, have no experts", key)
+		}
+		if len(row) != c.Experts {
 			return fmt.Errorf("%v: want counts of %d experts, have %d", key, c.Experts, len(row))
 		}
 		if err := c.list(c.at(key), router.LevelExpert, row, true); err != nil {

@@ -153,6 +153,7 @@ func TestRefusals(t *testing.T) {
 		`{"request_rate": Infinity, "completed": 8}`: "the report of a benchmark", `{"median_decode_latency": 0.02}`: "the report of a benchmark",
 		`{"logical_count": [[1]]} {"logical_count": [[1]]}`: "have several values", `{"logical_count": [[1e300]]}`: "want whole counts",
 
+		"layer,expert,count,\"a,b\"\n0,0,1\n":       "wrong number of fields",
 		"layer,expert,count,num_tokens\n0,0,1,2\n":  `header: want one column of the count, have "count" and "num_tokens"`,
 		"layer,expert,share\n0,0,1\n":               "unknown format",
 		"layer,expert,count\n":                      "holds no counts",

@@ -39,6 +39,9 @@ type tracedLayer struct {
 // leastExplained is the share of the variance of time over ranks that load must explain: most of it.
 const leastExplained = 0.5
 
+// unlike is why no time is predicted, and no placement worth a trial: load explains too little.
+const unlike = "unlike"
+
 // FromTrace fits the expert time of ranks in a trace to the counts of the same run. The reason says why there is
 // no cost; the error is of reading the counts.
 func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning, err error) {
@@ -80,7 +83,7 @@ func FromTrace(t *trace.Trace, r *counts.Record) (c *Cost, reason router.Warning
 		if !(c.Explained > 0 && c.Follows > 0) { // also of even load, which explains nothing
 			c.Explained = 0
 		}
-		return nil, noTime("unlike", "explained", c.Explained), nil
+		return nil, noTime(unlike, "explained", c.Explained), nil
 	}
 	return c, reason, nil
 }

@@ -266,7 +266,7 @@ func (res *Result) judge(at Plan, placed plan, index int, learned, judged []seen
 		p.Time = overWorkloads(of)
 		p.Gains = o.Dose.predict(p)
 	}
-	p.Verdict, p.Reason = verdict(p, of, res.Threshold)
+	p.Verdict, p.Reason = verdict(p, of, res.Threshold, res.NoTime)
 	res.Placements = append(res.Placements, p)
 	if p.Default {
 		res.Workloads = append(res.Workloads, of...)

@@ -201,9 +201,14 @@ func TestVerdicts(t *testing.T) {
 				p.Hurt, p.Helped = p.Hurt-1, p.Helped+1
 			}
 		}
-		if have, why := verdict(p, c.of, 0.1); have != c.want || why.Code == "" {
+		if have, why := verdict(p, c.of, 0.1, router.Warning{}); have != c.want || why.Code == "" {
 			t.Errorf("%d: %s (%s), want %s", i, have, why, c.want)
 		}
+	}
+	p := Placement{Judged: 1.2, Baseline: 1.5, Change: -0.2, NullP95: 1.01, Helped: 1}
+	if have, why := verdict(p, []Workload{better}, 0.1, noTime(unlike, "explained", 0.014)); have != NoVerdict ||
+		!strings.Contains(caveat.Text(why), "load explains 1.4 %") {
+		t.Errorf("%s (%s), want no verdict where time does not follow load", have, why)
 	}
 }
 
@@ -249,6 +254,16 @@ func TestHalves(t *testing.T) {
 	if err != nil || !near(res.Placements[0].Learned, 1) || !near(res.Placements[0].Judged, 1.5) ||
 		!near(res.Placements[0].Baseline, 1.5) {
 		t.Errorf("%+v, %v", res.Placements, err)
+	}
+	// Prefill and decode of the same steps are windows of their own.
+	both := "step,layer,expert,count,phase\n"
+	for step := range 4 {
+		both += fmt.Sprintf("%d,0,0,30,prefill\n%[1]d,0,1,10,prefill\n%[1]d,0,0,1,decode\n%[1]d,0,1,3,decode\n", step)
+	}
+	path := filepath.Join(t.TempDir(), "both.csv")
+	write(t, path, both)
+	if learn, judge = Halves(read(t, path)); len(learn) != 2 || len(judge) != 2 || learn[0].Slots != 80 || judge[1].Slots != 8 {
+		t.Errorf("%+v, %+v", learn, judge)
 	}
 	// Several records are left out in turn; of one kind, each alone, which proves nothing.
 	records := read(t, counted(t, rows), counted(t, rows), counted(t, rows))

@@ -28,11 +28,12 @@ const leastHelped = 0.8
 //   - not enough evidence: there is no such window, or one that repeats the counts that
 //     were learned from, or so few tokens that random routing
 //     is uneven beyond the threshold by chance, and the baseline is no more uneven,
-//     or the predicted time rises in some windows or fits and falls in others;
+//     or the predicted time rises in some windows or fits and falls in others,
+//     or the trace shows that time does not follow load;
 //   - not now: it helps fewer than leastHelped of the windows, or lowers the load of the
 //     busiest rank by less than the threshold, or the predicted time rises;
 //   - worth a trial otherwise.
-func verdict(p Placement, of []Workload, threshold float64) (Verdict, router.Warning) {
+func verdict(p Placement, of []Workload, threshold float64, noTime router.Warning) (Verdict, router.Warning) {
 	if len(of) == 0 {
 		return NoVerdict, because("no_windows")
 	}
@@ -62,6 +63,8 @@ func verdict(p Placement, of []Workload, threshold float64) (Verdict, router.War
 		return NotNow, because("time_rises")
 	case t != nil && t.High >= 0:
 		return NoVerdict, because("time_open")
+	case noTime.Args["why"] == unlike:
+		return NoVerdict, because(unlike, "explained", noTime.Args["explained"])
 	}
 	return Trial, load
 }

@@ -63,20 +63,29 @@ func Halves(records []*counts.Record) (learn, judge []Window) {
 	if half == len(iterations) {
 		return Whole(records), nil
 	}
-	return parts(records[0], iterations[:half]), parts(records[0], iterations[half:])
+	for _, kind := range records[0].Phases() { // each has its own iterations
+		iterations = kind.Iterations()
+		half = (len(iterations) + 1) / 2
+		learn = append(learn, parts(kind, iterations[:half])...)
+		judge = append(judge, parts(kind, iterations[half:])...)
+	}
+	return learn, judge
 }
 
-// parts divides some iterations of a record into at most maxParts windows, each of two or more.
+// parts divides some iterations of a record of one kind of work into at most maxParts windows, each of two or more.
 func parts(record *counts.Record, iterations []int64) (windows []Window) {
-	n := max(1, min(maxParts, len(iterations)/2))
+	n := min(maxParts, max(1, len(iterations)/2), len(iterations))
 	for i := range n {
 		part := iterations[i*len(iterations)/n : (i+1)*len(iterations)/n]
 		first, last := part[0], part[len(part)-1]
-		name := fmt.Sprintf("%s (iterations %d to %d)", record.Source, first, last)
+		name := fmt.Sprintf("iterations %d to %d", first, last)
 		if len(part) == 1 {
-			name = fmt.Sprintf("%s (iteration %d)", record.Source, first)
+			name = fmt.Sprintf("iteration %d", first)
 		}
-		windows = append(windows, windowOf(name, record.Between(first, last)))
+		if record.Phase != "" {
+			name = string(record.Phase) + ", " + name
+		}
+		windows = append(windows, windowOf(fmt.Sprintf("%s (%s)", record.Source, name), record.Between(first, last)))
 	}
 	return windows
 }

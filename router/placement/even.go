@@ -231,23 +231,44 @@ type Mover struct {
 type moving struct {
 	*even
 	from router.Layout // that runs
-	a, b int
-	gain float64 // 0 for no swap
+	best map[[2]int]exchange
+	exchange
 }
 
-// seek finds the best swap.
-func (x *moving) seek() {
-	x.gain = 0
-	for a := range x.slots {
-		own := a / x.perRank
+// exchange is a swap of two slots, and what it gains; 0 for no swap.
+type exchange struct {
+	a, b int
+	gain float64
+}
+
+// seek finds the best swap, after others changed some ranks: only swaps with these are judged anew.
+func (x *moving) seek(changed ...int) {
+	x.exchange = exchange{}
+	ranks := len(x.slots) / x.perRank
+	for own := range ranks {
 		for rank := own + 1; rank < (own/x.perNode+1)*x.perNode; rank++ {
-			for i, d := range x.look(a, rank) {
-				if b := rank*x.perRank + i; d < least && -d > x.gain && x.allowed(a, b) {
-					x.a, x.b, x.gain = a, b, -d
-				}
+			pair := [2]int{own, rank}
+			if len(changed) == 0 || slices.Contains(changed, own) || slices.Contains(changed, rank) {
+				x.best[pair] = x.between(own, rank)
+			}
+			best := x.best[pair]
+			if best.gain > x.gain || best.gain > 0 && best.gain == x.gain && best.a < x.a { // the first of equals
+				x.exchange = best
 			}
 		}
 	}
+}
+
+// between is the best swap of two ranks.
+func (x *moving) between(own, rank int) (best exchange) {
+	for a := own * x.perRank; a < (own+1)*x.perRank; a++ {
+		for i, d := range x.look(a, rank) {
+			if b := rank*x.perRank + i; d < least && -d > best.gain && x.allowed(a, b) {
+				best = exchange{a, b, -d}
+			}
+		}
+	}
+	return best
 }
 
 // NewMover takes of each layer the load of windows and experts, what runs, and the slots to
@@ -259,7 +280,8 @@ func NewMover(windows [][][]float64, running []router.Layout, slots [][]int32, s
 			return nil, fmt.Errorf("%w: %d physical experts do not divide over %d ranks", router.ErrShape,
 				len(slots[l]), s.Ranks)
 		}
-		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l]}
+		x := moving{even: newEven(normal(windows[l], s.Ranks), slots[l], s), from: running[l],
+			best: map[[2]int]exchange{}}
 		x.seek()
 		m.layers = append(m.layers, x)
 	}
@@ -281,7 +303,7 @@ func (m *Mover) Next() (layer, copies int, ok bool) {
 	a, b := x.a/x.perRank, x.b/x.perRank
 	before := x.lacks(a) + x.lacks(b)
 	x.swap(x.a, x.b)
-	x.seek()
+	x.seek(a, b)
 	return layer, x.lacks(a) + x.lacks(b) - before, true
 }
 

@@ -120,6 +120,7 @@ var catalog = map[string]entry{
 	"placement.no_load":    {Note, "no judged window has load"},
 	"placement.time_rises": {Note, "the predicted time rises"},
 	"placement.time_open":  {Note, "the predicted time may rise as well as fall"},
+	"placement.unlike":     {Note, "by the trace, load explains {explained:0%} of what the ranks' expert times differ in"},
 	"placement.worse":      {Note, "worse in {windows:judged window}"},
 	"placement.mixed":      {Note, "better in {better} of {windows:judged window}, worse in {worse}"},
 
