@@ -14,7 +14,7 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// HeatSpec is what a heat map shows: grids of the same columns, one panel each,
+// HeatSpec is the content of a heat map: grids of the same columns, one panel each,
 // on one color scale.
 type HeatSpec struct {
 	Name, Title, Caption  string

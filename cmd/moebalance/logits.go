@@ -93,7 +93,7 @@ func showEntries(stderr io.Writer) (show func(done, total int), stop func()) {
 	}, line.Clear
 }
 
-// methodNames are what --method takes.
+// methodNames are the routing methods that --method takes.
 func methodNames() (names []string) {
 	for _, m := range router.Methods() {
 		names = append(names, string(m))

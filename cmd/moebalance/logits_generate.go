@@ -134,7 +134,7 @@ func (o *generateOptions) fill(c *cobra.Command, cache *logits.Cache, all int) (
 	return list, err
 }
 
-// spec is what the flags describe.
+// spec is the cache that the flags describe.
 func (o *generateOptions) spec() (logits.Spec, error) {
 	m, gate, err := o.Gate.Read(o.Bias)
 	if err != nil {

@@ -71,7 +71,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	return o.write(c, result.Document())
 }
 
-// problems are what the plans have to solve: every batch size on every number of ranks.
+// problems are the shapes to plan for: every batch size on every number of ranks.
 func (o *plansOptions) problems(shape router.Shape) (list []plan.Problem, err error) {
 	ranks := o.Ranks.Is
 	if o.Placement != "" {

@@ -215,7 +215,7 @@ func flagError(c *cobra.Command, err error) error {
 // verbOf is the verb as it is typed.
 func verbOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
 
-// verbGroup is what help lists under a title.
+// verbGroup is the verbs that help lists under a title.
 type verbGroup struct {
 	title string
 	verbs []*cobra.Command

@@ -198,7 +198,7 @@ func TestTraceGate(t *testing.T) {
 			t.Errorf("%+v: have %v", c.rows, err)
 		}
 	}
-	// the decode steps are none that the answer is of
+	// the answer leaves the decode steps out
 	decode := trace.StepKind{Name: "decode, 8 tokens", Steps: []int{1, 2, 3}, Time: imbalance.Summary{WorstLayer: 2,
 		WorstMaxOverMean: 1.5, WorstFloor: 1.01}}
 	trace := &trace.Trace{Imbalance: []imbalance.Row{row(0, 1.02, 1.01)}, StepKinds: []trace.StepKind{decode}}

@@ -55,7 +55,7 @@ func workloadCmd() *cobra.Command {
 	})
 }
 
-// config is what the flags describe; a bad flag is found before any work is done.
+// config is the workload that the flags describe; a bad flag is found before any work is done.
 func (o *workloadOptions) config() (workload.Config, error) {
 	c := workload.Config{Gate: router.Gate{Method: router.Renormalize, Shape: router.Shape{Experts: o.Experts, TopK: 4}},
 		Hidden: hiddenSize, Intermediate: 2 * hiddenSize, Layers: o.Layers, Ranks: o.Ranks, Tokens: o.Tokens, Skew: o.Skew,

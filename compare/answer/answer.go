@@ -21,10 +21,10 @@ import (
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Answer is what a result says.
+// Answer is the meaning of a result, for people.
 type Answer struct {
 	Verdict Verdict `json:"verdict"`
-	// Basis is what the verdict rests on: measured, inferred, predicted or claimed, on how much.
+	// Basis is the evidence of the verdict: measured, inferred, predicted or claimed, on how much.
 	Basis string `json:"basis"`
 	// Line is one sentence. Its first clause stands alone as a title.
 	Line    string   `json:"line"`

@@ -21,7 +21,7 @@ type campaign struct {
 	run gain.Run
 }
 
-// unit is what is repeated.
+// unit is the thing that is repeated: a launch or a pair.
 func (c *campaign) unit() string {
 	if c.Design == gain.WithinLaunch {
 		return "launch"
@@ -270,7 +270,7 @@ func warned(c *campaign, name string) bool {
 	})
 }
 
-// caution is what a reader has to know before the gain, in the line itself; empty for most.
+// caution warns of a gain that is not all balance's, in the line itself; empty for most.
 func caution(c *campaign) string {
 	switch {
 	case warned(c, gain.CheckExplained):
@@ -387,7 +387,7 @@ func Why(r gain.Result, run gain.Run) string {
 	return cmp.Or(strings.Join(failures(r), "; "), OfCampaign(r, run).Line)
 }
 
-// failures are what the failed checks found.
+// failures are the words of the failed checks.
 func failures(r gain.Result) (texts []string) {
 	for _, c := range r.Failed() {
 		texts = append(texts, said(c))
@@ -395,7 +395,7 @@ func failures(r gain.Result) (texts []string) {
 	return texts
 }
 
-// said is what a check found, in one clause for each case. Most that pass need no words.
+// said words a check, in one clause for each case. Most that pass need no words.
 func said(c gain.Check) string {
 	found := slices.DeleteFunc(c.Warnings(), func(w router.Warning) bool {
 		return c.Status == gain.Pass && !caveat.Known(w)

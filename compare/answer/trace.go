@@ -409,7 +409,7 @@ func byFile(warnings []router.Warning) []router.Warning {
 	return out
 }
 
-// layerNoun is what the numbers of layers count: blocks, where layers are not known.
+// layerNoun is the thing that numbers of layers count: layers, or blocks where layers are not known.
 func layerNoun(t *trace.Trace) string {
 	if t != nil && t.Structure != nil && t.Structure.Layers == 0 {
 		return "block"

@@ -18,7 +18,7 @@ import (
 // drawing draws a figure; one without data fails with plots.ErrNothing.
 type drawing func() (plots.Figure, error)
 
-// kind is what the page shows of the results of one kind.
+// kind is a kind of results, and how the page shows it.
 type kind struct {
 	name, title, short string
 	is                 func(source.Item) bool

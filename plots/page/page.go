@@ -55,7 +55,7 @@ type section struct {
 	Notes            []note
 }
 
-// note is what to keep in mind of one input.
+// note is the caveats of one input.
 type note struct {
 	Of    string
 	Texts []string

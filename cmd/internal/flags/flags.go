@@ -98,7 +98,7 @@ func (v *Value[T]) String() string { return v.text }
 // Type makes help show the flag as one of text.
 func (v *Value[T]) Type() string { return "string" }
 
-// Words are what the shell completes.
+// Words are the values that the shell completes.
 func (v *Value[T]) Words() []string { return v.words }
 
 // Bind adds to the set of a command a flag for each field of a struct, and of the structs that it

@@ -56,7 +56,7 @@ func (d Document) Named(name string) *table.Table {
 	return &t
 }
 
-// Answer is what people read first.
+// Answer is the part of a document that people read first.
 type Answer struct {
 	Line    string // the answer, in one sentence
 	Verdict string
@@ -92,7 +92,7 @@ var ErrNoTable = errors.New("no such table")
 // Notes is the name by which the notes are asked for, which people see behind the answer.
 const Notes = "notes"
 
-// View is what is shown of a document, and how.
+// View is the part of a document that is shown, and its format.
 type View struct {
 	Format Format
 	Table  string // the only table, by name, whole; "" is all of them, for CSV the first

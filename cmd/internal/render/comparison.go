@@ -86,7 +86,7 @@ func comparisonTables(r diff.Comparison) []table.Table {
 	return append(tables, workTable(r, arms))
 }
 
-// splitTable is what the gain is made of: milliseconds that add up.
+// splitTable is the parts of the gain, in milliseconds that add up.
 func splitTable(s diff.Split) table.Table {
 	t := table.New("gain", fmt.Sprintf("Parts of the gain, predicted from the traces: time saved per step (a step with "+
 		"balanced routing takes %s, %s)", quantity.Duration(s.PerfectNS), s.Basis),
@@ -112,7 +112,7 @@ func kindsTable(r diff.Comparison, arms [2]gain.Arm) table.Table {
 		table.Computed("perfect_steps", func(k diff.KindChange) any { return len(k.PerfectSteps) }))
 }
 
-// workTable is what the sides did, as far as balance cannot change it.
+// workTable is the work of the sides that balance cannot change.
 func workTable(r diff.Comparison, arms [2]gain.Arm) table.Table {
 	return table.Of("work", "What balance cannot change", r.Work, named("quantity, normal:real={A}, perfect:real={B}, "+
 		"differs:percent, allowed:percent", arms), table.Computed("quantity", func(w diff.Work) any {

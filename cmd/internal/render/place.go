@@ -66,7 +66,7 @@ func (res placeView) tables() []table.Table {
 	}
 }
 
-// gainsTable is what the curve of a campaign predicts for the load of each placement.
+// gainsTable is the gain that the curve of a campaign predicts for the load of each placement.
 func gainsTable(placements []place.Placement) table.Table {
 	type row struct {
 		place.Plan

@@ -66,7 +66,7 @@ func (p *Progress) launch(e bench.Event, text string) {
 	p.Println(strings.Join(words, ", ") + ": " + text)
 }
 
-// measured is what the only segment of a launch reported, and how long it took.
+// measured is the value that the only segment of a launch reported, and how long it took.
 func (p *Progress) measured(segments []bench.Segment, ns int64) string {
 	took := time.Duration(ns).Round(time.Millisecond).String()
 	if len(segments) == 1 {

@@ -146,7 +146,7 @@ func (e *Engine) Run(ctx context.Context, warmup, steps int, prompts uint64) (Re
 	return res, ctx.Err()
 }
 
-// phases are what a rank does in a layer; after each it waits for the others.
+// phases are the parts of a rank's work in a layer; after each it waits for the others.
 var phases = []func(*rank, *Engine, int) error{(*rank).dispatch, (*rank).experts, (*rank).combine}
 
 // together runs a part of every rank's work at the same time.

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Result is what a run measured; the command prints it as one JSON line. Times are the
+// Result is the measurement of a run; the command prints it as one JSON line. Times are the
 // processor time of each rank. Loads are over all ranks together, of the timed steps.
 type Result struct {
 	SchemaVersion int          `json:"schema_version"`

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,8 +39,8 @@ type entry struct {
 	text     string
 }
 
-// Group is what warnings that make one caveat have in common: their key, and lists of
-// numbers, such as the steps of one arm.
+// Group identifies the caveat that a warning belongs to, by its key and its lists of numbers, such as the
+// steps of one arm.
 func Group(w router.Warning) string {
 	lists := router.Args{}
 	for name, v := range w.Args {
@@ -97,7 +98,11 @@ func Text(w router.Warning) string {
 	var values []string
 	for _, name := range slices.Sorted(maps.Keys(w.Args)) {
 		if name != "why" && complete("{"+name+"}", w.Args) {
-			values = append(values, strings.ReplaceAll(name, "_", " ")+" "+write(w.Args[name], ""))
+			format := ""
+			if v, ok := w.Args[name].(float64); ok && v != math.Trunc(v) {
+				format = "~"
+			}
+			values = append(values, strings.ReplaceAll(name, "_", " ")+" "+write(w.Args[name], format))
 		}
 	}
 	name := strings.ReplaceAll(w.Code, "_", " ")
