@@ -78,7 +78,7 @@ func byLoad(a, b Input) int {
 // verb, which does not hold these, has its commands.
 func answerOf(in source.Item) answer.Answer {
 	a := answered(in)
-	if files := in.Trace != nil || in.Counts != nil; files && len(in.Given) == 0 && len(in.Next) > 0 {
+	if files := in.Trace != nil || in.Counts != nil || in.Place != nil; files && len(in.Given) == 0 && len(in.Next) > 0 {
 		a.Next = nil
 		for _, s := range in.Next[:min(len(in.Next), 2)] {
 			a.Next = append(a.Next, answer.Step(s))

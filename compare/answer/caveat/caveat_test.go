@@ -81,7 +81,7 @@ func TestText(t *testing.T) {
 		"ranks 1 and 2 recorded different layers or steps: kernels":           router.Warn("ranks_differ", "", "why", "when", "rank", 1, "other", 2),
 		"ranks 1 and 2 recorded different layers or steps (3 and 4): kernels": router.Warn("ranks_differ", "", "why", "steps", "rank", 1, "other", 2, "own", 3, "others", 4),
 		"of one run: one begins 5.00 s after the other ended":                 router.Warn("different_runs", "", "why", "times", "rank", 1, "other", 2, "gap_ns", 5e9),
-		"never heard of: before (change −0.004099, events 3)":                   router.Warn("never_heard_of", "", "why", "before", "events", 3, "change", -0.0040987249063741465),
+		"never heard of: before (change −0.004099, events 3)":                 router.Warn("never_heard_of", "", "why", "before", "events", 3, "change", -0.0040987249063741465),
 		"never heard of: before (events 3, files a, b)":                       router.Warn("never_heard_of", "", "why", "before", "events", 3, "files", []string{"a", "b"}),
 	} {
 		if have := Text(w); !strings.Contains(have, want) {
