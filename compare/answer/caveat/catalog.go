@@ -104,7 +104,7 @@ var catalog = map[string]entry{
 	// How a campaign was judged.
 
 	// Placements.
-	"one_window": {Note, "one window is too few to learn from: give more windows"},
+	"one_window": {Note, "it is learned from one window: more windows make a placement that lasts"},
 	"judged_learned": {Note, "{alike:n} of {windows:judged window} resembled a learned one (within 3 %), which flatters " +
 		"every plan: judge on other traffic"},
 	"two_phases":        {Note, "prefill and decode are learned together; a placement for one of them is learned from its own counts"},
