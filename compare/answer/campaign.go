@@ -229,7 +229,9 @@ func (a *Answer) failed(c *campaign) {
 		failed = []string{caveat.Say("bench.failed")}
 	}
 	a.refuse(Verdict(c.Verdict), "bench.refused", failed)
-	unproved := slices.ContainsFunc(c.Failed(), func(k gain.Check) bool { return k.Name == gain.CheckProof })
+	said := strings.Join(failed, " ")
+	unproved := slices.ContainsFunc(c.Failed(), func(k gain.Check) bool { return k.Name == gain.CheckProof }) &&
+		!strings.Contains(said, gain.BalancedToo) // which no better proof mends
 	ranks, what := "RANKS", c.benchmark()
 	if launcher.MatchString(what) { // of ranks that do not show the switch: it goes
 		what = "YOUR_BENCHMARK"
@@ -239,7 +241,7 @@ func (a *Answer) failed(c *campaign) {
 	}
 	switch treatment := c.run.Treatment; {
 	case unproved && treatment == "": // reports
-		if strings.Contains(strings.Join(failed, " "), "--trust-arms") { // else they were trusted, or say otherwise
+		if strings.Contains(said, "--trust-arms") { // else they were trusted, or say otherwise
 			a.next("trust", "given", "NORMAL PERFECT")
 		}
 		a.next("prove_trt", "n", least(c), "ranks", ranks, "what", what)

@@ -104,6 +104,10 @@ func TestAnswersOfPairs(t *testing.T) {
 		"unproved trt": {invalid, gain.Run{Treatment: "trtllm"}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun -n RANKS trtllm-llmapi-launch YOUR_BENCHMARK"}, // no hook: it does not serve TensorRT-LLM
 		"known trt": {with(invalid, func(r *gain.Result) { r.Command = "trtllm-bench x" }),
 			gain.Run{Folder: "c", Treatment: "trtllm", Ranks: 4}, "", "", "mpirun -n 4 trtllm-llmapi-launch trtllm-bench x"},
+		"both balanced": {with(invalid, func(r *gain.Result) {
+			r.Checks = []gain.Check{gain.NewCheck(gain.CheckProof, gain.Fail, "unproved", "missing",
+				[]string{"normal arm: ran balanced, too: report: perfect router"})}
+		}), gain.Run{Treatment: "trtllm"}, "normal arm: ran balanced, too", "", "moebalance bench -- YOUR_BENCHMARK"},
 		"trusted":      {invalid, gain.Run{}, "Invalid: no proof.", "", "moebalance bench --pairs 6 -- mpirun"}, // and trust is no step
 		"unproved env": {invalid, gain.Run{Treatment: "env:X=1"}, "Invalid: no proof.", "", "--treatment hook"},
 	} {

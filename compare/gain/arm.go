@@ -89,6 +89,9 @@ func (m Metric) StepNS(value, tokens float64) router.Number {
 	return router.Undefined()
 }
 
+// BalancedToo begins the evidence against a normal arm whose routing was balanced.
+const BalancedToo = "ran balanced, too"
+
 // Proof is the evidence that one rank ran its arm in every counted launch:
 // balanced routing in the perfect arm, and not in the normal one.
 type Proof struct {

@@ -57,7 +57,7 @@ func (p Rank) Graded() gain.Proof {
 	case p.Severity() == 0:
 		graded.Grade = gain.Claimed
 	case p.Shows == balanced:
-		graded.Evidence = "ran balanced, too: " + p.Evidence
+		graded.Evidence = gain.BalancedToo + ": " + p.Evidence
 	}
 	return graded
 }
