@@ -28,7 +28,7 @@ func TestReportOfResultsWithHoles(t *testing.T) {
 		t.Errorf("report of a cache: exit %d, %s", code, errs)
 	}
 	for _, args := range [][]string{
-		{"trace", loop + "normal.sqlite"},
+		{"trace", "testdata/torch/grouped-normal.rank0.json.gz", "testdata/torch/grouped-normal.rank1.json.gz"},
 		{"compare", loop + "normal.sqlite", loop + "perfect.sqlite"},
 		{"counts", "--ep", "2", field + "normal.counts.json"},
 		{"place", "--ep", "2", "--judge", field + "normal.decode.counts.json", field + "normal.counts.json"},
