@@ -156,3 +156,12 @@ func TestModelsVerb(t *testing.T) {
 		t.Errorf("%v, %v, %v", rows, err, bad)
 	}
 }
+
+// Experts that do not divide over the ranks lead to a placement with copies, which place takes.
+func TestCountsLeadToAPlacementThatDivides(t *testing.T) {
+	if out := captured(t, []string{"counts", "--ep", "5", gptossNormal}); !strings.Contains(out,
+		"place --ep 5 --judge OTHER_COUNTS --redundant 3 "+gptossNormal) {
+		t.Error(out)
+	}
+	captured(t, []string{"place", "--ep", "5", "--judge", gptossPerfect, "--redundant", "3", gptossNormal})
+}

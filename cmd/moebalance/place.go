@@ -81,6 +81,9 @@ func (o *placeOptions) writes() bool {
 func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	all, err := source.Expanded(paths)
 	if err == nil {
+		o.Judge, err = source.Expanded(o.Judge)
+	}
+	if err == nil {
 		err = o.check(all)
 	}
 	if err != nil {
@@ -104,13 +107,9 @@ func (o *placeOptions) run(c *cobra.Command, paths []string) error {
 	return o.write(c, render.Place(result, o.apart(c, paths), files...))
 }
 
-// apart are the arguments but for the number of copies and the files to write; none where files were
-// written.
+// apart are the arguments but for the number of copies and the files to write.
 func (o *placeOptions) apart(c *cobra.Command, paths []string) string {
-	if o.writes() {
-		return ""
-	}
-	return sameResult(c, paths, "ep", "redundant")
+	return sameResult(c, paths, "ep", "redundant", "write-trtllm", "write-sglang", "write-vllm", "write-ascend")
 }
 
 // judged reads the records, and learns and judges the placements.

@@ -39,11 +39,22 @@ func OfCounts(c *counts.Result, given string) Answer {
 		a.because("why.experts")
 		a.next("ep", "given", given)
 	case a.Verdict == Uneven:
-		a.next("place", "ranks", worst.Parts, "given", given)
+		a.next("place", "ranks", worst.Parts, "given", dividing(c, s, worst.Parts)+given)
 	default:
 		a.next("keep", "ranks", worst.Parts)
 	}
 	return a
+}
+
+// dividing are the fewest copies with which the experts of a record divide over ranks, as an argument of place: 32
+// experts on 5 ranks → "--redundant 3 "; empty where they do without.
+func dividing(c *counts.Result, s counts.Summary, ranks int) string {
+	for _, r := range c.Records {
+		if more := int(r.Experts) % ranks; r.Source == s.Source && r.Experts > 0 && more > 0 {
+			return fmt.Sprintf("--redundant %d ", ranks-more)
+		}
+	}
+	return ""
 }
 
 // recordOf names the record of a summary: its file, and its phase.

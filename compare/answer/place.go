@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/moebalance/moebalance/compare/answer/caveat"
 	"github.com/moebalance/moebalance/compare/bench/launch"
@@ -33,19 +34,23 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 	a.placed(r, best)
 	a.foretold(best)
 	a.beyond(r)
-	given = cmp.Or(given, givenOf(r))
+	given = cmp.Or(given, "COUNTS")
 	args := []any{"ranks", best.Ranks, "copies", best.Redundant, "given", given}
 	decided := best.Judged.Defined() && best.Verdict != place.NoVerdict
 	if !decided { // before anything is put to use
 		a.next("judge", args...)
 	}
-	for i, f := range files {
+	var written []string
+	for _, f := range files {
 		copies := ""
 		if best.Redundant > 0 {
 			copies = fmt.Sprint(best.Redundant)
 		}
 		a.next(f.Engine, "file", launch.Quote([]string{f.File}), "copies", copies)
-		a.Reasons = slices.Insert(a.Reasons, i, a.Next[len(a.Next)-1].Text)
+		written = append(written, a.Next[len(a.Next)-1].Text)
+	}
+	if len(files) > 0 { // all in one reason, which none is left out of
+		a.Reasons = slices.Insert(a.Reasons, 0, strings.Join(written, " "))
 	}
 	switch {
 	case !decided:
@@ -57,18 +62,6 @@ func OfPlacement(r *place.Result, given string, files ...Written) Answer {
 		a.next("keep", args...)
 	}
 	return a.few()
-}
-
-// givenOf are the counts that a placement was learned from and judged on, as arguments.
-func givenOf(r *place.Result) string {
-	var words []string
-	for _, w := range r.Judged {
-		words = append(words, "--judge", w.Name)
-	}
-	for _, w := range r.Learned {
-		words = append(words, w.Name)
-	}
-	return launch.Quote(slices.Compact(words))
 }
 
 // placed says what the placement does to the load, and on what it was judged.

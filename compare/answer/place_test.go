@@ -22,10 +22,13 @@ func TestPlacementsLeadOn(t *testing.T) {
 	}
 	const line = "With 2 copies the busiest rank's load falls by 25.0 % on unseen traffic."
 	check(t, "trial", OfPlacement(windows(trial), ""), Verdict(place.Trial), line, "",
-		"moebalance place --ep 4 --redundant 2 --write-sglang NEW.json --judge c.json 'a b.json'")
+		"moebalance place --ep 4 --redundant 2 --write-sglang NEW.json COUNTS")
 	check(t, "given", OfPlacement(windows(trial), "x.json"), Verdict(place.Trial), line, "", "--write-sglang NEW.json x.json")
 	check(t, "written", OfPlacement(windows(trial), "x.json", Written{"sglang", "n.json"}), Verdict(place.Trial), line, "",
 		"SGLANG_SERVER --init-expert-location n.json --ep-num-redundant-experts 2; moebalance bench --arm running --arm placed")
+	check(t, "two files", OfPlacement(windows(trial), "x.json", Written{"trtllm", "t.yaml"}, Written{"sglang", "n.json"}),
+		Verdict(place.Trial), line, "t.yaml is written: OPTIONS.yaml names it as moe_config.load_balancer. n.json is written",
+		"--extra_llm_api_options OPTIONS.yaml; SGLANG_SERVER --init-expert-location n.json")
 	check(t, "later", OfPlacement(windows(later), "x.json"), Verdict(place.NotNow), "With 2 copies the busiest rank's load does "+
 		"not fall", "Worse in 1 judged window.", "moebalance counts --ep 4 LATER_COUNTS")
 	check(t, "open", OfPlacement(windows(open), "x.json"), Verdict(place.NoVerdict), "Not enough evidence: no other counts to judge",
