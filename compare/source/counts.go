@@ -1,39 +1,21 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 
-	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/counts"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// isURL reports a path that nothing here downloads.
-func isURL(path string) bool {
-	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
-}
-
-func notFromURL(url string) error {
-	return usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", url)
-}
-
 // Expanded puts what quoted patterns match in their place, as next steps print many files.
 func Expanded(paths []string) (all []string, err error) {
 	for _, path := range paths {
-		if _, err := os.Stat(path); err == nil || !isPattern(path) {
-			all = append(all, path)
-			continue
-		}
 		found, err := expand(path)
 		if err != nil {
 			return nil, err
@@ -45,24 +27,17 @@ func Expanded(paths []string) (all []string, err error) {
 
 // ReadCounts reads a record; of arrays with the axes, nil for those they tell.
 func ReadCounts(path string, axes counts.Axes) (*counts.Record, error) {
-	if isURL(path) {
-		return nil, notFromURL(path)
-	}
-	if path == "-" {
-		return nil, usagef("standard input is not read: write it to a file, and give the file")
-	}
 	record, err := counts.ReadAs(path, axes)
-	if err != nil {
-		inputs, unknown := Classify(path, nil)
-		if errors.Is(unknown, errPointer) {
-			return nil, unknown
-		}
-		if unknown == nil && inputs[0].Kind == Captures {
-			return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it",
-				Err: err}
-		}
+	if err == nil {
+		return record, nil
 	}
-	return record, err
+	switch kind, unread := kindOf(path); {
+	case errors.Is(unread, errPointer):
+		return nil, unread
+	case unread == nil && kind == Captures:
+		return nil, &input.Error{File: path, Found: "this is a trace, not counts: 'moebalance trace' reads it", Err: err}
+	}
+	return nil, err
 }
 
 // Statistics are the expert statistics of a traced run, none where the path is
@@ -86,35 +61,7 @@ func Trace(ctx context.Context, exports []string, o trace.Options, s Statistics)
 	if errors.Is(err, trace.ErrCounts) {
 		err = fmt.Errorf("expert counts %q: %w", s.Path, err)
 	}
-	if errors.Is(err, trace.ErrSameRank) {
-		err = cmp.Or(severalRuns(exports), err)
-	}
 	return t, err
-}
-
-// rankNumber is that in the name of an export.
-var rankNumber = regexp.MustCompile(`(?i)(rank[._-]?)\d+`)
-
-// severalRuns names the runs that exports with equal ranks are of, and nothing where their
-// names tell no ranks.
-func severalRuns(exports []string) error {
-	var runs []string
-	for _, path := range exports {
-		folder, name := filepath.Split(path)
-		if !rankNumber.MatchString(name) {
-			return nil
-		}
-		if run := launch.Quote([]string{folder + rankNumber.ReplaceAllString(name, "$1*")}); !slices.Contains(runs,
-			run) {
-			runs = append(runs, run)
-		}
-	}
-	if len(runs) < 2 {
-		return nil
-	}
-	return marked{fmt.Errorf("two files claim one rank, so the exports are of %d runs: %s; "+
-		"give those of one run, or a run per side: moebalance compare %s", len(runs), strings.Join(runs, ", "),
-		strings.Join(runs[:2], " ")), ErrNotComparable}
 }
 
 // onRanks takes counts that record no ranks to be on the ranks of the trace. That experts are

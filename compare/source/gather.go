@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/counts"
@@ -17,7 +15,6 @@ import (
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/trace"
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 )
 
 // GatherOptions say how the inputs of a report are read.
@@ -28,16 +25,16 @@ type GatherOptions struct {
 	Progress  func(paths []string) (read func(bytes int64), done func())
 }
 
-// Gather reads the inputs of a report: results, campaign folders, exports and
-// folders of either, and folders of expert statistics. Exports come last, the exports of
-// one arm as one trace; one of each arm are compared, where no comparison is given.
+// Gather reads the inputs of a report: results, campaign folders, captures and folders of either,
+// benchmark reports, and expert statistics. Captures come last, each arm's as one trace; one of each arm
+// are compared, where no comparison is given.
 func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error) {
-	if twice, again := repeated(paths); again {
-		return nil, usagef("%s is named twice", twice)
-	}
 	inputs, err := classifyAll(paths, o.Skipped)
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
+	}
+	if twice, again := repeated(paths); again {
+		return nil, usagef("%s is named twice", twice)
 	}
 	g := gatherer{GatherOptions: o}
 	for _, in := range inputs {
@@ -45,11 +42,10 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 			return nil, err
 		}
 	}
-	if err := g.launches(); err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(g.traces(ctx), g.oneProgram()); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{g.launches, g.traces, g.oneProgram} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
 	g.compare()
 	return g.items, nil
@@ -57,42 +53,44 @@ func Gather(ctx context.Context, paths []string, o GatherOptions) ([]Item, error
 
 type gatherer struct {
 	GatherOptions
-	items   []Item
-	exports []string
-	reports []string // of benchmarks
+	items    []Item
+	captures []Input
+	reports  []string // of benchmarks
 }
 
-// add reads an input, and keeps captures and reports for later.
+// add reads an input, and keeps captures and reports for later. A file without a mark is expert
+// statistics if they can be read, else a report.
 func (g *gatherer) add(ctx context.Context, in Input) (err error) {
 	path := in.Paths[0]
-	var item Item
+	item := Item{Name: filepath.Base(path)}
 	switch in.Kind {
 	case Captures:
-		g.exports = append(g.exports, in.Paths...)
+		g.captures = append(g.captures, in)
 		return nil
-	case Counts:
-		item, err = g.statistics(ctx, path)
 	case Campaigns:
 		var judged Campaign
 		judged, err = ReadCampaign(path)
-		item = Item{Name: filepath.Base(path), Campaign: &judged}
-	case Reports: // or expert statistics, which have no mark
-		if item, err = g.statistics(ctx, path); err != nil {
-			return g.report(path, err)
-		}
-	default:
+		item.Campaign = &judged
+	case Results:
 		item, err = ReadResult(path)
+	default:
+		item.Given = []string{path}
+		item.Counts, err = g.statistics(ctx, path)
+		if _, no := readLaunches(path, nil); in.Kind == Reports && err != nil && no == nil {
+			g.reports = append(g.reports, path)
+			return nil
+		}
+		if errors.Is(err, counts.ErrUnknown) {
+			_, err = ReadResult(path) // which says what it may be
+		}
 	}
-	if err == nil {
-		g.items = append(g.items, item)
-	}
+	g.items = append(g.items, item)
 	return err
 }
 
 // statistics are the judged expert statistics at a path.
-func (g *gatherer) statistics(ctx context.Context, path string) (Item, error) {
-	item := Item{Name: filepath.Base(path), Given: []string{path}}
-	judged, err := Interruptible(ctx, func() (*counts.Result, error) {
+func (g *gatherer) statistics(ctx context.Context, path string) (*counts.Result, error) {
+	return Interruptible(ctx, func() (*counts.Result, error) {
 		record, err := ReadCounts(path, nil)
 		if err != nil {
 			return nil, err
@@ -100,37 +98,10 @@ func (g *gatherer) statistics(ctx context.Context, path string) (Item, error) {
 		judged := counts.NewResult(g.Threshold)
 		return judged, judged.Add(record, counts.Options{Threshold: g.Threshold})
 	})
-	item.Counts = judged
-	return item, err
-}
-
-// report keeps a benchmark's report; why says why it is no file of expert statistics.
-func (g *gatherer) report(path string, why error) error {
-	if _, err := readLaunches(path, nil); err != nil {
-		if !errors.Is(why, counts.ErrUnknown) {
-			return why // of a damaged file, too
-		}
-		head, _ := headOf(path)
-		if bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
-			_, err := ReadResult(path)
-			return err
-		}
-		found := "binary data"
-		if utf8.Valid(head) {
-			found = fmt.Sprintf("text that begins with %.12q", head)
-		}
-		return &input.Error{File: path, Expected: "a campaign folder, the JSON result of bench, trace, compare, counts, place " +
-			"or logits verify, expert counts, benchmark reports, or captures (.sqlite, PyTorch traces, summaries)",
-			Found: found}
-	}
-	g.reports = append(g.reports, path)
-	return nil
 }
 
 // launches judges benchmark reports as compare does.
-func (g *gatherer) launches() error {
-	criteria := gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence,
-		Tolerance: gain.DefaultTolerance}
+func (g *gatherer) launches(context.Context) error {
 	if len(g.reports) == 0 {
 		return nil
 	}
@@ -138,7 +109,8 @@ func (g *gatherer) launches() error {
 	if err != nil {
 		return err
 	}
-	set, err := ReadReports(arms.Sides, ReportOptions{Criteria: criteria})
+	set, err := ReadReports(arms.Sides, ReportOptions{Criteria: gain.Criteria{Threshold: gain.DefaultThreshold,
+		Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance}})
 	if err == nil {
 		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]),
 			Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})
@@ -146,68 +118,56 @@ func (g *gatherer) launches() error {
 	return err
 }
 
-// traces reads the exports of one arm together. Those that record none are of the arm that they
-// are named after, where both arms are named; else they count as one run.
+// traces reads the captures: a side for each arm where names or records tell both, else one run, which may
+// hold the steps of both.
 func (g *gatherer) traces(ctx context.Context) error {
-	read, done := g.Progress(g.exports)
+	var all []string
+	for _, in := range g.captures {
+		all = append(all, in.Paths...)
+	}
+	read, done := g.Progress(all)
 	defer done()
 	options := trace.Options{Threshold: g.Threshold, Converter: g.Converter, Progress: read}
-	recorded, named := map[string]gain.Arm{}, map[gain.Arm]bool{}
-	for _, path := range g.exports {
-		arm, err := trace.ReadArm(ctx, path, options)
+	arms := Arms{Kind: Captures}
+	if len(all) == 0 || arms.sort(g.captures) != nil {
+		return g.run(ctx, all, options)
+	}
+	for i, side := range arms.Sides {
+		t, err := Trace(ctx, side.Paths, options, Statistics{})
 		if err != nil {
 			return err
 		}
-		recorded[path] = gain.Arm(arm)
-		named[armOf(path)] = named[armOf(path)] || arm == ""
-	}
-	groups, assumed := map[gain.Arm][]string{}, map[gain.Arm]bool{}
-	for _, path := range g.exports {
-		arm := recorded[path]
-		if arm == "" && named[gain.Normal] && named[gain.Perfect] {
-			arm = armOf(path)
-			assumed[arm] = arm != ""
+		if t.Arm == "" {
+			t = diff.AssumeArm(t, gain.Arms[i])
 		}
-		groups[arm] = append(groups[arm], path)
-	}
-	for _, arm := range []gain.Arm{gain.Normal, gain.Perfect, ""} {
-		if len(groups[arm]) == 0 {
-			continue
-		}
-		both, err := g.trace(ctx, arm, groups[arm], assumed[arm], options)
-		if err != nil {
-			return err
-		}
-		if both && len(groups[gain.Perfect]) == 0 {
-			options.Arm = string(gain.Perfect)
-			_, err := g.trace(ctx, gain.Perfect, groups[arm], false, options)
-			if options.Arm = ""; err != nil && !errors.Is(err, trace.ErrArm) { // the others are two builds
-				return err
-			}
-		}
+		g.keep(t, side.Paths)
 	}
 	return nil
 }
 
-// trace reads the exports of an arm, "" for one that is not known, assumed where they do not record
-// it; both reports that they hold steps of another arm too.
-func (g *gatherer) trace(ctx context.Context, arm gain.Arm, paths []string, assumed bool, o trace.Options) (both bool,
-	err error) {
-	t, err := Trace(ctx, paths, o, Statistics{})
-	if err != nil {
-		return false, err
+// run reads the captures of one run, and again for the perfect arm where they hold steps of other arms.
+func (g *gatherer) run(ctx context.Context, paths []string, o trace.Options) error {
+	for more := len(paths) > 0; more; o.Arm = string(gain.Perfect) {
+		t, err := Trace(ctx, paths, o, Statistics{})
+		if o.Arm != "" && errors.Is(err, trace.ErrArm) { // the others are two builds
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		g.keep(t, paths)
+		more = o.Arm == "" && slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.OtherArms })
 	}
-	both = slices.ContainsFunc(t.Warnings, func(w router.Warning) bool { return w.Code == trace.OtherArms })
-	if assumed && !both {
-		t = diff.AssumeArm(t, arm)
-	}
-	name := cmp.Or(string(arm), strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0])))
+	return nil
+}
+
+func (g *gatherer) keep(t *trace.Trace, paths []string) {
+	name := cmp.Or(t.Arm, strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0])))
 	g.items = append(g.items, Item{Name: name, Given: Pattern(paths), Trace: t})
-	return both, nil
 }
 
 // oneProgram refuses campaigns of different commands: no advice joins what two programs did.
-func (g *gatherer) oneProgram() error {
+func (g *gatherer) oneProgram(context.Context) error {
 	var first *Campaign
 	for _, in := range g.items {
 		switch {

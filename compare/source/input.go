@@ -81,13 +81,13 @@ func expand(path string) ([]string, error) {
 	switch {
 	case path == "":
 		return nil, usagef("want the name of a file, have none")
-	case isURL(path):
-		return nil, notFromURL(path)
+	case strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://"):
+		return nil, usagef("%s: URLs are not read: download it, with curl -o FILE %[1]s, and give the file", path)
 	case path == "-":
 		return nil, usagef("standard input is not read: write it to a file, and give the file")
 	case err == nil:
 		return []string{path}, nil
-	case isPattern(path):
+	case strings.ContainsAny(path, "*?["):
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &input.Error{File: path, Expected: "a file, a folder or a pattern", Found: "no such file",
 			Err: fs.ErrNotExist}
@@ -103,8 +103,6 @@ func expand(path string) ([]string, error) {
 	}
 	return found, nil
 }
-
-func isPattern(path string) bool { return strings.ContainsAny(path, "*?[") }
 
 // splitList splits at commas, unless the whole is the name of a file.
 func splitList(arg string) []string {

@@ -155,20 +155,13 @@ func (r *reportReader) evidence(run metrics.Result, arm gain.Arm, path, launch s
 		" does not say how it was routed (--trust-arms takes it as the " + string(arm) + " arm)"}}, nil
 }
 
-// separate says, once, what reports of clients do not show.
-func (r *reportReader) separate() {
-	if len(r.set.Campaign.Checks) == 0 {
-		r.set.Campaign.Checks = []gain.Check{gain.NewCheck(gain.CheckLaunches, gain.Warn, "assumed")}
-	}
-}
-
 func (r *reportReader) add(arm gain.Arm, run metrics.Result) error {
 	if load := bench.RankLoad(run.Proof); arm == gain.Normal && load.Defined() {
 		r.set.Campaign.Ranks, r.set.Campaign.RankLoad = run.Proof.Ranks, max(r.set.Campaign.RankLoad, load)
 	}
 	pair := r.count[arm]
-	if r.count[arm]++; pair == 1 && run.OfClient() {
-		r.separate()
+	if r.count[arm]++; pair == 1 && run.OfClient() && len(r.set.Campaign.Checks) == 0 { // which reports do not show
+		r.set.Campaign.Checks = []gain.Check{gain.NewCheck(gain.CheckLaunches, gain.Warn, "assumed")}
 	}
 	name := r.Metric
 	if name == "" && r.compared != nil {
