@@ -4,18 +4,80 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/input"
+	"github.com/moebalance/moebalance/router/plan"
 )
+
+// About is what results say of a spec.
+type About struct {
+	Model   string        `json:"model"`
+	Method  router.Method `json:"method"`
+	Experts int           `json:"experts"`
+	TopK    int           `json:"top_k"`
+	Ranks   int           `json:"ranks"`
+	Mode    router.Mode   `json:"mode"`
+	Layer   int           `json:"layer"`
+	DType   DType         `json:"dtype"`
+}
+
+func (s Spec) about() About {
+	return About{s.Model, s.Gate.Method, s.Gate.Shape.Experts, s.Gate.Shape.TopK, s.Layout.Ranks(), s.Mode, s.Layer, s.DType}
+}
+
+// Entry is an entry of a cache, and what was found and done about it. A file that is none has
+// a path and a status alone.
+type Entry struct {
+	Path string `json:"path"`
+	About
+	Plan          string        `json:"plan"` // with its version
+	Rank          router.OptInt `json:"rank"`
+	TokensPerRank router.OptInt `json:"tokens_per_rank"` // null in a periodic entry, which has the next one
+	Extent        *plan.Extent  `json:"table"`
+	Bytes         int64         `json:"bytes"`
+	New           bool          `json:"new"`    // nothing was there
+	Damage        string        `json:"damage"` // what was wrong with the file that was replaced
+	// Status is exact where the router picks the planned experts of every token, projected where it picks
+	// others for some, because the plan wants more groups than the gate allows: the entry holds what the
+	// router picks. Else "failed: " and why.
+	Status        string `json:"status"`
+	ProjectedRows int    `json:"projected_rows"` // tokens whose experts are not the planned ones
+	// LargestBias is the largest spread of a correction bias that the logits tolerate; null where the
+	// method adds none.
+	LargestBias router.Number `json:"bias_spread_survived"`
+
+	ids []int32 // as they have to be, while its batch is looked at
+}
+
+const failedPrefix = "failed: "
+
+// Fault is what is wrong with an entry, without its path; empty for a good one.
+func (e Entry) Fault() string {
+	fault, bad := strings.CutPrefix(e.Status, failedPrefix)
+	if !bad {
+		return ""
+	}
+	return fault
+}
+
+// fail notes what is wrong.
+func (e *Entry) fail(err error) {
+	e.Status = failedPrefix + err.Error()
+	if about := new(input.Error); errors.As(err, &about) {
+		e.Status = failedPrefix + about.Fault()
+	}
+}
 
 const (
 	suffix = ".safetensors"
@@ -38,35 +100,16 @@ func tokensText(tokens int) string {
 var entryPattern = regexp.MustCompile(`^([a-z0-9.-]{1,64})-rank(0|[1-9]\d{0,3})-(any|0|[1-9]\d{0,7})\` + suffix + `$`)
 
 // parseEntryName is the opposite of entryName.
-func parseEntryName(name string) (plan string, rank, tokens int, ok bool) {
+func parseEntryName(name string) (b batch, rank int, ok bool) {
 	m := entryPattern.FindStringSubmatch(name)
 	if m == nil {
-		return "", 0, 0, false
+		return b, 0, false
 	}
 	rank, _ = strconv.Atoi(m[2]) // by the pattern, neither fails
-	if tokens = AnyTokens; m[3] != anyTokens {
-		tokens, _ = strconv.Atoi(m[3])
+	if b = (batch{m[1], AnyTokens}); m[3] != anyTokens {
+		b.tokens, _ = strconv.Atoi(m[3])
 	}
-	return m[1], rank, tokens, true
-}
-
-// Feasibility says how many of an entry's planned choices the gate lets through.
-type Feasibility struct {
-	// ProjectedRows are the tokens whose experts are not the planned ones: the gate's
-	// correction bias outweighs the logits, or the plan wants more groups than the gate
-	// allows. The entry holds what the router picks instead.
-	ProjectedRows int
-	// LargestBias is the largest spread of a correction bias that the logits
-	// tolerate; +Inf for methods that add none.
-	LargestBias float64
-}
-
-// Status is "exact" where the router picks the planned experts of every token, or "projected".
-func (f Feasibility) Status() string {
-	if f.ProjectedRows > 0 {
-		return "projected"
-	}
-	return "exact"
+	return b, rank, true
 }
 
 // tensors are an entry's, in the order of their bytes: four-byte types first, so that each
@@ -79,27 +122,25 @@ func (s Spec) tensors(rows int) []safetensors.Tensor {
 	}
 }
 
-// chunkBytes is about how many bytes of an entry are made, written, read or compared
-// at a time: few enough to stay in a processor's nearest caches all the while.
-const chunkBytes = 1 << 17
-
 // contentBytes are the bytes of the tensors.
 func (s Spec) contentBytes(rows int) int64 {
 	shape := s.Gate.Shape
 	return int64(rows) * (4*int64(shape.TopK) + s.DType.stored().Size()*int64(shape.Experts))
 }
 
-// entryWriter writes entries of one spec. It keeps scratch space, so it is for one
+// chunkBytes is about how many bytes of an entry are made, written, read or compared
+// at a time: few enough to stay in a processor's nearest caches all the while.
+const chunkBytes = 1 << 17
+
+// writer writes entries of one spec. It keeps scratch space, so it is for one
 // goroutine; what it holds grows with the largest number of tokens of a rank by
 // k numbers per token, and not with the ranks.
-type entryWriter struct {
+type writer struct {
 	spec     Spec
 	manifest string // its checksum
 	router   *router.Router
-	logits   logitPair
-	low      []byte // an encoded row in which no expert is chosen
 	ids      []int32
-	row      []float32 // one row of decoded logits, all low between uses
+	row      []float32 // one row of logits, all low between uses
 	picked   []int32
 	weights  []float32
 	buf      []byte
@@ -116,80 +157,68 @@ type routed struct {
 // a source.
 const mostRouted = 1 << 16
 
-func newEntryWriter(s Spec, manifest []byte) (*entryWriter, error) {
+func newWriter(s Spec, manifest []byte) (*writer, error) {
 	r, err := router.NewRouter(s.Gate)
-	if err != nil {
-		return nil, err
-	}
-	shape, v := s.Gate.Shape, logitsOf(s.Gate)
-	return &entryWriter{
-		spec: s, manifest: checksum(crc32.ChecksumIEEE(manifest)), router: r, logits: v,
-		low: bytes.Repeat(s.DType.encode(v.low), shape.Experts), row: slices.Repeat([]float32{v.low}, shape.Experts),
-		picked: make([]int32, shape.TopK), weights: make([]float32, shape.TopK), routed: map[string]routed{},
-	}, nil
+	shape := s.Gate.Shape
+	return &writer{spec: s, manifest: checksum(crc32.ChecksumIEEE(manifest)), router: r,
+		row: slices.Repeat([]float32{low}, shape.Experts), picked: make([]int32, shape.TopK),
+		weights: make([]float32, shape.TopK), routed: map[string]routed{}}, err
 }
 
 // checksum is how a CRC-32 is written; always of the same length.
 func checksum(crc uint32) string { return fmt.Sprintf("crc32:%08x", crc) }
 
-// written says what one written entry is.
-type written struct {
-	bytes       int64
-	feasibility Feasibility
-}
-
-// write writes the entry of a rank: the tensors in file order as they are made,
+// write writes an entry: the tensors in file order as they are made,
 // then, when its checksum is known, the header in front of them.
-func (e *entryWriter) write(ctx context.Context, p planned, rank int, w io.WriterAt) (written, error) {
-	feasibility, err := e.assign(p, rank)
-	if err != nil {
-		return written{}, err
+func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt) error {
+	if err := w.assign(p, e); err != nil {
+		return err
 	}
 	meta := map[string]string{
-		"manifest": e.manifest, "plan": p.Name(), "rank": strconv.Itoa(rank), "tokens_per_rank": tokensText(p.tokens),
+		"manifest": w.manifest, "plan": p.Name(), "rank": strconv.Itoa(int(e.Rank)), "tokens_per_rank": tokensText(p.tokens),
 		"period": strconv.Itoa(p.Period), "layers": strconv.Itoa(p.Layers), "checksum": checksum(0),
 		"bias_spread_survived": "any",
 	}
-	if !math.IsInf(feasibility.LargestBias, 1) {
-		meta["bias_spread_survived"] = strconv.FormatFloat(feasibility.LargestBias, 'g', -1, 64)
+	if e.LargestBias.Defined() {
+		meta["bias_spread_survived"] = strconv.FormatFloat(float64(e.LargestBias), 'g', -1, 64)
 	}
-	tensors := e.spec.tensors(p.Rows)
+	tensors := w.spec.tensors(p.Rows)
 	head, err := safetensors.Header(meta, tensors)
 	if err != nil {
-		return written{}, err
+		return err
 	}
-	out := crcWriter{w: w, at: int64(len(head))}
-	for ids := range slices.Chunk(e.ids, chunkBytes/4) {
-		e.buf = e.buf[:0]
+	out := crcWriter{w: to, at: int64(len(head))}
+	for ids := range slices.Chunk(w.ids, chunkBytes/4) {
+		w.buf = w.buf[:0]
 		for _, id := range ids {
-			e.buf = binary.LittleEndian.AppendUint32(e.buf, uint32(id))
+			w.buf = binary.LittleEndian.AppendUint32(w.buf, uint32(id))
 		}
-		out.write(e.buf)
+		out.write(w.buf)
 	}
-	topK, high := e.spec.Gate.Shape.TopK, e.spec.DType.encode(e.logits.high)
-	for ids := range slices.Chunk(e.ids, topK*max(1, chunkBytes/len(e.low))) {
+	high, low := w.spec.DType.encoded()
+	topK, none := w.spec.Gate.Shape.TopK, bytes.Repeat(low, w.spec.Gate.Shape.Experts) // a row in which no expert is chosen
+	for ids := range slices.Chunk(w.ids, topK*max(1, chunkBytes/len(none))) {
 		if ctx.Err() != nil {
-			return written{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		e.buf = e.buf[:0]
+		w.buf = w.buf[:0]
 		for row := range slices.Chunk(ids, topK) {
-			at := len(e.buf)
-			e.buf = append(e.buf, e.low...)
+			at := len(w.buf)
+			w.buf = append(w.buf, none...)
 			for _, id := range row {
-				copy(e.buf[at+int(id)*len(high):], high)
+				copy(w.buf[at+int(id)*len(high):], high)
 			}
 		}
-		out.write(e.buf)
+		out.write(w.buf)
 	}
-	if out.err != nil {
-		return written{}, out.err
+	if meta["checksum"] = checksum(out.crc); out.err != nil {
+		return out.err
 	}
-	meta["checksum"] = checksum(out.crc)
-	if head, err = safetensors.Header(meta, tensors); err != nil {
-		return written{}, err
+	if head, err = safetensors.Header(meta, tensors); err == nil {
+		_, err = to.WriteAt(head, 0)
 	}
-	_, err = w.WriteAt(head, 0)
-	return written{bytes: out.at, feasibility: feasibility}, err
+	e.Bytes = out.at
+	return err
 }
 
 // crcWriter writes at a moving offset and keeps the checksum and the first error.
@@ -210,81 +239,104 @@ func (c *crcWriter) write(b []byte) {
 	c.at += int64(n)
 }
 
-// assign fills ids with the experts that a rank's rows get: the planned ones, as far as the
+// assign fills ids with the experts that an entry's rows get: the planned ones, as far as the
 // gate lets them through. Each row is routed by the exact method, and what the router picks
 // takes its place, so that an entry never promises what its logits do not do.
-func (e *entryWriter) assign(p planned, rank int) (Feasibility, error) {
-	gate, slots := e.spec.Gate, p.Rows*e.spec.Gate.Shape.TopK
-	e.ids = slices.Grow(e.ids[:0], slots)[:slots]
-	p.Fill(e.ids, rank)
-	f, least, key := Feasibility{}, gate.Shape.TopK, []byte(nil)
-	for row := range slices.Chunk(e.ids, gate.Shape.TopK) {
+func (w *writer) assign(p planned, e *Entry) error {
+	gate, slots := w.spec.Gate, p.Rows*w.spec.Gate.Shape.TopK
+	w.ids = slices.Grow(w.ids[:0], slots)[:slots]
+	p.Fill(w.ids, int(e.Rank))
+	least, key := gate.Shape.TopK, []byte(nil)
+	e.Status, e.ProjectedRows = "exact", 0
+	for row := range slices.Chunk(w.ids, gate.Shape.TopK) {
 		key = key[:0]
 		for _, id := range row {
 			key = binary.LittleEndian.AppendUint16(key, uint16(id))
 		}
-		r, known := e.routed[string(key)]
+		r, known := w.routed[string(key)]
 		if !known {
 			var err error
-			if r, err = e.route(row); err != nil {
-				return f, err
+			if r, err = w.route(row); err != nil {
+				return err
 			}
-			if len(e.routed) < mostRouted {
-				e.routed[string(key)] = r
+			if len(w.routed) < mostRouted {
+				w.routed[string(key)] = r
 			}
 		}
 		if r.to != nil {
-			f.ProjectedRows++
+			e.Status = "projected"
+			e.ProjectedRows++
 			copy(row, r.to)
 		}
 		least = min(least, r.fewest)
 	}
-	f.LargestBias = largestBias(gate, e.logits, least)
-	return f, nil
+	e.LargestBias = router.Number(largestBias(gate, least))
+	return nil
 }
 
-// mostRounds bounds how often a row is routed anew. The router's own pick at the
-// high logit stays in front of what it had beaten already, so one round is enough
-// for a row; only group scores can make it take more.
-const mostRounds = 8
-
-// route routes the logits that show a row, then the logits that show what was picked, until the
-// router brings back the same set, with equal weights.
-func (e *entryWriter) route(planned []int32) (routed, error) {
+// route routes the logits that show a row, and where the router picks others, the logits that show
+// these: the router must bring them back, with equal weights.
+func (w *writer) route(planned []int32) (routed, error) {
 	row := slices.Clone(planned)
-	for round := range mostRounds {
+	for round := range 2 {
 		for _, id := range row {
-			e.row[id] = e.logits.high
+			w.row[id] = high
 		}
-		err := e.router.Route(e.row, e.picked, e.weights)
-		same := !slices.ContainsFunc(e.picked, func(id int32) bool { return e.row[id] != e.logits.high })
+		err := w.router.Route(w.row, w.picked, w.weights)
+		same := !slices.ContainsFunc(w.picked, func(id int32) bool { return w.row[id] != high })
 		for _, id := range row {
-			e.row[id] = e.logits.low
+			w.row[id] = low
 		}
 		switch {
 		case err != nil:
 			return routed{}, err
-		case same && !fair(e.weights):
-			return routed{}, fmt.Errorf("want equal weights of experts %v, have %v", e.picked, e.weights)
+		case same && !fair(w.weights):
+			return routed{}, fmt.Errorf("want equal weights of experts %v, have %v", w.picked, w.weights)
 		case same && round == 0:
-			return routed{fewest: e.fewest(row)}, nil
+			return routed{fewest: w.fewest(row)}, nil
 		case same:
-			return routed{row, e.fewest(row)}, nil
+			return routed{row, w.fewest(row)}, nil
 		}
-		copy(row, e.picked)
+		copy(row, w.picked)
 	}
-	return routed{}, fmt.Errorf("the correction bias of %s lets no set of experts stand: routing %v gives other ones "+
-		"each time", e.spec.Model, row)
+	return routed{}, fmt.Errorf("routing %v of %s gives other experts each time", planned, w.spec.Model)
 }
 
 // fair reports weights that are all equal.
 func fair(weights []float32) bool { return slices.Min(weights) == slices.Max(weights) }
 
 // fewest is the least number of experts that a row has in one of its groups.
-func (e *entryWriter) fewest(row []int32) int {
-	size, inGroup := int32(e.spec.Gate.Shape.GroupSize()), map[int32]int{}
+func (w *writer) fewest(row []int32) int {
+	size, inGroup := int32(w.spec.Gate.Shape.GroupSize()), map[int32]int{}
 	for _, id := range row {
 		inGroup[id/size]++
 	}
 	return slices.Min(slices.Collect(maps.Values(inGroup)))
+}
+
+// Rows are the logits of a balanced batch of so many tokens, by rank: float32
+// [tokens, experts], row-major.
+func Rows(spec Spec, tokens int) (rows [][]float32, err error) {
+	if spec, err = spec.withDefaults(); err != nil {
+		return nil, err
+	}
+	p, err := spec.plan(plan.Names()[0], tokens, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWriter(spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	for rank := range spec.Layout.Ranks() {
+		if err := w.assign(p, &Entry{Rank: router.OptInt(rank)}); err != nil {
+			return nil, err
+		}
+		of := slices.Repeat([]float32{low}, tokens*spec.Gate.Shape.Experts)
+		for i, id := range w.ids {
+			of[i/spec.Gate.Shape.TopK*spec.Gate.Shape.Experts+int(id)] = high
+		}
+		rows = append(rows, of)
+	}
+	return rows, nil
 }

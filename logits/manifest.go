@@ -2,15 +2,11 @@ package logits
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,7 +14,6 @@ import (
 	"syscall"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/draft"
 	"github.com/moebalance/moebalance/router/input"
 )
 
@@ -39,8 +34,8 @@ type manifest struct {
 	Method        router.Method `json:"method"`
 	router.Shape
 	Scale      float32     `json:"scale"`
-	Bias       []float32   `json:"bias"`        // null without one
-	BiasSHA256 string      `json:"bias_sha256"` // of the little-endian float32 values, or "none"
+	Bias       *struct{}   `json:"bias"`        // always null: none is known
+	BiasSHA256 string      `json:"bias_sha256"` // always "none"
 	Ranks      int         `json:"ranks"`
 	Held       [][]int32   `json:"held"` // by rank: its experts; null where each has as many, in order
 	Mode       router.Mode `json:"mode"`
@@ -53,44 +48,25 @@ type manifest struct {
 
 // manifest is the text that names a spec: two specs that differ have different ones.
 func (s Spec) manifest() []byte {
-	v := logitsOf(s.Gate)
 	m := manifest{
 		SchemaVersion: manifestVersion, Kind: manifestKind, Model: s.Model, Method: s.Gate.Method, Shape: s.Gate.Shape,
-		Scale: s.Gate.Scale, Bias: s.Gate.Bias, BiasSHA256: biasHash(s.Gate.Bias), Ranks: s.Layout.Ranks(), Mode: s.Mode,
-		Layer: s.Layer, Seed: s.Seed, DType: s.DType, High: v.high, Low: v.low,
+		Scale: s.Gate.Scale, BiasSHA256: "none", Ranks: s.Layout.Ranks(), Mode: s.Mode, Layer: s.Layer, Seed: s.Seed,
+		DType: s.DType, High: high, Low: low,
 	}
-	if plain, err := router.Contiguous(s.Layout.Experts(), s.Layout.Ranks()); err != nil || !sameLayout(plain, s.Layout) {
-		for r := range s.Layout.Ranks() {
-			m.Held = append(m.Held, s.Layout.Held(r))
-		}
+	plain, err := router.Contiguous(s.Layout.Experts(), s.Layout.Ranks())
+	inOrder := err == nil
+	for r := range s.Layout.Ranks() {
+		m.Held = append(m.Held, s.Layout.Held(r))
+		inOrder = inOrder && slices.Equal(plain.Held(r), s.Layout.Held(r))
+	}
+	if inOrder {
+		m.Held = nil
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // numbers are finite, and texts always marshal
 	}
 	return append(text, '\n')
-}
-
-func sameLayout(a, b router.Layout) bool {
-	for r := range a.Ranks() {
-		if !slices.Equal(a.Held(r), b.Held(r)) {
-			return false
-		}
-	}
-	return true
-}
-
-// biasHash is the SHA-256 of the bias as little-endian float32 values.
-func biasHash(bias []float32) string {
-	if bias == nil {
-		return "none"
-	}
-	var b []byte
-	for _, x := range bias {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // readManifest reads the spec of a cache, and checks that it is the one that its text names.
@@ -113,7 +89,7 @@ func readManifest(dir string) (Spec, []byte, error) {
 	if m.Kind != manifestKind || m.SchemaVersion != manifestVersion {
 		return Spec{}, nil, wrong
 	}
-	s := Spec{Model: m.Model, Gate: router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale, Bias: m.Bias},
+	s := Spec{Model: m.Model, Gate: router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale},
 		Mode: m.Mode, Layer: m.Layer, Seed: m.Seed, DType: m.DType}
 	if m.Held != nil {
 		s.Layout, err = router.Placed(m.Experts, m.Held)
@@ -160,7 +136,7 @@ func (c *Cache) keep() error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
-	return c.write(ManifestName, func(a *draft.File) error { _, err := a.Write(c.manifest); return err })
+	return c.put(ManifestName, c.manifest)
 }
 
 // match compares the folder's manifest with the spec's.
@@ -174,7 +150,7 @@ func (c *Cache) match() error {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if key != "bias" && !reflect.DeepEqual(have[key], want[key]) {
+		if !reflect.DeepEqual(have[key], want[key]) {
 			return &input.Error{File: filepath.Join(c.dir, ManifestName), Position: key, Expected: fmt.Sprint(want[key]),
 				Found: fmt.Sprint(have[key]), Try: "a cache is for one spec: choose another folder"}
 		}

@@ -43,11 +43,11 @@ func CommonTokens() []int {
 // routes on which ranks. An entry adds its plan, rank and batch size.
 type Spec struct {
 	Model  string        // the name reports show, such as "deepseek-v3"
-	Gate   router.Gate   // routing method, shape, scaling factor, correction bias
+	Gate   router.Gate   // routing method, shape, scaling factor; no correction bias
 	Layout router.Layout // which rank owns which expert
 	Mode   router.Mode   // DEP or TEP; "" is DEP
 	Layer  int           // the plans' phase; layer 0 is unshifted
-	Seed   uint64        // of the plans that draw random numbers
+	Seed   uint64        // for plans that draw random numbers
 	DType  DType         // element type of the logits; "" is float32
 }
 
@@ -67,6 +67,8 @@ func (s Spec) withDefaults() (Spec, error) {
 		return refused("want at most %d experts, have %d", maxExperts, shape.Experts)
 	case wrong != nil:
 		return refused("%w", wrong)
+	case s.Gate.Bias != nil:
+		return refused("want no correction bias: each layer has its own, and the logits outweigh most (see largestBias)")
 	case s.Layout.Ranks() > maxRanks:
 		return refused("want at most %d ranks, have %d", maxRanks, s.Layout.Ranks())
 	case s.Layout.Ranks()*shape.TopK > maxSlots:
@@ -88,31 +90,38 @@ func (s Spec) problem(tokens int) plan.Problem {
 
 // planned is a plan for one batch size, and the rows that its entries have.
 type planned struct {
-	plan.Plan
+	plan.Plan // nil where it could not be made
 	plan.Extent
 	asked  string // its name without a version
 	tokens int    // of every rank; AnyTokens
 }
 
+// Name is the plan's name with its version, where it could be made.
+func (p planned) Name() string {
+	if p.Plan == nil {
+		return p.asked
+	}
+	return p.Plan.Name()
+}
+
 // plan makes the named plan for so many tokens on every rank. The error wraps ErrSpec.
-func (s Spec) plan(name string, tokens int, counts [][]float64) (planned, error) {
+func (s Spec) plan(name string, tokens int, counts [][]float64) (p planned, err error) {
+	p = planned{asked: name, tokens: tokens, Extent: plan.Extent{Rows: tokens, Layers: 1}}
 	switch {
 	case slices.Contains(plan.Peers(), name):
-		return planned{}, fmt.Errorf("%w: want one of the plans %s, have %s, whose engine sets experts behind the router",
+		return p, fmt.Errorf("%w: want one of the plans %s, have %s, whose engine sets experts behind the router",
 			ErrSpec, strings.Join(plan.Names(), ", "), name)
 	case tokens == AnyTokens && !plan.AnyTokens(name):
-		return planned{}, fmt.Errorf("%w: want a number of tokens for the plan %s, which is another one for each", ErrSpec,
-			name)
+		return p, fmt.Errorf("%w: want a number of tokens for the plan %s, which is another one for each", ErrSpec, name)
 	case tokens < AnyTokens || tokens > MaxTokens:
-		return planned{}, fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
+		return p, fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
 	}
-	p, err := plan.New(name, s.problem(tokens), plan.Options{Seed: s.Seed, Method: s.Gate.Method, Counts: counts})
-	if err != nil {
-		return planned{}, fmt.Errorf("%w: %w", ErrSpec, err)
+	if p.Plan, err = plan.New(name, s.problem(tokens), plan.Options{Seed: s.Seed, Method: s.Gate.Method,
+		Counts: counts}); err != nil {
+		return p, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	x := plan.Extent{Rows: tokens, Layers: 1}
 	if tokens == AnyTokens {
-		x = p.(plan.Periodic).Extent()
+		p.Extent = p.Plan.(plan.Periodic).Extent()
 	}
-	return planned{p, x, name, tokens}, nil
+	return p, nil
 }

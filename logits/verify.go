@@ -13,9 +13,80 @@ import (
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/plan"
+	"github.com/moebalance/moebalance/router/quantity"
 )
+
+// Verification is what a scan found in a cache, and the JSON of 'logits verify'.
+type Verification struct {
+	SchemaVersion int            `json:"schema_version"`
+	Kind          string         `json:"kind"`    // always VerificationKind
+	Balance       []BatchBalance `json:"balance"` // by plan and tokens
+	Entries       []Entry        `json:"entries"` // foreign files first, then by plan, tokens and rank
+}
+
+// The kind and version of Verification's JSON.
+const (
+	VerificationKind   = "logits verify"
+	VerificationSchema = 1
+)
+
+// AtFloor is how many batch sizes of balanced plans there are, and how many of them are as
+// even as can be.
+func (v Verification) AtFloor() (at, of int) {
+	for _, b := range v.Balance {
+		if b.Drawn {
+			continue
+		}
+		of++
+		if b.AtFloor {
+			at++
+		}
+	}
+	return at, of
+}
+
+// BatchBalance is the balance of one batch size over all ranks together; its numbers
+// are undefined while entries are missing or bad.
+type BatchBalance struct {
+	About
+	Plan string `json:"plan"` // with its version
+	// TokensPerRank is null for periodic entries. Their numbers are for one
+	// whole table; Certificate covers every number of tokens.
+	TokensPerRank      router.OptInt `json:"tokens_per_rank"`
+	ExpertMaxOverMean  router.Number `json:"expert_max_over_mean"`
+	ExpertFloor        router.Number `json:"expert_floor"`
+	RankMaxOverMean    router.Number `json:"rank_max_over_mean"`
+	RankFloor          router.Number `json:"rank_floor"`
+	ActiveExperts      router.Number `json:"active_experts"`
+	ActiveExpertsIdeal int           `json:"active_experts_ideal"`
+	// AtFloor reports that ranks and copies of experts are as even as whole slots
+	// can be, as no slots at all are, and that no rank is missing. With replicas
+	// logical experts do not count: even ranks give an expert more slots the more
+	// copies it has. For periodic entries it holds for every number of tokens, and
+	// for active experts too.
+	AtFloor bool `json:"at_floor"`
+	Drawn   bool `json:"drawn"` // its plan is not meant to be even
+	// Certificate is null for entries of one batch size, for drawn ones, and while ranks
+	// are missing.
+	Certificate *plan.Proof `json:"certificate"`
+
+	Projected    bool  `json:"-"`       // one of the good entries is
+	MissingRanks []int `json:"-"`       // ranks without a good entry
+	Entries      int   `json:"entries"` // that are there
+	Bytes        int64 `json:"bytes"`   // of the entries
+}
+
+// Err is nil when every entry is what it says, and names the first that is not.
+func (v Verification) Err() error {
+	failed := slices.DeleteFunc(slices.Clone(v.Entries), func(e Entry) bool { return e.Fault() == "" })
+	if len(failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("logits verify: %d of %s failed; run 'moebalance logits generate' again to replace damaged "+
+		"entries and add missing ones, and remove other files; the first: %q: %s", len(failed),
+		quantity.Count(len(v.Entries), "entry"), failed[0].Path, failed[0].Fault())
+}
 
 // Verify makes every entry of a cache anew and compares it with its file, byte for byte, and
 // routes it by the exact method of the gate, token by token: to the experts that it promises,
@@ -23,13 +94,25 @@ import (
 // missing entries are listed too. each, when not nil, is called after every file, from one
 // goroutine at a time. The error is about the folder; each entry has its own in the result.
 func Verify(ctx context.Context, dir string, each func(done, total int)) (Verification, error) {
-	return scan(ctx, dir, each, true)
+	return scan(ctx, dir, each, (*Cache).compare)
 }
 
-// List is Verify without a look into the files, and without routing: their sizes alone are
-// checked.
+// List is Verify without a look into the files: their sizes alone are checked.
 func List(ctx context.Context, dir string, each func(done, total int)) (Verification, error) {
-	return scan(ctx, dir, each, false)
+	return scan(ctx, dir, each, (*Cache).measure)
+}
+
+// measure checks the size of an entry's file.
+func (c *Cache) measure(_ context.Context, w *writer, p planned, e *Entry) error {
+	info, err := os.Stat(e.Path)
+	if err != nil {
+		return err
+	}
+	e.Bytes = info.Size()
+	if content := c.spec.contentBytes(p.Rows); !info.Mode().IsRegular() || e.Bytes < content {
+		return fmt.Errorf("want a regular file of %d bytes and more, have %s of %d", content, info.Mode().Type(), e.Bytes)
+	}
+	return w.assign(p, e)
 }
 
 // batch is the entries of one plan and batch size.
@@ -38,197 +121,123 @@ type batch struct {
 	tokens int
 }
 
-// scanning is the scan of a cache: how far it has come, and what it has found.
-type scanning struct {
-	*Cache
-	Verification
-	thorough    bool
-	done, total int // files
-	each        func(done, total int)
-}
-
-func scan(ctx context.Context, dir string, each func(done, total int), thorough bool) (Verification, error) {
-	s := scanning{thorough: thorough, each: each, Verification: Verification{SchemaVersion: VerificationSchema,
-		Kind: VerificationKind, Balance: []BatchBalance{}, Entries: []EntryStatus{}}}
+func scan(ctx context.Context, dir string, each func(done, total int),
+	check func(*Cache, context.Context, *writer, planned, *Entry) error) (Verification, error) {
+	v := Verification{SchemaVersion: VerificationSchema, Kind: VerificationKind, Balance: []BatchBalance{}, Entries: []Entry{}}
 	spec, text, err := readManifest(dir)
 	if err != nil {
-		return s.Verification, err
+		return v, err
 	}
-	s.Cache = &Cache{dir: dir, spec: spec, manifest: text}
-	found, err := s.list()
+	c := &Cache{dir: dir, spec: spec, manifest: text}
+	batches, foreign, total, err := c.list()
 	if err != nil {
-		return s.Verification, err
+		return v, err
 	}
-	for _, b := range slices.SortedFunc(maps.Keys(found), func(a, b batch) int {
-		return cmp.Or(strings.Compare(a.plan, b.plan), cmp.Compare(a.tokens, b.tokens))
-	}) {
-		if err := s.batch(ctx, b); err != nil {
-			return s.Verification, err
+	v.Entries = append(v.Entries, foreign...)
+	done := len(foreign)
+	for _, b := range batches {
+		p, planErr := c.plan(b)
+		list, err := c.visit(ctx, p, func(ctx context.Context, w *writer, p planned, e *Entry) error {
+			err := planErr
+			if err == nil {
+				err = check(c, ctx, w, p, e)
+			}
+			if e.New = errors.Is(err, fs.ErrNotExist) && planErr == nil; e.New {
+				err = fmt.Errorf("entry is missing: want one for each of %d ranks, have none for rank %d", e.Ranks, e.Rank)
+			}
+			if err != nil {
+				e.fail(err)
+			} else {
+				e.ids = slices.Clone(w.ids)
+			}
+			return context.Cause(ctx)
+		}, func(e Entry) {
+			if done++; each != nil && !e.New {
+				each(min(done, total), total)
+			}
+		})
+		if err != nil {
+			return v, err
+		}
+		v.Balance = append(v.Balance, spec.balance(p, list))
+		for _, e := range list {
+			e.ids = nil
+			v.Entries = append(v.Entries, e)
 		}
 	}
-	return s.Verification, nil
+	return v, nil
 }
 
-// list finds the batches that have entries; a file with the ending of one and another name is a fault.
-func (s *scanning) list() (map[batch]bool, error) {
-	files, err := os.ReadDir(s.dir)
+// list finds the batches that have entries, in order, and how many files there are; a file with the
+// ending of one and another name is foreign, which is a fault.
+func (c *Cache) list() (batches []batch, foreign []Entry, files int, err error) {
+	folder, err := os.ReadDir(c.dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, 0, err
 	}
 	found := map[batch]bool{}
-	for _, f := range files {
+	for _, f := range folder {
 		if f.IsDir() || strings.HasPrefix(f.Name(), ".") || !strings.HasSuffix(f.Name(), suffix) {
 			continue
 		}
-		s.total++
-		if name, rank, tokens, ok := parseEntryName(f.Name()); ok && rank < s.spec.Layout.Ranks() {
-			found[batch{name, tokens}] = true
+		files++
+		if b, rank, ok := parseEntryName(f.Name()); ok && rank < c.spec.Layout.Ranks() {
+			found[b] = true
 		} else {
-			s.Entries = append(s.Entries, EntryStatus{Path: filepath.Join(s.dir, f.Name()), Status: failedPrefix +
+			foreign = append(foreign, Entry{Path: filepath.Join(c.dir, f.Name()), Status: failedPrefix +
 				"want the name of an entry, such as " + entryName(plan.Names()[0], 0, AnyTokens)})
 		}
 	}
-	if s.total == 0 {
-		return nil, fmt.Errorf("cache %q holds no entries (*%s): make some with 'moebalance logits generate --cache %s'",
-			s.dir, suffix, s.dir)
+	if files == 0 {
+		err = fmt.Errorf("cache %q holds no entries (*%s): make some with 'moebalance logits generate --cache %s'",
+			c.dir, suffix, c.dir)
 	}
-	s.done = len(s.Entries)
-	return found, nil
-}
-
-// batch scans the entries of all ranks.
-func (s *scanning) batch(ctx context.Context, b batch) error {
-	ranks := make([]int, s.spec.Layout.Ranks())
-	for r := range ranks {
-		ranks[r] = r
-	}
-	p, planErr := s.plan(b.plan, b.tokens)
-	if planErr != nil {
-		p = planned{asked: b.plan, tokens: b.tokens}
-	}
-	list, err := s.visit(ctx, p, ranks, func(ctx context.Context, e *entryWriter, p planned, o *Outcome) error {
-		if o.Damage = planErr; planErr == nil {
-			s.check(ctx, e, p, o, s.thorough)
-		}
-		return context.Cause(ctx)
-	}, func(o Outcome) {
-		if s.done++; s.each != nil && !o.New {
-			s.each(min(s.done, s.total), s.total)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if s.spec.Mode == router.TEP {
-		agree(list)
-	}
-	s.Balance = append(s.Balance, s.spec.balance(p, list))
-	for _, o := range list {
-		s.Entries = append(s.Entries, s.spec.status(p, o))
-	}
-	return nil
-}
-
-// check compares an entry with what is made from the manifest, or at least its size.
-func (c *Cache) check(ctx context.Context, e *entryWriter, p planned, o *Outcome, thorough bool) {
-	info, err := os.Stat(o.Path)
-	if o.New = errors.Is(err, fs.ErrNotExist); err != nil {
-		o.Damage = fmt.Errorf("entry is missing: want one for each of %d ranks, have none for rank %d", c.spec.Layout.Ranks(),
-			o.Rank)
-		return
-	}
-	o.Bytes = info.Size()
-	switch content := c.spec.contentBytes(p.Rows); {
-	case thorough:
-		var w written
-		w, o.Damage = compareEntry(ctx, e, p, o.Rank, o.Path)
-		o.Feasibility = w.feasibility
-	case !info.Mode().IsRegular() || o.Bytes < content:
-		o.Damage = fmt.Errorf("want a regular file of %d bytes and more, have %s of %d", content, info.Mode().Type(), o.Bytes)
-	default:
-		o.Feasibility, o.Damage = e.assign(p, o.Rank)
-	}
-	if o.Damage == nil {
-		o.ids = slices.Clone(e.ids)
-	}
-}
-
-// agree finds the tep ranks that do not route as the first one does. Their tokens are the
-// same, so no router would do that.
-func agree(list []Outcome) {
-	first := slices.IndexFunc(list, func(o Outcome) bool { return o.Damage == nil })
-	for i, o := range list {
-		if o.Damage == nil && !slices.Equal(o.ids, list[first].ids) {
-			list[i].Damage = fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank %d, have "+
-				"another routing on rank %d", first, i)
-		}
-	}
-}
-
-// name is the plan's name with its version, where it could be made.
-func (p planned) name() string {
-	if p.Plan == nil {
-		return p.asked
-	}
-	return p.Name()
-}
-
-// status is what the manifest and the name of an entry say, and what was found.
-func (s Spec) status(p planned, o Outcome) EntryStatus {
-	e := EntryStatus{Path: o.Path, Model: s.Model, Method: s.Gate.Method, Experts: s.Gate.Shape.Experts,
-		TopK: s.Gate.Shape.TopK, Ranks: s.Layout.Ranks(), Rank: router.OptInt(o.Rank), TokensPerRank: router.OptInt(o.Tokens),
-		DType: s.DType, Plan: p.name(), Status: o.Feasibility.Status()}
-	if p.Plan != nil && o.Tokens == AnyTokens {
-		e.Extent = &p.Extent
-	}
-	if about := new(input.Error); errors.As(o.Damage, &about) {
-		e.Status = failedPrefix + about.Fault()
-	} else if o.Damage != nil {
-		e.Status = failedPrefix + o.Damage.Error()
-	}
-	return e
+	return slices.SortedFunc(maps.Keys(found), func(a, b batch) int {
+		return cmp.Or(strings.Compare(a.plan, b.plan), cmp.Compare(a.tokens, b.tokens))
+	}), foreign, files, err
 }
 
 // balance is the balance of a batch, undefined while ranks are missing. Where the layers of
-// a plan have tables of their own it is the first one's.
-func (s Spec) balance(p planned, list []Outcome) BatchBalance {
-	v := BatchBalance{
-		Model: s.Model, Method: s.Gate.Method, Plan: p.name(), Mode: s.Mode, Layer: s.Layer, DType: s.DType,
-		Ranks: s.Layout.Ranks(), TokensPerRank: router.OptInt(p.tokens), Drawn: plan.Drawn(p.asked),
+// a plan have tables of their own it is the first one's. Ranks that route the same tokens otherwise fail.
+func (s Spec) balance(p planned, list []Entry) BatchBalance {
+	b := BatchBalance{About: s.about(), Plan: p.Name(), TokensPerRank: router.OptInt(p.tokens), Drawn: plan.Drawn(p.asked),
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
-		ExpertFloor: router.Undefined(), RankFloor: router.Undefined(),
-	}
-	for _, o := range list {
-		if v.Bytes += o.Bytes; o.Damage != nil {
-			v.MissingRanks = append(v.MissingRanks, o.Rank)
+		ExpertFloor: router.Undefined(), RankFloor: router.Undefined()}
+	for i, e := range list {
+		if s.Mode == router.TEP && e.ids != nil && list[0].ids != nil && !slices.Equal(e.ids, list[0].ids) {
+			list[i].fail(fmt.Errorf("in tep mode all ranks hold the same tokens: want them routed as on rank 0, have "+
+				"another routing on rank %d", i))
 		}
-		if !o.New {
-			v.Entries++
+		if b.Bytes += e.Bytes; list[i].Fault() != "" {
+			b.MissingRanks = append(b.MissingRanks, i)
 		}
-		v.Projected = v.Projected || o.Feasibility.ProjectedRows > 0
+		if !e.New {
+			b.Entries++
+		}
+		b.Projected = b.Projected || e.ProjectedRows > 0
 	}
-	if p.Plan == nil || len(v.MissingRanks) > 0 {
-		return v
+	if p.Plan == nil || len(b.MissingRanks) > 0 {
+		return b
 	}
 	problem, k := s.problem(p.Rows/p.Layers), s.Gate.Shape.TopK
 	c, err := plan.Certify(problem, stored(list))
 	if err != nil {
 		panic(err) // the spec is valid, and the router picked the experts
 	}
-	v.ExpertMaxOverMean, v.ExpertFloor = c.Expert.MaxOverMean, c.Expert.FloorOverMean
-	v.RankMaxOverMean, v.RankFloor = c.Rank.MaxOverMean, c.Rank.FloorOverMean
-	v.ActiveExperts, v.ActiveExpertsIdeal = router.Number(c.ActiveExperts), c.ActiveExpertsIdeal
-	if v.AtFloor = c.Rank.Excess <= 0 && c.Copy.Excess <= 0; p.tokens == AnyTokens && !v.Drawn {
+	b.ExpertMaxOverMean, b.ExpertFloor = c.Expert.MaxOverMean, c.Expert.FloorOverMean
+	b.RankMaxOverMean, b.RankFloor = c.Rank.MaxOverMean, c.Rank.FloorOverMean
+	b.ActiveExperts, b.ActiveExpertsIdeal = router.Number(c.ActiveExperts), c.ActiveExpertsIdeal
+	if b.AtFloor = c.Rank.Excess <= 0 && c.Copy.Excess <= 0; p.tokens == AnyTokens && !b.Drawn {
 		proof := plan.ProveRows(problem, p.Rows, p.Period, func(source, token int) []int32 {
 			return list[source].ids[token*k:][:k]
 		})
-		v.Certificate, v.AtFloor = &proof, proof.Optimal()
+		b.Certificate, b.AtFloor = &proof, proof.Optimal()
 	}
-	return v
+	return b
 }
 
 // stored is the plan that the entries hold.
-type stored []Outcome
+type stored []Entry
 
 func (s stored) Name() string               { return s[0].Plan }
 func (s stored) Fill(dst []int32, rank int) { copy(dst, s[rank].ids) }

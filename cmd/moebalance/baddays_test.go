@@ -56,7 +56,7 @@ var badInputs = []string{
 	"compare --trust-arms IN,IN IN", "report -o out IN",
 	"models IN", "logits verify IN", "logits list IN", "logits plans --model IN --ep 2",
 	"logits plans --model e8k2 --placement IN",
-	"logits generate --model e8k2 --ep 2 --cache cache --bias IN --bias-tensor b", "bench --resume IN",
+	"logits generate --model e8k2 --ep 2 --cache cache --plan recorded:IN", "bench --resume IN",
 	"bench --model IN --campaign new -- true",
 }
 

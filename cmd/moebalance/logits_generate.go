@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +21,6 @@ import (
 
 type generateOptions struct {
 	source.Gate
-	source.Bias
 	Ranks  int                       `flag:"ep"`
 	Cache  target.Folder             `flag:"cache"`
 	Tokens flags.Value[[]int]        `flag:"tokens"`
@@ -105,7 +103,12 @@ func (o *generateOptions) run(c *cobra.Command, _ []string) error {
 			return err
 		}
 	}
-	list, err := o.fill(c, cache, spec.Layout.Ranks())
+	show, stop := showEntries(c.ErrOrStderr())
+	defer stop()
+	list, err := cache.Fill(c.Context(), o.Plan, slices.Compact(slices.Sorted(slices.Values(o.Tokens.Is))), show)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("logits generate: interrupted; run it again to continue")
+	}
 	if err != nil {
 		return err
 	}
@@ -115,28 +118,9 @@ func (o *generateOptions) run(c *cobra.Command, _ []string) error {
 // mostCounts is the most bytes of a file of recorded counts.
 const mostCounts = 1 << 24
 
-func (o *generateOptions) fill(c *cobra.Command, cache *logits.Cache, all int) ([]logits.Outcome, error) {
-	show, stop := showEntries(c.ErrOrStderr())
-	defer stop()
-	ranks, tokens := make([]int, all), slices.Compact(slices.Sorted(slices.Values(o.Tokens.Is)))
-	for r := range ranks {
-		ranks[r] = r
-	}
-	done, total := 0, len(ranks)*len(tokens)
-	list, err := cache.Fill(c.Context(), o.Plan, ranks, tokens, func(logits.Outcome) {
-		done++
-		show(done, total)
-	})
-	if errors.Is(err, context.Canceled) {
-		return nil, fmt.Errorf("logits generate: interrupted after %d of %d entries; run it again to continue", done,
-			total)
-	}
-	return list, err
-}
-
 // spec is the cache that the flags describe.
 func (o *generateOptions) spec() (logits.Spec, error) {
-	m, gate, err := o.Gate.Read(o.Bias)
+	m, gate, err := o.Gate.Read()
 	if err != nil {
 		return logits.Spec{}, err
 	}

@@ -44,7 +44,7 @@ func (o *plansOptions) run(c *cobra.Command, _ []string) error {
 	if o.Placement != "" && c.Flags().Changed("ep") {
 		return usagef("want --ep or --placement, which has its own number of ranks")
 	}
-	m, gate, err := o.Gate.Read(source.Bias{})
+	m, gate, err := o.Gate.Read()
 	if err := cmp.Or(err, checkTokens(o.Tokens.Is, mostSlots),
 		o.planning.check(c, "--plans", allPlans(), o.Plans.Is...)); err != nil {
 		return err

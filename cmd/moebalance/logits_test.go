@@ -2,19 +2,15 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/moebalance/moebalance/logits/safetensors"
 )
 
 // ask runs the program, wants an exit code, and decodes the JSON it printed.
@@ -60,7 +56,7 @@ func TestLogitsVerifyKeys(t *testing.T) {
 		t.Fatalf("%d %q: %d balances, %d entries", r.SchemaVersion, r.Kind, len(r.Balance), len(r.Entries))
 	}
 	want := map[string]any{
-		"model": "deepseek-v3", "method": "DeepSeekV3", "plan": "diagonal/2", "mode": "dep", "layer": 0.,
+		"model": "deepseek-v3", "method": "DeepSeekV3", "experts": 256., "top_k": 8., "plan": "diagonal/2", "mode": "dep", "layer": 0.,
 		"dtype": "float16", "ranks": 8., "drawn": false,
 		"tokens_per_rank": 1., "expert_max_over_mean": 4., "expert_floor": 4.,
 		"rank_max_over_mean": 1., "rank_floor": 1., "active_experts": 64., "at_floor": true, "bytes": 7040., "entries": 8.,
@@ -71,7 +67,8 @@ func TestLogitsVerifyKeys(t *testing.T) {
 	}
 	want = map[string]any{"path": filepath.Join(dir, "diagonal-rank3-8.safetensors"), "model": "deepseek-v3",
 		"method": "DeepSeekV3", "experts": 256., "top_k": 8., "ranks": 8., "rank": 3., "tokens_per_rank": 8., "table": nil,
-		"dtype": "float16", "plan": "diagonal/2", "status": "exact"}
+		"dtype": "float16", "plan": "diagonal/2", "status": "exact", "mode": "dep", "layer": 0., "bytes": 4696., "new": false,
+		"damage": "", "projected_rows": 0., "bias_spread_survived": r.Entries[11]["bias_spread_survived"]}
 	if !maps.Equal(r.Entries[11], want) {
 		t.Errorf("entry %v, want %v", r.Entries[11], want)
 	}
@@ -154,67 +151,22 @@ func TestLogitsGenerateReplacesWhatIsDamaged(t *testing.T) {
 	ask(t, exitDone, nil, "logits", "verify", dir)
 }
 
-// checkpoint writes a sharded checkpoint that holds one bias.
-func checkpoint(t *testing.T, tensor string, bias []float32) (index string) {
-	t.Helper()
+// A plan that wants more groups than the model allows is projected, and what it promises, its logits do.
+func TestLogitsProjected(t *testing.T) {
 	dir := t.TempDir()
-	var data []byte
-	for _, b := range bias {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(b))
-	}
-	var file bytes.Buffer
-	err := safetensors.Write(&file, nil,
-		[]safetensors.Tensor{{Name: tensor, DType: safetensors.F32, Shape: []int64{int64(len(bias))}}},
-		map[string][]byte{tensor: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	index = filepath.Join(dir, "model.safetensors.index.json")
-	for path, content := range map[string][]byte{
-		filepath.Join(dir, "model-00001-of-00001.safetensors"): file.Bytes(),
-		index: []byte(`{"weight_map":{"` + tensor + `":"model-00001-of-00001.safetensors"}}`),
-	} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
+	args := []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "64", "--plan", "trtllm-gen1",
+		"--cache", dir}
+	var r generated
+	ask(t, exitDone, &r, append(args, "--format", "json")...)
+	for _, e := range r.Entries {
+		if e.Status != "projected" || e.Spread == nil {
+			t.Errorf("%+v", e)
 		}
 	}
-	return index
-}
-
-func TestLogitsWithABias(t *testing.T) {
-	const tensor = "model.layers.3.mlp.gate.e_score_correction_bias"
-	mild, wild := make([]float32, 256), make([]float32, 256)
-	for e := range mild {
-		mild[e] = 0.9 * float32(e%7) / 6
-	}
-	wild[9] = 1.5 // the other experts of its group cannot be chosen without it
-	for name, c := range map[string]struct {
-		bias   []float32
-		status string
-	}{"mild": {mild, "exact"}, "wild": {wild, "projected"}} {
-		dir := t.TempDir()
-		args := []string{"logits", "generate", "--model", "deepseek-v3", "--ep", "8", "--tokens", "64", "--bias-tensor",
-			tensor, "--bias", checkpoint(t, tensor, c.bias), "--cache", dir}
-		var r generated
-		ask(t, exitDone, &r, append(args, "--format", "json")...)
-		worst := "exact"
-		for _, e := range r.Entries {
-			if e.Status != "exact" {
-				worst = e.Status
-			}
-			if e.Spread == nil {
-				t.Errorf("%s: %+v", name, e)
-			}
-		}
-		if worst != c.status {
-			t.Errorf("%s: %s, want %s", name, worst, c.status)
-		}
-		ask(t, exitDone, nil, "logits", "verify", dir) // what an entry promises, its logits do
-		text, _, _ := invoke(t.Context(), append(args, "--table", "notes")...)
-		if !strings.Contains(text, "spread of the correction bias: ") ||
-			strings.Contains(text, "cannot get the planned experts") != (c.status == "projected") {
-			t.Errorf("%s: %s", name, text)
-		}
+	ask(t, exitDone, nil, "logits", "verify", dir)
+	text, _, _ := invoke(t.Context(), append(args, "--table", "notes")...)
+	if !strings.Contains(text, "512 tokens cannot get the planned experts") || !strings.Contains(text, "below the tolerated one") {
+		t.Error(text)
 	}
 }
 
@@ -253,8 +205,8 @@ func TestLogitsExitCodes(t *testing.T) {
 	if err := os.WriteFile(placement, []byte("[[0,1,0],[2]]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cache, bias := filepath.Join(dir, "cache"), checkpoint(t, "b", make([]float32, 32))
-	words := strings.NewReplacer("DIR", dir, "PLACED", placement, "BIAS", bias)
+	cache := filepath.Join(dir, "cache")
+	words := strings.NewReplacer("DIR", dir, "PLACED", placement)
 	for _, line := range strings.Split(strings.TrimSpace(`
 2 logits: needs a verb
 2 logits verfy: did you mean "verify"
@@ -280,10 +232,6 @@ func TestLogitsExitCodes(t *testing.T) {
 2 --format xml: --format
 2 --model deepseek-v3 --ep 8 --seed 3: --seed is for --plan uniform, have diagonal
 2 --model e8k9 --ep 8: top-k between 1 and 8
-2 --model deepseek-v3 --ep 8 --bias x: go together
-1 --model deepseek-v3 --ep 8 --bias DIR/x --bias-tensor b: no such file
-2 --model gpt-oss-20b --ep 8 --bias BIAS --bias-tensor b: no correction bias
-2 --model deepseek-v3 --ep 8 --bias BIAS --bias-tensor b: 256 bias values
 2 --model DIR/x --ep 8: unknown model
 1 --model e4k1 --placement PLACED: no rank holds expert 3`), "\n") {
 		command, want, _ := strings.Cut(line[2:], ": ")

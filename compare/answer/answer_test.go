@@ -107,7 +107,7 @@ func TestNumbers(t *testing.T) {
 func TestAnswersOfCache(t *testing.T) {
 	balanced := logits.BatchBalance{Plan: "diagonal/2", AtFloor: true, Entries: 4}
 	drawn := logits.BatchBalance{Plan: "target-1.5/1", Drawn: true, Entries: 4}
-	v := logits.Verification{Entries: make([]logits.EntryStatus, 8), Balance: []logits.BatchBalance{balanced, drawn}}
+	v := logits.Verification{Entries: make([]logits.Entry, 8), Balance: []logits.BatchBalance{balanced, drawn}}
 	check(t, "both", OfCache(&v, "c"), Complete,
 		"All 8 files are exact; 4 drawn by target-1.5/1 are uneven on purpose, the others as balanced as can be.", "", "")
 	v.Balance[0].AtFloor = false

@@ -70,20 +70,20 @@ func rewriting(v *logits.Verification, folder string) []any {
 }
 
 // OfWritten answers what generate made sure of in a cache.
-func OfWritten(s logits.Spec, list []logits.Outcome, dir string) Answer {
+func OfWritten(s logits.Spec, list []logits.Entry, dir string) Answer {
 	var fresh, replaced, moved int
 	var bytes int64
 	a, serve, asked, damaged := answering([]Caveat{}), "", "", []string{}
 	for _, o := range list {
-		bytes, moved, asked = bytes+o.Bytes, moved+o.Feasibility.ProjectedRows, o.Plan
+		bytes, moved, asked = bytes+o.Bytes, moved+o.ProjectedRows, o.Plan
 		switch {
 		case o.New:
 			fresh++
-		case o.Damage != nil:
+		case o.Damage != "":
 			replaced++
-			damaged = append(damaged, caveat.Say("cache.replaced", "path", o.Path, "damage", o.Damage.Error()))
+			damaged = append(damaged, caveat.Say("cache.replaced", "path", o.Path, "damage", o.Damage))
 		}
-		if o.Tokens == logits.AnyTokens {
+		if o.TokensPerRank == logits.AnyTokens {
 			serve = "any number of tokens"
 		}
 	}

@@ -111,7 +111,7 @@ func (c *collector) addTensorRT(path string, rank int, info tensorrtInfo) (same 
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
-		raw, _, err := f.Bytes(t.Name)
+		raw, err := f.Bytes(t)
 		if err == nil {
 			err = safetensors.DecodeIntegers(slots, raw, t.DType)
 		}

@@ -1,7 +1,6 @@
 package counts
 
 import (
-	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -48,20 +47,19 @@ func tensorrtFolder(t *testing.T, meta string, files map[string]map[string][]int
 	}
 	for name, tensors := range files {
 		var list []safetensors.Tensor
-		data := map[string][]byte{}
+		var data []byte
 		for key, values := range tensors {
 			list = append(list, safetensors.Tensor{Name: key, DType: safetensors.I64,
 				Shape: []int64{int64(len(values))}})
 			for _, v := range values {
-				data[key] = binary.LittleEndian.AppendUint64(data[key], uint64(v))
+				data = binary.LittleEndian.AppendUint64(data, uint64(v))
 			}
 		}
-		slices.SortFunc(list, func(a, b safetensors.Tensor) int { return strings.Compare(a.Name, b.Name) })
-		var b bytes.Buffer
-		if err := safetensors.Write(&b, nil, list, data); err != nil {
+		head, err := safetensors.Header(nil, list)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), append(head, data...), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

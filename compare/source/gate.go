@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/moebalance/moebalance/logits/safetensors"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -15,19 +14,10 @@ type Gate struct {
 	Placement string `flag:"placement"`
 }
 
-// Bias is a correction bias in a checkpoint, as flags give it.
-type Bias struct {
-	File   string `flag:"bias"`
-	Tensor string `flag:"bias-tensor"`
-}
-
 // Read is the router that the flags name, with its model.
-func (g Gate) Read(b Bias) (m router.Model, gate router.Gate, err error) {
-	switch {
-	case g.Model == "":
+func (g Gate) Read() (m router.Model, gate router.Gate, err error) {
+	if g.Model == "" {
 		return m, gate, usagef("want --model: a preset, a config.json, or experts and top-k such as e256k8")
-	case (b.File == "") != (b.Tensor == ""):
-		return m, gate, usagef("--bias and --bias-tensor go together")
 	}
 	var method router.Method
 	if g.Method != "" {
@@ -41,11 +31,6 @@ func (g Gate) Read(b Bias) (m router.Model, gate router.Gate, err error) {
 	gate = router.Gate{Method: m.Method, Shape: m.Shape, Scale: m.Scale}
 	if method != "" {
 		gate.Method = method
-	}
-	if b.File != "" {
-		if gate.Bias, err = safetensors.ReadTensor(b.File, b.Tensor); err != nil {
-			return m, gate, fmt.Errorf("--bias: %w", err)
-		}
 	}
 	return m, gate, asUsage(gate.Validate())
 }

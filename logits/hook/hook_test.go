@@ -58,9 +58,8 @@ func TestModule(t *testing.T) {
 			t.Fatal(err)
 		}
 		var held [][]int32
-		var ranks []int
 		for rank := range c.ranks {
-			ranks, held = append(ranks, rank), append(held, layout.Held(rank))
+			held = append(held, layout.Held(rank))
 		}
 		for _, plan := range append([]string{"diagonal"}, c.drawn...) {
 			if plan == "recorded" {
@@ -68,7 +67,7 @@ func TestModule(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := cache.Fill(t.Context(), plan, ranks, []int{logits.AnyTokens}, nil); err != nil {
+			if _, err := cache.Fill(t.Context(), plan, []int{logits.AnyTokens}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,7 +8,10 @@
 // implementation (huggingface/safetensors, safetensors/src/tensor.rs) does, so
 // that safetensors.torch.load_file and every other reader accept the result.
 //
-//	f, err := safetensors.Open("model.safetensors")
+//	f, err := safetensors.Open("rank0.safetensors")
 //	defer f.Close()
-//	bias, err := f.Float32s("correction_bias")
+//	for _, t := range f.Tensors() {
+//		raw, err := f.Bytes(t)
+//		err = safetensors.DecodeIntegers(counts, raw, t.DType)
+//	}
 package safetensors

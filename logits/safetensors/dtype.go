@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -10,7 +11,7 @@ import (
 // DType is the element type of a tensor, spelled as in the file.
 type DType string
 
-// The element types whose values are decoded.
+// The element types that are read or written here.
 const (
 	Bool DType = "BOOL"
 	U8   DType = "U8"
@@ -22,18 +23,16 @@ const (
 	I32  DType = "I32"
 	U32  DType = "U32"
 	F32  DType = "F32"
-	F64  DType = "F64"
 	I64  DType = "I64"
 	U64  DType = "U64"
 )
 
-// sizes are the bytes of one element. The F8 types are raw bytes; types narrower
-// than a byte are refused by name.
+// sizes are the bytes of one element. Types narrower than a byte are refused by name.
 var sizes = map[DType]int64{
 	Bool: 1, U8: 1, I8: 1, "F8_E5M2": 1, "F8_E4M3": 1, "F8_E8M0": 1, "F8_E5M2FNUZ": 1, "F8_E4M3FNUZ": 1,
 	I16: 2, U16: 2, F16: 2, BF16: 2,
 	I32: 4, U32: 4, F32: 4,
-	F64: 8, I64: 8, U64: 8,
+	"F64": 8, I64: 8, U64: 8,
 }
 
 // Size is the bytes of one element, 0 for an unknown type.
@@ -48,13 +47,7 @@ type Tensor struct {
 	End   int64   // one past the last byte
 }
 
-// Bytes is End − Begin.
-func (t Tensor) Bytes() int64 { return t.End - t.Begin }
-
-// Elements is the product of the dimensions, 1 for a scalar.
-func (t Tensor) Elements() int64 { return t.Bytes() / t.DType.Size() }
-
-// String names the tensor the way errors do: `"logits" F32 [8 256]`.
+// String names the tensor the way errors do: `"logits" F32 [8×256]`.
 func (t Tensor) String() string {
 	return fmt.Sprintf("%q %s %s", t.Name, t.DType, strings.ReplaceAll(fmt.Sprint(t.Shape), " ", "×"))
 }
@@ -77,4 +70,29 @@ func byteSize(d DType, shape []int64) (int64, bool) {
 		size *= n
 	}
 	return size, true
+}
+
+// DecodeIntegers turns the little-endian bytes of an integer type, or of BOOL,
+// into int64. len(src) must be len(dst) elements. A U64 above 2⁶³ − 1 is an error.
+func DecodeIntegers(dst []int64, src []byte, d DType) error {
+	size, signed := int(d.Size()), strings.HasPrefix(string(d), "I")
+	if !signed && !strings.HasPrefix(string(d), "U") && d != Bool {
+		return fmt.Errorf("want integers, have %s", d)
+	}
+	if len(src) != len(dst)*size {
+		return fmt.Errorf("decoding %s: want %d bytes for %d elements, have %d", d, len(dst)*size, len(dst), len(src))
+	}
+	for i := range dst {
+		var word [8]byte
+		copy(word[:], src[i*size:(i+1)*size])
+		n := int64(binary.LittleEndian.Uint64(word[:]))
+		switch unused := 64 - 8*size; {
+		case signed:
+			n = n << unused >> unused
+		case n < 0:
+			return fmt.Errorf("element %d: %d does not fit 63 bits", i, uint64(n))
+		}
+		dst[i] = n
+	}
+	return nil
 }

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/moebalance/moebalance/router/input"
 	"github.com/moebalance/moebalance/router/quantity"
 )
+
+// ErrTruncated is wrapped by the errors about files that end too early.
+var ErrTruncated = errors.New("the end of the file")
 
 const (
 	// lengthBytes is the header length in front of everything.
@@ -136,25 +136,8 @@ func (f *File) Close() error {
 // Tensors lists the tensors in the order of their bytes. The caller owns it.
 func (f *File) Tensors() []Tensor { return slices.Clone(f.header.tensors) }
 
-// Tensor finds a tensor by name; the error wraps ErrNoTensor.
-func (f *File) Tensor(name string) (Tensor, error) {
-	if i, ok := f.header.byName[name]; ok {
-		return f.header.tensors[i], nil
-	}
-	some := slices.Sorted(maps.Keys(f.header.byName))
-	return Tensor{}, fmt.Errorf("%q: %w: want %q among %d, such as %s", filepath.Base(f.name), ErrNoTensor, name,
-		len(some), strings.Join(some[:min(8, len(some))], ", "))
-}
-
-// Offset is where the tensor's first byte is, counted from the start of the file.
-func (f *File) Offset(t Tensor) int64 { return f.data + t.Begin }
-
-// Bytes reads the raw little-endian bytes of the named tensor.
-func (f *File) Bytes(name string) ([]byte, Tensor, error) {
-	t, err := f.Tensor(name)
-	if err != nil {
-		return nil, Tensor{}, err
-	}
-	b := make([]byte, t.Bytes())
-	return b, t, readFull(f.name, f.r, b, f.Offset(t))
+// Bytes reads the raw little-endian bytes of a tensor of the file.
+func (f *File) Bytes(t Tensor) ([]byte, error) {
+	b := make([]byte, t.End-t.Begin)
+	return b, readFull(f.name, f.r, b, f.data+t.Begin)
 }

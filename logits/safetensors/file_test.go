@@ -47,18 +47,8 @@ func TestReadHandMadeFile(t *testing.T) {
 	if b, err := int64s(f, "b"); err != nil || !slices.Equal(b, []int64{7, 8, 9}) {
 		t.Errorf("b = %v, %v", b, err)
 	}
-	tensor, err := f.Tensor("a")
-	if err != nil || tensor.String() != `"a" I32 [2×2]` || tensor.Elements() != 4 {
-		t.Errorf("tensor %v, %v", tensor, err)
-	}
-	if all, _, err := f.Bytes("a"); err != nil || len(all) != 16 {
-		t.Errorf("%d bytes, %v", len(all), err)
-	}
-	if _, err := int64s(f, "c"); !errors.Is(err, ErrNoTensor) || !strings.Contains(err.Error(), "such as a, b") {
-		t.Errorf("missing tensor: %v", err)
-	}
-	if _, err := f.Float32s("a"); err == nil {
-		t.Error("integers read as floats")
+	if tensor := f.Tensors()[0]; tensor.String() != `"a" I32 [2×2]` {
+		t.Errorf("tensor %v", tensor)
 	}
 }
 
@@ -77,15 +67,14 @@ func TestEveryCutIsTruncated(t *testing.T) {
 
 // int64s reads a tensor of integers.
 func int64s(f *File, name string) ([]int64, error) {
-	raw, t, err := f.Bytes(name)
+	tensors := f.Tensors()
+	t := tensors[slices.IndexFunc(tensors, func(t Tensor) bool { return t.Name == name })]
+	raw, err := f.Bytes(t)
 	if err != nil {
 		return nil, err
 	}
-	values := make([]int64, t.Elements())
-	if err := DecodeIntegers(values, raw, t.DType); err != nil {
-		return nil, err
-	}
-	return values, nil
+	values := make([]int64, len(raw)/int(t.DType.Size()))
+	return values, DecodeIntegers(values, raw, t.DType)
 }
 
 // A file that shrinks after its size was taken must not pass for a whole one.
@@ -95,7 +84,7 @@ func TestShrinkingFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := f.Bytes("b"); !errors.Is(err, ErrTruncated) {
+	if _, err := f.Bytes(f.Tensors()[1]); !errors.Is(err, ErrTruncated) {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -169,55 +158,30 @@ func TestUnusualButValid(t *testing.T) {
 			continue
 		}
 		for i, tensor := range f.Tensors() {
-			if _, _, err := f.Bytes(tensor.Name); err != nil {
+			if _, err := f.Bytes(tensor); err != nil {
 				t.Errorf("%s: tensor %d: %v", name, i, err)
 			}
 		}
 	}
 }
 
-func TestIntegerAndFloatKinds(t *testing.T) {
+func TestIntegerKinds(t *testing.T) {
 	le := binary.LittleEndian
-	tensors := map[string]struct {
+	for _, c := range []struct {
 		dtype DType
 		bytes []byte
-		want  []int64
+		want  []int64 // nil: refused
 	}{
-		"bool": {Bool, []byte{0, 1}, []int64{0, 1}},
-		"i8":   {I8, []byte{0x80, 0x7f}, []int64{-128, 127}},
-		"u16":  {U16, []byte{0xff, 0xff}, []int64{65535}},
-		"i16":  {I16, []byte{0xff, 0xff}, []int64{-1}},
-		"u32":  {U32, []byte{0xff, 0xff, 0xff, 0xff}, []int64{1<<32 - 1}},
-		"i64":  {I64, le.AppendUint64(nil, 1<<63), []int64{math.MinInt64}},
-		"u64":  {U64, le.AppendUint64(nil, 1<<63-1), []int64{math.MaxInt64}},
-		"big":  {U64, le.AppendUint64(nil, 1<<63), nil},
-		"f16":  {F16, []byte{0x00, 0x3c, 0x00, 0xc0}, nil},
-		"bf16": {BF16, []byte{0x80, 0x3f, 0x00, 0xc0}, nil},
-		"f32":  {F32, le.AppendUint32(le.AppendUint32(nil, math.Float32bits(1)), math.Float32bits(-2)), nil},
-		"f64":  {F64, le.AppendUint64(le.AppendUint64(nil, math.Float64bits(1)), math.Float64bits(-2)), nil},
-	}
-	var list []Tensor
-	data := map[string][]byte{}
-	for name, c := range tensors {
-		list = append(list, Tensor{Name: name, DType: c.dtype, Shape: []int64{int64(len(c.bytes)) / c.dtype.Size()}})
-		data[name] = c.bytes
-	}
-	var file bytes.Buffer
-	if err := Write(&file, nil, list, data); err != nil {
-		t.Fatal(err)
-	}
-	f, err := read(file.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range tensors {
-		if got, err := int64s(f, name); (err == nil) != (c.want != nil) || !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
-		}
-	}
-	for _, name := range []string{"f16", "bf16", "f32", "f64"} {
-		if got, err := f.Float32s(name); err != nil || !slices.Equal(got, []float32{1, -2}) {
-			t.Errorf("%s: got %v, %v, want 1 and -2", name, got, err)
+		{Bool, []byte{0, 1}, []int64{0, 1}}, {I8, []byte{0x80, 0x7f}, []int64{-128, 127}}, {U8, []byte{0xff}, []int64{255}},
+		{U16, []byte{0xff, 0xff}, []int64{65535}}, {I16, []byte{0xff, 0xff, 2, 1}, []int64{-1, 258}},
+		{U32, []byte{0xff, 0xff, 0xff, 0xff}, []int64{1<<32 - 1}}, {I32, []byte{0xfe, 0xff, 0xff, 0xff}, []int64{-2}},
+		{I64, le.AppendUint64(nil, 1<<63), []int64{math.MinInt64}}, {U64, le.AppendUint64(nil, 1<<63-1), []int64{math.MaxInt64}},
+		{U64, le.AppendUint64(nil, 1<<63), nil}, {F16, []byte{0x00, 0x3c}, nil}, {BF16, []byte{0x80, 0x3f}, nil},
+		{F32, []byte{0, 0, 0, 0}, nil}, {I16, []byte{1}, nil},
+	} {
+		got := make([]int64, max(1, len(c.bytes)/int(c.dtype.Size())))
+		if err := DecodeIntegers(got, c.bytes, c.dtype); (err == nil) != (c.want != nil) || err == nil && !slices.Equal(got, c.want) {
+			t.Errorf("%s %x: %v, %v, want %v", c.dtype, c.bytes, got, err, c.want)
 		}
 	}
 }
@@ -250,34 +214,25 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		// What is accepted can be written and read back, byte for byte.
-		var total int64
-		data := map[string][]byte{}
+		var data []byte
 		for _, tensor := range file.Tensors() {
-			content, _, err := file.Bytes(tensor.Name)
+			content, err := file.Bytes(tensor)
 			if err != nil {
 				t.Fatalf("accepted, but %v", err)
 			}
-			data[tensor.Name] = content
-			total += int64(len(content))
+			data = append(data, content...)
 		}
-		if total > int64(len(b)) {
-			t.Fatalf("%d tensor bytes in a file of %d", total, len(b))
+		if len(data) > len(b) {
+			t.Fatalf("%d tensor bytes in a file of %d", len(data), len(b))
 		}
-		var again bytes.Buffer
-		if err := Write(&again, file.header.metadata, file.Tensors(), data); err != nil {
-			t.Fatal(err)
-		}
-		back, err := read(again.Bytes())
+		head, err := Header(file.header.metadata, file.Tensors())
 		if err != nil {
-			t.Fatal(err)
+			return // narrow types first, which is not written
 		}
-		for name, want := range data {
-			if got, _, err := back.Bytes(name); err != nil || !bytes.Equal(got, want) {
-				t.Fatalf("tensor %q changed: %v", name, err)
-			}
-		}
-		if !reflect.DeepEqual(back.header.metadata, file.header.metadata) {
-			t.Fatalf("metadata changed: %v, %v", file.header.metadata, back.header.metadata)
+		back, err := read(append(head, data...))
+		if err != nil || !reflect.DeepEqual(back.Tensors(), file.Tensors()) ||
+			len(back.header.metadata)+len(file.header.metadata) > 0 && !reflect.DeepEqual(back.header.metadata, file.header.metadata) {
+			t.Fatalf("%v, %v, want %v", back, err, file)
 		}
 	})
 }

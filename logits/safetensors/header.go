@@ -1,7 +1,9 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,19 +21,60 @@ import (
 // metadataKey is the one reserved name of a header: a map from string to string.
 const metadataKey = "__metadata__"
 
-// header is the JSON of a file: its tensors in file order, and its metadata.
-type header struct {
-	tensors  []Tensor
-	byName   map[string]int
-	metadata map[string]string
-}
-
 // description is the JSON of one tensor. Keys that the format does not define are passed
 // over, as the reference reader does.
 type description struct {
 	DType   DType    `json:"dtype"`
 	Shape   []uint64 `json:"shape"`
 	Offsets []uint64 `json:"data_offsets"`
+}
+
+// Header encodes the start of a file: length, JSON, and spaces up to a multiple
+// of 8 bytes. The tensors' bytes follow it in the order given; their Begin and
+// End are ignored and assigned. Each tensor must begin at a multiple of its
+// element size, which wide types first always gives: readers that map a file
+// into memory need it.
+func Header(metadata map[string]string, tensors []Tensor) ([]byte, error) {
+	type field struct {
+		name  string
+		value any
+	}
+	var fields []field
+	if len(metadata) > 0 {
+		fields = append(fields, field{metadataKey, metadata})
+	}
+	end := uint64(0)
+	for _, t := range tensors {
+		size, ok := byteSize(t.DType, t.Shape)
+		if begin := end; !ok || begin%uint64(t.DType.Size()) != 0 || begin+uint64(size) > math.MaxInt64 {
+			return nil, fmt.Errorf("writing tensor %v at byte %d: want a possible shape, and wider types first", t, begin)
+		}
+		d := description{DType: t.DType, Shape: []uint64{}, Offsets: []uint64{end, end + uint64(size)}}
+		for _, n := range t.Shape {
+			d.Shape = append(d.Shape, uint64(n))
+		}
+		fields, end = append(fields, field{t.Name, d}), d.Offsets[1]
+	}
+	text := []byte("{")
+	for i, f := range fields {
+		object, err := json.Marshal(map[string]any{f.name: f.value}, json.Deterministic(true))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, object[1:len(object)-1]...)
+	}
+	text = append(text, '}')
+	text = append(text, bytes.Repeat([]byte(" "), -len(text)&7)...)
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), nil
+}
+
+// header is what the JSON of a file says: its tensors in file order, and its metadata.
+type header struct {
+	tensors  []Tensor
+	metadata map[string]string
 }
 
 // UnmarshalJSONFrom reads tensors into a list: a map of many takes twice the time.
@@ -68,15 +111,14 @@ func (h *header) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // The decoder refuses names that come twice, text that is not UTF-8 and nesting deeper than
 // 10,000; no string is longer than the header, whose length is bounded.
 func parseHeader(file string, text []byte) (h header, end int64, err error) {
-	h.metadata, h.byName = map[string]string{}, map[string]int{}
 	if err := json.Unmarshal(text, &h); err != nil {
 		return h, 0, jsonFault(file, err)
 	}
 	slices.SortFunc(h.tensors, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End), strings.Compare(a.Name, b.Name))
 	})
-	for i, t := range h.tensors {
-		if h.byName[t.Name] = i; t.Begin != end {
+	for _, t := range h.tensors {
+		if t.Begin != end {
 			return h, 0, &input.Error{File: file, Position: fmt.Sprintf("tensor %.80q", t.Name),
 				Expected: fmt.Sprintf("tensors without overlap and without bytes between them, the next from byte %d on", end),
 				Found:    fmt.Sprintf("%d to %d", t.Begin, t.End)}

@@ -1,51 +1,46 @@
-//go:build unix
-
 package draft
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
-func names(t *testing.T, dir string) (list []string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		list = append(list, e.Name())
-	}
-	return list
-}
-
-// Drafts of dead writers go; drafts of living ones, and files that others named so, stay.
-func TestSweepSparesTheLiving(t *testing.T) {
+// A draft takes the target's place, or goes; drafts of dead writers go, and drafts of living ones and
+// files that others named so stay.
+func TestDrafts(t *testing.T) {
 	dir := t.TempDir()
-	living, err := New(".x-", filepath.Join(dir, "a"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := filepath.Join(dir, ".x-00000000deadbeef")
-	other, named := filepath.Join(dir, "notes.txt"), filepath.Join(dir, ".x-notes")
-	for _, path := range []string{dead, other, named} {
-		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"a", "notes.txt", ".x-notes", ".x-0123456789abcdef", ".x-00000000deadbeef"} {
+		if err := os.WriteFile(at(name), []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		if name != ".x-0123456789abcdef" {
+			if err := os.Chtimes(at(name), time.Time{}, time.Now().Add(-stale-time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if n, err := Sweep(dir, ".x-"); n != 1 || err != nil {
-		t.Fatalf("swept %d, %v; want 1", n, err)
+	Sweep(dir, ".x-")
+	broken := errors.New("broken")
+	for _, c := range []error{nil, broken} {
+		err := Write(".x-", at("a"), 0o600, func(f *os.File) error {
+			_, err := f.WriteString("whole")
+			return errors.Join(err, c)
+		})
+		if text, _ := os.ReadFile(at("a")); !errors.Is(err, c) || string(text) != "whole" {
+			t.Errorf("%v, %q", err, text)
+		}
 	}
-	if got, want := names(t, dir), []string{filepath.Base(living.Name()), ".x-notes", "notes.txt"}; !slices.Equal(got,
-		want) {
-		t.Errorf("left %v, want %v", got, want)
+	entries, err := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
 	}
-	if err := living.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := names(t, dir), []string{".x-notes", "a", "notes.txt"}; !slices.Equal(got, want) {
-		t.Errorf("left %v, want %v", got, want)
+	if want := []string{".x-0123456789abcdef", ".x-notes", "a", "notes.txt"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("left %v, want %v", names, want)
 	}
 }

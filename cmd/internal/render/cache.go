@@ -110,74 +110,21 @@ func ListedCache(dir string, v logits.Verification) output.Document {
 	}
 }
 
-// generated is the JSON of logits generate.
-type generated struct {
-	SchemaVersion int              `json:"schema_version"`
-	Kind          string           `json:"kind"` // always "logits generate"
-	Cache         string           `json:"cache"`
-	Model         string           `json:"model"`
-	Method        router.Method    `json:"method"`
-	Shape         router.Shape     `json:"shape"`
-	Mode          router.Mode      `json:"mode"`
-	Ranks         int              `json:"ranks"`
-	DType         logits.DType     `json:"dtype"`
-	Plan          string           `json:"plan"`
-	Entries       []generatedEntry `json:"entries"`
-}
-
-type generatedEntry struct {
-	Path          string        `json:"path"`
-	Rank          int           `json:"rank"`
-	TokensPerRank router.OptInt `json:"tokens_per_rank"` // null for a periodic entry
-	Bytes         int64         `json:"bytes"`
-	New           bool          `json:"new"`    // nothing was there
-	Damage        *string       `json:"damage"` // what was wrong with the file that was replaced; null where none was
-	Status        string        `json:"status"`
-	ProjectedRows int           `json:"projected_rows"`
-	// LargestBias is the largest spread of a correction bias that the entry
-	// tolerates; null where the method adds none.
-	LargestBias router.Number `json:"bias_spread_survived"`
-}
-
 // GeneratedEntries lays out what generate wrote or found.
-func GeneratedEntries(cache string, s logits.Spec, list []logits.Outcome) output.Document {
-	result := generated{
-		SchemaVersion: 1, Kind: "logits generate", Cache: cache, Model: s.Model, Method: s.Gate.Method,
-		Shape: s.Gate.Shape, Mode: s.Mode, Ranks: s.Layout.Ranks(), DType: s.DType, Plan: list[0].Plan,
-	}
-	moved := 0
-	for _, o := range list {
-		e := generatedEntry{Path: o.Path, Rank: o.Rank, TokensPerRank: router.OptInt(o.Tokens), Bytes: o.Bytes, New: o.New,
-			Status: o.Feasibility.Status(), ProjectedRows: o.Feasibility.ProjectedRows,
-			LargestBias: router.Number(o.Feasibility.LargestBias)}
-		if o.Damage != nil {
-			e.Damage = new(o.Damage.Error())
-		}
-		result.Entries, moved = append(result.Entries, e), moved+e.ProjectedRows
-	}
+func GeneratedEntries(cache string, s logits.Spec, list []logits.Entry) output.Document {
 	a := answer.OfWritten(s, list, cache)
-	return document(a, biasNotes(s.Gate), struct {
-		generated
-		Answer answer.Answer `json:"answer"`
-	}{result, a}, table.Of("entries", "", result.Entries, "rank, tokens_per_rank:label=tokens/rank, new, bytes=size, status, "+
-		"bias_spread_survived:real=bias spread tolerated, path, damage",
-		table.Computed("damage", func(e generatedEntry) any {
-			if e.Damage == nil {
-				return nil
-			}
-			return *e.Damage
-		}),
-		table.Computed("tokens_per_rank", func(e generatedEntry) any { return tokensText(int(e.TokensPerRank)) })))
-}
-
-// biasNotes says what a correction bias does to the entries.
-func biasNotes(g router.Gate) []string {
-	if !g.Method.Biased() {
-		return []string{fmt.Sprintf("no correction bias in this model (%s)", g.Method)}
+	note := fmt.Sprintf("no correction bias in this model (%s)", s.Gate.Method)
+	if s.Gate.Method.Biased() {
+		note = "the entries hold for any correction bias whose spread (max − min) is below the tolerated one"
 	}
-	if g.Bias == nil {
-		return []string{"no correction bias was read (--bias); the entries hold for any bias whose spread (max − min) is " +
-			"below the tolerated one"}
-	}
-	return []string{"spread of the correction bias: " + quantity.Digits4(logits.Spread(g.Bias))}
+	return document(a, []string{note}, struct {
+		SchemaVersion int            `json:"schema_version"`
+		Kind          string         `json:"kind"` // always "logits generate"
+		Cache         string         `json:"cache"`
+		Shape         router.Shape   `json:"shape"`
+		Entries       []logits.Entry `json:"entries"`
+		Answer        answer.Answer  `json:"answer"`
+	}{1, "logits generate", cache, s.Gate.Shape, list, a}, table.Of("entries", "", list, "rank, "+
+		"tokens_per_rank:label=tokens/rank, new, bytes=size, status, bias_spread_survived:real=bias spread tolerated, path, damage",
+		table.Computed("tokens_per_rank", func(e logits.Entry) any { return tokensText(int(e.TokensPerRank)) })))
 }

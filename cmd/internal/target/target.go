@@ -125,27 +125,20 @@ func WriteOwn(path string, render func(io.Writer) error) (err error) {
 		return err
 	}
 	target := linked(path)
-	_, _ = draft.Sweep(filepath.Dir(target), draftPrefix) // what cannot be removed does no harm
-	d, err := draft.New(draftPrefix, target, 0o666)
-	var at *fs.PathError
-	defer func() {
-		if errors.As(err, &at) && (at.Path == target || d != nil && at.Path == d.Name()) {
-			at.Path = path // the name that was asked for
+	draft.Sweep(filepath.Dir(target), draftPrefix)
+	var name string
+	err = draft.Write(draftPrefix, target, 0o666, func(d *os.File) error {
+		if name = d.Name(); there != nil {
+			if err := d.Chmod(there.Mode().Perm()); err != nil {
+				return err
+			}
 		}
-	}()
-	if err != nil {
-		return err
+		return cmp.Or(render(d), d.Sync())
+	})
+	if at := new(fs.PathError); errors.As(err, &at) && (at.Path == target || at.Path == name) {
+		at.Path = path // the name that was asked for
 	}
-	if there != nil {
-		err = d.Chmod(there.Mode().Perm())
-	}
-	if err == nil {
-		err = render(d.File)
-	}
-	if err = cmp.Or(err, d.Sync()); err != nil {
-		return errors.Join(err, d.Discard())
-	}
-	return d.Commit()
+	return err
 }
 
 // writeThrough writes into a pipe, whose reader may come a moment later, or a device.

@@ -102,14 +102,18 @@ func (e *Engine) WriteStatistics(write func(name string, render func(io.Writer) 
 // render writes the counts of one rank's tokens.
 func (s statistics) render(w io.Writer, rank int) error {
 	var tensors []safetensors.Tensor
-	data := map[string][]byte{}
+	var data []byte
 	for step, layers := range s {
 		for l, ranks := range layers {
-			name := fmt.Sprintf("%d_%d", step, l)
-			tensors = append(tensors, safetensors.Tensor{Name: name, DType: safetensors.I64,
+			tensors = append(tensors, safetensors.Tensor{Name: fmt.Sprintf("%d_%d", step, l), DType: safetensors.I64,
 				Shape: []int64{int64(len(ranks[rank]))}})
-			data[name], _ = binary.Append(nil, binary.LittleEndian, ranks[rank])
+			data, _ = binary.Append(data, binary.LittleEndian, ranks[rank])
 		}
 	}
-	return safetensors.Write(w, nil, tensors, data)
+	head, err := safetensors.Header(nil, tensors)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(head, data...))
+	return err
 }

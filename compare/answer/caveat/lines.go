@@ -132,7 +132,7 @@ var lines = map[string]string{
 	"cache.some":     "All {files:file} are exact; {best} of {sizes} {is} as balanced as can be[; {drawn} are uneven on purpose].",
 	"cache.written":  "Wrote {files:file} for {model} on {ranks:rank}[; they serve {any}].",
 	"cache.there":    "Nothing to write: all {files:file} for {model} are there[; they serve {any}].",
-	"cache.moved":    "{tokens:token} cannot get the planned experts by this bias; the files hold what the router picks.",
+	"cache.moved":    "{tokens:token} cannot get the planned experts, which are in more groups than the gate allows; the files hold what the router picks.",
 	"cache.replaced": "Replaced {path}: {damage}.",
 }
 

@@ -83,14 +83,11 @@ func save(f Folder, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	d, err := draft.New("."+name+".", filepath.Join(string(f), name), 0o644) // ranks may be another user's
-	if err != nil {
+	// Ranks may be another user's.
+	return draft.Write("."+name+".", filepath.Join(string(f), name), 0o644, func(d *os.File) error {
+		_, err := d.Write(append(text, '\n'))
 		return err
-	}
-	if _, err := d.Write(append(text, '\n')); err != nil {
-		return errors.Join(err, d.Discard())
-	}
-	return d.Commit()
+	})
 }
 
 // Answers reads the files of all ranks.

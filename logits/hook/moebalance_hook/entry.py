@@ -85,7 +85,7 @@ class Cache:
                 raise ValueError(f"{m['kind']!r} of version {m['schema_version']}")
             self.experts, self.top_k, self.ranks, self.mode = (m[key] for key in ("experts", "top_k", "ranks", "mode"))
             self.groups, self.keep, self.layer = max(1, m["groups"]), m["top_k_groups"], m["layer"]
-            self.model, self.method, self.bias_sha256 = m["model"], m["method"], m["bias_sha256"]
+            self.model, self.method = m["model"], m["method"]
             self.high, self.low = float(m["high"]), float(m["low"])
         except (ValueError, KeyError, TypeError) as e:
             wrong(path, f"the manifest of a cache of version {SCHEMA}", f"another one: {e!r}")
