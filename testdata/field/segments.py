@@ -8,6 +8,7 @@ OUT is a new folder. Each segment changes the router by the control folder, send
 the floor, in a learned one the slots of each layer and expert as in a launch that is never told to change.
 """
 
+import atexit
 import concurrent.futures
 import glob
 import json
@@ -148,6 +149,7 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, __file__, "serve", engine, model], env=variables, stdout=self.log, stderr=self.log
         )
+        atexit.register(self.process.kill)  # also where a check fails: the next server wants the port
 
     def ready(self):
         for _ in range(600):
@@ -243,7 +245,7 @@ def main(engine, model, out, segments="200"):
             while not driver.acknowledged():
                 batch(server)
             changes.append(time.monotonic() - begun)
-        measured.append((arm, driver.sequence, *batch(server)))
+        measured.append((arm, driver.order["sequence"], *batch(server)))
     driver.over.set()
     time.sleep(3)  # the hook writes its counts when the engine is idle
     server.stop()
