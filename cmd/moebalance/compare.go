@@ -156,8 +156,7 @@ func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
 	}
 	set, err := source.ReadReports(sides, source.ReportOptions{
 		Metric: name, Custom: custom, Trust: o.Trust, Builds: o.builds,
-		Criteria: gain.Criteria{Threshold: o.Threshold.Fraction, Confidence: gain.DefaultConfidence,
-			Tolerance: gain.DefaultTolerance},
+		Threshold: o.Threshold.Fraction,
 	})
 	if err != nil {
 		return err

@@ -113,9 +113,8 @@ func (a *Answer) judge(c *campaign) {
 	case !g.Low.Defined() && within:
 		a.say(v, "bench.one_block")
 	case !g.Low.Defined():
-		least := gain.MinPairs(gain.DefaultConfidence)
-		a.say(v, "bench.few", "n", g.N, "least", least)
-		a.again("launches", c, router.Number(least))
+		a.say(v, "bench.few", "n", g.N, "least", gain.MinPairs)
+		a.again("launches", c, gain.MinPairs)
 	case c.Verdict == gain.NoVerdict:
 		key := "bench.one_launch"
 		if g.Low <= 0 && g.High >= 0 {
@@ -263,7 +262,7 @@ func (a *Answer) failed(c *campaign) {
 var launcher = regexp.MustCompile(`^(mpirun|mpiexec|srun|trtllm-llmapi-launch) `)
 
 // least is the number of pairs of a campaign that is run anew: as many as before, and enough for a verdict.
-func least(c *campaign) int { return max(gain.MinPairs(gain.DefaultConfidence), c.Gain.N) }
+func least(c *campaign) int { return max(gain.MinPairs, c.Gain.N) }
 
 // warned reports whether a check of this name warns.
 func warned(c *campaign, name string) bool {

@@ -65,7 +65,7 @@ func (s Spec) countedLoad(a Attempt, counted *proof.LoadProof) router.Number {
 
 // loads say how uneven each arm was, where launches hold further ones: as the counts of their orders say,
 // or else as the arm's router was told.
-func (c *Campaign) loads() map[gain.Arm]gain.Load {
+func (c *Campaign) loads() map[float64]map[gain.Arm]gain.Load {
 	if !c.Spec.Design.Within() || len(c.Spec.more()) == 0 {
 		return nil
 	}
@@ -89,7 +89,12 @@ func (c *Campaign) loads() map[gain.Arm]gain.Load {
 			loads[gain.Arm(arm.Name)] = gain.Load{MaxOverMean: router.Number(told)}
 		}
 	}
-	return loads
+	_, at := c.Spec.Points.Judged()
+	all := map[float64]map[gain.Arm]gain.Load{0: loads}
+	for _, point := range at {
+		all[point] = loads
+	}
+	return all
 }
 
 // RankLoad is max/mean of the load of ranks, a mean over layers; undefined where a report

@@ -33,9 +33,8 @@ func Recorded(c *Campaign) gain.Campaign {
 	return gain.Campaign{
 		Design: design, More: c.Spec.more(), Builds: c.Spec.Builds, PointName: pointName, Points: judged,
 		Command: launch.Quote(shown.Mask(c.Spec.Command.Normal)), Metric: r.metric, Measurements: all,
-		Criteria: gain.Criteria{Threshold: c.Spec.Threshold, Confidence: gain.DefaultConfidence,
-			Tolerance: gain.DefaultTolerance},
-		Proof: c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(),
+		Threshold: c.Spec.Threshold,
+		Proof:     c.proofs(), Chance: c.Spec.Treatment.Chance(), Ranks: ranks, RankLoad: load, Loads: c.loads(),
 		Compared: compared, Differences: differences, Checks: c.checks(r.metric),
 	}
 }

@@ -36,9 +36,9 @@ func TestRecorded(t *testing.T) {
 	c.Launches[3].Attempts = []Attempt{{Number: 1, State: Interrupted, Error: "ended"}}
 
 	got := Recorded(c)
-	if want := (gain.Criteria{Threshold: 0.2, Confidence: 0.95, Tolerance: 0.01}); got.Criteria != want ||
+	if got.Threshold != 0.2 ||
 		got.Command != "run 'a b'" {
-		t.Errorf("criteria %+v, command %q", got.Criteria, got.Command)
+		t.Errorf("threshold %v, command %q", got.Threshold, got.Command)
 	}
 	if want := (gain.Metric{Name: "rate", Unit: "tok/s", HigherIsBetter: true,
 		Definition: "rate/d"}); got.Metric != want {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -211,8 +212,12 @@ func TestWithinLaunch(t *testing.T) {
 		}
 	}
 	again := reopen(t, c)
-	if a, b := gain.Judge(Recorded(again)), r; fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
-		t.Errorf("read back %+v, was %+v", a.Gain, b.Gain)
+	before, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := json.Marshal(gain.Judge(Recorded(again))); err != nil || string(after) != string(before) {
+		t.Errorf("read back %s, was %s: %v", after, before, err)
 	}
 }
 

@@ -3,14 +3,13 @@ package gain
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/moebalance/moebalance/router"
 )
 
-// Arm is one of the two things compared, by its name in tables, flags and JSON.
+// Arm is one of the things compared, by its name in tables, flags and JSON.
 type Arm string
 
 // The arms that differ in routing alone; all others are builds, and further arms.
@@ -119,73 +118,3 @@ func Weaker(a, b Grade) Grade {
 
 // AllRanks is the rank of evidence that covers all ranks of an arm together.
 const AllRanks = router.NoID
-
-// CheckStatus is the outcome of a check.
-type CheckStatus string
-
-// The outcomes. Only Fail makes a campaign invalid; Unknown says that the check's
-// input was not recorded.
-const (
-	Pass    CheckStatus = "pass"
-	Warn    CheckStatus = "warn"
-	Fail    CheckStatus = "fail"
-	Unknown CheckStatus = "unknown"
-)
-
-// Check is one question about whether the arms may be compared, and its answer.
-type Check struct {
-	Name   string      `json:"name"` // stable, for programs: "equal_work", "outliers", …
-	Status CheckStatus `json:"status"`
-	Text   string      `json:"text"` // one line: what was compared and found; empty until Args are worded
-	Args   router.Args `json:"args,omitempty"`
-	// Parts are the answers at several points, or of several arms, each under its name; the
-	// status is the worst of theirs.
-	Parts []Check `json:"parts,omitempty"`
-}
-
-// NewCheck is the answer of a check by its case and what its words need.
-func NewCheck(name string, status CheckStatus, why string, args ...any) Check {
-	return Check{Name: name, Status: status, Args: router.Warn("", "", append(args, "why", why)...).Args}
-}
-
-// Difference is something recorded in which the arms differ.
-type Difference struct {
-	Kind    string `json:"kind"` // "environment" or "argument"
-	Name    string `json:"name"`
-	Normal  string `json:"normal"`
-	Perfect string `json:"perfect"`
-	// Declared differences are the treatment itself, or accepted by name.
-	Declared bool `json:"declared"`
-	Arm      Arm  `json:"arm,omitempty"` // the further arm that Perfect is of
-}
-
-// Warnings are what a check found, as far as its status rests on it: of each part about its
-// name, and of no name where all parts found the same.
-func (c Check) Warnings() (all []router.Warning) {
-	if len(c.Parts) == 0 {
-		return []router.Warning{{Code: c.Name, Args: c.Args, Text: c.Text}}
-	}
-	same := true
-	for _, p := range c.Parts {
-		if p.Status != c.Status {
-			same = false
-			continue
-		}
-		name := p.Name
-		p.Name = c.Name
-		for _, w := range p.Warnings() {
-			same = same && w.Subject == "" &&
-				(len(all) == 0 || w.Text == all[0].Text && reflect.DeepEqual(w.Args, all[0].Args))
-			if w.Subject != "" {
-				w.Subject = " (" + w.Subject + ")"
-			}
-			w.Subject = name + w.Subject
-			all = append(all, w)
-		}
-	}
-	if same && len(all) > 0 {
-		all[0].Subject = ""
-		return all[:1]
-	}
-	return all
-}

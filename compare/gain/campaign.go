@@ -1,21 +1,19 @@
 package gain
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 
 	"github.com/moebalance/moebalance/router"
-	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// Campaign is what a paired campaign recorded, in plain values: the input of
-// Judge.
+// Campaign is what a campaign recorded, in plain values: the input of Judge.
 type Campaign struct {
-	Command string // as a shell would read it
-	Design  Design // empty: LaunchPerArm
-	Metric  Metric
-	Criteria
-	// Measurements are all there are, in any order. Of several ok launches of one
-	// arm in one pair the earliest counts.
+	Command   string // as a shell would read it
+	Design    Design // empty: LaunchPerArm
+	Metric    Metric
+	Threshold float64 // of the verdict, a fraction
+	// Measurements are all there are, in any order.
 	Measurements []Measurement
 	Proof        []Proof
 	// Chance says that the perfect arm routes at random, which is even only on average.
@@ -24,37 +22,25 @@ type Campaign struct {
 	// load in the normal arm, a mean over layers: 1 or more where it was recorded.
 	Ranks    int
 	RankLoad router.Number
-	// Compared says that environment, arguments and files of the arms were
-	// recorded and compared; Differences are what was found to differ.
+	// Compared says that environment and arguments of the arms were recorded and compared; Differences are
+	// what was found to differ.
 	Compared    bool
 	Differences []Difference
-	// Checks are what the caller checked itself (hardware, clocks, other
-	// processes); they go into the result before those of Judge, and a failed
-	// one makes the verdict invalid.
+	// Checks are what the caller checked itself (clocks, other processes); they go into the result
+	// before the checks of Judge, and a failed one makes the verdict invalid.
 	Checks []Check
 	// More are the arms beside Normal and Perfect, such as a load balancer: each pair is
 	// then a block that holds every arm once.
 	More   []Arm
 	Builds Builds
-	// Loads are the arms' loads, as far as they are known; with further arms in each launch they
-	// make the line of time over load.
-	Loads map[Arm]Load
+	// Loads are the arms' loads at each point, as far as they are known; with further arms in each launch they
+	// make the line of time over load. Without points, the point is 0.
+	Loads map[float64]map[Arm]Load
 	// PointName and Points are the load at which the launches were measured, ascending;
 	// empty where there is one load.
 	PointName string
 	Points    []float64
 }
-
-// Criteria are what a campaign is judged by.
-type Criteria struct {
-	Threshold  float64 // of the verdict, a fraction
-	Confidence float64 // asked of the intervals, in (0, 1)
-	Tolerance  float64 // relative difference at which work still counts as equal
-}
-
-// DefaultTolerance is the relative difference in work below which two launches
-// still did the same: a request more or less in a hundred.
-const DefaultTolerance = 0.01
 
 // Measurement is what one launch measured under one arm: one start of the benchmark command, or
 // a segment of a launch that holds all arms.
@@ -66,7 +52,7 @@ type Measurement struct {
 	Position int    // place in the order of launches, over the whole campaign; UnknownPosition where it was not recorded
 	Status   string // StatusOK, or why there is no value
 	Value    float64
-	Note     string // retries, interruptions: shown with the pair
+	Note     string // interruptions: shown with the pair
 	// Work is what the launch did, by name (WorkRequests, …). A name that is
 	// absent is unknown, not zero.
 	Work map[string]float64
@@ -83,7 +69,7 @@ type Reported struct {
 }
 
 // UnknownPosition is the position of a launch whose place in the order is not
-// known; nothing is then said about order and drift.
+// known; nothing is then said about the order.
 const UnknownPosition = -1
 
 // StatusOK is the status of a launch that gave its value.
@@ -100,13 +86,20 @@ const (
 	WorkErrors       = "errors" // requests that failed: must be within the tolerance of the requests
 )
 
-// where names an arm and ranks of it, ascending, in a sentence.
-func where(arm Arm, ranks []int) string {
-	switch {
-	case ranks[0] == AllRanks:
-		return fmt.Sprintf("%s arm", arm)
-	case len(ranks) == 1:
-		return fmt.Sprintf("%s arm, rank %d", arm, ranks[0])
-	}
-	return fmt.Sprintf("%s arm, ranks %s", arm, quantity.Ranges(ranks))
+// sorted is the campaign with copies of its lists in the order of results.
+func (c Campaign) sorted() Campaign {
+	c.Design = cmp.Or(c.Design, LaunchPerArm)
+	c.Measurements = slices.SortedStableFunc(slices.Values(c.Measurements), func(a, b Measurement) int {
+		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
+			cmp.Compare(a.Arm, b.Arm))
+	})
+	c.Proof = append([]Proof{}, slices.SortedStableFunc(slices.Values(c.Proof), func(a, b Proof) int {
+		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
+	})...)
+	c.Differences = append([]Difference{}, slices.SortedStableFunc(slices.Values(c.Differences), func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})...)
+	return c
 }
+
+func (c *Campaign) within() bool { return c.Design == WithinLaunch }

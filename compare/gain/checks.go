@@ -1,36 +1,75 @@
 package gain
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/moebalance/moebalance/router"
+	"github.com/moebalance/moebalance/router/quantity"
 )
 
-// The names of the checks; stable, for programs.
+// CheckStatus is the outcome of a check.
+type CheckStatus string
+
+// The outcomes. Only Fail makes a campaign invalid; Unknown says that the check's
+// input was not recorded.
+const (
+	Pass    CheckStatus = "pass"
+	Warn    CheckStatus = "warn"
+	Fail    CheckStatus = "fail"
+	Unknown CheckStatus = "unknown"
+)
+
+// Check is one question about whether the arms may be compared, and its answer.
+type Check struct {
+	Name   string      `json:"name"` // stable, for programs: "equal_work", "outliers", …
+	Status CheckStatus `json:"status"`
+	Text   string      `json:"text"` // one line: what was compared and found; empty until Args are worded
+	Args   router.Args `json:"args,omitempty"`
+	// Subjects are the points and arms of which it holds, such as "tokens 64"; empty for all.
+	Subjects []string `json:"subjects,omitempty"`
+	// Parts are the answers at several points in results of before: see Upgrade.
+	Parts []Check `json:"parts,omitempty"`
+}
+
+// NewCheck is the answer of a check by its case and what its words need.
+func NewCheck(name string, status CheckStatus, why string, args ...any) Check {
+	return Check{Name: name, Status: status, Args: router.Warn("", "", append(args, "why", why)...).Args}
+}
+
+// Difference is something recorded in which the arms differ.
+type Difference struct {
+	Kind    string `json:"kind"` // "environment" or "argument"
+	Name    string `json:"name"`
+	Normal  string `json:"normal"`
+	Perfect string `json:"perfect"`
+	// Declared differences are the treatment itself, or accepted by name.
+	Declared bool `json:"declared"`
+	Arm      Arm  `json:"arm,omitempty"` // the further arm that Perfect is of
+}
+
+// The names of the checks; stable, for programs. Outliers, segments and later ones are there only where they warn.
 const (
 	CheckProof      = "treatment_proved"
 	CheckDifference = "only_one_difference"
 	CheckWork       = "equal_work"
-	CheckPairs      = "complete_pairs"
-	CheckBlocks     = "complete_blocks"
 	CheckOutliers   = "outliers"
 	CheckSegments   = "outlying_segments"
 	CheckCopies     = "copied_values"
-	CheckSign       = "sign_of_gain"
 	CheckExplained  = "explained_gain"
-	CheckOneRank    = "one_rank"
 	CheckLaunches   = "separate_launches" // the caller's
 	CheckRate       = "fixed_rate"        // the caller's
 	CheckAttempts   = "first_attempts"    // the caller's
 )
 
-// leads are the checks that a reader has to know of before the gain, where they warn.
-var leads = []string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate, CheckCopies}
-
-func (c Check) leads() bool { return slices.Contains(leads, c.Name) || c.undoes() }
+// leads reports a check that a reader has to know of before the gain, where it warns.
+func (c Check) leads() bool {
+	return slices.Contains([]string{CheckExplained, CheckOutliers, CheckLaunches, CheckRate}, c.Name) || c.undoes()
+}
 
 // undoes reports a check whose warning undoes a verdict: so many attempts failed that what fails may choose
 // the result, or the values are copies.
@@ -38,32 +77,55 @@ func (c Check) undoes() bool {
 	return c.Name == CheckCopies || c.Name == CheckAttempts && c.Args["why"] == "selected"
 }
 
+// Warnings are what a check found, about each of its subjects.
+func (c Check) Warnings() (all []router.Warning) {
+	for _, subject := range c.Subjects {
+		all = append(all, router.Warning{Code: c.Name, Subject: subject, Args: c.Args, Text: c.Text})
+	}
+	if len(all) == 0 {
+		all = []router.Warning{{Code: c.Name, Args: c.Args, Text: c.Text}}
+	}
+	return all
+}
+
+// merged are the checks of so many comparisons; what several found alike is one check, and what all of them
+// found is about no subject.
+//
+//	equal_work "pass" of tokens 8, equal_work "pass" of tokens 64, of 2 → equal_work "pass"
+func merged(checks []Check, comparisons int) (list []Check) {
+	for _, c := range checks {
+		at := slices.IndexFunc(list, func(o Check) bool {
+			return o.Name == c.Name && o.Status == c.Status && o.Text == c.Text && reflect.DeepEqual(o.Args, c.Args)
+		})
+		if at < 0 {
+			list = append(list, c)
+		} else {
+			list[at].Subjects = append(slices.Clone(list[at].Subjects), c.Subjects...)
+		}
+	}
+	for i := range list {
+		if len(list[i].Subjects) == comparisons {
+			list[i].Subjects = nil
+		}
+	}
+	return list
+}
+
 // check answers whether the arms of a comparison may be compared, and what disturbs it.
-func (c *comparison) check() (checks []Check) {
-	if !c.builds() {
-		checks = append(checks, c.checkProof())
-	}
-	checks = append(checks, c.checkDifferences(), c.checkWork(), c.checkComplete())
-	checks = append(checks, c.falls...)
+func (c *comparison) check() {
+	c.checks = append([]Check{c.checkDifferences(), c.checkWork()}, c.falls...)
 	if c.copied() {
-		checks = append(checks, NewCheck(CheckCopies, Warn, "same"))
+		c.checks = append(c.checks, NewCheck(CheckCopies, Warn, "same"))
 	}
-	if c.builds() {
-		return checks
+	if most := c.RankLoad - 1; !c.builds() && c.Ranks > 1 && most >= 0 && c.gain.Low > most {
+		c.checks = append(c.checks, NewCheck(CheckExplained, Warn, "more", "gain", c.gain.Estimate, "most", most,
+			"load", c.RankLoad))
 	}
-	if c.Ranks == 1 {
-		checks = append(checks, NewCheck(CheckOneRank, Warn, "experts"))
-	}
-	if c.Ranks > 1 && c.RankLoad >= 1 && c.gain.Estimate.Defined() {
-		checks = append(checks, c.checkExplained(c.gain))
-	}
-	return append(checks, checkSign(c.gain))
 }
 
 // checkProof wants every rank of both arms proved.
 func (c *Campaign) checkProof() Check {
-	missing := c.unproved()
-	switch {
+	switch missing := c.unproved(); {
 	case len(missing) > 0:
 		return NewCheck(CheckProof, Fail, "unproved", "missing", missing)
 	case c.balance() == Claimed:
@@ -76,35 +138,36 @@ func (c *Campaign) checkProof() Check {
 
 // balance is the grade of the weakest proof, None where a rank is unproved.
 func (c *Campaign) balance() Grade {
-	if len(c.unproved()) > 0 {
-		return None
-	}
 	grade := Measured
+	if len(c.unproved()) > 0 {
+		grade = None
+	}
 	for _, p := range c.Proof {
 		grade = Weaker(grade, p.Grade)
 	}
 	return grade
 }
 
-// unproved names, for each arm, the ranks without proof and what they lack.
+// unproved names, for each arm, the ranks without proof and what they lack: "perfect arm, rank 1: no line".
 func (c *Campaign) unproved() (missing []string) {
 	for _, arm := range Arms {
-		var lacks []string // what unproved ranks have to show, each once
-		seen, ranks := false, map[string][]int{}
+		seen, lacks, ranks := false, []string(nil), map[string][]int{}
 		for _, p := range c.Proof {
-			if p.Arm != arm {
-				continue
-			}
-			if seen = true; Weaker(p.Grade, Claimed) == None {
-				lacks = append(lacks, p.Evidence)
-				ranks[p.Evidence] = append(ranks[p.Evidence], int(p.Rank))
+			if seen = seen || p.Arm == arm; p.Arm == arm && Weaker(p.Grade, Claimed) == None {
+				lacks, ranks[p.Evidence] = append(lacks, p.Evidence), append(ranks[p.Evidence], int(p.Rank))
 			}
 		}
 		if !seen {
 			missing = append(missing, fmt.Sprintf("%s arm: no evidence", arm))
 		}
 		for _, evidence := range each(lacks) {
-			missing = append(missing, where(arm, ranks[evidence])+": "+evidence)
+			of := ""
+			if r := ranks[evidence]; len(r) > 1 {
+				of = ", ranks " + quantity.Ranges(r)
+			} else if r[0] != AllRanks {
+				of = fmt.Sprintf(", rank %d", r[0])
+			}
+			missing = append(missing, fmt.Sprintf("%s arm%s: %s", arm, of, evidence))
 		}
 	}
 	return missing
@@ -138,82 +201,84 @@ func (c *comparison) checkDifferences() Check {
 	return NewCheck(CheckDifference, Fail, "untreated")
 }
 
-// A half is two measurements of a block, one of each arm, that must have done the same.
-type half struct {
-	where string
-	unit  int
-	two   [2]*Measurement
-}
+// tolerance is the relative difference in work below which two launches still did the same: a request more or
+// less in a hundred.
+const tolerance = 0.01
 
-func (c *comparison) halves() (all []half) {
+// checkWork compares what the two measurements did that stand for each other in a block.
+func (c *comparison) checkWork() Check {
+	var unequal, lacking []string
+	halves, told := 0, map[string]int{} // how many of the halves tell a kind of work, of both measurements
 	for _, u := range c.all {
 		for _, b := range u.blocks {
 			for i := range min(len(b.sides[0]), len(b.sides[1])) {
-				all = append(all, half{c.name(u, b), u.Pair, [2]*Measurement{b.sides[0][i], b.sides[1][i]}})
+				halves++
+				unequal = append(unequal, c.unequal(c.name(u, b), b.sides[0][i], b.sides[1][i], told)...)
 			}
 		}
 	}
-	return all
-}
-
-// checkWork compares what the measurements of each half did.
-func (c *comparison) checkWork() Check {
-	halves, work := c.halves(), map[string]float64{} // all that any of them reports
-	for _, h := range halves {
-		maps.Copy(work, h.two[0].Work)
-		maps.Copy(work, h.two[1].Work)
-	}
-	names := slices.Sorted(maps.Keys(work))
-	var unequal, lacking []string // lacking: what not both measurements of a half reported
-	var in []int                  // these units
-	for _, h := range halves {
-		found, lacks := c.unequal(h, names)
-		if unequal, lacking = append(unequal, found...), append(lacking, lacks...); len(lacks) > 0 {
-			in = append(in, h.unit)
+	names := slices.Sorted(maps.Keys(told))
+	for _, name := range names {
+		if told[name] < halves {
+			lacking = append(lacking, name)
 		}
 	}
-	lengths := func(s string) bool { return strings.Contains(s, WorkOutputTokens) }
 	switch {
-	case c.within() && slices.ContainsFunc(unequal, lengths):
-		return NewCheck(CheckWork, Fail, "other_lengths", "differences", each(unequal), "tolerance", c.Tolerance)
 	case len(unequal) > 0:
-		return NewCheck(CheckWork, Fail, "unequal", "differences", each(unequal), "tolerance", c.Tolerance)
+		args := []any{"differences", each(unequal), "tolerance", tolerance}
+		if c.within() && strings.Contains(strings.Join(unequal, " "), WorkOutputTokens) {
+			args = append(args, "fix", "lengths")
+		}
+		return NewCheck(CheckWork, Fail, "unequal", args...)
+	case len(lacking) > 0:
+		return NewCheck(CheckWork, Warn, "half", "names", lacking)
 	case len(names) == 0:
 		return NewCheck(CheckWork, Unknown, "none")
-	case len(lacking) > 0:
-		return NewCheck(CheckWork, Warn, "half", "names", set(lacking), "pairs", set(in))
 	}
-	return NewCheck(CheckWork, Pass, "equal", "names", names, "tolerance", c.Tolerance)
+	return NewCheck(CheckWork, Pass, "equal", "names", names, "tolerance", tolerance)
 }
 
-// unequal says in what two measurements did different work, and what one of them does not tell.
-func (c *comparison) unequal(h half, names []string) (found, lacks []string) {
-	differ := func(name string, a, b any) {
-		found = append(found, fmt.Sprintf("%s: %s: %s %v, %s %v", h.where, name, c.called(0), a, c.called(1), b))
+// name is how a sentence calls a block.
+func (c *comparison) name(u Pair, b Block) string {
+	if c.within() {
+		return fmt.Sprintf("launch %d, block %d", u.Pair, b.Block+1)
 	}
-	for _, name := range slices.Sorted(maps.Keys(h.two[0].Setup)) {
-		a, b := h.two[0].Setup[name], h.two[1].Setup[name]
+	return fmt.Sprintf("pair %d", u.Pair)
+}
+
+// unequal says in what two measurements did different work, and counts the kinds of work that both of them tell.
+func (c *comparison) unequal(where string, normal, other *Measurement, told map[string]int) (found []string) {
+	differ := func(name string, a, b any) {
+		found = append(found, fmt.Sprintf("%s: %s: %s %v, %s %v", where, name, c.called(0), a, c.called(1), b))
+	}
+	for _, name := range slices.Sorted(maps.Keys(normal.Setup)) {
+		a, b := normal.Setup[name], other.Setup[name]
 		may := c.builds() && (name == "backend" || name == "quantization") // of one model, run otherwise
 		if b != "" && a != b && !may {
 			differ(name, a, b)
 		}
 	}
-	for _, name := range names {
-		a, inNormal := h.two[0].Work[name]
-		b, inOther := h.two[1].Work[name]
-		tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > c.Tolerance*m.Work[WorkRequests] }
-		switch {
-		case !inNormal || !inOther:
-			lacks = append(lacks, name)
-		case name == WorkErrors: // of requests: without their number any error is too many
-			if tooMany(h.two[0]) || tooMany(h.two[1]) {
-				differ(name, a, b)
-			}
-		case math.Abs(a-b) > c.Tolerance*max(math.Abs(a), math.Abs(b)):
+	tooMany := func(m *Measurement) bool { return m.Work[WorkErrors] > tolerance*m.Work[WorkRequests] }
+	work := maps.Clone(normal.Work)
+	if work == nil {
+		work = map[string]float64{}
+	}
+	maps.Copy(work, other.Work)
+	for _, name := range slices.Sorted(maps.Keys(work)) {
+		a, inNormal := normal.Work[name]
+		b, inOther := other.Work[name]
+		if !inNormal || !inOther {
+			told[name] += 0
+			continue
+		}
+		told[name]++
+		// errors are a share of the requests: without their number any is too many
+		if name == WorkErrors && (tooMany(normal) || tooMany(other)) ||
+			name != WorkErrors && math.Abs(a-b) > tolerance*max(math.Abs(a), math.Abs(b)) {
 			differ(name, a, b)
 		}
 	}
-	return found, lacks
+	return found
 }
 
 // each are the texts, each once.
@@ -226,71 +291,25 @@ func each(texts []string) (once []string) {
 	return once
 }
 
-// set are the values in order, each once.
-func set[T cmp.Ordered](values []T) []T { return slices.Compact(slices.Sorted(slices.Values(values))) }
-
-// checkComplete counts the pairs, or the blocks of launches, and those that drop out.
-func (c *comparison) checkComplete() Check {
-	var without []int // units with a block that drops out
-	blocks, open := 0, 0
-	for _, u := range c.all {
-		for _, b := range u.blocks {
-			if blocks++; b.Status != PairComplete {
-				open, without = open+1, append(without, u.Pair)
-			}
-		}
-	}
-	name, status, why := CheckPairs, Pass, "all"
-	if c.within() {
-		name = CheckBlocks
-	}
-	if open > 0 {
-		status, why = Warn, "open"
-	}
-	return NewCheck(name, status, why, "complete", blocks-open, "open", open, "blocks", blocks, "pairs", set(without))
-}
-
 // copied reports values that do not vary as printed: each arm has one in all launches, or in every launch
 // that holds all arms. Copies, or a report of too few digits, know nothing of what launches differ.
 func (c *comparison) copied() bool {
-	var earlier [2]float64
-	for i, u := range c.whole {
-		if i == 0 || c.within() {
-			earlier = [2]float64{}
-		}
+	seen := map[[2]int]float64{} // by side, and by launch where one holds all arms
+	for _, u := range c.whole {
 		for _, b := range u.blocks {
 			for side, measured := range b.sides {
+				at := [2]int{side}
+				if c.within() {
+					at[1] = u.Pair
+				}
 				for _, m := range measured {
-					if earlier[side] != 0 && earlier[side] != m.Value {
+					if before, known := seen[at]; known && before != m.Value {
 						return false
 					}
-					earlier[side] = m.Value
+					seen[at] = m.Value
 				}
 			}
 		}
 	}
 	return len(c.whole) > 1
-}
-
-// checkSign flags a perfect router that is slower, which balance alone cannot
-// explain.
-func checkSign(g Gain) Check {
-	switch {
-	case !g.Estimate.Defined():
-		return NewCheck(CheckSign, Unknown, "no_gain")
-	case g.High < 0: // not by chance
-		return NewCheck(CheckSign, Warn, "slower", "gain", g.Estimate)
-	}
-	return NewCheck(CheckSign, Pass, "faster")
-}
-
-// checkExplained compares the gain with the most that even ranks can give: a step takes as
-// long as its busiest rank, so at most max/mean − 1 of their load, where all of the step is
-// expert compute. A gain whose whole interval is above that has another cause.
-func (c *Campaign) checkExplained(g Gain) Check {
-	most := c.RankLoad - 1
-	if g.Low > most {
-		return NewCheck(CheckExplained, Warn, "more", "gain", g.Estimate, "most", most, "load", c.RankLoad)
-	}
-	return NewCheck(CheckExplained, Pass, "enough", "most", most, "load", c.RankLoad)
 }

@@ -2,6 +2,7 @@ package gain
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -15,51 +16,52 @@ type comparison struct {
 	arm     Arm
 	point   float64
 	further bool    // the arm is neither perfect nor a build that stands in its place
-	family  int     // so many comparisons are judged together
-	each    float64 // confidence of each comparison
-	all     []Pair
-	out     map[*Measurement]bool // measurements that fall out
+	each    float64 // confidence of each of the comparisons that are judged together
 
+	all      []Pair
+	out      map[*Measurement]bool // measurements that fall out
 	outliers []Outlier
 	falls    []Check // about what falls out
 	whole    []Pair  // complete units
 	kept     []Pair  // whole without what falls out; they give the gain
 	lean     float64 // by how much disturbed launches may have raised the log gain
-	t        stats.TTest
+	sd       float64 // of the log gain of a unit
 	gain     Gain
 	checks   []Check
 	verdict  Verdict
 }
 
-// compare judges an arm at a point, one of so many comparisons that are judged together.
+// compare judges an arm at a point.
 func (c *Campaign) compare(arm Arm, point float64) *comparison {
-	family := max(1, len(c.Points))
-	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect, family: family,
-		each: simultaneous(c.Confidence, family), out: map[*Measurement]bool{}}
+	one := &comparison{Campaign: c, arm: arm, point: point, further: arm != Perfect,
+		each: simultaneous(max(1, len(c.Points))), out: map[*Measurement]bool{}}
 	one.all = one.units()
 	one.whole = complete(one.all)
 	one.leaveOut()
-	one.t = one.test(one.kept, primary, one.each).Leaning(one.lean)
-	if one.gain = one.gainOf(one.t, one.kept, family); one.copied() {
+	t := one.test(one.kept, primary, one.each).Leaning(one.lean)
+	if one.gain, one.sd = one.gainOf(t, one.kept), t.SD; one.copied() {
 		one.gain = one.gain.unbounded() // how launches differ is not known
 	}
-	one.checks = one.check()
-	one.verdict = one.decide()
+	one.check()
+	one.decide()
 	return one
 }
 
-// simultaneous is the confidence of each of so many intervals that hold together at the
-// given one, by Bonferroni.
-func simultaneous(confidence float64, family int) float64 {
-	return 1 - (1-confidence)/float64(family)
-}
+// simultaneous is the confidence of each of so many intervals that hold together at DefaultConfidence, by
+// Bonferroni.
+func simultaneous(family int) float64 { return 1 - (1-DefaultConfidence)/float64(family) }
 
-// complete are the units with a gain.
-func complete(units []Pair) []Pair {
-	return slices.DeleteFunc(slices.Clone(units), func(u Pair) bool { return u.Status != PairComplete })
+// label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)".
+func (c *comparison) label() string {
+	switch at := fmt.Sprintf("%s %g", c.PointName, c.point); {
+	case len(c.Points) == 0:
+		return string(c.arm)
+	case len(c.More) > 0:
+		return at + fmt.Sprintf(" (%s)", c.arm)
+	default:
+		return at
+	}
 }
-
-func (c *Campaign) within() bool { return c.Design == WithinLaunch }
 
 // builds reports a comparison that does not ask about balance.
 func (c *comparison) builds() bool { return c.Builds.Named() || c.further }
@@ -105,22 +107,26 @@ func (c *comparison) groups(units []Pair, read reading) [][]float64 {
 func (c *comparison) test(units []Pair, read reading, confidence float64) stats.TTest {
 	groups := c.groups(units, read)
 	if c.within() && len(groups[0]) == 1 {
-		for _, u := range units {
-			if logs := c.logs(u, read); len(logs) > 0 {
-				t := stats.Widened(logs, LaunchSD, confidence)
-				t.N = 1
-				return t
-			}
-		}
+		blocks := slices.Concat(mapped(units, func(u Pair) []float64 { return c.logs(u, read) })...)
+		t := stats.Widened(blocks, LaunchSD, confidence)
+		t.N = 1
+		return t
 	}
 	return stats.Crossover(confidence, groups...)
 }
 
-// gainOf is a gain as results show it, with the p-value of so many tests that are judged together.
-func (c *comparison) gainOf(t stats.TTest, units []Pair, tests int) Gain {
+// mapped are the values of a list.
+func mapped[T, V any](list []T, value func(T) V) (values []V) {
+	for _, t := range list {
+		values = append(values, value(t))
+	}
+	return values
+}
+
+// gainOf is a gain as results show it.
+func (c *comparison) gainOf(t stats.TTest, units []Pair) Gain {
 	g := Gain{Method: PairedT, Estimate: fraction(t.Estimate), Low: fraction(t.Low), High: fraction(t.High),
-		Confidence: router.Number(t.Confidence), N: t.N, LogSD: router.Number(t.SD),
-		P: min(1, router.Number(t.P(0))*router.Number(tests))}
+		Confidence: router.Number(t.Confidence), N: t.N}
 	switch {
 	case c.within() && g.N == 1:
 		g.Method = OneLaunch
@@ -129,7 +135,7 @@ func (c *comparison) gainOf(t stats.TTest, units []Pair, tests int) Gain {
 	case len(c.groups(units, primary)) == 2:
 		g.Method = CrossoverT
 	}
-	if !c.within() && g.N < stats.MinPairs(c.Confidence) {
+	if !c.within() && g.N < MinPairs {
 		return g.unbounded()
 	}
 	return g
@@ -137,12 +143,12 @@ func (c *comparison) gainOf(t stats.TTest, units []Pair, tests int) Gain {
 
 // undecided is the gain where so many units show none.
 func undecided(n int, method string) Gain {
-	return Gain{Method: method, Estimate: router.Undefined(), LogSD: router.Undefined(), N: n}.unbounded()
+	return Gain{Method: method, Estimate: router.Undefined(), N: n}.unbounded()
 }
 
 func (g Gain) unbounded() Gain {
 	u := router.Undefined()
-	g.Low, g.High, g.Confidence, g.P = u, u, u, u
+	g.Low, g.High, g.Confidence = u, u, u
 	return g
 }
 
@@ -151,23 +157,21 @@ func (c *Campaign) leastUnits() int {
 	if c.within() {
 		return decidingLaunches
 	}
-	return stats.MinPairs(c.Confidence)
+	return MinPairs
 }
 
 // decide compares the interval with the threshold. A bound that equals the threshold decides nothing, and
 // neither does a campaign whose result may have been chosen.
-func (c *comparison) decide() Verdict {
-	v := refusedBy(c.checks)
-	if v != "" {
-		return v
+func (c *comparison) decide() {
+	if c.verdict = refusedBy(c.checks); c.verdict != "" {
+		return
 	}
-	v = verdictOf(c.gain, c.threshold(), c.builds(), c.equivalent(), c.leastUnits())
 	undone := func(check Check) bool { return check.Status == Warn && check.undoes() }
-	if !v.Open() && (slices.ContainsFunc(slices.Concat(c.Checks, c.checks), undone) ||
+	c.verdict = verdictOf(c.gain, c.threshold(), c.builds(), c.equivalent(), c.leastUnits())
+	if !c.verdict.Open() && (slices.ContainsFunc(slices.Concat(c.Checks, c.checks), undone) ||
 		len(c.whole)-len(c.kept) > len(c.whole)/4) {
-		return Inconclusive
+		c.verdict = Inconclusive
 	}
-	return v
 }
 
 // refusedBy is the verdict of failed checks, empty where none failed.
@@ -205,11 +209,13 @@ func verdictOf(g Gain, threshold float64, builds, equivalent bool, least int) Ve
 	return Inconclusive
 }
 
-// equivalent reports whether two one-sided tests (TOST) show the gain to lie within the margin at the level
-// of the campaign.
+// equivalent reports whether two one-sided tests (TOST) at the level of the campaign show the gain to lie within
+// the margin: the interval of twice the level does.
+//
+// Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15(6), 1987.
 func (c *comparison) equivalent() bool {
-	margin := math.Log1p(equivalenceMargin)
-	return c.t.PWithin(-margin, margin) < 1-c.each && c.gain.Low.Defined()
+	margin, t := math.Log1p(equivalenceMargin), c.test(c.kept, primary, 2*c.each-1).Leaning(c.lean)
+	return -margin < t.Low && t.High < margin && c.gain.Low.Defined()
 }
 
 // pairsNeeded is how many pairs in all would settle on which side of the
@@ -219,54 +225,48 @@ func (c *comparison) equivalent() bool {
 func (c *comparison) pairsNeeded() router.Number {
 	least, lost := 2, 1
 	if !c.within() {
-		least, lost = max(3, stats.MinPairs(c.each)), 2
+		least, lost = MinPairs, 2
 	}
-	n, ok := stats.ToDecide(c.t.Estimate-math.Log1p(c.threshold()), c.t.SD, c.each, decisionPower, least, lost)
+	n, ok := stats.ToDecide(math.Log1p(c.gain.Estimate.Float64())-math.Log1p(c.threshold()), c.sd, c.each, least, lost)
 	if c.verdict != Inconclusive || !ok || c.copied() || len(c.outliers) > 0 && !c.within() {
 		return router.Undefined()
 	}
-	return router.Number(max(n, c.t.N+1))
+	return router.Number(max(n, c.gain.N+1))
 }
 
 // secondary are the gains in further metrics that both arms of a unit reported, by name. A metric counts over
 // the units that have it.
-func (c *comparison) secondary() []SecondaryGain {
-	var found []Metric
-	for _, u := range c.whole {
-		for _, b := range u.blocks {
-			for _, m := range b.sides[0] {
-				for _, r := range m.Secondary {
-					if r.Metric != c.Metric && !slices.Contains(found, r.Metric) {
-						found = append(found, r.Metric)
-					}
-				}
+func (c *comparison) secondary() (rows []SecondaryGain) {
+	found := map[Metric]bool{}
+	for i := range c.Measurements {
+		for _, r := range c.Measurements[i].Secondary {
+			if read := c.read(r.Metric); r.Metric != c.Metric && !found[r.Metric] &&
+				slices.ContainsFunc(c.whole, func(u Pair) bool { return len(c.logs(u, read)) > 0 }) {
+				found[r.Metric] = true
+				rows = append(rows, SecondaryGain{Metric: r.Metric})
 			}
 		}
 	}
-	found = slices.DeleteFunc(found, func(m Metric) bool {
-		return !slices.ContainsFunc(c.whole, func(u Pair) bool { return len(c.logs(u, c.read(m))) > 0 })
-	})
-	slices.SortFunc(found,
-		func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit)) })
-	rows, n := make([]SecondaryGain, len(found)), c.family*len(found)
-	for i, m := range found {
-		t := c.test(c.whole, c.read(m), simultaneous(c.Confidence, n))
-		rows[i] = SecondaryGain{m, c.gainOf(t, c.whole, n)}
+	for i, row := range rows {
+		t := c.test(c.whole, c.read(row.Metric), simultaneous(max(1, len(c.Points))*len(rows)))
+		rows[i].Gain = c.gainOf(t, c.whole)
 	}
-	return rows
+	slices.SortFunc(rows, func(a, b SecondaryGain) int {
+		return cmp.Or(cmp.Compare(a.Metric.Name, b.Metric.Name), cmp.Compare(a.Metric.Unit, b.Metric.Unit))
+	})
+	return append([]SecondaryGain{}, rows...)
 }
 
 // read reads a secondary metric, whose direction may be other than the primary one's.
 func (c *comparison) read(metric Metric) reading {
-	sign := 1.0
-	if metric.HigherIsBetter != c.Metric.HigherIsBetter {
-		sign = -1
-	}
 	return func(m *Measurement) float64 {
 		at := slices.IndexFunc(m.Secondary, func(r Reported) bool { return r.Metric == metric })
-		if at < 0 {
+		switch {
+		case at < 0:
 			return math.NaN()
+		case metric.HigherIsBetter != c.Metric.HigherIsBetter:
+			return -logOf(m.Secondary[at].Value)
 		}
-		return sign * logOf(m.Secondary[at].Value)
+		return logOf(m.Secondary[at].Value)
 	}
 }

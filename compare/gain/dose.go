@@ -52,35 +52,27 @@ type DoseArm struct {
 	Fitted      bool          `json:"fitted"` // the line goes through it
 }
 
-// dose is the curve of a campaign whose launches hold arms of known loads, by the gains of all arms in each
-// launch. Nil where no two loads are apart.
-func (c *Campaign) dose(launches []LaunchGain, confidence float64) *Dose {
-	if c.Design != WithinLaunch || len(c.Loads) == 0 {
+// dose is the curve at a point of a campaign whose launches hold arms of known loads, by the gains of all arms in
+// each launch. Nil where no two loads are apart.
+func (c *Campaign) dose(point float64, launches []LaunchGain) *Dose {
+	of, confidence := c.Loads[point], simultaneous(max(1, len(c.Points)))
+	if !c.within() || len(of) == 0 {
 		return nil
 	}
-	fitted := slices.DeleteFunc(append([]Arm{Perfect}, c.More...), func(a Arm) bool {
-		return !(c.Loads[a].MaxOverMean > 0)
-	})
-	var loads []float64
-	for _, a := range fitted {
-		loads = append(loads, c.Loads[a].MaxOverMean.Float64())
-	}
+	fitted := slices.DeleteFunc(append([]Arm{Perfect}, c.More...), func(a Arm) bool { return !(of[a].MaxOverMean > 0) })
+	loads := mapped(fitted, func(a Arm) float64 { return of[a].MaxOverMean.Float64() })
 	_, sd := stat.PopMeanStdDev(loads, nil)
 	if len(fitted) < 2 || sd < leastSpread || fitted[0] != Perfect {
 		return nil
 	}
 	all := gainsOf(launches, len(c.More)+2)
 	line := all.test(func(gained armLogs) float64 {
-		var times []float64
-		for _, a := range fitted {
-			times = append(times, gained.time(a))
-		}
-		_, slope := stat.LinearRegression(loads, times, nil, false)
+		_, slope := stat.LinearRegression(loads, mapped(fitted, gained.time), nil, false)
 		return slope
 	}, LaunchSD/math.Sqrt2/(sd*math.Sqrt(float64(len(loads)))), confidence)
 	d := &Dose{Slope: router.Number(line.Estimate), Low: router.Number(line.Low), High: router.Number(line.High),
 		Confidence: confidence, N: line.N, Method: map[bool]string{true: OneLaunch, false: LaunchT}[line.N == 1]}
-	for a, load := range c.Loads {
+	for a, load := range of {
 		t := all.test(func(gained armLogs) float64 { return math.Log(gained.time(a)) }, LaunchSD, confidence)
 		d.Arms = append(d.Arms, DoseArm{a, load.MaxOverMean, load.Measured, exp(t.Estimate), exp(t.Low), exp(t.High),
 			slices.Contains(fitted, a)})
@@ -102,7 +94,7 @@ func (d *Dose) bent(all launchLogs) bool {
 		rest := slices.Delete(slices.Clone(curve), i, i+1)
 		off := all.test(func(gained armLogs) float64 {
 			return gained.time(curve[i].Arm) - gained.timeAt(rest, curve[i].MaxOverMean.Float64())
-		}, LaunchSD, simultaneous(d.Confidence, len(curve)-2))
+		}, LaunchSD, 1-(1-d.Confidence)/float64(len(curve)-2))
 		if math.Abs(off.Estimate) >= leastBend && (off.Low > 0 || off.High < 0) {
 			return true
 		}
@@ -133,30 +125,32 @@ func (g armLogs) timeAt(curve []DoseArm, load float64) float64 {
 // launchLogs are the blocks of launches that hold every arm.
 type launchLogs [][]armLogs
 
-// gainsOf are the blocks of launches that are complete in so many arms.
+// gainsOf are the blocks of launches that are complete in so many arms, in order.
 func gainsOf(launches []LaunchGain, arms int) (all launchLogs) {
-	by := map[[2]int]armLogs{} // launch and block
+	by := map[int]map[int]armLogs{} // by launch and block
 	for _, l := range launches {
 		for _, b := range l.Blocks {
-			at := [2]int{l.Launch, b.Block}
-			if by[at] == nil {
-				by[at] = armLogs{Normal: 0}
+			if by[l.Launch] == nil {
+				by[l.Launch] = map[int]armLogs{}
+			}
+			if by[l.Launch][b.Block] == nil {
+				by[l.Launch][b.Block] = armLogs{Normal: 0}
 			}
 			if b.Status == PairComplete {
-				by[at][cmp.Or(l.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
+				by[l.Launch][b.Block][cmp.Or(l.Arm, Perfect)] = math.Log1p(b.Gain.Float64())
 			}
 		}
 	}
-	last := -1
-	for _, at := range slices.SortedFunc(maps.Keys(by), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
-		if len(by[at]) < arms {
-			continue
+	for _, launch := range slices.Sorted(maps.Keys(by)) {
+		var whole []armLogs
+		for _, block := range slices.Sorted(maps.Keys(by[launch])) {
+			if gained := by[launch][block]; len(gained) >= arms {
+				whole = append(whole, gained)
+			}
 		}
-		if len(all) == 0 || at[0] != last {
-			all = append(all, nil)
+		if len(whole) > 0 {
+			all = append(all, whole)
 		}
-		last = at[0]
-		all[len(all)-1] = append(all[len(all)-1], by[at])
 	}
 	return all
 }
@@ -164,16 +158,9 @@ func gainsOf(launches []LaunchGain, arms int) (all launchLogs) {
 // test computes a number from the log gains of each block, and its Student's t over launches; the interval
 // of a single launch is over its blocks, widened by sd.
 func (all launchLogs) test(of func(armLogs) float64, sd, confidence float64) stats.TTest {
-	var units, blocks []float64
-	for _, launch := range all {
-		blocks = nil
-		for _, gained := range launch {
-			blocks = append(blocks, of(gained))
-		}
-		units = append(units, stats.Center(blocks))
-	}
+	units := mapped(all, func(launch []armLogs) float64 { return stats.Center(mapped(launch, of)) })
 	if len(units) == 1 {
-		t := stats.Widened(blocks, sd, confidence)
+		t := stats.Widened(mapped(all[0], of), sd, confidence)
 		t.N = 1
 		return t
 	}

@@ -3,7 +3,6 @@ package gain
 import (
 	"math"
 
-	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -24,11 +23,6 @@ type Gain struct {
 	High       router.Number `json:"high"`
 	Confidence router.Number `json:"confidence"`
 	N          int           `json:"n"`
-	// P is the two-sided p-value of no gain, by the same method.
-	P router.Number `json:"p"`
-	// LogSD is the standard deviation over pairs of the log ratio, without what the
-	// order adds: about the coefficient of variation of one pair's gain.
-	LogSD router.Number `json:"log_sd"`
 }
 
 // The methods.
@@ -39,11 +33,12 @@ const (
 	OneLaunch  = "one launch"      // its blocks, widened by the launch sd that is assumed
 )
 
-// MinPairs is the least number of pairs that can decide at a confidence, 6 for 0.95.
-func MinPairs(confidence float64) int { return stats.MinPairs(confidence) }
-
-// DefaultConfidence is asked for where nothing else is said.
+// DefaultConfidence is the confidence of a gain's interval, and of all intervals of several points together.
 const DefaultConfidence = 0.95
+
+// MinPairs is the least number of pairs that can decide: six that all gain reach 95 % by an exact sign test, as
+// 2/2⁶ is 3 %.
+const MinPairs = 6
 
 // LaunchSD is the standard deviation, over launches, of the log gain that a launch of no
 // noise would show, where only one launch was run: 0.55 points were measured with vLLM on
@@ -55,12 +50,11 @@ const LaunchSD = 0.006
 const equivalenceMargin = 0.01
 
 // SecondaryGain is the gain in a metric beside the one that the verdict rests
-// on. Several metrics are several chances to be fooled, so intervals and p-values are
-// adjusted alike for all M of them together, by Bonferroni: the intervals have the
-// confidence 1 − (1−c)/M each, and a p-value is M times the p-value of one test.
+// on. Several metrics are several chances to be fooled, so the intervals of all M of them hold together, by
+// Bonferroni: each has the confidence 1 − (1−c)/M.
 type SecondaryGain struct {
 	Metric Metric `json:"metric"`
-	Gain   Gain   `json:"gain"` // positive where perfect routing is better; bounds and p-values are adjusted
+	Gain   Gain   `json:"gain"` // positive where perfect routing is better; bounds are adjusted
 }
 
 // fraction turns a log ratio into a gain.
@@ -97,9 +91,6 @@ func (v Verdict) Open() bool { return v == Inconclusive || v == NoVerdict }
 // (docs/source/developer-guide/perf-analysis.md). It is about throughput gain,
 // never about load.
 const DefaultThreshold = 0.10
-
-// decisionPower is the probability with which pairsNeeded pairs would decide.
-const decisionPower = 0.8
 
 // decidingLaunches is how many launches that hold all arms can decide. Where a launch gains nothing or
 // twice the threshold by chance, four agree in one of eight campaigns, and five in one of sixteen.

@@ -2,7 +2,6 @@ package gain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/stats"
@@ -15,30 +14,37 @@ import (
 // campaign gives the same result, whatever the order of its measurements, proofs and differences.
 func Judge(c Campaign) Result {
 	c = c.sorted()
-	c.Design = cmp.Or(c.Design, LaunchPerArm)
-	at := c.Points
-	if len(at) == 0 {
-		at = []float64{0}
+	if !c.Builds.Named() {
+		c.Checks = append(slices.Clone(c.Checks), c.checkProof())
 	}
 	var points []judged
-	for _, p := range at {
+	for _, p := range c.Points {
 		points = append(points, c.judgeAt(p))
 	}
+	if len(points) == 0 {
+		points = []judged{c.judgeAt(0)}
+	}
 	lead := leading(points)
-	head := lead.all[0]
 	r := Result{SchemaVersion: SchemaVersion, Kind: "bench", Command: c.Command, Design: c.Design, Metric: c.Metric,
-		Threshold: c.Threshold, Balance: c.balance(), Chance: c.Chance, Pairs: []Pair{}, Gain: head.gain,
-		Verdict: lead.verdict, PairsNeeded: pairsNeeded(points), Secondary: head.secondary(), Dose: lead.dose,
+		Threshold: c.Threshold, Balance: c.balance(), Chance: c.Chance, Pairs: []Pair{}, Gain: lead.all[0].gain,
+		Verdict: lead.verdict, PairsNeeded: pairsNeeded(points), Secondary: lead.all[0].secondary(), Dose: lead.dose,
 		Proof: c.Proof, Differences: c.Differences}
 	r.Arms, r.Share = lead.arms()
-	r.Checks = slices.Concat(c.Checks, c.merged(points))
+	var checks []Check
 	for _, p := range points {
 		p.add(&r)
+		for _, one := range p.all {
+			for _, check := range one.checks {
+				check.Subjects = []string{one.label()}
+				checks = append(checks, check)
+			}
+		}
 	}
+	r.Checks = append(append([]Check{}, c.Checks...), merged(checks, len(points)*len(lead.all))...)
 	if slices.SortStableFunc(r.Outliers, byLaunch); len(c.Points) == 0 {
 		return r
 	}
-	r.SimultaneousConfidence = c.Confidence
+	r.SimultaneousConfidence = DefaultConfidence
 	for i, p := range points {
 		_, share := p.arms()
 		if share != nil && !share.Estimate.Defined() {
@@ -65,7 +71,7 @@ func (c *Campaign) judgeAt(point float64) (j judged) {
 		j.all, checks = append(j.all, one), slices.Concat(checks, one.checks)
 	}
 	if j.verdict = cmp.Or(refusedBy(checks), j.all[0].verdict); j.verdict != NotComparable {
-		j.dose = c.dose(j.launches(), j.all[0].each)
+		j.dose = c.dose(point, j.launches())
 		return j
 	}
 	for _, one := range j.all {
@@ -77,7 +83,7 @@ func (c *Campaign) judgeAt(point float64) (j judged) {
 // forget takes the gain from a comparison, and what was checked about it; the values of its launches stay.
 func (c *comparison) forget() {
 	c.gain, c.verdict, c.whole = undecided(c.gain.N, c.gain.Method), NotComparable, nil
-	c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckSign || k.Name == CheckExplained })
+	c.checks = slices.DeleteFunc(c.checks, func(k Check) bool { return k.Name == CheckExplained })
 	for i := range c.all {
 		c.all[i].Gain = router.Undefined()
 		for j := range c.all[i].blocks {
@@ -96,19 +102,13 @@ func (j judged) launches() (all []LaunchGain) {
 	return all
 }
 
-// add adds the rows of a point to a result, which holds no measurements.
+// add adds the rows of a point to a result, which names an outlying launch once.
 func (j judged) add(r *Result) {
 	if r.Design == WithinLaunch {
 		r.Launches = append(r.Launches, j.launches()...)
 	}
 	for _, c := range j.all {
-		for _, u := range c.all {
-			for i := range u.blocks {
-				u.blocks[i].sides = [2][]*Measurement{}
-			}
-			u.blocks = nil
-			r.Pairs = append(r.Pairs, u)
-		}
+		r.Pairs = append(r.Pairs, c.all...)
 		for _, o := range c.outliers {
 			if !slices.ContainsFunc(r.Outliers, func(other Outlier) bool {
 				return other.Launch == o.Launch && other.Pair == o.Pair && other.Point == o.Point
@@ -143,8 +143,6 @@ func (c *comparison) share(ceiling *comparison) *Share {
 	if c.verdict == NotComparable {
 		return nil
 	}
-	u := router.Undefined()
-	s := &Share{c.arm, u, u, u, u}
 	var parts, wholes []float64
 	for _, part := range c.whole {
 		for _, whole := range ceiling.whole {
@@ -153,12 +151,12 @@ func (c *comparison) share(ceiling *comparison) *Share {
 			}
 		}
 	}
-	ratio := stats.Ratio(parts, wholes, c.each)
-	if ratio.Defined() && ceiling.gain.Low > 0 && c.gain.Low.Defined() {
-		*s = Share{c.arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
-			router.Number(ratio.Confidence)}
+	ratio, u := stats.Ratio(parts, wholes, c.each), router.Undefined()
+	if !ratio.Defined() || !(ceiling.gain.Low > 0) || !c.gain.Low.Defined() {
+		return &Share{c.arm, u, u, u, u}
 	}
-	return s
+	return &Share{c.arm, router.Number(ratio.Estimate), router.Number(ratio.Low), router.Number(ratio.High),
+		router.Number(ratio.Confidence)}
 }
 
 // leading is the point whose interval begins highest, or the first one without a gain, where arms did different work.
@@ -176,6 +174,14 @@ func leading(points []judged) judged {
 	return lead
 }
 
+// surer reports whether a gain leads another: by its interval's lower end, without intervals by its estimate.
+func surer(a, b Gain) bool {
+	if a.Low.Defined() || b.Low.Defined() {
+		return a.Low > b.Low || !b.Low.Defined()
+	}
+	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
+}
+
 // pairsNeeded is the number of the point that needs most; undefined where one is inconclusive and no number is known
 // that would decide it, or where nothing is to be decided.
 func pairsNeeded(points []judged) router.Number {
@@ -191,14 +197,6 @@ func pairsNeeded(points []judged) router.Number {
 	return most
 }
 
-// surer reports whether a gain leads another: by its interval's lower end, without intervals by its estimate.
-func surer(a, b Gain) bool {
-	if a.Low.Defined() || b.Low.Defined() {
-		return a.Low > b.Low || !b.Low.Defined()
-	}
-	return a.Estimate > b.Estimate || a.Estimate.Defined() && !b.Estimate.Defined()
-}
-
 // overall is the verdict of several points: the one that all share, or significant where one is.
 func overall(points []PointGain) Verdict {
 	verdict := points[0].Verdict
@@ -211,43 +209,4 @@ func overall(points []PointGain) Verdict {
 		}
 	}
 	return verdict
-}
-
-// merged are the checks of all comparisons. Of several comparisons each check is one, with the worst status
-// and its parts by point and arm.
-func (c *Campaign) merged(points []judged) (merged []Check) {
-	severity := []CheckStatus{Unknown, Pass, Warn, Fail}
-	for _, p := range points {
-		if len(points) == 1 && len(p.all) == 1 {
-			return p.all[0].checks
-		}
-		for _, one := range p.all {
-			for _, check := range one.checks {
-				at := slices.IndexFunc(merged, func(m Check) bool { return m.Name == check.Name })
-				if at < 0 {
-					at = len(merged)
-					merged = append(merged, Check{Name: check.Name, Status: check.Status})
-				}
-				m := &merged[at]
-				if slices.Index(severity, check.Status) > slices.Index(severity, m.Status) {
-					m.Status = check.Status
-				}
-				check.Name = one.label(len(p.all) > 1)
-				m.Parts = append(m.Parts, check)
-			}
-		}
-	}
-	return merged
-}
-
-// label tells a comparison from others: "tokens 64", "balancer", "tokens 64 (balancer)".
-func (c *comparison) label(arms bool) string {
-	switch at := fmt.Sprintf("%s %g", c.PointName, c.point); {
-	case len(c.Points) == 0:
-		return string(c.arm)
-	case arms:
-		return at + fmt.Sprintf(" (%s)", c.arm)
-	default:
-		return at
-	}
 }

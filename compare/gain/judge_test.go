@@ -23,12 +23,10 @@ func proved() []Proof {
 	return p
 }
 
-var defaults = Criteria{DefaultThreshold, DefaultConfidence, DefaultTolerance}
-
 // valid is a campaign that nothing is wrong with.
 func valid(launches []Measurement) Campaign {
 	return Campaign{
-		Criteria: defaults, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s",
+		Threshold: DefaultThreshold, Command: "bench", Metric: Metric{Name: "output_throughput", Unit: "tok/s",
 			HigherIsBetter: true},
 		Measurements: launches, Proof: proved(), Compared: true,
 		Differences: []Difference{{Kind: "environment", Name: "ENABLE_PERFECT_ROUTER", Normal: "0", Perfect: "1",
@@ -66,8 +64,8 @@ func check(t *testing.T, r Result, name string) Check {
 	return Check{}
 }
 
-// finding is what a check found: its case and values, of parts too.
-func finding(c Check) string { return fmt.Sprint(c.Text, c.Args, c.Parts) }
+// finding is what a check found: its case and values.
+func finding(c Check) string { return fmt.Sprint(c.Text, c.Args) }
 
 func TestVerdicts(t *testing.T) {
 	cases := []struct {
@@ -167,18 +165,18 @@ func TestSecondaryMetrics(t *testing.T) {
 	if n := r.Secondary[0].Gain.N; n != 5 {
 		t.Errorf("%d pairs have the metric that one launch lacks, want 5", n)
 	}
-	// Times fall, so the gain is positive. Interval and p are those of three metrics
-	// together: confidence 1 − 0.05/3, and three times each p.
+	// Times fall, so the gain is positive. Intervals hold for three metrics
+	// together: confidence 1 − 0.05/3.
 	for _, row := range r.Secondary {
 		if row.Gain.Low.Defined() {
 			checkNear(t, row.Metric.Name+", confidence", float64(row.Gain.Confidence), 1-0.05/3, 1e-12)
 		}
 	}
-	if g := r.Secondary[2].Gain; !(g.Low > 0.2 && g.High < 0.35) || !(g.P < 0.05/3) {
+	if g := r.Secondary[2].Gain; !(g.Low > 0.2 && g.High < 0.35) {
 		t.Errorf("ttft: %+v", g)
 	}
-	if r.Secondary[0].Gain.Low.Defined() || r.Secondary[1].Gain.P != 1 {
-		t.Errorf("5 pairs have no interval, and no change no p below 1: %+v", r.Secondary[:2])
+	if r.Secondary[0].Gain.Low.Defined() {
+		t.Errorf("5 pairs have no interval: %+v", r.Secondary[:1])
 	}
 	if r.Verdict != Significant {
 		t.Errorf("secondary metrics changed the verdict: %q", r.Verdict)
@@ -190,8 +188,6 @@ func TestPairsAreAllShown(t *testing.T) {
 	launches[0].Status, launches[0].Note = "timed out", "after 600 s"
 	launches = append(launches,
 		Measurement{Unit: 0, Arm: Normal, Position: 9, Status: StatusOK, Value: 50, Note: "second attempt"},
-		// the first ok one counts
-		Measurement{Unit: 0, Arm: Normal, Position: 10, Status: StatusOK, Value: 1, Note: "third"},
 		Measurement{Unit: 2, Arm: Perfect, Position: 11, Status: StatusOK, Value: 110}, // half a pair
 		Measurement{Unit: 3, Arm: Normal, Position: 12, Status: StatusOK, Value: 0},
 		Measurement{Unit: 3, Arm: Perfect, Position: 13, Status: StatusOK, Value: 5})
@@ -201,7 +197,7 @@ func TestPairsAreAllShown(t *testing.T) {
 	}
 	first := r.Pairs[0]
 	if first.Normal != 50 || first.Order != "BA" || first.Status != PairComplete ||
-		first.Note != "normal launch timed out: after 600 s; second attempt; third" {
+		first.Note != "normal timed out: after 600 s; second attempt" {
 		t.Errorf("retried pair: %+v", first)
 	}
 	checkNear(t, "its gain", float64(first.Gain), 110.0/50-1, 1e-12)
@@ -209,7 +205,7 @@ func TestPairsAreAllShown(t *testing.T) {
 	if half.Status != PairIncomplete || half.Normal.Defined() || half.Perfect != 110 || half.Gain.Defined() {
 		t.Errorf("half pair: %+v", half)
 	}
-	if zero := r.Pairs[3]; zero.Status != PairIncomplete || !strings.Contains(zero.Note, "positive") {
+	if zero := r.Pairs[3]; zero.Status != PairIncomplete {
 		t.Errorf("pair without a ratio: %+v", zero)
 	}
 	if r.Gain.N != 2 {
@@ -255,7 +251,7 @@ func TestJudgeLeavesItsInputAlone(t *testing.T) {
 }
 
 func TestResultRoundTrip(t *testing.T) {
-	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {Criteria: defaults}} {
+	for _, c := range []Campaign{valid(abba(t)), valid(paired(.1)), {Threshold: 0.1}} {
 		want := Judge(c)
 		b, err := json.Marshal(want)
 		if err != nil {
@@ -281,7 +277,7 @@ func TestJudgeHostileValues(t *testing.T) {
 	values := []float64{0, -1, 1, 100, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
 		math.SmallestNonzeroFloat64}
 	for range 500 {
-		c := Campaign{Criteria: defaults}
+		c := Campaign{Threshold: 0.1}
 		for range rng.IntN(30) {
 			c.Measurements = append(c.Measurements, Measurement{
 				Unit: rng.IntN(8) - 1, Arm: []Arm{Normal, Perfect, "other"}[rng.IntN(3)], Position: rng.IntN(6) - 2,
@@ -297,17 +293,5 @@ func TestJudgeHostileValues(t *testing.T) {
 		if !r.Verdict.Refused() {
 			t.Fatalf("verdict %q without any proof", r.Verdict)
 		}
-	}
-}
-
-// Noise that hides the gain hides outliers.
-func TestNoiseHidesOutliers(t *testing.T) {
-	launches := paired(make([]float64, 8)...)
-	for i := range launches {
-		launches[i].Value *= math.Exp(1.5 * math.Sin(float64(17*i)))
-	}
-	r := Judge(valid(launches))
-	if c := check(t, r, CheckOutliers); c.Status != Unknown || c.Args["why"] != "noise" {
-		t.Errorf("%+v", c)
 	}
 }

@@ -50,9 +50,8 @@ func (r Result) Predict(ranks int, from, to router.Number) (list []Predicted) {
 // Refuse is the prediction without its numbers, and why.
 func (p Predicted) Refuse(why string, args ...any) Predicted {
 	refused := router.Warn("no_prediction", "", append(args, "why", why)...)
-	p.Refused = &refused
-	p.Estimate, p.Low, p.High, p.Confidence = router.Undefined(), router.Undefined(), router.Undefined(),
-		router.Undefined()
+	u := router.Undefined()
+	p.Refused, p.Estimate, p.Low, p.High, p.Confidence = &refused, u, u, u, u
 	return p
 }
 

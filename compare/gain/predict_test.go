@@ -81,7 +81,7 @@ func TestPredictRefuses(t *testing.T) {
 // A straight line without noise predicts itself, from a campaign without points.
 func TestPredictByHand(t *testing.T) {
 	c := dosed(rand.New(rand.NewPCG(1, 2)), 3, 2, 0.13, 0, 0, 0)
-	c.Loads["b"] = Load{1.5, true}
+	c.Loads[0]["b"] = Load{1.5, true}
 	p := Judge(c).Predict(4, 1.4, 1.1)[0]
 	want := (1+0.13*0.4)/(1+0.13*0.1) - 1
 	if p.Point != "" || math.Abs(float64(p.Estimate)-want) > 1e-9 || float64(p.High-p.Low) > 1e-9 {

@@ -46,7 +46,7 @@ func TestFieldOneLaunch(t *testing.T) {
 		"decode":  {-1.10, -1.79, -0.41, -1.37, -0.86, -0.84, -0.51, -1.94},
 	} {
 		c := Campaign{Design: WithinLaunch, Metric: Metric{Name: metric, HigherIsBetter: true},
-			Criteria: Criteria{Threshold: 0.1, Confidence: 0.95, Tolerance: 0.01}, Measurements: recordedLaunches(t, metric),
+			Threshold: 0.1, Measurements: recordedLaunches(t, metric),
 			Proof: []Proof{{Arm: Normal, Grade: Claimed}, {Arm: Perfect, Grade: Claimed}}}
 		r := Judge(c)
 		got := []float64{float64(r.Gain.Estimate), float64(r.Gain.Low), float64(r.Gain.High)}

@@ -1,6 +1,7 @@
 package gain
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/moebalance/moebalance/router"
@@ -94,15 +95,10 @@ func (r Result) Called(a Arm) Arm {
 	if a == Perfect && r.Chance {
 		return ChanceArm
 	}
-	return r.builds().Called(a)
-}
-
-// builds are the arms of a result that has two.
-func (r Result) builds() (b Builds) {
-	if len(r.Arms) == len(b) {
-		b = Builds{r.Arms[0].Name, r.Arms[1].Name}
+	if len(r.Arms) == 2 {
+		return Builds{r.Arms[0].Name, r.Arms[1].Name}.Called(a)
 	}
-	return b
+	return a
 }
 
 // Run is how a campaign stands that has a result.
@@ -114,15 +110,25 @@ type Run struct {
 	Server         bool   // launches start one, and measure it by a client
 }
 
-// Upgrade turns a result of an older version into one of today: its word for a gain below the threshold,
-// and a verdict of fewer launches than one takes today.
+// Upgrade turns a result of an older version into one of today: its checks by point and arm, its word for a gain
+// below the threshold, and a verdict of fewer launches than one takes today.
 func (r *Result) Upgrade() {
+	var checks []Check
+	for _, c := range r.Checks {
+		if leaves := c.leaves(""); len(c.Parts) > 0 {
+			checks = append(checks, merged(leaves, len(leaves))...)
+		} else {
+			checks = append(checks, c)
+		}
+	}
+	r.Checks = checks
 	if r.SchemaVersion >= SchemaVersion {
 		return
 	}
 	r.SchemaVersion = SchemaVersion
 	today := func(v *Verdict, n int) {
 		switch {
+		case *v == "":
 		case r.Design == WithinLaunch && n < decidingLaunches && !v.Refused():
 			*v = NoVerdict
 		case *v == "not significant":
@@ -134,15 +140,33 @@ func (r *Result) Upgrade() {
 		today(&r.Points[i].Verdict, r.Points[i].Gain.N)
 	}
 	for i := range r.Arms {
-		if r.Arms[i].Verdict != "" {
-			today(&r.Arms[i].Verdict, r.Arms[i].Gain.N)
-		}
+		today(&r.Arms[i].Verdict, r.Arms[i].Gain.N)
 	}
 }
 
+// leaves are the answers of a check of an older version at each point and of each arm, which its Parts hold.
+//
+//	equal_work with parts "tokens 64", "tokens 8192" → equal_work of "tokens 64", equal_work of "tokens 8192"
+func (c Check) leaves(subject string) (all []Check) {
+	for _, p := range c.Parts {
+		of := p.Name
+		if len(c.Parts) == 1 {
+			of = subject
+		} else if subject != "" {
+			of = fmt.Sprintf("%s (%s)", subject, p.Name)
+		}
+		p.Name = c.Name
+		all = append(all, p.leaves(of)...)
+	}
+	if len(c.Parts) == 0 {
+		c.Subjects = []string{subject}
+		all = []Check{c}
+	}
+	return all
+}
+
 // SchemaVersion is the version of Result's JSON. Version 4 says "below the threshold", and no verdict of
-// fewer than five launches that hold all arms. Version 2 replaced the keys of
-// Student's t, the sign-flip test and the bootstrap by the crossover t.
+// fewer than five launches that hold all arms.
 const SchemaVersion = 4
 
 // StepsNS are the times of a step, in nanoseconds, in the complete pairs of the normal or

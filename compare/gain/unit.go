@@ -1,7 +1,6 @@
 package gain
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,7 +31,7 @@ type Pair struct {
 	// Order is "AB" when the normal launch (A) ran first, "BA" when the perfect
 	// one did, empty when that is not known, and of a launch that holds all arms.
 	Order string `json:"order"`
-	// Normal and Perfect are the metric's values; of several blocks the geometric means of their segments' values.
+	// Normal and Perfect are the metric's values; of several blocks their geometric means.
 	Normal  router.Number `json:"normal"`
 	Perfect router.Number `json:"perfect"`
 	Gain    router.Number `json:"gain"`   // fraction
@@ -90,7 +89,13 @@ func (c *comparison) units() (units []Pair) {
 		if n := len(u.blocks); n == 0 || u.blocks[n-1].Block != m.Block {
 			u.blocks = append(u.blocks, Block{Block: m.Block})
 		}
-		c.add(&u.blocks[len(u.blocks)-1], m)
+		b, side := &u.blocks[len(u.blocks)-1], 0
+		if m.Arm != Normal {
+			side = 1
+		}
+		if b.Note = noted(b.Note, m.said()); m.Status == StatusOK {
+			b.sides[side], b.Order = append(b.sides[side], m), b.Order+string("AB"[side])
+		}
 	}
 	for i := range units {
 		if c.further {
@@ -101,21 +106,16 @@ func (c *comparison) units() (units []Pair) {
 	return units
 }
 
-// add puts a measurement into its block. Of several launches of one arm in a pair the first counts.
-func (c *comparison) add(b *Block, m *Measurement) {
-	b.Note = noted(b.Note, m.said(c.within()))
-	side := 0
-	if m.Arm != Normal {
-		side = 1
-	}
-	if m.Status == StatusOK && (c.within() || len(b.sides[side]) == 0) {
-		b.sides[side] = append(b.sides[side], m)
-		b.Order += string("AB"[side])
-	}
-}
-
 // noted is a note with one more.
 func noted(note, more string) string { return strings.Trim(note+"; "+more, "; ") }
+
+// said is what a block is noted with for a measurement: "normal timed out: after 600 s".
+func (m *Measurement) said() string {
+	if m.Status == StatusOK {
+		return m.Note
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s %s: %s", m.Arm, m.Status, m.Note), ": ")
+}
 
 // settle computes a unit and its blocks from the measurements that do not fall out.
 func (c *comparison) settle(u *Pair) {
@@ -135,34 +135,28 @@ func (c *comparison) settle(u *Pair) {
 	}
 	u.Gain, u.Normal, u.Perfect = fraction(u.log), exp(mean(sides[0])), exp(mean(sides[1]))
 	if !c.within() {
-		u.Order, u.Normal, u.Perfect = u.blocks[0].Order, value(u.blocks[0].sides[0]), value(u.blocks[0].sides[1])
+		u.Order, u.Normal, u.Perfect = u.blocks[0].Order, u.blocks[0].Normal, u.blocks[0].Perfect
 	}
 }
 
 func (c *comparison) settleBlock(b *Block) {
-	all, least := slices.Concat(b.sides[0], b.sides[1]), 1
+	least, n, other := 1, len(b.sides[0]), len(b.sides[1])
+	unplaced := func(m *Measurement) bool { return m.Position == UnknownPosition }
 	if c.within() {
 		least = 2
-	} else if len(all) < 2 || slices.ContainsFunc(all, func(m *Measurement) bool { return m.Position == UnknownPosition }) {
+	} else if n*other == 0 || slices.ContainsFunc(slices.Concat(b.sides[0], b.sides[1]), unplaced) {
 		b.Order = ""
 	}
-	undefined, gained := router.Undefined(), c.blockLog(*b, primary)
-	b.Status, b.Normal, b.Perfect, b.Gain = PairIncomplete, undefined, undefined, undefined
-	switch n, other := len(b.sides[0]), len(b.sides[1]); {
-	case n == other && n >= least && !math.IsNaN(gained):
+	for side, value := range []*router.Number{&b.Normal, &b.Perfect} {
+		if *value = exp(mean(c.values(*b, side, primary))); len(b.sides[side]) == 1 {
+			*value = router.Number(b.sides[side][0].Value)
+		}
+	}
+	gained := c.blockLog(*b, primary)
+	b.Status, b.Gain = PairIncomplete, router.Undefined()
+	if n == other && n >= least && !math.IsNaN(gained) {
 		b.Status, b.Gain = PairComplete, fraction(gained)
-		b.Normal, b.Perfect = exp(mean(c.values(*b, 0, primary))), exp(mean(c.values(*b, 1, primary)))
-	case !c.within() && n*other > 0:
-		b.Note = noted(b.Note, "no gain: want two positive values")
 	}
-}
-
-// value is what a launch measured, undefined without one.
-func value(side []*Measurement) router.Number {
-	if len(side) == 0 {
-		return router.Undefined()
-	}
-	return router.Number(side[0].Value)
 }
 
 // A reading is a metric of a measurement as the logarithm of its speed, NaN where it has none.
@@ -208,39 +202,9 @@ func (c *comparison) logs(u Pair, read reading) (logs []float64) {
 	return logs
 }
 
-// name is how a sentence calls a block.
-func (c *comparison) name(u Pair, b Block) string {
-	if c.within() {
-		return fmt.Sprintf("launch %d, block %d", u.Pair, b.Block+1)
-	}
-	return fmt.Sprintf("pair %d", u.Pair)
-}
-
-// said is what a block is noted with for a measurement.
-func (m *Measurement) said(segment bool) string {
-	if m.Status == StatusOK {
-		return m.Note
-	}
-	what := map[bool]string{true: "segment", false: "launch"}[segment]
-	return strings.TrimSuffix(fmt.Sprintf("%s %s %s: %s", m.Arm, what, m.Status, m.Note), ": ")
-}
-
-// sorted is the campaign with copies of its lists in the order of results.
-func (c Campaign) sorted() Campaign {
-	c.Measurements = append([]Measurement{}, c.Measurements...)
-	slices.SortStableFunc(c.Measurements, func(a, b Measurement) int {
-		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Block, b.Block), cmp.Compare(a.Position, b.Position),
-			cmp.Compare(a.Arm, b.Arm))
-	})
-	c.Proof = append([]Proof{}, c.Proof...)
-	slices.SortStableFunc(c.Proof, func(a, b Proof) int {
-		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Evidence, b.Evidence))
-	})
-	c.Differences = append([]Difference{}, c.Differences...)
-	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return c
+// complete are the units with a gain.
+func complete(units []Pair) []Pair {
+	return slices.DeleteFunc(slices.Clone(units), func(u Pair) bool { return u.Status != PairComplete })
 }
 
 func mean(values []float64) float64 { return stat.Mean(values, nil) }

@@ -109,8 +109,7 @@ func (g *gatherer) launches(context.Context) error {
 	if err != nil {
 		return err
 	}
-	set, err := ReadReports(arms.Sides, ReportOptions{Criteria: gain.Criteria{Threshold: gain.DefaultThreshold,
-		Confidence: gain.DefaultConfidence, Tolerance: gain.DefaultTolerance}})
+	set, err := ReadReports(arms.Sides, ReportOptions{Threshold: gain.DefaultThreshold})
 	if err == nil {
 		g.items = append(g.items, Item{Name: filepath.Base(g.reports[0]),
 			Campaign: &Campaign{Result: gain.Judge(set.Campaign)}})

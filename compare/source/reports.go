@@ -16,11 +16,11 @@ import (
 
 // ReportOptions say how benchmark reports are read and judged.
 type ReportOptions struct {
-	Metric   string // name of the metric compared; empty: the first report's primary one
-	Custom   []metrics.Custom
-	Trust    bool // take the sides as the arms they are given as
-	Builds   gain.Builds
-	Criteria gain.Criteria
+	Metric    string // name of the metric compared; empty: the first report's primary one
+	Custom    []metrics.Custom
+	Trust     bool // take the sides as the arms they are given as
+	Builds    gain.Builds
+	Threshold float64
 }
 
 // ReportSet is the launches that two sets of benchmark reports hold.
@@ -34,8 +34,8 @@ type ReportSet struct {
 func ReadReports(sides [2]Side, o ReportOptions) (ReportSet, error) {
 	r := reportReader{ReportOptions: o, count: map[gain.Arm]int{}}
 	r.set.Campaign = gain.Campaign{
-		Command:  fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
-		Criteria: o.Criteria, Builds: o.Builds,
+		Command:   fmt.Sprintf("%s against %s", strings.Join(sides[0].Paths, ", "), strings.Join(sides[1].Paths, ", ")),
+		Threshold: o.Threshold, Builds: o.Builds,
 	}
 	r.printed = !slices.ContainsFunc(sides[1].Paths, func(path string) bool {
 		lines, err := bench.JudgeReport(gain.Perfect, path, metrics.Proof{}, false)

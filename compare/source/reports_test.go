@@ -37,8 +37,8 @@ func TestRepetitionsAreNoLaunches(t *testing.T) {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(content)), "\n")
 		set, err := ReadReports([2]Side{write("normal.jsonl", line, "100", "104", "96", "98", "102", "100"),
 			write("perfect.jsonl", line, "120", "124", "116", "118", "122", "120")}, ReportOptions{Trust: true,
-			Metric:   "output_throughput",
-			Criteria: gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: 0.95, Tolerance: 0.01}})
+			Metric:    "output_throughput",
+			Threshold: gain.DefaultThreshold})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestReportsOfClientsAreTakenAsLaunches(t *testing.T) {
 			sides[i].Paths = append(sides[i].Paths, path)
 		}
 	}
-	set, err := ReadReports(sides, ReportOptions{Trust: true, Criteria: gain.Criteria{Threshold: 0.1, Confidence: 0.95}})
+	set, err := ReadReports(sides, ReportOptions{Trust: true, Threshold: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestReportsAreProvedByTheLinesOfEveryRank(t *testing.T) {
 		{side(), side(), false, [2]gain.Grade{gain.None, gain.None}},
 	} {
 		set, err := ReadReports([2]Side{c.normal, c.perfect}, ReportOptions{Trust: c.trust,
-			Criteria: gain.Criteria{Threshold: 0.1, Confidence: 0.95}})
+			Threshold: 0.1})
 		if err != nil {
 			t.Fatal(err)
 		}

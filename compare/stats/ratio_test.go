@@ -22,15 +22,13 @@ func TestRatioByHand(t *testing.T) {
 	}
 }
 
-// Leaning by 0.01 moves one bound, and the test of a mean on that side with it.
+// Leaning moves one bound.
 func TestLeaning(t *testing.T) {
 	plain := PairedT(sleep, 0.95)
 	for _, bias := range []float64{0.5, -0.5} {
 		leant := plain.Leaning(bias)
 		checkNear(t, "low", leant.Low, plain.Low-max(0, bias), 0)
 		checkNear(t, "high", leant.High, plain.High+max(0, -bias), 0)
-		checkNear(t, "p at the low bound", leant.P(leant.Low), 0.05, 1e-9)
-		checkNear(t, "p at the high bound", leant.P(leant.High), 0.05, 1e-9)
 	}
 }
 

@@ -25,11 +25,11 @@ func Center(values []float64) float64 {
 //
 //	Center ± √((t₍(1+confidence)/2, n−1₎ · s/√n)² + (z₍(1+confidence)/2₎ · sd)²)
 //
-// The bounds are NaN where PairedT has none; SE and P are undefined.
+// The bounds are NaN where PairedT has none.
 func Widened(d []float64, sd, confidence float64) TTest {
 	t := PairedT(d, confidence)
 	half := math.Hypot(t.High-t.Estimate, distuv.UnitNormal.Quantile((1+confidence)/2)*sd)
-	t.Estimate, t.DF, t.SE = Center(d), 0, math.NaN()
+	t.Estimate = Center(d)
 	t.Low, t.High = t.Estimate-half, t.Estimate+half
 	return t
 }

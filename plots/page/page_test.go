@@ -26,9 +26,6 @@ import (
 	"github.com/moebalance/moebalance/router/table"
 )
 
-var defaults = gain.Criteria{Threshold: gain.DefaultThreshold, Confidence: gain.DefaultConfidence,
-	Tolerance: gain.DefaultTolerance}
-
 // captures reads one arm of a real capture.
 func captures(t *testing.T, pattern string) *trace.Trace {
 	t.Helper()
@@ -45,7 +42,7 @@ func captures(t *testing.T, pattern string) *trace.Trace {
 
 // campaign is six pairs whose perfect launches are by the given share faster.
 func campaign(won float64) *source.Campaign {
-	c := gain.Campaign{Criteria: defaults, Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput",
+	c := gain.Campaign{Threshold: gain.DefaultThreshold, Command: "bench <model> & more", Metric: gain.Metric{Name: "throughput",
 		Unit: "tok/s", HigherIsBetter: true, Definition: "throughput/tokens by the kitchen clock"}, Compared: true}
 	for i := range 12 {
 		l := gain.Measurement{Unit: i/2 + 1, Arm: gain.Arms[(i+i/2)%2], Position: i, Status: gain.StatusOK, Value: 1000 +

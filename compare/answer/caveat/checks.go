@@ -15,7 +15,6 @@ var unchecked = map[string]string{
 var checks = map[string]string{
 	// Whether the arms may be compared.
 	"treatment_proved.unproved": "balance is not proved: {missing:;}",
-	"treatment.chance":          "the other arm routes at random, which is even only on average: another arm than a perfect router",
 	"treatment_proved.claimed":  "balance claimed for every rank, not measured: expert counts or traces measure it",
 	"treatment_proved.chance":   "measured: routing was even in the chance arm and not in the normal arm, on every rank",
 	"treatment_proved.measured": "measured: routing was balanced in the perfect arm and not in the normal arm, on every rank",
@@ -24,26 +23,20 @@ var checks = map[string]string{
 	"only_one_difference.within":    "each launch holds all arms: only the switch differs",
 	"only_one_difference.same":      "the arms run the same command: nothing but their names tells them apart",
 	"only_one_difference.untreated": "nothing differs between the arms: the treatment was not applied",
-	"equal_work.unequal":            "the arms did different work: {differences:;} (tolerance {tolerance:0%})",
-	"equal_work.other_lengths": "the arms did different work: {differences:;} (tolerance {tolerance:0%}): fix the lengths, " +
-		"such as by --ignore-eos, because balanced text ends elsewhere",
-	"equal_work.half":  "one arm alone reported {names} in {pairs:#pair}, so equal work is not shown",
+	"equal_work.unequal": "the arms did different work: {differences:;} (tolerance {tolerance:0%})[: fix the {fix}, " +
+		"such as by --ignore-eos, because balanced text ends elsewhere]",
+	"equal_work.half":  "one arm alone reported {names}, so equal work is not shown",
 	"equal_work.none":  "no launch reported requests or tokens",
 	"equal_work.equal": "{names} within {tolerance:0%} in every pair",
 	"explained_gain.more": "the gain of {gain:+%} is more than even ranks can give (at most {most:+%}: rank load max/mean " +
 		"{load:.3} in the normal arm); the rest is of the experts' GEMMs or of something other than balance",
-	"explained_gain.enough": "even ranks can give up to {most:+%} (rank load max/mean {load:.3} in the normal arm)",
-	"one_rank.experts":      "one rank: balance acts through the experts alone",
-	"fixed_rate.client":     "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
-	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
-		"than real traffic",
+	"fixed_rate.client": "the client sends {rate} requests per second, which fixes the throughput: judge a latency",
 
-	// Pairs of launches.
-	"complete_pairs.open": "{pairs:#pair}: one launch or both have no result, so {complete:pair} count",
-	"outliers.launches":   "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
-	"outliers.pairs":      "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
-	"outliers.gains":      "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was different then",
-	"copied_values.same":  "equal values are copies, or have too few digits: they do not show how launches differ",
+	// What is far off.
+	"outliers.launches":  "{launches:#launch}: {changes:+%} from the median of the arm: look for what disturbed the machine then",
+	"outliers.pairs":     "a launch of {pairs:#pair}: {changes:+%} from the median of the arm",
+	"outliers.gains":     "{launches:#launch}: the gain differs by {changes:+%} from the other launches': look for what was different then",
+	"copied_values.same": "equal values are copies, or have too few digits: they do not show how launches differ",
 
 	// What only the launches themselves show.
 	"launcher.said":           "{messages:;}",
@@ -57,11 +50,12 @@ var checks = map[string]string{
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start are one launch, and " +
 		"belong in one file",
 
-	// A case of older results.
+	// Cases of older results.
+	"one_rank.experts": "one rank: balance acts through the experts alone",
+	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
+		"than real traffic",
 	"drift.balanced": "the values change by {change:+%} from first to last (p = {p:p}); a balanced order cancels it",
 
-	// Launches that hold all arms.
-	"complete_blocks.open": "{open:n} of {blocks:block} lack a segment and do not count",
 	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the median of the arm in the " +
 		"launch",
 }
