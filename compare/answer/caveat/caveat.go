@@ -59,7 +59,7 @@ func find(w router.Warning) (e entry, ok bool) {
 			if e, ok = catalog[key]; ok {
 				return e, w.Args != nil || w.Text == ""
 			}
-			if e.text, ok = checks[key]; ok {
+			if e.text = cmp.Or(checks[key], older[key]); e.text != "" {
 				return e, true
 			}
 		}

@@ -50,12 +50,14 @@ var checks = map[string]string{
 	"separate_launches.assumed": "each report is taken as one start of the server; runs of one start are one launch, and " +
 		"belong in one file",
 
-	// Cases of older results.
+	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the median of the arm in the " +
+		"launch",
+}
+
+// older words checks of results that an older version wrote.
+var older = map[string]string{
 	"one_rank.experts": "one rank: balance acts through the experts alone",
 	"sign_of_gain.slower": "the other arm is slower ({gain:+%}): at small batches balanced routing activates more experts " +
 		"than real traffic",
 	"drift.balanced": "the values change by {change:+%} from first to last (p = {p:p}); a balanced order cancels it",
-
-	"outlying_segments.far": "{segments:segment} in {launches:#launch} left out: {changes:+%} from the median of the arm in the " +
-		"launch",
 }
