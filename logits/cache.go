@@ -90,9 +90,9 @@ func (c *Cache) put(name string, text []byte) error {
 // plan makes a plan, a recorded one from the counts beside the entries.
 func (c *Cache) plan(b batch) (planned, error) {
 	if !strings.HasPrefix(b.plan, "recorded-") {
-		return c.spec.plan(b.plan, b.tokens, nil)
+		return c.spec.plan(b, nil)
 	}
-	p, path := planned{asked: b.plan, tokens: b.tokens}, filepath.Join(c.dir, b.plan+".json")
+	p, path := planned{plan.Plan{Name: b.plan}, b}, filepath.Join(c.dir, b.plan+".json")
 	text, err := input.ReadFile(path, maxManifest)
 	if err != nil {
 		return p, err
@@ -104,7 +104,7 @@ func (c *Cache) plan(b batch) (planned, error) {
 	if err != nil {
 		return p, &input.Error{File: path, Err: err}
 	}
-	return c.spec.plan(b.plan, b.tokens, counts)
+	return c.spec.plan(b, counts)
 }
 
 // Fill makes sure of the entries of a plan for all ranks and the given batch sizes, in tokens per
@@ -147,9 +147,9 @@ func (c *Cache) visit(ctx context.Context, p planned, do work, each func(Entry))
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for rank := range list {
 		e := &list[rank]
-		*e = Entry{Path: filepath.Join(c.dir, entryName(p.asked, rank, p.tokens)), About: about, Plan: p.Name(),
+		*e = Entry{Path: filepath.Join(c.dir, entryName(p.plan, rank, p.tokens)), About: about, Plan: p.Name,
 			Rank: router.OptInt(rank), TokensPerRank: router.OptInt(p.tokens), LargestBias: router.Undefined()}
-		if p.Plan != nil && p.tokens == AnyTokens {
+		if p.Fill != nil && p.tokens == AnyTokens {
 			e.Extent = &p.Extent
 		}
 		g.Go(func() (err error) {
@@ -203,7 +203,7 @@ func (c *Cache) compare(ctx context.Context, w *writer, p planned, e *Entry) (er
 	defer func() { err = errors.Join(err, f.Close()) }()
 	e.Bytes = info.Size()
 	// A file of another length is not worth the time, and its name not the memory.
-	if content := c.spec.contentBytes(p.Rows); info.Size() < content || info.Size() > content+1<<16 {
+	if content := c.spec.contentBytes(p.Extent.Rows); info.Size() < content || info.Size() > content+1<<16 {
 		return fmt.Errorf("%w: want %d bytes and a header, have %d bytes", errDamaged, content, info.Size())
 	}
 	if err = w.write(ctx, p, e, &comparer{file: f, size: info.Size()}); err == nil && info.Size() != e.Bytes {

@@ -175,14 +175,14 @@ func (w *writer) write(ctx context.Context, p planned, e *Entry, to io.WriterAt)
 		return err
 	}
 	meta := map[string]string{
-		"manifest": w.manifest, "plan": p.Name(), "rank": strconv.Itoa(int(e.Rank)), "tokens_per_rank": tokensText(p.tokens),
-		"period": strconv.Itoa(p.Period), "layers": strconv.Itoa(p.Layers), "checksum": checksum(0),
+		"manifest": w.manifest, "plan": p.Name, "rank": strconv.Itoa(int(e.Rank)), "tokens_per_rank": tokensText(p.tokens),
+		"period": strconv.Itoa(p.Extent.Period), "layers": strconv.Itoa(p.Extent.Layers), "checksum": checksum(0),
 		"bias_spread_survived": "any",
 	}
 	if e.LargestBias.Defined() {
 		meta["bias_spread_survived"] = strconv.FormatFloat(float64(e.LargestBias), 'g', -1, 64)
 	}
-	tensors := w.spec.tensors(p.Rows)
+	tensors := w.spec.tensors(p.Extent.Rows)
 	head, err := safetensors.Header(meta, tensors)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (c *crcWriter) write(b []byte) {
 // gate lets them through. Each row is routed by the exact method, and what the router picks
 // takes its place, so that an entry never promises what its logits do not do.
 func (w *writer) assign(p planned, e *Entry) error {
-	gate, slots := w.spec.Gate, p.Rows*w.spec.Gate.Shape.TopK
+	gate, slots := w.spec.Gate, p.Extent.Rows*w.spec.Gate.Shape.TopK
 	w.ids = slices.Grow(w.ids[:0], slots)[:slots]
 	p.Fill(w.ids, int(e.Rank))
 	least, key := gate.Shape.TopK, []byte(nil)
@@ -320,7 +320,7 @@ func Rows(spec Spec, tokens int) (rows [][]float32, err error) {
 	if spec, err = spec.withDefaults(); err != nil {
 		return nil, err
 	}
-	p, err := spec.plan(plan.Names()[0], tokens, nil)
+	p, err := spec.plan(batch{plan.Names()[0], tokens}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -88,25 +88,21 @@ func (s Spec) problem(tokens int) plan.Problem {
 		Tokens: slices.Repeat([]int{max(0, tokens)}, s.Layout.Ranks())}
 }
 
-// planned is a plan for one batch size, and the rows that its entries have.
+// planned is a plan for one batch, and the rows that its entries have.
 type planned struct {
-	plan.Plan // nil where it could not be made
-	plan.Extent
-	asked  string // its name without a version
+	plan.Plan // its name alone, without a version, where it could not be made
+	batch
+}
+
+// batch is the entries of one plan and batch size.
+type batch struct {
+	plan   string // without a version
 	tokens int    // of every rank; AnyTokens
 }
 
-// Name is the plan's name with its version, where it could be made.
-func (p planned) Name() string {
-	if p.Plan == nil {
-		return p.asked
-	}
-	return p.Plan.Name()
-}
-
-// plan makes the named plan for so many tokens on every rank. The error wraps ErrSpec.
-func (s Spec) plan(name string, tokens int, counts [][]float64) (p planned, err error) {
-	p = planned{asked: name, tokens: tokens, Extent: plan.Extent{Rows: tokens, Layers: 1}}
+// plan makes the plan of a batch. The error wraps ErrSpec.
+func (s Spec) plan(b batch, counts [][]float64) (p planned, err error) {
+	p, name, tokens := planned{plan.Plan{Name: b.plan}, b}, b.plan, b.tokens
 	switch {
 	case slices.Contains(plan.Peers(), name):
 		return p, fmt.Errorf("%w: want one of the plans %s, have %s, whose engine sets experts behind the router",
@@ -116,12 +112,12 @@ func (s Spec) plan(name string, tokens int, counts [][]float64) (p planned, err 
 	case tokens < AnyTokens || tokens > MaxTokens:
 		return p, fmt.Errorf("%w: want 0 to %d tokens per rank, have %d", ErrSpec, MaxTokens, tokens)
 	}
-	if p.Plan, err = plan.New(name, s.problem(tokens), plan.Options{Seed: s.Seed, Method: s.Gate.Method,
-		Counts: counts}); err != nil {
+	made, err := plan.New(name, s.problem(tokens), plan.Options{Seed: s.Seed, Method: s.Gate.Method, Counts: counts})
+	if err != nil {
 		return p, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	if tokens == AnyTokens {
-		p.Extent = p.Plan.(plan.Periodic).Extent()
+	if p.Plan = made; tokens != AnyTokens {
+		p.Extent = plan.Extent{Rows: tokens, Layers: 1}
 	}
 	return p, nil
 }

@@ -109,16 +109,10 @@ func (c *Cache) measure(_ context.Context, w *writer, p planned, e *Entry) error
 		return err
 	}
 	e.Bytes = info.Size()
-	if content := c.spec.contentBytes(p.Rows); !info.Mode().IsRegular() || e.Bytes < content {
+	if content := c.spec.contentBytes(p.Extent.Rows); !info.Mode().IsRegular() || e.Bytes < content {
 		return fmt.Errorf("want a regular file of %d bytes and more, have %s of %d", content, info.Mode().Type(), e.Bytes)
 	}
 	return w.assign(p, e)
-}
-
-// batch is the entries of one plan and batch size.
-type batch struct {
-	plan   string
-	tokens int
 }
 
 func scan(ctx context.Context, dir string, each func(done, total int),
@@ -200,7 +194,7 @@ func (c *Cache) list() (batches []batch, foreign []Entry, files int, err error) 
 // balance is the balance of a batch, undefined while ranks are missing. Where the layers of
 // a plan have tables of their own it is the first one's. Ranks that route the same tokens otherwise fail.
 func (s Spec) balance(p planned, list []Entry) BatchBalance {
-	b := BatchBalance{About: s.about(), Plan: p.Name(), TokensPerRank: router.OptInt(p.tokens), Drawn: plan.Drawn(p.asked),
+	b := BatchBalance{About: s.about(), Plan: p.Name, TokensPerRank: router.OptInt(p.tokens), Drawn: plan.Drawn(p.plan),
 		ExpertMaxOverMean: router.Undefined(), RankMaxOverMean: router.Undefined(), ActiveExperts: router.Undefined(),
 		ExpertFloor: router.Undefined(), RankFloor: router.Undefined()}
 	for i, e := range list {
@@ -216,11 +210,11 @@ func (s Spec) balance(p planned, list []Entry) BatchBalance {
 		}
 		b.Projected = b.Projected || e.ProjectedRows > 0
 	}
-	if p.Plan == nil || len(b.MissingRanks) > 0 {
+	if p.Fill == nil || len(b.MissingRanks) > 0 {
 		return b
 	}
-	problem, k := s.problem(p.Rows/p.Layers), s.Gate.Shape.TopK
-	c, err := plan.Certify(problem, stored(list))
+	problem, k := s.problem(p.Extent.Rows/p.Extent.Layers), s.Gate.Shape.TopK
+	c, err := plan.Certify(problem, plan.Plan{Fill: func(dst []int32, rank int) { copy(dst, list[rank].ids) }})
 	if err != nil {
 		panic(err) // the spec is valid, and the router picked the experts
 	}
@@ -228,16 +222,10 @@ func (s Spec) balance(p planned, list []Entry) BatchBalance {
 	b.RankMaxOverMean, b.RankFloor = c.Rank.MaxOverMean, c.Rank.FloorOverMean
 	b.ActiveExperts, b.ActiveExpertsIdeal = router.Number(c.ActiveExperts), c.ActiveExpertsIdeal
 	if b.AtFloor = c.Rank.Excess <= 0 && c.Copy.Excess <= 0; p.tokens == AnyTokens && !b.Drawn {
-		proof := plan.ProveRows(problem, p.Rows, p.Period, func(source, token int) []int32 {
+		proof := plan.ProveRows(problem, p.Extent.Rows, p.Extent.Period, func(source, token int) []int32 {
 			return list[source].ids[token*k:][:k]
 		})
 		b.Certificate, b.AtFloor = &proof, proof.Optimal()
 	}
 	return b
 }
-
-// stored is the plan that the entries hold.
-type stored []Entry
-
-func (s stored) Name() string               { return s[0].Plan }
-func (s stored) Fill(dst []int32, rank int) { copy(dst, s[rank].ids) }

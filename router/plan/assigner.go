@@ -7,7 +7,7 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// assigner assigns the slots of one step after the other; see Table.
+// assigner assigns the slots of one step after the other; see table.
 type assigner struct {
 	shape    router.Shape
 	sources  int
@@ -24,7 +24,7 @@ type assigner struct {
 func newAssigner(p Problem) *assigner {
 	k := p.Shape.TopK
 	a := &assigner{
-		shape: p.Shape, sources: len(p.Sources()),
+		shape: p.Shape, sources: len(p.sources()),
 		load: make([]int, p.Layout.Ranks()), expert: make([]int, p.Shape.Experts),
 	}
 	a.diagonal, a.cells = diagonalOf(p)

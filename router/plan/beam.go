@@ -31,7 +31,8 @@ type beam struct {
 }
 
 // newBeam searches the groups of every kind of token the problem has.
-func newBeam(p Problem, perRank int) (Plan, error) {
+func newBeam(p Problem) (Plan, error) {
+	perRank, _ := p.Layout.PerRank()
 	b := &beam{problem: p, perRank: perRank, cycle: 1, groups: map[[2]int][]int32{}}
 	ranks, size := p.Layout.Ranks(), p.Shape.GroupSize()
 	b.on = make([][]int32, ranks)
@@ -49,35 +50,30 @@ func newBeam(p Problem, perRank int) (Plan, error) {
 			}
 			best := b.search(key[0], key[1])
 			if most := best.cost[1]; most > size {
-				return nil, fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts",
+				return Plan{}, fmt.Errorf("%w: the reference puts %d slots of a token in one group of %d experts",
 					router.ErrShape, most, size)
 			}
 			b.groups[key] = best.groups
 		}
 	}
-	return b, nil
+	return p.byToken("trtllm-gen2-grouped/1", func(rank int) func([]int32, int) {
+		return func(token []int32, t int) { b.fill(token, rank, t) }
+	}), nil
 }
 
 func (b *beam) key(token, rank int) [2]int {
 	return [2]int{(token*b.problem.Shape.TopK + rank) % b.problem.Layout.Ranks(), (token + rank) % b.cycle}
 }
 
-// Name is "trtllm-gen2-grouped/1".
-func (b *beam) Name() string { return "trtllm-gen2-grouped/1" }
-
-func (b *beam) Fill(dst []int32, rank int) {
-	checkFill(b.problem, dst, rank)
-	topK, ranks, size := b.problem.Shape.TopK, b.problem.Layout.Ranks(), b.problem.Shape.GroupSize()
-	for t := 0; len(dst) > 0; t++ {
-		for s, group := range b.groups[b.key(t, rank)] {
-			from, want := int(group)*size, (t*topK+s+rank)%ranks*b.perRank
-			e, ok := unused(max(from, want), min(from+size, want+b.perRank), t+rank+s, dst[:s])
-			if !ok {
-				e, _ = unused(from, from+size, t+rank+s, dst[:s])
-			}
-			dst[s] = e
+func (b *beam) fill(token []int32, rank, t int) {
+	ranks, size := b.problem.Layout.Ranks(), b.problem.Shape.GroupSize()
+	for s, group := range b.groups[b.key(t, rank)] {
+		from, want := int(group)*size, (t*len(token)+s+rank)%ranks*b.perRank
+		e, ok := unused(max(from, want), min(from+size, want+b.perRank), t+rank+s, token[:s])
+		if !ok {
+			e, _ = unused(from, from+size, t+rank+s, token[:s])
 		}
-		dst = dst[topK:]
+		token[s] = e
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *Span) add(c Case) {
 	if !of.Valid {
 		s.Invalid++
 	}
-	if of.Valid && of.Rank.Excess <= 0 && of.Copy.Excess <= 0 && of.ActiveExperts >= of.ActiveExpertsIdeal {
+	if of.AtFloors() {
 		s.AtFloors = append(s.AtFloors, c.TokensPerRank)
 	}
 	s.Rank.add(c.TokensPerRank, of.Rank.MaxOverMean, of.Rank.FloorOverMean)

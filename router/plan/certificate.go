@@ -81,7 +81,7 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 	if err := p.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("certifying a plan: %w", err)
 	}
-	t := counter{problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.Sources()),
+	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts), pair: matrix[int64](len(p.sources()),
 		p.Layout.Ranks())}
 	if p.Mode == router.DEP {
 		t.senders = make([]uint16, slices.Max(p.Tokens)*p.Shape.TopK*p.Layout.Ranks())
@@ -98,50 +98,49 @@ func Certify(p Problem, plan Plan) (Certificate, error) {
 			}
 			continue
 		}
-		if err := t.add(ids, rank); err != nil {
-			return Certificate{}, fmt.Errorf("certifying plan %s: %w", plan.Name(), err)
+		if i := slices.IndexFunc(ids, func(e int32) bool { return e < 0 || int(e) >= p.Shape.Experts }); i >= 0 {
+			return Certificate{}, fmt.Errorf("certifying plan %s: slot %d of token %d on rank %d has expert %d; want 0 to %d",
+				plan.Name, i%p.Shape.TopK, i/p.Shape.TopK, rank, ids[i], p.Shape.Experts-1)
 		}
+		t.add(ids, rank)
 		if p.Mode == router.TEP {
 			first, ids = ids, nil
 		}
 	}
 	c := t.certificate()
-	c.Plan = plan.Name()
+	c.Plan = plan.Name
 	return c, nil
 }
 
 // counter counts the slots of a plan.
 type counter struct {
-	problem   Problem
+	Problem
 	expert    []int64
-	pair      [][]int64 // by source and target
-	senders   []uint16  // by step and target
+	pair      [][]int64 // by source and target; nil where they are not counted
+	senders   []uint16  // by step and target; likewise
 	groups    int
 	duplicate int64
 	disagree  int64
 }
 
-func (t *counter) add(ids []int32, source int) error {
-	ranks, topK := t.problem.Layout.Ranks(), t.problem.Shape.TopK
+func (t *counter) add(ids []int32, source int) {
+	ranks := t.Layout.Ranks()
 	for i, e := range ids {
-		if e < 0 || int(e) >= len(t.expert) {
-			return fmt.Errorf("slot %d of token %d on rank %d has expert %d; want 0 to %d", i%topK, i/topK, source, e,
-				len(t.expert)-1)
-		}
-		places := t.problem.Layout.Places(int(e))
+		places := t.Layout.Places(int(e))
 		target := places[t.expert[e]%int64(len(places))].Rank
 		t.expert[e]++
-		t.pair[source][target]++
+		if t.pair != nil {
+			t.pair[source][target]++
+		}
 		if t.senders != nil {
 			t.senders[i*ranks+target]++
 		}
 	}
-	for token := range slices.Chunk(ids, topK) {
-		duplicates, groups := repeatsAndGroups(t.problem.Shape, token)
+	for token := range slices.Chunk(ids, t.Shape.TopK) {
+		duplicates, groups := repeatsAndGroups(t.Shape, token)
 		t.duplicate += int64(duplicates)
 		t.groups = max(t.groups, groups)
 	}
-	return nil
 }
 
 // repeatsAndGroups counts the slots of a token whose expert it had already, and its groups.
@@ -159,41 +158,33 @@ func repeatsAndGroups(s router.Shape, experts []int32) (duplicates, groups int) 
 }
 
 func (t *counter) certificate() Certificate {
-	p := t.problem
-	perRank := make([]int64, p.Layout.Ranks())
-	for _, row := range t.pair {
-		for r, n := range row {
-			perRank[r] += n
-		}
-	}
-	f := boundsOf(p, slices.Max(perRank))
+	perRank := t.Layout.RankLoad(t.expert)
+	f := boundsOf(t.Problem, slices.Max(perRank))
 	c := Certificate{
-		Mode: p.Mode, Ranks: len(perRank), Tokens: int64(p.total()), Slots: int64(p.total() * p.Shape.TopK),
-		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(p.Layout.CopyLoad(t.expert),
+		Mode: t.Mode, Ranks: len(perRank), Tokens: int64(t.total()), Slots: int64(t.total() * t.Shape.TopK),
+		Rank: levelOf(perRank, f.rank), Expert: levelOf(t.expert, f.expert), Copy: levelOf(t.Layout.CopyLoad(t.expert),
 			f.copy),
 		ActiveExperts: router.BalanceOf(t.expert).Active, ActiveExpertsIdeal: int(f.active),
-		Groups: t.groups, GroupsLimit: p.Shape.GroupLimit(),
+		Groups: t.groups, GroupsLimit: t.Shape.GroupLimit(),
 		Duplicates: t.duplicate, Disagreements: t.disagree, ReceiverConflict: router.NoID,
 	}
 	if len(t.senders) > 0 {
 		c.ReceiverConflict = router.OptInt(slices.Max(t.senders))
 	}
-	c.Pair = t.worstPair(f)
+	for s, tokens := range t.Tokens { // the source furthest above its floor, the first one on a tie
+		if tokens == 0 || t.Mode == router.TEP || t.pair == nil {
+			continue
+		}
+		if row := levelOf(t.pair[s], f.pair(tokens)); c.Pair == nil || row.Excess > c.Pair.Excess {
+			c.Pair = &row
+		}
+	}
 	c.Valid = c.Duplicates == 0 && c.Disagreements == 0 && c.Groups <= c.GroupsLimit
-	c.Optimal = c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 &&
-		(c.Pair == nil || c.Pair.Excess <= 0) && c.ActiveExperts >= c.ActiveExpertsIdeal
+	c.Optimal = c.AtFloors() && (c.Pair == nil || c.Pair.Excess <= 0)
 	return c
 }
 
-// worstPair is the row of the source furthest above its floor, the first one on a tie.
-func (t *counter) worstPair(f bounds) (worst *Level) {
-	for s, tokens := range t.problem.Tokens {
-		if tokens == 0 || t.problem.Mode == router.TEP {
-			continue
-		}
-		if row := levelOf(t.pair[s], f.pair(tokens)); worst == nil || row.Excess > worst.Excess {
-			worst = &row
-		}
-	}
-	return worst
+// AtFloors reports a valid plan whose ranks, copies and active experts are at their floors, whatever its pairs.
+func (c Certificate) AtFloors() bool {
+	return c.Valid && c.Rank.Excess <= 0 && c.Copy.Excess <= 0 && c.ActiveExperts >= c.ActiveExpertsIdeal
 }

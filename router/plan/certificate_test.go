@@ -13,16 +13,15 @@ import (
 )
 
 // listed is a plan written out, to hold the certificate against.
-type listed [][]int32
-
-func (l listed) Name() string               { return "listed/1" }
-func (l listed) Fill(dst []int32, rank int) { copy(dst, l[rank]) }
+func listed(ranks ...[]int32) Plan {
+	return Plan{Name: "listed/1", Fill: func(dst []int32, rank int) { copy(dst, ranks[rank]) }}
+}
 
 // Two ranks, four experts, top-2, and every number counted by hand.
 func TestCertificateByHand(t *testing.T) {
 	p := problem(t, 4, 2, 0, 0, 2, router.DEP, 2, 1)
 	// Rank 0 owns experts 0 1, rank 1 owns 2 3.
-	c, err := Certify(p, listed{{0, 1, 0, 2}, {0, 1}})
+	c, err := Certify(p, listed([]int32{0, 1, 0, 2}, []int32{0, 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,23 +42,23 @@ func TestCertificateByHand(t *testing.T) {
 		t.Errorf("certificate\n%+v, want\n%+v", c, want)
 	}
 
-	c, err = Certify(p, listed{{0, 2, 1, 1}, {3, 2}})
+	c, err = Certify(p, listed([]int32{0, 2, 1, 1}, []int32{3, 2}))
 	if err != nil || c.Duplicates != 1 || c.Valid || c.Optimal {
 		t.Errorf("expert 1 twice in a token: %+v, %v", c, err)
 	}
-	c, err = Certify(p, listed{{0, 2, 1, 3}, {2, 0}})
+	c, err = Certify(p, listed([]int32{0, 2, 1, 3}, []int32{2, 0}))
 	if err != nil || !c.Optimal || c.ReceiverConflict != 1 {
 		t.Errorf("3 slots per rank, 1 or 2 per expert, rows 2 2 and 1 1: optimal, without conflict; got %+v, %v", c,
 			err)
 	}
-	if _, err = Certify(p, listed{{0, 2, 1, 4}, {2, 0}}); err == nil ||
+	if _, err = Certify(p, listed([]int32{0, 2, 1, 4}, []int32{2, 0})); err == nil ||
 		!strings.Contains(err.Error(), "slot 1 of token 1 on rank 0 has expert 4; want 0 to 3") {
 		t.Errorf("an expert that is none: %v", err)
 	}
 
 	grouped := problem(t, 4, 2, 4, 1, 2, router.DEP, 1)
 	grouped.Shape = router.Shape{Experts: 4, TopK: 2, Groups: 2, TopKGroups: 1}
-	c, err = Certify(grouped, listed{{0, 1}, {0, 3}})
+	c, err = Certify(grouped, listed([]int32{0, 1}, []int32{0, 3}))
 	if err != nil || c.Groups != 2 || c.GroupsLimit != 1 || c.Valid {
 		t.Errorf("experts of two groups where one is allowed: %+v, %v", c, err)
 	}
@@ -67,7 +66,7 @@ func TestCertificateByHand(t *testing.T) {
 
 func TestCertificateTEP(t *testing.T) {
 	p := problem(t, 4, 2, 0, 0, 2, router.TEP, 2)
-	c, err := Certify(p, listed{{0, 2, 1, 3}, {0, 2, 3, 1}})
+	c, err := Certify(p, listed([]int32{0, 2, 1, 3}, []int32{0, 2, 3, 1}))
 	if err != nil || c.Disagreements != 2 || c.Valid || c.Slots != 4 || c.Pair != nil ||
 		c.ReceiverConflict.Defined() {
 		t.Errorf("two slots differ between the ranks, and the four slots are counted once: %+v, %v", c, err)

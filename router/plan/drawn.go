@@ -77,57 +77,47 @@ const (
 // experts, where rationed shares would meet 127.
 type drawn struct {
 	problem Problem
-	name    string
-	layers  int
 	ids     [][]int32 // by source: the rows of all layers
 }
 
-func newDrawn(name string, p Problem, o Options) (Plan, error) {
-	d := &drawn{problem: p, name: fmt.Sprintf("%s/2 seed=%d", name, o.Seed), layers: drawnLayers,
-		ids: make([][]int32, len(p.Sources()))}
+func newDrawn(name string, p Problem, o Options) (plan Plan, err error) {
+	d, layers := &drawn{problem: p, ids: make([][]int32, len(p.sources()))}, len(o.Counts)
 	text, target := strings.CutPrefix(name, targetPrefix)
-	aim, err := strconv.ParseFloat(text, 64)
+	aim, parseErr := strconv.ParseFloat(text, 64)
+	if target {
+		layers = drawnLayers
+	}
 	switch {
-	case target && (err != nil || !(aim >= 1) || Target(aim) != name):
-		return nil, fmt.Errorf("want a max/mean over ranks of at least 1, have %q", text)
-	case !target && (len(o.Counts) == 0 || len(o.Counts[0]) != p.Shape.Experts):
-		return nil, fmt.Errorf("want counts of %d experts for each layer, have none, or others", p.Shape.Experts)
-	case !target:
-		d.layers = len(o.Counts)
+	case target && (parseErr != nil || !(aim >= 1) || Target(aim) != name):
+		return plan, fmt.Errorf("want a max/mean over ranks of at least 1, have %q", text)
+	case !target && (layers == 0 || len(o.Counts[0]) != p.Shape.Experts):
+		return plan, fmt.Errorf("want counts of %d experts for each layer, have none, or others", p.Shape.Experts)
+	case layers*drawnRows*len(d.ids)*p.Shape.TopK > mostDrawn:
+		return plan, fmt.Errorf("%w: %d layers of %d ranks are more than can be drawn", router.ErrShape, layers, len(d.ids))
 	}
-	if d.layers*drawnRows*len(d.ids)*p.Shape.TopK > mostDrawn {
-		return nil, fmt.Errorf("%w: %d layers of %d ranks are more than can be drawn", router.ErrShape, d.layers, len(d.ids))
-	}
-	for layer := range d.layers {
+	for layer := range layers {
 		random := rand.New(rand.NewPCG(o.Seed, uint64(layer)))
 		var share []float64
 		if target {
-			share = p.skewed(aim, layer*p.Layout.Ranks()/d.layers, random)
+			share = p.skewed(aim, layer*p.Layout.Ranks()/layers, random)
 		} else if share, err = shares(o.Counts[layer]); err != nil {
-			return nil, fmt.Errorf("layer %d: %w", layer, err)
+			return plan, fmt.Errorf("layer %d: %w", layer, err)
 		}
 		load, err := d.drawLayer(share, random)
 		if err != nil {
-			return nil, err
+			return plan, err
 		}
 		if got := load.Ranks(p.Layout).MaxOverMean.Float64(); target && math.Abs(got-aim) > 0.02 {
-			return nil, fmt.Errorf("%v cannot have a max/mean of %g over %d ranks, but %.2f", p.Shape, aim,
+			return plan, fmt.Errorf("%v cannot have a max/mean of %g over %d ranks, but %.2f", p.Shape, aim,
 				p.Layout.Ranks(), got)
 		}
 	}
-	return d, nil
-}
-
-// Name holds the seed, such as "target-1.2/2 seed=0".
-func (d *drawn) Name() string { return d.name }
-
-// Extent is one table for each layer.
-func (d *drawn) Extent() Extent { return Extent{Rows: d.layers * drawnRows, Layers: d.layers} }
-
-func (d *drawn) Fill(dst []int32, rank int) {
-	for len(dst) > 0 {
-		dst = dst[copy(dst, d.ids[d.problem.source(rank)]):]
-	}
+	return Plan{Name: fmt.Sprintf("%s/2 seed=%d", name, o.Seed), Extent: Extent{Rows: layers * drawnRows, Layers: layers},
+		Fill: func(dst []int32, rank int) {
+			for len(dst) > 0 {
+				dst = dst[copy(dst, d.ids[p.source(rank)]):]
+			}
+		}}, nil
 }
 
 // drawLayer draws the rows of one layer for all sources. A token has the k experts with the largest

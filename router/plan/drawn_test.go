@@ -20,7 +20,11 @@ func TestTargets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids := plan.(*drawn).ids
+			ids := make([][]int32, len(p.sources()))
+			for s := range ids {
+				ids[s] = make([]int32, drawnLayers*drawnRows*4)
+				plan.Fill(ids[s], s)
+			}
 			for layer := range drawnLayers {
 				for _, rows := range []int{drawnRows, 64} {
 					load := router.NewLoad(32)
@@ -64,7 +68,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	plan, err := New(name, p, Options{Counts: counts})
-	if err != nil || plan.(Periodic).Extent() != (Extent{Rows: 2 * drawnRows, Layers: 2}) {
+	if err != nil || plan.Extent != (Extent{Rows: 2 * drawnRows, Layers: 2}) {
 		t.Errorf("%v, %v", plan, err)
 	}
 }

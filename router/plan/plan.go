@@ -1,6 +1,12 @@
 package plan
 
-import "github.com/moebalance/moebalance/router"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/moebalance/moebalance/router"
+)
 
 // Problem is what a plan has to solve: the routing of one layer in one step.
 type Problem struct {
@@ -17,22 +23,18 @@ type Problem struct {
 }
 
 // Plan is a deterministic assignment of slots to experts.
-type Plan interface {
+type Plan struct {
 	// Name is the algorithm with its version, such as "diagonal/2": the same
 	// name and problem give the same assignment for ever.
-	Name() string
+	Name string
+	// Extent is how a periodic plan takes any number of tokens from the rows of one table:
+	// Fill takes as many rows as it has room for, and begins again behind the last. It is
+	// zero where a plan depends on the numbers of tokens.
+	Extent Extent
 	// Fill writes the experts of every token of a rank, row-major
 	// [Tokens[rank], TopK], into dst, which must have exactly that length.
-	// No token gets an expert twice. Fill may be called for any rank in any
-	// order, also from several goroutines.
-	Fill(dst []int32, rank int)
-}
-
-// Periodic is a plan that takes any number of tokens from the rows of one table: Fill
-// takes as many rows as it has room for, and begins again behind the last.
-type Periodic interface {
-	Plan
-	Extent() Extent
+	// It may be called for any rank in any order, also from several goroutines.
+	Fill func(dst []int32, rank int)
 }
 
 // Extent is how the layers and tokens of a periodic plan take the rows of its table. Token t
@@ -46,4 +48,180 @@ type Extent struct {
 	Rows   int `json:"rows"`
 	Period int `json:"period"` // steps after which loads are level; 0 where none is known
 	Layers int `json:"layers"`
+}
+
+// byToken is a plan that fills the tokens of a rank one after another.
+func (p Problem) byToken(name string, begin func(rank int) (fill func(token []int32, t int))) Plan {
+	return Plan{Name: name, Fill: func(dst []int32, rank int) {
+		fill, t := begin(rank), 0
+		for token := range slices.Chunk(dst, p.Shape.TopK) {
+			fill(token, t)
+			t++
+		}
+	}}
+}
+
+// Options are the knobs of the plans that have some. A plan ignores the
+// knobs it does not name.
+type Options struct {
+	Seed uint64 // of the plans that draw random numbers
+	// Method tells "trtllm-gen2" which of its two planners applies: the group
+	// planner for DeepSeekV3, the flat one for all others. Empty means the
+	// group planner exactly when the shape has groups.
+	Method router.Method
+	// Counts are the slots per layer and expert that "recorded" plans follow.
+	Counts [][]float64
+}
+
+// planner is a way to plan: by a function, or by the numbers that a switch gives to slots.
+type planner struct {
+	name   string
+	make   func(Problem, Options) (Plan, error)
+	deals  number // to ranks; see dealt
+	stride number // to experts: the slot of number n takes expert n mod E, whatever the layout
+	blocks bool   // refuses any layout but equal blocks of experts, as TensorRT-LLM does
+	seeded bool   // draws random numbers
+}
+
+var planners = []planner{
+	{name: "diagonal", make: func(p Problem, _ Options) (Plan, error) { return newTable(p).plan(p), nil }},
+	{name: "trtllm-gen1", blocks: true, deals: func(p Problem, _, t, s int) int { return t*p.Shape.TopK + s }},
+	{name: "trtllm-gen2", blocks: true, make: gen2},
+	{name: "uniform", seeded: true, make: func(p Problem, o Options) (Plan, error) { return p.uniform("uniform", o.Seed), nil }},
+}
+
+// Names lists the plans that logits can carry; the first is the default.
+//
+//	diagonal      ours: balanced over ranks and experts for every number of tokens
+//	trtllm-gen1   TensorRT-LLM's first perfect router, no sender rank
+//	trtllm-gen2   its second one, rotated by the sender rank
+//	uniform       k distinct experts at random, for every token anew
+func Names() []string { return names(planners) }
+
+// Peers lists the plans of engines' switches for benchmarks, which set the ids of experts
+// behind the router, whatever it scores.
+//
+//	trtllm-layerwise  the balanced method of TensorRT-LLM's layer-wise benchmarks
+//	sglang-gen1       SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS of SGLang up to 0.5.18
+//	sglang-gen2       the same of 0.5.19 to 0.5.21, which numbers the tokens of all ranks
+//	sglang-gen3       the same from 0.5.22 on, which deals slots to ranks
+//	sglang-uniform    SGLANG_SIMULATE_UNIFORM_EXPERTS
+//	vllm-uniform      VLLM_MOE_ROUTING_SIMULATION_STRATEGY=uniform_random of vLLM
+//	vllm-normal       its normal_routing
+//	atom              --fake-eplb of ROCm's ATOM, without groups
+//	torchtitan        debug.moe_force_load_balance of torchtitan; megablocks and prime-rl do the same
+func Peers() []string { return names(peers) }
+
+func names(list []planner) (names []string) {
+	for _, p := range list {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// find is the planner of that name.
+func find(name string) (planner, bool) {
+	if Drawn(name) {
+		return planner{name: name, seeded: true, make: func(p Problem, o Options) (Plan, error) { return newDrawn(name, p, o) }}, true
+	}
+	known := slices.Concat(planners, peers)
+	i := slices.IndexFunc(known, func(k planner) bool { return k.name == name })
+	if i < 0 {
+		return planner{}, false
+	}
+	return known[i], true
+}
+
+// Seeded reports whether a plan draws random numbers.
+func Seeded(name string) bool {
+	k, _ := find(name)
+	return k.seeded
+}
+
+// AnyTokens reports whether a plan does not depend on the numbers of tokens: made for
+// none it may fill any number of them on any rank.
+func AnyTokens(name string) bool { return name == planners[0].name || Drawn(name) }
+
+// New makes the named plan for a problem: one of Names and Peers, or a drawn one.
+func New(name string, p Problem, o Options) (plan Plan, err error) {
+	if err := p.Validate(); err != nil {
+		return plan, fmt.Errorf("planning %q: %w", name, err)
+	}
+	k, ok := find(name)
+	_, inBlocks := p.Layout.PerRank()
+	switch {
+	case !ok:
+		return plan, fmt.Errorf("unknown plan %q: want one of %s", name, strings.Join(slices.Concat(Names(), Peers()), ", "))
+	case k.blocks && !inBlocks:
+		err = fmt.Errorf("%w: want a contiguous layout with equally many experts on each rank, as the reference "+
+			"does; have %d experts on %d ranks", router.ErrShape, p.Layout.Experts(), p.Layout.Ranks())
+	case k.deals != nil:
+		plan, err = p.dealt(name, k.deals)
+	case k.stride != nil:
+		plan = p.formula(name, func(rank, t, s int) int { return k.stride(p, rank, t, s) % p.Shape.Experts })
+	default:
+		plan, err = k.make(p, o)
+	}
+	if err != nil {
+		return plan, fmt.Errorf("planning %q: %w", name, err)
+	}
+	return plan, nil
+}
+
+// Validate returns an error that wraps ErrShape when the parts of the problem
+// contradict each other.
+func (p Problem) Validate() error {
+	if err := p.Shape.Validate(); err != nil {
+		return err
+	}
+	if p.Layout.Experts() != p.Shape.Experts {
+		return fmt.Errorf("%w: the layout places %d experts, the shape has %d", router.ErrShape, p.Layout.Experts(),
+			p.Shape.Experts)
+	}
+	if _, err := router.ParseMode(string(p.Mode)); err != nil {
+		return err
+	}
+	if len(p.Tokens) != p.Layout.Ranks() {
+		return fmt.Errorf("%w: want a number of tokens for each of %d ranks, have %d numbers", router.ErrShape,
+			p.Layout.Ranks(), len(p.Tokens))
+	}
+	for r, t := range p.Tokens {
+		if t < 0 {
+			return fmt.Errorf("%w: rank %d has %d tokens", router.ErrShape, r, t)
+		}
+		if p.Mode == router.TEP && t != p.Tokens[0] {
+			return fmt.Errorf("%w: in tep mode all ranks hold the same tokens, but rank %d has %d and rank 0 has %d",
+				router.ErrShape, r, t, p.Tokens[0])
+		}
+	}
+	if p.Layer < 0 {
+		return fmt.Errorf("%w: want a layer of 0 or more, have %d", router.ErrShape, p.Layer)
+	}
+	return nil
+}
+
+// sources are the number of tokens of each source: one source per rank in dep
+// mode, a single one in tep mode, where all ranks hold its tokens.
+func (p Problem) sources() []int {
+	if p.Mode == router.TEP {
+		return p.Tokens[:1]
+	}
+	return p.Tokens
+}
+
+// source is the source whose tokens a rank holds.
+func (p Problem) source(rank int) int {
+	if p.Mode == router.TEP {
+		return 0
+	}
+	return rank
+}
+
+// total is N, the different tokens of all ranks together.
+func (p Problem) total() int {
+	n := 0
+	for _, t := range p.sources() {
+		n += t
+	}
+	return n
 }

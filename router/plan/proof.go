@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"slices"
-
-	"github.com/moebalance/moebalance/router"
-)
+import "slices"
 
 // Proof is the certificate of a table for every number of tokens, as many on every
 // rank: counted after each row, against the floors of as many tokens.
@@ -44,9 +40,10 @@ func (m *Misses) add(off int64) {
 
 // Prove counts the whole table of a valid problem, whose tokens do not matter.
 func Prove(p Problem) Proof {
-	t, row := NewTable(p), make([]int32, p.Shape.TopK)
+	p.Tokens = make([]int, p.Layout.Ranks())
+	t, row := newTable(p), make([]int32, p.Shape.TopK)
 	return ProveRows(p, t.rows, t.period, func(source, token int) []int32 {
-		t.Fill(row, source, token)
+		t.fill(row, source, token)
 		return row
 	})
 }
@@ -55,24 +52,21 @@ func Prove(p Problem) Proof {
 // each source. In tep mode there is one source.
 func ProveRows(p Problem, rows, period int, row func(source, token int) []int32) Proof {
 	proof := Proof{Rows: rows, Period: period, Valid: true}
-	load := router.NewLoad(p.Shape.Experts)
 	p.Tokens = make([]int, p.Layout.Ranks())
+	t := counter{Problem: p, expert: make([]int64, p.Shape.Experts)}
 	for token := range rows {
-		for s := range p.Sources() {
-			experts := row(s, token)
-			load.Add(experts)
-			duplicates, groups := repeatsAndGroups(p.Shape, experts)
-			proof.Valid = proof.Valid && duplicates == 0 && groups <= p.Shape.GroupLimit()
+		for s := range p.sources() {
+			t.add(row(s, token), s)
 		}
 		for r := range p.Tokens {
 			p.Tokens[r]++
 		}
-		perRank := p.Layout.RankLoad(load.PerExpert)
-		f := boundsOf(p, slices.Max(perRank))
-		proof.Rank.add(slices.Max(perRank) - f.rank)
-		proof.Copy.add(slices.Max(p.Layout.CopyLoad(load.PerExpert)) - f.copy)
-		proof.Active.add(f.active - int64(load.Experts().Active))
+		c := t.certificate()
+		proof.Rank.add(c.Rank.Excess)
+		proof.Copy.add(c.Copy.Excess)
+		proof.Active.add(int64(c.ActiveExpertsIdeal - c.ActiveExperts))
+		proof.Valid = c.Valid
 	}
-	proof.Level = slices.Min(load.PerExpert) == slices.Max(load.PerExpert)
+	proof.Level = slices.Min(t.expert) == slices.Max(t.expert)
 	return proof
 }

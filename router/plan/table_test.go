@@ -38,10 +38,10 @@ func realShapes(t testing.TB, mode router.Mode) (list []Problem) {
 // slot, source 3; the first to choose takes the second expert, where the next lap
 // begins. In the second step source 1 chooses first.
 func TestTableByHand(t *testing.T) {
-	table := NewTable(problem(t, 8, 2, 0, 0, 4, router.DEP, 1))
+	table := newTable(problem(t, 8, 2, 0, 0, 4, router.DEP, 2))
 	for source, want := range [][]int32{{1, 3, 5, 7}, {2, 5, 6, 0}, {4, 7, 1, 2}, {6, 0, 3, 4}} {
 		got := make([]int32, 4)
-		if table.Fill(got, source, 0); !slices.Equal(got, want) {
+		if table.fill(got, source, 0); !slices.Equal(got, want) {
 			t.Errorf("source %d: %v, want %v", source, got, want)
 		}
 	}
