@@ -26,7 +26,7 @@ func TestCompareVerbOfBuilds(t *testing.T) {
 		return path
 	}
 	for _, args := range [][]string{{"--arm", "before"}, {"--arm", "x", "--arm", "x"}} {
-		if _, errs, code := invoke(t.Context(), append([]string{"compare", "a", "b"}, args...)...); code != exitUsage ||
+		if _, errs, code := invoke(t.Context(), append([]string{"compare", "../../" + loopNormal, "../../" + loopPerfect}, args...)...); code != exitUsage ||
 			!strings.Contains(errs, "want two names") {
 			t.Errorf("%q: exit %d, %q", args, code, errs)
 		}

@@ -7,19 +7,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/moebalance/moebalance/cmd/internal/render"
-	"github.com/moebalance/moebalance/cmd/internal/target"
 	"github.com/moebalance/moebalance/compare/answer"
 	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/compare/source"
 	"github.com/moebalance/moebalance/router/quantity"
 )
 
-func benchCmd(r *resultFlags) *cobra.Command {
-	o := newBench(r)
+func benchCmd() *cobra.Command {
+	o := newBench()
 	c := verb("bench", cobra.ArbitraryArgs, o, o.run)
-	c.Annotations[target.RunsCommand] = ""
-	c.AddCommand(datasetCmd(r))
-	return r.tabled(c, func() []string { return render.CampaignTables })
+	c.AddCommand(datasetCmd())
+	return tabled(c, render.CampaignTables...)
 }
 
 // run starts or resumes a campaign, sees it through and writes its result.
@@ -54,8 +52,8 @@ func (o *benchOptions) gates(r source.Campaign) error {
 		return o.judged(exitInconclusive, "bench: --fail-above: no verdict", why)
 	case o.FailAbove.Given && !r.Gain.Low.Defined():
 		return o.judged(exitInconclusive, "bench: --fail-above: the gain has no interval", why)
-	case o.FailAbove.Given && r.Gain.Low.Float64() > o.FailAbove.Fraction:
-		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Confidence(o.FailAbove.Fraction),
+	case o.FailAbove.Given && r.Gain.Low.Float64() > o.FailAbove.Is:
+		return withCode(exitGate, fmt.Errorf("bench: gain above %s: %s", quantity.Confidence(o.FailAbove.Is),
 			why))
 	case o.RequireVerdict && r.Verdict.Open():
 		return o.judged(exitInconclusive, fmt.Sprintf("bench: %s", r.Verdict), why)

@@ -17,12 +17,12 @@ type datasetOptions struct {
 	OutputMean float64 `flag:"output-mean"`
 	OutputSD   float64 `flag:"output-stdev"`
 	Seed       uint64  `flag:"seed"`
-	*resultFlags
+	outputFlag
 }
 
-func datasetCmd(r *resultFlags) *cobra.Command {
-	o := datasetOptions{Requests: 1000, InputMean: 1024, OutputMean: 128, Seed: 1, resultFlags: r}
-	return r.fileOnly(verb("bench-dataset", argCount(0, 0, "no arguments"), &o, o.run))
+func datasetCmd() *cobra.Command {
+	o := datasetOptions{Requests: 1000, InputMean: 1024, OutputMean: 128, Seed: 1}
+	return verb("bench-dataset", argCount(0, 0, "no arguments"), &o, o.run)
 }
 
 // firstID and lastID bound the token ids: behind special ones, and in every vocabulary.

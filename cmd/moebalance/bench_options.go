@@ -20,7 +20,6 @@ import (
 	"github.com/moebalance/moebalance/compare/bench/launch"
 	"github.com/moebalance/moebalance/compare/bench/metrics"
 	"github.com/moebalance/moebalance/compare/bench/points"
-	"github.com/moebalance/moebalance/compare/gain"
 	"github.com/moebalance/moebalance/router"
 )
 
@@ -39,29 +38,28 @@ type benchOptions struct {
 	Seed     uint64        `flag:"seed"`
 	Timeout  time.Duration `flag:"timeout"`
 
-	Proof     string      `flag:"proof"`
-	Counts    string      `flag:"counts"`
-	Ranks     int         `flag:"ranks"`
-	Accepted  []string    `flag:"accept-difference"`
-	Metrics   []string    `flag:"metric"`
-	Output    string      `flag:"result"`
-	Threshold flags.Share `flag:"threshold"`
+	Proof     string               `flag:"proof"`
+	Counts    string               `flag:"counts"`
+	Ranks     int                  `flag:"ranks"`
+	Accepted  []string             `flag:"accept-difference"`
+	Metrics   []string             `flag:"metric"`
+	Output    string               `flag:"result"`
+	Threshold flags.Value[float64] `flag:"threshold"`
 
-	Campaign       target.Folder `flag:"campaign"`
-	Resume         string        `flag:"resume"`
-	RequireVerdict bool          `flag:"require-verdict"`
-	FailAbove      flags.Share   `flag:"fail-above"`
-	*resultFlags
+	Campaign       target.Folder        `flag:"campaign"`
+	Resume         string               `flag:"resume"`
+	RequireVerdict bool                 `flag:"require-verdict"`
+	FailAbove      flags.Value[float64] `flag:"fail-above"`
+	resultFlags
 
 	spec bench.Spec
 }
 
-func newBench(r *resultFlags) *benchOptions {
+func newBench() *benchOptions {
 	o := &benchOptions{Treatment: newTreatment(), Server: flags.Read(launch.Words, ""),
 		Client:   flags.Read(launch.Words, ""),
-		Launches: 5, Pairs: 8, Threshold: flags.Share{Fraction: gain.DefaultThreshold},
-		resultFlags: r}
-	o.Campaign.Keeps = true
+		Launches: 5, Pairs: 8, Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""),
+		resultFlags: newResult()}
 	return o
 }
 
@@ -84,7 +82,7 @@ var whileResuming = append([]string{"resume", "require-verdict", "fail-above"}, 
 
 // check finds bad flags before hours of launches, and describes the campaign to begin.
 func (o *benchOptions) check(c *cobra.Command, words []string) error {
-	if _, err := o.format(c); err != nil {
+	if _, err := o.format(); err != nil {
 		return err
 	}
 	if o.Table != "" && o.Table != output.Notes && !slices.Contains(render.CampaignTables, o.Table) {
@@ -153,7 +151,7 @@ func (o *benchOptions) describe(c *cobra.Command, words []string) (err error) {
 	if o.Proof != "" {
 		o.spec.Treatment.Line = o.Proof
 	}
-	o.spec.Threshold = o.Threshold.Fraction
+	o.spec.Threshold = o.Threshold.Is
 	if o.needsHook(words) {
 		return cmp.Or(checkHookCache(), o.here())
 	}
@@ -186,7 +184,7 @@ func (o *benchOptions) readArms(c *cobra.Command) error {
 		return usagef("bench: --arm %s and --arm %s are two builds, without a treatment and without proof: remove "+
 			"--treatment and --proof, or say what sets both apart", o.spec.Builds[0], o.spec.Builds[1])
 	case !given("threshold"):
-		o.Threshold.Fraction = 0
+		o.Threshold.Is = 0
 	}
 	o.spec.Treatment = bench.Treatment{}
 	return nil

@@ -24,61 +24,56 @@ type compareOptions struct {
 	Normal  string                    `flag:"counts-normal"`
 	Perfect string                    `flag:"counts-perfect"`
 	modelFlags
-	Threshold      flags.Share `flag:"threshold"`
-	Metric         string      `flag:"metric"`
-	Arms           []string    `flag:"arm"`
-	Trust          bool        `flag:"trust-arms"`
-	Campaign       string      `flag:"campaign"`
-	StepTokens     int         `flag:"step-tokens"`
-	RequireVerdict bool        `flag:"require-verdict"`
-	*resultFlags
+	Threshold      flags.Value[float64] `flag:"threshold"`
+	Metric         string               `flag:"metric"`
+	Arms           []string             `flag:"arm"`
+	Trust          bool                 `flag:"trust-arms"`
+	Campaign       string               `flag:"campaign"`
+	StepTokens     int                  `flag:"step-tokens"`
+	RequireVerdict bool                 `flag:"require-verdict"`
+	resultFlags
 
 	builds gain.Builds // that --arm names
 }
 
-func compareCmd(r *resultFlags) *cobra.Command {
-	o := compareOptions{Steps: newSteps(), Threshold: flags.Share{Fraction: gain.DefaultThreshold},
-		resultFlags: r}
-	c := verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run)
-	return r.tabled(c, func() []string { return render.ComparisonTables })
+func compareCmd() *cobra.Command {
+	o := compareOptions{Steps: newSteps(), Threshold: flags.Share(defaultThreshold), resultFlags: newResult()}
+	return tabled(verb("compare", argCount(1, -1, "the normal side and the perfect side"), &o, o.run),
+		render.ComparisonTables...)
 }
 
-// comparing are the flags that go with each kind of input.
-var comparing = map[string][]string{
-	"a campaign alone, which is shown as bench judged it": {"require-verdict"},
-	"benchmark reports": {"require-verdict", "threshold", "metric", "arm", "trust-arms"},
-	"traces": {"steps", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms", "campaign",
-		"step-tokens"},
-}
-
-// checkFor refuses flags that have no effect on inputs of a kind.
-func (o *compareOptions) checkFor(c *cobra.Command, kind string) error {
-	if idle := flags.Given(c, slices.Concat(outputFlags, comparing[kind])...); len(idle) > 0 {
-		return usagef("compare: %s: remove %s", kind, strings.Join(idle, ", "))
-	}
-	return nil
+// effective are the flags that change what is said of inputs of a kind, whose name comes first.
+var effective = map[source.Kind][]string{
+	source.Campaigns: {"a campaign alone, which is shown as bench judged it", "require-verdict"},
+	source.Reports:   {"benchmark reports", "require-verdict", "threshold", "metric", "arm", "trust-arms"},
+	source.Captures: {"traces", "steps", "counts-normal", "counts-perfect", "model", "threshold", "arm", "trust-arms",
+		"campaign", "step-tokens"},
 }
 
 func (o *compareOptions) run(c *cobra.Command, args []string) error {
-	var err error
-	if o.builds, err = gain.NewBuilds(o.Arms); err != nil {
-		return usagef("compare: --arm: %w", err)
-	}
 	arms, err := source.ReadArms(args, tellSkipped(c.ErrOrStderr()))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case arms.Kind == source.Campaigns:
+	}
+	kind := effective[arms.Kind]
+	if err := cmp.Or(o.check(), only(c, "compare: "+kind[0], kind[1:]...)); err != nil {
+		return err
+	}
+	switch arms.Kind {
+	case source.Campaigns:
 		return o.campaign(c, arms.Paths[0])
-	case arms.Kind == source.Reports:
+	case source.Reports:
 		return o.reports(c, arms.Sides)
 	}
 	return o.traces(c, arms.Sides)
 }
 
-// checkTraces finds flags that do not go together.
-func (o *compareOptions) checkTraces() error {
+// check finds flags that do not go together.
+func (o *compareOptions) check() (err error) {
+	o.builds, err = gain.NewBuilds(o.Arms)
 	switch {
+	case err != nil:
+		return usagef("compare: --arm: %w", err)
 	case o.named() && o.Normal+o.Perfect == "":
 		return usagef("--model describes recorded counts: add --counts-normal or --counts-perfect")
 	case o.StepTokens < 0 || o.StepTokens > 0 && o.Campaign == "":
@@ -91,9 +86,6 @@ func (o *compareOptions) checkTraces() error {
 
 // traces compares the traces of both arms.
 func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
-	if err := cmp.Or(o.checkFor(c, "traces"), o.checkTraces()); err != nil {
-		return err
-	}
 	shape, err := o.shape()
 	if err != nil {
 		return err
@@ -106,7 +98,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 	}
 	read, done := progress.Reading(c.ErrOrStderr(), slices.Concat(sides[0].Paths, sides[1].Paths))
 	defer done()
-	options := trace.Options{Threshold: o.Threshold.Fraction, Steps: o.Steps.Is, Converter: reportConverter(),
+	options := trace.Options{Threshold: o.Threshold.Is, Steps: o.Steps.Is, Converter: reportConverter(),
 		Progress: read}
 	var arms [2]*trace.Trace
 	for i, s := range sides {
@@ -115,7 +107,7 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 		}
 		recorded := source.Statistics{Path: [2]string{o.Normal, o.Perfect}[i], Shape: shape}
 		if arms[i], err = s.Trace(c.Context(), options, recorded); err != nil {
-			return fmt.Errorf("%s side: %w", gain.Arms[i], withRankHint(err, rankOfResult))
+			return fmt.Errorf("%s side: %w", gain.Arms[i], err)
 		}
 		if o.Trust {
 			arms[i] = diff.AssumeArm(arms[i], gain.Arms[i])
@@ -135,9 +127,6 @@ func (o *compareOptions) traces(c *cobra.Command, sides [2]source.Side) error {
 
 // campaign shows a campaign as bench judged it.
 func (o *compareOptions) campaign(c *cobra.Command, path string) error {
-	if err := o.checkFor(c, "a campaign alone, which is shown as bench judged it"); err != nil {
-		return err
-	}
 	result, err := source.ReadCampaign(path)
 	if err != nil {
 		return err
@@ -147,30 +136,22 @@ func (o *compareOptions) campaign(c *cobra.Command, path string) error {
 
 // reports judges the launches that two sets of benchmark reports hold.
 func (o *compareOptions) reports(c *cobra.Command, sides [2]source.Side) error {
-	name, custom, err := o.metric()
-	if err := cmp.Or(o.checkFor(c, "benchmark reports"), o.checkTraces(), err); err != nil {
-		return err
+	name, custom, err := metrics.ParseWanted(o.Metric)
+	if err != nil {
+		return usagef("--metric: %w", err)
 	}
 	if o.builds.Named() && !o.Threshold.Given {
-		o.Threshold.Fraction = 0
+		o.Threshold.Is = 0
 	}
 	set, err := source.ReadReports(sides, source.ReportOptions{
 		Metric: name, Custom: custom, Trust: o.Trust, Builds: o.builds,
-		Threshold: o.Threshold.Fraction,
+		Threshold: o.Threshold.Is,
 	})
 	if err != nil {
 		return err
 	}
 	result := gain.Judge(set.Campaign)
 	return cmp.Or(o.write(c, render.Reports(result, set)), o.gates(result))
-}
-
-// metric is the name in --metric, with the rule of one that no report names.
-func (o *compareOptions) metric() (name string, custom []metrics.Custom, err error) {
-	if name, custom, err = metrics.ParseWanted(o.Metric); err != nil {
-		err = withCode(exitUsage, fmt.Errorf("--metric: %w", err))
-	}
-	return name, custom, err
 }
 
 // gates turns the verdict on launches into an exit code.

@@ -164,7 +164,7 @@ func TestCompareVerbExitCodes(t *testing.T) {
 			`the normal side records the arm "perfect"`},
 		{"swapped", []string{loopPerfect, loopNormal}, exitNotComparable, "swapped"},
 		{"two of one rank", []string{"testdata/gptoss-graph", loopPerfect}, exitFailed,
-			"want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give the exports of one run only, or the JSON of"},
+			"want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give "},
 		{"other models", []string{loopNormal, "testdata/deepseek-ep4-ranks/perfect.rank0.sqlite"}, exitNotComparable,
 			"1 of 4 ranks in common"},
 		{"counts of another run", []string{"--counts-normal", "testdata/deepseek-ep4-ranks/counts-normal", loopNormal,

@@ -22,9 +22,9 @@ type countsOptions struct {
 	Placement string `flag:"placement"`
 	modelFlags
 	axesFlags
-	Threshold flags.Share `flag:"threshold"`
-	FailAbove flags.Share `flag:"fail-above"`
-	*resultFlags
+	Threshold flags.Value[float64] `flag:"threshold"`
+	FailAbove flags.Value[float64] `flag:"fail-above"`
+	resultFlags
 }
 
 // axesFlags say what the dimensions of an array are.
@@ -32,11 +32,11 @@ type axesFlags struct {
 	Axes string `flag:"axes"`
 }
 
-func countsCmd(r *resultFlags) *cobra.Command {
-	o := countsOptions{Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: r}
+func countsCmd() *cobra.Command {
+	o := countsOptions{Threshold: flags.Share(defaultThreshold), FailAbove: flags.Share(""), resultFlags: newResult()}
 	c := verb("counts", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run)
 	c.Long = strings.Replace(c.Long, "{formats}", render.FormatList(), 1)
-	return r.tabled(c, func() []string { return render.CountsTables })
+	return tabled(c, render.CountsTables...)
 }
 
 func (o *countsOptions) run(c *cobra.Command, paths []string) error {
@@ -59,9 +59,9 @@ func (o *countsOptions) run(c *cobra.Command, paths []string) error {
 		return withCode(exitInconclusive,
 			errors.New("--fail-above: no layer has a known load over two or more ranks; give --ep if the number of ranks is "+
 				"not recorded"))
-	case router.Above(worst.MaxOverMean, worst.Floor, o.FailAbove.Fraction):
+	case router.Above(worst.MaxOverMean, worst.Floor, o.FailAbove.Is):
 		return withCode(exitGate, fmt.Errorf("rank load of layer %d is %s above its floor, limit %s: %s",
-			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(o.FailAbove.Fraction),
+			worst.Layer, quantity.Percent(worst.MaxOverMean/worst.Floor-1), quantity.Confidence(o.FailAbove.Is),
 			worst.Source))
 	}
 	return nil
@@ -82,7 +82,7 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := counts.NewResult(o.Threshold.Fraction)
+	result := counts.NewResult(o.Threshold.Is)
 	axes, err := counts.ParseAxes(o.Axes)
 	if err != nil {
 		return nil, usagef("--axes: %v", err)
@@ -105,7 +105,7 @@ func (o *countsOptions) judge(paths []string) (*counts.Result, error) {
 
 // judging turns the flags into options, reading the files they name.
 func (o *countsOptions) judging() (counts.Options, error) {
-	judging := counts.Options{Ranks: o.Ranks, Threshold: o.Threshold.Fraction}
+	judging := counts.Options{Ranks: o.Ranks, Threshold: o.Threshold.Is}
 	if o.Placement != "" {
 		p, err := counts.ReadPlacement(o.Placement, o.Ranks)
 		if err != nil {

@@ -25,11 +25,11 @@ func init() {
 const drawing = `
 cmd/internal/flags: router/input
 cmd/internal/output: router router/shown router/table
-cmd/internal/progress: router/quantity router/shown
+cmd/internal/progress: cmd/internal/output router/quantity router/shown
 cmd/internal/render: cmd/internal/output cmd/internal/progress compare/answer compare/bench compare/bench/launch
     compare/counts compare/diff compare/gain compare/imbalance compare/trace
     compare/place compare/source logits router router/plan router/quantity router/table
-cmd/internal/target: router/draft router/quantity
+cmd/internal/target: router/draft
 cmd/internal/workload: compare/bench/control logits logits/safetensors router
 cmd/moebalance: cmd/internal/flags cmd/internal/output cmd/internal/progress cmd/internal/render cmd/internal/target
     cmd/internal/workload compare/answer compare/answer/caveat compare/bench compare/bench/control

@@ -18,24 +18,25 @@ import (
 	"github.com/moebalance/moebalance/router/plan"
 )
 
-func logitsCmd(r *resultFlags) *cobra.Command {
-	c := verb("logits", nil, nil, needsVerb)
-	c.AddCommand(logitsGenerateCmd(r), logitsVerifyCmd(r), logitsListCmd(r), logitsPlansCmd(r))
+func logitsCmd() *cobra.Command {
+	c := verb("logits", cobra.ArbitraryArgs, nil, noVerb)
+	c.AddCommand(logitsGenerateCmd(), logitsVerifyCmd(), logitsListCmd(), logitsPlansCmd())
 	return c
 }
 
-func logitsVerifyCmd(r *resultFlags) *cobra.Command {
-	return cacheCmd(r, "logits-verify", logits.Verify, render.VerifiedCache, logits.Verification.Err)
+func logitsVerifyCmd() *cobra.Command {
+	return cacheCmd("logits-verify", logits.Verify, render.VerifiedCache, logits.Verification.Err)
 }
 
-func logitsListCmd(r *resultFlags) *cobra.Command {
-	return cacheCmd(r, "logits-list", logits.List, render.ListedCache, func(logits.Verification) error { return nil })
+func logitsListCmd() *cobra.Command {
+	return cacheCmd("logits-list", logits.List, render.ListedCache, func(logits.Verification) error { return nil })
 }
 
 // cacheCmd is a verb that reads a cache folder, shows it and judges it.
-func cacheCmd(o *resultFlags, file string, read func(context.Context, string, func(done, total int)) (logits.Verification, error),
+func cacheCmd(file string, read func(context.Context, string, func(done, total int)) (logits.Verification, error),
 	show func(dir string, v logits.Verification) output.Document, judge func(logits.Verification) error) *cobra.Command {
-	c := verb(file, argCount(1, 1, "one cache folder"), nil, func(c *cobra.Command, args []string) error {
+	o := newResult()
+	c := verb(file, argCount(1, 1, "one cache folder"), &o, func(c *cobra.Command, args []string) error {
 		progress, stop := showEntries(c.ErrOrStderr())
 		v, err := read(c.Context(), args[0], progress)
 		stop()
@@ -44,7 +45,7 @@ func cacheCmd(o *resultFlags, file string, read func(context.Context, string, fu
 		}
 		return cmp.Or(o.write(c, show(args[0], v)), withCode(exitGate, judge(v)))
 	})
-	return o.tabled(c, func() []string { return show("", logits.Verification{}).TableNames() })
+	return tabled(c, show("", logits.Verification{}).TableNames()...)
 }
 
 // planning are the flags of the verbs that lay plans out.

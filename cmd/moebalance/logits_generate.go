@@ -27,17 +27,16 @@ type generateOptions struct {
 	DType  flags.Value[logits.DType] `flag:"dtype"`
 	Plan   string                    `flag:"plan"`
 	planning
-	*resultFlags
+	resultFlags
 }
 
-func logitsGenerateCmd(r *resultFlags) *cobra.Command {
+func logitsGenerateCmd() *cobra.Command {
 	o := generateOptions{Tokens: flags.Numbers(""), DType: flags.Read(logits.ParseDType, "", logits.DTypes...),
-		Plan: plan.Names()[0], planning: newPlanning(), resultFlags: r}
-	o.Cache.Keeps = true
+		Plan: plan.Names()[0], planning: newPlanning(), resultFlags: newResult()}
 	c := verb("logits-generate", argCount(0, 0, "flags only"), &o, o.run)
 	c.Flags().Lookup("plan").Usage += ": " + strings.Join(plan.Names(), ", ")
-	flags.Complete(c, "plan", func(*cobra.Command) []string { return plan.Names() })
-	return r.tabled(c, func() []string { return []string{"entries"} })
+	flags.Complete(c, "plan", plan.Names()...)
+	return tabled(c, "entries")
 }
 
 // check finds bad flags, and turns the plan into one that the cache knows. follow is the file

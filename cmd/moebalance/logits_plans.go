@@ -21,7 +21,7 @@ type plansOptions struct {
 	Tokens flags.Value[[]int]    `flag:"tokens"`
 	Plans  flags.Value[[]string] `flag:"plans"`
 	planning
-	*resultFlags
+	resultFlags
 }
 
 // mostSlots is the largest problem that is counted, 512 MiB of receiver conflicts.
@@ -30,14 +30,14 @@ const mostSlots = 1 << 28
 // allPlans are ours and the engines' own.
 func allPlans() []string { return slices.Concat(plan.Names(), plan.Peers()) }
 
-func logitsPlansCmd(r *resultFlags) *cobra.Command {
+func logitsPlansCmd() *cobra.Command {
 	split := func(text string) ([]string, error) { return strings.Split(text, ","), nil }
 	o := plansOptions{Ranks: flags.Numbers("8"), Tokens: flags.Numbers("1-64,128,256,512,1024,4096,8192"),
 		Plans: flags.Read(split, "trtllm-gen1,trtllm-gen2,diagonal", allPlans()...), planning: newPlanning(),
-		resultFlags: r}
+		resultFlags: newResult()}
 	c := verb("logits-plans", argCount(0, 0, "flags only"), &o, o.run)
 	c.Flags().Lookup("plans").Usage += " " + strings.Join(allPlans(), ", ")
-	return r.tabled(c, func() []string { return render.Plans{}.Document().TableNames() })
+	return tabled(c, render.Plans{}.Document().TableNames()...)
 }
 
 func (o *plansOptions) run(c *cobra.Command, _ []string) error {

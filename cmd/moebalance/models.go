@@ -8,8 +8,9 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-func modelsCmd(o *resultFlags) *cobra.Command {
-	c := verb("models", argCount(0, -1, "names of models, or none"), nil, func(c *cobra.Command, names []string) error {
+func modelsCmd() *cobra.Command {
+	o := newResult()
+	c := verb("models", argCount(0, -1, "names of models, or none"), &o, func(c *cobra.Command, names []string) error {
 		models := router.Models()
 		if len(names) > 0 {
 			models = nil
@@ -24,5 +25,5 @@ func modelsCmd(o *resultFlags) *cobra.Command {
 		return o.write(c, render.Models(models))
 	})
 	c.ValidArgsFunction = cobra.FixedCompletions(router.ModelNames(), cobra.ShellCompDirectiveDefault)
-	return o.tabled(c, render.Models(nil).TableNames)
+	return tabled(c, render.Models(nil).TableNames()...)
 }

@@ -19,38 +19,36 @@ import (
 )
 
 type placeOptions struct {
-	Ranks     flags.Value[[]int] `flag:"ep"`
-	Redundant flags.Value[[]int] `flag:"redundant"`
-	Judge     []string           `flag:"judge"`
-	From      string             `flag:"from"`
-	MaxMoves  flags.Share        `flag:"max-moves"`
-	Plan      string             `flag:"plan"`
-	Nodes     int                `flag:"nodes"`
+	Ranks     flags.Value[[]int]   `flag:"ep"`
+	Redundant flags.Value[[]int]   `flag:"redundant"`
+	Judge     []string             `flag:"judge"`
+	From      string               `flag:"from"`
+	MaxMoves  flags.Value[float64] `flag:"max-moves"`
+	Plan      string               `flag:"plan"`
+	Nodes     int                  `flag:"nodes"`
 	modelFlags
 	axesFlags
-	Threshold flags.Share `flag:"threshold"`
-	TensorRT  target.File `flag:"write-trtllm"`
-	SGLang    target.File `flag:"write-sglang"`
-	VLLM      target.File `flag:"write-vllm"`
-	Ascend    target.File `flag:"write-ascend"`
+	Threshold flags.Value[float64] `flag:"threshold"`
+	TensorRT  target.File          `flag:"write-trtllm"`
+	SGLang    target.File          `flag:"write-sglang"`
+	VLLM      target.File          `flag:"write-vllm"`
+	Ascend    target.File          `flag:"write-ascend"`
 	source.Timing
-	*resultFlags
+	resultFlags
 }
 
-func placeCmd(r *resultFlags) *cobra.Command {
+func placeCmd() *cobra.Command {
 	o := placeOptions{Ranks: flags.Numbers(""), Redundant: flags.Numbers("0"), Plan: place.PlanRobust, Nodes: 1,
-		Threshold: flags.Share{Fraction: defaultThreshold}, resultFlags: r}
-	return r.tabled(verb("place", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run),
-		func() []string {
-			return render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()
-		})
+		Threshold: flags.Share(defaultThreshold), MaxMoves: flags.Share(""), resultFlags: newResult()}
+	return tabled(verb("place", argCount(1, -1, "at least one file or folder of expert counts"), &o, o.run),
+		render.Place(&place.Result{Placements: make([]place.Placement, 1)}, "").TableNames()...)
 }
 
 func (o *placeOptions) check(paths []string) error {
 	switch {
 	case len(o.Ranks.Is) > 0 && slices.Min(o.Ranks.Is) < 1:
 		return usagef("--ep: want at least 1 rank, have %v", o.Ranks.Is)
-	case o.MaxMoves.Fraction > 1:
+	case o.MaxMoves.Is > 1:
 		return usagef("--max-moves: want at most 100%%, all copies, have %s", o.MaxMoves.String())
 	case o.Nodes < 1:
 		return usagef("--nodes: want at least 1 node, have %d", o.Nodes)
@@ -117,9 +115,9 @@ func (o *placeOptions) judged(ctx context.Context, paths []string) (*place.Resul
 	o.Converter = reportConverter()
 	p := source.Placing{Learn: paths, Judge: o.Judge, Axes: o.Axes, From: o.From, Plan: o.Plan,
 		Options: place.Options{Ranks: o.Ranks.Is, Redundant: o.Redundant.Is, Nodes: o.Nodes,
-			Threshold: o.Threshold.Fraction}}
+			Threshold: o.Threshold.Is}}
 	if o.MaxMoves.Given {
-		p.Options.MaxMoves = &o.MaxMoves.Fraction
+		p.Options.MaxMoves = &o.MaxMoves.Is
 	}
 	if o.named() {
 		found, err := o.find()

@@ -31,9 +31,7 @@ type profileOptions struct {
 func profileCmd() *cobra.Command {
 	o := profileOptions{Nsys: "nsys", Rank: -1, Treatment: newTreatment()}
 	o.Folder.Path = "moebalance-profile"
-	c := verb("profile", argCount(1, -1, "a command after --"), &o, o.run)
-	c.Annotations[target.RunsCommand] = ""
-	return c
+	return verb("profile", argCount(1, -1, "a command after --"), &o, o.run)
 }
 
 func (o *profileOptions) run(c *cobra.Command, words []string) error {

@@ -15,12 +15,10 @@ import (
 // shortTour prepares, finds, and draws, in less than a second.
 var shortTour = []tourStep{
 	tour[0],
-	{args: []string{"logits", "generate", "--model", "gpt-oss-120b", "--ep", "2", "--tokens", "1,8", "--cache",
-		"DIR/cache"}},
-	{args: []string{"logits", "verify", "DIR/cache", "--format", "json", "-o", "DIR/logits.json"},
-		result: "logits.json", about: "logits"},
+	{"logits generate --model gpt-oss-120b --ep 2 --tokens 1,8 --cache DIR/cache", "", ""},
+	{"logits verify DIR/cache -o DIR/logits.json", "DIR/logits.json", "logits"},
 	tour[2],
-	{args: []string{"report", "-o", "DIR/report.html", "DIR/logits.json"}},
+	{"report -o DIR/report.html DIR/logits.json", "", ""},
 }
 
 func TestQuickstart(t *testing.T) {
@@ -30,7 +28,7 @@ func TestQuickstart(t *testing.T) {
 		t.Fatal(err, errs.String())
 	}
 	first, quoted := out.String(), strings.ReplaceAll(dir, "'", `'\''`)
-	if want := "$ ./mb logits verify '" + quoted + "/cache' --format json -o '" + quoted +
+	if want := "$ ./mb logits verify '" + quoted + "/cache' -o '" + quoted +
 		"/logits.json'\n"; !strings.Contains(errs.String(), want) {
 		t.Errorf("stderr %q lacks %q", errs.String(), want)
 	}
@@ -103,7 +101,7 @@ func TestQuickstartStops(t *testing.T) {
 		t.Errorf("exit %d, %q; want %d", code, stderr, exitInterrupted)
 	}
 	var out, errs bytes.Buffer
-	err := quickstart(t.Context(), t.TempDir(), "mb", []tourStep{{args: []string{"trace", "DIR/none.sqlite"}}}, &out, &errs)
+	err := quickstart(t.Context(), t.TempDir(), "mb", []tourStep{{command: "trace DIR/none.sqlite"}}, &out, &errs)
 	if err == nil || !strings.Contains(err.Error(), "exit code 1") || out.Len() > 0 {
 		t.Errorf("error %v, stdout %q", err, out.String())
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/moebalance/moebalance/cmd/internal/flags"
 	"github.com/moebalance/moebalance/cmd/internal/progress"
 	"github.com/moebalance/moebalance/cmd/internal/render"
 	"github.com/moebalance/moebalance/cmd/internal/target"
@@ -25,13 +24,12 @@ type reportOptions struct {
 	Title string        `flag:"title"`
 	PNG   target.Folder `flag:"png"`
 	SVG   target.Folder `flag:"svg"`
-	*resultFlags
+	outputFlag
 }
 
-func reportCmd(r *resultFlags) *cobra.Command {
-	o := reportOptions{resultFlags: r}
-	return r.fileOnly(verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"),
-		&o, o.run))
+func reportCmd() *cobra.Command {
+	var o reportOptions
+	return verb("report", argCount(1, -1, "at least one campaign folder, result, export or file of expert counts"), &o, o.run)
 }
 
 func (o *reportOptions) run(c *cobra.Command, paths []string) error {
@@ -39,11 +37,11 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 		return usagef("--output: a page is HTML, have %s: name it .html, and let a browser print it for a PDF; 'moebalance "+
 			"trace', 'counts' and 'compare' write results as .json, .csv and .md", ext)
 	}
-	items, err := source.Gather(c.Context(), paths, source.GatherOptions{Threshold: defaultThreshold,
+	items, err := source.Gather(c.Context(), paths, source.GatherOptions{Threshold: flags.Share(defaultThreshold).Is,
 		Converter: reportConverter(), Skipped: tellSkipped(c.ErrOrStderr()),
 		Progress: func(paths []string) (func(int64), func()) { return progress.Reading(c.ErrOrStderr(), paths) }})
 	if err != nil {
-		return withRankHint(err, rankOfResult)
+		return err
 	}
 	var inputs []page.Input
 	for _, in := range items {
@@ -59,45 +57,37 @@ func (o *reportOptions) run(c *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(o.writePage(c, p), refused(items))
-}
-
-// writePage writes the page and its figures, to where each was asked for.
-func (o *reportOptions) writePage(c *cobra.Command, p page.Page) error {
-	figures := p.Figures()
-	if err := errors.Join(writeFigures(c, figures, &o.PNG, "png", plots.Figure.PNG),
-		writeFigures(c, figures, &o.SVG, "svg", plots.Figure.SVG)); err != nil {
+	if err := o.writeFiles(c, p); err != nil {
 		return err
 	}
-	if o.File.Path == "" && (o.PNG.Path != "" || o.SVG.Path != "") {
-		return nil
-	}
-	return o.File.WriteOr(c.OutOrStdout(), p.Write)
-}
-
-// refused is the error of sides that are not comparable, nil where there are none.
-func refused(items []source.Item) error {
 	if name, why := render.NotComparable(items); name != "" {
 		return withCode(exitNotComparable, fmt.Errorf("%s: not comparable: %s", name, why))
 	}
 	return nil
 }
 
-// writeFigures writes each figure to a file of its own in dir, or says that there is none;
-// an empty dir writes nothing.
-func writeFigures(c *cobra.Command, figures []plots.Figure, dir *target.Folder, suffix string,
-	write func(plots.Figure, io.Writer) error) error {
-	if dir.Path == "" {
-		return nil
-	}
-	for _, f := range figures {
-		name := f.Name + "." + suffix
-		if err := dir.Write(name, func(w io.Writer) error { return write(f, w) }); err != nil {
-			return fmt.Errorf("figure %s: %w", f.Name, err)
+// writeFiles writes the figures to the folders that were asked for, and the page unless figures alone were.
+func (o *reportOptions) writeFiles(c *cobra.Command, p page.Page) error {
+	figures := p.Figures()
+	for _, as := range []struct {
+		suffix string
+		dir    *target.Folder
+		write  func(plots.Figure, io.Writer) error
+	}{{"png", &o.PNG, plots.Figure.PNG}, {"svg", &o.SVG, plots.Figure.SVG}} {
+		if as.dir.Path == "" {
+			continue
+		}
+		for _, f := range figures {
+			if err := as.dir.Write(f.Name+"."+as.suffix, func(w io.Writer) error { return as.write(f, w) }); err != nil {
+				return fmt.Errorf("figure %s: %w", f.Name, err)
+			}
+		}
+		if len(figures) == 0 {
+			fmt.Fprintf(c.ErrOrStderr(), "--%s: these inputs have no figure\n", as.suffix)
 		}
 	}
-	if len(figures) == 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "--%s: these inputs have no figure\n", suffix)
+	if o.File.Path == "" && o.PNG.Path+o.SVG.Path != "" {
+		return nil
 	}
-	return nil
+	return o.File.WriteOr(c.OutOrStdout(), p.Write)
 }

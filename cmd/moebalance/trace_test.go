@@ -160,7 +160,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitNotComparable, "2 runs: 'testdata/gptoss-ep4-ranks/normal.rank*.sqlite', 'testdata/deepseek-ep4-ranks/normal.rank*.sqlite'; give those of one run", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "want a named group", []string{"--range", "step", loopNormal}},
-		{exitUsage, "--summary: no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
+		{exitUsage, "no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
 		{exitUsage, "rank 1 is given for the same export", []string{"--rank", "normal.sqlite=1", "--rank",
 			"normal.sqlite=2", loopNormal}},
 		{exitUsage, "N from 0 to 1048575", []string{"--rank", "3000000000", loopNormal}},

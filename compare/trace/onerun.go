@@ -87,7 +87,8 @@ func (r *reduction) checkRanks() error {
 				continue
 			}
 			e := &input.Error{File: o.of.Export.Path + " and " + p.of.Export.Path,
-				Expected: "exports of one run, one per rank"}
+				Expected: "exports of one run, one per rank",
+				Try:      "give the exports of one run only, or the JSON of 'moebalance trace --rank FILE=N -o FILE.json'"}
 			e.Found, e.Err = fmt.Sprintf("two that claim rank %d (by %s and by %s)", a.Rank, a.Evidence, b.Evidence),
 				ErrSameRank
 			if copied {

@@ -166,9 +166,9 @@ func TestTop(t *testing.T) {
 		first  string
 		more   string
 	}{
-		{Text, "", 12, "  39  rank      1.390", "… and 49 more (largest first; --table long shows all)"},
+		{Text, "", 20, "  39  rank      1.390", "… and 41 more (largest first; --table long shows all)"},
 		{Text, "long", 61, "   0  expert         –", ""},
-		{Markdown, "", 12, "| 39 | rank | 1.390 |", "|\n\n… and 49 more"},
+		{Markdown, "", 20, "| 39 | rank | 1.390 |", "|\n\n… and 41 more"},
 		{CSV, "", 61, "0,expert,", ""},
 	} {
 		var b strings.Builder
@@ -221,8 +221,8 @@ func TestHostileNames(t *testing.T) {
 		d.Tables[0].Rows = append(d.Tables[0].Rows, []any{n})
 	}
 	written := map[Format]string{}
-	for _, f := range Formats {
-		var b strings.Builder
+	for _, name := range Formats {
+		f, b := Format(name), strings.Builder{}
 		if err := Write(&b, View{Format: f}, d); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestHostileNames(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"| &lt;script&gt;alert(1)&lt;/script&gt; |", `| a\|b |`, `| !\[x\](http://evil/) |`, "| \\`x\\` \\*y\\* |", "| a&amp;lt;b |", `| back\\\|slash |`, "### &lt;script&gt;", "1. &lt;script&gt;", `a\\u202eb`} {
+	for _, want := range []string{"| &lt;script&gt;alert(1)&lt;/script&gt; |", `| a\|b |`, `| !\[x\](http://evil/) |`, "| \\`x\\` \\*y\\* |", "| a&amp;lt;b |", `| back\\\|slash |`, "### &lt;script&gt;", `\[1\] &lt;script&gt;`, `a\\u202eb`} {
 		if !strings.Contains(written[Markdown], want) {
 			t.Errorf("Markdown lacks %q:\n%s", want, written[Markdown])
 		}

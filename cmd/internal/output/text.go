@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	pretty "github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/moebalance/moebalance/router/shown"
 	"github.com/moebalance/moebalance/router/table"
 )
@@ -14,91 +17,146 @@ type writer struct {
 	strings.Builder
 }
 
-// line writes one line of prose.
-func (w *writer) line(text string) { w.WriteString(w.prose(text) + "\n") }
-
-// answer writes the line, the verdict with its basis, and the numbers.
-func (w *writer) answer(a *Answer) {
-	const mostNumbers = 3
-	numbers := a.Numbers[:min(mostNumbers, len(a.Numbers))]
-	status := a.Verdict
-	if a.Basis != "" {
-		status += " · " + a.Basis
-	}
-	status = w.prose(status)
-	if rest, whole := strings.CutPrefix(status, a.Verdict); whole {
-		status = w.Screen.escape([]string{"33", "32", "31"}[a.Tone], a.Verdict) + rest
-	}
-	if w.Format == Markdown {
-		fmt.Fprintf(w, "**%s**\n\n%s\n\n", w.prose(a.Line), status)
-		if len(numbers) > 0 {
-			fmt.Fprintf(w, "%s\n\n", w.prose(strings.Join(numbers, " · ")))
-		}
+// document writes the answer with its lead, or a listing with all its tables.
+func (w *writer) document(d Document) {
+	if w.Brief {
+		w.line(w.prose(d.Headline))
 		return
 	}
-	w.WriteString(w.Screen.bold(w.prose(a.Line)) + "\n" + status + "\n")
-	if len(numbers) > 0 {
-		w.line(strings.Join(numbers, "   "))
+	w.line(w.set(text.Bold, "**", w.prose(d.Headline)))
+	if d.Answer != nil {
+		w.answer(d)
+		return
 	}
+	for _, t := range d.Tables {
+		w.WriteString("\n")
+		w.table(t, 20)
+	}
+	w.notes(d.Notes)
 }
 
-// follow writes the reasons and what to do next.
-func (w *writer) follow(a *Answer) {
-	if w.Format == Markdown && len(a.Reasons)+len(a.Next) > 0 {
-		w.WriteString("\n")
+// answer writes the verdict with its basis, the numbers, the lead, the reasons, and what to do next.
+func (w *writer) answer(d Document) {
+	const mostNumbers = 3
+	a := d.Answer
+	basis, between := "", "   "
+	if a.Basis != "" {
+		basis = " · " + a.Basis
+	}
+	if w.Format == Markdown {
+		between = " · "
+	}
+	w.line(w.set([]text.Color{text.FgYellow, text.FgGreen, text.FgRed}[a.Tone], "", w.prose(a.Verdict)) + w.prose(basis))
+	if numbers := a.Numbers[:min(mostNumbers, len(a.Numbers))]; len(numbers) > 0 {
+		w.line(w.prose(strings.Join(numbers, between)))
+	}
+	if d.Lead != nil && len(d.Lead.Rows) > 0 {
+		w.table(*d.Lead, 10)
 	}
 	for _, r := range a.Reasons {
-		w.line("- " + r)
+		w.line("- " + w.prose(r))
 	}
-	for i, step := range a.Next {
-		head := "Next: "
-		if i > 0 {
-			head = "      "
-		}
-		if w.Format == Markdown {
-			fmt.Fprintf(w, "\nNext: `%s`\n", shown.Text(step))
-			continue
-		}
-		w.WriteString(head + shown.Text(step) + "\n") // one line, as it is typed
+	head := "Next: "
+	for _, step := range a.Next { // as it is typed
+		w.line(head + w.set(0, "`", shown.Text(step)))
+		head = "      "
+	}
+	if a.Notes != "" {
+		w.line(w.prose("Notes: " + a.Notes + " (--table notes)"))
 	}
 }
 
-// table writes a table with its title, and what it leaves out.
-func (w *writer) table(t table.Table) {
-	if t.Title != "" {
-		title := w.prose(t.Title)
-		if w.Format == Markdown {
-			title = "### " + title + "\n"
-		}
-		w.WriteString(title + "\n")
+// table writes a table with its title; of more than the most rows, it says how many there are.
+func (w *writer) table(t table.Table, most int) {
+	if title := w.prose(t.Title); title != "" && w.Format == Markdown {
+		w.line("### " + title)
+	} else if title != "" {
+		w.line(title)
 	}
-	drawn, cut := pretty(t, w.View)
-	w.WriteString(drawn + "\n")
-	if t.Left > 0 {
-		order := ""
-		if len(t.Leading) > 0 {
-			order = "largest first; "
-		}
-		if w.Format == Markdown {
-			w.WriteString("\n") // or it is a row
-		}
-		w.line(fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name))
+	if t = t.Filled(); len(t.Rows) > most {
+		t = t.Cut(most)
 	}
-	if cut {
-		w.line("… cut where the terminal ends; a pipe, such as | less -S, gets all columns")
+	w.line(w.drawn(t))
+	order := ""
+	if len(t.Leading) > 0 {
+		order = "largest first; "
 	}
+	switch {
+	case t.Left > 0:
+		w.line(w.prose(fmt.Sprintf("… and %d more (%s--table %s shows all)", t.Left, order, t.Name)))
+	case len(t.Rows) == 0:
+		w.line("no rows")
+	}
+}
+
+// drawn is the table for people, cut where the terminal ends.
+func (w *writer) drawn(t table.Table) string {
+	p, style := pretty.NewWriter(), pretty.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options = pretty.Options{SeparateHeader: true}
+	style.Box.PaddingLeft, style.Box.PaddingRight, style.Box.UnfinishedRow = "", "  ", "…"
+	style.Size.WidthMax = w.Width
+	p.SetStyle(style)
+	p.SuppressTrailingSpaces()
+	var head pretty.Row
+	var configs []pretty.ColumnConfig
+	rows := make([]pretty.Row, len(t.Rows))
+	for i, c := range t.Shown() {
+		config := pretty.ColumnConfig{Number: i + 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}
+		if c.Numeric() {
+			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
+		}
+		head, configs = append(head, c.Head), append(configs, config)
+		for row, cell := range c.Cells {
+			rows[row] = append(rows[row], w.escaped(cell))
+		}
+	}
+	p.SetColumnConfigs(configs)
+	p.AppendHeader(head)
+	p.AppendRows(rows)
+	if w.Format == Markdown {
+		return p.RenderMarkdown()
+	}
+	return p.Render()
 }
 
 // notes writes them one below the other.
 func (w *writer) notes(notes []string) {
-	if len(notes) > 0 {
+	for i, n := range notes {
+		w.line(w.prose(fmt.Sprintf("[%d] %s", i+1, n)))
+	}
+}
+
+// line writes a line, which is a paragraph in Markdown.
+func (w *writer) line(words string) {
+	if w.WriteString(words + "\n"); w.Format == Markdown {
 		w.WriteString("\n")
 	}
-	for i, n := range notes {
-		if w.Format == Markdown {
-			fmt.Fprintf(w, "%d. %s\n", i+1, w.prose(n))
-		} else {
-			w.line(fmt.Sprintf("[%d] %s", i+1, n))
-		}
+}
+
+// prose is a text of any origin on one line.
+func (w *writer) prose(words string) string { return w.escaped(shown.Text(words)) }
+
+// escaped keeps names from being read as Markdown: as HTML, links, code or emphasis. Of bars in cells
+// go-pretty takes care.
+func (w *writer) escaped(words string) string {
+	if w.Format != Markdown {
+		return words
 	}
+	return markdown.Replace(words)
+}
+
+var markdown = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`,
+	"]", `\]`, "~", `\~`)
+
+// set sets a text off, by a color of the terminal (NO_COLOR takes it away) or a mark of Markdown around it;
+// nothing is said by it alone.
+func (w *writer) set(c text.Color, mark, words string) string {
+	switch {
+	case w.Format == Markdown:
+		return mark + words + mark
+	case w.Width == 0 || words == "":
+		return words
+	}
+	return c.Sprint(words)
 }

@@ -2,35 +2,20 @@ package progress
 
 import (
 	"bytes"
-	"os"
+	"io"
 	"testing"
-	"time"
 )
 
 func TestLine(t *testing.T) {
-	var b bytes.Buffer
-	l := &Line{w: &b, width: func() int { return 6 }, now: func() time.Time { return time.Unix(0, 0) }}
-	l.Show("%d of %d entries", 1, 2)
-	l.Show("too soon after the last one")
-	l.Println("done")
-	l.Clear()
-	if want := "\r\x1b[K1 of \r\x1b[Kdone\n"; b.String() != want {
-		t.Errorf("%q, want %q", &b, want)
-	}
-}
-
-// Pipes and files get the lines that stay, and no escape sequence.
-func TestNothingIsDrawnElsewhere(t *testing.T) {
-	f, err := os.Create(t.TempDir() + "/stderr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	l := New(f)
-	l.Show("1 of 2")
-	l.Println("done")
-	l.Clear()
-	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "done\n" {
-		t.Errorf("%q, %v", text, err)
+	for width, want := range map[int]string{6: "\r\x1b[K1 of \r\x1b[Kdone\n", 0: "done\n"} { // 0: a pipe or a file
+		var b bytes.Buffer
+		l := &Line{w: &b, width: func(io.Writer) int { return width }}
+		l.Show("%d of %d entries", 1, 2)
+		l.Show("too soon after the last one")
+		l.Println("done")
+		l.Clear()
+		if b.String() != want {
+			t.Errorf("%d columns: %q, want %q", width, &b, want)
+		}
 	}
 }

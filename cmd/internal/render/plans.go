@@ -69,10 +69,10 @@ func (result Plans) Document() output.Document {
 			}
 			return nil
 		}), table.Computed("verdict", caseVerdict))
-	return output.Document{Value: result, Lead: &spans, Tables: []table.Table{cases, spans}, Answer: &output.Answer{
-		Line: line + " as even as whole slots allow at " + result.where(even, tokens) + ".", Tone: output.Fine, Verdict: "complete",
-		Basis: fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s", result.Model, result.Shape, result.Method, result.Mode,
-			quantity.Ranges(tokens))}}
+	return output.Document{Value: result, Lead: &spans, Tables: []table.Table{cases, spans},
+		Headline: line + " as even as whole slots allow at " + result.where(even, tokens) + ".",
+		Answer: &output.Answer{Tone: output.Fine, Verdict: "complete", Basis: fmt.Sprintf("%s, %s, %s, %s, tokens per rank %s",
+			result.Model, result.Shape, result.Method, result.Mode, quantity.Ranges(tokens))}}
 }
 
 // where says for which numbers of tokens these plans are at the floors: for every one where that is proved,

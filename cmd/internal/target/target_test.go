@@ -22,8 +22,7 @@ func guardedFile(t *testing.T, path string, words ...string) *File {
 	root := &cobra.Command{Use: "test", RunE: func(*cobra.Command, []string) error { return nil },
 		Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true}
 	root.Flags().VarP(&f, "output", "o", "")
-	f.Name("--output")
-	root.PersistentPreRunE = Guard(root, func(string) bool { return true })
+	Guard(root, func(string) bool { return true })
 	root.SetArgs(words)
 	if err := root.Execute(); err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func TestWriteFileKeepsPermissions(t *testing.T) {
 	checkMode(t, path, 0o606)
 }
 
-// A link stays a link, whether or not what it names exists.
+// A link stays a link. One to nothing is refused.
 func TestWriteFileFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
@@ -89,12 +88,14 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, text := range []string{"made", "written over"} {
-		if err := write(t, first, putText(text)); err != nil {
-			t.Fatal(err)
-		}
-		checkContent(t, filepath.Join(dir, "target"), text)
+	target := filepath.Join(dir, "target")
+	if err := guardedFile(t, first).check(); !errors.Is(err, ErrRefused) {
+		t.Errorf("a link to nothing: %v", err)
 	}
+	if err := errors.Join(os.WriteFile(target, nil, 0o600), write(t, first, putText("written over"))); err != nil {
+		t.Fatal(err)
+	}
+	checkContent(t, target, "written over")
 	for _, link := range []string{first, second} {
 		if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			t.Errorf("%s is no link any more: %v, %v", link, info, err)
@@ -115,19 +116,19 @@ func TestWriteFileThroughPipes(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan string)
-	go func() {
-		text, _ := os.ReadFile(pipe)
-		read <- string(text)
-	}()
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
 	if err := write(t, pipe, putText("through")); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(pipe); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
 		t.Fatalf("the pipe became %v, %v", info.Mode(), err)
 	}
-	if text := <-read; text != "through" {
-		t.Errorf("the pipe's reader got %q", text)
+	if text, err := io.ReadAll(reader); err != nil || string(text) != "through" {
+		t.Errorf("the pipe's reader got %q, %v", text, err)
 	}
 }
 
