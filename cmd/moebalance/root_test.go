@@ -76,7 +76,7 @@ func TestExitCodes(t *testing.T) {
 			[]string{"place", "../../testdata/torch/rank0.pt.trace.json"}},
 		{exitFailed, "this is a result of moebalance, not counts", []string{"place", "../../testdata/campaign-qwen3-ep4.json"}},
 		{exitFailed, "unknown format of JSON: it is empty and", []string{"counts", file("empty.json", "{}")}},
-		{exitFailed, "moebalance: \\x1b(none\\xff: no such file", []string{"counts", "\x1b(none\xff"}},
+		{exitFailed, "moebalance: \\x1b(none\\xff: want a file", []string{"counts", "\x1b(none\xff"}},
 		{exitFailed, `have "HF_TOKEN=(redacted)"`,
 			[]string{"counts", file("secret.csv", "layer,expert,count\n0,1,HF_TOKEN=hf_1\n")}},
 		{exitUsage, "want at least one export", []string{"trace"}},
@@ -97,7 +97,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "unknown model", []string{"logits", "generate", "--model", "nope", "--ep", "8", "--cache", dir}},
 		{exitUsage, `unknown verb "nope"`, []string{"logits", "nope"}},
 		{exitUsage, `unknown verb "foo"`, []string{"completion", "foo"}},
-		{exitUsage, `unknown verb "list"`, []string{"help", "logits", "list", "all"}},
+		{exitUsage, `unknown verb "nope"`, []string{"help", "logits", "nope"}},
 		{exitFailed, "no cache", []string{"logits", "verify", dir + "/none"}},
 		{exitFailed, "no manifest.json", []string{"logits", "verify", dir}},
 	} {

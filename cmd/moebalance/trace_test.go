@@ -157,7 +157,7 @@ func TestTraceVerbExitCodes(t *testing.T) {
 		{exitGate, "expert-time imbalance of layer 2 is 67.9 %",
 			[]string{"--fail-above", "0.5", "testdata/hf-qwen3-ep4/normal.rank?.json.gz"}},
 		{exitUsage, "want PHASE=REGEX", []string{"--phase", "experts", loopNormal}},
-		{exitNotComparable, "2 runs: 'testdata/gptoss-ep4-ranks/normal.rank*.sqlite', 'testdata/deepseek-ep4-ranks/normal.rank*.sqlite'; give those of one run", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
+		{exitFailed, "want exports of one run, one per rank", []string{"testdata/gptoss-ep4-ranks/normal.rank0.sqlite", "testdata/deepseek-ep4-ranks/normal.rank0.sqlite"}},
 		{exitUsage, "no export \"nope.sqlite\"", []string{"--rank", "nope.sqlite=1", loopNormal}},
 		{exitUsage, "want a named group", []string{"--range", "step", loopNormal}},
 		{exitUsage, "no folder \"nodir\"", []string{"--summary", "nodir/nope", loopNormal}},
