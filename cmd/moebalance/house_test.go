@@ -55,7 +55,7 @@ compare/counts/tensor: logits/safetensors
 compare/diff: compare/gain compare/imbalance compare/trace compare/kernel compare/kernel/ranges
     compare/stats router router/quantity
 compare/gain: compare/stats router router/quantity
-compare/imbalance: compare/stats router
+compare/imbalance: compare/kernel compare/stats router
 compare/replay: compare/stats
 compare/trace: compare/imbalance compare/capture compare/replay compare/steps compare/kernel compare/kernel/ranges
     compare/trace/wait router router/input router/quantity

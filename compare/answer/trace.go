@@ -21,10 +21,9 @@ import (
 // as arguments of a command.
 func OfTrace(t *trace.Trace, given string) Answer {
 	a := answering(traceCaveats(t))
-	hidden, launches := hiddenGraphs(t)
 	switch why := t.Undecided(); {
-	case hidden > t.Coverage.GPUNS:
-		a.say(NoAnswer, "trace.hidden", "launches", launches, "ns", hidden)
+	case t.Hidden.NS > t.Coverage.GPUNS:
+		a.say(NoAnswer, "trace.hidden", "launches", t.Hidden.Launches, "ns", t.Hidden.NS)
 		a.next("graphs")
 	case len(t.Ranks) < 2:
 		a.say(NoAnswer, "trace.one_rank")
@@ -59,7 +58,7 @@ func (a *Answer) undecided(t *trace.Trace, why router.Warning, given string) {
 		}
 	case trace.CountsContradict:
 		a.next("own_counts")
-	case "no_experts", "unplaced_experts", "unknown_kernels":
+	case "no_experts", "unknown_kernels":
 		a.next("names", "given", given)
 		return
 	}
@@ -69,14 +68,6 @@ func (a *Answer) undecided(t *trace.Trace, why router.Warning, given string) {
 	case len(a.Next) == 0:
 		a.next("ranks")
 	}
-}
-
-// hiddenGraphs is the time of CUDA graphs that were recorded whole, and the number of their launches.
-func hiddenGraphs(t *trace.Trace) (ns, launches int64) {
-	for _, g := range t.Graphs {
-		ns, launches = ns+g.TotalNS, launches+g.Instances
-	}
-	return ns, launches
 }
 
 // judged is the answer of a trace whose expert time over ranks is known.

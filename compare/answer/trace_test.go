@@ -108,7 +108,7 @@ func TestTracesLeadOn(t *testing.T) {
 	perfect := traced(1.02, 1.01, false)
 	perfect.Arm = "perfect"
 	check(t, "perfect", OfTrace(perfect, "x"), Even, "Under balanced routing, expert time is even; ", "", "moebalance compare NORMAL x")
-	graph := &trace.Trace{Graphs: []trace.GraphStat{{TotalNS: 8e6, Instances: 4}}}
+	graph := &trace.Trace{Hidden: trace.Hidden{NS: 8e6, Launches: 4}}
 	check(t, "graphs", OfTrace(graph, "x"), NoAnswer, "4 CUDA graph launches hide the kernels inside 8.00 ms", "", "profile")
 }
 

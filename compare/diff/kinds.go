@@ -189,11 +189,7 @@ func restrictTo(t *trace.Trace, steps []int) *trace.Trace {
 	if !slices.Equal(have, of) {
 		part.Imbalance = slices.DeleteFunc(slices.Clone(t.Imbalance),
 			func(r imbalance.Row) bool { return r.Quantity == imbalance.Time })
-		for _, l := range times.Judged() {
-			if row, ok := l.Row(balancedWithin); ok {
-				part.Imbalance = append(part.Imbalance, row)
-			}
-		}
+		part.Imbalance = append(part.Imbalance, times.Rows(balancedWithin)...)
 	}
 	return part
 }

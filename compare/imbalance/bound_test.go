@@ -4,28 +4,29 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 
 // Two layers of two ranks lose 10 and 4 ns of steps of 100 ns. What they would gain only a replay
 // tells. One rank has nobody to lose against, and no expert time has no bound.
 func TestBound(t *testing.T) {
-	var samples []Sample
+	var cells []Cell
 	for step := range router.OptInt(3) {
-		samples = append(samples, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
+		cells = append(cells, work(0, step, 0, 30), work(1, step, 0, 10), work(0, step, 1, 6), work(1, step, 1, 14))
 	}
-	x := New(slices.Values(samples))
+	x := New(each(cells))
 	b := x.Bound(100)
 	near(t, "loss", b.LossNS, 14)
 	if b.Gain.Defined() || b.Low.Defined() || b.High.Defined() {
 		t.Errorf("a gain without a replay: %+v", b)
 	}
 	near(t, "step", b.StepNS, 100)
-	one := New(slices.Values(slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Rank == 1 })))
-	for i := range samples {
-		samples[i].Experts = false
+	one := New(each(slices.DeleteFunc(slices.Clone(cells), func(s Cell) bool { return s.Rank == 1 })))
+	for i := range cells {
+		cells[i].Phase = kernel.PhaseOther
 	}
-	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(slices.Values(samples))} {
+	for name, x := range map[string]*Times{"one rank": one, "no expert time": New(each(cells))} {
 		if b := x.Bound(100); b.Gain.Defined() || b.LossNS.Defined() {
 			t.Errorf("%s: %+v", name, b)
 		}
@@ -37,7 +38,7 @@ func TestExpertTimeOf(t *testing.T) {
 	for gemm, want := range map[int64]Of{7: OfGEMM, 0: OfPhase} {
 		a, b := work(0, 0, 0, 30), work(1, 0, 0, 10)
 		a.GEMMNS, a.GEMMs, b.GEMMNS, b.GEMMs = 20, 1, gemm, 1
-		if x := New(slices.Values([]Sample{a, b})); x.Of != want {
+		if x := New(each([]Cell{a, b})); x.Of != want {
 			t.Errorf("%d ns in GEMMs of the second rank: time of %q, want %q", gemm, x.Of, want)
 		}
 	}
@@ -45,11 +46,11 @@ func TestExpertTimeOf(t *testing.T) {
 
 // A pause behind one step is no step's time; one that most have behind them is. Of two steps nobody knows.
 func TestStepHasNoPause(t *testing.T) {
-	var samples []Sample
+	var cells []Cell
 	for step := range router.OptInt(5) {
-		samples = append(samples, work(0, step, 0, 80+4*int64(step)), work(1, step, 0, 60))
+		cells = append(cells, work(0, step, 0, 80+4*int64(step)), work(1, step, 0, 60))
 	}
-	x := New(slices.Values(samples)) // 70, 72, 74, 76 and 78 ns of GPU time
+	x := New(each(cells)) // 70, 72, 74, 76 and 78 ns of GPU time
 	near(t, "a pause", x.StepNS(map[router.OptInt]float64{0: 100, 1: 102, 2: 5000, 3: 110}), 73+32)
 	near(t, "pauses", x.StepNS(map[router.OptInt]float64{0: 100, 1: 502, 2: 5000, 3: 506}), 73+430)
 	near(t, "two steps", x.StepNS(map[router.OptInt]float64{0: 100, 1: 200}), 150)

@@ -24,20 +24,6 @@ func (t *Times) StepNS(wall map[router.OptInt]float64) router.Number {
 	return router.Number(stat.Mean(busy, nil) + stats.Median(idle))
 }
 
-// expertLoss is, step by step, the straggler loss of expert time over all judged layers; nil
-// where no layer has expert time on several ranks.
-func (t *Times) expertLoss() (loss []float64) {
-	for _, l := range t.Judged() {
-		if _, mean := lossAndMean(l.Experts); mean.Defined() && len(l.Ranks) > 1 {
-			if loss == nil {
-				loss = make([]float64, len(l.Experts))
-			}
-			floats.Add(loss, lossOf(l.Experts))
-		}
-	}
-	return loss
-}
-
 // Bound is what uneven expert time over ranks costs, from one arm alone. What even experts
 // would gain is inferred: no step with balanced routing was measured, and experts of equal size
 // may also run faster, which it does not hold.
@@ -61,10 +47,15 @@ func (t *Times) Bound(stepNS router.Number) Bound {
 	if len(t.Ranks) < 2 || t.Unmarked || len(t.Layers) == 0 || !t.Layers[len(t.Layers)-1].Number.Defined() {
 		return b
 	}
-	loss := t.expertLoss()
-	if loss == nil {
-		return b
+	loss := make([]float64, b.Steps)
+	for _, l := range t.Judged() {
+		if _, ok := l.Row(0); ok {
+			floats.Add(loss, l.Loss())
+			b.LossNS = 0
+		}
 	}
-	b.LossNS = router.Number(stat.Mean(loss, nil))
+	if b.LossNS.Defined() {
+		b.LossNS = router.Number(stat.Mean(loss, nil))
+	}
 	return b
 }

@@ -2,10 +2,7 @@ package imbalance
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/moebalance/moebalance/compare/stats"
 	"github.com/moebalance/moebalance/router"
@@ -21,7 +18,7 @@ const warmUpFactor = 1.5
 // Step is one step of a recording.
 type Step struct {
 	Number   router.OptInt // undefined where no step is marked: the whole recording is one
-	Kind     router.OptInt // see Sample
+	Kind     router.OptInt // see Kinds
 	Excluded Exclusion     // Counts for a step that counts
 	// BusyNS is GPU time, mean over ranks; of a step that is not complete, over
 	// ranks of which some lack kernels.
@@ -45,9 +42,8 @@ const (
 
 // excludePartial marks the steps that not every rank recorded whole. present is which
 // rank has any kernel in which step.
-func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly []int) {
-	layers := slices.DeleteFunc(slices.Sorted(maps.Keys(sums)), func(layer int) bool { return layer == router.NoID })
-	t.excludeUnequal(sums, layers, present)
+func (t *Times) excludePartial(present []bool) {
+	t.excludeUnequal(present)
 	for r, rank := range t.Ranks {
 		var own []int // steps
 		for i := range t.Steps {
@@ -56,26 +52,36 @@ func (t *Times) excludePartial(sums map[int]*cells, present []bool, endedEarly [
 			}
 		}
 		if len(own) > 0 {
-			t.excludeCut(sums, layers, rank, own, len(t.Steps) == 1 && slices.Contains(endedEarly, rank))
+			t.excludeCut(rank, own)
 		}
 	}
 }
 
+// named are the layers with a number.
+func (t *Times) named() []*Layer {
+	if len(t.Layers) > 0 && !t.Layers[0].Number.Defined() {
+		return t.Layers[1:]
+	}
+	return t.Layers
+}
+
 // excludeUnequal marks the steps that ranks did not run alike: a layer that one rank ran must
 // have been run by all ranks that have it, in as many expert GEMMs.
-func (t *Times) excludeUnequal(sums map[int]*cells, layers []int, present []bool) {
+func (t *Times) excludeUnequal(present []bool) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		if slices.Contains(present[i*len(t.Ranks):(i+1)*len(t.Ranks)], false) {
 			s.Excluded = Incomplete
 		}
-		for _, layer := range layers {
-			c := sums[layer]
-			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
-			if ran := c.ran[from:to]; slices.Contains(ran, 0) && slices.Max(ran) > 0 {
+		for _, l := range t.named() {
+			some, every, equal := false, true, true
+			for _, p := range l.parts[i] {
+				some, every, equal = some || p.ran > 0, every && p.ran > 0, equal && p.gemms == l.parts[i][0].gemms
+			}
+			if some && !every {
 				s.Excluded = Incomplete
 			}
-			if gemms := c.gemms[from:to]; s.Excluded == Counts && slices.Min(gemms) != slices.Max(gemms) {
+			if !equal && s.Excluded == Counts {
 				s.Excluded = Lost
 			}
 		}
@@ -85,27 +91,26 @@ func (t *Times) excludeUnequal(sums map[int]*cells, layers []int, present []bool
 // excludeCut marks the first and the last of a rank's own steps, at which the recording may
 // begin or end: a layer and a phase of it that lacks there, and in none of the rank's other
 // steps with the layer, was not recorded. Of the only step of one of several ranks the layers
-// are compared; where no rank has another, it is not whole either if the recording ended early.
-func (t *Times) excludeCut(sums map[int]*cells, layers []int, rank int, own []int, endedEarly bool) {
+// are compared.
+func (t *Times) excludeCut(rank int, own []int) {
 	var routed []phaseSet // of the layers with experts in the first step
-	for _, layer := range layers {
-		c := sums[layer]
-		at, has := slices.BinarySearch(c.ranks, rank)
+	for _, l := range t.named() {
+		at, has := slices.BinarySearch(l.Ranks, rank)
 		if !has {
 			continue
 		}
 		ran := make([]phaseSet, len(own))
 		for i, step := range own {
-			ran[i] = c.ran[step*len(c.ranks)+at]
+			ran[i] = l.parts[step][at].ran
 		}
 		for _, edge := range cutEdges(ran) {
 			t.Steps[own[edge]].Excluded = Incomplete
 		}
-		if c.experts[own[0]*len(c.ranks)+at] > 0 {
+		if l.parts[own[0]][at].experts > 0 {
 			routed = append(routed, ran[0])
 		}
 	}
-	if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && (endedEarly || len(cutEdges(routed)) > 0) {
+	if only := len(own) == 1 && len(t.Ranks) > 1 && !t.Unmarked; only && len(cutEdges(routed)) > 0 {
 		t.Steps[own[0]].Excluded = Incomplete
 	}
 }
@@ -137,23 +142,23 @@ func cutEdges(ran []phaseSet) (cut []int) {
 }
 
 // excludeOtherKinds leaves the kind of steps with most expert time.
-func (t *Times) excludeOtherKinds(sums map[int]*cells) {
+func (t *Times) excludeOtherKinds() {
 	time := map[router.OptInt]float64{}
 	for i, s := range t.Steps {
 		if s.Excluded == Counts {
 			time[s.Kind] += 0
-			for _, layer := range slices.Sorted(maps.Keys(sums)) {
-				ranks := len(sums[layer].ranks)
-				time[s.Kind] += floats.Sum(sums[layer].experts[i*ranks : (i+1)*ranks])
+			for _, l := range t.Layers {
+				for _, p := range l.parts[i] {
+					time[s.Kind] += p.experts
+				}
 			}
 		}
 	}
 	if t.Kinds = len(time); t.Kinds < 2 {
 		return
 	}
-	most := slices.MinFunc(slices.Collect(maps.Keys(time)), func(a, b router.OptInt) int {
-		return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b))
-	})
+	kinds := sorted(time) // the first of two alike
+	most := slices.MaxFunc(kinds, func(a, b router.OptInt) int { return cmp.Compare(time[a], time[b]) })
 	for i := range t.Steps {
 		if s := &t.Steps[i]; s.Excluded == Counts && s.Kind != most {
 			s.Excluded = OtherKind

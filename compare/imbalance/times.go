@@ -1,6 +1,7 @@
 package imbalance
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"math"
@@ -8,24 +9,28 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/moebalance/moebalance/compare/kernel"
 	"github.com/moebalance/moebalance/router"
 )
 
-// Sample is kernel time of one rank in one layer of one step. Samples of the same
-// rank, layer and step add up.
-type Sample struct {
-	Rank         int
-	Step         router.OptInt // undefined outside every step
-	Layer        router.OptInt // undefined outside every layer
-	Phase        string        // of at most 32
-	Experts      bool          // of the phase experts
-	TotalNS      int64         // Σ of kernel durations
-	CollectiveNS int64         // the part of it in collectives
-	BusyNS       int64         // union of the kernels' intervals
-	GEMMNS       int64         // the part of TotalNS in GEMMs of routed experts, recognized as such
-	GEMMs        int64         // how many of them
-	Kind         router.OptInt // of the step, see Kinds; undefined of a step that some rank did not record whole
+// Cell is the kernel time of one rank, step, layer and phase: the grain at which arms are compared
+// and imbalance is computed.
+type Cell struct {
+	Rank         int           `json:"rank"`
+	Step         router.OptInt `json:"step"`  // undefined outside every step
+	Layer        router.OptInt `json:"layer"` // undefined outside every layer
+	Phase        kernel.Phase  `json:"phase"`
+	Instances    int64         `json:"instances"`
+	TotalNS      int64         `json:"total_ns"`
+	CollectiveNS int64         `json:"collective_ns"` // the part of TotalNS in collectives
+	BusyNS       int64         `json:"busy_ns"`       // union of the kernels' intervals
+	GEMMs        int64         `json:"gemms"`         // recognized GEMMs of routed experts
+	GEMMNS       int64         `json:"gemm_ns"`       // the part of TotalNS in them
+	Kind         router.OptInt `json:"step_kind"`     // see Kinds; undefined of a step that some rank did not record whole
 }
+
+// ComputeNS is the time outside collectives, in which ranks mostly wait for each other.
+func (c *Cell) ComputeNS() int64 { return c.TotalNS - c.CollectiveNS }
 
 // Times is the compute time of a recording by step, layer and rank.
 type Times struct {
@@ -44,50 +49,41 @@ type Times struct {
 	Kinds int
 }
 
-// Layer is the time of one layer in the steps that count.
+// Layer is the expert time of one layer.
 type Layer struct {
 	Number  router.OptInt // undefined for time outside every layer
 	Ranks   []int         // that have the layer in any step, ascending
-	Experts [][]float64   // expert time by step, then by rank: see of
+	Experts [][]float64   // expert time, see Of, by step that counts, then by rank
 	of      Of
+	parts   [][]part // by step, then by rank
 }
 
-// cells are the sums of one layer over all steps, by step and rank.
-type cells struct {
-	ranks   []int
-	experts []float64
-	gemm    []float64
-	gemms   []int64
-	ran     []phaseSet
+// part is what one rank did in a layer of a step.
+type part struct {
+	experts, gemm float64 // compute of the phase experts, and its recognized GEMMs
+	gemms         int64
+	ran           phaseSet
 }
 
 // phaseSet is which phases ran, a bit for each.
 type phaseSet uint32
 
-func (c *cells) expertTime(of Of) []float64 {
-	if of == OfGEMM {
-		return c.gemm
-	}
-	return c.experts
-}
-
-// New adds the samples up and decides which steps count. It reads the sequence
-// twice; the order of the samples does not matter. endedEarly are ranks whose recording
-// is known to end before their work did.
-func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
+// New adds the cells up and decides which steps count. It reads the sequence
+// twice; the order of the cells does not matter.
+func New(cells iter.Seq[*Cell]) *Times {
 	t := &Times{}
-	ranks, kindOf := map[int]bool{}, map[int]router.OptInt{} // of steps
-	ranksOf := map[int]map[int]bool{}                        // by layer
+	ranks, kindOf := map[int]bool{}, map[router.OptInt]router.OptInt{} // of steps
+	ranksOf := map[router.OptInt]map[int]bool{}                        // by layer
 	var outside, all int64
-	for s := range samples {
-		ranks[s.Rank], kindOf[int(s.Step)] = true, s.Kind
-		if ranksOf[int(s.Layer)] == nil {
-			ranksOf[int(s.Layer)] = map[int]bool{}
+	for c := range cells {
+		ranks[c.Rank], kindOf[c.Step] = true, c.Kind
+		if ranksOf[c.Layer] == nil {
+			ranksOf[c.Layer] = map[int]bool{}
 		}
-		ranksOf[int(s.Layer)][s.Rank] = true
-		all += s.TotalNS
-		if !s.Step.Defined() {
-			outside += s.TotalNS
+		ranksOf[c.Layer][c.Rank] = true
+		all += c.TotalNS
+		if !c.Step.Defined() {
+			outside += c.TotalNS
 		}
 	}
 	_, anyOutside := kindOf[router.NoID]
@@ -98,112 +94,110 @@ func New(samples iter.Seq[Sample], endedEarly ...int) *Times {
 	}
 	t.OutsideShare = router.Number(float64(outside) / float64(all))
 	t.Ranks = sorted(ranks)
-	for _, number := range slices.Sorted(maps.Keys(kindOf)) {
+	for _, number := range sorted(kindOf) {
 		none := router.Undefined()
-		t.Steps = append(t.Steps, Step{Number: router.OptInt(number), Kind: kindOf[number],
-			SlowestExpertsNS: none, MeanExpertsNS: none})
+		t.Steps = append(t.Steps, Step{Number: number, Kind: kindOf[number], SlowestExpertsNS: none, MeanExpertsNS: none})
 	}
-	sums := map[int]*cells{}
-	for layer, has := range ranksOf {
-		n := len(has) * len(t.Steps)
-		of := func() []float64 { return make([]float64, n) }
-		sums[layer] = &cells{sorted(has), of(), of(), make([]int64, n), make([]phaseSet, n)}
+	for _, layer := range sorted(ranksOf) {
+		l := &Layer{Number: layer, Ranks: sorted(ranksOf[layer])}
+		for range t.Steps {
+			l.parts = append(l.parts, make([]part, len(l.Ranks)))
+		}
+		t.Layers = append(t.Layers, l)
 	}
-	present := t.fill(samples, sums)
-	t.Of = ofTime(sums)
-	t.excludePartial(sums, present, endedEarly)
-	t.sumSteps(sums)
-	t.excludeOtherKinds(sums)
+	present := t.fill(cells)
+	t.Of = t.ofTime()
+	t.excludePartial(present)
+	t.sumSteps()
+	t.excludeOtherKinds()
 	excludeWarmUp(t.Steps)
-	for _, layer := range slices.Sorted(maps.Keys(sums)) {
-		t.Layers = append(t.Layers, t.layer(layer, sums[layer]))
+	for _, l := range t.Layers {
+		for i, s := range t.Steps {
+			if s.Excluded == Counts {
+				l.Experts = append(l.Experts, l.times(i))
+			}
+		}
 	}
 	return t
 }
 
-// fill adds the samples up; present is which rank has any kernel in which step.
-func (t *Times) fill(samples iter.Seq[Sample], sums map[int]*cells) (present []bool) {
-	stepAt, rankAt := map[router.OptInt]int{}, Places(t.Ranks)
+// fill adds the cells up; present is which rank has any kernel in which step.
+func (t *Times) fill(cells iter.Seq[*Cell]) (present []bool) {
+	stepAt, rankAt, layerAt := map[router.OptInt]int{}, Places(t.Ranks), map[router.OptInt]*Layer{}
 	for i, s := range t.Steps {
 		stepAt[s.Number] = i
 	}
-	present = make([]bool, len(t.Steps)*len(t.Ranks))
-	rankIn, phaseAt := map[int]map[int]int{}, map[string]phaseSet{}
-	for layer, c := range sums {
-		rankIn[layer] = Places(c.ranks)
+	for _, l := range t.Layers {
+		layerAt[l.Number] = l
 	}
-	for s := range samples {
-		step, ok := stepAt[s.Step]
+	present = make([]bool, len(t.Steps)*len(t.Ranks))
+	for c := range cells {
+		step, ok := stepAt[c.Step]
 		if !ok {
 			continue
 		}
-		present[step*len(t.Ranks)+rankAt[s.Rank]] = true
-		c := sums[int(s.Layer)]
-		at := step*len(c.ranks) + rankIn[int(s.Layer)][s.Rank]
-		if phaseAt[s.Phase] == 0 {
-			phaseAt[s.Phase] = 1 << len(phaseAt)
+		present[step*len(t.Ranks)+rankAt[c.Rank]] = true
+		l := layerAt[c.Layer]
+		rank, _ := slices.BinarySearch(l.Ranks, c.Rank)
+		p := &l.parts[step][rank]
+		p.ran |= 1 << (slices.Index(kernel.Phases, c.Phase) + 1)
+		if c.Phase == kernel.PhaseExperts {
+			p.experts += float64(c.ComputeNS())
+			p.gemm += float64(c.GEMMNS)
+			p.gemms += c.GEMMs
 		}
-		c.ran[at] |= phaseAt[s.Phase]
-		if s.Experts {
-			c.experts[at] += float64(s.TotalNS - s.CollectiveNS)
-			c.gemm[at] += float64(s.GEMMNS)
-			c.gemms[at] += s.GEMMs
-		}
-		t.Steps[step].BusyNS += router.Number(s.BusyNS)
+		t.Steps[step].BusyNS += router.Number(c.BusyNS)
 	}
 	return present
 }
 
 // sumSteps adds the layers up step by step.
-func (t *Times) sumSteps(sums map[int]*cells) {
-	layers := slices.Sorted(maps.Keys(sums)) // in order, for sums of fractions depend on it
+func (t *Times) sumSteps() {
+	for _, l := range t.Layers {
+		l.of = t.Of
+	}
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		s.BusyNS /= router.Number(len(t.Ranks))
 		if len(t.Ranks) > 1 {
 			s.SlowestExpertsNS, s.MeanExpertsNS = 0, 0
 		}
-		for _, layer := range layers {
-			c := sums[layer]
-			from, to := i*len(c.ranks), (i+1)*len(c.ranks)
-			experts := c.expertTime(t.Of)[from:to]
+		for _, l := range t.Layers {
+			experts := l.times(i)
 			s.SlowestExpertsNS += router.Number(slices.Max(experts))
 			s.MeanExpertsNS += router.Number(stat.Mean(experts, nil))
 		}
 	}
 }
 
-// layer takes the steps that count.
-func (t *Times) layer(number int, c *cells) *Layer {
-	l := &Layer{Number: router.OptInt(number), Ranks: c.ranks, of: t.Of}
-	experts := c.expertTime(t.Of)
-	for i, s := range t.Steps {
-		if from, to := i*len(c.ranks), (i+1)*len(c.ranks); s.Excluded == Counts {
-			l.Experts = append(l.Experts, experts[from:to])
+// times is the expert time of each rank in a step.
+func (l *Layer) times(step int) []float64 {
+	times := make([]float64, len(l.Ranks))
+	for i, p := range l.parts[step] {
+		if times[i] = p.experts; l.of == OfGEMM {
+			times[i] = p.gemm
 		}
 	}
-	return l
+	return times
 }
 
 // ofTime is OfGEMM where every rank that ran experts in a layer ran recognized GEMMs
 // there, in every step.
-func ofTime(sums map[int]*cells) Of {
-	recognized := false
-	for layer, c := range sums {
-		if layer == router.NoID && len(sums) > 1 {
-			continue
-		}
-		for i, ns := range c.experts {
-			if ns > 0 && c.gemm[i] == 0 {
-				return OfPhase
+func (t *Times) ofTime() Of {
+	of := OfPhase
+	for _, l := range t.Judged() {
+		for _, step := range l.parts {
+			for _, p := range step {
+				switch {
+				case p.gemm > 0:
+					of = OfGEMM
+				case p.experts > 0:
+					return OfPhase
+				}
 			}
-			recognized = recognized || c.gemm[i] > 0
 		}
 	}
-	if recognized {
-		return OfGEMM
-	}
-	return OfPhase
+	return of
 }
 
 // Judged are the layers whose imbalance is judged: all that are named, or, without
@@ -230,13 +224,21 @@ func (l *Layer) Row(threshold float64) (r Row, ok bool) {
 	return r, r.Steps > 0
 }
 
-// Loss is, step by step, the loss of the layer in nanoseconds: the maximum − the mean over ranks of expert
-// time. One rank alone does not say who the slowest is: its loss is NaN.
-func (l *Layer) Loss() []float64 { return lossOf(l.Experts) }
+// Rows are the rows of the judged layers that have one.
+func (t *Times) Rows(threshold float64) (rows []Row) {
+	for _, l := range t.Judged() {
+		if row, ok := l.Row(threshold); ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
 
-func lossOf(steps [][]float64) []float64 {
-	loss := make([]float64, len(steps))
-	for i, step := range steps {
+// Loss is, step by step, the maximum − the mean over ranks of the layer's expert time, in nanoseconds:
+// ranks of 30 and 10 ns lose 10. One rank alone does not say who the slowest is: its loss is NaN.
+func (l *Layer) Loss() []float64 {
+	loss := make([]float64, len(l.Experts))
+	for i, step := range l.Experts {
 		if loss[i] = slices.Max(step) - stat.Mean(step, nil); len(step) < 2 {
 			loss[i] = math.NaN()
 		}
@@ -259,19 +261,7 @@ func (t *Times) ExpertsByRank() (byRank map[int]float64, sum float64) {
 	return byRank, sum
 }
 
-// lossAndMean are the mean over steps of (max − mean over ranks) and of the mean;
-// undefined without time.
-func lossAndMean(steps [][]float64) (loss, mean router.Number) {
-	for _, step := range steps {
-		mean += router.Number(stat.Mean(step, nil) / float64(len(steps)))
-	}
-	if mean == 0 {
-		return router.Undefined(), router.Undefined()
-	}
-	return router.Number(stat.Mean(lossOf(steps), nil)), mean
-}
-
-func sorted(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }
+func sorted[K cmp.Ordered, V any](set map[K]V) []K { return slices.Sorted(maps.Keys(set)) }
 
 // Places is the position of each value in the list.
 func Places[T comparable](list []T) map[T]int {

@@ -3,6 +3,8 @@ package trace
 import (
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel/ranges"
 	"github.com/moebalance/moebalance/router"
@@ -21,6 +23,13 @@ type Attention struct {
 // the tokens of all ranks, between dispatch and combine: a real one has 0.67 and more there, unequal
 // tokens 0.01.
 const asSlow = 1.0 / 3
+
+// attention fills Attention, where ranks hold unequal tokens.
+func (r *reduction) attention() {
+	if tokens := r.tokensOfRanks(r.times.StepsOf(imbalance.Counts)); len(r.ranks) > 1 && r.unequalTokens(tokens) {
+		r.trace.Attention = &Attention{Imbalance: r.overRanks(PhaseAttention, PhaseOther), Tokens: tokens}
+	}
+}
 
 // tokensOfRanks gives the tokens of each rank in a step, mean over steps, as ranges tell them; nil
 // where a rank has none.
@@ -56,34 +65,24 @@ func (r *reduction) unequalTokens(tokens []float64) bool {
 // overRanks is Σ max / Σ mean − 1 over ranks of the compute of phases in the steps that count, undefined
 // without any.
 func (r *reduction) overRanks(phases ...Phase) router.Number {
-	steps, by := r.times.StepsOf(imbalance.Counts), map[router.OptInt]map[int]int64{} // by step and rank
+	counted, by := imbalance.Places(r.times.StepsOf(imbalance.Counts)), map[int][]float64{} // by step and rank
+	at := imbalance.Places(r.times.Ranks)
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
-		if !slices.Contains(phases, c.Phase) || !slices.Contains(steps, int(c.Step)) {
+		step, counts := counted[int(c.Step)]
+		if !counts || !slices.Contains(phases, c.Phase) {
 			continue
 		}
-		if by[c.Step] == nil {
-			by[c.Step] = map[int]int64{}
+		if by[step] == nil {
+			by[step] = make([]float64, len(at))
 		}
-		by[c.Step][c.Rank] += c.TotalNS - c.CollectiveNS
+		by[step][at[c.Rank]] += float64(c.ComputeNS())
 	}
-	most, all := int64(0), int64(0)
+	most, all := 0.0, 0.0
 	for _, ranks := range by {
-		longest := int64(0)
-		for _, ns := range ranks {
-			longest, all = max(longest, ns), all+ns
-		}
-		most += longest
+		most, all = most+slices.Max(ranks), all+floats.Sum(ranks)
 	}
-	return router.Number(most)*router.Number(len(r.ranks))/router.Number(all) - 1
-}
-
-// attention fills Attention, where ranks hold unequal tokens.
-func (r *reduction) attention() {
-	tokens := r.tokensOfRanks(r.times.StepsOf(imbalance.Counts))
-	if len(r.ranks) > 1 && r.unequalTokens(tokens) {
-		r.trace.Attention = &Attention{Imbalance: r.overRanks(PhaseAttention, PhaseOther), Tokens: tokens}
-	}
+	return router.Number(most*float64(len(r.ranks))/all) - 1
 }
 
 // leastTokens is the gain of even tokens from which it is told.

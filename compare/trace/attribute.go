@@ -84,60 +84,20 @@ func attribute(rec *capture.Recording, options Options) *attribution {
 	}
 	wait.Wait()
 	a.launches, a.created = at[:len(rec.Launches)], at[len(rec.Launches):]
-	a.findEnd(lines)
+	a.nameSteps(lines)
 	return a
 }
 
-// findEnd compares the ranges with what ran: a capture whose kernels stop
-// while its ranges go on has lost the rest.
-func (a *attribution) findEnd(lines []ranges.Timeline) {
-	a.counts.LastWork, a.stepNames = -capture.TimeLimit, map[int32]string{}
-	for i := range a.rec.Kernels {
-		a.counts.LastWork = max(a.counts.LastWork, a.rec.Kernels[i].End)
-	}
-	for _, g := range a.rec.Graphs {
-		a.counts.LastWork = max(a.counts.LastWork, g.End)
-	}
-	ran := a.launchedSteps()
-	for i, line := range lines {
+// nameSteps names each step by its first range.
+func (a *attribution) nameSteps(lines []ranges.Timeline) {
+	a.stepNames = map[int32]string{}
+	for _, line := range lines {
 		for _, m := range line.Ranges {
-			if m.Phase == ranges.PhaseIgnored {
-				continue
-			}
-			a.counts.Labeled++
-			if m.Start > a.counts.LastWork {
-				a.counts.LabeledAfter++
-			}
-			if m.Step == NoID {
-				continue
-			}
-			a.counts.StepsSeen++
-			if a.stepNames[m.Step] == "" {
+			if m.Step != NoID && m.Phase != ranges.PhaseIgnored && a.stepNames[m.Step] == "" {
 				a.stepNames[m.Step] = m.Name
 			}
-			if !ran[processStep{a.rec.Threads[i].Process, m.Step}] {
-				a.counts.StepsWithout++
-			}
 		}
 	}
-}
-
-type processStep struct{ process, step int32 }
-
-// launchedSteps are those in which anything was launched.
-func (a *attribution) launchedSteps() map[processStep]bool {
-	ran := map[processStep]bool{}
-	var last processStep // neighbors are mostly of one
-	for i := range a.rec.Launches {
-		step := a.locations.Values[a.launches[i]].Step
-		if step == NoID {
-			continue
-		}
-		if s := (processStep{a.rec.Threads[a.rec.Launches[i].Thread].Process, step}); s != last || len(ran) == 0 {
-			ran[s], last = true, s
-		}
-	}
-	return ran
 }
 
 // addRanges labels the ranges and gives those whose name says something to their
@@ -270,16 +230,12 @@ func (a *attribution) rankEvents() []*rankEvents {
 		a.addKernel(int32(i), ranks)
 	}
 	for _, g := range a.rec.Graphs {
-		step := int32(NoID)
-		if g.Launch >= 0 {
-			step = a.locations.Values[a.launches[g.Launch]].Step
-		}
-		r := ranks[g.Device]
-		r.Graphs = append(r.Graphs, graphEvent{Graph: g.Graph, Step: step, Start: g.Start, NS: g.End - g.Start})
+		h := &ranks[g.Device].Hidden
+		h.Launches, h.NS = h.Launches+1, h.NS+g.End-g.Start
 	}
 	a.addEvents(ranks)
 	// a device can be left empty: what it ran was given to another, was ignored, or was no kernel
-	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && len(r.Graphs) == 0 })
+	ranks = slices.DeleteFunc(ranks, func(r *rankEvents) bool { return len(r.events) == 0 && r.Hidden.Launches == 0 })
 	slices.SortFunc(ranks, func(x, y *rankEvents) int {
 		return cmp.Or(cmp.Compare(a.rec.Processes[x.device.Process], a.rec.Processes[y.device.Process]),
 			cmp.Compare(x.device.Ordinal, y.device.Ordinal))
@@ -299,7 +255,7 @@ func (a *attribution) addEvents(ranks []*rankEvents) {
 		for j, at := range r.kernels {
 			k := &a.rec.Kernels[at]
 			e := &r.events[j]
-			e.start, e.duration, e.location, e.name = k.Start, k.End-k.Start, k.GraphNode, k.Name
+			e.Start, e.NS, e.Place, e.Name = k.Start, k.End-k.Start, k.GraphNode, k.Name
 		}
 		r.kernels = nil
 	}

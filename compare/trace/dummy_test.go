@@ -19,7 +19,7 @@ func TestDummyBatches(t *testing.T) {
 	for _, k := range trace.StepKinds {
 		names = append(names, k.Name)
 	}
-	if len(trace.StepTimes) != 3 || len(names) != 3 || trace.Undecided().Code == EndedEarly {
-		t.Errorf("%d steps of kinds %q, %v", len(trace.StepTimes), names, trace.Undecided())
+	if len(trace.StepTimes) != 3 || len(names) != 3 {
+		t.Errorf("%d steps of kinds %q", len(trace.StepTimes), names)
 	}
 }

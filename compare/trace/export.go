@@ -28,19 +28,9 @@ type exportCounts struct {
 	Launchless       int   // kernels without a recorded launch
 	Detached         int64 // replayed kernels whose node was created outside the capture
 	Replayed         int64 // kernels that a graph replayed
-	LastWork         int64 // when the last kernel or graph ended
-	Labeled          int   // ranges whose name says something
-	LabeledAfter     int   // of these, the ones that begin after LastWork
-	StepsSeen        int   // steps by thread and number
-	StepsWithout     int   // of these, the ones in which nothing ran
 	Ignored          int64 // kernels that the program asks to leave out
 	IgnoredNS        int64
 }
-
-// Codes of warnings.
-const (
-	EndedEarly = "ended_early" // the capture of kernels ended before the work
-)
 
 // mostLost is the share of launches whose kernel may be missing: profilers drop some at the ends.
 const mostLost = 0.002
@@ -61,7 +51,6 @@ func describe(path string, rec *capture.Recording, counts exportCounts, ranks []
 	}
 	d.describeGraphs()
 	d.warnLosses()
-	d.warnSteps()
 	d.warnIssues()
 	return d.Export
 }
@@ -83,29 +72,13 @@ func (d *description) describeGraphs() {
 	switch {
 	case whole > 0:
 		d.GraphMode = "graph"
-		d.warn("graph_mode", "graphs", whole)
-	case d.counts.Replayed > 0, called > 0 && d.launchedTogether():
+		d.warn(graphMode, "graphs", whole)
+	case d.counts.Replayed > 0, called > 0: // PyTorch's profiler does not record nodes
 		d.GraphMode = "node"
-	case called > 0:
-		d.warn("graph_lost", "launches", called)
 	}
 	if n := d.counts.Detached; n > 0 {
 		d.warn("graph_capture", "detached", n, "replayed", d.counts.Replayed)
 	}
-}
-
-// launchedTogether reports whether a call launched several kernels, as only that of a
-// graph does: PyTorch's profiler records them without their nodes.
-func (d *description) launchedTogether() bool {
-	launched := make([]bool, d.counts.Launches)
-	for i := range d.rec.Kernels {
-		if at := d.rec.Kernels[i].Launch; at >= 0 && launched[at] {
-			return true
-		} else if at >= 0 {
-			launched[at] = true
-		}
-	}
-	return false
 }
 
 // warnLosses tells what the capture or the export left out.
@@ -119,29 +92,13 @@ func (d *description) warnLosses() {
 	if a := d.counts; a.Ignored > 0 {
 		d.warn("ignored", "ignored", a.Ignored, "kernels", d.Kernels, "time_ns", a.IgnoredNS)
 	}
-	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(d.counts.Launches); float64(lost) > mostLost*float64(
-		all) {
-		d.warn("lost_kernels", "lost", lost, "launches", all)
+	if lost, all := d.rec.LostKernels, d.rec.LostKernels+int64(d.counts.Launches); float64(lost) > mostLost*float64(all) {
+		d.warn(lostKernels, "lost", lost, "launches", all)
 	}
 	if n := d.counts.Launchless; n > 0 {
 		d.warn("no_launch", "kernels", n, "all", d.Kernels)
 	}
 }
-
-// warnSteps tells where ranges go on and kernels do not.
-func (d *description) warnSteps() {
-	a := d.counts
-	if a.StepsWithout > 0 {
-		d.warn(EndedEarly, "why", "steps", "without", a.StepsWithout, "steps", a.StepsSeen)
-	}
-	if after, seen := a.LabeledAfter, a.Labeled; float64(after) > mostAfter*float64(seen) {
-		d.warn(EndedEarly, "why", "ranges", "after", after, "ranges", seen, "time_ns", d.rec.RangesEnd-a.LastWork)
-	}
-}
-
-// mostAfter is the share of ranges that begin after the last kernel ended and are not
-// worth a warning: programs end with a few.
-const mostAfter = 0.01
 
 // warnIssues tells which rows could not be used as they are.
 func (d *description) warnIssues() {

@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -43,7 +41,7 @@ func (r *reduction) batch(step int32) (all ranges.Batch) {
 func (r *reduction) kinds() {
 	kernels := r.expertKernels()
 	var steps []int
-	for _, s := range r.trace.Times(nil).Steps {
+	for _, s := range r.times.Steps {
 		if s.Number.Defined() && s.Excluded != imbalance.Incomplete && s.Excluded != imbalance.Lost {
 			steps = append(steps, int(s.Number))
 		}
@@ -51,7 +49,7 @@ func (r *reduction) kinds() {
 	outside := map[router.OptInt]float64{}
 	for i := range r.trace.Cells {
 		if c := &r.trace.Cells[i]; c.Phase != PhaseExperts {
-			outside[c.Step] += float64(c.TotalNS - c.CollectiveNS)
+			outside[c.Step] += float64(c.ComputeNS())
 		}
 	}
 	work, batches := make([]imbalance.StepWork, len(steps)), make([]ranges.Batch, len(steps))
@@ -84,19 +82,15 @@ func (r *reduction) expertKernels() map[int32][]string {
 		name  string
 		graph bool
 	}
-	seen := map[use]bool{}
-	for g := range r.groups() {
-		if g.at.Step != NoID && (g.class.GEMM || slices.Contains(kernel.Routed, g.class.Phase)) {
-			seen[use{g.at.Step, g.rank.of.Names[g.name], g.at.Graph}] = true
-		}
-	}
 	ran := map[int32][]string{}
-	for _, u := range slices.SortedFunc(maps.Keys(seen), func(a, b use) int { return cmp.Compare(a.name, b.name) }) {
-		name := u.name
+	for u := range sums(r, func(g group) (use, bool) {
+		return use{g.at.Step, g.rank.of.Names[g.name], g.at.Graph},
+			g.at.Step != NoID && (g.class.GEMM || slices.Contains(kernel.Routed, g.class.Phase))
+	}) {
 		if u.graph {
-			name += " (CUDA graph)"
+			u.name += " (CUDA graph)"
 		}
-		ran[u.step] = append(ran[u.step], name)
+		ran[u.step] = append(ran[u.step], u.name)
 	}
 	for _, list := range ran {
 		slices.Sort(list)
@@ -125,13 +119,8 @@ func (r *reduction) nameKinds(steps []int, batches []ranges.Batch, work []imbala
 func (r *reduction) judgeKinds() {
 	for i := range r.trace.StepKinds {
 		k := &r.trace.StepKinds[i]
-		var rows []imbalance.Row
-		for _, l := range r.trace.Times(func(c *Cell) bool { return c.Kind == router.OptInt(k.Kind) }).Judged() {
-			if row, ok := l.Row(r.options.Threshold); ok {
-				rows = append(rows, row)
-			}
-		}
-		k.Time = imbalance.Summarize(rows, router.LevelRank, imbalance.Time)
+		own := r.trace.Times(func(c *Cell) bool { return c.Kind == router.OptInt(k.Kind) })
+		k.Time = imbalance.Summarize(own.Rows(r.options.Threshold), router.LevelRank, imbalance.Time)
 	}
 }
 

@@ -14,10 +14,6 @@ import (
 // ErrNotOneRun is the error of exports that cannot be ranks of one run.
 var ErrNotOneRun = errors.New("the exports are not of one run")
 
-// mostSkew is by how many nanoseconds the clocks of two hosts of one run can disagree at
-// most: one that runs on local time is up to 14 hours off.
-const mostSkew = int64(24 * 3600e9)
-
 // oneArm refuses exports of both arms.
 func (r *reduction) oneArm() error {
 	first := map[string]string{}
@@ -78,7 +74,7 @@ var ErrSameRank = fmt.Errorf("%w", ErrRank)
 // checkRanks refuses one capture given as two ranks, which would be in perfect balance, and
 // two ranks of the same number: their times would be added.
 func (r *reduction) checkRanks() error {
-	sameTime := func(a, b kernelEvent) bool { return a.start == b.start && a.duration == b.duration }
+	sameTime := func(a, b event) bool { return a.Start == b.Start && a.NS == b.NS }
 	for i, p := range r.ranks {
 		for _, o := range r.ranks[:i] {
 			a, b := o.Rank, p.Rank

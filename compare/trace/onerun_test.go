@@ -9,18 +9,15 @@ import (
 	"testing"
 )
 
-// Ranks of two arms, and of runs two days apart, are refused.
+// Ranks of two arms are refused; ranks of two runs are a doubt.
 func TestExportsOfTwoRuns(t *testing.T) {
-	for what, paths := range map[string][]string{
-		"two days apart": {"deepseek-ep4-ranks/normal.rank0.sqlite", "hf-qwen3-ep4-nsys/normal.rank1.sqlite"},
-		"two arms":       {"deepseek-ep4-ranks/normal.rank0.sqlite", "deepseek-ep4-ranks/perfect.rank0.sqlite"},
-	} {
-		for i := range paths {
-			paths[i] = filepath.Join(testdata, paths[i])
-		}
-		if _, err := Read(context.Background(), paths, Options{}); !errors.Is(err, ErrNotOneRun) {
-			t.Errorf("%s: have %v", what, err)
-		}
+	paths := inTestdata(t, "deepseek-ep4-ranks/*.rank0.sqlite")
+	if _, err := Read(context.Background(), paths, Options{}); !errors.Is(err, ErrNotOneRun) {
+		t.Errorf("two arms: have %v", err)
+	}
+	paths[1] = inTestdata(t, "hf-qwen3-ep4-nsys/normal.rank1.sqlite")[0]
+	if trace := mustRead(t, Options{}, paths...); trace.Doubt().Code != ranksDiffer {
+		t.Errorf("two runs: have %v", trace.Doubt())
 	}
 }
 

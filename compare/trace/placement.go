@@ -13,35 +13,6 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
-// Structure is how the kernels of a rank repeat, where no range names the layers of
-// its expert GEMMs. Package steps says how it is found and when that fails.
-type Structure struct {
-	Blocks int `json:"blocks"` // runs of expert GEMMs: one MoE layer of one step each
-	// Layers is the number of MoE layers per step, 0 where unknown: blocks are then
-	// numbered in order of launch, and take the place of layers. Dense layers are not
-	// counted.
-	Layers router.Stated `json:"layers"`
-	Steps  router.Stated `json:"steps"` // complete ones
-	// Share is the part of the GPU time that lies in complete steps, from the router
-	// of a step's first layer to the first layer of the next step.
-	Share   float64 `json:"share"`
-	Unknown string  `json:"unknown"` // why Layers is 0: a code
-	// Unclear is set where blocks may be parts of layers, or hold more than routed experts.
-	Unclear bool `json:"unclear,omitempty"`
-	// Stage is the one of a pipeline that ran: "first", "middle" or "last"; empty where no
-	// transfer between stages shows it.
-	Stage string `json:"stage,omitempty"`
-	// Beside is set where ranges name the layers of other steps, as many: these steps have
-	// the same ones.
-	Beside bool `json:"beside,omitempty"`
-	// Counted are the numbers that recorded counts have for the layers, where others.
-	Counted []int `json:"counted_layers,omitempty"`
-}
-
-// leastShare is the share of GPU time that complete steps must explain: a cut prefill may
-// take most of it, but not nearly all.
-const leastShare = 0.1
-
 // placement gives the kernels of one rank their step and MoE layer by position.
 //
 // A layer begins where the one before ends; the first of a step begins as many kernels
@@ -51,8 +22,7 @@ const leastShare = 0.1
 // the first one after the attention, and the block is dispatch, inside the block
 // experts, and behind it combine, unless other evidence knows better.
 type placement struct {
-	r        *rankEvents
-	places   *places
+	*rankEvents
 	finish   func(*placement) // places the kernels
 	bare     map[int32]bool   // steps in which no range names a layer, of inferBeside
 	order    []int32          // events in order of launch; within a replayed graph, in order of start
@@ -60,24 +30,7 @@ type placement struct {
 	found    steps.Structure
 	steps    []int32 // by block
 	layers   []int32
-	behind   int32 // layers of the pipeline's stages before
 	ends     []int // last kernel of each block's layer
-}
-
-// places are the locations of an export, to which placements add.
-type places struct {
-	of *exportSummary
-	at map[location]int32
-}
-
-func (p *places) number(l location) int32 {
-	n, known := p.at[l]
-	if !known {
-		n = int32(len(p.of.Places))
-		p.of.Places = append(p.of.Places, l)
-		p.at[l] = n
-	}
-	return n
 }
 
 // infer gives kernels what no range says: layers where expert GEMMs are in none, in all steps or in some, and
@@ -86,7 +39,7 @@ func (r *reduction) infer() {
 	list := make([]*placement, len(r.ranks))
 	var wait sync.WaitGroup
 	for i, p := range r.ranks {
-		wait.Go(func() { list[i] = p.placement(r.nameOf[p.of]) })
+		wait.Go(func() { list[i] = p.placement() })
 	}
 	wait.Wait()
 	var found []*steps.Structure
@@ -97,50 +50,17 @@ func (r *reduction) infer() {
 	}
 	if len(found) == len(list) {
 		steps.Together(found)
-		r.stages(list)
 	}
-	for _, d := range r.exports {
-		own := &places{of: d}
-		for i, p := range r.ranks {
-			if p.of != d || list[i] == nil {
-				continue
-			}
-			if own.at == nil {
-				d.Places, own.at = slices.Clone(d.Places), map[location]int32{}
-				for n, l := range d.Places {
-					own.at[l] = int32(n)
-				}
-			}
-			list[i].places = own
-			list[i].finish(list[i])
+	for _, p := range list {
+		if p != nil {
+			p.finish(p)
 			p.rows = nil
 		}
 	}
 }
 
-// stages numbers the layers of a pipeline's last stage behind those of its first, where ranks are of both. Which
-// of several middle stages comes first is not known.
-func (r *reduction) stages(list []*placement) {
-	layers := map[string]int{}
-	for _, p := range list {
-		if n, seen := layers[p.found.Stage]; p.found.Layers == 0 || seen && n != p.found.Layers {
-			return
-		}
-		layers[p.found.Stage] = p.found.Layers
-	}
-	if len(layers) != 2 || layers["first"] == 0 || layers["last"] == 0 {
-		return
-	}
-	r.staged = true
-	for _, p := range list {
-		if p.found.Stage == "last" {
-			p.behind = int32(layers["first"])
-		}
-	}
-}
-
-// placement prepares a rank; nil where ranges say all. Names are the numbers of its kernels' names.
-func (p *rankEvents) placement(names []int32) *placement {
+// placement prepares a rank; nil where ranges say all.
+func (p *rankEvents) placement() *placement {
 	d := p.of
 	if !slices.ContainsFunc(d.classes, func(c kernel.Class) bool { return c.GEMM || c.Collective }) &&
 		slices.ContainsFunc(d.Places, func(l location) bool { return l.Step != NoID }) {
@@ -150,18 +70,18 @@ func (p *rankEvents) placement(names []int32) *placement {
 	placed := false
 	for i := range p.events {
 		e := &p.events[i]
-		at := &d.Places[e.location]
+		at := p.place(e)
 		if at.Layer != NoID && !layered[at.Step] {
 			layered[at.Step] = true
 		}
-		if c := &d.classes[e.name]; c.GEMM || c.FusedExperts() {
+		if c := p.class(e); c.GEMM || c.FusedExperts() {
 			if placed = placed || at.Layer != NoID; !gemms[at.Step] {
 				gemms[at.Step] = true
 			}
 		}
 	}
 	stepped := len(layered) > 1 || len(layered) == 1 && !layered[NoID]
-	n := &placement{r: p}
+	n := &placement{rankEvents: p}
 	switch {
 	case len(gemms) > 0 && !placed:
 		n.finish, n.order = (*placement).inferLayers, p.launchOrder()
@@ -174,61 +94,50 @@ func (p *rankEvents) placement(names []int32) *placement {
 			return nil
 		}
 		n.finish, n.bare = (*placement).inferBeside, gemms
-		n.order = slices.DeleteFunc(p.launchOrder(), func(i int32) bool { return !gemms[d.Places[p.events[i].location].Step] })
+		n.order = slices.DeleteFunc(p.launchOrder(), func(i int32) bool { return !gemms[p.place(&p.events[i]).Step] })
 	}
-	n.readLaunches(names)
+	n.readLaunches()
 	n.found = steps.Find(n.launches)
 	return n
 }
 
-// inferBeside places the kernels of steps in which no range names a layer, as in replays of
-// graphs, where ranges name those of other steps: if they have as many.
-func (p *placement) inferBeside() {
-	seen := map[int32]bool{}
-	for i := range p.r.events {
-		e := &p.r.events[i]
-		if at := &p.r.of.Places[e.location]; !p.bare[at.Step] && at.Layer != NoID && p.r.of.classes[e.name].GEMM {
-			seen[at.Layer] = true
-		}
+// launchOrder are the numbers of a rank's kernels in the order in which they were launched.
+func (p *rankEvents) launchOrder() []int32 {
+	order := make([]int32, len(p.events))
+	for i := range order {
+		order[i] = int32(i)
 	}
-	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
-		return
+	byLaunch := func(x, y int32) int {
+		return cmp.Or(cmp.Compare(p.events[x].launched(), p.events[y].launched()), cmp.Compare(x, y))
 	}
-	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(len(seen)), Beside: true}
-	s.Steps, s.Share = p.explained(s.Layers)
-	layers := slices.Sorted(maps.Keys(seen))
-	for b, layer := range p.layers {
-		if layer != NoID {
-			p.layers[b] = layers[layer]
-		}
+	if !slices.IsSortedFunc(order, byLaunch) {
+		slices.SortFunc(order, byLaunch)
 	}
-	p.r.Structure = s
-	p.place()
+	return order
 }
 
-// inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
-func (p *placement) inferLayers() {
-	s := &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.found.Layers), Unknown: p.found.Unknown,
-		Unclear: p.found.Unclear, Stage: p.found.Stage}
-	p.r.Structure = s
-	if n := p.stepsOfRanges(); n > 0 {
-		s.Layers, s.Unknown, s.Unclear = router.Stated(n), "", false
-	} else {
-		p.stepsOfPattern()
+// readLaunches says of each launch what package steps looks at.
+func (p *placement) readLaunches() {
+	d := p.of
+	of := make([]steps.Launch, len(d.classes)) // by name
+	for i, c := range d.classes {
+		of[i] = c.Launch(d.Names[i])
+		of[i].Name = d.common[i]
 	}
-	if s.Layers > 0 {
-		s.Steps, s.Share = p.explained(s.Layers)
-		if s.Share < leastShare {
-			s.Layers, s.Steps, s.Unknown = 0, 0, "little_in_steps"
+	p.launches = make([]steps.Launch, len(p.order))
+	for i := range p.order {
+		l, e := &p.launches[i], p.event(i)
+		*l = of[e.Name]
+		l.NS = uint32(min(e.NS, math.MaxUint32))
+		if l.Anchor == steps.None && p.at(i).Phase == PhaseOther {
+			l.Anchor = steps.Dense
 		}
 	}
-	if s.Layers == 0 {
-		for b := range p.found.Blocks {
-			p.steps[b], p.layers[b] = NoID, int32(b)
-		}
-	}
-	p.place()
 }
+
+func (p *placement) event(i int) *event    { return &p.events[p.order[i]] }
+func (p *placement) at(i int) location     { return *p.place(p.event(i)) }
+func (p *placement) put(i int, l location) { p.event(i).Place = p.of.number(l) }
 
 // stepsOfLayers gives the kernels of one rank steps, where ranges name layers and no
 // step.
@@ -238,56 +147,53 @@ func (p *placement) stepsOfLayers() {
 		layers[i] = p.at(i).Layer
 	}
 	for i, step := range steps.StepsOfLayers(layers) {
-		if step >= 0 {
-			l := p.at(i)
-			l.Step, l.Inferred = step, l.Inferred|ranges.InferredStep
-			p.put(i, l)
+		l := p.at(i)
+		p.inStep(&l, step)
+		p.put(i, l)
+	}
+}
+
+// inferBeside places the kernels of steps in which no range names a layer, as in replays of
+// graphs, where ranges name those of other steps: if they have as many.
+func (p *placement) inferBeside() {
+	seen := map[int32]bool{}
+	for i := range p.events {
+		e := &p.events[i]
+		if at := p.place(e); !p.bare[at.Step] && at.Layer != NoID && p.class(e).GEMM {
+			seen[at.Layer] = true
 		}
 	}
-}
-
-// launched is when a kernel was launched, as far as that is recorded.
-func (e *kernelEvent) launched() int64 { return e.start - max(0, int64(e.queued)) }
-
-// launchOrder are the numbers of a rank's kernels in the order in which they were launched.
-func (p *rankEvents) launchOrder() []int32 {
-	order := make([]int32, len(p.events))
-	for i := range order {
-		order[i] = int32(i)
+	if n := p.stepsOfRanges(); n == 0 || n != len(seen) {
+		return
 	}
-	byLaunch := func(x, y int32) int {
-		a, b := &p.events[x], &p.events[y]
-		return cmp.Or(cmp.Compare(a.launched(), b.launched()), cmp.Compare(x, y))
-	}
-	if !slices.IsSortedFunc(order, byLaunch) {
-		slices.SortFunc(order, byLaunch)
-	}
-	return order
-}
-
-// readLaunches says of each launch what package steps looks at.
-func (p *placement) readLaunches(names []int32) {
-	d := p.r.of
-	of := make([]steps.Launch, len(d.classes)) // by name
-	for i, c := range d.classes {
-		of[i] = c.Launch(d.Names[i])
-		of[i].Name = names[i]
-	}
-	p.launches = make([]steps.Launch, len(p.order))
-	for i := range p.order {
-		e := p.event(i)
-		p.launches[i] = of[e.name]
-		p.launches[i].NS = uint32(min(e.duration, math.MaxUint32))
-		if p.launches[i].Anchor == steps.None && p.at(i).Phase == PhaseOther {
-			p.launches[i].Anchor = steps.Dense
+	p.Structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(len(seen)), Beside: true}
+	p.countSteps()
+	layers := slices.Sorted(maps.Keys(seen))
+	for b, layer := range p.layers {
+		if layer != NoID {
+			p.layers[b] = layers[layer]
 		}
 	}
+	p.placeBlocks()
 }
 
-func (p *placement) event(i int) *kernelEvent  { return &p.r.events[p.order[i]] }
-func (p *placement) class(i int) *kernel.Class { return &p.r.of.classes[p.event(i).name] }
-func (p *placement) at(i int) location         { return p.r.of.Places[p.event(i).location] }
-func (p *placement) put(i int, l location)     { p.event(i).location = p.places.number(l) }
+// inferLayers places the kernels of a rank whose expert GEMMs are in no layer.
+func (p *placement) inferLayers() {
+	p.Structure = &Structure{Blocks: len(p.found.Blocks), Layers: router.Stated(p.found.Layers), Unknown: p.found.Unknown,
+		Unclear: p.found.Unclear, stage: p.found.Stage}
+	if n := p.stepsOfRanges(); n > 0 {
+		p.Structure.Layers, p.Structure.Unknown, p.Structure.Unclear = router.Stated(n), "", false
+	} else {
+		p.stepsOfPattern()
+	}
+	p.countSteps()
+	if p.Structure.Layers == 0 {
+		for b := range p.found.Blocks {
+			p.steps[b], p.layers[b] = NoID, int32(b)
+		}
+	}
+	p.placeBlocks()
+}
 
 // stepsOfRanges takes the steps that ranges name where these have the same number of
 // blocks, which is then that of the layers; 0 if they have not.
@@ -312,27 +218,13 @@ func (p *placement) stepsOfPattern() {
 	}
 }
 
-// explained is the number of complete steps and the share of the GPU time in them.
-func (p *placement) explained(layers router.Stated) (steps router.Stated, share float64) {
-	var inside, all int64
-	block := 0
-	for i := range p.r.events {
-		all += p.r.events[i].duration
-	}
-	for i, at := range p.order {
-		for block < len(p.found.Blocks) && p.found.Blocks[block].Last < i {
-			block++
-		}
-		if block < len(p.layers) && p.layers[block] != NoID {
-			inside += p.r.events[at].duration
-		}
-	}
+// countSteps counts the complete steps by their last layers.
+func (p *placement) countSteps() {
 	for _, l := range p.layers {
-		if l == int32(layers-1) {
-			steps++
+		if l != NoID && l == int32(p.Structure.Layers-1) {
+			p.Structure.Steps++
 		}
 	}
-	return steps, float64(inside) / float64(max(all, 1))
 }
 
 // beginOf is the first kernel of a block's layer, given the first of its routing.
@@ -347,8 +239,8 @@ func (p *placement) beginOf(b, routing int) int {
 	return routing
 }
 
-// place gives the kernels of every block, and those around it, their locations.
-func (p *placement) place() {
+// placeBlocks gives the kernels of every block, and those around it, their locations.
+func (p *placement) placeBlocks() {
 	p.ends = p.found.Ends(p.launches)
 	done := 0               // kernels up to here belong to blocks before
 	tail, ended := 0, false // of these on, so many end the step of the block before
@@ -356,7 +248,7 @@ func (p *placement) place() {
 		routing, routed := p.routerOf(done, block.First)
 		begin := p.beginOf(b, routing)
 		first, last := p.event(block.First), p.event(max(block.First, block.Last))
-		replayed := first != last && first.replayed && last.replayed && first.launched() == last.launched()
+		replayed := first != last && first.Replayed && last.Replayed && first.launched() == last.launched()
 		for i := done; i <= p.ends[b]; i++ {
 			l := p.at(i)
 			if i < done+tail {
@@ -364,18 +256,18 @@ func (p *placement) place() {
 			} else {
 				p.inStep(&l, p.steps[b])
 			}
-			shared := p.launches[i].Anchor == steps.Dense && p.class(i).GEMM
+			shared := p.launches[i].Anchor == steps.Dense && p.class(p.event(i)).GEMM
 			if shared && l.Evidence >= ranges.ByOperator {
 				l.Phase, l.Evidence = PhaseOther, ranges.ByPosition
 			}
 			if i >= begin && p.layers[b] != NoID {
 				if p.layers[b] < mostBlocks {
-					l.Layer, l.Inferred = p.behind+p.layers[b], l.Inferred|ranges.InferredLayer
+					l.Layer, l.Inferred = p.layers[b], l.Inferred|ranges.InferredLayer
 				}
 				l.Graph = replayed && p.launches[i].Anchor == steps.ExpertGEMM
 				if i >= routing {
 					p.placePhase(&l, i, routed, block)
-				} else if l.Phase == PhaseUnknown && p.class(i).Library == kernel.Quantizing {
+				} else if l.Phase == PhaseUnknown && p.class(p.event(i)).Library == kernel.Quantizing {
 					l.Phase, l.Evidence = PhaseOther, ranges.ByPosition // it prepares what a dense GEMM reads
 				}
 			}

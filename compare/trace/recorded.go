@@ -43,19 +43,32 @@ var ErrCounts = errors.New("the recorded counts do not match the trace")
 // experts, nothing of its tokens. What only looks odd is a warning, because counts may be
 // of more steps, and a trace of fewer ranks and layers.
 func (r *reduction) checkRecorded() (err error) {
-	if len(r.options.Recorded.Load) == 0 {
+	given := &r.options.Recorded
+	if len(given.Load) == 0 {
 		return nil
 	}
-	if onRanks := r.options.Recorded.OnRanks; onRanks != nil {
-		if r.options.Recorded, err = onRanks(int(max(0, r.trace.World)), len(r.ranks)); err != nil {
+	if given.OnRanks != nil {
+		if *given, err = given.OnRanks(int(max(0, r.trace.World)), len(r.ranks)); err != nil {
 			return err
 		}
 	}
 	if s := r.trace.Structure; s != nil && !s.Beside {
 		r.takeInOrder(s)
 	}
-	r.trace.Warnings = append(r.trace.Warnings, r.options.Recorded.Warnings...)
-	return cmp.Or(r.countedRanks(), r.countedExperts(), r.countedLayers(), r.owners())
+	r.trace.Warnings = append(r.trace.Warnings, given.Warnings...)
+	last, made := r.ranks[len(r.ranks)-1].Rank, GateExperts(r.trace.Names)
+	for _, layer := range slices.Sorted(maps.Keys(given.Load)) {
+		experts := len(given.Load[layer].PerExpert)
+		switch layout, placed := given.Layout[layer]; {
+		case placed && last.Rank >= layout.Ranks():
+			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrCounts,
+				quantity.Count(layout.Ranks(), "rank"), last.Rank, last.Export)
+		case len(made) > 0 && !slices.Contains(made, experts): // of two models, one may draft for the other
+			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrCounts,
+				quantity.Count(experts, "expert"), quantity.Ranges(made))
+		}
+	}
+	return cmp.Or(r.countedLayers(), r.owners())
 }
 
 // takeInOrder takes the counted layers in their order as the inferred ones, which have no
@@ -91,62 +104,27 @@ func (c *Recorded) loaded() (layers []int) {
 	return layers
 }
 
-// rankNumbers are the numbers of the ranks, ascending.
-func (r *reduction) rankNumbers() (numbers []int) {
-	for _, p := range r.ranks {
-		numbers = append(numbers, p.Rank.Rank)
-	}
-	return numbers
-}
-
-// countedRanks compares the numbers of ranks.
-func (r *reduction) countedRanks() error {
-	last := r.ranks[len(r.ranks)-1].Rank
-	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Layout)) {
-		ranks := r.options.Recorded.Layout[layer].Ranks()
-		if last.Rank >= ranks {
-			return fmt.Errorf("%w: counts of %s, the trace has rank %d (%q)", ErrCounts,
-				quantity.Count(ranks, "rank"), last.Rank, last.Export)
-		}
-	}
-	return nil
-}
-
-// countedExperts compares the number of experts with what the gate's kernels are made
-// for. Several models may run, one to draft for the other: one of them is enough.
-func (r *reduction) countedExperts() error {
-	made := GateExperts(r.trace.Names)
-	for _, layer := range slices.Sorted(maps.Keys(r.options.Recorded.Load)) {
-		if experts := len(r.options.Recorded.Load[layer].PerExpert); len(made) > 0 && !slices.Contains(made, experts) {
-			return fmt.Errorf("%w: counts of %s, the top-k kernel in the trace is compiled for %s", ErrCounts,
-				quantity.Count(experts, "expert"), quantity.Ranges(made))
-		}
-	}
-	return nil
-}
-
 // countedLayers compares the layers in which experts work with those that have load.
 func (r *reduction) countedLayers() error {
-	worked, recorded := map[int]bool{}, r.options.Recorded.loaded()
+	worked, idle := map[int]bool{}, map[int]bool{}
 	for i := range r.trace.Cells {
 		if c := &r.trace.Cells[i]; c.Phase == PhaseExperts && c.Layer.Defined() {
 			worked[int(c.Layer)] = true
 		}
 	}
-	if len(worked) == 0 || len(recorded) == 0 {
-		return nil
+	recorded, all := r.options.Recorded.loaded(), slices.Sorted(maps.Keys(worked))
+	for _, layer := range recorded {
+		if idle[layer] = true; worked[layer] {
+			delete(idle, layer)
+			delete(worked, layer)
+		}
 	}
-	in := func(layers []int) func(int) bool {
-		return func(layer int) bool { return slices.Contains(layers, layer) }
-	}
-	all := slices.Sorted(maps.Keys(worked))
-	without := slices.DeleteFunc(slices.Clone(all), in(recorded))
-	idle := slices.DeleteFunc(slices.Clone(recorded), in(all))
-	if len(without) == len(worked) || len(without) > 0 && len(idle) > 0 {
+	switch without := len(worked); {
+	case len(all) == 0 || len(recorded) == 0 || without+len(idle) == 0:
+	case without == len(all), without > 0 && len(idle) > 0:
 		return fmt.Errorf("%w: counts of layers %s, experts run in layers %s; number both the same way", ErrCounts,
 			quantity.Ranges(recorded), quantity.Ranges(all))
-	}
-	if len(without)+len(idle) > 0 {
+	default:
 		r.warn("counts_layers", "", "counted", len(recorded), "layers", len(all))
 	}
 	return nil
@@ -199,16 +177,19 @@ func (r *reduction) loadExperts() {
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
 		if key := [2]int{c.Rank, int(c.Layer)}; c.Phase == PhaseExperts && c.Layer.Defined() && !observed[key] {
-			grouped[key] = append(grouped[key], c.TotalNS-c.CollectiveNS)
+			grouped[key] = append(grouped[key], c.ComputeNS())
 		}
 	}
 	if len(grouped) > 0 && len(r.options.Recorded.Load) == 0 {
 		r.warn("no_expert_times", "")
-		return
+		grouped = nil
 	}
 	for key, steps := range grouped {
 		r.trace.Experts = append(r.trace.Experts, r.options.Recorded.allocate(key[0], key[1], steps)...)
 	}
+	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
+	})
 }
 
 // allocate divides the times of a rank's steps in a layer over the experts that it holds,
@@ -267,11 +248,11 @@ func apportion(ns int64, weights []int64, total int64) []int64 {
 }
 
 // held are the experts that any layout puts on one of the ranks.
-func (c *Recorded) held(ranks []int) map[int]bool {
+func (c *Recorded) held(ranks []*rankEvents) map[int]bool {
 	held := map[int]bool{}
 	for _, layout := range c.Layout {
-		for _, rank := range ranks {
-			if rank < layout.Ranks() {
+		for _, p := range ranks {
+			if rank := p.Rank.Rank; rank < layout.Ranks() {
 				for _, e := range layout.Held(rank) {
 					held[int(e)] = true
 				}
@@ -281,12 +262,8 @@ func (c *Recorded) held(ranks []int) map[int]bool {
 	return held
 }
 
-// Codes of warnings of counts beside a trace.
-const (
-	CountsContradict = "counts_contradict" // they cannot be of the trace
-	LoadWithoutTime  = "load_without_time" // their load is uneven, and the time of experts is not
-	evenTime         = "even_time"         // the same of one layer, see contradicts
-)
+// LoadWithoutTime is the code of the warning that the load is uneven, and the time of experts is not.
+const LoadWithoutTime = "load_without_time"
 
 // checkLoadFits warns of counts whose load contradicts the expert time in most of the
 // layers in which either is uneven: they are of the other arm, or of another run.
@@ -295,7 +272,7 @@ func (r *reduction) checkLoadFits() {
 	for _, row := range r.options.Recorded.Imbalance {
 		steps[int(row.Layer)] = max(row.Steps, steps[int(row.Layer)])
 	}
-	uneven, against, even, reason, at, evenAt := 0, 0, 0, "", 0, 0
+	uneven, layers := 0, map[string][]int{} // by code
 	for _, l := range r.times.Judged() {
 		if len(l.Experts) == 0 || len(l.Ranks) < 2 {
 			continue
@@ -311,21 +288,14 @@ func (r *reduction) checkLoadFits() {
 		if max(excess(time), excess(load)) >= clearlyUneven {
 			uneven++
 		}
-		switch why := contradicts(time, load, slots); {
-		case why == evenTime:
-			if even++; even == 1 {
-				evenAt = layer
-			}
-		case why != "":
-			if against++; against == 1 {
-				reason, at = why, layer
-			}
-		}
+		code := contradicts(time, load, slots)
+		layers[code] = append(layers[code], layer)
 	}
-	if against > 0 && 2*against > uneven {
-		r.warn(CountsContradict, "", "why", reason, "layer", at)
-	} else if even > 0 && 2*even > uneven {
-		r.warn(LoadWithoutTime, "", "layer", evenAt)
+	for _, code := range []string{CountsContradict, LoadWithoutTime} {
+		if at := layers[code]; 2*len(at) > uneven {
+			r.warn(code, "", "layer", at[0])
+			return
+		}
 	}
 }
 
@@ -350,7 +320,7 @@ func (c *Recorded) rankLoad(layer, steps int, ranks []int) (load []float64, slot
 // excess is max/mean − 1.
 func excess(v []float64) float64 { return slices.Max(v)*float64(len(v))/floats.Sum(v) - 1 }
 
-// contradicts is a code of why the recorded load of a layer does not fit its measured expert
+// contradicts is the code of the warning that the recorded load of a layer does not fit its measured expert
 // time; empty where nothing says so. Both are by rank, over the same ranks; slots is
 // the mean number of slots of an expert and step.
 func contradicts(time, load []float64, slots float64) string {
@@ -360,11 +330,10 @@ func contradicts(time, load []float64, slots float64) string {
 	switch {
 	case max(t, l) < clearlyUneven:
 	case t < follows*l && slots >= computeBound:
-		return evenTime
-	case l < follows*t:
-		return "even_load"
-	case min(t, l) > clearlyUneven && load[busiest] < floats.Sum(load)/n && time[loaded] < floats.Sum(time)/n:
-		return "other_rank"
+		return LoadWithoutTime
+	case l < follows*t, // even load, or another rank's
+		min(t, l) > clearlyUneven && load[busiest] < floats.Sum(load)/n && time[loaded] < floats.Sum(time)/n:
+		return CountsContradict
 	}
 	return ""
 }

@@ -8,26 +8,20 @@ import (
 	"github.com/moebalance/moebalance/compare/capture"
 	"github.com/moebalance/moebalance/compare/imbalance"
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/trace/wait"
 	"github.com/moebalance/moebalance/router"
 )
 
 // reduction turns export summaries into a Trace.
 type reduction struct {
-	exports     []*exportSummary
-	options     Options
-	trace       *Trace
-	ranks       []*rankEvents // in rank order
-	times       *imbalance.Times
-	names       *capture.Index[string]
-	nameOf      map[*exportSummary][]int32 // its names among all
-	classes     []kernel.Class             // of names
-	expertTimes []expertTime               // see sumExperts
-	partial     bool                       // only some steps are left of what was recorded
-	staged      bool                       // ranks are of the first and of the last stage of a pipeline
-	met         bool                       // their collectives show that ranks ran the same steps
-	// whether the layer counts as one: all that are named, or time without any
-	judged func(layer router.OptInt) bool
+	exports []*exportSummary
+	options Options
+	trace   *Trace
+	ranks   []*rankEvents // in rank order
+	times   *imbalance.Times
+	names   *capture.Index[string]
+	classes []kernel.Class // of names
+	partial bool           // only some steps are left of what was recorded
+	layered bool           // some time is in a layer: what is in none is then not judged
 }
 
 // reduce computes the result of export summaries taken together. Their order does
@@ -43,7 +37,6 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	if err := cmp.Or(r.selectArm(), r.selectSteps()); err != nil {
 		return nil, err
 	}
-	r.differentRuns()
 	r.tabulate()
 	var wait sync.WaitGroup
 	wait.Go(r.kernels)
@@ -56,9 +49,6 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 		return nil, err
 	}
 	r.loadExperts()
-	r.sortExperts()
-	r.graphs()
-	r.sumExperts()
 	r.imbalance()
 	r.speeds()
 	r.attention()
@@ -68,7 +58,9 @@ func reduce(exports []*exportSummary, options Options) (*Trace, error) {
 	r.evenRanks()
 	r.waits()
 	r.coverage()
-	r.warnUnevenRanks()
+	if given := len(r.ranks); int(r.trace.World) > given {
+		r.warn(missingRanks, "", "given", given, "world", int(r.trace.World))
+	}
 	if r.trace.Undecided().Code != "" {
 		r.trace.Bound.Gain = router.Undefined()
 	}
@@ -87,15 +79,22 @@ func newReduction(exports []*exportSummary, options Options) (*reduction, error)
 		for _, l := range d.ranks {
 			l.of = d
 			r.ranks = append(r.ranks, l)
+			r.trace.Hidden.Launches += l.Hidden.Launches
+			r.trace.Hidden.NS += l.Hidden.NS
 		}
 		r.trace.Exports = append(r.trace.Exports, d.Export)
 		if d.World > 0 {
 			r.trace.World = max(r.trace.World, router.OptInt(d.World))
 		}
+		d.common = make([]int32, len(d.Names))
+		for i, name := range d.Names {
+			if d.common[i] = r.names.Number(name); int(d.common[i]) == len(r.classes) {
+				r.classes = append(r.classes, d.classes[i])
+			}
+		}
 	}
 	slices.SortStableFunc(r.ranks, func(a, b *rankEvents) int { return cmp.Compare(a.Rank.Rank, b.Rank.Rank) })
-	r.numberNames()
-	if err := cmp.Or(r.oneArm(), r.checkRanks(), r.oneModel(), r.oneTime()); err != nil {
+	if err := cmp.Or(r.oneArm(), r.checkRanks(), r.oneModel()); err != nil {
 		return nil, err
 	}
 	for _, p := range r.ranks {
@@ -108,10 +107,9 @@ func newTrace() *Trace {
 	return &Trace{
 		SchemaVersion: SchemaVersion, Kind: "trace", World: NoID,
 		Ranks: []Rank{}, Exports: []Export{}, Kernels: []KernelStat{}, Phases: []PhaseStat{}, Cells: []Cell{},
-		Experts: []ExpertStat{}, Graphs: []GraphStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
+		Experts: []ExpertStat{}, Imbalance: []imbalance.Row{}, Overall: []imbalance.Summary{},
 		StepTimes: []StepTime{}, StepKinds: []StepKind{}, Replays: []Replay{},
-		Idle: []wait.Idle{}, Speeds: []Speed{},
-		Warnings: []router.Warning{},
+		Idle: []Idle{}, Speeds: []Speed{}, Warnings: []router.Warning{},
 	}
 }
 
@@ -119,32 +117,16 @@ func (r *reduction) warn(code, subject string, args ...any) {
 	r.trace.Warnings = append(r.trace.Warnings, router.Warn(code, subject, args...))
 }
 
-// numberNames gives the names of all exports common numbers.
-func (r *reduction) numberNames() {
-	r.nameOf = map[*exportSummary][]int32{}
-	for _, d := range r.exports {
-		to := make([]int32, len(d.Names))
-		for i, name := range d.Names {
-			if to[i] = r.names.Number(name); int(to[i]) == len(r.classes) {
-				r.classes = append(r.classes, d.classes[i])
-			}
-		}
-		r.nameOf[d] = to
-	}
-}
+// judged reports whether time in a layer counts: in all that are named, or in none where no layer is.
+func (r *reduction) judged(layer router.OptInt) bool { return layer.Defined() || !r.layered }
 
 // kernels groups by name over all ranks, the most time first.
 func (r *reduction) kernels() {
-	lists, tables := make([][]kernelEvent, len(r.ranks)), make([][]int32, len(r.ranks))
-	for i, p := range r.ranks {
-		lists[i], tables[i] = p.events, r.nameOf[p.of]
-	}
-	g := groupDurations(lists, len(r.names.Values),
-		func(list int, e *kernelEvent) int32 { return tables[list][e.name] })
+	stats := r.statistics(len(r.names.Values), func(p *rankEvents, e *event) int32 { return p.of.common[e.Name] })
 	for i, name := range r.names.Values {
-		if s := g.stats(i); s.Instances > 0 {
+		if stats[i].Instances > 0 {
 			r.trace.Kernels = append(r.trace.Kernels, KernelStat{Name: name, Phase: r.classes[i].Phase,
-				Library: r.classes[i].Library, Stats: s})
+				Library: r.classes[i].Library, Stats: stats[i]})
 		}
 	}
 	slices.SortFunc(r.trace.Kernels, func(a, b KernelStat) int {
@@ -162,10 +144,12 @@ func (r *reduction) cells() {
 	}
 	wait.Wait()
 	r.trace.Cells = append(r.trace.Cells, slices.Concat(cells...)...)
+	r.times = r.trace.Times(nil)
 	r.kinds()
 	at := map[PhaseStat]int{}
 	for i := range r.trace.Cells {
 		c := &r.trace.Cells[i]
+		r.layered = r.layered || c.Layer.Defined()
 		key := PhaseStat{Rank: c.Rank, Layer: c.Layer, Phase: c.Phase}
 		n, known := at[key]
 		if !known {
@@ -183,31 +167,31 @@ func (r *reduction) cells() {
 
 // cells sums one rank by step, layer and phase.
 func (p *rankEvents) cells() []Cell {
-	of, places := groupLocations(p.of.Places,
-		func(l location) location { return location{Step: l.Step, Layer: l.Layer, Expert: NoID, Phase: l.Phase} })
-	cells, busy := make([]Cell, len(places)), make([]kernel.Busy, len(places))
-	for g := range p.groups() {
-		c := &cells[of[g.location]]
-		c.Instances += g.kernels
-		c.TotalNS += g.ns
-		if g.class.Collective {
-			c.CollectiveNS += g.ns
-		}
-		if g.class.GEMM && g.at.Phase == PhaseExperts {
-			c.GEMMs += g.kernels
-			c.GEMMNS += g.ns
-		}
+	x, of := capture.NewIndex[location](), make([]int32, len(p.of.Places))
+	for i, l := range p.of.Places {
+		of[i] = x.Number(location{Step: l.Step, Layer: l.Layer, Expert: NoID, Phase: l.Phase})
 	}
+	cells, busy := make([]Cell, len(x.Values)), make([]kernel.Busy, len(x.Values))
 	for i := range p.events {
 		e := &p.events[i]
-		busy[of[e.location]].Add(e.start, e.duration)
+		c, class := &cells[of[e.Place]], p.class(e)
+		c.Instances++
+		c.TotalNS += e.NS
+		if class.Collective {
+			c.CollectiveNS += e.NS
+		}
+		if class.GEMM && p.place(e).Phase == PhaseExperts {
+			c.GEMMs++
+			c.GEMMNS += e.NS
+		}
+		busy[of[e.Place]].Add(e.Start, e.NS)
 	}
-	for i, at := range places {
+	for i, at := range x.Values {
 		c := &cells[i]
 		c.Rank, c.Step, c.Layer, c.Phase, c.BusyNS, c.Kind = p.Rank.Rank, router.OptInt(at.Step), router.OptInt(at.Layer),
 			at.Phase, busy[i].NS, NoID
 	}
-	// locations of other ranks in the same export have no kernels here
+	// places of other ranks in the same export have no kernels here
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Instances == 0 })
 	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Layer, b.Layer),
@@ -216,111 +200,30 @@ func (p *rankEvents) cells() []Cell {
 	return cells
 }
 
-// groupLocations numbers the locations that fall together under a key.
-func groupLocations(locations []location, key func(location) location) (groupOf []int32, groups []location) {
-	x := capture.NewIndex[location]()
-	groupOf = make([]int32, len(locations))
-	for i, l := range locations {
-		groupOf[i] = x.Number(key(l))
-	}
-	return groupOf, x.Values
-}
-
 // experts lists what ranges of their own show of single experts.
 func (r *reduction) experts() {
-	found := make([][]ExpertStat, len(r.ranks))
-	var wait sync.WaitGroup
-	for i, p := range r.ranks {
-		wait.Go(func() { found[i] = p.experts() })
+	type expert struct {
+		rank          int
+		layer, expert int32
 	}
-	wait.Wait()
-	r.trace.Experts = append(r.trace.Experts, slices.Concat(found...)...)
-}
-
-// sortExperts puts the experts in the order of layers, experts and ranks.
-func (r *reduction) sortExperts() {
-	slices.SortFunc(r.trace.Experts, func(a, b ExpertStat) int {
-		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Expert, b.Expert), cmp.Compare(a.Rank, b.Rank))
-	})
-}
-
-// graphs fills Graphs.
-func (r *reduction) graphs() {
-	at := map[[2]int64]int{} // by rank and graph
+	x, of := capture.NewIndex[expert](), make(map[*rankEvents][]int32, len(r.ranks))
 	for _, p := range r.ranks {
-		for _, g := range p.Graphs {
-			key := [2]int64{int64(p.Rank.Rank), g.Graph}
-			if _, known := at[key]; !known {
-				at[key] = len(r.trace.Graphs)
-				r.trace.Graphs = append(r.trace.Graphs, GraphStat{Rank: p.Rank.Rank, Graph: g.Graph})
+		of[p] = make([]int32, len(p.of.Places))
+		for i, l := range p.of.Places {
+			if of[p][i] = NoID; l.Expert != NoID {
+				of[p][i] = x.Number(expert{p.Rank.Rank, l.Layer, l.Expert})
 			}
-			s := &r.trace.Graphs[at[key]]
-			s.Instances, s.TotalNS = s.Instances+1, s.TotalNS+g.NS
 		}
 	}
-}
-
-// experts are the experts of one rank that own kernels.
-func (p *rankEvents) experts() (list []ExpertStat) {
-	of, experts := groupLocations(p.of.Places, expertOf)
-	durations := p.durationsBy(len(experts), of)
-	for i, at := range experts {
-		if s := durations.stats(i); s.Instances > 0 && at.Expert != NoID {
-			list = append(list, ExpertStat{Rank: p.Rank.Rank, Layer: router.OptInt(at.Layer), Expert: int(at.Expert),
-				Basis: imbalance.Observed, Slots: NoID, Stats: s})
-		}
-	}
-	return list
-}
-
-// warnUnevenRanks warns of ranks that are missing, and of ranks with far fewer
-// kernels than the others: they ended early, lost data, or are not of this run.
-func (r *reduction) warnUnevenRanks() {
-	if world := int(r.trace.World); world > len(r.ranks) {
-		r.warn(missingRanks, "", "given", len(r.ranks), "world", world)
-	}
-	if len(r.ranks) < 2 {
+	if len(x.Values) == 0 {
 		return
 	}
-	counts, perLayer := make([]int64, len(r.ranks)), make([]int64, len(r.ranks))
-	for i, p := range r.ranks {
-		counts[i] = int64(len(p.events) + len(p.Graphs))
-		perLayer[i] = p.kernelsPerLayer()
-	}
-	median := func(list []int64) float64 { return float64(kernel.StatsOf(slices.Clone(list)).MedianNS) }
-	all, layered := median(counts), median(perLayer)
-	for i, p := range r.ranks {
-		switch {
-		case float64(counts[i]) < all/2:
-			r.warn("few_kernels", p.Rank.Export, "why", "all", "rank", p.Rank.Rank, "kernels", counts[i], "median", all)
-		case float64(perLayer[i]) < leastKernels*layered:
-			r.warn("few_kernels", p.Rank.Export, "why", "layer", "rank", p.Rank.Rank, "kernels", perLayer[i], "median",
-				layered)
+	for i, s := range r.statistics(len(x.Values), func(p *rankEvents, e *event) int32 { return of[p][e.Place] }) {
+		if at := x.Values[i]; s.Instances > 0 {
+			r.trace.Experts = append(r.trace.Experts, ExpertStat{Rank: at.rank, Layer: router.OptInt(at.layer),
+				Expert: int(at.expert), Basis: imbalance.Observed, Slots: NoID, Stats: s})
 		}
 	}
-}
-
-// leastKernels is the share of the median rank's kernels per layer that a rank runs at
-// least: ranks run the same layers, and only kernels per expert differ with the load,
-// by 4 % in the captures of testdata.
-const leastKernels = 0.9
-
-// kernelsPerLayer are the rank's kernels, in steps where these are inferred, over the number
-// of its layers, so that the stages of a pipeline can be compared. Dense GEMMs
-// do not count: a second stream on one GPU may run any number of them beside the model's.
-func (p *rankEvents) kernelsPerLayer() int64 {
-	layers, kernels, dense := map[int32]bool{}, int64(0), p.of.dense()
-	for g := range p.groups() {
-		if p.Structure != nil && p.Structure.Layers > 0 && g.at.Step == NoID {
-			continue
-		}
-		if !dense[g.name] {
-			kernels += g.kernels
-		}
-		layers[g.at.Layer] = true
-	}
-	delete(layers, NoID)
-	return kernels / int64(max(len(layers), 1))
 }
 
 // coverage sums what the attribution reached.
@@ -329,13 +232,14 @@ func (r *reduction) coverage() {
 	for _, p := range r.ranks {
 		launched += p.LaunchedNS
 	}
-	for g := range r.groups() {
-		total += g.ns
-		if g.at.Layer != NoID {
-			layered += g.ns
+	for at, s := range sums(r, func(g group) ([2]bool, bool) {
+		return [2]bool{g.at.Layer != NoID, g.at.Expert != NoID}, true
+	}) {
+		if total += s.ns; at[0] {
+			layered += s.ns
 		}
-		if g.at.Expert != NoID {
-			expert += g.ns
+		if at[1] {
+			expert += s.ns
 		}
 	}
 	share := func(part int64) router.Number { return router.Number(part) / router.Number(total) } // 0/0 is undefined

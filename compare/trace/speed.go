@@ -23,50 +23,35 @@ type Speed struct {
 // leastDense is the share of the compute time that dense GEMMs must have to show a rank's speed.
 const leastDense = 0.01
 
-// dense says of each kernel name whether it is a GEMM that every token passes.
-func (e *exportSummary) dense() []bool {
-	dense := make([]bool, len(e.Names))
-	for i, name := range e.Names {
-		c := e.classes[i]
-		dense[i] = c.Phase == kernel.PhaseOther && c.Launch(name).Anchor == steps.Dense
-	}
-	return dense
-}
-
 // speeds fills Speeds: over the steps that count, by the dense GEMMs of a step and layer that every
 // rank runs equally often. Empty for one rank, and where such GEMMs have too little time.
 func (r *reduction) speeds() {
-	type place struct{ name, step, layer int32 }
-	counted := r.times.StepsOf(imbalance.Counts)
-	sums := map[place][]row{} // by rank
-	var compute int64
-	for i, p := range r.ranks {
-		dense := p.of.dense()
-		for g := range p.groups() {
-			if g.class.Collective || !slices.Contains(counted, int(g.at.Step)) {
-				continue
-			}
-			compute += g.ns
-			if !dense[g.name] || g.at.Phase == PhaseExperts {
-				continue
-			}
-			at := place{r.nameOf[p.of][g.name], g.at.Step, g.at.Layer}
-			if sums[at] == nil {
-				sums[at] = make([]row, len(r.ranks))
-			}
-			sums[at][i].kernels += g.kernels
-			sums[at][i].ns += g.ns
-		}
+	dense := make([]bool, len(r.classes)) // by name: a GEMM that every token passes
+	for i, c := range r.classes {
+		dense[i] = c.Phase == kernel.PhaseOther && c.Launch(r.names.Values[i]).Anchor == steps.Dense
 	}
-	times, all := make([]int64, len(r.ranks)), int64(0)
-	for _, byRank := range sums {
-		if slices.ContainsFunc(byRank, func(w row) bool { return w.kernels != byRank[0].kernels }) {
+	type place struct {
+		rank              *rankEvents
+		name, step, layer int32 // no name of what is no dense GEMM
+	}
+	counted := imbalance.Places(r.times.StepsOf(imbalance.Counts))
+	gemms := sums(r, func(g group) (place, bool) {
+		at := place{g.rank, g.rank.of.common[g.name], g.at.Step, g.at.Layer}
+		if !dense[at.name] || g.at.Phase == PhaseExperts {
+			at.name = NoID
+		}
+		_, counts := counted[int(g.at.Step)]
+		return at, counts && !g.class.Collective
+	})
+	times, all, compute := make([]int64, len(r.ranks)), int64(0), int64(0)
+	for at, s := range gemms {
+		if compute += s.ns; at.name == NoID || slices.ContainsFunc(r.ranks, func(p *rankEvents) bool {
+			return gemms[place{p, at.name, at.step, at.layer}].kernels != s.kernels
+		}) {
 			continue
 		}
-		for i, w := range byRank {
-			times[i] += w.ns
-			all += w.ns
-		}
+		times[slices.Index(r.ranks, at.rank)] += s.ns
+		all += s.ns
 	}
 	if len(r.ranks) < 2 || float64(all) < leastDense*float64(compute) {
 		return
@@ -87,10 +72,7 @@ const leastSlow = 0.03
 // of the others: 0.3 where they take 1.3 times as long there. Not ok where all ranks are alike, or where
 // none takes longer than by its tokens.
 func (t *Trace) SlowGPU() (rank int, by router.Number, ok bool) {
-	if len(t.Speeds) < 2 {
-		return 0, 0, false
-	}
-	if t.Attention != nil && !t.slowForTokens() {
+	if len(t.Speeds) < 2 || t.Attention != nil && !t.slowForTokens() {
 		return 0, 0, false
 	}
 	slow := slices.MaxFunc(t.Speeds, func(a, b Speed) int { return cmp.Compare(a.OverMean, b.OverMean) })

@@ -63,25 +63,13 @@ func (r *reduction) selectSteps() error {
 // keep leaves only what ran in some steps.
 func (r *reduction) keep(within func(step int32) bool) {
 	for _, p := range r.ranks {
-		p.events = slices.DeleteFunc(p.events,
-			func(e kernelEvent) bool { return !within(p.of.Places[e.location].Step) })
+		p.events = slices.DeleteFunc(p.events, func(e event) bool { return !within(p.place(&e).Step) })
 		p.rows = nil
-		p.Graphs = slices.DeleteFunc(p.Graphs, func(g graphEvent) bool { return !within(g.Step) })
 	}
 	r.partial = true
 }
 
 // recordedSteps are the numbers of the steps in which any rank ran, ascending.
 func (r *reduction) recordedSteps() []int32 {
-	steps := map[int32]bool{}
-	for g := range r.groups() {
-		steps[g.at.Step] = true
-	}
-	for _, p := range r.ranks {
-		for _, g := range p.Graphs {
-			steps[g.Step] = true
-		}
-	}
-	delete(steps, NoID)
-	return slices.Sorted(maps.Keys(steps))
+	return slices.Sorted(maps.Keys(sums(r, func(g group) (int32, bool) { return g.at.Step, g.at.Step != NoID })))
 }

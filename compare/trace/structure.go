@@ -9,6 +9,43 @@ import (
 	"github.com/moebalance/moebalance/router"
 )
 
+// Structure is how the kernels of a rank repeat, where no range names the layers of
+// its expert GEMMs. Package steps says how it is found and when that fails.
+type Structure struct {
+	Blocks int `json:"blocks"` // runs of expert GEMMs: one MoE layer of one step each
+	// Layers is the number of MoE layers per step, 0 where unknown: blocks are then
+	// numbered in order of launch, and take the place of layers. Dense layers are not
+	// counted.
+	Layers  router.Stated `json:"layers"`
+	Steps   router.Stated `json:"steps"`   // complete ones
+	Unknown string        `json:"unknown"` // why Layers is 0: a code
+	// Unclear is set where blocks may be parts of layers, or hold more than routed experts.
+	Unclear bool `json:"unclear,omitempty"`
+	// Beside is set where ranges name the layers of other steps, as many: these steps have
+	// the same ones.
+	Beside bool `json:"beside,omitempty"`
+	// Counted are the numbers that recorded counts have for the layers, where others.
+	Counted []int `json:"counted_layers,omitempty"`
+
+	stage string // of a pipeline: stages have layers of their own, and are not compared
+}
+
+// unlike reports structures of which one cannot stand for the other, and the numbers in which they differ, if these
+// tell it.
+func (s *Structure) unlike(o *Structure) (own, others int, differ bool) {
+	switch {
+	case o == nil:
+		return 0, 0, true
+	case s.Layers != o.Layers:
+		own, others = int(s.Layers), int(o.Layers)
+	case s.Steps != o.Steps:
+		own, others = int(s.Steps), int(o.Steps)
+	case s.Layers == 0:
+		own, others = s.Blocks, o.Blocks
+	}
+	return own, others, own != others || s.stage != o.stage || s.Beside != o.Beside
+}
+
 // structure takes the layers that were inferred rank by rank where the ranks agree,
 // and drops them where they do not: the blocks of two ranks with the same number
 // would be of different steps.
@@ -19,67 +56,38 @@ func (r *reduction) structure() {
 		return
 	}
 	first := r.ranks[at]
-	if first.Structure.Beside {
-		r.besideLayers(first)
-		return
-	}
-	unknown := r.commonSteps()
+	unknown := !first.Structure.Beside && r.commonSteps()
 	s := *first.Structure
-	if r.trace.Structure = &s; r.staged {
-		s.Layers, s.Stage = 0, ""
-		for _, stage := range []string{"first", "last"} {
-			at := slices.IndexFunc(r.ranks, func(p *rankEvents) bool { return p.Structure.Stage == stage })
-			s.Layers += r.ranks[at].Structure.Layers
-		}
-	}
+	r.trace.Structure = &s
 	for _, p := range r.ranks {
-		if args := r.sameStage(p).differs(p); args != nil || unknown != nil {
-			if args == nil {
-				args = unknown
-			}
-			r.unknownLayers(s, "ranks_differ", args...)
-			return
+		own, others, differ := s.unlike(p.Structure)
+		if !differ && !(unknown && p != first) {
+			continue
 		}
-		s.Share = min(s.Share, p.Structure.Share)
-	}
-	if s.Layers > 0 && !r.staged && steps.Twins(r.layerTimes(int(s.Layers))) {
-		r.unknownLayers(s, "microbatches", "layers", int(s.Layers))
-		return
-	}
-	if s.Layers > 0 {
-		r.warn("inferred", "", "steps", int(s.Steps), "layers", int(s.Layers))
-		return
-	}
-	if s.Unclear {
-		r.warn("unclear_blocks", "", "reason", s.Unknown)
-		return
-	}
-	r.warn("blocks", "", "reason", s.Unknown, "share", s.Share)
-}
-
-// sameStage is the first rank that is of the same stage of a pipeline.
-func (r *reduction) sameStage(p *rankEvents) *rankEvents {
-	at := slices.IndexFunc(r.ranks, func(o *rankEvents) bool {
-		return o.Structure != nil && (!r.staged || o.Structure.Stage == p.Structure.Stage)
-	})
-	return r.ranks[at]
-}
-
-// besideLayers takes the layers that were inferred in steps beside those whose layers ranges
-// name, where the ranks agree.
-func (r *reduction) besideLayers(first *rankEvents) {
-	for _, p := range r.ranks {
-		if first.differs(p) != nil || !p.Structure.Beside {
+		if s.Beside {
+			r.trace.Structure = nil
 			r.dropInferred()
 			return
 		}
+		args := []any{"rank", first.Rank.Rank, "other", p.Rank.Rank}
+		if own != others {
+			args = append(args, "own", own, "others", others)
+		}
+		r.unknownLayers(ranksDiffer, args...)
+		return
 	}
-	s := *first.Structure
-	for _, p := range r.ranks {
-		s.Share = min(s.Share, p.Structure.Share)
+	switch {
+	case s.Beside:
+		r.warn("inferred_beside", "", "steps", int(s.Steps), "layers", int(s.Layers))
+	case s.Layers > 0 && steps.Twins(r.layerTimes(int(s.Layers))):
+		r.unknownLayers(unclearBlocks, "why", "microbatches", "layers", int(s.Layers))
+	case s.Layers > 0:
+		r.warn("inferred", "", "steps", int(s.Steps), "layers", int(s.Layers))
+	case s.Unclear:
+		r.warn(unclearBlocks, "", "reason", s.Unknown)
+	default:
+		r.warn("blocks", "", "reason", s.Unknown)
 	}
-	r.trace.Structure = &s
-	r.warn("inferred_beside", "", "steps", int(s.Steps), "layers", int(s.Layers))
 }
 
 // inferred reports whether layers are inferred in any of some steps.
@@ -95,22 +103,26 @@ func (r *reduction) inferred(steps []int) bool {
 }
 
 // unknownLayers drops what was inferred.
-func (r *reduction) unknownLayers(s Structure, code string, args ...any) {
+func (r *reduction) unknownLayers(code string, args ...any) {
 	r.warn(code, "", args...)
 	r.dropInferred()
+	s := r.trace.Structure
 	s.Layers, s.Steps, s.Unknown = 0, 0, code
-	r.trace.Structure = &s
 }
 
 // layerTimes are the times of expert GEMMs in inferred steps, by rank and layer.
 func (r *reduction) layerTimes(layers int) [][]float64 {
+	type place struct {
+		rank  *rankEvents
+		layer int32
+	}
+	gemms := sums(r, func(g group) (place, bool) {
+		return place{g.rank, g.at.Layer}, g.at.Inferred&ranges.InferredLayer > 0 && g.at.Step != NoID && g.class.GEMM
+	})
 	times := make([][]float64, len(r.ranks))
 	for rank, p := range r.ranks {
-		times[rank] = make([]float64, layers)
-		for g := range p.groups() {
-			if g.at.Inferred&ranges.InferredLayer > 0 && g.at.Step != NoID && g.at.Layer < int32(layers) && g.class.GEMM {
-				times[rank][g.at.Layer] += float64(g.ns)
-			}
+		for layer := range int32(layers) {
+			times[rank] = append(times[rank], float64(gemms[place{p, layer}].ns))
 		}
 	}
 	return times
@@ -120,7 +132,7 @@ func (r *reduction) layerTimes(layers int) [][]float64 {
 func (p *rankEvents) stepSpans() (spans []steps.Span) {
 	for i := range p.events {
 		e := &p.events[i]
-		l, from := &p.of.Places[e.location], p.of.Session+e.start
+		l, from := p.place(e), p.of.Session+e.Start
 		if l.Inferred&ranges.InferredLayer == 0 || l.Step == NoID {
 			continue
 		}
@@ -128,7 +140,7 @@ func (p *rankEvents) stepSpans() (spans []steps.Span) {
 			spans = append(spans, steps.Span{Step: l.Step, From: from, To: from})
 		}
 		last := &spans[len(spans)-1]
-		if last.To = from + e.duration; p.of.classes[e.name].Collective {
+		if last.To = from + e.NS; p.class(e).Collective {
 			last.Left = append(last.Left, last.To)
 		}
 	}
@@ -136,31 +148,28 @@ func (p *rankEvents) stepSpans() (spans []steps.Span) {
 }
 
 // commonSteps keeps of the steps with inferred layers those that all ranks recorded whole,
-// where some began later or ended earlier than others. It returns the arguments of a warning
-// where nothing tells which are the same.
-func (r *reduction) commonSteps() (unknown []any) {
+// where some began later or ended earlier than others. It reports that nothing tells which are the same.
+func (r *reduction) commonSteps() (unknown bool) {
 	spans, shifts := make([][]steps.Span, len(r.ranks)), make([]int, len(r.ranks))
 	first, from, to := r.ranks[0], 0, math.MaxInt // of the first rank's steps
-	unsure := false
 	for i, p := range r.ranks {
 		if spans[i] = p.stepSpans(); p.Structure == nil || p.Structure.Layers != first.Structure.Layers ||
 			len(spans[i]) != int(p.Structure.Steps) || len(spans[i]) == 0 {
-			return nil
+			return false
 		}
-		alike := p.Structure.Blocks == first.Structure.Blocks && len(spans[i]) == len(spans[0]) &&
-			spans[i][0].Step == spans[0][0].Step
-		j := steps.Join{Known: true, Sure: true}
 		if i > 0 {
+			alike := p.Structure.Blocks == first.Structure.Blocks && len(spans[i]) == len(spans[0]) &&
+				spans[i][0].Step == spans[0][0].Step
 			clocks := p.of == first.of || p.of.Session > 0 && first.of.Session > 0
-			j = steps.JoinOf(spans[0], spans[i], alike, clocks)
+			j := steps.JoinOf(spans[0], spans[i], alike, clocks)
+			if shifts[i] = j.Shift; !j.Known {
+				return true
+			}
 		}
-		n := j.Shift
-		if from, to = max(from, n), min(to, n+len(spans[i])); !j.Known || from >= to {
-			return []any{"why", "when", "rank", first.Rank.Rank, "other", p.Rank.Rank}
+		if from, to = max(from, shifts[i]), min(to, shifts[i]+len(spans[i])); from >= to {
+			return true
 		}
-		shifts[i], unsure = n, unsure || !j.Sure
 	}
-	r.met = !unsure
 	for i, p := range r.ranks {
 		n, begin, number := int(p.Structure.Steps), spans[i][from-shifts[i]].Step, spans[0][from].Step
 		if n > to-from {
@@ -170,80 +179,56 @@ func (r *reduction) commonSteps() (unknown []any) {
 			p.keepSteps(begin, number, to-from)
 		}
 	}
-	return nil
+	return false
 }
 
-// keepSteps keeps n steps from a first one on, which get the numbers from another on.
+// keepSteps keeps n steps from a first one on, which get the numbers from another on: of steps 2 to 6, keeping 3 from
+// 2 as 0 makes 2, 3 and 4 steps 0 to 2, and 5 and 6 none.
 func (p *rankEvents) keepSteps(first, number int32, n int) {
-	p.Structure.Share *= float64(n) / float64(p.Structure.Steps)
 	p.Structure.Steps = router.Stated(n)
 	p.rows = nil
-	to := map[int32]int32{}
-	p.of.Places = slices.Clone(p.of.Places)
 	for i := range p.events {
-		at := &p.events[i].location
-		if _, known := to[*at]; !known {
-			l := p.of.Places[*at]
-			if l.Step >= first && l.Step < first+int32(n) {
-				l.Step += number - first
-			} else if l.Step = NoID; l.Inferred&ranges.InferredLayer > 0 {
-				l.Layer = NoID
-			}
-			to[*at] = int32(len(p.of.Places))
-			p.of.Places = append(p.of.Places, l)
+		e := &p.events[i]
+		l := *p.place(e)
+		if l.Step >= first && l.Step < first+int32(n) {
+			l.Step += number - first
+		} else if l.Step = NoID; l.Inferred&ranges.InferredLayer > 0 {
+			l.Layer = NoID
 		}
-		*at = to[*at]
+		e.Place = p.of.number(l)
 	}
 }
 
 // layerSteps says that steps were inferred from the order of the layers, and drops them
 // where ranks have different numbers of them.
 func (r *reduction) layerSteps() {
-	steps := make([]int, len(r.ranks))
-	for i, p := range r.ranks {
-		for g := range p.groups() {
-			if g.at.Inferred&ranges.InferredStep > 0 {
-				steps[i] = max(steps[i], int(g.at.Step)+1)
-			}
-		}
-		if steps[i] != steps[0] {
-			r.warn("ranks_differ", "", "why", "layer_steps", "rank", r.ranks[0].Rank.Rank, "own", steps[0], "other",
-				p.Rank.Rank, "others", steps[i])
+	type step struct {
+		rank   *rankEvents
+		number int32
+	}
+	steps := map[*rankEvents]int{}
+	for s := range sums(r, func(g group) (step, bool) {
+		return step{g.rank, g.at.Step}, g.at.Inferred&ranges.InferredStep > 0
+	}) {
+		steps[s.rank] = max(steps[s.rank], int(s.number)+1)
+	}
+	first := r.ranks[0]
+	for _, p := range r.ranks {
+		if steps[p] != steps[first] {
+			r.warn(ranksDiffer, "", "rank", first.Rank.Rank, "own", steps[first], "other", p.Rank.Rank, "others", steps[p])
 			r.dropInferred()
 			return
 		}
 	}
-	if steps[0] > 0 {
-		r.warn("inferred_steps", "", "steps", steps[0])
+	if steps[first] > 0 {
+		r.warn("inferred_steps", "", "steps", steps[first])
 	}
-}
-
-// differs are the arguments of a warning on what the structures of two ranks differ in, none
-// if they agree.
-func (p *rankEvents) differs(o *rankEvents) []any {
-	a, b := p.Structure, o.Structure
-	differ := func(why string, x, y int) []any {
-		return []any{"why", why, "rank", p.Rank.Rank, "own", x, "other", o.Rank.Rank, "others", y}
-	}
-	switch {
-	case b == nil:
-		return []any{"why", "ranges", "rank", o.Rank.Rank, "other", p.Rank.Rank}
-	case a.Layers != b.Layers:
-		return differ("layers", int(a.Layers), int(b.Layers))
-	case a.Stage != b.Stage:
-		return []any{"why", "stages", "rank", p.Rank.Rank, "other", o.Rank.Rank}
-	case a.Steps != b.Steps:
-		return differ("steps", int(a.Steps), int(b.Steps))
-	case a.Layers == 0 && a.Blocks != b.Blocks:
-		return differ("blocks", a.Blocks, b.Blocks)
-	}
-	return nil
 }
 
 // dropInferred takes all inferred layers and steps back.
 func (r *reduction) dropInferred() {
 	for _, d := range r.exports {
-		d.Places = slices.Clone(d.Places)
+		d.at = nil
 		for i := range d.Places {
 			l := &d.Places[i]
 			if l.Inferred&ranges.InferredLayer > 0 {

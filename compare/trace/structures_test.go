@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/moebalance/moebalance/compare/capture"
@@ -173,26 +172,4 @@ func models() (list []model) {
 		}
 	}
 	return list
-}
-
-// A pipeline's last stage has the layers behind those of its first, each judged over its own ranks.
-func TestTwoStages(t *testing.T) {
-	e := enginesOf(t)[1]
-	loads := [][]float64{{1, 2, 1}, {2, 1, 1}, {1, 1.5}, {1, 0.5}}
-	trace := changedAgain(t, e.paths, e.list, func(rank int, rec *capture.Recording) {
-		m := model{layers: 3 - rank/2, steps: 5, stage: []string{"first", "last"}[rank/2]}
-		maker := maker{model: m, parts: e.ranks[rank], load: loads[rank],
-			random: rand.New(rand.NewPCG(1, 2)), noise: rand.New(rand.NewPCG(1, uint64(3+rank)))}
-		maker.end = append(slices.Clone(maker.end), made(3000, "_topk_topp_sampling_kernel")...)
-		*rec = *record(rec, maker.make())
-	})
-	if trace.Doubt().Code != "" || trace.Structure.Layers != 5 || len(trace.Replays) > 0 {
-		t.Fatalf("%v, %+v, %d replays", trace.Doubt(), trace.Structure, len(trace.Replays))
-	}
-	want := []float64{2 / 1.5, 2 / 1.5, 1, 1, 1.5}
-	for _, row := range trace.Imbalance {
-		if row.Level == router.LevelRank && math.Abs(float64(row.MaxOverMean)-want[row.Layer]) > 0.02 {
-			t.Errorf("layer %d: %v, want %v", row.Layer, row.MaxOverMean, want[row.Layer])
-		}
-	}
 }

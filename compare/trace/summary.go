@@ -21,19 +21,17 @@ import (
 	"github.com/moebalance/moebalance/router/input"
 )
 
-// A summary file holds summaries of exports: every kernel as its start,
-// duration, location and name, and nothing of the capture's environment. Any
-// number of a Trace, medians included, follows from it exactly as from the
-// exports. It is one gzip stream:
+// A summary file holds summaries of exports: the table of every rank's kernels, and nothing of
+// the capture's environment. Any number of a Trace, medians included, follows from it exactly as
+// from the exports. It is one gzip stream:
 //
 //	magic line
-//	uvarint  length of the header
+//	uint32   length of the header, little endian as all numbers
 //	header   JSON, see summaryHeader
-//	per rank of each export, in the header's order, four columns of varints:
-//	starts (differences, signed), durations, locations, names
+//	events   of each rank of each export, in the header's order, see event
 const (
 	summaryMark  = "moebalance trace summary " // and a version
-	summaryMagic = summaryMark + "3\n"
+	summaryMagic = summaryMark + "4\n"
 )
 
 // summaryLimit bounds the header, which holds names and locations.
@@ -41,28 +39,6 @@ const summaryLimit = 1 << 28
 
 type summaryHeader struct {
 	Exports []summaryExport `json:"exports"`
-}
-
-// summaryExport is what a summary says of an export before its events.
-type summaryExport struct {
-	Export      Export           `json:"export"`
-	Arm         string           `json:"arm"` // normal, perfect or empty
-	ArmEvidence string           `json:"arm_evidence"`
-	World       int              `json:"world"`          // ranks of the whole run where the environment says, else 0
-	Session     int64            `json:"session_utc_ns"` // UTC nanoseconds of the capture's zero; 0 when not recorded
-	Names       []string         `json:"names"`
-	Places      []location       `json:"places"`
-	Ranks       []summaryRank    `json:"ranks"`                 // in a file alone
-	Rules       []string         `json:"phase_rules,omitempty"` // in a file alone
-	StepNames   map[int32]string `json:"step_names,omitempty"`  // the names of the ranges of steps
-}
-
-type summaryRank struct {
-	Rank       Rank         `json:"rank"`
-	Graphs     []graphEvent `json:"graphs,omitempty"`
-	LaunchedNS int64        `json:"launched_ns"` // of kernels whose launch is recorded
-	Events     int          `json:"events"`      // in a file alone: their number
-	Late       []wait.Late  `json:"late,omitempty"`
 }
 
 // Summarize reads exports (or summaries) and writes one summary of them to w.
@@ -80,11 +56,6 @@ func Summarize(ctx context.Context, w io.Writer, paths []string, o Options) erro
 }
 
 func writeSummary(w io.Writer, exports []*exportSummary) error {
-	zip, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(zip, 1<<16)
 	var head summaryHeader
 	for _, d := range exports {
 		e := d.summaryExport
@@ -106,27 +77,23 @@ func writeSummary(w io.Writer, exports []*exportSummary) error {
 		return fmt.Errorf("the names of ranges and kernels take %d bytes, want at most %d in a summary", len(text),
 			summaryLimit)
 	}
-	var buf [binary.MaxVarintLen64]byte
-	put := func(v uint64) { _, err = out.Write(buf[:binary.PutUvarint(buf[:], v)]) }
-	_, _ = out.WriteString(summaryMagic)
-	put(uint64(len(text)))
-	_, _ = out.Write(text)
+	zip, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	_, err = zip.Write(slices.Concat([]byte(summaryMagic), binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text))
 	for _, d := range exports {
 		for _, l := range d.ranks {
-			last := int64(0)
-			for _, e := range l.events {
-				_, err = out.Write(buf[:binary.PutVarint(buf[:], e.start-last)])
-				last = e.start
-			}
-			for _, c := range columns(len(d.Places), len(d.Names)) {
-				for i := range l.events {
-					put(c.get(&l.events[i]))
-				}
+			for events := range slices.Chunk(l.events, eventsAtOnce) {
+				err = errors.Join(err, binary.Write(zip, binary.LittleEndian, events))
 			}
 		}
 	}
-	return errors.Join(err, out.Flush(), zip.Close())
+	return errors.Join(err, zip.Close())
 }
+
+// eventsAtOnce is how many events are written and read at a time.
+const eventsAtOnce = 1 << 12
 
 // IsSummary reports whether a file is a summary, of whatever version.
 func IsSummary(path string) bool {
@@ -162,15 +129,11 @@ func inSummary(path string, read func(io.Reader) error) error {
 	return nil
 }
 
-func decodeSummary(r io.Reader) ([]*exportSummary, error) {
+func decodeSummary(r io.Reader) (exports []*exportSummary, err error) {
 	head, in, err := summaryHead(r)
-	if err != nil {
+	if err = cmp.Or(err, head.check()); err != nil {
 		return nil, err
 	}
-	if err := head.check(); err != nil {
-		return nil, err
-	}
-	exports := []*exportSummary{}
 	for _, e := range head.Exports {
 		d := &exportSummary{summaryExport: e}
 		for _, text := range e.Rules {
@@ -191,10 +154,7 @@ func decodeSummary(r io.Reader) ([]*exportSummary, error) {
 		exports = append(exports, d)
 	}
 	if _, err := in.ReadByte(); err != io.EOF {
-		if err == nil {
-			err = errors.New("bytes after its end")
-		}
-		return nil, err
+		return nil, cmp.Or(err, errors.New("bytes after its end"))
 	}
 	return exports, nil
 }
@@ -206,17 +166,14 @@ func summaryHead(r io.Reader) (head summaryHeader, events *bufio.Reader, err err
 		return head, nil, err
 	}
 	in := bufio.NewReaderSize(zip, 1<<16)
-	magic := make([]byte, len(summaryMagic))
-	if _, err := io.ReadFull(in, magic); err != nil {
+	begin := make([]byte, len(summaryMagic)+4)
+	if _, err := io.ReadFull(in, begin); err != nil {
 		return head, nil, err
 	}
-	if string(magic) != summaryMagic {
+	if magic := begin[:len(summaryMagic)]; string(magic) != summaryMagic {
 		return head, nil, fmt.Errorf("want the line %q, have %q", summaryMagic, magic)
 	}
-	n, err := binary.ReadUvarint(in)
-	if err != nil {
-		return head, nil, err
-	}
+	n := binary.LittleEndian.Uint32(begin[len(summaryMagic):])
 	if n > summaryLimit {
 		return head, nil, fmt.Errorf("want a header of at most %d bytes, have %d", summaryLimit, n)
 	}
@@ -245,24 +202,21 @@ func (h summaryHeader) check() error {
 			}
 		}
 		for _, s := range e.Ranks {
-			if err := s.check(); err != nil {
+			if err := s.check(e.Export.Ranks); err != nil {
 				return fmt.Errorf("rank %d of %q: %w", s.Rank.Rank, e.Export.Path, err)
-			}
-			if !slices.Contains(e.Export.Ranks, s.Rank.Rank) {
-				return fmt.Errorf("want one of the ranks %[2]v of %[1]q, have rank %[3]d", e.Export.Path,
-					e.Export.Ranks, s.Rank.Rank)
 			}
 		}
 	}
 	return nil
 }
 
-func (s summaryRank) check() error {
-	if s.Rank.Rank < 0 || s.Rank.Rank >= capture.MaxRanks {
-		return fmt.Errorf("want a rank from 0 to %d", capture.MaxRanks-1)
+// check holds a rank against the listed ones of its export.
+func (s summaryRank) check(listed []int) error {
+	if s.Rank.Rank < 0 || s.Rank.Rank >= capture.MaxRanks || !slices.Contains(listed, s.Rank.Rank) {
+		return fmt.Errorf("want one of the ranks %v, from 0 to %d", listed, capture.MaxRanks-1)
 	}
-	if s.LaunchedNS < 0 {
-		return fmt.Errorf("want no negative sum, have %d ns launched", s.LaunchedNS)
+	if min(s.LaunchedNS, s.Hidden.NS, s.Hidden.Launches) < 0 {
+		return fmt.Errorf("want no negative sum, have %d ns launched and %+v", s.LaunchedNS, s.Hidden)
 	}
 	if !slices.IsSortedFunc(s.Late, func(a, b wait.Late) int { return cmp.Compare(a.At, b.At) }) {
 		return errors.New("lateness is not in the order of time")
@@ -273,78 +227,29 @@ func (s summaryRank) check() error {
 			return fmt.Errorf("no launch is late by %d ns at %d ns", l.NS, l.At)
 		}
 	}
-	for _, g := range s.Graphs {
-		if g.NS < 0 || g.NS > 2*capture.TimeLimit || g.Start < -capture.TimeLimit || g.Start > capture.TimeLimit ||
-			g.Step < NoID {
-			return fmt.Errorf("no graph runs for %d ns at %d ns in step %d", g.NS, g.Start, g.Step)
-		}
-	}
 	return nil
 }
 
-// readEvents reads the columns of one rank. Memory grows with what is
+// readEvents reads the table of one rank. Memory grows with what is
 // there, not with what the header promises.
-func readEvents(in *bufio.Reader, n, locations, names int) ([]kernelEvent, error) {
+func readEvents(in io.Reader, n, places, names int) (events []event, err error) {
 	if n < 0 {
 		return nil, fmt.Errorf("want 0 or more events, have %d", n)
 	}
-	events := make([]kernelEvent, 0, min(n, 1<<16))
-	last, total := int64(0), uint64(0)
-	for range n {
-		difference, err := binary.ReadVarint(in)
-		if err != nil {
+	last, total, limit := -capture.TimeLimit, int64(0), capture.TimeLimit
+	for n > 0 {
+		part := make([]event, min(n, eventsAtOnce))
+		if err := binary.Read(in, binary.LittleEndian, part); err != nil {
 			return nil, err
 		}
-		if last += difference; last < -capture.TimeLimit || last > capture.TimeLimit {
-			return nil, fmt.Errorf("an event starts at %d ns, beyond %d", last, capture.TimeLimit)
-		}
-		events = append(events, kernelEvent{start: last})
-	}
-	for _, c := range columns(locations, names) {
-		for i := range events {
-			u, err := binary.ReadUvarint(in)
-			if err != nil {
-				return nil, err
+		for _, e := range part {
+			if e.Start < last || max(e.Start, e.NS/2) > limit || e.NS < 0 || min(e.Place, e.Name, e.Waited, e.Since) < 0 ||
+				int(e.Place) >= places || int(e.Name) >= names || e.Queued < -1 || e.NS > math.MaxInt64-total {
+				return nil, fmt.Errorf("no kernel is %+v", e)
 			}
-			if u >= c.limit {
-				return nil, fmt.Errorf("want a value below %d, have %d", c.limit, u)
-			}
-			c.set(&events[i], u)
+			last, total = e.Start, total+e.NS
 		}
-	}
-	for i := range events {
-		if total = min(total+uint64(events[i].duration), math.MaxInt64+1); total > math.MaxInt64 {
-			return nil, errors.New("the sum of its times overflows 64 bits")
-		}
+		events, n = append(events, part...), n-len(part)
 	}
 	return events, nil
-}
-
-// column is a number of every event, below a limit.
-type column struct {
-	limit uint64
-	get   func(*kernelEvent) uint64
-	set   func(*kernelEvent, uint64)
-}
-
-// columns are those behind the starts, in the order of the file.
-func columns(locations, names int) []column {
-	number := func(limit int, of func(*kernelEvent) *int32) column {
-		return column{uint64(limit), func(e *kernelEvent) uint64 { return uint64(*of(e)) },
-			func(e *kernelEvent, u uint64) { *of(e) = int32(u) }}
-	}
-	return []column{
-		{2*uint64(capture.TimeLimit) + 1, func(e *kernelEvent) uint64 { return uint64(e.duration) },
-			func(e *kernelEvent, u uint64) { e.duration = int64(u) }},
-		number(locations, func(e *kernelEvent) *int32 { return &e.location }),
-		number(names, func(e *kernelEvent) *int32 { return &e.name }),
-		{1 << 32, func(e *kernelEvent) uint64 {
-			if e.replayed {
-				return uint64(e.queued+1)<<1 | 1
-			}
-			return uint64(e.queued+1) << 1
-		}, func(e *kernelEvent, u uint64) { e.queued, e.replayed = int32(u>>1)-1, u&1 > 0 }},
-		number(math.MaxInt32, func(e *kernelEvent) *int32 { return &e.waited }),
-		number(math.MaxInt32, func(e *kernelEvent) *int32 { return &e.since }),
-	}
 }

@@ -161,7 +161,7 @@ func TestImpossibleSummary(t *testing.T) {
 			return []*exportSummary{d}
 		},
 		"a graph's time": func(d *exportSummary) []*exportSummary {
-			d.ranks[0].Graphs = []graphEvent{{NS: -1}}
+			d.ranks[0].Hidden.NS = -1
 			return []*exportSummary{d}
 		},
 	} {

@@ -5,13 +5,13 @@ import (
 	"sync"
 
 	"github.com/moebalance/moebalance/compare/kernel"
-	"github.com/moebalance/moebalance/compare/kernel/ranges"
+	"github.com/moebalance/moebalance/router"
 )
 
-// row is what the kernels of one name at one location of a rank add up to.
+// row is what the kernels of one name at one place of a rank add up to.
 type row struct {
-	location, name int32
-	kernels, ns    int64
+	place, name int32
+	kernels, ns int64
 }
 
 // group is a row with what its numbers stand for.
@@ -22,14 +22,31 @@ type group struct {
 	class *kernel.Class
 }
 
-// groups are the rows of all ranks. Every sum over kernels that asks neither when they ran nor how
-// their durations are spread is a fold over them: a step of a layer, for example, is the groups
-// whose locations have its number.
+// sum is what kernels add up to.
+type sum struct{ kernels, ns int64 }
+
+// sums is the one group-by: the kernels of all ranks, added up by a key that tells where they ran or
+// what they are. It leaves out those without one. For example, the time of each step is
+// sums(r, func(g group) (int32, bool) { return g.at.Step, true }).
+func sums[K comparable](r *reduction, keyOf func(group) (key K, ok bool)) map[K]sum {
+	by := map[K]sum{}
+	for g := range r.groups() {
+		if key, ok := keyOf(g); ok {
+			s := by[key]
+			by[key] = sum{s.kernels + g.kernels, s.ns + g.ns}
+		}
+	}
+	return by
+}
+
+// groups are the rows of all ranks.
 func (r *reduction) groups() iter.Seq[group] {
 	return func(yield func(group) bool) {
 		for _, p := range r.ranks {
-			for g := range p.groups() {
-				if !yield(g) {
+			rows := p.table()
+			for i := range rows {
+				w := &rows[i]
+				if !yield(group{w, p, &p.of.Places[w.place], &p.of.classes[w.name]}) {
 					return
 				}
 			}
@@ -37,34 +54,21 @@ func (r *reduction) groups() iter.Seq[group] {
 	}
 }
 
-// groups are the rows of one rank.
-func (p *rankEvents) groups() iter.Seq[group] {
-	return func(yield func(group) bool) {
-		rows := p.table()
-		for i := range rows {
-			w := &rows[i]
-			if !yield(group{w, p, &p.of.Places[w.location], &p.of.classes[w.name]}) {
-				return
-			}
-		}
-	}
-}
-
-// table is the events of a rank grouped by location and name, in the order of locations.
+// table is the events of a rank grouped by place and name, in the order of places.
 func (p *rankEvents) table() []row {
 	if p.rows != nil {
 		return p.rows
 	}
 	ends := make([]int32, len(p.of.Places)+1)
 	for i := range p.events {
-		ends[p.events[i].location+1]++
+		ends[p.events[i].Place+1]++
 	}
 	for i := range p.of.Places {
 		ends[i+1] += ends[i]
 	}
 	order := make([]int32, len(p.events))
 	for i := range p.events {
-		at := &ends[p.events[i].location]
+		at := &ends[p.events[i].Place]
 		order[*at] = int32(i)
 		*at++
 	}
@@ -72,14 +76,14 @@ func (p *rankEvents) table() []row {
 	p.rows = []row{}
 	for _, i := range order {
 		e := &p.events[i]
-		at := last[e.name] - 1
-		if at < 0 || p.rows[at].location != e.location {
+		at := last[e.Name] - 1
+		if at < 0 || p.rows[at].place != e.Place {
 			at = int32(len(p.rows))
-			p.rows = append(p.rows, row{location: e.location, name: e.name})
-			last[e.name] = at + 1
+			p.rows = append(p.rows, row{place: e.Place, name: e.Name})
+			last[e.Name] = at + 1
 		}
 		p.rows[at].kernels++
-		p.rows[at].ns += e.duration
+		p.rows[at].ns += e.NS
 	}
 	return p.rows
 }
@@ -93,16 +97,38 @@ func (r *reduction) tabulate() {
 	wait.Wait()
 }
 
-// durationsBy sorts the durations of a rank's events into n groups by their location; a negative
-// number leaves a location out.
-func (p *rankEvents) durationsBy(n int, of []int32) *durationGroups {
-	return groupDurations([][]kernelEvent{p.events}, n, func(_ int, e *kernelEvent) int32 { return of[e.location] })
-}
-
-// expertOf is the layer and expert of a location, ranges.Unattributed outside every expert.
-func expertOf(l location) location {
-	if l.Expert == NoID {
-		return ranges.Unattributed
+// statistics are how the durations of n groups of kernels are spread, which sums do not tell. groupOf gives a
+// kernel of a rank its group, negative to leave it out.
+func (r *reduction) statistics(n int, groupOf func(p *rankEvents, e *event) int32) []Stats {
+	ends := make([]int, n+1) // where each group's durations end
+	for _, p := range r.ranks {
+		for i := range p.events {
+			if g := groupOf(p, &p.events[i]); g >= 0 {
+				ends[g+1]++
+			}
+		}
 	}
-	return location{Step: NoID, Layer: l.Layer, Expert: l.Expert}
+	for i := range n {
+		ends[i+1] += ends[i]
+	}
+	durations, busy := make([]int64, ends[n]), make([]kernel.Busy, n)
+	for _, p := range r.ranks {
+		for g := range busy {
+			busy[g].Next() // another rank works beside this one, not instead
+		}
+		for i := range p.events {
+			e := &p.events[i]
+			if g := groupOf(p, e); g >= 0 {
+				durations[ends[g]] = e.NS
+				ends[g]++
+				busy[g].Add(e.Start, e.NS)
+			}
+		}
+	}
+	stats, from := make([]Stats, n), 0
+	for g := range stats {
+		stats[g] = kernel.StatsOf(durations[from:ends[g]])
+		stats[g].BusyNS, from = router.Number(busy[g].NS), ends[g]
+	}
+	return stats
 }

@@ -59,6 +59,9 @@ import (
 // Phase is a part of a step; package kernel owns the phases.
 type Phase = kernel.Phase
 
+// Cell is the kernel time of one rank, step, layer and phase, see package imbalance.
+type Cell = imbalance.Cell
+
 // Patterns turn the names of ranges into what they say, see package ranges.
 type Patterns = ranges.Patterns
 
@@ -102,13 +105,13 @@ type Trace struct {
 	Phases        []PhaseStat         `json:"phases"`
 	Cells         []Cell              `json:"cells"`
 	Experts       []ExpertStat        `json:"experts"`
-	Graphs        []GraphStat         `json:"graphs"`
+	Hidden        Hidden              `json:"hidden"` // of all ranks
 	Imbalance     []imbalance.Row     `json:"imbalance"`
 	Overall       []imbalance.Summary `json:"overall"`
 	StepTimes     []StepTime          `json:"step_times"`
 	StepKinds     []StepKind          `json:"step_kinds"` // by number, see Cell.Kind
 	Attention     *Attention          `json:"attention"`  // where ranks hold unequal tokens, else null
-	Idle          []wait.Idle         `json:"idle"`       // by rank
+	Idle          []Idle              `json:"idle"`       // by rank
 	Replays       []Replay            `json:"replays"`    // of kinds with a tenth of the expert time
 	Bound         imbalance.Bound     `json:"bound"`      // from one arm alone; undefined where Undecided says why
 	Waiting       wait.Waiting        `json:"waiting"`    // at all collectives
@@ -167,22 +170,6 @@ type PhaseStat struct {
 	TotalNS      int64 `json:"total_ns"`
 }
 
-// Cell is the kernel time of one rank, step, layer and phase: the grain at
-// which arms are compared and imbalance is computed.
-type Cell struct {
-	Rank         int           `json:"rank"`
-	Step         router.OptInt `json:"step"`
-	Layer        router.OptInt `json:"layer"`
-	Phase        Phase         `json:"phase"`
-	Instances    int64         `json:"instances"`
-	TotalNS      int64         `json:"total_ns"`
-	CollectiveNS int64         `json:"collective_ns"`
-	BusyNS       int64         `json:"busy_ns"`
-	GEMMs        int64         `json:"gemms"`     // recognized GEMMs of routed experts
-	GEMMNS       int64         `json:"gemm_ns"`   // the part of TotalNS in them
-	Kind         router.OptInt `json:"step_kind"` // see StepKind; undefined outside every whole step
-}
-
 // ExpertStat is the kernel time of one expert on one rank over all steps.
 type ExpertStat struct {
 	Rank   int             `json:"rank"`
@@ -207,22 +194,10 @@ func (t *Trace) RankTime() (o imbalance.Summary, ok bool) {
 	return t.Overall[i], true
 }
 
-// StepTime is the wall time of one step under the profiler: from the step's first kernel
-// to that of the next step, mean over ranks. The last step, and one that the next number
-// does not follow, has none; the only step ends with its last kernel. Undefined
-// where some rank has no such time.
-type StepTime struct {
-	Step   router.OptInt `json:"step"`
-	WallNS router.Number `json:"wall_ns"`
-	Range  string        `json:"range,omitempty"` // the name of the range that marks it
-}
-
-// GraphStat is one CUDA graph of one rank in a capture that recorded graphs
-// whole (--cuda-graph-trace=graph). Its kernels, and with them its phases, are
-// hidden: its time is in no other number of the trace.
-type GraphStat struct {
-	Rank      int   `json:"rank"`
-	Graph     int64 `json:"graph_id"`
-	Instances int64 `json:"instances"`
-	TotalNS   int64 `json:"total_ns"`
+// Hidden are the launches of CUDA graphs in captures that recorded graphs whole
+// (--cuda-graph-trace=graph). Their kernels, and with them their phases, are hidden: their time is in
+// no other number of the trace.
+type Hidden struct {
+	Launches int64 `json:"launches"`
+	NS       int64 `json:"total_ns"`
 }

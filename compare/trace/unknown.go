@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/moebalance/moebalance/compare/kernel"
@@ -13,46 +12,39 @@ import (
 // warning.
 const unknownShare = 0.05
 
-// placed is a phase and what placed a kernel in it.
-type placed struct {
-	phase Phase
-	by    ranges.Evidence
-}
-
-// placements is the time of each name by phase and evidence.
-func (r *reduction) placements() map[string]map[placed]int64 {
-	ns := map[string]map[placed]int64{}
-	for g := range r.groups() {
-		name := g.rank.of.Names[g.name]
-		if ns[name] == nil {
-			ns[name] = map[placed]int64{}
-		}
-		ns[name][placed{g.at.Phase, g.at.Evidence}] += g.ns
-	}
-	return ns
-}
-
-// unknownTime tells which kernels neither a range nor their own name places. It runs after kernels.
+// unknownTime tells of each kernel name by what most of its time is placed, and which neither a range nor the name
+// places. It runs after kernels.
 func (r *reduction) unknownTime() {
-	ns := r.placements()
+	type use struct {
+		name  string
+		phase Phase
+		by    ranges.Evidence
+	}
+	type placed struct {
+		use
+		ns int64
+	}
+	uses := map[string][]placed{}
+	for u, s := range sums(r, func(g group) (use, bool) {
+		return use{g.rank.of.Names[g.name], g.at.Phase, g.at.Evidence}, true
+	}) {
+		uses[u.name] = append(uses[u.name], placed{u, s.ns})
+	}
 	var total, unknown int64
 	var worst []*KernelStat
 	for i := range r.trace.Kernels {
 		k := &r.trace.Kernels[i]
 		total += k.TotalNS
-		most := placed{PhaseUnknown, ranges.ByNothing}
-		for _, by := range slices.SortedFunc(maps.Keys(ns[k.Name]),
-			func(a, b placed) int { return cmp.Or(kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by)) }) {
-			if ns[k.Name][by] > ns[k.Name][most] {
-				most = by
-			}
-			if by.phase == PhaseUnknown {
-				k.UnknownNS += ns[k.Name][by]
+		most := slices.MinFunc(uses[k.Name], func(a, b placed) int {
+			return cmp.Or(cmp.Compare(b.ns, a.ns), kernel.ComparePhases(a.phase, b.phase), cmp.Compare(a.by, b.by))
+		})
+		k.Placed, k.Evidence = most.phase, most.by.String()
+		for _, u := range uses[k.Name] {
+			if u.phase == PhaseUnknown {
+				k.UnknownNS += u.ns
 			}
 		}
-		k.Placed, k.Evidence = most.phase, most.by.String()
-		unknown += k.UnknownNS
-		if k.UnknownNS > 0 {
+		if unknown += k.UnknownNS; k.UnknownNS > 0 {
 			worst = append(worst, k)
 		}
 	}
@@ -71,15 +63,4 @@ func functions(list []*KernelStat) (names []string) {
 		}
 	}
 	return names
-}
-
-// fusedPhases are the phase as which a kernel counts, and the others that it does.
-func fusedPhases(name string) (own Phase, others []Phase) {
-	c := kernel.Classify(name)
-	for _, p := range c.Fused {
-		if p != c.Phase {
-			others = append(others, p)
-		}
-	}
-	return c.Phase, others
 }

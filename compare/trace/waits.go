@@ -37,21 +37,11 @@ func (r *reduction) stepWaits(p *Replay) (list []wait.Step) {
 func (p *rankEvents) span(step int32) (from, to int64) {
 	from, to = math.MaxInt64, math.MinInt64
 	for i := range p.events {
-		if e := &p.events[i]; p.of.Places[e.location].Step == step {
-			from, to = min(from, e.start), max(to, e.start)
+		if e := &p.events[i]; p.place(e).Step == step {
+			from, to = min(from, e.Start), max(to, e.Start)
 		}
 	}
 	return from, to
-}
-
-// yield lists the kernels of a rank in the order of time.
-func (p *rankEvents) yield(yield func(wait.Kernel) bool) {
-	for i := range p.events {
-		e := &p.events[i]
-		if !yield(wait.Kernel{Start: e.start, End: e.start + e.duration, Step: p.of.Places[e.location].Step}) {
-			return
-		}
-	}
 }
 
 // lateness sums the host lateness before each collective of a rank, in the order of

@@ -18,8 +18,8 @@ func TestNotesOfManyRanks(t *testing.T) {
 		traced.Exports = append(traced.Exports, trace.Export{Path: name, Ranks: []int{rank},
 			Warnings: []router.Warning{{Code: "diagnostic", Subject: name, Text: "events are missing"}}})
 		if rank%2 == 0 {
-			traced.Warnings = append(traced.Warnings, router.Warn("few_kernels", name, "why", "layer", "rank", rank,
-				"kernels", 40+rank/100, "median", 90))
+			traced.Warnings = append(traced.Warnings, router.Warn("lost_kernels", name, "lost", 40+rank/100,
+				"launches", 90))
 		}
 	}
 	notes := Trace(traced, "").Notes

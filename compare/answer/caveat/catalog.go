@@ -7,25 +7,19 @@ var catalog = map[string]entry{
 	// What a capture or its export left out.
 	"graph_mode": {Note, "{graphs:graph launch} recorded as a whole, so the time of the kernels inside is excluded: " +
 		"record with --cuda-graph-trace=node"},
-	"graph_lost": {Note, "{launches:graph launch} without any recorded kernel: they were lost, or count without a layer"},
 	"graph_capture": {Warn, "{detached:n} of {replayed:replayed kernel} are of graphs captured before the recording " +
 		"began, so their layer is unknown: start recording earlier"},
 	"loss": {Warn, "the profiler says: {messages}"},
 	"lost_kernels": {Note, "{lost:n} of {launches:launch} have no kernel, or one without a duration: the profiler lost it; record " +
 		"a shorter capture"},
-	"no_launch":   {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them"},
-	"few_kernels": {Note, "{rank:#rank}: {kernels:.0} kernels, the median rank {median:.0}; kernels were lost"},
+	"no_launch": {Note, "{kernels:n} of {all:kernel} without a recorded launch: no range of a thread locates them"},
 	"missing_ranks": {Note, "{given} of the run's {world} ranks were given: imbalance and loss are over these only; " +
 		"give the other ranks' files, too"},
 
-	"partial_export":    {Warn, "the export holds a part of its report ({filter}): export the whole report"},
-	"ignored":           {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
-	"ended_early.steps": {Note, "{without:n} of {steps:step} hold no kernel: the capture of kernels ended early"},
-	"ended_early.ranges": {Note, "{after:n} of {ranges:range} begin after the last kernel ({time_ns:ns}): the capture of " +
-		"kernels ended early"},
+	"partial_export": {Warn, "the export holds a part of its report ({filter}): export the whole report"},
+	"ignored":        {Note, "{ignored:n} of {kernels:kernel} ({time_ns:ns}) are left out, as --phase ignored asks for"},
 
 	// Ranks that do not fit together.
-	"different_runs": {Note, "ranks {rank} and {other} are not of one run[: one begins {gap_ns:ns} after the other ended]"},
 	"ranks_differ": {Note, "ranks {rank} and {other} recorded different layers or steps[ ({own} and {others})]: kernels " +
 		"were lost, a capture ended early, or they are of different runs, models or pipeline stages"},
 
@@ -35,9 +29,9 @@ var catalog = map[string]entry{
 		"order of launch"},
 	"unclear_blocks": {Note, "layers and steps are unknown: kernels show no regular order of steps; NVTX ranges would " +
 		"name them"},
-	"microbatches": {Note, "layers and steps are unknown: two in a row carry the same load, as microbatches do"},
-	"rank_groups":  {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves"},
-	"unseen_rank": {Doubt, "collectives behind the experts last {ratio:.1} times as long in some layers as in others, on every " +
+	"unclear_blocks.microbatches": {Note, "layers and steps are unknown: two in a row carry the same load, as microbatches do"},
+	"rank_groups":                 {Doubt, "not all ranks wait for each other, as groups of their own do not: give each group's files by themselves"},
+	"rank_groups.unseen": {Doubt, "collectives behind the experts last {ratio:.1} times as long in some layers as in others, on every " +
 		"rank: a rank that was not given arrives last"},
 	"selected_steps": {Note, "only steps {first} to {last} count, as --steps asks for; the captures have {least} to {most}"},
 	"inferred_beside": {Note, "ranges name the steps; layers beside them are inferred: kernels repeat as {steps} steps of " +
@@ -61,10 +55,12 @@ var catalog = map[string]entry{
 	"no_experts": {Note, "no kernel is recognized as an expert GEMM, and no range names experts: record NVTX ranges " +
 		"(vLLM --enable-layerwise-nvtx-tracing, SGLang --enable-layerwise-nvtx-marker), or name kernels by --phase " +
 		"experts=REGEX"},
-	"unplaced_experts": {Note, "{share:%} of the expert GEMM time is in no layer: record more whole steps, or name layers " +
+	"no_experts.layers": {Note, "{share:%} of the expert GEMM time is in no layer: record more whole steps, or name layers " +
 		"by NVTX ranges"},
-	"little_evidence": {Note, "no step was recorded whole by all ranks; record more steps"},
-	"little_evidence.time": {Note, "the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time " +
+	"no_experts.steps": {Note, "no step was recorded whole by all ranks; record more steps"},
+	"no_experts.rank":  {Note, "{rank:#rank}: no expert time in the steps that count"},
+	"no_experts.names": {Note, "most of the experts' kernels are not recognized: name them by --phase experts=REGEX"},
+	"no_experts.time": {Note, "the steps that count hold {expert_ns:ns} of expert time, {share:%} of the GPU time " +
 		"without collectives; record more whole steps"},
 	"no_expert_times": {Note, "one grouped kernel runs all experts of a rank, so no time is measured per expert; " +
 		"recorded counts ('trace --counts DIR') would allocate it by load"},
@@ -218,23 +214,19 @@ const (
 
 // undecided says in few words why a capture decides nothing, in the line of the answer.
 var undecided = map[string]string{
-	"graph_mode":        "CUDA graphs hide their kernels",
-	"graph_lost":        "the kernels of CUDA graphs were lost",
-	"lost_kernels":      "the profiler lost kernels",
-	"few_kernels":       "one rank's capture lacks kernels",
-	"missing_ranks":     "only {given} of the run's {world} ranks were given",
-	"ended_early":       "capture ended early",
-	"different_runs":    "the captures are of different runs",
-	"ranks_differ":      "the ranks recorded different layers or steps",
-	"unclear_blocks":    "which kernels make a layer is unknown",
-	"microbatches":      "which kernels make a layer is unknown",
-	"rank_groups":       "ranks of several groups were given",
-	"unseen_rank":       "a rank seems to be missing",
-	"fused_experts":     "one kernel holds a rank's work and its waiting",
-	"no_experts":        "no expert kernel is recognized",
-	"unplaced_experts":  "most expert time is in no known layer",
-	"counts_contradict": "the counts contradict the measured expert time",
-	"little_evidence":   "too little expert time was recorded",
-	"open_ranges":       "ranges of the capture have no end",
-	"few_ranks":         "the sides share only {common} of the run's {world} ranks",
+	"graph_mode":         "CUDA graphs hide their kernels",
+	"lost_kernels":       "the profiler lost kernels",
+	"missing_ranks":      "only {given} of the run's {world} ranks were given",
+	"ranks_differ":       "the ranks recorded different layers or steps",
+	"unclear_blocks":     "which kernels make a layer is unknown",
+	"rank_groups":        "ranks of several groups were given",
+	"rank_groups.unseen": "a rank seems to be missing",
+	"fused_experts":      "one kernel holds a rank's work and its waiting",
+	"no_experts":         "no expert kernel is recognized",
+	"no_experts.layers":  "most expert time is in no known layer",
+	"counts_contradict":  "the counts contradict the measured expert time",
+	"no_experts.steps":   "too little expert time was recorded",
+	"no_experts.time":    "too little expert time was recorded",
+	"no_experts.rank":    "too little expert time was recorded",
+	"few_ranks":          "the sides share only {common} of the run's {world} ranks",
 }

@@ -117,7 +117,9 @@ func Text(w router.Warning) string {
 
 // Brief says in few words why a trace with this doubt decides nothing.
 func Brief(w router.Warning) string {
-	return cmp.Or(fill(undecided[w.Code], w.Args), "the capture leaves imbalance over ranks unknown")
+	why, _ := w.Args["why"].(string)
+	return cmp.Or(fill(undecided[w.Code+"."+why], w.Args), fill(undecided[w.Code], w.Args),
+		"the capture leaves imbalance over ranks unknown")
 }
 
 var (
